@@ -1,0 +1,3 @@
+module github.com/palimpsest-ai/palimpsest
+
+go 1.26

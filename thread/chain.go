@@ -1,0 +1,92 @@
+package thread
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+	"io"
+
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+)
+
+// volatile are fields of provider blocks that come and go without changing
+// what was said: cache marks move with every request.
+var volatile = []string{"cache_control"}
+
+// ChainID computes the id of a message from the id of the message before it
+// ("" for the first) and its own canonical content: role, name and parts.
+// Turn, time, kind, durability and the bytes it came from do not count, so the
+// same history read from another client has the same ids, and a client that
+// rewrites history forks at the first difference.
+func ChainID(parent ID, m *Message) ID {
+	h := sha256.New()
+	w := hasher{h: h}
+	w.text(string(parent))
+	w.text(string(m.Role))
+	w.text(m.Name)
+	w.parts(m.Parts)
+	return ID(hex.EncodeToString(h.Sum(nil)[:16]))
+}
+
+// hasher writes fields with their length in front, so that no two different
+// messages give the same bytes.
+type hasher struct {
+	h   hash.Hash
+	buf [9]byte
+}
+
+func (w *hasher) length(n int) {
+	binary.BigEndian.PutUint64(w.buf[:8], uint64(n))
+	w.h.Write(w.buf[:8])
+}
+
+func (w *hasher) text(s string) {
+	w.length(len(s))
+	io.WriteString(w.h, s)
+}
+
+func (w *hasher) tag(t byte) {
+	w.buf[8] = t
+	w.h.Write(w.buf[8:])
+}
+
+func (w *hasher) parts(parts []Part) {
+	w.length(len(parts))
+	for _, p := range parts {
+		switch p := p.(type) {
+		case Text:
+			w.tag('t')
+			w.text(p.Text)
+		case Reasoning:
+			w.tag('r')
+			w.text(p.Text)
+			w.text(p.Signature)
+		case Media:
+			w.tag('m')
+			for _, s := range []string{string(p.Type), p.MIME, p.Name, p.Detail, p.Data, p.URL, p.FileID, p.Text} {
+				w.text(s)
+			}
+		case ToolCall:
+			w.tag('c')
+			w.text(p.ID)
+			w.text(p.Name)
+			w.text(p.Type)
+			w.text(p.Signature)
+			args, _ := canonjson.Canonical(p.Arguments)
+			w.text(args)
+		case ToolResult:
+			w.tag('o')
+			w.text(p.CallID)
+			w.text(string(p.Outcome))
+			structured, _ := canonjson.Canonical(p.Structured)
+			w.text(structured)
+			w.parts(p.Content)
+		case Opaque:
+			w.tag('x')
+			w.text(p.Kind)
+			doc, _ := canonjson.Without(p.Raw, volatile...)
+			w.text(doc)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package thread
+
+// Pairing tells which tool messages answer which calls of a thread. It is made
+// once per thread version and safe for concurrent reading.
+type Pairing struct {
+	call    []int         // per message: position of the message whose call it answers, or -1
+	results map[int][]int // per message with calls: positions of its results, in log order
+	extra   map[int]bool  // tool messages that answer a call answered before
+	missing map[int][]ToolCall
+	tail    int // position of the last assistant message if nothing but results follows it, else -1
+}
+
+// Pair finds the pairs. A call is answered by the first later tool message with
+// its id before the id is used again; later ones are duplicates. A result that
+// no call asked for is an orphan.
+func Pair(t *Thread) *Pairing {
+	messages := t.Messages()
+	p := &Pairing{
+		call:    make([]int, len(messages)),
+		results: map[int][]int{},
+		extra:   map[int]bool{},
+		missing: map[int][]ToolCall{},
+		tail:    -1,
+	}
+	type asked struct {
+		at       int
+		answered bool
+	}
+	open := map[string]*asked{}
+	for i := range messages {
+		m := &messages[i]
+		p.call[i] = -1
+		switch m.Role {
+		case Assistant:
+			p.tail = i
+			for _, part := range m.Parts {
+				if c, ok := part.(ToolCall); ok {
+					open[c.ID] = &asked{at: i}
+					p.missing[i] = append(p.missing[i], c)
+				}
+			}
+		case Tool:
+			r, _ := m.Result()
+			a := open[r.CallID]
+			if a == nil {
+				break
+			}
+			p.call[i] = a.at
+			p.results[a.at] = append(p.results[a.at], i)
+			if a.answered {
+				p.extra[i] = true
+				break
+			}
+			a.answered = true
+			p.missing[a.at] = dropCall(p.missing[a.at], r.CallID)
+		default:
+			p.tail = -1
+		}
+	}
+	return p
+}
+
+func dropCall(calls []ToolCall, id string) []ToolCall {
+	var rest []ToolCall
+	for _, c := range calls {
+		if c.ID != id {
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}
+
+// Call returns the position of the message whose call the tool message at i
+// answers. It is false for orphans and for messages that are no results.
+func (p *Pairing) Call(i int) (int, bool) { return p.call[i], p.call[i] >= 0 }
+
+// Results returns the positions of the messages that answer calls of the
+// message at i, in log order, duplicates included.
+func (p *Pairing) Results(i int) []int { return p.results[i] }
+
+// Duplicate reports whether the tool message at i answers a call that an
+// earlier message answered.
+func (p *Pairing) Duplicate(i int) bool { return p.extra[i] }
+
+// Missing returns the calls of the message at i that no message answers.
+func (p *Pairing) Missing(i int) []ToolCall { return p.missing[i] }
+
+// Open reports whether the message at i has a call whose result may still
+// come: an unanswered call of the last assistant message, with nothing but
+// results after it. Unanswered calls further back were aborted.
+func (p *Pairing) Open(i int) bool { return i == p.tail && len(p.missing[i]) > 0 }

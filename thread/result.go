@@ -1,0 +1,140 @@
+package thread
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+)
+
+// Outcome is how a tool call ended.
+type Outcome string
+
+// The outcomes of seed A. Where a provider only flags errors, no flag means
+// Success.
+const (
+	Success Outcome = "success"
+	Failure Outcome = "failure"
+	Partial Outcome = "partial"
+)
+
+// Durability says what may happen to a tool result when room is needed.
+type Durability string
+
+const (
+	// Ephemeral results may be cleared entirely.
+	Ephemeral Durability = "ephemeral"
+	// Anchoring results keep a summary and their key fields. It is the default.
+	Anchoring Durability = "anchoring"
+	// Replayable results may be cleared only while their determinism metadata
+	// verifies: the tool would give the same again.
+	Replayable Durability = "replayable"
+	// NonReplayable results are externalized or kept.
+	NonReplayable Durability = "non_replayable"
+)
+
+// Fields are named values that must survive compaction: ids, paths, errors.
+// Values are JSON values (string, float64, int, bool, nil, []any, map[string]any).
+type Fields map[string]any
+
+// ToolResult is the envelope of everything a tool gave back.
+type ToolResult struct {
+	CallID  string
+	Tool    string
+	Outcome Outcome
+	// Content is what the model saw: text, media and opaque parts.
+	Content []Part
+	// Structured is the content as JSON where the tool gave data, else empty.
+	Structured string
+	// KeyFields survive clearing.
+	KeyFields Fields
+	// Durability is empty when nobody declared one; see the tool registry.
+	Durability Durability
+	// Determinism is what the source looked like when the tool read it.
+	Determinism        *Determinism
+	Started, Completed time.Time
+	Source
+}
+
+// Text joins the text of the result's content with newlines.
+func (r ToolResult) Text() string {
+	var texts []string
+	for _, p := range r.Content {
+		switch p := p.(type) {
+		case Text:
+			texts = append(texts, p.Text)
+		case Media:
+			if p.Text != "" {
+				texts = append(texts, p.Text)
+			}
+		case Opaque:
+			if p.Text != "" {
+				texts = append(texts, p.Text)
+			}
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Cleared renders the minimal placeholder of the result (seed A): the tool and
+// its outcome, and the key fields together with extra, sorted by name, when
+// there are any. Where both name a field, extra wins.
+func (r ToolResult) Cleared(extra Fields) string {
+	outcome := r.Outcome
+	if outcome == "" {
+		outcome = Success
+	}
+	head := "[" + r.Tool + ": " + string(outcome) + "]"
+	if len(r.KeyFields)+len(extra) == 0 {
+		return head
+	}
+	fields := make(Fields, len(r.KeyFields)+len(extra))
+	maps.Copy(fields, r.KeyFields)
+	maps.Copy(fields, extra)
+	return head + "\nKey data: " + fields.String()
+}
+
+// String writes the fields as JSON, sorted by name, with a space after commas
+// and colons. A value that JSON cannot hold is written as null.
+func (f Fields) String() string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, name := range slices.Sorted(maps.Keys(f)) {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(canonjson.Spaced(name))
+		b.WriteString(": ")
+		b.WriteString(canonjson.Spaced(f[name]))
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+// Determinism is what the source of a replayable result looked like, so that
+// it can be told later whether running the tool again would give the same.
+type Determinism struct {
+	ContentHash string  `json:"content_hash,omitempty"`
+	ETag        string  `json:"etag,omitempty"`
+	MTime       float64 `json:"mtime,omitempty"` // Unix time in seconds
+	Version     string  `json:"version,omitempty"`
+}
+
+// Changed reports whether the source has drifted since d was captured. It
+// compares the first of content hash, ETag, modification time and version that
+// both sides have; with nothing to compare the answer is true (fail safe).
+func (d Determinism) Changed(current Determinism) bool {
+	switch {
+	case d.ContentHash != "" && current.ContentHash != "":
+		return d.ContentHash != current.ContentHash
+	case d.ETag != "" && current.ETag != "":
+		return d.ETag != current.ETag
+	case d.MTime != 0 && current.MTime != 0:
+		return d.MTime != current.MTime
+	case d.Version != "" && current.Version != "":
+		return d.Version != current.Version
+	}
+	return true
+}

@@ -1,0 +1,91 @@
+package thread
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrEmptySpan is wrapped by errors about a span that lists no message.
+var ErrEmptySpan = errors.New("span lists no message")
+
+// ErrSpanOrder is wrapped by errors about a span that lists messages out of
+// thread order, or one twice.
+var ErrSpanOrder = errors.New("span is not in thread order")
+
+// Span is a list of messages, by explicit ids and never only by its ends, so
+// that it means the same whatever is appended later. The turns are for display.
+type Span struct {
+	MessageIDs []ID `json:"message_ids"`
+	FirstTurn  int  `json:"first_turn"`
+	LastTurn   int  `json:"last_turn"`
+}
+
+// NewSpan makes the span of the given messages of t. It must list at least one,
+// in thread order, all of them in the thread; the error names the id that fails.
+func NewSpan(t *Thread, ids ...ID) (Span, error) {
+	s := Span{MessageIDs: slices.Clone(ids)}
+	if err := s.Check(t); err != nil {
+		return Span{}, err
+	}
+	s.FirstTurn, s.LastTurn = s.turns(t)
+	return s, nil
+}
+
+// Range makes the span of the messages from position i up to, not including, j.
+// It panics unless 0 <= i < j <= t.Len().
+func (t *Thread) Range(i, j int) Span {
+	if i < 0 || i >= j || j > t.n {
+		panic(fmt.Sprintf("thread: range %d:%d of %d", i, j, t.n))
+	}
+	ids := make([]ID, 0, j-i)
+	for _, m := range t.Messages()[i:j] {
+		ids = append(ids, m.ID)
+	}
+	return Span{MessageIDs: ids, FirstTurn: t.At(i).Turn, LastTurn: t.At(j - 1).Turn}
+}
+
+// Check reports whether the span is one of t: not empty, in order, all ids
+// existing. The error wraps ErrEmptySpan, ErrUnknownID or ErrSpanOrder.
+func (s Span) Check(t *Thread) error {
+	if len(s.MessageIDs) == 0 {
+		return ErrEmptySpan
+	}
+	last := -1
+	for _, id := range s.MessageIDs {
+		i, ok := t.Index(id)
+		if !ok {
+			return fmt.Errorf("%s: %w", id, ErrUnknownID)
+		}
+		if i <= last {
+			return fmt.Errorf("%s at position %d comes after position %d: %w", id, i, last, ErrSpanOrder)
+		}
+		last = i
+	}
+	return nil
+}
+
+// Len returns the number of messages in the span.
+func (s Span) Len() int { return len(s.MessageIDs) }
+
+// First returns the id of the first message. It panics if the span is empty.
+func (s Span) First() ID { return s.MessageIDs[0] }
+
+// Last returns the id of the last message. It panics if the span is empty.
+func (s Span) Last() ID { return s.MessageIDs[len(s.MessageIDs)-1] }
+
+// Contains reports whether the span lists the message.
+func (s Span) Contains(id ID) bool { return slices.Contains(s.MessageIDs, id) }
+
+// Without returns the span with the listed messages taken out; it may be empty.
+// The turns stay as they are: they say what the record was made for.
+func (s Span) Without(gone func(ID) bool) Span {
+	s.MessageIDs = slices.DeleteFunc(slices.Clone(s.MessageIDs), gone)
+	return s
+}
+
+func (s Span) turns(t *Thread) (first, last int) {
+	i, _ := t.Index(s.First())
+	j, _ := t.Index(s.Last())
+	return t.At(i).Turn, t.At(j).Turn
+}
