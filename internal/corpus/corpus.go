@@ -1,0 +1,26 @@
+// Package corpus finds the real transcripts and requests that tests read when
+// they are there. They lie beside the project, not in it.
+package corpus
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// Dir returns the path of a folder of the corpus, such as "transcripts" or
+// "wire-samples". Where the corpus is missing it skips the test with the
+// reason, or fails it when PALIMPSEST_REQUIRE_CORPUS is set.
+func Dir(t testing.TB, name string) string {
+	t.Helper()
+	_, file, _, _ := runtime.Caller(0)
+	dir := filepath.Join(filepath.Dir(file), "..", "..", "..", "shared", name)
+	if _, err := os.Stat(dir); err != nil {
+		if os.Getenv("PALIMPSEST_REQUIRE_CORPUS") != "" {
+			t.Fatalf("the corpus is required and not there: %v", err)
+		}
+		t.Skipf("the corpus of real transcripts is not beside the project: %v", err)
+	}
+	return dir
+}
