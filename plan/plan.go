@@ -110,6 +110,42 @@ type Removal struct {
 	Origin
 }
 
+// Record is one of Clearing, Summarization, Externalization and Removal.
+type Record interface {
+	// Covers returns the span that the record stands for.
+	Covers() thread.Span
+	// Action returns what the record does.
+	Action() Action
+	// Made returns who made the record, why, and what it frees.
+	Made() Origin
+}
+
+// Covers returns the span.
+func (r Clearing) Covers() thread.Span        { return r.Span }
+func (r Summarization) Covers() thread.Span   { return r.Span }
+func (r Externalization) Covers() thread.Span { return r.Span }
+func (r Removal) Covers() thread.Span         { return r.Span }
+
+// Action returns what the record does.
+func (Clearing) Action() Action        { return Clear }
+func (Summarization) Action() Action   { return Summarize }
+func (Externalization) Action() Action { return Externalize }
+func (Removal) Action() Action         { return Drop }
+
+// Add appends a record. It is for building a plan, before Normalize.
+func (p *Plan) Add(r Record) {
+	switch r := r.(type) {
+	case Clearing:
+		p.Clearings = append(p.Clearings, r)
+	case Summarization:
+		p.Summarizations = append(p.Summarizations, r)
+	case Externalization:
+		p.Externalizations = append(p.Externalizations, r)
+	case Removal:
+		p.Drops = append(p.Drops, r)
+	}
+}
+
 // Ref points to a record: its action and its index in the list of that action.
 // The zero Ref stands for included messages.
 type Ref struct {
@@ -151,25 +187,24 @@ func (p *Plan) Empty() bool {
 	return p == nil || len(p.Externalizations)+len(p.Summarizations)+len(p.Clearings)+len(p.Drops) == 0
 }
 
-// Record returns the span and the origin of a record. It panics if the plan has
-// no such record.
-func (p *Plan) Record(ref Ref) (thread.Span, Origin) {
+// Record returns the record that a ref points to. It panics if the plan has no
+// such record.
+func (p *Plan) Record(ref Ref) Record {
 	switch ref.Action {
 	case Clear:
-		r := &p.Clearings[ref.Index]
-		return r.Span, r.Origin
+		return p.Clearings[ref.Index]
 	case Summarize:
-		r := &p.Summarizations[ref.Index]
-		return r.Span, r.Origin
+		return p.Summarizations[ref.Index]
 	case Externalize:
-		r := &p.Externalizations[ref.Index]
-		return r.Span, r.Origin
+		return p.Externalizations[ref.Index]
 	case Drop:
-		r := &p.Drops[ref.Index]
-		return r.Span, r.Origin
+		return p.Drops[ref.Index]
 	}
 	panic("plan: no record is behind an included message")
 }
+
+// Made returns who made the record, why, and what it frees.
+func (o Origin) Made() Origin { return o }
 
 // Refs lists all records, lowest precedence first.
 func (p *Plan) Refs() []Ref {

@@ -1,6 +1,9 @@
 package render
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -48,4 +51,40 @@ func (p Profile) admits(part thread.Part) bool {
 		return p.API != "" && part.From().API == p.API
 	}
 	return true
+}
+
+// Translate takes out of a message what the provider could not read or would
+// refuse; a message with nothing to take out is returned as it is. changed says
+// that something before the message, or in it, is not sent as it was when the
+// model answered, so that bound reasoning has to go. A message that is left
+// without parts cannot be sent at all.
+func (p Profile) Translate(m thread.Message, changed bool) thread.Message {
+	foreign := m.Frame == nil || m.Frame.API != p.API
+	keep := func(part thread.Part) bool {
+		switch part := part.(type) {
+		case thread.Reasoning:
+			if changed && p.BoundReasoning {
+				return false
+			}
+		case thread.Text:
+			if foreign && strings.TrimSpace(part.Text) == "" {
+				return false
+			}
+		}
+		return p.admits(part)
+	}
+	if !slices.ContainsFunc(m.Parts, func(part thread.Part) bool { return !keep(part) }) {
+		return m
+	}
+	var parts []thread.Part
+	for _, part := range m.Parts {
+		if keep(part) {
+			parts = append(parts, part)
+			continue
+		}
+		if x, opaque := part.(thread.Opaque); opaque && strings.TrimSpace(x.Text) != "" {
+			parts = append(parts, thread.Text{Text: "[" + x.Kind + "]\n" + x.Text})
+		}
+	}
+	return edited(m, parts)
 }

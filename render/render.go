@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -120,18 +119,8 @@ func (r *renderer) span(m *thread.Message, ref plan.Ref) {
 		return
 	}
 	r.shown[ref] = true
-	r.push(synthetic(m, thread.Assistant, r.recordText(ref)), Origin{ID: m.ID, Record: ref, Synthetic: true})
-}
-
-func (r *renderer) recordText(ref plan.Ref) string {
-	if ref.Action == plan.Externalize {
-		return externalText(&r.plan.Externalizations[ref.Index])
-	}
-	return summaryText(&r.plan.Summarizations[ref.Index])
-}
-
-func synthetic(at *thread.Message, role thread.Role, text string) thread.Message {
-	return thread.Message{ID: at.ID, Role: role, Kind: thread.Recap, Turn: at.Turn, Parts: []thread.Part{thread.Text{Text: text}}}
+	stand, _ := Replacement(*m, r.plan.Record(ref), false)
+	r.push(stand, Origin{ID: m.ID, Record: ref, Synthetic: true})
 }
 
 // message writes a message that stays, and behind an assistant message the
@@ -139,7 +128,7 @@ func synthetic(at *thread.Message, role thread.Role, text string) thread.Message
 func (r *renderer) message(i int, ref plan.Ref) {
 	m := r.messages[i]
 	if ref.Action == plan.Clear {
-		m = cleared(m, r.plan.Clearings[ref.Index].PreservedFields)
+		m, _ = Replacement(m, r.plan.Record(ref), true)
 	}
 	m = r.translate(m, i)
 	if len(m.Parts) == 0 {
@@ -175,12 +164,13 @@ func (r *renderer) results(i int) {
 		expected = at + 1
 		ref := r.actions[m.ID]
 		origin := Origin{ID: m.ID, Record: ref}
-		switch ref.Action {
-		case plan.Clear:
-			m = cleared(m, r.plan.Clearings[ref.Index].PreservedFields)
-		case plan.Summarize, plan.Externalize:
-			m = withResult(m, r.inPlaceText(ref))
-			origin.Synthetic = true
+		switch {
+		case ref.Action == plan.Include:
+		case ref.Action.Removes() && r.shown[ref]:
+			m, origin.Synthetic = withResult(m, r.again(ref)), true
+		default:
+			m, _ = Replacement(m, r.plan.Record(ref), true)
+			r.shown[ref], origin.Synthetic = true, ref.Action.Removes()
 		}
 		r.push(r.translate(m, at), origin)
 	}
@@ -194,14 +184,9 @@ func (r *renderer) results(i int) {
 	}
 }
 
-// inPlaceText is the text of a record that covers results whose calls stay:
-// whole at the first of them, a pointer at the others, since every call needs
-// an answer.
-func (r *renderer) inPlaceText(ref plan.Ref) string {
-	if !r.shown[ref] {
-		r.shown[ref] = true
-		return r.recordText(ref)
-	}
+// again is the text at the second and later results of one span whose calls
+// stay: every call needs an answer, and the span's text stands once.
+func (r *renderer) again(ref plan.Ref) string {
 	if ref.Action == plan.Externalize {
 		return fmt.Sprintf("[Externalized Content - artifact:%s, as above]", r.plan.Externalizations[ref.Index].ArtifactID)
 	}
@@ -235,39 +220,9 @@ func (r *renderer) orphan(i int, ref plan.Ref) {
 	r.push(synthetic(&m, thread.User, fmt.Sprintf("[Result of %s without its call]\n%s", result.Tool, text)), Origin{ID: m.ID, Record: ref, Synthetic: true})
 }
 
-// translate takes out of a message what the provider could not read or would
-// refuse; a message with nothing to take out is returned as it is.
+// translate adapts the message at i to the profile.
 func (r *renderer) translate(m thread.Message, i int) thread.Message {
-	strip := r.profile.BoundReasoning && !r.plan.Empty() && i < r.plan.ThreadVersion
-	foreign := m.Frame == nil || m.Frame.API != r.profile.API
-	keep := func(p thread.Part) bool {
-		if _, reasoning := p.(thread.Reasoning); reasoning && strip {
-			return false
-		}
-		if t, ok := p.(thread.Text); ok && foreign && len(m.Parts) > 1 && strings.TrimSpace(t.Text) == "" {
-			return false
-		}
-		return r.profile.admits(p)
-	}
-	if foreign && len(m.Parts) == 1 && strings.TrimSpace(m.Text()) == "" {
-		if _, blank := m.Parts[0].(thread.Text); blank {
-			return edited(m, nil)
-		}
-	}
-	if !slices.ContainsFunc(m.Parts, func(p thread.Part) bool { return !keep(p) }) {
-		return m
-	}
-	var parts []thread.Part
-	for _, p := range m.Parts {
-		if keep(p) {
-			parts = append(parts, p)
-			continue
-		}
-		if x, opaque := p.(thread.Opaque); opaque && strings.TrimSpace(x.Text) != "" {
-			parts = append(parts, thread.Text{Text: "[" + x.Kind + "]\n" + x.Text})
-		}
-	}
-	return edited(m, parts)
+	return r.profile.Translate(m, !r.plan.Empty() && i < r.plan.ThreadVersion)
 }
 
 // openWithUser makes the first message the user's, where the provider wants it.

@@ -27,6 +27,33 @@ const (
 	argumentLimit, argumentHead = 300, 120
 )
 
+// Replacement is the message that stands for m under a record, exactly as the
+// renderer writes it: for a cleared message its placeholder, for a summarized
+// or externalized one the synthetic message, or, where m is a result whose call
+// stays in the prompt (inPlace), a result with that text. Nothing stands for a
+// dropped message: then ok is false.
+func Replacement(m thread.Message, record plan.Record, inPlace bool) (stand thread.Message, ok bool) {
+	var text string
+	switch r := record.(type) {
+	case plan.Clearing:
+		return cleared(m, r.PreservedFields), true
+	case plan.Summarization:
+		text = summaryText(&r)
+	case plan.Externalization:
+		text = externalText(&r)
+	default:
+		return thread.Message{}, false
+	}
+	if inPlace && m.Role == thread.Tool {
+		return withResult(m, text), true
+	}
+	return synthetic(&m, thread.Assistant, text), true
+}
+
+func synthetic(at *thread.Message, role thread.Role, text string) thread.Message {
+	return thread.Message{ID: at.ID, Role: role, Kind: thread.Recap, Turn: at.Turn, Parts: []thread.Part{thread.Text{Text: text}}}
+}
+
 // summaryText is the seed's format for a summarized span.
 func summaryText(r *plan.Summarization) string {
 	return fmt.Sprintf("[Context Summary - Turns %d-%d]\n%s", r.Span.FirstTurn, r.Span.LastTurn, r.Summary.Render())
