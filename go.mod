@@ -1,3 +1,10 @@
 module github.com/palimpsest-ai/palimpsest
 
 go 1.26
+
+require (
+	github.com/tiktoken-go/tokenizer v0.10.0
+	pgregory.net/rapid v1.3.0
+)
+
+require github.com/dlclark/regexp2/v2 v2.5.1 // indirect
