@@ -12,3 +12,8 @@ require (
 	github.com/tidwall/match v1.1.1 // indirect
 	github.com/tidwall/pretty v1.2.0 // indirect
 )
+	github.com/tiktoken-go/tokenizer v0.10.0
+	pgregory.net/rapid v1.3.0
+)
+
+require github.com/dlclark/regexp2/v2 v2.5.1 // indirect
