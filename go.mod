@@ -4,6 +4,7 @@ go 1.26
 
 require (
 	github.com/clipperhouse/uax29/v2 v2.7.0
+	github.com/google/go-cmp v0.7.0
 	github.com/tidwall/gjson v1.20.0
 	pgregory.net/rapid v1.3.0
 )
