@@ -8,7 +8,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Given is what a view is made from. Thread, Count and CountText are required.
+// Given is what a view is made from. Thread, Count,
+// CountText, Sizes and, for the rungs that need one, Summarizer are required.
 type Given struct {
 	Thread  *thread.Thread
 	Pairs   *thread.Pairing // nil: found
@@ -19,14 +20,14 @@ type Given struct {
 	// of a text.
 	Count     func(*thread.Message) int
 	CountText func(string) int
-	// Sizes are the messages' sizes where they are known; nil: counted.
+	// Sizes are the tokens that each message takes as the profile sends it once
+	// a plan has changed something.
 	Sizes []int
 	// Tools declares how durable results are; nil holds the built-in policies.
 	Tools *toolpolicy.Registry
 	// Current says what the source of a replayable result looks like now; nil
 	// or false means that nobody can tell, and the result counts as changed.
-	Current func(thread.ToolCall) (thread.Determinism, bool)
-	// Summarizer is used by the rungs that summarize.
+	Current    func(thread.ToolCall) (thread.Determinism, bool)
 	Summarizer summarize.Summarizer
 }
 
@@ -57,26 +58,12 @@ func NewView(g Given) *View {
 	if v.Pairs == nil {
 		v.Pairs = thread.Pair(g.Thread)
 	}
-	if v.Sizes == nil {
-		v.Sizes = Sizes(g.Thread, g.Profile, g.Count)
-	}
 	v.superseded = superseded(v.messages, v.Pairs)
 	for i, size := range v.Sizes {
 		v.cover[i], v.now[i] = -1, size
 		v.total += size
 	}
 	return v
-}
-
-// Sizes counts the messages as they are sent once a plan has changed something.
-func Sizes(t *thread.Thread, profile render.Profile, count func(*thread.Message) int) []int {
-	sizes := make([]int, t.Len())
-	for i, m := range t.All() {
-		if sent := profile.Translate(*m, true); len(sent.Parts) > 0 {
-			sizes[i] = count(&sent)
-		}
-	}
-	return sizes
 }
 
 // Total is the tokens that all messages take now.
