@@ -7,13 +7,13 @@ import "unicode/utf8"
 // run costs so much to begin and so much for each character. Costs are in
 // thousandths of a token.
 //
-// Base64, hashes and minified code need no class of their own: case changes and
-// digits end a word, so they fall into many short runs, as they do in a
-// byte-pair encoding.
+// Base64, hashes and keys show by themselves: runs of letters and digits in
+// which the kind of character changes all the time.
 type estimate struct {
 	word      int64 // a run of ASCII letters of one case, a capital first allowed
 	wordChar  int64 // each letter after the fourth
 	digit     int64 // each digit
+	dense     int64 // the least for each character of base64, hex and the like
 	mark      int64 // the first of a run of ASCII punctuation
 	markMore  int64 // each further one
 	spaces    int64 // a run of blanks or tabs, but for the one before a word
@@ -22,7 +22,10 @@ type estimate struct {
 	latin     int64 // each letter of Latin, Greek, Cyrillic and the like beyond ASCII
 	script    int64 // each letter of other alphabets (Arabic, Hindi, Thai, …)
 	cjk       int64 // each Chinese, Japanese or Korean character
-	symbol    int64 // each other symbol: box drawing, arrows, emoji
+	dash      int64 // each dash, curly quote, joiner
+	symbol    int64 // each other symbol: box drawing, arrows, signs
+	same      int64 // each further one of a row of one symbol
+	emoji     int64 // each emoji or other character beyond the basic plane
 	control   int64 // each control character or invalid byte
 }
 
@@ -33,26 +36,10 @@ func (e *estimate) millis(s string) int64 {
 	for i := 0; i < len(s); {
 		c := s[i]
 		switch {
-		case c-'a' < 26 || c-'A' < 26:
-			j := i + 1
-			if c-'A' < 26 {
-				for j < len(s) && s[j]-'A' < 26 {
-					j++
-				}
-			}
-			if c-'a' < 26 || j == i+1 {
-				for j < len(s) && s[j]-'a' < 26 {
-					j++
-				}
-			}
-			n += e.word
-			if more := j - i - 4; more > 0 {
-				n += int64(more) * e.wordChar
-			}
-			i = j
-		case c-'0' < 10:
-			n += e.digit
-			i++
+		case isLetter(c) || c-'0' < 10:
+			cost, end := e.alnum(s, i)
+			n += cost
+			i = end
 		case c == ' ' || c == '\t':
 			j := i + 1
 			for j < len(s) && (s[j] == ' ' || s[j] == '\t') {
@@ -79,15 +66,68 @@ func (e *estimate) millis(s string) int64 {
 			i = j
 		default:
 			r, size := utf8.DecodeRuneInString(s[i:])
-			n += e.rune(r, size)
+			one := e.rune(r, size)
+			n += one
 			i += size
+			if one == e.symbol {
+				for i+size <= len(s) && s[i:i+size] == s[i-size:i] {
+					n += e.same
+					i += size
+				}
+			}
 		}
 	}
 	return n
 }
 
+// denseLength is the shortest run of letters and digits that may be base64.
+const denseLength = 16
+
+// alnum returns the cost of the run of letters and digits at s[i], and its end.
+func (e *estimate) alnum(s string, i int) (cost int64, end int) {
+	start, parts := i, 0
+	for i < len(s) {
+		c, from := s[i], i
+		switch {
+		case c-'0' < 10:
+			for i < len(s) && s[i]-'0' < 10 {
+				i++
+			}
+			cost += int64(i-from) * e.digit
+		case isLetter(c):
+			i++
+			if c-'A' < 26 {
+				for i < len(s) && s[i]-'A' < 26 {
+					i++
+				}
+			}
+			if c-'a' < 26 || i == from+1 {
+				for i < len(s) && s[i]-'a' < 26 {
+					i++
+				}
+			}
+			cost += e.word + int64(max(0, i-from-4))*e.wordChar
+		default:
+			return e.whole(cost, i-start, parts), i
+		}
+		parts++
+	}
+	return e.whole(cost, i-start, parts), i
+}
+
+// whole raises the cost of a run that changes between letters, digits and cases
+// every three characters or more often.
+func (e *estimate) whole(cost int64, length, parts int) int64 {
+	if length >= denseLength && parts*3 >= length {
+		return max(cost, int64(length)*e.dense)
+	}
+	return cost
+}
+
+func isLetter(c byte) bool { return c-'a' < 26 || c-'A' < 26 }
+
 func isMark(c byte) bool {
-	return c > ' ' && c < 0x7f && c-'a' >= 26 && c-'A' >= 26 && c-'0' >= 10
+	return c > ' ' && c < 0x7f && !isLetter(c) && c-'0' >= 10
 }
 
 func (e *estimate) rune(r rune, size int) int64 {
@@ -101,25 +141,27 @@ func (e *estimate) rune(r rune, size int) int64 {
 	case r >= 0x2E80 && r < 0xA000, r >= 0xAC00 && r < 0xD7B0, r < 0x1200, r >= 0xF900 && r < 0xFB00, r >= 0xFF00 && r < 0xFFF0, r >= 0x20000 && r < 0x40000:
 		return e.cjk
 	case r < 0x2070: // general punctuation: dashes, quotes, joiners
-		return e.latin
+		return e.dash
 	case r >= 0xA000 && r < 0xAC00:
 		return e.script
+	case r >= 1<<16:
+		return e.emoji
 	}
 	return e.symbol
 }
 
 // The estimates. See docs/tokens.md for what they were fitted to.
 var (
-	claude = estimate{word: 1150, wordChar: 130, digit: 600, mark: 900, markMore: 350, spaces: 700, spaceMore: 20, line: 700,
-		latin: 800, script: 1500, cjk: 1400, symbol: 2000, control: 1500}
+	claude = estimate{word: 1030, wordChar: 130, digit: 660, dense: 750, mark: 980, markMore: 60, spaces: 720, spaceMore: 54, line: 1180,
+		latin: 450, script: 650, cjk: 1100, dash: 1200, symbol: 1000, same: 100, emoji: 2500, control: 1500}
 	claude47 = claude.times(1350)
 	gemini   = claude.times(900)
 )
 
 // times returns the estimate with every cost multiplied by k/1000.
 func (e estimate) times(k int64) estimate {
-	for _, c := range []*int64{&e.word, &e.wordChar, &e.digit, &e.mark, &e.markMore, &e.spaces, &e.spaceMore, &e.line,
-		&e.latin, &e.script, &e.cjk, &e.symbol, &e.control} {
+	for _, c := range []*int64{&e.word, &e.wordChar, &e.digit, &e.dense, &e.mark, &e.markMore, &e.spaces, &e.spaceMore, &e.line,
+		&e.latin, &e.script, &e.cjk, &e.dash, &e.symbol, &e.same, &e.emoji, &e.control} {
 		*c = *c * k / 1000
 	}
 	return e
