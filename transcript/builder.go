@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
@@ -15,6 +16,7 @@ type builder struct {
 	system             []prompt.System
 	tools              []prompt.Tool
 	report             *Report
+	whole              bool // empty messages are kept too
 
 	messages    []thread.Message
 	calls       map[string]string // tool by call id
@@ -38,7 +40,7 @@ func newBuilder(name string, report *Report) *builder {
 // plain user messages the text decides.
 func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thread.Message) {
 	for _, m := range messages {
-		if len(m.Parts) == 0 {
+		if len(m.Parts) == 0 && !b.whole {
 			b.report.skip("empty " + string(m.Role) + " message")
 			continue
 		}
@@ -63,6 +65,7 @@ func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thre
 				delete(b.answered, c.ID)
 			}
 		case thread.Tool:
+			m.Parts = slices.Clone(m.Parts)
 			b.result(line, &m)
 		}
 		b.messages = append(b.messages, m)

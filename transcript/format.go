@@ -39,6 +39,9 @@ func Formats() []Format {
 // readers read the formats. The map is never written to.
 var readers = map[Format]func(*job) ([]Transcript, error){
 	ClaudeCode: readClaudeCode,
+	OpenAIChat: readRequests,
+	Anthropic:  readRequests,
+	Gemini:     readRequests,
 }
 
 func known() string {

@@ -27,6 +27,7 @@ type input struct {
 	buf     []byte // the bytes of the current line, used again for the next
 	pending []held // lines read for detection and not yet handed out
 	ended   bool
+	failed  error // found when looking ahead
 }
 
 // held is a line that was looked at and is to be read again.
@@ -145,6 +146,9 @@ func (in *input) next() ([]byte, int, error) {
 
 // fresh is next past the lines that are held.
 func (in *input) fresh() ([]byte, int, error) {
+	if in.failed != nil {
+		return nil, 0, in.failed
+	}
 	line, err := in.raw()
 	if err != nil {
 		return nil, 0, err
