@@ -26,6 +26,7 @@ type builder struct {
 	recaps      []int // per compaction: position of the recap, or -1
 	local       int   // calls that got an id of ours
 	open        []string
+	acts        bool // the last message of the assistant was an action in text
 }
 
 func newBuilder(name string, report *Report) *builder {

@@ -39,6 +39,12 @@ func Formats() []Format {
 // readers read the formats. The map is never written to.
 var readers = map[Format]func(*job) ([]Transcript, error){
 	ClaudeCode: readClaudeCode,
+	Pi:         readPi,
+	GeminiCLI:  readGeminiCLI,
+	Inspect:    readInspect,
+	Tau2:       readTau2,
+	SWEAgent:   readSWEAgent,
+	ToolBench:  readToolBench,
 	OpenAIChat: readRequests,
 	Anthropic:  readRequests,
 	Gemini:     readRequests,
