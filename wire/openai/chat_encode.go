@@ -23,9 +23,10 @@ import (
 //   - System blocks come first, as role developer where they had it, else system.
 //   - Texts of one message are joined with newlines into one string; a content
 //     array is written only for media or parts that were read from this API.
-//   - Reasoning and opaque parts of other APIs are left out. Messages that have
-//     nothing left are left out whole. An assistant message with calls and no
-//     text has the content null.
+//   - Reasoning and opaque parts of other APIs are left out. Assistant and system
+//     messages that have nothing left are left out whole; a user message keeps
+//     its place with the content "", which the provider takes. An assistant
+//     message with calls and no text has the content null.
 //   - Media are sent in user messages; elsewhere, and where the API has no form
 //     for them, a placeholder such as "[image: image/png, 5120 bytes]" stands.
 //   - A failed result is sent as its text: the API has no flag, and a word of

@@ -65,7 +65,7 @@ func (c *chatParts) empty() bool { return len(c.list) == 0 }
 // append writes a string when everything is text, else an array of parts.
 func (c *chatParts) append(b []byte) []byte {
 	if !c.array {
-		if len(c.list) == 1 {
+		if len(c.list) == 1 { // nothing to join, nothing to copy
 			return chatAppendString(b, c.list[0].text)
 		}
 		var joined strings.Builder

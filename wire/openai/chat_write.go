@@ -25,7 +25,7 @@ type chatWriter struct {
 // chatForm says how a call is answered.
 type chatForm struct {
 	legacy string // the name that a function message must give
-	noID   bool   // the call was sent on without an id, its result has none either
+	noID   bool   // the call or its result is sent on without an id, so neither gets one
 }
 
 // chatFramed reports whether the message is sent on as it was read.
@@ -56,12 +56,13 @@ func newChatWriter(p *prompt.Prompt) *chatWriter {
 				case chatIsLegacy(c) && !legacy:
 					legacy = true
 					w.calls[c.ID] = chatForm{legacy: c.Name}
-				case raw && thread.IsLocalID(c.ID) && gjson.Get(c.Raw, "id").Str == "":
-					w.calls[c.ID] = chatForm{noID: true}
+				case raw:
+					w.keepNoID(c.ID, c.Raw)
 				}
 			case thread.ToolResult:
 				if framed {
 					keep(c.CallID, chatMaxID)
+					w.keepNoID(c.CallID, m.Frame.Raw)
 				}
 			}
 		}
@@ -72,6 +73,16 @@ func newChatWriter(p *prompt.Prompt) *chatWriter {
 		}
 	}
 	return w
+}
+
+// keepNoID notes that one half of a pair is sent on without an id.
+func (w *chatWriter) keepNoID(id, raw string) {
+	if _, known := w.calls[id]; known || !thread.IsLocalID(id) {
+		return
+	}
+	if gjson.Get(raw, "id").Str == "" && gjson.Get(raw, "tool_call_id").Str == "" {
+		w.calls[id] = chatForm{noID: true}
+	}
 }
 
 // size guesses the length of the messages in bytes, so that the body is
@@ -128,7 +139,7 @@ func (w *chatWriter) appendMessage(b []byte, m *thread.Message) ([]byte, bool) {
 		return w.appendResult(b, r), true
 	}
 	c := chatContentOf(m.Parts, m.Role)
-	if c.empty() {
+	if c.empty() && m.Role != thread.User {
 		return b, false
 	}
 	b = append(b, `{"role":"`...)
@@ -237,14 +248,17 @@ func (w *chatWriter) appendCall(b []byte, c thread.ToolCall) []byte {
 	if c.API == wire.Chat && c.Raw != "" && c.Type != chatLegacy {
 		return append(b, c.Raw...)
 	}
-	b = chatAppendField(append(b, '{'), "id", w.callID(c.ID))
+	b = append(b, '{')
+	if !w.calls[c.ID].noID {
+		b = append(chatAppendField(b, "id", w.callID(c.ID)), ',')
+	}
 	if c.Type == "custom" {
-		b = append(b, `,"type":"custom","custom":{`...)
+		b = append(b, `"type":"custom","custom":{`...)
 		b = chatAppendField(b, "name", w.toolName(c.Name))
 		b = chatAppendField(b, "input", c.Arguments)
 		return append(b, '}', '}')
 	}
-	b = append(b, `,"type":"function","function":`...)
+	b = append(b, `"type":"function","function":`...)
 	b = w.appendFunction(b, &c)
 	if c.Signature != "" && c.API == wire.Chat {
 		b = chatAppendField(append(b, `,"extra_content":{"google":{`...), "thought_signature", c.Signature)
