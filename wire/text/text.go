@@ -72,7 +72,7 @@ func (w *writer) content(text string) {
 
 func (w *writer) message(m *thread.Message) {
 	if m.Role != thread.Tool {
-		w.heading("## " + string(m.Role) + about(m))
+		w.heading("## " + label(string(m.Role)) + about(m))
 	}
 	open := m.Role != thread.Tool // texts may go under the message's own heading
 	for _, part := range m.Parts {
