@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 
@@ -55,7 +56,7 @@ func (v *chatValidator) messages(list gjson.Result) {
 		return
 	}
 	c.closeCalls(fmt.Sprintf("the request ends with %s", chatPath(i)))
-	if last == "assistant" && c.settled() {
+	if last == "assistant" && len(c.open.calls) == 0 {
 		v.advise(chatPath(i), "last-message", "the request ends with the model's own turn; end with a user or tool message")
 		c.mark(i)
 	}
@@ -166,8 +167,9 @@ func (c *chatCheck) participant(i int, name gjson.Result) {
 	if !name.Exists() || !c.nonEmpty(path, name) {
 		return
 	}
-	if at := strings.IndexAny(name.Str, " \t\r\n\f\v<|\\/>"); at >= 0 {
-		c.refuse(path, "name", "%q has %q; white space and < | \\ / > are not allowed", name.Str, name.Str[at])
+	forbidden := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`<|\/>`, r) }
+	if strings.ContainsFunc(name.Str, forbidden) {
+		c.refuse(path, "name", "%q has white space or one of < | \\ / >, which are not allowed", name.Str)
 	} else if len([]rune(name.Str)) > 64 {
 		c.refuse(path, "name", "longer than 64 characters")
 	}

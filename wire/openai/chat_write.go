@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 
@@ -307,7 +308,12 @@ func (w *chatWriter) appendResult(b []byte, r thread.ToolResult) []byte {
 
 // chatAppendName writes a participant's name where the API allows it.
 func chatAppendName(b []byte, name string) []byte {
-	if name == "" || len(name) > chatMaxName || strings.ContainsAny(name, " \t\r\n<|\\/>") {
+	for _, r := range name {
+		if unicode.IsSpace(r) || strings.ContainsRune(`<|\/>`, r) {
+			return b
+		}
+	}
+	if name == "" || len(name) > chatMaxName {
 		return b
 	}
 	return chatAppendField(b, "name", name)
