@@ -24,7 +24,8 @@ type chatCheck struct {
 type chatOpen struct {
 	message int
 	calls   []chatAsked
-	legacy  string // name of a function_call not answered yet
+	byID    map[string]int // position in calls
+	legacy  string         // name of a function_call not answered yet
 }
 
 type chatAsked struct {
@@ -206,7 +207,7 @@ func (c *chatCheck) calls(i int, list gjson.Result) {
 		c.refuse(path, "type", "want an array, have %s", chatTypeName(list))
 		return
 	}
-	c.open.message = i
+	c.open.message, c.open.byID = i, map[string]int{}
 	list.ForEach(func(_, call gjson.Result) bool {
 		// Every entry takes a place, so that positions are right; one that
 		// cannot be answered counts as answered, its own problem is enough.
@@ -229,9 +230,11 @@ func (c *chatCheck) call(path string, call gjson.Result) chatAsked {
 		if n := len([]rune(id.Str)); n > 40 {
 			c.refuse(path+".id", "id", "%d characters; at most 40 are allowed", n)
 		}
-		if slices.ContainsFunc(c.open.calls, func(a chatAsked) bool { return a.id == id.Str }) {
+		if _, twice := c.open.byID[id.Str]; twice {
 			c.refuse(path+".id", "id", "%q is the id of an earlier call of this message", id.Str)
 			asked.answered = true
+		} else {
+			c.open.byID[id.Str] = len(c.open.calls)
 		}
 	}
 	kind := call.Get("type")
@@ -275,9 +278,9 @@ func (c *chatCheck) answer(i int, id gjson.Result) {
 	if !c.nonEmpty(path, id) {
 		return
 	}
-	at := slices.IndexFunc(c.open.calls, func(a chatAsked) bool { return a.id == id.Str })
+	at, asked := c.open.byID[id.Str]
 	switch {
-	case at < 0:
+	case !asked:
 		c.refuse(path, "tool-pairing", "the assistant message before has no call %q", id.Str)
 	case c.open.calls[at].answered:
 		c.refuse(path, "tool-pairing", "call %q is answered already", id.Str)

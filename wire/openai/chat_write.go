@@ -214,6 +214,9 @@ func chatMemberOf(part thread.Part) (string, bool) {
 	}
 	switch p := part.(type) {
 	case thread.Reasoning:
+		if !strings.HasPrefix(src.Raw, `{"reasoning`) {
+			return "", false
+		}
 	case thread.Opaque:
 		if p.Kind == "" || !strings.HasPrefix(src.Raw, `{"`+p.Kind+`":`) || gjson.Get(src.Raw, "type").Exists() {
 			return "", false
