@@ -1,0 +1,164 @@
+package strategy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Summarize replaces the old part of the thread by summaries, one for each run
+// of messages between pinned ones.
+type Summarize struct {
+	// Keep says how much of the newest part stays. Nil keeps as much as fits
+	// beside a summary of Share of the room.
+	Keep cut.Policy
+	// Share is the part of the room that summaries are given, as a ratio;
+	// default 0.3. What the kept part leaves free is theirs too.
+	Share float64
+	// Ratio bounds a summary to this share of what it replaces; 0 is no bound
+	// (seed A: summarize_target_ratio).
+	Ratio float64
+}
+
+const (
+	defaultShare = 0.3
+	// minSummary is the least room in tokens that a summary is worth having in.
+	minSummary = 120
+)
+
+// Name returns "summarize".
+func (Summarize) Name() string { return "summarize" }
+
+// Aggressiveness puts it between clear and drop.
+func (Summarize) Aggressiveness() int { return summarizeRung }
+
+// Analyze chooses the cut and proposes the runs before it. The room of the
+// proposals together fills what the rest of the prompt leaves.
+func (s Summarize) Analyze(v *View) []Proposal {
+	points := cut.Legal(v.Thread, v.Pairs)
+	at := s.cut(v, points)
+	runs := v.runs(at)
+	if len(runs) == 0 {
+		return nil
+	}
+	left, old := v.Room-v.total, 0
+	weights := make([]int, len(runs))
+	for n, run := range runs {
+		for _, i := range run {
+			left += v.now[i]
+			weights[n] += v.Sizes[i]
+		}
+		old += weights[n]
+	}
+	var proposals []Proposal
+	for n, run := range runs {
+		room := share(left, weights[n], old, len(runs))
+		if s.Ratio > 0 {
+			room = min(room, int(float64(weights[n])*s.Ratio))
+		}
+		if room < minSummary {
+			continue
+		}
+		now := 0
+		for _, i := range run {
+			now += v.now[i]
+		}
+		proposals = append(proposals, Proposal{
+			Strategy: s.Name(), Span: v.span(run), EstimatedTokensFreed: now - room, Room: room,
+			Reason: fmt.Sprintf("%d messages before the kept part, %d tokens into at most %d", len(run), weights[n], room),
+		})
+	}
+	return proposals
+}
+
+// share divides the room among the runs: by their size, but a small run beside
+// a large one still gets a quarter of an even share.
+func share(room, weight, all, runs int) int {
+	if runs == 1 {
+		return room
+	}
+	floor := room / (4 * runs)
+	return floor + (room-floor*runs)*weight/max(all, 1)
+}
+
+// cut returns the position before which everything free is summarized.
+func (s Summarize) cut(v *View, points *cut.Points) int {
+	if s.Keep != nil {
+		return min(s.Keep.Cut(points, func(i int) int { return v.now[i] }).Index, v.Tail)
+	}
+	portion := s.Share
+	if portion == 0 {
+		portion = defaultShare
+	}
+	want := int(float64(v.Room) * portion)
+	last, kept := 0, v.total
+	for i := 0; i <= v.Tail; i++ {
+		if points.Legal(i) {
+			last = i
+			if i > 0 && kept+want <= v.Room {
+				break
+			}
+		}
+		if i < v.Tail && v.Free(i) {
+			kept -= v.now[i]
+		}
+	}
+	return last
+}
+
+// runs are the free messages before a cut, in runs without a pinned message in
+// between.
+func (v *View) runs(end int) [][]int {
+	var runs [][]int
+	var run []int
+	for i := range end {
+		if v.Free(i) {
+			run = append(run, i)
+			continue
+		}
+		if len(run) > 0 && v.Pinned[i] {
+			runs, run = append(runs, run), nil
+		}
+	}
+	if len(run) > 0 {
+		runs = append(runs, run)
+	}
+	return runs
+}
+
+// Execute asks the summarizer. What stands in the prompt after the span is
+// given as context.
+func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (plan.Record, error) {
+	at := v.positions(p.Span)
+	in := summarize.Input{Messages: make([]thread.Message, len(at)), Context: v.messages[at[len(at)-1]+1:]}
+	for n, i := range at {
+		in.Messages[n] = v.messages[i]
+	}
+	record := plan.Summarization{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, at)}
+	frame, _ := render.Replacement(v.messages[at[0]], record, false)
+	in.Budget = p.Room - v.Count(&frame)
+	// A summary is counted as text of its own; inside the message it can come
+	// out a few tokens larger.
+	for range 3 {
+		sum, err := v.Summarizer.Summarize(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, err)
+		}
+		record.Summary = sum
+		record.TokensAfter, _ = v.cost(record, at)
+		if record.TokensAfter <= p.Room {
+			break
+		}
+		in.Budget -= record.TokensAfter - p.Room
+	}
+	if record.TokensAfter >= record.TokensBefore {
+		return nil, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, ErrNoGain)
+	}
+	record.SummaryTokens = v.CountText(record.Summary.Render())
+	return record, nil
+}

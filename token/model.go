@@ -1,0 +1,6 @@
+package token
+
+type Model struct {
+	Name, Provider, Counter, Images string
+	Estimated                       bool
+}
