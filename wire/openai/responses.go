@@ -55,7 +55,11 @@ func (Responses) API() string { return wire.Responses }
 // Decode reads the body of a request. The texts of the prompt are parts of one
 // copy of the body. The error wraps wire.ErrFormat and names the JSON path.
 func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
-	b, err := responsesParse(string(body))
+	text := string(body)
+	if err := responsesCheckJSON(text); err != nil {
+		return nil, err
+	}
+	b, err := responsesParse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -111,10 +115,8 @@ type responsesBody struct {
 	model, instructions, input, tools, maxOutput gjson.Result
 }
 
+// responsesParse finds the fields of a body that is known to be JSON.
 func responsesParse(text string) (*responsesBody, error) {
-	if err := responsesCheckJSON(text); err != nil {
-		return nil, err
-	}
 	root := gjson.Parse(text)
 	if !root.IsObject() {
 		return nil, fmt.Errorf("$: want an object: %w", wire.ErrFormat)
