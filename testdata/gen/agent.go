@@ -47,6 +47,8 @@ type Fact struct {
 	Fact    string `json:"fact"`
 	Kind    string `json:"kind"` // constraint, preference, task, identifier
 	Turn    int    `json:"turn"` // counted from 1
+	// Until is the turn in which the user takes it back or replaces it.
+	Until int `json:"until,omitempty"`
 }
 
 // sessionStart is when every session begins; the clock then follows the

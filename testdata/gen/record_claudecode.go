@@ -134,7 +134,7 @@ func (r *claudeRecorder) assistant(e Event) {
 			}
 			stop = &reason
 		}
-		r.line(e.At.Add(time.Duration(i)*120*time.Millisecond), claudeLine{
+		r.line(e.At.Add(time.Duration(i)*40*time.Millisecond), claudeLine{
 			Type:      "assistant",
 			RequestID: "req_011C" + stableID(r.session, "request", r.msgs)[:20],
 			Message: claudeMessage{

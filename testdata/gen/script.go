@@ -13,7 +13,8 @@ import (
 // directive are its body.
 //
 //	@user                 a user turn
-//	@fact KIND            a fact of that turn: a piece of its text, verbatim
+//	@fact KIND [TURN]     a fact of that turn: a piece of its text, verbatim;
+//	                      TURN is the one that takes it back
 //	@think                the next assistant message starts with this thought
 //	@say                  ... or with this text
 //	@then                 ... or with neither, right after the last results
@@ -155,7 +156,11 @@ func (p *scriptParser) directive(verb, arg, body string) error {
 	steps := p.steps()
 	switch verb {
 	case "fact":
-		turn.Facts = append(turn.Facts, Fact{Fact: body, Kind: arg, Turn: len(p.turns)})
+		f := Fact{Fact: body, Turn: len(p.turns)}
+		if n, _ := fmt.Sscanf(arg, "%s %d", &f.Kind, &f.Until); n == 0 {
+			return fmt.Errorf("no kind")
+		}
+		turn.Facts = append(turn.Facts, f)
 	case "think":
 		*steps = append(*steps, Step{Think: body})
 		p.fresh = false
