@@ -65,6 +65,9 @@ func New(c Config) (*Compactor, error) {
 	if c.Tools == nil {
 		c.Tools = toolpolicy.New(nil)
 	}
+	if c.Summarizer == nil {
+		c.Summarizer = &summarize.Extractive{Counter: c.Counter.Text}
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -30,8 +30,9 @@ const (
 // Replacement is the message that stands for m under a record, exactly as the
 // renderer writes it: for a cleared message its placeholder, for a summarized
 // or externalized one the synthetic message, or, where m is a result whose call
-// stays in the prompt (inPlace), a result with that text. Nothing stands for a
-// dropped message: then ok is false.
+// stays in the prompt (inPlace), a result with that text. A record over one
+// message of the user's keeps the user's role. Nothing stands for a dropped
+// message: then ok is false.
 func Replacement(m thread.Message, record plan.Record, inPlace bool) (stand thread.Message, ok bool) {
 	var text string
 	switch r := record.(type) {
@@ -47,7 +48,11 @@ func Replacement(m thread.Message, record plan.Record, inPlace bool) (stand thre
 	if inPlace && m.Role == thread.Tool {
 		return withResult(m, text), true
 	}
-	return synthetic(&m, thread.Assistant, text), true
+	role := thread.Assistant
+	if m.Role == thread.User && record.Covers().Len() == 1 {
+		role = thread.User
+	}
+	return synthetic(&m, role, text), true
 }
 
 func synthetic(at *thread.Message, role thread.Role, text string) thread.Message {

@@ -33,7 +33,7 @@ func (Clear) Aggressiveness() int { return clearRung }
 // Analyze proposes results one by one, superseded ones first, then the oldest,
 // and after them the calls with long arguments.
 func (s Clear) Analyze(v *View) []Proposal {
-	proposals := v.results(s.Name(), func(i int, r thread.ToolResult) (keep int, reason string) {
+	proposals := v.results(s.Name(), func(i int, _ string) (keep int, reason string) {
 		if v.cover[i] >= 0 || !v.clearable(i) {
 			return -1, ""
 		}
@@ -57,7 +57,7 @@ func (s Clear) arguments(v *View) []Proposal {
 	}
 	for i := range v.messages {
 		calls := v.messages[i].Calls()
-		if len(calls) == 0 || !v.Free(i) || v.cover[i] >= 0 || len(v.Pairs.Missing(i)) > 0 {
+		if len(calls) == 0 || i >= v.Tail || !v.Shrinkable(i) || v.cover[i] >= 0 || len(v.Pairs.Missing(i)) > 0 {
 			continue
 		}
 		newest := false

@@ -31,6 +31,9 @@ const (
 	// charsPerToken turns the room of an excerpt into bytes; the result is
 	// counted afterwards.
 	charsPerToken = 3
+	// oversize is the share of the room from which even a message in the
+	// protected tail is put aside, oversizeStub what may stay of it.
+	oversize, oversizeStub = 0.2, 0.08
 )
 
 // Name returns "externalize".
@@ -40,12 +43,13 @@ func (Externalize) Name() string { return "externalize" }
 func (Externalize) Aggressiveness() int { return externalizeRung }
 
 // Analyze proposes results one by one: what a later step has made out of date
-// first, then the oldest.
+// first, then the oldest, and last what in the protected tail is so large that
+// nothing else would fit beside it.
 func (s Externalize) Analyze(v *View) []Proposal {
-	return v.results(s.Name(), func(i int, r thread.ToolResult) (keep int, reason string) {
+	proposals := v.results(s.Name(), func(i int, tool string) (keep int, reason string) {
 		threshold := s.Threshold
 		if threshold == 0 {
-			threshold = v.Tools.Policy(r.Tool).ExternalizeThreshold
+			threshold = v.Tools.Policy(tool).ExternalizeThreshold
 		}
 		size := v.now[i]
 		stub := min(max(size/10, minStub), maxStub)
@@ -54,23 +58,45 @@ func (s Externalize) Analyze(v *View) []Proposal {
 			return -1, ""
 		case size >= threshold:
 			return stub + stubFrame, fmt.Sprintf("%d tokens, over the threshold of %d", size, threshold)
-		case !v.clearable(i):
+		case v.messages[i].Role == thread.Tool && !v.clearable(i):
 			return stub + stubFrame, "may not be cleared, and can be read back"
 		}
 		return -1, ""
 	})
+	for i := v.Tail; i < len(v.messages); i++ {
+		size := v.now[i]
+		if !v.output(i) || !v.Shrinkable(i) || v.cover[i] >= 0 || size <= v.part(oversize) {
+			continue
+		}
+		keep := max(v.part(oversizeStub), minStub+stubFrame)
+		proposals = append(proposals, Proposal{
+			Strategy: s.Name(), Span: v.span([]int{i}), EstimatedTokensFreed: size - keep, Room: keep,
+			Reason: fmt.Sprintf("%d tokens are too much for a prompt of %d", size, v.Room),
+		})
+	}
+	return proposals
+}
+
+// output reports whether the message at i is output rather than words: a tool
+// result, or what a harness put in the user's name.
+func (v *View) output(i int) bool {
+	m := &v.messages[i]
+	return m.Role == thread.Tool || m.Role == thread.User && m.Kind == thread.Injected
 }
 
 // Execute makes the pointer and a summary of the result.
 func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Record, error) {
 	at := v.positions(p.Span)
 	i := at[0]
-	r, _ := v.messages[i].Result()
+	text, source := v.messages[i].Text(), "this message"
+	if r, ok := v.messages[i].Result(); ok {
+		text, source = r.Text(), r.Tool
+	}
 	record := plan.Externalization{
 		Span:          p.Span,
-		ArtifactID:    artifact.IDOf(v.Thread.ID(), r.Text()),
-		Summary:       v.stub(i, max(p.Room-stubFrame, minStub)),
-		RehydrateHint: "read if you need the full output of " + r.Tool,
+		ArtifactID:    artifact.IDOf(v.Thread.ID(), text),
+		Summary:       v.stub(i, text, max(p.Room-stubFrame, minStub)),
+		RehydrateHint: "read if you need the full output of " + source,
 		Origin:        v.origin(s.Name(), p.Reason, at),
 	}
 	record.TokensAfter, _ = v.cost(record, at)
@@ -80,35 +106,35 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Recor
 	return record, nil
 }
 
-// stub is what is said of one result in about this many tokens: outcome, key
-// fields, and the beginning and the end of the output.
-func (v *View) stub(i, tokens int) summary.Summary {
+// stub is what is said of one output in about this many tokens: outcome, key
+// fields, and its beginning and end.
+func (v *View) stub(i int, text string, tokens int) summary.Summary {
 	m := &v.messages[i]
-	r, _ := m.Result()
 	ids := []thread.ID{m.ID}
-	fields := v.keyFields(i)
-	failure, _ := fields["error"].(string)
-	delete(fields, "error")
-	out := summary.Summary{
-		ToolOutcomes: []summary.ToolOutcome{{Tool: r.Tool, Outcome: r.Outcome, KeyFields: fields, Error: failure, Turn: m.Turn, Sources: ids}},
+	var out summary.Summary
+	if r, ok := m.Result(); ok {
+		fields := v.keyFields(i)
+		failure, _ := fields["error"].(string)
+		delete(fields, "error")
+		out.ToolOutcomes = []summary.ToolOutcome{{Tool: r.Tool, Outcome: r.Outcome, KeyFields: fields, Error: failure, Turn: m.Turn, Sources: ids}}
 	}
-	if text := strings.TrimSpace(r.Text()); text != "" {
+	if text = strings.TrimSpace(text); text != "" {
 		out.Facts = []summary.Item{{Text: clip.Middle(text, tokens*charsPerToken), Turn: m.Turn, Sources: ids}}
 	}
 	return out
 }
 
-// results proposes the free tool results that judge accepts, superseded ones
-// first and then the oldest. judge returns what would stay of a result, in
-// tokens, or a negative number.
-func (v *View) results(name string, judge func(i int, r thread.ToolResult) (keep int, reason string)) []Proposal {
+// results proposes the outputs before the protected tail that judge accepts,
+// superseded ones first and then the oldest. judge returns what would stay of
+// an output, in tokens, or a negative number.
+func (v *View) results(name string, judge func(i int, tool string) (keep int, reason string)) []Proposal {
 	var stale, old []Proposal
-	for i := range v.messages {
-		r, ok := v.messages[i].Result()
-		if !ok || !v.Free(i) {
+	for i := range v.Tail {
+		if !v.output(i) || !v.Shrinkable(i) {
 			continue
 		}
-		keep, reason := judge(i, r)
+		r, _ := v.messages[i].Result()
+		keep, reason := judge(i, r.Tool)
 		if keep < 0 || keep >= v.now[i] {
 			continue
 		}
@@ -127,7 +153,10 @@ func (v *View) results(name string, judge func(i int, r thread.ToolResult) (keep
 // replayable one only while its source verifiably has not changed, a
 // non-replayable one never.
 func (v *View) clearable(i int) bool {
-	r, _ := v.messages[i].Result()
+	r, ok := v.messages[i].Result()
+	if !ok {
+		return false
+	}
 	switch v.Tools.Durability(r) {
 	case thread.Ephemeral, thread.Anchoring:
 		return true

@@ -43,7 +43,17 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 		return false, errors.Join(failed...)
 	}
 	v.giveBack()
+	for _, rung := range rungs {
+		if f, ok := rung.(filler); ok {
+			f.Fill(ctx, v)
+		}
+	}
 	return true, nil
+}
+
+// filler is a rung that can use room that is left over when all is done.
+type filler interface {
+	Fill(ctx context.Context, v *View)
 }
 
 // giveBack takes records over single messages back, the newest message first,

@@ -96,18 +96,23 @@ func (v *View) pinPreface(task int) {
 	}
 }
 
-// pin pins a message together with everything that must not be parted from it:
-// the results of its calls, the call of a result.
+// pin pins a message, and anchors what must not be parted from it: the results
+// of its calls, the call of a result.
 func (v *View) pin(i int) {
-	if v.Pinned[i] {
+	v.Pinned[i] = true
+	v.anchor(i)
+}
+
+func (v *View) anchor(i int) {
+	if v.Anchored[i] {
 		return
 	}
-	v.Pinned[i] = true
+	v.Anchored[i] = true
 	for _, r := range v.Pairs.Results(i) {
-		v.pin(r)
+		v.anchor(r)
 	}
 	if call, ok := v.Pairs.Call(i); ok {
-		v.pin(call)
+		v.anchor(call)
 	}
 }
 

@@ -3,6 +3,7 @@ package strategy
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -29,6 +30,9 @@ const (
 	defaultShare = 0.3
 	// minSummary is the least room in tokens that a summary is worth having in.
 	minSummary = 120
+	// fillShare: summaries are filled up when more than this part of the room
+	// (one fiftieth) is left over.
+	fillShare = 50
 )
 
 // Name returns "summarize".
@@ -41,49 +45,61 @@ func (Summarize) Aggressiveness() int { return summarizeRung }
 // proposals together fills what the rest of the prompt leaves.
 func (s Summarize) Analyze(v *View) []Proposal {
 	points := cut.Legal(v.Thread, v.Pairs)
-	at := s.cut(v, points)
-	runs := v.runs(at)
-	if len(runs) == 0 {
-		return nil
-	}
-	left, old := v.Room-v.total, 0
-	weights := make([]int, len(runs))
-	for n, run := range runs {
-		for _, i := range run {
-			left += v.now[i]
-			weights[n] += v.Sizes[i]
-		}
-		old += weights[n]
-	}
+	runs, room := v.divide(v.runs(s.cut(v, points)))
 	var proposals []Proposal
 	for n, run := range runs {
-		room := share(left, weights[n], old, len(runs))
 		if s.Ratio > 0 {
-			room = min(room, int(float64(weights[n])*s.Ratio))
+			room[n] = min(room[n], int(float64(v.sum(v.Sizes, run))*s.Ratio))
 		}
-		if room < minSummary {
+		if room[n] < minSummary {
 			continue
 		}
-		now := 0
-		for _, i := range run {
-			now += v.now[i]
-		}
 		proposals = append(proposals, Proposal{
-			Strategy: s.Name(), Span: v.span(run), EstimatedTokensFreed: now - room, Room: room,
-			Reason: fmt.Sprintf("%d messages before the kept part, %d tokens into at most %d", len(run), weights[n], room),
+			Strategy: s.Name(), Span: v.span(run), EstimatedTokensFreed: v.sum(v.now, run) - room[n], Room: room[n],
+			Reason: fmt.Sprintf("%d messages before the kept part, %d tokens into at most %d", len(run), v.sum(v.Sizes, run), room[n]),
 		})
 	}
 	return proposals
 }
 
-// share divides the room among the runs: by their size, but a small run beside
-// a large one still gets a quarter of an even share.
-func share(room, weight, all, runs int) int {
-	if runs == 1 {
-		return room
+// divide gives each run its part of the room that is left when all of them go:
+// by size, but a small run beside a large one still gets a quarter of an even
+// part. A run that takes no more as it is than its summary would stays. Where
+// the parts would be too small for summaries, the runs become one.
+func (v *View) divide(runs [][]int) ([][]int, []int) {
+	for {
+		left, all := v.Room-v.total, 0
+		for _, run := range runs {
+			left += v.sum(v.now, run)
+			all += v.sum(v.Sizes, run)
+		}
+		room := make([]int, len(runs))
+		stays, small := -1, false
+		for n, run := range runs {
+			floor := left / (4 * len(runs))
+			room[n] = floor + int(float64(left-floor*len(runs))*float64(v.sum(v.Sizes, run))/float64(max(all, 1)))
+			small = small || room[n] < minSummary
+			if v.sum(v.now, run) <= max(room[n], minSummary) {
+				stays = n
+			}
+		}
+		switch {
+		case len(runs) > 1 && stays >= 0:
+			runs = slices.Delete(runs, stays, stays+1)
+		case len(runs) > 1 && small:
+			runs = [][]int{slices.Concat(runs...)}
+		default:
+			return runs, room
+		}
 	}
-	floor := room / (4 * runs)
-	return floor + (room-floor*runs)*weight/max(all, 1)
+}
+
+func (v *View) sum(sizes []int, at []int) int {
+	total := 0
+	for _, i := range at {
+		total += sizes[i]
+	}
+	return total
 }
 
 // cut returns the position before which everything free is summarized.
@@ -121,7 +137,7 @@ func (v *View) runs(end int) [][]int {
 			run = append(run, i)
 			continue
 		}
-		if len(run) > 0 && v.Pinned[i] {
+		if len(run) > 0 && v.Anchored[i] {
 			runs, run = append(runs, run), nil
 		}
 	}
@@ -161,4 +177,25 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (plan.Recor
 	}
 	record.SummaryTokens = v.CountText(record.Summary.Render())
 	return record, nil
+}
+
+// Fill gives room that was left over to the largest summary.
+func (s Summarize) Fill(ctx context.Context, v *View) {
+	slack := -v.Over()
+	if slack <= v.Room/fillShare {
+		return
+	}
+	var largest *plan.Summarization
+	for _, record := range v.Records() {
+		if r, ok := record.(plan.Summarization); ok && (largest == nil || r.TokensBefore > largest.TokensBefore) {
+			largest = &r
+		}
+	}
+	if largest == nil {
+		return
+	}
+	fuller, err := s.Execute(ctx, v, Proposal{Span: largest.Span, Reason: largest.Reason, Room: largest.TokensAfter + slack})
+	if err == nil {
+		v.apply(fuller)
+	}
 }

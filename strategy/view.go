@@ -37,6 +37,9 @@ type View struct {
 	Given
 	// Pinned messages are never touched.
 	Pinned []bool
+	// Anchored messages may become shorter in their place but not go: the
+	// results of pinned calls, the calls of pinned results.
+	Anchored []bool
 	// Tail is where the protected newest part begins.
 	Tail int
 
@@ -52,7 +55,7 @@ type View struct {
 func NewView(g Given) *View {
 	n := g.Thread.Len()
 	v := &View{
-		Given: g, Pinned: make([]bool, n), Tail: n,
+		Given: g, Pinned: make([]bool, n), Anchored: make([]bool, n), Tail: n,
 		messages: g.Thread.Messages(), cover: make([]int, n), now: make([]int, n),
 	}
 	if v.Pairs == nil {
@@ -72,10 +75,16 @@ func (v *View) Total() int { return v.total }
 // Over is how many tokens are still to be freed; at most 0 when it fits.
 func (v *View) Over() int { return v.total - v.Room }
 
-// Free reports whether a strategy may touch the message at i: it is not pinned,
-// not in the protected tail, and still stands in the prompt.
+// Free reports whether a strategy may take the message at i away: it is not
+// pinned or anchored, not in the protected tail, and it or a text in its place
+// still stands in the prompt.
 func (v *View) Free(i int) bool {
-	return i < v.Tail && !v.Pinned[i] && !v.action(i).Removes()
+	return i < v.Tail && !v.Anchored[i] && v.Shrinkable(i)
+}
+
+// Shrinkable reports whether the message at i may be made shorter in its place.
+func (v *View) Shrinkable(i int) bool {
+	return !v.Pinned[i] && (!v.action(i).Removes() || v.inPlace(i))
 }
 
 func (v *View) action(i int) plan.Action {
@@ -85,9 +94,12 @@ func (v *View) action(i int) plan.Action {
 	return v.records[v.cover[i]].Action()
 }
 
-// inPlace reports whether what replaces message i stands as a tool result: it
-// is one, and its call stays.
+// inPlace reports whether what replaces message i alone stands in its place:
+// it is the result of a call that stays, or what a harness said.
 func (v *View) inPlace(i int) bool {
+	if v.messages[i].Role == thread.User {
+		return v.cover[i] < 0 || v.records[v.cover[i]].Covers().Len() == 1
+	}
 	call, ok := v.Pairs.Call(i)
 	return ok && !v.action(call).Removes()
 }

@@ -44,6 +44,12 @@ var bodyKeys = map[string]bool{
 // oldKeys are the names of arguments that repeat what stood in a file.
 var oldKeys = map[string]bool{"old_string": true, "oldText": true, "oldString": true, "old_str": true, "old_source": true, "search": true}
 
+// formKeys are the names of arguments that only shape the answer.
+var formKeys = map[string]bool{
+	"replace_all": true, "activeForm": true, "timeout": true, "output_mode": true, "head_limit": true, "-n": true, "-A": true, "-B": true, "-C": true, "-i": true,
+	"run_in_background": true, "dangerouslyDisableSandbox": true,
+}
+
 // readCall extracts the facts of a call from its name and arguments.
 func readCall(c *thread.ToolCall) callFacts {
 	f := callFacts{id: c.ID, name: c.Name, class: toolpolicy.ClassOf(c.Name)}
@@ -260,7 +266,7 @@ func describe(args gjson.Result, class toolpolicy.Class) string {
 	args.ForEach(func(_, _ gjson.Result) bool { n++; return n < 2 })
 	args.ForEach(func(k, v gjson.Result) bool {
 		key := k.Str
-		if oldKeys[key] || key == "replace_all" || key == "activeForm" || key == "timeout" {
+		if oldKeys[key] || formKeys[key] {
 			return true
 		}
 		s := v.Raw

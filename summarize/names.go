@@ -29,11 +29,12 @@ const (
 
 // learn finds the identifiers and their weights: the likelier that a later step
 // needs it, and that it could not find it otherwise, the more. What stays in the
-// prompt anyway is worth next to nothing.
-func (n *names) learn(all []*facts, context []thread.Message, of func(*thread.Message) *facts) {
+// prompt anyway is worth next to nothing. It returns how many mentions it saw.
+func (n *names) learn(all []*facts, context []thread.Message, of func(*thread.Message) *facts) (mentions int) {
 	n.id = make(map[string]int32, 4096)
 	stats := make([]stat, 0, 4096)
 	see := func(s string, at int, from origin) {
+		mentions++
 		id, ok := n.id[s]
 		if !ok {
 			id = int32(len(stats))
@@ -64,6 +65,7 @@ func (n *names) learn(all []*facts, context []thread.Message, of func(*thread.Me
 	for s, id := range n.id {
 		n.weight[id] = worth(s, &stats[id], len(all))
 	}
+	return mentions
 }
 
 // each calls yield with every identifier of a message and who used it.

@@ -79,10 +79,10 @@ type builder struct {
 	tasks    []task // of a task list kept by single calls
 	calls    map[string]callRef
 	fileAt   map[string]int
-	outcomes map[string]int  // by tool and input, the newest
-	latest   []int           // per outcome, its candidate
-	seen     map[string]bool // texts taken, so that nothing is said twice
-	idents   []int32         // storage for candidates
+	outcomes map[string]int    // by tool and input, the newest
+	latest   []int             // per outcome, its candidate
+	seen     map[said]struct{} // texts taken, so that nothing is said twice
+	idents   []int32           // storage for candidates
 }
 
 type callRef struct{ message, call int }
@@ -96,13 +96,15 @@ type task struct {
 func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
 		pool: &pool{task: -1}, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
-		outcomes: map[string]int{}, seen: map[string]bool{},
+		outcomes: map[string]int{}, seen: make(map[said]struct{}, 1024),
 	}
 	b.facts = make([]*facts, len(in.Messages))
 	for i := range in.Messages {
 		b.facts[i] = of(&in.Messages[i])
 	}
-	b.names.learn(b.facts, in.Context, of)
+	mentions := b.names.learn(b.facts, in.Context, of)
+	b.idents = make([]int32, 0, mentions)
+	b.candidates = make([]candidate, 0, 256+mentions/3)
 	if in.Previous != nil {
 		b.previous(in.Previous)
 	}
@@ -153,13 +155,17 @@ func (b *builder) add(c candidate, idents []string) {
 }
 
 // once reports whether a text is new, and marks it as taken.
-func (b *builder) once(kind, text string) bool {
-	k := kind + text
-	if b.seen[k] {
-		return false
-	}
-	b.seen[k] = true
-	return true
+func (b *builder) once(kind byte, text string) bool {
+	n := len(b.seen)
+	b.seen[said{kind, text}] = struct{}{}
+	return len(b.seen) > n
+}
+
+// said is a text of one kind: u user message, r rule, d decision, f failed
+// attempt, o open item, a artifact, c assistant's words, t tool output.
+type said struct {
+	kind byte
+	text string
 }
 
 // age is the weight of recency of the message at i: 1 for the newest.
@@ -178,10 +184,10 @@ func (b *builder) previous(s *summary.Summary) {
 	b.oldTask = s.CurrentTask
 	b.requests = append(b.requests, s.Requests...)
 	for _, it := range s.Requests {
-		b.once("u", it.Text)
+		b.once('u', it.Text)
 	}
 	for _, it := range s.Constraints {
-		if b.once("r", it.Text) {
+		if b.once('r', it.Text) {
 			b.constraints = append(b.constraints, it)
 			b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: -1, base: 8}, nil)
 		}
@@ -193,13 +199,13 @@ func (b *builder) previous(s *summary.Summary) {
 		b.files = append(b.files, f)
 	}
 	for _, d := range s.Decisions {
-		if b.once("d", d.Decision) {
+		if b.once('d', d.Decision) {
 			b.decisions = append(b.decisions, d)
 			b.add(candidate{section: secDecision, entry: len(b.decisions) - 1, piece: -1, at: -1, base: 3}, identifiers(d.Decision))
 		}
 	}
 	for _, it := range s.FailedAttempts {
-		if b.once("f", it.Text) {
+		if b.once('f', it.Text) {
 			b.failed = append(b.failed, it)
 			b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: -1, base: 1.5}, identifiers(it.Text))
 		}
@@ -211,29 +217,29 @@ func (b *builder) previous(s *summary.Summary) {
 		b.add(candidate{section: secOutcome, entry: len(b.pool.outcomes) - 1, piece: -1, at: -1, base: 0.6}, identifiers(o.Input))
 	}
 	for _, o := range s.OpenItems {
-		if b.once("o", o.Description) {
+		if b.once('o', o.Description) {
 			b.open = append(b.open, o)
 			b.add(candidate{section: secOpen, entry: len(b.open) - 1, piece: -1, at: -1, base: 1.5}, nil)
 		}
 	}
 	for _, a := range s.Artifacts {
-		if b.once("a", a.ArtifactID) {
+		if b.once('a', a.ArtifactID) {
 			b.pool.artifacts = append(b.pool.artifacts, a)
 			b.add(candidate{section: secArtifact, entry: len(b.pool.artifacts) - 1, piece: -1, at: -1, base: 6}, nil)
 		}
 	}
 	for _, it := range s.Facts {
-		if b.once("t", it.Text) {
+		if b.once('t', it.Text) {
 			b.pool.facts = append(b.pool.facts, it)
 			b.add(candidate{section: secFact, entry: len(b.pool.facts) - 1, piece: -1, at: -1, base: 1.5}, identifiers(it.Text))
 		}
 	}
-	b.previousGroups(&b.said, secSaid, s.Conclusions, "c", 1)
-	b.previousGroups(&b.snippets, secSnippet, s.Identifiers, "t", 0.2)
+	b.previousGroups(&b.said, secSaid, s.Conclusions, 'c', 1)
+	b.previousGroups(&b.snippets, secSnippet, s.Identifiers, 't', 0.2)
 }
 
 // previousGroups takes over items that were made of pieces, as pieces again.
-func (b *builder) previousGroups(groups *[]group, sec section, items []summary.Item, kind string, base float32) {
+func (b *builder) previousGroups(groups *[]group, sec section, items []summary.Item, kind byte, base float32) {
 	for _, it := range items {
 		g := group{turn: it.Turn}
 		if len(it.Sources) > 0 {
@@ -255,7 +261,7 @@ func (b *builder) previousGroups(groups *[]group, sec section, items []summary.I
 func substantial(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >= 6 }
 
 func (b *builder) user(i int, m *thread.Message, f *facts) {
-	if b.once("u", f.user) {
+	if b.once('u', f.user) {
 		b.requests = append(b.requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 		if b.task < 0 || substantial(f.user) || !substantial(b.requests[b.task].Text) {
 			b.task = len(b.requests) - 1
@@ -264,7 +270,7 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 	for _, r := range f.rules {
 		// A short message is its own rule; it stands in full among the requests,
 		// but only here is it safe from being trimmed later.
-		if !b.once("r", r.text) {
+		if !b.once('r', r.text) {
 			continue
 		}
 		b.constraints = append(b.constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
@@ -279,7 +285,7 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	g := group{label: "the agent's earlier summary", turn: m.Turn, source: m.ID}
 	for _, p := range f.recap {
-		if len(p.text) < 4 || !b.once("t", p.text) {
+		if len(p.text) < 4 || !b.once('t', p.text) {
 			continue
 		}
 		b.add(candidate{section: secFact, entry: -1 - len(b.recaps), piece: len(g.pieces), at: i, base: 1.2 * b.age(i), text: p.text}, p.idents)
@@ -287,7 +293,7 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	}
 	b.recaps = append(b.recaps, g)
 	for _, a := range f.artifacts {
-		if b.once("a", a.id) {
+		if b.once('a', a.id) {
 			b.pool.artifacts = append(b.pool.artifacts, summary.ArtifactReference{ArtifactID: a.id, Description: a.description, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 			b.add(candidate{section: secArtifact, entry: len(b.pool.artifacts) - 1, piece: -1, at: i, base: 6}, nil)
 		}
@@ -308,12 +314,17 @@ func (b *builder) lastSaid(i int) bool {
 	return true
 }
 
+// narration reports whether a line only announces what stands beside it.
+func narration(s string) bool {
+	return s[0] == '#' || s[len(s)-1] == ':' || strings.HasPrefix(s, "Now ") || strings.HasPrefix(s, "Let me ") || strings.HasPrefix(s, "|--")
+}
+
 func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	final := b.lastSaid(i)
 	g := group{turn: m.Turn, source: m.ID}
 	age := b.age(i)
 	for n, p := range f.said {
-		if len(p.text) < 4 || !b.once("c", p.text) {
+		if len(p.text) < 4 || !b.once('c', p.text) {
 			continue
 		}
 		base := float32(0.5)
@@ -324,6 +335,9 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			base = 1.4
 		case n == 0:
 			base = 0.8
+		}
+		if narration(p.text) {
+			base = 0.3
 		}
 		if p.cues&decisionCue != 0 {
 			base += 1
@@ -386,7 +400,7 @@ func (b *builder) snippet(i int, m *thread.Message, label string, pieces []piece
 	g := group{label: clip(label, 110), turn: m.Turn, source: m.ID}
 	age := b.age(i)
 	for _, p := range pieces {
-		if !b.once("t", p.text) {
+		if !b.once('t', p.text) {
 			continue
 		}
 		b.add(candidate{section: secSnippet, entry: len(b.snippets), piece: len(g.pieces), at: i, base: base * (1 + p.score) * age, text: p.text}, p.idents)
@@ -492,13 +506,11 @@ func (b *builder) finish() {
 				at = p
 			}
 		}
-		base := float32(1)
+		base := float32(1.5)
 		if len(f.Operations) > 1 || len(f.Operations) == 1 && f.Operations[0] != "read" {
 			base = 3.5
 		}
-		if len(f.Sources) > 2 {
-			base++
-		}
+		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
 		b.add(candidate{section: secFile, entry: i, piece: -1, at: at, base: base * b.age(at)}, identifiers(f.Path))
 	}
 }

@@ -217,7 +217,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 			}
 		}
 		text := c.name + " " + clip(c.input, 120) + " => " + clip(line, 140) + " | then the assistant: " + clip(said[0].text, 200)
-		if !b.once("f", text) {
+		if !b.once('f', text) {
 			return
 		}
 		b.failed = append(b.failed, summary.Item{Text: text, Turn: m.Turn, Sources: []thread.ID{asked.ID, m.ID, b.messages[j].ID}})

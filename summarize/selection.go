@@ -10,14 +10,14 @@ import (
 // floors are the shares of the budget that each section may fill before the
 // sections compete: without them the most numerous kind would take it all.
 var floors = [sections]float32{
-	secConstraint: 0.08, secPlan: 0.06, secFile: 0.12, secDecision: 0.06, secFailed: 0.06, secSaid: 0.16,
+	secConstraint: 0.08, secPlan: 0.06, secFile: 0.20, secDecision: 0.06, secFailed: 0.06, secSaid: 0.16,
 	secOutcome: 0.12, secFact: 0.06, secOpen: 0.03, secArtifact: 0.05, secSnippet: 0.05,
 }
 
 const (
 	// requestShare is the share of the budget that user messages may take in
 	// full before they are trimmed in the middle.
-	requestShare = 0.30
+	requestShare = 0.25
 	// fill is how full the budget is to be when there is material.
 	fill = 0.97
 	// bytesPerToken only ranks candidates; what is charged is counted.
@@ -151,14 +151,7 @@ func (s *selection) reset(newest, each int) {
 		if i > 0 && i < len(p.requests)-newest {
 			continue
 		}
-		limit := each
-		switch {
-		case i == len(p.requests)-1, i == p.task:
-			limit = 3 * each
-		case i == 0:
-			limit = 2 * each
-		}
-		r.Text = trimMiddle(r.Text, limit)
+		r.Text = trimMiddle(r.Text, s.room(i, each))
 		s.requests = append(s.requests, r)
 		scanIdentifiers(r.Text, span{0, len(r.Text)}, func(q span) {
 			if id, ok := p.names.id[r.Text[q.from:q.to]]; ok {
@@ -166,6 +159,18 @@ func (s *selection) reset(newest, each int) {
 			}
 		})
 	}
+}
+
+// room is how many bytes the i-th user message gets when a usual one gets each:
+// more for the newest, the current task and the first.
+func (s *selection) room(i, each int) int {
+	switch i {
+	case len(s.pool.requests) - 1, s.pool.task:
+		return 3 * each
+	case 0:
+		return 2 * each
+	}
+	return each
 }
 
 func (s *selection) requestsTrimmed() bool {
@@ -189,7 +194,7 @@ func (s *selection) trimRequests(tokens int) {
 	size := func(each int) int {
 		n := 0
 		for i := range all {
-			n += min(len(all[i].Text), each) + 12
+			n += min(len(all[i].Text), s.room(i, each)) + 12
 		}
 		return n
 	}
@@ -211,14 +216,14 @@ func (s *selection) trimRequests(tokens int) {
 	for {
 		s.reset(newest, each)
 		s.spent = s.whole(summary.Summary{CurrentTask: s.task, Requests: s.requests}.Render())
-		if s.spent <= max(2*tokens, tokens+64) || newest <= 1 && each <= leastRequest {
+		if s.spent <= max(tokens*6/5, tokens+64) || newest <= 1 && each <= leastRequest/2 {
 			return
 		}
 		// The bytes were more tokens than usual (other scripts, base64).
 		if each > 4*leastRequest {
 			each = min(each, 1<<16) / 2
 		} else {
-			each, newest = leastRequest, newest/2
+			each, newest = max(leastRequest/2, each/2), max(1, newest/2)
 		}
 	}
 }

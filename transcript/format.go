@@ -39,7 +39,11 @@ func Formats() []Format {
 // readers read the formats. The map is never written to.
 var readers = map[Format]func(*job) ([]Transcript, error){
 	ClaudeCode: readClaudeCode,
+	Codex:      readCodex,
 	Pi:         readPi,
+	KimiCode:   readKimiCode,
+	AISDK:      readAISDK,
+	Responses:  readRequests,
 	GeminiCLI:  readGeminiCLI,
 	Inspect:    readInspect,
 	Tau2:       readTau2,

@@ -33,6 +33,7 @@ type provider struct {
 var providers = map[Format]provider{
 	OpenAIChat: {openai.Chat{}, "messages", openai.DecodeChatMessages},
 	Anthropic:  {anthropic.Codec{}, "messages", anthropicMessages},
+	Responses:  {openai.Responses{}, "input", openai.DecodeItems},
 	Gemini:     {gemini.Codec{}, "contents", geminiContents},
 }
 

@@ -61,10 +61,13 @@ func body(v gjson.Result) Format {
 	case messages.IsArray() && v.Get("sessionId").Exists() && v.Get("projectHash").Exists():
 		return GeminiCLI
 	case messages.IsArray():
-		if v.Get("system").Exists() || v.Get("anthropic_version").Exists() || v.Get("tools.0.input_schema").Exists() {
-			return Anthropic
+		format := list(messages)
+		if format == OpenAIChat || format == "" {
+			if v.Get("system").Exists() || v.Get("anthropic_version").Exists() || v.Get("tools.0.input_schema").Exists() {
+				return Anthropic
+			}
 		}
-		return list(messages)
+		return format
 	case v.Get("role").Type == gjson.String && (v.Get("content").Exists() || v.Get("tool_calls").Exists() ||
 		v.Get("parts").Exists() || v.Get("function_call").Exists()):
 		return one(v)
@@ -108,6 +111,9 @@ func telling(m gjson.Result) Format {
 		if parts.Get("0").IsObject() {
 			return Gemini
 		}
+	}
+	if m.Get("toolInvocations").IsArray() {
+		return AISDK
 	}
 	kind := m.Get("type").Str
 	if !m.Get("role").Exists() {

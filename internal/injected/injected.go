@@ -31,6 +31,7 @@ var openings = []string{
 	"Operation stopped by hook: ",
 	"PreToolUse:", "PostToolUse:",
 	"API Error: ",
+	"[usage] Tokens used so far: ", // Vivaria
 	"This is the Gemini CLI. We are setting up the context for our chat.",
 }
 

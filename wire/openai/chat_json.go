@@ -102,12 +102,13 @@ func (a *chatArray) find(i int, raw string) int {
 	return i
 }
 
-// chatJoiner writes the elements of an array. An element that stands where it
-// stood keeps the white space in front of it.
+// chatJoiner writes the elements of an array. The white space between them is
+// that of the old array, as far as it goes.
 type chatJoiner struct {
 	old   chatArray
 	b     []byte
 	count int
+	at    int // where in the old array the last element stood, or would stand
 }
 
 func (j *chatJoiner) open() {
@@ -119,16 +120,20 @@ func (j *chatJoiner) open() {
 }
 
 // next writes what stands before an element; at is the element's position in
-// the old array, or -1 for a new one.
+// the old array, or -1 for a new one, which takes the next position.
 func (j *chatJoiner) next(at int) {
-	if j.count > 0 {
-		if at > 0 {
-			j.b = append(j.b, j.old.raw[j.old.elements[at-1].end:j.old.elements[at].start]...)
-		} else {
-			j.b = append(j.b, ',')
-		}
+	if at < 0 && j.count > 0 {
+		at = j.at + 1
 	}
-	j.count++
+	j.at = max(at, 0)
+	if j.count++; j.count == 1 {
+		return
+	}
+	if at > 0 && at < len(j.old.elements) {
+		j.b = append(j.b, j.old.raw[j.old.elements[at-1].end:j.old.elements[at].start]...)
+	} else {
+		j.b = append(j.b, ',')
+	}
 }
 
 func (j *chatJoiner) close() {

@@ -84,7 +84,7 @@ func chatMember(key, v gjson.Result) thread.Opaque {
 }
 
 func chatMemberSource(key, v gjson.Result) thread.Source {
-	return thread.Source{API: wire.Chat, Raw: "{" + key.Raw + ":" + v.Raw + "}"}
+	return thread.Source{API: wire.Chat, Raw: `{"` + key.Str + `":` + v.Raw + "}"}
 }
 
 // chatReasoning reads the thinking that compatible servers return and want
@@ -239,18 +239,21 @@ func (d *chatReader) result(e *chatElement) thread.ToolResult {
 // messages the latest open call of that name, for tool messages the first open
 // one, since servers without ids answer in order.
 func (d *chatReader) answer(e *chatElement) string {
-	at := -1
-	for i, c := range d.local {
-		if e.role == "function" && c.Name == e.name || e.role == "tool" && at < 0 {
-			at = i
+	if e.role == "tool" {
+		if len(d.local) == 0 {
+			return ""
+		}
+		id := d.local[0].ID
+		d.local = d.local[1:]
+		return id
+	}
+	for i, c := range slices.Backward(d.local) {
+		if c.Name == e.name {
+			d.local = slices.Delete(d.local, i, i+1)
+			return c.ID
 		}
 	}
-	if at < 0 {
-		return ""
-	}
-	id := d.local[at].ID
-	d.local = slices.Delete(d.local, at, at+1)
-	return id
+	return ""
 }
 
 // chatContent reads a content field: a string, an array of parts, or null.

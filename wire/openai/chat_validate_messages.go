@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 
@@ -23,7 +24,8 @@ type chatCheck struct {
 type chatOpen struct {
 	message int
 	calls   []chatAsked
-	legacy  string // name of a function_call not answered yet
+	byID    map[string]int // position in calls
+	legacy  string         // name of a function_call not answered yet
 }
 
 type chatAsked struct {
@@ -55,7 +57,7 @@ func (v *chatValidator) messages(list gjson.Result) {
 		return
 	}
 	c.closeCalls(fmt.Sprintf("the request ends with %s", chatPath(i)))
-	if last == "assistant" && c.settled() {
+	if last == "assistant" && len(c.open.calls) == 0 {
 		v.advise(chatPath(i), "last-message", "the request ends with the model's own turn; end with a user or tool message")
 		c.mark(i)
 	}
@@ -166,8 +168,9 @@ func (c *chatCheck) participant(i int, name gjson.Result) {
 	if !name.Exists() || !c.nonEmpty(path, name) {
 		return
 	}
-	if at := strings.IndexAny(name.Str, " \t\r\n\f\v<|\\/>"); at >= 0 {
-		c.refuse(path, "name", "%q has %q; white space and < | \\ / > are not allowed", name.Str, name.Str[at])
+	forbidden := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`<|\/>`, r) }
+	if strings.ContainsFunc(name.Str, forbidden) {
+		c.refuse(path, "name", "%q has white space or one of < | \\ / >, which are not allowed", name.Str)
 	} else if len([]rune(name.Str)) > 64 {
 		c.refuse(path, "name", "longer than 64 characters")
 	}
@@ -204,7 +207,7 @@ func (c *chatCheck) calls(i int, list gjson.Result) {
 		c.refuse(path, "type", "want an array, have %s", chatTypeName(list))
 		return
 	}
-	c.open.message = i
+	c.open.message, c.open.byID = i, map[string]int{}
 	list.ForEach(func(_, call gjson.Result) bool {
 		// Every entry takes a place, so that positions are right; one that
 		// cannot be answered counts as answered, its own problem is enough.
@@ -227,9 +230,11 @@ func (c *chatCheck) call(path string, call gjson.Result) chatAsked {
 		if n := len([]rune(id.Str)); n > 40 {
 			c.refuse(path+".id", "id", "%d characters; at most 40 are allowed", n)
 		}
-		if slices.ContainsFunc(c.open.calls, func(a chatAsked) bool { return a.id == id.Str }) {
+		if _, twice := c.open.byID[id.Str]; twice {
 			c.refuse(path+".id", "id", "%q is the id of an earlier call of this message", id.Str)
 			asked.answered = true
+		} else {
+			c.open.byID[id.Str] = len(c.open.calls)
 		}
 	}
 	kind := call.Get("type")
@@ -273,9 +278,9 @@ func (c *chatCheck) answer(i int, id gjson.Result) {
 	if !c.nonEmpty(path, id) {
 		return
 	}
-	at := slices.IndexFunc(c.open.calls, func(a chatAsked) bool { return a.id == id.Str })
+	at, asked := c.open.byID[id.Str]
 	switch {
-	case at < 0:
+	case !asked:
 		c.refuse(path, "tool-pairing", "the assistant message before has no call %q", id.Str)
 	case c.open.calls[at].answered:
 		c.refuse(path, "tool-pairing", "call %q is answered already", id.Str)

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 
@@ -213,6 +214,9 @@ func chatMemberOf(part thread.Part) (string, bool) {
 	}
 	switch p := part.(type) {
 	case thread.Reasoning:
+		if !strings.HasPrefix(src.Raw, `{"reasoning`) {
+			return "", false
+		}
 	case thread.Opaque:
 		if p.Kind == "" || !strings.HasPrefix(src.Raw, `{"`+p.Kind+`":`) || gjson.Get(src.Raw, "type").Exists() {
 			return "", false
@@ -307,7 +311,12 @@ func (w *chatWriter) appendResult(b []byte, r thread.ToolResult) []byte {
 
 // chatAppendName writes a participant's name where the API allows it.
 func chatAppendName(b []byte, name string) []byte {
-	if name == "" || len(name) > chatMaxName || strings.ContainsAny(name, " \t\r\n<|\\/>") {
+	for _, r := range name {
+		if unicode.IsSpace(r) || strings.ContainsRune(`<|\/>`, r) {
+			return b
+		}
+	}
+	if name == "" || len(name) > chatMaxName {
 		return b
 	}
 	return chatAppendField(b, "name", name)
