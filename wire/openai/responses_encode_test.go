@@ -361,3 +361,87 @@ func TestResponsesTranslation(t *testing.T) {
 	}
 	responsesNoProblems(t, body)
 }
+
+// Each part of a message or a result becomes what OpenAI takes there, or words
+// that say what is missing.
+func TestResponsesContentOfOtherAPIs(t *testing.T) {
+	chat := thread.Source{API: "openai", Raw: `{}`}
+	for want, part := range map[string]thread.Part{
+		`{"type":"input_text","text":"a<b"}`:                                                            thread.Text{Text: "a<b"},
+		`{"type":"input_image","image_url":"data:image/png;base64,AA","detail":"high"}`:                 thread.Media{Type: thread.Image, Data: "AA", Detail: "high"},
+		`{"type":"input_image","image_url":"https://x/y"}`:                                              thread.Media{Type: thread.Image, URL: "https://x/y", Detail: "ultra"},
+		`{"type":"input_image","file_id":"file-1"}`:                                                     thread.Media{Type: thread.Image, FileID: "file-1", Source: chat},
+		`{"type":"input_text","text":"[image: not available]"}`:                                         thread.Media{Type: thread.Image, URL: "gs://bucket/a"},
+		`{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,AA"}`:         thread.Media{Type: thread.Document, MIME: "application/pdf", Name: "a.pdf", Data: "AA"},
+		`{"type":"input_file","filename":"file","file_data":"data:application/octet-stream;base64,AA"}`: thread.Media{Type: thread.File, Data: "AA"},
+		`{"type":"input_file","file_url":"https://x/a.pdf"}`:                                            thread.Media{Type: thread.Document, Name: "a.pdf", URL: "https://x/a.pdf"},
+		`{"type":"input_file","file_id":"file-2"}`:                                                      thread.Media{Type: thread.File, FileID: "file-2", Source: chat},
+		`{"type":"input_text","text":"[file b.txt: not available]"}`:                                    thread.Media{Type: thread.File, Name: "b.txt", FileID: "file_2", Source: thread.Source{API: "anthropic", Raw: `{}`}},
+		`{"type":"input_audio","input_audio":{"data":"AA","format":"wav"}}`:                             thread.Media{Type: thread.Audio, MIME: "audio/wav", Data: "AA"},
+		`{"type":"input_text","text":"[audio: not shown]"}`:                                             thread.Media{Type: thread.Audio, MIME: "audio/ogg", Data: "AAAA"},
+		`{"type":"input_text","text":"[image shot: not available]"}`:                                    thread.Media{Type: thread.Image, Name: "shot"},
+		`{"type":"input_text","text":"kept \u00e9"}`:                                                    thread.Text{Text: "kept é", Source: thread.Source{API: "responses", Raw: `"kept \u00e9"`}},
+		`{"type":"input_text","text":"of an item"}`:                                                     thread.Text{Text: "of an item", Source: thread.Source{API: "responses", Raw: `{"role":"user","content":"of an item"}`}},
+		`{"type":"input_text","text":"said by the model"}`:                                              thread.Text{Text: "said by the model", Source: thread.Source{API: "responses", Raw: `{"type":"output_text","text":"said by the model"}`}},
+		`{"type":"input_text","text":"an answer"}`:                                                      thread.Text{Text: "an answer", Source: thread.Source{API: "responses", Raw: `{"role":"assistant","content":"an answer"}`}},
+		`{"type":"input_image","image_url":"data:image/png;base64,BB"}`:                                 thread.Media{Type: thread.Image, MIME: "image/png", Data: "BB", Source: thread.Source{API: "responses", Raw: `{"type":"computer_screenshot","image_url":"data:image/png;base64,BB"}`}},
+	} {
+		body := responsesEncode(t, &prompt.Prompt{Model: "m", Messages: []thread.Message{
+			{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "see"}, part}},
+		}})
+		if got := gjson.Get(body, "input.0.content.1").Raw; got != want {
+			t.Errorf("want %s\n got %s", want, got)
+		}
+		responsesNoProblems(t, body)
+	}
+
+	// The model cannot say media; words stand for them.
+	body := responsesEncode(t, &prompt.Prompt{Model: "m", Messages: []thread.Message{
+		{Role: thread.Assistant, Parts: []thread.Part{
+			thread.Media{Type: thread.Image, Data: "AAAA"},
+			thread.Text{Text: "asked", Source: thread.Source{API: "responses", Raw: `{"type":"input_text","text":"asked"}`}},
+			thread.Text{Text: "kept", Source: thread.Source{API: "responses", Raw: `{"type":"output_text","text":"kept","annotations":[]}`}},
+		}},
+		{Role: thread.User, Parts: []thread.Part{thread.Text{}}},
+	}})
+	want := `[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"[image: not shown]"},{"type":"output_text","text":"asked"},{"type":"output_text","text":"kept","annotations":[]}]},{"type":"message","role":"user","content":""}]`
+	if got := gjson.Get(body, "input").Raw; got != want {
+		t.Errorf("want %s\n got %s", want, got)
+	}
+}
+
+// A result of a call that is not in the request keeps its id: the call is in
+// the history that OpenAI keeps.
+func TestResponsesResultsOfAKeptHistory(t *testing.T) {
+	const long = "call_with_an_odd:id"
+	p := responsesDecode(t, `{"model":"m","previous_response_id":"resp_1","input":[{"type":"function_call_output","call_id":"`+long+`","output":"x"}]}`)
+	p.Messages[0] = responsesRebuilt(p.Messages[0], thread.ToolResult{CallID: long, Content: []thread.Part{thread.Text{Text: "y"}}})
+	want := `{"model":"m","previous_response_id":"resp_1","input":[{"type":"function_call_output","call_id":"` + long + `","output":"y"}]}`
+	if got := responsesEncode(t, p); got != want {
+		t.Errorf("want %s\n got %s", want, got)
+	}
+}
+
+// Ids that come back are made different, and results follow their own call.
+func TestResponsesCallIDsAreUnique(t *testing.T) {
+	step := []thread.Message{
+		{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "again", Name: "f"}}},
+		{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "again"}}},
+	}
+	p := &prompt.Prompt{Model: "m", Messages: append(slices.Clone(step), step...)}
+	body := responsesEncode(t, p)
+	items := responsesInputOf(body)
+	var ids []string
+	for _, item := range items {
+		ids = append(ids, gjson.Get(item, "call_id").Str)
+	}
+	if len(ids) != 4 || ids[0] != "again" || ids[1] != "again" || ids[2] == "again" || ids[2] != ids[3] {
+		t.Errorf("call ids %v", ids)
+	}
+	responsesNoProblems(t, body)
+	// The longer conversation does not change the ids of the shorter one.
+	p.Messages = p.Messages[:2]
+	if got := responsesInputOf(responsesEncode(t, p)); !slices.Equal(got, items[:2]) {
+		t.Errorf("the start changed: %v", got)
+	}
+}

@@ -218,7 +218,7 @@ func (w *responsesWriter) call(c thread.ToolCall) responsesEntry {
 
 // responsesObject returns arguments that must be an object or a list as such.
 func responsesObject(arguments string) string {
-	if json.Valid([]byte(arguments)) && strings.ContainsAny(arguments[:1], "{[") {
+	if v := gjson.Parse(arguments); (v.IsObject() || v.IsArray()) && json.Valid([]byte(arguments)) {
 		return arguments
 	}
 	return "{}"

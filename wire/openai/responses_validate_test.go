@@ -127,6 +127,7 @@ func TestResponsesAdvice(t *testing.T) {
 		`{"model":"m","store":false,"input":[{"type":"reasoning","summary":[]},{"role":"assistant","content":"b"},{"role":"user","content":"a"}]}`: "input[0].encrypted_content reasoning-encrypted",
 		`{"model":"m","input":[{"type":"dream"},{"role":"user","content":"a"}]}`:                                                                   "input[0].type item-type",
 		`{"model":"m","input":[{"role":"user","content":[{"type":"input_smell"}]}]}`:                                                               "input[0].content[0].type content-type",
+		`{"model":"m","store":false,"input":[{"type":"item_reference","id":"msg_1"},{"role":"user","content":"a"}]}`:                               "input[0] item-reference",
 		`{"model":"m","input":"a","max_output_tokens":15}`:                                                                                         "max_output_tokens max-output",
 	} {
 		problems := (Responses{}).Validate([]byte(body))
