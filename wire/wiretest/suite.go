@@ -116,33 +116,53 @@ func replaceEach(t *testing.T, c wire.Codec, body []byte) {
 	}
 }
 
-// dropEach leaves out one frame after another.
+// dropEach leaves out one frame after another; a frame with calls goes together
+// with the frames of their results, as a plan would do it.
 func dropEach(t *testing.T, c wire.Codec, body []byte) {
 	whole := decode(t, c, body)
 	all := frames(whole.Messages)
-	if len(all) < 2 {
-		return
-	}
 	for _, i := range spread(len(all), 25) {
 		p := decode(t, c, body)
-		gone := frames(p.Messages)[i].Frame
-		p.Messages = slices.DeleteFunc(p.Messages, func(m thread.Message) bool { return m.Frame == gone })
+		gone := together(p.Messages, frames(p.Messages)[i].Frame)
+		if len(gone) == 0 || len(gone) == len(all) {
+			continue
+		}
+		p.Messages = slices.DeleteFunc(p.Messages, func(m thread.Message) bool { return gone[m.Frame] })
 		out := encode(t, c, p)
 		rest := string(out)
-		for j, f := range all {
-			if j == i {
-				continue
-			}
+		for _, f := range frames(p.Messages) {
 			at := strings.Index(rest, f.Raw)
 			if at < 0 {
-				t.Fatalf("element %d dropped: element %d lost its bytes or its place", gone.Position, f.Position)
+				t.Fatalf("element %d dropped: element %d lost its bytes or its place", all[i].Position, f.Position)
 			}
 			rest = rest[at+len(f.Raw):]
 		}
 		if back := decode(t, c, out); len(back.Messages) != len(p.Messages) {
-			t.Fatalf("element %d dropped: %d messages came back of %d", gone.Position, len(back.Messages), len(p.Messages))
+			t.Fatalf("element %d dropped: %d messages came back of %d", all[i].Position, len(back.Messages), len(p.Messages))
 		}
 	}
+}
+
+// together returns a frame and those that hold the results of its calls; none
+// for a frame with results, which goes only with its calls.
+func together(messages []thread.Message, f *thread.Frame) map[*thread.Frame]bool {
+	gone := map[*thread.Frame]bool{f: true}
+	calls := map[string]bool{}
+	for i := range messages {
+		m := &messages[i]
+		r, isResult := m.Result()
+		switch {
+		case m.Frame == f && isResult && !calls[r.CallID]:
+			return nil
+		case m.Frame == f:
+			for _, call := range m.Calls() {
+				calls[call.ID] = true
+			}
+		case isResult && calls[r.CallID]:
+			gone[m.Frame] = true
+		}
+	}
+	return gone
 }
 
 // moveMarks asks for cache marks: they are no part of what was said.
