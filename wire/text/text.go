@@ -7,6 +7,8 @@
 //	## tool NAME
 //	## user (turn 3)
 //	## assistant
+//	### reasoning
+//	### text
 //	### call NAME CALL_ID
 //	### result NAME CALL_ID (failure)
 //
