@@ -3,6 +3,7 @@ module github.com/palimpsest-ai/palimpsest
 go 1.26
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/tiktoken-go/tokenizer v0.10.0
 	pgregory.net/rapid v1.3.0
 )
