@@ -143,7 +143,8 @@ func (c *Counter) Band() float64 { return c.band }
 
 // Text returns the tokens of a text. It is 0 only for the empty text. Text that
 // looks like a special token is plain text, and a byte that is not valid UTF-8
-// counts as the replacement character.
+// counts as the replacement character U+FFFD, which a JSON encoder sends in its
+// place (for bytes/N as the one byte it is).
 func (c *Counter) Text(s string) int {
 	if s == "" {
 		return 0

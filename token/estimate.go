@@ -66,7 +66,7 @@ func (e *estimate) millis(s string) int64 {
 			i = j
 		default:
 			r, size := utf8.DecodeRuneInString(s[i:])
-			one := e.rune(r, size)
+			one := e.rune(r)
 			n += one
 			i += size
 			if one == e.symbol {
@@ -130,9 +130,9 @@ func isMark(c byte) bool {
 	return c > ' ' && c < 0x7f && !isLetter(c) && c-'0' >= 10
 }
 
-func (e *estimate) rune(r rune, size int) int64 {
+func (e *estimate) rune(r rune) int64 {
 	switch {
-	case r == utf8.RuneError && size == 1:
+	case r == utf8.RuneError: // invalid, or the mark of what was
 		return e.control
 	case r < 0x590: // Latin, Greek, Cyrillic, Armenian
 		return e.latin

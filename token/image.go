@@ -52,13 +52,11 @@ func patches(side, edge, most int, factor float64) func(w, h int, detail string)
 		if detail == "low" && edge == 0 {
 			limit = min(limit, 256) // 512 x 512 pixels
 		}
-		if squares() > limit {
-			shrink := math.Sqrt(limit * float64(side*side) / (x * y))
-			x, y = max(1, x*shrink), max(1, y*shrink)
+		// Squares are counted whole, so the last of the way is gone in small steps.
+		for shrink := math.Sqrt(limit * float64(side*side) / (x * y)); squares() > limit; shrink = 0.995 {
+			x, y = max(1, x*min(1, shrink)), max(1, y*min(1, shrink))
 		}
-		// Rounding up may leave one row or column too many; providers then
-		// shrink a little further, so the limit holds.
-		return int(math.Ceil(min(squares(), limit) * factor))
+		return int(math.Ceil(squares() * factor))
 	}
 }
 
