@@ -179,6 +179,11 @@ func TestMessages(t *testing.T) {
 			m[0].Frame = nil
 			return m[:1]
 		}, []string{`{"role":"user","content":[{"type":"text","text":"hi \u00e9"}]}`}},
+		{"a picture keeps its bytes", func(m []thread.Message) []thread.Message {
+			raw := `{"type":"image","x":1,"source":{"data":"x","media_type":"image/png","type":"base64"}}`
+			m[0] = made(thread.User, words("see"), thread.Media{Type: thread.Image, MIME: "image/png", Data: "x", Source: from(raw)})
+			return m[:1]
+		}, []string{`{"role":"user","content":[{"type":"text","text":"see"},{"type":"image","x":1,"source":{"data":"x","media_type":"image/png","type":"base64"}}]}`}},
 		{"left empty", func(m []thread.Message) []thread.Message { m[0] = made(thread.User, words(" ")); return m[:1] },
 			[]string{`{"role":"user","content":[{"type":"text","text":"(empty)"}]}`}},
 		{"system in mid conversation", func(m []thread.Message) []thread.Message {
@@ -457,6 +462,27 @@ func long100k() string {
 			user(fmt.Sprintf(`{"type":"tool_result","tool_use_id":%q,"content":[{"type":"text","text":"%s"}]}`, id, result)))
 	}
 	return chat(tool+`,"system":[`+text+`]`, list...)
+}
+
+func BenchmarkEncodeForeign(b *testing.B) {
+	p := decode(b, long100k())
+	p.Source = nil
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		m.Frame = nil
+		for k, part := range m.Parts {
+			switch part := part.(type) {
+			case thread.ToolCall:
+				m.Parts[k] = thread.ToolCall{ID: "same", Name: part.Name, Arguments: part.Arguments}
+			case thread.ToolResult:
+				m.Parts[k] = thread.ToolResult{CallID: "same", Content: []thread.Part{words(part.Text())}}
+			}
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		encode(b, p)
+	}
 }
 
 func BenchmarkDecode(b *testing.B) {
