@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
@@ -20,6 +22,72 @@ import (
 
 func TestConformance(t *testing.T) {
 	wiretest.TestCodec(t, anthropic.Codec{}, wiretest.Corpus(t, wire.Anthropic))
+}
+
+// Any mix of replaced, dropped and inserted messages and of cache points leaves
+// a real request valid, with all its calls and results in order. The last
+// message stays: what it would uncover may not end a request.
+func TestEditedRequestsStayValid(t *testing.T) {
+	for name, body := range wiretest.Corpus(t, wire.Anthropic) {
+		rapid.Check(t, func(rt *rapid.T) {
+			p := decode(t, string(body))
+			var kept []thread.Message
+			gone := map[string]bool{} // calls that were dropped with their message
+			for i, m := range p.Messages {
+				r, isResult := m.Result()
+				if isResult && gone[r.CallID] {
+					continue
+				}
+				switch do := rapid.IntRange(0, 4).Draw(rt, "do"); {
+				case do == 0 && i > 0 && i < len(p.Messages)-1 && !isResult:
+					for _, c := range m.Calls() {
+						gone[c.ID] = true
+					}
+					continue
+				case do == 1 && isResult:
+					m = made(thread.Tool, thread.ToolResult{CallID: r.CallID, Tool: r.Tool, Outcome: r.Outcome, Content: []thread.Part{words("[cleared]")}})
+				case do == 1 && m.Role == thread.User:
+					m = made(thread.User, words("shorter"))
+				case do == 2 && m.Role == thread.User:
+					kept = append(kept, made(thread.User, words("a note between")))
+				}
+				kept = append(kept, m)
+			}
+			p.Messages = kept
+			for range rapid.IntRange(0, 6).Draw(rt, "points") {
+				p.CachePoints = append(p.CachePoints, prompt.CachePoint{
+					After: rapid.IntRange(-1, len(kept)-1).Draw(rt, "after"),
+					TTL:   rapid.SampledFrom([]string{"", "5m", "1h"}).Draw(rt, "ttl"),
+				})
+			}
+			out := encode(t, p)
+			for _, problem := range problems(out) {
+				// Which thinking may stay is for the renderer to decide, and the
+				// bodies for count_tokens have no max_tokens.
+				if problem.Rule != "thinking-first" && problem.Path != "max_tokens" {
+					rt.Errorf("%s: %v\n%s", name, problem, out)
+				}
+			}
+			back := decode(t, out)
+			if got, want := answered(back.Messages), answered(kept); got != want {
+				rt.Errorf("%s: calls and results\n got %s\nwant %s", name, got, want)
+			}
+		})
+	}
+}
+
+// answered lists calls and results in order.
+func answered(messages []thread.Message) string {
+	var b strings.Builder
+	for i := range messages {
+		for _, c := range messages[i].Calls() {
+			b.WriteString(" call " + c.ID)
+		}
+		if r, ok := messages[i].Result(); ok {
+			b.WriteString(" result " + r.CallID)
+		}
+	}
+	return b.String()
 }
 
 // The messages in real Claude Code transcripts are elements of this API. Each
