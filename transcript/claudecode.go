@@ -36,6 +36,7 @@ type ccLine struct {
 	side         bool
 	kind         thread.Kind
 	partial      bool // the tool was interrupted
+	spoken       bool // there are blocks beside the results
 	calls        []string
 	results      []string
 	trigger      string // of a boundary
@@ -212,6 +213,8 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 			l.calls = append(l.calls, strings.Clone(block.Get("id").Str))
 		case "tool_result":
 			l.results = append(l.results, strings.Clone(block.Get("tool_use_id").Str))
+		default:
+			l.spoken = true
 		}
 		return true
 	})
