@@ -143,7 +143,7 @@ func describe(p thread.Part) string {
 	case thread.Text:
 		return fmt.Sprintf("text %q", first(p.Text))
 	case thread.Reasoning:
-		return fmt.Sprintf("reasoning %q sealed=%v", first(p.Text), p.Signature != "")
+		return fmt.Sprintf("reasoning %q sealed=%v by=%s", first(p.Text), p.Signature != "", p.API)
 	case thread.Media:
 		return fmt.Sprintf("media %s %s name=%q url=%q data=%q text=%q", p.Type, p.MIME, p.Name, p.URL, first(p.Data), first(p.Text))
 	case thread.ToolCall:

@@ -216,7 +216,11 @@ func claude(v gjson.Result, kind string) bool {
 	case "":
 		return false
 	case "user", "assistant":
-		return v.Get("message").IsObject() && (v.Get("uuid").Exists() || v.Get("sessionId").Exists())
+		return v.Get("message").IsObject() && (v.Get("uuid").Exists() || v.Get("sessionId").Exists() || v.Get("session_id").Exists())
+	case "system":
+		if v.Get("session_id").Exists() {
+			return true
+		}
 	case "summary":
 		return v.Get("leafUuid").Exists()
 	case "file-history-snapshot":
