@@ -87,20 +87,28 @@ func (e *encoder) result(p thread.ToolResult) string {
 		return p.Raw
 	}
 	o := new(object).str("type", "tool_result").str("tool_use_id", id)
-	if content := e.content(p.Content); content != "" {
+	failed := p.Outcome == thread.Failure
+	switch content := e.content(p.Content, failed); {
+	case content != "":
 		o.raw("content", content)
+	case failed:
+		o.str("content", emptyText)
 	}
-	if p.Outcome == thread.Failure {
+	if failed {
 		o.raw("is_error", "true")
 	}
 	return o.String()
 }
 
 // content writes what a tool gave back: a string for a single text, else
-// blocks. It is empty when there is nothing to send.
-func (e *encoder) content(parts []thread.Part) string {
+// blocks. It is empty when there is nothing to send. A failed result may hold
+// text only.
+func (e *encoder) content(parts []thread.Part, failed bool) string {
 	var blocks []string
 	for _, part := range parts {
+		if failed {
+			part = asText(part)
+		}
 		if raw := e.block(part, thread.Tool); raw != "" {
 			blocks = append(blocks, raw)
 		}
@@ -124,6 +132,22 @@ func (e *encoder) content(parts []thread.Part) string {
 		}
 	}
 	return array(blocks)
+}
+
+// asText puts words in place of what is no text.
+func asText(part thread.Part) thread.Part {
+	switch p := part.(type) {
+	case thread.Media:
+		if p.Text != "" {
+			return thread.Text{Text: p.Text}
+		}
+		return thread.Text{Text: missing(p)}
+	case thread.Opaque:
+		if ours(p.Source) {
+			return thread.Text{Text: p.Text}
+		}
+	}
+	return part
 }
 
 // arguments makes the object that the API wants from what another model wrote.

@@ -8,8 +8,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// continues stands where a request would begin with the model: the API wants
-// a user first.
+// continues stands where a request would begin with the model, or where
+// nothing of a conversation can be said here: the API wants a user first.
 const continues = "(conversation continues)"
 
 // unit is what one content is made from: a content that was read and is
@@ -28,7 +28,8 @@ func layOut(p *prompt.Prompt) []string {
 	units := w.units(p.Messages)
 	w.current = currentTurn(units)
 	out := make([]string, 0, len(units)+1)
-	if len(units) > 0 && units[0].model && !startsSource(units[0]) {
+	silent := len(units) == 0 && len(p.Messages) > 0 && !spliced(p)
+	if silent || len(units) > 0 && units[0].model && (units[0].raw == "" || !spliced(p)) {
 		out = append(out, content("user", []string{textPart(continues)}))
 	}
 	var calls []*thread.Message // the model's messages before a run of the user's
@@ -40,7 +41,7 @@ func layOut(p *prompt.Prompt) []string {
 		run := units[i:j]
 		w.inTurn = i >= w.current
 		switch {
-		case whole(run):
+		case whole(run) && !refused(run):
 			for _, u := range run {
 				out = append(out, u.raw)
 			}
@@ -59,13 +60,28 @@ func layOut(p *prompt.Prompt) []string {
 	return out
 }
 
-// startsSource reports whether a unit stood first in its own request, where its
-// client has seen to it that it may.
-func startsSource(u unit) bool { return u.raw != "" && u.messages[0].Frame.Position == 0 }
+// spliced reports whether the contents go into a body that was read. There a
+// content that was read may come first whoever speaks in it: bytes are kept,
+// and what may be taken away from before it is for the renderer to know.
+func spliced(p *prompt.Prompt) bool { return p.Source != nil && p.Source.API == wire.Gemini }
 
 // whole reports whether a run consists of contents as they were read.
 func whole(run []unit) bool {
 	return !slices.ContainsFunc(run, func(u unit) bool { return u.raw == "" })
+}
+
+// refused reports whether a run of the model's contents has become one that
+// every version of the API refuses: calls after another model content, which
+// did not stand there when they were read. What only Vertex AI may refuse,
+// two contents of one role in a row, is no reason to change bytes.
+func refused(run []unit) bool {
+	for i := 1; i < len(run) && run[0].model; i++ {
+		before, after := run[i-1].messages[0].Frame, run[i].messages[0].Frame
+		if before.Position+before.Elements != after.Position && len(run[i].messages[0].Calls()) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func messages(run []unit) (all []*thread.Message) {

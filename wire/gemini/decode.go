@@ -183,12 +183,9 @@ func decodeContents(v gjson.Result) ([]thread.Message, int, error) {
 	n := 0
 	var err error
 	v.ForEach(func(_, content gjson.Result) bool {
-		if err = r.content(content, n); err != nil {
-			err = refuse(fmt.Sprintf("contents[%d]", n), err.Error())
-			return false
-		}
+		err = r.content(content, n)
 		n++
-		return true
+		return err == nil
 	})
 	if err != nil {
 		return nil, 0, err
@@ -198,8 +195,11 @@ func decodeContents(v gjson.Result) ([]thread.Message, int, error) {
 
 // content appends the messages of one content.
 func (r *reader) content(v gjson.Result, position int) error {
+	fail := func(below, problem string) error {
+		return refuse(fmt.Sprintf("contents[%d]%s", position, below), problem)
+	}
 	if !v.IsObject() {
-		return fmt.Errorf("want an object with role and parts")
+		return fail("", "want an object with role and parts")
 	}
 	var role, parts gjson.Result
 	v.ForEach(func(key, value gjson.Result) bool {
@@ -212,10 +212,10 @@ func (r *reader) content(v gjson.Result, position int) error {
 		return true
 	})
 	if role.Exists() && role.Type != gjson.String && role.Type != gjson.Null {
-		return fmt.Errorf("role is not a string")
+		return fail(".role", "want a string")
 	}
 	if parts.Exists() && !parts.IsArray() {
-		return fmt.Errorf("parts is not an array")
+		return fail(".parts", "want an array")
 	}
 	first := len(r.messages)
 	var bad error
@@ -228,7 +228,7 @@ func (r *reader) content(v gjson.Result, position int) error {
 		m := thread.Message{Role: thread.Assistant}
 		parts.ForEach(func(_, part gjson.Result) bool {
 			if !part.IsObject() {
-				bad = fmt.Errorf("parts[%d] is not an object", n)
+				bad = fail(fmt.Sprintf(".parts[%d]", n), "want an object")
 				return false
 			}
 			n++
@@ -239,7 +239,7 @@ func (r *reader) content(v gjson.Result, position int) error {
 	case "user", "function", "":
 		parts.ForEach(func(_, part gjson.Result) bool {
 			if !part.IsObject() {
-				bad = fmt.Errorf("parts[%d] is not an object", n)
+				bad = fail(fmt.Sprintf(".parts[%d]", n), "want an object")
 				return false
 			}
 			n++
@@ -250,7 +250,7 @@ func (r *reader) content(v gjson.Result, position int) error {
 			r.messages = append(r.messages, thread.Message{Role: thread.User})
 		}
 	default:
-		return fmt.Errorf("role %q; want user, model or function", who)
+		return fail(".role", fmt.Sprintf("want user, model or function, have %q", who))
 	}
 	if bad != nil {
 		return bad

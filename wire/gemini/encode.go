@@ -15,7 +15,7 @@ import (
 // members exchanged that differ, or a new one.
 func encode(p *prompt.Prompt) []byte {
 	contents := layOut(p)
-	if p.Source != nil && p.Source.API == wire.Gemini {
+	if spliced(p) {
 		if root, ok := parse(p.Source.Body); ok {
 			if r, err := open(root); err == nil {
 				return splice(p, root, r, contents)

@@ -28,6 +28,8 @@ import (
 //   - Empty strings make no part.
 //   - Calls without an id, above all the legacy function_call, get
 //     thread.LocalID(n), n counting such calls from 0.
+//   - A call of a type unknown here is still a ToolCall, with that Type, because a
+//     tool message answers it; its Arguments are the object named after the type.
 //   - The API has no error flag, so every tool result is a Success.
 type Chat struct{}
 

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -55,7 +56,11 @@ func (Responses) API() string { return wire.Responses }
 // Decode reads the body of a request. The texts of the prompt are parts of one
 // copy of the body. The error wraps wire.ErrFormat and names the JSON path.
 func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
-	b, err := responsesParse(string(body))
+	text := string(body)
+	if err := responsesCheckJSON(text); err != nil {
+		return nil, err
+	}
+	b, err := responsesParse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +98,7 @@ func DecodeItems(array string) ([]thread.Message, []prompt.System, error) {
 	}
 	items := gjson.Parse(array)
 	if !items.IsArray() {
-		return nil, nil, fmt.Errorf("$: want an array of items: %w", wire.ErrFormat)
+		return nil, nil, responsesError("$", "want an array of items")
 	}
 	r := responsesReader{text: array, path: "$"}
 	if err := r.read(items); err != nil {
@@ -111,13 +116,11 @@ type responsesBody struct {
 	model, instructions, input, tools, maxOutput gjson.Result
 }
 
+// responsesParse finds the fields of a body that is known to be JSON.
 func responsesParse(text string) (*responsesBody, error) {
-	if err := responsesCheckJSON(text); err != nil {
-		return nil, err
-	}
 	root := gjson.Parse(text)
 	if !root.IsObject() {
-		return nil, fmt.Errorf("$: want an object: %w", wire.ErrFormat)
+		return nil, responsesError("$", "want an object")
 	}
 	b := &responsesBody{text: text, open: strings.IndexByte(text, '{') + 1, empty: true}
 	root.ForEach(func(key, value gjson.Result) bool {
@@ -141,7 +144,7 @@ func responsesParse(text string) (*responsesBody, error) {
 
 func (b *responsesBody) str(path string, v gjson.Result) (string, error) {
 	if v.Type != gjson.String && v.Type != gjson.Null {
-		return "", fmt.Errorf("%s: want a string: %w", path, wire.ErrFormat)
+		return "", responsesError(path, "want a string")
 	}
 	return v.Str, nil
 }
@@ -159,7 +162,7 @@ func (b *responsesBody) decodeInput(p *prompt.Prompt) error {
 		p.Source.Elements = 1
 		return nil
 	case !b.input.IsArray():
-		return fmt.Errorf("input: want a string or an array of items: %w", wire.ErrFormat)
+		return responsesError("input", "want a string or an array of items")
 	}
 	r := responsesReader{text: b.text, path: "input"}
 	if err := r.read(b.input); err != nil {
@@ -176,13 +179,13 @@ func responsesTools(tools gjson.Result) ([]prompt.Tool, error) {
 		return nil, nil
 	}
 	if !tools.IsArray() {
-		return nil, fmt.Errorf("tools: want an array: %w", wire.ErrFormat)
+		return nil, responsesError("tools", "want an array")
 	}
 	var list []prompt.Tool
 	var err error
 	tools.ForEach(func(_, tool gjson.Result) bool {
 		if !tool.IsObject() {
-			err = fmt.Errorf("tools[%d]: want an object: %w", len(list), wire.ErrFormat)
+			err = responsesError("tools["+strconv.Itoa(len(list))+"]", "want an object")
 			return false
 		}
 		t := prompt.Tool{Source: responsesSource(tool.Raw)}
@@ -220,48 +223,19 @@ func responsesSource(raw string) thread.Source {
 	return thread.Source{API: wire.Responses, Raw: raw}
 }
 
-// responsesMaxDepth is how deeply a body may nest, far beyond any real one. It
-// bounds the recursion of the JSON functions that follow the check.
-const responsesMaxDepth = 1000
+// responsesError is a format error at a JSON path of the body.
+func responsesError(path, problem string) error {
+	return fmt.Errorf("openai responses: %s: %s: %w", path, problem, wire.ErrFormat)
+}
 
 // responsesCheckJSON reports whether text is one JSON document of bearable
 // depth. It is done once for a body; everything later may trust the syntax.
 func responsesCheckJSON(text string) error {
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			i = responsesStringEnd(text, i)
-		case '{', '[':
-			if depth++; depth > responsesMaxDepth {
-				return fmt.Errorf("$: nested deeper than %d at byte %d: %w", responsesMaxDepth, i, wire.ErrFormat)
-			}
-		case '}', ']':
-			depth--
-		}
-	}
-	if !gjson.Valid(text) {
-		return fmt.Errorf("$: not valid JSON: %w", wire.ErrFormat)
+	switch {
+	case chatTooDeep(text):
+		return responsesError("$", fmt.Sprintf("nested deeper than %d", chatMaxDepth))
+	case !gjson.Valid(text):
+		return responsesError("$", "not valid JSON")
 	}
 	return nil
-}
-
-// responsesStringEnd returns the position of the quote that closes the string
-// opened at i, or the length of text when none does.
-func responsesStringEnd(text string, i int) int {
-	for i++; i < len(text); i++ {
-		n := strings.IndexByte(text[i:], '"')
-		if n < 0 {
-			return len(text)
-		}
-		i += n
-		slashes := 0
-		for text[i-1-slashes] == '\\' {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return i
-		}
-	}
-	return len(text)
 }

@@ -246,7 +246,7 @@ func TestResponsesDecodeErrorsNameThePath(t *testing.T) {
 		`{"input":` + strings.Repeat("[", 5000): "$",
 	} {
 		_, err := (Responses{}).Decode([]byte(body))
-		if !errors.Is(err, wire.ErrFormat) || !strings.HasPrefix(err.Error(), path+":") {
+		if !errors.Is(err, wire.ErrFormat) || !strings.HasPrefix(err.Error(), "openai responses: "+path+": ") {
 			t.Errorf("%.40s: got %v, want an error at %s", body, err, path)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 // body gives that body back with only what differs replaced: model,
 // instructions, input, tools and max_output_tokens; what was taken away there
 // becomes null. Any other prompt is translated; the request asks OpenAI not to
-// store it. The error, possible only when Source.Body is no such body, wraps
-// wire.ErrFormat.
+// store it. Source.Body is trusted to be JSON, as Decode left it; the error,
+// possible only when it is no object, wraps wire.ErrFormat.
 func (Responses) Encode(p *prompt.Prompt) ([]byte, error) {
 	if p.Source == nil || p.Source.API != wire.Responses || p.Source.Body == "" {
 		return responsesTranslate(p), nil

@@ -1,7 +1,7 @@
 package openai
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -95,7 +95,7 @@ func (r *responsesReader) read(items gjson.Result) error {
 	var err error
 	items.ForEach(func(_, item gjson.Result) bool {
 		if !item.IsObject() {
-			err = fmt.Errorf("%s[%d]: want an item object: %w", r.path, r.count, wire.ErrFormat)
+			err = responsesError(r.path+"["+strconv.Itoa(r.count)+"]", "want an item object")
 			return false
 		}
 		r.item(responsesReadItem(item), item.Index)

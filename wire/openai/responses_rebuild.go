@@ -13,7 +13,8 @@ import (
 // responsesEntry is one item of a response that is written anew.
 type responsesEntry struct {
 	text      string
-	raw       bool // as it was read
+	source    string // the item that was read, "" for items made here
+	raw       bool   // the text is that item
 	reasoning bool
 	dropped   bool
 }
@@ -36,7 +37,7 @@ func (w *responsesWriter) assistant(m *thread.Message) {
 		case thread.Reasoning:
 			if own {
 				flush()
-				entries = append(entries, responsesEntry{text: source.Raw, raw: true, reasoning: true})
+				entries = append(entries, responsesEntry{text: source.Raw, source: source.Raw, raw: true, reasoning: true})
 			}
 			continue
 		case thread.ToolCall:
@@ -50,13 +51,13 @@ func (w *responsesWriter) assistant(m *thread.Message) {
 			flush()
 			text, n := responsesMessageItem(m.Parts[i:])
 			_, whole := responsesWhole(m.Parts[i:])
-			entries = append(entries, responsesEntry{text: text, raw: whole > 0})
+			entries = append(entries, responsesEntry{text: text, source: source.Raw, raw: whole > 0})
 			i += n - 1
 			continue
 		}
 		if o, ok := part.(thread.Opaque); ok && own && !responsesIsContent(o.Kind) {
 			flush()
-			entries = append(entries, responsesEntry{text: source.Raw, raw: true})
+			entries = append(entries, responsesEntry{text: source.Raw, source: source.Raw, raw: true})
 			continue
 		}
 		if text := responsesContentText(part, thread.Assistant); text != "" {
@@ -130,7 +131,7 @@ func (w *responsesWriter) pair(entries []responsesEntry) {
 		if id := gjson.Get(e.text, "id"); !id.Exists() {
 			continue
 		}
-		if of, known := w.reasoningOf(e.text); known && (of == "" || sent[of]) || !known && last != "" {
+		if of, known := w.reasoningOf(e.source); known && (of == "" || sent[of]) || !known && last != "" {
 			continue
 		}
 		switch kind := gjson.Get(e.text, "type").Str; kind {
@@ -184,7 +185,7 @@ func (w *responsesWriter) call(c thread.ToolCall) responsesEntry {
 	}
 	if responsesOwn(c.Source) {
 		w.asked(c.ID, c.ID, c.Type)
-		return responsesEntry{text: c.Raw, raw: true}
+		return responsesEntry{text: c.Raw, source: c.Raw, raw: true}
 	}
 	id := w.callID(c.ID)
 	w.asked(c.ID, id, c.Type)
@@ -217,7 +218,7 @@ func (w *responsesWriter) call(c thread.ToolCall) responsesEntry {
 
 // responsesObject returns arguments that must be an object or a list as such.
 func responsesObject(arguments string) string {
-	if json.Valid([]byte(arguments)) && strings.ContainsAny(arguments[:1], "{[") {
+	if v := gjson.Parse(arguments); (v.IsObject() || v.IsArray()) && json.Valid([]byte(arguments)) {
 		return arguments
 	}
 	return "{}"

@@ -220,8 +220,10 @@ func responsesOwnContent(raw string, role thread.Role) string {
 		})
 		return first
 	}
-	kind := gjson.Get(raw, "type").Str
-	if kind == "" || strings.HasPrefix(kind, "input_") && role == thread.Assistant || responsesIsOutputPart(kind) && role != thread.Assistant {
+	switch kind := gjson.Get(raw, "type").Str; {
+	case kind == "", kind == "computer_screenshot",
+		strings.HasPrefix(kind, "input_") && role == thread.Assistant,
+		(kind == "output_text" || kind == "refusal" || kind == "text") && role != thread.Assistant:
 		return ""
 	}
 	return raw
@@ -319,8 +321,4 @@ func responsesMissing(m thread.Media) string {
 		return text + ": not shown]"
 	}
 	return text + ": not available]"
-}
-
-func responsesIsOutputPart(kind string) bool {
-	return kind == "output_text" || kind == "refusal" || kind == "text"
 }

@@ -18,7 +18,7 @@ import (
 func (Responses) Validate(body []byte) []wire.Problem {
 	text := string(body)
 	if err := responsesCheckJSON(text); err != nil {
-		return []wire.Problem{{Path: "$", Rule: "json", Message: err.Error() + "; send one JSON document"}}
+		return []wire.Problem{{Path: "$", Rule: "json", Message: "not one JSON document: " + err.Error()}}
 	}
 	root := gjson.Parse(text)
 	if !root.IsObject() {
@@ -172,8 +172,8 @@ func (c *responsesChecker) tools(tools gjson.Result, path string) {
 	})
 }
 
-// name checks a function's name. The pattern and length are those of the
-// published schema of function tools.
+// name checks a function's name. The pattern is published for both APIs, the
+// length for Chat Completions; a longer name may pass here, but not there.
 func (c *responsesChecker) name(at int, path, name string) {
 	if len(name) < 1 || len(name) > 64 {
 		c.problem(at, path, "name", "want 1 to 64 characters, got %d", len(name))

@@ -143,9 +143,7 @@ func (c *responsesChecker) item(item gjson.Result, path string) {
 	}
 	c.required(item, it.at, path, fields)
 	switch it.typ {
-	case "function_call":
-		c.itemName(item, it, path)
-	case "custom_tool_call":
+	case "function_call", "custom_tool_call":
 		c.itemName(item, it, path)
 	case "function_call_output", "custom_tool_call_output":
 		c.output(item.Get("output"), it, path+".output")
@@ -169,6 +167,10 @@ func (c *responsesChecker) item(item gjson.Result, path string) {
 		c.screenshot(item.Get("output"), it, path+".output")
 	case "reasoning":
 		c.reasoning(item, it, path)
+	case "item_reference":
+		if !c.stored {
+			c.advice(it.at, path, "item-reference", "store is false: the item is only found when an earlier request stored it; send the item itself")
+		}
 	}
 }
 

@@ -176,8 +176,11 @@ func (w *responsesWriter) user(m *thread.Message) {
 			content = append(content, text)
 		}
 	}
-	if len(content) > 0 {
+	switch {
+	case len(content) > 0:
 		w.add(responsesMessage(role, content), -1, 1)
+	case m.Role == thread.User: // an empty turn is still a turn, and legal
+		w.add(`{"type":"message","role":"user","content":""}`, -1, 1)
 	}
 }
 

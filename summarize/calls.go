@@ -1,0 +1,384 @@
+package summarize
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// callFacts is what a tool call tells by itself.
+type callFacts struct {
+	id, name string
+	class    toolpolicy.Class
+	input    string // what was asked for, short, on one line
+	files    []fileOp
+	idents   []string // in all arguments
+	changed  []piece  // lines that an edit or a write puts into a file
+	todos    []todo   // a whole list, or one change of it
+	todoID   string   // the task that a single change is about; "" for a whole list or a new task
+	newTask  bool
+	planText string // a plan proposed as text
+}
+
+type todo struct{ text, status string }
+
+const (
+	maxInput   = 220 // bytes of a command in the summary
+	maxArg     = 90  // bytes of one argument
+	maxChanged = 40  // lines taken from one edit
+)
+
+// pathKeys are the names of arguments that hold one file.
+var pathKeys = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "notebook_path", "target_file", "filename", "file", "file_name"}
+
+// bodyKeys are the names of arguments that hold what is written to a file.
+var bodyKeys = map[string]bool{
+	"new_string": true, "newText": true, "newString": true, "new_str": true, "content": true, "contents": true, "file_text": true, "text": true,
+	"new_source": true, "insert_text": true, "code_edit": true, "replace": true, "insert": true,
+}
+
+// oldKeys are the names of arguments that repeat what stood in a file.
+var oldKeys = map[string]bool{"old_string": true, "oldText": true, "oldString": true, "old_str": true, "old_source": true, "search": true}
+
+// formKeys are the names of arguments that only shape the answer.
+var formKeys = map[string]bool{
+	"replace_all": true, "activeForm": true, "timeout": true, "output_mode": true, "head_limit": true, "-n": true, "-A": true, "-B": true, "-C": true, "-i": true,
+	"run_in_background": true, "dangerouslyDisableSandbox": true,
+}
+
+// readCall extracts the facts of a call from its name and arguments.
+func readCall(c *thread.ToolCall) callFacts {
+	f := callFacts{id: c.ID, name: c.Name, class: toolpolicy.ClassOf(c.Name)}
+	args := gjson.Parse(c.Arguments)
+	if !gjson.Valid(c.Arguments) || !args.IsObject() {
+		args = gjson.Result{}
+		f.readText(c.Arguments)
+		return f
+	}
+	path := ""
+	for _, k := range pathKeys {
+		if v := args.Get(k); v.Type == gjson.String && v.Str != "" {
+			path = cleanPath(v.Str)
+			break
+		}
+	}
+	switch f.class {
+	case toolpolicy.Shell:
+		f.readCommand(command(args))
+	case toolpolicy.Todo:
+		f.readTodo(args)
+	case toolpolicy.Read:
+		if path != "" {
+			f.files = append(f.files, fileOp{path, "read", lineRange(args)})
+		}
+		args.Get("paths").ForEach(func(_, v gjson.Result) bool {
+			if v.Type == gjson.String {
+				f.files = append(f.files, fileOp{cleanPath(v.Str), "read", ""})
+			}
+			return true
+		})
+	case toolpolicy.Edit, toolpolicy.Write:
+		f.readEdit(args, path)
+	}
+	if f.input == "" {
+		f.input = describe(args, f.class)
+	}
+	collect(args, "", func(key, s string) {
+		if oldKeys[key] {
+			return
+		}
+		scanIdentifiers(s, span{0, len(s)}, func(p span) { f.idents = append(f.idents, s[p.from:p.to]) })
+	})
+	return f
+}
+
+// readText is for tools whose argument is free text: patches and commands.
+func (f *callFacts) readText(text string) {
+	if strings.Contains(text, "*** Begin Patch") {
+		f.readPatch(text)
+	} else if f.class == toolpolicy.Shell {
+		f.readCommand(text)
+	} else {
+		f.input = clip(text, maxInput)
+	}
+	scanIdentifiers(text, span{0, len(text)}, func(p span) { f.idents = append(f.idents, text[p.from:p.to]) })
+}
+
+func (f *callFacts) readCommand(s string) {
+	if strings.Contains(s, "*** Begin Patch") {
+		f.class = toolpolicy.Edit
+		f.readPatch(s)
+		return
+	}
+	f.input = clip(strings.TrimSpace(s), maxInput)
+	f.files = append(f.files, shellFiles(s)...)
+}
+
+// command returns the command line of a shell call, whatever its shape.
+func command(args gjson.Result) string {
+	for _, k := range []string{"command", "cmd", "script", "code", "input", "chars"} {
+		switch v := args.Get(k); {
+		case v.Type == gjson.String:
+			return v.Str
+		case v.IsArray():
+			words := v.Array()
+			// ["bash", "-lc", "the command"]
+			if n := len(words); n >= 2 && strings.HasPrefix(words[n-2].Str, "-") && strings.HasSuffix(words[n-2].Str, "c") {
+				return words[n-1].Str
+			}
+			var parts []string
+			for _, w := range words {
+				parts = append(parts, w.String())
+			}
+			return strings.Join(parts, " ")
+		}
+	}
+	return ""
+}
+
+func (f *callFacts) readEdit(args gjson.Result, path string) {
+	if v := args.Get("patch"); v.Type == gjson.String {
+		f.readPatch(v.Str)
+		return
+	}
+	if v := args.Get("input"); v.Type == gjson.String && strings.Contains(v.Str, "*** Begin Patch") {
+		f.readPatch(v.Str)
+		return
+	}
+	op := "edited"
+	if f.class == toolpolicy.Write {
+		op = "created"
+	}
+	switch args.Get("command").Str { // text editors with sub-commands
+	case "view":
+		f.class, op = toolpolicy.Read, "read"
+	case "create":
+		f.class, op = toolpolicy.Write, "created"
+	}
+	if path != "" {
+		note := ""
+		if op == "read" {
+			note = lineRange(args)
+		}
+		f.files = append(f.files, fileOp{path, op, note})
+	}
+	if source, to := args.Get("source").Str, args.Get("destination").Str; source != "" && to != "" {
+		f.files = append(f.files, fileOp{cleanPath(source), "deleted", "moved to " + to}, fileOp{cleanPath(to), "created", "moved from " + source})
+	}
+	collect(args, "", func(key, s string) {
+		if bodyKeys[key] {
+			f.changedLines(s)
+		}
+	})
+	if path != "" {
+		f.input = path
+	}
+}
+
+// readPatch reads an apply_patch text: files and added lines.
+func (f *callFacts) readPatch(patch string) {
+	var names []string
+	var added strings.Builder
+	for at := 0; at < len(patch); {
+		var p span
+		p, at = nextLine(patch, at)
+		line := patch[p.from:p.to]
+		for _, h := range [...]struct{ mark, op string }{{"*** Update File: ", "edited"}, {"*** Add File: ", "created"}, {"*** Delete File: ", "deleted"}} {
+			if name, ok := strings.CutPrefix(line, h.mark); ok {
+				name = cleanPath(name)
+				f.files = append(f.files, fileOp{name, h.op, ""})
+				names = append(names, name)
+			}
+		}
+		if name, ok := strings.CutPrefix(line, "*** Move to: "); ok && len(f.files) > 0 {
+			last := &f.files[len(f.files)-1]
+			last.op, last.note = "deleted", "moved to "+name
+			f.files = append(f.files, fileOp{cleanPath(name), "created", "moved from " + last.path})
+		}
+		if strings.HasPrefix(line, "+") && !strings.HasPrefix(line, "+++") {
+			added.WriteString(line[1:])
+			added.WriteByte('\n')
+		}
+	}
+	f.class = toolpolicy.Edit
+	f.input = clip(strings.Join(names, ", "), maxInput)
+	f.changedLines(added.String())
+}
+
+// definitions begin lines that name what an edit makes; they say most about it.
+var definitions = []string{
+	"func ", "type ", "class ", "def ", "async def ", "function ", "export ", "const ", "var ", "let ", "interface ", "struct ", "enum ", "impl ", "fn ", "pub ",
+	"public ", "private ", "protected ", "static ", "package ", "module ", "# ", "## ", "### ", "create table", "alter table", "t.run(", "it(", "test(", "describe(",
+}
+
+// changedLines takes the lines of a new text that hold identifiers.
+func (f *callFacts) changedLines(s string) {
+	for at := 0; at < len(s) && len(f.changed) < maxChanged; {
+		var p span
+		p, at = nextLine(s, at)
+		p = trimSpan(s, p)
+		if p.to-p.from < 6 {
+			continue
+		}
+		line := s[p.from:p.to]
+		score := float32(0)
+		for _, d := range definitions {
+			if matchPhrase(line, d) {
+				score = 1
+				break
+			}
+		}
+		f.changed = appendPieces(f.changed, s, p, score, score > 0)
+	}
+}
+
+// lineRange writes the part of a file that was asked for.
+func lineRange(args gjson.Result) string {
+	if r := args.Get("view_range"); r.IsArray() {
+		if a := r.Array(); len(a) == 2 {
+			return "lines " + a[0].String() + "-" + a[1].String()
+		}
+	}
+	from, to := args.Get("start_line"), args.Get("end_line")
+	if from.Exists() && to.Exists() {
+		return "lines " + clip(from.String(), 12) + "-" + clip(to.String(), 12)
+	}
+	offset, limit := args.Get("offset"), args.Get("limit")
+	switch {
+	case limit.Exists() && limit.Int() > 0:
+		start := max(offset.Int(), 1)
+		return "lines " + strconv.FormatInt(start, 10) + "-" + strconv.FormatInt(start+limit.Int()-1, 10)
+	case offset.Exists() && offset.Int() > 0:
+		return "from line " + strconv.FormatInt(offset.Int(), 10)
+	}
+	return ""
+}
+
+// describe writes the arguments of a call on one line: the value alone where
+// there is one, else name=value, long texts left out.
+func describe(args gjson.Result, class toolpolicy.Class) string {
+	var b strings.Builder
+	n := 0
+	args.ForEach(func(_, _ gjson.Result) bool { n++; return n < 2 })
+	args.ForEach(func(k, v gjson.Result) bool {
+		key := k.Str
+		if oldKeys[key] || formKeys[key] {
+			return true
+		}
+		s := v.Raw
+		limit := maxArg
+		switch {
+		case v.Type == gjson.String:
+			s = v.Str
+		case v.Type == gjson.Null:
+			return true
+		}
+		if class == toolpolicy.Agent {
+			limit = 2 * maxArg
+		}
+		s = clip(s, limit)
+		if s == "" || b.Len()+len(s) > 2*maxInput {
+			return true
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		if n > 1 {
+			b.WriteString(key)
+			b.WriteByte('=')
+		}
+		b.WriteString(s)
+		return true
+	})
+	return b.String()
+}
+
+// collect calls yield with every string of a document and the key it stands under.
+func collect(v gjson.Result, key string, yield func(key, s string)) {
+	switch {
+	case v.Type == gjson.String:
+		yield(key, v.Str)
+	case v.Type == gjson.Number:
+		yield(key, v.Raw)
+	case v.IsObject():
+		v.ForEach(func(k, e gjson.Result) bool { collect(e, k.Str, yield); return true })
+	case v.IsArray():
+		v.ForEach(func(_, e gjson.Result) bool { collect(e, key, yield); return true })
+	}
+}
+
+// readTodo reads the list, or the change of one task, that a todo tool was given.
+func (f *callFacts) readTodo(args gjson.Result) {
+	name := toolpolicy.Normal(f.name)
+	switch name {
+	case "taskcreate":
+		f.newTask = true
+		f.todos = []todo{{firstText(args, "subject", "title", "description"), "pending"}}
+		return
+	case "taskupdate":
+		f.todoID = firstText(args, "taskId", "task_id", "id")
+		f.todos = []todo{{firstText(args, "subject", "title"), args.Get("status").String()}}
+		return
+	case "exitplanmode":
+		f.planText = args.Get("plan").Str
+		return
+	}
+	for _, k := range []string{"todos", "plan", "todoList", "todo_list", "task_list", "tasks", "items"} {
+		v := args.Get(k)
+		if v.Type == gjson.String {
+			// A checklist in Markdown, or a list encoded twice.
+			if gjson.Valid(v.Str) && gjson.Parse(v.Str).IsArray() {
+				v = gjson.Parse(v.Str)
+			} else {
+				f.todos = checklist(v.Str)
+				return
+			}
+		}
+		if !v.IsArray() {
+			continue
+		}
+		v.ForEach(func(_, e gjson.Result) bool {
+			if e.Type == gjson.String {
+				f.todos = append(f.todos, todo{text: e.Str})
+				return true
+			}
+			if t := firstText(e, "content", "step", "text", "title", "description", "task", "name", "subject"); t != "" {
+				f.todos = append(f.todos, todo{t, firstText(e, "status", "state")})
+			}
+			return true
+		})
+		return
+	}
+}
+
+func firstText(v gjson.Result, keys ...string) string {
+	for _, k := range keys {
+		if e := v.Get(k); e.Exists() && e.Type != gjson.Null && e.String() != "" {
+			return e.String()
+		}
+	}
+	return ""
+}
+
+// checklist reads "[x] done", "[ ] open" and "[-] running" lines.
+func checklist(s string) []todo {
+	var out []todo
+	for at := 0; at < len(s); {
+		var p span
+		p, at = nextLine(s, at)
+		line := strings.TrimLeft(strings.TrimSpace(s[p.from:p.to]), "-* ")
+		switch {
+		case strings.HasPrefix(line, "[ ]"):
+			out = append(out, todo{strings.TrimSpace(line[3:]), "pending"})
+		case strings.HasPrefix(line, "[x]"), strings.HasPrefix(line, "[X]"):
+			out = append(out, todo{strings.TrimSpace(line[3:]), "completed"})
+		case strings.HasPrefix(line, "[-]"), strings.HasPrefix(line, "[~]"):
+			out = append(out, todo{strings.TrimSpace(line[3:]), "in_progress"})
+		}
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package summarize
+
+import "strings"
+
+// cue says what a phrase in a sentence hints at.
+type cue uint8
+
+const (
+	constraintCue cue = 1 << iota // the user may set a rule or a preference
+	decisionCue                   // the assistant chooses or explains
+	openCue                       // something is left to do
+	failureCue                    // something did not work
+	reasonCue                     // what follows is the why
+	ruleCue                       // the user sets a rule; it can hardly mean anything else
+)
+
+// phrases are the cues of English, German, French and Spanish, in lower case.
+// They match from the start of a word; a trailing space asks for the word's end.
+// The list is short on purpose: a missed rule still stands in the user's
+// message, a false one takes room.
+var phrases = map[cue][]string{
+	ruleCue: {
+		"must ", "must not", "mustn't", "never ", "always ", "don't ", "dont ", "do not ", "avoid ", "prefer", "make sure", "deadline", "shouldn't",
+		"no need to", "at most ", "at least ", "stick to", "has to ", "not allowed", "forbidden", "as long as", "under no circumstances", "only use", "instead of",
+		"muss ", "müssen ", "niemals ", "immer ", "vermeide", "darf ", "statt ", "keinesfalls",
+		"jamais ", "toujours ", "ne pas ", "il faut ", "évite", "doit ", "doivent ", "plutôt ",
+		"nunca ", "siempre ", "no uses ", "debe ", "deben ", "evita", "prefiero", "en lugar de", "hay que ",
+	},
+	constraintCue: {
+		"only ", "instead ", "keep ", "ensure ", "budget", "should ", "without ", "use ", "i want ", "i like ", "i hate ", "please ", "have to ", "needs to ",
+		"required", "remember", "nie ", "nicht ", "nur ", "bitte ", "verwende", "soll ", "keine ", "kein ", "uniquement ", "utilise", "n'utilise",
+		"solo ", "sólo ", "usa ",
+	},
+	decisionCue: {
+		"i'll use", "i will use", "i'll go with", "going with", "let's use", "decided", "decision", "instead of", "root cause", "the issue is", "the problem is",
+		"turns out", "the bug is", "the fix is", "the cause", "the reason", "i chose", "i've chosen", "we chose", "rather than", "this means",
+		"better approach", "best approach", "approach:", "i see the", "found the", "the key", "the difference", "actually", "confirmed",
+		"entschieden", "das problem ist", "stattdessen", "le problème", "j'ai choisi", "el problema es", "decidí",
+	},
+	openCue: {
+		"todo", "to do:", "next step", "remaining", "still need", "left to do", "not yet", "follow-up", "follow up", "open question", "pending", "blocked",
+		"would you like", "do you want", "should i ", "shall i ", "noch offen", "reste à", "queda por", "falta ",
+	},
+	failureCue: {
+		"failed", "fails ", "doesn't work", "didn't work", "does not work", "did not work", "not working", "error ", "broke ", "broken", "wrong ", "unfortunately",
+		"reverted", "reverting", "revert ", "can't ", "cannot ", "couldn't ",
+	},
+	reasonCue: {"because ", "since ", "so that ", "due to ", "as it ", "weil ", "parce que", "porque "},
+}
+
+// wideCues are cues of languages that do not put spaces between words.
+var wideCues = []string{"必须", "不要", "不能", "只能", "始终", "永远不", "请用", "使用", "避免", "优先", "务必", "禁止", "して下さい", "してください", "しないで", "必ず", "하지 마", "반드시"}
+
+// phrase is one entry of the index below.
+type phrase struct {
+	text string
+	cue  cue
+}
+
+// index lists the phrases by their first two bytes.
+var index = func() map[[2]byte][]phrase {
+	m := map[[2]byte][]phrase{}
+	for _, c := range []cue{ruleCue, constraintCue, decisionCue, openCue, failureCue, reasonCue} {
+		for _, p := range phrases[c] {
+			k := [2]byte{p[0], p[1]}
+			m[k] = append(m[k], phrase{p, c})
+		}
+	}
+	return m
+}()
+
+// cuesOf returns the cues of a sentence, and where the reason in it begins
+// (-1 when it gives none).
+func cuesOf(s string) (found cue, reason int) {
+	reason = -1
+	wide := false
+	start := true
+	for i := 0; i+1 < len(s); i++ {
+		c := lower(s[i])
+		if c >= 0x80 {
+			wide = true
+		}
+		if start {
+			for _, p := range index[[2]byte{c, lower(s[i+1])}] {
+				if matchPhrase(s[i:], p.text) {
+					found |= p.cue
+					if p.cue == reasonCue && reason < 0 {
+						reason = i
+					}
+				}
+			}
+		}
+		start = !(c >= 'a' && c <= 'z' || c >= 0x80 || c >= '0' && c <= '9' || c == '\'' || c == '_')
+	}
+	if wide && found&ruleCue == 0 {
+		for _, w := range wideCues {
+			if strings.Contains(s, w) {
+				found |= ruleCue
+				break
+			}
+		}
+	}
+	return found, reason
+}
+
+// matchPhrase reports whether s begins with the phrase; the trailing space of a
+// phrase matches the end of a word.
+func matchPhrase(s, p string) bool {
+	for i := range len(p) {
+		if i == len(s) {
+			return p[i] == ' ' && i == len(p)-1
+		}
+		c := lower(s[i])
+		if p[i] == ' ' && i == len(p)-1 {
+			return !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_')
+		}
+		if c != p[i] && !(p[i] == '\'' && c == 0xe2) {
+			return false
+		}
+	}
+	return true
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}

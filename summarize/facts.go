@@ -1,0 +1,243 @@
+package summarize
+
+import (
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// piece is a line, a sentence or a window of a long line, always verbatim.
+type piece struct {
+	text   string
+	idents []string
+	score  float32 // how much it says by its form, 0 to 3
+	cues   cue
+	reason int // where in text the reason begins, or -1
+}
+
+// facts is all that one message tells by itself; it depends on no other
+// message, so it is found once and kept (see memo).
+type facts struct {
+	user  string  // a plain user message, cleaned
+	rules []piece // sentences of it that set a rule or a preference
+	said  []piece // paragraphs of an assistant message, in order
+	recap []piece // lines of a summary that an earlier compaction left
+	// artifacts are pointers in a recap. Those in tool output are never taken:
+	// a page could plant them.
+	artifacts []artifactMention
+	calls     []callFacts
+	result    *resultFacts
+	idents    []string // of user text
+}
+
+// resultFacts is what a tool result tells by itself.
+type resultFacts struct {
+	callID, tool string
+	outcome      thread.Outcome
+	lines        int
+	exit         int // the exit code the harness wrote, or -1
+	evidence     evidence
+	errors       []piece // lines that report a failure, in order
+	keys         []piece // lines with identifiers, in order
+	first        string  // the first line that is not empty
+	last         string  // the last
+	taskID       string  // "Task #3 created": the id that a task list gave
+}
+
+// limits of what one message may contribute, so that a huge one costs no more
+// than it can be worth.
+const (
+	maxLine     = 180  // bytes of one piece of tool output
+	maxSentence = 420  // bytes of one piece of what people and models said
+	maxKeys     = 1500 // lines with identifiers of one result
+	maxErrors   = 24   // error lines of one result
+	maxRules    = 24   // rules of one user message
+)
+
+// read extracts the facts of a message. It is pure.
+func read(m *thread.Message) *facts {
+	f := &facts{}
+	switch {
+	case m.Kind == thread.Recap:
+		text := clean(m.Text())
+		f.recap = lines(text, 0)
+		f.artifacts = mentionedArtifacts(text)
+	case m.Kind == thread.Injected, m.Role == thread.System:
+	case m.Role == thread.User:
+		f.user = strings.TrimSpace(clean(m.Text()))
+		f.readRules()
+		scanIdentifiers(f.user, span{0, len(f.user)}, func(p span) { f.idents = append(f.idents, f.user[p.from:p.to]) })
+	case m.Role == thread.Assistant:
+		f.said = lines(clean(m.Text()), maxSentence)
+	}
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case thread.ToolCall:
+			f.calls = append(f.calls, readCall(&p))
+		case thread.ToolResult:
+			f.result = readResult(p)
+		}
+	}
+	return f
+}
+
+// readRules takes the sentences of a user message that set a rule or a
+// preference, code blocks left out.
+func (f *facts) readRules() {
+	fenced := false
+	for at := 0; at < len(f.user) && len(f.rules) < maxRules; {
+		var p span
+		p, at = nextLine(f.user, at)
+		if strings.HasPrefix(strings.TrimSpace(f.user[p.from:p.to]), "```") {
+			fenced = !fenced
+			continue
+		}
+		if fenced {
+			continue
+		}
+		line := f.user[p.from:p.to]
+		sentences(line, func(p span) {
+			if p.to-p.from > maxSentence || p.to-p.from < 8 {
+				return
+			}
+			s := line[p.from:p.to]
+			cues, _ := cuesOf(s)
+			switch {
+			case cues&ruleCue != 0:
+				f.rules = append(f.rules, piece{text: s, score: 2, cues: cues, idents: identifiers(s)})
+			case cues&constraintCue != 0:
+				f.rules = append(f.rules, piece{text: s, score: 1, cues: cues, idents: identifiers(s)})
+			}
+		})
+	}
+}
+
+// lines splits text into paragraphs: lines, and sentences of lines longer than
+// limit (0: lines only).
+func lines(s string, limit int) []piece {
+	var out []piece
+	add := func(t string) {
+		cues, reason := cuesOf(t)
+		out = append(out, piece{text: t, idents: identifiers(t), cues: cues, reason: reason})
+	}
+	for at := 0; at < len(s); {
+		var p span
+		p, at = nextLine(s, at)
+		p = trimSpan(s, p)
+		if p.from == p.to {
+			continue
+		}
+		line := s[p.from:p.to]
+		if limit == 0 || len(line) <= limit {
+			add(line)
+			continue
+		}
+		sentences(line, func(p span) { add(line[p.from:p.to]) })
+	}
+	return out
+}
+
+func identifiers(s string) []string {
+	var out []string
+	scanIdentifiers(s, span{0, len(s)}, func(p span) { out = append(out, s[p.from:p.to]) })
+	return out
+}
+
+// readResult extracts the facts of a tool result.
+func readResult(r thread.ToolResult) *resultFacts {
+	f := &resultFacts{callID: r.CallID, tool: r.Tool, outcome: r.Outcome, exit: -1}
+	s := clean(r.Text())
+	if s == "" {
+		s = r.Structured
+	}
+	f.exit = exitCode(s)
+	for at := 0; at < len(s); {
+		var p span
+		p, at = nextLine(s, at)
+		f.lines++
+		p = trimSpan(s, p)
+		if p.from == p.to {
+			continue
+		}
+		p.from = afterLineNumber(s, p)
+		if f.first == "" {
+			f.first = s[p.from:min(p.to, p.from+maxLine)]
+		}
+		f.last = s[p.from:p.to]
+		score, ev := errorScore(s[p.from:min(p.to, p.from+maxSentence)])
+		f.evidence |= ev
+		if score > 0 && len(f.errors) < maxErrors {
+			f.errors = appendPieces(f.errors, s, span{p.from, min(p.to, p.from+maxSentence)}, score, true)
+		} else if len(f.keys) < maxKeys {
+			f.keys = appendPieces(f.keys, s, p, 0, false)
+		}
+	}
+	f.last = f.last[:min(len(f.last), maxLine)]
+	if rest, ok := strings.CutPrefix(f.first, "Task #"); ok {
+		f.taskID, _, _ = strings.Cut(rest, " ")
+	}
+	return f
+}
+
+// afterLineNumber skips the line number that file tools write in front of each
+// line ("  12→", "  12\t", "12|"): it is stale after the next edit.
+func afterLineNumber(s string, p span) int {
+	i := p.from
+	for i < p.to && charClass[s[i]] == digit {
+		i++
+	}
+	if i == p.from || i == p.to {
+		return p.from
+	}
+	switch {
+	case s[i] == '\t' || s[i] == '|':
+		i++
+	case strings.HasPrefix(s[i:p.to], "→"):
+		i += len("→")
+	default:
+		return p.from
+	}
+	return trimSpan(s, span{i, p.to}).from
+}
+
+// appendPieces adds the span as one piece, or as windows around identifiers
+// where it is long. Without identifiers it is left out unless it is wanted anyway.
+func appendPieces(dst []piece, s string, p span, score float32, anyway bool) []piece {
+	if p.to-p.from <= maxLine {
+		var idents []string
+		scanIdentifiers(s, p, func(q span) { idents = append(idents, s[q.from:q.to]) })
+		if len(idents) > 0 || anyway {
+			dst = append(dst, piece{text: s[p.from:p.to], idents: idents, score: score, reason: -1})
+		}
+		return dst
+	}
+	// A long line is cut into windows of about maxLine at commas or spaces.
+	for from := p.from; from < p.to && len(dst) < maxKeys; {
+		to := min(from+maxLine, p.to)
+		if to < p.to {
+			best := -1
+			for i := to - 1; i > to-maxLine/2; i-- {
+				if c := s[i]; c == ',' || c == ' ' || c == ';' || c == '}' {
+					best = i + 1
+					if c == ',' {
+						break
+					}
+				}
+				if best > 0 && i < to-40 {
+					break
+				}
+			}
+			if best < 0 {
+				best = max(from+boundary(s[from:], to-from), from+1)
+			}
+			to = best
+		}
+		q := trimSpan(s, span{from, to})
+		if q.from < q.to {
+			dst = appendPieces(dst, s, q, score, anyway)
+		}
+		anyway = false // the first window stands for the line
+		from = to
+	}
+	return dst
+}

@@ -1,0 +1,157 @@
+package summarize
+
+import (
+	"strconv"
+	"strings"
+)
+
+// evidence is what the text of a result says about how the call ended.
+type evidence uint8
+
+const (
+	sureFailure   evidence = 1 << iota // a test runner, compiler or interpreter reports failure
+	likelyFailure                      // a line reads like an error
+)
+
+// errorMarks are how failing programs report, in lower case, with how telling a
+// line with them is. Those with a capital S in how are reports that a program
+// only writes when it failed, at the start of a line.
+var errorMarks = []struct {
+	text  string
+	score float32
+	sure  bool // only at the start of the line
+}{
+	{"--- fail", 3, true}, {"fail\t", 3, true}, {"fail:", 3, true}, {"panic:", 3, true}, {"fatal:", 3, true}, {"fatal error", 3, true},
+	{"traceback (most recent", 3, true}, {"npm err!", 2, true}, {"error ts", 3, false}, {"error[e", 3, true}, {"error:", 3, false},
+	{"✗ ", 2, false}, {"✕ ", 2, false}, {"× ", 2, false}, {"failed", 2, false}, {"failure", 2, false}, {"failing", 2, false}, {"exception", 2, false},
+	{"undefined:", 3, false}, {"undefined reference", 3, false}, {"cannot find", 2, false}, {"cannot ", 1, false}, {"not found", 2, false},
+	{"no such file", 2, false}, {"permission denied", 2, false}, {"command not found", 2, false}, {"assert", 1, false}, {"expected", 1, false},
+	{"unexpected", 2, false}, {"timed out", 2, false}, {"timeout", 1, false}, {"refused", 2, false}, {"denied", 2, false}, {"invalid", 2, false},
+	{"error", 1, false}, {"fail ", 2, false}, {"got:", 1, false}, {"want:", 1, false}, {"actual", 1, false}, {"not exist", 2, false}, {"unable to", 2, false},
+	{"does not", 1, false}, {"rejected", 2, false}, {"conflict", 2, false}, {"segmentation fault", 3, false}, {"killed", 1, false},
+}
+
+// errorIndex lists the marks by their first byte.
+var errorIndex = func() (t [256][]int) {
+	for i, m := range errorMarks {
+		t[m.text[0]] = append(t[m.text[0]], i)
+	}
+	return t
+}()
+
+// errorScore says how clearly a line reports a failure, from 0 to 3, and what
+// that proves.
+func errorScore(line string) (score float32, ev evidence) {
+	word := true
+	for i := 0; i < len(line); i++ {
+		c := lower(line[i])
+		if word {
+			for _, at := range errorIndex[c] {
+				m := &errorMarks[at]
+				if m.sure && i > 0 || m.score <= score && !(m.sure && i == 0) || !hasPrefixFold(line[i:], m.text) {
+					continue
+				}
+				score = max(score, m.score)
+				if m.sure && i == 0 {
+					ev |= sureFailure
+				} else if m.score >= 2 {
+					ev |= likelyFailure
+				}
+			}
+		}
+		k := charClass[line[i]]
+		word = !(k == alpha || k == upper || k == under || k == digit && i > 0)
+	}
+	if score > 0 && ev == 0 {
+		return score, 0
+	}
+	if ev&sureFailure == 0 && score >= 2 && failedTests(line) {
+		ev |= sureFailure
+	}
+	return score, ev
+}
+
+// failedTests reports whether a line is the tally of a test runner with failures
+// in it: "2 failed, 3 passed".
+func failedTests(line string) bool {
+	i := strings.Index(line, " failed")
+	if i < 1 || charClass[line[i-1]] != digit || len(line) > 120 {
+		return false
+	}
+	j := i
+	for j > 0 && charClass[line[j-1]] == digit {
+		j--
+	}
+	n, err := strconv.Atoi(line[j:i])
+	return err == nil && n > 0
+}
+
+func hasPrefixFold(s, low string) bool {
+	if len(s) < len(low) {
+		return false
+	}
+	for i := range len(low) {
+		if lower(s[i]) != low[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// exitMarks stand before an exit code in what a harness writes around output.
+var exitMarks = []string{"exit code ", "exit code: ", "exit_code: ", `exit_code":`, "exited with code ", "exit status ", "exit status: ", "returncode: "}
+
+// exitCode finds the exit code in the first or last lines of a result, where a
+// harness writes it; -1 when there is none.
+func exitCode(s string) int {
+	const edge = 200
+	head := s[:min(edge, len(s))]
+	tail := s[max(0, len(s)-edge):]
+	for _, part := range [2]string{head, tail} {
+		for i := 0; i < len(part); i++ {
+			if c := lower(part[i]); c != 'e' && c != 'r' {
+				continue
+			}
+			for _, m := range exitMarks {
+				if !hasPrefixFold(part[i:], m) {
+					continue
+				}
+				rest := strings.TrimLeft(part[i+len(m):], " ")
+				n := 0
+				for n < len(rest) && n < 4 && charClass[rest[n]] == digit {
+					n++
+				}
+				if code, err := strconv.Atoi(rest[:n]); err == nil {
+					return code
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// artifactMention is a pointer to content put aside, as our renderer writes it.
+type artifactMention struct{ id, description string }
+
+const artifactMark = "[Externalized Content - artifact:"
+
+// mentionedArtifacts finds the pointers in a text.
+func mentionedArtifacts(s string) []artifactMention {
+	var out []artifactMention
+	for len(out) < 32 {
+		_, rest, ok := strings.Cut(s, artifactMark)
+		if !ok {
+			break
+		}
+		id, rest, ok := strings.Cut(rest, "]")
+		if !ok || len(id) > 200 || strings.ContainsAny(id, " \n\t\"") {
+			s = rest
+			continue
+		}
+		about := strings.TrimPrefix(strings.TrimLeft(rest, "\n "), "Summary: ")
+		line, _, _ := strings.Cut(about, "\n")
+		out = append(out, artifactMention{id, clip(line, maxLine)})
+		s = rest
+	}
+	return out
+}

@@ -1,0 +1,227 @@
+package summarize
+
+import (
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// result joins a result with its call: the ledger, the outcome, failures and
+// the lines worth keeping.
+func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
+	var c *callFacts
+	var asked *thread.Message
+	if ref, ok := b.calls[r.callID]; ok {
+		c = &b.facts[ref.message].calls[ref.call]
+		asked = &b.messages[ref.message]
+	}
+	class := toolpolicy.ClassOf(r.tool)
+	if c != nil {
+		class = c.class
+	}
+	outcome := judge(r, c, class)
+	if c != nil {
+		if class == toolpolicy.Todo {
+			b.nameTask(c, r)
+			return
+		}
+		if outcome != thread.Failure {
+			for _, op := range c.files {
+				b.touch(op, asked)
+			}
+		}
+	}
+	b.outcome(i, m, asked, c, r, class, outcome)
+
+	base := float32(0.1)
+	switch class {
+	case toolpolicy.Agent, toolpolicy.Question, toolpolicy.Web, toolpolicy.Fetch:
+		base = 0.35 // cannot be had again
+	case toolpolicy.List, toolpolicy.Poll:
+		base = 0.04
+	}
+	b.snippet(i, m, label(c, r.tool), r.keys, base)
+}
+
+// nameTask gives a task of a task list the id that its result tells.
+func (b *builder) nameTask(c *callFacts, r *resultFacts) {
+	if !c.newTask || r.taskID == "" {
+		return
+	}
+	for i := range b.tasks {
+		if b.tasks[i].id == "call:"+c.id {
+			b.tasks[i].id = r.taskID
+		}
+	}
+}
+
+// judge decides how a call ended: what the provider's flag or the exit code
+// says, else what the text proves. Text of files and pages that were only
+// printed proves nothing.
+func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome {
+	switch {
+	case r.outcome == thread.Failure || r.outcome == thread.Partial:
+		return r.outcome
+	case class != toolpolicy.Shell && class != toolpolicy.Other:
+		return thread.Success
+	case r.exit > 0:
+		if c != nil && prints(c.input) {
+			return thread.Partial // grep that found nothing exits with 1
+		}
+		return thread.Failure
+	case r.exit == 0 || c == nil || prints(c.input) || class == toolpolicy.Other:
+		return thread.Success
+	case r.evidence&sureFailure != 0:
+		return thread.Failure
+	}
+	return thread.Success
+}
+
+// printers are commands whose output is the content of something else.
+var printers = []string{"cat", "head", "tail", "grep", "rg", "sed", "awk", "ls", "find", "git", "less", "diff", "jq", "echo", "curl", "gh", "wc", "tree", "strings"}
+
+// prints reports whether a command line only shows content.
+func prints(command string) bool {
+	commands := shellCommands(command)
+	for _, words := range commands {
+		if words[0] != "cd" && !contains(printers, words[0]) {
+			return false
+		}
+	}
+	return len(commands) > 0
+}
+
+// maxErrorText bounds the error lines of one outcome, in bytes.
+const maxErrorText = 420
+
+// errorText joins the lines that matter of a failure, the most telling first
+// chosen, in their order.
+func errorText(r *resultFacts) (string, []string) {
+	var chosen []piece
+	size := 0
+	for score := float32(3); score >= 1; score-- {
+		for _, p := range r.errors {
+			if p.score == score && size+len(p.text) <= maxErrorText && len(chosen) < 6 {
+				chosen = append(chosen, p)
+				size += len(p.text)
+			}
+		}
+	}
+	var lines, idents []string
+	for _, p := range r.errors {
+		for _, q := range chosen {
+			if p.text == q.text && !contains(lines, p.text) {
+				lines = append(lines, p.text)
+				idents = append(idents, p.idents...)
+			}
+		}
+	}
+	if len(lines) == 0 {
+		for _, l := range []string{r.first, r.last} {
+			if l != "" && !contains(lines, l) {
+				lines = append(lines, clip(l, maxLine))
+			}
+		}
+	} else if r.last != "" && !contains(lines, r.last) && len(r.last) < 100 {
+		lines = append(lines, r.last)
+	}
+	return strings.Join(lines, "\n"), idents
+}
+
+// outcome adds a call to the list of calls, unless the ledger already says it
+// all, and a failed attempt where it failed.
+func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, ended thread.Outcome) {
+	o := summary.ToolOutcome{Tool: r.tool, Outcome: ended, Turn: m.Turn, Sources: []thread.ID{m.ID}}
+	var idents []string
+	if c != nil {
+		o.Tool, o.Input = c.name, c.input
+		o.Sources = []thread.ID{asked.ID, m.ID}
+		idents = append(idents, identifiers(c.input)...)
+	}
+	failed := ended != thread.Success
+	base := float32(0.5)
+	switch class {
+	case toolpolicy.Read, toolpolicy.Edit, toolpolicy.Write, toolpolicy.List, toolpolicy.Poll, toolpolicy.Recall:
+		if !failed {
+			return
+		}
+	case toolpolicy.Shell, toolpolicy.Agent, toolpolicy.Other, toolpolicy.Question:
+		base = 0.9
+	}
+	if failed {
+		base = 1.6
+		text, more := errorText(r)
+		o.Error = text
+		idents = append(idents, more...)
+	}
+	fields := thread.Fields{}
+	if r.exit > 0 {
+		fields["exit_code"] = r.exit
+	}
+	switch class {
+	case toolpolicy.Search, toolpolicy.Web:
+		if r.lines > 0 && !failed {
+			fields["lines"] = r.lines
+		}
+	case toolpolicy.Shell, toolpolicy.Other, toolpolicy.Question:
+		if !failed && r.last != "" && len(r.last) <= 110 {
+			fields["output"] = clip(r.last, 110)
+			idents = append(idents, identifiers(r.last)...)
+		}
+	}
+
+	key := o.Tool + "\x00" + o.Input
+	if at, ok := b.outcomes[key]; ok {
+		// Run again: the newest outcome counts.
+		old := &b.pool.outcomes[at]
+		runs := 1
+		switch n := old.KeyFields["runs"].(type) {
+		case int:
+			runs = n
+		case float64: // read back from JSON
+			runs = int(n)
+		}
+		fields["runs"] = runs + 1
+		b.candidates[b.latest[at]].dead = true
+	}
+	if len(fields) > 0 {
+		o.KeyFields = fields
+	}
+	b.outcomes[key] = len(b.pool.outcomes)
+	b.pool.outcomes = append(b.pool.outcomes, o)
+	b.latest = append(b.latest, len(b.candidates))
+	b.add(candidate{section: secOutcome, entry: len(b.pool.outcomes) - 1, piece: -1, at: i, base: base * b.age(i)}, idents)
+
+	if ended == thread.Failure && c != nil {
+		b.failure(i, m, asked, c, r)
+	}
+}
+
+// failure notes what was tried, how it failed, and what the agent said next.
+func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
+	for j := i + 1; j < len(b.facts) && j < i+8; j++ {
+		if b.messages[j].StartsTurn() {
+			return
+		}
+		said := b.facts[j].said
+		if len(said) == 0 {
+			continue
+		}
+		line := r.first
+		for _, p := range r.errors {
+			if p.score >= 2 {
+				line = p.text
+				break
+			}
+		}
+		text := c.name + " " + clip(c.input, 120) + " => " + clip(line, 140) + " | then the assistant: " + clip(said[0].text, 200)
+		if !b.once('f', text) {
+			return
+		}
+		b.failed = append(b.failed, summary.Item{Text: text, Turn: m.Turn, Sources: []thread.ID{asked.ID, m.ID, b.messages[j].ID}})
+		b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: i, base: 2 * b.age(i)}, append(identifiers(text), said[0].idents...))
+		return
+	}
+}

@@ -1,0 +1,505 @@
+package summarize
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/summary"
+)
+
+// floors are the shares of the budget that each section may fill before the
+// sections compete: without them the most numerous kind would take it all.
+var floors = [sections]float32{
+	secConstraint: 0.08, secPlan: 0.06, secFile: 0.20, secDecision: 0.06, secFailed: 0.06, secSaid: 0.16,
+	secOutcome: 0.12, secFact: 0.06, secOpen: 0.03, secArtifact: 0.05, secSnippet: 0.05,
+}
+
+const (
+	// requestShare is the share of the budget that user messages may take in
+	// full before they are trimmed in the middle.
+	requestShare = 0.25
+	// fill is how full the budget is to be when there is material.
+	fill = 0.97
+	// bytesPerToken only ranks candidates; what is charged is counted.
+	bytesPerToken = 3.6
+	// leastRequest is what a user message is trimmed to at the least, in bytes.
+	leastRequest = 140
+	// taskBytes bounds the current task; the whole message stands among the requests.
+	taskBytes = 400
+)
+
+// selection is a choice from a pool that is to fit a budget.
+type selection struct {
+	pool   *pool
+	count  func(string) int // of parts, kept
+	whole  func(string) int // of renderings, not kept
+	budget int              // tokens; 0 is no limit
+
+	entries  [sections][]string // rendered plain entries
+	requests []summary.Item     // as trimmed
+	task     string
+	taken    []int // candidates, in the order taken
+	isTaken  []bool
+	covered  []bool // by identifier
+	opened   map[groupKey]bool
+	used     [sections]bool
+	spent    int // estimate: the parts counted one by one
+}
+
+type groupKey struct {
+	section section
+	entry   int
+}
+
+// choose picks what goes into the summary.
+func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary, error) {
+	s := &selection{pool: p, budget: budget, count: count, whole: whole}
+	s.renderEntries()
+	if budget <= 0 {
+		s.reset(len(p.requests), 1<<30)
+		s.takeAll()
+		return s.build(), nil
+	}
+	limit := int(float32(budget) * fill)
+	share := float32(requestShare)
+	var best summary.Summary
+	found := false
+	for range 6 {
+		s.trimRequests(int(share * float32(budget)))
+		s.takeFloors(limit)
+		s.takeBest(limit)
+		out, n := s.fit()
+		if n > budget {
+			share /= 3
+			continue
+		}
+		best, found = out, true
+		if n >= budget*95/100 || !s.requestsTrimmed() {
+			break
+		}
+		// Everything is in and there is room: fuller user messages.
+		more := share + 0.9*float32(budget-n)/float32(budget)
+		if more <= share+0.005 {
+			break
+		}
+		share = more
+	}
+	if found {
+		return best, nil
+	}
+	return s.least()
+}
+
+// least is the smallest summary: the task, trimmed as far as it makes sense.
+func (s *selection) least() (summary.Summary, error) {
+	need := 0
+	for _, limit := range [...]int{taskBytes, 200, 120, 64} {
+		out := summary.Summary{Span: s.pool.span, CurrentTask: trimMiddle(s.taskText(), limit)}
+		need = s.whole(out.Render())
+		if need <= s.budget {
+			return out, nil
+		}
+	}
+	return summary.Summary{}, &BudgetError{Need: need, Budget: s.budget}
+}
+
+func (s *selection) taskText() string {
+	if s.pool.task >= 0 {
+		return s.pool.requests[s.pool.task].Text
+	}
+	return s.pool.oldTask
+}
+
+// renderEntries writes the plain entries as they will stand, to count them.
+func (s *selection) renderEntries() {
+	p := s.pool
+	lines := func(x summary.Summary) []string {
+		if all := x.Sections(); len(all) > 0 {
+			return all[0].Entries
+		}
+		return nil
+	}
+	s.entries[secConstraint] = lines(summary.Summary{Constraints: p.constraints})
+	s.entries[secPlan] = lines(summary.Summary{CurrentPlan: p.plan})
+	s.entries[secFile] = lines(summary.Summary{Files: p.files})
+	s.entries[secDecision] = lines(summary.Summary{Decisions: p.decisions})
+	s.entries[secFailed] = lines(summary.Summary{FailedAttempts: p.failed})
+	s.entries[secOutcome] = lines(summary.Summary{ToolOutcomes: p.outcomes})
+	s.entries[secFact] = lines(summary.Summary{Facts: p.facts})
+	s.entries[secOpen] = lines(summary.Summary{OpenItems: p.open})
+	s.entries[secArtifact] = lines(summary.Summary{Artifacts: p.artifacts})
+}
+
+// text is what a candidate adds to the rendering.
+func (s *selection) text(c *candidate) string {
+	if c.piece >= 0 {
+		return c.text
+	}
+	return s.entries[c.section][c.entry]
+}
+
+// reset starts a choice with the requests trimmed to a number of bytes each.
+func (s *selection) reset(newest, each int) {
+	p := s.pool
+	s.requests, s.taken, s.spent = s.requests[:0:0], nil, 0
+	s.isTaken = make([]bool, len(p.candidates))
+	s.covered = make([]bool, len(p.names.weight))
+	s.opened = map[groupKey]bool{}
+	s.used = [sections]bool{}
+	s.task = trimMiddle(s.taskText(), taskBytes)
+	for i, r := range p.requests {
+		if i > 0 && i < len(p.requests)-newest {
+			continue
+		}
+		r.Text = trimMiddle(r.Text, s.room(i, each))
+		s.requests = append(s.requests, r)
+		scanIdentifiers(r.Text, span{0, len(r.Text)}, func(q span) {
+			if id, ok := p.names.id[r.Text[q.from:q.to]]; ok {
+				s.covered[id] = true
+			}
+		})
+	}
+}
+
+// room is how many bytes the i-th user message gets when a usual one gets each:
+// more for the newest, the current task and the first.
+func (s *selection) room(i, each int) int {
+	switch i {
+	case len(s.pool.requests) - 1, s.pool.task:
+		return 3 * each
+	case 0:
+		return 2 * each
+	}
+	return each
+}
+
+func (s *selection) requestsTrimmed() bool {
+	if len(s.requests) < len(s.pool.requests) {
+		return true
+	}
+	for i := range s.requests {
+		if len(s.requests[i].Text) < len(s.pool.requests[i].Text) {
+			return true
+		}
+	}
+	return false
+}
+
+// trimRequests gives the user messages a number of tokens: all in full if they
+// fit, else short ones in full and long ones trimmed to one common length, and
+// only when even that is too much the oldest but the first go.
+func (s *selection) trimRequests(tokens int) {
+	all := s.pool.requests
+	limit := int(float32(tokens) * bytesPerToken)
+	size := func(each int) int {
+		n := 0
+		for i := range all {
+			n += min(len(all[i].Text), s.room(i, each)) + 12
+		}
+		return n
+	}
+	each, newest := 1<<30, len(all)
+	if size(each) > limit {
+		low, high := leastRequest, 1<<20
+		for low+8 < high {
+			if mid := (low + high) / 2; size(mid) <= limit {
+				low = mid
+			} else {
+				high = mid
+			}
+		}
+		each = low
+		if size(each) > limit {
+			newest = max(1, limit/(leastRequest+12))
+		}
+	}
+	for {
+		s.reset(newest, each)
+		s.spent = s.whole(summary.Summary{CurrentTask: s.task, Requests: s.requests}.Render())
+		if s.spent <= max(tokens*6/5, tokens+64) || newest <= 1 && each <= leastRequest/2 {
+			return
+		}
+		// The bytes were more tokens than usual (other scripts, base64).
+		if each > 4*leastRequest {
+			each = min(each, 1<<16) / 2
+		} else {
+			each, newest = max(leastRequest/2, each/2), max(1, newest/2)
+		}
+	}
+}
+
+// takeFloors fills each section up to its share.
+func (s *selection) takeFloors(limit int) {
+	bySection := [sections][]int{}
+	for i := range s.pool.candidates {
+		if c := &s.pool.candidates[i]; !c.dead {
+			bySection[c.section] = append(bySection[c.section], i)
+		}
+	}
+	room := limit - s.spent
+	for sec := range sections {
+		s.greedy(bySection[sec], min(limit, s.spent+int(floors[sec]*float32(room))))
+	}
+}
+
+// takeBest fills what is left with the best of all sections.
+func (s *selection) takeBest(limit int) {
+	rest := make([]int, 0, len(s.pool.candidates))
+	for i := range s.pool.candidates {
+		if !s.isTaken[i] && !s.pool.candidates[i].dead {
+			rest = append(rest, i)
+		}
+	}
+	s.greedy(rest, limit)
+}
+
+// takeAll is for no budget: everything but lines of tool output that hold
+// nothing likely to be needed.
+func (s *selection) takeAll() {
+	for i := range s.pool.candidates {
+		c := &s.pool.candidates[i]
+		if !c.dead && (c.section != secSnippet || s.value(c) >= 0.6) {
+			s.take(i, 0)
+		}
+	}
+}
+
+// value is what a candidate adds: its own worth and the identifiers that
+// nothing taken before has shown.
+func (s *selection) value(c *candidate) float32 {
+	v := c.base
+	for _, id := range c.idents {
+		if !s.covered[id] {
+			v += s.pool.names.weight[id]
+		}
+	}
+	return v
+}
+
+// density is the value per token, by estimated size.
+func (s *selection) density(c *candidate) float32 {
+	cost := float32(len(s.text(c)))/bytesPerToken + 2
+	if c.piece >= 0 && !s.opened[groupKey{c.section, c.entry}] {
+		cost += 6 + float32(len(s.group(c).label))/bytesPerToken
+	}
+	return s.value(c) / cost
+}
+
+func (s *selection) group(c *candidate) *group {
+	switch {
+	case c.section == secSaid:
+		return &s.pool.said[c.entry]
+	case c.section == secFact:
+		return &s.pool.recaps[-1-c.entry]
+	}
+	return &s.pool.snippets[c.entry]
+}
+
+// greedy takes the candidates of the list in the order of density while they
+// fit. Densities only fall as others are taken, so a candidate whose density,
+// computed again, still beats the next one's old figure is the best (lazy
+// greedy for submodular values; Minoux 1978).
+func (s *selection) greedy(list []int, limit int) {
+	h := make(heap, 0, len(list))
+	for _, i := range list {
+		if d := s.density(&s.pool.candidates[i]); d > 0 {
+			h = append(h, scored{d, i})
+		}
+	}
+	h.order()
+	misses := 0
+	for len(h) > 0 && misses < 60 && s.spent < limit {
+		top := h[0]
+		c := &s.pool.candidates[top.at]
+		if d := s.density(c); d < top.density {
+			h[0].density = d
+			h.down(0)
+			continue
+		}
+		h.pop()
+		cost := s.cost(c)
+		if s.spent+cost > limit {
+			misses++ // too large for what is left; a smaller one may fit
+			continue
+		}
+		s.take(top.at, cost)
+	}
+}
+
+// cost counts what taking a candidate adds, in tokens.
+func (s *selection) cost(c *candidate) int {
+	n := s.count(s.text(c)) + 1
+	if c.piece >= 0 {
+		n++ // the indent
+		if !s.opened[groupKey{c.section, c.entry}] {
+			n += 6
+			if l := s.group(c).label; l != "" {
+				n += s.count(l)
+			}
+		}
+	}
+	if !s.used[c.section] {
+		n += 18 // a heading
+	}
+	return n
+}
+
+func (s *selection) take(i, cost int) {
+	c := &s.pool.candidates[i]
+	s.isTaken[i] = true
+	s.taken = append(s.taken, i)
+	s.used[c.section] = true
+	s.spent += cost
+	if c.piece >= 0 {
+		s.opened[groupKey{c.section, c.entry}] = true
+	}
+	for _, id := range c.idents {
+		s.covered[id] = true
+	}
+}
+
+// fit builds the summary, counts it whole, and corrects what counting the parts
+// one by one got wrong: it drops the last ones taken while it is over, and takes
+// more while there is room.
+func (s *selection) fit() (summary.Summary, int) {
+	out := s.build()
+	n := s.whole(out.Render())
+	for range 4 {
+		if n > s.budget || n >= s.budget*96/100 {
+			break
+		}
+		before := len(s.taken)
+		s.spent = n
+		s.takeBest(s.budget - 2)
+		if len(s.taken) == before {
+			break
+		}
+		out = s.build()
+		n = s.whole(out.Render())
+	}
+	for drop := 1; n > s.budget && len(s.taken) > 0; drop *= 2 {
+		s.taken = s.taken[:max(0, len(s.taken)-drop)]
+		out = s.build()
+		n = s.whole(out.Render())
+	}
+	return out, n
+}
+
+// build makes the summary of what was taken, in the order of the thread.
+func (s *selection) build() summary.Summary {
+	p := s.pool
+	out := summary.Summary{Span: p.span, CurrentTask: s.task, Requests: slices.Clone(s.requests)}
+	order := slices.Clone(s.taken)
+	slices.Sort(order)
+	var plain [sections][]int
+	pieces := map[groupKey][]int{}
+	var groups []groupKey
+	for _, i := range order {
+		c := &p.candidates[i]
+		if c.piece < 0 {
+			plain[c.section] = append(plain[c.section], c.entry)
+			continue
+		}
+		k := groupKey{c.section, c.entry}
+		if pieces[k] == nil {
+			groups = append(groups, k)
+		}
+		pieces[k] = append(pieces[k], i)
+	}
+	out.Constraints = pick(p.constraints, plain[secConstraint])
+	out.CurrentPlan = pick(p.plan, plain[secPlan])
+	out.Files = pick(p.files, plain[secFile])
+	out.Decisions = pick(p.decisions, plain[secDecision])
+	out.FailedAttempts = pick(p.failed, plain[secFailed])
+	out.ToolOutcomes = pick(p.outcomes, plain[secOutcome])
+	out.Facts = pick(p.facts, plain[secFact])
+	out.OpenItems = pick(p.open, plain[secOpen])
+	out.Artifacts = pick(p.artifacts, plain[secArtifact])
+	for _, k := range groups {
+		item := s.join(pieces[k])
+		switch k.section {
+		case secSaid:
+			out.Conclusions = append(out.Conclusions, item)
+		case secFact:
+			out.Facts = append(out.Facts, item)
+		default:
+			out.Identifiers = append(out.Identifiers, item)
+		}
+	}
+	return out
+}
+
+// join makes one item of the chosen pieces of a group.
+func (s *selection) join(chosen []int) summary.Item {
+	first := &s.pool.candidates[chosen[0]]
+	g := s.group(first)
+	var b strings.Builder
+	if g.label != "" {
+		b.WriteString(g.label)
+		b.WriteString(":\n")
+	}
+	for n, i := range chosen {
+		if n > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(s.pool.candidates[i].text)
+	}
+	item := summary.Item{Text: b.String(), Turn: g.turn}
+	if g.source != "" {
+		item.Sources = append(item.Sources, g.source)
+	}
+	return item
+}
+
+func pick[T any](all []T, chosen []int) []T {
+	var out []T
+	slices.Sort(chosen)
+	for _, i := range chosen {
+		out = append(out, all[i])
+	}
+	return out
+}
+
+type scored struct {
+	density float32
+	at      int
+}
+
+// heap is a max-heap by density; equal ones come in the order of the thread.
+type heap []scored
+
+func (h heap) above(a, b scored) bool {
+	if a.density != b.density {
+		return a.density > b.density
+	}
+	return a.at < b.at
+}
+
+func (h heap) order() {
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		h.down(i)
+	}
+}
+
+func (h heap) down(i int) {
+	for {
+		best, l := i, 2*i+1
+		for _, k := range [2]int{l, l + 1} {
+			if k < len(h) && h.above(h[k], h[best]) {
+				best = k
+			}
+		}
+		if best == i {
+			return
+		}
+		h[i], h[best] = h[best], h[i]
+		i = best
+	}
+}
+
+func (h *heap) pop() {
+	old := *h
+	old[0] = old[len(old)-1]
+	*h = old[:len(old)-1]
+	h.down(0)
+}

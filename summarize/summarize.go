@@ -1,0 +1,57 @@
+// Package summarize makes structured summaries of spans of a thread.
+//
+// The default is Extractive: no model, no network, the same bytes for the same
+// input. It takes out what later steps are likely to need, in the words of
+// those who said it: the user's messages, rules and preferences, the agent's
+// plan and conclusions, a ledger of files, commands with their outcome and the
+// error lines of failures, and lines that hold identifiers. Text from tools is
+// data: it never reaches a section of the user's or the assistant's words.
+package summarize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Input is what is to be summarised.
+type Input struct {
+	// Messages is the span, in thread order, with ids and turns set.
+	Messages []thread.Message
+	// Previous is the summary of an earlier compaction that this one replaces:
+	// its items stay or compete for room like those of the span. May be nil.
+	Previous *summary.Summary
+	// Context is what stays in the prompt after the span, in order. What it
+	// holds need not be repeated, and what it is about weighs more.
+	Context []thread.Message
+	// Budget is what the rendered summary may take, in tokens of the
+	// summarizer's counter; 0 is no limit.
+	Budget int
+}
+
+// Summarizer makes summaries. Implementations are safe for concurrent use.
+type Summarizer interface {
+	// Summarize returns a summary whose rendering takes at most in.Budget
+	// tokens; an error that wraps ErrBudget says that even the least does not fit.
+	Summarize(ctx context.Context, in Input) (summary.Summary, error)
+}
+
+// ErrBudget is wrapped by errors about a budget that not even the current task,
+// trimmed, fits into.
+var ErrBudget = errors.New("the smallest summary is over the budget")
+
+// BudgetError says how much the smallest summary needs. It wraps ErrBudget.
+type BudgetError struct {
+	Need, Budget int // tokens
+}
+
+// Error names both figures.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("%v: it needs %d tokens, the budget is %d", ErrBudget, e.Need, e.Budget)
+}
+
+// Unwrap makes errors.Is(err, ErrBudget) true.
+func (e *BudgetError) Unwrap() error { return ErrBudget }

@@ -1,0 +1,196 @@
+package summary
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// operations is the order in which a ledger line lists what was done.
+var operations = []string{"read", "created", "edited", "deleted"}
+
+// Merge joins two summaries of one thread, of which b is the later. It is done
+// by code, so nothing is lost to a rewrite: what is said twice is kept once
+// with the sources of both; of plan, statuses and ledger entries the later
+// wins; requests, constraints and decisions only ever add up. Merging the same
+// content again changes nothing. The inputs stay as they are.
+func Merge(a, b Summary) Summary {
+	out := Summary{Span: mergeSpans(a.Span, b.Span), CurrentTask: b.CurrentTask, CurrentPlan: slices.Clone(b.CurrentPlan)}
+	requests := a.Requests
+	switch {
+	case b.CurrentTask == "":
+		out.CurrentTask = a.CurrentTask
+	case a.CurrentTask != "" && a.CurrentTask != b.CurrentTask && !states(a.Requests, a.CurrentTask):
+		// The task of a stands in no message; without this its words would go.
+		requests = append(slices.Clone(requests), Item{Text: a.CurrentTask})
+	}
+	if len(b.CurrentPlan) == 0 {
+		out.CurrentPlan = slices.Clone(a.CurrentPlan)
+	}
+
+	out.Requests = mergeItems(requests, b.Requests)
+	out.Constraints = mergeItems(a.Constraints, b.Constraints)
+	out.Facts = mergeItems(a.Facts, b.Facts)
+	out.FailedAttempts = mergeItems(a.FailedAttempts, b.FailedAttempts)
+	out.Conclusions = mergeItems(a.Conclusions, b.Conclusions)
+	out.Identifiers = mergeItems(a.Identifiers, b.Identifiers)
+	out.Decisions = merge(a.Decisions, b.Decisions,
+		func(d Decision) string { return d.Decision },
+		func(x, y Decision) Decision {
+			y.Rationale = or(y.Rationale, x.Rationale)
+			y.Turn, y.Time = x.Turn, x.Time // when it was taken, not when it was repeated
+			y.Sources = union(x.Sources, y.Sources)
+			return y
+		})
+	out.OpenItems = merge(a.OpenItems, b.OpenItems,
+		func(o OpenItem) string { return o.Description },
+		func(x, y OpenItem) OpenItem {
+			y.Context, y.Priority = or(y.Context, x.Context), or(y.Priority, x.Priority)
+			y.Turn = max(x.Turn, y.Turn)
+			y.Sources = union(x.Sources, y.Sources)
+			return y
+		})
+	out.Files = merge(a.Files, b.Files,
+		func(f File) string { return f.Path },
+		func(x, y File) File {
+			y.Operations = mergeOperations(x.Operations, y.Operations)
+			y.Note = or(y.Note, x.Note)
+			y.Turn = max(x.Turn, y.Turn)
+			y.Sources = union(x.Sources, y.Sources)
+			return y
+		})
+	out.ToolOutcomes = merge(a.ToolOutcomes, b.ToolOutcomes,
+		func(o ToolOutcome) string { return o.Tool + "\x00" + o.Input },
+		func(x, y ToolOutcome) ToolOutcome {
+			y.Turn = max(x.Turn, y.Turn)
+			y.KeyFields = mergeFields(x.KeyFields, y.KeyFields)
+			y.Sources = union(x.Sources, y.Sources)
+			return y
+		})
+	out.Artifacts = merge(a.Artifacts, b.Artifacts,
+		func(r ArtifactReference) string { return r.ArtifactID },
+		func(x, y ArtifactReference) ArtifactReference {
+			y.Description, y.RehydrateHint = or(y.Description, x.Description), or(y.RehydrateHint, x.RehydrateHint)
+			y.Turn = max(x.Turn, y.Turn)
+			y.Sources = union(x.Sources, y.Sources)
+			return y
+		})
+	return out
+}
+
+func mergeItems(a, b []Item) []Item {
+	return merge(a, b,
+		func(it Item) string { return it.Text },
+		func(x, y Item) Item {
+			// The turn stays that of the first time it was said.
+			if x.Turn == 0 {
+				x.Turn = y.Turn
+			}
+			x.Sources = union(x.Sources, y.Sources)
+			return x
+		})
+}
+
+// merge lists a and then b, entries of the same key joined at the place of the
+// first, so that the order of what was said stays.
+func merge[T any](a, b []T, key func(T) string, join func(earlier, later T) T) []T {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
+	out := make([]T, 0, len(a)+len(b))
+	at := make(map[string]int, len(a)+len(b))
+	for _, list := range [2][]T{a, b} {
+		for _, e := range list {
+			k := key(e)
+			if i, ok := at[k]; ok {
+				out[i] = join(out[i], e)
+				continue
+			}
+			at[k] = len(out)
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// states reports whether one of the requests holds the task, which may be a
+// message trimmed in the middle.
+func states(requests []Item, task string) bool {
+	head, _, _ := strings.Cut(task, "[…")
+	head = strings.TrimSpace(head)
+	return slices.ContainsFunc(requests, func(r Item) bool { return strings.HasPrefix(r.Text, head) })
+}
+
+func mergeSpans(a, b thread.Span) thread.Span {
+	switch {
+	case a.Len() == 0:
+		b.MessageIDs = slices.Clone(b.MessageIDs)
+		return b
+	case b.Len() == 0:
+		a.MessageIDs = slices.Clone(a.MessageIDs)
+		return a
+	}
+	return thread.Span{
+		MessageIDs: union(a.MessageIDs, b.MessageIDs),
+		FirstTurn:  min(a.FirstTurn, b.FirstTurn),
+		LastTurn:   max(a.LastTurn, b.LastTurn),
+	}
+}
+
+// union lists a and then what b has besides. Sources are mostly one or two
+// ids; spans are long, hence the map.
+func union(a, b []thread.ID) []thread.ID {
+	out := slices.Clone(a)
+	if len(a)+len(b) <= 16 {
+		for _, id := range b {
+			if !slices.Contains(out, id) {
+				out = append(out, id)
+			}
+		}
+		return out
+	}
+	seen := make(map[thread.ID]bool, len(a)+len(b))
+	for _, id := range a {
+		seen[id] = true
+	}
+	for _, id := range b {
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+func mergeOperations(a, b []string) []string {
+	var out []string
+	for _, op := range operations {
+		if slices.Contains(a, op) || slices.Contains(b, op) {
+			out = append(out, op)
+		}
+	}
+	for _, op := range slices.Concat(a, b) {
+		if !slices.Contains(out, op) {
+			out = append(out, op)
+		}
+	}
+	return out
+}
+
+func mergeFields(a, b thread.Fields) thread.Fields {
+	if len(a) == 0 {
+		return b
+	}
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}
+
+func or[T ~string](a, b T) T {
+	if a != "" {
+		return a
+	}
+	return b
+}

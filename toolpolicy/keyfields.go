@@ -1,0 +1,185 @@
+package toolpolicy
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// maxField bounds the values of key fields, in characters: a stub must stay
+// far smaller than what it stands for.
+const maxField = 160
+
+// argumentNames maps names of arguments to the field that they become. Several
+// agents call the same thing by different names.
+var argumentNames = map[string]string{
+	"path": "path", "file_path": "path", "filepath": "path", "filename": "path", "file": "path", "absolute_path": "path",
+	"target_file": "path", "notebook_path": "path", "dir_path": "path", "directory": "path",
+	"command": "command", "cmd": "command",
+	"pattern": "pattern", "query": "pattern", "regex": "pattern", "glob": "pattern", "search_term": "pattern",
+	"url": "url", "uri": "url",
+	"offset": "offset", "limit": "limit", "start_line": "start_line", "end_line": "end_line", "view_range": "lines",
+	"subagent_type": "agent", "description": "description",
+}
+
+// KeyFields derives the fields of a result that are worth keeping when it is
+// cleared (A6, A9): what was asked for (path, range, command, pattern, url) and
+// what came out (exit code, first error line, number of lines). Values are
+// short; an empty field is left out. Arguments that are no JSON object give
+// nothing.
+func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
+	fields := thread.Fields{}
+	name := call.Name
+	if name == "" {
+		name = result.Tool
+	}
+	class := ClassOf(name)
+	for name, value := range object(call.Arguments) {
+		field, ok := argumentNames[name]
+		if !ok || field == "description" && class != Agent {
+			continue
+		}
+		if v, ok := short(value); ok {
+			fields[field] = v
+		}
+	}
+	text := result.Text()
+	if code, ok := exitCode(text); ok && (class == Shell || code != 0) {
+		fields["exit_code"] = code
+	}
+	if result.Outcome == thread.Failure || result.Outcome == thread.Partial || fields["exit_code"] != nil && fields["exit_code"] != 0 {
+		if line := firstErrorLine(text); line != "" {
+			fields["error"] = clip(line)
+		}
+	}
+	if n := lines(text); n > 1 {
+		switch class {
+		case Search, List:
+			fields["matches"] = n
+		case Read, Shell, Fetch:
+			fields["lines"] = n
+		}
+	}
+	return fields
+}
+
+// preserved finds the named fields in the structured content, in content that
+// is JSON, and in the arguments, in this order.
+func preserved(names []string, call thread.ToolCall, result thread.ToolResult) thread.Fields {
+	if len(names) == 0 {
+		return nil
+	}
+	found := thread.Fields{}
+	for _, doc := range []string{call.Arguments, result.Text(), result.Structured} {
+		var v any
+		if doc == "" || json.Unmarshal([]byte(doc), &v) != nil {
+			continue
+		}
+		for _, name := range names {
+			if value, ok := lookup(v, name); ok {
+				found[name] = value
+			}
+		}
+	}
+	return found
+}
+
+// lookup finds the first member of a name, outer objects first.
+func lookup(v any, name string) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		if value, ok := v[name]; ok {
+			if s, ok := short(value); ok {
+				return s, true
+			}
+		}
+		for _, key := range sortedKeys(v) {
+			if value, ok := lookup(v[key], name); ok {
+				return value, true
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if value, ok := lookup(e, name); ok {
+				return value, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// short returns a value that is fit for a stub: scalars, clipped, and short
+// lists of them.
+func short(v any) (any, bool) {
+	switch v := v.(type) {
+	case string:
+		if strings.TrimSpace(v) == "" {
+			return nil, false
+		}
+		return clip(v), true
+	case float64, bool:
+		return v, true
+	case []any:
+		doc, err := json.Marshal(v)
+		if err != nil || len(v) == 0 || len(doc) > maxField {
+			return nil, false
+		}
+		return v, true
+	}
+	return nil, false
+}
+
+// clip keeps the first maxField characters of the first lines, on one line.
+func clip(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(head(s, 4*maxField), "\uFFFD")), " ")
+	if utf8.RuneCountInString(s) <= maxField {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n == maxField-1 {
+			return s[:i] + "…"
+		}
+		n++
+	}
+	return s
+}
+
+// head returns at most n bytes from the start.
+func head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+func object(doc string) map[string]any {
+	var m map[string]any
+	if !strings.HasPrefix(strings.TrimLeft(doc, " \t\r\n"), "{") || json.Unmarshal([]byte(doc), &m) != nil {
+		return nil
+	}
+	return m
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func lines(s string) int {
+	s = strings.TrimRight(s, "\n")
+	if s == "" {
+		return 0
+	}
+	return strings.Count(s, "\n") + 1
+}

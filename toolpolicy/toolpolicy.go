@@ -1,0 +1,137 @@
+// Package toolpolicy declares what may happen to the results of each tool
+// (seed A, requirement A9): how durable they are, which fields survive, from
+// what size they are put aside and what it costs to get them again. It knows
+// the tools of the common agents by name, so that an agent that declares
+// nothing is treated well; a caller overrides what it knows better.
+//
+// Values are safe for concurrent reading.
+package toolpolicy
+
+import (
+	"maps"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// ReplayCost says what running a tool again costs.
+type ReplayCost string
+
+// The costs of seed A.
+const (
+	Free      ReplayCost = "free"
+	Cheap     ReplayCost = "cheap"
+	Expensive ReplayCost = "expensive"
+)
+
+// DefaultThreshold is the seed's default of Policy.ExternalizeThreshold, in tokens.
+const DefaultThreshold = 1000
+
+// Policy is what a tool declares about its results (seed A,
+// ToolDurabilityPolicy). In an override, a field at its zero value leaves what
+// the registry says.
+type Policy struct {
+	// Durability defaults to thread.Anchoring.
+	Durability thread.Durability `json:"durability,omitempty"`
+	// PreserveFields are names of fields that must be kept when a result is
+	// cleared, looked up in the structured content and the arguments.
+	PreserveFields []string `json:"preserve_fields,omitempty"`
+	// ExternalizeThreshold is the size in tokens from which a result is put
+	// aside rather than summarised. Default DefaultThreshold.
+	ExternalizeThreshold int `json:"externalize_threshold_tokens,omitempty"`
+	// ReplayCost defaults to Cheap.
+	ReplayCost ReplayCost `json:"replay_cost,omitempty"`
+	// Capture reads what the source of a call looks like now, so that a
+	// replayable result can be checked for drift. It may be nil: then nothing
+	// verifies, and a replayable result counts as drifted (A7, A8).
+	Capture func(thread.ToolCall) (thread.Determinism, error) `json:"-"`
+}
+
+// byClass are the declarations for the common agent tools. Reads are replayable
+// because the file can be read again; with no proof that it has not changed the
+// planner treats them as drifted, so nothing is lost by saying so. Web content
+// and another agent's report cannot be had again as they were.
+var byClass = map[Class]Policy{
+	Read:     {Durability: thread.Replayable, ReplayCost: Free},
+	Search:   {Durability: thread.Ephemeral, ReplayCost: Free},
+	List:     {Durability: thread.Ephemeral, ReplayCost: Free},
+	Shell:    {Durability: thread.Anchoring, ReplayCost: Cheap},
+	Edit:     {Durability: thread.Anchoring, ReplayCost: Expensive},
+	Write:    {Durability: thread.Anchoring, ReplayCost: Expensive},
+	Fetch:    {Durability: thread.NonReplayable, ReplayCost: Cheap},
+	Web:      {Durability: thread.NonReplayable, ReplayCost: Expensive},
+	Agent:    {Durability: thread.NonReplayable, ReplayCost: Expensive},
+	Todo:     {Durability: thread.Ephemeral, ReplayCost: Free},
+	Poll:     {Durability: thread.Ephemeral, ReplayCost: Free},
+	Question: {Durability: thread.NonReplayable, ReplayCost: Expensive},
+	Recall:   {Durability: thread.Ephemeral, ReplayCost: Free},
+	Other:    {Durability: thread.Anchoring, ReplayCost: Cheap},
+}
+
+// Registry finds the policy of a tool. The zero value holds the built-in
+// declarations.
+type Registry struct {
+	overrides map[string]Policy
+}
+
+// New returns a registry with the built-in declarations, and overrides by tool
+// name on top. Names match without regard to case, punctuation and the prefix
+// of an MCP server (see Normal). A nil map is fine; the map is copied.
+func New(overrides map[string]Policy) *Registry {
+	r := &Registry{overrides: make(map[string]Policy, len(overrides))}
+	for name, p := range overrides {
+		r.overrides[Normal(name)] = p
+	}
+	return r
+}
+
+// Policy returns what holds for a tool, with every default filled in.
+func (r *Registry) Policy(tool string) Policy {
+	p := byClass[ClassOf(tool)]
+	p.ExternalizeThreshold = DefaultThreshold
+	if r == nil {
+		return p
+	}
+	o, ok := r.overrides[Normal(tool)]
+	if !ok {
+		return p
+	}
+	if o.Durability != "" {
+		p.Durability = o.Durability
+	}
+	if len(o.PreserveFields) > 0 {
+		p.PreserveFields = o.PreserveFields
+	}
+	if o.ExternalizeThreshold > 0 {
+		p.ExternalizeThreshold = o.ExternalizeThreshold
+	}
+	if o.ReplayCost != "" {
+		p.ReplayCost = o.ReplayCost
+	}
+	if o.Capture != nil {
+		p.Capture = o.Capture
+	}
+	return p
+}
+
+// Durability returns how durable one result is: what the result itself
+// declares, else the policy of its tool.
+func (r *Registry) Durability(result thread.ToolResult) thread.Durability {
+	if result.Durability != "" {
+		return result.Durability
+	}
+	return r.Policy(result.Tool).Durability
+}
+
+// KeyFields returns the fields worth keeping when the result is cleared: those
+// that KeyFields derives, the preserved fields of the tool's policy, and what
+// the result declares itself, the later winning.
+func (r *Registry) KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
+	tool := result.Tool
+	if tool == "" {
+		tool = call.Name
+	}
+	fields := KeyFields(call, result)
+	maps.Copy(fields, preserved(r.Policy(tool).PreserveFields, call, result))
+	maps.Copy(fields, result.KeyFields)
+	return fields
+}

@@ -1,5 +1,0 @@
-package openai
-
-import "github.com/palimpsest-ai/palimpsest/wire"
-
-func (Chat) Validate(body []byte) []wire.Problem { return nil }
