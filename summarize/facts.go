@@ -101,12 +101,8 @@ func (f *facts) readRules() {
 				return
 			}
 			s := line[p.from:p.to]
-			cues, _ := cuesOf(s)
-			switch {
-			case cues&ruleCue != 0:
-				f.rules = append(f.rules, piece{text: s, score: 2, cues: cues, idents: identifiers(s)})
-			case cues&constraintCue != 0:
-				f.rules = append(f.rules, piece{text: s, score: 1, cues: cues, idents: identifiers(s)})
+			if cues, _ := cuesOf(s); cues&(ruleCue|constraintCue) != 0 {
+				f.rules = append(f.rules, piece{text: s, cues: cues, idents: identifiers(s), reason: -1})
 			}
 		})
 	}

@@ -125,7 +125,6 @@ func (s *selection) renderEntries() {
 	s.entries[secDecision] = lines(summary.Summary{Decisions: p.decisions})
 	s.entries[secFailed] = lines(summary.Summary{FailedAttempts: p.failed})
 	s.entries[secOutcome] = lines(summary.Summary{ToolOutcomes: p.outcomes})
-	s.entries[secFact] = lines(summary.Summary{Facts: p.facts})
 	s.entries[secOpen] = lines(summary.Summary{OpenItems: p.open})
 	s.entries[secArtifact] = lines(summary.Summary{Artifacts: p.artifacts})
 }
@@ -412,7 +411,6 @@ func (s *selection) build() summary.Summary {
 	out.Decisions = pick(p.decisions, plain[secDecision])
 	out.FailedAttempts = pick(p.failed, plain[secFailed])
 	out.ToolOutcomes = pick(p.outcomes, plain[secOutcome])
-	out.Facts = pick(p.facts, plain[secFact])
 	out.OpenItems = pick(p.open, plain[secOpen])
 	out.Artifacts = pick(p.artifacts, plain[secArtifact])
 	for _, k := range groups {
@@ -444,11 +442,7 @@ func (s *selection) join(chosen []int) summary.Item {
 		}
 		b.WriteString(s.pool.candidates[i].text)
 	}
-	item := summary.Item{Text: b.String(), Turn: g.turn}
-	if g.source != "" {
-		item.Sources = append(item.Sources, g.source)
-	}
-	return item
+	return summary.Item{Text: b.String(), Turn: g.turn, Sources: g.sources}
 }
 
 func pick[T any](all []T, chosen []int) []T {
