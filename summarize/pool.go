@@ -320,7 +320,7 @@ func (b *builder) lastSaid(i int) bool {
 
 // narration reports whether a line only announces what stands beside it.
 func narration(s string) bool {
-	return s[0] == '#' || s[len(s)-1] == ':' || strings.HasPrefix(s, "Now ") || strings.HasPrefix(s, "Let me ") || strings.HasPrefix(s, "|--")
+	return s[0] == '#' || s[len(s)-1] == ':' || strings.HasPrefix(s, "Now ") || strings.HasPrefix(s, "Let me ")
 }
 
 func (b *builder) assistant(i int, m *thread.Message, f *facts) {
@@ -333,6 +333,8 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		}
 		base := float32(0.5)
 		switch {
+		case p.code:
+			base = 0.08
 		case final && (n == 0 || n == len(f.said)-1):
 			base = 3
 		case final:
@@ -349,6 +351,8 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		if p.cues&(openCue|failureCue) != 0 {
 			base += 0.5
 		}
+		// A few words say little; without this the shortest lines would win.
+		base *= min(1, float32(len(p.text))/60)
 		if p.cues&decisionCue != 0 && p.cues&reasonCue != 0 && len(p.text) > 40 {
 			// A choice with its reason is a decision of its own.
 			b.decision(i, m, p)
