@@ -292,7 +292,11 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 		if len(p.text) < 4 || !b.once('t', p.text) {
 			continue
 		}
-		b.add(candidate{section: secFact, entry: -1 - len(b.recaps), piece: len(g.pieces), at: i, base: 1.2 * b.age(i), text: p.text}, p.idents)
+		base := 1.2 * b.age(i) * min(1, float32(len(p.text))/60)
+		if p.code || narration(p.text) {
+			base *= 0.2
+		}
+		b.add(candidate{section: secFact, entry: -1 - len(b.recaps), piece: len(g.pieces), at: i, base: base, text: p.text}, p.idents)
 		g.pieces = append(g.pieces, p.text)
 	}
 	b.recaps = append(b.recaps, g)
@@ -328,7 +332,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for n, p := range f.said {
-		if len(p.text) < 4 || !b.once('c', p.text) {
+		if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || !b.once('c', p.text) {
 			continue
 		}
 		base := float32(0.5)
@@ -459,6 +463,10 @@ func (b *builder) touch(op fileOp, m *thread.Message) {
 	name := op.op
 	if name == "created" && ok && !slices.Contains(f.Operations, "created") {
 		name = "edited" // it was there before: a write over it
+	}
+	if name != "deleted" {
+		// "deleted" says that the file is gone; it is there again.
+		f.Operations = slices.DeleteFunc(f.Operations, func(op string) bool { return op == "deleted" })
 	}
 	if !slices.Contains(f.Operations, name) {
 		f.Operations = append(f.Operations, name)
