@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -28,13 +29,18 @@ func (in *input) load(path string, stdin io.Reader) error {
 		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formats())
 	}
 	o := &transcript.Options{Format: transcript.Format(in.from)}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory; name a file in it", path)
+	}
 	var err error
 	if path == "-" {
 		o.Name = "stdin"
-		in.file, err = transcript.Read(stdin, o)
-	} else {
-		in.file, err = transcript.Open(path, o)
+		if in.file, err = transcript.Read(stdin, o); err != nil {
+			return fmt.Errorf("standard input: %w", err)
+		}
+		return nil
 	}
+	in.file, err = transcript.Open(path, o)
 	return err
 }
 
@@ -47,7 +53,7 @@ func (in *input) choose() error {
 	case in.run == 0:
 		return fmt.Errorf("%w: %s holds %d conversations; choose one with --run 1 to --run %d (`palimpsest inspect` lists them)", errUsage, in.path, n, n)
 	case in.run < 0 || in.run > n:
-		return fmt.Errorf("%w: --run %d: %s holds %d conversations", errUsage, in.run, in.path, n)
+		return fmt.Errorf("%w: --run %d: %s holds %s", errUsage, in.run, in.path, plural(n, "conversation"))
 	}
 	in.Transcript = &in.file.Transcripts[in.run-1]
 	return nil
@@ -87,6 +93,20 @@ func (in *input) api() string {
 		}
 	}
 	return wire.Chat
+}
+
+// refused lists the rules of its own API that a request body broke when it
+// came; nil for other transcripts.
+func (in *input) refused() []error {
+	codec := codecs[in.api()]
+	if in.Prompt == nil || codec == nil {
+		return nil
+	}
+	body, err := codec.Encode(in.Prompt)
+	if err != nil {
+		return []error{err}
+	}
+	return refused(in.api(), body)
 }
 
 // name is what reports call the input.

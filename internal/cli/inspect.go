@@ -125,7 +125,7 @@ func inspectCommand(s Streams) *cobra.Command {
 	}
 	c.Flags().StringVar(&in.from, "from", "", "the input is `FORMAT` (default: detected): "+formats())
 	c.Flags().IntVar(&in.run, "run", 0, "look at the `N`-th conversation of a file that holds several")
-	c.Flags().StringVar(&counter, "counter", "o200k", "count with `name`")
+	c.Flags().StringVar(&counter, "counter", "o200k", "count with `NAME`: o200k, cl100k, claude, gemini, chars/4, …")
 	c.Flags().BoolVar(&asJSON, "json", false, "write one JSON object")
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // report is what compact, plan and render tell. With --json it is written as
@@ -147,7 +148,7 @@ func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 		after, _ := r.model.Price(res.After)
 		rep.Savings.After = after.Input * float64(res.After) / 1e6
 	}
-	rep.Notes = notes(res)
+	rep.Notes = notes(r, res)
 	return rep
 }
 
@@ -168,8 +169,13 @@ func newSource(in *input) source {
 }
 
 // notes are what the reader of a report should know before sending the prompt.
-func notes(res *palimpsest.Result) []string {
+func notes(r *resolved, res *palimpsest.Result) []string {
 	var notes []string
+	own := map[string]string{"anthropic": wire.Anthropic, "openai": wire.Responses, "google": wire.Gemini}[r.model.Provider]
+	foreign := own != "" && r.api != own && r.api != asText && (own != wire.Responses || r.api != wire.Chat)
+	if foreign {
+		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", r.model.Name, r.model.Provider, own))
+	}
 	if n := len(res.Prompt.Messages); n > 0 && res.Prompt.Messages[n-1].Role == thread.Assistant {
 		notes = append(notes, "the conversation ends with the model's own turn: append your next message before sending it")
 	}
