@@ -97,9 +97,6 @@ func wellFormed(path string, body []byte) error {
 	return fmt.Errorf("%w: %s: line %d, byte %d of it: not valid JSON: %w", errInvalid, path, line, max(column, 1), syntax)
 }
 
-// maxBody bounds a request body, in bytes; the providers stop at 32 to 64 MB.
-const maxBody = 128 << 20
-
 // readBody reads a body, plain or gzip.
 func readBody(path string, stdin io.Reader) ([]byte, error) {
 	r := stdin
@@ -126,12 +123,12 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 }
 
 func limited(r io.Reader, path string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxBody+1))
+	data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
 	}
-	if len(data) > maxBody {
-		return nil, fmt.Errorf("%w: %s is longer than %d MB", errInvalid, path, maxBody>>20)
+	if len(data) > maxInput {
+		return nil, fmt.Errorf("%w: %s is longer than %d MB", errInvalid, path, maxInput>>20)
 	}
 	return data, nil
 }

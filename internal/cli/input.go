@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,13 +23,18 @@ type input struct {
 	*transcript.Transcript
 }
 
+// maxInput bounds a line of a file, and a document over several lines, in
+// bytes. It is twice the largest request that a provider takes (32 MB), and
+// keeps a file that is one endless line from filling the memory.
+const maxInput = 64 << 20
+
 // load reads the file; "-" is standard input.
 func (in *input) load(path string, stdin io.Reader) error {
 	in.path = path
 	if in.from != "" && !knownFormat(in.from) {
 		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formats())
 	}
-	o := &transcript.Options{Format: transcript.Format(in.from)}
+	o := &transcript.Options{Format: transcript.Format(in.from), MaxLine: maxInput}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return fmt.Errorf("%s is a directory; name a file in it", path)
 	}
@@ -36,11 +42,14 @@ func (in *input) load(path string, stdin io.Reader) error {
 	if path == "-" {
 		o.Name = "stdin"
 		if in.file, err = transcript.Read(stdin, o); err != nil {
-			return fmt.Errorf("standard input: %w", err)
+			err = fmt.Errorf("standard input: %w", err)
 		}
-		return nil
+	} else {
+		in.file, err = transcript.Open(path, o)
 	}
-	in.file, err = transcript.Open(path, o)
+	if errors.Is(err, transcript.ErrTooLong) {
+		return fmt.Errorf("%w; the most is %d MB, twice what a provider takes at once", err, maxInput>>20)
+	}
 	return err
 }
 
