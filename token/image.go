@@ -118,21 +118,28 @@ func (c *Counter) media(m thread.Media) int {
 	if m.Text != "" {
 		return c.Text(m.Text)
 	}
-	switch m.Type {
+	data := m.Data
+	if head, inline, ok := strings.Cut(m.URL, ","); ok && data == "" && strings.HasPrefix(head, "data:") {
+		data = inline
+	}
+	kind := m.Type
+	if m.MIME == "application/pdf" || kind == thread.File && pdfPages(data) > 0 {
+		kind = thread.Document
+	}
+	switch kind {
 	case thread.Image:
-		w, h, ok := imageSize(m.Data)
+		w, h, ok := imageSize(data)
 		if !ok {
 			return c.images.unknown
 		}
 		return c.images.size(w, h, m.Detail)
 	case thread.Document:
-		if strings.HasPrefix(m.MIME, "text/") && m.Data != "" {
-			// Plain text in base64: three bytes to four characters.
-			if text, err := base64.StdEncoding.DecodeString(m.Data); err == nil {
+		if strings.HasPrefix(m.MIME, "text/") && data != "" {
+			if text, err := base64.StdEncoding.DecodeString(data); err == nil {
 				return c.Text(string(text))
 			}
 		}
-		pages := pdfPages(m.Data)
+		pages := pdfPages(data)
 		if pages == 0 {
 			pages = pagesUnknown
 		}

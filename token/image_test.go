@@ -156,6 +156,17 @@ func TestMediaIsNotCountedByLength(t *testing.T) {
 	if got := count(thread.Media{Type: thread.Document, MIME: "application/pdf", Data: pdf}); got != 2*pageTokens {
 		t.Errorf("a document of two pages costs %d tokens", got)
 	}
+	for _, m := range []thread.Media{
+		{Type: thread.File, Data: pdf},
+		{Type: thread.File, MIME: "application/pdf", URL: "data:application/pdf;base64," + pdf},
+	} {
+		if got := count(m); got != 2*pageTokens {
+			t.Errorf("a file that is a document of two pages costs %d tokens", got)
+		}
+	}
+	if got := count(thread.Media{Type: thread.Image, URL: "data:image/png;base64," + data}); got != 20*10 {
+		t.Errorf("an image in a data URL costs %d tokens", got)
+	}
 	if got := count(thread.Media{Type: thread.Document, FileID: "file_1"}); got != pagesUnknown*pageTokens {
 		t.Errorf("a document of unknown length costs %d tokens", got)
 	}
