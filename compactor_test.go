@@ -1,0 +1,112 @@
+package palimpsest_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/strategy"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// firstWords is a summarizer for tests: the first words of each message, as
+// many as fit.
+type firstWords struct{ count func(string) int }
+
+func (f firstWords) Summarize(_ context.Context, in summarize.Input) (summary.Summary, error) {
+	var s summary.Summary
+	for _, m := range in.Messages {
+		words := strings.Fields(m.Text())
+		next := s
+		next.Facts = append(next.Facts[:len(next.Facts):len(next.Facts)], summary.Item{Text: strings.Join(words[:min(6, len(words))], " "), Turn: m.Turn})
+		if f.count(next.Render()) > in.Budget {
+			break
+		}
+		s = next
+	}
+	if f.count(s.Render()) > in.Budget {
+		return s, errors.New("no room")
+	}
+	return s, nil
+}
+
+// TestCompactHolds: whatever the thread, the budget, the ladder and the
+// provider, a compaction covers every message once, keeps pairs whole, meets
+// the budget or names what does not fit, and comes out the same again. A4, A12, A21
+func TestCompactHolds(t *testing.T) {
+	counter, err := token.New("o200k", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ladders := map[string]strategy.Ladder{"auto": strategy.Auto(), "seed": strategy.Seed()}
+	rapid.Check(t, func(rt *rapid.T) {
+		th := threadgen.Thread().Draw(rt, "thread")
+		name := rapid.SampledFrom([]string{"auto", "seed"}).Draw(rt, "ladder")
+		api := rapid.SampledFrom([]string{wire.Anthropic, wire.Chat, wire.Responses, wire.Gemini}).Draw(rt, "api")
+		c, err := palimpsest.New(palimpsest.Config{Counter: counter, Ladder: ladders[name], Summarizer: firstWords{counter.Text}})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		budget := rapid.IntRange(20, 6000).Draw(rt, "budget")
+		q := palimpsest.Request{Thread: th, Budget: budget, Profile: render.For(api)}
+		res, err := c.Compact(t.Context(), q)
+		var over *palimpsest.BudgetError
+		if errors.As(err, &over) {
+			if len(over.Parts) == 0 || !errors.Is(err, palimpsest.ErrOverBudget) {
+				rt.Fatalf("a refusal names no parts: %v", err)
+			}
+			return
+		}
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if got := counter.Prompt(res.Prompt); got != res.After || got > budget {
+			rt.Fatalf("the request takes %d tokens, reported %d, budget %d", got, res.After, budget)
+		}
+		if err := res.Plan.Validate(th); err != nil {
+			rt.Fatal(err)
+		}
+		if again, warnings := res.Plan.Normalize(); len(warnings) > 0 || !reflect.DeepEqual(again.Refs(), res.Plan.Refs()) {
+			rt.Fatalf("the plan was not normal: %v", warnings)
+		}
+		for _, m := range res.Prompt.Messages {
+			for _, p := range m.Parts {
+				if p.From().API != "" && p.From().API != api {
+					rt.Fatalf("a part of %s is sent to %s", p.From().API, api)
+				}
+			}
+		}
+		second, err := c.Compact(t.Context(), q)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if !reflect.DeepEqual(res.Prompt, second.Prompt) {
+			rt.Fatal("the same input gave another prompt")
+		}
+		covered(rt, res, th.Len())
+	})
+}
+
+func covered(rt *rapid.T, res *palimpsest.Result, messages int) {
+	hidden := len(res.Manifest.Hidden)
+	shown := 0
+	for _, o := range res.Manifest.Messages {
+		if o.Record.Action == plan.Include && o.ID != "" {
+			shown++
+		}
+	}
+	if hidden+shown > messages {
+		rt.Fatalf("%d hidden and %d shown of %d messages: one is in both", hidden, shown, messages)
+	}
+}

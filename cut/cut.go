@@ -1,0 +1,169 @@
+// Package cut decides where the old part of a thread ends. Cuts are made only
+// at legal points: no tool call is parted from its results, no batch of
+// parallel calls is torn, a call that waits for its result stays with what
+// follows, and an aborted call stays together with a result that came late.
+package cut
+
+import "github.com/palimpsest-ai/palimpsest/thread"
+
+// Point is a place to cut: messages before Index are old, the others are kept.
+type Point struct {
+	Index int
+	// Split reports that the cut lies inside a turn; TurnStart is where that
+	// turn begins. The part of the turn before the cut needs a summary of its
+	// own, or the kept part has lost its question.
+	Split     bool
+	TurnStart int
+}
+
+// Points are the legal cut points of a thread, in one pass. Index i stands for
+// a cut before message i; 0 and Len are always legal, unless a call waits for
+// its result.
+type Points struct {
+	thread *thread.Thread
+	legal  []bool
+	start  []int // per position, where its turn begins
+}
+
+// Legal finds the legal cut points of t.
+func Legal(t *thread.Thread, pairs *thread.Pairing) *Points {
+	messages := t.Messages()
+	n := len(messages)
+	p := &Points{thread: t, legal: make([]bool, n+1), start: make([]int, n+1)}
+	reach := -1 // the furthest result of any call so far
+	turn := 0
+	for i := range messages {
+		m := &messages[i]
+		if m.StartsTurn() {
+			turn = i
+		}
+		p.start[i] = turn
+		// A tail must not begin with a result: even an orphan would be read as
+		// the answer to a call that is not there.
+		p.legal[i] = i > reach && m.Role != thread.Tool
+		for _, r := range pairs.Results(i) {
+			reach = max(reach, r)
+		}
+		if pairs.Open(i) {
+			reach = n
+		}
+	}
+	p.start[n] = n
+	p.legal[n] = reach < n
+	if n > 0 {
+		p.legal[0] = true
+	}
+	return p
+}
+
+// Legal reports whether the thread may be cut before message i.
+func (p *Points) Legal(i int) bool { return i >= 0 && i < len(p.legal) && p.legal[i] }
+
+// At returns the point for a cut before message i.
+func (p *Points) At(i int) Point {
+	s := p.start[i]
+	return Point{Index: i, Split: s != i, TurnStart: s}
+}
+
+// before returns the last legal point at or before i; 0 is always one.
+func (p *Points) before(i int) int {
+	for i > 0 && !p.legal[i] {
+		i--
+	}
+	return i
+}
+
+// after returns the first legal point at or after i, or -1.
+func (p *Points) after(i int) int {
+	for ; i < len(p.legal); i++ {
+		if p.legal[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// Policy says how much of the newest part is kept. Implementations are the four
+// types of this package; all are plain values.
+type Policy interface {
+	// Cut returns the point. tokens gives the size of a message in tokens; it
+	// is not called by policies that do not count.
+	Cut(p *Points, tokens func(i int) int) Point
+}
+
+// LastMessages keeps at least N messages: where the cut would be illegal it
+// moves back and keeps more.
+type LastMessages struct{ N int }
+
+// Cut implements Policy.
+func (c LastMessages) Cut(p *Points, _ func(int) int) Point {
+	return p.At(p.before(max(0, p.thread.Len()-max(0, c.N))))
+}
+
+// LastTurns keeps the last N turns whole. A turn begins with what a person
+// said.
+type LastTurns struct{ N int }
+
+// Cut implements Policy.
+func (c LastTurns) Cut(p *Points, _ func(int) int) Point {
+	n, left := p.thread.Len(), c.N
+	messages := p.thread.Messages()
+	for i := n - 1; i >= 0 && left > 0; i-- {
+		if messages[i].StartsTurn() {
+			n, left = i, left-1
+		}
+	}
+	if left > 0 {
+		n = 0
+	}
+	return p.At(p.before(n))
+}
+
+// LastTokens keeps at most N tokens, and always at least the last legal piece
+// even when that alone is larger. Turns are kept whole unless SplitTurns is
+// set; the last turn is split in any case when it alone is larger than N.
+type LastTokens struct {
+	N          int
+	SplitTurns bool
+}
+
+// Cut implements Policy.
+func (c LastTokens) Cut(p *Points, tokens func(int) int) Point {
+	n := p.thread.Len()
+	best, whole, sum := -1, -1, 0
+	for i := n - 1; i >= 0; i-- {
+		sum += tokens(i)
+		if sum > c.N && best >= 0 {
+			break
+		}
+		if !p.legal[i] {
+			continue
+		}
+		if sum <= c.N || best < 0 {
+			best = i
+			if p.start[i] == i {
+				whole = i
+			}
+		}
+	}
+	switch {
+	case best < 0:
+		return p.At(0)
+	case whole >= 0 && !c.SplitTurns:
+		return p.At(whole)
+	}
+	return p.At(best)
+}
+
+// Ratio keeps the newest share of the thread's tokens: 0.3 keeps three tenths,
+// split turns allowed.
+type Ratio struct{ Keep float64 }
+
+// Cut implements Policy.
+func (c Ratio) Cut(p *Points, tokens func(int) int) Point {
+	total := 0
+	for i := range p.thread.Len() {
+		total += tokens(i)
+	}
+	return LastTokens{N: int(float64(total) * c.Keep), SplitTurns: true}.Cut(p, tokens)
+}

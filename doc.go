@@ -1,0 +1,13 @@
+// Package palimpsest keeps LLM agents inside their context window without
+// losing the conversation.
+//
+// A thread (package thread) is an immutable log. A plan (package plan) is pure
+// data that says what to hide and what stands in its place. A prompt is a pure
+// function of the two (package render). A Compactor finds the plan: it climbs a
+// ladder of strategies (package strategy) until the whole request fits a
+// budget, and never needs a model for it.
+//
+//	c, err := palimpsest.New(palimpsest.Config{})
+//	res, err := c.Compact(ctx, palimpsest.Request{Thread: t, Budget: 32_000, Profile: render.For(wire.Anthropic)})
+//	body, err := anthropic.Codec{}.Encode(res.Prompt)
+package palimpsest

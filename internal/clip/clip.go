@@ -1,0 +1,78 @@
+// Package clip shortens text without tearing what a reader sees as one
+// character, and always says how much is missing.
+package clip
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/graphemes"
+)
+
+// window is how far around a cut grapheme boundaries are looked for, in bytes.
+// Clusters longer than that are torn between runes.
+const window = 128
+
+// Boundary returns the last position at or before i (in bytes) where s can be
+// cut between two grapheme clusters.
+func Boundary(s string, i int) int {
+	if i <= 0 {
+		return 0
+	}
+	if i >= len(s) {
+		return len(s)
+	}
+	start := rune0(s, max(0, i-window))
+	end := rune0(s, min(len(s), i+window))
+	at := start
+	clusters := graphemes.FromString(s[start:end])
+	for clusters.Next() {
+		if next := at + len(clusters.Value()); next <= i {
+			at = next
+			continue
+		}
+		break
+	}
+	if at == start && start > 0 {
+		return rune0(s, i)
+	}
+	return at
+}
+
+// rune0 returns the last position at or before i where a rune begins.
+func rune0(s string, i int) int {
+	for i > 0 && i < len(s) && !utf8.RuneStart(s[i]) {
+		i--
+	}
+	return i
+}
+
+// Head returns s, or its first n bytes and a note of what was left out. The
+// note comes on top of n.
+func Head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	cut := Boundary(s, n)
+	return s[:cut] + " " + Missing(utf8.RuneCountInString(s[cut:]))
+}
+
+// Middle returns s, or about its first and last n/2 bytes with a note of what
+// was left out between them. The note comes on top of n.
+func Middle(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	head := Boundary(s, n/2)
+	tail := Boundary(s, len(s)-n/2)
+	return s[:head] + "\n" + Missing(utf8.RuneCountInString(s[head:tail])) + "\n" + s[tail:]
+}
+
+// Missing writes the note for n characters that were left out.
+func Missing(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return "[… " + digits + " characters left out …]"
+}

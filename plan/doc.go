@@ -1,0 +1,17 @@
+// Package plan says, as pure data, what stands in a prompt instead of which
+// messages of a thread (seed A, A3 and A4).
+//
+// A plan lists records. Each covers a span of explicit message ids with one
+// action: externalize (a pointer and a summary), summarize (a summary), clear
+// (a placeholder) or drop (nothing). Messages that no record covers are
+// included as they are. Summaries are embedded, so rendering a plan needs
+// nothing but the thread.
+//
+//	draft := plan.Plan{ThreadID: t.ID(), Clearings: …}
+//	p, warnings := draft.Normalize()     // overlaps resolved by precedence
+//	err := p.Validate(t)                 // an error, never a repair
+//	data, err := json.Marshal(p)         // versioned; read it back with Parse
+//
+// Plans are values: nothing changes one after it was validated, and they are
+// safe for concurrent reading. Undo is choosing an earlier plan.
+package plan

@@ -1,0 +1,11 @@
+// Package render makes the prompt: a pure function of a thread, a plan and the
+// profile of the provider that will read it (seed A, A16). The same input gives
+// the same bytes, always.
+//
+// What no record covers is passed on untouched, with the provider bytes it came
+// from. Beside the plan, the renderer holds the rules that every provider has:
+// results stand directly behind their calls, each call has exactly one, and
+// reasoning that a provider binds to what stood before it goes once that has
+// changed. A thread that is legal as it is, with an empty plan, comes out as it
+// went in.
+package render

@@ -1,0 +1,90 @@
+package render
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// Profile is what the renderer must know of a provider. The zero value is a
+// provider with no rules beyond tool pairs.
+type Profile struct {
+	// API names the codec that will write the prompt; parts of other APIs that
+	// cannot be translated (reasoning, opaque blocks) are left out.
+	API string
+	// FirstUser: the first message must be the user's. A summary that comes
+	// first is then given in the user's role.
+	FirstUser bool
+	// BoundReasoning: the provider checks reasoning against everything before
+	// it, so once a plan changes anything, the reasoning of all messages that
+	// existed then is left out, all of it.
+	BoundReasoning bool
+	// ResultsInCallOrder: the results of parallel calls must stand in the order
+	// of the calls.
+	ResultsInCallOrder bool
+	// CachePoints is how many cache marks a request may carry; 0 when the
+	// provider caches by itself.
+	CachePoints int
+}
+
+// For returns the profile of an API for its newest models, or the zero profile
+// with the name for APIs that have none. Sources: the providers' pages as of
+// 2026-11 (thinking bound to its prefix, four cache breakpoints, first message
+// of the user, order of Gemini's function responses).
+func For(api string) Profile {
+	switch api {
+	case wire.Anthropic:
+		return Profile{API: api, FirstUser: true, BoundReasoning: true, CachePoints: 4}
+	case wire.Gemini:
+		return Profile{API: api, FirstUser: true, ResultsInCallOrder: true}
+	}
+	return Profile{API: api}
+}
+
+// admits reports whether a part can be sent to the profile's API as it is.
+// Text, media, calls and results are translated by the codec.
+func (p Profile) admits(part thread.Part) bool {
+	switch part.(type) {
+	case thread.Reasoning, thread.Opaque:
+		return p.API != "" && part.From().API == p.API
+	}
+	return true
+}
+
+// Translate takes out of a message what the provider could not read or would
+// refuse; a message with nothing to take out is returned as it is. changed says
+// that something before the message, or in it, is not sent as it was when the
+// model answered, so that bound reasoning has to go. A message that is left
+// without parts cannot be sent at all.
+func (p Profile) Translate(m thread.Message, changed bool) thread.Message {
+	foreign := m.Frame == nil || m.Frame.API != p.API
+	keep := func(part thread.Part) bool {
+		switch part := part.(type) {
+		case thread.Reasoning:
+			if changed && p.BoundReasoning {
+				return false
+			}
+		case thread.Text:
+			if foreign && strings.TrimSpace(part.Text) == "" {
+				return false
+			}
+		}
+		return p.admits(part)
+	}
+	if !slices.ContainsFunc(m.Parts, func(part thread.Part) bool { return !keep(part) }) {
+		return m
+	}
+	var parts []thread.Part
+	for _, part := range m.Parts {
+		if keep(part) {
+			parts = append(parts, part)
+			continue
+		}
+		if x, opaque := part.(thread.Opaque); opaque && strings.TrimSpace(x.Text) != "" {
+			parts = append(parts, thread.Text{Text: "[" + x.Kind + "]\n" + x.Text})
+		}
+	}
+	return edited(m, parts)
+}

@@ -1,0 +1,282 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Options tune a rendering; nil or the zero value renders the plan and nothing
+// else.
+type Options struct {
+	// Profile is the provider the prompt is for.
+	Profile Profile
+	// Rehydrated is content brought back for this prompt only; it stands before
+	// the current turn.
+	Rehydrated []Rehydrated
+	// Pairs is the pairing of the thread, where the caller has it already.
+	Pairs *thread.Pairing
+}
+
+// Render makes the prompt of a thread under a plan. base gives the model,
+// system, tools and the request around them; its messages are not used. It may
+// be nil. The error is that of plan.Validate.
+func Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*prompt.Prompt, *Manifest, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	if p == nil {
+		p = &plan.Plan{ThreadID: t.ID(), ThreadVersion: t.Version()}
+	}
+	pairs := o.Pairs
+	if pairs == nil {
+		pairs = thread.Pair(t)
+	}
+	if err := p.ValidatePairs(t, pairs); err != nil {
+		return nil, nil, fmt.Errorf("render.Render: %w", err)
+	}
+	out := &prompt.Prompt{}
+	if base != nil {
+		*out = *base
+	}
+	r := renderer{
+		thread: t, plan: p, pairs: pairs, profile: o.Profile,
+		messages: t.Messages(), actions: p.Actions(),
+		shown:    map[plan.Ref]bool{},
+		manifest: &Manifest{Format: FormatVersion},
+		current:  -1,
+	}
+	r.out = make([]thread.Message, 0, len(r.messages))
+	r.walk()
+	r.openWithUser()
+	r.rehydrate(o.Rehydrated)
+	out.Messages = r.out
+	out.CachePoints = r.cachePoints()
+	return out, r.manifest, nil
+}
+
+type renderer struct {
+	thread   *thread.Thread
+	plan     *plan.Plan
+	pairs    *thread.Pairing
+	profile  Profile
+	messages []thread.Message
+	actions  plan.Actions
+
+	shown    map[plan.Ref]bool // records whose text stands in the prompt
+	out      []thread.Message
+	manifest *Manifest
+	current  int // where the current turn begins in out, or -1
+}
+
+func (r *renderer) push(m thread.Message, o Origin) {
+	r.out = append(r.out, m)
+	r.manifest.Messages = append(r.manifest.Messages, o)
+}
+
+func (r *renderer) repair(id thread.ID, what string) {
+	r.manifest.Repairs = append(r.manifest.Repairs, Repair{id, what})
+}
+
+// walk goes through the log once. Results are taken with their calls, so tool
+// messages that come up by themselves are late, double or nobody's.
+func (r *renderer) walk() {
+	for i := range r.messages {
+		m := &r.messages[i]
+		ref := r.actions[m.ID]
+		if ref.Action != plan.Include {
+			r.manifest.Hidden = append(r.manifest.Hidden, Hidden{m.ID, ref})
+		}
+		if m.Role == thread.Tool && !ref.Action.Removes() {
+			if _, paired := r.pairs.Call(i); !paired {
+				r.orphan(i, ref)
+			}
+			continue
+		}
+		if call, paired := r.pairs.Call(i); paired && r.stays(call) {
+			continue // its text stands in its own place, behind the call
+		}
+		switch {
+		case ref.Action == plan.Drop:
+		case ref.Action.Removes():
+			r.span(m, ref)
+		default:
+			r.message(i, ref)
+		}
+	}
+}
+
+// stays reports whether the message at i is in the prompt itself.
+func (r *renderer) stays(i int) bool { return !r.actions[r.messages[i].ID].Action.Removes() }
+
+// span writes the one message that stands for a removed span, at the place of
+// the first message that is left of it.
+func (r *renderer) span(m *thread.Message, ref plan.Ref) {
+	if r.shown[ref] {
+		return
+	}
+	r.shown[ref] = true
+	stand, _ := Replacement(*m, r.plan.Record(ref), false)
+	r.push(stand, Origin{ID: m.ID, Record: ref, Synthetic: true})
+}
+
+// message writes a message that stays, and behind an assistant message the
+// results of its calls.
+func (r *renderer) message(i int, ref plan.Ref) {
+	m := r.messages[i]
+	if ref.Action == plan.Clear {
+		m, _ = Replacement(m, r.plan.Record(ref), true)
+	}
+	m = r.translate(m, i)
+	if len(m.Parts) == 0 {
+		return
+	}
+	if m.StartsTurn() {
+		r.current = len(r.out)
+	}
+	r.push(m, Origin{ID: m.ID, Record: ref})
+	if m.Role != thread.Assistant {
+		return
+	}
+	r.results(i)
+}
+
+// results writes what answers the calls of message i: each result once, and a
+// note for calls that nothing answers.
+func (r *renderer) results(i int) {
+	found := r.pairs.Results(i)
+	if r.profile.ResultsInCallOrder {
+		found = r.inCallOrder(i, found)
+	}
+	expected := i + 1
+	for _, at := range found {
+		m := r.messages[at]
+		if r.pairs.Duplicate(at) {
+			r.repair(m.ID, "a second result for one call is left out")
+			continue
+		}
+		if at != expected && !r.profile.ResultsInCallOrder {
+			r.repair(m.ID, "a late result is moved behind its call")
+		}
+		expected = at + 1
+		ref := r.actions[m.ID]
+		origin := Origin{ID: m.ID, Record: ref}
+		switch {
+		case ref.Action == plan.Include:
+		case ref.Action.Removes() && r.shown[ref]:
+			m, origin.Synthetic = withResult(m, r.again(ref)), true
+		default:
+			m, _ = Replacement(m, r.plan.Record(ref), true)
+			r.shown[ref], origin.Synthetic = true, ref.Action.Removes()
+		}
+		r.push(r.translate(m, at), origin)
+	}
+	for _, c := range r.pairs.Missing(i) {
+		at := r.messages[i]
+		r.repair(at.ID, "call "+c.ID+" has no result; a note stands in its place")
+		r.push(thread.Message{Role: thread.Tool, Turn: at.Turn, Parts: []thread.Part{thread.ToolResult{
+			CallID: c.ID, Tool: c.Name, Outcome: thread.Failure,
+			Content: []thread.Part{thread.Text{Text: unanswered}},
+		}}}, Origin{Synthetic: true})
+	}
+}
+
+// again is the text at the second and later results of one span whose calls
+// stay: every call needs an answer, and the span's text stands once.
+func (r *renderer) again(ref plan.Ref) string {
+	if ref.Action == plan.Externalize {
+		return fmt.Sprintf("[Externalized Content - artifact:%s, as above]", r.plan.Externalizations[ref.Index].ArtifactID)
+	}
+	return "[Summarized above]"
+}
+
+func (r *renderer) inCallOrder(i int, found []int) []int {
+	place := map[string]int{}
+	for n, c := range r.messages[i].Calls() {
+		place[c.ID] = n
+	}
+	found = slices.Clone(found)
+	slices.SortStableFunc(found, func(a, b int) int {
+		x, _ := r.messages[a].Result()
+		y, _ := r.messages[b].Result()
+		return place[x.CallID] - place[y.CallID]
+	})
+	return found
+}
+
+// orphan keeps a result that answers no call in the log as the user's text: a
+// user's words can sit in one, and no provider accepts it as a result.
+func (r *renderer) orphan(i int, ref plan.Ref) {
+	m := r.messages[i]
+	result, _ := m.Result()
+	text := result.Text()
+	if ref.Action == plan.Clear {
+		text = result.Cleared(r.plan.Clearings[ref.Index].PreservedFields)
+	}
+	r.repair(m.ID, "a result without a call is kept as text")
+	r.push(synthetic(&m, thread.User, fmt.Sprintf("[Result of %s without its call]\n%s", result.Tool, text)), Origin{ID: m.ID, Record: ref, Synthetic: true})
+}
+
+// translate adapts the message at i to the profile.
+func (r *renderer) translate(m thread.Message, i int) thread.Message {
+	return r.profile.Translate(m, !r.plan.Empty() && i < r.plan.ThreadVersion)
+}
+
+// openWithUser makes the first message the user's, where the provider wants it.
+func (r *renderer) openWithUser() {
+	if !r.profile.FirstUser {
+		return
+	}
+	first := slices.IndexFunc(r.out, func(m thread.Message) bool { return m.Role != thread.System })
+	if first < 0 || r.out[first].Role == thread.User {
+		return
+	}
+	if r.manifest.Messages[first].Synthetic && r.out[first].Role == thread.Assistant {
+		r.out[first].Role = thread.User
+		return
+	}
+	r.insert(first, synthetic(&r.out[first], thread.User, continues))
+}
+
+func (r *renderer) insert(i int, m thread.Message) {
+	r.out = slices.Insert(r.out, i, m)
+	r.manifest.Messages = slices.Insert(r.manifest.Messages, i, Origin{Synthetic: true})
+	if r.current >= i {
+		r.current++
+	}
+}
+
+// rehydrate puts what was brought back before the current turn, so that the
+// user's words stay last.
+func (r *renderer) rehydrate(contents []Rehydrated) {
+	at := r.current
+	if at < 0 {
+		at = len(r.out)
+	}
+	for n, c := range contents {
+		r.insert(at+n, thread.Message{Role: thread.Assistant, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: c.text()}}})
+	}
+}
+
+// cachePoints asks for cache marks where later requests will read them: behind
+// system and tools, behind the part that compaction froze, and at the end.
+// Without a plan the caller's own marks are all there are.
+func (r *renderer) cachePoints() []prompt.CachePoint {
+	if r.profile.CachePoints == 0 || r.plan.Empty() || len(r.out) == 0 {
+		return nil
+	}
+	points := []prompt.CachePoint{{After: -1}}
+	frozen := -1
+	for i, o := range r.manifest.Messages {
+		if o.Record.Action != plan.Include {
+			frozen = i
+		}
+	}
+	if frozen >= 0 && frozen < len(r.out)-1 {
+		points = append(points, prompt.CachePoint{After: frozen})
+	}
+	return append(points, prompt.CachePoint{After: len(r.out) - 1})
+}

@@ -1,0 +1,177 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// FormatVersion is the version of the texts that stand in place of removed
+// messages (seed A, "Rendering format version").
+const FormatVersion = "v1.0"
+
+const (
+	// unanswered stands where the log has no result for a call.
+	unanswered = "[No result: the call was interrupted before it gave one.]"
+	// continues opens a prompt whose provider wants the user to speak first,
+	// when the log begins with another role.
+	continues = "[The conversation continues from here.]"
+	// argumentLimit and argumentHead say when a string inside the arguments of
+	// a cleared call is shortened, and how much of it stays, in bytes.
+	argumentLimit, argumentHead = 300, 120
+)
+
+// Replacement is the message that stands for m under a record, exactly as the
+// renderer writes it: for a cleared message its placeholder, for a summarized
+// or externalized one the synthetic message, or, where m is a result whose call
+// stays in the prompt (inPlace), a result with that text. A record over one
+// message of the user's keeps the user's role. Nothing stands for a dropped
+// message: then ok is false.
+func Replacement(m thread.Message, record plan.Record, inPlace bool) (stand thread.Message, ok bool) {
+	var text string
+	switch r := record.(type) {
+	case plan.Clearing:
+		return cleared(m, r.PreservedFields), true
+	case plan.Summarization:
+		text = summaryText(&r)
+	case plan.Externalization:
+		text = externalText(&r)
+	default:
+		return thread.Message{}, false
+	}
+	if inPlace && m.Role == thread.Tool {
+		return withResult(m, text), true
+	}
+	role := thread.Assistant
+	if m.Role == thread.User && record.Covers().Len() == 1 {
+		role = thread.User
+	}
+	return synthetic(&m, role, text), true
+}
+
+func synthetic(at *thread.Message, role thread.Role, text string) thread.Message {
+	return thread.Message{ID: at.ID, Role: role, Kind: thread.Recap, Turn: at.Turn, Parts: []thread.Part{thread.Text{Text: text}}}
+}
+
+// summaryText is the seed's format for a summarized span.
+func summaryText(r *plan.Summarization) string {
+	return fmt.Sprintf("[Context Summary - Turns %d-%d]\n%s", r.Span.FirstTurn, r.Span.LastTurn, r.Summary.Render())
+}
+
+// externalText is the seed's format for externalized content.
+func externalText(r *plan.Externalization) string {
+	return fmt.Sprintf("[Externalized Content - artifact:%s]\nSummary: %s\nTo retrieve full content, call: read_artifact(%q)",
+		r.ArtifactID, r.Summary.Render(), r.ArtifactID)
+}
+
+// Rehydrated is content that was brought back for this one prompt. It is never
+// part of the log (seed A, "Rehydration Loop Breaking").
+type Rehydrated struct {
+	ArtifactID string
+	Content    string
+	Truncated  bool
+}
+
+func (r Rehydrated) text() string {
+	text := fmt.Sprintf("[Rehydrated Content - artifact:%s]\n%s", r.ArtifactID, r.Content)
+	if r.Truncated {
+		text += fmt.Sprintf("\n[truncated; call read_artifact(%q) for the rest]", r.ArtifactID)
+	}
+	return text
+}
+
+// cleared is the placeholder of a message: of a tool result its cleared form;
+// of any other message its text, with media named instead of shown and the
+// arguments of calls shortened.
+func cleared(m thread.Message, extra thread.Fields) thread.Message {
+	if r, ok := m.Result(); ok {
+		return withResult(m, r.Cleared(extra))
+	}
+	parts := make([]thread.Part, 0, len(m.Parts))
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case thread.Reasoning:
+			continue
+		case thread.Media:
+			parts = append(parts, thread.Text{Text: mediaNote(p)})
+		case thread.ToolCall:
+			if short := shorten(p.Arguments); short != p.Arguments {
+				p.Arguments, p.Source = short, thread.Source{}
+			}
+			parts = append(parts, p)
+		default:
+			parts = append(parts, p)
+		}
+	}
+	return edited(m, parts)
+}
+
+// withResult gives a tool message a new text in place of its result's content.
+func withResult(m thread.Message, text string) thread.Message {
+	r, _ := m.Result()
+	r.Content, r.Structured, r.Source = []thread.Part{thread.Text{Text: text}}, "", thread.Source{}
+	return edited(m, []thread.Part{r})
+}
+
+// edited returns the message with other parts; the bytes it came from no longer
+// stand for it.
+func edited(m thread.Message, parts []thread.Part) thread.Message {
+	m.Parts, m.Frame, m.Index = parts, nil, 0
+	return m
+}
+
+func mediaNote(m thread.Media) string {
+	what := strings.TrimSpace(strings.Join([]string{string(m.Type), m.MIME, m.Name}, " "))
+	return "[" + what + " left out]"
+}
+
+// shorten cuts the long strings of a JSON document and keeps everything else
+// as it was written, so that the arguments of a cleared call stay valid. Free
+// text, as custom tools take it, is cut as a whole.
+func shorten(arguments string) string {
+	if len(arguments) <= argumentLimit {
+		return arguments
+	}
+	if !gjson.Valid(arguments) {
+		return clip.Head(arguments, argumentHead)
+	}
+	var b strings.Builder
+	shortenValue(&b, gjson.Parse(arguments))
+	return b.String()
+}
+
+func shortenValue(b *strings.Builder, v gjson.Result) {
+	switch {
+	case v.Type == gjson.String && len(v.Str) > argumentLimit:
+		quoted, _ := json.Marshal(clip.Head(v.Str, argumentHead)) // a string always marshals
+		b.Write(quoted)
+	case v.IsObject() || v.IsArray():
+		open, shut := byte('{'), byte('}')
+		if v.IsArray() {
+			open, shut = '[', ']'
+		}
+		b.WriteByte(open)
+		first := true
+		v.ForEach(func(key, value gjson.Result) bool {
+			if !first {
+				b.WriteByte(',')
+			}
+			first = false
+			if v.IsObject() {
+				b.WriteString(key.Raw)
+				b.WriteByte(':')
+			}
+			shortenValue(b, value)
+			return true
+		})
+		b.WriteByte(shut)
+	default:
+		b.WriteString(v.Raw)
+	}
+}

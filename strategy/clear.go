@@ -1,0 +1,119 @@
+package strategy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// ErrNoGain is wrapped by the errors of Execute when the record would not be
+// smaller than what it replaces.
+var ErrNoGain = errors.New("nothing would be freed")
+
+// Clear replaces tool results by their placeholder: tool, outcome and key
+// fields. What the durability of the tool forbids is left alone (A7). The calls
+// keep their arguments, unless Arguments is set.
+type Clear struct {
+	// Arguments also shortens the long arguments of old, completed calls, but
+	// never those of the last call of a tool: models copy what they see.
+	Arguments bool
+}
+
+// Name returns "clear".
+func (Clear) Name() string { return "clear" }
+
+// Aggressiveness puts it between externalize and summarize.
+func (Clear) Aggressiveness() int { return clearRung }
+
+// Analyze proposes results one by one, superseded ones first, then the oldest,
+// and after them the calls with long arguments.
+func (s Clear) Analyze(v *View) []Proposal {
+	proposals := v.results(s.Name(), func(i int, _ string) (keep int, reason string) {
+		if v.cover[i] >= 0 || !v.clearable(i) {
+			return -1, ""
+		}
+		// Counting the placeholder is cheap beside counting the result.
+		keep, _ = v.cost(plan.Clearing{PreservedFields: v.preserved(i)}, []int{i})
+		return keep, "older than the protected tail"
+	})
+	if s.Arguments {
+		proposals = append(proposals, s.arguments(v)...)
+	}
+	return proposals
+}
+
+func (s Clear) arguments(v *View) []Proposal {
+	var proposals []Proposal
+	last := map[string]int{}
+	for i := range v.messages {
+		for _, c := range v.messages[i].Calls() {
+			last[c.Name] = i
+		}
+	}
+	for i := range v.messages {
+		calls := v.messages[i].Calls()
+		if len(calls) == 0 || i >= v.Tail || !v.Shrinkable(i) || v.cover[i] >= 0 || len(v.Pairs.Missing(i)) > 0 {
+			continue
+		}
+		newest := false
+		for _, c := range calls {
+			newest = newest || last[c.Name] == i
+		}
+		if newest {
+			continue
+		}
+		if keep, _ := v.cost(plan.Clearing{}, []int{i}); keep < v.now[i] {
+			proposals = append(proposals, Proposal{
+				Strategy: s.Name(), Span: v.span([]int{i}), EstimatedTokensFreed: v.now[i] - keep,
+				Reason: "long arguments of an old, completed call", Room: keep,
+			})
+		}
+	}
+	return proposals
+}
+
+// Execute makes the placeholder.
+func (s Clear) Execute(_ context.Context, v *View, p Proposal) (plan.Record, error) {
+	at := v.positions(p.Span)
+	record := plan.Clearing{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, at)}
+	if v.messages[at[0]].Role == thread.Tool {
+		record.PreservedFields = v.preserved(at[0])
+	}
+	record.TokensAfter, _ = v.cost(record, at)
+	if record.TokensAfter >= record.TokensBefore {
+		return nil, fmt.Errorf("strategy.Clear: message %s: %w", p.Span.First(), ErrNoGain)
+	}
+	return record, nil
+}
+
+// preserved are the key fields of the result at i that its envelope does not
+// hold by itself. Nothing is kept of an ephemeral result but its error.
+func (v *View) preserved(i int) thread.Fields {
+	r, _ := v.messages[i].Result()
+	fields := v.keyFields(i)
+	for name := range r.KeyFields {
+		delete(fields, name)
+	}
+	if v.Tools.Durability(r) == thread.Ephemeral {
+		for name := range fields {
+			if name != "error" && name != "exit_code" {
+				delete(fields, name)
+			}
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return fields
+}
+
+// said reports whether a call's arguments show a value already.
+func said(call thread.ToolCall, value any) bool {
+	shown := canonjson.Spaced(value)
+	return strings.Contains(call.Arguments, strings.Trim(shown, `"`))
+}

@@ -1,0 +1,43 @@
+package strategy
+
+import (
+	"context"
+
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/plan"
+)
+
+// Drop takes the oldest messages out of the prompt. It is the last rung: what
+// it takes can only be searched for.
+type Drop struct{}
+
+// Name returns "drop".
+func (Drop) Name() string { return "drop" }
+
+// Aggressiveness makes it the last rung.
+func (Drop) Aggressiveness() int { return dropRung }
+
+// Analyze proposes the oldest part that is large enough, up to a legal cut.
+func (s Drop) Analyze(v *View) []Proposal {
+	points := cut.Legal(v.Thread, v.Pairs)
+	var at []int
+	freed := 0
+	for i := range v.Tail {
+		if points.Legal(i) && freed >= v.Over() && len(at) > 0 {
+			break
+		}
+		if v.Free(i) {
+			at = append(at, i)
+			freed += v.now[i]
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	return []Proposal{{Strategy: s.Name(), Span: v.span(at), EstimatedTokensFreed: freed, Reason: "the oldest part, after gentler rungs did not free enough"}}
+}
+
+// Execute makes the record.
+func (s Drop) Execute(_ context.Context, v *View, p Proposal) (plan.Record, error) {
+	return plan.Removal{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, v.positions(p.Span))}, nil
+}

@@ -1,0 +1,187 @@
+package strategy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Externalize puts large tool results aside: a pointer and a short summary stay
+// in the result's place, and the call keeps its answer. Results that may not be
+// cleared, because nothing verifies that their tool would give the same again
+// (A7), are put aside whatever their size, as soon as that saves anything.
+type Externalize struct {
+	// Threshold is the size in tokens from which a result is put aside; 0 takes
+	// each tool's own threshold (1,000 by default).
+	Threshold int
+}
+
+// The bounds of what stays of an externalized result, in tokens: a tenth of it.
+const (
+	minStub, maxStub = 40, 220
+	// stubFrame is what the pointer itself takes, about.
+	stubFrame = 60
+	// charsPerToken turns the room of an excerpt into bytes; the result is
+	// counted afterwards.
+	charsPerToken = 3
+	// oversize is the share of the room from which even a message in the
+	// protected tail is put aside, oversizeStub what may stay of it.
+	oversize, oversizeStub = 0.2, 0.08
+)
+
+// Name returns "externalize".
+func (Externalize) Name() string { return "externalize" }
+
+// Aggressiveness makes it the first rung.
+func (Externalize) Aggressiveness() int { return externalizeRung }
+
+// Analyze proposes results one by one: what a later step has made out of date
+// first, then the oldest, and last what in the protected tail is so large that
+// nothing else would fit beside it.
+func (s Externalize) Analyze(v *View) []Proposal {
+	proposals := v.results(s.Name(), func(i int, tool string) (keep int, reason string) {
+		threshold := s.Threshold
+		if threshold == 0 {
+			threshold = v.Tools.Policy(tool).ExternalizeThreshold
+		}
+		size := v.now[i]
+		stub := min(max(size/10, minStub), maxStub)
+		switch {
+		case v.cover[i] >= 0 || size <= 2*stub+stubFrame:
+			return -1, ""
+		case size >= threshold:
+			return stub + stubFrame, fmt.Sprintf("%d tokens, over the threshold of %d", size, threshold)
+		case v.messages[i].Role == thread.Tool && !v.clearable(i):
+			return stub + stubFrame, "may not be cleared, and can be read back"
+		}
+		return -1, ""
+	})
+	for i := v.Tail; i < len(v.messages); i++ {
+		size := v.now[i]
+		if !v.output(i) || !v.Shrinkable(i) || v.cover[i] >= 0 || size <= v.part(oversize) {
+			continue
+		}
+		keep := max(v.part(oversizeStub), minStub+stubFrame)
+		proposals = append(proposals, Proposal{
+			Strategy: s.Name(), Span: v.span([]int{i}), EstimatedTokensFreed: size - keep, Room: keep,
+			Reason: fmt.Sprintf("%d tokens are too much for a prompt of %d", size, v.Room),
+		})
+	}
+	return proposals
+}
+
+// output reports whether the message at i is output rather than words: a tool
+// result, or what a harness put in the user's name.
+func (v *View) output(i int) bool {
+	m := &v.messages[i]
+	return m.Role == thread.Tool || m.Role == thread.User && m.Kind == thread.Injected
+}
+
+// Execute makes the pointer and a summary of the result.
+func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Record, error) {
+	at := v.positions(p.Span)
+	i := at[0]
+	text, source := v.messages[i].Text(), "this message"
+	if r, ok := v.messages[i].Result(); ok {
+		text, source = r.Text(), r.Tool
+	}
+	record := plan.Externalization{
+		Span:          p.Span,
+		ArtifactID:    artifact.IDOf(v.Thread.ID(), text),
+		Summary:       v.stub(i, text, max(p.Room-stubFrame, minStub)),
+		RehydrateHint: "read if you need the full output of " + source,
+		Origin:        v.origin(s.Name(), p.Reason, at),
+	}
+	record.TokensAfter, _ = v.cost(record, at)
+	if record.TokensAfter >= record.TokensBefore {
+		return nil, fmt.Errorf("strategy.Externalize: message %s: the pointer takes %d tokens and the result %d: %w", v.messages[i].ID, record.TokensAfter, record.TokensBefore, ErrNoGain)
+	}
+	return record, nil
+}
+
+// stub is what is said of one output in about this many tokens: outcome, key
+// fields, and its beginning and end.
+func (v *View) stub(i int, text string, tokens int) summary.Summary {
+	m := &v.messages[i]
+	ids := []thread.ID{m.ID}
+	var out summary.Summary
+	if r, ok := m.Result(); ok {
+		fields := v.keyFields(i)
+		failure, _ := fields["error"].(string)
+		delete(fields, "error")
+		out.ToolOutcomes = []summary.ToolOutcome{{Tool: r.Tool, Outcome: r.Outcome, KeyFields: fields, Error: failure, Turn: m.Turn, Sources: ids}}
+	}
+	if text = strings.TrimSpace(text); text != "" {
+		out.Facts = []summary.Item{{Text: clip.Middle(text, tokens*charsPerToken), Turn: m.Turn, Sources: ids}}
+	}
+	return out
+}
+
+// results proposes the outputs before the protected tail that judge accepts,
+// superseded ones first and then the oldest. judge returns what would stay of
+// an output, in tokens, or a negative number.
+func (v *View) results(name string, judge func(i int, tool string) (keep int, reason string)) []Proposal {
+	var stale, old []Proposal
+	for i := range v.Tail {
+		if !v.output(i) || !v.Shrinkable(i) {
+			continue
+		}
+		r, _ := v.messages[i].Result()
+		keep, reason := judge(i, r.Tool)
+		if keep < 0 || keep >= v.now[i] {
+			continue
+		}
+		p := Proposal{Strategy: name, Span: v.span([]int{i}), EstimatedTokensFreed: v.now[i] - keep, Reason: reason, Room: keep}
+		if v.superseded[i] != "" {
+			p.Reason = v.superseded[i]
+			stale = append(stale, p)
+			continue
+		}
+		old = append(old, p)
+	}
+	return slices.Concat(stale, old)
+}
+
+// clearable holds A7: ephemeral and anchoring results may be cleared, a
+// replayable one only while its source verifiably has not changed, a
+// non-replayable one never.
+func (v *View) clearable(i int) bool {
+	r, ok := v.messages[i].Result()
+	if !ok {
+		return false
+	}
+	switch v.Tools.Durability(r) {
+	case thread.Ephemeral, thread.Anchoring:
+		return true
+	case thread.Replayable:
+		if r.Determinism == nil || v.Current == nil {
+			return false
+		}
+		current, known := v.Current(v.call(i))
+		return known && !r.Determinism.Changed(current)
+	}
+	return false
+}
+
+// keyFields are the fields that survive in place of the result at i. What the
+// call beside it says anyway is left out.
+func (v *View) keyFields(i int) thread.Fields {
+	r, _ := v.messages[i].Result()
+	call := v.call(i)
+	fields := v.Tools.KeyFields(call, r)
+	if v.inPlace(i) {
+		for name, value := range fields {
+			if _, declared := r.KeyFields[name]; !declared && said(call, value) {
+				delete(fields, name)
+			}
+		}
+	}
+	return fields
+}

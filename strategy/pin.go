@@ -1,0 +1,130 @@
+package strategy
+
+import (
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Protection says how much of a thread is kept from the rungs. The levels go
+// from what a reader would wish for to what a prompt cannot do without, so that
+// a tight budget gives up the lesser things first.
+type Protection uint8
+
+const (
+	// Generous protects the newest quarter of the room, in whole steps.
+	Generous Protection = iota
+	// Lean protects the newest eighth.
+	Lean
+	// LastStep protects the last exchange: the user's last message and the last
+	// step of the model.
+	LastStep
+	// Bare protects the user's first and last message where they fit, and calls
+	// that wait for a result.
+	Bare
+)
+
+// Protections lists the levels, the most generous first.
+func Protections() []Protection { return []Protection{Generous, Lean, LastStep, Bare} }
+
+// The shares of the room, as ratios, up to which messages are pinned. A task
+// larger than that is kept in the summary, trimmed in the middle.
+const (
+	pinTask    = 0.35
+	pinLast    = 0.5
+	pinPreface = 0.15
+)
+
+// Protect pins what the level protects: the preface that a harness put before
+// the first request, the task, the user's last message, the model's last words,
+// calls that wait for a result; and it sets the protected tail.
+func (v *View) Protect(level Protection) {
+	n := len(v.messages)
+	v.Tail = n
+	task, last := -1, -1
+	step := n
+	for i := range v.messages {
+		m := &v.messages[i]
+		if m.StartsTurn() {
+			if task < 0 {
+				task = i
+			}
+			last = i
+		}
+		if m.Role == thread.Assistant {
+			step = i
+		}
+		if v.Pairs.Open(i) {
+			v.pin(i)
+		}
+	}
+	if level < Bare {
+		v.pinPreface(task)
+		v.Tail = v.tail(level, min(step, n))
+		if step > last && step < n && v.Sizes[step] <= v.part(pinLast) {
+			v.pin(step)
+		}
+	}
+	if last >= 0 && v.Sizes[last] <= v.part(pinLast) {
+		v.pin(last)
+	}
+	if task >= 0 && v.Sizes[task] <= v.part(pinTask) {
+		v.pin(task)
+	}
+}
+
+// tail is the position where the protected newest part begins.
+func (v *View) tail(level Protection, step int) int {
+	points := cut.Legal(v.Thread, v.Pairs)
+	share := map[Protection]float64{Generous: 0.25, Lean: 0.12}[level]
+	if share == 0 {
+		return cut.LastMessages{N: len(v.messages) - step}.Cut(points, nil).Index
+	}
+	p := cut.LastTokens{N: v.part(share), SplitTurns: true}.Cut(points, func(i int) int { return v.Sizes[i] })
+	return min(p.Index, step)
+}
+
+func (v *View) pinPreface(task int) {
+	size := 0
+	for i := range max(task, 0) {
+		size += v.Sizes[i]
+	}
+	if size > v.part(pinPreface) {
+		return
+	}
+	for i := range max(task, 0) {
+		v.pin(i)
+	}
+}
+
+// pin pins a message, and anchors what must not be parted from it: the results
+// of its calls, the call of a result.
+func (v *View) pin(i int) {
+	v.Pinned[i] = true
+	v.anchor(i)
+}
+
+func (v *View) anchor(i int) {
+	if v.Anchored[i] {
+		return
+	}
+	v.Anchored[i] = true
+	for _, r := range v.Pairs.Results(i) {
+		v.anchor(r)
+	}
+	if call, ok := v.Pairs.Call(i); ok {
+		v.anchor(call)
+	}
+}
+
+func (v *View) part(share float64) int { return int(float64(v.Room) * share) }
+
+// PinnedPositions lists the pinned messages, in thread order.
+func (v *View) PinnedPositions() []int {
+	var at []int
+	for i, pinned := range v.Pinned {
+		if pinned {
+			at = append(at, i)
+		}
+	}
+	return at
+}

@@ -1,0 +1,201 @@
+package strategy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Summarize replaces the old part of the thread by summaries, one for each run
+// of messages between pinned ones.
+type Summarize struct {
+	// Keep says how much of the newest part stays. Nil keeps as much as fits
+	// beside a summary of Share of the room.
+	Keep cut.Policy
+	// Share is the part of the room that summaries are given, as a ratio;
+	// default 0.3. What the kept part leaves free is theirs too.
+	Share float64
+	// Ratio bounds a summary to this share of what it replaces; 0 is no bound
+	// (seed A: summarize_target_ratio).
+	Ratio float64
+}
+
+const (
+	defaultShare = 0.3
+	// minSummary is the least room in tokens that a summary is worth having in.
+	minSummary = 120
+	// fillShare: summaries are filled up when more than this part of the room
+	// (one fiftieth) is left over.
+	fillShare = 50
+)
+
+// Name returns "summarize".
+func (Summarize) Name() string { return "summarize" }
+
+// Aggressiveness puts it between clear and drop.
+func (Summarize) Aggressiveness() int { return summarizeRung }
+
+// Analyze chooses the cut and proposes the runs before it. The room of the
+// proposals together fills what the rest of the prompt leaves.
+func (s Summarize) Analyze(v *View) []Proposal {
+	points := cut.Legal(v.Thread, v.Pairs)
+	runs, room := v.divide(v.runs(s.cut(v, points)))
+	var proposals []Proposal
+	for n, run := range runs {
+		if s.Ratio > 0 {
+			room[n] = min(room[n], int(float64(v.sum(v.Sizes, run))*s.Ratio))
+		}
+		if room[n] < minSummary {
+			continue
+		}
+		proposals = append(proposals, Proposal{
+			Strategy: s.Name(), Span: v.span(run), EstimatedTokensFreed: v.sum(v.now, run) - room[n], Room: room[n],
+			Reason: fmt.Sprintf("%d messages before the kept part, %d tokens into at most %d", len(run), v.sum(v.Sizes, run), room[n]),
+		})
+	}
+	return proposals
+}
+
+// divide gives each run its part of the room that is left when all of them go:
+// by size, but a small run beside a large one still gets a quarter of an even
+// part. A run that takes no more as it is than its summary would stays. Where
+// the parts would be too small for summaries, the runs become one.
+func (v *View) divide(runs [][]int) ([][]int, []int) {
+	for {
+		left, all := v.Room-v.total, 0
+		for _, run := range runs {
+			left += v.sum(v.now, run)
+			all += v.sum(v.Sizes, run)
+		}
+		room := make([]int, len(runs))
+		stays, small := -1, false
+		for n, run := range runs {
+			floor := left / (4 * len(runs))
+			room[n] = floor + int(float64(left-floor*len(runs))*float64(v.sum(v.Sizes, run))/float64(max(all, 1)))
+			small = small || room[n] < minSummary
+			if v.sum(v.now, run) <= max(room[n], minSummary) {
+				stays = n
+			}
+		}
+		switch {
+		case len(runs) > 1 && stays >= 0:
+			runs = slices.Delete(runs, stays, stays+1)
+		case len(runs) > 1 && small:
+			runs = [][]int{slices.Concat(runs...)}
+		default:
+			return runs, room
+		}
+	}
+}
+
+func (v *View) sum(sizes []int, at []int) int {
+	total := 0
+	for _, i := range at {
+		total += sizes[i]
+	}
+	return total
+}
+
+// cut returns the position before which everything free is summarized.
+func (s Summarize) cut(v *View, points *cut.Points) int {
+	if s.Keep != nil {
+		return min(s.Keep.Cut(points, func(i int) int { return v.now[i] }).Index, v.Tail)
+	}
+	portion := s.Share
+	if portion == 0 {
+		portion = defaultShare
+	}
+	want := int(float64(v.Room) * portion)
+	last, kept := 0, v.total
+	for i := 0; i <= v.Tail; i++ {
+		if points.Legal(i) {
+			last = i
+			if i > 0 && kept+want <= v.Room {
+				break
+			}
+		}
+		if i < v.Tail && v.Free(i) {
+			kept -= v.now[i]
+		}
+	}
+	return last
+}
+
+// runs are the free messages before a cut, in runs without a pinned message in
+// between.
+func (v *View) runs(end int) [][]int {
+	var runs [][]int
+	var run []int
+	for i := range end {
+		if v.Free(i) {
+			run = append(run, i)
+			continue
+		}
+		if len(run) > 0 && v.Anchored[i] {
+			runs, run = append(runs, run), nil
+		}
+	}
+	if len(run) > 0 {
+		runs = append(runs, run)
+	}
+	return runs
+}
+
+// Execute asks the summarizer. What stands in the prompt after the span is
+// given as context.
+func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (plan.Record, error) {
+	at := v.positions(p.Span)
+	in := summarize.Input{Messages: make([]thread.Message, len(at)), Context: v.messages[at[len(at)-1]+1:]}
+	for n, i := range at {
+		in.Messages[n] = v.messages[i]
+	}
+	record := plan.Summarization{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, at)}
+	frame, _ := render.Replacement(v.messages[at[0]], record, false)
+	in.Budget = p.Room - v.Count(&frame)
+	// A summary is counted as text of its own; inside the message it can come
+	// out a few tokens larger.
+	for range 3 {
+		sum, err := v.Summarizer.Summarize(ctx, in)
+		if err != nil {
+			return nil, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, err)
+		}
+		record.Summary = sum
+		record.TokensAfter, _ = v.cost(record, at)
+		if record.TokensAfter <= p.Room {
+			break
+		}
+		in.Budget -= record.TokensAfter - p.Room
+	}
+	if record.TokensAfter >= record.TokensBefore {
+		return nil, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, ErrNoGain)
+	}
+	record.SummaryTokens = v.CountText(record.Summary.Render())
+	return record, nil
+}
+
+// Fill gives room that was left over to the largest summary.
+func (s Summarize) Fill(ctx context.Context, v *View) {
+	slack := -v.Over()
+	if slack <= v.Room/fillShare {
+		return
+	}
+	var largest *plan.Summarization
+	for _, record := range v.Records() {
+		if r, ok := record.(plan.Summarization); ok && (largest == nil || r.TokensBefore > largest.TokensBefore) {
+			largest = &r
+		}
+	}
+	if largest == nil {
+		return
+	}
+	fuller, err := s.Execute(ctx, v, Proposal{Span: largest.Span, Reason: largest.Reason, Room: largest.TokensAfter + slack})
+	if err == nil {
+		v.apply(fuller)
+	}
+}

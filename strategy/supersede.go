@@ -1,0 +1,82 @@
+package strategy
+
+import (
+	"fmt"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// Superseded finds the results that a later step has made out of date, and says
+// why: a file that was read again or changed afterwards, a command or a search
+// that was run again with the same arguments. It has one entry per message,
+// empty for those that still hold.
+func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
+	messages := t.Messages()
+	why := make([]string, len(messages))
+	lastCall := map[string]int{} // exact call → turn of its latest run
+	lastRead := map[string]int{}
+	lastEdit := map[string]int{}
+	for i := len(messages) - 1; i >= 0; i-- {
+		calls := messages[i].Calls()
+		for n := len(calls) - 1; n >= 0; n-- {
+			c := calls[n]
+			class := toolpolicy.ClassOf(c.Name)
+			path := pathOf(c)
+			exact := c.Name + "\x00" + c.Arguments
+			reason := ""
+			if turn, again := lastCall[exact]; again {
+				reason = fmt.Sprintf("the same call was made again in turn %d", turn)
+			}
+			if class == toolpolicy.Read && path != "" {
+				if turn, again := lastRead[path]; again && reason == "" && wholeFile(c) {
+					reason = fmt.Sprintf("the file was read again in turn %d", turn)
+				}
+				if turn, changed := lastEdit[path]; changed {
+					reason = fmt.Sprintf("the file was changed in turn %d", turn)
+				}
+			}
+			if reason != "" {
+				for _, r := range pairs.Results(i) {
+					if result, _ := messages[r].Result(); result.CallID == c.ID {
+						why[r] = reason
+					}
+				}
+			}
+			turn := messages[i].Turn
+			lastCall[exact] = turn
+			switch {
+			case path == "":
+			case class == toolpolicy.Read && wholeFile(c):
+				lastRead[path] = turn
+			case class == toolpolicy.Edit || class == toolpolicy.Write:
+				lastEdit[path] = turn
+			}
+		}
+	}
+	return why
+}
+
+// pathArguments are the names under which agents pass the file of a call.
+var pathArguments = []string{"file_path", "path", "filePath", "absolute_path", "filename", "file"}
+
+func pathOf(c thread.ToolCall) string {
+	for _, name := range pathArguments {
+		if v := gjson.Get(c.Arguments, name); v.Type == gjson.String && v.Str != "" {
+			return v.Str
+		}
+	}
+	return ""
+}
+
+// wholeFile reports whether a read asked for no part of the file.
+func wholeFile(c thread.ToolCall) bool {
+	for _, name := range []string{"offset", "limit", "start_line", "end_line", "view_range"} {
+		if gjson.Get(c.Arguments, name).Exists() {
+			return false
+		}
+	}
+	return true
+}

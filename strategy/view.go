@@ -1,0 +1,213 @@
+package strategy
+
+import (
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// Given is what a view is made from. Thread, Count,
+// CountText, Sizes and, for the rungs that need one, Summarizer are required.
+type Given struct {
+	Thread  *thread.Thread
+	Pairs   *thread.Pairing // nil: found
+	Profile render.Profile
+	// Room is what all messages together may take, in tokens.
+	Room int
+	// Count gives the size in tokens of a message in a prompt, CountText that
+	// of a text.
+	Count     func(*thread.Message) int
+	CountText func(string) int
+	// Sizes are the tokens that each message takes as the profile sends it once
+	// a plan has changed something.
+	Sizes []int
+	// Tools declares how durable results are; nil holds the built-in policies.
+	Tools *toolpolicy.Registry
+	// Current says what the source of a replayable result looks like now; nil
+	// or false means that nobody can tell, and the result counts as changed.
+	Current    func(thread.ToolCall) (thread.Determinism, bool)
+	Summarizer summarize.Summarizer
+}
+
+// View is a thread under pressure: what each message costs, which must not be
+// touched, and what has been decided so far.
+type View struct {
+	Given
+	// Pinned messages are never touched.
+	Pinned []bool
+	// Anchored messages may become shorter in their place but not go: the
+	// results of pinned calls, the calls of pinned results.
+	Anchored []bool
+	// Tail is where the protected newest part begins.
+	Tail int
+
+	messages   []thread.Message
+	superseded []string      // why a result is out of date, or ""
+	records    []plan.Record // decided so far; nil where one was absorbed
+	cover      []int         // per message: its record, or -1
+	now        []int         // per message: the tokens it takes now
+	total      int
+}
+
+// NewView makes the view of a thread with nothing pinned and nothing decided.
+func NewView(g Given) *View {
+	n := g.Thread.Len()
+	v := &View{
+		Given: g, Pinned: make([]bool, n), Anchored: make([]bool, n), Tail: n,
+		messages: g.Thread.Messages(), cover: make([]int, n), now: make([]int, n),
+	}
+	if v.Pairs == nil {
+		v.Pairs = thread.Pair(g.Thread)
+	}
+	v.superseded = Superseded(g.Thread, v.Pairs)
+	for i, size := range v.Sizes {
+		v.cover[i], v.now[i] = -1, size
+		v.total += size
+	}
+	return v
+}
+
+// Total is the tokens that all messages take now.
+func (v *View) Total() int { return v.total }
+
+// Over is how many tokens are still to be freed; at most 0 when it fits.
+func (v *View) Over() int { return v.total - v.Room }
+
+// Free reports whether a strategy may take the message at i away: it is not
+// pinned or anchored, not in the protected tail, and it or a text in its place
+// still stands in the prompt.
+func (v *View) Free(i int) bool {
+	return i < v.Tail && !v.Anchored[i] && v.Shrinkable(i)
+}
+
+// Shrinkable reports whether the message at i may be made shorter in its place.
+func (v *View) Shrinkable(i int) bool {
+	return !v.Pinned[i] && (!v.action(i).Removes() || v.inPlace(i))
+}
+
+func (v *View) action(i int) plan.Action {
+	if v.cover[i] < 0 {
+		return plan.Include
+	}
+	return v.records[v.cover[i]].Action()
+}
+
+// inPlace reports whether what replaces message i alone stands in its place:
+// it is the result of a call that stays, or what a harness said.
+func (v *View) inPlace(i int) bool {
+	if v.messages[i].Role == thread.User {
+		return v.cover[i] < 0 || v.records[v.cover[i]].Covers().Len() == 1
+	}
+	call, ok := v.Pairs.Call(i)
+	return ok && !v.action(call).Removes()
+}
+
+// call returns the call that the tool message at i answers; the zero call for
+// an orphan.
+func (v *View) call(i int) thread.ToolCall {
+	r, _ := v.messages[i].Result()
+	if at, ok := v.Pairs.Call(i); ok {
+		for _, c := range v.messages[at].Calls() {
+			if c.ID == r.CallID {
+				return c
+			}
+		}
+	}
+	return thread.ToolCall{Name: r.Tool}
+}
+
+// span makes the span of the given positions, which must be in order.
+func (v *View) span(at []int) thread.Span {
+	s := thread.Span{MessageIDs: make([]thread.ID, len(at))}
+	for n, i := range at {
+		s.MessageIDs[n] = v.messages[i].ID
+	}
+	s.FirstTurn, s.LastTurn = v.messages[at[0]].Turn, v.messages[at[len(at)-1]].Turn
+	return s
+}
+
+// positions is the inverse of span.
+func (v *View) positions(s thread.Span) []int {
+	at := make([]int, 0, s.Len())
+	for _, id := range s.MessageIDs {
+		if i, ok := v.Thread.Index(id); ok {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// cost is what a record would make the messages at these positions take.
+func (v *View) cost(record plan.Record, at []int) (total int, each []int) {
+	each = make([]int, len(at))
+	removes := record.Action().Removes()
+	for n, i := range at {
+		if removes && n > 0 {
+			break // the span's text stands once, at its first message
+		}
+		stand, ok := render.Replacement(v.messages[i], record, v.inPlace(i))
+		if !ok {
+			continue
+		}
+		if sent := v.Profile.Translate(stand, true); len(sent.Parts) > 0 {
+			each[n] = v.Count(&sent)
+			total += each[n]
+		}
+	}
+	return total, each
+}
+
+// apply decides a record. Records whose spans lie inside the new one are
+// absorbed: the new one stands for them.
+func (v *View) apply(record plan.Record) {
+	at := v.positions(record.Covers())
+	for _, i := range at {
+		if c := v.cover[i]; c >= 0 {
+			v.records[c] = nil
+		}
+		v.cover[i] = -1
+		v.total -= v.now[i]
+		v.now[i] = 0
+	}
+	_, each := v.cost(record, at)
+	v.records = append(v.records, record)
+	for n, i := range at {
+		v.cover[i] = len(v.records) - 1
+		v.now[i] = each[n]
+		v.total += each[n]
+	}
+}
+
+// undo takes a record back.
+func (v *View) undo(n int) {
+	for _, i := range v.positions(v.records[n].Covers()) {
+		v.total += v.Sizes[i] - v.now[i]
+		v.cover[i], v.now[i] = -1, v.Sizes[i]
+	}
+	v.records[n] = nil
+}
+
+// origin fills in what a record frees.
+func (v *View) origin(name, reason string, at []int) plan.Origin {
+	before := 0
+	for _, i := range at {
+		before += v.Sizes[i]
+	}
+	return plan.Origin{Strategy: name, Reason: reason, TokensBefore: before}
+}
+
+// Records returns what has been decided, in thread order of the spans' first
+// messages.
+func (v *View) Records() []plan.Record {
+	var out []plan.Record
+	listed := make([]bool, len(v.records))
+	for i := range v.messages {
+		if c := v.cover[i]; c >= 0 && !listed[c] {
+			listed[c] = true
+			out = append(out, v.records[c])
+		}
+	}
+	return out
+}

@@ -1,0 +1,3 @@
+module example.com/shipq
+
+go 1.22

@@ -1,0 +1,189 @@
+package token
+
+import (
+	"math"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/tiktoken-go/tokenizer/codec"
+)
+
+// encoding counts the tokens of one byte-pair encoding exactly. It is read-only
+// once built.
+//
+// The vocabulary is that of github.com/tiktoken-go/tokenizer, read out of it
+// once; splitting and merging are our own, because the library's regular
+// expression costs most of the time (docs/tokens.md has the numbers).
+type encoding struct {
+	split   splitter
+	classes *classTable
+
+	// Token id i is bytes[start[i]:start[i+1]]; its id is its merge rank.
+	bytes   string
+	start   []uint32
+	longest int
+
+	// slots is an open-addressing table from a token's bytes to its id + 1;
+	// pairs holds the id + 1 of every token of two bytes directly.
+	slots []slot
+	pairs [1 << 16]uint32
+}
+
+type slot struct{ hash, id uint32 }
+
+// An encoding takes about 60 ms to build and 7 MB to hold, so each is built on
+// first use and shared by all counters; it is never written again.
+var (
+	o200k  = sync.OnceValue(func() *encoding { return newEncoding(codec.NewO200kBase(), 200_000, splitO200k) })
+	cl100k = sync.OnceValue(func() *encoding { return newEncoding(codec.NewCl100kBase(), 100_256, splitCl100k) })
+)
+
+func newEncoding(c *codec.Codec, tokens int, split splitter) *encoding {
+	e := &encoding{split: split, classes: classes(), start: make([]uint32, 1, tokens+1)}
+	var b strings.Builder
+	for id := range tokens {
+		// Ids that no token has (a few special ones) stay empty.
+		if s, err := c.Decode([]uint{uint(id)}); err == nil {
+			b.WriteString(s)
+			e.longest = max(e.longest, len(s))
+		}
+		e.start = append(e.start, uint32(b.Len()))
+	}
+	e.bytes = b.String()
+	size := 1
+	for size < 2*tokens {
+		size *= 2
+	}
+	e.slots = make([]slot, size)
+	for id := range tokens {
+		s := e.bytes[e.start[id]:e.start[id+1]]
+		switch len(s) {
+		case 0:
+			continue
+		case 2:
+			e.pairs[uint(s[0])<<8|uint(s[1])] = uint32(id) + 1
+		}
+		h := hashBytes(s)
+		at := h & uint32(size-1)
+		for e.slots[at].id != 0 {
+			at = (at + 1) & uint32(size-1)
+		}
+		e.slots[at] = slot{h, uint32(id) + 1}
+	}
+	return e
+}
+
+// none is the rank of bytes that are no token.
+const none = math.MaxUint32
+
+// rank returns the merge rank of the bytes, or none.
+func (e *encoding) rank(s string) uint32 {
+	if len(s) == 2 {
+		return e.pairs[uint(s[0])<<8|uint(s[1])] - 1 // 0 wraps around to none
+	}
+	if len(s) > e.longest {
+		return none
+	}
+	h, mask := hashBytes(s), uint32(len(e.slots)-1)
+	for at := h & mask; ; at = (at + 1) & mask {
+		sl := e.slots[at]
+		if sl.id == 0 {
+			return none
+		}
+		if sl.hash == h && e.bytes[e.start[sl.id-1]:e.start[sl.id]] == s {
+			return sl.id - 1
+		}
+	}
+}
+
+func hashBytes(s string) uint32 {
+	const k = 0x9E3779B97F4A7C15
+	h := uint64(len(s)) * k
+	for len(s) >= 8 {
+		w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		h = (h ^ w) * k
+		h ^= h >> 29
+		s = s[8:]
+	}
+	var w uint64
+	if len(s) >= 4 {
+		w = uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24
+		s = s[4:]
+	}
+	for i := range len(s) {
+		w = w<<8 | uint64(s[i])
+	}
+	h = (h ^ w) * k
+	return uint32(h>>32) ^ uint32(h>>7)
+}
+
+// count returns the number of tokens of s. Invalid bytes count as U+FFFD each,
+// which is what a JSON encoder sends in their place.
+func (e *encoding) count(s string) int {
+	if !utf8.ValidString(s) {
+		s = string([]rune(s))
+	}
+	n := 0
+	for i := 0; i < len(s); {
+		end := e.split(e.classes, s, i)
+		if end-i == 1 || e.rank(s[i:end]) != none {
+			n++
+		} else {
+			n += e.merge(s[i:end])
+		}
+		i = end
+	}
+	return n
+}
+
+// merge returns the number of tokens of a piece that is none itself.
+func (e *encoding) merge(piece string) int {
+	if len(piece) <= shortPiece {
+		return e.mergeShort(piece)
+	}
+	return e.mergeLong(piece)
+}
+
+// shortPiece is the longest piece, in bytes, whose merges are found by looking
+// at all of them each time; a longer one gets a heap.
+const shortPiece = 64
+
+// mergeShort merges the leftmost pair of lowest rank again and again.
+func (e *encoding) mergeShort(piece string) int {
+	// at[i] is where part i starts; ranks[i] is the rank of parts i and i+1 joined.
+	var at [shortPiece + 1]uint8
+	var ranks [shortPiece]uint32
+	n := len(piece)
+	for i := range n {
+		at[i] = uint8(i)
+		ranks[i] = none
+		if i+1 < n {
+			ranks[i] = e.pairs[uint(piece[i])<<8|uint(piece[i+1])] - 1
+		}
+	}
+	at[n] = uint8(n)
+	for n > 1 {
+		best, lowest := 0, uint32(none)
+		for i, r := range ranks[:n-1] {
+			if r < lowest {
+				best, lowest = i, r
+			}
+		}
+		if lowest == none {
+			break
+		}
+		copy(at[best+1:n], at[best+2:n+1])
+		copy(ranks[best:n-1], ranks[best+1:n])
+		n--
+		ranks[best] = none
+		if best+1 < n {
+			ranks[best] = e.rank(piece[at[best]:at[best+2]])
+		}
+		if best > 0 {
+			ranks[best-1] = e.rank(piece[at[best-1]:at[best+1]])
+		}
+	}
+	return n
+}

@@ -1,0 +1,224 @@
+package token
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// ErrUnknownCounter is wrapped by errors about a counter name that New does not
+// know.
+var ErrUnknownCounter = errors.New("unknown token counter")
+
+// Counter tells how many tokens a text, a message or a whole request has for
+// one family of models (A13). One counter serves trigger, planner, meter and
+// page, so that they never disagree.
+//
+// Make one with New or ForModel; the zero value is not usable. A Counter never
+// changes and is safe for concurrent use.
+type Counter struct {
+	name   string
+	text   func(string) int
+	band   float64
+	family family
+	images imageFormula
+}
+
+// Options adjust a counter; nil and the zero value take what the counter's name
+// stands for.
+type Options struct {
+	// Family is the provider whose overhead of roles and tools is added:
+	// "openai", "anthropic", "gemini" or "none".
+	Family string
+	// Images is the formula for the size of images; see Model.Images.
+	Images string
+}
+
+// counters are the names that New knows, besides chars/N and bytes/N.
+var counters = []struct {
+	name           string
+	text           func(string) int
+	band           float64
+	family, images string
+}{
+	{"o200k", countO200k, 0, "openai", "tiles-85-170"},
+	{"cl100k", countCl100k, 0, "openai", "tiles-85-170"},
+	{"claude", claude.count, claudeBand, "anthropic", "claude-1568"},
+	{"claude-4.7", claude47.count, claude47Band, "anthropic", "claude-2576"},
+	{"gemini", gemini.count, geminiBand, "gemini", "gemini-768"},
+}
+
+func countO200k(s string) int  { return o200k().count(s) }
+func countCl100k(s string) int { return cl100k().count(s) }
+
+// New returns the counter of the given name:
+//
+//   - "o200k", "cl100k": the exact byte-pair encodings of OpenAI's models;
+//   - "claude", "claude-4.7", "gemini": estimates by content class, calibrated
+//     on recorded usage (docs/tokens.md); "claude-4.7" is the tokenizer that
+//     Anthropic introduced with Opus 4.7;
+//   - "chars/4", "bytes/3.5", …: a plain ratio, rounded up.
+//
+// The error for any other name wraps ErrUnknownCounter and lists the names; an
+// unknown family or image formula in the options is an error too.
+func New(name string, o *Options) (*Counter, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	for _, k := range counters {
+		if k.name == name {
+			return newCounter(name, k.text, k.band, or(o.Family, k.family), or(o.Images, k.images))
+		}
+	}
+	if unit, number, ok := strings.Cut(name, "/"); ok && (unit == "chars" || unit == "bytes") {
+		ratio, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(ratio >= 0.1 && ratio <= 100) {
+			return nil, fmt.Errorf("token counter %q: the number after the slash must lie between 0.1 and 100: %w", name, ErrUnknownCounter)
+		}
+		size := utf8.RuneCountInString
+		if unit == "bytes" {
+			size = func(s string) int { return len(s) }
+		}
+		text := func(s string) int { return int(math.Ceil(float64(size(s)) / ratio)) }
+		return newCounter(name, text, ratioBand, or(o.Family, "none"), or(o.Images, "fixed-1600"))
+	}
+	var names []string
+	for _, k := range counters {
+		names = append(names, k.name)
+	}
+	return nil, fmt.Errorf("token counter %q, known are %s, chars/N, bytes/N: %w", name, strings.Join(names, ", "), ErrUnknownCounter)
+}
+
+func newCounter(name string, text func(string) int, band float64, familyName, imagesName string) (*Counter, error) {
+	f, ok := families[familyName]
+	if !ok {
+		return nil, fmt.Errorf("token counter %q: family %q is none of openai, anthropic, gemini, none", name, familyName)
+	}
+	images, ok := imageFormulas[imagesName]
+	if !ok {
+		return nil, fmt.Errorf("token counter %q: image formula %q is not known", name, imagesName)
+	}
+	return &Counter{name: name, text: text, band: band, family: f, images: images}, nil
+}
+
+func or(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+// ForModel returns the counter for a model: its tokenizer, or the estimate of
+// it, with its provider's overhead and its formula for images. The error says
+// which field of the model is not known.
+func ForModel(m Model) (*Counter, error) {
+	c, err := New(m.Counter, &Options{Family: familyOf(m.Provider), Images: m.Images})
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", m.Name, err)
+	}
+	if m.Estimated && c.band == 0 {
+		c.band = strangerBand
+	}
+	return c, nil
+}
+
+// Name returns the name that New made the counter for.
+func (c *Counter) Name() string { return c.name }
+
+// Exact reports whether Text gives the provider's own number. Message, Tools
+// and Prompt add overhead that providers publish roughly or not at all, so they
+// are close for an exact counter, never guaranteed.
+func (c *Counter) Exact() bool { return c.band == 0 }
+
+// Band returns how far below the truth an estimate may lie over a conversation,
+// as a ratio of the truth (0.15 is 15 percent); 0 for an exact counter. Estimates
+// lean to the other side: they are rather too high, and for scripts other than
+// Latin they may be far too high.
+func (c *Counter) Band() float64 { return c.band }
+
+// Text returns the tokens of a text. It is 0 only for the empty text. Text that
+// looks like a special token is plain text, and a byte that is not valid UTF-8
+// counts as the replacement character U+FFFD, which a JSON encoder sends in its
+// place (for bytes/N as the one byte it is).
+func (c *Counter) Text(s string) int {
+	if s == "" {
+		return 0
+	}
+	return max(1, c.text(s))
+}
+
+// Message returns the tokens of a message, the overhead of its role included.
+func (c *Counter) Message(m *thread.Message) int {
+	n := c.family.message + c.parts(m.Parts)
+	if m.Role == thread.Tool {
+		n -= c.family.message - c.family.toolMessage
+	}
+	if m.Name != "" {
+		n += c.family.name + c.Text(m.Name)
+	}
+	return n
+}
+
+// System returns the tokens of the instruction blocks.
+func (c *Counter) System(blocks []prompt.System) int {
+	n := 0
+	for _, b := range blocks {
+		n += c.family.system + c.Text(b.Text)
+	}
+	return n
+}
+
+// Overhead returns the tokens that every request has, whatever is in it.
+func (c *Counter) Overhead() int { return c.family.request }
+
+// Prompt returns the tokens of a whole request. It is exactly
+//
+//	Overhead() + System(p.System) + Tools(p.Tools) + the sum of Message over p.Messages
+//
+// so that budgets can be filled message by message.
+func (c *Counter) Prompt(p *prompt.Prompt) int {
+	n := c.Overhead() + c.System(p.System) + c.Tools(p.Tools)
+	for i := range p.Messages {
+		n += c.Message(&p.Messages[i])
+	}
+	return n
+}
+
+func (c *Counter) parts(parts []thread.Part) int {
+	n := 0
+	for _, p := range parts {
+		switch p := p.(type) {
+		case thread.Text:
+			n += c.Text(p.Text)
+		case thread.Reasoning:
+			n += c.reasoning(p)
+		case thread.Media:
+			n += c.media(p)
+		case thread.ToolCall:
+			n += c.family.call + c.Text(p.Name) + c.Text(p.Arguments)
+			if c.family.sealed {
+				n += sealedTokens(len(p.Signature))
+			}
+		case thread.ToolResult:
+			n += c.family.result
+			if len(p.Content) > 0 {
+				n += c.parts(p.Content)
+			} else {
+				n += c.Text(p.Structured)
+			}
+		case thread.Opaque:
+			if p.Text != "" {
+				n += c.Text(p.Text)
+			} else {
+				n += c.raw(p.Raw)
+			}
+		}
+	}
+	return n
+}

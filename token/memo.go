@@ -1,0 +1,136 @@
+package token
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Memo remembers the counts of messages, so that counting a conversation again
+// costs only what was added to it. It counts exactly as its counter does.
+//
+// A count is found by the message's id together with a fingerprint of its
+// content: ids are unique only inside one thread, and a cleared or shortened
+// form of a message keeps the id of the whole one. Fingerprinting runs at
+// memory speed, some hundred times faster than counting.
+//
+// It holds at most twice the limit given to NewMemo, about 100 bytes each, and
+// forgets what was not asked for longest. Safe for concurrent use.
+type Memo struct {
+	counter *Counter
+	limit   int
+	seed    maphash.Seed
+
+	mu       sync.Mutex
+	now, old map[memoKey]int
+}
+
+type memoKey struct {
+	id  thread.ID
+	sum uint64
+}
+
+// defaultMemoLimit holds a dozen of the longest sessions seen.
+const defaultMemoLimit = 16_384
+
+// NewMemo returns an empty memo for the counter. A limit of 0 or less stands
+// for 16,384 messages.
+func NewMemo(c *Counter, limit int) *Memo {
+	if limit <= 0 {
+		limit = defaultMemoLimit
+	}
+	return &Memo{counter: c, limit: limit, seed: maphash.MakeSeed(), now: map[memoKey]int{}}
+}
+
+// Counter returns the counter that the memo remembers for.
+func (o *Memo) Counter() *Counter { return o.counter }
+
+// Message returns what the counter's Message returns.
+func (o *Memo) Message(m *thread.Message) int {
+	var h maphash.Hash
+	h.SetSeed(o.seed)
+	sum := fingerprint{&h}
+	sum.text(string(m.Role))
+	sum.text(m.Name)
+	sum.parts(m.Parts)
+	key := memoKey{m.ID, h.Sum64()}
+
+	o.mu.Lock()
+	n, ok := o.now[key]
+	if !ok {
+		if n, ok = o.old[key]; ok {
+			o.put(key, n)
+		}
+	}
+	o.mu.Unlock()
+	if ok {
+		return n
+	}
+	n = o.counter.Message(m)
+	o.mu.Lock()
+	o.put(key, n)
+	o.mu.Unlock()
+	return n
+}
+
+// put adds a count; when the young half is full, it becomes the old one. The
+// caller holds the lock.
+func (o *Memo) put(key memoKey, n int) {
+	if len(o.now) >= o.limit {
+		o.old, o.now = o.now, make(map[memoKey]int, o.limit)
+	}
+	o.now[key] = n
+}
+
+// Prompt returns what the counter's Prompt returns. System and tools are
+// counted anew.
+func (o *Memo) Prompt(p *prompt.Prompt) int {
+	n := o.counter.Overhead() + o.counter.System(p.System) + o.counter.Tools(p.Tools)
+	for i := range p.Messages {
+		n += o.Message(&p.Messages[i])
+	}
+	return n
+}
+
+// fingerprint hashes everything that a count may depend on, each field with its
+// length in front.
+type fingerprint struct{ h *maphash.Hash }
+
+func (f fingerprint) text(s string) {
+	var n [8]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
+	f.h.Write(n[:])
+	f.h.WriteString(s)
+}
+
+func (f fingerprint) texts(kind byte, fields ...string) {
+	f.h.WriteByte(kind)
+	for _, s := range fields {
+		f.text(s)
+	}
+}
+
+func (f fingerprint) parts(parts []thread.Part) {
+	f.h.WriteByte(byte(min(len(parts), 255)))
+	for _, p := range parts {
+		switch p := p.(type) {
+		case thread.Text:
+			f.texts('t', p.Text)
+		case thread.Reasoning:
+			f.texts('r', p.Text, p.Signature)
+		case thread.Media:
+			f.texts('m', string(p.Type), p.MIME, p.Detail, p.Data, p.URL, p.Text)
+		case thread.ToolCall:
+			f.texts('c', p.Name, p.Arguments, p.Signature)
+		case thread.ToolResult:
+			f.texts('o', p.Structured)
+			f.parts(p.Content)
+			f.h.WriteByte('.')
+		case thread.Opaque:
+			f.texts('x', p.Text, p.Raw)
+		}
+	}
+}

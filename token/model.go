@@ -1,0 +1,202 @@
+package token
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// ErrUnknownModel is wrapped by errors about a model that is in no table.
+var ErrUnknownModel = errors.New("unknown model")
+
+// Model is what has to be known of a model to keep a request inside its limits
+// and to tell what it costs. A zero number means not known.
+type Model struct {
+	Name     string   `json:"name"`
+	Provider string   `json:"provider"`
+	Aliases  []string `json:"aliases,omitempty"`
+
+	// Window is the context window, MaxInput the largest input where it is
+	// limited apart from the window, MaxOutput the longest answer; tokens.
+	Window    int `json:"window,omitempty"`
+	MaxInput  int `json:"max_input,omitempty"`
+	MaxOutput int `json:"max_output,omitempty"`
+
+	// Counter is the name for New. Estimated says that the counter is that of
+	// another model, for want of an offline tokenizer of this one.
+	Counter   string `json:"counter"`
+	Estimated bool   `json:"estimated,omitempty"`
+	// Images names the formula for the size of images; empty takes the
+	// counter's own.
+	Images string `json:"images,omitempty"`
+
+	// Prices are by prompt length, shortest first; none when not known.
+	Prices []Price `json:"prices,omitempty"`
+	Cache  Cache   `json:"cache,omitzero"`
+	// BindsThinking says that the provider rejects a thinking block when
+	// anything before it has changed.
+	BindsThinking bool `json:"binds_thinking,omitempty"`
+
+	// Date is the day the row was checked, Source where its numbers are from.
+	Date   string `json:"date"`
+	Source string `json:"source"`
+}
+
+// Price is in US dollars for a million tokens.
+type Price struct {
+	// Above is the prompt length, in tokens, beyond which the price holds for
+	// the whole request.
+	Above  int     `json:"above,omitempty"`
+	Input  float64 `json:"input"`
+	Output float64 `json:"output"`
+	// CacheRead is for input read from the prompt cache; 0 means no discount
+	// is known. CacheWrite and CacheWrite1h are for input written to it, for
+	// the short and the hour's time to live; 0 means the price of input.
+	CacheRead    float64 `json:"cache_read,omitempty"`
+	CacheWrite   float64 `json:"cache_write,omitempty"`
+	CacheWrite1h float64 `json:"cache_write_1h,omitempty"`
+}
+
+// Cache is how a provider's prompt cache finds what it has seen before.
+type Cache struct {
+	// Match is "breakpoint" where only marked positions are found, "prefix"
+	// where the longest common prefix is; empty when there is no cache.
+	Match string `json:"match,omitempty"`
+	// Minimum is the shortest prefix that is kept, in tokens.
+	Minimum int `json:"minimum,omitempty"`
+	// TTLs are the times to live that can be asked for or hold by themselves,
+	// such as "5m", "1h"; none when nothing is promised.
+	TTLs []string `json:"ttls,omitempty"`
+	// Marks is the largest number of marks in a request, Lookback how many
+	// blocks before a mark are searched; 0 when there is no limit.
+	Marks    int `json:"marks,omitempty"`
+	Lookback int `json:"lookback,omitempty"`
+}
+
+// Price returns the price that holds for a prompt of the given length in
+// tokens, and whether one is known.
+func (m Model) Price(prompt int) (Price, bool) {
+	for _, p := range slices.Backward(m.Prices) {
+		if prompt > p.Above || p.Above == 0 {
+			return p, true
+		}
+	}
+	return Price{}, false
+}
+
+// ModelSet is a table of models. The zero value is empty and usable; a set never
+// changes and is safe for concurrent use.
+type ModelSet struct {
+	rows   []Model
+	byName map[string]int
+}
+
+//go:embed models.json
+var builtin []byte
+
+var builtinModels = sync.OnceValue(func() ModelSet {
+	s, err := ParseModels(builtin)
+	if err != nil {
+		panic("token: the embedded model table: " + err.Error())
+	}
+	return s
+})
+
+// Models returns the table that is part of this release. Prices and limits
+// change: each row has its date and source, and With replaces rows by those of
+// a file of the user's.
+func Models() ModelSet { return builtinModels() }
+
+// ParseModels reads a table in the form of models.json: {"models": [...]} with
+// the fields of Model. An unknown field, a name used twice, a negative number or
+// an unknown counter is an error that names the row.
+func ParseModels(data []byte) (ModelSet, error) {
+	var file struct {
+		Comment string  `json:"comment"`
+		Models  []Model `json:"models"`
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&file); err != nil {
+		return ModelSet{}, fmt.Errorf("model table: after byte %d: %w", d.InputOffset(), err)
+	}
+	return newModelSet(file.Models)
+}
+
+func newModelSet(rows []Model) (ModelSet, error) {
+	s := ModelSet{rows: rows, byName: map[string]int{}}
+	for i, m := range rows {
+		if err := m.check(); err != nil {
+			return ModelSet{}, fmt.Errorf("model table: row %d (%s): %w", i, m.Name, err)
+		}
+		for _, name := range append([]string{m.Name}, m.Aliases...) {
+			key := strings.ToLower(name)
+			if j, taken := s.byName[key]; taken {
+				return ModelSet{}, fmt.Errorf("model table: row %d (%s): the name %q is taken by row %d (%s)", i, m.Name, name, j, rows[j].Name)
+			}
+			s.byName[key] = i
+		}
+	}
+	return s, nil
+}
+
+func (m Model) check() error {
+	if m.Name == "" {
+		return errors.New("has no name")
+	}
+	for name, n := range map[string]int{"window": m.Window, "max_input": m.MaxInput, "max_output": m.MaxOutput, "cache.minimum": m.Cache.Minimum} {
+		if n < 0 {
+			return fmt.Errorf("%s is negative", name)
+		}
+	}
+	above := -1
+	for _, p := range m.Prices {
+		if p.Above <= above {
+			return errors.New("prices do not go up by prompt length")
+		}
+		above = p.Above
+		if min(p.Input, p.Output, p.CacheRead, p.CacheWrite, p.CacheWrite1h) < 0 {
+			return errors.New("has a negative price")
+		}
+	}
+	_, err := ForModel(m)
+	return err
+}
+
+// All returns the rows in the order of the table. The slice is the caller's.
+func (s ModelSet) All() []Model { return slices.Clone(s.rows) }
+
+// With returns the table with rows of other in place of those of the same name,
+// and the rest of other after them.
+func (s ModelSet) With(other ModelSet) (ModelSet, error) {
+	rows := slices.Clone(s.rows)
+	for _, m := range other.rows {
+		at := slices.IndexFunc(rows, func(r Model) bool { return strings.EqualFold(r.Name, m.Name) })
+		if at >= 0 {
+			rows[at] = m
+		} else {
+			rows = append(rows, m)
+		}
+	}
+	return newModelSet(rows)
+}
+
+// Find returns the row of a model by its name or an alias, in any case. Where
+// there is none, it tries the name without what clouds and gateways put around
+// it: a provider in front ("anthropic/", "us.anthropic.", "models/"), a version,
+// date or variant behind ("-20250929", "@20250929", "-v1:0", ":thinking",
+// "[1m]", "-latest"). The error wraps ErrUnknownModel and lists the nearest
+// names.
+func (s ModelSet) Find(name string) (Model, error) {
+	for _, form := range forms(name) {
+		if i, ok := s.byName[form]; ok {
+			return s.rows[i], nil
+		}
+	}
+	return Model{}, fmt.Errorf("model %q, nearest are %s: %w", name, strings.Join(s.nearest(name, 3), ", "), ErrUnknownModel)
+}

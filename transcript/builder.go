@@ -1,0 +1,173 @@
+package transcript
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// builder collects one conversation.
+type builder struct {
+	name, title, model string
+	system             []prompt.System
+	tools              []prompt.Tool
+	report             *Report
+	whole              bool // empty messages are kept too
+
+	messages    []thread.Message
+	calls       map[string]string // tool by call id
+	answered    map[string]bool   // by call id
+	asked       map[string]time.Time
+	compactions []Compaction
+	recaps      []int // per compaction: position of the recap, or -1
+	local       int   // calls that got an id of ours
+	open        []string
+	acts        bool // the last message of the assistant was an action in text
+}
+
+func newBuilder(name string, report *Report) *builder {
+	return &builder{
+		name: name, report: report,
+		calls: map[string]string{}, answered: map[string]bool{}, asked: map[string]time.Time{},
+	}
+}
+
+// add appends messages that were read from one place. Messages without any part
+// are counted and left out. A kind other than Plain is taken as it is; for
+// plain user messages the text decides.
+func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thread.Message) {
+	for _, m := range messages {
+		if len(m.Parts) == 0 && !b.whole {
+			b.report.skip("empty " + string(m.Role) + " message")
+			continue
+		}
+		if m.Time.IsZero() {
+			m.Time = at
+		}
+		switch m.Role {
+		case thread.User:
+			m.Kind = kind
+			if kind == thread.Plain {
+				m.Kind = injected.Message(&m)
+			}
+		case thread.Assistant:
+			if kind != thread.Plain {
+				m.Kind = kind
+			}
+			for _, c := range m.Calls() {
+				if _, twice := b.calls[c.ID]; twice && !b.answered[c.ID] {
+					b.report.warn(line, "the call %s stands in the file twice", c.ID)
+				}
+				b.calls[c.ID], b.asked[c.ID] = c.Name, m.Time
+				delete(b.answered, c.ID)
+			}
+		case thread.Tool:
+			m.Parts = slices.Clone(m.Parts)
+			b.result(line, &m)
+		}
+		b.messages = append(b.messages, m)
+	}
+}
+
+// result completes a tool message from the call that it answers.
+func (b *builder) result(line int, m *thread.Message) {
+	for i, p := range m.Parts {
+		r, ok := p.(thread.ToolResult)
+		if !ok {
+			continue
+		}
+		tool, known := b.calls[r.CallID]
+		switch {
+		case !known:
+			b.report.warn(line, "the result %s answers no call in the file", r.CallID)
+		case b.answered[r.CallID]:
+			b.report.warn(line, "the call %s has a second result", r.CallID)
+		}
+		b.answered[r.CallID] = true
+		if r.Tool == "" {
+			r.Tool = tool
+		}
+		if r.Outcome == "" {
+			r.Outcome = thread.Success
+		}
+		r.Started, r.Completed = b.asked[r.CallID], m.Time
+		m.Parts[i] = r
+	}
+}
+
+// compacted notes that the agent compacted before the next message. Where
+// recap is true, that message is the summary.
+func (b *builder) compacted(c Compaction, recap bool) {
+	c.At = len(b.messages)
+	at := -1
+	if recap {
+		at = c.At
+	}
+	b.compactions = append(b.compactions, c)
+	b.recaps = append(b.recaps, at)
+}
+
+// call makes the part of a tool call, with an id of ours where the file has
+// none.
+func (b *builder) call(id, name, arguments string) thread.ToolCall {
+	if id == "" {
+		id = thread.LocalID(b.local)
+		b.local++
+	}
+	b.open = append(b.open, id)
+	return thread.ToolCall{ID: id, Name: name, Arguments: arguments}
+}
+
+// answers gives the id of the call that a result without an id answers: the
+// oldest one that is still open. A result that nothing asked for gets an id of
+// its own.
+func (b *builder) answers(id string) string {
+	if id == "" {
+		for _, open := range b.open {
+			if !b.answered[open] {
+				return open
+			}
+		}
+		b.local++
+		return thread.LocalID(b.local - 1)
+	}
+	return id
+}
+
+// done makes the transcript.
+func (b *builder) done() (Transcript, error) {
+	t, err := thread.New(b.name).Append(b.messages...)
+	if err != nil {
+		return Transcript{}, fmt.Errorf("transcript: %w", err)
+	}
+	for i, at := range b.recaps {
+		if at >= 0 && at < t.Len() {
+			b.compactions[i].Summary = t.At(at).ID
+		}
+	}
+	return Transcript{
+		Name: b.name, Title: b.title, Model: b.model, System: b.system, Tools: b.tools,
+		Thread: t, Compactions: b.compactions,
+	}, nil
+}
+
+// moment reads a time stamp; the zero time stands for what cannot be read.
+func moment(stamp string) time.Time {
+	t, err := time.Parse(time.RFC3339, stamp)
+	if err != nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// millis turns Unix milliseconds into a time; 0 is the zero time.
+func millis(n int64) time.Time {
+	if n <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(n).UTC()
+}

@@ -1,0 +1,361 @@
+package transcript
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+)
+
+// A session of Claude Code is a tree over all its lines, by parentUuid. The
+// conversation is the way from the newest message up to the root, with three
+// additions. Calls that ran in parallel make small side branches, since each
+// result hangs on its own call: lines of an API message on the way belong to
+// the conversation, and so do the results of its calls. A compaction starts a
+// new root, whose logicalParentUuid leads on to what it replaced. Where the
+// parent of a root is unknown or gone, the way goes on at the message before.
+
+// ccChain is a run of lines beside the main conversation.
+type ccChain struct {
+	name  string
+	lines []*ccLine
+}
+
+// chains divides the lines into the main conversation and those beside it, each
+// in file order.
+func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
+	on := s.way()
+	s.widen(on)
+	byName := map[string]*ccChain{}
+	branches := map[string]string{}
+	for _, l := range s.lines {
+		switch {
+		case on[l.uuid]:
+			main = append(main, l)
+			continue
+		case l.role == "attachment" && !l.side:
+			s.report.skip("attachment of a branch")
+			continue
+		case l.role == "boundary":
+			continue
+		}
+		var name string
+		switch {
+		case l.side && l.agent != "":
+			name = "agent-" + l.agent
+		default:
+			root := s.root(l, on)
+			name = branches[root]
+			if name == "" {
+				kind := "branch"
+				if l.side {
+					kind = "side"
+				}
+				name = fmt.Sprintf("%s-%d", kind, len(branches)+1)
+				branches[root] = name
+			}
+		}
+		c := byName[name]
+		if c == nil {
+			c = &ccChain{name: name}
+			byName[name] = c
+			side = append(side, c)
+		}
+		c.lines = append(c.lines, l)
+	}
+	return main, side
+}
+
+// way finds the uuids on the way from the newest message to the first root.
+func (s *ccSession) way() map[string]bool {
+	on := map[string]bool{}
+	at := s.before(len(s.lines))
+	for at >= 0 {
+		uuid := s.lines[at].uuid
+		var last ccLink
+		for uuid != "" && !on[uuid] {
+			link, held := s.links[uuid]
+			if !held {
+				break
+			}
+			on[uuid] = true
+			last = link
+			uuid = link.parent
+		}
+		if last.number == 0 || on[uuid] && uuid != "" {
+			break
+		}
+		at = s.beforeLine(last.number)
+		if at < 0 || on[s.lines[at].uuid] {
+			break
+		}
+		s.joined(last, uuid)
+	}
+	return on
+}
+
+// joined notes that the way goes on at the message before a root.
+func (s *ccSession) joined(root ccLink, parent string) {
+	if parent != "" {
+		s.report.warn(root.number, "its parent %s is not in the file; it was joined to the message before it", parent)
+		return
+	}
+	if root.line != nil && root.line.role == "boundary" {
+		s.report.warn(root.number, "the compaction does not say what it follows; it was joined to the message before it")
+		return
+	}
+	s.report.warn(root.number, "the context was started afresh here; the history before it was kept")
+	s.restarts = append(s.restarts, root.number)
+}
+
+// before gives the position of the last message of the main conversation among
+// the first n lines, or -1.
+func (s *ccSession) before(n int) int {
+	for i := n - 1; i >= 0; i-- {
+		if l := s.lines[i]; !l.side && (l.role == "user" || l.role == "assistant") {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *ccSession) beforeLine(number int) int {
+	n := len(s.lines)
+	for n > 0 && s.lines[n-1].number >= number {
+		n--
+	}
+	return s.before(n)
+}
+
+// widen adds the lines that parallel calls put beside the way, with the
+// harness's notes on them, and attachments that hang on it.
+func (s *ccSession) widen(on map[string]bool) {
+	added := map[string]bool{}
+	add := func(l *ccLine) {
+		if !on[l.uuid] {
+			on[l.uuid], added[l.uuid] = true, true
+		}
+	}
+	messages, calls := map[string]bool{}, map[string]bool{}
+	for _, l := range s.lines {
+		if on[l.uuid] && l.messageID != "" {
+			messages[l.messageID] = true
+		}
+	}
+	for _, l := range s.lines {
+		if l.side || l.role != "assistant" {
+			continue
+		}
+		if l.messageID != "" && messages[l.messageID] {
+			add(l)
+		}
+		if on[l.uuid] {
+			for _, c := range l.calls {
+				calls[c] = true
+			}
+		}
+	}
+	for _, l := range s.lines {
+		if l.side {
+			continue
+		}
+		for _, r := range l.results {
+			if calls[r] {
+				add(l)
+			}
+		}
+		if l.role == "attachment" && on[l.parent] || l.kind == thread.Injected && added[l.parent] {
+			add(l)
+		}
+	}
+}
+
+// root finds the highest line above l that is not on the way.
+func (s *ccSession) root(l *ccLine, on map[string]bool) string {
+	seen := map[string]bool{}
+	uuid := l.uuid
+	for {
+		seen[uuid] = true
+		up := s.links[uuid].parent
+		if _, held := s.links[up]; !held || on[up] || seen[up] {
+			return uuid
+		}
+		uuid = up
+	}
+}
+
+// ccUnit is one API message: several lines of an assistant's, one of a user's.
+type ccUnit struct {
+	lines []*ccLine
+	calls map[string]bool
+}
+
+// build makes a conversation of lines in file order.
+func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
+	b := newBuilder(name, s.report)
+	var pending *Compaction
+	restarts := s.restarts
+	for _, u := range inBatches(units(lines)) {
+		first := u.lines[0]
+		if first.role == "boundary" {
+			if pending != nil {
+				b.compacted(*pending, false)
+			}
+			pending = &Compaction{Trigger: first.trigger, TokensBefore: first.tokens}
+			continue
+		}
+		for len(restarts) > 0 && !first.side && first.number >= restarts[len(restarts)-1] {
+			b.compacted(Compaction{Trigger: "clear"}, false)
+			restarts = restarts[:len(restarts)-1]
+		}
+		if first.model != "" {
+			b.model = first.model
+		}
+		messages, err := anthropic.DecodeMessage(u.raw())
+		if err != nil {
+			return Transcript{}, &SyntaxError{Line: first.number, Path: "message", Err: err}
+		}
+		if first.partial {
+			interrupted(messages)
+		}
+		if first.kind == thread.Recap || pending != nil {
+			c := Compaction{}
+			if pending != nil {
+				c, pending = *pending, nil
+			}
+			b.compacted(c, first.kind == thread.Recap)
+		}
+		b.add(first.number, first.time, first.kind, messages...)
+	}
+	if pending != nil {
+		b.compacted(*pending, false)
+	}
+	return b.done()
+}
+
+// units joins the lines of one API message.
+func units(lines []*ccLine) []*ccUnit {
+	var all []*ccUnit
+	byID := map[string]*ccUnit{}
+	for _, l := range lines {
+		if l.role == "assistant" && l.messageID != "" {
+			if u := byID[l.messageID]; u != nil {
+				u.join(l)
+				continue
+			}
+		}
+		u := &ccUnit{}
+		u.join(l)
+		all = append(all, u)
+		if l.messageID != "" {
+			byID[l.messageID] = u
+		}
+	}
+	return all
+}
+
+// join adds a line, unless it repeats one.
+func (u *ccUnit) join(l *ccLine) {
+	for _, have := range u.lines {
+		if have.content == l.content {
+			return
+		}
+	}
+	u.lines = append(u.lines, l)
+	for _, c := range l.calls {
+		if u.calls == nil {
+			u.calls = map[string]bool{}
+		}
+		u.calls[c] = true
+	}
+}
+
+// inBatches moves the results of a message's calls up behind the message, where
+// reminders or a person's words came between them, as the client does before
+// it sends them. A result that has words beside it comes last.
+func inBatches(all []*ccUnit) []*ccUnit {
+	var out []*ccUnit
+	for i := 0; i < len(all); {
+		u := all[i]
+		out = append(out, u)
+		i++
+		if len(u.calls) == 0 {
+			continue
+		}
+		end := i
+		for end < len(all) && all[end].lines[0].role != "assistant" && all[end].lines[0].role != "boundary" {
+			end++
+		}
+		var mixed, rest []*ccUnit
+		for _, next := range all[i:end] {
+			answer := false
+			for _, r := range next.lines[0].results {
+				answer = answer || u.calls[r]
+			}
+			switch {
+			case answer && next.lines[0].spoken:
+				mixed = append(mixed, next)
+			case answer:
+				out = append(out, next)
+			default:
+				rest = append(rest, next)
+			}
+		}
+		out = append(append(out, mixed...), rest...)
+		i = end
+	}
+	return out
+}
+
+// raw gives the API message that the lines make up, each block as it was
+// written.
+func (u *ccUnit) raw() string {
+	first := u.lines[0]
+	if first.role != "assistant" {
+		return `{"role":"user","content":` + orEmpty(first.content) + `}`
+	}
+	var b strings.Builder
+	b.WriteString(`{"role":"assistant","content":[`)
+	n := 0
+	for _, l := range u.lines {
+		blocks := ""
+		switch v := gjson.Parse(l.content); {
+		case v.IsArray():
+			blocks = inside(l.content)
+		case v.Type == gjson.String:
+			blocks = `{"type":"text","text":` + l.content + `}`
+		}
+		if blocks == "" {
+			continue
+		}
+		if n > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(blocks)
+		n++
+	}
+	b.WriteString(`]}`)
+	return b.String()
+}
+
+func orEmpty(content string) string {
+	if content == "" || content == "null" {
+		return "[]"
+	}
+	return content
+}
+
+// interrupted marks the results that a tool gave before it was stopped.
+func interrupted(messages []thread.Message) {
+	for _, m := range messages {
+		for i, p := range m.Parts {
+			if r, ok := p.(thread.ToolResult); ok && r.Outcome != thread.Failure {
+				r.Outcome = thread.Partial
+				m.Parts[i] = r
+			}
+		}
+	}
+}

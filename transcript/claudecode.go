@@ -1,0 +1,293 @@
+package transcript
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// claudeSilent are the line types of Claude Code that carry no message.
+var claudeSilent = map[string]bool{
+	"progress": true, "file-history-snapshot": true, "file-history-delta": true, "queue-operation": true,
+	"system": true, "summary": true, "custom-title": true, "ai-title": true, "agent-name": true,
+	"agent-color": true, "agent-setting": true, "tag": true, "pr-link": true, "last-prompt": true,
+	"permission-mode": true, "mode": true, "atis-latch": true, "api-request": true, "api-request-blob": true,
+	"api-request-shape": true, "tools-used": true, "worktree-state": true, "bridge-session": true,
+	"cost-state": true, "relocated": true, "frame-link": true, "started": true, "result": true,
+	"content-replacement": true, "marble-origami-commit": true, "marble-origami-snapshot": true,
+	"attribution-snapshot": true, "speculation-accept": true, "task-summary": true,
+}
+
+// ccLine is what is kept of a line of a Claude Code session.
+type ccLine struct {
+	uuid, parent string
+	number       int
+	role         string // user, assistant, attachment or boundary
+	content      string // raw JSON of the message's content
+	messageID    string // the API's id of an assistant message
+	model        string
+	agent        string
+	time         time.Time
+	side         bool
+	kind         thread.Kind
+	partial      bool // the tool was interrupted
+	spoken       bool // there are blocks beside the results
+	calls        []string
+	results      []string
+	trigger      string // of a boundary
+	tokens       int    // of a boundary
+}
+
+// readClaudeCode reads a session of Claude Code. See claudechain.go for how
+// the lines become one conversation.
+func readClaudeCode(j *job) ([]Transcript, error) {
+	session := &ccSession{links: map[string]ccLink{}, report: j.report}
+	for {
+		line, number, err := j.in.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		session.read(gjson.ParseBytes(line), number)
+	}
+	if session.name == "" {
+		session.name = j.name
+	}
+	main, side := session.chains()
+	t, err := session.build(session.name, main)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range side {
+		apart, err := session.build(session.name+"/"+s.name, s.lines)
+		if err != nil {
+			return nil, err
+		}
+		if apart.Thread.Len() > 0 {
+			t.Side = append(t.Side, apart)
+		}
+	}
+	if t.Thread.Len() == 0 {
+		if len(t.Side) == 0 {
+			return nil, nil
+		}
+		// The file of a sub-agent holds nothing but its side of the session.
+		rest := t.Side[1:]
+		t = t.Side[0]
+		t.Side = rest
+	}
+	t.Title = session.title
+	return []Transcript{t}, nil
+}
+
+// ccLink is the place of any line, with a message or not, in the tree.
+type ccLink struct {
+	parent string
+	number int
+	line   *ccLine // nil for lines without a message
+}
+
+type ccSession struct {
+	name, title string
+	lines       []*ccLine // in file order
+	links       map[string]ccLink
+	restarts    []int  // lines where the context was started afresh, newest first
+	newest      string // uuid of the last line of the main conversation
+	report      *Report
+}
+
+// read takes one line in.
+func (s *ccSession) read(v gjson.Result, number int) {
+	var kind, subtype, sessionID string
+	var message, attachment, rendered, result, compact gjson.Result
+	var meta, recap, apiError, placed bool
+	l := &ccLine{number: number}
+	v.ForEach(func(k, f gjson.Result) bool {
+		switch k.Str {
+		case "type":
+			kind = f.Str
+		case "subtype":
+			subtype = f.Str
+		case "uuid":
+			l.uuid = strings.Clone(f.Str)
+		case "parentUuid":
+			placed = true
+			if f.Str != "" {
+				l.parent = strings.Clone(f.Str)
+			}
+		case "logicalParentUuid":
+			if l.parent == "" {
+				l.parent = strings.Clone(f.Str)
+			}
+		case "isSidechain":
+			l.side = f.Bool()
+		case "isMeta":
+			meta = f.Bool()
+		case "isCompactSummary":
+			recap = f.Bool()
+		case "isApiErrorMessage":
+			apiError = f.Bool()
+		case "agentId":
+			l.agent = strings.Clone(f.String())
+		case "parent_tool_use_id": // of the stream that the client prints
+			if f.Str != "" {
+				l.side, l.agent = true, strings.Clone(f.Str)
+			}
+		case "sessionId", "session_id":
+			sessionID = f.Str
+		case "timestamp":
+			l.time = moment(f.Str)
+		case "message":
+			message = f
+		case "attachment":
+			attachment = f
+		case "rendered":
+			rendered = f
+		case "toolUseResult":
+			result = f
+		case "compactMetadata":
+			compact = f
+		case "summary", "customTitle", "aiTitle":
+			if kind == "summary" || strings.HasSuffix(kind, "-title") {
+				s.title = strings.Clone(f.String())
+			}
+		}
+		return true
+	})
+
+	switch {
+	case (kind == "user" || kind == "assistant") && message.IsObject():
+		if s.name == "" {
+			s.name = strings.Clone(sessionID)
+		}
+		l.role = kind
+		if !placed && !l.side {
+			l.parent = s.newest
+		}
+		s.message(l, message)
+		switch {
+		case recap:
+			l.kind = thread.Recap
+		case meta, apiError, l.model == "<synthetic>":
+			l.kind = thread.Injected
+		}
+		if l.model == "<synthetic>" {
+			l.model = ""
+		}
+		l.partial = result.IsObject() && result.Get("interrupted").Bool()
+	case kind == "attachment" && rendered.IsArray() && len(rendered.Array()) > 0:
+		l.role, l.kind = "attachment", thread.Injected
+		l.content = renderedBlocks(rendered)
+	case kind == "system" && subtype == "compact_boundary":
+		s.report.skip("system/compact_boundary")
+		l.role = "boundary"
+		l.trigger = strings.Clone(compact.Get("trigger").String())
+		l.tokens = int(compact.Get("preTokens").Int())
+	default:
+		name := kind
+		switch {
+		case kind == "system" && subtype != "":
+			name += "/" + subtype
+		case kind == "attachment":
+			name += "/" + attachment.Get("type").String()
+		}
+		if kind == "attachment" || claudeSilent[kind] {
+			s.report.skip(name)
+		} else {
+			s.report.unknown(name)
+		}
+		if _, held := s.links[l.uuid]; l.uuid != "" && !held {
+			s.links[l.uuid] = ccLink{parent: l.parent, number: number}
+		}
+		return
+	}
+	s.keep(l)
+}
+
+// message takes over what an API message says.
+func (s *ccSession) message(l *ccLine, message gjson.Result) {
+	content := message.Get("content")
+	l.content = strings.Clone(content.Raw)
+	if l.role == "assistant" {
+		l.messageID = strings.Clone(message.Get("id").Str)
+		l.model = strings.Clone(message.Get("model").Str)
+	}
+	if !content.IsArray() {
+		return
+	}
+	content.ForEach(func(_, block gjson.Result) bool {
+		switch block.Get("type").Str {
+		case "tool_use":
+			l.calls = append(l.calls, strings.Clone(block.Get("id").Str))
+		case "tool_result":
+			l.results = append(l.results, strings.Clone(block.Get("tool_use_id").Str))
+		default:
+			l.spoken = true
+		}
+		return true
+	})
+}
+
+// keep adds a line to the session, unless it is a copy of one that is there: a
+// session that was resumed may repeat its lines.
+func (s *ccSession) keep(l *ccLine) {
+	if l.uuid != "" {
+		if twin, held := s.links[l.uuid]; held {
+			if twin.line != nil && twin.line.content == l.content {
+				s.report.warn(l.number, "repeats line %d (uuid %s) and was left out", twin.number, l.uuid)
+				return
+			}
+			s.report.warn(l.number, "has the uuid of line %d (%s) and other content; both were kept", twin.number, l.uuid)
+			l.uuid = fmt.Sprintf("line %d", l.number)
+			if n := len(s.lines); n > 0 {
+				l.parent = s.lines[n-1].uuid
+			}
+		}
+	} else {
+		l.uuid = fmt.Sprintf("line %d", l.number)
+	}
+	s.links[l.uuid] = ccLink{parent: l.parent, number: l.number, line: l}
+	s.lines = append(s.lines, l)
+	if !l.side {
+		s.newest = l.uuid
+	}
+}
+
+// renderedBlocks turns the texts that the client made of an attachment into
+// the blocks that it sends.
+func renderedBlocks(rendered gjson.Result) string {
+	var b strings.Builder
+	b.WriteByte('[')
+	rendered.ForEach(func(_, r gjson.Result) bool {
+		content := r.Get("content")
+		var inner string
+		switch {
+		case content.Type == gjson.String:
+			inner = `{"type":"text","text":` + content.Raw + `}`
+		case content.IsArray():
+			inner = inside(content.Raw)
+		}
+		if inner != "" {
+			if b.Len() > 1 {
+				b.WriteByte(',')
+			}
+			b.WriteString(inner)
+		}
+		return true
+	})
+	b.WriteByte(']')
+	return b.String()
+}
+
+// inside gives the elements of a JSON array as they were written.
+func inside(array string) string {
+	array = strings.TrimSpace(array)
+	return strings.TrimSpace(array[1 : len(array)-1])
+}

@@ -1,0 +1,249 @@
+package transcript
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
+)
+
+// codexSession is a Codex rollout while it is read. The response items are the
+// conversation; the events say most of it again for the screen. What stood
+// before a compaction stays in the file, so that the items are the full history.
+type codexSession struct {
+	name, title, model string
+	instructions       string
+	items              []string
+	places             []codexPlace // per item
+	marks              []codexMark
+	tokens             int // the last size that the client recorded
+	report             *Report
+}
+
+type codexPlace struct {
+	line int
+	time time.Time
+}
+
+// codexMark is a compaction before item at; recap says that this item is its
+// summary.
+type codexMark struct {
+	at         int
+	recap      bool
+	compaction Compaction
+}
+
+// codexOnly are members that the client adds to items for itself. The API would
+// refuse them.
+var codexOnly = []string{"internal_chat_message_metadata_passthrough", "metadata"}
+
+func readCodex(j *job) ([]Transcript, error) {
+	s := &codexSession{report: j.report}
+	for {
+		line, number, err := j.in.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.read(gjson.ParseBytes(line), number)
+	}
+	if s.name == "" {
+		s.name = j.name
+	}
+	return s.transcript()
+}
+
+func (s *codexSession) read(v gjson.Result, number int) {
+	kind, payload := v.Get("type").Str, v.Get("payload")
+	place := codexPlace{number, moment(v.Get("timestamp").Str)}
+	switch kind {
+	case "session_meta":
+		s.report.skip(kind)
+		if s.name == "" {
+			s.name = payload.Get("id").String()
+			s.instructions = payload.Get("base_instructions.text").String()
+			if s.instructions == "" {
+				s.instructions = payload.Get("instructions").String()
+			}
+		}
+	case "turn_context":
+		s.report.skip(kind)
+		if model := payload.Get("model").Str; model != "" {
+			s.model = model
+		}
+	case "event_msg":
+		s.event(payload, number)
+	case "compacted":
+		s.compacted(payload, place)
+	case "response_item":
+		s.item(payload, place)
+	case "world_state", "token_usage_record", "inter_agent_communication", "inter_agent_communication_metadata":
+		s.report.skip(kind)
+	case "":
+		if v.Get("record_type").Exists() {
+			s.report.skip("record_type/" + v.Get("record_type").String())
+			return
+		}
+		s.report.skip("session")
+		if s.name == "" {
+			s.name, s.instructions = v.Get("id").String(), v.Get("instructions").String()
+		}
+	default:
+		if responseItem(kind) { // the older form: a bare item
+			s.item(v, place)
+			return
+		}
+		s.report.unknown(kind)
+	}
+}
+
+func (s *codexSession) event(payload gjson.Result, number int) {
+	kind := payload.Get("type").Str
+	s.report.skip("event_msg/" + kind)
+	switch kind {
+	case "token_count":
+		if n := payload.Get("info.last_token_usage.total_tokens").Int(); n > 0 {
+			s.tokens = int(n)
+		}
+	case "thread_name_updated":
+		s.title = payload.Get("thread_name").String()
+	case "thread_rolled_back":
+		s.report.warn(number, "the user went back %d turns here; the turns taken back were kept", payload.Get("num_turns").Int())
+	}
+}
+
+func (s *codexSession) item(payload gjson.Result, place codexPlace) {
+	if kind := payload.Get("type").Str; kind == "ghost_snapshot" {
+		s.report.skip("response_item/" + kind)
+		return
+	}
+	s.add(apiItem(payload.Raw), place)
+}
+
+func (s *codexSession) add(item string, place codexPlace) {
+	s.items = append(s.items, item)
+	s.places = append(s.places, place)
+}
+
+// apiItem is an item as the API takes it.
+func apiItem(raw string) string {
+	for _, key := range codexOnly {
+		if strings.Contains(raw, `"`+key+`"`) {
+			return without(gjson.Parse(raw), codexOnly)
+		}
+	}
+	return strings.Clone(raw)
+}
+
+// without writes an object again without some of its members, all others as
+// they were.
+func without(v gjson.Result, keys []string) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	each(v, func(k, f gjson.Result) bool {
+		for _, key := range keys {
+			if k.Str == key {
+				return true
+			}
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.WriteString(k.Raw)
+		b.WriteByte(':')
+		b.WriteString(f.Raw)
+		return true
+	})
+	b.WriteByte('}')
+	return b.String()
+}
+
+// compacted notes a compaction. The summary is in the line itself or the last
+// recap among the messages that replaced the history; one that the provider
+// made is encrypted, and stays in the file.
+func (s *codexSession) compacted(payload gjson.Result, place codexPlace) {
+	recap := payload.Get("message").Str
+	each(payload.Get("replacement_history"), func(_, item gjson.Result) bool {
+		var texts []string
+		each(item.Get("content"), func(_, p gjson.Result) bool {
+			texts = append(texts, p.Get("text").Str)
+			return true
+		})
+		if t := strings.Join(texts, "\n"); injected.Kind(t) == thread.Recap {
+			recap = t
+		}
+		return true
+	})
+	mark := codexMark{at: len(s.items), compaction: Compaction{TokensBefore: s.tokens}}
+	if recap != "" {
+		mark.recap = true
+		text, _ := canonjson.Canonical(canonjson.Spaced(recap))
+		s.add(`{"type":"message","role":"user","content":[{"type":"input_text","text":`+text+`}]}`, place)
+	} else {
+		s.report.warn(place.line, "the summary of this compaction cannot be read; the history before it was kept")
+	}
+	s.marks = append(s.marks, mark)
+}
+
+func (s *codexSession) transcript() ([]Transcript, error) {
+	messages, system, err := openai.DecodeItems("[" + strings.Join(s.items, ",") + "]")
+	if err != nil {
+		return nil, &SyntaxError{Line: s.lineOf(err), Path: "payload", Err: err}
+	}
+	b := newBuilder(s.name, s.report)
+	b.title, b.model = s.title, s.model
+	if s.instructions != "" {
+		b.system = append(b.system, prompt.System{Text: s.instructions, Role: "instructions"})
+	}
+	b.system = append(b.system, system...)
+	marks := s.marks
+	for _, m := range messages {
+		at := 0
+		if m.Frame != nil {
+			at = m.Frame.Position
+		}
+		kind := thread.Plain
+		for len(marks) > 0 && marks[0].at <= at {
+			b.compacted(marks[0].compaction, marks[0].recap)
+			if marks[0].recap && marks[0].at == at {
+				kind = thread.Recap
+			}
+			marks = marks[1:]
+		}
+		b.add(s.places[at].line, s.places[at].time, kind, m)
+	}
+	for _, mark := range marks {
+		b.compacted(mark.compaction, false)
+	}
+	t, err := b.done()
+	if err != nil || t.Thread.Len() == 0 {
+		return nil, err
+	}
+	return []Transcript{t}, nil
+}
+
+// lineOf gives the line of the item that an error of the codec names, or the
+// first one.
+func (s *codexSession) lineOf(err error) int {
+	_, rest, _ := strings.Cut(err.Error(), "[")
+	n := 0
+	for _, c := range rest {
+		if c < '0' || c > '9' || n > len(s.places) {
+			break
+		}
+		n = n*10 + int(c-'0')
+	}
+	if n < len(s.places) {
+		return s.places[n].line
+	}
+	return 1
+}

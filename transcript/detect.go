@@ -1,0 +1,54 @@
+package transcript
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// detectLines is how many lines are looked at before the format is given up.
+const detectLines = 200
+
+// detect finds the format from the first line that tells it. The lines it read
+// are held to be read again.
+func detect(in *input) (Format, error) {
+	first, number, err := in.next()
+	if err != nil {
+		return "", err
+	}
+	in.hold(first, number)
+	format := sniff(gjson.ParseBytes(first))
+	for n := 1; format == "" && n < detectLines; n++ {
+		line, number, err := in.fresh()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		in.hold(line, number)
+		format = sniff(gjson.ParseBytes(line))
+	}
+	if format == "" {
+		return "", fmt.Errorf("%w: the file starts with %s; known are %s", ErrUnknownFormat, looks(gjson.ParseBytes(in.pending[0].line)), known())
+	}
+	return format, nil
+}
+
+// looks describes a JSON value for a person who wonders why it is not known.
+func looks(v gjson.Result) string {
+	switch {
+	case v.IsArray():
+		return fmt.Sprintf("an array of %d elements", v.Get("#").Int())
+	case v.IsObject():
+		var keys []string
+		v.ForEach(func(k, _ gjson.Result) bool {
+			keys = append(keys, cut(k.String(), 30))
+			return len(keys) < 8
+		})
+		return "an object with " + strings.Join(keys, ", ")
+	}
+	return fmt.Sprintf("the value %s", cut(v.Raw, 40))
+}

@@ -1,0 +1,63 @@
+package transcript
+
+import "strings"
+
+// Format names what a file holds.
+type Format string
+
+// The formats. Session files of agents come first, then request bodies and
+// message lists, then the files of benchmarks and frameworks.
+const (
+	ClaudeCode Format = "claude-code"
+	Codex      Format = "codex"
+	Pi         Format = "pi"
+	GeminiCLI  Format = "gemini-cli"
+	KimiCode   Format = "kimi-code"
+
+	OpenAIChat Format = "openai-chat"
+	Anthropic  Format = "anthropic"
+	Responses  Format = "responses"
+	Gemini     Format = "gemini"
+	AISDK      Format = "ai-sdk"
+
+	Inspect   Format = "inspect"
+	SWEAgent  Format = "swe-agent"
+	Tau2      Format = "tau2"
+	ToolBench Format = "toolbench"
+)
+
+// Formats returns every format that can be read, in the order in which people
+// should be shown them.
+func Formats() []Format {
+	return []Format{
+		ClaudeCode, Codex, Pi, GeminiCLI, KimiCode,
+		OpenAIChat, Anthropic, Responses, Gemini, AISDK,
+		Inspect, SWEAgent, Tau2, ToolBench,
+	}
+}
+
+// readers read the formats. The map is never written to.
+var readers = map[Format]func(*job) ([]Transcript, error){
+	ClaudeCode: readClaudeCode,
+	Codex:      readCodex,
+	Pi:         readPi,
+	KimiCode:   readKimiCode,
+	AISDK:      readAISDK,
+	Responses:  readRequests,
+	GeminiCLI:  readGeminiCLI,
+	Inspect:    readInspect,
+	Tau2:       readTau2,
+	SWEAgent:   readSWEAgent,
+	ToolBench:  readToolBench,
+	OpenAIChat: readRequests,
+	Anthropic:  readRequests,
+	Gemini:     readRequests,
+}
+
+func known() string {
+	var names []string
+	for _, f := range Formats() {
+		names = append(names, string(f))
+	}
+	return strings.Join(names, ", ")
+}

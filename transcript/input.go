@@ -1,0 +1,294 @@
+package transcript
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+)
+
+// maxDepth bounds the nesting of JSON: far above anything an agent writes, far
+// below what would exhaust the stack of a recursive reader.
+const maxDepth = 1000
+
+// input gives the lines of a file, one after the other, each of them valid JSON
+// in valid UTF-8.
+type input struct {
+	r       *bufio.Reader
+	maxLine int
+	report  *Report
+	number  int    // lines read so far
+	buf     []byte // the bytes of the current line, used again for the next
+	pending []held // lines read for detection and not yet handed out
+	ended   bool
+	failed  error // found when looking ahead
+}
+
+// held is a line that was looked at and is to be read again.
+type held struct {
+	line   []byte
+	number int
+}
+
+func newInput(r io.Reader, maxLine int, report *Report) (*input, error) {
+	b := bufio.NewReaderSize(r, 1<<16)
+	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return nil, fmt.Errorf("gzip header: %v: %w", err, ErrBinary)
+		}
+		b = bufio.NewReaderSize(z, 1<<16)
+	}
+	head, err := b.Peek(4096)
+	if len(head) == 0 {
+		if err != nil && err != io.EOF && !cutOff(err) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("the file is empty: %w", ErrEmpty)
+	}
+	if what := binary(head); what != "" {
+		return nil, fmt.Errorf("the file looks like %s: %w", what, ErrBinary)
+	}
+	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
+		b.Discard(3)
+	}
+	in := &input{r: b, maxLine: maxLine, report: report}
+	return in, in.start()
+}
+
+// binary says what a file that is no UTF-8 text looks like, or "".
+func binary(head []byte) string {
+	for _, k := range []struct{ magic, name string }{
+		{"PK\x03\x04", "a zip archive (unpack it first; an inspect .eval file is one)"},
+		{"\x28\xb5\x2f\xfd", "zstd (decompress it first)"},
+		{"BZh", "bzip2 (decompress it first)"},
+		{"\xfd7zXZ", "xz (decompress it first)"},
+		{"\x1f\x8b", "gzip inside gzip (decompress it once)"},
+		{"SQLite format 3", "an SQLite database"},
+		{"%PDF-", "a PDF"},
+		{"\x89PNG", "an image"},
+		{"\xff\xfe", "UTF-16 (convert it to UTF-8)"},
+		{"\xfe\xff", "UTF-16 (convert it to UTF-8)"},
+	} {
+		if bytes.HasPrefix(head, []byte(k.magic)) {
+			return k.name
+		}
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return "binary data (it has NUL bytes)"
+	}
+	return ""
+}
+
+// cutOff reports whether a compressed stream ended before its end.
+func cutOff(err error) bool {
+	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum)
+}
+
+// raw reads the next line that is not blank, without checking it. The bytes
+// are valid until the next call. At the end it returns io.EOF.
+func (in *input) raw() ([]byte, error) {
+	for {
+		in.buf = in.buf[:0]
+		if in.ended {
+			return nil, io.EOF
+		}
+		for {
+			part, err := in.r.ReadSlice('\n')
+			in.buf = append(in.buf, part...)
+			if len(in.buf) > in.maxLine {
+				return nil, &SyntaxError{Line: in.number + 1, Err: fmt.Errorf("over %d bytes: %w", in.maxLine, ErrTooLong)}
+			}
+			if err == nil {
+				break
+			}
+			if err == bufio.ErrBufferFull {
+				continue
+			}
+			in.ended = true
+			switch {
+			case err == io.EOF:
+			case cutOff(err):
+				in.report.warn(in.number+1, "the compressed data ends too early; what came before was read")
+			case errors.Is(err, gzip.ErrHeader):
+				in.report.warn(in.number+1, "what follows the compressed data is not gzip and was not read")
+			default:
+				return nil, err
+			}
+			break
+		}
+		if len(in.buf) > 0 {
+			in.number++
+		}
+		if line := bytes.TrimSpace(in.buf); len(line) > 0 {
+			return line, nil
+		}
+	}
+}
+
+// next gives the next line as checked JSON, and its number. The bytes are valid
+// until the next call. At the end it returns io.EOF. A last line that was cut
+// off ends the file with a warning; a broken line before that is an error.
+func (in *input) next() ([]byte, int, error) {
+	if len(in.pending) > 0 {
+		h := in.pending[0]
+		in.pending = in.pending[1:]
+		return h.line, h.number, nil
+	}
+	return in.fresh()
+}
+
+// fresh is next past the lines that are held.
+func (in *input) fresh() ([]byte, int, error) {
+	if in.failed != nil {
+		return nil, 0, in.failed
+	}
+	line, err := in.raw()
+	if err != nil {
+		return nil, 0, err
+	}
+	number := in.number
+	checked, err := in.check(line, number)
+	if err == nil {
+		return checked, number, nil
+	}
+	if errors.Is(err, ErrTooDeep) {
+		return nil, 0, err
+	}
+	if _, more := in.raw(); more != io.EOF {
+		return nil, 0, err
+	}
+	in.report.warn(number, "the last line is cut off and was not read")
+	return nil, 0, io.EOF
+}
+
+// start finds out whether the file is written by lines or is one document over
+// several lines, and holds the first line or the document.
+func (in *input) start() error {
+	line, err := in.raw()
+	if err == io.EOF {
+		return fmt.Errorf("the file is blank: %w", ErrEmpty)
+	}
+	if err != nil {
+		return err
+	}
+	first := bytes.Clone(line)
+	number := in.number
+	checked, broken := in.check(first, number)
+	if broken == nil {
+		in.hold(checked, number)
+		return nil
+	}
+	if errors.Is(broken, ErrTooDeep) {
+		return broken
+	}
+	if c := first[0]; c != '{' && c != '[' {
+		return fmt.Errorf("the file starts with %q, which is no JSON: %w", cut(string(first), 40), ErrUnknownFormat)
+	}
+	doc := append(first, '\n')
+	second, err := in.raw()
+	if err == nil {
+		if len(first) > 2 && second[0] == '{' && gjson.ValidBytes(second) {
+			return broken
+		}
+		doc = append(doc, in.buf...)
+	}
+	for err == nil {
+		if _, err = in.raw(); err == nil {
+			doc = append(doc, in.buf...)
+		}
+		if len(doc) > in.maxLine {
+			return &SyntaxError{Line: number, Err: fmt.Errorf("a document over %d bytes: %w", in.maxLine, ErrTooLong)}
+		}
+	}
+	if err != io.EOF {
+		return err
+	}
+	if checked, err = in.check(doc, number); err != nil {
+		return in.locate(doc, number, err)
+	}
+	in.hold(checked, number)
+	return nil
+}
+
+// locate gives the error of a broken document the line on which it breaks.
+// Blank lines were not kept, so that the line may be a little early.
+func (in *input) locate(doc []byte, number int, err error) error {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		at := min(int(syntax.Offset), len(bytes.TrimSpace(doc)))
+		number += bytes.Count(doc[:at], []byte("\n"))
+		return &SyntaxError{Line: number, Err: fmt.Errorf("not valid JSON: %w", syntax)}
+	}
+	return err
+}
+
+// check makes sure that a line is JSON that can be worked with.
+func (in *input) check(line []byte, number int) ([]byte, error) {
+	if !utf8.Valid(line) {
+		in.report.warn(number, "bytes that are not UTF-8 were replaced")
+		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	}
+	if tooDeep(line) {
+		return nil, &SyntaxError{Line: number, Err: fmt.Errorf("over %d levels: %w", maxDepth, ErrTooDeep)}
+	}
+	if !gjson.ValidBytes(line) {
+		return nil, &SyntaxError{Line: number, Err: fmt.Errorf("not valid JSON: %w", whyInvalid(line))}
+	}
+	return line, nil
+}
+
+// whyInvalid gives the reason that the strict reader of the standard library
+// finds; it is only asked about text known to be wrong.
+func whyInvalid(line []byte) error {
+	var any json.RawMessage
+	err := json.Unmarshal(line, &any)
+	if err == nil {
+		return errors.New("not one JSON value")
+	}
+	return err
+}
+
+// tooDeep reports whether JSON text nests deeper than maxDepth, without
+// recursion.
+func tooDeep(line []byte) bool {
+	if bytes.Count(line, []byte("{"))+bytes.Count(line, []byte("[")) <= maxDepth {
+		return false
+	}
+	depth, quoted := 0, false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// hold puts a copy of a line back, to be read again after those already held.
+func (in *input) hold(line []byte, number int) {
+	in.pending = append(in.pending, held{bytes.Clone(line), number})
+}
+
+// cut shortens text for an error message, to at most n characters.
+func cut(text string, n int) string {
+	if r := []rune(text); len(r) > n {
+		return string(r[:n]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,246 @@
+package transcript
+
+import (
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// piRecap opens the message in which pi passes a summary on to the model.
+const piRecap = "The conversation history before this point was compacted into the following summary:\n\n<summary>\n"
+
+// piEntry is a line of a pi session.
+type piEntry struct {
+	gjson.Result
+	line       int
+	id, parent string
+}
+
+// readPi reads a session of pi. Older sessions are a list; from version 2 on
+// they are a tree by parentId, of which the way from the newest entry to the
+// root is the conversation and the rest are branches that the user left.
+func readPi(j *job) ([]Transcript, error) {
+	name, model := j.name, ""
+	var entries []piEntry
+	places := map[string]int{}
+	for {
+		line, number, err := j.in.next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		e := piEntry{Result: gjson.ParseBytes(line), line: number}
+		e.id, e.parent = e.Get("id").Str, e.Get("parentId").Str
+		if e.Get("type").Str == "session" {
+			if id := e.id; id != "" {
+				name = id
+			}
+			model = e.Get("modelId").Str
+			continue
+		}
+		if at, held := places[e.id]; e.id != "" && held {
+			if entries[at].Raw == e.Raw {
+				j.report.warn(number, "repeats line %d (id %s) and was left out", entries[at].line, e.id)
+				continue
+			}
+			j.report.warn(number, "has the id of line %d (%s) and other content; both were kept", entries[at].line, e.id)
+			e.id, e.parent = "line "+strconv.Itoa(number), entries[len(entries)-1].id
+		}
+		if e.id != "" {
+			places[e.id] = len(entries)
+		}
+		entries = append(entries, e)
+	}
+
+	main, side := j.piBranches(entries, places)
+	t, err := j.piThread(name, model, main)
+	if err != nil || t.Thread.Len() == 0 {
+		return nil, err
+	}
+	for n, branch := range side {
+		apart, err := j.piThread(name+"/branch-"+strconv.Itoa(n+1), model, branch)
+		if err != nil {
+			return nil, err
+		}
+		if apart.Thread.Len() > 0 {
+			t.Side = append(t.Side, apart)
+		}
+	}
+	return []Transcript{t}, nil
+}
+
+// piBranches divides the entries into those on the way to the newest one, and
+// the branches beside it.
+func (j *job) piBranches(entries []piEntry, places map[string]int) (main []piEntry, side [][]piEntry) {
+	if len(entries) == 0 || entries[len(entries)-1].id == "" {
+		return entries, nil
+	}
+	on := make([]bool, len(entries))
+	at := len(entries) - 1
+	for at >= 0 && !on[at] {
+		on[at] = true
+		parent := entries[at].parent
+		up, held := places[parent]
+		switch {
+		case held:
+			at = up
+		case parent == "":
+			at = -1
+		default:
+			j.report.warn(entries[at].line, "its parent %s is not in the file; it was joined to the entry before it", parent)
+			at--
+		}
+	}
+	branch := map[string]int{} // by entry id: number of its branch
+	for i, e := range entries {
+		switch {
+		case on[i] || e.id == "":
+			main = append(main, e)
+		default:
+			n, held := branch[e.parent]
+			if !held {
+				n = len(side)
+				side = append(side, nil)
+			}
+			branch[e.id] = n
+			side[n] = append(side[n], e)
+		}
+	}
+	return main, side
+}
+
+// piThread makes a conversation of entries.
+func (j *job) piThread(name, model string, entries []piEntry) (Transcript, error) {
+	b := newBuilder(name, j.report)
+	b.model = model
+	for _, e := range entries {
+		at := moment(e.Get("timestamp").Str)
+		switch kind := e.Get("type").Str; kind {
+		case "message":
+			b.pi(e, at)
+		case "compaction":
+			b.compacted(Compaction{TokensBefore: int(e.Get("tokensBefore").Int())}, true)
+			b.add(e.line, at, thread.Recap, user(piRecap+e.Get("summary").Str+"\n</summary>"))
+		case "branch_summary":
+			b.add(e.line, at, thread.Recap, user(e.Get("summary").Str))
+		case "custom_message":
+			m := thread.Message{Role: thread.User, Parts: piParts(e.Get("content"), "")}
+			b.add(e.line, at, thread.Injected, m)
+		case "session_info":
+			b.title = e.Get("name").String()
+			b.report.skip(kind)
+		case "model_change":
+			b.model = e.Get("modelId").Str
+			b.report.skip(kind)
+		case "thinking_level_change", "custom", "label", "leaf":
+			b.report.skip(kind)
+		default:
+			b.report.unknown(kind)
+		}
+	}
+	return b.done()
+}
+
+// pi adds the message of an entry.
+func (b *builder) pi(e piEntry, at time.Time) {
+	m := e.Get("message")
+	parts := piParts(m.Get("content"), m.Get("api").Str)
+	switch role := m.Get("role").Str; role {
+	case "user":
+		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.User, Parts: parts})
+	case "assistant":
+		if model := m.Get("model").Str; model != "" {
+			b.model = model
+		}
+		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: parts})
+	case "toolResult":
+		r := thread.ToolResult{CallID: m.Get("toolCallId").Str, Tool: m.Get("toolName").Str, Outcome: thread.Success, Content: parts}
+		if m.Get("isError").Bool() {
+			r.Outcome = thread.Failure
+		}
+		b.add(e.line, at, thread.Plain, answer(r))
+	case "bashExecution":
+		if m.Get("excludeFromContext").Bool() {
+			b.report.skip("bashExecution kept from the model")
+			return
+		}
+		b.add(e.line, at, thread.Injected, user(piShell(m)))
+	case "custom", "hookMessage":
+		b.add(e.line, at, thread.Injected, thread.Message{Role: thread.User, Parts: parts})
+	case "branchSummary", "compactionSummary":
+		b.add(e.line, at, thread.Recap, user(m.Get("summary").Str))
+	default:
+		b.report.unknown("message/" + role)
+	}
+}
+
+// piShell gives the text of a command that the user ran beside the agent.
+func piShell(m gjson.Result) string {
+	var b strings.Builder
+	b.WriteString("Ran `" + m.Get("command").Str + "`\n")
+	if out := m.Get("output").Str; out != "" {
+		b.WriteString("```\n" + strings.TrimSuffix(out, "\n") + "\n```")
+	} else {
+		b.WriteString("(no output)")
+	}
+	switch {
+	case m.Get("cancelled").Bool():
+		b.WriteString("\n\n(command cancelled)")
+	case m.Get("exitCode").Int() != 0:
+		b.WriteString("\n\nCommand exited with code " + m.Get("exitCode").Raw)
+	}
+	return b.String()
+}
+
+// piParts reads the blocks of a message. api is pi's name of the API that the
+// message came from.
+func piParts(content gjson.Result, api string) []thread.Part {
+	if content.Type == gjson.String {
+		return text(content.Str)
+	}
+	var parts []thread.Part
+	each(content, func(_, block gjson.Result) bool {
+		switch block.Get("type").Str {
+		case "text":
+			parts = append(parts, text(block.Get("text").Str)...)
+		case "thinking":
+			parts = append(parts, piThinking(block, api))
+		case "image":
+			parts = append(parts, media(block.Get("mimeType").Str, block.Get("data").Str))
+		case "toolCall":
+			parts = append(parts, thread.ToolCall{
+				ID: block.Get("id").Str, Name: block.Get("name").Str,
+				Arguments: arguments(block.Get("arguments")), Signature: block.Get("thoughtSignature").Str,
+			})
+		default:
+			parts = append(parts, opaque(block))
+		}
+		return true
+	})
+	return parts
+}
+
+// piThinking reads a block of reasoning. Its seal is worth something to the API
+// that set it: for Anthropic the signature, for the Responses API the item.
+func piThinking(block gjson.Result, api string) thread.Reasoning {
+	r := thread.Reasoning{Text: block.Get("thinking").Str, Signature: block.Get("thinkingSignature").Str}
+	switch {
+	case r.Signature == "":
+	case api == "anthropic-messages":
+		r.API = wire.Anthropic
+	case strings.HasSuffix(api, "-responses"):
+		if item := gjson.Parse(r.Signature); gjson.Valid(r.Signature) && item.Get("type").Str == "reasoning" {
+			r.Source = thread.Source{API: wire.Responses, Raw: r.Signature}
+			r.Signature = item.Get("encrypted_content").Str
+		}
+	}
+	return r
+}

@@ -1,0 +1,266 @@
+package transcript
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// sniff tells the format from one line, or from the document; "" when it does
+// not show.
+func sniff(v gjson.Result) Format {
+	if v.IsArray() {
+		return list(v)
+	}
+	if !v.IsObject() {
+		return ""
+	}
+	kind := v.Get("type").Str
+	switch {
+	case claude(v, kind):
+		return ClaudeCode
+	case codex(v, kind):
+		return Codex
+	case pi(v, kind):
+		return Pi
+	case kimi(v, kind):
+		return KimiCode
+	case v.Get("history").IsArray() && v.Get("history.0.role").Exists():
+		return SWEAgent
+	case v.Get("answer_generation.train_messages").IsArray():
+		return ToolBench
+	case v.Get("simulations").IsArray():
+		return Tau2
+	case v.Get("traj").IsArray():
+		return list(v.Get("traj"))
+	case v.Get("body").Exists():
+		if f := endpoint(v.Get("path").Str + v.Get("url").Str); f != "" {
+			return f
+		}
+		if f := body(unwrap(v.Get("body"))); f != "" {
+			return f
+		}
+	}
+	return body(v)
+}
+
+// endpoint tells the API from the path that a request was sent to.
+func endpoint(path string) Format {
+	path, _, _ = strings.Cut(path, "?")
+	switch {
+	case strings.HasSuffix(path, "/messages"), strings.HasSuffix(path, "/messages/count_tokens"):
+		return Anthropic
+	case strings.HasSuffix(path, "/chat/completions"):
+		return OpenAIChat
+	case strings.HasSuffix(path, "/responses"):
+		return Responses
+	case strings.HasSuffix(path, "enerateContent"):
+		return Gemini
+	}
+	return ""
+}
+
+// unwrap reads a body that is kept as a JSON text inside a string.
+func unwrap(v gjson.Result) gjson.Result {
+	if v.Type == gjson.String && gjson.Valid(v.Str) {
+		return gjson.Parse(v.Str)
+	}
+	return v
+}
+
+// body recognises a request body, another object that holds a list of messages,
+// or a message that stands alone on its line.
+func body(v gjson.Result) Format {
+	messages := v.Get("messages")
+	switch {
+	case v.Get("contents").IsArray():
+		return Gemini
+	case v.Get("input").Exists() && (v.Get("model").Exists() || v.Get("instructions").Exists()):
+		return Responses
+	case messages.IsArray() && v.Get("sessionId").Exists() && v.Get("projectHash").Exists():
+		return GeminiCLI
+	case messages.IsArray():
+		format := list(messages)
+		if format == OpenAIChat || format == "" {
+			if v.Get("system").Exists() || v.Get("anthropic_version").Exists() || v.Get("tools.0.input_schema").Exists() {
+				return Anthropic
+			}
+		}
+		return format
+	case v.Get("role").Type == gjson.String && (v.Get("content").Exists() || v.Get("tool_calls").Exists() ||
+		v.Get("parts").Exists() || v.Get("function_call").Exists()):
+		return one(v)
+	}
+	return ""
+}
+
+// list recognises an array of messages by the first one that is not written the
+// same way everywhere.
+func list(v gjson.Result) Format {
+	var format Format
+	var roles bool
+	v.ForEach(func(_, m gjson.Result) bool {
+		if !m.IsObject() {
+			return false
+		}
+		roles = roles || m.Get("role").Exists()
+		format = telling(m)
+		return format == ""
+	})
+	if format == "" && roles {
+		return OpenAIChat
+	}
+	return format
+}
+
+// one is list for a single message.
+func one(m gjson.Result) Format {
+	if f := telling(m); f != "" {
+		return f
+	}
+	return OpenAIChat
+}
+
+// telling recognises the format of a message that shows it.
+func telling(m gjson.Result) Format {
+	if parts := m.Get("parts"); parts.IsArray() {
+		if parts.Get("0.type").Exists() {
+			return AISDK
+		}
+		if parts.Get("0").IsObject() {
+			return Gemini
+		}
+	}
+	if m.Get("toolInvocations").IsArray() {
+		return AISDK
+	}
+	kind := m.Get("type").Str
+	if !m.Get("role").Exists() {
+		if responseItem(kind) {
+			return Responses
+		}
+		return ""
+	}
+	if call := m.Get("tool_calls.0"); call.IsObject() {
+		switch {
+		case call.Get("function").IsObject() || call.Get("custom").IsObject():
+			return OpenAIChat
+		case call.Get("function").Type == gjson.String:
+			return Inspect
+		case call.Get("name").Exists() && call.Get("arguments").Exists():
+			return Tau2
+		}
+	}
+	if m.Get("function_call").IsObject() || m.Get("role").Str == "function" {
+		return OpenAIChat
+	}
+	content := m.Get("content")
+	if !content.IsArray() {
+		if m.Get("role").Str == "tool" && m.Get("function").Type == gjson.String {
+			return Inspect
+		}
+		if m.Get("source").Str == "generate" {
+			return Inspect
+		}
+		if kind == "message" {
+			return Responses
+		}
+		return ""
+	}
+	var format Format
+	content.ForEach(func(_, part gjson.Result) bool {
+		switch part.Get("type").Str {
+		case "tool_use", "tool_result", "thinking", "redacted_thinking", "document", "server_tool_use":
+			format = Anthropic
+		case "tool-call", "tool-result", "tool-approval-request":
+			format = AISDK
+		case "reasoning":
+			format = AISDK
+			if part.Get("reasoning").Exists() {
+				format = Inspect
+			}
+		case "input_text", "output_text", "input_image", "input_file":
+			format = Responses
+		case "image_url", "input_audio", "refusal":
+			format = OpenAIChat
+		case "image":
+			switch {
+			case part.Get("source").IsObject():
+				format = Anthropic
+			case part.Get("image").Exists():
+				format = AISDK
+			}
+		case "file":
+			format = OpenAIChat
+			if !part.Get("file").IsObject() {
+				format = AISDK
+			}
+		}
+		return format == ""
+	})
+	return format
+}
+
+// responseItem tells the item types of the Responses API.
+func responseItem(kind string) bool {
+	switch kind {
+	case "message", "reasoning", "item_reference", "compaction":
+		return true
+	}
+	return strings.HasSuffix(kind, "_call") || strings.HasSuffix(kind, "_call_output")
+}
+
+// claude recognises a line of a Claude Code session.
+func claude(v gjson.Result, kind string) bool {
+	switch kind {
+	case "":
+		return false
+	case "user", "assistant":
+		return v.Get("message").IsObject() && (v.Get("uuid").Exists() || v.Get("sessionId").Exists() || v.Get("session_id").Exists())
+	case "system":
+		if v.Get("session_id").Exists() {
+			return true
+		}
+	case "summary":
+		return v.Get("leafUuid").Exists()
+	case "file-history-snapshot":
+		return v.Get("snapshot").Exists()
+	}
+	return v.Get("parentUuid").Exists() && v.Get("uuid").Exists() ||
+		claudeSilent[kind] && v.Get("sessionId").Exists()
+}
+
+// codex recognises a line of a Codex rollout, in the older form too, whose
+// first line is the session and whose others are bare items.
+func codex(v gjson.Result, kind string) bool {
+	switch kind {
+	case "session_meta", "response_item", "event_msg", "turn_context", "compacted":
+		return v.Get("payload").Exists()
+	case "":
+		return v.Get("record_type").Exists() ||
+			v.Get("id").Exists() && v.Get("timestamp").Exists() && v.Get("instructions").Exists()
+	}
+	return false
+}
+
+// pi recognises a line of a pi session.
+func pi(v gjson.Result, kind string) bool {
+	switch kind {
+	case "session":
+		return v.Get("cwd").Exists() && v.Get("timestamp").Exists()
+	case "message":
+		return v.Get("message.role").Exists() && v.Get("timestamp").Exists()
+	}
+	return false
+}
+
+// kimi recognises a line of Kimi Code's wire log.
+func kimi(v gjson.Result, kind string) bool {
+	switch kind {
+	case "metadata":
+		return v.Get("protocol_version").Exists()
+	case "context.append_message":
+		return v.Get("message").Exists()
+	}
+	return false
+}

@@ -1,0 +1,192 @@
+package anthropic
+
+import (
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// emptyText stands where a message would be left without content, which the
+// API refuses.
+const emptyText = "(empty)"
+
+// unit is a run of messages that are written together: a whole frame, or one
+// message that was made or changed.
+type unit struct {
+	first, end int
+	frame      *thread.Frame // nil unless the frame is whole
+}
+
+// assemble writes the messages as elements of the array.
+func (e *encoder) assemble() {
+	messages := e.p.Messages
+	groups := e.groups()
+	e.elements = make([]element, 0, len(groups))
+	for _, g := range groups {
+		if len(g) == 1 && g[0].frame != nil {
+			e.elements = append(e.elements, e.whole(g[0]))
+			continue
+		}
+		el := element{first: g[0].first, end: g[len(g)-1].end}
+		el.role = e.roleOf(el.first)
+		// The results of a batch come first, whatever stood before them.
+		var results, rest []piece
+		for i := el.first; i < el.end; i++ {
+			blocks := e.blocks(i)
+			if messages[i].Role == thread.Tool {
+				results = append(results, blocks...)
+			} else {
+				rest = append(rest, blocks...)
+			}
+		}
+		el.blocks = append(results, rest...)
+		if len(el.blocks) == 0 {
+			el.blocks = []piece{{e.stand(el), el.first}}
+		}
+		e.elements = append(e.elements, el)
+	}
+	e.startWithUser()
+}
+
+// startWithUser gives a translated conversation the user message that the API
+// wants first.
+func (e *encoder) startWithUser() {
+	if len(e.elements) == 0 || e.elements[0].role != "assistant" || e.spliced() {
+		return
+	}
+	for _, part := range e.p.Messages[0].Parts {
+		if ours(part.From()) {
+			return
+		}
+	}
+	e.elements = slices.Insert(e.elements, 0, element{role: "user", blocks: []piece{{textBlock(emptyText), -1}}})
+}
+
+func (e *encoder) spliced() bool { return e.p.Source != nil && e.p.Source.API == wire.Anthropic }
+
+// whole sends a frame on as it is.
+func (e *encoder) whole(u unit) element {
+	for i := u.first; i < u.end; i++ {
+		m := &e.p.Messages[i]
+		for _, call := range m.Calls() {
+			e.names.call(call.ID, true)
+		}
+		if r, ok := m.Result(); ok {
+			e.names.result(r.CallID)
+		}
+	}
+	return element{role: e.roleOf(u.first), raw: u.frame.Raw, first: u.first, end: u.end}
+}
+
+// roleOf returns the role that a message is sent with. System messages that
+// this API did not hold before are lowered to the user's role: not every model
+// takes them in mid conversation.
+func (e *encoder) roleOf(i int) string {
+	switch m := &e.p.Messages[i]; {
+	case m.Role == thread.Assistant:
+		return "assistant"
+	case m.Role == thread.System && !e.lowered(m):
+		return "system"
+	}
+	return "user"
+}
+
+func (e *encoder) lowered(m *thread.Message) bool {
+	return m.Role == thread.System && !e.midSystem && !slices.ContainsFunc(m.Parts, func(p thread.Part) bool { return ours(p.From()) })
+}
+
+// units splits the messages into whole frames and single messages.
+func (e *encoder) units() []unit {
+	messages := e.p.Messages
+	var list []unit
+	for i := 0; i < len(messages); {
+		u := unit{first: i, end: i + 1}
+		if f := messages[i].Frame; f != nil && f.API == wire.Anthropic && f.Raw != "" && wholeAt(messages, i) {
+			u.frame, u.end = f, i+f.Messages
+		}
+		list = append(list, u)
+		i = u.end
+	}
+	return list
+}
+
+// wholeAt reports whether all messages of a frame follow from position i, in
+// order.
+func wholeAt(messages []thread.Message, i int) bool {
+	f := messages[i].Frame
+	if f.Messages < 1 || i+f.Messages > len(messages) {
+		return false
+	}
+	for k := range f.Messages {
+		if m := &messages[i+k]; m.Frame != f || m.Index != k {
+			return false
+		}
+	}
+	return true
+}
+
+// groups joins the units that the API wants in one message: the results of one
+// batch with each other and with the user text after them.
+func (e *encoder) groups() [][]unit {
+	var list [][]unit
+	for _, u := range e.units() {
+		n := len(list)
+		if n > 0 && e.joins(list, u) {
+			list[n-1] = append(list[n-1], u)
+			continue
+		}
+		list = append(list, []unit{u})
+	}
+	return list
+}
+
+func (e *encoder) joins(list [][]unit, next unit) bool {
+	messages := e.p.Messages
+	group := list[len(list)-1]
+	last := group[len(group)-1]
+	before, after := &messages[last.end-1], &messages[next.first]
+	kept := last.frame != nil && next.frame != nil
+	if kept && last.frame.Position+last.frame.Elements == next.frame.Position {
+		// They stood side by side in a request that the API took.
+		return false
+	}
+	switch {
+	case after.Role == thread.Tool && before.Role == thread.Tool:
+		return true
+	case after.Role == thread.Tool && before.Role != thread.Assistant:
+		// Text that slipped in between a call and its result.
+		if e.roleOf(group[0].first) != "user" || last.frame != nil {
+			return false
+		}
+		return messages[group[0].first].Role == thread.Tool || answers(messages, group[0].first, after)
+	case after.Role == thread.User || e.lowered(after):
+		return before.Role == thread.Tool && next.frame == nil && (last.frame == nil || len(group) > 1)
+	case after.Role == thread.Assistant && before.Role == thread.Assistant:
+		// A response that was logged in pieces: its calls must end it.
+		return len(before.Calls()) > 0
+	}
+	return false
+}
+
+// answers reports whether a result answers a call of the message before i.
+func answers(messages []thread.Message, i int, m *thread.Message) bool {
+	r, ok := m.Result()
+	if !ok || i == 0 {
+		return false
+	}
+	return slices.ContainsFunc(messages[i-1].Calls(), func(c thread.ToolCall) bool { return c.ID == r.CallID })
+}
+
+// stand is the block for an element that was left without content: what could
+// be read in what was left out, or a placeholder.
+func (e *encoder) stand(el element) string {
+	for i := el.first; i < el.end; i++ {
+		for _, part := range e.p.Messages[i].Parts {
+			if o, ok := part.(thread.Opaque); ok && !blank(o.Text) {
+				return textBlock(o.Text)
+			}
+		}
+	}
+	return textBlock(emptyText)
+}

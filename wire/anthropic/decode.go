@@ -1,0 +1,286 @@
+// Package anthropic reads and writes request bodies of the Anthropic Messages
+// API (POST /v1/messages and /v1/messages/count_tokens), and checks them
+// against its published rules.
+//
+// Decoding keeps the exact bytes of every block, so that a body that nobody
+// touched is encoded to the same bytes, and one in which a message was replaced
+// differs in that message only. The validator knows nothing of the codec.
+package anthropic
+
+import (
+	"fmt"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// Codec is the wire.Codec of the Messages API. The zero value is ready; it has
+// no state and is safe for concurrent use.
+type Codec struct{}
+
+var _ wire.Codec = Codec{}
+
+// API returns "anthropic".
+func (Codec) API() string { return wire.Anthropic }
+
+// Decode reads a request body. Each tool_result block of a user message becomes
+// a tool message of its own, the blocks between them user messages; all
+// messages cut from one share a frame. Blocks that are not known, or that lack
+// what their type demands, become opaque parts.
+//
+// The error wraps wire.ErrFormat and names the JSON path.
+func (Codec) Decode(body []byte) (*prompt.Prompt, error) {
+	doc := string(body)
+	top, err := readBody(doc)
+	if err != nil {
+		return nil, err
+	}
+	p := &prompt.Prompt{Model: top.modelName(), MaxOutput: top.maxTokens()}
+	if p.System, err = decodeSystem(top.system.value); err != nil {
+		return nil, err
+	}
+	if p.Tools, err = decodeTools(top.tools.value); err != nil {
+		return nil, err
+	}
+	d := decoder{names: map[string]string{}}
+	elements := top.messages.value.Array()
+	p.Messages = make([]thread.Message, 0, len(elements)+len(elements)/2)
+	for i, element := range elements {
+		if p.Messages, err = d.message(p.Messages, element, i); err != nil {
+			return nil, fmt.Errorf("messages[%d]%w", i, err)
+		}
+	}
+	p.Source = &prompt.Source{
+		API: wire.Anthropic, Body: doc,
+		System: len(p.System), Tools: len(p.Tools), Elements: len(elements),
+	}
+	return p, nil
+}
+
+// DecodeMessage reads one element of the messages array, as transcripts hold
+// them. The names of the tools that results answer are not known here and left
+// empty. The error wraps wire.ErrFormat.
+func DecodeMessage(raw string) ([]thread.Message, error) {
+	if err := checkJSON(raw); err != nil {
+		return nil, fmt.Errorf("anthropic: message: %w: %w", wire.ErrFormat, err)
+	}
+	d := decoder{names: map[string]string{}}
+	messages, err := d.message(nil, trimmed(gjson.Parse(raw)), 0)
+	if err != nil {
+		return nil, fmt.Errorf("message%w", err)
+	}
+	return messages, nil
+}
+
+// member is a member of the body, with its place in it.
+type member struct {
+	name  string
+	key   int // where the key begins
+	value gjson.Result
+}
+
+func (m member) end() int { return m.value.Index + len(m.value.Raw) }
+
+// body is the top level of a request: the members that the codec may rewrite.
+type body struct {
+	doc                                   string
+	open                                  int // where the object begins
+	model, limit, system, tools, messages member
+	mark                                  string // the time to live of a cache mark on the request itself
+	members                               []member
+}
+
+func readBody(doc string) (*body, error) {
+	if err := checkJSON(doc); err != nil {
+		return nil, fmt.Errorf("anthropic: %w: %w", wire.ErrFormat, err)
+	}
+	top := gjson.Parse(doc)
+	if !top.IsObject() {
+		return nil, fmt.Errorf("anthropic: %w: the body is not a JSON object", wire.ErrFormat)
+	}
+	b := &body{doc: doc, open: top.Index}
+	var twice string
+	top.ForEach(func(key, value gjson.Result) bool {
+		m := member{name: key.Str, key: key.Index, value: value}
+		b.members = append(b.members, m)
+		var to *member
+		switch key.Str {
+		case "model":
+			to = &b.model
+		case "max_tokens":
+			to = &b.limit
+		case "system":
+			to = &b.system
+		case "tools":
+			to = &b.tools
+		case "messages":
+			to = &b.messages
+		case "cache_control":
+			b.mark = ttl(value)
+			return true
+		default:
+			return true
+		}
+		if to.value.Exists() {
+			twice = key.Str
+		}
+		*to = m
+		return true
+	})
+	switch {
+	case twice != "":
+		return nil, fmt.Errorf("anthropic: %s: %w: the body has it twice", twice, wire.ErrFormat)
+	case !b.messages.value.IsArray():
+		return nil, fmt.Errorf("anthropic: messages: %w: the array of messages is missing", wire.ErrFormat)
+	}
+	return b, nil
+}
+
+func (b *body) modelName() string { return b.model.value.Str }
+
+func (b *body) maxTokens() int {
+	v := b.limit.value
+	if v.Type != gjson.Number || v.Num != float64(int(v.Num)) || v.Num < 0 {
+		return 0
+	}
+	return int(v.Num)
+}
+
+func decodeSystem(v gjson.Result) ([]prompt.System, error) {
+	switch {
+	case !v.Exists() || v.Type == gjson.Null:
+		return nil, nil
+	case v.Type == gjson.String:
+		return []prompt.System{{Text: v.Str, Role: "system", Source: source(v.Raw, "")}}, nil
+	case !v.IsArray():
+		return nil, fmt.Errorf("anthropic: system: %w: neither text nor an array of blocks", wire.ErrFormat)
+	}
+	var list []prompt.System
+	for i, block := range v.Array() {
+		if !block.IsObject() {
+			return nil, fmt.Errorf("anthropic: system[%d]: %w: not a block", i, wire.ErrFormat)
+		}
+		f := readBlock(block)
+		list = append(list, prompt.System{Text: f.text.Str, Role: "system", Source: source(block.Raw, f.cache())})
+	}
+	return list, nil
+}
+
+func decodeTools(v gjson.Result) ([]prompt.Tool, error) {
+	switch {
+	case !v.Exists() || v.Type == gjson.Null:
+		return nil, nil
+	case !v.IsArray():
+		return nil, fmt.Errorf("anthropic: tools: %w: not an array", wire.ErrFormat)
+	}
+	var list []prompt.Tool
+	for i, tool := range v.Array() {
+		if !tool.IsObject() {
+			return nil, fmt.Errorf("anthropic: tools[%d]: %w: not a tool", i, wire.ErrFormat)
+		}
+		var t prompt.Tool
+		var mark string
+		tool.ForEach(func(key, value gjson.Result) bool {
+			switch key.Str {
+			case "name":
+				t.Name = value.Str
+			case "description":
+				t.Description = value.Str
+			case "input_schema":
+				t.Schema = value.Raw
+			case "cache_control":
+				mark = ttl(value)
+			}
+			return true
+		})
+		t.Source = source(tool.Raw, mark)
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// decoder cuts messages; it remembers the names of the tools that were called.
+type decoder struct{ names map[string]string }
+
+// message appends the messages cut from one element. Its errors begin with the
+// path below the element.
+func (d *decoder) message(to []thread.Message, element gjson.Result, position int) ([]thread.Message, error) {
+	if !element.IsObject() {
+		return nil, fmt.Errorf(": %w: not a message", wire.ErrFormat)
+	}
+	var role string
+	var content gjson.Result
+	element.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "role":
+			role = value.Str
+		case "content":
+			content = value
+		}
+		return true
+	})
+	switch thread.Role(role) {
+	case thread.User, thread.Assistant, thread.System:
+	default:
+		return nil, fmt.Errorf(".role: %w: %q is not user, assistant or system", wire.ErrFormat, role)
+	}
+	frame := &thread.Frame{API: wire.Anthropic, Raw: element.Raw, Position: position, Elements: 1}
+	first := len(to)
+	add := func(role thread.Role, parts []thread.Part) {
+		to = append(to, thread.Message{Role: role, Parts: parts, Frame: frame, Index: frame.Messages})
+		frame.Messages++
+	}
+	switch {
+	case content.Type == gjson.String:
+		add(thread.Role(role), []thread.Part{thread.Text{Text: content.Str, Source: source(content.Raw, "")}})
+		return to, nil
+	case !content.IsArray():
+		return nil, fmt.Errorf(".content: %w: neither text nor an array of blocks", wire.ErrFormat)
+	}
+
+	var parts []thread.Part
+	var bad error
+	i := 0
+	content.ForEach(func(_, block gjson.Result) bool {
+		if !block.IsObject() {
+			bad = fmt.Errorf(".content[%d]: %w: not a block", i, wire.ErrFormat)
+			return false
+		}
+		i++
+		part := d.part(block, thread.Role(role))
+		if result, ok := part.(thread.ToolResult); ok {
+			if len(parts) > 0 {
+				add(thread.User, parts)
+				parts = nil
+			}
+			add(thread.Tool, []thread.Part{result})
+			return true
+		}
+		parts = append(parts, part)
+		return true
+	})
+	if bad != nil {
+		return nil, bad
+	}
+	if len(parts) > 0 || len(to) == first {
+		add(thread.Role(role), parts)
+	}
+	return to, nil
+}
+
+func source(raw, cache string) thread.Source {
+	return thread.Source{API: wire.Anthropic, Raw: raw, Cache: cache}
+}
+
+// trimmed cuts what gjson.Parse leaves behind a document.
+func trimmed(v gjson.Result) gjson.Result {
+	end := len(v.Raw)
+	for end > 0 && v.Raw[end-1] <= ' ' {
+		end--
+	}
+	v.Raw = v.Raw[:end]
+	return v
+}

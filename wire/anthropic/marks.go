@@ -1,0 +1,246 @@
+package anthropic
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+)
+
+// maxMarks is how many cache marks a request may carry.
+// https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
+const maxMarks = 4
+
+// markable are the blocks that may carry a cache mark. Thinking never may, and
+// vendor blocks with a seal may refuse it.
+var markable = map[string]bool{
+	"text": true, "image": true, "document": true, "tool_use": true, "tool_result": true, "search_result": true,
+}
+
+// place is where a mark stands: tools, then system, then the blocks of the
+// messages, in document order.
+type place struct {
+	list  int // 0 tools, 1 system, 2 and up the elements
+	block int // -1 for the element's string content
+}
+
+func (p place) before(o place) bool {
+	return p.list < o.list || p.list == o.list && p.block < o.block
+}
+
+// mark is a cache mark with its time to live.
+type mark struct {
+	place
+	ttl string
+}
+
+// points decides which of the prompt's cache points get a mark. The marks that
+// are there already count first; whole is the time to live of one on the request
+// itself, or empty.
+func (e *encoder) points(whole string) []mark {
+	if len(e.p.CachePoints) == 0 {
+		return nil
+	}
+	there := e.marks()
+	if whole != "" {
+		there = append(there, mark{place{len(e.elements) + 2, 0}, whole})
+	}
+	var added []mark
+	for _, point := range e.p.CachePoints {
+		if len(there) >= maxMarks {
+			break
+		}
+		at, ok := e.place(point)
+		if !ok || holds(there, at) {
+			continue
+		}
+		m := mark{at, fitting(there, at, point.TTL)}
+		there, added = append(there, m), append(added, m)
+	}
+	return added
+}
+
+func holds(marks []mark, at place) bool {
+	for _, m := range marks {
+		if m.place == at {
+			return true
+		}
+	}
+	return false
+}
+
+// fitting returns the time to live for a mark among the others. Longer ones
+// must come before shorter ones; so a long one after a short one is shortened,
+// and a short one before a long one is lengthened, which costs nothing: what
+// the later mark covers is stored for the longer time anyway.
+func fitting(marks []mark, at place, ttl string) string {
+	for _, m := range marks {
+		switch long := m.ttl == "1h"; {
+		case long && at.before(m.place):
+			return "1h"
+		case !long && m.place.before(at) && ttl == "1h":
+			ttl = "5m"
+		}
+	}
+	return ttl
+}
+
+// marks lists the marks that the bytes carry already.
+func (e *encoder) marks() []mark {
+	var list []mark
+	find := func(at int, raw string) {
+		if !strings.Contains(raw, "cache_control") {
+			return
+		}
+		each(raw, func(i int, v gjson.Result) {
+			for _, t := range marksIn(v) {
+				list = append(list, mark{place{at, i}, t})
+			}
+		})
+	}
+	find(0, array(e.schemas))
+	find(1, array(e.system))
+	for i := range e.elements {
+		el := &e.elements[i]
+		if el.raw != "" {
+			find(i+2, memberOf(el.raw, "content").Raw)
+			continue
+		}
+		for k, b := range el.blocks {
+			for _, t := range marksIn(gjson.Parse(b.raw)) {
+				list = append(list, mark{place{i + 2, k}, t})
+			}
+		}
+	}
+	return list
+}
+
+// each calls f for the items of a JSON array.
+func each(raw string, f func(i int, v gjson.Result)) {
+	i := 0
+	gjson.Parse(raw).ForEach(func(_, v gjson.Result) bool {
+		f(i, v)
+		i++
+		return true
+	})
+}
+
+// marksIn lists the marks of a block, those on blocks inside a tool result
+// first.
+func marksIn(v gjson.Result) []string {
+	if !v.IsObject() || !strings.Contains(v.Raw, "cache_control") {
+		return nil
+	}
+	b := readBlock(v)
+	var list []string
+	if b.content.IsArray() {
+		b.content.ForEach(func(_, inner gjson.Result) bool {
+			list = append(list, marksIn(inner)...)
+			return true
+		})
+	}
+	if t := b.cache(); t != "" {
+		list = append(list, t)
+	}
+	return list
+}
+
+// place finds the last block of a message, or of system and tools, that may
+// carry a mark.
+func (e *encoder) place(point prompt.CachePoint) (place, bool) {
+	if point.After < 0 {
+		for i := len(e.system) - 1; i >= 0; i-- {
+			if canMark(e.system[i]) {
+				return place{1, i}, true
+			}
+		}
+		for i := len(e.schemas) - 1; i >= 0; i-- {
+			// A tool that is loaded later is not part of the prefix.
+			if !gjson.Get(e.schemas[i], "defer_loading").Bool() {
+				return place{0, i}, true
+			}
+		}
+		return place{}, false
+	}
+	for i := range e.elements {
+		el := &e.elements[i]
+		if point.After >= el.first && point.After < el.end {
+			return e.placeIn(el, i+2, point.After)
+		}
+	}
+	return place{}, false
+}
+
+func (e *encoder) placeIn(el *element, list, message int) (at place, ok bool) {
+	if el.raw == "" {
+		for k := len(el.blocks) - 1; k >= 0; k-- {
+			if el.blocks[k].message == message && canMark(el.blocks[k].raw) {
+				return place{list, k}, true
+			}
+		}
+		return place{}, false
+	}
+	content := memberOf(el.raw, "content")
+	if content.Type == gjson.String {
+		return place{list, -1}, !blank(content.Str)
+	}
+	// A whole frame has one block for each part of its messages.
+	from := 0
+	for i := el.first; i < message; i++ {
+		from += len(e.p.Messages[i].Parts)
+	}
+	end := from + len(e.p.Messages[message].Parts)
+	each(content.Raw, func(i int, v gjson.Result) {
+		if i >= from && i < end && canMark(v.Raw) {
+			at, ok = place{list, i}, true
+		}
+	})
+	return at, ok
+}
+
+func canMark(raw string) bool {
+	if strings.HasPrefix(raw, `"`) {
+		return !blank(gjson.Parse(raw).Str)
+	}
+	b := readBlock(gjson.Parse(raw))
+	return markable[b.kind] && (b.kind != "text" || !blank(b.text.Str))
+}
+
+// setMarks writes the marks.
+func (e *encoder) setMarks(marks []mark) {
+	for _, m := range marks {
+		value := `{"type":"ephemeral"}`
+		if m.ttl != "" {
+			value = new(object).str("type", "ephemeral").str("ttl", m.ttl).String()
+		}
+		switch m.list {
+		case 0:
+			e.schemas[m.block] = withMember(e.schemas[m.block], "cache_control", value)
+		case 1:
+			e.system[m.block] = withMember(asBlock(e.system[m.block]), "cache_control", value)
+		default:
+			e.elements[m.list-2].mark(m.block, value)
+		}
+	}
+}
+
+func (e *element) mark(block int, value string) {
+	if e.raw == "" {
+		e.blocks[block].raw = withMember(e.blocks[block].raw, "cache_control", value)
+		return
+	}
+	content := memberOf(e.raw, "content")
+	from, old, marked := content.Index, content.Raw, ""
+	if block < 0 {
+		marked = array([]string{withMember(asBlock(old), "cache_control", value)})
+	} else {
+		each(content.Raw, func(i int, v gjson.Result) {
+			if i == block {
+				from, old = content.Index+v.Index, v.Raw
+				marked = withMember(v.Raw, "cache_control", value)
+			}
+		})
+	}
+	e.raw = e.raw[:from] + marked + e.raw[from+len(old):]
+}

@@ -1,0 +1,293 @@
+package anthropic
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// turn is a message as the rules between messages see it.
+type turn struct {
+	at     int
+	path   string
+	role   string
+	blocks []item // none for string content
+	text   gjson.Result
+}
+
+func (t *turn) count(kind string) (n int) {
+	for i := range t.blocks {
+		if t.blocks[i].kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+func (t *turn) block(i int) string { return t.path + ".content[" + strconv.Itoa(i) + "]" }
+
+func (c *checker) messageList() {
+	list := c.req.messages
+	if !list.IsArray() {
+		return
+	}
+	var turns []turn
+	eachOf(list, func(i int, v gjson.Result) {
+		turns = append(turns, c.message(i, v))
+	})
+	if len(turns) == 0 {
+		c.report(list.Index, "messages", "required", "a request needs at least one message")
+		return
+	}
+	for i := range turns {
+		c.content(&turns[i], i == len(turns)-1)
+	}
+	c.start(turns)
+	c.pairing(turns)
+	c.serverTools(turns)
+	c.compactionBlocks(turns)
+	c.loopThinking(turns)
+	c.ending(&turns[len(turns)-1])
+}
+
+func (c *checker) message(i int, v gjson.Result) turn {
+	t := turn{at: v.Index, path: "messages[" + strconv.Itoa(i) + "]"}
+	m := readItem(v)
+	t.role = m.role
+	if t.role != "user" && t.role != "assistant" && t.role != "system" {
+		c.report(v.Index, t.path+".role", "role", "the role must be user or assistant, or system in mid conversation")
+	}
+	switch {
+	case m.content.Type == gjson.String:
+		t.text = m.content
+	case m.content.IsArray():
+		eachOf(m.content, func(_ int, b gjson.Result) { t.blocks = append(t.blocks, readItem(b)) })
+	default:
+		c.report(v.Index, t.path+".content", "block", "content is text or an array of blocks")
+		// Nothing more can be said about it.
+		t.text = gjson.Result{Type: gjson.String, Str: "?"}
+	}
+	return t
+}
+
+// start checks who speaks first. The block of an earlier compaction stands for
+// the messages that it replaced, so the model's message with it may be first.
+func (c *checker) start(turns []turn) {
+	first := &turns[0]
+	if first.role == "user" || first.role == "assistant" && first.count("compaction") > 0 {
+		return
+	}
+	c.report(first.at, first.path+".role", "first-user", "the first message must be the user's")
+}
+
+// ending checks the last message.
+func (c *checker) ending(last *turn) {
+	if last.role != "assistant" {
+		return
+	}
+	text := last.text
+	if n := len(last.blocks); n > 0 {
+		b := &last.blocks[n-1]
+		if b.kind == "server_tool_use" || strings.HasSuffix(b.kind, "_tool_result") {
+			return // a paused turn is sent back to be continued
+		}
+		text = b.text
+	}
+	if s := text.Str; s != strings.TrimRight(s, " \t\r\n") {
+		c.report(last.at, last.path+".content", "trailing-whitespace", "the final assistant text must not end in white space")
+	}
+	c.advise(last.at, last.path, "prefill", "the request ends with the model's own turn: newer models refuse to continue it")
+}
+
+// pairing checks that every call is answered in the very next message, by one
+// result each, before anything else there, and that nothing else is answered.
+// https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/implement-tool-use
+func (c *checker) pairing(turns []turn) {
+	open := map[string]string{} // calls of the message before, and their paths
+	for i := range turns {
+		t := &turns[i]
+		answered := map[string]bool{}
+		other := false
+		for k := range t.blocks {
+			b := &t.blocks[k]
+			if b.kind != "tool_result" {
+				other = true
+				continue
+			}
+			c.toolUsed = true
+			id := b.callID.Str
+			switch {
+			case t.role != "user":
+			case answered[id]:
+				c.report(b.v.Index, t.block(k), "tool-duplicate-result", "call %q has two results: keep one", id)
+			case open[id] != "":
+				if other {
+					c.report(b.v.Index, t.block(k), "tool-order", "results must come before everything else in their message")
+				}
+			case i == 0 && c.req.thread.Get("type").Str == "continue":
+				// The call is in the part of the conversation that the provider keeps.
+			default:
+				c.report(b.v.Index, t.block(k), "tool-orphan", "result for %q, which the message before does not call", id)
+			}
+			answered[id] = true
+		}
+		for _, id := range sortedKeys(open) {
+			if !answered[id] || t.role != "user" {
+				c.report(t.at, open[id], "tool-pairing", "call %q has no result in the message after it: add one, or leave the call out", id)
+			}
+		}
+		open = c.calls(t)
+	}
+	for _, id := range sortedKeys(open) {
+		c.report(turns[len(turns)-1].at, open[id], "tool-pairing", "the request ends with call %q unanswered", id)
+	}
+}
+
+// calls returns the calls of an assistant message by id.
+func (c *checker) calls(t *turn) map[string]string {
+	open := map[string]string{}
+	if t.role != "assistant" {
+		return open
+	}
+	for k := range t.blocks {
+		b := &t.blocks[k]
+		if b.kind != "tool_use" {
+			continue
+		}
+		c.toolUsed = true
+		id := b.id.Str
+		if first := c.callPaths[id]; first != "" {
+			c.report(b.v.Index, t.block(k)+".id", "tool-id-unique", "call id %q is used at %s already", id, first)
+		} else {
+			c.callPaths[id] = t.block(k)
+		}
+		if open[id] == "" {
+			open[id] = t.block(k)
+		}
+	}
+	return open
+}
+
+// serverTools checks that what the provider ran itself stands with its result.
+// A call may stay open where a turn was paused, and where code that runs at the
+// provider waits for a tool of the client; then the next assistant message has
+// the result.
+func (c *checker) serverTools(turns []turn) {
+	type call struct {
+		at   int
+		path string
+	}
+	open := map[string]call{}
+	for i := range turns {
+		t := &turns[i]
+		if t.role != "assistant" {
+			continue
+		}
+		for k := range t.blocks {
+			b := &t.blocks[k]
+			switch {
+			case b.kind == "server_tool_use" || b.kind == "mcp_tool_use":
+				open[b.id.Str] = call{b.v.Index, t.block(k)}
+			case strings.HasSuffix(b.kind, "_tool_result"):
+				if _, ok := open[b.callID.Str]; !ok {
+					c.report(b.v.Index, t.block(k), "server-tool-pairing", "%s without the call %q before it", b.kind, b.callID.Str)
+				}
+				delete(open, b.callID.Str)
+			}
+		}
+		if i == len(turns)-1 || t.count("tool_use") > 0 || turns[i+1].role == "assistant" {
+			continue
+		}
+		for _, id := range sortedKeys(open) {
+			c.report(open[id].at, open[id].path, "server-tool-pairing", "call %q of a server tool has no result in its message", id)
+		}
+		clear(open)
+	}
+}
+
+// compactionBlocks checks the blocks of the provider's own compaction. One with
+// a signature stands for the start of the conversation; one without may stand
+// anywhere.
+func (c *checker) compactionBlocks(turns []turn) {
+	for i := range turns {
+		t := &turns[i]
+		for k := range t.blocks {
+			b := &t.blocks[k]
+			if b.kind != "compaction" {
+				continue
+			}
+			path := t.block(k)
+			if t.role == "assistant" && !(b.content.Type == gjson.String && b.content.Str != "") && !(b.content.Type == gjson.Null && !b.signature.Exists()) {
+				c.report(b.v.Index, path+".content", "compaction-content", "a summary is text, or null where it failed, and never empty")
+			}
+			if b.signature.Type != gjson.String {
+				continue
+			}
+			if i > 0 || k > 0 {
+				c.report(b.v.Index, path, "compaction-misplaced", "a signed compaction block must be the first block of the first message")
+			}
+			if c.sealed = append(c.sealed, path); len(c.sealed) > 1 {
+				c.report(b.v.Index, path, "compaction-single", "a request holds one signed compaction block, the newest")
+			}
+			if b.members != 3 {
+				c.report(b.v.Index, path, "compaction-fields", "a signed compaction block has type, content and signature, as it was given, and nothing else")
+			}
+		}
+	}
+}
+
+// loopThinking checks the open tool loop: the assistant messages since the user
+// last said something, when the request ends with results. With thinking
+// enabled the provider takes them for one turn that must begin with thinking.
+// A model without interleaved thinking thinks only at the start of the turn, so
+// later messages may have none. Where no message of the loop has thinking, the
+// provider turns thinking off for the turn, which is accepted.
+// https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking
+func (c *checker) loopThinking(turns []turn) {
+	if !c.req.enabled() || turns[len(turns)-1].count("tool_result") == 0 {
+		return
+	}
+	first, thought := -1, false
+	for i := len(turns) - 1; i >= 0; i-- {
+		t := &turns[i]
+		if t.role == "user" && t.count("tool_result") == 0 {
+			break
+		}
+		if t.role != "assistant" {
+			continue
+		}
+		first = i
+		at := firstThinking(t)
+		if at < 0 {
+			continue
+		}
+		thought = true
+		for k := range t.blocks[:at] {
+			if t.blocks[k].kind == "tool_use" {
+				c.report(t.at, t.block(k), "thinking-first", "thinking stands after the call that it led to: send the blocks in the order they came")
+				break
+			}
+		}
+	}
+	if !thought || first < 0 {
+		return
+	}
+	t := &turns[first]
+	k := 0
+	for k < len(t.blocks) && t.blocks[k].kind == "compaction" {
+		k++
+	}
+	if at := firstThinking(t); at != k {
+		c.report(t.at, t.path+".content[0]", "thinking-first", "with thinking enabled the open tool loop must begin with its thinking: keep all thinking of the loop, or leave out all of it")
+	}
+}
+
+func firstThinking(t *turn) int {
+	for k := range t.blocks {
+		if kind := t.blocks[k].kind; kind == "thinking" || kind == "redacted_thinking" {
+			return k
+		}
+	}
+	return -1
+}

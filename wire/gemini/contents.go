@@ -1,0 +1,276 @@
+package gemini
+
+import (
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// continues stands where a request would begin with the model, or where
+// nothing of a conversation can be said here: the API wants a user first.
+const continues = "(conversation continues)"
+
+// unit is what one content is made from: a content that was read and is
+// whole, or one message.
+type unit struct {
+	messages []*thread.Message
+	raw      string // the content's bytes, "" for a message to be written
+	model    bool   // who speaks
+}
+
+// layOut returns the contents of a prompt, one JSON text each. It looks at one
+// run of units of the same speaker after the other: a run of nothing but whole
+// contents stays as it is, any other is written anew.
+func layOut(p *prompt.Prompt) []string {
+	w := writer{names: map[string]string{}}
+	units := w.units(p.Messages)
+	w.current = currentTurn(units)
+	out := make([]string, 0, len(units)+1)
+	silent := len(units) == 0 && len(p.Messages) > 0 && !spliced(p)
+	if silent || len(units) > 0 && units[0].model && (units[0].raw == "" || !spliced(p)) {
+		out = append(out, content("user", []string{textPart(continues)}))
+	}
+	var calls []*thread.Message // the model's messages before a run of the user's
+	for i := 0; i < len(units); {
+		j := i + 1
+		for j < len(units) && units[j].model == units[i].model {
+			j++
+		}
+		run := units[i:j]
+		w.inTurn = i >= w.current
+		switch {
+		case whole(run) && !refused(run):
+			for _, u := range run {
+				out = append(out, u.raw)
+			}
+		case run[0].model:
+			out = append(out, content("model", w.model(messages(run))))
+		default:
+			out = append(out, w.user(run, calls)...)
+		}
+		calls = nil
+		if run[0].model {
+			calls = messages(run)
+			w.learn(calls)
+		}
+		i = j
+	}
+	return out
+}
+
+// spliced reports whether the contents go into a body that was read. There a
+// content that was read may come first whoever speaks in it: bytes are kept,
+// and what may be taken away from before it is for the renderer to know.
+func spliced(p *prompt.Prompt) bool { return p.Source != nil && p.Source.API == wire.Gemini }
+
+// whole reports whether a run consists of contents as they were read.
+func whole(run []unit) bool {
+	return !slices.ContainsFunc(run, func(u unit) bool { return u.raw == "" })
+}
+
+// refused reports whether a run of the model's contents has become one that
+// every version of the API refuses: calls after another model content, which
+// did not stand there when they were read. What only Vertex AI may refuse,
+// two contents of one role in a row, is no reason to change bytes.
+func refused(run []unit) bool {
+	for i := 1; i < len(run) && run[0].model; i++ {
+		before, after := run[i-1].messages[0].Frame, run[i].messages[0].Frame
+		if before.Position+before.Elements != after.Position && len(run[i].messages[0].Calls()) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func messages(run []unit) (all []*thread.Message) {
+	for _, u := range run {
+		all = append(all, u.messages...)
+	}
+	return all
+}
+
+// units cuts the messages into units. Messages that leave nothing to send,
+// such as another provider's reasoning alone, make none.
+func (w *writer) units(list []thread.Message) []unit {
+	var units []unit
+	for i := 0; i < len(list); {
+		m := &list[i]
+		u := unit{model: m.Role == thread.Assistant}
+		if n := untouched(list[i:]); n > 0 {
+			u.raw = m.Frame.Raw
+			for k := range n {
+				u.messages = append(u.messages, &list[i+k])
+			}
+			i += n
+		} else {
+			i++
+			if !w.says(m) {
+				continue
+			}
+			u.messages = []*thread.Message{m}
+		}
+		units = append(units, u)
+	}
+	return units
+}
+
+// untouched returns how many messages at the start of the list are all the
+// messages of one content of this API; 0 when they are not.
+func untouched(list []thread.Message) int {
+	f := list[0].Frame
+	if f == nil || f.API != wire.Gemini || f.Raw == "" || f.Messages < 1 || f.Messages > len(list) {
+		return 0
+	}
+	for i := range list[:f.Messages] {
+		if list[i].Frame != f || list[i].Index != i {
+			return 0
+		}
+	}
+	return f.Messages
+}
+
+// currentTurn returns the position of the last unit with words of the user:
+// from there on Gemini 3 checks thought signatures.
+func currentTurn(units []unit) int {
+	for i, u := range slices.Backward(units) {
+		if u.model {
+			continue
+		}
+		for _, m := range u.messages {
+			if m.Role != thread.Tool {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// learn notes the names of the calls that the answers after them will name. An
+// id may be used again later for another call.
+func (w *writer) learn(list []*thread.Message) {
+	for _, m := range list {
+		for _, c := range m.Calls() {
+			w.names[c.ID] = wireName(c)
+		}
+	}
+}
+
+// model writes the parts of a model's content.
+func (w *writer) model(list []*thread.Message) (parts []string) {
+	calls := 0
+	for _, m := range list {
+		for _, part := range m.Parts {
+			if c, ok := part.(thread.ToolCall); ok {
+				parts = append(parts, w.call(c, calls == 0 && w.inTurn))
+				calls++
+				continue
+			}
+			parts = w.part(parts, part)
+		}
+	}
+	return parts
+}
+
+// user writes a run of the user's messages. Answers come first, in the order
+// of the calls, in a content of their own; the other parts follow in a second
+// one. Only where both stood together in the content that they were read from
+// they stay together.
+func (w *writer) user(run []unit, calls []*thread.Message) []string {
+	var answers, others []*thread.Message
+	for _, m := range messages(run) {
+		if m.Role == thread.Tool {
+			answers = append(answers, m)
+		} else {
+			others = append(others, m)
+		}
+	}
+	sortByCall(answers, calls)
+	if mixed(answers, others) {
+		parts := w.parts(answers)
+		return []string{content("user", append(parts, w.parts(others)...))}
+	}
+	var out []string
+	for _, group := range [][]*thread.Message{answers, others} {
+		if len(group) == 0 {
+			continue
+		}
+		if raw := rawOf(run, group); raw != nil {
+			out = append(out, raw...)
+			continue
+		}
+		if parts := w.parts(group); len(parts) > 0 {
+			out = append(out, content("user", parts))
+		}
+	}
+	return out
+}
+
+func (w *writer) parts(list []*thread.Message) (parts []string) {
+	for _, m := range list {
+		if m.Role == thread.System {
+			if text := m.Text(); text != "" {
+				parts = append(parts, textPart("[system]\n"+text))
+			}
+			continue
+		}
+		for _, part := range m.Parts {
+			parts = w.part(parts, part)
+		}
+	}
+	return parts
+}
+
+// mixed reports whether an answer and other parts were read from one content.
+func mixed(answers, others []*thread.Message) bool {
+	for _, a := range answers {
+		for _, o := range others {
+			if a.Frame != nil && a.Frame == o.Frame && a.Frame.API == wire.Gemini {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// rawOf returns the bytes of the whole contents that a group consists of; nil
+// when it holds any other message.
+func rawOf(run []unit, group []*thread.Message) (raw []string) {
+	for len(group) > 0 {
+		at := slices.IndexFunc(run, func(u unit) bool { return u.messages[0] == group[0] })
+		if at < 0 || run[at].raw == "" {
+			return nil
+		}
+		n := len(run[at].messages)
+		if n > len(group) || !slices.Equal(group[:n], run[at].messages) {
+			return nil
+		}
+		raw, group = append(raw, run[at].raw), group[n:]
+	}
+	return raw
+}
+
+// sortByCall puts answers into the order of the calls that they answer.
+// Answers to other calls come last, as they are.
+func sortByCall(answers, calls []*thread.Message) {
+	if len(answers) < 2 {
+		return
+	}
+	order := map[string]int{}
+	for _, m := range calls {
+		for _, c := range m.Calls() {
+			if _, again := order[c.ID]; !again {
+				order[c.ID] = len(order)
+			}
+		}
+	}
+	position := func(m *thread.Message) int {
+		r, _ := m.Result()
+		if n, ok := order[r.CallID]; ok {
+			return n
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(answers, func(a, b *thread.Message) int { return position(a) - position(b) })
+}

@@ -1,0 +1,324 @@
+package gemini
+
+import (
+	"fmt"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// request is a body cut into the members that the codec works on. A member
+// that is not there does not exist as a gjson.Result.
+type request struct {
+	contents, system, tools, config gjson.Result
+}
+
+// refuse makes an error of Decode.
+func refuse(path, problem string) error {
+	return fmt.Errorf("gemini: %s: %s: %w", path, problem, wire.ErrFormat)
+}
+
+// open cuts a body that was parsed. A member that stands twice is refused: it
+// would be unclear which of the two the provider reads.
+func open(root gjson.Result) (r request, err error) {
+	if !root.IsObject() {
+		return r, refuse("body", "want one JSON object; send the body of a generateContent request")
+	}
+	root.ForEach(func(key, value gjson.Result) bool {
+		name := camel(key.Str)
+		var into *gjson.Result
+		switch name {
+		case "contents":
+			into = &r.contents
+		case "systemInstruction":
+			into = &r.system
+		case "tools":
+			into = &r.tools
+		case "generationConfig":
+			into = &r.config
+		default:
+			return true
+		}
+		if into.Exists() {
+			err = refuse(name, "stands twice; send it once")
+			return false
+		}
+		*into = value
+		return true
+	})
+	return r, err
+}
+
+func decode(body string) (*prompt.Prompt, error) {
+	root, ok := parse(body)
+	if !ok {
+		return nil, refuse("body", fmt.Sprintf("want one JSON object that nests at most %d deep", maxDepth))
+	}
+	r, err := open(root)
+	if err != nil {
+		return nil, err
+	}
+	p := &prompt.Prompt{MaxOutput: int(field(r.config, "maxOutputTokens").Int())}
+	if p.System, err = decodeSystem(r.system); err != nil {
+		return nil, err
+	}
+	if p.Tools, err = decodeTools(r.tools); err != nil {
+		return nil, err
+	}
+	elements := 0
+	if p.Messages, elements, err = decodeContents(r.contents); err != nil {
+		return nil, err
+	}
+	p.Source = &prompt.Source{
+		API: wire.Gemini, Body: body,
+		System: len(p.System), Tools: len(p.Tools), Elements: elements,
+	}
+	return p, nil
+}
+
+// DecodeContents reads an array of contents by itself, as importers of
+// recorded sessions have it. The error wraps wire.ErrFormat.
+func DecodeContents(array string) ([]thread.Message, error) {
+	root, ok := parse(array)
+	if !ok {
+		return nil, refuse("contents", fmt.Sprintf("want one JSON array that nests at most %d deep", maxDepth))
+	}
+	messages, _, err := decodeContents(root)
+	return messages, err
+}
+
+// decodeSystem reads the parts of the system instruction, one block each.
+func decodeSystem(v gjson.Result) (blocks []prompt.System, err error) {
+	if !v.Exists() || v.Type == gjson.Null {
+		return nil, nil
+	}
+	if !v.IsObject() {
+		return nil, refuse("systemInstruction", "want an object with parts")
+	}
+	parts := field(v, "parts")
+	if parts.Exists() && !parts.IsArray() {
+		return nil, refuse("systemInstruction.parts", "want an array")
+	}
+	parts.ForEach(func(_, part gjson.Result) bool {
+		if !part.IsObject() {
+			err = refuse(fmt.Sprintf("systemInstruction.parts[%d]", len(blocks)), "want an object")
+			return false
+		}
+		blocks = append(blocks, prompt.System{
+			Text: str(field(part, "text")), Role: "instructions",
+			Source: thread.Source{API: wire.Gemini, Raw: part.Raw},
+		})
+		return true
+	})
+	return blocks, err
+}
+
+// decodeTools reads the declarations of all functions, and the tools that the
+// provider runs itself, each under its field name.
+func decodeTools(v gjson.Result) (tools []prompt.Tool, err error) {
+	if !v.Exists() || v.Type == gjson.Null {
+		return nil, nil
+	}
+	if !v.IsArray() {
+		return nil, refuse("tools", "want an array")
+	}
+	n := -1
+	v.ForEach(func(_, element gjson.Result) bool {
+		n++
+		if !element.IsObject() {
+			err = refuse(fmt.Sprintf("tools[%d]", n), "want an object")
+			return false
+		}
+		element.ForEach(func(key, value gjson.Result) bool {
+			if camel(key.Str) != "functionDeclarations" {
+				tools = append(tools, prompt.Tool{
+					Name:   key.Str,
+					Source: thread.Source{API: wire.Gemini, Raw: "{" + key.Raw + ":" + value.Raw + "}"},
+				})
+				return true
+			}
+			if !value.IsArray() {
+				err = refuse(fmt.Sprintf("tools[%d].functionDeclarations", n), "want an array")
+				return false
+			}
+			value.ForEach(func(_, d gjson.Result) bool {
+				schema := field(d, "parametersJsonSchema")
+				if !schema.Exists() {
+					schema = field(d, "parameters")
+				}
+				tools = append(tools, prompt.Tool{
+					Name: str(field(d, "name")), Description: str(field(d, "description")), Schema: schema.Raw,
+					Source: thread.Source{API: wire.Gemini, Raw: d.Raw},
+				})
+				return true
+			})
+			return true
+		})
+		return err == nil
+	})
+	return tools, err
+}
+
+// reader cuts contents into messages and finds the calls that responses
+// without an id answer.
+type reader struct {
+	messages []thread.Message
+	seen     map[string]bool // ids of all calls so far
+	open     []openCall      // unanswered calls of the last model turn
+	model    bool            // the last content was the model's
+	unnamed  int             // calls without an id so far
+	orphans  int             // responses to nothing so far
+}
+
+type openCall struct{ id, name string }
+
+func decodeContents(v gjson.Result) ([]thread.Message, int, error) {
+	if !v.IsArray() {
+		return nil, 0, refuse("contents", "want an array of contents")
+	}
+	r := reader{seen: map[string]bool{}}
+	n := 0
+	var err error
+	v.ForEach(func(_, content gjson.Result) bool {
+		err = r.content(content, n)
+		n++
+		return err == nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return r.messages, n, nil
+}
+
+// content appends the messages of one content.
+func (r *reader) content(v gjson.Result, position int) error {
+	fail := func(below, problem string) error {
+		return refuse(fmt.Sprintf("contents[%d]%s", position, below), problem)
+	}
+	if !v.IsObject() {
+		return fail("", "want an object with role and parts")
+	}
+	var role, parts gjson.Result
+	v.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "role":
+			role = value
+		case "parts":
+			parts = value
+		}
+		return true
+	})
+	if role.Exists() && role.Type != gjson.String && role.Type != gjson.Null {
+		return fail(".role", "want a string")
+	}
+	if parts.Exists() && !parts.IsArray() {
+		return fail(".parts", "want an array")
+	}
+	first := len(r.messages)
+	var bad error
+	n := 0
+	switch who := str(role); who {
+	case "model":
+		if !r.model {
+			r.open = r.open[:0]
+		}
+		m := thread.Message{Role: thread.Assistant}
+		parts.ForEach(func(_, part gjson.Result) bool {
+			if !part.IsObject() {
+				bad = fail(fmt.Sprintf(".parts[%d]", n), "want an object")
+				return false
+			}
+			n++
+			m.Parts = append(m.Parts, r.modelPart(part))
+			return true
+		})
+		r.messages = append(r.messages, m)
+	case "user", "function", "":
+		parts.ForEach(func(_, part gjson.Result) bool {
+			if !part.IsObject() {
+				bad = fail(fmt.Sprintf(".parts[%d]", n), "want an object")
+				return false
+			}
+			n++
+			r.userPart(part, first)
+			return true
+		})
+		if len(r.messages) == first { // no parts: the content keeps its place all the same
+			r.messages = append(r.messages, thread.Message{Role: thread.User})
+		}
+	default:
+		return fail(".role", fmt.Sprintf("want user, model or function, have %q", who))
+	}
+	if bad != nil {
+		return bad
+	}
+	r.model = str(role) == "model"
+	frame := &thread.Frame{
+		API: wire.Gemini, Raw: v.Raw,
+		Position: position, Elements: 1, Messages: len(r.messages) - first,
+	}
+	for i := range r.messages[first:] {
+		r.messages[first+i].Frame, r.messages[first+i].Index = frame, i
+	}
+	return nil
+}
+
+// modelPart reads a part of a model's content.
+func (r *reader) modelPart(v gjson.Result) thread.Part {
+	part := decodePart(v, true)
+	call, ok := part.(thread.ToolCall)
+	if !ok {
+		return part
+	}
+	if call.ID == "" {
+		call.ID = thread.LocalID(r.unnamed)
+		r.unnamed++
+	}
+	r.seen[call.ID] = true
+	r.open = append(r.open, openCall{call.ID, call.Name})
+	return call
+}
+
+// userPart appends a part of a user's content: a response as a message of its
+// own, anything else to the user message that it continues.
+func (r *reader) userPart(v gjson.Result, first int) {
+	part := decodePart(v, false)
+	if result, ok := part.(thread.ToolResult); ok {
+		result.CallID = r.answer(result.CallID, result.Tool)
+		r.messages = append(r.messages, thread.Message{Role: thread.Tool, Parts: []thread.Part{result}})
+		return
+	}
+	if last := len(r.messages) - 1; last >= first && r.messages[last].Role == thread.User {
+		r.messages[last].Parts = append(r.messages[last].Parts, part)
+		return
+	}
+	r.messages = append(r.messages, thread.Message{Role: thread.User, Parts: []thread.Part{part}})
+}
+
+// answer finds the id of the call that a response answers: its own where a call
+// has it, else that of the first open call of the same name. A response to
+// nothing keeps its own id, or gets one that no call has.
+func (r *reader) answer(id, name string) string {
+	at := -1
+	for i, c := range r.open {
+		if id != "" && c.id == id {
+			at = i
+			break
+		}
+		if at < 0 && c.name == name && (id == "" || !r.seen[id]) {
+			at = i
+		}
+	}
+	switch {
+	case at >= 0:
+		id = r.open[at].id
+		r.open = append(r.open[:at], r.open[at+1:]...)
+	case id == "":
+		r.orphans++
+		id = thread.LocalID(-r.orphans)
+	}
+	return id
+}

@@ -1,0 +1,237 @@
+package gemini
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// fields are the members of a part.
+type fields struct {
+	kind      string       // the name of the data field, camel case; "" without one
+	data      gjson.Result // its value
+	thought   bool
+	signature string
+	several   bool   // there is more than one data field
+	unknown   string // the first field that is neither data nor known
+}
+
+// isData reports whether a field is one of those of which a part has exactly
+// one ("data" is a union in the API's definition).
+func isData(name string) bool {
+	switch name {
+	case "text", "inlineData", "fileData", "functionCall", "functionResponse",
+		"executableCode", "codeExecutionResult", "toolCall", "toolResponse":
+		return true
+	}
+	return false
+}
+
+// cutPart reads the members of a part. A member that is null counts as absent,
+// as for every parser of protocol messages.
+func cutPart(part gjson.Result) (f fields) {
+	part.ForEach(func(key, value gjson.Result) bool {
+		if value.Type == gjson.Null {
+			return true
+		}
+		switch name := camel(key.Str); {
+		case name == "thought":
+			f.thought = value.Type == gjson.True
+		case name == "thoughtSignature":
+			f.signature = str(value)
+		case name == "videoMetadata", name == "mediaResolution", name == "partMetadata":
+		case isData(name):
+			if f.kind != "" {
+				f.several = true
+			}
+			f.kind, f.data = name, value
+		case f.unknown == "":
+			f.unknown = key.Str
+		}
+		return true
+	})
+	return f
+}
+
+// decodePart reads one part. Calls come only from models, responses only from
+// users; on the wrong side they are kept as opaque parts. A call or response
+// without an id has an empty one.
+func decodePart(v gjson.Result, model bool) thread.Part {
+	source := thread.Source{API: wire.Gemini, Raw: v.Raw}
+	f := cutPart(v)
+	opaque := thread.Opaque{Kind: f.kind, Source: source}
+	if f.several || f.kind == "" {
+		opaque.Kind = "part"
+		if f.unknown != "" {
+			opaque.Kind = f.unknown
+		}
+		return opaque
+	}
+	switch f.kind {
+	case "text":
+		switch {
+		case f.data.Type != gjson.String:
+			return opaque
+		case f.thought:
+			return thread.Reasoning{Text: f.data.Str, Signature: f.signature, Source: source}
+		}
+		return thread.Text{Text: f.data.Str, Source: source}
+	case "inlineData", "fileData":
+		if m, ok := decodeMedia(f.data); ok {
+			m.Source = source
+			return m
+		}
+	case "functionCall":
+		if model && f.data.IsObject() {
+			return decodeCall(f.data, f.signature, source)
+		}
+	case "functionResponse":
+		if !model && f.data.IsObject() {
+			return decodeResponse(f.data, source)
+		}
+	case "executableCode":
+		opaque.Text = str(field(f.data, "code"))
+	case "codeExecutionResult":
+		opaque.Text = str(field(f.data, "output"))
+	}
+	return opaque
+}
+
+func decodeCall(v gjson.Result, signature string, source thread.Source) thread.ToolCall {
+	call := thread.ToolCall{Arguments: "{}", Signature: signature, Source: source}
+	v.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "id":
+			call.ID = str(value)
+		case "name":
+			call.Name = str(value)
+		case "args":
+			if value.Type != gjson.Null {
+				call.Arguments = value.Raw
+			}
+		}
+		return true
+	})
+	return call
+}
+
+func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
+	r := thread.ToolResult{Outcome: thread.Success, Source: source}
+	var parts gjson.Result
+	v.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "id":
+			r.CallID = str(value)
+		case "name":
+			r.Tool = str(value)
+		case "response":
+			r.Structured = value.Raw
+		case "parts":
+			parts = value
+		}
+		return true
+	})
+	if r.Structured != "" {
+		text, failed := readResponse(gjson.Parse(r.Structured))
+		if failed {
+			r.Outcome = thread.Failure
+		}
+		r.Content = append(r.Content, thread.Text{Text: text})
+	}
+	if parts.IsArray() {
+		parts.ForEach(func(_, part gjson.Result) bool {
+			r.Content = append(r.Content, decodePart(part, false))
+			return true
+		})
+	}
+	return r
+}
+
+// readResponse returns what a person would read in a function's response: the
+// text where it is an object around nothing but a text (the API leaves the name
+// of that member to the client), the items of content that MCP servers give
+// where all of them are text, else the JSON. A response with a member "error"
+// tells of a failure.
+func readResponse(response gjson.Result) (text string, failed bool) {
+	if response.Type == gjson.String {
+		return response.Str, false
+	}
+	if !response.IsObject() {
+		return response.Raw, false
+	}
+	members := 0
+	var name string
+	var only gjson.Result
+	response.ForEach(func(key, value gjson.Result) bool {
+		members++
+		name, only = key.Str, value
+		failed = failed || name == "error" && value.Type != gjson.Null
+		return true
+	})
+	if members == 1 {
+		if text, ok := soleText(name, only); ok {
+			return text, failed
+		}
+	}
+	return response.Raw, failed
+}
+
+// soleText reads the only member of a response; false when it is no text.
+func soleText(name string, only gjson.Result) (string, bool) {
+	if only.Type == gjson.String {
+		return only.Str, true
+	}
+	if name != "content" || !only.IsArray() {
+		return "", false
+	}
+	var texts []string
+	plain := true
+	only.ForEach(func(_, item gjson.Result) bool {
+		text := field(item, "text")
+		plain = text.Type == gjson.String && str(field(item, "type")) == "text"
+		texts = append(texts, text.Str)
+		return plain
+	})
+	return strings.Join(texts, "\n"), plain && len(texts) > 0
+}
+
+// decodeMedia reads inline data or a reference to a file.
+func decodeMedia(v gjson.Result) (m thread.Media, ok bool) {
+	v.ForEach(func(key, value gjson.Result) bool {
+		switch camel(key.Str) {
+		case "mimeType":
+			m.MIME = str(value)
+		case "data":
+			m.Data = str(value)
+		case "fileUri":
+			m.URL = str(value)
+		case "displayName":
+			m.Name = str(value)
+		}
+		return true
+	})
+	m.Type = mediaType(m.MIME)
+	return m, (m.Data == "") != (m.URL == "")
+}
+
+// mediaType returns the class of a MIME type.
+func mediaType(mime string) thread.MediaType {
+	class, _, _ := strings.Cut(mime, "/")
+	switch class {
+	case "image":
+		return thread.Image
+	case "audio":
+		return thread.Audio
+	case "video":
+		return thread.Video
+	case "text":
+		return thread.Document
+	}
+	if mime == "application/pdf" {
+		return thread.Document
+	}
+	return thread.File
+}

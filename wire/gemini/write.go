@@ -1,0 +1,250 @@
+package gemini
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// skipSignature is the documented value (Gemini API, "Thought signatures") for
+// a call that no Gemini model made: without any signature Gemini 3 refuses the
+// first call of a step of the current turn.
+const skipSignature = "skip_thought_signature_validator"
+
+// writer writes messages as contents.
+type writer struct {
+	names   map[string]string // call id → name on the wire
+	current int               // the first unit of the current turn
+	inTurn  bool              // what is written belongs to the current turn
+}
+
+func content(role string, parts []string) string {
+	return `{"role":"` + role + `","parts":` + writeArray(parts) + `}`
+}
+
+func textPart(text string) string {
+	b := make([]byte, 0, len(text)+len(text)/16+11)
+	b = append(b, `{"text":`...)
+	return string(append(appendString(b, text), '}'))
+}
+
+// says reports whether a message has anything that can be sent.
+func (w *writer) says(m *thread.Message) bool {
+	if m.Role == thread.System {
+		return m.Text() != ""
+	}
+	for _, part := range m.Parts {
+		if sendable(part) {
+			return true
+		}
+	}
+	return false
+}
+
+// sendable reports whether part writes something for a part.
+func sendable(part thread.Part) bool {
+	if from := part.From(); from.API == wire.Gemini && from.Raw != "" {
+		return true
+	}
+	switch part := part.(type) {
+	case thread.Text:
+		return part.Text != ""
+	case thread.Media, thread.ToolCall, thread.ToolResult:
+		return true
+	}
+	return false
+}
+
+// part appends the JSON of a part. What was read from this API goes back as it
+// came; another provider's reasoning and opaque parts have no meaning here, and
+// thoughts that were made elsewhere need not be returned.
+func (w *writer) part(parts []string, part thread.Part) []string {
+	if !sendable(part) {
+		return parts
+	}
+	if from := part.From(); from.API == wire.Gemini && from.Raw != "" {
+		return append(parts, from.Raw)
+	}
+	switch part := part.(type) {
+	case thread.Text:
+		return append(parts, textPart(part.Text))
+	case thread.Media:
+		return append(parts, mediaPart(part))
+	case thread.ToolCall:
+		return append(parts, w.call(part, false))
+	case thread.ToolResult:
+		return append(parts, w.result(part))
+	}
+	return parts
+}
+
+// wireName returns the name that a call is sent with.
+func wireName(c thread.ToolCall) string {
+	if c.API == wire.Gemini && c.Raw != "" {
+		return c.Name
+	}
+	return functionName(c.Name)
+}
+
+// call writes a call; signed asks for a signature on it.
+func (w *writer) call(c thread.ToolCall, signed bool) string {
+	if c.API == wire.Gemini && c.Raw != "" {
+		return c.Raw
+	}
+	b := make([]byte, 0, len(c.Arguments)+128)
+	b = append(b, `{"functionCall":{`...)
+	if c.ID != "" && !thread.IsLocalID(c.ID) {
+		b = append(appendString(append(b, `"id":`...), c.ID), ',')
+	}
+	b = appendString(append(b, `"name":`...), wireName(c))
+	b = append(b, `,"args":`...)
+	b = append(appendArguments(b, c.Arguments), '}')
+	signature := ""
+	if c.API == "" || c.API == wire.Gemini {
+		signature = c.Signature
+	}
+	if signature == "" && signed {
+		signature = skipSignature
+	}
+	if signature != "" {
+		b = appendString(append(b, `,"thoughtSignature":`...), signature)
+	}
+	return string(append(b, '}'))
+}
+
+// appendArguments writes the arguments of a call, which must be an object.
+func appendArguments(b []byte, arguments string) []byte {
+	arguments = strings.TrimSpace(arguments)
+	switch {
+	case arguments == "":
+		return append(b, "{}"...)
+	case isObject(arguments):
+		return append(b, arguments...)
+	}
+	b = append(b, `{"input":`...)
+	if _, ok := parse(arguments); ok {
+		b = append(b, arguments...)
+	} else {
+		b = appendString(b, arguments)
+	}
+	return append(b, '}')
+}
+
+// result writes the answer to a call. The structured form goes out where it
+// says what the content says; content that was shortened or cleared since wins
+// over it.
+func (w *writer) result(r thread.ToolResult) string {
+	name, ok := w.names[r.CallID]
+	if !ok {
+		name = functionName(r.Tool)
+	}
+	text := r.Text()
+	b := make([]byte, 0, len(text)+len(text)/16+128)
+	b = append(b, `{"functionResponse":{`...)
+	if r.CallID != "" && !thread.IsLocalID(r.CallID) {
+		b = append(appendString(append(b, `"id":`...), r.CallID), ',')
+	}
+	b = appendString(append(b, `"name":`...), name)
+	b = append(b, `,"response":`...)
+	switch {
+	case agrees(r, text):
+		b = append(b, r.Structured...)
+	case r.Outcome == thread.Failure:
+		b = append(appendString(append(b, `{"error":`...), text), '}')
+	default:
+		b = append(appendString(append(b, `{"output":`...), text), '}')
+	}
+	if media := nested(r.Content); len(media) > 0 {
+		b = append(append(b, `,"parts":`...), writeArray(media)...)
+	}
+	return string(append(b, "}}"...))
+}
+
+// agrees reports whether the structured form of a result can be sent in place
+// of its text: an object that says the same, and fails where the result does.
+func agrees(r thread.ToolResult, text string) bool {
+	if !isObject(r.Structured) {
+		return false
+	}
+	held, failed := readResponse(gjson.Parse(r.Structured))
+	if failed != (r.Outcome == thread.Failure) {
+		return false
+	}
+	if held == text {
+		return true
+	}
+	said, ok := canonjson.Canonical(text)
+	structured, _ := canonjson.Canonical(r.Structured)
+	return ok && said == structured
+}
+
+// nested writes the media inside a result. The field takes inline data and
+// files, nothing else.
+func nested(content []thread.Part) (parts []string) {
+	for _, part := range content {
+		m, ok := part.(thread.Media)
+		if !ok || m.Text != "" {
+			continue
+		}
+		if m.API == wire.Gemini && m.Raw != "" {
+			parts = append(parts, m.Raw)
+		} else if written := mediaPart(m); !strings.HasPrefix(written, `{"text":`) {
+			parts = append(parts, written)
+		}
+	}
+	return parts
+}
+
+// mediaPart writes media. A file that only another provider holds becomes a
+// note of what stood there.
+func mediaPart(m thread.Media) string {
+	if m.Data == "" && strings.HasPrefix(m.URL, "data:") {
+		if head, data, ok := strings.Cut(m.URL[len("data:"):], ","); ok && strings.HasSuffix(head, ";base64") {
+			m.Data, m.URL = data, ""
+			if m.MIME == "" {
+				m.MIME, _, _ = strings.Cut(head, ";")
+			}
+		}
+	}
+	var b body
+	switch {
+	case m.Data != "":
+		b.member("mimeType", string(appendString(nil, mimeOf(m))))
+		b.member("data", string(appendString(nil, m.Data)))
+		return `{"inlineData":` + string(b.end()) + `}`
+	case m.URL != "":
+		b.member("mimeType", string(appendString(nil, mimeOf(m))))
+		b.member("fileUri", string(appendString(nil, m.URL)))
+		return `{"fileData":` + string(b.end()) + `}`
+	case m.Text != "":
+		return textPart(m.Text)
+	}
+	note := "[" + string(m.Type)
+	if m.Name != "" {
+		note += " " + m.Name
+	}
+	return textPart(note + "]")
+}
+
+// mimeOf returns the MIME type, which the API demands, or the commonest one of
+// the class where the source named none.
+func mimeOf(m thread.Media) string {
+	if m.MIME != "" {
+		return m.MIME
+	}
+	switch m.Type {
+	case thread.Image:
+		return "image/png"
+	case thread.Document:
+		return "application/pdf"
+	case thread.Audio:
+		return "audio/wav"
+	case thread.Video:
+		return "video/mp4"
+	}
+	return "application/octet-stream"
+}

@@ -1,0 +1,201 @@
+package openai
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// chatMaxDepth bounds the nesting of a body, because the JSON checker recurses.
+// Real requests stay far below (schemas of tools reach about 30).
+const chatMaxDepth = 1000
+
+// chatError is a format error at a JSON path of the body.
+func chatError(path, format string, args ...any) error {
+	return fmt.Errorf("openai chat: %s: %s: %w", path, fmt.Sprintf(format, args...), wire.ErrFormat)
+}
+
+// chatValid reports whether doc is one JSON document that does not nest deeper
+// than chatMaxDepth.
+func chatValid(doc string) bool { return !chatTooDeep(doc) && gjson.Valid(doc) }
+
+// chatTooDeep counts brackets outside strings. It needs no valid JSON.
+func chatTooDeep(doc string) bool {
+	depth := 0
+	for i := 0; i < len(doc); i++ {
+		switch doc[i] {
+		case '{', '[':
+			if depth++; depth > chatMaxDepth {
+				return true
+			}
+		case '}', ']':
+			depth--
+		case '"':
+			i = chatStringEnd(doc, i)
+		}
+	}
+	return false
+}
+
+// chatStringEnd returns the position of the quote that closes the string
+// opened at i, or the end of doc.
+func chatStringEnd(doc string, i int) int {
+	for i++; i < len(doc); i++ {
+		n := strings.IndexByte(doc[i:], '"')
+		if n < 0 {
+			return len(doc)
+		}
+		i += n
+		slashes := 0
+		for doc[i-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return i
+		}
+	}
+	return i
+}
+
+// chatRoot checks the document once and returns it for walking. Positions in
+// the results are positions in doc.
+func chatRoot(doc string, open byte, what string) (gjson.Result, error) {
+	if chatTooDeep(doc) {
+		return gjson.Result{}, chatError("body", "nested deeper than %d levels", chatMaxDepth)
+	}
+	if !gjson.Valid(doc) {
+		return gjson.Result{}, chatError("body", "not valid JSON")
+	}
+	if strings.TrimLeft(doc, " \t\r\n")[0] != open {
+		return gjson.Result{}, chatError("body", "not %s", what)
+	}
+	return gjson.Result{Type: gjson.JSON, Raw: doc}, nil
+}
+
+// chatArray is a JSON array taken apart without losing a byte, so that it can
+// be put together again with other elements.
+type chatArray struct {
+	raw      string
+	elements []chatSpan
+}
+
+type chatSpan struct{ start, end int }
+
+func chatSplit(raw string) chatArray {
+	a := chatArray{raw: raw}
+	gjson.Result{Type: gjson.JSON, Raw: raw}.ForEach(func(_, v gjson.Result) bool {
+		a.elements = append(a.elements, chatSpan{v.Index, v.Index + len(v.Raw)})
+		return true
+	})
+	return a
+}
+
+// find returns i when the array's element i is raw, else -1.
+func (a *chatArray) find(i int, raw string) int {
+	if i < 0 || i >= len(a.elements) || a.raw[a.elements[i].start:a.elements[i].end] != raw {
+		return -1
+	}
+	return i
+}
+
+// chatJoiner writes the elements of an array. The white space between them is
+// that of the old array, as far as it goes.
+type chatJoiner struct {
+	old   chatArray
+	b     []byte
+	count int
+	at    int // where in the old array the last element stood, or would stand
+}
+
+func (j *chatJoiner) open() {
+	if len(j.old.elements) == 0 {
+		j.b = append(j.b, '[')
+		return
+	}
+	j.b = append(j.b, j.old.raw[:j.old.elements[0].start]...)
+}
+
+// next writes what stands before an element; at is the element's position in
+// the old array, or -1 for a new one, which takes the next position.
+func (j *chatJoiner) next(at int) {
+	if at < 0 && j.count > 0 {
+		at = j.at + 1
+	}
+	j.at = max(at, 0)
+	if j.count++; j.count == 1 {
+		return
+	}
+	if at > 0 && at < len(j.old.elements) {
+		j.b = append(j.b, j.old.raw[j.old.elements[at-1].end:j.old.elements[at].start]...)
+	} else {
+		j.b = append(j.b, ',')
+	}
+}
+
+func (j *chatJoiner) close() {
+	switch n := len(j.old.elements); {
+	case n > 0:
+		j.b = append(j.b, j.old.raw[j.old.elements[n-1].end:]...)
+	case j.count == 0 && len(j.old.raw) > 1:
+		j.b = append(j.b, j.old.raw[1:]...)
+	default:
+		j.b = append(j.b, ']')
+	}
+}
+
+// chatAppendString writes s as a JSON string, escaping nothing that need not
+// be. Bytes that are no UTF-8 become U+FFFD, as JSON cannot hold them.
+func chatAppendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	from := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && n == 1 {
+				b = append(b, s[from:i]...)
+				b = append(b, "\uFFFD"...)
+				from = i + 1
+			}
+			i += n
+			continue
+		}
+		i++
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[from:i-1]...)
+		from = i
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, '\\', 'n')
+		case '\r':
+			b = append(b, '\\', 'r')
+		case '\t':
+			b = append(b, '\\', 't')
+		default:
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	b = append(b, s[from:]...)
+	return append(b, '"')
+}
+
+// chatAppendField writes a member whose value is a string, with a comma before
+// it unless it is the first of its object.
+func chatAppendField(b []byte, name, value string) []byte {
+	if b[len(b)-1] != '{' {
+		b = append(b, ',')
+	}
+	b = append(b, '"')
+	b = append(b, name...)
+	b = append(b, '"', ':')
+	return chatAppendString(b, value)
+}

@@ -1,0 +1,130 @@
+package openai
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// chatReadMedia reads the payload of an image_url, input_audio or file part.
+// It is false when the payload does not say what it holds.
+func chatReadMedia(kind string, v gjson.Result) (m thread.Media, ok bool) {
+	switch kind {
+	case "image_url":
+		m.Type = thread.Image
+		url := v.Str // some servers take the bare string
+		if v.IsObject() {
+			url, m.Detail = v.Get("url").Str, v.Get("detail").Str
+		}
+		if m.MIME, m.Data, ok = chatDataURL(url); !ok {
+			m.URL = url
+		}
+	case "input_audio":
+		m.Type = thread.Audio
+		m.Data = v.Get("data").Str
+		if f := v.Get("format").Str; f == "mp3" {
+			m.MIME = "audio/mpeg"
+		} else if f != "" {
+			m.MIME = "audio/" + f
+		}
+	case "file":
+		m.Type = thread.File
+		m.Name, m.FileID = v.Get("filename").Str, v.Get("file_id").Str
+		if m.FileID == "" {
+			data := v.Get("file_data").Str
+			if m.MIME, m.Data, ok = chatDataURL(data); !ok {
+				m.Data = data
+			}
+		}
+		if m.MIME == "application/pdf" || m.MIME == "" && strings.HasSuffix(strings.ToLower(m.Name), ".pdf") {
+			m.Type = thread.Document
+		}
+	}
+	return m, m.Data != "" || m.URL != "" || m.FileID != ""
+}
+
+// chatDataURL takes a base64 data URL apart.
+func chatDataURL(url string) (mime, data string, ok bool) {
+	rest, ok := strings.CutPrefix(url, "data:")
+	if !ok {
+		return "", "", false
+	}
+	head, data, _ := strings.Cut(rest, ",")
+	mime, ok = strings.CutSuffix(head, ";base64")
+	if !ok || data == "" {
+		return "", "", false
+	}
+	mime, _, _ = strings.Cut(mime, ";")
+	return mime, data, true
+}
+
+// chatAppendMedia writes a media part for a user message, the only place where
+// the API takes media. It is false where the API has no form for it: other
+// providers' file ids, videos, documents by URL, audio other than wav and mp3.
+func chatAppendMedia(b []byte, m thread.Media) ([]byte, bool) {
+	ours := m.API == wire.Chat || m.API == wire.Responses || m.API == ""
+	switch {
+	case m.Type == thread.Image && (m.URL != "" || m.Data != "" && strings.HasPrefix(m.MIME, "image/")):
+		url := m.URL
+		if url == "" {
+			url = "data:" + m.MIME + ";base64," + m.Data
+		}
+		b = chatAppendField(append(b, `{"type":"image_url","image_url":{`...), "url", url)
+		if m.Detail == "auto" || m.Detail == "low" || m.Detail == "high" {
+			b = chatAppendField(b, "detail", m.Detail)
+		}
+	case m.Type == thread.Audio && m.Data != "" && chatAudioFormat(m.MIME) != "":
+		b = chatAppendField(append(b, `{"type":"input_audio","input_audio":{`...), "data", m.Data)
+		b = chatAppendField(b, "format", chatAudioFormat(m.MIME))
+	case (m.Type == thread.Document || m.Type == thread.File) && m.Data != "" && m.MIME != "":
+		name := m.Name
+		if name == "" {
+			name = "file" // OpenAI refuses file_data without a name
+		}
+		b = chatAppendField(append(b, `{"type":"file","file":{`...), "filename", name)
+		b = chatAppendField(b, "file_data", "data:"+m.MIME+";base64,"+m.Data)
+	case (m.Type == thread.Document || m.Type == thread.File) && m.FileID != "" && ours:
+		b = chatAppendField(append(b, `{"type":"file","file":{`...), "file_id", m.FileID)
+	default:
+		return b, false
+	}
+	return append(b, '}', '}'), true
+}
+
+func chatAudioFormat(mime string) string {
+	switch mime {
+	case "audio/wav", "audio/x-wav", "audio/wave":
+		return "wav"
+	case "audio/mpeg", "audio/mp3":
+		return "mp3"
+	}
+	return ""
+}
+
+// chatMediaText is what stands for media where the API takes only text: the
+// content of a plain-text document, else a placeholder such as
+// "[image: image/png, 5120 bytes]".
+func chatMediaText(m thread.Media) string {
+	if m.Text != "" {
+		return m.Text
+	}
+	var facts []string
+	for _, fact := range []string{m.Name, m.MIME, m.URL} {
+		if fact != "" && !strings.HasPrefix(fact, "data:") {
+			facts = append(facts, fact)
+		}
+	}
+	if m.Data != "" {
+		size := base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(m.Data, "=")))
+		facts = append(facts, fmt.Sprintf("%d bytes", size))
+	}
+	if len(facts) == 0 {
+		return "[" + string(m.Type) + "]"
+	}
+	return "[" + string(m.Type) + ": " + strings.Join(facts, ", ") + "]"
+}

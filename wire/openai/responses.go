@@ -1,0 +1,241 @@
+package openai
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// Responses is the codec of OpenAI's Responses API (POST /v1/responses), as it
+// is spoken by Codex, the OpenAI SDKs, the AI SDK, opencode, pi and others. The
+// zero value is ready to use and safe for concurrent use.
+//
+// # Reading
+//
+// All the items that one model response is made of (reasoning, messages, calls,
+// built-in calls, …) become one assistant message, whose frame is the text from
+// the first of them to the last. Every *_output item is a tool message of its
+// own. System and developer messages at the start of the input, and the field
+// instructions, become prompt.System; later ones are system messages.
+//
+// A part's Source.Raw is the whole item that it was read from. Where a message
+// item has several content parts, the item goes with the first of them, and
+// each of the others carries its own content part.
+//
+// A body with previous_response_id or conversation holds only the new end of a
+// history that OpenAI keeps. It is read like any other; results then answer
+// calls that are not in it, and nothing of the hidden part can be taken away.
+//
+// # Writing
+//
+// A message with a Frame of this API is sent as it was read; whoever changes a
+// message makes a new one without a frame. Such a message is written part by
+// part: a part with a Source of this API as its item, any other translated.
+// Text of the assistant is a message item with output_text content. Reasoning
+// is only sent together with the very item that followed it, and items whose
+// reasoning is gone are sent without their ids, because OpenAI refuses one half
+// of such a pair (built-in calls, which cannot be without id, then go too).
+// Reasoning and opaque parts of other APIs are left out. Cache points are
+// ignored: OpenAI finds prefixes by itself.
+//
+// Messages are never put in another order: that results follow their calls is
+// the caller's duty.
+type Responses struct{}
+
+var _ wire.Codec = Responses{}
+
+// API returns wire.Responses.
+func (Responses) API() string { return wire.Responses }
+
+// Decode reads the body of a request. The texts of the prompt are parts of one
+// copy of the body. The error wraps wire.ErrFormat and names the JSON path.
+func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
+	text := string(body)
+	if err := responsesCheckJSON(text); err != nil {
+		return nil, err
+	}
+	b, err := responsesParse(text)
+	if err != nil {
+		return nil, err
+	}
+	p := &prompt.Prompt{Source: &prompt.Source{API: wire.Responses, Body: b.text}}
+	if p.Model, err = b.str("model", b.model); err != nil {
+		return nil, err
+	}
+	instructions, err := b.str("instructions", b.instructions)
+	if err != nil {
+		return nil, err
+	}
+	if b.instructions.Type == gjson.String {
+		p.System = append(p.System, prompt.System{Text: instructions, Role: "instructions", Source: responsesSource(b.instructions.Raw)})
+	}
+	if b.maxOutput.Type == gjson.Number {
+		p.MaxOutput = int(b.maxOutput.Int())
+	}
+	if p.Tools, err = responsesTools(b.tools); err != nil {
+		return nil, err
+	}
+	if err := b.decodeInput(p); err != nil {
+		return nil, err
+	}
+	p.Source.System, p.Source.Tools = len(p.System), len(p.Tools)
+	return p, nil
+}
+
+// DecodeItems reads a bare array of input items, as the agents that speak this
+// API keep them in their transcripts. It returns the messages and the system
+// and developer messages at the start of the array. The error wraps
+// wire.ErrFormat.
+func DecodeItems(array string) ([]thread.Message, []prompt.System, error) {
+	if err := responsesCheckJSON(array); err != nil {
+		return nil, nil, err
+	}
+	items := gjson.Parse(array)
+	if !items.IsArray() {
+		return nil, nil, responsesError("$", "want an array of items")
+	}
+	r := responsesReader{text: array, path: "$"}
+	if err := r.read(items); err != nil {
+		return nil, nil, err
+	}
+	return r.messages, r.system, nil
+}
+
+// responsesBody is a request body with the fields that the codec touches. Where
+// a body names a field twice, the last one counts, as for JSON parsers at large.
+type responsesBody struct {
+	text                                         string
+	open                                         int // position just behind the opening brace
+	empty                                        bool
+	model, instructions, input, tools, maxOutput gjson.Result
+}
+
+// responsesParse finds the fields of a body that is known to be JSON.
+func responsesParse(text string) (*responsesBody, error) {
+	root := gjson.Parse(text)
+	if !root.IsObject() {
+		return nil, responsesError("$", "want an object")
+	}
+	b := &responsesBody{text: text, open: strings.IndexByte(text, '{') + 1, empty: true}
+	root.ForEach(func(key, value gjson.Result) bool {
+		b.empty = false
+		switch key.Str {
+		case "model":
+			b.model = value
+		case "instructions":
+			b.instructions = value
+		case "input":
+			b.input = value
+		case "tools":
+			b.tools = value
+		case "max_output_tokens":
+			b.maxOutput = value
+		}
+		return true
+	})
+	return b, nil
+}
+
+func (b *responsesBody) str(path string, v gjson.Result) (string, error) {
+	if v.Type != gjson.String && v.Type != gjson.Null {
+		return "", responsesError(path, "want a string")
+	}
+	return v.Str, nil
+}
+
+func (b *responsesBody) decodeInput(p *prompt.Prompt) error {
+	switch {
+	case b.input.Type == gjson.Null: // absent or null
+		return nil
+	case b.input.Type == gjson.String:
+		p.Messages = []thread.Message{{
+			Role:  thread.User,
+			Parts: []thread.Part{thread.Text{Text: b.input.Str, Source: responsesSource(b.input.Raw)}},
+			Frame: &thread.Frame{API: wire.Responses, Raw: b.input.Raw, Elements: 1, Messages: 1},
+		}}
+		p.Source.Elements = 1
+		return nil
+	case !b.input.IsArray():
+		return responsesError("input", "want a string or an array of items")
+	}
+	r := responsesReader{text: b.text, path: "input"}
+	if err := r.read(b.input); err != nil {
+		return err
+	}
+	p.System = append(p.System, r.system...)
+	p.Messages = r.messages
+	p.Source.Elements = r.count - len(r.system)
+	return nil
+}
+
+func responsesTools(tools gjson.Result) ([]prompt.Tool, error) {
+	if tools.Type == gjson.Null {
+		return nil, nil
+	}
+	if !tools.IsArray() {
+		return nil, responsesError("tools", "want an array")
+	}
+	var list []prompt.Tool
+	var err error
+	tools.ForEach(func(_, tool gjson.Result) bool {
+		if !tool.IsObject() {
+			err = responsesError("tools["+strconv.Itoa(len(list))+"]", "want an object")
+			return false
+		}
+		t := prompt.Tool{Source: responsesSource(tool.Raw)}
+		var kind, label string
+		tool.ForEach(func(key, value gjson.Result) bool {
+			switch key.Str {
+			case "type":
+				kind = value.Str
+			case "server_label":
+				label = value.Str
+			case "name":
+				t.Name = value.Str
+			case "description":
+				t.Description = value.Str
+			case "parameters":
+				if value.IsObject() {
+					t.Schema = value.Raw
+				}
+			}
+			return true
+		})
+		if t.Name == "" {
+			t.Name = kind // web_search, code_interpreter, …
+			if label != "" {
+				t.Name = label // an MCP server
+			}
+		}
+		list = append(list, t)
+		return true
+	})
+	return list, err
+}
+
+func responsesSource(raw string) thread.Source {
+	return thread.Source{API: wire.Responses, Raw: raw}
+}
+
+// responsesError is a format error at a JSON path of the body.
+func responsesError(path, problem string) error {
+	return fmt.Errorf("openai responses: %s: %s: %w", path, problem, wire.ErrFormat)
+}
+
+// responsesCheckJSON reports whether text is one JSON document of bearable
+// depth. It is done once for a body; everything later may trust the syntax.
+func responsesCheckJSON(text string) error {
+	switch {
+	case chatTooDeep(text):
+		return responsesError("$", fmt.Sprintf("nested deeper than %d", chatMaxDepth))
+	case !gjson.Valid(text):
+		return responsesError("$", "not valid JSON")
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// responsesEntry is one item of a response that is written anew.
+type responsesEntry struct {
+	text      string
+	source    string // the item that was read, "" for items made here
+	raw       bool   // the text is that item
+	reasoning bool
+	dropped   bool
+}
+
+// assistant writes a model response part by part.
+func (w *responsesWriter) assistant(m *thread.Message) {
+	var entries []responsesEntry
+	var fresh []string // content of a message item made here
+	flush := func() {
+		if len(fresh) > 0 {
+			entries = append(entries, responsesEntry{text: responsesMessage("assistant", fresh)})
+			fresh = nil
+		}
+	}
+	for i := 0; i < len(m.Parts); i++ {
+		part := m.Parts[i]
+		source := part.From()
+		own := responsesOwn(source)
+		switch p := part.(type) {
+		case thread.Reasoning:
+			if own {
+				flush()
+				entries = append(entries, responsesEntry{text: source.Raw, source: source.Raw, raw: true, reasoning: true})
+			}
+			continue
+		case thread.ToolCall:
+			flush()
+			entries = append(entries, w.call(p))
+			continue
+		case thread.ToolResult:
+			continue // an assistant message has none
+		}
+		if own && responsesThreadRole(source.Raw) == thread.Assistant {
+			flush()
+			text, n := responsesMessageItem(m.Parts[i:])
+			_, whole := responsesWhole(m.Parts[i:])
+			entries = append(entries, responsesEntry{text: text, source: source.Raw, raw: whole > 0})
+			i += n - 1
+			continue
+		}
+		if o, ok := part.(thread.Opaque); ok && own && !responsesIsContent(o.Kind) {
+			flush()
+			entries = append(entries, responsesEntry{text: source.Raw, source: source.Raw, raw: true})
+			continue
+		}
+		if text := responsesContentText(part, thread.Assistant); text != "" {
+			fresh = append(fresh, text)
+		}
+	}
+	flush()
+	w.pair(entries)
+	for _, e := range entries {
+		if !e.dropped {
+			w.add(e.text, w.next(), 1)
+		}
+	}
+}
+
+// responsesMessageItem writes the message item that the first of the parts was
+// read from, with those of its content parts that are still there, and says how
+// many parts it took.
+func responsesMessageItem(parts []thread.Part) (string, int) {
+	raw := parts[0].From().Raw
+	content := gjson.Get(raw, "content")
+	if !content.IsArray() {
+		return raw, 1
+	}
+	var kept []string
+	total := 0
+	content.ForEach(func(_, c gjson.Result) bool {
+		if n := len(kept); n == 0 || n < len(parts) && responsesOwn(parts[n].From()) && parts[n].From().Raw == c.Raw {
+			kept = append(kept, c.Raw)
+		}
+		total++
+		return true
+	})
+	if len(kept) == total {
+		return raw, max(len(kept), 1)
+	}
+	out, err := sjson.SetRaw(raw, "content", "["+strings.Join(kept, ",")+"]")
+	if err != nil {
+		out = raw // the item was valid JSON, so this does not happen
+	}
+	return out, len(kept)
+}
+
+// pair keeps reasoning and what it belongs to together. OpenAI refuses a
+// reasoning item without the item that followed it, and an item with an id
+// whose reasoning is missing.
+func (w *responsesWriter) pair(entries []responsesEntry) {
+	sent := map[string]bool{} // reasoning items that stay
+	for i := len(entries) - 1; i >= 0; i-- {
+		e := &entries[i]
+		if !e.reasoning {
+			continue
+		}
+		e.dropped = i+1 == len(entries) || !entries[i+1].raw || entries[i+1].dropped
+		if at, ok := w.position(e.text); ok && !e.dropped {
+			e.dropped = at+1 >= len(w.spans) || w.item(at+1) != entries[i+1].text
+		}
+		if !e.dropped {
+			sent[e.text] = true
+		}
+	}
+	last := "" // the reasoning that stays and stands before the entry
+	for i := range entries {
+		e := &entries[i]
+		if e.reasoning {
+			if !e.dropped {
+				last = e.text
+			}
+			continue
+		}
+		if id := gjson.Get(e.text, "id"); !id.Exists() {
+			continue
+		}
+		if of, known := w.reasoningOf(e.source); known && (of == "" || sent[of]) || !known && last != "" {
+			continue
+		}
+		switch kind := gjson.Get(e.text, "type").Str; kind {
+		case "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_call", "item_reference":
+			e.dropped = true
+		case "message", "", "function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "computer_call", "tool_search_call":
+			if text, err := sjson.Delete(e.text, "id"); err == nil {
+				e.text, e.raw = text, false
+			}
+		}
+	}
+}
+
+// position finds an item of the body by its text.
+func (w *responsesWriter) position(text string) (int, bool) {
+	if w.index == nil {
+		w.index = make(map[string]int, len(w.spans))
+		for i := len(w.spans) - 1; i >= 0; i-- {
+			w.index[w.item(i)] = i
+		}
+	}
+	at, ok := w.index[text]
+	return at, ok
+}
+
+// reasoningOf finds the reasoning that an item of the body was made after, ""
+// for none. It is false when the item is not in the body.
+func (w *responsesWriter) reasoningOf(text string) (string, bool) {
+	at, ok := w.position(text)
+	if !ok {
+		return "", false
+	}
+	for at--; at >= 0; at-- {
+		before := w.item(at)
+		it := responsesItem{typ: gjson.Get(before, "type").Str, callID: gjson.Get(before, "call_id").Str}
+		if it.typ == "reasoning" {
+			return before, true
+		}
+		if role := responsesThreadRole(before); role != "" && role != thread.Assistant || responsesIsOutput(it) {
+			break
+		}
+	}
+	return "", true
+}
+
+// call writes a call: as it was read, or made from its fields.
+func (w *responsesWriter) call(c thread.ToolCall) responsesEntry {
+	if w.flat[c.ID] {
+		text := "[call " + c.Name + ": " + c.Arguments + "]"
+		return responsesEntry{text: responsesMessage("assistant", []string{responsesText("output_text", text)})}
+	}
+	if responsesOwn(c.Source) {
+		w.asked(c.ID, c.ID, c.Type)
+		return responsesEntry{text: c.Raw, source: c.Raw, raw: true}
+	}
+	id := w.callID(c.ID)
+	w.asked(c.ID, id, c.Type)
+	quoted := responsesQuote(id)
+	switch c.Type {
+	case "custom":
+		return responsesEntry{text: `{"type":"custom_tool_call","call_id":` + quoted + `,"name":` + responsesQuote(responsesName(c.Name)) +
+			`,"input":` + responsesQuote(c.Arguments) + `}`}
+	case "local_shell_call", "shell_call":
+		return responsesEntry{text: `{"type":"` + c.Type + `","call_id":` + quoted + `,"action":` + responsesObject(c.Arguments) + `,"status":"completed"}`}
+	case "apply_patch_call":
+		return responsesEntry{text: `{"type":"apply_patch_call","call_id":` + quoted + `,"operation":` + responsesObject(c.Arguments) + `,"status":"completed"}`}
+	case "computer_call":
+		return responsesEntry{text: `{"type":"computer_call","call_id":` + quoted + `,"action":` + responsesObject(c.Arguments) +
+			`,"pending_safety_checks":[],"status":"completed"}`}
+	case "tool_search_call":
+		return responsesEntry{text: `{"type":"tool_search_call","call_id":` + quoted + `,"execution":"client","arguments":` +
+			responsesObject(c.Arguments) + `,"status":"completed"}`}
+	}
+	arguments := c.Arguments
+	if arguments == "" {
+		arguments = "{}"
+	}
+	name := `"name":` + responsesQuote(responsesName(c.Name))
+	if space, local, ok := w.namespace(c.Name); ok {
+		name = `"name":` + responsesQuote(local) + `,"namespace":` + responsesQuote(space)
+	}
+	return responsesEntry{text: `{"type":"function_call","call_id":` + quoted + `,` + name + `,"arguments":` + responsesQuote(arguments) + `}`}
+}
+
+// responsesObject returns arguments that must be an object or a list as such.
+func responsesObject(arguments string) string {
+	if v := gjson.Parse(arguments); (v.IsObject() || v.IsArray()) && json.Valid([]byte(arguments)) {
+		return arguments
+	}
+	return "{}"
+}
+
+// namespace splits the name of a function of a namespace that is among the tools.
+func (w *responsesWriter) namespace(name string) (space, local string, ok bool) {
+	at := strings.LastIndex(name, responsesNamespaceMark)
+	if at < 0 {
+		return "", "", false
+	}
+	for _, t := range w.tools {
+		if t.Name == name[:at] && responsesOwn(t.Source) && gjson.Get(t.Raw, "type").Str == "namespace" {
+			return name[:at], name[at+1:], true
+		}
+	}
+	return "", "", false
+}

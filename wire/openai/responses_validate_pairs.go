@@ -1,0 +1,115 @@
+package openai
+
+import "strconv"
+
+// responsesAnswers says which items answer a call.
+var responsesAnswers = map[string][]string{
+	"function_call":        {"function_call_output"},
+	"custom_tool_call":     {"custom_tool_call_output"},
+	"local_shell_call":     {"local_shell_call_output", "function_call_output"}, // Codex sends the latter
+	"shell_call":           {"shell_call_output"},
+	"apply_patch_call":     {"apply_patch_call_output"},
+	"computer_call":        {"computer_call_output"},
+	"tool_search_call":     {"tool_search_output"},
+	"mcp_approval_request": {"mcp_approval_response"},
+}
+
+// order checks what must stand where.
+func (c *responsesChecker) order() {
+	ids := map[string]bool{}
+	for i, it := range c.items {
+		path := "input[" + strconv.Itoa(i) + "]"
+		last := i == len(c.items)-1
+		switch {
+		case it.typ == "reasoning" && (last || !c.items[i+1].model()):
+			c.problem(it.at, path, "reasoning-follower", "reasoning without the item that followed it; leave it out or send the item")
+		case it.typ == "compaction_trigger" && !last:
+			c.problem(it.at, path, "trigger-last", "compaction_trigger must be the last item")
+		}
+		if it.id != "" && it.typ != "local_shell_call_output" {
+			if ids[it.id] {
+				c.problem(it.at, path+".id", "item-id", "another item has the id %q; send each item once", it.id)
+			}
+			ids[it.id] = true
+		}
+		if last && it.model() && it.typ != "reasoning" && responsesAnswers[it.typ] == nil {
+			c.advice(it.at, path, "ends-with-assistant", "the input ends with what the model said; it goes on as if nothing was asked")
+		}
+	}
+}
+
+// pairs checks that each call has one result, of the right type and behind it.
+func (c *responsesChecker) pairs() {
+	type asked struct {
+		item     int
+		answered bool
+	}
+	calls := map[string]*asked{}
+	answers := map[string]string{} // type of result -> field that names the call
+	for typ, outputs := range responsesAnswers {
+		for _, output := range outputs {
+			answers[output] = "call_id"
+			if typ == "mcp_approval_request" {
+				answers[output] = "approval_request_id"
+			}
+		}
+	}
+	open := c.remote
+	for _, it := range c.items {
+		open = open || it.typ == "item_reference"
+	}
+	for i, it := range c.items {
+		path := "input[" + strconv.Itoa(i) + "]"
+		id := it.callID
+		if it.typ == "mcp_approval_request" {
+			id = it.id
+		}
+		if id == "" {
+			continue // reported as a missing field, or made by OpenAI
+		}
+		if responsesAnswers[it.typ] != nil {
+			if calls[id] != nil {
+				c.problem(it.at, path+".call_id", "tool-pairing", "another call has the id %q", id)
+				continue
+			}
+			calls[id] = &asked{item: i}
+			continue
+		}
+		field, answer := answers[it.typ]
+		if !answer {
+			continue
+		}
+		path += "." + field
+		call := calls[id]
+		switch {
+		case call == nil && !open:
+			c.problem(it.at, path, "tool-pairing", "no call before this result has the id %q; leave the result out or send the call", id)
+		case call == nil:
+			calls[id] = &asked{item: -1, answered: true} // the call is kept by OpenAI
+		case call.answered:
+			c.problem(it.at, path, "tool-pairing", "another result answers the call %q; send one", id)
+		default:
+			call.answered = true
+			if typ := c.items[call.item].typ; !responsesMayAnswer(typ, it.typ) {
+				c.problem(it.at, path, "tool-pairing", "a %s is not answered by a %s", typ, it.typ)
+			}
+		}
+	}
+	if open {
+		return
+	}
+	for i, it := range c.items {
+		if call := calls[it.callID]; call != nil && call.item == i && !call.answered {
+			c.problem(it.at, "input["+strconv.Itoa(i)+"].call_id", "tool-pairing", "no result answers the call %q; send one, such as that it was aborted", it.callID)
+		}
+	}
+}
+
+func responsesMayAnswer(call, output string) bool {
+	for _, typ := range responsesAnswers[call] {
+		if typ == output {
+			return true
+		}
+	}
+	return false
+}

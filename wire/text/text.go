@@ -1,0 +1,264 @@
+// Package text writes a prompt as plain text that people can read, search and
+// compare. It is no wire format: there is no way back and nothing to validate.
+//
+// The text is a list of blocks, each under a heading that begins with ##:
+//
+//	## system
+//	## tool NAME
+//	## user (turn 3)
+//	## assistant
+//	### reasoning
+//	### text
+//	### call NAME CALL_ID
+//	### result NAME CALL_ID (failure)
+//
+// What a block holds can never be taken for a heading, nor for one of the lines
+// in brackets that stand for media: a line of content that begins like one,
+// behind any number of backslashes, gets one backslash more. Taking one
+// backslash away from such lines gives the content back. Headings of one # are
+// not ours and stay as they are.
+package text
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Encode writes a prompt as text in UTF-8. The same prompt gives the same bytes,
+// always. Everything said is in it; of media and of sealed reasoning only a
+// note of what stood there.
+func Encode(p *prompt.Prompt) []byte {
+	w := &writer{}
+	for _, s := range p.System {
+		w.heading("## system")
+		w.content(s.Text)
+	}
+	for _, t := range p.Tools {
+		w.heading("## tool " + label(t.Name))
+		w.content(t.Description)
+		w.content(t.Schema)
+	}
+	for i := range p.Messages {
+		w.message(&p.Messages[i])
+	}
+	return w.b
+}
+
+type writer struct{ b []byte }
+
+// heading begins a block, with an empty line before it.
+func (w *writer) heading(line string) {
+	if len(w.b) > 0 {
+		w.b = append(w.b, '\n')
+	}
+	w.line(line)
+}
+
+func (w *writer) line(line string) { w.b = append(append(w.b, line...), '\n') }
+
+// content writes text under the heading; every text ends its last line.
+func (w *writer) content(text string) {
+	if text == "" {
+		return
+	}
+	w.b = appendEscaped(w.b, text)
+	if !strings.HasSuffix(text, "\n") {
+		w.b = append(w.b, '\n')
+	}
+}
+
+func (w *writer) message(m *thread.Message) {
+	if m.Role != thread.Tool {
+		w.heading("## " + label(string(m.Role)) + about(m))
+	}
+	open := m.Role != thread.Tool // texts may go under the message's own heading
+	for _, part := range m.Parts {
+		switch part := part.(type) {
+		case thread.ToolCall:
+			w.heading("### call " + label(part.Name) + " " + label(part.ID))
+			w.content(part.Arguments)
+			open = false
+		case thread.ToolResult:
+			w.result(part)
+			open = false
+		case thread.Reasoning:
+			if part.Text == "" {
+				open = w.under(open)
+				w.line("[reasoning sealed]")
+				continue
+			}
+			w.heading("### reasoning")
+			w.content(part.Text)
+			open = false
+		default:
+			open = w.under(open)
+			w.part(part)
+		}
+	}
+}
+
+// under opens a block for text that comes after one of another kind.
+func (w *writer) under(open bool) bool {
+	if !open {
+		w.heading("### text")
+	}
+	return true
+}
+
+// about says whose message it is and when, as far as that is known.
+func about(m *thread.Message) string {
+	name := ""
+	if m.Name != "" {
+		name = " " + label(m.Name)
+	}
+	var notes []string
+	if m.Turn > 0 && m.Role == thread.User && m.Kind == thread.Plain {
+		notes = append(notes, "turn "+strconv.Itoa(m.Turn))
+	}
+	switch m.Kind {
+	case thread.Injected:
+		notes = append(notes, "injected")
+	case thread.Recap:
+		notes = append(notes, "recap")
+	}
+	if len(notes) == 0 {
+		return name
+	}
+	return name + " (" + strings.Join(notes, ", ") + ")"
+}
+
+func (w *writer) result(r thread.ToolResult) {
+	outcome := r.Outcome
+	if outcome == "" {
+		outcome = thread.Success
+	}
+	w.heading("### result " + label(r.Tool) + " " + label(r.CallID) + " (" + string(outcome) + ")")
+	for _, part := range r.Content {
+		w.part(part)
+	}
+}
+
+// part writes text, or a line that stands for what is not text.
+func (w *writer) part(part thread.Part) {
+	switch part := part.(type) {
+	case thread.Text:
+		w.content(part.Text)
+	case thread.Media:
+		w.line("[" + strings.Join(note(part), " ") + "]")
+		w.content(part.Text)
+	case thread.Opaque:
+		w.line("[opaque " + label(part.Kind) + "]")
+		w.content(part.Text)
+	}
+}
+
+// note describes media: class, MIME type, name, and size or address.
+func note(m thread.Media) []string {
+	words := []string{string(m.Type)}
+	if m.Type == "" {
+		words[0] = string(thread.File)
+	}
+	for _, s := range []string{m.MIME, m.Name} {
+		if s != "" {
+			words = append(words, label(s))
+		}
+	}
+	switch {
+	case m.Data != "":
+		words = append(words, size(decodedLen(m.Data)))
+	case strings.HasPrefix(m.URL, "data:"):
+		_, data, _ := strings.Cut(m.URL, ",")
+		words = append(words, size(decodedLen(data)))
+	case m.URL != "":
+		words = append(words, label(m.URL))
+	case m.FileID != "":
+		words = append(words, label(m.FileID))
+	}
+	return words
+}
+
+// decodedLen returns how many bytes a base64 text stands for.
+func decodedLen(base64 string) int {
+	return len(strings.TrimRight(base64, "=")) * 3 / 4
+}
+
+// size writes a number of bytes; 1 KB is 1024 of them, rounded to the nearest.
+func size(n int) string {
+	const kb = 1 << 10
+	switch {
+	case n < kb:
+		return strconv.Itoa(n) + " B"
+	case n < kb*kb:
+		return strconv.Itoa((n+kb/2)/kb) + " KB"
+	}
+	return strconv.FormatFloat(float64(n)/(kb*kb), 'f', 1, 64) + " MB"
+}
+
+// label makes a name fit for a heading: quoted where it is empty or holds
+// anything but printable characters without space.
+func label(s string) string {
+	odd := func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == utf8.RuneError }
+	if s == "" || strings.HasPrefix(s, `"`) || strings.ContainsFunc(s, odd) {
+		return strconv.QuoteToGraphic(s)
+	}
+	return s
+}
+
+// appendEscaped writes content with a backslash before every line that could
+// be taken for one of ours. Invalid UTF-8 becomes the replacement character.
+func appendEscaped(b []byte, text string) []byte {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	for text != "" {
+		if ours(text) {
+			b = append(b, '\\')
+		}
+		n, width := lineBreak(text)
+		b = append(b, text[:n+width]...)
+		text = text[n+width:]
+	}
+	return b
+}
+
+// lineBreak finds the end of the first line and the width of its break. All
+// characters count that an editor may show as the end of a line.
+func lineBreak(text string) (at, width int) {
+	for i := 0; i < len(text); {
+		c := text[i]
+		switch {
+		case c == '\n' || c == '\r' || c == '\v' || c == '\f':
+			return i, 1
+		case c < utf8.RuneSelf:
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(text[i:])
+		if r == '\u0085' || r == '\u2028' || r == '\u2029' {
+			return i, n
+		}
+		i += n
+	}
+	return len(text), 0
+}
+
+// ours reports whether a line could be taken for a heading or for a line that
+// stands for media, backslashes before it aside.
+func ours(line string) bool {
+	line = strings.TrimLeft(line, `\`)
+	if strings.HasPrefix(line, "##") {
+		return true
+	}
+	if !strings.HasPrefix(line, "[") {
+		return false
+	}
+	for _, word := range []string{"image", "document", "audio", "video", "file", "opaque", "reasoning"} {
+		if rest, ok := strings.CutPrefix(line[1:], word); ok && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, "]")) {
+			return true
+		}
+	}
+	return false
+}
