@@ -102,9 +102,10 @@ func (f *facts) readRules() {
 				return
 			}
 			s := line[p.from:p.to]
-			// Weak cues count only in short messages and not in questions.
+			// Weak cues count only in short messages, and neither in questions nor
+			// in a bare "yes please".
 			cues, _ := cuesOf(s)
-			if cues&ruleCue != 0 || cues&constraintCue != 0 && len(f.user) < 1500 && s[len(s)-1] != '?' {
+			if cues&ruleCue != 0 || cues&constraintCue != 0 && len(f.user) < 1500 && len(s) >= 16 && s[len(s)-1] != '?' {
 				f.rules = append(f.rules, piece{text: s, cues: cues, idents: identifiers(s), reason: -1})
 			}
 		})
