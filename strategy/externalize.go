@@ -30,7 +30,7 @@ const (
 	stubFrame = 60
 	// charsPerToken turns the room of an excerpt into bytes; the result is
 	// counted afterwards.
-	charsPerToken = 3
+	charsPerToken = 4
 	// oversize is the share of the room from which even a message in the
 	// protected tail is put aside, oversizeStub what may stay of it.
 	oversize, oversizeStub = 0.2, 0.08
@@ -95,20 +95,49 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Recor
 	record := plan.Externalization{
 		Span:          p.Span,
 		ArtifactID:    artifact.IDOf(v.Thread.ID(), text),
-		Summary:       v.stub(i, text, max(p.Room-stubFrame, minStub)),
 		RehydrateHint: "read if you need the full output of " + source,
 		Origin:        v.origin(s.Name(), p.Reason, at),
 	}
-	record.TokensAfter, _ = v.cost(record, at)
+	excerpt := max(p.Room-stubFrame, minStub) * charsPerToken
+	for range 4 {
+		record.Summary = v.stub(i, text, excerpt)
+		record.TokensAfter, _ = v.cost(record, at)
+		if record.TokensAfter <= p.Room {
+			break
+		}
+		excerpt = excerpt * 95 * p.Room / (100 * record.TokensAfter)
+	}
 	if record.TokensAfter >= record.TokensBefore {
-		return nil, fmt.Errorf("strategy.Externalize: message %s: the pointer takes %d tokens and the result %d: %w", v.messages[i].ID, record.TokensAfter, record.TokensBefore, ErrNoGain)
+		return nil, fmt.Errorf("strategy.Externalize: message %s: the pointer takes %d tokens and the output %d: %w", v.messages[i].ID, record.TokensAfter, record.TokensBefore, ErrNoGain)
 	}
 	return record, nil
 }
 
-// stub is what is said of one output in about this many tokens: outcome, key
-// fields, and its beginning and end.
-func (v *View) stub(i int, text string, tokens int) summary.Summary {
+// Fill uses room that is left over to show more of what was put aside, the
+// newest first. What is out of date stays as short as it is.
+func (s Externalize) Fill(ctx context.Context, v *View) {
+	for i := len(v.messages) - 1; i >= 0; i-- {
+		slack := -v.Over()
+		if slack <= v.Room/fillShare {
+			return
+		}
+		if v.cover[i] < 0 || v.superseded[i] != "" {
+			continue
+		}
+		short, ok := v.records[v.cover[i]].(plan.Externalization)
+		if !ok || short.Span.Len() != 1 {
+			continue
+		}
+		fuller, err := s.Execute(ctx, v, Proposal{Span: short.Span, Reason: short.Reason, Room: short.TokensAfter + slack})
+		if err == nil && fuller.Made().TokensAfter <= short.TokensAfter+slack {
+			v.apply(fuller)
+		}
+	}
+}
+
+// stub is what is said of one output: outcome, key fields, and its beginning and
+// end in at most this many bytes.
+func (v *View) stub(i int, text string, excerpt int) summary.Summary {
 	m := &v.messages[i]
 	ids := []thread.ID{m.ID}
 	var out summary.Summary
@@ -119,7 +148,7 @@ func (v *View) stub(i int, text string, tokens int) summary.Summary {
 		out.ToolOutcomes = []summary.ToolOutcome{{Tool: r.Tool, Outcome: r.Outcome, KeyFields: fields, Error: failure, Turn: m.Turn, Sources: ids}}
 	}
 	if text = strings.TrimSpace(text); text != "" {
-		out.Facts = []summary.Item{{Text: clip.Middle(text, tokens*charsPerToken), Turn: m.Turn, Sources: ids}}
+		out.Facts = []summary.Item{{Text: clip.Middle(text, excerpt), Turn: m.Turn, Sources: ids}}
 	}
 	return out
 }
