@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -241,7 +242,11 @@ func appendPieces(dst []piece, s string, p span, score float32, anyway bool) []p
 				}
 			}
 			if best < 0 {
-				best = max(from+boundary(s[from:], to-from), from+1)
+				best = from + boundary(s[from:], to-from)
+				if best < from+maxLine/2 { // one endless grapheme
+					for best = to; best > from+1 && !utf8.RuneStart(s[best]); best-- {
+					}
+				}
 			}
 			to = best
 		}
