@@ -114,24 +114,27 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Recor
 }
 
 // Fill uses room that is left over to show more of what was put aside, the
-// newest first. What is out of date stays as short as it is.
+// newest first, and what is out of date last.
 func (s Externalize) Fill(ctx context.Context, v *View) {
-	for i := len(v.messages) - 1; i >= 0; i-- {
-		slack := -v.Over()
-		if slack <= v.Room/fillShare {
-			return
+	for _, stale := range []bool{false, true} {
+		for i := len(v.messages) - 1; i >= 0 && -v.Over() > v.Room/fillShare; i-- {
+			if v.cover[i] >= 0 && (v.superseded[i] != "") == stale {
+				s.widen(ctx, v, v.cover[i])
+			}
 		}
-		if v.cover[i] < 0 || v.superseded[i] != "" {
-			continue
-		}
-		short, ok := v.records[v.cover[i]].(plan.Externalization)
-		if !ok || short.Span.Len() != 1 {
-			continue
-		}
-		fuller, err := s.Execute(ctx, v, Proposal{Span: short.Span, Reason: short.Reason, Room: short.TokensAfter + slack})
-		if err == nil && fuller.Made().TokensAfter <= short.TokensAfter+slack {
-			v.apply(fuller)
-		}
+	}
+}
+
+// widen gives the room that is left over to one record.
+func (s Externalize) widen(ctx context.Context, v *View, n int) {
+	short, ok := v.records[n].(plan.Externalization)
+	if !ok || short.Span.Len() != 1 {
+		return
+	}
+	room := short.TokensAfter - v.Over()
+	wide, err := s.Execute(ctx, v, Proposal{Span: short.Span, Reason: short.Reason, Room: room})
+	if err == nil && wide.Made().TokensAfter <= room {
+		v.apply(wide)
 	}
 }
 
