@@ -21,7 +21,7 @@ var (
 // else all short ones by name.
 func callText(c thread.ToolCall) string {
 	arguments := gjson.Parse(c.Arguments)
-	if !arguments.IsObject() {
+	if !gjson.Valid(c.Arguments) || !arguments.IsObject() {
 		return strings.TrimSpace(c.Name + " " + c.Arguments)
 	}
 	words := []string{c.Name}
