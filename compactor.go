@@ -95,6 +95,14 @@ type Result struct {
 	// Before and After are the tokens of the whole request; Fixed is the part
 	// of both that no plan can change: system, tools and what frames them.
 	Before, After, Fixed int
+	// Sizes are the tokens of each message of the thread when it is sent as it
+	// is, PromptSizes those of each message of the prompt.
+	Sizes, PromptSizes []int
+	// Pinned are the positions of the messages that the plan was not allowed to
+	// touch, Tail is where the protected newest part begins; nil and 0 when
+	// nothing had to be planned.
+	Pinned []int
+	Tail   int
 }
 
 // Compact plans how the thread fits the budget and renders the prompt. A thread
@@ -204,6 +212,7 @@ func (j *job) compact(ctx context.Context) (*Result, error) {
 			}
 			if res.After <= j.Budget {
 				res.Before = j.before
+				res.Pinned, res.Tail = v.PinnedPositions(), v.Tail
 				p.OriginalTokens, p.CompactedTokens = j.before, res.After
 				return res, nil
 			}
@@ -222,13 +231,18 @@ func (j *job) render(p *plan.Plan) (*Result, error) {
 	}
 	known := j.sizes.of(j.Thread, j.Profile, !p.Empty())
 	total := j.fixed
+	sizes := make([]int, len(out.Messages))
 	for n := range out.Messages {
 		o := manifest.Messages[n]
 		if i, ok := j.Thread.Index(o.ID); ok && o.Record.Action == plan.Include && !o.Synthetic && i < p.ThreadVersion {
-			total += known[i]
-			continue
+			sizes[n] = known[i]
+		} else {
+			sizes[n] = j.config.Counter.Message(&out.Messages[n])
 		}
-		total += j.config.Counter.Message(&out.Messages[n])
+		total += sizes[n]
 	}
-	return &Result{Plan: p, Prompt: out, Manifest: manifest, Before: total, After: total, Fixed: j.fixed}, nil
+	return &Result{
+		Plan: p, Prompt: out, Manifest: manifest, Before: total, After: total, Fixed: j.fixed,
+		Sizes: j.sizes.of(j.Thread, j.Profile, false), PromptSizes: sizes,
+	}, nil
 }

@@ -84,7 +84,7 @@ func readCall(c *thread.ToolCall) callFacts {
 	case toolpolicy.Edit, toolpolicy.Write:
 		f.readEdit(args, path)
 	}
-	if f.input == "" {
+	if f.input == "" && f.class != toolpolicy.Todo {
 		f.input = describe(args, f.class)
 	}
 	collect(args, "", func(key, s string) {

@@ -106,15 +106,21 @@ func cuesOf(s string) (found cue, reason int) {
 // matchPhrase reports whether s begins with the phrase; the trailing space of a
 // phrase matches the end of a word.
 func matchPhrase(s, p string) bool {
+	k := 0 // in s; an apostrophe may take three bytes there
 	for i := range len(p) {
-		if i == len(s) {
-			return p[i] == ' ' && i == len(p)-1
+		end := p[i] == ' ' && i == len(p)-1
+		if k >= len(s) {
+			return end && k == len(s)
 		}
-		c := lower(s[i])
-		if p[i] == ' ' && i == len(p)-1 {
+		c := lower(s[k])
+		switch {
+		case end:
 			return !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_')
-		}
-		if c != p[i] && !(p[i] == '\'' && c == 0xe2) {
+		case c == p[i]:
+			k++
+		case p[i] == '\'' && strings.HasPrefix(s[k:], "’"):
+			k += len("’")
+		default:
 			return false
 		}
 	}

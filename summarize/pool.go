@@ -39,7 +39,6 @@ type pool struct {
 	decisions   []summary.Decision
 	failed      []summary.Item
 	outcomes    []summary.ToolOutcome
-	facts       []summary.Item
 	open        []summary.OpenItem
 	artifacts   []summary.ArtifactReference
 	said        []group // assistant messages
@@ -53,10 +52,10 @@ type pool struct {
 
 // group is an entry made of pieces, some of which may be chosen.
 type group struct {
-	label  string // in front of the pieces; empty for what people said
-	turn   int
-	source thread.ID
-	pieces []string
+	label   string // in front of the pieces; empty for what people said
+	turn    int
+	sources []thread.ID
+	pieces  []string
 }
 
 // candidate is one thing that may be taken into the summary.
@@ -189,7 +188,7 @@ func (b *builder) previous(s *summary.Summary) {
 	for _, it := range s.Constraints {
 		if b.once('r', it.Text) {
 			b.constraints = append(b.constraints, it)
-			b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: -1, base: 8}, nil)
+			b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: -1, base: ruleBase(it.Text) + 2}, nil)
 		}
 	}
 	b.plan = slices.Clone(s.CurrentPlan)
@@ -228,12 +227,7 @@ func (b *builder) previous(s *summary.Summary) {
 			b.add(candidate{section: secArtifact, entry: len(b.pool.artifacts) - 1, piece: -1, at: -1, base: 6}, nil)
 		}
 	}
-	for _, it := range s.Facts {
-		if b.once('t', it.Text) {
-			b.pool.facts = append(b.pool.facts, it)
-			b.add(candidate{section: secFact, entry: len(b.pool.facts) - 1, piece: -1, at: -1, base: 1.5}, identifiers(it.Text))
-		}
-	}
+	b.previousGroups(&b.recaps, secFact, s.Facts, 't', 1)
 	b.previousGroups(&b.said, secSaid, s.Conclusions, 'c', 1)
 	b.previousGroups(&b.snippets, secSnippet, s.Identifiers, 't', 0.2)
 }
@@ -241,19 +235,33 @@ func (b *builder) previous(s *summary.Summary) {
 // previousGroups takes over items that were made of pieces, as pieces again.
 func (b *builder) previousGroups(groups *[]group, sec section, items []summary.Item, kind byte, base float32) {
 	for _, it := range items {
-		g := group{turn: it.Turn}
-		if len(it.Sources) > 0 {
-			g.source = it.Sources[0]
+		g := group{turn: it.Turn, sources: it.Sources}
+		lines := strings.Split(it.Text, "\n")
+		if sec != secSaid && len(lines) > 1 && strings.HasSuffix(lines[0], ":") {
+			g.label = strings.TrimSuffix(lines[0], ":")
+			lines = lines[1:]
 		}
-		for _, line := range strings.Split(it.Text, "\n") {
+		entry := len(*groups)
+		if sec == secFact {
+			entry = -1 - entry
+		}
+		for _, line := range lines {
 			if line == "" || !b.once(kind, line) {
 				continue
 			}
-			b.add(candidate{section: sec, entry: len(*groups), piece: len(g.pieces), at: -1, base: base, text: line}, identifiers(line))
+			b.add(candidate{section: sec, entry: entry, piece: len(g.pieces), at: -1, base: base, text: line}, identifiers(line))
 			g.pieces = append(g.pieces, line)
 		}
 		*groups = append(*groups, g)
 	}
+}
+
+// ruleBase is the value of a rule by how surely it is one.
+func ruleBase(s string) float32 {
+	if cues, _ := cuesOf(s); cues&ruleCue != 0 {
+		return 6
+	}
+	return 2
 }
 
 // substantial reports whether a user message can stand as the task: not a bare
@@ -274,21 +282,21 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 			continue
 		}
 		b.constraints = append(b.constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		base := float32(2)
-		if r.score > 1 {
-			base = 6
-		}
-		b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: i, base: base * (0.5 + b.age(i)/2)}, r.idents)
+		b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: i, base: ruleBase(r.text) * (0.5 + b.age(i)/2)}, r.idents)
 	}
 }
 
 func (b *builder) recap(i int, m *thread.Message, f *facts) {
-	g := group{label: "the agent's earlier summary", turn: m.Turn, source: m.ID}
+	g := group{label: "the agent's earlier summary", turn: m.Turn, sources: []thread.ID{m.ID}}
 	for _, p := range f.recap {
 		if len(p.text) < 4 || !b.once('t', p.text) {
 			continue
 		}
-		b.add(candidate{section: secFact, entry: -1 - len(b.recaps), piece: len(g.pieces), at: i, base: 1.2 * b.age(i), text: p.text}, p.idents)
+		base := 1.2 * b.age(i) * min(1, float32(len(p.text))/60)
+		if p.code || narration(p.text) {
+			base *= 0.2
+		}
+		b.add(candidate{section: secFact, entry: -1 - len(b.recaps), piece: len(g.pieces), at: i, base: base, text: p.text}, p.idents)
 		g.pieces = append(g.pieces, p.text)
 	}
 	b.recaps = append(b.recaps, g)
@@ -316,19 +324,21 @@ func (b *builder) lastSaid(i int) bool {
 
 // narration reports whether a line only announces what stands beside it.
 func narration(s string) bool {
-	return s[0] == '#' || s[len(s)-1] == ':' || strings.HasPrefix(s, "Now ") || strings.HasPrefix(s, "Let me ") || strings.HasPrefix(s, "|--")
+	return s[0] == '#' || s[len(s)-1] == ':' || strings.HasPrefix(s, "Now ") || strings.HasPrefix(s, "Let me ")
 }
 
 func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	final := b.lastSaid(i)
-	g := group{turn: m.Turn, source: m.ID}
+	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for n, p := range f.said {
-		if len(p.text) < 4 || !b.once('c', p.text) {
+		if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || !b.once('c', p.text) {
 			continue
 		}
 		base := float32(0.5)
 		switch {
+		case p.code:
+			base = 0.08
 		case final && (n == 0 || n == len(f.said)-1):
 			base = 3
 		case final:
@@ -345,6 +355,8 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		if p.cues&(openCue|failureCue) != 0 {
 			base += 0.5
 		}
+		// A few words say little; without this the shortest lines would win.
+		base *= min(1, float32(len(p.text))/60)
 		if p.cues&decisionCue != 0 && p.cues&reasonCue != 0 && len(p.text) > 40 {
 			// A choice with its reason is a decision of its own.
 			b.decision(i, m, p)
@@ -382,7 +394,7 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 	case toolpolicy.Todo:
 		b.todo(m, c)
 		if c.planText != "" {
-			g := group{label: "proposed plan", turn: m.Turn, source: m.ID}
+			g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
 			for _, p := range lines(c.planText, maxSentence) {
 				b.add(candidate{section: secSaid, entry: len(b.said), piece: len(g.pieces), at: i, base: 0.8 * b.age(i), text: p.text}, p.idents)
 				g.pieces = append(g.pieces, p.text)
@@ -397,7 +409,7 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 
 // snippet adds the pieces of one message as a group of the last section.
 func (b *builder) snippet(i int, m *thread.Message, label string, pieces []piece, base float32) {
-	g := group{label: clip(label, 110), turn: m.Turn, source: m.ID}
+	g := group{label: clip(label, 110), turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for _, p := range pieces {
 		if !b.once('t', p.text) {
@@ -451,6 +463,10 @@ func (b *builder) touch(op fileOp, m *thread.Message) {
 	name := op.op
 	if name == "created" && ok && !slices.Contains(f.Operations, "created") {
 		name = "edited" // it was there before: a write over it
+	}
+	if name != "deleted" {
+		// "deleted" says that the file is gone; it is there again.
+		f.Operations = slices.DeleteFunc(f.Operations, func(op string) bool { return op == "deleted" })
 	}
 	if !slices.Contains(f.Operations, name) {
 		f.Operations = append(f.Operations, name)

@@ -22,6 +22,11 @@ const (
 	fill = 0.97
 	// bytesPerToken only ranks candidates; what is charged is counted.
 	bytesPerToken = 3.6
+	// keptRequest is the length, in bytes, that user messages keep as long as all
+	// of them together stay under mostRequests of the budget: a message cut by
+	// half a line is worse than one line of tool output less.
+	keptRequest  = 400
+	mostRequests = 0.42
 	// leastRequest is what a user message is trimmed to at the least, in bytes.
 	leastRequest = 140
 	// taskBytes bounds the current task; the whole message stands among the requests.
@@ -125,7 +130,6 @@ func (s *selection) renderEntries() {
 	s.entries[secDecision] = lines(summary.Summary{Decisions: p.decisions})
 	s.entries[secFailed] = lines(summary.Summary{FailedAttempts: p.failed})
 	s.entries[secOutcome] = lines(summary.Summary{ToolOutcomes: p.outcomes})
-	s.entries[secFact] = lines(summary.Summary{Facts: p.facts})
 	s.entries[secOpen] = lines(summary.Summary{OpenItems: p.open})
 	s.entries[secArtifact] = lines(summary.Summary{Artifacts: p.artifacts})
 }
@@ -200,15 +204,11 @@ func (s *selection) trimRequests(tokens int) {
 	}
 	each, newest := 1<<30, len(all)
 	if size(each) > limit {
-		low, high := leastRequest, 1<<20
-		for low+8 < high {
-			if mid := (low + high) / 2; size(mid) <= limit {
-				low = mid
-			} else {
-				high = mid
-			}
+		each = largest(leastRequest, 1<<20, func(n int) bool { return size(n) <= limit })
+		if most := int(mostRequests * float32(s.budget) * bytesPerToken); each < keptRequest && most > limit {
+			each = largest(each, keptRequest, func(n int) bool { return size(n) <= most })
+			limit, tokens = most, int(mostRequests*float32(s.budget))
 		}
-		each = low
 		if size(each) > limit {
 			newest = max(1, limit/(leastRequest+12))
 		}
@@ -226,6 +226,18 @@ func (s *selection) trimRequests(tokens int) {
 			each, newest = max(leastRequest/2, each/2), max(1, newest/2)
 		}
 	}
+}
+
+// largest returns the largest n from low to high for which ok holds, or low.
+func largest(low, high int, ok func(int) bool) int {
+	for low < high {
+		if mid := (low + high + 1) / 2; ok(mid) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low
 }
 
 // takeFloors fills each section up to its share.
@@ -412,7 +424,6 @@ func (s *selection) build() summary.Summary {
 	out.Decisions = pick(p.decisions, plain[secDecision])
 	out.FailedAttempts = pick(p.failed, plain[secFailed])
 	out.ToolOutcomes = pick(p.outcomes, plain[secOutcome])
-	out.Facts = pick(p.facts, plain[secFact])
 	out.OpenItems = pick(p.open, plain[secOpen])
 	out.Artifacts = pick(p.artifacts, plain[secArtifact])
 	for _, k := range groups {
@@ -444,11 +455,7 @@ func (s *selection) join(chosen []int) summary.Item {
 		}
 		b.WriteString(s.pool.candidates[i].text)
 	}
-	item := summary.Item{Text: b.String(), Turn: g.turn}
-	if g.source != "" {
-		item.Sources = append(item.Sources, g.source)
-	}
-	return item
+	return summary.Item{Text: b.String(), Turn: g.turn, Sources: g.sources}
 }
 
 func pick[T any](all []T, chosen []int) []T {

@@ -130,9 +130,15 @@ func (s *ccSession) beforeLine(number int) int {
 	return s.before(n)
 }
 
-// widen adds the lines that parallel calls put beside the way, and attachments
-// that hang on it.
+// widen adds the lines that parallel calls put beside the way, with the
+// harness's notes on them, and attachments that hang on it.
 func (s *ccSession) widen(on map[string]bool) {
+	added := map[string]bool{}
+	add := func(l *ccLine) {
+		if !on[l.uuid] {
+			on[l.uuid], added[l.uuid] = true, true
+		}
+	}
 	messages, calls := map[string]bool{}, map[string]bool{}
 	for _, l := range s.lines {
 		if on[l.uuid] && l.messageID != "" {
@@ -144,7 +150,7 @@ func (s *ccSession) widen(on map[string]bool) {
 			continue
 		}
 		if l.messageID != "" && messages[l.messageID] {
-			on[l.uuid] = true
+			add(l)
 		}
 		if on[l.uuid] {
 			for _, c := range l.calls {
@@ -158,11 +164,11 @@ func (s *ccSession) widen(on map[string]bool) {
 		}
 		for _, r := range l.results {
 			if calls[r] {
-				on[l.uuid] = true
+				add(l)
 			}
 		}
-		if l.role == "attachment" && on[l.parent] {
-			on[l.uuid] = true
+		if l.role == "attachment" && on[l.parent] || l.kind == thread.Injected && added[l.parent] {
+			add(l)
 		}
 	}
 }
@@ -269,7 +275,7 @@ func (u *ccUnit) join(l *ccLine) {
 
 // inBatches moves the results of a message's calls up behind the message, where
 // reminders or a person's words came between them, as the client does before
-// it sends them.
+// it sends them. A result that has words beside it comes last.
 func inBatches(all []*ccUnit) []*ccUnit {
 	var out []*ccUnit
 	for i := 0; i < len(all); {
@@ -283,19 +289,22 @@ func inBatches(all []*ccUnit) []*ccUnit {
 		for end < len(all) && all[end].lines[0].role != "assistant" && all[end].lines[0].role != "boundary" {
 			end++
 		}
-		var rest []*ccUnit
+		var mixed, rest []*ccUnit
 		for _, next := range all[i:end] {
 			answer := false
 			for _, r := range next.lines[0].results {
 				answer = answer || u.calls[r]
 			}
-			if answer {
+			switch {
+			case answer && next.lines[0].spoken:
+				mixed = append(mixed, next)
+			case answer:
 				out = append(out, next)
-			} else {
+			default:
 				rest = append(rest, next)
 			}
 		}
-		out = append(out, rest...)
+		out = append(append(out, mixed...), rest...)
 		i = end
 	}
 	return out
