@@ -174,7 +174,11 @@ func (j *job) emptyPlan() *plan.Plan {
 
 // attempts bounds how often a plan is made again because the rendered request
 // came out larger than the planner's sum (repairs of the log add a little).
-const attempts = 3
+const attempts = 5
+
+// slackStep is what each further attempt leaves free beside, in tokens times the
+// square of its number: a smaller room can be filled a little differently.
+const slackStep = 4
 
 // compact tries the levels of protection, the most generous first.
 func (j *job) compact(ctx context.Context) (*Result, error) {
@@ -187,7 +191,7 @@ func (j *job) compact(ctx context.Context) (*Result, error) {
 	}
 	for _, level := range strategy.Protections() {
 		room := j.Budget - j.fixed
-		for range attempts {
+		for n := range attempts {
 			given.Room = room
 			if room <= 0 {
 				return nil, j.overBudget(failed)
@@ -216,7 +220,7 @@ func (j *job) compact(ctx context.Context) (*Result, error) {
 				p.OriginalTokens, p.CompactedTokens = j.before, res.After
 				return res, nil
 			}
-			room -= res.After - j.Budget
+			room -= res.After - j.Budget + n*n*slackStep
 		}
 	}
 	return nil, j.overBudget(failed)

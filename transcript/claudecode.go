@@ -222,8 +222,11 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 	if !content.IsArray() {
 		return
 	}
+	blank := l.role == "assistant"
 	content.ForEach(func(_, block gjson.Result) bool {
-		switch block.Get("type").Str {
+		kind := block.Get("type").Str
+		blank = blank && kind == "text" && strings.TrimSpace(block.Get("text").Str) == ""
+		switch kind {
 		case "tool_use":
 			l.calls = append(l.calls, strings.Clone(block.Get("id").Str))
 		case "tool_result":
@@ -233,6 +236,10 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 		}
 		return true
 	})
+	if blank { // the client keeps it and does not send it; the API would refuse it
+		s.report.skip("blank text")
+		l.content = ""
+	}
 }
 
 // keep adds a line to the session, unless it is a copy of one that is there: a

@@ -243,6 +243,60 @@ func TestEveryPrefix(t *testing.T) {
 	}
 }
 
+// TestAnyLines proves that a session with lines lost or out of order still
+// reads: every line that is left is in the conversation, beside it, counted or
+// warned about.
+func TestAnyLines(t *testing.T) {
+	for _, path := range []string{"testdata/claude-code.jsonl", "testdata/claude-code-joined.jsonl", "testdata/codex.jsonl", "testdata/pi.jsonl", "testdata/kimi-code.jsonl"} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bytes.SplitAfter(bytes.TrimSpace(data), []byte("\n"))
+		lines[len(lines)-1] = append(bytes.Clone(lines[len(lines)-1]), '\n')
+		format := transcript.Format("")
+		for _, f := range transcript.Formats() {
+			if strings.HasPrefix(filepath.Base(path), string(f)) {
+				format = f
+			}
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			var in []byte
+			said := 0
+			for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(lines)-1), 1, len(lines), rapid.ID[int]).Draw(t, "lines") {
+				in = append(in, lines[i]...)
+				if format == transcript.ClaudeCode && bytes.Contains(lines[i], []byte(`"text":"`)) && bytes.Contains(lines[i], []byte(`"assistant"`)) {
+					said++
+				}
+			}
+			f, err := transcript.Read(bytes.NewReader(in), &transcript.Options{Format: format})
+			if errors.Is(err, transcript.ErrEmpty) && said == 0 {
+				return
+			}
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", path, err, in)
+			}
+			for _, m := range everything(f.Transcripts[0]) {
+				if m.Role == thread.Assistant && m.Text() != "" {
+					said--
+				}
+			}
+			if format == transcript.ClaudeCode && said != 0 {
+				t.Fatalf("%s: %d texts of the assistant are lost\n%s", path, said, in)
+			}
+		})
+	}
+}
+
+// everything lists the messages of a conversation and of those beside it.
+func everything(t transcript.Transcript) []thread.Message {
+	all := append([]thread.Message(nil), t.Thread.Messages()...)
+	for _, s := range t.Side {
+		all = append(all, everything(s)...)
+	}
+	return all
+}
+
 func FuzzRead(f *testing.F) {
 	for _, path := range samples(f) {
 		data, err := os.ReadFile(path)

@@ -82,7 +82,8 @@ func body(v gjson.Result) Format {
 	case messages.IsArray():
 		format := list(messages)
 		if format == OpenAIChat || format == "" {
-			if v.Get("system").Exists() || v.Get("anthropic_version").Exists() || v.Get("tools.0.input_schema").Exists() {
+			if v.Get("system").Exists() || v.Get("anthropic_version").Exists() || v.Get("tools.0.input_schema").Exists() ||
+				v.Get("max_tokens").Exists() && strings.HasPrefix(v.Get("model").Str, "claude") {
 				return Anthropic
 			}
 		}
