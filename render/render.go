@@ -132,6 +132,9 @@ func (r *renderer) message(i int, ref plan.Ref) {
 	}
 	m = r.translate(m, i)
 	if len(m.Parts) == 0 {
+		if ref.Action == plan.Include {
+			r.repair(m.ID, "nothing in it can be sent to this provider; it is left out")
+		}
 		return
 	}
 	if m.StartsTurn() {
