@@ -59,6 +59,7 @@ func TestRenderAnyPlan(t *testing.T) {
 					rt.Fatal(err)
 				}
 				accounted(rt, th, p, out, manifest)
+				promptHolds(rt, th, p, o.Profile, out, manifest)
 				if speechless(out) {
 					return // nothing to ask a model
 				}
@@ -66,6 +67,7 @@ func TestRenderAnyPlan(t *testing.T) {
 				valid(rt, codecs[api], body)
 				foreign(rt, api, body)
 				firstWords(rt, th, p, codecs[api], body)
+				textsOnce(rt, p, body)
 
 				again, manifest2, err := render.Render(th, p, base(api), o)
 				if err != nil {

@@ -51,8 +51,8 @@ func Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*p
 	}
 	r.out = make([]thread.Message, 0, len(r.messages))
 	r.walk()
-	r.openWithUser()
 	r.rehydrate(o.Rehydrated)
+	r.openWithUser()
 	out.Messages = r.out
 	out.CachePoints = r.cachePoints()
 	return out, r.manifest, nil

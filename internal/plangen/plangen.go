@@ -42,6 +42,10 @@ func Plan(th *thread.Thread) *rapid.Generator[*plan.Plan] {
 	})
 }
 
+// Fact is the text of the n-th record of a plan, counted from 1; placeholders
+// and drops have none.
+func Fact(n int) string { return fmt.Sprintf("what record %d. stands for", n) }
+
 type generator struct {
 	t     *rapid.T
 	th    *thread.Thread
@@ -130,7 +134,7 @@ func (g *generator) record(action plan.Action, at []int) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	sum := summary.Summary{Facts: []summary.Item{{Text: fmt.Sprintf("what record %d stands for", g.made)}}}
+	sum := summary.Summary{Facts: []summary.Item{{Text: Fact(g.made)}}}
 	switch action {
 	case plan.Clear:
 		fields := rapid.SampledFrom([]thread.Fields{nil, {"exit_code": 1.0, "path": "a\"b\n"}}).Draw(g.t, "fields")

@@ -40,11 +40,15 @@ func Text() *rapid.Generator[string] {
 	})
 }
 
-// Thread draws a thread of up to about sixty messages.
+// Thread draws a thread of up to about a hundred messages.
 func Thread() *rapid.Generator[*thread.Thread] {
 	return rapid.Custom(func(t *rapid.T) *thread.Thread {
 		g := generator{t: t}
-		for range rapid.IntRange(0, 20).Draw(t, "steps") {
+		steps := rapid.IntRange(0, 20).Draw(t, "steps")
+		if rapid.Bool().Draw(t, "long") {
+			steps += 10 // small numbers are drawn far more often than large ones
+		}
+		for range steps {
 			g.step()
 		}
 		th, err := thread.New("random").Append(g.messages...)
@@ -112,7 +116,11 @@ func (g *generator) callStep() {
 		g.calls++
 		id := fmt.Sprintf("call_%d", g.calls)
 		tool := rapid.SampledFrom(tools).Draw(g.t, "tool")
-		m.Parts = append(m.Parts, thread.ToolCall{ID: id, Name: tool, Arguments: fmt.Sprintf(`{"file_path":"pkg/f%d.go","limit":%d}`, g.calls%5, g.calls)})
+		arguments := fmt.Sprintf(`{"file_path":"pkg/f%d.go","limit":%d}`, g.calls%5, g.calls)
+		if rapid.IntRange(0, 3).Draw(g.t, "long arguments") == 0 {
+			arguments = fmt.Sprintf(`{"file_path":"pkg/f%d.go","edits":[{"new":"%s","n":1.50}]}`, g.calls%5, strings.Repeat(`a\"é `, 100))
+		}
+		m.Parts = append(m.Parts, thread.ToolCall{ID: id, Name: tool, Arguments: arguments})
 		r := result(id, tool, Text().Draw(g.t, "output"), thread.Success)
 		switch rapid.IntRange(0, 11).Draw(g.t, "fate") {
 		case 0: // aborted
