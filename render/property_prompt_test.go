@@ -45,7 +45,7 @@ func promptHolds(t rapid.TB, th *thread.Thread, p *plan.Plan, profile render.Pro
 			}
 		}
 		if known && origin.Record.Action == plan.Include && !origin.Synthetic {
-			keepsParts(t, profile, changed && at < p.ThreadVersion, th.At(at), msg)
+			keepsParts(t, profile, changed, th.At(at), msg)
 		}
 	}
 	pairsHold(t, profile, out)

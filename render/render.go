@@ -51,6 +51,7 @@ func Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*p
 	}
 	r.out = make([]thread.Message, 0, len(r.messages))
 	r.walk()
+	r.wholeLoops()
 	r.rehydrate(o.Rehydrated)
 	r.openWithUser()
 	out.Messages = r.out
@@ -133,7 +134,7 @@ func (r *renderer) message(i int, ref plan.Ref) {
 	m = r.translate(m, i)
 	if len(m.Parts) == 0 {
 		if ref.Action == plan.Include {
-			r.repair(m.ID, "nothing in it can be sent to this provider; it is left out")
+			r.repair(m.ID, unsendable)
 		}
 		return
 	}
