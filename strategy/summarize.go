@@ -45,7 +45,7 @@ func (Summarize) Aggressiveness() int { return summarizeRung }
 // proposals together fills what the rest of the prompt leaves.
 func (s Summarize) Analyze(v *View) []Proposal {
 	points := cut.Legal(v.Thread, v.Pairs)
-	runs, room := v.divide(v.runs(s.cut(v, points)))
+	runs, room := v.divide(v.runs(points, s.cut(v, points)))
 	var proposals []Proposal
 	for n, run := range runs {
 		if s.Ratio > 0 {
@@ -128,8 +128,9 @@ func (s Summarize) cut(v *View, points *cut.Points) int {
 }
 
 // runs are the free messages before a cut, in runs without a pinned message in
-// between.
-func (v *View) runs(end int) [][]int {
+// between. A run goes on behind a pinned message while a call in it waits for
+// a result: a run may stay when another goes, and pairs must not be parted.
+func (v *View) runs(points *cut.Points, end int) [][]int {
 	var runs [][]int
 	var run []int
 	for i := range end {
@@ -137,7 +138,7 @@ func (v *View) runs(end int) [][]int {
 			run = append(run, i)
 			continue
 		}
-		if len(run) > 0 && v.Anchored[i] {
+		if len(run) > 0 && v.Anchored[i] && points.Legal(i) {
 			runs, run = append(runs, run), nil
 		}
 	}
