@@ -95,6 +95,14 @@ type Result struct {
 	// Before and After are the tokens of the whole request; Fixed is the part
 	// of both that no plan can change: system, tools and what frames them.
 	Before, After, Fixed int
+	// Sizes are the tokens of each message of the thread when it is sent as it
+	// is, PromptSizes those of each message of the prompt.
+	Sizes, PromptSizes []int
+	// Pinned are the positions of the messages that the plan was not allowed to
+	// touch, Tail is where the protected newest part begins; nil and 0 when
+	// nothing had to be planned.
+	Pinned []int
+	Tail   int
 }
 
 // Compact plans how the thread fits the budget and renders the prompt. A thread
@@ -166,7 +174,11 @@ func (j *job) emptyPlan() *plan.Plan {
 
 // attempts bounds how often a plan is made again because the rendered request
 // came out larger than the planner's sum (repairs of the log add a little).
-const attempts = 3
+const attempts = 5
+
+// slackStep is what each further attempt leaves free beside, in tokens times the
+// square of its number: a smaller room can be filled a little differently.
+const slackStep = 4
 
 // compact tries the levels of protection, the most generous first.
 func (j *job) compact(ctx context.Context) (*Result, error) {
@@ -179,7 +191,7 @@ func (j *job) compact(ctx context.Context) (*Result, error) {
 	}
 	for _, level := range strategy.Protections() {
 		room := j.Budget - j.fixed
-		for range attempts {
+		for n := range attempts {
 			given.Room = room
 			if room <= 0 {
 				return nil, j.overBudget(failed)
@@ -204,10 +216,11 @@ func (j *job) compact(ctx context.Context) (*Result, error) {
 			}
 			if res.After <= j.Budget {
 				res.Before = j.before
+				res.Pinned, res.Tail = v.PinnedPositions(), v.Tail
 				p.OriginalTokens, p.CompactedTokens = j.before, res.After
 				return res, nil
 			}
-			room -= res.After - j.Budget
+			room -= res.After - j.Budget + n*n*slackStep
 		}
 	}
 	return nil, j.overBudget(failed)
@@ -222,13 +235,18 @@ func (j *job) render(p *plan.Plan) (*Result, error) {
 	}
 	known := j.sizes.of(j.Thread, j.Profile, !p.Empty())
 	total := j.fixed
+	sizes := make([]int, len(out.Messages))
 	for n := range out.Messages {
 		o := manifest.Messages[n]
 		if i, ok := j.Thread.Index(o.ID); ok && o.Record.Action == plan.Include && !o.Synthetic && i < p.ThreadVersion {
-			total += known[i]
-			continue
+			sizes[n] = known[i]
+		} else {
+			sizes[n] = j.config.Counter.Message(&out.Messages[n])
 		}
-		total += j.config.Counter.Message(&out.Messages[n])
+		total += sizes[n]
 	}
-	return &Result{Plan: p, Prompt: out, Manifest: manifest, Before: total, After: total, Fixed: j.fixed}, nil
+	return &Result{
+		Plan: p, Prompt: out, Manifest: manifest, Before: total, After: total, Fixed: j.fixed,
+		Sizes: j.sizes.of(j.Thread, j.Profile, false), PromptSizes: sizes,
+	}, nil
 }

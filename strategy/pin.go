@@ -117,3 +117,14 @@ func (v *View) anchor(i int) {
 }
 
 func (v *View) part(share float64) int { return int(float64(v.Room) * share) }
+
+// PinnedPositions lists the pinned messages, in thread order.
+func (v *View) PinnedPositions() []int {
+	var at []int
+	for i, pinned := range v.Pinned {
+		if pinned {
+			at = append(at, i)
+		}
+	}
+	return at
+}

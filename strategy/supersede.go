@@ -9,10 +9,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// superseded finds the results that a later step has made out of date, and says
+// Superseded finds the results that a later step has made out of date, and says
 // why: a file that was read again or changed afterwards, a command or a search
-// that was run again with the same arguments.
-func superseded(messages []thread.Message, pairs *thread.Pairing) []string {
+// that was run again with the same arguments. It has one entry per message,
+// empty for those that still hold.
+func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
+	messages := t.Messages()
 	why := make([]string, len(messages))
 	lastCall := map[string]int{} // exact call → turn of its latest run
 	lastRead := map[string]int{}

@@ -61,7 +61,7 @@ func NewView(g Given) *View {
 	if v.Pairs == nil {
 		v.Pairs = thread.Pair(g.Thread)
 	}
-	v.superseded = superseded(v.messages, v.Pairs)
+	v.superseded = Superseded(g.Thread, v.Pairs)
 	for i, size := range v.Sizes {
 		v.cover[i], v.now[i] = -1, size
 		v.total += size

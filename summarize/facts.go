@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -12,7 +13,8 @@ type piece struct {
 	idents []string
 	score  float32 // how much it says by its form, 0 to 3
 	cues   cue
-	reason int // where in text the reason begins, or -1
+	reason int  // where in text the reason begins, or -1
+	code   bool // inside a fenced block, or a line of a tree or a table
 }
 
 // facts is all that one message tells by itself; it depends on no other
@@ -101,12 +103,11 @@ func (f *facts) readRules() {
 				return
 			}
 			s := line[p.from:p.to]
+			// Weak cues count only in short messages, and neither in questions nor
+			// in a bare "yes please".
 			cues, _ := cuesOf(s)
-			switch {
-			case cues&ruleCue != 0:
-				f.rules = append(f.rules, piece{text: s, score: 2, cues: cues, idents: identifiers(s)})
-			case cues&constraintCue != 0:
-				f.rules = append(f.rules, piece{text: s, score: 1, cues: cues, idents: identifiers(s)})
+			if cues&ruleCue != 0 || cues&constraintCue != 0 && len(f.user) < 1500 && len(s) >= 16 && s[len(s)-1] != '?' {
+				f.rules = append(f.rules, piece{text: s, cues: cues, idents: identifiers(s), reason: -1})
 			}
 		})
 	}
@@ -116,9 +117,13 @@ func (f *facts) readRules() {
 // limit (0: lines only).
 func lines(s string, limit int) []piece {
 	var out []piece
+	fenced := false
 	add := func(t string) {
-		cues, reason := cuesOf(t)
-		out = append(out, piece{text: t, idents: identifiers(t), cues: cues, reason: reason})
+		p := piece{text: t, idents: identifiers(t), reason: -1, code: fenced || drawn(t)}
+		if !p.code {
+			p.cues, p.reason = cuesOf(t)
+		}
+		out = append(out, p)
 	}
 	for at := 0; at < len(s); {
 		var p span
@@ -128,6 +133,10 @@ func lines(s string, limit int) []piece {
 			continue
 		}
 		line := s[p.from:p.to]
+		if strings.HasPrefix(line, "```") {
+			fenced = !fenced
+			continue
+		}
 		if limit == 0 || len(line) <= limit {
 			add(line)
 			continue
@@ -135,6 +144,11 @@ func lines(s string, limit int) []piece {
 		sentences(line, func(p span) { add(line[p.from:p.to]) })
 	}
 	return out
+}
+
+// drawn reports whether a line is part of a tree, a table or a rule.
+func drawn(s string) bool {
+	return strings.HasPrefix(s, "│") || strings.HasPrefix(s, "├") || strings.HasPrefix(s, "└") || strings.HasPrefix(s, "|") || strings.HasPrefix(s, "---")
 }
 
 func identifiers(s string) []string {
@@ -228,7 +242,11 @@ func appendPieces(dst []piece, s string, p span, score float32, anyway bool) []p
 				}
 			}
 			if best < 0 {
-				best = max(from+boundary(s[from:], to-from), from+1)
+				best = from + boundary(s[from:], to-from)
+				if best < from+maxLine/2 { // one endless grapheme
+					for best = to; best > from+1 && !utf8.RuneStart(s[best]); best-- {
+					}
+				}
 			}
 			to = best
 		}

@@ -80,7 +80,15 @@ func each(f *facts, yield func(string, origin)) {
 	for _, s := range f.idents {
 		yield(s, fromUser)
 	}
-	all(f.said, fromAssistant)
+	for i := range f.said {
+		from := fromAssistant
+		if f.said[i].code {
+			from = fromChange // a sketch of code, not a name that was spoken of
+		}
+		for _, s := range f.said[i].idents {
+			yield(s, from)
+		}
+	}
 	all(f.recap, fromAssistant)
 	for i := range f.calls {
 		c := &f.calls[i]
@@ -98,7 +106,7 @@ func each(f *facts, yield func(string, origin)) {
 // worth is the weight of one identifier. The factors were set by measuring how
 // often identifiers of recorded sessions came back in arguments of later calls.
 func worth(s string, st *stat, n int) float32 {
-	w := float32(0.4)
+	w := float32(0.3)
 	if strong(s) {
 		w = 1
 	}

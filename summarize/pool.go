@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -39,7 +38,6 @@ type pool struct {
 	decisions   []summary.Decision
 	failed      []summary.Item
 	outcomes    []summary.ToolOutcome
-	facts       []summary.Item
 	open        []summary.OpenItem
 	artifacts   []summary.ArtifactReference
 	said        []group // assistant messages
@@ -53,10 +51,10 @@ type pool struct {
 
 // group is an entry made of pieces, some of which may be chosen.
 type group struct {
-	label  string // in front of the pieces; empty for what people said
-	turn   int
-	source thread.ID
-	pieces []string
+	label   string // in front of the pieces; empty for what people said
+	turn    int
+	sources []thread.ID
+	pieces  []string
 }
 
 // candidate is one thing that may be taken into the summary.
@@ -86,11 +84,6 @@ type builder struct {
 }
 
 type callRef struct{ message, call int }
-
-type task struct {
-	id   string
-	step summary.Step
-}
 
 // newPool collects what the messages and the previous summary hold.
 func newPool(in *Input, of func(*thread.Message) *facts) *pool {
@@ -178,82 +171,12 @@ func (b *builder) age(i int) float32 {
 	return 0.4 + 0.6*x*x
 }
 
-// previous takes over the items of an earlier summary; at -1 they are older
-// than all of the span.
-func (b *builder) previous(s *summary.Summary) {
-	b.oldTask = s.CurrentTask
-	b.requests = append(b.requests, s.Requests...)
-	for _, it := range s.Requests {
-		b.once('u', it.Text)
+// ruleBase is the value of a rule by how surely it is one.
+func ruleBase(s string) float32 {
+	if cues, _ := cuesOf(s); cues&ruleCue != 0 {
+		return 6
 	}
-	for _, it := range s.Constraints {
-		if b.once('r', it.Text) {
-			b.constraints = append(b.constraints, it)
-			b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: -1, base: 8}, nil)
-		}
-	}
-	b.plan = slices.Clone(s.CurrentPlan)
-	for _, f := range s.Files {
-		b.fileAt[f.Path] = len(b.files)
-		f.Operations, f.Sources = slices.Clone(f.Operations), slices.Clone(f.Sources)
-		b.files = append(b.files, f)
-	}
-	for _, d := range s.Decisions {
-		if b.once('d', d.Decision) {
-			b.decisions = append(b.decisions, d)
-			b.add(candidate{section: secDecision, entry: len(b.decisions) - 1, piece: -1, at: -1, base: 3}, identifiers(d.Decision))
-		}
-	}
-	for _, it := range s.FailedAttempts {
-		if b.once('f', it.Text) {
-			b.failed = append(b.failed, it)
-			b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: -1, base: 1.5}, identifiers(it.Text))
-		}
-	}
-	for _, o := range s.ToolOutcomes {
-		b.outcomes[o.Tool+"\x00"+o.Input] = len(b.pool.outcomes)
-		b.pool.outcomes = append(b.pool.outcomes, o)
-		b.latest = append(b.latest, len(b.candidates))
-		b.add(candidate{section: secOutcome, entry: len(b.pool.outcomes) - 1, piece: -1, at: -1, base: 0.6}, identifiers(o.Input))
-	}
-	for _, o := range s.OpenItems {
-		if b.once('o', o.Description) {
-			b.open = append(b.open, o)
-			b.add(candidate{section: secOpen, entry: len(b.open) - 1, piece: -1, at: -1, base: 1.5}, nil)
-		}
-	}
-	for _, a := range s.Artifacts {
-		if b.once('a', a.ArtifactID) {
-			b.pool.artifacts = append(b.pool.artifacts, a)
-			b.add(candidate{section: secArtifact, entry: len(b.pool.artifacts) - 1, piece: -1, at: -1, base: 6}, nil)
-		}
-	}
-	for _, it := range s.Facts {
-		if b.once('t', it.Text) {
-			b.pool.facts = append(b.pool.facts, it)
-			b.add(candidate{section: secFact, entry: len(b.pool.facts) - 1, piece: -1, at: -1, base: 1.5}, identifiers(it.Text))
-		}
-	}
-	b.previousGroups(&b.said, secSaid, s.Conclusions, 'c', 1)
-	b.previousGroups(&b.snippets, secSnippet, s.Identifiers, 't', 0.2)
-}
-
-// previousGroups takes over items that were made of pieces, as pieces again.
-func (b *builder) previousGroups(groups *[]group, sec section, items []summary.Item, kind byte, base float32) {
-	for _, it := range items {
-		g := group{turn: it.Turn}
-		if len(it.Sources) > 0 {
-			g.source = it.Sources[0]
-		}
-		for _, line := range strings.Split(it.Text, "\n") {
-			if line == "" || !b.once(kind, line) {
-				continue
-			}
-			b.add(candidate{section: sec, entry: len(*groups), piece: len(g.pieces), at: -1, base: base, text: line}, identifiers(line))
-			g.pieces = append(g.pieces, line)
-		}
-		*groups = append(*groups, g)
-	}
+	return 2
 }
 
 // substantial reports whether a user message can stand as the task: not a bare
@@ -274,21 +197,21 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 			continue
 		}
 		b.constraints = append(b.constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		base := float32(2)
-		if r.score > 1 {
-			base = 6
-		}
-		b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: i, base: base * (0.5 + b.age(i)/2)}, r.idents)
+		b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: i, base: ruleBase(r.text) * (0.5 + b.age(i)/2)}, r.idents)
 	}
 }
 
 func (b *builder) recap(i int, m *thread.Message, f *facts) {
-	g := group{label: "the agent's earlier summary", turn: m.Turn, source: m.ID}
+	g := group{label: "the agent's earlier summary", turn: m.Turn, sources: []thread.ID{m.ID}}
 	for _, p := range f.recap {
 		if len(p.text) < 4 || !b.once('t', p.text) {
 			continue
 		}
-		b.add(candidate{section: secFact, entry: -1 - len(b.recaps), piece: len(g.pieces), at: i, base: 1.2 * b.age(i), text: p.text}, p.idents)
+		base := 1.2 * b.age(i) * min(1, float32(len(p.text))/60)
+		if p.code || narration(p.text) {
+			base *= 0.2
+		}
+		b.add(candidate{section: secFact, entry: -1 - len(b.recaps), piece: len(g.pieces), at: i, base: base, text: p.text}, p.idents)
 		g.pieces = append(g.pieces, p.text)
 	}
 	b.recaps = append(b.recaps, g)
@@ -316,19 +239,21 @@ func (b *builder) lastSaid(i int) bool {
 
 // narration reports whether a line only announces what stands beside it.
 func narration(s string) bool {
-	return s[0] == '#' || s[len(s)-1] == ':' || strings.HasPrefix(s, "Now ") || strings.HasPrefix(s, "Let me ") || strings.HasPrefix(s, "|--")
+	return s[0] == '#' || s[len(s)-1] == ':' || strings.HasPrefix(s, "Now ") || strings.HasPrefix(s, "Let me ")
 }
 
 func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	final := b.lastSaid(i)
-	g := group{turn: m.Turn, source: m.ID}
+	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for n, p := range f.said {
-		if len(p.text) < 4 || !b.once('c', p.text) {
+		if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || !b.once('c', p.text) {
 			continue
 		}
 		base := float32(0.5)
 		switch {
+		case p.code:
+			base = 0.08
 		case final && (n == 0 || n == len(f.said)-1):
 			base = 3
 		case final:
@@ -345,6 +270,8 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		if p.cues&(openCue|failureCue) != 0 {
 			base += 0.5
 		}
+		// A few words say little; without this the shortest lines would win.
+		base *= min(1, float32(len(p.text))/60)
 		if p.cues&decisionCue != 0 && p.cues&reasonCue != 0 && len(p.text) > 40 {
 			// A choice with its reason is a decision of its own.
 			b.decision(i, m, p)
@@ -382,7 +309,7 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 	case toolpolicy.Todo:
 		b.todo(m, c)
 		if c.planText != "" {
-			g := group{label: "proposed plan", turn: m.Turn, source: m.ID}
+			g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
 			for _, p := range lines(c.planText, maxSentence) {
 				b.add(candidate{section: secSaid, entry: len(b.said), piece: len(g.pieces), at: i, base: 0.8 * b.age(i), text: p.text}, p.idents)
 				g.pieces = append(g.pieces, p.text)
@@ -397,7 +324,7 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 
 // snippet adds the pieces of one message as a group of the last section.
 func (b *builder) snippet(i int, m *thread.Message, label string, pieces []piece, base float32) {
-	g := group{label: clip(label, 110), turn: m.Turn, source: m.ID}
+	g := group{label: clip(label, 110), turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for _, p := range pieces {
 		if !b.once('t', p.text) {
@@ -408,110 +335,6 @@ func (b *builder) snippet(i int, m *thread.Message, label string, pieces []piece
 	}
 	if len(g.pieces) > 0 {
 		b.snippets = append(b.snippets, g)
-	}
-}
-
-func (b *builder) todo(m *thread.Message, c *callFacts) {
-	source := []thread.ID{m.ID}
-	switch {
-	case c.newTask:
-		// The id stands in the result; until then the call's id names it.
-		b.tasks = append(b.tasks, task{"call:" + c.id, summary.Step{Text: clip(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source}})
-	case c.todoID != "":
-		for i := range b.tasks {
-			t := &b.tasks[i]
-			if t.id != c.todoID {
-				continue
-			}
-			if s := c.todos[0].status; s != "" {
-				t.step.Status = s
-			}
-			if s := c.todos[0].text; s != "" {
-				t.step.Text = clip(s, maxSentence)
-			}
-			t.step.Sources = append(slices.Clip(t.step.Sources), m.ID)
-		}
-	case len(c.todos) > 0:
-		b.plan = b.plan[:0:0]
-		for _, t := range c.todos {
-			b.plan = append(b.plan, summary.Step{Text: clip(t.text, maxSentence), Status: t.status, Sources: source})
-		}
-	}
-}
-
-// touch writes one operation into the ledger.
-func (b *builder) touch(op fileOp, m *thread.Message) {
-	at, ok := b.fileAt[op.path]
-	if !ok {
-		at = len(b.files)
-		b.fileAt[op.path] = at
-		b.files = append(b.files, summary.File{Path: op.path})
-	}
-	f := &b.files[at]
-	name := op.op
-	if name == "created" && ok && !slices.Contains(f.Operations, "created") {
-		name = "edited" // it was there before: a write over it
-	}
-	if !slices.Contains(f.Operations, name) {
-		f.Operations = append(f.Operations, name)
-		slices.SortFunc(f.Operations, func(a, b string) int { return opOrder(a) - opOrder(b) })
-	}
-	f.Turn = m.Turn
-	if op.note != "" {
-		f.Note = addNote(f.Note, op.note)
-	}
-	if n := len(f.Sources); n == 0 || f.Sources[n-1] != m.ID {
-		f.Sources = append(f.Sources, m.ID)
-	}
-}
-
-func opOrder(op string) int { return strings.Index("read created edited deleted", op) }
-
-// addNote keeps the newest notes within a line.
-func addNote(old, note string) string {
-	note = clip(note, 60)
-	parts := strings.Split(old, ", ")
-	parts = slices.DeleteFunc(parts, func(p string) bool { return p == note || p == "" })
-	parts = append(parts, note)
-	return strings.Join(parts[max(0, len(parts)-4):], ", ")
-}
-
-// finish turns the ledger and the plan, which are known only at the end, into
-// candidates.
-func (b *builder) finish() {
-	if len(b.tasks) > 0 {
-		b.plan = b.plan[:0:0]
-		for _, t := range b.tasks {
-			if t.step.Status != "deleted" {
-				b.plan = append(b.plan, t.step)
-			}
-		}
-	}
-	for i := range b.plan {
-		base := float32(5)
-		if b.plan[i].Status == "completed" {
-			base = 2.5
-		}
-		b.add(candidate{section: secPlan, entry: i, piece: -1, at: len(b.messages), base: base}, nil)
-	}
-	position := make(map[thread.ID]int, len(b.messages))
-	for i := range b.messages {
-		position[b.messages[i].ID] = i
-	}
-	for i := range b.files {
-		f := &b.files[i]
-		at := -1
-		if n := len(f.Sources); n > 0 {
-			if p, ok := position[f.Sources[n-1]]; ok {
-				at = p
-			}
-		}
-		base := float32(1.5)
-		if len(f.Operations) > 1 || len(f.Operations) == 1 && f.Operations[0] != "read" {
-			base = 3.5
-		}
-		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
-		b.add(candidate{section: secFile, entry: i, piece: -1, at: at, base: base * b.age(at)}, identifiers(f.Path))
 	}
 }
 

@@ -1,6 +1,9 @@
 package summarize
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // fileOp is something that a call did to a file.
 type fileOp struct {
@@ -15,17 +18,57 @@ type fileOp struct {
 // worse than a short one.
 func shellFiles(command string) []fileOp {
 	var ops []fileOp
+	dir := "" // where "cd" went
 	for _, words := range shellCommands(command) {
-		ops = appendOps(ops, words)
+		if words[0] == "cd" && len(words) > 1 {
+			to := shellPath(words[1])
+			switch {
+			case to == "":
+				return ops // nobody knows where the rest happens
+			case path.IsAbs(to) || dir == "":
+				dir = to
+			default:
+				dir = path.Join(dir, to)
+			}
+			continue
+		}
+		ops = appendOps(ops, words, dir)
 	}
 	return ops
 }
 
-func appendOps(ops []fileOp, words []string) []fileOp {
-	add := func(op, path, note string) {
-		if path = shellPath(path); path != "" {
-			ops = append(ops, fileOp{path, op, note})
+func appendOps(ops []fileOp, words []string, dir string) []fileOp {
+	place := func(name string) string {
+		if name = shellPath(name); name == "" || name == "." || name == ".." {
+			return ""
 		}
+		if dir != "" && !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
+			name = path.Join(dir, name)
+		}
+		return name
+	}
+	add := func(op, name, note string) {
+		if name = place(name); name != "" {
+			ops = append(ops, fileOp{name, op, note})
+		}
+	}
+	// move is "mv" of one file: a folder as the target takes the file's name.
+	move := func(a []string, gone bool) {
+		if len(a) != 2 {
+			return
+		}
+		from, to := place(a[0]), place(a[1])
+		if from == "" || to == "" {
+			return
+		}
+		if strings.HasSuffix(a[1], "/") || a[1] == "." {
+			to = path.Join(to, path.Base(from))
+		}
+		if gone {
+			ops = append(ops, fileOp{from, "deleted", "moved to " + to}, fileOp{to, "created", "moved from " + from})
+			return
+		}
+		ops = append(ops, fileOp{to, "created", "copied from " + from})
 	}
 	args := func(from int) []string {
 		var out []string
@@ -57,14 +100,9 @@ func appendOps(ops []fileOp, words []string) []fileOp {
 			add("deleted", a, "")
 		}
 	case "mv":
-		if a := args(1); len(a) == 2 {
-			add("deleted", a[0], "moved to "+a[1])
-			add("created", a[1], "moved from "+a[0])
-		}
+		move(args(1), true)
 	case "cp":
-		if a := args(1); len(a) == 2 {
-			add("created", a[1], "copied from "+a[0])
-		}
+		move(args(1), false)
 	case "touch", "tee":
 		for _, a := range args(1) {
 			add("created", a, "")
@@ -98,10 +136,7 @@ func appendOps(ops []fileOp, words []string) []fileOp {
 				add("deleted", a, "")
 			}
 		case "mv":
-			if a := args(2); len(a) == 2 {
-				add("deleted", a[0], "moved to "+a[1])
-				add("created", a[1], "moved from "+a[0])
-			}
+			move(args(2), true)
 		case "checkout", "restore":
 			if words[1] == "restore" || contains(words, "--") {
 				for _, a := range args(2) {
@@ -172,6 +207,17 @@ func shellCommands(s string) [][]string {
 	}
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; c {
+		case '#':
+			if inWord {
+				word.WriteByte(c)
+				break
+			}
+			// A comment, up to the end of the line.
+			if n := strings.IndexByte(s[i:], '\n'); n >= 0 {
+				i += n - 1
+			} else {
+				i = len(s)
+			}
 		case '\'', '"':
 			inWord = true
 			end := strings.IndexByte(s[i+1:], c)

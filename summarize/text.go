@@ -126,8 +126,38 @@ func trimMiddle(s string, limit int) string {
 	if tail <= head {
 		return s
 	}
-	left := utf8.RuneCountInString(s[head:tail])
-	return strings.TrimRight(s[:head], " \t\n") + " [… " + thousands(left) + " characters left out …] " + strings.TrimLeft(s[tail:], " \t\n")
+	left := utf8.RuneCountInString(s[head:tail]) + leftBefore(s[head:tail])
+	return strings.TrimRight(s[:head], " \t\n") + " " + leftOpen + thousands(left) + leftClose + " " + strings.TrimLeft(s[tail:], " \t\n")
+}
+
+const (
+	leftOpen  = "[… "
+	leftClose = " characters left out …]"
+)
+
+// leftBefore adds up what the marks in a text say was left out before, less the
+// marks themselves, so that a text trimmed twice tells the truth.
+func leftBefore(s string) int {
+	sum := 0
+	for {
+		_, rest, ok := strings.Cut(s, leftOpen)
+		if !ok {
+			return sum
+		}
+		// A figure is short; looking no further keeps hostile text cheap.
+		figure, _, ok := strings.Cut(rest[:min(len(rest), 16+len(leftClose))], leftClose)
+		if !ok {
+			s = rest
+			continue
+		}
+		n, err := strconv.Atoi(strings.ReplaceAll(figure, ",", ""))
+		if err != nil || n < 0 || n > 1<<31 {
+			s = rest
+			continue
+		}
+		sum += n - utf8.RuneCountInString(leftOpen+figure+leftClose)
+		s = rest[len(figure)+len(leftClose):]
+	}
 }
 
 // clip keeps the first characters of s within limit bytes, on one line.

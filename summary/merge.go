@@ -164,7 +164,12 @@ func union(a, b []thread.ID) []thread.ID {
 	return out
 }
 
+// mergeOperations joins what was done to a file, b later. "deleted" stays only
+// while nothing was done to the file after it: it says that the file is gone.
 func mergeOperations(a, b []string) []string {
+	if len(b) > 0 && !slices.Contains(b, "deleted") {
+		a = slices.DeleteFunc(slices.Clone(a), func(op string) bool { return op == "deleted" })
+	}
 	var out []string
 	for _, op := range operations {
 		if slices.Contains(a, op) || slices.Contains(b, op) {

@@ -80,7 +80,8 @@ type Marks struct {
 }
 
 // The marks as parts of the usable input, and the least room kept for an
-// answer, as agents in use today set them (field notes on agents, section 5).
+// answer, in the range that coding agents in use in 2026 have them: soft 70 to 75
+// percent, hard 90, target at most half, 20,000 for the answer.
 const (
 	softMark   = 0.75
 	hardMark   = 0.90

@@ -3,8 +3,12 @@ package token
 import (
 	"bufio"
 	"compress/gzip"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"slices"
@@ -330,15 +334,71 @@ func TestCalibration(t *testing.T) {
 		fmt.Fprintf(w, "%s\t%d\t%+.3f\t%+.3f\t%+.3f\t%+.3f\t%+.3f\n", name, len(v), quantile(v, .01), quantile(v, .1), quantile(v, .5), quantile(v, .9), quantile(v, .99))
 	}
 	row("sessions", sessions)
-	for _, key := range slices.Sorted(func(yield func(string) bool) {
-		for k, v := range errs {
-			if len(v) >= 20 && !yield(k) {
-				return
-			}
+	for _, key := range slices.Sorted(maps.Keys(errs)) {
+		if len(errs[key]) >= 20 {
+			row(key, errs[key])
 		}
-	}) {
-		row(key, errs[key])
 	}
 	w.Flush()
 	t.Logf("%d steps used, %d with hidden content and %d with user text or images left out; in all %d estimated, %d real\n%s", used, hidden, other, estimate, truth, table.String())
+}
+
+// classTexts are texts of the classes that the recorded sessions have little of.
+func classTexts() map[string]string {
+	random := make([]byte, 6000)
+	r := rand.New(rand.NewSource(1))
+	r.Read(random)
+	texts := map[string]string{
+		"base64": base64.StdEncoding.EncodeToString(random),
+		"hex":    hex.EncodeToString(random),
+	}
+	for name, unit := range map[string]string{
+		"prose":      "The reader keeps a buffer, and when the buffer is full it has to be emptied before anything else can be read. ",
+		"code":       "\tif err := r.fill(ctx, n+1); err != nil {\n\t\treturn nil, fmt.Errorf(\"fill: %w\", err)\n\t}\n",
+		"JSON":       `{"id":"a91f","name":"ship","count":17,"tags":["x","y"],"nested":{"ok":true,"ratio":0.25}},`,
+		"minified":   "function a(b,c){return b?c.map(d=>d.e*2):[]}var f=a(g,h);",
+		"UUIDs":      "3f2504e0-4f89-41d3-9a0c-0305e82c3301 ",
+		"digits":     "3141592653 2718281828 1414213562 ",
+		"blanks":     "    x\n        y\n            z\n",
+		"boxes":      "├── src\n│   ├── main.go\n└── ───────────────\n",
+		"emoji":      "👍🏽🎉🚀 done ✅ 👨‍👩‍👧 failed ❌ 🇩🇪 ",
+		"German":     "Vor dem Lesen der Datei muss geprüft werden, ob der Puffer voll ist, sonst schlägt die Prüfung fehl. ",
+		"Russian":    "Перед чтением файла нужно проверить, заполнен ли буфер, иначе тест завершится ошибкой. ",
+		"Arabic":     "قبل قراءة الملف يجب التحقق مما إذا كان المخزن المؤقت ممتلئا وإلا سيفشل الاختبار. ",
+		"Hindi":      "फ़ाइल पढ़ने से पहले जाँच लें कि बफ़र भरा है या नहीं, अन्यथा परीक्षण विफल हो जाएगा। ",
+		"Thai":       "ก่อนอ่านไฟล์ต้องตรวจสอบว่าบัฟเฟอร์เต็มหรือไม่ มิฉะนั้นการทดสอบจะล้มเหลว ",
+		"Chinese":    "我们需要在读取文件之前检查缓冲区是否已满，否则测试会失败。请查看第三个函数并修复它的返回值。",
+		"Japanese":   "このテストは失敗します。バッファがいっぱいかどうかを確認してください。関数の戻り値を修正する必要があります。",
+		"Korean":     "파일을 읽기 전에 버퍼가 가득 찼는지 확인해야 합니다. 그렇지 않으면 테스트가 실패합니다.",
+		"long runs":  strings.Repeat("=", 500) + strings.Repeat(" ", 500),
+		"identifier": "getUserAccountByIdentifier HTTPServerConnectionPool parse_request_body ",
+	} {
+		texts[name] = strings.Repeat(unit, 20)
+	}
+	return texts
+}
+
+// Where no recorded usage tells the truth, no known tokenizer of the families is
+// more frugal than o200k by more than the band, so an estimate below that would
+// be a mistake of its own.
+func TestClassesLeanToTheSafeSide(t *testing.T) { // A13
+	o := counter(t, "o200k")
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprint(w, "tokens for one of o200k\tclaude\tclaude-4.7\tgemini\n")
+	texts := classTexts()
+	for _, class := range slices.Sorted(maps.Keys(texts)) {
+		fmt.Fprint(w, class)
+		for _, name := range []string{"claude", "claude-4.7", "gemini"} {
+			c := counter(t, name)
+			ratio := float64(c.Text(texts[class])) / float64(o.Text(texts[class]))
+			fmt.Fprintf(w, "\t%.2f", ratio)
+			if ratio < 1-c.Band() {
+				t.Errorf("%s counts %.2f times the tokens of o200k in %s", name, ratio, class)
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	w.Flush()
+	t.Log("\n" + table.String())
 }

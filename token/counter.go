@@ -136,14 +136,16 @@ func (c *Counter) Name() string { return c.name }
 // are close for an exact counter, never guaranteed.
 func (c *Counter) Exact() bool { return c.band == 0 }
 
-// Band returns how far an estimate may lie from the truth, as a ratio of the
-// truth (0.15 is 15 percent); 0 for an exact counter. Estimates lean to the safe
-// side: on the recorded sessions they stay above the truth less the band.
+// Band returns how far below the truth an estimate may lie over a conversation,
+// as a ratio of the truth (0.15 is 15 percent); 0 for an exact counter. Estimates
+// lean to the other side: they are rather too high, and for scripts other than
+// Latin they may be far too high.
 func (c *Counter) Band() float64 { return c.band }
 
 // Text returns the tokens of a text. It is 0 only for the empty text. Text that
 // looks like a special token is plain text, and a byte that is not valid UTF-8
-// counts as the replacement character.
+// counts as the replacement character U+FFFD, which a JSON encoder sends in its
+// place (for bytes/N as the one byte it is).
 func (c *Counter) Text(s string) int {
 	if s == "" {
 		return 0
@@ -200,6 +202,9 @@ func (c *Counter) parts(parts []thread.Part) int {
 			n += c.media(p)
 		case thread.ToolCall:
 			n += c.family.call + c.Text(p.Name) + c.Text(p.Arguments)
+			if c.family.sealed {
+				n += sealedTokens(len(p.Signature))
+			}
 		case thread.ToolResult:
 			n += c.family.result
 			if len(p.Content) > 0 {

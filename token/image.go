@@ -52,13 +52,11 @@ func patches(side, edge, most int, factor float64) func(w, h int, detail string)
 		if detail == "low" && edge == 0 {
 			limit = min(limit, 256) // 512 x 512 pixels
 		}
-		if squares() > limit {
-			shrink := math.Sqrt(limit * float64(side*side) / (x * y))
-			x, y = max(1, x*shrink), max(1, y*shrink)
+		// Squares are counted whole, so the last of the way is gone in small steps.
+		for shrink := math.Sqrt(limit * float64(side*side) / (x * y)); squares() > limit; shrink = 0.995 {
+			x, y = max(1, x*min(1, shrink)), max(1, y*min(1, shrink))
 		}
-		// Rounding up may leave one row or column too many; providers then
-		// shrink a little further, so the limit holds.
-		return int(math.Ceil(min(squares(), limit) * factor))
+		return int(math.Ceil(squares() * factor))
 	}
 }
 
@@ -120,21 +118,28 @@ func (c *Counter) media(m thread.Media) int {
 	if m.Text != "" {
 		return c.Text(m.Text)
 	}
-	switch m.Type {
+	data := m.Data
+	if head, inline, ok := strings.Cut(m.URL, ","); ok && data == "" && strings.HasPrefix(head, "data:") {
+		data = inline
+	}
+	kind := m.Type
+	if m.MIME == "application/pdf" || kind == thread.File && pdfPages(data) > 0 {
+		kind = thread.Document
+	}
+	switch kind {
 	case thread.Image:
-		w, h, ok := imageSize(m.Data)
+		w, h, ok := imageSize(data)
 		if !ok {
 			return c.images.unknown
 		}
 		return c.images.size(w, h, m.Detail)
 	case thread.Document:
-		if strings.HasPrefix(m.MIME, "text/") && m.Data != "" {
-			// Plain text in base64: three bytes to four characters.
-			if text, err := base64.StdEncoding.DecodeString(m.Data); err == nil {
+		if strings.HasPrefix(m.MIME, "text/") && data != "" {
+			if text, err := base64.StdEncoding.DecodeString(data); err == nil {
 				return c.Text(string(text))
 			}
 		}
-		pages := pdfPages(m.Data)
+		pages := pdfPages(data)
 		if pages == 0 {
 			pages = pagesUnknown
 		}

@@ -122,9 +122,9 @@ func (f fingerprint) parts(parts []thread.Part) {
 		case thread.Reasoning:
 			f.texts('r', p.Text, p.Signature)
 		case thread.Media:
-			f.texts('m', string(p.Type), p.MIME, p.Detail, p.Data, p.Text)
+			f.texts('m', string(p.Type), p.MIME, p.Detail, p.Data, p.URL, p.Text)
 		case thread.ToolCall:
-			f.texts('c', p.Name, p.Arguments)
+			f.texts('c', p.Name, p.Arguments, p.Signature)
 		case thread.ToolResult:
 			f.texts('o', p.Structured)
 			f.parts(p.Content)

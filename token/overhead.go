@@ -20,7 +20,7 @@ type family struct {
 	tools       int // once, when there are tools
 	tool        int // per tool, beyond name, description and schema
 	// sealed says that hidden reasoning is paid by its sealed form even where a
-	// readable summary stands beside it.
+	// readable summary stands beside it, or a call carries it.
 	sealed bool
 }
 
@@ -32,7 +32,9 @@ var families = map[string]family{
 	"openai": {request: 3, message: 4, toolMessage: 4, name: 1, system: 4, call: 8, result: 4, tools: 12, tool: 7, sealed: true},
 	// Anthropic documents only the prompt that tools bring: 346 tokens for
 	// Claude 4 (tool use overview, "tool use system prompt token count", auto).
-	// Messages, calls and results are fitted to recorded usage (docs/tokens.md).
+	// Messages, calls and results are fitted to recorded usage of Claude Code,
+	// which adds about 60 tokens of its own to a call; other clients get by with
+	// less, so theirs lie a little high (docs/tokens.md).
 	"anthropic": {request: 6, message: 5, toolMessage: 5, name: 0, system: 3, call: 55, result: 25, tools: 346, tool: 30},
 	// Gemini's countTokens adds next to nothing to the parts; one token for a
 	// role is assumed, calls and results as the JSON that they are sent as.
@@ -41,8 +43,8 @@ var families = map[string]family{
 	"none": {},
 }
 
-// familyOf maps a model's provider to the family whose format it speaks: almost
-// all of them speak that of OpenAI.
+// familyOf maps a model's provider to the family whose format it speaks. For all
+// others it is the family of the counter, which for most of them is OpenAI's.
 func familyOf(provider string) string {
 	switch provider {
 	case "anthropic", "openai":
@@ -50,7 +52,7 @@ func familyOf(provider string) string {
 	case "google":
 		return "gemini"
 	}
-	return "openai"
+	return ""
 }
 
 // Tools returns the tokens of the tool definitions. OpenAI shows them to the
@@ -83,7 +85,7 @@ func (c *Counter) reasoning(r thread.Reasoning) int {
 
 // sealedTokens is the size of hidden reasoning by the length of its encrypted
 // form in base64: three quarters of it are bytes, about 650 of them are the
-// seal, and a token is about four bytes (field: codex does the same).
+// seal, and a token is about four bytes. Codex reckons the same way.
 func sealedTokens(length int) int {
 	if length == 0 {
 		return 0

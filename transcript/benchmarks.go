@@ -104,7 +104,7 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 		b.add(line, at, thread.Plain, thread.Message{Role: thread.System, Parts: parts})
 	case "user":
 		kind := thread.Plain
-		if b.byText() {
+		if b.acts { // what the action gave back
 			kind = thread.Injected
 		}
 		b.add(line, at, kind, thread.Message{Role: thread.User, Parts: parts})
@@ -145,10 +145,6 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 		b.report.warn(line, "a message of the unknown role %q was left out", role)
 	}
 }
-
-// byText reports whether the last message is one of an agent that writes its
-// actions as text: then what follows in the user's name is what they did.
-func (b *builder) byText() bool { return b.acts }
 
 // chatParts reads a content: a text, or a list of parts.
 func chatParts(content gjson.Result) []thread.Part {

@@ -52,7 +52,7 @@ func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thre
 		case thread.User:
 			m.Kind = kind
 			if kind == thread.Plain {
-				m.Kind = userKind(&m)
+				m.Kind = injected.Message(&m)
 			}
 		case thread.Assistant:
 			if kind != thread.Plain {
@@ -97,17 +97,6 @@ func (b *builder) result(line int, m *thread.Message) {
 		r.Started, r.Completed = b.asked[r.CallID], m.Time
 		m.Parts[i] = r
 	}
-}
-
-// userKind tells a person's words from a harness's. A message that holds
-// anything but text is Plain.
-func userKind(m *thread.Message) thread.Kind {
-	for _, p := range m.Parts {
-		if _, ok := p.(thread.Text); !ok {
-			return thread.Plain
-		}
-	}
-	return injected.Kind(m.Text())
 }
 
 // compacted notes that the agent compacted before the next message. Where

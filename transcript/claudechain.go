@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -30,7 +31,7 @@ func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
 	on := s.way()
 	s.widen(on)
 	byName := map[string]*ccChain{}
-	branches := map[string]string{}
+	branches, roots := map[string]string{}, map[string]string{}
 	for _, l := range s.lines {
 		switch {
 		case on[l.uuid]:
@@ -47,7 +48,7 @@ func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
 		case l.side && l.agent != "":
 			name = "agent-" + l.agent
 		default:
-			root := s.root(l, on)
+			root := s.root(l, on, roots)
 			name = branches[root]
 			if name == "" {
 				kind := "branch"
@@ -122,17 +123,21 @@ func (s *ccSession) before(n int) int {
 	return -1
 }
 
+// beforeLine is before for the lines above the one of that number.
 func (s *ccSession) beforeLine(number int) int {
-	n := len(s.lines)
-	for n > 0 && s.lines[n-1].number >= number {
-		n--
-	}
+	n, _ := slices.BinarySearchFunc(s.lines, number, func(l *ccLine, number int) int { return l.number - number })
 	return s.before(n)
 }
 
-// widen adds the lines that parallel calls put beside the way, and attachments
-// that hang on it.
+// widen adds the lines that parallel calls put beside the way, with the
+// harness's notes on them, and attachments that hang on it.
 func (s *ccSession) widen(on map[string]bool) {
+	added := map[string]bool{}
+	add := func(l *ccLine) {
+		if !on[l.uuid] {
+			on[l.uuid], added[l.uuid] = true, true
+		}
+	}
 	messages, calls := map[string]bool{}, map[string]bool{}
 	for _, l := range s.lines {
 		if on[l.uuid] && l.messageID != "" {
@@ -144,7 +149,7 @@ func (s *ccSession) widen(on map[string]bool) {
 			continue
 		}
 		if l.messageID != "" && messages[l.messageID] {
-			on[l.uuid] = true
+			add(l)
 		}
 		if on[l.uuid] {
 			for _, c := range l.calls {
@@ -158,33 +163,45 @@ func (s *ccSession) widen(on map[string]bool) {
 		}
 		for _, r := range l.results {
 			if calls[r] {
-				on[l.uuid] = true
+				add(l)
 			}
 		}
-		if l.role == "attachment" && on[l.parent] {
-			on[l.uuid] = true
+		if l.role == "attachment" && on[l.parent] || l.kind == thread.Injected && added[l.parent] {
+			add(l)
 		}
 	}
 }
 
-// root finds the highest line above l that is not on the way.
-func (s *ccSession) root(l *ccLine, on map[string]bool) string {
-	seen := map[string]bool{}
-	uuid := l.uuid
+// root finds the highest line above l that is not on the way. It remembers the
+// roots of all lines that it passes, so that a long branch is walked once.
+func (s *ccSession) root(l *ccLine, on map[string]bool, known map[string]string) string {
+	var passed []string
+	root, uuid := l.uuid, l.uuid
 	for {
-		seen[uuid] = true
+		if r, held := known[uuid]; held {
+			root = r
+			break
+		}
+		root = uuid
+		known[uuid] = uuid // also ends a circle
+		passed = append(passed, uuid)
 		up := s.links[uuid].parent
-		if _, held := s.links[up]; !held || on[up] || seen[up] {
-			return uuid
+		if _, held := s.links[up]; !held || on[up] {
+			break
 		}
 		uuid = up
 	}
+	for _, p := range passed {
+		known[p] = root
+	}
+	return root
 }
 
 // ccUnit is one API message: several lines of an assistant's, one of a user's.
 type ccUnit struct {
 	lines []*ccLine
 	calls map[string]bool
+	seen  map[string]bool // contents, once there are several lines
 }
 
 // build makes a conversation of lines in file order.
@@ -253,10 +270,14 @@ func units(lines []*ccLine) []*ccUnit {
 
 // join adds a line, unless it repeats one.
 func (u *ccUnit) join(l *ccLine) {
-	for _, have := range u.lines {
-		if have.content == l.content {
-			return
-		}
+	if len(u.lines) == 1 {
+		u.seen = map[string]bool{u.lines[0].content: true}
+	}
+	if u.seen[l.content] {
+		return
+	}
+	if u.seen != nil {
+		u.seen[l.content] = true
 	}
 	u.lines = append(u.lines, l)
 	for _, c := range l.calls {
@@ -269,7 +290,7 @@ func (u *ccUnit) join(l *ccLine) {
 
 // inBatches moves the results of a message's calls up behind the message, where
 // reminders or a person's words came between them, as the client does before
-// it sends them.
+// it sends them. A result that has words beside it comes last.
 func inBatches(all []*ccUnit) []*ccUnit {
 	var out []*ccUnit
 	for i := 0; i < len(all); {
@@ -283,19 +304,22 @@ func inBatches(all []*ccUnit) []*ccUnit {
 		for end < len(all) && all[end].lines[0].role != "assistant" && all[end].lines[0].role != "boundary" {
 			end++
 		}
-		var rest []*ccUnit
+		var mixed, rest []*ccUnit
 		for _, next := range all[i:end] {
 			answer := false
 			for _, r := range next.lines[0].results {
 				answer = answer || u.calls[r]
 			}
-			if answer {
+			switch {
+			case answer && next.lines[0].spoken:
+				mixed = append(mixed, next)
+			case answer:
 				out = append(out, next)
-			} else {
+			default:
 				rest = append(rest, next)
 			}
 		}
-		out = append(out, rest...)
+		out = append(append(out, mixed...), rest...)
 		i = end
 	}
 	return out

@@ -36,6 +36,7 @@ type ccLine struct {
 	side         bool
 	kind         thread.Kind
 	partial      bool // the tool was interrupted
+	spoken       bool // there are blocks beside the results
 	calls        []string
 	results      []string
 	trigger      string // of a boundary
@@ -64,7 +65,6 @@ func readClaudeCode(j *job) ([]Transcript, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Title = session.title
 	for _, s := range side {
 		apart, err := session.build(session.name+"/"+s.name, s.lines)
 		if err != nil {
@@ -74,9 +74,16 @@ func readClaudeCode(j *job) ([]Transcript, error) {
 			t.Side = append(t.Side, apart)
 		}
 	}
-	if t.Thread.Len() == 0 && len(t.Side) == 0 {
-		return nil, nil
+	if t.Thread.Len() == 0 {
+		if len(t.Side) == 0 {
+			return nil, nil
+		}
+		// The file of a sub-agent holds nothing but its side of the session.
+		rest := t.Side[1:]
+		t = t.Side[0]
+		t.Side = rest
 	}
+	t.Title = session.title
 	return []Transcript{t}, nil
 }
 
@@ -91,7 +98,8 @@ type ccSession struct {
 	name, title string
 	lines       []*ccLine // in file order
 	links       map[string]ccLink
-	restarts    []int // lines where the context was started afresh, newest first
+	restarts    []int  // lines where the context was started afresh, newest first
+	newest      string // uuid of the last line of the main conversation
 	report      *Report
 }
 
@@ -99,7 +107,7 @@ type ccSession struct {
 func (s *ccSession) read(v gjson.Result, number int) {
 	var kind, subtype, sessionID string
 	var message, attachment, rendered, result, compact gjson.Result
-	var meta, recap, apiError bool
+	var meta, recap, apiError, placed bool
 	l := &ccLine{number: number}
 	v.ForEach(func(k, f gjson.Result) bool {
 		switch k.Str {
@@ -110,6 +118,7 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		case "uuid":
 			l.uuid = strings.Clone(f.Str)
 		case "parentUuid":
+			placed = true
 			if f.Str != "" {
 				l.parent = strings.Clone(f.Str)
 			}
@@ -127,7 +136,11 @@ func (s *ccSession) read(v gjson.Result, number int) {
 			apiError = f.Bool()
 		case "agentId":
 			l.agent = strings.Clone(f.String())
-		case "sessionId":
+		case "parent_tool_use_id": // of the stream that the client prints
+			if f.Str != "" {
+				l.side, l.agent = true, strings.Clone(f.Str)
+			}
+		case "sessionId", "session_id":
 			sessionID = f.Str
 		case "timestamp":
 			l.time = moment(f.Str)
@@ -155,6 +168,9 @@ func (s *ccSession) read(v gjson.Result, number int) {
 			s.name = strings.Clone(sessionID)
 		}
 		l.role = kind
+		if !placed && !l.side {
+			l.parent = s.newest
+		}
 		s.message(l, message)
 		switch {
 		case recap:
@@ -206,15 +222,24 @@ func (s *ccSession) message(l *ccLine, message gjson.Result) {
 	if !content.IsArray() {
 		return
 	}
+	blank := l.role == "assistant"
 	content.ForEach(func(_, block gjson.Result) bool {
-		switch block.Get("type").Str {
+		kind := block.Get("type").Str
+		blank = blank && kind == "text" && strings.TrimSpace(block.Get("text").Str) == ""
+		switch kind {
 		case "tool_use":
 			l.calls = append(l.calls, strings.Clone(block.Get("id").Str))
 		case "tool_result":
 			l.results = append(l.results, strings.Clone(block.Get("tool_use_id").Str))
+		default:
+			l.spoken = true
 		}
 		return true
 	})
+	if blank { // the client keeps it and does not send it; the API would refuse it
+		s.report.skip("blank text")
+		l.content = ""
+	}
 }
 
 // keep adds a line to the session, unless it is a copy of one that is there: a
@@ -237,6 +262,9 @@ func (s *ccSession) keep(l *ccLine) {
 	}
 	s.links[l.uuid] = ccLink{parent: l.parent, number: l.number, line: l}
 	s.lines = append(s.lines, l)
+	if !l.side {
+		s.newest = l.uuid
+	}
 }
 
 // renderedBlocks turns the texts that the client made of an attachment into

@@ -7,7 +7,7 @@ import (
 
 var (
 	// ErrEmpty is wrapped by errors about a file without any conversation.
-	ErrEmpty = errors.New("nothing to read")
+	ErrEmpty = errors.New("no messages")
 	// ErrBinary is wrapped by errors about a file that is no text.
 	ErrBinary = errors.New("not a text file")
 	// ErrTooLong is wrapped by errors about a line over Options.MaxLine.

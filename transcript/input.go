@@ -222,7 +222,7 @@ func (in *input) start() error {
 func (in *input) locate(doc []byte, number int, err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		at := min(int(syntax.Offset), len(doc))
+		at := min(int(syntax.Offset), len(bytes.TrimSpace(doc)))
 		number += bytes.Count(doc[:at], []byte("\n"))
 		return &SyntaxError{Line: number, Err: fmt.Errorf("not valid JSON: %w", syntax)}
 	}

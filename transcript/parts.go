@@ -69,13 +69,13 @@ func dataURL(url string) (mime, data string, ok bool) {
 	return mime, data, strings.HasSuffix(encoding, "base64")
 }
 
-// media makes the part of a file from its type and where it is: a URL, a data
-// URL or base64.
+// media makes the part of a file from its type, or the class of its type, and
+// where it is: a URL, a data URL or base64.
 func media(mime, where string) thread.Media {
 	m := thread.Media{MIME: mime}
 	if inURL, data, ok := dataURL(where); ok {
 		m.Data = data
-		if mime == "" {
+		if !strings.Contains(mime, "/") {
 			m.MIME = inURL
 		}
 	} else if strings.Contains(where, "://") {
@@ -84,6 +84,9 @@ func media(mime, where string) thread.Media {
 		m.Data = where
 	}
 	m.Type = mediaType(m.MIME)
+	if !strings.Contains(m.MIME, "/") {
+		m.MIME = ""
+	}
 	return m
 }
 
@@ -91,9 +94,9 @@ func mediaType(mime string) thread.MediaType {
 	switch {
 	case strings.HasPrefix(mime, "image"):
 		return thread.Image
-	case strings.HasPrefix(mime, "audio/"):
+	case strings.HasPrefix(mime, "audio"):
 		return thread.Audio
-	case strings.HasPrefix(mime, "video/"):
+	case strings.HasPrefix(mime, "video"):
 		return thread.Video
 	case mime == "application/pdf", strings.HasPrefix(mime, "text/"):
 		return thread.Document

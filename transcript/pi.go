@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // piRecap opens the message in which pi passes a summary on to the model.
@@ -131,7 +132,7 @@ func (j *job) piThread(name, model string, entries []piEntry) (Transcript, error
 		case "branch_summary":
 			b.add(e.line, at, thread.Recap, user(e.Get("summary").Str))
 		case "custom_message":
-			m := thread.Message{Role: thread.User, Parts: piParts(e.Get("content"))}
+			m := thread.Message{Role: thread.User, Parts: piParts(e.Get("content"), "")}
 			b.add(e.line, at, thread.Injected, m)
 		case "session_info":
 			b.title = e.Get("name").String()
@@ -151,7 +152,7 @@ func (j *job) piThread(name, model string, entries []piEntry) (Transcript, error
 // pi adds the message of an entry.
 func (b *builder) pi(e piEntry, at time.Time) {
 	m := e.Get("message")
-	parts := piParts(m.Get("content"))
+	parts := piParts(m.Get("content"), m.Get("api").Str)
 	switch role := m.Get("role").Str; role {
 	case "user":
 		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.User, Parts: parts})
@@ -199,8 +200,9 @@ func piShell(m gjson.Result) string {
 	return b.String()
 }
 
-// piParts reads the blocks of a message.
-func piParts(content gjson.Result) []thread.Part {
+// piParts reads the blocks of a message. api is pi's name of the API that the
+// message came from.
+func piParts(content gjson.Result, api string) []thread.Part {
 	if content.Type == gjson.String {
 		return text(content.Str)
 	}
@@ -210,7 +212,7 @@ func piParts(content gjson.Result) []thread.Part {
 		case "text":
 			parts = append(parts, text(block.Get("text").Str)...)
 		case "thinking":
-			parts = append(parts, thread.Reasoning{Text: block.Get("thinking").Str, Signature: block.Get("thinkingSignature").Str})
+			parts = append(parts, piThinking(block, api))
 		case "image":
 			parts = append(parts, media(block.Get("mimeType").Str, block.Get("data").Str))
 		case "toolCall":
@@ -224,4 +226,21 @@ func piParts(content gjson.Result) []thread.Part {
 		return true
 	})
 	return parts
+}
+
+// piThinking reads a block of reasoning. Its seal is worth something to the API
+// that set it: for Anthropic the signature, for the Responses API the item.
+func piThinking(block gjson.Result, api string) thread.Reasoning {
+	r := thread.Reasoning{Text: block.Get("thinking").Str, Signature: block.Get("thinkingSignature").Str}
+	switch {
+	case r.Signature == "":
+	case api == "anthropic-messages":
+		r.API = wire.Anthropic
+	case strings.HasSuffix(api, "-responses"):
+		if item := gjson.Parse(r.Signature); gjson.Valid(r.Signature) && item.Get("type").Str == "reasoning" {
+			r.Source = thread.Source{API: wire.Responses, Raw: r.Signature}
+			r.Signature = item.Get("encrypted_content").Str
+		}
+	}
+	return r
 }

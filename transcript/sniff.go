@@ -34,11 +34,30 @@ func sniff(v gjson.Result) Format {
 	case v.Get("traj").IsArray():
 		return list(v.Get("traj"))
 	case v.Get("body").Exists():
+		if f := endpoint(v.Get("path").Str + v.Get("url").Str); f != "" {
+			return f
+		}
 		if f := body(unwrap(v.Get("body"))); f != "" {
 			return f
 		}
 	}
 	return body(v)
+}
+
+// endpoint tells the API from the path that a request was sent to.
+func endpoint(path string) Format {
+	path, _, _ = strings.Cut(path, "?")
+	switch {
+	case strings.HasSuffix(path, "/messages"), strings.HasSuffix(path, "/messages/count_tokens"):
+		return Anthropic
+	case strings.HasSuffix(path, "/chat/completions"):
+		return OpenAIChat
+	case strings.HasSuffix(path, "/responses"):
+		return Responses
+	case strings.HasSuffix(path, "enerateContent"):
+		return Gemini
+	}
+	return ""
 }
 
 // unwrap reads a body that is kept as a JSON text inside a string.
@@ -63,7 +82,8 @@ func body(v gjson.Result) Format {
 	case messages.IsArray():
 		format := list(messages)
 		if format == OpenAIChat || format == "" {
-			if v.Get("system").Exists() || v.Get("anthropic_version").Exists() || v.Get("tools.0.input_schema").Exists() {
+			if v.Get("system").Exists() || v.Get("anthropic_version").Exists() || v.Get("tools.0.input_schema").Exists() ||
+				v.Get("max_tokens").Exists() && strings.HasPrefix(v.Get("model").Str, "claude") {
 				return Anthropic
 			}
 		}
@@ -197,7 +217,11 @@ func claude(v gjson.Result, kind string) bool {
 	case "":
 		return false
 	case "user", "assistant":
-		return v.Get("message").IsObject() && (v.Get("uuid").Exists() || v.Get("sessionId").Exists())
+		return v.Get("message").IsObject() && (v.Get("uuid").Exists() || v.Get("sessionId").Exists() || v.Get("session_id").Exists())
+	case "system":
+		if v.Get("session_id").Exists() {
+			return true
+		}
 	case "summary":
 		return v.Get("leafUuid").Exists()
 	case "file-history-snapshot":

@@ -16,15 +16,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// DefaultMaxLine is the greatest length of a line, in bytes, unless Options
-// says otherwise. A document that is not written by lines counts as one.
-const DefaultMaxLine = 128 << 20
+// defaultMaxLine is the greatest length of a line, in bytes, unless Options
+// says otherwise: above any request that a provider accepts.
+const defaultMaxLine = 128 << 20
 
 // Options say how to read. A nil *Options and the zero value are the defaults.
 type Options struct {
@@ -33,8 +34,8 @@ type Options struct {
 	// Name names the threads when the file itself gives no session id. Open
 	// takes the file's name.
 	Name string
-	// MaxLine is the greatest length of a line in bytes; 0 stands for
-	// DefaultMaxLine.
+	// MaxLine is the greatest length of a line in bytes, and of a document that
+	// is not written by lines; 0 stands for 128 MiB.
 	MaxLine int
 }
 
@@ -91,7 +92,7 @@ type Report struct {
 	Skipped map[string]int
 	// Unknown counts, by type, what was not recognised.
 	Unknown map[string]int
-	// Warnings are doubtful places, in the order in which they were found.
+	// Warnings are doubtful places, in file order.
 	Warnings []Warning
 }
 
@@ -166,7 +167,7 @@ func Read(r io.Reader, o *Options) (*File, error) {
 		opt = *o
 	}
 	if opt.MaxLine <= 0 {
-		opt.MaxLine = DefaultMaxLine
+		opt.MaxLine = defaultMaxLine
 	}
 	if opt.Name == "" {
 		opt.Name = "transcript"
@@ -191,8 +192,9 @@ func Read(r io.Reader, o *Options) (*File, error) {
 		return nil, err
 	}
 	file.Report.Lines = in.number
+	slices.SortStableFunc(file.Report.Warnings, func(a, b Warning) int { return a.Line - b.Line })
 	if len(file.Transcripts) == 0 {
-		return nil, fmt.Errorf("read as %s, the file holds no conversation: %w", file.Format, ErrEmpty)
+		return nil, fmt.Errorf("read as %s, the file holds no conversation (%d lines): %w", file.Format, in.number, ErrEmpty)
 	}
 	return file, nil
 }

@@ -31,7 +31,9 @@ var openings = []string{
 	"Operation stopped by hook: ",
 	"PreToolUse:", "PostToolUse:",
 	"API Error: ",
-	"[usage] Tokens used so far: ", // Vivaria
+	"[usage] Tokens used so far: ",                       // Vivaria
+	"CRITICAL: Respond with TEXT ONLY",                   // Claude Code asks for its own summary
+	"You are performing a CONTEXT CHECKPOINT COMPACTION", // Codex does
 	"This is the Gemini CLI. We are setting up the context for our chat.",
 }
 
@@ -83,6 +85,33 @@ func Kind(text string) thread.Kind {
 	return thread.Injected
 }
 
+// Message tells what a user message is, from each of its texts on its own:
+// Plain when one of them is, or when it holds anything but text; else Recap
+// when one of them is; else Injected.
+func Message(m *thread.Message) thread.Kind {
+	kind := thread.Plain
+	for _, p := range m.Parts {
+		t, ok := p.(thread.Text)
+		if !ok {
+			return thread.Plain
+		}
+		if strings.TrimSpace(t.Text) == "" {
+			continue
+		}
+		switch Kind(t.Text) {
+		case thread.Plain:
+			return thread.Plain
+		case thread.Recap:
+			kind = thread.Recap
+		case thread.Injected:
+			if kind != thread.Recap {
+				kind = thread.Injected
+			}
+		}
+	}
+	return kind
+}
+
 func begins(text string, any []string) bool {
 	for _, s := range any {
 		if strings.HasPrefix(text, s) {
@@ -105,9 +134,8 @@ func agentsFile(text string) (rest string, ok bool) {
 	return text[i+len(end):], true
 }
 
-// element cuts one known element from the front of the text. An element ends at
-// the last closing tag of its name that is followed by white space, the end or
-// another element, so that a quoted closing tag inside does not end it.
+// element cuts one known element from the front of the text, up to the first
+// closing tag of its name.
 func element(text string) (rest string, ok bool) {
 	name, inner, ok := tag(text)
 	if !ok || !wrappers[name] {
@@ -126,6 +154,9 @@ func element(text string) (rest string, ok bool) {
 		return "", false
 	}
 	rest = after[gt+1:]
+	if name == "task-notification" {
+		rest = withoutLine(rest, "Full transcript available at: ")
+	}
 	if name == "command-name" && own[strings.TrimPrefix(strings.TrimSpace(body), "/")] {
 		rest = withoutArguments(rest)
 	}
@@ -138,6 +169,16 @@ var own = map[string]bool{
 	"compact": true, "clear": true, "model": true, "exit": true, "quit": true, "resume": true,
 	"login": true, "logout": true, "config": true, "effort": true, "rename": true, "add-dir": true,
 	"mcp": true, "plugin": true, "permissions": true, "context": true, "cost": true, "status": true,
+}
+
+// withoutLine leaves out the first line of a text where it starts so.
+func withoutLine(text, start string) string {
+	text = strings.TrimSpace(text)
+	if !strings.HasPrefix(text, start) {
+		return text
+	}
+	_, rest, _ := strings.Cut(text, "\n")
+	return rest
 }
 
 // withoutArguments empties the command-args element that belongs to a command.

@@ -86,14 +86,14 @@ func (e *encoder) roleOf(i int) string {
 	switch m := &e.p.Messages[i]; {
 	case m.Role == thread.Assistant:
 		return "assistant"
-	case m.Role == thread.System && !lowered(m):
+	case m.Role == thread.System && !e.lowered(m):
 		return "system"
 	}
 	return "user"
 }
 
-func lowered(m *thread.Message) bool {
-	return m.Role == thread.System && !slices.ContainsFunc(m.Parts, func(p thread.Part) bool { return ours(p.From()) })
+func (e *encoder) lowered(m *thread.Message) bool {
+	return m.Role == thread.System && !e.midSystem && !slices.ContainsFunc(m.Parts, func(p thread.Part) bool { return ours(p.From()) })
 }
 
 // units splits the messages into whole frames and single messages.
@@ -160,7 +160,7 @@ func (e *encoder) joins(list [][]unit, next unit) bool {
 			return false
 		}
 		return messages[group[0].first].Role == thread.Tool || answers(messages, group[0].first, after)
-	case after.Role == thread.User || lowered(after):
+	case after.Role == thread.User || e.lowered(after):
 		return before.Role == thread.Tool && next.frame == nil && (last.frame == nil || len(group) > 1)
 	case after.Role == thread.Assistant && before.Role == thread.Assistant:
 		// A response that was logged in pieces: its calls must end it.

@@ -20,7 +20,7 @@ func (e *encoder) blocks(i int) []piece {
 	for k, part := range m.Parts {
 		if text, ok := part.(thread.Text); ok && !ours(text.Source) {
 			switch {
-			case lowered(m) && !blank(text.Text):
+			case e.lowered(m) && !blank(text.Text):
 				text.Text = "<system>\n" + text.Text + "\n</system>"
 			case m.Role == thread.Assistant && i == len(e.p.Messages)-1 && k == len(m.Parts)-1:
 				// A final assistant text that ends in white space is refused.

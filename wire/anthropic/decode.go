@@ -77,6 +77,7 @@ func DecodeMessage(raw string) ([]thread.Message, error) {
 
 // member is a member of the body, with its place in it.
 type member struct {
+	name  string
 	key   int // where the key begins
 	value gjson.Result
 }
@@ -88,7 +89,7 @@ type body struct {
 	doc                                   string
 	open                                  int // where the object begins
 	model, limit, system, tools, messages member
-	marked                                bool // a cache mark on the request itself
+	mark                                  string // the time to live of a cache mark on the request itself
 	members                               []member
 }
 
@@ -103,7 +104,7 @@ func readBody(doc string) (*body, error) {
 	b := &body{doc: doc, open: top.Index}
 	var twice string
 	top.ForEach(func(key, value gjson.Result) bool {
-		m := member{key: key.Index, value: value}
+		m := member{name: key.Str, key: key.Index, value: value}
 		b.members = append(b.members, m)
 		var to *member
 		switch key.Str {
@@ -118,7 +119,7 @@ func readBody(doc string) (*body, error) {
 		case "messages":
 			to = &b.messages
 		case "cache_control":
-			b.marked = value.IsObject()
+			b.mark = ttl(value)
 			return true
 		default:
 			return true

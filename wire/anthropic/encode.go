@@ -49,6 +49,9 @@ type encoder struct {
 	system   []string
 	schemas  []string // the tools, as JSON
 	elements []element
+	// midSystem says that the body holds system messages in mid conversation,
+	// so the model takes them.
+	midSystem bool
 }
 
 func newEncoder(p *prompt.Prompt) *encoder {
@@ -77,8 +80,7 @@ func (e *encoder) build() []byte {
 	e.writeSystem()
 	e.writeTools()
 	e.assemble()
-	marks := e.points(false)
-	e.setMarks(marks)
+	e.setMarks(e.points(""))
 	limit := e.p.MaxOutput
 	if limit <= 0 {
 		limit = DefaultMaxTokens
@@ -98,10 +100,11 @@ func (e *encoder) build() []byte {
 
 // splice writes what differs into the body the prompt was decoded from.
 func (e *encoder) splice(top *body) []byte {
+	e.midSystem = e.holdsSystem(top)
 	e.writeSystem()
 	e.writeTools()
 	e.assemble()
-	e.setMarks(e.points(top.marked))
+	e.setMarks(e.points(top.mark))
 
 	var edits []edit
 	if e.p.Model != top.modelName() {
@@ -110,16 +113,37 @@ func (e *encoder) splice(top *body) []byte {
 	if n := e.p.MaxOutput; n > 0 && n != top.maxTokens() {
 		edits = append(edits, top.set(top.limit, "max_tokens", strconv.Itoa(n)))
 	}
-	if !sameItems(top.system.value, e.system) {
-		edits = append(edits, top.setArray(top.system, "system", e.system))
+	var gone []string
+	for _, list := range []struct {
+		member
+		name  string
+		items []string
+	}{{top.system, "system", e.system}, {top.tools, "tools", e.schemas}} {
+		switch {
+		case sameItems(list.value, list.items):
+		case len(list.items) == 0:
+			gone = append(gone, list.name)
+		default:
+			edits = append(edits, top.setArray(list.member, list.name, list.items))
+		}
 	}
-	if !sameItems(top.tools.value, e.schemas) {
-		edits = append(edits, top.setArray(top.tools, "tools", e.schemas))
-	}
+	edits = append(edits, top.remove(gone)...)
 	if messages := raws(e.elements); !sameItems(top.messages.value, messages) {
 		edits = append(edits, top.set(top.messages, "messages", array(messages)))
 	}
 	return top.apply(edits)
+}
+
+// holdsSystem looks for system messages in the body, where it matters.
+func (e *encoder) holdsSystem(top *body) (found bool) {
+	if !slices.ContainsFunc(e.p.Messages, func(m thread.Message) bool { return m.Role == thread.System }) {
+		return false
+	}
+	top.messages.value.ForEach(func(_, v gjson.Result) bool {
+		found = memberOf(v.Raw, "role").Str == string(thread.System)
+		return !found
+	})
+	return found
 }
 
 // sameItems reports whether a member holds exactly the items, as an array, as
@@ -156,12 +180,8 @@ func (b *body) set(m member, name, value string) edit {
 	return edit{at, at, string(appendString(nil, name)) + ":" + value + ","}
 }
 
-// setArray is set for lists, which are left out when nothing is in them: a
-// system of one string is given back as a string.
+// setArray is set for lists: a system of one string is given back as a string.
 func (b *body) setArray(m member, name string, items []string) edit {
-	if len(items) == 0 {
-		return b.remove(m)
-	}
 	if name == "system" {
 		if len(items) == 1 && strings.HasPrefix(items[0], `"`) {
 			return b.set(m, name, items[0])
@@ -174,14 +194,25 @@ func (b *body) setArray(m member, name string, items []string) edit {
 	return b.set(m, name, array(items))
 }
 
-// remove cuts a member out together with one comma. Others are always left:
-// messages are never removed.
-func (b *body) remove(m member) edit {
-	i := slices.IndexFunc(b.members, func(o member) bool { return o.key == m.key })
-	if i+1 < len(b.members) {
-		return edit{m.key, b.members[i+1].key, ""}
+// remove cuts members out, each with one comma. The messages always stay, so
+// something is left.
+func (b *body) remove(names []string) []edit {
+	var edits []edit
+	last := 0 // the last member that stays
+	for i, m := range b.members {
+		if !slices.Contains(names, m.name) {
+			last = i
+		}
 	}
-	return edit{b.members[i-1].end(), m.end(), ""}
+	for i, m := range b.members[:last] {
+		if slices.Contains(names, m.name) {
+			edits = append(edits, edit{m.key, b.members[i+1].key, ""})
+		}
+	}
+	if end := b.members[len(b.members)-1].end(); end > b.members[last].end() {
+		edits = append(edits, edit{b.members[last].end(), end, ""})
+	}
+	return edits
 }
 
 // apply makes the edits, none of which overlap. Those that add members at the

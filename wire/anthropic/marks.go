@@ -36,14 +36,15 @@ type mark struct {
 }
 
 // points decides which of the prompt's cache points get a mark. The marks that
-// are there already count first; whole says that the request itself has one.
-func (e *encoder) points(whole bool) []mark {
+// are there already count first; whole is the time to live of one on the request
+// itself, or empty.
+func (e *encoder) points(whole string) []mark {
 	if len(e.p.CachePoints) == 0 {
 		return nil
 	}
 	there := e.marks()
-	if whole {
-		there = append(there, mark{place{len(e.elements) + 2, 0}, "5m"})
+	if whole != "" {
+		there = append(there, mark{place{len(e.elements) + 2, 0}, whole})
 	}
 	var added []mark
 	for _, point := range e.p.CachePoints {

@@ -13,12 +13,13 @@ type naming struct {
 	taken    map[string]bool
 	given    map[string]string   // the last name given for an original
 	pending  map[string][]string // names of calls not yet answered
+	last     map[string]int      // the last number tried behind a name
 }
 
 func newNaming(fallback string, limit int) *naming {
 	return &naming{
 		fallback: fallback, limit: limit, taken: map[string]bool{},
-		given: map[string]string{}, pending: map[string][]string{},
+		given: map[string]string{}, pending: map[string][]string{}, last: map[string]int{},
 	}
 }
 
@@ -48,8 +49,11 @@ func (n *naming) fresh(original string) string {
 		base = n.fallback
 	}
 	name := n.cut(base, 0)
-	for i := 2; n.taken[name]; i++ {
-		suffix := fmt.Sprintf("_%d", i)
+	for n.taken[name] {
+		// Numbering goes on where it stopped: a model that gives all its calls
+		// one id must not make this slow.
+		n.last[base]++
+		suffix := fmt.Sprintf("_%d", n.last[base]+1)
 		name = n.cut(base, len(suffix)) + suffix
 	}
 	n.taken[name] = true

@@ -17,8 +17,8 @@ import (
 const maxBody = 32 << 20
 
 // Validate checks a body against the rules of the Messages API. It walks the
-// body by itself and shares no code with Decode and Encode, so that a mistake
-// there is seen here. Unknown fields and block types are no problem: the API
+// body by itself and shares nothing with Decode and Encode but the check that
+// it is JSON, so that a mistake there is seen here. Unknown fields and block types are no problem: the API
 // grows.
 //
 // A body for count_tokens has no max_tokens, which Validate reports, as it

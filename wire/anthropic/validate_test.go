@@ -106,6 +106,7 @@ var ruleTests = []struct{ rule, path, bad, good string }{
 		chat(tool, hi, assistant(callA), user(`{"type":"tool_result","tool_use_id":"a"}`))},
 	{"server-tool-pairing", "messages[1].content[0]", chat("", hi, assistant(search, text), hi), chat("", hi, assistant(search, found, text), hi)},
 	{"server-tool-pairing", "messages[1].content[0]", chat("", hi, assistant(found, text), hi), chat("", hi, assistant(text, search))},
+	{"server-tool-pairing", "messages[1].content[0]", chat("", hi, assistant(search, text), hi, ok, hi, ok, hi), chat("", hi, assistant(search, text), assistant(found), hi)},
 	{"server-tool-pairing", "messages[3].content[0]", chat("", hi, assistant(search, found), hi, assistant(found), hi), chat(tool, hi, assistant(search, callA), user(giveA), assistant(found, text), hi)},
 
 	{"thinking-signature", "messages[1].content[0]", chat("", hi, assistant(`{"type":"thinking","thinking":"x"}`, text), hi), chat("", hi, assistant(think, text), hi)},

@@ -33,7 +33,8 @@ func (Codec) Decode(body []byte) (*prompt.Prompt, error) { return decode(string(
 // Where messages were replaced, every other content keeps its bytes, with one
 // exception: a content that stands beside a rewritten one of the same role is
 // merged with it, because Gemini wants the roles to alternate; then its parts
-// keep their bytes.
+// keep their bytes. The same holds for calls that come to stand directly after
+// another content of the model, because what stood between was left out.
 //
 // The answers to a batch of calls stand alone in the content after it, in the
 // order of the calls; a user's words that follow become a content of their own,

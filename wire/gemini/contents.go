@@ -41,7 +41,7 @@ func layOut(p *prompt.Prompt) []string {
 		run := units[i:j]
 		w.inTurn = i >= w.current
 		switch {
-		case whole(run):
+		case whole(run) && !refused(run):
 			for _, u := range run {
 				out = append(out, u.raw)
 			}
@@ -68,6 +68,20 @@ func spliced(p *prompt.Prompt) bool { return p.Source != nil && p.Source.API == 
 // whole reports whether a run consists of contents as they were read.
 func whole(run []unit) bool {
 	return !slices.ContainsFunc(run, func(u unit) bool { return u.raw == "" })
+}
+
+// refused reports whether a run of the model's contents has become one that
+// every version of the API refuses: calls after another model content, which
+// did not stand there when they were read. What only Vertex AI may refuse,
+// two contents of one role in a row, is no reason to change bytes.
+func refused(run []unit) bool {
+	for i := 1; i < len(run) && run[0].model; i++ {
+		before, after := run[i-1].messages[0].Frame, run[i].messages[0].Frame
+		if before.Position+before.Elements != after.Position && len(run[i].messages[0].Calls()) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func messages(run []unit) (all []*thread.Message) {

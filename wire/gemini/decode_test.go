@@ -215,6 +215,24 @@ func TestLocalIDsAreStable(t *testing.T) {
 	}
 }
 
+// A call that was never answered is not answered by a later turn's response,
+// and a late answer that names its call takes no other's.
+func TestLateAnswers(t *testing.T) {
+	messages, err := gemini.DecodeContents(`[
+		{"role":"model","parts":[{"functionCall":{"id":"old","name":"f"}},{"functionCall":{"name":"f"}}]},
+		{"role":"user","parts":[{"text":"stop"}]},
+		{"role":"model","parts":[{"functionCall":{"name":"f"}}]},
+		{"role":"user","parts":[{"functionResponse":{"id":"old","name":"f","response":{}}},{"functionResponse":{"name":"f","response":{}}}]}]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, _ := messages[3].Result()
+	now, _ := messages[4].Result()
+	if late.CallID != "old" || now.CallID != thread.LocalID(1) {
+		t.Errorf("answered %q and %q, want old and %s", late.CallID, now.CallID, thread.LocalID(1))
+	}
+}
+
 func TestDecodeRefuses(t *testing.T) {
 	for _, test := range []struct{ body, path string }{
 		{`[]`, "body"},

@@ -280,3 +280,21 @@ func TestSplitAndMerge(t *testing.T) {
 		})
 	}
 }
+
+// Where messages between two contents were dropped, the contents keep their
+// bytes, unless the API would refuse them side by side.
+func TestDropBetween(t *testing.T) {
+	drop := func(from, to int, contents ...string) *prompt.Prompt {
+		p := decode(t, request(contents...))
+		p.Messages = append(p.Messages[:from:from], p.Messages[to:]...)
+		return p
+	}
+	equal(t, drop(1, 2, hello, reply, user(`{"text":"again"}`)), hello, user(`{"text":"again"}`))
+	equal(t, drop(2, 3, hello, reply, hello, reply), hello, reply, reply)
+	equal(t, drop(2, 3, hello, reply, hello, signF, doneF), hello,
+		model(`{"text":"hi"},{"functionCall":{"name":"f","args":{}},"thoughtSignature":"c2VhbA=="}`), doneF)
+	const asIs = `{"contents":[` + hello + `,` + reply + `,` + signF + `,` + doneF + `]}`
+	if got := encode(t, decode(t, asIs)); got != asIs {
+		t.Errorf("contents that were read side by side changed: %s", got)
+	}
+}

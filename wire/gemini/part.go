@@ -135,11 +135,11 @@ func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
 		return true
 	})
 	if r.Structured != "" {
-		response := gjson.Parse(r.Structured)
-		if field(response, "error").Exists() {
+		text, failed := readResponse(gjson.Parse(r.Structured))
+		if failed {
 			r.Outcome = thread.Failure
 		}
-		r.Content = append(r.Content, thread.Text{Text: responseText(response)})
+		r.Content = append(r.Content, thread.Text{Text: text})
 	}
 	if parts.IsArray() {
 		parts.ForEach(func(_, part gjson.Result) bool {
@@ -150,13 +150,17 @@ func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
 	return r
 }
 
-// responseText returns what a person would read in a function's response: the
+// readResponse returns what a person would read in a function's response: the
 // text where it is an object around nothing but a text (the API leaves the name
 // of that member to the client), the items of content that MCP servers give
-// where all of them are text, else the JSON.
-func responseText(response gjson.Result) string {
+// where all of them are text, else the JSON. A response with a member "error"
+// tells of a failure.
+func readResponse(response gjson.Result) (text string, failed bool) {
 	if response.Type == gjson.String {
-		return response.Str
+		return response.Str, false
+	}
+	if !response.IsObject() {
+		return response.Raw, false
 	}
 	members := 0
 	var name string
@@ -164,28 +168,34 @@ func responseText(response gjson.Result) string {
 	response.ForEach(func(key, value gjson.Result) bool {
 		members++
 		name, only = key.Str, value
-		return members < 2
+		failed = failed || name == "error" && value.Type != gjson.Null
+		return true
 	})
-	if !response.IsObject() || members != 1 {
-		return response.Raw
-	}
-	if only.Type == gjson.String {
-		return only.Str
-	}
-	if name == "content" && only.IsArray() {
-		var texts []string
-		plain := true
-		only.ForEach(func(_, item gjson.Result) bool {
-			text := field(item, "text")
-			plain = text.Type == gjson.String && str(field(item, "type")) == "text"
-			texts = append(texts, text.Str)
-			return plain
-		})
-		if plain && len(texts) > 0 {
-			return strings.Join(texts, "\n")
+	if members == 1 {
+		if text, ok := soleText(name, only); ok {
+			return text, failed
 		}
 	}
-	return response.Raw
+	return response.Raw, failed
+}
+
+// soleText reads the only member of a response; false when it is no text.
+func soleText(name string, only gjson.Result) (string, bool) {
+	if only.Type == gjson.String {
+		return only.Str, true
+	}
+	if name != "content" || !only.IsArray() {
+		return "", false
+	}
+	var texts []string
+	plain := true
+	only.ForEach(func(_, item gjson.Result) bool {
+		text := field(item, "text")
+		plain = text.Type == gjson.String && str(field(item, "type")) == "text"
+		texts = append(texts, text.Str)
+		return plain
+	})
+	return strings.Join(texts, "\n"), plain && len(texts) > 0
 }
 
 // decodeMedia reads inline data or a reference to a file.

@@ -170,16 +170,16 @@ func agrees(r thread.ToolResult, text string) bool {
 	if !isObject(r.Structured) {
 		return false
 	}
-	response := gjson.Parse(r.Structured)
-	if field(response, "error").Exists() != (r.Outcome == thread.Failure) {
+	held, failed := readResponse(gjson.Parse(r.Structured))
+	if failed != (r.Outcome == thread.Failure) {
 		return false
 	}
-	if responseText(response) == text {
+	if held == text {
 		return true
 	}
 	said, ok := canonjson.Canonical(text)
-	held, _ := canonjson.Canonical(r.Structured)
-	return ok && said == held
+	structured, _ := canonjson.Canonical(r.Structured)
+	return ok && said == structured
 }
 
 // nested writes the media inside a result. The field takes inline data and

@@ -35,6 +35,7 @@ import (
 //     a hash of themselves, for call and result alike; names of tools likewise
 //     lose what ^[a-zA-Z0-9_-]{1,64}$ does not allow. What stands in messages
 //     that are sent as they are is never renamed.
+//   - Types in schemas of Gemini lose their capitals.
 //   - Arguments that are no JSON are wrapped as {"input": …}, custom calls stay
 //     custom, and the legacy function_call form is kept for calls read from it.
 //

@@ -1,6 +1,9 @@
 package openai
 
 import (
+	"regexp"
+	"strings"
+
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -54,6 +57,11 @@ func chatTool(v gjson.Result) prompt.Tool {
 // chatNoParameters is the schema of a function without arguments.
 const chatNoParameters = `{"type":"object","properties":{}}`
 
+// chatGeminiType finds the types of Gemini's schemas, which are JSON schemas but
+// for the capitals. Inside a string the quotes would be escaped, so only members
+// named type match.
+var chatGeminiType = regexp.MustCompile(`"type"\s*:\s*"(STRING|NUMBER|INTEGER|BOOLEAN|ARRAY|OBJECT|NULL)"`)
+
 // appendTool writes a tool from its fields. It is false for a tool that
 // another provider runs itself: there is nothing here that could.
 func (w *chatWriter) appendTool(b []byte, t *prompt.Tool, legacy bool) ([]byte, bool) {
@@ -78,6 +86,9 @@ func (w *chatWriter) appendTool(b []byte, t *prompt.Tool, legacy bool) ([]byte, 
 	}
 	if kind != "custom" {
 		schema := t.Schema
+		if t.API == wire.Gemini {
+			schema = chatGeminiType.ReplaceAllStringFunc(schema, strings.ToLower)
+		}
 		if !chatValid(schema) || !gjson.Parse(schema).IsObject() {
 			schema = chatNoParameters
 		}

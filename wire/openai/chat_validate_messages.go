@@ -162,7 +162,9 @@ func (c *chatCheck) message(i int, m gjson.Result) string {
 	return role
 }
 
-// participant checks the optional name of who speaks.
+// participant checks the optional name of who speaks against the pattern that
+// the provider's errors give since 2025, ^[^\s<|\\/>]+$ (before, it was that of
+// function names).
 func (c *chatCheck) participant(i int, name gjson.Result) {
 	path := chatPath(i) + ".name"
 	if !name.Exists() || !c.nonEmpty(path, name) {

@@ -322,7 +322,8 @@ func chatAppendName(b []byte, name string) []byte {
 	return chatAppendField(b, "name", name)
 }
 
-// chatMaxID and chatMaxName are the provider's limits in characters.
+// chatMaxID and chatMaxName are the provider's limits in characters, from its
+// errors ("string too long. Expected a string with maximum length 40").
 const (
 	chatMaxID   = 40
 	chatMaxName = 64

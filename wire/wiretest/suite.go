@@ -108,6 +108,9 @@ func replaceEach(t *testing.T, c wire.Codec, body []byte) {
 		if diff := cmp.Diff(before[:i], ids(t, back)[:i]); diff != "" {
 			t.Errorf("message %d replaced: earlier ids changed:\n%s", i, diff)
 		}
+		if got := back.Messages[i].Role; got != old.Role {
+			t.Errorf("message %d replaced: role %s became %s", i, old.Role, got)
+		}
 		if got := readable(&back.Messages[i]); !strings.Contains(got, fresh) {
 			t.Errorf("message %d replaced: came back as %q", i, got)
 		}

@@ -1,0 +1,18 @@
+// Palimpsest keeps LLM agents inside their context window without losing the
+// conversation. Run it without arguments to see its commands.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+
+	"github.com/palimpsest-ai/palimpsest/internal/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	status := cli.Run(ctx, os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+	stop()
+	os.Exit(status)
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/plan"
+)
+
+// fewRecords is how many records compact shows; plan shows all.
+const fewRecords = 15
+
+// job is one run over one conversation: compact and plan differ only in what
+// they do with the result.
+type job struct {
+	in     input
+	target target
+	asJSON bool
+}
+
+func (j *job) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&j.in.from, "from", "", "the input is `FORMAT` (default: detected): "+formats())
+	f.IntVar(&j.in.run, "run", 0, "work on the `N`-th conversation of a file that holds several")
+	f.BoolVar(&j.asJSON, "json", false, "write the report as one JSON object on standard error")
+	j.target.flags(f)
+}
+
+// open reads the input and looks the target's names up.
+func (j *job) open(path string, s Streams) (*resolved, error) {
+	if err := j.in.load(path, s.In); err != nil {
+		return nil, err
+	}
+	if err := j.in.choose(); err != nil {
+		return nil, err
+	}
+	return j.target.resolve(&j.in)
+}
+
+func (j *job) request(r *resolved) palimpsest.Request {
+	return palimpsest.Request{
+		Thread: j.in.Thread, Base: j.in.base(r.api, j.target.model), Budget: r.budget, Profile: r.profile,
+	}
+}
+
+func compactCommand(s Streams) *cobra.Command {
+	var j job
+	var store storeFlag
+	var out, planOut string
+	c := &cobra.Command{
+		Use:   "compact FILE",
+		Short: "Make a transcript fit a budget: the prompt goes to the output, a report to standard error",
+		Long: `Compact reads an agent's transcript or a request body ("-" is standard input; the
+format is detected, gzip too) and writes the prompt to go on with, no larger than
+--budget. What was taken out is kept in a store, to be read with
+"palimpsest artifact get" and searched with "palimpsest recall".`,
+		Example: "  palimpsest compact session.jsonl --budget 32000 -o prompt.json\n  palimpsest compact session.jsonl --model claude-sonnet-4-5 --to text",
+		Args:    exactly(1, "one FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			r, err := j.open(args[0], s)
+			if err != nil {
+				return err
+			}
+			res, err := r.compactor.Compact(c.Context(), j.request(r))
+			if err != nil {
+				return err
+			}
+			body, err := r.encode(res.Prompt)
+			if err != nil {
+				return err
+			}
+			rep := newReport(&j.in, r, res)
+			if rep.Store, err = store.save(c.Context(), j.in.Thread, res.Plan); err != nil {
+				return err
+			}
+			if err := writePlan(planOut, res.Plan, s); err != nil {
+				return err
+			}
+			if err := write(out, body, s.Out); err != nil {
+				return err
+			}
+			rep.Output, rep.Plan = out, planOut
+			return rep.emit(s.Err, j.asJSON, fewRecords)
+		},
+	}
+	j.flags(c)
+	store.flags(c)
+	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output)")
+	c.Flags().StringVar(&planOut, "plan-out", "", "write the plan to `PLAN.json`")
+	return c
+}
+
+func planCommand(s Streams) *cobra.Command {
+	var j job
+	var planOut string
+	c := &cobra.Command{
+		Use:   "plan FILE",
+		Short: "Show what compact would do: each record, its reason and what it frees",
+		Args:  exactly(1, "one FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			r, err := j.open(args[0], s)
+			if err != nil {
+				return err
+			}
+			res, err := r.compactor.Compact(c.Context(), j.request(r))
+			if err != nil {
+				return err
+			}
+			if err := writePlan(planOut, res.Plan, s); err != nil {
+				return err
+			}
+			rep := newReport(&j.in, r, res)
+			rep.Plan = planOut
+			return rep.emit(s.Out, j.asJSON, math.MaxInt)
+		},
+	}
+	j.flags(c)
+	c.Flags().Lookup("json").Usage = "write the report as one JSON object"
+	c.Flags().StringVar(&planOut, "plan-out", "", "write the plan to `PLAN.json`")
+	return c
+}
+
+func renderCommand(s Streams) *cobra.Command {
+	var j job
+	var out, planPath string
+	c := &cobra.Command{
+		Use:   "render FILE --plan PLAN.json",
+		Short: "Write the prompt of a transcript under a plan that was made before",
+		Args:  exactly(1, "one FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if planPath == "" {
+				return fmt.Errorf("%w: say which plan: --plan PLAN.json (compact and plan write one with --plan-out)", errUsage)
+			}
+			p, err := readPlan(planPath)
+			if err != nil {
+				return err
+			}
+			if j.target.budget == 0 && j.target.model == "" {
+				j.target.budget = max(p.CompactedTokens, 1)
+			}
+			if j.target.counter == "" && j.target.model == "" {
+				j.target.counter = p.Counter
+			}
+			r, err := j.open(args[0], s)
+			if err != nil {
+				return err
+			}
+			res, err := r.compactor.Render(p, j.request(r))
+			if err != nil {
+				return fmt.Errorf("%s: %w", planPath, err)
+			}
+			body, err := r.encode(res.Prompt)
+			if err != nil {
+				return err
+			}
+			if err := write(out, body, s.Out); err != nil {
+				return err
+			}
+			rep := newReport(&j.in, r, res)
+			rep.Output = out
+			return rep.emit(s.Err, j.asJSON, fewRecords)
+		},
+	}
+	j.flags(c)
+	c.Flags().StringVar(&planPath, "plan", "", "the plan to apply, from `PLAN.json`")
+	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output)")
+	return c
+}
+
+func writePlan(path string, p *plan.Plan, s Streams) error {
+	if path == "" {
+		return nil
+	}
+	data, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	return write(path, append(data, '\n'), s.Out)
+}
+
+func readPlan(path string) (*plan.Plan, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
+// storeFlag is the --store flag of the commands that keep or read what was
+// taken out.
+type storeFlag struct{ dir string }
+
+func (f *storeFlag) flags(c *cobra.Command) {
+	c.Flags().StringVar(&f.dir, "store", "", "keep what is taken out in `DIR` (default: under your data directory)")
+}

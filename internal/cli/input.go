@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// input is the file that a command works on.
+type input struct {
+	from string // the format, or "" to find out
+	run  int    // which of several conversations, counting from 1
+
+	path string
+	file *transcript.File
+	*transcript.Transcript
+}
+
+// load reads the file; "-" is standard input.
+func (in *input) load(path string, stdin io.Reader) error {
+	in.path = path
+	if in.from != "" && !knownFormat(in.from) {
+		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formats())
+	}
+	o := &transcript.Options{Format: transcript.Format(in.from)}
+	var err error
+	if path == "-" {
+		o.Name = "stdin"
+		in.file, err = transcript.Read(stdin, o)
+	} else {
+		in.file, err = transcript.Open(path, o)
+	}
+	return err
+}
+
+// choose picks the conversation to work on.
+func (in *input) choose() error {
+	n := len(in.file.Transcripts)
+	switch {
+	case in.run == 0 && n == 1:
+		in.run = 1
+	case in.run == 0:
+		return fmt.Errorf("%w: %s holds %d conversations; choose one with --run 1 to --run %d (`palimpsest inspect` lists them)", errUsage, in.path, n, n)
+	case in.run < 0 || in.run > n:
+		return fmt.Errorf("%w: --run %d: %s holds %d conversations", errUsage, in.run, in.path, n)
+	}
+	in.Transcript = &in.file.Transcripts[in.run-1]
+	return nil
+}
+
+// base is the request around the messages, for a model.
+func (in *input) base(api, model string) *prompt.Prompt {
+	base := prompt.Prompt{Model: in.Model, System: in.System, Tools: in.Tools}
+	if in.Prompt != nil {
+		base = *in.Prompt
+		base.Messages = nil
+	}
+	if model != "" {
+		base.Model = model
+	} else if in.api() != api {
+		base.Model = ""
+	}
+	if base.Model == "" {
+		base.Model = defaultModels[api]
+	}
+	return &base
+}
+
+// api is the API whose shape the conversation has; the best to send it to when
+// nobody says otherwise.
+func (in *input) api() string {
+	switch in.file.Format {
+	case transcript.Codex, transcript.Responses:
+		return wire.Responses
+	case transcript.GeminiCLI, transcript.Gemini:
+		return wire.Gemini
+	case transcript.ClaudeCode, transcript.Anthropic:
+		return wire.Anthropic
+	case transcript.Pi:
+		if strings.HasPrefix(in.Model, "claude") {
+			return wire.Anthropic
+		}
+	}
+	return wire.Chat
+}
+
+// name is what reports call the input.
+func (in *input) name() string {
+	if in.path == "-" {
+		return "standard input"
+	}
+	name := filepath.Base(in.path)
+	if len(in.file.Transcripts) > 1 {
+		name += fmt.Sprintf(" (run %d of %d)", in.run, len(in.file.Transcripts))
+	}
+	return name
+}
+
+func knownFormat(name string) bool {
+	for _, f := range transcript.Formats() {
+		if string(f) == name {
+			return true
+		}
+	}
+	return false
+}
+
+func formats() string {
+	var names []string
+	for _, f := range transcript.Formats() {
+		names = append(names, string(f))
+	}
+	return strings.Join(names, ", ")
+}

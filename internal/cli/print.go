@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+)
+
+// emit writes a report, as one JSON object or for people.
+func (r *report) emit(w io.Writer, asJSON bool, most int) error {
+	if asJSON {
+		return writeJSON(w, r)
+	}
+	r.print(newPrinter(w), most)
+	return nil
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// print writes the report; of the records at most so many, largest first.
+func (r *report) print(p *printer, most int) {
+	r.Input.print(p)
+	counter := r.Counter
+	if !r.Exact {
+		counter += fmt.Sprintf(" (estimate, ± %.0f %%)", 100*r.Band)
+	}
+	p.line("policy %s · counted with %s · for %s", r.Policy, counter, r.To)
+
+	p.heading("tokens")
+	rows := [][]string{{"whole request", number(r.Before), number(r.After), percent(r.After, r.Before)}}
+	if r.System > 0 {
+		rows = append(rows, []string{"  system prompt", number(r.System), number(r.System), ""})
+	}
+	if r.Tools > 0 {
+		rows = append(rows, []string{"  tool definitions", number(r.Tools), number(r.Tools), ""})
+	}
+	for _, s := range r.Roles {
+		rows = append(rows, []string{"  " + s.Name, number(s.Before), number(s.After), percent(s.After, s.Before)})
+	}
+	p.table([]string{"", ">before", ">after", ">left"}, rows)
+	if r.Budget > 0 {
+		p.line("budget %s, %s of it used", number(r.Budget), percent(r.After, r.Budget))
+	}
+	if r.Savings != nil {
+		p.line("input price of one request: $%.4f before, $%.4f after (uncached)", r.Savings.Before, r.Savings.After)
+	}
+	r.printTools(p)
+	r.printRecords(p, most)
+	r.printPinned(p)
+	for _, repair := range r.Repairs {
+		p.line("put right: %s (%s)", repair.What, repair.ID)
+	}
+	for _, note := range r.Notes {
+		p.line("note: %s", note)
+	}
+	for _, place := range []struct{ what, path string }{{"prompt", r.Output}, {"plan", r.Plan}, {"removed content", r.Store}} {
+		if place.path != "" {
+			p.line("%s: %s", place.what, place.path)
+		}
+	}
+}
+
+func (s source) print(p *printer) {
+	p.line("%s · %s · %s · %s · %s", shorten(s.File, 60), s.Format, plural(s.Messages, "message"), plural(s.Turns, "turn"), plural(s.ToolCalls, "tool call"))
+	if s.Compactions > 0 || s.Side > 0 {
+		p.line("compacted %d times by the agent itself · %s", s.Compactions, plural(s.Side, "side chain"))
+	}
+	for n, w := range s.Warnings {
+		if n == 5 {
+			p.line("warning: and %d more", len(s.Warnings)-n)
+			break
+		}
+		p.line("warning: %s", w)
+	}
+}
+
+// manyTools bounds the table by tool.
+const manyTools = 12
+
+func (r *report) printTools(p *printer) {
+	if len(r.ByTool) == 0 {
+		return
+	}
+	p.heading("results by tool")
+	var rows [][]string
+	for n, t := range r.ByTool {
+		if n == manyTools {
+			break
+		}
+		rows = append(rows, []string{shorten(t.Name, 40), number(t.Calls), number(t.Before), number(t.After)})
+	}
+	p.table([]string{"tool", ">calls", ">before", ">after"}, rows)
+	if more := len(r.ByTool) - manyTools; more > 0 {
+		p.line("and %s", plural(more, "more tool"))
+	}
+}
+
+func (r *report) printRecords(p *printer, most int) {
+	if len(r.Records) == 0 {
+		p.line("\nnothing had to be changed")
+		return
+	}
+	count := map[plan.Action]int{}
+	for _, record := range r.Records {
+		count[record.Action]++
+	}
+	summary := ""
+	for _, action := range []plan.Action{plan.Summarize, plan.Externalize, plan.Clear, plan.Drop} {
+		if count[action] > 0 {
+			summary += fmt.Sprintf(" · %s %d", action, count[action])
+		}
+	}
+	p.heading(fmt.Sprintf("%s%s", plural(len(r.Records), "record"), summary))
+	var rows [][]string
+	for n, record := range r.Records {
+		if n == most {
+			break
+		}
+		turns := fmt.Sprint(record.First)
+		if record.Last != record.First {
+			turns = fmt.Sprintf("%d-%d", record.First, record.Last)
+		}
+		rows = append(rows, []string{record.Action.String(), turns, number(record.Before), number(record.After), shorten(record.What, 34), record.Reason})
+	}
+	p.table([]string{"action", ">turn", ">before", ">after", "what", "why"}, rows)
+	if more := len(r.Records) - most; more > 0 {
+		p.line("and %s (`palimpsest plan` lists all)", plural(more, "smaller record"))
+	}
+}
+
+func (r *report) printPinned(p *printer) {
+	if len(r.Pinned) == 0 {
+		return
+	}
+	p.heading("kept as it is, whatever the budget")
+	var rows [][]string
+	for _, pin := range r.Pinned {
+		rows = append(rows, []string{string(pin.Role), fmt.Sprint(pin.Turn), number(pin.Tokens), pin.Text})
+	}
+	p.table([]string{"role", ">turn", ">tokens", "text"}, rows)
+}

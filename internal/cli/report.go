@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// report is what compact, plan and render tell. With --json it is written as
+// one object; otherwise print writes it for people.
+type report struct {
+	Input   source      `json:"input"`
+	To      string      `json:"to"`
+	Policy  string      `json:"policy"`
+	Model   string      `json:"model,omitempty"`
+	Counter string      `json:"counter"`
+	Exact   bool        `json:"exact"`
+	Band    float64     `json:"error_band,omitempty"`
+	Budget  int         `json:"budget"`
+	Before  int         `json:"tokens_before"`
+	After   int         `json:"tokens_after"`
+	System  int         `json:"system_tokens"`
+	Tools   int         `json:"tool_tokens"`
+	Roles   []share     `json:"by_role"`
+	ByTool  []toolShare `json:"by_tool"`
+
+	Records []recordRow     `json:"records"`
+	Pinned  []pinnedRow     `json:"pinned"`
+	Repairs []render.Repair `json:"repairs"`
+	Savings *savings        `json:"savings,omitempty"`
+	Notes   []string        `json:"notes,omitempty"`
+
+	Output string `json:"output,omitempty"`
+	Plan   string `json:"plan,omitempty"`
+	Store  string `json:"store,omitempty"`
+}
+
+type source struct {
+	File        string   `json:"file"`
+	Format      string   `json:"format"`
+	Run         int      `json:"run"`
+	Thread      string   `json:"thread_id"`
+	Model       string   `json:"model,omitempty"`
+	Messages    int      `json:"messages"`
+	Turns       int      `json:"turns"`
+	ToolCalls   int      `json:"tool_calls"`
+	Compactions int      `json:"own_compactions"`
+	Side        int      `json:"side_chains"`
+	Warnings    []string `json:"warnings,omitempty"`
+}
+
+type share struct {
+	Name   string `json:"name"`
+	Before int    `json:"tokens_before"`
+	After  int    `json:"tokens_after"`
+}
+
+type toolShare struct {
+	share
+	Calls int `json:"calls"`
+}
+
+type recordRow struct {
+	Ref      plan.Ref    `json:"-"`
+	Record   string      `json:"record"`
+	Action   plan.Action `json:"action"`
+	Strategy string      `json:"strategy"`
+	First    int         `json:"first_turn"`
+	Last     int         `json:"last_turn"`
+	Messages int         `json:"messages"`
+	Before   int         `json:"tokens_before"`
+	After    int         `json:"tokens_after"`
+	Reason   string      `json:"reason"`
+	What     string      `json:"what"`
+}
+
+type pinnedRow struct {
+	ID     thread.ID   `json:"message_id"`
+	Role   thread.Role `json:"role"`
+	Turn   int         `json:"turn"`
+	Tokens int         `json:"tokens"`
+	Text   string      `json:"text"`
+}
+
+// savings is money per request, in US dollars, at the price of uncached input.
+type savings struct {
+	Before float64 `json:"usd_before"`
+	After  float64 `json:"usd_after"`
+}
+
+func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
+	rep := &report{
+		Input: newSource(in), To: r.api, Policy: res.Plan.Policy, Model: r.model.Name,
+		Counter: r.counter.Name(), Exact: r.counter.Exact(), Band: r.counter.Band(),
+		Budget: r.budget, Before: res.Before, After: res.After,
+		System: r.counter.System(res.Prompt.System), Tools: r.counter.Tools(res.Prompt.Tools),
+		Repairs: res.Manifest.Repairs,
+	}
+	rep.Roles, rep.ByTool = shares(in.Thread, res)
+	pairs := thread.Pair(in.Thread)
+	for _, ref := range res.Plan.Refs() {
+		record := res.Plan.Record(ref)
+		span, made := record.Covers(), record.Made()
+		rep.Records = append(rep.Records, recordRow{
+			Ref: ref, Record: ref.String(), Action: ref.Action, Strategy: made.Strategy, Reason: made.Reason,
+			First: span.FirstTurn, Last: span.LastTurn, Messages: span.Len(),
+			Before: made.TokensBefore, After: made.TokensAfter, What: what(in.Thread, pairs, span),
+		})
+	}
+	slices.SortStableFunc(rep.Records, func(a, b recordRow) int { return b.Before - b.After - (a.Before - a.After) })
+	for _, i := range res.Pinned {
+		m := in.Thread.At(i)
+		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(firstWords(m), 200)})
+	}
+	if p, ok := r.model.Price(res.Before); ok {
+		rep.Savings = &savings{Before: p.Input * float64(res.Before) / 1e6}
+		after, _ := r.model.Price(res.After)
+		rep.Savings.After = after.Input * float64(res.After) / 1e6
+	}
+	rep.Notes = notes(res)
+	return rep
+}
+
+func newSource(in *input) source {
+	calls := 0
+	for _, m := range in.Thread.All() {
+		calls += len(m.Calls())
+	}
+	s := source{
+		File: in.name(), Format: string(in.file.Format), Run: in.run, Thread: in.Thread.ID(), Model: in.Model,
+		Messages: in.Thread.Len(), Turns: in.Thread.Turns(), ToolCalls: calls,
+		Compactions: len(in.Compactions), Side: len(in.Side),
+	}
+	for _, w := range in.file.Report.Warnings {
+		s.Warnings = append(s.Warnings, w.String())
+	}
+	return s
+}
+
+// notes are what the reader of a report should know before sending the prompt.
+func notes(res *palimpsest.Result) []string {
+	var notes []string
+	if n := len(res.Prompt.Messages); n > 0 && res.Prompt.Messages[n-1].Role == thread.Assistant {
+		notes = append(notes, "the conversation ends with the model's own turn: append your next message before sending it")
+	}
+	return notes
+}
+
+// shares divides the tokens before and after by who spoke and by tool. What
+// stands in place of removed messages is a group of its own.
+func shares(t *thread.Thread, res *palimpsest.Result) ([]share, []toolShare) {
+	roles := map[string]*share{}
+	tools := map[string]*toolShare{}
+	role := func(name string) *share {
+		if roles[name] == nil {
+			roles[name] = &share{Name: name}
+		}
+		return roles[name]
+	}
+	tool := func(m *thread.Message) *toolShare {
+		r, ok := m.Result()
+		if !ok {
+			return nil
+		}
+		if tools[r.Tool] == nil {
+			tools[r.Tool] = &toolShare{share: share{Name: r.Tool}}
+		}
+		return tools[r.Tool]
+	}
+	for i, m := range t.All() {
+		role(speaker(m)).Before += res.Sizes[i]
+		if s := tool(m); s != nil {
+			s.Before += res.Sizes[i]
+			s.Calls++
+		}
+	}
+	for n := range res.Prompt.Messages {
+		m := &res.Prompt.Messages[n]
+		if s := tool(m); s != nil {
+			s.After += res.PromptSizes[n]
+			role(speaker(m)).After += res.PromptSizes[n]
+			continue
+		}
+		if res.Manifest.Messages[n].Record.Action.Removes() {
+			role("summaries").After += res.PromptSizes[n]
+			continue
+		}
+		role(speaker(m)).After += res.PromptSizes[n]
+	}
+	byRole := make([]share, 0, len(roles))
+	for _, name := range slices.Sorted(maps.Keys(roles)) {
+		byRole = append(byRole, *roles[name])
+	}
+	byTool := make([]toolShare, 0, len(tools))
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		byTool = append(byTool, *tools[name])
+	}
+	slices.SortStableFunc(byTool, func(a, b toolShare) int { return cmp.Compare(b.Before, a.Before) })
+	return byRole, byTool
+}
+
+// speaker is the role of a message, with the harness told apart from the user.
+func speaker(m *thread.Message) string {
+	if m.Role == thread.User && m.Kind != thread.Plain {
+		return "harness"
+	}
+	return string(m.Role)
+}
+
+// what describes a span in a few words: the call behind a result, or the first
+// words of a message.
+func what(t *thread.Thread, pairs *thread.Pairing, span thread.Span) string {
+	i, _ := t.Index(span.First())
+	m := t.At(i)
+	if span.Len() > 1 {
+		return plural(span.Len(), "message")
+	}
+	if r, ok := m.Result(); ok {
+		if at, ok := pairs.Call(i); ok {
+			for _, c := range t.At(at).Calls() {
+				if c.ID == r.CallID {
+					return callText(c)
+				}
+			}
+		}
+		return r.Tool
+	}
+	return firstWords(m)
+}
+
+// callText is a call as people write it: the tool and its main argument.
+func callText(c thread.ToolCall) string {
+	var arguments map[string]any
+	if json.Unmarshal([]byte(c.Arguments), &arguments) != nil {
+		return c.Name + " " + c.Arguments
+	}
+	for _, name := range []string{"command", "cmd", "file_path", "path", "filePath", "pattern", "query", "url", "description", "prompt"} {
+		switch v := arguments[name].(type) {
+		case string:
+			return c.Name + " " + v
+		case []any:
+			return c.Name + " " + strings.Trim(fmt.Sprint(v), "[]")
+		}
+	}
+	return c.Name
+}
+
+func firstWords(m *thread.Message) string {
+	text := strings.TrimSpace(m.Text())
+	if text == "" {
+		for _, c := range m.Calls() {
+			return callText(c)
+		}
+	}
+	return text
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/strategy"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
+	"github.com/palimpsest-ai/palimpsest/wire/text"
+)
+
+// asText is the target that no API reads.
+const asText = "text"
+
+// codecs write the request APIs.
+var codecs = map[string]wire.Codec{
+	wire.Anthropic: anthropic.Codec{},
+	wire.Chat:      openai.Chat{},
+	wire.Responses: openai.Responses{},
+	wire.Gemini:    gemini.Codec{},
+}
+
+// targets are the values of --to, in the order in which people are shown them.
+var targets = []string{wire.Anthropic, wire.Chat, wire.Responses, wire.Gemini, asText}
+
+// defaultModels stand in a request when neither the input nor the caller names
+// a model that the API has; the caller is told. Gemini's stands in the URL.
+var defaultModels = map[string]string{
+	wire.Anthropic: "claude-sonnet-4-5",
+	wire.Chat:      "gpt-5.1",
+	wire.Responses: "gpt-5.1",
+}
+
+// target is what a prompt is made for: who reads it, how large it may be and
+// who counts.
+type target struct {
+	to, policy, model, counter, models string
+	budget                             int
+}
+
+func (t *target) flags(f *pflag.FlagSet) {
+	f.StringVar(&t.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
+	f.StringVar(&t.policy, "policy", "auto", "auto, ladder, or keep only the newest part: last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE")
+	f.IntVar(&t.budget, "budget", 0, "bound the whole request to this many `tokens`")
+	f.StringVar(&t.model, "model", "", "count for this `model`; without --budget, fill its context window")
+	f.StringVar(&t.counter, "counter", "", "count with `name`: o200k (default), cl100k, claude, gemini, chars/4, …")
+	f.StringVar(&t.models, "models", "", "a `file` of models that adds to or replaces the built-in table")
+}
+
+// resolved is a target after its names were looked up.
+type resolved struct {
+	api       string
+	profile   render.Profile
+	counter   *token.Counter
+	model     token.Model // zero when none was named
+	budget    int
+	compactor *palimpsest.Compactor
+}
+
+func (t *target) resolve(in *input) (*resolved, error) {
+	r := &resolved{api: t.to, budget: t.budget}
+	if r.api == "" {
+		r.api = in.api()
+	}
+	if r.api != asText && codecs[r.api] == nil {
+		return nil, fmt.Errorf("%w: --to %s: known are %s", errUsage, t.to, strings.Join(targets, ", "))
+	}
+	r.profile = render.For(r.api)
+	ladder, err := ladder(t.policy)
+	if err != nil {
+		return nil, err
+	}
+	counter := "o200k"
+	if t.model != "" {
+		if r.model, err = t.find(); err != nil {
+			return nil, err
+		}
+		if r.counter, err = token.ForModel(r.model); err != nil {
+			return nil, err
+		}
+		r.profile.BoundReasoning = r.model.BindsThinking
+	}
+	if t.counter != "" || r.counter == nil {
+		if t.counter != "" {
+			counter = t.counter
+		}
+		if r.counter, err = token.New(counter, nil); err != nil {
+			return nil, fmt.Errorf("%w: --counter: %w", errUsage, err)
+		}
+	}
+	if r.budget, err = t.tokens(r.model); err != nil {
+		return nil, err
+	}
+	r.compactor, err = palimpsest.New(palimpsest.Config{Counter: r.counter, Ladder: ladder, Policy: t.policy})
+	return r, err
+}
+
+// tokens is the budget: the flag, or what the model's window leaves for input.
+func (t *target) tokens(m token.Model) (int, error) {
+	switch {
+	case t.budget < 0:
+		return 0, fmt.Errorf("%w: --budget %d: want a number of tokens above 0", errUsage, t.budget)
+	case t.budget > 0:
+		return t.budget, nil
+	case t.model == "":
+		return 0, fmt.Errorf("%w: say how large the request may be: --budget TOKENS, or --model NAME for its context window", errUsage)
+	}
+	room := inputRoom(m)
+	if room <= 0 {
+		return 0, fmt.Errorf("%w: the context window of %s is not known; add --budget TOKENS", errUsage, m.Name)
+	}
+	return room, nil
+}
+
+// answerReserve is what is kept free for the answer, in tokens: agents that do
+// well reserve up to 20,000 of a large output limit.
+const answerReserve = 20_000
+
+func inputRoom(m token.Model) int {
+	room := m.Window - min(max(m.MaxOutput, 0), answerReserve)
+	if m.MaxInput > 0 {
+		room = min(room, m.MaxInput)
+	}
+	return room
+}
+
+func (t *target) find() (token.Model, error) {
+	set, err := t.table()
+	if err != nil {
+		return token.Model{}, err
+	}
+	m, err := set.Find(t.model)
+	if err != nil {
+		return token.Model{}, fmt.Errorf("%w: --model: %w", errUsage, err)
+	}
+	return m, nil
+}
+
+func (t *target) table() (token.ModelSet, error) {
+	set := token.Models()
+	if t.models == "" {
+		return set, nil
+	}
+	data, err := os.ReadFile(t.models)
+	if err != nil {
+		return set, fmt.Errorf("--models: %w", err)
+	}
+	own, err := token.ParseModels(data)
+	if err != nil {
+		return set, fmt.Errorf("%w: --models %s: %w", errUsage, t.models, err)
+	}
+	return set.With(own)
+}
+
+// ladder finds a policy by name.
+func ladder(policy string) (strategy.Ladder, error) {
+	name, argument, has := strings.Cut(policy, ":")
+	switch {
+	case policy == "auto":
+		return strategy.Auto(), nil
+	case policy == "ladder":
+		return strategy.Seed(), nil
+	case name == "ratio" && has:
+		share, err := strconv.ParseFloat(argument, 64)
+		if err != nil || share <= 0 || share >= 1 {
+			return nil, fmt.Errorf("%w: --policy %s: want a share between 0 and 1, such as ratio:0.3", errUsage, policy)
+		}
+		return strategy.Cut(cut.Ratio{Keep: share}), nil
+	case has:
+		n, err := strconv.Atoi(argument)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%w: --policy %s: want a number above 0, such as %s:10", errUsage, policy, name)
+		}
+		switch name {
+		case "last-messages":
+			return strategy.Cut(cut.LastMessages{N: n}), nil
+		case "last-tokens":
+			return strategy.Cut(cut.LastTokens{N: n, SplitTurns: true}), nil
+		case "last-turns":
+			return strategy.Cut(cut.LastTurns{N: n}), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: unknown policy %q; known are auto, ladder, last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE", errUsage, policy)
+}
+
+// encode writes a prompt for the target.
+func (r *resolved) encode(p *prompt.Prompt) ([]byte, error) {
+	if r.api == asText {
+		return text.Encode(p), nil
+	}
+	body, err := codecs[r.api].Encode(p)
+	if err != nil {
+		return nil, err
+	}
+	// What we write must pass what we check; anything else is a fault of ours,
+	// and better reported than sent.
+	var problems []error
+	for _, problem := range codecs[r.api].Validate(body) {
+		if !problem.Advice {
+			problems = append(problems, problem)
+		}
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("the request would be refused by the %s API: %w", r.api, errors.Join(problems...))
+	}
+	return body, nil
+}

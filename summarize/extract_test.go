@@ -1,0 +1,170 @@
+package summarize
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+func TestShellFiles(t *testing.T) {
+	for command, want := range map[string][]fileOp{
+		"rm -rf build/ old.txt":                {{path: "build/", op: "deleted"}, {path: "old.txt", op: "deleted"}},
+		"mv a.go b.go":                         {{path: "a.go", op: "deleted"}, {path: "b.go", op: "created"}},
+		"git mv a.go pkg/":                     {{path: "a.go", op: "deleted"}, {path: "pkg/a.go", op: "created"}},
+		"cd /repo && sed -i 's/a > b/c/' x.go": {{path: "/repo/x.go", op: "edited"}},
+		"cd /repo; cd sub && rm x.go":          {{path: "/repo/sub/x.go", op: "deleted"}},
+		"cd $DIR && rm x.go":                   nil,
+		"cat > notes.md <<'EOF'\nrm not/this.txt > nor/this\nEOF\ntouch c.txt": {{path: "notes.md", op: "created"}, {path: "c.txt", op: "created"}},
+		"go test ./... 2>&1 | tee out.log":                                     {{path: "out.log", op: "created"}},
+		"go build 2>/dev/null > bin/x":                                         {{path: "bin/x", op: "created"}},
+		"echo a >> log.txt # write -> nowhere":                                 {{path: "log.txt", op: "edited"}},
+		"# move a -> b\nls":                                                    nil,
+		"rm *.tmp $X `x`":                                                      nil,
+		"cat ./main.go | head -5":                                              {{path: "main.go", op: "read"}},
+		"grep 'x > y' file.go":                                                 nil,
+		"FOO=1 sudo rm a.b":                                                    {{path: "a.b", op: "deleted"}},
+		"git checkout -- src/a.go":                                             {{path: "src/a.go", op: "edited"}},
+		"git checkout main":                                                    nil,
+		"":                                                                     nil,
+	} {
+		got := shellFiles(command)
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(fileOp{}), cmpopts.IgnoreFields(fileOp{}, "note"), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%q (-want +got)\n%s", command, diff)
+		}
+	}
+}
+
+func TestReadCall(t *testing.T) {
+	type want struct {
+		input string
+		files []fileOp
+		todos []todo
+	}
+	for name, c := range map[string]struct {
+		tool, args string
+		want       want
+	}{
+		"codex plan":     {"update_plan", `{"plan":[{"step":"a","status":"completed"},{"step":"b","status":"in_progress"}]}`, want{todos: []todo{{"a", "completed"}, {"b", "in_progress"}}}},
+		"checklist":      {"update_todo_list", `{"todos":"[x] a\n[-] b\n[ ] c"}`, want{todos: []todo{{"a", "completed"}, {"b", "in_progress"}, {"c", "pending"}}}},
+		"vs code":        {"manage_todo_list", `{"operation":"write","todoList":[{"id":1,"title":"a","status":"not-started"}]}`, want{todos: []todo{{"a", "not-started"}}}},
+		"codex shell":    {"shell", `{"command":["bash","-lc","rm a.txt"]}`, want{input: "rm a.txt", files: []fileOp{{"a.txt", "deleted", ""}}}},
+		"patch":          {"apply_patch", "*** Begin Patch\n*** Update File: a.go\n+x_1 := 2\n*** Add File: b.go\n+y\n*** Delete File: c.go\n*** End Patch", want{input: "a.go, b.go, c.go", files: []fileOp{{"a.go", "edited", ""}, {"b.go", "created", ""}, {"c.go", "deleted", ""}}}},
+		"patch by shell": {"shell", `{"command":["apply_patch","*** Begin Patch\n*** Add File: n.go\n+z\n*** End Patch"]}`, want{input: "n.go", files: []fileOp{{"n.go", "created", ""}}}},
+		"text editor":    {"str_replace_based_edit_tool", `{"command":"view","path":"/a.py","view_range":[3,9]}`, want{input: "/a.py", files: []fileOp{{"/a.py", "read", "lines 3-9"}}}},
+		"create":         {"str_replace_editor", `{"command":"create","path":"/a.py","file_text":"x"}`, want{input: "/a.py", files: []fileOp{{"/a.py", "created", ""}}}},
+		"many":           {"read_many_files", `{"paths":["a.go","./b.go"]}`, want{input: `["a.go","./b.go"]`, files: []fileOp{{"a.go", "read", ""}, {"b.go", "read", ""}}}},
+		"search":         {"Grep", `{"pattern":"func X","path":"src","output_mode":"content","-n":true}`, want{input: "pattern=func X path=src"}},
+		"move":           {"move_file", `{"source":"a","destination":"b"}`, want{files: []fileOp{{"a", "deleted", "moved to b"}, {"b", "created", "moved from a"}}, input: "source=a destination=b"}},
+		"broken":         {"Bash", `{"command":"ls`, want{input: `{"command":"ls`}},
+	} {
+		f := readCall(&thread.ToolCall{Name: c.tool, Arguments: c.args})
+		got := want{f.input, f.files, f.todos}
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(want{}, fileOp{}, todo{}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// A6: the outcome is the provider's flag, unless the text surely says otherwise.
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		tool, command, text string
+		flag, want          thread.Outcome
+	}{
+		{"Bash", "go test ./...", "ok  \tpkg\t0.1s", thread.Success, thread.Success},
+		{"Bash", "go test ./...", "--- FAIL: TestX (0.0s)\nFAIL\tpkg\t0.1s", thread.Success, thread.Failure},
+		{"Bash", "pytest", "== 2 failed, 3 passed in 0.1s ==", thread.Success, thread.Failure},
+		{"Bash", "python x.py", "Traceback (most recent call last):\n  File \"x.py\", line 3\nValueError: no", thread.Success, thread.Failure},
+		{"Bash", "cat test.log", "--- FAIL: TestX (0.0s)", thread.Success, thread.Success},
+		{"Bash", "cd /x && git log", "fatal: an old commit message", thread.Success, thread.Success},
+		{"Bash", "make", "Exit code 2\nmake: *** error", thread.Success, thread.Failure},
+		{"Bash", "grep x y", "exit code: 1", thread.Success, thread.Partial},
+		{"Bash", "make", "no error: all fine", thread.Success, thread.Success},
+		{"Bash", "make", "all fine", thread.Failure, thread.Failure},
+		{"Read", "", "panic: in a file that was read", thread.Success, thread.Success},
+		{"x", "", "{\"error\":\"none\"}", thread.Partial, thread.Partial},
+	} {
+		r := readResult(thread.ToolResult{Tool: c.tool, Outcome: c.flag, Content: []thread.Part{thread.Text{Text: c.text}}})
+		call := readCall(&thread.ToolCall{Name: c.tool, Arguments: `{"command":"` + c.command + `"}`})
+		if got := judge(r, &call, call.class); got != c.want {
+			t.Errorf("%s %q with %q flagged %s: got %s, want %s", c.tool, c.command, c.text, c.flag, got, c.want)
+		}
+	}
+}
+
+func TestTrimMiddle(t *testing.T) {
+	family := "👨‍👩‍👧‍👦"
+	long := "The beginning stays. " + strings.Repeat("middle words ", 200) + "The end stays."
+	got := trimMiddle(long, 200)
+	if !strings.HasPrefix(got, "The beginning stays.") || !strings.HasSuffix(got, "The end stays.") || !strings.Contains(got, "[… 2,") || len(got) > 260 {
+		t.Errorf("trimMiddle = %q", got)
+	}
+	again := trimMiddle(got, 120)
+	if strings.Count(again, "left out") != 1 {
+		t.Errorf("trimmed twice: %q", again)
+	}
+	// What the mark says and what is left add up to the original.
+	figure, _, _ := strings.Cut(strings.SplitN(again, leftOpen, 2)[1], leftClose)
+	kept := len([]rune(again)) - len([]rune(leftOpen+figure+leftClose))
+	if n := leftBefore(leftOpen+figure+leftClose) + len([]rune(leftOpen+figure+leftClose)); kept+n < len([]rune(long))-6 || kept+n > len([]rune(long))+6 {
+		t.Errorf("the mark says %s, kept %d, the original has %d", figure, kept, len([]rune(long)))
+	}
+	for limit := 50; limit < 400; limit++ {
+		cut := trimMiddle(strings.Repeat(family, 40), limit)
+		for _, part := range strings.FieldsFunc(cut, func(r rune) bool { return r == '[' || r == ']' }) {
+			if !strings.HasPrefix(part, "…") && strings.ReplaceAll(strings.TrimSpace(part), family, "") != "" {
+				t.Fatalf("limit %d cuts inside a character: %q", limit, cut)
+			}
+		}
+	}
+	if s := trimMiddle("short", 3); s != "short" {
+		t.Errorf("a text that a mark would make longer is changed: %q", s)
+	}
+}
+
+func TestCues(t *testing.T) {
+	for s, want := range map[string]cue{
+		"Never push to main.":                     ruleCue,
+		"Please use tabs":                         constraintCue,
+		"Don't touch it":                          ruleCue,
+		"don’t touch it":                          ruleCue,
+		"Das darf nie passieren":                  ruleCue,
+		"No uses esa biblioteca, usa la otra.":    ruleCue,
+		"il faut garder l'API":                    ruleCue,
+		"请用中文，不要改接口":                              ruleCue,
+		"The musty smell of neverland":            0,
+		"user mustard reused":                     0,
+		"I don't have the number":                 0,
+		"Hi, don't have lunch":                    ruleCue,
+		"I'll use a map because lookups are many": decisionCue,
+		"It turns out the root cause is a race":   decisionCue,
+	} {
+		got, _ := cuesOf(s)
+		if want == 0 && got != 0 || got&want != want {
+			t.Errorf("cuesOf(%q) = %b, want %b", s, got, want)
+		}
+	}
+	if _, at := cuesOf("we do it because it works"); at != 9 {
+		t.Errorf("the reason begins at %d", at)
+	}
+}
+
+func TestIdentifiers(t *testing.T) {
+	for s, want := range map[string][]string{
+		"see ./src/parse.go:42, and (Parse_Tree).":                     {"src/parse.go", "Parse_Tree"},
+		"plain words, nothing else. Even-hyphened words and e.g. this": nil,
+		"commit 1a2b3c4d5e, order HAT170, v1.2.3, id=user_77":          {"1a2b3c4d5e", "HAT170", "v1.2.3", "user_77"},
+		"https://example.org/a?b=c_d":                                  {"https://example.org/a"},
+		"12→func loadItem() 7":                                         {"loadItem"},
+		"std::vector_x and \"quoted/path\"":                            {"std::vector_x", "quoted/path"},
+		"2026-01-02 at 10:30":                                          {"2026-01-02"},
+	} {
+		if diff := cmp.Diff(want, identifiers(s), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("identifiers(%q) (-want +got)\n%s", s, diff)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package token
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+func TestBudgetFormula(t *testing.T) { // A12
+	for _, k := range []struct {
+		name   string
+		budget Budget
+		want   int
+	}{
+		{"defaults", Budget{}, 85_000 - 500 - 2_000},
+		{"all set", Budget{MaxInput: 50_000, Soft: 0.5, System: 100, ToolSchemas: 200, Formatting: 30, Safety: 4, RehydrationReserve: 5}, 25_000 - 339},
+		{"the product is cut, not rounded", Budget{MaxInput: 999, Soft: 0.999, Safety: -1, RehydrationReserve: -1}, 998},
+		{"negative means none", Budget{MaxInput: 1000, Soft: 1, Safety: -1, RehydrationReserve: -1}, 1000},
+		{"more than there is", Budget{MaxInput: 1000, System: 5000}, 850 - 5000 - 500 - 2000},
+	} {
+		if got := k.budget.Available(); got != k.want {
+			t.Errorf("%s: %d tokens available, want %d", k.name, got, k.want)
+		}
+	}
+	want := Budget{MaxInput: 100_000, Soft: 0.85, Safety: 500, RehydrationReserve: 2_000, MaxRehydrated: 3}
+	if diff := cmp.Diff(want, Budget{}.Resolved()); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
+// A prompt keeps to a measured budget exactly when its messages fit what is
+// available.
+func TestMeasuredBudget(t *testing.T) { // A12
+	c := counter(t, "o200k")
+	p := &prompt.Prompt{
+		System:   []prompt.System{{Text: "Be brief."}},
+		Tools:    []prompt.Tool{{Name: "read", Schema: `{"type":"object"}`}},
+		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "Where is the reader?"}}}},
+	}
+	total, message := c.Prompt(p), c.Message(&p.Messages[0])
+	for _, room := range []int{-1, 0, 1} {
+		b := Budget{MaxInput: total + room, Soft: 1, Safety: -1, RehydrationReserve: -1}.Measured(c, p)
+		if got := b.Available() - message; got != room {
+			t.Errorf("with room for %d more tokens the budget has %d", room, got)
+		}
+	}
+}
+
+func TestMarks(t *testing.T) {
+	for _, k := range []struct {
+		name   string
+		model  Model
+		output int
+		want   Marks
+	}{
+		{"not known", Model{}, 1000, Marks{}},
+		{"the model's own answer", Model{Window: 200_000, MaxOutput: 64_000}, 0, Marks{136_000, 102_000, 122_400, 68_000}},
+		{"a smaller answer", Model{Window: 200_000, MaxOutput: 64_000}, 8_000, Marks{180_000, 135_000, 162_000, 90_000}},
+		{"an input limit", Model{Window: 400_000, MaxInput: 272_000, MaxOutput: 128_000}, 32_000, Marks{272_000, 204_000, 244_800, 136_000}},
+		{"a small window", Model{Window: 16_000, MaxOutput: 16_000}, 0, Marks{8_000, 6_000, 7_200, 4_000}},
+	} {
+		if diff := cmp.Diff(k.want, k.model.Marks(k.output)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", k.name, diff)
+		}
+	}
+}

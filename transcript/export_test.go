@@ -1,0 +1,66 @@
+package transcript_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
+)
+
+// TestSessionsCanBeSent proves that what was read of an agent's session is a
+// request that the agent's provider takes: the only broken rule is that a call
+// that was interrupted has no result, and only where the log has none.
+func TestSessionsCanBeSent(t *testing.T) {
+	dir, rows := index(t)
+	files := []string{"own-runs/claude-code.jsonl.gz", "own-runs/codex-rollout.jsonl.gz", "own-runs/pi-session.jsonl.gz"}
+	for _, r := range rows {
+		if !strings.HasPrefix(r.File, "agent-sessions-schema/") { // trimmed: ids and media types are placeholders
+			files = append(files, r.File)
+		}
+	}
+	codecs := map[transcript.Format]wire.Codec{
+		transcript.ClaudeCode: anthropic.Codec{}, transcript.Pi: anthropic.Codec{},
+		transcript.Codex: openai.Responses{}, transcript.GeminiCLI: gemini.Codec{},
+	}
+	checked := map[transcript.Format]int{}
+	for _, file := range files {
+		f, err := transcript.Open(filepath.Join(dir, file), nil)
+		if err != nil || codecs[f.Format] == nil {
+			continue // TestCorpus is about errors
+		}
+		checked[f.Format]++
+		codec, tr := codecs[f.Format], f.Transcripts[0]
+		body, err := codec.Encode(&prompt.Prompt{
+			Model: "test-model", MaxOutput: 1000, System: tr.System, Tools: tr.Tools, Messages: tr.Thread.Messages(),
+		})
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		open, pairs := 0, thread.Pair(tr.Thread)
+		for i := range tr.Thread.Len() {
+			open += len(pairs.Missing(i))
+		}
+		for _, p := range codec.Validate(body) {
+			switch {
+			case p.Advice:
+			case p.Rule == "tool-pairing" && open > 0:
+				open--
+			default:
+				t.Errorf("%s: %v", file, p)
+			}
+		}
+	}
+	for format := range codecs {
+		if checked[format] == 0 {
+			t.Errorf("no session of %s was checked", format)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package transcript_test
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+// samples are the files in testdata, one or more for each format.
+func samples(t testing.TB) []string {
+	t.Helper()
+	all, err := filepath.Glob("testdata/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all = slices.DeleteFunc(all, func(path string) bool {
+		return strings.HasSuffix(path, ".golden") || filepath.Base(path) == "fuzz"
+	})
+	if len(all) < len(transcript.Formats()) {
+		t.Fatalf("only %d samples for %d formats", len(all), len(transcript.Formats()))
+	}
+	return all
+}
+
+func TestGolden(t *testing.T) {
+	covered := map[transcript.Format]bool{}
+	for _, path := range samples(t) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			f, err := transcript.Open(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			covered[f.Format] = true
+			if name := filepath.Base(path); !strings.HasPrefix(name, string(f.Format)) {
+				t.Errorf("%s was taken for %s", name, f.Format)
+			}
+			got := layout(f)
+			golden := path + ".golden"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("not as in %s (-want +got):\n%s", golden, d)
+			}
+		})
+	}
+	for _, f := range transcript.Formats() {
+		if !covered[f] {
+			t.Errorf("no sample of %s", f)
+		}
+	}
+}
+
+// layout shows what was read of a file, a line for each message.
+func layout(f *transcript.File) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "format %s, %d lines\n", f.Format, f.Report.Lines)
+	for _, t := range f.Transcripts {
+		layoutOne(&b, t, "")
+	}
+	for _, counts := range []struct {
+		name   string
+		counts map[string]int
+	}{{"skipped", f.Report.Skipped}, {"unknown", f.Report.Unknown}} {
+		for _, k := range sorted(counts.counts) {
+			fmt.Fprintf(&b, "%s %s: %d\n", counts.name, k, counts.counts[k])
+		}
+	}
+	for _, w := range f.Report.Warnings {
+		fmt.Fprintf(&b, "warning %s\n", w)
+	}
+	return b.String()
+}
+
+func sorted(m map[string]int) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func layoutOne(b *strings.Builder, t transcript.Transcript, indent string) {
+	fmt.Fprintf(b, "%s%s title=%q model=%q\n", indent, t.Name, t.Title, t.Model)
+	indent += "  "
+	for _, s := range t.System {
+		fmt.Fprintf(b, "%ssystem (%s) %q\n", indent, s.Role, first(s.Text))
+	}
+	for _, tool := range t.Tools {
+		fmt.Fprintf(b, "%stool %s %q\n", indent, tool.Name, first(tool.Description))
+	}
+	for i, m := range t.Thread.All() {
+		for _, c := range t.Compactions {
+			if c.At == i {
+				fmt.Fprintf(b, "%s-- compacted (%s) at %d tokens, recap %v\n", indent, c.Trigger, c.TokensBefore, c.Summary != "")
+			}
+		}
+		kind := []string{"", " injected", " recap"}[m.Kind]
+		at := ""
+		if !m.Time.IsZero() {
+			at = m.Time.Format(" 15:04:05")
+		}
+		fmt.Fprintf(b, "%s%d %s%s turn %d%s\n", indent, i, m.Role, kind, m.Turn, at)
+		for _, p := range m.Parts {
+			fmt.Fprintf(b, "%s    %s\n", indent, describe(p))
+		}
+	}
+	for _, s := range t.Side {
+		fmt.Fprintf(b, "%sbeside it:\n", indent)
+		layoutOne(b, s, indent)
+	}
+}
+
+// first gives the first 60 characters of a text.
+func first(s string) string {
+	if r := []rune(s); len(r) > 60 {
+		return string(r[:60])
+	}
+	return s
+}
+
+func describe(p thread.Part) string {
+	switch p := p.(type) {
+	case thread.Text:
+		return fmt.Sprintf("text %q", first(p.Text))
+	case thread.Reasoning:
+		return fmt.Sprintf("reasoning %q sealed=%v by=%s", first(p.Text), p.Signature != "", p.API)
+	case thread.Media:
+		return fmt.Sprintf("media %s %s name=%q url=%q data=%q text=%q", p.Type, p.MIME, p.Name, p.URL, first(p.Data), first(p.Text))
+	case thread.ToolCall:
+		return fmt.Sprintf("call %s %s %s %s", p.ID, p.Name, p.Type, first(p.Arguments))
+	case thread.ToolResult:
+		var inner []string
+		for _, c := range p.Content {
+			inner = append(inner, describe(c))
+		}
+		return fmt.Sprintf("result %s %s %s structured=%q [%s]", p.CallID, p.Tool, p.Outcome, p.Structured, strings.Join(inner, "; "))
+	case thread.Opaque:
+		return fmt.Sprintf("opaque %s %q", p.Kind, first(p.Text))
+	}
+	return fmt.Sprintf("%T", p)
+}
+
+// TestForcedFormat proves that a named format is read as that.
+func TestForcedFormat(t *testing.T) {
+	array := `[{"role":"user","content":"Hello"}]`
+	for _, format := range []transcript.Format{transcript.OpenAIChat, transcript.Anthropic, transcript.AISDK, transcript.Inspect} {
+		f, err := transcript.Read(strings.NewReader(array), &transcript.Options{Format: format})
+		if err != nil || f.Format != format || f.Transcripts[0].Thread.Len() != 1 {
+			t.Errorf("as %s: %v, %v", format, f, err)
+		}
+	}
+}
+
+// TestNameIsKept proves that the file's name is used when it holds no id.
+func TestNameIsKept(t *testing.T) {
+	f, err := transcript.Read(bytes.NewReader([]byte(`[{"role":"user","content":"Hello"}]`)), &transcript.Options{Name: "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Transcripts[0]; got.Name != "mine" || got.Thread.ID() != "mine" {
+		t.Errorf("named %q, thread %q", got.Name, got.Thread.ID())
+	}
+}

@@ -1,0 +1,343 @@
+package transcript_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+func zipped(t testing.TB, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+const (
+	lineUser  = `{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","message":{"role":"user","content":"Hello"}}` + "\n"
+	lineReply = `{"type":"assistant","uuid":"a1","parentUuid":"u1","sessionId":"s","message":{"role":"assistant","id":"m1","content":[{"type":"text","text":"Hello to you"}]}}` + "\n"
+)
+
+func TestBadInput(t *testing.T) {
+	deep := `{"type":"user","uuid":"u2","message":` + strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_001) + "\n"
+	for _, test := range []struct {
+		name, in string
+		opt      *transcript.Options
+		want     error
+		line     int    // of a SyntaxError
+		says     string // what a person must find in the message
+	}{
+		{"empty", "", nil, transcript.ErrEmpty, 0, "empty"},
+		{"blank", " \n\n\t\n", nil, transcript.ErrEmpty, 0, "blank"},
+		{"empty gzip", string(zipped(t, nil)), nil, transcript.ErrEmpty, 0, "empty"},
+		{"no conversation", `{"sessionId":"s","projectHash":"h","messages":[]}`, nil, transcript.ErrEmpty, 0, "gemini-cli"},
+		{"zip", "PK\x03\x04rest", nil, transcript.ErrBinary, 0, "zip archive"},
+		{"binary", "ab\x00\x01\x02", nil, transcript.ErrBinary, 0, "NUL"},
+		{"UTF-16", "\xff\xfe{\x00}\x00", nil, transcript.ErrBinary, 0, "UTF-16"},
+		{"gzip header cut off", "\x1f\x8b\x08", nil, transcript.ErrBinary, 0, "gzip"},
+		{"prose", "Dear reader,\nthis is no log.\n", nil, transcript.ErrUnknownFormat, 0, "Dear reader"},
+		{"other JSON", `{"planets":9,"moons":[]}`, nil, transcript.ErrUnknownFormat, 0, "planets"},
+		{"other lines", "{\"a\":1}\n{\"b\":2}\n", nil, transcript.ErrUnknownFormat, 0, "claude-code"},
+		{"a number", "7\n8\n", nil, transcript.ErrUnknownFormat, 0, "the value 7"},
+		{"no such format", lineUser, &transcript.Options{Format: "morse"}, transcript.ErrUnknownFormat, 0, "morse"},
+		{"broken line", lineUser + "{\"type\":\"assistant\",\n" + lineReply, nil, nil, 2, "not valid JSON"},
+		{"broken first line", "{\"type\":\"user\"\n" + lineUser, nil, nil, 1, "not valid JSON"},
+		{"broken document", "[\n {\"role\":\"user\",\"content\":\"Hi\"},\n {\"role\" \"user\"}\n]\n", nil, nil, 3, "not valid JSON"},
+		{"document cut off", "{\"messages\":[\n{\"role\":\"user\",\n", nil, nil, 2, "unexpected end"},
+		{"line too long", lineUser + lineReply, &transcript.Options{MaxLine: len(lineUser)}, transcript.ErrTooLong, 2, "over"},
+		{"document too long", "[\n" + strings.Repeat(" {},\n", 100), &transcript.Options{MaxLine: 100}, transcript.ErrTooLong, 1, "over"},
+		{"too deep", lineUser + deep, nil, transcript.ErrTooDeep, 2, "levels"},
+		{"too deep at once", deep, nil, transcript.ErrTooDeep, 1, "levels"},
+		{"not a message", lineUser + `{"type":"user","uuid":"u2","parentUuid":"u1","message":{"role":"user","content":[7]}}`, nil, nil, 2, "message"},
+		{"not a body", `{"body":{"model":"m","messages":[7]}}`, &transcript.Options{Format: transcript.OpenAIChat}, nil, 1, "body"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f, err := transcript.Read(strings.NewReader(test.in), test.opt)
+			if err == nil {
+				t.Fatalf("read as %s with %v", f.Format, f.Report.Warnings)
+			}
+			if test.want != nil && !errors.Is(err, test.want) {
+				t.Errorf("%v does not wrap %v", err, test.want)
+			}
+			var syntax *transcript.SyntaxError
+			if errors.As(err, &syntax) != (test.line > 0) || syntax != nil && syntax.Line != test.line {
+				t.Errorf("%v: want line %d", err, test.line)
+			}
+			if !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v does not say %q", err, test.says)
+			}
+		})
+	}
+}
+
+func TestDoubtfulInput(t *testing.T) {
+	session := []byte(lineUser + lineReply)
+	long := []byte(lineUser)
+	for n := range 2000 {
+		long = fmt.Appendf(long, `{"type":"user","uuid":"n%d","parentUuid":"u1","sessionId":"s","message":{"role":"user","content":"Number %d"}}`+"\n", n, n*n*7919)
+	}
+	half := zipped(t, long)
+	half = half[:len(half)/2]
+	for _, test := range []struct {
+		name     string
+		in       []byte
+		messages int // at least
+		says     string
+	}{
+		{"last line cut off", session[:len(session)-9], 1, "line 2: the last line is cut off"},
+		{"last line cut off, more blank ones", append(session[:len(session)-9:len(session)-9], "\n\n"...), 1, "line 2: the last line is cut off"},
+		{"gzip cut off", half, 1, "compressed data ends too early"},
+		{"more after gzip", append(zipped(t, session), "something that is not packed"...), 2, "not gzip"},
+		{"not UTF-8", bytes.Replace(session, []byte("to you"), []byte("to \xff\xc3you"), 1), 2, "line 2: bytes that are not UTF-8"},
+		{"orphan", append(session[:len(session):len(session)],
+			`{"type":"user","uuid":"u3","parentUuid":"a1","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"lost","content":"x"}]}}`...),
+			3, "the result lost answers no call"},
+		{"same line twice", append(session[:len(session):len(session)], lineReply...), 2, "line 3: repeats line 2"},
+		{"same id twice", append(session[:len(session):len(session)], strings.Replace(lineReply, "to you", "again", 1)...), 2, "line 3: has the uuid of line 2"},
+		{"parent missing", append(session[:len(session):len(session)],
+			`{"type":"user","uuid":"u3","parentUuid":"gone","message":{"role":"user","content":"Go on"}}`...),
+			3, "line 3: its parent gone is not in the file"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f, err := transcript.Read(bytes.NewReader(test.in), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := f.Transcripts[0].Thread.Len() + branches(f); n < test.messages {
+				t.Errorf("%d messages, want %d", n, test.messages)
+			}
+			if !strings.Contains(warnings(f), test.says) {
+				t.Errorf("warnings %q do not say %q", warnings(f), test.says)
+			}
+			for _, m := range f.Transcripts[0].Thread.All() {
+				if !strings.Contains(m.Text(), "\ufffd") && test.name == "not UTF-8" && m.Role == thread.Assistant {
+					t.Errorf("%q: the bytes were not replaced", m.Text())
+				}
+			}
+		})
+	}
+}
+
+func branches(f *transcript.File) (n int) {
+	for _, s := range f.Transcripts[0].Side {
+		n += s.Thread.Len()
+	}
+	return n
+}
+
+// TestReaderFails proves that the error of the reader comes through, and is not
+// taken for the end of the file.
+func TestReaderFails(t *testing.T) {
+	broken := errors.New("the disk is gone")
+	for _, cut := range []int{0, 10, len(lineUser), len(lineUser) + 5} {
+		r := io.MultiReader(strings.NewReader((lineUser + lineReply)[:cut]), iotest.ErrReader(broken))
+		if f, err := transcript.Read(r, nil); !errors.Is(err, broken) {
+			t.Errorf("after %d bytes: %v, %v", cut, f, err)
+		}
+	}
+	if _, err := transcript.Open(filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("err = %v, want a missing file", err)
+	}
+}
+
+// ids lists the ids of everything that was read.
+func ids(f *transcript.File) []string {
+	var all []string
+	var list func(transcript.Transcript)
+	list = func(t transcript.Transcript) {
+		all = append(all, t.Name)
+		for _, m := range t.Thread.All() {
+			all = append(all, string(m.ID))
+		}
+		for _, s := range t.Side {
+			list(s)
+		}
+	}
+	for _, t := range f.Transcripts {
+		list(t)
+	}
+	return all
+}
+
+// TestSameAgain proves that a file reads alike plain and packed, at once and in
+// drops, with and without a byte order mark or Windows line ends, and that the
+// ids are the same each time.
+func TestSameAgain(t *testing.T) {
+	for _, path := range samples(t) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func(r io.Reader) string {
+			f, err := transcript.Read(r, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			return strings.Join(ids(f), "\n") + layout(f)
+		}
+		want := read(bytes.NewReader(data))
+		for name, r := range map[string]io.Reader{
+			"twice":   bytes.NewReader(data),
+			"packed":  bytes.NewReader(zipped(t, data)),
+			"drops":   iotest.OneByteReader(bytes.NewReader(data)),
+			"mark":    io.MultiReader(strings.NewReader("\xef\xbb\xbf"), bytes.NewReader(data)),
+			"Windows": bytes.NewReader(bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))),
+		} {
+			if d := cmp.Diff(want, read(r)); d != "" {
+				t.Errorf("%s read %s differs:\n%s", path, name, d)
+			}
+		}
+	}
+}
+
+// TestEveryPrefix proves that a session that is cut off anywhere reads up to
+// the cut, and that more of the file never changes what was read of a line.
+func TestEveryPrefix(t *testing.T) {
+	for _, path := range []string{"testdata/pi-old.jsonl", "testdata/openai-chat-runs.jsonl", "testdata/codex-old.jsonl"} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, err := transcript.Read(bytes.NewReader(data), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			n := rapid.IntRange(bytes.IndexByte(data, '\n')+1, len(data)).Draw(t, "cut")
+			f, err := transcript.Read(bytes.NewReader(data[:n]), nil)
+			if errors.Is(err, transcript.ErrEmpty) {
+				return
+			}
+			if err != nil {
+				t.Fatalf("cut at %d: %v", n, err)
+			}
+			full := map[string]bool{}
+			for _, id := range ids(whole) {
+				full[id] = true
+			}
+			for _, id := range ids(f)[1:] {
+				if !full[id] && !strings.Contains(id, "transcript") {
+					t.Fatalf("cut at %d: the message %s is not in the whole file", n, id)
+				}
+			}
+		})
+	}
+}
+
+// TestAnyLines proves that a session with lines lost or out of order still
+// reads: every line that is left is in the conversation, beside it, counted or
+// warned about.
+func TestAnyLines(t *testing.T) {
+	for _, path := range []string{"testdata/claude-code.jsonl", "testdata/claude-code-joined.jsonl", "testdata/codex.jsonl", "testdata/pi.jsonl", "testdata/kimi-code.jsonl"} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bytes.SplitAfter(bytes.TrimSpace(data), []byte("\n"))
+		lines[len(lines)-1] = append(bytes.Clone(lines[len(lines)-1]), '\n')
+		format := transcript.Format("")
+		for _, f := range transcript.Formats() {
+			if strings.HasPrefix(filepath.Base(path), string(f)) {
+				format = f
+			}
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			var in []byte
+			said := 0
+			for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(lines)-1), 1, len(lines), rapid.ID[int]).Draw(t, "lines") {
+				in = append(in, lines[i]...)
+				if format == transcript.ClaudeCode && bytes.Contains(lines[i], []byte(`"text":"`)) && bytes.Contains(lines[i], []byte(`"assistant"`)) {
+					said++
+				}
+			}
+			f, err := transcript.Read(bytes.NewReader(in), &transcript.Options{Format: format})
+			if errors.Is(err, transcript.ErrEmpty) && said == 0 {
+				return
+			}
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", path, err, in)
+			}
+			for _, m := range everything(f.Transcripts[0]) {
+				if m.Role == thread.Assistant && m.Text() != "" {
+					said--
+				}
+			}
+			if format == transcript.ClaudeCode && said != 0 {
+				t.Fatalf("%s: %d texts of the assistant are lost\n%s", path, said, in)
+			}
+		})
+	}
+}
+
+// everything lists the messages of a conversation and of those beside it.
+func everything(t transcript.Transcript) []thread.Message {
+	all := append([]thread.Message(nil), t.Thread.Messages()...)
+	for _, s := range t.Side {
+		all = append(all, everything(s)...)
+	}
+	return all
+}
+
+func FuzzRead(f *testing.F) {
+	for _, path := range samples(f) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(lineUser + lineReply[:30]))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		opt := &transcript.Options{MaxLine: 1 << 20}
+		file, err := transcript.Read(bytes.NewReader(data), opt)
+		if err != nil {
+			return
+		}
+		again, err := transcript.Read(bytes.NewReader(zipped(t, data)), opt)
+		if err != nil {
+			t.Fatalf("read plain and not packed: %v", err)
+		}
+		if d := cmp.Diff(ids(file), ids(again)); d != "" {
+			t.Fatal(d)
+		}
+		for _, tr := range file.Transcripts {
+			checkCompactions(t, tr)
+		}
+	})
+}
+
+// BenchmarkRead reads the largest session of each agent.
+func BenchmarkRead(b *testing.B) {
+	dir, _ := index(b)
+	for _, file := range []string{"pi-mono/before-compaction.jsonl.gz", "entire-cli/long-bccb77bb88fa-1.jsonl.gz", "own-runs/codex-rollout.jsonl.gz", "tau-bench/gpt-4o-airline-public.jsonl.gz"} {
+		data := content(b, filepath.Join(dir, file))
+		b.Run(filepath.Base(filepath.Dir(file)), func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := transcript.Read(bytes.NewReader(data), nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
