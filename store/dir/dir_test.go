@@ -263,14 +263,15 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// marked gives every message of a thread a word of its own.
+// marked gives every message of a thread a word of its own, and every result a
+// length that is worth putting aside.
 func marked(t *rapid.T, th *thread.Thread) *thread.Thread {
 	var messages []thread.Message
 	for i, m := range th.All() {
 		mark := thread.Text{Text: fmt.Sprintf("zmark%dq", i)}
 		parts := slices.Clone(m.Parts)
 		if r, ok := m.Result(); ok {
-			r.Content = append(slices.Clone(r.Content), mark)
+			r.Content = append(slices.Clone(r.Content), mark, thread.Text{Text: strings.Repeat("one line of a long output\n", 40)})
 			parts = []thread.Part{r}
 		} else {
 			parts = append(parts, mark)
