@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -109,5 +111,24 @@ func TestWriteFails(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 		t.Errorf("something was left: %v", entries)
+	}
+}
+
+// Ctrl-C ends a command that waits for standard input.
+func TestInterruptWhileWaiting(t *testing.T) {
+	for _, args := range [][]string{{"compact", "-", "--budget", "8000"}, {"inspect", "-"}, {"check", "-", "--to", "openai"}} {
+		r, w := io.Pipe() // nobody writes
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan int)
+		var errs bytes.Buffer
+		go func() { ended <- Run(ctx, args, Streams{In: r, Out: io.Discard, Err: &errs}) }()
+		cancel()
+		if status := <-ended; status != failed {
+			t.Errorf("%s: exit status %d, want %d", args[0], status, failed)
+		}
+		if got := errs.String(); got != "palimpsest: interrupted\n" {
+			t.Errorf("%s says %q", args[0], got)
+		}
+		w.Close()
 	}
 }
