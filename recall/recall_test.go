@@ -188,6 +188,8 @@ func TestSearch(t *testing.T) {
 		{"y[i]", []thread.ID{"m8"}},
 		{"shipq.conf", []thread.ID{"m9"}},
 		{`"carrier client retries"`, []thread.ID{"m1"}},
+		{`orders labels talk "client retries"`, []thread.ID{"m1"}},
+		{"orders labels talk client retries", []thread.ID{"m7"}},
 		{"rejecting labels", []thread.ID{"m7"}},
 		{"undefine", []thread.ID{"m2"}},
 		{"zebra", nil},
@@ -223,13 +225,13 @@ func TestRareTerm(t *testing.T) {
 		text := fmt.Sprint("plain text number ", i)
 		switch {
 		case i == 0:
-			text += " about drainQueue"
+			text += " about quokka"
 		case i <= 4:
 			text += " worker retries"
 		}
 		all = append(all, text)
 	}
-	if got := ids(recall.NewIndex(texts(all...)).Search("worker drainQueue retries", nil)); len(got) != 5 || got[0] != "m0" {
+	if got := ids(recall.NewIndex(texts(all...)).Search("worker quokka retries", nil)); len(got) != 5 || got[0] != "m0" {
 		t.Errorf("got %v", got)
 	}
 }
