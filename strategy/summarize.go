@@ -128,16 +128,21 @@ func (s Summarize) cut(v *View, points *cut.Points) int {
 }
 
 // runs are the free messages before a cut, in runs without a pinned message in
-// between.
+// between. A run goes on over pinned messages to the results of its calls: each
+// run must hold on its own, should the others stay.
 func (v *View) runs(end int) [][]int {
 	var runs [][]int
 	var run []int
+	reach := -1 // the furthest result of any call so far
 	for i := range end {
 		if v.Free(i) {
+			for _, r := range v.Pairs.Results(i) {
+				reach = max(reach, r)
+			}
 			run = append(run, i)
 			continue
 		}
-		if len(run) > 0 && v.Anchored[i] {
+		if len(run) > 0 && v.Anchored[i] && reach < i {
 			runs, run = append(runs, run), nil
 		}
 	}
