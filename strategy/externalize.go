@@ -57,9 +57,9 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		case v.cover[i] >= 0 || size <= 2*stub+stubFrame:
 			return -1, ""
 		case size >= threshold:
-			return stub + stubFrame, fmt.Sprintf("%d tokens, over the threshold of %d", size, threshold)
+			return stub + stubFrame, fmt.Sprintf("over the threshold of %d tokens", threshold)
 		case v.messages[i].Role == thread.Tool && !v.clearable(i):
-			return stub + stubFrame, "may not be cleared, and can be read back"
+			return stub + stubFrame, "not to be cleared, can be read back"
 		}
 		return -1, ""
 	})
@@ -74,7 +74,7 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		}
 		proposals = append(proposals, Proposal{
 			Strategy: s.Name(), Span: v.span([]int{i}), EstimatedTokensFreed: size - keep, Room: keep,
-			Reason: fmt.Sprintf("%d tokens are too much for a prompt of %d", size, v.Room),
+			Reason: fmt.Sprintf("too large for a prompt of %d tokens", v.Room),
 		})
 	}
 	return proposals

@@ -63,7 +63,7 @@ func (s Summarize) Analyze(v *View) []Proposal {
 		}
 		proposals = append(proposals, Proposal{
 			Strategy: s.Name(), Span: v.span(run), EstimatedTokensFreed: v.sum(v.now, run) - room[n], Room: room[n],
-			Reason: fmt.Sprintf("%d messages before the kept part, %d tokens into at most %d", len(run), v.sum(v.Sizes, run), room[n]),
+			Reason: fmt.Sprintf("before the cut, at most %d tokens", room[n]),
 		})
 	}
 	return proposals

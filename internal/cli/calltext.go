@@ -21,7 +21,7 @@ var (
 // else all short ones by name.
 func callText(c thread.ToolCall) string {
 	arguments := gjson.Parse(c.Arguments)
-	if !arguments.IsObject() {
+	if !gjson.Valid(c.Arguments) || !arguments.IsObject() {
 		return strings.TrimSpace(c.Name + " " + c.Arguments)
 	}
 	words := []string{c.Name}
@@ -92,7 +92,7 @@ func what(t *thread.Thread, pairs *thread.Pairing, span thread.Span) string {
 	i, _ := t.Index(span.First())
 	m := t.At(i)
 	if span.Len() > 1 {
-		return plural(span.Len(), "message") + " from: " + what(t, pairs, t.Range(i, i+1))
+		return plural(span.Len(), "message")
 	}
 	r, ok := m.Result()
 	if !ok {

@@ -39,7 +39,11 @@ requests.`,
 			if err != nil {
 				return err
 			}
-			if err := wellFormed(args[0], body); err != nil {
+			name := args[0]
+			if name == "-" {
+				name = "standard input"
+			}
+			if err := wellFormed(name, body); err != nil {
 				return err
 			}
 			problems := codec.Validate(body)
@@ -100,7 +104,9 @@ func wellFormed(path string, body []byte) error {
 // readBody reads a body, plain or gzip.
 func readBody(path string, stdin io.Reader) ([]byte, error) {
 	r := stdin
-	if path != "-" {
+	if path == "-" {
+		path = "standard input"
+	} else {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err
@@ -119,13 +125,17 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
 	}
-	return limited(z, path)
+	body, err := limited(z, path)
+	if err != nil && !errors.Is(err, errInvalid) {
+		err = fmt.Errorf("%w: %w", errInvalid, err) // what is packed is broken, or cut off
+	}
+	return body, err
 }
 
 func limited(r io.Reader, path string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(data) > maxInput {
 		return nil, fmt.Errorf("%w: %s is longer than %d MB", errInvalid, path, maxInput>>20)

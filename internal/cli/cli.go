@@ -45,6 +45,7 @@ var errInvalid = errors.New("the input is not valid")
 
 // Run executes one command line and returns the exit status.
 func Run(ctx context.Context, args []string, s Streams) int {
+	s.In = &interruptible{ctx: ctx, r: s.In}
 	root := &cobra.Command{
 		Use:   "palimpsest",
 		Short: "Keep LLM agents inside their context window without losing the conversation",
@@ -143,6 +144,9 @@ func message(err error) string {
 		}
 		b.WriteString("raise the budget, or shorten these parts")
 		return b.String()
+	}
+	if errors.Is(err, context.Canceled) {
+		return "interrupted"
 	}
 	text := through.ReplaceAllString(err.Error(), "")
 	text = strings.TrimPrefix(text, errUsage.Error()+": ")

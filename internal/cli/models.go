@@ -30,7 +30,7 @@ func modelsCommand(s Streams) *cobra.Command {
 				}
 				rows = append(rows, []string{m.Name, m.Provider, known(m.Window), known(m.MaxOutput), m.Counter, price, m.Date})
 			}
-			newPrinter(s.Out).table([]string{"model", "provider", ">window", ">output", "counted as", ">$ per million in / out", "as of"}, rows)
+			newPrinter(s.Out).table([]string{"model", "provider", ">window", ">output", "counted as", ">$/M in / out", "as of"}, rows)
 			return nil
 		},
 	}

@@ -44,7 +44,7 @@ func (r *report) print(p *printer, most int) {
 		rows = append(rows, []string{"  " + s.Name, number(s.Before), number(s.After), percent(s.After, s.Before)})
 	}
 	if framing := r.Framing; framing.Before != 0 || framing.After != 0 {
-		rows = append(rows, []string{"  framing", number(framing.Before), number(framing.After), ""})
+		rows = append(rows, []string{"  framing, repairs", number(framing.Before), number(framing.After), ""})
 	}
 	p.table([]string{"", ">before", ">after", ">left"}, rows)
 	if r.Budget > 0 {

@@ -173,6 +173,13 @@ func notes(r *resolved, res *palimpsest.Result) []string {
 	var notes []string
 	own := map[string]string{"anthropic": wire.Anthropic, "openai": wire.Responses, "google": wire.Gemini}[r.model.Provider]
 	foreign := own != "" && r.api != own && r.api != asText && (own != wire.Responses || r.api != wire.Chat)
+	lost := 0
+	for _, d := range res.Plan.Drops {
+		lost += d.Span.Len()
+	}
+	if lost > 0 {
+		notes = append(notes, fmt.Sprintf("%s dropped without a summary, because what had to be kept left no room for one: raise the budget or keep less", plural(lost, "message")))
+	}
 	if foreign {
 		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", r.model.Name, r.model.Provider, own))
 	}
