@@ -135,7 +135,7 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
 }
 
 // Render renders the thread under a plan that was made before, for this or a
-// shorter version of it, and counts the request.
+// shorter version of it, and counts the request. A nil plan hides nothing.
 func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 	base := prompt.Prompt{}
 	if q.Base != nil {
@@ -146,6 +146,9 @@ func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 	whole, err := job.render(job.emptyPlan())
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Render(%s): %w", q.Thread.ID(), err)
+	}
+	if p == nil {
+		return whole, nil
 	}
 	res, err := job.render(p)
 	if err != nil {

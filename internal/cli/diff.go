@@ -11,9 +11,10 @@ import (
 func diffCommand(s Streams) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "diff PLAN PLAN",
-		Short: "Show which messages two plans treat differently",
-		Args:  exactly(2, "two plans"),
+		Use:     "diff PLAN PLAN",
+		Short:   "Show which messages two plans treat differently",
+		Example: "  palimpsest diff before.json after.json",
+		Args:    exactly(2, "two plans"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			a, err := readPlan(args[0])
 			if err != nil {

@@ -10,9 +10,10 @@ func modelsCommand(s Streams) *cobra.Command {
 	var t target
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "models",
-		Short: "List the models that --model knows, with their limits and how they are counted",
-		Args:  exactly(0, "no arguments"),
+		Use:     "models",
+		Short:   "List the models that --model knows, with their limits and how they are counted",
+		Example: "  palimpsest models\n  palimpsest models --json --models own.json",
+		Args:    exactly(0, "no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			set, err := t.table()
 			if err != nil {
@@ -33,7 +34,7 @@ func modelsCommand(s Streams) *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&t.models, "models", "", "a `file` of models that adds to or replaces the built-in table")
+	c.Flags().StringVar(&t.models, "models", "", "a `FILE` of models that adds to or replaces the built-in table")
 	c.Flags().BoolVar(&asJSON, "json", false, "write the table as JSON")
 	return c
 }
