@@ -83,8 +83,11 @@ func TestCompactHolds(t *testing.T) {
 		}
 		for _, m := range res.Prompt.Messages {
 			for _, p := range m.Parts {
-				if p.From().API != "" && p.From().API != api {
-					rt.Fatalf("a part of %s is sent to %s", p.From().API, api)
+				switch p.(type) {
+				case thread.Reasoning, thread.Opaque: // what no codec can translate
+					if p.From().API != api {
+						rt.Fatalf("a part of %s is sent to %s", p.From().API, api)
+					}
 				}
 			}
 		}

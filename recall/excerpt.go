@@ -34,6 +34,10 @@ func (x *Index) excerpt(text string, marks map[int32]float64, phrases []string, 
 	}
 	best := 0
 	for i := range lines {
+		if lines[i].to-lines[i].from > length {
+			// It holds many words because it is long, and only a part can be shown.
+			lines[i].weight /= 2
+		}
 		if lines[i].weight > lines[best].weight {
 			best = i
 		}

@@ -51,6 +51,9 @@ func addKeywords(entries []Entry) {
 				id := x.terms[string(token)]
 				c := found[id]
 				if c == nil {
+					if from > 0 && text[from-1] == '/' {
+						from-- // an absolute path keeps its root
+					}
 					spelling := text[from:to]
 					c = &candidate{spelling: spelling, score: x.rarity(len(x.postings[id])) * naming(spelling)}
 					found[id] = c

@@ -188,6 +188,8 @@ func TestSearch(t *testing.T) {
 		{"y[i]", []thread.ID{"m8"}},
 		{"shipq.conf", []thread.ID{"m9"}},
 		{`"carrier client retries"`, []thread.ID{"m1"}},
+		{`orders labels talk "client retries"`, []thread.ID{"m1"}},
+		{"orders labels talk client retries", []thread.ID{"m7"}},
 		{"rejecting labels", []thread.ID{"m7"}},
 		{"undefine", []thread.ID{"m2"}},
 		{"zebra", nil},
@@ -212,6 +214,25 @@ func TestSearch(t *testing.T) {
 	}
 	if got := recall.NewIndex(nil).Search("x", nil); got != nil {
 		t.Errorf("an empty index gave %v", got)
+	}
+}
+
+// TestRareTerm: a name that one text alone holds outweighs two words that some
+// hold.
+func TestRareTerm(t *testing.T) {
+	var all []string
+	for i := range 20 {
+		text := fmt.Sprint("plain text number ", i)
+		switch {
+		case i == 0:
+			text += " about quokka"
+		case i <= 4:
+			text += " worker retries"
+		}
+		all = append(all, text)
+	}
+	if got := ids(recall.NewIndex(texts(all...)).Search("worker quokka retries", nil)); len(got) != 5 || got[0] != "m0" {
+		t.Errorf("got %v", got)
 	}
 }
 
@@ -250,6 +271,9 @@ func TestExcerpt(t *testing.T) {
 	h := x.Search("drainQueue", &recall.Options{Excerpt: 100})[0]
 	if h.Lines != 200 || h.Line < 117 || h.Line > 121 || len(h.Excerpt) > 100 || !strings.Contains(h.Excerpt, lines[120]) ||
 		!strings.HasPrefix(strings.Join(lines[h.Line-1:], "\n"), h.Excerpt+"\n") {
+		t.Errorf("line %d of %d: %q", h.Line, h.Lines, h.Excerpt)
+	}
+	if h := x.Search("panic in that drainqueue", &recall.Options{Excerpt: 100})[0]; !strings.Contains(h.Excerpt, lines[120]) {
 		t.Errorf("line %d of %d: %q", h.Line, h.Lines, h.Excerpt)
 	}
 	h = x.Search("needle_here", nil)[0]

@@ -62,8 +62,9 @@ const (
 	prefixWeight = 0.5
 	// asWritten is what a text counts more that holds the whole query as it was
 	// written, quoted what it counts more for each quoted phrase, and unquoted
-	// what is left of it where it lacks one.
-	asWritten, quoted, unquoted = 1.5, 2.0, 0.4
+	// what is left of it where it lacks one: whoever quotes wants just that, and
+	// the rest only after it.
+	asWritten, quoted, unquoted = 1.5, 2.0, 0.05
 )
 
 // term is a word that a search looks for.

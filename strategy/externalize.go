@@ -69,6 +69,9 @@ func (s Externalize) Analyze(v *View) []Proposal {
 			continue
 		}
 		keep := max(v.part(oversizeStub), minStub+stubFrame)
+		if keep >= size {
+			continue
+		}
 		proposals = append(proposals, Proposal{
 			Strategy: s.Name(), Span: v.span([]int{i}), EstimatedTokensFreed: size - keep, Room: keep,
 			Reason: fmt.Sprintf("too large for a prompt of %d tokens", v.Room),

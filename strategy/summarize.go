@@ -52,7 +52,7 @@ func (Summarize) Aggressiveness() int { return summarizeRung }
 // proposals together fills what the rest of the prompt leaves.
 func (s Summarize) Analyze(v *View) []Proposal {
 	points := cut.Legal(v.Thread, v.Pairs)
-	runs, room := v.divide(v.runs(points, s.cut(v, points)))
+	runs, room := v.divide(v.runs(s.cut(v, points)))
 	var proposals []Proposal
 	for n, run := range runs {
 		if s.Ratio > 0 {
@@ -145,17 +145,21 @@ func (v *View) asked() int {
 }
 
 // runs are the free messages before a cut, in runs without a pinned message in
-// between. A run goes on behind a pinned message while a call in it waits for
-// a result: a run may stay when another goes, and pairs must not be parted.
-func (v *View) runs(points *cut.Points, end int) [][]int {
+// between. A run goes on over pinned messages to the results of its calls: each
+// run must hold on its own, should the others stay.
+func (v *View) runs(end int) [][]int {
 	var runs [][]int
 	var run []int
+	reach := -1 // the furthest result of any call so far
 	for i := range end {
 		if v.Free(i) {
+			for _, r := range v.Pairs.Results(i) {
+				reach = max(reach, r)
+			}
 			run = append(run, i)
 			continue
 		}
-		if len(run) > 0 && v.Anchored[i] && points.Legal(i) {
+		if len(run) > 0 && v.Anchored[i] && reach < i {
 			runs, run = append(runs, run), nil
 		}
 	}

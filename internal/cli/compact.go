@@ -213,11 +213,3 @@ func readPlan(path string) (*plan.Plan, error) {
 	}
 	return p, nil
 }
-
-// storeFlag is the --store flag of the commands that keep or read what was
-// taken out.
-type storeFlag struct{ dir string }
-
-func (f *storeFlag) flags(c *cobra.Command) {
-	c.Flags().StringVar(&f.dir, "store", "", "keep what is taken out in `DIR` (default: under your data directory)")
-}

@@ -134,6 +134,14 @@ func columnWidths(columns []string, cells [][]string) []int {
 	return widths
 }
 
+// quote writes somebody else's lines, set off to the right and without what
+// would steer a terminal.
+func (p *printer) quote(text string) {
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		p.line("    %s", strings.TrimRight(printable(line), " "))
+	}
+}
+
 // text writes a sentence of any length in lines that fit, the later ones
 // indented.
 func (p *printer) text(format string, args ...any) {
