@@ -51,6 +51,7 @@ func TestReadme(t *testing.T) {
 	if err := os.Symlink(filepath.Join(root, "testdata"), filepath.Join(dir, "testdata")); err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "data"))
 	t.Chdir(dir) // what is written must not land in the project
 	for _, args := range commands {
 		var out, report bytes.Buffer

@@ -29,6 +29,7 @@ func run(t testing.TB, args ...string) (status int, stdout, stderr string) {
 // The reports of the sample sessions, as a person sees them.
 func TestGoldenReports(t *testing.T) {
 	t.Chdir("../../testdata/sessions")
+	store := filepath.Join(t.TempDir(), "store")
 	golden, err := filepath.Abs("../../internal/cli/testdata/golden")
 	if err != nil {
 		t.Fatal(err)
@@ -42,14 +43,14 @@ func TestGoldenReports(t *testing.T) {
 		for name, args := range map[string][]string{
 			"inspect": {"inspect", session.file},
 			"plan":    {"plan", session.file, "--budget", session.budget},
-			"compact": {"compact", session.file, "--budget", session.budget, "-o", os.DevNull},
+			"compact": {"compact", session.file, "--budget", session.budget, "-o", os.DevNull, "--store", store},
 		} {
 			t.Run(short+"."+name, func(t *testing.T) {
 				status, stdout, stderr := run(t, args...)
 				if status != done {
 					t.Fatalf("exit status %d: %s", status, stderr)
 				}
-				got := stdout + stderr
+				got := strings.ReplaceAll(stdout+stderr, store, "STORE")
 				readable(t, got)
 				path := filepath.Join(golden, short+"."+name+".txt")
 				if *update {
@@ -117,6 +118,7 @@ func (n *numbers) UnmarshalJSON(data []byte) error {
 func TestReportsOfCorpus(t *testing.T) {
 	dir := corpus.Dir(t, "transcripts")
 	out := filepath.Join(t.TempDir(), "prompt.json")
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	for _, c := range []struct{ pattern, budget, run string }{
 		{"pi-mono/before-compaction.jsonl.gz", "32k", ""},
 		{"entire-cli/long-bccb77bb88fa-1.jsonl.gz", "16k", ""},
