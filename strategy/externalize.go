@@ -146,7 +146,7 @@ func (s Externalize) widen(ctx context.Context, v *View, n int) {
 func (v *View) stub(i int, text string, excerpt int) summary.Summary {
 	m := &v.messages[i]
 	ids := []thread.ID{m.ID}
-	var out summary.Summary
+	out := summary.Summary{Span: v.span([]int{i})}
 	if r, ok := m.Result(); ok {
 		fields := v.keyFields(i)
 		failure, _ := fields["error"].(string)

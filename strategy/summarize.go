@@ -109,15 +109,24 @@ func (v *View) sum(sizes []int, at []int) int {
 	return total
 }
 
-// cut returns the position before which everything free is summarized.
+// cut returns the position before which everything free is summarized. A kept
+// part that a policy asks for and that leaves no room for a summary becomes
+// shorter: what goes is summarized, never just left out.
 func (s Summarize) cut(v *View, points *cut.Points) int {
 	if s.Keep != nil {
-		return min(s.Keep.Cut(points, func(i int) int { return v.now[i] }).Index, v.Tail)
+		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] }).Index
+		return min(max(keep, v.fit(points, 2*minSummary)), v.Tail)
 	}
 	want := v.part(s.Share)
 	if s.Share == 0 {
 		want = max(v.part(defaultShare), min(2*v.asked(), v.part(wordsShare)))
 	}
+	return v.fit(points, want)
+}
+
+// fit returns the first legal cut that leaves so many tokens for summaries; the
+// last one before the tail where none does.
+func (v *View) fit(points *cut.Points, want int) int {
 	last, kept := 0, v.total
 	for i := 0; i <= v.Tail; i++ {
 		if points.Legal(i) {
