@@ -135,7 +135,7 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
 }
 
 // Render renders the thread under a plan that was made before, for this or a
-// shorter version of it, and counts the request.
+// shorter version of it, and counts the request. A nil plan hides nothing.
 func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 	base := prompt.Prompt{}
 	if q.Base != nil {
@@ -146,6 +146,9 @@ func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 	whole, err := job.render(job.emptyPlan())
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Render(%s): %w", q.Thread.ID(), err)
+	}
+	if p == nil {
+		return whole, nil
 	}
 	res, err := job.render(p)
 	if err != nil {
@@ -174,7 +177,11 @@ func (j *job) emptyPlan() *plan.Plan {
 
 // attempts bounds how often a plan is made again because the rendered request
 // came out larger than the planner's sum (repairs of the log add a little).
-const attempts = 3
+const attempts = 5
+
+// slackStep is what each further attempt leaves free beside, in tokens times the
+// square of its number: a smaller room can be filled a little differently.
+const slackStep = 4
 
 // compact tries the levels of protection, the most generous first.
 func (j *job) compact(ctx context.Context) (*Result, error) {
@@ -187,7 +194,7 @@ func (j *job) compact(ctx context.Context) (*Result, error) {
 	}
 	for _, level := range strategy.Protections() {
 		room := j.Budget - j.fixed
-		for range attempts {
+		for n := range attempts {
 			given.Room = room
 			if room <= 0 {
 				return nil, j.overBudget(failed)
@@ -216,7 +223,7 @@ func (j *job) compact(ctx context.Context) (*Result, error) {
 				p.OriginalTokens, p.CompactedTokens = j.before, res.After
 				return res, nil
 			}
-			room -= res.After - j.Budget
+			room -= res.After - j.Budget + n*n*slackStep
 		}
 	}
 	return nil, j.overBudget(failed)

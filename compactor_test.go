@@ -114,3 +114,23 @@ func covered(rt *rapid.T, res *palimpsest.Result, messages int) {
 		rt.Fatalf("%d hidden and %d shown of %d messages: one is in both", hidden, shown, messages)
 	}
 }
+
+// TestRenderWithoutPlan: before the first compaction there is no plan, and the
+// thread is rendered as it is.
+func TestRenderWithoutPlan(t *testing.T) {
+	c, err := palimpsest.New(palimpsest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	th, err := thread.New("short").Append(thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "hello"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := c.Render(nil, palimpsest.Request{Thread: th, Profile: render.For(wire.Chat)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Prompt.Messages) != 1 || !res.Plan.Empty() || res.After != res.Before {
+		t.Errorf("%d messages, %d of %d tokens", len(res.Prompt.Messages), res.After, res.Before)
+	}
+}

@@ -34,7 +34,7 @@ func (s Drop) Analyze(v *View) []Proposal {
 	if freed == 0 {
 		return nil
 	}
-	return []Proposal{{Strategy: s.Name(), Span: v.span(at), EstimatedTokensFreed: freed, Reason: "the oldest part, after gentler rungs did not free enough"}}
+	return []Proposal{{Strategy: s.Name(), Span: v.span(at), EstimatedTokensFreed: freed, Reason: "oldest; gentler steps freed too little"}}
 }
 
 // Execute makes the record.

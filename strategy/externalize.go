@@ -30,7 +30,7 @@ const (
 	stubFrame = 60
 	// charsPerToken turns the room of an excerpt into bytes; the result is
 	// counted afterwards.
-	charsPerToken = 3
+	charsPerToken = 4
 	// oversize is the share of the room from which even a message in the
 	// protected tail is put aside, oversizeStub what may stay of it.
 	oversize, oversizeStub = 0.2, 0.08
@@ -57,9 +57,9 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		case v.cover[i] >= 0 || size <= 2*stub+stubFrame:
 			return -1, ""
 		case size >= threshold:
-			return stub + stubFrame, fmt.Sprintf("%d tokens, over the threshold of %d", size, threshold)
+			return stub + stubFrame, fmt.Sprintf("over the threshold of %d tokens", threshold)
 		case v.messages[i].Role == thread.Tool && !v.clearable(i):
-			return stub + stubFrame, "may not be cleared, and can be read back"
+			return stub + stubFrame, "not to be cleared, can be read back"
 		}
 		return -1, ""
 	})
@@ -74,7 +74,7 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		}
 		proposals = append(proposals, Proposal{
 			Strategy: s.Name(), Span: v.span([]int{i}), EstimatedTokensFreed: size - keep, Room: keep,
-			Reason: fmt.Sprintf("%d tokens are too much for a prompt of %d", size, v.Room),
+			Reason: fmt.Sprintf("too large for a prompt of %d tokens", v.Room),
 		})
 	}
 	return proposals
@@ -98,20 +98,52 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Recor
 	record := plan.Externalization{
 		Span:          p.Span,
 		ArtifactID:    artifact.IDOf(v.Thread.ID(), text),
-		Summary:       v.stub(i, text, max(p.Room-stubFrame, minStub)),
 		RehydrateHint: "read if you need the full output of " + source,
 		Origin:        v.origin(s.Name(), p.Reason, at),
 	}
-	record.TokensAfter, _ = v.cost(record, at)
+	excerpt := max(p.Room-stubFrame, minStub) * charsPerToken
+	for range 4 {
+		record.Summary = v.stub(i, text, excerpt)
+		record.TokensAfter, _ = v.cost(record, at)
+		if record.TokensAfter <= p.Room {
+			break
+		}
+		excerpt = excerpt * 95 * p.Room / (100 * record.TokensAfter)
+	}
 	if record.TokensAfter >= record.TokensBefore {
-		return nil, fmt.Errorf("strategy.Externalize: message %s: the pointer takes %d tokens and the result %d: %w", v.messages[i].ID, record.TokensAfter, record.TokensBefore, ErrNoGain)
+		return nil, fmt.Errorf("strategy.Externalize: message %s: the pointer takes %d tokens and the output %d: %w", v.messages[i].ID, record.TokensAfter, record.TokensBefore, ErrNoGain)
 	}
 	return record, nil
 }
 
-// stub is what is said of one output in about this many tokens: outcome, key
-// fields, and its beginning and end.
-func (v *View) stub(i int, text string, tokens int) summary.Summary {
+// Fill uses room that is left over to show more of what was put aside, the
+// newest first, and what is out of date last.
+func (s Externalize) Fill(ctx context.Context, v *View) {
+	for _, stale := range []bool{false, true} {
+		for i := len(v.messages) - 1; i >= 0 && -v.Over() > v.Room/fillShare; i-- {
+			if v.cover[i] >= 0 && (v.superseded[i] != "") == stale {
+				s.widen(ctx, v, v.cover[i])
+			}
+		}
+	}
+}
+
+// widen gives the room that is left over to one record.
+func (s Externalize) widen(ctx context.Context, v *View, n int) {
+	short, ok := v.records[n].(plan.Externalization)
+	if !ok || short.Span.Len() != 1 {
+		return
+	}
+	room := short.TokensAfter - v.Over()
+	wide, err := s.Execute(ctx, v, Proposal{Span: short.Span, Reason: short.Reason, Room: room})
+	if err == nil && wide.Made().TokensAfter <= room {
+		v.apply(wide)
+	}
+}
+
+// stub is what is said of one output: outcome, key fields, and its beginning and
+// end in at most this many bytes.
+func (v *View) stub(i int, text string, excerpt int) summary.Summary {
 	m := &v.messages[i]
 	ids := []thread.ID{m.ID}
 	var out summary.Summary
@@ -122,7 +154,7 @@ func (v *View) stub(i int, text string, tokens int) summary.Summary {
 		out.ToolOutcomes = []summary.ToolOutcome{{Tool: r.Tool, Outcome: r.Outcome, KeyFields: fields, Error: failure, Turn: m.Turn, Sources: ids}}
 	}
 	if text = strings.TrimSpace(text); text != "" {
-		out.Facts = []summary.Item{{Text: clip.Middle(text, tokens*charsPerToken), Turn: m.Turn, Sources: ids}}
+		out.Facts = []summary.Item{{Text: clip.Middle(text, excerpt), Turn: m.Turn, Sources: ids}}
 	}
 	return out
 }

@@ -43,7 +43,7 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 		return false, errors.Join(failed...)
 	}
 	v.giveBack()
-	for _, rung := range rungs {
+	for _, rung := range slices.Backward(rungs) {
 		if f, ok := rung.(filler); ok {
 			f.Fill(ctx, v)
 		}
@@ -51,7 +51,8 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 	return true, nil
 }
 
-// filler is a rung that can use room that is left over when all is done.
+// filler is a rung that can use room that is left over when all is done. The
+// harshest rung has the first turn: it took away most.
 type filler interface {
 	Fill(ctx context.Context, v *View)
 }

@@ -19,7 +19,8 @@ type Summarize struct {
 	// beside a summary of Share of the room.
 	Keep cut.Policy
 	// Share is the part of the room that summaries are given, as a ratio;
-	// default 0.3. What the kept part leaves free is theirs too.
+	// default 0.3, and up to 0.45 where the user's own words need it. What the
+	// kept part leaves free is theirs too.
 	Share float64
 	// Ratio bounds a summary to this share of what it replaces; 0 is no bound
 	// (seed A: summarize_target_ratio).
@@ -28,6 +29,12 @@ type Summarize struct {
 
 const (
 	defaultShare = 0.3
+	// wordsShare bounds the share that summaries get when the user said much: in
+	// a small prompt the user's rules are worth more than the newest output.
+	wordsShare = 0.45
+	// spokenWords is how much of one message of the user's is taken for words,
+	// in tokens; what is longer was pasted.
+	spokenWords = 150
 	// minSummary is the least room in tokens that a summary is worth having in.
 	minSummary = 120
 	// fillShare: summaries are filled up when more than this part of the room
@@ -56,7 +63,7 @@ func (s Summarize) Analyze(v *View) []Proposal {
 		}
 		proposals = append(proposals, Proposal{
 			Strategy: s.Name(), Span: v.span(run), EstimatedTokensFreed: v.sum(v.now, run) - room[n], Room: room[n],
-			Reason: fmt.Sprintf("%d messages before the kept part, %d tokens into at most %d", len(run), v.sum(v.Sizes, run), room[n]),
+			Reason: fmt.Sprintf("before the cut, at most %d tokens", room[n]),
 		})
 	}
 	return proposals
@@ -107,11 +114,10 @@ func (s Summarize) cut(v *View, points *cut.Points) int {
 	if s.Keep != nil {
 		return min(s.Keep.Cut(points, func(i int) int { return v.now[i] }).Index, v.Tail)
 	}
-	portion := s.Share
-	if portion == 0 {
-		portion = defaultShare
+	want := v.part(s.Share)
+	if s.Share == 0 {
+		want = max(v.part(defaultShare), min(2*v.asked(), v.part(wordsShare)))
 	}
-	want := int(float64(v.Room) * portion)
 	last, kept := 0, v.total
 	for i := 0; i <= v.Tail; i++ {
 		if points.Legal(i) {
@@ -125,6 +131,17 @@ func (s Summarize) cut(v *View, points *cut.Points) int {
 		}
 	}
 	return last
+}
+
+// asked is the tokens of what the user said and may be summarized.
+func (v *View) asked() int {
+	n := 0
+	for i := range v.Tail {
+		if v.messages[i].StartsTurn() && v.Free(i) {
+			n += min(v.Sizes[i], spokenWords)
+		}
+	}
+	return n
 }
 
 // runs are the free messages before a cut, in runs without a pinned message in

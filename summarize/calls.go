@@ -30,6 +30,7 @@ const (
 	maxInput   = 220 // bytes of a command in the summary
 	maxArg     = 90  // bytes of one argument
 	maxChanged = 40  // lines taken from one edit
+	maxDepth   = 24  // levels of arguments that are read
 )
 
 // pathKeys are the names of arguments that hold one file.
@@ -297,17 +298,23 @@ func describe(args gjson.Result, class toolpolicy.Class) string {
 	return b.String()
 }
 
-// collect calls yield with every string of a document and the key it stands under.
+// collect calls yield with every string and number of a document, down to
+// maxDepth, and the key it stands under.
 func collect(v gjson.Result, key string, yield func(key, s string)) {
+	collectTo(maxDepth, v, key, yield)
+}
+
+func collectTo(depth int, v gjson.Result, key string, yield func(key, s string)) {
 	switch {
 	case v.Type == gjson.String:
 		yield(key, v.Str)
 	case v.Type == gjson.Number:
 		yield(key, v.Raw)
+	case depth == 0: // each level reads the rest again
 	case v.IsObject():
-		v.ForEach(func(k, e gjson.Result) bool { collect(e, k.Str, yield); return true })
+		v.ForEach(func(k, e gjson.Result) bool { collectTo(depth-1, e, k.Str, yield); return true })
 	case v.IsArray():
-		v.ForEach(func(_, e gjson.Result) bool { collect(e, key, yield); return true })
+		v.ForEach(func(_, e gjson.Result) bool { collectTo(depth-1, e, key, yield); return true })
 	}
 }
 

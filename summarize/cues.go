@@ -82,7 +82,7 @@ func cuesOf(s string) (found cue, reason int) {
 		}
 		if start {
 			for _, p := range index[[2]byte{c, lower(s[i+1])}] {
-				if matchPhrase(s[i:], p.text) {
+				if matchPhrase(s[i:], p.text) && !(p.cue == ruleCue && told(s[:i])) {
 					found |= p.cue
 					if p.cue == reasonCue && reason < 0 {
 						reason = i
@@ -101,6 +101,17 @@ func cuesOf(s string) (found cue, reason int) {
 		}
 	}
 	return found, reason
+}
+
+// told reports whether the words before end in a pronoun that makes of an order
+// a report: "I don't have it", "we always did".
+func told(before string) bool {
+	for _, p := range [...]string{"i ", "we ", "they ", "it ", "ich ", "wir "} {
+		if at := len(before) - len(p); at >= 0 && hasPrefixFold(before[at:], p) && (at == 0 || charClass[before[at-1]] == sep) {
+			return true
+		}
+	}
+	return false
 }
 
 // matchPhrase reports whether s begins with the phrase; the trailing space of a

@@ -138,6 +138,8 @@ func TestCues(t *testing.T) {
 		"请用中文，不要改接口":                              ruleCue,
 		"The musty smell of neverland":            0,
 		"user mustard reused":                     0,
+		"I don't have the number":                 0,
+		"Hi, don't have lunch":                    ruleCue,
 		"I'll use a map because lookups are many": decisionCue,
 		"It turns out the root cause is a race":   decisionCue,
 	} {

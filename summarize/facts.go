@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -102,9 +103,10 @@ func (f *facts) readRules() {
 				return
 			}
 			s := line[p.from:p.to]
-			// Weak cues count only in short messages and not in questions.
+			// Weak cues count only in short messages, and neither in questions nor
+			// in a bare "yes please".
 			cues, _ := cuesOf(s)
-			if cues&ruleCue != 0 || cues&constraintCue != 0 && len(f.user) < 1500 && s[len(s)-1] != '?' {
+			if cues&ruleCue != 0 || cues&constraintCue != 0 && len(f.user) < 1500 && len(s) >= 16 && s[len(s)-1] != '?' {
 				f.rules = append(f.rules, piece{text: s, cues: cues, idents: identifiers(s), reason: -1})
 			}
 		})
@@ -240,7 +242,11 @@ func appendPieces(dst []piece, s string, p span, score float32, anyway bool) []p
 				}
 			}
 			if best < 0 {
-				best = max(from+boundary(s[from:], to-from), from+1)
+				best = from + boundary(s[from:], to-from)
+				if best < from+maxLine/2 { // one endless grapheme
+					for best = to; best > from+1 && !utf8.RuneStart(s[best]); best-- {
+					}
+				}
 			}
 			to = best
 		}

@@ -143,11 +143,12 @@ func mentionedArtifacts(s string) []artifactMention {
 		if !ok {
 			break
 		}
-		id, rest, ok := strings.Cut(rest, "]")
-		if !ok || len(id) > 200 || strings.ContainsAny(id, " \n\t\"") {
+		id, _, ok := strings.Cut(rest[:min(len(rest), 200)], "]")
+		if !ok || strings.ContainsAny(id, " \n\t\"") {
 			s = rest
 			continue
 		}
+		rest = rest[len(id)+1:]
 		about := strings.TrimPrefix(strings.TrimLeft(rest, "\n "), "Summary: ")
 		line, _, _ := strings.Cut(about, "\n")
 		out = append(out, artifactMention{id, clip(line, maxLine)})

@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -33,6 +32,7 @@ type pool struct {
 	requests    []summary.Item // in full; trimmed when the budget is known
 	task        int            // index of the request that is the current task, or -1
 	oldTask     string         // the task of the previous summary, where the span has none
+	later       bool           // a newer task stands behind the span, in the prompt itself
 	constraints []summary.Item
 	plan        []summary.Step
 	files       []summary.File
@@ -86,11 +86,6 @@ type builder struct {
 
 type callRef struct{ message, call int }
 
-type task struct {
-	id   string
-	step summary.Step
-}
-
 // newPool collects what the messages and the previous summary hold.
 func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
@@ -108,6 +103,9 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		b.previous(in.Previous)
 	}
 	b.span = spanOf(in)
+	for i := range in.Context {
+		b.later = b.later || in.Context[i].StartsTurn() && substantial(in.Context[i].Text())
+	}
 	for i, f := range b.facts {
 		m := &b.messages[i]
 		if f.user != "" {
@@ -175,85 +173,6 @@ func (b *builder) age(i int) float32 {
 	}
 	x := float32(i) / float32(n-1)
 	return 0.4 + 0.6*x*x
-}
-
-// previous takes over the items of an earlier summary; at -1 they are older
-// than all of the span.
-func (b *builder) previous(s *summary.Summary) {
-	b.oldTask = s.CurrentTask
-	b.requests = append(b.requests, s.Requests...)
-	for _, it := range s.Requests {
-		b.once('u', it.Text)
-	}
-	for _, it := range s.Constraints {
-		if b.once('r', it.Text) {
-			b.constraints = append(b.constraints, it)
-			b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: -1, base: ruleBase(it.Text) + 2}, nil)
-		}
-	}
-	b.plan = slices.Clone(s.CurrentPlan)
-	for _, f := range s.Files {
-		b.fileAt[f.Path] = len(b.files)
-		f.Operations, f.Sources = slices.Clone(f.Operations), slices.Clone(f.Sources)
-		b.files = append(b.files, f)
-	}
-	for _, d := range s.Decisions {
-		if b.once('d', d.Decision) {
-			b.decisions = append(b.decisions, d)
-			b.add(candidate{section: secDecision, entry: len(b.decisions) - 1, piece: -1, at: -1, base: 3}, identifiers(d.Decision))
-		}
-	}
-	for _, it := range s.FailedAttempts {
-		if b.once('f', it.Text) {
-			b.failed = append(b.failed, it)
-			b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: -1, base: 1.5}, identifiers(it.Text))
-		}
-	}
-	for _, o := range s.ToolOutcomes {
-		b.outcomes[o.Tool+"\x00"+o.Input] = len(b.pool.outcomes)
-		b.pool.outcomes = append(b.pool.outcomes, o)
-		b.latest = append(b.latest, len(b.candidates))
-		b.add(candidate{section: secOutcome, entry: len(b.pool.outcomes) - 1, piece: -1, at: -1, base: 0.6}, identifiers(o.Input))
-	}
-	for _, o := range s.OpenItems {
-		if b.once('o', o.Description) {
-			b.open = append(b.open, o)
-			b.add(candidate{section: secOpen, entry: len(b.open) - 1, piece: -1, at: -1, base: 1.5}, nil)
-		}
-	}
-	for _, a := range s.Artifacts {
-		if b.once('a', a.ArtifactID) {
-			b.pool.artifacts = append(b.pool.artifacts, a)
-			b.add(candidate{section: secArtifact, entry: len(b.pool.artifacts) - 1, piece: -1, at: -1, base: 6}, nil)
-		}
-	}
-	b.previousGroups(&b.recaps, secFact, s.Facts, 't', 1)
-	b.previousGroups(&b.said, secSaid, s.Conclusions, 'c', 1)
-	b.previousGroups(&b.snippets, secSnippet, s.Identifiers, 't', 0.2)
-}
-
-// previousGroups takes over items that were made of pieces, as pieces again.
-func (b *builder) previousGroups(groups *[]group, sec section, items []summary.Item, kind byte, base float32) {
-	for _, it := range items {
-		g := group{turn: it.Turn, sources: it.Sources}
-		lines := strings.Split(it.Text, "\n")
-		if sec != secSaid && len(lines) > 1 && strings.HasSuffix(lines[0], ":") {
-			g.label = strings.TrimSuffix(lines[0], ":")
-			lines = lines[1:]
-		}
-		entry := len(*groups)
-		if sec == secFact {
-			entry = -1 - entry
-		}
-		for _, line := range lines {
-			if line == "" || !b.once(kind, line) {
-				continue
-			}
-			b.add(candidate{section: sec, entry: entry, piece: len(g.pieces), at: -1, base: base, text: line}, identifiers(line))
-			g.pieces = append(g.pieces, line)
-		}
-		*groups = append(*groups, g)
-	}
 }
 
 // ruleBase is the value of a rule by how surely it is one.
@@ -420,114 +339,6 @@ func (b *builder) snippet(i int, m *thread.Message, label string, pieces []piece
 	}
 	if len(g.pieces) > 0 {
 		b.snippets = append(b.snippets, g)
-	}
-}
-
-func (b *builder) todo(m *thread.Message, c *callFacts) {
-	source := []thread.ID{m.ID}
-	switch {
-	case c.newTask:
-		// The id stands in the result; until then the call's id names it.
-		b.tasks = append(b.tasks, task{"call:" + c.id, summary.Step{Text: clip(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source}})
-	case c.todoID != "":
-		for i := range b.tasks {
-			t := &b.tasks[i]
-			if t.id != c.todoID {
-				continue
-			}
-			if s := c.todos[0].status; s != "" {
-				t.step.Status = s
-			}
-			if s := c.todos[0].text; s != "" {
-				t.step.Text = clip(s, maxSentence)
-			}
-			t.step.Sources = append(slices.Clip(t.step.Sources), m.ID)
-		}
-	case len(c.todos) > 0:
-		b.plan = b.plan[:0:0]
-		for _, t := range c.todos {
-			b.plan = append(b.plan, summary.Step{Text: clip(t.text, maxSentence), Status: t.status, Sources: source})
-		}
-	}
-}
-
-// touch writes one operation into the ledger.
-func (b *builder) touch(op fileOp, m *thread.Message) {
-	at, ok := b.fileAt[op.path]
-	if !ok {
-		at = len(b.files)
-		b.fileAt[op.path] = at
-		b.files = append(b.files, summary.File{Path: op.path})
-	}
-	f := &b.files[at]
-	name := op.op
-	if name == "created" && ok && !slices.Contains(f.Operations, "created") {
-		name = "edited" // it was there before: a write over it
-	}
-	if name != "deleted" {
-		// "deleted" says that the file is gone; it is there again.
-		f.Operations = slices.DeleteFunc(f.Operations, func(op string) bool { return op == "deleted" })
-	}
-	if !slices.Contains(f.Operations, name) {
-		f.Operations = append(f.Operations, name)
-		slices.SortFunc(f.Operations, func(a, b string) int { return opOrder(a) - opOrder(b) })
-	}
-	f.Turn = m.Turn
-	if op.note != "" {
-		f.Note = addNote(f.Note, op.note)
-	}
-	if n := len(f.Sources); n == 0 || f.Sources[n-1] != m.ID {
-		f.Sources = append(f.Sources, m.ID)
-	}
-}
-
-func opOrder(op string) int { return strings.Index("read created edited deleted", op) }
-
-// addNote keeps the newest notes within a line.
-func addNote(old, note string) string {
-	note = clip(note, 60)
-	parts := strings.Split(old, ", ")
-	parts = slices.DeleteFunc(parts, func(p string) bool { return p == note || p == "" })
-	parts = append(parts, note)
-	return strings.Join(parts[max(0, len(parts)-4):], ", ")
-}
-
-// finish turns the ledger and the plan, which are known only at the end, into
-// candidates.
-func (b *builder) finish() {
-	if len(b.tasks) > 0 {
-		b.plan = b.plan[:0:0]
-		for _, t := range b.tasks {
-			if t.step.Status != "deleted" {
-				b.plan = append(b.plan, t.step)
-			}
-		}
-	}
-	for i := range b.plan {
-		base := float32(5)
-		if b.plan[i].Status == "completed" {
-			base = 2.5
-		}
-		b.add(candidate{section: secPlan, entry: i, piece: -1, at: len(b.messages), base: base}, nil)
-	}
-	position := make(map[thread.ID]int, len(b.messages))
-	for i := range b.messages {
-		position[b.messages[i].ID] = i
-	}
-	for i := range b.files {
-		f := &b.files[i]
-		at := -1
-		if n := len(f.Sources); n > 0 {
-			if p, ok := position[f.Sources[n-1]]; ok {
-				at = p
-			}
-		}
-		base := float32(1.5)
-		if len(f.Operations) > 1 || len(f.Operations) == 1 && f.Operations[0] != "read" {
-			base = 3.5
-		}
-		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
-		b.add(candidate{section: secFile, entry: i, piece: -1, at: at, base: base * b.age(at)}, identifiers(f.Path))
 	}
 }
 

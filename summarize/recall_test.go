@@ -2,8 +2,6 @@ package summarize
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -173,7 +171,8 @@ func recency(old []thread.Message, bytes int) string {
 	return strings.Join(parts, "\n")
 }
 
-var recallSessions = []string{
+// The weights were set while looking at these sessions.
+var tunedSessions = []string{
 	"pi-mono/before-compaction.jsonl.gz",
 	"entire-cli/long-778aa463e2ba-0.jsonl.gz",
 	"entire-cli/long-5c5cb639eac4-0.jsonl.gz",
@@ -186,15 +185,41 @@ var recallSessions = []string{
 	"entire-cli/long-5e5207b424e2-0.jsonl.gz",
 }
 
-// TestRecall compares the summary with a recency window of the same size: it
-// must hold more of what later calls use, at each of three budgets.
+// Nobody looked at these while the weights were set.
+var heldOutSessions = []string{
+	"entire-cli/long-25730c662552-0.jsonl.gz",
+	"entire-cli/long-44785715c3f5-2.jsonl.gz",
+	"entire-cli/long-649d11045222-0.jsonl.gz",
+	"entire-cli/long-720c20f08988-0.jsonl.gz",
+	"entire-cli/long-90ed5b9b296e-1.jsonl.gz",
+	"entire-cli/long-adff0201aecb-0.jsonl.gz",
+	"entire-cli/long-b0dc55b3a1dc-1.jsonl.gz",
+	"entire-cli/long-b8659b3a4dd4-0.jsonl.gz",
+	"entire-cli/long-cc90f6622c5b-1.jsonl.gz",
+	"entire-cli/long-f5dab3d95bc1-0.jsonl.gz",
+	"entire-cli/mid-54bb2ec87cc8-0.jsonl.gz",
+	"entire-cli/mid-81de29e2290e-0.jsonl.gz",
+}
+
+// TestRecall compares the summary with a recency window of the same size: of
+// what later calls use it must hold, with a word of its line, three fifths and
+// a third more than the window, at each of three budgets. The measure is the
+// plain form of FRR in the benchmark definitions.
 func TestRecall(t *testing.T) {
+	t.Run("tuned", func(t *testing.T) { testRecall(t, tunedSessions) })
+	t.Run("held out", func(t *testing.T) { testRecall(t, heldOutSessions) })
+}
+
+func testRecall(t *testing.T, sessions []string) {
+	if testing.Short() {
+		sessions = sessions[:2]
+	}
 	const tail, steps = 20, 20
 	budgets := []int{4000, 8000, 16000}
 	type score struct{ refs, direct, bound, recDirect, recBound int }
 	total := make([]score, len(budgets))
 	e := &Extractive{}
-	for _, name := range recallSessions {
+	for _, name := range sessions {
 		messages := session(t, name)
 		for _, share := range []float64{0.35, 0.5, 0.65, 0.8} {
 			cut := int(float64(len(messages)) * share)
@@ -212,13 +237,6 @@ func TestRecall(t *testing.T) {
 					t.Fatal(err)
 				}
 				text := s.Render()
-				if os.Getenv("MISSES") == fmt.Sprint(budget) {
-					for _, r := range refs {
-						if d, b := recall(text, []string{r}, old); b == 0 {
-							t.Logf("%s %.2f missing %s %d", name, share, r, d)
-						}
-					}
-				}
 				d, b := recall(text, refs, old)
 				rd, rb := recall(recency(old, 4*budget), refs, old)
 				total[i].refs += len(refs)
@@ -233,7 +251,7 @@ func TestRecall(t *testing.T) {
 		pct := func(n int) float64 { return 100 * float64(n) / float64(s.refs) }
 		t.Logf("budget %5d: %d references; summary bound %.1f %% direct %.1f %%; recency bound %.1f %% direct %.1f %%",
 			budgets[i], s.refs, pct(s.bound), pct(s.direct), pct(s.recBound), pct(s.recDirect))
-		if s.bound <= s.recBound {
+		if s.bound*10 < s.refs*6 || s.bound < s.recBound*13/10 {
 			t.Errorf("at %d tokens the summary holds %d of %d references in context, a recency window %d", budgets[i], s.bound, s.refs, s.recBound)
 		}
 	}

@@ -166,7 +166,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 			fields["lines"] = r.lines
 		}
 	case toolpolicy.Shell, toolpolicy.Other, toolpolicy.Question:
-		if !failed && r.last != "" && len(r.last) <= 110 {
+		if !failed && r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || verdict(r.last)) {
 			fields["output"] = clip(r.last, 110)
 			idents = append(idents, identifiers(r.last)...)
 		}
@@ -197,6 +197,18 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if ended == thread.Failure && c != nil {
 		b.failure(i, m, asked, c, r)
 	}
+}
+
+// verdict reports whether the last line of a long output sums it up; most just
+// happen to come last.
+func verdict(line string) bool {
+	line = strings.ToLower(line)
+	for _, w := range [...]string{"ok", "pass", "success", "done", "complete", "built", "finished", "total", "warning", "error", "fail", "commit"} {
+		if strings.Contains(line, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // failure notes what was tried, how it failed, and what the agent said next.

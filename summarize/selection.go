@@ -2,7 +2,6 @@ package summarize
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
@@ -26,7 +25,10 @@ const (
 	// of them together stay under mostRequests of the budget: a message cut by
 	// half a line is worse than one line of tool output less.
 	keptRequest  = 400
-	mostRequests = 0.42
+	mostRequests = 0.55
+	// littleMore is how far a message may be over its length before it is
+	// trimmed, in bytes: the mark of the cut takes nearly as much.
+	littleMore = 100
 	// leastRequest is what a user message is trimmed to at the least, in bytes.
 	leastRequest = 140
 	// taskBytes bounds the current task; the whole message stands among the requests.
@@ -41,6 +43,7 @@ type selection struct {
 	budget int              // tokens; 0 is no limit
 
 	entries  [sections][]string // rendered plain entries
+	rank     []int              // requests, the ones to keep longest first
 	requests []summary.Item     // as trimmed
 	task     string
 	taken    []int // candidates, in the order taken
@@ -60,6 +63,7 @@ type groupKey struct {
 func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary, error) {
 	s := &selection{pool: p, budget: budget, count: count, whole: whole}
 	s.renderEntries()
+	s.rankRequests()
 	if budget <= 0 {
 		s.reset(len(p.requests), 1<<30)
 		s.takeAll()
@@ -108,13 +112,6 @@ func (s *selection) least() (summary.Summary, error) {
 	return summary.Summary{}, &BudgetError{Need: need, Budget: s.budget}
 }
 
-func (s *selection) taskText() string {
-	if s.pool.task >= 0 {
-		return s.pool.requests[s.pool.task].Text
-	}
-	return s.pool.oldTask
-}
-
 // renderEntries writes the plain entries as they will stand, to count them.
 func (s *selection) renderEntries() {
 	p := s.pool
@@ -142,20 +139,25 @@ func (s *selection) text(c *candidate) string {
 	return s.entries[c.section][c.entry]
 }
 
-// reset starts a choice with the requests trimmed to a number of bytes each.
-func (s *selection) reset(newest, each int) {
+// reset starts a choice with so many of the requests, trimmed to a number of
+// bytes each.
+func (s *selection) reset(kept, each int) {
 	p := s.pool
 	s.requests, s.taken, s.spent = s.requests[:0:0], nil, 0
 	s.isTaken = make([]bool, len(p.candidates))
 	s.covered = make([]bool, len(p.names.weight))
 	s.opened = map[groupKey]bool{}
 	s.used = [sections]bool{}
-	s.task = trimMiddle(s.taskText(), taskBytes)
-	for i, r := range p.requests {
-		if i > 0 && i < len(p.requests)-newest {
-			continue
+	if s.task = ""; !s.pool.later {
+		s.task = trimMiddle(s.taskText(), taskBytes)
+	}
+	keep := slices.Clone(s.rank[:min(kept, len(s.rank))])
+	slices.Sort(keep)
+	for _, i := range keep {
+		r := p.requests[i]
+		if limit := s.room(i, each); len(r.Text) > limit+littleMore {
+			r.Text = trimMiddle(r.Text, limit)
 		}
-		r.Text = trimMiddle(r.Text, s.room(i, each))
 		s.requests = append(s.requests, r)
 		scanIdentifiers(r.Text, span{0, len(r.Text)}, func(q span) {
 			if id, ok := p.names.id[r.Text[q.from:q.to]]; ok {
@@ -163,81 +165,6 @@ func (s *selection) reset(newest, each int) {
 			}
 		})
 	}
-}
-
-// room is how many bytes the i-th user message gets when a usual one gets each:
-// more for the newest, the current task and the first.
-func (s *selection) room(i, each int) int {
-	switch i {
-	case len(s.pool.requests) - 1, s.pool.task:
-		return 3 * each
-	case 0:
-		return 2 * each
-	}
-	return each
-}
-
-func (s *selection) requestsTrimmed() bool {
-	if len(s.requests) < len(s.pool.requests) {
-		return true
-	}
-	for i := range s.requests {
-		if len(s.requests[i].Text) < len(s.pool.requests[i].Text) {
-			return true
-		}
-	}
-	return false
-}
-
-// trimRequests gives the user messages a number of tokens: all in full if they
-// fit, else short ones in full and long ones trimmed to one common length, and
-// only when even that is too much the oldest but the first go.
-func (s *selection) trimRequests(tokens int) {
-	all := s.pool.requests
-	limit := int(float32(tokens) * bytesPerToken)
-	size := func(each int) int {
-		n := 0
-		for i := range all {
-			n += min(len(all[i].Text), s.room(i, each)) + 12
-		}
-		return n
-	}
-	each, newest := 1<<30, len(all)
-	if size(each) > limit {
-		each = largest(leastRequest, 1<<20, func(n int) bool { return size(n) <= limit })
-		if most := int(mostRequests * float32(s.budget) * bytesPerToken); each < keptRequest && most > limit {
-			each = largest(each, keptRequest, func(n int) bool { return size(n) <= most })
-			limit, tokens = most, int(mostRequests*float32(s.budget))
-		}
-		if size(each) > limit {
-			newest = max(1, limit/(leastRequest+12))
-		}
-	}
-	for {
-		s.reset(newest, each)
-		s.spent = s.whole(summary.Summary{CurrentTask: s.task, Requests: s.requests}.Render())
-		if s.spent <= max(tokens*6/5, tokens+64) || newest <= 1 && each <= leastRequest/2 {
-			return
-		}
-		// The bytes were more tokens than usual (other scripts, base64).
-		if each > 4*leastRequest {
-			each = min(each, 1<<16) / 2
-		} else {
-			each, newest = max(leastRequest/2, each/2), max(1, newest/2)
-		}
-	}
-}
-
-// largest returns the largest n from low to high for which ok holds, or low.
-func largest(low, high int, ok func(int) bool) int {
-	for low < high {
-		if mid := (low + high + 1) / 2; ok(mid) {
-			low = mid
-		} else {
-			high = mid - 1
-		}
-	}
-	return low
 }
 
 // takeFloors fills each section up to its share.
@@ -395,118 +322,4 @@ func (s *selection) fit() (summary.Summary, int) {
 		n = s.whole(out.Render())
 	}
 	return out, n
-}
-
-// build makes the summary of what was taken, in the order of the thread.
-func (s *selection) build() summary.Summary {
-	p := s.pool
-	out := summary.Summary{Span: p.span, CurrentTask: s.task, Requests: slices.Clone(s.requests)}
-	order := slices.Clone(s.taken)
-	slices.Sort(order)
-	var plain [sections][]int
-	pieces := map[groupKey][]int{}
-	var groups []groupKey
-	for _, i := range order {
-		c := &p.candidates[i]
-		if c.piece < 0 {
-			plain[c.section] = append(plain[c.section], c.entry)
-			continue
-		}
-		k := groupKey{c.section, c.entry}
-		if pieces[k] == nil {
-			groups = append(groups, k)
-		}
-		pieces[k] = append(pieces[k], i)
-	}
-	out.Constraints = pick(p.constraints, plain[secConstraint])
-	out.CurrentPlan = pick(p.plan, plain[secPlan])
-	out.Files = pick(p.files, plain[secFile])
-	out.Decisions = pick(p.decisions, plain[secDecision])
-	out.FailedAttempts = pick(p.failed, plain[secFailed])
-	out.ToolOutcomes = pick(p.outcomes, plain[secOutcome])
-	out.OpenItems = pick(p.open, plain[secOpen])
-	out.Artifacts = pick(p.artifacts, plain[secArtifact])
-	for _, k := range groups {
-		item := s.join(pieces[k])
-		switch k.section {
-		case secSaid:
-			out.Conclusions = append(out.Conclusions, item)
-		case secFact:
-			out.Facts = append(out.Facts, item)
-		default:
-			out.Identifiers = append(out.Identifiers, item)
-		}
-	}
-	return out
-}
-
-// join makes one item of the chosen pieces of a group.
-func (s *selection) join(chosen []int) summary.Item {
-	first := &s.pool.candidates[chosen[0]]
-	g := s.group(first)
-	var b strings.Builder
-	if g.label != "" {
-		b.WriteString(g.label)
-		b.WriteString(":\n")
-	}
-	for n, i := range chosen {
-		if n > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(s.pool.candidates[i].text)
-	}
-	return summary.Item{Text: b.String(), Turn: g.turn, Sources: g.sources}
-}
-
-func pick[T any](all []T, chosen []int) []T {
-	var out []T
-	slices.Sort(chosen)
-	for _, i := range chosen {
-		out = append(out, all[i])
-	}
-	return out
-}
-
-type scored struct {
-	density float32
-	at      int
-}
-
-// heap is a max-heap by density; equal ones come in the order of the thread.
-type heap []scored
-
-func (h heap) above(a, b scored) bool {
-	if a.density != b.density {
-		return a.density > b.density
-	}
-	return a.at < b.at
-}
-
-func (h heap) order() {
-	for i := len(h)/2 - 1; i >= 0; i-- {
-		h.down(i)
-	}
-}
-
-func (h heap) down(i int) {
-	for {
-		best, l := i, 2*i+1
-		for _, k := range [2]int{l, l + 1} {
-			if k < len(h) && h.above(h[k], h[best]) {
-				best = k
-			}
-		}
-		if best == i {
-			return
-		}
-		h[i], h[best] = h[best], h[i]
-		i = best
-	}
-}
-
-func (h *heap) pop() {
-	old := *h
-	old[0] = old[len(old)-1]
-	*h = old[:len(old)-1]
-	h.down(0)
 }

@@ -519,6 +519,36 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
+// Text made to be slow is as cheap as any other: this test would not end if one
+// of these shapes were read again from each of its parts.
+func TestHostileShapes(t *testing.T) {
+	const size = 1 << 18
+	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
+	for name, text := range map[string]string{
+		"marks of a cut":     fill("[… ") + leftClose,
+		"marks with figures": fill("[… 1,0 characters left out …]"),
+		"artifact pointers":  fill(artifactMark),
+		"escapes":            fill("\x1b["),
+		"one line":           fill("a_1,"),
+		"no separator":       fill("x9"),
+		"graphemes":          fill("\u0301"),
+		"brackets":           fill("[ ("),
+		"newlines":           fill("\n"),
+		"quotes":             fill("'\""),
+		"broken":             fill("\xff\xe2"),
+		"cues":               fill("don't i must. "),
+	} {
+		k := (&talk{}).user(text).says(text)
+		k.add(thread.Message{Role: thread.User, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: text}}})
+		k.calls("Bash", args{"command": text}, text, thread.Failure).says("ok").calls("Edit", fill("[")+fill("]"), text, thread.Success).
+			calls("apply_patch", text, "", thread.Success).calls("x", `{"a":`+strings.Repeat("[", 9000)+strings.Repeat("]", 9000)+`}`, "", thread.Success)
+		s := summarizeNow(t, Input{Messages: k.done(t), Budget: 1000})
+		if n := (len(s.Render()) + 3) / 4; n > 1000 {
+			t.Errorf("%s: %d tokens", name, n)
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add("Bash", `{"command":"cat <<'EOF' > a.txt\nx\nEOF\nrm -rf b; mv c d"}`, "exit code 2\nerror: x")
 	f.Add("apply_patch", "*** Begin Patch\n*** Update File: a\n*** Move to: b\n+x_1\n*** End Patch", "\x1b[31mFAIL\x1b[0m\r\n")

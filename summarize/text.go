@@ -144,9 +144,11 @@ func leftBefore(s string) int {
 		if !ok {
 			return sum
 		}
-		figure, after, ok := strings.Cut(rest, leftClose)
+		// A figure is short; looking no further keeps hostile text cheap.
+		figure, _, ok := strings.Cut(rest[:min(len(rest), 16+len(leftClose))], leftClose)
 		if !ok {
-			return sum
+			s = rest
+			continue
 		}
 		n, err := strconv.Atoi(strings.ReplaceAll(figure, ",", ""))
 		if err != nil || n < 0 || n > 1<<31 {
@@ -154,7 +156,7 @@ func leftBefore(s string) int {
 			continue
 		}
 		sum += n - utf8.RuneCountInString(leftOpen+figure+leftClose)
-		s = after
+		s = rest[len(figure)+len(leftClose):]
 	}
 }
 

@@ -1,22 +1,22 @@
 // Package text writes a prompt as plain text that people can read, search and
 // compare. It is no wire format: there is no way back and nothing to validate.
 //
-// The text is a list of blocks, each under a heading that begins with ##:
+// The text is a list of blocks, each under a heading:
 //
-//	## system
-//	## tool NAME
-//	## user (turn 3)
-//	## assistant
-//	### reasoning
-//	### text
-//	### call NAME CALL_ID
-//	### result NAME CALL_ID (failure)
+//	=== system
+//	=== tool NAME
+//	=== user (turn 3)
+//	=== assistant
+//	==> reasoning
+//	==> text
+//	==> call NAME CALL_ID
+//	==> result NAME CALL_ID (failure)
 //
 // What a block holds can never be taken for a heading, nor for one of the lines
 // in brackets that stand for media: a line of content that begins like one,
 // behind any number of backslashes, gets one backslash more. Taking one
-// backslash away from such lines gives the content back. Headings of one # are
-// not ours and stay as they are.
+// backslash away from such lines gives the content back. Markdown headings and
+// rules are not ours and stay as they are.
 package text
 
 import (
@@ -35,11 +35,11 @@ import (
 func Encode(p *prompt.Prompt) []byte {
 	w := &writer{}
 	for _, s := range p.System {
-		w.heading("## system")
+		w.heading("=== system")
 		w.content(s.Text)
 	}
 	for _, t := range p.Tools {
-		w.heading("## tool " + label(t.Name))
+		w.heading("=== tool " + label(t.Name))
 		w.content(t.Description)
 		w.content(t.Schema)
 	}
@@ -74,13 +74,13 @@ func (w *writer) content(text string) {
 
 func (w *writer) message(m *thread.Message) {
 	if m.Role != thread.Tool {
-		w.heading("## " + label(string(m.Role)) + about(m))
+		w.heading("=== " + label(string(m.Role)) + about(m))
 	}
 	open := m.Role != thread.Tool // texts may go under the message's own heading
 	for _, part := range m.Parts {
 		switch part := part.(type) {
 		case thread.ToolCall:
-			w.heading("### call " + label(part.Name) + " " + label(part.ID))
+			w.heading("==> call " + label(part.Name) + " " + label(part.ID))
 			w.content(part.Arguments)
 			open = false
 		case thread.ToolResult:
@@ -92,7 +92,7 @@ func (w *writer) message(m *thread.Message) {
 				w.line("[reasoning sealed]")
 				continue
 			}
-			w.heading("### reasoning")
+			w.heading("==> reasoning")
 			w.content(part.Text)
 			open = false
 		default:
@@ -105,7 +105,7 @@ func (w *writer) message(m *thread.Message) {
 // under opens a block for text that comes after one of another kind.
 func (w *writer) under(open bool) bool {
 	if !open {
-		w.heading("### text")
+		w.heading("==> text")
 	}
 	return true
 }
@@ -137,7 +137,7 @@ func (w *writer) result(r thread.ToolResult) {
 	if outcome == "" {
 		outcome = thread.Success
 	}
-	w.heading("### result " + label(r.Tool) + " " + label(r.CallID) + " (" + string(outcome) + ")")
+	w.heading("==> result " + label(r.Tool) + " " + label(r.CallID) + " (" + string(outcome) + ")")
 	for _, part := range r.Content {
 		w.part(part)
 	}
@@ -249,7 +249,7 @@ func lineBreak(text string) (at, width int) {
 // stands for media, backslashes before it aside.
 func ours(line string) bool {
 	line = strings.TrimLeft(line, `\`)
-	if strings.HasPrefix(line, "##") {
+	if strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "==> ") {
 		return true
 	}
 	if !strings.HasPrefix(line, "[") {

@@ -1,0 +1,78 @@
+package summarize
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/summary"
+)
+
+// build makes the summary of what was taken, in the order of the thread.
+func (s *selection) build() summary.Summary {
+	p := s.pool
+	out := summary.Summary{Span: p.span, CurrentTask: s.task, Requests: slices.Clone(s.requests)}
+	order := slices.Clone(s.taken)
+	slices.Sort(order)
+	var plain [sections][]int
+	pieces := map[groupKey][]int{}
+	var groups []groupKey
+	for _, i := range order {
+		c := &p.candidates[i]
+		if c.piece < 0 {
+			plain[c.section] = append(plain[c.section], c.entry)
+			continue
+		}
+		k := groupKey{c.section, c.entry}
+		if pieces[k] == nil {
+			groups = append(groups, k)
+		}
+		pieces[k] = append(pieces[k], i)
+	}
+	out.Constraints = pick(p.constraints, plain[secConstraint])
+	out.CurrentPlan = pick(p.plan, plain[secPlan])
+	out.Files = pick(p.files, plain[secFile])
+	out.Decisions = pick(p.decisions, plain[secDecision])
+	out.FailedAttempts = pick(p.failed, plain[secFailed])
+	out.ToolOutcomes = pick(p.outcomes, plain[secOutcome])
+	out.OpenItems = pick(p.open, plain[secOpen])
+	out.Artifacts = pick(p.artifacts, plain[secArtifact])
+	for _, k := range groups {
+		item := s.join(pieces[k])
+		switch k.section {
+		case secSaid:
+			out.Conclusions = append(out.Conclusions, item)
+		case secFact:
+			out.Facts = append(out.Facts, item)
+		default:
+			out.Identifiers = append(out.Identifiers, item)
+		}
+	}
+	return out
+}
+
+// join makes one item of the chosen pieces of a group.
+func (s *selection) join(chosen []int) summary.Item {
+	first := &s.pool.candidates[chosen[0]]
+	g := s.group(first)
+	var b strings.Builder
+	if g.label != "" {
+		b.WriteString(g.label)
+		b.WriteString(":\n")
+	}
+	for n, i := range chosen {
+		if n > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(s.pool.candidates[i].text)
+	}
+	return summary.Item{Text: b.String(), Turn: g.turn, Sources: g.sources}
+}
+
+func pick[T any](all []T, chosen []int) []T {
+	var out []T
+	slices.Sort(chosen)
+	for _, i := range chosen {
+		out = append(out, all[i])
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package summarize
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+type task struct {
+	id   string
+	step summary.Step
+}
+
+func (b *builder) todo(m *thread.Message, c *callFacts) {
+	source := []thread.ID{m.ID}
+	switch {
+	case c.newTask:
+		// The id stands in the result; until then the call's id names it.
+		b.tasks = append(b.tasks, task{"call:" + c.id, summary.Step{Text: clip(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source}})
+	case c.todoID != "":
+		for i := range b.tasks {
+			t := &b.tasks[i]
+			if t.id != c.todoID {
+				continue
+			}
+			if s := c.todos[0].status; s != "" {
+				t.step.Status = s
+			}
+			if s := c.todos[0].text; s != "" {
+				t.step.Text = clip(s, maxSentence)
+			}
+			t.step.Sources = append(slices.Clip(t.step.Sources), m.ID)
+		}
+	case len(c.todos) > 0:
+		b.plan = b.plan[:0:0]
+		for _, t := range c.todos {
+			b.plan = append(b.plan, summary.Step{Text: clip(t.text, maxSentence), Status: t.status, Sources: source})
+		}
+	}
+}
+
+// touch writes one operation into the ledger.
+func (b *builder) touch(op fileOp, m *thread.Message) {
+	at, ok := b.fileAt[op.path]
+	if !ok {
+		at = len(b.files)
+		b.fileAt[op.path] = at
+		b.files = append(b.files, summary.File{Path: op.path})
+	}
+	f := &b.files[at]
+	name := op.op
+	if name == "created" && ok && !slices.Contains(f.Operations, "created") {
+		name = "edited" // it was there before: a write over it
+	}
+	if name != "deleted" {
+		// "deleted" says that the file is gone; it is there again.
+		f.Operations = slices.DeleteFunc(f.Operations, func(op string) bool { return op == "deleted" })
+	}
+	if !slices.Contains(f.Operations, name) {
+		f.Operations = append(f.Operations, name)
+		slices.SortFunc(f.Operations, func(a, b string) int { return opOrder(a) - opOrder(b) })
+	}
+	f.Turn = m.Turn
+	if op.note != "" {
+		f.Note = addNote(f.Note, op.note)
+	}
+	if n := len(f.Sources); n == 0 || f.Sources[n-1] != m.ID {
+		f.Sources = append(f.Sources, m.ID)
+	}
+}
+
+func opOrder(op string) int { return strings.Index("read created edited deleted", op) }
+
+// addNote keeps the newest notes within a line.
+func addNote(old, note string) string {
+	note = clip(note, 60)
+	parts := strings.Split(old, ", ")
+	parts = slices.DeleteFunc(parts, func(p string) bool { return p == note || p == "" })
+	parts = append(parts, note)
+	return strings.Join(parts[max(0, len(parts)-4):], ", ")
+}
+
+// finish turns the ledger and the plan, which are known only at the end, into
+// candidates.
+func (b *builder) finish() {
+	if len(b.tasks) > 0 {
+		b.plan = b.plan[:0:0]
+		for _, t := range b.tasks {
+			if t.step.Status != "deleted" {
+				b.plan = append(b.plan, t.step)
+			}
+		}
+	}
+	for i := range b.plan {
+		base := float32(5)
+		if b.plan[i].Status == "completed" {
+			base = 2.5
+		}
+		b.add(candidate{section: secPlan, entry: i, piece: -1, at: len(b.messages), base: base}, nil)
+	}
+	position := make(map[thread.ID]int, len(b.messages))
+	for i := range b.messages {
+		position[b.messages[i].ID] = i
+	}
+	for i := range b.files {
+		f := &b.files[i]
+		at := -1
+		if n := len(f.Sources); n > 0 {
+			if p, ok := position[f.Sources[n-1]]; ok {
+				at = p
+			}
+		}
+		base := float32(1.5)
+		if len(f.Operations) > 1 || len(f.Operations) == 1 && f.Operations[0] != "read" {
+			base = 3.5
+		}
+		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
+		b.add(candidate{section: secFile, entry: i, piece: -1, at: at, base: base * b.age(at)}, identifiers(f.Path))
+	}
+}

@@ -1,0 +1,124 @@
+package summarize
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest/summary"
+)
+
+func (s *selection) taskText() string {
+	if s.pool.task >= 0 {
+		return s.pool.requests[s.pool.task].Text
+	}
+	return s.pool.oldTask
+}
+
+// rankRequests orders the user messages by how much would be lost with them:
+// the newest, the task and the first stay longest, "ok" and "thanks" go first.
+func (s *selection) rankRequests() {
+	p := s.pool
+	n := len(p.requests)
+	worth := make([]float32, n)
+	for i := range n {
+		text := p.requests[i].Text
+		var names float32
+		scanIdentifiers(text, span{0, len(text)}, func(q span) {
+			if id, ok := p.names.id[text[q.from:q.to]]; ok {
+				names += p.names.weight[id]
+			}
+		})
+		worth[i] = 0.6*float32(i)/float32(n) + min(1, float32(len(text))/160) + min(2, names)
+		switch i {
+		case n - 1, p.task:
+			worth[i] = 100
+		case 0:
+			worth[i] = 50
+		}
+		s.rank = append(s.rank, i)
+	}
+	slices.SortStableFunc(s.rank, func(a, b int) int { return cmp.Compare(worth[b], worth[a]) })
+}
+
+// room is how many bytes the i-th user message gets when a usual one gets each:
+// more for the newest, the current task and the first.
+func (s *selection) room(i, each int) int {
+	switch i {
+	case len(s.pool.requests) - 1, s.pool.task:
+		return 3 * each
+	case 0:
+		return 2 * each
+	}
+	return each
+}
+
+func (s *selection) requestsTrimmed() bool {
+	if len(s.requests) < len(s.pool.requests) {
+		return true
+	}
+	for i := range s.requests {
+		if len(s.requests[i].Text) < len(s.pool.requests[i].Text) {
+			return true
+		}
+	}
+	return false
+}
+
+// trimRequests gives the user messages a number of tokens: all in full if they
+// fit, else short ones in full and long ones trimmed to one common length, and
+// only when even that is too much the oldest but the first go.
+func (s *selection) trimRequests(tokens int) {
+	all := s.pool.requests
+	limit := int(float32(tokens) * bytesPerToken)
+	size := func(each int) int {
+		n := 0
+		for i := range all {
+			limit := s.room(i, each)
+			if have := len(all[i].Text); have <= limit+littleMore {
+				limit = have
+			}
+			n += limit + 12
+		}
+		return n
+	}
+	each, kept := 1<<30, len(all)
+	if size(each) > limit {
+		each = largest(leastRequest, 1<<20, func(n int) bool { return size(n) <= limit })
+		if most := int(mostRequests * float32(s.budget) * bytesPerToken); each < keptRequest && most > limit {
+			each = largest(each, keptRequest, func(n int) bool { return size(n) <= most })
+			limit, tokens = most, int(mostRequests*float32(s.budget))
+		}
+		if size(each) > limit {
+			kept = max(1, limit/(leastRequest+12))
+		}
+	}
+	for {
+		s.reset(kept, each)
+		s.spent = s.whole(summary.Summary{CurrentTask: s.task, Requests: s.requests}.Render())
+		if s.spent <= max(tokens*6/5, tokens+64) || kept <= 1 && each <= leastRequest/2 {
+			return
+		}
+		// The bytes were more tokens than usual (traces, other scripts, base64).
+		// Shorter messages come before fewer.
+		switch {
+		case each > 4*leastRequest:
+			each = min(each, 1<<16) / 2
+		case each > leastRequest:
+			each = max(leastRequest, each*3/4)
+		default:
+			each, kept = max(leastRequest/2, each*3/4), max(1, min(kept-1, kept*3/4))
+		}
+	}
+}
+
+// largest returns the largest n from low to high for which ok holds, or low.
+func largest(low, high int, ok func(int) bool) int {
+	for low < high {
+		if mid := (low + high + 1) / 2; ok(mid) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low
+}
