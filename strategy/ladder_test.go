@@ -17,10 +17,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// spy notes when its rung is climbed, and with how much still over.
+// spy notes when its rung is climbed, and that it never executes anything when
+// all fits already.
 type spy struct {
 	strategy.Strategy
 	climbed *[]string
+}
+
+func (s spy) Execute(ctx context.Context, v *strategy.View, p strategy.Proposal) (plan.Record, error) {
+	if v.Over() <= 0 {
+		*s.climbed = append(*s.climbed, s.Name()+" in vain")
+	}
+	return s.Strategy.Execute(ctx, v, p)
 }
 
 func (s spy) Analyze(v *strategy.View) []strategy.Proposal {
