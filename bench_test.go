@@ -148,6 +148,13 @@ func BenchmarkPath(b *testing.B) {
 			compact(fresh, th)
 		})
 		run("plan again", func() { compact(c, th) })
+		tight := q
+		tight.Budget = tokens / 12 // needs a summary
+		run("summary again", func() {
+			if res, err := c.Compact(b.Context(), tight); err != nil || len(res.Plan.Summarizations) == 0 {
+				b.Fatal("no summary was made", err)
+			}
+		})
 		run("render", func() {
 			if _, _, err := render.Render(th, first.Plan, p, &render.Options{Profile: profile}); err != nil {
 				b.Fatal(err)
