@@ -44,6 +44,9 @@ type Config struct {
 type Compactor struct {
 	config Config
 	sizes  *sizes
+	// stands remembers the counts of what stands in place of messages: most of
+	// it is the same in the next plan.
+	stands *token.Memo
 }
 
 // New returns a Compactor. The error says which part of the configuration
@@ -71,7 +74,7 @@ func New(c Config) (*Compactor, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Compactor{config: c, sizes: newSizes(c.Counter)}, nil
+	return &Compactor{config: c, sizes: newSizes(c.Counter), stands: token.NewMemo(c.Counter, 0)}, nil
 }
 
 // Request is one compaction. Thread and Budget are required.
@@ -188,7 +191,7 @@ func (j *job) compact(ctx context.Context) (*Result, error) {
 	var failed error
 	given := strategy.Given{
 		Thread: j.Thread, Pairs: j.pairs, Profile: j.Profile,
-		Count: j.config.Counter.Message, CountText: j.config.Counter.Text,
+		Count: j.stands.Message, CountText: j.config.Counter.Text,
 		Sizes: j.sizes.of(j.Thread, j.Profile, true), Tools: j.config.Tools,
 		Current: j.config.Current, Summarizer: j.config.Summarizer,
 	}
@@ -244,7 +247,7 @@ func (j *job) render(p *plan.Plan) (*Result, error) {
 		if i, ok := j.Thread.Index(o.ID); ok && o.Record.Action == plan.Include && !o.Synthetic && i < p.ThreadVersion {
 			sizes[n] = known[i]
 		} else {
-			sizes[n] = j.config.Counter.Message(&out.Messages[n])
+			sizes[n] = j.stands.Message(&out.Messages[n])
 		}
 		total += sizes[n]
 	}

@@ -50,13 +50,20 @@ func (l *agentLoop) append(messages ...thread.Message) {
 // request makes the next request and tells whether it had to compact.
 func (l *agentLoop) request() (res *palimpsest.Result, compacted bool) {
 	l.t.Helper()
-	q := palimpsest.Request{Thread: l.thread, Base: l.base, Budget: l.hard, Profile: l.profile}
-	res, err := l.c.Render(l.plan, q)
+	res, compacted, err := l.try()
 	if err != nil {
-		l.t.Fatal(err)
+		l.t.Fatalf("cycle %d, %d messages: %v", l.cycles, l.thread.Len(), err)
 	}
-	if res.After <= l.hard {
-		return res, false
+	return res, compacted
+}
+
+// try is request for threads that may be impossible to compact.
+func (l *agentLoop) try() (res *palimpsest.Result, compacted bool, err error) {
+	l.t.Helper()
+	q := palimpsest.Request{Thread: l.thread, Base: l.base, Budget: l.hard, Profile: l.profile}
+	res, err = l.c.Render(l.plan, q)
+	if err != nil || res.After <= l.hard {
+		return res, false, err
 	}
 	q.Budget = l.target
 	res, err = l.c.Compact(l.t.Context(), q)
@@ -65,14 +72,14 @@ func (l *agentLoop) request() (res *palimpsest.Result, compacted bool) {
 		res, err = l.c.Compact(l.t.Context(), q)
 	}
 	if err != nil {
-		l.t.Fatalf("cycle %d, %d messages: %v", l.cycles+1, l.thread.Len(), err)
+		return nil, false, err
 	}
 	if res.After > l.hard {
 		l.t.Fatalf("cycle %d: %d tokens, the limit is %d", l.cycles+1, res.After, l.hard)
 	}
 	l.plan = res.Plan
 	l.cycles++
-	return res, true
+	return res, true, nil
 }
 
 // replay runs a recorded conversation through the loop, with a request wherever

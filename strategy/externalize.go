@@ -3,6 +3,7 @@ package strategy
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -210,7 +211,10 @@ func (v *View) clearable(i int) bool {
 func (v *View) keyFields(i int) thread.Fields {
 	r, _ := v.messages[i].Result()
 	call := v.call(i)
-	fields := v.Tools.KeyFields(call, r)
+	if v.fields[i] == nil {
+		v.fields[i] = v.Tools.KeyFields(call, r)
+	}
+	fields := maps.Clone(v.fields[i])
 	if v.inPlace(i) {
 		for name, value := range fields {
 			if _, declared := r.KeyFields[name]; !declared && said(call, value) {
