@@ -22,6 +22,9 @@ type Snapshot struct {
 	Checks      int64            `json:"checks"`
 	Compactions int64            `json:"compactions"`
 	Failures    map[string]int64 `json:"failures,omitempty"`
+	// Fallbacks counts, by what was done instead, the completed compactions on
+	// the way of which something failed.
+	Fallbacks map[string]int64 `json:"fallbacks,omitempty"`
 	// TokensFreed is the sum over the completed compactions, in tokens.
 	TokensFreed int64 `json:"tokens_freed"`
 	// Strategies counts the records that each strategy had in plans, and
@@ -101,6 +104,10 @@ func (c *Counters) Emit(_ context.Context, e Event) {
 		if e.Type == Completed {
 			c.s.Compactions++
 			c.s.TokensFreed += int64(e.TokensFreed)
+			if e.Err != "" {
+				instead, _ := e.Details["fallback"].(string)
+				bump(&c.s.Fallbacks, name(orElse(instead, "unnamed")), 1)
+			}
 		} else {
 			bump(&c.s.Failures, name(orElse(e.Err, "error")), 1)
 		}
@@ -138,7 +145,8 @@ func (c *Counters) Snapshot() Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.s
-	s.Failures, s.Strategies, s.StrategyTokens = maps.Clone(s.Failures), maps.Clone(s.Strategies), maps.Clone(s.StrategyTokens)
+	s.Failures, s.Fallbacks = maps.Clone(s.Failures), maps.Clone(s.Fallbacks)
+	s.Strategies, s.StrategyTokens = maps.Clone(s.Strategies), maps.Clone(s.StrategyTokens)
 	s.Latency.Bounds = slices.Clone(latencyBounds[:])
 	if s.Latency.Counts = slices.Clone(s.Latency.Counts); s.Latency.Counts == nil {
 		s.Latency.Counts = make([]int64, len(latencyBounds)+1)

@@ -47,7 +47,7 @@ func lifecycle() []event.Event {
 		{Type: event.SessionStart, Details: map[string]any{"source": "compact"}},
 		{Type: event.Rehydrated, Details: map[string]any{"artifact": "art_0011223344556677", "tokens": 900}},
 		{Type: event.Blocked, Details: map[string]any{"artifact": "art_8899aabbccddeeff", "sensitivity": "restricted", "reason": "explicit_read_required"}},
-		{Type: event.Failed, Err: event.ErrorClass(context.DeadlineExceeded), Duration: 30 * time.Second, Details: map[string]any{"fallback": "extractive"}},
+		{Type: event.Failed, Err: event.ErrorClass(context.DeadlineExceeded), Duration: 30 * time.Second, Details: map[string]any{"fallback": "passthrough"}},
 		{Type: event.OverflowRecovered, TokensBefore: 201_000, TokensAfter: 90_000, TokensFreed: 111_000},
 		{Type: event.ContextRequested, Details: map[string]any{"message_id": thread.ID("m9"), "class": "asked_again"}},
 		{Type: event.QualityAlert, Details: map[string]any{"asks": 3, "turns": 10}},

@@ -128,11 +128,12 @@ func TestCounters(t *testing.T) {
 	}
 	event.Emit(t.Context(), &c, event.Event{Type: event.Cleared, Strategy: "clear", TokensFreed: 6, Cache: event.Hit})
 	event.Emit(t.Context(), &c, event.Event{Type: event.Completed, Duration: time.Millisecond}) // on a bound: within it
+	event.Emit(t.Context(), &c, event.Event{Type: event.Completed, Err: "rate_limited", Details: map[string]any{"fallback": "extractive"}})
 	event.Emit(t.Context(), &c, event.Event{Type: event.Failed, Duration: time.Hour})
 	event.Emit(t.Context(), &c, event.Event{Type: "of a later version"})
 	got := c.Snapshot()
 	want := event.Snapshot{
-		Checks: 1, Compactions: 2, Failures: map[string]int64{"deadline_exceeded": 1, "error": 1}, TokensFreed: 21_500,
+		Checks: 1, Compactions: 3, Failures: map[string]int64{"deadline_exceeded": 1, "error": 1}, Fallbacks: map[string]int64{"extractive": 1}, TokensFreed: 21_500,
 		Strategies:     map[string]int64{"externalize": 1, "summarize": 1, "clear": 2, "retrieve": 1, "drop": 1},
 		StrategyTokens: map[string]int64{"externalize": 9_000, "summarize": 8_000, "clear": 4_006, "retrieve": 400, "drop": 100},
 		Latency: event.Histogram{
@@ -145,7 +146,7 @@ func TestCounters(t *testing.T) {
 	if diff := cmp.Diff(want, got, near); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	got.Strategies["clear"] = 99
+	got.Strategies["clear"], got.Fallbacks["extractive"] = 99, 99
 	got.Latency.Counts[0] = 99
 	if diff := cmp.Diff(want, c.Snapshot(), near); diff != "" {
 		t.Errorf("a snapshot shares memory with the counters:\n%s", diff)

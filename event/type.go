@@ -24,8 +24,11 @@ const (
 	// Blocked: content was not shown again. Details: artifact, sensitivity,
 	// reason (A10).
 	Blocked Type = "rehydration_blocked"
-	// Failed: Err has the class of the error; details: fallback, the name of
-	// what was done instead ("extractive", "truncation_note", "passthrough").
+	// Failed: the compaction came to nothing. Err has the class of the error;
+	// details: fallback, the name of what was done instead ("passthrough",
+	// "earlier_plan"). A compaction that reached its end in another way than
+	// planned is Completed, with Err and fallback ("extractive",
+	// "truncation_note") set: each compaction ends in one of the two, once.
 	Failed Type = "compaction_failed"
 	// PlanCommitted and PlanConflict: the plan was stored, or another one was
 	// first (A14). Details: version, attempt.
