@@ -14,6 +14,7 @@ const (
 	uax29      = "github.com/clipperhouse/uax29/v2"
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"
+	otel       = "go.opentelemetry.io/otel"
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
@@ -35,6 +36,8 @@ var floors = map[string]arch.Package{
 	// 3: what makes the text that stands in place of messages.
 	"summarize": {Floor: 3, External: []string{gjson, uax29}},
 
+	"quality": {Floor: 3},
+
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
@@ -47,6 +50,7 @@ var floors = map[string]arch.Package{
 	"store/mem":      {Floor: 2, Same: []string{"store"}, Leaf: true},
 	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall"}, Leaf: true},
 	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
+	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
