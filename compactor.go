@@ -186,9 +186,12 @@ const attempts = 5
 // square of its number: a smaller room can be filled a little differently.
 const slackStep = 4
 
-// compact tries the levels of protection, the most generous first.
+// compact tries the levels of protection, the most generous first. Less of the
+// newest part is better than messages that leave no trace, so a plan that drops
+// some is taken only when no level does without.
 func (j *job) compact(ctx context.Context) (*Result, error) {
 	var failed error
+	var leaves *Result // the first that fits but leaves something out
 	given := strategy.Given{
 		Thread: j.Thread, Pairs: j.pairs, Profile: j.Profile,
 		Count: j.stands.Message, CountText: j.config.Counter.Text,
@@ -200,7 +203,7 @@ func (j *job) compact(ctx context.Context) (*Result, error) {
 		for n := range attempts {
 			given.Room = room
 			if room <= 0 {
-				return nil, j.overBudget(failed)
+				break
 			}
 			v := strategy.NewView(given)
 			v.Protect(level)
@@ -224,10 +227,19 @@ func (j *job) compact(ctx context.Context) (*Result, error) {
 				res.Before = j.before
 				res.Pinned, res.Tail = v.PinnedPositions(), v.Tail
 				p.OriginalTokens, p.CompactedTokens = j.before, res.After
-				return res, nil
+				if len(p.Drops) == 0 {
+					return res, nil
+				}
+				if leaves == nil {
+					leaves = res
+				}
+				break
 			}
 			room -= res.After - j.Budget + n*n*slackStep
 		}
+	}
+	if leaves != nil {
+		return leaves, nil
 	}
 	return nil, j.overBudget(failed)
 }
