@@ -17,6 +17,7 @@ const (
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
+	otel       = "go.opentelemetry.io/otel"
 )
 
 // floors is the architecture: every package of the module, its floor, the arrows
@@ -35,6 +36,9 @@ var floors = map[string]arch.Package{
 	// 3: what makes the text that stands in place of messages.
 	"summarize": {Floor: 3, External: []string{gjson, uax29}},
 
+	// 3: what watches how a thread fares.
+	"quality": {Floor: 3},
+
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
@@ -47,6 +51,7 @@ var floors = map[string]arch.Package{
 	"store/mem":      {Floor: 2, Same: []string{"store"}, Leaf: true},
 	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall"}, Leaf: true},
 	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
+	"event/otelsink": {Floor: 2, Same: []string{"event"}, Leaf: true, External: []string{otel}},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
