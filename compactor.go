@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -16,15 +18,20 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Config is what a Compactor is made of. The zero value is the default: exact
-// o200k counts, the automatic ladder, summaries without a model.
+// Config is what a Compactor is made of. The zero value is the default: the
+// automatic policy, exact o200k counts, summaries without a model, everything in
+// memory.
 type Config struct {
+	// Policy decides for threads when they are compacted and how. Nil is
+	// policy.Auto.
+	Policy policy.Policy
+	// Ladder is how Compact makes room, Name what it writes into its plans. Nil
+	// and empty are strategy.Auto and "auto".
+	Ladder strategy.Ladder
+	Name   string
+
 	// Counter counts everything. Nil counts o200k tokens.
 	Counter *token.Counter
-	// Ladder is how room is made. Nil is strategy.Auto.
-	Ladder strategy.Ladder
-	// Policy is the name written into plans. Empty is "auto".
-	Policy string
 	// Summarizer makes summaries. Nil is the extractive one, which needs no
 	// model.
 	Summarizer summarize.Summarizer
@@ -34,6 +41,12 @@ type Config struct {
 	// Current says what the source of a replayable result looks like now, so
 	// that it may be cleared when it has not changed. Nil: nobody can tell.
 	Current func(thread.ToolCall) (thread.Determinism, bool)
+
+	// Log and Plans keep threads and their plans. Nil is a store.Memory.
+	Log   store.Log
+	Plans store.Plans
+	// Events is told what happens; nil for nobody.
+	Events event.Sink
 	// Now is the clock that dates plans. Nil is time.Now.
 	Now func() time.Time
 }
@@ -62,8 +75,18 @@ func New(c Config) (*Compactor, error) {
 	if c.Ladder == nil {
 		c.Ladder = strategy.Auto()
 	}
-	if c.Policy == "" {
-		c.Policy = "auto"
+	if c.Name == "" {
+		c.Name = "auto"
+	}
+	if c.Policy == nil {
+		c.Policy = policy.Auto{}
+	}
+	memory := &store.Memory{}
+	if c.Log == nil {
+		c.Log = memory
+	}
+	if c.Plans == nil {
+		c.Plans = memory
 	}
 	if c.Tools == nil {
 		c.Tools = toolpolicy.New(nil)
@@ -115,10 +138,10 @@ type Result struct {
 func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
 	s := c.state(q.Thread, q.Base, q.Profile)
 	s.Budget = q.Budget
-	whole, err := s.Render(s.Draft(c.config.Policy))
+	whole, err := s.Render(s.Draft(c.config.Name))
 	fitted := whole
 	if err == nil && whole.Tokens > q.Budget {
-		fitted, err = policy.Fit(ctx, s, c.config.Policy, c.config.Ladder, q.Budget)
+		fitted, err = policy.Fit(ctx, s, c.config.Name, c.config.Ladder, q.Budget)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", q.Thread.ID(), err)

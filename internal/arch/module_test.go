@@ -48,7 +48,6 @@ var floors = map[string]arch.Package{
 
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":   {Floor: 2, Same: []string{"artifact"}, Leaf: true},
-	"store/mem":      {Floor: 2, Same: []string{"store"}, Leaf: true},
 	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall"}, Leaf: true},
 	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
