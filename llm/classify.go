@@ -2,6 +2,7 @@ package llm
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -35,6 +36,12 @@ func Classify(provider string, status int, body []byte) Kind {
 			return t.kind
 		}
 	}
+	if likeAny(f.message, authMessages) {
+		return ErrAuth
+	}
+	if n, err := strconv.Atoi(f.code); err == nil && status < 400 && n >= 400 && n < 600 {
+		status = n // an error inside a stream carries the status that it would have had
+	}
 	if f.empty && status == 400 && provider != "anthropic" {
 		return ErrOverflow // Cerebras, Mistral and gateways cut off requests that are too long without a word
 	}
@@ -63,6 +70,9 @@ var (
 		"insufficient balance",                                // DeepSeek, MiniMax
 		"insufficient credits", "requires more credits",       // OpenRouter
 	}
+
+	// Gemini says so with 400.
+	authMessages = []string{"api key not valid", "api key expired"}
 
 	refusedCodes = []string{"content_filter", "content_policy_violation", "responsibleaipolicyviolation", "invalid_prompt", "data_inspection_failed"}
 

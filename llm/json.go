@@ -40,13 +40,17 @@ func afterThinking(text string) string {
 // Text that opens objects and never closes them is read from several starts, so
 // the work, in bytes, is bounded.
 func longestObject(text string) (object string, ok bool) {
-	work := 16*len(text) + 1<<16
+	work := 4*len(text) + 1<<16
 	for i := 0; i < len(text) && work > 0; {
 		next := strings.IndexByte(text[i:], '{')
 		if next < 0 {
 			break
 		}
 		i += next
+		if !opensObject(text[i+1:]) {
+			i++
+			continue
+		}
 		var raw json.RawMessage
 		if err := json.NewDecoder(strings.NewReader(text[i:])).Decode(&raw); err != nil {
 			read := len(text) - i // the end never came
@@ -63,6 +67,13 @@ func longestObject(text string) (object string, ok bool) {
 		i += len(raw)
 	}
 	return object, object != ""
+}
+
+// opensObject reports whether what stands behind a brace can begin an object,
+// which spares most braces a decoder.
+func opensObject(rest string) bool {
+	rest = strings.TrimLeft(rest, " \t\r\n")
+	return rest != "" && (rest[0] == '"' || rest[0] == '}')
 }
 
 // withoutTrailingCommas takes out commas that only white space parts from a

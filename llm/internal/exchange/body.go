@@ -54,6 +54,9 @@ func Events(provider string, r *Response, each func(name, data string) (done boo
 		}
 		if !json.Valid([]byte(data)) || !strings.HasPrefix(data, "{") {
 			if e.Cut {
+				if _, err := events.Next(); err != io.EOF {
+					return err // why it was cut
+				}
 				return io.ErrUnexpectedEOF
 			}
 			return Garbage(r, "an event of the stream is not a JSON object", data)
