@@ -44,6 +44,9 @@ type Config struct {
 type Compactor struct {
 	config Config
 	sizes  *sizes
+	// stands remembers the counts of what stands in place of messages: most of
+	// it is the same in the next plan.
+	stands *token.Memo
 }
 
 // New returns a Compactor. The error says which part of the configuration
@@ -71,7 +74,7 @@ func New(c Config) (*Compactor, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Compactor{config: c, sizes: newSizes(c.Counter)}, nil
+	return &Compactor{config: c, sizes: newSizes(c.Counter), stands: token.NewMemo(c.Counter, 0)}, nil
 }
 
 // Request is one compaction. Thread and Budget are required.
@@ -135,7 +138,7 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
 }
 
 // Render renders the thread under a plan that was made before, for this or a
-// shorter version of it, and counts the request.
+// shorter version of it, and counts the request. A nil plan hides nothing.
 func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 	base := prompt.Prompt{}
 	if q.Base != nil {
@@ -146,6 +149,9 @@ func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 	whole, err := job.render(job.emptyPlan())
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Render(%s): %w", q.Thread.ID(), err)
+	}
+	if p == nil {
+		return whole, nil
 	}
 	res, err := job.render(p)
 	if err != nil {
@@ -185,7 +191,7 @@ func (j *job) compact(ctx context.Context) (*Result, error) {
 	var failed error
 	given := strategy.Given{
 		Thread: j.Thread, Pairs: j.pairs, Profile: j.Profile,
-		Count: j.config.Counter.Message, CountText: j.config.Counter.Text,
+		Count: j.stands.Message, CountText: j.config.Counter.Text,
 		Sizes: j.sizes.of(j.Thread, j.Profile, true), Tools: j.config.Tools,
 		Current: j.config.Current, Summarizer: j.config.Summarizer,
 	}
@@ -241,7 +247,7 @@ func (j *job) render(p *plan.Plan) (*Result, error) {
 		if i, ok := j.Thread.Index(o.ID); ok && o.Record.Action == plan.Include && !o.Synthetic && i < p.ThreadVersion {
 			sizes[n] = known[i]
 		} else {
-			sizes[n] = j.config.Counter.Message(&out.Messages[n])
+			sizes[n] = j.stands.Message(&out.Messages[n])
 		}
 		total += sizes[n]
 	}

@@ -73,16 +73,6 @@ func (p *Points) before(i int) int {
 	return i
 }
 
-// after returns the first legal point at or after i, or -1.
-func (p *Points) after(i int) int {
-	for ; i < len(p.legal); i++ {
-		if p.legal[i] {
-			return i
-		}
-	}
-	return -1
-}
-
 // Policy says how much of the newest part is kept. Implementations are the four
 // types of this package; all are plain values.
 type Policy interface {

@@ -51,8 +51,9 @@ func Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*p
 	}
 	r.out = make([]thread.Message, 0, len(r.messages))
 	r.walk()
-	r.openWithUser()
+	r.wholeLoops()
 	r.rehydrate(o.Rehydrated)
+	r.openWithUser()
 	out.Messages = r.out
 	out.CachePoints = r.cachePoints()
 	return out, r.manifest, nil
@@ -132,6 +133,9 @@ func (r *renderer) message(i int, ref plan.Ref) {
 	}
 	m = r.translate(m, i)
 	if len(m.Parts) == 0 {
+		if ref.Action == plan.Include {
+			r.repair(m.ID, unsendable)
+		}
 		return
 	}
 	if m.StartsTurn() {
@@ -147,13 +151,20 @@ func (r *renderer) message(i int, ref plan.Ref) {
 // results writes what answers the calls of message i: each result once, and a
 // note for calls that nothing answers.
 func (r *renderer) results(i int) {
-	found := r.pairs.Results(i)
+	found, missing := r.pairs.Results(i), r.pairs.Missing(i)
+	var place map[string]int
 	if r.profile.ResultsInCallOrder {
-		found = r.inCallOrder(i, found)
+		place = places(&r.messages[i])
+		found = r.inCallOrder(place, found)
 	}
 	expected := i + 1
 	for _, at := range found {
 		m := r.messages[at]
+		result, _ := m.Result()
+		for len(missing) > 0 && place[missing[0].ID] < place[result.CallID] {
+			r.unanswered(i, missing[0])
+			missing = missing[1:]
+		}
 		if r.pairs.Duplicate(at) {
 			r.repair(m.ID, "a second result for one call is left out")
 			continue
@@ -174,14 +185,20 @@ func (r *renderer) results(i int) {
 		}
 		r.push(r.translate(m, at), origin)
 	}
-	for _, c := range r.pairs.Missing(i) {
-		at := r.messages[i]
-		r.repair(at.ID, "call "+c.ID+" has no result; a note stands in its place")
-		r.push(thread.Message{Role: thread.Tool, Turn: at.Turn, Parts: []thread.Part{thread.ToolResult{
-			CallID: c.ID, Tool: c.Name, Outcome: thread.Failure,
-			Content: []thread.Part{thread.Text{Text: unanswered}},
-		}}}, Origin{Synthetic: true})
+	for _, c := range missing {
+		r.unanswered(i, c)
 	}
+}
+
+// unanswered writes a note in place of the result that a call of message i has
+// not.
+func (r *renderer) unanswered(i int, c thread.ToolCall) {
+	at := r.messages[i]
+	r.repair(at.ID, "call "+c.ID+" has no result; a note stands in its place")
+	r.push(thread.Message{Role: thread.Tool, Turn: at.Turn, Parts: []thread.Part{thread.ToolResult{
+		CallID: c.ID, Tool: c.Name, Outcome: thread.Failure,
+		Content: []thread.Part{thread.Text{Text: unanswered}},
+	}}}, Origin{Synthetic: true})
 }
 
 // again is the text at the second and later results of one span whose calls
@@ -193,11 +210,16 @@ func (r *renderer) again(ref plan.Ref) string {
 	return "[Summarized above]"
 }
 
-func (r *renderer) inCallOrder(i int, found []int) []int {
+// places gives the place of each call in its message, by id.
+func places(m *thread.Message) map[string]int {
 	place := map[string]int{}
-	for n, c := range r.messages[i].Calls() {
+	for n, c := range m.Calls() {
 		place[c.ID] = n
 	}
+	return place
+}
+
+func (r *renderer) inCallOrder(place map[string]int, found []int) []int {
 	found = slices.Clone(found)
 	slices.SortStableFunc(found, func(a, b int) int {
 		x, _ := r.messages[a].Result()

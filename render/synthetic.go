@@ -22,6 +22,8 @@ const (
 	// continues opens a prompt whose provider wants the user to speak first,
 	// when the log begins with another role.
 	continues = "[The conversation continues from here.]"
+	// unsendable is the repair of a message that is left without parts.
+	unsendable = "nothing in it can be sent to this provider; it is left out"
 	// argumentLimit and argumentHead say when a string inside the arguments of
 	// a cleared call is shortened, and how much of it stays, in bytes.
 	argumentLimit, argumentHead = 300, 120

@@ -70,7 +70,7 @@ func (s Clear) arguments(v *View) []Proposal {
 		if keep, _ := v.cost(plan.Clearing{}, []int{i}); keep < v.now[i] {
 			proposals = append(proposals, Proposal{
 				Strategy: s.Name(), Span: v.span([]int{i}), EstimatedTokensFreed: v.now[i] - keep,
-				Reason: "long arguments of an old, completed call", Room: keep,
+				Reason: "long arguments of a completed call", Room: keep,
 			})
 		}
 	}

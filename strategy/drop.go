@@ -31,10 +31,10 @@ func (s Drop) Analyze(v *View) []Proposal {
 			freed += v.now[i]
 		}
 	}
-	if len(at) == 0 {
+	if freed == 0 {
 		return nil
 	}
-	return []Proposal{{Strategy: s.Name(), Span: v.span(at), EstimatedTokensFreed: freed, Reason: "the oldest part, after gentler rungs did not free enough"}}
+	return []Proposal{{Strategy: s.Name(), Span: v.span(at), EstimatedTokensFreed: freed, Reason: "oldest; gentler steps freed too little"}}
 }
 
 // Execute makes the record.

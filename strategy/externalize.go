@@ -3,6 +3,7 @@ package strategy
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,9 +58,9 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		case v.cover[i] >= 0 || size <= 2*stub+stubFrame:
 			return -1, ""
 		case size >= threshold:
-			return stub + stubFrame, fmt.Sprintf("%d tokens, over the threshold of %d", size, threshold)
+			return stub + stubFrame, fmt.Sprintf("over the threshold of %d tokens", threshold)
 		case v.messages[i].Role == thread.Tool && !v.clearable(i):
-			return stub + stubFrame, "may not be cleared, and can be read back"
+			return stub + stubFrame, "not to be cleared, can be read back"
 		}
 		return -1, ""
 	})
@@ -69,9 +70,12 @@ func (s Externalize) Analyze(v *View) []Proposal {
 			continue
 		}
 		keep := max(v.part(oversizeStub), minStub+stubFrame)
+		if keep >= size {
+			continue
+		}
 		proposals = append(proposals, Proposal{
 			Strategy: s.Name(), Span: v.span([]int{i}), EstimatedTokensFreed: size - keep, Room: keep,
-			Reason: fmt.Sprintf("%d tokens are too much for a prompt of %d", size, v.Room),
+			Reason: fmt.Sprintf("too large for a prompt of %d tokens", v.Room),
 		})
 	}
 	return proposals
@@ -143,7 +147,7 @@ func (s Externalize) widen(ctx context.Context, v *View, n int) {
 func (v *View) stub(i int, text string, excerpt int) summary.Summary {
 	m := &v.messages[i]
 	ids := []thread.ID{m.ID}
-	var out summary.Summary
+	out := summary.Summary{Span: v.span([]int{i})}
 	if r, ok := m.Result(); ok {
 		fields := v.keyFields(i)
 		failure, _ := fields["error"].(string)
@@ -207,7 +211,10 @@ func (v *View) clearable(i int) bool {
 func (v *View) keyFields(i int) thread.Fields {
 	r, _ := v.messages[i].Result()
 	call := v.call(i)
-	fields := v.Tools.KeyFields(call, r)
+	if v.fields[i] == nil {
+		v.fields[i] = v.Tools.KeyFields(call, r)
+	}
+	fields := maps.Clone(v.fields[i])
 	if v.inPlace(i) {
 		for name, value := range fields {
 			if _, declared := r.KeyFields[name]; !declared && said(call, value) {

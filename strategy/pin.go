@@ -80,7 +80,8 @@ func (v *View) tail(level Protection, step int) int {
 		return cut.LastMessages{N: len(v.messages) - step}.Cut(points, nil).Index
 	}
 	p := cut.LastTokens{N: v.part(share), SplitTurns: true}.Cut(points, func(i int) int { return v.Sizes[i] })
-	return min(p.Index, step)
+	// The last step can stand before a late result of an earlier call.
+	return cut.LastMessages{N: len(v.messages) - min(p.Index, step)}.Cut(points, nil).Index
 }
 
 func (v *View) pinPreface(task int) {

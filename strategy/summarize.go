@@ -19,7 +19,8 @@ type Summarize struct {
 	// beside a summary of Share of the room.
 	Keep cut.Policy
 	// Share is the part of the room that summaries are given, as a ratio;
-	// default 0.3. What the kept part leaves free is theirs too.
+	// default 0.3, and up to 0.45 where the user's own words need it. What the
+	// kept part leaves free is theirs too.
 	Share float64
 	// Ratio bounds a summary to this share of what it replaces; 0 is no bound
 	// (seed A: summarize_target_ratio).
@@ -28,6 +29,12 @@ type Summarize struct {
 
 const (
 	defaultShare = 0.3
+	// wordsShare bounds the share that summaries get when the user said much: in
+	// a small prompt the user's rules are worth more than the newest output.
+	wordsShare = 0.45
+	// spokenWords is how much of one message of the user's is taken for words,
+	// in tokens; what is longer was pasted.
+	spokenWords = 150
 	// minSummary is the least room in tokens that a summary is worth having in.
 	minSummary = 120
 	// fillShare: summaries are filled up when more than this part of the room
@@ -56,7 +63,7 @@ func (s Summarize) Analyze(v *View) []Proposal {
 		}
 		proposals = append(proposals, Proposal{
 			Strategy: s.Name(), Span: v.span(run), EstimatedTokensFreed: v.sum(v.now, run) - room[n], Room: room[n],
-			Reason: fmt.Sprintf("%d messages before the kept part, %d tokens into at most %d", len(run), v.sum(v.Sizes, run), room[n]),
+			Reason: fmt.Sprintf("before the cut, at most %d tokens", room[n]),
 		})
 	}
 	return proposals
@@ -102,16 +109,24 @@ func (v *View) sum(sizes []int, at []int) int {
 	return total
 }
 
-// cut returns the position before which everything free is summarized.
+// cut returns the position before which everything free is summarized. A kept
+// part that a policy asks for and that leaves no room for a summary becomes
+// shorter: what goes is summarized, never just left out.
 func (s Summarize) cut(v *View, points *cut.Points) int {
 	if s.Keep != nil {
-		return min(s.Keep.Cut(points, func(i int) int { return v.now[i] }).Index, v.Tail)
+		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] }).Index
+		return min(max(keep, v.fit(points, 2*minSummary)), v.Tail)
 	}
-	portion := s.Share
-	if portion == 0 {
-		portion = defaultShare
+	want := v.part(s.Share)
+	if s.Share == 0 {
+		want = max(v.part(defaultShare), min(2*v.asked(), v.part(wordsShare)))
 	}
-	want := int(float64(v.Room) * portion)
+	return v.fit(points, want)
+}
+
+// fit returns the first legal cut that leaves so many tokens for summaries; the
+// last one before the tail where none does.
+func (v *View) fit(points *cut.Points, want int) int {
 	last, kept := 0, v.total
 	for i := 0; i <= v.Tail; i++ {
 		if points.Legal(i) {
@@ -127,17 +142,33 @@ func (s Summarize) cut(v *View, points *cut.Points) int {
 	return last
 }
 
+// asked is the tokens of what the user said and may be summarized.
+func (v *View) asked() int {
+	n := 0
+	for i := range v.Tail {
+		if v.messages[i].StartsTurn() && v.Free(i) {
+			n += min(v.Sizes[i], spokenWords)
+		}
+	}
+	return n
+}
+
 // runs are the free messages before a cut, in runs without a pinned message in
-// between.
+// between. A run goes on over pinned messages to the results of its calls: each
+// run must hold on its own, should the others stay.
 func (v *View) runs(end int) [][]int {
 	var runs [][]int
 	var run []int
+	reach := -1 // the furthest result of any call so far
 	for i := range end {
 		if v.Free(i) {
+			for _, r := range v.Pairs.Results(i) {
+				reach = max(reach, r)
+			}
 			run = append(run, i)
 			continue
 		}
-		if len(run) > 0 && v.Anchored[i] {
+		if len(run) > 0 && v.Anchored[i] && reach < i {
 			runs, run = append(runs, run), nil
 		}
 	}

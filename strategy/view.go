@@ -44,10 +44,11 @@ type View struct {
 	Tail int
 
 	messages   []thread.Message
-	superseded []string      // why a result is out of date, or ""
-	records    []plan.Record // decided so far; nil where one was absorbed
-	cover      []int         // per message: its record, or -1
-	now        []int         // per message: the tokens it takes now
+	superseded []string        // why a result is out of date, or ""
+	fields     []thread.Fields // per message: its key fields as the registry gives them; nil until asked for
+	records    []plan.Record   // decided so far; nil where one was absorbed
+	cover      []int           // per message: its record, or -1
+	now        []int           // per message: the tokens it takes now
 	total      int
 }
 
@@ -57,6 +58,7 @@ func NewView(g Given) *View {
 	v := &View{
 		Given: g, Pinned: make([]bool, n), Anchored: make([]bool, n), Tail: n,
 		messages: g.Thread.Messages(), cover: make([]int, n), now: make([]int, n),
+		fields: make([]thread.Fields, n),
 	}
 	if v.Pairs == nil {
 		v.Pairs = thread.Pair(g.Thread)

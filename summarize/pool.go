@@ -32,6 +32,7 @@ type pool struct {
 	requests    []summary.Item // in full; trimmed when the budget is known
 	task        int            // index of the request that is the current task, or -1
 	oldTask     string         // the task of the previous summary, where the span has none
+	later       bool           // a newer task stands behind the span, in the prompt itself
 	constraints []summary.Item
 	plan        []summary.Step
 	files       []summary.File
@@ -102,6 +103,9 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		b.previous(in.Previous)
 	}
 	b.span = spanOf(in)
+	for i := range in.Context {
+		b.later = b.later || in.Context[i].StartsTurn() && substantial(in.Context[i].Text())
+	}
 	for i, f := range b.facts {
 		m := &b.messages[i]
 		if f.user != "" {

@@ -98,11 +98,15 @@ func (s *selection) trimRequests(tokens int) {
 		if s.spent <= max(tokens*6/5, tokens+64) || kept <= 1 && each <= leastRequest/2 {
 			return
 		}
-		// The bytes were more tokens than usual (other scripts, base64).
-		if each > 4*leastRequest {
+		// The bytes were more tokens than usual (traces, other scripts, base64).
+		// Shorter messages come before fewer.
+		switch {
+		case each > 4*leastRequest:
 			each = min(each, 1<<16) / 2
-		} else {
-			each, kept = max(leastRequest/2, each/2), max(1, kept/2)
+		case each > leastRequest:
+			each = max(leastRequest, each*3/4)
+		default:
+			each, kept = max(leastRequest/2, each*3/4), max(1, min(kept-1, kept*3/4))
 		}
 	}
 }

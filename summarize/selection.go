@@ -148,7 +148,9 @@ func (s *selection) reset(kept, each int) {
 	s.covered = make([]bool, len(p.names.weight))
 	s.opened = map[groupKey]bool{}
 	s.used = [sections]bool{}
-	s.task = trimMiddle(s.taskText(), taskBytes)
+	if s.task = ""; !s.pool.later {
+		s.task = trimMiddle(s.taskText(), taskBytes)
+	}
 	keep := slices.Clone(s.rank[:min(kept, len(s.rank))])
 	slices.Sort(keep)
 	for _, i := range keep {

@@ -27,7 +27,8 @@ var argumentNames = map[string]string{
 
 // KeyFields derives the fields of a result that are worth keeping when it is
 // cleared (A6, A9): what was asked for (path, range, command, pattern, url) and
-// what came out (exit code, first error line, number of lines). Values are
+// what came out (exit code, first error line, number of lines; of a tool that
+// the table does not know, the lines that name what was asked for). Values are
 // short; an empty field is left out. Arguments that are no JSON object give
 // nothing.
 func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
@@ -55,6 +56,11 @@ func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 			fields["error"] = clip(line)
 		}
 	}
+	if class == Other && result.Outcome != thread.Failure {
+		if line := answer(call.Arguments, text); line != "" {
+			fields["result"] = line
+		}
+	}
 	if n := lines(text); n > 1 {
 		switch class {
 		case Search, List:
@@ -65,6 +71,40 @@ func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 	}
 	return fields
 }
+
+// answer is what the result of a tool nobody knows says about what was asked
+// for: the lines that name a value of the arguments, or all of a short result.
+// Without it an agent that collects values from such calls would make each call
+// again after a compaction, and never end.
+func answer(arguments, text string) string {
+	text = strings.TrimSpace(text)
+	if len(text) <= maxField {
+		return clip(text)
+	}
+	var asked []string
+	for _, value := range object(arguments) {
+		if s, ok := value.(string); ok && len(s) >= minAsked && len(s) <= maxField {
+			asked = append(asked, s)
+		}
+	}
+	var found []string
+	size := 0
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if !slices.ContainsFunc(asked, func(s string) bool { return strings.Contains(line, s) }) {
+			continue
+		}
+		if size += len(line); size > maxField && len(found) > 0 {
+			break
+		}
+		found = append(found, clip(line))
+	}
+	return strings.Join(found, " | ")
+}
+
+// minAsked is the length in bytes from which an argument's value names
+// something.
+const minAsked = 3
 
 // preserved finds the named fields in the structured content, in content that
 // is JSON, and in the arguments, in this order.

@@ -131,7 +131,11 @@ func (r *Registry) KeyFields(call thread.ToolCall, result thread.ToolResult) thr
 		tool = call.Name
 	}
 	fields := KeyFields(call, result)
-	maps.Copy(fields, preserved(r.Policy(tool).PreserveFields, call, result))
+	declared := preserved(r.Policy(tool).PreserveFields, call, result)
+	if len(declared)+len(result.KeyFields) > 0 {
+		delete(fields, "result") // a guess beside what somebody knows
+	}
+	maps.Copy(fields, declared)
 	maps.Copy(fields, result.KeyFields)
 	return fields
 }

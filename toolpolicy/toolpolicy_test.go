@@ -142,3 +142,31 @@ func FuzzKeyFields(f *testing.F) {
 		}
 	})
 }
+
+// TestResultOfUnknownTool: what an unknown tool said about what it was asked for
+// survives clearing, and a declaration replaces the guess. A6, A9
+func TestResultOfUnknownTool(t *testing.T) {
+	report := "Visit of D-1000\n" + strings.Repeat("aisle in order\n", 30) + "D-1000: stock 714\n" + strings.Repeat("aisle in order\n", 30)
+	for _, c := range []struct {
+		name, arguments, text string
+		outcome               thread.Outcome
+		want                  any
+	}{
+		{"lines that name the argument", `{"depot":"D-1000"}`, report, thread.Success, "Visit of D-1000 | D-1000: stock 714"},
+		{"a short result", `{"n":1}`, " 42 items\n", thread.Success, "42 items"},
+		{"nothing of it is named", `{"depot":"D-2000"}`, report, thread.Success, nil},
+		{"too short to be a name", `{"depot":"D-"}`, report, thread.Success, nil},
+		{"a failure has its error line", `{"depot":"D-1000"}`, report, thread.Failure, nil},
+	} {
+		r := thread.ToolResult{Tool: "visit_depot", Outcome: c.outcome, Content: []thread.Part{thread.Text{Text: c.text}}}
+		fields := KeyFields(thread.ToolCall{Name: "visit_depot", Arguments: c.arguments}, r)
+		if fields["result"] != c.want {
+			t.Errorf("%s: %v", c.name, fields["result"])
+		}
+	}
+	r := thread.ToolResult{Tool: "visit_depot", Outcome: thread.Success, KeyFields: thread.Fields{"stock": 714.0}, Content: []thread.Part{thread.Text{Text: report}}}
+	fields := New(nil).KeyFields(thread.ToolCall{Name: "visit_depot", Arguments: `{"depot":"D-1000"}`}, r)
+	if _, guessed := fields["result"]; guessed || fields["stock"] != 714.0 {
+		t.Errorf("declared fields: %v", fields)
+	}
+}

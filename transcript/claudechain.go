@@ -176,7 +176,8 @@ func (s *ccSession) widen(on map[string]bool) {
 // roots of all lines that it passes, so that a long branch is walked once.
 func (s *ccSession) root(l *ccLine, on map[string]bool, known map[string]string) string {
 	var passed []string
-	root, uuid := l.uuid, l.uuid
+	var root string
+	uuid := l.uuid
 	for {
 		if r, held := known[uuid]; held {
 			root = r

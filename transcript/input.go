@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
@@ -101,10 +102,15 @@ func (in *input) raw() ([]byte, error) {
 		}
 		for {
 			part, err := in.r.ReadSlice('\n')
-			in.buf = append(in.buf, part...)
-			if len(in.buf) > in.maxLine {
+			if len(in.buf)+len(part) > in.maxLine {
 				return nil, &SyntaxError{Line: in.number + 1, Err: fmt.Errorf("over %d bytes: %w", in.maxLine, ErrTooLong)}
 			}
+			if need := len(in.buf) + len(part); need > cap(in.buf) {
+				// Doubling, but never past the limit: a huge line must not leave
+				// many outgrown buffers behind.
+				in.buf = slices.Grow(in.buf, min(max(2*cap(in.buf), need), max(in.maxLine, need))-len(in.buf))
+			}
+			in.buf = append(in.buf, part...)
 			if err == nil {
 				break
 			}

@@ -3,9 +3,12 @@ package cli
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,14 +21,29 @@ func checkCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check FILE --to API",
 		Short: "Check a request body against the rules of an API, and say what it would refuse",
-		Args:  exactly(1, "one FILE"),
+		Long: `Check reads a request body and lists what the API would refuse, by JSON path, and
+what it would accept although it is likely a mistake ("advice"). The rules are
+written from the provider's documentation, apart from the code that makes
+requests.`,
+		Example: "  palimpsest check prompt.json --to anthropic\n  palimpsest compact session.jsonl --budget 32000 --to gemini | palimpsest check - --to gemini",
+		Args:    exactly(1, "one FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			codec := codecs[to]
 			if codec == nil {
-				return fmt.Errorf("%w: --to %q: known are %s, %s, %s, %s", errUsage, to, targets[0], targets[1], targets[2], targets[3])
+				if to == "" {
+					to = "is missing"
+				}
+				return fmt.Errorf("%w: --to %s: say which API reads it: %s", errUsage, to, strings.Join(targets[:len(targets)-1], ", "))
 			}
 			body, err := readBody(args[0], s.In)
 			if err != nil {
+				return err
+			}
+			name := args[0]
+			if name == "-" {
+				name = "standard input"
+			}
+			if err := wellFormed(name, body); err != nil {
 				return err
 			}
 			problems := codec.Validate(body)
@@ -44,7 +62,11 @@ func checkCommand(s Streams) *cobra.Command {
 					kind, broken = "broken", broken+1
 				}
 				if !asJSON {
-					fmt.Fprintf(s.Out, "%s  %s: %s (%s)\n", kind, p.Path, p.Message, p.Rule)
+					path := p.Path
+					if path == "" {
+						path = "the body"
+					}
+					fmt.Fprintf(s.Out, "%s  %s: %s (%s)\n", kind, printable(path), printable(p.Message), p.Rule)
 				}
 			}
 			if broken > 0 {
@@ -61,18 +83,38 @@ func checkCommand(s Streams) *cobra.Command {
 	return c
 }
 
-// maxBody bounds a request body, in bytes; the providers stop at 32 to 64 MB.
-const maxBody = 128 << 20
+// wellFormed names the line and column where a body stops being JSON. How deep
+// it may nest is for the API's own rules.
+func wellFormed(path string, body []byte) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return fmt.Errorf("%w: %s is empty", errInvalid, path)
+	}
+	var syntax *json.SyntaxError
+	var any json.RawMessage
+	err := json.Unmarshal(body, &any)
+	if !errors.As(err, &syntax) || syntax.Error() == "exceeded max depth" {
+		return nil
+	}
+	before := body[:min(int(syntax.Offset), len(body))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := len(before) - bytes.LastIndexByte(before, '\n') - 1
+	return fmt.Errorf("%w: %s: line %d, byte %d of it: not valid JSON: %w", errInvalid, path, line, max(column, 1), syntax)
+}
 
 // readBody reads a body, plain or gzip.
 func readBody(path string, stdin io.Reader) ([]byte, error) {
 	r := stdin
-	if path != "-" {
+	if path == "-" {
+		path = "standard input"
+	} else {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return nil, fmt.Errorf("%s is a directory; name a file in it", path)
+		}
 		r = f
 	}
 	data, err := limited(r, path)
@@ -83,16 +125,20 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
 	}
-	return limited(z, path)
+	body, err := limited(z, path)
+	if err != nil && !errors.Is(err, errInvalid) {
+		err = fmt.Errorf("%w: %w", errInvalid, err) // what is packed is broken, or cut off
+	}
+	return body, err
 }
 
 func limited(r io.Reader, path string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxBody+1))
+	data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if len(data) > maxBody {
-		return nil, fmt.Errorf("%w: %s is longer than %d MB", errInvalid, path, maxBody>>20)
+	if len(data) > maxInput {
+		return nil, fmt.Errorf("%w: %s is longer than %d MB", errInvalid, path, maxInput>>20)
 	}
 	return data, nil
 }

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -42,9 +45,19 @@ var errInvalid = errors.New("the input is not valid")
 
 // Run executes one command line and returns the exit status.
 func Run(ctx context.Context, args []string, s Streams) int {
+	s.In = &interruptible{ctx: ctx, r: s.In}
 	root := &cobra.Command{
-		Use:           "palimpsest",
-		Short:         "Keep LLM agents inside their context window without losing the conversation",
+		Use:   "palimpsest",
+		Short: "Keep LLM agents inside their context window without losing the conversation",
+		Long: `Palimpsest keeps LLM agents inside their context window without losing the
+conversation. It reads the session files of Claude Code, Codex, pi, Gemini CLI and
+others, and request bodies of the Anthropic, OpenAI and Gemini APIs.
+
+Exit status: 0 done, 1 failed, 2 usage, 3 the budget cannot be met (the parts that
+do not fit are named), 4 the input is not valid (line or path named).`,
+		Example: `  palimpsest inspect session.jsonl
+  palimpsest compact session.jsonl --budget 32000 -o prompt.json
+  palimpsest check prompt.json --to anthropic`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
@@ -52,17 +65,22 @@ func Run(ctx context.Context, args []string, s Streams) int {
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", errUsage, err) })
+	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		compactCommand(s), inspectCommand(s), planCommand(s), renderCommand(s),
-		diffCommand(s), checkCommand(s), modelsCommand(s),
+		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), modelsCommand(s),
 	)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return done
 	}
 	status := statusOf(err)
+	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
+		if writeJSON(s.Err, newFailure(err, status)) == nil {
+			return status
+		}
+	}
 	fmt.Fprintf(s.Err, "palimpsest: %s\n", message(err))
 	if status == usage {
 		fmt.Fprintf(s.Err, "see: %s --help\n", cmd.CommandPath())
@@ -93,28 +111,72 @@ func statusOf(err error) int {
 	return failed
 }
 
+// failure is what --json tells instead of a report when there is none.
+type failure struct {
+	Error  string            `json:"error"`
+	Status int               `json:"exit_status"`
+	Budget int               `json:"budget,omitempty"`
+	Need   int               `json:"need,omitempty"`
+	Parts  []palimpsest.Part `json:"parts,omitempty"`
+}
+
+func newFailure(err error, status int) failure {
+	f := failure{Error: message(err), Status: status}
+	var over *palimpsest.BudgetError
+	if errors.As(err, &over) {
+		f.Error, f.Budget, f.Need, f.Parts = palimpsest.ErrOverBudget.Error(), over.Budget, over.Need, over.Parts
+	}
+	return f
+}
+
+// through finds the names of the functions that an error came through.
+var through = regexp.MustCompile(`\b(palimpsest|plan|render|strategy|cut|token|wire|anthropic|openai|gemini)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
+
 // message is the error as people read it: without the names of the functions
-// it came through.
+// it came through, and on a line of its own without control characters.
 func message(err error) string {
-	text := strings.TrimPrefix(err.Error(), errUsage.Error()+": ")
 	var over *palimpsest.BudgetError
 	if errors.As(err, &over) {
 		var b strings.Builder
 		fmt.Fprintf(&b, "the budget of %s tokens cannot be met; what must stay takes %s:\n", number(over.Budget), number(over.Need))
 		for _, p := range over.Parts {
-			fmt.Fprintf(&b, "  %9s  %s\n", number(p.Tokens), p.Name)
+			fmt.Fprintf(&b, "  %9s  %s\n", number(p.Tokens), printable(p.Name))
 		}
 		b.WriteString("raise the budget, or shorten these parts")
 		return b.String()
 	}
-	return text
+	if errors.Is(err, context.Canceled) {
+		return "interrupted"
+	}
+	text := through.ReplaceAllString(err.Error(), "")
+	text = strings.TrimPrefix(text, errUsage.Error()+": ")
+	text = strings.TrimPrefix(text, errInvalid.Error()+": ")
+	if strings.HasPrefix(text, "open ") && errors.Is(err, fs.ErrNotExist) {
+		text = strings.TrimPrefix(text, "open ")
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for n, line := range lines {
+		lines[n] = strings.TrimRight(strings.ReplaceAll(line, "\t", "  "), " ")
+		lines[n] = printable(lines[n])
+	}
+	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
+}
+
+// flagError says what a flag wants, where the reason given is only the name of
+// a function that could not read it.
+func flagError(_ *cobra.Command, err error) error {
+	text, _, cut := strings.Cut(err.Error(), ": strconv.")
+	if cut {
+		return fmt.Errorf("%w: %s: want a whole number", errUsage, text)
+	}
+	return fmt.Errorf("%w: %w", errUsage, err)
 }
 
 // exactly is cobra.ExactArgs with our own status.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
-			return fmt.Errorf("%w: want %s, got %d arguments", errUsage, what, len(args))
+			return fmt.Errorf("%w: want %s, got %s", errUsage, what, plural(len(args), "argument"))
 		}
 		return nil
 	}

@@ -62,6 +62,9 @@ format is detected, gzip too) and writes the prompt to go on with, no larger tha
 		Example: "  palimpsest compact session.jsonl --budget 32000 -o prompt.json\n  palimpsest compact session.jsonl --model claude-sonnet-4-5 --to text",
 		Args:    exactly(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := distinct(args[0], out, planOut); err != nil {
+				return err
+			}
 			r, err := j.open(args[0], s)
 			if err != nil {
 				return err
@@ -70,7 +73,7 @@ format is detected, gzip too) and writes the prompt to go on with, no larger tha
 			if err != nil {
 				return err
 			}
-			body, err := r.encode(res.Prompt)
+			body, err := r.encode(res.Prompt, &j.in)
 			if err != nil {
 				return err
 			}
@@ -101,8 +104,15 @@ func planCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan FILE",
 		Short: "Show what compact would do: each record, its reason and what it frees",
-		Args:  exactly(1, "one FILE"),
+		Long: `Plan is a dry run: it takes what compact takes and lists every record, largest
+first, without writing a prompt. With --plan-out the plan itself is kept, to be
+compared ("palimpsest diff") and applied ("palimpsest render").`,
+		Example: "  palimpsest plan session.jsonl --budget 32000\n  palimpsest plan session.jsonl --budget 32000 --plan-out plan.json",
+		Args:    exactly(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := distinct(args[0], "-", planOut); err != nil && planOut != "-" {
+				return err
+			}
 			r, err := j.open(args[0], s)
 			if err != nil {
 				return err
@@ -116,6 +126,9 @@ func planCommand(s Streams) *cobra.Command {
 			}
 			rep := newReport(&j.in, r, res)
 			rep.Plan = planOut
+			if planOut == "-" {
+				return rep.emit(s.Err, j.asJSON, math.MaxInt)
+			}
 			return rep.emit(s.Out, j.asJSON, math.MaxInt)
 		},
 	}
@@ -131,10 +144,16 @@ func renderCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "render FILE --plan PLAN.json",
 		Short: "Write the prompt of a transcript under a plan that was made before",
-		Args:  exactly(1, "one FILE"),
+		Long: `Render applies a plan to the transcript it was made for. The same plan gives the
+same bytes; messages that came after it was made are kept as they are.`,
+		Example: "  palimpsest render session.jsonl --plan plan.json -o prompt.json\n  palimpsest render session.jsonl --plan plan.json --to gemini",
+		Args:    exactly(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if planPath == "" {
 				return fmt.Errorf("%w: say which plan: --plan PLAN.json (compact and plan write one with --plan-out)", errUsage)
+			}
+			if err := distinct(args[0], out); err != nil {
+				return err
 			}
 			p, err := readPlan(planPath)
 			if err != nil {
@@ -154,7 +173,7 @@ func renderCommand(s Streams) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%s: %w", planPath, err)
 			}
-			body, err := r.encode(res.Prompt)
+			body, err := r.encode(res.Prompt, &j.in)
 			if err != nil {
 				return err
 			}
@@ -193,12 +212,4 @@ func readPlan(path string) (*plan.Plan, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
-}
-
-// storeFlag is the --store flag of the commands that keep or read what was
-// taken out.
-type storeFlag struct{ dir string }
-
-func (f *storeFlag) flags(c *cobra.Command) {
-	c.Flags().StringVar(&f.dir, "store", "", "keep what is taken out in `DIR` (default: under your data directory)")
 }

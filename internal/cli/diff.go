@@ -2,18 +2,21 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 func diffCommand(s Streams) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "diff PLAN PLAN",
-		Short: "Show which messages two plans treat differently",
-		Args:  exactly(2, "two plans"),
+		Use:     "diff PLAN PLAN",
+		Short:   "Show which messages two plans treat differently",
+		Example: "  palimpsest diff before.json after.json",
+		Args:    exactly(2, "two plans"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			a, err := readPlan(args[0])
 			if err != nil {
@@ -40,7 +43,7 @@ func diffCommand(s Streams) *cobra.Command {
 
 func printDiff(p *printer, a, b *plan.Plan, changes []plan.Change) {
 	if a.ThreadID != b.ThreadID {
-		p.line("note: the plans are for different threads, %s and %s", a.ThreadID, b.ThreadID)
+		p.text("note: the plans are for different threads, %s and %s", a.ThreadID, b.ThreadID)
 	}
 	p.table([]string{"", ">messages known", ">tokens before", ">tokens after", "policy"}, [][]string{
 		{"first", number(a.ThreadVersion), number(a.OriginalTokens), number(a.CompactedTokens), a.Policy},
@@ -52,22 +55,64 @@ func printDiff(p *printer, a, b *plan.Plan, changes []plan.Change) {
 	}
 	p.heading(plural(len(changes), "message") + " treated differently")
 	var rows [][]string
-	for at := 0; at < len(changes); {
-		// Neighbours that go from one record to one other are one row.
-		end := at + 1
-		for end < len(changes) && changes[end].From == changes[at].From && changes[end].To == changes[at].To {
-			end++
-		}
-		rows = append(rows, []string{number(end - at), describe(a, changes[at].From), describe(b, changes[at].To), string(changes[at].ID)})
-		at = end
+	for _, g := range groupChanges(a, b, changes) {
+		rows = append(rows, []string{number(g.messages), g.from.String(), g.to.String(), string(g.first)})
 	}
 	p.table([]string{">messages", "first", "second", "from message"}, rows)
+	p.line("--json lists each message")
 }
 
-func describe(p *plan.Plan, ref plan.Ref) string {
-	if ref.Action == plan.Include {
+// changeGroup are the messages that go from one action to one other.
+type changeGroup struct {
+	from, to side
+	messages int
+	first    thread.ID
+}
+
+// side is what one of the plans does, and over which turns.
+type side struct {
+	action      plan.Action
+	first, last int
+}
+
+func (s side) String() string {
+	switch {
+	case s.action == plan.Include:
 		return "kept"
+	case s.first == s.last:
+		return fmt.Sprintf("%s, turn %d", s.action, s.first)
+	}
+	return fmt.Sprintf("%s, turns %d-%d", s.action, s.first, s.last)
+}
+
+// widen takes one more record into the turns of a side.
+func (s *side) widen(p *plan.Plan, ref plan.Ref) {
+	s.action = ref.Action
+	if ref.Action == plan.Include {
+		return
 	}
 	span := p.Record(ref).Covers()
-	return fmt.Sprintf("%s, turns %d-%d", ref.Action, span.FirstTurn, span.LastTurn)
+	if s.first == 0 || span.FirstTurn < s.first {
+		s.first = span.FirstTurn
+	}
+	s.last = max(s.last, span.LastTurn)
+}
+
+// groupChanges puts together what changed in the same way, in the order in
+// which each way is met first.
+func groupChanges(a, b *plan.Plan, changes []plan.Change) []*changeGroup {
+	var groups []*changeGroup
+	for _, c := range changes {
+		n := slices.IndexFunc(groups, func(g *changeGroup) bool {
+			return g.from.action == c.From.Action && g.to.action == c.To.Action
+		})
+		if n < 0 {
+			n = len(groups)
+			groups = append(groups, &changeGroup{first: c.ID, from: side{action: c.From.Action}, to: side{action: c.To.Action}})
+		}
+		groups[n].messages++
+		groups[n].from.widen(a, c.From)
+		groups[n].to.widen(b, c.To)
+	}
+	return groups
 }

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -21,19 +23,32 @@ type input struct {
 	*transcript.Transcript
 }
 
+// maxInput bounds a line of a file, and a document over several lines, in
+// bytes. It is twice the largest request that a provider takes (32 MB), and
+// keeps a file that is one endless line from filling the memory.
+const maxInput = 64 << 20
+
 // load reads the file; "-" is standard input.
 func (in *input) load(path string, stdin io.Reader) error {
 	in.path = path
 	if in.from != "" && !knownFormat(in.from) {
 		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formats())
 	}
-	o := &transcript.Options{Format: transcript.Format(in.from)}
+	o := &transcript.Options{Format: transcript.Format(in.from), MaxLine: maxInput}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a directory; name a file in it", path)
+	}
 	var err error
 	if path == "-" {
 		o.Name = "stdin"
-		in.file, err = transcript.Read(stdin, o)
+		if in.file, err = transcript.Read(stdin, o); err != nil {
+			err = fmt.Errorf("standard input: %w", err)
+		}
 	} else {
 		in.file, err = transcript.Open(path, o)
+	}
+	if errors.Is(err, transcript.ErrTooLong) {
+		return fmt.Errorf("%w; the most is %d MB, twice what a provider takes at once", err, maxInput>>20)
 	}
 	return err
 }
@@ -47,7 +62,7 @@ func (in *input) choose() error {
 	case in.run == 0:
 		return fmt.Errorf("%w: %s holds %d conversations; choose one with --run 1 to --run %d (`palimpsest inspect` lists them)", errUsage, in.path, n, n)
 	case in.run < 0 || in.run > n:
-		return fmt.Errorf("%w: --run %d: %s holds %d conversations", errUsage, in.run, in.path, n)
+		return fmt.Errorf("%w: --run %d: %s holds %s", errUsage, in.run, in.path, plural(n, "conversation"))
 	}
 	in.Transcript = &in.file.Transcripts[in.run-1]
 	return nil
@@ -87,6 +102,20 @@ func (in *input) api() string {
 		}
 	}
 	return wire.Chat
+}
+
+// refused lists the rules of its own API that a request body broke when it
+// came; nil for other transcripts.
+func (in *input) refused() []error {
+	codec := codecs[in.api()]
+	if in.Prompt == nil || codec == nil {
+		return nil
+	}
+	body, err := codec.Encode(in.Prompt)
+	if err != nil {
+		return []error{err}
+	}
+	return refused(in.api(), body)
 }
 
 // name is what reports call the input.

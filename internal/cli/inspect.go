@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 // inspection is what inspect tells of one conversation.
@@ -21,10 +21,12 @@ type inspection struct {
 	Tokens  int           `json:"tokens"`
 	System  int           `json:"system_tokens"`
 	Tools   int           `json:"tool_tokens"`
+	Framing int           `json:"framing_tokens"`
 	Kinds   []kindRow     `json:"by_kind"`
 	ByTool  []inspectTool `json:"by_tool"`
 	Largest []largeRow    `json:"largest"`
 	Repeats []repeatRow   `json:"repeats"`
+	Files   []fileRow     `json:"files"`
 	Stale   staleSum      `json:"out_of_date"`
 	Busiest []turnRow     `json:"largest_turns"`
 	Own     []ownRow      `json:"own_compactions"`
@@ -32,9 +34,10 @@ type inspection struct {
 }
 
 type kindRow struct {
-	Name   string `json:"name"`
-	Count  int    `json:"count"`
-	Tokens int    `json:"tokens"`
+	Name   string    `json:"name"`
+	Count  int       `json:"count"`
+	Tokens int       `json:"tokens"`
+	OfIt   []kindRow `json:"of_it,omitempty"`
 }
 
 type inspectTool struct {
@@ -58,6 +61,14 @@ type repeatRow struct {
 	Call   string `json:"call"`
 	Times  int    `json:"times"`
 	Tokens int    `json:"tokens"`
+}
+
+// fileRow is a file that was read or changed more than once.
+type fileRow struct {
+	Path    string `json:"path"`
+	Reads   int    `json:"reads"`
+	Changes int    `json:"changes"`
+	Tokens  int    `json:"result_tokens"`
 }
 
 type staleSum struct {
@@ -86,9 +97,10 @@ func inspectCommand(s Streams) *cobra.Command {
 	var counter string
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "inspect FILE",
-		Short: "Show where the tokens of a transcript are, what repeats and what would go first",
-		Args:  exactly(1, "one FILE"),
+		Use:     "inspect FILE",
+		Short:   "Show where the tokens of a transcript are, what repeats and what would go first",
+		Example: "  palimpsest inspect session.jsonl\n  palimpsest inspect runs.jsonl --run 3 --json",
+		Args:    exactly(1, "one FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			count, err := token.New(counter, nil)
 			if err != nil {
@@ -113,7 +125,7 @@ func inspectCommand(s Streams) *cobra.Command {
 	}
 	c.Flags().StringVar(&in.from, "from", "", "the input is `FORMAT` (default: detected): "+formats())
 	c.Flags().IntVar(&in.run, "run", 0, "look at the `N`-th conversation of a file that holds several")
-	c.Flags().StringVar(&counter, "counter", "o200k", "count with `name`")
+	c.Flags().StringVar(&counter, "counter", "o200k", "count with `NAME`: o200k, cl100k, claude, gemini, chars/4, …")
 	c.Flags().BoolVar(&asJSON, "json", false, "write one JSON object")
 	return c
 }
@@ -158,71 +170,31 @@ func inspect(in *input, count *token.Counter) *inspection {
 		Input: newSource(in), Counter: count.Name(),
 		System: count.System(in.System), Tools: count.Tools(in.Tools),
 	}
-	out.Tokens = count.Overhead() + out.System + out.Tools
-	pairs := thread.Pair(in.Thread)
-	stale := strategy.Superseded(in.Thread, pairs)
-	kinds := map[string]*kindRow{}
-	tools := map[string]*inspectTool{}
-	repeats := map[string]*repeatRow{}
-	turns := map[int]*turnRow{}
+	out.Framing = count.Overhead()
+	out.Tokens = out.Framing + out.System + out.Tools
+	seen := tally{
+		pairs: thread.Pair(in.Thread), kinds: map[string]*kindRow{}, ofIt: map[string]map[string]*kindRow{},
+		tools: map[string]*inspectTool{}, repeats: map[string]*repeatRow{}, files: map[string]*fileRow{}, turns: map[int]*turnRow{},
+	}
+	stale := strategy.Superseded(in.Thread, seen.pairs)
 	for i, m := range in.Thread.All() {
 		size := count.Message(m)
 		out.Tokens += size
-		add(kinds, speaker(m), size)
-		if turns[m.Turn] == nil {
-			turns[m.Turn] = &turnRow{Turn: m.Turn, Text: shorten(firstWords(m), 200)}
-		}
-		turns[m.Turn].Steps++
-		turns[m.Turn].Tokens += size
-		for _, part := range m.Parts {
-			switch part := part.(type) {
-			case thread.Reasoning, thread.Media, thread.Opaque:
-				one := thread.Message{Role: m.Role, Parts: []thread.Part{part}}
-				empty := thread.Message{Role: m.Role}
-				add(kinds, "  of it "+partName(part), count.Message(&one)-count.Message(&empty))
-			case thread.ToolCall:
-				tool(tools, part.Name).Calls++
-				tool(tools, part.Name).Arguments += count.Text(part.Arguments)
-			}
-		}
-		row := largeRow{Tokens: size, Turn: m.Turn, Role: m.Role, What: shorten(what(in.Thread, pairs, in.Thread.Range(i, i+1)), 200), Stale: stale[i]}
+		seen.message(m, size, count)
+		out.Largest = append(out.Largest, largeRow{
+			Tokens: size, Turn: m.Turn, Role: m.Role, Stale: stale[i],
+			What: shorten(what(in.Thread, seen.pairs, in.Thread.Range(i, i+1)), 200),
+		})
 		if r, ok := m.Result(); ok {
-			t := tool(tools, r.Tool)
-			t.Results += size
-			if r.Outcome == thread.Failure {
-				t.Failed++
-			}
-			key := row.What
-			if repeats[key] == nil {
-				repeats[key] = &repeatRow{Call: key}
-			}
-			repeats[key].Times++
-			repeats[key].Tokens += size
+			seen.result(in.Thread, i, r, size)
 			if stale[i] != "" {
 				out.Stale.Results++
 				out.Stale.Tokens += size
 			}
 		}
-		out.Largest = append(out.Largest, row)
 	}
-	out.finish(in, kinds, tools, repeats, turns)
+	out.finish(in, &seen)
 	return out
-}
-
-func add(rows map[string]*kindRow, name string, tokens int) {
-	if rows[name] == nil {
-		rows[name] = &kindRow{Name: name}
-	}
-	rows[name].Count++
-	rows[name].Tokens += tokens
-}
-
-func tool(tools map[string]*inspectTool, name string) *inspectTool {
-	if tools[name] == nil {
-		policy := toolpolicy.New(nil).Policy(name)
-		tools[name] = &inspectTool{Name: name, Durable: string(policy.Durability)}
-	}
-	return tools[name]
 }
 
 func partName(p thread.Part) string {
@@ -238,27 +210,38 @@ func partName(p thread.Part) string {
 }
 
 // finish sorts what was found, the largest first, and cuts the lists.
-func (out *inspection) finish(in *input, kinds map[string]*kindRow, tools map[string]*inspectTool, repeats map[string]*repeatRow, turns map[int]*turnRow) {
-	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		out.Kinds = append(out.Kinds, *kinds[name])
+func (out *inspection) finish(in *input, seen *tally) {
+	for _, name := range slices.Sorted(maps.Keys(seen.kinds)) {
+		kind := *seen.kinds[name]
+		for _, part := range slices.Sorted(maps.Keys(seen.ofIt[name])) {
+			kind.OfIt = append(kind.OfIt, *seen.ofIt[name][part])
+		}
+		out.Kinds = append(out.Kinds, kind)
 	}
-	for _, name := range slices.Sorted(maps.Keys(tools)) {
-		out.ByTool = append(out.ByTool, *tools[name])
+	for _, name := range slices.Sorted(maps.Keys(seen.tools)) {
+		out.ByTool = append(out.ByTool, *seen.tools[name])
 	}
 	slices.SortStableFunc(out.ByTool, func(a, b inspectTool) int {
 		return cmp.Compare(b.Results+b.Arguments, a.Results+a.Arguments)
 	})
 	slices.SortStableFunc(out.Largest, func(a, b largeRow) int { return cmp.Compare(b.Tokens, a.Tokens) })
 	out.Largest = out.Largest[:min(few, len(out.Largest))]
-	for _, call := range slices.Sorted(maps.Keys(repeats)) {
-		if repeats[call].Times > 1 {
-			out.Repeats = append(out.Repeats, *repeats[call])
+	for _, call := range slices.Sorted(maps.Keys(seen.repeats)) {
+		if seen.repeats[call].Times > 1 {
+			out.Repeats = append(out.Repeats, *seen.repeats[call])
 		}
 	}
 	slices.SortStableFunc(out.Repeats, func(a, b repeatRow) int { return cmp.Compare(b.Tokens, a.Tokens) })
 	out.Repeats = out.Repeats[:min(few, len(out.Repeats))]
-	for _, n := range slices.Sorted(maps.Keys(turns)) {
-		out.Busiest = append(out.Busiest, *turns[n])
+	for _, path := range slices.Sorted(maps.Keys(seen.files)) {
+		if f := seen.files[path]; f.Reads+f.Changes > 1 {
+			out.Files = append(out.Files, *f)
+		}
+	}
+	slices.SortStableFunc(out.Files, func(a, b fileRow) int { return cmp.Compare(b.Tokens, a.Tokens) })
+	out.Files = out.Files[:min(few, len(out.Files))]
+	for _, n := range slices.Sorted(maps.Keys(seen.turns)) {
+		out.Busiest = append(out.Busiest, *seen.turns[n])
 	}
 	slices.SortStableFunc(out.Busiest, func(a, b turnRow) int { return cmp.Compare(b.Tokens, a.Tokens) })
 	out.Busiest = out.Busiest[:min(few, len(out.Busiest))]
@@ -282,58 +265,85 @@ func (out *inspection) finish(in *input, kinds map[string]*kindRow, tools map[st
 func (out *inspection) print(p *printer) {
 	out.Input.print(p)
 	if out.Input.Model != "" {
-		p.line("model %s", out.Input.Model)
+		p.text("model %s", out.Input.Model)
 	}
-	p.heading(fmt.Sprintf("%s tokens, counted with %s", number(out.Tokens), out.Counter))
+	out.printKinds(p)
 	var rows [][]string
-	if out.System > 0 {
-		rows = append(rows, []string{"system prompt", "", number(out.System), percent(out.System, out.Tokens)})
+	for n, t := range out.ByTool {
+		if n == manyTools {
+			break
+		}
+		rows = append(rows, []string{toolName(t.Name), number(t.Calls), number(t.Failed), number(t.Arguments), number(t.Results), t.Durable})
 	}
-	if out.Tools > 0 {
-		rows = append(rows, []string{"tool definitions", "", number(out.Tools), percent(out.Tools, out.Tokens)})
+	p.section("tools", []string{"tool", ">calls", ">failed", ">arguments", ">results", "results are"}, rows)
+	if more := len(out.ByTool) - manyTools; more > 0 {
+		p.line("and %s", plural(more, "more tool"))
 	}
-	for _, k := range out.Kinds {
-		rows = append(rows, []string{k.Name, number(k.Count), number(k.Tokens), percent(k.Tokens, out.Tokens)})
-	}
-	p.table([]string{"", ">count", ">tokens", ">share"}, rows)
-
-	p.heading("tools")
-	rows = nil
-	for _, t := range out.ByTool {
-		rows = append(rows, []string{shorten(t.Name, 32), number(t.Calls), number(t.Failed), number(t.Arguments), number(t.Results), t.Durable})
-	}
-	p.table([]string{"tool", ">calls", ">failed", ">arguments", ">results", "results are"}, rows)
-
-	p.heading("largest messages")
 	rows = nil
 	for _, l := range out.Largest {
-		rows = append(rows, []string{number(l.Tokens), fmt.Sprint(l.Turn), string(l.Role), shorten(l.What, 44), l.Stale})
+		rows = append(rows, []string{number(l.Tokens), fmt.Sprint(l.Turn), string(l.Role), l.What, l.Stale})
 	}
-	p.table([]string{">tokens", ">turn", "role", "what", "out of date because"}, rows)
-
-	if len(out.Repeats) > 0 {
-		p.heading("repeated calls")
-		rows = nil
-		for _, r := range out.Repeats {
-			rows = append(rows, []string{number(r.Times), number(r.Tokens), r.Call})
-		}
-		p.table([]string{">times", ">tokens", "call"}, rows)
+	p.section("largest messages", []string{">tokens", ">turn", "role", "~what", "out of date because"}, rows)
+	rows = nil
+	for _, r := range out.Repeats {
+		rows = append(rows, []string{number(r.Times), number(r.Tokens), r.Call})
 	}
-	p.heading("largest turns")
+	p.section("the same call again", []string{">times", ">tokens", "call"}, rows)
+	rows = nil
+	for _, f := range out.Files {
+		rows = append(rows, []string{number(f.Reads), number(f.Changes), number(f.Tokens), f.Path})
+	}
+	p.section("files read or changed again", []string{">reads", ">changes", ">tokens", "file"}, rows)
 	rows = nil
 	for _, t := range out.Busiest {
 		rows = append(rows, []string{fmt.Sprint(t.Turn), number(t.Steps), number(t.Tokens), t.Text})
 	}
-	p.table([]string{">turn", ">messages", ">tokens", "begins with"}, rows)
-	for _, c := range out.Own {
-		p.line("the agent compacted by itself in turn %d %s", c.Turn, c.Trigger)
+	p.section("largest turns", []string{">turn", ">messages", ">tokens", "begins with"}, rows)
+	out.printEnd(p)
+}
+
+// printKinds shows where the tokens are: parts that add up to the whole.
+func (out *inspection) printKinds(p *printer) {
+	var rows [][]string
+	row := func(name, count string, tokens int) {
+		if tokens > 0 {
+			rows = append(rows, []string{name, count, number(tokens), percent(tokens, out.Tokens)})
+		}
 	}
-	for _, l := range out.Skipped {
-		p.line("lines without a message: %s (%s)", l.Name, number(l.Count))
+	row("system prompt", "", out.System)
+	row("tool definitions", "", out.Tools)
+	for _, k := range out.Kinds {
+		row(k.Name, number(k.Count), k.Tokens)
+		for _, part := range k.OfIt {
+			row("  of it "+part.Name, number(part.Count), part.Tokens)
+		}
 	}
-	if out.Stale.Results > 0 {
-		p.line("\n%s (%s tokens, %s) are out of date: a later step read, changed or ran the same again.",
+	row("framing", "", out.Framing)
+	p.section(fmt.Sprintf("%s tokens, counted with %s", number(out.Tokens), out.Counter), []string{"", ">count", ">tokens", ">share"}, rows)
+}
+
+func (out *inspection) printEnd(p *printer) {
+	p.line("")
+	if len(out.Own) > 0 {
+		var turns []string
+		for _, c := range out.Own {
+			turns = append(turns, strings.TrimSpace(fmt.Sprintf("%d %s", c.Turn, c.Trigger)))
+		}
+		p.text("the agent compacted by itself in turn %s", strings.Join(turns, ", "))
+	}
+	if len(out.Skipped) > 0 {
+		var kinds []string
+		for _, l := range out.Skipped {
+			kinds = append(kinds, fmt.Sprintf("%s (%s)", l.Name, number(l.Count)))
+		}
+		p.text("lines without a message: %s", strings.Join(kinds, ", "))
+	}
+	if out.Stale.Results == 0 {
+		p.text("no result is out of date: what goes first is what is old and large")
+	} else {
+		p.text("%s (%s tokens, %s) are out of date: a later step read, changed or ran the same again. They would go first.",
 			plural(out.Stale.Results, "result"), number(out.Stale.Tokens), percent(out.Stale.Tokens, out.Tokens))
-		p.line("They would go first: see `palimpsest plan %s --budget %d`", out.Input.File, out.Tokens/2)
 	}
+	// Not wrapped, so that it can be copied.
+	p.line("see: palimpsest plan %s --budget %d", out.Input.arguments(), out.Tokens/2)
 }

@@ -4,42 +4,99 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
 // write puts data into a file, whole or not at all: an existing file stays as it
 // is until the new one is complete. "" and "-" are standard output.
-func write(path string, data []byte, stdout io.Writer) (err error) {
+func write(path string, data []byte, stdout io.Writer) error {
 	if path == "" || path == "-" {
 		_, err := stdout.Write(data)
 		return err
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return os.WriteFile(path, data, 0o644) // a device or a pipe
+	mode := fs.FileMode(0o666)
+	if info, err := os.Stat(path); err == nil {
+		switch {
+		case info.IsDir():
+			return fmt.Errorf("cannot write %s: it is a directory; name a file in it", path)
+		case !info.Mode().IsRegular():
+			return os.WriteFile(path, data, mode) // a device or a pipe
+		case info.Mode().Perm()&0o200 == 0:
+			return fmt.Errorf("cannot write %s: it is read-only, and stays as it was", path)
+		}
+		mode = info.Mode().Perm()
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			path = target
+		}
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err := replaceFile(path, data, mode); err != nil {
+		var named *fs.PathError
+		if errors.As(err, &named) {
+			err = named.Err // the name is that of a passing file
+		}
+		return fmt.Errorf("cannot write %s, nothing was changed: %w", path, err)
+	}
+	return nil
+}
+
+// replaceFile writes a file beside path and gives it the name when it is whole.
+// The mode of a new file is as the user's umask allows.
+func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
+	passing := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.part", filepath.Base(path), os.Getpid()))
+	f, err := os.OpenFile(passing, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return fmt.Errorf("cannot write %s, it stays as it was: %w", path, err)
+		return err
 	}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("cannot write %s, it stays as it was: %w", path, errors.Join(err, f.Close(), os.Remove(f.Name())))
+			err = errors.Join(err, os.Remove(passing))
 		}
 	}()
-	if _, err := f.Write(data); err != nil {
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
+	return os.Rename(passing, path)
+}
+
+// distinct refuses outputs that would destroy the input or each other.
+func distinct(in string, outs ...string) error {
+	seen := []string{in}
+	stdout := 0
+	for n, out := range outs {
+		if out == "-" || out == "" && n == 0 {
+			if stdout++; stdout > 1 {
+				return fmt.Errorf("%w: prompt and plan cannot both go to standard output; name a file for one of them", errUsage)
+			}
+			continue
+		}
+		if out == "" {
+			continue
+		}
+		for _, other := range seen {
+			if sameFile(other, out) {
+				return fmt.Errorf("%w: %s is named twice: an output may not replace the input or another output", errUsage, out)
+			}
+		}
+		seen = append(seen, out)
 	}
-	if err := f.Sync(); err != nil {
-		return err
+	return nil
+}
+
+func sameFile(a, b string) bool {
+	if a == "-" || a == "" {
+		return false
 	}
-	if err := f.Close(); err != nil {
-		return err
+	one, err := os.Stat(a)
+	two, err2 := os.Stat(b)
+	if err != nil || err2 != nil {
+		return filepath.Clean(a) == filepath.Clean(b)
 	}
-	return os.Rename(f.Name(), path)
+	return one.Mode().IsRegular() && os.SameFile(one, two)
 }
 
 // terminal reports whether w is a terminal, so that colours are welcome.

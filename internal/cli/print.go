@@ -43,6 +43,9 @@ func (r *report) print(p *printer, most int) {
 	for _, s := range r.Roles {
 		rows = append(rows, []string{"  " + s.Name, number(s.Before), number(s.After), percent(s.After, s.Before)})
 	}
+	if framing := r.Framing; framing.Before != 0 || framing.After != 0 {
+		rows = append(rows, []string{"  framing, repairs", number(framing.Before), number(framing.After), ""})
+	}
 	p.table([]string{"", ">before", ">after", ">left"}, rows)
 	if r.Budget > 0 {
 		p.line("budget %s, %s of it used", number(r.Budget), percent(r.After, r.Budget))
@@ -53,11 +56,18 @@ func (r *report) print(p *printer, most int) {
 	r.printTools(p)
 	r.printRecords(p, most)
 	r.printPinned(p)
-	for _, repair := range r.Repairs {
-		p.line("put right: %s (%s)", repair.What, repair.ID)
+	if len(r.Repairs)+len(r.Notes) > 0 || r.Output != "" || r.Plan != "" || r.Store != "" {
+		p.line("")
+	}
+	for n, repair := range r.Repairs {
+		if n == fewLines {
+			p.line("put right: and %s (--json lists all)", plural(len(r.Repairs)-n, "more place"))
+			break
+		}
+		p.text("put right: %s (message %s)", repair.What, repair.ID)
 	}
 	for _, note := range r.Notes {
-		p.line("note: %s", note)
+		p.text("note: %s", note)
 	}
 	for _, place := range []struct{ what, path string }{{"prompt", r.Output}, {"plan", r.Plan}, {"removed content", r.Store}} {
 		if place.path != "" {
@@ -67,18 +77,24 @@ func (r *report) print(p *printer, most int) {
 }
 
 func (s source) print(p *printer) {
-	p.line("%s · %s · %s · %s · %s", shorten(s.File, 60), s.Format, plural(s.Messages, "message"), plural(s.Turns, "turn"), plural(s.ToolCalls, "tool call"))
-	if s.Compactions > 0 || s.Side > 0 {
-		p.line("compacted %d times by the agent itself · %s", s.Compactions, plural(s.Side, "side chain"))
+	p.text("%s · %s · %s · %s · %s", shorten(s.File, 60), s.Format, plural(s.Messages, "message"), plural(s.Turns, "turn"), plural(s.ToolCalls, "tool call"))
+	if s.Compactions > 0 {
+		p.line("the agent itself compacted %s", plural(s.Compactions, "time"))
+	}
+	if s.Side > 0 {
+		p.line("beside it %s, of sub-agents or of branches that were left: not counted", plural(s.Side, "side chain"))
 	}
 	for n, w := range s.Warnings {
-		if n == 5 {
+		if n == fewLines {
 			p.line("warning: and %d more", len(s.Warnings)-n)
 			break
 		}
-		p.line("warning: %s", w)
+		p.text("warning: %s", w)
 	}
 }
+
+// fewLines bounds lists of warnings and repairs.
+const fewLines = 5
 
 // manyTools bounds the table by tool.
 const manyTools = 12
@@ -93,12 +109,21 @@ func (r *report) printTools(p *printer) {
 		if n == manyTools {
 			break
 		}
-		rows = append(rows, []string{shorten(t.Name, 40), number(t.Calls), number(t.Before), number(t.After)})
+		rows = append(rows, []string{toolName(t.Name), number(t.Calls), number(t.Before), number(t.After)})
 	}
 	p.table([]string{"tool", ">calls", ">before", ">after"}, rows)
 	if more := len(r.ByTool) - manyTools; more > 0 {
 		p.line("and %s", plural(more, "more tool"))
 	}
+}
+
+// toolName is a tool's name in a table. Results of the old function calls, or
+// without a call, may have none.
+func toolName(name string) string {
+	if name == "" {
+		return "(no name)"
+	}
+	return shorten(name, 40)
 }
 
 func (r *report) printRecords(p *printer, most int) {
@@ -126,11 +151,11 @@ func (r *report) printRecords(p *printer, most int) {
 		if record.Last != record.First {
 			turns = fmt.Sprintf("%d-%d", record.First, record.Last)
 		}
-		rows = append(rows, []string{record.Action.String(), turns, number(record.Before), number(record.After), shorten(record.What, 34), record.Reason})
+		rows = append(rows, []string{record.Action.String(), turns, number(record.Before), number(record.After), record.What, record.Reason})
 	}
-	p.table([]string{"action", ">turn", ">before", ">after", "what", "why"}, rows)
+	p.table([]string{"action", ">turn", ">before", ">after", "~what", "why"}, rows)
 	if more := len(r.Records) - most; more > 0 {
-		p.line("and %s (`palimpsest plan` lists all)", plural(more, "smaller record"))
+		p.line("and %s (`palimpsest plan` lists all)", plural(more, "more record"))
 	}
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,23 +11,27 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // report is what compact, plan and render tell. With --json it is written as
 // one object; otherwise print writes it for people.
 type report struct {
-	Input   source      `json:"input"`
-	To      string      `json:"to"`
-	Policy  string      `json:"policy"`
-	Model   string      `json:"model,omitempty"`
-	Counter string      `json:"counter"`
-	Exact   bool        `json:"exact"`
-	Band    float64     `json:"error_band,omitempty"`
-	Budget  int         `json:"budget"`
-	Before  int         `json:"tokens_before"`
-	After   int         `json:"tokens_after"`
-	System  int         `json:"system_tokens"`
-	Tools   int         `json:"tool_tokens"`
+	Input   source  `json:"input"`
+	To      string  `json:"to"`
+	Policy  string  `json:"policy"`
+	Model   string  `json:"model,omitempty"`
+	Counter string  `json:"counter"`
+	Exact   bool    `json:"exact"`
+	Band    float64 `json:"error_band,omitempty"`
+	Budget  int     `json:"budget"`
+	Before  int     `json:"tokens_before"`
+	After   int     `json:"tokens_after"`
+	System  int     `json:"system_tokens"`
+	Tools   int     `json:"tool_tokens"`
+	// Framing is what belongs to no message: the frame of the request, and what
+	// repairs of the log add. With it the parts add up to the whole.
+	Framing share       `json:"framing"`
 	Roles   []share     `json:"by_role"`
 	ByTool  []toolShare `json:"by_tool"`
 
@@ -55,6 +58,21 @@ type source struct {
 	Compactions int      `json:"own_compactions"`
 	Side        int      `json:"side_chains"`
 	Warnings    []string `json:"warnings,omitempty"`
+
+	path    string // as the caller wrote it
+	several bool   // the file holds more than this conversation
+}
+
+// arguments are what the caller writes to name this conversation again.
+func (s source) arguments() string {
+	words := s.path
+	if strings.ContainsAny(words, " \t'\"\\$&|;<>()*?[]{}~`!#") {
+		words = "'" + strings.ReplaceAll(words, "'", `'\''`) + "'"
+	}
+	if s.several {
+		words += fmt.Sprintf(" --run %d", s.Run)
+	}
+	return words
 }
 
 type share struct {
@@ -105,6 +123,11 @@ func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 		Repairs: res.Manifest.Repairs,
 	}
 	rep.Roles, rep.ByTool = shares(in.Thread, res)
+	rep.Framing = share{Name: "framing", Before: rep.Before - rep.System - rep.Tools, After: rep.After - rep.System - rep.Tools}
+	for _, role := range rep.Roles {
+		rep.Framing.Before -= role.Before
+		rep.Framing.After -= role.After
+	}
 	pairs := thread.Pair(in.Thread)
 	for _, ref := range res.Plan.Refs() {
 		record := res.Plan.Record(ref)
@@ -125,7 +148,7 @@ func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 		after, _ := r.model.Price(res.After)
 		rep.Savings.After = after.Input * float64(res.After) / 1e6
 	}
-	rep.Notes = notes(res)
+	rep.Notes = notes(r, res)
 	return rep
 }
 
@@ -137,7 +160,7 @@ func newSource(in *input) source {
 	s := source{
 		File: in.name(), Format: string(in.file.Format), Run: in.run, Thread: in.Thread.ID(), Model: in.Model,
 		Messages: in.Thread.Len(), Turns: in.Thread.Turns(), ToolCalls: calls,
-		Compactions: len(in.Compactions), Side: len(in.Side),
+		Compactions: len(in.Compactions), Side: len(in.Side), path: in.path, several: len(in.file.Transcripts) > 1,
 	}
 	for _, w := range in.file.Report.Warnings {
 		s.Warnings = append(s.Warnings, w.String())
@@ -146,8 +169,20 @@ func newSource(in *input) source {
 }
 
 // notes are what the reader of a report should know before sending the prompt.
-func notes(res *palimpsest.Result) []string {
+func notes(r *resolved, res *palimpsest.Result) []string {
 	var notes []string
+	own := map[string]string{"anthropic": wire.Anthropic, "openai": wire.Responses, "google": wire.Gemini}[r.model.Provider]
+	foreign := own != "" && r.api != own && r.api != asText && (own != wire.Responses || r.api != wire.Chat)
+	lost := 0
+	for _, d := range res.Plan.Drops {
+		lost += d.Span.Len()
+	}
+	if lost > 0 {
+		notes = append(notes, fmt.Sprintf("%s dropped without a summary, because what had to be kept left no room for one: raise the budget or keep less", plural(lost, "message")))
+	}
+	if foreign {
+		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", r.model.Name, r.model.Provider, own))
+	}
 	if n := len(res.Prompt.Messages); n > 0 && res.Prompt.Messages[n-1].Role == thread.Assistant {
 		notes = append(notes, "the conversation ends with the model's own turn: append your next message before sending it")
 	}
@@ -155,7 +190,8 @@ func notes(res *palimpsest.Result) []string {
 }
 
 // shares divides the tokens before and after by who spoke and by tool. What
-// stands in place of removed messages is a group of its own.
+// stands in place of removed messages is a group of its own, and so is what the
+// renderer put in to mend the log.
 func shares(t *thread.Thread, res *palimpsest.Result) ([]share, []toolShare) {
 	roles := map[string]*share{}
 	tools := map[string]*toolShare{}
@@ -184,12 +220,19 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]share, []toolShare) {
 	}
 	for n := range res.Prompt.Messages {
 		m := &res.Prompt.Messages[n]
+		if o := res.Manifest.Messages[n]; o.Synthetic && o.Record.Action == plan.Include {
+			continue // a repair: it counts as framing, before and after
+		}
 		if s := tool(m); s != nil {
 			s.After += res.PromptSizes[n]
 			role(speaker(m)).After += res.PromptSizes[n]
 			continue
 		}
-		if res.Manifest.Messages[n].Record.Action.Removes() {
+		switch action := res.Manifest.Messages[n].Record.Action; {
+		case action == plan.Externalize:
+			role("pointers").After += res.PromptSizes[n]
+			continue
+		case action.Removes():
 			role("summaries").After += res.PromptSizes[n]
 			continue
 		}
@@ -213,52 +256,4 @@ func speaker(m *thread.Message) string {
 		return "harness"
 	}
 	return string(m.Role)
-}
-
-// what describes a span in a few words: the call behind a result, or the first
-// words of a message.
-func what(t *thread.Thread, pairs *thread.Pairing, span thread.Span) string {
-	i, _ := t.Index(span.First())
-	m := t.At(i)
-	if span.Len() > 1 {
-		return plural(span.Len(), "message")
-	}
-	if r, ok := m.Result(); ok {
-		if at, ok := pairs.Call(i); ok {
-			for _, c := range t.At(at).Calls() {
-				if c.ID == r.CallID {
-					return callText(c)
-				}
-			}
-		}
-		return r.Tool
-	}
-	return firstWords(m)
-}
-
-// callText is a call as people write it: the tool and its main argument.
-func callText(c thread.ToolCall) string {
-	var arguments map[string]any
-	if json.Unmarshal([]byte(c.Arguments), &arguments) != nil {
-		return c.Name + " " + c.Arguments
-	}
-	for _, name := range []string{"command", "cmd", "file_path", "path", "filePath", "pattern", "query", "url", "description", "prompt"} {
-		switch v := arguments[name].(type) {
-		case string:
-			return c.Name + " " + v
-		case []any:
-			return c.Name + " " + strings.Trim(fmt.Sprint(v), "[]")
-		}
-	}
-	return c.Name
-}
-
-func firstWords(m *thread.Message) string {
-	text := strings.TrimSpace(m.Text())
-	if text == "" {
-		for _, c := range m.Calls() {
-			return callText(c)
-		}
-	}
-	return text
 }

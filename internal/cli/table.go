@@ -29,42 +29,44 @@ func (p *printer) heading(text string) {
 	p.line("\n%s", text)
 }
 
+// section writes a heading and a table; nothing when there are no rows.
+func (p *printer) section(heading string, columns []string, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	p.heading(heading)
+	p.table(columns, rows)
+}
+
 // table writes rows in columns. A column whose name begins with ">" is aligned
-// to the right; the last column takes the room that is left and is cut there.
+// to the right. The last column, and one whose name begins with "~", may be cut:
+// they share the room that the others leave. Columns without a single cell are
+// left out.
 func (p *printer) table(columns []string, rows [][]string) {
-	widths := make([]int, len(columns))
-	for c, name := range columns {
-		widths[c] = utf8.RuneCountInString(strings.TrimPrefix(name, ">"))
-		for _, row := range rows {
-			widths[c] = max(widths[c], utf8.RuneCountInString(row[c]))
-		}
-	}
-	used := 0
-	for _, w := range widths[:len(widths)-1] {
-		used += w + 2
-	}
-	last := len(widths) - 1
-	widths[last] = min(widths[last], max(width-used, 8))
+	columns, rows = filled(columns, rows)
+	cells := make([][]string, 0, len(rows)+1)
 	head := make([]string, len(columns))
 	for c, name := range columns {
-		head[c] = strings.TrimPrefix(name, ">")
+		head[c] = strings.TrimLeft(name, ">~")
 	}
-	for n, row := range append([][]string{head}, rows...) {
+	cells = append(cells, head)
+	for _, row := range rows {
+		clean := make([]string, len(row))
+		for c, cell := range row {
+			clean[c] = printable(cell)
+		}
+		cells = append(cells, clean)
+	}
+	widths := columnWidths(columns, cells)
+	for n, row := range cells {
 		var b strings.Builder
 		for c, cell := range row {
 			cell = shorten(cell, widths[c])
 			pad := strings.Repeat(" ", widths[c]-utf8.RuneCountInString(cell))
-			switch {
-			case strings.HasPrefix(columns[c], ">"):
-				b.WriteString(pad + cell)
-			case c == last:
-				b.WriteString(cell)
-			default:
-				b.WriteString(cell + pad)
+			if strings.HasPrefix(columns[c], ">") {
+				cell, pad = pad+cell, ""
 			}
-			if c != last {
-				b.WriteString("  ")
-			}
+			b.WriteString(cell + pad + "  ")
 		}
 		text := strings.TrimRight(b.String(), " ")
 		if n == 0 && p.colour {
@@ -74,23 +76,147 @@ func (p *printer) table(columns []string, rows [][]string) {
 	}
 }
 
-// shorten cuts a text to n columns, on one line and without control characters:
-// reports quote what tools printed.
-func shorten(s string, n int) string {
-	s = strings.Map(func(r rune) rune {
+// filled leaves out the columns that are empty in every row.
+func filled(columns []string, rows [][]string) ([]string, [][]string) {
+	var keep []int
+	for c := range columns {
+		for _, row := range rows {
+			if row[c] != "" {
+				keep = append(keep, c)
+				break
+			}
+		}
+	}
+	pick := func(row []string) []string {
+		out := make([]string, len(keep))
+		for n, c := range keep {
+			out[n] = row[c]
+		}
+		return out
+	}
+	if len(keep) == 0 {
+		return columns, rows
+	}
+	out := make([][]string, len(rows))
+	for n, row := range rows {
+		out[n] = pick(row)
+	}
+	return pick(columns), out
+}
+
+// columnWidths fits a table into the width: the columns that may be cut get
+// what they need, or two parts of the room for the first and three for the
+// last, whose words cannot be told from a part.
+func columnWidths(columns []string, cells [][]string) []int {
+	widths := make([]int, len(columns))
+	for _, row := range cells {
+		for c, cell := range row {
+			widths[c] = max(widths[c], utf8.RuneCountInString(cell))
+		}
+	}
+	last := len(columns) - 1
+	room, first := width-2*last, last
+	for c, w := range widths {
 		switch {
-		case r == '\n' || r == '\t':
+		case strings.HasPrefix(columns[c], "~"):
+			first = c
+		case c != last:
+			room -= w
+		}
+	}
+	if first == last {
+		widths[last] = min(widths[last], max(room, 8))
+		return widths
+	}
+	share := max(room*2/5, 8)
+	widths[first] = min(widths[first], max(share, room-widths[last]))
+	widths[last] = min(widths[last], max(room-widths[first], 8))
+	return widths
+}
+
+// quote writes somebody else's lines, set off to the right and without what
+// would steer a terminal.
+func (p *printer) quote(text string) {
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		p.line("    %s", strings.TrimRight(printable(line), " "))
+	}
+}
+
+// text writes a sentence of any length in lines that fit, the later ones
+// indented.
+func (p *printer) text(format string, args ...any) {
+	line, indent := "", ""
+	for _, word := range strings.Fields(printable(fmt.Sprintf(format, args...))) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(indent+line)+1+utf8.RuneCountInString(word) > width:
+			p.line("%s", indent+line)
+			line, indent = word, "    "
+		default:
+			line += " " + word
+		}
+	}
+	p.line("%s", indent+line)
+}
+
+// printable puts a text on one line and takes out what would steer a terminal:
+// reports quote what tools printed.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == 0x2028 || r == 0x2029:
 			return ' '
-		case r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069:
+		case r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x061c || r == 0x200e || r == 0x200f ||
+			r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff:
 			return -1
 		}
 		return r
-	}, s)
-	if utf8.RuneCountInString(s) <= n {
+	}, strings.ToValidUTF8(s, "�"))
+}
+
+// shorten makes a text printable and cuts it to n columns. Paths in it lose
+// their front before anything loses its end: the name of the file says most.
+func shorten(s string, n int) string {
+	s = printable(s)
+	excess := utf8.RuneCountInString(s) - n
+	if excess <= 0 {
 		return s
 	}
-	runes := []rune(s)
+	words := strings.Split(s, " ")
+	for i, word := range words {
+		if strings.Count(word, "/") < 2 || strings.Contains(word, "://") {
+			continue
+		}
+		short := shortenPath(word, utf8.RuneCountInString(word)-excess)
+		excess -= utf8.RuneCountInString(word) - utf8.RuneCountInString(short)
+		words[i] = short
+		if excess <= 0 {
+			return strings.Join(words, " ")
+		}
+	}
+	runes := []rune(strings.Join(words, " "))
 	return string(runes[:max(n-1, 0)]) + "…"
+}
+
+// shortenPath leaves out the first directories of a path until it fits n
+// columns, or only the file's name is left.
+func shortenPath(path string, n int) string {
+	rest := path
+	for {
+		_, after, more := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+		if !more || after == "" {
+			break
+		}
+		rest = "/" + after
+		if utf8.RuneCountInString(rest)+1 <= n {
+			break
+		}
+	}
+	if utf8.RuneCountInString(rest)+1 >= utf8.RuneCountInString(path) {
+		return path
+	}
+	return "…" + rest
 }
 
 // number writes an integer with its thousands apart.

@@ -53,11 +53,11 @@ type target struct {
 
 func (t *target) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
-	f.StringVar(&t.policy, "policy", "auto", "auto, ladder, or keep only the newest part: last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE")
-	f.IntVar(&t.budget, "budget", 0, "bound the whole request to this many `tokens`")
-	f.StringVar(&t.model, "model", "", "count for this `model`; without --budget, fill its context window")
-	f.StringVar(&t.counter, "counter", "", "count with `name`: o200k (default), cl100k, claude, gemini, chars/4, …")
-	f.StringVar(&t.models, "models", "", "a `file` of models that adds to or replaces the built-in table")
+	f.StringVar(&t.policy, "policy", "auto", "the `POLICY`: auto, ladder, or keep only the newest part: last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE")
+	f.Var((*tokens)(&t.budget), "budget", "bound the whole request to this many `TOKENS`, such as 32000 or 32k")
+	f.StringVar(&t.model, "model", "", "count for the model `NAME`; without --budget, fill its context window")
+	f.StringVar(&t.counter, "counter", "", "count with `NAME`: o200k (default), cl100k, claude, gemini, chars/4, …")
+	f.StringVar(&t.models, "models", "", "a `FILE` of models that adds to or replaces the built-in table")
 }
 
 // resolved is a target after its names were looked up.
@@ -111,8 +111,6 @@ func (t *target) resolve(in *input) (*resolved, error) {
 // tokens is the budget: the flag, or what the model's window leaves for input.
 func (t *target) tokens(m token.Model) (int, error) {
 	switch {
-	case t.budget < 0:
-		return 0, fmt.Errorf("%w: --budget %d: want a number of tokens above 0", errUsage, t.budget)
 	case t.budget > 0:
 		return t.budget, nil
 	case t.model == "":
@@ -124,6 +122,35 @@ func (t *target) tokens(m token.Model) (int, error) {
 	}
 	return room, nil
 }
+
+// tokens is the value of a flag that takes a number of tokens.
+type tokens int
+
+// Set reads 32000, 32_000, 32,000 and 32k (thousands, as model makers count).
+func (n *tokens) Set(text string) error {
+	digits := strings.NewReplacer("_", "", ",", "").Replace(strings.ToLower(text))
+	digits, thousands := strings.CutSuffix(digits, "k")
+	v, err := strconv.Atoi(digits)
+	if err != nil || v < 1 || v > 1<<40 {
+		return errors.New("want a number of tokens above 0, such as 32000 or 32k")
+	}
+	if thousands {
+		v *= 1000
+	}
+	*n = tokens(v)
+	return nil
+}
+
+// String returns the number; empty when none was given.
+func (n *tokens) String() string {
+	if *n == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(*n))
+}
+
+// Type names the value in help texts.
+func (n *tokens) Type() string { return "TOKENS" }
 
 // answerReserve is what is kept free for the answer, in tokens: agents that do
 // well reserve up to 20,000 of a large output limit.
@@ -144,7 +171,7 @@ func (t *target) find() (token.Model, error) {
 	}
 	m, err := set.Find(t.model)
 	if err != nil {
-		return token.Model{}, fmt.Errorf("%w: --model: %w", errUsage, err)
+		return token.Model{}, fmt.Errorf("%w: --model: %w (`palimpsest models` lists them, --models FILE adds others)", errUsage, err)
 	}
 	return m, nil
 }
@@ -196,8 +223,8 @@ func ladder(policy string) (strategy.Ladder, error) {
 	return nil, fmt.Errorf("%w: unknown policy %q; known are auto, ladder, last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE", errUsage, policy)
 }
 
-// encode writes a prompt for the target.
-func (r *resolved) encode(p *prompt.Prompt) ([]byte, error) {
+// encode writes a prompt that was made from an input.
+func (r *resolved) encode(p *prompt.Prompt, in *input) ([]byte, error) {
 	if r.api == asText {
 		return text.Encode(p), nil
 	}
@@ -205,16 +232,25 @@ func (r *resolved) encode(p *prompt.Prompt) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What we write must pass what we check; anything else is a fault of ours,
-	// and better reported than sent.
+	// What we write must pass what we check. What was broken when it came is
+	// the input's fault; anything else is ours, and better reported than sent.
+	problems := refused(r.api, body)
+	if len(problems) == 0 {
+		return body, nil
+	}
+	if own := in.refused(); len(own) > 0 {
+		return nil, fmt.Errorf("%w: %s: the %s API would refuse the request as it is: %w", errInvalid, in.path, in.api(), errors.Join(own...))
+	}
+	return nil, fmt.Errorf("the request would be refused by the %s API: %w", r.api, errors.Join(problems...))
+}
+
+// refused lists the rules of an API that a body breaks.
+func refused(api string, body []byte) []error {
 	var problems []error
-	for _, problem := range codecs[r.api].Validate(body) {
+	for _, problem := range codecs[api].Validate(body) {
 		if !problem.Advice {
 			problems = append(problems, problem)
 		}
 	}
-	if len(problems) > 0 {
-		return nil, fmt.Errorf("the request would be refused by the %s API: %w", r.api, errors.Join(problems...))
-	}
-	return body, nil
+	return problems
 }

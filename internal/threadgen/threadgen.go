@@ -1,6 +1,8 @@
 // Package threadgen draws random threads for property tests: parallel calls,
-// aborted calls, late and duplicate results, orphans, reasoning, media, empty
-// and long messages, and text of every class of Unicode.
+// aborted calls, late and duplicate results, orphans, reasoning, media, empty,
+// long and huge messages, text of every class of Unicode, system messages in
+// mid-conversation, and stretches that were read from requests of each API,
+// with its own blocks and seals.
 package threadgen
 
 import (
@@ -17,6 +19,9 @@ var tools = []string{"Read", "Bash", "Edit", "WebFetch", "unknown_tool"}
 // Text draws a text that a person, a model or a tool might have written.
 func Text() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
+		if rapid.IntRange(0, 40).Draw(t, "size") == 40 {
+			return strings.Repeat("2025-05-12 08:14:02 the queue holds orders that no worker has taken yet\n", rapid.IntRange(200, 800).Draw(t, "huge"))
+		}
 		switch rapid.IntRange(0, 6).Draw(t, "class") {
 		case 0:
 			return ""
@@ -35,11 +40,15 @@ func Text() *rapid.Generator[string] {
 	})
 }
 
-// Thread draws a thread of up to about sixty messages.
+// Thread draws a thread of up to about a hundred messages.
 func Thread() *rapid.Generator[*thread.Thread] {
 	return rapid.Custom(func(t *rapid.T) *thread.Thread {
 		g := generator{t: t}
-		for range rapid.IntRange(0, 20).Draw(t, "steps") {
+		steps := rapid.IntRange(0, 20).Draw(t, "steps")
+		if rapid.Bool().Draw(t, "long") {
+			steps += 10 // small numbers are drawn far more often than large ones
+		}
+		for range steps {
 			g.step()
 		}
 		th, err := thread.New("random").Append(g.messages...)
@@ -60,7 +69,7 @@ type generator struct {
 func (g *generator) add(m thread.Message) { g.messages = append(g.messages, m) }
 
 func (g *generator) step() {
-	switch rapid.IntRange(0, 9).Draw(g.t, "step") {
+	switch rapid.IntRange(0, 11).Draw(g.t, "step") {
 	case 0, 1, 2:
 		g.add(thread.Message{Role: thread.User, Parts: g.userParts()})
 	case 3:
@@ -72,6 +81,9 @@ func (g *generator) step() {
 		g.add(thread.Message{Role: thread.System, Parts: []thread.Part{thread.Text{Text: "mid-conversation rule"}}})
 	case 6:
 		g.add(result("nobody-asked", "Read", Text().Draw(g.t, "orphan"), thread.Success))
+	case 7, 8:
+		g.calls++
+		g.messages = append(g.messages, Vendor(g.t, rapid.SampledFrom(APIs).Draw(g.t, "api"), g.calls)...)
 	default:
 		g.callStep()
 	}
@@ -84,7 +96,7 @@ func (g *generator) step() {
 func (g *generator) userParts() []thread.Part {
 	parts := []thread.Part{thread.Text{Text: Text().Draw(g.t, "ask")}}
 	if rapid.IntRange(0, 9).Draw(g.t, "media") == 0 {
-		parts = append(parts, thread.Media{Type: thread.Image, MIME: "image/png", Data: "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="})
+		parts = append(parts, thread.Media{Type: thread.Image, MIME: "image/png", Data: pixel})
 	}
 	return parts
 }
@@ -104,7 +116,11 @@ func (g *generator) callStep() {
 		g.calls++
 		id := fmt.Sprintf("call_%d", g.calls)
 		tool := rapid.SampledFrom(tools).Draw(g.t, "tool")
-		m.Parts = append(m.Parts, thread.ToolCall{ID: id, Name: tool, Arguments: fmt.Sprintf(`{"file_path":"pkg/f%d.go","limit":%d}`, g.calls%5, g.calls)})
+		arguments := fmt.Sprintf(`{"file_path":"pkg/f%d.go","limit":%d}`, g.calls%5, g.calls)
+		if rapid.IntRange(0, 3).Draw(g.t, "long arguments") == 0 {
+			arguments = fmt.Sprintf(`{"file_path":"pkg/f%d.go","edits":[{"new":"%s","n":1.50}]}`, g.calls%5, strings.Repeat(`a\"é `, 100))
+		}
+		m.Parts = append(m.Parts, thread.ToolCall{ID: id, Name: tool, Arguments: arguments})
 		r := result(id, tool, Text().Draw(g.t, "output"), thread.Success)
 		switch rapid.IntRange(0, 11).Draw(g.t, "fate") {
 		case 0: // aborted

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -116,7 +117,7 @@ func (e *encoder) content(parts []thread.Part, failed bool) string {
 	if len(blocks) == 0 {
 		for _, part := range parts {
 			if o, ok := part.(thread.Opaque); ok && !blank(o.Text) {
-				return string(appendString(nil, o.Text))
+				return rawjson.Quote(o.Text)
 			}
 		}
 		return ""
@@ -127,7 +128,7 @@ func (e *encoder) content(parts []thread.Part, failed bool) string {
 				return text.Raw
 			}
 			if !ours(text.Source) {
-				return string(appendString(nil, text.Text))
+				return rawjson.Quote(text.Text)
 			}
 		}
 	}
@@ -157,7 +158,7 @@ func arguments(args string) string {
 		return "{}"
 	case validObject(args):
 		return strings.TrimSpace(args)
-	case checkJSON(args) == nil:
+	case rawjson.Check(args) == nil:
 		return new(object).raw("input", strings.TrimSpace(args)).String()
 	}
 	return new(object).str("input", args).String()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -64,7 +65,7 @@ func (Codec) Decode(body []byte) (*prompt.Prompt, error) {
 // them. The names of the tools that results answer are not known here and left
 // empty. The error wraps wire.ErrFormat.
 func DecodeMessage(raw string) ([]thread.Message, error) {
-	if err := checkJSON(raw); err != nil {
+	if err := rawjson.Check(raw); err != nil {
 		return nil, fmt.Errorf("anthropic: message: %w: %w", wire.ErrFormat, err)
 	}
 	d := decoder{names: map[string]string{}}
@@ -94,7 +95,7 @@ type body struct {
 }
 
 func readBody(doc string) (*body, error) {
-	if err := checkJSON(doc); err != nil {
+	if err := rawjson.Check(doc); err != nil {
 		return nil, fmt.Errorf("anthropic: %w: %w", wire.ErrFormat, err)
 	}
 	top := gjson.Parse(doc)

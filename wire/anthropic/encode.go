@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -108,7 +109,7 @@ func (e *encoder) splice(top *body) []byte {
 
 	var edits []edit
 	if e.p.Model != top.modelName() {
-		edits = append(edits, top.set(top.model, "model", string(appendString(nil, e.p.Model))))
+		edits = append(edits, top.set(top.model, "model", rawjson.Quote(e.p.Model)))
 	}
 	if n := e.p.MaxOutput; n > 0 && n != top.maxTokens() {
 		edits = append(edits, top.set(top.limit, "max_tokens", strconv.Itoa(n)))
@@ -177,7 +178,7 @@ func (b *body) set(m member, name, value string) edit {
 		return edit{m.value.Index, m.end(), value}
 	}
 	at := b.open + 1
-	return edit{at, at, string(appendString(nil, name)) + ":" + value + ","}
+	return edit{at, at, rawjson.Quote(name) + ":" + value + ","}
 }
 
 // setArray is set for lists: a system of one string is given back as a string.
@@ -305,7 +306,7 @@ func withMember(doc, name, value string) string {
 	case blank(doc[1 : len(doc)-1]):
 		return new(object).raw(name, value).String()
 	}
-	return doc[:len(doc)-1] + "," + string(appendString(nil, name)) + ":" + value + "}"
+	return doc[:len(doc)-1] + "," + rawjson.Quote(name) + ":" + value + "}"
 }
 
 // memberOf finds a member of a JSON object; where it stands twice the last one

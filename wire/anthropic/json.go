@@ -1,88 +1,16 @@
 package anthropic
 
 import (
-	"errors"
-	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
-
-// maxDepth bounds how deep a body may nest. Real requests stay below 30; the
-// bound keeps a hostile body from exhausting the stack of a recursive reader.
-const maxDepth = 1000
-
-// checkJSON reports what is wrong with a document that should be one JSON
-// value. The depth is checked first, by a loop, because the reader behind
-// gjson.Valid is recursive.
-func checkJSON(doc string) error {
-	depth := 0
-	for i := 0; i < len(doc); i++ {
-		switch doc[i] {
-		case '"':
-			for i++; i < len(doc) && doc[i] != '"'; i++ {
-				if doc[i] == '\\' {
-					i++
-				}
-			}
-		case '{', '[':
-			if depth++; depth > maxDepth {
-				return fmt.Errorf("the JSON nests deeper than %d levels at byte %d", maxDepth, i)
-			}
-		case '}', ']':
-			depth--
-		}
-	}
-	if !gjson.Valid(doc) {
-		return errors.New("the body is not valid JSON")
-	}
-	return nil
-}
 
 // validObject reports whether a document is one JSON object.
 func validObject(doc string) bool {
-	return strings.HasPrefix(strings.TrimLeft(doc, " \t\r\n"), "{") && checkJSON(doc) == nil
-}
-
-// appendString writes a JSON string. Only what must be escaped is: no HTML
-// escapes, all scripts as they are. Bytes that are no UTF-8 become U+FFFD.
-func appendString(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && size == 1 {
-				b = append(append(b, s[start:i]...), "\uFFFD"...)
-				start = i + 1
-			}
-			i += size
-			continue
-		}
-		if c >= ' ' && c != '"' && c != '\\' {
-			i++
-			continue
-		}
-		b = append(b, s[start:i]...)
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		i++
-		start = i
-	}
-	return append(append(b, s[start:]...), '"')
+	return strings.HasPrefix(strings.TrimLeft(doc, " \t\r\n"), "{") && rawjson.Valid(doc)
 }
 
 // object writes a JSON object member by member; members with empty values are
@@ -95,12 +23,12 @@ func (o *object) key(name string) {
 	} else {
 		o.b = append(o.b, ',')
 	}
-	o.b = append(appendString(o.b, name), ':')
+	o.b = append(rawjson.AppendString(o.b, name), ':')
 }
 
 func (o *object) str(name, value string) *object {
 	o.key(name)
-	o.b = appendString(o.b, value)
+	o.b = rawjson.AppendString(o.b, value)
 	return o
 }
 

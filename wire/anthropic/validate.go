@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -18,7 +19,8 @@ const maxBody = 32 << 20
 
 // Validate checks a body against the rules of the Messages API. It walks the
 // body by itself and shares nothing with Decode and Encode but the check that
-// it is JSON, so that a mistake there is seen here. Unknown fields and block types are no problem: the API
+// it is JSON, so that a mistake there is seen here. Unknown fields and block
+// types are no problem: the API
 // grows.
 //
 // A body for count_tokens has no max_tokens, which Validate reports, as it
@@ -29,7 +31,7 @@ func (Codec) Validate(body []byte) []wire.Problem {
 		c.report(0, "body", "size", "%d bytes are more than the 32 MB that the API reads: send less, or upload files", len(body))
 	}
 	doc := string(body)
-	if err := checkJSON(doc); err != nil {
+	if err := rawjson.Check(doc); err != nil {
 		c.report(0, "body", "json", "%v", err)
 		return c.sorted()
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -55,7 +56,7 @@ func open(root gjson.Result) (r request, err error) {
 func decode(body string) (*prompt.Prompt, error) {
 	root, ok := parse(body)
 	if !ok {
-		return nil, refuse("body", fmt.Sprintf("want one JSON object that nests at most %d deep", maxDepth))
+		return nil, refuse("body", fmt.Sprintf("want one JSON object that nests at most %d deep", rawjson.MaxDepth))
 	}
 	r, err := open(root)
 	if err != nil {
@@ -84,7 +85,7 @@ func decode(body string) (*prompt.Prompt, error) {
 func DecodeContents(array string) ([]thread.Message, error) {
 	root, ok := parse(array)
 	if !ok {
-		return nil, refuse("contents", fmt.Sprintf("want one JSON array that nests at most %d deep", maxDepth))
+		return nil, refuse("contents", fmt.Sprintf("want one JSON array that nests at most %d deep", rawjson.MaxDepth))
 	}
 	messages, _, err := decodeContents(root)
 	return messages, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -211,9 +212,9 @@ func builtIn(t *prompt.Tool) bool {
 // JSON schema as it is, because the older one knows only a part of it.
 func declaration(t *prompt.Tool) string {
 	var b body
-	b.member("name", string(appendString(nil, functionName(t.Name))))
+	b.member("name", rawjson.Quote(functionName(t.Name)))
 	if t.Description != "" {
-		b.member("description", string(appendString(nil, t.Description)))
+		b.member("description", rawjson.Quote(t.Description))
 	}
 	if isObject(t.Schema) {
 		b.member("parametersJsonSchema", strings.TrimSpace(t.Schema))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -53,7 +54,7 @@ func validate(body string) []wire.Problem {
 	root, ok := parse(body)
 	switch {
 	case !ok:
-		c.refuse("", ruleJSON, "the body is not valid JSON, or nests deeper than %d", maxDepth)
+		c.refuse("", ruleJSON, "the body is not valid JSON, or nests deeper than %d", rawjson.MaxDepth)
 		return c.problems
 	case !root.IsObject():
 		c.refuse("", ruleJSON, "the body is not a JSON object")

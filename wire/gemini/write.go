@@ -6,6 +6,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -29,7 +30,7 @@ func content(role string, parts []string) string {
 func textPart(text string) string {
 	b := make([]byte, 0, len(text)+len(text)/16+11)
 	b = append(b, `{"text":`...)
-	return string(append(appendString(b, text), '}'))
+	return string(append(rawjson.AppendString(b, text), '}'))
 }
 
 // says reports whether a message has anything that can be sent.
@@ -98,9 +99,9 @@ func (w *writer) call(c thread.ToolCall, signed bool) string {
 	b := make([]byte, 0, len(c.Arguments)+128)
 	b = append(b, `{"functionCall":{`...)
 	if c.ID != "" && !thread.IsLocalID(c.ID) {
-		b = append(appendString(append(b, `"id":`...), c.ID), ',')
+		b = append(rawjson.AppendString(append(b, `"id":`...), c.ID), ',')
 	}
-	b = appendString(append(b, `"name":`...), wireName(c))
+	b = rawjson.AppendString(append(b, `"name":`...), wireName(c))
 	b = append(b, `,"args":`...)
 	b = append(appendArguments(b, c.Arguments), '}')
 	signature := ""
@@ -111,7 +112,7 @@ func (w *writer) call(c thread.ToolCall, signed bool) string {
 		signature = skipSignature
 	}
 	if signature != "" {
-		b = appendString(append(b, `,"thoughtSignature":`...), signature)
+		b = rawjson.AppendString(append(b, `,"thoughtSignature":`...), signature)
 	}
 	return string(append(b, '}'))
 }
@@ -129,7 +130,7 @@ func appendArguments(b []byte, arguments string) []byte {
 	if _, ok := parse(arguments); ok {
 		b = append(b, arguments...)
 	} else {
-		b = appendString(b, arguments)
+		b = rawjson.AppendString(b, arguments)
 	}
 	return append(b, '}')
 }
@@ -146,17 +147,17 @@ func (w *writer) result(r thread.ToolResult) string {
 	b := make([]byte, 0, len(text)+len(text)/16+128)
 	b = append(b, `{"functionResponse":{`...)
 	if r.CallID != "" && !thread.IsLocalID(r.CallID) {
-		b = append(appendString(append(b, `"id":`...), r.CallID), ',')
+		b = append(rawjson.AppendString(append(b, `"id":`...), r.CallID), ',')
 	}
-	b = appendString(append(b, `"name":`...), name)
+	b = rawjson.AppendString(append(b, `"name":`...), name)
 	b = append(b, `,"response":`...)
 	switch {
 	case agrees(r, text):
 		b = append(b, r.Structured...)
 	case r.Outcome == thread.Failure:
-		b = append(appendString(append(b, `{"error":`...), text), '}')
+		b = append(rawjson.AppendString(append(b, `{"error":`...), text), '}')
 	default:
-		b = append(appendString(append(b, `{"output":`...), text), '}')
+		b = append(rawjson.AppendString(append(b, `{"output":`...), text), '}')
 	}
 	if media := nested(r.Content); len(media) > 0 {
 		b = append(append(b, `,"parts":`...), writeArray(media)...)
@@ -213,12 +214,12 @@ func mediaPart(m thread.Media) string {
 	var b body
 	switch {
 	case m.Data != "":
-		b.member("mimeType", string(appendString(nil, mimeOf(m))))
-		b.member("data", string(appendString(nil, m.Data)))
+		b.member("mimeType", rawjson.Quote(mimeOf(m)))
+		b.member("data", rawjson.Quote(m.Data))
 		return `{"inlineData":` + string(b.end()) + `}`
 	case m.URL != "":
-		b.member("mimeType", string(appendString(nil, mimeOf(m))))
-		b.member("fileUri", string(appendString(nil, m.URL)))
+		b.member("mimeType", rawjson.Quote(mimeOf(m)))
+		b.member("fileUri", rawjson.Quote(m.URL))
 		return `{"fileData":` + string(b.end()) + `}`
 	case m.Text != "":
 		return textPart(m.Text)

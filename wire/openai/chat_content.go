@@ -3,6 +3,7 @@ package openai
 import (
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -66,7 +67,7 @@ func (c *chatParts) empty() bool { return len(c.list) == 0 }
 func (c *chatParts) append(b []byte) []byte {
 	if !c.array {
 		if len(c.list) == 1 { // nothing to join, nothing to copy
-			return chatAppendString(b, c.list[0].text)
+			return rawjson.AppendString(b, c.list[0].text)
 		}
 		var joined strings.Builder
 		for i, p := range c.list {
@@ -75,7 +76,7 @@ func (c *chatParts) append(b []byte) []byte {
 			}
 			joined.WriteString(p.text)
 		}
-		return chatAppendString(b, joined.String())
+		return rawjson.AppendString(b, joined.String())
 	}
 	b = append(b, '[')
 	for i, p := range c.list {

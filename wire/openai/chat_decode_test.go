@@ -231,8 +231,8 @@ func TestChatDecodeErrors(t *testing.T) {
 		`{"messages":[],"messages":[]}`:                                "messages:",
 		`[]`:                                                           "body:",
 		`{"messages":[]`:                                               "body:",
-		strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000):      "body: nested",
-		`{"messages":` + strings.Repeat(`[{"a":`, 5_000_000) + `"x"]}`: "body: nested",
+		strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000):      "body: the JSON nests too deep",
+		`{"messages":` + strings.Repeat(`[{"a":`, 5_000_000) + `"x"]}`: "body: the JSON nests too deep",
 	} {
 		_, err := openai.Chat{}.Decode([]byte(body))
 		if !errors.Is(err, wire.ErrFormat) || !strings.Contains(err.Error(), path) {

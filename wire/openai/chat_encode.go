@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -96,7 +97,7 @@ func (w *chatWriter) splice() ([]byte, error) {
 		case name == "messages":
 			s.b = w.appendMessages(s.b, value.Raw)
 		case name == "model" && p.Model != value.Str:
-			s.b = chatAppendString(s.b, p.Model)
+			s.b = rawjson.AppendString(s.b, p.Model)
 		case name == limit && p.MaxOutput != f.maxOutput():
 			if p.MaxOutput <= 0 {
 				s.drop()
@@ -120,7 +121,7 @@ func (w *chatWriter) splice() ([]byte, error) {
 	})
 	if !f.model.Exists() && p.Model != "" {
 		s.b = append(s.b, `,"model":`...)
-		s.b = chatAppendString(s.b, p.Model)
+		s.b = rawjson.AppendString(s.b, p.Model)
 	}
 	if !f.maxCompletion.Exists() && !f.maxTokens.Exists() && p.MaxOutput > 0 {
 		s.b = append(s.b, `,"max_completion_tokens":`...)

@@ -3,72 +3,23 @@ package openai
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
-
-// chatMaxDepth bounds the nesting of a body, because the JSON checker recurses.
-// Real requests stay far below (schemas of tools reach about 30).
-const chatMaxDepth = 1000
 
 // chatError is a format error at a JSON path of the body.
 func chatError(path, format string, args ...any) error {
 	return fmt.Errorf("openai chat: %s: %s: %w", path, fmt.Sprintf(format, args...), wire.ErrFormat)
 }
 
-// chatValid reports whether doc is one JSON document that does not nest deeper
-// than chatMaxDepth.
-func chatValid(doc string) bool { return !chatTooDeep(doc) && gjson.Valid(doc) }
-
-// chatTooDeep counts brackets outside strings. It needs no valid JSON.
-func chatTooDeep(doc string) bool {
-	depth := 0
-	for i := 0; i < len(doc); i++ {
-		switch doc[i] {
-		case '{', '[':
-			if depth++; depth > chatMaxDepth {
-				return true
-			}
-		case '}', ']':
-			depth--
-		case '"':
-			i = chatStringEnd(doc, i)
-		}
-	}
-	return false
-}
-
-// chatStringEnd returns the position of the quote that closes the string
-// opened at i, or the end of doc.
-func chatStringEnd(doc string, i int) int {
-	for i++; i < len(doc); i++ {
-		n := strings.IndexByte(doc[i:], '"')
-		if n < 0 {
-			return len(doc)
-		}
-		i += n
-		slashes := 0
-		for doc[i-1-slashes] == '\\' {
-			slashes++
-		}
-		if slashes%2 == 0 {
-			return i
-		}
-	}
-	return i
-}
-
 // chatRoot checks the document once and returns it for walking. Positions in
 // the results are positions in doc.
 func chatRoot(doc string, open byte, what string) (gjson.Result, error) {
-	if chatTooDeep(doc) {
-		return gjson.Result{}, chatError("body", "nested deeper than %d levels", chatMaxDepth)
-	}
-	if !gjson.Valid(doc) {
-		return gjson.Result{}, chatError("body", "not valid JSON")
+	if err := rawjson.Check(doc); err != nil {
+		return gjson.Result{}, chatError("body", "%v", err)
 	}
 	if strings.TrimLeft(doc, " \t\r\n")[0] != open {
 		return gjson.Result{}, chatError("body", "not %s", what)
@@ -147,47 +98,6 @@ func (j *chatJoiner) close() {
 	}
 }
 
-// chatAppendString writes s as a JSON string, escaping nothing that need not
-// be. Bytes that are no UTF-8 become U+FFFD, as JSON cannot hold them.
-func chatAppendString(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	from := 0
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && n == 1 {
-				b = append(b, s[from:i]...)
-				b = append(b, "\uFFFD"...)
-				from = i + 1
-			}
-			i += n
-			continue
-		}
-		i++
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, s[from:i-1]...)
-		from = i
-		switch c {
-		case '"', '\\':
-			b = append(b, '\\', c)
-		case '\n':
-			b = append(b, '\\', 'n')
-		case '\r':
-			b = append(b, '\\', 'r')
-		case '\t':
-			b = append(b, '\\', 't')
-		default:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-	}
-	b = append(b, s[from:]...)
-	return append(b, '"')
-}
-
 // chatAppendField writes a member whose value is a string, with a comma before
 // it unless it is the first of its object.
 func chatAppendField(b []byte, name, value string) []byte {
@@ -197,5 +107,5 @@ func chatAppendField(b []byte, name, value string) []byte {
 	b = append(b, '"')
 	b = append(b, name...)
 	b = append(b, '"', ':')
-	return chatAppendString(b, value)
+	return rawjson.AppendString(b, value)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -89,7 +90,7 @@ func (w *chatWriter) appendTool(b []byte, t *prompt.Tool, legacy bool) ([]byte, 
 		if t.API == wire.Gemini {
 			schema = chatGeminiType.ReplaceAllStringFunc(schema, strings.ToLower)
 		}
-		if !chatValid(schema) || !gjson.Parse(schema).IsObject() {
+		if !rawjson.Valid(schema) || !gjson.Parse(schema).IsObject() {
 			schema = chatNoParameters
 		}
 		b = append(b, `,"parameters":`...)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -37,16 +38,16 @@ import (
 func (Chat) Validate(body []byte) []wire.Problem {
 	doc := string(body)
 	v := &chatValidator{}
-	switch {
-	case chatTooDeep(doc):
-		v.refuse("", "json", "nested deeper than %d levels", chatMaxDepth)
-	case !gjson.Valid(doc):
-		v.refuse("", "json", "not valid JSON")
-	case !gjson.Parse(doc).IsObject():
-		v.refuse("", "json", "not a JSON object")
-	default:
-		v.body(gjson.Parse(doc))
+	if err := rawjson.Check(doc); err != nil {
+		v.refuse("", "json", "%v", err)
+		return v.problems
 	}
+	root := gjson.Parse(doc)
+	if !root.IsObject() {
+		v.refuse("", "json", "not a JSON object")
+		return v.problems
+	}
+	v.body(root)
 	return v.problems
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -269,7 +270,7 @@ func (c *chatCheck) call(path string, call gjson.Result) chatAsked {
 func (c *chatCheck) function(path string, body gjson.Result) {
 	c.functionName(path+".name", body.Get("name"))
 	args := body.Get("arguments")
-	if c.isString(path+".arguments", args) && !chatValid(args.Str) {
+	if c.isString(path+".arguments", args) && !rawjson.Valid(args.Str) {
 		c.advise(path+".arguments", "arguments", "not valid JSON; the model wrote it so, tools will refuse it")
 	}
 }

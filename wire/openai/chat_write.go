@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -280,7 +281,7 @@ func (w *chatWriter) appendFunction(b []byte, c *thread.ToolCall) []byte {
 	switch {
 	case strings.TrimSpace(args) == "":
 		args = "{}"
-	case !chatValid(args):
+	case !rawjson.Valid(args):
 		args = string(append(chatAppendField([]byte{'{'}, "input", args), '}'))
 	}
 	b = chatAppendField(append(b, '{'), "name", w.toolName(name))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -231,11 +232,8 @@ func responsesError(path, problem string) error {
 // responsesCheckJSON reports whether text is one JSON document of bearable
 // depth. It is done once for a body; everything later may trust the syntax.
 func responsesCheckJSON(text string) error {
-	switch {
-	case chatTooDeep(text):
-		return responsesError("$", fmt.Sprintf("nested deeper than %d", chatMaxDepth))
-	case !gjson.Valid(text):
-		return responsesError("$", "not valid JSON")
+	if err := rawjson.Check(text); err != nil {
+		return responsesError("$", err.Error())
 	}
 	return nil
 }

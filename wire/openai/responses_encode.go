@@ -2,13 +2,13 @@ package openai
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -41,7 +41,7 @@ func (Responses) Encode(p *prompt.Prompt) ([]byte, error) {
 
 	e := responsesEdits{body: b}
 	if p.Model != b.model.Str {
-		e.set("model", b.model, responsesQuote(p.Model))
+		e.set("model", b.model, rawjson.Quote(p.Model))
 	}
 	instructions, rest := responsesInstructions(p.System)
 	if instructions != b.instructions.Raw && (instructions != "" || b.instructions.Type == gjson.String) {
@@ -74,7 +74,7 @@ func responsesTranslate(p *prompt.Prompt) []byte {
 
 	var out bytes.Buffer
 	out.WriteString(`{"model":`)
-	out.WriteString(responsesQuote(p.Model))
+	out.WriteString(rawjson.Quote(p.Model))
 	if instructions != "" {
 		out.WriteString(`,"instructions":`)
 		out.WriteString(instructions)
@@ -111,7 +111,7 @@ func responsesInstructions(system []prompt.System) (string, []prompt.System) {
 	if len(texts) == 0 {
 		return "", system[n:]
 	}
-	return responsesQuote(strings.Join(texts, "\n\n")), system[n:]
+	return rawjson.Quote(strings.Join(texts, "\n\n")), system[n:]
 }
 
 func responsesOrNull(value string) string {
@@ -130,15 +130,6 @@ func responsesInt(v gjson.Result) int {
 
 // responsesOwn reports whether a part is sent as the item it came from.
 func responsesOwn(s thread.Source) bool { return s.API == wire.Responses && s.Raw != "" }
-
-// responsesQuote writes a JSON string without escaping what need not be.
-func responsesQuote(s string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always encodes
-	return strings.TrimSuffix(b.String(), "\n")
-}
 
 // responsesEdits are replacements in a body.
 type responsesEdits struct {
@@ -218,10 +209,10 @@ func responsesWriteTools(tools []prompt.Tool) string {
 // provider runs or defines itself, which mean nothing here.
 func responsesTool(t prompt.Tool) string {
 	kind := gjson.Get(t.Raw, "type").Str
-	name := responsesQuote(responsesName(t.Name))
+	name := rawjson.Quote(responsesName(t.Name))
 	description := ""
 	if t.Description != "" {
-		description = `,"description":` + responsesQuote(t.Description)
+		description = `,"description":` + rawjson.Quote(t.Description)
 	}
 	if kind == "custom" && t.Schema == "" {
 		format := gjson.Get(t.Raw, "custom.format")

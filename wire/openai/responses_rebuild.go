@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -189,11 +190,11 @@ func (w *responsesWriter) call(c thread.ToolCall) responsesEntry {
 	}
 	id := w.callID(c.ID)
 	w.asked(c.ID, id, c.Type)
-	quoted := responsesQuote(id)
+	quoted := rawjson.Quote(id)
 	switch c.Type {
 	case "custom":
-		return responsesEntry{text: `{"type":"custom_tool_call","call_id":` + quoted + `,"name":` + responsesQuote(responsesName(c.Name)) +
-			`,"input":` + responsesQuote(c.Arguments) + `}`}
+		return responsesEntry{text: `{"type":"custom_tool_call","call_id":` + quoted + `,"name":` + rawjson.Quote(responsesName(c.Name)) +
+			`,"input":` + rawjson.Quote(c.Arguments) + `}`}
 	case "local_shell_call", "shell_call":
 		return responsesEntry{text: `{"type":"` + c.Type + `","call_id":` + quoted + `,"action":` + responsesObject(c.Arguments) + `,"status":"completed"}`}
 	case "apply_patch_call":
@@ -209,11 +210,11 @@ func (w *responsesWriter) call(c thread.ToolCall) responsesEntry {
 	if arguments == "" {
 		arguments = "{}"
 	}
-	name := `"name":` + responsesQuote(responsesName(c.Name))
+	name := `"name":` + rawjson.Quote(responsesName(c.Name))
 	if space, local, ok := w.namespace(c.Name); ok {
-		name = `"name":` + responsesQuote(local) + `,"namespace":` + responsesQuote(space)
+		name = `"name":` + rawjson.Quote(local) + `,"namespace":` + rawjson.Quote(space)
 	}
-	return responsesEntry{text: `{"type":"function_call","call_id":` + quoted + `,` + name + `,"arguments":` + responsesQuote(arguments) + `}`}
+	return responsesEntry{text: `{"type":"function_call","call_id":` + quoted + `,` + name + `,"arguments":` + rawjson.Quote(arguments) + `}`}
 }
 
 // responsesObject returns arguments that must be an object or a list as such.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -88,25 +89,25 @@ func (w *responsesWriter) tool(m *thread.Message) {
 			answer.id = w.callID(r.CallID)
 		}
 	}
-	id := responsesQuote(answer.id)
+	id := rawjson.Quote(answer.id)
 	switch answer.typ {
 	case "custom":
 		w.add(`{"type":"custom_tool_call_output","call_id":`+id+`,"output":`+responsesOutput(r)+`}`, -1, 1)
 	case "local_shell_call":
-		w.add(`{"type":"local_shell_call_output","call_id":`+id+`,"output":`+responsesQuote(r.Text())+`}`, -1, 1)
+		w.add(`{"type":"local_shell_call_output","call_id":`+id+`,"output":`+rawjson.Quote(r.Text())+`}`, -1, 1)
 	case "shell_call":
 		exit := "0"
 		if r.Outcome == thread.Failure {
 			exit = "1"
 		}
-		w.add(`{"type":"shell_call_output","call_id":`+id+`,"output":[{"stdout":`+responsesQuote(r.Text())+
+		w.add(`{"type":"shell_call_output","call_id":`+id+`,"output":[{"stdout":`+rawjson.Quote(r.Text())+
 			`,"stderr":"","outcome":{"type":"exit","exit_code":`+exit+`}}]}`, -1, 1)
 	case "apply_patch_call":
 		status := "completed"
 		if r.Outcome == thread.Failure {
 			status = "failed"
 		}
-		w.add(`{"type":"apply_patch_call_output","call_id":`+id+`,"status":"`+status+`","output":`+responsesQuote(r.Text())+`}`, -1, 1)
+		w.add(`{"type":"apply_patch_call_output","call_id":`+id+`,"status":"`+status+`","output":`+rawjson.Quote(r.Text())+`}`, -1, 1)
 	case "computer_call":
 		w.add(`{"type":"computer_call_output","call_id":`+id+`,"output":{"type":"computer_screenshot",`+responsesScreenshot(r)+`}}`, -1, 1)
 	case "tool_search_call":
@@ -150,7 +151,7 @@ func responsesOutput(r thread.ToolResult) string {
 		}
 	}
 	if !media || len(content) == 0 {
-		return responsesQuote(r.Text())
+		return rawjson.Quote(r.Text())
 	}
 	return "[" + strings.Join(content, ",") + "]"
 }
@@ -241,7 +242,7 @@ func responsesContentString(quoted string, role thread.Role) string {
 }
 
 func responsesText(kind, text string) string {
-	return `{"type":"` + kind + `","text":` + responsesQuote(text) + `}`
+	return `{"type":"` + kind + `","text":` + rawjson.Quote(text) + `}`
 }
 
 // responsesMedia writes an input part; "" for what the API does not take.
@@ -257,23 +258,23 @@ func responsesMedia(m thread.Media) string {
 		}
 	case thread.Audio:
 		if format, ok := strings.CutPrefix(m.MIME, "audio/"); ok && m.Data != "" && (format == "mp3" || format == "wav") {
-			return `{"type":"input_audio","input_audio":{"data":` + responsesQuote(m.Data) + `,"format":"` + format + `"}}`
+			return `{"type":"input_audio","input_audio":{"data":` + rawjson.Quote(m.Data) + `,"format":"` + format + `"}}`
 		}
 	case thread.Document, thread.File:
 		name := ""
 		if m.Name != "" {
-			name = `,"filename":` + responsesQuote(m.Name)
+			name = `,"filename":` + rawjson.Quote(m.Name)
 		}
 		switch {
 		case m.Data != "":
 			if name == "" {
 				name = `,"filename":"file"` // required beside file_data
 			}
-			return `{"type":"input_file"` + name + `,"file_data":` + responsesQuote(responsesInline(m, "application/octet-stream")) + `}`
+			return `{"type":"input_file"` + name + `,"file_data":` + rawjson.Quote(responsesInline(m, "application/octet-stream")) + `}`
 		case responsesFetchable(m.URL):
-			return `{"type":"input_file","file_url":` + responsesQuote(m.URL) + `}`
+			return `{"type":"input_file","file_url":` + rawjson.Quote(m.URL) + `}`
 		case responsesUploaded(m):
-			return `{"type":"input_file","file_id":` + responsesQuote(m.FileID) + `}`
+			return `{"type":"input_file","file_id":` + rawjson.Quote(m.FileID) + `}`
 		}
 	}
 	return ""
@@ -284,11 +285,11 @@ func responsesMedia(m thread.Media) string {
 func responsesImage(m thread.Media) string {
 	switch {
 	case m.Data != "":
-		return `"image_url":` + responsesQuote(responsesInline(m, "image/png"))
+		return `"image_url":` + rawjson.Quote(responsesInline(m, "image/png"))
 	case responsesFetchable(m.URL):
-		return `"image_url":` + responsesQuote(m.URL)
+		return `"image_url":` + rawjson.Quote(m.URL)
 	case responsesUploaded(m):
-		return `"file_id":` + responsesQuote(m.FileID)
+		return `"file_id":` + rawjson.Quote(m.FileID)
 	}
 	return ""
 }

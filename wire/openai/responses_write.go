@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -75,7 +76,7 @@ func (w *responsesWriter) system(blocks []prompt.System) {
 			if s.Role == "system" {
 				role = "system"
 			}
-			w.add(`{"type":"message","role":"`+role+`","content":`+responsesQuote(s.Text)+`}`, -1, 1)
+			w.add(`{"type":"message","role":"`+role+`","content":`+rawjson.Quote(s.Text)+`}`, -1, 1)
 		}
 	}
 }

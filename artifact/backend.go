@@ -1,0 +1,47 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+var (
+	// ErrNotFound says that there is no such artifact, or none of the
+	// requester's tenant: which of both is not told.
+	ErrNotFound = errors.New("no such artifact")
+	// ErrExpired says that the artifact's time to live is over.
+	ErrExpired = errors.New("artifact has expired")
+	// ErrTooLarge says that content is over the store's limit.
+	ErrTooLarge = errors.New("content is too large to be stored")
+	// ErrCorrupt says that what the backend holds is not what was put in.
+	ErrCorrupt = errors.New("stored artifact is damaged")
+)
+
+// Backend keeps records, and knows nothing of what they mean. A record is named
+// by tenant and id together: two tenants may hold the same id. All methods are
+// safe for concurrent use. Package artifacttest holds what a backend must do.
+type Backend interface {
+	// Put keeps a record, replacing the one of the same tenant and id. After it
+	// returns, the record survives a crash, as far as the backend keeps things
+	// at all; before, no reader sees half of it.
+	Put(ctx context.Context, m Metadata, content []byte) error
+	// Get returns a record. The error wraps ErrNotFound when there is none and
+	// ErrCorrupt when it cannot be read as it was written.
+	Get(ctx context.Context, tenant, id string) (Metadata, []byte, error)
+	// List yields the metadata of the records that match, ordered by id, without
+	// reading content. What cannot be read comes as an error in its place, with
+	// the id in the metadata as far as it is known, and the listing goes on.
+	List(ctx context.Context, f Filter) iter.Seq2[Metadata, error]
+	// Delete removes a record. Removing one that is not there is no error.
+	Delete(ctx context.Context, tenant, id string) error
+}
+
+// Filter selects records of one tenant.
+type Filter struct {
+	TenantID string
+	// ThreadID selects the records of one thread; "" selects all.
+	ThreadID string
+	// Prefix selects ids that begin with it; "" selects all.
+	Prefix string
+}

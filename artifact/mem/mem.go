@@ -1,0 +1,100 @@
+// Package mem keeps artifacts in memory, for tests and for programs that need
+// them no longer than they run.
+package mem
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+)
+
+// Backend is an artifact.Backend in memory. The zero value is not usable; see
+// New. It is safe for concurrent use.
+type Backend struct {
+	mu      sync.RWMutex
+	records map[key]record
+}
+
+type key struct{ tenant, id string }
+
+type record struct {
+	metadata artifact.Metadata
+	content  []byte
+}
+
+// New returns an empty backend.
+func New() *Backend { return &Backend{records: map[key]record{}} }
+
+// Put keeps a copy of the content.
+func (b *Backend) Put(ctx context.Context, m artifact.Metadata, content []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.records[key{m.TenantID, m.ID}] = record{copied(m), bytes.Clone(content)}
+	return nil
+}
+
+// Get returns a copy of the content.
+func (b *Backend) Get(ctx context.Context, tenant, id string) (artifact.Metadata, []byte, error) {
+	if err := ctx.Err(); err != nil {
+		return artifact.Metadata{}, nil, err
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	r, ok := b.records[key{tenant, id}]
+	if !ok {
+		return artifact.Metadata{}, nil, artifact.ErrNotFound
+	}
+	return copied(r.metadata), bytes.Clone(r.content), nil
+}
+
+// List yields what was there when it began.
+func (b *Backend) List(ctx context.Context, f artifact.Filter) iter.Seq2[artifact.Metadata, error] {
+	return func(yield func(artifact.Metadata, error) bool) {
+		for _, m := range b.matching(f) {
+			if err := ctx.Err(); err != nil {
+				yield(artifact.Metadata{}, err)
+				return
+			}
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (b *Backend) matching(f artifact.Filter) []artifact.Metadata {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var found []artifact.Metadata
+	for k, r := range b.records {
+		if k.tenant == f.TenantID && strings.HasPrefix(k.id, f.Prefix) && (f.ThreadID == "" || r.metadata.ThreadID == f.ThreadID) {
+			found = append(found, copied(r.metadata))
+		}
+	}
+	slices.SortFunc(found, func(a, b artifact.Metadata) int { return strings.Compare(a.ID, b.ID) })
+	return found
+}
+
+// Delete removes a record.
+func (b *Backend) Delete(ctx context.Context, tenant, id string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.records, key{tenant, id})
+	return nil
+}
+
+func copied(m artifact.Metadata) artifact.Metadata {
+	m.MessageIDs = slices.Clone(m.MessageIDs)
+	return m
+}

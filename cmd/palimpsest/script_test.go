@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"palimpsest": main})
+}
+
+// TestScript runs the command as its users do: one process a line, in a
+// directory of its own that holds the sample sessions of the project.
+func TestScript(t *testing.T) {
+	sessions, err := filepath.Abs("../../testdata/sessions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			// What is taken out is kept here, not in the data of who runs the tests.
+			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, ".data"))
+			for _, name := range []string{"fix-retry.claude-code.jsonl", "import-csv.openai-chat.json", "small.openai-chat.json"} {
+				data, err := os.ReadFile(filepath.Join(sessions, name))
+				if err != nil {
+					return err
+				}
+				short := strings.SplitN(name, ".", 2)[0] + filepath.Ext(name)
+				if err := os.WriteFile(filepath.Join(e.WorkDir, short), data, 0o644); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "json": isJSON, "columns": columns, "clean": clean, "only": only, "cut": cutFile, "replace": replace,
+		},
+	})
+}
+
+// exits runs a program and wants an exact exit status: exits 4 palimpsest …
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d: %s", got, want, strings.Join(args[1:], " "))
+	}
+}
+
+// isJSON wants a file (or stdout, stderr) to hold exactly one JSON value, with
+// the fields named: json stderr tokens_after
+func isJSON(ts *testscript.TestScript, _ bool, args []string) {
+	d := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0])))
+	var v any
+	if err := d.Decode(&v); err != nil {
+		ts.Fatalf("%s is not JSON: %v", args[0], err)
+	}
+	if d.Decode(new(any)) != io.EOF {
+		ts.Fatalf("%s holds more than one JSON value", args[0])
+	}
+	for _, path := range args[1:] {
+		at := v
+		for name := range strings.SplitSeq(path, ".") {
+			object, _ := at.(map[string]any)
+			var ok bool
+			if at, ok = object[name]; !ok {
+				ts.Fatalf("%s has no %s", args[0], path)
+			}
+		}
+	}
+}
+
+// columns wants every line to fit: columns stdout 100
+func columns(ts *testscript.TestScript, _ bool, args []string) {
+	most, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	for line := range strings.SplitSeq(ts.ReadFile(args[0]), "\n") {
+		if n := utf8.RuneCountInString(line); n > most {
+			ts.Fatalf("a line of %d columns, want at most %d:\n%s", n, most, line)
+		}
+	}
+}
+
+// clean wants text that a terminal may print: no control character but line ends.
+func clean(ts *testscript.TestScript, _ bool, args []string) {
+	text := ts.ReadFile(args[0])
+	for i, r := range text {
+		if r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r == utf8.RuneError {
+			ts.Fatalf("%s has %U at byte %d: %q", args[0], r, i, text[max(0, i-20):min(len(text), i+20)])
+		}
+	}
+}
+
+// only wants a directory to hold exactly these names: only out a.json b.json
+func only(ts *testscript.TestScript, _ bool, args []string) {
+	entries, err := os.ReadDir(ts.MkAbs(args[0]))
+	ts.Check(err)
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	want := slices.Sorted(slices.Values(args[1:]))
+	if !slices.Equal(got, want) {
+		ts.Fatalf("%s holds %v, want %v", args[0], got, want)
+	}
+}
+
+// cutFile keeps the first bytes of a file: cut FILE BYTES NEW
+func cutFile(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	data := ts.ReadFile(args[0])
+	ts.Check(os.WriteFile(ts.MkAbs(args[2]), []byte(data[:n]), 0o644))
+}
+
+// replace replaces one line of a file: replace FILE LINE TEXT NEW. The text is
+// a Go string without its quotes, so that it can hold any byte.
+func replace(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	text, err := strconv.Unquote(`"` + args[2] + `"`)
+	ts.Check(err)
+	lines := strings.Split(ts.ReadFile(args[0]), "\n")
+	lines[n-1] = text
+	ts.Check(os.WriteFile(ts.MkAbs(args[3]), []byte(strings.Join(lines, "\n")), 0o644))
+}

@@ -1,0 +1,295 @@
+package event
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Event is one thing that happened. Only Type is always set; zero fields say
+// nothing. An event is a value: sinks must not write to what it points at.
+type Event struct {
+	Type Type
+	// Time is when it happened, or ended. Emit sets it when it is zero.
+	Time     time.Time
+	ThreadID string
+	TenantID string
+	Policy   string
+
+	// TokensBefore and TokensAfter are the whole request in tokens, BudgetLimit
+	// is what it must fit. For a single record, before and after are its own.
+	TokensBefore, TokensAfter, BudgetLimit int
+
+	// Strategy is who did it, Span what it was done to, TokensFreed its gain in
+	// tokens, negative when the request grew.
+	Strategy    string
+	Span        *thread.Span
+	TokensFreed int
+
+	// Duration is how long it took, up to Time.
+	Duration time.Duration
+	Cache    Cache
+	// Err is the class of an error as ErrorClass finds it, never its text.
+	Err string
+
+	// Details are more ids, counts and names. Values may be bool, numbers,
+	// time.Duration, and texts or lists of texts without white space and of at
+	// most 128 bytes; anything else is replaced when the event is written.
+	Details map[string]any
+}
+
+// OfRecord makes the event of a record of a plan: what was done, by which
+// strategy, to which span, and what it freed. The record's reason and summary
+// stay in the plan, since they may quote the conversation.
+func OfRecord(r plan.Record) Event {
+	span, made := r.Covers(), r.Made()
+	e := Event{
+		Strategy: made.Strategy, Span: &span,
+		TokensBefore: made.TokensBefore, TokensAfter: made.TokensAfter, TokensFreed: made.Freed(),
+	}
+	switch r := r.(type) {
+	case plan.Externalization:
+		e.Type = Externalized
+		e.Details = map[string]any{"artifact": r.ArtifactID}
+	case plan.Summarization:
+		e.Type = Summarized
+		e.Details = map[string]any{"summary_tokens": r.SummaryTokens}
+	case plan.Clearing:
+		e.Type = Cleared
+	case plan.Removal:
+		e.Type = Dropped
+	}
+	return e
+}
+
+// ErrorClass names an error without its text: "canceled", "deadline_exceeded",
+// what a method Class() string of it says, else the type of the first error in
+// the chain that has one of its own, else "error". It is empty for nil.
+func ErrorClass(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "deadline_exceeded"
+	}
+	var classed interface {
+		error
+		Class() string
+	}
+	if errors.As(err, &classed) {
+		if class := classed.Class(); isName(class) {
+			return class
+		}
+	}
+	if class := typeOf(err); class != "" {
+		return class
+	}
+	return "error"
+}
+
+// typeOf is the first type in the chain that says more than "an error".
+func typeOf(err error) string {
+	for err != nil {
+		name := strings.TrimPrefix(fmt.Sprintf("%T", err), "*")
+		switch name {
+		case "errors.errorString", "fmt.wrapError", "fmt.wrapErrors", "errors.joinError", "fmt.fmtError":
+		default:
+			return name
+		}
+		if many, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, one := range many.Unwrap() {
+				if name := typeOf(one); name != "" {
+					return name
+				}
+			}
+			return ""
+		}
+		err = errors.Unwrap(err)
+	}
+	return ""
+}
+
+// maxName is the greatest length in bytes of a text that is written as it is:
+// room for ids, paths of metrics and names of models, not for sentences.
+const maxName = 128
+
+func isName(s string) bool {
+	return len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || r == 0x85 || r == 0xa0 || r >= 0x2000 && r <= 0x200a || r == 0x2028 || r == 0x2029 || r == 0x3000 || r == 0xfffd
+	})
+}
+
+// name gives a text that may be written.
+func name(s string) string {
+	if isName(s) {
+		return s
+	}
+	return fmt.Sprintf("[%d_bytes]", len(s))
+}
+
+// value gives what may be written of a detail.
+func value(v any) any {
+	switch v := v.(type) {
+	case nil, bool, int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
+		return v
+	case float64:
+		return number(v)
+	case float32:
+		return number(float64(v))
+	case time.Duration:
+		return v.String()
+	case time.Time:
+		return v.UTC().Format(time.RFC3339Nano)
+	case string:
+		return name(v)
+	case thread.ID:
+		return name(string(v))
+	case []string:
+		return names(v)
+	case []thread.ID:
+		return names(v)
+	case []any: // what a stored event is read back as
+		out := make([]any, len(v))
+		for i, one := range v {
+			if _, deeper := one.([]any); deeper {
+				out[i] = kind(one)
+			} else {
+				out[i] = value(one)
+			}
+		}
+		return out
+	}
+	return kind(v)
+}
+
+// kind stands for a value that is not written.
+func kind(v any) string { return "[" + strings.ReplaceAll(fmt.Sprintf("%T", v), " ", "") + "]" }
+
+// number keeps what JSON can hold.
+func number(f float64) any {
+	if f-f != 0 { // an infinity, or no number
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return f
+}
+
+func names[S ~string](list []S) []any {
+	out := make([]any, len(list))
+	for i, s := range list {
+		out[i] = name(string(s))
+	}
+	return out
+}
+
+func (e Event) details() map[string]any {
+	if len(e.Details) == 0 {
+		return nil
+	}
+	out := make(map[string]any, len(e.Details))
+	for key, v := range e.Details {
+		out[name(key)] = value(v)
+	}
+	return out
+}
+
+// stored is the JSON form; names and order do not change between versions.
+type stored struct {
+	Type         Type           `json:"event_type"`
+	Time         time.Time      `json:"time"`
+	ThreadID     string         `json:"thread_id,omitempty"`
+	TenantID     string         `json:"tenant_id,omitempty"`
+	Policy       string         `json:"policy,omitempty"`
+	TokensBefore int            `json:"tokens_before"`
+	TokensAfter  int            `json:"tokens_after"`
+	BudgetLimit  int            `json:"budget_limit"`
+	Strategy     string         `json:"strategy,omitempty"`
+	Span         *thread.Span   `json:"span,omitempty"`
+	TokensFreed  int            `json:"tokens_freed"`
+	DurationUS   int64          `json:"duration_us,omitempty"`
+	Cache        Cache          `json:"cache,omitempty"`
+	Err          string         `json:"error_class,omitempty"`
+	Details      map[string]any `json:"details,omitempty"`
+}
+
+// MarshalJSON writes the stable form: the seed's field names, details sorted,
+// the duration in whole microseconds, and no content.
+func (e Event) MarshalJSON() ([]byte, error) {
+	return json.Marshal(stored{
+		Type: Type(name(string(e.Type))), Time: e.Time.UTC(), ThreadID: name(e.ThreadID), TenantID: name(e.TenantID), Policy: name(e.Policy),
+		TokensBefore: e.TokensBefore, TokensAfter: e.TokensAfter, BudgetLimit: e.BudgetLimit,
+		Strategy: name(e.Strategy), Span: e.Span, TokensFreed: e.TokensFreed,
+		DurationUS: e.Duration.Microseconds(), Cache: Cache(name(string(e.Cache))), Err: name(e.Err), Details: e.details(),
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. Fields and types of later
+// versions are let pass; numbers among the details become float64.
+func (e *Event) UnmarshalJSON(data []byte) error {
+	var s stored
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("event: %w", err)
+	}
+	const most = int64(1<<63-1) / int64(time.Microsecond)
+	if s.DurationUS > most || s.DurationUS < -most {
+		return fmt.Errorf("event: duration_us %d is out of range", s.DurationUS)
+	}
+	*e = Event{
+		Type: s.Type, Time: s.Time, ThreadID: s.ThreadID, TenantID: s.TenantID, Policy: s.Policy,
+		TokensBefore: s.TokensBefore, TokensAfter: s.TokensAfter, BudgetLimit: s.BudgetLimit,
+		Strategy: s.Strategy, Span: s.Span, TokensFreed: s.TokensFreed,
+		Duration: time.Duration(s.DurationUS) * time.Microsecond, Cache: s.Cache, Err: s.Err, Details: s.Details,
+	}
+	return nil
+}
+
+// Attrs gives the event as flat attributes in a fixed order, without its type
+// and time, without zero fields, and without content: of a span its ends, its
+// turns and its length, the details last, sorted, under "details.".
+func (e Event) Attrs() []slog.Attr {
+	var out []slog.Attr
+	text := func(key, v string) {
+		if v != "" {
+			out = append(out, slog.String(key, name(v)))
+		}
+	}
+	count := func(key string, v int) {
+		if v != 0 {
+			out = append(out, slog.Int(key, v))
+		}
+	}
+	text("thread_id", e.ThreadID)
+	text("tenant_id", e.TenantID)
+	text("policy", e.Policy)
+	count("tokens_before", e.TokensBefore)
+	count("tokens_after", e.TokensAfter)
+	count("budget_limit", e.BudgetLimit)
+	text("strategy", e.Strategy)
+	if e.Span != nil && e.Span.Len() > 0 {
+		text("span.first", string(e.Span.First()))
+		text("span.last", string(e.Span.Last()))
+		out = append(out, slog.Int("span.messages", e.Span.Len()),
+			slog.Int("span.first_turn", e.Span.FirstTurn), slog.Int("span.last_turn", e.Span.LastTurn))
+	}
+	count("tokens_freed", e.TokensFreed)
+	if e.Duration != 0 {
+		out = append(out, slog.Duration("duration", e.Duration))
+	}
+	text("cache", string(e.Cache))
+	text("error_class", e.Err)
+	for _, key := range slices.Sorted(maps.Keys(e.Details)) {
+		out = append(out, slog.Any("details."+name(key), value(e.Details[key])))
+	}
+	return out
+}

@@ -1,0 +1,48 @@
+// Package slogsink writes events as structured records of log/slog: the type is
+// the message, everything else an attribute. Records never hold what a
+// conversation said; see package event.
+package slogsink
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+)
+
+// New returns a sink that writes to l; nil stands for slog.Default(), asked for
+// each time. A record has the event's time. Failures and alerts are warnings,
+// a check, a proposal or a single record of a plan is for debugging, the rest
+// is information.
+//
+// It is as safe for concurrent use, and as quick, as the logger's handler; put
+// an event.Queue before one that writes over the network.
+func New(l *slog.Logger) event.Sink { return sink{l} }
+
+type sink struct{ logger *slog.Logger }
+
+func (s sink) Emit(ctx context.Context, e event.Event) {
+	l := s.logger
+	if l == nil {
+		l = slog.Default()
+	}
+	level := levelOf(e.Type)
+	if !l.Enabled(ctx, level) {
+		return
+	}
+	r := slog.NewRecord(e.Time, level, string(e.Type), 0)
+	r.AddAttrs(e.Attrs()...)
+	// A handler's error has nowhere to go: a sink cannot fail.
+	_ = l.Handler().Handle(ctx, r)
+}
+
+func levelOf(t event.Type) slog.Level {
+	switch t {
+	case event.Failed, event.Blocked, event.PlanConflict, event.QualityAlert:
+		return slog.LevelWarn
+	case event.CheckStarted, event.ProposalGenerated, event.PreCompact,
+		event.Externalized, event.Summarized, event.Cleared, event.Retrieved, event.Dropped:
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}

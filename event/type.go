@@ -1,0 +1,62 @@
+package event
+
+// Type says what happened. Readers must let pass types that they do not know.
+type Type string
+
+// The lifecycle of a compaction (A18), in the seed's words.
+const (
+	CheckStarted      Type = "compaction_check_started"
+	ProposalGenerated Type = "compaction_proposal_generated"
+	Externalized      Type = "compaction_externalized"
+	Summarized        Type = "compaction_summarized"
+	Cleared           Type = "compaction_cleared"
+	// Retrieved: the span was moved to the search index.
+	Retrieved Type = "compaction_retrieved"
+	Dropped   Type = "compaction_dropped"
+	// Rehydrated: content that was put aside was shown again without being
+	// asked for. Details: artifact, tokens.
+	Rehydrated Type = "compaction_rehydrated"
+	Completed  Type = "compaction_completed"
+)
+
+// What else happens to a thread.
+const (
+	// Blocked: content was not shown again. Details: artifact, sensitivity,
+	// reason (A10).
+	Blocked Type = "rehydration_blocked"
+	// Failed: the compaction came to nothing. Err has the class of the error;
+	// details: fallback, the name of what was done instead ("passthrough",
+	// "earlier_plan"). A compaction that reached its end in another way than
+	// planned is Completed, with Err and fallback ("extractive",
+	// "truncation_note") set: each compaction ends in one of the two, once.
+	Failed Type = "compaction_failed"
+	// PlanCommitted and PlanConflict: the plan was stored, or another one was
+	// first (A14). Details: version, attempt.
+	PlanCommitted Type = "plan_committed"
+	PlanConflict  Type = "plan_conflict"
+	// OverflowRecovered: the provider refused a request as too long, and a
+	// smaller one was made.
+	OverflowRecovered Type = "overflow_recovered"
+	// PreCompact comes before anything is done, with TokensBefore (C11, E4).
+	PreCompact Type = "pre_compact"
+	// SessionStart: the agent goes on from a new beginning. Details: source,
+	// "compact" after a compaction (E4).
+	SessionStart Type = "session_start"
+	// Boundary marks where the visible log begins after a compaction (E4).
+	// Details: trigger ("auto", "manual"), first_kept, a message id.
+	Boundary Type = "compact_boundary"
+	// ContextRequested: the agent asked for something that was removed (A22).
+	// Details: message_id, class.
+	ContextRequested Type = "context_requested"
+	// QualityAlert: it keeps asking (A22). Details: asks, turns.
+	QualityAlert Type = "quality_alert"
+)
+
+// Cache says how a cache of summaries or plans answered.
+type Cache string
+
+// The answers; empty when no cache was asked.
+const (
+	Hit  Cache = "hit"
+	Miss Cache = "miss"
+)

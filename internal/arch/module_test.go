@@ -1,0 +1,103 @@
+package arch_test
+
+import (
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/arch"
+)
+
+// External packages, as the table allows them.
+const (
+	gjson      = "github.com/tidwall/gjson"
+	sjson      = "github.com/tidwall/sjson"
+	tiktoken   = "github.com/tiktoken-go/tokenizer"
+	uax29      = "github.com/clipperhouse/uax29/v2"
+	cobra      = "github.com/spf13/cobra"
+	pflag      = "github.com/spf13/pflag"
+	otel       = "go.opentelemetry.io/otel"
+	gocmp      = "github.com/google/go-cmp"
+	rapid      = "pgregory.net/rapid"
+	testscript = "github.com/rogpeppe/go-internal"
+)
+
+// floors is the architecture: every package of the module, its floor, the arrows
+// within the floor, and what it takes from outside.
+var floors = map[string]arch.Package{
+	// 7: programs.
+	"cmd/palimpsest": {Floor: 7, Same: []string{"internal/cli"}},
+	"internal/cli":   {Floor: 7, External: []string{cobra, pflag, gjson}},
+
+	// 5: the front door.
+	".": {Floor: 5},
+
+	// 4: the ladder and its rungs.
+	"strategy": {Floor: 4, External: []string{gjson}},
+
+	// 3: what makes the text that stands in place of messages.
+	"summarize": {Floor: 3, External: []string{gjson, uax29}},
+
+	"quality": {Floor: 3},
+
+	// 2: contracts and portable types.
+	"artifact":   {Floor: 2},
+	"transcript": {Floor: 2, External: []string{gjson}},
+	"recall":     {Floor: 2, External: []string{gjson}},
+	"store":      {Floor: 2},
+	"event":      {Floor: 2},
+
+	// Leaves: implementations, which only programs and tests choose.
+	"artifact/mem":   {Floor: 2, Same: []string{"artifact"}, Leaf: true},
+	"store/mem":      {Floor: 2, Same: []string{"store"}, Leaf: true},
+	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall"}, Leaf: true},
+	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
+	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
+
+	// 1: pure functions. The renderer takes the names of the APIs from wire and
+	// knows no codec.
+	"token":             {Floor: 1, External: []string{tiktoken}},
+	"cut":               {Floor: 1, Same: []string{"token"}},
+	"render":            {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
+	"wire":              {Floor: 1},
+	"wire/anthropic":    {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
+	"wire/gemini":       {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
+	"wire/openai":       {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
+	"wire/text":         {Floor: 1, Same: []string{"wire"}},
+	"internal/injected": {Floor: 1},
+
+	// 0: values.
+	"thread":             {Floor: 0, Same: []string{"internal/canonjson"}},
+	"prompt":             {Floor: 0, Same: []string{"thread"}},
+	"summary":            {Floor: 0, Same: []string{"thread"}},
+	"plan":               {Floor: 0, Same: []string{"thread", "summary"}},
+	"toolpolicy":         {Floor: 0, Same: []string{"thread"}},
+	"internal/canonjson": {Floor: 0},
+	"internal/clip":      {Floor: 0, External: []string{uax29}},
+	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
+
+	// For tests.
+	"internal/arch":         {Support: true},
+	"internal/corpus":       {Support: true},
+	"internal/threadgen":    {Support: true},
+	"internal/plangen":      {Support: true},
+	"artifact/artifacttest": {Support: true},
+	"store/storetest":       {Support: true},
+	"strategy/strategytest": {Support: true},
+	"wire/wiretest":         {Support: true},
+}
+
+// exceptions are few, and each says why.
+var exceptions = []arch.Exception{}
+
+func TestModule(t *testing.T) {
+	problems, err := arch.Check("../..", arch.Rules{
+		Packages:      floors,
+		TestLibraries: []string{gocmp, rapid, testscript},
+		Exceptions:    exceptions,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Error(p)
+	}
+}

@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+func TestCallText(t *testing.T) {
+	for _, c := range []struct{ name, arguments, want string }{
+		{"Read", `{"file_path":"/a/b.go","limit":5}`, "Read /a/b.go"},
+		{"Bash", `{"command":"go test ./...","description":"Run the tests"}`, "Bash go test ./..."},
+		{"shell", `{"command":["bash","-lc","ls -la"],"workdir":"/w"}`, "shell bash -lc ls -la"},
+		{"Grep", `{"path":"cmd","pattern":"func Run"}`, "Grep func Run in cmd"},
+		{"Grep", `{"pattern":"func Run"}`, "Grep func Run"},
+		{"WebFetch", `{"url":"https://example.com/x","prompt":"What is it?"}`, "WebFetch https://example.com/x"},
+		{"str_replace_editor", `{"command":"view","path":"/a/b.go"}`, "str_replace_editor view /a/b.go"},
+		{"find_flight", `{"from":"ATL","to":"PHL","stops":0}`, "find_flight from=ATL to=PHL stops=0"},
+		{"submit", `{}`, "submit"},
+		{"run", "two\nwords", "run two\nwords"},
+		{"cut", `{"file_path": "/a/b`, `cut {"file_path": "/a/b`},
+		{"none", ``, "none"},
+		{"Bash", `{"command":"cat <<E\n  one\nE"}`, "Bash cat <<E one E"},
+	} {
+		if got := callText(thread.ToolCall{Name: c.name, Arguments: c.arguments}); got != c.want {
+			t.Errorf("callText(%s %s) = %q, want %q", c.name, c.arguments, got, c.want)
+		}
+	}
+}

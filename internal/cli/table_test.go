@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func TestShorten(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"short", 10, "short"},
+		{"a sentence that is too long", 10, "a sentenc…"},
+		{"Read /home/dev/shipq/dispatch/worker_test.go", 30, "Read …/dispatch/worker_test.go"},
+		{"Read /home/dev/shipq/dispatch/worker_test.go", 24, "Read …/worker_test.go"},
+		{"Read /home/dev/shipq/dispatch/worker_test.go", 12, "Read …/work…"},
+		{"bash cd /home/dev/work && go test ./...", 34, "bash cd …/work && go test ./..."},
+		{"cp /home/dev/a/one.go /home/dev/b/two.go", 22, "cp …/one.go …/b/two.go"},
+		{"see https://example.com/a/b/c/d now", 20, "see https://example…"},
+		{"cat docs/plan.md and more", 12, "cat docs/pl…"},
+		{"two\nlines\tand \x1b[31mred\x1b[0m", 40, "two lines and [31mred[0m"},
+		{"\u202egnp.exe\u202c", 40, "gnp.exe"},
+		{"broken \xff byte", 40, "broken � byte"},
+		{"bell\a and \x9b31m", 40, "bell and �31m"},
+		{"anything", 0, "…"},
+	} {
+		if got := shorten(c.text, c.n); got != c.want {
+			t.Errorf("shorten(%q, %d) = %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+}
+
+// Whatever stands in the cells, a table fits its width and prints nothing that
+// steers a terminal.
+func TestTableFits(t *testing.T) {
+	cell := rapid.OneOf(
+		rapid.StringN(0, 200, -1),
+		rapid.StringMatching(`(Read )?(/[a-z_]{1,12}){1,12}\.go( [a-z]{0,9}){0,20}`),
+		rapid.SampledFrom([]string{"\x1b]0;title\x07", "\u202e\u2066", "line\r\nline", "日本語", "\xff\xfe"}),
+	)
+	rapid.Check(t, func(t *rapid.T) {
+		var rows [][]string
+		for range rapid.IntRange(1, 6).Draw(t, "rows") {
+			rows = append(rows, []string{"action", number(rapid.IntRange(0, 1e9).Draw(t, "tokens")), cell.Draw(t, "what"), cell.Draw(t, "why")})
+		}
+		var b bytes.Buffer
+		newPrinter(&b).table([]string{"action", ">tokens", "~what", "why"}, rows)
+		newPrinter(&b).text("note: %s", rows[0][3])
+		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		for _, line := range lines[:len(rows)+1] {
+			if n := utf8.RuneCountInString(line); n > width {
+				t.Fatalf("%d columns: %q", n, line)
+			}
+		}
+		for _, r := range strings.ReplaceAll(b.String(), "\n", "") {
+			if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+				t.Fatalf("%U in %q", r, b.String())
+			}
+		}
+	})
+}
+
+// Room that one of the two flexible columns leaves goes to the other.
+func TestTableSharesRoom(t *testing.T) {
+	long := strings.Repeat("word ", 40)
+	for _, c := range []struct{ what, why string }{{long, "short"}, {"short", long}, {long, long}} {
+		var b bytes.Buffer
+		newPrinter(&b).table([]string{"a", "~what", "why"}, [][]string{{"x", c.what, c.why}})
+		row := strings.Split(b.String(), "\n")[1]
+		if n := utf8.RuneCountInString(row); n < width-6 || n > width {
+			t.Errorf("a row of %d columns, want about %d: %q", n, width, row)
+		}
+		if c.why == "short" && !strings.HasSuffix(row, "short") {
+			t.Errorf("the short reason was cut: %q", row)
+		}
+	}
+}
+
+func TestColumnsWithoutCellsAreLeftOut(t *testing.T) {
+	var b bytes.Buffer
+	newPrinter(&b).table([]string{"a", "~b", "because"}, [][]string{{"x", "y", ""}, {"z", "w", ""}})
+	if got, want := b.String(), "a  b\nx  y\nz  w\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,194 @@
+package quality
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// look is what a call looked at, as a hash, so that nothing of the conversation
+// is kept; of a file also the lines.
+type look struct {
+	what     [sha256.Size]byte
+	class    Class // what it is when done again
+	from, to int   // lines, the end excluded; to 0 is the whole
+}
+
+func (l look) overlaps(other look) bool {
+	if l.to == 0 || other.to == 0 {
+		return true
+	}
+	return l.from < other.to && other.from < l.to
+}
+
+// pathArguments are the names under which tools take one file.
+var pathArguments = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "filename", "file", "target_file", "notebook_path"}
+
+// asides are arguments that change nothing about what is seen.
+var asides = []string{"description", "timeout", "timeout_ms", "yield_time_ms", "run_in_background", "explanation"}
+
+// lookOf tells what the call looks at; false for tools that do not look.
+func lookOf(c thread.ToolCall) (look, bool) {
+	class := toolpolicy.ClassOf(c.Name)
+	switch class {
+	case toolpolicy.Read, toolpolicy.Shell, toolpolicy.Search, toolpolicy.List, toolpolicy.Fetch, toolpolicy.Web:
+	default:
+		return look{}, false
+	}
+	args := arguments(c)
+	if class == toolpolicy.Read {
+		if path := pathOf(args); path != "" {
+			l := look{what: hash(class, path), class: Reread}
+			l.from, l.to = lines(args)
+			return l, true
+		}
+	}
+	for _, name := range asides {
+		delete(args, name)
+	}
+	what := c.Arguments
+	if args != nil {
+		if canonical, err := json.Marshal(args); err == nil {
+			what = string(canonical)
+		}
+	}
+	if what == "" || what == "{}" {
+		return look{}, false
+	}
+	return look{what: hash(class, what), class: Rerun}, true
+}
+
+// changeOf tells whether the call changes a file, and which; the hash is that of
+// a look at it, or zero when the call does not say.
+func changeOf(c thread.ToolCall) (what [sha256.Size]byte, changes bool) {
+	switch toolpolicy.ClassOf(c.Name) {
+	case toolpolicy.Edit, toolpolicy.Write:
+	default:
+		return what, false
+	}
+	if path := pathOf(arguments(c)); path != "" {
+		what = hash(toolpolicy.Read, path)
+	}
+	return what, true
+}
+
+func hash(class toolpolicy.Class, what string) [sha256.Size]byte {
+	return sha256.Sum256([]byte(string(class) + "\x00" + what))
+}
+
+func arguments(c thread.ToolCall) map[string]any {
+	var args map[string]any
+	if json.Unmarshal([]byte(c.Arguments), &args) != nil {
+		return nil
+	}
+	return args
+}
+
+func pathOf(args map[string]any) string {
+	for _, name := range pathArguments {
+		if path, ok := args[name].(string); ok && path != "" {
+			return path
+		}
+	}
+	return ""
+}
+
+// lines finds the range of lines that a read asks for; 0, 0 is all.
+func lines(args map[string]any) (from, to int) {
+	number := func(name string) (int, bool) {
+		f, ok := args[name].(float64)
+		return int(f), ok && f >= 0 && f < 1<<30
+	}
+	if start, ok := number("start_line"); ok {
+		if end, ok := number("end_line"); ok && end >= start {
+			return start, end + 1
+		}
+		return 0, 0
+	}
+	limit, ok := number("limit")
+	if !ok || limit == 0 {
+		return 0, 0
+	}
+	offset, _ := number("offset")
+	return offset, offset + limit
+}
+
+// takenAway finds what the plan takes out of sight that was in sight before,
+// unless looking again says nothing: the same is still to be seen elsewhere, the
+// file was changed since, or, for commands, anything was changed since or the
+// command is one that is run time and again. before has the messages that were
+// out of sight already; now those that are so under the plan.
+func takenAway(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (looks []look, now map[thread.ID]bool) {
+	now = map[thread.ID]bool{}
+	for _, ref := range p.Refs() {
+		for _, id := range p.Record(ref).Covers().MessageIDs {
+			now[id] = true
+		}
+	}
+	pairs := thread.Pair(t)
+	var (
+		visible = map[[sha256.Size]byte][]look{}
+		runs    = map[[sha256.Size]byte]int{}
+		changed = map[[sha256.Size]byte]bool{}
+		any     bool
+		gone    []look
+	)
+	for i := t.Len() - 1; i >= 0; i-- {
+		m := t.At(i)
+		for _, c := range m.Calls() {
+			if what, changes := changeOf(c); changes {
+				changed[what], any = true, true
+			}
+		}
+		call, ok := answered(t, pairs, i)
+		if !ok {
+			continue
+		}
+		l, ok := lookOf(call)
+		if !ok {
+			continue
+		}
+		runs[l.what]++
+		switch {
+		case !now[m.ID]:
+			visible[l.what] = append(visible[l.what], l)
+		case before[m.ID], l.class == Reread && changed[l.what], l.class == Rerun && any:
+		default:
+			gone = append(gone, l)
+		}
+	}
+	for _, l := range gone {
+		if l.class == Rerun && runs[l.what] > 1 || anyOverlaps(visible[l.what], l) {
+			continue
+		}
+		looks = append(looks, l)
+	}
+	return looks, now
+}
+
+func anyOverlaps(looks []look, l look) bool {
+	for _, other := range looks {
+		if other.overlaps(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// answered returns the call that the message at i answers.
+func answered(t *thread.Thread, pairs *thread.Pairing, i int) (thread.ToolCall, bool) {
+	at, ok := pairs.Call(i)
+	if !ok {
+		return thread.ToolCall{}, false
+	}
+	result, _ := t.At(i).Result()
+	for _, c := range t.At(at).Calls() {
+		if c.ID == result.CallID {
+			return c, true
+		}
+	}
+	return thread.ToolCall{}, false
+}

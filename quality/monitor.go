@@ -1,0 +1,270 @@
+package quality
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// Options say what a monitor notices. A nil *Options and the zero value are the
+// defaults.
+type Options struct {
+	// Events is told of each ask (event.ContextRequested) and of an agent that
+	// keeps asking (event.QualityAlert). Nil: nobody is.
+	Events event.Sink
+	// TenantID and Policy are written into the events.
+	TenantID, Policy string
+	// Asks is how many messages that ask make an alert; 0 stands for 3.
+	Asks int
+	// Turns is within how many turns of the agent after a compaction an ask
+	// counts for an alert; 0 stands for 10.
+	Turns int
+	// LookAgain is within how many turns of the agent after something was
+	// removed looking at it again is noticed; 0 stands for 10.
+	LookAgain int
+}
+
+// Monitor watches one thread for signs that a compaction removed what the agent
+// needs (A22). Tell it of every message and every compaction, in log order. It
+// keeps hashes and ids, never text. It is safe for concurrent use.
+type Monitor struct {
+	threadID string
+	opt      Options
+
+	mu      sync.Mutex
+	metrics Metrics
+	turn    int // of the agent
+	last    int // turn of the last compaction
+	gone    map[thread.ID]bool
+	removed []removal
+	asked   []int // turns of messages that asked and count for an alert
+}
+
+// removal is something that was in sight until the compaction at a turn.
+type removal struct {
+	look
+	turn int
+}
+
+// Metrics say how a thread fared under compaction. Counts begin at the first
+// compaction: what an agent asks before it, it asks for reasons of its own.
+type Metrics struct {
+	Compactions int `json:"compactions"`
+	// TurnsSinceCompaction counts turns of the agent, one for each assistant
+	// message; turns of the user would count a whole unattended run as one. It
+	// is 0 before the first compaction.
+	TurnsSinceCompaction int `json:"turns_since_compaction"`
+	// AgentAskedForContext: it asked, in words, since the last compaction.
+	AgentAskedForContext bool `json:"agent_asked_for_context"`
+	// RehydrationRequests counts calls of read_artifact and recall.
+	RehydrationRequests int `json:"rehydration_requests"`
+	// Rereads and Reruns count what was looked at again soon after it was
+	// removed, each removed thing once.
+	Rereads int `json:"rereads"`
+	Reruns  int `json:"reruns"`
+	// UserRepeats counts messages in which the user says they said so before.
+	UserRepeats int `json:"user_repeats"`
+	Alerts      int `json:"alerts"`
+	// Asks are the newest signs, at most 100, oldest first.
+	Asks []Ask `json:"asks,omitempty"`
+	// Task is how the task ended, empty until Finished.
+	Task thread.Outcome `json:"task_completion,omitempty"`
+}
+
+// Ask is one sign, and the message that gave it.
+type Ask struct {
+	MessageID thread.ID `json:"message_id"`
+	Class     Class     `json:"class"`
+	// Turns is how many turns after the last compaction it came, from 1.
+	Turns int `json:"turns_since_compaction"`
+}
+
+const (
+	defaultAsks  = 3
+	defaultTurns = 10
+	// maxAsks and maxRemoved bound the memory of a monitor.
+	maxAsks    = 100
+	maxRemoved = 4096
+)
+
+// New returns a monitor of the thread.
+func New(threadID string, o *Options) *Monitor {
+	m := &Monitor{threadID: threadID}
+	if o != nil {
+		m.opt = *o
+	}
+	if m.opt.Asks <= 0 {
+		m.opt.Asks = defaultAsks
+	}
+	if m.opt.Turns <= 0 {
+		m.opt.Turns = defaultTurns
+	}
+	if m.opt.LookAgain <= 0 {
+		m.opt.LookAgain = defaultTurns
+	}
+	return m
+}
+
+// Message tells of a message that was appended to the log, the agent's, the
+// user's or a tool's; the agent's calls are in its message.
+func (m *Monitor) Message(ctx context.Context, msg thread.Message) {
+	for _, e := range m.message(&msg) {
+		event.Emit(ctx, m.opt.Events, e)
+	}
+}
+
+// message does the work under the lock; events go out after it, since a sink
+// may ask the monitor.
+func (m *Monitor) message(msg *thread.Message) []event.Event {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case msg.Role == thread.Assistant:
+		m.turn++
+	case !msg.StartsTurn():
+		return nil
+	}
+	if m.metrics.Compactions == 0 {
+		return nil
+	}
+	if msg.StartsTurn() {
+		if class, ok := match(msg.Text(), userPhrases); ok {
+			m.metrics.UserRepeats++
+			m.note(msg.ID, class)
+		}
+		return nil
+	}
+	m.metrics.TurnsSinceCompaction = m.turn - m.last
+	classes := m.signs(msg)
+	events := make([]event.Event, 0, len(classes)+1)
+	for _, class := range classes {
+		m.note(msg.ID, class)
+		events = append(events, m.event(event.ContextRequested, map[string]any{
+			"message_id": msg.ID, "class": string(class), "turns_since_compaction": m.metrics.TurnsSinceCompaction,
+		}))
+	}
+	if len(classes) > 0 && m.alert() {
+		m.metrics.Alerts++
+		events = append(events, m.event(event.QualityAlert, map[string]any{"asks": m.opt.Asks, "turns": m.opt.Turns, "message_id": msg.ID}))
+	}
+	return events
+}
+
+// signs finds the classes of signs in the agent's message, each once, and counts.
+func (m *Monitor) signs(msg *thread.Message) []Class {
+	var classes []Class
+	sign := func(c Class) {
+		if !slices.Contains(classes, c) {
+			classes = append(classes, c)
+		}
+	}
+	if class, ok := Asks(msg.Text()); ok {
+		m.metrics.AgentAskedForContext = true
+		sign(class)
+	}
+	for _, c := range msg.Calls() {
+		if toolpolicy.ClassOf(c.Name) == toolpolicy.Recall {
+			m.metrics.RehydrationRequests++
+			sign(ArtifactRead)
+		}
+		if what, changes := changeOf(c); changes {
+			// The file is another now, and so is what commands say.
+			m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return r.class == Rerun || r.what == what })
+		}
+		l, ok := lookOf(c)
+		if !ok || !m.lookedAgain(l) {
+			continue
+		}
+		if l.class == Reread {
+			m.metrics.Rereads++
+		} else {
+			m.metrics.Reruns++
+		}
+		sign(l.class)
+	}
+	return classes
+}
+
+// lookedAgain reports whether l was removed a short while ago, and forgets it:
+// it is in sight again.
+func (m *Monitor) lookedAgain(l look) bool {
+	n := len(m.removed)
+	recent := false
+	m.removed = slices.DeleteFunc(m.removed, func(r removal) bool {
+		same := r.what == l.what && r.overlaps(l)
+		recent = recent || same && m.turn-r.turn <= m.opt.LookAgain
+		return same
+	})
+	return recent && len(m.removed) < n
+}
+
+func (m *Monitor) note(id thread.ID, class Class) {
+	if len(m.metrics.Asks) >= maxAsks {
+		m.metrics.Asks = slices.Delete(m.metrics.Asks, 0, 1)
+	}
+	m.metrics.Asks = append(m.metrics.Asks, Ask{MessageID: id, Class: class, Turns: m.turn - m.last})
+}
+
+// alert counts the message of this turn and reports whether the agent keeps
+// asking. A further alert needs as many asks again.
+func (m *Monitor) alert() bool {
+	if m.turn-m.last > m.opt.Turns {
+		return false
+	}
+	m.asked = append(m.asked, m.turn)
+	m.asked = slices.DeleteFunc(m.asked, func(turn int) bool { return m.turn-turn >= m.opt.Turns })
+	if len(m.asked) < m.opt.Asks {
+		return false
+	}
+	m.asked = m.asked[:0]
+	return true
+}
+
+func (m *Monitor) event(typ event.Type, details map[string]any) event.Event {
+	return event.Event{Type: typ, ThreadID: m.threadID, TenantID: m.opt.TenantID, Policy: m.opt.Policy, Details: details}
+}
+
+// Compacted tells that from here on the thread is shown under the plan. A nil
+// plan is a compaction of which nobody knows what it removed, such as an
+// agent's own.
+func (m *Monitor) Compacted(t *thread.Thread, p *plan.Plan) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.metrics.Compactions++
+	m.last = m.turn
+	m.metrics.TurnsSinceCompaction = 0
+	m.metrics.AgentAskedForContext = false
+	if t == nil || p == nil {
+		return
+	}
+	looks, gone := takenAway(t, p, m.gone)
+	m.gone = gone
+	m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return m.turn-r.turn > m.opt.LookAgain })
+	for _, l := range looks[:min(len(looks), maxRemoved)] {
+		m.removed = append(m.removed, removal{l, m.turn})
+	}
+	if over := len(m.removed) - maxRemoved; over > 0 {
+		m.removed = slices.Delete(m.removed, 0, over)
+	}
+}
+
+// Finished tells how the task ended.
+func (m *Monitor) Finished(o thread.Outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.metrics.Task = o
+}
+
+// Metrics returns the figures of now; they share nothing with the monitor.
+func (m *Monitor) Metrics() Metrics {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := m.metrics
+	out.Asks = slices.Clone(out.Asks)
+	return out
+}

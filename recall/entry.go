@@ -1,0 +1,172 @@
+package recall
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Entry is one message that a plan changed or removed.
+type Entry struct {
+	ThreadID  string    `json:"thread_id"`
+	MessageID thread.ID `json:"message_id"`
+	// Position is where the message stands in its thread, counting from 0.
+	Position int         `json:"position"`
+	Turn     int         `json:"turn"`
+	Role     thread.Role `json:"role"`
+	// Tool is the tool whose result the message holds, else empty.
+	Tool string `json:"tool,omitempty"`
+	// Action and Reason are those of the plan's record.
+	Action plan.Action `json:"action"`
+	Reason string      `json:"reason,omitempty"`
+	// Keywords are the words that tell the message from the others, the best
+	// first; at most maxKeywords.
+	Keywords []string `json:"keywords,omitempty"`
+	// Summary is one line of at most about 160 characters.
+	Summary string `json:"summary"`
+	// Time is when the message was made, or when the plan was, where the log
+	// does not say.
+	Time time.Time `json:"time,omitzero"`
+	// ArtifactID is where the content of an externalized message is kept.
+	ArtifactID string `json:"artifact_id,omitempty"`
+	// Text is all that the message said; see FullText.
+	Text string `json:"text"`
+}
+
+// Removed lists the messages of t that p clears, summarizes, externalizes or
+// drops, in thread order and each once: the messages that render.Manifest calls
+// hidden. A plan for another thread gives nothing.
+func Removed(t *thread.Thread, p *plan.Plan) []Entry {
+	if p.Empty() || p.ThreadID != t.ID() {
+		return nil
+	}
+	actions := p.Actions()
+	pairs := thread.Pair(t)
+	messages := t.Messages()
+	entries := make([]Entry, 0, len(actions))
+	for i := range messages {
+		m := &messages[i]
+		ref := actions[m.ID]
+		if ref.Action == plan.Include {
+			continue
+		}
+		record := p.Record(ref)
+		e := Entry{
+			ThreadID: t.ID(), MessageID: m.ID, Position: i, Turn: m.Turn, Role: m.Role,
+			Action: ref.Action, Reason: record.Made().Reason, Time: m.Time, Text: FullText(m),
+		}
+		if e.Time.IsZero() {
+			e.Time = p.CreatedAt
+		}
+		if x, ok := record.(plan.Externalization); ok {
+			e.ArtifactID = x.ArtifactID
+		}
+		var call thread.ToolCall
+		if r, ok := m.Result(); ok {
+			e.Tool = r.Tool
+			call = callOf(messages, pairs, i, r.CallID)
+		}
+		e.Summary = summarize(m, call)
+		entries = append(entries, e)
+	}
+	addKeywords(entries)
+	return entries
+}
+
+// callOf returns the call that the result at i answers; zero for an orphan.
+func callOf(messages []thread.Message, pairs *thread.Pairing, i int, id string) thread.ToolCall {
+	at, ok := pairs.Call(i)
+	if !ok {
+		return thread.ToolCall{}
+	}
+	for _, c := range messages[at].Calls() {
+		if c.ID == id {
+			return c
+		}
+	}
+	return thread.ToolCall{}
+}
+
+const (
+	// maxSummary bounds Entry.Summary, maxArguments the arguments in it, in
+	// characters.
+	maxSummary, maxArguments = 160, 80
+)
+
+// summarize says in one line what the message is.
+func summarize(m *thread.Message, call thread.ToolCall) string {
+	var head, body string
+	if r, ok := m.Result(); ok {
+		head = strings.TrimSpace(r.Tool + " " + argumentsBrief(call.Arguments))
+		if r.Outcome == thread.Failure {
+			head += " failed"
+		}
+		body = r.Text()
+	} else {
+		body = m.Text()
+		if calls := m.Calls(); strings.TrimSpace(body) == "" && len(calls) > 0 {
+			var names []string
+			for _, c := range calls {
+				names = append(names, strings.TrimSpace(c.Name+" "+argumentsBrief(c.Arguments)))
+			}
+			head = "calls " + strings.Join(names, ", ")
+		}
+	}
+	line := firstLine(body)
+	if line == "" {
+		line = firstLine(FullText(m))
+	}
+	switch {
+	case head == "":
+		return oneLine(line, maxSummary)
+	case line == "" || strings.HasPrefix(head, "calls "):
+		return oneLine(head, maxSummary)
+	}
+	return oneLine(head+": "+line, maxSummary)
+}
+
+// argumentsBrief are the values of a call's arguments, without their names.
+func argumentsBrief(arguments string) string {
+	if !gjson.Valid(arguments) {
+		return oneLine(arguments, maxArguments)
+	}
+	var values []string
+	gjson.Parse(arguments).ForEach(func(_, v gjson.Result) bool {
+		if text := firstLine(v.String()); text != "" {
+			values = append(values, text)
+		}
+		return len(values) < 3
+	})
+	return oneLine(strings.Join(values, " "), maxArguments)
+}
+
+// firstLine returns the first line of s that holds more than white space.
+func firstLine(s string) string {
+	for line := range strings.SplitSeq(s, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			return line
+		}
+	}
+	return ""
+}
+
+// oneLine squeezes white space and cuts to about n characters.
+func oneLine(s string, n int) string {
+	// No character takes more than a few bytes: the rest need not be looked at.
+	if len(s) > 16*n {
+		s = s[:clip.Boundary(s, 16*n)]
+	}
+	s = strings.Join(strings.Fields(s), " ")
+	count := 0
+	for i := range s {
+		if count++; count > n {
+			return s[:clip.Boundary(s, i)] + "…"
+		}
+	}
+	return s
+}

@@ -1,0 +1,94 @@
+package recall
+
+import (
+	"math"
+	"strings"
+)
+
+// Index finds entries by words. It never changes after NewIndex and is safe for
+// concurrent use.
+type Index struct {
+	entries  []Entry
+	terms    map[string]int32
+	postings [][]posting // per term, in the order of the entries
+	lengths  []int       // tokens per entry
+	mean     float64     // of lengths
+}
+
+type posting struct {
+	entry int32
+	count int32
+}
+
+// NewIndex indexes entries: their text, and beside it tool, summary and
+// keywords, so that a result is found by the path that its call named. The
+// entries are kept and must not be written to.
+func NewIndex(entries []Entry) *Index {
+	x := newIndex(entries)
+	for i := range entries {
+		e := &entries[i]
+		x.add(i, e.Text)
+		x.add(i, e.Tool)
+		x.add(i, e.Summary)
+		x.add(i, strings.Join(e.Keywords, " "))
+	}
+	x.finish()
+	return x
+}
+
+func newIndex(entries []Entry) *Index {
+	return &Index{entries: entries, terms: make(map[string]int32, 8*len(entries)), lengths: make([]int, len(entries))}
+}
+
+// add indexes a text of entry i; entries come in order.
+func (x *Index) add(i int, text string) {
+	var sc scanner
+	sc.scan(text, func(token []byte, _ grain, _, _ int) {
+		id, known := x.terms[string(token)]
+		if !known {
+			id = int32(len(x.postings))
+			x.terms[string(token)] = id
+			x.postings = append(x.postings, nil)
+		}
+		x.lengths[i]++
+		list := x.postings[id]
+		if n := len(list); n > 0 && list[n-1].entry == int32(i) {
+			list[n-1].count++
+			return
+		}
+		x.postings[id] = append(list, posting{int32(i), 1})
+	})
+}
+
+func (x *Index) finish() {
+	total := 0
+	for _, n := range x.lengths {
+		total += n
+	}
+	x.mean = max(1, float64(total)/float64(max(1, len(x.lengths))))
+}
+
+// Len returns the number of entries.
+func (x *Index) Len() int { return len(x.entries) }
+
+// The constants of BM25 as Robertson and Zaragoza give them ("The Probabilistic
+// Relevance Framework", 2009): how soon repetition stops to count, and how much
+// length is held against a text.
+const (
+	k1 = 1.2
+	b  = 0.75
+)
+
+// rarity is the weight of a term that so many entries hold: the idf of BM25,
+// never negative, and more for a term that only one or a few hold, since in a
+// log of code such a term is a name.
+func (x *Index) rarity(holders int) float64 {
+	n, df := float64(len(x.entries)), float64(holders)
+	return math.Log(1+(n-df+0.5)/(df+0.5)) * (1 + 1/df)
+}
+
+// weight is the BM25 weight of a term that entry i holds count times, without
+// the rarity of the term.
+func (x *Index) weight(i int, count float64) float64 {
+	return count * (k1 + 1) / (count + k1*(1-b+b*float64(x.lengths[i])/x.mean))
+}

@@ -1,0 +1,108 @@
+package recall
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxKeywords is how many keywords an entry has at most.
+	maxKeywords = 12
+	// minKeyword and maxKeyword bound their length, in bytes.
+	minKeyword, maxKeyword = 3, 64
+	// keywordText is how much of a text is looked at for keywords, in bytes, half
+	// from its beginning and half from its end: the index holds all of it anyway.
+	keywordText = 32 << 10
+)
+
+// addKeywords gives each entry the words that tell it from the others: those
+// that it repeats and few others hold, names and paths before plain words.
+func addKeywords(entries []Entry) {
+	x := newIndex(entries)
+	ends := func(text string) []string {
+		if len(text) <= keywordText {
+			return []string{text}
+		}
+		return []string{text[:keywordText/2], text[len(text)-keywordText/2:]}
+	}
+	for i := range entries {
+		for _, text := range ends(entries[i].Text) {
+			x.add(i, text)
+		}
+		x.add(i, entries[i].Summary)
+	}
+	x.finish()
+	type candidate struct {
+		spelling string
+		count    int
+		score    float64
+	}
+	var sc scanner
+	found := map[int32]*candidate{}
+	for i := range entries {
+		clear(found)
+		consider := func(text string) {
+			sc.scan(text, func(token []byte, g grain, from, to int) {
+				if g != whole || len(token) < minKeyword || len(token) > maxKeyword {
+					return
+				}
+				id := x.terms[string(token)]
+				c := found[id]
+				if c == nil {
+					if from > 0 && text[from-1] == '/' {
+						from-- // an absolute path keeps its root
+					}
+					spelling := text[from:to]
+					c = &candidate{spelling: spelling, score: x.rarity(len(x.postings[id])) * naming(spelling)}
+					found[id] = c
+				}
+				c.count++
+			})
+		}
+		for _, text := range ends(entries[i].Text) {
+			consider(text)
+		}
+		consider(entries[i].Summary)
+		best := make([]*candidate, 0, len(found))
+		for _, c := range found {
+			c.score *= 1 + math.Log(float64(c.count))
+			if c.score > 0 {
+				best = append(best, c)
+			}
+		}
+		slices.SortFunc(best, func(a, b *candidate) int {
+			return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(a.spelling, b.spelling))
+		})
+		for _, c := range best[:min(maxKeywords, len(best))] {
+			entries[i].Keywords = append(entries[i].Keywords, strings.Clone(c.spelling))
+		}
+	}
+}
+
+// naming says how much a word looks like the name of something: a path, an
+// identifier or a number of some length count more than prose, hexadecimal and
+// other random strings less.
+func naming(word string) float64 {
+	var digits, capitals, joins int
+	for i := range len(word) {
+		switch c := word[i]; {
+		case '0' <= c && c <= '9':
+			digits++
+		case 'A' <= c && c <= 'Z':
+			capitals++
+		case c == '_' || classOf(c) == joiner:
+			joins++
+		}
+	}
+	switch {
+	case digits == len(word) && len(word) < 3:
+		return 0
+	case len(word) > 24 && joins == 0 && digits > 0:
+		return 0.5
+	case joins > 0 || digits > 0 || capitals > 1:
+		return 2
+	}
+	return 1
+}

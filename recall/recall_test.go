@@ -1,0 +1,313 @@
+package recall_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+func texts(texts ...string) []recall.Entry {
+	var entries []recall.Entry
+	for i, text := range texts {
+		entries = append(entries, recall.Entry{ThreadID: "t", MessageID: thread.ID(fmt.Sprint("m", i)), Position: i, Text: text})
+	}
+	return entries
+}
+
+func ids(hits []recall.Hit) []thread.ID {
+	var out []thread.ID
+	for _, h := range hits {
+		out = append(out, h.MessageID)
+	}
+	return out
+}
+
+// TestRemoved: every action, with full texts, and what the call says of its
+// result. A22
+func TestRemoved(t *testing.T) {
+	made := time.Date(2025, 5, 12, 9, 0, 0, 0, time.UTC)
+	planned := made.Add(time.Hour)
+	th, err := thread.New("t").Append(
+		thread.Message{Role: thread.User, Time: made, Parts: []thread.Part{thread.Text{Text: "look at this"}, thread.Media{Type: thread.Image, MIME: "image/png", Name: "shot.png", Data: "AAAA"}}},
+		thread.Message{Role: thread.Assistant, Parts: []thread.Part{
+			thread.Reasoning{Text: "a timeout, perhaps"}, thread.ToolCall{ID: "c", Name: "Bash", Arguments: `{"command":"go test ./retry","timeout":30}`},
+		}},
+		thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{
+			CallID: "c", Tool: "Bash", Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: "\n--- FAIL: TestBackoff\n"}, thread.Text{Text: "exit 1"}},
+		}}},
+		thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: "the cap is missing"}, thread.Opaque{Kind: "server_note", Source: thread.Source{Raw: `{"type":"server_note","k":7}`}}}},
+		thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "kept"}}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{
+		ThreadID: "t", ThreadVersion: 5, CreatedAt: planned,
+		Drops:            []plan.Removal{{Span: th.Range(0, 1), Origin: plan.Origin{Reason: "oldest"}}},
+		Clearings:        []plan.Clearing{{Span: th.Range(1, 2)}},
+		Externalizations: []plan.Externalization{{Span: th.Range(2, 3), ArtifactID: "art_x"}},
+		Summarizations:   []plan.Summarization{{Span: th.Range(3, 4)}},
+	}
+	got := recall.Removed(th, p)
+	for i := range got {
+		if len(got[i].Keywords) == 0 {
+			t.Errorf("entry %d has no keywords", i)
+		}
+		got[i].Keywords = nil
+	}
+	want := []recall.Entry{
+		{Action: plan.Drop, Role: thread.User, Turn: 1, Time: made, Reason: "oldest", Summary: "look at this", Text: "look at this\n[image image/png shot.png 3 bytes]"},
+		{Action: plan.Clear, Role: thread.Assistant, Turn: 1, Time: planned, Summary: "calls Bash go test ./retry 30", Text: "a timeout, perhaps\nBash {\"command\":\"go test ./retry\",\"timeout\":30}"},
+		{Action: plan.Externalize, Role: thread.Tool, Tool: "Bash", Turn: 1, Time: planned, ArtifactID: "art_x", Summary: "Bash go test ./retry 30 failed: --- FAIL: TestBackoff", Text: "\n--- FAIL: TestBackoff\n\nexit 1"},
+		{Action: plan.Summarize, Role: thread.Assistant, Turn: 1, Time: planned, Summary: "the cap is missing", Text: "the cap is missing\n[server_note]\n{\"type\":\"server_note\",\"k\":7}"},
+	}
+	for i := range want {
+		want[i].ThreadID, want[i].MessageID, want[i].Position = "t", th.At(i).ID, i
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	p.ThreadID = "other"
+	if got := recall.Removed(th, p); got != nil {
+		t.Errorf("another thread's plan removes %d messages", len(got))
+	}
+	if got := recall.Removed(th, nil); got != nil {
+		t.Errorf("no plan removes %d messages", len(got))
+	}
+}
+
+// TestRemovedIsHidden: for any thread and any valid plan the entries are the
+// manifest's hidden messages; summaries and keywords keep their bounds; every
+// line of every text is found as it stands. A22, A23
+func TestRemovedIsHidden(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		th := threadgen.Thread().Draw(rt, "thread")
+		if th.Len() == 0 {
+			return
+		}
+		p := &plan.Plan{ThreadID: th.ID(), ThreadVersion: th.Version()}
+		pairs := thread.Pair(th)
+		end := rapid.IntRange(1, th.Len()).Draw(rt, "end")
+		for i := range end {
+			m := th.At(i)
+			clears := m.Role == thread.Tool || rapid.Bool().Draw(rt, "clear")
+			switch {
+			case pairs.Open(i) || rapid.IntRange(0, 4).Draw(rt, "keep") == 0:
+			case clears || len(m.Calls()) > 0:
+				p.Clearings = append(p.Clearings, plan.Clearing{Span: th.Range(i, i+1)})
+			default:
+				p.Drops = append(p.Drops, plan.Removal{Span: th.Range(i, i+1)})
+			}
+		}
+		_, manifest, err := render.Render(th, p, nil, nil)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		entries := recall.Removed(th, p)
+		if !reflect.DeepEqual(entries, recall.Removed(th, p)) {
+			rt.Fatal("the same plan gave other entries")
+		}
+		if len(entries) != len(manifest.Hidden) {
+			rt.Fatalf("%d entries of %d hidden messages", len(entries), len(manifest.Hidden))
+		}
+		x := recall.NewIndex(entries)
+		for i, e := range entries {
+			if e.MessageID != manifest.Hidden[i].ID || e.Action != manifest.Hidden[i].Record.Action {
+				rt.Fatalf("entry %d is %s %s, hidden is %+v", i, e.Action, e.MessageID, manifest.Hidden[i])
+			}
+			if n := utf8.RuneCountInString(e.Summary); n > 161 || strings.ContainsAny(e.Summary, "\n\r") || len(e.Keywords) > 12 {
+				rt.Fatalf("summary of %d characters %q, keywords %q", n, e.Summary, e.Keywords)
+			}
+			for line := range strings.SplitSeq(e.Text, "\n") {
+				line = strings.TrimSpace(line)
+				if line == "" || strings.Contains(line, `"`) {
+					continue
+				}
+				hits := x.Search(line, &recall.Options{Limit: len(entries)})
+				if !slices.ContainsFunc(hits, func(h recall.Hit) bool {
+					return h.MessageID == e.MessageID || slices.Contains(h.Also, e.MessageID)
+				}) {
+					rt.Fatalf("%s is not found by its line %q", e.MessageID, line)
+				}
+			}
+		}
+	})
+}
+
+// TestSearch: which of some texts comes first for a query, and which come at
+// all. A23
+func TestSearch(t *testing.T) {
+	x := recall.NewIndex(append(texts(
+		/* 0 */ "func (c *Client) retryLoop(ctx context.Context) error {\n\treturn ErrLabelRejected\n}",
+		/* 1 */ "the carrier client retries five times",
+		/* 2 */ "carrier/client.go:88: undefined: MAX_RETRIES",
+		/* 3 */ "order ORD-20417 was rejected with HTTP 429",
+		/* 4 */ "配送ラベルが拒否されました",
+		/* 5 */ "see internal\\queue\\HTTPServer_test.go and pkg@v1.2.3",
+		/* 6 */ "Über die Größe der Étiquettes",
+		/* 7 */ strings.Repeat("the carrier and the client talk about labels and orders. ", 40),
+		/* 8 */ "if a != nil && b <= c { x = y[i] }",
+	), recall.Entry{ThreadID: "u", MessageID: "m9", Tool: "Read", Role: thread.Tool, Summary: "Read shipq.conf: port", Text: "port = 7433"}))
+	tests := []struct {
+		query string
+		want  []thread.ID // the first hits
+	}{
+		{"ErrLabelRejected", []thread.ID{"m0"}},
+		{"errlabelrejected", []thread.ID{"m0"}},
+		{"label rejected error", []thread.ID{"m0"}},
+		{"retryLoop", []thread.ID{"m0"}},
+		{"carrier/client.go", []thread.ID{"m2"}},
+		{"client.go", []thread.ID{"m2"}},
+		{"max retries", []thread.ID{"m2"}},
+		{"MAX_RETRIES", []thread.ID{"m2"}},
+		{"ORD-20417", []thread.ID{"m3"}},
+		{"20417", []thread.ID{"m3"}},
+		{"429", []thread.ID{"m3"}},
+		{"拒否", []thread.ID{"m4"}},
+		{"ラ", []thread.ID{"m4"}},
+		{"HTTPServer", []thread.ID{"m5"}},
+		{"http server test", []thread.ID{"m5"}},
+		{"v1.2.3", []thread.ID{"m5"}},
+		{"GRÖSSE größe", []thread.ID{"m6"}},
+		{"étiquettes", []thread.ID{"m6"}},
+		{"abelReject", []thread.ID{"m0"}},
+		{"a != nil && b", []thread.ID{"m8"}},
+		{"y[i]", []thread.ID{"m8"}},
+		{"shipq.conf", []thread.ID{"m9"}},
+		{`"carrier client retries"`, []thread.ID{"m1"}},
+		{`orders labels talk "client retries"`, []thread.ID{"m1"}},
+		{"orders labels talk client retries", []thread.ID{"m7"}},
+		{"rejecting labels", []thread.ID{"m7"}},
+		{"undefine", []thread.ID{"m2"}},
+		{"zebra", nil},
+		{"", nil},
+		{`""`, nil},
+		{" \t", nil},
+		{"...", nil},
+	}
+	for _, tt := range tests {
+		got := ids(x.Search(tt.query, nil))
+		if len(tt.want) == 0 && len(got) > 0 || len(got) < len(tt.want) || !slices.Equal(got[:len(tt.want)], tt.want) {
+			t.Errorf("%q: got %v, want %v first", tt.query, got, tt.want)
+		}
+	}
+	for _, o := range []recall.Options{{ThreadID: "u"}, {Tool: "Read"}, {Role: thread.Tool}} {
+		if got := ids(x.Search("port carrier client", &o)); !slices.Equal(got, []thread.ID{"m9"}) {
+			t.Errorf("%+v: %v", o, got)
+		}
+	}
+	if got := x.Search("carrier client label", &recall.Options{Limit: 2}); len(got) != 2 {
+		t.Errorf("%d hits, want 2", len(got))
+	}
+	if got := recall.NewIndex(nil).Search("x", nil); got != nil {
+		t.Errorf("an empty index gave %v", got)
+	}
+}
+
+// TestRareTerm: a name that one text alone holds outweighs two words that some
+// hold.
+func TestRareTerm(t *testing.T) {
+	var all []string
+	for i := range 20 {
+		text := fmt.Sprint("plain text number ", i)
+		switch {
+		case i == 0:
+			text += " about quokka"
+		case i <= 4:
+			text += " worker retries"
+		}
+		all = append(all, text)
+	}
+	if got := ids(recall.NewIndex(texts(all...)).Search("worker quokka retries", nil)); len(got) != 5 || got[0] != "m0" {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestOrder: between texts that match alike the later comes first; the same text
+// is one hit that names the others.
+func TestOrder(t *testing.T) {
+	early, late := time.Unix(1, 0), time.Unix(2, 0)
+	x := recall.NewIndex([]recall.Entry{
+		{ThreadID: "t", MessageID: "a", Position: 1, Text: "alpha one"},
+		{ThreadID: "t", MessageID: "b", Position: 5, Text: "alpha two"},
+		{ThreadID: "t", MessageID: "c", Position: 3, Text: "alpha two"},
+		{ThreadID: "u", MessageID: "d", Position: 9, Time: late, Text: "beta six"},
+		{ThreadID: "v", MessageID: "e", Position: 9, Time: early, Text: "beta ten"},
+	})
+	hits := x.Search("alpha", nil)
+	if got := ids(hits); !slices.Equal(got, []thread.ID{"b", "a"}) || !slices.Equal(hits[0].Also, []thread.ID{"c"}) {
+		t.Errorf("got %v, also %v", got, hits[0].Also)
+	}
+	if got := ids(x.Search("beta", nil)); !slices.Equal(got, []thread.ID{"d", "e"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestExcerpt: whole lines around the best match, a part of a line that is too
+// long.
+func TestExcerpt(t *testing.T) {
+	var lines []string
+	for i := range 200 {
+		lines = append(lines, fmt.Sprintf("line %03d of the log", i))
+	}
+	lines[120] = "panic: index out of range in drainQueue"
+	text := strings.Join(lines, "\n")
+	long := strings.Repeat("é漢 ", 2000) + "needle_here" + strings.Repeat(" 👩‍👩‍👧 x", 2000)
+	x := recall.NewIndex(texts(text, long, "short", "x\n"))
+
+	h := x.Search("drainQueue", &recall.Options{Excerpt: 100})[0]
+	if h.Lines != 200 || h.Line < 117 || h.Line > 121 || len(h.Excerpt) > 100 || !strings.Contains(h.Excerpt, lines[120]) ||
+		!strings.HasPrefix(strings.Join(lines[h.Line-1:], "\n"), h.Excerpt+"\n") {
+		t.Errorf("line %d of %d: %q", h.Line, h.Lines, h.Excerpt)
+	}
+	if h := x.Search("panic in that drainqueue", &recall.Options{Excerpt: 100})[0]; !strings.Contains(h.Excerpt, lines[120]) {
+		t.Errorf("line %d of %d: %q", h.Line, h.Lines, h.Excerpt)
+	}
+	h = x.Search("needle_here", nil)[0]
+	if len(h.Excerpt) > recall.DefaultExcerpt+10 || !strings.Contains(h.Excerpt, "needle_here") || !utf8.ValidString(h.Excerpt) ||
+		!strings.HasPrefix(h.Excerpt, "…") || !strings.HasSuffix(h.Excerpt, "…") {
+		t.Errorf("%d bytes: %q", len(h.Excerpt), h.Excerpt)
+	}
+	if h := x.Search("short", nil)[0]; h.Excerpt != "short" || h.Line != 1 || h.Lines != 1 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// FuzzSearch: any texts and any query give hits in order, whole excerpts and the
+// same again.
+func FuzzSearch(f *testing.F) {
+	f.Add("HTTPServer_test.go /a/b.c __x__ A", "b", "httpserver \"a/b\"")
+	f.Add("漢字かな\nไทย K\xff", "\n\n", "K 字")
+	f.Add("", "...///", "\"\"\" - \"x")
+	f.Fuzz(func(t *testing.T, a, b, query string) {
+		x := recall.NewIndex(texts(a, b, a+"\n"+b))
+		hits := x.Search(query, &recall.Options{Excerpt: 20})
+		if !reflect.DeepEqual(hits, x.Search(query, &recall.Options{Excerpt: 20})) {
+			t.Fatal("not the same again")
+		}
+		for i, h := range hits {
+			if i > 0 && hits[i-1].Score < h.Score {
+				t.Fatalf("%v", hits)
+			}
+			if !(h.Score > 0) || h.Line < 1 || h.Line > h.Lines {
+				t.Fatalf("%+v", h)
+			}
+		}
+		if q := strings.TrimSpace(query); q != "" && !strings.Contains(q, `"`) && strings.Contains(a, q) && len(hits) == 0 {
+			t.Fatalf("%q holds %q and is not found", a, q)
+		}
+	})
+}

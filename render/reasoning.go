@@ -1,0 +1,52 @@
+package render
+
+import (
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// wholeLoops takes the reasoning out of the tool loop that was under way when
+// the plan was made, to its end: such a loop is one turn to the provider, which
+// must begin with its reasoning or have none at all.
+func (r *renderer) wholeLoops() {
+	if !r.profile.BoundReasoning || r.plan.Empty() {
+		return
+	}
+	n := slices.IndexFunc(r.manifest.Messages, func(o Origin) bool {
+		at, known := r.thread.Index(o.ID)
+		return known && at >= r.plan.ThreadVersion
+	})
+	for n >= 0 && n < len(r.out) && !r.afterUser(n) {
+		r.out[n] = r.profile.Translate(r.out[n], true)
+		if len(r.out[n].Parts) > 0 {
+			n++
+			continue
+		}
+		r.repair(r.manifest.Messages[n].ID, unsendable)
+		r.out = slices.Delete(r.out, n, n+1)
+		r.manifest.Messages = slices.Delete(r.manifest.Messages, n, n+1)
+		if r.current > n {
+			r.current--
+		}
+	}
+}
+
+// afterUser reports whether a turn of the model begins at n: the user spoke
+// before it, and not in the same breath as results came back.
+func (r *renderer) afterUser(n int) bool {
+	spoke := false
+	for n--; n >= 0; n-- {
+		switch r.out[n].Role {
+		case thread.User:
+			spoke = true
+			continue
+		case thread.System:
+			continue
+		case thread.Tool:
+			return false
+		}
+		break
+	}
+	return spoke || n < 0
+}

@@ -1,0 +1,18 @@
+package mem_test
+
+import (
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/mem"
+	"github.com/palimpsest-ai/palimpsest/store/storetest"
+)
+
+func TestStore(t *testing.T) {
+	t.Run("log", func(t *testing.T) {
+		storetest.TestLog(t, func(testing.TB) store.Log { return &mem.Store{} })
+	})
+	t.Run("plans", func(t *testing.T) {
+		storetest.TestPlans(t, func(testing.TB) store.Plans { return &mem.Store{} })
+	})
+}

@@ -1,0 +1,237 @@
+package strategy_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/strategy"
+	"github.com/palimpsest-ai/palimpsest/strategy/strategytest"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// proposed lists the positions that a rung proposes something for, in order.
+func proposed(v *strategy.View, s strategy.Strategy) []int {
+	var at []int
+	for _, p := range s.Analyze(v) {
+		i, _ := v.Thread.Index(p.Span.First())
+		at = append(at, i)
+	}
+	return at
+}
+
+func result(id, tool, text string, durability thread.Durability, captured *thread.Determinism) thread.Message {
+	m := answer(id, tool, text)
+	r, _ := m.Result()
+	r.Durability, r.Determinism = durability, captured
+	m.Parts = []thread.Part{r}
+	return m
+}
+
+// TestDurability: ephemeral and anchoring results may be cleared; replayable
+// ones only while their source verifies; non-replayable ones are put aside. A7, A8
+func TestDurability(t *testing.T) {
+	captured := &thread.Determinism{ContentHash: "h1"}
+	now := func(hash string, known bool) func(thread.ToolCall) (thread.Determinism, bool) {
+		return func(thread.ToolCall) (thread.Determinism, bool) { return thread.Determinism{ContentHash: hash}, known }
+	}
+	cases := []struct {
+		name       string
+		durability thread.Durability
+		captured   *thread.Determinism
+		current    func(thread.ToolCall) (thread.Determinism, bool)
+		clear      bool
+	}{
+		{"ephemeral", thread.Ephemeral, nil, nil, true},
+		{"anchoring", thread.Anchoring, nil, nil, true},
+		{"undeclared is anchoring", "", nil, nil, true},
+		{"replayable and verified", thread.Replayable, captured, now("h1", true), true},
+		{"replayable and drifted", thread.Replayable, captured, now("h2", true), false},
+		{"replayable, source unknown", thread.Replayable, captured, now("h1", false), false},
+		{"replayable, nobody can tell", thread.Replayable, captured, nil, false},
+		{"replayable, nothing captured", thread.Replayable, nil, now("h1", true), false},
+		{"replayable, nothing to compare", thread.Replayable, &thread.Determinism{ETag: "e"}, now("h1", true), false},
+		{"non-replayable", thread.NonReplayable, captured, now("h1", true), false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			th := log(t, say(thread.User, "Look."), call("c1", "own_tool", `{}`),
+				result("c1", "own_tool", lines(1, 1600), c.durability, c.captured), say(thread.User, "Go on."))
+			v := view(t, th, 100, strategy.Bare)
+			v.Current = c.current
+			if got := slices.Contains(proposed(v, strategy.Clear{}), 2); got != c.clear {
+				t.Errorf("clear proposes it: %v", got)
+			}
+			// Below the threshold only what may not be cleared is put aside.
+			if got := slices.Contains(proposed(v, strategy.Externalize{}), 2); got == c.clear {
+				t.Errorf("externalize proposes it: %v", got)
+			}
+		})
+	}
+}
+
+// TestDurabilityOverride: what is declared for a tool holds against the
+// built-in declaration, and what a result declares against both. A9
+func TestDurabilityOverride(t *testing.T) {
+	th := log(t, say(thread.User, "Look."),
+		call("c1", "WebFetch", `{}`), answer("c1", "WebFetch", lines(1, 1600)),
+		call("c2", "WebFetch", `{"b":1}`), result("c2", "WebFetch", lines(2, 1600), thread.NonReplayable, nil),
+		say(thread.User, "Go on."))
+	v := view(t, th, 100, strategy.Bare)
+	if got := proposed(v, strategy.Clear{}); len(got) != 0 {
+		t.Errorf("a page cannot be had again, %v would be cleared", got)
+	}
+	v.Tools = toolpolicy.New(map[string]toolpolicy.Policy{"web_fetch": {Durability: thread.Ephemeral, ExternalizeThreshold: 100}})
+	if got := proposed(v, strategy.Clear{}); !slices.Equal(got, []int{2}) {
+		t.Errorf("clear proposes %v", got)
+	}
+	if got := proposed(v, strategy.Externalize{}); !slices.Equal(got, []int{2, 4}) {
+		t.Errorf("externalize from 100 tokens proposes %v", got)
+	}
+}
+
+// TestCleared: nothing is kept of an ephemeral result but its failure, key
+// fields of any other. A6, A7
+func TestCleared(t *testing.T) {
+	for _, durability := range []thread.Durability{thread.Ephemeral, thread.Anchoring} {
+		text := "Exit code 2\nmake: *** missing rule\n" + lines(1, 1000)
+		m := result("c1", "Bash", text, durability, nil)
+		r, _ := m.Result()
+		r.Outcome, r.KeyFields = thread.Failure, nil
+		r.Structured = `{"order_id":"ORD-00017"}`
+		m.Parts = []thread.Part{r}
+		th := log(t, say(thread.User, "Look."), call("c1", "Bash", `{"command":"make"}`), m, say(thread.User, "Go on."))
+		v := view(t, th, 100, strategy.Bare)
+		v.Tools = toolpolicy.New(map[string]toolpolicy.Policy{"bash": {PreserveFields: []string{"order_id"}}})
+		record, err := strategy.Clear{}.Execute(t.Context(), v, strategy.Clear{}.Analyze(v)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fields := record.(plan.Clearing).PreservedFields
+		_, kept := fields["order_id"]
+		if fields["error"] == nil || kept == (durability == thread.Ephemeral) {
+			t.Errorf("%s keeps %s", durability, fields)
+		}
+	}
+}
+
+// TestSuperseded: what a later step made out of date goes first, and says why.
+func TestSuperseded(t *testing.T) {
+	read := `{"file_path":"queue.go"}`
+	th := log(t, say(thread.User, "Look."),
+		call("c1", "Bash", `{"command":"first"}`), answer("c1", "Bash", lines(1, 5000)),
+		call("c2", "Read", read), answer("c2", "Read", lines(2, 5000)),
+		call("c3", "Edit", `{"file_path":"queue.go","new_string":"x"}`), answer("c3", "Edit", "ok"),
+		call("c4", "Bash", `{"command":"go test"}`), answer("c4", "Bash", lines(4, 5000)),
+		say(thread.User, "Again."),
+		call("c5", "Bash", `{"command":"go test"}`), answer("c5", "Bash", lines(5, 5000)),
+		call("c6", "Read", `{"file_path":"other.go","offset":10}`), answer("c6", "Read", lines(6, 5000)),
+		call("c7", "Read", `{"file_path":"other.go","offset":90}`), answer("c7", "Read", lines(7, 5000)),
+		say(thread.User, "Go on."))
+	why := strategy.Superseded(th, thread.Pair(th))
+	for i, want := range map[int]string{4: "the file was changed in turn 1", 8: "the same call was made again in turn 2", 2: "", 11: "", 13: "", 15: ""} {
+		if why[i] != want {
+			t.Errorf("message %d: %q, want %q", i, why[i], want)
+		}
+	}
+	v := view(t, th, 2000, strategy.Bare)
+	if got := proposed(v, strategy.Externalize{}); len(got) < 3 || got[0] != 4 || got[1] != 8 || got[2] != 2 {
+		t.Errorf("the order is %v", got)
+	}
+}
+
+// TestOversizeInTail: an output in the protected tail that nothing would fit
+// beside is put aside; the user's words and smaller outputs are not.
+func TestOversizeInTail(t *testing.T) {
+	th := log(t, say(thread.User, "Look."),
+		call("c1", "Bash", `{"command":"cat log"}`), answer("c1", "Bash", lines(1, 40_000)),
+		call("c2", "Bash", `{"command":"ls"}`), answer("c2", "Bash", lines(2, 400)))
+	v := strategytest.View(th, render.Profile{}, 4000)
+	v.Protect(strategy.Generous)
+	v.Tail = 1
+	if got := proposed(v, strategy.Externalize{}); !slices.Equal(got, []int{2}) {
+		t.Fatalf("externalize proposes %v", got)
+	}
+	record, err := strategy.Externalize{}.Execute(t.Context(), v, strategy.Externalize{}.Analyze(v)[0])
+	if err != nil || record.Made().TokensAfter > v.Room/5 {
+		t.Errorf("%v, %+v", err, record)
+	}
+	if got := proposed(v, strategy.Clear{Arguments: true}); len(got) != 0 {
+		t.Errorf("clear reaches into the tail: %v", got)
+	}
+	if got := proposed(v, strategy.Drop{}); len(got) != 0 {
+		t.Errorf("drop reaches into the tail: %v", got)
+	}
+}
+
+// TestArguments: long arguments of old, completed calls are shortened, never
+// those of the last call of a tool, of an aborted call, or short ones.
+func TestArguments(t *testing.T) {
+	long := func(n int) string {
+		return fmt.Sprintf(`{"file_path":"f%d.go","content":"%s"}`, n, strings.Repeat("x", 2000))
+	}
+	th := log(t, say(thread.User, "Write."),
+		call("c1", "Write", long(1)), answer("c1", "Write", "ok"),
+		call("c2", "Write", long(2)), // aborted
+		say(thread.User, "Again."),
+		call("c3", "Write", `{"file_path":"f3.go","content":"x"}`), answer("c3", "Write", "ok"),
+		call("c4", "Note", long(4)), answer("c4", "Note", "ok"),
+		call("c5", "Write", long(5)), answer("c5", "Write", "ok"),
+		say(thread.User, "Go on."))
+	v := view(t, th, 100, strategy.Bare)
+	calls := slices.DeleteFunc(proposed(v, strategy.Clear{Arguments: true}), func(i int) bool { return th.At(i).Role == thread.Tool })
+	if !slices.Equal(calls, []int{1}) {
+		t.Errorf("arguments of %v would be shortened", calls)
+	}
+	if got := proposed(v, strategy.Clear{}); slices.ContainsFunc(got, func(i int) bool { return th.At(i).Role != thread.Tool }) {
+		t.Errorf("without Arguments, calls are touched: %v", got)
+	}
+}
+
+// TestNoGain: a record that would not be smaller than what it replaces is an
+// error, never growth.
+func TestNoGain(t *testing.T) {
+	th := log(t, say(thread.User, "Look."), call("c1", "Bash", `{"command":"ls"}`), answer("c1", "Bash", "a"), say(thread.User, "Go on."))
+	v := view(t, th, 10, strategy.Bare)
+	for _, s := range []strategy.Strategy{strategy.Clear{}, strategy.Externalize{}, strategy.Summarize{}} {
+		span := th.Range(2, 3)
+		if _, err := s.Execute(t.Context(), v, strategy.Proposal{Strategy: s.Name(), Span: span, Room: 1000}); !errors.Is(err, strategy.ErrNoGain) {
+			t.Errorf("%s: %v", s.Name(), err)
+		}
+	}
+}
+
+// TestProtection: each level protects less than the one before; task, last
+// words of the user and open calls stay at every one of them.
+func TestProtection(t *testing.T) {
+	th := session(t, 20, 1000)
+	th, err := th.Append(say(thread.Assistant, "On it."), say(thread.User, "And now?"), call("open", "Bash", `{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := th.Len()
+	tail := 0
+	for _, level := range strategy.Protections() {
+		v := view(t, th, 2000, level)
+		if v.Tail < tail {
+			t.Errorf("level %d: the tail begins at %d, before %d", level, v.Tail, tail)
+		}
+		tail = v.Tail
+		for what, i := range map[string]int{"the task": 0, "the last user message": n - 2, "the open call": n - 1} {
+			if !v.Pinned[i] || v.Free(i) || v.Shrinkable(i) {
+				t.Errorf("level %d: %s is not protected", level, what)
+			}
+		}
+	}
+	if tail != n {
+		t.Errorf("the last level protects a tail from %d of %d", tail, n)
+	}
+	if v := view(t, th, 30, strategy.Bare); v.Pinned[0] && v.Sizes[0] > v.Room/2 {
+		t.Error("a task larger than the room is pinned")
+	}
+}

@@ -1,0 +1,52 @@
+package strategy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/strategy"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// TestRunsKeepPairs: a result that came behind a pinned message is summarized
+// together with its call, or neither is: each run is decided by itself. A4
+func TestRunsKeepPairs(t *testing.T) {
+	text := func(s string) []thread.Part { return []thread.Part{thread.Text{Text: s}} }
+	long := strings.Repeat("The queue was drained before the lease ran out. ", 60)
+	th, err := thread.New("late").Append(
+		thread.Message{Role: thread.User, Parts: text("fix the queue")},
+		thread.Message{Role: thread.Assistant, Parts: append(text(long), thread.ToolCall{ID: "c1", Name: "Bash", Arguments: `{"command":"make"}`})},
+		thread.Message{Role: thread.User, Parts: text("hurry up")}, // pinned below
+		thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "c1", Tool: "Bash", Outcome: thread.Success, Content: text("ok")}}},
+		thread.Message{Role: thread.Assistant, Parts: text("done")},
+		thread.Message{Role: thread.User, Parts: text("and now?")},
+		thread.Message{Role: thread.Assistant, Parts: text("all is well")},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(s string) int { return (len(s) + 3) / 4 }
+	size := func(m *thread.Message) int {
+		n := 4 + count(m.Text())
+		if r, ok := m.Result(); ok {
+			n += count(r.Text())
+		}
+		return n
+	}
+	sizes := make([]int, th.Len())
+	for i, m := range th.All() {
+		sizes[i] = size(m)
+	}
+	v := strategy.NewView(strategy.Given{Thread: th, Room: 300, Count: size, CountText: count, Sizes: sizes})
+	v.Protect(strategy.LastStep)
+	v.Pinned[2], v.Anchored[2] = true, true
+	for _, p := range (strategy.Summarize{}).Analyze(v) {
+		covered := map[thread.ID]bool{}
+		for _, id := range p.Span.MessageIDs {
+			covered[id] = true
+		}
+		if covered[th.At(1).ID] != covered[th.At(3).ID] {
+			t.Errorf("the call is in the run: %v, its late result: %v", covered[th.At(1).ID], covered[th.At(3).ID])
+		}
+	}
+}
