@@ -45,7 +45,7 @@ func readWhole(provider string, r *exchange.Response) (*answer, error) {
 }
 
 // reply makes the portable answer.
-func (a *answer) reply(r *exchange.Response, schema bool) (*llm.Reply, error) {
+func (a *answer) reply(r *exchange.Response, schema *llm.Schema) (*llm.Reply, error) {
 	if k := failedStop(a.stop); k != "" {
 		return nil, &llm.APIError{Kind: k, Status: r.Status, RequestID: r.RequestID, Code: a.stop, Message: "the provider stopped the answer"}
 	}
@@ -63,10 +63,7 @@ func (a *answer) reply(r *exchange.Response, schema bool) (*llm.Reply, error) {
 	case len(m.Calls()) > 0 && reply.Stop == llm.StopEnd:
 		reply.Stop = llm.StopTool // Ollama and Gemini say "stop"
 	}
-	if schema {
-		err = exchange.Structured(r, reply)
-	}
-	return reply, err
+	return reply, exchange.Structured(r, reply, schema)
 }
 
 func (a *answer) portable() (thread.Message, error) {

@@ -238,7 +238,7 @@ func (c *Client) ask(ctx context.Context, body []byte, o *llm.Options) (reply *l
 		if err != nil {
 			return delivered, err
 		}
-		if reply, err = a.reply(r, o.Schema != nil); err != nil || r.Stream || o.OnDelta == nil {
+		if reply, err = a.reply(r, o.Schema); err != nil || r.Stream || o.OnDelta == nil {
 			return delivered, err
 		}
 		// A stream was asked for and the whole came.

@@ -46,7 +46,7 @@ func TestResponseStream(t *testing.T) {
 		a, _, err := readResponseStream("openai", response(test.body), nil)
 		var r *llm.Reply
 		if err == nil {
-			r, err = a.reply(response(""), false)
+			r, err = a.reply(response(""), nil)
 		}
 		if test.err != nil || err != nil {
 			if !errors.Is(err, test.err) {
@@ -111,7 +111,7 @@ func FuzzResponseStream(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r, err := a.reply(response(""), false); err == nil && r.Message.Role != thread.Assistant {
+		if r, err := a.reply(response(""), nil); err == nil && r.Message.Role != thread.Assistant {
 			t.Fatal("a reply of nobody")
 		}
 	})
