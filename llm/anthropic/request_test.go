@@ -100,8 +100,8 @@ func TestSecrets(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 		fmt.Fprintf(&shown, verb+verb+verb+verb+"\n", config, &config, c, *c)
 	}
-	var asJSON any = anthropic.Config{Key: key, AuthToken: token}
-	if j, err := json.Marshal(asJSON); err == nil {
+	for _, v := range []any{anthropic.Config{Key: key, AuthToken: token}} {
+		j, _ := json.Marshal(v)
 		shown.Write(j)
 	}
 	lg := slog.New(slog.NewJSONHandler(&shown, nil))
