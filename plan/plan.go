@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -94,6 +95,9 @@ type Summarization struct {
 	// Stand is what stands in place of the span, for policies with a form of
 	// their own; empty for the default form around the rendered Summary.
 	Stand []Said `json:"stand,omitempty"`
+	// State is the structured state after this compaction, for policies that
+	// keep one beside the summary: text and state change in one step (D8).
+	State *state.State `json:"state,omitempty"`
 	Origin
 }
 
