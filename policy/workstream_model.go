@@ -213,7 +213,7 @@ func compactionInput(previous, known, messages string) string {
 }
 
 // inputTag finds whatever a reader could take for one of our tags.
-var inputTag = regexp.MustCompile(`(?i)<(\s*/?\s*(?:context-compaction-input|previous-summary|existing-workstream-state|new-messages|new-entries))`)
+var inputTag = regexp.MustCompile(`(?i)<(\s*/?\s*(?:context-compaction-input|previous-summary|existing-workstream-state|new-messages|new-entries|blocks))`)
 
 // inTag writes content so that it opens and closes none of the tags; all else
 // stays as it was said.
