@@ -46,6 +46,8 @@ func TestAsked(t *testing.T) {
 		"Is the package in the struct of type order?":              nil,
 		// Shared by several.
 		"What is in worker.go?": nil,
+		// Two of one and two of another: which is meant?
+		"Is maxAttempts in dispatch, or in the Frankfurt warehouse?": nil,
 		// Plain words of a summary alone are not enough.
 		"Has the pending order been shipped?": nil,
 		"":                                    nil,

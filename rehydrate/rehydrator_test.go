@@ -112,6 +112,7 @@ func TestTriggers(t *testing.T) {
 	a, b := s.put(artifact.Metadata{}, "one"), s.put(artifact.Metadata{}, "two")
 	s.plan.Externalizations[1].RehydrateHint = "read when the Frankfurt price table is discussed"
 	takes := prompt.Tool{Name: "diff", Schema: `{"type":"object","properties":{"left":{"type":"string","description":"The artifact ID of the left side."},"mode":{"type":"string"}},"required":["left"]}`}
+	optional := prompt.Tool{Name: "view", Schema: `{"type":"object","properties":{"base_artifact_id":{"type":"string"}}}`}
 	single := &plan.Plan{ThreadID: "t", Externalizations: s.plan.Externalizations[:1]}
 	for _, tt := range []struct {
 		name string
@@ -138,6 +139,9 @@ func TestTriggers(t *testing.T) {
 		{name: "schema, too little of it", turn: rehydrate.Turn{Number: 1, Tools: []prompt.Tool{takes}, Calls: []thread.ToolCall{call("diff", `{"left":"art_"}`)}}},
 		{name: "schema, nothing given", plan: single, turn: rehydrate.Turn{Number: 1, Tools: []prompt.Tool{takes}, Calls: []thread.ToolCall{call("diff", `{"mode":"x"}`)}}, want: []rehydrate.Request{{a, rehydrate.Schema}}},
 		{name: "schema, nothing given, several artifacts", turn: rehydrate.Turn{Number: 1, Tools: []prompt.Tool{takes}, Calls: []thread.ToolCall{call("diff", `{}`)}}},
+		{name: "schema, an empty value", plan: single, turn: rehydrate.Turn{Number: 1, Tools: []prompt.Tool{takes}, Calls: []thread.ToolCall{call("diff", `{"left":" "}`)}}, want: []rehydrate.Request{{a, rehydrate.Schema}}},
+		{name: "schema, nothing given and nothing required", plan: single, turn: rehydrate.Turn{Number: 1, Tools: []prompt.Tool{optional}, Calls: []thread.ToolCall{call("view", `{}`)}}},
+		{name: "schema, named", plan: single, turn: rehydrate.Turn{Number: 1, Tools: []prompt.Tool{optional}, Calls: []thread.ToolCall{call("view", `{"base_artifact_id":null}`)}}, want: []rehydrate.Request{{a, rehydrate.Schema}}},
 		{name: "schema, another value", plan: single, turn: rehydrate.Turn{Number: 1, Tools: []prompt.Tool{takes}, Calls: []thread.ToolCall{call("diff", `{"left":"README.md"}`)}}},
 		{name: "schema of another tool", plan: single, turn: rehydrate.Turn{Number: 1, Tools: []prompt.Tool{takes}, Calls: []thread.ToolCall{call("patch", `{}`)}}},
 		{name: "no plan", turn: at(1, a), plan: &plan.Plan{}},
@@ -215,6 +219,15 @@ func TestTotal(t *testing.T) {
 	// What was not shown does not wait.
 	if got, _ := give(t, r, at(2, all), s.plan); !slices.Equal(got, []string{b, c}) {
 		t.Errorf("shown: %v", got)
+	}
+
+	_, given := give(t, s.rehydrator(rehydrate.Options{}), at(1, a), s.plan)
+	for room, want := range map[int]int{given.Tokens: 1, given.Tokens - 1: 0} {
+		turn := at(1, a)
+		turn.Room = room
+		if got, _ := give(t, s.rehydrator(rehydrate.Options{}), turn, s.plan); len(got) != want {
+			t.Errorf("room for %d tokens takes %v of %d", room, got, given.Tokens)
+		}
 	}
 
 	turn := at(1, all)
