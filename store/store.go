@@ -1,6 +1,6 @@
 // Package store is where threads and plans are kept: the contracts, and what
-// holds for every implementation. Implementations are leaf packages (store/mem
-// for one process and for tests); storetest proves them.
+// holds for every implementation. Memory is here; implementations that keep
+// things longer are leaf packages. storetest proves them all.
 //
 // A log only grows, and a plan only follows another: both writes name the
 // position they were made for and are refused when somebody was faster. The

@@ -104,7 +104,7 @@ func (t *target) resolve(in *input) (*resolved, error) {
 	if r.budget, err = t.tokens(r.model); err != nil {
 		return nil, err
 	}
-	r.compactor, err = palimpsest.New(palimpsest.Config{Counter: r.counter, Ladder: ladder, Policy: t.policy})
+	r.compactor, err = palimpsest.New(palimpsest.Config{Counter: r.counter, Ladder: ladder, Name: t.policy})
 	return r, err
 }
 

@@ -1,0 +1,362 @@
+package palimpsest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Step is what an agent is about to ask its model.
+type Step struct {
+	// Base gives model, system, tools and the request around the messages; its
+	// messages are not used. May be nil.
+	Base *prompt.Prompt
+	// Messages are those that came since the last step: what the user said, the
+	// results of tools.
+	Messages []thread.Message
+	// Profile is the provider that will read the prompt.
+	Profile render.Profile
+	// Window is the model's context window and Output what is kept free for its
+	// answer, in tokens. Budget bounds the whole request where it should be
+	// smaller than that. With neither Window nor Budget only the policy's own
+	// limits hold.
+	Window, Output, Budget int
+}
+
+// Thread is a conversation that an agent loop goes on with: the log and the
+// plans of it in the stores of a Compactor. A Thread may be used from several
+// goroutines; steps of one thread follow each other.
+type Thread struct {
+	c    *Compactor
+	id   string
+	mu   sync.Mutex
+	step Step // the last one, for Overflowed
+	hard int  // how often in a row the provider refused
+}
+
+// Thread returns the conversation of that id; it need not exist yet.
+func (c *Compactor) Thread(id string) *Thread { return &Thread{c: c, id: id} }
+
+// Append adds messages to the log without asking for a prompt.
+func (t *Thread) Append(ctx context.Context, messages ...thread.Message) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, err := t.append(ctx, messages); err != nil {
+		return fmt.Errorf("palimpsest.Append(%s): %w", t.id, err)
+	}
+	return nil
+}
+
+// PrepareStep adds the step's messages to the log and returns the prompt to
+// send: compacted when the policy finds it due, else under the plan in force, so
+// that the prefix stays the same from step to step. A compaction that fails
+// never stops the agent: the prompt then is the one without it, and an event
+// says so. The error is that of the stores, or of the context.
+func (t *Thread) PrepareStep(ctx context.Context, step Step) (*prompt.Prompt, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	log, err := t.append(ctx, step.Messages)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.PrepareStep(%s): %w", t.id, err)
+	}
+	t.step, t.hard = step, 0
+	f, err := t.prepare(ctx, log, false)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.PrepareStep(%s): %w", t.id, err)
+	}
+	return f.Prompt, nil
+}
+
+// FinishStep adds the model's answer to the log.
+func (t *Thread) FinishStep(ctx context.Context, answer ...thread.Message) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hard = 0
+	if _, err := t.append(ctx, answer); err != nil {
+		return fmt.Errorf("palimpsest.FinishStep(%s): %w", t.id, err)
+	}
+	return nil
+}
+
+// ErrNoRoom is returned by Overflowed when compacting harder gave no smaller
+// request: to send it again would only be refused again.
+var ErrNoRoom = errors.New("the request cannot be made smaller")
+
+// Overflowed is for a provider that refused the prompt of the last step as too
+// long: it compacts harder and returns the prompt to try once more. An error
+// that wraps ErrNoRoom says that there is no use in trying.
+func (t *Thread) Overflowed(ctx context.Context) (*prompt.Prompt, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	log, err := t.c.config.Log.Load(ctx, t.id)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Overflowed(%s): %w", t.id, err)
+	}
+	s, _, err := t.state(ctx, log)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Overflowed(%s): %w", t.id, err)
+	}
+	before := s.Prompt
+	t.hard++
+	f, err := t.prepare(ctx, log, true)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("palimpsest.Overflowed(%s): %w", t.id, err)
+	case f.Tokens >= before:
+		return nil, fmt.Errorf("palimpsest.Overflowed(%s): it takes %d tokens as before: %w", t.id, f.Tokens, ErrNoRoom)
+	}
+	t.emit(ctx, event.Event{Type: event.OverflowRecovered, TokensBefore: before, TokensAfter: f.Tokens})
+	return f.Prompt, nil
+}
+
+// Compact compacts now, whether it is due or not, and returns the plan that is
+// in force after it. An error that wraps policy.ErrNothing says that there was
+// nothing to compact.
+func (t *Thread) Compact(ctx context.Context, step Step) (*plan.Plan, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	log, err := t.append(ctx, step.Messages)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", t.id, err)
+	}
+	t.step = step
+	s, version, err := t.state(ctx, log)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", t.id, err)
+	}
+	s.Forced = true
+	f, err := t.compact(ctx, s, version, "asked for")
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", t.id, err)
+	}
+	return f.Plan, nil
+}
+
+// Plan is a dry run of Compact: the plan that would be made, with its records
+// and reasons. Nothing is stored, the step's messages included.
+func (t *Thread) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	log, err := t.c.config.Log.Load(ctx, t.id)
+	if err == nil {
+		log, err = log.Append(step.Messages...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Plan(%s): %w", t.id, err)
+	}
+	last := t.step
+	t.step = step
+	defer func() { t.step = last }()
+	s, _, err := t.state(ctx, log)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Plan(%s): %w", t.id, err)
+	}
+	s.Forced = true
+	f, err := t.c.config.Policy.Plan(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Plan(%s): %w", t.id, err)
+	}
+	return f.Plan, nil
+}
+
+// Plans returns every plan that was in force, the oldest first.
+func (t *Thread) Plans(ctx context.Context) ([]*plan.Plan, error) {
+	_, n, err := t.c.config.Plans.Current(ctx, t.id)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Plans(%s): %w", t.id, err)
+	}
+	plans := make([]*plan.Plan, n)
+	for v := range plans {
+		if plans[v], err = t.c.config.Plans.Plan(ctx, t.id, v+1); err != nil {
+			return nil, fmt.Errorf("palimpsest.Plans(%s): %w", t.id, err)
+		}
+	}
+	return plans, nil
+}
+
+// Undo puts version n of the plans in force again; 0 stands for no plan, so
+// that everything is shown as it was said. It is itself a new version: nothing
+// is forgotten by it.
+func (t *Thread) Undo(ctx context.Context, n int) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.change(ctx, func(*plan.Plan) (*plan.Plan, error) {
+		if n == 0 {
+			return &plan.Plan{Schema: plan.SchemaVersion, ThreadID: t.id, CreatedAt: t.c.config.Now().UTC(), Policy: "undo"}, nil
+		}
+		return t.c.config.Plans.Plan(ctx, t.id, n)
+	})
+	if err != nil {
+		return fmt.Errorf("palimpsest.Undo(%s, %d): %w", t.id, n, err)
+	}
+	return nil
+}
+
+// Expand takes the record that covers a message out of the plan in force, so
+// that its whole span is shown as it was said. A message that is shown already
+// is an error that wraps store.ErrNotFound.
+func (t *Thread) Expand(ctx context.Context, id thread.ID) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.change(ctx, func(current *plan.Plan) (*plan.Plan, error) {
+		ref := plan.Ref{}
+		if current != nil {
+			ref = current.Actions()[id]
+		}
+		if ref.Action == plan.Include {
+			return nil, fmt.Errorf("message %s is not hidden: %w", id, store.ErrNotFound)
+		}
+		next := *current
+		next.Clearings = without(current.Clearings, ref, plan.Clear)
+		next.Summarizations = without(current.Summarizations, ref, plan.Summarize)
+		next.Externalizations = without(current.Externalizations, ref, plan.Externalize)
+		next.Drops = without(current.Drops, ref, plan.Drop)
+		next.CreatedAt = t.c.config.Now().UTC()
+		return &next, nil
+	})
+	if err != nil {
+		return fmt.Errorf("palimpsest.Expand(%s): %w", t.id, err)
+	}
+	return nil
+}
+
+func without[T any](records []T, ref plan.Ref, action plan.Action) []T {
+	if ref.Action != action {
+		return records
+	}
+	return slices.Delete(slices.Clone(records), ref.Index, ref.Index+1)
+}
+
+// tries bounds how often a write is made again because somebody was faster.
+const tries = 5
+
+// change commits what edit makes of the plan in force. The plan must hold for
+// the thread.
+func (t *Thread) change(ctx context.Context, edit func(*plan.Plan) (*plan.Plan, error)) error {
+	for range tries {
+		log, err := t.c.config.Log.Load(ctx, t.id)
+		if err != nil {
+			return err
+		}
+		current, version, err := t.c.config.Plans.Current(ctx, t.id)
+		if err != nil {
+			return err
+		}
+		next, err := edit(current)
+		if err != nil {
+			return err
+		}
+		if err := next.Validate(log); err != nil {
+			return err
+		}
+		if _, err = t.c.config.Plans.Commit(ctx, t.id, version, next); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+	return fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
+}
+
+// append adds messages to the end of the log, whoever else does so.
+func (t *Thread) append(ctx context.Context, messages []thread.Message) (*thread.Thread, error) {
+	for range tries {
+		log, err := t.c.config.Log.Load(ctx, t.id)
+		if err != nil || len(messages) == 0 {
+			return log, err
+		}
+		next, err := t.c.config.Log.Append(ctx, t.id, log.Version(), messages)
+		if !errors.Is(err, store.ErrConflict) {
+			return next, err
+		}
+	}
+	return nil, fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
+}
+
+// state is what the policy is asked about, under the plan in force. A plan that
+// does not hold for the log any more is left aside, and an event says so.
+func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, int, error) {
+	current, version, err := t.c.config.Plans.Current(ctx, t.id)
+	if err != nil {
+		return nil, 0, err
+	}
+	s := t.c.state(log, t.step.Base, t.step.Profile)
+	s.Window, s.Output, s.Budget, s.Harder = t.step.Window, t.step.Output, t.step.Budget, t.hard
+	f, err := s.Render(current)
+	if err != nil && current != nil {
+		t.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err)})
+		current = nil
+		f, err = s.Render(nil)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	s.Current, s.Round, s.Prompt = current, version, f.Tokens
+	return s, version, nil
+}
+
+// prepare compacts when it is due or forced, and renders.
+func (t *Thread) prepare(ctx context.Context, log *thread.Thread, forced bool) (*policy.Fitted, error) {
+	for range tries {
+		s, version, err := t.state(ctx, log)
+		if err != nil {
+			return nil, err
+		}
+		s.Forced = forced
+		due, why := t.c.config.Policy.Due(s)
+		t.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: s.Prompt, BudgetLimit: max(s.Budget, s.Window-s.Output)})
+		if !due && !forced {
+			return s.Render(s.Current)
+		}
+		f, err := t.compact(ctx, s, version, why)
+		switch {
+		case err == nil:
+			return f, nil
+		case errors.Is(err, store.ErrConflict):
+			continue // somebody committed a plan meanwhile: look at it first
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+		return s.Render(s.Current)
+	}
+	return nil, fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
+}
+
+// compact asks the policy for a plan and commits it.
+func (t *Thread) compact(ctx context.Context, s *policy.State, version int, why string) (*policy.Fitted, error) {
+	start := t.c.config.Now()
+	name := t.c.config.Policy.Name()
+	t.emit(ctx, event.Event{Type: event.PreCompact, Policy: name, TokensBefore: s.Prompt})
+	f, err := t.c.config.Policy.Plan(ctx, s)
+	if err == nil {
+		_, err = t.c.config.Plans.Commit(ctx, t.id, version, f.Plan)
+	}
+	took := t.c.config.Now().Sub(start)
+	if err != nil {
+		t.emit(ctx, event.Event{Type: event.Failed, Policy: name, TokensBefore: s.Prompt, Err: event.ErrorClass(err), Duration: took})
+		return nil, err
+	}
+	for _, ref := range f.Plan.Refs() {
+		e := event.OfRecord(f.Plan.Record(ref))
+		e.Policy = name
+		t.emit(ctx, e)
+	}
+	t.emit(ctx, event.Event{
+		Type: event.Completed, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens,
+		TokensFreed: s.Prompt - f.Tokens, Duration: took, Details: map[string]any{"round": s.Round + 1},
+	})
+	return f, nil
+}
+
+func (t *Thread) emit(ctx context.Context, e event.Event) {
+	e.ThreadID = t.id
+	event.Emit(ctx, t.c.config.Events, e)
+}
