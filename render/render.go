@@ -280,7 +280,7 @@ func (r *renderer) rehydrate(contents []Rehydrated) {
 		at = len(r.out)
 	}
 	for n, c := range contents {
-		r.insert(at+n, thread.Message{Role: thread.Assistant, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: c.text()}}})
+		r.insert(at+n, thread.Message{Role: thread.Assistant, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: c.Text()}}})
 	}
 }
 
