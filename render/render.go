@@ -121,7 +121,7 @@ func (r *renderer) span(m *thread.Message, ref plan.Ref) {
 	}
 	r.shown[ref] = true
 	for _, stand := range Replacement(*m, r.plan.Record(ref), false) {
-		r.push(stand, Origin{ID: m.ID, Record: ref, Synthetic: true})
+		r.push(r.profile.Translate(stand, true), Origin{ID: m.ID, Record: ref, Synthetic: true})
 	}
 }
 
