@@ -18,7 +18,7 @@
 //     Calls of read_artifact are left out, and what they name is not shown
 //     beside: their own result brings it;
 //   - question: a sentence of the agent or of the user that is a question names
-//     the id, or shares at least two rare terms with what the plan says of the
+//     an id, or shares at least two rare terms with what the plan says of the
 //     artifact: two of its rehydrate hint, or two of hint and summary of which
 //     one is an identifier, a path or a number;
 //   - schema: a pending call is of a tool that takes an artifact (a parameter
