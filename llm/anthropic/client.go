@@ -1,0 +1,168 @@
+// Package anthropic is the client of the Anthropic Messages API
+// (https://docs.anthropic.com/en/api/messages) and of servers that speak it. It
+// stands on the lossless codec wire/anthropic and on net/http.
+package anthropic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+)
+
+// DefaultBaseURL is where Anthropic's own API is.
+const DefaultBaseURL = "https://api.anthropic.com"
+
+// DefaultVersion is the API version that is asked for.
+const DefaultVersion = "2023-06-01"
+
+// provider is the name in errors.
+const provider = "anthropic"
+
+// Config says whom to ask. Only Model is required.
+type Config struct {
+	// Model is the name of the model.
+	Model string
+	// BaseURL is the address without /v1, as Anthropic's SDKs take it; empty
+	// takes ANTHROPIC_BASE_URL from the environment, or else DefaultBaseURL.
+	BaseURL string
+	// Key is sent as x-api-key and AuthToken as a bearer token. When both are
+	// empty they are taken from ANTHROPIC_API_KEY and ANTHROPIC_AUTH_TOKEN; when
+	// those are empty too no credentials are sent, as local servers need none.
+	Key       string `json:"-"`
+	AuthToken string `json:"-"`
+	// Version is the anthropic-version; empty stands for DefaultVersion.
+	Version string
+	// Header is sent with every request, such as anthropic-beta. It may hold
+	// secrets and is not shown.
+	Header http.Header `json:"-"`
+	// Structured is how JSON answers are asked for; the zero value forces a tool.
+	Structured Structured
+	// HTTP sends the requests; nil stands for one with the default transport.
+	// Redirects are never followed.
+	HTTP *http.Client
+	// Retry bounds the repeats of failures that may pass.
+	Retry llm.Retry
+	// MaxResponse is the largest answer, in bytes; 0 stands for 64 MB.
+	MaxResponse int64
+}
+
+// Format shows the configuration without its secrets, whatever the verb.
+func (c Config) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "anthropic.Config{Model: %q}", c.Model)
+}
+
+// Structured is how the model is made to answer in JSON.
+type Structured int
+
+// The ways to a JSON answer. A prompt whose own request has thinking on is
+// always asked with OutputFormat, because the API does not let it force a tool.
+const (
+	ForcedTool   Structured = iota // a tool that must be called: every model can
+	OutputFormat                   // output_config.format: newer models, exact
+)
+
+// Client asks one model. It is safe for concurrent use.
+type Client struct {
+	model      string
+	structured Structured
+	exchange   *exchange.Client
+}
+
+var _ llm.Generator = (*Client)(nil)
+
+// New returns a client. The error says which part of the configuration is
+// missing or wrong.
+func New(c Config) (*Client, error) {
+	if c.Model == "" {
+		return nil, errors.New("anthropic.New: name the model")
+	}
+	base := c.BaseURL
+	if base == "" {
+		base = os.Getenv("ANTHROPIC_BASE_URL")
+	}
+	if base == "" {
+		base = DefaultBaseURL
+	}
+	key, token := strings.TrimSpace(c.Key), strings.TrimSpace(c.AuthToken)
+	if key == "" && token == "" {
+		key = strings.TrimSpace(os.Getenv("ANTHROPIC_API_KEY"))
+		token = strings.TrimSpace(os.Getenv("ANTHROPIC_AUTH_TOKEN"))
+	}
+	version := c.Version
+	if version == "" {
+		version = DefaultVersion
+	}
+	extra := c.Header.Clone()
+	x, err := exchange.New(exchange.Config{
+		Provider: provider,
+		URL:      strings.TrimSuffix(strings.TrimRight(base, "/"), "/v1") + "/v1/messages",
+		HTTP:     c.HTTP,
+		Authorize: func(h http.Header) {
+			h.Set("Anthropic-Version", version)
+			if key != "" {
+				h.Set("X-Api-Key", key)
+			}
+			if token != "" {
+				h.Set("Authorization", "Bearer "+token)
+			}
+			for name, values := range extra {
+				h[name] = values
+			}
+		},
+		Secrets: append(exchange.Secrets(extra), key, token),
+		Retry:   c.Retry,
+		Limit:   c.MaxResponse,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("anthropic.New: %w", err)
+	}
+	return &Client{model: c.Model, structured: c.Structured, exchange: x}, nil
+}
+
+// Model returns the name of the model.
+func (c *Client) Model() string { return c.model }
+
+// String names the client and its model.
+func (c *Client) String() string { return provider + ":" + c.model }
+
+// Generate asks the model; see llm.Generator.
+func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
+	if o == nil {
+		o = &llm.Options{}
+	}
+	q, err := c.question(p, o)
+	if err != nil {
+		return nil, fmt.Errorf("anthropic: %w", err)
+	}
+	var reply *llm.Reply
+	err = c.exchange.Post(ctx, o.Timeout, q.body, func(r *exchange.Response) (delivered bool, err error) {
+		var a *answer
+		if r.Stream {
+			a, delivered, err = readStream(r, q.deltas(o.OnDelta))
+		} else {
+			a, err = readWhole(r)
+		}
+		if err != nil {
+			return delivered, err
+		}
+		if reply, err = a.reply(r, q); err != nil || r.Stream || o.OnDelta == nil {
+			return delivered, err
+		}
+		// A stream was asked for and the whole came.
+		if reply.Text != "" {
+			o.OnDelta(llm.Delta{Text: reply.Text})
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reply, nil
+}

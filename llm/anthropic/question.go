@@ -1,0 +1,117 @@
+package anthropic
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	wire "github.com/palimpsest-ai/palimpsest/wire/anthropic"
+)
+
+// question is one request.
+type question struct {
+	body []byte
+	// forced is the tool that stands for a structured answer, or empty.
+	forced string
+	schema bool
+}
+
+func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
+	q := &question{schema: o.Schema != nil}
+	ask := *p
+	ask.Model = c.model
+	if o.MaxOutput > 0 {
+		ask.MaxOutput = o.MaxOutput
+	}
+	if t := o.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
+		return nil, errors.New("the temperature is not a number")
+	}
+	if o.Schema != nil {
+		if err := exchange.CheckSchema(provider, o.Schema); err != nil {
+			return nil, err
+		}
+		if c.structured == ForcedTool && !thinks(p) {
+			q.forced = freeName(o.Schema.Name, p.Tools)
+			ask.Tools = append(slices.Clone(p.Tools), prompt.Tool{
+				Name: q.forced, Description: o.Schema.Description, Schema: o.Schema.JSON,
+			})
+		}
+	}
+	body, err := wire.Codec{}.Encode(&ask)
+	if err != nil {
+		return nil, err
+	}
+	e := editor{body: body}
+	switch {
+	case q.forced != "":
+		e.set("tool_choice", `{"type":"tool","name":`+exchange.Quote(q.forced)+`,"disable_parallel_tool_use":true}`)
+	case q.schema:
+		e.set("output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
+	}
+	if o.Temperature != nil {
+		e.set("temperature", fmt.Sprint(*o.Temperature))
+	}
+	if o.OnDelta != nil {
+		e.set("stream", "true")
+	} else if gjson.GetBytes(e.body, "stream").Exists() {
+		e.set("stream", "false")
+	}
+	q.body = e.body
+	return q, e.err
+}
+
+// thinks reports whether the prompt's own request has thinking on.
+func thinks(p *prompt.Prompt) bool {
+	if p.Source == nil || p.Source.API != (wire.Codec{}).API() {
+		return false
+	}
+	switch gjson.Get(p.Source.Body, "thinking.type").Str {
+	case "enabled", "adaptive":
+		return true
+	}
+	return false
+}
+
+// freeName returns a name that none of the tools has.
+func freeName(name string, tools []prompt.Tool) string {
+	base := name[:min(len(name), 60)]
+	for n := 2; slices.ContainsFunc(tools, func(t prompt.Tool) bool { return t.Name == name }); n++ {
+		name = fmt.Sprintf("%s_%d", base, n)
+	}
+	return name
+}
+
+// editor sets members of a body and keeps the first error.
+type editor struct {
+	body []byte
+	err  error
+}
+
+func (e *editor) set(path, value string) {
+	if e.err == nil {
+		e.body, e.err = sjson.SetRawBytes(e.body, path, []byte(value))
+	}
+}
+
+// deltas hands on the pieces of a stream; the arguments of the forced tool are
+// the text of the answer. It is nil when nobody wants them.
+func (q *question) deltas(to func(llm.Delta)) func(llm.Delta) {
+	if to == nil || q.forced == "" {
+		return to
+	}
+	return func(d llm.Delta) {
+		if d.Tool == q.forced {
+			d = llm.Delta{Text: d.Arguments}
+		}
+		if d != (llm.Delta{}) {
+			to(d)
+		}
+	}
+}

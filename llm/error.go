@@ -1,0 +1,105 @@
+package llm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Kind is what went wrong. Each kind is an error of its own, so that
+// errors.Is(err, llm.ErrOverflow) asks for it.
+type Kind string
+
+// The kinds of failure.
+const (
+	ErrOverflow    Kind = "context overflow"    // the request does not fit: make it smaller
+	ErrRateLimited Kind = "rate limited"        // too much in a short time: wait
+	ErrOverloaded  Kind = "overloaded"          // the provider has no capacity: wait
+	ErrServer      Kind = "server error"        // the provider failed
+	ErrTimeout     Kind = "timeout"             // a deadline passed, here or there
+	ErrConnection  Kind = "connection failed"   // no answer, or its rest, arrived
+	ErrResponse    Kind = "unreadable response" // the answer is not what the API describes
+	ErrAuth        Kind = "not authorized"      // the key is missing, wrong, or not enough
+	ErrQuota       Kind = "quota exhausted"     // paid for no more: waiting does not help
+	ErrInvalid     Kind = "invalid request"     // the provider does not take the request
+	ErrNotFound    Kind = "not found"           // no such model or address
+	ErrRefused     Kind = "refused"             // the model or a filter will not answer
+	ErrTruncated   Kind = "answer cut off"      // the limit on the output was reached
+	ErrCanceled    Kind = "canceled"            // the caller's context was canceled
+)
+
+// Error returns the kind in words.
+func (k Kind) Error() string { return string(k) }
+
+// temporary reports whether the same request may succeed later.
+func (k Kind) temporary() bool {
+	switch k {
+	case ErrRateLimited, ErrOverloaded, ErrServer, ErrTimeout, ErrConnection:
+		return true
+	}
+	return false
+}
+
+// APIError is an answer that did not come. It never holds a key.
+type APIError struct {
+	// Provider names the API: "anthropic", "openai", …
+	Provider string
+	// Kind is what went wrong; errors.Is compares with it.
+	Kind Kind
+	// Status is the HTTP status, 0 when there was no response.
+	Status int
+	// Code and Message are the provider's own, or ours where it gave none.
+	Code, Message string
+	// RequestID is the provider's name for the request; it may be empty.
+	RequestID string
+	// RetryAfter is how long the provider asked to wait; 0 when it did not say.
+	RetryAfter time.Duration
+	// Once is set when the provider said that asking again is of no use, whatever
+	// the kind.
+	Once bool
+	// Err is the cause where there is one, such as context.Canceled.
+	Err error
+}
+
+// Error names the provider, the kind, and what is known beside them.
+func (e *APIError) Error() string {
+	var b strings.Builder
+	if e.Provider != "" {
+		b.WriteString(e.Provider + ": ")
+	}
+	b.WriteString(e.Kind.Error())
+	var facts []string
+	if e.Status != 0 {
+		facts = append(facts, fmt.Sprintf("status %d", e.Status))
+	}
+	if e.Code != "" {
+		facts = append(facts, e.Code)
+	}
+	if e.RequestID != "" {
+		facts = append(facts, "request "+e.RequestID)
+	}
+	if e.RetryAfter > 0 {
+		facts = append(facts, "retry after "+e.RetryAfter.String())
+	}
+	if len(facts) > 0 {
+		b.WriteString(" (" + strings.Join(facts, ", ") + ")")
+	}
+	if e.Message != "" {
+		b.WriteString(": " + e.Message)
+	}
+	return b.String()
+}
+
+// Is reports whether target is the kind of the error.
+func (e *APIError) Is(target error) bool { return target == error(e.Kind) }
+
+// Unwrap returns the cause.
+func (e *APIError) Unwrap() error { return e.Err }
+
+// Temporary reports whether the same request may succeed later.
+func (e *APIError) Temporary() bool { return e.Kind.temporary() && !e.Once }
+
+// IsOverflow reports whether a request failed because it does not fit into the
+// model's context window, or into what the provider takes at once.
+func IsOverflow(err error) bool { return errors.Is(err, ErrOverflow) }

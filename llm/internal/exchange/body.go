@@ -1,0 +1,110 @@
+package exchange
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
+	"github.com/palimpsest-ai/palimpsest/llm"
+)
+
+// Whole reads an answer that is one JSON object. A body that is something else
+// gives an error that shows its beginning; one that says it is an error gives
+// that.
+func Whole(provider string, r *Response) (string, error) {
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		return "", err
+	}
+	body := strings.TrimSpace(string(raw))
+	if !json.Valid([]byte(body)) || !strings.HasPrefix(body, "{") {
+		return "", Garbage(r, "the answer is not a JSON object", body)
+	}
+	if e := llm.Failure(provider, r.Status, raw); e != nil {
+		return "", e
+	}
+	return body, nil
+}
+
+// Events reads a stream of events and hands on the data of each, which is one
+// JSON object, until each says it is done. The stream may end before; what that
+// means is the caller's to say. An event that is an error is returned as that.
+func Events(provider string, r *Response, each func(name, data string) (done bool, err error)) error {
+	events := sse.NewReader(r.Body, 0)
+	for {
+		e, err := events.Next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, sse.ErrTooLarge):
+			return Garbage(r, err.Error(), "")
+		case err != nil:
+			return err
+		}
+		data := strings.TrimSpace(e.Data)
+		if data == "" {
+			continue
+		}
+		if data == "[DONE]" {
+			_, err := each(e.Name, data)
+			return err
+		}
+		if !json.Valid([]byte(data)) || !strings.HasPrefix(data, "{") {
+			if e.Cut {
+				if _, err := events.Next(); err != io.EOF {
+					return err // why it was cut
+				}
+				return io.ErrUnexpectedEOF
+			}
+			return Garbage(r, "an event of the stream is not a JSON object", data)
+		}
+		// An error counts whatever the event is called.
+		if f := llm.Failure(provider, r.Status, []byte(data)); f != nil {
+			return f
+		}
+		if done, err := each(e.Name, data); done || err != nil {
+			return err
+		}
+	}
+}
+
+// shown is how much of an unreadable answer an error shows, in bytes.
+const shown = 120
+
+// Garbage is the error for an answer that cannot be read.
+func Garbage(r *Response, what, body string) error {
+	if body == "" {
+		what += " (nothing)"
+	} else {
+		what += fmt.Sprintf(": %q", strings.ToValidUTF8(body[:min(len(body), shown)], ""))
+	}
+	return &llm.APIError{Kind: llm.ErrResponse, Status: r.Status, RequestID: r.RequestID, Message: what}
+}
+
+// Quote writes a JSON string as providers do: only what must be escaped is.
+func Quote(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(s) != nil {
+		return `""` // unreachable: every string can be encoded
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Structured sets the reply's JSON from its text when a schema was asked for.
+// Where the model stopped before it was done there need be none; where it said
+// it was done and gave none, the answer is unreadable.
+func Structured(r *Response, reply *llm.Reply) error {
+	object, ok := llm.FindJSON(reply.Text)
+	switch {
+	case ok && (reply.Stop == llm.StopEnd || reply.Stop == llm.StopOther):
+		reply.JSON = object
+	case reply.Stop == llm.StopEnd:
+		return Garbage(r, "the model answered without the JSON object it was asked for", reply.Text)
+	}
+	return nil
+}

@@ -1,0 +1,275 @@
+// Package exchange is what the model clients have in common: one POST with
+// retries, limits on what is read, and errors that say what happened without
+// ever showing a key. It knows nothing of what the bodies mean.
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/internal/retry"
+	"github.com/palimpsest-ai/palimpsest/llm"
+)
+
+// DefaultLimit is the largest answer that is read, in bytes: twice the largest
+// request that Anthropic takes.
+const DefaultLimit = 64 << 20
+
+// errorLimit is how much of an error's body is read, in bytes.
+const errorLimit = 128 << 10
+
+// Client sends requests to one address. It is safe for concurrent use.
+type Client struct {
+	provider  string
+	url       string
+	http      *http.Client
+	authorize func(http.Header)
+	redact    *strings.Replacer
+	retry     retry.Policy
+	limit     int64
+}
+
+// Config says where and how to send. All but HTTP, Retry and Limit is required.
+type Config struct {
+	Provider string
+	URL      string
+	// HTTP sends the requests; nil stands for a client with the default
+	// transport. Redirects are never followed: they would carry keys elsewhere.
+	HTTP *http.Client
+	// Authorize sets the headers of a request.
+	Authorize func(http.Header)
+	// Secrets are taken out of every message.
+	Secrets []string
+	Retry   retry.Policy
+	Limit   int64 // bytes of an answer; 0 stands for DefaultLimit
+}
+
+// New returns a client. The error names what is wrong with the address, without
+// what may be secret in it.
+func New(c Config) (*Client, error) {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, fmt.Errorf("%s: the base URL must be an absolute http or https address", c.Provider)
+	}
+	client := &Client{provider: c.Provider, url: c.URL, authorize: c.Authorize, retry: c.Retry, limit: c.Limit}
+	if client.limit <= 0 {
+		client.limit = DefaultLimit
+	}
+	hc := http.Client{}
+	if c.HTTP != nil {
+		hc = *c.HTTP
+	}
+	hc.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client.http = &hc
+
+	var pairs []string
+	password, _ := u.User.Password()
+	for _, s := range append(c.Secrets, password) {
+		if s != "" {
+			pairs = append(pairs, s, "[key]")
+		}
+	}
+	client.redact = strings.NewReplacer(pairs...)
+	return client, nil
+}
+
+// Response is an answer with a status below 300.
+type Response struct {
+	// Body is what came, up to the limit.
+	Body io.Reader
+	// Stream says that it is a stream of events.
+	Stream    bool
+	Status    int
+	RequestID string
+}
+
+// Read takes an answer in. It reports whether anything of it was handed on to
+// the caller: then the request is not sent again. An error that is not an
+// *llm.APIError is taken for a broken connection.
+type Read func(*Response) (delivered bool, err error)
+
+// Post sends a body until read has an answer. The error is an *llm.APIError.
+// timeout bounds all of it; see llm.Options.
+func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, read Read) error {
+	if timeout == 0 {
+		timeout = llm.DefaultTimeout
+	}
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	delivered := false
+	err := c.retry.Do(ctx, func(ctx context.Context) (err error) {
+		delivered, err = c.once(ctx, body, read)
+		return err
+	}, func(err error) retry.Decision {
+		e, ok := errors.AsType[*llm.APIError](err)
+		if !ok || delivered {
+			return retry.Decision{}
+		}
+		return retry.Decision{Again: e.Temporary(), After: e.RetryAfter}
+	})
+	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
+		// The context ended while waiting for the next try.
+		return &llm.APIError{
+			Provider: c.provider, Kind: endKind(cause), Err: errors.Join(cause, err),
+			Message: "gave up waiting after " + err.Error(),
+		}
+	}
+	return err
+}
+
+func (c *Client) once(ctx context.Context, body []byte, read Read) (delivered bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return false, c.broken(ctx, nil, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	c.authorize(req.Header)
+	res, err := c.http.Do(req)
+	if err != nil {
+		return false, c.broken(ctx, nil, err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= 300 {
+		return false, c.refused(ctx, res)
+	}
+	media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	delivered, err = read(&Response{
+		Body:      &limited{r: res.Body, left: c.limit, limit: c.limit},
+		Stream:    strings.EqualFold(strings.TrimSpace(media), "text/event-stream"),
+		Status:    res.StatusCode,
+		RequestID: requestID(res.Header),
+	})
+	if err == nil {
+		return delivered, nil
+	}
+	e, ok := errors.AsType[*llm.APIError](err)
+	if !ok {
+		return delivered, c.broken(ctx, res, err)
+	}
+	c.complete(e, res)
+	return delivered, e
+}
+
+// refused reads the error that a status stands for.
+func (c *Client) refused(ctx context.Context, res *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(res.Body, errorLimit))
+	if err != nil && ctx.Err() != nil {
+		return c.broken(ctx, res, err)
+	}
+	e := llm.Failure(c.provider, res.StatusCode, body)
+	if res.StatusCode < 400 && e == nil {
+		e = &llm.APIError{Kind: llm.ErrResponse, Message: "redirected; set the base URL to where the API is"}
+	}
+	if e.RequestID == "" {
+		e.RequestID = bodyRequestID(body)
+	}
+	c.complete(e, res)
+	return e
+}
+
+// complete adds what the response says beside its body.
+func (c *Client) complete(e *llm.APIError, res *http.Response) {
+	e.Provider = c.provider
+	if e.Status == 0 {
+		e.Status = res.StatusCode
+	}
+	if id := requestID(res.Header); id != "" {
+		e.RequestID = id
+	}
+	e.RetryAfter = retry.After(res.Header, c.now())
+	// The providers' own SDKs obey this header of theirs.
+	e.Once = strings.EqualFold(res.Header.Get("X-Should-Retry"), "false")
+	c.clean(e)
+}
+
+// broken makes the error for an answer that did not come, or not whole.
+func (c *Client) broken(ctx context.Context, res *http.Response, err error) error {
+	e := &llm.APIError{Provider: c.provider, Kind: llm.ErrConnection}
+	if res != nil {
+		e.Status, e.RequestID = res.StatusCode, requestID(res.Header)
+	}
+	var timeout net.Error
+	switch cause := ctx.Err(); {
+	case cause != nil:
+		e.Kind, e.Err = endKind(cause), cause
+		e.Message = cause.Error()
+	case errors.Is(err, errTooLarge):
+		e.Kind, e.Message = llm.ErrResponse, err.Error()
+	case errors.As(err, &timeout) && timeout.Timeout():
+		e.Kind, e.Message = llm.ErrTimeout, bare(err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.Message = "the connection ended before the answer was complete"
+	default:
+		e.Message = bare(err)
+	}
+	c.clean(e)
+	return e
+}
+
+// bare leaves out the address, which may hold a key.
+func bare(err error) string {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err.Error()
+	}
+	return err.Error()
+}
+
+// clean takes the keys out of an error.
+func (c *Client) clean(e *llm.APIError) {
+	for _, s := range []*string{&e.Message, &e.Code, &e.RequestID} {
+		*s = c.redact.Replace(*s)
+	}
+}
+
+func (c *Client) now() time.Time {
+	if c.retry.Now != nil {
+		return c.retry.Now()
+	}
+	return time.Now()
+}
+
+func endKind(cause error) llm.Kind {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return llm.ErrTimeout
+	}
+	return llm.ErrCanceled
+}
+
+// errTooLarge says that an answer is over the limit.
+var errTooLarge = errors.New("the answer is too large")
+
+// limited reads up to a limit and fails beyond it, where io.LimitReader would
+// seem to end.
+type limited struct {
+	r           io.Reader
+	left, limit int64
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		// Only a byte more is too much.
+		var one [1]byte
+		n, err := l.r.Read(one[:])
+		if n > 0 {
+			return 0, fmt.Errorf("%w: more than %d bytes", errTooLarge, l.limit)
+		}
+		return 0, err
+	}
+	if int64(len(p)) > l.left {
+		p = p[:l.left]
+	}
+	n, err := l.r.Read(p)
+	l.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,43 @@
+package exchange
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+)
+
+// CheckSchema reports what is wrong with a schema before anything is sent. The
+// error is an *llm.APIError of kind ErrInvalid.
+func CheckSchema(provider string, s *llm.Schema) error {
+	invalid := func(message string) error {
+		return &llm.APIError{Provider: provider, Kind: llm.ErrInvalid, Message: message}
+	}
+	if len(s.Name) < 1 || len(s.Name) > 64 || strings.ContainsFunc(s.Name, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	}) {
+		return invalid("the name of the schema needs 1 to 64 of the characters a-z, A-Z, 0-9, _ and -")
+	}
+	if !json.Valid([]byte(s.JSON)) || gjson.Get(s.JSON, "type").Str != "object" {
+		return invalid("the schema must be a JSON schema of type object")
+	}
+	return nil
+}
+
+// Secrets returns the values of headers that may hold credentials.
+func Secrets(h http.Header) []string {
+	var list []string
+	for name, values := range h {
+		name = strings.ToLower(name)
+		for _, word := range []string{"auth", "key", "token", "secret", "cookie"} {
+			if strings.Contains(name, word) {
+				list = append(list, values...)
+				break
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,229 @@
+// Package openai is the client of the Chat Completions API
+// (https://platform.openai.com/docs/api-reference/chat), which most providers
+// and local servers speak: OpenAI, Azure, Ollama, vLLM, llama.cpp, LM Studio,
+// OpenRouter, Groq, DeepSeek, Gemini's compatible endpoint. It stands on the
+// lossless codec wire/openai and on net/http.
+//
+// Those servers differ in what they take. The client asks for the best first
+// and steps down when a server refuses a field by name; it remembers that for
+// the following requests (see Structured).
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+)
+
+// DefaultBaseURL is where OpenAI's own API is.
+const DefaultBaseURL = "https://api.openai.com/v1"
+
+// Config says whom to ask. Only Model is required.
+type Config struct {
+	// Model is the name of the model.
+	Model string
+	// BaseURL is the address with the version, as OpenAI's SDKs take it
+	// (http://localhost:11434/v1); empty takes OPENAI_BASE_URL from the
+	// environment, or else DefaultBaseURL.
+	BaseURL string
+	// Key is sent as a bearer token; empty takes OPENAI_API_KEY. When that is
+	// empty too no credentials are sent, as local servers need none.
+	Key string `json:"-"`
+	// Provider is the name in errors and in String; empty stands for "openai".
+	Provider string
+	// Header is sent with every request. It may hold secrets and is not shown.
+	Header http.Header `json:"-"`
+	// Structured is how JSON answers are asked for; the zero value finds out.
+	Structured Structured
+	// HTTP sends the requests; nil stands for one with the default transport.
+	// Redirects are never followed.
+	HTTP *http.Client
+	// Retry bounds the repeats of failures that may pass.
+	Retry llm.Retry
+	// MaxResponse is the largest answer, in bytes; 0 stands for 64 MB.
+	MaxResponse int64
+}
+
+// Format shows the configuration without its secrets, whatever the verb.
+func (c Config) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "openai.Config{Model: %q, Provider: %q}", c.Model, c.Provider)
+}
+
+// Structured is how the model is made to answer in JSON.
+type Structured int32
+
+// The ways to a JSON answer.
+const (
+	// Automatic begins with JSONSchema and steps down to JSONObject and then to
+	// Instructed when the server refuses the field.
+	Automatic Structured = iota
+	// JSONSchema is response_format json_schema, strict where the schema is one
+	// that strict mode takes.
+	JSONSchema
+	// JSONObject is response_format json_object; the schema stands in the
+	// system prompt.
+	JSONObject
+	// Instructed only puts the schema in the system prompt.
+	Instructed
+)
+
+// Client asks one model. It is safe for concurrent use.
+type Client struct {
+	model    string
+	provider string
+	exchange *exchange.Client
+	dialect  dialect
+}
+
+var _ llm.Generator = (*Client)(nil)
+
+// dialect is what was found out about a server. Calls that run at the same time
+// may find out the same; nothing else depends on the order.
+type dialect struct {
+	structured atomic.Int32 // the Structured to ask with, never Automatic
+	fixed      bool         // the caller chose it
+	oldLimit   atomic.Bool  // max_tokens in place of max_completion_tokens
+	noUsage    atomic.Bool  // stream_options is not known
+	noHeat     atomic.Bool  // temperature is refused
+}
+
+// New returns a client. The error says which part of the configuration is
+// missing or wrong.
+func New(c Config) (*Client, error) {
+	if c.Model == "" {
+		return nil, errors.New("openai.New: name the model")
+	}
+	base := c.BaseURL
+	if base == "" {
+		base = os.Getenv("OPENAI_BASE_URL")
+	}
+	if base == "" {
+		base = DefaultBaseURL
+	}
+	key := strings.TrimSpace(c.Key)
+	if key == "" {
+		key = strings.TrimSpace(os.Getenv("OPENAI_API_KEY"))
+	}
+	provider := c.Provider
+	if provider == "" {
+		provider = "openai"
+	}
+	address, query, _ := strings.Cut(base, "?") // Azure carries its api-version there
+	address = strings.TrimRight(address, "/") + "/chat/completions"
+	if query != "" {
+		address += "?" + query
+	}
+	extra := c.Header.Clone()
+	x, err := exchange.New(exchange.Config{
+		Provider: provider,
+		URL:      address,
+		HTTP:     c.HTTP,
+		Authorize: func(h http.Header) {
+			if key != "" {
+				h.Set("Authorization", "Bearer "+key)
+			}
+			for name, values := range extra {
+				h[name] = values
+			}
+		},
+		Secrets: append(exchange.Secrets(extra), key),
+		Retry:   c.Retry,
+		Limit:   c.MaxResponse,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("openai.New: %w", err)
+	}
+	client := &Client{model: c.Model, provider: provider, exchange: x}
+	client.dialect.fixed = c.Structured != Automatic
+	client.dialect.structured.Store(int32(max(c.Structured, JSONSchema)))
+	client.dialect.oldLimit.Store(!newLimit(base))
+	return client, nil
+}
+
+// newLimit reports whether the server is one that deprecates max_tokens. Others
+// know that field, and some of them no other (Mistral, Ollama).
+func newLimit(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	host := u.Hostname()
+	return host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com")
+}
+
+// Model returns the name of the model.
+func (c *Client) Model() string { return c.model }
+
+// String names the client and its model.
+func (c *Client) String() string { return c.provider + ":" + c.model }
+
+// Generate asks the model; see llm.Generator.
+func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
+	if o == nil {
+		o = &llm.Options{}
+	}
+	if o.Timeout == 0 {
+		o = withTimeout(o)
+	}
+	if o.Timeout > 0 {
+		// All the steps down share the time of one call.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
+		defer cancel()
+	}
+	for {
+		w := c.wording()
+		body, err := c.question(p, o, w)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.provider, err)
+		}
+		reply, err := c.ask(ctx, body, o)
+		if err == nil {
+			return reply, nil
+		}
+		if !c.stepDown(err, w, o) {
+			return nil, err
+		}
+	}
+}
+
+func withTimeout(o *llm.Options) *llm.Options {
+	with := *o
+	with.Timeout = llm.DefaultTimeout
+	return &with
+}
+
+func (c *Client) ask(ctx context.Context, body []byte, o *llm.Options) (reply *llm.Reply, err error) {
+	err = c.exchange.Post(ctx, -1, body, func(r *exchange.Response) (delivered bool, err error) {
+		var a *answer
+		if r.Stream {
+			a, delivered, err = readStream(c.provider, r, o.OnDelta)
+		} else {
+			a, err = readWhole(c.provider, r)
+		}
+		if err != nil {
+			return delivered, err
+		}
+		if reply, err = a.reply(r, o.Schema != nil); err != nil || r.Stream || o.OnDelta == nil {
+			return delivered, err
+		}
+		// A stream was asked for and the whole came.
+		if reply.Text != "" {
+			o.OnDelta(llm.Delta{Text: reply.Text})
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reply, nil
+}

@@ -1,0 +1,35 @@
+package openai_test
+
+import (
+	"net/http"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
+	"github.com/palimpsest-ai/palimpsest/llm/openai"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestGenerator(t *testing.T) {
+	llmtest.TestGenerator(t, func(tb testing.TB, url string, hc *http.Client, r llm.Retry) llm.Generator {
+		return newClient(tb, openai.Config{BaseURL: url + "/v1", HTTP: hc, Retry: r})
+	})
+}
+
+func newClient(tb testing.TB, c openai.Config) *openai.Client {
+	tb.Helper()
+	if c.Model == "" {
+		c.Model = "test-model"
+	}
+	if c.Key == "" {
+		c.Key = "sk-not-a-real-key"
+	}
+	client, err := openai.New(c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return client
+}

@@ -1,0 +1,162 @@
+package openai
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	wire "github.com/palimpsest-ai/palimpsest/wire/openai"
+)
+
+// wording is how one request is put: the dialect as it was at that moment.
+type wording struct {
+	structured                Structured
+	oldLimit, noUsage, noHeat bool
+}
+
+func (c *Client) wording() wording {
+	return wording{
+		structured: Structured(c.dialect.structured.Load()), oldLimit: c.dialect.oldLimit.Load(),
+		noUsage: c.dialect.noUsage.Load(), noHeat: c.dialect.noHeat.Load(),
+	}
+}
+
+func (c *Client) question(p *prompt.Prompt, o *llm.Options, w wording) ([]byte, error) {
+	ask := *p
+	ask.Model = c.model
+	if o.MaxOutput > 0 {
+		ask.MaxOutput = o.MaxOutput
+	}
+	if t := o.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
+		return nil, errors.New("the temperature is not a number")
+	}
+	if o.Schema != nil {
+		if err := exchange.CheckSchema(c.provider, o.Schema); err != nil {
+			return nil, err
+		}
+		if w.structured != JSONSchema {
+			ask.System = append(slices.Clone(p.System), prompt.System{Role: "system", Text: instruction(o.Schema)})
+		}
+	}
+	body, err := wire.Chat{}.Encode(&ask)
+	if err != nil {
+		return nil, err
+	}
+	e := editor{body: body}
+	if o.Schema != nil {
+		e.format(o.Schema, w.structured)
+	}
+	e.limit(ask.MaxOutput, w.oldLimit)
+	if o.Temperature != nil && !w.noHeat {
+		e.set("temperature", fmt.Sprint(*o.Temperature))
+	}
+	switch {
+	case o.OnDelta == nil:
+		e.remove("stream")
+		e.remove("stream_options")
+	default:
+		e.set("stream", "true")
+		if w.noUsage {
+			e.remove("stream_options")
+		} else {
+			e.set("stream_options.include_usage", "true")
+		}
+	}
+	return e.body, e.err
+}
+
+// instruction tells the model of the schema where the server cannot. It holds
+// the word JSON, without which json_object is refused.
+func instruction(s *llm.Schema) string {
+	text := "Answer with one JSON object that follows this JSON schema, and with nothing else:\n" + s.JSON
+	if s.Description != "" {
+		text += "\nThe object is: " + s.Description
+	}
+	return text
+}
+
+// editor changes members of a body and keeps the first error.
+type editor struct {
+	body []byte
+	err  error
+}
+
+func (e *editor) set(path, value string) {
+	if e.err == nil {
+		e.body, e.err = sjson.SetRawBytes(e.body, path, []byte(value))
+	}
+}
+
+func (e *editor) remove(path string) {
+	if e.err == nil && gjson.GetBytes(e.body, path).Exists() {
+		e.body, e.err = sjson.DeleteBytes(e.body, path)
+	}
+}
+
+func (e *editor) format(s *llm.Schema, how Structured) {
+	switch how {
+	case JSONSchema:
+		format := `{"type":"json_schema","json_schema":{"name":` + exchange.Quote(s.Name)
+		if s.Description != "" {
+			format += `,"description":` + exchange.Quote(s.Description)
+		}
+		format += `,"schema":` + s.JSON
+		if strictSchema(s.JSON) {
+			format += `,"strict":true`
+		}
+		e.set("response_format", format+"}}")
+	case JSONObject:
+		e.set("response_format", `{"type":"json_object"}`)
+	default:
+		e.remove("response_format")
+	}
+}
+
+// limit names the limit on the output as the server knows it.
+func (e *editor) limit(n int, old bool) {
+	from, to := "max_tokens", "max_completion_tokens"
+	if old {
+		from, to = to, from
+	}
+	e.remove(from)
+	if n > 0 {
+		e.set(to, fmt.Sprint(n))
+	}
+}
+
+// stepDown learns from a refusal. It reports whether the request can be put
+// another way: each way is left only once, so the steps come to an end.
+func (c *Client) stepDown(err error, w wording, o *llm.Options) bool {
+	e, ok := errors.AsType[*llm.APIError](err)
+	if !ok || e.Kind != llm.ErrInvalid && e.Kind != llm.ErrServer && e.Kind != llm.ErrNotFound {
+		return false
+	}
+	said := strings.ToLower(e.Message)
+	names := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(s string) bool { return strings.Contains(said, s) })
+	}
+	switch {
+	case o.Schema != nil && !c.dialect.fixed && w.structured < Instructed &&
+		names("response_format", "response format", "json_schema", "json schema", "json_object", "json mode", "structured output", "guided"):
+		c.dialect.structured.Store(int32(w.structured + 1))
+	case !w.oldLimit && names("max_completion_tokens"):
+		c.dialect.oldLimit.Store(true)
+	case w.oldLimit && names("max_completion_tokens"):
+		c.dialect.oldLimit.Store(false)
+	case o.OnDelta != nil && !w.noUsage && names("stream_options", "include_usage"):
+		c.dialect.noUsage.Store(true)
+	case o.Temperature != nil && !w.noHeat && names("temperature"):
+		c.dialect.noHeat.Store(true)
+	default:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,76 @@
+package llm
+
+import "github.com/palimpsest-ai/palimpsest/thread"
+
+// Reply is a model's answer.
+type Reply struct {
+	// Message is the answer with role assistant: reasoning, text and tool calls,
+	// each part with the bytes it came as, ready to be appended to a thread.
+	// A structured answer is a text part, however the provider was asked for it.
+	Message thread.Message
+	// Text is the text of the message.
+	Text string
+	// JSON is the structured answer, one valid JSON object; empty when no Schema
+	// was asked for, and when Stop says why there is none.
+	JSON string
+	// Stop is why the model stopped.
+	Stop Stop
+	// Usage is what the provider counted.
+	Usage Usage
+	// RequestID is the provider's name for the request, for its support; it may
+	// be empty.
+	RequestID string
+	// Model is the model that answered, which may be a version of the one asked.
+	Model string
+}
+
+// Err returns an error when the model gave no full answer, and nil for StopEnd
+// and StopTool. errors.Is tells ErrRefused, ErrOverflow and ErrTruncated apart.
+func (r *Reply) Err() error {
+	e := &APIError{RequestID: r.RequestID, Message: "the model stopped: " + string(r.Stop)}
+	switch r.Stop {
+	case StopRefusal, StopFilter:
+		e.Kind = ErrRefused
+	case StopContext:
+		e.Kind = ErrOverflow
+	case StopLength:
+		e.Kind = ErrTruncated
+	case StopOther:
+		e.Kind = ErrResponse
+	default:
+		return nil
+	}
+	return e
+}
+
+// Stop is why a model stopped.
+type Stop string
+
+// The reasons to stop. Every provider's own reasons are mapped to them.
+const (
+	StopEnd     Stop = "end"            // the answer is complete
+	StopLength  Stop = "length"         // the limit on the output cut it off
+	StopTool    Stop = "tool"           // it waits for the results of its calls
+	StopRefusal Stop = "refusal"        // the model will not answer
+	StopFilter  Stop = "content-filter" // the provider took the answer away
+	StopContext Stop = "context"        // the context window was full
+	StopOther   Stop = "other"          // a pause, or a reason unknown here
+)
+
+// Usage is what a provider counted, in tokens.
+type Usage struct {
+	// Input is the whole prompt: what was read from the cache and written to it
+	// included, whichever way the provider counts.
+	Input int
+	// CacheRead and CacheWrite are the parts of Input that came from the prompt
+	// cache and that were written to it.
+	CacheRead, CacheWrite int
+	// Output is the whole answer, reasoning included.
+	Output int
+	// Reasoning is the part of Output that was thinking, where the provider
+	// tells.
+	Reasoning int
+	// Known is false when the provider sent no usage, or only zeros, as some
+	// servers do; then the numbers mean nothing.
+	Known bool
+}
