@@ -2,11 +2,11 @@ package palimpsest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/strategy"
@@ -113,146 +113,54 @@ type Result struct {
 // is a *BudgetError and names the parts that do not fit; nothing else is
 // refused, since the last resort needs neither a model nor a store.
 func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
-	pairs := thread.Pair(q.Thread)
-	base := prompt.Prompt{}
-	if q.Base != nil {
-		base = *q.Base
+	s := c.state(q.Thread, q.Base, q.Profile)
+	s.Budget = q.Budget
+	whole, err := s.Render(s.Draft(c.config.Policy))
+	fitted := whole
+	if err == nil && whole.Tokens > q.Budget {
+		fitted, err = policy.Fit(ctx, s, c.config.Policy, c.config.Ladder, q.Budget)
 	}
-	base.Messages = nil
-	job := job{Compactor: c, Request: q, pairs: pairs, base: &base, fixed: c.config.Counter.Prompt(&base)}
-	whole, err := job.render(job.emptyPlan())
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", q.Thread.ID(), err)
 	}
-	job.before = whole.After
-	if whole.After <= q.Budget {
-		whole.Before = whole.After
-		whole.Plan.OriginalTokens, whole.Plan.CompactedTokens = whole.After, whole.After
-		return whole, nil
-	}
-	res, err := job.compact(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", q.Thread.ID(), err)
-	}
-	return res, nil
+	fitted.Plan.OriginalTokens, fitted.Plan.CompactedTokens = whole.Tokens, fitted.Tokens
+	return result(s, whole, fitted), nil
 }
 
 // Render renders the thread under a plan that was made before, for this or a
 // shorter version of it, and counts the request. A nil plan hides nothing.
 func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
+	s := c.state(q.Thread, q.Base, q.Profile)
+	whole, err := s.Render(nil)
+	fitted := whole
+	if err == nil && p != nil {
+		fitted, err = s.Render(p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Render(%s): %w", q.Thread.ID(), err)
+	}
+	return result(s, whole, fitted), nil
+}
+
+// state is what a policy needs to know of a thread before a request.
+func (c *Compactor) state(t *thread.Thread, around *prompt.Prompt, profile render.Profile) *policy.State {
 	base := prompt.Prompt{}
-	if q.Base != nil {
-		base = *q.Base
+	if around != nil {
+		base = *around
 	}
 	base.Messages = nil
-	job := job{Compactor: c, Request: q, pairs: thread.Pair(q.Thread), base: &base, fixed: c.config.Counter.Prompt(&base)}
-	whole, err := job.render(job.emptyPlan())
-	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Render(%s): %w", q.Thread.ID(), err)
-	}
-	if p == nil {
-		return whole, nil
-	}
-	res, err := job.render(p)
-	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Render(%s): %w", q.Thread.ID(), err)
-	}
-	res.Before = whole.After
-	return res, nil
-}
-
-// job is one compaction under way.
-type job struct {
-	*Compactor
-	Request
-	pairs  *thread.Pairing
-	base   *prompt.Prompt
-	fixed  int
-	before int
-}
-
-func (j *job) emptyPlan() *plan.Plan {
-	return &plan.Plan{
-		Schema: plan.SchemaVersion, ThreadID: j.Thread.ID(), ThreadVersion: j.Thread.Version(),
-		CreatedAt: j.config.Now().UTC(), Policy: j.config.Policy, Counter: j.config.Counter.Name(),
+	return &policy.State{
+		Thread: t, Pairs: thread.Pair(t), Base: &base, Profile: profile,
+		Counter: c.config.Counter, Count: c.stands.Message, Fixed: c.config.Counter.Prompt(&base),
+		Changed: c.sizes.of(t, profile, true), Plain: c.sizes.of(t, profile, false),
+		Summarizer: c.config.Summarizer, Tools: c.config.Tools, Source: c.config.Current, Now: c.config.Now,
 	}
 }
 
-// attempts bounds how often a plan is made again because the rendered request
-// came out larger than the planner's sum (repairs of the log add a little).
-const attempts = 5
-
-// slackStep is what each further attempt leaves free beside, in tokens times the
-// square of its number: a smaller room can be filled a little differently.
-const slackStep = 4
-
-// compact tries the levels of protection, the most generous first.
-func (j *job) compact(ctx context.Context) (*Result, error) {
-	var failed error
-	given := strategy.Given{
-		Thread: j.Thread, Pairs: j.pairs, Profile: j.Profile,
-		Count: j.stands.Message, CountText: j.config.Counter.Text,
-		Sizes: j.sizes.of(j.Thread, j.Profile, true), Tools: j.config.Tools,
-		Current: j.config.Current, Summarizer: j.config.Summarizer,
-	}
-	for _, level := range strategy.Protections() {
-		room := j.Budget - j.fixed
-		for n := range attempts {
-			given.Room = room
-			if room <= 0 {
-				return nil, j.overBudget(failed)
-			}
-			v := strategy.NewView(given)
-			v.Protect(level)
-			fits, err := j.config.Ladder.Climb(ctx, v)
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			if !fits {
-				failed = errors.Join(failed, err)
-				break
-			}
-			p := j.emptyPlan()
-			for _, record := range v.Records() {
-				p.Add(record)
-			}
-			res, err := j.render(p)
-			if err != nil {
-				return nil, err
-			}
-			if res.After <= j.Budget {
-				res.Before = j.before
-				res.Pinned, res.Tail = v.PinnedPositions(), v.Tail
-				p.OriginalTokens, p.CompactedTokens = j.before, res.After
-				return res, nil
-			}
-			room -= res.After - j.Budget + n*n*slackStep
-		}
-	}
-	return nil, j.overBudget(failed)
-}
-
-// render renders and counts. Messages that stand as they are in the log are not
-// counted again.
-func (j *job) render(p *plan.Plan) (*Result, error) {
-	out, manifest, err := render.Render(j.Thread, p, j.base, &render.Options{Profile: j.Profile, Pairs: j.pairs})
-	if err != nil {
-		return nil, err
-	}
-	known := j.sizes.of(j.Thread, j.Profile, !p.Empty())
-	total := j.fixed
-	sizes := make([]int, len(out.Messages))
-	for n := range out.Messages {
-		o := manifest.Messages[n]
-		if i, ok := j.Thread.Index(o.ID); ok && o.Record.Action == plan.Include && !o.Synthetic && i < p.ThreadVersion {
-			sizes[n] = known[i]
-		} else {
-			sizes[n] = j.stands.Message(&out.Messages[n])
-		}
-		total += sizes[n]
-	}
+func result(s *policy.State, whole, f *policy.Fitted) *Result {
 	return &Result{
-		Plan: p, Prompt: out, Manifest: manifest, Before: total, After: total, Fixed: j.fixed,
-		Sizes: j.sizes.of(j.Thread, j.Profile, false), PromptSizes: sizes,
-	}, nil
+		Plan: f.Plan, Prompt: f.Prompt, Manifest: f.Manifest,
+		Before: whole.Tokens, After: f.Tokens, Fixed: s.Fixed,
+		Sizes: s.Plain, PromptSizes: f.Sizes, Pinned: f.Pinned, Tail: f.Tail,
+	}
 }

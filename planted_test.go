@@ -63,7 +63,7 @@ func TestPlantedFactsInRandomThreads(t *testing.T) {
 					if crowd {
 						crowded.add(stands)
 					} else if !stands {
-						rt.Fatalf("cycle %d of %d tokens: lost %q", loop.cycles, target, f)
+						rt.Fatalf("cycle %d of %d tokens, %d summaries, %d drops: lost %q", loop.cycles, target, len(res.Plan.Summarizations), len(res.Plan.Drops), f)
 					}
 				}
 			}

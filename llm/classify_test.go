@@ -72,6 +72,8 @@ var classifyTests = []struct {
 	{"Bedrock throttling as 400", "bedrock", 400, `{"__type":"ThrottlingException","message":"Too many tokens, please wait before trying again."}`, llm.ErrRateLimited},
 	{"Anthropic tokens per minute", "anthropic", 429, `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 30,000 input tokens per minute."}}`, llm.ErrRateLimited},
 	{"OpenAI tokens per minute", "openai", 429, `{"error":{"message":"Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000.","type":"tokens","code":"rate_limit_exceeded"}}`, llm.ErrRateLimited},
+	{"tokens of a day", "", 429, `{"error":{"message":"Token limit exceeded: 500000 tokens per day are used up.","code":"rate_limit"}}`, llm.ErrRateLimited},
+	{"Bedrock throttling of input", "bedrock", 429, `{"message":"Throttled: too many input tokens per minute."}`, llm.ErrRateLimited},
 	{"OpenAI short limits", "openai", 400, `{"error":{"message":"Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40, but got a string with length 60 instead.","code":"string_above_max_length"}}`, llm.ErrInvalid},
 	{"too many images", "anthropic", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.3: image dimensions exceed max allowed size for many-image requests: 2000 pixels"}}`, llm.ErrInvalid},
 	{"echoed input", "", 422, `{"detail":[{"loc":["body","temperature"],"msg":"Input should be less than 2","input":"prompt is too long"}]}`, llm.ErrInvalid},

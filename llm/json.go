@@ -36,12 +36,12 @@ func afterThinking(text string) string {
 	return text
 }
 
-// longestObject tries every brace that is not inside an object already found.
-// Text that opens objects and never closes them is read from several starts, so
-// the work, in bytes, is bounded.
+// longestObject tries every brace that is not inside an object already read.
+// Where an object breaks off, the search goes on behind the break: what stands
+// before it was part of something larger and is no answer. So every byte is
+// read about once.
 func longestObject(text string) (object string, ok bool) {
-	work := 4*len(text) + 1<<16
-	for i := 0; i < len(text) && work > 0; {
+	for i := 0; i < len(text); {
 		next := strings.IndexByte(text[i:], '{')
 		if next < 0 {
 			break
@@ -53,12 +53,11 @@ func longestObject(text string) (object string, ok bool) {
 		}
 		var raw json.RawMessage
 		if err := json.NewDecoder(strings.NewReader(text[i:])).Decode(&raw); err != nil {
-			read := len(text) - i // the end never came
-			if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-				read = int(syntax.Offset)
+			syntax, ok := errors.AsType[*json.SyntaxError](err)
+			if !ok {
+				break // the end never came
 			}
-			work -= read
-			i++
+			i += max(int(syntax.Offset)-1, 1)
 			continue
 		}
 		if len(raw) > len(object) {

@@ -10,8 +10,9 @@ type Reply struct {
 	Message thread.Message
 	// Text is the text of the message.
 	Text string
-	// JSON is the structured answer, one valid JSON object; empty when no Schema
-	// was asked for, and when Stop says why there is none.
+	// JSON is the structured answer: one valid JSON object with the members that
+	// the schema requires, not checked further. It is empty when no Schema was
+	// asked for, and when Stop is not StopEnd.
 	JSON string
 	// Stop is why the model stopped.
 	Stop Stop

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/palimpsest-ai/palimpsest/thread"
+import (
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
 
 // Change is a message that two plans treat differently. The refs point into
 // the plan of their side; an included message has the zero Ref.
@@ -40,7 +44,7 @@ func (p *Plan) sameRecord(f Ref, q *Plan, g Ref) bool {
 		return p.Clearings[f.Index].PreservedFields.String() == q.Clearings[g.Index].PreservedFields.String()
 	case Summarize:
 		x, y := p.Summarizations[f.Index], q.Summarizations[g.Index]
-		return x.Span.First() == y.Span.First() && x.Summary.Render() == y.Summary.Render()
+		return x.Span.First() == y.Span.First() && slices.Equal(x.Stand, y.Stand) && x.Summary.Render() == y.Summary.Render()
 	case Externalize:
 		x, y := p.Externalizations[f.Index], q.Externalizations[g.Index]
 		return x.Span.First() == y.Span.First() && x.ArtifactID == y.ArtifactID && x.Summary.Render() == y.Summary.Render()

@@ -91,7 +91,16 @@ type Summarization struct {
 	Summary summary.Summary `json:"summary"`
 	// SummaryTokens is the size of the rendered summary.
 	SummaryTokens int `json:"summary_token_count"`
+	// Stand is what stands in place of the span, for policies with a form of
+	// their own; empty for the default form around the rendered Summary.
+	Stand []Said `json:"stand,omitempty"`
 	Origin
+}
+
+// Said is a message that stands in place of others.
+type Said struct {
+	Role thread.Role `json:"role"`
+	Text string      `json:"text"`
 }
 
 // Clearing leaves a placeholder: of a tool message its cleared form, of an

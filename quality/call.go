@@ -133,14 +133,14 @@ func takenAway(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (looks
 		visible = map[[sha256.Size]byte][]look{}
 		runs    = map[[sha256.Size]byte]int{}
 		changed = map[[sha256.Size]byte]bool{}
-		any     bool
+		edited  bool
 		gone    []look
 	)
 	for i := t.Len() - 1; i >= 0; i-- {
 		m := t.At(i)
 		for _, c := range m.Calls() {
 			if what, changes := changeOf(c); changes {
-				changed[what], any = true, true
+				changed[what], edited = true, true
 			}
 		}
 		call, ok := answered(t, pairs, i)
@@ -155,7 +155,7 @@ func takenAway(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (looks
 		switch {
 		case !now[m.ID]:
 			visible[l.what] = append(visible[l.what], l)
-		case before[m.ID], l.class == Reread && changed[l.what], l.class == Rerun && any:
+		case before[m.ID], l.class == Reread && changed[l.what], l.class == Rerun && edited:
 		default:
 			gone = append(gone, l)
 		}

@@ -113,15 +113,16 @@ func (r *renderer) walk() {
 // stays reports whether the message at i is in the prompt itself.
 func (r *renderer) stays(i int) bool { return !r.actions[r.messages[i].ID].Action.Removes() }
 
-// span writes the one message that stands for a removed span, at the place of
-// the first message that is left of it.
+// span writes what stands for a removed span, once, at the place of the first
+// message that is left of it.
 func (r *renderer) span(m *thread.Message, ref plan.Ref) {
 	if r.shown[ref] {
 		return
 	}
 	r.shown[ref] = true
-	stand, _ := Replacement(*m, r.plan.Record(ref), false)
-	r.push(stand, Origin{ID: m.ID, Record: ref, Synthetic: true})
+	for _, stand := range Replacement(*m, r.plan.Record(ref), false) {
+		r.push(stand, Origin{ID: m.ID, Record: ref, Synthetic: true})
+	}
 }
 
 // message writes a message that stays, and behind an assistant message the
@@ -129,7 +130,7 @@ func (r *renderer) span(m *thread.Message, ref plan.Ref) {
 func (r *renderer) message(i int, ref plan.Ref) {
 	m := r.messages[i]
 	if ref.Action == plan.Clear {
-		m, _ = Replacement(m, r.plan.Record(ref), true)
+		m = Replacement(m, r.plan.Record(ref), true)[0]
 	}
 	m = r.translate(m, i)
 	if len(m.Parts) == 0 {
@@ -180,7 +181,7 @@ func (r *renderer) results(i int) {
 		case ref.Action.Removes() && r.shown[ref]:
 			m, origin.Synthetic = withResult(m, r.again(ref)), true
 		default:
-			m, _ = Replacement(m, r.plan.Record(ref), true)
+			m = Replacement(m, r.plan.Record(ref), true)[0]
 			r.shown[ref], origin.Synthetic = true, ref.Action.Removes()
 		}
 		r.push(r.translate(m, at), origin)

@@ -29,32 +29,46 @@ const (
 	argumentLimit, argumentHead = 300, 120
 )
 
-// Replacement is the message that stands for m under a record, exactly as the
-// renderer writes it: for a cleared message its placeholder, for a summarized
-// or externalized one the synthetic message, or, where m is a result whose call
+// Replacement is what stands for m under a record, exactly as the renderer
+// writes it: for a cleared message its placeholder, for a summarized or
+// externalized one the synthetic message, or, where m is a result whose call
 // stays in the prompt (inPlace), a result with that text. A record over one
-// message of the user's keeps the user's role. Nothing stands for a dropped
-// message: then ok is false.
-func Replacement(m thread.Message, record plan.Record, inPlace bool) (stand thread.Message, ok bool) {
-	var text string
+// message of the user's keeps the user's role. A summarization with a form of
+// its own may be several messages. Nothing stands for a dropped message.
+func Replacement(m thread.Message, record plan.Record, inPlace bool) []thread.Message {
+	var said []plan.Said
 	switch r := record.(type) {
 	case plan.Clearing:
-		return cleared(m, r.PreservedFields), true
+		return []thread.Message{cleared(m, r.PreservedFields)}
 	case plan.Summarization:
-		text = summaryText(&r)
+		if said = r.Stand; len(said) == 0 {
+			said = []plan.Said{{Text: summaryText(&r)}}
+		}
 	case plan.Externalization:
-		text = externalText(&r)
+		said = []plan.Said{{Text: externalText(&r)}}
 	default:
-		return thread.Message{}, false
+		return nil
 	}
 	if inPlace && m.Role == thread.Tool {
-		return withResult(m, text), true
+		texts := make([]string, len(said))
+		for n, s := range said {
+			texts[n] = s.Text
+		}
+		return []thread.Message{withResult(m, strings.Join(texts, "\n"))}
 	}
-	role := thread.Assistant
-	if m.Role == thread.User && record.Covers().Len() == 1 {
-		role = thread.User
+	stand := make([]thread.Message, len(said))
+	for n, s := range said {
+		role := s.Role
+		switch {
+		case role != "":
+		case m.Role == thread.User && record.Covers().Len() == 1:
+			role = thread.User
+		default:
+			role = thread.Assistant
+		}
+		stand[n] = synthetic(&m, role, s.Text)
 	}
-	return synthetic(&m, role, text), true
+	return stand
 }
 
 func synthetic(at *thread.Message, role thread.Role, text string) thread.Message {

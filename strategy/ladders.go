@@ -16,7 +16,7 @@ func Seed() Ladder {
 	return Ladder{
 		Externalize{Threshold: 1000},
 		Summarize{Keep: cut.LastTurns{N: 3}, Ratio: 0.25},
-		afterSummaries{Clear{}},
+		AfterSummaries(Clear{}),
 		Drop{},
 	}
 }
@@ -24,10 +24,12 @@ func Seed() Ladder {
 // Cut is the ladder that summarizes everything before a cut, and clears what is
 // left only when the kept part itself does not fit.
 func Cut(keep cut.Policy) Ladder {
-	return Ladder{Summarize{Keep: keep}, afterSummaries{Clear{Arguments: true}}, Drop{}}
+	return Ladder{Summarize{Keep: keep}, AfterSummaries(Clear{Arguments: true}), Drop{}}
 }
 
-// afterSummaries moves a rung behind Summarize.
+// AfterSummaries moves a rung behind Summarize, whatever its own aggressiveness.
+func AfterSummaries(s Strategy) Strategy { return afterSummaries{s} }
+
 type afterSummaries struct{ Strategy }
 
 func (afterSummaries) Aggressiveness() int { return summarizeRung + 1 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -187,8 +186,8 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (plan.Recor
 		in.Messages[n] = v.messages[i]
 	}
 	record := plan.Summarization{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, at)}
-	frame, _ := render.Replacement(v.messages[at[0]], record, false)
-	in.Budget = p.Room - v.Count(&frame)
+	frame, _ := v.cost(record, at[:1])
+	in.Budget = p.Room - frame
 	// A summary is counted as text of its own; inside the message it can come
 	// out a few tokens larger.
 	for range 3 {

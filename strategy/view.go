@@ -149,14 +149,12 @@ func (v *View) cost(record plan.Record, at []int) (total int, each []int) {
 		if removes && n > 0 {
 			break // the span's text stands once, at its first message
 		}
-		stand, ok := render.Replacement(v.messages[i], record, v.inPlace(i))
-		if !ok {
-			continue
+		for _, stand := range render.Replacement(v.messages[i], record, v.inPlace(i)) {
+			if sent := v.Profile.Translate(stand, true); len(sent.Parts) > 0 {
+				each[n] += v.Count(&sent)
+			}
 		}
-		if sent := v.Profile.Translate(stand, true); len(sent.Parts) > 0 {
-			each[n] = v.Count(&sent)
-			total += each[n]
-		}
+		total += each[n]
 	}
 	return total, each
 }

@@ -81,10 +81,7 @@ func (a *answer) reply(r *exchange.Response, q *question) (*llm.Reply, error) {
 		reply.Stop = llm.StopEnd // nobody is to run the tool
 	}
 	reply.Message, reply.Text = m, m.Text()
-	if q.schema {
-		err = exchange.Structured(r, reply)
-	}
-	return reply, err
+	return reply, exchange.Structured(r, reply, q.schema)
 }
 
 func (a *answer) message() (thread.Message, error) {

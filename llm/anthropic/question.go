@@ -20,11 +20,11 @@ type question struct {
 	body []byte
 	// forced is the tool that stands for a structured answer, or empty.
 	forced string
-	schema bool
+	schema *llm.Schema // nil for text
 }
 
 func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
-	q := &question{schema: o.Schema != nil}
+	q := &question{schema: o.Schema}
 	ask := *p
 	ask.Model = c.model
 	if o.MaxOutput > 0 {
@@ -52,7 +52,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 	switch {
 	case q.forced != "":
 		e.set("tool_choice", `{"type":"tool","name":`+exchange.Quote(q.forced)+`,"disable_parallel_tool_use":true}`)
-	case q.schema:
+	case q.schema != nil:
 		e.set("output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
 	}
 	if o.Temperature != nil {

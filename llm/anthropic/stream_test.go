@@ -163,7 +163,7 @@ func FuzzWhole(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r, err := a.reply(response(""), &question{schema: true}); err == nil && r.JSON != "" && r.JSON[0] != '{' {
+		if r, err := a.reply(response(""), &question{schema: &llm.Schema{JSON: `{"type":"object"}`}}); err == nil && r.JSON != "" && r.JSON[0] != '{' {
 			t.Fatalf("%q is no object", r.JSON)
 		}
 	})

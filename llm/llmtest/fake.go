@@ -1,5 +1,5 @@
 // Package llmtest has what tests of and with models need: deterministic fakes
-// (Echo, Script), a real HTTP server that answers as it is told in both APIs
+// (Echo, Script), a real HTTP server that answers as it is told in three APIs
 // (Server), and the tests that every llm.Generator passes (TestGenerator).
 package llmtest
 

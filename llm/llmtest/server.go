@@ -59,14 +59,14 @@ type Answer struct {
 
 // Request is what a Server got.
 type Request struct {
-	API    string // wire.Anthropic or wire.Chat
+	API    string // wire.Anthropic, wire.Chat or wire.Responses
 	Header http.Header
 	Body   string
 	Prompt *prompt.Prompt
 }
 
-// Server answers both APIs at /v1/messages and /v1/chat/completions, over real
-// connections. It checks every request with the strict validators and fails the
+// Server answers at /v1/messages, /v1/chat/completions and /v1/responses, over
+// real connections. It checks every request with the strict validators and fails the
 // test where they find a problem. It is safe for concurrent use.
 type Server struct {
 	// URL is the address without a path.
@@ -117,6 +117,7 @@ func (s *Server) Gone() <-chan struct{} { return s.gone }
 var codecs = map[string]wire.Codec{
 	"/v1/messages":         wireanthropic.Codec{},
 	"/v1/chat/completions": wireopenai.Chat{},
+	"/v1/responses":        wireopenai.Responses{},
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -190,12 +191,19 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, a Answer, api st
 		}
 	case stream && api == wire.Anthropic:
 		pieces = anthropicEvents(&a, req)
+	case stream && api == wire.Responses:
+		pieces = responseEvents(&a, req)
 	case stream:
 		pieces = chatEvents(&a, req)
 	default:
-		body := chatBody(&a, req)
-		if api == wire.Anthropic {
+		body := ""
+		switch api {
+		case wire.Anthropic:
 			body = anthropicBody(&a, req)
+		case wire.Responses:
+			body = responseBody(&a, req)
+		default:
+			body = chatBody(&a, req)
 		}
 		if a.Events > 0 {
 			body = body[:min(a.Events, len(body))]

@@ -209,14 +209,20 @@ func testStructured(t *testing.T, maker Maker) {
 func testNoObject(t *testing.T, maker Maker) {
 	b := setUp(t, maker,
 		Answer{Text: `{"found":["a`, Stop: llm.StopLength},
+		Answer{Text: `{"found":["a"]}, and`, Stop: llm.StopLength},
 		Answer{Text: "No.", Stop: llm.StopRefusal},
 		Answer{Calls: []thread.ToolCall{{ID: "call_1", Name: "look", Arguments: `{}`}}},
 	)
-	for _, want := range []llm.Stop{llm.StopLength, llm.StopRefusal, llm.StopTool} {
+	for _, want := range []llm.Stop{llm.StopLength, llm.StopLength, llm.StopRefusal, llm.StopTool} {
 		r, err := b.Generate(t.Context(), question(), &llm.Options{Schema: schema})
 		if err != nil || r.Stop != want || r.JSON != "" {
 			t.Errorf("reply %+v, error %v, want stop %q and no object", r, err, want)
 		}
+	}
+	for _, text := range []string{`{"other":[]}`, "{}"} {
+		b := setUp(t, maker, Answer{Text: text})
+		_, err := b.Generate(t.Context(), question(), &llm.Options{Schema: schema})
+		failed(t, err, llm.ErrResponse)
 	}
 }
 

@@ -7,14 +7,17 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	wire "github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
-// answer is a chat completion, as it came or as a stream built it up.
+// answer is a chat completion or a response, as it came or as a stream built it
+// up.
 type answer struct {
 	model   string
-	message string // JSON
+	message string // JSON; of a response, the array of its items
+	items   bool   // it is a response
 	refusal bool
 	stop    string
 	usage   llm.Usage
@@ -42,7 +45,7 @@ func readWhole(provider string, r *exchange.Response) (*answer, error) {
 }
 
 // reply makes the portable answer.
-func (a *answer) reply(r *exchange.Response, schema bool) (*llm.Reply, error) {
+func (a *answer) reply(r *exchange.Response, schema *llm.Schema) (*llm.Reply, error) {
 	if k := failedStop(a.stop); k != "" {
 		return nil, &llm.APIError{Kind: k, Status: r.Status, RequestID: r.RequestID, Code: a.stop, Message: "the provider stopped the answer"}
 	}
@@ -60,19 +63,25 @@ func (a *answer) reply(r *exchange.Response, schema bool) (*llm.Reply, error) {
 	case len(m.Calls()) > 0 && reply.Stop == llm.StopEnd:
 		reply.Stop = llm.StopTool // Ollama and Gemini say "stop"
 	}
-	if schema {
-		err = exchange.Structured(r, reply)
-	}
-	return reply, err
+	return reply, exchange.Structured(r, reply, schema)
 }
 
 func (a *answer) portable() (thread.Message, error) {
-	// The role is known; some servers leave it out or send another.
-	list, _, err := wire.DecodeChatMessages("[" + withRole(a.message) + "]")
-	if err != nil {
-		return thread.Message{}, err
+	if a.items {
+		return assistant(wire.DecodeItems(a.message))
 	}
-	return thread.Message{Role: thread.Assistant, Parts: list[0].Parts}, nil
+	// The role is known; some servers leave it out or send another.
+	return assistant(wire.DecodeChatMessages("[" + withRole(a.message) + "]"))
+}
+
+// assistant joins what was read to one message of the model. It is no longer
+// tied to the place that it had in the answer.
+func assistant(list []thread.Message, _ []prompt.System, err error) (thread.Message, error) {
+	m := thread.Message{Role: thread.Assistant}
+	for i := range list {
+		m.Parts = append(m.Parts, list[i].Parts...)
+	}
+	return m, err
 }
 
 // withRole writes the message anew with the role and without what is null: a
@@ -89,7 +98,7 @@ func withRole(message string) string {
 	return b.String() + "}"
 }
 
-// counts reads the usage of a chat completion.
+// counts reads the usage of a chat completion or a response.
 func counts(v gjson.Result) llm.Usage {
 	n := func(paths ...string) int {
 		for _, path := range paths {
@@ -100,11 +109,13 @@ func counts(v gjson.Result) llm.Usage {
 		return 0
 	}
 	u := llm.Usage{
-		Input:      n("prompt_tokens"),
-		Output:     n("completion_tokens"),
-		CacheRead:  n("prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens", "cached_tokens"), // OpenAI; DeepSeek; Kimi
-		CacheWrite: n("prompt_tokens_details.cache_write_tokens"),                                        // OpenRouter
-		Reasoning:  n("completion_tokens_details.reasoning_tokens", "reasoning_tokens"),
+		Input:  n("prompt_tokens", "input_tokens"),
+		Output: n("completion_tokens", "output_tokens"),
+		// Chat; Responses; DeepSeek; Kimi.
+		CacheRead: n("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens", "prompt_cache_hit_tokens", "cached_tokens"),
+		// OpenRouter.
+		CacheWrite: n("prompt_tokens_details.cache_write_tokens", "input_tokens_details.cache_write_tokens"),
+		Reasoning:  n("completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens", "reasoning_tokens"),
 	}
 	if u.Reasoning > 0 && n("total_tokens") == u.Input+u.Output+u.Reasoning {
 		u.Output += u.Reasoning // xAI counts them apart

@@ -1,8 +1,9 @@
 // Package openai is the client of the Chat Completions API
 // (https://platform.openai.com/docs/api-reference/chat), which most providers
 // and local servers speak: OpenAI, Azure, Ollama, vLLM, llama.cpp, LM Studio,
-// OpenRouter, Groq, DeepSeek, Gemini's compatible endpoint. It stands on the
-// lossless codec wire/openai and on net/http.
+// OpenRouter, Groq, DeepSeek, Gemini's compatible endpoint; and, when it is
+// told to, of OpenAI's Responses API. It stands on the lossless codecs of
+// wire/openai and on net/http.
 //
 // Those servers differ in what they take. The client asks for the best first
 // and steps down when a server refuses a field by name; it remembers that for
@@ -22,6 +23,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	codec "github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 // DefaultBaseURL is where OpenAI's own API is.
@@ -38,6 +41,9 @@ type Config struct {
 	// Key is sent as a bearer token; empty takes OPENAI_API_KEY. When that is
 	// empty too no credentials are sent, as local servers need none.
 	Key string `json:"-"`
+	// Responses asks through POST …/responses in place of …/chat/completions.
+	// The provider is told not to store the answers.
+	Responses bool
 	// Provider is the name in errors and in String; empty stands for "openai".
 	Provider string
 	// Header is sent with every request. It may hold secrets and is not shown.
@@ -80,11 +86,26 @@ const (
 type Client struct {
 	model    string
 	provider string
+	api      api
 	exchange *exchange.Client
 	dialect  dialect
 }
 
 var _ llm.Generator = (*Client)(nil)
+
+// api is what differs between the two APIs.
+type api struct {
+	path       string
+	codec      wire.Codec
+	finish     func(e *editor, o *llm.Options, limit int, w wording)
+	readWhole  func(provider string, r *exchange.Response) (*answer, error)
+	readStream func(provider string, r *exchange.Response, emit func(llm.Delta)) (a *answer, delivered bool, err error)
+}
+
+var (
+	chat      = api{"/chat/completions", codec.Chat{}, finishChat, readWhole, readStream}
+	responses = api{"/responses", codec.Responses{}, finishResponses, readWholeResponse, readResponseStream}
+)
 
 // dialect is what was found out about a server. Calls that run at the same time
 // may find out the same; nothing else depends on the order.
@@ -118,7 +139,11 @@ func New(c Config) (*Client, error) {
 		provider = "openai"
 	}
 	address, query, _ := strings.Cut(base, "?") // Azure carries its api-version there
-	address = strings.TrimRight(address, "/") + "/chat/completions"
+	api := chat
+	if c.Responses {
+		api = responses
+	}
+	address = strings.TrimRight(address, "/") + api.path
 	if query != "" {
 		address += "?" + query
 	}
@@ -142,7 +167,7 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("openai.New: %w", err)
 	}
-	client := &Client{model: c.Model, provider: provider, exchange: x}
+	client := &Client{model: c.Model, provider: provider, api: api, exchange: x}
 	client.dialect.fixed = c.Structured != Automatic
 	client.dialect.structured.Store(int32(max(c.Structured, JSONSchema)))
 	client.dialect.oldLimit.Store(!newLimit(base))
@@ -206,14 +231,14 @@ func (c *Client) ask(ctx context.Context, body []byte, o *llm.Options) (reply *l
 	err = c.exchange.Post(ctx, -1, body, func(r *exchange.Response) (delivered bool, err error) {
 		var a *answer
 		if r.Stream {
-			a, delivered, err = readStream(c.provider, r, o.OnDelta)
+			a, delivered, err = c.api.readStream(c.provider, r, o.OnDelta)
 		} else {
-			a, err = readWhole(c.provider, r)
+			a, err = c.api.readWhole(c.provider, r)
 		}
 		if err != nil {
 			return delivered, err
 		}
-		if reply, err = a.reply(r, o.Schema != nil); err != nil || r.Stream || o.OnDelta == nil {
+		if reply, err = a.reply(r, o.Schema); err != nil || r.Stream || o.OnDelta == nil {
 			return delivered, err
 		}
 		// A stream was asked for and the whole came.

@@ -19,6 +19,12 @@ func TestGenerator(t *testing.T) {
 	})
 }
 
+func TestGeneratorResponses(t *testing.T) {
+	llmtest.TestGenerator(t, func(tb testing.TB, url string, hc *http.Client, r llm.Retry) llm.Generator {
+		return newClient(tb, openai.Config{BaseURL: url + "/v1", HTTP: hc, Retry: r, Responses: true})
+	})
+}
+
 func newClient(tb testing.TB, c openai.Config) *openai.Client {
 	tb.Helper()
 	if c.Model == "" {

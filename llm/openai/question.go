@@ -13,7 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	wire "github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 // wording is how one request is put: the dialect as it was at that moment.
@@ -46,31 +45,37 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options, w wording) ([]byte, 
 			ask.System = append(slices.Clone(p.System), prompt.System{Role: "system", Text: instruction(o.Schema)})
 		}
 	}
-	body, err := wire.Chat{}.Encode(&ask)
+	body, err := c.api.codec.Encode(&ask)
 	if err != nil {
 		return nil, err
 	}
 	e := editor{body: body}
-	if o.Schema != nil {
-		e.format(o.Schema, w.structured)
-	}
-	e.limit(ask.MaxOutput, w.oldLimit)
 	if o.Temperature != nil && !w.noHeat {
 		e.set("temperature", fmt.Sprint(*o.Temperature))
 	}
-	switch {
-	case o.OnDelta == nil:
+	if o.OnDelta != nil {
+		e.set("stream", "true")
+	} else {
 		e.remove("stream")
 		e.remove("stream_options")
-	default:
-		e.set("stream", "true")
-		if w.noUsage {
-			e.remove("stream_options")
-		} else {
-			e.set("stream_options.include_usage", "true")
-		}
 	}
+	c.api.finish(&e, o, ask.MaxOutput, w)
 	return e.body, e.err
+}
+
+// finishChat sets what only Chat Completions has.
+func finishChat(e *editor, o *llm.Options, limit int, w wording) {
+	if o.Schema != nil {
+		e.format("response_format", "json_schema", o.Schema, w.structured)
+	}
+	e.limit(limit, w.oldLimit)
+	switch {
+	case o.OnDelta == nil:
+	case w.noUsage:
+		e.remove("stream_options")
+	default:
+		e.set("stream_options.include_usage", "true")
+	}
 }
 
 // instruction tells the model of the schema where the server cannot. It holds
@@ -101,22 +106,27 @@ func (e *editor) remove(path string) {
 	}
 }
 
-func (e *editor) format(s *llm.Schema, how Structured) {
+// format asks for a structured answer in the member at path. The schema stands
+// in the member inner, or beside the type when inner is empty.
+func (e *editor) format(path, inner string, s *llm.Schema, how Structured) {
 	switch how {
 	case JSONSchema:
-		format := `{"type":"json_schema","json_schema":{"name":` + exchange.Quote(s.Name)
+		schema := `"name":` + exchange.Quote(s.Name)
 		if s.Description != "" {
-			format += `,"description":` + exchange.Quote(s.Description)
+			schema += `,"description":` + exchange.Quote(s.Description)
 		}
-		format += `,"schema":` + s.JSON
+		schema += `,"schema":` + s.JSON
 		if strictSchema(s.JSON) {
-			format += `,"strict":true`
+			schema += `,"strict":true`
 		}
-		e.set("response_format", format+"}}")
+		if inner != "" {
+			schema = `"` + inner + `":{` + schema + "}"
+		}
+		e.set(path, `{"type":"json_schema",`+schema+"}")
 	case JSONObject:
-		e.set("response_format", `{"type":"json_object"}`)
+		e.set(path, `{"type":"json_object"}`)
 	default:
-		e.remove("response_format")
+		e.remove(path)
 	}
 }
 
@@ -145,7 +155,7 @@ func (c *Client) stepDown(err error, w wording, o *llm.Options) bool {
 	}
 	switch {
 	case o.Schema != nil && !c.dialect.fixed && w.structured < Instructed &&
-		names("response_format", "response format", "json_schema", "json schema", "json_object", "json mode", "structured output", "guided"):
+		names("response_format", "response format", "text.format", "json_schema", "json schema", "json_object", "json mode", "structured output", "guided"):
 		c.dialect.structured.Store(int32(w.structured + 1))
 	case !w.oldLimit && names("max_completion_tokens"):
 		c.dialect.oldLimit.Store(true)

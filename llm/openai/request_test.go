@@ -142,6 +142,19 @@ func TestStepDown(t *testing.T) {
 	}
 }
 
+// An answer without the object is no answer.
+func TestNoObject(t *testing.T) {
+	for _, text := range []string{"I found nothing.", `{"found": oops}`, `{"inner":{"found":"x"}, "cut`, ""} {
+		s := llmtest.NewServer(t, llmtest.Answer{Text: text})
+		c := newClient(t, openai.Config{BaseURL: s.URL + "/v1", HTTP: closing()})
+		r, err := c.Generate(t.Context(), hello(), &llm.Options{Schema: schema})
+		e, ok := errors.AsType[*llm.APIError](err)
+		if !ok || e.Kind != llm.ErrResponse || e.RequestID != "req_1" || e.Temporary() {
+			t.Errorf("%q: %+v, %v", text, r, err)
+		}
+	}
+}
+
 func TestFieldsLearned(t *testing.T) {
 	s := llmtest.NewServer(t,
 		refuse("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),

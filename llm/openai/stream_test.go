@@ -84,7 +84,7 @@ func TestStream(t *testing.T) {
 		a, _, err := readStream("openai", response(test.body), nil)
 		var r *llm.Reply
 		if err == nil {
-			r, err = a.reply(response(""), false)
+			r, err = a.reply(response(""), nil)
 		}
 		if test.err != nil || err != nil {
 			if !errors.Is(err, test.err) {
@@ -164,7 +164,7 @@ func FuzzStream(f *testing.F) {
 		if a.message != quiet.message {
 			t.Fatalf("%s with a listener, %s without", a.message, quiet.message)
 		}
-		if r, err := a.reply(response(""), false); err == nil && (r.Message.Role != thread.Assistant || r.Text != text) {
+		if r, err := a.reply(response(""), nil); err == nil && (r.Message.Role != thread.Assistant || r.Text != text) {
 			t.Fatalf("text %q, pieces %q", r.Text, text)
 		}
 	})
@@ -179,7 +179,7 @@ func FuzzWhole(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if r, err := a.reply(response(""), true); err == nil && r.JSON != "" && r.JSON[0] != '{' {
+		if r, err := a.reply(response(""), &llm.Schema{JSON: `{"type":"object"}`}); err == nil && r.JSON != "" && r.JSON[0] != '{' {
 			t.Fatalf("%q is no object", r.JSON)
 		}
 	})

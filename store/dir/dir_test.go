@@ -364,9 +364,11 @@ func TestNothingIsLost(t *testing.T) {
 
 // texts are the pieces of a message that a reader must get back, found without
 // the code under test.
-func texts(m *thread.Message) []string {
+func texts(m *thread.Message) []string { return textsOf(m.Parts) }
+
+func textsOf(parts []thread.Part) []string {
 	var out []string
-	for _, p := range m.Parts {
+	for _, p := range parts {
 		switch p := p.(type) {
 		case thread.Text:
 			out = append(out, p.Text)
@@ -375,9 +377,11 @@ func texts(m *thread.Message) []string {
 		case thread.ToolCall:
 			out = append(out, p.Name, p.Arguments)
 		case thread.ToolResult:
-			out = append(out, p.Text())
+			out = append(out, textsOf(p.Content)...)
 		case thread.Media:
 			out = append(out, string(p.Type), p.MIME)
+		case thread.Opaque:
+			out = append(out, p.Text)
 		}
 	}
 	return out

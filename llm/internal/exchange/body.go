@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
@@ -97,14 +99,31 @@ func Quote(s string) string {
 
 // Structured sets the reply's JSON from its text when a schema was asked for.
 // Where the model stopped before it was done there need be none; where it said
-// it was done and gave none, the answer is unreadable.
-func Structured(r *Response, reply *llm.Reply) error {
+// it was done, an answer without an object, or without a member that the schema
+// requires, is unreadable: it may be a part of what was asked for.
+func Structured(r *Response, reply *llm.Reply, s *llm.Schema) error {
+	if s == nil || reply.Stop != llm.StopEnd {
+		return nil
+	}
 	object, ok := llm.FindJSON(reply.Text)
-	switch {
-	case ok && (reply.Stop == llm.StopEnd || reply.Stop == llm.StopOther):
-		reply.JSON = object
-	case reply.Stop == llm.StopEnd:
+	if !ok {
 		return Garbage(r, "the model answered without the JSON object it was asked for", reply.Text)
 	}
+	missing := ""
+	members := map[string]bool{}
+	gjson.Parse(object).ForEach(func(key, _ gjson.Result) bool {
+		members[key.String()] = true
+		return true
+	})
+	gjson.Get(s.JSON, "required").ForEach(func(_, name gjson.Result) bool {
+		if !members[name.Str] {
+			missing = name.Str
+		}
+		return missing == ""
+	})
+	if missing != "" {
+		return Garbage(r, fmt.Sprintf("the model's JSON object lacks %q, which the schema requires", missing), object)
+	}
+	reply.JSON = object
 	return nil
 }

@@ -73,13 +73,17 @@ func New(c Config) (*Client, error) {
 	var pairs []string
 	password, _ := u.User.Password()
 	for _, s := range append(c.Secrets, password) {
-		if s != "" {
+		if len(s) >= shortestSecret {
 			pairs = append(pairs, s, "[key]")
 		}
 	}
 	client.redact = strings.NewReplacer(pairs...)
 	return client, nil
 }
+
+// shortestSecret is what is worth hiding, in bytes. Local servers take any word
+// for a key ("none", "ollama"), and it may stand in a message for other reasons.
+const shortestSecret = 8
 
 // Response is an answer with a status below 300.
 type Response struct {

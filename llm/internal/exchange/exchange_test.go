@@ -1,0 +1,96 @@
+package exchange_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/palimpsest-ai/palimpsest/internal/retry"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// post sends one request to a server that answers with a handler.
+func post(t *testing.T, handle http.HandlerFunc, c exchange.Config, read exchange.Read) error {
+	t.Helper()
+	s := httptest.NewServer(handle)
+	defer s.Close()
+	c.Provider, c.URL = "test", s.URL
+	c.HTTP = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	c.Authorize = func(h http.Header) { h.Set("X-Key", "secret-key") }
+	c.Secrets = []string{"secret-key"}
+	c.Retry = retry.Policy{Attempts: 1}
+	x, err := exchange.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x.Post(t.Context(), -1, []byte("{}"), read)
+}
+
+// An answer of exactly the limit is read, one of a byte more is not.
+func TestLimit(t *testing.T) {
+	for size, want := range map[int]bool{10: true, 11: false} {
+		got := ""
+		err := post(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("a", size)) },
+			exchange.Config{Limit: 10}, func(r *exchange.Response) (bool, error) {
+				b, err := io.ReadAll(r.Body)
+				got = string(b)
+				return false, err
+			})
+		if (err == nil) != want || want && len(got) != size {
+			t.Errorf("%d bytes: %q, %v", size, got, err)
+		}
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	for _, test := range []struct{ header, value, body, want string }{
+		{"Request-Id", "a", `{"request_id":"b"}`, "a"},
+		{"X-Request-Id", "secret-key", ``, "[key]"},
+		{"Apim-Request-Id", "c", ``, "c"},
+		{"X-Other", "d", `{"request_id":"e"}`, "e"},
+		{"X-Other", "d", `{"request_id":7}`, ""},
+		{"X-Request-Id", strings.Repeat("f", 1000), ``, strings.Repeat("f", 200)},
+	} {
+		err := post(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(test.header, test.value)
+			w.WriteHeader(400)
+			io.WriteString(w, test.body)
+		}, exchange.Config{}, nil)
+		e, ok := err.(*llm.APIError)
+		if !ok || e.RequestID != test.want {
+			t.Errorf("%+v: %+v", test, err)
+		}
+	}
+}
+
+func TestCheckSchema(t *testing.T) {
+	for _, test := range []struct {
+		s    llm.Schema
+		want bool
+	}{
+		{llm.Schema{Name: "a-B_9", JSON: `{"type":"object"}`}, true},
+		{llm.Schema{Name: strings.Repeat("a", 64), JSON: `{"type":"object"}`}, true},
+		{llm.Schema{Name: strings.Repeat("a", 65), JSON: `{"type":"object"}`}, false},
+		{llm.Schema{JSON: `{"type":"object"}`}, false},
+		{llm.Schema{Name: "é", JSON: `{"type":"object"}`}, false},
+		{llm.Schema{Name: "a", JSON: `{"type":"object"} x`}, false},
+		{llm.Schema{Name: "a", JSON: `true`}, false},
+	} {
+		if err := exchange.CheckSchema("test", &test.s); (err == nil) != test.want {
+			t.Errorf("%+v: %v", test.s, err)
+		}
+	}
+}
+
+func TestQuote(t *testing.T) {
+	if got, want := exchange.Quote("<a> & \"b\"\n\x00é\xff"), `"<a> & \"b\"\n\u0000é`+"\ufffd"+`"`; got != want && got != `"<a> & \"b\"\n\u0000é\ufffd"` {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

@@ -1,0 +1,152 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/strategy"
+)
+
+// ErrOverBudget is wrapped by the error of a compaction that cannot meet its
+// budget.
+var ErrOverBudget = errors.New("the budget cannot be met")
+
+// BudgetError says what does not fit, and how large each of the parts is that
+// no plan can take away.
+type BudgetError struct {
+	Budget, Need int // tokens of the whole request
+	Parts        []Part
+	// Err holds what the rungs of the ladder reported; may be nil.
+	Err error
+}
+
+// Part is a piece of a request that must stay.
+type Part struct {
+	Name   string
+	Tokens int
+}
+
+// Error names the parts.
+func (e *BudgetError) Error() string {
+	parts := make([]string, len(e.Parts))
+	for i, p := range e.Parts {
+		parts[i] = fmt.Sprintf("%s %d", p.Name, p.Tokens)
+	}
+	return fmt.Sprintf("%v: it is %d tokens, what must stay takes %d (%s); raise the budget or shorten these parts",
+		ErrOverBudget, e.Budget, e.Need, strings.Join(parts, ", "))
+}
+
+// Is makes every BudgetError match ErrOverBudget.
+func (e *BudgetError) Is(target error) bool { return target == ErrOverBudget }
+
+// Unwrap returns what the rungs reported.
+func (e *BudgetError) Unwrap() error { return e.Err }
+
+const (
+	// attempts bounds how often a plan is made again because the rendered request
+	// came out larger than the planner's sum (repairs of the log add a little).
+	attempts = 5
+	// slackStep is what each further attempt leaves free beside, in tokens times
+	// the square of its number: a smaller room can be filled a little differently.
+	slackStep = 4
+	// leastSummary is about the least that a summary of everything takes, in tokens.
+	leastSummary = 150
+)
+
+// Fit climbs a ladder until the whole request takes at most budget tokens. It
+// tries the levels of protection, the most generous first. Less of the newest
+// part is better than messages that leave no trace, so a plan that drops some is
+// taken only when no level does without. An error that wraps ErrOverBudget is a
+// *BudgetError; nothing else is refused, since the last resort needs neither a
+// model nor a store.
+func Fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, budget int) (*Fitted, error) {
+	var failed error
+	var leaves *Fitted // the first that fits but leaves something out
+	given := strategy.Given{
+		Thread: s.Thread, Pairs: s.Pairs, Profile: s.Profile,
+		Count: s.Count, CountText: s.Counter.Text, Sizes: s.Changed,
+		Tools: s.Tools, Current: s.Source, Summarizer: s.Summarizer,
+	}
+	for _, level := range strategy.Protections() {
+		room := budget - s.Fixed
+		for n := range attempts {
+			given.Room = room
+			if room <= 0 {
+				break
+			}
+			v := strategy.NewView(given)
+			v.Protect(level)
+			fits, err := ladder.Climb(ctx, v)
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if !fits {
+				failed = errors.Join(failed, err)
+				break
+			}
+			p := s.Draft(name)
+			for _, record := range v.Records() {
+				p.Add(record)
+			}
+			f, err := s.Render(p)
+			if err != nil {
+				return nil, err
+			}
+			if f.Tokens <= budget {
+				p.CompactedTokens = f.Tokens
+				f.Pinned, f.Tail = v.PinnedPositions(), v.Tail
+				if len(p.Drops) == 0 {
+					return f, nil
+				}
+				if leaves == nil {
+					leaves = f
+				}
+				break
+			}
+			room -= f.Tokens - budget + n*n*slackStep
+		}
+	}
+	if leaves != nil {
+		return leaves, nil
+	}
+	return nil, s.overBudget(budget, failed)
+}
+
+// overBudget lists what must stay: system, tools, the user's first and last
+// message, calls that wait for their results, and the least summary.
+func (s *State) overBudget(budget int, failed error) error {
+	e := &BudgetError{Budget: budget, Err: failed}
+	add := func(name string, tokens int) {
+		if tokens > 0 {
+			e.Parts = append(e.Parts, Part{name, tokens})
+			e.Need += tokens
+		}
+	}
+	add("system prompt", s.Counter.System(s.Base.System))
+	add("tool definitions", s.Counter.Tools(s.Base.Tools))
+	add("framing of the request", s.Fixed-e.Need)
+	first, last := -1, -1
+	for i, m := range s.Thread.All() {
+		if m.StartsTurn() {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	if first >= 0 {
+		add("the task (turn 1)", s.Changed[first])
+	}
+	if last > first {
+		add(fmt.Sprintf("the last user message (turn %d)", s.Thread.At(last).Turn), s.Changed[last])
+	}
+	for i := range s.Thread.Len() {
+		if s.Pairs.Open(i) {
+			add("calls that wait for results", s.Changed[i])
+		}
+	}
+	add("a summary of the rest", leastSummary)
+	return e
+}

@@ -1,0 +1,136 @@
+// Package policy says when a thread is compacted, where it is cut, what happens
+// to the old part and how the result looks. A policy is a plain value: its
+// fields are its constants, and its zero value holds the documented defaults.
+//
+// Auto is our own default, Ladder the first of the systems of the seed
+// documents. A policy only decides: a plan is the whole of what it gives back.
+package policy
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// Policy decides about one thread. Implementations are safe for concurrent use.
+type Policy interface {
+	// Name is the name on the command line and in plans.
+	Name() string
+	// Due reports whether the thread must be compacted before the model is
+	// called, and why, in words for people.
+	Due(s *State) (due bool, why string)
+	// Plan makes the plan that follows s.Current. An error that wraps ErrNothing
+	// says that the policy has nothing to compact: the thread goes on as it is.
+	Plan(ctx context.Context, s *State) (*Fitted, error)
+}
+
+// ErrNothing is wrapped by errors of Plan when there is nothing to compact.
+var ErrNothing = errors.New("nothing to compact")
+
+// State is a thread before a model call, and everything that a policy may ask.
+// It is read only.
+type State struct {
+	Thread *thread.Thread
+	Pairs  *thread.Pairing
+	// Current is the plan in force, nil when there is none; Round is its version.
+	Current *plan.Plan
+	Round   int
+	// Base is the request around the messages; its messages are not set.
+	Base    *prompt.Prompt
+	Profile render.Profile
+
+	Counter *token.Counter
+	// Count is Counter.Message, and may remember what it counted.
+	Count func(*thread.Message) int
+	// Changed are the tokens of the messages of Thread as the profile sends them
+	// once a plan has changed something, Plain those when none has.
+	Changed, Plain []int
+	// Fixed is what system, tools and framing take, in tokens; Prompt what the
+	// whole request takes under Current.
+	Fixed, Prompt int
+	// Window is the model's context window and Output what is kept free for its
+	// answer, in tokens. Budget bounds the whole request; 0 leaves it to the
+	// policy and the window.
+	Window, Output, Budget int
+
+	// Forced: the provider refused the request as too long, or somebody asked
+	// for a compaction. Harder counts how often that happened in a row.
+	Forced bool
+	Harder int
+
+	Summarizer summarize.Summarizer
+	Tools      *toolpolicy.Registry
+	// Source says what the source of a replayable result looks like now; nil:
+	// nobody can tell.
+	Source func(thread.ToolCall) (thread.Determinism, bool)
+	Now    func() time.Time
+}
+
+// Draft returns an empty plan for the state, dated and named.
+func (s *State) Draft(policy string) *plan.Plan {
+	return &plan.Plan{
+		Schema: plan.SchemaVersion, ThreadID: s.Thread.ID(), ThreadVersion: s.Thread.Version(),
+		CreatedAt: s.Now().UTC(), Policy: policy, Counter: s.Counter.Name(), OriginalTokens: s.Whole(),
+	}
+}
+
+// Whole is what the messages, system and tools take with nothing hidden and
+// nothing put right, in tokens.
+func (s *State) Whole() int {
+	total := s.Fixed
+	for _, size := range s.Plain {
+		total += size
+	}
+	return total
+}
+
+// Fitted is a plan and what it comes to.
+type Fitted struct {
+	Plan     *plan.Plan
+	Prompt   *prompt.Prompt
+	Manifest *render.Manifest
+	// Sizes are the tokens of the messages of Prompt, Tokens those of the whole
+	// request.
+	Sizes  []int
+	Tokens int
+	// Pinned are the positions of the messages of the thread that the plan was
+	// not allowed to touch, Tail is where the protected newest part begins; nil
+	// and 0 where the policy pins nothing.
+	Pinned []int
+	Tail   int
+}
+
+// Render renders a plan over the state, and counts. Messages that stand as they
+// are in the log are not counted again. A nil plan hides nothing.
+func (s *State) Render(p *plan.Plan) (*Fitted, error) {
+	if p == nil {
+		p = s.Draft("")
+	}
+	out, manifest, err := render.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs})
+	if err != nil {
+		return nil, err
+	}
+	known := s.Plain
+	if !p.Empty() {
+		known = s.Changed
+	}
+	f := &Fitted{Plan: p, Prompt: out, Manifest: manifest, Sizes: make([]int, len(out.Messages)), Tokens: s.Fixed}
+	for n := range out.Messages {
+		o := manifest.Messages[n]
+		if i, ok := s.Thread.Index(o.ID); ok && o.Record.Action == plan.Include && !o.Synthetic && i < p.ThreadVersion {
+			f.Sizes[n] = known[i]
+		} else {
+			f.Sizes[n] = s.Count(&out.Messages[n])
+		}
+		f.Tokens += f.Sizes[n]
+	}
+	return f, nil
+}
