@@ -171,6 +171,9 @@ func (g *grounds) fault(c *claim) string {
 	missing := false
 	scanIdentifiers(body, span{0, len(body)}, func(p span) {
 		word := body[p.from:p.to]
+		if measure(word) {
+			return // looked up as a number
+		}
 		if !occurs(everything, word) {
 			missing = true
 		}

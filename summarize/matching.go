@@ -177,16 +177,22 @@ func unitAfter(s string) string {
 	return units[strings.ToLower(s[:end])]
 }
 
-// holdsNumber reports whether one of the sources has the number with the same
-// unit, or one of the two without any.
+// holdsNumber reports whether one of the sources has the number, and with the
+// same unit where one is given.
 func holdsNumber(sources []*ground, n number) bool {
 	for _, g := range sources {
 		have, ok := g.numbers[n.value]
-		if ok && (n.unit == "" || slices.Contains(have, n.unit) || len(have) == 1 && have[0] == "") {
+		if ok && (n.unit == "" || slices.Contains(have, n.unit)) {
 			return true
 		}
 	}
 	return false
+}
+
+// measure reports whether a word is a number with its unit, such as 250ms.
+func measure(word string) bool {
+	unit := strings.TrimLeft(word, "0123456789.,")
+	return unit != word && units[strings.ToLower(unit)] != ""
 }
 
 // sharesWords reports whether at least half of what a text says is in the

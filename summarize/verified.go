@@ -72,7 +72,7 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (summary.Summary, er
 	kept, report := g.take(claims)
 	v.Report.tell(ctx, report)
 	if report.Proposed > 0 {
-		if err := v.judge(code, g, claims, &report); err != nil {
+		if err := v.judge(code, g, claims, kept, &report); err != nil {
 			return summary.Summary{}, err
 		}
 	}
@@ -80,18 +80,19 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (summary.Summary, er
 }
 
 // judge rejects an answer as a whole.
-func (v *Verified) judge(code *Extractive, g *grounds, claims []claim, report *Report) error {
+func (v *Verified) judge(code *Extractive, g *grounds, claims []claim, kept summary.Summary, report *Report) error {
 	var b strings.Builder
 	for i := range claims {
 		b.WriteString(claims[i].text)
 		b.WriteString("\n")
 	}
 	proposed := b.String()
+	size := code.count(kept.Render())
 	switch {
 	case report.Dropped["placeholder"] == report.Proposed:
 		return &RejectedError{Reason: Placeholder, Detail: fmt.Sprintf("%d items", report.Proposed)}
-	case code.count(proposed) > code.count(g.all):
-		return &RejectedError{Reason: Inflated, Detail: fmt.Sprintf("%d tokens for %d", code.count(proposed), code.count(g.all))}
+	case size > code.count(g.all):
+		return &RejectedError{Reason: Inflated, Detail: fmt.Sprintf("%d tokens for %d", size, code.count(g.all))}
 	case g.otherLanguage(proposed):
 		return &RejectedError{Reason: WrongLanguage}
 	case report.Kept == 0:

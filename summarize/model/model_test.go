@@ -144,7 +144,11 @@ func failing() map[string]struct {
 		turn llmtest.Turn
 		want error
 	}
-	inflated := `{"facts":[{"text":"` + strings.Repeat("the retry loop of the checkout service retries with a backoff ", 60) + `","sources":[4]}]}`
+	var lines []string
+	for i := range 60 { // all true, and far too much
+		lines = append(lines, `{"text":"`+strings.Repeat("so ", i)+`the retry loop retries with a backoff","sources":[4]}`)
+	}
+	inflated := `{"facts":[` + strings.Join(lines, ",") + `]}`
 	return map[string]c{
 		"timeout":           {llmtest.Fail(llm.ErrTimeout), llm.ErrTimeout},
 		"500":               {llmtest.Fail(llm.ErrServer), llm.ErrServer},
