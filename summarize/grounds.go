@@ -195,7 +195,7 @@ func (g *grounds) fault(c *claim) string {
 		if n.from < len(inIdentifier) && inIdentifier[n.from] {
 			continue
 		}
-		if !holdsNumber(sources, n) {
+		if !holdsNumber(sources, body, n) {
 			return "number"
 		}
 	}

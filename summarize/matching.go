@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -73,16 +72,15 @@ func containsFolded(text, quoted string) bool {
 
 // ground is a text as numbers and words are looked up in it.
 type ground struct {
-	numbers map[string][]string // the units that each number stands with; "" for none
+	text    string
+	numbers map[string][]number // by value
 	words   map[string]bool
 }
 
 func newGround(text string) *ground {
-	g := &ground{numbers: map[string][]string{}, words: map[string]bool{}}
+	g := &ground{text: text, numbers: map[string][]number{}, words: map[string]bool{}}
 	for _, n := range numbers(text) {
-		if !slices.Contains(g.numbers[n.value], n.unit) {
-			g.numbers[n.value] = append(g.numbers[n.value], n.unit)
-		}
+		g.numbers[n.value] = append(g.numbers[n.value], n)
 	}
 	for w := range stems(text) {
 		g.words[w] = true
@@ -177,16 +175,78 @@ func unitAfter(s string) string {
 	return units[strings.ToLower(s[:end])]
 }
 
-// holdsNumber reports whether one of the sources has the number, and with the
-// same unit where one is given.
-func holdsNumber(sources []*ground, n number) bool {
+const (
+	// around is how far from a number its words are looked for, in bytes.
+	around = 60
+	// maxPlaces bounds the places of one number that are looked at.
+	maxPlaces = 300
+)
+
+// holdsNumber reports whether one of the sources has the number of an item,
+// with the same unit where one is given, in a line that holds a third of the
+// words around it in the item. Small numbers are everywhere, so their being
+// somewhere proves nothing.
+func holdsNumber(sources []*ground, item string, n number) bool {
+	var near []string
+	for w := range stems(wordsAround(item, n.from, around)) {
+		near = append(near, w)
+	}
 	for _, g := range sources {
-		have, ok := g.numbers[n.value]
-		if ok && (n.unit == "" || slices.Contains(have, n.unit)) {
-			return true
+		for i, m := range g.numbers[n.value] {
+			if i == maxPlaces {
+				break
+			}
+			if n.unit != "" && m.unit != n.unit {
+				continue
+			}
+			found := 0
+			if len(near) > 0 {
+				there := map[string]bool{}
+				for w := range stems(lineAround(g.text, m.from)) {
+					there[w] = true
+				}
+				for _, w := range near {
+					if there[w] {
+						found++
+					}
+				}
+			}
+			if 3*found >= len(near) {
+				return true
+			}
 		}
 	}
 	return false
+}
+
+// wordsAround cuts out what stands within so many bytes of a place: whole words,
+// in scripts that have spaces.
+func wordsAround(s string, at, reach int) string {
+	from, to := max(0, at-reach), min(len(s), at+reach)
+	if from > 0 {
+		if n := strings.IndexByte(s[from:at], ' '); n >= 0 {
+			from += n
+		}
+	}
+	if to < len(s) {
+		if n := strings.LastIndexByte(s[at:to], ' '); n >= 0 {
+			to = at + n
+		}
+	}
+	return s[from:to]
+}
+
+// lineAround is the line of a place, of a long one what is near.
+func lineAround(s string, at int) string {
+	from := strings.LastIndexByte(s[:at], '\n') + 1
+	to := len(s)
+	if n := strings.IndexByte(s[at:], '\n'); n >= 0 {
+		to = at + n
+	}
+	if to-from <= 4*around {
+		return s[from:to]
+	}
+	return wordsAround(s[from:to], at-from, 2*around)
 }
 
 // measure reports whether a word is a number with its unit, such as 250ms.
