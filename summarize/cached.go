@@ -30,7 +30,8 @@ type Cached struct {
 	Inner Summarizer
 	Cache Cache
 	// Policy, Model and Prompt are the versions of the compaction policy, the
-	// model's name, and the hash of the prompt; empty where Inner has none.
+	// model's name, and the hash of the prompt; empty where Inner has none. What
+	// else changes Inner's answer, such as its settings, belongs into Policy.
 	Policy, Model, Prompt string
 	// Report is told whether a summary came from the cache. May be nil.
 	Report Reporter

@@ -202,6 +202,9 @@ func (g *grounds) fault(c *claim) string {
 	if !sharesWords(sources, body) {
 		return "words"
 	}
+	if turnsAround(sources, body) {
+		return "negation"
+	}
 	return ""
 }
 

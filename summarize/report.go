@@ -22,7 +22,8 @@ type Report struct {
 	// code finds itself, and those that it took.
 	Proposed, Kept int
 	// Dropped counts the items that a Verified did not take, by cause: "source",
-	// "placeholder", "claim", "identifier", "quote", "number", "words", "limit".
+	// "placeholder", "claim", "identifier", "quote", "number", "words", "negation",
+	// "limit".
 	Dropped map[string]int
 }
 

@@ -17,7 +17,8 @@ import (
 //   - name a message of the span, or of the previous summary, as its source;
 //   - hold no identifier and no quotation that is not in the span or the previous
 //     summary, and no number, with its unit, that is not in its sources;
-//   - share half of its words with its sources;
+//   - share half of its words with its sources, and not be negated where the
+//     sentence it comes from is not, or the other way round;
 //   - say nothing of what the user, or another person in charge, wants, said or
 //     allowed: their words are there as they said them, so that an invented
 //     instruction has no way in;
