@@ -317,11 +317,16 @@ func FuzzFault(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
+		s = strings.Join(strings.Fields(s), " ") // as claims are
 		m := thread.Message{ID: "a", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: s}}}
 		g := newGrounds(&Input{Messages: []thread.Message{m}})
 		c := &claim{section: secDecision, text: s, item: summary.Item{Text: s, Sources: []thread.ID{"a"}}}
 		switch cause := g.fault(c); cause {
 		case "", "placeholder", "claim", "limit":
+		case "source":
+			if s != "" {
+				t.Fatal("the source is not found")
+			}
 		case "identifier", "quote":
 			if utf8.ValidString(s) {
 				t.Fatalf("%s: a text does not stand on itself", cause)
@@ -330,4 +335,37 @@ func FuzzFault(f *testing.F) {
 			t.Fatalf("%s: a text does not stand on itself", cause)
 		}
 	})
+}
+
+// A summarizer that forgets constraints, files and key fields, or alters them,
+// changes nothing: code says them (A5, A21).
+func TestVerifiedCovers(t *testing.T) {
+	k := (&talk{}).user("Refund the order. Never refund more than 40 euros.")
+	k.calls("get_order", args{"id": "A-77"}, "order found", thread.Success)
+	r, _ := k.messages[2].Result()
+	r.KeyFields = thread.Fields{"order_id": "A-77", "total": 35.5}
+	k.messages[2].Parts = []thread.Part{r}
+	messages := k.says("The order can be refunded.").done(t)
+	forgets := by(func(context.Context, Input) (summary.Summary, error) {
+		return summary.Summary{
+			CurrentTask: "Refund everything", Constraints: []summary.Item{{Text: "Refund up to 400 euros", Sources: []thread.ID{messages[0].ID}}},
+			ToolOutcomes: []summary.ToolOutcome{{Tool: "get_order", Outcome: thread.Failure, KeyFields: thread.Fields{"order_id": "A-78"}, Sources: []thread.ID{messages[2].ID}}},
+			Facts:        []summary.Item{{Text: "The order can be refunded with total 35.5", Sources: []thread.ID{messages[2].ID, messages[3].ID}}},
+		}, nil
+	})
+	got, err := (&Verified{Inner: forgets}).Summarize(t.Context(), Input{Messages: messages, Budget: 400})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := got.Render()
+	for _, want := range []string{"Never refund more than 40 euros.", "order_id=A-77", "total=35.5", "with total 35.5"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, bad := range []string{"everything", "400", "A-78", "failure"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("%q in\n%s", bad, text)
+		}
+	}
 }

@@ -188,8 +188,14 @@ const (
 // somewhere proves nothing.
 func holdsNumber(sources []*ground, item string, n number) bool {
 	var near []string
+	whole := map[string]bool{} // words, as against pieces of them at the edges
+	for w := range stems(item) {
+		whole[w] = true
+	}
 	for w := range stems(wordsAround(item, n.from, around)) {
-		near = append(near, w)
+		if whole[w] {
+			near = append(near, w)
+		}
 	}
 	for _, g := range sources {
 		for i, m := range g.numbers[n.value] {
