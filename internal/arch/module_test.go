@@ -39,7 +39,8 @@ var floors = map[string]arch.Package{
 	"strategy": {Floor: 4, External: []string{gjson}},
 
 	// 3: what makes the text that stands in place of messages.
-	"summarize": {Floor: 3, External: []string{gjson, uax29}},
+	"summarize":       {Floor: 3, External: []string{gjson, uax29}},
+	"summarize/model": {Floor: 3, Same: []string{"summarize"}, External: []string{gjson}},
 
 	"quality": {Floor: 3},
 
