@@ -135,7 +135,7 @@ func (t *Thread) Compact(ctx context.Context, step Step) (*plan.Plan, error) {
 		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", t.id, err)
 	}
 	s.Forced = true
-	f, err := t.compact(ctx, s, version, "asked for")
+	f, err := t.compact(ctx, s, version, "manual")
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", t.id, err)
 	}
@@ -311,12 +311,12 @@ func (t *Thread) prepare(ctx context.Context, log *thread.Thread, forced bool) (
 			return nil, err
 		}
 		s.Forced = forced
-		due, why := t.c.config.Policy.Due(s)
+		due, _ := t.c.config.Policy.Due(s)
 		t.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: s.Prompt, BudgetLimit: max(s.Budget, s.Window-s.Output)})
 		if !due && !forced {
 			return s.Render(s.Current)
 		}
-		f, err := t.compact(ctx, s, version, why)
+		f, err := t.compact(ctx, s, version, "auto")
 		switch {
 		case err == nil:
 			return f, nil
@@ -330,8 +330,9 @@ func (t *Thread) prepare(ctx context.Context, log *thread.Thread, forced bool) (
 	return nil, fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
 }
 
-// compact asks the policy for a plan and commits it.
-func (t *Thread) compact(ctx context.Context, s *policy.State, version int, why string) (*policy.Fitted, error) {
+// compact asks the policy for a plan and commits it. The trigger is "auto" or
+// "manual", as events tell it.
+func (t *Thread) compact(ctx context.Context, s *policy.State, version int, trigger string) (*policy.Fitted, error) {
 	start := t.c.config.Now()
 	name := t.c.config.Policy.Name()
 	t.emit(ctx, event.Event{Type: event.PreCompact, Policy: name, TokensBefore: s.Prompt})
@@ -349,11 +350,32 @@ func (t *Thread) compact(ctx context.Context, s *policy.State, version int, why 
 		e.Policy = name
 		t.emit(ctx, e)
 	}
+	details := map[string]any{"round": s.Round + 1}
+	if f.Fallback != "" {
+		details["fallback"] = f.Fallback
+	}
 	t.emit(ctx, event.Event{
 		Type: event.Completed, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens,
-		TokensFreed: s.Prompt - f.Tokens, Duration: took, Details: map[string]any{"round": s.Round + 1},
+		TokensFreed: s.Prompt - f.Tokens, Duration: took, Err: event.ErrorClass(f.Failure), Details: details,
 	})
+	t.emit(ctx, event.Event{Type: event.SessionStart, Policy: name, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}})
+	t.emit(ctx, event.Event{Type: event.Boundary, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens, Details: boundary(f, trigger)})
 	return f, nil
+}
+
+// boundary says where the log begins to be shown as it was said: behind the last
+// message that stands for others.
+func boundary(f *policy.Fitted, trigger string) map[string]any {
+	details := map[string]any{"trigger": trigger}
+	for _, o := range slices.Backward(f.Manifest.Messages) {
+		if o.Synthetic && o.Record.Action != plan.Include {
+			break
+		}
+		if o.ID != "" {
+			details["first_kept"] = o.ID
+		}
+	}
+	return details
 }
 
 func (t *Thread) emit(ctx context.Context, e event.Event) {
