@@ -37,9 +37,9 @@ func (f sessionForm) write(bodies []string) string {
 		}
 	}
 	if f.chained {
-		fmt.Fprintf(&b, "\n%s %d previous compaction rounds.\n", chainedNote, max(1, f.round-1))
+		fmt.Fprintf(&b, "\n%s %d previous compaction rounds.", chainedNote, max(1, f.round-1))
 	}
-	return b.String()
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // answered puts a model's answer into the form: the heading with the right
