@@ -48,8 +48,8 @@ const (
 	summaryMark = "[COMPACT SUMMARY]\n"
 	understood  = "Understood."
 	noEarlier   = "None."
-	// topicHead bounds what a note says of one message, topics how many it names,
-	// characters (bytes) and messages.
+	// topicHead bounds what a note says of one message, in bytes, topics how many
+	// messages it names.
 	topicHead, topics = 80, 8
 )
 
@@ -135,14 +135,15 @@ func (l Loop) split(s *State, entries []entry) int {
 	return 0
 }
 
-// ask has the model write the summary.
+// ask has the model write the summary. It reads the messages whole, as the
+// seed's does.
 func (l Loop) ask(ctx context.Context, s *State, o *old) (string, error) {
 	previous := strings.TrimPrefix(o.previous, summaryMark)
 	if previous == "" {
 		previous = noEarlier
 	}
 	return ask(ctx, l.Model, loopSystem,
-		strings.NewReplacer("{{previous}}", previous, "{{messages}}", transcript(o.entries)).Replace(loopUser),
+		strings.NewReplacer("{{previous}}", previous, "{{messages}}", transcript(o.entries, cuts{})).Replace(loopUser),
 		&llm.Options{MaxOutput: l.maxOutput(s), Timeout: l.Timeout})
 }
 

@@ -143,7 +143,7 @@ func (p Session) ask(ctx context.Context, o *old, form sessionForm) (string, err
 	}
 	temperature := summaryTemperature
 	return ask(ctx, p.Model, sessionSystem, strings.NewReplacer(
-		"{{previous}}", previous, "{{task}}", form.task, "{{messages}}", transcript(o.entries),
+		"{{previous}}", previous, "{{task}}", form.task, "{{messages}}", transcript(o.entries, sessionCuts),
 		"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim,
 	).Replace(sessionUser), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
 }

@@ -119,30 +119,45 @@ func TestTranscript(t *testing.T) {
 		}
 		return entries
 	}
+	cut := sessionCuts
 	got := transcript(list(
 		said(thread.User, "Build it"),
 		message(thread.Assistant, thread.Reasoning{Text: "hm"}, thread.Text{Text: "I read."}, thread.ToolCall{Name: "Read", Arguments: `{"path": "a.go"}`}),
 		message(thread.Tool, result("line\n\"two\"")),
 		message(thread.Tool, thread.ToolResult{Structured: `{"ok": true}`}),
-	))
+	), cut)
 	const want = "[0] USER:\nBuild it\n\n---\n\n[1] ASSISTANT:\nI read.\n[Tool: Read({\"path\":\"a.go\"})]" +
 		"\n\n---\n\n[2] TOOL:\n[Result: \"line\\n\\\"two\\\"\"...]\n\n---\n\n[3] TOOL:\n[Result: {\"ok\":true}...]"
 	if got != want {
 		t.Errorf("transcript:\n%s\nwant:\n%s", got, want)
 	}
 	// The quote in front is one of the 500 characters.
-	long := transcript(list(message(thread.Tool, result(strings.Repeat("x", 12_000)))))
+	long := transcript(list(message(thread.Tool, result(strings.Repeat("x", 12_000)))), cut)
 	if want := "[0] TOOL:\n[Result: \"" + strings.Repeat("x", 499) + "...]"; long != want {
 		t.Errorf("a long result: %d characters, %q", len(long), long)
 	}
-	for n, cut := range map[int]bool{2_000: false, 2_001: true} {
-		got := transcript(list(said(thread.User, strings.Repeat("y", n))))
+	for n, isCut := range map[int]bool{2_000: false, 2_001: true} {
+		got := transcript(list(said(thread.User, strings.Repeat("y", n))), cut)
 		want := "[0] USER:\n" + strings.Repeat("y", 2_000)
-		if cut {
+		if isCut {
 			want += "\n[...truncated...]"
 		}
 		if got != want {
 			t.Errorf("a message of %d characters comes out with %d", n, len(got))
+		}
+	}
+}
+
+// TestWholeTranscript: without cuts nothing is shortened, and nothing says so. E5
+func TestWholeTranscript(t *testing.T) {
+	long := strings.Repeat("x", 30_000)
+	for want, m := range map[string]thread.Message{
+		"[0] TOOL:\n[Result: \"" + long + "\"]":     message(thread.Tool, result(long)),
+		"[0] TOOL:\n[Result: [\"" + long + "\",1]]": message(thread.Tool, thread.ToolResult{Structured: `["` + long + `", 1]`}),
+		"[0] USER:\n" + long:                        said(thread.User, long),
+	} {
+		if got := transcript([]entry{{Message: m}}, cuts{}); got != want {
+			t.Errorf("%d characters, want %d", len(got), len(want))
 		}
 	}
 }
