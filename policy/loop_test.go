@@ -19,7 +19,7 @@ import (
 )
 
 // TestLoopFigure is the seed's picture: what it lists of its messages is split
-// before the ninth, and comes out as the seven below it. E5, E7
+// before the ninth, and comes out as the seven below it. E4, E5, E7
 func TestLoopFigure(t *testing.T) {
 	log := []thread.Message{
 		say(thread.User, "Help me refactor"),
@@ -34,7 +34,8 @@ func TestLoopFigure(t *testing.T) {
 		say(thread.Assistant, "I'll push to git"),
 	}
 	model := llmtest.Script(llmtest.Say("Earlier, I refactored code, fixed a bug, and added tests..."))
-	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Loop{Model: model}})
+	told := &trace{}
+	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Loop{Model: model}, Events: told})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +56,12 @@ func TestLoopFigure(t *testing.T) {
 	}
 	if got := out.Messages[0].Text(); got != "[COMPACT SUMMARY]\nEarlier, I refactored code, fixed a bug, and added tests..." {
 		t.Errorf("summary: %q", got)
+	}
+	kept := out.Messages[2].ID
+	for _, e := range told.events {
+		if e.Type == event.Boundary && (e.Details["trigger"] != "manual" || e.Details["first_kept"] != kept) {
+			t.Errorf("boundary: %v, want the message %s", e.Details, kept)
+		}
 	}
 	asked := model.Asked()[0].Prompt.Messages[0].Text()
 	if !strings.Contains(asked, "[8] TOOL:") || strings.Contains(asked, "Run the tests") {

@@ -65,6 +65,10 @@ type State struct {
 	// for a compaction. Harder counts how often that happened in a row.
 	Forced bool
 	Harder int
+	// Allows says which strategies may be used now, by name; nil allows all. A
+	// turn that was shown stored content again puts nothing aside (A11). Where
+	// nothing else makes the request fit, the limit goes first.
+	Allows func(strategy string) bool
 
 	Summarizer summarize.Summarizer
 	Tools      *toolpolicy.Registry

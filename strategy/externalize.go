@@ -147,14 +147,21 @@ func (s Externalize) widen(ctx context.Context, v *View, n int) {
 func (v *View) stub(i int, text string, excerpt int) summary.Summary {
 	m := &v.messages[i]
 	ids := []thread.ID{m.ID}
+	text = strings.TrimSpace(text)
 	out := summary.Summary{Span: v.span([]int{i})}
 	if r, ok := m.Result(); ok {
 		fields := v.keyFields(i)
 		failure, _ := fields["error"].(string)
 		delete(fields, "error")
-		out.ToolOutcomes = []summary.ToolOutcome{{Tool: r.Tool, Outcome: r.Outcome, KeyFields: fields, Error: failure, Turn: m.Turn, Sources: ids}}
+		if text != "" {
+			delete(fields, "lines") // the excerpt says how much is left out
+		}
+		// That a call succeeded is said by the call that stands before it.
+		if len(fields) > 0 || failure != "" || text == "" || r.Outcome != thread.Success && r.Outcome != "" {
+			out.ToolOutcomes = []summary.ToolOutcome{{Tool: r.Tool, Outcome: r.Outcome, KeyFields: fields, Error: failure, Turn: m.Turn, Sources: ids}}
+		}
 	}
-	if text = strings.TrimSpace(text); text != "" {
+	if text != "" {
 		out.Facts = []summary.Item{{Text: clip.Middle(text, excerpt), Turn: m.Turn, Sources: ids}}
 	}
 	return out

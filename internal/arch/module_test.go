@@ -28,6 +28,9 @@ var floors = map[string]arch.Package{
 	"cmd/palimpsest": {Floor: 7, Same: []string{"internal/cli"}},
 	"internal/cli":   {Floor: 7, External: []string{cobra, pflag, gjson}},
 
+	// 7: glue to an implementation, for programs.
+	"rehydrate/dirsource": {Floor: 7, Leaf: true},
+
 	// 5: the front door.
 	".":      {Floor: 5, Same: []string{"policy"}},
 	"policy": {Floor: 5},
@@ -39,6 +42,9 @@ var floors = map[string]arch.Package{
 	"summarize": {Floor: 3, External: []string{gjson, uax29}},
 
 	"quality": {Floor: 3},
+
+	// 3: what brings content back that was put aside.
+	"rehydrate": {Floor: 3},
 
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2},

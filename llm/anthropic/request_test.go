@@ -100,8 +100,10 @@ func TestSecrets(t *testing.T) {
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 		fmt.Fprintf(&shown, verb+verb+verb+verb+"\n", config, &config, c, *c)
 	}
-	j, _ := json.Marshal(struct{ C anthropic.Config }{anthropic.Config{Key: key, AuthToken: token}})
-	shown.Write(j)
+	for _, v := range []any{anthropic.Config{Key: key, AuthToken: token}} {
+		j, _ := json.Marshal(v)
+		shown.Write(j)
+	}
 	lg := slog.New(slog.NewJSONHandler(&shown, nil))
 	lg.Info("m", "config", config, "client", c)
 	slog.New(slog.NewTextHandler(&shown, nil)).Info("m", "config", config, "client", c)
