@@ -136,7 +136,7 @@ func (t *Thread) Compact(ctx context.Context, step Step) (*plan.Plan, error) {
 		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", t.id, err)
 	}
 	s.Forced = true
-	f, err := t.compact(ctx, s, version)
+	f, err := t.compact(ctx, s, version, "manual")
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", t.id, err)
 	}
@@ -322,7 +322,7 @@ func (t *Thread) prepare(ctx context.Context, log *thread.Thread, forced bool) (
 		if !due && !forced {
 			return show(s, s.Current, shown)
 		}
-		f, err := t.compact(ctx, s, version)
+		f, err := t.compact(ctx, s, version, "auto")
 		switch {
 		case err == nil:
 			return show(s, f.Plan, shown)
@@ -365,7 +365,8 @@ func show(s *policy.State, p *plan.Plan, shown []render.Rehydrated) (*policy.Fit
 }
 
 // compact asks the policy for a plan, keeps what it takes out, and commits it.
-func (t *Thread) compact(ctx context.Context, s *policy.State, version int) (*policy.Fitted, error) {
+// The trigger is "auto" or "manual", as events tell it.
+func (t *Thread) compact(ctx context.Context, s *policy.State, version int, trigger string) (*policy.Fitted, error) {
 	start := t.c.config.Now()
 	name := t.c.config.Policy.Name()
 	t.emit(ctx, event.Event{Type: event.PreCompact, Policy: name, TokensBefore: s.Prompt})
@@ -386,10 +387,16 @@ func (t *Thread) compact(ctx context.Context, s *policy.State, version int) (*po
 		e.Policy = name
 		t.emit(ctx, e)
 	}
+	details := map[string]any{"round": s.Round + 1}
+	if f.Fallback != "" {
+		details["fallback"] = f.Fallback
+	}
 	t.emit(ctx, event.Event{
 		Type: event.Completed, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens,
-		TokensFreed: s.Prompt - f.Tokens, Duration: took, Details: map[string]any{"round": s.Round + 1},
+		TokensFreed: s.Prompt - f.Tokens, Duration: took, Err: event.ErrorClass(f.Failure), Details: details,
 	})
+	t.emit(ctx, event.Event{Type: event.SessionStart, Policy: name, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}})
+	t.emit(ctx, event.Event{Type: event.Boundary, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens, Details: boundary(f, trigger)})
 	return f, nil
 }
 
