@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -135,7 +136,7 @@ func (t *Thread) Compact(ctx context.Context, step Step) (*plan.Plan, error) {
 		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", t.id, err)
 	}
 	s.Forced = true
-	f, err := t.compact(ctx, s, version, "asked for")
+	f, err := t.compact(ctx, s, version, "manual")
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", t.id, err)
 	}
@@ -311,31 +312,68 @@ func (t *Thread) prepare(ctx context.Context, log *thread.Thread, forced bool) (
 			return nil, err
 		}
 		s.Forced = forced
-		due, why := t.c.config.Policy.Due(s)
+		shown, turn, err := t.rehydrate(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		s.Allows = turn.Allows
+		due, _ := t.c.config.Policy.Due(s)
 		t.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: s.Prompt, BudgetLimit: max(s.Budget, s.Window-s.Output)})
 		if !due && !forced {
-			return s.Render(s.Current)
+			return show(s, s.Current, shown)
 		}
-		f, err := t.compact(ctx, s, version, why)
+		f, err := t.compact(ctx, s, version, "auto")
 		switch {
 		case err == nil:
-			return f, nil
+			return show(s, f.Plan, shown)
 		case errors.Is(err, store.ErrConflict):
 			continue // somebody committed a plan meanwhile: look at it first
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		}
-		return s.Render(s.Current)
+		return show(s, s.Current, shown)
 	}
 	return nil, fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
 }
 
-// compact asks the policy for a plan and commits it.
-func (t *Thread) compact(ctx context.Context, s *policy.State, version int, why string) (*policy.Fitted, error) {
+// rehydrate reads stored content that the agent plainly means. What cannot be
+// read is passed over; the sink of the rehydrator was told.
+func (t *Thread) rehydrate(ctx context.Context, s *policy.State) ([]render.Rehydrated, rehydrate.TurnContext, error) {
+	r := t.c.config.Rehydrator
+	if r == nil || s.Current.Empty() {
+		return nil, rehydrate.TurnContext{}, nil
+	}
+	turn := rehydrate.TurnOf(s.Thread, s.Base.Tools)
+	if limit := max(s.Budget, s.Window-s.Output); limit > 0 {
+		turn.Room = max(limit-s.Prompt, 1)
+	}
+	shown, what, err := r.Rehydrate(ctx, t.c.config.Requester, turn, s.Current)
+	if err != nil && ctx.Err() != nil {
+		return nil, what, ctx.Err()
+	}
+	return shown, what, nil
+}
+
+// show renders a plan with what was brought back for this prompt only.
+func show(s *policy.State, p *plan.Plan, shown []render.Rehydrated) (*policy.Fitted, error) {
+	f, err := s.Render(p)
+	if err != nil || len(shown) == 0 {
+		return f, err
+	}
+	f.Prompt, f.Manifest, err = render.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs, Rehydrated: shown})
+	return f, err
+}
+
+// compact asks the policy for a plan, keeps what it takes out, and commits it.
+// The trigger is "auto" or "manual", as events tell it.
+func (t *Thread) compact(ctx context.Context, s *policy.State, version int, trigger string) (*policy.Fitted, error) {
 	start := t.c.config.Now()
 	name := t.c.config.Policy.Name()
 	t.emit(ctx, event.Event{Type: event.PreCompact, Policy: name, TokensBefore: s.Prompt})
 	f, err := t.c.config.Policy.Plan(ctx, s)
+	if err == nil && t.c.config.Keeper != nil {
+		err = t.c.config.Keeper.Save(ctx, s.Thread, f.Plan)
+	}
 	if err == nil {
 		_, err = t.c.config.Plans.Commit(ctx, t.id, version, f.Plan)
 	}
@@ -349,10 +387,16 @@ func (t *Thread) compact(ctx context.Context, s *policy.State, version int, why 
 		e.Policy = name
 		t.emit(ctx, e)
 	}
+	details := map[string]any{"round": s.Round + 1}
+	if f.Fallback != "" {
+		details["fallback"] = f.Fallback
+	}
 	t.emit(ctx, event.Event{
 		Type: event.Completed, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens,
-		TokensFreed: s.Prompt - f.Tokens, Duration: took, Details: map[string]any{"round": s.Round + 1},
+		TokensFreed: s.Prompt - f.Tokens, Duration: took, Err: event.ErrorClass(f.Failure), Details: details,
 	})
+	t.emit(ctx, event.Event{Type: event.SessionStart, Policy: name, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}})
+	t.emit(ctx, event.Event{Type: event.Boundary, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens, Details: boundary(f, trigger)})
 	return f, nil
 }
 

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/strategy"
@@ -45,10 +47,22 @@ type Config struct {
 	// Log and Plans keep threads and their plans. Nil is a store.Memory.
 	Log   store.Log
 	Plans store.Plans
+	// Keeper keeps what plans take out, before they are in force, so that it can
+	// be read again; nil keeps nothing beside the log. store/dir has one.
+	Keeper Keeper
+	// Rehydrator shows stored content again that the agent plainly means; nil
+	// for none. Requester is whose rights it reads with.
+	Rehydrator *rehydrate.Rehydrator
+	Requester  artifact.Requester
 	// Events is told what happens; nil for nobody.
 	Events event.Sink
 	// Now is the clock that dates plans. Nil is time.Now.
 	Now func() time.Time
+}
+
+// Keeper keeps the messages that a plan takes out of prompts.
+type Keeper interface {
+	Save(ctx context.Context, t *thread.Thread, p *plan.Plan) error
 }
 
 // Compactor makes plans and prompts. It is safe for concurrent use; the counts

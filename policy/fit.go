@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/strategy"
@@ -62,6 +63,18 @@ const (
 // *BudgetError; nothing else is refused, since the last resort needs neither a
 // model nor a store.
 func Fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, budget int) (*Fitted, error) {
+	if s.Allows != nil {
+		gentle := slices.DeleteFunc(slices.Clone(ladder), func(rung strategy.Strategy) bool { return !s.Allows(rung.Name()) })
+		if len(gentle) < len(ladder) {
+			if f, err := fit(ctx, s, name, gentle, budget); err == nil {
+				return f, nil
+			}
+		}
+	}
+	return fit(ctx, s, name, ladder, budget)
+}
+
+func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, budget int) (*Fitted, error) {
 	var failed error
 	var leaves *Fitted // the first that fits but leaves something out
 	given := strategy.Given{

@@ -2,7 +2,7 @@
 // to the old part and how the result looks. A policy is a plain value: its
 // fields are its constants, and its zero value holds the documented defaults.
 //
-// Auto is our own default, Ladder the first of the systems of the seed
+// Auto is our own default, Ladder, Session and Loop are systems of the seed
 // documents. A policy only decides: a plan is the whole of what it gives back.
 package policy
 
@@ -65,6 +65,10 @@ type State struct {
 	// for a compaction. Harder counts how often that happened in a row.
 	Forced bool
 	Harder int
+	// Allows says which strategies may be used now, by name; nil allows all. A
+	// turn that was shown stored content again puts nothing aside (A11). Where
+	// nothing else makes the request fit, the limit goes first.
+	Allows func(strategy string) bool
 
 	Summarizer summarize.Summarizer
 	Tools      *toolpolicy.Registry
@@ -106,6 +110,10 @@ type Fitted struct {
 	// and 0 where the policy pins nothing.
 	Pinned []int
 	Tail   int
+	// Fallback names what was done in place of what was planned
+	// ("truncation_note"), and Failure says why; both are zero otherwise.
+	Fallback string
+	Failure  error
 }
 
 // Render renders a plan over the state, and counts. Messages that stand as they

@@ -24,6 +24,10 @@ type Profile struct {
 	// ResultsInCallOrder: the results of parallel calls must stand in the order
 	// of the calls.
 	ResultsInCallOrder bool
+	// SystemFirst: instructions stand before the conversation only. One in its
+	// middle that comes from elsewhere is given in the user's role, marked as
+	// what it is: lowered, never raised.
+	SystemFirst bool
 	// CachePoints is how many cache marks a request may carry; 0 when the
 	// provider caches by itself.
 	CachePoints int
@@ -36,9 +40,9 @@ type Profile struct {
 func For(api string) Profile {
 	switch api {
 	case wire.Anthropic:
-		return Profile{API: api, FirstUser: true, BoundReasoning: true, CachePoints: 4}
+		return Profile{API: api, FirstUser: true, BoundReasoning: true, SystemFirst: true, CachePoints: 4}
 	case wire.Gemini:
-		return Profile{API: api, FirstUser: true, ResultsInCallOrder: true}
+		return Profile{API: api, FirstUser: true, ResultsInCallOrder: true, SystemFirst: true}
 	}
 	return Profile{API: api}
 }
@@ -60,6 +64,12 @@ func (p Profile) admits(part thread.Part) bool {
 // without parts cannot be sent at all.
 func (p Profile) Translate(m thread.Message, changed bool) thread.Message {
 	foreign := m.Frame == nil || m.Frame.API != p.API
+	if m.Role == thread.System && foreign && p.SystemFirst {
+		text := "<system>\n" + m.Text() + "\n</system>"
+		m = edited(m, []thread.Part{thread.Text{Text: text}})
+		m.Role, m.Kind = thread.User, thread.Injected
+		return m
+	}
 	keep := func(part thread.Part) bool {
 		switch part := part.(type) {
 		case thread.Reasoning:

@@ -121,7 +121,7 @@ func (r *renderer) span(m *thread.Message, ref plan.Ref) {
 	}
 	r.shown[ref] = true
 	for _, stand := range Replacement(*m, r.plan.Record(ref), false) {
-		r.push(stand, Origin{ID: m.ID, Record: ref, Synthetic: true})
+		r.push(r.profile.Translate(stand, true), Origin{ID: m.ID, Record: ref, Synthetic: true})
 	}
 }
 
@@ -280,7 +280,7 @@ func (r *renderer) rehydrate(contents []Rehydrated) {
 		at = len(r.out)
 	}
 	for n, c := range contents {
-		r.insert(at+n, thread.Message{Role: thread.Assistant, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: c.text()}}})
+		r.insert(at+n, thread.Message{Role: thread.Assistant, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: c.Text()}}})
 	}
 }
 

@@ -94,7 +94,9 @@ type Rehydrated struct {
 	Truncated  bool
 }
 
-func (r Rehydrated) text() string {
+// Text is what stands in the prompt: a heading that names the artifact, the
+// content, and a note where it was cut.
+func (r Rehydrated) Text() string {
 	text := fmt.Sprintf("[Rehydrated Content - artifact:%s]\n%s", r.ArtifactID, r.Content)
 	if r.Truncated {
 		text += fmt.Sprintf("\n[truncated; call read_artifact(%q) for the rest]", r.ArtifactID)

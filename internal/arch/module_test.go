@@ -28,6 +28,9 @@ var floors = map[string]arch.Package{
 	"cmd/palimpsest": {Floor: 7, Same: []string{"internal/cli"}},
 	"internal/cli":   {Floor: 7, External: []string{cobra, pflag, gjson}},
 
+	// 7: glue to an implementation, for programs.
+	"rehydrate/dirsource": {Floor: 7, Leaf: true},
+
 	// 5: the front door.
 	".":      {Floor: 5, Same: []string{"policy"}},
 	"policy": {Floor: 5},
@@ -36,9 +39,13 @@ var floors = map[string]arch.Package{
 	"strategy": {Floor: 4, External: []string{gjson}},
 
 	// 3: what makes the text that stands in place of messages.
-	"summarize": {Floor: 3, External: []string{gjson, uax29}},
+	"summarize":       {Floor: 3, External: []string{gjson, uax29}},
+	"summarize/model": {Floor: 3, Same: []string{"summarize"}, External: []string{gjson}},
 
 	"quality": {Floor: 3},
+
+	// 3: what brings content back that was put aside.
+	"rehydrate": {Floor: 3},
 
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2},

@@ -1,0 +1,34 @@
+package policy
+
+import (
+	"context"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// ask has a model answer a text with a text. A refusal, an answer that was cut
+// off, one that calls tools and one that says nothing are errors like a failed
+// call; all of them are *llm.APIError where the generator keeps its contract.
+func ask(ctx context.Context, model llm.Generator, system, user string, o *llm.Options) (string, error) {
+	reply, err := model.Generate(ctx, &prompt.Prompt{
+		System:   []prompt.System{{Text: strings.TrimSpace(system)}},
+		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.TrimSpace(user)}}}},
+	}, o)
+	if err != nil {
+		return "", err
+	}
+	if err := reply.Err(); err != nil {
+		return "", err
+	}
+	text := strings.TrimSpace(reply.Text)
+	switch {
+	case reply.Stop == llm.StopTool || len(reply.Message.Calls()) > 0:
+		return "", &llm.APIError{Kind: llm.ErrResponse, RequestID: reply.RequestID, Message: "the model called a tool where a summary was asked for"}
+	case text == "":
+		return "", &llm.APIError{Kind: llm.ErrResponse, RequestID: reply.RequestID, Message: "the model's answer is empty"}
+	}
+	return text, nil
+}

@@ -1,0 +1,182 @@
+package policy
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// stateOf is a state without a plan, as the loop's account needs it.
+func stateOf(t *testing.T, system string, messages ...thread.Message) *State {
+	t.Helper()
+	th, err := thread.New("t").Append(messages...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := &prompt.Prompt{}
+	if system != "" {
+		base.System = []prompt.System{{Text: system}}
+	}
+	return &State{Thread: th, Pairs: thread.Pair(th), Base: base, Profile: render.Profile{}}
+}
+
+// TestBudget holds the seed's account, line by line. E3
+func TestBudget(t *testing.T) {
+	long := strings.Repeat("x", 4_003)
+	for _, test := range []struct {
+		name string
+		l    Loop
+		edit func(*State)
+		want TokenBudget
+	}{
+		{"the seed's figures", Loop{}, nil, TokenBudget{200_000, 100, 1_013, 16_384, 182_503, 1_013.0 / 183_516}},
+		{"long context", Loop{LongContext: true}, func(s *State) { s.Base.Model = "claude-sonnet-4-5" }, TokenBudget{1_000_000, 100, 1_013, 16_384, 982_503, 1_013.0 / 983_516}},
+		{"long context on a model that has none", Loop{LongContext: true}, func(s *State) { s.Base.Model = "gpt-4o" }, TokenBudget{200_000, 100, 1_013, 16_384, 182_503, 1_013.0 / 183_516}},
+		{"window and output of the step", Loop{}, func(s *State) { s.Window, s.Output = 10_000, 1_000 }, TokenBudget{10_000, 100, 1_013, 1_000, 7_887, 1_013.0 / 8_900}},
+		{"budget of the step", Loop{}, func(s *State) { s.Budget, s.Output = 5_000, 1_000 }, TokenBudget{6_000, 100, 1_013, 1_000, 3_887, 1_013.0 / 4_900}},
+		{"negative", Loop{ContextLimit: 2_000, MaxOutput: 1_000}, nil, TokenBudget{2_000, 100, 1_013, 1_000, -113, 1_013.0 / 900}},
+		{"no room at all", Loop{ContextLimit: 1_000, MaxOutput: 1_000}, nil, TokenBudget{1_000, 100, 1_013, 1_000, -1_113, math.Inf(1)}},
+	} {
+		// 4,003 bytes are 1,000 tokens, "Read" and {} are 1; 4 for each of three.
+		s := stateOf(t, strings.Repeat("s", 403), said(thread.User, long), message(thread.Assistant, thread.ToolCall{ID: "c", Name: "Read", Arguments: "{}"}),
+			message(thread.Tool, thread.ToolResult{CallID: "c", Tool: "Read"}))
+		if test.edit != nil {
+			test.edit(s)
+		}
+		got, err := test.l.Budget(s)
+		if err != nil || got != test.want {
+			t.Errorf("%s: %+v, %v; want %+v", test.name, got, err, test.want)
+		}
+	}
+}
+
+// TestUtilization: exactly 80 % is not over it. E1
+func TestUtilization(t *testing.T) {
+	// 800 tokens: 3,184 bytes are 796, and 4.
+	s := stateOf(t, "", said(thread.User, strings.Repeat("x", 3_184)))
+	for limit, want := range map[int]bool{2_000: false, 1_999: true} {
+		if due, why := (Loop{ContextLimit: limit, MaxOutput: 1_000}).Due(s); due != want || due == (why == "") {
+			t.Errorf("limit %d: due %v, %q", limit, due, why)
+		}
+	}
+}
+
+// TestAfterLength: where a compaction is due the loop goes on, else it ends for
+// a reason of its own. E2
+func TestAfterLength(t *testing.T) {
+	s := stateOf(t, "", said(thread.User, strings.Repeat("x", 4_000)))
+	if err := (Loop{ContextLimit: 2_000, MaxOutput: 1_000}).AfterLength(s); err != nil {
+		t.Errorf("a compaction is due: %v", err)
+	}
+	if err := (Loop{}).AfterLength(s); !errors.Is(err, ErrMaxTokens) {
+		t.Errorf("nothing is due: %v", err)
+	}
+}
+
+// TestDiscardTruncatedCalls: only what was cut off goes. E2
+func TestDiscardTruncatedCalls(t *testing.T) {
+	text := thread.Text{Text: "I read both."}
+	whole := thread.ToolCall{ID: "1", Name: "Read", Arguments: `{"path":"a"}`}
+	half := thread.ToolCall{ID: "2", Name: "Read", Arguments: `{"path":"b`}
+	none := thread.ToolCall{ID: "3", Name: "List"}
+	custom := thread.ToolCall{ID: "4", Name: "patch", Type: "custom", Arguments: "*** Begin"}
+	parts := func(p ...thread.Part) []thread.Part { return p }
+	for _, test := range []struct {
+		name       string
+		have, want []thread.Part
+	}{
+		{"text alone", parts(text), parts(text)},
+		{"whole calls stay", parts(text, whole, whole), parts(text, whole, whole)},
+		{"half a call goes", parts(text, whole, half), parts(text, whole)},
+		{"wherever it stands", parts(half, text), parts(text)},
+		{"no arguments yet", parts(text, none), parts(text)},
+		{"no arguments at all", parts(none, whole), parts(none, whole)},
+		{"free text at the end", parts(whole, custom), parts(whole)},
+		{"free text before", parts(custom, whole), parts(custom, whole)},
+		{"nothing is left", parts(half), nil},
+	} {
+		m := thread.Message{Role: thread.Assistant, Parts: test.have, Frame: &thread.Frame{API: "anthropic", Raw: "{}"}, Index: 1}
+		got := DiscardTruncatedCalls(m)
+		if diff := cmp.Diff(test.want, got.Parts); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+		if same := len(test.have) == len(test.want); same != (got.Frame != nil) || same && !reflect.DeepEqual(got, m) {
+			t.Errorf("%s: frame %v", test.name, got.Frame)
+		}
+	}
+}
+
+// TestSplit: about 40 % stay, and no call is parted from its result. E5
+func TestSplit(t *testing.T) {
+	ask := func(id string) thread.Message {
+		return message(thread.Assistant, thread.ToolCall{ID: id, Name: "Read", Arguments: "{}"})
+	}
+	answer := func(id string) thread.Message {
+		return message(thread.Tool, thread.ToolResult{CallID: id, Tool: "Read", Content: []thread.Part{thread.Text{Text: "x"}}})
+	}
+	u, a := said(thread.User, "u"), said(thread.Assistant, "a")
+	batch := message(thread.Assistant)
+	var results []thread.Message
+	for _, id := range strings.Split("abcdefghij", "") {
+		batch.Parts = append(batch.Parts, thread.ToolCall{ID: id, Name: "Read", Arguments: "{}"})
+		results = append(results, answer(id))
+	}
+	for _, test := range []struct {
+		name   string
+		log    []thread.Message
+		harder int
+		want   int
+	}{
+		{"the seed's list of nine", []thread.Message{u, ask("1"), answer("1"), u, a, u, ask("2"), answer("2"), a}, 0, 6},
+		{"the walk ends between call and result", []thread.Message{u, a, u, ask("1"), answer("1"), u, a}, 1, 5 + 1},
+		{"back to the call", []thread.Message{u, a, u, ask("1"), answer("1"), a}, 0, 3},
+		{"the nearest place", append(append([]thread.Message{u, batch}, results...), a), 0, 12},
+		{"two messages", []thread.Message{u, a}, 0, 1},
+		{"one message", []thread.Message{u}, 0, 0},
+		{"nothing but one exchange", []thread.Message{ask("1"), answer("1")}, 0, 0},
+		{"twenty", []thread.Message{u, a, u, a, u, a, u, a, u, a, u, a, u, a, u, a, u, a, u, a}, 0, 12},
+		{"twenty, refused once", []thread.Message{u, a, u, a, u, a, u, a, u, a, u, a, u, a, u, a, u, a, u, a}, 1, 16},
+		{"twenty, refused often", []thread.Message{u, a, u, a, u, a, u, a, u, a, u, a, u, a, u, a, u, a, u, a}, 9, 19},
+	} {
+		s := stateOf(t, "", test.log...)
+		s.Harder = test.harder
+		entries, err := s.visible()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (Loop{}).split(s, entries); got != test.want {
+			t.Errorf("%s: split before %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+// TestTruncationNote: the count is of all that is hidden, the words are the
+// user's, few and on one line. E6
+func TestTruncationNote(t *testing.T) {
+	var log []thread.Message
+	for _, text := range append([]string{"Help me refactor\nthe queue"}, strings.Split(strings.Repeat("go on;", 9)+"x "+strings.Repeat("é", 90), ";")...) {
+		log = append(log, said(thread.User, text), said(thread.Assistant, "ok"))
+	}
+	log = append(log, thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: "a reminder"}}})
+	s := stateOf(t, "", log...)
+	o := &old{span: s.Thread.Range(0, s.Thread.Len()), end: s.Thread.Len()}
+	got := truncationNote(s.Thread, o)
+	want := "[Context truncated. Earlier conversation contained 23 messages about: Help me refactor; …; " +
+		strings.Repeat("go on; ", 6) + "x " + strings.Repeat("é", 39) + "…]"
+	if got != want {
+		t.Errorf("note:\n%s\nwant:\n%s", got, want)
+	}
+	s = stateOf(t, "", said(thread.Assistant, "alone"))
+	got = truncationNote(s.Thread, &old{span: s.Thread.Range(0, 1), end: 1})
+	if want := "[Context truncated. Earlier conversation contained 1 messages about: work without a word of the user]"; got != want {
+		t.Errorf("note: %s", got)
+	}
+}

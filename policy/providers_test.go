@@ -1,0 +1,90 @@
+package policy_test
+
+import (
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
+	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
+)
+
+var codecs = []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}}
+
+// TestEveryProviderAccepts: whatever the thread is like, and wherever it is when
+// it is compacted, the plan validates, the prompt encodes, no provider would
+// refuse it, and no message is seen both as it was and in the summary. B5, E5, E7
+func TestEveryProviderAccepts(t *testing.T) {
+	policies := []policy.Policy{
+		policy.Session{Keep: 3}, policy.Session{Keep: 1, Model: llmtest.Echo{}},
+		policy.Loop{}, policy.Loop{Model: llmtest.Echo{}}, policy.Loop{Model: llmtest.Script()},
+	}
+	compacted := 0
+	rapid.Check(t, func(t *rapid.T) {
+		log := threadgen.Thread().Draw(t, "thread").Messages()
+		p := rapid.SampledFrom(policies).Draw(t, "policy")
+		codec := rapid.SampledFrom(codecs).Draw(t, "api")
+		c, err := palimpsest.New(palimpsest.Config{Policy: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		th := c.Thread("random")
+		step := palimpsest.Step{Base: &prompt.Prompt{Model: "m", MaxOutput: 1000, System: []prompt.System{{Text: "Be careful."}}}, Profile: render.For(codec.API())}
+		for at := 0; at < len(log); {
+			next := min(len(log), at+rapid.IntRange(1, 30).Draw(t, "news"))
+			step.Messages, at = log[at:next], next
+			made, err := th.Compact(t.Context(), step)
+			switch {
+			case errors.Is(err, policy.ErrNothing):
+			case err != nil:
+				t.Fatal(err)
+			default:
+				compacted++
+				if made.CompactedTokens <= 0 || made.OriginalTokens <= 0 || made.Policy != p.Name() {
+					t.Fatalf("%+v", made)
+				}
+			}
+			step.Messages = nil
+			step.Window, step.Output = 1<<30, 1 // not due
+			out, err := th.PrepareStep(t.Context(), step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			step.Window, step.Output = 0, 0
+			if made != nil {
+				check(t, codec, made.Summarizations[0].Span, out)
+			}
+		}
+	})
+	if compacted == 0 {
+		t.Error("nothing was compacted")
+	}
+}
+
+func check(t *rapid.T, codec wire.Codec, hidden thread.Span, out *prompt.Prompt) {
+	t.Helper()
+	body, err := codec.Encode(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range codec.Validate(body) {
+		if !problem.Advice {
+			t.Fatalf("%s would refuse: %v\n%s", codec.API(), problem, body)
+		}
+	}
+	for _, m := range out.Messages {
+		if m.ID != "" && m.Kind != thread.Recap && hidden.Contains(m.ID) {
+			t.Fatalf("message %s is hidden and shown", m.ID)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package policy_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+var update = flag.Bool("update", false, "write testdata/*.golden anew")
+
+func say(role thread.Role, text string) thread.Message {
+	return thread.Message{Role: role, Parts: []thread.Part{thread.Text{Text: text}}}
+}
+
+// call is an assistant message with a text and a call, toolResult the answer.
+func call(n int, text, tool, arguments string) thread.Message {
+	m := say(thread.Assistant, text)
+	m.Parts = append(m.Parts, thread.ToolCall{ID: fmt.Sprintf("call_%d", n), Name: tool, Arguments: arguments})
+	return m
+}
+
+func toolResult(n int, tool, text string) thread.Message {
+	return thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{
+		CallID: fmt.Sprintf("call_%d", n), Tool: tool, Outcome: thread.Success, Content: []thread.Part{thread.Text{Text: text}},
+	}}}
+}
+
+// trace writes down what an agent, its summarizer and its events see.
+type trace struct {
+	strings.Builder
+	model  *llmtest.Scripted
+	asked  int
+	events []event.Event
+}
+
+func (r *trace) Emit(_ context.Context, e event.Event) { r.events = append(r.events, e) }
+
+// step writes what happened since the last step, and the prompt.
+func (r *trace) step(n int, p *prompt.Prompt) {
+	var told []string
+	for _, e := range r.events {
+		if e.Type == event.CheckStarted {
+			continue
+		}
+		line := string(e.Type)
+		if e.Span != nil {
+			line += fmt.Sprintf(" span=%d", e.Span.Len())
+		}
+		if e.Err != "" {
+			line += " err=" + e.Err
+		}
+		for _, key := range []string{"round", "source", "trigger", "first_kept", "fallback"} {
+			if v, ok := e.Details[key]; ok {
+				line += fmt.Sprintf(" %s=%v", key, v)
+			}
+		}
+		told = append(told, line)
+	}
+	r.events = nil
+	if len(told) == 0 {
+		return
+	}
+	fmt.Fprintf(r, "==== before call %d ====\n", n)
+	asked := r.model.Asked()
+	for _, q := range asked[r.asked:] {
+		temperature := "default"
+		if q.Options.Temperature != nil {
+			temperature = fmt.Sprint(*q.Options.Temperature)
+		}
+		fmt.Fprintf(r, "---- asked: temperature %s, at most %d tokens, within %s ----\n", temperature, q.Options.MaxOutput, q.Options.Timeout)
+		fmt.Fprintf(r, "%s\n---- as the user ----\n%s\n", q.Prompt.System[0].Text, q.Prompt.Messages[0].Text())
+	}
+	r.asked = len(asked)
+	fmt.Fprintf(r, "---- events ----\n%s\n---- prompt ----\n", strings.Join(told, "\n"))
+	for i := range p.Messages {
+		r.message(i, &p.Messages[i])
+	}
+}
+
+func (r *trace) message(i int, m *thread.Message) {
+	fmt.Fprintf(r, "(%d) %s", i, m.Role)
+	if text := m.Text(); text != "" {
+		fmt.Fprintf(r, ": %s", text)
+	}
+	for _, c := range m.Calls() {
+		fmt.Fprintf(r, " → %s %s", c.Name, c.ID)
+	}
+	if result, ok := m.Result(); ok {
+		text := result.Text()
+		fmt.Fprintf(r, ": %s… (%d bytes)", strings.TrimSpace(text[:min(len(text), 24)]), len(text))
+	}
+	r.WriteByte('\n')
+}
+
+// golden compares with testdata/name.golden.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got; -update writes it anew):\n%s", file, diff)
+	}
+}
+
+// flashcards is an agent that builds an app in steps of a call and its result;
+// every sixth step the user says something.
+func flashcards(n int) (news []thread.Message, answer thread.Message) {
+	file := fmt.Sprintf("src/part%d.ts", n)
+	switch {
+	case n == 0:
+		news = []thread.Message{say(thread.User, "Build a flashcard app.\nNever touch legacy/.")}
+	case n%6 == 0:
+		news = []thread.Message{
+			toolResult(n-1, "Write", "ok"),
+			say(thread.Assistant, fmt.Sprintf("Parts up to %d are done.", n-1)),
+			say(thread.User, fmt.Sprintf("Good. Now add feature %d.", n/6)),
+		}
+	default:
+		news = []thread.Message{toolResult(n-1, "Write", fmt.Sprintf("wrote part %d\n%s", n-1, strings.Repeat("export const x = 1\n", 40)))}
+	}
+	return news, call(n, fmt.Sprintf("I write %s next.", file), "Write", fmt.Sprintf(`{"file_path": %q, "content": "export"}`, file))
+}
+
+// run plays the agent through the front door and returns the prompts.
+func run(t *testing.T, p policy.Policy, r *trace, steps int, step palimpsest.Step) (*palimpsest.Thread, []*prompt.Prompt) {
+	t.Helper()
+	config := palimpsest.Config{Policy: p, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
+	if r != nil {
+		config.Events = r
+	}
+	c, err := palimpsest.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	th := c.Thread("cards")
+	if step.Base == nil {
+		step.Base = &prompt.Prompt{System: []prompt.System{{Text: "You are a careful coding agent."}}}
+	}
+	if step.Profile.API == "" {
+		step.Profile = render.For(wire.Chat)
+	}
+	var prompts []*prompt.Prompt
+	for n := range steps {
+		var answer thread.Message
+		step.Messages, answer = flashcards(n)
+		for i := range step.Messages {
+			step.Messages[i].ID = thread.ID(fmt.Sprintf("m%02d.%d", n, i))
+		}
+		answer.ID = thread.ID(fmt.Sprintf("m%02d.a", n))
+		out, err := th.PrepareStep(t.Context(), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prompts = append(prompts, out)
+		if r != nil {
+			r.step(n, out)
+		}
+		if err := th.FinishStep(t.Context(), answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return th, prompts
+}
+
+// shape lists roles and the beginnings of texts.
+func shape(messages []thread.Message) []string {
+	var out []string
+	for i := range messages {
+		m := &messages[i]
+		text, _, _ := strings.Cut(m.Text(), "\n")
+		if result, ok := m.Result(); ok {
+			text = result.Text()
+		}
+		for _, c := range m.Calls() {
+			text = strings.TrimSpace(text + " +" + c.Name)
+		}
+		out = append(out, string(m.Role)+": "+text[:min(len(text), 60)])
+	}
+	return out
+}
+
+// plans returns all plans of a thread.
+func plans(t *testing.T, th *palimpsest.Thread, want int) []string {
+	t.Helper()
+	all, err := th.Plans(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < want {
+		t.Fatalf("%d compactions, want at least %d", len(all), want)
+	}
+	var texts []string
+	for n, p := range all {
+		if len(p.Summarizations) != 1 || len(p.Refs()) != 1 {
+			t.Fatalf("plan %d has other records than one summary: %v", n+1, p.Refs())
+		}
+		if n > 0 {
+			before := all[n-1].Summarizations[0].Span.MessageIDs
+			now := p.Summarizations[0].Span.MessageIDs
+			if len(now) <= len(before) || !slices.Equal(now[:len(before)], before) {
+				t.Errorf("plan %d does not go on from plan %d", n+1, n)
+			}
+		}
+		texts = append(texts, p.Summarizations[0].Stand[0].Text)
+	}
+	return texts
+}

@@ -1,0 +1,162 @@
+package policy
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Session is the system of seed B: before a step the messages are estimated by
+// their characters (B1), and when they reach the threshold (B2) all but the last
+// ten become one summary with fixed sections, which each later round takes over
+// and goes on with (B5, B9). The zero value is the seed's, without a model.
+//
+// The system prompt counts as one message whether there is one or not, and is
+// never compacted; nor is any message in the system's role.
+//
+// The seed gives the summary's heading twice: "### Session Summary (Compaction
+// Round N)" with sections one level deeper in its prompt, "## Session Summary
+// (Compaction Round N)" in its template and where an earlier summary is told by
+// its beginning. A summary written as the prompt says would never be found
+// again, so the second form holds, in the prompt too, and code puts the heading
+// of the answer right. This policy finds the summary of the round before in the
+// plan in force and not by its beginning, so no message can pass for one.
+type Session struct {
+	// Model writes the summaries. Nil: code writes them, in the same sections,
+	// out of what summarize.Extractive finds.
+	Model llm.Generator
+	// Timeout bounds the call of the model; 0 is llm.DefaultTimeout.
+	Timeout time.Duration
+
+	// ContextLimit is the model's context window in tokens. 0 takes the window of
+	// the step, else the row of the model in a table, else 128,000 (B3).
+	ContextLimit int
+	// SystemReserve, OutputReserve and SafetyBuffer are what is not for messages,
+	// in tokens; defaults 2,000, 4,000 and 5,000. ThresholdPercent is the share of
+	// the rest at which the thread is compacted, default 0.80 (B2).
+	SystemReserve, OutputReserve, SafetyBuffer int
+	ThresholdPercent                           float64
+	// Keep is how many of the newest messages stay as they are, default 10; more
+	// where fewer would part a result from its call (B4, B5). A provider that
+	// refuses the request as too long halves it each time.
+	Keep int
+}
+
+const (
+	// summaryTokens is what the model's answer may take, and what code keeps to
+	// where the task leaves it the room; the prompt asks for 800 (B6).
+	summaryTokens = 1_000
+	// summaryTemperature is low, since a summary reports facts (B6).
+	summaryTemperature = 0.3
+	// longTask is the size from which the model is not asked to write the task
+	// out, since its answer would be cut off: code puts it in. In tokens of B1.
+	longTask = 200
+
+	firstRound  = "None - this is the first compaction round."
+	unknownTask = "Unknown task"
+)
+
+//go:embed prompts/session.system.txt
+var sessionSystem string
+
+//go:embed prompts/session.user.txt
+var sessionUser string
+
+// Name returns "session".
+func (Session) Name() string { return "session" }
+
+// Due reports whether the list has more than keep+1 messages, the system prompt
+// counted as one, and its estimate has reached the threshold (B4, B2).
+func (p Session) Due(s *State) (bool, string) {
+	entries, err := s.visible()
+	if err != nil || p.short(s, entries) {
+		return false, ""
+	}
+	size, threshold := estimate(s.Base.System, entries), p.threshold(p.limit(s))
+	if size < threshold {
+		return false, ""
+	}
+	return true, fmt.Sprintf("the messages take about %d tokens, the threshold is %d", size, threshold)
+}
+
+// Plan puts one summary in place of everything but the newest messages. Where
+// the summary cannot be made the error says why, and the agent goes on with the
+// messages as they are (B10).
+func (p Session) Plan(ctx context.Context, s *State) (*Fitted, error) {
+	entries, err := s.visible()
+	if err != nil {
+		return nil, fmt.Errorf("policy session: %w", err)
+	}
+	if p.short(s, entries) {
+		return nil, fmt.Errorf("policy session: %d messages, the newest %d stay: %w", len(entries), p.keep(s), ErrNothing)
+	}
+	legal := cut.Legal(s.Thread, s.Pairs)
+	end := entries[len(entries)-p.keep(s)].at
+	for end > 0 && !legal.Legal(end) {
+		end--
+	}
+	o, err := s.before(entries, end)
+	if err != nil {
+		return nil, fmt.Errorf("policy session: %w", err)
+	}
+	sum, err := s.extract(ctx, o, summaryTokens)
+	if err != nil {
+		return nil, fmt.Errorf("policy session: %w", err)
+	}
+	form := sessionForm{round: s.Round + 1, task: task(s.Thread), chained: o.previous != ""}
+	text := form.extracted(&sum)
+	if p.Model != nil {
+		answer, err := p.ask(ctx, o, form)
+		if err != nil {
+			return nil, fmt.Errorf("policy session: summary of round %d: %w", form.round, err)
+		}
+		text = form.answered(answer)
+	}
+	why := fmt.Sprintf("round %d: the messages take about %d tokens, %d of them go into the summary",
+		form.round, estimate(s.Base.System, entries), len(o.entries))
+	return s.replace(p.Name(), o, sum, why, plan.Said{Role: thread.Assistant, Text: text})
+}
+
+// keep is how many of the newest messages stay.
+func (p Session) keep(s *State) int { return max(1, or0(p.Keep, sessionKeep)>>min(s.Harder, 16)) }
+
+// short is B4: with the system prompt the list has not more than keep+1
+// messages.
+func (p Session) short(s *State, entries []entry) bool { return 1+len(entries) <= p.keep(s)+1 }
+
+// ask has the model write the summary.
+func (p Session) ask(ctx context.Context, o *old, form sessionForm) (string, error) {
+	previous, verbatim := o.previous, "The user's own request, word for word"
+	if previous == "" {
+		previous = firstRound
+	}
+	if quarter(units(form.task)) > longTask {
+		verbatim = "Write only: (verbatim). The request is put in here by the program"
+	}
+	temperature := summaryTemperature
+	return ask(ctx, p.Model, sessionSystem, strings.NewReplacer(
+		"{{previous}}", previous, "{{task}}", form.task, "{{messages}}", transcript(o.entries, sessionCuts),
+		"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim,
+	).Replace(sessionUser), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
+}
+
+// task is what the user asked for first, word for word. The seed looks for it in
+// the list, where the first round has hidden it; the log still has it.
+func task(t *thread.Thread) string {
+	for _, m := range t.All() {
+		if m.StartsTurn() {
+			if text := m.Text(); text != "" {
+				return text
+			}
+		}
+	}
+	return unknownTask
+}

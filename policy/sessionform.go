@@ -1,0 +1,165 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/summary"
+)
+
+// sessionForm is the form of a summary of seed B (B6).
+type sessionForm struct {
+	round   int
+	task    string
+	chained bool // it goes on from the summary of an earlier round
+}
+
+// sessionSections are the sections in their order.
+var sessionSections = []string{
+	"Original Task", "Completed Work", "Key Technical Decisions", "Current State", "Pending Work", "Errors & Resolutions",
+}
+
+const (
+	sessionHeading = "Session Summary"
+	chainedNote    = "This summary incorporates context from"
+	workTable      = "| File/Component | Action | Description |\n|----------------|--------|-------------|"
+)
+
+// write joins heading and sections. Sections without a body are left out, and
+// the task is always there.
+func (f sessionForm) write(bodies []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s (Compaction Round %d)\n", sessionHeading, f.round)
+	for n, body := range bodies {
+		if body = strings.Trim(body, "\n"); body != "" {
+			fmt.Fprintf(&b, "\n### %s\n%s\n", sessionSections[n], body)
+		}
+	}
+	if f.chained {
+		fmt.Fprintf(&b, "\n%s %d previous compaction rounds.", chainedNote, max(1, f.round-1))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// answered puts a model's answer into the form: the heading with the right
+// round, the sections in their order at their level, and the task word for word
+// in place of whatever the model wrote there. Nothing else of the answer is lost:
+// text before the first section, and sections that nobody asked for, stay with the section
+// above them.
+func (f sessionForm) answered(answer string) string {
+	bodies := make([]strings.Builder, len(sessionSections))
+	var lead strings.Builder
+	into := &lead
+	for line := range strings.Lines(unfenced(answer)) {
+		title := strings.TrimSpace(line)
+		heading := strings.HasPrefix(title, "#")
+		title = strings.Trim(title, "#* ")
+		switch n := slices.IndexFunc(sessionSections, func(s string) bool { return strings.EqualFold(s, title) }); {
+		case heading && n >= 0:
+			into = &bodies[n]
+		case heading && strings.HasPrefix(title, sessionHeading), strings.HasPrefix(title, chainedNote):
+		default:
+			into.WriteString(line)
+		}
+	}
+	texts := make([]string, len(bodies))
+	for n := range bodies {
+		texts[n] = bodies[n].String()
+	}
+	texts[0] = f.task
+	if extra := strings.TrimSpace(lead.String()); extra != "" {
+		texts[3] = extra + "\n" + texts[3]
+	}
+	return f.write(texts)
+}
+
+// unfenced takes an answer out of a code block around the whole of it.
+func unfenced(s string) string {
+	s = strings.TrimSpace(s)
+	if opening, rest, ok := strings.Cut(s, "\n"); ok && strings.HasPrefix(opening, "```") && strings.HasSuffix(rest, "\n```") {
+		return strings.TrimSuffix(rest, "```")
+	}
+	return s
+}
+
+// extracted writes what code found into the form. What it quotes of tools and
+// of messages is made harmless by package summary, except the task itself.
+func (f sessionForm) extracted(sum *summary.Summary) string {
+	work := workTable
+	for _, file := range sum.Files {
+		work += row(file.Path, strings.Join(file.Operations, ", "), file.Note)
+	}
+	for _, o := range sum.ToolOutcomes {
+		work += row(o.Tool, string(o.Outcome), strings.TrimSpace(o.Input+" "+o.Error))
+	}
+	if work == workTable {
+		work = ""
+	}
+
+	current := ""
+	pending := entriesOf(summary.Summary{OpenItems: sum.OpenItems})
+	for _, step := range sum.CurrentPlan {
+		switch step.Status {
+		case "completed", "done", "cancelled":
+			continue
+		case "in_progress":
+			current = step.Text
+		}
+		pending = append(pending, "- "+harmless(step.Text))
+	}
+	for n, item := range pending {
+		pending[n] = "- [ ] " + strings.TrimPrefix(item, "- ")
+	}
+	if current == "" && sum.CurrentTask != f.task {
+		current = sum.CurrentTask
+	}
+	var state []string
+	if current != "" {
+		state = append(state, "- Working on: "+harmless(current))
+	}
+	said := sum.Conclusions
+	if n := len(said); n > 0 {
+		state = append(state, "- Last completed: "+harmless(said[n-1].Text))
+		said = said[:n-1]
+	}
+	state = append(state, entriesOf(summary.Summary{Conclusions: said}, summary.Summary{Facts: sum.Facts},
+		summary.Summary{Identifiers: sum.Identifiers}, summary.Summary{Artifacts: sum.Artifacts})...)
+
+	requests := slices.DeleteFunc(slices.Clone(sum.Requests), func(i summary.Item) bool { return i.Text == f.task || i.Text == sum.CurrentTask })
+	return f.write([]string{
+		f.task,
+		work,
+		strings.Join(entriesOf(summary.Summary{Decisions: sum.Decisions}, summary.Summary{Constraints: sum.Constraints}, summary.Summary{Requests: requests}), "\n"),
+		strings.Join(state, "\n"),
+		strings.Join(pending, "\n"),
+		strings.Join(entriesOf(summary.Summary{FailedAttempts: sum.FailedAttempts}), "\n"),
+	})
+}
+
+// entriesOf renders the items of summaries that hold one section each.
+func entriesOf(parts ...summary.Summary) []string {
+	var entries []string
+	for _, part := range parts {
+		for _, section := range part.Sections() {
+			entries = append(entries, section.Entries...)
+		}
+	}
+	return entries
+}
+
+// harmless is a text as package summary writes it inside an item.
+func harmless(text string) string {
+	return strings.TrimPrefix(entriesOf(summary.Summary{Facts: []summary.Item{{Text: text}}})[0], "- ")
+}
+
+// row is a line of the table.
+func row(cells ...string) string {
+	var b strings.Builder
+	b.WriteString("\n|")
+	for _, cell := range cells {
+		cell = strings.Join(strings.Fields(harmless(cell)), " ")
+		b.WriteString(" " + strings.ReplaceAll(cell, "|", `\|`) + " |")
+	}
+	return b.String()
+}

@@ -1,0 +1,97 @@
+package rehydrate
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
+
+// Shown says in which turn an artifact came back last.
+type Shown struct {
+	ArtifactID string `json:"artifact_id"`
+	Turn       int    `json:"turn"`
+}
+
+// maxThreads bounds the threads that cooldowns are kept of. Beyond it the one
+// that was used longest ago is forgotten: at worst, content comes back sooner.
+const maxThreads = 4096
+
+// cooldowns remembers per thread what was shown, in order, no longer than it
+// matters. It is safe for concurrent use; its lists are replaced, never changed.
+type cooldowns struct {
+	turns int
+
+	mu      sync.Mutex
+	clock   int
+	threads map[string]remembered
+}
+
+type remembered struct {
+	used  int
+	shown []Shown
+}
+
+// of returns what was shown in the thread.
+func (c *cooldowns) of(threadID string) []Shown {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.threads[threadID].shown
+}
+
+// set replaces what is remembered of a thread.
+func (c *cooldowns) set(threadID string, shown []Shown) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.put(threadID, slices.Clone(shown))
+}
+
+func (c *cooldowns) put(threadID string, shown []Shown) {
+	if len(shown) == 0 {
+		delete(c.threads, threadID)
+		return
+	}
+	if _, known := c.threads[threadID]; !known && len(c.threads) >= maxThreads {
+		oldest := ""
+		for id, r := range c.threads {
+			if oldest == "" || r.used < c.threads[oldest].used {
+				oldest = id
+			}
+		}
+		delete(c.threads, oldest)
+	}
+	c.clock++
+	c.threads[threadID] = remembered{used: c.clock, shown: shown}
+}
+
+// cools reports whether an artifact that was shown as s says must wait in a
+// turn. In the turn itself it need not; and a later turn than this one is of a
+// history that has been rewritten since.
+func (c *cooldowns) cools(s Shown, turn int) bool {
+	return s.Turn < turn && turn-s.Turn < c.turns
+}
+
+// cooling reports whether the list has the artifact as one that must wait.
+func (c *cooldowns) cooling(shown []Shown, id string, turn int) bool {
+	return slices.ContainsFunc(shown, func(s Shown) bool { return s.ArtifactID == id && c.cools(s, turn) })
+}
+
+// commit notes that ids are shown in a turn. Those that another turn has shown
+// meanwhile, so that they must wait, are not noted; it returns the others.
+func (c *cooldowns) commit(threadID string, turn int, ids []string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	have := c.threads[threadID].shown
+	allowed := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.cooling(have, id, turn) })
+	var next []Shown
+	for _, s := range have {
+		if !slices.Contains(allowed, s.ArtifactID) && (s.Turn == turn || c.cools(s, turn)) {
+			next = append(next, s)
+		}
+	}
+	for _, id := range allowed {
+		next = append(next, Shown{id, turn})
+	}
+	slices.SortStableFunc(next, func(a, b Shown) int { return cmp.Compare(a.Turn, b.Turn) })
+	c.put(threadID, next)
+	return allowed
+}

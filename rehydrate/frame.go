@@ -1,0 +1,55 @@
+package rehydrate
+
+import (
+	"fmt"
+	"strings"
+)
+
+// shortRule is the number of dashes in the lines around content that holds none
+// like them.
+const shortRule = 5
+
+// framed puts content between two lines that it cannot forge, since it holds no
+// line with as many dashes before these words: what stands between them is data,
+// whatever it says. The name is that of what is shown.
+func framed(name, content string) string {
+	used := map[int]bool{}
+	for _, word := range []string{" begin ", " end "} {
+		for from := 0; ; {
+			i := strings.Index(content[from:], word)
+			if i < 0 {
+				break
+			}
+			before := content[from : from+i]
+			used[len(before)-len(strings.TrimRight(before, "-"))] = true
+			from += i + len(word) - 1
+		}
+	}
+	n := shortRule
+	for used[n] {
+		n++
+	}
+	rule := strings.Repeat("-", n)
+	return fmt.Sprintf("%s begin %s %s\n%s\n%s end %s %s", rule, name, rule, strings.TrimSuffix(content, "\n"), rule, name, rule)
+}
+
+// origin says which tool gave the content, and when.
+func origin(tool string, turn int) string {
+	what := "Content"
+	if tool != "" {
+		what = "Output of " + oneLine(tool)
+	}
+	if turn > 0 {
+		what += fmt.Sprintf(" from turn %d", turn)
+	}
+	return what
+}
+
+// oneLine keeps a name in its line and of a length that a name has.
+func oneLine(name string) string {
+	name = strings.Join(strings.Fields(name), " ")
+	if r := []rune(name); len(r) > 64 {
+		name = string(r[:64]) + "…"
+	}
+	return name
+}

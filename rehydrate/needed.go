@@ -1,0 +1,214 @@
+package rehydrate
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Reason is why an artifact should come back.
+type Reason string
+
+// The reasons, in the order in which they are looked for; see the package
+// comment.
+const (
+	// Again: it was shown earlier in this very turn.
+	Again    Reason = "turn"
+	Mention  Reason = "mention"
+	Argument Reason = "argument"
+	Schema   Reason = "schema"
+	Question Reason = "question"
+)
+
+// Request is an artifact that a turn needs.
+type Request struct {
+	ArtifactID string
+	Reason     Reason
+}
+
+// Needed decides which artifacts of the plan the turn needs, and why: each once,
+// in the order of reasons and then of the plan, without those that must wait,
+// and at most Options.MaxArtifacts. It reads no artifact and changes nothing.
+func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
+	if r.options.Disabled || p == nil || len(p.Externalizations) == 0 {
+		return nil
+	}
+	shown := r.cooldowns.of(turn.ThreadID)
+	known := candidates(p)
+	asksItself := explicit(turn.Calls)
+	var needed []Request
+	want := func(id string, why Reason) {
+		if slices.ContainsFunc(needed, func(q Request) bool { return q.ArtifactID == id }) ||
+			slices.ContainsFunc(asksItself, func(arg string) bool { return Mentions(arg, id) }) ||
+			r.cooldowns.cooling(shown, id, turn.Number) {
+			return
+		}
+		needed = append(needed, Request{id, why})
+	}
+	for _, s := range shown {
+		if s.Turn == turn.Number && slices.Contains(known, s.ArtifactID) {
+			want(s.ArtifactID, Again)
+		}
+	}
+	for _, id := range known {
+		if Mentions(turn.Agent, id) {
+			want(id, Mention)
+		}
+	}
+	for _, c := range turn.Calls {
+		if c.Name == ReadArtifact {
+			continue
+		}
+		eachString(c.Arguments, func(s string) {
+			for _, id := range known {
+				if Mentions(s, id) {
+					want(id, Argument)
+				}
+			}
+		})
+	}
+	for _, id := range required(turn.Calls, turn.Tools, known) {
+		want(id, Schema)
+	}
+	for _, id := range questioned(turn, p, known) {
+		want(id, Question)
+	}
+	return needed[:min(len(needed), r.options.MaxArtifacts)]
+}
+
+// candidates are the ids of the plan's artifacts, each once.
+func candidates(p *plan.Plan) []string {
+	ids := make([]string, 0, len(p.Externalizations))
+	seen := make(map[string]bool, len(p.Externalizations))
+	for _, e := range p.Externalizations {
+		if e.ArtifactID != "" && !seen[e.ArtifactID] {
+			seen[e.ArtifactID] = true
+			ids = append(ids, e.ArtifactID)
+		}
+	}
+	return ids
+}
+
+// explicit are the texts of arguments of read_artifact calls: what they name
+// comes back by itself as their result.
+func explicit(calls []thread.ToolCall) []string {
+	var texts []string
+	for _, c := range calls {
+		if c.Name == ReadArtifact {
+			eachString(c.Arguments, func(s string) { texts = append(texts, s) })
+		}
+	}
+	return texts
+}
+
+func questioned(turn Turn, p *plan.Plan, known []string) []string {
+	var ids []string
+	for _, id := range known {
+		if namesInQuestion(turn.User, id) {
+			ids = append(ids, id)
+		}
+	}
+	if !mayAsk(turn.Agent) && !mayAsk(turn.User) {
+		return ids
+	}
+	at := make(map[string]int, len(known))
+	descriptions := make([]description, len(known))
+	for i, id := range known {
+		at[id] = i
+		descriptions[i] = description{hint: map[string]bool{}, all: map[string]bool{}}
+	}
+	for _, e := range p.Externalizations {
+		i, ok := at[e.ArtifactID]
+		if !ok {
+			continue
+		}
+		d := &descriptions[i]
+		for term, name := range termsOf(e.RehydrateHint) {
+			d.hint[term], d.all[term] = name, name
+		}
+		for term, name := range termsOf(e.Summary.Render()) {
+			d.all[term] = name || d.all[term]
+		}
+	}
+	for _, text := range []string{turn.Agent, turn.User} {
+		for _, i := range asked(text, descriptions) {
+			ids = append(ids, known[i])
+		}
+	}
+	return ids
+}
+
+// mayAsk spares the look at all summaries where nobody asks anything.
+func mayAsk(text string) bool { return slices.ContainsFunc(sentences(text), isQuestion) }
+
+// minPrefix is how much of an id a call must give, in bytes, for its whole to
+// be found.
+const minPrefix = 8
+
+// required holds the schema trigger.
+func required(calls []thread.ToolCall, tools []prompt.Tool, known []string) []string {
+	var ids []string
+	for _, c := range calls {
+		i := slices.IndexFunc(tools, func(t prompt.Tool) bool { return t.Name == c.Name })
+		if i < 0 || c.Name == ReadArtifact {
+			continue
+		}
+		var given map[string]any
+		if json.Unmarshal([]byte(c.Arguments), &given) != nil && strings.TrimSpace(c.Arguments) != "" {
+			continue
+		}
+		for _, p := range artifactParameters(tools[i].Schema) {
+			value, isText := given[p.name].(string)
+			_, present := given[p.name]
+			meant := known
+			switch value = strings.TrimPrefix(strings.TrimSpace(value), "artifact:"); {
+			case isText && len(value) >= minPrefix:
+				meant = slices.DeleteFunc(slices.Clone(known), func(id string) bool { return !strings.HasPrefix(id, value) })
+			case isText && value == "", !present && p.required, present && given[p.name] == nil:
+			default:
+				continue
+			}
+			if len(meant) == 1 {
+				ids = append(ids, meant[0])
+			}
+		}
+	}
+	return ids
+}
+
+type parameter struct {
+	name     string
+	required bool
+}
+
+// artifactParameters are the parameters at the top of a schema that take the id
+// of an artifact, by name or by description, sorted by name.
+func artifactParameters(schema string) []parameter {
+	if !strings.Contains(strings.ToLower(schema), "artifact") {
+		return nil
+	}
+	var s struct {
+		Properties map[string]struct {
+			Description string `json:"description"`
+		} `json:"properties"`
+		Required []string `json:"required"`
+	}
+	if json.Unmarshal([]byte(schema), &s) != nil {
+		return nil
+	}
+	var found []parameter
+	for name, p := range s.Properties {
+		plain := strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+		described := strings.ToLower(p.Description)
+		if strings.HasSuffix(plain, "artifactid") || strings.Contains(described, "artifact id") ||
+			strings.Contains(described, "id of an artifact") || strings.Contains(described, "id of the artifact") {
+			found = append(found, parameter{name, slices.Contains(s.Required, name)})
+		}
+	}
+	slices.SortFunc(found, func(a, b parameter) int { return strings.Compare(a.name, b.name) })
+	return found
+}

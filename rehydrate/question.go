@@ -1,0 +1,204 @@
+package rehydrate
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// rareShare is the part of a plan's artifacts that may hold a term which still
+// counts as rare: one in five, and one of fewer.
+const rareShare = 5
+
+// description is what a plan says of an artifact, as terms.
+type description struct {
+	// hint are the terms of the rehydrate hint, all those of hint and summary.
+	// The value tells names from plain words.
+	hint, all map[string]bool
+}
+
+// asked finds the artifacts that a text asks about, at most one for each of its
+// questions.
+//
+// A sentence is a question when it ends with a question mark, or begins as one
+// ("where is", "which file"). It matches an artifact when both share at least
+// two rare terms: two of the artifact's rehydrate hint, or two of hint and
+// summary of which one is a name. A name is an identifier, a path or a number; a
+// plain word has five letters or more and is not a common one. A term is rare
+// when at most one of the plan's artifacts holds it, or one in five. The artifact
+// that shares most is meant; between equal ones nothing is. Code blocks are no
+// questions, and scripts without spaces between words have no terms.
+func asked(text string, descriptions []description) []int {
+	var found []int
+	var frequency map[string]int
+	for _, sentence := range sentences(text) {
+		if !isQuestion(sentence) {
+			continue
+		}
+		if frequency == nil {
+			frequency = map[string]int{}
+			for _, d := range descriptions {
+				for term := range d.all {
+					frequency[term]++
+				}
+			}
+		}
+		question := termsOf(sentence)
+		best, most, tie := -1, 0, false
+		for i, d := range descriptions {
+			hinted, shared, names := 0, 0, 0
+			for term, name := range question {
+				described, held := d.all[term]
+				if !held || frequency[term] > max(1, len(descriptions)/rareShare) {
+					continue
+				}
+				shared++
+				if name || described {
+					names++
+				}
+				if _, in := d.hint[term]; in {
+					hinted++
+				}
+			}
+			if hinted < 2 && (shared < 2 || names == 0) {
+				continue
+			}
+			switch {
+			case shared > most:
+				best, most, tie = i, shared, false
+			case shared == most:
+				tie = true
+			}
+		}
+		if best >= 0 && !tie && !slices.Contains(found, best) {
+			found = append(found, best)
+		}
+	}
+	return found
+}
+
+// namesInQuestion reports whether a question of the text holds the id.
+func namesInQuestion(text, id string) bool {
+	if !strings.Contains(text, id) {
+		return false
+	}
+	return slices.ContainsFunc(sentences(text), func(s string) bool { return isQuestion(s) && Mentions(s, id) })
+}
+
+// sentences cuts a text at line ends and behind marks that end a sentence and
+// have a space after them. What stands in a code block is left out.
+func sentences(text string) []string {
+	var out []string
+	fenced := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
+			fenced = !fenced
+			continue
+		}
+		if fenced {
+			continue
+		}
+		start := 0
+		for i, r := range line {
+			end := i + utf8.RuneLen(r)
+			if !strings.ContainsRune(".!?？؟。", r) || end < len(line) && line[end] != ' ' {
+				continue
+			}
+			out = append(out, strings.TrimSpace(line[start:end]))
+			start = end
+		}
+		if rest := strings.TrimSpace(line[start:]); rest != "" {
+			out = append(out, rest)
+		}
+	}
+	return out
+}
+
+var (
+	asking     = words("what which where when who whose why how")
+	auxiliary  = words("is are was were did does do has have had can could would should will")
+	afterWhich = words("file files function method line lines test tests value values error errors version much many")
+)
+
+// isQuestion holds the rule of asked for one sentence.
+func isQuestion(sentence string) bool {
+	trimmed := strings.TrimRight(sentence, " \t\"'`*_)]»”’")
+	if r, _ := utf8.DecodeLastRuneInString(trimmed); r == '?' || r == '？' || r == '؟' {
+		return true
+	}
+	first, rest, _ := strings.Cut(strings.ToLower(sentence), " ")
+	second, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
+	return asking[first] && (auxiliary[second] || afterWhich[second])
+}
+
+// The bounds of a term in bytes.
+const (
+	minName, minWord, maxTerm = 3, 5, 96
+)
+
+// termsOf gives the terms of a text in lower case, and for each whether it is a
+// name. Of a path, its last element is a term too.
+func termsOf(text string) map[string]bool {
+	terms := map[string]bool{}
+	add := func(token string) {
+		token = strings.Trim(token, "./-\\")
+		lower := strings.ToLower(token)
+		switch {
+		case len(token) > maxTerm || common[lower]:
+		case isName(token):
+			if len(token) >= minName {
+				terms[lower] = true
+			}
+		case len(token) >= minWord:
+			terms[lower] = terms[lower]
+		}
+	}
+	for _, token := range strings.FieldsFunc(text, func(r rune) bool {
+		return !inWord(r) && !strings.ContainsRune("./-\\", r)
+	}) {
+		add(token)
+		if i := strings.LastIndexAny(token, `/\`); i >= 0 {
+			add(token[i+1:])
+		}
+	}
+	return terms
+}
+
+// isName reports whether a token looks like the name of something rather than a
+// word: digits, joined parts, or capitals after the first letter.
+func isName(token string) bool {
+	for i, r := range token {
+		if r == '_' || r == '.' || r == '/' || r == '\\' || unicode.IsDigit(r) || i > 0 && unicode.IsUpper(r) {
+			return true
+		}
+	}
+	return false
+}
+
+func words(list string) map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(list) {
+		set[w] = true
+	}
+	return set
+}
+
+// common are words that say nothing about which content is meant: those of
+// every question, and those of every piece of work on code. Short ones need not
+// be listed.
+var common = words(`
+about above after again against already always another answer anything around asked asking because been before being below
+better between build built calls change changed changes check could check checked command complete content contents correct
+could create created didn doesn doing done during either enough error errors every everything exactly expected failed failing
+fails failure false files final find first fixed following found full function functions further given going have having
+hello instead issue issues itself known later least lines maybe means message messages method might missing needed needs never
+nothing number numbers order other others output outputs passed passes perhaps place please possible previous problem problems
+project question read really reason report request result results return returned returns right running second seems
+several shall should show shown shows since single small solution someone something start started still string sure
+tests thank thanks their them then there these they thing things think third this those though through times today together
+token tokens tool tools total toward true trying under understand until update updated using usage user value values version
+wanted wants ways well were what when where whether which while whole whose will with within without work worked working
+works would write writing written wrong your yours
+n/a e.g i.e etc art v1.0`)

@@ -1,0 +1,94 @@
+package rehydrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/recall"
+)
+
+// ErrForbidden says that whoever asks may not read the artifact, although it is
+// known to be there.
+var ErrForbidden = errors.New("reading the artifact is not allowed")
+
+// AmbiguousError says that an id is the beginning of several.
+type AmbiguousError struct {
+	ID string
+	// Candidates are whole ids.
+	Candidates []string
+}
+
+// maxCandidates is how many ids an error lists.
+const maxCandidates = 10
+
+// Error lists the candidates.
+func (e *AmbiguousError) Error() string {
+	shown := e.Candidates[:min(maxCandidates, len(e.Candidates))]
+	text := fmt.Sprintf("%q is the beginning of several ids: %s", e.ID, strings.Join(shown, ", "))
+	if more := len(e.Candidates) - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// Content is what is behind an id.
+type Content struct {
+	ID   string
+	Tool string // the tool that made it, or empty
+	Turn int    // 0 when it is not known
+	Text string
+}
+
+// Artifacts reads content that was asked for by its id. The error wraps
+// artifact.ErrNotFound, artifact.ErrExpired, artifact.ErrCorrupt or
+// ErrForbidden, or is an *AmbiguousError; what else it says is not shown to the
+// model. Implementations are safe for concurrent use.
+type Artifacts interface {
+	Artifact(ctx context.Context, id string) (Content, error)
+}
+
+// Recaller searches what was removed, best first. Implementations are safe for
+// concurrent use.
+type Recaller interface {
+	Recall(ctx context.Context, query string, limit int) ([]recall.Hit, error)
+}
+
+// Stored reads the artifacts that one requester may see, of any sensitivity:
+// this is the explicit way (A10).
+type Stored struct {
+	Source    Source
+	Requester artifact.Requester
+	// ThreadID keeps reading to the artifacts of one thread; "" reads all.
+	ThreadID string
+}
+
+// Artifact implements Artifacts. An artifact of another thread is as unknown as
+// one of another tenant.
+func (s Stored) Artifact(ctx context.Context, id string) (Content, error) {
+	m, err := s.Source.Metadata(ctx, s.Requester, id)
+	if err != nil {
+		return Content{}, err
+	}
+	if s.ThreadID != "" && m.ThreadID != s.ThreadID {
+		return Content{}, fmt.Errorf("rehydrate.Stored(%s): %w", id, artifact.ErrNotFound)
+	}
+	m, text, err := s.Source.Get(ctx, s.Requester, id)
+	if err != nil {
+		return Content{}, err
+	}
+	return Content{ID: m.ID, Tool: m.Tool, Turn: m.Turn, Text: text}, nil
+}
+
+// Indexed searches an index, in one thread where ThreadID is set.
+type Indexed struct {
+	Index    *recall.Index
+	ThreadID string
+}
+
+// Recall implements Recaller.
+func (x Indexed) Recall(_ context.Context, query string, limit int) ([]recall.Hit, error) {
+	return x.Index.Search(query, &recall.Options{Limit: limit, ThreadID: x.ThreadID}), nil
+}

@@ -1,0 +1,94 @@
+package palimpsest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/store/dir"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// TestRehydratedOnMention: what was put aside is kept before the plan is in
+// force, and comes back for one prompt when the agent names it; the log never
+// holds it, and it takes no part in the pressure. A10, A11
+func TestRehydratedOnMention(t *testing.T) {
+	kept, err := dir.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	counter := o200k(t)
+	c, err := palimpsest.New(palimpsest.Config{
+		Counter: counter, Keeper: kept,
+		Rehydrator: rehydrate.New(kept.Artifacts(), counter.Text, nil),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	th, step, _ := longLoop(t, c)
+	plans, err := th.Plans(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	aside := plans[len(plans)-1].Externalizations
+	if len(aside) == 0 {
+		t.Fatal("nothing was put aside")
+	}
+	id := aside[len(aside)-1].ArtifactID
+	if err := th.FinishStep(t.Context(), plain(thread.Assistant, "I need "+id+" again.")); err != nil {
+		t.Fatal(err)
+	}
+	shows := func() bool {
+		t.Helper()
+		p, err := th.PrepareStep(t.Context(), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range p.Messages {
+			if strings.Contains(m.Text(), "[Rehydrated Content - artifact:"+id+"]") && strings.Contains(m.Text(), "func handle") {
+				return true
+			}
+		}
+		return false
+	}
+	step.Messages = []thread.Message{plain(thread.User, "Go on.")}
+	if !shows() {
+		t.Error("the agent names an artifact and is not shown it")
+	}
+	if err := th.FinishStep(t.Context(), plain(thread.Assistant, "Thank you.")); err != nil {
+		t.Fatal(err)
+	}
+	step.Messages = []thread.Message{plain(thread.User, "And now the rest.")}
+	if shows() {
+		t.Error("what was shown once stays in the prompt")
+	}
+}
+
+// full is a keeper whose disk is full.
+type full struct{}
+
+func (full) Save(context.Context, *thread.Thread, *plan.Plan) error { return errors.New("disk full") }
+
+// TestNothingIsHiddenThatIsNotKept: a plan whose content cannot be kept does not
+// come into force; the agent goes on with the prompt as it was.
+func TestNothingIsHiddenThatIsNotKept(t *testing.T) {
+	var told recorder
+	c, err := palimpsest.New(palimpsest.Config{Keeper: full{}, Events: &told})
+	if err != nil {
+		t.Fatal(err)
+	}
+	th, _, prompts := longLoop(t, c)
+	plans, err := th.Plans(t.Context())
+	if err != nil || len(plans) != 0 || told.count(event.Failed) == 0 {
+		t.Errorf("%d plans, %d failures told, %v", len(plans), told.count(event.Failed), err)
+	}
+	if last := prompts[len(prompts)-1]; len(last) != 119 {
+		t.Errorf("the last prompt has %d messages, want all 119", len(last))
+	}
+}
