@@ -50,7 +50,7 @@ var smallTimeline = policy.Timeline{MaxTokens: 1500, KeepRecent: 300, SummaryTok
 
 // oneTurn is a user's message and four steps of work, about 130 tokens each.
 func oneTurn(n int) []thread.Message {
-	out := []thread.Message{say(thread.User, fmt.Sprintf("Task %d: fix parser%d.go. Never touch api%d.", n, n, n))}
+	out := []thread.Message{speak(thread.User, fmt.Sprintf("Task %d: fix parser%d.go. Never touch api%d.", n, n, n))}
 	for k := range 4 {
 		id := fmt.Sprintf("c%d_%d", n, k)
 		tool, arguments := "Read", fmt.Sprintf(`{"file_path":"parser%d.go","offset":%d}`, n, k)
@@ -63,7 +63,7 @@ func oneTurn(n int) []thread.Message {
 		}
 		out = append(out, callTool(id, tool, arguments, ""), answerTool(id, tool, text))
 	}
-	return append(out, say(thread.Assistant, fmt.Sprintf("Task %d is done.", n)))
+	return append(out, speak(thread.Assistant, fmt.Sprintf("Task %d is done.", n)))
 }
 
 // TestTimelineRounds pins requests, prompts and records over several rounds; the
@@ -287,7 +287,7 @@ func TestTimelineCachePoints(t *testing.T) {
 	turns := func(n int) *thread.Thread {
 		var messages []thread.Message
 		for i := range n {
-			messages = append(messages, say(thread.User, fmt.Sprintf("ask %d", i)), callTool(fmt.Sprint(i), "Read", "{}", ""), answerTool(fmt.Sprint(i), "Read", "x"))
+			messages = append(messages, speak(thread.User, fmt.Sprintf("ask %d", i)), callTool(fmt.Sprint(i), "Read", "{}", ""), answerTool(fmt.Sprint(i), "Read", "x"))
 		}
 		return threadOf(t, messages...)
 	}
