@@ -152,7 +152,9 @@ func termsOf(text string) map[string]bool {
 				terms[lower] = true
 			}
 		case len(token) >= minWord:
-			terms[lower] = terms[lower]
+			if _, known := terms[lower]; !known {
+				terms[lower] = false
+			}
 		}
 	}
 	for _, token := range strings.FieldsFunc(text, func(r rune) bool {

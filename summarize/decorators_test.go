@@ -175,7 +175,7 @@ func TestCacheKey(t *testing.T) {
 		r.KeyFields = thread.Fields{"exit": 2.0}
 		i.Messages[2].Parts = []thread.Part{r}
 	})))
-	if base.Key(in(nil)) != base.Key(in(nil)) {
+	if first, second := base.Key(in(nil)), base.Key(in(nil)); first != second {
 		t.Error("one input has two keys")
 	}
 }
