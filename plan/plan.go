@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -58,6 +59,9 @@ type Plan struct {
 	Clearings        []Clearing        `json:"clearings"`
 	Drops            []Removal         `json:"drops"`
 
+	// Cache says where cached prefixes end; nil for the renderer's own rule.
+	Cache *CacheRule `json:"cache,omitempty"`
+
 	// OriginalTokens and CompactedTokens are the whole request before and after.
 	OriginalTokens  int `json:"original_token_count"`
 	CompactedTokens int `json:"compacted_token_count"`
@@ -94,6 +98,11 @@ type Summarization struct {
 	// Stand is what stands in place of the span, for policies with a form of
 	// their own; empty for the default form around the rendered Summary.
 	Stand []Said `json:"stand,omitempty"`
+	// State is the structured state after this compaction, for policies that
+	// keep one beside the summary: text and state change in one step (D8).
+	State *state.State `json:"state,omitempty"`
+	// Range is what a summary block of a timeline carries (C7).
+	Range *Range `json:"range,omitempty"`
 	Origin
 }
 

@@ -291,6 +291,9 @@ func (r *renderer) cachePoints() []prompt.CachePoint {
 	if r.profile.CachePoints == 0 || r.plan.Empty() || len(r.out) == 0 {
 		return nil
 	}
+	if r.plan.Cache != nil {
+		return r.roundPoints(*r.plan.Cache)
+	}
 	points := []prompt.CachePoint{{After: -1}}
 	frozen := -1
 	for i, o := range r.manifest.Messages {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -86,4 +87,22 @@ func BenchmarkExtract(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkVerified checks 40 proposed items against 400 KB.
+func BenchmarkVerified(b *testing.B) {
+	messages := synthetic(b, 400_000)
+	proposed := summary.Summary{}
+	for i := range 40 {
+		m := &messages[i*len(messages)/40]
+		proposed.Facts = append(proposed.Facts, summary.Item{
+			Text: fmt.Sprintf("The issue in pkg/store/file_%d.go is that cacheKey leaves out the tenant, step %d", i%29, i), Sources: []thread.ID{m.ID}})
+	}
+	v := &Verified{Inner: by(func(context.Context, Input) (summary.Summary, error) { return proposed, nil })}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := v.Summarize(context.Background(), Input{Messages: messages, Budget: 4000}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"context"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
@@ -29,12 +30,8 @@ func (e *Extractive) Summarize(ctx context.Context, in Input) (summary.Summary, 
 	if err := ctx.Err(); err != nil {
 		return summary.Summary{}, err
 	}
-	count := e.Counter
-	if count == nil {
-		count = func(s string) int { return (len(s) + 3) / 4 }
-	}
 	p := newPool(&in, e.memo.facts)
-	out, err := choose(p, in.Budget, func(s string) int { return e.memo.tokens(count, s) }, count)
+	out, err := choose(p, in.Budget, func(s string) int { return e.memo.tokens(e.count, s) }, e.count)
 	if err != nil {
 		return summary.Summary{}, err
 	}
@@ -42,4 +39,39 @@ func (e *Extractive) Summarize(ctx context.Context, in Input) (summary.Summary, 
 		out.Span = summary.Merge(summary.Summary{Span: in.Previous.Span}, summary.Summary{Span: out.Span}).Span
 	}
 	return out, nil
+}
+
+// count counts tokens.
+func (e *Extractive) count(s string) int {
+	if e.Counter == nil {
+		return (len(s) + 3) / 4
+	}
+	return e.Counter(s)
+}
+
+// Complete makes the summary of in with what somebody else proposes to say in
+// it: facts, decisions, steps of the plan, open items and failed attempts, which
+// compete for the budget with what Extractive finds itself. Everything that is
+// the user's or the assistant's word (task, requests, constraints, conclusions),
+// files, calls, identifiers and artifacts come from the messages and the
+// previous summary alone, whatever is proposed (A5). Nothing proposed is
+// checked here; that is what Verified is for. The errors are those of Summarize.
+func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Summary) (summary.Summary, error) {
+	var previous summary.Summary
+	if in.Previous != nil {
+		previous = *in.Previous
+	}
+	extra := summary.Summary{
+		Facts: proposed.Facts, Decisions: proposed.Decisions, OpenItems: proposed.OpenItems, FailedAttempts: proposed.FailedAttempts,
+		// A plan is only added to: a proposal that forgets a step takes none away.
+		CurrentPlan: slices.Clone(previous.CurrentPlan),
+	}
+	for _, step := range proposed.CurrentPlan {
+		if !slices.ContainsFunc(extra.CurrentPlan, func(s summary.Step) bool { return s.Text == step.Text }) {
+			extra.CurrentPlan = append(extra.CurrentPlan, step)
+		}
+	}
+	merged := summary.Merge(previous, extra)
+	in.Previous = &merged
+	return e.Summarize(ctx, in)
 }

@@ -44,6 +44,7 @@ type resultFacts struct {
 	first        string  // the first line that is not empty
 	last         string  // the last
 	taskID       string  // "Task #3 created": the id that a task list gave
+	fields       thread.Fields
 }
 
 // limits of what one message may contribute, so that a huge one costs no more
@@ -159,7 +160,7 @@ func identifiers(s string) []string {
 
 // readResult extracts the facts of a tool result.
 func readResult(r thread.ToolResult) *resultFacts {
-	f := &resultFacts{callID: r.CallID, tool: r.Tool, outcome: r.Outcome, exit: -1}
+	f := &resultFacts{callID: r.CallID, tool: r.Tool, outcome: r.Outcome, exit: -1, fields: r.KeyFields}
 	s := clean(r.Text())
 	if s == "" {
 		s = r.Structured

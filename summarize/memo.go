@@ -118,6 +118,10 @@ func fingerprint(seed maphash.Seed, m *thread.Message) uint64 {
 				h.WriteString(string(p.Outcome))
 				h.WriteByte(0)
 				h.WriteString(p.Structured)
+				if len(p.KeyFields) > 0 {
+					h.WriteByte(0)
+					h.WriteString(p.KeyFields.String())
+				}
 				parts(p.Content)
 			}
 			h.WriteByte(0)

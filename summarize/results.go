@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"maps"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -141,10 +142,11 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 		idents = append(idents, identifiers(c.input)...)
 	}
 	failed := ended != thread.Success
+	declared := len(r.fields) > 0
 	base := float32(0.5)
 	switch class {
 	case toolpolicy.Read, toolpolicy.Edit, toolpolicy.Write, toolpolicy.List, toolpolicy.Poll, toolpolicy.Recall:
-		if !failed {
+		if !failed && !declared {
 			return
 		}
 	case toolpolicy.Shell, toolpolicy.Agent, toolpolicy.Other, toolpolicy.Question:
@@ -169,6 +171,17 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 		if !failed && r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || verdict(r.last)) {
 			fields["output"] = clip(r.last, 110)
 			idents = append(idents, identifiers(r.last)...)
+		}
+	}
+
+	if declared {
+		// What a tool declared is to survive (A6), and says more than what we found.
+		base = max(base, 1.2)
+		maps.Copy(fields, r.fields)
+		for _, v := range r.fields {
+			if text, ok := v.(string); ok {
+				idents = append(idents, identifiers(text)...)
+			}
 		}
 	}
 

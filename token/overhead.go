@@ -85,13 +85,10 @@ func (c *Counter) reasoning(r thread.Reasoning) int {
 
 // sealedTokens is the size of hidden reasoning by the length of its encrypted
 // form in base64: three quarters of it are bytes, about 650 of them are the
-// seal, and a token is about four bytes. Codex reckons the same way.
-func sealedTokens(length int) int {
-	if length == 0 {
-		return 0
-	}
-	return max(1, (length*3/4-650)/4)
-}
+// seal, and a token is about four bytes. Codex reckons the same way. A seal with
+// nothing in it, such as the value that tells Gemini to skip the check, is no
+// token.
+func sealedTokens(length int) int { return max(0, (length*3/4-650)/4) }
 
 // sealedLength is the shortest string, in bytes, that is taken for encrypted
 // content inside an opaque block.

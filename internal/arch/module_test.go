@@ -39,7 +39,8 @@ var floors = map[string]arch.Package{
 	"strategy": {Floor: 4, External: []string{gjson}},
 
 	// 3: what makes the text that stands in place of messages.
-	"summarize": {Floor: 3, External: []string{gjson, uax29}},
+	"summarize":       {Floor: 3, External: []string{gjson, uax29}},
+	"summarize/model": {Floor: 3, Same: []string{"summarize"}, External: []string{gjson}},
 
 	"quality": {Floor: 3},
 
@@ -83,7 +84,8 @@ var floors = map[string]arch.Package{
 	"thread":             {Floor: 0, Same: []string{"internal/canonjson"}},
 	"prompt":             {Floor: 0, Same: []string{"thread"}},
 	"summary":            {Floor: 0, Same: []string{"thread"}},
-	"plan":               {Floor: 0, Same: []string{"thread", "summary"}},
+	"state":              {Floor: 0},
+	"plan":               {Floor: 0, Same: []string{"thread", "summary", "state"}},
 	"toolpolicy":         {Floor: 0, Same: []string{"thread"}},
 	"internal/canonjson": {Floor: 0},
 	"internal/clip":      {Floor: 0, External: []string{uax29}},

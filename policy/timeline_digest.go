@@ -1,0 +1,154 @@
+package policy
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// digestLimit is how many entries of each kind a digest holds, the newest.
+const digestLimit = 200
+
+// mimes are the types of the files that agents write most.
+var mimes = map[string]string{
+	".css": "text/css", ".csv": "text/csv", ".gif": "image/gif", ".htm": "text/html", ".html": "text/html", ".jpeg": "image/jpeg", ".jpg": "image/jpeg",
+	".js": "text/javascript", ".json": "application/json", ".md": "text/markdown", ".pdf": "application/pdf", ".png": "image/png", ".svg": "image/svg+xml",
+	".txt": "text/plain", ".xml": "application/xml", ".yaml": "application/yaml", ".yml": "application/yaml", ".zip": "application/zip",
+}
+
+// digest lists what the positions from up to at held, behind what the last
+// digest lists (C10).
+func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, from, at int) plan.Digest {
+	var d plan.Digest
+	if prev != nil {
+		d = prev.Range.Digest
+	}
+	tools := map[string][]plan.DigestOutput{}
+	for tool, outputs := range d.Tools {
+		tools[tool] = slices.Clone(outputs)
+	}
+	artifacts, searches, hidden := slices.Clone(d.Artifacts), slices.Clone(d.Searches), slices.Clone(d.Hidden)
+	artifact := func(a plan.DigestArtifact) {
+		artifacts = append(slices.DeleteFunc(artifacts, func(old plan.DigestArtifact) bool { return old.Path == a.Path }), a)
+	}
+	for _, f := range sum.Files {
+		if slices.ContainsFunc(f.Operations, func(op string) bool { return op != "read" && op != "deleted" }) &&
+			!slices.ContainsFunc(artifacts, func(old plan.DigestArtifact) bool { return old.Path == f.Path }) {
+			artifact(plan.DigestArtifact{Path: f.Path, MIME: mimeOf(f.Path), Visibility: "internal"})
+		}
+	}
+	actions := plan.Actions{}
+	if w.s.Current != nil {
+		actions = w.s.Current.Actions()
+	}
+	for i := from; i < at; i++ {
+		m := w.s.Thread.At(i)
+		r, ok := m.Result()
+		if !ok {
+			continue
+		}
+		tools[r.Tool] = append(tools[r.Tool], plan.DigestOutput{Path: resultPath(m), MessageID: m.ID, Outcome: r.Outcome, Bytes: len(r.Text())})
+		if where, _ := r.KeyFields["path"].(string); where != "" && (r.KeyFields["mime"] != nil || r.KeyFields["visibility"] != nil || r.KeyFields["sources_used"] != nil) {
+			a := plan.DigestArtifact{Path: where, MIME: mimeOf(where), Visibility: "internal"}
+			if mime, ok := r.KeyFields["mime"].(string); ok {
+				a.MIME = mime
+			}
+			if visibility, ok := r.KeyFields["visibility"].(string); ok {
+				a.Visibility = visibility
+			}
+			a.Sources = stringsIn(r.KeyFields["sources_used"])
+			artifact(a)
+		}
+		if strings.Contains(strings.ToLower(strings.ReplaceAll(r.Tool, "_", "")), "memsearch") {
+			searches = append(searches, w.search(i, &r))
+		}
+		if ref := actions[m.ID]; ref.Action == plan.Clear {
+			shown := render.Replacement(*m, w.s.Current.Record(ref), true)[0]
+			text, _ := shown.Result()
+			hidden = append(hidden, plan.DigestHidden{Path: resultPath(m), MessageID: m.ID, Replacement: text.Text()})
+		}
+	}
+	for tool, outputs := range tools {
+		tools[tool] = newest(outputs)
+	}
+	if len(tools) == 0 {
+		tools = nil
+	}
+	return plan.Digest{Artifacts: newest(artifacts), Tools: tools, Searches: newest(searches), Hidden: newest(hidden)}
+}
+
+func newest[T any](list []T) []T { return list[max(0, len(list)-digestLimit):] }
+
+func mimeOf(name string) string {
+	if mime := mimes[strings.ToLower(path.Ext(name))]; mime != "" {
+		return mime
+	}
+	return "application/octet-stream"
+}
+
+// search reads what a memory search asked and found: every "path" in its result,
+// and as many hits as there are.
+func (w timelineWriter) search(i int, r *thread.ToolResult) plan.DigestSearch {
+	var out plan.DigestSearch
+	if call, ok := w.s.Pairs.Call(i); ok {
+		for _, c := range w.s.Thread.At(call).Calls() {
+			var arguments struct {
+				Query string `json:"query"`
+			}
+			if c.ID == r.CallID && json.Unmarshal([]byte(c.Arguments), &arguments) == nil {
+				out.Query = arguments.Query
+			}
+		}
+	}
+	text := r.Structured
+	if text == "" {
+		text = r.Text()
+	}
+	var found any
+	if json.Unmarshal([]byte(text), &found) != nil {
+		return out
+	}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			if where, ok := v["path"].(string); ok {
+				out.Hits++
+				if !slices.Contains(out.Paths, where) {
+					out.Paths = append(out.Paths, where)
+				}
+			}
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	walk(found)
+	slices.Sort(out.Paths) // maps have no order
+	return out
+}
+
+func stringsIn(v any) []string {
+	var out []string
+	switch v := v.(type) {
+	case []string:
+		out = slices.Clone(v)
+	case []any:
+		for _, e := range v {
+			if text, ok := e.(string); ok {
+				out = append(out, text)
+			}
+		}
+	}
+	return out
+}

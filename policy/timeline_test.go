@@ -1,0 +1,359 @@
+package policy_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// TestTimelineDue: system and blocks over 0.9 of the maximum. C2
+func TestTimelineDue(t *testing.T) {
+	for _, c := range []struct {
+		l                              policy.Timeline
+		prompt, window, output, budget int
+		due                            bool
+	}{
+		{prompt: 900, budget: 1000},
+		{prompt: 901, budget: 1000, due: true},
+		{prompt: 90_001, window: 116_000, output: 16_000, due: true},
+		{prompt: 90_000, window: 116_000, output: 16_000},
+		{prompt: 1 << 30}, // nothing is known of the model
+		{l: policy.Timeline{MaxTokens: 100, Share: 0.5}, prompt: 51, due: true},
+	} {
+		s := &policy.State{Thread: thread.New("t"), Prompt: c.prompt, Window: c.window, Output: c.output, Budget: c.budget}
+		if due, why := c.l.Due(s); due != c.due {
+			t.Errorf("%+v: %v %s", c, due, why)
+		}
+	}
+}
+
+var smallTimeline = policy.Timeline{MaxTokens: 1500, KeepRecent: 300, SummaryTokens: 200, PrefixTokens: 100}
+
+// oneTurn is a user's message and four steps of work, about 130 tokens each.
+func oneTurn(n int) []thread.Message {
+	out := []thread.Message{speak(thread.User, fmt.Sprintf("Task %d: fix parser%d.go. Never touch api%d.", n, n, n))}
+	for k := range 4 {
+		id := fmt.Sprintf("c%d_%d", n, k)
+		tool, arguments := "Read", fmt.Sprintf(`{"file_path":"parser%d.go","offset":%d}`, n, k)
+		text := strings.Repeat(fmt.Sprintf("line %d </blocks> of file %d\n", k, n), 10)
+		switch k {
+		case 1:
+			tool, arguments, text = "memsearch", `{"query":"parser bugs"}`, `{"hits":[{"path":"mem/a.md"},{"path":"mem/b.md"}]}`
+		case 2:
+			tool, arguments = "Write", fmt.Sprintf(`{"file_path":"report%d.md","content":"x"}`, n)
+		}
+		out = append(out, callTool(id, tool, arguments, ""), answerTool(id, tool, text))
+	}
+	return append(out, speak(thread.Assistant, fmt.Sprintf("Task %d is done.", n)))
+}
+
+// TestTimelineRounds pins requests, prompts and records over several rounds; the
+// cuts split turns and do not. C3, C6, C7, C8, C9, C10
+func TestTimelineRounds(t *testing.T) {
+	var turns []llmtest.Turn
+	for n := range 40 {
+		turns = append(turns, llmtest.Say(fmt.Sprintf("Summary text %d.\nSystem: forged\nTurn Context (split turn)", n+1)))
+	}
+	model := llmtest.Script(turns...)
+	l := smallTimeline
+	l.Model = model
+	c, err := palimpsest.New(palimpsest.Config{Policy: l, Now: fixedNow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	th := c.Thread("timeline-3")
+	step := palimpsest.Step{Profile: render.For(wire.Anthropic), Base: &prompt.Prompt{System: []prompt.System{{Text: "You fix parsers."}}}}
+	var b strings.Builder
+	log := thread.New("timeline-3")
+	seen := 0
+	for n := 1; n <= 8; n++ {
+		for _, m := range oneTurn(n) {
+			if log, err = log.Append(m); err != nil {
+				t.Fatal(err)
+			}
+			if m.Role == thread.Assistant {
+				if err := th.FinishStep(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			step.Messages = []thread.Message{m}
+			p, err := th.PrepareStep(t.Context(), step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plans, err := th.Plans(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(plans) == seen {
+				continue
+			}
+			seen = len(plans)
+			r := plans[seen-1].Summarizations[0]
+			data, err := json.Marshal(r.Range)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "==== prompt of round %d, %d of %d messages are covered\n%s==== range\n%s\n", seen, r.Span.Len(), log.Len(), written(p), data)
+			sendable(t, log, plans[seen-1])
+			again := &plan.Plan{}
+			if err := json.Unmarshal(must(json.Marshal(plans[seen-1])), again); err != nil || cmp.Diff(r.Range, again.Summarizations[0].Range) != "" || again.Cache == nil {
+				t.Errorf("lost in JSON: %v", err)
+			}
+		}
+	}
+	for n, asked := range model.Asked() {
+		if n > 1 {
+			asked.Prompt.System = nil
+		}
+		fmt.Fprintf(&b, "==== request %d\n%s", n+1, written(asked.Prompt))
+	}
+	if seen < 3 {
+		t.Errorf("%d rounds", seen)
+	}
+	seedGolden(t, "timeline.golden", b.String())
+	if !strings.Contains(b.String(), "\n\nTurn Context (split turn)\n") || !strings.Contains(b.String(), `"split_turn_id"`) {
+		t.Error("no turn was split") // C6
+	}
+}
+
+func must(data []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// TestTimelineLimits: 800 and 400 tokens hold whatever the model writes, with a
+// model and by rule. C7
+func TestTimelineLimits(t *testing.T) {
+	var messages []thread.Message
+	for n := range 40 {
+		messages = append(messages, oneTurn(n)...)
+	}
+	th := threadOf(t, messages[:len(messages)-3]...) // the last turn goes on
+	long := strings.Repeat("many words that never end ", 2000)
+	for _, model := range []llm.Generator{nil, llmtest.Script(llmtest.Say(long), llmtest.Say(long), llmtest.Say(long), llmtest.Say(long))} {
+		s := stateOf(t, th, nil)
+		s.Budget = 10_000
+		f, err := policy.Timeline{Model: model, KeepRecent: 150}.Plan(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := f.Plan.Summarizations[0].Range
+		text, context := s.Counter.Text(r.Text), s.Counter.Text(r.TurnContext)
+		if text > 800 || text < 300 || context > 400 || context < 50 || f.Tokens > 9000 {
+			t.Errorf("%d, %d tokens, %d in all", text, context, f.Tokens)
+		}
+		if len(r.CoveredTurns) != 39 || r.SplitTurn != "turn_40" || r.Path != "su:turn_40.conv.range.summary" {
+			t.Errorf("%v %s %s", r.CoveredTurns, r.SplitTurn, r.Path)
+		}
+		if len(r.Digest.Tools["Read"]) < 70 || len(r.Digest.Searches) != 39+1 || len(r.Digest.Searches[0].Paths) != 2 || r.Digest.Searches[0].Query != "parser bugs" {
+			t.Errorf("digest: %d reads, %v", len(r.Digest.Tools["Read"]), r.Digest.Searches) // C10
+		}
+	}
+}
+
+// TestTimelineFailures: with every failure of the model the ceiling holds, and
+// the loop goes on.
+func TestTimelineFailures(t *testing.T) {
+	turns := []llmtest.Turn{llmtest.Say(""), llmtest.Say(" \n"), {Reply: llm.Reply{Text: "cut", Stop: llm.StopLength}}, {Reply: llm.Reply{Stop: llm.StopRefusal}}}
+	for _, kind := range []error{llm.ErrOverflow, llm.ErrRateLimited, llm.ErrOverloaded, llm.ErrServer, llm.ErrTimeout, llm.ErrConnection, llm.ErrResponse,
+		llm.ErrAuth, llm.ErrQuota, llm.ErrInvalid, llm.ErrNotFound, llm.ErrRefused, llm.ErrTruncated} {
+		turns = append(turns, llmtest.Fail(kind))
+	}
+	messages := slices.Concat(oneTurn(1), oneTurn(2), oneTurn(3))
+	for _, turn := range turns {
+		model := llmtest.Script(turn)
+		l := smallTimeline
+		l.Model = model
+		c, err := palimpsest.New(palimpsest.Config{Policy: l, Now: fixedNow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		th := c.Thread("t")
+		p, err := th.PrepareStep(t.Context(), palimpsest.Step{Messages: messages})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(model.Asked()) == 0 || len(p.Messages) >= len(messages) || !strings.HasPrefix(p.Messages[0].Text(), "[conv.range.summary su:turn_3.conv.range.summary]\n[Summary v") {
+			t.Errorf("%v: %d requests, %d messages, %s", turn.Err, len(model.Asked()), len(p.Messages), p.Messages[0].Text())
+		}
+		// Forced after a refusal of the provider, until nothing is left to give. C2
+		for last := len(p.Messages); ; {
+			if p, err = th.Overflowed(t.Context()); err != nil {
+				break
+			}
+			if len(p.Messages) >= last {
+				t.Fatalf("%d messages after %d", len(p.Messages), last)
+			}
+			last = len(p.Messages)
+		}
+		if !errors.Is(err, palimpsest.ErrNoRoom) {
+			t.Error(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := stateOf(t, threadOf(t, messages...), nil)
+	s.Forced = true
+	if _, err := smallTimeline.Plan(ctx, s); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	s.Forced, s.Prompt = false, 10
+	if _, err := (policy.Timeline{MaxTokens: 1 << 20}).Plan(t.Context(), s); !errors.Is(err, policy.ErrNothing) {
+		t.Error("under the limit:", err)
+	}
+}
+
+// TestTimelinePruning: results older than the TTL are hidden behind replacement
+// text once the model's last answer is too; the newest are not. Pruning comes
+// before compaction, and the digest says what was hidden. C3, C10, C12
+func TestTimelinePruning(t *testing.T) {
+	messages := slices.Concat(oneTurn(1), oneTurn(2))
+	messages = messages[:len(messages)-1] // the model has not answered to the last result
+	for i := range messages {
+		messages[i].Time = fixedNow().Add(time.Duration(i-len(messages)) * time.Minute)
+	}
+	th := threadOf(t, messages...)
+	l := policy.Timeline{MaxTokens: 100_000, TTL: 10 * time.Minute}
+	s := stateOf(t, th, nil)
+	if due, _ := l.Due(s); due {
+		t.Error("due while the cache is warm")
+	}
+	s.Now = func() time.Time { return fixedNow().Add(time.Hour) }
+	if due, _ := l.Due(s); !due {
+		t.Error("not due although the cache is cold")
+	}
+	f, err := l.Plan(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(f.Plan.Clearings); n != 7 || len(f.Plan.Summarizations) != 0 || f.Tokens >= s.Prompt {
+		t.Fatalf("%d of 8 results are hidden", n)
+	}
+	if r, _ := f.Prompt.Messages[2].Result(); r.Text() != "[Read: success]\nKey data: {\"hidden\": \"older than the cache\", \"path\": \"tc:turn_1.c1_0.result\"}" {
+		t.Errorf("%q", r.Text())
+	}
+	sendable(t, th, f.Plan)
+	after := stateOf(t, th, f.Plan)
+	after.Now = s.Now
+	if due, _ := l.Due(after); due {
+		t.Error("due again")
+	}
+	after.Forced = true
+	l.KeepRecent = 200
+	f, err = l.Plan(t.Context(), after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := f.Plan.Summarizations[0].Range.Digest
+	if len(d.Hidden) == 0 || !strings.HasPrefix(d.Hidden[0].Replacement, "[Read: success]") || d.Hidden[0].Path != "tc:turn_1.c1_0.result" {
+		t.Errorf("%+v", d.Hidden)
+	}
+	if len(d.Hidden)+len(f.Plan.Clearings) != 7 {
+		t.Errorf("%d hidden before, %d now", len(d.Hidden), len(f.Plan.Clearings))
+	}
+	if !slices.ContainsFunc(d.Artifacts, func(a plan.DigestArtifact) bool {
+		return a.Path == "report1.md" && a.MIME == "text/markdown" && a.Visibility == "internal"
+	}) {
+		t.Errorf("%+v", d.Artifacts)
+	}
+}
+
+// TestTimelineCachePoints: the end of the turn before, the end of round N−4, the
+// tail; the second only with enough rounds. C9
+func TestTimelineCachePoints(t *testing.T) {
+	turns := func(n int) *thread.Thread {
+		var messages []thread.Message
+		for i := range n {
+			messages = append(messages, speak(thread.User, fmt.Sprintf("ask %d", i)), callTool(fmt.Sprint(i), "Read", "{}", ""), answerTool(fmt.Sprint(i), "Read", "x"))
+		}
+		return threadOf(t, messages...)
+	}
+	for _, c := range []struct {
+		turns, offset, min, points int
+		want                       []int
+	}{
+		{5, 4, 5, 4, []int{2, 11, 14}}, // the seed's diagram: A, D, E
+		{6, 4, 5, 4, []int{5, 14, 17}},
+		{4, 4, 5, 4, []int{8, 11}},
+		{6, 4, 7, 4, []int{14, 17}},
+		{1, 4, 5, 4, []int{2}},
+		{5, 4, 5, 2, []int{11, 14}},
+		{5, 4, 5, 1, []int{14}},
+		{5, 1, 0, 4, []int{11, 14}}, // both behind the same block
+	} {
+		th := turns(c.turns)
+		p := &plan.Plan{ThreadID: "t", ThreadVersion: th.Version(), Cache: &plan.CacheRule{Offset: c.offset, MinRounds: c.min}}
+		p.Add(plan.Clearing{Span: th.Range(2, 3)})
+		out, _, err := render.Render(th, p, nil, &render.Options{Profile: render.Profile{CachePoints: c.points}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int
+		for _, point := range out.CachePoints {
+			got = append(got, point.After)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+// TestTimelineProperty: over random threads a plan holds, is smaller than what
+// was there, and carries the earlier summary on. C5, C8
+func TestTimelineProperty(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		th := threadgen.Thread().Draw(rt, "thread")
+		var current *plan.Plan
+		covered := 0
+		for n := range 3 {
+			now := th.Prefix(th.Len() * (n + 1) / 3)
+			if current != nil && current.Validate(now) != nil {
+				current, covered = nil, 0 // a result came late: the front door begins anew then
+			}
+			s := stateOf(t, now, current)
+			s.Forced = true
+			f, err := smallTimeline.Plan(t.Context(), s)
+			if errors.Is(err, policy.ErrNothing) {
+				continue
+			}
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if err := f.Plan.Validate(now); err != nil {
+				rt.Fatal(err)
+			}
+			if f.Tokens >= s.Prompt {
+				rt.Fatalf("%d tokens after %d", f.Tokens, s.Prompt)
+			}
+			current = f.Plan
+			if got := current.Summarizations[0].Span.Len(); got < covered {
+				rt.Fatalf("%d messages covered after %d", got, covered)
+			} else {
+				covered = got
+			}
+		}
+	})
+}

@@ -1,0 +1,52 @@
+package render
+
+import (
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// roundPoints puts cache marks by turns and rounds (C9). Where the provider
+// takes fewer than three, the one at the end comes first, then the one before
+// the current turn.
+func (r *renderer) roundPoints(rule plan.CacheRule) []prompt.CachePoint {
+	after := []int{len(r.out) - 1}
+	if r.current > 0 {
+		after = append(after, r.current-1)
+	}
+	starts := r.rounds()
+	if n := len(starts); rule.Offset > 0 && n > rule.Offset && n >= rule.MinRounds {
+		after = append(after, starts[n-rule.Offset]-1)
+	}
+	wanted := map[int]bool{}
+	for _, i := range after {
+		if len(wanted) < r.profile.CachePoints {
+			wanted[i] = true
+		}
+	}
+	var points []prompt.CachePoint
+	for i := range r.out {
+		if wanted[i] {
+			points = append(points, prompt.CachePoint{After: i})
+		}
+	}
+	return points
+}
+
+// rounds returns where the visible rounds begin in the prompt. What stands in
+// place of others at the beginning belongs to none.
+func (r *renderer) rounds() []int {
+	var starts []int
+	var last thread.Role
+	for i := range r.out {
+		m := &r.out[i]
+		if m.Role == thread.System || m.Kind == thread.Recap && last == "" {
+			continue
+		}
+		if m.Role != thread.Tool && last != thread.User {
+			starts = append(starts, i)
+		}
+		last = m.Role
+	}
+	return starts
+}

@@ -1,0 +1,66 @@
+package state
+
+import (
+	"slices"
+	"strings"
+)
+
+// Memory is the memory block of a workstream: short entries, the older ones
+// folded into a summary. It has its own cycle, apart from the compaction of
+// messages (seed D, "Memory Block Compaction"). The zero value is empty.
+type Memory struct {
+	Summary string   `json:"summary,omitempty"`
+	Entries []string `json:"entries,omitempty"`
+}
+
+// The cycle of the memory block: at 15 entries the oldest 10 are folded (D10).
+const (
+	MemoryTrigger = 15
+	MemoryFold    = 10
+)
+
+// Add returns the memory with entries behind the others. Empty ones are passed
+// over.
+func (m Memory) Add(entries ...string) Memory {
+	m.Entries = slices.Clone(m.Entries)
+	for _, e := range entries {
+		if strings.TrimSpace(e) != "" {
+			m.Entries = append(m.Entries, e)
+		}
+	}
+	return m
+}
+
+// Due returns the entries to fold now, oldest first, and whether it is time.
+func (m Memory) Due() (oldest []string, due bool) {
+	if len(m.Entries) < MemoryTrigger {
+		return nil, false
+	}
+	return slices.Clone(m.Entries[:MemoryFold]), true
+}
+
+// Folded returns the memory after its n oldest entries became part of the
+// summary. Entries that were added meanwhile stay.
+func (m Memory) Folded(summary string, n int) Memory {
+	return Memory{Summary: summary, Entries: slices.Clone(m.Entries[min(max(n, 0), len(m.Entries)):])}
+}
+
+// Render writes summary and entries, as both are given to the agent. It is empty
+// for an empty memory.
+func (m Memory) Render() string {
+	var b strings.Builder
+	if m.Summary != "" {
+		b.WriteString("Memory summary:\n")
+		b.WriteString(strings.TrimSpace(m.Summary))
+		b.WriteByte('\n')
+	}
+	if len(m.Entries) > 0 {
+		b.WriteString("Memory:\n")
+		for _, e := range m.Entries {
+			b.WriteString("- ")
+			b.WriteString(oneLine(e))
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,243 @@
+// Package state is the structured state of a workstream: what was decided, what
+// must be held to, what is to be done. It lives beside the summary of a
+// compaction, so that it survives although the messages that said it are gone
+// (seed D, "Workstream State Updates").
+//
+// Values only; nothing here is changed in place.
+package state
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Item is one entry of a list.
+type Item struct {
+	// ID names the item across updates; where it is empty the text does, letter
+	// case and white space aside.
+	ID   string `json:"id,omitempty"`
+	Text string `json:"text"`
+	// Status is how far a task is ("open", "in progress", "done"); empty
+	// elsewhere.
+	Status string `json:"status,omitempty"`
+	// By is who contributed or decided.
+	By string `json:"by,omitempty"`
+	// Pinned items are the user's own words or were pinned by the program. They
+	// are the last to go when a list is full, and no delta removes them. A model
+	// cannot pin: see Delta.
+	Pinned bool `json:"pinned,omitempty"`
+}
+
+// key is what makes two items the same.
+func (it Item) key() string {
+	if it.ID != "" {
+		return "id " + it.ID
+	}
+	return textKey(it.Text)
+}
+
+func textKey(text string) string {
+	return "text " + strings.Join(strings.Fields(strings.ToLower(text)), " ")
+}
+
+// State is the state of a workstream. Each list holds its items oldest first.
+// The zero value is empty and ready to use.
+type State struct {
+	KeyDecisions       []Item `json:"key_decisions,omitempty"`
+	ActiveConstraints  []Item `json:"active_constraints,omitempty"`
+	Tasks              []Item `json:"tasks,omitempty"`
+	OpenQuestions      []Item `json:"open_questions,omitempty"`
+	Risks              []Item `json:"risks,omitempty"`
+	Artifacts          []Item `json:"artifacts,omitempty"`
+	AgentContributions []Item `json:"agent_contributions,omitempty"`
+}
+
+// Change is what a delta does to one list.
+type Change struct {
+	// Set adds items, or updates those that are there already.
+	Set []Item `json:"set,omitempty"`
+	// Remove takes items out, by id or by text. Pinned ones stay.
+	Remove []string `json:"remove,omitempty"`
+}
+
+// Delta is what a compaction changes in the state. It has one change for each
+// list of State. Whoever reads a delta from a model decides himself what is
+// pinned: Unpinned takes the marks off.
+type Delta struct {
+	KeyDecisions       Change `json:"key_decisions,omitzero"`
+	ActiveConstraints  Change `json:"active_constraints,omitzero"`
+	Tasks              Change `json:"tasks,omitzero"`
+	OpenQuestions      Change `json:"open_questions,omitzero"`
+	Risks              Change `json:"risks,omitzero"`
+	Artifacts          Change `json:"artifacts,omitzero"`
+	AgentContributions Change `json:"agent_contributions,omitzero"`
+}
+
+// Limits are how many items each list may hold; 0 is the default, a negative
+// number none at all.
+type Limits struct {
+	KeyDecisions, ActiveConstraints, Tasks, OpenQuestions, Risks, Artifacts, AgentContributions int
+}
+
+// list describes one of the seven lists.
+type list struct {
+	heading string
+	limit   int
+	items   *[]Item
+	change  *Change
+}
+
+// lists pairs the fields of state, delta and limits. The limits are the table
+// of seed D (D7).
+func lists(s *State, d *Delta, l Limits) []list {
+	limit := func(n, fallback int) int {
+		if n == 0 {
+			return fallback
+		}
+		return max(n, 0)
+	}
+	return []list{
+		{"Key decisions", limit(l.KeyDecisions, 8), &s.KeyDecisions, &d.KeyDecisions},
+		{"Active constraints", limit(l.ActiveConstraints, 6), &s.ActiveConstraints, &d.ActiveConstraints},
+		{"Tasks", limit(l.Tasks, 10), &s.Tasks, &d.Tasks},
+		{"Open questions", limit(l.OpenQuestions, 5), &s.OpenQuestions, &d.OpenQuestions},
+		{"Risks", limit(l.Risks, 5), &s.Risks, &d.Risks},
+		{"Artifacts", limit(l.Artifacts, 10), &s.Artifacts, &d.Artifacts},
+		{"Agent contributions", limit(l.AgentContributions, 6), &s.AgentContributions, &d.AgentContributions},
+	}
+}
+
+// Apply merges a delta under the seed's limits (D7). In each list, what the
+// delta removes goes first, unless it sets it too; what it sets comes to the end, as the newest. Then
+// the limit holds: the oldest items that are not pinned go first, and only when
+// pinned ones alone are too many does the oldest of those. Items without text
+// are passed over. Applying the same delta twice changes nothing more.
+func (s State) Apply(d Delta) State { return s.ApplyWithin(d, Limits{}) }
+
+// ApplyWithin is Apply under other limits.
+func (s State) ApplyWithin(d Delta, l Limits) State {
+	for _, each := range lists(&s, &d, l) {
+		*each.items = merge(*each.items, *each.change, each.limit)
+	}
+	return s
+}
+
+func merge(items []Item, c Change, limit int) []Item {
+	gone := map[string]bool{}
+	for _, name := range c.Remove {
+		gone["id "+name], gone[textKey(name)] = true, true
+	}
+	set := map[string]bool{}
+	for _, it := range c.Set {
+		if strings.TrimSpace(it.Text) != "" {
+			set[it.key()] = true
+		}
+	}
+	var out []Item
+	put := func(it Item) {
+		if strings.TrimSpace(it.Text) == "" {
+			return
+		}
+		for i, held := range out {
+			if held.key() == it.key() {
+				it = update(held, it)
+				out = append(out[:i], out[i+1:]...)
+				break
+			}
+		}
+		out = append(out, it)
+	}
+	for _, it := range items {
+		if it.Pinned || set[it.key()] || !gone[it.key()] && !gone[textKey(it.Text)] {
+			put(it)
+		}
+	}
+	for _, it := range c.Set {
+		put(it)
+	}
+	return clamp(out, limit)
+}
+
+// update keeps what the newer form of an item does not say. A pin stays, and
+// with it the words that were pinned.
+func update(held, it Item) Item {
+	if held.Pinned {
+		it.Text, it.Pinned = held.Text, true
+	}
+	if it.Status == "" {
+		it.Status = held.Status
+	}
+	if it.By == "" {
+		it.By = held.By
+	}
+	return it
+}
+
+// clamp keeps limit items: pinned before others, newer before older, in their
+// order.
+func clamp(items []Item, limit int) []Item {
+	over := len(items) - limit
+	for _, pinned := range []bool{false, true} {
+		var kept []Item
+		for _, it := range items {
+			if over > 0 && it.Pinned == pinned {
+				over--
+				continue
+			}
+			kept = append(kept, it)
+		}
+		items = kept
+	}
+	return items
+}
+
+// Unpinned returns the delta with no item pinned, as one that a model wrote must
+// be taken: what it read may have told it to pin.
+func (d Delta) Unpinned() Delta {
+	for _, each := range lists(&State{}, &d, Limits{}) {
+		set := make([]Item, len(each.change.Set))
+		copy(set, each.change.Set)
+		for i := range set {
+			set[i].Pinned = false
+		}
+		each.change.Set = set
+	}
+	return d
+}
+
+// Empty reports whether the state holds nothing.
+func (s State) Empty() bool {
+	for _, each := range lists(&s, &Delta{}, Limits{}) {
+		if len(*each.items) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Render writes the state as text: a heading for each list that holds something
+// and one line for each item, inner line breaks as spaces. It ends with a
+// newline, and is empty for an empty state.
+func (s State) Render() string {
+	var b strings.Builder
+	for _, each := range lists(&s, &Delta{}, Limits{}) {
+		if len(*each.items) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "%s:\n", each.heading)
+		for _, it := range *each.items {
+			b.WriteString("- ")
+			if it.Status != "" {
+				fmt.Fprintf(&b, "[%s] ", oneLine(it.Status))
+			}
+			b.WriteString(oneLine(it.Text))
+			if it.By != "" {
+				fmt.Fprintf(&b, " (%s)", oneLine(it.By))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,120 @@
+package summarize
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Chunked hands a long span to Inner in pieces, one after the other, each with
+// the summary of those before it as its previous one (D6). Pieces end at legal
+// places: never between a call and its results. A single step that is longer
+// than a piece is a piece of its own. Safe for concurrent use.
+type Chunked struct {
+	Inner Summarizer
+	// Characters is the most that a piece holds; 0 stands for 120,000 (D6).
+	Characters int
+	// Size is how many characters a message is to Inner; nil counts the bytes of
+	// texts, arguments and results. It must be pure and safe for concurrent use.
+	Size func(*thread.Message) int
+	// Limit is the most that the running summary may have, in tokens of Inner's
+	// counter; 0 stands for 80,000 (D6). What is over it is summarised again.
+	Limit int
+	// Counter counts tokens as Inner does; nil is bytes divided by 4.
+	Counter func(string) int
+}
+
+var _ Summarizer = (*Chunked)(nil)
+
+// Summarize implements Summarizer. An error of Inner names the piece.
+func (c *Chunked) Summarize(ctx context.Context, in Input) (summary.Summary, error) {
+	limit := c.Limit
+	if limit <= 0 {
+		limit = 80_000
+	}
+	if in.Previous != nil && (&Extractive{Counter: c.Counter}).count(in.Previous.Render()) > limit {
+		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Budget: limit})
+		if err != nil {
+			return summary.Summary{}, fmt.Errorf("rolling up the previous summary: %w", err)
+		}
+		in.Previous = &rolled
+	}
+	ends, err := c.pieces(in.Messages)
+	if err != nil {
+		return summary.Summary{}, err
+	}
+	if len(ends) <= 1 {
+		return c.Inner.Summarize(ctx, in)
+	}
+	from, previous := 0, in.Previous
+	for n, end := range ends {
+		// The pieces to come are no context: they do not stay in the prompt.
+		piece := Input{Messages: in.Messages[from:end], Previous: previous, Context: in.Context, Budget: limit}
+		if n == len(ends)-1 {
+			piece.Budget = in.Budget
+		}
+		out, err := c.Inner.Summarize(ctx, piece)
+		if err != nil {
+			return summary.Summary{}, fmt.Errorf("piece %d of %d: %w", n+1, len(ends), err)
+		}
+		from, previous = end, &out
+	}
+	return *previous, nil
+}
+
+// pieces returns where the pieces end.
+func (c *Chunked) pieces(messages []thread.Message) ([]int, error) {
+	most := c.Characters
+	if most <= 0 {
+		most = 120_000
+	}
+	size := c.Size
+	if size == nil {
+		size = characters
+	}
+	total := 0
+	sizes := make([]int, len(messages))
+	for i := range messages {
+		sizes[i] = size(&messages[i])
+		total += sizes[i]
+	}
+	if total <= most {
+		return []int{len(messages)}, nil
+	}
+	t, err := thread.New("").Append(messages...)
+	if err != nil {
+		return nil, fmt.Errorf("cutting the span into pieces: %w", err)
+	}
+	points := cut.Legal(t, thread.Pair(t))
+	var ends []int
+	legal, held, since := 0, 0, 0 // the last legal end, the piece's size, and what of it came after that end
+	for i := range messages {
+		if points.Legal(i) {
+			legal, since = i, 0
+		}
+		if held+sizes[i] > most && legal > 0 && (len(ends) == 0 || legal > ends[len(ends)-1]) {
+			ends = append(ends, legal)
+			held = since
+		}
+		held += sizes[i]
+		since += sizes[i]
+	}
+	return append(ends, len(messages)), nil
+}
+
+// characters is the size of a message as it stands, in bytes.
+func characters(m *thread.Message) int {
+	n := len(m.Text())
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case thread.ToolCall:
+			n += len(p.Name) + len(p.Arguments)
+		case thread.ToolResult:
+			n += len(p.Text())
+		}
+	}
+	return n
+}

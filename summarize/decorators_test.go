@@ -1,0 +1,371 @@
+package summarize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// by is a summarizer made of a function.
+type by func(context.Context, Input) (summary.Summary, error)
+
+func (f by) Summarize(ctx context.Context, in Input) (summary.Summary, error) { return f(ctx, in) }
+
+// The last step is a note that says what was left out; only a budget that not
+// even the note fits is an error.
+func TestTruncationNote(t *testing.T) {
+	messages := (&talk{}).user(strings.Repeat("Look at the log. ", 40)).says("Yes.").done(t)
+	broken := by(func(context.Context, Input) (summary.Summary, error) {
+		return summary.Summary{}, &RejectedError{Reason: CutOff}
+	})
+	var last Report
+	// A counter that finds everything too long but what has no task.
+	code := &Extractive{Counter: func(s string) int {
+		if strings.Contains(s, "Look") {
+			return 1000 + len(s)
+		}
+		return (len(s) + 3) / 4
+	}}
+	f := &Fallback{Steps: []Step{{"broken", broken}}, Extractive: code, Report: func(_ context.Context, r Report) { last = r }}
+	got, err := f.Summarize(t.Context(), Input{Messages: messages, Budget: 60})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := got.Render(); !strings.Contains(text, "2 messages, turns 1 to 1, were left out here without a summary") || len(got.Span.MessageIDs) != 2 {
+		t.Errorf("note:\n%s", text)
+	}
+	if last.By != "truncation_note" || !errors.Is(last.Err(), CutOff) || !errors.Is(last.Err(), ErrBudget) {
+		t.Errorf("report: %+v", last)
+	}
+	e := last.Event()
+	if e.Type != event.Summarized || e.Err != "summary_cut_off" || e.Details["fallback"] != "truncation_note" {
+		t.Errorf("event: %+v", e)
+	}
+	if _, err := f.Summarize(t.Context(), Input{Messages: messages, Budget: 5}); !errors.Is(err, ErrBudget) {
+		t.Errorf("nothing fits: %v", err)
+	}
+}
+
+// A step that breaks the contract is passed over.
+func TestFallbackHoldsTheBudget(t *testing.T) {
+	messages := (&talk{}).user("Find out why the build is red.").says("The cache is stale.").done(t)
+	large := by(func(_ context.Context, in Input) (summary.Summary, error) {
+		return summary.Summary{CurrentTask: strings.Repeat("long ", 500)}, nil
+	})
+	var last Report
+	f := &Fallback{Steps: []Step{{"large", large}}, Report: func(_ context.Context, r Report) { last = r }}
+	if _, err := f.Summarize(t.Context(), Input{Messages: messages, Budget: 100}); err != nil || !errors.Is(last.Err(), OverBudget) {
+		t.Errorf("%v, %+v", err, last)
+	}
+}
+
+// D6: the pieces are the span, in order, each within the bound or one step that
+// cannot be cut; every cut is legal.
+func TestChunkedPieces(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		th := threadgen.Thread().Draw(rt, "thread")
+		messages := th.Messages()
+		most := rapid.IntRange(1, 4000).Draw(rt, "most")
+		var pieces [][]thread.Message
+		c := &Chunked{Characters: most, Inner: by(func(_ context.Context, in Input) (summary.Summary, error) {
+			if len(pieces) > 0 && in.Previous == nil {
+				rt.Fatal("a piece does not build on those before it")
+			}
+			pieces = append(pieces, in.Messages)
+			return summary.Summary{CurrentTask: fmt.Sprint(len(pieces))}, nil
+		})}
+		got, err := c.Summarize(context.Background(), Input{Messages: messages})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if got.CurrentTask != fmt.Sprint(len(pieces)) {
+			rt.Fatalf("%s of %d pieces", got.CurrentTask, len(pieces))
+		}
+		at := 0
+		points := cut.Legal(th, thread.Pair(th))
+		for n, p := range pieces {
+			size, first := 0, at
+			for i := range p {
+				if p[i].ID != messages[at].ID {
+					rt.Fatalf("message %d is not in its place", at)
+				}
+				at++
+				size += characters(&p[i])
+			}
+			for i := first + 1; i < at && size > most; i++ {
+				if points.Legal(i) {
+					rt.Fatalf("piece %d has %d of %d characters and could be cut at %d", n, size, most, i)
+				}
+			}
+			if n > 0 && !points.Legal(first) {
+				rt.Fatalf("piece %d begins at %d, which is no legal cut", n, first)
+			}
+		}
+		if at != len(messages) {
+			rt.Fatalf("%d of %d messages", at, len(messages))
+		}
+	})
+}
+
+// D6: a previous summary over the limit is summarised again first.
+func TestRollup(t *testing.T) {
+	previous := summary.Summary{CurrentTask: "Carry on"}
+	for i := range 400 {
+		previous.Facts = append(previous.Facts, summary.Item{Text: fmt.Sprintf("Fact number %d about module_%d of the system", i, i)})
+	}
+	var e Extractive
+	var seen []int
+	c := &Chunked{Limit: 500, Inner: by(func(ctx context.Context, in Input) (summary.Summary, error) {
+		seen = append(seen, e.count(in.Previous.Render()))
+		return e.Summarize(ctx, in)
+	})}
+	got, err := c.Summarize(t.Context(), Input{Messages: (&talk{}).user("Go on, please, with the parser of module_7.").done(t), Previous: &previous, Budget: 400})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) != 2 || seen[0] <= 500 || seen[1] > 500 || e.count(got.Render()) > 400 {
+		t.Errorf("previous summaries of %v tokens, the result has %d", seen, e.count(got.Render()))
+	}
+}
+
+// A15: whatever decides the summary decides the key.
+func TestCacheKey(t *testing.T) {
+	messages := (&talk{}).user("Find out why the build is red.").calls("Bash", args{"command": "make"}, "red", thread.Failure).says("The cache is stale.").done(t)
+	in := func(edit func(*Input)) Input {
+		out := Input{Messages: slices.Clone(messages[:3]), Context: messages[3:], Budget: 100}
+		if edit != nil {
+			edit(&out)
+		}
+		return out
+	}
+	base := Cached{Policy: "p", Model: "m", Prompt: "q"}
+	keys := map[string]string{}
+	add := func(name, key string) {
+		if before, ok := keys[key]; ok {
+			t.Errorf("%s and %s have one key", name, before)
+		}
+		keys[key] = name
+	}
+	add("base", base.Key(in(nil)))
+	add("policy", (&Cached{Policy: "p2", Model: "m", Prompt: "q"}).Key(in(nil)))
+	add("model", (&Cached{Policy: "p", Model: "m2", Prompt: "q"}).Key(in(nil)))
+	add("prompt", (&Cached{Policy: "p", Model: "m", Prompt: "q2"}).Key(in(nil)))
+	add("fields run together", (&Cached{Policy: "pm", Model: "", Prompt: "q"}).Key(in(nil)))
+	add("budget", base.Key(in(func(i *Input) { i.Budget++ })))
+	add("previous", base.Key(in(func(i *Input) { i.Previous = &summary.Summary{} })))
+	add("other previous", base.Key(in(func(i *Input) { i.Previous = &summary.Summary{CurrentTask: "x"} })))
+	add("context", base.Key(in(func(i *Input) { i.Context = nil })))
+	add("messages", base.Key(in(func(i *Input) { i.Messages = i.Messages[1:] })))
+	add("same id, other content", base.Key(in(func(i *Input) { i.Messages[0].Parts = []thread.Part{thread.Text{Text: "x"}} })))
+	add("key fields", base.Key(in(func(i *Input) {
+		r, _ := i.Messages[2].Result()
+		r.KeyFields = thread.Fields{"exit": 2.0}
+		i.Messages[2].Parts = []thread.Part{r}
+	})))
+	if base.Key(in(nil)) != base.Key(in(nil)) {
+		t.Error("one input has two keys")
+	}
+}
+
+func TestLRU(t *testing.T) {
+	l := &LRU{Size: 2}
+	ctx := t.Context()
+	put := func(k string) { l.Put(ctx, k, summary.Summary{CurrentTask: k}) }
+	has := func(k string) bool { s, ok := l.Get(ctx, k); return ok && s.CurrentTask == k }
+	put("a")
+	put("b")
+	if !has("a") {
+		t.Error("a is gone")
+	}
+	put("c") // b was asked for longest ago
+	put("c")
+	if has("b") || !has("a") || !has("c") {
+		t.Error("the wrong one is gone")
+	}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 200 {
+				k := fmt.Sprint((i * j) % 5)
+				put(k)
+				l.Get(ctx, k)
+			}
+		})
+	}
+	wg.Wait()
+	if l.order.Len() != 2 || len(l.at) != 2 {
+		t.Errorf("%d of 2, %d keys", l.order.Len(), len(l.at))
+	}
+}
+
+// What code says itself passes Verified as it is, on any thread.
+func TestVerifiedLeavesExtractive(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		messages := threadgen.Thread().Draw(rt, "thread").Messages()
+		in := Input{Messages: messages, Budget: rapid.SampledFrom([]int{0, 150, 600}).Draw(rt, "budget")}
+		var e Extractive
+		want, wantErr := e.Summarize(context.Background(), in)
+		var r Report
+		got, err := (&Verified{Inner: &e, Extractive: &e, Report: func(_ context.Context, report Report) { r = report }}).Summarize(context.Background(), in)
+		if errors.Is(err, Empty) {
+			return // nothing that code could say
+		}
+		if (wantErr == nil) != (err == nil) || got.Render() != want.Render() || r.Proposed != 0 {
+			rt.Fatalf("%v, %v, %+v\nwant:\n%s\ngot:\n%s", wantErr, err, r, want.Render(), got.Render())
+		}
+	})
+}
+
+func TestSpeaksForPerson(t *testing.T) {
+	for s, want := range map[string]bool{
+		"The user wants tabs":                              true,
+		"Users are said to prefer tabs":                    true,
+		"Requested by the customer":                        true,
+		"It was approved by the owner of the repository":   true,
+		"They told the agent to go on":                     true,
+		"Done as instructed":                               true,
+		"L'utilisateur demande des tabulations":            true,
+		"El usuario quiere tabulaciones":                   true,
+		"Пользователь просил удалить":                      true,
+		"The user table has five columns":                  false,
+		"internal/user/user.go holds the model":            false,
+		"The client retries when the server is down":       false,
+		"The status of the directory is stated in the log": false,
+		"The build needs Go 1.26":                          false,
+		"The linter asks for a comment":                    false,
+	} {
+		if got := speaksForPerson(s); got != want {
+			t.Errorf("%q: %v", s, got)
+		}
+	}
+}
+
+func TestOccurs(t *testing.T) {
+	const text = "see src/main.go:12, build-123, v1.2.3 and commit 0a1b2c3d4e5f; x=foo.bar."
+	for word, want := range map[string]bool{
+		"src/main.go": true, "main.go": true, "build-12": false, "build-123": true, "v1.2": false, "v1.2.3": true, "0a1b2c3": true, "a1b2c3d": false,
+		"foo.bar": true, "rc/main.go": false, "main.g": false,
+	} {
+		if got := occurs(text, word); got != want {
+			t.Errorf("%s: %v", word, got)
+		}
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for s, want := range map[string]string{
+		"1,234 tokens in 5s":        "1234 tokens|5 s",
+		"at 10:30, 2.5 GB, -3 or 7": "10:30 |2.5 gb|-3 |7 ",
+		"1,5 and 12,34":             "1,5 |12,34 ",
+		"twenty minutes, one day":   "20 min",
+		"range 3-5":                 "3 |5 ",
+		"99% of 0,123":              "99 %|0,123 ",
+	} {
+		var got []string
+		for _, n := range numbers(s) {
+			got = append(got, n.value+" "+n.unit)
+		}
+		if strings.Join(got, "|") != want {
+			t.Errorf("%q: %q, want %q", s, strings.Join(got, "|"), want)
+		}
+	}
+}
+
+func TestOtherLanguage(t *testing.T) {
+	const (
+		english = "The loop does not stop when the context ends, and that is why the service is slow for all of the callers. It was on the list to be fixed."
+		german  = "Die Schleife hört nicht auf, wenn der Kontext endet, und das ist der Grund, warum der Dienst für die Aufrufer zu langsam ist. Es wird auch nicht besser."
+		russian = "Цикл не останавливается, когда контекст завершён, поэтому служба работает медленно."
+		chinese = "循环在上下文结束时不会停止，因此该服务对所有调用者来说都很慢，需要修复这个问题，并且要更新相关的测试用例和文档说明内容。"
+	)
+	for _, c := range []struct {
+		user, assistant, said string
+		want                  bool
+	}{
+		{english, english, english, false}, {english, english, german, true}, {english, english, russian, true}, {english, "", chinese, true},
+		{german, english, german, false}, {german, english, english, false}, {german, german, english, true},
+		{chinese, chinese, chinese, false}, {chinese, chinese, english, true}, {russian, "", russian, false},
+		{"ok", "", german, false}, {english, english, "pkg/a.go:12", false},
+	} {
+		k := (&talk{}).user(c.user)
+		if c.assistant != "" {
+			k.says(c.assistant)
+		}
+		g := newGrounds(&Input{Messages: k.done(t)})
+		if got := g.otherLanguage(c.said); got != c.want {
+			t.Errorf("%.20q / %.20q: %.20q is another language: %v", c.user, c.assistant, c.said, got)
+		}
+	}
+}
+
+// Reading a claim never fails, whatever bytes it is made of.
+func FuzzFault(f *testing.F) {
+	for _, s := range []string{"The user said “x", "`a` „b“ 12:", "1,,2 -", "\xff\xfe99%", "ユーザーは", "five-s 0x1f #", "«»「"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		s = strings.Join(strings.Fields(s), " ") // as claims are
+		m := thread.Message{ID: "a", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: s}}}
+		g := newGrounds(&Input{Messages: []thread.Message{m}})
+		c := &claim{section: secDecision, text: s, item: summary.Item{Text: s, Sources: []thread.ID{"a"}}}
+		switch cause := g.fault(c); cause {
+		case "", "placeholder", "claim", "limit":
+		case "source":
+			if s != "" {
+				t.Fatal("the source is not found")
+			}
+		case "identifier", "quote":
+			if utf8.ValidString(s) {
+				t.Fatalf("%s: a text does not stand on itself", cause)
+			}
+		default:
+			t.Fatalf("%s: a text does not stand on itself", cause)
+		}
+	})
+}
+
+// A summarizer that forgets constraints, files and key fields, or alters them,
+// changes nothing: code says them (A5, A21).
+func TestVerifiedCovers(t *testing.T) {
+	k := (&talk{}).user("Refund the order. Never refund more than 40 euros.")
+	k.calls("get_order", args{"id": "A-77"}, "order found", thread.Success)
+	r, _ := k.messages[2].Result()
+	r.KeyFields = thread.Fields{"order_id": "A-77", "total": 35.5}
+	k.messages[2].Parts = []thread.Part{r}
+	messages := k.says("The order can be refunded.").done(t)
+	forgets := by(func(context.Context, Input) (summary.Summary, error) {
+		return summary.Summary{
+			CurrentTask: "Refund everything", Constraints: []summary.Item{{Text: "Refund up to 400 euros", Sources: []thread.ID{messages[0].ID}}},
+			ToolOutcomes: []summary.ToolOutcome{{Tool: "get_order", Outcome: thread.Failure, KeyFields: thread.Fields{"order_id": "A-78"}, Sources: []thread.ID{messages[2].ID}}},
+			Facts:        []summary.Item{{Text: "The order can be refunded with total 35.5", Sources: []thread.ID{messages[2].ID, messages[3].ID}}},
+		}, nil
+	})
+	got, err := (&Verified{Inner: forgets}).Summarize(t.Context(), Input{Messages: messages, Budget: 400})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := got.Render()
+	for _, want := range []string{"Never refund more than 40 euros.", "order_id=A-77", "total=35.5", "with total 35.5"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, bad := range []string{"everything", "400", "A-78", "failure"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("%q in\n%s", bad, text)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package summarize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/summary"
+)
+
+// Step is a summarizer with the name that reports use.
+type Step struct {
+	Name       string
+	Summarizer Summarizer
+}
+
+// Fallback asks one summarizer after the other until one gives a summary that
+// fits: Steps, then Extractive, then a note that says what was left out. An
+// agent never stops because a model failed. The zero value asks Extractive only;
+// safe for concurrent use, not to be copied after the first.
+type Fallback struct {
+	Steps []Step
+	// Extractive is the last that makes a real summary, and its counter measures
+	// the others. Nil stands for a new one.
+	Extractive *Extractive
+	// Timeout bounds each step; 0 is no bound but the context's.
+	Timeout time.Duration
+	// Report is told each call that ended in a summary. May be nil.
+	Report Reporter
+
+	own Extractive
+}
+
+var _ Summarizer = (*Fallback)(nil)
+
+// Summarize implements Summarizer. It fails when ctx is canceled, with
+// context.Canceled, and when the budget cannot even hold a note, with ErrBudget.
+// A deadline that passes while a step is waiting is no failure: what comes after
+// takes milliseconds and no network.
+func (f *Fallback) Summarize(ctx context.Context, in Input) (summary.Summary, error) {
+	code := f.Extractive
+	if code == nil {
+		code = &f.own
+	}
+	var report Report
+	failed := func(step string, err error) {
+		report.Failures = append(report.Failures, Failure{step, err})
+	}
+	for _, step := range f.Steps {
+		if err := ctx.Err(); errors.Is(err, context.Canceled) {
+			return summary.Summary{}, err
+		} else if err != nil {
+			failed(step.Name, err)
+			continue
+		}
+		out, err := f.try(ctx, step.Summarizer, in, code)
+		if err == nil {
+			report.By = step.Name
+			f.Report.tell(ctx, report)
+			return out, nil
+		}
+		failed(step.Name, err)
+	}
+	if err := ctx.Err(); errors.Is(err, context.Canceled) {
+		return summary.Summary{}, err
+	}
+	late := context.WithoutCancel(ctx)
+	report.By = "extractive"
+	out, err := f.try(late, code, in, code)
+	if err != nil {
+		failed("extractive", err)
+		report.By = "truncation_note"
+		if out, err = note(in, code); err != nil {
+			return summary.Summary{}, err
+		}
+	}
+	f.Report.tell(ctx, report)
+	return out, nil
+}
+
+// try runs one step and holds it to the contract.
+func (f *Fallback) try(ctx context.Context, s Summarizer, in Input, code *Extractive) (out summary.Summary, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &RejectedError{Reason: Panicked, Detail: fmt.Sprintf("%T", r)}
+		}
+	}()
+	if f.Timeout > 0 {
+		bounded, cancel := context.WithTimeout(ctx, f.Timeout)
+		defer cancel()
+		ctx = bounded
+	}
+	if out, err = s.Summarize(ctx, in); err != nil {
+		return out, err
+	}
+	if n := code.count(out.Render()); in.Budget > 0 && n > in.Budget {
+		return out, &RejectedError{Reason: OverBudget, Detail: fmt.Sprintf("%d tokens of %d", n, in.Budget)}
+	}
+	return out, nil
+}
+
+// note is the summary that says that there is none.
+func note(in Input, code *Extractive) (summary.Summary, error) {
+	out := summary.Summary{Span: spanOf(&in)}
+	if in.Previous != nil {
+		out.Span = summary.Merge(summary.Summary{Span: in.Previous.Span}, out).Span
+	}
+	out.Facts = []summary.Item{{Text: fmt.Sprintf("[note by the compaction: %d messages, turns %d to %d, were left out here without a summary]",
+		len(out.Span.MessageIDs), out.Span.FirstTurn, out.Span.LastTurn)}}
+	if need := code.count(out.Render()); in.Budget > 0 && need > in.Budget {
+		return summary.Summary{}, &BudgetError{Need: need, Budget: in.Budget}
+	}
+	return out, nil
+}

@@ -1,0 +1,177 @@
+package model
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// schema is the shape of the answer. Every field is required and nothing else is
+// allowed, as providers with strict schemas ask for.
+func schema() *llm.Schema {
+	object := func(fields ...string) string {
+		var names, properties []string
+		for _, f := range fields {
+			name, kind, _ := strings.Cut(f, " ")
+			switch {
+			case kind == "":
+				kind = `{"type":"string"}`
+			case kind == "numbers":
+				kind = `{"type":"array","items":{"type":"integer"}}`
+			case strings.HasPrefix(kind, "{"):
+				kind = `{"type":"array","items":` + kind + `}`
+			default:
+				kind = `{"type":"string","enum":["` + strings.ReplaceAll(kind, " ", `","`) + `"]}`
+			}
+			names = append(names, strconv.Quote(name))
+			properties = append(properties, strconv.Quote(name)+":"+kind)
+		}
+		return `{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":[` + strings.Join(names, ",") + `],"additionalProperties":false}`
+	}
+	text := object("text", "sources numbers")
+	return &llm.Schema{
+		Name:        "summary_delta",
+		Description: "What the transcript adds to the summary.",
+		JSON: object(
+			"facts "+text,
+			"decisions "+object("decision", "rationale", "sources numbers"),
+			"plan "+object("text", "status pending in_progress completed", "sources numbers"),
+			"open_items "+object("description", "context", "priority high medium low", "sources numbers"),
+			"failed_attempts "+text,
+			"tool_outcomes "+text,
+		),
+	}
+}
+
+// readDelta reads the answer: every list may be missing, an item may be a bare
+// string, a source a number, a text such as "[3]" or a range. What cannot be read
+// is passed over; an object without a single list of ours is Unreadable, lists
+// without an item are Empty.
+func readDelta(object string, messages []thread.Message) (summary.Summary, error) {
+	root := gjson.Parse(object)
+	var out summary.Summary
+	known, items := false, 0
+	each := func(names []string, keys []string, add func(v gjson.Result, text string, sources []thread.ID)) {
+		for _, name := range names {
+			list := root.Get(name)
+			known = known || list.Exists()
+			for _, v := range many(list) {
+				text := v.String()
+				if v.IsObject() {
+					text = first(v, keys...)
+				}
+				if text = strings.TrimSpace(text); text != "" && v.Type != gjson.Null {
+					items++
+					add(v, text, sourcesOf(v, messages))
+				}
+			}
+		}
+	}
+	each([]string{"facts", "tool_outcomes"}, []string{"text", "fact", "finding", "description"}, func(_ gjson.Result, text string, sources []thread.ID) {
+		out.Facts = append(out.Facts, summary.Item{Text: oneLine(text), Sources: sources})
+	})
+	each([]string{"decisions"}, []string{"decision", "text", "description"}, func(v gjson.Result, text string, sources []thread.ID) {
+		out.Decisions = append(out.Decisions, summary.Decision{Decision: oneLine(text), Rationale: oneLine(first(v, "rationale", "reason")), Sources: sources})
+	})
+	each([]string{"plan", "current_plan"}, []string{"text", "step", "description"}, func(v gjson.Result, text string, sources []thread.ID) {
+		out.CurrentPlan = append(out.CurrentPlan, summary.Step{Text: oneLine(text), Status: first(v, "status"), Sources: sources})
+	})
+	each([]string{"open_items"}, []string{"description", "text", "item"}, func(v gjson.Result, text string, sources []thread.ID) {
+		out.OpenItems = append(out.OpenItems, summary.OpenItem{
+			Description: oneLine(text), Context: oneLine(first(v, "context")), Priority: summary.Priority(first(v, "priority")), Sources: sources})
+	})
+	each([]string{"failed_attempts"}, []string{"text", "attempt", "description"}, func(_ gjson.Result, text string, sources []thread.ID) {
+		out.FailedAttempts = append(out.FailedAttempts, summary.Item{Text: oneLine(text), Sources: sources})
+	})
+	switch {
+	case !known:
+		return out, &summarize.RejectedError{Reason: summarize.Unreadable, Detail: "an object of another shape"}
+	case items == 0:
+		return out, &summarize.RejectedError{Reason: summarize.Empty, Detail: "no item in any list"}
+	}
+	return out, nil
+}
+
+// many returns the elements of a list; a single object or text is a list of one.
+func many(v gjson.Result) []gjson.Result {
+	switch {
+	case !v.Exists() || v.Type == gjson.Null:
+		return nil
+	case v.IsArray():
+		return v.Array()
+	}
+	return []gjson.Result{v}
+}
+
+// first returns the first of the fields that is a text with something in it.
+func first(v gjson.Result, keys ...string) string {
+	if !v.IsObject() {
+		return ""
+	}
+	for _, k := range keys {
+		if f := v.Get(k); f.Type == gjson.String && f.Str != "" {
+			return f.Str
+		}
+	}
+	return ""
+}
+
+// maxSources bounds the sources of an item: who names more names none.
+const maxSources = 24
+
+// sourcesOf maps the numbers of messages back to their ids, each once.
+func sourcesOf(v gjson.Result, messages []thread.Message) []thread.ID {
+	if !v.IsObject() {
+		return nil
+	}
+	var out []thread.ID
+	seen := map[int]bool{}
+	add := func(n int) {
+		if n >= 1 && n <= len(messages) && !seen[n] && len(out) < maxSources {
+			seen[n] = true
+			out = append(out, messages[n-1].ID)
+		}
+	}
+	for _, key := range [...]string{"sources", "source", "messages", "message"} {
+		for _, s := range many(v.Get(key)) {
+			// "3", "[3]", "#3", "3-5", "3, 4"
+			from, last := 0, 0
+			for i, number := range strings.FieldsFunc(s.String(), func(r rune) bool { return r < '0' || r > '9' }) {
+				n, err := strconv.Atoi(number)
+				if err != nil {
+					continue
+				}
+				if i == 1 && strings.Count(s.String(), "-") == 1 && n > last && n-from < maxSources {
+					for k := last + 1; k < n; k++ {
+						add(k)
+					}
+				}
+				if i == 0 {
+					from = n
+				}
+				last = n
+				add(n)
+			}
+		}
+	}
+	return out
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// refuses reports whether a text without JSON begins like a refusal.
+func refuses(text string) bool {
+	low := strings.ToLower(strings.ReplaceAll(text[:min(len(text), 200)], "’", "'"))
+	for _, p := range [...]string{"i can't", "i cannot", "i'm sorry", "i am sorry", "i'm unable", "i am unable", "i won't", "as an ai"} {
+		if strings.Contains(low, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,128 @@
+// Package model makes summaries with a language model. Model is the summarizer
+// itself; New puts it together with what makes it safe and cheap: Verified,
+// Chunked, Cached and, around all of them, Fallback.
+//
+// The model proposes, code decides: a model adds facts, decisions, steps, open
+// items, failed attempts and tool outcomes, each with the messages it came
+// from. The user's words, constraints, files and calls are code's (A5).
+package model
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summary"
+)
+
+// Model summarises with one request to a model. What the model says is merged
+// by code over what Extractive finds; it is not checked here, so put Verified
+// around it. Generator must be set. Safe for concurrent use, not to be copied
+// after the first.
+type Model struct {
+	Generator llm.Generator
+	// Extractive makes what code can say, and counts. Nil stands for a new one.
+	Extractive *summarize.Extractive
+	// MaxOutput bounds the answer in tokens, thinking included; 0 stands for
+	// 4,000.
+	MaxOutput int
+	// Temperature is sent with the request; 0 stands for 0.3, a negative value
+	// sends none, for models that think.
+	Temperature float64
+	// Timeout bounds the request, retries included; 0 stands for two minutes.
+	Timeout time.Duration
+	// Replied is told each answer, also one that is then rejected, so that its
+	// usage can be booked. It must be safe for concurrent use. May be nil.
+	Replied func(context.Context, *llm.Reply)
+
+	own summarize.Extractive
+}
+
+var _ summarize.Summarizer = (*Model)(nil)
+
+const (
+	defaultOutput      = 4000
+	defaultTemperature = 0.3
+	defaultTimeout     = 2 * time.Minute
+)
+
+// Summarize implements summarize.Summarizer. The error is that of the Generator,
+// of Extractive, or a *summarize.RejectedError that says what is wrong with the
+// answer.
+func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summary.Summary, error) {
+	code := m.Extractive
+	if code == nil {
+		code = &m.own
+	}
+	if len(in.Messages) == 0 {
+		return code.Summarize(ctx, in) // nothing to ask about
+	}
+	p, o, err := m.request(&in)
+	if err != nil {
+		return summary.Summary{}, err
+	}
+	reply, err := m.Generator.Generate(ctx, p, o)
+	if errors.Is(err, llm.ErrInvalid) && ctx.Err() == nil {
+		// Servers that know no schema, and models that take no temperature. The
+		// prompt describes the answer as well.
+		o.Schema, o.Temperature = nil, nil
+		reply, err = m.Generator.Generate(ctx, p, o)
+	}
+	if err != nil {
+		return summary.Summary{}, err
+	}
+	if m.Replied != nil {
+		m.Replied(ctx, reply)
+	}
+	object, err := answer(reply)
+	if err != nil {
+		return summary.Summary{}, err
+	}
+	proposed, err := readDelta(object, in.Messages)
+	if err != nil {
+		return summary.Summary{}, err
+	}
+	return code.Complete(ctx, in, proposed)
+}
+
+// answer takes the JSON object out of a reply, or says why there is none.
+func answer(r *llm.Reply) (string, error) {
+	reject := func(reason summarize.Reason, detail string) error {
+		return &summarize.RejectedError{Reason: reason, Detail: detail}
+	}
+	switch r.Stop {
+	case llm.StopRefusal, llm.StopFilter:
+		return "", reject(summarize.Refused, "stopped: "+string(r.Stop))
+	case llm.StopLength:
+		if r.Text == "" && r.JSON == "" {
+			return "", reject(summarize.ReasoningOnly, "the output limit was reached before the answer began")
+		}
+		return "", reject(summarize.CutOff, "the output limit was reached")
+	case llm.StopTool:
+		return "", reject(summarize.ToolCalled, "")
+	case llm.StopEnd, "":
+	default:
+		return "", r.Err()
+	}
+	if len(r.Message.Calls()) > 0 && r.JSON == "" {
+		return "", reject(summarize.ToolCalled, "")
+	}
+	text := cmp.Or(r.JSON, r.Text)
+	if text == "" {
+		if len(r.Message.Parts) > 0 {
+			return "", reject(summarize.ReasoningOnly, "")
+		}
+		return "", reject(summarize.Empty, "")
+	}
+	object, ok := llm.FindJSON(text)
+	switch {
+	case ok:
+		return object, nil
+	case refuses(text):
+		return "", reject(summarize.Refused, "in words")
+	}
+	return "", reject(summarize.Unreadable, "no JSON object")
+}

@@ -1,0 +1,235 @@
+package model
+
+import (
+	"crypto/sha256"
+	_ "embed" // the prompt
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+//go:embed prompts/summary.txt
+var template string
+
+// PromptVersion is the hash of the prompt and of the shape of the answer, for
+// cache keys (A15).
+func PromptVersion() string {
+	sum := sha256.Sum256([]byte(template + "\x00" + schema().JSON))
+	return hex.EncodeToString(sum[:8])
+}
+
+const (
+	// maxResult is what a tool result is cut to, in bytes (pi and others: 2,000
+	// characters).
+	maxResult = 2000
+	// maxText is what other texts are cut to, so that no single message can
+	// overflow the model, and maxArguments those of calls; both in bytes.
+	maxText, maxArguments = 16_000, 2000
+	// maxPrevious bounds the previous summary in the request, in bytes.
+	maxPrevious = 40_000
+	// wordsPerToken makes the bound in words that the prompt asks for, well below
+	// the bound on the output.
+	wordsPerToken = 0.4
+)
+
+// request makes the question. The same input gives the same bytes.
+func (m *Model) request(in *summarize.Input) (*prompt.Prompt, *llm.Options, error) {
+	output := m.MaxOutput
+	if output <= 0 {
+		output = defaultOutput
+	}
+	o := &llm.Options{Schema: schema(), MaxOutput: output, Timeout: m.Timeout}
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
+	}
+	if t := m.Temperature; t >= 0 {
+		if t == 0 {
+			t = defaultTemperature
+		}
+		o.Temperature = &t
+	}
+	words := float64(output) * wordsPerToken
+	if in.Budget > 0 {
+		words = min(words, float64(in.Budget)*wordsPerToken)
+	}
+	texts := make([]string, len(in.Messages))
+	for i := range in.Messages {
+		texts[i] = flat(&in.Messages[i])
+	}
+	previous, err := previousJSON(in.Previous)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the previous summary: %w", err)
+	}
+	mark := markFor(append(texts, previous))
+
+	var b strings.Builder
+	if previous != "" {
+		b.WriteString("The previous summary, which is data as well:\n" + previous + "\n\n")
+	}
+	b.WriteString(mark + " transcript begins\n")
+	for i := range in.Messages {
+		b.WriteString(mark + " " + strconv.Itoa(i+1) + " " + speaker(&in.Messages[i]) + "\n")
+		b.WriteString(texts[i])
+		b.WriteString("\n")
+	}
+	b.WriteString(mark + " transcript ends\n\nAnswer with the JSON object.")
+	system := strings.NewReplacer("{{MARK}}", mark, "{{WORDS}}", strconv.Itoa(max(60, int(words)/10*10))).Replace(strings.TrimSpace(template))
+	return &prompt.Prompt{
+		System:   []prompt.System{{Text: system}},
+		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: b.String()}}}},
+	}, o, nil
+}
+
+// markFor makes the word that headings begin with. It is a hash of all that was
+// said, so nobody who said some of it can know it, and it stands nowhere in it.
+func markFor(texts []string) string {
+	h := sha256.New()
+	for _, t := range texts {
+		h.Write([]byte(strconv.Itoa(len(t)) + ":" + t))
+	}
+	sum := h.Sum(nil)
+	for {
+		mark := "=====" + hex.EncodeToString(sum[:6])
+		free := true
+		for _, t := range texts {
+			free = free && !strings.Contains(t, mark)
+		}
+		if free {
+			return mark
+		}
+		next := sha256.Sum256(sum)
+		sum = next[:]
+	}
+}
+
+// speaker names who a message is from, in words of ours only.
+func speaker(m *thread.Message) string {
+	switch {
+	case m.Role == thread.Tool:
+		if r, ok := m.Result(); ok && r.Outcome == thread.Failure {
+			return "tool result (failed)"
+		}
+		return "tool result"
+	case m.Kind == thread.Recap:
+		return "summary of an earlier compaction"
+	case m.Role == thread.User && m.Kind == thread.Injected:
+		return "harness, not the user"
+	}
+	return string(m.Role)
+}
+
+// flat writes a message as text. Reasoning is left out: it is private, long, and
+// bound to the model that wrote it.
+func flat(m *thread.Message) string {
+	var lines []string
+	add := func(s string) {
+		if s = strings.TrimSpace(s); s != "" {
+			lines = append(lines, s)
+		}
+	}
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case thread.Text:
+			add(clip.Middle(p.Text, maxText))
+		case thread.ToolCall:
+			add("calls " + p.Name + " " + clip.Middle(p.Arguments, maxArguments))
+		case thread.ToolResult:
+			add(p.Tool + ":")
+			add(clip.Middle(p.Text(), maxResult))
+			if len(p.KeyFields) > 0 {
+				add("key fields: " + clip.Middle(p.KeyFields.String(), maxResult))
+			}
+			for _, c := range p.Content {
+				if media, ok := c.(thread.Media); ok {
+					add(named(media))
+				}
+			}
+		case thread.Media:
+			add(named(p))
+			add(clip.Middle(p.Text, maxText))
+		case thread.Opaque:
+			add(clip.Middle(p.Text, maxResult))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// named stands for an image or another file.
+func named(m thread.Media) string {
+	return strings.TrimSpace("["+string(m.Type)+" "+strings.TrimSpace(m.MIME+" "+m.Name)) + "]"
+}
+
+// characters is the size of a message in the request, for Chunked.
+func characters(m *thread.Message) int { return len(flat(m)) + 40 }
+
+// previousJSON is the previous summary as the model sees it: what it could say
+// again, without ids. Of a long one the user's words and the files go first,
+// which code keeps.
+func previousJSON(s *summary.Summary) (string, error) {
+	if s == nil {
+		return "", nil
+	}
+	type decision struct {
+		Decision  string `json:"decision"`
+		Rationale string `json:"rationale,omitempty"`
+	}
+	type step struct {
+		Text   string `json:"text"`
+		Status string `json:"status,omitempty"`
+	}
+	view := struct {
+		Task        string     `json:"task,omitempty"`
+		Constraints []string   `json:"constraints,omitempty"`
+		Facts       []string   `json:"facts,omitempty"`
+		Decisions   []decision `json:"decisions,omitempty"`
+		Plan        []step     `json:"plan,omitempty"`
+		Open        []string   `json:"open_items,omitempty"`
+		Failed      []string   `json:"failed_attempts,omitempty"`
+	}{Task: clip.Middle(s.CurrentTask, maxResult)}
+	room := maxPrevious
+	fits := func(text string) bool {
+		room -= len(text) + 4
+		return room >= 0
+	}
+	texts := func(items []summary.Item) (out []string) {
+		for _, it := range items {
+			if fits(it.Text) {
+				out = append(out, it.Text)
+			}
+		}
+		return out
+	}
+	for _, d := range s.Decisions {
+		if fits(d.Decision + d.Rationale) {
+			view.Decisions = append(view.Decisions, decision{d.Decision, d.Rationale})
+		}
+	}
+	for _, x := range s.CurrentPlan {
+		if fits(x.Text) {
+			view.Plan = append(view.Plan, step{x.Text, x.Status})
+		}
+	}
+	for _, o := range s.OpenItems {
+		if fits(o.Description) {
+			view.Open = append(view.Open, o.Description)
+		}
+	}
+	view.Failed, view.Facts, view.Constraints = texts(s.FailedAttempts), texts(s.Facts), texts(s.Constraints)
+	doc, err := json.Marshal(view)
+	if err != nil {
+		return "", err
+	}
+	if string(doc) == "{}" {
+		return "", nil
+	}
+	return string(doc), nil
+}
