@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -158,6 +157,6 @@ func DiscardTruncatedCalls(m thread.Message) thread.Message {
 	if len(parts) == len(m.Parts) {
 		return m
 	}
-	m.Parts, m.Frame, m.Index = slices.Clip(parts), nil, 0
+	m.Parts, m.Frame, m.Index = parts, nil, 0
 	return m
 }

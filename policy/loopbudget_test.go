@@ -12,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // stateOf is a state without a plan, as the loop's account needs it.
@@ -178,5 +179,22 @@ func TestTruncationNote(t *testing.T) {
 	got = truncationNote(s.Thread, &old{span: s.Thread.Range(0, 1), end: 1})
 	if want := "[Context truncated. Earlier conversation contained 1 messages about: work without a word of the user]"; got != want {
 		t.Errorf("note: %s", got)
+	}
+}
+
+// TestVisible: messages in the system's role are not of the list, whatever role
+// the provider is given them in. B5
+func TestVisible(t *testing.T) {
+	for _, api := range []string{wire.Anthropic, wire.Chat, wire.Responses, wire.Gemini} {
+		s := stateOf(t, "", said(thread.System, "Be brief."), said(thread.User, "u"), said(thread.System, "It is late."), said(thread.Assistant, "a"))
+		s.Profile = render.For(api)
+		entries, err := s.visible()
+		if err != nil || len(entries) != 2 || entries[0].Text() != "u" || entries[1].at != 3 {
+			t.Errorf("%s: %+v, %v", api, entries, err)
+		}
+		o, err := s.before(entries, 3)
+		if err != nil || o.span.Len() != 1 || len(o.entries) != 1 {
+			t.Errorf("%s: %+v, %v", api, o, err)
+		}
 	}
 }

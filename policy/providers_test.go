@@ -2,6 +2,8 @@ package policy_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -23,7 +25,8 @@ var codecs = []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, 
 
 // TestEveryProviderAccepts: whatever the thread is like, and wherever it is when
 // it is compacted, the plan validates, the prompt encodes, no provider would
-// refuse it, and no message is seen both as it was and in the summary. B5, E5, E7
+// refuse it, no message is seen both as it was and in the summary, and those in
+// the system's role stay. B5, E5, E7
 func TestEveryProviderAccepts(t *testing.T) {
 	policies := []policy.Policy{
 		policy.Session{Keep: 3}, policy.Session{Keep: 1, Model: llmtest.Echo{}},
@@ -61,6 +64,11 @@ func TestEveryProviderAccepts(t *testing.T) {
 				t.Fatal(err)
 			}
 			step.Window, step.Output = 0, 0
+			for _, m := range log[:at] {
+				if m.Role == thread.System && strings.TrimSpace(m.Text()) != "" && !shows(out.Messages, m.ID) {
+					t.Fatalf("message %s in the system's role is gone", m.ID)
+				}
+			}
 			if made != nil {
 				check(t, codec, made.Summarizations[0].Span, out)
 			}
@@ -69,6 +77,10 @@ func TestEveryProviderAccepts(t *testing.T) {
 	if compacted == 0 {
 		t.Error("nothing was compacted")
 	}
+}
+
+func shows(messages []thread.Message, id thread.ID) bool {
+	return slices.ContainsFunc(messages, func(m thread.Message) bool { return m.ID == id && m.Kind != thread.Recap })
 }
 
 func check(t *rapid.T, codec wire.Codec, hidden thread.Span, out *prompt.Prompt) {

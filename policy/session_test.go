@@ -198,7 +198,7 @@ func TestSessionFailures(t *testing.T) {
 
 // TestSessionEdges are the seed's edge cases. B4, B5
 func TestSessionEdges(t *testing.T) {
-	huge := strings.Repeat("x", 100_000)
+	huge := strings.Repeat("x", 1_000)
 	pairs := func(n int) (log []thread.Message) {
 		log = []thread.Message{say(thread.User, huge)}
 		for i := range n {
@@ -226,7 +226,7 @@ func TestSessionEdges(t *testing.T) {
 		{"everything is recent", many[1:], 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c, err := palimpsest.New(palimpsest.Config{Policy: policy.Session{}})
+			c, err := palimpsest.New(palimpsest.Config{Policy: policy.Session{ContextLimit: small}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -246,5 +246,37 @@ func TestSessionEdges(t *testing.T) {
 				t.Errorf("asked for a compaction: %v", err)
 			}
 		})
+	}
+}
+
+// TestOverflowedTwice: a provider that refuses the request all the same gets
+// less of the newest part each time, down to the last message.
+func TestOverflowedTwice(t *testing.T) {
+	for _, p := range []policy.Policy{policy.Session{}, policy.Loop{}} {
+		c, err := palimpsest.New(palimpsest.Config{Policy: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		th := c.Thread("t")
+		out, err := th.PrepareStep(t.Context(), due())
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := len(out.Messages)
+		for n := range 2 {
+			if out, err = th.Overflowed(t.Context()); err != nil {
+				t.Fatalf("%s, refused %d times: %v", p.Name(), n+1, err)
+			}
+			if len(out.Messages) >= shown {
+				t.Errorf("%s, refused %d times: %d messages after %d", p.Name(), n+1, len(out.Messages), shown)
+			}
+			shown = len(out.Messages)
+		}
+		for n := 0; err == nil && n < 10; n++ {
+			_, err = th.Overflowed(t.Context())
+		}
+		if !errors.Is(err, palimpsest.ErrNoRoom) {
+			t.Errorf("%s, in the end: %v", p.Name(), err)
+		}
 	}
 }

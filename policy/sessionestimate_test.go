@@ -214,3 +214,21 @@ func BenchmarkEstimate(b *testing.B) {
 		estimate(nil, entries)
 	}
 }
+
+// TestDueAtThreshold: reaching the threshold is enough, and only with more than
+// keep+1 messages, the system prompt counted. B2, B4
+func TestDueAtThreshold(t *testing.T) {
+	var log []thread.Message
+	for range 11 { // 98 + 2 tokens each
+		log = append(log, said(thread.User, strings.Repeat("x", 392)))
+	}
+	for _, test := range []struct {
+		limit, messages int
+		want            bool
+	}{{12_375, 11, true}, {12_377, 11, false}, {11_000, 11, true}, {11_000, 10, false}} {
+		s := stateOf(t, "", log[:test.messages]...)
+		if due, why := (Session{ContextLimit: test.limit}).Due(s); due != test.want || due == (why == "") {
+			t.Errorf("limit %d, %d messages: due %v, %q", test.limit, test.messages, due, why)
+		}
+	}
+}

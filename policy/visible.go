@@ -38,8 +38,10 @@ func (s *State) visible() ([]entry, error) {
 		m := &out.Messages[n]
 		i, known := s.Thread.Index(manifest.Messages[n].ID)
 		switch {
-		case m.Role == thread.System, !known && m.Role != thread.Tool:
+		case !known && m.Role != thread.Tool:
 			continue // what opens a request for a provider's sake is nobody's message
+		case known && m.Kind != thread.Recap && s.Thread.At(i).Role == thread.System:
+			continue // whatever role the provider is given it in
 		case known:
 			at = i
 		}
