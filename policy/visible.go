@@ -40,6 +40,8 @@ func (s *State) visible() ([]entry, error) {
 		switch {
 		case m.Role == thread.System, !known && m.Role != thread.Tool:
 			continue // what opens a request for a provider's sake is nobody's message
+		case known && s.Thread.At(i).Role == thread.System:
+			continue // some providers are given instructions in the user's role
 		case known:
 			at = i
 		}
