@@ -26,11 +26,12 @@ var codecs = []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, 
 // TestEveryProviderAccepts: whatever the thread is like, and wherever it is when
 // it is compacted, the plan validates, the prompt encodes, no provider would
 // refuse it, no message is seen both as it was and in the summary, and those in
-// the system's role stay. B5, E5, E7
+// the system's role stay. B5, C5, D3, E5, E7
 func TestEveryProviderAccepts(t *testing.T) {
 	policies := []policy.Policy{
 		policy.Session{Keep: 3}, policy.Session{Keep: 1, Model: llmtest.Echo{}},
 		policy.Loop{}, policy.Loop{Model: llmtest.Echo{}}, policy.Loop{Model: llmtest.Script()},
+		policy.Workstream{Tail: 2}, policy.Timeline{KeepRecent: 200}, policy.Timeline{KeepRecent: 200, Model: llmtest.Echo{}},
 	}
 	compacted := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -67,7 +67,10 @@ func (p Profile) Translate(m thread.Message, changed bool) thread.Message {
 	if m.Role == thread.System && foreign && p.SystemFirst {
 		text := "<system>\n" + m.Text() + "\n</system>"
 		m = edited(m, []thread.Part{thread.Text{Text: text}})
-		m.Role, m.Kind = thread.User, thread.Injected
+		m.Role = thread.User
+		if m.Kind == thread.Plain {
+			m.Kind = thread.Injected // what stands in place of others stays marked as that
+		}
 		return m
 	}
 	keep := func(part thread.Part) bool {
