@@ -69,7 +69,7 @@ format is detected, gzip too) and writes the prompt to go on with, no larger tha
 			if err != nil {
 				return err
 			}
-			res, err := r.compactor.Compact(c.Context(), j.request(r))
+			res, err := r.compact(c.Context(), j.request(r))
 			if err != nil {
 				return err
 			}
@@ -117,7 +117,7 @@ compared ("palimpsest diff") and applied ("palimpsest render").`,
 			if err != nil {
 				return err
 			}
-			res, err := r.compactor.Compact(c.Context(), j.request(r))
+			res, err := r.compact(c.Context(), j.request(r))
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/strategy"
@@ -53,7 +54,7 @@ type target struct {
 
 func (t *target) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
-	f.StringVar(&t.policy, "policy", "auto", "the `POLICY`: auto, ladder, or keep only the newest part: last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE")
+	f.StringVar(&t.policy, "policy", "auto", "the `POLICY`: "+knownPolicies)
 	f.Var((*tokens)(&t.budget), "budget", "bound the whole request to this many `TOKENS`, such as 32000 or 32k")
 	f.StringVar(&t.model, "model", "", "count for the model `NAME`; without --budget, fill its context window")
 	f.StringVar(&t.counter, "counter", "", "count with `NAME`: o200k (default), cl100k, claude, gemini, chars/4, …")
@@ -68,6 +69,9 @@ type resolved struct {
 	model     token.Model // zero when none was named
 	budget    int
 	compactor *palimpsest.Compactor
+	// own is the policy that decides by its own rules, nil where a ladder fits
+	// the budget.
+	own policy.Policy
 }
 
 func (t *target) resolve(in *input) (*resolved, error) {
@@ -79,9 +83,12 @@ func (t *target) resolve(in *input) (*resolved, error) {
 		return nil, fmt.Errorf("%w: --to %s: known are %s", errUsage, t.to, strings.Join(targets, ", "))
 	}
 	r.profile = render.For(r.api)
-	ladder, err := ladder(t.policy)
-	if err != nil {
-		return nil, err
+	var rungs strategy.Ladder
+	var err error
+	if r.own = seeds[t.policy]; r.own == nil {
+		if rungs, err = ladder(t.policy); err != nil {
+			return nil, err
+		}
 	}
 	counter := "o200k"
 	if t.model != "" {
@@ -104,7 +111,7 @@ func (t *target) resolve(in *input) (*resolved, error) {
 	if r.budget, err = t.tokens(r.model); err != nil {
 		return nil, err
 	}
-	r.compactor, err = palimpsest.New(palimpsest.Config{Counter: r.counter, Ladder: ladder, Name: t.policy})
+	r.compactor, err = palimpsest.New(palimpsest.Config{Counter: r.counter, Ladder: rungs, Name: t.policy, Policy: r.own})
 	return r, err
 }
 
@@ -192,7 +199,19 @@ func (t *target) table() (token.ModelSet, error) {
 	return set.With(own)
 }
 
-// ladder finds a policy by name.
+// seeds are the policies that bring a format of their own. Without a model the
+// text of their summaries is made by code.
+var seeds = map[string]policy.Policy{
+	"session":    policy.Session{},
+	"timeline":   policy.Timeline{},
+	"workstream": policy.Workstream{},
+	"loop":       policy.Loop{},
+}
+
+// knownPolicies is what people are told of --policy.
+const knownPolicies = "auto, ladder, session, timeline, workstream, loop, last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE"
+
+// ladder finds a ladder by the name of its policy.
 func ladder(policy string) (strategy.Ladder, error) {
 	name, argument, has := strings.Cut(policy, ":")
 	switch {
@@ -220,7 +239,7 @@ func ladder(policy string) (strategy.Ladder, error) {
 			return strategy.Cut(cut.LastTurns{N: n}), nil
 		}
 	}
-	return nil, fmt.Errorf("%w: unknown policy %q; known are auto, ladder, last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE", errUsage, policy)
+	return nil, fmt.Errorf("%w: unknown policy %q; known are %s", errUsage, policy, knownPolicies)
 }
 
 // encode writes a prompt that was made from an input.

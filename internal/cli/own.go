@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/policy"
+)
+
+// compact makes the request fit: by a ladder that fills the budget, or once by a
+// policy that keeps to its own rules and formats. Such a policy does not aim at
+// the budget, so what it leaves may still be too much.
+func (r *resolved) compact(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
+	if r.own == nil {
+		return r.compactor.Compact(ctx, q)
+	}
+	whole, err := r.compactor.Render(nil, q)
+	if err != nil || whole.After <= q.Budget {
+		return whole, err
+	}
+	th := r.compactor.Thread(q.Thread.ID())
+	if err := th.Append(ctx, q.Thread.Messages()...); err != nil {
+		return nil, err
+	}
+	p, err := th.Plan(ctx, palimpsest.Step{Base: q.Base, Profile: q.Profile, Budget: q.Budget, Window: r.model.Window, Output: r.model.MaxOutput})
+	if errors.Is(err, policy.ErrNothing) {
+		return nil, fmt.Errorf("policy %s: %w; %w", r.own.Name(), err, palimpsest.ErrOverBudget)
+	}
+	if err != nil {
+		return nil, err
+	}
+	res, err := r.compactor.Render(p, q)
+	if err != nil {
+		return nil, err
+	}
+	if res.After > q.Budget {
+		return nil, fmt.Errorf("policy %s keeps to its own rules and leaves %s tokens, over the budget of %s: raise it, or use --policy auto: %w",
+			r.own.Name(), number(res.After), number(q.Budget), palimpsest.ErrOverBudget)
+	}
+	res.Plan.CompactedTokens = res.After
+	return res, nil
+}
