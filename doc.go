@@ -8,6 +8,16 @@
 // budget, and never needs a model for it.
 //
 //	c, err := palimpsest.New(palimpsest.Config{})
+//
+// An agent loop goes on with a Thread: PrepareStep before each model call gives
+// the prompt to send, FinishStep takes the answer, Overflowed helps when the
+// provider refuses.
+//
+//	th := c.Thread("ticket-4711")
+//	p, err := th.PrepareStep(ctx, palimpsest.Step{Messages: news, Profile: render.For(wire.Anthropic), Window: 200_000, Output: 16_000})
+//	body, err := anthropic.Codec{}.Encode(p)
+//
+// To fit one conversation into a budget once:
+//
 //	res, err := c.Compact(ctx, palimpsest.Request{Thread: t, Budget: 32_000, Profile: render.For(wire.Anthropic)})
-//	body, err := anthropic.Codec{}.Encode(res.Prompt)
 package palimpsest
