@@ -1,0 +1,88 @@
+package daemon
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/recall"
+)
+
+// tenant is what the daemon holds for a tenant: its stores, its compactor, and
+// the threads that were used last.
+type tenant struct {
+	Tenant
+	name      string
+	compactor *palimpsest.Compactor
+	hub       *hub
+
+	mu      sync.Mutex
+	handles map[string]*list.Element
+	recent  *list.List // of *handle, the one used last in front
+}
+
+// handle is an open thread. Losing one loses only what can be found again.
+type handle struct {
+	*palimpsest.Thread
+	id string
+
+	mu sync.Mutex
+	// stepped says that the thread knows its last step, as Overflowed needs it.
+	stepped bool
+	// found is the index of what plan and version removed.
+	found         *recall.Index
+	plan, version int
+}
+
+// openThreads is how many threads a tenant has open at a time. An open thread
+// holds a step's request, of some kilobytes to a megabyte.
+const openThreads = 256
+
+func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tenants[name]; t != nil {
+		return t, nil
+	}
+	stores, err := s.config.Stores.Tenant(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("stores of tenant %q: %w", name, err)
+	}
+	t := &tenant{Tenant: stores, name: name, hub: newHub(), handles: map[string]*list.Element{}, recent: list.New()}
+	c := s.config.Compactor
+	c.Log, c.Plans = stores.Log, pinned{stores.Plans}
+	c.Requester = artifact.Requester{TenantID: name}
+	c.Keeper = keeper{artifacts: stores.Artifacts, tenant: name}
+	c.Events = event.Func(func(ctx context.Context, e event.Event) {
+		e.TenantID = name
+		event.Multi(s.counters, t.hub, s.config.Compactor.Events).Emit(ctx, e)
+	})
+	c.Now = s.config.Now
+	if t.compactor, err = palimpsest.New(c); err != nil {
+		return nil, err
+	}
+	s.tenants[name] = t
+	return t, nil
+}
+
+// open returns the handle of a thread.
+func (t *tenant) open(id string) *handle {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at := t.handles[id]; at != nil {
+		t.recent.MoveToFront(at)
+		return at.Value.(*handle)
+	}
+	h := &handle{Thread: t.compactor.Thread(id), id: id}
+	t.handles[id] = t.recent.PushFront(h)
+	if t.recent.Len() > openThreads {
+		last := t.recent.Back()
+		delete(t.handles, last.Value.(*handle).id)
+		t.recent.Remove(last)
+	}
+	return h
+}
