@@ -18,9 +18,8 @@ type Memo struct {
 	last *beginning
 }
 
-// beginning is the part of a rendering that more messages do not change: all of
-// it before the last assistant message, whose results may still come. It is
-// never changed.
+// beginning is the part of a rendering that more messages do not change, as long
+// as they are no results of calls in it. It is never changed.
 type beginning struct {
 	thread  *thread.Thread
 	plan    *plan.Plan
@@ -71,11 +70,9 @@ func (c *Memo) Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Op
 	}
 	r.mark = lastAnswer(r.messages, since)
 	r.walk(at)
-	if r.mark >= 0 {
-		c.mu.Lock()
-		c.last = &beginning{thread: t, plan: p, profile: o.Profile, actions: r.actions, at: r.mark, written: r.marked}
-		c.mu.Unlock()
-	}
+	c.mu.Lock()
+	c.last = &beginning{thread: t, plan: p, profile: o.Profile, actions: r.actions, at: r.mark, written: r.marked}
+	c.mu.Unlock()
 	return r.finish(base, o)
 }
 
@@ -106,12 +103,12 @@ func (b *beginning) resume(t *thread.Thread, p *plan.Plan, profile Profile) *ren
 }
 
 // lastAnswer is the position of the last assistant message from a position on,
-// or -1.
+// whose results may still come, or else the end.
 func lastAnswer(messages []thread.Message, from int) int {
 	for i := len(messages) - 1; i >= from; i-- {
 		if messages[i].Role == thread.Assistant {
 			return i
 		}
 	}
-	return -1
+	return len(messages)
 }

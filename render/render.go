@@ -103,10 +103,10 @@ func (r *renderer) repair(id thread.ID, what string) {
 // nobody's.
 func (r *renderer) walk(from int) {
 	for i := from; i < len(r.messages); i++ {
-		m := &r.messages[i]
 		if i == r.mark {
 			r.marked = r.written()
 		}
+		m := &r.messages[i]
 		ref := r.actions[m.ID]
 		if ref.Action != plan.Include {
 			r.manifest.Hidden = append(r.manifest.Hidden, Hidden{m.ID, ref})
@@ -127,6 +127,9 @@ func (r *renderer) walk(from int) {
 		default:
 			r.message(i, ref)
 		}
+	}
+	if r.mark == len(r.messages) {
+		r.marked = r.written()
 	}
 }
 
