@@ -292,16 +292,17 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 	}
 	s := t.c.state(log, t.step.Base, t.step.Profile)
 	s.Window, s.Output, s.Budget, s.Harder = t.step.Window, t.step.Output, t.step.Budget, t.hard
+	s.Current, s.Round = current, version
 	f, err := s.Render(current)
 	if err != nil && current != nil {
 		t.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err)})
-		current = nil
+		s.Current = nil
 		f, err = s.Render(nil)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	s.Current, s.Round, s.Prompt = current, version, f.Tokens
+	s.Prompt = f.Tokens
 	return s, version, nil
 }
 
@@ -361,7 +362,7 @@ func show(s *policy.State, p *plan.Plan, shown []render.Rehydrated) (*policy.Fit
 	if err != nil || len(shown) == 0 {
 		return f, err
 	}
-	f.Prompt, f.Manifest, err = render.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs, Rehydrated: shown})
+	f.Prompt, f.Manifest, err = s.Memo.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Rehydrated: shown})
 	return f, err
 }
 
