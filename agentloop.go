@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -260,7 +261,7 @@ func (t *Thread) change(ctx context.Context, edit func(*plan.Plan) (*plan.Plan, 
 		if err := next.Validate(log); err != nil {
 			return err
 		}
-		if _, err = t.c.config.Plans.Commit(ctx, t.id, version, next); !errors.Is(err, store.ErrConflict) {
+		if _, err = t.c.config.Plans.Commit(ctx, t.id, version, store.Commit{Plan: next}); !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}
@@ -291,16 +292,17 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 	}
 	s := t.c.state(log, t.step.Base, t.step.Profile)
 	s.Window, s.Output, s.Budget, s.Harder = t.step.Window, t.step.Output, t.step.Budget, t.hard
+	s.Current, s.Round = current, version
 	f, err := s.Render(current)
 	if err != nil && current != nil {
 		t.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err)})
-		current = nil
+		s.Current = nil
 		f, err = s.Render(nil)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	s.Current, s.Round, s.Prompt = current, version, f.Tokens
+	s.Prompt = f.Tokens
 	return s, version, nil
 }
 
@@ -360,7 +362,7 @@ func show(s *policy.State, p *plan.Plan, shown []render.Rehydrated) (*policy.Fit
 	if err != nil || len(shown) == 0 {
 		return f, err
 	}
-	f.Prompt, f.Manifest, err = render.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs, Rehydrated: shown})
+	f.Prompt, f.Manifest, err = s.Memo.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Rehydrated: shown})
 	return f, err
 }
 
@@ -374,30 +376,45 @@ func (t *Thread) compact(ctx context.Context, s *policy.State, version int, trig
 	if err == nil && t.c.config.Keeper != nil {
 		err = t.c.config.Keeper.Save(ctx, s.Thread, f.Plan)
 	}
-	if err == nil {
-		_, err = t.c.config.Plans.Commit(ctx, t.id, version, f.Plan)
-	}
 	took := t.c.config.Now().Sub(start)
+	var told []event.Event
+	if err == nil {
+		told = t.compacted(s, f, trigger, took)
+		_, err = t.c.config.Plans.Commit(ctx, t.id, version, store.Commit{Plan: f.Plan, Events: told})
+	}
 	if err != nil {
 		t.emit(ctx, event.Event{Type: event.Failed, Policy: name, TokensBefore: s.Prompt, Err: event.ErrorClass(err), Duration: took})
 		return nil, err
 	}
-	for _, ref := range f.Plan.Refs() {
-		e := event.OfRecord(f.Plan.Record(ref))
-		e.Policy = name
+	for _, e := range told {
 		t.emit(ctx, e)
+	}
+	return f, nil
+}
+
+// compacted is what a compaction has to tell. The store keeps it in one step
+// with the plan, so that neither is there without the other.
+func (t *Thread) compacted(s *policy.State, f *policy.Fitted, trigger string, took time.Duration) []event.Event {
+	var told []event.Event
+	for _, ref := range f.Plan.Refs() {
+		told = append(told, event.OfRecord(f.Plan.Record(ref)))
 	}
 	details := map[string]any{"round": s.Round + 1}
 	if f.Fallback != "" {
 		details["fallback"] = f.Fallback
 	}
-	t.emit(ctx, event.Event{
-		Type: event.Completed, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens,
-		TokensFreed: s.Prompt - f.Tokens, Duration: took, Err: event.ErrorClass(f.Failure), Details: details,
-	})
-	t.emit(ctx, event.Event{Type: event.SessionStart, Policy: name, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}})
-	t.emit(ctx, event.Event{Type: event.Boundary, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens, Details: boundary(f, trigger)})
-	return f, nil
+	told = append(told,
+		event.Event{
+			Type: event.Completed, TokensBefore: s.Prompt, TokensAfter: f.Tokens,
+			TokensFreed: s.Prompt - f.Tokens, Duration: took, Err: event.ErrorClass(f.Failure), Details: details,
+		},
+		event.Event{Type: event.SessionStart, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}},
+		event.Event{Type: event.Boundary, TokensBefore: s.Prompt, TokensAfter: f.Tokens, Details: boundary(f, trigger)})
+	now := t.c.config.Now().UTC()
+	for n := range told {
+		told[n].ThreadID, told[n].Policy, told[n].Time = t.id, t.c.config.Policy.Name(), now
+	}
+	return told
 }
 
 func (t *Thread) emit(ctx context.Context, e event.Event) {

@@ -69,8 +69,8 @@ type Keeper interface {
 // of messages are kept between calls, so that planning again after one more
 // step counts only the step.
 type Compactor struct {
-	config Config
-	sizes  *sizes
+	config    Config
+	histories *histories
 	// stands remembers the counts of what stands in place of messages: most of
 	// it is the same in the next plan.
 	stands *token.Memo
@@ -111,7 +111,7 @@ func New(c Config) (*Compactor, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Compactor{config: c, sizes: newSizes(c.Counter), stands: token.NewMemo(c.Counter, 0)}, nil
+	return &Compactor{config: c, histories: newHistories(c.Counter), stands: token.NewMemo(c.Counter, 0)}, nil
 }
 
 // Request is one compaction. Thread and Budget are required.
@@ -168,6 +168,7 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
 // shorter version of it, and counts the request. A nil plan hides nothing.
 func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 	s := c.state(q.Thread, q.Base, q.Profile)
+	s.Current = p
 	whole, err := s.Render(nil)
 	fitted := whole
 	if err == nil && p != nil {
@@ -186,10 +187,12 @@ func (c *Compactor) state(t *thread.Thread, around *prompt.Prompt, profile rende
 		base = *around
 	}
 	base.Messages = nil
+	known := c.histories.of(t.ID(), profile)
+	changed, plain := known.sizes(t)
 	return &policy.State{
-		Thread: t, Pairs: thread.Pair(t), Base: &base, Profile: profile,
-		Counter: c.config.Counter, Count: c.stands.Message, Fixed: c.config.Counter.Prompt(&base),
-		Changed: c.sizes.of(t, profile, true), Plain: c.sizes.of(t, profile, false),
+		Thread: t, Memo: &known.memo, Base: &base, Profile: profile,
+		Counter: c.config.Counter, Count: c.stands.Message, Fixed: c.stands.Prompt(&base),
+		Changed: changed, Plain: plain,
 		Summarizer: c.config.Summarizer, Tools: c.config.Tools, Source: c.config.Current, Now: c.config.Now,
 	}
 }

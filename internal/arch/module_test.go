@@ -30,6 +30,7 @@ var floors = map[string]arch.Package{
 
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
+	"store/mem":           {Floor: 7, Leaf: true},
 
 	// 5: the front door.
 	".":      {Floor: 5, Same: []string{"policy"}},
@@ -51,7 +52,7 @@ var floors = map[string]arch.Package{
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
 	"recall":     {Floor: 2, External: []string{gjson}},
-	"store":      {Floor: 2},
+	"store":      {Floor: 2, Same: []string{"artifact", "event"}},
 	"event":      {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
 
@@ -98,7 +99,7 @@ var floors = map[string]arch.Package{
 	"internal/plangen":      {Support: true},
 	"artifact/artifacttest": {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
-	"store/storetest":       {Support: true},
+	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
 	"wire/wiretest":         {Support: true},
 }
