@@ -22,20 +22,19 @@ type Thread struct {
 	ID string `json:"id"`
 	// Labels are the caller's own.
 	Labels map[string]string `json:"labels,omitempty"`
-	// CreatedAt is when the thread was asked for.
+	// CreatedAt is when the thread was created, ChangedAt when it was last
+	// written to.
 	CreatedAt time.Time `json:"created_at"`
+	ChangedAt time.Time `json:"changed_at,omitzero"`
 	// Version is the number of messages in the log. Writes to the log take it as
 	// If-Match.
 	Version int `json:"version"`
-	// Turns is the number of the last turn.
-	Turns int `json:"turns"`
 	// PlanVersion is the version of the plan in force, 0 when there is none.
 	// Changes of the plan take it as If-Match.
 	PlanVersion int `json:"plan_version"`
 }
 
-// Threads is a page of threads, ordered by id. Version, Turns and PlanVersion are
-// those at the time of the answer.
+// Threads is a page of threads, ordered by id.
 type Threads struct {
 	// Items are the threads of the page.
 	Items []Thread `json:"items"`

@@ -87,7 +87,7 @@ func (c *call) answer(h handler) (any, error) {
 			return nil, problem(api.BadRequest, fmt.Sprintf("unknown query parameter %.40q; known are %s", name, strings.Join(c.op.Query, ", ")))
 		}
 	}
-	if c.tenant, err = c.s.tenant(c.r.Context(), who.Tenant); err != nil {
+	if c.tenant, err = c.s.tenant(who.Tenant); err != nil {
 		return nil, err
 	}
 	return h(c)

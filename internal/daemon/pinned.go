@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/palimpsest-ai/palimpsest/api"
-	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
@@ -23,9 +22,9 @@ func pin(ctx context.Context, version int) context.Context {
 }
 
 // Commit implements store.Plans.
-func (p pinned) Commit(ctx context.Context, threadID string, expected int, next *plan.Plan) (int, error) {
+func (p pinned) Commit(ctx context.Context, threadID string, expected int, c store.Commit) (int, error) {
 	if want, ok := ctx.Value(pinKey{}).(int); ok && want != expected {
 		return 0, &store.ConflictError{ThreadID: threadID, Want: want, Have: expected}
 	}
-	return p.Plans.Commit(ctx, threadID, expected, next)
+	return p.Plans.Commit(ctx, threadID, expected, c)
 }

@@ -15,15 +15,22 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // Config is what a daemon is made of. The zero value keeps everything in memory,
 // has no keys, and holds the default limits.
 type Config struct {
-	// Stores keep threads; nil is a Memory.
-	Stores Stores
+	// Store keeps everything; nil keeps it until the process ends. Whoever opened
+	// it closes it, after Serve has returned.
+	Store store.DB
+	// Artifacts holds what is true of all artifacts over Store.Artifacts; nil is
+	// one with the default options.
+	Artifacts *artifact.Store
 	// Keys open the daemon; nil lets everybody on this machine in, and nobody
 	// else.
 	Keys Keys
@@ -120,14 +127,17 @@ type Server struct {
 // New returns a server. The error names the part of the configuration that cannot
 // be used.
 func New(c Config) (*Server, error) {
-	if c.Stores == nil {
-		c.Stores = &Memory{}
+	if c.Store == nil {
+		c.Store = mem.New()
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Artifacts == nil {
+		c.Artifacts = artifact.NewStore(c.Store.Artifacts(), &artifact.Options{Now: c.Now})
 	}
 	c.Limits = c.Limits.filled()
 	s := &Server{

@@ -3,20 +3,21 @@ package daemon
 import (
 	"container/list"
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // tenant is what the daemon holds for a tenant: its stores, its compactor, and
 // the threads that were used last.
 type tenant struct {
-	Tenant
+	store.Tenant
 	name      string
+	who       artifact.Requester
 	compactor *palimpsest.Compactor
 	hub       *hub
 
@@ -42,26 +43,26 @@ type handle struct {
 // holds a step's request, of some kilobytes to a megabyte.
 const openThreads = 256
 
-func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
+func (s *Server) tenant(name string) (*tenant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.tenants[name]; t != nil {
 		return t, nil
 	}
-	stores, err := s.config.Stores.Tenant(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("stores of tenant %q: %w", name, err)
+	t := &tenant{
+		Tenant: s.config.Store.Tenant(name), name: name, who: artifact.Requester{TenantID: name},
+		hub: newHub(), handles: map[string]*list.Element{}, recent: list.New(),
 	}
-	t := &tenant{Tenant: stores, name: name, hub: newHub(), handles: map[string]*list.Element{}, recent: list.New()}
 	c := s.config.Compactor
-	c.Log, c.Plans = stores.Log, pinned{stores.Plans}
-	c.Requester = artifact.Requester{TenantID: name}
-	c.Keeper = keeper{artifacts: stores.Artifacts, tenant: name}
+	c.Log, c.Plans = t.Log, pinned{t.Plans}
+	c.Requester = t.who
+	c.Keeper = keeper{artifacts: s.config.Artifacts, tenant: name}
 	c.Events = event.Func(func(ctx context.Context, e event.Event) {
 		e.TenantID = name
-		event.Multi(s.counters, t.hub, s.config.Compactor.Events).Emit(ctx, e)
+		event.Multi(s.counters, event.Func(t.record), s.config.Compactor.Events).Emit(ctx, e)
 	})
 	c.Now = s.config.Now
+	var err error
 	if t.compactor, err = palimpsest.New(c); err != nil {
 		return nil, err
 	}

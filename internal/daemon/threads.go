@@ -1,0 +1,309 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// handlers are what answers the operations of package api.
+func (s *Server) handlers() map[string]handler {
+	return map[string]handler{
+		"create": (*call).create, "list": (*call).threads, "get": (*call).get, "log": (*call).log, "append": (*call).append,
+		"prepare": (*call).prepare, "finish": (*call).finish, "overflowed": (*call).overflowed,
+		"compact": (*call).compact, "dry-run": (*call).dryRun, "plans": (*call).plans, "plan": (*call).plan,
+		"diff": (*call).diff, "undo": (*call).undo, "expand": (*call).expand, "render": (*call).render,
+		"artifacts": (*call).artifacts, "artifact": (*call).artifact, "content": (*call).content, "recall": (*call).recall,
+		"events": (*call).events,
+	}
+}
+
+// labels is the kind of the document that holds what a thread was created with.
+const labels = "thread"
+
+type labelled struct {
+	Labels  map[string]string `json:"labels,omitempty"`
+	Created time.Time         `json:"created_at"`
+}
+
+// threadCreated is the first event of a thread that was asked for.
+const threadCreated event.Type = "thread_created"
+
+func (c *call) create() (any, error) {
+	var q api.NewThread
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	if q.ID == "" {
+		q.ID = "thr_" + strings.ToLower(rand.Text())
+	}
+	if err := checkID(q.ID); err != nil {
+		return nil, err
+	}
+	if err := checkLabels(q.Labels); err != nil {
+		return nil, err
+	}
+	ctx := c.r.Context()
+	made := labelled{Labels: q.Labels, Created: c.s.config.Now().UTC()}
+	body, err := json.Marshal(made)
+	if err != nil {
+		return nil, err
+	}
+	taken := problem(api.Exists, "there is a thread with this id; use it, or choose another id")
+	if _, err := c.tenant.Catalog.Thread(ctx, q.ID); err == nil {
+		return nil, taken
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if _, err := c.tenant.Documents.Put(ctx, store.Document{Kind: labels, ID: q.ID, Body: body}); errors.Is(err, store.ErrConflict) {
+		return nil, taken
+	} else if err != nil {
+		return nil, err
+	}
+	// The event is what makes the catalog know the thread.
+	if err := c.tenant.Events.Record(ctx, event.Event{Type: threadCreated, Time: made.Created, ThreadID: q.ID, TenantID: c.tenant.name}); err != nil {
+		return nil, err
+	}
+	c.w.Header().Set("Location", "/v1/threads/"+url.PathEscape(q.ID))
+	c.etag(0, 0)
+	return api.Thread{ID: q.ID, Labels: q.Labels, CreatedAt: made.Created}, nil
+}
+
+// maxID is the longest id of a thread that can be created, in characters.
+const maxID = 200
+
+func checkID(id string) error {
+	bad := id == "." || id == ".." || !utf8.ValidString(id) || utf8.RuneCountInString(id) > maxID || strings.ContainsFunc(id, unicode.IsControl)
+	if bad || store.CheckName("thread", id) != nil {
+		return at("id", problem(api.BadRequest, fmt.Sprintf("id: want 1 to %d characters and no control characters; \".\" and \"..\" are not allowed", maxID)))
+	}
+	return nil
+}
+
+func checkLabels(labels map[string]string) error {
+	const most, longest = 32, 200
+	if len(labels) > most {
+		return at("labels", problem(api.BadRequest, fmt.Sprintf("labels: at most %d", most)))
+	}
+	for name, value := range labels {
+		if name == "" || len(name) > longest || len(value) > longest {
+			return at("labels", problem(api.BadRequest, fmt.Sprintf("labels: a name has 1 to %d bytes, a value at most %d", longest, longest)))
+		}
+	}
+	return nil
+}
+
+// known returns the thread that the address names. One of another tenant is not
+// known, just as one that is not there.
+func (c *call) known() (string, store.Info, error) {
+	id := c.r.PathValue("thread")
+	missing := problem(api.NotFound, "there is no such thread; POST /v1/threads creates one")
+	if checkID(id) != nil && store.CheckName("thread", id) != nil {
+		return "", store.Info{}, missing
+	}
+	info, err := c.tenant.Catalog.Thread(c.r.Context(), id)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", info, missing
+	}
+	return id, info, err
+}
+
+func (c *call) threads() (any, error) {
+	after, limit, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	ctx := c.r.Context()
+	infos, err := c.tenant.Catalog.Threads(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	page := api.Threads{Items: []api.Thread{}}
+	for _, info := range infos {
+		t, err := c.describe(ctx, info)
+		if err != nil {
+			return nil, err
+		}
+		page.Items = append(page.Items, *t)
+	}
+	if len(infos) == limit {
+		page.Next = c.more(infos[len(infos)-1].ID)
+	}
+	return page, nil
+}
+
+func (c *call) describe(ctx context.Context, info store.Info) (*api.Thread, error) {
+	t := &api.Thread{ID: info.ID, CreatedAt: info.Created, ChangedAt: info.Changed, Version: info.Messages, PlanVersion: info.Plans}
+	d, err := c.tenant.Documents.Document(ctx, labels, info.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return t, nil // it was made by a first message, without labels
+	}
+	var made labelled
+	if err == nil {
+		err = json.Unmarshal(d.Body, &made)
+	}
+	t.Labels = made.Labels
+	return t, err
+}
+
+func (c *call) get() (any, error) {
+	_, info, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.describe(c.r.Context(), info)
+	if err != nil {
+		return nil, err
+	}
+	c.etag(t.Version, t.PlanVersion)
+	return t, nil
+}
+
+func (c *call) log() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	after, limit, err := c.number()
+	if err != nil {
+		return nil, err
+	}
+	log, err := c.tenant.Log.Load(c.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	page := api.Log{Version: log.Version(), Items: []api.Message{}}
+	end := min(after+limit, log.Len())
+	for i := after; i < end; i++ {
+		page.Items = append(page.Items, api.MessageOf(log.At(i)))
+	}
+	if end < log.Len() {
+		page.Next = c.more(strconv.Itoa(end))
+	}
+	c.etag(log.Version())
+	return page, nil
+}
+
+func (c *call) append() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q api.Append
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	messages, err := neutral(q.Messages, "messages")
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Body) > 0 || q.API != "" {
+		p, err := decodeBody(q.API, q.Body)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(p.Messages, messages...)
+	}
+	if len(messages) == 0 {
+		return nil, problem(api.BadRequest, "there is nothing to append: send messages, or api and body")
+	}
+	log, first, err := c.write(id, messages)
+	if err != nil {
+		return nil, err
+	}
+	return c.appended(log, first, len(messages)), nil
+}
+
+// write adds messages to the log: behind the version that If-Match names, else
+// where the first of them stands already, else at the end. It returns the log
+// and the position of the first.
+func (c *call) write(id string, messages []thread.Message) (*thread.Thread, int, error) {
+	const tries = 5
+	ctx := c.r.Context()
+	for range tries {
+		log, err := c.tenant.Log.Load(ctx, id)
+		if err != nil {
+			return nil, 0, err
+		}
+		first := log.Version()
+		if c.version != api.Any {
+			first = c.version
+		} else if at, known := log.Index(messages[0].ID); known {
+			first = at
+		}
+		if first > log.Version() {
+			return nil, 0, &store.ConflictError{ThreadID: id, Want: first, Have: log.Version()}
+		}
+		next, err := c.tenant.Log.Append(ctx, id, first, named(log, messages))
+		if c.version == api.Any && errors.Is(err, store.ErrConflict) && first == log.Version() {
+			continue
+		}
+		return next, first, err
+	}
+	return nil, 0, fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
+}
+
+// named fills in the tools of results that came without, as most providers send
+// them: the calls are in the log or beside them.
+func named(log *thread.Thread, messages []thread.Message) []thread.Message {
+	calls := map[string]string{}
+	missing := false
+	for i := range messages {
+		for _, call := range messages[i].Calls() {
+			calls[call.ID] = call.Name
+		}
+		r, ok := messages[i].Result()
+		missing = missing || ok && r.Tool == "" && calls[r.CallID] == ""
+	}
+	for i := log.Len() - 1; missing && i >= 0; i-- {
+		for _, call := range log.At(i).Calls() {
+			if calls[call.ID] == "" {
+				calls[call.ID] = call.Name
+			}
+		}
+	}
+	out := slices.Clone(messages)
+	for i := range out {
+		if r, ok := out[i].Result(); ok && r.Tool == "" && calls[r.CallID] != "" {
+			r.Tool = calls[r.CallID]
+			out[i].Parts = []thread.Part{r}
+		}
+	}
+	return out
+}
+
+func (c *call) appended(log *thread.Thread, first, n int) api.Appended {
+	out := api.Appended{Version: log.Version(), MessageIDs: make([]string, n)}
+	for i := range n {
+		out.MessageIDs[i] = string(log.At(first + i).ID)
+	}
+	c.etag(log.Version())
+	return out
+}
+
+// neutral reads messages of the neutral form.
+func neutral(messages []api.Message, path string) ([]thread.Message, error) {
+	var out []thread.Message
+	for i := range messages {
+		m, err := messages[i].Value(fmt.Sprintf("%s[%d]", path, i))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
