@@ -114,6 +114,12 @@ func TestLifeOfAThread(t *testing.T) {
 		t.Fatalf("plan in force: %+v: %v", p, err)
 	}
 
+	t.Run("recall", func(t *testing.T) {
+		hits, err := c.Recall(ctx, th.ID, "Handle417", nil)
+		if err != nil || len(hits) == 0 || !strings.Contains(hits[0].Excerpt, "Handle417") {
+			t.Fatalf("%+v: %v", hits, err)
+		}
+	})
 	t.Run("undo", func(t *testing.T) {
 		undone, err := c.Undo(ctx, th.ID, plans.Current, 1)
 		if err != nil || undone.Version != plans.Current+1 {
@@ -136,12 +142,6 @@ func TestLifeOfAThread(t *testing.T) {
 		e, err := c.Expand(ctx, th.ID, api.Any, id)
 		if err != nil || e.Plan.Actions()[id].Action != plan.Include {
 			t.Fatalf("%+v: %v", e, err)
-		}
-	})
-	t.Run("recall", func(t *testing.T) {
-		hits, err := c.Recall(ctx, th.ID, "Handle417", nil)
-		if err != nil || len(hits) == 0 || !strings.Contains(hits[0].Excerpt, "Handle417") {
-			t.Fatalf("%+v: %v", hits, err)
 		}
 	})
 	t.Run("events", func(t *testing.T) {
