@@ -55,6 +55,8 @@ var floors = map[string]arch.Package{
 	"event":      {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
 
+	"apikey": {Floor: 2},
+
 	// What implementations in files have in common.
 	"internal/durable": {Floor: 2},
 
@@ -65,6 +67,7 @@ var floors = map[string]arch.Package{
 
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":   {Floor: 2, Same: []string{"artifact"}, Leaf: true},
+	"apikey/keydir":  {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
 	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
 	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
@@ -99,6 +102,7 @@ var floors = map[string]arch.Package{
 	"internal/corpus":       {Support: true},
 	"internal/threadgen":    {Support: true},
 	"internal/plangen":      {Support: true},
+	"apikey/apikeytest":     {Support: true},
 	"artifact/artifacttest": {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
 	"store/storetest":       {Support: true},
