@@ -159,11 +159,13 @@ func (k *Keys) Put(ctx context.Context, w keyring.Wrapped) error {
 		return err
 	}
 	name := path.Join(folder, fileOf(w.Version, w.Revision))
-	err = k.files.Create(name, data)
-	if errors.Is(err, fs.ErrExist) {
-		return keyring.ErrConflict
-	}
-	if err != nil {
+	if err := k.files.Create(name, data); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return keyring.ErrConflict
+		}
+		if _, _, again := k.revisions(folder); errors.Is(again, keyring.ErrErased) {
+			return again // Erase takes unfinished files away too
+		}
 		return err
 	}
 	return k.settle(folder, w)
