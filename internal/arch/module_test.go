@@ -56,18 +56,26 @@ var floors = map[string]arch.Package{
 	"event":      {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
 
+	"apikey":  {Floor: 2},
+	"keyring": {Floor: 2},
+
+	// What implementations in files have in common.
+	"internal/durable": {Floor: 2},
+
 	// What the clients of models have in common.
 	"internal/retry":        {Floor: 2},
 	"internal/sse":          {Floor: 2},
 	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry", "internal/sse"}, External: []string{gjson}},
 
 	// Leaves: implementations, which only programs and tests choose.
-	"artifact/mem":   {Floor: 2, Same: []string{"artifact"}, Leaf: true},
-	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall"}, Leaf: true},
-	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
-	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
-	"llm/anthropic":  {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
-	"llm/openai":     {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"artifact/mem":    {Floor: 2, Same: []string{"artifact"}, Leaf: true},
+	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
+	"keyring/wrapdir": {Floor: 2, Same: []string{"keyring", "internal/durable"}, Leaf: true},
+	"store/dir":       {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
+	"event/slogsink":  {Floor: 2, Same: []string{"event"}, Leaf: true},
+	"event/otelsink":  {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
+	"llm/anthropic":   {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"llm/openai":      {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
@@ -97,7 +105,9 @@ var floors = map[string]arch.Package{
 	"internal/corpus":       {Support: true},
 	"internal/threadgen":    {Support: true},
 	"internal/plangen":      {Support: true},
+	"apikey/apikeytest":     {Support: true},
 	"artifact/artifacttest": {Support: true},
+	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
 	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
