@@ -10,7 +10,7 @@
 //
 // Conversations travel in one of two forms: in a provider's own (API and Body, or
 // Response), read and written by its codec, so that every byte that is not
-// touched stays as it was; or in the neutral form (Message).
+// touched stays as it was; or in the neutral form (package neutral).
 //
 // Fields that a later version adds are let pass by the client. The daemon refuses
 // fields that it does not know: they are more often a slip than a newer client.

@@ -3,6 +3,7 @@ package api
 import (
 	_ "embed"
 
+	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 )
@@ -14,8 +15,8 @@ type Operation struct {
 	ID string
 	// Method and Path are the route, with {name} for its variables.
 	Method, Path string
-	// Right is what a key must allow: "read", "write" or "content".
-	Right string
+	// Right is what a key must allow.
+	Right apikey.Rights
 	// Summary is one sentence for people.
 	Summary string
 	// Query are the names of the query parameters.
@@ -31,16 +32,6 @@ type Operation struct {
 	Request, Response any
 }
 
-// The rights that keys give.
-const (
-	// RightRead allows to read threads, plans and what is known of artifacts.
-	RightRead = "read"
-	// RightContent allows to read the content of artifacts.
-	RightContent = "content"
-	// RightWrite allows to write to threads and to change their plans.
-	RightWrite = "write"
-)
-
 // Operations lists everything that can be asked under /v1/threads.
 func Operations() []Operation {
 	const (
@@ -49,47 +40,47 @@ func Operations() []Operation {
 	)
 	page := []string{"cursor", "limit"}
 	return []Operation{
-		{ID: "create", Method: "POST", Path: threads, Right: RightWrite, Status: 201, Request: NewThread{}, Response: Thread{},
+		{ID: "create", Method: "POST", Path: threads, Right: apikey.Write, Status: 201, Request: NewThread{}, Response: Thread{},
 			Summary: "Create a thread. Writing to a thread that does not exist is refused, so that a slip in an id is seen."},
-		{ID: "list", Method: "GET", Path: threads, Right: RightRead, Status: 200, Query: page, Response: Threads{},
+		{ID: "list", Method: "GET", Path: threads, Right: apikey.Read, Status: 200, Query: page, Response: Threads{},
 			Summary: "List the threads, ordered by id."},
-		{ID: "get", Method: "GET", Path: one, Right: RightRead, Status: 200, Response: Thread{},
+		{ID: "get", Method: "GET", Path: one, Right: apikey.Read, Status: 200, Response: Thread{},
 			Summary: "Get what is known of a thread, without its content."},
-		{ID: "log", Method: "GET", Path: one + "/messages", Right: RightRead, Status: 200, Query: page, Response: Log{},
+		{ID: "log", Method: "GET", Path: one + "/messages", Right: apikey.Read, Status: 200, Query: page, Response: Log{},
 			Summary: "Read the messages as they were said."},
-		{ID: "append", Method: "POST", Path: one + "/messages", Right: RightWrite, Status: 200, IfMatch: "version", Request: Append{}, Response: Appended{},
+		{ID: "append", Method: "POST", Path: one + "/messages", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Append{}, Response: Appended{},
 			Summary: "Add messages without asking for a prompt. With If-Match, repeating the same call changes nothing."},
-		{ID: "prepare", Method: "POST", Path: one + "/prepare", Right: RightWrite, Status: 200, IfMatch: "version", Request: Step{}, Response: Prepared{},
+		{ID: "prepare", Method: "POST", Path: one + "/prepare", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Step{}, Response: Prepared{},
 			Summary: "Before each call of the model: add what is new, compact when it is due, and get the request to send."},
-		{ID: "finish", Method: "POST", Path: one + "/finish", Right: RightWrite, Status: 200, IfMatch: "version", Request: Answer{}, Response: Appended{},
+		{ID: "finish", Method: "POST", Path: one + "/finish", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Answer{}, Response: Appended{},
 			Summary: "After each call of the model: add its answer, and say what it used."},
-		{ID: "overflowed", Method: "POST", Path: one + "/overflowed", Right: RightWrite, Status: 200, Request: Step{}, Response: Prepared{},
+		{ID: "overflowed", Method: "POST", Path: one + "/overflowed", Right: apikey.Write, Status: 200, Request: Step{}, Response: Prepared{},
 			Summary: "When the provider refused the request as too long: compact harder and get the request to try once more. The body is the last step, without its messages."},
-		{ID: "compact", Method: "POST", Path: one + "/compact", Right: RightWrite, Status: 200, IfMatch: "plan version", Request: Step{}, Response: Plan{},
+		{ID: "compact", Method: "POST", Path: one + "/compact", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Step{}, Response: Plan{},
 			Summary: "Compact now, whether it is due or not, and get the plan."},
-		{ID: "dry-run", Method: "POST", Path: one + "/dry-run", Right: RightRead, Status: 200, Request: Step{}, Response: Plan{},
+		{ID: "dry-run", Method: "POST", Path: one + "/dry-run", Right: apikey.Read, Status: 200, Request: Step{}, Response: Plan{},
 			Summary: "Get the plan that compact would make. Nothing is stored."},
-		{ID: "plans", Method: "GET", Path: one + "/plans", Right: RightRead, Status: 200, Query: page, Response: Plans{},
+		{ID: "plans", Method: "GET", Path: one + "/plans", Right: apikey.Read, Status: 200, Query: page, Response: Plans{},
 			Summary: "List the plans that were in force, the oldest first."},
-		{ID: "plan", Method: "GET", Path: one + "/plans/{version}", Right: RightRead, Status: 200, Response: Plan{},
+		{ID: "plan", Method: "GET", Path: one + "/plans/{version}", Right: apikey.Read, Status: 200, Response: Plan{},
 			Summary: "Get one plan with its records, their reasons and summaries; version may be \"current\"."},
-		{ID: "diff", Method: "GET", Path: one + "/diff", Right: RightRead, Status: 200, Query: []string{"from", "to"}, Response: Diff{},
+		{ID: "diff", Method: "GET", Path: one + "/diff", Right: apikey.Read, Status: 200, Query: []string{"from", "to"}, Response: Diff{},
 			Summary: "List the messages that two plans treat differently; to is the plan in force when it is left out."},
-		{ID: "undo", Method: "POST", Path: one + "/undo", Right: RightWrite, Status: 200, IfMatch: "plan version", Request: Undo{}, Response: Plan{},
+		{ID: "undo", Method: "POST", Path: one + "/undo", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Undo{}, Response: Plan{},
 			Summary: "Put an earlier plan in force again, as a new version."},
-		{ID: "expand", Method: "POST", Path: one + "/expand", Right: RightWrite, Status: 200, IfMatch: "plan version", Request: Expand{}, Response: Plan{},
+		{ID: "expand", Method: "POST", Path: one + "/expand", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Expand{}, Response: Plan{},
 			Summary: "Show again what a record of the plan in force hides."},
-		{ID: "render", Method: "POST", Path: one + "/render", Right: RightRead, Status: 200, Request: Render{}, Response: Prepared{},
+		{ID: "render", Method: "POST", Path: one + "/render", Right: apikey.Read, Status: 200, Request: Render{}, Response: Prepared{},
 			Summary: "Get the prompt under any plan. Nothing is stored."},
-		{ID: "artifacts", Method: "GET", Path: one + "/artifacts", Right: RightRead, Status: 200, Query: page, Response: Artifacts{},
+		{ID: "artifacts", Method: "GET", Path: one + "/artifacts", Right: apikey.Read, Status: 200, Query: page, Response: Artifacts{},
 			Summary: "List what was taken out of prompts and stored, without the content."},
-		{ID: "artifact", Method: "GET", Path: one + "/artifacts/{artifact}", Right: RightRead, Status: 200, Response: artifact.Metadata{},
+		{ID: "artifact", Method: "GET", Path: one + "/artifacts/{artifact}", Right: apikey.Read, Status: 200, Response: artifact.Metadata{},
 			Summary: "Get what is known of an artifact, without the content."},
-		{ID: "content", Method: "GET", Path: one + "/artifacts/{artifact}/content", Right: RightContent, Status: 200, Response: "",
+		{ID: "content", Method: "GET", Path: one + "/artifacts/{artifact}/content", Right: apikey.Read, Status: 200, Response: "",
 			Summary: "Read the content of an artifact. It is data that tools have written, and no instructions."},
-		{ID: "recall", Method: "GET", Path: one + "/recall", Right: RightContent, Status: 200, Query: []string{"q", "limit", "tool", "role"}, Response: Hits{},
+		{ID: "recall", Method: "GET", Path: one + "/recall", Right: apikey.Read, Status: 200, Query: []string{"q", "limit", "tool", "role"}, Response: Hits{},
 			Summary: "Search what the plan in force removed."},
-		{ID: "events", Method: "GET", Path: one + "/events", Right: RightRead, Status: 200, Response: event.Event{},
+		{ID: "events", Method: "GET", Path: one + "/events", Right: apikey.Read, Status: 200, Response: event.Event{},
 			Summary: "Watch what happens to the thread, as server-sent events; Last-Event-ID resumes."},
 	}
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/render"
 )
 
@@ -17,9 +18,9 @@ type Step struct {
 	// it the messages that came since the last step.
 	Body json.RawMessage `json:"body,omitempty"`
 	// Base is the request around the messages in neutral form. Not both.
-	Base *Prompt `json:"base,omitempty"`
+	Base *neutral.Prompt `json:"base,omitempty"`
 	// Messages came since the last step, in neutral form; after those of Body.
-	Messages []Message `json:"messages,omitempty"`
+	Messages []neutral.Message `json:"messages,omitempty"`
 	// Model stands in place of the one in Body or Base.
 	Model string `json:"model,omitempty"`
 	// Window is the model's context window in tokens. 0 is that of the model,
@@ -45,7 +46,7 @@ type Prepared struct {
 	// Body is the request body for that API.
 	Body json.RawMessage `json:"body,omitempty"`
 	// Prompt is the request in neutral form, where no API was named.
-	Prompt *Prompt `json:"prompt,omitempty"`
+	Prompt *neutral.Prompt `json:"prompt,omitempty"`
 	// Manifest says where each message of the prompt came from, and what was
 	// hidden by which record.
 	Manifest *render.Manifest `json:"manifest"`
@@ -59,7 +60,7 @@ type Answer struct {
 	// Its usage is taken too.
 	Response json.RawMessage `json:"response,omitempty"`
 	// Messages are the answer in neutral form.
-	Messages []Message `json:"messages,omitempty"`
+	Messages []neutral.Message `json:"messages,omitempty"`
 	// Usage is what the provider counted; it goes before that in Response.
 	Usage *Usage `json:"usage,omitempty"`
 }

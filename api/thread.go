@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 )
 
 // NewThread asks for a thread.
@@ -48,7 +50,7 @@ type Log struct {
 	// Version is the number of messages in the whole log.
 	Version int `json:"version"`
 	// Items are the messages of the page.
-	Items []Message `json:"items"`
+	Items []neutral.Message `json:"items"`
 	// Next is the cursor of the page after this one; empty at the end.
 	Next string `json:"next,omitempty"`
 }
@@ -59,7 +61,7 @@ type Log struct {
 // yet).
 type Append struct {
 	// Messages are the new ones in neutral form.
-	Messages []Message `json:"messages,omitempty"`
+	Messages []neutral.Message `json:"messages,omitempty"`
 	// API names the form of Body: anthropic, openai, responses or gemini.
 	API string `json:"api,omitempty"`
 	// Body is a request body of that API.

@@ -19,14 +19,23 @@ const (
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
+	koanf      = "github.com/knadh/koanf/v2"
+	yaml       = "github.com/goccy/go-yaml"
+	prometheus = "github.com/prometheus/client_golang"
 )
 
 // floors is the architecture: every package of the module, its floor, the arrows
 // within the floor, and what it takes from outside.
 var floors = map[string]arch.Package{
 	// 7: programs.
-	"cmd/palimpsest": {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":   {Floor: 7, External: []string{cobra, pflag, gjson}},
+	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/config", "internal/daemon", "store/mem"}, External: []string{cobra, pflag, gjson}},
+	"internal/config": {Floor: 7, External: []string{koanf, yaml}},
+	"internal/daemon": {Floor: 7, Same: []string{"store/mem"}, External: []string{prometheus}},
+
+	// 6: what the daemon and its clients say to each other.
+	"api":         {Floor: 6, Same: []string{"api/neutral"}},
+	"api/neutral": {Floor: 6},
 
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
@@ -97,6 +106,7 @@ var floors = map[string]arch.Package{
 	"plan":               {Floor: 0, Same: []string{"thread", "summary", "state"}},
 	"toolpolicy":         {Floor: 0, Same: []string{"thread"}},
 	"internal/canonjson": {Floor: 0},
+	"internal/closest":   {Floor: 0},
 	"internal/clip":      {Floor: 0, External: []string{uax29}},
 	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
 

@@ -3,53 +3,51 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/apikey"
 )
 
-// Keys says who shows a bearer key. Implementations are safe for concurrent use.
+// Keys says who shows a bearer key; *apikey.Keys does. Implementations are safe
+// for concurrent use.
 type Keys interface {
-	// Identify returns whose key it is. An error that wraps ErrUnknownKey says
-	// that it is nobody's; why (never made, revoked, expired) is not told.
-	Identify(ctx context.Context, key string) (Identity, error)
+	// Check returns the key of a token. The error wraps apikey.ErrUnauthorized
+	// when it is not valid.
+	Check(ctx context.Context, token string) (apikey.Key, error)
 }
 
-// ErrUnknownKey is wrapped by the error about a key that opens nothing.
-var ErrUnknownKey = errors.New("unknown key")
-
-// Identity is who asks.
-type Identity struct {
-	// Tenant is whose data may be seen, Key the name of the key in logs.
-	Tenant, Key string
-	// Rights are some of api.RightRead, RightContent and RightWrite.
-	Rights []string
-}
-
-// owner is who asks a daemon without keys: it listens to this machine only.
-func owner() Identity {
-	return Identity{Rights: []string{api.RightRead, api.RightContent, api.RightWrite}}
+// identity is who asks.
+type identity struct {
+	// tenant is whose data may be seen, key the id of the key, which may be
+	// logged.
+	tenant, key string
+	rights      apikey.Rights
 }
 
 // identify finds out who asks.
-func (s *Server) identify(r *http.Request) (Identity, error) {
+func (s *Server) identify(r *http.Request) (identity, error) {
 	if s.config.Keys == nil {
-		return owner(), fromHere(r)
+		// A daemon without keys listens to this machine only.
+		return identity{rights: apikey.Read | apikey.Write | apikey.Admin}, fromHere(r)
 	}
-	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	key = strings.TrimSpace(key)
-	if !strings.EqualFold(scheme, "Bearer") || key == "" {
-		return Identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY (`palimpsest keys add` makes one)")
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY (`palimpsest keys add` makes one)")
 	}
-	who, err := s.config.Keys.Identify(r.Context(), key)
-	if errors.Is(err, ErrUnknownKey) {
-		return Identity{}, problem(api.Unauthorized, "the key is not known, or not any more; `palimpsest keys list` shows those that are")
+	key, err := s.config.Keys.Check(r.Context(), token)
+	switch {
+	case errors.Is(err, apikey.ErrRevoked), errors.Is(err, apikey.ErrExpired):
+		return identity{}, problem(api.Unauthorized, "the key is not valid any more; ask for a new one (`palimpsest keys add`)")
+	case errors.Is(err, apikey.ErrUnauthorized):
+		return identity{}, problem(api.Unauthorized, "the key is not a valid one (`palimpsest keys list` shows those that are)")
 	}
-	return who, err
+	return identity{tenant: key.Tenant, key: key.ID, rights: key.Rights}, err
 }
 
 // fromHere refuses what a web page could send to a daemon without keys: a request
@@ -83,9 +81,9 @@ func isLoopback(address string) bool {
 }
 
 // allow reports what is missing for an operation.
-func (who Identity) allow(right string) error {
-	if slices.Contains(who.Rights, right) {
+func (who identity) allow(right apikey.Rights) error {
+	if who.rights.Has(right) {
 		return nil
 	}
-	return problem(api.Forbidden, "the key does not give the right to "+right+"; `palimpsest keys add` makes one that does")
+	return problem(api.Forbidden, fmt.Sprintf("the key does not give the right to %s; `palimpsest keys add` makes one that does", right))
 }

@@ -23,7 +23,7 @@ type call struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	op     api.Operation
-	who    Identity
+	who    identity
 	tenant *tenant
 	// version is what If-Match names, api.Any when it names nothing.
 	version int
@@ -70,7 +70,7 @@ func (c *call) answer(h handler) (any, error) {
 		return nil, err
 	}
 	c.who = who
-	requestOf(c.r.Context()).identity(who)
+	requestOf(c.r.Context()).known(who)
 	if wait := c.s.rate.take(c.payer()); wait > 0 {
 		p := problem(api.TooManyRequests, fmt.Sprintf("more than %d requests in a second; wait %d s", c.s.config.Limits.Rate, wait))
 		p.RetryAfter = wait
@@ -87,7 +87,7 @@ func (c *call) answer(h handler) (any, error) {
 			return nil, problem(api.BadRequest, fmt.Sprintf("unknown query parameter %.40q; known are %s", name, strings.Join(c.op.Query, ", ")))
 		}
 	}
-	if c.tenant, err = c.s.tenant(who.Tenant); err != nil {
+	if c.tenant, err = c.s.tenant(who.tenant); err != nil {
 		return nil, err
 	}
 	return h(c)
@@ -104,8 +104,8 @@ func contains(names []string, name string) bool {
 
 // payer is whose requests are counted together.
 func (c *call) payer() string {
-	if c.who.Key != "" {
-		return "key " + c.who.Key
+	if c.who.key != "" {
+		return "key " + c.who.key
 	}
 	host, _, err := net.SplitHostPort(c.r.RemoteAddr)
 	if err != nil {

@@ -14,9 +14,6 @@ import (
 // there are no keys.
 var ErrOpen = errors.New("without keys the daemon listens to this machine only")
 
-// drain is how long requests may take to finish once the daemon stops.
-const drain = 30 * time.Second
-
 // Listen opens the address to serve on. Without keys it must be one that only
 // this machine reaches; the check is made on what was opened, not on the name.
 func (s *Server) Listen(ctx context.Context, address string) (net.Listener, error) {
@@ -34,7 +31,7 @@ func (s *Server) Listen(ctx context.Context, address string) (net.Listener, erro
 }
 
 // Serve answers requests until ctx is done. Then nothing new is taken, streams of
-// events end, and requests may finish; those that have not after half a minute
+// events end, and requests may finish; those that have not within Config.Drain
 // are cut off, and the error says so. The listener is closed when it returns.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
@@ -55,13 +52,13 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.Stop()
-	s.log.Info("stopping", "deadline", drain)
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	s.log.Info("stopping", "deadline", s.config.Drain)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Drain)
 	defer cancel()
 	err := server.Shutdown(last)
 	if err != nil {
 		server.Close()
-		err = fmt.Errorf("daemon.Serve: requests were cut off after %s: %w", drain, err)
+		err = fmt.Errorf("daemon.Serve: requests were cut off after %s: %w", s.config.Drain, err)
 	}
 	<-failed
 	return err

@@ -21,7 +21,7 @@ type request struct {
 	id string
 
 	mu    sync.Mutex
-	who   Identity
+	who   identity
 	kind  string
 	cause error
 }
@@ -37,7 +37,7 @@ func requestOf(ctx context.Context) *request {
 
 func requestID(ctx context.Context) string { return requestOf(ctx).id }
 
-func (r *request) identity(who Identity) {
+func (r *request) known(who identity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.who = who
@@ -111,11 +111,11 @@ func (s *Server) record(ctx context.Context, r *http.Request, route string, w *r
 		slog.String("request", seen.id), slog.String("method", method(r.Method)), slog.String("route", route), slog.Int("status", status),
 		slog.Duration("took", took), slog.Int64("bytes_in", max(r.ContentLength, 0)), slog.Int64("bytes_out", w.bytes),
 	}
-	if seen.who.Tenant != "" {
-		attrs = append(attrs, slog.String("tenant", seen.who.Tenant))
+	if seen.who.tenant != "" {
+		attrs = append(attrs, slog.String("tenant", seen.who.tenant))
 	}
-	if seen.who.Key != "" {
-		attrs = append(attrs, slog.String("key", seen.who.Key))
+	if seen.who.key != "" {
+		attrs = append(attrs, slog.String("key", seen.who.key))
 	}
 	if seen.kind != "" {
 		attrs = append(attrs, slog.String("problem", seen.kind))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -68,7 +69,7 @@ func at(path string, p *api.Problem) *api.Problem {
 // know are ours: their text is for the log.
 func problemOf(err error, ifMatch bool) *api.Problem {
 	var ready *api.Problem
-	var wrong *api.FieldError
+	var wrong *neutral.FieldError
 	var conflict *store.ConflictError
 	var over *palimpsest.BudgetError
 	switch {

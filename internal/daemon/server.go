@@ -54,6 +54,9 @@ type Config struct {
 	Ready func(context.Context) error
 	// Limits bound what callers may do.
 	Limits Limits
+	// Drain is how long requests may take to finish when Serve stops; 0 is half a
+	// minute.
+	Drain time.Duration
 	// Logger is told of every request, without content and keys; nil for nobody.
 	Logger *slog.Logger
 	// Now is the clock; nil is time.Now.
@@ -138,6 +141,9 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Artifacts == nil {
 		c.Artifacts = artifact.NewStore(c.Store.Artifacts(), &artifact.Options{Now: c.Now})
+	}
+	if c.Drain <= 0 {
+		c.Drain = 30 * time.Second
 	}
 	c.Limits = c.Limits.filled()
 	s := &Server{

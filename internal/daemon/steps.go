@@ -6,6 +6,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -46,7 +47,7 @@ func (c *call) step(q *api.Step, path string) (palimpsest.Step, error) {
 		}
 		out.Base = base
 	}
-	more, err := neutral(q.Messages, path+"messages")
+	more, err := messagesOf(q.Messages, path+"messages")
 	if err != nil {
 		return out, err
 	}
@@ -178,7 +179,7 @@ func (c *call) prepared(id, name string, step palimpsest.Step, version *int) (*a
 	}
 	out := &api.Prepared{Version: log.Version(), PlanVersion: inForce, Tokens: res.After, API: name, Manifest: res.Manifest}
 	if name == "" {
-		out.Prompt = api.PromptOf(res.Prompt)
+		out.Prompt = neutral.PromptOf(res.Prompt)
 	} else {
 		body, err := codecs()[name].Encode(res.Prompt)
 		if err != nil {
@@ -211,7 +212,7 @@ func (c *call) finish() (any, error) {
 	if err := c.decode(&q); err != nil {
 		return nil, err
 	}
-	messages, err := neutral(q.Messages, "messages")
+	messages, err := messagesOf(q.Messages, "messages")
 	if err != nil {
 		return nil, err
 	}

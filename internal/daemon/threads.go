@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -186,10 +187,10 @@ func (c *call) log() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := api.Log{Version: log.Version(), Items: []api.Message{}}
+	page := api.Log{Version: log.Version(), Items: []neutral.Message{}}
 	end := min(after+limit, log.Len())
 	for i := after; i < end; i++ {
-		page.Items = append(page.Items, api.MessageOf(log.At(i)))
+		page.Items = append(page.Items, neutral.MessageOf(log.At(i)))
 	}
 	if end < log.Len() {
 		page.Next = c.more(strconv.Itoa(end))
@@ -207,7 +208,7 @@ func (c *call) append() (any, error) {
 	if err := c.decode(&q); err != nil {
 		return nil, err
 	}
-	messages, err := neutral(q.Messages, "messages")
+	messages, err := messagesOf(q.Messages, "messages")
 	if err != nil {
 		return nil, err
 	}
@@ -295,8 +296,8 @@ func (c *call) appended(log *thread.Thread, first, n int) api.Appended {
 	return out
 }
 
-// neutral reads messages of the neutral form.
-func neutral(messages []api.Message, path string) ([]thread.Message, error) {
+// messagesOf reads messages of the neutral form.
+func messagesOf(messages []neutral.Message, path string) ([]thread.Message, error) {
 	var out []thread.Message
 	for i := range messages {
 		m, err := messages[i].Value(fmt.Sprintf("%s[%d]", path, i))

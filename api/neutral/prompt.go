@@ -1,4 +1,4 @@
-package api
+package neutral
 
 import (
 	"encoding/json"
