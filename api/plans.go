@@ -71,7 +71,7 @@ type Render struct {
 	// PlanVersion is the plan; nil is the one in force, 0 is none.
 	PlanVersion *int `json:"plan_version,omitempty"`
 	// Step gives the request around the messages; its messages must be empty.
-	Step Step `json:"step"`
+	Step Step `json:"step,omitzero"`
 }
 
 // Artifacts is a page of what is known of content that was taken out of prompts,
