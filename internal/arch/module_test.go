@@ -22,6 +22,9 @@ const (
 	koanf      = "github.com/knadh/koanf/v2"
 	yaml       = "github.com/goccy/go-yaml"
 	prometheus = "github.com/prometheus/client_golang"
+	river      = "github.com/riverqueue/river"
+	pgx        = "github.com/jackc/pgx/v5"
+	modernc    = "modernc.org/sqlite"
 )
 
 // floors is the architecture: every package of the module, its floor, the arrows
@@ -63,6 +66,7 @@ var floors = map[string]arch.Package{
 	"recall":     {Floor: 2, External: []string{gjson}},
 	"store":      {Floor: 2, Same: []string{"artifact", "event"}},
 	"event":      {Floor: 2},
+	"job":        {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
 
 	"apikey":  {Floor: 2},
@@ -85,9 +89,11 @@ var floors = map[string]arch.Package{
 	"event/otelsink":  {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
 	"llm/anthropic":   {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 	"llm/openai":      {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"job/river":       {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
+	"cost":              {Floor: 1, Same: []string{"token"}},
 	"token":             {Floor: 1, External: []string{tiktoken}},
 	"cut":               {Floor: 1, Same: []string{"token"}},
 	"render":            {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
@@ -119,6 +125,7 @@ var floors = map[string]arch.Package{
 	"artifact/artifacttest": {Support: true},
 	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
+	"job/jobtest":           {Support: true},
 	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
 	"wire/wiretest":         {Support: true},
@@ -130,7 +137,7 @@ var exceptions = []arch.Exception{}
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
-		TestLibraries: []string{gocmp, goleak, rapid, testscript},
+		TestLibraries: []string{gocmp, goleak, modernc, rapid, testscript},
 		Exceptions:    exceptions,
 	})
 	if err != nil {
