@@ -11,6 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -77,7 +78,7 @@ func longLoop(t testing.TB, c *palimpsest.Compactor) (*palimpsest.Thread, palimp
 		}
 		prompts = append(prompts, p.Messages)
 		call, result := work(n)
-		if err := th.FinishStep(t.Context(), call); err != nil {
+		if err := th.FinishStep(t.Context(), llm.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		news = []thread.Message{result}

@@ -50,7 +50,7 @@ var floors = map[string]arch.Package{
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
-	"recall":     {Floor: 2, External: []string{gjson}},
+	"recall":     {Floor: 2, Same: []string{"artifact"}, External: []string{gjson}},
 	"store":      {Floor: 2},
 	"event":      {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
