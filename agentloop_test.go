@@ -272,8 +272,8 @@ func (r *racing) Commit(ctx context.Context, id string, expected int, p *plan.Pl
 // TestConflictIsRetried: a plan that was made for an older version is made again
 // for the new one, and none is lost. A14
 func TestConflictIsRetried(t *testing.T) {
-	r := &racing{}
-	c, err := palimpsest.New(palimpsest.Config{Log: r, Plans: r})
+	r, told := &racing{}, &recorder{}
+	c, err := palimpsest.New(palimpsest.Config{Log: r, Plans: r, Events: told})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,6 +281,9 @@ func TestConflictIsRetried(t *testing.T) {
 	plans, err := th.Plans(t.Context())
 	if err != nil || len(plans) < 5 || !plans[0].Empty() || plans[1].Empty() {
 		t.Errorf("%d plans, %v", len(plans), err)
+	}
+	if told.count(event.PlanConflict) != 1 || told.count(event.PlanCommitted) != len(plans)-1 {
+		t.Errorf("%d conflicts told, %d plans committed", told.count(event.PlanConflict), told.count(event.PlanCommitted))
 	}
 }
 
