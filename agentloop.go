@@ -30,6 +30,9 @@ type Step struct {
 	// smaller than that. With neither Window nor Budget only the policy's own
 	// limits hold.
 	Window, Output, Budget int
+
+	// fixed is what Base takes, in tokens, where a job has only its size.
+	fixed int
 }
 
 // Thread is a conversation that an agent loop goes on with: the log and the
@@ -40,7 +43,8 @@ type Thread struct {
 	id string
 
 	mu    sync.Mutex
-	step  Step        // the last one, for Overflowed
+	step  Step        // the last one, for Overflowed and for what FinishStep prepares
+	begun bool        // there was one
 	hard  int         // how often in a row the provider refused
 	sent  sent        // the last prompt that was handed out
 	usage calibration // what a provider counted of one
@@ -66,7 +70,7 @@ func (c *Compactor) Thread(id string) *Thread {
 	if len(c.threads) >= maxHandles {
 		clear(c.threads)
 	}
-	t := &Thread{c: c, id: id}
+	t := c.handle(id)
 	if r := c.config.Recall; r != nil {
 		t.rehydrator = t.newRehydrator(r.Rehydrate)
 	}
@@ -80,6 +84,10 @@ func (c *Compactor) Thread(id string) *Thread {
 	c.threads[id] = t
 	return t
 }
+
+// handle is a Thread that nobody else has: for jobs, which must not wait for
+// the step that waits for them.
+func (c *Compactor) handle(id string) *Thread { return &Thread{c: c, id: id} }
 
 // Append adds messages to the log without asking for a prompt.
 func (t *Thread) Append(ctx context.Context, messages ...thread.Message) error {
@@ -103,7 +111,7 @@ func (t *Thread) PrepareStep(ctx context.Context, step Step) (*prompt.Prompt, er
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.PrepareStep(%s): %w", t.id, err)
 	}
-	t.step, t.hard = step, 0
+	t.step, t.begun, t.hard = step, true, 0
 	f, err := t.prepare(ctx, log, false)
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.PrepareStep(%s): %w", t.id, err)
@@ -129,8 +137,16 @@ func (t *Thread) finish(ctx context.Context, usage llm.Usage, answer []thread.Me
 		t.usage = calibration{t.sent, usage.Input}
 	}
 	t.sent = sent{}
-	_, err := t.append(ctx, answer)
-	return err
+	log, err := t.append(ctx, answer)
+	if err != nil {
+		return err
+	}
+	if t.c.config.Jobs != nil && t.begun {
+		if s, _, err := t.state(ctx, log); err == nil {
+			t.ahead(ctx, s)
+		}
+	}
+	return nil
 }
 
 // tries bounds how often a write is made again because somebody was faster.

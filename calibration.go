@@ -54,7 +54,7 @@ func (c calibration) factor(length, version int) float64 {
 // calibrate corrects all figures of a state, so that trigger, planner and meter
 // count alike.
 func calibrate(s *policy.State, factor float64) {
-	s.Counter = s.Counter.Scaled(factor)
+	s.Counter, s.Fixed = s.Counter.Scaled(factor), scaled(s.Fixed, factor)
 	count := s.Count
 	s.Count = func(m *thread.Message) int { return scaled(count(m), factor) }
 	s.Changed, s.Plain = scaledAll(s.Changed, factor), scaledAll(s.Plain, factor)

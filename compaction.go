@@ -32,16 +32,20 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 	base := t.around(current, t.reach.offers())
 	s := t.c.state(log, base, t.step.Profile, t.usage.factor(log.Len(), version))
 	s.Window, s.Output, s.Budget, s.Harder = t.step.Window, t.step.Output, t.step.Budget, t.hard
+	if t.step.fixed > 0 {
+		s.Fixed = t.step.fixed
+	}
+	s.Current, s.Round = current, version
 	f, err := s.Render(current)
 	if err != nil && current != nil {
 		t.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err), Details: map[string]any{"fallback": "passthrough"}})
-		current = nil
+		s.Current = nil
 		f, err = s.Render(nil)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	s.Current, s.Round, s.Prompt = current, version, f.Tokens
+	s.Prompt = f.Tokens
 	return s, version, nil
 }
 
@@ -65,21 +69,22 @@ func (t *Thread) around(current *plan.Plan, offered bool) *prompt.Prompt {
 
 // offer puts the tools into a state that is about to be compacted: the first
 // plan that removes something is the place where they cost no cached prefix.
-func (t *Thread) offer(s *policy.State) *policy.State {
-	tools := t.withTools(s.Base.Tools)
-	if len(tools) == len(s.Base.Tools) {
-		return s
+// What it returns takes them out again.
+func (t *Thread) offer(s *policy.State) (withdraw func()) {
+	base, fixed, size := s.Base, s.Fixed, s.Prompt
+	if tools := t.withTools(base.Tools); len(tools) > len(base.Tools) {
+		with := *base
+		with.Tools = tools
+		s.Base = &with
+		s.Fixed += s.Counter.Tools(tools) - s.Counter.Tools(base.Tools)
+		s.Prompt += s.Fixed - fixed
 	}
-	with, base := *s, *s.Base
-	base.Tools = tools
-	with.Base = &base
-	with.Fixed = s.Counter.Prompt(&base)
-	with.Prompt += with.Fixed - s.Fixed
-	return &with
+	return func() { s.Base, s.Fixed, s.Prompt = base, fixed, size }
 }
 
 // prepare compacts when it is due or forced, and renders what is to be sent.
 func (t *Thread) prepare(ctx context.Context, log *thread.Thread, forced bool) (*policy.Fitted, error) {
+	waited := false
 	for attempt := range tries {
 		s, version, err := t.state(ctx, log)
 		if err != nil {
@@ -97,22 +102,32 @@ func (t *Thread) prepare(ctx context.Context, log *thread.Thread, forced bool) (
 			details["why"] = nameShaped(why)
 		}
 		t.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: s.Prompt, BudgetLimit: max(s.Budget, s.Window-s.Output), Details: details})
+		if !waited && !forced && t.await(ctx, due) {
+			waited = true
+			continue // a plan may have come into force meanwhile
+		}
 		if !due && !forced {
+			t.ahead(ctx, s)
 			return t.show(ctx, s, s.Current, version, shown)
 		}
 		if forced {
 			why = "the provider refused the request as too long"
 		}
-		with := t.offer(s)
-		f, err := t.compact(ctx, with, version, trigger{name: "auto", why: why, attempt: attempt + 1})
+		withdraw := t.offer(s)
+		f, err := t.compact(ctx, s, version, trigger{name: "auto", why: why, attempt: attempt + 1})
 		switch {
 		case err == nil:
-			return t.show(ctx, with, f.Plan, version+1, shown)
+			return t.show(ctx, s, f.Plan, version+1, shown)
 		case errors.Is(err, store.ErrConflict):
-			continue // somebody committed a plan meanwhile: look at it first
+			// Somebody committed a plan or a message meanwhile: look at it first.
+			if log, err = t.c.config.Log.Load(ctx, t.id); err != nil {
+				return nil, err
+			}
+			continue
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		}
+		withdraw()
 		return t.show(ctx, s, s.Current, version, shown)
 	}
 	return nil, fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
@@ -127,7 +142,7 @@ func (t *Thread) show(ctx context.Context, s *policy.State, p *plan.Plan, versio
 	}
 	tokens := f.Tokens
 	if shown = append(shown, t.inject(ctx, s, p, version)...); len(shown) > 0 {
-		f.Prompt, f.Manifest, err = render.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs, Rehydrated: shown})
+		f.Prompt, f.Manifest, err = s.Memo.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Rehydrated: shown})
 		if err != nil {
 			return nil, err
 		}
@@ -158,13 +173,17 @@ func (t *Thread) compact(ctx context.Context, s *policy.State, version int, by t
 	f, err := t.c.config.Policy.Plan(ctx, s)
 	if err == nil {
 		t.tellProposals(ctx, name, f)
+		err = t.stillHolds(ctx, s, f.Plan)
+	}
+	if err == nil {
 		err = t.keep(ctx, s.Thread, f.Plan)
 	}
-	committed := 0
-	if err == nil {
-		committed, err = t.c.config.Plans.Commit(ctx, t.id, version, f.Plan)
-	}
 	took := t.c.config.Now().Sub(start)
+	var told []event.Event
+	if err == nil {
+		told = t.compacted(s, f, by, version+1, took)
+		_, err = t.c.config.Plans.Commit(ctx, t.id, version, store.Commit{Plan: f.Plan, Events: told})
+	}
 	if err != nil {
 		if errors.Is(err, store.ErrConflict) {
 			t.emit(ctx, event.Event{Type: event.PlanConflict, Policy: name, Details: map[string]any{"version": version + 1, "attempt": by.attempt}})
@@ -179,9 +198,25 @@ func (t *Thread) compact(ctx context.Context, s *policy.State, version int, by t
 		})
 		return nil, err
 	}
-	t.tell(s.Thread, f.Plan, committed)
-	t.tellCompacted(ctx, name, s, f, by, committed, took)
+	t.tell(s.Thread, f.Plan, version+1)
+	for _, e := range told {
+		t.emit(ctx, e)
+	}
 	return f, nil
+}
+
+// stillHolds reports whether a plan holds for the messages that came while it was
+// made; they are shown as they are. A late result for a call that the plan hides
+// is a conflict, and the plan is to be made anew.
+func (t *Thread) stillHolds(ctx context.Context, s *policy.State, p *plan.Plan) error {
+	log, err := t.c.config.Log.Load(ctx, t.id)
+	if err != nil || log.Version() == s.Thread.Version() {
+		return err
+	}
+	if err := p.Validate(log); err != nil {
+		return &store.ConflictError{ThreadID: t.id, Want: s.Thread.Version(), Have: log.Version()}
+	}
+	return nil
 }
 
 // tellProposals emits what was proposed on the way to the plan; a policy whose
@@ -200,27 +235,34 @@ func (t *Thread) tellProposals(ctx context.Context, policyName string, f *policy
 	}
 }
 
-// tellCompacted emits the events of a compaction that is in force (A18, C11, E4).
-func (t *Thread) tellCompacted(ctx context.Context, name string, s *policy.State, f *policy.Fitted, by trigger, version int, took time.Duration) {
+// compacted is what a compaction has to tell (A18, C11, E4). The store keeps it
+// in one step with the plan, so that neither is there without the other.
+func (t *Thread) compacted(s *policy.State, f *policy.Fitted, by trigger, version int, took time.Duration) []event.Event {
+	var told []event.Event
 	for _, ref := range f.Plan.Refs() {
 		e := event.OfRecord(f.Plan.Record(ref))
-		e.Policy = name
-		t.emit(ctx, e)
+		told = append(told, e)
 		if t.c.config.Recall != nil {
-			t.emit(ctx, event.Event{Type: event.Retrieved, Policy: name, Strategy: "recall", Span: e.Span})
+			told = append(told, event.Event{Type: event.Retrieved, Strategy: "recall", Span: e.Span})
 		}
 	}
-	t.emit(ctx, event.Event{Type: event.PlanCommitted, Policy: name, Details: map[string]any{"version": version, "attempt": by.attempt}})
 	details := map[string]any{"round": s.Round + 1}
 	if f.Fallback != "" {
 		details["fallback"] = f.Fallback
 	}
-	t.emit(ctx, event.Event{
-		Type: event.Completed, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens,
-		TokensFreed: s.Prompt - f.Tokens, Duration: took, Err: event.ErrorClass(f.Failure), Details: details,
-	})
-	t.emit(ctx, event.Event{Type: event.SessionStart, Policy: name, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}})
-	t.emit(ctx, event.Event{Type: event.Boundary, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens, Details: boundary(f, by.name)})
+	told = append(told,
+		event.Event{Type: event.PlanCommitted, Details: map[string]any{"version": version, "attempt": by.attempt}},
+		event.Event{
+			Type: event.Completed, TokensBefore: s.Prompt, TokensAfter: f.Tokens,
+			TokensFreed: s.Prompt - f.Tokens, Duration: took, Err: event.ErrorClass(f.Failure), Details: details,
+		},
+		event.Event{Type: event.SessionStart, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}},
+		event.Event{Type: event.Boundary, TokensBefore: s.Prompt, TokensAfter: f.Tokens, Details: boundary(f, by.name)})
+	now := t.c.config.Now().UTC()
+	for n := range told {
+		told[n].ThreadID, told[n].TenantID, told[n].Policy, told[n].Time = t.id, t.c.config.Requester.TenantID, t.c.config.Policy.Name(), now
+	}
+	return told
 }
 
 // maxName is how long a name in an event may be, in bytes.

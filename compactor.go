@@ -23,9 +23,9 @@ import (
 // of messages are kept between calls, so that planning again after one more
 // step counts only the step.
 type Compactor struct {
-	config Config
-	sizes  *sizes
-	search *recall.Hybrid // nil without an Embedder
+	config    Config
+	histories *histories
+	search    *recall.Hybrid // nil without an Embedder
 
 	mu      sync.Mutex
 	threads map[string]*Thread
@@ -66,10 +66,13 @@ func New(c Config) (*Compactor, error) {
 	if c.Summarizer == nil {
 		c.Summarizer = &summarize.Extractive{Counter: c.Counter.Text}
 	}
+	if c.Patience <= 0 {
+		c.Patience = defaultPatience
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	out := &Compactor{config: c, sizes: newSizes(c.Counter), stands: token.NewMemo(c.Counter, 0), threads: map[string]*Thread{}}
+	out := &Compactor{config: c, histories: newHistories(c.Counter), stands: token.NewMemo(c.Counter, 0), threads: map[string]*Thread{}}
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
 	}
@@ -130,6 +133,7 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
 // shorter version of it, and counts the request. A nil plan hides nothing.
 func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 	s := c.state(q.Thread, q.Base, q.Profile, 1)
+	s.Current = p
 	whole, err := s.Render(nil)
 	fitted := whole
 	if err == nil && p != nil {
@@ -149,16 +153,17 @@ func (c *Compactor) state(t *thread.Thread, around *prompt.Prompt, profile rende
 		base = *around
 	}
 	base.Messages = nil
+	known := c.histories.of(t.ID(), profile)
+	changed, plain := known.sizes(t)
 	s := &policy.State{
-		Thread: t, Pairs: thread.Pair(t), Base: &base, Profile: profile,
-		Counter: c.config.Counter, Count: c.stands.Message,
-		Changed: c.sizes.of(t, profile, true), Plain: c.sizes.of(t, profile, false),
+		Thread: t, Memo: &known.memo, Base: &base, Profile: profile,
+		Counter: c.config.Counter, Count: c.stands.Message, Fixed: c.stands.Prompt(&base),
+		Changed: changed, Plain: plain,
 		Summarizer: c.config.Summarizer, Tools: c.config.Tools, Source: c.config.Current, Now: c.config.Now,
 	}
 	if factor != 1 {
 		calibrate(s, factor)
 	}
-	s.Fixed = s.Counter.Prompt(&base)
 	return s
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -58,6 +59,14 @@ type Config struct {
 	Quality *quality.Options
 	// Events is told what happens; nil for nobody.
 	Events event.Sink
+	// Jobs, where it is set, prepares compactions in the background before they
+	// must be made; its handler for CompactJob is Compactor.Work. Domain stands in
+	// the keys of its jobs, so that several Compactors can share it.
+	Jobs   job.Queue
+	Domain string
+	// Patience bounds how long a step waits for a compaction that is being
+	// prepared. 0 is 30 seconds.
+	Patience time.Duration
 	// Now is the clock that dates plans. Nil is time.Now.
 	Now func() time.Time
 }

@@ -39,10 +39,14 @@ func (t *Thread) forced(ctx context.Context, log *thread.Thread, instructions st
 		if err != nil {
 			return nil, err
 		}
+		t.offer(s)
 		s.Forced, s.Instructions = true, instructions
 		f, err := t.compact(ctx, s, version, trigger{name: "manual", attempt: attempt + 1})
 		if !errors.Is(err, store.ErrConflict) {
 			return f, err
+		}
+		if log, err = t.c.config.Log.Load(ctx, t.id); err != nil {
+			return nil, err
 		}
 	}
 	return nil, fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
@@ -172,7 +176,7 @@ func (t *Thread) change(ctx context.Context, edit func(*plan.Plan) (*plan.Plan, 
 		if err := next.Validate(log); err != nil {
 			return err
 		}
-		if _, err = t.c.config.Plans.Commit(ctx, t.id, version, next); !errors.Is(err, store.ErrConflict) {
+		if _, err = t.c.config.Plans.Commit(ctx, t.id, version, store.Commit{Plan: next}); !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}
