@@ -100,7 +100,7 @@ func (c *Client) Overflowed(ctx context.Context, threadID string, q Step) (*Prep
 // Compact compacts now, if the plan in force still has the version, or in any
 // case (Any). A Problem of kind NothingToDo says that there was nothing to
 // compact.
-func (c *Client) Compact(ctx context.Context, threadID string, planVersion int, q Step) (*Plan, error) {
+func (c *Client) Compact(ctx context.Context, threadID string, planVersion int, q Compact) (*Plan, error) {
 	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "compact"), planVersion, q)
 }
 

@@ -56,7 +56,7 @@ func Operations() []Operation {
 			Summary: "After each call of the model: add its answer, and say what it used."},
 		{ID: "overflowed", Method: "POST", Path: one + "/overflowed", Right: apikey.Write, Status: 200, Request: Step{}, Response: Prepared{},
 			Summary: "When the provider refused the request as too long: compact harder and get the request to try once more. The body is the last step, without its messages."},
-		{ID: "compact", Method: "POST", Path: one + "/compact", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Step{}, Response: Plan{},
+		{ID: "compact", Method: "POST", Path: one + "/compact", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Compact{}, Response: Plan{},
 			Summary: "Compact now, whether it is due or not, and get the plan."},
 		{ID: "dry-run", Method: "POST", Path: one + "/dry-run", Right: apikey.Read, Status: 200, Request: Step{}, Response: Plan{},
 			Summary: "Get the plan that compact would make. Nothing is stored."},

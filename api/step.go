@@ -34,6 +34,13 @@ type Step struct {
 	Budget int `json:"budget,omitempty"`
 }
 
+// Compact asks for a compaction now. The step must bring no messages.
+type Compact struct {
+	Step
+	// Instructions are what the user wants the summaries to keep in mind.
+	Instructions string `json:"instructions,omitempty"`
+}
+
 // Prepared is the request to send to the model.
 type Prepared struct {
 	// Version and PlanVersion are those that the prompt was made from.

@@ -143,7 +143,7 @@ func (l Loop) ask(ctx context.Context, s *State, o *old) (string, error) {
 		previous = noEarlier
 	}
 	return ask(ctx, l.Model, loopSystem,
-		strings.NewReplacer("{{previous}}", previous, "{{messages}}", transcript(o.entries, cuts{})).Replace(loopUser),
+		strings.NewReplacer("{{previous}}", previous, "{{messages}}", transcript(o.entries, cuts{})).Replace(loopUser)+s.asked(),
 		&llm.Options{MaxOutput: l.maxOutput(s), Timeout: l.Timeout})
 }
 

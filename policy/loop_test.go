@@ -40,7 +40,7 @@ func TestLoopFigure(t *testing.T) {
 		t.Fatal(err)
 	}
 	th := c.Thread("t")
-	if _, err := th.Compact(t.Context(), palimpsest.Step{Messages: log}); err != nil {
+	if _, err := th.Compact(t.Context(), palimpsest.Step{Messages: log}, ""); err != nil {
 		t.Fatal(err)
 	}
 	out, err := th.PrepareStep(t.Context(), palimpsest.Step{})
@@ -141,7 +141,7 @@ func TestLoopFailures(t *testing.T) {
 					t.Errorf("%+v", e)
 				}
 			}
-			if diff := cmp.Diff([]event.Type{event.CheckStarted, event.PreCompact, event.Summarized, event.Completed, event.SessionStart, event.Boundary}, types); diff != "" {
+			if diff := cmp.Diff([]event.Type{event.CheckStarted, event.PreCompact, event.ProposalGenerated, event.Summarized, event.PlanCommitted, event.Completed, event.SessionStart, event.Boundary}, types); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})

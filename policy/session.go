@@ -114,7 +114,7 @@ func (p Session) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	form := sessionForm{round: s.Round + 1, task: task(s.Thread), chained: o.previous != ""}
 	text := form.extracted(&sum)
 	if p.Model != nil {
-		answer, err := p.ask(ctx, o, form)
+		answer, err := p.ask(ctx, s, o, form)
 		if err != nil {
 			return nil, fmt.Errorf("policy session: summary of round %d: %w", form.round, err)
 		}
@@ -133,7 +133,7 @@ func (p Session) keep(s *State) int { return max(1, or0(p.Keep, sessionKeep)>>mi
 func (p Session) short(s *State, entries []entry) bool { return 1+len(entries) <= p.keep(s)+1 }
 
 // ask has the model write the summary.
-func (p Session) ask(ctx context.Context, o *old, form sessionForm) (string, error) {
+func (p Session) ask(ctx context.Context, s *State, o *old, form sessionForm) (string, error) {
 	previous, verbatim := o.previous, "The user's own request, word for word"
 	if previous == "" {
 		previous = firstRound
@@ -145,7 +145,7 @@ func (p Session) ask(ctx context.Context, o *old, form sessionForm) (string, err
 	return ask(ctx, p.Model, sessionSystem, strings.NewReplacer(
 		"{{previous}}", previous, "{{task}}", form.task, "{{messages}}", transcript(o.entries, sessionCuts),
 		"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim,
-	).Replace(sessionUser), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
+	).Replace(sessionUser)+s.asked(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
 }
 
 // task is what the user asked for first, word for word. The seed looks for it in

@@ -242,7 +242,7 @@ func TestSessionEdges(t *testing.T) {
 			if diff := cmp.Diff(want, shape(out.Messages)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if _, err := th.Compact(t.Context(), palimpsest.Step{}); test.keep == 0 && !errors.Is(err, policy.ErrNothing) {
+			if _, err := th.Compact(t.Context(), palimpsest.Step{}, ""); test.keep == 0 && !errors.Is(err, policy.ErrNothing) {
 				t.Errorf("asked for a compaction: %v", err)
 			}
 		})

@@ -91,7 +91,7 @@ func TestTimelineRounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m.Role == thread.Assistant {
-				if err := th.FinishStep(t.Context(), m); err != nil {
+				if err := th.FinishStep(t.Context(), llm.Usage{}, m); err != nil {
 					t.Fatal(err)
 				}
 				continue

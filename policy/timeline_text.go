@@ -102,7 +102,7 @@ func (w timelineWriter) write(task string, limit int, known string, i, j int) (s
 func (w timelineWriter) byModel(task string, limit int, known string, messages []thread.Message) (string, error) {
 	chunks := chunked(timelineTranscript(messages), timelineChunk)
 	for len(chunks) > 0 {
-		ask := "<previous-summary>" + inTag(known) + "</previous-summary>\n<blocks>\n" + inTag(chunks[0]) + "\n</blocks>"
+		ask := "<previous-summary>" + inTag(known) + "</previous-summary>\n<blocks>\n" + inTag(chunks[0]) + "\n</blocks>" + w.s.asked()
 		reply, err := w.Model.Generate(w.ctx, &prompt.Prompt{
 			System:   []prompt.System{{Text: task + fmt.Sprintf(dataNote, limit), Role: "system"}},
 			Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: ask}}}},
@@ -154,7 +154,7 @@ func (w timelineWriter) structured(known summary.Summary, messages []thread.Mess
 	if summarizer == nil {
 		summarizer = &summarize.Extractive{Counter: w.s.Counter.Text}
 	}
-	in := summarize.Input{Messages: messages, Budget: max(budget, 1)}
+	in := summarize.Input{Messages: messages, Budget: max(budget, 1), Instructions: w.s.Instructions}
 	if len(known.Span.MessageIDs) > 0 {
 		in.Previous = &known
 	}

@@ -279,7 +279,7 @@ func (w Workstream) compact(ctx context.Context, s *State, prev workstreamNotes,
 	if w.Model == nil {
 		return w.byRule(ctx, s, prev, fresh, tail)
 	}
-	next, err := w.byModel(ctx, prev, fresh)
+	next, err := w.byModel(ctx, s, prev, fresh)
 	if err == nil || ctx.Err() != nil || !s.Forced {
 		return next, err
 	}

@@ -46,9 +46,9 @@ func (s *Server) operation(op api.Operation, h handler) http.Handler {
 		c := &call{s: s, w: w, r: r, op: op, version: api.Any}
 		answer, err := c.answer(h)
 		if err != nil {
-			p := problemOf(err, c.version != api.Any)
+			p := problemOf(err)
 			seen.failed(p, err)
-			write(w, seen.id, p)
+			refuse(w, seen.id, p)
 			return
 		}
 		switch answer := answer.(type) {
@@ -119,9 +119,9 @@ func (c *call) json(v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
 		err = fmt.Errorf("%s: the answer cannot be written: %w", c.op.ID, err)
-		p := problemOf(err, false)
+		p := problemOf(err)
 		requestOf(c.r.Context()).failed(p, err)
-		write(c.w, requestID(c.r.Context()), p)
+		refuse(c.w, requestID(c.r.Context()), p)
 		return
 	}
 	c.w.Header().Set("Content-Type", "application/json")

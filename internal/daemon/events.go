@@ -66,21 +66,21 @@ const recordTimeout = 2 * time.Second
 // record keeps an event and wakes who watches. It writes before it returns, so
 // that events stand in the order in which things happened; an event that cannot
 // be written is lost, and what it tells of is not. Those that a plan's commit
-// wrote in one step with the plan are there already, and that it was looked
-// whether to compact is only counted.
+// wrote in one step with the plan are there already. What comes with every step,
+// and with every record on the way to a plan, is only counted.
 func (t *tenant) record(ctx context.Context, e event.Event) {
 	switch e.Type {
-	case event.CheckStarted:
+	case event.CheckStarted, event.ProposalGenerated:
 		return
-	case event.Externalized, event.Summarized, event.Cleared, event.Retrieved, event.Dropped, event.Completed, event.SessionStart, event.Boundary:
-	default:
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-		defer cancel()
-		if t.Events.Record(ctx, e) != nil {
-			return
-		}
+	case event.Externalized, event.Summarized, event.Cleared, event.Retrieved, event.Dropped,
+		event.PlanCommitted, event.Completed, event.SessionStart, event.Boundary:
+		return
 	}
-	t.hub.wake(e.ThreadID)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if t.Events.Record(ctx, e) == nil {
+		t.hub.wake(e.ThreadID)
+	}
 }
 
 const (

@@ -61,6 +61,10 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		err = fmt.Errorf("daemon.Serve: requests were cut off after %s: %w", s.config.Drain, err)
 	}
 	<-failed
+	if s.jobs != nil {
+		// Jobs that are not done by then are left to whoever comes after.
+		err = errors.Join(err, s.jobs.Stop(last))
+	}
 	return err
 }
 

@@ -55,9 +55,9 @@ func (s *Server) metricsPage() http.Handler {
 	page := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := s.identify(r); err != nil {
-			p := problemOf(err, false)
+			p := problemOf(err)
 			requestOf(r.Context()).failed(p, err)
-			write(w, requestID(r.Context()), p)
+			refuse(w, requestID(r.Context()), p)
 			return
 		}
 		page.ServeHTTP(w, r)

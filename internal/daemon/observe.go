@@ -81,9 +81,9 @@ func (s *Server) observed(w http.ResponseWriter, r *http.Request, next http.Hand
 			// The value of a panic may quote what was sent; the stack does not.
 			s.log.ErrorContext(ctx, "panic", "request", seen.id, "route", route, "stack", string(debug.Stack()))
 			if written.status == 0 {
-				p := problemOf(errPanic, false)
+				p := problemOf(errPanic)
 				seen.failed(p, errPanic)
-				write(written, seen.id, p)
+				refuse(written, seen.id, p)
 			}
 		}
 		s.record(ctx, r, route, written, s.config.Now().Sub(start))

@@ -22,21 +22,6 @@ func (c *call) current(id string) (any, error) {
 	return api.Plan{Version: version, Plan: p}, nil
 }
 
-// pinned gives a conflict with the version that If-Match named both versions.
-func (c *call) pinned(id string, err error) error {
-	if c.version == api.Any || !errors.Is(err, store.ErrConflict) {
-		return err
-	}
-	_, have, loadErr := c.tenant.Plans.Current(c.r.Context(), id)
-	if loadErr != nil {
-		return loadErr
-	}
-	if have == c.version {
-		return err
-	}
-	return &store.ConflictError{ThreadID: id, Want: c.version, Have: have}
-}
-
 func (c *call) plans() (any, error) {
 	id, info, err := c.known()
 	if err != nil {
@@ -171,8 +156,17 @@ func (c *call) change(id string, do func(context.Context, *handle) error) (any, 
 	h := c.tenant.open(id)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := do(pin(c.r.Context(), c.version), h); err != nil {
-		return nil, c.pinned(id, err)
+	ctx, _ := c.writing()
+	_, have, err := c.tenant.Plans.Current(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.version != api.Any && c.version != have:
+		// The commit checks it again; this saves making a plan for nothing.
+		return nil, &staleError{want: c.version, have: have}
+	}
+	if err := do(ctx, h); err != nil {
+		return nil, err
 	}
 	return c.current(id)
 }

@@ -67,18 +67,21 @@ func at(path string, p *api.Problem) *api.Problem {
 
 // problemOf says what an error means to whoever asked. Errors that it does not
 // know are ours: their text is for the log.
-func problemOf(err error, ifMatch bool) *api.Problem {
+func problemOf(err error) *api.Problem {
 	var ready *api.Problem
 	var wrong *neutral.FieldError
 	var conflict *store.ConflictError
+	var stale *staleError
 	var over *palimpsest.BudgetError
 	switch {
 	case errors.As(err, &ready):
 		return ready
 	case errors.As(err, &wrong):
 		return at(wrong.Path, problem(api.BadRequest, wrong.Error()))
+	case errors.As(err, &stale):
+		return versions(true, stale.want, stale.have)
 	case errors.As(err, &conflict):
-		return versions(ifMatch, conflict.Want, conflict.Have)
+		return versions(false, conflict.Want, conflict.Have)
 	case errors.Is(err, store.ErrConflict):
 		return problem(api.Conflict, "others kept writing to the thread; try again")
 	case errors.Is(err, wire.ErrFormat):
@@ -107,9 +110,9 @@ func problemOf(err error, ifMatch bool) *api.Problem {
 
 // versions is the problem of a write for another version than the one there is:
 // stale where the request named it, else a conflict.
-func versions(ifMatch bool, want, have int) *api.Problem {
+func versions(named bool, want, have int) *api.Problem {
 	name, detail := api.Conflict, fmt.Sprintf("written for version %d, but it is at %d: read what came between, and try again", want, have)
-	if ifMatch {
+	if named {
 		name, detail = api.Stale, fmt.Sprintf("If-Match names version %d, but it is at %d: read what came between, and send the request again with If-Match: \"%d\"", want, have, have)
 	}
 	p := problem(name, detail)
@@ -128,8 +131,8 @@ func budget(over *palimpsest.BudgetError) string {
 	return text
 }
 
-// write answers with the problem.
-func write(w http.ResponseWriter, requestID string, p *api.Problem) {
+// refuse answers with the problem.
+func refuse(w http.ResponseWriter, requestID string, p *api.Problem) {
 	answer := *p
 	answer.Instance = requestID
 	data, err := json.Marshal(answer)

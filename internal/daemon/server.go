@@ -17,6 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -34,7 +35,7 @@ type Config struct {
 	// Keys open the daemon; nil lets everybody on this machine in, and nobody
 	// else.
 	Keys Keys
-	// Compactor is how threads are compacted. Its stores, sink, keeper and
+	// Compactor is how threads are compacted. Its stores, artifacts, jobs and
 	// requester are set for each tenant; a sink given here is told as well.
 	Compactor palimpsest.Config
 	// Models are the known models; the zero value is the built-in table.
@@ -42,9 +43,9 @@ type Config struct {
 	// Window is the context window of models that nobody knows, in tokens; 0
 	// leaves such threads to the policy's own limits.
 	Window int
-	// Background is told of threads that have passed the soft mark; nil compacts
-	// within PrepareStep only.
-	Background Background
+	// Jobs makes the queue that does background work with the handlers it is
+	// given; the daemon stops it. Nil compacts within PrepareStep only.
+	Jobs func(job.Handlers) (job.Queue, error)
 	// Mounts are handlers of other packages by the pattern of net/http under
 	// which they stand. They see every request as it came: keys and limits are
 	// theirs to check.
@@ -61,13 +62,6 @@ type Config struct {
 	Logger *slog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
-}
-
-// Background takes compactions that can wait, as jobs.
-type Background interface {
-	// Enqueue asks for a compaction of the thread for its last step. It does not
-	// wait for it; asking again while one waits changes nothing.
-	Enqueue(ctx context.Context, tenant, threadID string, step palimpsest.Step) error
 }
 
 // Limits bound what callers may do. Zero fields hold the defaults.
@@ -117,6 +111,7 @@ type Server struct {
 	counters *event.Counters
 	rate     *rates
 	log      *slog.Logger
+	jobs     job.Queue // nil where nothing is done in the background
 
 	mu      sync.Mutex
 	tenants map[string]*tenant
@@ -160,6 +155,12 @@ func New(c Config) (*Server, error) {
 	}
 	if err := s.routes(); err != nil {
 		return nil, fmt.Errorf("daemon.New: %w", err)
+	}
+	if c.Jobs != nil {
+		var err error
+		if s.jobs, err = c.Jobs(job.Handlers{palimpsest.CompactJob: s.work}); err != nil {
+			return nil, fmt.Errorf("daemon.New: jobs: %w", err)
+		}
 	}
 	return s, nil
 }
@@ -210,13 +211,13 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(allowed) == 0 {
-		write(w, requestID(r.Context()), problem(api.NotFound, "there is nothing at this address; /openapi.json describes what there is"))
+		refuse(w, requestID(r.Context()), problem(api.NotFound, "there is nothing at this address; /openapi.json describes what there is"))
 		return
 	}
 	for _, method := range allowed {
 		w.Header().Add("Allow", method)
 	}
-	write(w, requestID(r.Context()), problem(api.NotAllowed, fmt.Sprintf("the address takes %v", allowed)))
+	refuse(w, requestID(r.Context()), problem(api.NotAllowed, fmt.Sprintf("the address takes %v", allowed)))
 }
 
 func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
@@ -239,7 +240,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		s.log.WarnContext(r.Context(), "not ready", "class", event.ErrorClass(err))
-		write(w, requestID(r.Context()), problem(api.Unavailable, "the daemon is stopping, or its store does not answer"))
+		refuse(w, requestID(r.Context()), problem(api.Unavailable, "the daemon is stopping, or its store does not answer"))
 		return
 	}
 	s.health(w, r)

@@ -1,12 +1,14 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -96,99 +98,43 @@ func (c *call) prepare() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.add(id, &step); err != nil {
-		return nil, err
-	}
 	h := c.tenant.open(id)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, err := h.PrepareStep(c.r.Context(), step); err != nil {
+	ctx, _ := c.writing()
+	if len(step.Messages) == 0 && c.version != api.Any {
+		log, err := c.tenant.Log.Load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if log.Version() != c.version {
+			return nil, &staleError{want: c.version, have: log.Version()}
+		}
+	}
+	made, err := h.PrepareStep(ctx, step)
+	if err != nil {
 		return nil, err
 	}
 	h.stepped = true
-	answer, err := c.prepared(id, q.API, step, nil)
-	if err != nil {
-		return nil, err
-	}
-	if c.s.config.Background != nil && c.pastSoft(step, answer.Tokens) {
-		if err := c.s.config.Background.Enqueue(c.r.Context(), c.tenant.name, id, step); err != nil {
-			c.s.log.ErrorContext(c.r.Context(), "enqueue", "request", requestID(c.r.Context()), "cause", causeOf(err))
-		}
-	}
-	return answer, nil
+	return c.shown(h, q.API, made)
 }
 
-// add writes the messages of a step to the log by itself, so that a version or
-// ids that were named count, and takes them out of the step.
-func (c *call) add(id string, step *palimpsest.Step) error {
-	switch {
-	case len(step.Messages) > 0:
-		if _, _, err := c.write(id, step.Messages); err != nil {
-			return err
-		}
-		step.Messages = nil
-	case c.version != api.Any:
-		log, err := c.tenant.Log.Load(c.r.Context(), id)
-		if err != nil {
-			return err
-		}
-		if log.Version() != c.version {
-			return &store.ConflictError{ThreadID: id, Want: c.version, Have: log.Version()}
-		}
-	}
-	return nil
+// shown is the answer with a prompt that the front door handed out.
+func (c *call) shown(h *handle, name string, p *prompt.Prompt) (*api.Prepared, error) {
+	from := h.Shown()
+	c.etag(from.Version)
+	return prepared(name, p, &api.Prepared{Version: from.Version, PlanVersion: from.PlanVersion, Tokens: from.Tokens, Manifest: from.Manifest})
 }
 
-// pastSoft reports whether a request has passed the mark from which the next plan
-// can be prepared.
-func (c *call) pastSoft(step palimpsest.Step, tokens int) bool {
-	limit := step.Budget
-	if limit == 0 {
-		limit = step.Window - step.Output
-	}
-	return limit > 0 && tokens >= token.Model{Window: limit}.Marks(0).Soft
-}
-
-// prepared renders the thread under a plan; nil is the one in force.
-func (c *call) prepared(id, name string, step palimpsest.Step, version *int) (*api.Prepared, error) {
-	ctx := c.r.Context()
-	// The plan first: it holds for its thread and any longer one.
-	p, inForce, err := c.tenant.Plans.Current(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	if version != nil {
-		if p, err = c.planAt(id, *version); err != nil {
-			return nil, err
-		}
-		inForce = *version
-	}
-	log, err := c.tenant.Log.Load(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	q := palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile}
-	res, err := c.tenant.compactor.Render(p, q)
-	if err != nil && version == nil && errors.Is(err, plan.ErrInvalid) {
-		// As PrepareStep does: a plan that does not hold any more is left aside.
-		res, err = c.tenant.compactor.Render(nil, q)
-		inForce = 0
-	}
-	if err != nil {
-		return nil, err
-	}
-	out := &api.Prepared{Version: log.Version(), PlanVersion: inForce, Tokens: res.After, API: name, Manifest: res.Manifest}
+// prepared writes a prompt in the form that was asked for.
+func prepared(name string, p *prompt.Prompt, out *api.Prepared) (*api.Prepared, error) {
 	if name == "" {
-		out.Prompt = neutral.PromptOf(res.Prompt)
-	} else {
-		body, err := codecs()[name].Encode(res.Prompt)
-		if err != nil {
-			return nil, err
-		}
-		out.Body = body
+		out.Prompt = neutral.PromptOf(p)
+		return out, nil
 	}
-	c.etag(log.Version())
-	return out, nil
+	body, err := codecs()[name].Encode(p)
+	out.API, out.Body = name, body
+	return out, err
 }
 
 // planAt returns a version of the plans; nil for 0.
@@ -235,17 +181,18 @@ func (c *call) finish() (any, error) {
 			return nil, at(fmt.Sprintf("messages[%d].role", i), problem(api.BadRequest, "the answer of a model has the role assistant; send what came after it with the next step"))
 		}
 	}
-	log, first, err := c.write(id, messages)
-	if err != nil {
-		return nil, err
+	usage := llm.Usage{}
+	if u := q.Usage; u != nil {
+		usage = llm.Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Known: true}
 	}
 	h := c.tenant.open(id)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.FinishStep(c.r.Context()); err != nil {
+	ctx, w := c.writing()
+	if err := h.FinishStep(ctx, usage, messages...); err != nil {
 		return nil, err
 	}
-	return c.appended(log, first, len(messages)), nil
+	return c.appended(w), nil
 }
 
 func (c *call) overflowed() (any, error) {
@@ -274,29 +221,43 @@ func (c *call) overflowed() (any, error) {
 		}
 		h.stepped = true
 	}
-	if _, err := h.Overflowed(c.r.Context()); err != nil {
-		return nil, err
-	}
-	return c.prepared(id, q.API, step, nil)
-}
-
-func (c *call) compact() (any, error) {
-	id, step, err := c.still()
+	made, err := h.Overflowed(c.r.Context())
 	if err != nil {
 		return nil, err
 	}
-	h := c.tenant.open(id)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, err := h.Compact(pin(c.r.Context(), c.version), step); err != nil {
-		return nil, c.pinned(id, err)
+	return c.shown(h, q.API, made)
+}
+
+func (c *call) compact() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
 	}
-	h.stepped = true
-	return c.current(id)
+	var q api.Compact
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	step, err := c.still(&q.Step)
+	if err != nil {
+		return nil, err
+	}
+	return c.change(id, func(ctx context.Context, h *handle) error {
+		_, err := h.Compact(ctx, step, q.Instructions)
+		h.stepped = h.stepped || err == nil
+		return err
+	})
 }
 
 func (c *call) dryRun() (any, error) {
-	id, step, err := c.still()
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q api.Step
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	step, err := c.still(&q)
 	if err != nil {
 		return nil, err
 	}
@@ -311,24 +272,16 @@ func (c *call) dryRun() (any, error) {
 }
 
 // still reads a step that adds no messages.
-func (c *call) still() (string, palimpsest.Step, error) {
-	id, _, err := c.known()
-	if err != nil {
-		return "", palimpsest.Step{}, err
-	}
-	var q api.Step
-	if err := c.decode(&q); err != nil {
-		return "", palimpsest.Step{}, err
-	}
-	step, err := c.step(&q, "")
+func (c *call) still(q *api.Step) (palimpsest.Step, error) {
+	step, err := c.step(q, "")
 	if err == nil && len(step.Messages) > 0 {
 		err = problem(api.BadRequest, "this operation adds no messages: POST …/messages does; send the step without them")
 	}
-	return id, step, err
+	return step, err
 }
 
 func (c *call) render() (any, error) {
-	id, _, err := c.known()
+	id, info, err := c.known()
 	if err != nil {
 		return nil, err
 	}
@@ -343,8 +296,25 @@ func (c *call) render() (any, error) {
 	if len(step.Messages) > 0 {
 		return nil, at("step.messages", problem(api.BadRequest, "rendering adds no messages; send the step without them"))
 	}
-	if q.PlanVersion != nil && *q.PlanVersion < 0 {
+	version := info.Plans
+	if q.PlanVersion != nil {
+		version = *q.PlanVersion
+	}
+	if version < 0 {
 		return nil, at("plan_version", problem(api.BadRequest, "plan_version: want the version of a plan, or 0 for none"))
 	}
-	return c.prepared(id, q.Step.API, step, q.PlanVersion)
+	p, err := c.planAt(id, version)
+	if err != nil {
+		return nil, err
+	}
+	log, err := c.tenant.Log.Load(c.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.tenant.compactor.Render(p, palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile})
+	if err != nil {
+		return nil, err
+	}
+	c.etag(log.Version())
+	return prepared(q.Step.API, res.Prompt, &api.Prepared{Version: log.Version(), PlanVersion: version, Tokens: res.After, Manifest: res.Manifest})
 }

@@ -3,11 +3,14 @@ package daemon
 import (
 	"container/list"
 	"context"
+	"fmt"
+	"net/url"
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -54,11 +57,10 @@ func (s *Server) tenant(name string) (*tenant, error) {
 		hub: newHub(), handles: map[string]*list.Element{}, recent: list.New(),
 	}
 	c := s.config.Compactor
-	c.Log, c.Plans = t.Log, pinned{t.Plans}
-	c.Requester = t.who
-	c.Keeper = keeper{artifacts: s.config.Artifacts, tenant: name}
+	c.Log, c.Plans = logs{t.Log}, plans{t.Plans, name, t.hub, s.config.Now}
+	c.Artifacts, c.Requester = s.config.Artifacts, t.who
+	c.Jobs, c.Domain = s.jobs, domainOf(name)
 	c.Events = event.Func(func(ctx context.Context, e event.Event) {
-		e.TenantID = name
 		event.Multi(s.counters, event.Func(t.record), s.config.Compactor.Events).Emit(ctx, e)
 	})
 	c.Now = s.config.Now
@@ -86,4 +88,25 @@ func (t *tenant) open(id string) *handle {
 		t.recent.Remove(last)
 	}
 	return h
+}
+
+// domainOf is the tenant in the keys of jobs: without a colon, which stands
+// between domain and thread.
+func domainOf(tenant string) string { return url.QueryEscape(tenant) }
+
+// work does a job for the tenant that it is of.
+func (s *Server) work(ctx context.Context, j job.Job) error {
+	domain, err := palimpsest.JobDomain(j)
+	if err != nil {
+		return err
+	}
+	name, err := url.QueryUnescape(domain)
+	if err != nil {
+		return fmt.Errorf("job %s: its domain cannot be read: %w", j.Kind, err)
+	}
+	t, err := s.tenant(name)
+	if err != nil {
+		return err
+	}
+	return t.compactor.Work(ctx, j)
 }

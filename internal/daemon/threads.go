@@ -222,40 +222,11 @@ func (c *call) append() (any, error) {
 	if len(messages) == 0 {
 		return nil, problem(api.BadRequest, "there is nothing to append: send messages, or api and body")
 	}
-	log, first, err := c.write(id, messages)
-	if err != nil {
+	ctx, w := c.writing()
+	if err := c.tenant.open(id).Append(ctx, messages...); err != nil {
 		return nil, err
 	}
-	return c.appended(log, first, len(messages)), nil
-}
-
-// write adds messages to the log: behind the version that If-Match names, else
-// where the first of them stands already, else at the end. It returns the log
-// and the position of the first.
-func (c *call) write(id string, messages []thread.Message) (*thread.Thread, int, error) {
-	const tries = 5
-	ctx := c.r.Context()
-	for range tries {
-		log, err := c.tenant.Log.Load(ctx, id)
-		if err != nil {
-			return nil, 0, err
-		}
-		first := log.Version()
-		if c.version != api.Any {
-			first = c.version
-		} else if at, known := log.Index(messages[0].ID); known {
-			first = at
-		}
-		if first > log.Version() {
-			return nil, 0, &store.ConflictError{ThreadID: id, Want: first, Have: log.Version()}
-		}
-		next, err := c.tenant.Log.Append(ctx, id, first, named(log, messages))
-		if c.version == api.Any && errors.Is(err, store.ErrConflict) && first == log.Version() {
-			continue
-		}
-		return next, first, err
-	}
-	return nil, 0, fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
+	return c.appended(w), nil
 }
 
 // named fills in the tools of results that came without, as most providers send
@@ -287,12 +258,13 @@ func named(log *thread.Thread, messages []thread.Message) []thread.Message {
 	return out
 }
 
-func (c *call) appended(log *thread.Thread, first, n int) api.Appended {
-	out := api.Appended{Version: log.Version(), MessageIDs: make([]string, n)}
-	for i := range n {
-		out.MessageIDs[i] = string(log.At(first + i).ID)
+// appended says where the messages of a write stand.
+func (c *call) appended(w *write) api.Appended {
+	out := api.Appended{Version: w.log.Version(), MessageIDs: make([]string, w.n)}
+	for i := range w.n {
+		out.MessageIDs[i] = string(w.log.At(w.first + i).ID)
 	}
-	c.etag(log.Version())
+	c.etag(out.Version)
 	return out
 }
 

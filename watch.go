@@ -1,0 +1,40 @@
+package palimpsest
+
+import (
+	"context"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/quality"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// watch tells the monitor of the messages from a position on.
+func (t *Thread) watch(ctx context.Context, log *thread.Thread, from int) {
+	if t.monitor == nil {
+		return
+	}
+	for i := from; i < log.Len(); i++ {
+		t.monitor.Message(ctx, *log.At(i))
+	}
+}
+
+// tell tells the monitor of the plan in force, once for each version, whoever
+// committed it.
+func (t *Thread) tell(log *thread.Thread, p *plan.Plan, version int) {
+	if t.monitor == nil || version == t.told {
+		return
+	}
+	t.told = version
+	if !p.Empty() {
+		t.monitor.Compacted(log, p)
+	}
+}
+
+// Quality says how the thread fared under compaction since this process first
+// used it (A22). It is zero without Config.Quality.
+func (t *Thread) Quality() quality.Metrics {
+	if t.monitor == nil {
+		return quality.Metrics{}
+	}
+	return t.monitor.Metrics()
+}
