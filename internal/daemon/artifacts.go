@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -52,7 +53,7 @@ func (c *call) metadata() (artifact.Metadata, error) {
 		return artifact.Metadata{}, missing
 	}
 	m, err := c.s.config.Artifacts.Metadata(c.r.Context(), c.tenant.who, name)
-	if err == nil && m.ThreadID != id {
+	if errors.Is(err, artifact.ErrNotFound) || err == nil && m.ThreadID != id {
 		err = missing
 	}
 	return m, err

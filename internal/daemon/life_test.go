@@ -3,7 +3,6 @@ package daemon_test
 import (
 	"encoding/json"
 	"fmt"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -14,25 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
-
-// serve starts a daemon on a real connection and returns a client of it.
-func serve(t *testing.T, c daemon.Config) *api.Client {
-	t.Helper()
-	s, err := daemon.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(s)
-	t.Cleanup(func() {
-		s.Stop()
-		server.Close()
-	})
-	client, err := api.NewClient(server.URL, &api.Options{HTTP: server.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return client
-}
 
 // output is what a tool of the made-up agent says at a step.
 func output(step int) string {
@@ -74,7 +54,7 @@ func response(step int) json.RawMessage {
 // TestLifeOfAThread: a whole agent loop over HTTP, with compactions, and what can
 // be asked of the thread afterwards.
 func TestLifeOfAThread(t *testing.T) {
-	c := serve(t, daemon.Config{Window: 1})
+	c := start(t, daemon.Config{}).client(t, "")
 	ctx := t.Context()
 	th, err := c.CreateThread(ctx, api.NewThread{ID: "ticket 4711/β", Labels: map[string]string{"team": "build"}})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -227,35 +226,6 @@ func (c *call) append() (any, error) {
 		return nil, err
 	}
 	return c.appended(w), nil
-}
-
-// named fills in the tools of results that came without, as most providers send
-// them: the calls are in the log or beside them.
-func named(log *thread.Thread, messages []thread.Message) []thread.Message {
-	calls := map[string]string{}
-	missing := false
-	for i := range messages {
-		for _, call := range messages[i].Calls() {
-			calls[call.ID] = call.Name
-		}
-		r, ok := messages[i].Result()
-		missing = missing || ok && r.Tool == "" && calls[r.CallID] == ""
-	}
-	for i := log.Len() - 1; missing && i >= 0; i-- {
-		for _, call := range log.At(i).Calls() {
-			if calls[call.ID] == "" {
-				calls[call.ID] = call.Name
-			}
-		}
-	}
-	out := slices.Clone(messages)
-	for i := range out {
-		if r, ok := out[i].Result(); ok && r.Tool == "" && calls[r.CallID] != "" {
-			r.Tool = calls[r.CallID]
-			out[i].Parts = []thread.Part{r}
-		}
-	}
-	return out
 }
 
 // appended says where the messages of a write stand.

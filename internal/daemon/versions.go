@@ -70,7 +70,7 @@ func (l logs) Append(ctx context.Context, threadID string, version int, messages
 	if first > log.Version() {
 		return nil, &staleError{want: first, have: log.Version()}
 	}
-	next, err := l.Log.Append(ctx, threadID, first, named(log, messages))
+	next, err := l.Log.Append(ctx, threadID, first, linked(log.Prefix(first), messages))
 	if err != nil {
 		// Behind a version of its own a write is tried once: what stands there is
 		// something else.

@@ -47,7 +47,6 @@ func decodeBody(name string, body json.RawMessage) (*prompt.Prompt, error) {
 // fields.
 type reply struct {
 	// Anthropic: the answer is a message.
-	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 	// OpenAI Chat.
 	Choices []struct {
@@ -97,11 +96,8 @@ func decodeResponse(name string, body json.RawMessage) ([]thread.Message, error)
 	var err error
 	switch {
 	case name == wire.Anthropic && len(r.Content) > 0:
-		// The frame of the message is the element of a later request.
-		var element []byte
-		if element, err = json.Marshal(map[string]any{"role": r.Role, "content": r.Content}); err == nil {
-			messages, err = anthropic.DecodeMessage(string(element))
-		}
+		// The element that stands for the answer in later requests.
+		messages, err = anthropic.DecodeMessage(`{"role":"assistant","content":` + string(r.Content) + `}`)
 	case name == wire.Chat && len(r.Choices) > 0:
 		messages, _, err = openai.DecodeChatMessages("[" + string(r.Choices[0].Message) + "]")
 	case name == wire.Responses && len(r.Output) > 0:
