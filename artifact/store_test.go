@@ -44,7 +44,7 @@ func TestTenants(t *testing.T) {
 		for m, err := range s.List(t.Context(), who, artifact.Filter{TenantID: "theirs"}) {
 			t.Errorf("%+v lists %+v, %v", who, m, err)
 		}
-		if n, err := s.Sweep(t.Context(), who); n != 0 || err != nil {
+		if n, err := s.Sweep(t.Context(), who, nil); n != 0 || err != nil {
 			t.Errorf("%+v swept %d, %v", who, n, err)
 		}
 	}
