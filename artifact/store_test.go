@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/artifact/mem"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // leaky is a backend that forgets to ask whose a record is.
@@ -49,6 +50,8 @@ func TestTenants(t *testing.T) {
 		}
 	}
 }
+
+func ids(all ...thread.ID) []thread.ID { return all }
 
 func TestIsID(t *testing.T) {
 	if id := artifact.IDOf("t", "x"); !artifact.IsID(id) {
