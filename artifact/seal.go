@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -20,7 +21,7 @@ type Sealer interface {
 }
 
 // TenantKeys is what a Sealer may be able to do besides: Reseal and Erase of a
-// Store need it, and so do ids that cannot be guessed.
+// Store need it, and so do keyed ids.
 type TenantKeys interface {
 	// Current returns the id of the key that Seal uses now, "" when there is none
 	// yet.
@@ -36,27 +37,27 @@ type TenantKeys interface {
 type Namer func(scope, content string) string
 
 // Namer returns the function that gives a tenant's content its id; it is pure,
-// so that a plan can hold the id before the content is stored.
+// so that a plan can hold the id before the content is stored. It is IDOf unless
+// Options.KeyedIDs is set.
 //
-// An id is no key. Artifacts are looked up by tenant and id, so that the id of
-// another tenant's artifact finds nothing, and a Put or Get is answered alike
-// whether another tenant has the same content or not. Still an id stands in
-// file names, columns and logs. IDOf is a plain hash: who reads ids at rest and
-// guesses content (a name, a number of four digits) can see whether the guess was
-// right, and text in a prompt can name content that it knows. So where the Sealer
-// has TenantKeys, ids are the first 64 bits of an HMAC-SHA256 under a secret of
-// the tenant. They are as deterministic: same tenant, scope and content, same id,
-// on every machine, after a restart and after a change of keys. Nobody without
-// the secret can make one or tell one from chance, and the 64 bits can only be
-// tried against the Store, with its rate limits.
-//
-// Put also takes content under its IDOf id when that is given, because plans
-// from before encryption point at it.
+// An id is no key. Artifacts are looked up by tenant and id, so the id of another
+// tenant's artifact finds nothing, and a Put or Get is answered alike whether
+// another tenant has the same content or not. Still an id stands in file names,
+// columns and logs, and IDOf is a plain hash: who reads ids at rest and guesses
+// content (a name, a number of four digits) can see whether the guess was right,
+// and text in a prompt can name content that it knows. Keyed ids are the first 64
+// bits of an HMAC-SHA256 under a secret of the tenant. They are as deterministic:
+// same tenant, scope and content, same id, on every machine, after a restart and
+// after a change of keys. Nobody without the secret can make one or tell one from
+// chance, and the 64 bits can only be tried against the Store, with its limits.
 func (s *Store) Namer(ctx context.Context, tenantID string) (name Namer, err error) {
 	defer wrap(&err, "Namer", tenantID)
+	if !s.keyed {
+		return IDOf, nil
+	}
 	keys, ok := s.sealer.(TenantKeys)
 	if !ok {
-		return IDOf, nil
+		return nil, errors.New("keyed ids need a Sealer with TenantKeys")
 	}
 	secret, err := keys.Secret(ctx, tenantID, "artifact ids")
 	if err != nil {
@@ -71,7 +72,8 @@ func (s *Store) Namer(ctx context.Context, tenantID string) (name Namer, err err
 	}, nil
 }
 
-// name gives content its id, or checks the one that the caller has.
+// name gives content its id, or checks the one that the caller has. The plain
+// hash will do too: plans from before ids were keyed point with it.
 func (s *Store) name(ctx context.Context, m Metadata, content string) (string, error) {
 	if m.ID != "" && m.ID == IDOf(m.ThreadID, content) {
 		return m.ID, nil

@@ -22,11 +22,11 @@ func newRing(t testing.TB) *keyring.Keyring {
 	return keyring.New(masters, &keyring.Memory{}, nil)
 }
 
-// TestNamer: with keys, an id follows from tenant, thread and content, stays over
-// restarts and changes of keys, and is not the plain hash; without, it is. A20
+// TestNamer: a keyed id follows from tenant, thread and content, stays over
+// restarts and changes of keys, and is not the plain hash; without KeyedIDs it is. A20
 func TestNamer(t *testing.T) {
 	ring, b := newRing(t), mem.New()
-	s := artifact.NewStore(b, &artifact.Options{Sealer: ring})
+	s := artifact.NewStore(b, &artifact.Options{Sealer: ring, KeyedIDs: true})
 	name := func(s *artifact.Store, tenant string) artifact.Namer {
 		t.Helper()
 		n, err := s.Namer(t.Context(), tenant)
@@ -42,13 +42,13 @@ func TestNamer(t *testing.T) {
 	if _, err := ring.Rotate(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	again := artifact.NewStore(b, &artifact.Options{Sealer: ring})
+	again := artifact.NewStore(b, &artifact.Options{Sealer: ring, KeyedIDs: true})
 	if got := name(again, "a")("t", "4711"); got != id {
 		t.Errorf("after a change of keys %s, want %s", got, id)
 	}
 	for _, other := range []string{
 		artifact.IDOf("t", "4711"), name(s, "b")("t", "4711"), name(s, "a")("u", "4711"), name(s, "a")("t4", "711"),
-		name(artifact.NewStore(b, &artifact.Options{Sealer: newRing(t)}), "a")("t", "4711"),
+		name(artifact.NewStore(b, &artifact.Options{Sealer: newRing(t), KeyedIDs: true}), "a")("t", "4711"),
 	} {
 		if other == id {
 			t.Error("something else has the same id")
@@ -56,6 +56,12 @@ func TestNamer(t *testing.T) {
 	}
 	if got := name(artifact.NewStore(b, nil), "a")("t", "4711"); got != artifact.IDOf("t", "4711") {
 		t.Errorf("without keys %s", got)
+	}
+	if got := name(artifact.NewStore(b, &artifact.Options{Sealer: ring}), "a")("t", "4711"); got != artifact.IDOf("t", "4711") {
+		t.Errorf("without KeyedIDs %s", got)
+	}
+	if _, err := artifact.NewStore(b, &artifact.Options{KeyedIDs: true}).Put(t.Context(), artifact.Metadata{ThreadID: "t"}, "x"); err == nil {
+		t.Error("keyed ids without keys")
 	}
 	put, err := s.Put(t.Context(), artifact.Metadata{ThreadID: "t", TenantID: "a"}, "4711")
 	if err != nil || put != id {
@@ -66,7 +72,7 @@ func TestNamer(t *testing.T) {
 // TestGivenID: Put takes the id that a plan points with, and only if it is one
 // of the content.
 func TestGivenID(t *testing.T) {
-	s := artifact.NewStore(mem.New(), &artifact.Options{Sealer: newRing(t)})
+	s := artifact.NewStore(mem.New(), &artifact.Options{Sealer: newRing(t), KeyedIDs: true})
 	plain := artifact.IDOf("t", "x")
 	name, err := s.Namer(t.Context(), "")
 	if err != nil {

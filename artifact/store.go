@@ -22,6 +22,10 @@ type Options struct {
 	// is. What was stored before it was given stays readable, and Reseal
 	// encrypts it.
 	Sealer Sealer
+	// KeyedIDs makes ids that nobody can guess who knows the content; see
+	// Store.Namer. It needs a Sealer with TenantKeys, and whoever makes pointers
+	// must take their ids from Namer.
+	KeyedIDs bool
 	// Limits bound how much each requester reads. The zero value bounds nothing.
 	Limits Limits
 	// Now is the clock that dates and expires artifacts. Nil is time.Now.
@@ -35,6 +39,7 @@ type Store struct {
 	max     int
 	now     func() time.Time
 	sealer  Sealer
+	keyed   bool
 	limiter *limiter
 	// locks keep changes of the same artifact apart: each reads and then writes.
 	locks [64]sync.Mutex
@@ -56,7 +61,7 @@ func NewStore(b Backend, o *Options) *Store {
 	if o.Now != nil {
 		s.now = o.Now
 	}
-	s.sealer = o.Sealer
+	s.sealer, s.keyed = o.Sealer, o.KeyedIDs
 	s.limiter = &limiter{limits: o.Limits, now: s.now, buckets: map[caller]*buckets{}}
 	return s
 }
