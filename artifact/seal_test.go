@@ -388,3 +388,24 @@ func TestSweepLeavesTheLive(t *testing.T) {
 		t.Errorf("swept %d when told to, %v", n, err)
 	}
 }
+
+// fixed is a Sealer whose secrets do not change.
+type fixed struct{ *keyring.Keyring }
+
+func (fixed) Secret(_ context.Context, tenant, purpose string) ([]byte, error) {
+	return []byte(tenant + "|" + purpose), nil
+}
+
+// TestIDsStay: plans hold ids, so the way they are made may not change.
+func TestIDsStay(t *testing.T) {
+	if got := artifact.IDOf("thread", "content"); got != "art_2732dead24e1c9e2" {
+		t.Errorf("plain %s", got)
+	}
+	name, err := artifact.NewStore(mem.New(), &artifact.Options{Sealer: fixed{newRing(t)}, KeyedIDs: true}).Namer(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := name("thread", "content"); got != "art_d726770f32f33bfc" {
+		t.Errorf("keyed %s", got)
+	}
+}
