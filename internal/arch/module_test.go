@@ -19,6 +19,9 @@ const (
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
+	river      = "github.com/riverqueue/river"
+	pgx        = "github.com/jackc/pgx/v5"
+	modernc    = "modernc.org/sqlite"
 )
 
 // floors is the architecture: every package of the module, its floor, the arrows
@@ -30,6 +33,7 @@ var floors = map[string]arch.Package{
 
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
+	"store/mem":           {Floor: 7, Leaf: true},
 
 	// 5: the front door.
 	".":      {Floor: 5, Same: []string{"policy"}},
@@ -51,8 +55,9 @@ var floors = map[string]arch.Package{
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
 	"recall":     {Floor: 2, External: []string{gjson}},
-	"store":      {Floor: 2},
+	"store":      {Floor: 2, Same: []string{"artifact", "event"}},
 	"event":      {Floor: 2},
+	"job":        {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
 
 	"apikey":  {Floor: 2},
@@ -67,17 +72,21 @@ var floors = map[string]arch.Package{
 	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry", "internal/sse"}, External: []string{gjson}},
 
 	// Leaves: implementations, which only programs and tests choose.
-	"artifact/mem":    {Floor: 2, Same: []string{"artifact"}, Leaf: true},
+	"artifact/mem":   {Floor: 2, Same: []string{"artifact"}, Leaf: true},
+	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
+	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
+	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
+	"job/river":      {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
+	"llm/anthropic":  {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"llm/openai":     {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+
+	// Leaves: where keys are kept.
 	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
 	"keyring/wrapdir": {Floor: 2, Same: []string{"keyring", "internal/durable"}, Leaf: true},
-	"store/dir":       {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
-	"event/slogsink":  {Floor: 2, Same: []string{"event"}, Leaf: true},
-	"event/otelsink":  {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
-	"llm/anthropic":   {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
-	"llm/openai":      {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
+	"cost":              {Floor: 1, Same: []string{"token"}},
 	"token":             {Floor: 1, External: []string{tiktoken}},
 	"cut":               {Floor: 1, Same: []string{"token"}},
 	"render":            {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
@@ -108,7 +117,8 @@ var floors = map[string]arch.Package{
 	"artifact/artifacttest": {Support: true},
 	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
-	"store/storetest":       {Support: true},
+	"job/jobtest":           {Support: true},
+	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
 	"wire/wiretest":         {Support: true},
 }
@@ -119,7 +129,7 @@ var exceptions = []arch.Exception{}
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
-		TestLibraries: []string{gocmp, goleak, rapid, testscript},
+		TestLibraries: []string{gocmp, goleak, modernc, rapid, testscript},
 		Exceptions:    exceptions,
 	})
 	if err != nil {
