@@ -4,11 +4,13 @@ import (
 	"container/list"
 	"context"
 	"crypto/hkdf"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -97,7 +99,7 @@ func (r *Keyring) Seal(ctx context.Context, tenant string, aad, plaintext []byte
 	sealed[0] = form
 	binary.BigEndian.PutUint32(sealed[1:], uint32(k.wrapped.Version))
 	nonce := sealed[headerBytes:]
-	copy(nonce, randomBytes(nonceBytes))
+	rand.Read(nonce) // never fails
 	return k.aead.Seal(sealed, nonce, plaintext, bind(sealed[:headerBytes], tenant, aad)), nameOf(k.wrapped.Version), nil
 }
 
@@ -141,7 +143,7 @@ func KeyID(sealed []byte) (string, error) {
 	return nameOf(version), nil
 }
 
-func nameOf(version int) string { return fmt.Sprintf("dk-%d", version) }
+func nameOf(version int) string { return "dk-" + strconv.Itoa(version) }
 
 func versionOf(sealed []byte) (int, error) {
 	if len(sealed) < Overhead || sealed[0] != form {

@@ -126,3 +126,11 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestFirstForm takes a key that the first version kept. The file may not change.
+func TestFirstForm(t *testing.T) {
+	k, err := apikey.New(open(t, "testdata/v1"), nil).Check(t.Context(), "plk_mzuxq5dvojsscztj_pb2hk4tfeftgs6duovzgkilgnf4hi5lsmuqwm2lyor2xezjbmzuq")
+	if err != nil || k.Tenant != "acme" || k.Rights != apikey.Read|apikey.Admin || k.Name != "fixture" || k.Created.Year() != 2025 {
+		t.Errorf("%+v, %v", k, err)
+	}
+}

@@ -81,15 +81,17 @@ var floors = map[string]arch.Package{
 	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry", "internal/sse"}, External: []string{gjson}},
 
 	// Leaves: implementations, which only programs and tests choose.
-	"artifact/mem":    {Floor: 2, Same: []string{"artifact"}, Leaf: true},
+	"artifact/mem":   {Floor: 2, Same: []string{"artifact"}, Leaf: true},
+	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
+	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
+	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
+	"job/river":      {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
+	"llm/anthropic":  {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"llm/openai":     {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+
+	// Leaves: where keys are kept.
 	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
 	"keyring/wrapdir": {Floor: 2, Same: []string{"keyring", "internal/durable"}, Leaf: true},
-	"store/dir":       {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
-	"event/slogsink":  {Floor: 2, Same: []string{"event"}, Leaf: true},
-	"event/otelsink":  {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
-	"llm/anthropic":   {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
-	"llm/openai":      {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
-	"job/river":       {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.

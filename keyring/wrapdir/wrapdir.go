@@ -143,6 +143,16 @@ func (k *Keys) read(folder, tenant string, newest map[int]int) ([]keyring.Wrappe
 
 // Put implements keyring.Keys.
 func (k *Keys) Put(ctx context.Context, w keyring.Wrapped) error {
+	err := k.put(ctx, w)
+	if err != nil && !errors.Is(err, keyring.ErrConflict) {
+		if _, _, again := k.revisions(folderOf(w.Tenant)); errors.Is(again, keyring.ErrErased) {
+			return again // Erase takes files away while they are written
+		}
+	}
+	return err
+}
+
+func (k *Keys) put(ctx context.Context, w keyring.Wrapped) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -162,9 +172,6 @@ func (k *Keys) Put(ctx context.Context, w keyring.Wrapped) error {
 	if err := k.files.Create(name, data); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return keyring.ErrConflict
-		}
-		if _, _, again := k.revisions(folder); errors.Is(again, keyring.ErrErased) {
-			return again // Erase takes unfinished files away too
 		}
 		return err
 	}
