@@ -46,10 +46,10 @@ var (
 	// ErrNewer is wrapped by the error of opening a database that a later version
 	// of this module has changed. Nothing was written to it.
 	ErrNewer = errors.New("the database was made by a newer version; use that version")
-	// ErrFull and ErrReadOnly are wrapped by errors of writes that found no room,
-	// or no right to write. What was acknowledged before is still there, and the
-	// write can be made again.
-	ErrFull     = errors.New("no room is left on the disk; free some and try again")
+	// ErrFull is wrapped by errors of writes that found no room. What was
+	// acknowledged before is still there, and the write can be made again.
+	ErrFull = errors.New("no room is left on the disk; free some and try again")
+	// ErrReadOnly is wrapped by errors of writes without the right to write.
 	ErrReadOnly = errors.New("the store may not be written to; look at the rights of its files and directory, or of the database's user")
 	// ErrUnavailable is wrapped by errors of a database that cannot be reached,
 	// or whose connection was lost. Whether a write that was under way is there

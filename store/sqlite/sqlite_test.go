@@ -35,3 +35,13 @@ func TestNothingInMemory(t *testing.T) {
 		return open(tb, filepath.Join(tb.TempDir(), "p.db"), &sqlite.Options{CacheBytes: -1})
 	})
 }
+
+// TestDurable: A14, A15, A20, B8, B11, D8 and D10 outlive the process.
+func TestDurable(t *testing.T) {
+	storetest.TestDurable(t, func(tb testing.TB) storetest.Open {
+		path := filepath.Join(tb.TempDir(), "p.db")
+		return func(tb testing.TB, sealer store.Sealer) store.DB {
+			return open(tb, path, &sqlite.Options{Sealer: sealer})
+		}
+	})
+}

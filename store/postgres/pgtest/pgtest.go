@@ -12,7 +12,6 @@ package pgtest
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -58,8 +57,9 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// Database makes an empty database and returns its address. It skips the test,
-// and says why, when there is no server, unless PALIMPSEST_REQUIRE_POSTGRES is 1.
+// Database makes an empty schema and returns the address that leads there. It
+// skips the test, and says why, when there is no server, unless
+// PALIMPSEST_REQUIRE_POSTGRES is 1.
 func Database(tb testing.TB) string {
 	tb.Helper()
 	s := running.server
@@ -70,9 +70,8 @@ func Database(tb testing.TB) string {
 		tb.Skipf("no PostgreSQL server: %v", running.reason)
 	}
 	name := fmt.Sprint("test_", running.last.Add(1))
-	s.exec(tb, "CREATE DATABASE "+name)
-	tb.Cleanup(func() { s.exec(tb, "DROP DATABASE "+name+" WITH (FORCE)") })
-	return s.Address(name)
+	s.exec(tb, "CREATE SCHEMA "+name)
+	return s.Address("postgres") + "&search_path=" + name
 }
 
 // Current is the server that Main started; nil when there is none.
@@ -85,8 +84,7 @@ func (s *Server) Address(database string) string {
 
 func (s *Server) exec(tb testing.TB, statement string) {
 	tb.Helper()
-	// The context of a test is over when its cleanup runs.
-	ctx := context.WithoutCancel(tb.Context())
+	ctx := tb.Context()
 	conn, err := pgx.Connect(ctx, s.Address("postgres"))
 	if err != nil {
 		tb.Fatal(err)
