@@ -118,6 +118,7 @@ func open(ctx context.Context, address string, o *Options, step func(string)) (_
 		Alone:    []string{`BEGIN`, fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, int64(lock))},
 		HasTable: `SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = $1`,
 		Explain:  explain,
+		Renew:    pool.Reset,
 		Tidy:     tidy(),
 		Size:     `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r'`,
 	}, so)

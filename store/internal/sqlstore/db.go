@@ -58,6 +58,8 @@ type Dialect struct {
 	// Explain adds to an error of the engine what it means, as a sentinel of
 	// package store, and what to do.
 	Explain func(error) error
+	// Renew drops connections that may be dead; nil where there are none.
+	Renew func()
 	// Bodies is where large contents of artifacts are kept; nil for the database.
 	Bodies *durable.Dir
 	// Tidy gives back the room of what was deleted.
@@ -203,6 +205,11 @@ func (db *DB) rows(ctx context.Context, q querier, each func(scan func(...any) e
 // name is that of its steps.
 func (db *DB) tx(ctx context.Context, name string, f func(*sql.Tx) error) error {
 	tx, err := db.write.BeginTx(ctx, nil)
+	if err != nil && db.dialect.Renew != nil && errors.Is(db.dialect.Explain(err), store.ErrUnavailable) {
+		// A connection that died while nobody used it; nothing has been done yet.
+		db.dialect.Renew()
+		tx, err = db.write.BeginTx(ctx, nil)
+	}
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,14 @@ type Server struct {
 	dir, bin string
 	port     int
 	account  *syscall.Credential
+	sync     bool
+}
+
+// Options tune a Server; nil or the zero value holds the defaults.
+type Options struct {
+	// Sync waits for the disk as a server of real data does. Tests need not: what
+	// the server has written survives its own end, only not that of the machine.
+	Sync bool
 }
 
 // running is the server of this test binary, why there is none, and the number
@@ -50,7 +58,7 @@ var running struct {
 // Main starts the server, runs the tests and stops it. It returns the status to
 // exit with.
 func Main(m *testing.M) int {
-	running.server, running.reason = Start()
+	running.server, running.reason = Start(nil)
 	if s := running.server; s != nil {
 		defer s.Stop()
 	}
@@ -96,8 +104,8 @@ func (s *Server) exec(tb testing.TB, statement string) {
 }
 
 // Start starts a server. The error says what is missing.
-func Start() (_ *Server, err error) {
-	s := &Server{}
+func Start(o *Options) (_ *Server, err error) {
+	s := &Server{sync: o != nil && o.Sync}
 	if s.bin, err = binaries(); err != nil {
 		return nil, err
 	}
@@ -130,6 +138,9 @@ func Start() (_ *Server, err error) {
 // Resume starts a server that was stopped, with the data that it had.
 func (s *Server) Resume() error {
 	options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -c port=%d -c unix_socket_directories=%s -c max_connections=200", s.port, s.dir)
+	if !s.sync {
+		options += " -c fsync=off -c full_page_writes=off"
+	}
 	return s.run("pg_ctl", "--pgdata="+s.data(), "--log="+filepath.Join(s.dir, "log"), "--options="+options, "--wait", "start")
 }
 
