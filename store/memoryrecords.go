@@ -65,7 +65,7 @@ func encode(events []event.Event) ([][]byte, error) {
 // Record implements Events.
 func (s *Memory) Record(_ context.Context, events ...event.Event) error {
 	for _, e := range events {
-		if err := CheckName("thread", e.ThreadID); err != nil {
+		if err := CheckThread(e.ThreadID); err != nil {
 			return err
 		}
 	}

@@ -15,6 +15,9 @@ const (
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"
 	otel       = "go.opentelemetry.io/otel"
+	goose      = "github.com/pressly/goose/v3"
+	pgx        = "github.com/jackc/pgx/v5"
+	sqlite     = "modernc.org/sqlite"
 	goleak     = "go.uber.org/goleak"
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
@@ -23,7 +26,6 @@ const (
 	yaml       = "github.com/goccy/go-yaml"
 	prometheus = "github.com/prometheus/client_golang"
 	river      = "github.com/riverqueue/river"
-	pgx        = "github.com/jackc/pgx/v5"
 	modernc    = "modernc.org/sqlite"
 )
 
@@ -32,13 +34,16 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":    {Floor: 7, Same: []string{"internal/config", "internal/daemon", "store/mem"}, External: []string{cobra, pflag, gjson}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/config", "internal/daemon", "store/dsn"}, External: []string{cobra, pflag, gjson}},
 	"internal/config": {Floor: 7, External: []string{koanf, yaml}},
 	"internal/daemon": {Floor: 7, Same: []string{"store/mem"}, External: []string{prometheus}},
 
 	// 6: what the daemon and its clients say to each other.
 	"api":         {Floor: 6, Same: []string{"api/neutral"}},
 	"api/neutral": {Floor: 6},
+
+	// 7: every store, by name.
+	"store/dsn": {Floor: 7, Same: []string{"store/mem"}, Leaf: true},
 
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
@@ -81,13 +86,16 @@ var floors = map[string]arch.Package{
 	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry", "internal/sse"}, External: []string{gjson}},
 
 	// Leaves: implementations, which only programs and tests choose.
-	"artifact/mem":   {Floor: 2, Same: []string{"artifact"}, Leaf: true},
-	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
-	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
-	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
-	"job/river":      {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
-	"llm/anthropic":  {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
-	"llm/openai":     {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
+	"store/dir":               {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
+	"event/slogsink":          {Floor: 2, Same: []string{"event"}, Leaf: true},
+	"event/otelsink":          {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
+	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
+	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable"}, External: []string{goose}},
+	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},
+	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{goose, pgx}, Leaf: true},
 
 	// Leaves: where keys are kept.
 	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
@@ -107,16 +115,17 @@ var floors = map[string]arch.Package{
 	"internal/injected": {Floor: 1},
 
 	// 0: values.
-	"thread":             {Floor: 0, Same: []string{"internal/canonjson"}},
-	"prompt":             {Floor: 0, Same: []string{"thread"}},
-	"summary":            {Floor: 0, Same: []string{"thread"}},
-	"state":              {Floor: 0},
-	"plan":               {Floor: 0, Same: []string{"thread", "summary", "state"}},
-	"toolpolicy":         {Floor: 0, Same: []string{"thread"}},
-	"internal/canonjson": {Floor: 0},
-	"internal/closest":   {Floor: 0},
-	"internal/clip":      {Floor: 0, External: []string{uax29}},
-	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
+	"thread":               {Floor: 0, Same: []string{"internal/canonjson"}},
+	"prompt":               {Floor: 0, Same: []string{"thread"}},
+	"summary":              {Floor: 0, Same: []string{"thread"}},
+	"state":                {Floor: 0},
+	"plan":                 {Floor: 0, Same: []string{"thread", "summary", "state"}},
+	"toolpolicy":           {Floor: 0, Same: []string{"thread"}},
+	"internal/canonjson":   {Floor: 0},
+	"internal/closest":     {Floor: 0},
+	"internal/clip":        {Floor: 0, External: []string{uax29}},
+	"internal/rawjson":     {Floor: 0, External: []string{gjson}},
+	"internal/messagejson": {Floor: 0, Same: []string{"thread"}},
 
 	// For tests.
 	"internal/arch":         {Support: true},
@@ -128,6 +137,7 @@ var floors = map[string]arch.Package{
 	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
 	"job/jobtest":           {Support: true},
+	"store/postgres/pgtest": {Support: true, External: []string{pgx}},
 	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
 	"wire/wiretest":         {Support: true},

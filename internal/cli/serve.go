@@ -5,18 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/apikey/keydir"
+	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	jobqueue "github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/store/mem"
+	"github.com/palimpsest-ai/palimpsest/store/dir"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -51,17 +58,12 @@ func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
 	for _, name := range c.Unknown() {
 		logger.Warn("a name in the environment is no setting", "name", name)
 	}
-	made, closers, err := daemonConfig(c)
-	defer func() {
-		for _, closer := range closers {
-			err = errors.Join(err, closer())
-		}
-	}()
+	o := opened{logger: logger}
+	defer func() { err = errors.Join(err, o.close()) }()
+	made, err := o.daemon(ctx, c)
 	if err != nil {
 		return err
 	}
-	made.Logger = logger
-	made.Compactor.Events = slogsink.New(logger)
 	d, err := daemon.New(made)
 	if err != nil {
 		return err
@@ -73,46 +75,143 @@ func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	logger.Info("listening", "address", listener.Addr().String(), "keys", c.Text("keys") != "")
+	logger.Info("listening", "address", listener.Addr().String(), "keys", made.Keys != nil, "encrypted", o.ring != nil)
 	fmt.Fprintf(s.Err, "palimpsest: serving on http://%s\n", listener.Addr())
 	return d.Serve(ctx, listener)
 }
 
-// daemonConfig opens what the settings name. What it returns to be closed was
-// opened, also when there is an error.
-func daemonConfig(c *config.Config) (made daemon.Config, closers []func() error, err error) {
-	t := target{policy: c.Text("policy"), counter: c.Text("counter"), models: c.Text("models")}
-	if made.Compactor.Policy, err = policyOf(t.policy); err != nil {
-		return made, nil, err
+// opened is what a daemon uses and what has to be closed after it.
+type opened struct {
+	logger  *slog.Logger
+	ring    *keyring.Keyring // nil where nothing is encrypted
+	closers []func() error
+}
+
+// close gives back what was opened, the last first.
+func (o *opened) close() error {
+	var failed error
+	for _, closer := range slices.Backward(o.closers) {
+		failed = errors.Join(failed, closer())
+	}
+	return failed
+}
+
+// daemon opens what the settings name.
+func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Config, err error) {
+	t := target{counter: c.Text("counter"), models: c.Text("models")}
+	if made.Compactor.Policy, err = policyOf(c.Text("policy")); err != nil {
+		return made, err
 	}
 	if made.Compactor.Counter, err = token.New(t.counter, nil); err != nil {
-		return made, nil, fmt.Errorf("%w: counter: %w", errUsage, err)
+		return made, fmt.Errorf("%w: counter: %w", errUsage, err)
 	}
 	models, err := t.table()
 	if err != nil {
-		return made, nil, err
+		return made, err
 	}
 	made.Models = &models
+	made.Logger, made.Compactor.Events = o.logger, slogsink.New(o.logger)
 	made.Window, made.Drain = c.Tokens("window"), c.Duration("drain")
 	made.Limits = daemon.Limits{
 		Body: int64(c.Bytes("max-body")), Depth: c.Count("max-depth"),
 		Rate: c.Count("rate"), Burst: c.Count("burst"), Streams: c.Count("max-streams"),
 	}
-	if dir := c.Text("keys"); dir != "" {
-		kept, err := keydir.Open(dir)
-		if err != nil {
-			return made, nil, fmt.Errorf("keys: %w", err)
-		}
-		closers = append(closers, kept.Close)
-		made.Keys = apikey.New(kept, nil)
+	made.Jobs = func(work jobqueue.Handlers) (jobqueue.Queue, error) { return jobqueue.NewMemory(work, nil), nil }
+	keys := keysFlag{dir: c.Text("keys")}
+	if made.Keys, err = o.apiKeys(ctx, keys); err != nil {
+		return made, err
 	}
-	db, err := openStore(c.Text("store"))
+	if err := o.masterKeys(keys, masterFlag{file: c.Text("master-key")}); err != nil {
+		return made, err
+	}
+	if made.Store, err = o.store(ctx, c.Text("store")); err != nil {
+		return made, err
+	}
+	o.closers = append(o.closers, made.Store.Close)
+	sealed := &artifact.Options{}
+	if o.ring != nil {
+		sealed.Sealer = o.ring
+	}
+	made.Artifacts = artifact.NewStore(made.Store.Artifacts(), sealed)
+	made.Ready = func(ctx context.Context) error {
+		_, err := made.Store.Tenant("").Catalog.Threads(ctx, "", 1)
+		return err
+	}
+	return made, nil
+}
+
+// apiKeys opens the API keys: of the directory that is named, or of the usual one
+// when it holds any. Nil lets everybody on this machine in.
+func (o *opened) apiKeys(ctx context.Context, keys keysFlag) (daemon.Keys, error) {
+	path, err := keys.path()
 	if err != nil {
-		return made, closers, err
+		return nil, err
 	}
-	closers = append(closers, db.Close)
-	made.Store = db
-	return made, closers, nil
+	if _, err := os.Stat(path); err != nil && keys.dir == "" {
+		return nil, nil
+	}
+	kept, err := keydir.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	o.closers = append(o.closers, kept.Close)
+	all := apikey.New(kept, nil)
+	for _, err := range all.List(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("keys: %w", err)
+		}
+		return all, nil
+	}
+	if keys.dir == "" {
+		return nil, nil
+	}
+	o.logger.Warn("there are no keys yet: every request is refused until `palimpsest keys add` has made one", "keys", path)
+	return all, nil
+}
+
+// masterKeys opens the keys that encrypt, when there is a master key.
+func (o *opened) masterKeys(keys keysFlag, master masterFlag) error {
+	if master.file == "" && os.Getenv(masterVariable) == "" {
+		return nil
+	}
+	masters, err := master.masters()
+	if err != nil {
+		return err
+	}
+	path, err := keys.path()
+	if err != nil {
+		return err
+	}
+	wrapped, err := wrapdir.Open(filepath.Join(path, dataKeysDir))
+	if err != nil {
+		return fmt.Errorf("keys: %w", err)
+	}
+	o.closers = append(o.closers, wrapped.Close)
+	o.ring = keyring.New(masters, wrapped, nil)
+	return nil
+}
+
+// store opens the store that is named, or daemon.db in the data directory.
+func (o *opened) store(ctx context.Context, name string) (store.DB, error) {
+	if name == "" {
+		folder, err := dir.Default()
+		if err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+		name = "sqlite:" + filepath.Join(folder, "daemon.db")
+	}
+	options := &dsn.Options{}
+	if o.ring != nil {
+		options.Sealer = o.ring
+	}
+	db, err := dsn.Open(ctx, name, options)
+	if errors.Is(err, dsn.ErrSyntax) {
+		err = fmt.Errorf("%w: store: %w", errUsage, err)
+	}
+	return db, err
 }
 
 // policyOf finds a policy that decides by itself when to compact.
@@ -127,15 +226,6 @@ func policyOf(name string) (policy.Policy, error) {
 		return p, nil
 	}
 	return nil, fmt.Errorf("%w: policy %q: known are auto, ladder, session, timeline, workstream, loop", errUsage, name)
-}
-
-// openStore opens the store that a setting names.
-func openStore(name string) (store.DB, error) {
-	if name == "memory:" {
-		return mem.New(), nil
-	}
-	scheme, _, _ := strings.Cut(name, ":")
-	return nil, fmt.Errorf("%w: store: unknown kind %q; known is memory:", errUsage, scheme)
 }
 
 func newLogger(c *config.Config, s Streams) *slog.Logger {

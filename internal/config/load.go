@@ -108,7 +108,7 @@ func Load(s Sources) (*Config, error) {
 const ConfigEnv = prefix + "CONFIG"
 
 // reserved are names in the environment that belong to others.
-var reserved = []string{ConfigEnv, prefix + "MASTER_KEY"}
+var reserved = []string{ConfigEnv, MasterEnv}
 
 func envLayer(environ []string) (layer, []string) {
 	l := newLayer()

@@ -29,6 +29,8 @@ type Setting struct {
 	// Usage says what it is for, in one sentence.
 	Usage string
 
+	// env is the name in the environment where the usual one is taken.
+	env string
 	// check reports why a text is no value; nil takes every text.
 	check func(text string) error
 	// show hides what is secret in a value; nil shows it as it is.
@@ -37,20 +39,29 @@ type Setting struct {
 
 // Env is the name of the setting in the environment.
 func (s Setting) Env() string {
+	if s.env != "" {
+		return s.env
+	}
 	return prefix + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
 const prefix = "PALIMPSEST_"
+
+// MasterEnv may hold master keys themselves. It is no setting: what is in it is
+// never shown.
+const MasterEnv = prefix + "MASTER_KEY"
 
 // Settings is the table, in the order in which people are shown it.
 func Settings() []Setting {
 	return []Setting{
 		{Name: "listen", Default: "127.0.0.1:7433", Want: "ADDRESS", check: isAddress,
 			Usage: "listen on this address; one that others can reach needs keys"},
-		{Name: "store", Default: "memory:", Want: "STORE", show: withoutPassword,
-			Usage: "keep everything here: memory: (until the daemon stops), sqlite:FILE, or postgres://…"},
+		{Name: "store", Want: "STORE", show: withoutPassword,
+			Usage: "keep everything here: sqlite:FILE, postgres://USER:PASSWORD@HOST/NAME, or memory: (until the daemon stops); empty is daemon.db in palimpsest's data directory"},
 		{Name: "keys", Want: "DIR",
-			Usage: "take only requests with a key from this directory; without it everybody on this machine may do everything"},
+			Usage: "take only requests with a key from this directory; empty is keys in palimpsest's data directory, if there are any: else everybody on this machine may do everything"},
+		{Name: "master-key", Want: "FILE", env: prefix + "MASTER_KEY_FILE",
+			Usage: "encrypt what is kept, with keys that the master key in this file wraps (or the one in " + MasterEnv + ")"},
 		{Name: "policy", Default: "auto", Want: "POLICY",
 			Usage: "when and how threads are compacted: auto, ladder, session, timeline, workstream, loop"},
 		{Name: "counter", Default: "o200k", Want: "NAME",

@@ -275,7 +275,7 @@ func TestDocuments(t *testing.T, open func(testing.TB) store.Documents) {
 			{Kind: "memory", ID: "a", Body: []byte(`{`)},
 			{Kind: "memory", ID: "a", Body: append(append([]byte{'"'}, make([]byte, store.MaxDocument)...), '"')},
 		}
-		for _, name := range badNames {
+		for _, name := range badNames[1:] {
 			bad = append(bad, store.Document{Kind: "memory", ID: name, Body: []byte(`1`)}, store.Document{Kind: name, ID: "a", Body: []byte(`1`)})
 		}
 		for _, d := range bad {
@@ -358,11 +358,15 @@ func TestTenants(t *testing.T, open func(testing.TB) store.DB) {
 	for n, name := range names {
 		see(n, name)
 	}
-	if got, err := db.Tenants(ctx, "", 0); err != nil || !reflect.DeepEqual(got, []string{"", "acm", "acme", "e"}) {
-		t.Errorf("tenants %q, %v", got, err)
+	var known []string
+	for name, err := range db.Tenants(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		known = append(known, name)
 	}
-	if got, err := db.Tenants(ctx, "acm", 1); err != nil || !reflect.DeepEqual(got, []string{"acme"}) {
-		t.Errorf("tenants %q, %v", got, err)
+	if !reflect.DeepEqual(known, []string{"", "acm", "acme", "e"}) {
+		t.Errorf("tenants %q", known)
 	}
 	if err := db.Tenant("acm").Catalog.Delete(ctx, "t"); err != nil {
 		t.Fatal(err)
