@@ -1,6 +1,7 @@
 package neutral
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -148,8 +149,9 @@ func partOf(p thread.Part) Part {
 			Type: ToolResultPart, CallID: p.CallID, Tool: p.Tool, Outcome: string(p.Outcome), Content: partsOf(p.Content),
 			KeyFields: p.KeyFields, Durability: string(p.Durability), Determinism: p.Determinism, Started: p.Started, Completed: p.Completed,
 		}
-		if json.Valid([]byte(p.Structured)) {
-			out.Structured = json.RawMessage(p.Structured)
+		var structured bytes.Buffer
+		if json.Compact(&structured, []byte(p.Structured)) == nil {
+			out.Structured = structured.Bytes()
 		}
 		return out
 	case thread.Opaque:
