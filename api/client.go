@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -89,6 +90,13 @@ func (c *Client) Prepare(ctx context.Context, threadID string, version int, q St
 // Finish adds the model's answer.
 func (c *Client) Finish(ctx context.Context, threadID string, version int, q Answer) (*Appended, error) {
 	return call[Appended](ctx, c, "POST", c.at(nil, threadID, "finish"), version, q)
+}
+
+// Answer answers a call of one of the tools that the daemon offers in prompts. The
+// result is a message for the next step. A call of any other tool is a Problem of
+// kind NotFound.
+func (c *Client) Answer(ctx context.Context, threadID string, toolCall neutral.Part) (*neutral.Message, error) {
+	return call[neutral.Message](ctx, c, "POST", c.at(nil, threadID, "answer"), Any, toolCall)
 }
 
 // Overflowed compacts harder, after the provider refused the prompt of the step

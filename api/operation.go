@@ -3,6 +3,7 @@ package api
 import (
 	_ "embed"
 
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
@@ -54,6 +55,8 @@ func Operations() []Operation {
 			Summary: "Before each call of the model: add what is new, compact when it is due, and get the request to send."},
 		{ID: "finish", Method: "POST", Path: one + "/finish", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Answer{}, Response: Appended{},
 			Summary: "After each call of the model: add its answer, and say what it used."},
+		{ID: "answer", Method: "POST", Path: one + "/answer", Right: apikey.Read, Status: 200, Request: neutral.Part{}, Response: neutral.Message{},
+			Summary: "Answer a model's call of read_artifact or recall, which prompts offer where the daemon's setting recall is tools. The result goes into the next step."},
 		{ID: "overflowed", Method: "POST", Path: one + "/overflowed", Right: apikey.Write, Status: 200, Request: Step{}, Response: Prepared{},
 			Summary: "When the provider refused the request as too long: compact harder and get the request to try once more. The body is the last step, without its messages."},
 		{ID: "compact", Method: "POST", Path: one + "/compact", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Compact{}, Response: Plan{},

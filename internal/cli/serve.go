@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/apikey/keydir"
 	"github.com/palimpsest-ai/palimpsest/artifact"
@@ -115,6 +116,9 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	made.Limits = daemon.Limits{
 		Body: int64(c.Bytes("max-body")), Depth: c.Count("max-depth"),
 		Rate: c.Count("rate"), Burst: c.Count("burst"), Streams: c.Count("max-streams"),
+	}
+	if c.Text("recall") == "tools" {
+		made.Compactor.Recall = &palimpsest.Recall{}
 	}
 	made.Jobs = func(work jobqueue.Handlers) (jobqueue.Queue, error) { return jobqueue.NewMemory(work, nil), nil }
 	keys := keysFlag{dir: c.Text("keys")}

@@ -66,6 +66,8 @@ func Settings() []Setting {
 			Usage: "when and how threads are compacted: auto, ladder, session, timeline, workstream, loop"},
 		{Name: "counter", Default: "o200k", Want: "NAME",
 			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …"},
+		{Name: "recall", Default: "off", Want: "HOW", check: oneOf("off", "tools"),
+			Usage: "what prompts offer to reach what was removed: nothing (off), or the tools read_artifact and recall, whose calls …/answer answers"},
 		{Name: "window", Default: "0", Want: "TOKENS", check: isTokens,
 			Usage: "the context window of models that are not in the table; 0 leaves their threads to the policy's own limits"},
 		{Name: "models", Want: "FILE",

@@ -58,7 +58,7 @@ func TestTenants(t *testing.T) {
 	}
 	bodies := map[string]string{
 		"append": `{"messages":[{"role":"user","parts":[{"type":"text","text":"x"}]}]}`, "finish": `{"messages":[{"role":"assistant","parts":[{"type":"text","text":"x"}]}]}`,
-		"undo": `{"version":1}`, "expand": `{"message_id":"x"}`,
+		"answer": `{"type":"tool_call","call_id":"c","tool":"recall"}`, "undo": `{"version":1}`, "expand": `{"message_id":"x"}`,
 	}
 	for _, op := range api.Operations() {
 		if !strings.Contains(op.Path, "{thread}") {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -78,6 +79,31 @@ func (c *call) content() (any, error) {
 	c.w.Header().Set("Content-Security-Policy", "sandbox")
 	c.w.Header().Set("Content-Disposition", "attachment")
 	return text{content: content, mediaType: m.MediaType}, nil
+}
+
+// answerTool answers a model's call of a tool that prompts offer.
+func (c *call) answerTool() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q neutral.Part
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	asked, err := (&neutral.Message{Role: string(thread.Assistant), Parts: []neutral.Part{q}}).Value("call")
+	if err != nil {
+		return nil, err
+	}
+	calls := asked.Calls()
+	if len(calls) != 1 {
+		return nil, at("type", problem(api.BadRequest, "type: want a part of type tool_call, as the model made it"))
+	}
+	result, ok, err := c.tenant.open(id).Answer(c.r.Context(), calls[0])
+	if err == nil && !ok {
+		err = at("tool", problem(api.NotFound, "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself"))
+	}
+	return neutral.MessageOf(&result), err
 }
 
 func (c *call) recall() (any, error) {

@@ -136,6 +136,9 @@ func TestBadInput(t *testing.T) {
 		{"recall nothing", "GET", one + "/recall", "", nil, 400, api.BadRequest, "q:"},
 		{"recall limit", "GET", one + "/recall?q=x&limit=0", "", nil, 400, api.BadRequest, "limit"},
 		{"recall role", "GET", one + "/recall?q=x&role=robot", "", nil, 400, api.BadRequest, "role"},
+		{"tool of somebody else", "POST", one + "/answer", `{"type":"tool_call","call_id":"c","tool":"Bash"}`, nil, 404, api.NotFound, "run other tools yourself"},
+		{"no call", "POST", one + "/answer", `{"type":"text","text":"x"}`, nil, 400, api.BadRequest, "tool_call"},
+		{"call without id", "POST", one + "/answer", `{"type":"tool_call","tool":"recall"}`, nil, 400, api.BadRequest, "call_id"},
 		{"event id", "GET", one + "/events", "", []string{"Last-Event-ID", "x"}, 400, api.BadRequest, "Last-Event-ID"},
 	}
 	h := filled(t, daemon.Config{Limits: daemon.Limits{Body: 1 << 16}})

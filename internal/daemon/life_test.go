@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -141,4 +143,31 @@ func TestLifeOfAThread(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTools: where prompts offer tools that reach what was removed, the model's
+// calls of them are answered. A22
+func TestTools(t *testing.T) {
+	config := daemon.Config{}
+	config.Compactor.Recall = &palimpsest.Recall{}
+	c := start(t, config).client(t, "")
+	ctx := t.Context()
+	if _, err := c.CreateThread(ctx, api.NewThread{ID: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	offered := false
+	for step := 0; !offered; step++ {
+		p, err := c.Prepare(ctx, "t", api.Any, api.Step{API: wire.Anthropic, Body: request(step), Window: 20_000, Output: 1000})
+		if err != nil || step > 30 {
+			t.Fatalf("step %d: %v", step, err)
+		}
+		offered = strings.Contains(string(p.Body), `"name":"recall"`)
+		if _, err := c.Finish(ctx, "t", api.Any, api.Answer{API: wire.Anthropic, Response: response(step)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := c.Answer(ctx, "t", neutral.Part{Type: neutral.ToolCallPart, CallID: "call_9", Tool: "recall", Arguments: `{"query":"Handle217"}`})
+	if err != nil || m.Role != "tool" || m.Parts[0].CallID != "call_9" || !strings.Contains(m.Parts[0].Content[0].Text, "Handle217") {
+		t.Fatalf("%+v: %v", m, err)
+	}
 }

@@ -24,7 +24,7 @@ import (
 func (s *Server) handlers() map[string]handler {
 	return map[string]handler{
 		"create": (*call).create, "list": (*call).threads, "get": (*call).get, "log": (*call).log, "append": (*call).append,
-		"prepare": (*call).prepare, "finish": (*call).finish, "overflowed": (*call).overflowed,
+		"prepare": (*call).prepare, "finish": (*call).finish, "answer": (*call).answerTool, "overflowed": (*call).overflowed,
 		"compact": (*call).compact, "dry-run": (*call).dryRun, "plans": (*call).plans, "plan": (*call).plan,
 		"diff": (*call).diff, "undo": (*call).undo, "expand": (*call).expand, "render": (*call).render,
 		"artifacts": (*call).artifacts, "artifact": (*call).artifact, "content": (*call).content, "recall": (*call).recall,
