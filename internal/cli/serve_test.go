@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -198,4 +199,76 @@ func TestServeWithoutAnyKey(t *testing.T) {
 	if _, log := stop(); !strings.Contains(log, "there are no keys yet") {
 		t.Errorf("nobody was warned:\n%s", log)
 	}
+}
+
+// TestOperationsCommands: the curl commands of the documentation do what they are
+// shown for, one after the other, as they are written there.
+func TestOperationsCommands(t *testing.T) {
+	alone(t)
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, stop := running(t, "--store", "memory:")
+	defer stop()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	commands := 0
+	for line := range strings.SplitSeq(string(page), "\n") {
+		if !strings.HasPrefix(line, "curl ") {
+			continue
+		}
+		commands++
+		r := curl(t, strings.ReplaceAll(line, "http://127.0.0.1:7433", address))
+		answer, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.StatusCode >= 300 {
+			body, _ := io.ReadAll(answer.Body)
+			t.Errorf("%s\n%d %s", line, answer.StatusCode, body)
+		}
+		answer.Body.Close()
+	}
+	if commands < 10 {
+		t.Errorf("only %d commands were found", commands)
+	}
+}
+
+// curl makes the request of a command line, of which it knows what the
+// documentation uses.
+func curl(t *testing.T, line string) *http.Request {
+	t.Helper()
+	var words []string
+	for n, piece := range strings.Split(line, "'") {
+		if n%2 == 1 {
+			words = append(words, piece) // quoted: one word
+		} else {
+			words = append(words, strings.Fields(piece)...)
+		}
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://none", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 1; i < len(words); i++ {
+		switch words[i] {
+		case "-s", "-N":
+		case "--max-time":
+			i++
+		case "-H":
+			i++
+			name, value, _ := strings.Cut(words[i], ": ")
+			r.Header.Set(name, value)
+		case "-d":
+			i++
+			r.Method, r.Body, r.ContentLength = "POST", io.NopCloser(strings.NewReader(words[i])), int64(len(words[i]))
+		default:
+			if r.URL, err = url.Parse(words[i]); err != nil || r.URL.Host == "" {
+				t.Fatalf("%s: %q is not understood: %v", line, words[i], err)
+			}
+			r.Host = r.URL.Host
+		}
+	}
+	return r
 }
