@@ -245,11 +245,13 @@ func call[T any](ctx context.Context, c *Client, method, address string, version
 func (c *Client) do(ctx context.Context, method, address string, version int, q any) (*http.Response, error) {
 	var body io.Reader
 	if q != nil {
-		data, err := json.Marshal(q)
-		if err != nil {
+		var data bytes.Buffer
+		e := json.NewEncoder(&data)
+		e.SetEscapeHTML(false) // bodies of providers stay as they are
+		if err := e.Encode(q); err != nil {
 			return nil, fmt.Errorf("api: %s %s: %w", method, address, err)
 		}
-		body = bytes.NewReader(data)
+		body = &data
 	}
 	r, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {

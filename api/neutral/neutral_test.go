@@ -70,7 +70,7 @@ func TestThereAndBack(t *testing.T) {
 func TestRealConversations(t *testing.T) {
 	messages := 0
 	err := filepath.WalkDir(corpus.Dir(t, "transcripts"), func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() || messages > 20_000 {
+		if err != nil || d.IsDir() || messages > 5_000 {
 			return err
 		}
 		f, err := transcript.Open(path, nil)

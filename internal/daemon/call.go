@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/api"
@@ -56,6 +57,7 @@ func (s *Server) operation(op api.Operation, h handler) http.Handler {
 		case text:
 			w.Header().Set("Content-Type", answer.mediaType)
 			w.Header().Set("Cache-Control", "no-store")
+			c.hurry()
 			io.WriteString(w, answer.content)
 		default:
 			c.json(answer)
@@ -84,7 +86,11 @@ func (c *call) answer(h handler) (any, error) {
 	}
 	for name := range c.r.URL.Query() {
 		if !contains(c.op.Query, name) {
-			return nil, problem(api.BadRequest, fmt.Sprintf("unknown query parameter %.40q; known are %s", name, strings.Join(c.op.Query, ", ")))
+			known := "none are"
+			if len(c.op.Query) > 0 {
+				known = strings.Join(c.op.Query, ", ")
+			}
+			return nil, problem(api.BadRequest, fmt.Sprintf("unknown query parameter %.40q; known: %s", name, known))
 		}
 	}
 	if c.tenant, err = c.s.tenant(who.tenant); err != nil {
@@ -116,8 +122,10 @@ func (c *call) payer() string {
 
 // json writes an answer.
 func (c *call) json(v any) {
-	data, err := json.Marshal(v)
-	if err != nil {
+	var data bytes.Buffer
+	e := json.NewEncoder(&data)
+	e.SetEscapeHTML(false) // bodies for providers are sent on as they are
+	if err := e.Encode(v); err != nil {
 		err = fmt.Errorf("%s: the answer cannot be written: %w", c.op.ID, err)
 		p := problemOf(err)
 		requestOf(c.r.Context()).failed(p, err)
@@ -126,8 +134,19 @@ func (c *call) json(v any) {
 	}
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.Header().Set("Cache-Control", "no-store")
+	c.hurry()
 	c.w.WriteHeader(c.op.Status)
-	c.w.Write(append(data, '\n'))
+	c.w.Write(data.Bytes())
+}
+
+// arrive is how long a request may take to arrive, or its answer to be read, once
+// it has begun.
+const arrive = 2 * time.Minute
+
+// hurry bounds how long a caller may take to read an answer.
+func (c *call) hurry() {
+	// Writers that know no deadlines are those of tests.
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(arrive))
 }
 
 // readVersion reads If-Match: one strong tag with a number, as the daemon gives
@@ -170,6 +189,11 @@ func (c *call) decode(v any) error {
 		}
 	}
 	limits := c.s.config.Limits
+	// The deadline holds for the body alone: with one on the connection, what takes
+	// long to answer would be taken for a caller who is gone.
+	control := http.NewResponseController(c.w)
+	_ = control.SetReadDeadline(time.Now().Add(arrive))
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limits.Body))
 	var large *http.MaxBytesError
 	switch {

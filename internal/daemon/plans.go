@@ -154,8 +154,11 @@ func (c *call) expand() (any, error) {
 // change changes the plan in force, and answers with the new one.
 func (c *call) change(id string, do func(context.Context, *handle) error) (any, error) {
 	h := c.tenant.open(id)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	back, err := h.take(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer back()
 	ctx, _ := c.writing()
 	_, have, err := c.tenant.Plans.Current(ctx, id)
 	switch {

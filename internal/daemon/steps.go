@@ -99,8 +99,11 @@ func (c *call) prepare() (any, error) {
 		return nil, err
 	}
 	h := c.tenant.open(id)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	back, err := h.take(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer back()
 	ctx, _ := c.writing()
 	if len(step.Messages) == 0 && c.version != api.Any {
 		log, err := c.tenant.Log.Load(ctx, id)
@@ -186,8 +189,11 @@ func (c *call) finish() (any, error) {
 		usage = llm.Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Known: true}
 	}
 	h := c.tenant.open(id)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	back, err := h.take(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer back()
 	ctx, w := c.writing()
 	if err := h.FinishStep(ctx, usage, messages...); err != nil {
 		return nil, err
@@ -212,8 +218,11 @@ func (c *call) overflowed() (any, error) {
 		return nil, problem(api.BadRequest, "the step's messages are in the thread already; send the step without them")
 	}
 	h := c.tenant.open(id)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	back, err := h.take(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer back()
 	if !h.stepped {
 		// The daemon was started since the step, or another one prepared it.
 		if _, err := h.PrepareStep(c.r.Context(), step); err != nil {
@@ -262,8 +271,11 @@ func (c *call) dryRun() (any, error) {
 		return nil, err
 	}
 	h := c.tenant.open(id)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	back, err := h.take(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer back()
 	p, err := h.Plan(c.r.Context(), step)
 	if err != nil {
 		return nil, err

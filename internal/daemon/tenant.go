@@ -34,12 +34,27 @@ type handle struct {
 	*palimpsest.Thread
 	id string
 
-	mu sync.Mutex
-	// stepped says that the thread knows its last step, as Overflowed needs it.
+	// turn is held by the step that is being made; see take.
+	turn chan struct{}
+	// stepped says that the thread knows its last step, as Overflowed needs it. It
+	// belongs to who holds the turn.
 	stepped bool
+
+	mu sync.Mutex
 	// found is the index of what plan and version removed.
 	found         *recall.Index
 	plan, version int
+}
+
+// take waits for the turn: the steps of a thread follow each other. What it
+// returns gives it back. Whoever asked may give up waiting.
+func (h *handle) take(ctx context.Context) (back func(), err error) {
+	select {
+	case h.turn <- struct{}{}:
+		return func() { <-h.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // openThreads is how many threads a tenant has open at a time. An open thread
@@ -80,7 +95,7 @@ func (t *tenant) open(id string) *handle {
 		t.recent.MoveToFront(at)
 		return at.Value.(*handle)
 	}
-	h := &handle{Thread: t.compactor.Thread(id), id: id}
+	h := &handle{Thread: t.compactor.Thread(id), id: id, turn: make(chan struct{}, 1)}
 	t.handles[id] = t.recent.PushFront(h)
 	if t.recent.Len() > openThreads {
 		last := t.recent.Back()

@@ -74,7 +74,7 @@ func (c *call) create() (any, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	// The event is what makes the catalog know the thread.
+	// The event is what makes the catalog list the thread.
 	if err := c.tenant.Events.Record(ctx, event.Event{Type: threadCreated, Time: made.Created, ThreadID: q.ID, TenantID: c.tenant.name}); err != nil {
 		return nil, err
 	}
@@ -117,7 +117,11 @@ func (c *call) known() (string, store.Info, error) {
 	}
 	info, err := c.tenant.Catalog.Thread(c.r.Context(), id)
 	if errors.Is(err, store.ErrNotFound) {
-		return "", info, missing
+		// A thread that was created while the power went has only its document.
+		if _, err = c.tenant.Documents.Document(c.r.Context(), labels, id); errors.Is(err, store.ErrNotFound) {
+			return "", info, missing
+		}
+		info.ID = id
 	}
 	return id, info, err
 }
@@ -157,6 +161,9 @@ func (c *call) describe(ctx context.Context, info store.Info) (*api.Thread, erro
 		err = json.Unmarshal(d.Body, &made)
 	}
 	t.Labels = made.Labels
+	if !made.Created.IsZero() {
+		t.CreatedAt = made.Created
+	}
 	return t, err
 }
 

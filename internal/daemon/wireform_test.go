@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
@@ -18,31 +19,31 @@ func TestForms(t *testing.T) {
 	}{
 		{
 			wire.Anthropic,
-			`{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[ {"role":"user","content":"What is in the file?"} ]}`,
+			`{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[ {"role":"user","content":"What is in <the file> & why?"} ]}`,
 			`{"type":"message","role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Read","input":{"path":"a"}}],"usage":{"input_tokens":10,"output_tokens":5}}`,
 			`{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"text"}]}]}`,
-			`{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"What is in the file?"},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Read","input":{"path":"a"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"text"}]}]}`,
+			`{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{"role":"user","content":"What is in <the file> & why?"},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Read","input":{"path":"a"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"text"}]}]}`,
 		},
 		{
 			wire.Chat,
-			`{"model":"gpt-5.1","messages":[ {"role":"system","content":"Be brief."},{"role":"user","content":"What is in the file?"}],"temperature":0.20}`,
+			`{"model":"gpt-5.1","messages":[ {"role":"system","content":"Be brief."},{"role":"user","content":"What is in <the file> & why?"}],"temperature":0.20}`,
 			`{"choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"Read","arguments":"{\"path\":\"a\"}"}}]}}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`,
 			`{"model":"gpt-5.1","messages":[{"role":"system","content":"Be brief."},{"role":"tool","tool_call_id":"c1","content":"text"}],"temperature":0.20}`,
-			`{"model":"gpt-5.1","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"What is in the file?"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"Read","arguments":"{\"path\":\"a\"}"}}]},{"role":"tool","tool_call_id":"c1","content":"text"}],"temperature":0.20}`,
+			`{"model":"gpt-5.1","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"What is in <the file> & why?"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"Read","arguments":"{\"path\":\"a\"}"}}]},{"role":"tool","tool_call_id":"c1","content":"text"}],"temperature":0.20}`,
 		},
 		{
 			wire.Responses,
-			`{"model":"gpt-5.1","instructions":"Be brief.","input":[{"role":"user","content":"What is in the file?"}],"store":false}`,
+			`{"model":"gpt-5.1","instructions":"Be brief.","input":[{"role":"user","content":"What is in <the file> & why?"}],"store":false}`,
 			`{"output":[{"type":"function_call","id":"fc_1","call_id":"c1","name":"Read","arguments":"{\"path\":\"a\"}"}],"usage":{"input_tokens":10,"output_tokens":5}}`,
 			`{"model":"gpt-5.1","instructions":"Be brief.","input":[{"type":"function_call_output","call_id":"c1","output":"text"}],"store":false}`,
-			`{"model":"gpt-5.1","instructions":"Be brief.","input":[{"role":"user","content":"What is in the file?"},{"type":"function_call","id":"fc_1","call_id":"c1","name":"Read","arguments":"{\"path\":\"a\"}"},{"type":"function_call_output","call_id":"c1","output":"text"}],"store":false}`,
+			`{"model":"gpt-5.1","instructions":"Be brief.","input":[{"role":"user","content":"What is in <the file> & why?"},{"type":"function_call","id":"fc_1","call_id":"c1","name":"Read","arguments":"{\"path\":\"a\"}"},{"type":"function_call_output","call_id":"c1","output":"text"}],"store":false}`,
 		},
 		{
 			wire.Gemini,
-			`{"contents":[ {"role":"user","parts":[{"text":"What is in the file?"}]}],"generationConfig":{"temperature":0}}`,
+			`{"contents":[ {"role":"user","parts":[{"text":"What is in <the file> & why?"}]}],"generationConfig":{"temperature":0}}`,
 			`{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"Read","args":{"path":"a"}},"thoughtSignature":"c2ln"}]}}],"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":5}}`,
 			`{"contents":[{"role":"user","parts":[{"functionResponse":{"name":"Read","response":{"output":"text"}}}]}],"generationConfig":{"temperature":0}}`,
-			`{"contents":[{"role":"user","parts":[{"text":"What is in the file?"}]},{"role":"model","parts":[{"functionCall":{"name":"Read","args":{"path":"a"}},"thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"functionResponse":{"name":"Read","response":{"output":"text"}}}]}],"generationConfig":{"temperature":0}}`,
+			`{"contents":[{"role":"user","parts":[{"text":"What is in <the file> & why?"}]},{"role":"model","parts":[{"functionCall":{"name":"Read","args":{"path":"a"}},"thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"functionResponse":{"name":"Read","response":{"output":"text"}}}]}],"generationConfig":{"temperature":0}}`,
 		},
 	}
 	c := start(t, daemon.Config{}).client(t, "")
@@ -76,13 +77,13 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// compact is JSON without the white space that travelling takes away; numbers and
-// the order of members stay.
+// compact is JSON without the white space that travelling takes away; everything
+// else stays.
 func compact(t *testing.T, doc json.RawMessage) string {
 	t.Helper()
-	data, err := json.Marshal(doc)
-	if err != nil {
+	var out bytes.Buffer
+	if err := json.Compact(&out, doc); err != nil {
 		t.Fatalf("%s: %v", doc, err)
 	}
-	return string(data)
+	return out.String()
 }
