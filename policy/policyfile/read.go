@@ -404,6 +404,9 @@ func (r *reader) overrides(s *Settings, n ast.Node) {
 			}
 			r.add(e.at, joined(at, e.key), "unknown key; %s", hint)
 		}
+		if len(p.PreserveFields) == 0 {
+			p.PreserveFields = nil // both leave what is built in
+		}
 		if s.Tools == nil {
 			s.Tools = map[string]toolpolicy.Policy{}
 		}
