@@ -23,7 +23,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
-	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -138,24 +137,17 @@ func Line(base string) string {
 	return ""
 }
 
-// Default returns the settings of a base with nothing overridden. The defaults
-// are the policies' own; a test compares what both do.
+// Default returns the settings of a base with nothing overridden.
 func Default(base string) *Settings {
 	return &Settings{
-		Base:   base,
-		Auto:   policy.Auto{Hard: 0.9, Target: 0.5},
-		Ladder: policy.Ladder{MaxInputTokens: 100_000, SoftThreshold: 0.85, ExternalizeThreshold: 1000, SummarizeTargetRatio: 0.25, PreserveRecentTurns: 3},
-		Session: policy.Session{
-			SystemReserve: 2_000, OutputReserve: 4_000, SafetyBuffer: 5_000, ThresholdPercent: 0.80, Keep: 10,
-		},
-		Timeline: policy.Timeline{Share: 0.9, SummaryTokens: 800, PrefixTokens: 400, CacheOffset: 4},
-		Workstream: policy.Workstream{
-			Share: 0.7, OutputReserve: 32_000, SafetyMargin: 8_000, Tail: 6, ChunkChars: 120_000, RollupTokens: 80_000, Role: thread.System,
-			ToolNames: []string{"userQuestions", "proceedInOnboarding"}, ToolPrefixes: []string{"linear"},
-			Limits: state.Limits{KeyDecisions: 8, ActiveConstraints: 6, Tasks: 10, OpenQuestions: 5, Risks: 5, Artifacts: 10, AgentContributions: 6},
-		},
-		Loop:     policy.Loop{Utilization: 0.80, Preserve: 0.40},
-		Messages: 10, Tokens: 20_000, Turns: 3, Ratio: 0.3, SplitTurns: true,
+		Base:       base,
+		Auto:       policy.Auto{}.Defaults(),
+		Ladder:     policy.Ladder{}.Defaults(),
+		Session:    policy.Session{}.Defaults(),
+		Timeline:   policy.Timeline{}.Defaults(),
+		Workstream: policy.Workstream{}.Defaults(),
+		Loop:       policy.Loop{}.Defaults(),
+		Messages:   10, Tokens: 20_000, Turns: 3, Ratio: 0.3, SplitTurns: true,
 		Counter:    automatic,
 		Summarizer: Summarizer{Timeout: 2 * time.Minute, Temperature: Own, ChunkCharacters: 120_000, Cache: true},
 		Rehydration: rehydrate.Options{
