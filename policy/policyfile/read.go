@@ -148,7 +148,11 @@ func (r *reader) entries(n ast.Node, path string) ([]entry, bool) {
 	case *ast.MappingValueNode:
 		values = []*ast.MappingValueNode{n}
 	default:
-		r.add(n, path, "want keys with values, such as base: auto")
+		example := ""
+		if path == "" {
+			example = ", such as base: auto"
+		}
+		r.add(n, path, "want keys with values%s; found %s", example, described(n))
 		return nil, false
 	}
 	var list []entry
