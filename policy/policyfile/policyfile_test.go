@@ -256,3 +256,26 @@ func TestBack(t *testing.T) {
 		}
 	}
 }
+
+// TestDocs: the files of the documentation are policy files.
+func TestDocs(t *testing.T) {
+	data, err := os.ReadFile("../../docs/policies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := strings.Split(string(data), "```yaml\n")[1:]
+	for _, block := range blocks {
+		text, _, _ := strings.Cut(block, "```")
+		if s, err := policyfile.Read("docs/policies.md", []byte(text)); err != nil || len(s.Summarizer.Use) != 2 {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
+	if len(blocks) < 2 {
+		t.Error("examples are missing")
+	}
+	for _, base := range policyfile.Bases() {
+		if !strings.Contains(string(data), "**"+base) && !strings.Contains(string(data), base+":") {
+			t.Error(base, "is not described")
+		}
+	}
+}
