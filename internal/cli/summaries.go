@@ -24,8 +24,9 @@ type summaries struct {
 	By map[string]int `json:"by"`
 	// Proposed and Kept count the items that models offered beyond what code
 	// finds, and those that stood the test.
-	Proposed int              `json:"items_proposed"`
-	Kept     int              `json:"items_kept"`
+	Proposed int `json:"items_proposed"`
+	Kept     int `json:"items_kept"`
+	// Failures are told once each, however often they happened.
 	Failures []summaryFailure `json:"failures"`
 	Requests int              `json:"requests"`
 	Input    int              `json:"input_tokens"`
@@ -51,15 +52,17 @@ func (s *summaries) report(_ context.Context, r summarize.Report) {
 	s.Proposed += r.Proposed
 	s.Kept += r.Kept
 	for _, f := range r.Failures {
-		told := slices.ContainsFunc(s.Failures, func(g summaryFailure) bool { return g.Model == f.Step && g.Fallback == r.By })
-		if choice.Resting(f.Err) && told {
-			continue
-		}
-		text := "no reason given"
+		failure := summaryFailure{Model: f.Step, Error: "no reason given", Class: event.ErrorClass(f.Err), Fallback: r.By}
 		if f.Err != nil {
-			text = message(f.Err)
+			failure.Error = message(f.Err)
 		}
-		s.Failures = append(s.Failures, summaryFailure{Model: f.Step, Error: text, Class: event.ErrorClass(f.Err), Fallback: r.By})
+		// The tries of one plan fail in the same way: that is told once.
+		told := slices.ContainsFunc(s.Failures, func(g summaryFailure) bool {
+			return g == failure || g.Model == f.Step && g.Fallback == r.By && choice.Resting(f.Err)
+		})
+		if !told {
+			s.Failures = append(s.Failures, failure)
+		}
 	}
 }
 
