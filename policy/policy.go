@@ -10,6 +10,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -40,7 +41,9 @@ var ErrNothing = errors.New("nothing to compact")
 // It is read only.
 type State struct {
 	Thread *thread.Thread
-	Pairs  *thread.Pairing
+	// Memo renders the thread under Current as render.Render does, at the cost of
+	// what is new; nil renders it whole.
+	Memo *render.Memo
 	// Current is the plan in force, nil when there is none; Round is its version.
 	Current *plan.Plan
 	Round   int
@@ -77,6 +80,26 @@ type State struct {
 	// nobody can tell.
 	Source func(thread.ToolCall) (thread.Determinism, bool)
 	Now    func() time.Time
+
+	pairs atomic.Pointer[thread.Pairing]
+}
+
+// Pairs tells which results answer which calls of the thread.
+func (s *State) Pairs() *thread.Pairing {
+	if p := s.pairs.Load(); p != nil {
+		return p
+	}
+	p := thread.Pair(s.Thread)
+	s.pairs.Store(p)
+	return p
+}
+
+// render renders the thread under a plan.
+func (s *State) render(p *plan.Plan) (*prompt.Prompt, *render.Manifest, error) {
+	if s.Memo != nil && p == s.Current {
+		return s.Memo.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile})
+	}
+	return render.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs()})
 }
 
 // Draft returns an empty plan for the state, dated and named.
@@ -120,12 +143,12 @@ type Fitted struct {
 // Render renders a plan over the state, and counts. Messages that stand as they
 // are in the log are not counted again. A nil plan hides nothing.
 func (s *State) Render(p *plan.Plan) (*Fitted, error) {
-	if p == nil {
-		p = s.Draft("")
-	}
-	out, manifest, err := render.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs})
+	out, manifest, err := s.render(p)
 	if err != nil {
 		return nil, err
+	}
+	if p == nil {
+		p = s.Draft("")
 	}
 	known := s.Plain
 	if !p.Empty() {
