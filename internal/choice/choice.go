@@ -179,7 +179,7 @@ func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 	}
 	if c.Settings.Own() {
 		chain := &chain{models: c.models}
-		config.Policy = &rescued{Policy: c.Settings.Policy(chain), byCode: c.Settings.Policy(nil), report: c.report}
+		config.Policy = rescue(c.Settings.Policy(chain), c.Settings.Policy(nil), c.report)
 		return config
 	}
 	generators := make([]llm.Generator, len(c.models))

@@ -180,6 +180,10 @@ func TestLibraryLoop(t *testing.T) {
 			}
 			c.models = []*guarded{guard("openai:a", llmtest.Script(script...), &s.Summarizer, o), guard("openai:b", llmtest.Script(script[1:]...), &s.Summarizer, o)}
 			config := c.Config(mustCounter(t))
+			_, early := config.Policy.(policy.Early)
+			if _, plain := s.Policy(nil).(policy.Early); early != plain {
+				t.Errorf("prepared early: %v, without models %v", early, plain)
+			}
 			comp, err := palimpsest.New(config)
 			if err != nil {
 				t.Fatal(err)

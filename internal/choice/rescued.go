@@ -75,6 +75,20 @@ type rescued struct {
 	report summarize.Reporter
 }
 
+// rescue wraps a policy. One that lets compactions be prepared early still does.
+func rescue(p, byCode policy.Policy, report summarize.Reporter) policy.Policy {
+	r := &rescued{Policy: p, byCode: byCode, report: report}
+	if early, ok := p.(policy.Early); ok {
+		return rescuedEarly{r, early}
+	}
+	return r
+}
+
+type rescuedEarly struct {
+	*rescued
+	policy.Early
+}
+
 // Plan makes the plan with the models, or else without.
 func (r *rescued) Plan(ctx context.Context, s *policy.State) (*policy.Fitted, error) {
 	n := &notes{}
