@@ -225,3 +225,37 @@ func TestLibraryLoop(t *testing.T) {
 		})
 	}
 }
+
+// TestChain: what is no answer goes to the next model; a request that is too
+// large goes back to the policy, which makes it smaller.
+func TestChain(t *testing.T) {
+	settings := policyfile.Default("loop").Summarizer
+	for name, c := range map[string]struct {
+		first llmtest.Turn
+		want  string
+		err   error
+	}{
+		"refused":   {llmtest.Turn{Reply: llm.Reply{Text: "no", Stop: llm.StopRefusal}}, "second", nil},
+		"cut off":   {llmtest.Turn{Reply: llm.Reply{Text: "The", Stop: llm.StopLength}}, "second", nil},
+		"empty":     {llmtest.Say(" \n"), "second", nil},
+		"tool":      {llmtest.Turn{Reply: llm.Reply{Text: "let me look", Stop: llm.StopTool}}, "second", nil},
+		"failed":    {llmtest.Fail(llm.ErrServer), "second", nil},
+		"too large": {llmtest.Fail(llm.ErrOverflow), "", llm.ErrOverflow},
+		"answer":    {llmtest.Say("first"), "first", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &Options{}
+			ch := &chain{models: []*guarded{
+				guard("openai:a", llmtest.Script(c.first), &settings, o), guard("openai:b", llmtest.Script(llmtest.Say("second")), &settings, o),
+			}}
+			n := &notes{}
+			r, err := ch.Generate(context.WithValue(t.Context(), notesKey{}, n), asked("1"), nil)
+			if !errors.Is(err, c.err) || err == nil && r.Text != c.want {
+				t.Fatal(r, err)
+			}
+			if (len(n.failures) == 0) != (c.want == "first") || err == nil && n.by != map[string]string{"first": "openai:a", "second": "openai:b"}[c.want] {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
+}

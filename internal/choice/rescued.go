@@ -26,9 +26,7 @@ func (c *chain) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) 
 	for _, m := range c.models {
 		reply, err := m.Generate(ctx, p, o)
 		if err == nil {
-			if err = reply.Err(); err == nil && strings.TrimSpace(reply.Text) == "" && reply.JSON == "" {
-				err = &summarize.RejectedError{Reason: summarize.Empty}
-			}
+			err = rejected(reply)
 		}
 		notes.add(m.Model(), err)
 		if err == nil {
@@ -40,6 +38,19 @@ func (c *chain) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) 
 		}
 	}
 	return nil, last
+}
+
+// rejected says why an answer is none, whoever asked.
+func rejected(reply *llm.Reply) error {
+	switch {
+	case reply.Err() != nil:
+		return reply.Err()
+	case reply.Stop == llm.StopTool:
+		return &summarize.RejectedError{Reason: summarize.ToolCalled}
+	case strings.TrimSpace(reply.Text) == "" && reply.JSON == "":
+		return &summarize.RejectedError{Reason: summarize.Empty}
+	}
+	return nil
 }
 
 // notes is what happened to the models while one plan was made.

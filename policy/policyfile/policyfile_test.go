@@ -151,7 +151,7 @@ func TestProblems(t *testing.T) {
 		{"base: loop\ntriger:\n  utilization: 0.5", "p.yaml:2:1: triger: unknown key; did you mean trigger?"},
 		{"base: loop\ntrigger:\n  utilisation: 0.5", "p.yaml:3:3: trigger.utilisation: unknown key; did you mean trigger.utilization?"},
 		{"base: loop\nutilization: 0.5", "p.yaml:2:1: utilization: unknown key; did you mean trigger.utilization?"},
-		{"base: loop\ntrigger:\n  threshold_percent: 0.5", "trigger.threshold_percent: unknown key; session has it, loop has not"},
+		{"base: loop\ntrigger:\n  threshold_percent: 0.5", "trigger.threshold_percent: unknown key; it is for session, the base is loop"},
 		{"base: loop\ncolour: red", "colour: unknown key; known are base, trigger, cut, counter"},
 		{"base: loop\ntrigger:\n  utilization: high", "p.yaml:3:16: trigger.utilization: want a number from 0.001 to 1; found high"},
 		{"base: loop\ntrigger:\n  utilization: 80", "want a number from 0.001 to 1; found 80"},
@@ -178,6 +178,9 @@ func TestProblems(t *testing.T) {
 		{"tools:\n  overrides:\n    Bash: {durability: forever}", "want one of ephemeral, anchoring, replayable, non_replayable; found forever"},
 		{"tools:\n  overrides:\n    Bash: {}\n    bash: {}", "it is the same tool as Bash"},
 		{"tools:\n  overrides:\n    '*': {}", "default_durability holds for tools that nobody declares"},
+		{"summarizer: {model: openai:x}", "did you mean summarizer.use?"},
+		{"tools: {Bash: {durability: anchoring}}", "did you mean tools.overrides.Bash?"},
+		{"base: loop\ncache_points: {offset: 3}", "p.yaml:2:1: cache_points: unknown key; it is for timeline, the base is loop"},
 		{"tools: {overrides: {Bash: 3}}", "tools.overrides.Bash: want keys with values"},
 	} {
 		s, err := policyfile.Read("p.yaml", []byte(c.in))

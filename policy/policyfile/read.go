@@ -275,28 +275,39 @@ func keys(base, path string) ([]string, bool) {
 	return list, len(list) > 0
 }
 
+// habits are keys that people write although no letter of them is wrong.
+var habits = map[string]string{"policy": "base", "summarizer.model": "use", "summarizer.models": "use"}
+
 // unknown says what a key that is not there could have been.
 func (r *reader) unknown(base, path string, e entry) {
 	at := joined(path, e.key)
 	list, _ := keys(base, path)
 	hint := "known are " + strings.Join(list, ", ")
 	near := nearest(e.key, list)
-	if e.key == "policy" && path == "" {
-		near = "base"
+	if habit, ok := habits[at]; ok {
+		near = habit
+	}
+	if path == "tools" && near == "" {
+		near = "overrides." + e.key
 	}
 	if near != "" {
 		hint = "did you mean " + joined(path, near) + "?"
 	} else {
 		// The key may be that of another group, or of another policy.
+		var others []string
 		for i := range table {
 			f := &table[i]
 			last := f.path[strings.LastIndex(f.path, ".")+1:]
 			switch {
 			case f.of(base) && last == e.key:
 				hint = "did you mean " + f.path + "?"
-			case f.path == at:
-				hint = fmt.Sprintf("%s has it, %s has not", strings.Join(f.bases, ", "), base)
+			case f.path == at, strings.HasPrefix(f.path, at+"."):
+				others = append(others, f.bases...)
 			}
+		}
+		if len(others) > 0 {
+			slices.Sort(others)
+			hint = fmt.Sprintf("it is for %s, the base is %s", strings.Join(slices.Compact(others), ", "), base)
 		}
 	}
 	r.add(e.at, at, "unknown key; %s", hint)
