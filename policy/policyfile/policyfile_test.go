@@ -94,6 +94,9 @@ tools:
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	if rungs := got.Rungs(); got.Own() || rungs == nil || len(rungs) > 0 {
+		t.Error("every rung is off:", rungs)
+	}
 	tools := got.Registry()
 	if p := tools.Policy("mcp__shop__create-order"); p.Durability != thread.Anchoring || p.ExternalizeThreshold != 500 {
 		t.Error(p) // A9

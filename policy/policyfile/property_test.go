@@ -379,3 +379,84 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestEveryField: each field of each base changes something, and no two of them
+// the same: a row of the table that points at the wrong setting is found here.
+func TestEveryField(t *testing.T) {
+	root, fields := schemaOf(), 0
+	for _, base := range policyfile.Bases() {
+		seen := map[string]string{}
+		var walk func(path string, schema any)
+		walk = func(path string, schema any) {
+			s := resolve(root, schema)
+			if path == "summarizer" {
+				s = resolve(root, s["anyOf"].([]any)[0])
+			}
+			if path != "tools.overrides" && s["properties"] != nil {
+				for key, below := range s["properties"].(map[string]any) {
+					if key != "base" {
+						walk(strings.TrimPrefix(path+"."+key, "."), below)
+					}
+				}
+				return
+			}
+			fields++
+			var value any = "chars/4"
+			switch was := s["default"].(type) {
+			case bool:
+				value = !was
+			case float64:
+				value = was + 1
+				if was < 1 && was > 0 {
+					value = was / 2
+				}
+			case string:
+				for _, other := range []any{"77s", 77, 1.5, "system", "user", "ephemeral", "x"} {
+					if doc, err := json.Marshal(other); err == nil && len(refuseValue(root, s, doc)) == 0 && other != was {
+						value = other
+						break
+					}
+				}
+			case []any:
+				value = []string{"openai:q"}
+				if path == "rehydration.auto_rehydrate_sensitivities" {
+					value = []string{"public"}
+				}
+			case nil:
+				value = map[string]any{"Bash": map[string]any{"replay_cost": "free"}}
+			}
+			var file any = value
+			keys := strings.Split(path, ".")
+			for _, key := range slices.Backward(keys) {
+				file = map[string]any{key: file}
+			}
+			file.(map[string]any)["base"] = base
+			data, err := json.Marshal(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := policyfile.Read(path, data)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			diff := strings.ReplaceAll(cmp.Diff(policyfile.Default(base), got), "\u00a0", " ")
+			if other, twice := seen[diff]; diff == "" || twice {
+				t.Errorf("%s of %s: changes the same as %q:\n%s", path, base, other, diff)
+			}
+			seen[diff] = path
+		}
+		walk("", root["$defs"].(map[string]any)[base])
+	}
+	if fields < 150 {
+		t.Error("only", fields, "fields")
+	}
+}
+
+func refuseValue(root, schema map[string]any, doc []byte) []string {
+	var v any
+	if err := json.Unmarshal(doc, &v); err != nil {
+		return []string{err.Error()}
+	}
+	return validate(root, schema, v, "")
+}

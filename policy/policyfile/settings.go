@@ -222,14 +222,15 @@ func (s *Settings) Name() string {
 // rather than fill a budget with Rungs.
 func (s *Settings) Own() bool { return s.Rungs() == nil }
 
-// Rungs is the ladder that fills a budget, nil for a policy that has none.
+// Rungs is the ladder that fills a budget, nil for a policy that has none. With
+// every rung switched off it is empty.
 func (s *Settings) Rungs() strategy.Ladder {
 	var all strategy.Ladder
 	switch s.Base {
 	case "auto":
 		all = strategy.Auto()
 	case "ladder":
-		return s.Ladder.Rungs()
+		return append(strategy.Ladder{}, s.Ladder.Rungs()...)
 	case "last-messages":
 		all = strategy.Cut(cut.LastMessages{N: s.Messages})
 	case "last-tokens":
