@@ -1,6 +1,9 @@
 package policyfile
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // nearest returns the candidate that a mistyped name most likely means; empty
 // when none is near.
@@ -9,7 +12,7 @@ func nearest(name string, candidates []string) string {
 	name = strings.ToLower(name)
 	for _, c := range candidates {
 		d := distance(name, c)
-		if d >= least && len(name) >= 4 && (strings.Contains(c, name) || strings.Contains(name, c)) {
+		if d >= least && len(name) >= 4 && (strings.Contains(c, name) || strings.Contains(name, c) || within(name, c)) {
 			d = least - 1
 		}
 		if d < least {
@@ -17,6 +20,17 @@ func nearest(name string, candidates []string) string {
 		}
 	}
 	return best
+}
+
+// within reports whether a key holds all the words of another.
+func within(name, key string) bool {
+	words := strings.Split(key, "_")
+	for word := range strings.SplitSeq(name, "_") {
+		if !slices.Contains(words, word) {
+			return false
+		}
+	}
+	return true
 }
 
 // distance is the number of letters to insert, delete, replace or exchange with

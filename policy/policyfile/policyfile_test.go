@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -284,4 +285,18 @@ func TestDocs(t *testing.T) {
 			t.Error(base, "is not described")
 		}
 	}
+}
+
+func ExampleRead() {
+	s, err := policyfile.Read("mine.yaml", []byte("base: ladder\ntrigger:\n  max_input_tokens: 60000\n"))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(s.Policy(nil).Name(), s.Ladder.MaxInputTokens, s.Ladder.SoftThreshold)
+
+	_, err = policyfile.Read("mine.yaml", []byte("base: ladder\ntrigger:\n  max_tokens: 60000\n"))
+	fmt.Println(err)
+	// Output:
+	// ladder 60000 0.85
+	// mine.yaml:3:3: trigger.max_tokens: unknown key; did you mean trigger.max_input_tokens?
 }
