@@ -6,10 +6,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// Defaults returns the policy with its defaults written out, for those who show
-// it. It decides as before.
+// Defaults returns the policy with those defaults written out that do not depend
+// on the step, for those who show it. It decides as before.
 func (a Auto) Defaults() Auto {
-	a.Hard, a.Target = or(a.Hard, defaultHard), or(a.Target, defaultTarget)
+	a.Hard, a.Target, a.Working = or(a.Hard, defaultHard), or(a.Target, defaultTarget), or0(a.Working, defaultWorking)
 	return a
 }
 

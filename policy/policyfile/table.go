@@ -35,6 +35,8 @@ var (
 var table = []field{
 	{path: "trigger.hard", bases: fitting, unit: "ratio", min: least, max: 1, about: "share of the budget at which the thread is compacted", source: "docs/policies.md", at: func(s *Settings) any { return &s.Auto.Hard }},
 	{path: "trigger.target", bases: fitting, unit: "ratio", min: least, max: 1, about: "share of the budget that is left afterwards", source: "docs/policies.md", at: func(s *Settings) any { return &s.Auto.Target }},
+	{path: "trigger.working", bases: fitting[:1], unit: "tokens", min: 1, max: most, about: "what the messages take after a compaction that prices decided", source: "docs/policies.md", at: func(s *Settings) any { return &s.Auto.Working }},
+	{path: "trigger.intake", bases: fitting[:1], unit: "tokens", min: 1, max: most, words: []word{{automatic, 0}, {"off", -1}}, about: "from what size a result is put aside as it arrives; auto: 20000, or less in a small window", source: "docs/policies.md", at: func(s *Settings) any { return &s.Auto.Intake }},
 
 	{path: "trigger.max_input_tokens", bases: ladder, unit: "tokens", min: 1, max: most, about: "the largest request", source: "A12, A19", at: func(s *Settings) any { return &s.Ladder.MaxInputTokens }},
 	{path: "trigger.soft_threshold_percent", bases: ladder, unit: "ratio", min: least, max: 1, about: "share of max_input_tokens that may be filled", source: "A12, A19", at: func(s *Settings) any { return &s.Ladder.SoftThreshold }},
