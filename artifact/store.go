@@ -33,7 +33,10 @@ type Options struct {
 }
 
 // Store keeps artifacts in a backend and holds what must be true of all of
-// them. It is safe for concurrent use.
+// them. It is safe for concurrent use. When several processes change what is
+// known about the same artifact at the same moment (Put of the same content,
+// Sweep, Reseal), the last one wins; content is never lost by that, except to a
+// Sweep or Delete.
 type Store struct {
 	backend Backend
 	max     int

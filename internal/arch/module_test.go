@@ -15,18 +15,17 @@ const (
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"
 	otel       = "go.opentelemetry.io/otel"
+	goyaml     = "github.com/goccy/go-yaml"
 	goose      = "github.com/pressly/goose/v3"
-	pgx        = "github.com/jackc/pgx/v5"
-	sqlite     = "modernc.org/sqlite"
 	goleak     = "go.uber.org/goleak"
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
 	koanf      = "github.com/knadh/koanf/v2"
-	yaml       = "github.com/goccy/go-yaml"
 	prometheus = "github.com/prometheus/client_golang"
 	river      = "github.com/riverqueue/river"
-	modernc    = "modernc.org/sqlite"
+	pgx        = "github.com/jackc/pgx/v5"
+	sqlite     = "modernc.org/sqlite"
 )
 
 // floors is the architecture: every package of the module, its floor, the arrows
@@ -34,9 +33,12 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":    {Floor: 7, Same: []string{"internal/config", "internal/daemon", "store/dsn"}, External: []string{cobra, pflag, gjson}},
-	"internal/config": {Floor: 7, External: []string{koanf, yaml}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "store/dsn"}, External: []string{cobra, pflag, gjson}},
+	"internal/config": {Floor: 7, External: []string{koanf, goyaml}},
 	"internal/daemon": {Floor: 7, Same: []string{"store/mem"}, External: []string{prometheus}},
+
+	// 7: names, files and environment become a policy with its models.
+	"internal/choice": {Floor: 7},
 
 	// 6: what the daemon and its clients say to each other.
 	"api":         {Floor: 6, Same: []string{"api/neutral"}},
@@ -48,6 +50,9 @@ var floors = map[string]arch.Package{
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
 	"store/mem":           {Floor: 7, Leaf: true},
+
+	// 6: beside the front door, for programs.
+	"policy/policyfile": {Floor: 6, External: []string{goyaml}},
 
 	// 5: the front door.
 	".":      {Floor: 5, Same: []string{"policy"}},
@@ -149,7 +154,7 @@ var exceptions = []arch.Exception{}
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
-		TestLibraries: []string{gocmp, goleak, modernc, rapid, testscript},
+		TestLibraries: []string{gocmp, goleak, sqlite, rapid, testscript},
 		Exceptions:    exceptions,
 	})
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/apikey/keydir"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
+	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	jobqueue "github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
-	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/dir"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
@@ -99,13 +99,16 @@ func (o *opened) close() error {
 
 // daemon opens what the settings name.
 func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Config, err error) {
-	t := target{counter: c.Text("counter"), models: c.Text("models")}
-	if made.Compactor.Policy, err = policyOf(c.Text("policy")); err != nil {
-		return made, err
-	}
-	if made.Compactor.Counter, err = token.New(t.counter, nil); err != nil {
+	t := target{models: c.Text("models")}
+	counter, err := token.New(c.Text("counter"), nil)
+	if err != nil {
 		return made, fmt.Errorf("%w: counter: %w", errUsage, err)
 	}
+	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer")})
+	if err != nil {
+		return made, fmt.Errorf("policy: %w", err)
+	}
+	made.Compactor = chosen.Config(counter)
 	models, err := t.table()
 	if err != nil {
 		return made, err
@@ -216,20 +219,6 @@ func (o *opened) store(ctx context.Context, name string) (store.DB, error) {
 		err = fmt.Errorf("%w: store: %w", errUsage, err)
 	}
 	return db, err
-}
-
-// policyOf finds a policy that decides by itself when to compact.
-func policyOf(name string) (policy.Policy, error) {
-	switch name {
-	case "auto":
-		return policy.Auto{}, nil
-	case "ladder":
-		return policy.Ladder{}, nil
-	}
-	if p := seeds[name]; p != nil {
-		return p, nil
-	}
-	return nil, fmt.Errorf("%w: policy %q: known are auto, ladder, session, timeline, workstream, loop", errUsage, name)
 }
 
 func newLogger(c *config.Config, s Streams) *slog.Logger {
