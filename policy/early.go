@@ -25,12 +25,11 @@ const defaultSoft = 0.75
 
 // Soon reports whether the request has passed the soft mark.
 func (a Auto) Soon(s *State) (bool, string) {
-	limit := s.limit()
-	soft := int(float64(limit) * min(defaultSoft, or(a.Hard, defaultHard)))
-	if limit <= 0 || s.Prompt <= soft {
+	soft := s.share(min(defaultSoft, or(a.Hard, defaultHard)))
+	if soft == 0 || s.Prompt <= soft {
 		return false, ""
 	}
-	return true, fmt.Sprintf("the request takes %d tokens, the soft mark is %d of %d", s.Prompt, soft, limit)
+	return true, fmt.Sprintf("the request takes %d tokens, the soft mark is %d of %d", s.Prompt, soft, s.limit())
 }
 
 // Patient is false: below the hard mark nobody waits.

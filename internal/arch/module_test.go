@@ -76,6 +76,7 @@ var floors = map[string]arch.Package{
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
+	"cost":              {Floor: 1, Same: []string{"token"}},
 	"token":             {Floor: 1, External: []string{tiktoken}},
 	"cut":               {Floor: 1, Same: []string{"token"}},
 	"render":            {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
