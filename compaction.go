@@ -15,6 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -46,6 +47,7 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 		return nil, 0, err
 	}
 	s.Prompt = f.Tokens
+	t.price(s)
 	return s, version, nil
 }
 
@@ -174,8 +176,12 @@ func (t *Thread) compact(ctx context.Context, s *policy.State, version int, by t
 		details["why"] = nameShaped(by.why)
 	}
 	t.emit(ctx, event.Event{Type: event.PreCompact, Policy: name, TokensBefore: s.Prompt, Details: details})
-	f, err := t.c.config.Policy.Plan(ctx, s)
+	var asked summaries
+	f, err := t.c.config.Policy.Plan(summarize.ReportTo(ctx, asked.note), s)
 	if err == nil {
+		if by, failed := asked.failure(); failed != nil && f.Failure == nil {
+			f.Failure, f.Fallback = failed, by
+		}
 		t.tellProposals(ctx, name, f)
 		err = t.stillHolds(ctx, s, f.Plan)
 	}
@@ -185,7 +191,7 @@ func (t *Thread) compact(ctx context.Context, s *policy.State, version int, by t
 	took := t.c.config.Now().Sub(start)
 	var told []event.Event
 	if err == nil {
-		told = t.compacted(s, f, by, version+1, took)
+		told = t.compacted(s, f, by, version+1, took, asked.answered())
 		_, err = t.c.config.Plans.Commit(ctx, t.id, version, store.Commit{Plan: f.Plan, Events: told})
 	}
 	if err != nil {
@@ -241,7 +247,7 @@ func (t *Thread) tellProposals(ctx context.Context, policyName string, f *policy
 
 // compacted is what a compaction has to tell (A18, C11, E4). The store keeps it
 // in one step with the plan, so that neither is there without the other.
-func (t *Thread) compacted(s *policy.State, f *policy.Fitted, by trigger, version int, took time.Duration) []event.Event {
+func (t *Thread) compacted(s *policy.State, f *policy.Fitted, by trigger, version int, took time.Duration, cache event.Cache) []event.Event {
 	var told []event.Event
 	for _, ref := range f.Plan.Refs() {
 		e := event.OfRecord(f.Plan.Record(ref))
@@ -258,7 +264,7 @@ func (t *Thread) compacted(s *policy.State, f *policy.Fitted, by trigger, versio
 		event.Event{Type: event.PlanCommitted, Details: map[string]any{"version": version, "attempt": by.attempt}},
 		event.Event{
 			Type: event.Completed, TokensBefore: s.Prompt, TokensAfter: f.Tokens,
-			TokensFreed: s.Prompt - f.Tokens, Duration: took, Err: event.ErrorClass(f.Failure), Details: details,
+			TokensFreed: s.Prompt - f.Tokens, Duration: took, Cache: cache, Err: event.ErrorClass(f.Failure), Details: details,
 		},
 		event.Event{Type: event.SessionStart, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}},
 		event.Event{Type: event.Boundary, TokensBefore: s.Prompt, TokensAfter: f.Tokens, Details: boundary(f, by.name)})

@@ -2,11 +2,45 @@ package palimpsest
 
 import (
 	"context"
+	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/quality"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
+
+// summaries is what the summarizers of a compaction report.
+type summaries struct {
+	mu    sync.Mutex
+	err   error  // the first failure
+	by    string // who made the summary instead
+	cache event.Cache
+}
+
+func (s *summaries) note(_ context.Context, r summarize.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(r.Failures) > 0 && s.err == nil {
+		s.err, s.by = r.Failures[0].Err, r.By
+	}
+	if r.Cache != "" {
+		s.cache = r.Cache
+	}
+}
+
+func (s *summaries) failure() (by string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.by, s.err
+}
+
+func (s *summaries) answered() event.Cache {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cache
+}
 
 // watch tells the monitor of the messages from a position on.
 func (t *Thread) watch(ctx context.Context, log *thread.Thread, from int) {

@@ -140,43 +140,22 @@ func (w Workstream) byModel(ctx context.Context, s *State, prev workstreamNotes,
 			return workstreamNotes{}, err
 		}
 		chunks = chunks[1:]
-		next = w.merge(next, answer, fresh)
-	}
-	limit := or0(w.RollupTokens, workstreamRollup)
-	if tokensOf(utf8.RuneCountInString(next.text)) <= limit {
-		return next, nil
-	}
-	answer, err := w.ask(ctx, s, workstreamRollupTask, next, "")
-	if err != nil {
-		return workstreamNotes{}, err
-	}
-	answer.Summary = answer.Summary.within(limit)
-	return w.merge(next, answer, fresh), nil
-}
-
-// merge puts the answer in the place of the notes. A constraint is pinned when
-// the user said it in these words; whatever the model pinned does not count.
-func (w Workstream) merge(n workstreamNotes, a *workstreamAnswer, fresh []thread.Message) workstreamNotes {
-	d := a.Delta.Unpinned()
-	for i := range d.ActiveConstraints.Set {
-		it := &d.ActiveConstraints.Set[i]
-		it.Pinned = saidByUser(fresh, it.Text)
-	}
-	return workstreamNotes{text: a.Summary.text(), summary: a.Summary.structured(), state: n.state.ApplyWithin(d, w.Limits)}
-}
-
-// leastQuote is how long a text must be to count as a quotation, in bytes.
-const leastQuote = 12
-
-func saidByUser(messages []thread.Message, text string) bool {
-	fold := func(s string) string { return strings.Join(strings.Fields(strings.ToLower(s)), " ") }
-	text = strings.TrimRight(fold(text), ".!")
-	for i := range messages {
-		if m := &messages[i]; len(text) >= leastQuote && m.StartsTurn() && strings.Contains(fold(m.Text()), text) {
-			return true
+		if next, err = w.merge(next, answer, fresh); err != nil {
+			return workstreamNotes{}, err
 		}
 	}
-	return false
+	limit := or0(w.RollupTokens, workstreamRollup)
+	if tokensOf(utf8.RuneCountInString(next.text)) > limit {
+		answer, err := w.ask(ctx, s, workstreamRollupTask, next, "")
+		if err != nil {
+			return workstreamNotes{}, err
+		}
+		answer.Summary = answer.Summary.within(limit)
+		if next, err = w.merge(next, answer, fresh); err != nil {
+			return workstreamNotes{}, err
+		}
+	}
+	return w.withUser(ctx, s, prev, next, fresh)
 }
 
 // ask sends one request. An answer with an empty summary is an error: it would
