@@ -72,6 +72,7 @@ var floors = map[string]arch.Package{
 
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
+	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "recall"}},
 	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable"}, External: []string{goose}},
 	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},
 	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{goose, pgx}, Leaf: true},
