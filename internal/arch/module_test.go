@@ -16,12 +16,14 @@ const (
 	pflag      = "github.com/spf13/pflag"
 	otel       = "go.opentelemetry.io/otel"
 	goose      = "github.com/pressly/goose/v3"
-	pgx        = "github.com/jackc/pgx/v5"
-	sqlite     = "modernc.org/sqlite"
+	goyaml     = "github.com/goccy/go-yaml"
 	goleak     = "go.uber.org/goleak"
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
+	river      = "github.com/riverqueue/river"
+	pgx        = "github.com/jackc/pgx/v5"
+	modernc    = "modernc.org/sqlite"
 )
 
 // floors is the architecture: every package of the module, its floor, the arrows
@@ -29,7 +31,10 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest": {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":   {Floor: 7, External: []string{cobra, pflag, gjson}},
+	"internal/cli":   {Floor: 7, Same: []string{"internal/choice", "store/dsn"}, External: []string{cobra, pflag, gjson}},
+
+	// 7: names, files and environment become a policy with its models.
+	"internal/choice": {Floor: 7},
 
 	// 7: every store, by name.
 	"store/dsn": {Floor: 7, Same: []string{"store/mem"}, Leaf: true},
@@ -37,6 +42,9 @@ var floors = map[string]arch.Package{
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
 	"store/mem":           {Floor: 7, Leaf: true},
+
+	// 6: beside the front door, for programs.
+	"policy/policyfile": {Floor: 6, External: []string{goyaml}},
 
 	// 5: the front door.
 	".":      {Floor: 5, Same: []string{"policy"}},
@@ -60,6 +68,7 @@ var floors = map[string]arch.Package{
 	"recall":     {Floor: 2, External: []string{gjson}},
 	"store":      {Floor: 2, Same: []string{"artifact", "event"}},
 	"event":      {Floor: 2},
+	"job":        {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
 
 	// What implementations in files have in common.
@@ -74,16 +83,18 @@ var floors = map[string]arch.Package{
 	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
 	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "recall"}},
 	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable"}, External: []string{goose}},
-	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},
+	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, modernc}, Leaf: true},
 	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{goose, pgx}, Leaf: true},
 	"store/dir":               {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
 	"event/slogsink":          {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink":          {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
 	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
+	"cost":              {Floor: 1, Same: []string{"token"}},
 	"token":             {Floor: 1, External: []string{tiktoken}},
 	"cut":               {Floor: 1, Same: []string{"token"}},
 	"render":            {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
@@ -114,6 +125,7 @@ var floors = map[string]arch.Package{
 	"artifact/artifacttest": {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
 	"store/postgres/pgtest": {Support: true, External: []string{pgx}},
+	"job/jobtest":           {Support: true},
 	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
 	"wire/wiretest":         {Support: true},
@@ -125,7 +137,7 @@ var exceptions = []arch.Exception{}
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
-		TestLibraries: []string{gocmp, goleak, rapid, testscript},
+		TestLibraries: []string{gocmp, goleak, modernc, rapid, testscript},
 		Exceptions:    exceptions,
 	})
 	if err != nil {

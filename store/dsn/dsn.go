@@ -23,11 +23,13 @@ import (
 var ErrSyntax = errors.New("want sqlite:FILE, postgres://USER:PASSWORD@HOST/NAME or memory:")
 
 // Options tune a store; nil or the zero value holds the defaults. They mean what
-// they mean in store/sqlite and store/postgres; memory: has none.
+// they mean in store/sqlite and store/postgres; memory: has none, and Existing is
+// of sqlite: alone.
 type Options struct {
 	Sealer     store.Sealer
 	CacheBytes int
 	Now        func() time.Time
+	Existing   bool
 }
 
 // engine is what stands before the colon, and whose slashes belong to the name.
@@ -90,7 +92,7 @@ func Open(ctx context.Context, name string, o *Options) (store.DB, error) {
 		if rest == "" {
 			return nil, fmt.Errorf("dsn.Open: sqlite: names no file: %w", ErrSyntax)
 		}
-		db, err := sqlite.Open(ctx, rest, &sqlite.Options{Sealer: o.Sealer, CacheBytes: o.CacheBytes, Now: o.Now})
+		db, err := sqlite.Open(ctx, rest, &sqlite.Options{Sealer: o.Sealer, CacheBytes: o.CacheBytes, Now: o.Now, Existing: o.Existing})
 		if err != nil {
 			return nil, err
 		}
