@@ -165,3 +165,17 @@ func (s *Memory) Documents(_ context.Context, kind, after string, limit int) ([]
 	slices.SortFunc(page, func(a, b Document) int { return strings.Compare(a.ID, b.ID) })
 	return page[:min(len(page), Limit(limit))], nil
 }
+
+// Kinds implements Documents.
+func (s *Memory) Kinds(context.Context) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var kinds []string
+	for name, d := range s.documents {
+		if len(d.Body) > 0 && !slices.Contains(kinds, name[0]) {
+			kinds = append(kinds, name[0])
+		}
+	}
+	slices.Sort(kinds)
+	return kinds, nil
+}

@@ -15,8 +15,8 @@ const (
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"
 	otel       = "go.opentelemetry.io/otel"
-	goyaml     = "github.com/goccy/go-yaml"
 	goose      = "github.com/pressly/goose/v3"
+	goyaml     = "github.com/goccy/go-yaml"
 	goleak     = "go.uber.org/goleak"
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
@@ -92,6 +92,7 @@ var floors = map[string]arch.Package{
 
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
+	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "recall"}},
 	"store/dir":               {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
 	"event/slogsink":          {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink":          {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},

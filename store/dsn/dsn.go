@@ -23,11 +23,13 @@ import (
 var ErrSyntax = errors.New("want sqlite:FILE, postgres://USER:PASSWORD@HOST/NAME or memory:")
 
 // Options tune a store; nil or the zero value holds the defaults. They mean what
-// they mean in store/sqlite and store/postgres; memory: has none.
+// they mean in store/sqlite and store/postgres; memory: has none, and Existing is
+// of sqlite: alone.
 type Options struct {
 	Sealer     store.Sealer
 	CacheBytes int
 	Now        func() time.Time
+	Existing   bool
 }
 
 // engine is what stands before the colon, and whose slashes belong to the name.
@@ -55,11 +57,12 @@ func split(name string) (engine, string, bool) {
 	return "", "", false
 }
 
-// Is reports whether Open knows what a name begins with. Anything else may be
-// the name of a folder.
+// Is reports whether a name is meant for Open, which may still refuse it: it
+// begins with what Open knows, or is a URL. Anything else may be the name of a
+// folder.
 func Is(name string) bool {
 	_, _, ok := split(name)
-	return ok
+	return ok || strings.Contains(name, "://")
 }
 
 // Open opens the store. Its dynamic type is *sqlite.DB, *postgres.DB or *mem.DB.
@@ -90,7 +93,7 @@ func Open(ctx context.Context, name string, o *Options) (store.DB, error) {
 		if rest == "" {
 			return nil, fmt.Errorf("dsn.Open: sqlite: names no file: %w", ErrSyntax)
 		}
-		db, err := sqlite.Open(ctx, rest, &sqlite.Options{Sealer: o.Sealer, CacheBytes: o.CacheBytes, Now: o.Now})
+		db, err := sqlite.Open(ctx, rest, &sqlite.Options{Sealer: o.Sealer, CacheBytes: o.CacheBytes, Now: o.Now, Existing: o.Existing})
 		if err != nil {
 			return nil, err
 		}

@@ -54,6 +54,9 @@ type Options struct {
 	CacheBytes int
 	// Now is the clock that dates rows. Nil is time.Now.
 	Now func() time.Time
+	// Existing refuses to make a file that is not there, so that a mistyped name
+	// makes none; the error then wraps fs.ErrNotExist.
+	Existing bool
 }
 
 // DB is a store in a SQLite file. It is safe for concurrent use.
@@ -81,7 +84,7 @@ func open(ctx context.Context, path string, o *Options, step func(string)) (_ *D
 			err = fmt.Errorf("sqlite.Open(%s): %w", path, explain(err))
 		}
 	}()
-	if err := prepare(path); err != nil {
+	if err := prepare(path, o != nil && o.Existing); err != nil {
 		return nil, err
 	}
 	write, err := pool(path, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)", 1)
@@ -127,7 +130,7 @@ func open(ctx context.Context, path string, o *Options, step func(string)) (_ *D
 }
 
 // prepare makes the file, for its owner alone, and says what is in the way.
-func prepare(path string) error {
+func prepare(path string, existing bool) error {
 	if path == "" {
 		return errors.New("no file was named")
 	}
@@ -143,7 +146,14 @@ func prepare(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return errors.New("it is a folder, and a file is wanted; a store in a folder is named without sqlite:")
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	flags := os.O_RDWR
+	if !existing {
+		flags |= os.O_CREATE
+	}
+	f, err := os.OpenFile(path, flags, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no store %s: %w", path, fs.ErrNotExist)
+	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, readOnlyFS) {
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
 	}

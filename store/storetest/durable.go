@@ -11,10 +11,8 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -63,28 +61,6 @@ func invert(data []byte) []byte {
 		out[i] = ^b
 	}
 	return out
-}
-
-// Fill writes something of every kind for a tenant, in the thread "t", with a
-// text that must not be readable where things are encrypted.
-func Fill(tb testing.TB, db store.DB, tenant, text string) {
-	tb.Helper()
-	ctx, s := tb.Context(), db.Tenant(tenant)
-	th, err := s.Log.Append(ctx, "t", 0, append(everything(), say(thread.User, text)))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	p := &plan.Plan{Schema: plan.SchemaVersion, ThreadID: "t", ThreadVersion: th.Len(), Summarizations: []plan.Summarization{{
-		Span: th.Range(1, 3), Summary: summary.Summary{CurrentTask: text}, SummaryTokens: 3, Origin: plan.Origin{Strategy: "test", Reason: text},
-	}}}
-	c := store.Commit{
-		Plan: p, Events: []event.Event{{Type: event.Completed, TokensBefore: 7, Policy: "auto", Details: map[string]any{"round": 1}}},
-		Documents: []store.Document{{Kind: "memory", ID: "t", Body: fmt.Appendf(nil, "%q", text)}},
-	}
-	if _, err := s.Plans.Commit(ctx, "t", 0, c); err != nil {
-		tb.Fatal(err)
-	}
-	s.Summaries.Put(ctx, "key", summary.Summary{CurrentTask: text})
 }
 
 func openedAgain(t *testing.T, open Open, sealer store.Sealer) {

@@ -250,6 +250,9 @@ func TestDocuments(t *testing.T, open func(testing.TB) store.Documents) {
 		if _, err := s.Put(ctx, store.Document{Kind: "other", ID: "a", Body: []byte(`1`)}); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := s.Put(ctx, store.Document{Kind: "never there", ID: "a"}); err != nil {
+			t.Fatal(err)
+		}
 		var got []string
 		for after := ""; ; {
 			page, err := s.Documents(ctx, "memory", after, 2)
@@ -263,6 +266,9 @@ func TestDocuments(t *testing.T, open func(testing.TB) store.Documents) {
 				got = append(got, string(d.Body))
 				after = d.ID
 			}
+		}
+		if kinds, err := s.Kinds(ctx); err != nil || !reflect.DeepEqual(kinds, []string{"memory", "other"}) {
+			t.Errorf("kinds %q, %v", kinds, err)
 		}
 		if want := []string{`"a"`, `"b"`, `"c"`}; !reflect.DeepEqual(got, want) {
 			t.Errorf("got %v, want %v", got, want)

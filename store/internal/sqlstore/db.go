@@ -124,7 +124,7 @@ func (db *DB) Tenant(id string) store.Tenant {
 
 // Tenants implements store.DB.
 func (db *DB) Tenants(ctx context.Context) iter.Seq2[string, error] {
-	const all = `SELECT tenant FROM threads UNION SELECT tenant FROM documents UNION SELECT tenant FROM artifacts`
+	const all = `SELECT tenant FROM threads UNION SELECT tenant FROM documents WHERE length(content) > 0 UNION SELECT tenant FROM artifacts`
 	return func(yield func(string, error) bool) {
 		var names []string
 		err := db.rows(ctx, db.read, func(scan func(...any) error) error {

@@ -77,6 +77,9 @@ func (t *tenant) Events(ctx context.Context, id string, after, limit int) ([]eve
 		if err := scan(&position, &data); err != nil {
 			return err
 		}
+		if want := max(after, 0) + len(page) + 1; position != want {
+			return fmt.Errorf("event %d is missing: %w", want, errDamaged)
+		}
 		plain, err := t.open(ctx, place("events", id, position), data)
 		if err != nil {
 			return err
@@ -178,6 +181,18 @@ func (t *tenant) Documents(ctx context.Context, kind, after string, limit int) (
 		return nil, t.db.fail(err, "Documents", kind)
 	}
 	return page, nil
+}
+
+// Kinds implements store.Documents.
+func (t *tenant) Kinds(ctx context.Context) ([]string, error) {
+	var kinds []string
+	err := t.db.rows(ctx, t.db.read, func(scan func(...any) error) error {
+		var kind string
+		err := scan(&kind)
+		kinds = append(kinds, kind)
+		return err
+	}, `SELECT DISTINCT kind FROM documents WHERE tenant = $1 AND length(content) > 0 ORDER BY kind`, t.id)
+	return kinds, t.db.fail(err, "Kinds", t.id)
 }
 
 // summaries is a cache: what fails is not there.
