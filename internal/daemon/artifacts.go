@@ -12,6 +12,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
+// requester is whose rights and limits artifacts are read with.
+func (c *call) requester() artifact.Requester {
+	return artifact.Requester{TenantID: c.tenant.name, ID: c.who.key}
+}
+
 func (c *call) artifacts() (any, error) {
 	id, _, err := c.known()
 	if err != nil {
@@ -22,7 +27,7 @@ func (c *call) artifacts() (any, error) {
 		return nil, err
 	}
 	page := api.Artifacts{Items: []artifact.Metadata{}}
-	for m, err := range c.s.config.Artifacts.List(c.r.Context(), c.tenant.who, artifact.Filter{ThreadID: id}) {
+	for m, err := range c.s.config.Artifacts.List(c.r.Context(), c.requester(), artifact.Filter{ThreadID: id}) {
 		if err != nil {
 			if ctxErr := c.r.Context().Err(); ctxErr != nil {
 				return nil, ctxErr
@@ -41,9 +46,9 @@ func (c *call) artifacts() (any, error) {
 	return page, nil
 }
 
-// metadata returns what is known of the artifact that the address names: of this
-// thread, or it is not known.
-func (c *call) metadata() (artifact.Metadata, error) {
+// one reads the artifact that the address names: of this thread, or it is not
+// known. It is one read of the store, which counts them.
+func (c *call) one(read func(id string) (artifact.Metadata, error)) (artifact.Metadata, error) {
 	id, _, err := c.known()
 	if err != nil {
 		return artifact.Metadata{}, err
@@ -53,7 +58,7 @@ func (c *call) metadata() (artifact.Metadata, error) {
 	if !artifact.IsID(name) {
 		return artifact.Metadata{}, missing
 	}
-	m, err := c.s.config.Artifacts.Metadata(c.r.Context(), c.tenant.who, name)
+	m, err := read(name)
 	if errors.Is(err, artifact.ErrNotFound) || err == nil && m.ThreadID != id {
 		err = missing
 	}
@@ -61,16 +66,18 @@ func (c *call) metadata() (artifact.Metadata, error) {
 }
 
 func (c *call) artifact() (any, error) {
-	m, err := c.metadata()
+	m, err := c.one(func(id string) (artifact.Metadata, error) {
+		return c.s.config.Artifacts.Metadata(c.r.Context(), c.requester(), id)
+	})
 	return m, err
 }
 
 func (c *call) content() (any, error) {
-	m, err := c.metadata()
-	if err != nil {
-		return nil, err
-	}
-	m, content, err := c.s.config.Artifacts.Get(c.r.Context(), c.tenant.who, m.ID)
+	var content string
+	m, err := c.one(func(id string) (m artifact.Metadata, err error) {
+		m, content, err = c.s.config.Artifacts.Get(c.r.Context(), c.requester(), id)
+		return m, err
+	})
 	if err != nil {
 		return nil, err
 	}

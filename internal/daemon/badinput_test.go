@@ -11,6 +11,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/mem"
 )
 
 // said is a message of one text.
@@ -211,4 +213,24 @@ func TestHead(t *testing.T) {
 		t.Fatalf("%v: %v", answer, err)
 	}
 	answer.Body.Close()
+}
+
+// TestHalfCreated: of a thread whose creation was cut short only a document is
+// kept; it exists all the same, and can be used.
+func TestHalfCreated(t *testing.T) {
+	db := mem.New()
+	c := start(t, daemon.Config{Store: db}).client(t, "")
+	made := store.Document{Kind: "thread", ID: "t", Body: []byte(`{"labels":{"team":"build"},"created_at":"2026-11-21T09:00:00Z"}`)}
+	if _, err := db.Tenant("").Documents.Put(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	if th, err := c.Thread(t.Context(), "t"); err != nil || th.Labels["team"] != "build" || th.CreatedAt.Hour() != 9 {
+		t.Errorf("%+v: %v", th, err)
+	}
+	if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "t"}); !api.IsKind(err, api.Exists) {
+		t.Errorf("created twice: %v", err)
+	}
+	if a, err := c.Append(t.Context(), "t", 0, api.Append{Messages: []neutral.Message{said("user", "one")}}); err != nil || a.Version != 1 {
+		t.Errorf("%+v: %v", a, err)
+	}
 }

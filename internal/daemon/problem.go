@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -72,6 +73,7 @@ func problemOf(err error) *api.Problem {
 	var wrong *neutral.FieldError
 	var conflict *store.ConflictError
 	var stale *staleError
+	var limited *artifact.LimitError
 	var over *palimpsest.BudgetError
 	switch {
 	case errors.As(err, &ready):
@@ -92,6 +94,12 @@ func problemOf(err error) *api.Problem {
 		return problem(api.NotFound, "what the request names does not exist here")
 	case errors.Is(err, artifact.ErrExpired):
 		return problem(api.Gone, "the artifact's time to live is over; its content cannot be read any more")
+	case errors.Is(err, artifact.ErrForbidden):
+		return problem(api.Forbidden, "the artifact is more sensitive than the key may read")
+	case errors.As(err, &limited):
+		p := problem(api.TooManyRequests, "the key has read as many artifacts as it may for now")
+		p.RetryAfter = max(1, int(math.Ceil(limited.RetryAfter.Seconds())))
+		return p
 	case errors.Is(err, artifact.ErrTooLarge):
 		return problem(api.TooLarge, "the content is over the store's limit for one artifact")
 	case errors.Is(err, policy.ErrNothing):
