@@ -28,6 +28,10 @@ var floors = map[string]arch.Package{
 	"cmd/palimpsest": {Floor: 7, Same: []string{"internal/cli"}},
 	"internal/cli":   {Floor: 7, External: []string{cobra, pflag, gjson}},
 
+	// 6: measurement.
+	"eval":       {Floor: 6, Same: []string{"eval/ident"}, External: []string{gjson}},
+	"eval/ident": {Floor: 6},
+
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
 
