@@ -17,8 +17,8 @@ type shown struct {
 	other []thread.Message
 	// tokens are those of all of it.
 	tokens int
-	// engine is set where what was removed can be looked up.
-	engine *engineResult
+	// removed are the messages that can be looked up, nil where none can.
+	removed map[thread.ID]bool
 	// failed says why there is no prompt; the tail alone is shown then.
 	failed error
 }

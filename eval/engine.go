@@ -9,16 +9,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
-
-// engineResult is what is needed to look up what a plan removed.
-type engineResult struct {
-	thread *thread.Thread
-	plan   *plan.Plan
-}
 
 // noon dates every plan, so that the same input gives the same output.
 func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
@@ -26,14 +22,16 @@ func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 // engine makes contenders of our own compactor. One is made per session, so that
 // what it remembers of messages serves every moment of it.
 type engine struct {
-	ctx     context.Context
-	counter *token.Counter
-	auto    *palimpsest.Compactor
+	ctx        context.Context
+	counter    *token.Counter
+	memo       *token.Memo
+	summarizer summarize.Summarizer
+	auto       *palimpsest.Compactor
 }
 
 func newEngine(ctx context.Context, counter *token.Counter) (*engine, error) {
 	auto, err := palimpsest.New(palimpsest.Config{Counter: counter, Now: noon})
-	return &engine{ctx, counter, auto}, err
+	return &engine{ctx, counter, token.NewMemo(counter, 0), &summarize.Extractive{Counter: counter.Text}, auto}, err
 }
 
 // profile is a provider with no rules of its own that would take anything away.
@@ -57,30 +55,24 @@ func (e *engine) fitAuto(m *moment, budget int) *shown {
 	if err != nil {
 		return m.nothing(err)
 	}
-	return m.shownBy(history, res.Plan, res.Prompt, res.Manifest, res.After-res.Fixed)
+	return m.shownBy(history, res.Prompt, res.Manifest, res.After-res.Fixed)
 }
 
-// fitPolicy compacts with a policy through the thread handle, as an agent loop
-// does when it asks for it.
+// fitPolicy is the plan of a policy that was asked to compact, whether it finds
+// that due or not. What it leaves over the budget is shown, not repaired.
 func (e *engine) fitPolicy(p policy.Policy, m *moment, budget int) *shown {
-	c, err := palimpsest.New(palimpsest.Config{Counter: e.counter, Policy: p, Now: noon})
-	if err != nil {
-		return m.nothing(err)
-	}
 	history := m.thread.Prefix(m.at)
-	th := c.Thread(history.ID())
-	if err := th.Append(e.ctx, history.Messages()...); err != nil {
-		return m.nothing(err)
+	s := &policy.State{
+		Thread: history, Base: m.base, Profile: profile(), Counter: e.counter, Count: e.memo.Message,
+		Changed: m.sizes[:m.at], Plain: m.sizes[:m.at], Fixed: e.fixed(m), Prompt: m.size + e.fixed(m),
+		Window: budget + e.fixed(m), Budget: budget + e.fixed(m), Forced: true,
+		Summarizer: e.summarizer, Tools: toolpolicy.New(nil), Now: noon,
 	}
-	made, err := th.Compact(e.ctx, palimpsest.Step{Base: m.base, Profile: profile(), Budget: budget + e.fixed(m)})
+	f, err := p.Plan(e.ctx, s)
 	if err != nil {
 		return m.nothing(err)
 	}
-	res, err := c.Render(made, palimpsest.Request{Thread: history, Base: m.base, Profile: profile()})
-	if err != nil {
-		return m.nothing(err)
-	}
-	return m.shownBy(history, made, res.Prompt, res.Manifest, res.After-res.Fixed)
+	return m.shownBy(history, f.Prompt, f.Manifest, f.Tokens-s.Fixed)
 }
 
 func (e *engine) fixed(m *moment) int {
@@ -97,8 +89,11 @@ func (m *moment) nothing(err error) *shown {
 }
 
 // shownBy tells apart what a prompt shows as it was and what it made.
-func (m *moment) shownBy(history *thread.Thread, p *plan.Plan, made *prompt.Prompt, manifest *render.Manifest, tokens int) *shown {
-	s := &shown{tokens: tokens, engine: &engineResult{history, p}}
+func (m *moment) shownBy(history *thread.Thread, made *prompt.Prompt, manifest *render.Manifest, tokens int) *shown {
+	s := &shown{tokens: tokens, removed: map[thread.ID]bool{}}
+	for _, h := range manifest.Hidden {
+		s.removed[h.ID] = true
+	}
 	for n := range made.Messages {
 		o := manifest.Messages[n]
 		i, ok := history.Index(o.ID)

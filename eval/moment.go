@@ -18,8 +18,7 @@ type moment struct {
 	size, rest int
 	refs       []need
 	used       int // how many identifiers were used in the horizon, eligible or not
-	// recap is the agent's own summary made here.
-	recap *recap
+	search     *searches
 }
 
 // need is an identifier that the agent writes again after the moment.
@@ -39,7 +38,7 @@ const commonInHistory = 0.30
 
 // moment looks at the session before the step of the given index.
 func (s *session) moment(step int) *moment {
-	m := &moment{session: s, at: s.steps[step], tail: s.steps[step-1]}
+	m := &moment{session: s, at: s.steps[step], tail: s.steps[step-1], search: &searches{known: map[int][]hit{}}}
 	for i := range m.at {
 		m.size += s.sizes[i]
 		if i >= m.tail {

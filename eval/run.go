@@ -5,7 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/recall"
 )
 
 // Options tune a run; nil and the zero value measure everything.
@@ -70,8 +73,8 @@ func parseBudget(text string) (setting, error) {
 	if i := strings.IndexAny(text, "k%"); i >= 0 {
 		number, unit = text[:i], text[i:]
 	}
-	var x float64
-	if _, err := fmt.Sscanf(number, "%g", &x); err != nil || x <= 0 || unit != "" && unit != "k" && unit != "%" || unit == "%" && x >= 100 {
+	x, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(x > 0 && x < 1e9) || unit != "" && unit != "k" && unit != "%" || unit == "%" && x >= 100 {
 		return b, fmt.Errorf("budget %q: want tokens such as 8k or 16000, or a share such as 20%%", text)
 	}
 	switch unit {
@@ -88,7 +91,7 @@ func parseBudget(text string) (setting, error) {
 // moments chooses where the session is cut for a setting: evenly among the steps
 // with a history of at least four times the budget; a session that never grows
 // that long is cut at 25, 50 and 75 percent of its steps.
-func (s *session) moments(b setting) []*moment {
+func (s *session) moments(b setting, at func(step int) *moment) []*moment {
 	if b.family == "" && s.total < long {
 		return nil
 	}
@@ -121,7 +124,7 @@ func (s *session) moments(b setting) []*moment {
 			continue
 		}
 		last = k
-		m := s.moment(steps[k])
+		m := at(steps[k])
 		// A tail that leaves no room for anything measures nothing.
 		if len(m.refs) > 0 && m.rest <= b.of(s, m.size)*3/4 {
 			chosen = append(chosen, m)
@@ -318,12 +321,24 @@ func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *
 	contenders := slices.DeleteFunc(append(simple(set.counter), e.contenders()...), func(c contender) bool {
 		return len(o.Contenders) > 0 && !slices.Contains(o.Contenders, c.name) && !slices.Contains(always, c.name)
 	})
+	known := map[int]*moment{}
+	var entries []recall.Entry
+	at := func(step int) *moment {
+		if known[step] == nil {
+			if entries == nil {
+				entries = s.entries()
+			}
+			known[step] = s.moment(step)
+			known[step].search.entries = entries
+		}
+		return known[step]
+	}
 	columns := make([]*column, len(settings))
 	for k, b := range settings {
 		if b.family != "" && b.family != s.family {
 			continue
 		}
-		cuts := s.moments(b)
+		cuts := s.moments(b, at)
 		if len(cuts) == 0 {
 			continue
 		}

@@ -228,7 +228,7 @@ const (
 	bindWithin   = 200
 	bindBy       = 3
 	// mostAlso bounds the words of later mentions.
-	mostAlso = 30
+	mostAlso = 6
 )
 
 // words calls each for the words of a text until it says stop.
