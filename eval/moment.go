@@ -19,6 +19,8 @@ type moment struct {
 	refs       []need
 	used       int // how many identifiers were used in the horizon, eligible or not
 	search     *searches
+	// recap is the agent's own summary made here, nil where it made none.
+	recap *recap
 }
 
 // need is an identifier that the agent writes again after the moment.

@@ -53,6 +53,8 @@ type Score struct {
 	// sliding window to the oracle.
 	Adjusted float64 `json:"adjusted"`
 	Gap      float64 `json:"gap_closed"`
+	// Trail is the F1 of the files and what last became of them.
+	Trail float64 `json:"trail_f1"`
 	// Full is how much of the budget was used, Over the share of prompts beyond
 	// it, Failed the share that was not made.
 	Full   float64 `json:"budget_used"`
@@ -101,6 +103,7 @@ func (c *column) report() Column {
 			Strict:    mean(values1(t, func(t tally) float64 { return t.strict / t.needs })),
 			Lookup:    mean(values1(t, func(t tally) float64 { return t.lookup / t.needs })),
 			First:     mean(values1(t, func(t tally) float64 { return t.first / t.needs })),
+			Trail:     mean(trails(t)),
 			Full:      mean(values1(t, func(t tally) float64 { return t.tokens / t.budget })),
 			Over:      mean(values1(t, func(t tally) float64 { return t.over / t.prompts })),
 			Failed:    mean(values1(t, func(t tally) float64 { return t.failed / t.prompts })),
@@ -143,7 +146,7 @@ func (c *Column) bound(contender string) float64 {
 // order is the order of the rows.
 var order = []string{
 	"identity", "empty", randomName, "head+tail", windowName, "mask 10, recency", "clear tool uses keep 3, recency",
-	"AI SDK prune 20, recency", bestSimple, oracleName, "ladder", "session", "timeline", "workstream", "loop", autoName,
+	"AI SDK prune 20, recency", bestSimple, oracleName, "ladder", "session", "timeline", "workstream", "loop", ownName, autoName,
 }
 
 func (c *column) order() []string {
@@ -156,6 +159,17 @@ func values1(t []tally, f func(tally) float64) []float64 {
 	out := make([]float64, len(t))
 	for i := range t {
 		out[i] = f(t[i])
+	}
+	return out
+}
+
+// trails are the F1 of sessions that touched files.
+func trails(t []tally) []float64 {
+	var out []float64
+	for _, x := range t {
+		if x.files > 0 {
+			out = append(out, f1(x.right, x.told, x.files))
+		}
 	}
 	return out
 }
@@ -205,12 +219,33 @@ func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	for _, c := range r.Columns {
 		fmt.Fprintf(&b, "\n%s · %s split · %d sessions · %d moments · %d references of %d used\n", c.Name, r.Split, c.Sessions, c.Moments, c.Eligible, c.Used)
-		fmt.Fprintf(&b, "%-34s %6s  %-13s %6s %6s %6s %6s %6s %6s  %-22s %5s %5s %5s\n", "", "bound", "95 %", "direct", "strict", "lookup", "first", "adj", "gap", "minus best simple", "full", "over", "fail")
+		fmt.Fprintf(&b, "%-34s %6s  %-13s %6s %6s %6s %6s %6s %6s  %-22s %5s %5s %5s %5s\n", "", "bound", "95 %", "direct", "strict", "lookup", "first", "adj", "gap", "minus best simple", "trail", "full", "over", "fail")
 		for _, s := range c.Scores {
-			fmt.Fprintf(&b, "%-34s %6.3f  %.3f-%.3f  %6.3f %6.3f %6.3f %6.3f %6.2f %6.2f  %+.3f (%+.3f…%+.3f) %5.2f %5.2f %5.2f\n",
-				s.Contender, s.Bound, s.Low, s.High, s.Direct, s.Strict, s.Lookup, s.First, s.Adjusted, s.Gap, s.Best, s.BestLow, s.BestHigh, s.Full, s.Over, s.Failed)
+			fmt.Fprintf(&b, "%-34s %6.3f  %.3f-%.3f  %6.3f %6.3f %6.3f %6.3f %6.2f %6.2f  %+.3f (%+.3f…%+.3f) %5.3f %5.2f %5.2f %5.2f\n",
+				s.Contender, s.Bound, s.Low, s.High, s.Direct, s.Strict, s.Lookup, s.First, s.Adjusted, s.Gap, s.Best, s.BestLow, s.BestHigh, s.Trail, s.Full, s.Over, s.Failed)
 		}
+	}
+	for _, c := range r.Columns {
+		c.strata(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// strata writes the bound recall of the best simple contender and of auto by kind
+// of reference.
+func (c *Column) strata(b *strings.Builder) {
+	at := func(contender string) map[string]Stratum {
+		for _, s := range c.Scores {
+			if s.Contender == contender {
+				return s.Strata
+			}
+		}
+		return nil
+	}
+	best, auto := at(bestSimple), at(autoName)
+	fmt.Fprintf(b, "\n%s, over all references\n%-22s %10s %12s %12s %12s\n", c.Name, "", "references", bestSimple, autoName, "with lookup")
+	for _, name := range slices.Sorted(maps.Keys(best)) {
+		fmt.Fprintf(b, "%-22s %10d %12.3f %12.3f %12.3f\n", name, best[name].Needs, best[name].Bound, auto[name].Bound, auto[name].Lookup)
+	}
 }

@@ -25,6 +25,14 @@ type Options struct {
 	Progress Progress
 }
 
+// budget is what the history of a moment is fitted into.
+func (m *moment) budget(b setting) int {
+	if b.own {
+		return m.recap.size + m.rest
+	}
+	return b.of(m.session, m.size)
+}
+
 // Check reports what in the options names nothing.
 func (o *Options) Check() error {
 	for _, text := range o.Budgets {
@@ -56,6 +64,8 @@ type setting struct {
 	tokens int
 	share  float64
 	family string // for families of short sessions, else ""
+	// own: where the agent itself compacted, at the size of its own summary.
+	own bool
 }
 
 // of is the budget for a history of the given size. A share is one of the whole
@@ -92,6 +102,9 @@ func parseBudget(text string) (setting, error) {
 // with a history of at least four times the budget; a session that never grows
 // that long is cut at 25, 50 and 75 percent of its steps.
 func (s *session) moments(b setting, at func(step int) *moment) []*moment {
+	if b.own {
+		return s.compactions(at)
+	}
 	if b.family == "" && s.total < long {
 		return nil
 	}
@@ -133,12 +146,31 @@ func (s *session) moments(b setting, at func(step int) *moment) []*moment {
 	return chosen
 }
 
+// compactions are the moments where the agent itself compacted.
+func (s *session) compactions(at func(step int) *moment) []*moment {
+	var all []*moment
+	for i := range s.recaps {
+		step, _ := slices.BinarySearch(s.steps, s.recaps[i].at)
+		if step < 1 || step >= len(s.steps) {
+			continue
+		}
+		m := at(step)
+		m.recap = &s.recaps[i]
+		if len(m.refs) > 0 {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 // tally counts the needs of a session and those that were met.
 type tally struct {
 	needs, direct, bound, strict, lookup, first float64
 	// tokens and budget give how full the prompts were; over counts prompts
 	// beyond their budget, failed those that were not made, prompts all.
-	tokens, budget        float64
+	tokens, budget float64
+	// right, told and files count files for the trail.
+	right, told, files    float64
 	over, failed, prompts float64
 }
 
@@ -149,6 +181,10 @@ func (t *tally) add(m *moment, s *shown, out []found, budget int) {
 	if s.tokens > budget {
 		t.over++
 	}
+	right, told, files := m.trails(s)
+	t.right += right
+	t.told += told
+	t.files += files
 	if s.failed != nil {
 		t.failed++
 	}
@@ -243,6 +279,9 @@ func (set *Set) settings(o *Options) ([]setting, error) {
 		}
 		all = append(all, b)
 	}
+	if len(o.Budgets) == 0 {
+		all = append(all, setting{name: "own summary", own: true})
+	}
 	count := map[string]int{}
 	for _, s := range set.sessions {
 		if s.total < long {
@@ -303,10 +342,13 @@ func (t *tally) sum(x tally) {
 	t.over += x.over
 	t.failed += x.failed
 	t.prompts += x.prompts
+	t.right += x.right
+	t.told += x.told
+	t.files += x.files
 }
 
 func (t *tally) scale(by float64) {
-	for _, x := range []*float64{&t.needs, &t.direct, &t.bound, &t.strict, &t.lookup, &t.first, &t.tokens, &t.budget, &t.over, &t.failed, &t.prompts} {
+	for _, x := range []*float64{&t.needs, &t.direct, &t.bound, &t.strict, &t.lookup, &t.first, &t.tokens, &t.budget, &t.over, &t.failed, &t.prompts, &t.right, &t.told, &t.files} {
 		*x *= by
 	}
 }
@@ -350,7 +392,16 @@ func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *
 		for _, m := range cuts {
 			c.eligible += len(m.refs)
 			c.used += m.used
-			budget := b.of(s, m.size)
+			budget := m.budget(b)
+			contenders := contenders
+			if b.own {
+				contenders = append(slices.Clip(contenders), contender{ownName, func(m *moment, _ int) *shown {
+					r := m.show(forms{set.counter}.plain(m)[m.tail:])
+					r.other = append(r.other, m.recap.text)
+					r.tokens += m.recap.size
+					return r
+				}})
+			}
 			for _, x := range contenders {
 				if err := ctx.Err(); err != nil {
 					return nil, err
@@ -393,6 +444,7 @@ const (
 	randomName = "random"
 	windowName = "sliding window"
 	oracleName = "oracle"
+	ownName    = "the agent's own summary"
 )
 
 // always are the contenders that scores refer to.

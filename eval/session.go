@@ -37,12 +37,15 @@ type session struct {
 	refs []reference
 	uses [][]int32 // by step, into refs
 	find *finder
+
+	trail *trail
 }
 
 // recap is a place where the agent itself compacted.
 type recap struct {
 	at   int // the first position after it
 	text thread.Message
+	size int // tokens
 }
 
 // reference is an identifier that the agent writes in a call.
@@ -84,13 +87,14 @@ func newSession(tr *transcript.Transcript, family, key string, counter *token.Co
 	at[tr.Thread.Len()] = len(kept)
 	for _, c := range tr.Compactions {
 		if i, ok := tr.Thread.Index(c.Summary); ok && c.Summary != "" {
-			s.recaps = append(s.recaps, recap{at[c.At], *tr.Thread.At(i)})
+			s.recaps = append(s.recaps, recap{at[c.At], *tr.Thread.At(i), counter.Message(tr.Thread.At(i))})
 		}
 	}
 	var err error
 	if s.thread, err = thread.New(tr.Name).Append(kept...); err != nil {
 		return nil, err
 	}
+	s.trail = newTrail(s.thread)
 	n := s.thread.Len()
 	s.sizes, s.texts, s.calls = make([]int, n), make([]string, n), make([]int, n)
 	used := map[string]bool{}
