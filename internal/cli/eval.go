@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -32,6 +31,8 @@ what is left: paths, ids, hashes, symbols, numbers and names.
   first    bound, or the best hit of that search does
   adj      bound, with chance taken out
   gap      the share of the way from the sliding window to the oracle
+  trail    the files and what last became of them, as F1
+  full     how much of the budget was used; over, fail: prompts beyond it, or not made
 
 The same files give the same figures. Replay is open-loop: this says what is kept,
 not what is solved.`,
@@ -90,11 +91,7 @@ not what is solved.`,
 
 // progress draws a bar with the time left, where the stream is a terminal.
 func progress(w io.Writer, what string) eval.Progress {
-	f, ok := w.(*os.File)
-	if !ok {
-		return nil
-	}
-	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	if !terminal(w) {
 		return nil
 	}
 	start := time.Now()
