@@ -37,7 +37,7 @@ func (f *finder) add(ref int32, surface string) {
 func (f *finder) find(text string, found func(ref int32, at, end int)) {
 	for i := 0; i < len(text); {
 		if !word[text[i]] {
-			i++
+			i = next(text, i)
 			continue
 		}
 		start := i
@@ -58,7 +58,7 @@ func (f *finder) find(text string, found func(ref int32, at, end int)) {
 // a number is not parted at its decimal point.
 func bounded(text string, at, end int) bool {
 	if at > 0 && word[text[at]] {
-		if word[text[at-1]] {
+		if word[text[at-1]] && (at < 3 || text[at-3] != symbolLead) {
 			return false
 		}
 		if at > 1 && text[at-1] == '.' && figure(text[at]) && figure(text[at-2]) {
@@ -81,7 +81,18 @@ func figure(c byte) bool { return c >= '0' && c <= '9' }
 // word marks the bytes of words.
 var word = func() (is [256]bool) {
 	for c := range is {
-		is[c] = c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80
+		is[c] = c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 && c != symbolLead
 	}
 	return is
 }()
+
+// symbolLead begins the punctuation from U+2000 on, three bytes each.
+const symbolLead = 0xE2
+
+// next is the place behind the byte or symbol at i, which is part of no word.
+func next(text string, i int) int {
+	if text[i] == symbolLead {
+		return min(i+3, len(text))
+	}
+	return i + 1
+}

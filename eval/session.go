@@ -239,7 +239,7 @@ const (
 func words(text string, each func(string) bool) {
 	for i := 0; i < len(text); {
 		if !word[text[i]] {
-			i++
+			i = next(text, i)
 			continue
 		}
 		start := i

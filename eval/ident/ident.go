@@ -96,8 +96,14 @@ var separator = func() (is [256]bool) {
 	for _, c := range "\"'`()[]{}<>|;,=\\!?*\x7f" {
 		is[c] = true
 	}
+	is[symbolLead] = true
 	return is
 }()
+
+// symbolLead begins, in UTF-8, the punctuation, arrows and box drawings from
+// U+2000 on, which part words; each takes three bytes. Agents number the lines of
+// a file with an arrow.
+const symbolLead = 0xE2
 
 func (s *scanner) step() {
 	c := s.text[s.at]
@@ -111,6 +117,8 @@ func (s *scanner) step() {
 			return
 		}
 		s.at++
+	case c == symbolLead:
+		s.at = min(s.at+3, len(s.text))
 	case separator[c]:
 		if c == '!' || c == '?' {
 			s.sentence = true

@@ -31,6 +31,7 @@ func TestExtract(t *testing.T) {
 		{`it says "no such order" and "backoff"`, "quoted:no such order"},
 		{"we asked Ada Lovelace. Grace came", "name:Ada Lovelace"},
 		{`{"user_id":"mia_li_3668","total":127.5}`, "symbol:user_id id:mia_li_3668 number:127.5"},
+		{"  12→parseHeader — “retry_after”…", "symbol:parseHeader symbol:retry_after"},
 		{"key=value_of_it", "symbol:value_of_it"},
 	} {
 		var got []string
@@ -47,7 +48,7 @@ func TestExtract(t *testing.T) {
 }
 
 func FuzzExtract(f *testing.F) {
-	for _, s := range []string{"a/b.go:3", "1,200.50", "\"x y z w\"", "::", "..", "v", "Ada Lovelace", "a@b.cd", "\xff/\xfe.go"} {
+	for _, s := range []string{"a/b.go:3", "1,200.50", "\"x y z w\"", "::", "..", "v", "Ada Lovelace", "a@b.cd", "\xff/\xfe.go", "1→a_b_c_d\xe2"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
