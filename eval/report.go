@@ -92,21 +92,21 @@ func (c *column) report() Column {
 	out := Column{Name: c.name, Sessions: len(c.sessions), Moments: c.moments, Eligible: c.eligible, Used: c.used}
 	bound := func(t tally) float64 { return t.bound / t.needs }
 	resample := newBootstrap(len(c.sessions))
-	best := values1(c.tallies[bestSimple], bound)
+	best := ratios(c.tallies[bestSimple], bound)
 	for _, name := range c.order() {
 		t := c.tallies[name]
-		b := values1(t, bound)
+		b := ratios(t, bound)
 		s := Score{
 			Contender: name,
-			Direct:    mean(values1(t, func(t tally) float64 { return t.direct / t.needs })),
+			Direct:    mean(ratios(t, func(t tally) float64 { return t.direct / t.needs })),
 			Bound:     mean(b),
-			Strict:    mean(values1(t, func(t tally) float64 { return t.strict / t.needs })),
-			Lookup:    mean(values1(t, func(t tally) float64 { return t.lookup / t.needs })),
-			First:     mean(values1(t, func(t tally) float64 { return t.first / t.needs })),
+			Strict:    mean(ratios(t, func(t tally) float64 { return t.strict / t.needs })),
+			Lookup:    mean(ratios(t, func(t tally) float64 { return t.lookup / t.needs })),
+			First:     mean(ratios(t, func(t tally) float64 { return t.first / t.needs })),
 			Trail:     mean(trails(t)),
-			Full:      mean(values1(t, func(t tally) float64 { return t.tokens / t.budget })),
-			Over:      mean(values1(t, func(t tally) float64 { return t.over / t.prompts })),
-			Failed:    mean(values1(t, func(t tally) float64 { return t.failed / t.prompts })),
+			Full:      mean(ratios(t, func(t tally) float64 { return t.tokens / t.budget })),
+			Over:      mean(ratios(t, func(t tally) float64 { return t.over / t.prompts })),
+			Failed:    mean(ratios(t, func(t tally) float64 { return t.failed / t.prompts })),
 			Strata:    map[string]Stratum{},
 		}
 		s.Low, s.High = resample.interval(b)
@@ -155,7 +155,7 @@ func (c *column) order() []string {
 	return names
 }
 
-func values1(t []tally, f func(tally) float64) []float64 {
+func ratios(t []tally, f func(tally) float64) []float64 {
 	out := make([]float64, len(t))
 	for i := range t {
 		out[i] = f(t[i])
