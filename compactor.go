@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -56,6 +57,14 @@ type Config struct {
 	Requester  artifact.Requester
 	// Events is told what happens; nil for nobody.
 	Events event.Sink
+	// Jobs, where it is set, prepares compactions in the background before they
+	// must be made; its handler for CompactJob is Compactor.Work. Domain stands in
+	// the keys of its jobs, so that several Compactors can share it.
+	Jobs   job.Queue
+	Domain string
+	// Patience bounds how long a step waits for a compaction that is being
+	// prepared. 0 is 30 seconds.
+	Patience time.Duration
 	// Now is the clock that dates plans. Nil is time.Now.
 	Now func() time.Time
 }
@@ -107,6 +116,9 @@ func New(c Config) (*Compactor, error) {
 	}
 	if c.Summarizer == nil {
 		c.Summarizer = &summarize.Extractive{Counter: c.Counter.Text}
+	}
+	if c.Patience <= 0 {
+		c.Patience = defaultPatience
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -64,6 +65,13 @@ type State struct {
 	// answer, in tokens. Budget bounds the whole request; 0 leaves it to the
 	// policy and the window.
 	Window, Output, Budget int
+	// Rates are what tokens cost with the model's prompt cache; zero when that is
+	// not known. Cold: the provider has forgotten the prompt, so that it is
+	// written anew whatever is done to it.
+	Rates cost.Rates
+	Cold  bool
+	// Reachable: the agent can read again what a plan puts aside.
+	Reachable bool
 
 	// Forced: the provider refused the request as too long, or somebody asked
 	// for a compaction. Harder counts how often that happened in a row.
@@ -150,15 +158,15 @@ func (s *State) Render(p *plan.Plan) (*Fitted, error) {
 	if p == nil {
 		p = s.Draft("")
 	}
-	known := s.Plain
-	if !p.Empty() {
-		known = s.Changed
-	}
+	rewritten := p.Rewritten()
 	f := &Fitted{Plan: p, Prompt: out, Manifest: manifest, Sizes: make([]int, len(out.Messages)), Tokens: s.Fixed}
 	for n := range out.Messages {
 		o := manifest.Messages[n]
-		if i, ok := s.Thread.Index(o.ID); ok && o.Record.Action == plan.Include && !o.Synthetic && i < p.ThreadVersion {
-			f.Sizes[n] = known[i]
+		if i, ok := s.Thread.Index(o.ID); ok && o.Record.Action == plan.Include && !o.Synthetic && (i < rewritten || rewritten == 0) {
+			f.Sizes[n] = s.Plain[i]
+			if i < rewritten {
+				f.Sizes[n] = s.Changed[i]
+			}
 		} else {
 			f.Sizes[n] = s.Count(&out.Messages[n])
 		}

@@ -268,7 +268,7 @@ func (r *renderer) orphan(i int, ref plan.Ref) {
 
 // translate adapts the message at i to the profile.
 func (r *renderer) translate(m thread.Message, i int) thread.Message {
-	return r.profile.Translate(m, !r.plan.Empty() && i < r.plan.ThreadVersion)
+	return r.profile.Translate(m, i < r.plan.Rewritten())
 }
 
 // openWithUser makes the first message the user's, where the provider wants it.

@@ -15,10 +15,14 @@ const (
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"
 	otel       = "go.opentelemetry.io/otel"
+	goyaml     = "github.com/goccy/go-yaml"
 	goleak     = "go.uber.org/goleak"
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
+	river      = "github.com/riverqueue/river"
+	pgx        = "github.com/jackc/pgx/v5"
+	modernc    = "modernc.org/sqlite"
 )
 
 // floors is the architecture: every package of the module, its floor, the arrows
@@ -26,7 +30,10 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest": {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":   {Floor: 7, External: []string{cobra, pflag, gjson}},
+	"internal/cli":   {Floor: 7, Same: []string{"internal/choice"}, External: []string{cobra, pflag, gjson}},
+
+	// 7: names, files and environment become a policy with its models.
+	"internal/choice": {Floor: 7},
 
 	// 6: measurement.
 	"eval":       {Floor: 6, Same: []string{"eval/ident"}, External: []string{gjson}},
@@ -34,6 +41,10 @@ var floors = map[string]arch.Package{
 
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
+	"store/mem":           {Floor: 7, Leaf: true},
+
+	// 6: beside the front door, for programs.
+	"policy/policyfile": {Floor: 6, External: []string{goyaml}},
 
 	// 5: the front door.
 	".":      {Floor: 5, Same: []string{"policy"}},
@@ -55,9 +66,16 @@ var floors = map[string]arch.Package{
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
 	"recall":     {Floor: 2, External: []string{gjson}},
-	"store":      {Floor: 2},
+	"store":      {Floor: 2, Same: []string{"artifact", "event"}},
 	"event":      {Floor: 2},
+	"job":        {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
+
+	"apikey":  {Floor: 2},
+	"keyring": {Floor: 2},
+
+	// What implementations in files have in common.
+	"internal/durable": {Floor: 2},
 
 	// What the clients of models have in common.
 	"internal/retry":        {Floor: 2},
@@ -66,14 +84,20 @@ var floors = map[string]arch.Package{
 
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":   {Floor: 2, Same: []string{"artifact"}, Leaf: true},
-	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall"}, Leaf: true},
+	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
 	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
+	"job/river":      {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
 	"llm/anthropic":  {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 	"llm/openai":     {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 
+	// Leaves: where keys are kept.
+	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
+	"keyring/wrapdir": {Floor: 2, Same: []string{"keyring", "internal/durable"}, Leaf: true},
+
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
+	"cost":              {Floor: 1, Same: []string{"token"}},
 	"token":             {Floor: 1, External: []string{tiktoken}},
 	"cut":               {Floor: 1, Same: []string{"token"}},
 	"render":            {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
@@ -100,9 +124,12 @@ var floors = map[string]arch.Package{
 	"internal/corpus":       {Support: true},
 	"internal/threadgen":    {Support: true},
 	"internal/plangen":      {Support: true},
+	"apikey/apikeytest":     {Support: true},
 	"artifact/artifacttest": {Support: true},
+	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
-	"store/storetest":       {Support: true},
+	"job/jobtest":           {Support: true},
+	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
 	"wire/wiretest":         {Support: true},
 }
@@ -113,7 +140,7 @@ var exceptions = []arch.Exception{}
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
-		TestLibraries: []string{gocmp, goleak, rapid, testscript},
+		TestLibraries: []string{gocmp, goleak, modernc, rapid, testscript},
 		Exceptions:    exceptions,
 	})
 	if err != nil {
