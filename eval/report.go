@@ -54,7 +54,9 @@ type Score struct {
 	Adjusted float64 `json:"adjusted"`
 	Gap      float64 `json:"gap_closed"`
 	// Trail is the F1 of the files and what last became of them.
+	// Files is the number of sessions that touched any.
 	Trail float64 `json:"trail_f1"`
+	Files int     `json:"trail_sessions"`
 	// Full is how much of the budget was used, Over the share of prompts beyond
 	// it, Failed the share that was not made.
 	Full   float64 `json:"budget_used"`
@@ -103,7 +105,7 @@ func (c *column) report() Column {
 			Strict:    mean(ratios(t, func(t tally) float64 { return t.strict / t.needs })),
 			Lookup:    mean(ratios(t, func(t tally) float64 { return t.lookup / t.needs })),
 			First:     mean(ratios(t, func(t tally) float64 { return t.first / t.needs })),
-			Trail:     mean(trails(t)),
+			Trail:     mean(trails(t)), Files: len(trails(t)),
 			Full:      mean(ratios(t, func(t tally) float64 { return t.tokens / t.budget })),
 			Over:      mean(ratios(t, func(t tally) float64 { return t.over / t.prompts })),
 			Failed:    mean(ratios(t, func(t tally) float64 { return t.failed / t.prompts })),
@@ -221,8 +223,8 @@ func (r *Report) WriteTable(w io.Writer) error {
 		fmt.Fprintf(&b, "\n%s · %s split · %d sessions · %d moments · %d references of %d used\n", c.Name, r.Split, c.Sessions, c.Moments, c.Eligible, c.Used)
 		fmt.Fprintf(&b, "%-34s %6s  %-13s %6s %6s %6s %6s %6s %6s  %-22s %5s %5s %5s %5s\n", "", "bound", "95 %", "direct", "strict", "lookup", "first", "adj", "gap", "minus best simple", "trail", "full", "over", "fail")
 		for _, s := range c.Scores {
-			fmt.Fprintf(&b, "%-34s %6.3f  %.3f-%.3f  %6.3f %6.3f %6.3f %6.3f %6.2f %6.2f  %+.3f (%+.3f…%+.3f) %5.3f %5.2f %5.2f %5.2f\n",
-				s.Contender, s.Bound, s.Low, s.High, s.Direct, s.Strict, s.Lookup, s.First, s.Adjusted, s.Gap, s.Best, s.BestLow, s.BestHigh, s.Trail, s.Full, s.Over, s.Failed)
+			fmt.Fprintf(&b, "%-34s %6.3f  %.3f-%.3f  %6.3f %6.3f %6.3f %6.3f %6.2f %6.2f  %+.3f (%+.3f…%+.3f) %5s %5.2f %5.2f %5.2f\n",
+				s.Contender, s.Bound, s.Low, s.High, s.Direct, s.Strict, s.Lookup, s.First, s.Adjusted, s.Gap, s.Best, s.BestLow, s.BestHigh, s.trail(), s.Full, s.Over, s.Failed)
 		}
 	}
 	for _, c := range r.Columns {
@@ -230,6 +232,14 @@ func (r *Report) WriteTable(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// trail is the F1, or a dash where there were no files.
+func (s *Score) trail() string {
+	if s.Files == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", s.Trail)
 }
 
 // strata writes the bound recall of the best simple contender and of auto by kind
