@@ -91,6 +91,71 @@ func (m *moment) eligible(r *reference, used, step int) (age int, ok bool) {
 	return step - lastStep, true
 }
 
+// moments chooses where the session is cut for a setting: evenly among the steps
+// with a history of at least four times the budget; a session that never grows
+// that long is cut at 25, 50 and 75 percent of its steps.
+func (s *session) moments(b setting, at func(step int) *moment) []*moment {
+	if b.own {
+		return s.compactions(at)
+	}
+	if b.family == "" && s.total < long {
+		return nil
+	}
+	var grown, enough []int
+	size, pos := 0, 0
+	for step, at := range s.steps {
+		for ; pos < at; pos++ {
+			size += s.sizes[pos]
+		}
+		if step == 0 {
+			continue
+		}
+		budget := b.of(s, size)
+		if size >= 4*budget && size >= least && b.family == "" {
+			grown = append(grown, step)
+		}
+		if size >= budget*3/2 {
+			enough = append(enough, step)
+		}
+	}
+	steps, n := grown, moments
+	if len(grown) == 0 {
+		steps, n = enough, 3
+	}
+	var chosen []*moment
+	last := -1
+	for i := range n {
+		k := (i + 1) * len(steps) / (n + 1)
+		if k >= len(steps) || k == last {
+			continue
+		}
+		last = k
+		m := at(steps[k])
+		// A tail that leaves no room for anything measures nothing.
+		if len(m.refs) > 0 && m.rest <= b.of(s, m.size)*3/4 {
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen
+}
+
+// compactions are the moments where the agent itself compacted.
+func (s *session) compactions(at func(step int) *moment) []*moment {
+	var all []*moment
+	for i := range s.recaps {
+		step, _ := slices.BinarySearch(s.steps, s.recaps[i].at)
+		if step < 1 || step >= len(s.steps) {
+			continue
+		}
+		m := at(step)
+		m.recap = &s.recaps[i]
+		if len(m.refs) > 0 {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 // Ages are the strata by steps since the last mention.
 var ages = []struct {
 	upTo int

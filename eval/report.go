@@ -106,10 +106,10 @@ func (c *column) report() Column {
 			Lookup:    mean(ratios(t, func(t tally) float64 { return t.lookup / t.needs })),
 			First:     mean(ratios(t, func(t tally) float64 { return t.first / t.needs })),
 			Trail:     mean(trails(t)), Files: len(trails(t)),
-			Full:      mean(ratios(t, func(t tally) float64 { return t.tokens / t.budget })),
-			Over:      mean(ratios(t, func(t tally) float64 { return t.over / t.prompts })),
-			Failed:    mean(ratios(t, func(t tally) float64 { return t.failed / t.prompts })),
-			Strata:    map[string]Stratum{},
+			Full:   mean(ratios(t, func(t tally) float64 { return t.tokens / t.budget })),
+			Over:   mean(ratios(t, func(t tally) float64 { return t.over / t.prompts })),
+			Failed: mean(ratios(t, func(t tally) float64 { return t.failed / t.prompts })),
+			Strata: map[string]Stratum{},
 		}
 		s.Low, s.High = resample.interval(b)
 		diff := make([]float64, len(b))
