@@ -21,9 +21,9 @@ import (
 // the real API refuses, with the error that the API documents, and what it
 // accepts it has Reply answer.
 type Provider struct {
-	// Window is the model's context window, in tokens: the request and the limit
-	// of its answer must fit into it. 0 is no limit.
-	Window int
+	// Windows are the models, and the context window of each in tokens: the
+	// request and the limit of its answer must fit into it.
+	Windows map[string]int
 	// Reply answers a request. It is called on the goroutine of the request and
 	// must be safe for concurrent use when requests are concurrent. Usage that is
 	// not Known is counted.
@@ -43,7 +43,7 @@ type Refusal struct {
 // request: it refuses it, and Refused tells.
 //
 // Beside what the validators find it refuses a request without key or, for
-// Anthropic, version; one that does not fit into the window; a thinking block
+// Anthropic, version; one for a model that it does not have; one that does not fit into the window; a thinking block
 // that was altered or that stands behind another system, other tools or other
 // messages than it was written for, as Anthropic's newer models do; a reasoning
 // item that OpenAI cannot know, because it was not stored and brings nothing
@@ -131,6 +131,10 @@ func (p *provider) judge(codec wire.Codec, r *Request, body gjson.Result) (Answe
 			return Fault(r.API, http.StatusBadRequest, "", problem.Error()), true
 		}
 	}
+	window, known := p.Windows[body.Get("model").Str]
+	if !known {
+		return Fault(r.API, http.StatusNotFound, "model_not_found", "model: "+body.Get("model").Str), true
+	}
 	for _, field := range []string{"system", "tools", "messages", "instructions", "input"} {
 		r.Tokens += p.count(body.Get(field))
 	}
@@ -139,13 +143,12 @@ func (p *provider) judge(codec wire.Codec, r *Request, body gjson.Result) (Answe
 		output = max(output, int(body.Get(field).Int()))
 	}
 	switch {
-	case p.Window == 0:
-	case r.Tokens > p.Window:
-		return Overflow(r.API, r.Tokens, p.Window), true
-	case r.Tokens+output > p.Window && r.API == wire.Anthropic:
-		return Fault(r.API, http.StatusBadRequest, "", fmt.Sprintf("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again", r.Tokens, output, p.Window)), true
-	case r.Tokens+output > p.Window:
-		return Overflow(r.API, r.Tokens+output, p.Window), true
+	case r.Tokens > window:
+		return Overflow(r.API, r.Tokens, window), true
+	case r.Tokens+output > window && r.API == wire.Anthropic:
+		return Fault(r.API, http.StatusBadRequest, "", fmt.Sprintf("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again", r.Tokens, output, window)), true
+	case r.Tokens+output > window:
+		return Overflow(r.API, r.Tokens+output, window), true
 	}
 	if r.API == wire.Anthropic {
 		if path := foreignThinking(body); path != "" {
