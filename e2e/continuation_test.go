@@ -67,7 +67,7 @@ func TestTaskContinuation(t *testing.T) {
 					// What a model summarizes is streamed, what a rule does is not.
 					a := work(t, config, server, api, with == "model")
 					for _, r := range server.Refused() {
-						t.Errorf("refused: %d %s", r.Status, r.Message)
+						t.Errorf("a request of %d tokens was refused: %d %s", r.Request.Tokens, r.Status, r.Message)
 					}
 					if a.refused > 0 {
 						t.Errorf("%d requests did not fit", a.refused)

@@ -162,18 +162,25 @@ func (s *sight) find(what, pattern, query string) (fact string, a llmtest.Answer
 			}
 		}
 	}
-	return "", llmtest.Answer{Text: lost + "I see " + what + " nowhere, after " + strconv.Itoa(len(tried)) + " lookups. I see:\n" + s.text}, false
+	return "", llmtest.Answer{Text: lost + "I see " + what + " nowhere, after " + strconv.Itoa(len(tried)) + " lookups."}, false
 }
 
 var hit = regexp.MustCompile(`(?m)^\d+\. message ([^,\s]+),.*?(?:, read_artifact\("([^"]+)"\))?(?:, from line .*)?$`)
 
-// hits are the ids that the last so many lookups found, to be read whole.
+// pointer stands in place of a result that was put aside.
+var pointer = regexp.MustCompile(`\[Externalized Content - artifact:([^\]\s]+)\]`)
+
+// hits are the ids of what the last so many lookups gave and was put aside, and
+// of what they found, to be read whole.
 func (s *sight) hits(lookups int) []string {
 	var ids []string
 	for i := len(s.prompt.Messages) - 1; i >= 0 && lookups > 0; i-- {
 		m := &s.prompt.Messages[i]
 		lookups -= len(m.Calls())
 		if r, ok := m.Result(); ok {
+			for _, found := range pointer.FindAllStringSubmatch(r.Text(), -1) {
+				ids = append(ids, found[1])
+			}
 			for _, found := range hit.FindAllStringSubmatch(r.Text(), -1) {
 				ids = append(ids, cmp.Or(found[2], found[1]))
 			}

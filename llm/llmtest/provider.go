@@ -169,8 +169,8 @@ func (p *provider) judge(codec wire.Codec, r *Request, body gjson.Result) (Answe
 	return Answer{}, false
 }
 
-// count adds up the tokens of every text and number, and four for each element
-// of a list.
+// count adds up the tokens of every text and number that a model reads, and four
+// for each element of a list.
 func (p *provider) count(v gjson.Result) int {
 	if !v.IsArray() {
 		return p.texts(v)
@@ -194,7 +194,7 @@ func (p *provider) texts(v gjson.Result) int {
 	n := 0
 	v.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
-		case "signature", "encrypted_content", "cache_control":
+		case "signature", "encrypted_content", "cache_control", "id", "call_id", "tool_use_id", "tool_call_id", "type", "status", "role":
 		default:
 			n += p.texts(value)
 		}

@@ -74,7 +74,7 @@ type Request struct {
 	API    string // wire.Anthropic, wire.Chat or wire.Responses
 	Header http.Header
 	Body   string
-	Prompt *prompt.Prompt
+	Prompt *prompt.Prompt // nil where the body cannot be read
 	// Tokens is what a provider counted; 0 for a server of NewServer.
 	Tokens int
 }
@@ -218,11 +218,9 @@ func (s *Server) provide(codec wire.Codec, r Request) (Answer, int) {
 	body := gjson.Parse(r.Body)
 	s.mu.Lock()
 	a, refused := s.provider.judge(codec, &r, body)
-	if !refused {
-		var err error
-		if r.Prompt, err = codec.Decode([]byte(r.Body)); err != nil {
-			a, refused = Fault(r.API, http.StatusBadRequest, "", err.Error()), true
-		}
+	var err error
+	if r.Prompt, err = codec.Decode([]byte(r.Body)); err != nil && !refused {
+		a, refused = Fault(r.API, http.StatusBadRequest, "", err.Error()), true
 	}
 	s.requests = append(s.requests, r)
 	n := len(s.requests)
