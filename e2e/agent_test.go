@@ -26,6 +26,7 @@ type agent struct {
 	stream  bool
 	said    []thread.Message // all that went into the log, in order
 	refused int              // requests that were refused as too long, and made again
+	again   int              // requests that were made again as they were
 	lookups int              // calls that looked something up
 }
 
@@ -77,24 +78,32 @@ func (a *agent) run(ctx context.Context) (report string, err error) {
 	}
 }
 
-// step asks the model once, and again with less where that was too much.
+// step asks the model once; again with less where that was too much, and again
+// with the same where the answer broke off.
 func (a *agent) step(ctx context.Context, step palimpsest.Step) (answered, error) {
+	again := 0
 	p, err := a.thread.PrepareStep(ctx, step)
 	for err == nil {
 		var body []byte
 		if body, err = a.client.codec().Encode(p); err != nil {
-			break
+			return answered{}, err
 		}
 		var answer answered
 		if answer, err = a.client.ask(ctx, body, a.stream); err == nil {
 			a.said = append(a.said, answer.messages...)
 			return answer, a.thread.FinishStep(ctx, answer.messages...)
 		}
-		if !overflowed(a.client, err) {
-			break
+		switch status, _ := a.client.refusal(err); {
+		case overflowed(a.client, err):
+			a.refused++
+			p, err = a.thread.Overflowed(ctx)
+		case status == 0 && again < 3:
+			again++
+			a.again++
+			err = nil
+		default:
+			return answered{}, fmt.Errorf("after %d messages: %w", len(a.said), err)
 		}
-		a.refused++
-		p, err = a.thread.Overflowed(ctx)
 	}
 	return answered{}, fmt.Errorf("after %d messages: %w", len(a.said), err)
 }
