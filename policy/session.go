@@ -88,8 +88,10 @@ func (p Session) Due(s *State) (bool, string) {
 }
 
 // Plan puts one summary in place of everything but the newest messages. Where
-// the summary cannot be made the error says why, and the agent goes on with the
-// messages as they are (B10).
+// the model makes none the error says why, and the agent goes on with the
+// messages as they are (B10). Only when the provider has refused these as too
+// long is the summary written by code instead, since the agent could not go on
+// otherwise.
 func (p Session) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	entries, err := s.visible()
 	if err != nil {
@@ -113,16 +115,24 @@ func (p Session) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	}
 	form := sessionForm{round: s.Round + 1, task: task(s.Thread), chained: o.previous != ""}
 	text := form.extracted(&sum)
+	var failure error
 	if p.Model != nil {
-		answer, err := p.ask(ctx, o, form)
-		if err != nil {
-			return nil, fmt.Errorf("policy session: summary of round %d: %w", form.round, err)
+		var answer string
+		answer, failure = p.ask(ctx, o, form)
+		switch {
+		case failure == nil:
+			text = form.answered(answer)
+		case s.Harder == 0 || ctx.Err() != nil:
+			return nil, fmt.Errorf("policy session: summary of round %d: %w", form.round, failure)
 		}
-		text = form.answered(answer)
 	}
 	why := fmt.Sprintf("round %d: the messages take about %d tokens, %d of them go into the summary",
 		form.round, estimate(s.Base.System, entries), len(o.entries))
-	return s.replace(p.Name(), o, sum, why, plan.Said{Role: thread.Assistant, Text: text})
+	f, err := s.replace(p.Name(), o, sum, why, plan.Said{Role: thread.Assistant, Text: text})
+	if err == nil && failure != nil {
+		f.Fallback, f.Failure = "extractive", failure
+	}
+	return f, err
 }
 
 // keep is how many of the newest messages stay.
