@@ -20,7 +20,7 @@ import (
 type agent struct {
 	client  client
 	thread  *palimpsest.Thread
-	memory  removed
+	memory  *removed
 	world   *world
 	window  int // tokens
 	stream  bool
@@ -116,9 +116,12 @@ func user(text string) thread.Message {
 type removed struct {
 	store *store.Memory
 	id    string
+
+	plan  *plan.Plan // that the index is of
+	index *recall.Index
 }
 
-func (r removed) load(ctx context.Context) (*thread.Thread, *plan.Plan, error) {
+func (r *removed) load(ctx context.Context) (*thread.Thread, *plan.Plan, error) {
 	log, err := r.store.Load(ctx, r.id)
 	if err != nil {
 		return nil, nil, err
@@ -128,17 +131,20 @@ func (r removed) load(ctx context.Context) (*thread.Thread, *plan.Plan, error) {
 }
 
 // Recall implements rehydrate.Recaller.
-func (r removed) Recall(ctx context.Context, query string, limit int) ([]recall.Hit, error) {
+func (r *removed) Recall(ctx context.Context, query string, limit int) ([]recall.Hit, error) {
 	log, p, err := r.load(ctx)
 	if err != nil || p == nil {
 		return nil, err
 	}
-	return recall.NewIndex(recall.Removed(log, p)).Search(query, &recall.Options{Limit: limit}), nil
+	if r.plan != p {
+		r.plan, r.index = p, recall.NewIndex(recall.Removed(log, p))
+	}
+	return r.index.Search(query, &recall.Options{Limit: limit}), nil
 }
 
 // Artifact implements rehydrate.Artifacts, for what was put aside and for any
 // message that a search found.
-func (r removed) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
+func (r *removed) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	log, p, err := r.load(ctx)
 	if err != nil || p == nil {
 		return rehydrate.Content{}, fmt.Errorf("%w: %w", artifact.ErrNotFound, err)

@@ -111,7 +111,7 @@ func work(t *testing.T, config palimpsest.Config, server *llmtest.Server, api st
 		t.Fatal(err)
 	}
 	a := &agent{
-		client: newClient(api, server.URL), thread: c.Thread("release"), memory: removed{memory, "release"},
+		client: newClient(api, server.URL), thread: c.Thread("release"), memory: &removed{store: memory, id: "release"},
 		world: &world{}, window: window, stream: stream,
 	}
 	report, err := a.run(t.Context())

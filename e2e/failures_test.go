@@ -77,8 +77,8 @@ func (u *unsteady) fail(kind string, a llmtest.Answer, header ...string) llmtest
 // provider fails in every way now and then, and although it refuses requests as
 // too long that were thought to fit.
 func TestUnsteadyProvider(t *testing.T) {
-	for _, c := range cases {
-		for _, api := range apis {
+	for i, c := range cases {
+		for _, api := range []string{apis[i%len(apis)], apis[(i+1)%len(apis)]} {
 			t.Run(c.name+"/"+api, func(t *testing.T) {
 				t.Parallel()
 				u := &unsteady{asked: map[string]int{}, given: map[string]int{}}
