@@ -18,12 +18,15 @@ import (
 
 // agent is an ordinary loop around a model.
 type agent struct {
-	client  client
-	thread  *palimpsest.Thread
-	memory  *removed
-	world   *world
-	window  int // tokens
-	stream  bool
+	client client
+	thread *palimpsest.Thread
+	memory *removed
+	world  *world
+	window int // tokens
+	stream bool
+	// forgetful agents offer nothing to look things up with.
+	forgetful bool
+
 	said    []thread.Message // all that went into the log, in order
 	refused int              // requests that were refused as too long, and made again
 	again   int              // requests that were made again as they were
@@ -33,6 +36,9 @@ type agent struct {
 // run works on the task to its end, and returns the model's last words.
 func (a *agent) run(ctx context.Context) (report string, err error) {
 	handler := &rehydrate.Handler{Artifacts: a.memory, Recaller: a.memory}
+	if a.forgetful {
+		handler = &rehydrate.Handler{}
+	}
 	around, err := json.Marshal(a.client.around(taskTools))
 	if err != nil {
 		return "", err

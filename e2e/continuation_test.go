@@ -101,8 +101,8 @@ func newSummarizer(t *testing.T, api, url string) llm.Generator {
 	return g
 }
 
-// work lets an agent do the task and checks what came of it.
-func work(t *testing.T, config palimpsest.Config, server *llmtest.Server, api string, stream bool) *agent {
+// newAgent returns an agent that asks the server and keeps its thread in memory.
+func newAgent(t *testing.T, config palimpsest.Config, server *llmtest.Server, api string, stream bool) *agent {
 	t.Helper()
 	memory := &store.Memory{}
 	config.Log, config.Plans = memory, memory
@@ -110,10 +110,16 @@ func work(t *testing.T, config palimpsest.Config, server *llmtest.Server, api st
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{
+	return &agent{
 		client: newClient(api, server.URL), thread: c.Thread("release"), memory: &removed{store: memory, id: "release"},
 		world: &world{}, window: window, stream: stream,
 	}
+}
+
+// work lets an agent do the task and checks what came of it.
+func work(t *testing.T, config palimpsest.Config, server *llmtest.Server, api string, stream bool) *agent {
+	t.Helper()
+	a := newAgent(t, config, server, api, stream)
 	report, err := a.run(t.Context())
 	if err != nil {
 		t.Error(err)
@@ -152,5 +158,23 @@ func complete(t *testing.T, a *agent) {
 		if m.Role != want.Role || !reflect.DeepEqual(m.Parts, want.Parts) || !reflect.DeepEqual(m.Frame, want.Frame) {
 			t.Errorf("message %d of the log is not what was said", i)
 		}
+	}
+}
+
+// TestNothingToLookItUpWith: without the tools for it the model does not find a
+// fact that the policy took away. What TestTaskContinuation shows would else be
+// no more than a model that knows the answers.
+func TestNothingToLookItUpWith(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			server := llmtest.NewProvider(t, llmtest.Provider{Windows: windows, Reply: reply})
+			a := newAgent(t, palimpsest.Config{Policy: cases[len(cases)-1].policy(nil)}, server, api, false)
+			a.forgetful = true
+			report, err := a.run(t.Context())
+			if err != nil || !strings.HasPrefix(report, lost) {
+				t.Errorf("the agent said %q, error %v", report, err)
+			}
+		})
 	}
 }
