@@ -4,13 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/recall"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -18,15 +13,12 @@ import (
 
 // agent is an ordinary loop around a model.
 type agent struct {
-	client client
-	thread *palimpsest.Thread
-	memory *removed
-	world  *world
-	window int // tokens
-	stream bool
-	// forgetful agents offer nothing to look things up with.
-	forgetful bool
-
+	client  client
+	thread  *palimpsest.Thread
+	log     store.Log
+	world   *world
+	window  int // tokens
+	stream  bool
 	said    []thread.Message // all that went into the log, in order
 	refused int              // requests that were refused as too long, and made again
 	again   int              // requests that were made again as they were
@@ -35,10 +27,6 @@ type agent struct {
 
 // run works on the task to its end, and returns the model's last words.
 func (a *agent) run(ctx context.Context) (report string, err error) {
-	handler := &rehydrate.Handler{Artifacts: a.memory, Recaller: a.memory}
-	if a.forgetful {
-		handler = &rehydrate.Handler{}
-	}
 	around, err := json.Marshal(a.client.around(taskTools))
 	if err != nil {
 		return "", err
@@ -47,7 +35,6 @@ func (a *agent) run(ctx context.Context) (report string, err error) {
 	if err != nil {
 		return "", err
 	}
-	base.Tools = append(base.Tools, handler.Tools()...)
 	step := palimpsest.Step{Base: base, Profile: render.For(a.client.codec().API()), Window: a.window, Output: maxOutput}
 	news := []thread.Message{user(taskText())}
 	for notes := 0; ; {
@@ -61,16 +48,16 @@ func (a *agent) run(ctx context.Context) (report string, err error) {
 		for _, m := range answer.messages {
 			report = m.Text()
 			for _, c := range m.Calls() {
-				if handler.Handles(c.Name) {
+				m, ok, err := a.thread.Answer(ctx, c)
+				switch {
+				case err != nil:
+					return "", err
+				case ok:
 					a.lookups++
-					r, err := handler.Answer(ctx, c)
-					if err != nil {
-						return "", err
-					}
-					news = append(news, result(c, r))
-					continue
+				default:
+					m = a.world.run(c)
 				}
-				news = append(news, a.world.run(c))
+				news = append(news, m)
 			}
 		}
 		switch {
@@ -97,7 +84,7 @@ func (a *agent) step(ctx context.Context, step palimpsest.Step) (answered, error
 		var answer answered
 		if answer, err = a.client.ask(ctx, body, a.stream); err == nil {
 			a.said = append(a.said, answer.messages...)
-			return answer, a.thread.FinishStep(ctx, answer.messages...)
+			return answer, a.thread.FinishStep(ctx, answer.usage, answer.messages...)
 		}
 		switch status, _ := a.client.refusal(err); {
 		case overflowed(a.client, err):
@@ -116,52 +103,4 @@ func (a *agent) step(ctx context.Context, step palimpsest.Step) (answered, error
 
 func user(text string) thread.Message {
 	return thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}}}
-}
-
-// removed finds what the plan in force hides.
-type removed struct {
-	store *store.Memory
-	id    string
-
-	plan  *plan.Plan // that the index is of
-	index *recall.Index
-}
-
-func (r *removed) load(ctx context.Context) (*thread.Thread, *plan.Plan, error) {
-	log, err := r.store.Load(ctx, r.id)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, _, err := r.store.Current(ctx, r.id)
-	return log, p, err
-}
-
-// Recall implements rehydrate.Recaller.
-func (r *removed) Recall(ctx context.Context, query string, limit int) ([]recall.Hit, error) {
-	log, p, err := r.load(ctx)
-	if err != nil || p == nil {
-		return nil, err
-	}
-	if r.plan != p {
-		r.plan, r.index = p, recall.NewIndex(recall.Removed(log, p))
-	}
-	return r.index.Search(query, &recall.Options{Limit: limit}), nil
-}
-
-// Artifact implements rehydrate.Artifacts, for what was put aside and for any
-// message that a search found.
-func (r *removed) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
-	log, p, err := r.load(ctx)
-	if err != nil || p == nil {
-		return rehydrate.Content{}, fmt.Errorf("%w: %w", artifact.ErrNotFound, err)
-	}
-	message := thread.ID(id)
-	if i := slices.IndexFunc(p.Externalizations, func(e plan.Externalization) bool { return e.ArtifactID == id }); i >= 0 {
-		message = p.Externalizations[i].Span.First()
-	}
-	at, ok := log.Index(message)
-	if !ok {
-		return rehydrate.Content{}, artifact.ErrNotFound
-	}
-	return rehydrate.Content{ID: id, Turn: log.At(at).Turn, Text: recall.FullText(log.At(at))}, nil
 }

@@ -43,7 +43,7 @@ type client interface {
 // answered is the model's answer, as messages for the log, and its usage.
 type answered struct {
 	messages []thread.Message
-	input    int // tokens
+	usage    llm.Usage
 }
 
 // newClient returns the client of an API at a server.
@@ -111,7 +111,10 @@ func (c *messagesClient) ask(ctx context.Context, body []byte, stream bool) (ans
 		return answered{}, err
 	}
 	messages, err := wireanthropic.DecodeMessage(string(raw))
-	return answered{messages, int(m.Usage.InputTokens + m.Usage.CacheReadInputTokens + m.Usage.CacheCreationInputTokens)}, err
+	return answered{messages, llm.Usage{
+		Input:     int(m.Usage.InputTokens + m.Usage.CacheReadInputTokens + m.Usage.CacheCreationInputTokens),
+		CacheRead: int(m.Usage.CacheReadInputTokens), CacheWrite: int(m.Usage.CacheCreationInputTokens), Output: int(m.Usage.OutputTokens), Known: true,
+	}}, err
 }
 
 func (*messagesClient) refusal(err error) (int, string) {
@@ -169,7 +172,7 @@ func (c *chatClient) ask(ctx context.Context, body []byte, stream bool) (answere
 		return answered{}, err
 	}
 	messages, _, err := wireopenai.DecodeChatMessages("[" + string(raw) + "]")
-	return answered{messages, int(whole.Usage.PromptTokens)}, err
+	return answered{messages, llm.Usage{Input: int(whole.Usage.PromptTokens), Output: int(whole.Usage.CompletionTokens), Known: true}}, err
 }
 
 func (*chatClient) refusal(err error) (int, string) { return openaiRefusal(err) }
@@ -229,7 +232,7 @@ func (c *responsesClient) ask(ctx context.Context, body []byte, stream bool) (an
 		items = append(items, item.RawJSON())
 	}
 	messages, _, err := wireopenai.DecodeItems("[" + strings.Join(items, ",") + "]")
-	return answered{messages, int(whole.Usage.InputTokens)}, err
+	return answered{messages, llm.Usage{Input: int(whole.Usage.InputTokens), Output: int(whole.Usage.OutputTokens), Known: true}}, err
 }
 
 func (*responsesClient) refusal(err error) (int, string) { return openaiRefusal(err) }

@@ -45,6 +45,8 @@ var cases = []struct {
 	{"loop", func(m llm.Generator) policy.Policy { return policy.Loop{Model: m, ContextLimit: estimated} }},
 }
 
+const threadID = "release"
+
 var apis = []string{wire.Anthropic, wire.Chat, wire.Responses}
 
 // TestTaskContinuation: an agent written with the official SDK finishes a long
@@ -111,7 +113,7 @@ func newAgent(t *testing.T, config palimpsest.Config, server *llmtest.Server, ap
 		t.Fatal(err)
 	}
 	return &agent{
-		client: newClient(api, server.URL), thread: c.Thread("release"), memory: &removed{store: memory, id: "release"},
+		client: newClient(api, server.URL), thread: c.Thread(threadID), log: memory,
 		world: &world{}, window: window, stream: stream,
 	}
 }
@@ -119,6 +121,7 @@ func newAgent(t *testing.T, config palimpsest.Config, server *llmtest.Server, ap
 // work lets an agent do the task and checks what came of it.
 func work(t *testing.T, config palimpsest.Config, server *llmtest.Server, api string, stream bool) *agent {
 	t.Helper()
+	config.Recall = &palimpsest.Recall{}
 	a := newAgent(t, config, server, api, stream)
 	report, err := a.run(t.Context())
 	if err != nil {
@@ -145,7 +148,7 @@ func work(t *testing.T, config palimpsest.Config, server *llmtest.Server, api st
 // complete checks that the log holds everything, in order, as it was said.
 func complete(t *testing.T, a *agent) {
 	t.Helper()
-	log, err := a.memory.store.Load(t.Context(), a.memory.id)
+	log, err := a.log.Load(t.Context(), threadID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +173,6 @@ func TestNothingToLookItUpWith(t *testing.T) {
 			t.Parallel()
 			server := llmtest.NewProvider(t, llmtest.Provider{Windows: windows, Reply: reply})
 			a := newAgent(t, palimpsest.Config{Policy: cases[len(cases)-1].policy(nil)}, server, api, false)
-			a.forgetful = true
 			report, err := a.run(t.Context())
 			if err != nil || !strings.HasPrefix(report, lost) {
 				t.Errorf("the agent said %q, error %v", report, err)

@@ -81,6 +81,7 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.Counter.Text, Sizes: s.Changed,
 		Tools: s.Tools, Current: s.Source, Summarizer: s.Summarizer,
+		Instructions: s.Instructions,
 	}
 	for _, level := range strategy.Protections() {
 		room := budget - s.Fixed
@@ -109,7 +110,7 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 			}
 			if f.Tokens <= budget {
 				p.CompactedTokens = f.Tokens
-				f.Pinned, f.Tail = v.PinnedPositions(), v.Tail
+				f.Pinned, f.Tail, f.Proposals = v.PinnedPositions(), v.Tail, v.Proposed()
 				if len(p.Drops) == 0 {
 					return f, nil
 				}

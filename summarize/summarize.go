@@ -30,6 +30,10 @@ type Input struct {
 	// Budget is what the rendered summary may take, in tokens of the
 	// summarizer's counter; 0 is no limit.
 	Budget int
+	// Instructions are what the user asks this summary to keep in mind, in words;
+	// mostly empty. A model weighs them, and Extractive ranks what holds their
+	// terms higher. They decide what is kept, never what is true.
+	Instructions string
 }
 
 // Summarizer makes summaries. Implementations are safe for concurrent use.

@@ -54,7 +54,7 @@ var floors = map[string]arch.Package{
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
-	"recall":     {Floor: 2, External: []string{gjson}},
+	"recall":     {Floor: 2, Same: []string{"artifact"}, External: []string{gjson}},
 	"store":      {Floor: 2, Same: []string{"artifact", "event"}},
 	"event":      {Floor: 2},
 	"job":        {Floor: 2},

@@ -81,12 +81,21 @@ func (m *Model) request(in *summarize.Input) (*prompt.Prompt, *llm.Options, erro
 		b.WriteString(texts[i])
 		b.WriteString("\n")
 	}
-	b.WriteString(mark + " transcript ends\n\nAnswer with the JSON object.")
+	b.WriteString(mark + " transcript ends\n\n" + asked(in.Instructions) + "Answer with the JSON object.")
 	system := strings.NewReplacer("{{MARK}}", mark, "{{WORDS}}", strconv.Itoa(max(60, int(words)/10*10))).Replace(strings.TrimSpace(template))
 	return &prompt.Prompt{
 		System:   []prompt.System{{Text: system}},
 		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: b.String()}}}},
 	}, o, nil
+}
+
+// asked passes on what the user asks this summary to keep in mind. It stands
+// outside the transcript: it is no data.
+func asked(instructions string) string {
+	if instructions = strings.TrimSpace(instructions); instructions == "" {
+		return ""
+	}
+	return "For these notes the user asks you to weigh this: " + clip.Middle(instructions, maxText) + "\n\n"
 }
 
 // markFor makes the word that headings begin with. It is a hash of all that was
