@@ -15,6 +15,7 @@ const (
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"
 	otel       = "go.opentelemetry.io/otel"
+	goyaml     = "github.com/goccy/go-yaml"
 	goleak     = "go.uber.org/goleak"
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
@@ -29,11 +30,17 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest": {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":   {Floor: 7, External: []string{cobra, pflag, gjson}},
+	"internal/cli":   {Floor: 7, Same: []string{"internal/choice"}, External: []string{cobra, pflag, gjson}},
+
+	// 7: names, files and environment become a policy with its models.
+	"internal/choice": {Floor: 7},
 
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
 	"store/mem":           {Floor: 7, Leaf: true},
+
+	// 6: beside the front door, for programs.
+	"policy/policyfile": {Floor: 6, External: []string{goyaml}},
 
 	// 5: the front door.
 	".":      {Floor: 5, Same: []string{"policy"}},
@@ -60,6 +67,12 @@ var floors = map[string]arch.Package{
 	"job":        {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
 
+	"apikey":  {Floor: 2},
+	"keyring": {Floor: 2},
+
+	// What implementations in files have in common.
+	"internal/durable": {Floor: 2},
+
 	// What the clients of models have in common.
 	"internal/retry":        {Floor: 2},
 	"internal/sse":          {Floor: 2},
@@ -67,12 +80,16 @@ var floors = map[string]arch.Package{
 
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":   {Floor: 2, Same: []string{"artifact"}, Leaf: true},
-	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall"}, Leaf: true},
+	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
 	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
 	"job/river":      {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
 	"llm/anthropic":  {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 	"llm/openai":     {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+
+	// Leaves: where keys are kept.
+	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
+	"keyring/wrapdir": {Floor: 2, Same: []string{"keyring", "internal/durable"}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
@@ -103,7 +120,9 @@ var floors = map[string]arch.Package{
 	"internal/corpus":       {Support: true},
 	"internal/threadgen":    {Support: true},
 	"internal/plangen":      {Support: true},
+	"apikey/apikeytest":     {Support: true},
 	"artifact/artifacttest": {Support: true},
+	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
 	"job/jobtest":           {Support: true},
 	"store/storetest":       {Support: true, External: []string{gocmp}},
