@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -48,6 +49,7 @@ type Thread struct {
 	hard  int         // how often in a row the provider refused
 	sent  sent        // the last prompt that was handed out
 	usage calibration // what a provider counted of one
+	warm  time.Time   // when the provider last read a prompt, as far as is known
 
 	reach      reach
 	rehydrator *rehydrate.Rehydrator // nil: nothing comes back by itself
@@ -136,7 +138,7 @@ func (t *Thread) finish(ctx context.Context, usage llm.Usage, answer []thread.Me
 	if usage.Known && usage.Input > 0 && t.sent.tokens > 0 {
 		t.usage = calibration{t.sent, usage.Input}
 	}
-	t.sent = sent{}
+	t.sent, t.warm = sent{}, t.c.config.Now()
 	log, err := t.append(ctx, answer)
 	if err != nil {
 		return err

@@ -47,6 +47,7 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 		return nil, 0, err
 	}
 	s.Prompt = f.Tokens
+	t.price(s)
 	return s, version, nil
 }
 

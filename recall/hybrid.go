@@ -72,9 +72,6 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options)
 	}
 	for n, i := range meant[:min(len(meant), candidates)] {
 		scores[i] += 1 / float64(fusion+n+1)
-		if wordScores[i] == 0 {
-			phrases = append(phrases, at[i]) // the excerpt shows what was meant
-		}
 	}
 	var found []int
 	for i, score := range scores {
@@ -83,26 +80,37 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options)
 		}
 	}
 	x.order(found, scores)
-	return x.hits(found, scores, terms, phrases, o), nil
+	hits := x.hits(found, scores, terms, phrases, o)
+	for n := range hits {
+		for _, i := range found {
+			e := &x.entries[i]
+			if from, ok := at[i]; ok && wordScores[i] == 0 && e.MessageID == hits[n].MessageID && e.ThreadID == hits[n].ThreadID {
+				// No word of the query stands in it: the excerpt shows what was meant.
+				rest := e.Text[from:]
+				hits[n].Excerpt = rest[:clip.Boundary(rest, cmp.Or(o.Excerpt, DefaultExcerpt))]
+				hits[n].Line = strings.Count(e.Text[:from], "\n") + 1
+				break
+			}
+		}
+	}
+	return hits, nil
 }
 
-// similar ranks the entries by their most similar piece, and gives of each the
-// first line of that piece.
-func (h *Hybrid) similar(ctx context.Context, x *Index, query string, o *Options) (ranked []int, lines map[int]string, err error) {
+// similar ranks the entries by their most similar piece, and gives of each where
+// that piece begins.
+func (h *Hybrid) similar(ctx context.Context, x *Index, query string, o *Options) (ranked []int, at map[int]int, err error) {
 	texts := []string{query}
-	type piece struct {
-		entry int
-		line  string
-	}
+	type piece struct{ entry, from int }
 	var of []piece
 	for i := range x.entries {
 		if !o.admits(&x.entries[i]) {
 			continue
 		}
+		from := 0
 		for _, p := range pieces(x.entries[i].Text) {
 			texts = append(texts, p)
-			line, _, _ := strings.Cut(strings.TrimSpace(p), "\n")
-			of = append(of, piece{i, line})
+			of = append(of, piece{i, from})
+			from += len(p)
 		}
 	}
 	vectors, err := h.vectors(ctx, texts)
@@ -110,11 +118,11 @@ func (h *Hybrid) similar(ctx context.Context, x *Index, query string, o *Options
 		return nil, nil, err
 	}
 	best := map[int]float64{}
-	lines = map[int]string{}
+	at = map[int]int{}
 	for n, p := range of {
 		c := cosine(vectors[0], vectors[n+1])
 		if old, seen := best[p.entry]; c >= leastCosine && (!seen || c > old) {
-			best[p.entry], lines[p.entry] = c, p.line
+			best[p.entry], at[p.entry] = c, p.from
 		}
 	}
 	for i := range best {
@@ -123,7 +131,7 @@ func (h *Hybrid) similar(ctx context.Context, x *Index, query string, o *Options
 	slices.SortFunc(ranked, func(i, j int) int {
 		return cmp.Or(cmp.Compare(best[j], best[i]), later(&x.entries[i], &x.entries[j]), cmp.Compare(i, j))
 	})
-	return ranked, lines, nil
+	return ranked, at, nil
 }
 
 // pieces cuts a text into pieces that one vector can stand for.

@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -29,6 +30,9 @@ type Given struct {
 	// or false means that nobody can tell, and the result counts as changed.
 	Current    func(thread.ToolCall) (thread.Determinism, bool)
 	Summarizer summarize.Summarizer
+	// Sent is the request as the provider knows it, before anything is done; may
+	// be nil (see summarize.Input).
+	Sent *prompt.Prompt
 	// Instructions are what the user asks summaries to keep in mind; mostly
 	// empty.
 	Instructions string
