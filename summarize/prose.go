@@ -93,7 +93,12 @@ func (g *Grounds) Prose(text string) (Prose, error) {
 			if generic(body) && !strings.Contains(line, "|") {
 				acted, headings = toDo(body), nil
 			}
-			headings = append(headings, line)
+			if body != "" || len(headings) > 0 || len(kept) > 0 && kept[len(kept)-1] != "" {
+				headings = append(headings, line)
+			}
+			if n := len(headings); n > 1 && headings[n-1] == "" && headings[n-2] == "" {
+				headings = headings[:n-1]
+			}
 			continue
 		}
 		said := g.line(line, acted || strings.Contains(line, "[ ]"), &out)
