@@ -49,7 +49,7 @@ func (t *Thread) folded(ctx context.Context, m state.Memory) (state.Memory, erro
 	if _, due := m.Due(); !due {
 		return m, nil
 	}
-	w, _ := t.c.config.Policy.(policy.Workstream)
+	w, _ := policy.As[policy.Workstream](t.c.config.Policy)
 	out, err := w.CompactMemory(ctx, m)
 	if err == nil {
 		return out, nil

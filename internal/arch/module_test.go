@@ -44,6 +44,10 @@ var floors = map[string]arch.Package{
 	"api":         {Floor: 6, Same: []string{"api/neutral"}},
 	"api/neutral": {Floor: 6},
 
+	// 6: measurement.
+	"eval":       {Floor: 6, Same: []string{"eval/ident"}, External: []string{gjson}},
+	"eval/ident": {Floor: 6},
+
 	// 7: every store, by name.
 	"store/dsn": {Floor: 7, Same: []string{"store/mem"}, Leaf: true},
 
