@@ -21,6 +21,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 // answer asks the thread as a model does and returns the text of the result.
@@ -371,5 +373,57 @@ func TestQualityWatches(t *testing.T) {
 	}
 	if m := th.Quality(); m.RehydrationRequests != 2 || told.count(event.ContextRequested) != 2 || told.count(event.QualityAlert) != 1 {
 		t.Errorf("%+v, asks told %d, alerts %d", m, told.count(event.ContextRequested), told.count(event.QualityAlert))
+	}
+}
+
+// TestDecodedRequest: the tools and the memory block stand in a request that was
+// read from a client, beside what the client put there, for each API.
+func TestDecodedRequest(t *testing.T) {
+	for _, codec := range []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}} {
+		t.Run(codec.API(), func(t *testing.T) {
+			base, err := codec.Encode(&prompt.Prompt{
+				Model: "m", MaxOutput: 1000, System: []prompt.System{{Text: "Be careful."}},
+				Tools:    []prompt.Tool{{Name: "Read", Description: "Reads a file.", Schema: `{"type":"object","properties":{"file_path":{"type":"string"}}}`}},
+				Messages: []thread.Message{plain(thread.User, "Tidy the queue.")},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			client, err := codec.Decode(base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := palimpsest.New(palimpsest.Config{Recall: &palimpsest.Recall{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			th := c.Thread("t")
+			if err := th.Remember(t.Context(), "The port is 8080."); err != nil {
+				t.Fatal(err)
+			}
+			step := palimpsest.Step{Base: client, Profile: render.For(codec.API()), Budget: loopBudget, Messages: client.Messages}
+			for n := range 20 {
+				call, result := work(n)
+				step.Messages = append(step.Messages, call, result)
+			}
+			p, err := th.PrepareStep(t.Context(), step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := codec.Encode(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, problem := range codec.Validate(body) {
+				if !problem.Advice {
+					t.Errorf("the provider would refuse: %v", problem)
+				}
+			}
+			for _, want := range []string{"Be careful.", "The port is 8080.", "read_artifact", "\"recall\"", "Reads a file."} {
+				if !strings.Contains(string(body), want) {
+					t.Errorf("%s is not in the request", want)
+				}
+			}
+		})
 	}
 }
