@@ -35,6 +35,10 @@ var floors = map[string]arch.Package{
 	// 7: names, files and environment become a policy with its models.
 	"internal/choice": {Floor: 7},
 
+	// 6: measurement.
+	"eval":       {Floor: 6, Same: []string{"eval/ident"}, External: []string{gjson}},
+	"eval/ident": {Floor: 6},
+
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
 	"store/mem":           {Floor: 7, Leaf: true},
