@@ -63,7 +63,9 @@ type Thread struct {
 // begin anew.
 const maxHandles = 256
 
-// Thread returns the conversation of that id; it need not exist yet.
+// Thread returns the conversation of that id; it need not exist yet. Asked again
+// for the same id it returns the same handle, so that steps of one thread follow
+// each other whoever takes them.
 func (c *Compactor) Thread(id string) *Thread {
 	c.mu.Lock()
 	defer c.mu.Unlock()

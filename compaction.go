@@ -143,7 +143,7 @@ func (t *Thread) show(ctx context.Context, s *policy.State, p *plan.Plan, versio
 		return nil, err
 	}
 	tokens := f.Tokens
-	if shown = append(shown, t.inject(ctx, s, p, version)...); len(shown) > 0 {
+	if shown = append(shown, t.inject(ctx, s, p, version, tokens)...); len(shown) > 0 {
 		f.Prompt, f.Manifest, err = s.Memo.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Rehydrated: shown})
 		if err != nil {
 			return nil, err
