@@ -63,7 +63,7 @@ func Settings() []Setting {
 		{Name: "master-key", Want: "FILE", env: prefix + "MASTER_KEY_FILE",
 			Usage: "encrypt what is kept, with keys that the master key in this file wraps (or the one in " + MasterEnv + ")"},
 		{Name: "policy", Default: "auto", Want: "POLICY",
-			Usage: "when and how threads are compacted: a file (see `palimpsest policy`), or auto, ladder, session, timeline, workstream, loop"},
+			Usage: "when and how threads are compacted: a file (see \"palimpsest policy\"), or auto, ladder, session, timeline, workstream, loop"},
 		{Name: "summarizer", Want: "CHAIN",
 			Usage: "who writes summaries, such as anthropic:claude-haiku-4-5,extractive, in place of what the policy says"},
 		{Name: "counter", Default: "o200k", Want: "NAME",
