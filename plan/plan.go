@@ -45,9 +45,9 @@ func (a Action) Removes() bool { return a >= Summarize }
 
 // Plan is a complete compaction of a thread. The zero value includes everything.
 type Plan struct {
-	Schema        int       `json:"schema_version"`
-	ThreadID      string    `json:"thread_id"`
-	ThreadVersion int       `json:"thread_version"`
+	Schema        int    `json:"schema_version"`
+	ThreadID      string `json:"thread_id"`
+	ThreadVersion int    `json:"thread_version"`
 	// Arrived is how many of the newest messages were not sent to a model yet
 	// when the plan was made, where it changes nothing that was sent: it only
 	// adds to the plan before it what was put aside on arrival.
@@ -65,6 +65,14 @@ type Plan struct {
 
 	// Cache says where cached prefixes end; nil for the renderer's own rule.
 	Cache *CacheRule `json:"cache,omitempty"`
+
+	// Instructions are what the user asked this compaction to keep in mind, word
+	// for word; empty where nobody asked for it.
+	Instructions string `json:"instructions,omitempty"`
+	// Memory is the memory block of the thread as of this plan (D10); nil while
+	// it is empty. It is shown beside the system prompt, and a plan that follows
+	// takes it over.
+	Memory *state.Memory `json:"memory,omitempty"`
 
 	// OriginalTokens and CompactedTokens are the whole request before and after.
 	OriginalTokens  int `json:"original_token_count"`

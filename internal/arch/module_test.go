@@ -36,6 +36,10 @@ var floors = map[string]arch.Package{
 	// 7: names, files and environment become a policy with its models.
 	"internal/choice": {Floor: 7},
 
+	// 6: measurement.
+	"eval":       {Floor: 6, Same: []string{"eval/ident"}, External: []string{gjson}},
+	"eval/ident": {Floor: 6},
+
 	// 7: every store, by name.
 	"store/dsn": {Floor: 7, Same: []string{"store/mem"}, Leaf: true},
 
@@ -65,11 +69,14 @@ var floors = map[string]arch.Package{
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
-	"recall":     {Floor: 2, External: []string{gjson}},
+	"recall":     {Floor: 2, Same: []string{"artifact"}, External: []string{gjson}},
 	"store":      {Floor: 2, Same: []string{"artifact", "event"}},
 	"event":      {Floor: 2},
 	"job":        {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
+
+	"apikey":  {Floor: 2},
+	"keyring": {Floor: 2},
 
 	// What implementations in files have in common.
 	"internal/durable": {Floor: 2},
@@ -91,6 +98,10 @@ var floors = map[string]arch.Package{
 	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
+
+	// Leaves: where keys are kept.
+	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
+	"keyring/wrapdir": {Floor: 2, Same: []string{"keyring", "internal/durable"}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
@@ -122,7 +133,9 @@ var floors = map[string]arch.Package{
 	"internal/corpus":       {Support: true},
 	"internal/threadgen":    {Support: true},
 	"internal/plangen":      {Support: true},
+	"apikey/apikeytest":     {Support: true},
 	"artifact/artifacttest": {Support: true},
+	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
 	"store/postgres/pgtest": {Support: true, External: []string{pgx}},
 	"job/jobtest":           {Support: true},
