@@ -22,7 +22,6 @@ import (
 	jobqueue "github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/job/river"
 	"github.com/palimpsest-ai/palimpsest/keyring"
-	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/dir"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
@@ -130,9 +129,12 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	if made.Keys, err = o.apiKeys(ctx, keys); err != nil {
 		return made, err
 	}
-	if err := o.masterKeys(keys, masterFlag{file: c.Text("master-key")}); err != nil {
+	ring, closeKeys, err := openRing(keys, masterFlag{file: c.Text("master-key")})
+	if err != nil {
 		return made, err
 	}
+	o.ring = ring
+	o.closers = append(o.closers, closeKeys)
 	if made.Store, err = o.store(ctx, c.Text("store")); err != nil {
 		return made, err
 	}
@@ -198,28 +200,6 @@ func (o *opened) apiKeys(ctx context.Context, keys keysFlag) (daemon.Keys, error
 	}
 	o.logger.Warn("there are no keys yet: every request is refused until `palimpsest keys add` has made one", "keys", path)
 	return all, nil
-}
-
-// masterKeys opens the keys that encrypt, when there is a master key.
-func (o *opened) masterKeys(keys keysFlag, master masterFlag) error {
-	if master.file == "" && os.Getenv(masterVariable) == "" {
-		return nil
-	}
-	masters, err := master.masters()
-	if err != nil {
-		return err
-	}
-	path, err := keys.path()
-	if err != nil {
-		return err
-	}
-	wrapped, err := wrapdir.Open(filepath.Join(path, dataKeysDir))
-	if err != nil {
-		return fmt.Errorf("keys: %w", err)
-	}
-	o.closers = append(o.closers, wrapped.Close)
-	o.ring = keyring.New(masters, wrapped, nil)
-	return nil
 }
 
 // store opens the store that is named, or daemon.db in the data directory.
