@@ -31,6 +31,9 @@ var floors = map[string]arch.Package{
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
 
+	// 6: HTTP in front of providers.
+	"proxy": {Floor: 6, External: []string{gjson, sjson}},
+
 	// 5: the front door.
 	".":      {Floor: 5, Same: []string{"policy"}},
 	"policy": {Floor: 5},
@@ -97,6 +100,7 @@ var floors = map[string]arch.Package{
 	"internal/threadgen":    {Support: true},
 	"internal/plangen":      {Support: true},
 	"artifact/artifacttest": {Support: true},
+	"proxy/proxytest":       {Support: true, External: []string{gjson, sjson}},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
 	"store/storetest":       {Support: true},
 	"strategy/strategytest": {Support: true},

@@ -1,0 +1,307 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// step is a request whose conversation is known.
+type step struct {
+	id      string // of the log
+	thread  *palimpsest.Thread
+	request *prompt.Prompt // as the client sent it
+	sent    *prompt.Prompt // as it goes to the provider
+	tools   *rehydrate.Handler
+	offered bool // the model was offered our tools
+}
+
+// decide looks at a request and says what goes to the provider.
+func (x *exchange) decide(ctx context.Context) (verdict, error) {
+	if x.endpoint.task != generate {
+		return pass("count"), nil
+	}
+	if x.small() {
+		return pass("below-mark"), nil
+	}
+	p, reason := x.read()
+	if reason != "" {
+		return pass(reason), nil
+	}
+	return x.prepare(ctx, p, false)
+}
+
+// read decodes the request. A reason says why it is none of ours.
+func (x *exchange) read() (p *prompt.Prompt, reason string) {
+	plain, err := decoded(x.request.Header, x.original, x.t.options.MaxBody)
+	if err != nil {
+		return nil, "encoding"
+	}
+	x.plain = plain
+	for _, name := range serverSide {
+		if v := gjson.GetBytes(plain, name); v.Exists() && v.Type != gjson.Null {
+			return nil, "server-side-history"
+		}
+	}
+	p, err = x.endpoint.dialect.Decode(plain)
+	if err != nil {
+		return nil, "format"
+	}
+	for i := range p.Messages {
+		if m := &p.Messages[i]; m.Role == thread.User {
+			m.Kind = injected.Message(m)
+		}
+	}
+	return p, aside(x.request.Header, p)
+}
+
+// serverSide are the members of a body whose history the provider holds: there
+// is nothing here to make smaller.
+var serverSide = []string{"previous_response_id", "conversation", "thread"}
+
+// small reports whether a request cannot have reached the mark of the automatic
+// policy: no token is shorter than a byte, and inline media never take more
+// tokens than bytes.
+func (x *exchange) small() bool {
+	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
+		return false
+	}
+	hard := 0.9
+	switch p := x.t.options.Config.Policy.(type) {
+	case nil:
+	case policy.Auto:
+		hard = or(p.Hard, hard)
+	default:
+		return len(x.original) < smallAlways
+	}
+	m := x.t.model(x.modelName())
+	if m.Window == 0 {
+		return true // nothing is known: the provider will say
+	}
+	return float64(len(x.original)) < hard*float64(limit(m)-output(m, 0))
+}
+
+// smallAlways is the size of a body, in bytes, below which no policy is asked.
+const smallAlways = 32 << 10
+
+// modelName is the model that the request asks for.
+func (x *exchange) modelName() string {
+	if x.endpoint.model != "" {
+		return x.endpoint.model
+	}
+	return gjson.GetBytes(x.original, "model").Str
+}
+
+// limit is the largest request that the model takes, answer included, in tokens.
+func limit(m token.Model) int {
+	if m.MaxInput > 0 && m.MaxInput < m.Window {
+		return m.MaxInput
+	}
+	return m.Window
+}
+
+// output is the room that is kept free for the answer: what the request asks
+// for, else enough for a long one, and never more than half the window.
+func output(m token.Model, asked int) int {
+	if asked == 0 {
+		asked = usualOutput
+		if m.MaxOutput > 0 && m.MaxOutput < asked {
+			asked = m.MaxOutput
+		}
+	}
+	return min(asked, m.Window/2)
+}
+
+// usualOutput is the room for an answer of a request that names no limit, in
+// tokens.
+const usualOutput = 16_000
+
+// prepare appends what is new to the log and renders. forced says that the
+// provider has refused the request already.
+func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (verdict, error) {
+	ids := chainIDs(p.Messages)
+	known := token.Model(x.t.model(x.modelNameOf(p)))
+	compactor, err := x.t.compactor(known)
+	if err != nil {
+		return verdict{}, err
+	}
+	b, err := x.t.branch(ctx, x.base(p, ids), x.scope(p), p.Messages, ids)
+	if err != nil {
+		return verdict{}, err
+	}
+	s := &step{id: b.id, thread: compactor.Thread(b.id), request: p}
+	s.tools = &rehydrate.Handler{Artifacts: removed{x.t, b.id}, Recaller: removed{x.t, b.id}}
+	around := *p
+	if x.offers(p) {
+		around.Tools = withTools(p.Tools, s.tools)
+	}
+	profile := render.For(x.endpoint.dialect.API())
+	var r report
+	rendered, err := s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), palimpsest.Step{
+		Base: &around, Messages: b.news, Profile: profile, Window: limit(known), Output: output(known, p.MaxOutput),
+	})
+	v := verdict{step: s}
+	if err != nil {
+		return v, err
+	}
+	x.t.known.remember(thread.ID(x.scope(p))+ids[len(ids)-1], b.id)
+	compacted := r.completed()
+	if forced && !compacted {
+		return x.smaller(ctx, s)
+	}
+	return x.finish(ctx, s, rendered, &r, b.changed)
+}
+
+// modelNameOf is modelName with the body decoded.
+func (x *exchange) modelNameOf(p *prompt.Prompt) string { return or(x.endpoint.model, p.Model) }
+
+// scope keeps histories of different models and APIs apart.
+func (x *exchange) scope(p *prompt.Prompt) string {
+	return x.endpoint.dialect.API() + "\x00" + x.modelNameOf(p) + "\x00" + x.request.Header.Get(ThreadHeader) + "\x00"
+}
+
+// overflowed makes a smaller request of one that the provider refused as too
+// long.
+func (x *exchange) overflowed(ctx context.Context, v verdict) (verdict, error) {
+	if v.step != nil {
+		return x.smaller(ctx, v.step)
+	}
+	p, reason := x.read()
+	if reason != "" {
+		return pass(reason), nil
+	}
+	v, err := x.prepare(ctx, p, true)
+	if v.action != Passed && err == nil {
+		v.action = Recovered
+	}
+	return v, err
+}
+
+// smaller compacts harder than the last time.
+func (x *exchange) smaller(ctx context.Context, s *step) (verdict, error) {
+	var r report
+	rendered, err := s.thread.Overflowed(context.WithValue(ctx, reportKey{}, &r))
+	if errors.Is(err, palimpsest.ErrNoRoom) {
+		return verdict{action: Passed, reason: "no-room", step: s}, nil
+	}
+	if err != nil {
+		return verdict{step: s}, err
+	}
+	v, err := x.finish(ctx, s, rendered, &r, false)
+	if v.action != Passed {
+		v.action = Recovered
+	}
+	return v, err
+}
+
+// finish encodes what was rendered. A rendering without a plan is the client's
+// own request, unless changed says that the log holds what the client does not.
+func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt, r *report, changed bool) (verdict, error) {
+	current, _, err := x.t.plans.Current(ctx, s.id)
+	if err != nil {
+		return verdict{step: s}, err
+	}
+	before, sent, compacted := r.tokens()
+	if current.Empty() && !changed {
+		return verdict{action: Passed, reason: "below-mark", step: s, before: before, sent: sent}, nil
+	}
+	log, err := x.t.log.Load(ctx, s.id)
+	if err != nil {
+		return verdict{step: s}, err
+	}
+	refresh(rendered, log, s.request.Messages, chainIDs(s.request.Messages))
+	s.sent = rendered
+	s.offered = x.offers(s.request)
+	if !s.offered {
+		rendered.Tools = s.request.Tools
+	}
+	body, err := x.endpoint.dialect.Encode(rendered)
+	if err != nil {
+		return verdict{step: s}, fmt.Errorf("encode: %w", err)
+	}
+	v := verdict{action: Planned, step: s, body: body, before: before, sent: sent}
+	if compacted {
+		v.action = Compacted
+	}
+	return v, nil
+}
+
+// offers reports whether the model may be offered our tools: where the client
+// offers some, and where the answer can be read.
+func (x *exchange) offers(p *prompt.Prompt) bool {
+	return !x.t.options.NoTools && len(p.Tools) > 0 && !taken(p.Tools) && x.endpoint.dialect.readable(x.request)
+}
+
+// report collects what the events of one step say of it.
+type report struct {
+	mu              sync.Mutex
+	before, current int
+	compacted       bool
+}
+
+type reportKey struct{}
+
+// note is the sink that fills reports.
+func note(ctx context.Context, e event.Event) {
+	r, ok := ctx.Value(reportKey{}).(*report)
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch e.Type {
+	case event.CheckStarted:
+		r.before, r.current = e.TokensBefore, e.TokensBefore
+	case event.Completed:
+		r.current, r.compacted = e.TokensAfter, true
+	}
+}
+
+func (r *report) completed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.compacted
+}
+
+func (r *report) tokens() (before, sent int, compacted bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.before, r.current, r.compacted
+}
+
+// windows are the places in which providers name the model's window when they
+// refuse a request.
+var windows = []*regexp.Regexp{
+	regexp.MustCompile(`tokens? > ([0-9]{4,8}) maximum`),                          // Anthropic
+	regexp.MustCompile(`maximum context length is ([0-9]{4,8})`),                  // OpenAI and most compatible servers
+	regexp.MustCompile(`maximum number of tokens allowed[^0-9]{0,4}([0-9]{4,8})`), // Gemini
+	regexp.MustCompile(`context (?:window|size)[^0-9]{0,20}([0-9]{4,8})`),         // llama.cpp and others
+}
+
+// namedWindow finds the window in a refusal; 0 where it names none.
+func namedWindow(refusal string) int {
+	refusal = strings.ToLower(refusal)
+	for _, re := range windows {
+		if m := re.FindStringSubmatch(refusal); m != nil {
+			n, _ := strconv.Atoi(m[1]) // eight digits at most
+			return n
+		}
+	}
+	return 0
+}
