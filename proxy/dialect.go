@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"errors"
 	"net/http"
 
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -11,24 +14,36 @@ type dialect interface {
 	wire.Codec
 	// readable reports whether the answer to a request comes in a form that is
 	// read here.
-	readable(*http.Request) bool
+	readable(r *http.Request, body []byte) bool
+	// said reads what the model said in an answer that came in one piece.
+	said(body []byte) (thread.Message, error)
+	// joined makes one answer of those of several rounds, without the calls that
+	// are ours.
+	joined(rounds [][]byte) []byte
+	// translator reads and joins the rounds of a stream.
+	translator() translator
 }
 
-type messages struct{ wire.Codec }
-
-func (messages) readable(*http.Request) bool { return true }
-
-type chat struct{ wire.Codec }
-
-func (chat) readable(*http.Request) bool { return true }
-
-type responses struct{ wire.Codec }
-
-func (responses) readable(*http.Request) bool { return true }
-
-type contents struct{ wire.Codec }
-
-// readable is false for streams that are one JSON array.
-func (contents) readable(r *http.Request) bool {
-	return !isStream(r) || r.URL.Query().Get("alt") == "sse"
+// translator makes one stream of those of several rounds. It holds back the
+// events that end a round until it is known whether another one follows.
+type translator interface {
+	// next takes an event; it returns what the client gets for it, and whether
+	// it is the last of its round.
+	next(e sent) (out []byte, last bool)
+	// said is what the model said in this round; it is false before the round
+	// has come to its end.
+	said() (thread.Message, bool)
+	// again begins another round.
+	again()
+	// end returns what was held back. dangling says that nothing is left of the
+	// calls for which the model stopped.
+	end(dangling bool) []byte
+	// failure is an event that says that the answer goes no further.
+	failure(message string) []byte
 }
+
+// ours reports whether a tool of that name is answered here.
+func ours(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
+
+// errAnswer says that an answer is not one message of the model's.
+var errAnswer = errors.New("the answer is not one message")

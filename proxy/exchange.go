@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
@@ -247,7 +246,3 @@ func (x *exchange) tally(v verdict) {
 		t.before.Add(int64(float64(v.sent) * float64(len(x.plain)) / float64(len(v.body))))
 	}
 }
-
-func (x *exchange) answer(res *http.Response, v verdict) (*http.Response, error) { return res, nil }
-func (x *exchange) early(res *http.Response, v verdict) llm.Kind                 { return "" }
-func isStream(r *http.Request) bool                                              { return strings.HasSuffix(r.URL.Path, ":streamGenerateContent") }

@@ -26,8 +26,8 @@ import (
 type step struct {
 	id      string // of the log
 	thread  *palimpsest.Thread
+	ask     palimpsest.Step
 	request *prompt.Prompt // as the client sent it
-	sent    *prompt.Prompt // as it goes to the provider
 	tools   *rehydrate.Handler
 	offered bool // the model was offered our tools
 }
@@ -151,11 +151,12 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 	if x.offers(p) {
 		around.Tools = withTools(p.Tools, s.tools)
 	}
-	profile := render.For(x.endpoint.dialect.API())
 	var r report
-	rendered, err := s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), palimpsest.Step{
-		Base: &around, Messages: b.news, Profile: profile, Window: limit(known), Output: output(known, p.MaxOutput),
-	})
+	s.ask = palimpsest.Step{
+		Base: &around, Messages: b.news, Profile: render.For(x.endpoint.dialect.API()),
+		Window: limit(known), Output: output(known, p.MaxOutput),
+	}
+	rendered, err := s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask)
 	v := verdict{step: s}
 	if err != nil {
 		return v, err
@@ -226,7 +227,6 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 		return verdict{step: s}, err
 	}
 	refresh(rendered, log, s.request.Messages, chainIDs(s.request.Messages))
-	s.sent = rendered
 	s.offered = x.offers(s.request)
 	if !s.offered {
 		rendered.Tools = s.request.Tools
@@ -245,7 +245,7 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 // offers reports whether the model may be offered our tools: where the client
 // offers some, and where the answer can be read.
 func (x *exchange) offers(p *prompt.Prompt) bool {
-	return !x.t.options.NoTools && len(p.Tools) > 0 && !taken(p.Tools) && x.endpoint.dialect.readable(x.request)
+	return !x.t.options.NoTools && len(p.Tools) > 0 && !taken(p.Tools) && x.endpoint.dialect.readable(x.request, x.plain)
 }
 
 // report collects what the events of one step say of it.
