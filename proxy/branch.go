@@ -49,13 +49,19 @@ func (t *Transport) branch(ctx context.Context, base, scope string, messages []t
 			return branch{id: id, news: fresh(messages[where.seen:], ids[where.seen:]), changed: where.hidden}, nil
 		}
 		parent, kept = log, where.at
-		if where.seen < len(ids) {
-			id = base + "." + short(ids[where.seen])
-		} else {
-			id = fmt.Sprintf("%s.r%d-%s", base, log.Len(), short(ids[len(ids)-1]))
-		}
+		id = forkID(base, log, where, ids)
 	}
 	return branch{}, errForks
+}
+
+// forkID names the fork of a log at a place. A history that ends where the log
+// goes on (a rewind, or the same request once more) has no message of its own
+// there, so that the length of the log tells one such fork from the next.
+func forkID(base string, log *thread.Thread, where place, ids []thread.ID) string {
+	if where.seen < len(ids) {
+		return base + "." + short(ids[where.seen])
+	}
+	return fmt.Sprintf("%s.r%d-%s", base, log.Len(), short(ids[len(ids)-1]))
 }
 
 // elsewhere looks for the history in a log that was found under another id: the

@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // exchange is one request and its answer.
@@ -22,6 +25,7 @@ type exchange struct {
 	original []byte // as it came, compressed if it was
 	plain    []byte // without compression
 	start    time.Time
+	said     string // what the provider said when it refused
 }
 
 // verdict is what goes to the provider, and why.
@@ -53,6 +57,8 @@ func (x *exchange) run() (*http.Response, error) {
 		v, res, err = x.harder(ctx, v, res)
 	case kind == llm.ErrInvalid && v.action != Passed:
 		v, res, err = x.backOff(v, res)
+	case kind == llm.ErrInvalid:
+		v, res, err = x.unbound(ctx, v, res)
 	}
 	if err != nil {
 		return nil, err
@@ -106,9 +112,10 @@ func (x *exchange) refusal(res *http.Response, v verdict) llm.Kind {
 			return ""
 		}
 	}
+	x.said = string(text)
 	kind := llm.Classify(api, res.StatusCode, text)
 	if kind == llm.ErrOverflow {
-		if window := namedWindow(string(text)); window > 0 {
+		if window := namedWindow(x.said); window > 0 {
 			x.t.learn(x.modelName(), window)
 		}
 	}
@@ -151,9 +158,52 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 func (x *exchange) backOff(v verdict, res *http.Response) (verdict, *http.Response, error) {
 	x.fault("invalid", llm.ErrInvalid, v)
 	res.Body.Close()
-	v = pass("refused")
+	v = verdict{action: Passed, reason: "refused", step: v.step}
 	again, err := x.send(v)
-	return v, again, err
+	if err != nil || x.refusal(again, v) != llm.ErrInvalid {
+		return v, again, err
+	}
+	return x.unbound(x.request.Context(), v, again)
+}
+
+// unbound is for a request of the client's own that is refused because of the
+// model's reasoning in it: reasoning that was made for a prompt of ours does not
+// hold for the client's. Without any reasoning the request is sent once more.
+func (x *exchange) unbound(ctx context.Context, v verdict, res *http.Response) (verdict, *http.Response, error) {
+	if v.step == nil && v.reason != "fault" || !sealed.MatchString(x.said) {
+		return v, res, nil
+	}
+	plain := x.guarded(ctx, "reasoning", x.withoutReasoning)
+	if plain.action == Passed {
+		return v, res, nil
+	}
+	res.Body.Close()
+	again, err := x.send(plain)
+	return plain, again, err
+}
+
+// sealed finds out whether a refusal is about reasoning.
+var sealed = regexp.MustCompile(`(?i)thinking|signature|encrypted|reasoning`)
+
+func (x *exchange) withoutReasoning(context.Context) (verdict, error) {
+	p, reason := x.read()
+	if p == nil {
+		return pass(reason), nil
+	}
+	profile := render.For(x.endpoint.dialect.API())
+	profile.BoundReasoning = true
+	var list []thread.Message
+	for _, m := range p.Messages {
+		if m = profile.Translate(m, true); len(m.Parts) > 0 {
+			list = append(list, m)
+		}
+	}
+	p.Messages = list
+	body, err := x.endpoint.dialect.Encode(p)
+	if err != nil {
+		return verdict{}, err
+	}
+	return verdict{action: Planned, reason: "without-reasoning", body: body}, nil
 }
 
 // guarded runs what is ours: whatever goes wrong in it, the client's request

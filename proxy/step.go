@@ -35,7 +35,7 @@ type step struct {
 // decide looks at a request and says what goes to the provider.
 func (x *exchange) decide(ctx context.Context) (verdict, error) {
 	if x.endpoint.task != generate {
-		return pass("count"), nil
+		return x.counted(ctx)
 	}
 	if x.small() {
 		return pass("below-mark"), nil
