@@ -65,6 +65,9 @@ type Upstream struct {
 	// BindThinking refuses a thinking block before which anything has changed, as
 	// the newest Anthropic models do.
 	BindThinking bool
+	// Refuse says why a body is refused, beside all that is checked; nil refuses
+	// nothing.
+	Refuse func(body []byte) string
 	// Model says what the model answers; nil says "ok". It may be called from
 	// several goroutines.
 	Model func(*Request) Answer
@@ -171,6 +174,11 @@ func (u *Upstream) check(q *Request, body []byte) (status int, said string) {
 	for _, p := range codec.Validate(body) {
 		if !p.Advice {
 			return http.StatusBadRequest, refusal(q.API, p.Error())
+		}
+	}
+	if u.Refuse != nil {
+		if why := u.Refuse(body); why != "" {
+			return http.StatusBadRequest, refusal(q.API, why)
 		}
 	}
 	p, err := codec.Decode(body)
