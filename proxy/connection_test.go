@@ -65,6 +65,7 @@ func TestOtherPaths(t *testing.T) {
 		{"GET", "/v1/models?limit=3", "X-Api-Key", anthropic, "/v1/models?limit=3"},
 		{"GET", "/v1beta/models?key=k&pageSize=2", "", gemini, "/v1beta/models?key=k&pageSize=2"},
 		{"POST", "/v1/messages/batches?x=%20y&z", "Anthropic-Version", anthropic, "/v1/messages/batches?x=%20y&z"},
+		{"POST", "/messages/count_tokens", "", anthropic, "/v1/messages/count_tokens"},
 		{"DELETE", "/v1/files/a%2Fb", "", openai, "/v1/files/a%2Fb"},
 		{"POST", "/v1/embeddings", "", openai, "/v1/embeddings"},
 		{"POST", "/v1/responses/compact", "", openai, "/v1/responses/compact"},

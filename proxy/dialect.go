@@ -9,24 +9,36 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// dialect is what an exchange must know of an API beside its request bodies.
+// dialect is what an exchange must know of an API.
 type dialect interface {
 	wire.Codec
+	answers
 	// readable reports whether the answer to a request comes in a form that is
 	// read here.
 	readable(r *http.Request, body []byte) bool
+}
+
+// answers reads the answers of an API, and makes one of several.
+type answers interface {
 	// said reads what the model said in an answer that came in one piece.
 	said(body []byte) (thread.Message, error)
 	// joined makes one answer of those of several rounds, without the calls that
 	// are ours.
 	joined(rounds [][]byte) []byte
-	// translator reads and joins the rounds of a stream.
+	// translator does the same for streams.
 	translator() translator
 }
 
-// translator makes one stream of those of several rounds. It holds back the
-// events that end a round until it is known whether another one follows.
+// translator makes one stream of those of several rounds.
 type translator interface {
+	rounder
+	// failure is an event that says that the answer goes no further.
+	failure(message string) []byte
+}
+
+// rounder reads the rounds of a stream. It holds back the events that end a
+// round until it is known whether another one follows.
+type rounder interface {
 	// next takes an event; it returns what the client gets for it, and whether
 	// it is the last of its round.
 	next(e sent) (out []byte, last bool)
@@ -38,8 +50,6 @@ type translator interface {
 	// end returns what was held back. dangling says that nothing is left of the
 	// calls for which the model stopped.
 	end(dangling bool) []byte
-	// failure is an event that says that the answer goes no further.
-	failure(message string) []byte
 }
 
 // ours reports whether a tool of that name is answered here.

@@ -28,11 +28,6 @@ func (a *agent) grow(from, n int) {
 		case wire.Responses:
 			a.history = append(a.history, fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"read_file","arguments":%q}`, c.ID, args))
 		default:
-			sign := ""
-			if i == 0 {
-				sign = `,"thoughtSignature":"c2lnbmVk"`
-			}
-			_ = sign
 			a.history = append(a.history, fmt.Sprintf(`{"role":"model","parts":[{"functionCall":{"name":"read_file","args":%s},"thoughtSignature":"c2lnbmVk"}]}`, args))
 		}
 		a.results([]thread.ToolCall{c}, func(thread.ToolCall) string { return result(i) })

@@ -40,9 +40,9 @@ type endpoint struct {
 // end of the path decides.
 func endpointOf(path string) endpoint {
 	switch {
-	case strings.HasSuffix(path, "/v1/messages"):
+	case strings.HasSuffix(path, "/v1/messages") || path == "/messages":
 		return endpoint{task: generate, dialect: messages{anthropic.Codec{}}}
-	case strings.HasSuffix(path, "/v1/messages/count_tokens"):
+	case strings.HasSuffix(path, "/v1/messages/count_tokens") || path == "/messages/count_tokens":
 		return endpoint{task: count, dialect: messages{anthropic.Codec{}}}
 	case strings.HasSuffix(path, "/chat/completions"):
 		return endpoint{task: generate, dialect: chat{openai.Chat{}}}
@@ -92,8 +92,11 @@ func address(v vendor, upstream *url.URL, r *url.URL) *url.URL {
 	out := *r
 	out.Scheme, out.Host, out.User = upstream.Scheme, upstream.Host, upstream.User
 	path, raw := r.Path, r.RawPath
-	if v == openaiVendor {
+	switch {
+	case v == openaiVendor:
 		path, raw = strings.TrimPrefix(path, "/v1"), strings.TrimPrefix(raw, "/v1")
+	case v == anthropicVendor && strings.HasPrefix(path, "/messages"):
+		path, raw = "/v1"+path, "/v1"+raw // the AI SDK takes its base URL with /v1, or without it as here
 	}
 	out.Path = strings.TrimSuffix(upstream.Path, "/") + path
 	if r.RawPath != "" {
