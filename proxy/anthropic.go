@@ -9,12 +9,11 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 // messages is the Anthropic Messages API.
-type messages struct{ wire.Codec }
+type messages struct{}
 
 func (messages) readable(*http.Request, []byte) bool { return true }
 
@@ -195,16 +194,19 @@ func (m *messageStream) said() (thread.Message, bool) {
 	return said, err == nil
 }
 
-func (m *messageStream) end(dangling bool) []byte {
+func (m *messageStream) end(how ending) []byte {
+	if how.failure != "" {
+		return sent{name: "error"}.with(`{"type":"error","error":{"type":"api_error","message":` + rawjson.Quote(how.failure) + `}}`)
+	}
 	var out []byte
 	for _, e := range m.held {
 		raw := e.raw
-		if gjson.Get(e.data, "type").Str == "message_delta" && (m.round > 0 || dangling) {
+		if gjson.Get(e.data, "type").Str == "message_delta" && (m.round > 0 || how.dangling) {
 			data := e.data
 			if m.round > 0 {
 				data = set(data, "usage", add(m.used, m.now))
 			}
-			if dangling {
+			if how.dangling {
 				data = set(data, "delta.stop_reason", `"end_turn"`)
 			}
 			raw = e.with(data)
@@ -213,8 +215,4 @@ func (m *messageStream) end(dangling bool) []byte {
 	}
 	m.held = nil
 	return out
-}
-
-func (m *messageStream) failure(message string) []byte {
-	return sent{name: "error"}.with(`{"type":"error","error":{"type":"api_error","message":` + rawjson.Quote(message) + `}}`)
 }

@@ -9,13 +9,12 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 // chat is OpenAI's Chat Completions API, and that of the many servers that speak
 // it.
-type chat struct{ wire.Codec }
+type chat struct{}
 
 // readable is false where several answers were asked for, and for the form of
 // tools that came before today's.
@@ -239,14 +238,17 @@ func (m *chatStream) said() (thread.Message, bool) {
 	return said, err == nil
 }
 
-func (m *chatStream) end(dangling bool) []byte {
+func (m *chatStream) end(how ending) []byte {
+	if how.failure != "" {
+		return sent{}.with(`{"error":{"message":` + rawjson.Quote(how.failure) + `,"type":"server_error","code":null}}`)
+	}
 	var out []byte
 	for _, e := range m.held {
 		data := e.data
 		if m.round > 0 && gjson.Get(data, "usage").IsObject() {
 			data = set(data, "usage", add(m.used, m.now))
 		}
-		if dangling && gjson.Get(data, "choices.0.finish_reason").Str == "tool_calls" {
+		if how.dangling && gjson.Get(data, "choices.0.finish_reason").Str == "tool_calls" {
 			data = set(data, "choices.0.finish_reason", `"stop"`)
 		}
 		if data != e.data {
@@ -256,8 +258,4 @@ func (m *chatStream) end(dangling bool) []byte {
 	}
 	m.held = nil
 	return out
-}
-
-func (m *chatStream) failure(message string) []byte {
-	return sent{}.with(`{"error":{"message":` + rawjson.Quote(message) + `,"type":"server_error","code":null}}`)
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// dialect is what an exchange must know of an API.
-type dialect interface {
+// dialect is what an exchange must know of an API: its requests and its answers.
+type dialect struct {
 	wire.Codec
 	answers
-	// readable reports whether the answer to a request comes in a form that is
-	// read here.
-	readable(r *http.Request, body []byte) bool
 }
 
 // answers reads the answers of an API, and makes one of several.
 type answers interface {
+	// readable reports whether the answer to a request comes in a form that is
+	// read here.
+	readable(r *http.Request, body []byte) bool
 	// said reads what the model said in an answer that came in one piece.
 	said(body []byte) (thread.Message, error)
 	// joined makes one answer of those of several rounds, without the calls that
@@ -29,16 +29,9 @@ type answers interface {
 	translator() translator
 }
 
-// translator makes one stream of those of several rounds.
+// translator makes one stream of those of several rounds. It holds back the
+// events that end a round until it is known whether another one follows.
 type translator interface {
-	rounder
-	// failure is an event that says that the answer goes no further.
-	failure(message string) []byte
-}
-
-// rounder reads the rounds of a stream. It holds back the events that end a
-// round until it is known whether another one follows.
-type rounder interface {
 	// next takes an event; it returns what the client gets for it, and whether
 	// it is the last of its round.
 	next(e sent) (out []byte, last bool)
@@ -47,9 +40,16 @@ type rounder interface {
 	said() (thread.Message, bool)
 	// again begins another round.
 	again()
-	// end returns what was held back. dangling says that nothing is left of the
-	// calls for which the model stopped.
-	end(dangling bool) []byte
+	// end returns what was held back, or what stands in its place.
+	end(e ending) []byte
+}
+
+// ending is how a stream ends for the client. The zero value is as it came.
+type ending struct {
+	// dangling says that nothing is left of the calls for which the model stopped.
+	dangling bool
+	// failure says why the answer goes no further; empty when it is whole.
+	failure string
 }
 
 // ours reports whether a tool of that name is answered here.

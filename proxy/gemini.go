@@ -8,12 +8,11 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
 )
 
 // contents is Gemini's generateContent.
-type contents struct{ wire.Codec }
+type contents struct{}
 
 // readable is false for streams that are one JSON array, and where several
 // answers were asked for.
@@ -143,7 +142,10 @@ func plainText(raw string) bool {
 	return v.Get("text").Exists() && !v.Get("thoughtSignature").Exists() && !v.Get("thought_signature").Exists()
 }
 
-func (m *contentStream) end(bool) []byte {
+func (m *contentStream) end(how ending) []byte {
+	if how.failure != "" {
+		return sent{}.with(`{"error":{"code":500,"message":` + rawjson.Quote(how.failure) + `,"status":"INTERNAL"}}`)
+	}
 	var out []byte
 	for _, e := range m.held {
 		if m.round > 0 && gjson.Get(e.data, "usageMetadata").IsObject() {
@@ -153,8 +155,4 @@ func (m *contentStream) end(bool) []byte {
 	}
 	m.held = nil
 	return out
-}
-
-func (m *contentStream) failure(message string) []byte {
-	return sent{}.with(`{"error":{"code":500,"message":` + rawjson.Quote(message) + `,"status":"INTERNAL"}}`)
 }

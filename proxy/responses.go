@@ -9,12 +9,11 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 // responses is OpenAI's Responses API.
-type responses struct{ wire.Codec }
+type responses struct{}
 
 // readable is false for answers that are fetched later.
 func (responses) readable(_ *http.Request, body []byte) bool {
@@ -143,7 +142,11 @@ func (m *responseStream) said() (thread.Message, bool) {
 	return said, err == nil
 }
 
-func (m *responseStream) end(bool) []byte {
+func (m *responseStream) end(how ending) []byte {
+	if how.failure != "" {
+		data := `{"type":"error","sequence_number":0,"code":"server_error","message":` + rawjson.Quote(how.failure) + `,"param":null}`
+		return m.numbered(sent{name: "error"}, data)
+	}
 	var out []byte
 	for _, e := range m.held {
 		data := e.data
@@ -157,9 +160,4 @@ func (m *responseStream) end(bool) []byte {
 	}
 	m.held = nil
 	return out
-}
-
-func (m *responseStream) failure(message string) []byte {
-	data := `{"type":"error","sequence_number":0,"code":"server_error","message":` + rawjson.Quote(message) + `,"param":null}`
-	return m.numbered(sent{name: "error"}, data)
 }

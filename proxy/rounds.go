@@ -305,7 +305,7 @@ func (s *stream) more() {
 func (s *stream) finish(tail []byte, err error) {
 	m, whole := s.translator.said()
 	if !whole {
-		s.out, s.err, s.ended = append(append(s.out, s.translator.end(false)...), tail...), err, true
+		s.out, s.err, s.ended = append(append(s.out, s.translator.end(ending{})...), tail...), err, true
 		return
 	}
 	what := s.take(m)
@@ -314,7 +314,7 @@ func (s *stream) finish(tail []byte, err error) {
 		return
 	}
 	s.keep()
-	s.out = append(append(s.out, s.translator.end(what == tooOften)...), tail...)
+	s.out = append(append(s.out, s.translator.end(ending{dangling: what == tooOften})...), tail...)
 	s.err, s.ended = err, true
 }
 
@@ -323,7 +323,7 @@ func (s *stream) next() {
 	s.body.Close()
 	res, err := s.send()
 	if err != nil {
-		s.out, s.err = append(s.out, s.translator.failure("the provider gave no answer")...), io.EOF
+		s.out, s.err = append(s.out, s.translator.end(ending{failure: "the provider gave no answer"})...), io.EOF
 		return
 	}
 	s.body = res.Body
@@ -337,7 +337,7 @@ func (s *stream) next() {
 		if f := llm.Failure(s.x.endpoint.dialect.API(), res.StatusCode, said); f != nil {
 			message = f.Message
 		}
-		s.out, s.err = append(s.out, s.translator.failure(message)...), io.EOF
+		s.out, s.err = append(s.out, s.translator.end(ending{failure: message})...), io.EOF
 		return
 	}
 	s.events = newEvents(plain)

@@ -32,8 +32,8 @@ const (
 // endpoint is what a path stands for.
 type endpoint struct {
 	task    task
-	dialect dialect
-	model   string // where the path names it
+	dialect *dialect // nil for other
+	model   string   // where the path names it
 }
 
 // endpointOf reads a path. Gateways put their own segments in front, so that the
@@ -41,15 +41,15 @@ type endpoint struct {
 func endpointOf(path string) endpoint {
 	switch {
 	case strings.HasSuffix(path, "/v1/messages") || path == "/messages":
-		return endpoint{task: generate, dialect: messages{anthropic.Codec{}}}
+		return endpoint{task: generate, dialect: &dialect{anthropic.Codec{}, messages{}}}
 	case strings.HasSuffix(path, "/v1/messages/count_tokens") || path == "/messages/count_tokens":
-		return endpoint{task: count, dialect: messages{anthropic.Codec{}}}
+		return endpoint{task: count, dialect: &dialect{anthropic.Codec{}, messages{}}}
 	case strings.HasSuffix(path, "/chat/completions"):
-		return endpoint{task: generate, dialect: chat{openai.Chat{}}}
+		return endpoint{task: generate, dialect: &dialect{openai.Chat{}, chat{}}}
 	case strings.HasSuffix(path, "/responses"):
-		return endpoint{task: generate, dialect: responses{openai.Responses{}}}
+		return endpoint{task: generate, dialect: &dialect{openai.Responses{}, responses{}}}
 	case strings.HasSuffix(path, "/responses/input_tokens"):
-		return endpoint{task: count, dialect: responses{openai.Responses{}}}
+		return endpoint{task: count, dialect: &dialect{openai.Responses{}, responses{}}}
 	}
 	head, method, found := strings.Cut(path, ":")
 	if !found {
@@ -58,9 +58,9 @@ func endpointOf(path string) endpoint {
 	model := head[strings.LastIndexByte(head, '/')+1:]
 	switch method {
 	case "generateContent", "streamGenerateContent":
-		return endpoint{task: generate, dialect: contents{gemini.Codec{}}, model: model}
+		return endpoint{task: generate, dialect: &dialect{gemini.Codec{}, contents{}}, model: model}
 	case "countTokens":
-		return endpoint{task: count, dialect: contents{gemini.Codec{}}, model: model}
+		return endpoint{task: count, dialect: &dialect{gemini.Codec{}, contents{}}, model: model}
 	}
 	return endpoint{}
 }
