@@ -15,7 +15,7 @@ import (
 // messages is the Anthropic Messages API.
 type messages struct{}
 
-func (messages) readable(*http.Request, []byte) bool { return true }
+func (messages) readable(*http.Request, map[string]gjson.Result) bool { return true }
 
 func (messages) said(body []byte) (thread.Message, error) {
 	return messageOf(gjson.GetBytes(body, "content").Raw)

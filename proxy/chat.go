@@ -18,8 +18,8 @@ type chat struct{}
 
 // readable is false where several answers were asked for, and for the form of
 // tools that came before today's.
-func (chat) readable(_ *http.Request, body []byte) bool {
-	return gjson.GetBytes(body, "n").Int() <= 1 && !gjson.GetBytes(body, "functions").Exists()
+func (chat) readable(_ *http.Request, body map[string]gjson.Result) bool {
+	return body["n"].Int() <= 1 && !body["functions"].Exists()
 }
 
 func (chat) said(body []byte) (thread.Message, error) {

@@ -18,7 +18,7 @@ func (x *exchange) counted(ctx context.Context) (verdict, error) {
 	if p == nil || len(p.Messages) == 0 {
 		return pass(or(reason, "no-messages")), nil
 	}
-	ids := chainIDs(p.Messages)
+	ids := x.t.ids.ids(p.Messages)
 	log, rest, err := x.t.peek(ctx, x.base(p, ids), x.scope(p), p.Messages, ids)
 	if err != nil || log == nil {
 		return pass("count"), err
@@ -35,7 +35,7 @@ func (x *exchange) counted(ctx context.Context) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	s := &step{id: log.ID(), request: p}
+	s := &step{id: log.ID(), request: p, ids: ids}
 	around := *p
 	if x.offers(p) {
 		s.offered = true

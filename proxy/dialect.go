@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -19,7 +21,7 @@ type dialect struct {
 type answers interface {
 	// readable reports whether the answer to a request comes in a form that is
 	// read here.
-	readable(r *http.Request, body []byte) bool
+	readable(r *http.Request, body map[string]gjson.Result) bool
 	// said reads what the model said in an answer that came in one piece.
 	said(body []byte) (thread.Message, error)
 	// joined makes one answer of those of several rounds, without the calls that

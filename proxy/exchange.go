@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -22,8 +24,9 @@ type exchange struct {
 	t        *Transport
 	request  *http.Request
 	endpoint endpoint
-	original []byte // as it came, compressed if it was
-	plain    []byte // without compression
+	original []byte                  // as it came, compressed if it was
+	plain    []byte                  // without compression
+	top      map[string]gjson.Result // the members of plain
 	start    time.Time
 	said     string // what the provider said when it refused
 }

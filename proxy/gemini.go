@@ -16,11 +16,11 @@ type contents struct{}
 
 // readable is false for streams that are one JSON array, and where several
 // answers were asked for.
-func (contents) readable(r *http.Request, body []byte) bool {
+func (contents) readable(r *http.Request, body map[string]gjson.Result) bool {
 	if strings.HasSuffix(r.URL.Path, ":streamGenerateContent") && r.URL.Query().Get("alt") != "sse" {
 		return false
 	}
-	return gjson.GetBytes(body, "generationConfig.candidateCount").Int() <= 1
+	return body["generationConfig"].Get("candidateCount").Int() <= 1
 }
 
 func (contents) said(body []byte) (thread.Message, error) {

@@ -31,6 +31,26 @@ var sessionFields = []string{"metadata.user_id", "metadata.session_id", "prompt_
 // itself; any other name is hashed.
 var ownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 
+// top are the members of a body, found in one pass: there is one for each
+// question, and most bodies are long.
+func top(body []byte) map[string]gjson.Result {
+	members := map[string]gjson.Result{}
+	gjson.ParseBytes(body).ForEach(func(k, v gjson.Result) bool {
+		members[k.Str] = v
+		return true
+	})
+	return members
+}
+
+// member is a member of the body, or of an object in it.
+func (x *exchange) member(path string) gjson.Result {
+	first, rest, deeper := strings.Cut(path, ".")
+	if !deeper {
+		return x.top[first]
+	}
+	return x.top[first].Get(rest)
+}
+
 // base is the id of the conversation before any fork of it: the caller's own
 // name, or a hash of all that a client says of itself together with model,
 // system, tools and the first message. The same request gives the same id after
@@ -48,7 +68,7 @@ func (x *exchange) base(p *prompt.Prompt, ids []thread.ID) string {
 		}
 	}
 	for _, path := range sessionFields {
-		if v := gjson.GetBytes(x.plain, path); v.Type == gjson.String {
+		if v := x.member(path); v.Type == gjson.String {
 			parts = append(parts, path, v.Str)
 		}
 	}
@@ -79,18 +99,6 @@ func digest(parts ...string) string {
 		h.Write([]byte{0})
 	}
 	return hex.EncodeToString(h.Sum(nil)[:12])
-}
-
-// chainIDs are the chained ids of the client's messages. They are the client's
-// history, whatever stands in our log beside it.
-func chainIDs(messages []thread.Message) []thread.ID {
-	ids := make([]thread.ID, len(messages))
-	parent := thread.ID("")
-	for i := range messages {
-		parent = thread.ChainID(parent, &messages[i])
-		ids[i] = parent
-	}
-	return ids
 }
 
 // aside reports why a request is none of an agent's steps: a title, a summary

@@ -16,8 +16,8 @@ import (
 type responses struct{}
 
 // readable is false for answers that are fetched later.
-func (responses) readable(_ *http.Request, body []byte) bool {
-	return !gjson.GetBytes(body, "background").Bool()
+func (responses) readable(_ *http.Request, body map[string]gjson.Result) bool {
+	return !body["background"].Bool()
 }
 
 func (responses) said(body []byte) (thread.Message, error) {

@@ -220,8 +220,7 @@ func (r *rounds) prepare(ctx context.Context) (verdict, error) {
 
 // news are the messages of the rounds that the log does not hold yet.
 func (r *rounds) news() []thread.Message {
-	ids := chainIDs(r.step.request.Messages)
-	stem := digest(string(ids[len(ids)-1]))
+	stem := digest(string(r.step.ids[len(r.step.ids)-1]))
 	var news []thread.Message
 	for i := r.logged; i < len(r.hidden); i++ {
 		m := detacher{}.message(r.hidden[i])

@@ -28,6 +28,7 @@ type step struct {
 	thread  *palimpsest.Thread
 	ask     palimpsest.Step
 	request *prompt.Prompt // as the client sent it
+	ids     []thread.ID    // of its messages
 	tools   *rehydrate.Handler
 	offered bool // the model was offered our tools
 }
@@ -53,9 +54,9 @@ func (x *exchange) read() (p *prompt.Prompt, reason string) {
 	if err != nil {
 		return nil, "encoding"
 	}
-	x.plain = plain
+	x.plain, x.top = plain, top(plain)
 	for _, name := range serverSide {
-		if v := gjson.GetBytes(plain, name); v.Exists() && v.Type != gjson.Null {
+		if v := x.top[name]; v.Exists() && v.Type != gjson.Null {
 			return nil, "server-side-history"
 		}
 	}
@@ -135,7 +136,7 @@ const usualOutput = 16_000
 // prepare appends what is new to the log and renders. forced says that the
 // provider has refused the request already.
 func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (verdict, error) {
-	ids := chainIDs(p.Messages)
+	ids := x.t.ids.ids(p.Messages)
 	known := token.Model(x.t.model(x.modelNameOf(p)))
 	compactor, err := x.t.compactor(known)
 	if err != nil {
@@ -145,7 +146,7 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 	if err != nil {
 		return verdict{}, err
 	}
-	s := &step{id: b.id, thread: compactor.Thread(b.id), request: p}
+	s := &step{id: b.id, ids: ids, thread: compactor.Thread(b.id), request: p}
 	s.tools = &rehydrate.Handler{Artifacts: removed{x.t, b.id}, Recaller: removed{x.t, b.id}}
 	around := *p
 	if x.offers(p) {
@@ -226,7 +227,7 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 	if err != nil {
 		return verdict{step: s}, err
 	}
-	refresh(rendered, log, s.request.Messages, chainIDs(s.request.Messages))
+	refresh(rendered, log, s.request.Messages, s.ids)
 	s.offered = x.offers(s.request)
 	if !s.offered {
 		rendered.Tools = s.request.Tools
@@ -245,7 +246,7 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 // offers reports whether the model may be offered our tools: where the client
 // offers some, and where the answer can be read.
 func (x *exchange) offers(p *prompt.Prompt) bool {
-	return !x.t.options.NoTools && len(p.Tools) > 0 && !taken(p.Tools) && x.endpoint.dialect.readable(x.request, x.plain)
+	return !x.t.options.NoTools && len(p.Tools) > 0 && !taken(p.Tools) && x.endpoint.dialect.readable(x.request, x.top)
 }
 
 // report collects what the events of one step say of it.

@@ -22,6 +22,7 @@ type Transport struct {
 	log     store.Log
 	plans   store.Plans
 	known   chains
+	ids     *chainMemo
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
@@ -50,7 +51,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, learned: map[string]int{}}
+	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, learned: map[string]int{}, ids: newChainMemo()}
 	t.options.Rounds = or(o.Rounds, defaultRounds)
 	t.options.MaxBody = or(o.MaxBody, defaultMaxBody)
 	t.options.Deadline = or(o.Deadline, defaultDeadline)
