@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -32,17 +33,21 @@ type Step struct {
 	// smaller than that. With neither Window nor Budget only the policy's own
 	// limits hold.
 	Window, Output, Budget int
+
+	// fixed is what Base takes, in tokens, where a job has only its size.
+	fixed int
 }
 
 // Thread is a conversation that an agent loop goes on with: the log and the
 // plans of it in the stores of a Compactor. A Thread may be used from several
 // goroutines; steps of one thread follow each other.
 type Thread struct {
-	c    *Compactor
-	id   string
-	mu   sync.Mutex
-	step Step // the last one, for Overflowed
-	hard int  // how often in a row the provider refused
+	c     *Compactor
+	id    string
+	mu    sync.Mutex
+	step  Step // the last one, for Overflowed and for what FinishStep prepares
+	begun bool // there was one
+	hard  int  // how often in a row the provider refused
 }
 
 // Thread returns the conversation of that id; it need not exist yet.
@@ -70,7 +75,7 @@ func (t *Thread) PrepareStep(ctx context.Context, step Step) (*prompt.Prompt, er
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.PrepareStep(%s): %w", t.id, err)
 	}
-	t.step, t.hard = step, 0
+	t.step, t.begun, t.hard = step, true, 0
 	f, err := t.prepare(ctx, log, false)
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.PrepareStep(%s): %w", t.id, err)
@@ -83,8 +88,14 @@ func (t *Thread) FinishStep(ctx context.Context, answer ...thread.Message) error
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.hard = 0
-	if _, err := t.append(ctx, answer); err != nil {
+	log, err := t.append(ctx, answer)
+	if err != nil {
 		return fmt.Errorf("palimpsest.FinishStep(%s): %w", t.id, err)
+	}
+	if t.c.config.Jobs != nil && t.begun {
+		if s, _, err := t.state(ctx, log); err == nil {
+			t.ahead(ctx, s)
+		}
 	}
 	return nil
 }
@@ -260,7 +271,7 @@ func (t *Thread) change(ctx context.Context, edit func(*plan.Plan) (*plan.Plan, 
 		if err := next.Validate(log); err != nil {
 			return err
 		}
-		if _, err = t.c.config.Plans.Commit(ctx, t.id, version, next); !errors.Is(err, store.ErrConflict) {
+		if _, err = t.c.config.Plans.Commit(ctx, t.id, version, store.Commit{Plan: next}); !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}
@@ -291,21 +302,26 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 	}
 	s := t.c.state(log, t.step.Base, t.step.Profile)
 	s.Window, s.Output, s.Budget, s.Harder = t.step.Window, t.step.Output, t.step.Budget, t.hard
+	if t.step.fixed > 0 {
+		s.Fixed = t.step.fixed
+	}
+	s.Current, s.Round = current, version
 	f, err := s.Render(current)
 	if err != nil && current != nil {
 		t.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err)})
-		current = nil
+		s.Current = nil
 		f, err = s.Render(nil)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	s.Current, s.Round, s.Prompt = current, version, f.Tokens
+	s.Prompt = f.Tokens
 	return s, version, nil
 }
 
 // prepare compacts when it is due or forced, and renders.
 func (t *Thread) prepare(ctx context.Context, log *thread.Thread, forced bool) (*policy.Fitted, error) {
+	waited := false
 	for range tries {
 		s, version, err := t.state(ctx, log)
 		if err != nil {
@@ -319,7 +335,12 @@ func (t *Thread) prepare(ctx context.Context, log *thread.Thread, forced bool) (
 		s.Allows = turn.Allows
 		due, _ := t.c.config.Policy.Due(s)
 		t.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: s.Prompt, BudgetLimit: max(s.Budget, s.Window-s.Output)})
+		if !waited && !forced && t.await(ctx, due) {
+			waited = true
+			continue // a plan may have come into force meanwhile
+		}
 		if !due && !forced {
+			t.ahead(ctx, s)
 			return show(s, s.Current, shown)
 		}
 		f, err := t.compact(ctx, s, version, "auto")
@@ -327,7 +348,11 @@ func (t *Thread) prepare(ctx context.Context, log *thread.Thread, forced bool) (
 		case err == nil:
 			return show(s, f.Plan, shown)
 		case errors.Is(err, store.ErrConflict):
-			continue // somebody committed a plan meanwhile: look at it first
+			// Somebody committed a plan or a message meanwhile: look at it first.
+			if log, err = t.c.config.Log.Load(ctx, t.id); err != nil {
+				return nil, err
+			}
+			continue
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		}
@@ -360,7 +385,7 @@ func show(s *policy.State, p *plan.Plan, shown []render.Rehydrated) (*policy.Fit
 	if err != nil || len(shown) == 0 {
 		return f, err
 	}
-	f.Prompt, f.Manifest, err = render.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs, Rehydrated: shown})
+	f.Prompt, f.Manifest, err = s.Memo.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Rehydrated: shown})
 	return f, err
 }
 
@@ -371,33 +396,65 @@ func (t *Thread) compact(ctx context.Context, s *policy.State, version int, trig
 	name := t.c.config.Policy.Name()
 	t.emit(ctx, event.Event{Type: event.PreCompact, Policy: name, TokensBefore: s.Prompt})
 	f, err := t.c.config.Policy.Plan(ctx, s)
+	if err == nil {
+		err = t.stillHolds(ctx, s, f.Plan)
+	}
 	if err == nil && t.c.config.Keeper != nil {
 		err = t.c.config.Keeper.Save(ctx, s.Thread, f.Plan)
 	}
-	if err == nil {
-		_, err = t.c.config.Plans.Commit(ctx, t.id, version, f.Plan)
-	}
 	took := t.c.config.Now().Sub(start)
+	var told []event.Event
+	if err == nil {
+		told = t.compacted(s, f, trigger, took)
+		_, err = t.c.config.Plans.Commit(ctx, t.id, version, store.Commit{Plan: f.Plan, Events: told})
+	}
 	if err != nil {
 		t.emit(ctx, event.Event{Type: event.Failed, Policy: name, TokensBefore: s.Prompt, Err: event.ErrorClass(err), Duration: took})
 		return nil, err
 	}
-	for _, ref := range f.Plan.Refs() {
-		e := event.OfRecord(f.Plan.Record(ref))
-		e.Policy = name
+	for _, e := range told {
 		t.emit(ctx, e)
+	}
+	return f, nil
+}
+
+// stillHolds reports whether a plan holds for the messages that came while it was
+// made; they are shown as they are. A late result for a call that the plan hides
+// is a conflict, and the plan is to be made anew.
+func (t *Thread) stillHolds(ctx context.Context, s *policy.State, p *plan.Plan) error {
+	log, err := t.c.config.Log.Load(ctx, t.id)
+	if err != nil || log.Version() == s.Thread.Version() {
+		return err
+	}
+	if err := p.Validate(log); err != nil {
+		return &store.ConflictError{ThreadID: t.id, Want: s.Thread.Version(), Have: log.Version()}
+	}
+	return nil
+}
+
+// compacted is what a compaction has to tell. The store keeps it in one step
+// with the plan, so that neither is there without the other.
+func (t *Thread) compacted(s *policy.State, f *policy.Fitted, trigger string, took time.Duration) []event.Event {
+	var told []event.Event
+	for _, ref := range f.Plan.Refs() {
+		told = append(told, event.OfRecord(f.Plan.Record(ref)))
 	}
 	details := map[string]any{"round": s.Round + 1}
 	if f.Fallback != "" {
 		details["fallback"] = f.Fallback
 	}
-	t.emit(ctx, event.Event{
-		Type: event.Completed, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens,
-		TokensFreed: s.Prompt - f.Tokens, Duration: took, Err: event.ErrorClass(f.Failure), Details: details,
-	})
-	t.emit(ctx, event.Event{Type: event.SessionStart, Policy: name, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}})
-	t.emit(ctx, event.Event{Type: event.Boundary, Policy: name, TokensBefore: s.Prompt, TokensAfter: f.Tokens, Details: boundary(f, trigger)})
-	return f, nil
+	told = append(told,
+		event.Event{
+			Type: event.Completed, TokensBefore: s.Prompt, TokensAfter: f.Tokens,
+			TokensFreed: s.Prompt - f.Tokens, Duration: took, Err: event.ErrorClass(f.Failure), Details: details,
+		},
+		event.Event{Type: event.SessionStart, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}},
+		event.Event{Type: event.Boundary, TokensBefore: s.Prompt, TokensAfter: f.Tokens, Details: boundary(f, trigger)})
+	now := t.c.config.Now().UTC()
+	for n := range told {
+		told[n].ThreadID, told[n].Policy, told[n].Time = t.id, t.c.config.Policy.Name(), now
+	}
+	return told
 }
 
 func (t *Thread) emit(ctx context.Context, e event.Event) {

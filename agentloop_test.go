@@ -259,13 +259,13 @@ type racing struct {
 	lost int
 }
 
-func (r *racing) Commit(ctx context.Context, id string, expected int, p *plan.Plan) (int, error) {
+func (r *racing) Commit(ctx context.Context, id string, expected int, c store.Commit) (int, error) {
 	if r.lost++; r.lost == 1 {
-		if _, err := r.Memory.Commit(ctx, id, expected, &plan.Plan{Schema: plan.SchemaVersion, ThreadID: id}); err != nil {
+		if _, err := r.Memory.Commit(ctx, id, expected, store.Commit{Plan: &plan.Plan{Schema: plan.SchemaVersion, ThreadID: id}}); err != nil {
 			return 0, err
 		}
 	}
-	return r.Memory.Commit(ctx, id, expected, p)
+	return r.Memory.Commit(ctx, id, expected, c)
 }
 
 // TestConflictIsRetried: a plan that was made for an older version is made again

@@ -227,3 +227,67 @@ func BenchmarkStep(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPrepareStep is what one more step of an agent costs at the front door
+// once the history is known: the plan in force hides all but what the window can
+// take, however long the history is.
+func BenchmarkPrepareStep(b *testing.B) {
+	for _, messages := range []int{100, 1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("%d messages", messages), func(b *testing.B) {
+			c, err := palimpsest.New(palimpsest.Config{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			th := c.Thread("bench")
+			n := 0
+			exchange := func() []thread.Message {
+				n++
+				id := fmt.Sprintf("step_%d", n)
+				return []thread.Message{
+					call(id, "Bash", `{"command":"go test ./..."}`),
+					{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "Bash", Outcome: thread.Success, Content: []thread.Part{thread.Text{Text: "ok\tshop/pkg\t0.4s"}}}}},
+				}
+			}
+			if err := th.Append(b.Context(), plain(thread.User, "Run the tests until they fail.")); err != nil {
+				b.Fatal(err)
+			}
+			for n < messages/2 {
+				if err := th.Append(b.Context(), exchange()...); err != nil {
+					b.Fatal(err)
+				}
+			}
+			// The window of the steps is so large that none of them compacts: what
+			// that costs is BenchmarkStep's to tell.
+			step := palimpsest.Step{Profile: render.For("anthropic"), Window: 1 << 30}
+			compact := func() {
+				small := palimpsest.Step{Profile: step.Profile, Window: 3_000}
+				if _, err := th.Compact(b.Context(), small); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := th.PrepareStep(b.Context(), step); err != nil {
+					b.Fatal(err)
+				}
+			}
+			compact()
+			b.ReportAllocs()
+			shown, first := 0, 0
+			for b.Loop() {
+				next := step
+				next.Messages = exchange()
+				p, err := th.PrepareStep(b.Context(), next)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if shown = len(p.Messages); first == 0 {
+					first = shown
+				}
+				if shown > first+200 { // the prompt stays of one size, as under a policy
+					b.StopTimer()
+					compact()
+					first = 0
+					b.StartTimer()
+				}
+			}
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -56,6 +57,14 @@ type Config struct {
 	Requester  artifact.Requester
 	// Events is told what happens; nil for nobody.
 	Events event.Sink
+	// Jobs, where it is set, prepares compactions in the background before they
+	// must be made; its handler for CompactJob is Compactor.Work. Domain stands in
+	// the keys of its jobs, so that several Compactors can share it.
+	Jobs   job.Queue
+	Domain string
+	// Patience bounds how long a step waits for a compaction that is being
+	// prepared. 0 is 30 seconds.
+	Patience time.Duration
 	// Now is the clock that dates plans. Nil is time.Now.
 	Now func() time.Time
 }
@@ -69,8 +78,8 @@ type Keeper interface {
 // of messages are kept between calls, so that planning again after one more
 // step counts only the step.
 type Compactor struct {
-	config Config
-	sizes  *sizes
+	config    Config
+	histories *histories
 	// stands remembers the counts of what stands in place of messages: most of
 	// it is the same in the next plan.
 	stands *token.Memo
@@ -108,10 +117,13 @@ func New(c Config) (*Compactor, error) {
 	if c.Summarizer == nil {
 		c.Summarizer = &summarize.Extractive{Counter: c.Counter.Text}
 	}
+	if c.Patience <= 0 {
+		c.Patience = defaultPatience
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Compactor{config: c, sizes: newSizes(c.Counter), stands: token.NewMemo(c.Counter, 0)}, nil
+	return &Compactor{config: c, histories: newHistories(c.Counter), stands: token.NewMemo(c.Counter, 0)}, nil
 }
 
 // Request is one compaction. Thread and Budget are required.
@@ -168,6 +180,7 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
 // shorter version of it, and counts the request. A nil plan hides nothing.
 func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 	s := c.state(q.Thread, q.Base, q.Profile)
+	s.Current = p
 	whole, err := s.Render(nil)
 	fitted := whole
 	if err == nil && p != nil {
@@ -186,10 +199,12 @@ func (c *Compactor) state(t *thread.Thread, around *prompt.Prompt, profile rende
 		base = *around
 	}
 	base.Messages = nil
+	known := c.histories.of(t.ID(), profile)
+	changed, plain := known.sizes(t)
 	return &policy.State{
-		Thread: t, Pairs: thread.Pair(t), Base: &base, Profile: profile,
-		Counter: c.config.Counter, Count: c.stands.Message, Fixed: c.config.Counter.Prompt(&base),
-		Changed: c.sizes.of(t, profile, true), Plain: c.sizes.of(t, profile, false),
+		Thread: t, Memo: &known.memo, Base: &base, Profile: profile,
+		Counter: c.config.Counter, Count: c.stands.Message, Fixed: c.stands.Prompt(&base),
+		Changed: changed, Plain: plain,
 		Summarizer: c.config.Summarizer, Tools: c.config.Tools, Source: c.config.Current, Now: c.config.Now,
 	}
 }

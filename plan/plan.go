@@ -48,7 +48,11 @@ type Plan struct {
 	Schema        int       `json:"schema_version"`
 	ThreadID      string    `json:"thread_id"`
 	ThreadVersion int       `json:"thread_version"`
-	CreatedAt     time.Time `json:"created_at"`
+	// Arrived is how many of the newest messages were not sent to a model yet
+	// when the plan was made, where it changes nothing that was sent: it only
+	// adds to the plan before it what was put aside on arrival.
+	Arrived   int       `json:"arrived,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
 	// Policy names the policy that made the plan.
 	Policy string `json:"policy,omitempty"`
 	// Counter names the token counter of all token figures in the plan.
@@ -203,6 +207,16 @@ func (p *Plan) Actions() Actions {
 // Empty reports whether the plan has no records.
 func (p *Plan) Empty() bool {
 	return p == nil || len(p.Externalizations)+len(p.Summarizations)+len(p.Clearings)+len(p.Drops) == 0
+}
+
+// Rewritten is how many messages of the thread a model had been sent when the
+// plan changed something among them. What a provider bound to the text before
+// it, such as reasoning, no longer holds in these.
+func (p *Plan) Rewritten() int {
+	if p.Empty() {
+		return 0
+	}
+	return p.ThreadVersion - p.Arrived
 }
 
 // Record returns the record that a ref points to. It panics if the plan has no

@@ -53,6 +53,9 @@ func (p *Plan) ValidatePairs(t *thread.Thread, pairs *thread.Pairing) error {
 	if p.ThreadVersion > t.Version() {
 		return fmt.Errorf("plan.Validate: plan was made for version %d, the thread has only %d messages: %w", p.ThreadVersion, t.Version(), ErrInvalid)
 	}
+	if p.Arrived < 0 || p.Arrived > p.ThreadVersion {
+		return fmt.Errorf("plan.Validate: %d messages had arrived, of %d that there were: %w", p.Arrived, p.ThreadVersion, ErrInvalid)
+	}
 	if err := p.checkSpans(t); err != nil {
 		return err
 	}

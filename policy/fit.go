@@ -78,7 +78,7 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 	var failed error
 	var leaves *Fitted // the first that fits but leaves something out
 	given := strategy.Given{
-		Thread: s.Thread, Pairs: s.Pairs, Profile: s.Profile,
+		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.Counter.Text, Sizes: s.Changed,
 		Tools: s.Tools, Current: s.Source, Summarizer: s.Summarizer,
 	}
@@ -156,7 +156,7 @@ func (s *State) overBudget(budget int, failed error) error {
 		add(fmt.Sprintf("the last user message (turn %d)", s.Thread.At(last).Turn), s.Changed[last])
 	}
 	for i := range s.Thread.Len() {
-		if s.Pairs.Open(i) {
+		if s.Pairs().Open(i) {
 			add("calls that wait for results", s.Changed[i])
 		}
 	}

@@ -120,7 +120,7 @@ func (l Loop) split(s *State, entries []entry) int {
 		share /= 2
 	}
 	at := len(entries) - max(1, int(float64(len(entries))*share))
-	legal := cut.Legal(s.Thread, s.Pairs)
+	legal := cut.Legal(s.Thread, s.Pairs())
 	ok := func(n int) bool {
 		return n > 0 && n < len(entries) && !entries[n].recap() && legal.Legal(entries[n].at)
 	}

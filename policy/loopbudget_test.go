@@ -26,7 +26,7 @@ func stateOf(t *testing.T, system string, messages ...thread.Message) *State {
 	if system != "" {
 		base.System = []prompt.System{{Text: system}}
 	}
-	return &State{Thread: th, Pairs: thread.Pair(th), Base: base, Profile: render.Profile{}}
+	return &State{Thread: th, Base: base, Profile: render.Profile{}}
 }
 
 // TestBudget holds the seed's account, line by line. E3

@@ -10,8 +10,10 @@ package policy
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -40,7 +42,9 @@ var ErrNothing = errors.New("nothing to compact")
 // It is read only.
 type State struct {
 	Thread *thread.Thread
-	Pairs  *thread.Pairing
+	// Memo renders the thread under Current as render.Render does, at the cost of
+	// what is new; nil renders it whole.
+	Memo *render.Memo
 	// Current is the plan in force, nil when there is none; Round is its version.
 	Current *plan.Plan
 	Round   int
@@ -61,6 +65,13 @@ type State struct {
 	// answer, in tokens. Budget bounds the whole request; 0 leaves it to the
 	// policy and the window.
 	Window, Output, Budget int
+	// Rates are what tokens cost with the model's prompt cache; zero when that is
+	// not known. Cold: the provider has forgotten the prompt, so that it is
+	// written anew whatever is done to it.
+	Rates cost.Rates
+	Cold  bool
+	// Reachable: the agent can read again what a plan puts aside.
+	Reachable bool
 
 	// Forced: the provider refused the request as too long, or somebody asked
 	// for a compaction. Harder counts how often that happened in a row.
@@ -77,6 +88,26 @@ type State struct {
 	// nobody can tell.
 	Source func(thread.ToolCall) (thread.Determinism, bool)
 	Now    func() time.Time
+
+	pairs atomic.Pointer[thread.Pairing]
+}
+
+// Pairs tells which results answer which calls of the thread.
+func (s *State) Pairs() *thread.Pairing {
+	if p := s.pairs.Load(); p != nil {
+		return p
+	}
+	p := thread.Pair(s.Thread)
+	s.pairs.Store(p)
+	return p
+}
+
+// render renders the thread under a plan.
+func (s *State) render(p *plan.Plan) (*prompt.Prompt, *render.Manifest, error) {
+	if s.Memo != nil && p == s.Current {
+		return s.Memo.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile})
+	}
+	return render.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs()})
 }
 
 // Draft returns an empty plan for the state, dated and named.
@@ -120,22 +151,22 @@ type Fitted struct {
 // Render renders a plan over the state, and counts. Messages that stand as they
 // are in the log are not counted again. A nil plan hides nothing.
 func (s *State) Render(p *plan.Plan) (*Fitted, error) {
-	if p == nil {
-		p = s.Draft("")
-	}
-	out, manifest, err := render.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs})
+	out, manifest, err := s.render(p)
 	if err != nil {
 		return nil, err
 	}
-	known := s.Plain
-	if !p.Empty() {
-		known = s.Changed
+	if p == nil {
+		p = s.Draft("")
 	}
+	rewritten := p.Rewritten()
 	f := &Fitted{Plan: p, Prompt: out, Manifest: manifest, Sizes: make([]int, len(out.Messages)), Tokens: s.Fixed}
 	for n := range out.Messages {
 		o := manifest.Messages[n]
-		if i, ok := s.Thread.Index(o.ID); ok && o.Record.Action == plan.Include && !o.Synthetic && i < p.ThreadVersion {
-			f.Sizes[n] = known[i]
+		if i, ok := s.Thread.Index(o.ID); ok && o.Record.Action == plan.Include && !o.Synthetic && (i < rewritten || rewritten == 0) {
+			f.Sizes[n] = s.Plain[i]
+			if i < rewritten {
+				f.Sizes[n] = s.Changed[i]
+			}
 		} else {
 			f.Sizes[n] = s.Count(&out.Messages[n])
 		}

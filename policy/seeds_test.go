@@ -119,7 +119,7 @@ func stateOf(t testing.TB, th *thread.Thread, current *plan.Plan) *policy.State 
 		t.Fatal(err)
 	}
 	s := &policy.State{
-		Thread: th, Pairs: thread.Pair(th), Current: current, Base: &prompt.Prompt{}, Counter: counter,
+		Thread: th, Current: current, Base: &prompt.Prompt{}, Counter: counter,
 		Count: counter.Message, Now: fixedNow, Fixed: counter.Prompt(&prompt.Prompt{}),
 	}
 	for _, m := range th.All() {

@@ -98,7 +98,7 @@ func (p Session) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	if p.short(s, entries) {
 		return nil, fmt.Errorf("policy session: %d messages, the newest %d stay: %w", len(entries), p.keep(s), ErrNothing)
 	}
-	legal := cut.Legal(s.Thread, s.Pairs)
+	legal := cut.Legal(s.Thread, s.Pairs())
 	end := entries[len(entries)-p.keep(s)].at
 	for end > 0 && !legal.Legal(end) {
 		end--

@@ -61,21 +61,21 @@ func TestThreshold(t *testing.T) {
 		name  string
 		p     Session
 		model string
-		s     State
+		s     *State
 		want  int // limit
 		mark  int
 	}{
-		{"fallback", Session{}, "nobody-knows-it", State{}, 128_000, 93_600},
-		{"row of the seed", Session{}, "claude-3-haiku-20240307", State{}, 200_000, 151_200},
-		{"row of the seed, reserves larger than it", Session{}, "gpt-4", State{}, 8_192, -2_247},
-		{"row of today's table", Session{}, "claude-sonnet-4-5", State{}, 200_000, 151_200},
-		{"window of the step", Session{}, "gpt-4o", State{Window: 64_000, Output: 9}, 64_000, 42_400},
-		{"own setting", Session{ContextLimit: 20_000}, "gpt-4o", State{Window: 64_000}, 20_000, 7_200},
-		{"own constants", Session{ContextLimit: 1_000, SystemReserve: 1, OutputReserve: 2, SafetyBuffer: 4, ThresholdPercent: 0.5}, "", State{}, 1_000, 496},
-		{"budget", Session{}, "", State{Budget: 20_000}, 24_000, 10_400},
+		{"fallback", Session{}, "nobody-knows-it", &State{}, 128_000, 93_600},
+		{"row of the seed", Session{}, "claude-3-haiku-20240307", &State{}, 200_000, 151_200},
+		{"row of the seed, reserves larger than it", Session{}, "gpt-4", &State{}, 8_192, -2_247},
+		{"row of today's table", Session{}, "claude-sonnet-4-5", &State{}, 200_000, 151_200},
+		{"window of the step", Session{}, "gpt-4o", &State{Window: 64_000, Output: 9}, 64_000, 42_400},
+		{"own setting", Session{ContextLimit: 20_000}, "gpt-4o", &State{Window: 64_000}, 20_000, 7_200},
+		{"own constants", Session{ContextLimit: 1_000, SystemReserve: 1, OutputReserve: 2, SafetyBuffer: 4, ThresholdPercent: 0.5}, "", &State{}, 1_000, 496},
+		{"budget", Session{}, "", &State{Budget: 20_000}, 24_000, 10_400},
 	} {
 		test.s.Base = &prompt.Prompt{Model: test.model}
-		limit := test.p.limit(&test.s)
+		limit := test.p.limit(test.s)
 		if limit != test.want || test.p.threshold(limit) != test.mark {
 			t.Errorf("%s: limit %d, threshold %d; want %d, %d", test.name, limit, test.p.threshold(limit), test.want, test.mark)
 		}

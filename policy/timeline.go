@@ -217,7 +217,7 @@ func (l Timeline) cut(s *State, f *Fitted, from, limit int) (blocks []block, at 
 		}
 	}
 	blocks = blocksOf(s.Thread.Messages(), from, shown)
-	points := cut.Legal(s.Thread, s.Pairs)
+	points := cut.Legal(s.Thread, s.Pairs())
 	keep := or0(l.KeepRecent, timelineKeep)
 	if l.KeepRecent == 0 && limit > 0 {
 		keep = min(keep, limit/3)

@@ -96,7 +96,7 @@ func mimeOf(name string) string {
 // and as many hits as there are.
 func (w timelineWriter) search(i int, r *thread.ToolResult) plan.DigestSearch {
 	var out plan.DigestSearch
-	if call, ok := w.s.Pairs.Call(i); ok {
+	if call, ok := w.s.Pairs().Call(i); ok {
 		for _, c := range w.s.Thread.At(call).Calls() {
 			var arguments struct {
 				Query string `json:"query"`

@@ -28,7 +28,7 @@ func (e *entry) recap() bool { return e.Kind == thread.Recap }
 // visible is the list as the agent sees it: the messages of the thread under the
 // plan in force, without those in the system's role, which are never compacted.
 func (s *State) visible() ([]entry, error) {
-	out, manifest, err := render.Render(s.Thread, s.Current, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs})
+	out, manifest, err := s.render(s.Current)
 	if err != nil {
 		return nil, fmt.Errorf("the plan in force: %w", err)
 	}

@@ -246,7 +246,7 @@ func (w Workstream) previous(s *State) (workstreamNotes, int) {
 // boundary is where the tail begins. Where a forced compaction would find
 // nothing before it, or was not enough the last time, the tail is halved.
 func (w Workstream) boundary(s *State, from int) int {
-	points := cut.Legal(s.Thread, s.Pairs)
+	points := cut.Legal(s.Thread, s.Pairs())
 	n := or0(w.Tail, workstreamTail)
 	for range s.Harder - 1 {
 		n = max(1, n/2)

@@ -10,12 +10,12 @@ import (
 // the plan was made, to its end: such a loop is one turn to the provider, which
 // must begin with its reasoning or have none at all.
 func (r *renderer) wholeLoops() {
-	if !r.profile.BoundReasoning || r.plan.Empty() {
+	if !r.profile.BoundReasoning || r.plan.Rewritten() == 0 {
 		return
 	}
 	n := slices.IndexFunc(r.manifest.Messages, func(o Origin) bool {
 		at, known := r.thread.Index(o.ID)
-		return known && at >= r.plan.ThreadVersion
+		return known && at >= r.plan.Rewritten()
 	})
 	for n >= 0 && n < len(r.out) && !r.afterUser(n) {
 		r.out[n] = r.profile.Translate(r.out[n], true)

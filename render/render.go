@@ -28,6 +28,16 @@ func Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*p
 	if o == nil {
 		o = &Options{}
 	}
+	r, err := begin(t, p, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.walk(0)
+	return r.finish(base, o)
+}
+
+// begin checks the plan and makes a renderer that has written nothing yet.
+func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 	if p == nil {
 		p = &plan.Plan{ThreadID: t.ID(), ThreadVersion: t.Version()}
 	}
@@ -36,21 +46,24 @@ func Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*p
 		pairs = thread.Pair(t)
 	}
 	if err := p.ValidatePairs(t, pairs); err != nil {
-		return nil, nil, fmt.Errorf("render.Render: %w", err)
+		return nil, fmt.Errorf("render.Render: %w", err)
 	}
-	out := &prompt.Prompt{}
-	if base != nil {
-		*out = *base
-	}
-	r := renderer{
+	return &renderer{
 		thread: t, plan: p, pairs: pairs, profile: o.Profile,
 		messages: t.Messages(), actions: p.Actions(),
 		shown:    map[plan.Ref]bool{},
 		manifest: &Manifest{Format: FormatVersion},
 		current:  -1,
+		mark:     -1,
+	}, nil
+}
+
+// finish does what depends on the prompt as a whole.
+func (r *renderer) finish(base *prompt.Prompt, o *Options) (*prompt.Prompt, *Manifest, error) {
+	out := &prompt.Prompt{}
+	if base != nil {
+		*out = *base
 	}
-	r.out = make([]thread.Message, 0, len(r.messages))
-	r.walk()
 	r.wholeLoops()
 	r.rehydrate(o.Rehydrated)
 	r.openWithUser()
@@ -71,6 +84,9 @@ type renderer struct {
 	out      []thread.Message
 	manifest *Manifest
 	current  int // where the current turn begins in out, or -1
+
+	mark   int // the position at which walk notes in marked what is written by then
+	marked written
 }
 
 func (r *renderer) push(m thread.Message, o Origin) {
@@ -82,10 +98,14 @@ func (r *renderer) repair(id thread.ID, what string) {
 	r.manifest.Repairs = append(r.manifest.Repairs, Repair{id, what})
 }
 
-// walk goes through the log once. Results are taken with their calls, so tool
-// messages that come up by themselves are late, double or nobody's.
-func (r *renderer) walk() {
-	for i := range r.messages {
+// walk goes through the log once, from a position on. Results are taken with
+// their calls, so tool messages that come up by themselves are late, double or
+// nobody's.
+func (r *renderer) walk(from int) {
+	for i := from; i < len(r.messages); i++ {
+		if i == r.mark {
+			r.marked = r.written()
+		}
 		m := &r.messages[i]
 		ref := r.actions[m.ID]
 		if ref.Action != plan.Include {
@@ -107,6 +127,9 @@ func (r *renderer) walk() {
 		default:
 			r.message(i, ref)
 		}
+	}
+	if r.mark == len(r.messages) {
+		r.marked = r.written()
 	}
 }
 
@@ -245,7 +268,7 @@ func (r *renderer) orphan(i int, ref plan.Ref) {
 
 // translate adapts the message at i to the profile.
 func (r *renderer) translate(m thread.Message, i int) thread.Message {
-	return r.profile.Translate(m, !r.plan.Empty() && i < r.plan.ThreadVersion)
+	return r.profile.Translate(m, i < r.plan.Rewritten())
 }
 
 // openWithUser makes the first message the user's, where the provider wants it.

@@ -4,57 +4,95 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Memory keeps threads and plans in memory: for tests, and for agents whose
-// conversations need not outlive the process. It implements Log and Plans. The
-// zero value is empty and ready to use; it is safe for concurrent use and must
-// not be copied.
+// Memory keeps what one tenant keeps in memory: for tests, and for agents whose
+// conversations need not outlive the process. It implements Log, Plans, Catalog,
+// Events and Documents; it has no artifacts. The zero value is empty and ready
+// to use; it is safe for concurrent use and must not be copied.
 type Memory struct {
-	mu      sync.Mutex
-	threads map[string]*thread.Thread
-	plans   map[string][]*plan.Plan
+	// Now is the clock that dates threads. Nil is time.Now.
+	Now func() time.Time
+
+	mu        sync.Mutex
+	threads   map[string]*remembered
+	documents map[[2]string]Document
 }
 
 var (
-	_ Log   = (*Memory)(nil)
-	_ Plans = (*Memory)(nil)
+	_ Log       = (*Memory)(nil)
+	_ Plans     = (*Memory)(nil)
+	_ Catalog   = (*Memory)(nil)
+	_ Events    = (*Memory)(nil)
+	_ Documents = (*Memory)(nil)
 )
+
+// remembered is all about a thread. One without Created was never written to.
+type remembered struct {
+	info   Info
+	log    *thread.Thread
+	plans  []*plan.Plan
+	marks  map[thread.ID]int
+	events [][]byte
+}
+
+// thread returns what is kept of a thread, or nothing.
+func (s *Memory) thread(id string) *remembered {
+	if r := s.threads[id]; r != nil {
+		return r
+	}
+	return &remembered{info: Info{ID: id}, log: thread.New(id)}
+}
+
+// keep is called when r has changed.
+func (s *Memory) keep(r *remembered) {
+	now := time.Now
+	if s.Now != nil {
+		now = s.Now
+	}
+	r.info.Changed = now().UTC()
+	if r.info.Created.IsZero() {
+		r.info.Created = r.info.Changed
+	}
+	r.info.Messages, r.info.Plans, r.info.Events = r.log.Len(), len(r.plans), len(r.events)
+	if s.threads == nil {
+		s.threads = map[string]*remembered{}
+	}
+	s.threads[r.info.ID] = r
+}
 
 // Load implements Log.
 func (s *Memory) Load(_ context.Context, id string) (*thread.Thread, error) {
+	if err := CheckName("thread", id); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.thread(id), nil
-}
-
-func (s *Memory) thread(id string) *thread.Thread {
-	if t := s.threads[id]; t != nil {
-		return t
-	}
-	return thread.New(id)
+	return s.thread(id).log, nil
 }
 
 // Append implements Log.
 func (s *Memory) Append(_ context.Context, id string, version int, messages []thread.Message) (*thread.Thread, error) {
+	if err := CheckName("thread", id); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.thread(id)
-	rest, err := Skip(t, version, messages)
+	r := s.thread(id)
+	rest, err := Skip(r.log, version, messages)
 	if err != nil {
 		return nil, err
 	}
-	next, err := t.Append(rest...)
-	if err != nil {
-		return nil, err
+	next, err := r.log.Append(rest...)
+	if err != nil || len(rest) == 0 {
+		return next, err
 	}
-	if s.threads == nil {
-		s.threads = map[string]*thread.Thread{}
-	}
-	s.threads[id] = next
+	r.log = next
+	s.keep(r)
 	return next, nil
 }
 
@@ -62,7 +100,7 @@ func (s *Memory) Append(_ context.Context, id string, version int, messages []th
 func (s *Memory) Current(_ context.Context, id string) (*plan.Plan, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	plans := s.plans[id]
+	plans := s.thread(id).plans
 	if len(plans) == 0 {
 		return nil, 0, nil
 	}
@@ -73,23 +111,65 @@ func (s *Memory) Current(_ context.Context, id string) (*plan.Plan, int, error) 
 func (s *Memory) Plan(_ context.Context, id string, version int) (*plan.Plan, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if plans := s.plans[id]; version >= 1 && version <= len(plans) {
+	if plans := s.thread(id).plans; version >= 1 && version <= len(plans) {
 		return plans[version-1], nil
 	}
 	return nil, fmt.Errorf("thread %s: plan %d: %w", id, version, ErrNotFound)
 }
 
 // Commit implements Plans.
-func (s *Memory) Commit(_ context.Context, id string, expected int, p *plan.Plan) (int, error) {
+func (s *Memory) Commit(_ context.Context, id string, expected int, c Commit) (int, error) {
+	if err := CheckName("thread", id); err != nil {
+		return 0, err
+	}
+	if err := c.Check(); err != nil {
+		return 0, err
+	}
+	encoded, err := encode(c.Events)
+	if err != nil {
+		return 0, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	have := len(s.plans[id])
-	if have != expected {
+	r := s.thread(id)
+	if have := len(r.plans); have != expected {
 		return 0, &ConflictError{ThreadID: id, Want: expected, Have: have}
 	}
-	if s.plans == nil {
-		s.plans = map[string][]*plan.Plan{}
+	if err := s.expect(c.Documents); err != nil {
+		return 0, err
 	}
-	s.plans[id] = append(s.plans[id], p)
-	return have + 1, nil
+	for _, d := range c.Documents {
+		s.put(d)
+	}
+	r.plans = append(r.plans, c.Plan)
+	r.events = append(r.events, encoded...)
+	r.mark(c.Plan)
+	s.keep(r)
+	return expected + 1, nil
+}
+
+// mark sets the marks of a plan that was just added.
+func (r *remembered) mark(p *plan.Plan) {
+	marks := map[thread.ID]int{}
+	for id := range p.Actions() {
+		if _, held := r.log.Index(id); !held {
+			continue
+		}
+		marks[id] = len(r.plans)
+		if since := r.marks[id]; since > 0 {
+			marks[id] = since
+		}
+	}
+	r.marks = marks
+}
+
+// Compacted implements Plans.
+func (s *Memory) Compacted(_ context.Context, id string) (map[thread.ID]int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	marks := map[thread.ID]int{}
+	for id, version := range s.thread(id).marks {
+		marks[id] = version
+	}
+	return marks, nil
 }

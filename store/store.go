@@ -1,48 +1,95 @@
-// Package store is where threads and plans are kept: the contracts, and what
-// holds for every implementation. Memory is here; implementations that keep
-// things longer are leaf packages. storetest proves them all.
+// Package store is where threads and plans are kept, and what belongs to them:
+// the contracts, and what holds for every implementation. Memory is here;
+// implementations that keep things longer are leaf packages (store/sqlite,
+// store/postgres). storetest proves them all.
 //
 // A log only grows, and a plan only follows another: both writes name the
 // position they were made for and are refused when somebody was faster. The
 // caller then loads what is there and decides anew; nothing is lost.
+//
+// # Tenants
+//
+// A DB holds several tenants. What one of them keeps is reached through its
+// Tenant alone, so no call can forget whose rows it means:
+//
+//	db, err := dsn.Open(ctx, "sqlite:palimpsest.db", nil)   // store/dsn
+//	t := db.Tenant("acme")
+//	c, err := palimpsest.New(palimpsest.Config{Log: t.Log, Plans: t.Plans})
 package store
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+	"unicode/utf8"
 
-	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 var (
-	// ErrNotFound is wrapped by errors about a plan that does not exist. A thread
-	// that was never written to is empty, not missing.
+	// ErrNotFound is wrapped by errors about a plan, a thread or a document that
+	// does not exist. To Load, a thread that was never written to is empty, not
+	// missing.
 	ErrNotFound = errors.New("not found")
 	// ErrConflict is wrapped by every *ConflictError.
 	ErrConflict = errors.New("somebody else was faster")
+	// ErrName is wrapped by errors about a name (of a thread, a tenant, a
+	// document, a message) that not every store can hold.
+	ErrName = errors.New("not a name that can be stored")
 )
 
 // ConflictError says that a write was made for another version than the one
 // that is there. Nothing was written.
 type ConflictError struct {
-	ThreadID   string
-	Want, Have int
+	// ThreadID is the thread, or empty when a document was in the way. Document
+	// then is its kind and id.
+	ThreadID, Document string
+	Want, Have         int
 }
 
 // Error names both versions.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("thread %s: written for version %d, it is at %d: %v", e.ThreadID, e.Want, e.Have, ErrConflict)
+	what := "thread " + e.ThreadID
+	if e.Document != "" {
+		what = "document " + e.Document
+	}
+	return fmt.Sprintf("%s: written for version %d, it is at %d: %v", what, e.Want, e.Have, ErrConflict)
 }
 
 // Is makes every ConflictError match ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
+// DB is a store of several tenants. Implementations are safe for concurrent use.
+type DB interface {
+	// Tenant returns what the tenant keeps. It need not exist yet and costs
+	// nothing; "" is the owner of a machine without tenants.
+	Tenant(id string) Tenant
+	// Tenants lists, by id, the tenants that keep anything and follow `after`;
+	// at most limit, and 0 stands for DefaultLimit.
+	Tenants(ctx context.Context, after string, limit int) ([]string, error)
+	// Artifacts is the backend of an artifact.Store for all tenants.
+	Artifacts() artifact.Backend
+	// Close gives everything back. What was acknowledged is kept.
+	Close() error
+}
+
+// Tenant is what one tenant keeps.
+type Tenant struct {
+	Log       Log
+	Plans     Plans
+	Catalog   Catalog
+	Events    Events
+	Documents Documents
+	Summaries Summaries
+}
+
 // Log keeps threads. Implementations are safe for concurrent use.
 type Log interface {
 	// Load returns a thread as it is now; a thread that was never written to is
-	// empty.
+	// empty. Loading a thread again costs what was added since.
 	Load(ctx context.Context, threadID string) (*thread.Thread, error)
 	// Append adds messages to the thread that has `version` messages, and
 	// returns it with them. Messages that stand there already, by id and in the
@@ -51,25 +98,96 @@ type Log interface {
 	Append(ctx context.Context, threadID string, version int, messages []thread.Message) (*thread.Thread, error)
 }
 
-// Plans keeps the plans of threads. Versions count from 1; 0 stands for a thread
-// that has none. Implementations are safe for concurrent use.
-type Plans interface {
-	// Current returns the newest plan and its version; nil and 0 when there is
-	// none.
-	Current(ctx context.Context, threadID string) (*plan.Plan, int, error)
-	// Plan returns one version. The error wraps ErrNotFound.
-	Plan(ctx context.Context, threadID string, version int) (*plan.Plan, error)
-	// Commit makes p the plan that follows version `expected`, and returns its
-	// own version. Another plan in its place is a *ConflictError.
-	Commit(ctx context.Context, threadID string, expected int, p *plan.Plan) (int, error)
+// Info is what is known of a thread without loading it.
+type Info struct {
+	ID string
+	// Messages and Plans are the versions of the log and of its plan; Events is
+	// the position of the last event.
+	Messages, Plans, Events int
+	// Created is when the thread was first written to, Changed when it was last.
+	Created, Changed time.Time
+}
+
+// Catalog knows which threads there are. Implementations are safe for concurrent
+// use.
+type Catalog interface {
+	// Thread tells of one thread. The error wraps ErrNotFound.
+	Thread(ctx context.Context, threadID string) (Info, error)
+	// Threads lists, by id, the threads that follow `after`; at most limit, and
+	// 0 stands for DefaultLimit. The last id is the cursor of the next page.
+	Threads(ctx context.Context, after string, limit int) ([]Info, error)
+	// Delete forgets a thread: its log, plans, events, artifacts, and the
+	// documents that have its id. One that is not there is no error.
+	Delete(ctx context.Context, threadID string) error
+}
+
+// Summaries is a cache of summaries (A15): what package summarize calls a Cache.
+// It forgets what it likes, and one that fails has nothing. Implementations are
+// safe for concurrent use.
+type Summaries interface {
+	Get(ctx context.Context, key string) (summary.Summary, bool)
+	Put(ctx context.Context, key string, s summary.Summary)
+}
+
+// Sealer encrypts what a store writes: messages, plans, summaries, documents and
+// the details of events. Ids, counts and times stay clear. The additional data
+// binds a sealed value to its place; opening it anywhere else fails. Safe for
+// concurrent use.
+type Sealer interface {
+	Seal(ctx context.Context, tenant string, aad, plain []byte) ([]byte, error)
+	Open(ctx context.Context, tenant string, aad, sealed []byte) ([]byte, error)
+}
+
+// DefaultLimit is how many entries a page of a list holds where no limit is
+// given, MaxLimit the most that it ever holds.
+const (
+	DefaultLimit = 100
+	MaxLimit     = 1000
+)
+
+// Limit returns the size of a page for the limit that was asked for. It is for
+// implementations.
+func Limit(limit int) int {
+	if limit <= 0 {
+		return DefaultLimit
+	}
+	return min(limit, MaxLimit)
+}
+
+// maxName is the length of the longest name, in bytes. Indexes of databases hold
+// about 2,700 bytes, and several names share a key.
+const maxName = 512
+
+// CheckName reports whether every store can hold a name: valid UTF-8 without
+// zero bytes, of at most 512 bytes. What says which name it is, such as "thread".
+// It is for implementations.
+func CheckName(what, name string) error {
+	switch {
+	case len(name) > maxName:
+		return fmt.Errorf("%s %q…: %d bytes, the limit is %d: %w", what, name[:32], len(name), maxName, ErrName)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%s %q: not valid UTF-8: %w", what, name, ErrName)
+	}
+	for i := range len(name) {
+		if name[i] == 0 {
+			return fmt.Errorf("%s %q: holds a zero byte: %w", what, name, ErrName)
+		}
+	}
+	return nil
 }
 
 // Skip returns the messages that the thread, which is longer than version, does
 // not hold yet: the whole rest when a repeated append already wrote the
-// beginning. It is for implementations; the error is a *ConflictError.
+// beginning. It is for implementations; the error is a *ConflictError, or wraps
+// ErrName when a message has an id that cannot be stored.
 func Skip(t *thread.Thread, version int, messages []thread.Message) ([]thread.Message, error) {
-	if version > t.Len() {
+	if version < 0 || version > t.Len() {
 		return nil, &ConflictError{ThreadID: t.ID(), Want: version, Have: t.Len()}
+	}
+	for n := range messages {
+		if err := CheckName("message", string(messages[n].ID)); err != nil {
+			return nil, err
+		}
 	}
 	parent := t.Prefix(version).Last()
 	for n := range messages {

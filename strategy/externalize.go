@@ -102,14 +102,14 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Recor
 		RehydrateHint: "read if you need the full output of " + source,
 		Origin:        v.origin(s.Name(), p.Reason, at),
 	}
-	excerpt := max(p.Room-stubFrame, minStub) * charsPerToken
+	size := max(p.Room-stubFrame, minStub) * charsPerToken
 	for range 4 {
-		record.Summary = v.stub(i, text, excerpt)
+		record.Summary = v.stub(i, text, size)
 		record.TokensAfter, _ = v.cost(record, at)
 		if record.TokensAfter <= p.Room {
 			break
 		}
-		excerpt = excerpt * 95 * p.Room / (100 * record.TokensAfter)
+		size = size * 95 * p.Room / (100 * record.TokensAfter)
 	}
 	if record.TokensAfter >= record.TokensBefore {
 		return nil, fmt.Errorf("strategy.Externalize: message %s: the pointer takes %d tokens and the output %d: %w", v.messages[i].ID, record.TokensAfter, record.TokensBefore, ErrNoGain)
@@ -162,9 +162,15 @@ func (v *View) stub(i int, text string, excerpt int) summary.Summary {
 		}
 	}
 	if text != "" {
-		out.Facts = []summary.Item{{Text: clip.Middle(text, excerpt), Turn: m.Turn, Sources: ids}}
+		out.Facts = []summary.Item{v.fact(i, clip.Middle(text, excerpt))}
 	}
 	return out
+}
+
+// fact is a text that message i says.
+func (v *View) fact(i int, text string) summary.Item {
+	m := &v.messages[i]
+	return summary.Item{Text: text, Turn: m.Turn, Sources: []thread.ID{m.ID}}
 }
 
 // results proposes the outputs before the protected tail that judge accepts,

@@ -1,9 +1,11 @@
 package thread
 
 // Pairing tells which tool messages answer which calls of a thread. It is made
-// once per thread version and safe for concurrent reading.
+// once per thread version and safe for concurrent reading. One that PairFrom
+// made must not be asked about messages before its position.
 type Pairing struct {
-	call    []int         // per message: position of the message whose call it answers, or -1
+	from    int           // position of the first message that was looked at
+	call    []int         // per message from there on: position of the message whose call it answers, or -1
 	results map[int][]int // per message with calls: positions of its results, in log order
 	extra   map[int]bool  // tool messages that answer a call answered before
 	missing map[int][]ToolCall
@@ -14,8 +16,19 @@ type Pairing struct {
 // its id before the id is used again; later ones are duplicates. A result that
 // no call asked for is an orphan.
 func Pair(t *Thread) *Pairing {
-	messages := t.Messages()
+	p, _ := PairFrom(t, 0)
+	return p
+}
+
+// PairFrom finds the pairs among the messages from a position on, for callers
+// who know the pairs before it. It is false when a result there answers none of
+// the calls there: it may be a late one, of a call before. It panics if from is
+// negative or greater than the length of the thread.
+func PairFrom(t *Thread, from int) (*Pairing, bool) {
+	messages := t.Messages()[from:]
+	whole := true
 	p := &Pairing{
+		from:    from,
 		call:    make([]int, len(messages)),
 		results: map[int][]int{},
 		extra:   map[int]bool{},
@@ -27,9 +40,9 @@ func Pair(t *Thread) *Pairing {
 		answered bool
 	}
 	open := map[string]*asked{}
-	for i := range messages {
-		m := &messages[i]
-		p.call[i] = -1
+	for n := range messages {
+		m, i := &messages[n], from+n
+		p.call[n] = -1
 		switch m.Role {
 		case Assistant:
 			p.tail = i
@@ -43,9 +56,10 @@ func Pair(t *Thread) *Pairing {
 			r, _ := m.Result()
 			a := open[r.CallID]
 			if a == nil {
+				whole = false
 				break
 			}
-			p.call[i] = a.at
+			p.call[n] = a.at
 			p.results[a.at] = append(p.results[a.at], i)
 			if a.answered {
 				p.extra[i] = true
@@ -57,7 +71,7 @@ func Pair(t *Thread) *Pairing {
 			p.tail = -1
 		}
 	}
-	return p
+	return p, whole
 }
 
 func dropCall(calls []ToolCall, id string) []ToolCall {
@@ -72,7 +86,7 @@ func dropCall(calls []ToolCall, id string) []ToolCall {
 
 // Call returns the position of the message whose call the tool message at i
 // answers. It is false for orphans and for messages that are no results.
-func (p *Pairing) Call(i int) (int, bool) { return p.call[i], p.call[i] >= 0 }
+func (p *Pairing) Call(i int) (int, bool) { return p.call[i-p.from], p.call[i-p.from] >= 0 }
 
 // Results returns the positions of the messages that answer calls of the
 // message at i, in log order, duplicates included.

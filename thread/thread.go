@@ -99,6 +99,13 @@ func (t *Thread) Index(id ID) (int, bool) {
 	return i, ok && i < t.n
 }
 
+// Extends reports whether t is known to be earlier with messages added, or the
+// same. It compares no messages: false may also mean that the two were read
+// into memory apart.
+func (t *Thread) Extends(earlier *Thread) bool {
+	return earlier != nil && t.log == earlier.log && t.id == earlier.id && earlier.n <= t.n
+}
+
 // Prefix returns the thread as it was when it had n messages. It panics if n
 // is negative or greater than Len.
 func (t *Thread) Prefix(n int) *Thread {

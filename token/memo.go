@@ -56,8 +56,11 @@ func (o *Memo) Message(m *thread.Message) int {
 	sum.text(string(m.Role))
 	sum.text(m.Name)
 	sum.parts(m.Parts)
-	key := memoKey{m.ID, h.Sum64()}
+	return o.recalled(memoKey{m.ID, h.Sum64()}, func() int { return o.counter.Message(m) })
+}
 
+// recalled returns what is remembered under the key, or else what count returns.
+func (o *Memo) recalled(key memoKey, count func() int) int {
 	o.mu.Lock()
 	n, ok := o.now[key]
 	if !ok {
@@ -69,7 +72,7 @@ func (o *Memo) Message(m *thread.Message) int {
 	if ok {
 		return n
 	}
-	n = o.counter.Message(m)
+	n = count()
 	o.mu.Lock()
 	o.put(key, n)
 	o.mu.Unlock()
@@ -85,10 +88,20 @@ func (o *Memo) put(key memoKey, n int) {
 	o.now[key] = n
 }
 
-// Prompt returns what the counter's Prompt returns. System and tools are
-// counted anew.
+// Prompt returns what the counter's Prompt returns.
 func (o *Memo) Prompt(p *prompt.Prompt) int {
-	n := o.counter.Overhead() + o.counter.System(p.System) + o.counter.Tools(p.Tools)
+	var h maphash.Hash
+	h.SetSeed(o.seed)
+	sum := fingerprint{&h}
+	for _, s := range p.System {
+		sum.texts('s', s.Text)
+	}
+	for _, t := range p.Tools {
+		sum.texts('d', t.Name, t.Description, t.Schema, t.Raw)
+	}
+	n := o.counter.Overhead() + o.recalled(memoKey{sum: h.Sum64()}, func() int {
+		return o.counter.System(p.System) + o.counter.Tools(p.Tools)
+	})
 	for i := range p.Messages {
 		n += o.Message(&p.Messages[i])
 	}

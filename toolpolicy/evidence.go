@@ -1,6 +1,7 @@
 package toolpolicy
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -48,6 +49,52 @@ func exitIn(s string) (int, bool) {
 var errorWords = []string{
 	"error:", "error[", "fatal:", "panic:", "exception", "traceback", "--- fail", "fail:", "failed", "failure", "not found",
 	"no such file", "permission denied", "cannot ", "undefined:", "assert", "timed out", "denied", "refused", "error",
+}
+
+// maxEvidence is how many lines of a text are looked through for failures.
+const maxEvidence = 20_000
+
+// FailureLines returns the lines of a text that report failures, those with the
+// strongest words first chosen and all in the order of the text, as whole lines
+// of at most `limit` bytes together. Each line is given once. The lines are data:
+// whoever wrote the text chose them.
+func FailureLines(text string, limit int) []string {
+	type line struct {
+		text string
+		at   int // the place of its word, the strongest first
+	}
+	var found []line
+	seen := map[string]bool{}
+	for n, rest := 0, text; rest != "" && n < maxEvidence; n++ {
+		var l string
+		l, rest, _ = strings.Cut(rest, "\n")
+		l = strings.TrimSpace(l)
+		if l == "" || len(l) > limit || seen[l] {
+			continue
+		}
+		lower := strings.ToLower(l)
+		if at := slices.IndexFunc(errorWords, func(word string) bool { return strings.Contains(lower, word) }); at >= 0 {
+			seen[l] = true
+			found = append(found, line{l, at})
+		}
+	}
+	chosen := make([]bool, len(found))
+	size := 0
+	for at := range errorWords {
+		for i, l := range found {
+			if l.at == at && size+len(l.text)+1 <= limit {
+				chosen[i] = true
+				size += len(l.text) + 1
+			}
+		}
+	}
+	var lines []string
+	for i, l := range found {
+		if chosen[i] {
+			lines = append(lines, l.text)
+		}
+	}
+	return lines
 }
 
 // firstErrorLine returns the line that most clearly reports a failure: the

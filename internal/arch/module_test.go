@@ -19,6 +19,9 @@ const (
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
+	river      = "github.com/riverqueue/river"
+	pgx        = "github.com/jackc/pgx/v5"
+	modernc    = "modernc.org/sqlite"
 )
 
 // floors is the architecture: every package of the module, its floor, the arrows
@@ -30,6 +33,7 @@ var floors = map[string]arch.Package{
 
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
+	"store/mem":           {Floor: 7, Leaf: true},
 
 	// 6: HTTP in front of providers.
 	"proxy": {Floor: 6, External: []string{gjson, sjson}},
@@ -54,8 +58,9 @@ var floors = map[string]arch.Package{
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
 	"recall":     {Floor: 2, External: []string{gjson}},
-	"store":      {Floor: 2},
+	"store":      {Floor: 2, Same: []string{"artifact", "event"}},
 	"event":      {Floor: 2},
+	"job":        {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
 
 	// What the clients of models have in common.
@@ -68,11 +73,13 @@ var floors = map[string]arch.Package{
 	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall"}, Leaf: true},
 	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
+	"job/river":      {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
 	"llm/anthropic":  {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 	"llm/openai":     {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
+	"cost":              {Floor: 1, Same: []string{"token"}},
 	"token":             {Floor: 1, External: []string{tiktoken}},
 	"cut":               {Floor: 1, Same: []string{"token"}},
 	"render":            {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
@@ -102,7 +109,8 @@ var floors = map[string]arch.Package{
 	"artifact/artifacttest": {Support: true},
 	"proxy/proxytest":       {Support: true, External: []string{gjson, sjson}},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
-	"store/storetest":       {Support: true},
+	"job/jobtest":           {Support: true},
+	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
 	"wire/wiretest":         {Support: true},
 }
@@ -113,7 +121,7 @@ var exceptions = []arch.Exception{}
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
-		TestLibraries: []string{gocmp, goleak, rapid, testscript},
+		TestLibraries: []string{gocmp, goleak, modernc, rapid, testscript},
 		Exceptions:    exceptions,
 	})
 	if err != nil {

@@ -15,8 +15,6 @@ import (
 var later = map[string]string{
 	"B8":  "the event is kept with its round by durable stores",
 	"B11": "one transaction needs a durable store",
-	"D11": "the queue comes with durable jobs",
-	"D12": "waiting for a running job comes with durable jobs",
 }
 
 // TestEveryRequirementHasATest reads the rows of the requirements and looks for

@@ -1,0 +1,367 @@
+package palimpsest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// slow is a policy that waits in Plan until it is let go.
+type slow struct {
+	policy.Policy
+	soon, patient bool
+	planning, go_ chan struct{}
+}
+
+func newSlow(p policy.Policy) *slow {
+	return &slow{Policy: p, planning: make(chan struct{}), go_: make(chan struct{})}
+}
+
+func (p *slow) Soon(s *policy.State) (bool, string) {
+	if p.soon {
+		return true, "always"
+	}
+	return p.Policy.(policy.Early).Soon(s)
+}
+
+func (p *slow) Patient() bool { return p.patient }
+
+func (p *slow) Plan(ctx context.Context, s *policy.State) (*policy.Fitted, error) {
+	p.planning <- struct{}{}
+	select {
+	case <-p.go_:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return p.Policy.Plan(ctx, s)
+}
+
+// inBackground is a compactor whose jobs are done in this process.
+func inBackground(t testing.TB, config palimpsest.Config) (*palimpsest.Compactor, job.Queue) {
+	t.Helper()
+	var c *palimpsest.Compactor
+	q := job.NewMemory(job.Handlers{palimpsest.CompactJob: func(ctx context.Context, j job.Job) error { return c.Work(ctx, j) }}, nil)
+	config.Jobs, config.Domain = q, "chat"
+	c, err := palimpsest.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := q.Stop(context.Background()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return c, q
+}
+
+// steps lets an agent go on for so many steps and returns the size of its last
+// prompt in characters of results.
+func steps(t testing.TB, th *palimpsest.Thread, budget, from, to int) int {
+	t.Helper()
+	shown := 0
+	step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: budget}
+	for n := from; n < to; n++ {
+		if n == 0 {
+			step.Messages = []thread.Message{plain(thread.User, "Tidy the queue.")}
+		}
+		p, err := th.PrepareStep(t.Context(), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown = 0
+		for _, m := range p.Messages {
+			if r, ok := m.Result(); ok {
+				shown += len(r.Text())
+			}
+		}
+		call, result := work(n)
+		if err := th.FinishStep(t.Context(), call); err != nil {
+			t.Fatal(err)
+		}
+		step.Messages = []thread.Message{result}
+	}
+	if err := th.Append(t.Context(), step.Messages...); err != nil {
+		t.Fatal(err)
+	}
+	return shown
+}
+
+const background = "compact:chat:t"
+
+// TestPreparedInTheBackground: at the soft mark a job makes the next plan; the
+// agent goes on without waiting for it, and what it adds meanwhile is shown
+// under the plan. D2
+func TestPreparedInTheBackground(t *testing.T) {
+	p := newSlow(policy.Auto{})
+	sink := &recorder{}
+	c, q := inBackground(t, palimpsest.Config{Policy: p, Events: sink})
+	th := c.Thread("t")
+	const budget = 40_000
+	n := 0
+	for {
+		busy, err := q.Busy(t.Context(), background)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if busy {
+			break
+		}
+		steps(t, th, budget, n, n+1)
+		n++
+	}
+	<-p.planning
+	shown := steps(t, th, budget, n, n+2) // nobody waits
+	close(p.go_)
+	if err := q.Wait(t.Context(), background); err != nil {
+		t.Fatal(err)
+	}
+	plans, err := th.Plans(t.Context())
+	if err != nil || len(plans) != 1 {
+		t.Fatalf("%d plans, %v", len(plans), err)
+	}
+	if sink.count(event.Completed) != 1 || sink.count(event.Failed) != 0 {
+		t.Errorf("%d completed, %d failed", sink.count(event.Completed), sink.count(event.Failed))
+	}
+	after := steps(t, th, budget, n+2, n+3)
+	if after >= shown {
+		t.Errorf("%d characters of results before the plan, %d under it", shown, after)
+	}
+	last, err := th.PrepareStep(t.Context(), palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []int{n, n + 1, n + 2} {
+		call, _ := work(at)
+		found := false
+		for _, m := range last.Messages {
+			found = found || m.Text() == call.Text()
+		}
+		if !found {
+			t.Errorf("step %d, which came while the plan was made or after, is not shown", at)
+		}
+	}
+}
+
+// TestWaitsForWhatRuns: under a patient policy every request of the thread waits
+// for the compaction that runs, under another only one that is due; other threads
+// never do, and nobody waits for ever. D12
+func TestWaitsForWhatRuns(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		patient bool
+		budget  int
+		waits   bool
+	}{
+		{"patient", true, 1 << 20, true},
+		{"below the hard mark", false, 1 << 20, false},
+		{"over the hard mark", false, 6_000, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newSlow(policy.Auto{})
+				c, q := inBackground(t, palimpsest.Config{Policy: p})
+				th, other := c.Thread("t"), c.Thread("other")
+				steps(t, th, 1<<20, 0, 12)
+				steps(t, other, 1<<20, 0, 12)
+				p.soon = true
+				// The step that asks for the job has a budget to plan for.
+				prepare := func(th *palimpsest.Thread, budget int) {
+					if _, err := th.PrepareStep(t.Context(), palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: budget}); err != nil {
+						t.Error(err)
+					}
+				}
+				put(t, q, 6_000)
+				<-p.planning
+				p.soon, p.patient = false, test.patient
+
+				done := make(chan struct{})
+				go func() {
+					prepare(th, test.budget)
+					close(done)
+				}()
+				synctest.Wait()
+				select {
+				case <-done:
+					if test.waits {
+						t.Error("the request did not wait")
+					}
+				default:
+					if !test.waits {
+						t.Error("the request waits")
+					}
+				}
+				prepare(other, 1<<20) // would hang here if it waited
+				close(p.go_)
+				<-done
+				if err := q.Wait(t.Context(), background); err != nil {
+					t.Fatal(err)
+				}
+				if plans, err := th.Plans(t.Context()); err != nil || len(plans) != 1 {
+					t.Errorf("%d plans, %v: the compaction was made once", len(plans), err)
+				}
+			})
+		})
+	}
+	t.Run("not for ever", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newSlow(policy.Auto{})
+			p.patient = true
+			c, q := inBackground(t, palimpsest.Config{Policy: p, Patience: time.Minute})
+			th := c.Thread("t")
+			steps(t, th, 1<<20, 0, 12)
+			p.soon = true
+			put(t, q, 6_000)
+			<-p.planning
+			start := time.Now()
+			if _, err := th.PrepareStep(t.Context(), palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: 1 << 20}); err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(start); waited != time.Minute {
+				t.Errorf("it waited %v", waited)
+			}
+			close(p.go_)
+		})
+	})
+}
+
+// put has thread "t" compacted, as a step with that budget would.
+func put(t testing.TB, q job.Queue, budget int) {
+	t.Helper()
+	args := `{"domain":"chat","thread":"t","profile":{"API":"anthropic"},"budget":6000,"fixed":1}`
+	added, err := q.Put(t.Context(), job.Job{Kind: palimpsest.CompactJob, Key: background, Args: []byte(args)})
+	if err != nil || !added {
+		t.Fatal(added, err)
+	}
+}
+
+// TestWorkTwice: a job that is done again, or by somebody else at the same time,
+// changes nothing.
+func TestWorkTwice(t *testing.T) {
+	memory := &store.Memory{}
+	config := palimpsest.Config{Log: memory, Plans: memory}
+	one, err := palimpsest.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := palimpsest.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	th := one.Thread("t")
+	steps(t, th, 1<<20, 0, 12)
+	j := job.Job{Kind: palimpsest.CompactJob, Key: background, Args: []byte(`{"domain":"chat","thread":"t","profile":{"API":"anthropic"},"budget":6000,"fixed":1}`)}
+	if domain, err := palimpsest.JobDomain(j); err != nil || domain != "chat" {
+		t.Errorf("domain %q, %v", domain, err)
+	}
+	ended := make(chan error)
+	for _, c := range []*palimpsest.Compactor{one, two, one, two} {
+		go func() { ended <- c.Work(t.Context(), j) }()
+	}
+	for range 4 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if plans, err := th.Plans(t.Context()); err != nil || len(plans) != 1 {
+		t.Errorf("%d plans, %v", len(plans), err)
+	}
+}
+
+// lateLog lets a message come in while a plan is made.
+type lateLog struct {
+	store.Log
+	after   int // appends on its own once it was loaded so often
+	message thread.Message
+	loads   int
+}
+
+func (l *lateLog) Load(ctx context.Context, id string) (*thread.Thread, error) {
+	t, err := l.Log.Load(ctx, id)
+	if l.loads++; err == nil && l.loads == l.after {
+		_, err = l.Log.Append(ctx, id, t.Version(), []thread.Message{l.message})
+		if err == nil {
+			t, err = l.Log.Load(ctx, id)
+		}
+	}
+	return t, err
+}
+
+// TestRebase: a plan made while messages came is put in force when it holds for
+// them, and made anew when it does not.
+func TestRebase(t *testing.T) {
+	for name, message := range map[string]thread.Message{
+		"it holds":      plain(thread.User, "And hurry."),
+		"a late result": toolMessage("call_late", "late\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := &store.Memory{}
+			log := &lateLog{Log: memory, message: message}
+			c, err := palimpsest.New(palimpsest.Config{Log: log, Plans: memory})
+			if err != nil {
+				t.Fatal(err)
+			}
+			th := c.Thread("t")
+			late := thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "call_late", Name: "Read", Arguments: `{"file_path":"a"}`}}}
+			if err := th.Append(t.Context(), plain(thread.User, "Tidy."), late, plain(thread.User, "Go on.")); err != nil {
+				t.Fatal(err)
+			}
+			steps(t, th, 1<<20, 1, 14)
+			log.after = log.loads + 2 // after PrepareStep has read it
+			p, err := th.PrepareStep(t.Context(), palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: 6_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			current, _, err := memory.Current(t.Context(), "t")
+			if err != nil || current.Empty() {
+				t.Fatalf("no plan: %v", err)
+			}
+			whole, err := memory.Load(t.Context(), "t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := current.Validate(whole); err != nil {
+				t.Error(err)
+			}
+			if len(p.Messages) == 0 {
+				t.Error("no prompt")
+			}
+		})
+	}
+}
+
+// broken is a queue out of order.
+type broken struct{ job.Queue }
+
+var errQueue = errors.New("the queue is out of order")
+
+func (broken) Put(context.Context, job.Job) (bool, error) { return false, errQueue }
+func (broken) Busy(context.Context, string) (bool, error) { return false, errQueue }
+func (broken) Wait(context.Context, string) error         { return errQueue }
+
+// TestBrokenQueue: without its queue a thread is compacted when it is due.
+func TestBrokenQueue(t *testing.T) {
+	sink := &recorder{}
+	c, err := palimpsest.New(palimpsest.Config{Jobs: broken{}, Events: sink})
+	if err != nil {
+		t.Fatal(err)
+	}
+	th, _, _ := longLoop(t, c)
+	plans, err := th.Plans(t.Context())
+	if err != nil || len(plans) == 0 {
+		t.Errorf("%d plans, %v", len(plans), err)
+	}
+	if sink.count(event.Failed) == 0 {
+		t.Error("nobody was told")
+	}
+}

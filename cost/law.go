@@ -1,0 +1,97 @@
+// Package cost reckons what a conversation costs where the provider keeps a
+// prompt cache, and when it pays to compact it.
+//
+// The unit is one token of input that is neither read from the cache nor written
+// to it. Everything is a pure function of its arguments, but for a Ledger, which
+// remembers what a provider would.
+package cost
+
+import (
+	"math"
+
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// Rates are what tokens cost, in units of one token of uncached input.
+type Rates struct {
+	// Write is for input that is written to the cache, Read for input that is read
+	// from it, Output for what the model says.
+	Write, Read, Output float64
+}
+
+// Usual are the rates of the providers whose agents are used most, for a model
+// whose own are not known: 1.25 for a write that lives five minutes, a tenth for
+// a read, five for output (models.json of package token, 2026-11).
+func Usual() Rates { return Rates{Write: 1.25, Read: 0.10, Output: 5} }
+
+// Of returns the rates of a model for prompts of the given length in tokens, with
+// the shortest time to live that its cache has. It is false when the table holds
+// no price of the model.
+func Of(m token.Model, prompt int) (Rates, bool) {
+	p, ok := m.Price(prompt)
+	if !ok || p.Input <= 0 {
+		return Rates{}, false
+	}
+	r := Rates{Write: 1, Read: 1, Output: p.Output / p.Input}
+	if m.Cache.Match != "" && p.CacheRead > 0 {
+		r.Read = p.CacheRead / p.Input
+	}
+	if p.CacheWrite > 0 {
+		r.Write = p.CacheWrite / p.Input
+	}
+	return r, true
+}
+
+// Cycle is a conversation that is compacted again and again, always to the same
+// size. Tokens throughout.
+type Cycle struct {
+	// Growth is what each step adds.
+	Growth float64
+	// After is the size of the prompt just after a compaction, the step that
+	// comes with it included; Kept is the part at its beginning that the
+	// compaction leaves as it was, so that the cache still has it: system, tools
+	// and what stands before the first change.
+	After, Kept float64
+	// Made is what making a compaction costs, in units of uncached input: 0
+	// without a model.
+	Made float64
+}
+
+// rewrite is A, what a compaction costs beyond the steps that it stands between:
+// the rest of the prompt is written where it would have been read.
+func (c Cycle) rewrite(r Rates) float64 {
+	return max(0, (r.Write-r.Read)*(c.After-c.Kept-c.Growth)+c.Made)
+}
+
+// Mean is the cost of a step, in units of uncached input, when every n-th of
+// them compacts:
+//
+//	w·g + r·(s − 1.5·g) + r·g·n/2 + A/n
+func (c Cycle) Mean(r Rates, n float64) float64 {
+	return r.Write*c.Growth + r.Read*(c.After-1.5*c.Growth) + r.Read*c.Growth*n/2 + c.rewrite(r)/n
+}
+
+// Steps is how many steps there should be between two compactions: the square
+// root of 2A/(r·g), and at least one. It is infinite when reading costs nothing
+// or nothing is added.
+func (c Cycle) Steps(r Rates) float64 {
+	if r.Read*c.Growth <= 0 {
+		return math.Inf(1)
+	}
+	return max(1, math.Sqrt(2*c.rewrite(r)/(r.Read*c.Growth)))
+}
+
+// Mark is the size of the prompt beyond which it should be compacted: what stands
+// in it after the best number of steps.
+func (c Cycle) Mark(r Rates) float64 { return c.After + (c.Steps(r)-1)*c.Growth }
+
+// Pays reports whether it pays to take `freed` tokens out of a prompt, when what
+// stands behind the first of them is `rest` tokens, the freed ones included, and
+// so many steps are still to come. On a cold cache everything is written anyway,
+// so anything that is freed pays.
+func Pays(r Rates, freed, rest int, steps float64, cold bool) bool {
+	if cold {
+		return freed > 0
+	}
+	return r.Read*float64(freed)*steps > (r.Write-r.Read)*float64(rest-freed)
+}

@@ -1,0 +1,240 @@
+package cost_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+func near(t *testing.T, what string, got, want, within float64) {
+	t.Helper()
+	if math.Abs(got-want) > within*math.Abs(want) {
+		t.Errorf("%s is %v, want %v", what, got, want)
+	}
+}
+
+// TestLaw holds the closed form to figures reckoned by hand from it, at a size of
+// 20,000 tokens of which 8,000 stay.
+func TestLaw(t *testing.T) {
+	for _, test := range []struct {
+		write, read, growth float64
+		steps, mark, mean   float64
+	}{
+		{1.25, 0.10, 800, 17.9, 33_600, 4_316},
+		{1.25, 0.10, 1_500, 12.7, 37_500, 5_553},
+		{1.25, 0.10, 4_000, 6.8, 43_100, 9_113},
+		{1.00, 0.10, 1_500, 11.2, 35_300, 4_959},
+		{2.00, 0.10, 1_500, 16.3, 43_000, 7_221},
+		{1.00, 0.50, 1_500, 3.7, 24_100, 13_181},
+	} {
+		r := cost.Rates{Write: test.write, Read: test.read}
+		c := cost.Cycle{Growth: test.growth, After: 20_000, Kept: 8_000}
+		near(t, "steps", c.Steps(r), test.steps, 0.012)
+		near(t, "mark", c.Mark(r), test.mark, 0.003)
+		near(t, "mean", c.Mean(r, c.Steps(r)), test.mean, 0.001)
+	}
+}
+
+// TestLawIsTheOptimum bills long conversations step by step: no trigger is
+// cheaper than the law's by more than what whole steps make of it, and the mean
+// that the law tells is what is billed.
+func TestLawIsTheOptimum(t *testing.T) {
+	for _, growth := range []int{800, 1_500, 4_000} {
+		for _, r := range []cost.Rates{{Write: 1.25, Read: 0.1}, {Write: 2, Read: 0.1}, {Write: 1, Read: 0.25}} {
+			c := cost.Cycle{Growth: float64(growth), After: 20_000, Kept: 8_000}
+			best, at := math.Inf(1), 0
+			for every := 1; every <= 60; every++ {
+				if got := billed(t, c, r, every); got < best {
+					best, at = got, every
+				}
+			}
+			steps := c.Steps(r)
+			near(t, "the best number of steps", float64(at), steps, 1/steps+0.1)
+			mine := billed(t, c, r, int(math.Round(steps)))
+			near(t, "cost at the law's number of steps", mine, best, 0.003)
+			near(t, "the law's mean", c.Mean(r, math.Round(steps)), mine, 0.01)
+		}
+	}
+}
+
+// billed is the mean cost of a step when every so many of them compact to the
+// size of the cycle.
+func billed(t *testing.T, c cost.Cycle, r cost.Rates, every int) float64 {
+	t.Helper()
+	l := cost.NewLedger(token.Cache{Match: "breakpoint", Marks: 4}, 0)
+	const steps = 4_000
+	sum, fresh := 0.0, uint64(1)
+	head := cost.Block{Hash: 1, Tokens: int(c.Kept)}
+	var tail []cost.Block
+	for n := range steps {
+		fresh++
+		if n%every == 0 {
+			tail = []cost.Block{{Hash: fresh << 1, Tokens: int(c.After - c.Kept - c.Growth)}}
+		}
+		tail = append(tail, cost.Block{Hash: fresh<<1 + 1, Tokens: int(c.Growth)})
+		blocks := append([]cost.Block{head}, tail...)
+		in, _ := l.Bill(cost.Request{Blocks: blocks, Marks: []int{0, len(blocks) - 2, len(blocks) - 1}}).Cost(r)
+		sum += in
+	}
+	return sum / steps
+}
+
+// TestPays: what is freed must earn, in the steps to come, what writing the rest
+// costs; on a cold cache anything pays.
+func TestPays(t *testing.T) {
+	r := cost.Rates{Write: 1.25, Read: 0.10}
+	for _, test := range []struct {
+		freed, rest int
+		steps       float64
+		cold, want  bool
+	}{
+		{38, 100, 20, false, true}, // the least share at 20 steps is 37 %
+		{36, 100, 20, false, false},
+		{10, 100, 100, false, false}, // 10.3 %
+		{11, 100, 100, false, true},
+		{1, 100, 1, true, true},
+		{0, 100, 1, true, false},
+	} {
+		if got := cost.Pays(r, test.freed, test.rest, test.steps, test.cold); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
+
+// TestRates: a model's rates are its prices over that of its input; a model
+// without a cache has no cheaper reads.
+func TestRates(t *testing.T) {
+	m := token.Model{Prices: []token.Price{{Input: 4, Output: 20, CacheRead: 0.4, CacheWrite: 5}}, Cache: token.Cache{Match: "breakpoint"}}
+	if r, ok := cost.Of(m, 1_000); !ok || r != (cost.Rates{Write: 1.25, Read: 0.1, Output: 5}) {
+		t.Errorf("%+v, %v", r, ok)
+	}
+	m.Cache = token.Cache{}
+	if r, ok := cost.Of(m, 1_000); !ok || r.Read != 1 {
+		t.Errorf("without a cache: %+v, %v", r, ok)
+	}
+	if _, ok := cost.Of(token.Model{}, 1_000); ok {
+		t.Error("a model without prices has rates")
+	}
+	for _, m := range token.Models().All() {
+		if r, ok := cost.Of(m, 1_000); ok && (r.Read <= 0 || r.Read > 1 || r.Write < 1 || r.Output < 1) {
+			t.Errorf("%s: %+v", m.Name, r)
+		}
+	}
+}
+
+func blocks(hashes ...uint64) []cost.Block {
+	var out []cost.Block
+	for _, h := range hashes {
+		out = append(out, cost.Block{Hash: h, Tokens: 100})
+	}
+	return out
+}
+
+// TestLedger follows the rules of the caches one by one.
+func TestLedger(t *testing.T) {
+	breakpoint := token.Cache{Match: "breakpoint", Marks: 2, Lookback: 3, Minimum: 150}
+	prefix := token.Cache{Match: "prefix", Minimum: 150}
+	type step struct {
+		at     time.Duration
+		blocks []cost.Block
+		marks  []int
+		want   cost.Bill
+	}
+	for _, test := range []struct {
+		name  string
+		cache token.Cache
+		ttl   time.Duration
+		steps []step
+	}{
+		{"no cache", token.Cache{}, 0, []step{
+			{0, blocks(1, 2), []int{1}, cost.Bill{Plain: 200}},
+			{0, blocks(1, 2), []int{1}, cost.Bill{Plain: 200}},
+		}},
+		{"marks", breakpoint, 0, []step{
+			{0, blocks(1, 2, 3), []int{1}, cost.Bill{Write: 200, Plain: 100}},
+			{0, blocks(1, 2, 3, 4), []int{1, 3}, cost.Bill{Read: 200, Write: 200}},
+			{0, blocks(1, 2, 3, 4), []int{2}, cost.Bill{Read: 200, Write: 100, Plain: 100}}, // 3 alone was never marked
+			{0, blocks(1, 2, 9), []int{2}, cost.Bill{Read: 200, Write: 100}},
+			{0, blocks(9, 2, 3), []int{1, 2}, cost.Bill{Write: 300}},
+		}},
+		{"a mark looks back so far", breakpoint, 0, []step{
+			{0, blocks(1, 2), []int{1}, cost.Bill{Write: 200}},
+			{0, blocks(1, 2, 3, 4), []int{3}, cost.Bill{Read: 200, Write: 200}},
+			{0, blocks(1, 2, 5, 6, 7), []int{4}, cost.Bill{Write: 500}},
+		}},
+		{"marks beyond the limit do not count", breakpoint, 0, []step{
+			{0, blocks(1, 2, 3, 4), []int{1, 2, 3}, cost.Bill{Write: 400}},
+			{0, blocks(1, 2, 9), []int{1}, cost.Bill{Write: 200, Plain: 100}},
+		}},
+		{"too short to be kept", breakpoint, 0, []step{
+			{0, blocks(1), []int{0}, cost.Bill{Plain: 100}},
+			{0, blocks(1, 2), []int{0, 1}, cost.Bill{Write: 200}},
+		}},
+		{"forgotten, and every read begins anew", breakpoint, time.Minute, []step{
+			{0, blocks(1, 2), []int{1}, cost.Bill{Write: 200}},
+			{time.Minute, blocks(1, 2), []int{1}, cost.Bill{Read: 200}},
+			{2 * time.Minute, blocks(1, 2), []int{1}, cost.Bill{Read: 200}},
+			{3*time.Minute + 1, blocks(1, 2), []int{1}, cost.Bill{Write: 200}},
+		}},
+		{"prefix", prefix, 0, []step{
+			{0, blocks(1, 2, 3), nil, cost.Bill{Write: 300}},
+			{0, blocks(1, 2, 4), nil, cost.Bill{Read: 200, Write: 100}},
+			{0, blocks(1, 2, 3, 5), nil, cost.Bill{Read: 300, Write: 100}},
+			{0, blocks(1, 7, 3), nil, cost.Bill{Write: 300}},
+		}},
+	} {
+		l := cost.NewLedger(test.cache, test.ttl)
+		for n, s := range test.steps {
+			got := l.Bill(cost.Request{Blocks: s.blocks, Marks: s.marks, At: s.at})
+			if got != s.want {
+				t.Errorf("%s: request %d is billed %+v, want %+v", test.name, n, got, s.want)
+			}
+			if total := 100 * len(s.blocks); got.Input() != total {
+				t.Errorf("%s: request %d: %d tokens of %d are billed", test.name, n, got.Input(), total)
+			}
+		}
+	}
+}
+
+// TestSchedule finds the best of all schedules, told by trying each.
+func TestSchedule(t *testing.T) {
+	const n = 9
+	grow := []float64{5, 1, 1, 9, 2, 2, 7, 1, 3}
+	segment := func(i, j int) float64 {
+		size, sum := 10.0, 0.0
+		for k := i; k < j; k++ {
+			size += grow[k]
+			sum += size
+		}
+		if i > 0 {
+			sum += 12
+		}
+		return sum
+	}
+	best := math.Inf(1)
+	for set := range 1 << (n - 1) {
+		sum, i := 0.0, 0
+		for j := 1; j < n; j++ {
+			if set>>(j-1)&1 == 1 {
+				sum += segment(i, j)
+				i = j
+			}
+		}
+		best = min(best, sum+segment(i, n))
+	}
+	compact, least := cost.Schedule(n, segment)
+	if least != best {
+		t.Errorf("%v, the best is %v", least, best)
+	}
+	sum, i := 0.0, 0
+	for _, j := range compact {
+		sum += segment(i, j)
+		i = j
+	}
+	if sum+segment(i, n) != best {
+		t.Errorf("the schedule %v costs %v", compact, sum+segment(i, n))
+	}
+}

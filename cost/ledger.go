@@ -1,0 +1,147 @@
+package cost
+
+import (
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// Block is a piece of a prompt that a cache keeps or loses as a whole.
+type Block struct {
+	// Hash tells blocks apart by their content.
+	Hash   uint64
+	Tokens int
+}
+
+// Request is one prompt as a provider bills it.
+type Request struct {
+	// Blocks are system, tools and messages in the provider's order.
+	Blocks []Block
+	// Marks are the positions of the blocks that carry a cache mark, in order.
+	// Providers that match prefixes need none.
+	Marks []int
+	// Output is the length of the answer in tokens.
+	Output int
+	// At is when it is sent, counted from any beginning.
+	At time.Duration
+}
+
+// Bill is what a request is billed as, in tokens.
+type Bill struct {
+	// Read was found in the cache, Write is put into it, Plain is the rest of the
+	// input.
+	Read, Write, Plain int
+	Output             int
+}
+
+// Input is what the request held.
+func (b Bill) Input() int { return b.Read + b.Write + b.Plain }
+
+// Cost is the bill in units of uncached input; without output it is what the
+// prompt alone costs.
+func (b Bill) Cost(r Rates) (input, output float64) {
+	return float64(b.Read)*r.Read + float64(b.Write)*r.Write + float64(b.Plain), float64(b.Output) * r.Output
+}
+
+// Ledger bills the requests of one conversation after another by the rules of a
+// provider's prompt cache:
+//
+//   - "breakpoint": what is kept are the prefixes that ended at a mark; each mark
+//     of a request finds the longest of them among the blocks before it, as far
+//     back as the provider looks;
+//   - "prefix": every prefix of an earlier request is found;
+//   - a prefix shorter than the provider's minimum is not kept;
+//   - what is not read again within its time to live is forgotten, and each read
+//     begins that time anew.
+//
+// It is not safe for concurrent use.
+type Ledger struct {
+	cache token.Cache
+	ttl   time.Duration
+	until map[uint64]time.Duration // by prefix: when it is forgotten
+}
+
+// NewLedger returns a ledger with an empty cache. A ttl of 0 never forgets.
+func NewLedger(c token.Cache, ttl time.Duration) *Ledger {
+	return &Ledger{cache: c, ttl: ttl, until: map[uint64]time.Duration{}}
+}
+
+// Bill bills a request and remembers what the provider would.
+func (l *Ledger) Bill(q Request) Bill {
+	b := Bill{Output: q.Output}
+	prefixes := make([]uint64, len(q.Blocks))
+	sizes := make([]int, len(q.Blocks)) // up to and with each block
+	hash, total := uint64(offset), 0
+	for i, block := range q.Blocks {
+		hash = chain(hash, block.Hash)
+		total += block.Tokens
+		prefixes[i], sizes[i] = hash, total
+	}
+	marks := q.Marks
+	switch l.cache.Match {
+	case "breakpoint":
+		if n := l.cache.Marks; n > 0 && len(marks) > n {
+			marks = marks[len(marks)-n:]
+		}
+	case "prefix":
+		marks = nil
+		for i := range q.Blocks {
+			marks = append(marks, i)
+		}
+	default:
+		b.Plain = total
+		return b
+	}
+	found := -1
+	for _, mark := range marks {
+		found = max(found, l.find(prefixes, mark, q.At))
+	}
+	if found >= 0 {
+		b.Read = sizes[found]
+	}
+	last := -1
+	for _, mark := range marks {
+		if sizes[mark] >= l.cache.Minimum {
+			last = mark
+			l.keep(prefixes[mark], q.At)
+		}
+	}
+	if last > found {
+		b.Write = sizes[last] - b.Read
+	}
+	b.Plain = total - b.Read - b.Write
+	return b
+}
+
+// find returns the last block of the longest prefix that is kept and that a mark
+// finds, or -1.
+func (l *Ledger) find(prefixes []uint64, mark int, now time.Duration) int {
+	first := 0
+	if l.cache.Lookback > 0 {
+		first = max(0, mark-l.cache.Lookback+1)
+	}
+	for i := mark; i >= first; i-- {
+		if until, kept := l.until[prefixes[i]]; kept && (l.ttl == 0 || now <= until) {
+			l.keep(prefixes[i], now)
+			return i
+		}
+	}
+	return -1
+}
+
+func (l *Ledger) keep(prefix uint64, now time.Duration) { l.until[prefix] = now + l.ttl }
+
+// offset and prime are those of FNV-1a with 64 bits.
+const (
+	offset = 14695981039346656037
+	prime  = 1099511628211
+)
+
+// chain adds a block to the hash of what stands before it.
+func chain(prefix, block uint64) uint64 {
+	for range 8 {
+		prefix = (prefix ^ block&0xff) * prime
+		block >>= 8
+	}
+	return prefix
+}

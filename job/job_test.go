@@ -1,0 +1,65 @@
+package job_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/job/jobtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestMemory(t *testing.T) {
+	jobtest.TestQueue(t, func(_ testing.TB, h job.Handlers, o *job.Options) job.Queue { return job.NewMemory(h, o) })
+}
+
+// TestDefaults: two workers, five minutes, two attempts, 3 seconds and double
+// that after each failure. D11
+func TestDefaults(t *testing.T) {
+	var none *job.Options
+	o := none.Defaults()
+	if o.Workers != 2 || o.Timeout != 5*time.Minute || o.Attempts != 2 || o.Backoff != 3*time.Second {
+		t.Errorf("%+v", o)
+	}
+	for attempt, want := range map[int]time.Duration{1: 3 * time.Second, 2: 6 * time.Second, 3: 12 * time.Second, 100: time.Hour} {
+		if got := o.Pause(attempt); got != want {
+			t.Errorf("after attempt %d: %v, want %v", attempt, got, want)
+		}
+	}
+}
+
+// TestBackoff: the second attempt begins after the pause and not before, the
+// limit of an attempt ends it. D11
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var at []time.Duration
+		var failure error
+		q := job.NewMemory(job.Handlers{"work": func(ctx context.Context, _ job.Job) error {
+			at = append(at, time.Since(start))
+			<-ctx.Done()
+			return ctx.Err()
+		}}, &job.Options{Failed: func(_ job.Job, err error) { failure = err }})
+		if _, err := q.Put(t.Context(), job.Job{Kind: "work", Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Wait(t.Context(), "k"); err != nil {
+			t.Fatal(err)
+		}
+		if len(at) != 2 || at[0] != 0 || at[1] != 5*time.Minute+3*time.Second {
+			t.Errorf("attempts at %v", at)
+		}
+		if !errors.Is(failure, context.DeadlineExceeded) {
+			t.Errorf("it failed with %v", failure)
+		}
+		if err := q.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,236 @@
+// Package river does jobs from a database with River, so that they survive a
+// crash and any number of processes can share them: on SQLite for the processes
+// of one machine, on PostgreSQL for many.
+//
+//	q, err := river.OnSQLite(ctx, db, handlers, nil)
+//	defer q.Stop(ctx)
+//
+// A job whose process died is taken up again after Options.Timeout and half a
+// minute: until then nobody can tell it from one that is still being done.
+package river
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivermigrate"
+	"github.com/riverqueue/river/rivertype"
+
+	"github.com/palimpsest-ai/palimpsest/job"
+)
+
+// Queue implements job.Queue. Make one with OnSQLite or OnPostgres.
+type Queue struct {
+	handlers job.Handlers
+	options  job.Options
+	client   client
+
+	once    sync.Once
+	stopped atomic.Bool // no more jobs are taken
+	hurry   atomic.Bool // running jobs are being interrupted
+	err     error       // of stopping
+}
+
+var _ job.Queue = (*Queue)(nil)
+
+// client is what is used of a river.Client, whatever its database.
+type client interface {
+	Stop(ctx context.Context) error
+	StopAndCancel(ctx context.Context) error
+	Insert(ctx context.Context, args river.JobArgs, o *river.InsertOpts) (*rivertype.JobInsertResult, error)
+	JobList(ctx context.Context, p *river.JobListParams) (*river.JobListResult, error)
+}
+
+// OnSQLite makes a queue of tables in a SQLite database and begins to work. The
+// handle should be its own, with one connection: River holds it while it writes.
+// It must not be closed before Stop has returned. The tables are made when they
+// are missing.
+func OnSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options) (*Queue, error) {
+	return begin(ctx, riversqlite.New(db), h, o)
+}
+
+// OnPostgres makes a queue of tables in a PostgreSQL database and begins to
+// work. The pool must not be closed before Stop has returned. The tables are made
+// when they are missing.
+func OnPostgres(ctx context.Context, pool *pgxpool.Pool, h job.Handlers, o *job.Options) (*Queue, error) {
+	return begin(ctx, riverpgxv5.New(pool), h, o)
+}
+
+// rescueAfter is how long after its time limit a running job counts as lost.
+const rescueAfter = 30 * time.Second
+
+func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handlers, o *job.Options) (*Queue, error) {
+	if err := migrate(ctx, driver); err != nil {
+		return nil, fmt.Errorf("river: making the tables of the queue: %w", err)
+	}
+	q := &Queue{handlers: h, options: o.Defaults()}
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &worker{queue: q})
+	c, err := river.NewClient(driver, &river.Config{
+		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: q.options.Workers}},
+		Workers: workers,
+		// Do bounds the attempt; River's own limit only has to be later.
+		JobTimeout:           q.options.Timeout + rescueAfter/3,
+		RescueStuckJobsAfter: q.options.Timeout + rescueAfter,
+		FetchCooldown:        fetchPause,
+		Logger:               slog.New(slog.DiscardHandler),
+		TestOnly:             false,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("river: %w", err)
+	}
+	q.client = c
+	// The context of Start ends the work; it is Stop's to do that.
+	if err := c.Start(context.WithoutCancel(ctx)); err != nil {
+		return nil, fmt.Errorf("river: starting to work: %w", err)
+	}
+	return q, nil
+}
+
+// fetchPause is the shortest time between two looks for jobs.
+const fetchPause = 20 * time.Millisecond
+
+// migrateTries bounds how often the tables are made again because another
+// process makes them at the same time.
+const migrateTries = 5
+
+func migrate[T any](ctx context.Context, driver riverdriver.Driver[T]) error {
+	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	for range migrateTries {
+		if _, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil); err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// args is a job as River keeps it.
+type args struct {
+	Name string          `json:"kind"`
+	Key  string          `json:"key" river:"unique"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// Kind implements river.JobArgs. All jobs are of one kind to River: what is
+// unique is the key alone.
+func (args) Kind() string { return "palimpsest" }
+
+func (a args) job() job.Job { return job.Job{Kind: a.Name, Key: a.Key, Args: a.Args} }
+
+// unfinished are the states of jobs that wait or run.
+var unfinished = []rivertype.JobState{
+	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable,
+	rivertype.JobStateRunning, rivertype.JobStateScheduled,
+}
+
+// Put implements job.Queue.
+func (q *Queue) Put(ctx context.Context, j job.Job) (bool, error) {
+	if err := q.handlers.Check(j); err != nil {
+		return false, err
+	}
+	if q.stopped.Load() {
+		return false, fmt.Errorf("river.Put(%s): %w", j.Key, job.ErrStopped)
+	}
+	res, err := q.client.Insert(ctx, args{j.Kind, j.Key, j.Args}, &river.InsertOpts{
+		MaxAttempts: q.options.Attempts,
+		UniqueOpts:  river.UniqueOpts{ByArgs: true, ByState: unfinished},
+	})
+	if err != nil {
+		return false, fmt.Errorf("river.Put(%s): %w", j.Key, err)
+	}
+	return !res.UniqueSkippedAsDuplicate, nil
+}
+
+// Busy implements job.Queue.
+func (q *Queue) Busy(ctx context.Context, key string) (bool, error) {
+	res, err := q.client.JobList(ctx, river.NewJobListParams().First(1).States(unfinished...).
+		Where("args ->> 'key' = @key", river.NamedArgs{"key": key}))
+	if err != nil {
+		return false, fmt.Errorf("river.Busy(%s): %w", key, err)
+	}
+	return len(res.Jobs) > 0, nil
+}
+
+// look is the pause between two looks for the end of a job, which another
+// process may be doing.
+const look = 50 * time.Millisecond
+
+// Wait implements job.Queue.
+func (q *Queue) Wait(ctx context.Context, key string) error {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for {
+		busy, err := q.Busy(ctx, key)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil || !busy:
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// lastGrace is how long interrupted jobs may take to notice it.
+const lastGrace = 10 * time.Second
+
+// Stop implements job.Queue. Jobs that wait stay in the database, and so do
+// those that had to be interrupted.
+func (q *Queue) Stop(ctx context.Context) error {
+	q.once.Do(func() {
+		q.stopped.Store(true)
+		if q.err = q.client.Stop(ctx); q.err == nil {
+			return
+		}
+		q.hurry.Store(true)
+		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastGrace)
+		defer cancel()
+		q.err = errors.Join(q.err, q.client.StopAndCancel(hard))
+	})
+	return q.err
+}
+
+// worker does the jobs that River hands out.
+type worker struct {
+	river.WorkerDefaults[args]
+	queue *Queue
+}
+
+// Work implements river.Worker.
+func (w *worker) Work(ctx context.Context, r *river.Job[args]) error {
+	q := w.queue
+	err := q.handlers.Do(ctx, r.Args.job(), q.options.Timeout)
+	switch {
+	case err == nil:
+		return nil
+	case q.hurry.Load():
+		return river.JobSnooze(0) // interrupted: it does not count as an attempt
+	case r.Attempt >= r.MaxAttempts:
+		q.options.Failed(r.Args.job(), err)
+	}
+	return err
+}
+
+// NextRetry implements river.Worker: D11's backoff.
+func (w *worker) NextRetry(r *river.Job[args]) time.Time {
+	return time.Now().Add(w.queue.options.Pause(r.Attempt))
+}

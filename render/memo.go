@@ -1,0 +1,114 @@
+package render
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Memo renders a thread that grows: it gives exactly what Render gives, but a
+// step that keeps the plan costs what is in the prompt, and not what is in the
+// history. It remembers the last thread alone. The zero value is ready to use;
+// it is safe for concurrent use and must not be copied.
+type Memo struct {
+	mu   sync.Mutex
+	last *beginning
+}
+
+// beginning is the part of a rendering that more messages do not change, as long
+// as they are no results of calls in it. It is never changed.
+type beginning struct {
+	thread  *thread.Thread
+	plan    *plan.Plan
+	profile Profile
+	actions plan.Actions
+	at      int // the position in the thread where it ends
+	written
+}
+
+// written is what a renderer has put out by some position.
+type written struct {
+	out     []thread.Message
+	origins []Origin
+	hidden  []Hidden
+	repairs []Repair
+	current int
+}
+
+func (r *renderer) written() written {
+	return written{
+		out: slices.Clone(r.out), origins: slices.Clone(r.manifest.Messages),
+		hidden: slices.Clip(r.manifest.Hidden), repairs: slices.Clip(r.manifest.Repairs), current: r.current,
+	}
+}
+
+// Render renders as the function of that name does. A plan that it was given
+// before must not have been changed since.
+func (c *Memo) Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*prompt.Prompt, *Manifest, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	c.mu.Lock()
+	last := c.last
+	c.mu.Unlock()
+	at := 0
+	r := last.resume(t, p, o.Profile)
+	if r != nil {
+		at = last.at
+	} else {
+		var err error
+		if r, err = begin(t, p, o); err != nil {
+			return nil, nil, err
+		}
+	}
+	since := at
+	if p != nil {
+		since = max(since, p.ThreadVersion)
+	}
+	r.mark = lastAnswer(r.messages, since)
+	r.walk(at)
+	c.mu.Lock()
+	c.last = &beginning{thread: t, plan: p, profile: o.Profile, actions: r.actions, at: r.mark, written: r.marked}
+	c.mu.Unlock()
+	return r.finish(base, o)
+}
+
+// resume makes a renderer that has written the beginning, or nil when the
+// beginning is another's. What comes after it then has no result for a call in
+// it, and no record of the plan touches it, so the plan holds as it did.
+func (b *beginning) resume(t *thread.Thread, p *plan.Plan, profile Profile) *renderer {
+	if b == nil || b.plan != p || b.profile != profile || !t.Extends(b.thread) {
+		return nil
+	}
+	pairs, whole := thread.PairFrom(t, b.at)
+	if !whole {
+		return nil
+	}
+	if p == nil {
+		p = &plan.Plan{ThreadID: t.ID(), ThreadVersion: t.Version()}
+	}
+	return &renderer{
+		thread: t, plan: p, pairs: pairs, profile: profile,
+		messages: t.Messages(), actions: b.actions,
+		shown: map[plan.Ref]bool{},
+		out:   slices.Clone(b.out),
+		manifest: &Manifest{
+			Format: FormatVersion, Messages: slices.Clone(b.origins), Hidden: b.hidden, Repairs: b.repairs,
+		},
+		current: b.current,
+	}
+}
+
+// lastAnswer is the position of the last assistant message from a position on,
+// whose results may still come, or else the end.
+func lastAnswer(messages []thread.Message, from int) int {
+	for i := len(messages) - 1; i >= from; i-- {
+		if messages[i].Role == thread.Assistant {
+			return i
+		}
+	}
+	return len(messages)
+}

@@ -1,0 +1,116 @@
+// Package mem is a store.DB in memory: for tests, and for programs that need
+// nothing to outlive them.
+package mem
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	artifactmem "github.com/palimpsest-ai/palimpsest/artifact/mem"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/summary"
+)
+
+// DB keeps everything in memory. Make one with New; it is safe for concurrent
+// use.
+type DB struct {
+	mu        sync.Mutex
+	tenants   map[string]*tenant
+	artifacts *artifactmem.Backend
+}
+
+var _ store.DB = (*DB)(nil)
+
+// New returns an empty store.
+func New() *DB {
+	return &DB{tenants: map[string]*tenant{}, artifacts: artifactmem.New()}
+}
+
+// tenant adds to a store.Memory what it does not have.
+type tenant struct {
+	store.Memory
+	id        string
+	artifacts *artifactmem.Backend
+	summaries summaries
+}
+
+// Delete also deletes the artifacts of the thread.
+func (t *tenant) Delete(ctx context.Context, threadID string) error {
+	var failed error
+	for m, err := range t.artifacts.List(ctx, artifact.Filter{TenantID: t.id, ThreadID: threadID}) {
+		if err == nil && m.ThreadID == threadID {
+			err = t.artifacts.Delete(ctx, t.id, m.ID)
+		}
+		failed = errors.Join(failed, err)
+	}
+	if failed != nil {
+		return failed
+	}
+	return t.Memory.Delete(ctx, threadID)
+}
+
+// Tenant implements store.DB.
+func (db *DB) Tenant(id string) store.Tenant {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	t := db.tenants[id]
+	if t == nil {
+		t = &tenant{id: id, artifacts: db.artifacts}
+		db.tenants[id] = t
+	}
+	return store.Tenant{Log: t, Plans: t, Catalog: t, Events: t, Documents: t, Summaries: &t.summaries}
+}
+
+// Tenants implements store.DB: it lists those that have threads.
+func (db *DB) Tenants(ctx context.Context, after string, limit int) ([]string, error) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	var page []string
+	for _, id := range slices.Sorted(maps.Keys(db.tenants)) {
+		if id <= after && after != "" || len(page) == store.Limit(limit) {
+			continue
+		}
+		threads, err := db.tenants[id].Threads(ctx, "", 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(threads) > 0 {
+			page = append(page, id)
+		}
+	}
+	return page, nil
+}
+
+// Artifacts implements store.DB.
+func (db *DB) Artifacts() artifact.Backend { return db.artifacts }
+
+// Close implements store.DB. What was kept goes when nobody uses it any more.
+func (db *DB) Close() error { return nil }
+
+// maxSummaries is how many summaries are kept; then all are forgotten.
+const maxSummaries = 4096
+
+type summaries struct {
+	mu   sync.Mutex
+	held map[string]summary.Summary
+}
+
+func (s *summaries) Get(_ context.Context, key string) (summary.Summary, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.held[key]
+	return v, ok
+}
+
+func (s *summaries) Put(_ context.Context, key string, v summary.Summary) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil || len(s.held) >= maxSummaries {
+		s.held = map[string]summary.Summary{}
+	}
+	s.held[key] = v
+}
