@@ -188,7 +188,7 @@ func (t *Transport) fork(ctx context.Context, id string, parent *thread.Thread, 
 		if inherited.Validate(log) != nil {
 			continue
 		}
-		if _, err = t.plans.Commit(ctx, id, 0, &inherited); errors.Is(err, store.ErrConflict) {
+		if _, err = t.plans.Commit(ctx, id, 0, store.Commit{Plan: &inherited}); errors.Is(err, store.ErrConflict) {
 			err = nil // another request of the same fork was faster
 		}
 		break

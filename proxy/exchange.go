@@ -78,8 +78,8 @@ func (x *exchange) run() (*http.Response, error) {
 func (x *exchange) send(v verdict) (*http.Response, error) {
 	if v.action == Passed {
 		out := outgoing(x.request, x.original)
-		if v.step != nil {
-			plainly(out) // it may be refused as too long, and must be read then
+		if x.near(v) {
+			plainly(out) // it may be refused as too long, and that must be read then
 		}
 		return x.t.options.Base.RoundTrip(out)
 	}
@@ -87,6 +87,14 @@ func (x *exchange) send(v verdict) (*http.Response, error) {
 	plainly(out)
 	out.Header.Del("Content-Encoding")
 	return x.t.options.Base.RoundTrip(out)
+}
+
+// near reports whether a request comes near the model's window.
+func (x *exchange) near(v verdict) bool {
+	if v.step == nil {
+		return false
+	}
+	return v.step.ask.Window == 0 || 2*v.before > v.step.ask.Window
 }
 
 // maxRefusal bounds what is read of an error, in bytes.

@@ -56,11 +56,11 @@ func (f *faulty) Current(ctx context.Context, id string) (*plan.Plan, int, error
 	return f.Memory.Current(ctx, id)
 }
 
-func (f *faulty) Commit(ctx context.Context, id string, expected int, p *plan.Plan) (int, error) {
+func (f *faulty) Commit(ctx context.Context, id string, expected int, c store.Commit) (int, error) {
 	if err := f.hurt(ctx, "commit"); err != nil {
 		return 0, err
 	}
-	return f.Memory.Commit(ctx, id, expected, p)
+	return f.Memory.Commit(ctx, id, expected, c)
 }
 
 type faultyPolicy struct{ *faulty }

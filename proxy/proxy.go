@@ -3,6 +3,8 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -36,7 +38,7 @@ func New(o *Options) (*Proxy, error) {
 		FlushInterval: -1, // each read of the answer goes on at once
 		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, upstreams) },
 		ErrorHandler:  unreachable,
-		ErrorLog:      nil,
+		ErrorLog:      log.New(io.Discard, "", 0), // the broken connection itself tells the client
 	}
 	return p, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -144,19 +145,35 @@ func TestReplay(t *testing.T) {
 		file, api string
 		size      int
 	}{
-		{"pi-mono/before-compaction.jsonl.gz", wire.Anthropic, 128_000},
+		{"pi-mono/before-compaction.jsonl.gz", wire.Anthropic, 32_000},
 		{"entire-cli/long-63bd3f9b02f2-0.jsonl.gz", wire.Responses, 64_000},
 		{"entire-cli/long-63bd3f9b02f2-0.jsonl.gz", wire.Gemini, 32_000},
 		{"vscode-copilot-chat/*", wire.Chat, 32_000},
 	} {
 		t.Run(fmt.Sprintf("%s, %s, %d", filepath.Dir(c.file), c.api, c.size), func(t *testing.T) {
 			t.Parallel()
-			replayFile(t, c.file, c.api, c.size)
+			replayFile(t, c.file, c.api, c.size, 60)
 		})
 	}
 }
 
-func replayFile(t *testing.T, pattern, api string, size int) {
+// TestReplayAll is TestReplay with every long session, at every window, for every
+// API. It takes an hour, and so runs only where it is asked for.
+func TestReplayAll(t *testing.T) {
+	if os.Getenv("PALIMPSEST_TEST_REPLAY") != "all" {
+		t.Skip("an hour long: set PALIMPSEST_TEST_REPLAY=all")
+	}
+	for _, size := range []int{32_000, 64_000, 128_000} {
+		for _, api := range apis {
+			for _, pattern := range []string{"pi-mono/*", "entire-cli/long-*", "vscode-copilot-chat/*"} {
+				t.Run(fmt.Sprintf("%s, %s, %d", filepath.Dir(pattern), api, size), func(t *testing.T) { replayFile(t, pattern, api, size, 1<<20) })
+			}
+		}
+	}
+}
+
+// replayFile replays the sessions of a file, each up to so many steps.
+func replayFile(t *testing.T, pattern, api string, size, steps int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(corpus.Dir(t, "transcripts"), pattern))
 	if err != nil || len(files) == 0 {
@@ -168,6 +185,7 @@ func replayFile(t *testing.T, pattern, api string, size int) {
 			continue
 		}
 		for _, r := range record(t, rel, api) {
+			r.at = r.at[:min(steps, len(r.at))]
 			requests, totals := r.replay(t, api, size, proxy.Options{}, 0)
 			for _, q := range requests {
 				if q.Refused != "" {

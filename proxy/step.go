@@ -76,30 +76,25 @@ func (x *exchange) read() (p *prompt.Prompt, reason string) {
 // is nothing here to make smaller.
 var serverSide = []string{"previous_response_id", "conversation", "thread"}
 
-// small reports whether a request cannot have reached the mark of the automatic
-// policy: no token is shorter than a byte, and inline media never take more
-// tokens than bytes.
+// small reports whether a request is too small for any policy: a result that is
+// put aside as it arrives has 4,000 tokens at least (policy.Auto, Intake). Where
+// the window is not known the automatic policy waits for the provider to refuse.
 func (x *exchange) small() bool {
 	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
 		return false
 	}
-	hard := 0.9
-	switch p := x.t.options.Config.Policy.(type) {
-	case nil:
-	case policy.Auto:
-		hard = or(p.Hard, hard)
-	default:
-		return len(x.original) < smallAlways
+	if len(x.original) < smallAlways {
+		return true
 	}
-	m := x.t.model(x.modelName())
-	if m.Window == 0 {
-		return true // nothing is known: the provider will say
+	switch x.t.options.Config.Policy.(type) {
+	case nil, policy.Auto:
+		return x.t.model(x.modelName()).Window == 0
 	}
-	return float64(len(x.original)) < hard*float64(limit(m)-output(m, 0))
+	return false
 }
 
 // smallAlways is the size of a body, in bytes, below which no policy is asked.
-const smallAlways = 32 << 10
+const smallAlways = 12 << 10
 
 // modelName is the model that the request asks for.
 func (x *exchange) modelName() string {
