@@ -46,6 +46,7 @@ func (x *exchange) counted(ctx context.Context) (verdict, error) {
 		return verdict{step: s}, err
 	}
 	refresh(res.Prompt, whole, p.Messages, ids)
+	endWithUser(res.Prompt)
 	body, err := x.endpoint.dialect.Encode(res.Prompt)
 	if err != nil {
 		return verdict{step: s}, fmt.Errorf("encode: %w", err)

@@ -191,6 +191,9 @@ func replayFile(t *testing.T, pattern, api string, size, steps int) {
 				if q.Refused != "" {
 					t.Errorf("request %d was refused: %.300s", q.N, q.Refused)
 				}
+				if m := q.Prompt.Messages; m[len(m)-1].Role == thread.Assistant {
+					t.Errorf("request %d ends with the model's own turn", q.N)
+				}
 			}
 			if totals.Faults != 0 || totals.Recovered != 0 {
 				t.Errorf("totals: %+v", totals)

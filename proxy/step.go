@@ -227,6 +227,7 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 	if !s.offered {
 		rendered.Tools = s.request.Tools
 	}
+	endWithUser(rendered)
 	body, err := x.endpoint.dialect.Encode(rendered)
 	if err != nil {
 		return verdict{step: s}, fmt.Errorf("encode: %w", err)
@@ -236,6 +237,15 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 		v.action = Compacted
 	}
 	return v, nil
+}
+
+// endWithUser gives a text that stands for the end of the conversation in the
+// user's role: the newest models refuse a request that ends with a turn of their
+// own.
+func endWithUser(p *prompt.Prompt) {
+	if n := len(p.Messages) - 1; n >= 0 && p.Messages[n].Role == thread.Assistant && p.Messages[n].Frame == nil && len(p.Messages[n].Calls()) == 0 {
+		p.Messages[n].Role = thread.User
+	}
 }
 
 // offers reports whether the model may be offered our tools: where the client
