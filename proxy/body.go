@@ -82,3 +82,21 @@ func inflate(r io.Reader) (io.Reader, error) {
 	}
 	return flate.NewReader(r), nil
 }
+
+// lazyGzip begins to read when it is read: the first bytes of a stream can be
+// long in coming.
+type lazyGzip struct {
+	from io.Reader
+	z    *gzip.Reader
+}
+
+func (l *lazyGzip) Read(p []byte) (int, error) {
+	if l.z == nil {
+		z, err := gzip.NewReader(l.from)
+		if err != nil {
+			return 0, err
+		}
+		l.z = z
+	}
+	return l.z.Read(p)
+}

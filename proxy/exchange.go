@@ -67,10 +67,12 @@ func (x *exchange) run() (*http.Response, error) {
 		return nil, err
 	}
 	x.tally(v)
-	x.mark(res, v)
 	if v.step != nil && v.step.offered && res.StatusCode == http.StatusOK {
-		return x.answer(res, v)
+		if res, err = x.answer(res, v); err != nil {
+			return nil, err
+		}
 	}
+	x.mark(res, v)
 	return res, nil
 }
 

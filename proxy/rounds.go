@@ -37,19 +37,20 @@ const (
 // answer reads an answer for calls of our tools, whole or as it streams.
 func (x *exchange) answer(res *http.Response, v verdict) (*http.Response, error) {
 	r := &rounds{x: x, step: v.step}
-	plain, err := decoder(res.Header, res.Body)
-	if err != nil {
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		return r.whole(res)
+	}
+	var plain io.Reader = res.Body
+	switch strings.ToLower(res.Header.Get("Content-Encoding")) {
+	case "", "identity":
+	case "gzip":
+		plain = &lazyGzip{from: res.Body}
+	default:
 		return res, nil // nobody here can read it: the client may
 	}
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		if plain == nil {
-			plain = res.Body
-		}
-		uncompressed(res, -1)
-		res.Body = &stream{rounds: r, body: res.Body, events: newEvents(plain), translator: x.endpoint.dialect.translator()}
-		return res, nil
-	}
-	return r.whole(res)
+	uncompressed(res, -1)
+	res.Body = &stream{rounds: r, body: res.Body, events: newEvents(plain), translator: x.endpoint.dialect.translator()}
+	return res, nil
 }
 
 // uncompressed corrects what an answer says of its body.
