@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -17,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // exchange is one request and its answer.
@@ -153,6 +155,10 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 		if smaller.reason != "" {
 			v.reason = smaller.reason
 		}
+		if x.top["thread"].IsObject() && x.endpoint.dialect.API() == wire.Anthropic {
+			res.Body.Close()
+			return v, threadless(x.request), nil
+		}
 		return v, res, nil
 	}
 	res.Body.Close()
@@ -164,6 +170,20 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 		return x.backOff(smaller, again)
 	}
 	return smaller, again, nil
+}
+
+// threadless answers a request that goes on with a message thread, whose history
+// the provider holds, in the way that makes the client send its history itself:
+// then it can be made smaller.
+func threadless(r *http.Request) *http.Response {
+	const body = `{"type":"error","error":{"type":"invalid_request_error","message":"the thread does not fit the context window any more: send the messages themselves","details":{"error_code":"thread_unsupported_request","unsupported":["thread"]}}}`
+	return &http.Response{
+		Status: "400 Bad Request", StatusCode: http.StatusBadRequest,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header:        http.Header{"Content-Type": {"application/json"}},
+		Body:          io.NopCloser(strings.NewReader(body)),
+		ContentLength: int64(len(body)),
+	}
 }
 
 // backOff is for a request of ours that the provider finds invalid: the client's

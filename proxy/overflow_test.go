@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -137,5 +138,40 @@ func TestNoRoom(t *testing.T) {
 	}
 	if s.status != 400 || !strings.Contains(string(s.raw), "prompt is too long") {
 		t.Errorf("status %d: %s", s.status, s.raw)
+	}
+}
+
+// TestServerSideHistory: a history that the provider holds passes; when it does
+// not fit any more, a client of message threads is told to send it.
+func TestServerSideHistory(t *testing.T) {
+	up := proxytest.New(t)
+	full := false
+	up.Model = func(*proxytest.Request) proxytest.Answer {
+		if full {
+			return proxytest.Answer{Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}`}
+		}
+		return proxytest.Answer{Text: "ok"}
+	}
+	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	long := strings.Repeat("read this too; ", 2000)
+	thread := []byte(`{"model":"m","max_tokens":10,"thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[{"role":"user","content":"` + long + `"}]}`)
+	previous := []byte(`{"model":"m","previous_response_id":"resp_1","input":"` + long + `"}`)
+	for _, c := range []struct {
+		path string
+		body []byte
+		says string
+	}{{"/v1/messages", thread, `"error_code":"thread_unsupported_request"`}, {"/v1/responses", previous, "prompt is too long"}} {
+		full = false
+		res := post(t, url+c.path, c.body, nil)
+		got := up.Requests()
+		if res.StatusCode != 200 || res.Header.Get(proxy.ReasonHeader) != "server-side-history" || string(got[len(got)-1].Body) != string(c.body) {
+			t.Errorf("%s: status %d, %q", c.path, res.StatusCode, res.Header.Get(proxy.ReasonHeader))
+		}
+		full = true
+		res = post(t, url+c.path, c.body, nil)
+		said, _ := io.ReadAll(res.Body)
+		if res.StatusCode != 400 || !strings.Contains(string(said), c.says) {
+			t.Errorf("%s: status %d: %s", c.path, res.StatusCode, said)
+		}
 	}
 }
