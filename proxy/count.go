@@ -18,7 +18,7 @@ func (x *exchange) counted(ctx context.Context) (verdict, error) {
 	if p == nil || len(p.Messages) == 0 {
 		return pass(or(reason, "no-messages")), nil
 	}
-	ids := x.t.ids.ids(p.Messages)
+	ids := x.known.ids
 	log, rest, err := x.t.peek(ctx, x.base(p, ids), x.scope(p), p.Messages, ids)
 	if err != nil || log == nil {
 		return pass("count"), err
@@ -45,9 +45,10 @@ func (x *exchange) counted(ctx context.Context) (verdict, error) {
 	if err != nil {
 		return verdict{step: s}, err
 	}
-	refresh(res.Prompt, whole, p.Messages, ids)
-	endWithUser(res.Prompt)
-	body, err := x.endpoint.dialect.Encode(res.Prompt)
+	rendered := own(res.Prompt)
+	refresh(rendered, whole, p.Messages, ids)
+	endWithUser(rendered)
+	body, err := x.endpoint.dialect.Encode(rendered)
 	if err != nil {
 		return verdict{step: s}, fmt.Errorf("encode: %w", err)
 	}

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -26,9 +24,9 @@ type exchange struct {
 	t        *Transport
 	request  *http.Request
 	endpoint endpoint
-	original []byte                  // as it came, compressed if it was
-	plain    []byte                  // without compression
-	top      map[string]gjson.Result // the members of plain
+	original []byte // as it came, compressed if it was
+	plain    []byte // without compression
+	known    *known // what was read of it
 	start    time.Time
 	said     string // what the provider said when it refused
 }
@@ -155,7 +153,7 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 		if smaller.reason != "" {
 			v.reason = smaller.reason
 		}
-		if x.top["thread"].IsObject() && x.endpoint.dialect.API() == wire.Anthropic {
+		if x.known != nil && x.known.top["thread"].IsObject() && x.endpoint.dialect.API() == wire.Anthropic {
 			res.Body.Close()
 			return v, threadless(x.request), nil
 		}
@@ -219,10 +217,11 @@ func (x *exchange) unbound(ctx context.Context, v verdict, res *http.Response) (
 var sealed = regexp.MustCompile(`(?i)thinking|signature|encrypted|reasoning`)
 
 func (x *exchange) withoutReasoning(context.Context) (verdict, error) {
-	p, reason := x.read()
-	if p == nil {
+	read, reason := x.read()
+	if read == nil {
 		return pass(reason), nil
 	}
+	p := own(read)
 	profile := render.For(x.endpoint.dialect.API())
 	profile.BoundReasoning = true
 	var list []thread.Message

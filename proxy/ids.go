@@ -39,13 +39,17 @@ func newChainMemo() *chainMemo {
 	return &chainMemo{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, known: map[chainKey]thread.ID{}}
 }
 
-// ids is chainIDs.
-func (c *chainMemo) ids(messages []thread.Message) []thread.ID {
+// ids is chainIDs, where the ids of the first messages are known already.
+func (c *chainMemo) ids(known []thread.ID, messages []thread.Message) []thread.ID {
 	ids := make([]thread.ID, len(messages))
+	n := copy(ids, known)
 	parent := thread.ID("")
+	if n > 0 {
+		parent = ids[n-1]
+	}
 	var frame *thread.Frame
 	var raw chainKey
-	for i := range messages {
+	for i := n; i < len(messages); i++ {
 		m := &messages[i]
 		if m.Frame == nil {
 			parent = thread.ChainID(parent, m)

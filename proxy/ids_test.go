@@ -34,7 +34,7 @@ func TestChainMemo(t *testing.T) {
 				rt.Skip("nothing to ask a model")
 			}
 			for range 2 {
-				if got, want := memo.ids(p.Messages), chainIDs(p.Messages); !slices.Equal(got, want) {
+				if got, want := memo.ids(nil, p.Messages), chainIDs(p.Messages); !slices.Equal(got, want) {
 					rt.Fatalf("%q, want %q", got, want)
 				}
 			}

@@ -33,9 +33,9 @@ var ownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 
 // top are the members of a body, found in one pass: there is one for each
 // question, and most bodies are long.
-func top(body []byte) map[string]gjson.Result {
+func top(body string) map[string]gjson.Result {
 	members := map[string]gjson.Result{}
-	gjson.ParseBytes(body).ForEach(func(k, v gjson.Result) bool {
+	gjson.Parse(body).ForEach(func(k, v gjson.Result) bool {
 		members[k.Str] = v
 		return true
 	})
@@ -46,9 +46,9 @@ func top(body []byte) map[string]gjson.Result {
 func (x *exchange) member(path string) gjson.Result {
 	first, rest, deeper := strings.Cut(path, ".")
 	if !deeper {
-		return x.top[first]
+		return x.known.top[first]
 	}
-	return x.top[first].Get(rest)
+	return x.known.top[first].Get(rest)
 }
 
 // base is the id of the conversation before any fork of it: the caller's own
@@ -72,13 +72,7 @@ func (x *exchange) base(p *prompt.Prompt, ids []thread.ID) string {
 			parts = append(parts, path, v.Str)
 		}
 	}
-	for _, s := range p.System {
-		parts = append(parts, "system", steady(s.Text))
-	}
-	for _, tool := range p.Tools {
-		parts = append(parts, "tool", tool.Name)
-	}
-	return "px-" + digest(parts...)
+	return "px-" + digest(append(parts, x.known.around)...)
 }
 
 // digits are what changes in a system prompt from request to request: dates,
@@ -90,6 +84,18 @@ func steady(system string) string {
 		return ""
 	}
 	return digits.ReplaceAllString(system, "0")
+}
+
+// surroundings is a digest of system and tools.
+func surroundings(p *prompt.Prompt) string {
+	var parts []string
+	for _, s := range p.System {
+		parts = append(parts, "system", steady(s.Text))
+	}
+	for _, tool := range p.Tools {
+		parts = append(parts, "tool", tool.Name)
+	}
+	return digest(parts...)
 }
 
 func digest(parts ...string) string {

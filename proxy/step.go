@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -54,22 +55,32 @@ func (x *exchange) read() (p *prompt.Prompt, reason string) {
 	if err != nil {
 		return nil, "encoding"
 	}
-	x.plain, x.top = plain, top(plain)
-	for _, name := range serverSide {
-		if v := x.top[name]; v.Exists() && v.Type != gjson.Null {
-			return nil, "server-side-history"
+	x.plain = plain
+	text := string(plain)
+	before := x.t.bodies.find(x.endpoint.dialect.API(), text)
+	if before != nil {
+		x.known = before.extended(x.endpoint.dialect, text)
+	}
+	if x.known == nil {
+		if p, err = x.endpoint.dialect.Decode(plain); err != nil {
+			return nil, "format"
 		}
+		before, x.known = nil, newKnown(text, p, top(text))
 	}
-	p, err = x.endpoint.dialect.Decode(plain)
-	if err != nil {
-		return nil, "format"
-	}
-	for i := range p.Messages {
-		if m := &p.Messages[i]; m.Role == thread.User {
+	k := x.known
+	for i := range k.prompt.Messages[len(k.ids):] {
+		if m := &k.prompt.Messages[len(k.ids)+i]; m.Role == thread.User {
 			m.Kind = injected.Message(m)
 		}
 	}
-	return p, aside(x.request.Header, p)
+	k.ids = x.t.ids.ids(k.ids, k.prompt.Messages)
+	x.t.bodies.keep(k, before)
+	for _, name := range serverSide {
+		if v := k.top[name]; v.Exists() && v.Type != gjson.Null {
+			return nil, "server-side-history"
+		}
+	}
+	return k.prompt, aside(x.request.Header, k.prompt)
 }
 
 // serverSide are the members of a body whose history the provider holds: there
@@ -131,7 +142,7 @@ const usualOutput = 16_000
 // prepare appends what is new to the log and renders. forced says that the
 // provider has refused the request already.
 func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (verdict, error) {
-	ids := x.t.ids.ids(p.Messages)
+	ids := x.known.ids
 	known := token.Model(x.t.model(x.modelNameOf(p)))
 	compactor, err := x.t.compactor(known)
 	if err != nil {
@@ -222,12 +233,14 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 	if err != nil {
 		return verdict{step: s}, err
 	}
+	rendered = own(rendered)
 	refresh(rendered, log, s.request.Messages, s.ids)
 	s.offered = x.offers(s.request)
 	if !s.offered {
 		rendered.Tools = s.request.Tools
 	}
 	endWithUser(rendered)
+	x.known.lighten(rendered)
 	body, err := x.endpoint.dialect.Encode(rendered)
 	if err != nil {
 		return verdict{step: s}, fmt.Errorf("encode: %w", err)
@@ -237,6 +250,14 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 		v.action = Compacted
 	}
 	return v, nil
+}
+
+// own is a prompt whose messages may be replaced: what was rendered may be
+// remembered for the next step.
+func own(p *prompt.Prompt) *prompt.Prompt {
+	out := *p
+	out.Messages = slices.Clone(p.Messages)
+	return &out
 }
 
 // endWithUser gives a text that stands for the end of the conversation in the
@@ -251,7 +272,7 @@ func endWithUser(p *prompt.Prompt) {
 // offers reports whether the model may be offered our tools: where the client
 // offers some, and where the answer can be read.
 func (x *exchange) offers(p *prompt.Prompt) bool {
-	return !x.t.options.NoTools && len(p.Tools) > 0 && !taken(p.Tools) && x.endpoint.dialect.readable(x.request, x.top)
+	return !x.t.options.NoTools && len(p.Tools) > 0 && !taken(p.Tools) && x.endpoint.dialect.readable(x.request, x.known.top)
 }
 
 // report collects what the events of one step say of it.

@@ -23,6 +23,7 @@ type Transport struct {
 	plans   store.Plans
 	known   chains
 	ids     *chainMemo
+	bodies  bodies
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
