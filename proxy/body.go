@@ -15,13 +15,16 @@ import (
 // body is what was read of a request.
 type body struct{ bytes []byte }
 
-// readBody reads a request's body up to a limit. It is whole when nothing was
-// left. The error is that of the client's connection.
-func readBody(r io.Reader, limit int64) (body, bool, error) {
+// readBody reads a body of a length, or -1 where nobody said, up to a limit. It is
+// whole when nothing was left. The error is that of the connection.
+func readBody(r io.Reader, length, limit int64) (body, bool, error) {
 	if r == nil {
 		return body{}, true, nil
 	}
 	var b bytes.Buffer
+	if length > 0 {
+		b.Grow(int(min(length, limit)) + bytes.MinRead)
+	}
 	n, err := b.ReadFrom(io.LimitReader(r, limit+1))
 	if err != nil {
 		return body{}, false, err

@@ -73,7 +73,7 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 	d := r.x.endpoint.dialect
 	var bodies [][]byte
 	for {
-		raw, all, err := readBody(res.Body, maxAnswer)
+		raw, all, err := readBody(res.Body, -1, maxAnswer)
 		if err != nil || !all {
 			res.Body = struct {
 				io.Reader

@@ -90,7 +90,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodPost || e.task == other {
 		return t.options.Base.RoundTrip(withoutOurs(r))
 	}
-	body, whole, err := readBody(r.Body, t.options.MaxBody)
+	body, whole, err := readBody(r.Body, r.ContentLength, t.options.MaxBody)
 	if err != nil {
 		return nil, err
 	}
