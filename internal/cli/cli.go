@@ -70,7 +70,7 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 	root.AddCommand(
 		compactCommand(s), inspectCommand(s), planCommand(s), renderCommand(s),
 		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), modelsCommand(s),
-		runCommand(s),
+		runCommand(s), sessionsCommand(s),
 	)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
