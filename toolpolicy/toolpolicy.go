@@ -73,6 +73,10 @@ type Registry struct {
 	overrides map[string]Policy
 }
 
+// Unknown is the name of an override for the tools that neither the table nor
+// another override knows (seed A, default_tool_durability; A19).
+const Unknown = "*"
+
 // New returns a registry with the built-in declarations, and overrides by tool
 // name on top. Names match without regard to case, punctuation and the prefix
 // of an MCP server (see Normal). A nil map is fine; the map is copied.
@@ -92,6 +96,9 @@ func (r *Registry) Policy(tool string) Policy {
 		return p
 	}
 	o, ok := r.overrides[Normal(tool)]
+	if !ok && ClassOf(tool) == Other {
+		o, ok = r.overrides[Normal(Unknown)]
+	}
 	if !ok {
 		return p
 	}

@@ -16,7 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -69,8 +71,8 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		compactCommand(s), inspectCommand(s), planCommand(s), renderCommand(s),
-		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), modelsCommand(s),
-		runCommand(s), sessionsCommand(s),
+		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), modelsCommand(s), policyCommand(s),
+		keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
 	)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -97,7 +99,7 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 func statusOf(err error) int {
 	var syntax *transcript.SyntaxError
 	invalid := []error{
-		errInvalid, wire.ErrFormat, plan.ErrSchema, plan.ErrInvalid,
+		errInvalid, policyfile.ErrInvalid, wire.ErrFormat, plan.ErrSchema, plan.ErrInvalid,
 		transcript.ErrEmpty, transcript.ErrBinary, transcript.ErrTooLong, transcript.ErrTooDeep, transcript.ErrUnknownFormat,
 	}
 	for _, sentinel := range invalid {
@@ -108,7 +110,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &syntax):
 		return invalidFile
-	case errors.Is(err, errUsage), strings.HasPrefix(err.Error(), "unknown command"):
+	case errors.Is(err, errUsage), errors.Is(err, choice.ErrUsage), strings.HasPrefix(err.Error(), "unknown command"):
 		return usage
 	case errors.Is(err, palimpsest.ErrOverBudget):
 		return overBudget
@@ -135,7 +137,7 @@ func newFailure(err error, status int) failure {
 }
 
 // through finds the names of the functions that an error came through.
-var through = regexp.MustCompile(`\b(palimpsest|plan|render|strategy|cut|token|wire|anthropic|openai|gemini)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
+var through = regexp.MustCompile(`\b(palimpsest|apikey|keyring|keydir|wrapdir|plan|render|strategy|cut|token|wire|anthropic|openai|gemini)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
 
 // message is the error as people read it: without the names of the functions
 // it came through, and on a line of its own without control characters.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 )
 
 // fewRecords is how many records compact shows; plan shows all.
@@ -92,6 +93,7 @@ format is detected, gzip too) and writes the prompt to go on with, no larger tha
 		},
 	}
 	j.flags(c)
+	j.target.summarizerFlag(c.Flags())
 	store.flags(c)
 	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output)")
 	c.Flags().StringVar(&planOut, "plan-out", "", "write the plan to `PLAN.json`")
@@ -133,6 +135,7 @@ compared ("palimpsest diff") and applied ("palimpsest render").`,
 		},
 	}
 	j.flags(c)
+	j.target.summarizerFlag(c.Flags())
 	c.Flags().Lookup("json").Usage = "write the report as one JSON object"
 	c.Flags().StringVar(&planOut, "plan-out", "", "write the plan to `PLAN.json`")
 	return c
@@ -159,6 +162,7 @@ same bytes; messages that came after it was made are kept as they are.`,
 			if err != nil {
 				return err
 			}
+			j.target.summarizer = policyfile.Extractive // the plan holds its summaries
 			if j.target.budget == 0 && j.target.model == "" {
 				j.target.budget = max(p.CompactedTokens, 1)
 			}

@@ -53,6 +53,7 @@ func (r *report) print(p *printer, most int) {
 	if r.Savings != nil {
 		p.line("input price of one request: $%.4f before, $%.4f after (uncached)", r.Savings.Before, r.Savings.After)
 	}
+	r.Summaries.print(p)
 	r.printTools(p)
 	r.printRecords(p, most)
 	r.printPinned(p)

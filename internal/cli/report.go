@@ -39,7 +39,9 @@ type report struct {
 	Pinned  []pinnedRow     `json:"pinned"`
 	Repairs []render.Repair `json:"repairs"`
 	Savings *savings        `json:"savings,omitempty"`
-	Notes   []string        `json:"notes,omitempty"`
+	// Summaries is there when models were to write them.
+	Summaries *summaries `json:"summarizer,omitempty"`
+	Notes     []string   `json:"notes,omitempty"`
 
 	Output string `json:"output,omitempty"`
 	Plan   string `json:"plan,omitempty"`
@@ -120,7 +122,7 @@ func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 		Counter: r.counter.Name(), Exact: r.counter.Exact(), Band: r.counter.Band(),
 		Budget: r.budget, Before: res.Before, After: res.After,
 		System: r.counter.System(res.Prompt.System), Tools: r.counter.Tools(res.Prompt.Tools),
-		Repairs: res.Manifest.Repairs,
+		Repairs: res.Manifest.Repairs, Summaries: r.summaries,
 	}
 	rep.Roles, rep.ByTool = shares(in.Thread, res)
 	rep.Framing = share{Name: "framing", Before: rep.Before - rep.System - rep.Tools, After: rep.After - rep.System - rep.Tools}

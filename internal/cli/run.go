@@ -10,20 +10,23 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // agentRun is an agent behind a proxy of its own.
 type agentRun struct {
-	options proxy.Options
-	policy  string
-	window  int
+	options            proxy.Options
+	policy, summarizer string
+	window             int
 }
 
 func runCommand(s Streams) *cobra.Command {
@@ -53,7 +56,8 @@ already, else the provider's.`,
 	f.StringVar(&r.options.Anthropic, "anthropic-upstream", os.Getenv("ANTHROPIC_BASE_URL"), "send requests of the Anthropic API to `URL` (without /v1)")
 	f.StringVar(&r.options.OpenAI, "openai-upstream", os.Getenv("OPENAI_BASE_URL"), "send requests of the OpenAI APIs to `URL` (with /v1)")
 	f.StringVar(&r.options.Gemini, "gemini-upstream", os.Getenv("GOOGLE_GEMINI_BASE_URL"), "send requests of the Gemini API to `URL` (without a version)")
-	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: "+knownPolicies)
+	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
+	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 	f.Var((*tokens)(&r.window), "window", "take the models' windows for this many `TOKENS`, such as 120k (default: the table of models)")
 	f.BoolVar(&r.options.NoTools, "no-tools", false, "offer the model no tools to read again what was removed")
 	return c
@@ -65,14 +69,16 @@ type exitStatus int
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func (r *agentRun) run(ctx context.Context, args []string, s Streams) error {
-	switch own := seeds[r.policy]; {
-	case own != nil:
-		r.options.Config.Policy = own
-	case r.policy == "ladder":
-		r.options.Config.Policy = policy.Ladder{}
-	case r.policy != "auto":
-		return fmt.Errorf("%w: policy %q decides nothing by itself: known are %s", errUsage, r.policy, knownPolicies)
+	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer})
+	if err != nil {
+		return err
 	}
+	counter, err := token.New("o200k", nil)
+	if err != nil {
+		return err
+	}
+	r.options.Config = chosen.Config(counter)
+	r.options.Config.Counter = nil // each model has its own
 	r.options.Window = r.window
 	p, err := proxy.New(&r.options)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
-	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
@@ -48,17 +48,22 @@ var defaultModels = map[string]string{
 // target is what a prompt is made for: who reads it, how large it may be and
 // who counts.
 type target struct {
-	to, policy, model, counter, models string
-	budget                             int
+	to, policy, model, counter, models, summarizer string
+	budget                                         int
 }
 
 func (t *target) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
-	f.StringVar(&t.policy, "policy", "auto", "the `POLICY`: "+knownPolicies)
+	f.StringVar(&t.policy, "policy", "auto", "the `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	f.Var((*tokens)(&t.budget), "budget", "bound the whole request to this many `TOKENS`, such as 32000 or 32k")
 	f.StringVar(&t.model, "model", "", "count for the model `NAME`; without --budget, fill its context window")
 	f.StringVar(&t.counter, "counter", "", "count with `NAME`: o200k (default), cl100k, claude, gemini, chars/4, …")
 	f.StringVar(&t.models, "models", "", "a `FILE` of models that adds to or replaces the built-in table")
+}
+
+// summarizerFlag is for commands that make summaries.
+func (t *target) summarizerFlag(f *pflag.FlagSet) {
+	f.StringVar(&t.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 }
 
 // resolved is a target after its names were looked up.
@@ -72,6 +77,8 @@ type resolved struct {
 	// own is the policy that decides by its own rules, nil where a ladder fits
 	// the budget.
 	own policy.Policy
+	// summaries is nil where no model is asked.
+	summaries *summaries
 }
 
 func (t *target) resolve(in *input) (*resolved, error) {
@@ -83,14 +90,18 @@ func (t *target) resolve(in *input) (*resolved, error) {
 		return nil, fmt.Errorf("%w: --to %s: known are %s", errUsage, t.to, strings.Join(targets, ", "))
 	}
 	r.profile = render.For(r.api)
-	var rungs strategy.Ladder
-	var err error
-	if r.own = seeds[t.policy]; r.own == nil {
-		if rungs, err = ladder(t.policy); err != nil {
-			return nil, err
-		}
+	told := &summaries{By: map[string]int{}, Failures: []summaryFailure{}}
+	chosen, err := choice.Open(t.policy, &choice.Options{Summarizer: t.summarizer, Report: told.report, Used: told.used})
+	if err != nil {
+		return nil, err
 	}
-	counter := "o200k"
+	if told.Use = chosen.Settings.Summarizer.Use; len(told.Use) > 0 {
+		r.summaries = told
+	}
+	counter, flag := "o200k", "--counter"
+	if t.counter == "" && chosen.Settings.Counter != "auto" {
+		t.counter, flag = chosen.Settings.Counter, t.policy+": counter"
+	}
 	if t.model != "" {
 		if r.model, err = t.find(); err != nil {
 			return nil, err
@@ -105,13 +116,17 @@ func (t *target) resolve(in *input) (*resolved, error) {
 			counter = t.counter
 		}
 		if r.counter, err = token.New(counter, nil); err != nil {
-			return nil, fmt.Errorf("%w: --counter: %w", errUsage, err)
+			return nil, fmt.Errorf("%w: %s: %w", errUsage, flag, err)
 		}
 	}
 	if r.budget, err = t.tokens(r.model); err != nil {
 		return nil, err
 	}
-	r.compactor, err = palimpsest.New(palimpsest.Config{Counter: r.counter, Ladder: rungs, Name: t.policy, Policy: r.own})
+	config := chosen.Config(r.counter)
+	if chosen.Own() {
+		r.own = config.Policy
+	}
+	r.compactor, err = palimpsest.New(config)
 	return r, err
 }
 
@@ -197,49 +212,6 @@ func (t *target) table() (token.ModelSet, error) {
 		return set, fmt.Errorf("%w: --models %s: %w", errUsage, t.models, err)
 	}
 	return set.With(own)
-}
-
-// seeds are the policies that bring a format of their own. Without a model the
-// text of their summaries is made by code.
-var seeds = map[string]policy.Policy{
-	"session":    policy.Session{},
-	"timeline":   policy.Timeline{},
-	"workstream": policy.Workstream{},
-	"loop":       policy.Loop{},
-}
-
-// knownPolicies is what people are told of --policy.
-const knownPolicies = "auto, ladder, session, timeline, workstream, loop, last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE"
-
-// ladder finds a ladder by the name of its policy.
-func ladder(policy string) (strategy.Ladder, error) {
-	name, argument, has := strings.Cut(policy, ":")
-	switch {
-	case policy == "auto":
-		return strategy.Auto(), nil
-	case policy == "ladder":
-		return strategy.Seed(), nil
-	case name == "ratio" && has:
-		share, err := strconv.ParseFloat(argument, 64)
-		if err != nil || share <= 0 || share >= 1 {
-			return nil, fmt.Errorf("%w: --policy %s: want a share between 0 and 1, such as ratio:0.3", errUsage, policy)
-		}
-		return strategy.Cut(cut.Ratio{Keep: share}), nil
-	case has:
-		n, err := strconv.Atoi(argument)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%w: --policy %s: want a number above 0, such as %s:10", errUsage, policy, name)
-		}
-		switch name {
-		case "last-messages":
-			return strategy.Cut(cut.LastMessages{N: n}), nil
-		case "last-tokens":
-			return strategy.Cut(cut.LastTokens{N: n, SplitTurns: true}), nil
-		case "last-turns":
-			return strategy.Cut(cut.LastTurns{N: n}), nil
-		}
-	}
-	return nil, fmt.Errorf("%w: unknown policy %q; known are %s", errUsage, policy, knownPolicies)
 }
 
 // encode writes a prompt that was made from an input.

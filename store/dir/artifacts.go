@@ -11,11 +11,12 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/durable"
 )
 
 // backend keeps artifacts as files. Content is written before its metadata, and
 // an artifact without metadata is not there.
-type backend struct{ files }
+type backend struct{ durable.Dir }
 
 // Put implements artifact.Backend.
 func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte) error {
@@ -30,10 +31,10 @@ func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte) e
 	if err != nil {
 		return err
 	}
-	if err := b.replace(name, content); err != nil {
+	if err := b.Replace(name, content); err != nil {
 		return err
 	}
-	return b.replace(name+jsonSuffix, append(data, '\n'))
+	return b.Replace(name+jsonSuffix, append(data, '\n'))
 }
 
 // Get implements artifact.Backend.
@@ -49,7 +50,7 @@ func (b backend) Get(ctx context.Context, tenant, id string) (artifact.Metadata,
 	if err != nil {
 		return artifact.Metadata{}, nil, err
 	}
-	content, err := b.root.ReadFile(name)
+	content, err := b.Root.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return artifact.Metadata{}, nil, fmt.Errorf("%s is missing beside its metadata: %w", name, artifact.ErrCorrupt)
 	}
@@ -57,7 +58,7 @@ func (b backend) Get(ctx context.Context, tenant, id string) (artifact.Metadata,
 }
 
 func (b backend) metadata(name string) (artifact.Metadata, error) {
-	data, err := b.root.ReadFile(name + jsonSuffix)
+	data, err := b.Root.ReadFile(name + jsonSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return artifact.Metadata{}, artifact.ErrNotFound
 	}
@@ -75,7 +76,7 @@ func (b backend) metadata(name string) (artifact.Metadata, error) {
 func (b backend) List(ctx context.Context, f artifact.Filter) iter.Seq2[artifact.Metadata, error] {
 	return func(yield func(artifact.Metadata, error) bool) {
 		root := artifactRoot(f.TenantID)
-		shards, err := b.list(root)
+		shards, err := b.Dir.List(root)
 		if err != nil {
 			yield(artifact.Metadata{}, err)
 			return
@@ -84,7 +85,7 @@ func (b backend) List(ctx context.Context, f artifact.Filter) iter.Seq2[artifact
 			if !folder.IsDir() || !mayHold(folder.Name(), f.Prefix) {
 				continue
 			}
-			names, err := b.list(path.Join(root, folder.Name()))
+			names, err := b.Dir.List(path.Join(root, folder.Name()))
 			if err != nil && !yield(artifact.Metadata{}, err) {
 				return
 			}
@@ -131,12 +132,12 @@ func (b backend) Delete(ctx context.Context, tenant, id string) error {
 		return nil
 	}
 	for _, file := range []string{name + jsonSuffix, name} {
-		if err := b.root.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := b.Root.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	if _, err := b.root.Stat(path.Dir(name)); err != nil {
+	if _, err := b.Root.Stat(path.Dir(name)); err != nil {
 		return nil // there was never anything in it
 	}
-	return b.syncDir(path.Dir(name))
+	return b.SyncDir(path.Dir(name))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -50,7 +51,7 @@ func (s *Store) checkFiles(ctx context.Context, damage *[]Damage) error {
 	return s.walk(ctx, func(name string, _ fs.DirEntry) error {
 		file := path.Base(name)
 		switch id, isMetadata := strings.CutSuffix(file, jsonSuffix); {
-		case isTemp(file):
+		case durable.IsTemp(file):
 			*damage = append(*damage, Damage{Path: name, Reason: "an unfinished file, left by a crash or still being written"})
 		case isMetadata && artifact.IsID(id):
 			m, err := backend{s.files}.metadata(strings.TrimSuffix(name, jsonSuffix))
@@ -61,7 +62,7 @@ func (s *Store) checkFiles(ctx context.Context, damage *[]Damage) error {
 				*damage = append(*damage, Damage{Path: name, Reason: err.Error()})
 			}
 		case artifact.IsID(file):
-			if _, err := s.files.root.Stat(name + jsonSuffix); errors.Is(err, fs.ErrNotExist) {
+			if _, err := s.files.Root.Stat(name + jsonSuffix); errors.Is(err, fs.ErrNotExist) {
 				*damage = append(*damage, Damage{Path: name, Reason: "content without metadata, left by a crash or still being written"})
 			}
 		}
@@ -90,7 +91,7 @@ func (s *Store) checkThreads(ctx context.Context, damage *[]Damage) error {
 		}
 		for _, n := range numbers {
 			name := planPath(folder, n)
-			data, err := s.files.root.ReadFile(name)
+			data, err := s.files.Root.ReadFile(name)
 			if err != nil {
 				return err
 			}
@@ -125,13 +126,13 @@ func (s *Store) Sweep(ctx context.Context) (n int, err error) {
 	if s.options.Now != nil {
 		now = s.options.Now
 	}
-	n, failed := s.artifacts.Sweep(ctx, artifact.Requester{})
+	n, failed := s.artifacts.Sweep(ctx, artifact.Requester{}, nil)
 	err = s.walk(ctx, func(name string, e fs.DirEntry) error {
 		info, err := e.Info()
-		if err != nil || !isTemp(path.Base(name)) || now().Sub(info.ModTime()) < abandoned {
+		if err != nil || !durable.IsTemp(path.Base(name)) || now().Sub(info.ModTime()) < abandoned {
 			return nil // gone, finished, or young
 		}
-		if err := s.files.root.Remove(name); err != nil {
+		if err := s.files.Root.Remove(name); err != nil {
 			return err
 		}
 		n++
@@ -145,7 +146,7 @@ func (s *Store) Sweep(ctx context.Context) (n int, err error) {
 
 // walk visits the files of the store. One that goes meanwhile is left out.
 func (s *Store) walk(ctx context.Context, visit func(name string, e fs.DirEntry) error) error {
-	return fs.WalkDir(s.files.root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+	return fs.WalkDir(s.files.Root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()

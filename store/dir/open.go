@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/durable"
 )
 
 // ErrNotStore is wrapped by the error of Open for a directory that holds
@@ -27,9 +28,11 @@ artifacts/<2>/<id>                content that was put aside, as it was
 artifacts/<2>/<id>.json           what is known about it
 threads/<thread>/removed.jsonl    one removed message a line
 threads/<thread>/plans/<n>.json   what stood in the prompt instead; 1 is the first
+keys/                             API keys (as hashes) and encrypted data keys
 
 Everything is as private as the conversations it comes from. Deleting the whole
-directory, or one thread's, harms nothing but the memory of it.
+directory, or one thread's, harms nothing but the memory of it; without its keys,
+nobody can sign in, and what was encrypted cannot be read.
 `
 
 // Options tune a Store; nil or the zero value holds the defaults.
@@ -51,7 +54,7 @@ type Options struct {
 // use, and several processes may use one directory.
 type Store struct {
 	path      string
-	files     files
+	files     durable.Dir
 	artifacts *artifact.Store
 	options   Options
 }
@@ -93,7 +96,7 @@ func Open(path string, o *Options) (_ *Store, err error) {
 		o = &Options{}
 	}
 	if !o.ReadOnly {
-		if err := os.MkdirAll(path, dirMode); err != nil {
+		if err := os.MkdirAll(path, durable.DirMode); err != nil {
 			return nil, fmt.Errorf("%w; choose a directory that can be written to", err)
 		}
 	}
@@ -104,7 +107,7 @@ func Open(path string, o *Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{path: path, files: files{root}, options: *o}
+	s := &Store{path: path, files: durable.Dir{Root: root}, options: *o}
 	if err := s.checkFormat(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
@@ -115,17 +118,13 @@ func Open(path string, o *Options) (_ *Store, err error) {
 // checkFormat reads the README of a store that is there, and writes that of a
 // new one.
 func (s *Store) checkFormat() error {
-	data, err := s.files.root.ReadFile(readmeFile)
+	data, err := s.files.Root.ReadFile(readmeFile)
 	switch {
 	case err == nil && strings.HasPrefix(string(data), formatLine):
 		if s.options.ReadOnly {
 			return nil
 		}
-		temp, err := s.files.temp(readmeFile, nil)
-		if err == nil {
-			err = s.files.root.Remove(temp)
-		}
-		if err != nil {
+		if err := s.files.Writable(); err != nil {
 			return fmt.Errorf("%w; choose a directory that can be written to", err)
 		}
 		return nil
@@ -134,13 +133,13 @@ func (s *Store) checkFormat() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	entries, err := s.files.list(".")
+	entries, err := s.files.List(".")
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case isTemp(name), name == artifactsDir, name == threadsDir, name == tenantsDir:
+		case durable.IsTemp(name), name == artifactsDir, name == threadsDir, name == tenantsDir, name == KeysDir:
 		default:
 			return fmt.Errorf("%w: it holds %s; choose a new or an empty directory", ErrNotStore, name)
 		}
@@ -151,7 +150,7 @@ func (s *Store) checkFormat() error {
 		}
 		return nil
 	}
-	if err := s.files.replace(readmeFile, []byte(readme)); err != nil {
+	if err := s.files.Replace(readmeFile, []byte(readme)); err != nil {
 		return fmt.Errorf("%w; choose a directory that can be written to", err)
 	}
 	return nil
@@ -163,5 +162,10 @@ func (s *Store) Path() string { return s.path }
 // Artifacts returns the store of the content that was put aside.
 func (s *Store) Artifacts() *artifact.Store { return s.artifacts }
 
+// Backend returns where Artifacts keeps its records, for a program that wants an
+// artifact.Store over it with keys or limits of its own. Save, List and Artifact
+// know nothing of keys: they keep and read what is not encrypted.
+func (s *Store) Backend() artifact.Backend { return backend{s.files} }
+
 // Close gives the directory back to the system. Nothing is lost without it.
-func (s *Store) Close() error { return s.files.root.Close() }
+func (s *Store) Close() error { return s.files.Root.Close() }

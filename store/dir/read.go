@@ -238,7 +238,7 @@ func (s *Store) Plans(ctx context.Context, threadID string) ([]*plan.Plan, []Dam
 			return nil, nil, err
 		}
 		name := planPath(folder, n)
-		data, err := s.files.root.ReadFile(name)
+		data, err := s.files.Root.ReadFile(name)
 		var p *plan.Plan
 		if err == nil {
 			p, err = plan.Parse(data)
@@ -283,7 +283,7 @@ func (s *Store) read(ctx context.Context, threadID string) ([]kept, []Damage, er
 }
 
 func (s *Store) threadDirs() ([]string, error) {
-	entries, err := s.files.list(threadsDir)
+	entries, err := s.files.List(threadsDir)
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func keyOf(e *recall.Entry) key {
 // order, and what could not be read.
 func (s *Store) removed(ctx context.Context, folder string) ([]kept, []Damage, error) {
 	name := path.Join(folder, removedFile)
-	data, err := s.files.root.ReadFile(name)
+	data, err := s.files.Root.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}

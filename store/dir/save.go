@@ -143,7 +143,7 @@ func (s *Store) saveRemoved(ctx context.Context, folder string, entries []recall
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.files.append(path.Join(folder, removedFile), lines.Bytes())
+	return s.files.Append(path.Join(folder, removedFile), lines.Bytes())
 }
 
 // savePlan writes the plan under the next free number, unless it is the last.
@@ -164,7 +164,7 @@ func (s *Store) savePlan(ctx context.Context, folder string, p *plan.Plan) error
 		next := 1
 		if n := len(numbers); n > 0 {
 			next = numbers[n-1] + 1
-			last, err := s.files.root.ReadFile(planPath(folder, numbers[n-1]))
+			last, err := s.files.Root.ReadFile(planPath(folder, numbers[n-1]))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
@@ -174,7 +174,7 @@ func (s *Store) savePlan(ctx context.Context, folder string, p *plan.Plan) error
 		} else if p.Empty() {
 			return nil
 		}
-		err = s.files.create(planPath(folder, next), data)
+		err = s.files.Create(planPath(folder, next), data)
 		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -187,7 +187,7 @@ func planPath(folder string, n int) string {
 
 // planNumbers lists the plans of a thread, the first one first.
 func (s *Store) planNumbers(folder string) ([]int, error) {
-	files, err := s.files.list(path.Join(folder, plansDir))
+	files, err := s.files.List(path.Join(folder, plansDir))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,204 @@
+// Package choice turns what a user says (the name of a policy or a file, a chain
+// of summarizers, keys in the environment) into the policy, ladder, summarizer
+// and tools of a palimpsest.Config. The command, the proxy and the daemon all
+// choose here.
+package choice
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/llm/anthropic"
+	"github.com/palimpsest-ai/palimpsest/llm/openai"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summarize/model"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// ErrUsage is wrapped by errors of the caller's own words: a name that is no
+// policy, a chain that cannot be read, a key that is missing.
+var ErrUsage = errors.New("usage")
+
+// Options are for Open; the zero value is the default.
+type Options struct {
+	// Summarizer is a chain as policyfile.ParseChain reads it, in place of the
+	// policy's own; empty for that.
+	Summarizer string
+	// Getenv reads the environment; nil is os.Getenv.
+	Getenv func(string) string
+	// HTTP and Retry are for the clients of models.
+	HTTP  *http.Client
+	Retry llm.Retry
+	// Report is told who wrote each summary and what failed before; nil for
+	// nobody. Used is told each answer of a model, for its usage.
+	Report summarize.Reporter
+	Used   func(model string, u llm.Usage)
+	// Now is the clock by which a model that failed is left alone for a while;
+	// nil is time.Now.
+	Now func() time.Time
+}
+
+// Choice is a policy with the models that write its summaries.
+type Choice struct {
+	Settings *policyfile.Settings
+
+	models []*guarded
+	report summarize.Reporter
+}
+
+// Open finds a policy, by name (see policyfile.Named) or as a file, and makes
+// the clients of its models; no model is asked yet. An error wraps ErrUsage,
+// policyfile.ErrInvalid, or is that of reading the file.
+func Open(name string, o *Options) (*Choice, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	s, err := Settings(name)
+	if err != nil {
+		return nil, err
+	}
+	if o.Summarizer != "" {
+		if s.Summarizer.Use, err = policyfile.ParseChain(o.Summarizer); err != nil {
+			return nil, fmt.Errorf("%w: --summarizer %w", ErrUsage, err)
+		}
+	}
+	c := &Choice{Settings: s, report: o.Report}
+	for _, use := range s.Summarizer.Use {
+		g, err := client(use, o)
+		if err != nil {
+			return nil, err
+		}
+		c.models = append(c.models, guard(use, g, &s.Summarizer, o))
+	}
+	return c, nil
+}
+
+// Settings finds a policy by name or as a file. What looks like a path is one: it
+// has a separator, or ends in .yaml, .yml or .json, or is there.
+func Settings(name string) (*policyfile.Settings, error) {
+	s, err := policyfile.Named(name)
+	if err == nil {
+		return s, nil
+	}
+	looks := strings.ContainsRune(name, filepath.Separator) || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
+	if info, statErr := os.Stat(name); !looks && (name == "" || statErr != nil || info.IsDir()) {
+		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
+	data, err := read(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: there is no policy file %s; names of policies are %s", ErrUsage, name, strings.Join(policyfile.Names(), ", "))
+	case err != nil:
+		return nil, fmt.Errorf("read the policy: %w", err)
+	}
+	return policyfile.Read(name, data)
+}
+
+// read reads a file, but not much more than a policy may have.
+func read(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, policyfile.MaxBytes+1))
+}
+
+// provider is where a kind of model is found in the environment.
+type provider struct {
+	keys      []string // any of them will do
+	address   string
+	configure func(name string, o *Options, base, key, token string) (llm.Generator, error)
+}
+
+var providers = map[string]provider{
+	"anthropic": {
+		keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}, address: "ANTHROPIC_BASE_URL",
+		configure: func(name string, o *Options, base, key, token string) (llm.Generator, error) {
+			return anthropic.New(anthropic.Config{Model: name, BaseURL: base, Key: key, AuthToken: token, HTTP: o.HTTP, Retry: o.Retry})
+		},
+	},
+	"openai": {
+		keys: []string{"OPENAI_API_KEY"}, address: "OPENAI_BASE_URL",
+		configure: func(name string, o *Options, base, key, _ string) (llm.Generator, error) {
+			return openai.New(openai.Config{Model: name, BaseURL: base, Key: key, HTTP: o.HTTP, Retry: o.Retry})
+		},
+	},
+}
+
+// client makes the client of one model. Servers at an address of one's own need
+// no key; the providers' do.
+func client(use string, o *Options) (llm.Generator, error) {
+	getenv := o.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	kind, name, _ := strings.Cut(use, ":")
+	p, ok := providers[kind]
+	if !ok {
+		return nil, fmt.Errorf("%w: summarizer %s: unknown provider %q", ErrUsage, use, kind)
+	}
+	var values [2]string
+	found := false
+	for i, key := range p.keys {
+		values[i] = strings.TrimSpace(getenv(key))
+		found = found || values[i] != ""
+	}
+	base := strings.TrimSpace(getenv(p.address))
+	if !found && base == "" {
+		return nil, fmt.Errorf("%w: summarizer %s: set %s (or %s, for a server that needs no key)", ErrUsage, use, strings.Join(p.keys, " or "), p.address)
+	}
+	g, err := p.configure(name, o, base, values[0], values[1])
+	if err != nil {
+		return nil, fmt.Errorf("%w: summarizer %s: %w", ErrUsage, use, err)
+	}
+	return g, nil
+}
+
+// Config is what the choice says for a Compactor that counts with counter: its
+// policy, ladder, name, summarizer and tools. Everything else is the caller's.
+func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
+	config := palimpsest.Config{
+		Counter: counter, Ladder: c.Settings.Rungs(), Name: c.Settings.Name(), Tools: c.Settings.Registry(), Policy: c.Settings.Policy(nil),
+	}
+	if len(c.models) == 0 {
+		return config
+	}
+	if c.Settings.Own() {
+		chain := &chain{models: c.models}
+		config.Policy = rescue(c.Settings.Policy(chain), c.Settings.Policy(nil), c.report)
+		return config
+	}
+	generators := make([]llm.Generator, len(c.models))
+	for i, g := range c.models {
+		generators[i] = g
+	}
+	use := c.Settings.Summarizer
+	version := sha256.Sum256(c.Settings.YAML())
+	o := &model.Options{
+		Extractive: &summarize.Extractive{Counter: counter.Text}, Policy: hex.EncodeToString(version[:8]),
+		MaxOutput: use.MaxOutput, Characters: use.ChunkCharacters, Timeout: use.Timeout, Report: c.report,
+	}
+	if !use.Cache {
+		o.Cache = forgetful{}
+	}
+	config.Summarizer = model.New(o, generators...)
+	return config
+}
+
+// Own reports whether the policy keeps to its own rules and formats rather than
+// fill a budget.
+func (c *Choice) Own() bool { return c.Settings.Own() }

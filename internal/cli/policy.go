@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+)
+
+// policyCommand shows policies and what a policy file may say.
+func policyCommand(s Streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "policy",
+		Short: "List the policies, show one as a file to start from, and describe the format",
+		Long: `A policy says when a conversation is compacted, where it is cut and what becomes
+of the old part. Wherever --policy is taken it may be a name or a YAML file that
+starts from a policy and overrides its fields.`,
+		Example: "  palimpsest policy show ladder > mine.yaml\n  palimpsest compact session.jsonl --budget 32000 --policy mine.yaml",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("%w: say what to do: list, show or schema", errUsage)
+			}
+			return fmt.Errorf("%w: unknown command %q for \"palimpsest policy\": known are list, show, schema", errUsage, args[0])
+		},
+	}
+	c.AddCommand(policyListCommand(s), policyShowCommand(s), policySchemaCommand(s))
+	return c
+}
+
+func policyListCommand(s Streams) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the policies: when each compacts, where it cuts, and what becomes of the old part",
+		Example: "  palimpsest policy list",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			type row struct {
+				Name string `json:"name"`
+				Line string `json:"what"`
+			}
+			var rows []row
+			for i, base := range policyfile.Bases() {
+				rows = append(rows, row{policyfile.Names()[i], policyfile.Line(base)})
+			}
+			if asJSON {
+				return writeJSON(s.Out, rows)
+			}
+			for _, r := range rows {
+				if _, err := fmt.Fprintf(s.Out, "%-18s %s\n", r.Name, strings.Join(folded(r.Line, 78), "\n"+strings.Repeat(" ", 19))); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write the list as JSON")
+	return c
+}
+
+// folded breaks a text into lines of at most so many bytes, where words allow.
+func folded(text string, columns int) []string {
+	var lines []string
+	for word := range strings.FieldsSeq(text) {
+		if n := len(lines) - 1; n >= 0 && len(lines[n])+1+len(word) <= columns {
+			lines[n] += " " + word
+			continue
+		}
+		lines = append(lines, word)
+	}
+	return lines
+}
+
+func policyShowCommand(s Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME|FILE",
+		Short: "Write a policy as a complete YAML file, with what each field means",
+		Long: `Show writes every field of a policy at its value. The output is itself a policy
+file: delete what should stay as it is, and change the rest.`,
+		Example: "  palimpsest policy show auto\n  palimpsest policy show last-turns:5\n  palimpsest policy show mine.yaml",
+		Args:    exactly(1, "one NAME or FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			settings, err := base(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = s.Out.Write(settings.YAML())
+			return err
+		},
+	}
+}
+
+// base finds the settings to show; here a cut needs no argument.
+func base(name string) (*policyfile.Settings, error) {
+	if slices.Contains(policyfile.Bases(), name) {
+		return policyfile.Default(name), nil
+	}
+	return choice.Settings(name)
+}
+
+func policySchemaCommand(s Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Write the JSON schema of policy files, for editors",
+		Example: "  palimpsest policy schema > policy.schema.json",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := s.Out.Write(policyfile.Schema())
+			return err
+		},
+	}
+}

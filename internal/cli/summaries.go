@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+)
+
+// summaries is what a report tells of the models that wrote summaries. It is
+// nil where none was to be asked.
+type summaries struct {
+	Use []string `json:"use"`
+	// By counts the summaries made while planning, by model, or "extractive" or
+	// "truncation_note". More are made than end up in the plan.
+	By map[string]int `json:"by"`
+	// Proposed and Kept count the items that models offered beyond what code
+	// finds, and those that stood the test.
+	Proposed int `json:"items_proposed"`
+	Kept     int `json:"items_kept"`
+	// Failures are told once each, however often they happened.
+	Failures []summaryFailure `json:"failures"`
+	Requests int              `json:"requests"`
+	Input    int              `json:"input_tokens"`
+	Output   int              `json:"output_tokens"`
+
+	mu sync.Mutex
+}
+
+type summaryFailure struct {
+	Model    string `json:"model"`
+	Error    string `json:"error"`
+	Class    string `json:"class"`
+	Fallback string `json:"fallback"`
+}
+
+// report is a summarize.Reporter.
+func (s *summaries) report(_ context.Context, r summarize.Report) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.By != "" {
+		s.By[r.By]++
+	}
+	s.Proposed += r.Proposed
+	s.Kept += r.Kept
+	for _, f := range r.Failures {
+		failure := summaryFailure{Model: f.Step, Error: "no reason given", Class: event.ErrorClass(f.Err), Fallback: r.By}
+		if f.Err != nil {
+			failure.Error = message(f.Err)
+		}
+		// The tries of one plan fail in the same way: that is told once.
+		told := slices.ContainsFunc(s.Failures, func(g summaryFailure) bool {
+			return g == failure || g.Model == f.Step && g.Fallback == r.By && choice.Resting(f.Err)
+		})
+		if !told {
+			s.Failures = append(s.Failures, failure)
+		}
+	}
+}
+
+// used books an answer.
+func (s *summaries) used(_ string, u llm.Usage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Requests++
+	s.Input += u.Input
+	s.Output += u.Output
+}
+
+// print says who wrote, and what failed.
+func (s *summaries) print(p *printer) {
+	if s == nil {
+		return
+	}
+	if len(s.By) == 0 {
+		p.text("summaries: none was needed, %s was not asked", strings.Join(s.Use, ", "))
+		return
+	}
+	names := slices.SortedFunc(maps.Keys(s.By), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.By[b], s.By[a]), cmp.Compare(a, b))
+	})
+	for i, name := range names {
+		names[i] = fmt.Sprintf("%s (%d)", name, s.By[name])
+	}
+	line := "summaries by " + strings.Join(names, ", ")
+	if s.Requests > 0 {
+		line += fmt.Sprintf(" · %s, %s tokens in, %s out", plural(s.Requests, "answer"), number(s.Input), number(s.Output))
+	}
+	if s.Proposed > 0 {
+		line += fmt.Sprintf(" · %d of %s kept", s.Kept, plural(s.Proposed, "item"))
+	}
+	p.text("%s", line)
+	for n, f := range s.Failures {
+		if n == fewLines {
+			p.line("and %s (--json lists all)", plural(len(s.Failures)-n, "more failure"))
+			break
+		}
+		p.text("note: %s failed, %s took its place: %s", f.Model, f.Fallback, f.Error)
+	}
+}

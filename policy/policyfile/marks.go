@@ -1,0 +1,59 @@
+package policyfile
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/strategy"
+)
+
+// marks is a policy with the hard mark of policy.Auto and another ladder.
+type marks struct {
+	policy.Auto
+	name  string
+	rungs strategy.Ladder
+}
+
+// Name returns the name of the settings.
+func (m marks) Name() string { return m.name }
+
+// Due reports whether the request has passed the hard mark. Prices and the size
+// of new results, by which Auto decides beside it, are for its own ladder.
+func (m marks) Due(s *policy.State) (bool, string) {
+	limit := limit(s)
+	hard := int(float64(limit) * m.Hard)
+	if limit <= 0 || s.Prompt <= hard {
+		return false, ""
+	}
+	return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.Prompt, hard, limit)
+}
+
+// limit is what the model can read; 0 when that is not known.
+func limit(s *policy.State) int {
+	if s.Budget > 0 {
+		return s.Budget
+	}
+	return max(0, s.Window-s.Output)
+}
+
+// harderBy is what the target shrinks by each time that the provider refuses
+// the request all the same.
+const harderBy = 0.7
+
+// Plan brings the request down to the target.
+func (m marks) Plan(ctx context.Context, s *policy.State) (*policy.Fitted, error) {
+	limit := limit(s)
+	if limit <= 0 {
+		limit = s.Prompt
+	}
+	share := m.Target
+	for range s.Harder {
+		share *= harderBy
+	}
+	target := int(float64(limit) * share)
+	if s.Whole() <= target {
+		return nil, fmt.Errorf("policy %s: the request takes %d tokens with nothing hidden, the target is %d: %w", m.name, s.Whole(), target, policy.ErrNothing)
+	}
+	return policy.Fit(ctx, s, m.name, m.rungs, target)
+}

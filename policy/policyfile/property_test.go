@@ -1,0 +1,462 @@
+package policyfile_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// settings draws a file of any base with any of its fields overridden, out of
+// what the schema says: what the schema allows must be readable.
+func settings(t *rapid.T) map[string]any {
+	base := rapid.SampledFrom(policyfile.Bases()).Draw(t, "base")
+	file := map[string]any{"base": base}
+	root := schemaOf()
+	groups := resolve(root, root["$defs"].(map[string]any)[base])["properties"].(map[string]any)
+	for _, group := range sorted(groups) {
+		if group == "base" || rapid.Bool().Draw(t, "leave out "+group) {
+			continue
+		}
+		file[group] = draw(t, root, groups[group], group)
+	}
+	return file
+}
+
+// draw makes a value that a schema allows.
+func draw(t *rapid.T, root map[string]any, schema any, at string) any {
+	s := resolve(root, schema)
+	if any, ok := s["anyOf"].([]any); ok {
+		return draw(t, root, rapid.SampledFrom(any).Draw(t, at+" of"), at)
+	}
+	if enum, ok := s["enum"].([]any); ok {
+		return rapid.SampledFrom(enum).Draw(t, at)
+	}
+	if kinds, ok := s["type"].([]any); ok {
+		s["type"] = kinds[0]
+	}
+	switch s["type"] {
+	case "boolean":
+		return rapid.Bool().Draw(t, at)
+	case "integer":
+		return rapid.Int64Range(int64(s["minimum"].(float64)), int64(s["maximum"].(float64))).Draw(t, at)
+	case "number":
+		return rapid.Float64Range(s["minimum"].(float64), s["maximum"].(float64)).Draw(t, at)
+	case "string":
+		switch pattern, _ := s["pattern"].(string); {
+		case strings.Contains(pattern, "anthropic"):
+			return rapid.SampledFrom([]string{"openai:qwen3:8b", "anthropic:claude-haiku-4-5", "openai:a/b, c", "openai:#"}).Draw(t, at)
+		case pattern != "":
+			return rapid.SampledFrom([]string{"90s", "1m30s", "1h", "2m", "1.5s"}).Draw(t, at)
+		}
+		return word().Draw(t, at)
+	case "array":
+		list := rapid.SliceOfNDistinct(rapid.Custom(func(t *rapid.T) string {
+			return draw(t, root, s["items"], at).(string)
+		}), int(or(s["minItems"], 0.0)), 4, func(s string) string { return s }).Draw(t, at)
+		return list
+	case "object":
+		out := map[string]any{}
+		properties, _ := s["properties"].(map[string]any)
+		for _, key := range sorted(properties) {
+			if rapid.Bool().Draw(t, at+"."+key+" is there") {
+				out[key] = draw(t, root, properties[key], at+"."+key)
+			}
+		}
+		if more, ok := s["additionalProperties"].(map[string]any); ok {
+			for _, name := range rapid.SliceOfNDistinct(word(), 0, 3, toolpolicy.Normal).Draw(t, at+" names") {
+				if toolpolicy.Normal(name) != "" {
+					out[name] = draw(t, root, more, at+"."+name)
+				}
+			}
+		}
+		return out
+	}
+	t.Fatalf("%s: a schema that the test does not know: %v", at, s)
+	return nil
+}
+
+func or[T any](v any, fallback T) T {
+	if x, ok := v.(T); ok {
+		return x
+	}
+	return fallback
+}
+
+func sorted(m map[string]any) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// word draws texts that YAML could take for something else.
+func word() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.SampledFrom([]string{"linear", "true", "No", "null", "~", "1e3", "0x10", "12:30:45", "-", "- a", "a: b", "#x", "a #b", "*a", "&a", "!t", "'", `"`, "{}", "[", " a ", "a,b", "ä", "日本", "\u2028", "\t", "a\nb", "\x01", "\U0001F600", "=", "<<", "?", "|", ">", "%x", "@", "`", "2001-01-01", ".inf", "010", "auto", "base"}),
+		rapid.StringN(1, 12, 40).Filter(utf8.ValidString),
+	)
+}
+
+func resolve(root map[string]any, schema any) map[string]any {
+	s := schema.(map[string]any)
+	if ref, ok := s["$ref"].(string); ok {
+		at := any(root)
+		for key := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+			at = at.(map[string]any)[key]
+		}
+		return resolve(root, at)
+	}
+	return s
+}
+
+func schemaOf() map[string]any {
+	var s map[string]any
+	if err := json.Unmarshal(policyfile.Schema(), &s); err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// TestShowAndRead: what is read, written and read again is the same, for files
+// of every base with anything overridden; the file in between says every field.
+func TestShowAndRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		file := settings(t)
+		data, err := json.Marshal(file) // JSON is YAML
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := policyfile.Read("drawn.yaml", data)
+		if err != nil {
+			t.Fatalf("the schema allows it: %v\n%s", err, data)
+		}
+		shown := first.YAML()
+		second, err := policyfile.Read("shown.yaml", shown)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, shown)
+		}
+		if !reflect.DeepEqual(first, second) {
+			t.Fatalf("%s\n%s", cmp.Diff(first, second), shown)
+		}
+		if problems := refuse(schemaOf(), shown); len(problems) > 0 {
+			t.Fatalf("the schema refuses what is shown: %v\n%s", problems, shown)
+		}
+		for path, value := range leaves("", file) {
+			if got, ok := leavesOf(t, shown)[path]; !ok && !strings.HasPrefix(path, "tools.overrides") && path != "summarizer" {
+				t.Fatalf("%s: %v is not shown (%v)\n%s", path, value, got, shown)
+			}
+		}
+	})
+}
+
+func leavesOf(t *rapid.T, data []byte) map[string]any {
+	var m map[string]any
+	if err := yaml.Unmarshal(data, &m); err != nil {
+		t.Fatal(err)
+	}
+	return leaves("", m)
+}
+
+func leaves(path string, m map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, v := range m {
+		at := strings.TrimPrefix(path+"."+key, ".")
+		if below, ok := v.(map[string]any); ok {
+			for k, v := range leaves(at, below) {
+				out[k] = v
+			}
+			continue
+		}
+		out[at] = v
+	}
+	return out
+}
+
+// TestSchemaRefuses: the schema, as far as the words that it uses go, refuses
+// what Read refuses.
+func TestSchemaRefuses(t *testing.T) {
+	schema := schemaOf()
+	for _, in := range []string{
+		"base: seesion", "base: 7", "base: last-turns:0", "triger: {}", "base: loop\ntrigger: {hard: 0.5}", "trigger: {hard: 80}", "trigger: {hard: high}",
+		"base: loop\ntrigger: {long_context: 3}", "base: loop\ntrigger: {context_limit: 1.5}", "base: loop\ntrigger: {context_limit: many}", "base: loop\ntrigger: {context_limit: 0}",
+		"base: timeline\nexpire: {ttl: 5}", "base: workstream\nsummary: {role: tool}", "summarizer: gpt-5", "summarizer: {use: []}", "summarizer: {timeout: soon}",
+		"rehydration: {auto_rehydrate_sensitivities: [secret]}", "tools: {overrides: {Bash: {durability: forever}}}", "tools: {overrides: {Bash: 3}}", "trigger: 3", "counter: 3",
+	} {
+		if _, err := policyfile.Read("p.yaml", []byte(in)); err == nil {
+			t.Errorf("%s: was read", in)
+		}
+		if len(refuse(schema, []byte(in))) == 0 {
+			t.Errorf("%s: the schema allows it", in)
+		}
+	}
+	for _, in := range []string{"{}", "base: ratio:0.25", "base: last-turns:12", "summarizer: openai:x", "summarizer: [openai:x, extractive]", "tools: {overrides: null}", "base: timeline\nexpire: {ttl: 1h30m}"} {
+		if problems := refuse(schema, []byte(in)); len(problems) > 0 {
+			t.Errorf("%s: %v", in, problems)
+		}
+		if _, err := policyfile.Read("p.yaml", []byte(in)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// refuse is a validator for the words of JSON schema that ours uses.
+func refuse(root map[string]any, data []byte) []string {
+	var v any
+	if err := yaml.Unmarshal(data, &v); err != nil {
+		return []string{err.Error()}
+	}
+	doc, err := json.Marshal(v)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if err := json.Unmarshal(doc, &v); err != nil {
+		return []string{err.Error()}
+	}
+	return validate(root, root, v, "")
+}
+
+func validate(root map[string]any, schema, v any, at string) (problems []string) {
+	if schema == true {
+		return nil
+	}
+	s := schema.(map[string]any)
+	for key, want := range s {
+		switch key {
+		case "$schema", "$defs", "title", "description", "default", "then", "additionalProperties":
+		case "$ref":
+			problems = append(problems, validate(root, resolve(root, s), v, at)...)
+		case "type":
+			if kinds, ok := want.([]any); ok && !slices.ContainsFunc(kinds, func(k any) bool { return is(k, v) }) || !ok && !is(want, v) {
+				problems = append(problems, at+": type")
+			}
+		case "enum":
+			if !slices.Contains(want.([]any), v) {
+				problems = append(problems, at+": enum")
+			}
+		case "pattern":
+			if text, ok := v.(string); ok && !regexp.MustCompile(want.(string)).MatchString(text) {
+				problems = append(problems, at+": pattern")
+			}
+		case "minLength":
+			if text, ok := v.(string); ok && len(text) < int(want.(float64)) {
+				problems = append(problems, at+": minLength")
+			}
+		case "minimum":
+			if x, ok := v.(float64); ok && x < want.(float64) {
+				problems = append(problems, at+": minimum")
+			}
+		case "maximum":
+			if x, ok := v.(float64); ok && x > want.(float64) {
+				problems = append(problems, at+": maximum")
+			}
+		case "minItems":
+			if list, ok := v.([]any); ok && len(list) < int(want.(float64)) {
+				problems = append(problems, at+": minItems")
+			}
+		case "items":
+			for _, item := range or(v, []any{}) {
+				problems = append(problems, validate(root, want, item, at+"[]")...)
+			}
+		case "properties":
+			for name, item := range or(v, map[string]any{}) {
+				if schema, ok := want.(map[string]any)[name]; ok {
+					problems = append(problems, validate(root, schema, item, at+"."+name)...)
+				}
+			}
+		case "required":
+			for _, name := range want.([]any) {
+				if _, ok := or(v, map[string]any{})[name.(string)]; !ok {
+					problems = append(problems, at+": required")
+				}
+			}
+		case "not":
+			if len(validate(root, want, v, at)) == 0 {
+				problems = append(problems, at+": not")
+			}
+		case "if":
+			if len(validate(root, want, v, at)) == 0 {
+				problems = append(problems, validate(root, s["then"], v, at)...)
+			}
+		case "allOf":
+			for _, one := range want.([]any) {
+				problems = append(problems, validate(root, one, v, at)...)
+			}
+		case "anyOf":
+			if !slices.ContainsFunc(want.([]any), func(one any) bool { return len(validate(root, one, v, at)) == 0 }) {
+				problems = append(problems, at+": anyOf")
+			}
+		default:
+			problems = append(problems, "a word that the test does not know: "+key)
+		}
+	}
+	if more, ok := s["additionalProperties"]; ok {
+		known, _ := s["properties"].(map[string]any)
+		for name, item := range or(v, map[string]any{}) {
+			if _, ok := known[name]; ok {
+				continue
+			}
+			if more == false {
+				problems = append(problems, at+": unknown key "+name)
+				continue
+			}
+			problems = append(problems, validate(root, more, item, at+"."+name)...)
+		}
+	}
+	return problems
+}
+
+func is(kind, v any) bool {
+	switch kind {
+	case "object":
+		_, ok := v.(map[string]any)
+		return ok
+	case "array":
+		_, ok := v.([]any)
+		return ok
+	case "string":
+		_, ok := v.(string)
+		return ok
+	case "boolean":
+		_, ok := v.(bool)
+		return ok
+	case "number":
+		_, ok := v.(float64)
+		return ok
+	case "integer":
+		x, ok := v.(float64)
+		return ok && x == float64(int64(x))
+	case "null":
+		return v == nil
+	}
+	return false
+}
+
+// FuzzRead: whatever a file holds, it is read or refused with a place, and what
+// is read comes back the same.
+func FuzzRead(f *testing.F) {
+	for _, base := range policyfile.Bases() {
+		f.Add(policyfile.Default(base).YAML())
+	}
+	for _, seed := range []string{"base: loop\ntrigger: {utilization: 0.5}\n", "a: &a [*a]\n", "? - x\n: y", "base: |\n  auto\n", "<<: {base: loop}", "%YAML 1.2\n---\nbase: auto\n...", "summarizer: [openai:\"x\"]", "tools:\n  overrides:\n    ? a\n    : {}\n", "base: !!str auto", "{base: auto, base: auto}", "counter: \"\\u0000\""} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := policyfile.Read("f.yaml", data)
+		if err != nil {
+			if !errors.Is(err, policyfile.ErrInvalid) || !strings.HasPrefix(err.Error(), "f.yaml") {
+				t.Fatal(err)
+			}
+			return
+		}
+		shown := s.YAML()
+		again, err := policyfile.Read("shown.yaml", shown)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, shown)
+		}
+		if !reflect.DeepEqual(s, again) {
+			t.Fatalf("%s\n%s", cmp.Diff(s, again), shown)
+		}
+		if p := s.Policy(nil); p == nil || p.Name() != s.Name() {
+			t.Fatalf("policy %v of %s", p, shown)
+		}
+		if s.Registry().Policy("nobody knows it").Durability == thread.Durability("") {
+			t.Fatal("no durability")
+		}
+	})
+}
+
+// TestEveryField: each field of each base changes something, and no two of them
+// the same: a row of the table that points at the wrong setting is found here.
+func TestEveryField(t *testing.T) {
+	root, fields := schemaOf(), 0
+	for _, base := range policyfile.Bases() {
+		seen := map[string]string{}
+		var walk func(path string, schema any)
+		walk = func(path string, schema any) {
+			s := resolve(root, schema)
+			if path == "summarizer" {
+				s = resolve(root, s["anyOf"].([]any)[0])
+			}
+			if path != "tools.overrides" && s["properties"] != nil {
+				for key, below := range s["properties"].(map[string]any) {
+					if key != "base" {
+						walk(strings.TrimPrefix(path+"."+key, "."), below)
+					}
+				}
+				return
+			}
+			fields++
+			var value any = "chars/4"
+			switch was := s["default"].(type) {
+			case bool:
+				value = !was
+			case float64:
+				value = was + 1
+				if was < 1 && was > 0 {
+					value = was / 2
+				}
+			case string:
+				for _, other := range []any{"77s", 77, 1.5, "system", "user", "ephemeral", "x"} {
+					if doc, err := json.Marshal(other); err == nil && len(refuseValue(root, s, doc)) == 0 && other != was {
+						value = other
+						break
+					}
+				}
+			case []any:
+				value = []string{"openai:q"}
+				if path == "rehydration.auto_rehydrate_sensitivities" {
+					value = []string{"public"}
+				}
+			case nil:
+				value = map[string]any{"Bash": map[string]any{"replay_cost": "free"}}
+			}
+			var file any = value
+			keys := strings.Split(path, ".")
+			for _, key := range slices.Backward(keys) {
+				file = map[string]any{key: file}
+			}
+			file.(map[string]any)["base"] = base
+			data, err := json.Marshal(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := policyfile.Read(path, data)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			diff := strings.ReplaceAll(cmp.Diff(policyfile.Default(base), got), "\u00a0", " ")
+			if other, twice := seen[diff]; diff == "" || twice {
+				t.Errorf("%s of %s: changes the same as %q:\n%s", path, base, other, diff)
+			}
+			seen[diff] = path
+		}
+		walk("", root["$defs"].(map[string]any)[base])
+	}
+	if fields < 150 {
+		t.Error("only", fields, "fields")
+	}
+}
+
+func refuseValue(root, schema map[string]any, doc []byte) []string {
+	var v any
+	if err := json.Unmarshal(doc, &v); err != nil {
+		return []string{err.Error()}
+	}
+	return validate(root, schema, v, "")
+}

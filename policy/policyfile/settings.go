@@ -1,0 +1,285 @@
+// Package policyfile reads policies from YAML and writes them. A file names the
+// policy it starts from and overrides any of its fields:
+//
+//	base: ladder
+//	trigger:
+//	  max_input_tokens: 60000
+//	summarizer:
+//	  use: [anthropic:claude-haiku-4-5]
+//
+// One table lists every field: reading, writing and the JSON schema follow it.
+package policyfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/strategy"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// Settings are what a policy file says, with every default written out. Only
+// the fields that belong to Base count. Default makes them; the zero value names
+// no policy.
+type Settings struct {
+	// Base is the policy that the file starts from, one of Bases.
+	Base string
+
+	// Auto holds the marks of auto and of the cuts, and Off switches rungs of
+	// their ladders off.
+	Auto       policy.Auto
+	Off        Rungs
+	Ladder     policy.Ladder
+	Session    policy.Session
+	Timeline   policy.Timeline
+	Workstream policy.Workstream
+	Loop       policy.Loop
+	// Messages, Tokens, Turns and Ratio are how much the cut of that name keeps;
+	// SplitTurns lets last-tokens cut inside a turn.
+	Messages, Tokens, Turns int
+	Ratio                   float64
+	SplitTurns              bool
+
+	// Counter is how tokens are counted; "auto" leaves it to the caller.
+	Counter     string
+	Summarizer  Summarizer
+	Rehydration rehydrate.Options
+	// Durability holds for tools that nobody declares (A9), Tools are overrides
+	// by name.
+	Durability thread.Durability
+	Tools      map[string]toolpolicy.Policy
+}
+
+// Rungs says which rungs of a ladder are off.
+type Rungs struct{ Externalize, Clear, Summarize, Drop bool }
+
+// Summarizer says who writes summaries.
+type Summarizer struct {
+	// Use are models as provider:name, asked in this order. After the last one,
+	// or with none, code writes the summary.
+	Use []string
+	// Timeout bounds each model.
+	Timeout time.Duration
+	// Temperature is sent with requests: Own leaves it to each prompt, None
+	// sends none.
+	Temperature float64
+	// MaxOutput bounds answers in tokens; 0 leaves it to each prompt.
+	MaxOutput int
+	// ChunkCharacters is the most of a span that is sent at once (D6).
+	ChunkCharacters int
+	// Cache keeps answers, so that the same question is asked once (A15).
+	Cache bool
+}
+
+// What Summarizer.Temperature may hold beside a temperature.
+const (
+	Own  float64 = -1
+	None float64 = -2
+)
+
+// bases are the policies a file can start from, each with what it does in a
+// line: when, where, what, how.
+var bases = []struct{ name, line string }{
+	{"auto", "At 90 % of the budget, or earlier where prices say so, down to 50 %: results are put aside or cleared by rule, what is older than fits is summarized."},
+	{"ladder", "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay (seed A)."},
+	{"session", "At 80 % of the window by characters: all but the newest 10 messages become one summary with fixed sections (seed B)."},
+	{"timeline", "Above 90 % of the window: what lies between the last summary and a cut becomes a new summary block; old results can expire (seed C)."},
+	{"workstream", "At 70 % of the window, after a turn: all but the newest 6 messages become a summary in a system message, and a typed state (seed D)."},
+	{"loop", "Above 80 % of what the window leaves: the older 60 % of the messages become a summary, or a note when none can be made (seed E)."},
+	{"last-messages", "At 90 % of the budget, down to 50 %: everything before the newest N messages is summarized."},
+	{"last-tokens", "At 90 % of the budget, down to 50 %: everything before the newest N tokens is summarized."},
+	{"last-turns", "At 90 % of the budget, down to 50 %: everything before the newest N turns is summarized."},
+	{"ratio", "At 90 % of the budget, down to 50 %: of the tokens only the newest SHARE stays as it is."},
+}
+
+// Bases lists the policies that a file can start from.
+func Bases() []string {
+	names := make([]string, len(bases))
+	for i, b := range bases {
+		names[i] = b.name
+	}
+	return names
+}
+
+// Names lists the names that Named knows, the argument of those that take one in
+// capitals.
+func Names() []string {
+	names := Bases()
+	for i, name := range names {
+		switch name {
+		case "last-messages", "last-tokens", "last-turns":
+			names[i] += ":N"
+		case "ratio":
+			names[i] += ":SHARE"
+		}
+	}
+	return names
+}
+
+// Line says in one line when the policy compacts, where it cuts, and what
+// becomes of the old part; empty for one that is not in Bases.
+func Line(base string) string {
+	for _, b := range bases {
+		if b.name == base {
+			return b.line
+		}
+	}
+	return ""
+}
+
+// Default returns the settings of a base with nothing overridden.
+func Default(base string) *Settings {
+	return &Settings{
+		Base:       base,
+		Auto:       policy.Auto{}.Defaults(),
+		Ladder:     policy.Ladder{}.Defaults(),
+		Session:    policy.Session{}.Defaults(),
+		Timeline:   policy.Timeline{}.Defaults(),
+		Workstream: policy.Workstream{}.Defaults(),
+		Loop:       policy.Loop{}.Defaults(),
+		Messages:   10, Tokens: 20_000, Turns: 3, Ratio: 0.3, SplitTurns: true,
+		Counter:    automatic,
+		Summarizer: Summarizer{Timeout: 2 * time.Minute, Temperature: Own, ChunkCharacters: 120_000, Cache: true},
+		Rehydration: rehydrate.Options{
+			MaxArtifacts: 3, MaxTokens: 4_000, TotalTokens: 8_000, CooldownTurns: 2,
+			Sensitivities: []artifact.Sensitivity{artifact.Public, artifact.Internal},
+		},
+		Durability: thread.Anchoring,
+	}
+}
+
+// ErrUnknown is wrapped by errors of Named about a name that is no policy.
+var ErrUnknown = errors.New("unknown policy")
+
+// Named returns the settings of a policy by its name: one of Bases, the cuts
+// with how much they keep ("last-messages:12"). The error says what is wrong
+// with the name.
+func Named(name string) (*Settings, error) {
+	base, argument, has := strings.Cut(name, ":")
+	s := Default(base)
+	var amount any
+	switch base {
+	case "last-messages":
+		amount = &s.Messages
+	case "last-tokens":
+		amount = &s.Tokens
+	case "last-turns":
+		amount = &s.Turns
+	case "ratio":
+		amount = &s.Ratio
+	}
+	if !slices.Contains(Bases(), base) || has != (amount != nil) {
+		hint := ""
+		if near := nearest(name, Bases()); near != "" {
+			hint = fmt.Sprintf(" (did you mean %s?)", near)
+		}
+		return nil, fmt.Errorf("%w %q; known are %s%s", ErrUnknown, name, strings.Join(Names(), ", "), hint)
+	}
+	switch at := amount.(type) {
+	case *int:
+		n, err := strconv.Atoi(argument)
+		if err != nil || n < 1 || n > most {
+			return nil, fmt.Errorf("%s: want a number above 0, such as %s:10", name, base)
+		}
+		*at = n
+	case *float64:
+		share, err := strconv.ParseFloat(argument, 64)
+		if err != nil || !(share >= least && share < 1) {
+			return nil, fmt.Errorf("%s: want a share between 0 and 1, such as ratio:0.3", name)
+		}
+		*at = share
+	}
+	return s, nil
+}
+
+// Name is the name of the policy in plans and reports: that of the base, for a
+// cut with what it keeps.
+func (s *Settings) Name() string {
+	switch s.Base {
+	case "last-messages":
+		return fmt.Sprintf("%s:%d", s.Base, s.Messages)
+	case "last-tokens":
+		return fmt.Sprintf("%s:%d", s.Base, s.Tokens)
+	case "last-turns":
+		return fmt.Sprintf("%s:%d", s.Base, s.Turns)
+	case "ratio":
+		return s.Base + ":" + strconv.FormatFloat(s.Ratio, 'g', -1, 64)
+	}
+	return s.Base
+}
+
+// Own reports whether the policy keeps to its own rules and formats (B to E)
+// rather than fill a budget with Rungs.
+func (s *Settings) Own() bool { return s.Rungs() == nil }
+
+// Rungs is the ladder that fills a budget, nil for a policy that has none. With
+// every rung switched off it is empty.
+func (s *Settings) Rungs() strategy.Ladder {
+	var all strategy.Ladder
+	switch s.Base {
+	case "auto":
+		all = strategy.Auto()
+	case "ladder":
+		return append(strategy.Ladder{}, s.Ladder.Rungs()...)
+	case "last-messages":
+		all = strategy.Cut(cut.LastMessages{N: s.Messages})
+	case "last-tokens":
+		all = strategy.Cut(cut.LastTokens{N: s.Tokens, SplitTurns: s.SplitTurns})
+	case "last-turns":
+		all = strategy.Cut(cut.LastTurns{N: s.Turns})
+	case "ratio":
+		all = strategy.Cut(cut.Ratio{Keep: s.Ratio})
+	default:
+		return nil
+	}
+	off := map[string]bool{"externalize": s.Off.Externalize, "clear": s.Off.Clear, "summarize": s.Off.Summarize, "drop": s.Off.Drop}
+	return slices.DeleteFunc(all, func(rung strategy.Strategy) bool { return off[rung.Name()] })
+}
+
+// Policy returns the policy. A model, which may be nil, writes the summaries of
+// those that ask one themselves; for the others that is the summarizer's part.
+func (s *Settings) Policy(model llm.Generator) policy.Policy {
+	switch s.Base {
+	case "ladder":
+		return s.Ladder
+	case "session":
+		p := s.Session
+		p.Model, p.Timeout = model, s.Summarizer.Timeout
+		return p
+	case "timeline":
+		p := s.Timeline
+		p.Model = model
+		return p
+	case "workstream":
+		p := s.Workstream
+		p.Model = model
+		return p
+	case "loop":
+		p := s.Loop
+		p.Model, p.Timeout = model, s.Summarizer.Timeout
+		return p
+	}
+	if s.Base == "auto" && s.Off == (Rungs{}) {
+		return s.Auto
+	}
+	return marks{Auto: s.Auto, name: s.Name(), rungs: s.Rungs()}
+}
+
+// Registry is what the file declares about tools.
+func (s *Settings) Registry() *toolpolicy.Registry {
+	all := map[string]toolpolicy.Policy{toolpolicy.Unknown: {Durability: s.Durability}}
+	for name, p := range s.Tools {
+		all[name] = p
+	}
+	return toolpolicy.New(all)
+}
