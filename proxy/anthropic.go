@@ -70,17 +70,16 @@ func shows(block gjson.Result, n int) bool {
 }
 
 func (messages) translator() translator {
-	return &messageStream{at: map[int64]int{}}
+	return &messageStream{}
 }
 
 // messageStream joins streams of the Messages API.
 type messageStream struct {
 	round   int
-	blocks  []*block      // of this round
-	at      map[int64]int // the client's index of this round's blocks; -1 for those that it is not shown
-	shown   int           // blocks that the client was shown
-	used    string        // usage of the earlier rounds
-	now     string        // usage of this one
+	blocks  []*block // of this round
+	at      places   // of the blocks
+	used    string   // usage of the earlier rounds
+	now     string   // usage of this one
 	held    []sent
 	stopped bool
 }
@@ -94,7 +93,8 @@ type block struct {
 func (m *messageStream) again() {
 	m.round++
 	m.used = add(m.used, m.now)
-	m.blocks, m.at, m.now, m.held, m.stopped = nil, map[int64]int{}, "", nil, false
+	m.at.again()
+	m.blocks, m.now, m.held, m.stopped = nil, "", nil, false
 }
 
 func (m *messageStream) next(e sent) (out []byte, last bool) {
@@ -107,12 +107,7 @@ func (m *messageStream) next(e sent) (out []byte, last bool) {
 		}
 	case "content_block_start":
 		m.blocks = append(m.blocks, &block{raw: v.Get("content_block").Raw})
-		to := -1
-		if shows(v.Get("content_block"), m.round) {
-			to = m.shown
-			m.shown++
-		}
-		m.at[v.Get("index").Int()] = to
+		m.at.put(v.Get("index").Int(), shows(v.Get("content_block"), m.round))
 		return m.moved(e, v), false
 	case "content_block_delta":
 		if len(m.blocks) > 0 {
@@ -140,14 +135,14 @@ func (m *messageStream) next(e sent) (out []byte, last bool) {
 // moved is an event of a block under the index that the client knows.
 func (m *messageStream) moved(e sent, v gjson.Result) []byte {
 	from := v.Get("index").Int()
-	to, known := m.at[from]
+	to, shown := m.at.of(from)
 	switch {
-	case known && to < 0:
+	case !shown:
 		return nil
-	case !known || int64(to) == from:
+	case to == from:
 		return e.raw
 	}
-	return e.with(set(e.data, "index", strconv.Itoa(to)))
+	return e.with(set(e.data, "index", strconv.FormatInt(to, 10)))
 }
 
 func (b *block) grow(delta gjson.Result) {

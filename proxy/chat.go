@@ -90,7 +90,7 @@ func apart(s string) string {
 }
 
 func (chat) translator() translator {
-	return &chatStream{at: map[int64]int{}, spoke: map[string]bool{}}
+	return &chatStream{spoke: map[string]bool{}}
 }
 
 // chatStream joins streams of chat completion chunks.
@@ -98,8 +98,7 @@ type chatStream struct {
 	round   int
 	texts   map[string]*strings.Builder
 	calls   []*chatCall
-	at      map[int64]int // the client's index of this round's calls; -1 for ours
-	shown   int
+	at      places // of the calls
 	used    string
 	now     string
 	spoke   map[string]bool // the fields in which earlier rounds said something
@@ -118,7 +117,8 @@ func (m *chatStream) again() {
 	}
 	m.round++
 	m.used = add(m.used, m.now)
-	m.texts, m.calls, m.at, m.now, m.held, m.stopped = nil, nil, map[int64]int{}, "", nil, false
+	m.at.again()
+	m.texts, m.calls, m.now, m.held, m.stopped = nil, nil, "", nil, false
 }
 
 func (m *chatStream) next(e sent) (out []byte, last bool) {
@@ -131,7 +131,7 @@ func (m *chatStream) next(e sent) (out []byte, last bool) {
 		m.now = used.Raw
 	}
 	choice := v.Get("choices.0")
-	data := m.delta(e.data, choice.Get("delta"))
+	data, gone := m.delta(e.data, choice.Get("delta"))
 	if choice.Get("finish_reason").Type == gjson.String {
 		m.stopped = true
 	}
@@ -143,7 +143,7 @@ func (m *chatStream) next(e sent) (out []byte, last bool) {
 		return nil, false
 	}
 	switch {
-	case data == "":
+	case gone:
 		return nil, false
 	case data == e.data:
 		return e.raw, false
@@ -151,11 +151,11 @@ func (m *chatStream) next(e sent) (out []byte, last bool) {
 	return e.with(data), false
 }
 
-// delta takes in what a chunk adds, and returns the chunk as the client gets it;
-// empty when nothing is left of it.
-func (m *chatStream) delta(data string, d gjson.Result) string {
+// delta takes in what a chunk adds, and returns the chunk as the client gets it,
+// and whether nothing is left of it.
+func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool) {
 	if !d.IsObject() {
-		return data
+		return data, false
 	}
 	if m.texts == nil {
 		m.texts = map[string]*strings.Builder{}
@@ -178,43 +178,41 @@ func (m *chatStream) delta(data string, d gjson.Result) string {
 	}
 	calls := d.Get("tool_calls")
 	if !calls.IsArray() || len(calls.Array()) == 0 {
-		return data
+		return data, false
 	}
 	var shown []string
 	calls.ForEach(func(_, c gjson.Result) bool {
 		i := c.Get("index").Int()
-		if _, known := m.at[i]; !known {
-			m.at[i] = -1
-			if !ours(c.Get("function.name").Str) {
-				m.at[i] = m.shown
-				m.shown++
-			}
+		if _, known := m.at.at[i]; !known {
+			m.at.put(i, !ours(c.Get("function.name").Str))
 			m.calls = append(m.calls, &chatCall{raw: without(c.Raw, "index")})
 		} else if len(m.calls) > 0 {
 			m.calls[len(m.calls)-1].arguments.WriteString(c.Get("function.arguments").Str)
 		}
-		if to := m.at[i]; int64(to) == i {
+		switch to, show := m.at.of(i); {
+		case !show:
+		case to == i:
 			shown = append(shown, c.Raw)
-		} else if to >= 0 {
-			shown = append(shown, set(c.Raw, "index", strconv.Itoa(to)))
+		default:
+			shown = append(shown, set(c.Raw, "index", strconv.FormatInt(to, 10)))
 		}
 		return true
 	})
 	if len(shown) > 0 {
 		list := "[" + strings.Join(shown, ",") + "]"
 		if list == strings.TrimSpace(calls.Raw) {
-			return data
+			return data, false
 		}
-		return set(data, "choices.0.delta.tool_calls", list)
+		return set(data, "choices.0.delta.tool_calls", list), false
 	}
 	data = without(data, "choices.0.delta.tool_calls")
 	rest := gjson.Get(data, "choices.0.delta")
 	empty := true
 	rest.ForEach(func(_, x gjson.Result) bool { empty = x.Type == gjson.Null; return empty })
 	if empty && gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject() {
-		return ""
+		return "", true
 	}
-	return data
+	return data, false
 }
 
 func (m *chatStream) said() (thread.Message, bool) {

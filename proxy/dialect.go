@@ -59,3 +59,38 @@ func ours(name string) bool { return name == rehydrate.ReadArtifact || name == r
 
 // errAnswer says that an answer is not one message of the model's.
 var errAnswer = errors.New("the answer is not one message")
+
+// places says under which index the client is shown what a round numbers for
+// itself: as the provider does, without what is ours and behind the earlier
+// rounds.
+type places struct {
+	at              map[int64]int64 // -1 for what the client is not shown
+	base, cut, next int64
+}
+
+// put gives a place to an index of this round.
+func (p *places) put(index int64, shown bool) {
+	if p.at == nil {
+		p.at = map[int64]int64{}
+	}
+	if !shown {
+		p.at[index] = -1
+		p.cut++
+		return
+	}
+	to := p.base + index - p.cut
+	p.at[index] = to
+	p.next = max(p.next, to+1)
+}
+
+// of returns the place of an index; one that nobody announced keeps its own.
+func (p *places) of(index int64) (to int64, shown bool) {
+	to, known := p.at[index]
+	if !known {
+		return index, true
+	}
+	return to, to >= 0 || to == index
+}
+
+// again begins another round.
+func (p *places) again() { p.at, p.base, p.cut = nil, p.next, 0 }

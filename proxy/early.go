@@ -15,13 +15,40 @@ import (
 // into for a refusal: a smaller one fits every window.
 const largeEnough = 64 << 10
 
-// early finds a refusal at the beginning of a stream whose status says that all
-// is well. The stream can still be read from its beginning afterwards.
+// early finds a refusal at the beginning of an answer whose status says that all
+// is well. The answer can still be read from its beginning afterwards.
 func (x *exchange) early(res *http.Response, v verdict) llm.Kind {
-	if res.StatusCode != http.StatusOK || v.step == nil && len(x.original) < largeEnough ||
-		!strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") || res.Header.Get("Content-Encoding") != "" {
+	if res.StatusCode != http.StatusOK || v.step == nil && len(x.original) < largeEnough || res.Header.Get("Content-Encoding") != "" {
 		return ""
 	}
+	kind := res.Header.Get("Content-Type")
+	switch {
+	case strings.HasPrefix(kind, "text/event-stream"):
+		return x.earlyEvent(res)
+	case strings.HasPrefix(kind, "application/json") && res.ContentLength < maxError:
+		// Gateways hand on what a provider behind them said.
+		said, err := io.ReadAll(io.LimitReader(res.Body, maxError))
+		rest := io.Reader(res.Body)
+		if err != nil {
+			rest = failing{err}
+		}
+		res.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(said), rest), res.Body}
+		if len(said) < maxError && gjson.GetBytes(said, "error").IsObject() {
+			return llm.Classify(x.endpoint.dialect.API(), res.StatusCode, said)
+		}
+	}
+	return ""
+}
+
+// maxError is the size of a body, in bytes, up to which it can be nothing but an
+// error.
+const maxError = 8 << 10
+
+// earlyEvent looks at the first event that says anything.
+func (x *exchange) earlyEvent(res *http.Response) llm.Kind {
 	stream := newEvents(res.Body)
 	var seen []byte
 	var failed error

@@ -45,7 +45,7 @@ func pass(reason string) verdict { return verdict{action: Passed, reason: reason
 // run answers the request.
 func (x *exchange) run() (*http.Response, error) {
 	ctx := x.request.Context()
-	v := x.guarded(ctx, "prepare", x.decide)
+	v := x.guarded(ctx, "prepare", (*exchange).decide)
 	res, err := x.send(v)
 	if err != nil {
 		return nil, err
@@ -148,7 +148,7 @@ func (f failing) Read([]byte) (int, error) {
 // harder asks once more with a smaller request. Where none can be made the
 // refusal is the answer.
 func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (verdict, *http.Response, error) {
-	smaller := x.guarded(ctx, "overflow", func(ctx context.Context) (verdict, error) { return x.overflowed(ctx, v) })
+	smaller := x.guarded(ctx, "overflow", func(x *exchange, ctx context.Context) (verdict, error) { return x.overflowed(ctx, v) })
 	if smaller.action == Passed {
 		if smaller.reason != "" {
 			v.reason = smaller.reason
@@ -204,7 +204,7 @@ func (x *exchange) unbound(ctx context.Context, v verdict, res *http.Response) (
 	if v.step == nil && v.reason != "fault" || !sealed.MatchString(x.said) {
 		return v, res, nil
 	}
-	plain := x.guarded(ctx, "reasoning", x.withoutReasoning)
+	plain := x.guarded(ctx, "reasoning", (*exchange).withoutReasoning)
 	if plain.action == Passed {
 		return v, res, nil
 	}
@@ -239,26 +239,30 @@ func (x *exchange) withoutReasoning(context.Context) (verdict, error) {
 }
 
 // guarded runs what is ours: whatever goes wrong in it, the client's request
-// passes as it came.
-func (x *exchange) guarded(ctx context.Context, what string, f func(context.Context) (verdict, error)) verdict {
+// passes as it came. What it has not finished in time works on a copy that nobody
+// looks at any more.
+func (x *exchange) guarded(ctx context.Context, what string, f func(*exchange, context.Context) (verdict, error)) verdict {
 	ctx, cancel := context.WithTimeout(ctx, x.t.options.Deadline)
 	defer cancel()
 	type outcome struct {
+		x   *exchange
 		v   verdict
 		err error
 	}
 	done := make(chan outcome, 1)
+	own := *x
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				done <- outcome{err: fmt.Errorf("%w: %v", errPanic, p)}
+				done <- outcome{x: &own, err: fmt.Errorf("%w: %v", errPanic, p)}
 			}
 		}()
-		v, err := f(ctx)
-		done <- outcome{v, err}
+		v, err := f(&own, ctx)
+		done <- outcome{&own, v, err}
 	}()
 	select {
 	case o := <-done:
+		*x = *o.x
 		if o.err == nil {
 			return o.v
 		}

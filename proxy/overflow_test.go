@@ -51,6 +51,7 @@ func TestOverflow(t *testing.T) {
 		{"413 of a gateway", apis, proxytest.Answer{Status: 413, Body: "<html>413 Request Entity Too Large</html>"}},
 		{"as a rate limit", []string{wire.Chat}, proxytest.Answer{Status: 429, Body: `{"error":{"message":"Request too large for gpt: input tokens exceed the context window of this model","type":"tokens","code":"context_length_exceeded"}}`}},
 		{"as a server error", []string{wire.Chat}, proxytest.Answer{Status: 500, Body: `{"error":{"message":"the request exceeds the available context size","type":"server_error"}}`}},
+		{"as an answer", []string{wire.Chat}, proxytest.Answer{Status: 200, Body: `{"error":{"message":"This endpoint's maximum context length is 60000 tokens.","code":400}}`}},
 		{"in a stream", []string{wire.Responses}, proxytest.Answer{Stream: "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"resp_x\",\"status\":\"in_progress\",\"error\":null,\"output\":[]}}\n\n" +
 			"event: response.failed\ndata: {\"type\":\"response.failed\",\"sequence_number\":1,\"response\":{\"id\":\"resp_x\",\"status\":\"failed\",\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"Your input exceeds the context window of this model.\"},\"output\":[]}}\n\n"}},
 		{"in a stream", []string{wire.Anthropic}, proxytest.Answer{Stream: "event: error\ndata: " + fmt.Sprintf(anthropicError, "invalid_request_error", "prompt is too long: 70000 tokens > 60000 maximum") + "\n\n"}},

@@ -57,17 +57,16 @@ func (responses) joined(rounds [][]byte) []byte {
 }
 
 func (responses) translator() translator {
-	return &responseStream{at: map[int64]int{}}
+	return &responseStream{}
 }
 
 // responseStream joins streams of response events.
 type responseStream struct {
 	round    int
-	items    []string      // of this round, whole
-	shown    []string      // of all rounds, as the client was shown them
-	at       map[int64]int // the client's index of this round's items; -1 for ours
-	count    int           // the client's next index
-	sequence int64         // the client's next number
+	items    []string // of this round, whole
+	shown    []string // of all rounds, as the client was shown them
+	at       places   // of the items
+	sequence int64    // the client's next number
 	used     string
 	now      string
 	held     []sent
@@ -77,7 +76,8 @@ type responseStream struct {
 func (m *responseStream) again() {
 	m.round++
 	m.used = add(m.used, m.now)
-	m.items, m.at, m.now, m.held, m.stopped = nil, map[int64]int{}, "", nil, false
+	m.at.again()
+	m.items, m.now, m.held, m.stopped = nil, "", nil, false
 }
 
 func (m *responseStream) next(e sent) (out []byte, last bool) {
@@ -89,12 +89,7 @@ func (m *responseStream) next(e sent) (out []byte, last bool) {
 			return nil, false
 		}
 	case "response.output_item.added":
-		to := -1
-		if !ourItem(v.Get("item")) {
-			to = m.count
-			m.count++
-		}
-		m.at[v.Get("output_index").Int()] = to
+		m.at.put(v.Get("output_index").Int(), !ourItem(v.Get("item")))
 	case "response.output_item.done":
 		item := v.Get("item")
 		m.items = append(m.items, item.Raw)
@@ -109,12 +104,12 @@ func (m *responseStream) next(e sent) (out []byte, last bool) {
 	}
 	data := e.data
 	if index := v.Get("output_index"); index.Exists() {
-		to, known := m.at[index.Int()]
+		to, shown := m.at.of(index.Int())
 		switch {
-		case known && to < 0:
+		case !shown:
 			return nil, false
-		case known && int64(to) != index.Int():
-			data = set(data, "output_index", strconv.Itoa(to))
+		case to != index.Int():
+			data = set(data, "output_index", strconv.FormatInt(to, 10))
 		}
 	}
 	return m.numbered(e, data), false

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -207,7 +209,7 @@ func (r *rounds) send() (*http.Response, error) {
 // client tries again, and is answered anew.
 var errRound = errors.New("what was removed cannot be read now")
 
-func (r *rounds) prepare(ctx context.Context) (verdict, error) {
+func (r *rounds) prepare(x *exchange, ctx context.Context) (verdict, error) {
 	ask, news := r.step.ask, r.news()
 	ask.Messages = news
 	var rep report
@@ -216,7 +218,7 @@ func (r *rounds) prepare(ctx context.Context) (verdict, error) {
 		return verdict{step: r.step}, err
 	}
 	r.logged += len(news)
-	return r.x.finish(ctx, r.step, rendered, &rep, true)
+	return x.finish(ctx, r.step, rendered, &rep, true)
 }
 
 // news are the messages of the rounds that the log does not hold yet.
@@ -238,7 +240,7 @@ func (r *rounds) keep() {
 		return
 	}
 	ctx := context.WithoutCancel(r.x.request.Context())
-	r.x.guarded(ctx, "rounds", func(ctx context.Context) (verdict, error) {
+	r.x.guarded(ctx, "rounds", func(_ *exchange, ctx context.Context) (verdict, error) {
 		return verdict{step: r.step}, r.step.thread.FinishStep(ctx, r.news()...)
 	})
 }
@@ -291,6 +293,10 @@ func (s *stream) more() {
 		return
 	case err != nil:
 		s.finish(e.raw, err)
+		return
+	case e.data != "" && strings.TrimSpace(e.data) != "[DONE]" && !gjson.Valid(e.data):
+		// Nobody here understands the stream: from now on it passes as it comes.
+		s.out, s.ended = append(s.translator.end(ending{}), e.raw...), true
 		return
 	}
 	out, last := s.translator.next(e)

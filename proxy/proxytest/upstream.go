@@ -228,7 +228,7 @@ func (u *Upstream) write(w http.ResponseWriter, r *http.Request, q *Request, bod
 	}
 	var pieces []string
 	switch {
-	case a.Status >= 300:
+	case a.Status >= 300 || a.Body != "":
 		pieces = []string{a.Body}
 	case a.Stream != "":
 		pieces = []string{a.Stream}
