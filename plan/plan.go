@@ -66,6 +66,14 @@ type Plan struct {
 	// Cache says where cached prefixes end; nil for the renderer's own rule.
 	Cache *CacheRule `json:"cache,omitempty"`
 
+	// Instructions are what the user asked this compaction to keep in mind, word
+	// for word; empty where nobody asked for it.
+	Instructions string `json:"instructions,omitempty"`
+	// Memory is the memory block of the thread as of this plan (D10); nil while
+	// it is empty. It is shown beside the system prompt, and a plan that follows
+	// takes it over.
+	Memory *state.Memory `json:"memory,omitempty"`
+
 	// OriginalTokens and CompactedTokens are the whole request before and after.
 	OriginalTokens  int `json:"original_token_count"`
 	CompactedTokens int `json:"compacted_token_count"`

@@ -20,7 +20,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// faulty is a store, a keeper and a sink of which one call does harm; faultyPolicy
+// faulty is a store and a sink of which one call does harm; faultyPolicy
 // is a policy that does so.
 type faulty struct {
 	store.Memory
@@ -81,10 +81,6 @@ func (f faultyPolicy) Plan(ctx context.Context, s *policy.State) (*policy.Fitted
 	return policy.Fit(ctx, s, "auto", strategy.Auto(), 30_000)
 }
 
-func (f *faulty) Save(ctx context.Context, _ *thread.Thread, _ *plan.Plan) error {
-	return f.hurt(ctx, "keeper")
-}
-
 func (f *faulty) Emit(ctx context.Context, _ event.Event) { f.hurt(ctx, "sink") }
 
 var errDisk = errors.New("no space left on device")
@@ -106,7 +102,7 @@ func TestFaults(t *testing.T) {
 		},
 		"is deaf": func(context.Context) error { <-over; return nil },
 	}
-	for _, at := range []string{"load", "append", "current", "commit", "due", "plan", "keeper", "sink"} {
+	for _, at := range []string{"load", "append", "current", "commit", "due", "plan", "sink"} {
 		for name, harm := range harms {
 			if at == "due" && name == "fails" || at == "sink" && name != "panics" {
 				continue // they have no error to return, and may not block
@@ -123,7 +119,7 @@ func TestFaults(t *testing.T) {
 					}
 				})
 				url, p := start(t, up, proxy.Options{Window: window, Deadline: 300 * time.Millisecond, Config: palimpsest.Config{
-					Counter: counter(), Log: f, Plans: f, Policy: faultyPolicy{f}, Keeper: f, Events: event.Multi(sink, f),
+					Counter: counter(), Log: f, Plans: f, Policy: faultyPolicy{f}, Events: event.Multi(sink, f),
 				}})
 				a := newAgent(t, wire.Anthropic, url, false)
 				a.grow(0, 24)

@@ -241,7 +241,7 @@ func (r *rounds) keep() {
 	}
 	ctx := context.WithoutCancel(r.x.request.Context())
 	r.x.guarded(ctx, "rounds", func(_ *exchange, ctx context.Context) (verdict, error) {
-		return verdict{step: r.step}, r.step.thread.FinishStep(ctx, r.news()...)
+		return verdict{step: r.step}, r.step.thread.FinishStep(ctx, llm.Usage{}, r.news()...)
 	})
 }
 

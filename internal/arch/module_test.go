@@ -15,6 +15,7 @@ const (
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"
 	otel       = "go.opentelemetry.io/otel"
+	goose      = "github.com/pressly/goose/v3"
 	goyaml     = "github.com/goccy/go-yaml"
 	goleak     = "go.uber.org/goleak"
 	gocmp      = "github.com/google/go-cmp"
@@ -30,7 +31,7 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest": {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":   {Floor: 7, Same: []string{"internal/choice"}, External: []string{cobra, pflag, gjson}},
+	"internal/cli":   {Floor: 7, Same: []string{"internal/choice", "store/dsn"}, External: []string{cobra, pflag, gjson}},
 
 	// 7: names, files and environment become a policy with its models.
 	"internal/choice": {Floor: 7},
@@ -38,6 +39,9 @@ var floors = map[string]arch.Package{
 	// 6: measurement.
 	"eval":       {Floor: 6, Same: []string{"eval/ident"}, External: []string{gjson}},
 	"eval/ident": {Floor: 6},
+
+	// 7: every store, by name.
+	"store/dsn": {Floor: 7, Same: []string{"store/mem"}, Leaf: true},
 
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
@@ -67,7 +71,7 @@ var floors = map[string]arch.Package{
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
-	"recall":     {Floor: 2, External: []string{gjson}},
+	"recall":     {Floor: 2, Same: []string{"artifact"}, External: []string{gjson}},
 	"store":      {Floor: 2, Same: []string{"artifact", "event"}},
 	"event":      {Floor: 2},
 	"job":        {Floor: 2},
@@ -85,13 +89,17 @@ var floors = map[string]arch.Package{
 	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry", "internal/sse"}, External: []string{gjson}},
 
 	// Leaves: implementations, which only programs and tests choose.
-	"artifact/mem":   {Floor: 2, Same: []string{"artifact"}, Leaf: true},
-	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
-	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
-	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
-	"job/river":      {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
-	"llm/anthropic":  {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
-	"llm/openai":     {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
+	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "recall"}},
+	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable"}, External: []string{goose}},
+	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, modernc}, Leaf: true},
+	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{goose, pgx}, Leaf: true},
+	"store/dir":               {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
+	"event/slogsink":          {Floor: 2, Same: []string{"event"}, Leaf: true},
+	"event/otelsink":          {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
+	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
 
 	// Leaves: where keys are kept.
 	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
@@ -111,15 +119,16 @@ var floors = map[string]arch.Package{
 	"internal/injected": {Floor: 1},
 
 	// 0: values.
-	"thread":             {Floor: 0, Same: []string{"internal/canonjson"}},
-	"prompt":             {Floor: 0, Same: []string{"thread"}},
-	"summary":            {Floor: 0, Same: []string{"thread"}},
-	"state":              {Floor: 0},
-	"plan":               {Floor: 0, Same: []string{"thread", "summary", "state"}},
-	"toolpolicy":         {Floor: 0, Same: []string{"thread"}},
-	"internal/canonjson": {Floor: 0},
-	"internal/clip":      {Floor: 0, External: []string{uax29}},
-	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
+	"thread":               {Floor: 0, Same: []string{"internal/canonjson"}},
+	"prompt":               {Floor: 0, Same: []string{"thread"}},
+	"summary":              {Floor: 0, Same: []string{"thread"}},
+	"state":                {Floor: 0},
+	"plan":                 {Floor: 0, Same: []string{"thread", "summary", "state"}},
+	"toolpolicy":           {Floor: 0, Same: []string{"thread"}},
+	"internal/canonjson":   {Floor: 0},
+	"internal/messagejson": {Floor: 0, Same: []string{"thread"}},
+	"internal/clip":        {Floor: 0, External: []string{uax29}},
+	"internal/rawjson":     {Floor: 0, External: []string{gjson}},
 
 	// For tests.
 	"internal/arch":         {Support: true},
@@ -131,6 +140,7 @@ var floors = map[string]arch.Package{
 	"proxy/proxytest":       {Support: true, External: []string{gjson, sjson}},
 	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
+	"store/postgres/pgtest": {Support: true, External: []string{pgx}},
 	"job/jobtest":           {Support: true},
 	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
