@@ -3,9 +3,9 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -31,15 +31,19 @@ func (x *exchange) counted(ctx context.Context) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	compactor, err := x.t.compactor(x.t.model(x.modelNameOf(p)))
+	offered := x.offers(p)
+	compactor, err := x.t.compactor(x.t.model(x.modelNameOf(p)), offered)
 	if err != nil {
 		return verdict{}, err
 	}
 	s := &step{id: log.ID(), request: p, ids: ids}
 	around := *p
-	if x.offers(p) {
-		s.offered = true
-		around.Tools = withTools(p.Tools, &rehydrate.Handler{Artifacts: removed{x.t, s.id}, Recaller: removed{x.t, s.id}})
+	if offered {
+		tools, err := compactor.Thread(s.id).Tools(ctx)
+		if err != nil {
+			return verdict{step: s}, err
+		}
+		around.Tools = append(slices.Clip(p.Tools), tools...)
 	}
 	res, err := compactor.Render(current, palimpsest.Request{Thread: whole, Base: &around, Profile: render.For(x.endpoint.dialect.API())})
 	if err != nil {

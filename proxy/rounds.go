@@ -139,11 +139,13 @@ func (r *rounds) take(m thread.Message) turn {
 		if !ours(c.Name) {
 			continue
 		}
-		result, err := r.step.tools.Answer(ctx, c)
-		if err != nil {
-			result = thread.ToolResult{CallID: c.ID, Tool: c.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: "The text cannot be read now."}}}
+		answer, ok, err := r.step.thread.Answer(ctx, c)
+		if err != nil || !ok {
+			answer = thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{
+				CallID: c.ID, Tool: c.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: "The text cannot be read now."}},
+			}}}
 		}
-		r.hidden = append(r.hidden, thread.Message{Role: thread.Tool, Parts: []thread.Part{result}})
+		r.hidden = append(r.hidden, answer)
 	}
 	switch {
 	case theirs > 0:

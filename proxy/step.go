@@ -17,7 +17,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -30,8 +29,7 @@ type step struct {
 	ask     palimpsest.Step
 	request *prompt.Prompt // as the client sent it
 	ids     []thread.ID    // of its messages
-	tools   *rehydrate.Handler
-	offered bool // the model was offered our tools
+	offered bool           // the model was offered our tools
 }
 
 // decide looks at a request and says what goes to the provider.
@@ -144,7 +142,7 @@ const usualOutput = 16_000
 func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (verdict, error) {
 	ids := x.known.ids
 	known := token.Model(x.t.model(x.modelNameOf(p)))
-	compactor, err := x.t.compactor(known)
+	compactor, err := x.t.compactor(known, x.offers(p))
 	if err != nil {
 		return verdict{}, err
 	}
@@ -153,14 +151,9 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		return verdict{}, err
 	}
 	s := &step{id: b.id, ids: ids, thread: compactor.Thread(b.id), request: p}
-	s.tools = &rehydrate.Handler{Artifacts: removed{x.t, b.id}, Recaller: removed{x.t, b.id}}
-	around := *p
-	if x.offers(p) {
-		around.Tools = withTools(p.Tools, s.tools)
-	}
 	var r report
 	s.ask = palimpsest.Step{
-		Base: &around, Messages: b.news, Profile: render.For(x.endpoint.dialect.API()),
+		Base: p, Messages: b.news, Profile: render.For(x.endpoint.dialect.API()),
 		Window: limit(known), Output: output(known, p.MaxOutput),
 	}
 	rendered, err := s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask)
@@ -235,10 +228,7 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 	}
 	rendered = own(rendered)
 	refresh(rendered, log, s.request.Messages, s.ids)
-	s.offered = x.offers(s.request)
-	if !s.offered {
-		rendered.Tools = s.request.Tools
-	}
+	s.offered = x.offers(s.request) && slices.ContainsFunc(rendered.Tools, isOurs)
 	endWithUser(rendered)
 	x.known.lighten(rendered)
 	body, err := x.endpoint.dialect.Encode(rendered)
@@ -267,12 +257,6 @@ func endWithUser(p *prompt.Prompt) {
 	if n := len(p.Messages) - 1; n >= 0 && p.Messages[n].Role == thread.Assistant && p.Messages[n].Frame == nil && len(p.Messages[n].Calls()) == 0 {
 		p.Messages[n].Role = thread.User
 	}
-}
-
-// offers reports whether the model may be offered our tools: where the client
-// offers some, and where the answer can be read.
-func (x *exchange) offers(p *prompt.Prompt) bool {
-	return !x.t.options.NoTools && len(p.Tools) > 0 && !taken(p.Tools) && x.endpoint.dialect.readable(x.request, x.known.top)
 }
 
 // report collects what the events of one step say of it.

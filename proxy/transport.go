@@ -120,15 +120,23 @@ func (t *Transport) Totals() Totals {
 	}
 }
 
-// compactor returns the compactor that counts as the model does.
-func (t *Transport) compactor(m token.Model) (*palimpsest.Compactor, error) {
+// compactor returns the compactor that counts as the model does, and that offers
+// what was removed or does not.
+func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor, error) {
 	name := or(m.Counter, "o200k")
+	key := fmt.Sprint(name, offers)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c := t.compactors[name]; c != nil {
+	if c := t.compactors[key]; c != nil {
 		return c, nil
 	}
 	config := t.options.Config
+	switch {
+	case !offers:
+		config.Recall = nil
+	case config.Recall == nil:
+		config.Recall = recalling()
+	}
 	if config.Counter == nil {
 		counter, err := token.New(name, nil)
 		if err != nil {
@@ -138,7 +146,7 @@ func (t *Transport) compactor(m token.Model) (*palimpsest.Compactor, error) {
 	}
 	c, err := palimpsest.New(config)
 	if err == nil {
-		t.compactors[name] = c
+		t.compactors[key] = c
 	}
 	return c, err
 }
