@@ -45,6 +45,9 @@ func pass(reason string) verdict { return verdict{action: Passed, reason: reason
 // run answers the request.
 func (x *exchange) run() (*http.Response, error) {
 	ctx := x.request.Context()
+	if x.endpoint.task == generate {
+		x.t.requests.Add(1)
+	}
 	v := x.guarded(ctx, "prepare", (*exchange).decide)
 	res, err := x.send(v)
 	if err != nil {
@@ -54,7 +57,6 @@ func (x *exchange) run() (*http.Response, error) {
 		x.mark(res, v)
 		return res, nil
 	}
-	x.t.requests.Add(1)
 	switch kind := x.refusal(res, v); {
 	case kind == llm.ErrOverflow:
 		v, res, err = x.harder(ctx, v, res)

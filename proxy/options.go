@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -69,7 +70,7 @@ func or[T comparable](x, fallback T) T {
 func (o *Options) upstreams() (map[vendor]*url.URL, error) {
 	all := map[vendor]*url.URL{}
 	for v, address := range map[vendor]string{
-		anthropicVendor: or(o.Anthropic, anthropicURL),
+		anthropicVendor: strings.TrimSuffix(strings.TrimSuffix(or(o.Anthropic, anthropicURL), "/"), "/v1"), // as the AI SDK writes it
 		openaiVendor:    or(o.OpenAI, openaiURL),
 		geminiVendor:    or(o.Gemini, geminiURL),
 	} {

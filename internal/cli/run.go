@@ -187,6 +187,9 @@ func typed(r io.Reader) bool {
 // saved tells in one line what the proxy did.
 func saved(t proxy.Totals) string {
 	requests := plural(int(t.Requests), "request")
+	if t.Requests == 0 {
+		return "no request came through the proxy: does the agent take its base URL from the environment?"
+	}
 	if t.Edited == 0 {
 		return requests + ", all passed as they were"
 	}
