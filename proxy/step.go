@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -146,28 +147,34 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 	if err != nil {
 		return verdict{}, err
 	}
-	b, err := x.t.branch(ctx, x.base(p, ids), x.scope(p), p.Messages, ids)
-	if err != nil {
-		return verdict{}, err
-	}
-	s := &step{id: b.id, ids: ids, thread: compactor.Thread(b.id), request: p}
-	var r report
-	s.ask = palimpsest.Step{
-		Base: p, Messages: b.news, Profile: render.For(x.endpoint.dialect.API()),
-		Window: limit(known), Output: output(known, p.MaxOutput),
-	}
-	rendered, err := s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask)
+	s := &step{ids: ids, request: p, ask: palimpsest.Step{
+		Base: p, Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p.MaxOutput),
+	}}
 	v := verdict{step: s}
-	if err != nil {
-		return v, err
+	for n := 1; ; n++ {
+		var r report
+		b, err := x.t.branch(ctx, x.base(p, ids), x.scope(p), p.Messages, ids)
+		var rendered *prompt.Prompt
+		if err == nil {
+			s.id, s.thread, s.ask.Messages = b.id, compactor.Thread(b.id), b.news
+			rendered, err = s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask)
+		}
+		switch {
+		case n < tries && (errors.Is(err, store.ErrConflict) || errors.Is(err, thread.ErrDuplicateID)):
+			continue // another request of the same conversation was faster
+		case err != nil:
+			return v, err
+		}
+		x.t.known.remember(thread.ID(x.scope(p))+ids[len(ids)-1], b.id)
+		if forced && !r.completed() {
+			return x.smaller(ctx, s)
+		}
+		return x.finish(ctx, s, rendered, &r, b.changed)
 	}
-	x.t.known.remember(thread.ID(x.scope(p))+ids[len(ids)-1], b.id)
-	compacted := r.completed()
-	if forced && !compacted {
-		return x.smaller(ctx, s)
-	}
-	return x.finish(ctx, s, rendered, &r, b.changed)
 }
+
+// tries bounds how often a log is looked at again because somebody was faster.
+const tries = 8
 
 // modelNameOf is modelName with the body decoded.
 func (x *exchange) modelNameOf(p *prompt.Prompt) string { return or(x.endpoint.model, p.Model) }
