@@ -20,11 +20,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	jobqueue "github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/job/river"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/dir"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
+	"github.com/palimpsest-ai/palimpsest/store/postgres"
+	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -123,7 +126,6 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	if c.Text("recall") == "tools" {
 		made.Compactor.Recall = &palimpsest.Recall{}
 	}
-	made.Jobs = func(work jobqueue.Handlers) (jobqueue.Queue, error) { return jobqueue.NewMemory(work, nil), nil }
 	keys := keysFlag{dir: c.Text("keys")}
 	if made.Keys, err = o.apiKeys(ctx, keys); err != nil {
 		return made, err
@@ -135,6 +137,7 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 		return made, err
 	}
 	o.closers = append(o.closers, made.Store.Close)
+	made.Jobs = func(work jobqueue.Handlers) (jobqueue.Queue, error) { return queue(ctx, made.Store, work) }
 	sealed := &artifact.Options{}
 	if o.ring != nil {
 		sealed.Sealer = o.ring
@@ -145,6 +148,27 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 		return err
 	}
 	return made, nil
+}
+
+// queue makes the queue of jobs where the threads are kept, so that jobs last as
+// long as they do and all daemons of a database share the work.
+func queue(ctx context.Context, db store.DB, work jobqueue.Handlers) (jobqueue.Queue, error) {
+	// Results are checked one by one: a nil *Queue in an interface is not nil.
+	switch db := db.(type) {
+	case *sqlite.DB:
+		q, err := river.OnSQLite(ctx, db.SQL(), work, nil)
+		if err != nil {
+			return nil, err
+		}
+		return q, nil
+	case *postgres.DB:
+		q, err := river.OnPostgres(ctx, db.Pool(), work, nil)
+		if err != nil {
+			return nil, err
+		}
+		return q, nil
+	}
+	return jobqueue.NewMemory(work, nil), nil
 }
 
 // apiKeys opens the API keys: of the directory that is named, or of the usual one

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -33,6 +34,11 @@ func (db *DB) migrate(ctx context.Context) error {
 	} else if err == nil && at > lock.target {
 		return lock.newer(at)
 	}
+	// Goose looks whether there is anything to do before it takes the lock, and
+	// makes its table then.
+	if err := db.makeVersionTable(ctx, lock); err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
 	if _, err := provider.Up(ctx); err != nil {
 		// What kept the transaction from being made says more than what goose
 		// met afterwards.
@@ -40,6 +46,36 @@ func (db *DB) migrate(ctx context.Context) error {
 	}
 	db.step("migrate: committed")
 	return nil
+}
+
+// makeVersionTable makes the table of versions, as goose makes it, when it is
+// not there.
+func (db *DB) makeVersionTable(ctx context.Context, lock *migration) error {
+	versions, err := database.NewStore(db.dialect.Goose, versionTable)
+	if err != nil {
+		return err
+	}
+	conn, err := db.write.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := lock.begin(ctx, conn); err != nil {
+		return err
+	}
+	var tables int
+	err = conn.QueryRowContext(ctx, db.dialect.HasTable, versionTable).Scan(&tables)
+	if err == nil && tables == 0 {
+		if err = versions.CreateVersionTable(ctx, conn); err == nil {
+			err = versions.Insert(ctx, conn, database.InsertRequest{Version: 0})
+		}
+	}
+	end := "COMMIT"
+	if err != nil {
+		end = "ROLLBACK"
+	}
+	_, endErr := conn.ExecContext(ctx, end)
+	return errors.Join(err, endErr)
 }
 
 // version reads which migration was made last; the error may be that there are
@@ -61,21 +97,24 @@ func (m *migration) newer(at int64) error {
 	return fmt.Errorf("it is of version %d, this program knows %d: %w", at, m.target, store.ErrNewer)
 }
 
-// SessionLock implements goose's lock.SessionLocker.
-func (m *migration) SessionLock(ctx context.Context, conn *sql.Conn) error {
+func (m *migration) begin(ctx context.Context, conn *sql.Conn) error {
 	for _, statement := range m.db.dialect.Alone {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// SessionLock implements goose's lock.SessionLocker.
+func (m *migration) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	if err := m.begin(ctx, conn); err != nil {
+		return err
+	}
 	m.db.step("migrate: begun")
-	var tables int
-	err := conn.QueryRowContext(ctx, m.db.dialect.HasTable, versionTable).Scan(&tables)
-	if err == nil && tables > 0 {
-		var at int64
-		if at, err = version(ctx, conn); err == nil && at > m.target {
-			err = m.newer(at)
-		}
+	at, err := version(ctx, conn)
+	if err == nil && at > m.target {
+		err = m.newer(at)
 	}
 	if err != nil {
 		m.refused = err
