@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Runs real agents through the proxy, against the scripted provider in ./upstream,
+# and prints the table that stands in docs/agents.md. Not part of CI: it installs
+# the agents from the npm registry into a folder that is removed at the end.
+#
+#   e2e/agents/run.sh                 all of them
+#   STEPS=20 e2e/agents/run.sh pi     20 steps of one
+#
+# STEPS    parts of 8 KB that each agent has to read (60)
+# WINDOW   what the provider takes behind the proxy, in tokens (60000)
+# TROUBLE  1: fail once each with 429, 500, 529 and a broken connection (1)
+# LIMIT    seconds that one run may take (300)
+# WORK     a folder to install into and keep, instead of one that is removed
+set -euo pipefail
+
+steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-300}
+here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
+
+# What is installed, on Node 20 or later: the name here, and the packages.
+agents=(claude codex opencode pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai)
+packages() {
+  case $1 in
+  claude) echo @anthropic-ai/claude-code@2.1.329 ;;
+  codex) echo @openai/codex@0.169.0 ;;
+  opencode) echo opencode-ai@1.18.33 ;;
+  pi) echo @mariozechner/pi-coding-agent@0.73.1 ;;
+  sdk) echo @anthropic-ai/sdk@0.137.0 openai@6.30.1 ai@6.0.322 @ai-sdk/openai@3.0.141 @ai-sdk/anthropic@3.0.137 ;;
+  esac
+}
+version() { # the first package that has the name: NAME PACKAGE
+  packages "$1" | tr ' ' '\n' | grep -m1 "^$2@" | sed 's/.*@//'
+}
+folder() { case $1 in sdk-*) echo sdk ;; *) echo "$1" ;; esac; }
+
+if [[ ${1:-} != --inside ]]; then
+  work=${WORK:-$(mktemp -d "${TMPDIR:-/tmp}/agents.XXXXXX")}
+  [[ -n ${WORK:-} ]] || trap 'rm -rf "$work"' EXIT
+  mkdir -p "$work/cache"
+  (cd "$root" && go build -o "$work/palimpsest" ./cmd/palimpsest)
+  (cd "$root/e2e" && go build -o "$work/upstream" ./agents/upstream)
+  [[ $# -eq 0 ]] || agents=("$@")
+  for name in "${agents[@]}"; do
+    dir=$work/$(folder "$name")
+    [[ ! -d $dir/node_modules ]] || continue
+    mkdir -p "$dir"
+    echo '{"private":true}' >"$dir/package.json"
+    # shellcheck disable=SC2046 # several packages
+    (cd "$dir" && npm install --cache "$work/cache" --no-audit --no-fund --loglevel=error $(packages "$(folder "$name")")) >"$dir/install.log" 2>&1 ||
+      { echo "$name is not installed: $(tail -n 1 "$dir/install.log")" >&2; rm -rf "$dir/node_modules"; }
+  done
+  # Loopback only, where the system lets us: a network of our own without a way out.
+  inside=(bash "$here/run.sh" --inside "$work" "${agents[@]}")
+  if unshare -rn true 2>/dev/null; then
+    unshare -rn bash -c 'ip link set lo up && exec "$@"' - "${inside[@]}"
+  else
+    echo "no network namespace here: the agents could reach more than loopback" >&2
+    "${inside[@]}"
+  fi
+  exit
+fi
+
+work=$2
+shift 2
+keys=(ANTHROPIC_API_KEY=sk-ant-fake OPENAI_API_KEY=sk-fake CODEX_API_KEY=sk-fake)
+quiet=(IS_SANDBOX=1 DISABLE_AUTOUPDATER=1 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 PI_OFFLINE=1 NO_COLOR=1 CI=1)
+
+# command sets cmd to the headless run of an agent.
+command_of() {
+  local bin=$work/$1/node_modules/.bin/$1
+  case $1 in
+  claude) cmd=("$bin" -p --model claude-sonnet-4-5 --dangerously-skip-permissions "$task") ;;
+  codex) cmd=("$bin" exec -m gpt-5.2 --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$task") ;;
+  opencode) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
+  # pi reads base URLs from its models.json alone: the shell writes it first.
+  pi) cmd=(sh -c 'mkdir -p ~/.pi/agent && printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\"}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
+    "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
+  sdk-*) cmd=(node "$work/sdk/agent.mjs" "${1#sdk-}" "$task") ;;
+  esac
+}
+
+# one runs an agent directly or through the proxy: NAME WAY VERSION
+one() {
+  local name=$1 way=$2 ran=$3 log=$work/$1-$2 takes=0 base compactions=- status=0
+  rm -rf "$log" && mkdir -p "$log/home" "$log/task"
+  printf '#!/bin/sh\nexec "%s" part "$1"\n' "$work/upstream" >"$log/task/part"
+  chmod +x "$log/task/part"
+  [[ $way != proxy ]] || takes=$window
+  local flags=()
+  [[ $trouble != 1 ]] || flags=(-trouble)
+  "$work/upstream" -url "$log/url" -dump "$log" -steps "$steps" -window "$takes" "${flags[@]}" -row "| $name $ran | $way" >"$log/row" 2>"$log/upstream.log" &
+  local server=$!
+  until [[ -s $log/url ]]; do sleep 0.1; done
+  base=$(cat "$log/url")
+  command_of "$name"
+  local run=("${cmd[@]}") vars=(PATH="$PATH" HOME="$log/home" TERM=dumb "${keys[@]}" "${quiet[@]}")
+  if [[ $way == proxy ]]; then
+    run=("$work/palimpsest" run --window "$window" --anthropic-upstream "$base" --openai-upstream "$base/v1" -- "${cmd[@]}")
+  else
+    vars+=(ANTHROPIC_BASE_URL="$base" OPENAI_BASE_URL="$base/v1"
+      OPENCODE_CONFIG_CONTENT="{\"provider\":{\"anthropic\":{\"options\":{\"baseURL\":\"$base/v1\"}}}}")
+    [[ $name != codex ]] || run=("${cmd[0]}" -c "openai_base_url=\"$base/v1\"" "${cmd[@]:1}")
+  fi
+  (cd "$log/task" && env -i "${vars[@]}" \
+    timeout "$limit" "${run[@]}" </dev/null >"$log/out" 2>"$log/err") || status=$?
+  kill -TERM "$server" && wait "$server" || true
+  [[ $way != proxy ]] || compactions=$(grep -o '[0-9]* compactions\?' "$log/err" | tail -n 1 | cut -d' ' -f1 || true)
+  told=no
+  grep -q 'All parts are read' "$log/out" && told=yes
+  echo "$(cat "$log/row") | ${compactions:-0} | $told | $status |"
+}
+
+task="Run ./part 1, then ./part 2, and so on up to ./part $steps, each with your shell tool. Then tell me the codes of the first three parts. Never change a file."
+echo '| agent | way | steps | requests | refused | largest request (tokens) | same prefix as the step before | task ended | facts | lookups | compactions | agent said so | exit |'
+echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|'
+cp "$here/sdk/agent.mjs" "$work/sdk/agent.mjs" 2>/dev/null || true
+for name in "$@"; do
+  dir=$work/$(folder "$name")
+  if [[ ! -d $dir/node_modules ]]; then
+    echo "| $name | not installed |"
+    continue
+  fi
+  case $name in
+  sdk-anthropic) ran=$(version sdk @anthropic-ai/sdk) ;;
+  sdk-openai-*) ran=$(version sdk openai) ;;
+  sdk-ai-*) ran=$(version sdk ai) ;;
+  *) ran=$(packages "$name" | sed 's/.*@//') ;;
+  esac
+  for way in direct proxy; do one "$name" $way "$ran"; done
+done

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// asked is how many facts of the first parts the end of the task needs.
+const asked = 3
+
+// model works through the task. What it says depends on the request alone; it
+// counts only to cause trouble and to tell how the task went.
+type model struct {
+	parts   int
+	trouble map[int]proxytest.Answer // by the number of the step
+
+	mu            sync.Mutex
+	steps         int
+	lookups       int
+	found         int
+	ended         bool
+	lost          string
+	before, after int64 // bytes of the steps' prompts, and those that the step before had as well
+	last          string
+}
+
+var (
+	called  = regexp.MustCompile(`\./part (\d+)`)
+	pointer = regexp.MustCompile(`artifact:([^\]\s]+)\]|read_artifact\("([^"]+)"\)`)
+)
+
+func (m *model) answer(q *proxytest.Request) proxytest.Answer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	tool, ok := shell(q.Prompt)
+	if !ok { // a title, or another side request
+		return proxytest.Answer{Text: `{"title":"Read the parts","isNewTopic":false}`}
+	}
+	m.steps++
+	m.measure(q)
+	if a, ok := m.trouble[m.steps]; ok {
+		delete(m.trouble, m.steps)
+		return a
+	}
+	a := m.next(q.Prompt, tool)
+	for i := range a.Calls {
+		a.Calls[i].ID = fmt.Sprintf("call_%x_%d", sha256.Sum256(q.Body), i)[:24] + strconv.Itoa(i)
+	}
+	body := gjson.ParseBytes(q.Body)
+	switch kind := body.Get("thinking.type").Str; {
+	case q.API == wire.Anthropic && (kind == "enabled" || kind == "adaptive"),
+		q.API == wire.Responses && strings.Contains(body.Get("include").Raw, "encrypted_content"):
+		a.Thinking = fmt.Sprintf("This is step %d.", m.steps)
+	}
+	return a
+}
+
+// next is the model's answer to what it sees.
+func (m *model) next(p *prompt.Prompt, tool prompt.Tool) proxytest.Answer {
+	text, at := seen(p)
+	if at < m.parts {
+		a := proxytest.Answer{Text: fmt.Sprintf("Now part %d.", at+1)}
+		for n := at + 1; n <= min(at+1+btoi(at%7 == 3), m.parts); n++ { // now and then two at once
+			a.Calls = append(a.Calls, call(tool, fmt.Sprintf("./part %d", n)))
+		}
+		return a
+	}
+	var facts []string
+	for n := 1; n <= asked; n++ {
+		found := regexp.MustCompile(fmt.Sprintf(`The code of part %d is (K\d{5})`, n)).FindStringSubmatch(text)
+		if found == nil {
+			return m.lookUp(p, n)
+		}
+		if found[1] == fact(n) {
+			facts = append(facts, found[1])
+		}
+	}
+	m.found, m.ended = len(facts), true
+	return proxytest.Answer{Text: "All parts are read. The first codes: " + strings.Join(facts, ", ") + "."}
+}
+
+// lookUp asks for a fact that is not in sight any more, or gives up.
+func (m *model) lookUp(p *prompt.Prompt, n int) proxytest.Answer {
+	var tried, ids []string
+	for i := range p.Messages {
+		for _, c := range p.Messages[i].Calls() {
+			tried = append(tried, c.Arguments)
+		}
+		if r, ok := p.Messages[i].Result(); ok && i > len(p.Messages)-8 {
+			for _, found := range pointer.FindAllStringSubmatch(r.Text(), -1) {
+				ids = append(ids, cmp.Or(found[1], found[2]))
+			}
+		}
+	}
+	offered := func(name string) bool {
+		return slices.ContainsFunc(p.Tools, func(t prompt.Tool) bool { return t.Name == name })
+	}
+	try := func(name, key, value string) (proxytest.Answer, bool) {
+		b, _ := json.Marshal(map[string]string{key: value}) // texts always can
+		if !offered(name) || slices.Contains(tried, string(b)) {
+			return proxytest.Answer{}, false
+		}
+		m.lookups++
+		return proxytest.Answer{Text: "I look it up.", Calls: []thread.ToolCall{{Name: name, Arguments: string(b)}}}, true
+	}
+	if a, ok := try("recall", "query", fmt.Sprintf(`"The code of part %d is"`, n)); ok {
+		return a
+	}
+	for _, id := range ids {
+		if a, ok := try("read_artifact", "artifact_id", id); ok {
+			return a
+		}
+	}
+	m.lost = fmt.Sprintf("the code of part %d is nowhere", n)
+	return proxytest.Answer{Text: "I am lost: " + m.lost + "."}
+}
+
+// seen is all text of the conversation, and the last part that was called for.
+func seen(p *prompt.Prompt) (string, int) {
+	var b strings.Builder
+	at := 0
+	for i := range p.Messages {
+		for _, c := range p.Messages[i].Calls() {
+			for _, found := range called.FindAllStringSubmatch(c.Arguments, -1) {
+				n, _ := strconv.Atoi(found[1])
+				at = max(at, n)
+			}
+		}
+		for _, piece := range p.Messages[i].Parts {
+			switch piece := piece.(type) {
+			case thread.Text:
+				b.WriteString(piece.Text + "\n")
+			case thread.ToolResult:
+				b.WriteString(piece.Text() + "\n")
+			}
+		}
+	}
+	return b.String(), at
+}
+
+// shell finds the agent's tool that runs commands.
+func shell(p *prompt.Prompt) (prompt.Tool, bool) {
+	for _, name := range []string{"Bash", "bash", "exec_command", "shell_command", "shell"} {
+		for _, t := range p.Tools {
+			if t.Name == name {
+				return t, true
+			}
+		}
+	}
+	return prompt.Tool{}, false
+}
+
+// call is a call of the shell, in the form that its schema asks for.
+func call(t prompt.Tool, command string) thread.ToolCall {
+	args := map[string]any{}
+	schema := gjson.Parse(t.Schema)
+	for _, name := range []string{"command", "cmd"} {
+		switch field := schema.Get("properties." + name); {
+		case !field.Exists():
+		case field.Get("type").Str == "array":
+			args[name] = []string{"sh", "-c", command}
+		default:
+			args[name] = command
+		}
+	}
+	for _, name := range schema.Get("required").Array() {
+		if _, ok := args[name.Str]; !ok {
+			switch schema.Get("properties." + name.Str + ".type").Str {
+			case "string":
+				args[name.Str] = "read the next part"
+			case "number", "integer":
+				args[name.Str] = 60000
+			case "boolean":
+				args[name.Str] = false
+			}
+		}
+	}
+	b, _ := json.Marshal(args) // texts always can
+	return thread.ToolCall{Name: t.Name, Arguments: string(b)}
+}
+
+// unread are what no model reads: cache marks, and the checksum that Claude Code
+// writes into its first system block.
+var unread = regexp.MustCompile(`,?"cache_control":\{[^{}]*\}|cch=[0-9a-f]+`)
+
+// measure compares the prompt with that of the step before: what both begin with
+// is what a cache could give.
+func (m *model) measure(q *proxytest.Request) {
+	var b strings.Builder
+	body := gjson.ParseBytes(q.Body)
+	for _, field := range []string{"tools", "system", "instructions", "messages", "input"} {
+		b.WriteString(unread.ReplaceAllString(strings.TrimSuffix(body.Get(field).Raw, "]"), ""))
+	}
+	text, same := b.String(), 0
+	for same < min(len(text), len(m.last)) && text[same] == m.last[same] {
+		same++
+	}
+	m.before += int64(len(text))
+	m.after += int64(same)
+	m.last = text
+}
+
+// told are the cells of the table.
+func (m *model) told(requests []*proxytest.Request) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	refused, largest := 0, 0
+	for _, q := range requests {
+		refused += btoi(q.Refused != "")
+		largest = max(largest, q.Tokens)
+	}
+	end := "yes"
+	if !m.ended {
+		end = "no" + m.lost
+	}
+	return fmt.Sprintf("%d | %d | %d | %d | %.2f | %s | %d of %d | %d", m.steps, len(requests), refused, largest,
+		float64(m.after)/float64(max(m.before, 1)), end, m.found, asked, m.lookups)
+}
+
+// keep writes the refused requests and the last one, to be looked at.
+func keep(dir string, requests []*proxytest.Request) error {
+	if dir == "" {
+		return nil
+	}
+	for i, q := range requests {
+		if q.Refused == "" && i != len(requests)-1 {
+			continue
+		}
+		name := filepath.Join(dir, fmt.Sprintf("%03d", q.N))
+		if err := os.WriteFile(name+".json", q.Body, 0o600); err != nil {
+			return err
+		}
+		if err := os.WriteFile(name+".txt", []byte(q.Method+" "+q.Path+"\n"+q.Refused+"\n"), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
