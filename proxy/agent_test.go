@@ -33,11 +33,12 @@ type agent struct {
 	think   bool
 	tools   []string // names
 	system  string
+	output  int // tokens
 }
 
 func newAgent(t testing.TB, api, url string, stream bool) *agent {
 	return &agent{t: t, api: api, url: url, client: http.DefaultClient, stream: stream, model: "test-model", header: http.Header{},
-		tools: []string{"read_file", "run"}, system: "You are a careful agent. Work step by step."}
+		tools: []string{"read_file", "run"}, system: "You are a careful agent. Work step by step.", output: 2048}
 }
 
 // said is an answer as the client understood it.
@@ -116,8 +117,8 @@ func (a *agent) body() []byte {
 		if a.think {
 			extra = `,"thinking":{"type":"enabled","budget_tokens":1024}`
 		}
-		return fmt.Appendf(nil, `{"model":%q,"max_tokens":2048,"stream":%t,"system":[{"type":"text","text":%s,"cache_control":{"type":"ephemeral"}}],"tools":[%s]%s,"messages":[%s]}`,
-			a.model, a.stream, system, list, extra, strings.Join(history, ","))
+		return fmt.Appendf(nil, `{"model":%q,"max_tokens":%d,"stream":%t,"system":[{"type":"text","text":%s,"cache_control":{"type":"ephemeral"}}],"tools":[%s]%s,"messages":[%s]}`,
+			a.model, a.output, a.stream, system, list, extra, strings.Join(history, ","))
 	case wire.Chat:
 		options := ""
 		if a.stream {

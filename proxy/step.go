@@ -123,15 +123,32 @@ func limit(m token.Model) int {
 }
 
 // output is the room that is kept free for the answer: what the request asks
-// for, else enough for a long one, and never more than half the window.
-func output(m token.Model, asked int) int {
+// for, else enough for a long one, and never more than a third of the window. It is
+// less where system and tools are so large that less than a third of the window
+// would be left for the conversation: agents ask for the longest answer that any
+// model gives, and a conversation without room cannot be compacted.
+func output(m token.Model, p *prompt.Prompt) int {
+	asked := p.MaxOutput
 	if asked == 0 {
 		asked = usualOutput
 		if m.MaxOutput > 0 && m.MaxOutput < asked {
 			asked = m.MaxOutput
 		}
 	}
-	return min(asked, m.Window/2)
+	left := m.Window - fixed(p) - m.Window/3
+	return min(asked, m.Window/3, max(left, m.Window/8))
+}
+
+// fixed is about what system and tools take, in tokens of three bytes.
+func fixed(p *prompt.Prompt) int {
+	bytes := 0
+	for i := range p.System {
+		bytes += len(p.System[i].Text)
+	}
+	for i := range p.Tools {
+		bytes += len(p.Tools[i].Name) + len(p.Tools[i].Description) + len(p.Tools[i].Schema)
+	}
+	return bytes / 3
 }
 
 // usualOutput is the room for an answer of a request that names no limit, in
@@ -148,7 +165,7 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		return verdict{}, err
 	}
 	s := &step{ids: ids, request: p, ask: palimpsest.Step{
-		Base: p, Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p.MaxOutput),
+		Base: p, Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p),
 	}}
 	v := verdict{step: s}
 	for n := 1; ; n++ {

@@ -124,6 +124,27 @@ func TestLongTask(t *testing.T) {
 	}
 }
 
+// TestLargeFixedParts: an agent whose system prompt fills a quarter of the window,
+// and that asks for answers of half of it as Claude Code does, still has room for
+// its conversation.
+func TestLargeFixedParts(t *testing.T) {
+	up := strict(t)
+	up.Model = steps(20, true)
+	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	a := newAgent(t, wire.Anthropic, url, true)
+	a.think, a.output = true, 32_000
+	a.system = strings.Repeat("The rule of this house: tests first, then the change, then the notes. ", 900)
+	runTask(t, a, 20)
+	for _, q := range up.Requests() {
+		if q.Refused != "" {
+			t.Errorf("request %d was refused: %.300s", q.N, q.Refused)
+		}
+	}
+	if totals := p.Totals(); totals.Compactions < 1 || totals.Recovered != 0 || totals.Faults != 0 {
+		t.Errorf("totals: %+v", totals)
+	}
+}
+
 func runTask(t testing.TB, a *agent, n int) {
 	t.Helper()
 	a.user("Read all parts in order and tell me when you are done. Never change a file.")

@@ -17,7 +17,7 @@ steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 
 # What is installed, on Node 20 or later: the name here, and the packages.
-agents=(claude codex opencode pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai)
+agents=(claude codex opencode opencode-openai pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai)
 packages() {
   case $1 in
   claude) echo @anthropic-ai/claude-code@2.1.329 ;;
@@ -30,7 +30,7 @@ packages() {
 version() { # the first package that has the name: NAME PACKAGE
   packages "$1" | tr ' ' '\n' | grep -m1 "^$2@" | sed 's/.*@//'
 }
-folder() { case $1 in sdk-*) echo sdk ;; *) echo "$1" ;; esac; }
+folder() { echo "${1%%-*}"; }
 
 if [[ ${1:-} != --inside ]]; then
   work=${WORK:-$(mktemp -d "${TMPDIR:-/tmp}/agents.XXXXXX")}
@@ -64,13 +64,14 @@ shift 2
 keys=(ANTHROPIC_API_KEY=sk-ant-fake OPENAI_API_KEY=sk-fake CODEX_API_KEY=sk-fake)
 quiet=(IS_SANDBOX=1 DISABLE_AUTOUPDATER=1 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 PI_OFFLINE=1 NO_COLOR=1 CI=1)
 
-# command sets cmd to the headless run of an agent.
+# command_of sets cmd to the headless run of an agent.
 command_of() {
-  local bin=$work/$1/node_modules/.bin/$1
+  local bin=$work/$(folder "$1")/node_modules/.bin/${1%%-*}
   case $1 in
   claude) cmd=("$bin" -p --model claude-sonnet-4-5 --dangerously-skip-permissions "$task") ;;
   codex) cmd=("$bin" exec -m gpt-5.2 --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$task") ;;
   opencode) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
+  opencode-openai) cmd=("$bin" run -m openai/gpt-5.2 "$task") ;;
   # pi reads base URLs from its models.json alone: the shell writes it first.
   pi) cmd=(sh -c 'mkdir -p ~/.pi/agent && printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\"}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
     "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
@@ -97,7 +98,7 @@ one() {
     run=("$work/palimpsest" run --window "$window" --anthropic-upstream "$base" --openai-upstream "$base/v1" -- "${cmd[@]}")
   else
     vars+=(ANTHROPIC_BASE_URL="$base" OPENAI_BASE_URL="$base/v1"
-      OPENCODE_CONFIG_CONTENT="{\"provider\":{\"anthropic\":{\"options\":{\"baseURL\":\"$base/v1\"}}}}")
+      OPENCODE_CONFIG_CONTENT="{\"provider\":{\"anthropic\":{\"options\":{\"baseURL\":\"$base/v1\"}},\"openai\":{\"options\":{\"baseURL\":\"$base/v1\"}}}}")
     [[ $name != codex ]] || run=("${cmd[0]}" -c "openai_base_url=\"$base/v1\"" "${cmd[@]:1}")
   fi
   (cd "$log/task" && env -i "${vars[@]}" \
@@ -123,7 +124,7 @@ for name in "$@"; do
   sdk-anthropic) ran=$(version sdk @anthropic-ai/sdk) ;;
   sdk-openai-*) ran=$(version sdk openai) ;;
   sdk-ai-*) ran=$(version sdk ai) ;;
-  *) ran=$(packages "$name" | sed 's/.*@//') ;;
+  *) ran=$(packages "$(folder "$name")" | sed 's/.*@//') ;;
   esac
   for way in direct proxy; do one "$name" $way "$ran"; done
 done

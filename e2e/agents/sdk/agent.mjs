@@ -9,6 +9,15 @@ const schema = { type: 'object', properties: { command: { type: 'string' } }, re
 const run = (command) => execFileSync('sh', ['-c', command], { encoding: 'utf8' });
 const most = 1000;
 
+// once more, where a connection broke in the middle of an answer: the SDKs retry
+// only what failed before it.
+const again = async (ask) => {
+  try { return await ask(); } catch (error) {
+    if (error.status) throw error;
+    return await ask();
+  }
+};
+
 const agents = {
   // Not streamed, thinking on.
   async anthropic() {
@@ -16,11 +25,11 @@ const agents = {
     const client = new Anthropic();
     const messages = [{ role: 'user', content: task }];
     for (let i = 0; i < most; i++) {
-      const answer = await client.messages.create({
+      const answer = await again(() => client.messages.create({
         model: 'claude-sonnet-4-5', max_tokens: 4096, messages, system: 'You run commands.',
         thinking: { type: 'enabled', budget_tokens: 2048 },
         tools: [{ name: 'bash', description, input_schema: schema, cache_control: { type: 'ephemeral' } }],
-      });
+      }));
       messages.push({ role: 'assistant', content: answer.content });
       const calls = answer.content.filter((b) => b.type === 'tool_use');
       if (!calls.length) return answer.content.filter((b) => b.type === 'text').map((b) => b.text).join('');
@@ -33,11 +42,11 @@ const agents = {
     const client = new OpenAI();
     const messages = [{ role: 'system', content: 'You run commands.' }, { role: 'user', content: task }];
     for (let i = 0; i < most; i++) {
-      const stream = client.chat.completions.stream({
+      const completion = await again(() => client.chat.completions.stream({
         model: 'gpt-5.2', messages, stream_options: { include_usage: true },
         tools: [{ type: 'function', function: { name: 'bash', description, parameters: schema } }],
-      });
-      const { message } = (await stream.finalChatCompletion()).choices[0];
+      }).finalChatCompletion());
+      const { message } = completion.choices[0];
       messages.push({ role: 'assistant', content: message.content, ...(message.tool_calls?.length && { tool_calls: message.tool_calls.map(({ id, type, function: { name, arguments: a } }) => ({ id, type, function: { name, arguments: a } })) }) });
       if (!message.tool_calls?.length) return message.content;
       for (const c of message.tool_calls) messages.push({ role: 'tool', tool_call_id: c.id, content: run(JSON.parse(c.function.arguments).command) });
@@ -49,29 +58,36 @@ const agents = {
     const client = new OpenAI();
     const input = [{ role: 'user', content: task }];
     for (let i = 0; i < most; i++) {
-      const answer = await client.responses.create({
+      const answer = await again(() => client.responses.create({
         model: 'gpt-5.2', instructions: 'You run commands.', input, store: false, include: ['reasoning.encrypted_content'],
         tools: [{ type: 'function', name: 'bash', description, parameters: schema, strict: true }],
-      });
+      }));
       input.push(...answer.output);
       const calls = answer.output.filter((item) => item.type === 'function_call');
       if (!calls.length) return answer.output_text;
       for (const c of calls) input.push({ type: 'function_call_output', call_id: c.call_id, output: run(JSON.parse(c.arguments).command) });
     }
   },
-  // The AI SDK's own loop, streamed.
+  // Streamed; tools are run by the AI SDK.
   'ai-anthropic': async () => loop((await import('@ai-sdk/anthropic')).createAnthropic({ baseURL: process.env.ANTHROPIC_BASE_URL + '/v1' })('claude-sonnet-4-5')),
   'ai-openai': async () => loop((await import('@ai-sdk/openai')).createOpenAI({})('gpt-5.2'), { openai: { store: false, include: ['reasoning.encrypted_content'] } }),
 };
 
 async function loop(model, providerOptions) {
-  const { streamText, tool, jsonSchema, stepCountIs } = await import('ai');
-  const result = streamText({
-    model, providerOptions, system: 'You run commands.', prompt: task, stopWhen: stepCountIs(most),
-    tools: { bash: tool({ description, inputSchema: jsonSchema(schema), execute: async ({ command }) => run(command) }) },
-    onError: ({ error }) => { throw error; },
-  });
-  return await result.text;
+  const { streamText, tool, jsonSchema } = await import('ai');
+  const tools = { bash: tool({ description, inputSchema: jsonSchema(schema), execute: async ({ command }) => run(command) }) };
+  const messages = [{ role: 'user', content: task }];
+  for (let i = 0; i < most; i++) {
+    const [response, reason, text] = await again(async () => {
+      let failed;
+      const result = streamText({ model, providerOptions, system: 'You run commands.', messages, tools, onError: ({ error }) => { failed = error; } });
+      await result.consumeStream();
+      if (failed) throw failed;
+      return [await result.response, await result.finishReason, await result.text];
+    });
+    messages.push(...response.messages);
+    if (reason !== 'tool-calls') return text;
+  }
 }
 
 console.log(await agents[api]());

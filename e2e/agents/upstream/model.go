@@ -227,7 +227,10 @@ func (m *model) told(requests []*proxytest.Request) string {
 	}
 	end := "yes"
 	if !m.ended {
-		end = "no" + m.lost
+		end = "no"
+	}
+	if m.lost != "" {
+		end += ", " + m.lost
 	}
 	return fmt.Sprintf("%d | %d | %d | %d | %.2f | %s | %d of %d | %d", m.steps, len(requests), refused, largest,
 		float64(m.after)/float64(max(m.before, 1)), end, m.found, asked, m.lookups)
