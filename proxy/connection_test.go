@@ -362,3 +362,29 @@ func TestSlowReader(t *testing.T) {
 		}
 	}
 }
+
+// TestNoWebSocket: a client that would talk to a model past us is sent back to
+// HTTP, and one that wants a WebSocket for anything else gets through.
+func TestNoWebSocket(t *testing.T) {
+	up := proxytest.New(t)
+	url, _ := start(t, up, proxy.Options{})
+	for path, want := range map[string]int{"/v1/responses": http.StatusUpgradeRequired, "/v1/realtime?model=m": http.StatusOK} {
+		r, err := http.NewRequest(http.MethodGet, url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}}
+		before := len(up.Requests())
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", path, res.StatusCode, want)
+		}
+		if asked := len(up.Requests()) > before; asked != (want == http.StatusOK) {
+			t.Errorf("%s: the provider was asked: %t", path, asked)
+		}
+	}
+}

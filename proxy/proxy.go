@@ -43,8 +43,20 @@ func New(o *Options) (*Proxy, error) {
 	return p, nil
 }
 
-// ServeHTTP forwards a request, by way of the Transport.
-func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.reverse.ServeHTTP(w, r) }
+// ServeHTTP forwards a request, by way of the Transport. One that would turn a
+// question to a model into a WebSocket, as Codex tries first, is refused with 426,
+// on which clients go on over HTTP: nothing could be done for a conversation there.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") != "" && endpointOf(r.URL.Path).task == generate {
+		w.Header().Set(ActionHeader, Passed)
+		w.Header().Set(ReasonHeader, "websocket")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUpgradeRequired)
+		io.WriteString(w, `{"error":{"message":"palimpsest: no WebSocket here, use HTTP","type":"invalid_request_error","param":null,"code":null}}`)
+		return
+	}
+	p.reverse.ServeHTTP(w, r)
+}
 
 // Totals are what was done since the proxy was made.
 func (p *Proxy) Totals() Totals { return p.transport.Totals() }
