@@ -16,6 +16,14 @@ var (
 	ErrTooLarge = errors.New("content is too large to be stored")
 	// ErrCorrupt says that what the backend holds is not what was put in.
 	ErrCorrupt = errors.New("stored artifact is damaged")
+	// ErrSealed says that content is encrypted and could not be opened. The error
+	// of the Sealer is wrapped with it, where there is one.
+	ErrSealed = errors.New("artifact is encrypted and does not open")
+	// ErrForbidden says that the artifact is more sensitive than the requester
+	// may read.
+	ErrForbidden = errors.New("artifact is too sensitive for the requester")
+	// ErrLimited is wrapped by every *LimitError.
+	ErrLimited = errors.New("too many reads of artifacts")
 )
 
 // Backend keeps records, and knows nothing of what they mean. A record is named

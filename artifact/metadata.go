@@ -20,12 +20,23 @@ const (
 	Restricted   Sensitivity = "restricted"
 )
 
+// above reports whether s is more sensitive than what the clearance allows. What
+// is no class is above all when it is stored, and allows nothing.
+func (s Sensitivity) above(clearance Sensitivity) bool {
+	if clearance == "" {
+		return false
+	}
+	rank := slices.Index(sensitivities, s)
+	return rank < 0 || rank > slices.Index(sensitivities, clearance)
+}
+
 var sensitivities = []Sensitivity{Public, Internal, Confidential, Restricted}
 
 // Metadata is what is known about an artifact without reading it. Its JSON
 // names are those of seed A.
 type Metadata struct {
-	// ID, Bytes and EncryptionKeyID are set by the Store.
+	// ID, Bytes and EncryptionKeyID are set by the Store. To Put, ID may be given:
+	// the one that a pointer to the content has already.
 	ID string `json:"artifact_id"`
 	// ThreadID is the thread that the content comes from; it is the scope of
 	// the id. It is required.
@@ -35,7 +46,9 @@ type Metadata struct {
 	// CreatedAt is set by the Store when it is zero.
 	CreatedAt time.Time `json:"created_at"`
 	// TTLSeconds is how long the content may be read; 0 is for ever.
-	TTLSeconds      int         `json:"ttl_seconds,omitempty"`
+	TTLSeconds int `json:"ttl_seconds,omitempty"`
+	// EncryptionKeyID is the tenant's key that sealed the content; "" when it is
+	// not encrypted. What is known about it never is.
 	EncryptionKeyID string      `json:"encryption_key_id,omitempty"`
 	Sensitivity     Sensitivity `json:"sensitivity"`
 
@@ -93,7 +106,7 @@ func (m Metadata) complete(content string, now time.Time) (Metadata, error) {
 	if m.MediaType == "" {
 		m.MediaType = defaultMediaType
 	}
-	m.ID, m.Bytes, m.EncryptionKeyID = IDOf(m.ThreadID, content), len(content), ""
+	m.Bytes, m.EncryptionKeyID = len(content), ""
 	m.MessageIDs = slices.Clone(m.MessageIDs)
 	return m, nil
 }

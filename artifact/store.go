@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"iter"
+	"sync"
 	"time"
 )
 
@@ -16,23 +18,35 @@ const DefaultMaxBytes = 64 << 20
 type Options struct {
 	// MaxBytes limits the content of one artifact. 0 is DefaultMaxBytes.
 	MaxBytes int
+	// Sealer encrypts content before it reaches the backend. Nil keeps it as it
+	// is. What was stored before it was given stays readable, and Reseal
+	// encrypts it.
+	Sealer Sealer
+	// KeyedIDs makes ids that nobody can guess who knows the content; see
+	// Store.Namer. It needs a Sealer with TenantKeys, and whoever makes pointers
+	// must take their ids from Namer.
+	KeyedIDs bool
+	// Limits bound how much each requester reads. The zero value bounds nothing.
+	Limits Limits
 	// Now is the clock that dates and expires artifacts. Nil is time.Now.
 	Now func() time.Time
 }
 
-// Requester is who asks. The zero value is the owner of a machine without
-// tenants.
-type Requester struct {
-	// TenantID is the tenant whose artifacts may be seen.
-	TenantID string
-}
-
 // Store keeps artifacts in a backend and holds what must be true of all of
-// them. It is safe for concurrent use.
+// them. It is safe for concurrent use. When several processes change what is
+// known about the same artifact at the same moment (Put of the same content,
+// Sweep, Reseal), the last one wins; content is never lost by that, except to a
+// Sweep or Delete.
 type Store struct {
 	backend Backend
 	max     int
 	now     func() time.Time
+	sealer  Sealer
+	keyed   bool
+	limiter *limiter
+	// locks keep changes of the same artifact apart: each reads and then writes.
+	locks [64]sync.Mutex
+	seed  maphash.Seed
 }
 
 // NewStore returns a store over a backend. It panics if the backend is nil.
@@ -40,21 +54,34 @@ func NewStore(b Backend, o *Options) *Store {
 	if b == nil {
 		panic("artifact: NewStore needs a backend")
 	}
-	s := &Store{backend: b, max: DefaultMaxBytes, now: time.Now}
-	if o != nil && o.MaxBytes > 0 {
+	s := &Store{backend: b, max: DefaultMaxBytes, now: time.Now, seed: maphash.MakeSeed()}
+	if o == nil {
+		o = &Options{}
+	}
+	if o.MaxBytes > 0 {
 		s.max = o.MaxBytes
 	}
-	if o != nil && o.Now != nil {
+	if o.Now != nil {
 		s.now = o.Now
 	}
+	s.sealer, s.keyed = o.Sealer, o.KeyedIDs
+	s.limiter = &limiter{limits: o.Limits, now: s.now, buckets: map[caller]*buckets{}}
 	return s
 }
 
-// Put stores content and returns its id, which IDOf gives for the thread. The
-// same content of the same thread is kept once: putting it again adds its
-// messages to the metadata, and may lengthen its life and raise its
+// lock keeps others from changing an artifact until the function is called that
+// it returns. Artifacts may share a lock.
+func (s *Store) lock(tenant, id string) (unlock func()) {
+	mu := &s.locks[maphash.Comparable(s.seed, [2]string{tenant, id})%uint64(len(s.locks))]
+	mu.Lock()
+	return mu.Unlock
+}
+
+// Put stores content and returns its id, which the tenant's Namer gives for the
+// thread. The same content of the same thread is kept once: putting it again adds
+// its messages to the metadata, and may lengthen its life and raise its
 // sensitivity, never the other way. The error wraps ErrTooLarge, names a field
-// of the metadata that cannot be kept, or is the backend's.
+// of the metadata that cannot be kept, or is that of the backend or the Sealer.
 func (s *Store) Put(ctx context.Context, m Metadata, content string) (id string, err error) {
 	defer wrap(&err, "Put", m.ThreadID)
 	if len(content) > s.max {
@@ -64,27 +91,48 @@ func (s *Store) Put(ctx context.Context, m Metadata, content string) (id string,
 	if err != nil {
 		return "", err
 	}
-	held, _, err := s.read(ctx, Requester{m.TenantID}, m.ID)
+	if m.ID, err = s.name(ctx, m, content); err != nil {
+		return "", err
+	}
+	defer s.lock(m.TenantID, m.ID)()
+	held, _, err := s.read(ctx, Requester{TenantID: m.TenantID}, m.ID)
 	switch {
 	case err == nil:
 		merged, changed := held.merge(m)
-		if !changed {
+		if !changed && (s.sealer == nil || held.EncryptionKeyID != "") {
 			return m.ID, nil
 		}
 		m = merged
+	case errors.Is(err, ErrSealed):
+		m, _ = held.merge(m)
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrExpired), errors.Is(err, ErrCorrupt):
 		// What is gone or damaged is written anew.
 	default:
 		return "", err
 	}
-	return m.ID, s.backend.Put(ctx, m, []byte(content))
+	return m.ID, s.write(ctx, m, content)
 }
 
 // Metadata returns what is known about an artifact without reading it, so that
 // the caller can decide whether to. The error wraps ErrNotFound, ErrExpired or
-// ErrCorrupt, or is the backend's.
+// ErrCorrupt, is a *LimitError, or is the backend's.
 func (s *Store) Metadata(ctx context.Context, who Requester, id string) (m Metadata, err error) {
 	defer wrap(&err, "Metadata", id)
+	if err := s.limiter.admit(who); err != nil {
+		return Metadata{}, err
+	}
+	m, err = s.find(ctx, who, id)
+	if err == nil {
+		err = s.readable(who, m)
+	}
+	if errors.Is(err, ErrNotFound) {
+		m = Metadata{}
+	}
+	return m, err
+}
+
+// find asks the backend for metadata alone.
+func (s *Store) find(ctx context.Context, who Requester, id string) (Metadata, error) {
 	if !IsID(id) {
 		return Metadata{}, ErrNotFound
 	}
@@ -92,20 +140,29 @@ func (s *Store) Metadata(ctx context.Context, who Requester, id string) (m Metad
 		if err != nil {
 			return Metadata{}, err
 		}
-		if m.ID == id {
-			return m, s.readable(who, m)
+		if m.ID == id && m.TenantID == who.TenantID {
+			return m, nil
 		}
 	}
 	return Metadata{}, ErrNotFound
 }
 
-// Get returns an artifact. The error wraps ErrNotFound, ErrExpired or
-// ErrCorrupt, or is the backend's.
+// Get returns an artifact. The error wraps ErrNotFound, ErrExpired, ErrForbidden,
+// ErrCorrupt or ErrSealed, is a *LimitError, or is the backend's.
 func (s *Store) Get(ctx context.Context, who Requester, id string) (m Metadata, content string, err error) {
 	defer wrap(&err, "Get", id)
-	return s.read(ctx, who, id)
+	if err := s.limiter.admit(who); err != nil {
+		return Metadata{}, "", err
+	}
+	m, content, err = s.read(ctx, who, id)
+	if err != nil {
+		return Metadata{}, "", err
+	}
+	s.limiter.charge(who, len(content))
+	return m, content, nil
 }
 
+// read returns an artifact; with ErrSealed it returns what is known about it.
 func (s *Store) read(ctx context.Context, who Requester, id string) (Metadata, string, error) {
 	if !IsID(id) {
 		return Metadata{}, "", ErrNotFound
@@ -117,11 +174,11 @@ func (s *Store) read(ctx context.Context, who Requester, id string) (Metadata, s
 	if err := s.readable(who, m); err != nil {
 		return Metadata{}, "", err
 	}
-	content := string(data)
-	if got := IDOf(m.ThreadID, content); m.ID != id || got != id {
-		return Metadata{}, "", fmt.Errorf("the content has the id %s: %w", got, ErrCorrupt)
+	if m.Sensitivity.above(who.Clearance) {
+		return Metadata{}, "", fmt.Errorf("it is %s and the requester may read up to %s: %w", m.Sensitivity, who.Clearance, ErrForbidden)
 	}
-	return m, content, nil
+	content, err := s.open(ctx, m, id, data)
+	return m, content, err
 }
 
 // readable holds tenancy and expiry, whatever the backend gave.
@@ -142,6 +199,11 @@ func (s *Store) readable(who Requester, m Metadata) error {
 func (s *Store) List(ctx context.Context, who Requester, f Filter) iter.Seq2[Metadata, error] {
 	f.TenantID = who.TenantID
 	return func(yield func(Metadata, error) bool) {
+		if err := s.limiter.admit(who); err != nil {
+			wrap(&err, "List", who.TenantID)
+			yield(Metadata{}, err)
+			return
+		}
 		for m, err := range s.backend.List(ctx, f) {
 			if err == nil && s.readable(who, m) != nil {
 				continue
@@ -161,24 +223,8 @@ func (s *Store) Delete(ctx context.Context, who Requester, id string) (err error
 	if !IsID(id) {
 		return nil
 	}
+	defer s.lock(who.TenantID, id)()
 	return s.backend.Delete(ctx, who.TenantID, id)
-}
-
-// Sweep deletes the requester's artifacts that have expired and returns how
-// many there were. Until then they take room, but no one can read them.
-func (s *Store) Sweep(ctx context.Context, who Requester) (n int, err error) {
-	defer wrap(&err, "Sweep", who.TenantID)
-	var failed error
-	for m, err := range s.backend.List(ctx, Filter{TenantID: who.TenantID}) {
-		if err == nil && m.TenantID == who.TenantID && m.expired(s.now()) {
-			err = s.backend.Delete(ctx, m.TenantID, m.ID)
-			if err == nil {
-				n++
-			}
-		}
-		failed = errors.Join(failed, err)
-	}
-	return n, failed
 }
 
 func wrap(err *error, op, subject string) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/artifact/mem"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // leaky is a backend that forgets to ask whose a record is.
@@ -44,11 +45,13 @@ func TestTenants(t *testing.T) {
 		for m, err := range s.List(t.Context(), who, artifact.Filter{TenantID: "theirs"}) {
 			t.Errorf("%+v lists %+v, %v", who, m, err)
 		}
-		if n, err := s.Sweep(t.Context(), who); n != 0 || err != nil {
+		if n, err := s.Sweep(t.Context(), who, nil); n != 0 || err != nil {
 			t.Errorf("%+v swept %d, %v", who, n, err)
 		}
 	}
 }
+
+func ids(all ...thread.ID) []thread.ID { return all }
 
 func TestIsID(t *testing.T) {
 	if id := artifact.IDOf("t", "x"); !artifact.IsID(id) {

@@ -45,9 +45,9 @@ func (a Action) Removes() bool { return a >= Summarize }
 
 // Plan is a complete compaction of a thread. The zero value includes everything.
 type Plan struct {
-	Schema        int       `json:"schema_version"`
-	ThreadID      string    `json:"thread_id"`
-	ThreadVersion int       `json:"thread_version"`
+	Schema        int    `json:"schema_version"`
+	ThreadID      string `json:"thread_id"`
+	ThreadVersion int    `json:"thread_version"`
 	// Arrived is how many of the newest messages were not sent to a model yet
 	// when the plan was made, where it changes nothing that was sent: it only
 	// adds to the plan before it what was put aside on arrival.

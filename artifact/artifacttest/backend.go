@@ -27,6 +27,7 @@ func TestBackend(t *testing.T, open func(testing.TB) artifact.Backend) {
 	t.Run("concurrent", func(t *testing.T) { concurrent(t, open(t)) })
 	t.Run("store", func(t *testing.T) { store(t, open(t)) })
 	t.Run("expiry", func(t *testing.T) { expiry(t, open(t)) })
+	t.Run("sealed", func(t *testing.T) { sealed(t, open(t)) })
 }
 
 var began = time.Date(2025, 5, 12, 9, 30, 0, 123456789, time.UTC)
@@ -247,7 +248,7 @@ func store(t *testing.T, b artifact.Backend) {
 		}
 	}
 	damaged := metadata("", "t", "right")
-	damaged.TTLSeconds = 0
+	damaged.TTLSeconds, damaged.EncryptionKeyID = 0, ""
 	if err := b.Put(ctx, damaged, []byte("wrong")); err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +298,7 @@ func expiry(t *testing.T, b artifact.Backend) {
 			t.Errorf("listed %s, %v", m.ID, err)
 		}
 	}
-	if n, err := s.Sweep(ctx, artifact.Requester{}); n != 1 || err != nil {
+	if n, err := s.Sweep(ctx, artifact.Requester{}, nil); n != 1 || err != nil {
 		t.Errorf("swept %d, %v", n, err)
 	}
 	if _, _, err := s.Get(ctx, artifact.Requester{}, short); !errors.Is(err, artifact.ErrNotFound) {

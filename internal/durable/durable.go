@@ -130,6 +130,9 @@ func (d Dir) Writable() error {
 
 // mkdir makes a directory and those above it, and syncs what it has made.
 func (d Dir) mkdir(name string) error {
+	if !fs.ValidPath(name) {
+		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrInvalid}
+	}
 	if _, err := d.Root.Stat(name); err == nil || name == "." {
 		return nil
 	}

@@ -126,7 +126,7 @@ func (s *Store) Sweep(ctx context.Context) (n int, err error) {
 	if s.options.Now != nil {
 		now = s.options.Now
 	}
-	n, failed := s.artifacts.Sweep(ctx, artifact.Requester{})
+	n, failed := s.artifacts.Sweep(ctx, artifact.Requester{}, nil)
 	err = s.walk(ctx, func(name string, e fs.DirEntry) error {
 		info, err := e.Info()
 		if err != nil || !durable.IsTemp(path.Base(name)) || now().Sub(info.ModTime()) < abandoned {

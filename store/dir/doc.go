@@ -7,6 +7,7 @@
 //	threads/<thread>/removed.jsonl    one removed message a line (recall.Entry)
 //	threads/<thread>/plans/<n>.json   the plans, 1 is the first (plan.Plan)
 //	tenants/<tenant>/artifacts/…      the same for tenants, where there are any
+//	keys/                             not touched here; programs keep keys in it
 //
 // <2> is two digits of the id. Names of threads and tenants are escaped, so
 // that none of them can lead elsewhere, and all access goes through an os.Root.

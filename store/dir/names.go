@@ -7,6 +7,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
 )
 
+// KeysDir is the folder of a store that is left to those who keep keys there.
+const KeysDir = "keys"
+
 const (
 	artifactsDir = "artifacts"
 	threadsDir   = "threads"

@@ -28,9 +28,11 @@ artifacts/<2>/<id>                content that was put aside, as it was
 artifacts/<2>/<id>.json           what is known about it
 threads/<thread>/removed.jsonl    one removed message a line
 threads/<thread>/plans/<n>.json   what stood in the prompt instead; 1 is the first
+keys/                             API keys (as hashes) and encrypted data keys
 
 Everything is as private as the conversations it comes from. Deleting the whole
-directory, or one thread's, harms nothing but the memory of it.
+directory, or one thread's, harms nothing but the memory of it; without its keys,
+nobody can sign in, and what was encrypted cannot be read.
 `
 
 // Options tune a Store; nil or the zero value holds the defaults.
@@ -137,7 +139,7 @@ func (s *Store) checkFormat() error {
 	}
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case durable.IsTemp(name), name == artifactsDir, name == threadsDir, name == tenantsDir:
+		case durable.IsTemp(name), name == artifactsDir, name == threadsDir, name == tenantsDir, name == KeysDir:
 		default:
 			return fmt.Errorf("%w: it holds %s; choose a new or an empty directory", ErrNotStore, name)
 		}
@@ -159,6 +161,11 @@ func (s *Store) Path() string { return s.path }
 
 // Artifacts returns the store of the content that was put aside.
 func (s *Store) Artifacts() *artifact.Store { return s.artifacts }
+
+// Backend returns where Artifacts keeps its records, for a program that wants an
+// artifact.Store over it with keys or limits of its own. Save, List and Artifact
+// know nothing of keys: they keep and read what is not encrypted.
+func (s *Store) Backend() artifact.Backend { return backend{s.files} }
 
 // Close gives the directory back to the system. Nothing is lost without it.
 func (s *Store) Close() error { return s.files.Root.Close() }

@@ -1,0 +1,141 @@
+package artifact
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Sealer encrypts content before it reaches the backend; *keyring.Keyring is one.
+// It is safe for concurrent use.
+type Sealer interface {
+	// Seal encrypts text of a tenant, bound to the tenant and to aad, and names
+	// the tenant's key that it used.
+	Seal(ctx context.Context, tenant string, aad, plaintext []byte) (sealed []byte, keyID string, err error)
+	// Open decrypts what Seal returned for the same tenant and aad, under any key
+	// that the tenant ever had, and fails for everything else.
+	Open(ctx context.Context, tenant string, aad, sealed []byte) (plaintext []byte, err error)
+}
+
+// TenantKeys is what a Sealer may be able to do besides: Reseal and Erase of a
+// Store need it, and so do keyed ids.
+type TenantKeys interface {
+	// Current returns the id of the key that Seal uses now, "" when there is none
+	// yet.
+	Current(ctx context.Context, tenant string) (keyID string, err error)
+	// Secret returns bytes that belong to a tenant and a purpose and are always
+	// the same, whatever key seals.
+	Secret(ctx context.Context, tenant, purpose string) ([]byte, error)
+	// Erase forgets the tenant's keys for good.
+	Erase(ctx context.Context, tenant string) error
+}
+
+// Namer names content of a scope (a thread), as IDOf does.
+type Namer func(scope, content string) string
+
+// Namer returns the function that gives a tenant's content its id; it is pure,
+// so that a plan can hold the id before the content is stored. It is IDOf unless
+// Options.KeyedIDs is set.
+//
+// An id is no key. Artifacts are looked up by tenant and id, so the id of another
+// tenant's artifact finds nothing, and a Put or Get is answered alike whether
+// another tenant has the same content or not. Still an id stands in file names,
+// columns and logs, and IDOf is a plain hash: who reads ids at rest and guesses
+// content (a name, a number of four digits) can see whether the guess was right,
+// and text in a prompt can name content that it knows. Keyed ids are the first 64
+// bits of an HMAC-SHA256 under a secret of the tenant. They are as deterministic:
+// same tenant, scope and content, same id, on every machine, after a restart and
+// after a change of keys. Nobody without the secret can make one or tell one from
+// chance, and the 64 bits can only be tried against the Store, with its limits.
+func (s *Store) Namer(ctx context.Context, tenantID string) (name Namer, err error) {
+	defer wrap(&err, "Namer", tenantID)
+	if !s.keyed {
+		return IDOf, nil
+	}
+	keys, ok := s.sealer.(TenantKeys)
+	if !ok {
+		return nil, errors.New("keyed ids need a Sealer with TenantKeys")
+	}
+	secret, err := keys.Secret(ctx, tenantID, "artifact ids")
+	if err != nil {
+		return nil, err
+	}
+	return func(scope, content string) string {
+		h := hmac.New(sha256.New, secret)
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(scope))))
+		h.Write([]byte(scope))
+		h.Write([]byte(content))
+		return idFrom(h)
+	}, nil
+}
+
+// name gives content its id, or checks the one that the caller has. The plain
+// hash will do too: plans from before ids were keyed point with it.
+func (s *Store) name(ctx context.Context, m Metadata, content string) (string, error) {
+	if m.ID != "" && m.ID == IDOf(m.ThreadID, content) {
+		return m.ID, nil
+	}
+	name, err := s.Namer(ctx, m.TenantID)
+	if err != nil {
+		return "", err
+	}
+	id := name(m.ThreadID, content)
+	if m.ID != "" && m.ID != id {
+		return "", fmt.Errorf("the id %q is not that of the content, which is %s", m.ID, id)
+	}
+	return id, nil
+}
+
+// bound ties sealed content to what it is and to its id, so that it opens in no
+// other record. The Sealer ties it to the tenant.
+func bound(id string) []byte { return []byte("artifact\x00" + id) }
+
+// write seals content where there is a Sealer, and keeps it.
+func (s *Store) write(ctx context.Context, m Metadata, content string) error {
+	data := []byte(content)
+	m.EncryptionKeyID = ""
+	if s.sealer != nil {
+		var err error
+		data, m.EncryptionKeyID, err = s.sealer.Seal(ctx, m.TenantID, bound(m.ID), data)
+		if err != nil {
+			return err
+		}
+	}
+	return s.backend.Put(ctx, m, data)
+}
+
+// open checks what the backend gave, and decrypts it. A backend may keep content
+// and metadata one after the other, so for a moment, or after a crash, the
+// metadata may speak of the content before: what the content is decides. Plain
+// content proves itself by IDOf, sealed content by opening for its id.
+func (s *Store) open(ctx context.Context, m Metadata, id string, data []byte) (string, error) {
+	if m.ID != id {
+		return "", fmt.Errorf("the record of %s holds %s: %w", id, m.ID, ErrCorrupt)
+	}
+	sealed := m.EncryptionKeyID != ""
+	if !sealed || s.sealer == nil {
+		content := string(data)
+		got := IDOf(m.ThreadID, content)
+		switch {
+		case got == id:
+			return content, nil
+		case sealed:
+			return "", fmt.Errorf("under %s, and no keys were given: %w", m.EncryptionKeyID, ErrSealed)
+		case s.sealer == nil:
+			return "", fmt.Errorf("the content has the id %s: %w", got, ErrCorrupt)
+		}
+	}
+	content, err := s.sealer.Open(ctx, m.TenantID, bound(id), data)
+	switch {
+	case err == nil:
+		return string(content), nil
+	case sealed && IDOf(m.ThreadID, string(data)) == id:
+		return string(data), nil
+	case sealed:
+		return "", fmt.Errorf("%w: %w", ErrSealed, err)
+	}
+	return "", fmt.Errorf("the content is not that of the id: %w", ErrCorrupt)
+}

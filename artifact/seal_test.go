@@ -1,0 +1,411 @@
+package artifact_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/artifact/mem"
+	"github.com/palimpsest-ai/palimpsest/keyring"
+)
+
+func newRing(t testing.TB) *keyring.Keyring {
+	masters, err := keyring.ParseMasters(keyring.NewMaster())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keyring.New(masters, &keyring.Memory{}, nil)
+}
+
+// TestNamer: a keyed id follows from tenant, thread and content, stays over
+// restarts and changes of keys, and is not the plain hash; without KeyedIDs it is. A20
+func TestNamer(t *testing.T) {
+	ring, b := newRing(t), mem.New()
+	s := artifact.NewStore(b, &artifact.Options{Sealer: ring, KeyedIDs: true})
+	name := func(s *artifact.Store, tenant string) artifact.Namer {
+		t.Helper()
+		n, err := s.Namer(t.Context(), tenant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	id := name(s, "a")("t", "4711")
+	if !artifact.IsID(id) {
+		t.Errorf("%s is no id", id)
+	}
+	if _, err := ring.Rotate(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	again := artifact.NewStore(b, &artifact.Options{Sealer: ring, KeyedIDs: true})
+	if got := name(again, "a")("t", "4711"); got != id {
+		t.Errorf("after a change of keys %s, want %s", got, id)
+	}
+	for _, other := range []string{
+		artifact.IDOf("t", "4711"), name(s, "b")("t", "4711"), name(s, "a")("u", "4711"), name(s, "a")("t4", "711"),
+		name(artifact.NewStore(b, &artifact.Options{Sealer: newRing(t), KeyedIDs: true}), "a")("t", "4711"),
+	} {
+		if other == id {
+			t.Error("something else has the same id")
+		}
+	}
+	if got := name(artifact.NewStore(b, nil), "a")("t", "4711"); got != artifact.IDOf("t", "4711") {
+		t.Errorf("without keys %s", got)
+	}
+	if got := name(artifact.NewStore(b, &artifact.Options{Sealer: ring}), "a")("t", "4711"); got != artifact.IDOf("t", "4711") {
+		t.Errorf("without KeyedIDs %s", got)
+	}
+	if _, err := artifact.NewStore(b, &artifact.Options{KeyedIDs: true}).Put(t.Context(), artifact.Metadata{ThreadID: "t"}, "x"); err == nil {
+		t.Error("keyed ids without keys")
+	}
+	put, err := s.Put(t.Context(), artifact.Metadata{ThreadID: "t", TenantID: "a"}, "4711")
+	if err != nil || put != id {
+		t.Errorf("Put gave %s, %v, want %s", put, err, id)
+	}
+}
+
+// TestGivenID: Put takes the id that a plan points with, and only if it is one
+// of the content.
+func TestGivenID(t *testing.T) {
+	s := artifact.NewStore(mem.New(), &artifact.Options{Sealer: newRing(t), KeyedIDs: true})
+	plain := artifact.IDOf("t", "x")
+	name, err := s.Namer(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{plain, name("t", "x")} {
+		got, err := s.Put(t.Context(), artifact.Metadata{ThreadID: "t", ID: id}, "x")
+		if err != nil || got != id {
+			t.Errorf("%s, %v, want %s", got, err, id)
+		}
+		if m, content, err := s.Get(t.Context(), artifact.Requester{}, id); err != nil || content != "x" || m.EncryptionKeyID != "dk-1" {
+			t.Errorf("%+v %q %v", m, content, err)
+		}
+	}
+	for _, id := range []string{artifact.IDOf("t", "y"), "../x", name("u", "x")} {
+		if got, err := s.Put(t.Context(), artifact.Metadata{ThreadID: "t", ID: id}, "x"); err == nil {
+			t.Errorf("x was kept as %s", got)
+		}
+	}
+}
+
+// TestMovedContent: sealed content of one record opens in no other, of the same
+// tenant or another. A20
+func TestMovedContent(t *testing.T) {
+	ctx, b := t.Context(), mem.New()
+	s := artifact.NewStore(b, &artifact.Options{Sealer: newRing(t)})
+	ids := map[string]string{}
+	for _, tenant := range []string{"a", "b"} {
+		for _, content := range []string{"one", "two"} {
+			id, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", TenantID: tenant}, content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids[tenant+content] = id
+		}
+	}
+	moved := func(fromTenant, from, toTenant, to string) {
+		t.Helper()
+		_, data, err := b.Get(ctx, fromTenant, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, good, err := b.Get(ctx, toTenant, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{m.EncryptionKeyID, ""} {
+			m.EncryptionKeyID = key
+			if err := b.Put(ctx, m, data); err != nil {
+				t.Fatal(err)
+			}
+			_, content, err := s.Get(ctx, artifact.Requester{TenantID: toTenant}, to)
+			if !errors.Is(err, artifact.ErrSealed) && !errors.Is(err, artifact.ErrCorrupt) || content != "" {
+				t.Errorf("%s of %s as %s of %s: %q, %v", from, fromTenant, to, toTenant, content, err)
+			}
+		}
+		if err := b.Put(ctx, m, good); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Get(ctx, artifact.Requester{TenantID: toTenant}, to); err != nil {
+			t.Errorf("put back: %v", err)
+		}
+	}
+	moved("a", ids["aone"], "b", ids["bone"])
+	moved("a", ids["aone"], "a", ids["atwo"])
+	m, data, err := b.Get(ctx, "a", ids["aone"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.TenantID = "b" // the whole record, under the same id
+	if err := b.Put(ctx, m, data); err != nil {
+		t.Fatal(err)
+	}
+	if _, content, err := s.Get(ctx, artifact.Requester{TenantID: "b"}, m.ID); !errors.Is(err, artifact.ErrSealed) || content != "" {
+		t.Errorf("a whole record of another tenant: %q, %v", content, err)
+	}
+}
+
+// TestHalfWritten: a crash between content and metadata, in a backend that keeps
+// them apart, loses nothing, whichever of both is sealed.
+func TestHalfWritten(t *testing.T) {
+	ctx, ring := t.Context(), newRing(t)
+	for _, sealedFirst := range []bool{false, true} {
+		b := mem.New()
+		plain, sealed := artifact.NewStore(b, nil), artifact.NewStore(b, &artifact.Options{Sealer: ring})
+		first, then := plain, sealed
+		if sealedFirst {
+			first, then = sealed, plain
+		}
+		m := artifact.Metadata{ThreadID: "t", ID: artifact.IDOf("t", "x")}
+		id, err := first.Put(ctx, m, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _, err := b.Get(ctx, "", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Sensitivity = artifact.Restricted // so that it is written again
+		if _, err := then.Put(ctx, m, "x"); err != nil {
+			t.Fatal(err)
+		}
+		_, after, err := b.Get(ctx, "", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Put(ctx, before, after); err != nil {
+			t.Fatal(err)
+		}
+		if _, content, err := sealed.Get(ctx, artifact.Requester{}, id); err != nil || content != "x" {
+			t.Errorf("sealed first: %v: %q, %v", sealedFirst, content, err)
+		}
+	}
+}
+
+// TestPutSealsAndHeals: putting again seals what was plain, and writes anew what
+// does not open, with all that was known about it.
+func TestPutSealsAndHeals(t *testing.T) {
+	ctx, b := t.Context(), mem.New()
+	s := artifact.NewStore(b, &artifact.Options{Sealer: newRing(t)})
+	m := artifact.Metadata{ThreadID: "t", ID: artifact.IDOf("t", "x"), MessageIDs: ids("m1")}
+	if _, err := artifact.NewStore(b, nil).Put(ctx, m, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Put(ctx, m, "x"); err != nil {
+		t.Fatal(err)
+	}
+	held, data, err := b.Get(ctx, "", m.ID)
+	if err != nil || held.EncryptionKeyID == "" || bytes.Equal(data, []byte("x")) {
+		t.Fatalf("%+v %q %v", held, data, err)
+	}
+	data[len(data)-1]++
+	if err := b.Put(ctx, held, data); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Get(ctx, artifact.Requester{}, m.ID); !errors.Is(err, artifact.ErrSealed) || !errors.Is(err, keyring.ErrOpen) {
+		t.Errorf("damaged: %v", err)
+	}
+	m.MessageIDs = ids("m2")
+	if _, err := s.Put(ctx, m, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if held, content, err := s.Get(ctx, artifact.Requester{}, m.ID); err != nil || content != "x" || len(held.MessageIDs) != 2 {
+		t.Errorf("%+v %q %v", held, content, err)
+	}
+}
+
+// stuck is a backend that fails to write from some point on.
+type stuck struct {
+	*mem.Backend
+	left int
+}
+
+var errFull = errors.New("disk full")
+
+func (s *stuck) Put(ctx context.Context, m artifact.Metadata, content []byte) error {
+	if s.left == 0 {
+		return errFull
+	}
+	s.left--
+	return s.Backend.Put(ctx, m, content)
+}
+
+// TestResealGoesOn: what a fault interrupted is done by the next call, and at
+// every moment everything can be read.
+func TestResealGoesOn(t *testing.T) {
+	ctx, ring := t.Context(), newRing(t)
+	b := &stuck{mem.New(), 10}
+	s := artifact.NewStore(b, &artifact.Options{Sealer: ring})
+	var all []string
+	for n := range 10 {
+		id, err := s.Put(ctx, artifact.Metadata{ThreadID: "t"}, fmt.Sprint(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, id)
+	}
+	if _, err := ring.Rotate(ctx, ""); err != nil {
+		t.Fatal(err)
+	}
+	total := 0
+	for round, left := range []int{3, 0, 6, 5} {
+		b.left = left
+		n, err := s.Reseal(ctx, artifact.Requester{})
+		total += n
+		if done := total == 10; done != (err == nil) || !done && !errors.Is(err, errFull) || n != min(left, 10-total+n) {
+			t.Errorf("round %d: %d, %v", round, n, err)
+		}
+		for n, id := range all {
+			if _, content, err := s.Get(ctx, artifact.Requester{}, id); err != nil || content != fmt.Sprint(n) {
+				t.Errorf("round %d: %q, %v", round, content, err)
+			}
+		}
+	}
+	if total != 10 {
+		t.Errorf("%d sealed anew", total)
+	}
+	if _, err := artifact.NewStore(b, nil).Reseal(ctx, artifact.Requester{}); err == nil {
+		t.Error("sealed without keys")
+	}
+}
+
+// TestClearance: content above it is refused, whatever class was stored; what is
+// known about it is told.
+func TestClearance(t *testing.T) {
+	ctx, b := t.Context(), mem.New()
+	s := artifact.NewStore(b, nil)
+	classes := []artifact.Sensitivity{artifact.Public, artifact.Internal, artifact.Confidential, artifact.Restricted}
+	for stored, class := range classes {
+		id, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", Sensitivity: class}, string(class))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for may, clearance := range append(classes, "", "secret") {
+			who := artifact.Requester{Clearance: clearance}
+			want := clearance == "" || clearance != "secret" && may >= stored
+			_, content, err := s.Get(ctx, who, id)
+			if want != (err == nil) || !want && (!errors.Is(err, artifact.ErrForbidden) || content != "") {
+				t.Errorf("%s with clearance %q: %q, %v", class, clearance, content, err)
+			}
+			if m, err := s.Metadata(ctx, who, id); err != nil || m.Sensitivity != class {
+				t.Errorf("%s with clearance %q: %+v, %v", class, clearance, m, err)
+			}
+		}
+	}
+	odd := artifact.Metadata{ID: artifact.IDOf("t", "odd"), ThreadID: "t", Sensitivity: "odd"}
+	if err := b.Put(ctx, odd, []byte("odd")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Get(ctx, artifact.Requester{Clearance: artifact.Restricted}, odd.ID); !errors.Is(err, artifact.ErrForbidden) {
+		t.Errorf("an unknown class: %v", err)
+	}
+}
+
+// TestLimits: each requester has its own, trying out ids counts, and the error
+// says when to go on.
+func TestLimits(t *testing.T) {
+	ctx, now := t.Context(), time.Unix(1e9, 0)
+	s := artifact.NewStore(mem.New(), &artifact.Options{
+		Now: func() time.Time { return now }, Limits: artifact.Limits{ReadsPerMinute: 60, BytesPerMinute: 1000},
+	})
+	big, err := s.Put(ctx, artifact.Metadata{ThreadID: "t"}, strings.Repeat("x", 1500))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := artifact.Requester{ID: "one"}, artifact.Requester{ID: "two"}
+	for n := range 60 {
+		if _, _, err := s.Get(ctx, one, fmt.Sprintf("art_%016x", n)); !errors.Is(err, artifact.ErrNotFound) {
+			t.Fatalf("read %d: %v", n, err)
+		}
+	}
+	var limit *artifact.LimitError
+	_, _, err = s.Get(ctx, one, big)
+	if !errors.As(err, &limit) || !errors.Is(err, artifact.ErrLimited) || limit.RetryAfter < time.Second || limit.RetryAfter > time.Second+time.Millisecond {
+		t.Errorf("read 61: %v", err)
+	}
+	if _, err := s.Metadata(ctx, one, big); !errors.Is(err, artifact.ErrLimited) {
+		t.Errorf("metadata: %v", err)
+	}
+	for _, err := range s.List(ctx, one, artifact.Filter{}) {
+		if !errors.Is(err, artifact.ErrLimited) {
+			t.Errorf("list: %v", err)
+		}
+	}
+	if _, _, err := s.Get(ctx, two, big); err != nil {
+		t.Errorf("the other requester: %v", err)
+	}
+	_, _, err = s.Get(ctx, two, big)
+	if !errors.As(err, &limit) || limit.RetryAfter < 30*time.Second || limit.RetryAfter > 31*time.Second {
+		t.Errorf("500 bytes over: %v", err)
+	}
+	now = now.Add(limit.RetryAfter)
+	if _, _, err := s.Get(ctx, two, big); err != nil {
+		t.Errorf("after the time it named: %v", err)
+	}
+	now = now.Add(-time.Hour)
+	if _, _, err := s.Get(ctx, two, big); !errors.Is(err, artifact.ErrLimited) {
+		t.Errorf("after the clock went back: %v", err)
+	}
+	now = now.Add(time.Hour * 2)
+	for n := range 20_000 { // many requesters do not pile up, nor lend each other
+		if _, err := s.Metadata(ctx, artifact.Requester{ID: fmt.Sprint(n)}, big); err != nil {
+			t.Fatal(n, err)
+		}
+		now = now.Add(time.Second)
+	}
+}
+
+// TestSweepLeavesTheLive: what a plan still points at stays, unreadable.
+func TestSweepLeavesTheLive(t *testing.T) {
+	ctx, now := t.Context(), time.Unix(1e9, 0)
+	b := mem.New()
+	s := artifact.NewStore(b, &artifact.Options{Now: func() time.Time { return now }})
+	var all []string
+	for n := range 4 {
+		id, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", TTLSeconds: 10 * (1 + n%2)}, fmt.Sprint(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, id)
+	}
+	now = now.Add(10 * time.Second) // all[0] and all[2] are over
+	live := func(m artifact.Metadata) bool { return m.ID == all[2] }
+	if n, err := s.Sweep(ctx, artifact.Requester{}, live); n != 1 || err != nil {
+		t.Errorf("swept %d, %v", n, err)
+	}
+	for n, want := range []error{artifact.ErrNotFound, nil, artifact.ErrExpired, nil} {
+		if _, _, err := s.Get(ctx, artifact.Requester{}, all[n]); !errors.Is(err, want) {
+			t.Errorf("%d: %v, want %v", n, err, want)
+		}
+	}
+	if n, err := s.Sweep(ctx, artifact.Requester{}, nil); n != 1 || err != nil {
+		t.Errorf("swept %d when told to, %v", n, err)
+	}
+}
+
+// fixed is a Sealer whose secrets do not change.
+type fixed struct{ *keyring.Keyring }
+
+func (fixed) Secret(_ context.Context, tenant, purpose string) ([]byte, error) {
+	return []byte(tenant + "|" + purpose), nil
+}
+
+// TestIDsStay: plans hold ids, so the way they are made may not change.
+func TestIDsStay(t *testing.T) {
+	if got := artifact.IDOf("thread", "content"); got != "art_2732dead24e1c9e2" {
+		t.Errorf("plain %s", got)
+	}
+	name, err := artifact.NewStore(mem.New(), &artifact.Options{Sealer: fixed{newRing(t)}, KeyedIDs: true}).Namer(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := name("thread", "content"); got != "art_d726770f32f33bfc" {
+		t.Errorf("keyed %s", got)
+	}
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
+)
+
+// dataKeysDir is where wrapped data keys are in a directory of keys.
+const dataKeysDir = "data"
+
+// masterFlag is the --master-key flag: the keys that wrap data keys.
+type masterFlag struct{ file string }
+
+// The variables that hold master keys, or name a file of them.
+const (
+	masterVariable     = "PALIMPSEST_MASTER_KEY"
+	masterFileVariable = "PALIMPSEST_MASTER_KEY_FILE"
+)
+
+func (f *masterFlag) flags(c *cobra.Command) {
+	c.Flags().StringVar(&f.file, "master-key", "", "a `FILE` of master keys, the newest last (default: $"+masterFileVariable+", or the keys in $"+masterVariable+")")
+}
+
+func (f *masterFlag) masters() (keyring.Masters, error) {
+	file := f.file
+	if file == "" {
+		file = os.Getenv(masterFileVariable)
+	}
+	if file == "" {
+		text := os.Getenv(masterVariable)
+		if text == "" {
+			return keyring.Masters{}, fmt.Errorf("%w: no master key: give --master-key FILE, or set %s or %s", errUsage, masterFileVariable, masterVariable)
+		}
+		masters, err := keyring.ParseMasters(text)
+		if err != nil {
+			err = fmt.Errorf("$%s: %w", masterVariable, err)
+		}
+		return masters, err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return keyring.Masters{}, err
+	}
+	masters, err := keyring.ParseMasters(string(text))
+	if err != nil {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
+	return masters, err
+}
+
+// dataKeys opens the data keys in a directory of keys that must be there.
+func dataKeys(keys keysFlag, master masterFlag, use func(*keyring.Keyring, keyring.Keys) error) error {
+	masters, err := master.masters()
+	if err != nil {
+		return err
+	}
+	path, err := keys.path()
+	if err != nil {
+		return err
+	}
+	path = filepath.Join(path, dataKeysDir)
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("there are no data keys at %s: nothing was encrypted with them yet; --keys names another directory", path)
+	}
+	wrapped, err := wrapdir.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(keyring.New(masters, wrapped, nil), wrapped), wrapped.Close())
+}
+
+func keysMasterCommand(s Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "master",
+		Short: "Print a fresh random master key",
+		Long: `Print a fresh random master key. It is not kept: put it in a file that only the
+daemon reads, or in a secret store, and not beside the data. Without it nothing that
+is encrypted can be read again. To change it, add the new one behind the old one and
+run "palimpsest keys rotate --master"; then the old one can go.`,
+		Example: "  (umask 077; palimpsest keys master > master.key)",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(s.Out, keyring.NewMaster())
+			return err
+		},
+	}
+}
+
+func keysRotateCommand(s Streams) *cobra.Command {
+	var keys keysFlag
+	var master masterFlag
+	var tenant string
+	var wrapping bool
+	c := &cobra.Command{
+		Use:   "rotate",
+		Short: "Give tenants new data keys, or wrap data keys with a new master key",
+		Long: `Give tenants new data keys: one tenant with --tenant, else all. What was encrypted
+before still opens; the daemon encrypts it anew in the background. A running daemon
+uses the new key within a minute.
+
+With --master, data keys stay and are wrapped by the newest master key instead, the
+last one of those given. When that is done the older master keys can go.`,
+		Example: "  palimpsest keys rotate --tenant acme --master-key master.key\n  palimpsest keys rotate --master --master-key master.key",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			one := c.Flags().Changed("tenant")
+			if one && wrapping {
+				return fmt.Errorf("%w: --master wraps the keys of all tenants; leave --tenant out", errUsage)
+			}
+			return dataKeys(keys, master, func(ring *keyring.Keyring, kept keyring.Keys) error {
+				switch {
+				case wrapping:
+					n, err := ring.RotateMaster(c.Context())
+					fmt.Fprintf(s.Err, "%s wrapped by the new master key\n", plural(n, "data key"))
+					return err
+				case one:
+					return rotate(c.Context(), s, ring, tenant)
+				}
+				return rotateAll(c.Context(), s, ring, kept)
+			})
+		},
+	}
+	keys.flags(c)
+	master.flags(c)
+	c.Flags().StringVar(&tenant, "tenant", "", "only the tenant `NAME`")
+	c.Flags().BoolVar(&wrapping, "master", false, "change the master key, not the data keys")
+	return c
+}
+
+// rotate gives one tenant a new key. One that has none is most likely mistyped.
+func rotate(ctx context.Context, s Streams, ring *keyring.Keyring, tenant string) error {
+	old, err := ring.Current(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	if old == "" {
+		return fmt.Errorf("%s has no data key: nothing was encrypted for it yet", tenantName(tenant))
+	}
+	id, err := ring.Rotate(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Err, "%s: %s instead of %s\n", tenantName(tenant), id, old)
+	return nil
+}
+
+func rotateAll(ctx context.Context, s Streams, ring *keyring.Keyring, kept keyring.Keys) error {
+	var failed error
+	for tenant, err := range kept.Tenants(ctx) {
+		if err == nil {
+			err = rotate(ctx, s, ring, tenant)
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+func keysEraseCommand(s Streams) *cobra.Command {
+	var keys keysFlag
+	var master masterFlag
+	var tenant, confirm string
+	c := &cobra.Command{
+		Use:   "erase",
+		Short: "Forget a tenant's data keys: all that was encrypted for it is lost",
+		Long: `Forget the data keys of a tenant. Everything that was encrypted for it can never be
+read again, in no copy, as long as no copy of the keys themselves is left (backups
+of the directory of keys, with the master key). The name cannot be used again.
+There is no way back. Running daemons forget the keys within a minute.`,
+		Example: "  palimpsest keys erase --tenant acme --confirm acme --master-key master.key",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !c.Flags().Changed("tenant") || !c.Flags().Changed("confirm") || tenant != confirm {
+				return fmt.Errorf("%w: this cannot be undone: give the name twice, as --tenant NAME --confirm NAME", errUsage)
+			}
+			return dataKeys(keys, master, func(ring *keyring.Keyring, _ keyring.Keys) error {
+				current, err := ring.Current(c.Context(), tenant)
+				switch {
+				case err != nil:
+					return err
+				case current == "":
+					return fmt.Errorf("%s has no data key: nothing was encrypted for it", tenantName(tenant))
+				}
+				if err := ring.Erase(c.Context(), tenant); err != nil {
+					return err
+				}
+				fmt.Fprintf(s.Err, "%s is erased\n", tenantName(tenant))
+				return nil
+			})
+		},
+	}
+	keys.flags(c)
+	master.flags(c)
+	c.Flags().StringVar(&tenant, "tenant", "", "the tenant's `NAME`")
+	c.Flags().StringVar(&confirm, "confirm", "", "the `NAME` once more")
+	return c
+}

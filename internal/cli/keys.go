@@ -1,0 +1,255 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest/apikey"
+	"github.com/palimpsest-ai/palimpsest/apikey/keydir"
+	"github.com/palimpsest-ai/palimpsest/store/dir"
+)
+
+// keysVariable names the directory of keys where --keys does not.
+const keysVariable = "PALIMPSEST_KEYS"
+
+// keysFlag is the --keys flag: where API keys and wrapped data keys are kept.
+type keysFlag struct{ dir string }
+
+func (f *keysFlag) flags(c *cobra.Command) {
+	c.Flags().StringVar(&f.dir, "keys", "", "keys are kept in `DIR` (default: $"+keysVariable+", or keys in palimpsest's data directory)")
+}
+
+func (f *keysFlag) path() (string, error) {
+	if f.dir != "" {
+		return f.dir, nil
+	}
+	if path := os.Getenv(keysVariable); path != "" {
+		return path, nil
+	}
+	store, err := dir.Default()
+	return filepath.Join(store, dir.KeysDir), err
+}
+
+// there is path for a directory that must be there, so that a mistyped name
+// makes none.
+func (f *keysFlag) there() (string, error) {
+	path, err := f.path()
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("there are no keys at %s: `palimpsest keys add` makes one; --keys names another directory", path)
+	}
+	return path, nil
+}
+
+// apiKeys opens the API keys in a directory, and calls use with them.
+func apiKeys(path string, use func(*apikey.Keys) error) error {
+	store, err := keydir.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(apikey.New(store, nil)), store.Close())
+}
+
+func keysCommand(s Streams) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "keys",
+		Short: "Make and take back API keys, change the keys that encrypt",
+		Long: `API keys let clients of the daemon in: each opens one tenant's data with some
+rights. They are kept as hashes. Data keys encrypt what is kept for a tenant; they
+are kept encrypted under a master key, which you keep elsewhere.`,
+		Example: `  palimpsest keys add --tenant acme --rights read,write --name "build server"
+  palimpsest keys revoke KEYID
+  palimpsest keys master > master.key
+  palimpsest keys rotate --tenant acme --master-key master.key`,
+		RunE: func(*cobra.Command, []string) error {
+			return fmt.Errorf("%w: want `keys add`, `list`, `revoke`, `master`, `rotate` or `erase`", errUsage)
+		},
+	}
+	c.AddCommand(
+		keysAddCommand(s), keysListCommand(s), keysRevokeCommand(s),
+		keysMasterCommand(s), keysRotateCommand(s), keysEraseCommand(s),
+	)
+	return c
+}
+
+func keysAddCommand(s Streams) *cobra.Command {
+	var keys keysFlag
+	var g apikey.Grant
+	var rights string
+	var life time.Duration
+	c := &cobra.Command{
+		Use:     "add",
+		Short:   "Make an API key and print it, once",
+		Example: "  palimpsest keys add --tenant acme --rights read,write --name \"build server\"",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			var err error
+			if g.Rights, err = apikey.ParseRights(rights); err != nil {
+				return fmt.Errorf("%w: --rights: %w", errUsage, err)
+			}
+			if life < 0 {
+				return fmt.Errorf("%w: --expires: want a time that is to come, such as 720h", errUsage)
+			}
+			if life > 0 {
+				g.Expires = time.Now().Add(life)
+			}
+			path, err := keys.path()
+			if err != nil {
+				return err
+			}
+			return apiKeys(path, func(all *apikey.Keys) error {
+				token, k, err := all.Add(c.Context(), g)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(s.Out, token)
+				fmt.Fprintf(s.Err, "key %s: %s for %s, kept in %s. It is shown this once; clients send it as \"Authorization: Bearer …\"\n",
+					k.ID, k.Rights, tenantName(k.Tenant), path)
+				return nil
+			})
+		},
+	}
+	keys.flags(c)
+	c.Flags().StringVar(&g.Tenant, "tenant", "", "whose data the key opens, a `NAME` (default: that of a machine without tenants)")
+	c.Flags().StringVar(&rights, "rights", "read,write", "what it may do: `RIGHTS` out of read, write, admin")
+	c.Flags().StringVar(&g.Name, "name", "", "what it is used for, a `TEXT` for the list")
+	c.Flags().DurationVar(&life, "expires", 0, "it ends after `TIME`, such as 720h (default: never)")
+	return c
+}
+
+func tenantName(tenant string) string {
+	if tenant == "" {
+		return "the default tenant"
+	}
+	return "tenant " + printable(tenant)
+}
+
+// keyRow is an API key as it is listed: without its hash.
+type keyRow struct {
+	ID      string     `json:"id"`
+	Tenant  string     `json:"tenant"`
+	Rights  string     `json:"rights"`
+	Name    string     `json:"name,omitempty"`
+	State   string     `json:"state"`
+	Created time.Time  `json:"created_at"`
+	Expires *time.Time `json:"expires_at,omitempty"`
+	Revoked *time.Time `json:"revoked_at,omitempty"`
+}
+
+func newKeyRow(k apikey.Key, now time.Time) keyRow {
+	row := keyRow{ID: k.ID, Tenant: k.Tenant, Rights: k.Rights.String(), Name: k.Name, State: "active", Created: k.Created}
+	if !k.Expires.IsZero() {
+		row.Expires = &k.Expires
+		if !now.Before(k.Expires) {
+			row.State = "expired"
+		}
+	}
+	if !k.Revoked.IsZero() {
+		row.Revoked, row.State = &k.Revoked, "revoked"
+	}
+	return row
+}
+
+func keysListCommand(s Streams) *cobra.Command {
+	var keys keysFlag
+	var tenant string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the API keys, without their secrets",
+		Example: "  palimpsest keys list --tenant acme",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			path, err := keys.there()
+			if err != nil {
+				return err
+			}
+			rows := []keyRow{}
+			var damaged error
+			err = apiKeys(path, func(all *apikey.Keys) error {
+				for k, err := range all.List(c.Context()) {
+					switch {
+					case err != nil:
+						damaged = errors.Join(damaged, err)
+					case !c.Flags().Changed("tenant") || k.Tenant == tenant:
+						rows = append(rows, newKeyRow(k, time.Now()))
+					}
+				}
+				return nil
+			})
+			if err == nil && asJSON {
+				err = writeJSON(s.Out, rows)
+			} else if err == nil {
+				printKeys(s, rows)
+			}
+			return errors.Join(err, damaged)
+		},
+	}
+	keys.flags(c)
+	c.Flags().StringVar(&tenant, "tenant", "", "only those of the tenant `NAME`")
+	c.Flags().BoolVar(&asJSON, "json", false, "write a JSON array")
+	return c
+}
+
+func printKeys(s Streams, rows []keyRow) {
+	var cells [][]string
+	for _, r := range rows {
+		ends := "never"
+		if r.Expires != nil {
+			ends = r.Expires.Format(time.DateOnly)
+		}
+		cells = append(cells, []string{r.ID, r.Tenant, r.Rights, r.State, r.Created.Format(time.DateOnly), ends, r.Name})
+	}
+	newPrinter(s.Out).table([]string{"id", "tenant", "rights", "state", "made", "ends", "name"}, cells)
+}
+
+func keysRevokeCommand(s Streams) *cobra.Command {
+	var keys keysFlag
+	c := &cobra.Command{
+		Use:     "revoke KEYID…",
+		Short:   "Take API keys back, at once and for good",
+		Example: "  palimpsest keys revoke KEYID",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, ids []string) error {
+			if len(ids) == 0 {
+				return fmt.Errorf("%w: want the ids of the keys; `palimpsest keys list` shows them", errUsage)
+			}
+			path, err := keys.there()
+			if err != nil {
+				return err
+			}
+			return apiKeys(path, func(all *apikey.Keys) error { return revoke(c.Context(), s, all, ids) })
+		},
+	}
+	keys.flags(c)
+	return c
+}
+
+// revoke takes a whole key for its id too, but never shows it.
+func revoke(ctx context.Context, s Streams, all *apikey.Keys, ids []string) error {
+	var failed error
+	for _, id := range ids {
+		if rest, whole := strings.CutPrefix(id, "plk_"); whole {
+			id, _, _ = strings.Cut(rest, "_")
+		}
+		if !apikey.IsID(id) { // whatever it is, it may be secret
+			failed = errors.Join(failed, fmt.Errorf("%w: want the 16 characters of a key's id; `palimpsest keys list` shows them", errUsage))
+			continue
+		}
+		if err := all.Revoke(ctx, id); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("key %s: %w", id, err))
+			continue
+		}
+		fmt.Fprintf(s.Err, "key %s is revoked\n", printable(id))
+	}
+	return failed
+}

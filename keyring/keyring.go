@@ -1,0 +1,190 @@
+package keyring
+
+import (
+	"container/list"
+	"context"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// MaxMessages is how many messages one data key seals: NIST SP 800-38D, section
+// 8.3, for random nonces of 96 bits.
+const MaxMessages = 1 << 32
+
+// The form of sealed text; see the package comment.
+const (
+	form        = 1
+	headerBytes = 5
+	nonceBytes  = 12
+	tagBytes    = 16
+)
+
+// Overhead is how many bytes sealed text is longer than what it holds.
+const Overhead = headerBytes + nonceBytes + tagBytes
+
+// Options tune a Keyring; nil or the zero value holds the defaults.
+type Options struct {
+	// MaxMessages limits the messages of one data key; when it is reached the
+	// tenant gets the next key. 0, and all above, is MaxMessages.
+	MaxMessages uint64
+	// Tenants is of how many tenants unwrapped keys are held in memory, those
+	// used last. 0 is 1024.
+	Tenants int
+	// Fresh is how long they are held before Keys is asked again: so long may
+	// another process take to notice an Erase or Rotate. 0 is a minute.
+	Fresh time.Duration
+	// Now is the clock. Nil is time.Now.
+	Now func() time.Time
+}
+
+// Keyring seals and opens. It is safe for concurrent use.
+type Keyring struct {
+	masters Masters
+	keys    Keys
+	limit   uint64
+	tenants int
+	fresh   time.Duration
+	now     func() time.Time
+
+	mu     sync.Mutex
+	held   map[string]*list.Element // of *holder
+	recent list.List                // the one used last is in front
+}
+
+// New returns a keyring. It panics if there is no master key or Keys is nil.
+func New(masters Masters, keys Keys, o *Options) *Keyring {
+	if len(masters.list) == 0 || keys == nil {
+		panic("keyring: New needs a master key and Keys")
+	}
+	r := &Keyring{
+		masters: masters, keys: keys, limit: MaxMessages, tenants: 1024, fresh: time.Minute, now: time.Now,
+		held: map[string]*list.Element{},
+	}
+	if o == nil {
+		return r
+	}
+	if o.MaxMessages > 0 {
+		r.limit = min(o.MaxMessages, MaxMessages)
+	}
+	if o.Tenants > 0 {
+		r.tenants = o.Tenants
+	}
+	if o.Fresh > 0 {
+		r.fresh = o.Fresh
+	}
+	if o.Now != nil {
+		r.now = o.Now
+	}
+	return r
+}
+
+// Seal encrypts text of a tenant under its newest data key, which is made when
+// there is none. It returns the sealed text and the id of the key. The error
+// wraps ErrErased or ErrNoMaster, or is that of Keys.
+func (r *Keyring) Seal(ctx context.Context, tenant string, aad, plaintext []byte) (sealed []byte, keyID string, err error) {
+	defer wrapErr(&err, "Seal", tenant)
+	k, err := r.take(ctx, tenant)
+	if err != nil {
+		return nil, "", err
+	}
+	sealed = make([]byte, headerBytes+nonceBytes, Overhead+len(plaintext))
+	sealed[0] = form
+	binary.BigEndian.PutUint32(sealed[1:], uint32(k.wrapped.Version))
+	nonce := sealed[headerBytes:]
+	rand.Read(nonce) // never fails
+	return k.aead.Seal(sealed, nonce, plaintext, bind(sealed[:headerBytes], tenant, aad)), nameOf(k.wrapped.Version), nil
+}
+
+// Open decrypts what Seal returned for the same tenant and aad. The error wraps
+// ErrOpen, ErrErased or ErrNoMaster, or is that of Keys.
+func (r *Keyring) Open(ctx context.Context, tenant string, aad, sealed []byte) (plaintext []byte, err error) {
+	defer wrapErr(&err, "Open", tenant)
+	version, err := versionOf(sealed)
+	if err != nil {
+		return nil, err
+	}
+	k, err := r.find(ctx, tenant, version)
+	if err != nil {
+		return nil, err
+	}
+	body := sealed[headerBytes+nonceBytes:]
+	plaintext, err = k.aead.Open(nil, sealed[headerBytes:headerBytes+nonceBytes], body, bind(sealed[:headerBytes], tenant, aad))
+	if err != nil {
+		return nil, ErrOpen // the cause says no more
+	}
+	return plaintext, nil
+}
+
+// bind joins all that sealed text is tied to, so that no two different bindings
+// are the same bytes.
+func bind(header []byte, tenant string, aad []byte) []byte {
+	b := make([]byte, 0, len(header)+8+len(tenant)+len(aad))
+	b = append(b, header...)
+	b = binary.BigEndian.AppendUint64(b, uint64(len(tenant)))
+	b = append(b, tenant...)
+	return append(b, aad...)
+}
+
+// KeyID returns the id of the key that sealed text was sealed with. The error
+// wraps ErrOpen when it is no sealed text.
+func KeyID(sealed []byte) (string, error) {
+	version, err := versionOf(sealed)
+	if err != nil {
+		return "", err
+	}
+	return nameOf(version), nil
+}
+
+func nameOf(version int) string { return "dk-" + strconv.Itoa(version) }
+
+func versionOf(sealed []byte) (int, error) {
+	if len(sealed) < Overhead || sealed[0] != form {
+		return 0, ErrOpen
+	}
+	version := binary.BigEndian.Uint32(sealed[1:])
+	if version == 0 || version > math.MaxInt32 {
+		return 0, ErrOpen
+	}
+	return int(version), nil
+}
+
+// Secret returns 32 bytes that belong to the tenant and a purpose, always the
+// same until the tenant is erased. It is for keyed hashes of what must not be
+// guessed, such as ids. The error is as that of Seal.
+func (r *Keyring) Secret(ctx context.Context, tenant, purpose string) (secret []byte, err error) {
+	defer wrapErr(&err, "Secret", tenant)
+	k, err := r.find(ctx, tenant, 1)
+	if errors.Is(err, ErrOpen) { // no key yet
+		if _, err = r.take(ctx, tenant); err == nil {
+			k, err = r.find(ctx, tenant, 1)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return derive(k.key, "secret\x00"+purpose), nil
+}
+
+// derive makes the keys for different uses out of a data key, so that none says
+// anything of another (HKDF, RFC 5869).
+func derive(key []byte, use string) []byte {
+	out, err := hkdf.Key(sha256.New, key, nil, "palimpsest "+use, keyBytes)
+	if err != nil {
+		panic(err) // only for lengths that are not asked for
+	}
+	return out
+}
+
+func wrapErr(err *error, op, tenant string) {
+	if *err != nil {
+		*err = fmt.Errorf("keyring.%s(tenant %q): %w", op, tenant, *err)
+	}
+}

@@ -1,0 +1,138 @@
+package keyring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Current returns the id of the key that Seal uses for a tenant, "" when it has
+// none yet.
+func (r *Keyring) Current(ctx context.Context, tenant string) (keyID string, err error) {
+	defer wrapErr(&err, "Current", tenant)
+	version, err := r.newest(ctx, tenant)
+	if err != nil || version == 0 {
+		return "", err
+	}
+	return nameOf(version), nil
+}
+
+func (r *Keyring) newest(ctx context.Context, tenant string) (int, error) {
+	h := r.holder(tenant)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err := r.refresh(ctx, h)
+	return len(h.keys), err
+}
+
+// Stale reports whether text was sealed with an older key than Seal uses now, so
+// that a job should seal it anew. The error wraps ErrOpen when it is no sealed
+// text.
+func (r *Keyring) Stale(ctx context.Context, tenant string, sealed []byte) (stale bool, err error) {
+	defer wrapErr(&err, "Stale", tenant)
+	version, err := versionOf(sealed)
+	if err != nil {
+		return false, err
+	}
+	newest, err := r.newest(ctx, tenant)
+	return version < newest, err
+}
+
+// Rotate gives a tenant its next data key and returns the key's id. What was
+// sealed before still opens. Of several calls at the same time one may do for
+// all. Other processes seal with it after Options.Fresh.
+func (r *Keyring) Rotate(ctx context.Context, tenant string) (keyID string, err error) {
+	defer wrapErr(&err, "Rotate", tenant)
+	h := r.holder(tenant)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := r.load(ctx, h); err != nil {
+		return "", err
+	}
+	before := len(h.keys)
+	for range attempts {
+		if err := r.add(ctx, h); err != nil {
+			return "", err
+		}
+		if n := len(h.keys); n > before {
+			return nameOf(n), h.keys[n-1].err
+		}
+	}
+	return "", ErrConflict
+}
+
+// RotateMaster wraps every data key of every tenant with the newest master key,
+// and returns how many it changed. Data keys and what they sealed stay the same.
+// When there is no error, the older master keys are not needed any more. A
+// tenant whose keys cannot be wrapped does not stop the others; the error names
+// each. It may be called again, and while others use the keys.
+func (r *Keyring) RotateMaster(ctx context.Context) (n int, err error) {
+	var failed error
+	for tenant, err := range r.keys.Tenants(ctx) {
+		if err == nil {
+			var changed int
+			changed, err = r.rewrap(ctx, tenant)
+			n += changed
+		}
+		if err != nil && !errors.Is(err, ErrErased) { // erased meanwhile: nothing to do
+			failed = errors.Join(failed, fmt.Errorf("tenant %q: %w", tenant, err))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if failed != nil {
+		failed = fmt.Errorf("keyring.RotateMaster: %w", failed)
+	}
+	return n, failed
+}
+
+// rewrap does one tenant. It begins again when somebody else was faster, until
+// it finds nothing to do.
+func (r *Keyring) rewrap(ctx context.Context, tenant string) (n int, err error) {
+	for range attempts {
+		wrapped, err := r.keys.Load(ctx, tenant)
+		if err != nil {
+			return n, err
+		}
+		done := true
+		for _, w := range wrapped {
+			if w.Master == r.masters.newest().id {
+				continue
+			}
+			key, err := r.masters.unwrap(w)
+			if err != nil {
+				return n, err
+			}
+			w.Revision++
+			switch err := r.keys.Put(ctx, r.masters.wrap(w, key)); {
+			case err == nil:
+				n++
+			case errors.Is(err, ErrConflict):
+				done = false
+			default:
+				return n, err
+			}
+		}
+		if done {
+			return n, nil
+		}
+	}
+	return n, ErrConflict
+}
+
+// Erase forgets the keys of a tenant for good: whatever was sealed for it cannot
+// be read any more, and nothing can be sealed for it again. Other processes that
+// hold the keys in memory forget them after Options.Fresh.
+func (r *Keyring) Erase(ctx context.Context, tenant string) (err error) {
+	defer wrapErr(&err, "Erase", tenant)
+	h := r.holder(tenant)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := r.keys.Erase(ctx, tenant); err != nil {
+		return err
+	}
+	h.keys, h.loaded = nil, time.Time{}
+	return nil
+}
