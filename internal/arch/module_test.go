@@ -75,7 +75,10 @@ var floors = map[string]arch.Package{
 	"keyring": {Floor: 2},
 
 	// What implementations in files have in common.
-	"internal/durable": {Floor: 2},
+	"internal/durable": {Floor: 2, Same: []string{"internal/crash"}},
+
+	// Where tests end a process.
+	"internal/crash": {Floor: 2},
 
 	// What the clients of models have in common.
 	"internal/retry":        {Floor: 2},
@@ -85,7 +88,7 @@ var floors = map[string]arch.Package{
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
 	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "recall"}},
-	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable"}, External: []string{goose}},
+	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable", "internal/crash"}, External: []string{goose}},
 	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, modernc}, Leaf: true},
 	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{goose, pgx}, Leaf: true},
 	"store/dir":               {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
@@ -97,7 +100,7 @@ var floors = map[string]arch.Package{
 
 	// Leaves: where keys are kept.
 	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
-	"keyring/wrapdir": {Floor: 2, Same: []string{"keyring", "internal/durable"}, Leaf: true},
+	"keyring/wrapdir": {Floor: 2, Same: []string{"keyring", "internal/durable", "internal/crash"}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
