@@ -57,11 +57,12 @@ func split(name string) (engine, string, bool) {
 	return "", "", false
 }
 
-// Is reports whether Open knows what a name begins with. Anything else may be
-// the name of a folder.
+// Is reports whether a name is meant for Open, which may still refuse it: it
+// begins with what Open knows, or is a URL. Anything else may be the name of a
+// folder.
 func Is(name string) bool {
 	_, _, ok := split(name)
-	return ok
+	return ok || strings.Contains(name, "://")
 }
 
 // Open opens the store. Its dynamic type is *sqlite.DB, *postgres.DB or *mem.DB.

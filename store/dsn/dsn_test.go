@@ -113,7 +113,7 @@ func TestBadNames(t *testing.T) {
 // TestIs tells stores from folders.
 func TestIs(t *testing.T) {
 	for name, want := range map[string]bool{
-		"sqlite:p.db": true, "postgres://h/d": true, "postgresql://h/d": true, "memory:": true,
+		"sqlite:p.db": true, "postgres://h/d": true, "postgresql://h/d": true, "memory:": true, "mysql://u:p@h/d": true,
 		"": false, "folder": false, "/abs/folder": false, `C:\folder`: false, "./sqlite:x": false,
 	} {
 		if got := dsn.Is(name); got != want {

@@ -152,7 +152,7 @@ func prepare(path string, existing bool) error {
 	}
 	f, err := os.OpenFile(path, flags, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no such store: %w", fs.ErrNotExist)
+		return fmt.Errorf("there is no store %s: %w", path, fs.ErrNotExist)
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, readOnlyFS) {
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)

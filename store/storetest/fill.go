@@ -46,7 +46,7 @@ func FillAll(tb testing.TB, db store.DB) store.DB {
 		content := strings.Repeat("much output of a tool\n", 9000)
 		result := thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: "x", Content: []thread.Part{thread.Text{Text: content}}}}}
 		var long []thread.Message
-		for n := range 1200 {
+		for n := range 700 {
 			long = append(long, say(thread.User, fmt.Sprint("message ", n)))
 		}
 		th, err := s.Log.Append(ctx, "long", 0, append(long, result))
@@ -57,7 +57,7 @@ func FillAll(tb testing.TB, db store.DB) store.DB {
 		for v, action := range []func(){
 			func() { p.Drops = []plan.Removal{{Span: th.Range(0, 3)}} },
 			func() {
-				p.Externalizations = []plan.Externalization{{Span: th.Range(1200, 1201), ArtifactID: artifact.IDOf("long", content), Summary: summary.Summary{CurrentTask: "t"}}}
+				p.Externalizations = []plan.Externalization{{Span: th.Range(700, 701), ArtifactID: artifact.IDOf("long", content), Summary: summary.Summary{CurrentTask: "t"}}}
 			},
 			func() { p.Drops = nil },
 		} {

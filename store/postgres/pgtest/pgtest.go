@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package pgtest starts a PostgreSQL server for tests: a private one, in a
 // directory of its own, that listens on a socket and a free port of the loopback
 // and is gone when the tests are.
