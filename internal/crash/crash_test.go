@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -232,12 +233,33 @@ func TestSQLite(t *testing.T) {
 	crashes(t, kills(t, 0, 26), func() place {
 		folder := t.TempDir()
 		return place{Store: "sqlite:" + filepath.Join(folder, "p.db"), Folder: folder, Master: keyring.NewMaster()}
-	}, "append: written", "commit: plan", "artifact: file", "artifact delete: written", "keys: written", "migrate: written", "file: written to create")
+	}, "append: written", "commit: plan", "artifact: file", "artifact delete: written", "keys: written", "migrate: numbered", "migrate: written", "file: written to create")
 }
 
 // TestPostgres is TestSQLite on a server.
 func TestPostgres(t *testing.T) {
 	crashes(t, kills(t, 1, 10), func() place {
 		return place{Store: pgtest.Database(t), Folder: t.TempDir(), Master: keyring.NewMaster()}
-	}, "append: written", "commit: plan", "artifact: written", "artifact delete: written", "keys: written", "migrate: written")
+	}, "append: written", "commit: plan", "artifact: written", "artifact delete: written", "keys: written", "migrate: numbered", "migrate: written")
+}
+
+// TestHalfMade: a database in which an earlier version was killed between the
+// table of migrations and its first row is mended.
+func TestHalfMade(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.db")
+	db, err := sql.Open("sqlite", "file:"+file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const table = `CREATE TABLE palimpsest_schema (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))`
+	if _, err := db.Exec(table); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := place{Store: "sqlite:" + file, Folder: filepath.Dir(file), Master: keyring.NewMaster()}
+	if err := usable(t.Context(), p, "p"); err != nil {
+		t.Error(err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/database"
 
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -33,6 +34,9 @@ func (db *DB) migrate(ctx context.Context) error {
 	} else if err == nil && at > lock.target {
 		return lock.newer(at)
 	}
+	if err := db.number(ctx); err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
 	if _, err := provider.Up(ctx); err != nil {
 		// What kept the transaction from being made says more than what goose
 		// met afterwards.
@@ -40,6 +44,49 @@ func (db *DB) migrate(ctx context.Context) error {
 	}
 	db.step("migrate: committed")
 	return nil
+}
+
+// number makes the table that numbers the migrations, with its first row, in one
+// transaction. Goose would do it in two steps before it takes the lock, and a
+// process that died in between left a database that nobody could open.
+func (db *DB) number(ctx context.Context) (err error) {
+	numbers, err := database.NewStore(db.dialect.Goose, versionTable)
+	if err != nil {
+		return err
+	}
+	conn, err := db.write.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	for _, statement := range db.dialect.Alone {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	if err := db.numberAlone(ctx, conn, numbers); err != nil {
+		_, end := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		return errors.Join(err, end)
+	}
+	db.step("migrate: numbered")
+	_, err = conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+func (db *DB) numberAlone(ctx context.Context, conn *sql.Conn, numbers database.Store) error {
+	var found int
+	if err := conn.QueryRowContext(ctx, db.dialect.HasTable, versionTable).Scan(&found); err != nil {
+		return err
+	}
+	if found == 0 {
+		if err := numbers.CreateVersionTable(ctx, conn); err != nil {
+			return err
+		}
+	}
+	if err := conn.QueryRowContext(ctx, `SELECT count(*) FROM `+versionTable).Scan(&found); err != nil || found > 0 {
+		return err
+	}
+	return numbers.Insert(ctx, conn, database.InsertRequest{Version: 0})
 }
 
 // version reads which migration was made last; the error may be that there are
