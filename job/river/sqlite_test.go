@@ -13,9 +13,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/job/river"
 )
 
+func sqliteName(file string) string {
+	return "file:" + file + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_txlock=immediate"
+}
+
 func openSQLite(t testing.TB, file string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_txlock=immediate")
+	db, err := sql.Open("sqlite", sqliteName(file))
 	if err != nil {
 		t.Fatal(err)
 	}
