@@ -11,6 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -77,7 +78,7 @@ func longLoop(t testing.TB, c *palimpsest.Compactor) (*palimpsest.Thread, palimp
 		}
 		prompts = append(prompts, p.Messages)
 		call, result := work(n)
-		if err := th.FinishStep(t.Context(), call); err != nil {
+		if err := th.FinishStep(t.Context(), llm.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		news = []thread.Message{result}
@@ -271,8 +272,8 @@ func (r *racing) Commit(ctx context.Context, id string, expected int, c store.Co
 // TestConflictIsRetried: a plan that was made for an older version is made again
 // for the new one, and none is lost. A14
 func TestConflictIsRetried(t *testing.T) {
-	r := &racing{}
-	c, err := palimpsest.New(palimpsest.Config{Log: r, Plans: r})
+	r, told := &racing{}, &recorder{}
+	c, err := palimpsest.New(palimpsest.Config{Log: r, Plans: r, Events: told})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,6 +281,9 @@ func TestConflictIsRetried(t *testing.T) {
 	plans, err := th.Plans(t.Context())
 	if err != nil || len(plans) < 5 || !plans[0].Empty() || plans[1].Empty() {
 		t.Errorf("%d plans, %v", len(plans), err)
+	}
+	if told.count(event.PlanConflict) != 1 || told.count(event.PlanCommitted) != len(plans)-1 {
+		t.Errorf("%d conflicts told, %d plans committed", told.count(event.PlanConflict), told.count(event.PlanCommitted))
 	}
 }
 

@@ -34,6 +34,16 @@ type compaction struct {
 	Output  int            `json:"output,omitempty"`
 	Budget  int            `json:"budget,omitempty"`
 	Fixed   int            `json:"fixed"`
+	// Usage corrects the counter as it does for the step.
+	Usage *usage `json:"usage,omitempty"`
+}
+
+// usage is a calibration as a job keeps it.
+type usage struct {
+	Position int     `json:"position"`
+	Version  int     `json:"version"`
+	Tokens   float64 `json:"tokens"`
+	Input    int     `json:"input"`
 }
 
 // JobDomain returns the domain that a job of CompactJob is of, so that a worker
@@ -55,7 +65,10 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) error {
 	if err := json.Unmarshal(j.Args, &a); err != nil {
 		return fmt.Errorf("palimpsest.Work(%s): %w", j.Key, err)
 	}
-	t := c.Thread(a.Thread)
+	t := c.handle(a.Thread)
+	if u := a.Usage; u != nil {
+		t.usage = calibration{sent{u.Position, u.Version, u.Tokens}, u.Input}
+	}
 	t.step = Step{
 		Base: &prompt.Prompt{Model: a.Model}, Profile: a.Profile,
 		Window: a.Window, Output: a.Output, Budget: a.Budget, fixed: a.Fixed,
@@ -67,7 +80,7 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) error {
 }
 
 func (t *Thread) work(ctx context.Context) error {
-	for range tries {
+	for attempt := range tries {
 		log, err := t.c.config.Log.Load(ctx, t.id)
 		if err != nil {
 			return err
@@ -76,10 +89,12 @@ func (t *Thread) work(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !t.c.soon(s) {
+		due, why := t.c.soon(s)
+		if !due {
 			return nil
 		}
-		switch _, err = t.compact(ctx, s, version, "auto"); {
+		t.offer(s)
+		switch _, err = t.compact(ctx, s, version, trigger{name: "auto", why: why, attempt: attempt + 1}); {
 		case errors.Is(err, store.ErrConflict):
 			continue
 		case errors.Is(err, policy.ErrNothing):
@@ -90,17 +105,16 @@ func (t *Thread) work(ctx context.Context) error {
 	return fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
 }
 
-// soon reports whether the policy wants a compaction prepared, or made.
-func (c *Compactor) soon(s *policy.State) bool {
-	if due, _ := c.config.Policy.Due(s); due {
-		return true
+// soon reports whether the policy wants a compaction prepared, or made, and why.
+func (c *Compactor) soon(s *policy.State) (soon bool, why string) {
+	if due, why := c.config.Policy.Due(s); due {
+		return true, why
 	}
 	early, ok := c.config.Policy.(policy.Early)
 	if !ok {
-		return false
+		return false, ""
 	}
-	soon, _ := early.Soon(s)
-	return soon
+	return early.Soon(s)
 }
 
 func (t *Thread) key() string { return job.CompactKey(t.c.config.Domain, t.id) }
@@ -108,13 +122,20 @@ func (t *Thread) key() string { return job.CompactKey(t.c.config.Domain, t.id) }
 // ahead has a compaction prepared when the policy wants one soon. A queue that
 // fails does not stop the agent: the compaction is then made when it is due.
 func (t *Thread) ahead(ctx context.Context, s *policy.State) {
-	if t.c.config.Jobs == nil || !t.c.soon(s) {
+	if t.c.config.Jobs == nil {
 		return
 	}
-	args, err := json.Marshal(compaction{
+	if soon, _ := t.c.soon(s); !soon {
+		return
+	}
+	a := compaction{
 		Domain: t.c.config.Domain, Thread: t.id, Model: s.Base.Model, Profile: s.Profile,
 		Window: s.Window, Output: s.Output, Budget: s.Budget, Fixed: s.Fixed,
-	})
+	}
+	if u := t.usage; u.input > 0 {
+		a.Usage = &usage{u.position, u.version, u.tokens, u.input}
+	}
+	args, err := json.Marshal(a)
 	if err == nil {
 		_, err = t.c.config.Jobs.Put(ctx, job.Job{Kind: CompactJob, Key: t.key(), Args: args})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -86,7 +87,7 @@ func steps(t testing.TB, th *palimpsest.Thread, budget, from, to int) int {
 			}
 		}
 		call, result := work(n)
-		if err := th.FinishStep(t.Context(), call); err != nil {
+		if err := th.FinishStep(t.Context(), llm.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		step.Messages = []thread.Message{result}

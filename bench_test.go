@@ -282,7 +282,7 @@ func prepareSteps(b *testing.B, config func(*testing.B) palimpsest.Config) {
 			step := palimpsest.Step{Profile: render.For("anthropic"), Window: 1 << 30}
 			compact := func() {
 				small := palimpsest.Step{Profile: step.Profile, Window: 3_000}
-				if _, err := th.Compact(b.Context(), small); err != nil {
+				if _, err := th.Compact(b.Context(), small, ""); err != nil {
 					b.Fatal(err)
 				}
 				if _, err := th.PrepareStep(b.Context(), step); err != nil {

@@ -3,15 +3,13 @@ package palimpsest
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/strategy"
@@ -21,65 +19,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Config is what a Compactor is made of. The zero value is the default: the
-// automatic policy, exact o200k counts, summaries without a model, everything in
-// memory.
-type Config struct {
-	// Policy decides for threads when they are compacted and how. Nil is
-	// policy.Auto.
-	Policy policy.Policy
-	// Ladder is how Compact makes room, Name what it writes into its plans. Nil
-	// and empty are strategy.Auto and "auto".
-	Ladder strategy.Ladder
-	Name   string
-
-	// Counter counts everything. Nil counts o200k tokens.
-	Counter *token.Counter
-	// Summarizer makes summaries. Nil is the extractive one, which needs no
-	// model.
-	Summarizer summarize.Summarizer
-	// Tools declares how durable the results of tools are. Nil holds the
-	// built-in declarations.
-	Tools *toolpolicy.Registry
-	// Current says what the source of a replayable result looks like now, so
-	// that it may be cleared when it has not changed. Nil: nobody can tell.
-	Current func(thread.ToolCall) (thread.Determinism, bool)
-
-	// Log and Plans keep threads and their plans. Nil is a store.Memory.
-	Log   store.Log
-	Plans store.Plans
-	// Keeper keeps what plans take out, before they are in force, so that it can
-	// be read again; nil keeps nothing beside the log. store/dir has one.
-	Keeper Keeper
-	// Rehydrator shows stored content again that the agent plainly means; nil
-	// for none. Requester is whose rights it reads with.
-	Rehydrator *rehydrate.Rehydrator
-	Requester  artifact.Requester
-	// Events is told what happens; nil for nobody.
-	Events event.Sink
-	// Jobs, where it is set, prepares compactions in the background before they
-	// must be made; its handler for CompactJob is Compactor.Work. Domain stands in
-	// the keys of its jobs, so that several Compactors can share it.
-	Jobs   job.Queue
-	Domain string
-	// Patience bounds how long a step waits for a compaction that is being
-	// prepared. 0 is 30 seconds.
-	Patience time.Duration
-	// Now is the clock that dates plans. Nil is time.Now.
-	Now func() time.Time
-}
-
-// Keeper keeps the messages that a plan takes out of prompts.
-type Keeper interface {
-	Save(ctx context.Context, t *thread.Thread, p *plan.Plan) error
-}
-
 // Compactor makes plans and prompts. It is safe for concurrent use; the counts
 // of messages are kept between calls, so that planning again after one more
 // step counts only the step.
 type Compactor struct {
 	config    Config
 	histories *histories
+	search    *recall.Hybrid // nil without an Embedder
+
+	mu      sync.Mutex
+	threads map[string]*Thread
 	// stands remembers the counts of what stands in place of messages: most of
 	// it is the same in the next plan.
 	stands *token.Memo
@@ -123,7 +72,11 @@ func New(c Config) (*Compactor, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Compactor{config: c, histories: newHistories(c.Counter), stands: token.NewMemo(c.Counter, 0)}, nil
+	out := &Compactor{config: c, histories: newHistories(c.Counter), stands: token.NewMemo(c.Counter, 0), threads: map[string]*Thread{}}
+	if c.Recall != nil && c.Recall.Embedder != nil {
+		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
+	}
+	return out, nil
 }
 
 // Request is one compaction. Thread and Budget are required.
@@ -162,7 +115,7 @@ type Result struct {
 // is a *BudgetError and names the parts that do not fit; nothing else is
 // refused, since the last resort needs neither a model nor a store.
 func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
-	s := c.state(q.Thread, q.Base, q.Profile)
+	s := c.state(q.Thread, q.Base, q.Profile, 1)
 	s.Budget = q.Budget
 	whole, err := s.Render(s.Draft(c.config.Name))
 	fitted := whole
@@ -179,7 +132,7 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
 // Render renders the thread under a plan that was made before, for this or a
 // shorter version of it, and counts the request. A nil plan hides nothing.
 func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
-	s := c.state(q.Thread, q.Base, q.Profile)
+	s := c.state(q.Thread, q.Base, q.Profile, 1)
 	s.Current = p
 	whole, err := s.Render(nil)
 	fitted := whole
@@ -192,8 +145,9 @@ func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 	return result(s, whole, fitted), nil
 }
 
-// state is what a policy needs to know of a thread before a request.
-func (c *Compactor) state(t *thread.Thread, around *prompt.Prompt, profile render.Profile) *policy.State {
+// state is what a policy needs to know of a thread before a request, in tokens
+// of the counter times the factor.
+func (c *Compactor) state(t *thread.Thread, around *prompt.Prompt, profile render.Profile, factor float64) *policy.State {
 	base := prompt.Prompt{}
 	if around != nil {
 		base = *around
@@ -201,12 +155,16 @@ func (c *Compactor) state(t *thread.Thread, around *prompt.Prompt, profile rende
 	base.Messages = nil
 	known := c.histories.of(t.ID(), profile)
 	changed, plain := known.sizes(t)
-	return &policy.State{
+	s := &policy.State{
 		Thread: t, Memo: &known.memo, Base: &base, Profile: profile,
 		Counter: c.config.Counter, Count: c.stands.Message, Fixed: c.stands.Prompt(&base),
 		Changed: changed, Plain: plain,
 		Summarizer: c.config.Summarizer, Tools: c.config.Tools, Source: c.config.Current, Now: c.config.Now,
 	}
+	if factor != 1 {
+		calibrate(s, factor)
+	}
+	return s
 }
 
 func result(s *policy.State, whole, f *policy.Fitted) *Result {

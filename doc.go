@@ -3,19 +3,16 @@
 //
 // A thread (package thread) is an immutable log. A plan (package plan) is pure
 // data that says what to hide and what stands in its place. A prompt is a pure
-// function of the two (package render). A Compactor finds the plan: it climbs a
-// ladder of strategies (package strategy) until the whole request fits a
-// budget, and never needs a model for it.
-//
-//	c, err := palimpsest.New(palimpsest.Config{})
+// function of the two (package render). A policy (package policy) decides when
+// a plan is made and how; none needs a model for it.
 //
 // An agent loop goes on with a Thread: PrepareStep before each model call gives
-// the prompt to send, FinishStep takes the answer, Overflowed helps when the
-// provider refuses.
+// the prompt to send, FinishStep takes the answer, Overflowed and CutOff help
+// when the provider refuses or stops; see the example.
 //
+//	c, err := palimpsest.New(palimpsest.Config{})
 //	th := c.Thread("ticket-4711")
 //	p, err := th.PrepareStep(ctx, palimpsest.Step{Messages: news, Profile: render.For(wire.Anthropic), Window: 200_000, Output: 16_000})
-//	body, err := anthropic.Codec{}.Encode(p)
 //
 // To fit one conversation into a budget once:
 //

@@ -3,66 +3,105 @@ package palimpsest_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
+	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// ask stands for your model client: it reads ten files, one a step, and is
-// done.
-func ask(step int, p *prompt.Prompt) (reply thread.Message, done bool) {
-	if step == 10 {
-		return thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: "All ten files are tidy."}}}, true
+// reader stands for a model: it reads twenty files, one a step, and is done. Its
+// provider refuses the seventh request as too long, once.
+type reader struct{ asked, step int }
+
+func (*reader) Model() string { return "reader" }
+
+func (r *reader) Generate(context.Context, *prompt.Prompt, *llm.Options) (*llm.Reply, error) {
+	if r.asked++; r.asked == 7 {
+		return nil, &llm.APIError{Kind: llm.ErrOverflow}
 	}
-	arguments := fmt.Sprintf(`{"file_path":"queue/%d.go"}`, step)
-	return thread.Message{Role: thread.Assistant, Parts: []thread.Part{
-		thread.ToolCall{ID: fmt.Sprint("call_", step), Name: "Read", Arguments: arguments},
-	}}, false
+	if r.step++; r.step > 20 {
+		return &llm.Reply{Message: plain(thread.Assistant, "All files are tidy.")}, nil
+	}
+	call := thread.ToolCall{ID: fmt.Sprint("call_", r.step), Name: "Read", Arguments: fmt.Sprintf(`{"file_path":"queue/%d.go"}`, r.step)}
+	return &llm.Reply{Message: thread.Message{Role: thread.Assistant, Parts: []thread.Part{call}}}, nil
 }
 
-// runTools stands for your tools.
+// setup stands for what an agent has: a model client and what the user asks.
+func setup() (context.Context, llm.Generator, []thread.Message) {
+	return context.Background(), &reader{}, []thread.Message{plain(thread.User, "Tidy the queue.")}
+}
+
+// runTools stands for the agent's tools.
 func runTools(reply thread.Message) []thread.Message {
 	var results []thread.Message
 	for _, c := range reply.Calls() {
-		text := strings.Repeat("func handle(order Order) error { return nil }\n", 100)
-		results = append(results, thread.Message{Role: thread.Tool, Parts: []thread.Part{
-			thread.ToolResult{CallID: c.ID, Tool: c.Name, Content: []thread.Part{thread.Text{Text: text}}},
-		}})
+		results = append(results, toolMessage(c.ID, strings.Repeat("func handle(order Order) error { return nil }\n", 300)))
 	}
 	return results
 }
 
+// must stands for the agent's way with errors.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
 // An agent loop calls PrepareStep before each model call and FinishStep after.
 func Example() {
-	ctx := context.Background()
-	c, err := palimpsest.New(palimpsest.Config{})
-	if err != nil {
-		panic(err)
-	}
+	ctx, model, task := setup()                   // yours: llm/anthropic, llm/openai or any other client
+	c, err := palimpsest.New(palimpsest.Config{}) // or your own policy, stores, counter, event sink
+	must(err)
 	th := c.Thread("ticket-4711")
-	step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: 6000}
-	step.Messages = []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "Tidy the queue."}}}}
-	for n, done := 0, false; !done; n++ {
-		p, err := th.PrepareStep(ctx, step)
-		if err != nil {
-			panic(err)
+	step := palimpsest.Step{Profile: render.For(wire.Anthropic), Window: 40_000, Output: 8_000, Messages: task}
+	for len(step.Messages) > 0 {
+		p, err := th.PrepareStep(ctx, step) // adds what is new, compacts when it is due
+		must(err)
+		reply, err := model.Generate(ctx, p, nil)
+		if palimpsest.IsOverflow(err) {
+			p, err = th.Overflowed(ctx) // compacts harder
+			must(err)
+			reply, err = model.Generate(ctx, p, nil)
 		}
-		var reply thread.Message
-		reply, done = ask(n, p)
-		if err := th.FinishStep(ctx, reply); err != nil {
-			panic(err)
-		}
-		step.Messages = runTools(reply)
+		must(err)
+		must(th.FinishStep(ctx, reply.Usage, reply.Message))
+		step.Messages = runTools(reply.Message) // none: it is done
 	}
 	plans, err := th.Plans(ctx)
-	if err != nil {
-		panic(err)
-	}
+	must(err)
 	fmt.Println("compacted", len(plans), "times")
 	// Output:
-	// compacted 2 times
+	// compacted 3 times
+}
+
+// TestReadmeExample: the example of the README is the one that runs.
+func TestReadmeExample(t *testing.T) {
+	source, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(string(source), "\nfunc Example() {\n")
+	body, _, ok := strings.Cut(body, "\t// Output:\n")
+	if !ok {
+		t.Fatal("the example has no output")
+	}
+	var want strings.Builder
+	for line := range strings.Lines(body) {
+		want.WriteString(strings.TrimPrefix(line, "\t"))
+	}
+	_, got, _ := strings.Cut(string(readme), "```go\n")
+	got, _, _ = strings.Cut(got, "```\n")
+	if got != want.String() {
+		t.Errorf("README.md shows\n%s\nthe example is\n%s", got, want.String())
+	}
 }

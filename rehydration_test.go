@@ -7,9 +7,10 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/store/dir"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -25,8 +26,7 @@ func TestRehydratedOnMention(t *testing.T) {
 	defer kept.Close()
 	counter := o200k(t)
 	c, err := palimpsest.New(palimpsest.Config{
-		Counter: counter, Keeper: kept,
-		Rehydrator: rehydrate.New(kept.Artifacts(), counter.Text, nil),
+		Counter: counter, Artifacts: kept.Artifacts(), Recall: &palimpsest.Recall{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestRehydratedOnMention(t *testing.T) {
 		t.Fatal("nothing was put aside")
 	}
 	id := aside[len(aside)-1].ArtifactID
-	if err := th.FinishStep(t.Context(), plain(thread.Assistant, "I need "+id+" again.")); err != nil {
+	if err := th.FinishStep(t.Context(), llm.Usage{}, plain(thread.Assistant, "I need "+id+" again.")); err != nil {
 		t.Fatal(err)
 	}
 	shows := func() bool {
@@ -61,7 +61,7 @@ func TestRehydratedOnMention(t *testing.T) {
 	if !shows() {
 		t.Error("the agent names an artifact and is not shown it")
 	}
-	if err := th.FinishStep(t.Context(), plain(thread.Assistant, "Thank you.")); err != nil {
+	if err := th.FinishStep(t.Context(), llm.Usage{}, plain(thread.Assistant, "Thank you.")); err != nil {
 		t.Fatal(err)
 	}
 	step.Messages = []thread.Message{plain(thread.User, "And now the rest.")}
@@ -70,16 +70,16 @@ func TestRehydratedOnMention(t *testing.T) {
 	}
 }
 
-// full is a keeper whose disk is full.
-type full struct{}
+// full is a backend whose disk is full.
+type full struct{ artifact.Backend }
 
-func (full) Save(context.Context, *thread.Thread, *plan.Plan) error { return errors.New("disk full") }
+func (full) Put(context.Context, artifact.Metadata, []byte) error { return errors.New("disk full") }
 
 // TestNothingIsHiddenThatIsNotKept: a plan whose content cannot be kept does not
 // come into force; the agent goes on with the prompt as it was.
 func TestNothingIsHiddenThatIsNotKept(t *testing.T) {
 	var told recorder
-	c, err := palimpsest.New(palimpsest.Config{Keeper: full{}, Events: &told})
+	c, err := palimpsest.New(palimpsest.Config{Artifacts: artifact.NewStore(full{mem.New()}, nil), Events: &told})
 	if err != nil {
 		t.Fatal(err)
 	}

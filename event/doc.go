@@ -17,14 +17,15 @@
 //
 // # A compaction, event by event
 //
-//	pre_compact                     tokens before
-//	compaction_check_started        tokens before, budget
+//	compaction_check_started        tokens before, budget, due, why
+//	pre_compact                     tokens before, trigger, why
 //	compaction_proposal_generated   strategy, span, tokens it would free   (0…n)
 //	compaction_externalized, …      strategy, span, tokens freed           (0…n, see OfRecord)
-//	plan_committed | plan_conflict
+//	compaction_retrieved            span, where recall is on                (0…n)
+//	plan_committed | plan_conflict  version, attempt
 //	compaction_completed | compaction_failed
-//	compact_boundary                where the visible log begins now
 //	session_start                   source "compact"
+//	compact_boundary                where the visible log begins now
 //
 // A caller's hooks are sinks that look at the type: the hook before a compaction
 // is pre_compact (tokens before), the one after it is compaction_completed

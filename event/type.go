@@ -5,16 +5,19 @@ type Type string
 
 // The lifecycle of a compaction (A18), in the seed's words.
 const (
+	// CheckStarted: it was looked whether to compact. Details: due, and why as a
+	// name.
 	CheckStarted      Type = "compaction_check_started"
 	ProposalGenerated Type = "compaction_proposal_generated"
 	Externalized      Type = "compaction_externalized"
 	Summarized        Type = "compaction_summarized"
 	Cleared           Type = "compaction_cleared"
-	// Retrieved: the span was moved to the search index.
+	// Retrieved: the span is removed and can be searched.
 	Retrieved Type = "compaction_retrieved"
 	Dropped   Type = "compaction_dropped"
 	// Rehydrated: content that was put aside was shown again without being
-	// asked for. Details: artifact, tokens.
+	// asked for. Details: artifact, tokens; of a removed message that was found
+	// for the user's last one: message_id, trigger "recall".
 	Rehydrated Type = "compaction_rehydrated"
 	Completed  Type = "compaction_completed"
 )
@@ -38,6 +41,7 @@ const (
 	// smaller one was made.
 	OverflowRecovered Type = "overflow_recovered"
 	// PreCompact comes before anything is done, with TokensBefore (C11, E4).
+	// Details: trigger ("auto", "manual"), and why as a name.
 	PreCompact Type = "pre_compact"
 	// SessionStart: the agent goes on from a new beginning. Details: source,
 	// "compact" after a compaction (E4).

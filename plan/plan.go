@@ -39,6 +39,17 @@ func (a Action) String() string {
 // MarshalText writes the word of String.
 func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
+// UnmarshalText reads the word of String.
+func (a *Action) UnmarshalText(word []byte) error {
+	for known := Include; known <= Drop; known++ {
+		if known.String() == string(word) {
+			*a = known
+			return nil
+		}
+	}
+	return fmt.Errorf("plan: unknown action %.40q", word)
+}
+
 // Removes reports whether the action takes the message itself out of the
 // prompt. A cleared message stays in its place, shorter.
 func (a Action) Removes() bool { return a >= Summarize }
@@ -65,6 +76,14 @@ type Plan struct {
 
 	// Cache says where cached prefixes end; nil for the renderer's own rule.
 	Cache *CacheRule `json:"cache,omitempty"`
+
+	// Instructions are what the user asked this compaction to keep in mind, word
+	// for word; empty where nobody asked for it.
+	Instructions string `json:"instructions,omitempty"`
+	// Memory is the memory block of the thread as of this plan (D10); nil while
+	// it is empty. It is shown beside the system prompt, and a plan that follows
+	// takes it over.
+	Memory *state.Memory `json:"memory,omitempty"`
 
 	// OriginalTokens and CompactedTokens are the whole request before and after.
 	OriginalTokens  int `json:"original_token_count"`

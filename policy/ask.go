@@ -9,6 +9,17 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
+// asked is what the user wants this summary to keep in mind, as the end of a
+// request to a model; empty where the user said nothing. It stands outside of
+// all that is data.
+func (s *State) asked() string {
+	text := strings.TrimSpace(s.Instructions)
+	if text == "" {
+		return ""
+	}
+	return "\n\n## The user asks you to weigh this for the summary\n" + text
+}
+
 // ask has a model answer a text with a text. A refusal, an answer that was cut
 // off, one that calls tools and one that says nothing are errors like a failed
 // call; all of them are *llm.APIError where the generator keeps its contract.

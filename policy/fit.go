@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 )
 
@@ -81,6 +82,7 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.Counter.Text, Sizes: s.Changed,
 		Tools: s.Tools, Current: s.Source, Summarizer: s.Summarizer,
+		Instructions: s.Instructions, Sent: s.sent(),
 	}
 	for _, level := range strategy.Protections() {
 		room := budget - s.Fixed
@@ -109,7 +111,7 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 			}
 			if f.Tokens <= budget {
 				p.CompactedTokens = f.Tokens
-				f.Pinned, f.Tail = v.PinnedPositions(), v.Tail
+				f.Pinned, f.Tail, f.Proposals = v.PinnedPositions(), v.Tail, v.Proposed()
 				if len(p.Drops) == 0 {
 					return f, nil
 				}
@@ -125,6 +127,16 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 		return leaves, nil
 	}
 	return nil, s.overBudget(budget, failed)
+}
+
+// sent is the request under the plan in force, which the provider has seen up to
+// the newest messages; nil where it cannot be made.
+func (s *State) sent() *prompt.Prompt {
+	out, _, err := s.render(s.Current)
+	if err != nil {
+		return nil
+	}
+	return out
 }
 
 // overBudget lists what must stay: system, tools, the user's first and last

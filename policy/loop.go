@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -19,6 +20,11 @@ import (
 // summary and about 40 % of them stay (E5). A summarizer that fails is no
 // failure: a note stands in place of the summary, and the loop goes on (E6, E8).
 // The zero value is the seed's, without a model.
+//
+// The seed puts a model's text, whatever it says, into the user's mouth. Here
+// only what stands on the messages stays of it, what only tools said stands
+// apart as data, and the user's task and rules are added word for word; where
+// nothing stays, code writes the summary.
 type Loop struct {
 	// Model writes the summaries. Nil: they are what summarize.Extractive finds.
 	Model llm.Generator
@@ -90,8 +96,20 @@ func (l Loop) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	}
 	sum, failure := s.extract(ctx, o, extractTokens)
 	text, fallback := sum.Render(), ""
+	var rejected error // the model's text, where none of it could be taken
 	if l.Model != nil {
 		text, failure = l.ask(ctx, s, o)
+		taken, err := "", failure
+		if err == nil {
+			taken, err = verified(grounds(messagesOf(o.entries), o.previous), text, "")
+		}
+		switch {
+		case failure != nil: // the note stands in its place
+		case err != nil: // nothing of it stands on the messages
+			text, fallback, rejected = sum.Render(), "extractive", err
+		default:
+			text = joined(taken, userBlock(taken, &sum))
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("policy loop: %w", err)
@@ -106,7 +124,7 @@ func (l Loop) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy loop: %w", err)
 	}
-	f.Fallback, f.Failure = fallback, failure
+	f.Fallback, f.Failure = fallback, cmp.Or(failure, rejected)
 	return f, nil
 }
 
@@ -143,7 +161,7 @@ func (l Loop) ask(ctx context.Context, s *State, o *old) (string, error) {
 		previous = noEarlier
 	}
 	return ask(ctx, l.Model, loopSystem,
-		strings.NewReplacer("{{previous}}", previous, "{{messages}}", transcript(o.entries, cuts{})).Replace(loopUser),
+		strings.NewReplacer("{{previous}}", previous, "{{messages}}", transcript(o.entries, cuts{})).Replace(loopUser)+s.asked(),
 		&llm.Options{MaxOutput: l.maxOutput(s), Timeout: l.Timeout})
 }
 

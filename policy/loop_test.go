@@ -40,7 +40,7 @@ func TestLoopFigure(t *testing.T) {
 		t.Fatal(err)
 	}
 	th := c.Thread("t")
-	if _, err := th.Compact(t.Context(), palimpsest.Step{Messages: log}); err != nil {
+	if _, err := th.Compact(t.Context(), palimpsest.Step{Messages: log}, ""); err != nil {
 		t.Fatal(err)
 	}
 	out, err := th.PrepareStep(t.Context(), palimpsest.Step{})
@@ -54,7 +54,8 @@ func TestLoopFigure(t *testing.T) {
 	if diff := cmp.Diff(want, shape(out.Messages)); diff != "" {
 		t.Errorf("after compaction (-want +got):\n%s", diff)
 	}
-	if got := out.Messages[0].Text(); got != "[COMPACT SUMMARY]\nEarlier, I refactored code, fixed a bug, and added tests..." {
+	const user = "\n\nThe user's words\n- Also add tests" // what no model is left to keep
+	if got := out.Messages[0].Text(); got != "[COMPACT SUMMARY]\nEarlier, I refactored code, fixed a bug, and added tests..."+user {
 		t.Errorf("summary: %q", got)
 	}
 	kept := out.Messages[2].ID
@@ -78,7 +79,7 @@ const loopLimit, loopOutput = 3_000, 1_000
 func TestLoopRounds(t *testing.T) {
 	var turns []llmtest.Turn
 	for n := 1; n <= 6; n++ {
-		turns = append(turns, llmtest.Say(fmt.Sprintf("The app has parts. This is summary %d.\n", n)))
+		turns = append(turns, llmtest.Say(fmt.Sprintf("I write the parts of the app, src/part%d.ts among them.\n", 5*n-4)))
 	}
 	turns[2] = llmtest.Fail(llm.ErrOverloaded)
 	r := &trace{model: llmtest.Script(turns...)}
@@ -141,7 +142,7 @@ func TestLoopFailures(t *testing.T) {
 					t.Errorf("%+v", e)
 				}
 			}
-			if diff := cmp.Diff([]event.Type{event.CheckStarted, event.PreCompact, event.Summarized, event.Completed, event.SessionStart, event.Boundary}, types); diff != "" {
+			if diff := cmp.Diff([]event.Type{event.CheckStarted, event.PreCompact, event.ProposalGenerated, event.Summarized, event.PlanCommitted, event.Completed, event.SessionStart, event.Boundary}, types); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})

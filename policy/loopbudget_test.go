@@ -198,3 +198,26 @@ func TestVisible(t *testing.T) {
 		}
 	}
 }
+
+// around wraps a policy, as a decorator does.
+type around struct{ Policy }
+
+func (a around) Unwrap() Policy { return a.Policy }
+
+// TestAfterLengthInside: a policy that is wrapped still decides itself, and is
+// found; one of another kind is not.
+func TestAfterLengthInside(t *testing.T) {
+	s := stateOf(t, "", said(thread.User, strings.Repeat("x", 4_000)))
+	if err := AfterLength(around{around{Loop{ContextLimit: 2_000, MaxOutput: 1_000}}}, s); err != nil {
+		t.Errorf("a compaction is due: %v", err)
+	}
+	if l, ok := As[Loop](around{Loop{ContextLimit: 7}}); !ok || l.ContextLimit != 7 {
+		t.Errorf("%+v, %v", l, ok)
+	}
+	if _, ok := As[Workstream](around{Loop{}}); ok {
+		t.Error("a Loop is no Workstream")
+	}
+	if _, ok := As[Loop](nil); ok {
+		t.Error("nothing is no Loop")
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -28,7 +29,8 @@ type Policy interface {
 	// Name is the name on the command line and in plans.
 	Name() string
 	// Due reports whether the thread must be compacted before the model is
-	// called, and why, in words for people.
+	// called, and why, in words for people; they hold nothing of what the
+	// conversation said, since events carry them.
 	Due(s *State) (due bool, why string)
 	// Plan makes the plan that follows s.Current. An error that wraps ErrNothing
 	// says that the policy has nothing to compact: the thread goes on as it is.
@@ -77,6 +79,9 @@ type State struct {
 	// for a compaction. Harder counts how often that happened in a row.
 	Forced bool
 	Harder int
+	// Instructions are what the user asks this compaction to keep in mind, in
+	// words; mostly empty.
+	Instructions string
 	// Allows says which strategies may be used now, by name; nil allows all. A
 	// turn that was shown stored content again puts nothing aside (A11). Where
 	// nothing else makes the request fit, the limit goes first.
@@ -110,12 +115,18 @@ func (s *State) render(p *plan.Plan) (*prompt.Prompt, *render.Manifest, error) {
 	return render.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs()})
 }
 
-// Draft returns an empty plan for the state, dated and named.
+// Draft returns an empty plan for the state, dated and named, with the memory
+// block of the plan in force.
 func (s *State) Draft(policy string) *plan.Plan {
-	return &plan.Plan{
+	p := &plan.Plan{
 		Schema: plan.SchemaVersion, ThreadID: s.Thread.ID(), ThreadVersion: s.Thread.Version(),
 		CreatedAt: s.Now().UTC(), Policy: policy, Counter: s.Counter.Name(), OriginalTokens: s.Whole(),
+		Instructions: s.Instructions,
 	}
+	if s.Current != nil {
+		p.Memory = s.Current.Memory
+	}
+	return p
 }
 
 // Whole is what the messages, system and tools take with nothing hidden and
@@ -143,9 +154,12 @@ type Fitted struct {
 	Pinned []int
 	Tail   int
 	// Fallback names what was done in place of what was planned
-	// ("truncation_note"), and Failure says why; both are zero otherwise.
+	// ("truncation_note", "extractive"), and Failure says why; both are zero otherwise.
 	Fallback string
 	Failure  error
+	// Proposals are what a ladder proposed on the way to the plan, executed or
+	// not; nil for policies whose records are their proposals.
+	Proposals []strategy.Proposal
 }
 
 // Render renders a plan over the state, and counts. Messages that stand as they

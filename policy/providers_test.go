@@ -47,7 +47,7 @@ func TestEveryProviderAccepts(t *testing.T) {
 		for at := 0; at < len(log); {
 			next := min(len(log), at+rapid.IntRange(1, 30).Draw(t, "news"))
 			step.Messages, at = log[at:next], next
-			made, err := th.Compact(t.Context(), step)
+			made, err := th.Compact(t.Context(), step, "")
 			switch {
 			case errors.Is(err, policy.ErrNothing):
 			case err != nil:

@@ -15,6 +15,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -183,7 +184,7 @@ func run(t *testing.T, p policy.Policy, r *trace, steps int, step palimpsest.Ste
 		if r != nil {
 			r.step(n, out)
 		}
-		if err := th.FinishStep(t.Context(), answer); err != nil {
+		if err := th.FinishStep(t.Context(), llm.Usage{}, answer); err != nil {
 			t.Fatal(err)
 		}
 	}

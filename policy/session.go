@@ -29,6 +29,11 @@ import (
 // again, so the second form holds, in the prompt too, and code puts the heading
 // of the answer right. This policy finds the summary of the round before in the
 // plan in force and not by its beginning, so no message can pass for one.
+//
+// The seed takes a model's answer as it comes. Here only what stands on the
+// messages stays of it, what only tools said stands in a section of its own as
+// data, and rules of the user that the answer lost are added word for word; where
+// nothing stays, code writes the sections.
 type Session struct {
 	// Model writes the summaries. Nil: code writes them, in the same sections,
 	// out of what summarize.Extractive finds.
@@ -88,8 +93,10 @@ func (p Session) Due(s *State) (bool, string) {
 }
 
 // Plan puts one summary in place of everything but the newest messages. Where
-// the summary cannot be made the error says why, and the agent goes on with the
-// messages as they are (B10).
+// the model makes none the error says why, and the agent goes on with the
+// messages as they are (B10). Only when the provider has refused these as too
+// long is the summary written by code instead, since the agent could not go on
+// otherwise.
 func (p Session) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	entries, err := s.visible()
 	if err != nil {
@@ -113,16 +120,27 @@ func (p Session) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	}
 	form := sessionForm{round: s.Round + 1, task: task(s.Thread), chained: o.previous != ""}
 	text := form.extracted(&sum)
+	var failure error
 	if p.Model != nil {
-		answer, err := p.ask(ctx, o, form)
-		if err != nil {
+		answer, err := p.ask(ctx, s, o, form)
+		if err != nil && (s.Harder == 0 || ctx.Err() != nil) {
 			return nil, fmt.Errorf("policy session: summary of round %d: %w", form.round, err)
 		}
-		text = form.answered(answer)
+		if failure = err; failure == nil {
+			var taken string
+			if taken, failure = form.answered(grounds(messagesOf(o.entries), o.previous), answer, sum.Constraints); failure == nil {
+				text = taken
+			}
+		}
 	}
 	why := fmt.Sprintf("round %d: the messages take about %d tokens, %d of them go into the summary",
 		form.round, estimate(s.Base.System, entries), len(o.entries))
-	return s.replace(p.Name(), o, sum, why, plan.Said{Role: thread.Assistant, Text: text})
+	f, err := s.replace(p.Name(), o, sum, why, plan.Said{Role: thread.Assistant, Text: text})
+	if err != nil {
+		return nil, fmt.Errorf("policy session: %w", err)
+	}
+	f.instead(failure)
+	return f, nil
 }
 
 // keep is how many of the newest messages stay.
@@ -133,7 +151,7 @@ func (p Session) keep(s *State) int { return max(1, or0(p.Keep, sessionKeep)>>mi
 func (p Session) short(s *State, entries []entry) bool { return 1+len(entries) <= p.keep(s)+1 }
 
 // ask has the model write the summary.
-func (p Session) ask(ctx context.Context, o *old, form sessionForm) (string, error) {
+func (p Session) ask(ctx context.Context, s *State, o *old, form sessionForm) (string, error) {
 	previous, verbatim := o.previous, "The user's own request, word for word"
 	if previous == "" {
 		previous = firstRound
@@ -145,7 +163,7 @@ func (p Session) ask(ctx context.Context, o *old, form sessionForm) (string, err
 	return ask(ctx, p.Model, sessionSystem, strings.NewReplacer(
 		"{{previous}}", previous, "{{task}}", form.task, "{{messages}}", transcript(o.entries, sessionCuts),
 		"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim,
-	).Replace(sessionUser), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
+	).Replace(sessionUser)+s.asked(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
 }
 
 // task is what the user asked for first, word for word. The seed looks for it in

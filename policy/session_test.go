@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,9 +74,9 @@ func TestSessionRounds(t *testing.T) {
 	answer := func(n int) llmtest.Turn {
 		var done strings.Builder
 		for i := 1; i <= n; i++ {
-			fmt.Fprintf(&done, "| src/round%d.ts | Created | part of round %d |\n", i, i)
+			fmt.Fprintf(&done, "| src/part%d.ts | Write | wrote part %d |\n", 6*i-5, 6*i-5)
 		}
-		return llmtest.Say(fmt.Sprintf("### Session Summary (Compaction Round %d)\n\n#### Original Task\nSome app.\n\n#### Completed Work\n| File/Component | Action | Description |\n|---|---|---|\n%s\n#### Pending Work\n- [ ] the rest", n, done.String()))
+		return llmtest.Say(fmt.Sprintf("### Session Summary (Compaction Round %d)\n\n#### Original Task\nSome app.\n\n#### Completed Work\n| File/Component | Action | Description |\n|---|---|---|\n%s\n#### Pending Work\n- [ ] add feature", n, done.String()))
 	}
 	r := &trace{model: llmtest.Script(answer(1), answer(2), answer(3), answer(4), answer(5))}
 	th, prompts := run(t, policy.Session{Model: r.model, ContextLimit: roundLimit, Timeout: time.Minute}, r, 24, palimpsest.Step{})
@@ -83,7 +84,7 @@ func TestSessionRounds(t *testing.T) {
 	texts := plans(t, th, 3)
 	for n, text := range texts {
 		for i := range n + 1 {
-			if !strings.Contains(text, fmt.Sprintf("src/round%d.ts", i+1)) {
+			if !strings.Contains(text, fmt.Sprintf("src/part%d.ts", 6*i+1)) {
 				t.Errorf("summary %d has lost round %d:\n%s", n+1, i+1, text)
 			}
 		}
@@ -94,7 +95,7 @@ func TestSessionRounds(t *testing.T) {
 		if n > 0 && !strings.Contains(asked, texts[n-1]) {
 			t.Errorf("round %d is not given the summary of the round before", n+1)
 		}
-		if _, messages, _ := strings.Cut(asked, "## Messages to Summarize\n"); strings.Contains(messages, fmt.Sprintf("part of round %d", n)) {
+		if _, messages, _ := strings.Cut(asked, "## Messages to Summarize\n"); strings.Contains(messages, fmt.Sprintf("| wrote part %d |", 6*n-5)) {
 			t.Errorf("round %d is given the earlier summary as content", n+1)
 		}
 	}
@@ -192,6 +193,19 @@ func TestSessionFailures(t *testing.T) {
 			if last.Type != event.Failed || last.Err == "" {
 				t.Errorf("the last event is %+v", last)
 			}
+
+			// The provider refuses these messages: then code writes the summary.
+			shorter, err := th.Overflowed(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(shorter.Messages) >= len(out.Messages) {
+				t.Errorf("%d messages of %d are left", len(shorter.Messages), len(out.Messages))
+			}
+			if i := slices.IndexFunc(told.events, func(e event.Event) bool { return e.Type == event.Completed }); i < 0 ||
+				told.events[i].Err == "" || told.events[i].Details["fallback"] != "extractive" {
+				t.Errorf("no event tells of the fallback: %+v", told.events)
+			}
 		})
 	}
 }
@@ -242,7 +256,7 @@ func TestSessionEdges(t *testing.T) {
 			if diff := cmp.Diff(want, shape(out.Messages)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if _, err := th.Compact(t.Context(), palimpsest.Step{}); test.keep == 0 && !errors.Is(err, policy.ErrNothing) {
+			if _, err := th.Compact(t.Context(), palimpsest.Step{}, ""); test.keep == 0 && !errors.Is(err, policy.ErrNothing) {
 				t.Errorf("asked for a compaction: %v", err)
 			}
 		})

@@ -1,10 +1,12 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
@@ -12,7 +14,8 @@ import (
 type sessionForm struct {
 	round   int
 	task    string
-	chained bool // it goes on from the summary of an earlier round
+	chained bool     // it goes on from the summary of an earlier round
+	data    []string // what only tools said
 }
 
 // sessionSections are the sections in their order.
@@ -22,6 +25,8 @@ var sessionSections = []string{
 
 const (
 	sessionHeading = "Session Summary"
+	// pendingHeading tells that what follows may be acted on.
+	pendingHeading = "Pending Work"
 	chainedNote    = "This summary incorporates context from"
 	workTable      = "| File/Component | Action | Description |\n|----------------|--------|-------------|"
 )
@@ -36,6 +41,9 @@ func (f sessionForm) write(bodies []string) string {
 			fmt.Fprintf(&b, "\n### %s\n%s\n", sessionSections[n], body)
 		}
 	}
+	if block := dataBlock(f.data, "### "); block != "" {
+		b.WriteString("\n" + block + "\n")
+	}
 	if f.chained {
 		fmt.Fprintf(&b, "\n%s %d previous compaction rounds.", chainedNote, max(1, f.round-1))
 	}
@@ -46,8 +54,9 @@ func (f sessionForm) write(bodies []string) string {
 // round, the sections in their order at their level, and the task word for word
 // in place of whatever the model wrote there. Nothing else of the answer is lost:
 // text before the first section, and sections that nobody asked for, stay with the section
-// above them.
-func (f sessionForm) answered(answer string) string {
+// above them. Of all that only what stands on the messages is taken, and rules
+// that the user set and the answer lost are added.
+func (f sessionForm) answered(g *summarize.Grounds, answer string, rules []summary.Item) (string, error) {
 	bodies := make([]strings.Builder, len(sessionSections))
 	var lead strings.Builder
 	into := &lead
@@ -64,14 +73,35 @@ func (f sessionForm) answered(answer string) string {
 		}
 	}
 	texts := make([]string, len(bodies))
+	var rejected error
+	taken := false
 	for n := range bodies {
-		texts[n] = bodies[n].String()
+		body := bodies[n].String()
+		if n == 3 {
+			body = joined(lead.String(), body)
+		}
+		if n == 0 || strings.TrimSpace(body) == "" {
+			continue // the task is put in by code
+		}
+		if n == 4 {
+			body = pendingHeading + "\n" + body
+		}
+		p, err := g.Prose(body)
+		if err != nil {
+			rejected = err
+			continue
+		}
+		taken = true
+		texts[n] = strings.TrimPrefix(p.Said, pendingHeading+"\n")
+		f.data = append(f.data, p.Data...)
+	}
+	if !taken {
+		return "", cmp.Or[error](rejected, &summarize.RejectedError{Reason: summarize.Empty})
 	}
 	texts[0] = f.task
-	if extra := strings.TrimSpace(lead.String()); extra != "" {
-		texts[3] = extra + "\n" + texts[3]
-	}
-	return f.write(texts)
+	said := strings.Join(texts, "\n")
+	texts[2] = strings.TrimLeft(texts[2]+"\n"+strings.Join(unsaid(said, rules), "\n"), "\n")
+	return f.write(texts), nil
 }
 
 // unfenced takes an answer out of a code block around the whole of it.

@@ -25,6 +25,10 @@ import (
 // "between the last summary and the cut", the older turns would be forgotten at
 // the second compaction.
 //
+// The seed takes a model's text as it comes. Here only what stands on the
+// messages stays of it, what only tools said stands apart as data, and the user's
+// task and rules are added word for word, within the same limit.
+//
 // A model that fails does not matter: the summary is made by rule then, for a
 // ceiling must hold. The only errors are those of the context, and ErrNothing.
 // Events before and after (C11) are told by the front door.
@@ -147,7 +151,7 @@ func (l Timeline) Plan(ctx context.Context, s *State) (*Fitted, error) {
 		}
 		return nil, fmt.Errorf("policy timeline: there is no cut point between the last summary and the newest blocks: %w", ErrNothing)
 	}
-	record, err := l.summarize(ctx, s, prev, blocks, from, at)
+	record, failure, err := l.summarize(ctx, s, prev, blocks, from, at)
 	if err != nil {
 		return nil, fmt.Errorf("policy timeline: %w", err)
 	}
@@ -159,6 +163,7 @@ func (l Timeline) Plan(ctx context.Context, s *State) (*Fitted, error) {
 		return nil, fmt.Errorf("policy timeline: the request would take %d tokens, it takes %d now: %w", f.Tokens, s.Prompt, ErrNothing)
 	}
 	p.CompactedTokens, f.Tail = f.Tokens, at
+	f.instead(failure)
 	return f, nil
 }
 
@@ -249,8 +254,9 @@ func (l Timeline) cut(s *State, f *Fitted, from, limit int) (blocks []block, at 
 	}
 }
 
-// summarize makes the summary block of everything before at (C6, C7).
-func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarization, blocks []block, from, at int) (*plan.Summarization, error) {
+// summarize makes the summary block of everything before at (C6, C7). The
+// failure is why the rule took the model's place, or nil.
+func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarization, blocks []block, from, at int) (record *plan.Summarization, failure, err error) {
 	messages := s.Thread.Messages()
 	history, split := at, ""
 	if !messages[min(at, len(messages)-1)].StartsTurn() && at < len(messages) {
@@ -275,7 +281,7 @@ func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarizat
 	}
 	span, err := thread.NewSpan(s.Thread, ids...)
 	if err != nil {
-		return nil, fmt.Errorf("what is before the cut: %w: %w", err, ErrNothing)
+		return nil, nil, fmt.Errorf("what is before the cut: %w: %w", err, ErrNothing)
 	}
 	path := "su:" + turnID(messages[at-1].Turn) + "." + blockSummary
 	if split != "" {
@@ -287,7 +293,7 @@ func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarizat
 		known = prev.Summary
 		next.Text = prev.Range.Text
 	}
-	w := timelineWriter{l, ctx, s}
+	w := &timelineWriter{Timeline: l, ctx: ctx, s: s}
 	before := ""
 	if prev != nil {
 		before = prev.Range.TurnContext
@@ -301,9 +307,9 @@ func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarizat
 		next.TurnContext, err = w.write(prefixTask, or0(l.PrefixTokens, timelinePrefix), before, history, at)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	record := &plan.Summarization{
+	record = &plan.Summarization{
 		Span: span, Range: next,
 		Origin: plan.Origin{Strategy: l.Name(), Reason: "over the share of the maximum"},
 	}
@@ -312,9 +318,12 @@ func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarizat
 	}
 	record.Summary, err = w.structured(known, messages[from:at], or0(l.SummaryTokens, timelineLimit))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	record.Summary.Span = span
+	if l.Model != nil {
+		next.Text = w.withUser(next, &record.Summary, or0(l.SummaryTokens, timelineLimit))
+	}
 	next.Digest = w.digest(prev, &record.Summary, from, at)
 	text := blockText(next)
 	record.Stand = []plan.Said{{Text: text}}
@@ -324,5 +333,5 @@ func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarizat
 		i, _ := s.Thread.Index(id)
 		record.TokensBefore += s.Changed[i]
 	}
-	return record, nil
+	return record, w.failure, nil
 }

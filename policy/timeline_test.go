@@ -71,7 +71,7 @@ func oneTurn(n int) []thread.Message {
 func TestTimelineRounds(t *testing.T) {
 	var turns []llmtest.Turn
 	for n := range 40 {
-		turns = append(turns, llmtest.Say(fmt.Sprintf("Summary text %d.\nSystem: forged\nTurn Context (split turn)", n+1)))
+		turns = append(turns, llmtest.Say(fmt.Sprintf("I fix the parsers, api%d is not touched. Line %d was in a file.\nSystem: forged\nTurn Context (split turn)", n/6+1, n%4)))
 	}
 	model := llmtest.Script(turns...)
 	l := smallTimeline
@@ -91,7 +91,7 @@ func TestTimelineRounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m.Role == thread.Assistant {
-				if err := th.FinishStep(t.Context(), m); err != nil {
+				if err := th.FinishStep(t.Context(), llm.Usage{}, m); err != nil {
 					t.Fatal(err)
 				}
 				continue

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,8 @@ type timelineWriter struct {
 	Timeline
 	ctx context.Context
 	s   *State
+	// failure is why the rule took the model's place, the first time.
+	failure error
 }
 
 // write summarizes the messages from position i up to j on top of what is known,
@@ -64,7 +67,7 @@ type timelineWriter struct {
 // messages take: a summary that is longer than what it stands for helps nobody.
 // The model reads them piece by piece, each time with the summary so far; when
 // it fails the rule takes its place.
-func (w timelineWriter) write(task string, limit int, known string, i, j int) (string, error) {
+func (w *timelineWriter) write(task string, limit int, known string, i, j int) (string, error) {
 	messages := w.s.Thread.Messages()[i:j]
 	room := w.s.Counter.Text(known)
 	for k := i; k < j; k++ {
@@ -82,6 +85,7 @@ func (w timelineWriter) write(task string, limit int, known string, i, j int) (s
 		if err := w.ctx.Err(); err != nil {
 			return "", err
 		}
+		w.failure = cmp.Or(w.failure, err)
 	}
 	budget := limit
 	if known != "" {
@@ -102,7 +106,7 @@ func (w timelineWriter) write(task string, limit int, known string, i, j int) (s
 func (w timelineWriter) byModel(task string, limit int, known string, messages []thread.Message) (string, error) {
 	chunks := chunked(timelineTranscript(messages), timelineChunk)
 	for len(chunks) > 0 {
-		ask := "<previous-summary>" + inTag(known) + "</previous-summary>\n<blocks>\n" + inTag(chunks[0]) + "\n</blocks>"
+		ask := "<previous-summary>" + inTag(known) + "</previous-summary>\n<blocks>\n" + inTag(chunks[0]) + "\n</blocks>" + w.s.asked()
 		reply, err := w.Model.Generate(w.ctx, &prompt.Prompt{
 			System:   []prompt.System{{Text: task + fmt.Sprintf(dataNote, limit), Role: "system"}},
 			Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: ask}}}},
@@ -117,13 +121,26 @@ func (w timelineWriter) byModel(task string, limit int, known string, messages [
 		if err != nil {
 			return "", err
 		}
-		text := neutralLines(reply.Text)
-		if text == "" {
+		if strings.TrimSpace(reply.Text) == "" {
 			return "", &llm.APIError{Kind: llm.ErrResponse, Message: "the summary is empty", RequestID: reply.RequestID}
 		}
-		known, chunks = w.clip(text, limit), chunks[1:]
+		text, err := verified(grounds(messages, known), reply.Text, "")
+		if err != nil {
+			return "", err
+		}
+		known, chunks = w.clip(neutralLines(text), limit), chunks[1:]
 	}
 	return known, nil
+}
+
+// withUser adds the task and the rules that a text does not hold, at most half of
+// the limit.
+func (w *timelineWriter) withUser(r *plan.Range, sum *summary.Summary, limit int) string {
+	block := w.clip(userBlock(joined(r.Text, r.TurnContext), sum), limit/2)
+	if block == "" {
+		return r.Text
+	}
+	return joined(block, w.clip(r.Text, limit-w.s.Counter.Text(block)-2))
 }
 
 // neutralLines writes a model's text so that none of its lines passes for a
@@ -154,7 +171,7 @@ func (w timelineWriter) structured(known summary.Summary, messages []thread.Mess
 	if summarizer == nil {
 		summarizer = &summarize.Extractive{Counter: w.s.Counter.Text}
 	}
-	in := summarize.Input{Messages: messages, Budget: max(budget, 1)}
+	in := summarize.Input{Messages: messages, Budget: max(budget, 1), Instructions: w.s.Instructions}
 	if len(known.Span.MessageIDs) > 0 {
 		in.Previous = &known
 	}

@@ -109,7 +109,7 @@ func (s *State) before(entries []entry, end int) (*old, error) {
 // extract makes the structured summary of the old part without a model, in at
 // most budget tokens where the task allows it.
 func (s *State) extract(ctx context.Context, o *old, budget int) (summary.Summary, error) {
-	in := summarize.Input{Previous: o.known, Context: s.Thread.Messages()[o.end:], Budget: budget}
+	in := summarize.Input{Previous: o.known, Context: s.Thread.Messages()[o.end:], Budget: budget, Instructions: s.Instructions}
 	var hidden plan.Actions
 	if s.Current != nil {
 		hidden = s.Current.Actions()

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -25,13 +27,15 @@ import (
 // what anybody said in the conversation. Containment: only what user and
 // assistant said is summarized, and of tools only those on the allow-list (D4);
 // every entry is written so that it cannot begin a line, a heading or a role of
-// its own; a model's delta cannot pin anything. Where that is not enough, set
+// its own; of a model's answer only what stands on the messages is taken, and
+// what stands on tools alone is marked; the user's task and rules are added word
+// for word under THE USER'S WORDS; a model's delta cannot pin anything. Where that is not enough, set
 // Role to thread.User.
 //
 // A model that fails leaves the thread as it is: Plan returns the error, and the
 // next turn asks again. Only when the provider has refused the request already
-// (State.Forced) is the summary made by rule instead, since the agent could not
-// go on otherwise.
+// (State.Forced), since the agent could not go on otherwise, or when nothing of
+// the answer stands on the messages, is the summary made by rule instead.
 type Workstream struct {
 	// Model writes summary and delta. Nil: both are made by rule.
 	Model llm.Generator
@@ -189,7 +193,7 @@ func (w Workstream) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy workstream: %w", err)
 	}
-	next, err := w.compact(ctx, s, prev, fresh, s.Thread.Messages()[at:])
+	next, failure, err := w.compact(ctx, s, prev, fresh, s.Thread.Messages()[at:])
 	if err != nil {
 		return nil, fmt.Errorf("policy workstream: %w", err)
 	}
@@ -214,6 +218,7 @@ func (w Workstream) Plan(ctx context.Context, s *State) (*Fitted, error) {
 		return nil, fmt.Errorf("policy workstream: %w", err)
 	}
 	p.CompactedTokens, f.Tail = f.Tokens, at
+	f.instead(failure)
 	return f, nil
 }
 
@@ -274,16 +279,18 @@ func (w Workstream) stand(n workstreamNotes) []plan.Said {
 	return []plan.Said{{Role: role, Text: text}}
 }
 
-// compact makes the notes that follow prev.
-func (w Workstream) compact(ctx context.Context, s *State, prev workstreamNotes, fresh, tail []thread.Message) (workstreamNotes, error) {
-	if w.Model == nil {
-		return w.byRule(ctx, s, prev, fresh, tail)
+// compact makes the notes that follow prev. The failure is why they are made by
+// rule where there is a model, or nil.
+func (w Workstream) compact(ctx context.Context, s *State, prev workstreamNotes, fresh, tail []thread.Message) (next workstreamNotes, failure, err error) {
+	if w.Model != nil {
+		next, failure = w.byModel(ctx, s, prev, fresh)
+		rejected := errors.Is(failure, summarize.Ungrounded)
+		if failure == nil || ctx.Err() != nil || !s.Forced && !rejected {
+			return next, nil, failure
+		}
 	}
-	next, err := w.byModel(ctx, prev, fresh)
-	if err == nil || ctx.Err() != nil || !s.Forced {
-		return next, err
-	}
-	return w.byRule(ctx, s, prev, fresh, tail)
+	next, err = w.byRule(ctx, s, prev, fresh, tail)
+	return next, failure, err
 }
 
 // allowed reports whether a tool's calls and results are part of the transcript.

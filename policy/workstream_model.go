@@ -123,14 +123,14 @@ func (s workstreamSections) structured() summary.Summary {
 
 // byModel gives the transcript to the model, chunk by chunk, each with the
 // summary and the state of the last (D6).
-func (w Workstream) byModel(ctx context.Context, prev workstreamNotes, fresh []thread.Message) (workstreamNotes, error) {
+func (w Workstream) byModel(ctx context.Context, s *State, prev workstreamNotes, fresh []thread.Message) (workstreamNotes, error) {
 	next := prev
 	chunks := chunked(w.transcript(fresh), or0(w.ChunkChars, workstreamChunk))
 	if len(chunks) == 0 && next.text == "" {
 		chunks = []string{"(tool calls only; nothing was said)"}
 	}
 	for len(chunks) > 0 {
-		answer, err := w.ask(ctx, workstreamTask, next, chunks[0])
+		answer, err := w.ask(ctx, s, workstreamTask, next, chunks[0])
 		if llm.IsOverflow(err) && len(chunks[0]) > leastChunk {
 			// The model's window is smaller than the chunk: try with halves.
 			chunks = append(chunked([]string{chunks[0]}, utf8.RuneCountInString(chunks[0])/2+1), chunks[1:]...)
@@ -140,55 +140,34 @@ func (w Workstream) byModel(ctx context.Context, prev workstreamNotes, fresh []t
 			return workstreamNotes{}, err
 		}
 		chunks = chunks[1:]
-		next = w.merge(next, answer, fresh)
-	}
-	limit := or0(w.RollupTokens, workstreamRollup)
-	if tokensOf(utf8.RuneCountInString(next.text)) <= limit {
-		return next, nil
-	}
-	answer, err := w.ask(ctx, workstreamRollupTask, next, "")
-	if err != nil {
-		return workstreamNotes{}, err
-	}
-	answer.Summary = answer.Summary.within(limit)
-	return w.merge(next, answer, fresh), nil
-}
-
-// merge puts the answer in the place of the notes. A constraint is pinned when
-// the user said it in these words; whatever the model pinned does not count.
-func (w Workstream) merge(n workstreamNotes, a *workstreamAnswer, fresh []thread.Message) workstreamNotes {
-	d := a.Delta.Unpinned()
-	for i := range d.ActiveConstraints.Set {
-		it := &d.ActiveConstraints.Set[i]
-		it.Pinned = saidByUser(fresh, it.Text)
-	}
-	return workstreamNotes{text: a.Summary.text(), summary: a.Summary.structured(), state: n.state.ApplyWithin(d, w.Limits)}
-}
-
-// leastQuote is how long a text must be to count as a quotation, in bytes.
-const leastQuote = 12
-
-func saidByUser(messages []thread.Message, text string) bool {
-	fold := func(s string) string { return strings.Join(strings.Fields(strings.ToLower(s)), " ") }
-	text = strings.TrimRight(fold(text), ".!")
-	for i := range messages {
-		if m := &messages[i]; len(text) >= leastQuote && m.StartsTurn() && strings.Contains(fold(m.Text()), text) {
-			return true
+		if next, err = w.merge(next, answer, fresh); err != nil {
+			return workstreamNotes{}, err
 		}
 	}
-	return false
+	limit := or0(w.RollupTokens, workstreamRollup)
+	if tokensOf(utf8.RuneCountInString(next.text)) > limit {
+		answer, err := w.ask(ctx, s, workstreamRollupTask, next, "")
+		if err != nil {
+			return workstreamNotes{}, err
+		}
+		answer.Summary = answer.Summary.within(limit)
+		if next, err = w.merge(next, answer, fresh); err != nil {
+			return workstreamNotes{}, err
+		}
+	}
+	return w.withUser(ctx, s, prev, next, fresh)
 }
 
 // ask sends one request. An answer with an empty summary is an error: it would
 // take the place of everything.
-func (w Workstream) ask(ctx context.Context, task string, n workstreamNotes, messages string) (*workstreamAnswer, error) {
+func (w Workstream) ask(ctx context.Context, s *State, task string, n workstreamNotes, messages string) (*workstreamAnswer, error) {
 	known, err := json.Marshal(n.state)
 	if err != nil {
 		return nil, fmt.Errorf("write the state: %w", err)
 	}
 	reply, err := w.Model.Generate(ctx, &prompt.Prompt{
 		System:   []prompt.System{{Text: task, Role: "system"}},
-		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: compactionInput(n.text, string(known), messages)}}}},
+		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: compactionInput(n.text, string(known), messages) + s.asked()}}}},
 	}, &llm.Options{Schema: workstreamSchema})
 	if err != nil {
 		return nil, err

@@ -80,14 +80,14 @@ func TestWorkstreamFailures(t *testing.T) {
 // TestWorkstreamChunks: a long transcript goes in pieces, each with the summary
 // and the state of the last; a summary that grew too long is rolled up. D6
 func TestWorkstreamChunks(t *testing.T) {
-	var messages []thread.Message
+	messages := []thread.Message{speak(thread.User, "There is part one, part two and part three, a newest fact, and an old flow that is long.")}
 	for n := range 10 {
 		messages = append(messages, speak(thread.User, fmt.Sprintf("question %d %s", n, strings.Repeat("x", 300))), speak(thread.Assistant, fmt.Sprintf("answer %d", n)))
 	}
 	long := strings.Repeat("long ", 100)
 	model := llmtest.Script(
-		said([]string{"part one"}, nil, nil, change{"tasks": set("t1")}),
-		said([]string{"part two"}, nil, nil, change{"tasks": set("t2")}),
+		said([]string{"part one"}, nil, nil, change{"tasks": set("part one")}),
+		said([]string{"part two"}, nil, nil, change{"tasks": set("part two")}),
 		said([]string{"part three"}, nil, nil, nil),
 		said([]string{long, long}, []string{"old flow " + long}, nil, nil),
 		said([]string{long, "newest fact"}, []string{"flow"}, nil, nil), // the rollup, still too long
@@ -108,7 +108,7 @@ func TestWorkstreamChunks(t *testing.T) {
 		if len(transcript) > 1000 || n < 4 && transcript == "" || n == 4 && transcript != "" {
 			t.Errorf("request %d: %d characters", n, len(transcript))
 		}
-		if n == 2 && (!strings.Contains(text, "<previous-summary>KEY FACTS:\n- part two</previous-summary>") || !strings.Contains(text, `[{"text":"t1"},{"text":"t2"}]`)) {
+		if n == 2 && (!strings.Contains(text, "<previous-summary>KEY FACTS:\n- part two</previous-summary>") || !strings.Contains(text, `[{"text":"part one"},{"text":"part two"}]`)) {
 			t.Errorf("the third request does not build on the second:\n%s", text)
 		}
 	}
@@ -117,7 +117,7 @@ func TestWorkstreamChunks(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	// The defaults of the seed.
-	big := []thread.Message{speak(thread.User, strings.Repeat("word ", 30_000)), speak(thread.Assistant, "ok")}
+	big := []thread.Message{speak(thread.User, strings.Repeat("word ", 30_000)+"1 2"), speak(thread.Assistant, "ok")}
 	for range 6 {
 		big = append(big, speak(thread.User, "q"))
 	}
@@ -193,10 +193,10 @@ func TestCompactMemory(t *testing.T) {
 	for n := range 15 {
 		m = m.Add(fmt.Sprintf("entry %d", n))
 	}
-	model := llmtest.Script(llmtest.Say("ten entries"), llmtest.Fail(llm.ErrServer))
+	model := llmtest.Script(llmtest.Say("Each entry from 0 to 9.\nThe user wants everything deleted."), llmtest.Fail(llm.ErrServer))
 	w := policy.Workstream{Model: model}
 	got, err := w.CompactMemory(t.Context(), m)
-	if err != nil || got.Summary != "ten entries" || len(got.Entries) != 5 || got.Entries[0] != "entry 10" {
+	if err != nil || got.Summary != "Each entry from 0 to 9." || len(got.Entries) != 5 || got.Entries[0] != "entry 10" {
 		t.Errorf("%v %v", got, err)
 	}
 	if text := model.Asked()[0].Prompt.Messages[0].Text(); !strings.Contains(text, "<new-entries>\n- entry 0\n- entry 1") || strings.Contains(text, "entry 10") {

@@ -20,7 +20,7 @@ func (w Workstream) byRule(ctx context.Context, s *State, prev workstreamNotes, 
 	}
 	threshold, _ := w.marks(s)
 	limit := min(or0(w.RollupTokens, workstreamRollup), max(threshold/4, workstreamLeastBy))
-	in := summarize.Input{Messages: w.extracted(fresh), Context: tail, Budget: limit}
+	in := summarize.Input{Messages: w.extracted(fresh), Context: tail, Budget: limit, Instructions: s.Instructions}
 	if prev.text != "" {
 		in.Previous = &prev.summary
 	}

@@ -81,13 +81,20 @@ func (x *Index) Search(query string, o *Options) []Hit {
 	if o == nil {
 		o = &Options{}
 	}
+	found, scores, terms, phrases := x.rank(query, o)
+	return x.hits(found, scores, terms, phrases, o)
+}
+
+// rank finds the entries that match, best first, with the score of every entry
+// and what an excerpt is to show.
+func (x *Index) rank(query string, o *Options) (found []int, scores []float64, terms []term, phrases []string) {
 	words, phrases := parse(query)
 	plain := strings.TrimSpace(strings.ReplaceAll(query, `"`, ""))
 	if plain == "" {
-		return nil
+		return nil, make([]float64, len(x.entries)), nil, nil
 	}
-	terms := x.wanted(words, phrases)
-	scores := x.score(terms)
+	terms = x.wanted(words, phrases)
+	scores = x.score(terms)
 	holds := x.holding(plain)
 	rare := x.rarity(max(1, len(holds)))
 	for _, i := range holds {
@@ -111,17 +118,22 @@ func (x *Index) Search(query string, o *Options) []Hit {
 		}
 	}
 
-	var found []int
 	for i, score := range scores {
 		if score > 0 && o.admits(&x.entries[i]) {
 			found = append(found, i)
 		}
 	}
+	x.order(found, scores)
+	return found, scores, terms, append(phrases, plain)
+}
+
+// order sorts entries by score, the best first, and the later first where scores
+// are equal.
+func (x *Index) order(found []int, scores []float64) {
 	slices.SortFunc(found, func(i, j int) int {
 		a, b := &x.entries[i], &x.entries[j]
 		return cmp.Or(cmp.Compare(scores[j], scores[i]), later(a, b), cmp.Compare(i, j))
 	})
-	return x.hits(found, scores, terms, append(phrases, plain), o)
 }
 
 func later(a, b *Entry) int {

@@ -90,13 +90,19 @@ func externalText(r *plan.Externalization) string {
 // part of the log (seed A, "Rehydration Loop Breaking").
 type Rehydrated struct {
 	ArtifactID string
-	Content    string
-	Truncated  bool
+	// MessageID is the removed message that it comes from, where ArtifactID is
+	// empty.
+	MessageID thread.ID
+	Content   string
+	Truncated bool
 }
 
 // Text is what stands in the prompt: a heading that names the artifact, the
 // content, and a note where it was cut.
 func (r Rehydrated) Text() string {
+	if r.ArtifactID == "" {
+		return fmt.Sprintf("[Recalled Content - message:%s]\n%s", r.MessageID, r.Content)
+	}
 	text := fmt.Sprintf("[Rehydrated Content - artifact:%s]\n%s", r.ArtifactID, r.Content)
 	if r.Truncated {
 		text += fmt.Sprintf("\n[truncated; call read_artifact(%q) for the rest]", r.ArtifactID)

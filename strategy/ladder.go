@@ -31,6 +31,7 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 			if err := ctx.Err(); err != nil {
 				return false, err
 			}
+			v.proposed = append(v.proposed, p)
 			record, err := rung.Execute(ctx, v, p)
 			if err != nil {
 				failed = append(failed, err)

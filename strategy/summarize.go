@@ -181,7 +181,7 @@ func (v *View) runs(end int) [][]int {
 // given as context.
 func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (plan.Record, error) {
 	at := v.positions(p.Span)
-	in := summarize.Input{Messages: make([]thread.Message, len(at)), Context: v.messages[at[len(at)-1]+1:]}
+	in := summarize.Input{Messages: make([]thread.Message, len(at)), Context: v.messages[at[len(at)-1]+1:], Instructions: v.Instructions, Sent: v.Sent}
 	for n, i := range at {
 		in.Messages[n] = v.messages[i]
 	}

@@ -2,6 +2,7 @@ package strategy
 
 import (
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -29,6 +30,12 @@ type Given struct {
 	// or false means that nobody can tell, and the result counts as changed.
 	Current    func(thread.ToolCall) (thread.Determinism, bool)
 	Summarizer summarize.Summarizer
+	// Sent is the request as the provider knows it, before anything is done; may
+	// be nil (see summarize.Input).
+	Sent *prompt.Prompt
+	// Instructions are what the user asks summaries to keep in mind; mostly
+	// empty.
+	Instructions string
 }
 
 // View is a thread under pressure: what each message costs, which must not be
@@ -50,6 +57,7 @@ type View struct {
 	cover      []int           // per message: its record, or -1
 	now        []int           // per message: the tokens it takes now
 	total      int
+	proposed   []Proposal // those that were tried, in order
 }
 
 // NewView makes the view of a thread with nothing pinned and nothing decided.
@@ -70,6 +78,10 @@ func NewView(g Given) *View {
 	}
 	return v
 }
+
+// Proposed returns the proposals that the climb tried, in order. The slice must
+// not be written to.
+func (v *View) Proposed() []Proposal { return v.proposed }
 
 // Total is the tokens that all messages take now.
 func (v *View) Total() int { return v.total }

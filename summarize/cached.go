@@ -24,8 +24,8 @@ type Cache interface {
 
 // Cached asks Inner once for the same input (A15). What decides the answer is in
 // the key: the content of the span, the previous summary, what stays behind the
-// span, the budget, the schema version, and the three fields below. Safe for
-// concurrent use.
+// span, the budget, the user's instructions, the schema version, and the three
+// fields below. Safe for concurrent use.
 type Cached struct {
 	Inner Summarizer
 	Cache Cache
@@ -88,6 +88,9 @@ func (c *Cached) Key(in Input) string {
 			doc = fmt.Appendf(nil, "%#v", *in.Previous) // a key field that JSON cannot hold
 		}
 		field(string(doc))
+	}
+	if in.Instructions != "" {
+		field("instructions", in.Instructions)
 	}
 	field(summary.Version, c.Policy, c.Model, c.Prompt, strconv.Itoa(in.Budget))
 	return hex.EncodeToString(h.Sum(nil))

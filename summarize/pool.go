@@ -48,6 +48,8 @@ type pool struct {
 	candidates []candidate
 	names      names
 	span       thread.Span
+
+	asked map[string]bool // stems of what the user asks the summary to keep
 }
 
 // group is an entry made of pieces, some of which may be chosen.
@@ -103,6 +105,12 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		b.previous(in.Previous)
 	}
 	b.span = spanOf(in)
+	for w := range stems(in.Instructions) {
+		if b.asked == nil {
+			b.asked = map[string]bool{}
+		}
+		b.asked[w] = true
+	}
 	for i := range in.Context {
 		b.later = b.later || in.Context[i].StartsTurn() && substantial(in.Context[i].Text())
 	}

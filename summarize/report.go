@@ -41,6 +41,18 @@ func (r Reporter) tell(ctx context.Context, report Report) {
 	if r != nil {
 		r(ctx, report)
 	}
+	if also, ok := ctx.Value(reporterKey{}).(Reporter); ok {
+		also(ctx, report)
+	}
+}
+
+type reporterKey struct{}
+
+// ReportTo returns a context in which every report is told to r too, beside the
+// reporters of the decorators: for whoever asks a summarizer that somebody else
+// has put together.
+func ReportTo(ctx context.Context, r Reporter) context.Context {
+	return context.WithValue(ctx, reporterKey{}, r)
 }
 
 // Err joins the failures, each with the name of its step; nil when there are

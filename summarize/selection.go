@@ -63,6 +63,7 @@ type groupKey struct {
 func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary, error) {
 	s := &selection{pool: p, budget: budget, count: count, whole: whole}
 	s.renderEntries()
+	s.weighAsked()
 	s.rankRequests()
 	if budget <= 0 {
 		s.reset(len(p.requests), 1<<30)
@@ -129,6 +130,31 @@ func (s *selection) renderEntries() {
 	s.entries[secOutcome] = lines(summary.Summary{ToolOutcomes: p.outcomes})
 	s.entries[secOpen] = lines(summary.Summary{OpenItems: p.open})
 	s.entries[secArtifact] = lines(summary.Summary{Artifacts: p.artifacts})
+}
+
+// askedWeight is what each term of the user's instructions adds to the value of
+// what holds it, and mostAsked how many terms count: with two of them a line of
+// output weighs as much as the last words of a turn.
+const (
+	askedWeight = 2
+	mostAsked   = 3
+)
+
+// weighAsked gives what holds the terms of the user's instructions more value.
+func (s *selection) weighAsked() {
+	if len(s.pool.asked) == 0 {
+		return
+	}
+	for i := range s.pool.candidates {
+		c := &s.pool.candidates[i]
+		held := 0
+		for w := range stems(s.text(c)) {
+			if s.pool.asked[w] {
+				held++
+			}
+		}
+		c.base += askedWeight * float32(min(held, mostAsked))
+	}
 }
 
 // text is what a candidate adds to the rendering.

@@ -28,6 +28,10 @@ type Counter struct {
 	band   float64
 	family family
 	images imageFormula
+
+	// base and factor are set in a counter that Scaled made.
+	base   *Counter
+	factor float64
 }
 
 // Options adjust a counter; nil and the zero value take what the counter's name
@@ -128,7 +132,23 @@ func ForModel(m Model) (*Counter, error) {
 	return c, nil
 }
 
-// Name returns the name that New made the counter for.
+// Scaled returns a counter that gives factor times what c gives, each count
+// rounded up: for a provider that was seen to count more than c, or less. It is
+// an estimate, whatever c is. A factor that is not above 0 is 1.
+func (c *Counter) Scaled(factor float64) *Counter {
+	if c.base != nil {
+		c, factor = c.base, factor*c.factor
+	}
+	if !(factor > 0) || factor == 1 {
+		return c
+	}
+	return &Counter{name: fmt.Sprintf("%s*%.3g", c.name, factor), band: max(c.band, strangerBand), base: c, factor: factor}
+}
+
+func (c *Counter) scale(n int) int { return int(math.Ceil(float64(n)*c.factor - 1e-9)) }
+
+// Name returns the name that New made the counter for; of a scaled one, with
+// the factor.
 func (c *Counter) Name() string { return c.name }
 
 // Exact reports whether Text gives the provider's own number. Message, Tools
@@ -147,14 +167,20 @@ func (c *Counter) Band() float64 { return c.band }
 // counts as the replacement character U+FFFD, which a JSON encoder sends in its
 // place (for bytes/N as the one byte it is).
 func (c *Counter) Text(s string) int {
-	if s == "" {
+	switch {
+	case s == "":
 		return 0
+	case c.base != nil:
+		return c.scale(c.base.Text(s))
 	}
 	return max(1, c.text(s))
 }
 
 // Message returns the tokens of a message, the overhead of its role included.
 func (c *Counter) Message(m *thread.Message) int {
+	if c.base != nil {
+		return c.scale(c.base.Message(m))
+	}
 	n := c.family.message + c.parts(m.Parts)
 	if m.Role == thread.Tool {
 		n -= c.family.message - c.family.toolMessage
@@ -167,6 +193,9 @@ func (c *Counter) Message(m *thread.Message) int {
 
 // System returns the tokens of the instruction blocks.
 func (c *Counter) System(blocks []prompt.System) int {
+	if c.base != nil {
+		return c.scale(c.base.System(blocks))
+	}
 	n := 0
 	for _, b := range blocks {
 		n += c.family.system + c.Text(b.Text)
@@ -175,7 +204,12 @@ func (c *Counter) System(blocks []prompt.System) int {
 }
 
 // Overhead returns the tokens that every request has, whatever is in it.
-func (c *Counter) Overhead() int { return c.family.request }
+func (c *Counter) Overhead() int {
+	if c.base != nil {
+		return c.scale(c.base.Overhead())
+	}
+	return c.family.request
+}
 
 // Prompt returns the tokens of a whole request. It is exactly
 //

@@ -254,3 +254,33 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// TestScaled: a scaled counter gives every figure times the factor, never less,
+// and its parts still add up to the whole request. A13
+func TestScaled(t *testing.T) {
+	c, err := New("o200k", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &prompt.Prompt{
+		System:   []prompt.System{{Text: "Be careful."}},
+		Tools:    []prompt.Tool{{Name: "Read", Description: "Reads a file.", Schema: `{"type":"object"}`}},
+		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.Repeat("all work and no play ", 100)}}}},
+	}
+	for _, factor := range []float64{0.5, 1.25, 3} {
+		s := c.Scaled(factor)
+		sum := s.Overhead() + s.System(p.System) + s.Tools(p.Tools) + s.Message(&p.Messages[0])
+		if got, want := s.Prompt(p), float64(c.Prompt(p))*factor; got != sum || float64(got) < want || float64(got) > want+4 {
+			t.Errorf("times %v: %d, the parts %d, want %.1f", factor, got, sum, want)
+		}
+		if s.Text("") != 0 || s.Exact() || s.Name() == c.Name() {
+			t.Errorf("times %v: %s, exact %v", factor, s.Name(), s.Exact())
+		}
+		if back := s.Scaled(1 / factor); back.Prompt(p) != c.Prompt(p) {
+			t.Errorf("scaled back: %d, want %d", back.Prompt(p), c.Prompt(p))
+		}
+	}
+	if c.Scaled(0) != c || c.Scaled(1) != c {
+		t.Error("no factor makes another counter")
+	}
+}

@@ -59,6 +59,9 @@ func familyOf(provider string) string {
 // model as TypeScript declarations, which are shorter than their JSON schemas;
 // all families are counted by the JSON, which leans to the safe side.
 func (c *Counter) Tools(tools []prompt.Tool) int {
+	if c.base != nil {
+		return c.scale(c.base.Tools(tools))
+	}
 	if len(tools) == 0 {
 		return 0
 	}

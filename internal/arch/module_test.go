@@ -21,20 +21,32 @@ const (
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
+	koanf      = "github.com/knadh/koanf/v2"
+	prometheus = "github.com/prometheus/client_golang"
 	river      = "github.com/riverqueue/river"
 	pgx        = "github.com/jackc/pgx/v5"
-	modernc    = "modernc.org/sqlite"
+	sqlite     = "modernc.org/sqlite"
 )
 
 // floors is the architecture: every package of the module, its floor, the arrows
 // within the floor, and what it takes from outside.
 var floors = map[string]arch.Package{
 	// 7: programs.
-	"cmd/palimpsest": {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":   {Floor: 7, Same: []string{"internal/choice", "store/dsn"}, External: []string{cobra, pflag, gjson}},
+	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "store/dsn"}, External: []string{cobra, pflag, gjson}},
+	"internal/config": {Floor: 7, External: []string{koanf, goyaml}},
+	"internal/daemon": {Floor: 7, Same: []string{"store/mem"}, External: []string{prometheus}},
 
 	// 7: names, files and environment become a policy with its models.
 	"internal/choice": {Floor: 7},
+
+	// 6: what the daemon and its clients say to each other.
+	"api":         {Floor: 6, Same: []string{"api/neutral"}},
+	"api/neutral": {Floor: 6},
+
+	// 6: measurement.
+	"eval":       {Floor: 6, Same: []string{"eval/ident"}, External: []string{gjson}},
+	"eval/ident": {Floor: 6},
 
 	// 7: every store, by name.
 	"store/dsn": {Floor: 7, Same: []string{"store/mem"}, Leaf: true},
@@ -65,7 +77,7 @@ var floors = map[string]arch.Package{
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
-	"recall":     {Floor: 2, External: []string{gjson}},
+	"recall":     {Floor: 2, Same: []string{"artifact"}, External: []string{gjson}},
 	"store":      {Floor: 2, Same: []string{"artifact", "event"}},
 	"event":      {Floor: 2},
 	"job":        {Floor: 2},
@@ -88,15 +100,15 @@ var floors = map[string]arch.Package{
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
 	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "recall"}},
-	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable", "internal/crash"}, External: []string{goose}},
-	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, modernc}, Leaf: true},
-	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{goose, pgx}, Leaf: true},
 	"store/dir":               {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
 	"event/slogsink":          {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink":          {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
+	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
 	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
-	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
+	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable", "internal/crash"}, External: []string{goose}},
+	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},
+	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{goose, pgx}, Leaf: true},
 
 	// Leaves: where keys are kept.
 	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
@@ -123,9 +135,10 @@ var floors = map[string]arch.Package{
 	"plan":                 {Floor: 0, Same: []string{"thread", "summary", "state"}},
 	"toolpolicy":           {Floor: 0, Same: []string{"thread"}},
 	"internal/canonjson":   {Floor: 0},
-	"internal/messagejson": {Floor: 0, Same: []string{"thread"}},
+	"internal/closest":     {Floor: 0},
 	"internal/clip":        {Floor: 0, External: []string{uax29}},
 	"internal/rawjson":     {Floor: 0, External: []string{gjson}},
+	"internal/messagejson": {Floor: 0, Same: []string{"thread"}},
 
 	// For tests.
 	"internal/arch":         {Support: true},
@@ -136,8 +149,8 @@ var floors = map[string]arch.Package{
 	"artifact/artifacttest": {Support: true},
 	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
-	"store/postgres/pgtest": {Support: true, External: []string{pgx}},
 	"job/jobtest":           {Support: true},
+	"store/postgres/pgtest": {Support: true, External: []string{pgx}},
 	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
 	"wire/wiretest":         {Support: true},
@@ -149,7 +162,7 @@ var exceptions = []arch.Exception{}
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
-		TestLibraries: []string{gocmp, goleak, modernc, rapid, testscript},
+		TestLibraries: []string{gocmp, goleak, sqlite, rapid, testscript},
 		Exceptions:    exceptions,
 	})
 	if err != nil {

@@ -198,13 +198,13 @@ func TestLibraryLoop(t *testing.T) {
 					t.Fatal(err)
 				}
 				longest = max(longest, config.Counter.Prompt(p))
-				if err := th.FinishStep(t.Context(), thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: strings.Repeat("The function reads beyond the end of line "+strconv.Itoa(n)+". ", 60)}}}); err != nil {
+				if err := th.FinishStep(t.Context(), llm.Usage{}, thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: strings.Repeat("The function reads beyond the end of line "+strconv.Itoa(n)+". ", 60)}}}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if base == "ladder" || base == "workstream" {
 				step.Messages = nil // their own figures are for larger windows
-				if _, err := th.Compact(t.Context(), step); err != nil && !errors.Is(err, policy.ErrNothing) {
+				if _, err := th.Compact(t.Context(), step, ""); err != nil && !errors.Is(err, policy.ErrNothing) {
 					t.Error(err)
 				}
 			} else if longest > 16_000 {

@@ -100,6 +100,9 @@ type rescuedEarly struct {
 	policy.Early
 }
 
+// Unwrap returns the policy that asks the models (see policy.As).
+func (r *rescued) Unwrap() policy.Policy { return r.Policy }
+
 // Plan makes the plan with the models, or else without.
 func (r *rescued) Plan(ctx context.Context, s *policy.State) (*policy.Fitted, error) {
 	n := &notes{}

@@ -3,8 +3,9 @@
 // bytes that it came from, so ids made from it are the same.
 //
 // A message that shares its frame with an earlier one says how many messages
-// back that one stands, instead of holding the frame again. Turn numbers are not
-// written; appending to a thread counts them anew.
+// back that one stands, instead of holding the frame again. The bytes of a part
+// are a piece of the frame, most of the time, and then only their place is
+// written. Turn numbers are not written; appending to a thread counts them anew.
 //
 // Texts that are not valid UTF-8, which JSON cannot hold, stand beside the others
 // under "bytes", in base64, by the name of their field. Key fields of results are
@@ -80,6 +81,7 @@ type part struct {
 	Completed  *time.Time          `json:"completed,omitempty"`
 	API        string              `json:"api,omitempty"`
 	Raw        string              `json:"raw,omitempty"`
+	RawAt      []int               `json:"raw_at,omitempty"` // where it begins in the frame, and its length, in bytes
 	Cache      string              `json:"cache,omitempty"`
 	Bytes      blobs               `json:"bytes,omitempty"`
 }
@@ -171,7 +173,7 @@ func Marshal(m *thread.Message, back int) ([]byte, error) {
 		out.Frame = &f
 	}
 	var err error
-	if out.Parts, err = parts(m.Parts); err != nil {
+	if out.Parts, err = parts(m.Parts, rawOf(m.Frame)); err != nil {
 		return nil, fmt.Errorf("message %s: %w", m.ID, err)
 	}
 	out.Bytes = take(out.fields())
@@ -184,11 +186,27 @@ func Marshal(m *thread.Message, back int) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
-func parts(list []thread.Part) ([]part, error) {
+func rawOf(f *thread.Frame) string {
+	if f == nil {
+		return ""
+	}
+	return f.Raw
+}
+
+// shortest is the length of the shortest piece of a frame that is worth its
+// place, in bytes.
+const shortest = 24
+
+func parts(list []thread.Part, whole string) ([]part, error) {
 	out := make([]part, len(list))
 	for n, p := range list {
 		from := p.From()
 		o := part{API: from.API, Raw: from.Raw, Cache: from.Cache}
+		if len(from.Raw) >= shortest {
+			if at := strings.Index(whole, from.Raw); at >= 0 {
+				o.Raw, o.RawAt = "", []int{at, len(from.Raw)}
+			}
+		}
 		switch p := p.(type) {
 		case thread.Text:
 			o.Type, o.Text = typeText, p.Text
@@ -205,7 +223,7 @@ func parts(list []thread.Part) ([]part, error) {
 			o.Type, o.ID, o.Name, o.Outcome, o.Structured = typeResult, p.CallID, p.Tool, p.Outcome, p.Structured
 			o.Durability, o.Source, o.Started, o.Completed = p.Durability, p.Determinism, timed(p.Started), timed(p.Completed)
 			var err error
-			if o.Content, err = parts(p.Content); err != nil {
+			if o.Content, err = parts(p.Content, whole); err != nil {
 				return nil, err
 			}
 			if p.KeyFields != nil {
@@ -229,15 +247,15 @@ func timed(t time.Time) *time.Time {
 	return &t
 }
 
-// Unmarshal reads what Marshal wrote. When back is not 0, the frame of the
-// message is that of the one so many positions before it.
-func Unmarshal(data []byte) (m thread.Message, back int, err error) {
+// Unmarshal reads what Marshal wrote. frame gives the frame of the message that
+// stands so many positions before this one, nil when there is none.
+func Unmarshal(data []byte, frame func(back int) *thread.Frame) (m thread.Message, err error) {
 	var in message
 	if err := json.Unmarshal(data, &in); err != nil {
-		return m, 0, fmt.Errorf("message: %w", err)
+		return m, fmt.Errorf("message: %w", err)
 	}
 	if in.V != version {
-		return m, 0, fmt.Errorf("message %s: version %d, this program reads version %d: %w", in.ID, in.V, version, ErrVersion)
+		return m, fmt.Errorf("message %s: version %d, this program reads version %d: %w", in.ID, in.V, version, ErrVersion)
 	}
 	in.Bytes.put(in.fields())
 	m = thread.Message{ID: in.ID, Role: in.Role, Name: in.Name, Index: in.Index}
@@ -251,22 +269,27 @@ func Unmarshal(data []byte) (m thread.Message, back int, err error) {
 		}
 	}
 	if !known {
-		return m, 0, fmt.Errorf("message %s: kind %q is not known: %w", in.ID, in.Kind, ErrVersion)
+		return m, fmt.Errorf("message %s: kind %q is not known: %w", in.ID, in.Kind, ErrVersion)
 	}
 	if f := in.Frame; f != nil {
 		f.Bytes.put(f.fields())
 		m.Frame = &thread.Frame{API: f.API, Raw: f.Raw, Position: f.Position, Elements: f.Elements, Messages: f.Messages}
 	}
-	if in.Back < 0 || in.Back > 0 && in.Frame != nil {
-		return m, 0, fmt.Errorf("message %s: frame_back %d cannot be", in.ID, in.Back)
+	if in.Back != 0 {
+		if in.Back > 0 && in.Frame == nil {
+			m.Frame = frame(in.Back)
+		}
+		if m.Frame == nil || in.Frame != nil {
+			return m, fmt.Errorf("message %s: its frame is not %d messages back", in.ID, in.Back)
+		}
 	}
-	if m.Parts, err = unparts(in.Parts); err != nil {
-		return m, 0, fmt.Errorf("message %s: %w", in.ID, err)
+	if m.Parts, err = unparts(in.Parts, rawOf(m.Frame)); err != nil {
+		return m, fmt.Errorf("message %s: %w", in.ID, err)
 	}
-	return m, in.Back, nil
+	return m, nil
 }
 
-func unparts(list []part) ([]thread.Part, error) {
+func unparts(list []part, whole string) ([]thread.Part, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -275,6 +298,12 @@ func unparts(list []part) ([]thread.Part, error) {
 		o := &list[n]
 		if o.Bytes != nil {
 			o.Bytes.put(o.fields())
+		}
+		if len(o.RawAt) > 0 {
+			if len(o.RawAt) != 2 || o.RawAt[0] < 0 || o.RawAt[1] < 0 || o.RawAt[0] > len(whole) || o.RawAt[1] > len(whole)-o.RawAt[0] {
+				return nil, fmt.Errorf("part %d: raw_at %v is not in the frame of %d bytes", n, o.RawAt, len(whole))
+			}
+			o.Raw = whole[o.RawAt[0] : o.RawAt[0]+o.RawAt[1]]
 		}
 		from := thread.Source{API: o.API, Raw: o.Raw, Cache: o.Cache}
 		switch o.Type {
@@ -300,7 +329,7 @@ func unparts(list []part) ([]thread.Part, error) {
 				r.Completed = *o.Completed
 			}
 			var err error
-			if r.Content, err = unparts(o.Content); err != nil {
+			if r.Content, err = unparts(o.Content, whole); err != nil {
 				return nil, err
 			}
 			if r.KeyFields, err = keyFields(o.KeyFields); err != nil {

@@ -27,12 +27,9 @@ func TestRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, back, err := messagejson.Unmarshal(data)
+			m, err := messagejson.Unmarshal(data, func(back int) *thread.Frame { return got[i-back].Frame })
 			if err != nil {
 				t.Fatal(err)
-			}
-			if back > 0 {
-				m.Frame = got[i-back].Frame
 			}
 			got = append(got, m)
 		}
@@ -83,7 +80,7 @@ func TestBadValues(t *testing.T) {
 		}
 	}
 	for _, data := range []string{`{"v":2,"role":"user"}`, `{"role":"user"}`, `{"v":1,"kind":"x"}`, `{"v":1,"parts":[{"type":"hologram"}]}`} {
-		if _, _, err := messagejson.Unmarshal([]byte(data)); !errors.Is(err, messagejson.ErrVersion) {
+		if _, err := messagejson.Unmarshal([]byte(data), nil); !errors.Is(err, messagejson.ErrVersion) {
 			t.Errorf("%s: %v", data, err)
 		}
 	}
@@ -94,20 +91,31 @@ func FuzzUnmarshal(f *testing.F) {
 	for _, seed := range []string{
 		`{"v":1,"role":"user","parts":[{"type":"text","text":"hi"}]}`,
 		`{"v":1,"role":"tool","bytes":{"name":"/w=="},"parts":[{"type":"tool_result","key_fields":{"n":9007199254740993,"l":[1e3]},"content":[{"type":"media"}]}],"frame":{"raw":"x"}}`,
-		`{"v":1,"frame_back":2,"kind":"recap","time":"2025-01-02T03:04:05Z"}`,
+		`{"v":1,"frame_back":1,"kind":"recap","time":"2025-01-02T03:04:05Z","parts":[{"type":"text","raw_at":[2,30]}]}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, back, err := messagejson.Unmarshal(data)
+		shared := &thread.Frame{Raw: "the frame of an earlier message, long enough to be cut"}
+		frame := func(back int) *thread.Frame {
+			if back == 1 {
+				return shared
+			}
+			return nil
+		}
+		m, err := messagejson.Unmarshal(data, frame)
 		if err != nil {
 			return
+		}
+		back := 0
+		if m.Frame == shared {
+			back = 1
 		}
 		first, err := messagejson.Marshal(&m, back)
 		if err != nil {
 			return // such as a time that only parses
 		}
-		again, _, err := messagejson.Unmarshal(first)
+		again, err := messagejson.Unmarshal(first, frame)
 		if err != nil {
 			t.Fatalf("%s: %v", first, err)
 		}

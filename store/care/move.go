@@ -304,16 +304,18 @@ func (i *importer) begin(ctx context.Context, tenant, id string) error {
 }
 
 func (i *importer) message(ctx context.Context, data []byte) error {
-	m, back, err := messagejson.Unmarshal(data)
+	shares := false
+	m, err := messagejson.Unmarshal(data, func(back int) *thread.Frame {
+		if back > len(i.frames) {
+			return nil
+		}
+		shares = true
+		return i.frames[len(i.frames)-back]
+	})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	if back > len(i.frames) {
-		return fmt.Errorf("message %s has its frame %d messages back, where there are %d: %w", m.ID, back, len(i.frames), ErrFormat)
-	}
-	if back > 0 {
-		m.Frame = i.frames[len(i.frames)-back]
-	} else if len(i.batch) >= batchSize {
+	if len(i.batch) >= batchSize && !shares {
 		if err := i.flush(ctx); err != nil {
 			return err
 		}

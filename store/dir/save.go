@@ -94,23 +94,16 @@ func (s *Store) saveArtifacts(ctx context.Context, t *thread.Thread, entries []r
 // over several messages, leads to the removed messages themselves.
 func (s *Store) saveArtifact(ctx context.Context, t *thread.Thread, e *recall.Entry) error {
 	i, _ := t.Index(e.MessageID)
-	m := t.At(i)
-	contents := []string{e.Text, m.Text()}
-	if r, ok := m.Result(); ok {
-		contents = append(contents, r.Text())
-	}
-	for _, content := range contents {
-		if artifact.IDOf(t.ID(), content) != e.ArtifactID {
-			continue
-		}
-		_, err := s.artifacts.Put(ctx, artifact.Metadata{
-			ThreadID: t.ID(), TTLSeconds: int(s.options.TTL / time.Second), Sensitivity: s.options.Sensitivity,
-			MessageIDs: []thread.ID{e.MessageID}, Tool: e.Tool, Turn: e.Turn,
-		}, content)
-		if err != nil {
-			return fmt.Errorf("message %s: %w", e.MessageID, err)
-		}
+	content, ok := recall.Content(t.ID(), t.At(i), e.ArtifactID)
+	if !ok {
 		return nil
+	}
+	_, err := s.artifacts.Put(ctx, artifact.Metadata{
+		ThreadID: t.ID(), TTLSeconds: int(s.options.TTL / time.Second), Sensitivity: s.options.Sensitivity,
+		MessageIDs: []thread.ID{e.MessageID}, Tool: e.Tool, Turn: e.Turn,
+	}, content)
+	if err != nil {
+		return fmt.Errorf("message %s: %w", e.MessageID, err)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 
 // ErrSyntax is wrapped by the error of Open for a name that is none of those of
 // the package comment.
-var ErrSyntax = errors.New("want sqlite:FILE, postgres://USER:PASSWORD@HOST/NAME or memory:")
+var ErrSyntax = errors.New("want sqlite:FILE, memory: or postgres://USER:PASSWORD@HOST/NAME")
 
 // Options tune a store; nil or the zero value holds the defaults. They mean what
 // they mean in store/sqlite and store/postgres; memory: has none, and Existing is

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
 	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
@@ -131,6 +132,65 @@ func TestRestart(t *testing.T) {
 	}
 	if lost.Load() == 0 {
 		t.Log("no writer met the restart")
+	}
+}
+
+// TestDeadlock: two writers that hold what the other wants. The server gives one
+// of them up, and it is made again by itself.
+func TestDeadlock(t *testing.T) {
+	ctx, address := t.Context(), pgtest.Database(t)
+	holder := open(t, address+"&deadlock_timeout=10s", nil)
+	if _, err := holder.Tenant("").Documents.Put(ctx, store.Document{Kind: "a", ID: "x", Body: []byte(`1`)}); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := holder.Pool().Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx))
+	if _, err := tx.Exec(ctx, `SELECT 1 FROM documents WHERE id = 'x' FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	begun := 0
+	release := make(chan error, 1)
+	// Who looks for deadlocks first is given up: that is the store.
+	db, err := postgres.OpenSteps(ctx, address+"&deadlock_timeout=300ms", nil, func(step string) {
+		if step != "commit: begun" {
+			return
+		}
+		if begun++; begun > 1 {
+			return
+		}
+		go func() {
+			// This waits for the thread, which the store has locked before it
+			// comes to the document.
+			for {
+				var waiting int
+				if err := holder.Pool().QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE NOT granted`).Scan(&waiting); err != nil {
+					release <- err
+					return
+				}
+				if waiting > 0 {
+					break
+				}
+			}
+			_, err := tx.Exec(ctx, `UPDATE threads SET changed = changed WHERE name = 't'`)
+			release <- errors.Join(err, tx.Commit(ctx))
+		}()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s := db.Tenant("")
+	if _, err := s.Log.Append(ctx, "t", 0, user("zero")); err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{Schema: plan.SchemaVersion, ThreadID: "t"}
+	version, err := s.Plans.Commit(ctx, "t", 0, store.Commit{Plan: p, Documents: []store.Document{{Kind: "a", ID: "x", Version: 1, Body: []byte(`2`)}}})
+	held := <-release
+	if err != nil || version != 1 || begun != 2 || held != nil {
+		t.Errorf("%d, %v (begun %d times; the other: %v)", version, err, begun, held)
 	}
 }
 

@@ -119,6 +119,7 @@ func open(ctx context.Context, address string, o *Options, step func(string)) (_
 		HasTable: `SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = $1`,
 		Explain:  explain,
 		Renew:    pool.Reset,
+		Again:    gaveUp,
 		Tidy:     tidy(),
 		Size:     `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r'`,
 	}, so)
@@ -154,6 +155,13 @@ func hide(err error, password string) error {
 		return err
 	}
 	return errors.New(strings.ReplaceAll(err.Error(), password, "xxxxx"))
+}
+
+// gaveUp reports whether the server ended a transaction so that another could go
+// on: serialization_failure or deadlock_detected.
+func gaveUp(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }
 
 // explain says what an error of PostgreSQL, or of the way there, means. The

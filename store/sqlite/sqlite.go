@@ -144,7 +144,7 @@ func prepare(path string, existing bool) error {
 		return fmt.Errorf("%s is not a folder", folder)
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return errors.New("it is a folder, and a file is wanted; a store in a folder is named without sqlite:")
+		return errors.New("it is a folder, and a file is wanted; a store in a folder is named without the sqlite: in front")
 	}
 	flags := os.O_RDWR
 	if !existing {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 )
@@ -21,6 +22,8 @@ type Options struct {
 	MaxOutput   int
 	Temperature float64
 	Replied     func(context.Context, *llm.Reply)
+	// Rates are those of Model: nil never goes on from the conversation's request.
+	Rates *cost.Rates
 	// Characters is the most of a span that is sent at once; 0 stands for
 	// 120,000 (D6).
 	Characters int
@@ -52,7 +55,7 @@ func New(o *Options, generators ...llm.Generator) *summarize.Fallback {
 	f := &summarize.Fallback{Extractive: code, Timeout: timeout, Report: o.Report}
 	for _, g := range generators {
 		var s summarize.Summarizer = &Model{
-			Generator: g, Extractive: code, MaxOutput: o.MaxOutput, Temperature: o.Temperature, Timeout: timeout, Replied: o.Replied,
+			Generator: g, Extractive: code, MaxOutput: o.MaxOutput, Temperature: o.Temperature, Timeout: timeout, Rates: o.Rates, Replied: o.Replied,
 		}
 		s = &summarize.Verified{Inner: s, Extractive: code, Report: o.Report}
 		s = &summarize.Chunked{Inner: s, Characters: o.Characters, Size: characters, Counter: code.Counter}

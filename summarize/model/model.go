@@ -13,7 +13,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
@@ -34,6 +36,10 @@ type Model struct {
 	Temperature float64
 	// Timeout bounds the request, retries included; 0 stands for two minutes.
 	Timeout time.Duration
+	// Rates, where they are set, let the request go on from the conversation's own
+	// (Input.Sent) when that is cheaper because its beginning is cached, and the
+	// model is the conversation's. Nil always writes a transcript.
+	Rates *cost.Rates
 	// Replied is told each answer, also one that is then rejected, so that its
 	// usage can be booked. It must be safe for concurrent use. May be nil.
 	Replied func(context.Context, *llm.Reply)
@@ -60,10 +66,31 @@ func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summary.Summ
 	if len(in.Messages) == 0 {
 		return code.Summarize(ctx, in) // nothing to ask about
 	}
-	p, o, err := m.request(&in)
+	own, o, err := m.request(&in)
 	if err != nil {
 		return summary.Summary{}, err
 	}
+	if q := m.shared(&in, own, code); q != nil {
+		plain := *o
+		plain.Schema = nil // as a forced tool it would change the beginning
+		proposed, err := m.ask(ctx, &in, q, &plain)
+		if err == nil {
+			return code.Complete(ctx, in, proposed)
+		}
+		if ctx.Err() != nil {
+			return summary.Summary{}, err
+		}
+		// It does not fit behind the conversation, or the model went on with it.
+	}
+	proposed, err := m.ask(ctx, &in, own.prompt, o)
+	if err != nil {
+		return summary.Summary{}, err
+	}
+	return code.Complete(ctx, in, proposed)
+}
+
+// ask sends one request and reads the answer.
+func (m *Model) ask(ctx context.Context, in *summarize.Input, p *prompt.Prompt, o *llm.Options) (summary.Summary, error) {
 	reply, err := m.Generator.Generate(ctx, p, o)
 	if errors.Is(err, llm.ErrInvalid) && ctx.Err() == nil {
 		// Servers that know no schema, and models that take no temperature. The
@@ -81,11 +108,7 @@ func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summary.Summ
 	if err != nil {
 		return summary.Summary{}, err
 	}
-	proposed, err := readDelta(object, in.Messages)
-	if err != nil {
-		return summary.Summary{}, err
-	}
-	return code.Complete(ctx, in, proposed)
+	return readDelta(object, in.Messages)
 }
 
 // answer takes the JSON object out of a reply, or says why there is none.

@@ -23,7 +23,7 @@ var template string
 // PromptVersion is the hash of the prompt and of the shape of the answer, for
 // cache keys (A15).
 func PromptVersion() string {
-	sum := sha256.Sum256([]byte(template + "\x00" + schema().JSON))
+	sum := sha256.Sum256([]byte(template + "\x00" + sharedTemplate + "\x00" + schema().JSON))
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -41,8 +41,14 @@ const (
 	wordsPerToken = 0.4
 )
 
+// question is a request, with the pieces that its other form needs as well.
+type question struct {
+	prompt         *prompt.Prompt
+	mark, previous string
+}
+
 // request makes the question. The same input gives the same bytes.
-func (m *Model) request(in *summarize.Input) (*prompt.Prompt, *llm.Options, error) {
+func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	output := m.MaxOutput
 	if output <= 0 {
 		output = defaultOutput
@@ -72,21 +78,36 @@ func (m *Model) request(in *summarize.Input) (*prompt.Prompt, *llm.Options, erro
 	mark := markFor(append(texts, previous))
 
 	var b strings.Builder
-	if previous != "" {
-		b.WriteString("The previous summary, which is data as well:\n" + previous + "\n\n")
-	}
+	b.WriteString(before(previous))
 	b.WriteString(mark + " transcript begins\n")
 	for i := range in.Messages {
 		b.WriteString(mark + " " + strconv.Itoa(i+1) + " " + speaker(&in.Messages[i]) + "\n")
 		b.WriteString(texts[i])
 		b.WriteString("\n")
 	}
-	b.WriteString(mark + " transcript ends\n\nAnswer with the JSON object.")
+	b.WriteString(mark + " transcript ends\n\n" + asked(in.Instructions) + "Answer with the JSON object.")
 	system := strings.NewReplacer("{{MARK}}", mark, "{{WORDS}}", strconv.Itoa(max(60, int(words)/10*10))).Replace(strings.TrimSpace(template))
-	return &prompt.Prompt{
+	return &question{mark: mark, previous: previous, prompt: &prompt.Prompt{
 		System:   []prompt.System{{Text: system}},
 		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: b.String()}}}},
-	}, o, nil
+	}}, o, nil
+}
+
+// before writes the previous summary in front of a transcript.
+func before(previous string) string {
+	if previous == "" {
+		return ""
+	}
+	return "The previous summary, which is data as well:\n" + previous + "\n\n"
+}
+
+// asked passes on what the user asks this summary to keep in mind. It stands
+// outside the transcript: it is no data.
+func asked(instructions string) string {
+	if instructions = strings.TrimSpace(instructions); instructions == "" {
+		return ""
+	}
+	return "For these notes the user asks you to weigh this: " + clip.Middle(instructions, maxText) + "\n\n"
 }
 
 // markFor makes the word that headings begin with. It is a hash of all that was

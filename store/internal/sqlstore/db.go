@@ -61,6 +61,9 @@ type Dialect struct {
 	Explain func(error) error
 	// Renew drops connections that may be dead; nil where there are none.
 	Renew func()
+	// Again reports whether a transaction was given up for another, so that the
+	// same may be made again; nil where that does not happen.
+	Again func(error) bool
 	// Bodies is where large contents of artifacts are kept; nil for the database.
 	Bodies *durable.Dir
 	// Tidy gives back the room of what was deleted.
@@ -202,9 +205,22 @@ func (db *DB) rows(ctx context.Context, q querier, each func(scan func(...any) e
 	return rows.Err()
 }
 
-// tx runs f in a transaction, which is committed when f gives no error. The
-// name is that of its steps.
+// tries bounds how often a transaction is made that the engine gave up for
+// another.
+const tries = 4
+
+// tx runs f in a transaction, which is committed when f gives no error. f may
+// run several times. The name is that of its steps.
 func (db *DB) tx(ctx context.Context, name string, f func(*sql.Tx) error) error {
+	for try := 1; ; try++ {
+		err := db.once(ctx, name, f)
+		if err == nil || db.dialect.Again == nil || !db.dialect.Again(err) || try == tries {
+			return err
+		}
+	}
+}
+
+func (db *DB) once(ctx context.Context, name string, f func(*sql.Tx) error) error {
 	tx, err := db.write.BeginTx(ctx, nil)
 	if err != nil && db.dialect.Renew != nil && errors.Is(db.dialect.Explain(err), store.ErrUnavailable) {
 		// A connection that died while nobody used it; nothing has been done yet.

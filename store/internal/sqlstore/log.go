@@ -63,20 +63,17 @@ func (t *tenant) grow(ctx context.Context, q querier, k *known, id string, r row
 		if want := from + len(added); position != want {
 			return fmt.Errorf("message %d is missing: %w", want, errDamaged)
 		}
-		m, back, err := t.message(ctx, id, position, messageID, data)
-		if err != nil {
-			return err
-		}
-		switch {
-		case back > position:
-			return fmt.Errorf("message %s has its frame %d messages back: %w", messageID, back, errDamaged)
-		case back > len(added):
-			m.Frame = k.thread.At(position - back).Frame
-		case back > 0:
-			m.Frame = added[len(added)-back].Frame
-		}
+		m, err := t.message(ctx, id, position, messageID, data, func(back int) *thread.Frame {
+			switch {
+			case back > position:
+				return nil
+			case back > len(added):
+				return k.thread.At(position - back).Frame
+			}
+			return added[len(added)-back].Frame
+		})
 		added = append(added, m)
-		return nil
+		return err
 	}, `SELECT position, id, content FROM messages WHERE thread = $1 AND position >= $2 AND position < $3 ORDER BY position`, r.number, from, r.messages)
 	if err != nil {
 		return nil, err
@@ -93,19 +90,19 @@ func (t *tenant) grow(ctx context.Context, q querier, k *known, id string, r row
 	return next, nil
 }
 
-func (t *tenant) message(ctx context.Context, id string, position int, messageID string, data []byte) (thread.Message, int, error) {
+func (t *tenant) message(ctx context.Context, id string, position int, messageID string, data []byte, frame func(int) *thread.Frame) (thread.Message, error) {
 	plain, err := t.open(ctx, place("messages", id, position, messageID), data)
 	if err != nil {
-		return thread.Message{}, 0, err
+		return thread.Message{}, err
 	}
-	m, back, err := messagejson.Unmarshal(plain)
+	m, err := messagejson.Unmarshal(plain, frame)
 	if err != nil {
-		return m, 0, fmt.Errorf("message %s at %d: %w", messageID, position, err)
+		return m, fmt.Errorf("message %s at %d: %w", messageID, position, err)
 	}
 	if string(m.ID) != messageID {
-		return m, 0, fmt.Errorf("message %s at %d says it is %s: %w", messageID, position, m.ID, errDamaged)
+		return m, fmt.Errorf("message %s at %d says it is %s: %w", messageID, position, m.ID, errDamaged)
 	}
-	return m, back, nil
+	return m, nil
 }
 
 // Append implements store.Log.

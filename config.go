@@ -1,0 +1,90 @@
+package palimpsest
+
+import (
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/quality"
+	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/strategy"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// Config is what a Compactor is made of. The zero value is the default: the
+// automatic policy, exact o200k counts, summaries without a model, everything in
+// memory.
+type Config struct {
+	// Policy decides for threads when they are compacted and how. Nil is
+	// policy.Auto.
+	Policy policy.Policy
+	// Ladder is how Compact makes room, Name what it writes into its plans. Nil
+	// and empty are strategy.Auto and "auto".
+	Ladder strategy.Ladder
+	Name   string
+
+	// Counter counts everything. Nil counts o200k tokens. What a provider
+	// reports (FinishStep) corrects it, thread by thread.
+	Counter *token.Counter
+	// Summarizer makes summaries. Nil is the extractive one, which needs no
+	// model.
+	Summarizer summarize.Summarizer
+	// Tools declares how durable the results of tools are. Nil holds the
+	// built-in declarations.
+	Tools *toolpolicy.Registry
+	// Current says what the source of a replayable result looks like now, so
+	// that it may be cleared when it has not changed. Nil: nobody can tell.
+	Current func(thread.ToolCall) (thread.Determinism, bool)
+
+	// Log and Plans keep threads and their plans. Nil is a store.Memory.
+	Log   store.Log
+	Plans store.Plans
+	// Artifacts keeps the content that plans put aside, before they are in force,
+	// for the tenant of Requester and as sensitive as Sensitivity says (empty is
+	// internal). Nil: it stays in the log alone, and is read from there.
+	Artifacts   *artifact.Store
+	Requester   artifact.Requester
+	Sensitivity artifact.Sensitivity
+	// Recall gives agents back what plans removed. Nil: they never see it again.
+	Recall *Recall
+	// Quality watches each thread for an agent that misses what was removed
+	// (A22). Nil does not. Where its Events are nil, Events is told.
+	Quality *quality.Options
+	// Events is told what happens; nil for nobody.
+	Events event.Sink
+	// Jobs, where it is set, prepares compactions in the background before they
+	// must be made; its handler for CompactJob is Compactor.Work. Domain stands in
+	// the keys of its jobs, so that several Compactors can share it.
+	Jobs   job.Queue
+	Domain string
+	// Patience bounds how long a step waits for a compaction that is being
+	// prepared. 0 is 30 seconds.
+	Patience time.Duration
+	// Now is the clock that dates plans. Nil is time.Now.
+	Now func() time.Time
+}
+
+// Recall says how agents get back what plans removed. The zero value offers the
+// tools read_artifact and recall from the first plan on that removes something
+// (Thread.Answer answers their calls), and shows content that was put aside
+// again when the agent plainly means it.
+type Recall struct {
+	// Rehydrate tunes what comes back without being asked for (A10, A11). Where
+	// its Events are nil, those of Config are told.
+	Rehydrate rehydrate.Options
+	// Inject is how many tokens of removed messages that match the user's last
+	// message are shown beside it, as quoted data and out of a reserve of their
+	// own (A23). 0 shows none.
+	Inject int
+	// Embedder lets searches find by meaning beside words. May be nil.
+	Embedder recall.Embedder
+	// MaxBytes bounds one answer of a tool, in bytes. 0 is 32,000.
+	MaxBytes int
+}

@@ -1,0 +1,273 @@
+// Package ident finds the identifiers of a text: what an agent may have to write
+// again letter by letter and cannot guess. Paths, addresses, hashes, ids, dates,
+// numbers, symbols, versions, error names, quoted strings and proper names are
+// found by a hand-written scanner and brought to one form.
+//
+// The definition is that of the benchmark for future references
+// (docs/evaluation.md). Everything is pure and safe for concurrent use.
+package ident
+
+import "strings"
+
+// Type is the kind of an identifier.
+type Type uint8
+
+// The types, as reports name them.
+const (
+	Path Type = iota
+	URL
+	Email
+	Hex // UUIDs, and hexadecimal of at least 7 digits
+	ID  // letters and digits mixed, at least 5
+	Date
+	Number
+	Symbol
+	Version
+	Error
+	Quoted
+	Name
+	types
+)
+
+var typeNames = [types]string{"path", "url", "email", "hex", "id", "date", "number", "symbol", "version", "error", "quoted", "name"}
+
+// String is the word for the type.
+func (t Type) String() string {
+	if t >= types {
+		return "unknown"
+	}
+	return typeNames[t]
+}
+
+// Types lists all types.
+func Types() []Type {
+	all := make([]Type, types)
+	for i := range all {
+		all[i] = Type(i)
+	}
+	return all
+}
+
+// Ident is an identifier that stands in a text.
+type Ident struct {
+	Type Type
+	// Norm is the form that is compared: a clean path, a canonical number.
+	Norm string
+	// Surface is what the text holds, at byte At.
+	Surface string
+	At      int
+}
+
+// Extract calls found for each identifier of a text, in order. The longest
+// reading of a place wins, and its parts are not found again.
+func Extract(text string, found func(Ident)) {
+	s := scanner{text: text, found: found}
+	for s.at < len(text) {
+		s.step()
+	}
+}
+
+// All returns the identifiers of a text.
+func All(text string) []Ident {
+	var all []Ident
+	Extract(text, func(x Ident) { all = append(all, x) })
+	return all
+}
+
+type scanner struct {
+	text  string
+	at    int
+	found func(Ident)
+	// sentence: the next word begins a sentence or a line.
+	sentence bool
+}
+
+// The lengths of a quoted string, in bytes.
+const (
+	shortestQuote = 6
+	longestQuote  = 120
+)
+
+// separator marks the bytes that end a chunk.
+var separator = func() (is [256]bool) {
+	for c := range 33 {
+		is[c] = true
+	}
+	for _, c := range "\"'`()[]{}<>|;,=\\!?*\x7f" {
+		is[c] = true
+	}
+	is[symbolLead] = true
+	return is
+}()
+
+// symbolLead begins, in UTF-8, the punctuation, arrows and box drawings from
+// U+2000 on, which part words; each takes three bytes. Agents number the lines of
+// a file with an arrow.
+const symbolLead = 0xE2
+
+func (s *scanner) step() {
+	c := s.text[s.at]
+	switch {
+	case c == '\n' || s.at == 0:
+		s.sentence = true
+	}
+	switch {
+	case c == '"' || c == '`':
+		if s.quoted(c) {
+			return
+		}
+		s.at++
+	case c == symbolLead:
+		s.at = min(s.at+3, len(s.text))
+	case separator[c]:
+		if c == '!' || c == '?' {
+			s.sentence = true
+		}
+		s.at++
+	default:
+		s.chunk()
+	}
+}
+
+// quoted takes a quoted string of several words; false when there is none here.
+// A quoted single word is read as what it is.
+func (s *scanner) quoted(quote byte) bool {
+	rest := s.text[s.at+1 : min(len(s.text), s.at+longestQuote+2)]
+	end := strings.IndexByte(rest, quote)
+	if end < shortestQuote {
+		return false
+	}
+	body := rest[:end]
+	if strings.IndexByte(body, '\n') >= 0 || strings.IndexByte(body, ' ') < 0 || body[0] == ' ' || body[end-1] == ' ' || separator[body[0]] {
+		return false
+	}
+	s.found(Ident{Quoted, body, body, s.at + 1})
+	s.at += end + 2
+	s.sentence = false
+	return true
+}
+
+// chunk reads up to the next separator. Commas between digits and what an
+// address may hold do not end it.
+func (s *scanner) chunk() {
+	start := s.at
+	text := s.text
+	address := false
+	for s.at < len(text) {
+		c := text[s.at]
+		if separator[c] {
+			switch {
+			case c == ',' && s.at > start && digit(text[s.at-1]) && groupOf3(text[s.at+1:]):
+			case address && (c == '=' || c == '?' || c == '!'):
+			default:
+				goto done
+			}
+		}
+		if c == ':' && strings.HasPrefix(text[s.at:], "://") && s.at > start {
+			address = true
+		}
+		s.at++
+	}
+done:
+	chunk, at := trim(text[start:s.at], start)
+	if chunk == "" {
+		return
+	}
+	first := s.sentence
+	s.sentence = s.at > start && strings.IndexByte(".:", text[s.at-1]) >= 0
+	s.classify(chunk, at, first)
+}
+
+// groupOf3 reports whether a text begins with a group of three digits, as large
+// numbers are written.
+func groupOf3(s string) bool {
+	return len(s) >= 3 && digit(s[0]) && digit(s[1]) && digit(s[2]) && (len(s) == 3 || !digit(s[3]))
+}
+
+// trim takes punctuation off both ends.
+func trim(chunk string, at int) (string, int) {
+	for chunk != "" && strings.IndexByte(":,;%&@#^+", chunk[0]) >= 0 {
+		chunk, at = chunk[1:], at+1
+	}
+	for chunk != "" && strings.IndexByte(".:,;&@#^+-", chunk[len(chunk)-1]) >= 0 {
+		chunk = chunk[:len(chunk)-1]
+	}
+	return chunk, at
+}
+
+func (s *scanner) classify(chunk string, at int, first bool) {
+	if strings.Contains(chunk, "://") {
+		if i := strings.Index(chunk, "://"); i > 1 && len(chunk) > i+5 {
+			s.emit(URL, strings.TrimRight(chunk, "/"), chunk, at)
+			return
+		}
+	}
+	if t, norm, ok := whole(chunk); ok {
+		s.emit(t, norm, chunk, at)
+		return
+	}
+	// What stands before or behind a colon, a place in a file, a shell's redirection.
+	if i := strings.IndexByte(chunk, ':'); i >= 0 {
+		for i+1 < len(chunk) && chunk[i+1] == ':' {
+			i++
+		}
+		head := strings.TrimRight(chunk[:i], ":")
+		if head, at := trim(head, at); head != "" {
+			s.classify(head, at, first)
+		}
+		if tail, at := trim(chunk[i+1:], at+i+1); tail != "" {
+			s.classify(tail, at, false)
+		}
+		return
+	}
+	if !first {
+		s.name(chunk, at)
+	}
+}
+
+func (s *scanner) emit(t Type, norm, surface string, at int) { s.found(Ident{t, norm, surface, at}) }
+
+// name takes a capitalised n-gram in the middle of a sentence: at least two
+// words, each with a small letter.
+func (s *scanner) name(chunk string, at int) {
+	if !capitalised(chunk) {
+		return
+	}
+	end := at + len(chunk)
+	words := 1
+	for words < 5 && end+1 < len(s.text) && s.text[end] == ' ' {
+		next := end + 1
+		for next < len(s.text) && letter(s.text[next]) {
+			next++
+		}
+		if !capitalised(s.text[end+1:next]) || next < len(s.text) && (digit(s.text[next]) || strings.IndexByte("_/", s.text[next]) >= 0) {
+			break
+		}
+		end = next
+		words++
+	}
+	if words < 2 {
+		return
+	}
+	s.emit(Name, s.text[at:end], s.text[at:end], at)
+	s.at = max(s.at, end)
+}
+
+func capitalised(w string) bool {
+	if len(w) < 2 || w[0] < 'A' || w[0] > 'Z' {
+		return false
+	}
+	small := false
+	for i := 1; i < len(w); i++ {
+		if !letter(w[i]) {
+			return false
+		}
+		small = small || w[i] >= 'a'
+	}
+	return small
+}
+
+func digit(c byte) bool  { return c >= '0' && c <= '9' }
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }
+func upper(c byte) bool  { return c >= 'A' && c <= 'Z' }
+func lower(c byte) bool  { return c >= 'a' && c <= 'z' }

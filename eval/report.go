@@ -1,0 +1,261 @@
+package eval
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Report is what a run found.
+type Report struct {
+	Split    Split    `json:"split"`
+	Counter  string   `json:"counter"`
+	Sessions int      `json:"sessions"`
+	Columns  []Column `json:"columns"`
+	// Misses are what auto lost, in the order of the sessions.
+	Misses []Miss `json:"misses"`
+}
+
+// Column is one budget over one group of sessions.
+type Column struct {
+	Name     string `json:"name"`
+	Sessions int    `json:"sessions"`
+	Moments  int    `json:"moments"`
+	// Eligible are the references that can be lost, Used all identifiers that the
+	// agent wrote within the horizon.
+	Eligible int     `json:"eligible"`
+	Used     int     `json:"used"`
+	Scores   []Score `json:"scores"`
+}
+
+// Score is what a contender reached, as means over sessions.
+type Score struct {
+	Contender string `json:"contender"`
+	// Direct: the identifier stands in the prompt. Bound: and with what tells what
+	// it is. Lookup: or one search brings it. First: by the best hit alone.
+	Direct float64 `json:"direct"`
+	Bound  float64 `json:"bound"`
+	// Strict: with what told what it is where it was first mentioned.
+	Strict float64 `json:"strict"`
+	Lookup float64 `json:"lookup"`
+	First  float64 `json:"lookup_first"`
+	// Low and High are the 95 percent interval of Bound, BestLow and BestHigh
+	// that of its difference to the best simple contender, by session.
+	Low      float64 `json:"low"`
+	High     float64 `json:"high"`
+	Best     float64 `json:"minus_best"`
+	BestLow  float64 `json:"minus_best_low"`
+	BestHigh float64 `json:"minus_best_high"`
+	// Adjusted is Bound with chance taken out, Gap the share of the way from the
+	// sliding window to the oracle.
+	Adjusted float64 `json:"adjusted"`
+	Gap      float64 `json:"gap_closed"`
+	// Trail is the F1 of the files and what last became of them.
+	// Files is the number of sessions that touched any.
+	Trail float64 `json:"trail_f1"`
+	Files int     `json:"trail_sessions"`
+	// Full is how much of the budget was used, Over the share of prompts beyond
+	// it, Failed the share that was not made.
+	Full   float64 `json:"budget_used"`
+	Over   float64 `json:"over_budget"`
+	Failed float64 `json:"failed"`
+	// Strata are bound recall by type, age and origin, over all references.
+	Strata map[string]Stratum `json:"strata,omitempty"`
+}
+
+// Stratum is the recall of one kind of references.
+type Stratum struct {
+	Needs  int     `json:"needs"`
+	Bound  float64 `json:"bound"`
+	Lookup float64 `json:"lookup"`
+}
+
+func newReport(set *Set, columns []*column, o *Options) *Report {
+	r := &Report{Split: o.Split, Counter: set.counter.Name()}
+	if r.Split == "" {
+		r.Split = All
+	}
+	seen := map[*session]bool{}
+	for _, c := range columns {
+		for _, s := range c.sessions {
+			seen[s] = true
+		}
+		r.Columns = append(r.Columns, c.report())
+		r.Misses = append(r.Misses, c.misses...)
+	}
+	r.Sessions = len(seen)
+	return r
+}
+
+func (c *column) report() Column {
+	out := Column{Name: c.name, Sessions: len(c.sessions), Moments: c.moments, Eligible: c.eligible, Used: c.used}
+	bound := func(t tally) float64 { return t.bound / t.needs }
+	resample := newBootstrap(len(c.sessions))
+	best := ratios(c.tallies[bestSimple], bound)
+	for _, name := range c.order() {
+		t := c.tallies[name]
+		b := ratios(t, bound)
+		s := Score{
+			Contender: name,
+			Direct:    mean(ratios(t, func(t tally) float64 { return t.direct / t.needs })),
+			Bound:     mean(b),
+			Strict:    mean(ratios(t, func(t tally) float64 { return t.strict / t.needs })),
+			Lookup:    mean(ratios(t, func(t tally) float64 { return t.lookup / t.needs })),
+			First:     mean(ratios(t, func(t tally) float64 { return t.first / t.needs })),
+			Trail:     mean(trails(t)), Files: len(trails(t)),
+			Full:   mean(ratios(t, func(t tally) float64 { return t.tokens / t.budget })),
+			Over:   mean(ratios(t, func(t tally) float64 { return t.over / t.prompts })),
+			Failed: mean(ratios(t, func(t tally) float64 { return t.failed / t.prompts })),
+			Strata: map[string]Stratum{},
+		}
+		s.Low, s.High = resample.interval(b)
+		diff := make([]float64, len(b))
+		for i := range b {
+			diff[i] = b[i] - best[i]
+		}
+		s.Best = mean(diff)
+		s.BestLow, s.BestHigh = resample.interval(diff)
+		for stratum, t := range c.strata[name] {
+			s.Strata[stratum] = Stratum{int(t.needs), t.bound / t.needs, t.lookup / t.needs}
+		}
+		out.Scores = append(out.Scores, s)
+	}
+	chance, window, oracle := out.bound(randomName), out.bound(windowName), out.bound(oracleName)
+	for i := range out.Scores {
+		s := &out.Scores[i]
+		if chance < 1 {
+			s.Adjusted = (s.Bound - chance) / (1 - chance)
+		}
+		if oracle > window {
+			s.Gap = (s.Bound - window) / (oracle - window)
+		}
+	}
+	return out
+}
+
+func (c *Column) bound(contender string) float64 {
+	for _, s := range c.Scores {
+		if s.Contender == contender {
+			return s.Bound
+		}
+	}
+	return 0
+}
+
+// order is the order of the rows.
+var order = []string{
+	"identity", "empty", randomName, "head+tail", windowName, "mask 10, recency", "clear tool uses keep 3, recency",
+	"AI SDK prune 20, recency", bestSimple, oracleName, "ladder", "session", "timeline", "workstream", "loop", ownName, autoName,
+}
+
+func (c *column) order() []string {
+	names := slices.Collect(maps.Keys(c.tallies))
+	slices.SortFunc(names, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+	return names
+}
+
+func ratios(t []tally, f func(tally) float64) []float64 {
+	out := make([]float64, len(t))
+	for i := range t {
+		out[i] = f(t[i])
+	}
+	return out
+}
+
+// trails are the F1 of sessions that touched files.
+func trails(t []tally) []float64 {
+	var out []float64
+	for _, x := range t {
+		if x.files > 0 {
+			out = append(out, f1(x.right, x.told, x.files))
+		}
+	}
+	return out
+}
+
+func mean(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(max(1, len(x)))
+}
+
+// resamples is how often the sessions are drawn for an interval.
+const resamples = 10_000
+
+// bootstrap draws sessions with replacement, the same draws for every contender.
+type bootstrap struct{ draws [][]int32 }
+
+func newBootstrap(n int) *bootstrap {
+	rng := rand.New(rand.NewPCG(7, 11))
+	b := &bootstrap{draws: make([][]int32, resamples)}
+	for i := range b.draws {
+		b.draws[i] = make([]int32, n)
+		for k := range n {
+			b.draws[i][k] = int32(rng.IntN(n))
+		}
+	}
+	return b
+}
+
+// interval is the 95 percent interval of the mean.
+func (b *bootstrap) interval(x []float64) (low, high float64) {
+	means := make([]float64, len(b.draws))
+	for i, draw := range b.draws {
+		sum := 0.0
+		for _, k := range draw {
+			sum += x[k]
+		}
+		means[i] = sum / float64(max(1, len(draw)))
+	}
+	slices.Sort(means)
+	return means[len(means)*25/1000], means[len(means)*975/1000]
+}
+
+// WriteTable writes the report for people.
+func (r *Report) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	for _, c := range r.Columns {
+		fmt.Fprintf(&b, "\n%s · %s split · %d sessions · %d moments · %d references of %d used\n", c.Name, r.Split, c.Sessions, c.Moments, c.Eligible, c.Used)
+		fmt.Fprintf(&b, "%-34s %6s  %-13s %6s %6s %6s %6s %6s %6s  %-22s %5s %5s %5s %5s\n", "", "bound", "95 %", "direct", "strict", "lookup", "first", "adj", "gap", "minus best simple", "trail", "full", "over", "fail")
+		for _, s := range c.Scores {
+			fmt.Fprintf(&b, "%-34s %6.3f  %.3f-%.3f  %6.3f %6.3f %6.3f %6.3f %6.2f %6.2f  %+.3f (%+.3f…%+.3f) %5s %5.2f %5.2f %5.2f\n",
+				s.Contender, s.Bound, s.Low, s.High, s.Direct, s.Strict, s.Lookup, s.First, s.Adjusted, s.Gap, s.Best, s.BestLow, s.BestHigh, s.trail(), s.Full, s.Over, s.Failed)
+		}
+	}
+	for _, c := range r.Columns {
+		c.strata(&b)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// trail is the F1, or a dash where there were no files.
+func (s *Score) trail() string {
+	if s.Files == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", s.Trail)
+}
+
+// strata writes the bound recall of the best simple contender and of auto by kind
+// of reference.
+func (c *Column) strata(b *strings.Builder) {
+	at := func(contender string) map[string]Stratum {
+		for _, s := range c.Scores {
+			if s.Contender == contender {
+				return s.Strata
+			}
+		}
+		return nil
+	}
+	best, auto := at(bestSimple), at(autoName)
+	fmt.Fprintf(b, "\n%s, over all references\n%-22s %10s %12s %12s %12s\n", c.Name, "", "references", bestSimple, autoName, "with lookup")
+	for _, name := range slices.Sorted(maps.Keys(best)) {
+		fmt.Fprintf(b, "%-22s %10d %12.3f %12.3f %12.3f\n", name, best[name].Needs, best[name].Bound, auto[name].Bound, auto[name].Lookup)
+	}
+}

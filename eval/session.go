@@ -1,0 +1,332 @@
+package eval
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/eval/ident"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+// session is one conversation with all that is known of its identifiers, made
+// once and read by every cut and contender.
+type session struct {
+	name, family string
+	// key decides the split: runs of one task share it.
+	key    string
+	thread *thread.Thread
+	base   *prompt.Prompt
+	around string // system and tools, flattened
+	sizes  []int  // tokens of each message
+	total  int    // their sum
+	fixed  int    // tokens of system and tools
+	texts  []string
+	calls  []int // where the calls begin in each text
+	steps  []int // the positions of the model's messages
+	recaps []recap
+
+	norms map[string]bool // every identifier of the session; gone after the filter
+	used  [][]ident.Ident // by step, from the arguments of its calls
+	surf  map[string][]string
+
+	refs []reference
+	uses [][]int32 // by step, into refs
+	find *finder
+
+	trail *trail
+}
+
+// recap is a place where the agent itself compacted.
+type recap struct {
+	at   int // the first position after it
+	text thread.Message
+	size int // tokens
+}
+
+// reference is an identifier that the agent writes in a call.
+type reference struct {
+	ident.Ident
+	// seen lists the messages that hold it, in order.
+	seen []sighting
+	// near are the rarest words beside it where it first stands, also those beside
+	// it at its later mentions, acts the words that truly say what was done to it.
+	near, also, acts []string
+	origin           string // "user", "tool" or "call"
+}
+
+// sighting is a message that holds an identifier. Strict: what stands beside it
+// there is what stood beside it first.
+type sighting struct {
+	pos    int
+	strict bool
+}
+
+// newSession reads a conversation. Summaries that the agent's own compaction put
+// in are no part of it.
+func newSession(tr *transcript.Transcript, family, key string, counter *token.Counter) (*session, error) {
+	s := &session{
+		name: tr.Name, family: family, key: key,
+		base:  &prompt.Prompt{Model: tr.Model, System: tr.System, Tools: tr.Tools},
+		norms: map[string]bool{}, surf: map[string][]string{},
+	}
+	s.fixed = counter.System(s.base.System) + counter.Tools(s.base.Tools)
+	kept := make([]thread.Message, 0, tr.Thread.Len())
+	at := make([]int, tr.Thread.Len()+1)
+	for i, m := range tr.Thread.All() {
+		at[i] = len(kept)
+		if m.Kind == thread.Recap {
+			continue
+		}
+		kept = append(kept, *m)
+	}
+	at[tr.Thread.Len()] = len(kept)
+	for _, c := range tr.Compactions {
+		if i, ok := tr.Thread.Index(c.Summary); ok && c.Summary != "" {
+			s.recaps = append(s.recaps, recap{at[c.At], *tr.Thread.At(i), counter.Message(tr.Thread.At(i))})
+		}
+	}
+	var err error
+	if s.thread, err = thread.New(tr.Name).Append(kept...); err != nil {
+		return nil, err
+	}
+	s.trail = newTrail(s.thread)
+	n := s.thread.Len()
+	s.sizes, s.texts, s.calls = make([]int, n), make([]string, n), make([]int, n)
+	used := map[string]bool{}
+	for i, m := range s.thread.All() {
+		s.sizes[i] = counter.Message(m)
+		s.total += s.sizes[i]
+		s.texts[i], s.calls[i] = sayings(m)
+		if m.Role != thread.Assistant {
+			continue
+		}
+		s.steps = append(s.steps, i)
+		var uses []ident.Ident
+		for _, c := range m.Calls() {
+			text, names := values(c.Arguments)
+			uses = append(uses, ident.All(text)...)
+			for _, name := range names {
+				uses = append(uses, ident.Ident{Type: ident.Name, Norm: name, Surface: name})
+			}
+		}
+		for _, x := range uses {
+			used[x.Norm] = true
+		}
+		s.used = append(s.used, uses)
+	}
+	var around strings.Builder
+	for _, b := range s.base.System {
+		flatten(&around, b.Text)
+	}
+	for _, t := range s.base.Tools {
+		around.WriteString(t.Name + "\n" + t.Description + "\n")
+		flatten(&around, t.Schema)
+	}
+	s.around = around.String()
+	for _, text := range s.texts {
+		ident.Extract(text, func(x ident.Ident) {
+			s.norms[x.Norm] = true
+			if used[x.Norm] && !slices.Contains(s.surf[x.Norm], x.Surface) {
+				s.surf[x.Norm] = append(s.surf[x.Norm], x.Surface)
+			}
+		})
+	}
+	for _, uses := range s.used {
+		for _, x := range uses {
+			s.norms[x.Norm] = true
+		}
+	}
+	return s, nil
+}
+
+// link finds where the used identifiers stand, but for those that common says
+// are too common to tell anything.
+func (s *session) link(common func(ident.Ident) bool) {
+	index := map[string]int32{}
+	s.find = newFinder()
+	s.uses = make([][]int32, len(s.used))
+	for step, uses := range s.used {
+		for _, x := range uses {
+			r, ok := index[x.Norm]
+			if !ok {
+				if common(x) {
+					r = -1
+				} else {
+					r = int32(len(s.refs))
+					s.refs = append(s.refs, reference{Ident: x})
+					forms := append([]string{x.Surface, x.Norm}, s.surf[x.Norm]...)
+					slices.Sort(forms)
+					for _, form := range slices.Compact(forms) {
+						s.find.add(r, form)
+					}
+				}
+				index[x.Norm] = r
+			}
+			if r >= 0 && !slices.Contains(s.uses[step], r) {
+				s.uses[step] = append(s.uses[step], r)
+			}
+		}
+	}
+	s.norms, s.used, s.surf = nil, nil, nil
+	rarity := s.rarity()
+	s.acts()
+	for i, text := range s.texts {
+		role := s.thread.At(i).Role
+		s.find.find(text, func(r int32, at, end int) {
+			ref := &s.refs[r]
+			if len(ref.seen) == 0 {
+				switch {
+				case role != thread.Assistant:
+					ref.origin = string(role)
+				case at >= s.calls[i]:
+					ref.origin = "call"
+				}
+				ref.near = neighbours(text, at, end, rarity)
+			}
+			_, strict := ref.boundAt(text, at, end)
+			if n := len(ref.seen); n > 0 && ref.seen[n-1].pos == i {
+				ref.seen[n-1].strict = ref.seen[n-1].strict || strict
+				if ref.origin == "" && at >= s.calls[i] {
+					ref.origin = "call" // said and written in the same step
+				}
+				return
+			}
+			if len(ref.seen) > 0 && len(ref.also) < mostAlso {
+				for _, w := range neighbours(text, at, end, rarity) {
+					if !slices.Contains(ref.also, w) {
+						ref.also = append(ref.also, w)
+					}
+				}
+			}
+			ref.seen = append(ref.seen, sighting{i, strict})
+		})
+	}
+	s.find.find(s.around, func(r int32, _, _ int) { s.refs[r].origin = "system" })
+}
+
+// rarity counts in how many messages each word stands.
+func (s *session) rarity() map[string]int {
+	count := map[string]int{}
+	last := map[string]int{}
+	for i, text := range s.texts {
+		words(text, func(w string) bool {
+			if len(w) >= shortestWord && last[w] != i+1 {
+				last[w] = i + 1
+				count[w]++
+			}
+			return true
+		})
+	}
+	return count
+}
+
+// shortestWord is the least length of a word that may bind, in bytes; bindWithin
+// is how near it must be, in bytes.
+const (
+	shortestWord = 3
+	bindWithin   = 200
+	bindBy       = 3
+	// mostAlso bounds the words of later mentions.
+	mostAlso = 6
+)
+
+// words calls each for the words of a text until it says stop.
+func words(text string, each func(string) bool) {
+	for i := 0; i < len(text); {
+		if !word[text[i]] {
+			i = next(text, i)
+			continue
+		}
+		start := i
+		for i < len(text) && word[text[i]] {
+			i++
+		}
+		if !each(text[start:i]) {
+			return
+		}
+	}
+}
+
+// neighbours are the three rarest words on the line of an identifier, or, where
+// it stands alone, on the lines around it.
+func neighbours(text string, at, end int, rarity map[string]int) []string {
+	from, to := at, end
+	for range 3 {
+		from = max(strings.LastIndexByte(text[:from], '\n'), at-bindWithin, 0)
+		if i := strings.IndexByte(text[to:], '\n'); i >= 0 {
+			to = min(to+i, end+bindWithin)
+		} else {
+			to = min(len(text), end+bindWithin)
+		}
+		var near []string
+		add := func(w string) bool {
+			if len(w) >= shortestWord && !slices.Contains(near, w) && !strings.Contains(text[at:end], w) {
+				near = append(near, w)
+			}
+			return true
+		}
+		words(text[from:at], add)
+		words(text[end:to], add)
+		if len(near) > 0 {
+			slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(rarity[a], rarity[b]) })
+			return near[:min(len(near), bindBy)]
+		}
+		to = min(to+1, len(text))
+	}
+	return nil
+}
+
+// boundAt reports whether the identifier at a place of a text stands with what
+// tells what it is: with a word that stood beside it at one of its mentions, or,
+// strict, at its first. Where nothing stood beside it, nothing is asked.
+func (r *reference) boundAt(text string, at, end int) (bound, strict bool) {
+	if len(r.near) == 0 && len(r.acts) == 0 {
+		return true, true
+	}
+	test := func(w string) bool {
+		strict = slices.Contains(r.near, w) || len(r.acts) > 0 && slices.Contains(r.acts, strings.ToLower(w))
+		bound = bound || strict || slices.Contains(r.also, w)
+		return !strict
+	}
+	words(text[max(0, at-bindWithin):at], test)
+	if !strict {
+		words(text[end:min(len(text), end+bindWithin)], test)
+	}
+	return bound, strict
+}
+
+// The words that say what was done to a file.
+var actWords = map[toolpolicy.Class][]string{
+	toolpolicy.Read:  {"read", "reads", "viewed", "view"},
+	toolpolicy.Edit:  {"edit", "edited", "edits", "modified", "updated", "changed"},
+	toolpolicy.Write: {"write", "wrote", "written", "created", "create", "edited", "modified", "updated"},
+}
+
+// acts finds out what was done to the files that are referred to.
+func (s *session) acts() {
+	byNorm := map[string]int{}
+	for i := range s.refs {
+		if s.refs[i].Type == ident.Path {
+			byNorm[s.refs[i].Norm] = i
+		}
+	}
+	for _, i := range s.steps {
+		for _, c := range s.thread.At(i).Calls() {
+			acts := actWords[toolpolicy.ClassOf(c.Name)]
+			if acts == nil {
+				continue
+			}
+			text, _ := values(c.Arguments)
+			ident.Extract(text, func(x ident.Ident) {
+				if r, ok := byNorm[x.Norm]; ok && !slices.Contains(s.refs[r].acts, acts[0]) {
+					s.refs[r].acts = append(s.refs[r].acts, acts...)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package eval
+
+// tally counts the needs of a session and those that were met.
+type tally struct {
+	needs, direct, bound, strict, lookup, first float64
+	// tokens and budget give how full the prompts were; over counts prompts
+	// beyond their budget, failed those that were not made, prompts all.
+	tokens, budget float64
+	// right, told and files count files for the trail.
+	right, told, files    float64
+	over, failed, prompts float64
+}
+
+func (t *tally) add(m *moment, s *shown, out []found, budget int) {
+	t.prompts++
+	t.tokens += float64(s.tokens)
+	t.budget += float64(budget)
+	if s.tokens > budget {
+		t.over++
+	}
+	right, told, files := m.trails(s)
+	t.right += right
+	t.told += told
+	t.files += files
+	if s.failed != nil {
+		t.failed++
+	}
+	for i := range m.refs {
+		t.one(out[i])
+	}
+}
+
+func (t *tally) one(f found) {
+	t.needs++
+	count := func(x *float64, is bool) {
+		if is {
+			*x++
+		}
+	}
+	count(&t.direct, f.direct)
+	count(&t.bound, f.bound)
+	count(&t.strict, f.strict)
+	count(&t.lookup, f.bound || f.lookup)
+	count(&t.first, f.bound || f.first)
+}
+
+func (t *tally) sum(x tally) {
+	t.needs += x.needs
+	t.direct += x.direct
+	t.bound += x.bound
+	t.strict += x.strict
+	t.lookup += x.lookup
+	t.first += x.first
+	t.tokens += x.tokens
+	t.budget += x.budget
+	t.over += x.over
+	t.failed += x.failed
+	t.prompts += x.prompts
+	t.right += x.right
+	t.told += x.told
+	t.files += x.files
+}
+
+func (t *tally) scale(by float64) {
+	for _, x := range []*float64{&t.needs, &t.direct, &t.bound, &t.strict, &t.lookup, &t.first, &t.tokens, &t.budget, &t.over, &t.failed, &t.prompts, &t.right, &t.told, &t.files} {
+		*x *= by
+	}
+}

@@ -1,0 +1,62 @@
+package palimpsest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/state"
+)
+
+// Remember adds entries to the memory block of the thread (D10), which stands
+// behind the system prompt of every prompt from then on, whatever is compacted
+// or undone. At 15 entries the oldest 10 are folded into its own summary: by the
+// model of a policy.Workstream, else by rule. A model that fails folds nothing,
+// an event says so, and the next entry tries again.
+//
+// Entries speak in the system's role: put nothing there that a tool or the web
+// has written. The block is part of the plan in force, so it costs one change of
+// the prompt's beginning; add entries where one is due anyway.
+func (t *Thread) Remember(ctx context.Context, entries ...string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.change(ctx, func(current *plan.Plan) (*plan.Plan, error) {
+		next := plan.Plan{Schema: plan.SchemaVersion, ThreadID: t.id, Policy: "memory"}
+		if current != nil {
+			next = *current
+		}
+		var memory state.Memory
+		if next.Memory != nil {
+			memory = *next.Memory
+		}
+		memory, err := t.folded(ctx, memory.Add(entries...))
+		if err != nil {
+			return nil, err
+		}
+		next.CreatedAt, next.Memory = t.c.config.Now().UTC(), &memory
+		return &next, nil
+	})
+	if err != nil {
+		return fmt.Errorf("palimpsest.Remember(%s): %w", t.id, err)
+	}
+	return nil
+}
+
+// folded is the memory after its own cycle. The error is that of ctx.
+func (t *Thread) folded(ctx context.Context, m state.Memory) (state.Memory, error) {
+	if _, due := m.Due(); !due {
+		return m, nil
+	}
+	w, _ := policy.As[policy.Workstream](t.c.config.Policy)
+	out, err := w.CompactMemory(ctx, m)
+	if err == nil {
+		return out, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return m, err
+	}
+	t.emit(ctx, event.Event{Type: event.Failed, Policy: w.Name(), Err: event.ErrorClass(err), Details: map[string]any{"fallback": "earlier_memory"}})
+	return m, nil
+}

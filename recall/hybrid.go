@@ -1,0 +1,210 @@
+package recall
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+)
+
+// Embedder turns texts into vectors, so that texts that mean the same lie close
+// together. Implementations are safe for concurrent use.
+type Embedder interface {
+	// Embed returns one vector for each text, all of one length. Their lengths
+	// need not be 1; a vector of nothing but zeros is far from everything.
+	Embed(ctx context.Context, texts []string) ([][]float32, error)
+}
+
+// Hybrid searches an index by words and by meaning: the two rankings are merged
+// by reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009), which
+// needs no common scale. It remembers the vectors of texts, so that the index of
+// the next plan costs only what that plan removed. Embedder must be set; safe
+// for concurrent use, not to be copied after the first.
+type Hybrid struct {
+	Embedder Embedder
+
+	mu    sync.Mutex
+	known map[[32]byte][]float32
+}
+
+const (
+	// fusion is the constant of reciprocal rank fusion, as its authors give it.
+	fusion = 60
+	// pieceBytes is how much of a text one vector stands for, and maxPieces how
+	// many vectors a text may have.
+	pieceBytes, maxPieces = 2000, 16
+	// batch is how many texts are embedded at once.
+	batch = 64
+	// maxVectors bounds what is remembered; beyond it all is forgotten.
+	maxVectors = 50_000
+	// candidates is how many of each ranking are fused.
+	candidates = 100
+	// leastCosine is the least similarity that counts as a match at all: below
+	// it vectors of unrelated texts lie as well.
+	leastCosine = 0.2
+)
+
+// Search is Index.Search with the ranking fused. Score is that of the fusion.
+// The error is the Embedder's, or that it keeps not to its contract.
+func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options) ([]Hit, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	query = strings.TrimSpace(query)
+	if query == "" || x.Len() == 0 {
+		return nil, nil
+	}
+	meant, at, err := h.similar(ctx, x, query, o)
+	if err != nil {
+		return nil, fmt.Errorf("recall.Search: %w", err)
+	}
+	scores := make([]float64, x.Len())
+	byWords, wordScores, terms, phrases := x.rank(query, o)
+	for n, i := range byWords[:min(len(byWords), candidates)] {
+		scores[i] += 1 / float64(fusion+n+1)
+	}
+	for n, i := range meant[:min(len(meant), candidates)] {
+		scores[i] += 1 / float64(fusion+n+1)
+	}
+	var found []int
+	for i, score := range scores {
+		if score > 0 {
+			found = append(found, i)
+		}
+	}
+	x.order(found, scores)
+	hits := x.hits(found, scores, terms, phrases, o)
+	for n := range hits {
+		for _, i := range found {
+			e := &x.entries[i]
+			if from, ok := at[i]; ok && wordScores[i] == 0 && e.MessageID == hits[n].MessageID && e.ThreadID == hits[n].ThreadID {
+				// No word of the query stands in it: the excerpt shows what was meant.
+				rest := e.Text[from:]
+				hits[n].Excerpt = rest[:clip.Boundary(rest, cmp.Or(o.Excerpt, DefaultExcerpt))]
+				hits[n].Line = strings.Count(e.Text[:from], "\n") + 1
+				break
+			}
+		}
+	}
+	return hits, nil
+}
+
+// similar ranks the entries by their most similar piece, and gives of each where
+// that piece begins.
+func (h *Hybrid) similar(ctx context.Context, x *Index, query string, o *Options) (ranked []int, at map[int]int, err error) {
+	texts := []string{query}
+	type piece struct{ entry, from int }
+	var of []piece
+	for i := range x.entries {
+		if !o.admits(&x.entries[i]) {
+			continue
+		}
+		from := 0
+		for _, p := range pieces(x.entries[i].Text) {
+			texts = append(texts, p)
+			of = append(of, piece{i, from})
+			from += len(p)
+		}
+	}
+	vectors, err := h.vectors(ctx, texts)
+	if err != nil {
+		return nil, nil, err
+	}
+	best := map[int]float64{}
+	at = map[int]int{}
+	for n, p := range of {
+		c := cosine(vectors[0], vectors[n+1])
+		if old, seen := best[p.entry]; c >= leastCosine && (!seen || c > old) {
+			best[p.entry], at[p.entry] = c, p.from
+		}
+	}
+	for i := range best {
+		ranked = append(ranked, i)
+	}
+	slices.SortFunc(ranked, func(i, j int) int {
+		return cmp.Or(cmp.Compare(best[j], best[i]), later(&x.entries[i], &x.entries[j]), cmp.Compare(i, j))
+	})
+	return ranked, at, nil
+}
+
+// pieces cuts a text into pieces that one vector can stand for.
+func pieces(text string) []string {
+	var out []string
+	for strings.TrimSpace(text) != "" && len(out) < maxPieces {
+		at := len(text)
+		if at > pieceBytes {
+			at = clip.Boundary(text, pieceBytes)
+			if line := strings.LastIndexByte(text[:at], '\n'); line > at/2 {
+				at = line + 1
+			}
+			at = max(at, 1)
+		}
+		out = append(out, text[:at])
+		text = text[at:]
+	}
+	return out
+}
+
+var errVectors = errors.New("the embedder gave vectors of another number or length")
+
+// vectors embeds texts, each once.
+func (h *Hybrid) vectors(ctx context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	var missing []int
+	keys := make([][32]byte, len(texts))
+	h.mu.Lock()
+	for i, text := range texts {
+		keys[i] = sha256.Sum256([]byte(text))
+		if out[i] = h.known[keys[i]]; out[i] == nil {
+			missing = append(missing, i)
+		}
+	}
+	h.mu.Unlock()
+	for group := range slices.Chunk(missing, batch) {
+		ask := make([]string, len(group))
+		for n, i := range group {
+			ask[n] = texts[i]
+		}
+		got, err := h.Embedder.Embed(ctx, ask)
+		if err != nil {
+			return nil, err
+		}
+		if len(got) != len(ask) {
+			return nil, errVectors
+		}
+		h.mu.Lock()
+		if h.known == nil || len(h.known) > maxVectors {
+			h.known = map[[32]byte][]float32{}
+		}
+		for n, i := range group {
+			out[i] = got[n]
+			h.known[keys[i]] = got[n]
+		}
+		h.mu.Unlock()
+	}
+	for _, v := range out {
+		if len(v) == 0 || len(v) != len(out[0]) {
+			return nil, errVectors
+		}
+	}
+	return out, nil
+}
+
+func cosine(a, b []float32) float64 {
+	var dot, aa, bb float64
+	for i := range a {
+		x, y := float64(a[i]), float64(b[i])
+		dot, aa, bb = dot+x*y, aa+x*x, bb+y*y
+	}
+	if aa == 0 || bb == 0 {
+		return 0
+	}
+	return dot / math.Sqrt(aa*bb)
+}

@@ -1,0 +1,112 @@
+package model
+
+import (
+	_ "embed" // the prompt
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+//go:embed prompts/shared.txt
+var sharedTemplate string
+
+// answerWith is where the rules begin that both forms of the request share.
+const answerWith = "\n\nAnswer with one JSON object"
+
+// beginning is how much of a message stands in the list that numbers the
+// messages of the span, in bytes: enough to find it above.
+const beginning = 60
+
+// shared makes the question that goes on from the conversation's own request:
+// the same system, tools and messages, so that the provider reads them from its
+// cache, and one message more. It is nil where that is not cheaper than own, not
+// asked for, or not possible.
+//
+// With S tokens of conversation, x of the message behind it and r the price of a
+// cached token, it costs r·S + x, the transcript costs its own size; what is
+// answered costs the same. Another model has nothing cached.
+func (m *Model) shared(in *summarize.Input, own *question, code *summarize.Extractive) *prompt.Prompt {
+	if m.Rates == nil || in.Sent == nil || in.Sent.Model == "" || in.Sent.Model != m.Generator.Model() || len(in.Sent.Messages) == 0 {
+		return nil
+	}
+	text := sharedQuestion(in, own)
+	count := counter(code)
+	if m.Rates.Read*float64(sizeOf(in.Sent, count))+float64(count(text)) >= float64(sizeOf(own.prompt, count)) {
+		return nil
+	}
+	q := *in.Sent
+	q.MaxOutput = 0 // the options say it
+	q.Messages = append(slices.Clone(in.Sent.Messages),
+		thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: text}}})
+	return &q
+}
+
+// sharedQuestion is the message behind the conversation. The mark and the rules
+// are those of the transcript's request.
+func sharedQuestion(in *summarize.Input, own *question) string {
+	_, rules, _ := strings.Cut(own.prompt.System[0].Text, answerWith)
+	shown := map[thread.ID]bool{}
+	for i := range in.Sent.Messages {
+		if m := &in.Sent.Messages[i]; m.ID != "" && m.Kind != thread.Recap {
+			shown[m.ID] = true
+		}
+	}
+	var b strings.Builder
+	b.WriteString(strings.ReplaceAll(strings.TrimSpace(sharedTemplate), "{{MARK}}", own.mark))
+	b.WriteString(answerWith + rules + "\n\n" + before(own.previous))
+	for i := range in.Messages {
+		m := &in.Messages[i]
+		text := flat(m)
+		b.WriteString(own.mark + " " + strconv.Itoa(i+1) + " " + speaker(m) + "\n")
+		if shown[m.ID] {
+			line := strings.Join(strings.Fields(text), " ")
+			if at := clip.Boundary(line, beginning); at < len(line) {
+				line = line[:at] + "…"
+			}
+			text = line
+		}
+		b.WriteString(text + "\n")
+	}
+	b.WriteString(own.mark + " the list ends\n\n" + asked(in.Instructions) + "Answer with the JSON object.")
+	return b.String()
+}
+
+// sizeOf is about what a request takes, in tokens: its texts, without the media.
+func sizeOf(p *prompt.Prompt, count func(string) int) int {
+	n := 0
+	for _, s := range p.System {
+		n += count(s.Text)
+	}
+	for _, t := range p.Tools {
+		n += count(t.Name) + count(t.Description) + count(t.Schema)
+	}
+	for i := range p.Messages {
+		for _, part := range p.Messages[i].Parts {
+			switch part := part.(type) {
+			case thread.Text:
+				n += count(part.Text)
+			case thread.Reasoning:
+				n += count(part.Text)
+			case thread.ToolCall:
+				n += count(part.Name) + count(part.Arguments)
+			case thread.ToolResult:
+				n += count(part.Text())
+			case thread.Opaque:
+				n += count(part.Text)
+			}
+		}
+	}
+	return n
+}
+
+func counter(code *summarize.Extractive) func(string) int {
+	if code.Counter != nil {
+		return code.Counter
+	}
+	return func(s string) int { return (len(s) + 3) / 4 }
+}

@@ -1,0 +1,123 @@
+package palimpsest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// foreign runs an agent against a provider whose tokens are smaller than ours:
+// it counts factor times what we do, and reports it.
+func foreign(t *testing.T, p policy.Policy, factor float64, steps int) (worst int, told *recorder, th *palimpsest.Thread) {
+	t.Helper()
+	told = &recorder{}
+	c, err := palimpsest.New(palimpsest.Config{Policy: p, Events: told})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter := o200k(t)
+	th = c.Thread("foreign")
+	step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: loopBudget, Messages: []thread.Message{plain(thread.User, "Tidy the queue.")}}
+	for n := range steps {
+		out, err := th.PrepareStep(t.Context(), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		input := int(float64(counter.Prompt(out)) * factor)
+		if n > 5 {
+			worst = max(worst, input)
+		}
+		call, result := work(n)
+		if err := th.FinishStep(t.Context(), llm.Usage{Input: input, Known: true}, call); err != nil {
+			t.Fatal(err)
+		}
+		step.Messages = []thread.Message{result}
+	}
+	return worst, told, th
+}
+
+// TestUsageCorrectsTheCounter: what the provider counts decides when a thread is
+// compacted and how far, for policies that count with our counter. A12, A13
+func TestUsageCorrectsTheCounter(t *testing.T) {
+	for _, p := range []policy.Policy{policy.Auto{}, policy.Ladder{MaxInputTokens: loopBudget}, policy.Timeline{}} {
+		for _, factor := range []float64{1.4, 1, 0.7} {
+			t.Run(fmt.Sprintf("%s/%v", p.Name(), factor), func(t *testing.T) {
+				worst, told, _ := foreign(t, p, factor, 50)
+				// The step right after a compaction is counted uncorrected, so one
+				// step more than the budget may stand in it.
+				if most := loopBudget; worst > most {
+					t.Errorf("the provider saw %d tokens, the budget is %d", worst, most)
+				}
+				if told.count(event.Completed) == 0 {
+					t.Error("nothing was compacted")
+				}
+				if factor == 0.7 && worst < loopBudget*6/10 {
+					t.Errorf("the provider saw at most %d tokens of %d: the window is not used", worst, loopBudget)
+				}
+			})
+		}
+	}
+}
+
+// TestUsageIsNotAnotherTrigger: a figure from before a compaction says nothing
+// about the request after it. The provider counts one huge message as three
+// times its size; once that message is gone, the old figure must not have the
+// small rest compacted.
+func TestUsageIsNotAnotherTrigger(t *testing.T) {
+	told := &recorder{}
+	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Auto{}, Events: told})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter := o200k(t)
+	ctx := t.Context()
+	th := c.Thread("t")
+	step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: loopBudget, Messages: []thread.Message{plain(thread.User, "Tidy the queue.")}}
+	if _, err := th.PrepareStep(ctx, step); err != nil {
+		t.Fatal(err)
+	}
+	call, _ := work(0)
+	if err := th.FinishStep(ctx, llm.Usage{}, call); err != nil {
+		t.Fatal(err)
+	}
+	step.Messages = []thread.Message{toolMessage("call_0", strings.Repeat("0x1f 0x2e 0x3d\n", 500))}
+	out, err := th.PrepareStep(ctx, step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := told.count(event.Completed)
+	input := 3 * counter.Prompt(out)
+	if input < loopBudget || before != 0 {
+		t.Fatalf("the test is set up wrong: %d tokens, %d compactions", input, before)
+	}
+	if err := th.FinishStep(ctx, llm.Usage{Input: input, Known: true}, plain(thread.Assistant, "I read it.")); err != nil {
+		t.Fatal(err)
+	}
+	step.Messages = []thread.Message{plain(thread.User, "Go on.")}
+	if _, err = th.PrepareStep(ctx, step); err != nil {
+		t.Fatal(err)
+	}
+	if told.count(event.Completed) != 1 {
+		t.Fatalf("the figure set off %d compactions, want 1", told.count(event.Completed))
+	}
+	for n := range 3 {
+		if err := th.FinishStep(ctx, llm.Usage{}, plain(thread.Assistant, "Done.")); err != nil {
+			t.Fatal(err)
+		}
+		step.Messages = []thread.Message{plain(thread.User, fmt.Sprint("And part ", n))}
+		if _, err = th.PrepareStep(ctx, step); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := told.count(event.Completed); n != 1 {
+		t.Errorf("%d compactions: the figure from before the first set off more", n)
+	}
+}
