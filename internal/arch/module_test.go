@@ -40,6 +40,9 @@ var floors = map[string]arch.Package{
 	// 7: names, files and environment become a policy with its models.
 	"internal/choice": {Floor: 7},
 
+	// 6: what a store needs now and then, as jobs.
+	"internal/upkeep": {Floor: 6},
+
 	// 6: what the daemon and its clients say to each other.
 	"api":         {Floor: 6, Same: []string{"api/neutral"}},
 	"api/neutral": {Floor: 6},

@@ -17,6 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/upkeep"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
@@ -46,6 +47,9 @@ type Config struct {
 	// Jobs makes the queue that does background work with the handlers it is
 	// given; the daemon stops it. Nil compacts within PrepareStep only.
 	Jobs func(job.Handlers) (job.Queue, error)
+	// Reseal says that Artifacts has keys, so that what is sealed under an older
+	// one is sealed anew as a job.
+	Reseal bool
 	// Mounts are handlers of other packages by the pattern of net/http under
 	// which they stand. They see every request as it came: keys and limits are
 	// theirs to check.
@@ -112,6 +116,7 @@ type Server struct {
 	rate     *rates
 	log      *slog.Logger
 	jobs     job.Queue // nil where nothing is done in the background
+	upkeep   *upkeep.Upkeep
 
 	mu      sync.Mutex
 	tenants map[string]*tenant
@@ -158,7 +163,12 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Jobs != nil {
 		var err error
-		if s.jobs, err = c.Jobs(job.Handlers{palimpsest.CompactJob: s.work}); err != nil {
+		s.upkeep = &upkeep.Upkeep{Store: c.Store, Artifacts: c.Artifacts, Reseal: c.Reseal, Failed: func(err error) {
+			s.log.Warn("upkeep", "class", event.ErrorClass(err))
+		}}
+		work := s.upkeep.Handlers()
+		work[palimpsest.CompactJob] = s.work
+		if s.jobs, err = c.Jobs(work); err != nil {
 			return nil, fmt.Errorf("daemon.New: jobs: %w", err)
 		}
 	}
