@@ -23,7 +23,7 @@ import (
 
 // task is what a process that a test has started is to do.
 type task struct {
-	Do      string // work, or history
+	Do      string // work, history or serve
 	Place   place
 	Process string
 	Seed    uint64
@@ -49,8 +49,11 @@ func perform(ctx context.Context, text string) error {
 	if err := json.Unmarshal([]byte(text), &k); err != nil {
 		return err
 	}
-	if k.Do == "history" {
+	switch k.Do {
+	case "history":
 		return writeHistory(ctx, k, os.Stdout)
+	case "serve":
+		return serve(ctx, k.Place, os.Stdout)
 	}
 	return work(ctx, k.Place, k.Process, k.Seed, os.Stdout)
 }
