@@ -173,6 +173,7 @@ const fresh = 12
 // crashes kills processes in pairs that share a store, one at the points of the
 // program in turn and one wherever it is.
 func crashes(t *testing.T, count int, create func() place, wanted ...string) {
+	t.Parallel()
 	ctx := t.Context()
 	names := points(t, create())
 	for _, name := range wanted {
