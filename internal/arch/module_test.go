@@ -58,6 +58,8 @@ var floors = map[string]arch.Package{
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
 	"store/mem":           {Floor: 7, Leaf: true},
 
+	// 6: HTTP in front of providers.
+	"proxy": {Floor: 6, External: []string{gjson, sjson}},
 	// 6: beside the front door, for programs.
 	"policy/policyfile": {Floor: 6, External: []string{goyaml}},
 
@@ -150,6 +152,7 @@ var floors = map[string]arch.Package{
 	"internal/plangen":      {Support: true},
 	"apikey/apikeytest":     {Support: true},
 	"artifact/artifacttest": {Support: true},
+	"proxy/proxytest":       {Support: true, External: []string{gjson, sjson}},
 	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
 	"job/jobtest":           {Support: true},

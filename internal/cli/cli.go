@@ -72,11 +72,15 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 	root.AddCommand(
 		compactCommand(s), inspectCommand(s), planCommand(s), renderCommand(s),
 		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), dbCommand(s), modelsCommand(s), policyCommand(s),
-		serveCommand(s), configCommand(s), keysCommand(s), evalCommand(s),
+		serveCommand(s), configCommand(s), keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
 	)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return done
+	}
+	var child exitStatus
+	if errors.As(err, &child) {
+		return int(child)
 	}
 	status := statusOf(err)
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {

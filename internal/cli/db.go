@@ -19,11 +19,15 @@ import (
 // dbFlag is the --store flag of the commands that look after a store.
 type dbFlag struct {
 	name   string
+	keys   keysFlag
+	master masterFlag
 	asJSON bool
 }
 
 func (f *dbFlag) flags(c *cobra.Command) {
 	c.Flags().StringVar(&f.name, "store", "", "the store: `DSN` is sqlite:FILE or postgres://USER@HOST/NAME")
+	f.keys.flags(c)
+	f.master.flags(c)
 	c.Flags().BoolVar(&f.asJSON, "json", false, "write one JSON object")
 }
 
@@ -32,11 +36,7 @@ func (f *dbFlag) open(ctx context.Context, existing bool) (store.DB, error) {
 	if !dsn.Is(f.name) {
 		return nil, fmt.Errorf("%w: want --store sqlite:FILE or --store postgres://USER@HOST/NAME", errUsage)
 	}
-	db, err := dsn.Open(ctx, f.name, &dsn.Options{Existing: existing})
-	if errors.Is(err, dsn.ErrSyntax) {
-		err = fmt.Errorf("%w: --store: %w", errUsage, err)
-	}
-	return db, err
+	return openDB(ctx, f.name, existing, f.keys, f.master)
 }
 
 func dbCommand(s Streams) *cobra.Command {
@@ -287,7 +287,7 @@ func statsOf(ctx context.Context, db store.DB) (r stats, err error) {
 	if r.Counts, err = care.Count(ctx, db); err != nil {
 		return r, err
 	}
-	d, ok := db.(sized)
+	d, ok := bare(db).(sized)
 	if !ok {
 		return r, nil
 	}
@@ -314,7 +314,7 @@ wait while a SQLite file is written anew.`,
 				return err
 			}
 			before, err := statsOf(c.Context(), db)
-			if v, ok := db.(interface{ Vacuum(context.Context) error }); ok && err == nil {
+			if v, ok := bare(db).(interface{ Vacuum(context.Context) error }); ok && err == nil {
 				err = v.Vacuum(c.Context())
 			}
 			var after stats

@@ -17,7 +17,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/dir"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -39,10 +38,7 @@ type keptDB struct {
 var _ reader = keptDB{}
 
 func openKept(ctx context.Context, name, tenant string, existing bool) (keptDB, error) {
-	db, err := dsn.Open(ctx, name, &dsn.Options{Existing: existing})
-	if errors.Is(err, dsn.ErrSyntax) {
-		err = fmt.Errorf("%w: --store: %w", errUsage, err)
-	}
+	db, err := openDB(ctx, name, existing, keysFlag{}, masterFlag{})
 	if err != nil {
 		return keptDB{}, err
 	}

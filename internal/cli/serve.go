@@ -22,7 +22,6 @@ import (
 	jobqueue "github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/job/river"
 	"github.com/palimpsest-ai/palimpsest/keyring"
-	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/dir"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
@@ -35,9 +34,12 @@ func serveCommand(s Streams) *cobra.Command {
 	var given settings
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve threads over HTTP",
+		Short: "Serve threads over HTTP, and agents a proxy to their provider",
 		Long: `Serve threads over HTTP until interrupted. /openapi.json describes what can be
-asked; /healthz, /readyz and /metrics are for those who run it.
+asked; /healthz, /readyz and /metrics are for those who run it. Whatever else is
+asked passes on to the provider that it is meant for, compacted (docs/proxy.md): an
+agent needs no more than this address as its base URL. Where the daemon has keys, the
+agent sends one of them as X-Palimpsest-Key.
 
 Every setting is a flag, PALIMPSEST_NAME in the environment, or a key of a YAML
 file; ` + "`palimpsest config show`" + ` tells where each value comes from. Without keys
@@ -130,9 +132,12 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	if made.Keys, err = o.apiKeys(ctx, keys); err != nil {
 		return made, err
 	}
-	if err := o.masterKeys(keys, masterFlag{file: c.Text("master-key")}); err != nil {
+	ring, closeKeys, err := openRing(keys, masterFlag{file: c.Text("master-key")})
+	if err != nil {
 		return made, err
 	}
+	o.ring = ring
+	o.closers = append(o.closers, closeKeys)
 	if made.Store, err = o.store(ctx, c.Text("store")); err != nil {
 		return made, err
 	}
@@ -143,6 +148,14 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 		sealed.Sealer, made.Reseal = o.ring, true
 	}
 	made.Artifacts = artifact.NewStore(made.Store.Artifacts(), sealed)
+	if c.Text("proxy") != "off" {
+		// One is made at once, so that a wrong upstream is told at the start.
+		all := &proxies{settings: c, daemon: &made}
+		if _, err := all.of(""); err != nil {
+			return made, fmt.Errorf("%w: %w", errUsage, err)
+		}
+		made.Proxy = all.of
+	}
 	made.Ready = func(ctx context.Context) error {
 		_, err := made.Store.Tenant("").Catalog.Threads(ctx, "", 1)
 		return err
@@ -198,28 +211,6 @@ func (o *opened) apiKeys(ctx context.Context, keys keysFlag) (daemon.Keys, error
 	}
 	o.logger.Warn("there are no keys yet: every request is refused until `palimpsest keys add` has made one", "keys", path)
 	return all, nil
-}
-
-// masterKeys opens the keys that encrypt, when there is a master key.
-func (o *opened) masterKeys(keys keysFlag, master masterFlag) error {
-	if master.file == "" && os.Getenv(masterVariable) == "" {
-		return nil
-	}
-	masters, err := master.masters()
-	if err != nil {
-		return err
-	}
-	path, err := keys.path()
-	if err != nil {
-		return err
-	}
-	wrapped, err := wrapdir.Open(filepath.Join(path, dataKeysDir))
-	if err != nil {
-		return fmt.Errorf("keys: %w", err)
-	}
-	o.closers = append(o.closers, wrapped.Close)
-	o.ring = keyring.New(masters, wrapped, nil)
-	return nil
 }
 
 // store opens the store that is named, or daemon.db in the data directory.

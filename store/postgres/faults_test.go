@@ -151,32 +151,28 @@ func TestDeadlock(t *testing.T) {
 	if _, err := tx.Exec(ctx, `SELECT 1 FROM documents WHERE id = 'x' FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
-	begun := 0
+	locked := 0
 	release := make(chan error, 1)
 	// Who looks for deadlocks first is given up: that is the store.
-	db, err := postgres.OpenSteps(ctx, address+"&deadlock_timeout=300ms", nil, func(step string) {
-		if step != "commit: begun" {
+	db, err := postgres.OpenSteps(ctx, address+"&deadlock_timeout=10ms", nil, func(step string) {
+		if step != "commit: locked" {
 			return
 		}
-		if begun++; begun > 1 {
+		if locked++; locked > 1 {
 			return
 		}
+		// The other wants the thread, which the store has, before the store
+		// comes to the document.
 		go func() {
-			// This waits for the thread, which the store has locked before it
-			// comes to the document.
-			for {
-				var waiting int
-				if err := holder.Pool().QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE NOT granted`).Scan(&waiting); err != nil {
-					release <- err
-					return
-				}
-				if waiting > 0 {
-					break
-				}
-			}
 			_, err := tx.Exec(ctx, `UPDATE threads SET changed = changed WHERE name = 't'`)
 			release <- errors.Join(err, tx.Commit(ctx))
 		}()
+		for waiting := 0; waiting == 0; {
+			if err := holder.Pool().QueryRow(ctx, `SELECT count(*) FROM pg_locks WHERE NOT granted`).Scan(&waiting); err != nil {
+				t.Error(err)
+				return
+			}
+		}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -189,8 +185,8 @@ func TestDeadlock(t *testing.T) {
 	p := &plan.Plan{Schema: plan.SchemaVersion, ThreadID: "t"}
 	version, err := s.Plans.Commit(ctx, "t", 0, store.Commit{Plan: p, Documents: []store.Document{{Kind: "a", ID: "x", Version: 1, Body: []byte(`2`)}}})
 	held := <-release
-	if err != nil || version != 1 || begun != 2 || held != nil {
-		t.Errorf("%d, %v (begun %d times; the other: %v)", version, err, begun, held)
+	if err != nil || version != 1 || locked < 2 || held != nil {
+		t.Errorf("%d, %v (locked %d times; the other: %v)", version, err, locked, held)
 	}
 }
 

@@ -34,7 +34,9 @@ func (db *DB) migrate(ctx context.Context) error {
 	} else if err == nil && at > lock.target {
 		return lock.newer(at)
 	}
-	if err := db.number(ctx); err != nil {
+	// Goose looks whether there is anything to do before it takes the lock, and
+	// makes its table then.
+	if err := db.makeVersionTable(ctx, lock); err != nil {
 		return fmt.Errorf("migrations: %w", err)
 	}
 	if _, err := provider.Up(ctx); err != nil {
@@ -46,11 +48,10 @@ func (db *DB) migrate(ctx context.Context) error {
 	return nil
 }
 
-// number makes the table that numbers the migrations, with its first row, in one
-// transaction. Goose would do it in two steps before it takes the lock, and a
-// process that died in between left a database that nobody could open.
-func (db *DB) number(ctx context.Context) (err error) {
-	numbers, err := database.NewStore(db.dialect.Goose, versionTable)
+// makeVersionTable makes the table of versions, as goose makes it, when it is
+// not there.
+func (db *DB) makeVersionTable(ctx context.Context, lock *migration) error {
+	versions, err := database.NewStore(db.dialect.Goose, versionTable)
 	if err != nil {
 		return err
 	}
@@ -58,35 +59,30 @@ func (db *DB) number(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	for _, statement := range db.dialect.Alone {
-		if _, err := conn.ExecContext(ctx, statement); err != nil {
-			return err
-		}
+	defer conn.Close()
+	if err := lock.begin(ctx, conn); err != nil {
+		return err
 	}
-	if err := db.numberAlone(ctx, conn, numbers); err != nil {
-		_, end := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-		return errors.Join(err, end)
+	var tables int
+	err = conn.QueryRowContext(ctx, db.dialect.HasTable, versionTable).Scan(&tables)
+	if err == nil && tables == 0 {
+		err = versions.CreateVersionTable(ctx, conn)
+	}
+	rows := 0
+	if err == nil {
+		err = conn.QueryRowContext(ctx, `SELECT count(*) FROM `+versionTable).Scan(&rows)
+	}
+	// Earlier versions could be killed between the table and its first row.
+	if err == nil && rows == 0 {
+		err = versions.Insert(ctx, conn, database.InsertRequest{Version: 0})
 	}
 	db.step("migrate: numbered")
-	_, err = conn.ExecContext(ctx, "COMMIT")
-	return err
-}
-
-func (db *DB) numberAlone(ctx context.Context, conn *sql.Conn, numbers database.Store) error {
-	var found int
-	if err := conn.QueryRowContext(ctx, db.dialect.HasTable, versionTable).Scan(&found); err != nil {
-		return err
+	end := "COMMIT"
+	if err != nil {
+		end = "ROLLBACK"
 	}
-	if found == 0 {
-		if err := numbers.CreateVersionTable(ctx, conn); err != nil {
-			return err
-		}
-	}
-	if err := conn.QueryRowContext(ctx, `SELECT count(*) FROM `+versionTable).Scan(&found); err != nil || found > 0 {
-		return err
-	}
-	return numbers.Insert(ctx, conn, database.InsertRequest{Version: 0})
+	_, endErr := conn.ExecContext(ctx, end)
+	return errors.Join(err, endErr)
 }
 
 // version reads which migration was made last; the error may be that there are
@@ -108,21 +104,24 @@ func (m *migration) newer(at int64) error {
 	return fmt.Errorf("it is of version %d, this program knows %d: %w", at, m.target, store.ErrNewer)
 }
 
-// SessionLock implements goose's lock.SessionLocker.
-func (m *migration) SessionLock(ctx context.Context, conn *sql.Conn) error {
+func (m *migration) begin(ctx context.Context, conn *sql.Conn) error {
 	for _, statement := range m.db.dialect.Alone {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// SessionLock implements goose's lock.SessionLocker.
+func (m *migration) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	if err := m.begin(ctx, conn); err != nil {
+		return err
+	}
 	m.db.step("migrate: begun")
-	var tables int
-	err := conn.QueryRowContext(ctx, m.db.dialect.HasTable, versionTable).Scan(&tables)
-	if err == nil && tables > 0 {
-		var at int64
-		if at, err = version(ctx, conn); err == nil && at > m.target {
-			err = m.newer(at)
-		}
+	at, err := version(ctx, conn)
+	if err == nil && at > m.target {
+		err = m.newer(at)
 	}
 	if err != nil {
 		m.refused = err

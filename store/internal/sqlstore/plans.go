@@ -118,6 +118,7 @@ func (t *tenant) commit(ctx context.Context, id string, expected int, c store.Co
 		if err != nil {
 			return err
 		}
+		t.db.step("commit: locked")
 		if r.plans != expected {
 			return &store.ConflictError{ThreadID: id, Want: expected, Have: r.plans}
 		}
