@@ -132,6 +132,7 @@ func engines(t *testing.T, test func(t *testing.T, database string)) {
 }
 
 func TestPostgres(t *testing.T) {
+	t.Parallel()
 	jobtest.TestQueue(t, func(t testing.TB, h job.Handlers, o *job.Options) job.Queue {
 		pool, err := pgxpool.New(t.Context(), pgtest.Database(t))
 		if err != nil {
