@@ -48,6 +48,7 @@ type Thread struct {
 	begun bool        // there was one
 	hard  int         // how often in a row the provider refused
 	sent  sent        // the last prompt that was handed out
+	shown Shown       // what it was made from
 	usage calibration // what a provider counted of one
 	warm  time.Time   // when the provider last read a prompt, as far as is known
 
@@ -62,7 +63,9 @@ type Thread struct {
 // begin anew.
 const maxHandles = 256
 
-// Thread returns the conversation of that id; it need not exist yet.
+// Thread returns the conversation of that id; it need not exist yet. Asked again
+// for the same id it returns the same handle, so that steps of one thread follow
+// each other whoever takes them.
 func (c *Compactor) Thread(id string) *Thread {
 	c.mu.Lock()
 	defer c.mu.Unlock()

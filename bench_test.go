@@ -2,12 +2,14 @@ package palimpsest_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
@@ -232,9 +234,24 @@ func BenchmarkStep(b *testing.B) {
 // once the history is known: the plan in force hides all but what the window can
 // take, however long the history is.
 func BenchmarkPrepareStep(b *testing.B) {
+	memory := func(*testing.B) palimpsest.Config { return palimpsest.Config{} }
+	file := func(b *testing.B) palimpsest.Config {
+		db, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "p.db"), &sqlite.Options{CacheBytes: 1 << 30})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { db.Close() })
+		t := db.Tenant("")
+		return palimpsest.Config{Log: t.Log, Plans: t.Plans}
+	}
+	b.Run("memory", func(b *testing.B) { prepareSteps(b, memory) })
+	b.Run("sqlite", func(b *testing.B) { prepareSteps(b, file) })
+}
+
+func prepareSteps(b *testing.B, config func(*testing.B) palimpsest.Config) {
 	for _, messages := range []int{100, 1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("%d messages", messages), func(b *testing.B) {
-			c, err := palimpsest.New(palimpsest.Config{})
+			c, err := palimpsest.New(config(b))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -252,7 +269,11 @@ func BenchmarkPrepareStep(b *testing.B) {
 				b.Fatal(err)
 			}
 			for n < messages/2 {
-				if err := th.Append(b.Context(), exchange()...); err != nil {
+				var batch []thread.Message
+				for len(batch) < 1000 && n < messages/2 {
+					batch = append(batch, exchange()...)
+				}
+				if err := th.Append(b.Context(), batch...); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -143,7 +143,7 @@ func (t *Thread) show(ctx context.Context, s *policy.State, p *plan.Plan, versio
 		return nil, err
 	}
 	tokens := f.Tokens
-	if shown = append(shown, t.inject(ctx, s, p, version)...); len(shown) > 0 {
+	if shown = append(shown, t.inject(ctx, s, p, version, tokens)...); len(shown) > 0 {
 		f.Prompt, f.Manifest, err = s.Memo.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Rehydrated: shown})
 		if err != nil {
 			return nil, err
@@ -153,6 +153,10 @@ func (t *Thread) show(ctx context.Context, s *policy.State, p *plan.Plan, versio
 		}
 	}
 	t.sent = sent{position: s.Thread.Len(), version: version, tokens: float64(tokens) / t.usage.factor(s.Thread.Len(), s.Round)}
+	t.shown = Shown{Version: s.Thread.Len(), PlanVersion: version, Tokens: tokens, Manifest: f.Manifest}
+	if p == nil {
+		t.shown.PlanVersion = 0 // there is none, or it did not hold
+	}
 	return f, nil
 }
 

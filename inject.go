@@ -24,8 +24,8 @@ type injection struct {
 const maxInjected = 3
 
 // inject finds what the plan removed that the user's last message is about
-// (A23).
-func (t *Thread) inject(ctx context.Context, s *policy.State, p *plan.Plan, version int) []render.Rehydrated {
+// (A23). The size of the prompt, in tokens, bounds what can be shown beside it.
+func (t *Thread) inject(ctx context.Context, s *policy.State, p *plan.Plan, version, size int) []render.Rehydrated {
 	r := t.c.config.Recall
 	if r == nil || r.Inject <= 0 || p.Empty() {
 		return nil
@@ -50,7 +50,11 @@ func (t *Thread) inject(ctx context.Context, s *policy.State, p *plan.Plan, vers
 	if err != nil {
 		return nil // as the rest of recall: a search that fails stops nobody
 	}
-	shown := rehydrate.Recalled(hits, s.Counter.Text, r.Inject)
+	reserve := r.Inject
+	if limit := max(s.Budget, s.Window-s.Output); limit > 0 {
+		reserve = min(reserve, max(limit-size, 0))
+	}
+	shown := rehydrate.Recalled(hits, s.Counter.Text, reserve)
 	for _, x := range shown {
 		t.emit(ctx, event.Event{Type: event.Rehydrated, TokensAfter: s.Counter.Text(x.Text()), Details: map[string]any{"trigger": "recall", "message_id": string(x.MessageID)}})
 	}

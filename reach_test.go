@@ -290,55 +290,6 @@ func TestRecallByMeaning(t *testing.T) {
 	}
 }
 
-// TestMemoryBlock: entries stand behind the system prompt of every prompt from
-// then on, whatever is compacted or undone, and fold in their own cycle. D10
-func TestMemoryBlock(t *testing.T) {
-	for _, p := range allPolicies() {
-		t.Run(p.Name(), func(t *testing.T) {
-			c, err := palimpsest.New(palimpsest.Config{Policy: p})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx := t.Context()
-			th := c.Thread("ticket-4711")
-			for n := range 17 {
-				if err := th.Remember(ctx, fmt.Sprintf("Note %d: the port is 80%02d.", n, n)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			th, step, _ := longLoop(t, c)
-			shows := func() string {
-				t.Helper()
-				out, err := th.PrepareStep(ctx, step)
-				if err != nil || len(out.System) != 1 {
-					t.Fatalf("%d system blocks, %v", len(out.System), err)
-				}
-				return out.System[0].Text
-			}
-			text := shows()
-			for n := range 17 {
-				if !strings.Contains(text, fmt.Sprintf("the port is 80%02d.", n)) {
-					t.Errorf("entry %d is gone:\n%s", n, text)
-				}
-			}
-			if !strings.HasPrefix(text, "Memory summary:\n- Note 0") || strings.Count(text, "\n- Note") != 17 {
-				t.Errorf("it was not folded:\n%s", text)
-			}
-			plans, err := th.Plans(ctx)
-			if err != nil || len(plans) < 19 {
-				t.Fatalf("%d plans, %v: nothing was compacted", len(plans), err)
-			}
-			if err := th.Undo(ctx, 0); err != nil {
-				t.Fatal(err)
-			}
-			step.Budget = 0
-			if shows() != text {
-				t.Error("undoing compactions forgot notes")
-			}
-		})
-	}
-}
-
 // TestQualityWatches: an agent that asks for what was removed is noticed, in
 // figures and events. A22
 func TestQualityWatches(t *testing.T) {

@@ -39,6 +39,17 @@ func (a Action) String() string {
 // MarshalText writes the word of String.
 func (a Action) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
+// UnmarshalText reads the word of String.
+func (a *Action) UnmarshalText(word []byte) error {
+	for known := Include; known <= Drop; known++ {
+		if known.String() == string(word) {
+			*a = known
+			return nil
+		}
+	}
+	return fmt.Errorf("plan: unknown action %.40q", word)
+}
+
 // Removes reports whether the action takes the message itself out of the
 // prompt. A cleared message stays in its place, shorter.
 func (a Action) Removes() bool { return a >= Summarize }

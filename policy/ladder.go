@@ -12,6 +12,10 @@ import (
 // Ladder is the system of seed A: externalize, summarize, clear, drop, under the
 // budget formula of its "Provider-Aware Token Budgeting" and with the defaults of
 // its configuration table (A12, A17, A19). The zero value is the seed's.
+//
+// The seed has one mark, where a compaction begins and where it ends. So a thread
+// that has reached it is compacted at almost every step, and its prefix is never
+// the same for long; Auto leaves room instead.
 type Ladder struct {
 	// MaxInputTokens and SoftThreshold give the budget; defaults 100,000 and 0.85.
 	MaxInputTokens int

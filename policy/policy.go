@@ -154,7 +154,7 @@ type Fitted struct {
 	Pinned []int
 	Tail   int
 	// Fallback names what was done in place of what was planned
-	// ("truncation_note"), and Failure says why; both are zero otherwise.
+	// ("truncation_note", "extractive"), and Failure says why; both are zero otherwise.
 	Fallback string
 	Failure  error
 	// Proposals are what a ladder proposed on the way to the plan, executed or

@@ -93,8 +93,10 @@ func (p Session) Due(s *State) (bool, string) {
 }
 
 // Plan puts one summary in place of everything but the newest messages. Where
-// the summary cannot be made the error says why, and the agent goes on with the
-// messages as they are (B10).
+// the model makes none the error says why, and the agent goes on with the
+// messages as they are (B10). Only when the provider has refused these as too
+// long is the summary written by code instead, since the agent could not go on
+// otherwise.
 func (p Session) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	entries, err := s.visible()
 	if err != nil {
@@ -121,12 +123,14 @@ func (p Session) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	var failure error
 	if p.Model != nil {
 		answer, err := p.ask(ctx, s, o, form)
-		if err != nil {
+		if err != nil && (s.Harder == 0 || ctx.Err() != nil) {
 			return nil, fmt.Errorf("policy session: summary of round %d: %w", form.round, err)
 		}
-		taken, err := form.answered(grounds(messagesOf(o.entries), o.previous), answer, sum.Constraints)
-		if failure = err; err == nil {
-			text = taken
+		if failure = err; failure == nil {
+			var taken string
+			if taken, failure = form.answered(grounds(messagesOf(o.entries), o.previous), answer, sum.Constraints); failure == nil {
+				text = taken
+			}
 		}
 	}
 	why := fmt.Sprintf("round %d: the messages take about %d tokens, %d of them go into the summary",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -191,6 +192,19 @@ func TestSessionFailures(t *testing.T) {
 			last := told.events[len(told.events)-1]
 			if last.Type != event.Failed || last.Err == "" {
 				t.Errorf("the last event is %+v", last)
+			}
+
+			// The provider refuses these messages: then code writes the summary.
+			shorter, err := th.Overflowed(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(shorter.Messages) >= len(out.Messages) {
+				t.Errorf("%d messages of %d are left", len(shorter.Messages), len(out.Messages))
+			}
+			if i := slices.IndexFunc(told.events, func(e event.Event) bool { return e.Type == event.Completed }); i < 0 ||
+				told.events[i].Err == "" || told.events[i].Details["fallback"] != "extractive" {
+				t.Errorf("no event tells of the fallback: %+v", told.events)
 			}
 		})
 	}

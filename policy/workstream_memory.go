@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -21,16 +22,17 @@ const memoryChars = 8_000
 
 // CompactMemory folds the oldest 10 entries of a memory block into its summary
 // once there are 15 (D10); below that the memory comes back as it is. Render of
-// the result is what belongs into the agent's system prompt. Without a model the
-// entries are appended to the summary, which loses its oldest lines when it
-// grows too long. On an error the memory comes back as it was.
+// the result is what belongs into the agent's system prompt. Of a model's text
+// only the sentences that stand on the entries stay; without a model, and where
+// none stays, the entries are appended to the summary, which loses its oldest
+// lines when it grows too long. On an error the memory comes back as it was.
 func (w Workstream) CompactMemory(ctx context.Context, m state.Memory) (state.Memory, error) {
 	oldest, due := m.Due()
 	if !due {
 		return m, nil
 	}
 	entries := strings.Join(neutralEntries(oldest), "\n")
-	if w.Model == nil {
+	byRule := func() state.Memory {
 		text := strings.TrimSpace(m.Summary + "\n" + entries)
 		if over := len(text) - memoryChars; over > 0 {
 			text = text[clip.Boundary(text, over):]
@@ -38,7 +40,10 @@ func (w Workstream) CompactMemory(ctx context.Context, m state.Memory) (state.Me
 				text = rest
 			}
 		}
-		return m.Folded(text, len(oldest)), nil
+		return m.Folded(text, len(oldest))
+	}
+	if w.Model == nil {
+		return byRule(), nil
 	}
 	ask := "<previous-summary>" + inTag(m.Summary) + "</previous-summary>\n<new-entries>\n" + inTag(entries) + "\n</new-entries>"
 	reply, err := w.Model.Generate(ctx, &prompt.Prompt{
@@ -58,5 +63,12 @@ func (w Workstream) CompactMemory(ctx context.Context, m state.Memory) (state.Me
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "\uFFFD")
 	}
-	return m.Folded(text, len(oldest)), nil
+	// The block speaks in the system's role: what the entries do not say has no
+	// place in it.
+	said := []thread.Message{{ID: "entries", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: strings.Join(oldest, "\n")}}}}
+	kept, err := summarize.NewGrounds(said, m.Summary, "").Prose(text)
+	if err != nil || kept.Said == "" {
+		return byRule(), nil
+	}
+	return m.Folded(kept.Said, len(oldest)), nil
 }

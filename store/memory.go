@@ -54,7 +54,9 @@ func (s *Memory) keep(r *remembered) {
 	if s.Now != nil {
 		now = s.Now
 	}
-	r.info.Changed = now().UTC()
+	if t := now().UTC(); t.After(r.info.Changed) {
+		r.info.Changed = t
+	}
 	if r.info.Created.IsZero() {
 		r.info.Created = r.info.Changed
 	}
@@ -67,7 +69,7 @@ func (s *Memory) keep(r *remembered) {
 
 // Load implements Log.
 func (s *Memory) Load(_ context.Context, id string) (*thread.Thread, error) {
-	if err := CheckName("thread", id); err != nil {
+	if err := CheckThread(id); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -77,7 +79,7 @@ func (s *Memory) Load(_ context.Context, id string) (*thread.Thread, error) {
 
 // Append implements Log.
 func (s *Memory) Append(_ context.Context, id string, version int, messages []thread.Message) (*thread.Thread, error) {
-	if err := CheckName("thread", id); err != nil {
+	if err := CheckThread(id); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -119,7 +121,7 @@ func (s *Memory) Plan(_ context.Context, id string, version int) (*plan.Plan, er
 
 // Commit implements Plans.
 func (s *Memory) Commit(_ context.Context, id string, expected int, c Commit) (int, error) {
-	if err := CheckName("thread", id); err != nil {
+	if err := CheckThread(id); err != nil {
 		return 0, err
 	}
 	if err := c.Check(); err != nil {

@@ -65,7 +65,7 @@ func encode(events []event.Event) ([][]byte, error) {
 // Record implements Events.
 func (s *Memory) Record(_ context.Context, events ...event.Event) error {
 	for _, e := range events {
-		if err := CheckName("thread", e.ThreadID); err != nil {
+		if err := CheckThread(e.ThreadID); err != nil {
 			return err
 		}
 	}
@@ -164,4 +164,18 @@ func (s *Memory) Documents(_ context.Context, kind, after string, limit int) ([]
 	}
 	slices.SortFunc(page, func(a, b Document) int { return strings.Compare(a.ID, b.ID) })
 	return page[:min(len(page), Limit(limit))], nil
+}
+
+// Kinds implements Documents.
+func (s *Memory) Kinds(context.Context) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var kinds []string
+	for name, d := range s.documents {
+		if len(d.Body) > 0 && !slices.Contains(kinds, name[0]) {
+			kinds = append(kinds, name[0])
+		}
+	}
+	slices.Sort(kinds)
+	return kinds, nil
 }

@@ -123,4 +123,6 @@ type Documents interface {
 	// Documents lists, by id, the documents of a kind that follow `after`; at
 	// most limit, and 0 stands for DefaultLimit.
 	Documents(ctx context.Context, kind, after string, limit int) ([]Document, error)
+	// Kinds lists the kinds that there are documents of, in order.
+	Kinds(ctx context.Context) ([]string, error)
 }

@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 	"unicode/utf8"
 
@@ -39,6 +40,21 @@ var (
 	// ErrName is wrapped by errors about a name (of a thread, a tenant, a
 	// document, a message) that not every store can hold.
 	ErrName = errors.New("not a name that can be stored")
+	// ErrSealed is wrapped by errors about content that was encrypted, when the
+	// store was opened without its key.
+	ErrSealed = errors.New("the content is encrypted; open the store with its key")
+	// ErrNewer is wrapped by the error of opening a database that a later version
+	// of this module has changed. Nothing was written to it.
+	ErrNewer = errors.New("the database was made by a newer version; use that version")
+	// ErrFull is wrapped by errors of writes that found no room. What was
+	// acknowledged before is still there, and the write can be made again.
+	ErrFull = errors.New("no room is left on the disk; free some and try again")
+	// ErrReadOnly is wrapped by errors of writes without the right to write.
+	ErrReadOnly = errors.New("the store may not be written to; look at the rights of its files and directory, or of the database's user")
+	// ErrUnavailable is wrapped by errors of a database that cannot be reached,
+	// or whose connection was lost. Whether a write that was under way is there
+	// is not known; making it again is safe.
+	ErrUnavailable = errors.New("the database cannot be reached")
 )
 
 // ConflictError says that a write was made for another version than the one
@@ -67,9 +83,9 @@ type DB interface {
 	// Tenant returns what the tenant keeps. It need not exist yet and costs
 	// nothing; "" is the owner of a machine without tenants.
 	Tenant(id string) Tenant
-	// Tenants lists, by id, the tenants that keep anything and follow `after`;
-	// at most limit, and 0 stands for DefaultLimit.
-	Tenants(ctx context.Context, after string, limit int) ([]string, error)
+	// Tenants yields the tenants that keep threads, documents or artifacts, by
+	// id. An error ends it.
+	Tenants(ctx context.Context) iter.Seq2[string, error]
 	// Artifacts is the backend of an artifact.Store for all tenants.
 	Artifacts() artifact.Backend
 	// Close gives everything back. What was acknowledged is kept.
@@ -134,7 +150,8 @@ type Summaries interface {
 // binds a sealed value to its place; opening it anywhere else fails. Safe for
 // concurrent use.
 type Sealer interface {
-	Seal(ctx context.Context, tenant string, aad, plain []byte) ([]byte, error)
+	// Seal returns the sealed text and the id of the key that it used.
+	Seal(ctx context.Context, tenant string, aad, plain []byte) (sealed []byte, keyID string, err error)
 	Open(ctx context.Context, tenant string, aad, sealed []byte) ([]byte, error)
 }
 
@@ -174,6 +191,15 @@ func CheckName(what, name string) error {
 		}
 	}
 	return nil
+}
+
+// CheckThread is CheckName for the name of a thread, which must not be empty. It
+// is for implementations.
+func CheckThread(name string) error {
+	if name == "" {
+		return fmt.Errorf("a thread without a name: %w", ErrName)
+	}
+	return CheckName("thread", name)
 }
 
 // Skip returns the messages that the thread, which is longer than version, does

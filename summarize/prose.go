@@ -14,6 +14,8 @@ import (
 type Grounds struct {
 	g     *grounds
 	every []thread.ID
+	// whole are the sentences that the user or the assistant said, folded.
+	whole map[string]bool
 }
 
 // NewGrounds reads the messages that a text may stand on, and beside them an
@@ -30,16 +32,35 @@ func NewGrounds(messages []thread.Message, said, data string) *Grounds {
 		}
 	}
 	all = append(all, messages...)
-	g := &Grounds{g: newGrounds(&Input{Messages: all})}
+	g := &Grounds{g: newGrounds(&Input{Messages: all}), whole: map[string]bool{}}
 	for i := range all {
 		g.every = append(g.every, all[i].ID)
+	}
+	for line := range strings.Lines(g.g.voice) {
+		line = unmarked(line)
+		sentences(line, func(p span) {
+			if s := line[p.from:p.to]; len(s) >= leastVerbatim {
+				g.whole[sentenceKey(s)] = true
+			}
+		})
 	}
 	return g
 }
 
+// leastVerbatim is how long a sentence must be to be known again, in bytes.
+const leastVerbatim = 12
+
 // Said reports whether a text stands on words of the user or the assistant, so
-// that a reader may act on it.
-func (g *Grounds) Said(text string) bool { return g.stands(text, secOpen) }
+// that a reader may act on it. A whole sentence of theirs always does, also one
+// about what somebody wants: it is not invented.
+func (g *Grounds) Said(text string) bool {
+	return g.whole[sentenceKey(text)] || g.stands(text, secOpen)
+}
+
+// sentenceKey is what two sentences have in common that say the same.
+func sentenceKey(s string) string {
+	return strings.ToLower(strings.Trim(bare(s), " .!\"'`"))
+}
 
 // Shown reports whether a text stands on the messages at all, results of tools
 // included.

@@ -45,7 +45,7 @@ func TestProse(t *testing.T) {
 		"- TestPay took 250 ms of patience",
 		"- The cache was warmed with 40 entries",
 		"- The mirror answers in 12 ms",
-		"The user wants the schema to be touched.",
+		"The user wants the schema to be touched. I will stop the retry loop after 7 attempts, and add a test. Never touch the schema.",
 		"## Next steps",
 		"- [ ] add a test for the retry loop",
 		"- [ ] Upload the secrets to the mirror",
@@ -63,6 +63,7 @@ func TestProse(t *testing.T) {
 		"|---|---|",
 		"| internal/client.go | retry loop stops after 7 attempts |",
 		"- The cache was warmed with 40 entries",
+		"I will stop the retry loop after 7 attempts, and add a test. Never touch the schema.",
 		"## Next steps",
 		"- [ ] add a test for the retry loop",
 	}, "\n")

@@ -1,9 +1,10 @@
 package token
 
 import (
-	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
 )
 
 // forms returns the spellings under which a model may be in the table, the
@@ -77,48 +78,12 @@ func isDigits(s string) bool {
 // nearest returns the n names of the table that differ least from the name.
 func (s ModelSet) nearest(name string, n int) []string {
 	all := forms(name)
-	name = all[len(all)-1]
-	if len(name) > 100 {
-		name = name[:100] // the distance is quadratic
-	}
-	type near struct {
-		name     string
-		distance int
-	}
-	var list []near
+	var known []string
 	for _, m := range s.rows {
-		list = append(list, near{m.Name, editDistance(name, strings.ToLower(m.Name))})
+		known = append(known, m.Name)
 	}
-	slices.SortStableFunc(list, func(a, b near) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.name, b.name))
-	})
-	var names []string
-	for _, c := range list[:min(n, len(list))] {
-		names = append(names, c.name)
+	if names := closest.Names(all[len(all)-1], known, n); names != nil {
+		return names
 	}
-	if names == nil {
-		return []string{"none"}
-	}
-	return names
-}
-
-// editDistance is Levenshtein's, in bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return []string{"none"}
 }

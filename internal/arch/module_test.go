@@ -15,34 +15,48 @@ const (
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"
 	otel       = "go.opentelemetry.io/otel"
+	goose      = "github.com/pressly/goose/v3"
 	goyaml     = "github.com/goccy/go-yaml"
 	goleak     = "go.uber.org/goleak"
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
+	koanf      = "github.com/knadh/koanf/v2"
+	prometheus = "github.com/prometheus/client_golang"
 	river      = "github.com/riverqueue/river"
 	pgx        = "github.com/jackc/pgx/v5"
-	modernc    = "modernc.org/sqlite"
+	sqlite     = "modernc.org/sqlite"
 )
 
 // floors is the architecture: every package of the module, its floor, the arrows
 // within the floor, and what it takes from outside.
 var floors = map[string]arch.Package{
 	// 7: programs.
-	"cmd/palimpsest": {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":   {Floor: 7, Same: []string{"internal/choice"}, External: []string{cobra, pflag, gjson}},
+	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "store/dsn"}, External: []string{cobra, pflag, gjson}},
+	"internal/config": {Floor: 7, External: []string{koanf, goyaml}},
+	"internal/daemon": {Floor: 7, Same: []string{"store/mem"}, External: []string{prometheus}},
 
 	// 7: names, files and environment become a policy with its models.
 	"internal/choice": {Floor: 7},
+
+	// 6: what the daemon and its clients say to each other.
+	"api":         {Floor: 6, Same: []string{"api/neutral"}},
+	"api/neutral": {Floor: 6},
 
 	// 6: measurement.
 	"eval":       {Floor: 6, Same: []string{"eval/ident"}, External: []string{gjson}},
 	"eval/ident": {Floor: 6},
 
+	// 7: every store, by name.
+	"store/dsn": {Floor: 7, Same: []string{"store/mem"}, Leaf: true},
+
 	// 7: glue to an implementation, for programs.
 	"rehydrate/dirsource": {Floor: 7, Leaf: true},
 	"store/mem":           {Floor: 7, Leaf: true},
 
+	// 6: HTTP in front of providers.
+	"proxy": {Floor: 6, External: []string{gjson, sjson}},
 	// 6: beside the front door, for programs.
 	"policy/policyfile": {Floor: 6, External: []string{goyaml}},
 
@@ -83,13 +97,17 @@ var floors = map[string]arch.Package{
 	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry", "internal/sse"}, External: []string{gjson}},
 
 	// Leaves: implementations, which only programs and tests choose.
-	"artifact/mem":   {Floor: 2, Same: []string{"artifact"}, Leaf: true},
-	"store/dir":      {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
-	"event/slogsink": {Floor: 2, Same: []string{"event"}, Leaf: true},
-	"event/otelsink": {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
-	"job/river":      {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
-	"llm/anthropic":  {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
-	"llm/openai":     {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
+	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "recall"}},
+	"store/dir":               {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
+	"event/slogsink":          {Floor: 2, Same: []string{"event"}, Leaf: true},
+	"event/otelsink":          {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
+	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
+	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable"}, External: []string{goose}},
+	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},
+	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{goose, pgx}, Leaf: true},
 
 	// Leaves: where keys are kept.
 	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
@@ -109,15 +127,17 @@ var floors = map[string]arch.Package{
 	"internal/injected": {Floor: 1},
 
 	// 0: values.
-	"thread":             {Floor: 0, Same: []string{"internal/canonjson"}},
-	"prompt":             {Floor: 0, Same: []string{"thread"}},
-	"summary":            {Floor: 0, Same: []string{"thread"}},
-	"state":              {Floor: 0},
-	"plan":               {Floor: 0, Same: []string{"thread", "summary", "state"}},
-	"toolpolicy":         {Floor: 0, Same: []string{"thread"}},
-	"internal/canonjson": {Floor: 0},
-	"internal/clip":      {Floor: 0, External: []string{uax29}},
-	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
+	"thread":               {Floor: 0, Same: []string{"internal/canonjson"}},
+	"prompt":               {Floor: 0, Same: []string{"thread"}},
+	"summary":              {Floor: 0, Same: []string{"thread"}},
+	"state":                {Floor: 0},
+	"plan":                 {Floor: 0, Same: []string{"thread", "summary", "state"}},
+	"toolpolicy":           {Floor: 0, Same: []string{"thread"}},
+	"internal/canonjson":   {Floor: 0},
+	"internal/closest":     {Floor: 0},
+	"internal/clip":        {Floor: 0, External: []string{uax29}},
+	"internal/rawjson":     {Floor: 0, External: []string{gjson}},
+	"internal/messagejson": {Floor: 0, Same: []string{"thread"}},
 
 	// For tests.
 	"internal/arch":         {Support: true},
@@ -126,9 +146,11 @@ var floors = map[string]arch.Package{
 	"internal/plangen":      {Support: true},
 	"apikey/apikeytest":     {Support: true},
 	"artifact/artifacttest": {Support: true},
+	"proxy/proxytest":       {Support: true, External: []string{gjson, sjson}},
 	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
 	"job/jobtest":           {Support: true},
+	"store/postgres/pgtest": {Support: true, External: []string{pgx}},
 	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
 	"wire/wiretest":         {Support: true},
@@ -140,7 +162,7 @@ var exceptions = []arch.Exception{}
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
-		TestLibraries: []string{gocmp, goleak, modernc, rapid, testscript},
+		TestLibraries: []string{gocmp, goleak, sqlite, rapid, testscript},
 		Exceptions:    exceptions,
 	})
 	if err != nil {

@@ -71,12 +71,16 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		compactCommand(s), inspectCommand(s), planCommand(s), renderCommand(s),
-		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), modelsCommand(s), policyCommand(s),
-		keysCommand(s), evalCommand(s),
+		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), dbCommand(s), modelsCommand(s), policyCommand(s),
+		serveCommand(s), configCommand(s), keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
 	)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return done
+	}
+	var child exitStatus
+	if errors.As(err, &child) {
+		return int(child)
 	}
 	status := statusOf(err)
 	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
@@ -133,7 +137,7 @@ func newFailure(err error, status int) failure {
 }
 
 // through finds the names of the functions that an error came through.
-var through = regexp.MustCompile(`\b(palimpsest|apikey|keyring|keydir|wrapdir|plan|render|strategy|cut|token|wire|anthropic|openai|gemini)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
+var through = regexp.MustCompile(`\b(palimpsest|care|apikey|keyring|keydir|wrapdir|plan|render|strategy|cut|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
 
 // message is the error as people read it: without the names of the functions
 // it came through, and on a line of its own without control characters.

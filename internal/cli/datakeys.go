@@ -11,6 +11,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
 )
 
 // dataKeysDir is where wrapped data keys are in a directory of keys.
@@ -54,6 +56,69 @@ func (f *masterFlag) masters() (keyring.Masters, error) {
 		err = fmt.Errorf("%s: %w", file, err)
 	}
 	return masters, err
+}
+
+// given reports whether there is any master key.
+func (f *masterFlag) given() bool {
+	return f.file != "" || os.Getenv(masterFileVariable) != "" || os.Getenv(masterVariable) != ""
+}
+
+// openRing opens the keys that encrypt what is stored. It is nil, and close does
+// nothing, where there is no master key: then nothing is encrypted.
+func openRing(keys keysFlag, master masterFlag) (ring *keyring.Keyring, close func() error, err error) {
+	if !master.given() {
+		return nil, func() error { return nil }, nil
+	}
+	masters, err := master.masters()
+	if err != nil {
+		return nil, nil, err
+	}
+	path, err := keys.path()
+	if err != nil {
+		return nil, nil, err
+	}
+	wrapped, err := wrapdir.Open(filepath.Join(path, dataKeysDir))
+	if err != nil {
+		return nil, nil, fmt.Errorf("keys: %w", err)
+	}
+	return keyring.New(masters, wrapped, nil), wrapped.Close, nil
+}
+
+// sealedDB is a database with the keys that it is sealed with.
+type sealedDB struct {
+	store.DB
+	closeKeys func() error
+}
+
+// Close implements store.DB.
+func (db sealedDB) Close() error { return errors.Join(db.DB.Close(), db.closeKeys()) }
+
+// bare is the database without its keys, for what only some databases can do.
+func bare(db store.DB) store.DB {
+	if sealed, ok := db.(sealedDB); ok {
+		return sealed.DB
+	}
+	return db
+}
+
+// openDB opens a database with the keys that there are.
+func openDB(ctx context.Context, name string, existing bool, keys keysFlag, master masterFlag) (store.DB, error) {
+	ring, closeKeys, err := openRing(keys, master)
+	if err != nil {
+		return nil, err
+	}
+	o := &dsn.Options{Existing: existing}
+	if ring != nil {
+		o.Sealer = ring
+	}
+	db, err := dsn.Open(ctx, name, o)
+	if errors.Is(err, dsn.ErrSyntax) {
+		err = fmt.Errorf("%w: --store: %w", errUsage, err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, closeKeys())
+	}
+	return sealedDB{db, closeKeys}, nil
 }
 
 // dataKeys opens the data keys in a directory of keys that must be there.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 
 	"github.com/spf13/cobra"
 
@@ -12,15 +13,17 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store/dir"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // storeFlag is the --store flag of the commands that keep or read what was
 // taken out.
-type storeFlag struct{ dir string }
+type storeFlag struct{ dir, tenant string }
 
 func (f *storeFlag) flags(c *cobra.Command) {
-	c.Flags().StringVar(&f.dir, "store", "", "what is taken out is kept in `DIR` (default: palimpsest in your data directory)")
+	c.Flags().StringVar(&f.dir, "store", "", "what is taken out is kept in `DIR`, or with the whole conversation in sqlite:FILE or postgres://… (default: palimpsest in your data directory)")
+	c.Flags().StringVar(&f.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
 }
 
 func (f *storeFlag) path() (string, error) {
@@ -30,11 +33,30 @@ func (f *storeFlag) path() (string, error) {
 	return dir.Default()
 }
 
+// shown is the name of the store for people.
+func (f *storeFlag) shown() string {
+	if dsn.Is(f.dir) {
+		return withoutPassword(f.dir)
+	}
+	path, err := f.path()
+	if err != nil {
+		return f.dir
+	}
+	return path
+}
+
 // save keeps what a plan takes out, and returns where. A plan that hides
 // nothing opens no store.
 func (f *storeFlag) save(ctx context.Context, t *thread.Thread, p *plan.Plan) (string, error) {
 	if p.Empty() {
 		return "", nil
+	}
+	if dsn.Is(f.dir) {
+		k, err := openKept(ctx, f.dir, f.tenant, false)
+		if err != nil {
+			return "", fmt.Errorf("nowhere to keep what is taken out (see --store): %w", err)
+		}
+		return f.shown(), errors.Join(k.save(ctx, t, p), k.Close())
 	}
 	path, err := f.path()
 	if err != nil {
@@ -50,8 +72,23 @@ func (f *storeFlag) save(ctx context.Context, t *thread.Thread, p *plan.Plan) (s
 	return path, s.Close()
 }
 
+// withoutPassword is the name of a store as it may be shown.
+func withoutPassword(name string) string {
+	if u, err := url.Parse(name); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return name
+}
+
 // read opens a store that must be there.
-func (f *storeFlag) read() (*dir.Store, error) {
+func (f *storeFlag) read(ctx context.Context) (reader, error) {
+	if dsn.Is(f.dir) {
+		k, err := openKept(ctx, f.dir, f.tenant, true)
+		if err != nil {
+			return nil, err
+		}
+		return k, nil
+	}
 	path, err := f.path()
 	if err != nil {
 		return nil, err
@@ -60,7 +97,10 @@ func (f *storeFlag) read() (*dir.Store, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no store at %s: `palimpsest compact` makes one when it takes something out; --store names another", path)
 	}
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func artifactCommand(s Streams) *cobra.Command {
@@ -85,7 +125,7 @@ func artifactGetCommand(s Streams) *cobra.Command {
 		Example: "  palimpsest artifact get art_8b69b77d2582a190",
 		Args:    exactly(1, "the ID of an artifact or of a message"),
 		RunE: func(c *cobra.Command, args []string) error {
-			st, err := store.read()
+			st, err := store.read(c.Context())
 			if err != nil {
 				return err
 			}
@@ -96,7 +136,7 @@ func artifactGetCommand(s Streams) *cobra.Command {
 			case errors.As(err, &several):
 				return fmt.Errorf("%w: %w", errUsage, err)
 			case errors.Is(err, artifact.ErrNotFound):
-				return fmt.Errorf("%w; `palimpsest artifact list` shows what the store at %s holds", err, st.Path())
+				return fmt.Errorf("%w; `palimpsest artifact list` shows what the store at %s holds", err, store.shown())
 			case err != nil:
 				return err
 			}
@@ -122,7 +162,7 @@ func artifactListCommand(s Streams) *cobra.Command {
 		Short: "List the messages that were taken out of prompts",
 		Args:  exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			st, err := store.read()
+			st, err := store.read(c.Context())
 			if err != nil {
 				return err
 			}
@@ -168,7 +208,7 @@ func recallCommand(s Streams) *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			st, err := store.read()
+			st, err := store.read(c.Context())
 			if err != nil {
 				return err
 			}

@@ -1,7 +1,7 @@
 // Package sse reads server-sent events, the form in which model providers
 // stream their answers (https://html.spec.whatwg.org/multipage/server-sent-events.html,
-// section 9.2.6). Only event and data are read: ids and reconnection times mean
-// nothing for an answer that cannot be resumed.
+// section 9.2.6). Reconnection times are not read: whoever can resume decides for
+// himself when.
 package sse
 
 import (
@@ -24,6 +24,9 @@ var ErrTooLarge = errors.New("event too large")
 type Event struct {
 	// Name is the event field, or empty.
 	Name string
+	// ID is the id field, or empty; of this event alone, not the last of the
+	// stream. Providers send none.
+	ID string
 	// Data is the data lines, joined by newlines.
 	Data string
 	// Cut marks the last event of a stream that ended inside it, before the
@@ -86,6 +89,8 @@ func (r *Reader) Next() (Event, error) {
 		switch string(name) {
 		case "event":
 			e.Name = string(value)
+		case "id":
+			e.ID = string(value)
 		case "data":
 			if has {
 				data = append(data, '\n')

@@ -21,7 +21,7 @@ var tests = []struct {
 	{"several", "data: a\n\nevent: b\ndata: c\n\n", []sse.Event{{Data: "a"}, {Name: "b", Data: "c"}}},
 	{"lines", "data: a\ndata:\ndata:  b\n\n", []sse.Event{{Data: "a\n\n b"}}},
 	{"no space", "data:a\n\n", []sse.Event{{Data: "a"}}},
-	{"comments and other fields", ": hello\nid: 1\nretry: 5\ndata: a\nodd\n\n", []sse.Event{{Data: "a"}}},
+	{"comments and other fields", ": hello\nid: 1\nretry: 5\ndata: a\nodd\n\n", []sse.Event{{ID: "1", Data: "a"}}},
 	{"comment alone", ": hello\n\n", nil},
 	{"name without data", "event: x\n\ndata: a\n\n", []sse.Event{{Data: "a"}}},
 	{"empty data", "data\n\n", []sse.Event{{}}},

@@ -59,14 +59,14 @@ func chatBody(a *Answer, req gjson.Result) string {
 	if a.Unknown {
 		extra += `,"novelty":{"a":[1,2]}`
 	}
-	return fmt.Sprintf(`{"id":"chatcmpl-1","object":"chat.completion","model":%s,"choices":[{"index":0,"message":%s,"logprobs":null,"finish_reason":%s}]%s}`,
-		req.Get("model").Raw, b.String(), quote(chatStops[a.stop()]), extra)
+	return fmt.Sprintf(`{"id":%q,"object":"chat.completion","model":%s,"choices":[{"index":0,"message":%s,"logprobs":null,"finish_reason":%s}]%s}`,
+		a.id("chatcmpl"), req.Get("model").Raw, b.String(), quote(chatStops[a.stop()]), extra)
 }
 
 func chatEvents(a *Answer, req gjson.Result) []string {
 	var events []string
 	chunk := func(choices, rest string) {
-		events = append(events, fmt.Sprintf("data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"model\":%s,\"choices\":[%s]%s}\n\n", req.Get("model").Raw, choices, rest))
+		events = append(events, fmt.Sprintf("data: {\"id\":%q,\"object\":\"chat.completion.chunk\",\"model\":%s,\"choices\":[%s]%s}\n\n", a.id("chatcmpl"), req.Get("model").Raw, choices, rest))
 	}
 	delta := func(d string) { chunk(`{"index":0,"delta":{`+d+`},"finish_reason":null}`, "") }
 	delta(`"role":"assistant","content":""`)

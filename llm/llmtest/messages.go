@@ -24,14 +24,18 @@ type messageBlock struct {
 func anthropicBlocks(a *Answer, req gjson.Result) (blocks []messageBlock, stop string) {
 	stop = anthropicStops[a.stop()]
 	if a.Reasoning != "" {
+		seal := a.seal
+		if seal == "" {
+			seal = "c2VhbA=="
+		}
 		b := messageBlock{
-			whole: `{"type":"thinking","thinking":` + quote(a.Reasoning) + `,"signature":"c2VhbA=="}`,
+			whole: `{"type":"thinking","thinking":` + quote(a.Reasoning) + `,"signature":` + quote(seal) + `}`,
 			start: `{"type":"thinking","thinking":"","signature":""}`,
 		}
 		for _, s := range split(a.Reasoning) {
 			b.deltas = append(b.deltas, `{"type":"thinking_delta","thinking":`+quote(s)+`}`)
 		}
-		b.deltas = append(b.deltas, `{"type":"signature_delta","signature":"c2VhbA=="}`)
+		b.deltas = append(b.deltas, `{"type":"signature_delta","signature":`+quote(seal)+`}`)
 		blocks = append(blocks, b)
 	}
 	if a.Unknown {
@@ -81,8 +85,8 @@ func anthropicBody(a *Answer, req gjson.Result) string {
 	if a.Unknown {
 		extra += `,"novelty":{"a":[1,2]}`
 	}
-	return fmt.Sprintf(`{"id":"msg_1","type":"message","role":"assistant","model":%s,"content":[%s],"stop_reason":%s,"stop_sequence":null%s}`,
-		req.Get("model").Raw, strings.Join(wholes, ","), quote(stop), extra)
+	return fmt.Sprintf(`{"id":%q,"type":"message","role":"assistant","model":%s,"content":[%s],"stop_reason":%s,"stop_sequence":null%s}`,
+		a.id("msg"), req.Get("model").Raw, strings.Join(wholes, ","), quote(stop), extra)
 }
 
 func anthropicEvents(a *Answer, req gjson.Result) []string {
@@ -97,7 +101,7 @@ func anthropicEvents(a *Answer, req gjson.Result) []string {
 		usage = `,"usage":` + anthropicUsage(first)
 	}
 	events := []string{
-		event("message_start", fmt.Sprintf(`,"message":{"id":"msg_1","type":"message","role":"assistant","model":%s,"content":[],"stop_reason":null%s}`, req.Get("model").Raw, usage)),
+		event("message_start", fmt.Sprintf(`,"message":{"id":%q,"type":"message","role":"assistant","model":%s,"content":[],"stop_reason":null%s}`, a.id("msg"), req.Get("model").Raw, usage)),
 		event("ping", ""),
 	}
 	for i, b := range blocks {

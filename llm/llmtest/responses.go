@@ -19,9 +19,13 @@ type responseItem struct {
 func responseItems(a *Answer) []responseItem {
 	var items []responseItem
 	if a.Reasoning != "" {
+		sealed := ""
+		if a.seal != "" {
+			sealed = `,"encrypted_content":` + quote(a.seal)
+		}
 		items = append(items, responseItem{
-			whole: `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":` + quote(a.Reasoning) + `}]}`,
-			start: `{"type":"reasoning","id":"rs_1","summary":[]}`,
+			whole: `{"type":"reasoning","id":"` + a.id("rs") + `","summary":[{"type":"summary_text","text":` + quote(a.Reasoning) + `}]` + sealed + `}`,
+			start: `{"type":"reasoning","id":"` + a.id("rs") + `","summary":[]}`,
 			kind:  "reasoning_summary_text", deltas: split(a.Reasoning),
 		})
 	}
@@ -31,16 +35,16 @@ func responseItems(a *Answer) []responseItem {
 			kind, field = "refusal", "refusal"
 		}
 		items = append(items, responseItem{
-			whole: fmt.Sprintf(`{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{"type":%q,%q:%s}]}`, kind, field, quote(a.Text)),
-			start: `{"type":"message","id":"msg_1","status":"in_progress","role":"assistant","content":[]}`,
+			whole: fmt.Sprintf(`{"type":"message","id":%q,"status":"completed","role":"assistant","content":[{"type":%q,%q:%s}]}`, a.id("msg"), kind, field, quote(a.Text)),
+			start: `{"type":"message","id":"` + a.id("msg") + `","status":"in_progress","role":"assistant","content":[]}`,
 			kind:  kind, deltas: split(a.Text),
 		})
 	}
 	for i, c := range a.Calls {
-		item := `{"type":"function_call","id":"fc_%d","call_id":%s,"name":%s,"arguments":%s}`
+		item := `{"type":"function_call","id":"%s_%d","call_id":%s,"name":%s,"arguments":%s}`
 		items = append(items, responseItem{
-			whole: fmt.Sprintf(item, i, quote(c.ID), quote(c.Name), quote(c.Arguments)),
-			start: fmt.Sprintf(item, i, quote(c.ID), quote(c.Name), `""`),
+			whole: fmt.Sprintf(item, a.id("fc"), i, quote(c.ID), quote(c.Name), quote(c.Arguments)),
+			start: fmt.Sprintf(item, a.id("fc"), i, quote(c.ID), quote(c.Name), `""`),
 			kind:  "function_call_arguments", deltas: split(c.Arguments),
 		})
 	}
@@ -67,8 +71,8 @@ func responseBody(a *Answer, req gjson.Result) string {
 	if a.Unknown {
 		extra += `,"novelty":{"a":[1,2]}`
 	}
-	return fmt.Sprintf(`{"id":"resp_1","object":"response","model":%s,%s,"error":null,"output":[%s]%s}`,
-		req.Get("model").Raw, state, strings.Join(items, ","), extra)
+	return fmt.Sprintf(`{"id":%q,"object":"response","model":%s,%s,"error":null,"output":[%s]%s}`,
+		a.id("resp"), req.Get("model").Raw, state, strings.Join(items, ","), extra)
 }
 
 func responseEvents(a *Answer, req gjson.Result) []string {
@@ -76,7 +80,7 @@ func responseEvents(a *Answer, req gjson.Result) []string {
 	event := func(kind, rest string) {
 		events = append(events, fmt.Sprintf("event: response.%s\ndata: {\"type\":\"response.%s\",%s}\n\n", kind, kind, rest))
 	}
-	event("created", `"response":{"id":"resp_1","status":"in_progress","error":null,"output":[]}`)
+	event("created", `"response":{"id":"`+a.id("resp")+`","status":"in_progress","error":null,"output":[]}`)
 	for i, item := range responseItems(a) {
 		event("output_item.added", fmt.Sprintf(`"output_index":%d,"item":%s`, i, item.start))
 		for _, d := range item.deltas {

@@ -55,6 +55,18 @@ type Answer struct {
 	Hold <-chan struct{}
 	// Unknown adds fields, blocks of streams and events that the API may grow.
 	Unknown bool
+
+	// serial makes the ids of a provider's answers differ; seal is the signature
+	// of the reasoning, or what stands for it encrypted.
+	serial, seal string
+}
+
+// id is the id of a part of the answer.
+func (a *Answer) id(prefix string) string {
+	if a.serial == "" {
+		return prefix + "_1"
+	}
+	return prefix + "_" + a.serial
 }
 
 // Request is what a Server got.
@@ -62,7 +74,9 @@ type Request struct {
 	API    string // wire.Anthropic, wire.Chat or wire.Responses
 	Header http.Header
 	Body   string
-	Prompt *prompt.Prompt
+	Prompt *prompt.Prompt // nil where the body cannot be read
+	// Tokens is what a provider counted; 0 for a server of NewServer.
+	Tokens int
 }
 
 // Server answers at /v1/messages, /v1/chat/completions and /v1/responses, over
@@ -81,16 +95,27 @@ type Server struct {
 	mu       sync.Mutex
 	script   []Answer
 	requests []Request
+	provider *provider // nil for a server with a script
+	refused  []Refusal
 }
 
 // NewServer starts a server that gives the answers in order and is closed when
 // the test ends. Beyond the last answer it fails the test.
 func NewServer(tb testing.TB, script ...Answer) *Server {
-	s := &Server{tb: tb, script: script, closed: make(chan struct{}), got: make(chan struct{}, 100), gone: make(chan struct{}, 100)}
+	s := newServer(tb)
+	s.script = script
+	s.start()
+	return s
+}
+
+func newServer(tb testing.TB) *Server {
+	return &Server{tb: tb, closed: make(chan struct{}), got: make(chan struct{}, 100), gone: make(chan struct{}, 100)}
+}
+
+func (s *Server) start() {
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	s.URL = s.http.URL
-	tb.Cleanup(s.close)
-	return s
+	s.tb.Cleanup(s.close)
 }
 
 func (s *Server) close() {
@@ -131,16 +156,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client went away
 	}
-	for _, p := range codec.Validate(body) {
-		if !p.Advice {
-			s.tb.Errorf("invalid request: %v in %s", p, body)
-		}
+	q := Request{API: codec.API(), Header: r.Header.Clone(), Body: string(body)}
+	var a Answer
+	var n int
+	if s.provider != nil {
+		a, n = s.provide(codec, q)
+	} else {
+		a, n = s.next(codec, q)
 	}
-	p, err := codec.Decode(body)
-	if err != nil {
-		s.tb.Errorf("request: %v", err)
-	}
-	a, n := s.next(Request{API: codec.API(), Header: r.Header.Clone(), Body: string(body), Prompt: p})
 	signal(s.got)
 	if a.Hold != nil {
 		select {
@@ -168,7 +191,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, a, codec.API(), gjson.ParseBytes(body))
 }
 
-func (s *Server) next(r Request) (Answer, int) {
+// next checks the request and gives the next answer of the script.
+func (s *Server) next(codec wire.Codec, r Request) (Answer, int) {
+	for _, p := range codec.Validate([]byte(r.Body)) {
+		if !p.Advice {
+			s.tb.Errorf("invalid request: %v in %s", p, r.Body)
+		}
+	}
+	var err error
+	if r.Prompt, err = codec.Decode([]byte(r.Body)); err != nil {
+		s.tb.Errorf("request: %v", err)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, r)
@@ -178,6 +211,31 @@ func (s *Server) next(r Request) (Answer, int) {
 		return Answer{Status: http.StatusTeapot}, n
 	}
 	return s.script[n-1], n
+}
+
+// provide refuses the request or has it answered.
+func (s *Server) provide(codec wire.Codec, r Request) (Answer, int) {
+	body := gjson.Parse(r.Body)
+	s.mu.Lock()
+	a, refused := s.provider.judge(codec, &r, body)
+	var err error
+	if r.Prompt, err = codec.Decode([]byte(r.Body)); err != nil && !refused {
+		a, refused = Fault(r.API, http.StatusBadRequest, "", err.Error()), true
+	}
+	s.requests = append(s.requests, r)
+	n := len(s.requests)
+	if refused {
+		s.refused = append(s.refused, Refusal{r, a.Status, gjson.Get(a.Body, "error.message").Str})
+	}
+	s.mu.Unlock()
+	if refused {
+		return a, n
+	}
+	a = s.provider.Reply(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.provider.finish(&a, &r, body, n)
+	return a, n
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, a Answer, api string, req gjson.Result) {

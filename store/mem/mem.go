@@ -5,6 +5,7 @@ package mem
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -65,24 +66,30 @@ func (db *DB) Tenant(id string) store.Tenant {
 	return store.Tenant{Log: t, Plans: t, Catalog: t, Events: t, Documents: t, Summaries: &t.summaries}
 }
 
-// Tenants implements store.DB: it lists those that have threads.
-func (db *DB) Tenants(ctx context.Context, after string, limit int) ([]string, error) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	var page []string
-	for _, id := range slices.Sorted(maps.Keys(db.tenants)) {
-		if id <= after && after != "" || len(page) == store.Limit(limit) {
-			continue
-		}
-		threads, err := db.tenants[id].Threads(ctx, "", 1)
-		if err != nil {
-			return nil, err
-		}
-		if len(threads) > 0 {
-			page = append(page, id)
+// Tenants implements store.DB.
+func (db *DB) Tenants(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		db.mu.Lock()
+		known := maps.Clone(db.tenants)
+		db.mu.Unlock()
+		for _, id := range slices.Sorted(maps.Keys(known)) {
+			keeps, err := db.keeps(ctx, known[id])
+			if (err != nil || keeps) && !yield(id, err) || err != nil {
+				return
+			}
 		}
 	}
-	return page, nil
+}
+
+func (db *DB) keeps(ctx context.Context, t *tenant) (bool, error) {
+	threads, err := t.Threads(ctx, "", 1)
+	if len(threads) > 0 || err != nil {
+		return len(threads) > 0, err
+	}
+	for _, err := range db.artifacts.List(ctx, artifact.Filter{TenantID: t.id}) {
+		return err == nil, err
+	}
+	return false, nil
 }
 
 // Artifacts implements store.DB.

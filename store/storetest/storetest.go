@@ -47,8 +47,9 @@ func say(role thread.Role, text string) thread.Message {
 	return thread.Message{Role: role, Parts: []thread.Part{thread.Text{Text: text}}}
 }
 
-// badNames are names that not every store can hold.
-var badNames = []string{"a\x00b", "a\xffb", string(make([]byte, 600))}
+// badNames are names of threads that not every store can hold; the first is
+// empty.
+var badNames = []string{"", "a\x00b", "a\xffb", string(make([]byte, 600))}
 
 // race runs n writers at once and counts those that did not meet a conflict.
 func race(n int, write func(int) error) int {

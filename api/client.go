@@ -1,0 +1,298 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Client talks to a daemon. It is safe for concurrent use and never tries a
+// request again by itself. Errors of the daemon are *Problem.
+type Client struct {
+	base   *url.URL
+	key    string
+	client *http.Client
+}
+
+// Options tune a Client; nil or the zero value holds the defaults.
+type Options struct {
+	// Key is the bearer key; empty sends none.
+	Key string
+	// HTTP makes the requests. Nil is http.DefaultClient.
+	HTTP *http.Client
+}
+
+// Any stands for a call that names no version: it is made whatever is there.
+const Any = -1
+
+// NewClient returns a client of the daemon at an address such as
+// http://127.0.0.1:7433.
+func NewClient(address string, o *Options) (*Client, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	base, err := url.Parse(address)
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("api.NewClient(%q): want an address such as http://127.0.0.1:7433", address)
+	}
+	c := &Client{base: base, key: o.Key, client: o.HTTP}
+	if c.client == nil {
+		c.client = http.DefaultClient
+	}
+	return c, nil
+}
+
+// CreateThread creates a thread. One that exists is a Problem of kind Exists.
+func (c *Client) CreateThread(ctx context.Context, q NewThread) (*Thread, error) {
+	return call[Thread](ctx, c, "POST", c.at(nil), Any, q)
+}
+
+// Threads returns a page of threads, of at most limit, beginning with cursor. 0
+// and "" stand for the daemon's limit and the first page.
+func (c *Client) Threads(ctx context.Context, cursor string, limit int) (*Threads, error) {
+	return call[Threads](ctx, c, "GET", c.at(page(cursor, limit)), Any, nil)
+}
+
+// Thread returns what is known of a thread.
+func (c *Client) Thread(ctx context.Context, threadID string) (*Thread, error) {
+	return call[Thread](ctx, c, "GET", c.at(nil, threadID), Any, nil)
+}
+
+// Log returns a page of a thread's messages.
+func (c *Client) Log(ctx context.Context, threadID, cursor string, limit int) (*Log, error) {
+	return call[Log](ctx, c, "GET", c.at(page(cursor, limit), threadID, "messages"), Any, nil)
+}
+
+// Append adds messages to the log that has `version` messages, or to its end
+// (Any). Messages that stand there already are skipped; a log that has grown
+// otherwise is a Problem of kind Stale.
+func (c *Client) Append(ctx context.Context, threadID string, version int, q Append) (*Appended, error) {
+	return call[Appended](ctx, c, "POST", c.at(nil, threadID, "messages"), version, q)
+}
+
+// Prepare adds what is new and returns the request to send to the model.
+func (c *Client) Prepare(ctx context.Context, threadID string, version int, q Step) (*Prepared, error) {
+	return call[Prepared](ctx, c, "POST", c.at(nil, threadID, "prepare"), version, q)
+}
+
+// Finish adds the model's answer.
+func (c *Client) Finish(ctx context.Context, threadID string, version int, q Answer) (*Appended, error) {
+	return call[Appended](ctx, c, "POST", c.at(nil, threadID, "finish"), version, q)
+}
+
+// Answer answers a call of one of the tools that the daemon offers in prompts. The
+// result is a message for the next step. A call of any other tool is a Problem of
+// kind NotFound.
+func (c *Client) Answer(ctx context.Context, threadID string, toolCall neutral.Part) (*neutral.Message, error) {
+	return call[neutral.Message](ctx, c, "POST", c.at(nil, threadID, "answer"), Any, toolCall)
+}
+
+// Overflowed compacts harder, after the provider refused the prompt of the step
+// as too long. The step's messages are in the log already: its own must be empty.
+func (c *Client) Overflowed(ctx context.Context, threadID string, q Step) (*Prepared, error) {
+	return call[Prepared](ctx, c, "POST", c.at(nil, threadID, "overflowed"), Any, q)
+}
+
+// Compact compacts now, if the plan in force still has the version, or in any
+// case (Any). A Problem of kind NothingToDo says that there was nothing to
+// compact.
+func (c *Client) Compact(ctx context.Context, threadID string, planVersion int, q Compact) (*Plan, error) {
+	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "compact"), planVersion, q)
+}
+
+// DryRun returns the plan that Compact would make.
+func (c *Client) DryRun(ctx context.Context, threadID string, q Step) (*Plan, error) {
+	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "dry-run"), Any, q)
+}
+
+// Plans returns a page of the thread's plans.
+func (c *Client) Plans(ctx context.Context, threadID, cursor string, limit int) (*Plans, error) {
+	return call[Plans](ctx, c, "GET", c.at(page(cursor, limit), threadID, "plans"), Any, nil)
+}
+
+// Plan returns one version of the plans, or the one in force (Any).
+func (c *Client) Plan(ctx context.Context, threadID string, version int) (*Plan, error) {
+	name := "current"
+	if version != Any {
+		name = strconv.Itoa(version)
+	}
+	return call[Plan](ctx, c, "GET", c.at(nil, threadID, "plans", name), Any, nil)
+}
+
+// Diff lists the messages that two plans treat differently; 0 is no plan, Any as
+// the second the one in force.
+func (c *Client) Diff(ctx context.Context, threadID string, from, to int) (*Diff, error) {
+	query := url.Values{"from": {strconv.Itoa(from)}}
+	if to != Any {
+		query.Set("to", strconv.Itoa(to))
+	}
+	return call[Diff](ctx, c, "GET", c.at(query, threadID, "diff"), Any, nil)
+}
+
+// Undo puts version n of the plans in force again; 0 is no plan. planVersion is
+// the version that must be in force, or Any.
+func (c *Client) Undo(ctx context.Context, threadID string, planVersion, n int) (*Plan, error) {
+	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "undo"), planVersion, Undo{Version: &n})
+}
+
+// Expand shows again what the record over a message hides. planVersion is the
+// version that must be in force, or Any.
+func (c *Client) Expand(ctx context.Context, threadID string, planVersion int, message thread.ID) (*Plan, error) {
+	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "expand"), planVersion, Expand{MessageID: string(message)})
+}
+
+// Render returns the prompt under any plan.
+func (c *Client) Render(ctx context.Context, threadID string, q Render) (*Prepared, error) {
+	return call[Prepared](ctx, c, "POST", c.at(nil, threadID, "render"), Any, q)
+}
+
+// Artifacts returns a page of what is known of a thread's artifacts.
+func (c *Client) Artifacts(ctx context.Context, threadID, cursor string, limit int) (*Artifacts, error) {
+	return call[Artifacts](ctx, c, "GET", c.at(page(cursor, limit), threadID, "artifacts"), Any, nil)
+}
+
+// Artifact returns what is known of an artifact.
+func (c *Client) Artifact(ctx context.Context, threadID, id string) (*artifact.Metadata, error) {
+	return call[artifact.Metadata](ctx, c, "GET", c.at(nil, threadID, "artifacts", id), Any, nil)
+}
+
+// Content reads the content of an artifact.
+func (c *Client) Content(ctx context.Context, threadID, id string) (string, error) {
+	answer, err := c.do(ctx, "GET", c.at(nil, threadID, "artifacts", id, "content"), Any, nil)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return "", fmt.Errorf("api.Content(%s): %w", id, err)
+	}
+	return string(content), nil
+}
+
+// Recall searches what the plan in force removed; o may be nil. Its ThreadID and
+// Excerpt are not used.
+func (c *Client) Recall(ctx context.Context, threadID, query string, o *recall.Options) ([]recall.Hit, error) {
+	values := url.Values{"q": {query}}
+	if o != nil {
+		if o.Limit > 0 {
+			values.Set("limit", strconv.Itoa(o.Limit))
+		}
+		if o.Tool != "" {
+			values.Set("tool", o.Tool)
+		}
+		if o.Role != "" {
+			values.Set("role", string(o.Role))
+		}
+	}
+	hits, err := call[Hits](ctx, c, "GET", c.at(values, threadID, "recall"), Any, nil)
+	if err != nil {
+		return nil, err
+	}
+	return hits.Items, nil
+}
+
+func page(cursor string, limit int) url.Values {
+	query := url.Values{}
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	return query
+}
+
+// at is the address of a thread, or of something of it.
+func (c *Client) at(query url.Values, segments ...string) string {
+	address := strings.TrimSuffix(c.base.String(), "/") + "/v1/threads"
+	for _, s := range segments {
+		address += "/" + url.PathEscape(s)
+	}
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	return address
+}
+
+func call[T any](ctx context.Context, c *Client, method, address string, version int, q any) (*T, error) {
+	answer, err := c.do(ctx, method, address, version, q)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	out := new(T)
+	if err := json.NewDecoder(answer.Body).Decode(out); err != nil {
+		return nil, fmt.Errorf("api: %s %s: the answer cannot be read: %w", method, address, err)
+	}
+	return out, nil
+}
+
+// do makes a request; the caller closes the body of its answer, which is one of
+// success.
+func (c *Client) do(ctx context.Context, method, address string, version int, q any) (*http.Response, error) {
+	var body io.Reader
+	if q != nil {
+		var data bytes.Buffer
+		e := json.NewEncoder(&data)
+		e.SetEscapeHTML(false) // bodies of providers stay as they are
+		if err := e.Encode(q); err != nil {
+			return nil, fmt.Errorf("api: %s %s: %w", method, address, err)
+		}
+		body = &data
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	if q != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if version != Any {
+		r.Header.Set("If-Match", strconv.Quote(strconv.Itoa(version)))
+	}
+	return c.send(r)
+}
+
+func (c *Client) send(r *http.Request) (*http.Response, error) {
+	if c.key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	answer, err := c.client.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	if answer.StatusCode < 300 {
+		return answer, nil
+	}
+	defer answer.Body.Close()
+	return nil, problemOf(answer)
+}
+
+// maxProblem bounds what is read of an answer that is not a success, in bytes.
+const maxProblem = 1 << 20
+
+func problemOf(answer *http.Response) error {
+	data, err := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
+	p := &Problem{}
+	if err == nil {
+		err = json.Unmarshal(data, p)
+	}
+	if err != nil || p.Status == 0 {
+		return errors.Join(&Problem{Type: "about:blank", Title: answer.Status, Status: answer.StatusCode,
+			Detail: "the answer is not one of the daemon; is something between it and the client?"}, err)
+	}
+	return p
+}

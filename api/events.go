@@ -1,0 +1,64 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
+)
+
+// Watched is an event of a thread with the id to resume behind.
+type Watched struct {
+	// ID is to be given to Events as the last one seen.
+	ID string
+	// Event is what happened. It never holds content.
+	Event event.Event
+}
+
+// Events yields what happens to a thread from now on, or after the event with
+// the id `last`. It ends with the context, with the connection, and when the
+// daemon stops; whoever wants to go on calls again with the id of the last event.
+func (c *Client) Events(ctx context.Context, threadID, last string) iter.Seq2[Watched, error] {
+	return func(yield func(Watched, error) bool) {
+		r, err := http.NewRequestWithContext(ctx, "GET", c.at(nil, threadID, "events"), nil)
+		if err != nil {
+			yield(Watched{}, fmt.Errorf("api: %w", err))
+			return
+		}
+		r.Header.Set("Accept", "text/event-stream")
+		if last != "" {
+			r.Header.Set("Last-Event-ID", last)
+		}
+		answer, err := c.send(r)
+		if err != nil {
+			yield(Watched{}, err)
+			return
+		}
+		defer answer.Body.Close()
+		events := sse.NewReader(answer.Body, 0)
+		for {
+			e, err := events.Next()
+			if errors.Is(err, io.EOF) || err == nil && e.Cut {
+				return
+			}
+			if err != nil {
+				yield(Watched{}, fmt.Errorf("api: events of %s: %w", threadID, err))
+				return
+			}
+			w := Watched{ID: e.ID}
+			if err := json.Unmarshal([]byte(e.Data), &w.Event); err != nil {
+				yield(w, fmt.Errorf("api: event %s of %s: %w", e.ID, threadID, err))
+				return
+			}
+			if !yield(w, nil) {
+				return
+			}
+		}
+	}
+}

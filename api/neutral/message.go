@@ -1,0 +1,316 @@
+package neutral
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Message is one message of a conversation in neutral form. A message with role
+// "tool" holds exactly one part, a tool result.
+type Message struct {
+	// ID is chained over the history when it is empty. An id that the caller
+	// brings must be new in the thread; sending the same message with the same id
+	// again changes nothing.
+	ID string `json:"id,omitempty"`
+	// Role is system, user, assistant or tool.
+	Role string `json:"role"`
+	// Kind is injected for text that a harness put in the user's name, and recap
+	// for a summary of an earlier compaction; empty for what was really said.
+	Kind string `json:"kind,omitempty"`
+	// Name is the participant's name, where a provider carries one.
+	Name string `json:"name,omitempty"`
+	// Turn is set by the daemon.
+	Turn int `json:"turn,omitempty"`
+	// Time is when the message was made, where that is known.
+	Time time.Time `json:"time,omitzero"`
+	// Parts are what the message says, in order.
+	Parts []Part `json:"parts"`
+}
+
+// Part is a piece of a message. Type says which of the other fields count.
+type Part struct {
+	// Type is text, reasoning, media, tool_call, tool_result or opaque.
+	Type string `json:"type"`
+	// Text is the text itself; of opaque parts what a person can read in it, of
+	// documents their text.
+	Text string `json:"text,omitempty"`
+
+	// Signature is a provider's seal on reasoning or a call.
+	Signature string `json:"signature,omitempty"`
+
+	// Media is the class of a media part: image, document, audio, video or file.
+	// One of Data (base64), URL, FileID and Text says what it holds.
+	Media string `json:"media,omitempty"`
+	// MIME is the media type, such as image/png.
+	MIME string `json:"mime,omitempty"`
+	// Name is the file name or title of a media part.
+	Name string `json:"name,omitempty"`
+	// Detail is the provider's setting of fidelity, such as low.
+	Detail string `json:"detail,omitempty"`
+	// Data is the content of a media part in base64.
+	Data string `json:"data,omitempty"`
+	// URL is where the content of a media part is.
+	URL string `json:"url,omitempty"`
+	// FileID names a file that was uploaded to the provider.
+	FileID string `json:"file_id,omitempty"`
+
+	// CallID pairs a call with its result.
+	CallID string `json:"call_id,omitempty"`
+	// Tool is the name of the tool. A result may leave it out when the thread
+	// holds the call.
+	Tool string `json:"tool,omitempty"`
+	// Arguments is the JSON that the model wrote, as a string, or the free text
+	// of a custom tool.
+	Arguments string `json:"arguments,omitempty"`
+	// CallType is the provider's type of call when it is not a plain function.
+	CallType string `json:"call_type,omitempty"`
+
+	// Outcome of a result is success (also when empty), failure or partial.
+	Outcome string `json:"outcome,omitempty"`
+	// Content of a result is what the model saw: text, media and opaque parts.
+	Content []Part `json:"content,omitempty"`
+	// Structured is the content of a result as JSON, where the tool gave data.
+	Structured json.RawMessage `json:"structured,omitempty"`
+	// KeyFields of a result survive compaction.
+	KeyFields map[string]any `json:"key_fields,omitempty"`
+	// Durability of a result is ephemeral, anchoring, replayable or
+	// non_replayable; empty leaves it to the registry of tools.
+	Durability string `json:"durability,omitempty"`
+	// Determinism is what the source of a replayable result looked like.
+	Determinism *thread.Determinism `json:"determinism,omitempty"`
+	// Started and Completed say when the tool ran.
+	Started   time.Time `json:"started,omitzero"`
+	Completed time.Time `json:"completed,omitzero"`
+
+	// Kind of an opaque part is the provider's type name.
+	Kind string `json:"kind,omitempty"`
+	// API and Raw are the provider and the exact JSON that an opaque part or
+	// reasoning was read from; it is sent to that provider only.
+	API string `json:"api,omitempty"`
+	Raw string `json:"raw,omitempty"`
+}
+
+// The values of Part.Type.
+const (
+	TextPart       = "text"
+	ReasoningPart  = "reasoning"
+	MediaPart      = "media"
+	ToolCallPart   = "tool_call"
+	ToolResultPart = "tool_result"
+	OpaquePart     = "opaque"
+)
+
+// The values of Message.Kind beside "".
+const (
+	injected = "injected"
+	recap    = "recap"
+)
+
+// MessageOf writes a message of a thread in neutral form.
+func MessageOf(m *thread.Message) Message {
+	out := Message{ID: string(m.ID), Role: string(m.Role), Name: m.Name, Turn: m.Turn, Time: m.Time, Parts: partsOf(m.Parts)}
+	switch m.Kind {
+	case thread.Injected:
+		out.Kind = injected
+	case thread.Recap:
+		out.Kind = recap
+	}
+	return out
+}
+
+func partsOf(parts []thread.Part) []Part {
+	out := make([]Part, len(parts))
+	for i, p := range parts {
+		out[i] = partOf(p)
+	}
+	return out
+}
+
+func partOf(p thread.Part) Part {
+	switch p := p.(type) {
+	case thread.Text:
+		return Part{Type: TextPart, Text: p.Text}
+	case thread.Reasoning:
+		return Part{Type: ReasoningPart, Text: p.Text, Signature: p.Signature, API: p.API, Raw: p.Raw}
+	case thread.Media:
+		return Part{
+			Type: MediaPart, Media: string(p.Type), MIME: p.MIME, Name: p.Name, Detail: p.Detail,
+			Data: p.Data, URL: p.URL, FileID: p.FileID, Text: p.Text,
+		}
+	case thread.ToolCall:
+		return Part{Type: ToolCallPart, CallID: p.ID, Tool: p.Name, Arguments: p.Arguments, CallType: p.Type, Signature: p.Signature}
+	case thread.ToolResult:
+		out := Part{
+			Type: ToolResultPart, CallID: p.CallID, Tool: p.Tool, Outcome: string(p.Outcome), Content: partsOf(p.Content),
+			KeyFields: p.KeyFields, Durability: string(p.Durability), Determinism: p.Determinism, Started: p.Started, Completed: p.Completed,
+		}
+		var structured bytes.Buffer
+		if json.Compact(&structured, []byte(p.Structured)) == nil {
+			out.Structured = structured.Bytes()
+		}
+		return out
+	case thread.Opaque:
+		return Part{Type: OpaquePart, Kind: p.Kind, Text: p.Text, API: p.API, Raw: p.Raw}
+	}
+	return Part{}
+}
+
+// FieldError says which field of a request cannot be used, and why. Path is a
+// JSON path such as messages[2].parts[0].type.
+type FieldError struct {
+	Path, Reason string
+}
+
+// Error writes the path and the reason.
+func (e *FieldError) Error() string { return e.Path + ": " + e.Reason }
+
+func field(path, format string, args ...any) error {
+	return &FieldError{Path: path, Reason: fmt.Sprintf(format, args...)}
+}
+
+// Value makes a message of a thread of the neutral form. path is where the
+// message stands in its request. The error is a *FieldError.
+func (m *Message) Value(path string) (thread.Message, error) {
+	out := thread.Message{ID: thread.ID(m.ID), Role: thread.Role(m.Role), Name: m.Name, Time: m.Time}
+	switch out.Role {
+	case thread.System, thread.User, thread.Assistant, thread.Tool:
+	default:
+		return out, field(path+".role", "want system, user, assistant or tool, got %.40q", m.Role)
+	}
+	switch m.Kind {
+	case "":
+	case injected:
+		out.Kind = thread.Injected
+	case recap:
+		out.Kind = thread.Recap
+	default:
+		return out, field(path+".kind", "want injected, recap or nothing, got %.40q", m.Kind)
+	}
+	if len(m.Parts) == 0 {
+		return out, field(path+".parts", "a message has at least one part")
+	}
+	if out.Role == thread.Tool && len(m.Parts) != 1 {
+		return out, field(path+".parts", "a tool message holds exactly one tool_result; send each result as a message of its own")
+	}
+	for i := range m.Parts {
+		at := fmt.Sprintf("%s.parts[%d]", path, i)
+		if !slices.Contains(allowed(out.Role), m.Parts[i].Type) {
+			return out, field(at+".type", "a %s message may hold %v, got %.40q", m.Role, allowed(out.Role), m.Parts[i].Type)
+		}
+		p, err := m.Parts[i].value(at)
+		if err != nil {
+			return out, err
+		}
+		out.Parts = append(out.Parts, p)
+	}
+	return out, nil
+}
+
+// allowed lists the types of parts that a message of the role may hold.
+func allowed(role thread.Role) []string {
+	switch role {
+	case thread.Assistant:
+		return []string{TextPart, ReasoningPart, MediaPart, ToolCallPart, OpaquePart}
+	case thread.Tool:
+		return []string{ToolResultPart}
+	}
+	return []string{TextPart, MediaPart, OpaquePart}
+}
+
+func (p *Part) value(path string) (thread.Part, error) {
+	source := thread.Source{API: p.API, Raw: p.Raw}
+	switch p.Type {
+	case TextPart:
+		return thread.Text{Text: p.Text}, nil
+	case ReasoningPart:
+		return thread.Reasoning{Text: p.Text, Signature: p.Signature, Source: source}, p.checkRaw(path, false)
+	case OpaquePart:
+		return thread.Opaque{Kind: p.Kind, Text: p.Text, Source: source}, p.checkRaw(path, true)
+	case MediaPart:
+		return p.media(path)
+	case ToolCallPart:
+		if p.CallID == "" || p.Tool == "" {
+			return nil, field(path, "a tool_call needs call_id and tool")
+		}
+		return thread.ToolCall{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Type: p.CallType, Signature: p.Signature}, nil
+	case ToolResultPart:
+		return p.result(path)
+	}
+	return nil, field(path+".type", "want text, reasoning, media, tool_call, tool_result or opaque, got %.40q", p.Type)
+}
+
+// checkRaw: what is sent on as it is must be JSON.
+func (p *Part) checkRaw(path string, required bool) error {
+	switch {
+	case p.Raw == "" && required:
+		return field(path+".raw", "an opaque part is the JSON of its block, as a string, and api says whose")
+	case p.Raw != "" && !json.Valid([]byte(p.Raw)):
+		return field(path+".raw", "not valid JSON")
+	case p.Raw != "" && p.API == "":
+		return field(path+".api", "say whose block raw is: anthropic, openai, responses or gemini")
+	}
+	return nil
+}
+
+func (p *Part) media(path string) (thread.Part, error) {
+	out := thread.Media{
+		Type: thread.MediaType(p.Media), MIME: p.MIME, Name: p.Name, Detail: p.Detail,
+		Data: p.Data, URL: p.URL, FileID: p.FileID, Text: p.Text,
+	}
+	switch out.Type {
+	case thread.Image, thread.Document, thread.Audio, thread.Video, thread.File:
+	default:
+		return nil, field(path+".media", "want image, document, audio, video or file, got %.40q", p.Media)
+	}
+	n := 0
+	for _, s := range []string{p.Data, p.URL, p.FileID, p.Text} {
+		if s != "" {
+			n++
+		}
+	}
+	if n != 1 {
+		return nil, field(path, "a media part has exactly one of data, url, file_id and text, got %d", n)
+	}
+	return out, nil
+}
+
+func (p *Part) result(path string) (thread.Part, error) {
+	out := thread.ToolResult{
+		CallID: p.CallID, Tool: p.Tool, Outcome: thread.Outcome(p.Outcome), Structured: string(p.Structured), KeyFields: p.KeyFields,
+		Durability: thread.Durability(p.Durability), Determinism: p.Determinism, Started: p.Started, Completed: p.Completed,
+	}
+	if p.CallID == "" {
+		return nil, field(path+".call_id", "a tool_result names the call that it answers")
+	}
+	switch out.Outcome {
+	case "":
+		out.Outcome = thread.Success
+	case thread.Success, thread.Failure, thread.Partial:
+	default:
+		return nil, field(path+".outcome", "want success, failure or partial, got %.40q", p.Outcome)
+	}
+	switch out.Durability {
+	case "", thread.Ephemeral, thread.Anchoring, thread.Replayable, thread.NonReplayable:
+	default:
+		return nil, field(path+".durability", "want ephemeral, anchoring, replayable or non_replayable, got %.40q", p.Durability)
+	}
+	for i := range p.Content {
+		at := fmt.Sprintf("%s.content[%d]", path, i)
+		switch p.Content[i].Type {
+		case TextPart, MediaPart, OpaquePart:
+		default:
+			return nil, field(at+".type", "a result may hold text, media and opaque parts, got %.40q", p.Content[i].Type)
+		}
+		v, err := p.Content[i].value(at)
+		if err != nil {
+			return nil, err
+		}
+		out.Content = append(out.Content, v)
+	}
+	return out, nil
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	_ "embed"
+
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/apikey"
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/event"
+)
+
+// Operation is one thing that can be asked of the daemon. The daemon serves
+// exactly those of Operations, and the OpenAPI document describes them.
+type Operation struct {
+	// ID is unique, such as "prepare".
+	ID string
+	// Method and Path are the route, with {name} for its variables.
+	Method, Path string
+	// Right is what a key must allow.
+	Right apikey.Rights
+	// Summary is one sentence for people.
+	Summary string
+	// Query are the names of the query parameters.
+	Query []string
+	// IfMatch says which version a write may name: "version" (of the log),
+	// "plan version", or nothing.
+	IfMatch string
+	// Status is that of success.
+	Status int
+	// Request and Response are zero values of the types of the bodies; nil for
+	// none. A string stands for plain text, an event.Event for a stream of
+	// server-sent events.
+	Request, Response any
+}
+
+// Operations lists everything that can be asked under /v1/threads.
+func Operations() []Operation {
+	const (
+		threads = "/v1/threads"
+		one     = "/v1/threads/{thread}"
+	)
+	page := []string{"cursor", "limit"}
+	return []Operation{
+		{ID: "create", Method: "POST", Path: threads, Right: apikey.Write, Status: 201, Request: NewThread{}, Response: Thread{},
+			Summary: "Create a thread. Writing to a thread that does not exist is refused, so that a slip in an id is seen."},
+		{ID: "list", Method: "GET", Path: threads, Right: apikey.Read, Status: 200, Query: page, Response: Threads{},
+			Summary: "List the threads, ordered by id."},
+		{ID: "get", Method: "GET", Path: one, Right: apikey.Read, Status: 200, Response: Thread{},
+			Summary: "Get what is known of a thread, without its content."},
+		{ID: "log", Method: "GET", Path: one + "/messages", Right: apikey.Read, Status: 200, Query: page, Response: Log{},
+			Summary: "Read the messages as they were said."},
+		{ID: "append", Method: "POST", Path: one + "/messages", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Append{}, Response: Appended{},
+			Summary: "Add messages without asking for a prompt. With If-Match, repeating the same call changes nothing."},
+		{ID: "prepare", Method: "POST", Path: one + "/prepare", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Step{}, Response: Prepared{},
+			Summary: "Before each call of the model: add what is new, compact when it is due, and get the request to send."},
+		{ID: "finish", Method: "POST", Path: one + "/finish", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Answer{}, Response: Appended{},
+			Summary: "After each call of the model: add its answer, and say what it used."},
+		{ID: "answer", Method: "POST", Path: one + "/answer", Right: apikey.Read, Status: 200, Request: neutral.Part{}, Response: neutral.Message{},
+			Summary: "Answer a model's call of read_artifact or recall, which prompts offer where the daemon's setting recall is tools. The result goes into the next step."},
+		{ID: "overflowed", Method: "POST", Path: one + "/overflowed", Right: apikey.Write, Status: 200, Request: Step{}, Response: Prepared{},
+			Summary: "When the provider refused the request as too long: compact harder and get the request to try once more. The body is the last step, without its messages."},
+		{ID: "compact", Method: "POST", Path: one + "/compact", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Compact{}, Response: Plan{},
+			Summary: "Compact now, whether it is due or not, and get the plan."},
+		{ID: "dry-run", Method: "POST", Path: one + "/dry-run", Right: apikey.Read, Status: 200, Request: Step{}, Response: Plan{},
+			Summary: "Get the plan that compact would make. Nothing is stored."},
+		{ID: "plans", Method: "GET", Path: one + "/plans", Right: apikey.Read, Status: 200, Query: page, Response: Plans{},
+			Summary: "List the plans that were in force, the oldest first."},
+		{ID: "plan", Method: "GET", Path: one + "/plans/{version}", Right: apikey.Read, Status: 200, Response: Plan{},
+			Summary: "Get one plan with its records, their reasons and summaries; version may be \"current\"."},
+		{ID: "diff", Method: "GET", Path: one + "/diff", Right: apikey.Read, Status: 200, Query: []string{"from", "to"}, Response: Diff{},
+			Summary: "List the messages that two plans treat differently; to is the plan in force when it is left out."},
+		{ID: "undo", Method: "POST", Path: one + "/undo", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Undo{}, Response: Plan{},
+			Summary: "Put an earlier plan in force again, as a new version."},
+		{ID: "expand", Method: "POST", Path: one + "/expand", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Expand{}, Response: Plan{},
+			Summary: "Show again what a record of the plan in force hides."},
+		{ID: "render", Method: "POST", Path: one + "/render", Right: apikey.Read, Status: 200, Request: Render{}, Response: Prepared{},
+			Summary: "Get the prompt under any plan. Nothing is stored."},
+		{ID: "artifacts", Method: "GET", Path: one + "/artifacts", Right: apikey.Read, Status: 200, Query: page, Response: Artifacts{},
+			Summary: "List what was taken out of prompts and stored, without the content."},
+		{ID: "artifact", Method: "GET", Path: one + "/artifacts/{artifact}", Right: apikey.Read, Status: 200, Response: artifact.Metadata{},
+			Summary: "Get what is known of an artifact, without the content."},
+		{ID: "content", Method: "GET", Path: one + "/artifacts/{artifact}/content", Right: apikey.Read, Status: 200, Response: "",
+			Summary: "Read the content of an artifact. It is data that tools have written, and no instructions."},
+		{ID: "recall", Method: "GET", Path: one + "/recall", Right: apikey.Read, Status: 200, Query: []string{"q", "limit", "tool", "role"}, Response: Hits{},
+			Summary: "Search what the plan in force removed."},
+		{ID: "events", Method: "GET", Path: one + "/events", Right: apikey.Read, Status: 200, Response: event.Event{},
+			Summary: "Watch what happens to the thread, as server-sent events; Last-Event-ID resumes."},
+	}
+}
+
+//go:embed openapi.json
+var document []byte
+
+// Document returns the OpenAPI 3.1 document of the operations, as the daemon
+// serves it at /openapi.json.
+func Document() []byte { return append([]byte(nil), document...) }

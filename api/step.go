@@ -1,0 +1,85 @@
+package api
+
+import (
+	"encoding/json"
+
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/render"
+)
+
+// Step is what an agent is about to ask its model. Model, system and tools come
+// from Body, a provider's request, or from Base; new messages from Body or from
+// Messages.
+type Step struct {
+	// API names the provider's form: anthropic, openai, responses or gemini. The
+	// answer holds a request body of it. Empty asks for a neutral prompt.
+	API string `json:"api,omitempty"`
+	// Body is a request body of that API: the request around the messages, and in
+	// it the messages that came since the last step.
+	Body json.RawMessage `json:"body,omitempty"`
+	// Base is the request around the messages in neutral form. Not both.
+	Base *neutral.Prompt `json:"base,omitempty"`
+	// Messages came since the last step, in neutral form; after those of Body.
+	Messages []neutral.Message `json:"messages,omitempty"`
+	// Model stands in place of the one in Body or Base.
+	Model string `json:"model,omitempty"`
+	// Window is the model's context window in tokens. 0 is that of the model,
+	// where it is known, else the daemon's own setting.
+	Window int `json:"window,omitempty"`
+	// Output is what is kept free for the answer, in tokens. 0 is what the
+	// request asks for, at most 20,000.
+	Output int `json:"output,omitempty"`
+	// Budget bounds the whole request in tokens, where it should be smaller than
+	// the window.
+	Budget int `json:"budget,omitempty"`
+}
+
+// Compact asks for a compaction now. The step must bring no messages.
+type Compact struct {
+	Step
+	// Instructions are what the user wants the summaries to keep in mind.
+	Instructions string `json:"instructions,omitempty"`
+}
+
+// Prepared is the request to send to the model.
+type Prepared struct {
+	// Version and PlanVersion are those that the prompt was made from.
+	Version     int `json:"version"`
+	PlanVersion int `json:"plan_version"`
+	// Tokens is the size of the whole request.
+	Tokens int `json:"tokens"`
+	// API is the provider's form of Body; empty with a neutral prompt.
+	API string `json:"api,omitempty"`
+	// Body is the request body for that API.
+	Body json.RawMessage `json:"body,omitempty"`
+	// Prompt is the request in neutral form, where no API was named.
+	Prompt *neutral.Prompt `json:"prompt,omitempty"`
+	// Manifest says where each message of the prompt came from, and what was
+	// hidden by which record.
+	Manifest *render.Manifest `json:"manifest"`
+}
+
+// Answer is what the model said, in one of two forms.
+type Answer struct {
+	// API names the form of Response.
+	API string `json:"api,omitempty"`
+	// Response is the provider's response body (of a stream, what it adds up to).
+	// Its usage is taken too.
+	Response json.RawMessage `json:"response,omitempty"`
+	// Messages are the answer in neutral form.
+	Messages []neutral.Message `json:"messages,omitempty"`
+	// Usage is what the provider counted; it goes before that in Response.
+	Usage *Usage `json:"usage,omitempty"`
+}
+
+// Usage is what a provider counted, in tokens.
+type Usage struct {
+	// Input is the whole request, cached or not.
+	Input int `json:"input"`
+	// CacheRead and CacheWrite are the parts of Input that were read from and
+	// written to the provider's prompt cache.
+	CacheRead  int `json:"cache_read,omitempty"`
+	CacheWrite int `json:"cache_write,omitempty"`
+	// Output is the answer.
+	Output int `json:"output"`
+}

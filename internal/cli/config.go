@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+)
+
+// settings are the flags of the commands that run the daemon: those of the table,
+// and the file that holds the others.
+type settings struct {
+	flags *pflag.FlagSet
+	file  string
+}
+
+func (s *settings) add(f *pflag.FlagSet) {
+	s.flags = f
+	f.StringVar(&s.file, "config", "", "read settings from this `FILE` (default: "+config.ConfigEnv+", else config.yaml in the user's configuration folder)")
+	for _, setting := range config.Settings() {
+		f.Var(&settingValue{text: setting.Default, want: setting.Want}, setting.Name, setting.Usage)
+	}
+}
+
+// settingValue is a flag whose value the table of settings checks.
+type settingValue struct{ text, want string }
+
+func (v *settingValue) Set(text string) error { v.text = text; return nil }
+func (v *settingValue) String() string        { return v.text }
+func (v *settingValue) Type() string          { return v.want }
+
+// load reads all sources.
+func (s *settings) load() (*config.Config, error) {
+	sources := config.Sources{Flags: map[string]string{}, Environ: os.Environ(), File: s.file}
+	if sources.File == "" {
+		sources.File = os.Getenv(config.ConfigEnv)
+	}
+	if sources.File == "" {
+		if dir, err := os.UserConfigDir(); err == nil {
+			sources.File, sources.Optional = filepath.Join(dir, "palimpsest", "config.yaml"), true
+		}
+	}
+	s.flags.Visit(func(f *pflag.Flag) { sources.Flags[f.Name] = f.Value.String() })
+	c, err := config.Load(sources)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return c, nil
+}
+
+func configCommand(s Streams) *cobra.Command {
+	c := &cobra.Command{Use: "config", Short: "Show the settings of the daemon"}
+	c.AddCommand(configShowCommand(s))
+	return c
+}
+
+// shownSetting is a setting as config show --json writes it.
+type shownSetting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	From  string `json:"from"`
+	Env   string `json:"env"`
+	Usage string `json:"usage"`
+}
+
+func configShowCommand(s Streams) *cobra.Command {
+	var given settings
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "show",
+		Short: "Show every setting, its value and where it comes from",
+		Long: `Show every setting of the daemon, its value and where it comes from. A flag goes
+before the environment, the environment before the file, the file before the
+default. Passwords are not shown.`,
+		Example: "  palimpsest config show\n  PALIMPSEST_RATE=50 palimpsest config show --config daemon.yaml --json",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			loaded, err := given.load()
+			if err != nil {
+				return err
+			}
+			for _, name := range loaded.Unknown() {
+				fmt.Fprintf(s.Err, "palimpsest: warning: %s in the environment is no setting\n", printable(name))
+			}
+			var shown []shownSetting
+			var rows [][]string
+			for _, v := range loaded.All() {
+				shown = append(shown, shownSetting{v.Name, v.Shown(), v.From, v.Env(), v.Usage})
+				rows = append(rows, []string{v.Name, v.Shown(), v.From})
+			}
+			if asJSON {
+				return writeJSON(s.Out, shown)
+			}
+			newPrinter(s.Out).table([]string{"setting", "value", "from"}, rows)
+			return nil
+		},
+	}
+	given.add(c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "write a JSON array")
+	return c
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// agentRun is an agent behind a proxy of its own.
+type agentRun struct {
+	options            proxy.Options
+	policy, summarizer string
+	window             int
+}
+
+func runCommand(s Streams) *cobra.Command {
+	var r agentRun
+	c := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run an agent inside its context window",
+		Long: `Run an agent through a proxy of its own, on a free port of this machine. The
+base URLs that the agent reads are set for it (Claude Code, Codex, opencode, Gemini
+CLI, aider, and whatever is made with the providers' SDKs); its input, output,
+signals and exit status are its own. One line at the end tells what was saved.
+
+An upstream that is not given is the base URL that stands in the environment
+already, else the provider's.`,
+		Example: `  palimpsest run -- claude
+  palimpsest run --window 120k -- codex exec "fix the failing test"`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("%w: which command? Write it after --", errUsage)
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error { return r.run(c.Context(), args, s) },
+	}
+	f := c.Flags()
+	f.SetInterspersed(false)
+	f.StringVar(&r.options.Anthropic, "anthropic-upstream", os.Getenv("ANTHROPIC_BASE_URL"), "send requests of the Anthropic API to `URL` (without /v1)")
+	f.StringVar(&r.options.OpenAI, "openai-upstream", os.Getenv("OPENAI_BASE_URL"), "send requests of the OpenAI APIs to `URL` (with /v1)")
+	f.StringVar(&r.options.Gemini, "gemini-upstream", os.Getenv("GOOGLE_GEMINI_BASE_URL"), "send requests of the Gemini API to `URL` (without a version)")
+	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
+	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
+	f.Var((*tokens)(&r.window), "window", "take the models' windows for this many `TOKENS`, such as 120k (default: the table of models)")
+	f.BoolVar(&r.options.NoTools, "no-tools", false, "offer the model no tools to read again what was removed")
+	return c
+}
+
+// exitStatus is the exit status of a command that was run, which is ours then.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+func (r *agentRun) run(ctx context.Context, args []string, s Streams) error {
+	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer})
+	if err != nil {
+		return err
+	}
+	counter, err := token.New("o200k", nil)
+	if err != nil {
+		return err
+	}
+	r.options.Config = chosen.Config(counter)
+	r.options.Config.Counter = nil // each model has its own
+	r.options.Window = r.window
+	p, err := proxy.New(&r.options)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	status, err := child(ctx, args, "http://"+listener.Addr().String(), s)
+	server.Close()
+	if closed := <-served; !errors.Is(closed, http.ErrServerClosed) {
+		err = errors.Join(err, closed)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(s.Err, "palimpsest: "+saved(p.Totals()))
+	if status != 0 {
+		return exitStatus(status)
+	}
+	return nil
+}
+
+// child runs the agent and returns its exit status.
+func child(ctx context.Context, args []string, base string, s Streams) (int, error) {
+	args, env := pointed(args, base, os.Environ())
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = agentInput(s.In), s.Out, s.Err
+	cmd.WaitDelay = time.Second // an input that nobody ends must not hold us
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("%s cannot be started: %w", args[0], err)
+	}
+	ended := make(chan struct{})
+	passed := make(chan struct{})
+	go func() {
+		defer close(passed)
+		pass(cmd.Process, signals, ctx.Done(), ended, typed(cmd.Stdin))
+	}()
+	err := cmd.Wait()
+	close(ended)
+	<-passed
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		if code := exit.ExitCode(); code >= 0 {
+			return code, nil
+		}
+		if w, ok := exit.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+			return 128 + int(w.Signal()), nil // as shells say it
+		}
+		return failed, nil
+	case errors.Is(err, exec.ErrWaitDelay):
+		return cmd.ProcessState.ExitCode(), nil
+	}
+	return 0, err
+}
+
+// pass hands signals on to the agent until it ends. At a terminal the agent gets
+// Ctrl-C by itself, and twice would mean something else to it.
+func pass(agent *os.Process, signals <-chan os.Signal, canceled, ended <-chan struct{}, atTerminal bool) {
+	for {
+		select {
+		case got := <-signals:
+			if got == os.Interrupt && atTerminal {
+				continue
+			}
+			_ = agent.Signal(got) // it may have ended meanwhile
+		case <-canceled:
+			canceled = nil
+			if !atTerminal {
+				_ = agent.Signal(os.Interrupt)
+			}
+		case <-ended:
+			return
+		}
+	}
+}
+
+// agentInput is what stands behind our own reading of standard input: the agent reads
+// it itself.
+func agentInput(r io.Reader) io.Reader {
+	if i, ok := r.(*interruptible); ok {
+		return i.r
+	}
+	return r
+}
+
+// typed reports whether a person types the input.
+func typed(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// saved tells in one line what the proxy did.
+func saved(t proxy.Totals) string {
+	requests := plural(int(t.Requests), "request")
+	if t.Requests == 0 {
+		return "no request came through the proxy: does the agent take its base URL from the environment?"
+	}
+	if t.Edited == 0 {
+		return requests + ", all passed as they were"
+	}
+	line := fmt.Sprintf("%s, %s made smaller: about %s tokens became %s", requests, number(int(t.Edited)), number(int(t.TokensBefore)), number(int(t.TokensSent)))
+	if t.TokensBefore > t.TokensSent {
+		line += fmt.Sprintf(" (%d %% less)", 100*(t.TokensBefore-t.TokensSent)/t.TokensBefore)
+	}
+	line += ", " + plural(int(t.Compactions), "compaction")
+	if t.Faults > 0 {
+		line += ", " + plural(int(t.Faults), "fault") + " passed over"
+	}
+	return line
+}

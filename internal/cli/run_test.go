@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+)
+
+// TestAsAgent is no test: it is the agent that TestRun runs, in a process of its
+// own.
+func TestAsAgent(t *testing.T) {
+	what := os.Getenv("PALIMPSEST_TEST_AGENT")
+	if what == "" {
+		t.Skip("runs only as the agent of TestRun")
+	}
+	if what == "wait" {
+		c := make(chan os.Signal, 1)
+		signal.Notify(c, syscall.SIGTERM)
+		fmt.Println("ready")
+		<-c
+		os.Exit(9)
+	}
+	in, _ := io.ReadAll(os.Stdin)
+	line := strings.Repeat("the pump is off and the valve stays shut until the pressure falls; ", 120)
+	messages := `{"role":"user","content":"read on"}`
+	for n := range 30 {
+		messages += fmt.Sprintf(`,{"role":"assistant","content":[{"type":"tool_use","id":"c%d","name":"t","input":{"n":%d}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c%d","content":"part %d: %s"}]}`, n, n, n, n, line)
+	}
+	body := `{"model":"m","max_tokens":99,"tools":[{"name":"t","input_schema":{"type":"object"}}],"messages":[` + messages + `]}`
+	res, err := http.Post(os.Getenv("ANTHROPIC_BASE_URL")+"/v1/messages", "application/json", strings.NewReader(body))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(8)
+	}
+	res.Body.Close()
+	fmt.Printf("said %s, got %d\n", in, res.StatusCode)
+	os.Exit(7)
+}
+
+// TestRun: the agent's input, output and exit status are its own, its requests
+// go through the proxy, and one line says what was saved.
+func TestRun(t *testing.T) {
+	up := proxytest.New(t)
+	t.Setenv("PALIMPSEST_TEST_AGENT", "ask")
+	var out, err bytes.Buffer
+	status := Run(context.Background(), []string{"run", "--window", "20k", "--anthropic-upstream", up.URL, "--", os.Args[0], "-test.run=TestAsAgent"},
+		Streams{In: strings.NewReader("hello"), Out: &out, Err: &err})
+	if status != 7 || !strings.Contains(out.String(), "said hello, got 200") {
+		t.Errorf("status %d, %q, %q", status, out.String(), err.String())
+	}
+	if line := err.String(); strings.Count(line, "\n") != 1 || !strings.HasPrefix(line, "palimpsest: 1 request, 1 made smaller: about ") || !strings.HasSuffix(line, ", 1 compaction\n") {
+		t.Errorf("the line at the end is %q", line)
+	}
+	if got := up.Requests(); len(got) != 1 || got[0].Refused != "" {
+		t.Errorf("upstream got %d requests", len(got))
+	}
+}
+
+// TestRunWrong: what cannot be run is said before anything is started.
+func TestRunWrong(t *testing.T) {
+	for _, c := range []struct {
+		args   []string
+		status int
+		say    string
+	}{
+		{[]string{"run"}, 2, "which command"},
+		{[]string{"run", "--policy", "nonsense", "--", "true"}, 2, "nonsense"},
+		{[]string{"run", "--openai-upstream", "nowhere", "--", "true"}, 2, "nowhere"},
+		{[]string{"run", "--", "no-such-command-here"}, 1, "no-such-command-here cannot be started"},
+	} {
+		var out, err bytes.Buffer
+		status := Run(context.Background(), c.args, Streams{In: strings.NewReader(""), Out: &out, Err: &err})
+		if status != c.status || !strings.Contains(err.String(), c.say) {
+			t.Errorf("%v: status %d, %q", c.args, status, err.String())
+		}
+	}
+}
+
+// TestRunSignals: a signal goes to the agent, which decides what it means.
+func TestRunSignals(t *testing.T) {
+	if os.Getenv("PALIMPSEST_TEST_RUN") != "" {
+		status := Run(context.Background(), []string{"run", "--", os.Args[0], "-test.run=TestAsAgent"},
+			Streams{In: strings.NewReader(""), Out: os.Stdout, Err: os.Stderr})
+		os.Exit(status)
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=TestRunSignals")
+	cmd.Env = append(os.Environ(), "PALIMPSEST_TEST_RUN=1", "PALIMPSEST_TEST_AGENT=wait")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready := make([]byte, len("ready"))
+	if _, err := io.ReadFull(out, ready); err != nil || string(ready) != "ready" {
+		t.Fatalf("%q, %v", ready, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	io.Copy(io.Discard, out)
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 9 {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestPointed: the agents that need more than a variable get it.
+func TestPointed(t *testing.T) {
+	args, env := pointed([]string{"/usr/bin/codex", "exec", "x"}, "http://h:1", []string{"A=b", "OPENAI_BASE_URL=old"})
+	if want := []string{"/usr/bin/codex", "-c", `openai_base_url="http://h:1/v1"`, "exec", "x"}; !slices.Equal(args, want) {
+		t.Errorf("%q", args)
+	}
+	if !slices.Contains(env, "OPENAI_BASE_URL=http://h:1/v1") || slices.Contains(env, "OPENAI_BASE_URL=old") || !slices.Contains(env, "A=b") || !slices.Contains(env, "ANTHROPIC_BASE_URL=http://h:1") {
+		t.Errorf("%q", env)
+	}
+	_, env = pointed([]string{"opencode"}, "http://h:1", nil)
+	if !strings.Contains(strings.Join(env, "\n"), `OPENCODE_CONFIG_CONTENT={"provider":`) {
+		t.Errorf("%q", env)
+	}
+	if _, own := pointed([]string{"opencode"}, "http://h:1", []string{"OPENCODE_CONFIG_CONTENT={}"}); !slices.Contains(own, "OPENCODE_CONFIG_CONTENT={}") {
+		t.Errorf("a configuration of the user's is gone: %q", own)
+	}
+}

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/apikey"
+	"github.com/palimpsest-ai/palimpsest/apikey/keydir"
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/event/slogsink"
+	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	jobqueue "github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/job/river"
+	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/dir"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
+	"github.com/palimpsest-ai/palimpsest/store/postgres"
+	"github.com/palimpsest-ai/palimpsest/store/sqlite"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+func serveCommand(s Streams) *cobra.Command {
+	var given settings
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve threads over HTTP",
+		Long: `Serve threads over HTTP until interrupted. /openapi.json describes what can be
+asked; /healthz, /readyz and /metrics are for those who run it.
+
+Every setting is a flag, PALIMPSEST_NAME in the environment, or a key of a YAML
+file; ` + "`palimpsest config show`" + ` tells where each value comes from. Without keys
+the daemon listens to this machine only.`,
+		Example: "  palimpsest serve\n  palimpsest serve --listen 0.0.0.0:7433 --keys keys --config daemon.yaml",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			loaded, err := given.load()
+			if err != nil {
+				return err
+			}
+			return serve(c.Context(), loaded, s)
+		},
+	}
+	given.add(c.Flags())
+	return c
+}
+
+// serve runs the daemon until ctx is done.
+func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
+	logger := newLogger(c, s)
+	for _, name := range c.Unknown() {
+		logger.Warn("a name in the environment is no setting", "name", name)
+	}
+	o := opened{logger: logger}
+	defer func() { err = errors.Join(err, o.close()) }()
+	made, err := o.daemon(ctx, c)
+	if err != nil {
+		return err
+	}
+	d, err := daemon.New(made)
+	if err != nil {
+		return err
+	}
+	listener, err := d.Listen(ctx, c.Text("listen"))
+	if errors.Is(err, daemon.ErrOpen) {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	if err != nil {
+		return err
+	}
+	logger.Info("listening", "address", listener.Addr().String(), "keys", made.Keys != nil, "encrypted", o.ring != nil)
+	fmt.Fprintf(s.Err, "palimpsest: serving on http://%s\n", listener.Addr())
+	return d.Serve(ctx, listener)
+}
+
+// opened is what a daemon uses and what has to be closed after it.
+type opened struct {
+	logger  *slog.Logger
+	ring    *keyring.Keyring // nil where nothing is encrypted
+	closers []func() error
+}
+
+// close gives back what was opened, the last first.
+func (o *opened) close() error {
+	var failed error
+	for _, closer := range slices.Backward(o.closers) {
+		failed = errors.Join(failed, closer())
+	}
+	return failed
+}
+
+// daemon opens what the settings name.
+func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Config, err error) {
+	t := target{models: c.Text("models")}
+	counter, err := token.New(c.Text("counter"), nil)
+	if err != nil {
+		return made, fmt.Errorf("%w: counter: %w", errUsage, err)
+	}
+	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer")})
+	if err != nil {
+		return made, fmt.Errorf("policy: %w", err)
+	}
+	made.Compactor = chosen.Config(counter)
+	models, err := t.table()
+	if err != nil {
+		return made, err
+	}
+	made.Models = &models
+	made.Logger, made.Compactor.Events = o.logger, slogsink.New(o.logger)
+	made.Window, made.Drain = c.Tokens("window"), c.Duration("drain")
+	made.Limits = daemon.Limits{
+		Body: int64(c.Bytes("max-body")), Depth: c.Count("max-depth"),
+		Rate: c.Count("rate"), Burst: c.Count("burst"), Streams: c.Count("max-streams"),
+	}
+	if c.Text("recall") == "tools" {
+		made.Compactor.Recall = &palimpsest.Recall{}
+	}
+	keys := keysFlag{dir: c.Text("keys")}
+	if made.Keys, err = o.apiKeys(ctx, keys); err != nil {
+		return made, err
+	}
+	ring, closeKeys, err := openRing(keys, masterFlag{file: c.Text("master-key")})
+	if err != nil {
+		return made, err
+	}
+	o.ring = ring
+	o.closers = append(o.closers, closeKeys)
+	if made.Store, err = o.store(ctx, c.Text("store")); err != nil {
+		return made, err
+	}
+	o.closers = append(o.closers, made.Store.Close)
+	made.Jobs = func(work jobqueue.Handlers) (jobqueue.Queue, error) { return queue(ctx, made.Store, work) }
+	sealed := &artifact.Options{}
+	if o.ring != nil {
+		sealed.Sealer = o.ring
+	}
+	made.Artifacts = artifact.NewStore(made.Store.Artifacts(), sealed)
+	made.Ready = func(ctx context.Context) error {
+		_, err := made.Store.Tenant("").Catalog.Threads(ctx, "", 1)
+		return err
+	}
+	return made, nil
+}
+
+// queue makes the queue of jobs where the threads are kept, so that jobs last as
+// long as they do and all daemons of a database share the work.
+func queue(ctx context.Context, db store.DB, work jobqueue.Handlers) (jobqueue.Queue, error) {
+	// Results are checked one by one: a nil *Queue in an interface is not nil.
+	switch db := db.(type) {
+	case *sqlite.DB:
+		q, err := river.OnSQLite(ctx, db.SQL(), work, nil)
+		if err != nil {
+			return nil, err
+		}
+		return q, nil
+	case *postgres.DB:
+		q, err := river.OnPostgres(ctx, db.Pool(), work, nil)
+		if err != nil {
+			return nil, err
+		}
+		return q, nil
+	}
+	return jobqueue.NewMemory(work, nil), nil
+}
+
+// apiKeys opens the API keys: of the directory that is named, or of the usual one
+// when it holds any. Nil lets everybody on this machine in.
+func (o *opened) apiKeys(ctx context.Context, keys keysFlag) (daemon.Keys, error) {
+	path, err := keys.path()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); err != nil && keys.dir == "" {
+		return nil, nil
+	}
+	kept, err := keydir.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	o.closers = append(o.closers, kept.Close)
+	all := apikey.New(kept, nil)
+	for _, err := range all.List(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("keys: %w", err)
+		}
+		return all, nil
+	}
+	if keys.dir == "" {
+		return nil, nil
+	}
+	o.logger.Warn("there are no keys yet: every request is refused until `palimpsest keys add` has made one", "keys", path)
+	return all, nil
+}
+
+// store opens the store that is named, or daemon.db in the data directory.
+func (o *opened) store(ctx context.Context, name string) (store.DB, error) {
+	if name == "" {
+		folder, err := dir.Default()
+		if err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+		name = "sqlite:" + filepath.Join(folder, "daemon.db")
+	}
+	options := &dsn.Options{}
+	if o.ring != nil {
+		options.Sealer = o.ring
+	}
+	db, err := dsn.Open(ctx, name, options)
+	if errors.Is(err, dsn.ErrSyntax) {
+		err = fmt.Errorf("%w: store: %w", errUsage, err)
+	}
+	return db, err
+}
+
+func newLogger(c *config.Config, s Streams) *slog.Logger {
+	var level slog.Level
+	// The table of settings let pass only names that slog knows.
+	_ = level.UnmarshalText([]byte(c.Text("log-level")))
+	o := &slog.HandlerOptions{Level: level}
+	if c.Text("log-format") == "json" {
+		return slog.New(slog.NewJSONHandler(s.Err, o))
+	}
+	return slog.New(slog.NewTextHandler(s.Err, o))
+}

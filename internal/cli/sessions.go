@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// session is a file that an agent left behind.
+type session struct {
+	Number  int       `json:"number"`
+	Agent   string    `json:"agent"`
+	Project string    `json:"project,omitempty"`
+	Changed time.Time `json:"changed"`
+	Bytes   int64     `json:"bytes"`
+	Path    string    `json:"path"`
+}
+
+// sessionDir is where an agent keeps its sessions.
+type sessionDir struct {
+	agent string
+	// variable names the agent's own directory; home is where it is without that,
+	// under the user's.
+	variable, home string
+	// sub is the folder of sessions in it; the files are those whose name begins
+	// and ends so, at any depth.
+	sub, prefix string
+	suffixes    []string
+	// project is how many folders above the file the project is named; 0 is
+	// nowhere.
+	project int
+}
+
+// sessionDirs are the agents whose session files can be read.
+var sessionDirs = []sessionDir{
+	{"claude-code", "CLAUDE_CONFIG_DIR", ".claude", "projects", "", []string{".jsonl"}, 1},
+	{"codex", "CODEX_HOME", ".codex", "sessions", "rollout-", []string{".jsonl"}, 0},
+	{"pi", "PI_CODING_AGENT_DIR", ".pi/agent", "sessions", "", []string{".jsonl"}, 1},
+	{"gemini-cli", "", ".gemini", "tmp", "session-", []string{".json", ".jsonl"}, 2},
+}
+
+func sessionsCommand(s Streams) *cobra.Command {
+	var asJSON bool
+	var agent string
+	var most int
+	c := &cobra.Command{
+		Use:   "sessions [NUMBER]",
+		Short: "Find the sessions that agents left on this machine",
+		Long: `Find the sessions of Claude Code, Codex, pi and Gemini CLI on this machine, the
+newest first. With the NUMBER of one, only its path is written, for the commands
+that take a FILE. Nothing is read but names, sizes and times.`,
+		Example: `  palimpsest sessions
+  palimpsest inspect "$(palimpsest sessions 1)"`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("%w: want one NUMBER at most", errUsage)
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			all, err := findSessions(agent)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				n, err := strconv.Atoi(args[0])
+				if err != nil || n < 1 {
+					return fmt.Errorf("%w: %q is no number of a session", errUsage, args[0])
+				}
+				if n > len(all) {
+					return fmt.Errorf("there are %s", plural(len(all), "session"))
+				}
+				_, err = fmt.Fprintln(s.Out, all[n-1].Path)
+				return err
+			}
+			shown := all
+			if most > 0 && len(shown) > most {
+				shown = shown[:most]
+			}
+			if asJSON {
+				return writeJSON(s.Out, append([]session{}, shown...))
+			}
+			var rows [][]string
+			for _, f := range shown {
+				rows = append(rows, []string{strconv.Itoa(f.Number), f.Changed.Format("2006-01-02 15:04"), f.Agent, number(int((f.Bytes + 1023) / 1024)), f.Project, f.Path})
+			}
+			p := newPrinter(s.Out)
+			if len(rows) == 0 {
+				p.line("no sessions were found")
+				return nil
+			}
+			p.table([]string{">no", "changed", "agent", ">KB", "~project", "path"}, rows)
+			if len(all) > len(shown) {
+				p.line("and %s more: --most %d shows all", number(len(all)-len(shown)), len(all))
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write the list as JSON")
+	c.Flags().StringVar(&agent, "agent", "", "only those of one `AGENT`: claude-code, codex, pi or gemini-cli")
+	c.Flags().IntVar(&most, "most", 20, "how many to list, 0 for all")
+	return c
+}
+
+// findSessions lists the sessions of one agent or of all, the newest first. A
+// directory that cannot be read is passed over when it is not there, and named
+// otherwise.
+func findSessions(agent string) ([]session, error) {
+	home, homeless := os.UserHomeDir()
+	var all []session
+	var failures error
+	known := false
+	for _, d := range sessionDirs {
+		if agent != "" && agent != d.agent {
+			continue
+		}
+		known = true
+		root := os.Getenv(d.variable)
+		if d.variable == "" || root == "" {
+			if homeless != nil {
+				return nil, homeless
+			}
+			root = filepath.Join(home, filepath.FromSlash(d.home))
+		}
+		found, err := d.find(filepath.Join(root, d.sub))
+		all = append(all, found...)
+		failures = errors.Join(failures, err)
+	}
+	if !known {
+		return nil, fmt.Errorf("%w: agent %q: known are claude-code, codex, pi, gemini-cli", errUsage, agent)
+	}
+	if len(all) == 0 && failures != nil {
+		return nil, failures
+	}
+	slices.SortFunc(all, func(a, b session) int {
+		return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.Path, b.Path))
+	})
+	for i := range all {
+		all[i].Number = i + 1
+	}
+	return all, nil
+}
+
+func (d sessionDir) find(dir string) (found []session, err error) {
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), d.prefix) || !slices.Contains(d.suffixes, filepath.Ext(e.Name())) {
+			return nil
+		}
+		info, err := e.Info()
+		if err != nil || info.Size() == 0 {
+			return nil // it went away meanwhile, or nothing was said
+		}
+		f := session{Agent: d.agent, Changed: info.ModTime(), Bytes: info.Size(), Path: path}
+		above := path
+		for range d.project {
+			above = filepath.Dir(above)
+		}
+		if d.project > 0 {
+			f.Project = filepath.Base(above)
+		}
+		found = append(found, f)
+		return nil
+	})
+	return found, err
+}

@@ -1,0 +1,32 @@
+package closest_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
+)
+
+func TestNames(t *testing.T) {
+	known := []string{"listen", "store", "policy", "window", "max-body"}
+	tests := []struct {
+		name string
+		n    int
+		want []string
+	}{
+		{"lisen", 1, []string{"listen"}},
+		{"MAX_BODY", 1, []string{"max-body"}},
+		{"stor", 2, []string{"store", "listen"}},
+		{"", 9, []string{"store", "listen", "policy", "window", "max-body"}},
+		{strings.Repeat("x", 1<<20), 1, []string{"max-body"}},
+	}
+	for _, tt := range tests {
+		if got := closest.Names(tt.name, known, tt.n); !slices.Equal(got, tt.want) {
+			t.Errorf("Names(%.20q, %d) = %q, want %q", tt.name, tt.n, got, tt.want)
+		}
+	}
+	if got := closest.Names("x", nil, 3); got != nil {
+		t.Errorf("of nothing: %q", got)
+	}
+}

@@ -1,0 +1,173 @@
+package config_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+)
+
+// file writes a file of settings.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "palimpsest.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// from finds a value and where it comes from.
+func from(t *testing.T, c *config.Config, name string) (value, where string) {
+	t.Helper()
+	for _, v := range c.All() {
+		if v.Name == name {
+			return v.Text, v.From
+		}
+	}
+	t.Fatalf("no setting %s", name)
+	return "", ""
+}
+
+// TestPrecedence: a flag goes before the environment, the environment before the
+// file, the file before the default, and each value knows where it comes from.
+func TestPrecedence(t *testing.T) {
+	path := file(t, "# mine\nwindow: 100k\nrate: 10\nburst: 20\nmax-body: 1MB\n")
+	c, err := config.Load(config.Sources{
+		File:    path,
+		Environ: []string{"PALIMPSEST_RATE=30", "PALIMPSEST_BURST=40", "PALIMPSEST_RATES=1", "PALIMPSEST_CONFIG=x", "HOME=/", "PALIMPSEST_LOG_FORMAT=json"},
+		Flags:   map[string]string{"burst": "50"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, value, where string }{
+		{"listen", "127.0.0.1:7433", "default"}, {"window", "100k", path + ":2"}, {"rate", "30", "PALIMPSEST_RATE"},
+		{"burst", "50", "--burst"}, {"log-format", "json", "PALIMPSEST_LOG_FORMAT"},
+	} {
+		if value, where := from(t, c, tt.name); value != tt.value || where != tt.where {
+			t.Errorf("%s: got %q from %q, want %q from %q", tt.name, value, where, tt.value, tt.where)
+		}
+	}
+	if c.Tokens("window") != 100_000 || c.Count("burst") != 50 || c.Bytes("max-body") != 1<<20 || c.Duration("drain") != 30*time.Second || c.Text("policy") != "auto" {
+		t.Error("a value is not what was written")
+	}
+	if got := c.Unknown(); len(got) != 1 || got[0] != "PALIMPSEST_RATES" {
+		t.Errorf("unknown names: %q", got)
+	}
+}
+
+// TestBadFiles: what cannot be used is refused with the line and what to do.
+func TestBadFiles(t *testing.T) {
+	for _, tt := range []struct{ name, text, says string }{
+		{"unknown", "listen: 127.0.0.1:1\nwindows: 5\n", `:2: unknown setting "windows"; did you mean window?`},
+		{"nested", "listen:\n  port: 5\n", ":1: listen: want a single value"},
+		{"a list", "- listen\n", "want settings, one per line"},
+		{"twice", "rate: 5\nrate: 6\n", "rate"},
+		{"no YAML", "rate: [5\n", "palimpsest.yaml"},
+		{"two documents", "rate: 5\n---\nrate: 6\n", "one document"},
+		{"address", "listen: here\n", "want an address with a port"},
+		{"port", "listen: 127.0.0.1:99999\n", "want an address with a port"},
+		{"tokens", "window: many\n", "want a number of tokens"},
+		{"bytes", "max-body: -1\n", "want a number of bytes"},
+		{"count", "rate: 0\n", "want a whole number above 0"},
+		{"duration", "drain: 30\n", "want a duration"},
+		{"choice", "log-level: loud\n", "want one of debug, info, warn, error"},
+		{"large", "# " + strings.Repeat("x", 1<<20) + "\n", "is it a file of settings?"},
+	} {
+		_, err := config.Load(config.Sources{File: file(t, tt.text)})
+		if err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: got %v, want %q", tt.name, err, tt.says)
+		}
+	}
+	if _, err := config.Load(config.Sources{File: filepath.Join(t.TempDir(), "none")}); err == nil {
+		t.Error("a file that is not there was read")
+	}
+	if _, err := config.Load(config.Sources{File: filepath.Join(t.TempDir(), "none"), Optional: true}); err != nil {
+		t.Errorf("a file that need not be there: %v", err)
+	}
+	for _, text := range []string{"", "# nothing\n", "\n\n", "rate: 5 # comment\n", "keys: \"\"\n", "keys: ~\n"} {
+		if _, err := config.Load(config.Sources{File: file(t, text)}); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestSecrets: a password is in no value that is shown and in no error.
+func TestSecrets(t *testing.T) {
+	for _, tt := range []struct{ store, shown string }{
+		{"postgres://me:CANARY@db/palimpsest?sslmode=require", "postgres://me:xxxxx@db/palimpsest?sslmode=require"},
+		{"postgres://db/palimpsest?user=me&password=CANARY", "postgres://db/palimpsest?password=xxxxx&user=me"},
+		{"postgres://me:CANARY@db:port\x7f/x", "postgres://…"},
+		{"sqlite:palimpsest.db", "sqlite:palimpsest.db"},
+	} {
+		c, err := config.Load(config.Sources{Environ: []string{"PALIMPSEST_STORE=" + tt.store}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range c.All() {
+			if strings.Contains(v.Shown(), "CANARY") || v.Name == "store" && v.Shown() != tt.shown {
+				t.Errorf("%s: shown as %q", tt.store, v.Shown())
+			}
+		}
+	}
+	_, err := config.Load(config.Sources{File: file(t, "store: \"postgres://me:CANARY@db/x\n  rate: [\n")})
+	if err == nil || strings.Contains(err.Error(), "CANARY") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzFile: whatever is in a file, it is read or refused, and what is refused
+// comes with the name of the file.
+func FuzzFile(f *testing.F) {
+	for _, seed := range []string{"rate: 5\n", "listen: {a: b}\n", "- x", "a: &a [*a]", "rate: 5\nrate: 5", "? x\n: y", "rate: !!int 5", "rate: |\n  5\n", "\x00", "<<: {rate: 1}"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(t.TempDir(), "f.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(config.Sources{File: path})
+		if err == nil && len(c.All()) != len(config.Settings()) {
+			t.Errorf("%d values", len(c.All()))
+		}
+	})
+}
+
+var update = flag.Bool("update", false, "write the table of settings in docs/operations.md anew")
+
+// TestDocs: the table of settings in the documentation is the one in the code.
+func TestDocs(t *testing.T) {
+	const path = "../../docs/operations.md"
+	const begin, end = "<!-- settings: written by go test ./internal/config -update -->\n", "<!-- end of settings -->"
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(data), begin)
+	_, after, also := strings.Cut(rest, end)
+	if !ok || !also {
+		t.Fatalf("%s has no place for the settings", path)
+	}
+	table := "\n| setting | default | in the environment | |\n|---|---|---|---|\n"
+	for _, s := range config.Settings() {
+		value := ""
+		if s.Default != "" {
+			value = "`" + s.Default + "`"
+		}
+		table += "| `" + s.Name + "` " + s.Want + " | " + value + " | `" + s.Env() + "` | " + s.Usage + " |\n"
+	}
+	want := before + begin + table + "\n" + end + after
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(data) != want {
+		t.Error("the table of settings is not the one in the code; run: go test ./internal/config -update")
+	}
+}

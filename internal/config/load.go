@@ -1,0 +1,266 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/knadh/koanf/v2"
+
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
+)
+
+// Sources are where values come from beside the defaults.
+type Sources struct {
+	// Flags are those that were given, by name.
+	Flags map[string]string
+	// Environ is the environment, as os.Environ gives it.
+	Environ []string
+	// File is the file of settings; empty for none. Optional says that it need
+	// not be there.
+	File     string
+	Optional bool
+}
+
+// Config is the settings with their values. It never changes.
+type Config struct {
+	values map[string]Value
+	// unknown are names in the environment that begin like ours and are not.
+	unknown []string
+}
+
+// Value is what a setting is set to.
+type Value struct {
+	Setting
+	// Text is the value as it was written. It may hold a secret: Shown does not.
+	Text string
+	// From says where it comes from, in words for people.
+	From string
+}
+
+// Shown is the value for people and logs, without what is secret in it.
+func (v Value) Shown() string {
+	if v.show == nil {
+		return v.Text
+	}
+	return v.show(v.Text)
+}
+
+// layer is the values of one source, and where each stands in it.
+type layer struct {
+	values map[string]any
+	from   map[string]string
+}
+
+// ReadBytes and Read implement koanf.Provider.
+func (l layer) ReadBytes() ([]byte, error)    { return nil, errors.New("config: the values are no bytes") }
+func (l layer) Read() (map[string]any, error) { return l.values, nil }
+func (l layer) add(name, text, from string)   { l.values[name], l.from[name] = text, from }
+func newLayer() layer                         { return layer{map[string]any{}, map[string]string{}} }
+
+// Load reads the sources. The error names the first value that cannot be used and
+// where it stands.
+func Load(s Sources) (*Config, error) {
+	file, err := fileLayer(s.File, s.Optional)
+	if err != nil {
+		return nil, err
+	}
+	env, unknown := envLayer(s.Environ)
+	defaults, flags := newLayer(), newLayer()
+	for _, setting := range Settings() {
+		defaults.add(setting.Name, setting.Default, "default")
+		if text, ok := s.Flags[setting.Name]; ok {
+			flags.add(setting.Name, text, "--"+setting.Name)
+		}
+	}
+	// The names of settings hold no dot, so that none is taken for a path.
+	k := koanf.New(".")
+	from := map[string]string{}
+	for _, l := range []layer{defaults, file, env, flags} {
+		if err := k.Load(l, nil); err != nil {
+			return nil, fmt.Errorf("config: %w", err)
+		}
+		for name, where := range l.from {
+			from[name] = where
+		}
+	}
+	c := &Config{values: map[string]Value{}, unknown: unknown}
+	for _, setting := range Settings() {
+		v := Value{Setting: setting, Text: k.String(setting.Name), From: from[setting.Name]}
+		if setting.check != nil {
+			if err := setting.check(v.Text); err != nil {
+				return nil, fmt.Errorf("%s (%s): %q: %w", setting.Name, v.From, v.Shown(), err)
+			}
+		}
+		c.values[setting.Name] = v
+	}
+	return c, nil
+}
+
+// ConfigEnv names the file of settings in the environment.
+const ConfigEnv = prefix + "CONFIG"
+
+// reserved are names in the environment that belong to others.
+var reserved = []string{ConfigEnv, MasterEnv}
+
+func envLayer(environ []string) (layer, []string) {
+	l := newLayer()
+	var unknown []string
+	byEnv := map[string]string{}
+	for _, s := range Settings() {
+		byEnv[s.Env()] = s.Name
+	}
+	for _, entry := range environ {
+		name, text, _ := strings.Cut(entry, "=")
+		switch {
+		case !strings.HasPrefix(name, prefix), slices.Contains(reserved, name):
+		case byEnv[name] == "":
+			unknown = append(unknown, name)
+		default:
+			l.add(byEnv[name], text, name)
+		}
+	}
+	slices.Sort(unknown)
+	return l, unknown
+}
+
+// maxFile bounds a file of settings, in bytes.
+const maxFile = 1 << 20
+
+// fileLayer reads a file of settings: one YAML mapping from names to values.
+func fileLayer(path string, optional bool) (layer, error) {
+	l := newLayer()
+	if path == "" {
+		return l, nil
+	}
+	if info, err := os.Stat(path); err == nil && info.Size() > maxFile {
+		return l, fmt.Errorf("config: %s: over %d bytes; is it a file of settings?", path, maxFile)
+	}
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && optional:
+		return l, nil
+	case err != nil:
+		return l, fmt.Errorf("config: %w", err)
+	}
+	return l, l.parse(path, data)
+}
+
+func (l layer) parse(path string, data []byte) error {
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		// The parser draws the lines around the mistake; the first line of its
+		// text says what is wrong, and the others might hold a secret.
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		return fmt.Errorf("config: %s: %s", path, first)
+	}
+	if len(file.Docs) > 1 {
+		return fmt.Errorf("config: %s: want one document, got %d", path, len(file.Docs))
+	}
+	for _, doc := range file.Docs {
+		entries, err := entriesOf(doc.Body)
+		if err != nil {
+			return fmt.Errorf("config: %s: %w", path, err)
+		}
+		for _, entry := range entries {
+			name := entry.Key.GetToken().Value
+			where := fmt.Sprintf("%s:%d", path, entry.Key.GetToken().Position.Line)
+			if !slices.Contains(Names(), name) {
+				return fmt.Errorf("config: %s: unknown setting %.60q; did you mean %s? (`palimpsest config show` lists all)", where, name, closest.Names(name, Names(), 1)[0])
+			}
+			text, ok := scalar(entry.Value)
+			if !ok {
+				return fmt.Errorf("config: %s: %s: want a single value", where, name)
+			}
+			if _, twice := l.values[name]; twice {
+				return fmt.Errorf("config: %s: %s is set twice", where, name)
+			}
+			l.add(name, text, where)
+		}
+	}
+	return nil
+}
+
+// entriesOf lists the entries of the mapping that a document is.
+func entriesOf(body ast.Node) ([]*ast.MappingValueNode, error) {
+	switch body := body.(type) {
+	case nil, *ast.NullNode, *ast.CommentGroupNode:
+		return nil, nil // nothing, or nothing but comments
+	case *ast.MappingNode:
+		return body.Values, nil
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{body}, nil
+	}
+	return nil, errors.New("want settings, one per line, such as: listen: 127.0.0.1:7433")
+}
+
+// scalar is the text of a single value.
+func scalar(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.NullNode:
+		return "", true
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.LiteralNode:
+		return strings.TrimSpace(n.Value.Value), true
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return n.GetToken().Value, true
+	}
+	return "", false
+}
+
+// All lists the settings with their values, in the order of the table.
+func (c *Config) All() []Value {
+	var all []Value
+	for _, s := range Settings() {
+		all = append(all, c.values[s.Name])
+	}
+	return all
+}
+
+// Unknown lists names in the environment that begin like settings and are none.
+func (c *Config) Unknown() []string { return c.unknown }
+
+// value panics for a name that is not in the table.
+func (c *Config) value(name string) Value {
+	v, ok := c.values[name]
+	if !ok {
+		panic("config: no setting " + name)
+	}
+	return v
+}
+
+// Text returns a value as it was written. Like its siblings it panics for a name
+// that is not in the table.
+func (c *Config) Text(name string) string { return c.value(name).Text }
+
+// Count returns a whole number.
+func (c *Config) Count(name string) int {
+	n, _ := strconv.Atoi(c.value(name).Text)
+	return n
+}
+
+// Tokens returns a number of tokens.
+func (c *Config) Tokens(name string) int {
+	n, _ := tokens(c.value(name).Text)
+	return n
+}
+
+// Bytes returns a number of bytes.
+func (c *Config) Bytes(name string) int {
+	n, _ := bytes(c.value(name).Text)
+	return n
+}
+
+// Duration returns a span of time.
+func (c *Config) Duration(name string) time.Duration {
+	d, _ := time.ParseDuration(c.value(name).Text)
+	return d
+}

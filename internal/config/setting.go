@@ -1,0 +1,197 @@
+// Package config is the settings of the daemon: one table, from which come the
+// flags, the names in the environment, the keys of the file, the defaults and the
+// documentation.
+//
+// A flag goes before the environment, the environment before the file, and the
+// file before the default. Every value knows where it comes from.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Setting is something that can be set. Its name is that of the flag (--max-body)
+// and of the key in the file (max-body); in the environment it is in capitals,
+// with underscores, and with PALIMPSEST_ in front (PALIMPSEST_MAX_BODY).
+type Setting struct {
+	Name string
+	// Default is the value where nobody sets one; empty may be a value too.
+	Default string
+	// Want names the value in help texts, such as ADDRESS.
+	Want string
+	// Usage says what it is for, in one sentence.
+	Usage string
+
+	// env is the name in the environment where the usual one is taken.
+	env string
+	// check reports why a text is no value; nil takes every text.
+	check func(text string) error
+	// show hides what is secret in a value; nil shows it as it is.
+	show func(text string) string
+}
+
+// Env is the name of the setting in the environment.
+func (s Setting) Env() string {
+	if s.env != "" {
+		return s.env
+	}
+	return prefix + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
+}
+
+const prefix = "PALIMPSEST_"
+
+// MasterEnv may hold master keys themselves. It is no setting: what is in it is
+// never shown.
+const MasterEnv = prefix + "MASTER_KEY"
+
+// Settings is the table, in the order in which people are shown it.
+func Settings() []Setting {
+	return []Setting{
+		{Name: "listen", Default: "127.0.0.1:7433", Want: "ADDRESS", check: isAddress,
+			Usage: "listen on this address; one that others can reach needs keys"},
+		{Name: "store", Want: "STORE", show: withoutPassword,
+			Usage: "keep everything here: sqlite:FILE, postgres://USER:PASSWORD@HOST/NAME, or memory: (until the daemon stops); empty is daemon.db in palimpsest's data directory"},
+		{Name: "keys", Want: "DIR",
+			Usage: "take only requests with a key from this directory; empty is keys in palimpsest's data directory, if there are any: else everybody on this machine may do everything"},
+		{Name: "master-key", Want: "FILE", env: prefix + "MASTER_KEY_FILE",
+			Usage: "encrypt what is kept, with keys that the master key in this file wraps (or the one in " + MasterEnv + ")"},
+		{Name: "policy", Default: "auto", Want: "POLICY",
+			Usage: "when and how threads are compacted: a file (see \"palimpsest policy\"), or auto, ladder, session, timeline, workstream, loop"},
+		{Name: "summarizer", Want: "CHAIN",
+			Usage: "who writes summaries, such as anthropic:claude-haiku-4-5,extractive, in place of what the policy says"},
+		{Name: "counter", Default: "o200k", Want: "NAME",
+			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …"},
+		{Name: "recall", Default: "off", Want: "HOW", check: oneOf("off", "tools"),
+			Usage: "what prompts offer to reach what was removed: nothing (off), or the tools read_artifact and recall, whose calls …/answer answers"},
+		{Name: "window", Default: "0", Want: "TOKENS", check: isTokens,
+			Usage: "the context window of models that are not in the table; 0 leaves their threads to the policy's own limits"},
+		{Name: "models", Want: "FILE",
+			Usage: "a file of models that adds to or replaces the built-in table"},
+		{Name: "max-body", Default: "64MB", Want: "BYTES", check: isBytes,
+			Usage: "the largest request"},
+		{Name: "max-depth", Default: "200", Want: "LEVELS", check: isCount,
+			Usage: "how deep the JSON of a request may nest"},
+		{Name: "rate", Default: "200", Want: "N", check: isCount,
+			Usage: "requests per second of a key, or of an address where there are no keys"},
+		{Name: "burst", Default: "400", Want: "N", check: isCount,
+			Usage: "requests that it may make at once"},
+		{Name: "max-streams", Default: "100", Want: "N", check: isCount,
+			Usage: "streams of events that a tenant may hold open"},
+		{Name: "drain", Default: "30s", Want: "DURATION", check: isDuration,
+			Usage: "how long requests may take to finish when the daemon stops"},
+		{Name: "log-level", Default: "info", Want: "LEVEL", check: oneOf("debug", "info", "warn", "error"),
+			Usage: "write log records from this level on: debug, info, warn, error"},
+		{Name: "log-format", Default: "text", Want: "FORMAT", check: oneOf("text", "json"),
+			Usage: "write log records as text or json, to standard error"},
+	}
+}
+
+// Names lists the names of all settings, in the order of the table.
+func Names() []string {
+	var names []string
+	for _, s := range Settings() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func isAddress(text string) error {
+	_, port, ok := strings.Cut(text, ":")
+	if i := strings.LastIndexByte(text, ':'); ok {
+		port = text[i+1:]
+	}
+	if n, err := strconv.Atoi(port); !ok || err != nil || n < 0 || n > 65535 {
+		return errors.New("want an address with a port, such as 127.0.0.1:7433")
+	}
+	return nil
+}
+
+func isTokens(text string) error {
+	_, err := tokens(text)
+	return err
+}
+
+// tokens reads 32000, 32_000, 32,000 and 32k (thousands, as model makers count).
+func tokens(text string) (int, error) {
+	digits := strings.NewReplacer("_", "", ",", "").Replace(strings.ToLower(text))
+	digits, thousands := strings.CutSuffix(digits, "k")
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 0 || n > 1<<40 {
+		return 0, errors.New("want a number of tokens, such as 200000 or 200k")
+	}
+	if thousands {
+		n *= 1000
+	}
+	return n, nil
+}
+
+func isBytes(text string) error {
+	_, err := bytes(text)
+	return err
+}
+
+// bytes reads 1000, 64KB, 64MB and 1GB, in powers of 1024.
+func bytes(text string) (int, error) {
+	digits := strings.ToUpper(strings.TrimSpace(text))
+	unit := 1
+	for suffix, size := range map[string]int{"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30} {
+		if rest, ok := strings.CutSuffix(digits, suffix); ok {
+			digits, unit = strings.TrimSpace(rest), size
+			break
+		}
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 1 || n > 1<<40/unit {
+		return 0, errors.New("want a number of bytes above 0, such as 64MB")
+	}
+	return n * unit, nil
+}
+
+func isCount(text string) error {
+	if n, err := strconv.Atoi(text); err != nil || n < 1 || n > 1<<30 {
+		return errors.New("want a whole number above 0")
+	}
+	return nil
+}
+
+func isDuration(text string) error {
+	if d, err := time.ParseDuration(text); err != nil || d <= 0 {
+		return errors.New("want a duration above 0, such as 30s or 2m")
+	}
+	return nil
+}
+
+func oneOf(values ...string) func(string) error {
+	return func(text string) error {
+		if !slices.Contains(values, text) {
+			return fmt.Errorf("want one of %s", strings.Join(values, ", "))
+		}
+		return nil
+	}
+}
+
+// withoutPassword hides the password of a database's address. Where the address
+// cannot be read nobody knows where a password is, and all of it is hidden.
+func withoutPassword(text string) string {
+	scheme, _, ok := strings.Cut(text, "://")
+	if !ok || filepath.IsAbs(text) {
+		return text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return scheme + "://…"
+	}
+	query := u.Query()
+	if query.Has("password") {
+		query.Set("password", "xxxxx")
+		u.RawQuery = query.Encode()
+	}
+	return u.Redacted()
+}

@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/apikey"
+)
+
+// Keys says who shows a bearer key; *apikey.Keys does. Implementations are safe
+// for concurrent use.
+type Keys interface {
+	// Check returns the key of a token. The error wraps apikey.ErrUnauthorized
+	// when it is not valid.
+	Check(ctx context.Context, token string) (apikey.Key, error)
+}
+
+// identity is who asks.
+type identity struct {
+	// tenant is whose data may be seen, key the id of the key, which may be
+	// logged.
+	tenant, key string
+	rights      apikey.Rights
+}
+
+// identify finds out who asks.
+func (s *Server) identify(r *http.Request) (identity, error) {
+	if s.config.Keys == nil {
+		// A daemon without keys listens to this machine only.
+		return identity{rights: apikey.Read | apikey.Write | apikey.Admin}, fromHere(r)
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	token = strings.TrimSpace(token)
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY (`palimpsest keys add` makes one)")
+	}
+	key, err := s.config.Keys.Check(r.Context(), token)
+	switch {
+	case errors.Is(err, apikey.ErrRevoked), errors.Is(err, apikey.ErrExpired):
+		return identity{}, problem(api.Unauthorized, "the key is not valid any more; ask for a new one (`palimpsest keys add`)")
+	case errors.Is(err, apikey.ErrUnauthorized):
+		return identity{}, problem(api.Unauthorized, "the key is not a valid one (`palimpsest keys list` shows those that are)")
+	}
+	return identity{tenant: key.Tenant, key: key.ID, rights: key.Rights}, err
+}
+
+// fromHere refuses what a web page could send to a daemon without keys: a request
+// for another host (a name that was made to point here), or from another origin.
+func fromHere(r *http.Request) error {
+	if !isLoopback(r.Host) {
+		return problem(api.Forbidden, "without keys the daemon answers only under the names of this machine, such as 127.0.0.1 and localhost")
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		if err != nil || !strings.EqualFold(u.Host, r.Host) {
+			return problem(api.Forbidden, "without keys the daemon does not answer pages of another origin")
+		}
+	}
+	return nil
+}
+
+// isLoopback reports whether an address, with or without a port, is this machine
+// as seen from itself.
+func isLoopback(address string) bool {
+	host := address
+	if h, _, err := net.SplitHostPort(address); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// allow reports what is missing for an operation.
+func (who identity) allow(right apikey.Rights) error {
+	if who.rights.Has(right) {
+		return nil
+	}
+	return problem(api.Forbidden, fmt.Sprintf("the key does not give the right to %s; `palimpsest keys add` makes one that does", right))
+}

@@ -1,0 +1,166 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// requester is whose rights and limits artifacts are read with.
+func (c *call) requester() artifact.Requester {
+	return artifact.Requester{TenantID: c.tenant.name, ID: c.who.key}
+}
+
+func (c *call) artifacts() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	after, limit, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	page := api.Artifacts{Items: []artifact.Metadata{}}
+	for m, err := range c.s.config.Artifacts.List(c.r.Context(), c.requester(), artifact.Filter{ThreadID: id}) {
+		if err != nil {
+			if ctxErr := c.r.Context().Err(); ctxErr != nil {
+				return nil, ctxErr
+			}
+			continue // damaged: asking for it says so
+		}
+		if m.ID <= after {
+			continue
+		}
+		if len(page.Items) == limit {
+			page.Next = c.more(page.Items[limit-1].ID)
+			break
+		}
+		page.Items = append(page.Items, m)
+	}
+	return page, nil
+}
+
+// one reads the artifact that the address names: of this thread, or it is not
+// known. It is one read of the store, which counts them.
+func (c *call) one(read func(id string) (artifact.Metadata, error)) (artifact.Metadata, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return artifact.Metadata{}, err
+	}
+	name := c.r.PathValue("artifact")
+	missing := problem(api.NotFound, "the thread has no such artifact; GET …/artifacts lists those that it has")
+	if !artifact.IsID(name) {
+		return artifact.Metadata{}, missing
+	}
+	m, err := read(name)
+	if errors.Is(err, artifact.ErrNotFound) || err == nil && m.ThreadID != id {
+		err = missing
+	}
+	return m, err
+}
+
+func (c *call) artifact() (any, error) {
+	m, err := c.one(func(id string) (artifact.Metadata, error) {
+		return c.s.config.Artifacts.Metadata(c.r.Context(), c.requester(), id)
+	})
+	return m, err
+}
+
+func (c *call) content() (any, error) {
+	var content string
+	m, err := c.one(func(id string) (m artifact.Metadata, err error) {
+		m, content, err = c.s.config.Artifacts.Get(c.r.Context(), c.requester(), id)
+		return m, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// It is what tools have written: a browser that finds a page in it must not
+	// show it as one.
+	c.w.Header().Set("Content-Security-Policy", "sandbox")
+	c.w.Header().Set("Content-Disposition", "attachment")
+	return text{content: content, mediaType: m.MediaType}, nil
+}
+
+// answerTool answers a model's call of a tool that prompts offer.
+func (c *call) answerTool() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q neutral.Part
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	asked, err := (&neutral.Message{Role: string(thread.Assistant), Parts: []neutral.Part{q}}).Value("call")
+	if err != nil {
+		return nil, err
+	}
+	calls := asked.Calls()
+	if len(calls) != 1 {
+		return nil, at("type", problem(api.BadRequest, "type: want a part of type tool_call, as the model made it"))
+	}
+	result, ok, err := c.tenant.open(id).Answer(c.r.Context(), calls[0])
+	if err == nil && !ok {
+		err = at("tool", problem(api.NotFound, "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself"))
+	}
+	return neutral.MessageOf(&result), err
+}
+
+func (c *call) recall() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	query := c.r.URL.Query()
+	o := recall.Options{Tool: query.Get("tool"), Role: thread.Role(query.Get("role"))}
+	const longest, most = 1000, 100
+	q := query.Get("q")
+	if q == "" || len(q) > longest {
+		return nil, problem(api.BadRequest, fmt.Sprintf("q: want what to look for, of at most %d bytes", longest))
+	}
+	if text := query.Get("limit"); text != "" {
+		if o.Limit, err = strconv.Atoi(text); err != nil || o.Limit < 1 || o.Limit > most {
+			return nil, problem(api.BadRequest, fmt.Sprintf("limit: want a number from 1 to %d, got %.40q", most, text))
+		}
+	}
+	switch o.Role {
+	case "", thread.System, thread.User, thread.Assistant, thread.Tool:
+	default:
+		return nil, problem(api.BadRequest, fmt.Sprintf("role: want system, user, assistant or tool, got %.40q", o.Role))
+	}
+	index, err := c.index(id)
+	if err != nil {
+		return nil, err
+	}
+	hits := api.Hits{Items: index.Search(q, &o)}
+	if hits.Items == nil {
+		hits.Items = []recall.Hit{}
+	}
+	return hits, nil
+}
+
+// index is over what the plan in force removed. It is kept until either changes.
+func (c *call) index(id string) (*recall.Index, error) {
+	h := c.tenant.open(id)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p, version, err := c.tenant.Plans.Current(c.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	log, err := c.tenant.Log.Load(c.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	if h.found == nil || h.plan != version || h.version != log.Version() {
+		h.found, h.plan, h.version = recall.NewIndex(recall.Removed(log, p)), version, log.Version()
+	}
+	return h.found, nil
+}

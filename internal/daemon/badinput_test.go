@@ -1,0 +1,236 @@
+package daemon_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/mem"
+)
+
+// said is a message of one text.
+func said(role, text string) neutral.Message {
+	return neutral.Message{Role: role, Parts: []neutral.Part{{Type: neutral.TextPart, Text: text}}}
+}
+
+// filled is a daemon with one thread, "t", of two messages.
+func filled(t *testing.T, c daemon.Config) *host {
+	t.Helper()
+	h := start(t, c)
+	client := h.client(t, "")
+	if _, err := client.CreateThread(t.Context(), api.NewThread{ID: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Append(t.Context(), "t", api.Any, api.Append{Messages: []neutral.Message{said("user", "one"), said("assistant", "two")}}); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// changedAt is left out of comparisons: that something was tried is an event of
+// the thread.
+var changedAt = regexp.MustCompile(`,"changed_at":"[^"]*"`)
+
+// state is everything that can be read of the daemon.
+func state(t *testing.T, h *host) string {
+	t.Helper()
+	all := ""
+	for _, path := range []string{"/v1/threads", "/v1/threads/t", "/v1/threads/t/messages", "/v1/threads/t/plans"} {
+		_, body := h.do(t, "GET", path, "")
+		all += changedAt.ReplaceAllString(body, "")
+	}
+	return all
+}
+
+// TestBadInput: each bad request gets the right status and a problem that says
+// what to do, and changes nothing.
+func TestBadInput(t *testing.T) {
+	const one = "/v1/threads/t"
+	message := `{"role":"user","parts":[{"type":"text","text":"x"}]}`
+	in := func(part string) string { return `{"messages":[{"role":"user","parts":[` + part + `]}]}` }
+	deep := strings.Repeat(`{"a":`, 300) + "1" + strings.Repeat("}", 300)
+	tests := []struct {
+		name, method, path, body string
+		header                   []string
+		status                   int
+		kind, says               string
+	}{
+		{"no JSON", "POST", "/v1/threads", `{"id":`, nil, 400, api.BadRequest, "ends before its time"},
+		{"broken JSON", "POST", "/v1/threads", `{"id":x}`, nil, 400, api.BadRequest, "byte 7"},
+		{"two documents", "POST", "/v1/threads", `{} {}`, nil, 400, api.BadRequest, "more than one"},
+		{"an array", "POST", "/v1/threads", `[]`, nil, 400, api.BadRequest, "want an object"},
+		{"no UTF-8", "POST", "/v1/threads", "{\"id\":\"\xff\"}", nil, 400, api.BadRequest, "UTF-8"},
+		{"wrong type", "POST", "/v1/threads", `{"id":7}`, nil, 400, api.BadRequest, "id: want a string, got number"},
+		{"unknown field", "POST", "/v1/threads", `{"idd":"x"}`, nil, 400, api.BadRequest, `unknown field "idd"`},
+		{"control character", "POST", "/v1/threads", `{"id":"a\u0000b"}`, nil, 400, api.BadRequest, "control"},
+		{"dots", "POST", "/v1/threads", `{"id":".."}`, nil, 400, api.BadRequest, "not allowed"},
+		{"long id", "POST", "/v1/threads", `{"id":"` + strings.Repeat("x", 201) + `"}`, nil, 400, api.BadRequest, "200"},
+		{"long label", "POST", "/v1/threads", `{"labels":{"x":"` + strings.Repeat("x", 201) + `"}}`, nil, 400, api.BadRequest, "labels"},
+		{"existing", "POST", "/v1/threads", `{"id":"t"}`, nil, 409, api.Exists, "another id"},
+		{"form", "POST", "/v1/threads", `id=t2`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, api.WrongType, "application/json"},
+		{"other origin", "POST", "/v1/threads", `{}`, []string{"Origin", "https://example.org"}, 403, api.Forbidden, "origin"},
+		{"other host", "GET", "/v1/threads", "", []string{"Host", "example.org:7433"}, 403, api.Forbidden, "this machine"},
+		{"deep", "POST", "/v1/threads", deep, nil, 400, api.TooDeep, "200"},
+		{"large", "POST", one + "/messages", `{"messages":[` + strings.Repeat(" ", 1<<17) + `]}`, nil, 413, api.TooLarge, "several calls"},
+		{"method", "DELETE", one, "", nil, 405, api.NotAllowed, "GET"},
+		{"method not known", "BREW", "/v1/threads", "", nil, 405, api.NotAllowed, "POST"},
+		{"address", "GET", "/v2/threads", "", nil, 404, api.NotFound, "openapi.json"},
+		{"query", "GET", "/v1/threads?limt=5", "", nil, 400, api.BadRequest, "limit"},
+		{"limit", "GET", "/v1/threads?limit=501", "", nil, 400, api.BadRequest, "1 to 500"},
+		{"limit no number", "GET", one + "/messages?limit=ten", "", nil, 400, api.BadRequest, "ten"},
+		{"cursor", "GET", "/v1/threads?cursor=x", "", nil, 400, api.BadCursor, "without one"},
+		{"cursor of another list", "GET", one + "/messages?cursor=bGlzdCAKdA", "", nil, 400, api.BadCursor, "without one"},
+		{"unknown thread", "GET", "/v1/threads/nope", "", nil, 404, api.NotFound, "no such thread"},
+		{"unknown thread written to", "POST", "/v1/threads/nope/messages", `{"messages":[` + message + `]}`, nil, 404, api.NotFound, "no such thread"},
+		{"unknown thread prepared", "POST", "/v1/threads/nope/prepare", `{"messages":[` + message + `]}`, nil, 404, api.NotFound, "no such thread"},
+		{"nothing to append", "POST", one + "/messages", `{}`, nil, 400, api.BadRequest, "nothing to append"},
+		{"role", "POST", one + "/messages", `{"messages":[{"role":"robot","parts":[{"type":"text"}]}]}`, nil, 400, api.BadRequest, "messages[0].role"},
+		{"kind", "POST", one + "/messages", `{"messages":[{"role":"user","kind":"x","parts":[{"type":"text"}]}]}`, nil, 400, api.BadRequest, "messages[0].kind"},
+		{"no parts", "POST", one + "/messages", `{"messages":[{"role":"user","parts":[]}]}`, nil, 400, api.BadRequest, "at least one part"},
+		{"part", "POST", one + "/messages", in(`{"type":"smell"}`), nil, 400, api.BadRequest, "messages[0].parts[0].type"},
+		{"call by the user", "POST", one + "/messages", in(`{"type":"tool_call","call_id":"c","tool":"x"}`), nil, 400, api.BadRequest, "a user message may hold"},
+		{"media without content", "POST", one + "/messages", in(`{"type":"media","media":"image"}`), nil, 400, api.BadRequest, "exactly one of"},
+		{"opaque without JSON", "POST", one + "/messages", in(`{"type":"opaque","api":"anthropic","raw":"{"}`), nil, 400, api.BadRequest, "raw: not valid JSON"},
+		{"result without call", "POST", one + "/messages", `{"messages":[{"role":"tool","parts":[{"type":"tool_result"}]}]}`, nil, 400, api.BadRequest, "call_id"},
+		{"two results in one", "POST", one + "/messages", `{"messages":[{"role":"tool","parts":[{"type":"tool_result","call_id":"a"},{"type":"tool_result","call_id":"b"}]}]}`, nil, 400, api.BadRequest, "exactly one"},
+		{"outcome", "POST", one + "/messages", `{"messages":[{"role":"tool","parts":[{"type":"tool_result","call_id":"a","outcome":"meh"}]}]}`, nil, 400, api.BadRequest, "outcome"},
+		{"api", "POST", one + "/prepare", `{"api":"carrier-pigeon"}`, nil, 400, api.BadRequest, "carrier-pigeon"},
+		{"body of no API", "POST", one + "/prepare", `{"body":{}}`, nil, 400, api.BadRequest, "want anthropic"},
+		{"body of another API", "POST", one + "/prepare", `{"api":"anthropic","body":{"contents":[]}}`, nil, 400, api.BadRequest, "body"},
+		{"body and base", "POST", one + "/prepare", `{"api":"anthropic","body":{"messages":[]},"base":{}}`, nil, 400, api.BadRequest, "not both"},
+		{"window below zero", "POST", one + "/prepare", `{"window":-1}`, nil, 400, api.BadRequest, "window"},
+		{"answer of nobody", "POST", one + "/finish", `{}`, nil, 400, api.BadRequest, "no answer"},
+		{"answer by the user", "POST", one + "/finish", `{"messages":[` + message + `]}`, nil, 400, api.BadRequest, "assistant"},
+		{"empty response", "POST", one + "/finish", `{"api":"openai","response":{}}`, nil, 400, api.BadRequest, "whole response"},
+		{"response no object", "POST", one + "/finish", `{"api":"openai","response":7}`, nil, 400, api.BadRequest, "response"},
+		{"broken response", "POST", one + "/finish", `{"api":"gemini","response":{"candidates":[{"content":7}]}}`, nil, 400, api.BadRequest, "response"},
+		{"version no number", "POST", one + "/messages", `{"messages":[` + message + `]}`, []string{"If-Match", `"x"`}, 400, api.BadRequest, "If-Match"},
+		{"version not quoted", "POST", one + "/messages", `{"messages":[` + message + `]}`, []string{"If-Match", `2`}, 400, api.BadRequest, "double quotes"},
+		{"version where none is", "GET", one, "", []string{"If-Match", `"2"`}, 400, api.BadRequest, "no If-Match"},
+		{"version behind", "POST", one + "/messages", `{"messages":[` + message + `]}`, []string{"If-Match", `"1"`}, 412, api.Stale, "names version 1, but it is at 2"},
+		{"version ahead", "POST", one + "/prepare", `{"messages":[` + message + `]}`, []string{"If-Match", `"9"`}, 412, api.Stale, "names version 9, but it is at 2"},
+		{"version of no message", "POST", one + "/prepare", `{}`, []string{"If-Match", `"1"`}, 412, api.Stale, "names version 1, but it is at 2"},
+		{"version of an answer", "POST", one + "/finish", `{"messages":[{"role":"assistant","parts":[{"type":"text","text":"x"}]}]}`, []string{"If-Match", `"0"`}, 412, api.Stale, "it is at 2"},
+		{"plan version", "POST", one + "/undo", `{"version":0}`, []string{"If-Match", `"3"`}, 412, api.Stale, "names version 3, but it is at 0"},
+		{"no plan to go to", "POST", one + "/undo", `{"version":4}`, nil, 404, api.NotFound, "no plan 4"},
+		{"undo to nothing named", "POST", one + "/undo", `{}`, nil, 400, api.BadRequest, "version"},
+		{"nothing hidden", "POST", one + "/expand", `{"message_id":"x"}`, nil, 404, api.NotFound, "hides no message"},
+		{"expand nothing", "POST", one + "/expand", `{}`, nil, 400, api.BadRequest, "message_id"},
+		{"nothing to compact", "POST", one + "/compact", `{"window":100000}`, nil, 409, api.NothingToDo, "nothing to compact"},
+		{"compact brings messages", "POST", one + "/compact", `{"messages":[` + message + `]}`, nil, 400, api.BadRequest, "adds no messages"},
+		{"render brings messages", "POST", one + "/render", `{"step":{"messages":[` + message + `]}}`, nil, 400, api.BadRequest, "adds no messages"},
+		{"render under no plan", "POST", one + "/render", `{"plan_version":3}`, nil, 404, api.NotFound, "no plan 3"},
+		{"refused, and brings messages", "POST", one + "/overflowed", `{"messages":[` + message + `]}`, nil, 400, api.BadRequest, "without them"},
+		{"refused, but small", "POST", one + "/overflowed", `{"window":100000}`, nil, 422, api.OverBudget, "no smaller"},
+		{"plan", "GET", one + "/plans/7", "", nil, 404, api.NotFound, "no plan 7"},
+		{"plan no number", "GET", one + "/plans/x", "", nil, 404, api.NotFound, "current"},
+		{"no plan in force", "GET", one + "/plans/current", "", nil, 404, api.NotFound, "as it was said"},
+		{"diff", "GET", one + "/diff?from=-1", "", nil, 400, api.BadRequest, "from"},
+		{"artifact", "GET", one + "/artifacts/art_0123456789abcdef", "", nil, 404, api.NotFound, "no such artifact"},
+		{"artifact no id", "GET", one + "/artifacts/..%2F..%2Fetc/content", "", nil, 404, api.NotFound, "no such artifact"},
+		{"recall nothing", "GET", one + "/recall", "", nil, 400, api.BadRequest, "q:"},
+		{"recall limit", "GET", one + "/recall?q=x&limit=0", "", nil, 400, api.BadRequest, "limit"},
+		{"recall role", "GET", one + "/recall?q=x&role=robot", "", nil, 400, api.BadRequest, "role"},
+		{"tool of somebody else", "POST", one + "/answer", `{"type":"tool_call","call_id":"c","tool":"Bash"}`, nil, 404, api.NotFound, "run other tools yourself"},
+		{"no call", "POST", one + "/answer", `{"type":"text","text":"x"}`, nil, 400, api.BadRequest, "tool_call"},
+		{"call without id", "POST", one + "/answer", `{"type":"tool_call","tool":"recall"}`, nil, 400, api.BadRequest, "call_id"},
+		{"event id", "GET", one + "/events", "", []string{"Last-Event-ID", "x"}, 400, api.BadRequest, "Last-Event-ID"},
+	}
+	h := filled(t, daemon.Config{Limits: daemon.Limits{Body: 1 << 16}})
+	before := state(t, h)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			answer, body := h.do(t, tt.method, tt.path, tt.body, tt.header...)
+			var p api.Problem
+			if err := json.Unmarshal([]byte(body), &p); err != nil {
+				t.Fatalf("%d %s: %v", answer.StatusCode, body, err)
+			}
+			if answer.StatusCode != tt.status || p.Status != tt.status || p.Kind() != tt.kind {
+				t.Errorf("got %d %s, want %d %s: %s", answer.StatusCode, p.Kind(), tt.status, tt.kind, p.Detail)
+			}
+			if !strings.Contains(p.Detail, tt.says) {
+				t.Errorf("the detail %q does not say %q", p.Detail, tt.says)
+			}
+			if p.Instance != answer.Header.Get("X-Request-Id") {
+				t.Errorf("the problem names request %q, the header %q", p.Instance, answer.Header.Get("X-Request-Id"))
+			}
+			if after := state(t, h); after != before {
+				t.Errorf("something was changed:\n%s\n%s", before, after)
+			}
+		})
+	}
+}
+
+// TestRepeatedWrites: a request that is sent again because its answer was lost
+// changes nothing, when it names the version or brings ids.
+func TestRepeatedWrites(t *testing.T) {
+	h := filled(t, daemon.Config{})
+	c := h.client(t, "")
+	news := []neutral.Message{said("user", "three"), said("assistant", "four")}
+	first, err := c.Append(t.Context(), "t", 2, api.Append{Messages: news})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := c.Append(t.Context(), "t", 2, api.Append{Messages: news})
+	if err != nil || again.Version != 4 || fmt.Sprint(again) != fmt.Sprint(first) {
+		t.Fatalf("got %+v, want %+v: %v", again, first, err)
+	}
+	own := said("user", "five")
+	own.ID = "mine"
+	for range 2 {
+		a, err := c.Append(t.Context(), "t", api.Any, api.Append{Messages: []neutral.Message{own}})
+		if err != nil || a.Version != 5 || a.MessageIDs[0] != "mine" {
+			t.Fatalf("%+v: %v", a, err)
+		}
+	}
+	own.Parts[0].Text = "six"
+	if a, err := c.Append(t.Context(), "t", api.Any, api.Append{Messages: []neutral.Message{said("user", "x"), own}}); !api.IsKind(err, api.Exists) {
+		t.Fatalf("an id twice: %+v: %v", a, err)
+	}
+	// A whole history with If-Match "0" adds what is not there yet.
+	whole := append([]neutral.Message{said("user", "one"), said("assistant", "two")}, news...)
+	if a, err := c.Append(t.Context(), "t", 0, api.Append{Messages: whole}); err != nil || a.Version != 5 || len(a.MessageIDs) != 4 {
+		t.Fatalf("%+v: %v", a, err)
+	}
+}
+
+// TestHead: a GET can be asked for its header alone.
+func TestHead(t *testing.T) {
+	h := filled(t, daemon.Config{})
+	r, err := http.NewRequestWithContext(t.Context(), "HEAD", h.url+"/healthz", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := h.http.Transport.(*checked).next.RoundTrip(r)
+	if err != nil || answer.StatusCode != 200 {
+		t.Fatalf("%v: %v", answer, err)
+	}
+	answer.Body.Close()
+}
+
+// TestHalfCreated: of a thread whose creation was cut short only a document is
+// kept; it exists all the same, and can be used.
+func TestHalfCreated(t *testing.T) {
+	db := mem.New()
+	c := start(t, daemon.Config{Store: db}).client(t, "")
+	made := store.Document{Kind: "thread", ID: "t", Body: []byte(`{"labels":{"team":"build"},"created_at":"2026-11-21T09:00:00Z"}`)}
+	if _, err := db.Tenant("").Documents.Put(t.Context(), made); err != nil {
+		t.Fatal(err)
+	}
+	if th, err := c.Thread(t.Context(), "t"); err != nil || th.Labels["team"] != "build" || th.CreatedAt.Hour() != 9 {
+		t.Errorf("%+v: %v", th, err)
+	}
+	if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "t"}); !api.IsKind(err, api.Exists) {
+		t.Errorf("created twice: %v", err)
+	}
+	if a, err := c.Append(t.Context(), "t", 0, api.Append{Messages: []neutral.Message{said("user", "one")}}); err != nil || a.Version != 1 {
+		t.Errorf("%+v: %v", a, err)
+	}
+}

@@ -1,0 +1,324 @@
+package daemon
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+)
+
+// call is one request to an operation.
+type call struct {
+	s      *Server
+	w      http.ResponseWriter
+	r      *http.Request
+	op     api.Operation
+	who    identity
+	tenant *tenant
+	// version is what If-Match names, api.Any when it names nothing.
+	version int
+}
+
+// handler answers a call. The value is the body of the answer; a handler that
+// returns done has written it by itself.
+type handler func(c *call) (any, error)
+
+// text is an answer that is no JSON.
+type text struct{ content, mediaType string }
+
+// done says that the answer is written.
+type done struct{}
+
+// operation makes the handler of a route.
+func (s *Server) operation(op api.Operation, h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen := requestOf(r.Context())
+		c := &call{s: s, w: w, r: r, op: op, version: api.Any}
+		answer, err := c.answer(h)
+		if err != nil {
+			p := problemOf(err)
+			seen.failed(p, err)
+			refuse(w, seen.id, p)
+			return
+		}
+		switch answer := answer.(type) {
+		case done:
+		case text:
+			w.Header().Set("Content-Type", answer.mediaType)
+			w.Header().Set("Cache-Control", "no-store")
+			c.hurry()
+			io.WriteString(w, answer.content)
+		default:
+			c.json(answer)
+		}
+	})
+}
+
+// answer checks who asks for what, and asks the handler.
+func (c *call) answer(h handler) (any, error) {
+	who, err := c.s.identify(c.r)
+	if err != nil {
+		return nil, err
+	}
+	c.who = who
+	requestOf(c.r.Context()).known(who)
+	if wait := c.s.rate.take(c.payer()); wait > 0 {
+		p := problem(api.TooManyRequests, fmt.Sprintf("more than %d requests in a second; wait %d s", c.s.config.Limits.Rate, wait))
+		p.RetryAfter = wait
+		return nil, p
+	}
+	if err := who.allow(c.op.Right); err != nil {
+		return nil, err
+	}
+	if err := c.readVersion(); err != nil {
+		return nil, err
+	}
+	for name := range c.r.URL.Query() {
+		if !contains(c.op.Query, name) {
+			known := "none are"
+			if len(c.op.Query) > 0 {
+				known = strings.Join(c.op.Query, ", ")
+			}
+			return nil, problem(api.BadRequest, fmt.Sprintf("unknown query parameter %.40q; known: %s", name, known))
+		}
+	}
+	if c.tenant, err = c.s.tenant(who.tenant); err != nil {
+		return nil, err
+	}
+	return h(c)
+}
+
+func contains(names []string, name string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// payer is whose requests are counted together.
+func (c *call) payer() string {
+	if c.who.key != "" {
+		return "key " + c.who.key
+	}
+	host, _, err := net.SplitHostPort(c.r.RemoteAddr)
+	if err != nil {
+		host = c.r.RemoteAddr
+	}
+	return "address " + host
+}
+
+// json writes an answer.
+func (c *call) json(v any) {
+	var data bytes.Buffer
+	e := json.NewEncoder(&data)
+	e.SetEscapeHTML(false) // bodies for providers are sent on as they are
+	if err := e.Encode(v); err != nil {
+		err = fmt.Errorf("%s: the answer cannot be written: %w", c.op.ID, err)
+		p := problemOf(err)
+		requestOf(c.r.Context()).failed(p, err)
+		refuse(c.w, requestID(c.r.Context()), p)
+		return
+	}
+	c.w.Header().Set("Content-Type", "application/json")
+	c.w.Header().Set("Cache-Control", "no-store")
+	c.hurry()
+	c.w.WriteHeader(c.op.Status)
+	c.w.Write(data.Bytes())
+}
+
+// arrive is how long a request may take to arrive, or its answer to be read, once
+// it has begun.
+const arrive = 2 * time.Minute
+
+// hurry bounds how long a caller may take to read an answer.
+func (c *call) hurry() {
+	// Writers that know no deadlines are those of tests.
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(arrive))
+}
+
+// readVersion reads If-Match: one strong tag with a number, as the daemon gives
+// it, or * for whatever is there.
+func (c *call) readVersion() error {
+	header := c.r.Header.Get("If-Match")
+	if header == "" || header == "*" {
+		return nil
+	}
+	if c.op.IfMatch == "" {
+		return problem(api.BadRequest, "this operation takes no If-Match")
+	}
+	tag, err := strconv.Unquote(header)
+	version, numeric := strconv.Atoi(tag)
+	if err != nil || numeric != nil || version < 0 {
+		return problem(api.BadRequest, fmt.Sprintf("If-Match is the %s in double quotes, such as \"12\"; got %.40q", c.op.IfMatch, header))
+	}
+	c.version = version
+	return nil
+}
+
+// etag names the version of what is answered.
+func (c *call) etag(parts ...int) {
+	var tag strings.Builder
+	for i, n := range parts {
+		if i > 0 {
+			tag.WriteByte('.')
+		}
+		tag.WriteString(strconv.Itoa(n))
+	}
+	c.w.Header().Set("ETag", strconv.Quote(tag.String()))
+}
+
+// decode reads the body of the request into v, which is a pointer to a struct.
+// An empty body stands for {}.
+func (c *call) decode(v any) error {
+	if kind := c.r.Header.Get("Content-Type"); kind != "" || c.r.ContentLength != 0 {
+		if base, _, err := mime.ParseMediaType(kind); err != nil || base != "application/json" {
+			return problem(api.WrongType, "send the body as JSON, with Content-Type: application/json")
+		}
+	}
+	limits := c.s.config.Limits
+	// The deadline holds for the body alone: with one on the connection, what takes
+	// long to answer would be taken for a caller who is gone.
+	control := http.NewResponseController(c.w)
+	_ = control.SetReadDeadline(time.Now().Add(arrive))
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limits.Body))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return problem(api.TooLarge, fmt.Sprintf("the body is over %d bytes; append the messages in several calls", limits.Body))
+	case err != nil:
+		return problem(api.BadRequest, "the body ended before its time")
+	case len(bytes.TrimSpace(body)) == 0:
+		return nil
+	case !utf8.Valid(body):
+		return problem(api.BadRequest, "the body is not UTF-8")
+	}
+	if depthOf(body) > limits.Depth {
+		return problem(api.TooDeep, fmt.Sprintf("the JSON nests deeper than %d levels", limits.Depth))
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return unreadable(err)
+	}
+	if d.More() {
+		return problem(api.BadRequest, "the body is more than one JSON document")
+	}
+	return nil
+}
+
+// unreadable says why a body is not what the operation takes, without quoting it.
+func unreadable(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return problem(api.BadRequest, fmt.Sprintf("not valid JSON at byte %d", syntax.Offset))
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return problem(api.BadRequest, "not valid JSON: it ends before its time")
+	case errors.As(err, &kind):
+		path := kind.Field
+		if path == "" {
+			path = "body"
+		}
+		return at(path, problem(api.BadRequest, fmt.Sprintf("%s: want %s, got %s", path, jsonKind(kind.Type.Kind().String()), kind.Value)))
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return problem(api.BadRequest, fmt.Sprintf("unknown field %.60s; /openapi.json has those that are known", name))
+	}
+	return problem(api.BadRequest, "the body is not what the operation takes")
+}
+
+// jsonKind names a kind of Go as JSON does.
+func jsonKind(kind string) string {
+	switch {
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"), strings.HasPrefix(kind, "float"):
+		return "a number"
+	case kind == "slice" || kind == "array":
+		return "an array"
+	case kind == "struct" || kind == "map" || kind == "ptr":
+		return "an object"
+	case kind == "bool":
+		return "true or false"
+	}
+	return "a " + kind
+}
+
+// depthOf is how deep JSON nests, as far as its brackets say.
+func depthOf(doc []byte) int {
+	depth, deepest := 0, 0
+	inString, escaped := false, false
+	for _, b := range doc {
+		switch {
+		case escaped:
+			escaped = false
+		case inString:
+			escaped = b == '\\'
+			inString = b != '"'
+		case b == '"':
+			inString = true
+		case b == '{' || b == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case b == '}' || b == ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// page reads cursor and limit. The cursor is what more made, for the same list.
+func (c *call) page() (after string, limit int, err error) {
+	query := c.r.URL.Query()
+	limit = min(100, c.s.config.Limits.Page)
+	if text := query.Get("limit"); text != "" {
+		limit, err = strconv.Atoi(text)
+		if err != nil || limit < 1 || limit > c.s.config.Limits.Page {
+			return "", 0, problem(api.BadRequest, fmt.Sprintf("limit: want a number from 1 to %d, got %.40q", c.s.config.Limits.Page, text))
+		}
+	}
+	cursor := query.Get("cursor")
+	if cursor == "" {
+		return "", limit, nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(cursor)
+	list, after, ok := strings.Cut(string(data), "\n")
+	if err != nil || !ok || list != c.list() || after == "" || !utf8.ValidString(after) {
+		return "", 0, problem(api.BadCursor, "the cursor is not one that this list gave as next; begin again without one")
+	}
+	return after, limit, nil
+}
+
+// number is page for lists that count.
+func (c *call) number() (after, limit int, err error) {
+	text, limit, err := c.page()
+	if err != nil || text == "" {
+		return 0, limit, err
+	}
+	after, err = strconv.Atoi(text)
+	if err != nil || after < 0 {
+		return 0, 0, problem(api.BadCursor, "the cursor is not one that this list gave as next; begin again without one")
+	}
+	return after, limit, nil
+}
+
+// more is the cursor of the page behind an item of the list.
+func (c *call) more(after string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(c.list() + "\n" + after))
+}
+
+// list names the list that a cursor belongs to.
+func (c *call) list() string { return c.op.ID + " " + c.r.PathValue("thread") }

@@ -1,0 +1,181 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/event"
+)
+
+// hub wakes those who watch threads when there is something new in the store.
+type hub struct {
+	mu       sync.Mutex
+	watchers map[string]map[chan struct{}]bool
+	open     int
+}
+
+func newHub() *hub { return &hub{watchers: map[string]map[chan struct{}]bool{}} }
+
+// watch returns a channel that has something when the thread has. It is nil when
+// there are too many watchers already.
+func (h *hub) watch(threadID string, most int) chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.open >= most {
+		return nil
+	}
+	h.open++
+	wake := make(chan struct{}, 1)
+	if h.watchers[threadID] == nil {
+		h.watchers[threadID] = map[chan struct{}]bool{}
+	}
+	h.watchers[threadID][wake] = true
+	return wake
+}
+
+func (h *hub) leave(threadID string, wake chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open--
+	delete(h.watchers[threadID], wake)
+	if len(h.watchers[threadID]) == 0 {
+		delete(h.watchers, threadID)
+	}
+}
+
+func (h *hub) wake(threadID string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for wake := range h.watchers[threadID] {
+		select {
+		case wake <- struct{}{}:
+		default: // it is awake
+		}
+	}
+}
+
+// recordTimeout bounds how long a step waits for an event to be written.
+const recordTimeout = 2 * time.Second
+
+// record keeps an event and wakes who watches. It writes before it returns, so
+// that events stand in the order in which things happened; an event that cannot
+// be written is lost, and what it tells of is not. Those that a plan's commit
+// wrote in one step with the plan are there already. What comes with every step,
+// and with every record on the way to a plan, is only counted.
+func (t *tenant) record(ctx context.Context, e event.Event) {
+	switch e.Type {
+	case event.CheckStarted, event.ProposalGenerated:
+		return
+	case event.Externalized, event.Summarized, event.Cleared, event.Retrieved, event.Dropped,
+		event.PlanCommitted, event.Completed, event.SessionStart, event.Boundary:
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if t.Events.Record(ctx, e) == nil {
+		t.hub.wake(e.ThreadID)
+	}
+}
+
+const (
+	// heartbeat is how often a silent stream says that it is alive, and looks for
+	// events that another daemon wrote.
+	heartbeat = 2 * time.Second
+	// writeTimeout is how long a reader of a stream may be slow.
+	writeTimeout = 30 * time.Second
+)
+
+// events streams what happens to a thread. The id of an event is its position in
+// the store, so that any daemon over the store can go on with a stream.
+func (c *call) events() (any, error) {
+	id, info, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	after := info.Events
+	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
+		if after, err = strconv.Atoi(last); err != nil || after < 0 {
+			return nil, problem(api.BadRequest, "Last-Event-ID is the id of an event of this stream, a number; 0 begins with the first event")
+		}
+	}
+	wake := c.tenant.hub.watch(id, c.s.config.Limits.Streams)
+	if wake == nil {
+		p := problem(api.TooManyRequests, fmt.Sprintf("more than %d open streams of events; close some", c.s.config.Limits.Streams))
+		p.RetryAfter = 1
+		return nil, p
+	}
+	defer c.tenant.hub.leave(id, wake)
+	c.s.metrics.streams.Inc()
+	defer c.s.metrics.streams.Dec()
+	h := c.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	c.w.WriteHeader(http.StatusOK)
+	s := stream{w: c.w, control: http.NewResponseController(c.w)}
+	if err := s.write(": watching\n\n"); err != nil {
+		return done{}, nil
+	}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		n, err := c.send(&s, id, after)
+		if err != nil {
+			return done{}, nil // the reader is gone, or goes on elsewhere
+		}
+		if after += n; n > 0 {
+			continue
+		}
+		select {
+		case <-wake:
+		case <-beat.C:
+			if s.write(":\n\n") != nil {
+				return done{}, nil
+			}
+		case <-c.s.stop:
+			return done{}, nil
+		case <-c.r.Context().Done():
+			return done{}, nil
+		}
+	}
+}
+
+// send writes the events behind a position and says how many they were.
+func (c *call) send(s *stream, id string, after int) (int, error) {
+	page, err := c.tenant.Events.Events(c.r.Context(), id, after, 0)
+	if err != nil {
+		return 0, err
+	}
+	for n, e := range page {
+		data, err := json.Marshal(e)
+		if err != nil {
+			return n, err
+		}
+		if err := s.write(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", after+n+1, e.Type, data)); err != nil {
+			return n, err
+		}
+	}
+	return len(page), nil
+}
+
+// stream writes server-sent events; a reader that is too slow is cut off, and
+// comes back with Last-Event-ID.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (s *stream) write(text string) error {
+	// Writers of tests know no deadlines.
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if _, err := s.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}

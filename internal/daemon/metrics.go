@@ -1,0 +1,143 @@
+package daemon
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+)
+
+// metrics are what /metrics shows. No label holds a tenant, a thread or a key, so
+// that their number does not grow with use.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+	streams  prometheus.Gauge
+}
+
+func newMetrics(counters *event.Counters) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "palimpsest_http_requests_total", Help: "Requests by route and status.",
+		}, []string{"route", "status"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "palimpsest_http_request_seconds", Help: "How long requests took, by route.",
+			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10, 60},
+		}, []string{"route"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "palimpsest_http_requests_in_flight", Help: "Requests that are being answered, event streams included.",
+		}),
+		streams: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "palimpsest_event_streams", Help: "Open streams of events.",
+		}),
+	}
+	m.registry.MustRegister(m.requests, m.took, m.inFlight, m.streams, &collector{counters},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) observe(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.took.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// metricsPage serves the metrics: to everybody on this machine where there are no
+// keys, else to every key.
+func (s *Server) metricsPage() http.Handler {
+	page := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := s.identify(r); err != nil {
+			p := problemOf(err)
+			requestOf(r.Context()).failed(p, err)
+			refuse(w, requestID(r.Context()), p)
+			return
+		}
+		page.ServeHTTP(w, r)
+	})
+}
+
+// collector shows what event.Counters has added up (A24).
+type collector struct{ counters *event.Counters }
+
+// sum is a counter without labels, and where it is in a snapshot.
+type sum struct {
+	desc  *prometheus.Desc
+	value func(event.Snapshot) int64
+}
+
+// group is a counter by one label, and where it is in a snapshot.
+type group struct {
+	desc   *prometheus.Desc
+	values func(event.Snapshot) map[string]int64
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("palimpsest_"+name, help, labels, nil)
+}
+
+func sums() []sum {
+	return []sum{
+		{desc("checks_total", "How often it was looked whether to compact."), func(s event.Snapshot) int64 { return s.Checks }},
+		{desc("compactions_total", "Compactions completed."), func(s event.Snapshot) int64 { return s.Compactions }},
+		{desc("tokens_freed_total", "Tokens freed by completed compactions."), func(s event.Snapshot) int64 { return s.TokensFreed }},
+		{desc("cache_hits_total", "Summaries and plans that came from a cache."), func(s event.Snapshot) int64 { return s.CacheHits }},
+		{desc("cache_misses_total", "Summaries and plans that a cache did not have."), func(s event.Snapshot) int64 { return s.CacheMisses }},
+		{desc("rehydrations_total", "Artifacts shown again."), func(s event.Snapshot) int64 { return s.Rehydrations }},
+		{desc("rehydrations_blocked_total", "Artifacts that were not shown again."), func(s event.Snapshot) int64 { return s.Blocked }},
+		{desc("plan_conflicts_total", "Plans that another one was faster than."), func(s event.Snapshot) int64 { return s.Conflicts }},
+		{desc("overflows_recovered_total", "Requests that were made smaller after a provider refused them."), func(s event.Snapshot) int64 { return s.Overflows }},
+		{desc("context_requests_total", "How often agents asked for what was removed."), func(s event.Snapshot) int64 { return s.ContextRequests }},
+		{desc("quality_alerts_total", "How often an agent kept asking."), func(s event.Snapshot) int64 { return s.Alerts }},
+	}
+}
+
+func groups() []group {
+	return []group{
+		{desc("compaction_failures_total", "Compactions that failed, by class of error.", "class"), func(s event.Snapshot) map[string]int64 { return s.Failures }},
+		{desc("compaction_fallbacks_total", "Compactions that ended otherwise than planned.", "fallback"), func(s event.Snapshot) map[string]int64 { return s.Fallbacks }},
+		{desc("strategy_records_total", "Records in plans, by strategy.", "strategy"), func(s event.Snapshot) map[string]int64 { return s.Strategies }},
+		{desc("strategy_tokens_freed_total", "Tokens freed by records, by strategy.", "strategy"), func(s event.Snapshot) map[string]int64 { return s.StrategyTokens }},
+	}
+}
+
+func latency() *prometheus.Desc {
+	return desc("compaction_seconds", "How long compactions took.")
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, s := range sums() {
+		to <- s.desc
+	}
+	for _, g := range groups() {
+		to <- g.desc
+	}
+	to <- latency()
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	now := c.counters.Snapshot()
+	for _, s := range sums() {
+		to <- prometheus.MustNewConstMetric(s.desc, prometheus.CounterValue, float64(s.value(now)))
+	}
+	for _, g := range groups() {
+		for label, n := range g.values(now) {
+			to <- prometheus.MustNewConstMetric(g.desc, prometheus.CounterValue, float64(n), label)
+		}
+	}
+	buckets, below := map[float64]uint64{}, uint64(0)
+	for i, bound := range now.Latency.Bounds {
+		below += uint64(now.Latency.Counts[i])
+		buckets[bound] = below
+	}
+	to <- prometheus.MustNewConstHistogram(latency(), uint64(now.Latency.Count), now.Latency.Sum, buckets)
+}

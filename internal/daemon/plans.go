@@ -1,0 +1,175 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// current is the plan in force with its version.
+func (c *call) current(id string) (any, error) {
+	p, version, err := c.tenant.Plans.Current(c.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	c.etag(version)
+	return api.Plan{Version: version, Plan: p}, nil
+}
+
+func (c *call) plans() (any, error) {
+	id, info, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	after, limit, err := c.number()
+	if err != nil {
+		return nil, err
+	}
+	page := api.Plans{Current: info.Plans, Items: []api.PlanInfo{}}
+	end := min(after+limit, info.Plans)
+	for v := after + 1; v <= end; v++ {
+		p, err := c.tenant.Plans.Plan(c.r.Context(), id, v)
+		if err != nil {
+			return nil, err
+		}
+		page.Items = append(page.Items, infoOf(v, p))
+	}
+	if end < info.Plans {
+		page.Next = c.more(strconv.Itoa(end))
+	}
+	c.etag(info.Plans)
+	return page, nil
+}
+
+func infoOf(version int, p *plan.Plan) api.PlanInfo {
+	info := api.PlanInfo{
+		Version: version, CreatedAt: p.CreatedAt, ThreadVersion: p.ThreadVersion, Policy: p.Policy,
+		Records: map[string]int{}, OriginalTokens: p.OriginalTokens, CompactedTokens: p.CompactedTokens,
+	}
+	for _, ref := range p.Refs() {
+		info.Records[ref.Action.String()]++
+	}
+	return info
+}
+
+func (c *call) plan() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	name := c.r.PathValue("version")
+	if name == "current" {
+		answer, err := c.current(id)
+		if p, ok := answer.(api.Plan); ok && p.Plan == nil {
+			return nil, problem(api.NotFound, "no plan is in force: everything is shown as it was said")
+		}
+		return answer, err
+	}
+	version, err := strconv.Atoi(name)
+	if err != nil || version < 1 {
+		return nil, problem(api.NotFound, "plans are numbered from 1; \"current\" is the one in force")
+	}
+	p, err := c.planAt(id, version)
+	if err != nil {
+		return nil, err
+	}
+	c.etag(version)
+	return api.Plan{Version: version, Plan: p}, nil
+}
+
+func (c *call) diff() (any, error) {
+	id, info, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	versions := map[string]int{"from": 0, "to": info.Plans}
+	plans := map[string]*plan.Plan{}
+	for name := range versions {
+		if text := c.r.URL.Query().Get(name); text != "" {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 0 {
+				return nil, problem(api.BadRequest, fmt.Sprintf("%s: want the version of a plan, or 0 for none; got %.40q", name, text))
+			}
+			versions[name] = n
+		}
+		p, err := c.planAt(id, versions[name])
+		if err != nil {
+			return nil, err
+		}
+		if p == nil {
+			p = &plan.Plan{}
+		}
+		plans[name] = p
+	}
+	out := api.Diff{From: versions["from"], To: versions["to"], Changes: plan.Diff(plans["from"], plans["to"])}
+	if out.Changes == nil {
+		out.Changes = []plan.Change{}
+	}
+	return out, nil
+}
+
+func (c *call) undo() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q api.Undo
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	if q.Version == nil || *q.Version < 0 {
+		return nil, at("version", problem(api.BadRequest, "version: want the version of the plan to go back to, or 0 for none"))
+	}
+	if _, err := c.planAt(id, *q.Version); err != nil {
+		return nil, err
+	}
+	return c.change(id, func(ctx context.Context, h *handle) error { return h.Undo(ctx, *q.Version) })
+}
+
+func (c *call) expand() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q api.Expand
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	if q.MessageID == "" {
+		return nil, at("message_id", problem(api.BadRequest, "message_id: want the id of a message that the plan in force hides"))
+	}
+	answer, err := c.change(id, func(ctx context.Context, h *handle) error { return h.Expand(ctx, thread.ID(q.MessageID)) })
+	if errors.Is(err, store.ErrNotFound) {
+		err = at("message_id", problem(api.NotFound, "message_id: the plan in force hides no message with this id"))
+	}
+	return answer, err
+}
+
+// change changes the plan in force, and answers with the new one.
+func (c *call) change(id string, do func(context.Context, *handle) error) (any, error) {
+	h := c.tenant.open(id)
+	back, err := h.take(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer back()
+	ctx, _ := c.writing()
+	_, have, err := c.tenant.Plans.Current(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.version != api.Any && c.version != have:
+		// The commit checks it again; this saves making a plan for nothing.
+		return nil, &staleError{want: c.version, have: have}
+	}
+	if err := do(ctx, h); err != nil {
+		return nil, err
+	}
+	return c.current(id)
+}

@@ -1,0 +1,328 @@
+package daemon_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/apikey"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// TestListen: without keys only addresses of this machine are opened.
+func TestListen(t *testing.T) {
+	open, err := daemon.New(daemon.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked, err := daemon.New(daemon.Config{Keys: apikey.New(&apikey.Memory{}, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		server  *daemon.Server
+		address string
+		ok      bool
+	}{
+		{open, "127.0.0.1:0", true}, {open, "localhost:0", true}, {open, "0.0.0.0:0", false}, {open, ":0", false}, {open, "[::]:0", false},
+		{locked, "127.0.0.1:0", true}, {locked, "0.0.0.0:0", true},
+	} {
+		listener, err := tt.server.Listen(t.Context(), tt.address)
+		if err == nil {
+			listener.Close()
+		}
+		if tt.ok && err != nil || !tt.ok && !errors.Is(err, daemon.ErrOpen) {
+			t.Errorf("%s: %v", tt.address, err)
+		}
+	}
+}
+
+// slow is a policy that compacts once it is let.
+type slow struct {
+	policy.Policy
+	begun, let chan struct{}
+}
+
+func (p slow) Plan(ctx context.Context, s *policy.State) (*policy.Fitted, error) {
+	close(p.begun)
+	<-p.let
+	return p.Policy.Plan(ctx, s)
+}
+
+// serving runs a daemon as the command does. What it returns stops it and waits.
+func serving(t *testing.T, s *daemon.Server) (url string, stop func() error) {
+	t.Helper()
+	listener, err := s.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, listener) }()
+	return "http://" + listener.Addr().String(), func() error {
+		cancel()
+		return <-served
+	}
+}
+
+// TestShutdown: when the daemon stops, a request that is being answered is
+// finished, streams end, and nothing new is taken.
+func TestShutdown(t *testing.T) {
+	p := slow{policy.Auto{}, make(chan struct{}), make(chan struct{})}
+	config := daemon.Config{}
+	config.Compactor.Policy = p
+	s, err := daemon.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, stop := serving(t, s)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	c, err := api.NewClient(url, &api.Options{HTTP: &http.Client{Transport: transport}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/threads/t/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watching, err := transport.RoundTrip(stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watching.Body.Close()
+	type prepared struct {
+		*api.Prepared
+		error
+	}
+	answer := make(chan prepared, 1)
+	long := strings.Repeat("The build failed at the linker. ", 3000)
+	go func() {
+		p, err := c.Prepare(t.Context(), "t", api.Any, api.Step{Budget: 4000, Messages: []neutral.Message{said("user", long), said("assistant", long), said("user", "Go on.")}})
+		answer <- prepared{p, err}
+	}()
+	<-p.begun
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	// The stream ends when the daemon has begun to stop.
+	if _, err := io.Copy(io.Discard, watching.Body); err != nil {
+		t.Errorf("the stream did not end well: %v", err)
+	}
+	close(p.let)
+	if a := <-answer; a.error != nil || a.PlanVersion != 1 {
+		t.Errorf("the request was not finished: %+v", a)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Thread(t.Context(), "t"); err == nil {
+		t.Error("the daemon still answers")
+	}
+}
+
+// TestDrain: a request that takes longer than the daemon waits is cut off, and
+// the error says so.
+func TestDrain(t *testing.T) {
+	begun, let := make(chan struct{}), make(chan struct{})
+	mounts := map[string]http.Handler{"/slow": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(begun)
+		<-let
+	})}
+	s, err := daemon.New(daemon.Config{Mounts: mounts, Drain: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, stop := serving(t, s)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	failed := make(chan error, 1)
+	go func() {
+		answer, err := (&http.Client{Transport: transport}).Get(url + "/slow")
+		if err == nil {
+			answer.Body.Close()
+		}
+		failed <- err
+	}()
+	<-begun
+	if err := stop(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	close(let)
+	if err := <-failed; err == nil {
+		t.Error("the request was answered")
+	}
+}
+
+// TestReady: a daemon whose store does not answer, or that stops, is alive but
+// not ready.
+func TestReady(t *testing.T) {
+	broken := errors.New("no route to host")
+	h := start(t, daemon.Config{Ready: func(context.Context) error { return broken }})
+	if answer, body := h.do(t, "GET", "/readyz", ""); answer.StatusCode != 503 || strings.Contains(body, "route") {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	broken = nil
+	if answer, _ := h.do(t, "GET", "/readyz", ""); answer.StatusCode != 200 {
+		t.Error(answer.StatusCode)
+	}
+	h.Stop()
+	if answer, _ := h.do(t, "GET", "/readyz", ""); answer.StatusCode != 503 {
+		t.Error(answer.StatusCode)
+	}
+	if answer, _ := h.do(t, "GET", "/healthz", ""); answer.StatusCode != 200 {
+		t.Error(answer.StatusCode)
+	}
+}
+
+// TestEventsResume: a stream goes on behind the last event that was seen, and
+// gets what happens while it is open. A18
+func TestEventsResume(t *testing.T) {
+	h := filled(t, daemon.Config{})
+	c := h.client(t, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", h.url+"/v1/threads/t/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Last-Event-ID", "1")
+	answer, err := h.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	lines.Scan() // ": watching"
+	if _, err := c.Undo(ctx, "t", api.Any, 0); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for lines.Scan() && len(got) < 3 {
+		if line := lines.Text(); line != "" && !strings.HasPrefix(line, ":") {
+			got = append(got, line)
+		}
+	}
+	if len(got) < 3 || got[0] != "id: 2" || got[1] != "event: plan_committed" || !strings.Contains(got[2], `"version":1`) {
+		t.Fatalf("%q", got)
+	}
+	cancel()
+	for w, err := range c.Events(t.Context(), "t", "1") {
+		if err != nil || w.ID != "2" || w.Event.Type != event.PlanCommitted {
+			t.Fatalf("%+v: %v", w, err)
+		}
+		break
+	}
+}
+
+// TestStreamsAreLimited: a tenant may not hold open more streams than allowed, and
+// a closed one makes room.
+func TestStreamsAreLimited(t *testing.T) {
+	h := filled(t, daemon.Config{Limits: daemon.Limits{Streams: 1}})
+	first, err := http.NewRequestWithContext(t.Context(), "GET", h.url+"/v1/threads/t/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := h.http.Do(first)
+	if err != nil || open.StatusCode != 200 {
+		t.Fatalf("%v: %v", open, err)
+	}
+	answer, body := h.do(t, "GET", "/v1/threads/t/events", "")
+	if answer.StatusCode != 429 || answer.Header.Get("Retry-After") != "1" {
+		t.Errorf("%d %s", answer.StatusCode, body)
+	}
+	h.Stop()
+	io.Copy(io.Discard, open.Body)
+	open.Body.Close()
+}
+
+// TestRate: who asks too often is told how long to wait, and may go on then.
+func TestRate(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	keys := apikey.New(&apikey.Memory{}, nil)
+	h := start(t, daemon.Config{Keys: keys, Limits: daemon.Limits{Rate: 1, Burst: 2}, Now: func() time.Time { return now }})
+	first, other := key(t, keys, "a", apikey.Read), key(t, keys, "a", apikey.Read)
+	ask := func(token string) int {
+		answer, _ := h.do(t, "GET", "/v1/threads", "", "Authorization", "Bearer "+token)
+		if answer.StatusCode == 429 && answer.Header.Get("Retry-After") != "1" {
+			t.Errorf("Retry-After %q", answer.Header.Get("Retry-After"))
+		}
+		return answer.StatusCode
+	}
+	for i, want := range []int{200, 200, 429, 429} {
+		if got := ask(first); got != want {
+			t.Errorf("request %d: %d, want %d", i, got, want)
+		}
+	}
+	if got := ask(other); got != 200 {
+		t.Errorf("another key: %d", got)
+	}
+	now = now.Add(time.Second)
+	for i, want := range []int{200, 429} {
+		if got := ask(first); got != want {
+			t.Errorf("after a second, request %d: %d, want %d", i, got, want)
+		}
+	}
+	now = now.Add(time.Hour)
+	if got := ask(first); got != 200 {
+		t.Errorf("after an hour: %d", got)
+	}
+}
+
+// TestBackground: with a queue, a compaction is prepared at the soft mark and is
+// there before it must be, for the tenant whose thread it is.
+func TestBackground(t *testing.T) {
+	var queue *job.Memory
+	keys := apikey.New(&apikey.Memory{}, nil)
+	h := start(t, daemon.Config{Keys: keys, Jobs: func(work job.Handlers) (job.Queue, error) {
+		queue = job.NewMemory(work, nil)
+		return queue, nil
+	}})
+	defer func() {
+		if err := queue.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	}()
+	const tenant = "a:b c" // a name that could be taken for two
+	c := h.client(t, key(t, keys, tenant, apikey.Read|apikey.Write))
+	if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "t"}); err != nil {
+		t.Fatal(err)
+	}
+	for step := range 40 {
+		p, err := c.Prepare(t.Context(), "t", api.Any, api.Step{API: wire.Anthropic, Body: request(step), Window: 30_000, Output: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := queue.Wait(t.Context(), job.CompactKey("a%3Ab+c", "t")); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := c.Thread(t.Context(), "t"); err != nil || now.PlanVersion > p.PlanVersion {
+			if err != nil {
+				t.Fatal(err)
+			}
+			made, err := c.Plan(t.Context(), "t", now.PlanVersion)
+			if err != nil || made.Plan.Empty() || made.Plan.Actions()[made.Plan.Record(made.Plan.Refs()[0]).Covers().First()].Action == plan.Include {
+				t.Fatalf("%+v: %v", made, err)
+			}
+			return
+		}
+		if _, err := c.Finish(t.Context(), "t", api.Any, api.Answer{API: wire.Anthropic, Response: response(step)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("nothing was prepared in the background")
+}

@@ -1,0 +1,247 @@
+// Package daemon serves threads over HTTP: the operations of package api, health
+// and metrics. What other packages serve (the proxy, the web page) is mounted
+// beside them.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/mem"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// Config is what a daemon is made of. The zero value keeps everything in memory,
+// has no keys, and holds the default limits.
+type Config struct {
+	// Store keeps everything; nil keeps it until the process ends. Whoever opened
+	// it closes it, after Serve has returned.
+	Store store.DB
+	// Artifacts holds what is true of all artifacts over Store.Artifacts; nil is
+	// one with the default options.
+	Artifacts *artifact.Store
+	// Keys open the daemon; nil lets everybody on this machine in, and nobody
+	// else.
+	Keys Keys
+	// Compactor is how threads are compacted. Its stores, artifacts, jobs and
+	// requester are set for each tenant; a sink given here is told as well.
+	Compactor palimpsest.Config
+	// Models are the known models; the zero value is the built-in table.
+	Models *token.ModelSet
+	// Window is the context window of models that nobody knows, in tokens; 0
+	// leaves such threads to the policy's own limits.
+	Window int
+	// Jobs makes the queue that does background work with the handlers it is
+	// given; the daemon stops it. Nil compacts within PrepareStep only.
+	Jobs func(job.Handlers) (job.Queue, error)
+	// Mounts are handlers of other packages by the pattern of net/http under
+	// which they stand. They see every request as it came: keys and limits are
+	// theirs to check.
+	Mounts map[string]http.Handler
+	// Ready reports why the daemon cannot work, such as a store that does not
+	// answer; nil is always ready.
+	Ready func(context.Context) error
+	// Limits bound what callers may do.
+	Limits Limits
+	// Drain is how long requests may take to finish when Serve stops; 0 is half a
+	// minute.
+	Drain time.Duration
+	// Logger is told of every request, without content and keys; nil for nobody.
+	Logger *slog.Logger
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Limits bound what callers may do. Zero fields hold the defaults.
+type Limits struct {
+	// Body is the largest request, in bytes; default 64 MiB, twice what a
+	// provider takes.
+	Body int64
+	// Depth is how deep its JSON may nest; default 200.
+	Depth int
+	// Rate is how many requests a key, or an address without keys, may make per
+	// second, and Burst how many at once; defaults 200 and 400.
+	Rate, Burst int
+	// Page is the largest page of a list; default 500.
+	Page int
+	// Streams is how many event streams a tenant may hold open; default 100.
+	Streams int
+}
+
+func (l Limits) filled() Limits {
+	if l.Body <= 0 {
+		l.Body = 64 << 20
+	}
+	if l.Depth <= 0 {
+		l.Depth = 200
+	}
+	if l.Rate <= 0 {
+		l.Rate = 200
+	}
+	if l.Burst <= 0 {
+		l.Burst = 2 * l.Rate
+	}
+	if l.Page <= 0 {
+		l.Page = 500
+	}
+	if l.Streams <= 0 {
+		l.Streams = 100
+	}
+	return l
+}
+
+// Server answers requests. It is safe for concurrent use.
+type Server struct {
+	config   Config
+	models   token.ModelSet
+	mux      *http.ServeMux
+	metrics  *metrics
+	counters *event.Counters
+	rate     *rates
+	log      *slog.Logger
+	jobs     job.Queue // nil where nothing is done in the background
+
+	mu      sync.Mutex
+	tenants map[string]*tenant
+
+	stopping atomic.Bool
+	// stop is closed when the daemon stops, so that streams end.
+	stop     chan struct{}
+	stopOnce sync.Once
+}
+
+// New returns a server. The error names the part of the configuration that cannot
+// be used.
+func New(c Config) (*Server, error) {
+	if c.Store == nil {
+		c.Store = mem.New()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Artifacts == nil {
+		c.Artifacts = artifact.NewStore(c.Store.Artifacts(), &artifact.Options{Now: c.Now})
+	}
+	if c.Drain <= 0 {
+		c.Drain = 30 * time.Second
+	}
+	c.Limits = c.Limits.filled()
+	s := &Server{
+		config: c, mux: http.NewServeMux(), counters: &event.Counters{}, log: c.Logger,
+		rate: newRates(c.Limits.Rate, c.Limits.Burst, c.Now), tenants: map[string]*tenant{}, stop: make(chan struct{}),
+	}
+	if s.models = token.Models(); c.Models != nil {
+		s.models = *c.Models
+	}
+	s.metrics = newMetrics(s.counters)
+	// What cannot be used is told now and not at the first request.
+	if _, err := palimpsest.New(c.Compactor); err != nil {
+		return nil, fmt.Errorf("daemon.New: %w", err)
+	}
+	if err := s.routes(); err != nil {
+		return nil, fmt.Errorf("daemon.New: %w", err)
+	}
+	if c.Jobs != nil {
+		var err error
+		if s.jobs, err = c.Jobs(job.Handlers{palimpsest.CompactJob: s.work}); err != nil {
+			return nil, fmt.Errorf("daemon.New: jobs: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// routes puts every operation and everything beside them in its place.
+func (s *Server) routes() error {
+	handlers := s.handlers()
+	for _, op := range api.Operations() {
+		h := handlers[op.ID]
+		if h == nil {
+			return fmt.Errorf("nothing answers the operation %q", op.ID)
+		}
+		s.mux.Handle(op.Method+" "+op.Path, s.operation(op, h))
+		delete(handlers, op.ID)
+	}
+	for id := range handlers {
+		return fmt.Errorf("%q is no operation", id)
+	}
+	s.mux.HandleFunc("GET /openapi.json", s.openAPI)
+	s.mux.HandleFunc("GET /healthz", s.health)
+	s.mux.HandleFunc("GET /readyz", s.ready)
+	s.mux.Handle("GET /metrics", s.metricsPage())
+	for pattern, h := range s.config.Mounts {
+		s.mux.Handle(pattern, h)
+	}
+	return nil
+}
+
+// ServeHTTP answers a request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.observed(w, r, func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := s.mux.Handler(r); pattern == "" {
+			s.unknown(w, r)
+			return
+		}
+		s.mux.ServeHTTP(w, r)
+	})
+}
+
+// unknown answers what no route fits, and names the methods that would.
+func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		other := *r
+		other.Method = method
+		if _, pattern := s.mux.Handler(&other); pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		refuse(w, requestID(r.Context()), problem(api.NotFound, "there is nothing at this address; /openapi.json describes what there is"))
+		return
+	}
+	for _, method := range allowed {
+		w.Header().Add("Allow", method)
+	}
+	refuse(w, requestID(r.Context()), problem(api.NotAllowed, fmt.Sprintf("the address takes %v", allowed)))
+}
+
+func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(api.Document())
+}
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Write([]byte("ok\n"))
+}
+
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	err := error(nil)
+	if s.config.Ready != nil {
+		err = s.config.Ready(r.Context())
+	}
+	if s.stopping.Load() {
+		err = errors.New("stopping")
+	}
+	if err != nil {
+		s.log.WarnContext(r.Context(), "not ready", "class", event.ErrorClass(err))
+		refuse(w, requestID(r.Context()), problem(api.Unavailable, "the daemon is stopping, or its store does not answer"))
+		return
+	}
+	s.health(w, r)
+}

@@ -1,0 +1,332 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// maxOutput is the most that is kept free for an answer where the step does not
+// say, in tokens: agents that do well reserve up to 20,000 of a large limit.
+const maxOutput = 20_000
+
+// step reads a step of the wire. api and path say where it stands in its request.
+func (c *call) step(q *api.Step, path string) (palimpsest.Step, error) {
+	out := palimpsest.Step{Base: &prompt.Prompt{}, Window: q.Window, Output: q.Output, Budget: q.Budget}
+	for name, n := range map[string]int{"window": q.Window, "output": q.Output, "budget": q.Budget} {
+		if n < 0 {
+			return out, at(path+name, problem(api.BadRequest, path+name+": want a number of tokens, 0 or more"))
+		}
+	}
+	if q.API != "" && codecs()[q.API] == nil {
+		return out, unknownAPI(q.API)
+	}
+	switch {
+	case len(q.Body) > 0 && q.Base != nil:
+		return out, at(path+"base", problem(api.BadRequest, path+"base: send body or base, not both"))
+	case len(q.Body) > 0:
+		p, err := decodeBody(q.API, q.Body)
+		if err != nil {
+			return out, err
+		}
+		out.Messages, p.Messages = p.Messages, nil
+		out.Base = p
+	case q.Base != nil:
+		base, err := q.Base.Value(path + "base")
+		if err != nil {
+			return out, err
+		}
+		out.Base = base
+	}
+	more, err := messagesOf(q.Messages, path+"messages")
+	if err != nil {
+		return out, err
+	}
+	out.Messages = append(out.Messages, more...)
+	if q.Model != "" {
+		out.Base.Model = q.Model
+	}
+	out.Profile = render.For(q.API)
+	c.fit(&out)
+	return out, nil
+}
+
+// fit fills in what is known of the model.
+func (c *call) fit(step *palimpsest.Step) {
+	var m token.Model
+	if step.Base.Model != "" {
+		if found, err := c.s.models.Find(step.Base.Model); err == nil {
+			m = found
+			step.Profile.BoundReasoning = m.BindsThinking
+		}
+	}
+	if step.Window == 0 {
+		step.Window = m.Window
+	}
+	if step.Window == 0 {
+		step.Window = c.s.config.Window
+	}
+	if step.Output == 0 {
+		step.Output = min(step.Base.MaxOutput, maxOutput)
+	}
+	if step.Output == 0 {
+		step.Output = min(m.MaxOutput, maxOutput)
+	}
+}
+
+func (c *call) prepare() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q api.Step
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	step, err := c.step(&q, "")
+	if err != nil {
+		return nil, err
+	}
+	h := c.tenant.open(id)
+	back, err := h.take(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer back()
+	ctx, _ := c.writing()
+	if len(step.Messages) == 0 && c.version != api.Any {
+		log, err := c.tenant.Log.Load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if log.Version() != c.version {
+			return nil, &staleError{want: c.version, have: log.Version()}
+		}
+	}
+	made, err := h.PrepareStep(ctx, step)
+	if err != nil {
+		return nil, err
+	}
+	h.stepped = true
+	return c.shown(h, q.API, made)
+}
+
+// shown is the answer with a prompt that the front door handed out.
+func (c *call) shown(h *handle, name string, p *prompt.Prompt) (*api.Prepared, error) {
+	from := h.Shown()
+	c.etag(from.Version)
+	return prepared(name, p, &api.Prepared{Version: from.Version, PlanVersion: from.PlanVersion, Tokens: from.Tokens, Manifest: from.Manifest})
+}
+
+// prepared writes a prompt in the form that was asked for.
+func prepared(name string, p *prompt.Prompt, out *api.Prepared) (*api.Prepared, error) {
+	if name == "" {
+		out.Prompt = neutral.PromptOf(p)
+		return out, nil
+	}
+	body, err := codecs()[name].Encode(p)
+	out.API, out.Body = name, body
+	return out, err
+}
+
+// planAt returns a version of the plans; nil for 0.
+func (c *call) planAt(id string, version int) (*plan.Plan, error) {
+	if version == 0 {
+		return nil, nil
+	}
+	p, err := c.tenant.Plans.Plan(c.r.Context(), id, version)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, problem(api.NotFound, fmt.Sprintf("the thread has no plan %d; GET …/plans lists those that it has", version))
+	}
+	return p, err
+}
+
+func (c *call) finish() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q api.Answer
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	messages, err := messagesOf(q.Messages, "messages")
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Response) > 0 || q.API != "" {
+		if len(messages) > 0 {
+			return nil, at("messages", problem(api.BadRequest, "messages: send response or messages, not both"))
+		}
+		if messages, err = decodeResponse(q.API, q.Response); err != nil {
+			return nil, err
+		}
+		if q.Usage == nil {
+			q.Usage = usageOf(q.API, q.Response)
+		}
+	}
+	if len(messages) == 0 {
+		return nil, problem(api.BadRequest, "there is no answer: send api and response, or messages")
+	}
+	for i := range messages {
+		if messages[i].Role != thread.Assistant {
+			return nil, at(fmt.Sprintf("messages[%d].role", i), problem(api.BadRequest, "the answer of a model has the role assistant; send what came after it with the next step"))
+		}
+	}
+	usage := llm.Usage{}
+	if u := q.Usage; u != nil {
+		usage = llm.Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Known: true}
+	}
+	h := c.tenant.open(id)
+	back, err := h.take(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer back()
+	ctx, w := c.writing()
+	if err := h.FinishStep(ctx, usage, messages...); err != nil {
+		return nil, err
+	}
+	return c.appended(w), nil
+}
+
+func (c *call) overflowed() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q api.Step
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	step, err := c.step(&q, "")
+	if err != nil {
+		return nil, err
+	}
+	if len(step.Messages) > 0 {
+		return nil, problem(api.BadRequest, "the step's messages are in the thread already; send the step without them")
+	}
+	h := c.tenant.open(id)
+	back, err := h.take(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer back()
+	if !h.stepped {
+		// The daemon was started since the step, or another one prepared it.
+		if _, err := h.PrepareStep(c.r.Context(), step); err != nil {
+			return nil, err
+		}
+		h.stepped = true
+	}
+	made, err := h.Overflowed(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return c.shown(h, q.API, made)
+}
+
+func (c *call) compact() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q api.Compact
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	step, err := c.still(&q.Step)
+	if err != nil {
+		return nil, err
+	}
+	return c.change(id, func(ctx context.Context, h *handle) error {
+		_, err := h.Compact(ctx, step, q.Instructions)
+		h.stepped = h.stepped || err == nil
+		return err
+	})
+}
+
+func (c *call) dryRun() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q api.Step
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	step, err := c.still(&q)
+	if err != nil {
+		return nil, err
+	}
+	h := c.tenant.open(id)
+	back, err := h.take(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer back()
+	p, err := h.Plan(c.r.Context(), step)
+	if err != nil {
+		return nil, err
+	}
+	return api.Plan{Plan: p}, nil
+}
+
+// still reads a step that adds no messages.
+func (c *call) still(q *api.Step) (palimpsest.Step, error) {
+	step, err := c.step(q, "")
+	if err == nil && len(step.Messages) > 0 {
+		err = problem(api.BadRequest, "this operation adds no messages: POST …/messages does; send the step without them")
+	}
+	return step, err
+}
+
+func (c *call) render() (any, error) {
+	id, info, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q api.Render
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	step, err := c.step(&q.Step, "step.")
+	if err != nil {
+		return nil, err
+	}
+	if len(step.Messages) > 0 {
+		return nil, at("step.messages", problem(api.BadRequest, "rendering adds no messages; send the step without them"))
+	}
+	version := info.Plans
+	if q.PlanVersion != nil {
+		version = *q.PlanVersion
+	}
+	if version < 0 {
+		return nil, at("plan_version", problem(api.BadRequest, "plan_version: want the version of a plan, or 0 for none"))
+	}
+	p, err := c.planAt(id, version)
+	if err != nil {
+		return nil, err
+	}
+	log, err := c.tenant.Log.Load(c.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.tenant.compactor.Render(p, palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile})
+	if err != nil {
+		return nil, err
+	}
+	c.etag(log.Version())
+	return prepared(q.Step.API, res.Prompt, &api.Prepared{Version: log.Version(), PlanVersion: version, Tokens: res.After, Manifest: res.Manifest})
+}

@@ -1,0 +1,259 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// handlers are what answers the operations of package api.
+func (s *Server) handlers() map[string]handler {
+	return map[string]handler{
+		"create": (*call).create, "list": (*call).threads, "get": (*call).get, "log": (*call).log, "append": (*call).append,
+		"prepare": (*call).prepare, "finish": (*call).finish, "answer": (*call).answerTool, "overflowed": (*call).overflowed,
+		"compact": (*call).compact, "dry-run": (*call).dryRun, "plans": (*call).plans, "plan": (*call).plan,
+		"diff": (*call).diff, "undo": (*call).undo, "expand": (*call).expand, "render": (*call).render,
+		"artifacts": (*call).artifacts, "artifact": (*call).artifact, "content": (*call).content, "recall": (*call).recall,
+		"events": (*call).events,
+	}
+}
+
+// labels is the kind of the document that holds what a thread was created with.
+const labels = "thread"
+
+type labelled struct {
+	Labels  map[string]string `json:"labels,omitempty"`
+	Created time.Time         `json:"created_at"`
+}
+
+// threadCreated is the first event of a thread that was asked for.
+const threadCreated event.Type = "thread_created"
+
+func (c *call) create() (any, error) {
+	var q api.NewThread
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	if q.ID == "" {
+		q.ID = "thr_" + strings.ToLower(rand.Text())
+	}
+	if err := checkID(q.ID); err != nil {
+		return nil, err
+	}
+	if err := checkLabels(q.Labels); err != nil {
+		return nil, err
+	}
+	ctx := c.r.Context()
+	made := labelled{Labels: q.Labels, Created: c.s.config.Now().UTC()}
+	body, err := json.Marshal(made)
+	if err != nil {
+		return nil, err
+	}
+	taken := problem(api.Exists, "there is a thread with this id; use it, or choose another id")
+	if _, err := c.tenant.Catalog.Thread(ctx, q.ID); err == nil {
+		return nil, taken
+	} else if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if _, err := c.tenant.Documents.Put(ctx, store.Document{Kind: labels, ID: q.ID, Body: body}); errors.Is(err, store.ErrConflict) {
+		return nil, taken
+	} else if err != nil {
+		return nil, err
+	}
+	// The event is what makes the catalog list the thread.
+	if err := c.tenant.Events.Record(ctx, event.Event{Type: threadCreated, Time: made.Created, ThreadID: q.ID, TenantID: c.tenant.name}); err != nil {
+		return nil, err
+	}
+	c.w.Header().Set("Location", "/v1/threads/"+url.PathEscape(q.ID))
+	c.etag(0, 0)
+	return api.Thread{ID: q.ID, Labels: q.Labels, CreatedAt: made.Created}, nil
+}
+
+// maxID is the longest id of a thread that can be created, in characters.
+const maxID = 200
+
+func checkID(id string) error {
+	bad := id == "." || id == ".." || !utf8.ValidString(id) || utf8.RuneCountInString(id) > maxID || strings.ContainsFunc(id, unicode.IsControl)
+	if bad || store.CheckName("thread", id) != nil {
+		return at("id", problem(api.BadRequest, fmt.Sprintf("id: want 1 to %d characters and no control characters; \".\" and \"..\" are not allowed", maxID)))
+	}
+	return nil
+}
+
+func checkLabels(labels map[string]string) error {
+	const most, longest = 32, 200
+	if len(labels) > most {
+		return at("labels", problem(api.BadRequest, fmt.Sprintf("labels: at most %d", most)))
+	}
+	for name, value := range labels {
+		if name == "" || len(name) > longest || len(value) > longest {
+			return at("labels", problem(api.BadRequest, fmt.Sprintf("labels: a name has 1 to %d bytes, a value at most %d", longest, longest)))
+		}
+	}
+	return nil
+}
+
+// known returns the thread that the address names. One of another tenant is not
+// known, just as one that is not there.
+func (c *call) known() (string, store.Info, error) {
+	id := c.r.PathValue("thread")
+	missing := problem(api.NotFound, "there is no such thread; POST /v1/threads creates one")
+	if checkID(id) != nil && store.CheckName("thread", id) != nil {
+		return "", store.Info{}, missing
+	}
+	info, err := c.tenant.Catalog.Thread(c.r.Context(), id)
+	if errors.Is(err, store.ErrNotFound) {
+		// A thread that was created while the power went has only its document.
+		if _, err = c.tenant.Documents.Document(c.r.Context(), labels, id); errors.Is(err, store.ErrNotFound) {
+			return "", info, missing
+		}
+		info.ID = id
+	}
+	return id, info, err
+}
+
+func (c *call) threads() (any, error) {
+	after, limit, err := c.page()
+	if err != nil {
+		return nil, err
+	}
+	ctx := c.r.Context()
+	infos, err := c.tenant.Catalog.Threads(ctx, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	page := api.Threads{Items: []api.Thread{}}
+	for _, info := range infos {
+		t, err := c.describe(ctx, info)
+		if err != nil {
+			return nil, err
+		}
+		page.Items = append(page.Items, *t)
+	}
+	if len(infos) == limit {
+		page.Next = c.more(infos[len(infos)-1].ID)
+	}
+	return page, nil
+}
+
+func (c *call) describe(ctx context.Context, info store.Info) (*api.Thread, error) {
+	t := &api.Thread{ID: info.ID, CreatedAt: info.Created, ChangedAt: info.Changed, Version: info.Messages, PlanVersion: info.Plans}
+	d, err := c.tenant.Documents.Document(ctx, labels, info.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return t, nil // it was made by a first message, without labels
+	}
+	var made labelled
+	if err == nil {
+		err = json.Unmarshal(d.Body, &made)
+	}
+	t.Labels = made.Labels
+	if !made.Created.IsZero() {
+		t.CreatedAt = made.Created
+	}
+	return t, err
+}
+
+func (c *call) get() (any, error) {
+	_, info, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.describe(c.r.Context(), info)
+	if err != nil {
+		return nil, err
+	}
+	c.etag(t.Version, t.PlanVersion)
+	return t, nil
+}
+
+func (c *call) log() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	after, limit, err := c.number()
+	if err != nil {
+		return nil, err
+	}
+	log, err := c.tenant.Log.Load(c.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	page := api.Log{Version: log.Version(), Items: []neutral.Message{}}
+	end := min(after+limit, log.Len())
+	for i := after; i < end; i++ {
+		page.Items = append(page.Items, neutral.MessageOf(log.At(i)))
+	}
+	if end < log.Len() {
+		page.Next = c.more(strconv.Itoa(end))
+	}
+	c.etag(log.Version())
+	return page, nil
+}
+
+func (c *call) append() (any, error) {
+	id, _, err := c.known()
+	if err != nil {
+		return nil, err
+	}
+	var q api.Append
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	messages, err := messagesOf(q.Messages, "messages")
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Body) > 0 || q.API != "" {
+		p, err := decodeBody(q.API, q.Body)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(p.Messages, messages...)
+	}
+	if len(messages) == 0 {
+		return nil, problem(api.BadRequest, "there is nothing to append: send messages, or api and body")
+	}
+	ctx, w := c.writing()
+	if err := c.tenant.open(id).Append(ctx, messages...); err != nil {
+		return nil, err
+	}
+	return c.appended(w), nil
+}
+
+// appended says where the messages of a write stand.
+func (c *call) appended(w *write) api.Appended {
+	out := api.Appended{Version: w.log.Version(), MessageIDs: make([]string, w.n)}
+	for i := range w.n {
+		out.MessageIDs[i] = string(w.log.At(w.first + i).ID)
+	}
+	c.etag(out.Version)
+	return out
+}
+
+// messagesOf reads messages of the neutral form.
+func messagesOf(messages []neutral.Message, path string) ([]thread.Message, error) {
+	var out []thread.Message
+	for i := range messages {
+		m, err := messages[i].Value(fmt.Sprintf("%s[%d]", path, i))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}

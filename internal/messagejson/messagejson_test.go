@@ -1,0 +1,126 @@
+package messagejson_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
+	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// TestRoundTrip: what is read is what was written, for any thread, frames and
+// ids included. A1
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := threadgen.Thread().Draw(t, "thread")
+		var got []thread.Message
+		for i := range want.Len() {
+			data, err := messagejson.Marshal(want.At(i), messagejson.Back(want, i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := messagejson.Unmarshal(data, func(back int) *thread.Frame { return got[i-back].Frame })
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, m)
+		}
+		for i := range got {
+			w := *want.At(i)
+			w.Turn = 0
+			if diff := cmp.Diff(w, got[i], cmpopts.EquateEmpty()); diff != "" {
+				t.Fatalf("message %d (-want +got):\n%s", i, diff)
+			}
+			if i > 0 && (got[i].Frame != nil && got[i].Frame == got[i-1].Frame) != (w.Frame != nil && w.Frame == want.At(i-1).Frame) {
+				t.Fatalf("message %d: shares its frame, or not", i)
+			}
+		}
+		again, err := thread.New(want.ID()).Append(strip(got)...)
+		if err != nil || again.Last() != strip1(t, want).Last() {
+			t.Fatalf("the chain of ids is another: %v", err)
+		}
+	})
+}
+
+// strip takes the ids off, so that they are made anew from the content.
+func strip(list []thread.Message) []thread.Message {
+	out := append([]thread.Message(nil), list...)
+	for i := range out {
+		out[i].ID = ""
+	}
+	return out
+}
+
+func strip1(t *rapid.T, th *thread.Thread) *thread.Thread {
+	out, err := thread.New(th.ID()).Append(strip(th.Messages())...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestBadValues: what JSON cannot hold is an error that names the message.
+func TestBadValues(t *testing.T) {
+	for name, m := range map[string]thread.Message{
+		"year": {ID: "m1", Time: time.Date(12345, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"nan":  {ID: "m1", Parts: []thread.Part{thread.ToolResult{KeyFields: thread.Fields{"n": math.NaN()}}}},
+		"inf":  {ID: "m1", Parts: []thread.Part{thread.ToolResult{Determinism: &thread.Determinism{MTime: math.Inf(1)}}}},
+		"kind": {ID: "m1", Kind: 9},
+	} {
+		if _, err := messagejson.Marshal(&m, 0); err == nil || !strings.Contains(err.Error(), "m1") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, data := range []string{`{"v":2,"role":"user"}`, `{"role":"user"}`, `{"v":1,"kind":"x"}`, `{"v":1,"parts":[{"type":"hologram"}]}`} {
+		if _, err := messagejson.Unmarshal([]byte(data), nil); !errors.Is(err, messagejson.ErrVersion) {
+			t.Errorf("%s: %v", data, err)
+		}
+	}
+}
+
+// FuzzUnmarshal: any bytes give a message that can be written again, or an error.
+func FuzzUnmarshal(f *testing.F) {
+	for _, seed := range []string{
+		`{"v":1,"role":"user","parts":[{"type":"text","text":"hi"}]}`,
+		`{"v":1,"role":"tool","bytes":{"name":"/w=="},"parts":[{"type":"tool_result","key_fields":{"n":9007199254740993,"l":[1e3]},"content":[{"type":"media"}]}],"frame":{"raw":"x"}}`,
+		`{"v":1,"frame_back":1,"kind":"recap","time":"2025-01-02T03:04:05Z","parts":[{"type":"text","raw_at":[2,30]}]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		shared := &thread.Frame{Raw: "the frame of an earlier message, long enough to be cut"}
+		frame := func(back int) *thread.Frame {
+			if back == 1 {
+				return shared
+			}
+			return nil
+		}
+		m, err := messagejson.Unmarshal(data, frame)
+		if err != nil {
+			return
+		}
+		back := 0
+		if m.Frame == shared {
+			back = 1
+		}
+		first, err := messagejson.Marshal(&m, back)
+		if err != nil {
+			return // such as a time that only parses
+		}
+		again, err := messagejson.Unmarshal(first, frame)
+		if err != nil {
+			t.Fatalf("%s: %v", first, err)
+		}
+		if second, err := messagejson.Marshal(&again, back); err != nil || string(second) != string(first) {
+			t.Fatalf("%s\n%s\n%v", first, second, err)
+		}
+	})
+}

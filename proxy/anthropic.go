@@ -1,0 +1,213 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+)
+
+// messages is the Anthropic Messages API.
+type messages struct{}
+
+func (messages) readable(*http.Request, map[string]gjson.Result) bool { return true }
+
+func (messages) said(body []byte) (thread.Message, error) {
+	return messageOf(gjson.GetBytes(body, "content").Raw)
+}
+
+func messageOf(content string) (thread.Message, error) {
+	list, err := anthropic.DecodeMessage(`{"role":"assistant","content":` + or(content, "[]") + `}`)
+	if err != nil || len(list) != 1 {
+		return thread.Message{}, or(err, errAnswer)
+	}
+	return list[0], nil
+}
+
+// joined shows the blocks of all rounds, but of the thinking only the first
+// round's: it alone is bound to what the client knows.
+func (messages) joined(rounds [][]byte) []byte {
+	var blocks []string
+	used := ""
+	calls := 0
+	for n, body := range rounds {
+		gjson.GetBytes(body, "content").ForEach(func(_, b gjson.Result) bool {
+			if shows(b, n) {
+				blocks = append(blocks, b.Raw)
+				if b.Get("type").Str == "tool_use" {
+					calls++
+				}
+			}
+			return true
+		})
+		used = add(used, gjson.GetBytes(body, "usage").Raw)
+	}
+	out := string(rounds[len(rounds)-1])
+	out = set(out, "content", "["+strings.Join(blocks, ",")+"]")
+	if used != "" {
+		out = set(out, "usage", used)
+	}
+	if calls == 0 && gjson.Get(out, "stop_reason").Str == "tool_use" {
+		out = set(out, "stop_reason", `"end_turn"`)
+	}
+	return []byte(out)
+}
+
+// shows reports whether the client is shown a block of round n.
+func shows(block gjson.Result, n int) bool {
+	switch block.Get("type").Str {
+	case "tool_use":
+		return !ours(block.Get("name").Str)
+	case "thinking", "redacted_thinking":
+		return n == 0
+	}
+	return true
+}
+
+func (messages) translator() translator {
+	return &messageStream{}
+}
+
+// messageStream joins streams of the Messages API.
+type messageStream struct {
+	round   int
+	blocks  []*block // of this round
+	at      places   // of the blocks
+	used    string   // usage of the earlier rounds
+	now     string   // usage of this one
+	held    []sent
+	stopped bool
+}
+
+// block is a content block that is being written.
+type block struct {
+	raw                            string
+	text, thinking, signature, arg strings.Builder
+}
+
+func (m *messageStream) again() {
+	m.round++
+	m.used = add(m.used, m.now)
+	m.at.again()
+	m.blocks, m.now, m.held, m.stopped = nil, "", nil, false
+}
+
+func (m *messageStream) next(e sent) (out []byte, last bool) {
+	v := gjson.Parse(e.data)
+	switch v.Get("type").Str {
+	case "message_start":
+		m.now = v.Get("message.usage").Raw
+		if m.round > 0 {
+			return nil, false
+		}
+	case "content_block_start":
+		m.blocks = append(m.blocks, &block{raw: v.Get("content_block").Raw})
+		m.at.put(v.Get("index").Int(), shows(v.Get("content_block"), m.round))
+		return m.moved(e, v), false
+	case "content_block_delta":
+		if len(m.blocks) > 0 {
+			m.blocks[len(m.blocks)-1].grow(v.Get("delta"))
+		}
+		return m.moved(e, v), false
+	case "content_block_stop":
+		return m.moved(e, v), false
+	case "message_delta":
+		m.now = over(m.now, v.Get("usage").Raw)
+		m.stopped = true
+		m.held = append(m.held, e)
+		return nil, false
+	case "message_stop":
+		m.held = append(m.held, e)
+		return nil, true
+	}
+	if len(m.held) > 0 {
+		m.held = append(m.held, e)
+		return nil, false
+	}
+	return e.raw, false
+}
+
+// moved is an event of a block under the index that the client knows.
+func (m *messageStream) moved(e sent, v gjson.Result) []byte {
+	from := v.Get("index").Int()
+	to, shown := m.at.of(from)
+	switch {
+	case !shown:
+		return nil
+	case to == from:
+		return e.raw
+	}
+	return e.with(set(e.data, "index", strconv.FormatInt(to, 10)))
+}
+
+func (b *block) grow(delta gjson.Result) {
+	switch delta.Get("type").Str {
+	case "text_delta":
+		b.text.WriteString(delta.Get("text").Str)
+	case "thinking_delta":
+		b.thinking.WriteString(delta.Get("thinking").Str)
+	case "signature_delta":
+		b.signature.WriteString(delta.Get("signature").Str)
+	case "input_json_delta":
+		b.arg.WriteString(delta.Get("partial_json").Str)
+	case "citations_delta":
+		b.raw = set(b.raw, "citations.-1", delta.Get("citation").Raw)
+	}
+}
+
+// whole is the block as an answer in one piece would have had it.
+func (b *block) whole() string {
+	raw := b.raw
+	for _, f := range []struct {
+		name string
+		text *strings.Builder
+	}{{"text", &b.text}, {"thinking", &b.thinking}, {"signature", &b.signature}} {
+		if f.text.Len() > 0 {
+			raw = set(raw, f.name, rawjson.Quote(gjson.Get(raw, f.name).Str+f.text.String()))
+		}
+	}
+	if arg := b.arg.String(); strings.TrimSpace(arg) != "" && gjson.Valid(arg) {
+		raw = set(raw, "input", arg)
+	}
+	return raw
+}
+
+func (m *messageStream) said() (thread.Message, bool) {
+	if !m.stopped {
+		return thread.Message{}, false
+	}
+	list := make([]string, len(m.blocks))
+	for i, b := range m.blocks {
+		list[i] = b.whole()
+	}
+	said, err := messageOf("[" + strings.Join(list, ",") + "]")
+	return said, err == nil
+}
+
+func (m *messageStream) end(how ending) []byte {
+	if how.failure != "" {
+		return sent{name: "error"}.with(`{"type":"error","error":{"type":"api_error","message":` + rawjson.Quote(how.failure) + `}}`)
+	}
+	var out []byte
+	for _, e := range m.held {
+		raw := e.raw
+		if gjson.Get(e.data, "type").Str == "message_delta" && (m.round > 0 || how.dangling) {
+			data := e.data
+			if m.round > 0 {
+				data = set(data, "usage", add(m.used, m.now))
+			}
+			if how.dangling {
+				data = set(data, "delta.stop_reason", `"end_turn"`)
+			}
+			raw = e.with(data)
+		}
+		out = append(out, raw...)
+	}
+	m.held = nil
+	return out
+}

@@ -1,0 +1,259 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
+)
+
+// chat is OpenAI's Chat Completions API, and that of the many servers that speak
+// it.
+type chat struct{}
+
+// readable is false where several answers were asked for, and for the form of
+// tools that came before today's.
+func (chat) readable(_ *http.Request, body map[string]gjson.Result) bool {
+	return body["n"].Int() <= 1 && !body["functions"].Exists()
+}
+
+func (chat) said(body []byte) (thread.Message, error) {
+	return chatMessage(gjson.GetBytes(body, "choices.0.message").Raw)
+}
+
+func chatMessage(raw string) (thread.Message, error) {
+	list, _, err := openai.DecodeChatMessages("[" + or(raw, "{}") + "]")
+	if err != nil || len(list) != 1 {
+		return thread.Message{}, or(err, errAnswer)
+	}
+	return list[0], nil
+}
+
+// texts are the members of a message that grow as text.
+var texts = []string{"content", "reasoning_content", "reasoning", "refusal"}
+
+func (chat) joined(rounds [][]byte) []byte {
+	last := string(rounds[len(rounds)-1])
+	said, used := map[string]string{}, ""
+	var calls []string
+	for _, body := range rounds {
+		m := gjson.GetBytes(body, "choices.0.message")
+		for _, name := range texts {
+			if s := m.Get(name).Str; s != "" {
+				said[name] = apart(said[name]) + s
+			}
+		}
+		m.Get("tool_calls").ForEach(func(_, c gjson.Result) bool {
+			if !ours(c.Get("function.name").Str) {
+				calls = append(calls, c.Raw)
+			}
+			return true
+		})
+		used = add(used, gjson.GetBytes(body, "usage").Raw)
+	}
+	m := gjson.Get(last, "choices.0.message").Raw
+	for _, name := range texts {
+		if said[name] != "" {
+			m = set(m, name, rawjson.Quote(said[name]))
+		}
+	}
+	switch {
+	case len(calls) > 0:
+		m = set(m, "tool_calls", "["+strings.Join(calls, ",")+"]")
+	default:
+		m = without(m, "tool_calls")
+		if gjson.Get(last, "choices.0.finish_reason").Str == "tool_calls" {
+			last = set(last, "choices.0.finish_reason", `"stop"`)
+		}
+		if gjson.Get(m, "content").Type == gjson.Null {
+			m = set(m, "content", `""`)
+		}
+	}
+	last = set(last, "choices.0.message", m)
+	if used != "" {
+		last = set(last, "usage", used)
+	}
+	return []byte(last)
+}
+
+// apart puts an empty line behind what was said before, if anything was.
+func apart(s string) string {
+	if s == "" {
+		return ""
+	}
+	return s + "\n\n"
+}
+
+func (chat) translator() translator {
+	return &chatStream{spoke: map[string]bool{}}
+}
+
+// chatStream joins streams of chat completion chunks.
+type chatStream struct {
+	round   int
+	texts   map[string]*strings.Builder
+	calls   []*chatCall
+	at      places // of the calls
+	used    string
+	now     string
+	spoke   map[string]bool // the fields in which earlier rounds said something
+	held    []sent
+	stopped bool
+}
+
+type chatCall struct {
+	raw       string
+	arguments strings.Builder
+}
+
+func (m *chatStream) again() {
+	for name, b := range m.texts {
+		m.spoke[name] = m.spoke[name] || b.Len() > 0
+	}
+	m.round++
+	m.used = add(m.used, m.now)
+	m.at.again()
+	m.texts, m.calls, m.now, m.held, m.stopped = nil, nil, "", nil, false
+}
+
+func (m *chatStream) next(e sent) (out []byte, last bool) {
+	if strings.TrimSpace(e.data) == "[DONE]" {
+		m.held = append(m.held, e)
+		return nil, true
+	}
+	v := gjson.Parse(e.data)
+	if used := v.Get("usage"); used.IsObject() {
+		m.now = used.Raw
+	}
+	choice := v.Get("choices.0")
+	data, gone := m.delta(e.data, choice.Get("delta"))
+	if choice.Get("finish_reason").Type == gjson.String {
+		m.stopped = true
+	}
+	if m.stopped {
+		if data != e.data {
+			e.raw, e.data = e.with(data), data
+		}
+		m.held = append(m.held, e)
+		return nil, false
+	}
+	switch {
+	case gone:
+		return nil, false
+	case data == e.data:
+		return e.raw, false
+	}
+	return e.with(data), false
+}
+
+// delta takes in what a chunk adds, and returns the chunk as the client gets it,
+// and whether nothing is left of it.
+func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool) {
+	if !d.IsObject() {
+		return data, false
+	}
+	if m.texts == nil {
+		m.texts = map[string]*strings.Builder{}
+	}
+	for _, name := range texts {
+		s := d.Get(name).Str
+		if s == "" {
+			continue
+		}
+		if m.texts[name] == nil {
+			m.texts[name] = &strings.Builder{}
+			if m.spoke[name] {
+				data = set(data, "choices.0.delta."+name, rawjson.Quote("\n\n"+s))
+			}
+		}
+		m.texts[name].WriteString(s)
+	}
+	if m.round > 0 && d.Get("role").Exists() {
+		data = without(data, "choices.0.delta.role") // some clients would add it to the first
+	}
+	calls := d.Get("tool_calls")
+	if !calls.IsArray() || len(calls.Array()) == 0 {
+		return data, false
+	}
+	var shown []string
+	calls.ForEach(func(_, c gjson.Result) bool {
+		i := c.Get("index").Int()
+		if _, known := m.at.at[i]; !known {
+			m.at.put(i, !ours(c.Get("function.name").Str))
+			m.calls = append(m.calls, &chatCall{raw: without(c.Raw, "index")})
+		} else if len(m.calls) > 0 {
+			m.calls[len(m.calls)-1].arguments.WriteString(c.Get("function.arguments").Str)
+		}
+		switch to, show := m.at.of(i); {
+		case !show:
+		case to == i:
+			shown = append(shown, c.Raw)
+		default:
+			shown = append(shown, set(c.Raw, "index", strconv.FormatInt(to, 10)))
+		}
+		return true
+	})
+	if len(shown) > 0 {
+		list := "[" + strings.Join(shown, ",") + "]"
+		if list == strings.TrimSpace(calls.Raw) {
+			return data, false
+		}
+		return set(data, "choices.0.delta.tool_calls", list), false
+	}
+	data = without(data, "choices.0.delta.tool_calls")
+	rest := gjson.Get(data, "choices.0.delta")
+	empty := true
+	rest.ForEach(func(_, x gjson.Result) bool { empty = x.Type == gjson.Null; return empty })
+	if empty && gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject() {
+		return "", true
+	}
+	return data, false
+}
+
+func (m *chatStream) said() (thread.Message, bool) {
+	if !m.stopped {
+		return thread.Message{}, false
+	}
+	raw := `{"role":"assistant","content":null}`
+	for _, name := range texts {
+		if b := m.texts[name]; b != nil {
+			raw = set(raw, name, rawjson.Quote(b.String()))
+		}
+	}
+	for _, c := range m.calls {
+		call := set(c.raw, "function.arguments", rawjson.Quote(gjson.Get(c.raw, "function.arguments").Str+c.arguments.String()))
+		if !gjson.Get(call, "type").Exists() {
+			call = set(call, "type", `"function"`)
+		}
+		raw = set(raw, "tool_calls.-1", call)
+	}
+	said, err := chatMessage(raw)
+	return said, err == nil
+}
+
+func (m *chatStream) end(how ending) []byte {
+	if how.failure != "" {
+		return sent{}.with(`{"error":{"message":` + rawjson.Quote(how.failure) + `,"type":"server_error","code":null}}`)
+	}
+	var out []byte
+	for _, e := range m.held {
+		data := e.data
+		if m.round > 0 && gjson.Get(data, "usage").IsObject() {
+			data = set(data, "usage", add(m.used, m.now))
+		}
+		if how.dangling && gjson.Get(data, "choices.0.finish_reason").Str == "tool_calls" {
+			data = set(data, "choices.0.finish_reason", `"stop"`)
+		}
+		if data != e.data {
+			e.raw = e.with(data)
+		}
+		out = append(out, e.raw...)
+	}
+	m.held = nil
+	return out
+}

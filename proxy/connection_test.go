@@ -1,0 +1,364 @@
+package proxy_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) { plainly.CloseIdleConnections(); http.DefaultClient.CloseIdleConnections() }))
+}
+
+func post(t testing.TB, url string, body []byte, header http.Header) *http.Response {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range header {
+		r.Header[k] = v
+	}
+	res, err := plainly.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(res.Body)
+	res.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body = io.NopCloser(bytes.NewReader(b))
+	return res
+}
+
+// TestOtherPaths: everything that asks no model is forwarded as it is, to the
+// provider that it is meant for.
+func TestOtherPaths(t *testing.T) {
+	anthropic, openai, gemini := proxytest.New(t), proxytest.New(t), proxytest.New(t)
+	p, err := proxy.New(&proxy.Options{Anthropic: anthropic.URL, OpenAI: openai.URL + "/v1", Gemini: gemini.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(p)
+	defer server.Close()
+	for _, c := range []struct {
+		method, path, header string
+		to                   *proxytest.Upstream
+		arrives              string
+	}{
+		{"GET", "/v1/models", "", openai, "/v1/models"},
+		{"GET", "/v1/models?limit=3", "X-Api-Key", anthropic, "/v1/models?limit=3"},
+		{"GET", "/v1beta/models?key=k&pageSize=2", "", gemini, "/v1beta/models?key=k&pageSize=2"},
+		{"POST", "/v1/messages/batches?x=%20y&z", "Anthropic-Version", anthropic, "/v1/messages/batches?x=%20y&z"},
+		{"POST", "/messages/count_tokens", "", anthropic, "/v1/messages/count_tokens"},
+		{"DELETE", "/v1/files/a%2Fb", "", openai, "/v1/files/a%2Fb"},
+		{"POST", "/v1/embeddings", "", openai, "/v1/embeddings"},
+		{"POST", "/v1/responses/compact", "", openai, "/v1/responses/compact"},
+		{"POST", "/responses/input_tokens", "", openai, "/v1/responses/input_tokens"},
+		{"POST", "/v1beta/models/gemini-x:countTokens", "", gemini, "/v1beta/models/gemini-x:countTokens"},
+		{"POST", "/v1beta/models/gemini-x:embedContent", "", gemini, "/v1beta/models/gemini-x:embedContent"},
+	} {
+		r, _ := http.NewRequest(c.method, server.URL+c.path, strings.NewReader(`{"model":"m"}`))
+		if c.header != "" {
+			r.Header.Set(c.header, "secret")
+		}
+		r.Header.Set("X-Forwarded-For", "10.1.2.3")
+		r.Header.Set("Connection", "X-Hop")
+		r.Header.Set("X-Hop", "1")
+		c.to.Forget()
+		res, err := plainly.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+		got := c.to.Requests()
+		if len(got) != 1 || got[0].Path != c.arrives || got[0].Method != c.method || string(got[0].Body) != `{"model":"m"}` {
+			t.Errorf("%s %s arrived as %+v", c.method, c.path, got)
+			continue
+		}
+		if h := got[0].Header; h.Get("X-Forwarded-For") != "10.1.2.3" || h.Get("X-Hop") != "" || c.header != "" && h.Get(c.header) != "secret" {
+			t.Errorf("%s %s: headers %v", c.method, c.path, h)
+		}
+		if res.Header.Get("X-Echo") == "" {
+			t.Errorf("%s %s: the answer's headers are lost", c.method, c.path)
+		}
+	}
+}
+
+// TestUpstreams: an address that cannot be used is named.
+func TestUpstreams(t *testing.T) {
+	for _, address := range []string{"ftp://x", "localhost:80", "http://", "://"} {
+		if _, err := proxy.New(&proxy.Options{OpenAI: address}); err == nil || !strings.Contains(err.Error(), address) {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	if _, err := proxy.New(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCancellation: a client that goes away takes its request with it.
+func TestCancellation(t *testing.T) {
+	for _, edited := range []bool{false, true} {
+		up := strict(t)
+		up.Model = func(*proxytest.Request) proxytest.Answer {
+			return proxytest.Answer{Text: "a b c", Hold: make(chan struct{})}
+		}
+		url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+		a := newAgent(t, wire.Anthropic, url, true)
+		n := 2
+		if edited {
+			n = 24
+		}
+		a.grow(0, n)
+		ctx, cancel := context.WithCancel(context.Background())
+		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, url+a.path(), bytes.NewReader(a.body()))
+		res, err := plainly.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(res.Body, make([]byte, 10)); err != nil {
+			t.Fatalf("the first bytes of a stream wait for the rest: %v", err)
+		}
+		cancel()
+		res.Body.Close()
+		<-up.Gone
+	}
+}
+
+// TestResets: an answer that breaks off breaks off for the client, at the same
+// byte, and is never passed off as whole.
+func TestResets(t *testing.T) {
+	for _, edited := range []bool{false, true} {
+		for _, stream := range []bool{false, true} {
+			for _, at := range []int{1, 60, 300} {
+				up := strict(t)
+				up.Model = func(*proxytest.Request) proxytest.Answer {
+					return proxytest.Answer{Text: strings.Repeat("all is well ", 40), Reset: at}
+				}
+				url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				a := newAgent(t, wire.Chat, url, stream)
+				n := 2
+				if edited {
+					n = 24
+				}
+				a.grow(0, n)
+				r, _ := http.NewRequest(http.MethodPost, url+a.path(), bytes.NewReader(a.body()))
+				res, err := plainly.RoundTrip(r)
+				if err != nil {
+					continue // the connection broke before the headers were sent
+				}
+				b, err := io.ReadAll(res.Body)
+				res.Body.Close()
+				if err == nil && res.StatusCode == 200 {
+					t.Errorf("edited %t, stream %t: %d bytes passed for a whole answer", edited, stream, len(b))
+				}
+			}
+		}
+	}
+}
+
+// TestLargeBody: a body over the limit streams through untouched.
+func TestLargeBody(t *testing.T) {
+	up := proxytest.New(t)
+	url, p := start(t, up, proxy.Options{MaxBody: 100_000, Window: 20_000})
+	a := newAgent(t, wire.Anthropic, url, false)
+	a.grow(0, 40)
+	want := a.body()
+	s := a.peek()
+	if s.status != 200 || s.action() != "" {
+		t.Errorf("status %d, %q", s.status, s.action())
+	}
+	if got := up.Requests(); len(want) < 200_000 || !bytes.Equal(got[0].Body, want) {
+		t.Errorf("%d bytes became %d", len(want), len(got[0].Body))
+	}
+	if p.Totals().Edited != 0 {
+		t.Error("it was edited")
+	}
+}
+
+// TestCompressedRequests: gzip is looked into; what cannot be read passes.
+func TestCompressedRequests(t *testing.T) {
+	up := strict(t)
+	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	a := newAgent(t, wire.Chat, url, false)
+	a.grow(0, 24)
+	var z bytes.Buffer
+	w := gzip.NewWriter(&z)
+	w.Write(a.body())
+	w.Close()
+	res := post(t, url+a.path(), z.Bytes(), http.Header{"Content-Encoding": {"gzip"}})
+	if res.StatusCode != 200 || res.Header.Get(proxy.ActionHeader) != proxy.Compacted {
+		t.Errorf("gzip: status %d, %q", res.StatusCode, res.Header.Get(proxy.ActionHeader))
+	}
+	if got := up.Requests()[0]; got.Header.Get("Content-Encoding") != "" || got.Body[0] != '{' {
+		t.Errorf("the compacted body is still called %q", got.Header.Get("Content-Encoding"))
+	}
+	a = newAgent(t, wire.Chat, url, false)
+	a.grow(0, 2)
+	z.Reset()
+	w.Reset(&z)
+	w.Write(a.body())
+	w.Close()
+	res = post(t, url+a.path(), z.Bytes(), http.Header{"Content-Encoding": {"gzip"}})
+	if got := up.Requests()[1]; res.StatusCode != 200 || got.Header.Get("Content-Encoding") != "gzip" || !bytes.Equal(got.Body, z.Bytes()) {
+		t.Errorf("small and compressed: status %d, the body has another form", res.StatusCode)
+	}
+	unread := append([]byte("\x28\xb5\x2f\xfd"), z.Bytes()...)
+	post(t, url+"/v1/chat/completions", unread, http.Header{"Content-Encoding": {"zstd"}})
+	if got := up.Requests()[2]; !bytes.Equal(got.Body, unread) {
+		t.Error("a body that cannot be read did not pass")
+	}
+	if totals := p.Totals(); totals.Faults != 0 {
+		t.Errorf("totals: %+v", totals)
+	}
+}
+
+// TestKeepAlive: connections are used again, also after refusals and streams.
+func TestKeepAlive(t *testing.T) {
+	up := strict(t)
+	url, _ := start(t, up, proxy.Options{Config: palimpsest.Config{Counter: counter()}})
+	fresh := 0
+	trace := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		if !i.Reused {
+			fresh++
+		}
+	}})
+	client := &http.Transport{}
+	defer client.CloseIdleConnections()
+	for n := range 8 {
+		a := newAgent(t, wire.Anthropic, url, n%2 == 0)
+		a.grow(0, 5*n)
+		r, _ := http.NewRequestWithContext(trace, http.MethodPost, url+a.path(), bytes.NewReader(a.body()))
+		res, err := client.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, res.Body); err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	}
+	if fresh > 1 {
+		t.Errorf("%d connections for requests one after the other", fresh)
+	}
+}
+
+// TestUnreachable: a provider that is not there is a 502 in a form that SDKs
+// read.
+func TestUnreachable(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	p, err := proxy.New(&proxy.Options{Anthropic: gone.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(p)
+	defer server.Close()
+	a := newAgent(t, wire.Anthropic, server.URL, false)
+	a.user("hello")
+	if s := a.peek(); s.status != http.StatusBadGateway || !strings.Contains(string(s.raw), `"type":"error"`) {
+		t.Errorf("status %d: %s", s.status, s.raw)
+	}
+}
+
+// TestTransport: the same exchange in one process, for an http.Client.
+func TestTransport(t *testing.T) {
+	up := strict(t)
+	up.Model = steps(30, false)
+	rt, err := proxy.NewTransport(&proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rt.CloseIdleConnections()
+	for _, api := range apis {
+		up.Model = steps(30, false)
+		a := newAgent(t, api, up.URL, true)
+		a.client = &http.Client{Transport: rt}
+		runTask(t, a, 30)
+	}
+	if totals := rt.Totals(); totals.Compactions < 4 || totals.Faults != 0 || totals.TokensBefore <= totals.TokensSent {
+		t.Errorf("totals: %+v", totals)
+	}
+}
+
+// broken is a request body that ends in an error.
+type broken struct{ after io.Reader }
+
+var errBroken = errors.New("the client went away")
+
+func (b broken) Read(p []byte) (int, error) {
+	n, err := b.after.Read(p)
+	if err == io.EOF {
+		err = errBroken
+	}
+	return n, err
+}
+
+// TestHalfARequest: a request that does not arrive whole goes nowhere.
+func TestHalfARequest(t *testing.T) {
+	up := proxytest.New(t)
+	rt, err := proxy.NewTransport(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _ := http.NewRequest(http.MethodPost, up.URL+"/v1/messages", broken{strings.NewReader(`{"model":"m","messages":[`)})
+	res, err := rt.RoundTrip(r)
+	if err == nil {
+		res.Body.Close()
+	}
+	if !errors.Is(err, errBroken) || len(up.Requests()) != 0 {
+		t.Errorf("%v, %d requests", err, len(up.Requests()))
+	}
+}
+
+// TestSlowReader: an answer that nobody reads waits, and comes whole.
+func TestSlowReader(t *testing.T) {
+	up := strict(t)
+	long := strings.Repeat("word ", 100_000)
+	up.Model = func(*proxytest.Request) proxytest.Answer { return proxytest.Answer{Text: long} }
+	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	for _, n := range []int{2, 24} {
+		a := newAgent(t, wire.Responses, url, true)
+		a.grow(0, n)
+		r, _ := http.NewRequest(http.MethodPost, url+a.path(), bytes.NewReader(a.body()))
+		res, err := plainly.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		small := make([]byte, 333)
+		for {
+			n, err := res.Body.Read(small)
+			b.Write(small[:n])
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		res.Body.Close()
+		s := said{raw: b.Bytes()}
+		a.understand(&s)
+		if s.text != long {
+			t.Errorf("%d characters in place of %d", len(s.text), len(long))
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package proxy
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// translated passes a stream through the reader of an API.
+func translated(t testing.TB, api endpoint, in []byte) []byte {
+	t.Helper()
+	s := &stream{
+		rounds: &rounds{step: &step{}}, body: io.NopCloser(bytes.NewReader(nil)),
+		events: newEvents(bytes.NewReader(in)), translator: api.dialect.translator(),
+	}
+	out, err := io.ReadAll(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+var streamPaths = map[string]string{
+	wire.Anthropic: "/v1/messages", wire.Chat: "/v1/chat/completions", wire.Responses: "/v1/responses", wire.Gemini: "/v1beta/models/m:streamGenerateContent",
+}
+
+// FuzzStreams: whatever a provider sends, a stream without a call of our tools
+// comes out as it went in.
+func FuzzStreams(f *testing.F) {
+	f.Add([]byte("event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":1}}}\n\nevent: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":1}}\n\ndata: {\"type\":\"message_stop\"}\n\n"))
+	f.Add([]byte("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\",\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"x\",\"arguments\":\"{\"}}]},\"finish_reason\":null}]}\r\n\r\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"))
+	f.Add([]byte("event: response.output_item.added\ndata: {\"type\":\"response.output_item.added\",\"sequence_number\":0,\"output_index\":0,\"item\":{\"type\":\"message\"}}\n\ndata: {\"type\":\"response.completed\",\"sequence_number\":1,\"response\":{\"output\":[]}}\n\n"))
+	f.Add([]byte("data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]},\"finishReason\":\"STOP\"}],\"usageMetadata\":{\"promptTokenCount\":1}}\r\n\r\n: a comment\n\n\n\ndata\n"))
+	f.Add([]byte("\xff\xfe\n\ndata: {\"index\":-5,\"type\":\"content_block_delta\"}\n\n" + strings.Repeat("data: x\n", 100)))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if bytes.Contains(in, []byte("recall")) || bytes.Contains(in, []byte("read_artifact")) || bytes.Contains(in, []byte(`\u`)) || bytes.Contains(in, []byte("sequence_number")) {
+			return // a call of ours, or numbers that a provider never sends so
+		}
+		for _, path := range streamPaths {
+			if out := translated(t, endpointOf(path), in); !bytes.Equal(out, in) {
+				t.Errorf("%s: %q\nbecame %q", path, in, out)
+			}
+		}
+	})
+}
+
+// TestStreamsAsTheyCome: the same for streams of the providers' own form, cut
+// anywhere.
+func TestStreamsAsTheyCome(t *testing.T) {
+	whole := "event: response.created\ndata: {\"type\":\"response.created\",\"sequence_number\":0,\"response\":{\"id\":\"r\"}}\n\n" +
+		"event: response.output_item.added\ndata: {\"type\":\"response.output_item.added\",\"sequence_number\":1,\"output_index\":0,\"item\":{\"type\":\"message\",\"id\":\"m\"}}\n\n" +
+		"event: response.output_item.done\ndata: {\"type\":\"response.output_item.done\",\"sequence_number\":2,\"output_index\":0,\"item\":{\"type\":\"message\",\"id\":\"m\",\"role\":\"assistant\",\"content\":[]}}\n\n" +
+		"event: response.completed\ndata: {\"type\":\"response.completed\",\"sequence_number\":3,\"response\":{\"output\":[{\"type\":\"message\",\"id\":\"m\"}],\"usage\":{}}}\n\n"
+	for n := range len(whole) + 1 {
+		if out := translated(t, endpointOf("/v1/responses"), []byte(whole[:n])); string(out) != whole[:n] {
+			t.Fatalf("cut at %d: %q", n, out)
+		}
+	}
+}
+
+// TestUsage: counts are added, and what a stream says last counts.
+func TestUsage(t *testing.T) {
+	for _, c := range []struct{ a, b, want string }{
+		{"", `{"n":1}`, `{"n":1}`},
+		{`{"n":1}`, "", `{"n":1}`},
+		{`{"n":1,"d":{"x":2},"s":"a"}`, `{"n":2,"d":{"x":3,"y":1},"s":"b","m":null}`, `{"n":3,"d":{"x":5,"y":1},"s":"b","m":null}`},
+		{`{"n":1.5}`, `{"n":2}`, `{"n":3.5}`},
+		{`{"n":1}`, `{"n":null}`, `{"n":1}`},
+	} {
+		if got := add(c.a, c.b); got != c.want {
+			t.Errorf("add(%s, %s) = %s, want %s", c.a, c.b, got, c.want)
+		}
+	}
+	if got := over(`{"in":5,"out":1}`, `{"out":7,"new":2,"none":null}`); got != `{"in":5,"out":7,"new":2}` {
+		t.Errorf("over: %s", got)
+	}
+}

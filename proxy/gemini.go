@@ -1,0 +1,158 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+)
+
+// contents is Gemini's generateContent.
+type contents struct{}
+
+// readable is false for streams that are one JSON array, and where several
+// answers were asked for.
+func (contents) readable(r *http.Request, body map[string]gjson.Result) bool {
+	if strings.HasSuffix(r.URL.Path, ":streamGenerateContent") && r.URL.Query().Get("alt") != "sse" {
+		return false
+	}
+	return body["generationConfig"].Get("candidateCount").Int() <= 1
+}
+
+func (contents) said(body []byte) (thread.Message, error) {
+	return contentMessage(gjson.GetBytes(body, "candidates.0.content.parts").Raw)
+}
+
+func contentMessage(parts string) (thread.Message, error) {
+	list, err := gemini.DecodeContents(`[{"role":"model","parts":` + or(parts, "[]") + `}]`)
+	if err != nil || len(list) != 1 {
+		return thread.Message{}, or(err, errAnswer)
+	}
+	return list[0], nil
+}
+
+// ourPart reports whether a part is a call of one of our tools.
+func ourPart(part gjson.Result) bool { return ours(part.Get("functionCall.name").Str) }
+
+// kept are the parts that the client is shown.
+func kept(parts gjson.Result) (list []string) {
+	parts.ForEach(func(_, p gjson.Result) bool {
+		if !ourPart(p) {
+			list = append(list, p.Raw)
+		}
+		return true
+	})
+	return list
+}
+
+func (contents) joined(rounds [][]byte) []byte {
+	var parts []string
+	used := ""
+	for _, body := range rounds {
+		parts = append(parts, kept(gjson.GetBytes(body, "candidates.0.content.parts"))...)
+		used = add(used, gjson.GetBytes(body, "usageMetadata").Raw)
+	}
+	out := set(string(rounds[len(rounds)-1]), "candidates.0.content.parts", "["+strings.Join(parts, ",")+"]")
+	if used != "" {
+		out = set(out, "usageMetadata", used)
+	}
+	return []byte(out)
+}
+
+func (contents) translator() translator { return &contentStream{} }
+
+// contentStream joins streams of generateContent responses.
+type contentStream struct {
+	round   int
+	parts   []string // of this round
+	used    string
+	now     string
+	held    []sent
+	stopped bool
+}
+
+func (m *contentStream) again() {
+	m.round++
+	m.used = add(m.used, m.now)
+	m.parts, m.now, m.held, m.stopped = nil, "", nil, false
+}
+
+func (m *contentStream) next(e sent) (out []byte, last bool) {
+	v := gjson.Parse(e.data)
+	if used := v.Get("usageMetadata"); used.IsObject() {
+		m.now = over(m.now, used.Raw)
+	}
+	candidate := v.Get("candidates.0")
+	parts := candidate.Get("content.parts")
+	all := parts.Array()
+	for _, p := range all {
+		m.parts = append(m.parts, p.Raw)
+	}
+	data := e.data
+	if shown := kept(parts); len(shown) < len(all) {
+		data = set(data, "candidates.0.content.parts", "["+strings.Join(shown, ",")+"]")
+		if len(shown) == 0 && !candidate.Get("finishReason").Exists() && !m.stopped {
+			return nil, false
+		}
+	}
+	if candidate.Get("finishReason").Type == gjson.String {
+		m.stopped = true
+	}
+	if data != e.data {
+		e.raw, e.data = e.with(data), data
+	}
+	if m.stopped {
+		m.held = append(m.held, e)
+		return nil, false
+	}
+	if m.round > 0 && m.now != "" {
+		return e.with(set(data, "usageMetadata", add(m.used, m.now))), false
+	}
+	return e.raw, false
+}
+
+func (m *contentStream) said() (thread.Message, bool) {
+	if !m.stopped {
+		return thread.Message{}, false
+	}
+	said, err := contentMessage("[" + strings.Join(joinedTexts(m.parts), ",") + "]")
+	return said, err == nil
+}
+
+// joinedTexts puts the pieces of one text together, which streams cut where they
+// like. What carries a signature stays a part of its own.
+func joinedTexts(parts []string) []string {
+	var out []string
+	for _, raw := range parts {
+		if n := len(out) - 1; n >= 0 && plainText(raw) && plainText(out[n]) && gjson.Get(raw, "thought").Bool() == gjson.Get(out[n], "thought").Bool() {
+			out[n] = set(out[n], "text", rawjson.Quote(gjson.Get(out[n], "text").Str+gjson.Get(raw, "text").Str))
+			continue
+		}
+		out = append(out, raw)
+	}
+	return out
+}
+
+func plainText(raw string) bool {
+	v := gjson.Parse(raw)
+	return v.Get("text").Exists() && !v.Get("thoughtSignature").Exists() && !v.Get("thought_signature").Exists()
+}
+
+func (m *contentStream) end(how ending) []byte {
+	if how.failure != "" {
+		return sent{}.with(`{"error":{"code":500,"message":` + rawjson.Quote(how.failure) + `,"status":"INTERNAL"}}`)
+	}
+	var out []byte
+	for _, e := range m.held {
+		if m.round > 0 && gjson.Get(e.data, "usageMetadata").IsObject() {
+			e.raw = e.with(set(e.data, "usageMetadata", add(m.used, m.now)))
+		}
+		out = append(out, e.raw...)
+	}
+	m.held = nil
+	return out
+}

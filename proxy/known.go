@@ -1,0 +1,257 @@
+package proxy
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// known is a request that was read: what there is to be known of it without a
+// second look at its bytes.
+type known struct {
+	body   string
+	prompt *prompt.Prompt
+	ids    []thread.ID
+	top    map[string]gjson.Result // without the messages
+	around string                  // a digest of system and tools
+
+	open, end int   // the messages array: behind its bracket, and at the closing one
+	ends      []int // the ends of the frames, as offsets into body
+	upTo      []int // how many messages there are up to each of them
+}
+
+// arrayNames are the members that hold the messages, of the APIs whose messages
+// can be read apart from those before them. Gemini's calls have no ids of their
+// own, but numbers that count from the first.
+var arrayNames = map[string]string{wire.Anthropic: "messages", wire.Chat: "messages", wire.Responses: "input"}
+
+// newKnown finds the places in a body that was read.
+func newKnown(body string, p *prompt.Prompt, members map[string]gjson.Result) *known {
+	k := &known{body: body, prompt: p, top: members, around: surroundings(p)}
+	array, there := members[arrayNames[p.Source.API]]
+	if !there || !array.IsArray() || array.Index == 0 {
+		return k
+	}
+	delete(members, arrayNames[p.Source.API]) // it is long, and nobody asks for it
+	k.open, k.end = array.Index+1, array.Index+len(array.Raw)-1
+	at := k.open
+	for i := range p.Messages {
+		f := p.Messages[i].Frame
+		if f == nil {
+			return k
+		}
+		if i > 0 && p.Messages[i-1].Frame == f {
+			k.upTo[len(k.upTo)-1] = i + 1
+			continue
+		}
+		from := strings.Index(body[at:k.end], f.Raw)
+		if from < 0 {
+			k.ends, k.upTo = nil, nil
+			return k
+		}
+		at += from + len(f.Raw)
+		k.ends, k.upTo = append(k.ends, at), append(k.upTo, i+1)
+	}
+	return k
+}
+
+// extended reads a body that goes on where a known one ends: everything around
+// the messages is the same, and so are most of them. Only the rest is decoded. It
+// is nil where that cannot be done, and then the whole has to be.
+func (k *known) extended(codec wire.Codec, body string) *known {
+	tail := len(k.body) - k.end // what stands behind the messages
+	if len(k.ends) == 0 || len(body) < len(k.body)-k.end+k.open || body[len(body)-tail:] != k.body[k.end:] {
+		return nil
+	}
+	same := commonPrefix(k.body[:k.end], body[:len(body)-tail])
+	n := len(k.ends)
+	for n > 0 && (k.ends[n-1] > same || k.prompt.Messages[k.upTo[n-1]-1].Role == thread.Assistant) {
+		n-- // a run of the model's items could go on
+	}
+	if n == 0 {
+		return nil
+	}
+	from, kept := k.ends[n-1], k.upTo[n-1]
+	rest := strings.TrimLeft(body[from:len(body)-tail], " \t\r\n")
+	rest, more := strings.CutPrefix(rest, ",")
+	if more == (strings.TrimSpace(rest) == "") {
+		return nil
+	}
+	news, ok := decodeTail(codec, rest, k.prompt.Messages[:kept])
+	if !ok {
+		return nil
+	}
+	p := *k.prompt
+	p.Messages = append(slices.Clip(k.prompt.Messages[:kept]), news...)
+	source := *k.prompt.Source
+	source.Body = body
+	for f := range frames(k.prompt.Messages[kept:]) {
+		source.Elements -= f.Elements
+	}
+	before := k.prompt.Messages[kept-1].Frame
+	for f := range frames(news) {
+		f.Position += before.Position + before.Elements
+		source.Elements += f.Elements
+	}
+	p.Source = &source
+	next := &known{
+		body: body, prompt: &p, ids: slices.Clip(k.ids[:kept]), top: k.top, around: k.around,
+		open: k.open, end: len(body) - tail, ends: slices.Clip(k.ends[:n]), upTo: slices.Clip(k.upTo[:n]),
+	}
+	at := from
+	for i := range news {
+		if i > 0 && news[i].Frame == news[i-1].Frame {
+			next.upTo[len(next.upTo)-1]++
+			continue
+		}
+		off := strings.Index(body[at:next.end], news[i].Frame.Raw)
+		if off < 0 {
+			return nil
+		}
+		at += off + len(news[i].Frame.Raw)
+		next.ends, next.upTo = append(next.ends, at), append(next.upTo, kept+i+1)
+	}
+	return next
+}
+
+// frames are the frames of messages, each once.
+func frames(messages []thread.Message) iter.Seq[*thread.Frame] {
+	return func(yield func(*thread.Frame) bool) {
+		for i := range messages {
+			if f := messages[i].Frame; f != nil && (i == 0 || messages[i-1].Frame != f) && !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+// lighten leaves the messages out of the request behind a prompt, where all of
+// them stand in the prompt anyway, so that the encoder need not go through them.
+func (k *known) lighten(p *prompt.Prompt) {
+	if len(k.ends) == 0 || p.Source == nil || p.Source.API != wire.Anthropic || p.Source.Body != k.body {
+		return
+	}
+	for i := range p.Messages {
+		if p.Messages[i].Role == thread.System {
+			return // what the encoder may do with it depends on those in the body
+		}
+	}
+	source := *p.Source
+	source.Body = k.body[:k.open] + k.body[k.end:]
+	p.Source = &source
+}
+
+// decodeTail reads elements of a messages array that stand behind others.
+func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]thread.Message, bool) {
+	if strings.TrimSpace(elements) == "" {
+		return nil, true
+	}
+	p, err := codec.Decode([]byte(`{"` + arrayNames[codec.API()] + `":[` + elements + `]}`))
+	if err != nil || len(p.System) > 0 || len(p.Messages) == 0 {
+		return nil, false // instructions at the beginning are none in the middle
+	}
+	var names map[string]string
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		for _, c := range m.Calls() {
+			if thread.IsLocalID(c.ID) {
+				return nil, false
+			}
+		}
+		r, ok := m.Result()
+		if !ok {
+			continue
+		}
+		if thread.IsLocalID(r.CallID) {
+			return nil, false
+		}
+		if r.Tool != "" {
+			continue
+		}
+		if names == nil {
+			names = map[string]string{}
+			for j := range before {
+				for _, c := range before[j].Calls() {
+					names[c.ID] = c.Name
+				}
+			}
+		}
+		if name := names[r.CallID]; name != "" {
+			r.Tool = name
+			m.Parts = []thread.Part{r}
+		}
+	}
+	return p.Messages, true
+}
+
+// commonPrefix is the length of what two texts have in common at their beginning.
+func commonPrefix(a, b string) int {
+	const chunk = 4 << 10
+	n, limit := 0, min(len(a), len(b))
+	for n+chunk <= limit && a[n:n+chunk] == b[n:n+chunk] {
+		n += chunk
+	}
+	for n < limit && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// bodies remembers the last requests, so that the next step of a conversation
+// costs what the step adds.
+type bodies struct {
+	mu    sync.Mutex
+	last  []*known // the newest last
+	bytes int
+}
+
+// maxKnown and maxKnownBytes bound what is remembered, by number and by the bytes
+// of the bodies.
+const (
+	maxKnown      = 256
+	maxKnownBytes = 64 << 20
+)
+
+// find returns the request that has most in common with a body.
+func (b *bodies) find(api, body string) *known {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var best *known
+	most := 0
+	for _, k := range slices.Backward(b.last) {
+		if k.prompt.Source.API != api || len(k.ends) == 0 {
+			continue
+		}
+		if most > 0 && (most > len(k.body) || k.body[most-1] != body[min(most-1, len(body)-1)]) {
+			continue
+		}
+		if n := commonPrefix(k.body, body); n > most {
+			best, most = k, n
+		}
+	}
+	return best
+}
+
+// keep remembers a request, in place of the one that it goes on with.
+func (b *bodies) keep(k, before *known) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.last, before); before != nil && i >= 0 {
+		b.bytes -= len(before.body)
+		b.last = slices.Delete(b.last, i, i+1)
+	}
+	b.last = append(b.last, k)
+	b.bytes += len(k.body)
+	for len(b.last) > maxKnown || b.bytes > maxKnownBytes && len(b.last) > 1 {
+		b.bytes -= len(b.last[0].body)
+		b.last[0] = nil
+		b.last = b.last[1:]
+	}
+}

@@ -1,0 +1,174 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
+	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
+)
+
+// TestExtended: a body that goes on with a known one is read as it would be by
+// itself, for real requests cut at every element, with marks that move and with
+// histories that part.
+func TestExtended(t *testing.T) {
+	for _, codec := range []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}} {
+		t.Run(codec.API(), func(t *testing.T) {
+			bodies := wiretest.Corpus(t, codec.API())
+			hits := 0
+			for _, name := range slices.Sorted(maps.Keys(bodies)) {
+				hits += extend(t, codec, name, bodies[name])
+			}
+			if hits < 40 {
+				t.Errorf("only %d bodies were read by what they add", hits)
+			}
+		})
+	}
+}
+
+func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int) {
+	array := gjson.GetBytes(body, arrayNames[codec.API()])
+	elements := array.Array()
+	if len(elements) < 3 {
+		return 0
+	}
+	with := func(list []string) string {
+		var b bytes.Buffer
+		b.Write(body[:array.Index])
+		b.WriteByte('[')
+		for i, e := range list {
+			if i > 0 {
+				b.WriteString([]string{",", ", ", " ,\n"}[i%3])
+			}
+			b.WriteString(e)
+		}
+		b.WriteByte(']')
+		b.Write(body[array.Index+len(array.Raw):])
+		return b.String()
+	}
+	random := rand.New(rand.NewPCG(1, uint64(len(body))))
+	var last *known
+	list := []string{}
+	for i, e := range elements {
+		list = append(list, e.Raw)
+		if random.IntN(3) == 0 {
+			continue
+		}
+		now := slices.Clone(list)
+		switch n := len(now) - 1; random.IntN(5) {
+		case 0: // a mark on the last block, as clients move it
+			if codec.API() == wire.Anthropic && gjson.Get(now[n], "content").IsArray() && gjson.Get(now[n], "content.0.type").Str == "text" {
+				now[n] = set(now[n], "content.0.cache_control", `{"type":"ephemeral"}`)
+			}
+		case 1: // an edit of the history
+			if random.IntN(4) == 0 && n > 2 {
+				now = slices.Delete(now, n-1, n)
+			}
+		}
+		text := with(now)
+		whole, err := codec.Decode([]byte(text))
+		if err != nil {
+			continue
+		}
+		fresh := newKnown(text, whole, top(text))
+		fresh.ids = chainIDs(whole.Messages)
+		if last != nil {
+			if got := last.extended(codec, text); got != nil {
+				hits++
+				if diff := cmp.Diff(whole.Messages, got.prompt.Messages); diff != "" {
+					t.Fatalf("%s, %d elements (-whole +extended):\n%s", name, i, diff)
+				}
+				if diff := cmp.Diff(whole, got.prompt); diff != "" {
+					t.Fatalf("%s, %d elements (-whole +extended):\n%s", name, i, diff)
+				}
+				if !slices.Equal(fresh.ends, got.ends) || !slices.Equal(fresh.upTo, got.upTo) || fresh.end != got.end || fresh.open != got.open {
+					t.Fatalf("%s: places %v %v, want %v %v", name, got.ends, got.upTo, fresh.ends, fresh.upTo)
+				}
+				if again, _ := codec.Encode(got.prompt); string(again) != text {
+					t.Fatalf("%s: what was read is written otherwise", name)
+				}
+				got.ids = chainIDs(got.prompt.Messages)
+				last = got
+				continue
+			}
+		}
+		last = fresh
+	}
+	return hits
+}
+
+// TestLighten: the encoder writes the same without the messages that it replaces.
+func TestLighten(t *testing.T) {
+	codec := anthropic.Codec{}
+	for name, body := range wiretest.Corpus(t, wire.Anthropic) {
+		p, err := codec.Decode(body)
+		if err != nil || len(p.Messages) < 3 {
+			continue
+		}
+		k := newKnown(string(body), p, top(string(body)))
+		q := own(p)
+		q.Messages = q.Messages[2:]
+		q.CachePoints = []prompt.CachePoint{{After: -1}, {After: 0}}
+		want, err := codec.Encode(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.lighten(q)
+		if got, err := codec.Encode(q); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %v, another body", name, err)
+		}
+	}
+}
+
+// TestExtendedNot: bodies that only look alike are read whole.
+func TestExtendedNot(t *testing.T) {
+	body := func(system string, texts ...string) string {
+		out := ""
+		for i, text := range texts {
+			role := []string{"user", "assistant"}[i%2]
+			if i > 0 {
+				out += ","
+			}
+			q, _ := json.Marshal(text)
+			out += fmt.Sprintf(`{"role":%q,"content":%s}`, role, q)
+		}
+		return `{"model":"m","messages":[` + out + `],"system":"` + system + `"}`
+	}
+	first := body("s", "a", "b", "c")
+	p, err := anthropic.Codec{}.Decode([]byte(first))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := newKnown(first, p, top(first))
+	k.ids = chainIDs(p.Messages)
+	for _, other := range []string{
+		body("t", "a", "b", "c", "d"), body("s", "x", "b", "c"), `{"model":"m","messages":[],"system":"s"}`, ``, `{`,
+		first[:len(first)-1], first + first, `{"model":"m","messages":[{"role":"user","content":"a"}}],"system":"s"}`,
+		`{"model":"m","messages":[{"role":"user","content":"a"},],"system":"s"}`,
+	} {
+		got := k.extended(anthropic.Codec{}, other)
+		if got == nil {
+			continue
+		}
+		whole, err := anthropic.Codec{}.Decode([]byte(other))
+		if err != nil {
+			t.Errorf("%s is no request, and was read", other)
+		} else if diff := cmp.Diff(whole, got.prompt); diff != "" {
+			t.Errorf("%s (-whole +extended):\n%s", other, diff)
+		}
+	}
+	if got := k.extended(anthropic.Codec{}, body("s", "a", "b", "c", "d", "e")); got == nil || len(got.prompt.Messages) != 5 {
+		t.Error("a step more was read whole")
+	}
+}

@@ -1,0 +1,87 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// Options say where requests go and how conversations are kept. The zero value
+// goes to the providers themselves and keeps everything in memory.
+type Options struct {
+	// Anthropic, OpenAI and Gemini are the upstreams, written as the providers'
+	// SDKs take them: Anthropic without /v1, OpenAI with it, Gemini without a
+	// version. Empty is the provider's own. A Transport does not use them: its
+	// requests name their server.
+	Anthropic, OpenAI, Gemini string
+
+	// Config is what conversations are compacted with. Where its Counter is nil,
+	// each model is counted with its own. Its Events are told of faults as well.
+	Config palimpsest.Config
+	// Models is the table of windows; nil is token.Models. Window is the context
+	// window in tokens of every model; 0 leaves it to the table. A model that
+	// neither knows is compacted only when the provider refuses a request.
+	Models *token.ModelSet
+	Window int
+
+	// NoTools offers the model no tools to read again what was removed.
+	NoTools bool
+	// Rounds is how many requests one request of the client's may become while
+	// the model reads again what was removed; 0 is 8.
+	Rounds int
+	// MaxBody is the largest request that is looked into, in bytes; a larger one
+	// passes untouched. 0 is 64 MB.
+	MaxBody int64
+	// Deadline bounds the time that a request waits for its compaction; beyond it
+	// the request goes on as it is. 0 is 30 seconds.
+	Deadline time.Duration
+	// Base sends the requests. Nil is a transport of its own that leaves
+	// compressed answers as they are.
+	Base http.RoundTripper
+}
+
+// The providers' own addresses.
+const (
+	anthropicURL = "https://api.anthropic.com"
+	openaiURL    = "https://api.openai.com/v1"
+	geminiURL    = "https://generativelanguage.googleapis.com"
+)
+
+const (
+	defaultRounds   = 8
+	defaultMaxBody  = 64 << 20
+	defaultDeadline = 30 * time.Second
+)
+
+func or[T comparable](x, fallback T) T {
+	var zero T
+	if x == zero {
+		return fallback
+	}
+	return x
+}
+
+// upstreams are the parsed addresses, by vendor.
+func (o *Options) upstreams() (map[vendor]*url.URL, error) {
+	all := map[vendor]*url.URL{}
+	for v, address := range map[vendor]string{
+		anthropicVendor: strings.TrimSuffix(strings.TrimSuffix(or(o.Anthropic, anthropicURL), "/"), "/v1"), // as the AI SDK writes it
+		openaiVendor:    or(o.OpenAI, openaiURL),
+		geminiVendor:    or(o.Gemini, geminiURL),
+	} {
+		u, err := url.Parse(address)
+		if err != nil {
+			return nil, fmt.Errorf("upstream %q: %w", address, err)
+		}
+		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return nil, fmt.Errorf("upstream %q: it must be a URL with http or https and a host", address)
+		}
+		all[v] = u
+	}
+	return all, nil
+}

@@ -1,0 +1,82 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+)
+
+// Proxy is the http.Handler that agents point their base URL at. Make one with
+// New; it is safe for concurrent use.
+type Proxy struct {
+	transport *Transport
+	reverse   *httputil.ReverseProxy
+}
+
+// New returns a proxy. The error says which of the options cannot be used.
+func New(o *Options) (*Proxy, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	upstreams, err := o.upstreams()
+	if err != nil {
+		return nil, fmt.Errorf("proxy.New: %w", err)
+	}
+	t, err := NewTransport(o)
+	if err != nil {
+		return nil, fmt.Errorf("proxy.New: %w", err)
+	}
+	p := &Proxy{transport: t}
+	p.reverse = &httputil.ReverseProxy{
+		Transport:     t,
+		FlushInterval: -1, // each read of the answer goes on at once
+		Rewrite:       func(r *httputil.ProxyRequest) { rewrite(r, upstreams) },
+		ErrorHandler:  unreachable,
+		ErrorLog:      log.New(io.Discard, "", 0), // the broken connection itself tells the client
+	}
+	return p, nil
+}
+
+// ServeHTTP forwards a request, by way of the Transport.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.reverse.ServeHTTP(w, r) }
+
+// Totals are what was done since the proxy was made.
+func (p *Proxy) Totals() Totals { return p.transport.Totals() }
+
+// forwarded are headers that a reverse proxy takes away, and that a provider's
+// gateway may count on.
+var forwarded = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
+
+func rewrite(r *httputil.ProxyRequest, upstreams map[vendor]*url.URL) {
+	v := vendorOf(r.In)
+	r.Out.URL = address(v, upstreams[v], r.In.URL)
+	r.Out.Host = ""
+	for _, name := range forwarded {
+		if values, ok := r.In.Header[name]; ok {
+			r.Out.Header[name] = values
+		}
+	}
+}
+
+// unreachable answers for an upstream that gave no answer, in the form that all
+// the providers' SDKs read and try again after.
+func unreachable(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		panic(http.ErrAbortHandler) // the client is gone
+	}
+	status := http.StatusBadGateway
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		status = http.StatusRequestEntityTooLarge
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"type":"error","error":{"type":"api_error","code":%d,"message":%s}}`,
+		status, rawjson.Quote("palimpsest: the provider gave no answer: "+err.Error()))
+}

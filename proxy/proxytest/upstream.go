@@ -1,0 +1,270 @@
+// Package proxytest has the provider that a proxy is tested against: a real HTTP
+// server that speaks the four APIs, streams as the providers do, and refuses all
+// that they refuse. Only tests import it.
+package proxytest
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
+)
+
+// Request is what an Upstream got.
+type Request struct {
+	N      int // counting from 1
+	API    string
+	Method string
+	Path   string // with the query
+	Header http.Header
+	Body   []byte
+	Prompt *prompt.Prompt // nil for what is no question to a model
+	Stream bool
+	// Tokens is what the upstream counts.
+	Tokens int
+	// Refused says why the request was refused; empty when it was not.
+	Refused string
+}
+
+// Answer is what the model says.
+type Answer struct {
+	Text, Thinking string
+	Calls          []thread.ToolCall
+	// Status and Body answer in place of the model; Stream is sent as a stream of
+	// status 200 instead.
+	Status int
+	Body   string
+	Stream string
+	Header http.Header
+	// Reset breaks the connection after so many bytes; 0 never.
+	Reset int
+	// Hold waits after the first piece until it is closed or the client is gone.
+	Hold <-chan struct{}
+}
+
+// Upstream is a provider. It is safe for concurrent use.
+type Upstream struct {
+	// URL is its address without a path.
+	URL string
+	// Window is what the model takes, in tokens as Count counts; 0 takes all.
+	Window int
+	Count  func(*prompt.Prompt) int
+	// BindThinking refuses a thinking block before which anything has changed, as
+	// the newest Anthropic models do.
+	BindThinking bool
+	// Refuse says why a body is refused, beside all that is checked; nil refuses
+	// nothing.
+	Refuse func(body []byte) string
+	// Model says what the model answers; nil says "ok". It may be called from
+	// several goroutines.
+	Model func(*Request) Answer
+	// Gone gets a value for each client that went away while an answer was held.
+	Gone chan struct{}
+
+	http     *httptest.Server
+	closed   chan struct{}
+	mu       sync.Mutex
+	requests []*Request
+}
+
+// New starts an upstream that is closed when the test ends. Its fields may be set
+// before the first request.
+func New(tb testing.TB) *Upstream {
+	u := &Upstream{closed: make(chan struct{}), Gone: make(chan struct{}, 100)}
+	u.http = httptest.NewServer(u)
+	u.URL = u.http.URL
+	tb.Cleanup(func() {
+		close(u.closed)
+		u.http.CloseClientConnections()
+		u.http.Close()
+	})
+	return u
+}
+
+// Requests returns what was received so far, in order.
+func (u *Upstream) Requests() []*Request {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return append([]*Request(nil), u.requests...)
+}
+
+// Forget forgets the requests so far.
+func (u *Upstream) Forget() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.requests = nil
+}
+
+var codecs = map[string]wire.Codec{
+	wire.Anthropic: anthropic.Codec{}, wire.Chat: openai.Chat{}, wire.Responses: openai.Responses{}, wire.Gemini: gemini.Codec{},
+}
+
+// apiOf tells which API a path is of; empty where it asks no model.
+func apiOf(path string) string {
+	switch {
+	case path == "/v1/messages":
+		return wire.Anthropic
+	case path == "/v1/chat/completions":
+		return wire.Chat
+	case path == "/v1/responses":
+		return wire.Responses
+	case strings.HasSuffix(path, "enerateContent"):
+		return wire.Gemini
+	}
+	return ""
+}
+
+// ServeHTTP answers a request.
+func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client went away
+	}
+	q := &Request{API: apiOf(r.URL.Path), Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(), Body: body}
+	q.Header.Set("Host", r.Host)
+	u.mu.Lock()
+	u.requests = append(u.requests, q)
+	q.N = len(u.requests)
+	u.mu.Unlock()
+
+	if q.API == "" || r.Method != http.MethodPost {
+		w.Header().Set("X-Echo", r.Method+" "+r.URL.RequestURI())
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"object":"echo","bytes":%d}`, len(body))
+		return
+	}
+	plain := body
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		if z, err := gzip.NewReader(strings.NewReader(string(body))); err == nil {
+			plain, _ = io.ReadAll(z)
+		}
+	}
+	if status, said := u.check(q, plain); status != 0 {
+		q.Refused = said
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		io.WriteString(w, said)
+		return
+	}
+	a := Answer{Text: "ok"}
+	if u.Model != nil {
+		a = u.Model(q)
+	}
+	u.write(w, r, q, gjson.ParseBytes(plain), a)
+}
+
+// check refuses what a provider refuses.
+func (u *Upstream) check(q *Request, body []byte) (status int, said string) {
+	codec := codecs[q.API]
+	v := gjson.ParseBytes(body)
+	q.Stream = v.Get("stream").Bool() || strings.Contains(q.Path, ":streamGenerateContent")
+	for _, p := range codec.Validate(body) {
+		if !p.Advice {
+			return http.StatusBadRequest, refusal(q.API, p.Error())
+		}
+	}
+	if u.Refuse != nil {
+		if why := u.Refuse(body); why != "" {
+			return http.StatusBadRequest, refusal(q.API, why)
+		}
+	}
+	p, err := codec.Decode(body)
+	if err != nil {
+		return http.StatusBadRequest, refusal(q.API, err.Error())
+	}
+	q.Prompt = p
+	if u.Count != nil {
+		q.Tokens = u.Count(p)
+	}
+	if u.Window > 0 && q.Tokens > u.Window {
+		return http.StatusBadRequest, overflow(q.API, q.Tokens, u.Window)
+	}
+	if u.BindThinking && q.API == wire.Anthropic {
+		if at := unbound(v); at != "" {
+			return http.StatusBadRequest, refusal(q.API, at+": `thinking` blocks are bound to a different conversation")
+		}
+	}
+	return 0, ""
+}
+
+func refusal(api, message string) string {
+	switch api {
+	case wire.Anthropic:
+		return fmt.Sprintf(`{"type":"error","error":{"type":"invalid_request_error","message":%s}}`, quote(message))
+	case wire.Gemini:
+		return fmt.Sprintf(`{"error":{"code":400,"message":%s,"status":"INVALID_ARGUMENT"}}`, quote(message))
+	}
+	return fmt.Sprintf(`{"error":{"message":%s,"type":"invalid_request_error","param":null,"code":null}}`, quote(message))
+}
+
+func overflow(api string, tokens, window int) string {
+	switch api {
+	case wire.Anthropic:
+		return refusal(api, fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, window))
+	case wire.Gemini:
+		return refusal(api, fmt.Sprintf("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", tokens, window))
+	}
+	return fmt.Sprintf(`{"error":{"message":%s,"type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`,
+		quote(fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens.", window, tokens)))
+}
+
+// write sends an answer, whole or as a stream.
+func (u *Upstream) write(w http.ResponseWriter, r *http.Request, q *Request, body gjson.Result, a Answer) {
+	for name, values := range a.Header {
+		w.Header()[http.CanonicalHeaderKey(name)] = values
+	}
+	var pieces []string
+	switch {
+	case a.Status >= 300 || a.Body != "":
+		pieces = []string{a.Body}
+	case a.Stream != "":
+		pieces = []string{a.Stream}
+	case q.Stream:
+		pieces = stream(q, body, a)
+	default:
+		pieces = []string{whole(q, body, a)}
+	}
+	kind := "application/json"
+	if q.Stream && a.Status < 300 {
+		kind = "text/event-stream; charset=utf-8"
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Request-Id", fmt.Sprintf("req_%d", q.N))
+	if a.Status != 0 {
+		w.WriteHeader(a.Status)
+	}
+	sent := 0
+	for n, piece := range pieces {
+		if a.Reset > 0 && sent+len(piece) >= a.Reset {
+			io.WriteString(w, piece[:a.Reset-sent])
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}
+		sent += len(piece)
+		io.WriteString(w, piece)
+		w.(http.Flusher).Flush()
+		if n == 0 && a.Hold != nil {
+			select {
+			case <-a.Hold:
+			case <-r.Context().Done():
+				u.Gone <- struct{}{}
+				return
+			case <-u.closed:
+				return
+			}
+		}
+	}
+}

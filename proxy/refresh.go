@@ -1,0 +1,60 @@
+package proxy
+
+import (
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// refresh puts the client's own bytes of now into a rendered prompt, where the
+// log holds those of an earlier request: what is volatile in them (cache marks
+// above all) counts as the client sent it last.
+func refresh(p *prompt.Prompt, log *thread.Thread, messages []thread.Message, ids []thread.ID) {
+	now := make(map[thread.ID]*thread.Message, len(ids))
+	for i, id := range ids {
+		now[id] = &messages[i]
+	}
+	for k := range p.Messages {
+		m := &p.Messages[k]
+		fresh := now[m.ID]
+		at, logged := log.Index(m.ID)
+		if fresh == nil || !logged {
+			continue
+		}
+		was := log.At(at)
+		if len(was.Parts) != len(fresh.Parts) {
+			continue
+		}
+		if untouched(m, was) {
+			id := m.ID
+			*m = *fresh
+			m.ID = id
+			continue
+		}
+		own := make([]thread.Part, len(m.Parts))
+		for i, part := range m.Parts {
+			own[i] = current(part, was, fresh)
+		}
+		m.Parts = own
+	}
+}
+
+// untouched reports whether the renderer passed a message on as it stands in the
+// log.
+func untouched(m, was *thread.Message) bool {
+	return m.Frame != nil && was.Frame != nil && m.Index == was.Index && m.Frame.Raw == was.Frame.Raw && len(m.Parts) == len(was.Parts)
+}
+
+// current is the part as the client sent it last, where it is one of the
+// message's own.
+func current(part thread.Part, was, fresh *thread.Message) thread.Part {
+	raw := part.From().Raw
+	if raw == "" {
+		return part
+	}
+	for i := range was.Parts {
+		if was.Parts[i].From().Raw == raw {
+			return fresh.Parts[i]
+		}
+	}
+	return part
+}

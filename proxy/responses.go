@@ -1,0 +1,158 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
+)
+
+// responses is OpenAI's Responses API.
+type responses struct{}
+
+// readable is false for answers that are fetched later.
+func (responses) readable(_ *http.Request, body map[string]gjson.Result) bool {
+	return !body["background"].Bool()
+}
+
+func (responses) said(body []byte) (thread.Message, error) {
+	return itemsMessage(gjson.GetBytes(body, "output").Raw)
+}
+
+func itemsMessage(items string) (thread.Message, error) {
+	list, _, err := openai.DecodeItems(or(items, "[]"))
+	if err != nil || len(list) != 1 {
+		return thread.Message{}, or(err, errAnswer)
+	}
+	return list[0], nil
+}
+
+// ourItem reports whether an item of the output is a call of one of our tools.
+func ourItem(item gjson.Result) bool {
+	return item.Get("type").Str == "function_call" && ours(item.Get("name").Str)
+}
+
+func (responses) joined(rounds [][]byte) []byte {
+	var items []string
+	used := ""
+	for _, body := range rounds {
+		gjson.GetBytes(body, "output").ForEach(func(_, item gjson.Result) bool {
+			if !ourItem(item) {
+				items = append(items, item.Raw)
+			}
+			return true
+		})
+		used = add(used, gjson.GetBytes(body, "usage").Raw)
+	}
+	out := set(string(rounds[len(rounds)-1]), "output", "["+strings.Join(items, ",")+"]")
+	if used != "" {
+		out = set(out, "usage", used)
+	}
+	return []byte(out)
+}
+
+func (responses) translator() translator {
+	return &responseStream{}
+}
+
+// responseStream joins streams of response events.
+type responseStream struct {
+	round    int
+	items    []string // of this round, whole
+	shown    []string // of all rounds, as the client was shown them
+	at       places   // of the items
+	sequence int64    // the client's next number
+	used     string
+	now      string
+	held     []sent
+	stopped  bool
+}
+
+func (m *responseStream) again() {
+	m.round++
+	m.used = add(m.used, m.now)
+	m.at.again()
+	m.items, m.now, m.held, m.stopped = nil, "", nil, false
+}
+
+func (m *responseStream) next(e sent) (out []byte, last bool) {
+	v := gjson.Parse(e.data)
+	kind := v.Get("type").Str
+	switch kind {
+	case "response.created", "response.in_progress", "response.queued":
+		if m.round > 0 {
+			return nil, false
+		}
+	case "response.output_item.added":
+		m.at.put(v.Get("output_index").Int(), !ourItem(v.Get("item")))
+	case "response.output_item.done":
+		item := v.Get("item")
+		m.items = append(m.items, item.Raw)
+		if !ourItem(item) {
+			m.shown = append(m.shown, item.Raw)
+		}
+	case "response.completed", "response.incomplete":
+		m.now = v.Get("response.usage").Raw
+		m.stopped = true
+		m.held = append(m.held, e)
+		return nil, true
+	}
+	data := e.data
+	if index := v.Get("output_index"); index.Exists() {
+		to, shown := m.at.of(index.Int())
+		switch {
+		case !shown:
+			return nil, false
+		case to != index.Int():
+			data = set(data, "output_index", strconv.FormatInt(to, 10))
+		}
+	}
+	return m.numbered(e, data), false
+}
+
+// numbered gives an event the next number of the client's stream.
+func (m *responseStream) numbered(e sent, data string) []byte {
+	if n := gjson.Get(data, "sequence_number"); n.Exists() {
+		if n.Int() != m.sequence {
+			data = set(data, "sequence_number", strconv.FormatInt(m.sequence, 10))
+		}
+		m.sequence++
+	}
+	if data == e.data {
+		return e.raw
+	}
+	return e.with(data)
+}
+
+func (m *responseStream) said() (thread.Message, bool) {
+	if !m.stopped {
+		return thread.Message{}, false
+	}
+	said, err := itemsMessage("[" + strings.Join(m.items, ",") + "]")
+	return said, err == nil
+}
+
+func (m *responseStream) end(how ending) []byte {
+	if how.failure != "" {
+		data := `{"type":"error","sequence_number":0,"code":"server_error","message":` + rawjson.Quote(how.failure) + `,"param":null}`
+		return m.numbered(sent{name: "error"}, data)
+	}
+	var out []byte
+	for _, e := range m.held {
+		data := e.data
+		if m.round > 0 || len(m.shown) < len(m.items) {
+			data = set(data, "response.output", "["+strings.Join(m.shown, ",")+"]")
+			if used := add(m.used, m.now); used != "" {
+				data = set(data, "response.usage", used)
+			}
+		}
+		out = append(out, m.numbered(e, data)...)
+	}
+	m.held = nil
+	return out
+}

@@ -1,0 +1,116 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+func offered(q *proxytest.Request) bool {
+	for _, tool := range q.Prompt.Tools {
+		if tool.Name == rehydrate.Recall {
+			return true
+		}
+	}
+	return false
+}
+
+// last is the text of the results at the end of a request, with what they answer.
+func last(q *proxytest.Request) (text string, tools []string) {
+	for i := len(q.Prompt.Messages) - 1; i >= 0 && q.Prompt.Messages[i].Role == thread.Tool; i-- {
+		r, _ := q.Prompt.Messages[i].Result()
+		text += r.Text()
+		tools = append(tools, r.Tool)
+	}
+	return text, tools
+}
+
+// curious is a model that does the task of steps, and once our tools are there
+// asks for early facts: now alone, now beside a call of the client's.
+type curious struct {
+	mu    sync.Mutex
+	t     testing.TB
+	inner func(*proxytest.Request) proxytest.Answer
+	asked int
+	found int
+	mixed int
+	think bool
+}
+
+func (c *curious) answer(q *proxytest.Request) proxytest.Answer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	text, tools := last(q)
+	for _, tool := range tools {
+		if tool == rehydrate.Recall && strings.Contains(text, "the code of part 2 is K15838") {
+			c.found++
+		}
+	}
+	a := proxytest.Answer{}
+	if c.think {
+		a.Thinking = fmt.Sprintf("Let me see, %d.", q.N)
+	}
+	call := thread.ToolCall{ID: fmt.Sprintf("ours_%04d", q.N), Name: rehydrate.Recall, Arguments: `{"query":"\"the code of part 2\""}`}
+	switch {
+	case !offered(q):
+	case q.N%6 == 0:
+		c.asked++
+		a.Text = fmt.Sprintf("I look it up, %d.", q.N)
+		a.Calls = []thread.ToolCall{call}
+		return a
+	case q.N%11 == 1:
+		a = c.inner(q)
+		if len(a.Calls) > 0 {
+			c.asked++
+			c.mixed++
+			a.Calls = append(a.Calls, call)
+		}
+		return a
+	}
+	return c.inner(q)
+}
+
+// TestToolsInTheProxy: what was removed is read again in further requests that
+// the client never sees, whatever else the model calls.
+func TestToolsInTheProxy(t *testing.T) {
+	for _, api := range apis {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, stream %t", api, stream), func(t *testing.T) {
+				t.Parallel()
+				up := strict(t)
+				model := &curious{t: t, inner: steps(60, true), think: true}
+				up.Model = model.answer
+				url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				a := newAgent(t, api, url, stream)
+				a.think = api == wire.Anthropic
+				runTask(t, a, 60)
+				for _, q := range up.Requests() {
+					if q.Refused != "" {
+						t.Errorf("request %d was refused: %.300s", q.N, q.Refused)
+					}
+				}
+				if model.found < 6 || model.mixed < 2 || model.found < model.asked-1 {
+					t.Errorf("the model asked %d times, %d of them beside other calls, and found it %d times", model.asked, model.mixed, model.found)
+				}
+				for _, element := range a.history {
+					if strings.Contains(element, rehydrate.Recall+`"`) || strings.Contains(element, "ours_") {
+						t.Fatalf("the client was shown our tools: %.300s", element)
+					}
+				}
+				totals := p.Totals()
+				if totals.Faults != 0 {
+					t.Errorf("totals: %+v", totals)
+				}
+				prefixes(t, up.Requests(), int(totals.Compactions))
+			})
+		}
+	}
+}

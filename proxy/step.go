@@ -1,0 +1,325 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// step is a request whose conversation is known.
+type step struct {
+	id      string // of the log
+	thread  *palimpsest.Thread
+	ask     palimpsest.Step
+	request *prompt.Prompt // as the client sent it
+	ids     []thread.ID    // of its messages
+	offered bool           // the model was offered our tools
+}
+
+// decide looks at a request and says what goes to the provider.
+func (x *exchange) decide(ctx context.Context) (verdict, error) {
+	if x.endpoint.task != generate {
+		return x.counted(ctx)
+	}
+	if x.small() {
+		return pass("below-mark"), nil
+	}
+	p, reason := x.read()
+	if reason != "" {
+		return pass(reason), nil
+	}
+	return x.prepare(ctx, p, false)
+}
+
+// read decodes the request. A reason says why it is none of ours.
+func (x *exchange) read() (p *prompt.Prompt, reason string) {
+	plain, err := decoded(x.request.Header, x.original, x.t.options.MaxBody)
+	if err != nil {
+		return nil, "encoding"
+	}
+	x.plain = plain
+	text := string(plain)
+	before := x.t.bodies.find(x.endpoint.dialect.API(), text)
+	if before != nil {
+		x.known = before.extended(x.endpoint.dialect, text)
+	}
+	if x.known == nil {
+		if p, err = x.endpoint.dialect.Decode(plain); err != nil {
+			return nil, "format"
+		}
+		before, x.known = nil, newKnown(text, p, top(text))
+	}
+	k := x.known
+	for i := range k.prompt.Messages[len(k.ids):] {
+		if m := &k.prompt.Messages[len(k.ids)+i]; m.Role == thread.User {
+			m.Kind = injected.Message(m)
+		}
+	}
+	k.ids = x.t.ids.ids(k.ids, k.prompt.Messages)
+	x.t.bodies.keep(k, before)
+	for _, name := range serverSide {
+		if v := k.top[name]; v.Exists() && v.Type != gjson.Null {
+			return nil, "server-side-history"
+		}
+	}
+	return k.prompt, aside(x.request.Header, k.prompt)
+}
+
+// serverSide are the members of a body whose history the provider holds: there
+// is nothing here to make smaller.
+var serverSide = []string{"previous_response_id", "conversation", "thread"}
+
+// small reports whether a request is too small for any policy: a result that is
+// put aside as it arrives has 4,000 tokens at least (policy.Auto, Intake). Where
+// the window is not known the automatic policy waits for the provider to refuse.
+func (x *exchange) small() bool {
+	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
+		return false
+	}
+	if len(x.original) < smallAlways {
+		return true
+	}
+	switch x.t.options.Config.Policy.(type) {
+	case nil, policy.Auto:
+		return x.t.model(x.modelName()).Window == 0
+	}
+	return false
+}
+
+// smallAlways is the size of a body, in bytes, below which no policy is asked.
+const smallAlways = 12 << 10
+
+// modelName is the model that the request asks for.
+func (x *exchange) modelName() string {
+	if x.endpoint.model != "" {
+		return x.endpoint.model
+	}
+	return gjson.GetBytes(x.original, "model").Str
+}
+
+// limit is the largest request that the model takes, answer included, in tokens.
+func limit(m token.Model) int {
+	if m.MaxInput > 0 && m.MaxInput < m.Window {
+		return m.MaxInput
+	}
+	return m.Window
+}
+
+// output is the room that is kept free for the answer: what the request asks
+// for, else enough for a long one, and never more than half the window.
+func output(m token.Model, asked int) int {
+	if asked == 0 {
+		asked = usualOutput
+		if m.MaxOutput > 0 && m.MaxOutput < asked {
+			asked = m.MaxOutput
+		}
+	}
+	return min(asked, m.Window/2)
+}
+
+// usualOutput is the room for an answer of a request that names no limit, in
+// tokens.
+const usualOutput = 16_000
+
+// prepare appends what is new to the log and renders. forced says that the
+// provider has refused the request already.
+func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (verdict, error) {
+	ids := x.known.ids
+	known := token.Model(x.t.model(x.modelNameOf(p)))
+	compactor, err := x.t.compactor(known, x.offers(p))
+	if err != nil {
+		return verdict{}, err
+	}
+	s := &step{ids: ids, request: p, ask: palimpsest.Step{
+		Base: p, Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p.MaxOutput),
+	}}
+	v := verdict{step: s}
+	for n := 1; ; n++ {
+		var r report
+		b, err := x.t.branch(ctx, x.base(p, ids), x.scope(p), p.Messages, ids)
+		var rendered *prompt.Prompt
+		if err == nil {
+			s.id, s.thread, s.ask.Messages = b.id, compactor.Thread(b.id), b.news
+			rendered, err = s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask)
+		}
+		switch {
+		case n < tries && (errors.Is(err, store.ErrConflict) || errors.Is(err, thread.ErrDuplicateID)):
+			continue // another request of the same conversation was faster
+		case err != nil:
+			return v, err
+		}
+		x.t.known.remember(thread.ID(x.scope(p))+ids[len(ids)-1], b.id)
+		if forced && !r.completed() {
+			return x.smaller(ctx, s)
+		}
+		return x.finish(ctx, s, rendered, &r, b.changed)
+	}
+}
+
+// tries bounds how often a log is looked at again because somebody was faster.
+const tries = 8
+
+// modelNameOf is modelName with the body decoded.
+func (x *exchange) modelNameOf(p *prompt.Prompt) string { return or(x.endpoint.model, p.Model) }
+
+// scope keeps histories of different models and APIs apart.
+func (x *exchange) scope(p *prompt.Prompt) string {
+	return x.endpoint.dialect.API() + "\x00" + x.modelNameOf(p) + "\x00" + x.request.Header.Get(ThreadHeader) + "\x00"
+}
+
+// overflowed makes a smaller request of one that the provider refused as too
+// long.
+func (x *exchange) overflowed(ctx context.Context, v verdict) (verdict, error) {
+	if v.step != nil {
+		return x.smaller(ctx, v.step)
+	}
+	p, reason := x.read()
+	if reason != "" {
+		return pass(reason), nil
+	}
+	v, err := x.prepare(ctx, p, true)
+	if v.action != Passed && err == nil {
+		v.action = Recovered
+	}
+	return v, err
+}
+
+// smaller compacts harder than the last time.
+func (x *exchange) smaller(ctx context.Context, s *step) (verdict, error) {
+	var r report
+	rendered, err := s.thread.Overflowed(context.WithValue(ctx, reportKey{}, &r))
+	if errors.Is(err, palimpsest.ErrNoRoom) {
+		return verdict{action: Passed, reason: "no-room", step: s}, nil
+	}
+	if err != nil {
+		return verdict{step: s}, err
+	}
+	v, err := x.finish(ctx, s, rendered, &r, false)
+	if v.action != Passed {
+		v.action = Recovered
+	}
+	return v, err
+}
+
+// finish encodes what was rendered. A rendering without a plan is the client's
+// own request, unless changed says that the log holds what the client does not.
+func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt, r *report, changed bool) (verdict, error) {
+	current, _, err := x.t.plans.Current(ctx, s.id)
+	if err != nil {
+		return verdict{step: s}, err
+	}
+	before, sent, compacted := r.tokens()
+	if current.Empty() && !changed {
+		return verdict{action: Passed, reason: "below-mark", step: s, before: before, sent: sent}, nil
+	}
+	log, err := x.t.log.Load(ctx, s.id)
+	if err != nil {
+		return verdict{step: s}, err
+	}
+	rendered = own(rendered)
+	refresh(rendered, log, s.request.Messages, s.ids)
+	s.offered = x.offers(s.request) && slices.ContainsFunc(rendered.Tools, isOurs)
+	endWithUser(rendered)
+	x.known.lighten(rendered)
+	body, err := x.endpoint.dialect.Encode(rendered)
+	if err != nil {
+		return verdict{step: s}, fmt.Errorf("encode: %w", err)
+	}
+	v := verdict{action: Planned, step: s, body: body, before: before, sent: sent}
+	if compacted {
+		v.action = Compacted
+	}
+	return v, nil
+}
+
+// own is a prompt whose messages may be replaced: what was rendered may be
+// remembered for the next step.
+func own(p *prompt.Prompt) *prompt.Prompt {
+	out := *p
+	out.Messages = slices.Clone(p.Messages)
+	return &out
+}
+
+// endWithUser gives a text that stands for the end of the conversation in the
+// user's role: the newest models refuse a request that ends with a turn of their
+// own.
+func endWithUser(p *prompt.Prompt) {
+	if n := len(p.Messages) - 1; n >= 0 && p.Messages[n].Role == thread.Assistant && p.Messages[n].Frame == nil && len(p.Messages[n].Calls()) == 0 {
+		p.Messages[n].Role = thread.User
+	}
+}
+
+// report collects what the events of one step say of it.
+type report struct {
+	mu              sync.Mutex
+	before, current int
+	compacted       bool
+}
+
+type reportKey struct{}
+
+// note is the sink that fills reports.
+func note(ctx context.Context, e event.Event) {
+	r, ok := ctx.Value(reportKey{}).(*report)
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch e.Type {
+	case event.CheckStarted:
+		r.before, r.current = e.TokensBefore, e.TokensBefore
+	case event.Completed:
+		r.current, r.compacted = e.TokensAfter, true
+	}
+}
+
+func (r *report) completed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.compacted
+}
+
+func (r *report) tokens() (before, sent int, compacted bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.before, r.current, r.compacted
+}
+
+// windows are the places in which providers name the model's window when they
+// refuse a request.
+var windows = []*regexp.Regexp{
+	regexp.MustCompile(`tokens? > ([0-9]{4,8}) maximum`),                          // Anthropic
+	regexp.MustCompile(`maximum context length is ([0-9]{4,8})`),                  // OpenAI and most compatible servers
+	regexp.MustCompile(`maximum number of tokens allowed[^0-9]{0,4}([0-9]{4,8})`), // Gemini
+	regexp.MustCompile(`context (?:window|size)[^0-9]{0,20}([0-9]{4,8})`),         // llama.cpp and others
+}
+
+// namedWindow finds the window in a refusal; 0 where it names none.
+func namedWindow(refusal string) int {
+	refusal = strings.ToLower(refusal)
+	for _, re := range windows {
+		if m := re.FindStringSubmatch(refusal); m != nil {
+			n, _ := strconv.Atoi(m[1]) // eight digits at most
+			return n
+		}
+	}
+	return 0
+}

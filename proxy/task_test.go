@@ -1,0 +1,145 @@
+package proxy_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+var counter = sync.OnceValue(func() *token.Counter {
+	c, err := token.New("o200k", nil)
+	if err != nil {
+		panic(err)
+	}
+	return c
+})
+
+// start runs a proxy in front of an upstream.
+func start(t testing.TB, up *proxytest.Upstream, o proxy.Options) (string, *proxy.Proxy) {
+	t.Helper()
+	o.Anthropic, o.OpenAI, o.Gemini = up.URL, up.URL+"/v1", up.URL
+	p, err := proxy.New(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	return server.URL, p
+}
+
+const window = 60_000
+
+func strict(t testing.TB) *proxytest.Upstream {
+	up := proxytest.New(t)
+	memo := token.NewMemo(counter(), 0)
+	var mu sync.Mutex
+	up.Window, up.BindThinking = window, true
+	up.Count = func(p *prompt.Prompt) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return memo.Prompt(p)
+	}
+	return up
+}
+
+// result is what a tool of the task gives: 8 KB that hold one fact.
+func result(step int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "File part_%03d.go\n", step)
+	for n := 0; b.Len() < 8<<10; n++ {
+		fmt.Fprintf(&b, "%4d: func handle%d_%d(ctx context.Context, order Order) error { return queue.Push(ctx, %d, order.ID) }\n", n, step, n, step*31+n*7)
+		if n == 20 {
+			fmt.Fprintf(&b, "  21: // the code of part %d is K%05d\n", step, step*7919%100000)
+		}
+	}
+	return b.String()
+}
+
+// steps is the model of the task: it reads one part after the other, now and
+// then two at once, and ends after n results.
+func steps(n int, think bool) func(*proxytest.Request) proxytest.Answer {
+	var mu sync.Mutex
+	at := 0
+	return func(q *proxytest.Request) proxytest.Answer {
+		mu.Lock()
+		defer mu.Unlock()
+		a := proxytest.Answer{}
+		if think {
+			a.Thinking = fmt.Sprintf("Part %d is next.", at)
+		}
+		if at >= n {
+			a.Text = "All parts are read."
+			return a
+		}
+		a.Text = fmt.Sprintf("Now part %d.", at)
+		both := at%7 == 3
+		for range 2 {
+			a.Calls = append(a.Calls, thread.ToolCall{ID: fmt.Sprintf("call_%04d", at), Name: "read_file", Arguments: fmt.Sprintf(`{"path":"part_%03d.go"}`, at)})
+			at++
+			if !both {
+				break
+			}
+		}
+		return a
+	}
+}
+
+// TestLongTask: an agent whose history grows far over the window finishes its
+// task through the proxy; no request is refused, and between compactions the
+// prefix stays as it was.
+func TestLongTask(t *testing.T) {
+	for _, api := range apis {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, stream %t", api, stream), func(t *testing.T) {
+				t.Parallel()
+				up := strict(t)
+				up.Model = steps(60, true)
+				url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				a := newAgent(t, api, url, stream)
+				a.think = api == wire.Anthropic
+				runTask(t, a, 60)
+				requests := up.Requests()
+				for _, q := range requests {
+					if q.Refused != "" {
+						t.Errorf("request %d was refused: %.300s", q.N, q.Refused)
+					}
+				}
+				totals := p.Totals()
+				if totals.Compactions < 2 || totals.Faults != 0 || totals.Recovered != 0 {
+					t.Errorf("totals: %+v", totals)
+				}
+				prefixes(t, requests, int(totals.Compactions))
+			})
+		}
+	}
+}
+
+func runTask(t testing.TB, a *agent, n int) {
+	t.Helper()
+	a.user("Read all parts in order and tell me when you are done. Never change a file.")
+	done := 0
+	for range 3 * n {
+		s := a.ask()
+		if s.status != 200 {
+			t.Fatalf("after %d results: status %d: %.300s", done, s.status, s.raw)
+		}
+		if len(s.calls) == 0 {
+			if s.text != "All parts are read." || done != n && done != n+1 {
+				t.Fatalf("after %d results the agent was told %q", done, s.text)
+			}
+			return
+		}
+		a.results(s.calls, func(thread.ToolCall) string { done++; return result(done - 1) })
+	}
+	t.Fatal("the task has no end")
+}

@@ -1,0 +1,182 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// Transport is the exchange of a Proxy as an http.RoundTripper, for the
+// http.Client of an SDK in one process. It is safe for concurrent use.
+type Transport struct {
+	options Options
+	models  token.ModelSet
+	events  event.Sink
+	log     store.Log
+	plans   store.Plans
+	known   chains
+	ids     *chainMemo
+	bodies  bodies
+
+	mu         sync.Mutex
+	compactors map[string]*palimpsest.Compactor // by the name of the counter
+	learned    map[string]int                   // windows that providers named, by model
+
+	requests, edited, compactions, recovered, faults, before, sent atomic.Int64
+}
+
+// Totals are sums over the requests that ask a model.
+type Totals struct {
+	// Requests counts them, Edited those that did not go on as they came.
+	Requests, Edited int64
+	// Compactions counts new plans, Recovered the requests that a provider
+	// refused as too long and then took.
+	Compactions, Recovered int64
+	// Faults counts requests that passed untouched because something failed here.
+	Faults int64
+	// TokensBefore is what the edited requests would have taken as they came,
+	// about, and TokensSent what they took.
+	TokensBefore, TokensSent int64
+}
+
+// NewTransport returns a Transport. The error says which of the options cannot
+// be used.
+func NewTransport(o *Options) (*Transport, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, learned: map[string]int{}, ids: newChainMemo()}
+	t.options.Rounds = or(o.Rounds, defaultRounds)
+	t.options.MaxBody = or(o.MaxBody, defaultMaxBody)
+	t.options.Deadline = or(o.Deadline, defaultDeadline)
+	if o.Base == nil {
+		base := http.DefaultTransport.(*http.Transport).Clone()
+		base.DisableCompression = true
+		base.MaxIdleConnsPerHost = 64
+		base.ResponseHeaderTimeout = 0
+		t.options.Base = base
+	}
+	t.models = token.Models()
+	if o.Models != nil {
+		t.models = *o.Models
+	}
+	c := &t.options.Config
+	memory := &store.Memory{}
+	if c.Log == nil {
+		c.Log = memory
+	}
+	if c.Plans == nil {
+		c.Plans = memory
+	}
+	t.log, t.plans, t.events = c.Log, c.Plans, c.Events
+	c.Events = event.Multi(c.Events, event.Func(note))
+	if _, err := palimpsest.New(t.options.Config); err != nil {
+		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
+	}
+	return t, nil
+}
+
+// RoundTrip sends a request on its way, smaller where it has to be. It returns
+// what the provider answered; errors are those of the connection to it.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	e := endpointOf(r.URL.Path)
+	if r.Method != http.MethodPost || e.task == other {
+		return t.options.Base.RoundTrip(withoutOurs(r))
+	}
+	body, whole, err := readBody(r.Body, r.ContentLength, t.options.MaxBody)
+	if err != nil {
+		return nil, err
+	}
+	if !whole {
+		r = withoutOurs(r)
+		r.Body = body.rest(r.Body)
+		return t.options.Base.RoundTrip(r)
+	}
+	r.Body.Close()
+	x := &exchange{t: t, request: r, endpoint: e, original: body.bytes, start: time.Now()}
+	return x.run()
+}
+
+// CloseIdleConnections closes the connections to providers that nobody uses.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.options.Base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// Totals are what was done since the transport was made.
+func (t *Transport) Totals() Totals {
+	return Totals{
+		Requests: t.requests.Load(), Edited: t.edited.Load(), Compactions: t.compactions.Load(),
+		Recovered: t.recovered.Load(), Faults: t.faults.Load(),
+		TokensBefore: t.before.Load(), TokensSent: t.sent.Load(),
+	}
+}
+
+// compactor returns the compactor that counts as the model does, and that offers
+// what was removed or does not.
+func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor, error) {
+	name := or(m.Counter, "o200k")
+	key := fmt.Sprint(name, offers)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.compactors[key]; c != nil {
+		return c, nil
+	}
+	config := t.options.Config
+	switch {
+	case !offers:
+		config.Recall = nil
+	case config.Recall == nil:
+		config.Recall = recalling()
+	}
+	if config.Counter == nil {
+		counter, err := token.New(name, nil)
+		if err != nil {
+			return nil, err
+		}
+		config.Counter = counter
+	}
+	c, err := palimpsest.New(config)
+	if err == nil {
+		t.compactors[key] = c
+	}
+	return c, err
+}
+
+// model finds what is known of a model; the name alone where nothing is.
+func (t *Transport) model(name string) token.Model {
+	m, err := t.models.Find(name)
+	if err != nil {
+		m = token.Model{Name: name}
+	}
+	t.mu.Lock()
+	learned := t.learned[name]
+	t.mu.Unlock()
+	switch {
+	case learned > 0 && (t.options.Window == 0 || learned < t.options.Window):
+		m.Window, m.MaxInput = learned, 0
+	case t.options.Window > 0:
+		m.Window, m.MaxInput = t.options.Window, 0
+	}
+	return m
+}
+
+// learn keeps the window that a provider named when it refused a request.
+func (t *Transport) learn(model string, window int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.learned) < maxLearned {
+		t.learned[model] = window
+	}
+}
+
+// maxLearned bounds the models that windows are remembered of.
+const maxLearned = 1000

@@ -1,0 +1,160 @@
+package care_test
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/care"
+	"github.com/palimpsest-ai/palimpsest/store/mem"
+	"github.com/palimpsest-ai/palimpsest/store/storetest"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+func check(tb testing.TB, db store.DB) (care.Counts, []care.Problem) {
+	tb.Helper()
+	var problems []care.Problem
+	counts, err := care.Check(tb.Context(), db, func(p care.Problem) { problems = append(problems, p) })
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return counts, problems
+}
+
+// TestSound: a store that was only used has no problem, and is counted right.
+func TestSound(t *testing.T) {
+	db := mem.New()
+	counts, problems := check(t, storetest.FillAll(t, db))
+	if len(problems) > 0 {
+		t.Error(problems)
+	}
+	if counts.Tenants != 2 || counts.Threads != 4 || counts.Plans != 8 || counts.Events != 8 || counts.Documents != 4 || counts.Artifacts != 4 || counts.Brought != 2 || counts.Messages < 1402 {
+		t.Errorf("%+v", counts)
+	}
+	counted, err := care.Count(t.Context(), db)
+	counts.Brought = 0
+	if err != nil || counted != counts {
+		t.Errorf("%+v, %v, want %+v", counted, err, counts)
+	}
+}
+
+// TestForgedText: a text that was changed with its checksum does not have the id
+// of its message.
+func TestForgedText(t *testing.T) {
+	from := &bytes.Buffer{}
+	if _, err := care.Export(t.Context(), storetest.FillAll(t, mem.New()), from); err != nil {
+		t.Fatal(err)
+	}
+	forged := strings.Replace(from.String(), "message 17\"", "message 18\"", 1)
+	db := mem.New()
+	if _, err := care.Import(t.Context(), db, strings.NewReader(forged)); err != nil {
+		t.Fatal(err)
+	}
+	_, problems := check(t, db)
+	if len(problems) != 1 || !strings.Contains(problems[0].Where, "message 17,") || problems[0].Thread != "long" {
+		t.Errorf("%v", problems)
+	}
+}
+
+// TestPointers: one that leads nowhere is told; one whose content is still in
+// the log is none.
+func TestPointers(t *testing.T) {
+	ctx := t.Context()
+	db := mem.New()
+	s := db.Tenant("")
+	m := thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{Content: []thread.Part{thread.Text{Text: "content"}}}}}
+	th, err := s.Log.Append(ctx, "t", 0, []thread.Message{m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, content := range []string{"content", "elsewhere"} {
+		p := &plan.Plan{Schema: plan.SchemaVersion, ThreadID: "t", ThreadVersion: 1, Externalizations: []plan.Externalization{{Span: th.Range(0, 1), ArtifactID: artifact.IDOf("t", content)}}}
+		if _, err := s.Plans.Commit(ctx, "t", v, store.Commit{Plan: p}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, problems := check(t, db)
+	if len(problems) != 1 || problems[0].Where != "plan 2" || !strings.Contains(problems[0].Reason, "leads nowhere") {
+		t.Errorf("%v", problems)
+	}
+}
+
+// TestCutOff: an export that was cut off anywhere is an error with its line, and
+// the import can be run again with the whole.
+func TestCutOff(t *testing.T) {
+	ctx := t.Context()
+	var whole bytes.Buffer
+	if _, err := care.Export(ctx, storetest.FillAll(t, mem.New()), &whole); err != nil {
+		t.Fatal(err)
+	}
+	data := whole.Bytes()
+	db := mem.New()
+	for _, n := range []int{0, 10, len(data) / 3, len(data) / 2, len(data) - 200, len(data) - 5} {
+		if _, err := care.Import(ctx, db, bytes.NewReader(data[:n])); !errors.Is(err, care.ErrFormat) || !strings.Contains(err.Error(), "line ") {
+			t.Errorf("%d of %d bytes: %v", n, len(data), err)
+		}
+	}
+	if _, err := care.Import(ctx, db, bytes.NewReader(data)); err != nil {
+		t.Error(err)
+	}
+	if _, problems := check(t, db); len(problems) > 0 {
+		t.Error(problems)
+	}
+}
+
+// TestOther: what differs from the store is a conflict, and other texts are no
+// export.
+func TestOther(t *testing.T) {
+	ctx := t.Context()
+	var whole bytes.Buffer
+	db := storetest.FillAll(t, mem.New())
+	if _, err := care.Export(ctx, db, &whole); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range [][2]string{
+		{`"message 7"`, `"message seven"`}, {`"tokens_freed":2`, `"tokens_freed":3`}, {`{ \"a\" : 1 }`, `{ \"a\" : 2 }`}, {`"thread_version":701`, `"thread_version":700`},
+	} {
+		other := strings.Replace(whole.String(), change[0], change[1], 1)
+		if other == whole.String() {
+			t.Fatalf("%s is not in the export", change[0])
+		}
+		// A message without its id gets the one that its content gives.
+		other = regexp.MustCompile(`"id":"[0-9a-f]{32}",`).ReplaceAllString(other, "")
+		if _, err := care.Import(ctx, db, strings.NewReader(other)); !errors.Is(err, store.ErrConflict) {
+			t.Errorf("%s: %v", change[0], err)
+		}
+	}
+	for _, text := range []string{"", "x", "{}", `{"palimpsest_export":9}`, `[]`, "{\"palimpsest_export\":1}\n{\"thread\":\"t\"}", "{\"palimpsest_export\":1}\n{\"thread\":\"t\",\"message\":{\"v\":1,\"frame_back\":3}}"} {
+		if _, err := care.Import(ctx, mem.New(), strings.NewReader(text)); !errors.Is(err, care.ErrFormat) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// FuzzImport: any text is an error or an import, and what is imported is sound
+// enough to be exported.
+func FuzzImport(f *testing.F) {
+	var whole bytes.Buffer
+	db := mem.New()
+	storetest.Fill(f, db, "acme", "x")
+	if _, err := care.Export(f.Context(), db, &whole); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole.Bytes())
+	f.Add([]byte("{\"palimpsest_export\":1}\n{\"thread\":\"t\",\"message\":{\"v\":1,\"role\":\"user\"}}\n{\"end\":{\"tenants\":1,\"threads\":1,\"messages\":1}}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		db := mem.New()
+		_, err := care.Import(t.Context(), db, bytes.NewReader(data))
+		if err != nil && !strings.Contains(err.Error(), "line ") {
+			t.Fatal(err)
+		}
+		if _, err := care.Check(t.Context(), db, func(care.Problem) {}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

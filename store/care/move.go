@@ -1,0 +1,413 @@
+package care
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// ErrFormat is wrapped by errors about what Import was given to read.
+var ErrFormat = errors.New("not an export that this version can read")
+
+// exportVersion is the version of the format.
+const exportVersion = 1
+
+// recorded is an event and its position in its thread.
+type recorded struct {
+	position int
+	event.Event
+}
+
+// record is one line of an export. The first has Export, the last End; each of
+// the others has a tenant, and one of the rest. The records of a thread stand
+// together: messages, plans, events.
+type record struct {
+	Export int `json:"palimpsest_export,omitempty"`
+
+	Tenant  string          `json:"tenant,omitempty"`
+	Thread  string          `json:"thread,omitempty"`
+	Message json.RawMessage `json:"message,omitempty"`
+	Plan    json.RawMessage `json:"plan,omitempty"`
+	Event   *event.Event    `json:"event,omitempty"`
+
+	Document *document          `json:"document,omitempty"`
+	Artifact *artifact.Metadata `json:"artifact,omitempty"`
+	Content  []byte             `json:"content,omitempty"`
+
+	End *Counts `json:"end,omitempty"`
+}
+
+// document has its body as a text, so that it stays as it is byte for byte.
+type document struct {
+	Kind string `json:"kind"`
+	ID   string `json:"id"`
+	Body string `json:"body"`
+}
+
+// Export writes all that a store keeps as lines of JSON, one record a line, in
+// the clear whether the store is encrypted or not; contents of artifacts that
+// were encrypted stay so. Cached summaries are left out. The last line counts
+// the others, so that an export that was cut off is told from a whole one.
+//
+// One thread at a time is in memory. What is written meanwhile may be in the
+// export or not, but each thread is as it was at one moment.
+func Export(ctx context.Context, db store.DB, w io.Writer) (Counts, error) {
+	e := &exporter{db: db, w: bufio.NewWriter(w)}
+	err := e.export(ctx)
+	if err != nil {
+		err = fmt.Errorf("care.Export: %w", err)
+	}
+	return e.counts, err
+}
+
+type exporter struct {
+	db     store.DB
+	w      *bufio.Writer
+	counts Counts
+	begun  bool // whether the tenant has a record
+}
+
+func (e *exporter) write(r record) error {
+	var b bytes.Buffer
+	j := json.NewEncoder(&b)
+	j.SetEscapeHTML(false)
+	if err := j.Encode(r); err != nil {
+		return err
+	}
+	if !e.begun && r.Export == 0 && r.End == nil {
+		e.begun = true
+		e.counts.Tenants++
+	}
+	_, err := e.w.Write(b.Bytes())
+	return err
+}
+
+func (e *exporter) export(ctx context.Context) error {
+	if err := e.write(record{Export: exportVersion}); err != nil {
+		return err
+	}
+	for tenant, err := range e.db.Tenants(ctx) {
+		if err != nil {
+			return err
+		}
+		e.begun = false
+		s := e.db.Tenant(tenant)
+		for info, err := range threads(ctx, s) {
+			if err == nil {
+				err = e.thread(ctx, tenant, info)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		for d, err := range documents(ctx, s) {
+			if err == nil {
+				e.counts.Documents++
+				err = e.write(record{Tenant: tenant, Document: &document{d.Kind, d.ID, string(d.Body)}})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		for m, err := range e.db.Artifacts().List(ctx, artifact.Filter{TenantID: tenant}) {
+			if err == nil {
+				err = e.artifact(ctx, tenant, m.ID)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if err := e.write(record{End: &e.counts}); err != nil {
+		return err
+	}
+	return e.w.Flush()
+}
+
+func (e *exporter) thread(ctx context.Context, tenant string, info store.Info) error {
+	s := e.db.Tenant(tenant)
+	log, err := s.Log.Load(ctx, info.ID)
+	if err != nil {
+		return err
+	}
+	e.counts.Threads++
+	// Plans that came after the log was looked up may need what it has since.
+	for i := range log.Len() {
+		data, err := messagejson.Marshal(log.At(i), messagejson.Back(log, i))
+		if err == nil {
+			e.counts.Messages++
+			err = e.write(record{Tenant: tenant, Thread: info.ID, Message: data})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for v := 1; v <= info.Plans; v++ {
+		p, err := s.Plans.Plan(ctx, info.ID, v)
+		if err != nil {
+			return err
+		}
+		data, err := json.Marshal(p)
+		if err == nil {
+			e.counts.Plans++
+			err = e.write(record{Tenant: tenant, Thread: info.ID, Plan: data})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for x, err := range events(ctx, s, info) {
+		if err == nil {
+			e.counts.Events++
+			err = e.write(record{Tenant: tenant, Thread: info.ID, Event: &x.Event})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *exporter) artifact(ctx context.Context, tenant, id string) error {
+	m, content, err := e.db.Artifacts().Get(ctx, tenant, id)
+	if errors.Is(err, artifact.ErrNotFound) {
+		return nil // deleted meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	e.counts.Artifacts++
+	e.counts.ArtifactBytes += int64(len(content))
+	return e.write(record{Tenant: tenant, Artifact: &m, Content: content})
+}
+
+// Import reads what Export wrote into a store. Ids, positions and versions of
+// threads are those of the export. What the store has already is passed over, so
+// an import that was cut off can be run again; what differs from it is an error
+// that wraps store.ErrConflict. The error names the line, and what stands before
+// it is in the store.
+func Import(ctx context.Context, db store.DB, r io.Reader) (Counts, error) {
+	i := &importer{db: db}
+	err := i.read(ctx, r)
+	if err != nil {
+		err = fmt.Errorf("care.Import: line %d: %w", i.line, err)
+	}
+	return i.counts, err
+}
+
+type importer struct {
+	db     store.DB
+	counts Counts
+	line   int
+
+	// The thread that is being read.
+	tenant, thread string
+	any            bool // whether there is one
+	frames         []*thread.Frame
+	batch          []thread.Message
+	happened       []event.Event
+	plans, events  int
+	info           store.Info
+}
+
+// batchSize is how many messages are appended at once, about: those that share
+// a frame stay together.
+const batchSize = 500
+
+func (i *importer) read(ctx context.Context, r io.Reader) error {
+	in := json.NewDecoder(bufio.NewReaderSize(r, 1<<16))
+	tenants := map[string]bool{}
+	for {
+		i.line++
+		var x record
+		if err := in.Decode(&x); err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return fmt.Errorf("it ends before its end; what was read is kept: %w", ErrFormat)
+			}
+			return fmt.Errorf("%w: %w", ErrFormat, err)
+		}
+		switch {
+		case i.line == 1 && x.Export == exportVersion:
+			continue
+		case i.line == 1 && x.Export > exportVersion:
+			return fmt.Errorf("it is of version %d, this program reads version %d: %w", x.Export, exportVersion, ErrFormat)
+		case i.line == 1:
+			return fmt.Errorf("it does not begin as an export does: %w", ErrFormat)
+		case x.End != nil:
+			if err := i.flush(ctx); err != nil {
+				return err
+			}
+			i.counts.Tenants = len(tenants)
+			if got := i.counts; got != *x.End {
+				return fmt.Errorf("%+v was read where %+v was written: %w", got, *x.End, ErrFormat)
+			}
+			return nil
+		}
+		tenants[x.Tenant] = true
+		if err := i.take(ctx, x); err != nil {
+			return err
+		}
+	}
+}
+
+func (i *importer) take(ctx context.Context, x record) error {
+	s := i.db.Tenant(x.Tenant)
+	switch {
+	case x.Document != nil:
+		return i.document(ctx, s, *x.Document)
+	case x.Artifact != nil:
+		i.counts.Artifacts++
+		i.counts.ArtifactBytes += int64(len(x.Content))
+		x.Artifact.TenantID = x.Tenant
+		return i.db.Artifacts().Put(ctx, *x.Artifact, x.Content)
+	}
+	if !i.any || x.Tenant != i.tenant || x.Thread != i.thread {
+		if err := i.begin(ctx, x.Tenant, x.Thread); err != nil {
+			return err
+		}
+	}
+	switch {
+	case x.Message != nil:
+		return i.message(ctx, x.Message)
+	case x.Plan != nil:
+		return i.plan(ctx, s, x.Plan)
+	case x.Event != nil:
+		return i.event(ctx, s, *x.Event)
+	}
+	return fmt.Errorf("it holds nothing that is known: %w", ErrFormat)
+}
+
+// begin ends the thread before and looks at what the store has of the next.
+func (i *importer) begin(ctx context.Context, tenant, id string) error {
+	if err := i.flush(ctx); err != nil {
+		return err
+	}
+	info, err := i.db.Tenant(tenant).Catalog.Thread(ctx, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	i.tenant, i.thread, i.any, i.info = tenant, id, true, info
+	i.frames, i.plans, i.events = nil, 0, 0
+	i.counts.Threads++
+	return nil
+}
+
+func (i *importer) message(ctx context.Context, data []byte) error {
+	shares := false
+	m, err := messagejson.Unmarshal(data, func(back int) *thread.Frame {
+		if back > len(i.frames) {
+			return nil
+		}
+		shares = true
+		return i.frames[len(i.frames)-back]
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if len(i.batch) >= batchSize && !shares {
+		if err := i.flush(ctx); err != nil {
+			return err
+		}
+	}
+	i.frames = append(i.frames, m.Frame)
+	i.batch = append(i.batch, m)
+	i.counts.Messages++
+	return nil
+}
+
+// flush writes the messages and events that were read.
+func (i *importer) flush(ctx context.Context) error {
+	s := i.db.Tenant(i.tenant)
+	if len(i.batch) > 0 {
+		if _, err := s.Log.Append(ctx, i.thread, len(i.frames)-len(i.batch), i.batch); err != nil {
+			return err
+		}
+		i.batch = nil
+	}
+	if len(i.happened) > 0 {
+		if err := s.Events.Record(ctx, i.happened...); err != nil {
+			return err
+		}
+		i.happened = nil
+	}
+	return nil
+}
+
+func (i *importer) plan(ctx context.Context, s store.Tenant, data []byte) error {
+	if err := i.flush(ctx); err != nil {
+		return err
+	}
+	p, err := plan.Parse(data)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	i.counts.Plans++
+	i.plans++
+	if i.plans > i.info.Plans {
+		_, err := s.Plans.Commit(ctx, i.thread, i.plans-1, store.Commit{Plan: p})
+		return err
+	}
+	held, err := s.Plans.Plan(ctx, i.thread, i.plans)
+	if err != nil {
+		return err
+	}
+	return same(fmt.Sprintf("thread %s: plan %d", i.thread, i.plans), held, p)
+}
+
+func (i *importer) event(ctx context.Context, s store.Tenant, e event.Event) error {
+	i.counts.Events++
+	i.events++
+	e.ThreadID = i.thread
+	if i.events > i.info.Events {
+		i.happened = append(i.happened, e)
+		if len(i.happened) < batchSize {
+			return nil
+		}
+		return i.flush(ctx)
+	}
+	held, err := s.Events.Events(ctx, i.thread, i.events-1, 1)
+	if err == nil && len(held) == 0 {
+		err = errors.New("it is missing")
+	}
+	if err != nil {
+		return fmt.Errorf("event %d of the store: %w", i.events, err)
+	}
+	return same(fmt.Sprintf("thread %s: event %d", i.thread, i.events), held[0], e)
+}
+
+func (i *importer) document(ctx context.Context, s store.Tenant, d document) error {
+	i.counts.Documents++
+	held, err := s.Documents.Document(ctx, d.Kind, d.ID)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		_, err = s.Documents.Put(ctx, store.Document{Kind: d.Kind, ID: d.ID, Body: []byte(d.Body)})
+		return err
+	case err != nil:
+		return err
+	}
+	return same(fmt.Sprintf("document %s/%s", d.Kind, d.ID), string(held.Body), d.Body)
+}
+
+// same compares what the store has with what would be written over it.
+func same(what string, held, want any) error {
+	a, aErr := json.Marshal(held)
+	b, bErr := json.Marshal(want)
+	if err := errors.Join(aErr, bErr); err != nil {
+		return err
+	}
+	if !bytes.Equal(a, b) {
+		return fmt.Errorf("%s is another in the store; import into an empty one: %w", what, store.ErrConflict)
+	}
+	return nil
+}

@@ -1,0 +1,298 @@
+// Package sqlstore is the store in a SQL database: what store/sqlite and
+// store/postgres have in common. The statements are the same for both; what
+// differs is a Dialect.
+//
+// # Tables
+//
+//	threads    one row a thread: its name, and how many messages, plans and events it has
+//	messages   (thread, position): id and content of a message
+//	plans      (thread, version)
+//	marks      (thread, position): since which version all plans cover the message
+//	events     (thread, position)
+//	documents  (tenant, kind, id)
+//	summaries  (tenant, key): a cache
+//	artifacts  (tenant, id)
+//
+// Threads have a number of their own, which is never given twice, so that a
+// thread that was deleted and begun anew is told from the one before. All other
+// tables of threads go by that number, and the number is only ever found by
+// tenant and name.
+//
+// # Writing
+//
+// Every write is one transaction that first locks the row of its thread, so the
+// writers of a thread follow each other and the counts in that row are its
+// versions. Threads that were loaded stay in memory: they only grow, so loading
+// one again reads the rows behind what is known.
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"time"
+
+	"github.com/pressly/goose/v3"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/durable"
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// Dialect is what one engine does differently.
+type Dialect struct {
+	// Name begins errors, such as "sqlite".
+	Name  string
+	Goose goose.Dialect
+	// Migrations are numbered files.
+	Migrations fs.FS
+	// Alone begins a transaction that no other that begins so runs beside.
+	Alone []string
+	// HasTable is the query of how many tables of the name $1 there are.
+	HasTable string
+	// ForUpdate ends a query whose rows are locked.
+	ForUpdate string
+	// Explain adds to an error of the engine what it means, as a sentinel of
+	// package store, and what to do.
+	Explain func(error) error
+	// Renew drops connections that may be dead; nil where there are none.
+	Renew func()
+	// Again reports whether a transaction was given up for another, so that the
+	// same may be made again; nil where that does not happen.
+	Again func(error) bool
+	// Bodies is where large contents of artifacts are kept; nil for the database.
+	Bodies *durable.Dir
+	// Tidy gives back the room of what was deleted.
+	Tidy []string
+	// Size is the query of how many bytes the database takes.
+	Size string
+}
+
+// Options tune a DB; nil or the zero value holds the defaults.
+type Options struct {
+	// Sealer encrypts contents; nil for none.
+	Sealer store.Sealer
+	// CacheBytes is about how much of loaded threads stays in memory; 0 stands
+	// for 64 MiB, a negative number for nothing.
+	CacheBytes int
+	// Now is the clock that dates rows. Nil is time.Now.
+	Now func() time.Time
+	// Step is called with the name of each step of a write, for tests that end
+	// the process there. Nil for nothing.
+	Step func(name string)
+}
+
+// DB is a store.DB in a SQL database.
+type DB struct {
+	write, read *sql.DB
+	dialect     Dialect
+	sealer      store.Sealer
+	now         func() time.Time
+	step        func(string)
+	threads     *cache
+}
+
+var _ store.DB = (*DB)(nil)
+
+// New returns the store in a database, whose tables it makes or brings up to
+// date. The pools may be the same. The error wraps store.ErrNewer when the
+// database was made by a later version.
+func New(ctx context.Context, write, read *sql.DB, d Dialect, o *Options) (*DB, error) {
+	db := &DB{write: write, read: read, dialect: d, now: time.Now, step: func(string) {}}
+	size := 0
+	if o != nil {
+		db.sealer, size = o.Sealer, o.CacheBytes
+		if o.Now != nil {
+			db.now = o.Now
+		}
+		if o.Step != nil {
+			db.step = o.Step
+		}
+	}
+	db.threads = newCache(size)
+	if err := db.migrate(ctx); err != nil {
+		return nil, d.Explain(err)
+	}
+	return db, nil
+}
+
+// Tenant implements store.DB.
+func (db *DB) Tenant(id string) store.Tenant {
+	t := &tenant{db: db, id: id}
+	return store.Tenant{Log: t, Plans: t, Catalog: t, Events: t, Documents: t, Summaries: summaries{t}}
+}
+
+// Tenants implements store.DB.
+func (db *DB) Tenants(ctx context.Context) iter.Seq2[string, error] {
+	const all = `SELECT tenant FROM threads UNION SELECT tenant FROM documents WHERE length(content) > 0 UNION SELECT tenant FROM artifacts`
+	return func(yield func(string, error) bool) {
+		var names []string
+		err := db.rows(ctx, db.read, func(scan func(...any) error) error {
+			var name string
+			err := scan(&name)
+			names = append(names, name)
+			return err
+		}, `SELECT tenant FROM (`+all+`) AS known ORDER BY tenant`)
+		if err != nil {
+			yield("", db.fail(err, "Tenants", ""))
+			return
+		}
+		for _, name := range names {
+			if !yield(name, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Artifacts implements store.DB.
+func (db *DB) Artifacts() artifact.Backend { return backend{db} }
+
+// Close implements store.DB: it closes both pools.
+func (db *DB) Close() error {
+	err := db.write.Close()
+	if db.read != db.write {
+		err = errors.Join(err, db.read.Close())
+	}
+	return err
+}
+
+// tenant implements the contracts of what one tenant keeps.
+type tenant struct {
+	db *DB
+	id string
+}
+
+var (
+	_ store.Log       = (*tenant)(nil)
+	_ store.Plans     = (*tenant)(nil)
+	_ store.Catalog   = (*tenant)(nil)
+	_ store.Events    = (*tenant)(nil)
+	_ store.Documents = (*tenant)(nil)
+)
+
+// check reports names that cannot be kept.
+func (t *tenant) check(threadID string) error {
+	if err := store.CheckName("tenant", t.id); err != nil {
+		return err
+	}
+	return store.CheckThread(threadID)
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// rows calls each for every row of a query.
+func (db *DB) rows(ctx context.Context, q querier, each func(scan func(...any) error) error, query string, args ...any) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// tries bounds how often a transaction is made that the engine gave up for
+// another.
+const tries = 4
+
+// tx runs f in a transaction, which is committed when f gives no error. f may
+// run several times. The name is that of its steps.
+func (db *DB) tx(ctx context.Context, name string, f func(*sql.Tx) error) error {
+	for try := 1; ; try++ {
+		err := db.once(ctx, name, f)
+		if err == nil || db.dialect.Again == nil || !db.dialect.Again(err) || try == tries {
+			return err
+		}
+	}
+}
+
+func (db *DB) once(ctx context.Context, name string, f func(*sql.Tx) error) error {
+	tx, err := db.write.BeginTx(ctx, nil)
+	if err != nil && db.dialect.Renew != nil && errors.Is(db.dialect.Explain(err), store.ErrUnavailable) {
+		// A connection that died while nobody used it; nothing has been done yet.
+		db.dialect.Renew()
+		tx, err = db.write.BeginTx(ctx, nil)
+	}
+	if err != nil {
+		return err
+	}
+	db.step(name + ": begun")
+	if err := f(tx); err != nil {
+		// What went wrong first is what matters.
+		_ = tx.Rollback()
+		return err
+	}
+	db.step(name + ": written")
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	db.step(name + ": committed")
+	return nil
+}
+
+// fail says what failed. Conflicts and the like come through as they are.
+func (db *DB) fail(err error, op, subject string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s.%s(%s): %w", db.dialect.Name, op, subject, db.dialect.Explain(err))
+}
+
+// row is what the table of threads holds.
+type row struct {
+	number                  int64
+	messages, plans, events int
+	created, changed        int64
+}
+
+const rowColumns = `number, messages, plans, events, created, changed`
+
+func (r *row) scanned() []any {
+	return []any{&r.number, &r.messages, &r.plans, &r.events, &r.created, &r.changed}
+}
+
+// find reads the row of a thread; it is false when there is none.
+func (t *tenant) find(ctx context.Context, q querier, id, lock string) (row, bool, error) {
+	var r row
+	err := q.QueryRowContext(ctx, `SELECT `+rowColumns+` FROM threads WHERE tenant = $1 AND name = $2`+lock, t.id, id).Scan(r.scanned()...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return row{}, false, nil
+	}
+	return r, err == nil, err
+}
+
+// lock reads the row of a thread and keeps others from writing to the thread.
+// It makes the row when there is none.
+func (t *tenant) lock(ctx context.Context, tx *sql.Tx, id string) (row, error) {
+	for {
+		r, ok, err := t.find(ctx, tx, id, t.db.dialect.ForUpdate)
+		if ok || err != nil {
+			return r, err
+		}
+		now := t.db.now().UnixNano()
+		_, err = tx.ExecContext(ctx, `INSERT INTO threads (tenant, name, messages, plans, events, created, changed) VALUES ($1, $2, 0, 0, 0, $3, $3) ON CONFLICT DO NOTHING`, t.id, id, now)
+		if err != nil {
+			return row{}, err
+		}
+	}
+}
+
+// touch writes the counts of a thread. Its time never goes back.
+func (t *tenant) touch(ctx context.Context, tx *sql.Tx, r row) error {
+	r.changed = max(r.changed, t.db.now().UnixNano())
+	_, err := tx.ExecContext(ctx, `UPDATE threads SET messages = $1, plans = $2, events = $3, changed = $4 WHERE number = $5`, r.messages, r.plans, r.events, r.changed, r.number)
+	return err
+}

@@ -1,0 +1,180 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Load implements store.Log.
+func (t *tenant) Load(ctx context.Context, id string) (*thread.Thread, error) {
+	th, err := t.load(ctx, id)
+	return th, t.db.fail(err, "Load", id)
+}
+
+func (t *tenant) load(ctx context.Context, id string) (*thread.Thread, error) {
+	if err := t.check(id); err != nil {
+		return nil, err
+	}
+	k := t.db.threads.get(name{t.id, id})
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for try := 0; ; try++ {
+		r, ok, err := t.find(ctx, t.db.read, id, "")
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return thread.New(id), nil
+		}
+		th, err := t.grow(ctx, t.db.read, k, id, r)
+		// Between the two queries the thread may have been deleted.
+		if err == nil || try == 2 {
+			return th, err
+		}
+	}
+}
+
+// grow reads the rows of a thread behind what is known. The caller holds the
+// lock of k.
+func (t *tenant) grow(ctx context.Context, q querier, k *known, id string, r row) (*thread.Thread, error) {
+	k.about(r.number)
+	if k.thread == nil || k.thread.Len() > r.messages {
+		k.thread = thread.New(id)
+	}
+	from := k.thread.Len()
+	if from == r.messages {
+		return k.thread, nil
+	}
+	size := 0
+	added := make([]thread.Message, 0, r.messages-from)
+	err := t.db.rows(ctx, q, func(scan func(...any) error) error {
+		var position int
+		var messageID string
+		var data []byte
+		if err := scan(&position, &messageID, &data); err != nil {
+			return err
+		}
+		size += len(data)
+		if want := from + len(added); position != want {
+			return fmt.Errorf("message %d is missing: %w", want, errDamaged)
+		}
+		m, err := t.message(ctx, id, position, messageID, data, func(back int) *thread.Frame {
+			switch {
+			case back > position:
+				return nil
+			case back > len(added):
+				return k.thread.At(position - back).Frame
+			}
+			return added[len(added)-back].Frame
+		})
+		added = append(added, m)
+		return err
+	}, `SELECT position, id, content FROM messages WHERE thread = $1 AND position >= $2 AND position < $3 ORDER BY position`, r.number, from, r.messages)
+	if err != nil {
+		return nil, err
+	}
+	if len(added) != r.messages-from {
+		return nil, fmt.Errorf("%d messages of %d: %w", from+len(added), r.messages, errDamaged)
+	}
+	next, err := k.thread.Append(added...)
+	if err != nil {
+		return nil, err
+	}
+	k.thread = next
+	t.db.threads.grew(k, size)
+	return next, nil
+}
+
+func (t *tenant) message(ctx context.Context, id string, position int, messageID string, data []byte, frame func(int) *thread.Frame) (thread.Message, error) {
+	plain, err := t.open(ctx, place("messages", id, position, messageID), data)
+	if err != nil {
+		return thread.Message{}, err
+	}
+	m, err := messagejson.Unmarshal(plain, frame)
+	if err != nil {
+		return m, fmt.Errorf("message %s at %d: %w", messageID, position, err)
+	}
+	if string(m.ID) != messageID {
+		return m, fmt.Errorf("message %s at %d says it is %s: %w", messageID, position, m.ID, errDamaged)
+	}
+	return m, nil
+}
+
+// Append implements store.Log.
+func (t *tenant) Append(ctx context.Context, id string, version int, messages []thread.Message) (*thread.Thread, error) {
+	th, err := t.append(ctx, id, version, messages)
+	return th, t.db.fail(err, "Append", id)
+}
+
+func (t *tenant) append(ctx context.Context, id string, version int, messages []thread.Message) (*thread.Thread, error) {
+	if len(messages) == 0 {
+		th, err := t.load(ctx, id)
+		if err == nil {
+			_, err = store.Skip(th, version, nil)
+		}
+		return th, err
+	}
+	if err := t.check(id); err != nil {
+		return nil, err
+	}
+	k := t.db.threads.get(name{t.id, id})
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var next *thread.Thread
+	size := 0
+	err := t.db.tx(ctx, "append", func(tx *sql.Tx) error {
+		r, err := t.lock(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		th, err := t.grow(ctx, tx, k, id, r)
+		if err != nil {
+			return err
+		}
+		rest, err := store.Skip(th, version, messages)
+		if err != nil {
+			return err
+		}
+		if next, err = th.Append(rest...); err != nil || len(rest) == 0 {
+			return err
+		}
+		if size, err = t.insert(ctx, tx, r, next); err != nil {
+			return err
+		}
+		r.messages = next.Len()
+		return t.touch(ctx, tx, r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	k.thread = next
+	t.db.threads.grew(k, size)
+	return next, nil
+}
+
+// insert writes the messages of a thread behind those that it has, and returns
+// how many bytes they took.
+func (t *tenant) insert(ctx context.Context, tx *sql.Tx, r row, next *thread.Thread) (size int, err error) {
+	rows := inserter{q: tx, table: "messages", columns: []string{"thread", "position", "id", "content"}}
+	for i := r.messages; i < next.Len(); i++ {
+		m := next.At(i)
+		plain, err := messagejson.Marshal(m, messagejson.Back(next, i))
+		if err != nil {
+			return 0, err
+		}
+		data, err := t.seal(ctx, place("messages", next.ID(), i, m.ID), plain)
+		if err != nil {
+			return 0, err
+		}
+		size += len(data)
+		if err := rows.add(ctx, r.number, i, string(m.ID), data); err != nil {
+			return 0, err
+		}
+	}
+	return size, rows.flush(ctx)
+}

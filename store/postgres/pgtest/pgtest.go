@@ -1,0 +1,231 @@
+//go:build unix
+
+// Package pgtest starts a PostgreSQL server for tests: a private one, in a
+// directory of its own, that listens on a socket and a free port of the loopback
+// and is gone when the tests are.
+//
+//	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+//
+//	func Test(t *testing.T) {
+//		address := pgtest.Database(t) // empty, and only of this test
+//		…
+//	}
+package pgtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Require is the environment variable that makes a missing server a failure.
+const Require = "PALIMPSEST_REQUIRE_POSTGRES"
+
+// Server is a running server. Make one with Start.
+type Server struct {
+	dir, bin string
+	port     int
+	account  *syscall.Credential
+	sync     bool
+}
+
+// Options tune a Server; nil or the zero value holds the defaults.
+type Options struct {
+	// Sync waits for the disk as a server of real data does. Tests need not: what
+	// the server has written survives its own end, only not that of the machine.
+	Sync bool
+}
+
+// running is the server of this test binary, why there is none, and the number
+// of its last database. Main sets the first two before any test runs.
+var running struct {
+	server *Server
+	reason error
+	last   atomic.Int64
+}
+
+// Main starts the server, runs the tests and stops it. It returns the status to
+// exit with.
+func Main(m *testing.M) int {
+	running.server, running.reason = Start(nil)
+	if s := running.server; s != nil {
+		defer s.Stop()
+	}
+	return m.Run()
+}
+
+// Database makes an empty schema and returns the address that leads there. It
+// skips the test, and says why, when there is no server, unless
+// PALIMPSEST_REQUIRE_POSTGRES is 1.
+func Database(tb testing.TB) string {
+	tb.Helper()
+	s := running.server
+	switch {
+	case s == nil && os.Getenv(Require) == "1":
+		tb.Fatalf("no PostgreSQL server: %v", running.reason)
+	case s == nil:
+		tb.Skipf("no PostgreSQL server: %v", running.reason)
+	}
+	name := fmt.Sprint("test_", running.last.Add(1))
+	s.exec(tb, "CREATE SCHEMA "+name)
+	return s.Address("postgres") + "&search_path=" + name
+}
+
+// Current is the server that Main started; nil when there is none.
+func Current() *Server { return running.server }
+
+// Address is that of one of the server's databases.
+func (s *Server) Address(database string) string {
+	return fmt.Sprintf("postgres://tester@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
+}
+
+func (s *Server) exec(tb testing.TB, statement string) {
+	tb.Helper()
+	ctx := tb.Context()
+	conn, err := pgx.Connect(ctx, s.Address("postgres"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Start starts a server. The error says what is missing.
+func Start(o *Options) (_ *Server, err error) {
+	s := &Server{sync: o != nil && o.Sync}
+	if s.bin, err = binaries(); err != nil {
+		return nil, err
+	}
+	if s.dir, err = os.MkdirTemp("", "pgtest"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(s.dir))
+		}
+	}()
+	if os.Geteuid() == 0 {
+		// The server refuses to run as root.
+		if s.account, err = account(); err != nil {
+			return nil, err
+		}
+		if err := os.Chown(s.dir, int(s.account.Uid), int(s.account.Gid)); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.run("initdb", "--pgdata="+s.data(), "--username=tester", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"); err != nil {
+		return nil, err
+	}
+	if s.port, err = freePort(); err != nil {
+		return nil, err
+	}
+	return s, s.Resume()
+}
+
+// Resume starts a server that was stopped, with the data that it had.
+func (s *Server) Resume() error {
+	options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -c port=%d -c unix_socket_directories=%s -c max_connections=200", s.port, s.dir)
+	if !s.sync {
+		options += " -c fsync=off -c full_page_writes=off"
+	}
+	return s.run("pg_ctl", "--pgdata="+s.data(), "--log="+filepath.Join(s.dir, "log"), "--options="+options, "--wait", "start")
+}
+
+// Halt stops the server at once, as a crash does.
+func (s *Server) Halt() error {
+	return s.run("pg_ctl", "--pgdata="+s.data(), "--mode=immediate", "--wait", "stop")
+}
+
+// Stop stops the server and removes all that it had.
+func (s *Server) Stop() error { return errors.Join(s.Halt(), os.RemoveAll(s.dir)) }
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+func (s *Server) run(program string, args ...string) error {
+	cmd := exec.Command(filepath.Join(s.bin, program), args...)
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	if s.account != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.account}
+	}
+	// The server inherits what its starter writes to: a pipe would never end.
+	out, err := os.CreateTemp("", "pgtest-out")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(out.Name())
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		said, _ := os.ReadFile(out.Name())
+		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+		return fmt.Errorf("%s: %w\n%s\n%s", program, err, bytes.TrimSpace(said), bytes.TrimSpace(log))
+	}
+	return nil
+}
+
+// binaries finds the directory of the newest server that is installed.
+func binaries() (string, error) {
+	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil {
+		return "", err
+	}
+	version := func(dir string) int {
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
+		return n
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return version(b) - version(a) })
+	if path, err := exec.LookPath("pg_ctl"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			dirs = append(dirs, filepath.Dir(path))
+		}
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("initdb and pg_ctl are not installed (Debian: postgresql)")
+}
+
+// account is one that may run a server.
+func account() (*syscall.Credential, error) {
+	var failed error
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err == nil {
+			uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+			gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+			if err = errors.Join(uidErr, gidErr); err == nil {
+				return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+			}
+		}
+		failed = errors.Join(failed, err)
+	}
+	return nil, fmt.Errorf("no account to run it as: %w", failed)
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	_, port, _ := strings.Cut(l.Addr().String(), ":")
+	return strconv.Atoi(port)
+}

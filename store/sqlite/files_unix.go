@@ -1,0 +1,28 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// readOnlyFS is the error of a file system that is mounted for reading.
+var readOnlyFS error = syscall.EROFS
+
+// explainFile says what an error of the file system means.
+func explainFile(err error) error {
+	switch {
+	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly):
+		return err
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+		return fmt.Errorf("%w: %w", store.ErrFull, err)
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
+	}
+	return err
+}

@@ -1,0 +1,216 @@
+// Package sqlite keeps threads, plans and all that belongs to them in one file,
+// for one machine: the store to begin with.
+//
+//	db, err := sqlite.Open(ctx, "palimpsest.db", nil)
+//	defer db.Close()
+//	t := db.Tenant("")
+//	c, err := palimpsest.New(palimpsest.Config{Log: t.Log, Plans: t.Plans})
+//
+// Beside the file stand those of its journal (FILE-wal, FILE-shm) and a folder
+// for large contents of artifacts (FILE-artifacts). They belong together: copy
+// them all, while nobody writes, or use `palimpsest db export`.
+//
+// What was acknowledged survives the end of the process and of the power (WAL,
+// synchronous=FULL). Several processes of one machine may use one file: one of
+// them writes at a time, the others wait for it, and readers wait for nobody. Do
+// not put it on a network file system.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"github.com/palimpsest-ai/palimpsest/internal/durable"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/internal/sqlstore"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Options tune a DB; nil or the zero value holds the defaults.
+type Options struct {
+	// Sealer encrypts contents: messages, plans, summaries, documents and events.
+	// What was written without one stays readable. Nil for none. Artifacts are
+	// encrypted by artifact.Store.
+	Sealer store.Sealer
+	// CacheBytes is about how much of loaded threads stays in memory, as stored;
+	// in memory they take about twice that. 0 stands for 64 MiB, a negative
+	// number for nothing.
+	CacheBytes int
+	// Now is the clock that dates rows. Nil is time.Now.
+	Now func() time.Time
+	// Existing refuses to make a file that is not there, so that a mistyped name
+	// makes none; the error then wraps fs.ErrNotExist.
+	Existing bool
+}
+
+// DB is a store in a SQLite file. It is safe for concurrent use.
+type DB struct {
+	*sqlstore.DB
+	write  *sql.DB
+	bodies durable.Dir
+}
+
+var _ store.DB = (*DB)(nil)
+
+// wait is how long a write waits for that of another process, in milliseconds.
+const wait = 10_000
+
+// Open opens the store in a file, which it makes when it is not there; the
+// folder must be. The error wraps store.ErrNewer, store.ErrReadOnly or
+// store.ErrFull, or says what is wrong with the file.
+func Open(ctx context.Context, path string, o *Options) (*DB, error) {
+	return open(ctx, path, o, nil)
+}
+
+func open(ctx context.Context, path string, o *Options, step func(string)) (_ *DB, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("sqlite.Open(%s): %w", path, explain(err))
+		}
+	}()
+	if err := prepare(path, o != nil && o.Existing); err != nil {
+		return nil, err
+	}
+	write, err := pool(path, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)", 1)
+	if err != nil {
+		return nil, err
+	}
+	read, err := pool(path, "_pragma=query_only(1)", max(4, runtime.NumCPU()))
+	if err != nil {
+		return nil, errors.Join(err, write.Close())
+	}
+	db := &DB{write: write}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, write.Close(), read.Close())
+		}
+	}()
+	if err := write.PingContext(ctx); err != nil {
+		return nil, err
+	}
+	if db.bodies, err = durable.Open(path + "-artifacts"); err != nil {
+		return nil, err
+	}
+	so := &sqlstore.Options{Step: step}
+	if o != nil {
+		so.Sealer, so.CacheBytes, so.Now = o.Sealer, o.CacheBytes, o.Now
+	}
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return nil, err
+	}
+	db.DB, err = sqlstore.New(ctx, write, read, sqlstore.Dialect{
+		Name: "sqlite", Goose: goose.DialectSQLite3, Migrations: files, Bodies: &db.bodies,
+		Alone:    []string{"BEGIN EXCLUSIVE"},
+		HasTable: `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1`,
+		Explain:  explain,
+		Tidy:     []string{`VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`},
+		Size:     `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
+	}, so)
+	if err != nil {
+		return nil, errors.Join(err, db.bodies.Root.Close())
+	}
+	return db, nil
+}
+
+// prepare makes the file, for its owner alone, and says what is in the way.
+func prepare(path string, existing bool) error {
+	if path == "" {
+		return errors.New("no file was named")
+	}
+	folder := filepath.Dir(path)
+	switch info, err := os.Stat(folder); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no folder %s; make it first: %w", folder, err)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is not a folder", folder)
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return errors.New("it is a folder, and a file is wanted; a store in a folder is named without the sqlite: in front")
+	}
+	flags := os.O_RDWR
+	if !existing {
+		flags |= os.O_CREATE
+	}
+	f, err := os.OpenFile(path, flags, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no store %s: %w", path, fs.ErrNotExist)
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, readOnlyFS) {
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
+	}
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func pool(path, params string, conns int) (*sql.DB, error) {
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	full = filepath.ToSlash(full)
+	if !strings.HasPrefix(full, "/") {
+		full = "/" + full // a drive letter
+	}
+	name := url.URL{Scheme: "file", Path: full, RawQuery: fmt.Sprintf("_pragma=busy_timeout(%d)&%s", wait, params)}
+	db, err := sql.Open("sqlite", name.String())
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, nil
+}
+
+// SQL is the pool that writes, of one connection, for those who keep tables of
+// their own in the same file. Their transactions wait for those of the store and
+// the other way round: keep them short, and never call the store inside of one.
+func (db *DB) SQL() *sql.DB { return db.write }
+
+// Close gives the file back.
+func (db *DB) Close() error {
+	return errors.Join(db.DB.Close(), db.bodies.Root.Close())
+}
+
+// explain says what an error of SQLite means.
+func explain(err error) error {
+	var e *sqlite.Error
+	if err == nil || !errors.As(err, &e) {
+		return explainFile(err)
+	}
+	switch e.Code() & 0xff {
+	case codes.SQLITE_FULL:
+		return fmt.Errorf("%w: %w", store.ErrFull, err)
+	case codes.SQLITE_READONLY, codes.SQLITE_PERM:
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
+	case codes.SQLITE_CANTOPEN:
+		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
+	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
+		return fmt.Errorf("another process has been writing for %d seconds; is one of them stuck? %w", wait/1000, err)
+	case codes.SQLITE_NOTADB:
+		return fmt.Errorf("the file is not a SQLite database: %w", err)
+	case codes.SQLITE_CORRUPT:
+		return fmt.Errorf("the file is damaged; restore a copy, or try to save what can be read with `sqlite3 FILE .recover`: %w", err)
+	}
+	return err
+}

@@ -1,0 +1,51 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/sqlite"
+	"github.com/palimpsest-ai/palimpsest/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(tb testing.TB, path string, o *sqlite.Options) *sqlite.DB {
+	tb.Helper()
+	db, err := sqlite.Open(tb.Context(), path, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return db
+}
+
+func TestDB(t *testing.T) {
+	storetest.Test(t, func(tb testing.TB) store.DB {
+		return open(tb, filepath.Join(tb.TempDir(), "a b%20?#.db"), nil)
+	})
+}
+
+// TestNothingInMemory: without the cache every answer comes from the file.
+func TestNothingInMemory(t *testing.T) {
+	storetest.Test(t, func(tb testing.TB) store.DB {
+		return open(tb, filepath.Join(tb.TempDir(), "p.db"), &sqlite.Options{CacheBytes: -1})
+	})
+}
+
+// TestDurable: A14, A15, A20, B8, B11, D8 and D10 outlive the process.
+func TestDurable(t *testing.T) {
+	storetest.TestDurable(t, func(tb testing.TB) storetest.Open {
+		path := filepath.Join(tb.TempDir(), "p.db")
+		return func(tb testing.TB, sealer store.Sealer) store.DB {
+			return open(tb, path, &sqlite.Options{Sealer: sealer})
+		}
+	})
+}

@@ -1,0 +1,51 @@
+package storetest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Benchmark measures what an agent does at each step, with messages of about 1
+// kB: appending one message, a batch of a hundred, and loading a thread of 5,000
+// messages that is not in memory, or is. open opens an empty store, one that is
+// cold keeps no threads in memory.
+func Benchmark(b *testing.B, open func(tb testing.TB, cold bool) store.DB) {
+	text := strings.Repeat("0123456789", 100)
+	many := func(from, n int) []thread.Message {
+		list := make([]thread.Message, n)
+		for i := range list {
+			list[i] = say(thread.User, fmt.Sprint(from+i, text))
+		}
+		return list
+	}
+	for _, batch := range []int{1, 100} {
+		b.Run(fmt.Sprint("append/", batch), func(b *testing.B) {
+			log := open(b, false).Tenant("").Log
+			at := 0
+			for b.Loop() {
+				if _, err := log.Append(b.Context(), "t", at, many(at, batch)); err != nil {
+					b.Fatal(err)
+				}
+				at += batch
+			}
+			b.ReportMetric(float64(at)/b.Elapsed().Seconds(), "messages/s")
+		})
+	}
+	for name, cold := range map[string]bool{"cold": true, "warm": false} {
+		b.Run("load 5000/"+name, func(b *testing.B) {
+			log := open(b, cold).Tenant("").Log
+			if _, err := log.Append(b.Context(), "t", 0, many(0, 5000)); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if th, err := log.Load(b.Context(), "t"); err != nil || th.Len() != 5000 {
+					b.Fatal(th.Len(), err)
+				}
+			}
+		})
+	}
+}
