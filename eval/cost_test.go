@@ -110,8 +110,7 @@ func TestBillWithoutCompaction(t *testing.T) {
 func TestBestSchedule(t *testing.T) {
 	r := worked(t, counterOf(t), 120, 40, 80)
 	left := func(k int) int {
-		at := r.asks[k].at
-		return r.fixed + tokens(r.newest(at, r.recency(at, batchLeft-r.fixed)))
+		return r.fixed + tokens(r.fitting(r.asks[k].at, batchLeft))
 	}
 	least, compactions := r.best(left)
 	if compactions == 0 || r.relaxed() >= least {

@@ -33,7 +33,7 @@ const defaultCostModel = "claude-sonnet-4-5"
 
 // sampled: what the policy would leave is measured at every so many requests for
 // its best schedule.
-const sampled = 6
+const sampled = 4
 
 // Cost replays sessions of at least 50,000 tokens request by request through
 // every contender and bills them by the prices and the cache rules of a model.
@@ -117,8 +117,7 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model) (*costs, e
 		c.spent[name] = &spent{input: input, compactions: compactions}
 	}
 	input, n := r.best(func(k int) int {
-		at := r.asks[k].at
-		return r.fixed + tokens(r.newest(at, r.recency(at, batchLeft-r.fixed)))
+		return r.fixed + tokens(r.fitting(r.asks[k].at, batchLeft))
 	})
 	planned(bestName, input, n)
 	for _, p := range []policy.Policy{policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}, policy.Auto{}} {

@@ -120,6 +120,9 @@ func (h *handle) after(every int) ([]int, error) {
 		} else if !errors.Is(err, policy.ErrNothing) {
 			return nil, fmt.Errorf("%s: %w", h.name, err)
 		}
+		if last == 0 {
+			out[0] = size // what stands before may be smaller, and is then left as it is
+		}
 		for n := last + 1; n <= k; n++ {
 			out[n] = out[last] + (size-out[last])*(n-last)/(k-last)
 		}

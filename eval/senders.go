@@ -9,7 +9,8 @@ import (
 )
 
 // The sizes of the contenders that need no engine, in tokens. batchLeft is what
-// those that compact in batches leave, slidingRoom what a sliding window holds.
+// those that compact in batches leave of the messages, slidingRoom what a sliding
+// window holds of them.
 const (
 	batchLeft   = 20_000
 	slidingRoom = 20_000
@@ -142,31 +143,54 @@ func (r *replay) newest(at, from int) []cost.Block {
 	return append([]cost.Block{r.blocks[first]}, r.blocks[from:at]...)
 }
 
-// batches leaves the newest batchLeft tokens whenever due says so of the step
-// and of the size that the request would have.
+// batches leaves batchLeft tokens whenever due says so of the step and of the
+// size that the request would have.
 func (r *replay) batches(due func(k, size int) bool) sender {
-	from := 0
+	var left []cost.Block
+	cut := 0
 	return func(k int) (request, error) {
-		q := request{head: r.head()}
+		q := request{head: r.head(), frozen: len(left)}
 		at := r.asks[k].at
-		q.body = r.newest(at, from)
+		q.body = append(left[:len(left):len(left)], r.blocks[cut:at]...)
 		if due(k, r.fixed+tokens(q.body)) {
-			if cut := r.recency(at, batchLeft-r.fixed); cut > from {
-				from = cut
-				q.body, q.compacted = r.newest(at, from), true
-				q.shown = standing(q.body)
+			if fits := r.fitting(at, batchLeft); tokens(fits) < tokens(q.body) {
+				left, cut = fits, at
+				q.body, q.compacted, q.frozen = fits, true, len(fits)
+				q.shown = standing(fits)
 			}
 		}
 		return q, nil
 	}
 }
 
+// fitting is what the user asked first and the newest messages that fit.
+func (r *replay) fitting(at, room int) []cost.Block {
+	first := r.opening()
+	if first >= 0 && first < at {
+		room -= r.sizes[first]
+	}
+	var out []cost.Block
+	for i := at - 1; i >= 0; i-- {
+		switch {
+		case i == first:
+		case r.sizes[i] > room:
+			continue
+		default:
+			room -= r.sizes[i]
+		}
+		out = append(out, r.blocks[i])
+	}
+	slices.Reverse(out)
+	return out
+}
+
 // law is the square-root law with what has been seen of the session's growth.
 func (r *replay) law(cold bool) func(k, size int) bool {
 	return func(k, size int) bool {
 		g := r.growth(k)
-		cycle := cost.Cycle{Growth: g, After: batchLeft + g, Kept: float64(r.fixed)}
-		if cold && r.asks[k].cold && size > batchLeft*leastShrink {
+		after := float64(r.fixed + batchLeft)
+		cycle := cost.Cycle{Growth: g, After: after + g, Kept: float64(r.fixed)}
+		if cold && r.asks[k].cold && float64(size) > after*leastShrink {
 			return true
 		}
 		return float64(size) > cycle.Mark(r.rates)
