@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -120,7 +119,7 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model) (*costs, e
 		return r.fixed + tokens(r.fitting(r.asks[k].at, batchLeft))
 	})
 	planned(bestName, input, n)
-	for _, p := range []policy.Policy{policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}, policy.Auto{}} {
+	for _, p := range policies() {
 		h, err := r.handle(ctx, p, set.counter)
 		if err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 func evalCommand(s Streams) *cobra.Command {
 	var o eval.Options
 	var split, counterName, modelName string
-	var asJSON, misses, costs bool
+	var asJSON, misses, costs, valid bool
 	var around int
 	c := &cobra.Command{
 		Use:   "eval DIR|FILE ...",
@@ -81,6 +81,10 @@ not what is solved.`,
 			if costs {
 				return reportCosts(c, s, set, &eval.CostOptions{Split: o.Split, Around: around}, modelName, asJSON)
 			}
+			if valid {
+				report, err := eval.Validity(c.Context(), set, &eval.CostOptions{Split: o.Split, Progress: progress(s.Err, "checking")})
+				return writeReport(s, report, err, asJSON)
+			}
 			o.Progress = progress(s.Err, "measuring")
 			report, err := eval.Run(c.Context(), set, &o)
 			if err != nil {
@@ -103,6 +107,7 @@ not what is solved.`,
 	c.Flags().StringArrayVar(&o.Contenders, "contender", nil, "run only the contender `NAME`, and those that scores refer to; may be given again")
 	c.Flags().StringVar(&counterName, "counter", "o200k", "count tokens with `COUNTER`")
 	c.Flags().BoolVar(&costs, "cost", false, "measure what sessions cost")
+	c.Flags().BoolVar(&valid, "validity", false, "replay every conversation through our policies for every API, and check each prompt by its rules")
 	c.Flags().StringVar(&modelName, "model", "claude-sonnet-4-5", "with --cost: prices, cache and window of the model `NAME`")
 	c.Flags().Var((*tokens)(&around), "around", "with --cost: system and tools are this many `TOKENS` where none are recorded")
 	c.Flags().BoolVar(&misses, "misses", false, "show what auto lost, by type, age and origin, with examples")
@@ -118,10 +123,15 @@ func reportCosts(c *cobra.Command, s Streams, set *eval.Set, o *eval.CostOptions
 	}
 	o.Model, o.Progress = &m, progress(s.Err, "billing")
 	report, err := eval.Cost(c.Context(), set, o)
-	if err != nil {
+	return writeReport(s, report, err, asJSON)
+}
+
+// writeReport writes a report as one JSON object or as a table.
+func writeReport(s Streams, report interface{ WriteTable(io.Writer) error }, err error, asJSON bool) error {
+	switch {
+	case err != nil:
 		return err
-	}
-	if asJSON {
+	case asJSON:
 		return writeJSON(s.Out, report)
 	}
 	return report.WriteTable(s.Out)
