@@ -13,7 +13,7 @@ import (
 // keeps to its budget.
 func TestValidity(t *testing.T) {
 	counter := counterOf(t)
-	set := &Set{counter: counter, sessions: []*session{worked(t, counter, 40).session}}
+	set := &Set{counter: counter, sessions: []*session{worked(t, counter, 16).session}}
 	v, err := Validity(t.Context(), set, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +22,7 @@ func TestValidity(t *testing.T) {
 		t.Fatalf("%d rows, want six policies for four APIs", len(v.Rows))
 	}
 	for _, r := range v.Rows {
-		if r.Prompts != 41 || r.Invalid > 0 || r.Policy == autoName && (r.Over > 0 || r.Compactions == 0) {
+		if r.Prompts != 17 || r.Invalid > 0 || r.Policy == autoName && (r.Over > 0 || r.Compactions == 0) {
 			t.Errorf("%+v %q", r, v.Problems)
 		}
 	}
