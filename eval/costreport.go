@@ -81,6 +81,9 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 	}
 	resample := newBootstrap(len(parts))
 	for _, name := range costOrder {
+		if parts[0].spent[name] == nil {
+			continue
+		}
 		each := func(f func(c *costs, s *spent) float64) []float64 {
 			out := make([]float64, len(parts))
 			for i, c := range parts {

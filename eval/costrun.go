@@ -20,6 +20,9 @@ type CostOptions struct {
 	// Around is what system and tools are taken to be where a record holds none,
 	// in tokens: agents send them and mostly do not record them.
 	Around int
+	// Contenders are the names of those to run; none for all. No compaction, the
+	// best schedules of those that run and the lower bound are always there.
+	Contenders []string
 	// Progress is told how many sessions are done.
 	Progress Progress
 }
@@ -49,6 +52,11 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 		}
 		model = &m
 	}
+	for _, name := range o.Contenders {
+		if !slices.Contains(costOrder, name) {
+			return nil, fmt.Errorf("eval.Cost: no contender is called %q; known are %s", name, strings.Join(costOrder, "; "))
+		}
+	}
 	if len(model.Prices) == 0 {
 		return nil, fmt.Errorf("eval.Cost: no prices of the model %s are known; name another, or add them to a table of models", model.Name)
 	}
@@ -62,7 +70,7 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 	parts := make([]*costs, len(sessions))
 	err := each(ctx, len(sessions), o.Progress, func(i int) error {
 		var err error
-		parts[i], err = set.costs(ctx, sessions[i].surrounded(o.Around, set.counter), *model)
+		parts[i], err = set.costs(ctx, sessions[i].surrounded(o.Around, set.counter), *model, o.Contenders)
 		return err
 	})
 	if err != nil {
@@ -89,7 +97,10 @@ type costs struct {
 	spent map[string]*spent
 }
 
-func (set *Set) costs(ctx context.Context, s *session, m token.Model) (*costs, error) {
+func (set *Set) costs(ctx context.Context, s *session, m token.Model, contenders []string) (*costs, error) {
+	wanted := func(name string) bool {
+		return len(contenders) == 0 || name == noneName || slices.Contains(contenders, name)
+	}
 	r := newReplay(s, m, set.counter)
 	c := &costs{spent: map[string]*spent{}}
 	entries := s.entries()
@@ -107,6 +118,9 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model) (*costs, e
 		return nil
 	}
 	for _, sp := range spenders(set.counter) {
+		if !wanted(sp.name) {
+			continue
+		}
 		if err := run(sp.name, sp.make(r)); err != nil {
 			return nil, err
 		}
@@ -120,6 +134,9 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model) (*costs, e
 	})
 	planned(bestName, input, n)
 	for _, p := range policies() {
+		if !wanted(p.Name()) {
+			continue
+		}
 		h, err := r.handle(ctx, p, set.counter)
 		if err != nil {
 			return nil, err

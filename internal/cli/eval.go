@@ -64,7 +64,7 @@ not what is solved.`,
 			default:
 				return fmt.Errorf("%w: --split %s: want dev, test or all", errUsage, split)
 			}
-			if err := o.Check(); err != nil {
+			if err := o.Check(); err != nil && !costs {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			counter, err := token.New(counterName, nil)
@@ -79,7 +79,7 @@ not what is solved.`,
 				fmt.Fprintf(s.Err, "palimpsest: skipped: %s\n", message(skipped))
 			}
 			if costs {
-				return reportCosts(c, s, set, &eval.CostOptions{Split: o.Split, Around: around}, modelName, asJSON)
+				return reportCosts(c, s, set, &eval.CostOptions{Split: o.Split, Around: around, Contenders: o.Contenders}, modelName, asJSON)
 			}
 			if valid {
 				report, err := eval.Validity(c.Context(), set, &eval.CostOptions{Split: o.Split, Progress: progress(s.Err, "checking")})
