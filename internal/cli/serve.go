@@ -34,9 +34,12 @@ func serveCommand(s Streams) *cobra.Command {
 	var given settings
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve threads over HTTP",
+		Short: "Serve threads over HTTP, and agents a proxy to their provider",
 		Long: `Serve threads over HTTP until interrupted. /openapi.json describes what can be
-asked; /healthz, /readyz and /metrics are for those who run it.
+asked; /healthz, /readyz and /metrics are for those who run it. Whatever else is
+asked passes on to the provider that it is meant for, compacted (docs/proxy.md): an
+agent needs no more than this address as its base URL. Where the daemon has keys, the
+agent sends one of them as X-Palimpsest-Key.
 
 Every setting is a flag, PALIMPSEST_NAME in the environment, or a key of a YAML
 file; ` + "`palimpsest config show`" + ` tells where each value comes from. Without keys
@@ -145,6 +148,14 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 		sealed.Sealer = o.ring
 	}
 	made.Artifacts = artifact.NewStore(made.Store.Artifacts(), sealed)
+	if c.Text("proxy") != "off" {
+		// One is made at once, so that a wrong upstream is told at the start.
+		all := &proxies{settings: c, daemon: &made}
+		if _, err := all.of(""); err != nil {
+			return made, fmt.Errorf("%w: %w", errUsage, err)
+		}
+		made.Proxy = all.of
+	}
 	made.Ready = func(ctx context.Context) error {
 		_, err := made.Store.Tenant("").Catalog.Threads(ctx, "", 1)
 		return err

@@ -40,7 +40,12 @@ func (s *Server) identify(r *http.Request) (identity, error) {
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY (`palimpsest keys add` makes one)")
 	}
-	key, err := s.config.Keys.Check(r.Context(), token)
+	return s.keyed(r.Context(), token)
+}
+
+// keyed finds out whose key a token is.
+func (s *Server) keyed(ctx context.Context, token string) (identity, error) {
+	key, err := s.config.Keys.Check(ctx, token)
 	switch {
 	case errors.Is(err, apikey.ErrRevoked), errors.Is(err, apikey.ErrExpired):
 		return identity{}, problem(api.Unauthorized, "the key is not valid any more; ask for a new one (`palimpsest keys add`)")

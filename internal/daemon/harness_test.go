@@ -92,7 +92,7 @@ type checked struct {
 
 func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := c.next.RoundTrip(r)
-	if err != nil || strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") {
+	if err != nil || strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") || answer.Header.Get("X-Provider") != "" {
 		return answer, err
 	}
 	data, err := io.ReadAll(answer.Body)

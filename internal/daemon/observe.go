@@ -83,6 +83,7 @@ func (s *Server) observed(w http.ResponseWriter, r *http.Request, next http.Hand
 			if written.status == 0 {
 				p := problemOf(errPanic)
 				seen.failed(p, errPanic)
+				written.Header().Set("X-Request-Id", seen.id) // a proxied request lost it
 				refuse(written, seen.id, p)
 			}
 		}

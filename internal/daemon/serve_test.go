@@ -139,11 +139,11 @@ func TestShutdown(t *testing.T) {
 // the error says so.
 func TestDrain(t *testing.T) {
 	begun, let := make(chan struct{}), make(chan struct{})
-	mounts := map[string]http.Handler{"/slow": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	slow := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(begun)
 		<-let
-	})}
-	s, err := daemon.New(daemon.Config{Mounts: mounts, Drain: time.Millisecond})
+	})
+	s, err := daemon.New(daemon.Config{Proxy: func(string) (http.Handler, error) { return slow, nil }, Drain: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

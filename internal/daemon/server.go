@@ -46,10 +46,9 @@ type Config struct {
 	// Jobs makes the queue that does background work with the handlers it is
 	// given; the daemon stops it. Nil compacts within PrepareStep only.
 	Jobs func(job.Handlers) (job.Queue, error)
-	// Mounts are handlers of other packages by the pattern of net/http under
-	// which they stand. They see every request as it came: keys and limits are
-	// theirs to check.
-	Mounts map[string]http.Handler
+	// Proxy gives the handler of a tenant's requests that are none of the API's:
+	// those that agents send to a provider. Nil refuses them.
+	Proxy func(tenant string) (http.Handler, error)
 	// Ready reports why the daemon cannot work, such as a store that does not
 	// answer; nil is always ready.
 	Ready func(context.Context) error
@@ -183,9 +182,6 @@ func (s *Server) routes() error {
 	s.mux.HandleFunc("GET /healthz", s.health)
 	s.mux.HandleFunc("GET /readyz", s.ready)
 	s.mux.Handle("GET /metrics", s.metricsPage())
-	for pattern, h := range s.config.Mounts {
-		s.mux.Handle(pattern, h)
-	}
 	return nil
 }
 
@@ -200,7 +196,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// unknown answers what no route fits, and names the methods that would.
+// unknown answers what no route fits: it names the methods that would, or hands
+// the request on to the proxy.
 func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
@@ -209,6 +206,10 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := s.mux.Handler(&other); pattern != "" {
 			allowed = append(allowed, method)
 		}
+	}
+	if len(allowed) == 0 && s.config.Proxy != nil {
+		s.proxied(w, r)
+		return
 	}
 	if len(allowed) == 0 {
 		refuse(w, requestID(r.Context()), problem(api.NotFound, "there is nothing at this address; /openapi.json describes what there is"))

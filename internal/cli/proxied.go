@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+)
+
+// proxies makes a proxy for each tenant, over what the daemon itself is made of.
+type proxies struct {
+	settings *config.Config
+	daemon   *daemon.Config
+
+	mu   sync.Mutex
+	made map[string]*proxy.Proxy
+}
+
+// of gives the proxy of a tenant.
+func (p *proxies) of(tenant string) (http.Handler, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if made := p.made[tenant]; made != nil {
+		return made, nil
+	}
+	c := p.daemon.Compactor
+	c.Counter = nil // each model has its own
+	kept := p.daemon.Store.Tenant(tenant)
+	c.Log, c.Plans = kept.Log, kept.Plans
+	made, err := proxy.New(&proxy.Options{
+		Anthropic: p.settings.Text("anthropic-upstream"), OpenAI: p.settings.Text("openai-upstream"), Gemini: p.settings.Text("gemini-upstream"),
+		Config: c, Models: p.daemon.Models, Window: p.daemon.Window,
+		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.made == nil {
+		p.made = map[string]*proxy.Proxy{}
+	}
+	p.made[tenant] = made
+	return made, nil
+}

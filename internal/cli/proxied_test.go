@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+)
+
+// longTalk is a request of an agent that has read so many files.
+func longTalk(results int) string {
+	var b strings.Builder
+	b.WriteString(`{"model":"claude-sonnet-4-5","max_tokens":1000,"system":"Be brief.","tools":[{"name":"Read","description":"Read a file.","input_schema":{"type":"object","properties":{"path":{"type":"string"}}}}],"messages":[{"role":"user","content":"Tidy the queue."}`)
+	for n := range results {
+		fmt.Fprintf(&b, `,{"role":"assistant","content":[{"type":"tool_use","id":"toolu_%d","name":"Read","input":{"path":"queue/file%d.go"}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%d","content":%q}]}`,
+			n, n, n, strings.Repeat(fmt.Sprintf("func handle%d(order Order) error { return nil }\n", n), 200))
+	}
+	b.WriteString(`]}`)
+	return b.String()
+}
+
+// TestServePasses: an agent that is pointed at the daemon reaches its provider;
+// what does not fit is compacted, is kept in the daemon's store, and the same after
+// a restart.
+func TestServePasses(t *testing.T) {
+	dir := alone(t)
+	var mu sync.Mutex
+	var bodies []string
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
+		bodies = append(bodies, r.Header.Get("X-Api-Key")+" "+r.URL.Path+" "+string(body))
+		mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":2}}`)
+	}))
+	defer upstream.Close()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	ask := func(address, body string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+"/v1/messages", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Api-Key", "sk-provider")
+		r.Header.Set("Anthropic-Version", "2023-06-01")
+		answer, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		return answer
+	}
+	args := []string{"--store", "sqlite:" + filepath.Join(dir, "p.db"), "--anthropic-upstream", upstream.URL, "--window", "30000"}
+	small, long := longTalk(1), longTalk(40)
+	for run := range 2 {
+		address, stop := running(t, args...)
+		ask(address, small)
+		if answer := ask(address, long); answer.StatusCode != http.StatusOK {
+			t.Errorf("run %d: %s", run, answer.Status)
+		}
+		if status, log := stop(); status != done || strings.Contains(log, "handle7") || strings.Contains(log, "sk-provider") {
+			t.Fatalf("status %d:\n%s", status, log)
+		}
+	}
+	if len(bodies) != 4 {
+		t.Fatalf("the provider was asked %d times", len(bodies))
+	}
+	if want := "sk-provider /v1/messages " + small; bodies[0] != want || bodies[2] != want {
+		t.Error("a request that fits was changed")
+	}
+	compacted := strings.TrimPrefix(bodies[1], "sk-provider /v1/messages ")
+	if len(compacted) > len(long)/2 {
+		t.Errorf("of %d bytes %d were sent", len(long), len(compacted))
+	}
+	if problems := (anthropic.Codec{}).Validate([]byte(compacted)); len(problems) > 0 {
+		t.Errorf("%v", problems)
+	}
+	if bodies[1] != bodies[3] {
+		t.Error("after a restart another prompt was sent")
+	}
+
+	if status, log := refuse(t, "--anthropic-upstream", "ftp://x"); status != usage {
+		t.Errorf("a wrong upstream: status %d\n%s", status, log)
+	}
+}
+
+// refuse runs a daemon that does not start.
+func refuse(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	var log strings.Builder
+	status := Run(t.Context(), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), Streams{In: strings.NewReader(""), Out: io.Discard, Err: &log})
+	return status, log.String()
+}

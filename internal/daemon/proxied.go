@@ -1,0 +1,48 @@
+package daemon
+
+import (
+	"net/http"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/apikey"
+)
+
+// KeyHeader carries the daemon's key in requests to the proxy, whose
+// Authorization is the provider's. It is not sent on.
+const KeyHeader = "X-Palimpsest-Key"
+
+// proxied hands on a request that is none of the API's to the proxy of the tenant
+// who sent it.
+func (s *Server) proxied(w http.ResponseWriter, r *http.Request) {
+	who, err := s.proxyUser(r)
+	var handler http.Handler
+	if err == nil {
+		handler, err = s.config.Proxy(who.tenant)
+	}
+	if err != nil {
+		p := problemOf(err)
+		requestOf(r.Context()).failed(p, err)
+		refuse(w, requestID(r.Context()), p)
+		return
+	}
+	r.Header.Del(KeyHeader)
+	// These say what the provider says.
+	w.Header().Del("X-Request-Id")
+	w.Header().Del("X-Content-Type-Options")
+	handler.ServeHTTP(w, r)
+}
+
+func (s *Server) proxyUser(r *http.Request) (identity, error) {
+	if s.config.Keys == nil {
+		return identity{}, fromHere(r)
+	}
+	token := r.Header.Get(KeyHeader)
+	if token == "" {
+		return identity{}, problem(api.Unauthorized, "there is nothing at this address, unless it is meant for a provider: then send a key of this daemon as "+KeyHeader)
+	}
+	who, err := s.keyed(r.Context(), token)
+	if err == nil {
+		err = who.allow(apikey.Write)
+	}
+	return who, err
+}
