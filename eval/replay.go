@@ -83,15 +83,16 @@ func (r *replay) request() {
 	}
 	now, asked := time.Duration(0), time.Duration(0)
 	for step, at := range r.steps {
+		if at == 0 {
+			continue // a greeting that nobody asked for
+		}
 		if n := len(r.asks); n > 0 && r.asks[n-1].end == at {
 			// What goes on from an answer belongs to it.
 			r.asks[n-1].end = at + 1
 			r.asks[n-1].output += r.session.sizes[at]
 			continue
 		}
-		if at > 0 {
-			now = since(at-1, now, gap)
-		}
+		now = since(at-1, now, gap)
 		a := ask{step: step, at: at, end: at + 1, when: now, output: r.session.sizes[at]}
 		a.cold = len(r.asks) > 0 && r.ttl > 0 && now-asked > r.ttl
 		asked = now
