@@ -34,7 +34,7 @@ const (
 	charsPerToken = 4
 	// oversize is the share of the room from which even a message in the
 	// protected tail is put aside, oversizeStub what may stay of it.
-	oversize, oversizeStub = 0.2, 0.08
+	oversize, oversizeStub = 0.3, 0.15
 )
 
 // Name returns "externalize".

@@ -11,9 +11,10 @@ import (
 type Protection uint8
 
 const (
-	// Generous protects the newest quarter of the room, in whole steps.
+	// Generous protects the newest part up to 60 % of the room, in whole steps:
+	// most of what an agent writes it has seen in the last ten steps.
 	Generous Protection = iota
-	// Lean protects the newest eighth.
+	// Lean protects the newest 30 %.
 	Lean
 	// LastStep protects the last exchange: the user's last message and the last
 	// step of the model.
@@ -75,11 +76,16 @@ func (v *View) Protect(level Protection) {
 // tail is the position where the protected newest part begins.
 func (v *View) tail(level Protection, step int) int {
 	points := cut.Legal(v.Thread, v.Pairs)
-	share := map[Protection]float64{Generous: 0.25, Lean: 0.12}[level]
+	share := map[Protection]float64{Generous: 0.6, Lean: 0.3}[level]
 	if share == 0 {
 		return cut.LastMessages{N: len(v.messages) - step}.Cut(points, nil).Index
 	}
-	p := cut.LastTokens{N: v.part(share), SplitTurns: true}.Cut(points, func(i int) int { return v.Sizes[i] })
+	p := cut.LastTokens{N: v.part(share), SplitTurns: true}.Cut(points, func(i int) int {
+		if v.output(i) && v.Sizes[i] > v.part(oversize) {
+			return v.part(oversizeStub) // it will be put aside, and must not end the tail
+		}
+		return v.Sizes[i]
+	})
 	// The last step can stand before a late result of an earlier call.
 	return cut.LastMessages{N: len(v.messages) - min(p.Index, step)}.Cut(points, nil).Index
 }

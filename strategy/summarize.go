@@ -18,7 +18,7 @@ type Summarize struct {
 	// beside a summary of Share of the room.
 	Keep cut.Policy
 	// Share is the part of the room that summaries are given, as a ratio;
-	// default 0.3, and up to 0.45 where the user's own words need it. What the
+	// default 0.4, and up to 0.45 where the user's own words need it. What the
 	// kept part leaves free is theirs too.
 	Share float64
 	// Ratio bounds a summary to this share of what it replaces; 0 is no bound
@@ -27,7 +27,7 @@ type Summarize struct {
 }
 
 const (
-	defaultShare = 0.3
+	defaultShare = 0.4
 	// wordsShare bounds the share that summaries get when the user said much: in
 	// a small prompt the user's rules are worth more than the newest output.
 	wordsShare = 0.45
