@@ -41,6 +41,9 @@ const (
 func (v *View) Protect(level Protection) {
 	n := len(v.messages)
 	v.Tail = n
+	if level >= LastStep {
+		v.large, v.stubShare = tightSize, tightStub
+	}
 	task, last := -1, -1
 	step := n
 	for i := range v.messages {
@@ -81,8 +84,8 @@ func (v *View) tail(level Protection, step int) int {
 		return cut.LastMessages{N: len(v.messages) - step}.Cut(points, nil).Index
 	}
 	p := cut.LastTokens{N: v.part(share), SplitTurns: true}.Cut(points, func(i int) int {
-		if v.output(i) && v.Sizes[i] > v.part(oversize) {
-			return v.part(oversizeStub) // it will be put aside, and must not end the tail
+		if v.output(i) && v.Sizes[i] > v.part(v.large) {
+			return v.part(v.stubShare) // it will be put aside, and must not end the tail
 		}
 		return v.Sizes[i]
 	})

@@ -117,6 +117,7 @@ var floors = map[string]arch.Package{
 	"toolpolicy":         {Floor: 0, Same: []string{"thread"}},
 	"internal/canonjson": {Floor: 0},
 	"internal/clip":      {Floor: 0, External: []string{uax29}},
+	"internal/jsonrows":  {Floor: 0, External: []string{gjson}},
 	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
 
 	// For tests.
