@@ -1,6 +1,8 @@
 package strategy
 
 import (
+	"strings"
+
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -44,7 +46,7 @@ func (v *View) Protect(level Protection) {
 	if level >= LastStep {
 		v.large, v.stubShare = tightSize, tightStub
 	}
-	task, last := -1, -1
+	task, last, words := -1, -1, -1
 	step := n
 	for i := range v.messages {
 		m := &v.messages[i]
@@ -56,6 +58,9 @@ func (v *View) Protect(level Protection) {
 		}
 		if m.Role == thread.Assistant {
 			step = i
+			if strings.TrimSpace(m.Text()) != "" {
+				words = i
+			}
 		}
 		if v.Pairs.Open(i) {
 			v.pin(i)
@@ -66,6 +71,9 @@ func (v *View) Protect(level Protection) {
 		v.Tail = v.tail(level, min(step, n))
 		if step > last && step < n && v.Sizes[step] <= v.part(pinLast) {
 			v.pin(step)
+		}
+		if words >= 0 && v.Sizes[words] <= v.part(pinTask) {
+			v.pin(words) // calls without a word may follow them
 		}
 	}
 	if last >= 0 && v.Sizes[last] <= v.part(pinLast) {

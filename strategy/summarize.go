@@ -228,4 +228,36 @@ func (s Summarize) Fill(ctx context.Context, v *View) {
 	if err == nil {
 		v.apply(fuller)
 	}
+	if slack = -v.Over(); slack > v.Room/emptyShare {
+		s.shorten(ctx, v, largest.Span, slack)
+	}
+}
+
+// emptyShare: when more than this part of the room (one tenth) is left over, the
+// summary has nothing more to say, and covers less.
+const emptyShare = 10
+
+// shorten takes the newest messages that fit as they are out of a summary.
+func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack int) {
+	at := v.positions(span)
+	whole := v.records[v.cover[at[0]]]
+	points := cut.Legal(v.Thread, v.Pairs)
+	first := len(at)
+	for n := len(at) - 1; n > 0 && slack >= v.Sizes[at[n]]; n-- {
+		slack -= v.Sizes[at[n]]
+		if points.Legal(at[n]) {
+			first = n
+		}
+	}
+	if first == len(at) {
+		return
+	}
+	v.undo(v.cover[at[0]])
+	shorter, err := s.Execute(ctx, v, Proposal{Span: v.span(at[:first]), Reason: whole.Made().Reason, Room: whole.Made().TokensAfter})
+	if err == nil {
+		v.apply(shorter)
+	}
+	if err != nil || v.Over() > 0 {
+		v.apply(whole)
+	}
 }
