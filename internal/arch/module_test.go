@@ -142,6 +142,7 @@ var floors = map[string]arch.Package{
 	"internal/canonjson":   {Floor: 0},
 	"internal/closest":     {Floor: 0},
 	"internal/clip":        {Floor: 0, External: []string{uax29}},
+	"internal/jsonrows":    {Floor: 0, External: []string{gjson}},
 	"internal/rawjson":     {Floor: 0, External: []string{gjson}},
 	"internal/messagejson": {Floor: 0, Same: []string{"thread"}},
 
