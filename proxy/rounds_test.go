@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -142,5 +143,28 @@ func TestAgainAfterRounds(t *testing.T) {
 				t.Errorf("%d requests upstream, totals %+v", n, p.Totals())
 			}
 		})
+	}
+}
+
+// TestOneStream: the chunks of all rounds have the id of the first. The official
+// SDK does not take a chunk of another answer.
+func TestOneStream(t *testing.T) {
+	up := strict(t)
+	up.Model = func(q *proxytest.Request) proxytest.Answer {
+		if _, tools := last(q); offered(q) && !slices.Contains(tools, rehydrate.Recall) {
+			return proxytest.Answer{Text: "I look.", Calls: []thread.ToolCall{{ID: fmt.Sprintf("ours_%04d", q.N), Name: rehydrate.Recall, Arguments: `{"query":"code"}`}}}
+		}
+		return proxytest.Answer{Text: "ok"}
+	}
+	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	a := newAgent(t, wire.Chat, url, true)
+	a.grow(0, 24)
+	s := a.peek()
+	ids := map[string]bool{}
+	for _, m := range regexp.MustCompile(`"id":"chatcmpl[^"]*"`).FindAllString(string(s.raw), -1) {
+		ids[m] = true
+	}
+	if len(up.Requests()) != 2 || len(ids) != 1 {
+		t.Errorf("%d requests upstream, ids %v: %s", len(up.Requests()), ids, s.raw)
 	}
 }
