@@ -88,7 +88,7 @@ func (a *ordinary) ask(ctx context.Context) (answered, error) {
 		if err == nil {
 			return answer, nil
 		}
-		if status, _ := a.client.refusal(err); status != 0 || again == 3 {
+		if status, _ := a.client.refusal(err); status >= 400 || again == 3 {
 			return answered{}, fmt.Errorf("after %d locks: %w", len(a.world.locked), err)
 		}
 		a.again++
