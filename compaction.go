@@ -260,6 +260,7 @@ func (t *Thread) compacted(s *policy.State, f *policy.Fitted, by trigger, versio
 	if f.Fallback != "" {
 		details["fallback"] = f.Fallback
 	}
+	expect(details, s, f.Tokens)
 	told = append(told,
 		event.Event{Type: event.PlanCommitted, Details: map[string]any{"version": version, "attempt": by.attempt}},
 		event.Event{

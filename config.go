@@ -30,6 +30,10 @@ type Config struct {
 	Ladder strategy.Ladder
 	Name   string
 
+	// IgnorePrices makes policies decide by size alone, also for models whose
+	// prices are known.
+	IgnorePrices bool
+
 	// Counter counts everything. Nil counts o200k tokens. What a provider
 	// reports (FinishStep) corrects it, thread by thread.
 	Counter *token.Counter

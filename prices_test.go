@@ -2,10 +2,13 @@ package palimpsest_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -61,5 +64,56 @@ func TestPolicyKnowsPrices(t *testing.T) {
 	}
 	if s := look("nobody-knows-it"); s.Rates.Read != 0 || s.Cold {
 		t.Errorf("an unknown model: %+v, cold %v", s.Rates, s.Cold)
+	}
+}
+
+// TestIgnorePrices: who wants none is decided for by size alone.
+func TestIgnorePrices(t *testing.T) {
+	l := &looking{}
+	c, err := palimpsest.New(palimpsest.Config{Policy: l, IgnorePrices: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := palimpsest.Step{Base: &prompt.Prompt{Model: "claude-sonnet-4-5"}, Messages: []thread.Message{plain(thread.User, "Go on.")}}
+	if _, err := c.Thread("t").PrepareStep(t.Context(), step); err != nil {
+		t.Fatal(err)
+	}
+	if l.last.Rates != (cost.Rates{}) || l.last.Cold {
+		t.Errorf("%+v, cold %v", l.last.Rates, l.last.Cold)
+	}
+}
+
+// TestExpectation: a compaction tells what it should save, where prices are
+// known.
+func TestExpectation(t *testing.T) {
+	for _, model := range []string{"claude-sonnet-4-5", "nobody-knows-it"} {
+		var told []event.Event
+		sink := event.Func(func(_ context.Context, e event.Event) {
+			if e.Type == event.Completed {
+				told = append(told, e)
+			}
+		})
+		c, err := palimpsest.New(palimpsest.Config{Events: sink})
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages := []thread.Message{plain(thread.User, "Read it all.")}
+		for range 30 {
+			messages = append(messages, plain(thread.Assistant, strings.Repeat("a line of many words ", 1000)), plain(thread.User, "Go on."))
+		}
+		step := palimpsest.Step{Base: &prompt.Prompt{Model: model}, Messages: messages, Window: 100_000}
+		if _, err := c.Thread("t").PrepareStep(t.Context(), step); err != nil {
+			t.Fatal(err)
+		}
+		if len(told) != 1 {
+			t.Fatalf("%s: %d compactions", model, len(told))
+		}
+		saved, known := told[0].Details["saved_per_step"].(int)
+		if want := told[0].TokensFreed / 10; known != (model == "claude-sonnet-4-5") || known && (saved < want-1 || saved > want+1) {
+			t.Errorf("%s: %v, freed %d", model, told[0].Details, told[0].TokensFreed)
+		}
+		if steps, _ := told[0].Details["pays_after_steps"].(int); known && (steps < 1 || steps > 12) {
+			t.Errorf("%s: pays after %d steps", model, steps)
+		}
 	}
 }

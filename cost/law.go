@@ -95,3 +95,17 @@ func Pays(r Rates, freed, rest int, steps float64, cold bool) bool {
 	}
 	return r.Read*float64(freed)*steps > (r.Write-r.Read)*float64(rest-freed)
 }
+
+// BreakEven is the number of steps after which a compaction has earned what it
+// cost: it took `freed` tokens out of a prompt, and what stood behind the first of
+// them was `rest` tokens, the freed ones included. On a cold cache it is 0; when
+// nothing was freed, or reading costs nothing, it is infinite.
+func BreakEven(r Rates, freed, rest int, cold bool) float64 {
+	switch {
+	case freed <= 0 || r.Read <= 0:
+		return math.Inf(1)
+	case cold:
+		return 0
+	}
+	return max(0, (r.Write-r.Read)*float64(rest-freed)/(r.Read*float64(freed)))
+}

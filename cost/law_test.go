@@ -104,6 +104,23 @@ func TestPays(t *testing.T) {
 	}
 }
 
+// TestBreakEven: what Pays says turns at that number of steps.
+func TestBreakEven(t *testing.T) {
+	r := cost.Rates{Write: 1.25, Read: 0.10}
+	for _, freed := range []int{10, 37, 50, 90} {
+		n := cost.BreakEven(r, freed, 100, false)
+		if cost.Pays(r, freed, 100, n-0.1, false) || !cost.Pays(r, freed, 100, n+0.1, false) {
+			t.Errorf("%d of 100 tokens: %.1f steps", freed, n)
+		}
+	}
+	if n := cost.BreakEven(r, 5, 100, true); n != 0 {
+		t.Errorf("cold: %.1f steps", n)
+	}
+	if n := cost.BreakEven(r, 0, 100, true); !math.IsInf(n, 1) {
+		t.Errorf("nothing freed: %.1f steps", n)
+	}
+}
+
 // TestRates: a model's rates are its prices over that of its input; a model
 // without a cache has no cheaper reads.
 func TestRates(t *testing.T) {

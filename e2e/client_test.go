@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
@@ -46,15 +47,16 @@ type answered struct {
 	usage    llm.Usage
 }
 
-// newClient returns the client of an API at a server.
-func newClient(api, url string) client {
-	switch api {
-	case wire.Anthropic:
-		return &messagesClient{anthropic.NewClient(anthropicoption.WithBaseURL(url), anthropicoption.WithAPIKey("key"))}
-	case wire.Chat:
-		return &chatClient{openai.NewClient(openaioption.WithBaseURL(url+"/v1"), openaioption.WithAPIKey("key"))}
+// newClient returns the client of an API at a server, which asks through hc.
+func newClient(api, url string, hc *http.Client) client {
+	if api == wire.Anthropic {
+		return &messagesClient{anthropic.NewClient(anthropicoption.WithBaseURL(url), anthropicoption.WithAPIKey("key"), anthropicoption.WithHTTPClient(hc))}
 	}
-	return &responsesClient{openai.NewClient(openaioption.WithBaseURL(url+"/v1"), openaioption.WithAPIKey("key"))}
+	sdk := openai.NewClient(openaioption.WithBaseURL(url+"/v1"), openaioption.WithAPIKey("key"), openaioption.WithHTTPClient(hc))
+	if api == wire.Chat {
+		return &chatClient{sdk}
+	}
+	return &responsesClient{sdk}
 }
 
 // schema is the schema of a tool's parameters.
@@ -86,26 +88,30 @@ func (*messagesClient) around(tools []tool) any {
 }
 
 func (c *messagesClient) ask(ctx context.Context, body []byte, stream bool) (answered, error) {
-	params := anthropicparam.Override[anthropic.MessageNewParams](json.RawMessage(body))
-	var m *anthropic.Message
-	if stream {
-		m = &anthropic.Message{}
-		s := c.sdk.Messages.NewStreaming(ctx, params)
-		defer s.Close()
-		for s.Next() {
-			if err := m.Accumulate(s.Current()); err != nil {
-				return answered{}, err
-			}
-		}
-		if err := s.Err(); err != nil {
-			return answered{}, err
-		}
-	} else {
-		var err error
-		if m, err = c.sdk.Messages.New(ctx, params); err != nil {
-			return answered{}, err
+	m, err := c.message(ctx, anthropicparam.Override[anthropic.MessageNewParams](json.RawMessage(body)), stream)
+	if err != nil {
+		return answered{}, err
+	}
+	return readMessage(m)
+}
+
+// message asks with the SDK's own types.
+func (c *messagesClient) message(ctx context.Context, params anthropic.MessageNewParams, stream bool) (*anthropic.Message, error) {
+	if !stream {
+		return c.sdk.Messages.New(ctx, params)
+	}
+	m := &anthropic.Message{}
+	s := c.sdk.Messages.NewStreaming(ctx, params)
+	defer s.Close()
+	for s.Next() {
+		if err := m.Accumulate(s.Current()); err != nil {
+			return nil, err
 		}
 	}
+	return m, s.Err()
+}
+
+func readMessage(m *anthropic.Message) (answered, error) {
 	raw, err := json.Marshal(m.ToParam())
 	if err != nil {
 		return answered{}, err
@@ -142,28 +148,30 @@ func (*chatClient) around(tools []tool) any {
 }
 
 func (c *chatClient) ask(ctx context.Context, body []byte, stream bool) (answered, error) {
-	params := openaiparam.Override[openai.ChatCompletionNewParams](json.RawMessage(body))
-	var whole openai.ChatCompletion
-	if stream {
-		acc := openai.ChatCompletionAccumulator{}
-		s := c.sdk.Chat.Completions.NewStreaming(ctx, params, openaioption.WithJSONSet("stream_options.include_usage", true))
-		defer s.Close()
-		for s.Next() {
-			if !acc.AddChunk(s.Current()) {
-				return answered{}, fmt.Errorf("the chunk does not follow: %s", s.Current().RawJSON())
-			}
-		}
-		if err := s.Err(); err != nil {
-			return answered{}, err
-		}
-		whole = acc.ChatCompletion
-	} else {
-		got, err := c.sdk.Chat.Completions.New(ctx, params)
-		if err != nil {
-			return answered{}, err
-		}
-		whole = *got
+	whole, err := c.completion(ctx, openaiparam.Override[openai.ChatCompletionNewParams](json.RawMessage(body)), stream)
+	if err != nil {
+		return answered{}, err
 	}
+	return readCompletion(whole)
+}
+
+// completion asks with the SDK's own types.
+func (c *chatClient) completion(ctx context.Context, params openai.ChatCompletionNewParams, stream bool) (*openai.ChatCompletion, error) {
+	if !stream {
+		return c.sdk.Chat.Completions.New(ctx, params)
+	}
+	acc := openai.ChatCompletionAccumulator{}
+	s := c.sdk.Chat.Completions.NewStreaming(ctx, params, openaioption.WithJSONSet("stream_options.include_usage", true))
+	defer s.Close()
+	for s.Next() {
+		if !acc.AddChunk(s.Current()) {
+			return nil, fmt.Errorf("the chunk does not follow: %s", s.Current().RawJSON())
+		}
+	}
+	return &acc.ChatCompletion, s.Err()
+}
+
+func readCompletion(whole *openai.ChatCompletion) (answered, error) {
 	if len(whole.Choices) != 1 {
 		return answered{}, fmt.Errorf("%d choices", len(whole.Choices))
 	}
@@ -205,28 +213,36 @@ func (*responsesClient) around(tools []tool) any {
 }
 
 func (c *responsesClient) ask(ctx context.Context, body []byte, stream bool) (answered, error) {
-	params := openaiparam.Override[responses.ResponseNewParams](json.RawMessage(body))
+	whole, err := c.response(ctx, openaiparam.Override[responses.ResponseNewParams](json.RawMessage(body)), stream)
+	if err != nil {
+		return answered{}, err
+	}
+	return readResponse(whole)
+}
+
+// response asks with the SDK's own types.
+func (c *responsesClient) response(ctx context.Context, params responses.ResponseNewParams, stream bool) (*responses.Response, error) {
+	if !stream {
+		return c.sdk.Responses.New(ctx, params)
+	}
 	var whole *responses.Response
-	if stream {
-		s := c.sdk.Responses.NewStreaming(ctx, params)
-		defer s.Close()
-		for s.Next() {
-			if e := s.Current(); e.Type == "response.completed" {
-				whole = &e.Response
-			}
-		}
-		if err := s.Err(); err != nil {
-			return answered{}, err
-		}
-		if whole == nil {
-			return answered{}, errors.New("the stream did not complete")
-		}
-	} else {
-		var err error
-		if whole, err = c.sdk.Responses.New(ctx, params); err != nil {
-			return answered{}, err
+	s := c.sdk.Responses.NewStreaming(ctx, params)
+	defer s.Close()
+	for s.Next() {
+		if e := s.Current(); e.Type == "response.completed" {
+			whole = &e.Response
 		}
 	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	if whole == nil {
+		return nil, errors.New("the stream did not complete")
+	}
+	return whole, nil
+}
+
+func readResponse(whole *responses.Response) (answered, error) {
 	var items []string
 	for _, item := range whole.Output {
 		items = append(items, item.RawJSON())

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -113,7 +114,7 @@ func newAgent(t *testing.T, config palimpsest.Config, server *llmtest.Server, ap
 		t.Fatal(err)
 	}
 	return &agent{
-		client: newClient(api, server.URL), thread: c.Thread(threadID), log: memory,
+		client: newClient(api, server.URL, http.DefaultClient), thread: c.Thread(threadID), log: memory,
 		world: &world{}, window: window, stream: stream,
 	}
 }

@@ -15,13 +15,14 @@ import (
 
 // unsteady is a provider that fails now and then.
 type unsteady struct {
+	every int // so many requests of the worker, and one of them fails
 	mu    sync.Mutex
 	asked map[string]int // requests, by model
 	given map[string]int // failures, by kind
 	most  int            // tokens that are taken at the moment; 0 is no limit
 }
 
-// reply fails every seventh request of the worker in another way, and every
+// reply fails each of those requests of the worker in another way, and every
 // third of the summarizer; all others are answered as usual. Three times it holds
 // a request for too long that fits by any count of ours, until a smaller one
 // comes.
@@ -38,17 +39,17 @@ func (u *unsteady) reply(r llmtest.Request) llmtest.Answer {
 		return u.fail("summarizer", llmtest.Fault(r.API, http.StatusInternalServerError, "", "Internal server error"), "X-Should-Retry", "false")
 	}
 	if u.most > 0 && r.Tokens > u.most {
-		return u.fail("overflow again", llmtest.Overflow(r.API, r.Tokens, u.most))
+		return u.fail("overflow again", u.overflow(r))
 	}
 	u.most = 0
 	if n == 30 || n == 61 || n == 90 {
 		u.most = r.Tokens * 9 / 10
-		return u.fail("overflow", llmtest.Overflow(r.API, r.Tokens, u.most))
+		return u.fail("overflow", u.overflow(r))
 	}
-	if n%7 != 0 {
+	if n%u.every != 0 {
 		return worker(r)
 	}
-	switch n / 7 % 4 {
+	switch n / u.every % 4 {
 	case 0:
 		return u.fail("429", llmtest.Fault(r.API, http.StatusTooManyRequests, "rate_limit_exceeded", "This request would exceed your rate limit."), "Retry-After-Ms", "1")
 	case 1:
@@ -63,6 +64,11 @@ func (u *unsteady) reply(r llmtest.Request) llmtest.Answer {
 	a := worker(r)
 	a.Abort, a.Events = true, 3
 	return u.fail("cut off", a)
+}
+
+// overflow is the refusal of one that counts more than we do.
+func (u *unsteady) overflow(r llmtest.Request) llmtest.Answer {
+	return llmtest.Overflow(r.API, window*r.Tokens/u.most+1, window)
 }
 
 func (u *unsteady) fail(kind string, a llmtest.Answer, header ...string) llmtest.Answer {
@@ -81,7 +87,7 @@ func TestUnsteadyProvider(t *testing.T) {
 		for _, api := range []string{apis[i%len(apis)], apis[(i+1)%len(apis)]} {
 			t.Run(c.name+"/"+api, func(t *testing.T) {
 				t.Parallel()
-				u := &unsteady{asked: map[string]int{}, given: map[string]int{}}
+				u := &unsteady{every: 7, asked: map[string]int{}, given: map[string]int{}}
 				server := llmtest.NewProvider(t, llmtest.Provider{Windows: windows, Reply: u.reply})
 				generator := newSummarizer(t, api, server.URL)
 				a := work(t, palimpsest.Config{Policy: c.policy(generator), Summarizer: model.New(nil, generator)}, server, api, true)

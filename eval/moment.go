@@ -39,8 +39,11 @@ const horizon = 20
 const commonInHistory = 0.30
 
 // moment looks at the session before the step of the given index.
-func (s *session) moment(step int) *moment {
-	m := &moment{session: s, at: s.steps[step], tail: s.steps[step-1], search: &searches{known: map[int][]hit{}}}
+func (s *session) moment(step int) *moment { return s.momentTo(step, step+horizon) }
+
+// momentTo is a moment whose horizon ends before the step until.
+func (s *session) momentTo(step, until int) *moment {
+	m := &moment{session: s, at: s.steps[step], tail: s.steps[max(0, step-1)], search: &searches{known: map[int][]hit{}}}
 	for i := range m.at {
 		m.size += s.sizes[i]
 		if i >= m.tail {
@@ -48,7 +51,7 @@ func (s *session) moment(step int) *moment {
 		}
 	}
 	taken := map[int32]bool{}
-	for j := step; j < min(step+horizon, len(s.steps)); j++ {
+	for j := step; j < min(until, len(s.steps)); j++ {
 		for _, id := range s.uses[j] {
 			if taken[id] {
 				continue

@@ -191,7 +191,7 @@ func TestPricesDecide(t *testing.T) {
 	if with < 36_000 || with > 50_000 {
 		t.Errorf("with prices it is due at %d tokens", with)
 	}
-	if cold < 28_000 || cold > 34_000 {
+	if cold < 25_000 || cold > 29_000 {
 		t.Errorf("on a cold cache it is due at %d tokens", cold)
 	}
 }

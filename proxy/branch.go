@@ -56,12 +56,13 @@ func (t *Transport) branch(ctx context.Context, base, scope string, messages []t
 
 // forkID names the fork of a log at a place. A history that ends where the log
 // goes on (a rewind, or the same request once more) has no message of its own
-// there, so that the length of the log tells one such fork from the next.
+// there, so that the name and the length of the log tell one such fork from the
+// next.
 func forkID(base string, log *thread.Thread, where place, ids []thread.ID) string {
 	if where.seen < len(ids) {
 		return base + "." + short(ids[where.seen])
 	}
-	return fmt.Sprintf("%s.r%d-%s", base, log.Len(), short(ids[len(ids)-1]))
+	return fmt.Sprintf("%s.r%d-%s", base, log.Len(), short(thread.ID(log.ID())+ids[len(ids)-1]))
 }
 
 // elsewhere looks for the history in a log that was found under another id: the

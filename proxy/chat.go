@@ -96,6 +96,7 @@ func (chat) translator() translator {
 // chatStream joins streams of chat completion chunks.
 type chatStream struct {
 	round   int
+	id      string // of the client's answer, as JSON
 	texts   map[string]*strings.Builder
 	calls   []*chatCall
 	at      places // of the calls
@@ -131,7 +132,7 @@ func (m *chatStream) next(e sent) (out []byte, last bool) {
 		m.now = used.Raw
 	}
 	choice := v.Get("choices.0")
-	data, gone := m.delta(e.data, choice.Get("delta"))
+	data, gone := m.delta(m.named(e.data, v.Get("id")), choice.Get("delta"))
 	if choice.Get("finish_reason").Type == gjson.String {
 		m.stopped = true
 	}
@@ -149,6 +150,21 @@ func (m *chatStream) next(e sent) (out []byte, last bool) {
 		return e.raw, false
 	}
 	return e.with(data), false
+}
+
+// named gives a chunk of a further round the id of the first: the official SDK
+// takes no chunk of another answer.
+func (m *chatStream) named(data string, id gjson.Result) string {
+	switch {
+	case id.Str == "" || id.Raw == m.id:
+		return data
+	case m.id == "":
+		m.id = id.Raw
+		return data
+	case m.round == 0:
+		return data
+	}
+	return set(data, "id", m.id)
 }
 
 // delta takes in what a chunk adds, and returns the chunk as the client gets it,

@@ -2,6 +2,8 @@ package proxy_test
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -112,5 +114,57 @@ func TestToolsInTheProxy(t *testing.T) {
 				prefixes(t, up.Requests(), int(totals.Compactions))
 			})
 		}
+	}
+}
+
+// TestAgainAfterRounds: a client that asks the same again and again, because an
+// answer of several rounds did not reach it, is answered each time.
+func TestAgainAfterRounds(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			up := strict(t)
+			up.Model = func(q *proxytest.Request) proxytest.Answer {
+				if _, tools := last(q); offered(q) && !slices.Contains(tools, rehydrate.Recall) {
+					return proxytest.Answer{Calls: []thread.ToolCall{{ID: fmt.Sprintf("ours_%04d", q.N), Name: rehydrate.Recall, Arguments: `{"query":"code"}`}}}
+				}
+				return proxytest.Answer{Text: "ok"}
+			}
+			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+			a := newAgent(t, api, url, false)
+			a.grow(0, 24)
+			const times = 5
+			for range times {
+				if s := a.peek(); s.status != 200 || s.text != "ok" || s.action() == proxy.Passed {
+					t.Fatalf("status %d, %q: %s", s.status, s.action(), s.raw)
+				}
+			}
+			if n := len(up.Requests()); n != 2*times || p.Totals().Faults != 0 {
+				t.Errorf("%d requests upstream, totals %+v", n, p.Totals())
+			}
+		})
+	}
+}
+
+// TestOneStream: the chunks of all rounds have the id of the first. The official
+// SDK does not take a chunk of another answer.
+func TestOneStream(t *testing.T) {
+	up := strict(t)
+	up.Model = func(q *proxytest.Request) proxytest.Answer {
+		if _, tools := last(q); offered(q) && !slices.Contains(tools, rehydrate.Recall) {
+			return proxytest.Answer{Text: "I look.", Calls: []thread.ToolCall{{ID: fmt.Sprintf("ours_%04d", q.N), Name: rehydrate.Recall, Arguments: `{"query":"code"}`}}}
+		}
+		return proxytest.Answer{Text: "ok"}
+	}
+	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	a := newAgent(t, wire.Chat, url, true)
+	a.grow(0, 24)
+	s := a.peek()
+	ids := map[string]bool{}
+	for _, m := range regexp.MustCompile(`"id":"chatcmpl[^"]*"`).FindAllString(string(s.raw), -1) {
+		ids[m] = true
+	}
+	if len(up.Requests()) != 2 || len(ids) != 1 {
+		t.Errorf("%d requests upstream, ids %v: %s", len(up.Requests()), ids, s.raw)
 	}
 }

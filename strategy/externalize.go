@@ -6,10 +6,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -33,8 +36,10 @@ const (
 	// counted afterwards.
 	charsPerToken = 4
 	// oversize is the share of the room from which even a message in the
-	// protected tail is put aside, oversizeStub what may stay of it.
-	oversize, oversizeStub = 0.2, 0.08
+	// protected tail is put aside, oversizeStub what may stay of it; where only the
+	// last step is protected, tightSize and tightStub.
+	oversize, oversizeStub = 0.3, 0.15
+	tightSize, tightStub   = 0.2, 0.08
 )
 
 // Name returns "externalize".
@@ -66,10 +71,10 @@ func (s Externalize) Analyze(v *View) []Proposal {
 	})
 	for i := v.Tail; i < len(v.messages); i++ {
 		size := v.now[i]
-		if !v.output(i) || !v.Shrinkable(i) || v.cover[i] >= 0 || size <= v.part(oversize) {
+		if !v.output(i) || !v.Shrinkable(i) || v.cover[i] >= 0 || size <= v.part(v.large) {
 			continue
 		}
-		keep := max(v.part(oversizeStub), minStub+stubFrame)
+		keep := max(v.part(v.stubShare), minStub+stubFrame)
 		if keep >= size {
 			continue
 		}
@@ -148,6 +153,9 @@ func (v *View) stub(i int, text string, excerpt int) summary.Summary {
 	m := &v.messages[i]
 	ids := []thread.ID{m.ID}
 	text = strings.TrimSpace(text)
+	if rows := jsonrows.Lines(text, true); rows != nil {
+		text = strings.Join(rows, "\n")
+	}
 	out := summary.Summary{Span: v.span([]int{i})}
 	if r, ok := m.Result(); ok {
 		fields := v.keyFields(i)
@@ -156,16 +164,58 @@ func (v *View) stub(i int, text string, excerpt int) summary.Summary {
 		if text != "" {
 			delete(fields, "lines") // the excerpt says how much is left out
 		}
+		if len(text) <= excerpt {
+			delete(fields, "result") // all of it follows
+		}
 		// That a call succeeded is said by the call that stands before it.
 		if len(fields) > 0 || failure != "" || text == "" || r.Outcome != thread.Success && r.Outcome != "" {
 			out.ToolOutcomes = []summary.ToolOutcome{{Tool: r.Tool, Outcome: r.Outcome, KeyFields: fields, Error: failure, Turn: m.Turn, Sources: ids}}
 		}
 	}
 	if text != "" {
-		out.Facts = []summary.Item{v.fact(i, clip.Middle(text, excerpt))}
+		out.Facts = []summary.Item{v.fact(i, shorten(text, excerpt))}
 	}
 	return out
 }
+
+// shorten keeps about n bytes of a text: its beginning and the lines after it that
+// define something, or, where there are none, its beginning and its end. What is
+// written later names what was defined more often than what happened to stand last.
+func shorten(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	var found []string
+	room := int(float64(n) * definedShare)
+	from := n - room
+	for at := from + 1 + strings.IndexByte(text[from:], '\n'); at > from && at < len(text) && room > 0; {
+		end := len(text)
+		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
+			end = at + i
+		}
+		if line := strings.TrimSpace(text[at:end]); len(line) <= maxDefinition && len(line) < room && summarize.Defines(line) {
+			found = append(found, line)
+			room -= len(line) + len("\n… ")
+		}
+		at = end + 1
+	}
+	if len(found) == 0 {
+		return clip.Middle(text, n)
+	}
+	head := from + room
+	if i := strings.LastIndexByte(text[:head], '\n'); i > head/2 {
+		head = i
+	}
+	defined := strings.Join(found, "\n… ")
+	return text[:head] + "\n" + clip.Missing(utf8.RuneCountInString(text[head:])-utf8.RuneCountInString(defined)) + "\n… " + defined
+}
+
+// definedShare is the part of a shortened text that may go to lines that define
+// something, as a ratio; maxDefinition bounds such a line, in bytes.
+const (
+	definedShare  = 0.3
+	maxDefinition = 160
+)
 
 // fact is a text that message i says.
 func (v *View) fact(i int, text string) summary.Item {

@@ -1,6 +1,8 @@
 package strategy
 
 import (
+	"strings"
+
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -11,9 +13,10 @@ import (
 type Protection uint8
 
 const (
-	// Generous protects the newest quarter of the room, in whole steps.
+	// Generous protects the newest part up to 60 % of the room, in whole steps:
+	// most of what an agent writes it has seen in the last ten steps.
 	Generous Protection = iota
-	// Lean protects the newest eighth.
+	// Lean protects the newest 30 %.
 	Lean
 	// LastStep protects the last exchange: the user's last message and the last
 	// step of the model.
@@ -40,7 +43,10 @@ const (
 func (v *View) Protect(level Protection) {
 	n := len(v.messages)
 	v.Tail = n
-	task, last := -1, -1
+	if level >= LastStep {
+		v.large, v.stubShare = tightSize, tightStub
+	}
+	task, last, words := -1, -1, -1
 	step := n
 	for i := range v.messages {
 		m := &v.messages[i]
@@ -52,6 +58,9 @@ func (v *View) Protect(level Protection) {
 		}
 		if m.Role == thread.Assistant {
 			step = i
+			if strings.TrimSpace(m.Text()) != "" {
+				words = i
+			}
 		}
 		if v.Pairs.Open(i) {
 			v.pin(i)
@@ -62,6 +71,9 @@ func (v *View) Protect(level Protection) {
 		v.Tail = v.tail(level, min(step, n))
 		if step > last && step < n && v.Sizes[step] <= v.part(pinLast) {
 			v.pin(step)
+		}
+		if words >= 0 && v.Sizes[words] <= v.part(pinTask) {
+			v.pin(words) // calls without a word may follow them
 		}
 	}
 	if last >= 0 && v.Sizes[last] <= v.part(pinLast) {
@@ -75,11 +87,16 @@ func (v *View) Protect(level Protection) {
 // tail is the position where the protected newest part begins.
 func (v *View) tail(level Protection, step int) int {
 	points := cut.Legal(v.Thread, v.Pairs)
-	share := map[Protection]float64{Generous: 0.25, Lean: 0.12}[level]
+	share := map[Protection]float64{Generous: 0.6, Lean: 0.3}[level]
 	if share == 0 {
 		return cut.LastMessages{N: len(v.messages) - step}.Cut(points, nil).Index
 	}
-	p := cut.LastTokens{N: v.part(share), SplitTurns: true}.Cut(points, func(i int) int { return v.Sizes[i] })
+	p := cut.LastTokens{N: v.part(share), SplitTurns: true}.Cut(points, func(i int) int {
+		if v.output(i) && v.Sizes[i] > v.part(v.large) {
+			return v.part(v.stubShare) // it will be put aside, and must not end the tail
+		}
+		return v.Sizes[i]
+	})
 	// The last step can stand before a late result of an earlier call.
 	return cut.LastMessages{N: len(v.messages) - min(p.Index, step)}.Cut(points, nil).Index
 }

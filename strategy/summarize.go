@@ -18,7 +18,7 @@ type Summarize struct {
 	// beside a summary of Share of the room.
 	Keep cut.Policy
 	// Share is the part of the room that summaries are given, as a ratio;
-	// default 0.3, and up to 0.45 where the user's own words need it. What the
+	// default 0.4, and up to 0.45 where the user's own words need it. What the
 	// kept part leaves free is theirs too.
 	Share float64
 	// Ratio bounds a summary to this share of what it replaces; 0 is no bound
@@ -27,7 +27,7 @@ type Summarize struct {
 }
 
 const (
-	defaultShare = 0.3
+	defaultShare = 0.4
 	// wordsShare bounds the share that summaries get when the user said much: in
 	// a small prompt the user's rules are worth more than the newest output.
 	wordsShare = 0.45
@@ -227,5 +227,37 @@ func (s Summarize) Fill(ctx context.Context, v *View) {
 	fuller, err := s.Execute(ctx, v, Proposal{Span: largest.Span, Reason: largest.Reason, Room: largest.TokensAfter + slack})
 	if err == nil {
 		v.apply(fuller)
+	}
+	if slack = -v.Over(); slack > v.Room/emptyShare {
+		s.shorten(ctx, v, largest.Span, slack)
+	}
+}
+
+// emptyShare: when more than this part of the room (one tenth) is left over, the
+// summary has nothing more to say, and covers less.
+const emptyShare = 10
+
+// shorten takes the newest messages that fit as they are out of a summary.
+func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack int) {
+	at := v.positions(span)
+	whole := v.records[v.cover[at[0]]]
+	points := cut.Legal(v.Thread, v.Pairs)
+	first := len(at)
+	for n := len(at) - 1; n > 0 && slack >= v.Sizes[at[n]]; n-- {
+		slack -= v.Sizes[at[n]]
+		if points.Legal(at[n]) {
+			first = n
+		}
+	}
+	if first == len(at) {
+		return
+	}
+	v.undo(v.cover[at[0]])
+	shorter, err := s.Execute(ctx, v, Proposal{Span: v.span(at[:first]), Reason: whole.Made().Reason, Room: whole.Made().TokensAfter})
+	if err == nil {
+		v.apply(shorter)
+	}
+	if err != nil || v.Over() > 0 {
+		v.apply(whole)
 	}
 }

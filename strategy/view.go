@@ -50,6 +50,10 @@ type View struct {
 	// Tail is where the protected newest part begins.
 	Tail int
 
+	// large is the share of the room from which even a message in the protected
+	// tail is put aside, stubShare what may stay of it.
+	large, stubShare float64
+
 	messages   []thread.Message
 	superseded []string        // why a result is out of date, or ""
 	fields     []thread.Fields // per message: its key fields as the registry gives them; nil until asked for
@@ -66,7 +70,7 @@ func NewView(g Given) *View {
 	v := &View{
 		Given: g, Pinned: make([]bool, n), Anchored: make([]bool, n), Tail: n,
 		messages: g.Thread.Messages(), cover: make([]int, n), now: make([]int, n),
-		fields: make([]thread.Fields, n),
+		fields: make([]thread.Fields, n), large: oversize, stubShare: oversizeStub,
 	}
 	if v.Pairs == nil {
 		v.Pairs = thread.Pair(g.Thread)

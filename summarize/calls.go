@@ -216,6 +216,20 @@ var definitions = []string{
 	"public ", "private ", "protected ", "static ", "package ", "module ", "# ", "## ", "### ", "create table", "alter table", "t.run(", "it(", "test(", "describe(",
 }
 
+// Defines reports whether a line of a file names what the file defines: a
+// function, a type, a table, a test, a heading. Line numbers in front of it, as
+// file tools write them, do not count.
+func Defines(line string) bool {
+	p := trimSpan(line, span{0, len(line)})
+	line = line[afterLineNumber(line, p):p.to]
+	for _, d := range definitions {
+		if matchPhrase(line, d) {
+			return true
+		}
+	}
+	return false
+}
+
 // changedLines takes the lines of a new text that hold identifiers.
 func (f *callFacts) changedLines(s string) {
 	for at := 0; at < len(s) && len(f.changed) < maxChanged; {
@@ -227,11 +241,8 @@ func (f *callFacts) changedLines(s string) {
 		}
 		line := s[p.from:p.to]
 		score := float32(0)
-		for _, d := range definitions {
-			if matchPhrase(line, d) {
-				score = 1
-				break
-			}
+		if Defines(line) {
+			score = 1
 		}
 		f.changed = appendPieces(f.changed, s, p, score, score > 0)
 	}

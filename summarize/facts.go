@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -45,6 +46,7 @@ type resultFacts struct {
 	last         string  // the last
 	taskID       string  // "Task #3 created": the id that a task list gave
 	fields       thread.Fields
+	rows         []string // of a JSON document, its records
 }
 
 // limits of what one message may contribute, so that a huge one costs no more
@@ -166,6 +168,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 		s = r.Structured
 	}
 	f.exit = exitCode(s)
+	f.rows = jsonrows.Lines(s, false)
 	for at := 0; at < len(s); {
 		var p span
 		p, at = nextLine(s, at)
@@ -183,8 +186,13 @@ func readResult(r thread.ToolResult) *resultFacts {
 		f.evidence |= ev
 		if score > 0 && len(f.errors) < maxErrors {
 			f.errors = appendPieces(f.errors, s, span{p.from, min(p.to, p.from+maxSentence)}, score, true)
-		} else if len(f.keys) < maxKeys {
+		} else if len(f.keys) < maxKeys && f.rows == nil {
 			f.keys = appendPieces(f.keys, s, p, 0, false)
+		}
+	}
+	for _, row := range f.rows {
+		if len(f.keys) < maxKeys {
+			f.keys = appendPieces(f.keys, row, span{0, len(row)}, 0, false)
 		}
 	}
 	f.last = f.last[:min(len(f.last), maxLine)]

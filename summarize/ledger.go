@@ -79,7 +79,7 @@ func addNote(old, note string) string {
 	parts := strings.Split(old, ", ")
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == note || p == "" })
 	parts = append(parts, note)
-	return strings.Join(parts[max(0, len(parts)-4):], ", ")
+	return strings.Join(parts[max(0, len(parts)-2):], ", ")
 }
 
 // finish turns the ledger and the plan, which are known only at the end, into

@@ -106,7 +106,7 @@ func each(f *facts, yield func(string, origin)) {
 // worth is the weight of one identifier. The factors were set by measuring how
 // often identifiers of recorded sessions came back in arguments of later calls.
 func worth(s string, st *stat, n int) float32 {
-	w := float32(0.3)
+	w := float32(0.7)
 	if strong(s) {
 		w = 1
 	}

@@ -43,8 +43,14 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	case toolpolicy.List, toolpolicy.Poll:
 		base = 0.04
 	}
+	if r.rows != nil {
+		base = max(base, recordBase)
+	}
 	b.snippet(i, m, label(c, r.tool), r.keys, base)
 }
+
+// recordBase is the value of a record of a document: its fields stand together.
+const recordBase = 0.4
 
 // nameTask gives a task of a task list the id that its result tells.
 func (b *builder) nameTask(c *callFacts, r *resultFacts) {
@@ -171,6 +177,9 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 		if !failed && r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || verdict(r.last)) {
 			fields["output"] = clip(r.last, 110)
 			idents = append(idents, identifiers(r.last)...)
+		} else if line := b.answer(m, asked, r); !failed && line != "" {
+			fields["output"] = line
+			idents = append(idents, identifiers(line)...)
 		}
 	}
 
@@ -210,6 +219,22 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if ended == thread.Failure && c != nil {
 		b.failure(i, m, asked, c, r)
 	}
+}
+
+// answer is what the result of a tool nobody knows says about what it was asked
+// for, as when it is cleared (toolpolicy.KeyFields).
+func (b *builder) answer(m, asked *thread.Message, r *resultFacts) string {
+	if asked == nil || r.rows != nil {
+		return ""
+	}
+	result, _ := m.Result()
+	for _, call := range asked.Calls() {
+		if call.ID == result.CallID {
+			line, _ := toolpolicy.KeyFields(call, result)["result"].(string)
+			return line
+		}
+	}
+	return ""
 }
 
 // verdict reports whether the last line of a long output sums it up; most just

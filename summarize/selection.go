@@ -9,8 +9,8 @@ import (
 // floors are the shares of the budget that each section may fill before the
 // sections compete: without them the most numerous kind would take it all.
 var floors = [sections]float32{
-	secConstraint: 0.08, secPlan: 0.06, secFile: 0.20, secDecision: 0.06, secFailed: 0.06, secSaid: 0.16,
-	secOutcome: 0.12, secFact: 0.06, secOpen: 0.03, secArtifact: 0.05, secSnippet: 0.05,
+	secConstraint: 0.08, secPlan: 0.06, secFile: 0.40, secDecision: 0.06, secFailed: 0.06, secSaid: 0.16,
+	secOutcome: 0.12, secFact: 0.06, secOpen: 0.03, secArtifact: 0.05, secSnippet: 0.20,
 }
 
 const (

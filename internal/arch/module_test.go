@@ -40,6 +40,9 @@ var floors = map[string]arch.Package{
 	// 7: names, files and environment become a policy with its models.
 	"internal/choice": {Floor: 7},
 
+	// 6: what a store needs now and then, as jobs.
+	"internal/upkeep": {Floor: 6},
+
 	// 6: what the daemon and its clients say to each other.
 	"api":         {Floor: 6, Same: []string{"api/neutral"}},
 	"api/neutral": {Floor: 6},
@@ -89,7 +92,10 @@ var floors = map[string]arch.Package{
 	"keyring": {Floor: 2},
 
 	// What implementations in files have in common.
-	"internal/durable": {Floor: 2},
+	"internal/durable": {Floor: 2, Same: []string{"internal/crash"}},
+
+	// Where tests end a process. Only those import an external package.
+	"internal/crash": {Floor: 2, External: []string{pgx}},
 
 	// What the clients of models have in common.
 	"internal/retry":        {Floor: 2},
@@ -105,13 +111,13 @@ var floors = map[string]arch.Package{
 	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
 	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
-	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable"}, External: []string{goose}},
+	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable", "internal/crash"}, External: []string{goose}},
 	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},
 	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{goose, pgx}, Leaf: true},
 
 	// Leaves: where keys are kept.
 	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
-	"keyring/wrapdir": {Floor: 2, Same: []string{"keyring", "internal/durable"}, Leaf: true},
+	"keyring/wrapdir": {Floor: 2, Same: []string{"keyring", "internal/durable", "internal/crash"}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
@@ -136,6 +142,7 @@ var floors = map[string]arch.Package{
 	"internal/canonjson":   {Floor: 0},
 	"internal/closest":     {Floor: 0},
 	"internal/clip":        {Floor: 0, External: []string{uax29}},
+	"internal/jsonrows":    {Floor: 0, External: []string{gjson}},
 	"internal/rawjson":     {Floor: 0, External: []string{gjson}},
 	"internal/messagejson": {Floor: 0, Same: []string{"thread"}},
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/palimpsest-ai/palimpsest/plan"
 )
@@ -52,6 +53,9 @@ func (r *report) print(p *printer, most int) {
 	}
 	if r.Savings != nil {
 		p.line("input price of one request: $%.4f before, $%.4f after (uncached)", r.Savings.Before, r.Savings.After)
+		if r.Savings.Step > 0 {
+			p.line("in the provider's cache: $%.4f less for each further request, which pays for the new prefix after %.0f of them", r.Savings.Step, math.Ceil(r.Savings.Steps))
+		}
 	}
 	r.Summaries.print(p)
 	r.printTools(p)

@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -114,6 +116,22 @@ type pinnedRow struct {
 type savings struct {
 	Before float64 `json:"usd_before"`
 	After  float64 `json:"usd_after"`
+	// Step is what each further request is cheaper by when the provider's cache
+	// holds it, and Steps after how many of them that has paid for writing the new
+	// prefix to the cache; 0 and 0 where the model has no cache.
+	Step  float64 `json:"usd_saved_per_step,omitempty"`
+	Steps float64 `json:"pays_after_steps,omitempty"`
+}
+
+// cached adds what is saved where the cache holds the prompt.
+func (s *savings) cached(m token.Model, p token.Price, res *palimpsest.Result) {
+	rates, ok := cost.Of(m, res.Before)
+	if !ok || rates.Read >= 1 || res.After >= res.Before {
+		return
+	}
+	freed := res.Before - res.After
+	s.Step = rates.Read * p.Input * float64(freed) / 1e6
+	s.Steps = cost.BreakEven(rates, freed, res.Before-res.Fixed, false)
 }
 
 func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
@@ -149,6 +167,7 @@ func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 		rep.Savings = &savings{Before: p.Input * float64(res.Before) / 1e6}
 		after, _ := r.model.Price(res.After)
 		rep.Savings.After = after.Input * float64(res.After) / 1e6
+		rep.Savings.cached(r.model, p, res)
 	}
 	rep.Notes = notes(r, res)
 	return rep

@@ -44,6 +44,18 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
+	if s.jobs != nil {
+		keeping, cancel := context.WithCancel(ctx)
+		kept := make(chan struct{})
+		go func() {
+			defer close(kept)
+			s.upkeep.Run(keeping, s.jobs)
+		}()
+		defer func() {
+			cancel()
+			<-kept
+		}()
+	}
 	select {
 	case err := <-failed:
 		s.Stop()

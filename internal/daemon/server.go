@@ -17,6 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/upkeep"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
@@ -46,6 +47,9 @@ type Config struct {
 	// Jobs makes the queue that does background work with the handlers it is
 	// given; the daemon stops it. Nil compacts within PrepareStep only.
 	Jobs func(job.Handlers) (job.Queue, error)
+	// Reseal says that Artifacts has keys, so that what is sealed under an older
+	// one is sealed anew as a job.
+	Reseal bool
 	// Proxy gives the handler of a tenant's requests that are none of the API's:
 	// those that agents send to a provider. Nil refuses them.
 	Proxy func(tenant string) (http.Handler, error)
@@ -111,6 +115,7 @@ type Server struct {
 	rate     *rates
 	log      *slog.Logger
 	jobs     job.Queue // nil where nothing is done in the background
+	upkeep   *upkeep.Upkeep
 
 	mu      sync.Mutex
 	tenants map[string]*tenant
@@ -157,7 +162,12 @@ func New(c Config) (*Server, error) {
 	}
 	if c.Jobs != nil {
 		var err error
-		if s.jobs, err = c.Jobs(job.Handlers{palimpsest.CompactJob: s.work}); err != nil {
+		s.upkeep = &upkeep.Upkeep{Store: c.Store, Artifacts: c.Artifacts, Reseal: c.Reseal, Failed: func(err error) {
+			s.log.Warn("upkeep", "class", event.ErrorClass(err))
+		}}
+		work := s.upkeep.Handlers()
+		work[palimpsest.CompactJob] = s.work
+		if s.jobs, err = c.Jobs(work); err != nil {
 			return nil, fmt.Errorf("daemon.New: jobs: %w", err)
 		}
 	}

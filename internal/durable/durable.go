@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/palimpsest-ai/palimpsest/internal/crash"
 )
 
 // The modes of what is made: nobody but the owner reads it.
@@ -45,9 +47,11 @@ func (d Dir) Replace(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
+	crash.Point("file: written to replace")
 	if err := d.Root.Rename(temp, name); err != nil {
 		return errors.Join(err, d.Root.Remove(temp))
 	}
+	crash.Point("file: replaced")
 	return d.SyncDir(path.Dir(name))
 }
 
@@ -58,7 +62,9 @@ func (d Dir) Create(name string, data []byte) error {
 	if err != nil {
 		return err
 	}
+	crash.Point("file: written to create")
 	err = d.Root.Link(temp, name)
+	crash.Point("file: created")
 	if err == nil || errors.Is(err, fs.ErrExist) {
 		if removed := d.Root.Remove(temp); err == nil {
 			err = removed
@@ -89,6 +95,7 @@ func (d Dir) temp(name string, data []byte) (temp string, err error) {
 		return "", err
 	}
 	_, err = file.Write(data)
+	crash.Point("file: not synced")
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return "", errors.Join(err, d.Root.Remove(temp))
 	}

@@ -5,8 +5,11 @@
 //	q, err := river.OnSQLite(ctx, db, handlers, nil)
 //	defer q.Stop(ctx)
 //
-// A job whose process died is taken up again after Options.Timeout and half a
-// minute: until then nobody can tell it from one that is still being done.
+// A process says every few seconds that it still does its jobs. A job of which
+// nobody has said so for half a minute is taken up again by another, at the latest
+// a minute and a half after its process died; that counts as an attempt. The
+// clocks of all machines must agree within some seconds: otherwise jobs are done
+// twice, which changes nothing.
 package river
 
 import (
@@ -36,6 +39,8 @@ type Queue struct {
 	handlers job.Handlers
 	options  job.Options
 	client   client
+	database riverdriver.Executor
+	lease    time.Duration
 
 	once    sync.Once
 	stopped atomic.Bool // no more jobs are taken
@@ -58,32 +63,32 @@ type client interface {
 // It must not be closed before Stop has returned. The tables are made when they
 // are missing.
 func OnSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options) (*Queue, error) {
-	return begin(ctx, riversqlite.New(db), h, o)
+	return begin(ctx, riversqlite.New(db), h, o, lease)
 }
 
 // OnPostgres makes a queue of tables in a PostgreSQL database and begins to
 // work. The pool must not be closed before Stop has returned. The tables are made
 // when they are missing.
 func OnPostgres(ctx context.Context, pool *pgxpool.Pool, h job.Handlers, o *job.Options) (*Queue, error) {
-	return begin(ctx, riverpgxv5.New(pool), h, o)
+	return begin(ctx, riverpgxv5.New(pool), h, o, lease)
 }
 
-// rescueAfter is how long after its time limit a running job counts as lost.
-const rescueAfter = 30 * time.Second
+// lease is how long a job counts as being done after its process has last said
+// so, which it does three times as often.
+const lease = 30 * time.Second
 
-func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handlers, o *job.Options) (*Queue, error) {
+func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handlers, o *job.Options, lease time.Duration) (*Queue, error) {
 	if err := migrate(ctx, driver); err != nil {
 		return nil, fmt.Errorf("river: making the tables of the queue: %w", err)
 	}
-	q := &Queue{handlers: h, options: o.Defaults()}
+	q := &Queue{handlers: h, options: o.Defaults(), database: driver.GetExecutor(), lease: lease}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &worker{queue: q})
 	c, err := river.NewClient(driver, &river.Config{
-		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: q.options.Workers}},
-		Workers: workers,
-		// Do bounds the attempt; River's own limit only has to be later.
-		JobTimeout:           q.options.Timeout + rescueAfter/3,
-		RescueStuckJobsAfter: q.options.Timeout + rescueAfter,
+		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: q.options.Workers}},
+		Workers:              workers,
+		JobTimeout:           -1, // Do bounds the attempt
+		RescueStuckJobsAfter: lease,
 		FetchCooldown:        fetchPause,
 		Logger:               slog.New(slog.DiscardHandler),
 		TestOnly:             false,
@@ -218,6 +223,8 @@ type worker struct {
 // Work implements river.Worker.
 func (w *worker) Work(ctx context.Context, r *river.Job[args]) error {
 	q := w.queue
+	ctx, cancel := context.WithCancel(ctx)
+	defer q.hold(ctx, r.JobRow, cancel)()
 	err := q.handlers.Do(ctx, r.Args.job(), q.options.Timeout)
 	switch {
 	case err == nil:
@@ -228,6 +235,35 @@ func (w *worker) Work(ctx context.Context, r *river.Job[args]) error {
 		q.options.Failed(r.Args.job(), err)
 	}
 	return err
+}
+
+// hold says that the job is being done until the function that it returns is
+// called. It interrupts the job when another process has taken it up.
+func (q *Queue) hold(ctx context.Context, r *rivertype.JobRow, interrupt context.CancelFunc) (end func()) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(q.lease / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			now := time.Now().UTC().Truncate(time.Millisecond)
+			// One that fails is made up for by the next.
+			row, err := q.database.JobUpdateFull(ctx, &riverdriver.JobUpdateFullParams{ID: r.ID, AttemptedAtDoUpdate: true, AttemptedAt: &now})
+			if err == nil && row.Attempt != r.Attempt {
+				interrupt()
+				return
+			}
+		}
+	}()
+	return func() {
+		interrupt()
+		<-over
+	}
 }
 
 // NextRetry implements river.Worker: D11's backoff.

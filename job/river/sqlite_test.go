@@ -13,9 +13,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/job/river"
 )
 
+func sqliteName(file string) string {
+	return "file:" + file + "?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_txlock=immediate"
+}
+
 func openSQLite(t testing.TB, file string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=journal_mode(WAL)&_pragma=busy_timeout(10000)&_txlock=immediate")
+	db, err := sql.Open("sqlite", sqliteName(file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,6 +29,7 @@ func openSQLite(t testing.TB, file string) *sql.DB {
 }
 
 func TestSQLite(t *testing.T) {
+	t.Parallel()
 	jobtest.TestQueue(t, func(t testing.TB, h job.Handlers, o *job.Options) job.Queue {
 		q, err := river.OnSQLite(t.Context(), openSQLite(t, filepath.Join(t.TempDir(), "jobs.db")), h, o)
 		if err != nil {
@@ -37,6 +42,7 @@ func TestSQLite(t *testing.T) {
 // TestHandOver: a job that was interrupted when its process stopped is done by
 // the next, and the interruption does not count as an attempt.
 func TestHandOver(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "jobs.db")
 	begun, done := make(chan struct{}), make(chan struct{})
 	first, err := river.OnSQLite(t.Context(), openSQLite(t, file), job.Handlers{"work": func(ctx context.Context, _ job.Job) error {

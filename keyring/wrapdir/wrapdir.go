@@ -25,6 +25,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/crash"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 )
@@ -175,6 +176,7 @@ func (k *Keys) put(ctx context.Context, w keyring.Wrapped) error {
 		}
 		return err
 	}
+	crash.Point("keys: written")
 	return k.settle(folder, w)
 }
 
@@ -208,6 +210,7 @@ func (k *Keys) settle(folder string, w keyring.Wrapped) error {
 		if err != nil {
 			return err
 		}
+		crash.Point("keys: old emptied")
 	}
 	return nil
 }

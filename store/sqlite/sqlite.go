@@ -101,7 +101,7 @@ func open(ctx context.Context, path string, o *Options, step func(string)) (_ *D
 			err = errors.Join(err, write.Close(), read.Close())
 		}
 	}()
-	if err := write.PingContext(ctx); err != nil {
+	if err := ready(ctx, write); err != nil {
 		return nil, err
 	}
 	if db.bodies, err = durable.Open(path + "-artifacts"); err != nil {
@@ -180,6 +180,28 @@ func pool(path, params string, conns int) (*sql.DB, error) {
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return db, nil
+}
+
+// ready makes the first connection. SQLite does not wait for others while it
+// changes the kind of journal, which each of several processes that make a file
+// at the same time tries; so it is tried again, for as long as a write waits.
+func ready(ctx context.Context, db *sql.DB) error {
+	limited, cancel := context.WithTimeout(ctx, wait*time.Millisecond)
+	defer cancel()
+	tick := time.NewTicker(wait * time.Millisecond / 500)
+	defer tick.Stop()
+	for {
+		err := db.PingContext(ctx)
+		var e *sqlite.Error
+		if err == nil || !errors.As(err, &e) || e.Code()&0xff != codes.SQLITE_BUSY {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-limited.Done():
+			return err
+		}
+	}
 }
 
 // SQL is the pool that writes, of one connection, for those who keep tables of

@@ -74,6 +74,7 @@ func (b backend) put(ctx context.Context, m artifact.Metadata, content []byte) (
 		return err
 	}
 	for _, old := range before {
+		b.db.step("artifact: old file")
 		err = errors.Join(err, b.db.removeBody(old))
 	}
 	return err
@@ -250,6 +251,7 @@ func (b backend) delete(ctx context.Context, tenant, id string) error {
 	})
 	for _, body := range bodies {
 		if err == nil {
+			b.db.step("artifact delete: file")
 			err = b.db.removeBody(body)
 		}
 	}

@@ -38,6 +38,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/crash"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -80,8 +81,8 @@ type Options struct {
 	CacheBytes int
 	// Now is the clock that dates rows. Nil is time.Now.
 	Now func() time.Time
-	// Step is called with the name of each step of a write, for tests that end
-	// the process there. Nil for nothing.
+	// Step is called with the name of each step of a write, for tests that do harm
+	// there. Nil is crash.Point.
 	Step func(name string)
 }
 
@@ -101,7 +102,7 @@ var _ store.DB = (*DB)(nil)
 // date. The pools may be the same. The error wraps store.ErrNewer when the
 // database was made by a later version.
 func New(ctx context.Context, write, read *sql.DB, d Dialect, o *Options) (*DB, error) {
-	db := &DB{write: write, read: read, dialect: d, now: time.Now, step: func(string) {}}
+	db := &DB{write: write, read: read, dialect: d, now: time.Now, step: crash.Point}
 	size := 0
 	if o != nil {
 		db.sealer, size = o.Sealer, o.CacheBytes

@@ -66,10 +66,17 @@ func (db *DB) makeVersionTable(ctx context.Context, lock *migration) error {
 	var tables int
 	err = conn.QueryRowContext(ctx, db.dialect.HasTable, versionTable).Scan(&tables)
 	if err == nil && tables == 0 {
-		if err = versions.CreateVersionTable(ctx, conn); err == nil {
-			err = versions.Insert(ctx, conn, database.InsertRequest{Version: 0})
-		}
+		err = versions.CreateVersionTable(ctx, conn)
 	}
+	rows := 0
+	if err == nil {
+		err = conn.QueryRowContext(ctx, `SELECT count(*) FROM `+versionTable).Scan(&rows)
+	}
+	// Earlier versions could be killed between the table and its first row.
+	if err == nil && rows == 0 {
+		err = versions.Insert(ctx, conn, database.InsertRequest{Version: 0})
+	}
+	db.step("migrate: numbered")
 	end := "COMMIT"
 	if err != nil {
 		end = "ROLLBACK"

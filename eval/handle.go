@@ -1,0 +1,157 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// handle goes on with a session as an agent's loop does, step by step, with a
+// clock that shows the time of the record.
+type handle struct {
+	*replay
+	ctx       context.Context
+	memo      *token.Memo
+	policy    policy.Policy
+	tools     int // what the tools that reach what was removed take, in tokens
+	compactor *palimpsest.Compactor
+	thread    *palimpsest.Thread
+	plans     store.Memory
+	now       time.Time
+	base      prompt.Prompt
+	seen      int // messages that the handle has
+	version   int // of the plan in force
+	frozen    int
+	seed      maphash.Seed
+}
+
+// answerRoom is what is kept free of the window for an answer, in tokens.
+const answerRoom = 20_000
+
+func (r *replay) handle(ctx context.Context, p policy.Policy, counter *token.Counter) (*handle, error) {
+	h := &handle{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: noon(), base: *r.base, seed: maphash.MakeSeed()}
+	h.base.Model = r.model.Name
+	var err error
+	h.compactor, err = palimpsest.New(palimpsest.Config{
+		Policy: p, Counter: counter, Log: &h.plans, Plans: &h.plans, Recall: &palimpsest.Recall{},
+		Now: func() time.Time { return h.now },
+	})
+	if err == nil {
+		h.thread = h.compactor.Thread(r.thread.ID())
+	}
+	return h, err
+}
+
+func (h *handle) send(k int) (request, error) {
+	a := h.asks[k]
+	messages := h.replay.thread.Messages()
+	h.now = noon().Add(a.when)
+	sent, err := h.thread.PrepareStep(h.ctx, palimpsest.Step{
+		Base: &h.base, Messages: messages[h.seen:a.at], Profile: profile(), Window: h.model.Window, Output: answerRoom,
+	})
+	if err != nil {
+		return request{}, fmt.Errorf("%s: %w", h.name, err)
+	}
+	p, version, err := h.plans.Current(h.ctx, h.replay.thread.ID())
+	if err != nil {
+		return request{}, err
+	}
+	q := request{head: h.around(sent), body: make([]cost.Block, len(sent.Messages)), compacted: version != h.version}
+	changed := 0
+	for n := range sent.Messages {
+		block, plain := h.block(&sent.Messages[n])
+		if q.body[n] = block; !plain {
+			changed = n + 1
+		}
+	}
+	h.tools = max(h.tools, q.head.Tokens-h.fixed)
+	if q.compacted {
+		h.version, h.frozen = version, changed
+		if q.shown, err = h.left(k, p); err != nil {
+			return q, err
+		}
+	}
+	q.frozen = h.frozen
+	h.now = noon().Add(a.answered)
+	h.seen = a.end
+	return q, h.thread.FinishStep(h.ctx, llm.Usage{}, messages[a.at:a.end]...)
+}
+
+// left is what a plan leaves of the history before a request.
+func (h *handle) left(k int, p *plan.Plan) (*shown, error) {
+	history := h.replay.thread.Prefix(h.asks[k].at)
+	res, err := h.compactor.Render(p, palimpsest.Request{Thread: history, Base: &h.base, Profile: profile()})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.name, err)
+	}
+	m := moment{session: h.session}
+	return m.shownBy(history, res.Prompt, res.Manifest, res.After), nil
+}
+
+// after measures what the policy leaves of the whole request when it compacts at
+// each of some steps, and takes those between from their neighbours.
+func (h *handle) after(every int) ([]int, error) {
+	messages := h.replay.thread.Messages()
+	out := make([]int, len(h.asks))
+	last := 0
+	for k := every; k < len(h.asks); k += every {
+		fresh, err := h.replay.handle(h.ctx, h.policy, h.memo.Counter())
+		if err != nil {
+			return nil, err
+		}
+		p, err := fresh.thread.Plan(h.ctx, palimpsest.Step{
+			Base: &h.base, Messages: messages[:h.asks[k].at], Profile: profile(), Window: h.model.Window, Output: answerRoom,
+		})
+		size := h.fixed + h.whole(k)
+		if err == nil {
+			size = p.CompactedTokens + h.tools
+		} else if !errors.Is(err, policy.ErrNothing) {
+			return nil, fmt.Errorf("%s: %w", h.name, err)
+		}
+		if last == 0 {
+			out[0] = size // what stands before may be smaller, and is then left as it is
+		}
+		for n := last + 1; n <= k; n++ {
+			out[n] = out[last] + (size-out[last])*(n-last)/(k-last)
+		}
+		last = k
+	}
+	for n := last + 1; n < len(out); n++ {
+		out[n] = out[last]
+	}
+	return out, nil
+}
+
+// block is a message of a prompt; plain when it stands as it is in the log.
+func (h *handle) block(m *thread.Message) (b cost.Block, plain bool) {
+	if i, ok := h.replay.thread.Index(m.ID); ok {
+		if own := h.replay.thread.At(i).Parts; len(own) == len(m.Parts) && len(own) > 0 && &own[0] == &m.Parts[0] {
+			return h.blocks[i], true
+		}
+	}
+	return cost.Block{Hash: h.hash(m.Role, m.Parts)<<8 | madeBlock, Tokens: h.memo.Message(m)}, false
+}
+
+func (h *handle) around(sent *prompt.Prompt) cost.Block {
+	whole := prompt.Prompt{System: sent.System, Tools: sent.Tools}
+	return cost.Block{Hash: h.hash(sent.System, sent.Tools)<<8 | headBlock, Tokens: h.memo.Prompt(&whole)}
+}
+
+func (h *handle) hash(what ...any) uint64 {
+	var sum maphash.Hash
+	sum.SetSeed(h.seed)
+	fmt.Fprintf(&sum, "%+v", what)
+	return sum.Sum64()
+}

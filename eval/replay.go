@@ -1,0 +1,139 @@
+package eval
+
+import (
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// replay is a session as its provider bills it: one request for each answer.
+type replay struct {
+	*session
+	model token.Model
+	rates cost.Rates
+	ttl   time.Duration
+	asks  []ask
+	// sizes are the tokens of the messages as they are sent, before those of all
+	// messages before each, blocks what the cache tells them apart by.
+	sizes, before []int
+	blocks        []cost.Block
+}
+
+// ask is a request to the model.
+type ask struct {
+	step int // the index of the step that answers it
+	at   int // the history: the messages before this position
+	end  int // where the answer ends
+	when time.Duration
+	// answered is when the answer was there, output its tokens.
+	answered time.Duration
+	output   int
+	// cold: the provider has forgotten the request before.
+	cold bool
+}
+
+// gap is the time between two requests where the record tells none.
+const gap = 20 * time.Second
+
+// newReplay makes the requests of a session for a model with prices.
+func newReplay(s *session, m token.Model, counter *token.Counter) *replay {
+	r := &replay{session: s, model: m}
+	r.rates, _ = cost.Of(m, 0)
+	if len(m.Cache.TTLs) > 0 {
+		r.ttl, _ = time.ParseDuration(m.Cache.TTLs[0])
+	}
+	p := profile()
+	sum := 0
+	for i, msg := range s.thread.All() {
+		size := s.sizes[i]
+		if sent := p.Translate(*msg, false); len(sent.Parts) == 0 {
+			size = 0
+		} else if len(sent.Parts) < len(msg.Parts) {
+			size = counter.Message(&sent)
+		}
+		r.sizes = append(r.sizes, size)
+		r.before = append(r.before, sum)
+		r.blocks = append(r.blocks, cost.Block{Hash: uint64(i)<<8 | plainBlock, Tokens: size})
+		sum += size
+	}
+	r.before = append(r.before, sum)
+	r.request()
+	return r
+}
+
+// What a block holds stands in the lowest byte of its hash.
+const (
+	headBlock = iota
+	plainBlock
+	clearedBlock
+	madeBlock
+)
+
+func (r *replay) request() {
+	start := r.thread.At(0).Time
+	// since is the time of a message, or that of the one before and a while.
+	since := func(i int, last time.Duration, wait time.Duration) time.Duration {
+		t := r.thread.At(i).Time
+		if t.IsZero() || start.IsZero() {
+			return last + wait
+		}
+		return max(last, t.Sub(start))
+	}
+	now, asked := time.Duration(0), time.Duration(0)
+	for step, at := range r.steps {
+		if at == 0 {
+			continue // a greeting that nobody asked for
+		}
+		if n := len(r.asks); n > 0 && r.asks[n-1].end == at {
+			// What goes on from an answer belongs to it.
+			r.asks[n-1].end = at + 1
+			r.asks[n-1].output += r.session.sizes[at]
+			continue
+		}
+		now = since(at-1, now, gap)
+		a := ask{step: step, at: at, end: at + 1, when: now, output: r.session.sizes[at]}
+		a.cold = len(r.asks) > 0 && r.ttl > 0 && now-asked > r.ttl
+		asked = now
+		now = since(at, now, 0)
+		a.answered = now
+		r.asks = append(r.asks, a)
+	}
+}
+
+// whole is the size of the history before a request, in tokens.
+func (r *replay) whole(k int) int { return r.before[r.asks[k].at] }
+
+// growth is what a request has added on the mean, up to the k-th.
+func (r *replay) growth(k int) float64 {
+	return float64(r.whole(k)) / float64(k+1)
+}
+
+// opening is the position of what the user asked first, or -1.
+func (r *replay) opening() int {
+	for i, m := range r.thread.All() {
+		if m.StartsTurn() {
+			return i
+		}
+	}
+	return -1
+}
+
+// recency keeps what the user asked first and the newest messages, so many
+// tokens in all. It returns where the newest part begins.
+func (r *replay) recency(at, tokens int) (from int) {
+	if first := r.opening(); first >= 0 && first < at {
+		tokens -= r.sizes[first]
+	}
+	from = at
+	for from > 0 && r.sizes[from-1] <= tokens {
+		tokens -= r.sizes[from-1]
+		from--
+	}
+	// What answers a call that is not there cannot be sent.
+	for from < at-1 && r.thread.At(from).Role == thread.Tool {
+		from++
+	}
+	return from
+}

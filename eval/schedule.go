@@ -1,0 +1,73 @@
+package eval
+
+import "github.com/palimpsest-ai/palimpsest/cost"
+
+// best is the cheapest schedule of a renderer that leaves after(k) tokens of the
+// whole request when it compacts at the k-th: its cost in input, and how often
+// it compacts. A compaction keeps system and tools in the cache and no more.
+func (r *replay) best(after func(k int) int) (input float64, compactions int) {
+	n := len(r.asks)
+	left := make([]float64, n)
+	for k := range left {
+		whole := r.fixed + r.whole(k)
+		left[k] = float64(whole)
+		if k > 0 {
+			left[k] = float64(min(whole, after(k)))
+		}
+	}
+	sum := make([]float64, n) // of the segment that begins at each step, so far
+	compact, least := cost.Schedule(n, func(i, j int) float64 {
+		k := j - 1 // the segments grow by one step at a time
+		grown := float64(r.whole(k) - r.whole(i))
+		size, fixed := left[i]+grown, float64(r.fixed)
+		read := 0.0
+		switch {
+		case r.asks[k].cold || k == 0:
+		case k == i:
+			read = fixed
+		default:
+			read = left[i] + float64(r.whole(k-1)-r.whole(i))
+		}
+		sum[i] += r.rates.Read*read + r.rates.Write*(size-read)
+		return sum[i]
+	})
+	return least, len(compact)
+}
+
+// relaxed is a bound that no renderer can beat: each message is sent as long as
+// a later step still needs it and not once longer, written or plain, whichever is
+// cheaper, and what stands before it costs nothing.
+func (r *replay) relaxed() float64 {
+	last := make([]int, r.thread.Len()) // the last request that needs each message
+	first := make([]int, r.thread.Len())
+	k := 0
+	for i := range last {
+		for k < len(r.asks)-1 && r.asks[k].at <= i {
+			k++
+		}
+		first[i], last[i] = k, k
+	}
+	for k, a := range r.asks {
+		for _, id := range r.uses[a.step] {
+			at := -1
+			for _, s := range r.refs[id].seen {
+				if s.pos >= a.at {
+					break
+				}
+				at = s.pos
+			}
+			if at >= 0 {
+				last[at] = max(last[at], k)
+			}
+		}
+	}
+	sum := r.rates.Read * float64(r.fixed) * float64(len(r.asks))
+	for i, size := range r.sizes {
+		if i >= r.asks[len(r.asks)-1].at {
+			break
+		}
+		later := float64(last[i] - first[i])
+		sum += float64(size) * min(1+later, r.rates.Write+r.rates.Read*later)
+	}
+	return sum
+}

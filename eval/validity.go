@@ -1,0 +1,168 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
+)
+
+// ValidityReport counts prompts and what the providers' published rules would
+// refuse of them.
+type ValidityReport struct {
+	Rows []ValidityRow `json:"rows"`
+	// Problems are the first of what was refused.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// ValidityRow is one policy for one API.
+type ValidityRow struct {
+	Policy      string `json:"policy"`
+	API         string `json:"api"`
+	Prompts     int    `json:"prompts"`
+	Compactions int    `json:"compactions"`
+	// Invalid prompts break a rule of the API, Over are larger than the budget that
+	// the thread was given, a third of the conversation.
+	Invalid int `json:"invalid"`
+	Over    int `json:"over_budget"`
+}
+
+// mostProblems bounds what is told of problems.
+const mostProblems = 20
+
+// tightest is the least budget that a replay is given, in tokens.
+const tightest = 4_000
+
+// Validity replays every conversation through our policies for every API, with
+// a budget of a third of it so that all of them compact, and holds each prompt to
+// the rules of the API.
+func Validity(ctx context.Context, set *Set, o *CostOptions) (*ValidityReport, error) {
+	if o == nil {
+		o = &CostOptions{}
+	}
+	codecs := []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}}
+	sessions := slices.DeleteFunc(slices.Clone(set.sessions), func(s *session) bool {
+		return o.Split != "" && o.Split != All && s.split() != o.Split
+	})
+	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(b.total, a.total) })
+	parts := make([]ValidityReport, len(sessions))
+	err := each(ctx, len(sessions), o.Progress, func(i int) error {
+		for _, p := range policies() {
+			for _, codec := range codecs {
+				if err := parts[i].replay(ctx, sessions[i], p, codec, set.counter); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("eval.Validity: %w", err)
+	}
+	whole := &ValidityReport{}
+	for _, part := range parts {
+		for n, row := range part.Rows {
+			if n == len(whole.Rows) {
+				whole.Rows = append(whole.Rows, ValidityRow{Policy: row.Policy, API: row.API})
+			}
+			w := &whole.Rows[n]
+			w.Prompts += row.Prompts
+			w.Compactions += row.Compactions
+			w.Invalid += row.Invalid
+			w.Over += row.Over
+		}
+		whole.Problems = append(whole.Problems, part.Problems...)
+	}
+	whole.Problems = whole.Problems[:min(len(whole.Problems), mostProblems)]
+	return whole, nil
+}
+
+// policies are our own.
+func policies() []policy.Policy {
+	return []policy.Policy{policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}, policy.Auto{}}
+}
+
+// replay adds the row of one policy and API.
+func (v *ValidityReport) replay(ctx context.Context, s *session, p policy.Policy, codec wire.Codec, counter *token.Counter) error {
+	row := ValidityRow{Policy: p.Name(), API: codec.API()}
+	r := newReplay(s, token.Model{}, counter)
+	h, err := r.handle(ctx, p, counter)
+	if err != nil {
+		return err
+	}
+	h.base.Model = "a-model"
+	budget := max(tightest, s.total/3) + s.fixed
+	messages := s.thread.Messages()
+	for k, a := range r.asks {
+		sent, err := h.thread.PrepareStep(ctx, palimpsest.Step{Base: &h.base, Messages: messages[h.seen:a.at], Profile: render.For(codec.API()), Budget: budget})
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		row.Prompts++
+		if h.memo.Prompt(sent) > budget {
+			row.Over++
+		}
+		if why := refused(codec, sent); why != "" {
+			row.Invalid++
+			if len(v.Problems) < mostProblems {
+				v.Problems = append(v.Problems, fmt.Sprintf("%s, %s for %s, request %d: %s", s.name, row.Policy, row.API, k, why))
+			}
+		}
+		h.seen = a.end
+		if err := h.thread.FinishStep(ctx, llm.Usage{}, messages[a.at:a.end]...); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	if _, row.Compactions, err = h.plans.Current(ctx, s.thread.ID()); err != nil {
+		return err
+	}
+	v.Rows = append(v.Rows, row)
+	return nil
+}
+
+// refused says why a provider would refuse a prompt; empty when it would not.
+func refused(codec wire.Codec, p *prompt.Prompt) string {
+	body, err := codec.Encode(p)
+	if err != nil {
+		return err.Error()
+	}
+	for _, problem := range codec.Validate(body) {
+		if !problem.Advice {
+			return problem.Path + ": " + problem.Rule
+		}
+	}
+	return ""
+}
+
+// WriteTable writes the report for people.
+func (v *ValidityReport) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-12s %-20s %9s %12s %9s %6s\n", "policy", "API", "prompts", "compactions", "invalid", "over")
+	var all ValidityRow
+	for _, r := range v.Rows {
+		fmt.Fprintf(&b, "%-12s %-20s %9d %12d %9d %6d\n", r.Policy, r.API, r.Prompts, r.Compactions, r.Invalid, r.Over)
+		all.Prompts += r.Prompts
+		all.Compactions += r.Compactions
+		all.Invalid += r.Invalid
+		all.Over += r.Over
+	}
+	fmt.Fprintf(&b, "%-12s %-20s %9d %12d %9d %6d\n", "all", "", all.Prompts, all.Compactions, all.Invalid, all.Over)
+	for _, p := range v.Problems {
+		b.WriteString(p + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,153 @@
+// Package jsonrows writes JSON documents as short lines for readers that pay by
+// the token: a line per object, without the punctuation, so that what belongs
+// together stands together.
+package jsonrows
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+const (
+	// maxDepth bounds how deep a document is read; what lies deeper stands as it is.
+	maxDepth = 12
+	// inline is the length in bytes up to which an object or list of plain values
+	// stands on the line of the object that holds it.
+	inline = 90
+)
+
+// Lines writes a document. With tables, the objects of a list that have the same
+// keys as the one before them name only their values, in the same order. The
+// result is nil when the text is no JSON object or list.
+func Lines(text string, tables bool) []string {
+	text = strings.TrimSpace(text)
+	if len(text) < 2 || text[0] != '{' && text[0] != '[' || !gjson.Valid(text) {
+		return nil
+	}
+	w := writer{tables: tables}
+	w.value("", gjson.Parse(text), maxDepth)
+	return w.lines
+}
+
+type writer struct {
+	lines  []string
+	tables bool
+}
+
+// value writes what stands under a label. The keys of an object come back, so
+// that the next of a list need not repeat them.
+func (w *writer) value(label string, v gjson.Result, depth int) {
+	switch {
+	case depth == 0 || !v.IsObject() && !v.IsArray():
+		w.line(label, plain(v))
+	case v.IsArray():
+		w.list(label, v.Array(), depth)
+	default:
+		w.object(label, v, nil, depth)
+	}
+}
+
+func (w *writer) list(label string, items []gjson.Result, depth int) {
+	if short, ok := flat(items); ok {
+		w.line(label, short)
+		return
+	}
+	var before []string
+	for _, item := range items {
+		if item.IsObject() && depth > 1 {
+			before = w.object(label, item, before, depth-1)
+			continue
+		}
+		before = nil
+		w.value(label, item, depth-1)
+	}
+}
+
+// object writes the plain members on one line and the others below it.
+func (w *writer) object(label string, v gjson.Result, before []string, depth int) (keys []string) {
+	type member struct {
+		key   string
+		value gjson.Result
+	}
+	var below []member
+	var values []string
+	v.ForEach(func(k, m gjson.Result) bool {
+		text, ok := short(m, k.Str)
+		if !ok {
+			below = append(below, member{k.Str, m})
+			return true
+		}
+		if !strings.HasSuffix(label, k.Str) || text != k.Str {
+			keys, values = append(keys, k.Str), append(values, text)
+		}
+		return true
+	})
+	if !(w.tables && len(keys) > 1 && slices.Equal(keys, before)) {
+		for i, k := range keys {
+			values[i] = strings.TrimSpace(k + " " + values[i])
+		}
+	}
+	if len(values) > 0 {
+		w.line(label, strings.Join(values, ", "))
+	}
+	for _, m := range below {
+		w.value(strings.TrimSpace(label+" "+m.key), m.value, depth-1)
+	}
+	return keys
+}
+
+func (w *writer) line(label, text string) {
+	switch {
+	case text == "":
+		return
+	case label != "":
+		text = label + ": " + text
+	}
+	w.lines = append(w.lines, text)
+}
+
+// short writes a value that has room on the line of its object.
+func short(v gjson.Result, key string) (string, bool) {
+	switch {
+	case v.IsArray():
+		text, ok := flat(v.Array())
+		return "[" + text + "]", ok && len(text) <= inline
+	case v.IsObject():
+		if len(v.Raw) > 3*inline {
+			return "", false
+		}
+		var parts []string
+		ok := true
+		v.ForEach(func(k, m gjson.Result) bool {
+			ok = !m.IsObject() && !m.IsArray()
+			if text := plain(m); text != key {
+				parts = append(parts, k.Str+" "+text)
+			}
+			return ok
+		})
+		text := strings.Join(parts, ", ")
+		return "(" + text + ")", ok && len(text) <= inline
+	}
+	return plain(v), true
+}
+
+// flat writes a list of plain values.
+func flat(items []gjson.Result) (string, bool) {
+	parts := make([]string, len(items))
+	for i, item := range items {
+		if item.IsObject() || item.IsArray() {
+			return "", false
+		}
+		parts[i] = plain(item)
+	}
+	return strings.Join(parts, ", "), true
+}
+
+func plain(v gjson.Result) string {
+	if v.Type == gjson.String {
+		return v.Str
+	}
+	return v.Raw
+}

@@ -1,0 +1,187 @@
+package upkeep_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/upkeep"
+	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/mem"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// known is a store that has heard of the tenants, as one in use has.
+func known() *mem.DB {
+	db := mem.New()
+	for _, tenant := range []string{"a", "b"} {
+		db.Tenant(tenant)
+	}
+	return db
+}
+
+func put(t *testing.T, s *artifact.Store, tenant, content string, ttl time.Duration) string {
+	t.Helper()
+	id, err := s.Put(t.Context(), artifact.Metadata{TenantID: tenant, ThreadID: "t", TTLSeconds: int(ttl / time.Second)}, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// ids lists what a backend holds for a tenant, readable or not.
+func ids(t *testing.T, db store.DB, tenant string) map[string]artifact.Metadata {
+	t.Helper()
+	all := map[string]artifact.Metadata{}
+	for m, err := range db.Artifacts().List(t.Context(), artifact.Filter{TenantID: tenant}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[m.ID] = m
+	}
+	return all
+}
+
+// point puts a plan in force that points to an artifact.
+func point(t *testing.T, db store.DB, tenant, id string) {
+	t.Helper()
+	s := db.Tenant(tenant)
+	th, err := s.Log.Append(t.Context(), "t", 0, []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "one"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan.Plan{Schema: plan.SchemaVersion, ThreadID: "t", ThreadVersion: 1, Externalizations: []plan.Externalization{{
+		Span: th.Range(0, 1), ArtifactID: id, Summary: summary.Summary{CurrentTask: "test"}, Origin: plan.Origin{Strategy: "test", Reason: "for a test"},
+	}}}
+	if _, err := s.Plans.Commit(t.Context(), "t", 0, store.Commit{Plan: p}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSweep: round after round what has expired goes, of every tenant, but for
+// what a plan in force points to, unless it is told to take that too. A20
+func TestSweep(t *testing.T) {
+	for _, pointed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			db := known()
+			s := artifact.NewStore(db.Artifacts(), nil)
+			u := &upkeep.Upkeep{Store: db, Artifacts: s, SweepPointed: pointed, Failed: func(err error) { t.Error(err) }}
+			q := job.NewMemory(u.Handlers(), nil)
+			kept, live := put(t, s, "a", "kept", 0), put(t, s, "a", "live", time.Minute)
+			short, long, other := put(t, s, "a", "short", time.Minute), put(t, s, "a", "long", 90*time.Minute), put(t, s, "b", "other", time.Minute)
+			point(t, db, "a", live)
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				u.Run(ctx, q)
+			}()
+			check := func(when string, wantA, wantB []string) {
+				t.Helper()
+				synctest.Wait()
+				a, b := ids(t, db, "a"), ids(t, db, "b")
+				for _, id := range wantA {
+					if _, there := a[id]; !there {
+						t.Errorf("pointed %v, %s: %s is gone", pointed, when, id)
+					}
+				}
+				if len(a) != len(wantA) || len(b) != len(wantB) {
+					t.Errorf("pointed %v, %s: %d and %d artifacts, want %d and %d", pointed, when, len(a), len(b), len(wantA), len(wantB))
+				}
+			}
+			check("at first", []string{kept, live, short, long}, []string{other})
+			time.Sleep(time.Hour) // of the bubble's clock
+			first, second := []string{kept, long}, []string{kept}
+			if !pointed {
+				first, second = append(first, live), append(second, live)
+			}
+			check("after an hour", first, nil)
+			time.Sleep(time.Hour)
+			check("after two", second, nil)
+			cancel()
+			<-ended
+			if err := q.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestReseal: what was sealed under an older key, or not at all, is sealed under
+// the newest in the next round, and reads as before. A20
+func TestReseal(t *testing.T) {
+	db := known()
+	masters, err := keyring.ParseMasters(keyring.NewMaster())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := keyring.New(masters, &keyring.Memory{}, nil)
+	plain := put(t, artifact.NewStore(db.Artifacts(), nil), "a", "from before", 0)
+	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring})
+	sealed := put(t, s, "a", "sealed", 0)
+	key, err := ring.Rotate(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &upkeep.Upkeep{Store: db, Artifacts: s, Reseal: true}
+	for range 2 { // a second time changes nothing
+		if err := u.Handlers()[upkeep.ResealJob](t.Context(), job.Job{}); err != nil {
+			t.Fatal(err)
+		}
+		for id, m := range ids(t, db, "a") {
+			if m.EncryptionKeyID != key {
+				t.Errorf("%s is under %q, want %q", id, m.EncryptionKeyID, key)
+			}
+		}
+	}
+	for id, want := range map[string]string{plain: "from before", sealed: "sealed"} {
+		if _, got, err := s.Get(t.Context(), artifact.Requester{TenantID: "a"}, id); err != nil || got != want {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	u.Reseal = false
+	if err := u.Handlers()[upkeep.ResealJob](t.Context(), job.Job{}); err == nil {
+		t.Error("no keys, and no error")
+	}
+}
+
+// blind are plans that cannot be read.
+type blind struct{ store.DB }
+
+func (b blind) Tenant(id string) store.Tenant {
+	t := b.DB.Tenant(id)
+	t.Plans = unreadable{t.Plans}
+	return t
+}
+
+type unreadable struct{ store.Plans }
+
+var errBlind = errors.New("the plans cannot be read")
+
+func (unreadable) Current(context.Context, string) (*plan.Plan, int, error) { return nil, 0, errBlind }
+
+// TestUnknown: what may still be pointed to is not swept.
+func TestUnknown(t *testing.T) {
+	db := known()
+	now := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Now: func() time.Time { return now }})
+	for n := range 3 {
+		put(t, s, "a", fmt.Sprint(n), time.Minute)
+	}
+	now = now.Add(time.Hour)
+	u := &upkeep.Upkeep{Store: blind{db}, Artifacts: s}
+	if err := u.Handlers()[upkeep.SweepJob](t.Context(), job.Job{}); !errors.Is(err, errBlind) {
+		t.Errorf("%v", err)
+	}
+	if n := len(ids(t, db, "a")); n != 3 {
+		t.Errorf("%d artifacts are left", n)
+	}
+}
