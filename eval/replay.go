@@ -65,7 +65,7 @@ func newReplay(s *session, m token.Model, counter *token.Counter) *replay {
 
 // What a block holds stands in the lowest byte of its hash.
 const (
-	headBlock = iota
+	headBlock = 1 + iota
 	plainBlock
 	clearedBlock
 	madeBlock

@@ -191,8 +191,18 @@ func (a Auto) Plan(ctx context.Context, s *State) (*Fitted, error) {
 		return nil, fmt.Errorf("policy auto: the request takes %d tokens with nothing hidden, the target is %d: %w", s.Whole(), target, ErrNothing)
 	}
 	f, err := Fit(ctx, s, a.Name(), strategy.Auto(), target)
-	if generous := s.share(or(a.Target, defaultTarget)); errors.Is(err, ErrOverBudget) && target < generous && s.Harder == 0 {
-		return Fit(ctx, s, a.Name(), strategy.Auto(), generous) // what must stay is more than prices would leave
+	if s.Harder > 0 {
+		return f, err
+	}
+	// What must stay may be more than prices, or the target, would leave.
+	hard := s.share(or(a.Hard, defaultHard))
+	for _, more := range []int{s.share(or(a.Target, defaultTarget)), (target + hard) / 2, hard} {
+		if !errors.Is(err, ErrOverBudget) {
+			break
+		}
+		if more > target {
+			f, err = Fit(ctx, s, a.Name(), strategy.Auto(), more)
+		}
 	}
 	return f, err
 }

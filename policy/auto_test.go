@@ -9,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -225,4 +226,29 @@ func withSummarizer(s *policy.State) *policy.State {
 	s.Summarizer = &summarize.Extractive{Counter: s.Counter.Text}
 	s.Tools = toolpolicy.New(nil)
 	return s
+}
+
+// TestLargeFixedParts: where system and tools alone are more than the target, the
+// rest is compacted to what fits below the hard mark, and not left as it is.
+func TestLargeFixedParts(t *testing.T) {
+	messages := []thread.Message{speak(thread.User, "Read everything.")}
+	for n := range 30 {
+		id := fmt.Sprintf("c%d", n)
+		messages = append(messages, callTool(id, "Read", fmt.Sprintf(`{"file_path":"f%d.go"}`, n), "Next."), answerTool(id, "Read", buildLog(30)))
+	}
+	s := withSummarizer(stateOf(t, threadOf(t, messages...), nil))
+	s.Base = &prompt.Prompt{System: []prompt.System{{Text: buildLog(1_200)}}}
+	s.Fixed = s.Counter.Prompt(s.Base)
+	s.Prompt += s.Fixed
+	s.Budget = s.Fixed * 3 / 2
+	if due, _ := (policy.Auto{}).Due(s); !due || s.Fixed <= s.Budget/2 {
+		t.Fatalf("due %v with %d of %d fixed", due, s.Fixed, s.Budget)
+	}
+	f, err := policy.Auto{}.Plan(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Tokens > s.Budget*9/10 {
+		t.Errorf("%d tokens of %d are left", f.Tokens, s.Budget)
+	}
 }
