@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -24,6 +27,9 @@ type Profile struct {
 	// ResultsInCallOrder: the results of parallel calls must stand in the order
 	// of the calls.
 	ResultsInCallOrder bool
+	// ObjectArguments: the arguments of a call are a JSON object. The free text that
+	// other providers' custom tools take is given as its member "input".
+	ObjectArguments bool
 	// SystemFirst: instructions stand before the conversation only. One in its
 	// middle that comes from elsewhere is given in the user's role, marked as
 	// what it is: lowered, never raised.
@@ -40,9 +46,9 @@ type Profile struct {
 func For(api string) Profile {
 	switch api {
 	case wire.Anthropic:
-		return Profile{API: api, FirstUser: true, BoundReasoning: true, SystemFirst: true, CachePoints: 4}
+		return Profile{API: api, FirstUser: true, BoundReasoning: true, ObjectArguments: true, SystemFirst: true, CachePoints: 4}
 	case wire.Gemini:
-		return Profile{API: api, FirstUser: true, ResultsInCallOrder: true, SystemFirst: true}
+		return Profile{API: api, FirstUser: true, ResultsInCallOrder: true, ObjectArguments: true, SystemFirst: true}
 	}
 	return Profile{API: api}
 }
@@ -55,6 +61,13 @@ func (p Profile) admits(part thread.Part) bool {
 		return p.API != "" && part.From().API == p.API
 	}
 	return true
+}
+
+// freeText reports whether a part is a call whose arguments the provider could
+// not take as they are.
+func (p Profile) freeText(part thread.Part) bool {
+	call, ok := part.(thread.ToolCall)
+	return ok && p.ObjectArguments && call.Type == "custom" && !(rawjson.Valid(call.Arguments) && gjson.Parse(call.Arguments).IsObject())
 }
 
 // Translate takes out of a message what the provider could not read or would
@@ -86,11 +99,16 @@ func (p Profile) Translate(m thread.Message, changed bool) thread.Message {
 		}
 		return p.admits(part)
 	}
-	if !slices.ContainsFunc(m.Parts, func(part thread.Part) bool { return !keep(part) }) {
+	if !slices.ContainsFunc(m.Parts, func(part thread.Part) bool { return !keep(part) || p.freeText(part) }) {
 		return m
 	}
 	var parts []thread.Part
 	for _, part := range m.Parts {
+		if p.freeText(part) {
+			call := part.(thread.ToolCall)
+			call.Arguments, call.Type, call.Source = `{"input":`+rawjson.Quote(call.Arguments)+`}`, "", thread.Source{}
+			part = call
+		}
 		if keep(part) {
 			parts = append(parts, part)
 			continue
