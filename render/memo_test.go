@@ -31,7 +31,7 @@ func TestMemo(t *testing.T) {
 						n = min(th.Len(), n+rapid.IntRange(0, 4).Draw(rt, "messages"))
 						o := &render.Options{Profile: render.For(api)}
 						if rapid.IntRange(0, 5).Draw(rt, "rehydrate") == 0 {
-							o.Rehydrated = []render.Rehydrated{{ArtifactID: "art_9", Content: "brought back"}}
+							o.Rehydrated = []render.Rehydrated{{ArtifactID: "art_back", Content: "brought back"}}
 						}
 						want, wantManifest, wantErr := render.Render(th.Prefix(n), p, base(api), o)
 						got, manifest, err := memo.Render(th.Prefix(n), p, base(api), o)

@@ -52,7 +52,7 @@ func TestRenderAnyPlan(t *testing.T) {
 				p := plangen.Plan(th).Draw(rt, "plan")
 				o := &render.Options{Profile: render.For(api)}
 				if rapid.IntRange(0, 3).Draw(rt, "rehydrate") == 0 {
-					o.Rehydrated = []render.Rehydrated{{ArtifactID: "art_9", Content: threadgen.Text().Draw(rt, "brought back")}}
+					o.Rehydrated = []render.Rehydrated{{ArtifactID: "art_back", Content: threadgen.Text().Draw(rt, "brought back")}}
 				}
 				out, manifest, err := render.Render(th, p, base(api), o)
 				if err != nil {
