@@ -51,6 +51,7 @@ func (x *exchange) run() (*http.Response, error) {
 	v := x.guarded(ctx, "prepare", (*exchange).decide)
 	res, err := x.send(v)
 	if err != nil {
+		x.unheard(v)
 		return nil, err
 	}
 	if x.endpoint.task != generate {
@@ -65,6 +66,9 @@ func (x *exchange) run() (*http.Response, error) {
 	case kind == llm.ErrInvalid:
 		v, res, err = x.unbound(ctx, v, res)
 	}
+	if err != nil || res.StatusCode != http.StatusOK {
+		x.unheard(v)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +80,13 @@ func (x *exchange) run() (*http.Response, error) {
 	}
 	x.mark(res, v)
 	return res, nil
+}
+
+// unheard leaves the rounds of an earlier try to the next one.
+func (x *exchange) unheard(v verdict) {
+	if v.step != nil && len(v.step.rounds) > 0 {
+		x.t.left.add(v.step.id)
+	}
 }
 
 // send sends what was decided upon.
@@ -108,6 +119,7 @@ const maxRefusal = 1 << 20
 // there is nothing to do about it. The answer can still be read afterwards.
 func (x *exchange) refusal(res *http.Response, v verdict) llm.Kind {
 	api := x.endpoint.dialect.API()
+	x.said = ""
 	if res.StatusCode < 400 {
 		return x.early(res, v)
 	}

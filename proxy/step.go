@@ -31,6 +31,8 @@ type step struct {
 	request *prompt.Prompt // as the client sent it
 	ids     []thread.ID    // of its messages
 	offered bool           // the model was offered our tools
+	// rounds are those of an earlier try that the log ends with.
+	rounds []*thread.Message
 }
 
 // decide looks at a request and says what goes to the provider.
@@ -173,7 +175,7 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		b, err := x.t.branch(ctx, x.base(p, ids), x.scope(p), p.Messages, ids)
 		var rendered *prompt.Prompt
 		if err == nil {
-			s.id, s.thread, s.ask.Messages = b.id, compactor.Thread(b.id), b.news
+			s.id, s.thread, s.ask.Messages, s.rounds = b.id, compactor.Thread(b.id), b.news, b.rounds
 			rendered, err = s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask)
 		}
 		switch {
