@@ -91,17 +91,21 @@ func (x *exchange) unheard(v verdict) {
 
 // send sends what was decided upon.
 func (x *exchange) send(v verdict) (*http.Response, error) {
-	if v.action == Passed {
-		out := outgoing(x.request, x.original)
-		if x.near(v) {
-			plainly(out) // it may be refused as too long, and that must be read then
-		}
-		return x.t.options.Base.RoundTrip(out)
+	out := outgoing(x.request, x.original)
+	if v.action != Passed {
+		out = outgoing(x.request, v.body)
 	}
-	out := outgoing(x.request, v.body)
-	plainly(out)
-	out.Header.Del("Content-Encoding")
-	return x.t.options.Base.RoundTrip(out)
+	if v.action != Passed || x.near(v) {
+		plainly(out) // it is read here, or may be refused as too long, and that must be read then
+	}
+	if v.action != Passed {
+		out.Header.Del("Content-Encoding")
+	}
+	res, err := x.t.options.Base.RoundTrip(out)
+	if err == nil && x.endpoint.task == generate {
+		x.metered(res, v)
+	}
+	return res, err
 }
 
 // near reports whether a request comes near the model's window.

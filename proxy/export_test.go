@@ -11,3 +11,6 @@ func (o *Options) Waits(wait func(ctx context.Context, d time.Duration) error) {
 	o.retry.Sleep = wait
 	o.retry.Jitter = func(longest time.Duration) time.Duration { return longest }
 }
+
+// Waiting reports whether the options wait by the real clock.
+func (o *Options) Waiting() bool { return o.retry.Sleep == nil }

@@ -33,6 +33,7 @@ type step struct {
 	offered bool           // the model was offered our tools
 	// rounds are those of an earlier try that the log ends with.
 	rounds []*thread.Message
+	shown  palimpsest.Shown // what was last rendered
 }
 
 // decide looks at a request and says what goes to the provider.
@@ -240,6 +241,7 @@ func (x *exchange) smaller(ctx context.Context, s *step) (verdict, error) {
 // finish encodes what was rendered. A rendering without a plan is the client's
 // own request, unless changed says that the log holds what the client does not.
 func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt, r *report, changed bool) (verdict, error) {
+	s.shown = s.thread.Shown()
 	current, _, err := x.t.plans.Current(ctx, s.id)
 	if err != nil {
 		return verdict{step: s}, err
