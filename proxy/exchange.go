@@ -29,6 +29,7 @@ type exchange struct {
 	known    *known // what was read of it
 	start    time.Time
 	said     string // what the provider said when it refused
+	apart    bool   // the conversation will not go on with what is asked here
 }
 
 // verdict is what goes to the provider, and why.

@@ -45,7 +45,10 @@ func (x *exchange) decide(ctx context.Context) (verdict, error) {
 		return pass("below-mark"), nil
 	}
 	p, reason := x.read()
-	if reason != "" {
+	switch {
+	case reason == ownCompaction:
+		return x.summarised(ctx, p)
+	case reason != "":
 		return pass(reason), nil
 	}
 	return x.prepare(ctx, p, false)
@@ -82,7 +85,7 @@ func (x *exchange) read() (p *prompt.Prompt, reason string) {
 			return nil, "server-side-history"
 		}
 	}
-	return k.prompt, aside(x.request.Header, k.prompt)
+	return k.prompt, aside(x.request.Header, k.prompt, k.top)
 }
 
 // serverSide are the members of a body whose history the provider holds: there
@@ -173,7 +176,7 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 	v := verdict{step: s}
 	for n := 1; ; n++ {
 		var r report
-		b, err := x.t.branch(ctx, x.base(p, ids), x.scope(p), p.Messages, ids)
+		b, err := x.branch(ctx, p, ids)
 		var rendered *prompt.Prompt
 		if err == nil {
 			s.id, s.thread, s.ask.Messages, s.rounds = b.id, compactor.Thread(b.id), b.news, b.rounds
@@ -185,7 +188,9 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		case err != nil:
 			return v, err
 		}
-		x.t.known.remember(thread.ID(x.scope(p))+ids[len(ids)-1], b.id)
+		if !x.apart {
+			x.t.known.remember(thread.ID(x.scope(p))+ids[len(ids)-1], b.id)
+		}
 		if forced && !r.completed() {
 			return x.smaller(ctx, s)
 		}
@@ -211,9 +216,10 @@ func (x *exchange) overflowed(ctx context.Context, v verdict) (verdict, error) {
 		return x.smaller(ctx, v.step)
 	}
 	p, reason := x.read()
-	if reason != "" {
+	if reason != "" && reason != ownCompaction {
 		return pass(reason), nil
 	}
+	x.apart = reason == ownCompaction
 	v, err := x.prepare(ctx, p, true)
 	if v.action != Passed && err == nil {
 		v.action = Recovered
