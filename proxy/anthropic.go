@@ -90,9 +90,11 @@ type block struct {
 	text, thinking, signature, arg strings.Builder
 }
 
-func (m *messageStream) again() {
+func (m *messageStream) again(counted bool) {
 	m.round++
-	m.used = add(m.used, m.now)
+	if counted {
+		m.used = add(m.used, m.now)
+	}
 	m.at.again()
 	m.blocks, m.now, m.held, m.stopped = nil, "", nil, false
 }
@@ -190,7 +192,10 @@ func (m *messageStream) said() (thread.Message, bool) {
 }
 
 func (m *messageStream) end(how ending) []byte {
-	if how.failure != "" {
+	switch {
+	case gjson.Get(how.wrote, "type").Str == "error":
+		return sent{name: "error"}.with(how.wrote)
+	case how.failure != "":
 		return sent{name: "error"}.with(`{"type":"error","error":{"type":"api_error","message":` + rawjson.Quote(how.failure) + `}}`)
 	}
 	var out []byte

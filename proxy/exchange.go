@@ -29,6 +29,7 @@ type exchange struct {
 	known    *known // what was read of it
 	start    time.Time
 	said     string // what the provider said when it refused
+	apart    bool   // the conversation will not go on with what is asked here
 }
 
 // verdict is what goes to the provider, and why.
@@ -51,6 +52,7 @@ func (x *exchange) run() (*http.Response, error) {
 	v := x.guarded(ctx, "prepare", (*exchange).decide)
 	res, err := x.send(v)
 	if err != nil {
+		x.unheard(v)
 		return nil, err
 	}
 	if x.endpoint.task != generate {
@@ -65,6 +67,9 @@ func (x *exchange) run() (*http.Response, error) {
 	case kind == llm.ErrInvalid:
 		v, res, err = x.unbound(ctx, v, res)
 	}
+	if err != nil || res.StatusCode != http.StatusOK {
+		x.unheard(v)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -78,19 +83,30 @@ func (x *exchange) run() (*http.Response, error) {
 	return res, nil
 }
 
+// unheard leaves the rounds of an earlier try to the next one.
+func (x *exchange) unheard(v verdict) {
+	if v.step != nil && len(v.step.rounds) > 0 {
+		x.t.left.add(v.step.id)
+	}
+}
+
 // send sends what was decided upon.
 func (x *exchange) send(v verdict) (*http.Response, error) {
-	if v.action == Passed {
-		out := outgoing(x.request, x.original)
-		if x.near(v) {
-			plainly(out) // it may be refused as too long, and that must be read then
-		}
-		return x.t.options.Base.RoundTrip(out)
+	out := outgoing(x.request, x.original)
+	if v.action != Passed {
+		out = outgoing(x.request, v.body)
 	}
-	out := outgoing(x.request, v.body)
-	plainly(out)
-	out.Header.Del("Content-Encoding")
-	return x.t.options.Base.RoundTrip(out)
+	if v.action != Passed || x.near(v) {
+		plainly(out) // it is read here, or may be refused as too long, and that must be read then
+	}
+	if v.action != Passed {
+		out.Header.Del("Content-Encoding")
+	}
+	res, err := x.t.options.Base.RoundTrip(out)
+	if err == nil && x.endpoint.task == generate {
+		x.metered(res, v)
+	}
+	return res, err
 }
 
 // near reports whether a request comes near the model's window.
@@ -108,6 +124,7 @@ const maxRefusal = 1 << 20
 // there is nothing to do about it. The answer can still be read afterwards.
 func (x *exchange) refusal(res *http.Response, v verdict) llm.Kind {
 	api := x.endpoint.dialect.API()
+	x.said = ""
 	if res.StatusCode < 400 {
 		return x.early(res, v)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -32,7 +33,8 @@ type Options struct {
 	// NoTools offers the model no tools to read again what was removed.
 	NoTools bool
 	// Rounds is how many requests one request of the client's may become while
-	// the model reads again what was removed; 0 is 8.
+	// the model reads again what was removed; 0 is 8. A model that asks for more
+	// is told in one further request that it has to do with what it has.
 	Rounds int
 	// MaxBody is the largest request that is looked into, in bytes; a larger one
 	// passes untouched. 0 is 64 MB.
@@ -43,6 +45,8 @@ type Options struct {
 	// Base sends the requests. Nil is a transport of its own that leaves
 	// compressed answers as they are.
 	Base http.RoundTripper
+
+	retry retry.Policy // of rounds; tests wait on no clock
 }
 
 // The providers' own addresses.

@@ -73,9 +73,11 @@ type responseStream struct {
 	stopped  bool
 }
 
-func (m *responseStream) again() {
+func (m *responseStream) again(counted bool) {
 	m.round++
-	m.used = add(m.used, m.now)
+	if counted {
+		m.used = add(m.used, m.now)
+	}
 	m.at.again()
 	m.items, m.now, m.held, m.stopped = nil, "", nil, false
 }
@@ -139,7 +141,17 @@ func (m *responseStream) said() (thread.Message, bool) {
 
 func (m *responseStream) end(how ending) []byte {
 	if how.failure != "" {
-		data := `{"type":"error","sequence_number":0,"code":"server_error","message":` + rawjson.Quote(how.failure) + `,"param":null}`
+		wrote := gjson.Get(how.wrote, "error")
+		if failed := gjson.Get(how.wrote, "response.error"); failed.IsObject() {
+			wrote = failed
+		}
+		code := `"server_error"`
+		for _, name := range []string{"type", "code"} {
+			if v := wrote.Get(name); v.Type == gjson.String {
+				code = v.Raw
+			}
+		}
+		data := `{"type":"error","sequence_number":0,"code":` + code + `,"message":` + rawjson.Quote(how.failure) + `,"param":null}`
 		return m.numbered(sent{name: "error"}, data)
 	}
 	var out []byte

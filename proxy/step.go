@@ -31,6 +31,9 @@ type step struct {
 	request *prompt.Prompt // as the client sent it
 	ids     []thread.ID    // of its messages
 	offered bool           // the model was offered our tools
+	// rounds are those of an earlier try that the log ends with.
+	rounds []*thread.Message
+	shown  palimpsest.Shown // what was last rendered
 }
 
 // decide looks at a request and says what goes to the provider.
@@ -42,7 +45,10 @@ func (x *exchange) decide(ctx context.Context) (verdict, error) {
 		return pass("below-mark"), nil
 	}
 	p, reason := x.read()
-	if reason != "" {
+	switch {
+	case reason == ownCompaction:
+		return x.summarised(ctx, p)
+	case reason != "":
 		return pass(reason), nil
 	}
 	return x.prepare(ctx, p, false)
@@ -79,7 +85,7 @@ func (x *exchange) read() (p *prompt.Prompt, reason string) {
 			return nil, "server-side-history"
 		}
 	}
-	return k.prompt, aside(x.request.Header, k.prompt)
+	return k.prompt, aside(x.request.Header, k.prompt, k.top)
 }
 
 // serverSide are the members of a body whose history the provider holds: there
@@ -170,10 +176,10 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 	v := verdict{step: s}
 	for n := 1; ; n++ {
 		var r report
-		b, err := x.t.branch(ctx, x.base(p, ids), x.scope(p), p.Messages, ids)
+		b, err := x.branch(ctx, p, ids)
 		var rendered *prompt.Prompt
 		if err == nil {
-			s.id, s.thread, s.ask.Messages = b.id, compactor.Thread(b.id), b.news
+			s.id, s.thread, s.ask.Messages, s.rounds = b.id, compactor.Thread(b.id), b.news, b.rounds
 			rendered, err = s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask)
 		}
 		switch {
@@ -182,7 +188,9 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		case err != nil:
 			return v, err
 		}
-		x.t.known.remember(thread.ID(x.scope(p))+ids[len(ids)-1], b.id)
+		if !x.apart {
+			x.t.known.remember(thread.ID(x.scope(p))+ids[len(ids)-1], b.id)
+		}
 		if forced && !r.completed() {
 			return x.smaller(ctx, s)
 		}
@@ -208,9 +216,10 @@ func (x *exchange) overflowed(ctx context.Context, v verdict) (verdict, error) {
 		return x.smaller(ctx, v.step)
 	}
 	p, reason := x.read()
-	if reason != "" {
+	if reason != "" && reason != ownCompaction {
 		return pass(reason), nil
 	}
+	x.apart = reason == ownCompaction
 	v, err := x.prepare(ctx, p, true)
 	if v.action != Passed && err == nil {
 		v.action = Recovered
@@ -238,6 +247,7 @@ func (x *exchange) smaller(ctx context.Context, s *step) (verdict, error) {
 // finish encodes what was rendered. A rendering without a plan is the client's
 // own request, unless changed says that the log holds what the client does not.
 func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt, r *report, changed bool) (verdict, error) {
+	s.shown = s.thread.Shown()
 	current, _, err := x.t.plans.Current(ctx, s.id)
 	if err != nil {
 		return verdict{step: s}, err

@@ -1,11 +1,13 @@
 package proxy_test
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -27,6 +29,9 @@ var counter = sync.OnceValue(func() *token.Counter {
 // start runs a proxy in front of an upstream.
 func start(t testing.TB, up *proxytest.Upstream, o proxy.Options) (string, *proxy.Proxy) {
 	t.Helper()
+	if o.Waiting() {
+		o.Waits(func(ctx context.Context, _ time.Duration) error { return ctx.Err() })
+	}
 	o.Anthropic, o.OpenAI, o.Gemini = up.URL, up.URL+"/v1", up.URL
 	p, err := proxy.New(&o)
 	if err != nil {

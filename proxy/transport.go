@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -24,6 +25,8 @@ type Transport struct {
 	known   chains
 	ids     *chainMemo
 	bodies  bodies
+	left    left
+	retry   retry.Policy // of rounds
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
@@ -56,6 +59,8 @@ func NewTransport(o *Options) (*Transport, error) {
 	t.options.Rounds = or(o.Rounds, defaultRounds)
 	t.options.MaxBody = or(o.MaxBody, defaultMaxBody)
 	t.options.Deadline = or(o.Deadline, defaultDeadline)
+	t.retry = o.retry
+	t.retry.Total = or(t.retry.Total, longestPatience)
 	if o.Base == nil {
 		base := http.DefaultTransport.(*http.Transport).Clone()
 		base.DisableCompression = true
