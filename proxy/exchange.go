@@ -29,6 +29,7 @@ type exchange struct {
 	known    *known // what was read of it
 	start    time.Time
 	said     string // what the provider said when it refused
+	asked    *asked // what a request of the Responses API asks beside; nil for others
 }
 
 // verdict is what goes to the provider, and why.
@@ -71,6 +72,11 @@ func (x *exchange) run() (*http.Response, error) {
 	x.tally(v)
 	if v.step != nil && v.step.offered && res.StatusCode == http.StatusOK {
 		if res, err = x.answer(res, v); err != nil {
+			return nil, err
+		}
+	}
+	if x.asked != nil && res.StatusCode == http.StatusOK {
+		if res, err = x.hold(res, v); err != nil {
 			return nil, err
 		}
 	}

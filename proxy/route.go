@@ -48,6 +48,8 @@ func endpointOf(path string) endpoint {
 		return endpoint{task: generate, dialect: &dialect{openai.Chat{}, chat{}}}
 	case strings.HasSuffix(path, "/responses"):
 		return endpoint{task: generate, dialect: &dialect{openai.Responses{}, responses{}}}
+	case strings.HasSuffix(path, "/responses/compact"):
+		return endpoint{task: compaction, dialect: &dialect{openai.Responses{}, responses{}}}
 	case strings.HasSuffix(path, "/responses/input_tokens"):
 		return endpoint{task: count, dialect: &dialect{openai.Responses{}, responses{}}}
 	}

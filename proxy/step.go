@@ -35,13 +35,19 @@ type step struct {
 
 // decide looks at a request and says what goes to the provider.
 func (x *exchange) decide(ctx context.Context) (verdict, error) {
-	if x.endpoint.task != generate {
+	switch x.endpoint.task {
+	case count:
 		return x.counted(ctx)
+	case compaction:
+		return pass("native"), nil
 	}
 	if x.small() {
 		return pass("below-mark"), nil
 	}
-	p, reason := x.read()
+	p, reason, err := x.look(ctx)
+	if err != nil {
+		return verdict{}, err
+	}
 	if reason != "" {
 		return pass(reason), nil
 	}
@@ -92,6 +98,11 @@ var serverSide = []string{"previous_response_id", "conversation", "thread"}
 func (x *exchange) small() bool {
 	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
 		return false
+	}
+	if a := x.asked; a != nil {
+		if a.rebuilt != nil || a.emulated {
+			return !x.strict() && !a.emulated && len(a.rebuilt.body) < smallAlways
+		}
 	}
 	if len(x.original) < smallAlways {
 		return true
@@ -167,6 +178,7 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 	s := &step{ids: ids, request: p, ask: palimpsest.Step{
 		Base: p, Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p),
 	}}
+	s.ask.Budget = x.budget(&s.ask)
 	v := verdict{step: s}
 	for n := 1; ; n++ {
 		var r report
@@ -207,11 +219,14 @@ func (x *exchange) overflowed(ctx context.Context, v verdict) (verdict, error) {
 	if v.step != nil {
 		return x.smaller(ctx, v.step)
 	}
-	p, reason := x.read()
+	p, reason, err := x.look(ctx)
+	if err != nil {
+		return verdict{}, err
+	}
 	if reason != "" {
 		return pass(reason), nil
 	}
-	v, err := x.prepare(ctx, p, true)
+	v, err = x.prepare(ctx, p, true)
 	if v.action != Passed && err == nil {
 		v.action = Recovered
 	}
@@ -243,7 +258,7 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 		return verdict{step: s}, err
 	}
 	before, sent, compacted := r.tokens()
-	if current.Empty() && !changed {
+	if current.Empty() && !changed && !x.strict() {
 		return verdict{action: Passed, reason: "below-mark", step: s, before: before, sent: sent}, nil
 	}
 	log, err := x.t.log.Load(ctx, s.id)

@@ -24,6 +24,7 @@ type Transport struct {
 	known   chains
 	ids     *chainMemo
 	bodies  bodies
+	links   links
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
@@ -76,6 +77,10 @@ func NewTransport(o *Options) (*Transport, error) {
 		c.Plans = memory
 	}
 	t.log, t.plans, t.events = c.Log, c.Plans, c.Events
+	t.links.documents = memory
+	if d, ok := c.Log.(store.Documents); ok {
+		t.links.documents = d
+	}
 	c.Events = event.Multi(c.Events, event.Func(note))
 	if _, err := palimpsest.New(t.options.Config); err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
