@@ -17,8 +17,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/render"
-	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -342,8 +342,6 @@ func (x *exchange) compacted(item string) *http.Response {
 func unknownResponse(id string) *native.Refusal {
 	return &native.Refusal{Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."}
 }
-
-
 
 // retained are the user's messages of the whole conversation, as the answer to
 // /responses/compact repeats them.

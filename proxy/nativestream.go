@@ -153,4 +153,3 @@ func (s *shown) begin(first gjson.Result) {
 		n++
 	}
 }
-

@@ -41,6 +41,9 @@ func (x *exchange) decide(ctx context.Context) (verdict, error) {
 	case compaction:
 		return pass("native"), nil
 	}
+	if x.native != nil && x.native.settled {
+		return pass("native"), nil
+	}
 	if x.small() {
 		return pass("below-mark"), nil
 	}
