@@ -29,6 +29,8 @@ type exchange struct {
 	known    *known // what was read of it
 	start    time.Time
 	said     string // what the provider said when it refused
+
+	native *emulation // what native compaction made of it; nil for nothing
 }
 
 // verdict is what goes to the provider, and why.

@@ -24,9 +24,10 @@ const (
 type task int
 
 const (
-	other    task = iota // nothing that we know of: forwarded as it is
-	generate             // asks the model
-	count                // counts the tokens of a request
+	other      task = iota // nothing that we know of: forwarded as it is
+	generate               // asks the model
+	count                  // counts the tokens of a request
+	compaction             // compacts a conversation
 )
 
 // endpoint is what a path stands for.

@@ -35,8 +35,11 @@ type step struct {
 
 // decide looks at a request and says what goes to the provider.
 func (x *exchange) decide(ctx context.Context) (verdict, error) {
-	if x.endpoint.task != generate {
+	if x.endpoint.task == count {
 		return x.counted(ctx)
+	}
+	if x.endpoint.task == compaction || x.native != nil && x.native.settled {
+		return pass("native"), nil
 	}
 	if x.small() {
 		return pass("below-mark"), nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -24,6 +25,7 @@ type Transport struct {
 	known   chains
 	ids     *chainMemo
 	bodies  bodies
+	secret  secret
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
@@ -67,6 +69,10 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o.Models != nil {
 		t.models = *o.Models
 	}
+	var err error
+	if t.options.Emulate, err = native.APIs(o.Emulate); err != nil {
+		return nil, fmt.Errorf("proxy.NewTransport: emulate: %w", err)
+	}
 	c := &t.options.Config
 	memory := &store.Memory{}
 	if c.Log == nil {
@@ -101,7 +107,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r.Body.Close()
 	x := &exchange{t: t, request: r, endpoint: e, original: body.bytes, start: time.Now()}
-	return x.run()
+	return x.emulate()
 }
 
 // CloseIdleConnections closes the connections to providers that nobody uses.
