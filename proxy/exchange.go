@@ -28,10 +28,10 @@ type exchange struct {
 	plain    []byte // without compression
 	known    *known // what was read of it
 	start    time.Time
-	said     string     // what the provider said when it refused
-	native   *emulation // what native compaction made of it; nil for nothing
-	tried    bool       // that was found out without a fault
-	asked    *asked     // what a request of the Responses API asks beside; nil for others
+	said     string // what the provider said when it refused
+
+	native *emulation // what native compaction made of it; nil for nothing
+	asked  *asked     // what a request of the Responses API asks beside; nil for others
 }
 
 // verdict is what goes to the provider, and why.

@@ -35,13 +35,10 @@ type step struct {
 
 // decide looks at a request and says what goes to the provider.
 func (x *exchange) decide(ctx context.Context) (verdict, error) {
-	switch x.endpoint.task {
-	case count:
+	if x.endpoint.task == count {
 		return x.counted(ctx)
-	case compaction:
-		return pass("native"), nil
 	}
-	if x.native != nil && x.native.settled {
+	if x.endpoint.task == compaction || x.native != nil && x.native.settled {
 		return pass("native"), nil
 	}
 	if x.small() {
