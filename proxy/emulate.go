@@ -42,8 +42,8 @@ type emulation struct {
 func (x *exchange) emulatorOf() (e emulator, emulated bool) {
 	api := x.endpoint.dialect.API()
 	emulated = slices.Contains(x.t.options.Emulate, api)
-	if api == wire.Responses {
-		return nativeResponses{}, emulated // it may go on with a history that the provider holds
+	if api == wire.Responses && bytes.Contains(x.original, []byte(`"previous_response_id"`)) {
+		return nativeResponses{}, emulated // it goes on with a history that the provider holds
 	}
 	if x.request.Header.Get("Content-Encoding") == "" && !bytes.Contains(x.original, []byte(native.Prefix)) &&
 		!(emulated && (x.endpoint.task == compaction || mentions(x.original))) {

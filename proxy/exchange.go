@@ -77,7 +77,7 @@ func (x *exchange) run() (*http.Response, error) {
 			return nil, err
 		}
 	}
-	if x.asked != nil && res.StatusCode == http.StatusOK {
+	if res.StatusCode == http.StatusOK {
 		if res, err = x.hold(res, v); err != nil {
 			return nil, err
 		}
@@ -90,7 +90,7 @@ func (x *exchange) run() (*http.Response, error) {
 func (x *exchange) send(v verdict) (*http.Response, error) {
 	if v.action == Passed {
 		out := outgoing(x.request, x.original)
-		if x.near(v) {
+		if x.near(v) || x.remembered() && !readableHere(out.Header) {
 			plainly(out) // it may be refused as too long, and that must be read then
 		}
 		return x.t.options.Base.RoundTrip(out)
@@ -162,6 +162,10 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 	if smaller.action == Passed {
 		if smaller.reason != "" {
 			v.reason = smaller.reason
+		}
+		if a := x.asked; a != nil && a.Previous != "" && !a.known {
+			res.Body.Close()
+			return v, refused(x.request, unknownResponse(a.Previous)), nil
 		}
 		if x.known != nil && x.known.top["thread"].IsObject() && x.endpoint.dialect.API() == wire.Anthropic {
 			res.Body.Close()

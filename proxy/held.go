@@ -3,10 +3,13 @@ package proxy
 import (
 	"context"
 	"net/http"
+	"regexp"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -29,25 +32,31 @@ func (x *exchange) budget(ask *palimpsest.Step) int {
 	return budget
 }
 
+// unstored says that the provider is not to keep a response. Inside a text the
+// quotes would be escaped.
+var unstored = regexp.MustCompile(`"store"\s*:\s*false`)
+
+// remembered reports whether the provider keeps the response, so that a later
+// request may go on with it by its id alone.
+func (x *exchange) remembered() bool {
+	switch a := x.asked; {
+	case x.endpoint.task != generate || x.endpoint.dialect.API() != wire.Responses:
+		return false
+	case a != nil:
+		return a.Stored && !a.Conversation && (a.Previous == "" || a.known)
+	}
+	return x.request.Header.Get("Content-Encoding") == "" && !unstored.Match(x.original)
+}
+
 // hold shows the client the compaction that it asked for in the answer, and
 // remembers what the provider holds from now on.
 func (x *exchange) hold(res *http.Response, v verdict) (*http.Response, error) {
-	a := x.asked
 	item := ""
-	if v.action == Compacted && a.emulated && v.step != nil {
-		made := make(chan string, 1)
-		x.guarded(x.request.Context(), "compaction", func(x *exchange, ctx context.Context) (verdict, error) {
-			item, err := x.compaction(ctx, v.step)
-			made <- item
-			return v, err
-		})
-		select {
-		case item = <-made:
-		default:
-		}
+	if v.action == Compacted && x.asked != nil && x.asked.emulated && v.step != nil {
+		item = x.madeItem(v.step)
 	}
 	remember := func(string) {}
-	if a.Stored && (a.Previous == "" || a.known) && !a.Conversation {
+	if x.remembered() {
 		remember = func(response string) {
 			x.guarded(context.WithoutCancel(x.request.Context()), "link", func(x *exchange, ctx context.Context) (verdict, error) {
 				return verdict{step: v.step}, x.remember(ctx, v, response)
@@ -59,9 +68,38 @@ func (x *exchange) hold(res *http.Response, v verdict) (*http.Response, error) {
 	return x.show(res, item, remember)
 }
 
+// madeItem is the compaction of a step; empty where something failed.
+func (x *exchange) madeItem(s *step) string {
+	made := make(chan string, 1)
+	x.guarded(x.request.Context(), "compaction", func(x *exchange, ctx context.Context) (verdict, error) {
+		item, err := x.compaction(ctx, s)
+		made <- item
+		return verdict{step: s}, err
+	})
+	select {
+	case item := <-made:
+		return item
+	default:
+		return ""
+	}
+}
+
 // remember keeps what is behind a response.
 func (x *exchange) remember(ctx context.Context, v verdict, response string) error {
 	a := x.asked
+	switch {
+	case a != nil:
+	case v.step != nil:
+		a = &asked{}
+	case len(x.original) > maxLink:
+		return nil
+	default:
+		r, err := native.ParseResponses(string(x.original))
+		if err != nil || r.Conversation {
+			return err
+		}
+		a = &asked{Responses: r}
+	}
 	k := &link{Held: a.held || v.action != Passed}
 	gjson.Get(response, "output").ForEach(func(_, item gjson.Result) bool {
 		k.Output = append(k.Output, []byte(item.Raw))
@@ -85,4 +123,18 @@ func (x *exchange) remember(ctx context.Context, v verdict, response string) err
 		k.Prev, k.Input = a.Previous, raws(a.Items)
 	}
 	return x.t.links.save(ctx, gjson.Get(response, "id").Str, k)
+}
+
+// readableHere reports whether all encodings that a client accepts can be read
+// here.
+func readableHere(h http.Header) bool {
+	for encoding := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
+		name, _, _ := strings.Cut(encoding, ";")
+		switch strings.ToLower(strings.TrimSpace(name)) {
+		case "", "identity", "gzip", "x-gzip", "deflate":
+		default:
+			return false
+		}
+	}
+	return true
 }

@@ -100,8 +100,8 @@ func (x *exchange) small() bool {
 		return false
 	}
 	if a := x.asked; a != nil {
-		if a.rebuilt != nil || a.emulated {
-			return !x.strict() && !a.emulated && len(a.rebuilt.body) < smallAlways
+		if r := a.rebuilt; r != nil || a.emulated {
+			return !a.emulated && !r.strict && r.Log == "" && len(r.body) < smallAlways
 		}
 	}
 	if len(x.original) < smallAlways {
