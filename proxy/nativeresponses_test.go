@@ -20,7 +20,7 @@ import (
 // plainUpstream is a strict upstream that cannot compact.
 func plainUpstream(t testing.TB) *proxytest.Upstream {
 	up := strict(t)
-	up.Plain = true
+	up.Plain, up.Chains = true, true
 	return up
 }
 

@@ -68,6 +68,9 @@ type Upstream struct {
 	// Plain is a provider of the Responses API without compaction of its own: it
 	// refuses what it does not know.
 	Plain bool
+	// Chains is one that holds responses: a request goes on with one of those by
+	// previous_response_id, and with no other.
+	Chains bool
 	// Refuse says why a body is refused, beside all that is checked; nil refuses
 	// nothing.
 	Refuse func(body []byte) string
@@ -161,7 +164,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	status, said := 0, ""
-	if q.API == wire.Responses {
+	if q.API == wire.Responses && u.Chains {
 		if plain, status, said = u.kept.whole(plain); status != 0 {
 			plain = body
 		}
@@ -180,7 +183,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if u.Model != nil {
 		a = u.Model(q)
 	}
-	if q.API == wire.Responses && a.Status == 0 {
+	if q.API == wire.Responses && u.Chains && a.Status == 0 {
 		u.kept.keep(fmt.Sprintf("resp_%d", q.N), plain, items(q, a))
 	}
 	u.write(w, r, q, gjson.ParseBytes(plain), a)
