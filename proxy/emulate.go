@@ -3,8 +3,11 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -119,3 +122,20 @@ func withBody(r *http.Request, header http.Header) *http.Request {
 	out.Header.Del("Content-Encoding")
 	return &out
 }
+
+// answering is an answer that was made here.
+func answering(r *http.Request, status int, kind, body string) *http.Response {
+	return &http.Response{
+		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header:        http.Header{"Content-Type": {kind}},
+		Body:          io.NopCloser(strings.NewReader(body)),
+		ContentLength: int64(len(body)),
+	}
+}
+
+// The types of content of answers.
+const (
+	jsonKind   = "application/json"
+	streamKind = "text/event-stream; charset=utf-8"
+)

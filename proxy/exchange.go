@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
@@ -189,13 +188,7 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 // then it can be made smaller.
 func threadless(r *http.Request) *http.Response {
 	const body = `{"type":"error","error":{"type":"invalid_request_error","message":"the thread does not fit the context window any more: send the messages themselves","details":{"error_code":"thread_unsupported_request","unsupported":["thread"]}}}`
-	return &http.Response{
-		Status: "400 Bad Request", StatusCode: http.StatusBadRequest,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header:        http.Header{"Content-Type": {"application/json"}},
-		Body:          io.NopCloser(strings.NewReader(body)),
-		ContentLength: int64(len(body)),
-	}
+	return answering(r, http.StatusBadRequest, jsonKind, body)
 }
 
 // backOff is for a request of ours that the provider finds invalid: the client's

@@ -1,6 +1,8 @@
 package native
 
 import (
+	"bytes"
+	"compress/flate"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -8,7 +10,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
 // Prefix begins every token. No provider's opaque value begins like it.
@@ -36,6 +41,9 @@ type Token struct {
 	// Digest(text) in its place, where the client keeps the text itself.
 	Summary string `json:"s,omitempty"`
 	Digest  string `json:"d,omitempty"`
+	// Kept is what the text says of the older messages, in its parts: the next
+	// compaction goes on from it. Nil where the text alone is known.
+	Kept *summary.Summary `json:"r,omitempty"`
 }
 
 // The errors of Open.
@@ -46,6 +54,10 @@ var (
 	// key: it is damaged, or of another proxy.
 	ErrForged = errors.New("the signature does not match: the value is damaged, or was made by another proxy, or with another key")
 )
+
+// maxToken bounds what a value may hold, in bytes: what comes from outside is
+// unpacked before anybody knows who has signed it.
+const maxToken = 1 << 20
 
 // Ours reports whether a value has the form of a token, whoever signed it.
 func Ours(value string) bool { return strings.HasPrefix(value, Prefix) }
@@ -59,11 +71,15 @@ func Digest(text string) string {
 // Seal writes a token, signed with a key. The same token and key give the same
 // text.
 func Seal(key []byte, t Token) string {
-	body, err := json.Marshal(t)
+	plain, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // strings and a number
+		panic(err) // values that always can be written
 	}
-	text := Prefix + base64.RawURLEncoding.EncodeToString(body)
+	var body bytes.Buffer
+	w, _ := flate.NewWriter(&body, flate.BestCompression) // the level is a known one
+	w.Write(plain)
+	w.Close()
+	text := Prefix + base64.RawURLEncoding.EncodeToString(body.Bytes())
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac(key, text))
 }
 
@@ -76,9 +92,13 @@ func Open(key []byte, api, value string) (Token, error) {
 		return Token{}, ErrForeign
 	}
 	body, sum, _ := strings.Cut(rest, ".")
-	plain, err := base64.RawURLEncoding.DecodeString(body)
+	packed, err := base64.RawURLEncoding.DecodeString(body)
 	if err != nil {
-		return Token{}, fmt.Errorf("%w (byte %d)", ErrForged, len(Prefix))
+		return Token{}, fmt.Errorf("%w (it is no base64)", ErrForged)
+	}
+	plain, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxToken))
+	if err != nil {
+		return Token{}, fmt.Errorf("%w (it is cut off)", ErrForged)
 	}
 	var t Token
 	if err := json.Unmarshal(plain, &t); err != nil {
