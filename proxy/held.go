@@ -72,7 +72,7 @@ func (x *exchange) hold(res *http.Response, v verdict) (*http.Response, error) {
 func (x *exchange) madeItem(s *step) string {
 	made := make(chan string, 1)
 	x.guarded(x.request.Context(), "compaction", func(x *exchange, ctx context.Context) (verdict, error) {
-		item, err := x.compaction(ctx, s)
+		item, _, err := x.compaction(ctx, s)
 		made <- item
 		return verdict{step: s}, err
 	})
@@ -112,11 +112,7 @@ func (x *exchange) remember(ctx context.Context, v verdict, response string) err
 			return err
 		}
 		k.history = h
-		for _, s := range v.step.request.System {
-			if s.Role != "instructions" && s.Source.API == wire.Responses {
-				k.System = append(k.System, []byte(s.Source.Raw))
-			}
-		}
+		k.System = instructions(v.step.request)
 	case a.rebuilt != nil && a.rebuilt.Log != "":
 		return nil // what went out is not what the log holds
 	default:

@@ -1,10 +1,10 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -49,7 +49,7 @@ func (nativeResponses) begin(ctx context.Context, x *exchange, body []byte, emul
 	r, err := native.ParseResponses(string(body))
 	var invalid *native.Refusal
 	switch {
-	case errors.As(err, &invalid) && emulated:
+	case errors.As(err, &invalid) && (emulated || bytes.Contains(body, []byte(native.Prefix))):
 		return &emulation{answer: refused(x.request, invalid)}, nil
 	case err != nil:
 		return nil, nil // the provider says what is wrong
@@ -59,7 +59,7 @@ func (nativeResponses) begin(ctx context.Context, x *exchange, body []byte, emul
 		return &emulation{answer: refused(x.request, invalid)}, nil
 	}
 	x.asked = a
-	if !emulated || !a.Trigger && x.endpoint.task != compaction {
+	if !x.triggered(a, emulated) {
 		return &emulation{body: a.body}, nil
 	}
 	if a.Previous != "" && !a.known {
@@ -80,17 +80,31 @@ func (nativeResponses) stripped(x *exchange, body []byte, emulated bool) *emulat
 		return nil
 	}
 	a := &asked{Responses: r, items: withoutTokens(r.Items)}
-	if emulated && (a.Trigger || x.endpoint.task == compaction) {
+	if x.triggered(a, emulated) {
 		x.asked = a
 		if answer, err := x.compactInWords(x.request.Context()); err == nil {
 			return &emulation{answer: answer}
 		}
+		x.asked = nil
 	}
-	x.asked = nil
-	if len(a.items) == len(r.Items) && !emulated {
+	switch {
+	case emulated:
+		return &emulation{body: []byte(a.Body(a.items, "context_management"))}
+	case !bytes.Contains(body, []byte(native.Prefix)):
 		return nil
+	case a.Trigger:
+		a.items = append(a.items, trigger)
 	}
-	return &emulation{body: []byte(a.body)}
+	return &emulation{body: []byte(a.Body(a.items))}
+}
+
+// trigger is the item that asks for a compaction.
+const trigger = `{"type":"compaction_trigger"}`
+
+// triggered reports whether a request asks for nothing but a compaction, which is
+// made here.
+func (x *exchange) triggered(a *asked, emulated bool) bool {
+	return emulated && (x.endpoint.task == compaction || x.endpoint.task == generate && a.Trigger)
 }
 
 // translate makes of a request one that any provider can answer.
@@ -116,7 +130,7 @@ func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *nati
 		gone = append(gone, "context_management")
 		a.body = []byte(a.Body(a.Items, gone...))
 	}
-	triggered := emulated && (a.Trigger || x.endpoint.task == compaction)
+	triggered := x.triggered(a, emulated)
 	if own == nil && (a.known || triggered) {
 		own = &rebuilt{history: h, strict: a.held || triggered}
 	}
@@ -125,7 +139,7 @@ func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *nati
 	}
 	tail := []string{}
 	if a.Trigger && !emulated {
-		tail = append(tail, `{"type":"compaction_trigger"}`)
+		tail = append(tail, trigger)
 	}
 	own.body = a.Body(slices.Concat(a.items, tail), append(gone, "previous_response_id")...)
 	if own.fallback != nil {
@@ -164,12 +178,8 @@ func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *
 		a.items = foreign
 		return &rebuilt{history: h, strict: true, fallback: foreign}, nil
 	}
-	key, err := x.t.secret.of(ctx, &x.t.options)
+	token, err := x.opened(ctx, content)
 	if err != nil {
-		x.fault("secret", err, verdict{}) // its summary is the client's word then
-	}
-	token, err := native.Open(key, wire.Responses, content)
-	if err != nil && key != nil {
 		return nil, &native.Refusal{Code: "invalid_encrypted_content", Message: "The encrypted content " + clipped(content) + " could not be verified."}
 	}
 	var kept []string
@@ -183,10 +193,28 @@ func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *
 	r := &rebuilt{history: history{token.Thread, token.At, thread.ID(token.Last)}, strict: true, retained: len(kept) - native.Leading(kept)}
 	r.fallback = slices.Concat(kept, []string{recap(token.Summary)}, after)
 	a.items = slices.Concat(kept, after)
+	if native.Leading(kept) == 0 {
+		if k, err := x.t.links.find(ctx, itemID(content)); err == nil && k != nil {
+			a.items = slices.Concat(strung(k.System), a.items)
+			r.fallback = slices.Concat(strung(k.System), r.fallback)
+		}
+	}
 	if _, err := x.t.load(ctx, r.history); token.Thread == "" || errors.Is(err, errMoved) {
 		r.history, r.retained, a.items = history{}, 0, r.fallback // words are all there is
 	}
 	return r, nil
+}
+
+// opened reads a compaction of ours. Where the key cannot be had, its summary is
+// all that counts: it is the client's word then.
+func (x *exchange) opened(ctx context.Context, content string) (native.Token, error) {
+	key, err := x.t.secret.of(ctx, &x.t.options)
+	token, forged := native.Open(key, wire.Responses, content)
+	if err != nil {
+		x.fault("secret", err, verdict{})
+		return native.Token{Summary: token.Summary}, nil
+	}
+	return token, forged
 }
 
 // recap says in words what a compaction stands for.
@@ -202,19 +230,8 @@ func clipped(s string) string {
 	return s[:4] + "..." + s[len(s)-4:]
 }
 
-// answerHere answers a request in the provider's place.
-func answerHere(r *http.Request, status int, kind, body string) *http.Response {
-	return &http.Response{
-		Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header:        http.Header{"Content-Type": {kind}},
-		Body:          io.NopCloser(strings.NewReader(body)),
-		ContentLength: int64(len(body)),
-	}
-}
-
 func refused(r *http.Request, why *native.Refusal) *http.Response {
-	return answerHere(r, http.StatusBadRequest, "application/json", why.Body())
+	return answering(r, http.StatusBadRequest, jsonKind, why.Body())
 }
 
 // compactNow makes the compaction that the client asks for.
@@ -252,36 +269,64 @@ func (x *exchange) compactNow(ctx context.Context) (*http.Response, error) {
 		}
 	}
 	x.t.known.remember(thread.ID(x.scope(p))+s.ids[len(s.ids)-1], b.id)
-	item, err := x.compaction(ctx, s)
+	item, h, err := x.compaction(ctx, s)
 	if err != nil {
 		return nil, err
+	}
+	if x.endpoint.task == generate && x.asked.Stored {
+		k := &link{history: h, System: instructions(p), Output: raws([]string{item}), Held: true}
+		if err := x.t.links.save(ctx, x.responseID(item), k); err != nil {
+			x.fault("link", err, verdict{step: s})
+		}
 	}
 	return x.compacted(item), nil
 }
 
 // compaction is the item that stands for everything that the log of a step holds
 // up to the end of its request.
-func (x *exchange) compaction(ctx context.Context, s *step) (string, error) {
+func (x *exchange) compaction(ctx context.Context, s *step) (item string, h history, err error) {
 	h, messages, err := x.t.position(ctx, s)
 	if err != nil {
-		return "", err
+		return "", h, err
 	}
 	summary, err := inWords(ctx, messages)
 	if err != nil {
-		return "", err
+		return "", h, err
 	}
-	return x.sealed(ctx, native.Token{Thread: h.Log, At: h.At, Last: string(h.Last), Summary: summary})
+	content, err := x.sealed(ctx, native.Token{Thread: h.Log, At: h.At, Last: string(h.Last), Summary: summary})
+	if err != nil {
+		return "", h, err
+	}
+	if system := instructions(s.request); len(system) > 0 {
+		// A client may drop what stands before the item, its instructions as well.
+		err = x.t.links.save(ctx, itemID(content), &link{history: h, System: system})
+	}
+	return native.CompactionItem(itemID(content), content), h, err
 }
 
-// sealed is the item with a token in it.
+// sealed is a token as the client gets it.
 func (x *exchange) sealed(ctx context.Context, token native.Token) (string, error) {
 	key, err := x.t.secret.of(ctx, &x.t.options)
 	if err != nil {
 		return "", err
 	}
 	token.API, token.Kind = wire.Responses, "compaction"
-	content := native.Seal(key, token)
-	return native.CompactionItem("cmp_"+digest(content), content), nil
+	return native.Seal(key, token), nil
+}
+
+// itemID is the id of the item with a token.
+func itemID(content string) string { return "cmp_" + digest(content) }
+
+// instructions are the system and developer messages at the beginning of a
+// request's input.
+func instructions(p *prompt.Prompt) []json.RawMessage {
+	var list []json.RawMessage
+	for _, s := range p.System {
+		if s.Role != "instructions" && s.API == wire.Responses {
+			list = append(list, json.RawMessage(s.Raw))
+		}
+	}
+	return list
 }
 
 // withoutTokens are items with words in the place of our own compactions.
@@ -327,16 +372,19 @@ func (x *exchange) look(ctx context.Context) (*prompt.Prompt, string, error) {
 // compacted is the answer to a request for a compaction.
 func (x *exchange) compacted(item string) *http.Response {
 	a := x.asked
-	answer := native.ResponsesAnswer{ID: "resp_" + digest(item, x.start.String()), Created: x.start.Unix(), Items: []string{item}}
+	answer := native.ResponsesAnswer{ID: x.responseID(item), Created: x.start.Unix(), Items: []string{item}}
 	switch {
 	case x.endpoint.task == compaction:
 		answer.Items = append(x.retained(), item)
-		return answerHere(x.request, http.StatusOK, "application/json", answer.Compacted())
+		return answering(x.request, http.StatusOK, jsonKind, answer.Compacted())
 	case a.Stream:
-		return answerHere(x.request, http.StatusOK, "text/event-stream; charset=utf-8", answer.Events(a.Responses))
+		return answering(x.request, http.StatusOK, streamKind, answer.Events(a.Responses))
 	}
-	return answerHere(x.request, http.StatusOK, "application/json", answer.Whole(a.Responses))
+	return answering(x.request, http.StatusOK, jsonKind, answer.Whole(a.Responses))
 }
+
+// responseID is the id of a response that was made here.
+func (x *exchange) responseID(item string) string { return "resp_" + digest(item, x.start.String()) }
 
 // unknownResponse is the refusal on which clients send their history themselves.
 func unknownResponse(id string) *native.Refusal {
@@ -375,18 +423,15 @@ func (x *exchange) compactInWords(ctx context.Context) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, id := range chainIDs(p.Messages) {
-		p.Messages[i].ID = id
-	}
-	summary, err := inWords(ctx, p.Messages)
+	words, err := x.standIn(ctx, p, nil, "")
 	if err != nil {
 		return nil, err
 	}
-	item, err := x.sealed(ctx, native.Token{Summary: summary})
+	content, err := x.sealed(ctx, native.Token{Summary: words.text})
 	if err != nil {
 		return nil, err
 	}
-	return x.compacted(item), nil
+	return x.compacted(native.CompactionItem(itemID(content), content)), nil
 }
 
 // inWords is a summary of messages, for whoever has nothing else of them. No model

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 // compaction that was made for it stands first in its output, and once it is
 // whole it is remembered, before the client has the end of it.
 type shown struct {
+	x      *exchange
 	body   io.ReadCloser
 	events *events
 	item   string // the compaction; empty where there is none
@@ -23,6 +25,7 @@ type shown struct {
 	err   error
 	shown bool // the item was
 	moved int64
+	asIs  bool // something failed here: the rest passes as it comes
 }
 
 // show hands an answer on with the compaction in it.
@@ -41,7 +44,7 @@ func (x *exchange) show(res *http.Response, item string, whole func(response str
 	}
 	res.ContentLength = -1
 	res.Header.Del("Content-Length")
-	res.Body = &shown{body: res.Body, events: newEvents(plain), item: item, whole: whole}
+	res.Body = &shown{x: x, body: res.Body, events: newEvents(plain), item: item, whole: whole}
 	return res, nil
 }
 
@@ -104,7 +107,13 @@ func (s *shown) Close() error {
 
 func (s *shown) more() {
 	e, err := s.events.next()
-	if err != nil {
+	defer func() {
+		if p := recover(); p != nil {
+			s.x.fault("stream", fmt.Errorf("%w: %v", errPanic, p), verdict{})
+			s.out, s.err, s.asIs = e.raw, err, true
+		}
+	}()
+	if err != nil || s.asIs {
 		s.out, s.err = e.raw, err
 		return
 	}
