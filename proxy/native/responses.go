@@ -156,13 +156,12 @@ func Compaction(item string) (content string, ok bool) {
 	return "", false
 }
 
-// Body is the request with another input, and without what only a provider with
-// compaction of its own knows: context_management goes, and so do the members
-// named. Everything else keeps its bytes.
+// Body is the request with another input, and without the members named.
+// Everything else keeps its bytes.
 func (r *Responses) Body(items []string, without ...string) string {
 	var b strings.Builder
 	b.WriteByte('{')
-	gone := map[string]bool{"context_management": true, "input": true}
+	gone := map[string]bool{"input": true}
 	for _, name := range without {
 		gone[name] = true
 	}

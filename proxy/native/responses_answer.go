@@ -1,6 +1,10 @@
 package native
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -54,7 +58,8 @@ func outputMessage(item string, n int) string {
 	}
 	id := v.Get("id").Raw
 	if id == "" {
-		id = `"msg_` + strconv.Itoa(n) + `"`
+		sum := sha256.Sum256([]byte(strconv.Itoa(n) + item)) // a provider refuses an id twice in one input
+		id = `"msg_` + hex.EncodeToString(sum[:12]) + `"`
 	}
 	return `{"id":` + id + `,"type":"message","status":"completed","role":"user","content":` + text + `}`
 }
@@ -84,11 +89,11 @@ func (a ResponsesAnswer) response(r *Responses, status string) string {
 	b.WriteString(`{"id":` + rawjson.Quote(a.ID) + `,"object":"response","created_at":` + strconv.FormatInt(a.Created, 10) +
 		`,"status":"` + status + `","background":false,"error":null,"incomplete_details":null`)
 	for _, e := range echoed {
-		value := r.Member(e.name)
-		if value == "" {
-			value = e.fallback
+		var value bytes.Buffer // an event is one line
+		if json.Compact(&value, []byte(r.Member(e.name))) != nil {
+			value.WriteString(e.fallback)
 		}
-		b.WriteString(`,"` + e.name + `":` + value)
+		b.WriteString(`,"` + e.name + `":` + value.String())
 	}
 	if status == "completed" {
 		b.WriteString(`,"output":[` + strings.Join(a.Items, ",") + `],"usage":` + a.usage() + `}`)
