@@ -336,6 +336,6 @@ func (x *exchange) tally(v verdict) {
 	}
 	t.sent.Add(int64(v.sent))
 	if len(v.body) > 0 {
-		t.before.Add(int64(float64(v.sent) * float64(len(x.plain)) / float64(len(v.body))))
+		t.before.Add(int64(float64(v.sent) * float64(x.size()) / float64(len(v.body))))
 	}
 }

@@ -371,6 +371,7 @@ func (x *exchange) look(ctx context.Context) (*prompt.Prompt, string, error) {
 
 // compacted is the answer to a request for a compaction.
 func (x *exchange) compacted(item string) *http.Response {
+	x.t.compactions.Add(1)
 	a := x.asked
 	answer := native.ResponsesAnswer{ID: x.responseID(item), Created: x.start.Unix(), Items: []string{item}}
 	switch {

@@ -97,8 +97,8 @@ func TestTrigger(t *testing.T) {
 				a.history = append(retainedWords(a.history), items[0].Raw)
 			}
 			refusals(t, up)
-			if compactions < 2 || p.Totals().Faults != 0 {
-				t.Errorf("%d compactions, totals %+v", compactions, p.Totals())
+			if totals := p.Totals(); compactions < 2 || totals.Faults != 0 || int(totals.Compactions) < compactions || totals.TokensBefore < 2*totals.TokensSent {
+				t.Errorf("%d compactions, totals %+v", compactions, totals)
 			}
 			largest := 0
 			for _, q := range up.Requests() {
