@@ -33,7 +33,9 @@ type agent struct {
 	think   bool
 	tools   []string // names
 	system  string
-	output  int // tokens
+	output  int    // tokens
+	stored  bool   // the provider keeps the answers (Responses)
+	extra   string // members of the body, each with a comma before it (Responses)
 }
 
 func newAgent(t testing.TB, api, url string, stream bool) *agent {
@@ -127,8 +129,8 @@ func (a *agent) body() []byte {
 		return fmt.Appendf(nil, `{"model":%q,"messages":[{"role":"system","content":%s},%s],"tools":[%s],"max_completion_tokens":2048%s}`,
 			a.model, system, strings.Join(history, ","), list, options)
 	case wire.Responses:
-		return fmt.Appendf(nil, `{"model":%q,"instructions":%s,"input":[%s],"tools":[%s],"max_output_tokens":2048,"store":false,"include":["reasoning.encrypted_content"],"stream":%t}`,
-			a.model, system, strings.Join(history, ","), list, a.stream)
+		return fmt.Appendf(nil, `{"model":%q,"instructions":%s,"input":[%s],"tools":[%s],"max_output_tokens":2048,"store":%t,"include":["reasoning.encrypted_content"],"stream":%t%s}`,
+			a.model, system, strings.Join(history, ","), list, a.stored, a.stream, a.extra)
 	}
 	return fmt.Appendf(nil, `{"systemInstruction":{"parts":[{"text":%s}]},"contents":[%s],"tools":[{"functionDeclarations":[%s]}],"generationConfig":{"maxOutputTokens":2048}}`,
 		system, strings.Join(history, ","), list)

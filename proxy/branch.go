@@ -109,7 +109,7 @@ func follow(log *thread.Thread, messages []thread.Message, ids []thread.ID) plac
 	var rounds []*thread.Message
 	for p.at < log.Len() {
 		m := log.At(p.at)
-		if hidden(m.ID) {
+		if hidden(m.ID) && (p.seen == len(ids) || ids[p.seen] != m.ID) {
 			rounds = append(rounds, m)
 			p.hidden = true
 			p.at++

@@ -14,7 +14,10 @@ import (
 // count writes nothing: of a conversation that is not known it is the client's
 // own.
 func (x *exchange) counted(ctx context.Context) (verdict, error) {
-	p, reason := x.read()
+	p, reason, err := x.look(ctx)
+	if err != nil {
+		return verdict{}, err
+	}
 	if p == nil || len(p.Messages) == 0 {
 		return pass(or(reason, "no-messages")), nil
 	}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
@@ -30,6 +29,9 @@ type exchange struct {
 	start    time.Time
 	said     string // what the provider said when it refused
 	apart    bool   // the conversation will not go on with what is asked here
+
+	native *emulation // what native compaction made of it; nil for nothing
+	asked  *asked     // what a request of the Responses API asks beside; nil for others
 }
 
 // verdict is what goes to the provider, and why.
@@ -79,6 +81,11 @@ func (x *exchange) run() (*http.Response, error) {
 			return nil, err
 		}
 	}
+	if res.StatusCode == http.StatusOK {
+		if res, err = x.hold(res, v); err != nil {
+			return nil, err
+		}
+	}
 	x.mark(res, v)
 	return res, nil
 }
@@ -96,7 +103,7 @@ func (x *exchange) send(v verdict) (*http.Response, error) {
 	if v.action != Passed {
 		out = outgoing(x.request, v.body)
 	}
-	if v.action != Passed || x.near(v) {
+	if v.action != Passed || x.near(v) || x.remembered() && !readableHere(out.Header) {
 		plainly(out) // it is read here, or may be refused as too long, and that must be read then
 	}
 	if v.action != Passed {
@@ -172,6 +179,10 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 		if smaller.reason != "" {
 			v.reason = smaller.reason
 		}
+		if a := x.asked; a != nil && a.Previous != "" && !a.known {
+			res.Body.Close()
+			return v, refused(x.request, unknownResponse(a.Previous)), nil
+		}
 		if x.known != nil && x.known.top["thread"].IsObject() && x.endpoint.dialect.API() == wire.Anthropic {
 			res.Body.Close()
 			return v, threadless(x.request), nil
@@ -194,13 +205,7 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 // then it can be made smaller.
 func threadless(r *http.Request) *http.Response {
 	const body = `{"type":"error","error":{"type":"invalid_request_error","message":"the thread does not fit the context window any more: send the messages themselves","details":{"error_code":"thread_unsupported_request","unsupported":["thread"]}}}`
-	return &http.Response{
-		Status: "400 Bad Request", StatusCode: http.StatusBadRequest,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header:        http.Header{"Content-Type": {"application/json"}},
-		Body:          io.NopCloser(strings.NewReader(body)),
-		ContentLength: int64(len(body)),
-	}
+	return answering(r, http.StatusBadRequest, jsonKind, body)
 }
 
 // backOff is for a request of ours that the provider finds invalid: the client's
@@ -348,6 +353,6 @@ func (x *exchange) tally(v verdict) {
 	}
 	t.sent.Add(int64(v.sent))
 	if len(v.body) > 0 {
-		t.before.Add(int64(float64(v.sent) * float64(len(x.plain)) / float64(len(v.body))))
+		t.before.Add(int64(float64(v.sent) * float64(x.size()) / float64(len(v.body))))
 	}
 }

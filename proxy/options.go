@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -29,6 +30,18 @@ type Options struct {
 	// neither knows is compacted only when the provider refuses a request.
 	Models *token.ModelSet
 	Window int
+
+	// Emulate names the APIs whose upstreams cannot compact by themselves, as
+	// native.APIs reads them: wire.Anthropic and wire.Responses ("openai" too).
+	// What a request asks of native compaction is done here then. Elsewhere it
+	// passes to the provider, and only what was made here before is replaced by
+	// what it stands for.
+	Emulate []string
+	// Secret signs what emulated compactions give the client. Where it is empty a
+	// key is made once and kept in Documents; where that is nil too, it is one of
+	// this process, and what an earlier one signed cannot be verified.
+	Secret    []byte
+	Documents store.Documents
 
 	// NoTools offers the model no tools to read again what was removed.
 	NoTools bool

@@ -143,7 +143,7 @@ func TestNoRoom(t *testing.T) {
 }
 
 // TestServerSideHistory: a history that the provider holds passes; when it does
-// not fit any more, a client of message threads is told to send it.
+// not fit any more, the client is told to send it.
 func TestServerSideHistory(t *testing.T) {
 	up := proxytest.New(t)
 	full := false
@@ -161,7 +161,7 @@ func TestServerSideHistory(t *testing.T) {
 		path string
 		body []byte
 		says string
-	}{{"/v1/messages", thread, `"error_code":"thread_unsupported_request"`}, {"/v1/responses", previous, "prompt is too long"}} {
+	}{{"/v1/messages", thread, `"error_code":"thread_unsupported_request"`}, {"/v1/responses", previous, `"code":"previous_response_not_found"`}} {
 		full = false
 		res := post(t, url+c.path, c.body, nil)
 		got := up.Requests()

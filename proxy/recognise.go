@@ -56,6 +56,9 @@ func (x *exchange) member(path string) gjson.Result {
 // system, tools and the first message. The same request gives the same id after
 // a restart and on every machine.
 func (x *exchange) base(p *prompt.Prompt, ids []thread.ID) string {
+	if x.asked != nil && x.asked.rebuilt != nil && x.asked.rebuilt.Log != "" {
+		return x.asked.rebuilt.Log
+	}
 	if name := x.request.Header.Get(ThreadHeader); ownName.MatchString(name) {
 		return name
 	} else if name != "" {

@@ -38,14 +38,19 @@ type step struct {
 
 // decide looks at a request and says what goes to the provider.
 func (x *exchange) decide(ctx context.Context) (verdict, error) {
-	if x.endpoint.task != generate {
+	if x.endpoint.task == count {
 		return x.counted(ctx)
+	}
+	if x.endpoint.task == compaction || x.native != nil && x.native.settled {
+		return pass("native"), nil
 	}
 	if x.small() {
 		return pass("below-mark"), nil
 	}
-	p, reason := x.read()
+	p, reason, err := x.look(ctx)
 	switch {
+	case err != nil:
+		return verdict{}, err
 	case reason == ownCompaction:
 		return x.summarised(ctx, p)
 	case reason != "":
@@ -98,6 +103,11 @@ var serverSide = []string{"previous_response_id", "conversation", "thread"}
 func (x *exchange) small() bool {
 	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
 		return false
+	}
+	if a := x.asked; a != nil {
+		if r := a.rebuilt; r != nil || a.emulated {
+			return !a.emulated && !r.strict && r.Log == "" && len(r.body) < smallAlways
+		}
 	}
 	if len(x.original) < smallAlways {
 		return true
@@ -173,6 +183,7 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 	s := &step{ids: ids, request: p, ask: palimpsest.Step{
 		Base: p, Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p),
 	}}
+	s.ask.Budget = x.budget(&s.ask)
 	v := verdict{step: s}
 	for n := 1; ; n++ {
 		var r report
@@ -215,12 +226,15 @@ func (x *exchange) overflowed(ctx context.Context, v verdict) (verdict, error) {
 	if v.step != nil {
 		return x.smaller(ctx, v.step)
 	}
-	p, reason := x.read()
+	p, reason, err := x.look(ctx)
+	if err != nil {
+		return verdict{}, err
+	}
 	if reason != "" && reason != ownCompaction {
 		return pass(reason), nil
 	}
 	x.apart = reason == ownCompaction
-	v, err := x.prepare(ctx, p, true)
+	v, err = x.prepare(ctx, p, true)
 	if v.action != Passed && err == nil {
 		v.action = Recovered
 	}
@@ -253,7 +267,7 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 		return verdict{step: s}, err
 	}
 	before, sent, compacted := r.tokens()
-	if current.Empty() && !changed {
+	if current.Empty() && !changed && !x.strict() {
 		return verdict{action: Passed, reason: "below-mark", step: s, before: before, sent: sent}, nil
 	}
 	log, err := x.t.log.Load(ctx, s.id)

@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -27,6 +28,8 @@ type Transport struct {
 	bodies  bodies
 	left    left
 	retry   retry.Policy // of rounds
+	secret  secret
+	links   links
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
@@ -72,6 +75,10 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o.Models != nil {
 		t.models = *o.Models
 	}
+	var err error
+	if t.options.Emulate, err = native.APIs(o.Emulate); err != nil {
+		return nil, fmt.Errorf("proxy.NewTransport: emulate: %w", err)
+	}
 	c := &t.options.Config
 	memory := &store.Memory{}
 	if c.Log == nil {
@@ -81,6 +88,9 @@ func NewTransport(o *Options) (*Transport, error) {
 		c.Plans = memory
 	}
 	t.log, t.plans, t.events = c.Log, c.Plans, c.Events
+	if t.links.documents = o.Documents; o.Documents == nil {
+		t.links.documents = memory
+	}
 	c.Events = event.Multi(c.Events, event.Func(note))
 	if _, err := palimpsest.New(t.options.Config); err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
@@ -106,7 +116,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r.Body.Close()
 	x := &exchange{t: t, request: r, endpoint: e, original: body.bytes, start: time.Now()}
-	return x.run()
+	return x.emulate()
 }
 
 // CloseIdleConnections closes the connections to providers that nobody uses.

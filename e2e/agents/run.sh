@@ -17,7 +17,7 @@ steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 
 # What is installed, on Node 20 or later: the name here, and the packages.
-agents=(claude codex opencode opencode-openai pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai)
+agents=(claude codex codex-compact opencode opencode-openai pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai)
 packages() {
   case $1 in
   claude) echo @anthropic-ai/claude-code@2.1.329 ;;
@@ -70,6 +70,8 @@ command_of() {
   case $1 in
   claude) cmd=("$bin" -p --model claude-sonnet-4-5 --dangerously-skip-permissions "$task") ;;
   codex) cmd=("$bin" exec -m gpt-5.2 --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$task") ;;
+  # It asks the provider for compactions, which this one cannot make.
+  codex-compact) cmd=("$bin" exec -m gpt-5.2 -c model_auto_compact_token_limit="$((window / 2))" --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$task") ;;
   opencode) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
   opencode-openai) cmd=("$bin" run -m openai/gpt-5.2 "$task") ;;
   # pi reads base URLs from its models.json alone: the shell writes it first.
@@ -88,6 +90,7 @@ one() {
   [[ $way != proxy ]] || takes=$window
   local flags=()
   [[ $trouble != 1 ]] || flags=(-trouble)
+  [[ $name != *-compact ]] || flags+=(-plain)
   "$work/upstream" -url "$log/url" -dump "$log" -steps "$steps" -window "$takes" "${flags[@]}" -row "| $name $ran | $way" >"$log/row" 2>"$log/upstream.log" &
   local server=$!
   until [[ -s $log/url ]]; do sleep 0.1; done
@@ -95,11 +98,13 @@ one() {
   command_of "$name"
   local run=("${cmd[@]}") vars=(PATH="$PATH" HOME="$log/home" TERM=dumb "${keys[@]}" "${quiet[@]}")
   if [[ $way == proxy ]]; then
-    run=("$work/palimpsest" run --window "$window" --anthropic-upstream "$base" --openai-upstream "$base/v1" -- "${cmd[@]}")
+    local emulate=()
+    [[ $name != *-compact ]] || emulate=(--emulate openai)
+    run=("$work/palimpsest" run "${emulate[@]}" --window "$window" --anthropic-upstream "$base" --openai-upstream "$base/v1" -- "${cmd[@]}")
   else
     vars+=(ANTHROPIC_BASE_URL="$base" OPENAI_BASE_URL="$base/v1"
       OPENCODE_CONFIG_CONTENT="{\"provider\":{\"anthropic\":{\"options\":{\"baseURL\":\"$base/v1\"}},\"openai\":{\"options\":{\"baseURL\":\"$base/v1\"}}}}")
-    [[ $name != codex ]] || run=("${cmd[0]}" -c "openai_base_url=\"$base/v1\"" "${cmd[@]:1}")
+    [[ $name != codex* ]] || run=("${cmd[0]}" -c "openai_base_url=\"$base/v1\"" "${cmd[@]:1}")
   fi
   (cd "$log/task" && env -i "${vars[@]}" \
     timeout "$limit" "${run[@]}" </dev/null >"$log/out" 2>"$log/err") || status=$?

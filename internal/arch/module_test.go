@@ -132,6 +132,9 @@ var floors = map[string]arch.Package{
 	"wire/text":         {Floor: 1, Same: []string{"wire"}},
 	"internal/injected": {Floor: 1},
 
+	// 1: what requests ask of their provider's own compaction.
+	"proxy/native": {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
+
 	// 0: values.
 	"thread":               {Floor: 0, Same: []string{"internal/canonjson"}},
 	"prompt":               {Floor: 0, Same: []string{"thread"}},

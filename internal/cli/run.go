@@ -59,6 +59,7 @@ already, else the provider's.`,
 	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 	f.Var((*tokens)(&r.window), "window", "take the models' windows for this many `TOKENS`, such as 120k (default: the table of models)")
+	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "do what the agent asks of native compaction here, for upstreams of these `APIS` that cannot: anthropic, openai")
 	f.BoolVar(&r.options.NoTools, "no-tools", false, "offer the model no tools to read again what was removed")
 	return c
 }

@@ -77,6 +77,7 @@ func TestRunWrong(t *testing.T) {
 		{[]string{"run"}, 2, "which command"},
 		{[]string{"run", "--policy", "nonsense", "--", "true"}, 2, "nonsense"},
 		{[]string{"run", "--openai-upstream", "nowhere", "--", "true"}, 2, "nowhere"},
+		{[]string{"run", "--emulate", "anthropic,opnai", "--", "true"}, 2, `"opnai" is not known; did you mean openai?`},
 		{[]string{"run", "--", "no-such-command-here"}, 1, "no-such-command-here cannot be started"},
 	} {
 		var out, err bytes.Buffer

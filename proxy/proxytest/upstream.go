@@ -65,6 +65,12 @@ type Upstream struct {
 	// BindThinking refuses a thinking block before which anything has changed, as
 	// the newest Anthropic models do.
 	BindThinking bool
+	// Plain is a provider of the Responses API without compaction of its own: it
+	// refuses what it does not know.
+	Plain bool
+	// Chains is one that holds responses: a request goes on with one of those by
+	// previous_response_id, and with no other.
+	Chains bool
 	// Refuse says why a body is refused, beside all that is checked; nil refuses
 	// nothing.
 	Refuse func(body []byte) string
@@ -78,6 +84,7 @@ type Upstream struct {
 	closed   chan struct{}
 	mu       sync.Mutex
 	requests []*Request
+	kept     kept
 }
 
 // New starts an upstream that is closed when the test ends. Its fields may be set
@@ -140,6 +147,10 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.N = len(u.requests)
 	u.mu.Unlock()
 
+	if u.Plain && strings.HasSuffix(r.URL.Path, "/responses/compact") {
+		http.NotFound(w, r)
+		return
+	}
 	if q.API == "" || r.Method != http.MethodPost {
 		w.Header().Set("X-Echo", r.Method+" "+r.URL.RequestURI())
 		w.Header().Set("Content-Type", "application/json")
@@ -152,7 +163,16 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			plain, _ = io.ReadAll(z)
 		}
 	}
-	if status, said := u.check(q, plain); status != 0 {
+	status, said := 0, ""
+	if q.API == wire.Responses && u.Chains {
+		if plain, status, said = u.kept.whole(plain); status != 0 {
+			plain = body
+		}
+	}
+	if status == 0 {
+		status, said = u.check(q, plain)
+	}
+	if status != 0 {
 		q.Refused = said
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -162,6 +182,9 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := Answer{Text: "ok"}
 	if u.Model != nil {
 		a = u.Model(q)
+	}
+	if q.API == wire.Responses && u.Chains && a.Status == 0 {
+		u.kept.keep(fmt.Sprintf("resp_%d", q.N), plain, items(q, a))
 	}
 	u.write(w, r, q, gjson.ParseBytes(plain), a)
 }
@@ -175,6 +198,9 @@ func (u *Upstream) check(q *Request, body []byte) (status int, said string) {
 		if !p.Advice {
 			return http.StatusBadRequest, refusal(q.API, p.Error())
 		}
+	}
+	if why := alien(q.API, body); u.Plain && why != "" {
+		return http.StatusBadRequest, refusal(q.API, why)
 	}
 	if u.Refuse != nil {
 		if why := u.Refuse(body); why != "" {

@@ -1,0 +1,186 @@
+package proxy_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// chained is an agent that leaves its history to the provider: a request holds
+// what is new and names the response before it.
+type chained struct {
+	*agent
+	previous string
+	actions  map[string]int
+}
+
+func newChained(t testing.TB, url string, stream bool) *chained {
+	c := &chained{agent: newAgent(t, wire.Responses, url, stream), actions: map[string]int{}}
+	c.stored = true
+	return c
+}
+
+var responseID = regexp.MustCompile(`"id":"(resp_[^"]+)"`)
+
+func (c *chained) ask() said {
+	c.t.Helper()
+	c.extra = ""
+	if c.previous != "" {
+		c.extra = fmt.Sprintf(`,"previous_response_id":%q`, c.previous)
+	}
+	s, err := c.try()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if s.status == 200 {
+		all := responseID.FindAllSubmatch(s.raw, -1)
+		c.previous = string(all[len(all)-1][1])
+		c.history = nil
+	}
+	c.actions[s.header.Get(proxy.ActionHeader)]++
+	return s
+}
+
+// run takes the task of steps to its end.
+func (c *chained) run() {
+	c.t.Helper()
+	for range 200 {
+		s := c.ask()
+		if s.status != 200 {
+			c.t.Fatalf("status %d: %.300s", s.status, s.raw)
+		}
+		if len(s.calls) == 0 {
+			return
+		}
+		c.results(s.calls, partOf)
+	}
+	c.t.Fatal("the task has no end")
+}
+
+// TestChain: a conversation that the provider holds passes as it is below the
+// mark; above it the whole is put together here, and the task comes to its end
+// where the provider alone would have refused it.
+func TestChain(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stream %t", stream), func(t *testing.T) {
+			t.Parallel()
+			up := plainUpstream(t)
+			up.Model = steps(40, false)
+			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+			c := newChained(t, url, stream)
+			c.user("Read all parts.")
+			c.run()
+			refusals(t, up)
+			totals := p.Totals()
+			if totals.Faults != 0 || totals.Compactions < 1 || c.actions[proxy.Passed] < 3 || c.actions[proxy.Planned] < 3 {
+				t.Errorf("totals %+v, actions %v", totals, c.actions)
+			}
+			requests := up.Requests()
+			edited := 0
+			for n, q := range requests {
+				if n > 0 && !gjson.GetBytes(q.Body, "previous_response_id").Exists() {
+					edited++
+				}
+			}
+			if edited == 0 || edited == len(requests) {
+				t.Errorf("%d of %d requests held their history themselves", edited, len(requests))
+			}
+			if last := string(requests[len(requests)-1].Body); !strings.Contains(last, "Read all parts.") || !strings.Contains(last, "part_039.go") {
+				t.Errorf("the last request: %.500s", last)
+			}
+		})
+	}
+}
+
+// TestChainRestart: a new proxy over the same store goes on with a conversation
+// whose beginning it has not seen.
+func TestChainRestart(t *testing.T) {
+	up := plainUpstream(t)
+	up.Model = steps(40, false)
+	kept := &store.Memory{}
+	o := proxy.Options{Window: window, Documents: kept, Config: palimpsest.Config{Counter: counter(), Log: kept, Plans: kept}}
+	url, _ := start(t, up, o)
+	c := newChained(t, url, true)
+	c.user("Read all parts.")
+	for range 5 {
+		c.results(c.ask().calls, partOf)
+	}
+	c.url, _ = start(t, up, o)
+	for range 12 {
+		c.results(c.ask().calls, partOf)
+	}
+	c.url, _ = start(t, up, o)
+	c.run()
+	refusals(t, up)
+	if c.actions[proxy.Compacted] == 0 {
+		t.Errorf("actions %v", c.actions)
+	}
+}
+
+// TestUnknownResponse: a conversation that nobody here has seen passes; where it
+// has grown too long the client is told that the response is not known, on which
+// it sends its history itself.
+func TestUnknownResponse(t *testing.T) {
+	up := plainUpstream(t)
+	direct := newChained(t, up.URL, false)
+	direct.user(strings.Repeat(result(1), 8))
+	direct.ask()
+
+	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	c := newChained(t, url, false)
+	c.previous = direct.previous
+	c.user("Go on.")
+	if s := c.ask(); s.status != 200 || s.header.Get(proxy.ReasonHeader) != "below-mark" && s.header.Get(proxy.ReasonHeader) != "server-side-history" {
+		t.Fatalf("%d %v %.300s", s.status, s.header, s.raw)
+	}
+	sent := up.Requests()
+	if body := string(sent[len(sent)-1].Body); gjson.Get(body, "previous_response_id").Str != direct.previous {
+		t.Errorf("the upstream got %s", body)
+	}
+	c.previous = direct.previous
+	c.user(strings.Repeat(result(2), 20))
+	s := c.ask()
+	if s.status != 400 || gjson.GetBytes(s.raw, "error.code").Str != "previous_response_not_found" || gjson.GetBytes(s.raw, "error.param").Str != "previous_response_id" {
+		t.Errorf("%d %s", s.status, s.raw)
+	}
+}
+
+// TestChainFork: two requests may go on with the same response.
+func TestChainFork(t *testing.T) {
+	up := plainUpstream(t)
+	up.Model = func(q *proxytest.Request) proxytest.Answer { return proxytest.Answer{Text: fmt.Sprint("answer ", q.N)} }
+	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	c := newChained(t, url, false)
+	for n := range 16 {
+		c.user(result(n))
+		c.ask()
+	}
+	at := c.previous
+	for _, way := range []string{"left", "right"} {
+		c.previous = at
+		for n := range 8 {
+			c.user(way + " " + result(100+n))
+			c.ask()
+		}
+		sent := up.Requests()
+		other := map[string]string{"left": "right part_", "right": "left File"}[way]
+		full, _ := sjson.Delete(string(sent[len(sent)-1].Body), "tools")
+		if strings.Contains(full, other) || !strings.Contains(full, way+" File") {
+			t.Errorf("%s: the last request is of the other way", way)
+		}
+	}
+	refusals(t, up)
+	if totals := p.Totals(); totals.Faults != 0 || totals.Compactions == 0 {
+		t.Errorf("%+v", totals)
+	}
+}

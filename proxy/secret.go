@@ -1,0 +1,85 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// secret is the key that opaque values are signed with: the one of the options,
+// else one that is kept among the documents (sealed where the store seals), else
+// one of this process.
+type secret struct {
+	mu  sync.Mutex
+	key []byte
+}
+
+// secretKind and secretID name the document that holds the key.
+const (
+	secretKind = "proxy"
+	secretID   = "native-compaction-key"
+)
+
+// of returns the key. It is read, or made, when it is first needed; a store that
+// fails is asked again the next time.
+func (s *secret) of(ctx context.Context, o *Options) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.key != nil {
+		return s.key, nil
+	}
+	key := o.Secret
+	if len(key) == 0 && o.Documents != nil {
+		var err error
+		if key, err = keptSecret(ctx, o.Documents); err != nil {
+			return nil, fmt.Errorf("key of native compaction: %w", err)
+		}
+	}
+	if len(key) == 0 {
+		key = newSecret()
+	}
+	s.key = key
+	return key, nil
+}
+
+// keptSecret reads the key from the documents. The first who needs it writes it;
+// who comes second reads what the first has written.
+func keptSecret(ctx context.Context, documents store.Documents) ([]byte, error) {
+	version := 0
+	for range tries {
+		d, err := documents.Document(ctx, secretKind, secretID)
+		switch {
+		case err == nil:
+			var text string
+			if err := json.Unmarshal(d.Body, &text); err != nil {
+				return nil, err
+			}
+			return hex.DecodeString(text)
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, err
+		}
+		body := []byte(`"` + hex.EncodeToString(newSecret()) + `"`)
+		_, err = documents.Put(ctx, store.Document{Kind: secretKind, ID: secretID, Version: version, Body: body})
+		var conflict *store.ConflictError
+		switch {
+		case errors.As(err, &conflict):
+			version = conflict.Have // somebody was faster, or had it removed
+		case err != nil:
+			return nil, err
+		}
+	}
+	return nil, store.ErrConflict
+}
+
+// newSecret makes a key of 256 random bits.
+func newSecret() []byte {
+	key := make([]byte, 32)
+	rand.Read(key) // never fails
+	return key
+}

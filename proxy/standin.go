@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire/text"
+)
+
+// standIn is a text that stands for a whole conversation: a summary of the older
+// part, and the newest messages word for word.
+type standIn struct {
+	text string
+	// summary is what text says of the older part, for the next compaction.
+	summary summary.Summary
+	tokens  int // of text
+}
+
+// The room for a text that stands for a conversation of n tokens is an eighth of
+// it, within bounds that hold the task and what was found at one end, and cost no
+// more than a long answer at the other. A third is for the newest messages.
+const (
+	standShare         = 8
+	minStand, maxStand = 2_000, 16_000
+	newestShare        = 3
+	shortestPart       = 200 // bytes that are left of a message that is shortened
+)
+
+// standIn makes the text that stands for all messages of a request. previous is
+// the summary that an earlier text was made from, which stands in the request as
+// a Recap; nil where there is none. instructions are what the client wants it to
+// keep in mind.
+//
+// Whoever puts the text into a request gives it the user's role, never a higher
+// one: it quotes tools.
+func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (standIn, error) {
+	counter, err := x.counter(p)
+	if err != nil {
+		return standIn{}, err
+	}
+	log, err := thread.New("native").Append(p.Messages...)
+	if err != nil {
+		return standIn{}, err
+	}
+	messages := log.Messages()
+	total := 0
+	for i := range messages {
+		total += counter.Message(&messages[i])
+	}
+	room := min(max(total/standShare, minStand), maxStand)
+	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
+	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return counter.Message(&messages[i]) }).Index
+	older, newest := messages[:at], messages[at:]
+	said := wordForWord(newest, room/newestShare, counter)
+	var out standIn
+	if previous != nil {
+		out.summary = *previous
+		older = slices.DeleteFunc(slices.Clone(older), func(m thread.Message) bool { return m.Kind == thread.Recap })
+	}
+	if len(older) > 0 {
+		maker := x.t.options.Config.Summarizer
+		if maker == nil {
+			maker = &summarize.Extractive{Counter: counter.Text}
+		}
+		out.summary, err = maker.Summarize(ctx, summarize.Input{
+			Messages: older, Previous: previous, Context: newest,
+			Budget: max(room-counter.Text(said), minStand/2), Instructions: strings.TrimSpace(instructions),
+		})
+		if err != nil {
+			return standIn{}, fmt.Errorf("summary: %w", err)
+		}
+	}
+	out.text = out.summary.Render()
+	if said != "" {
+		out.text += "\n\nThe newest messages, as they were:\n\n" + said
+	}
+	out.tokens = counter.Text(out.text)
+	return out, nil
+}
+
+// counter counts as the model of a request does.
+func (x *exchange) counter(p *prompt.Prompt) (*token.Counter, error) {
+	if c := x.t.options.Config.Counter; c != nil {
+		return c, nil
+	}
+	return token.New(or(x.t.model(x.modelNameOf(p)).Counter, "o200k"), nil)
+}
+
+// wordForWord writes messages as text of at most so many tokens: long ones are
+// shortened in their middle, and reasoning is left out.
+func wordForWord(messages []thread.Message, room int, counter *token.Counter) string {
+	for limit := room * 4; ; limit /= 2 {
+		var short []thread.Message
+		for _, m := range messages {
+			if m.Parts = shortened(m.Parts, limit); len(m.Parts) > 0 && m.Kind != thread.Recap {
+				short = append(short, m)
+			}
+		}
+		if len(short) == 0 {
+			return ""
+		}
+		said := string(text.Encode(&prompt.Prompt{Messages: short}))
+		if limit <= shortestPart || counter.Text(said) <= room {
+			return said
+		}
+	}
+}
+
+// shortened are the parts of a message whose texts have at most so many bytes.
+func shortened(parts []thread.Part, limit int) []thread.Part {
+	var out []thread.Part
+	for _, part := range parts {
+		switch p := part.(type) {
+		case thread.Text:
+			p.Text = clip.Middle(p.Text, limit)
+			part = p
+		case thread.ToolCall:
+			if len(p.Arguments) > limit {
+				p.Arguments = rawjson.Quote(clip.Middle(p.Arguments, limit))
+			}
+			part = p
+		case thread.ToolResult:
+			p.Content = shortened(p.Content, limit)
+			part = p
+		case thread.Reasoning:
+			continue
+		}
+		out = append(out, part)
+	}
+	return out
+}
