@@ -19,6 +19,11 @@ type branch struct {
 	changed bool
 	// rounds are those at the end of the log that still wait for the model.
 	rounds []*thread.Message
+	// shortened are the logs from which the history parts because the client has
+	// cut a result, the latest first.
+	shortened []string
+	// above are the logs that this one is a fork of, the latest first.
+	above []string
 }
 
 // maxForks bounds how often one request looks further after a divergence.
@@ -31,6 +36,7 @@ func (t *Transport) branch(ctx context.Context, base, scope string, messages []t
 	id := base
 	var parent *thread.Thread
 	kept := 0 // of the parent's log
+	var shortened, above []string
 	for range maxForks {
 		log, err := t.log.Load(ctx, id)
 		if err != nil {
@@ -48,12 +54,15 @@ func (t *Transport) branch(ctx context.Context, base, scope string, messages []t
 		}
 		where := follow(log, messages, ids)
 		if where.fits {
-			return branch{id: id, news: fresh(messages[where.seen:], ids[where.seen:]), changed: where.hidden}, nil
+			return branch{id: id, news: fresh(messages[where.seen:], ids[where.seen:]), changed: where.hidden, shortened: shortened, above: above}, nil
 		}
 		if where.open != nil && t.left.claim(id) {
-			return branch{id: id, changed: true, rounds: where.open}, nil
+			return branch{id: id, changed: true, rounds: where.open, shortened: shortened, above: above}, nil
 		}
-		parent, kept = log, where.at
+		if shortens(log, where, messages) {
+			shortened = append([]string{id}, shortened...)
+		}
+		parent, kept, above = log, where.at, append([]string{id}, above...)
 		id = forkID(base, log, where, ids)
 	}
 	return branch{}, errForks

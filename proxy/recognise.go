@@ -65,6 +65,12 @@ func (x *exchange) base(p *prompt.Prompt, ids []thread.ID) string {
 		return "px-" + digest("name", name)
 	}
 	parts := []string{x.endpoint.dialect.API(), x.t.model(x.modelNameOf(p)).Name, string(ids[0])}
+	return "px-" + digest(append(append(parts, x.saysOfItself()...), x.known.around)...)
+}
+
+// saysOfItself is what the client calls its session, in pairs of name and value.
+func (x *exchange) saysOfItself() []string {
+	var parts []string
 	for _, name := range sessionHeaders {
 		if value := x.request.Header.Get(name); value != "" {
 			parts = append(parts, name, value)
@@ -75,7 +81,7 @@ func (x *exchange) base(p *prompt.Prompt, ids []thread.ID) string {
 			parts = append(parts, path, v.Str)
 		}
 	}
-	return "px-" + digest(append(parts, x.known.around)...)
+	return parts
 }
 
 // digits are what changes in a system prompt from request to request: dates,
@@ -123,10 +129,13 @@ func aside(h http.Header, p *prompt.Prompt, members map[string]gjson.Result) str
 		return ""
 	}
 	if turnsOf(p) < 2 {
-		return "side-request"
+		return sideRequest
 	}
 	return ""
 }
+
+// sideRequest is the reason of a request beside the conversation.
+const sideRequest = "side-request"
 
 // ownCompaction is the reason of a request in which a client has its own history
 // summarised.

@@ -33,7 +33,9 @@ type step struct {
 	offered bool           // the model was offered our tools
 	// rounds are those of an earlier try that the log ends with.
 	rounds []*thread.Message
-	shown  palimpsest.Shown // what was last rendered
+	// earlier are the logs that the conversation goes on from.
+	earlier []string
+	shown   palimpsest.Shown // what was last rendered
 }
 
 // decide looks at a request and says what goes to the provider.
@@ -52,8 +54,12 @@ func (x *exchange) decide(ctx context.Context) (verdict, error) {
 	case err != nil:
 		return verdict{}, err
 	case reason == ownCompaction:
+		x.t.lineage.passed(x.session(), reason, len(x.plain))
 		return x.summarised(ctx, p)
 	case reason != "":
+		if x.known != nil {
+			x.t.lineage.passed(x.session(), reason, len(x.plain))
+		}
 		return pass(reason), nil
 	}
 	return x.prepare(ctx, p, false)
@@ -191,6 +197,10 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		var rendered *prompt.Prompt
 		if err == nil {
 			s.id, s.thread, s.ask.Messages, s.rounds = b.id, compactor.Thread(b.id), b.news, b.rounds
+			s.earlier, err = x.earlier(ctx, p, b)
+		}
+		if err == nil {
+			s.thread.GoesOn(s.earlier...)
 			rendered, err = s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask)
 		}
 		switch {
@@ -267,7 +277,7 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 		return verdict{step: s}, err
 	}
 	before, sent, compacted := r.tokens()
-	if current.Empty() && !changed && !x.strict() {
+	if current.Empty() && !changed && !x.strict() && (len(s.earlier) == 0 || !x.offers(s.request)) {
 		return verdict{action: Passed, reason: "below-mark", step: s, before: before, sent: sent}, nil
 	}
 	log, err := x.t.log.Load(ctx, s.id)

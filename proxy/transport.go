@@ -30,6 +30,7 @@ type Transport struct {
 	retry   retry.Policy // of rounds
 	secret  secret
 	links   links
+	lineage lineage
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
@@ -91,6 +92,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	if t.links.documents = o.Documents; o.Documents == nil {
 		t.links.documents = memory
 	}
+	t.lineage.documents = t.links.documents
 	c.Events = event.Multi(c.Events, event.Func(note))
 	if _, err := palimpsest.New(t.options.Config); err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
