@@ -80,15 +80,25 @@ func (l *lineage) passed(session, reason string, size int) {
 	}
 }
 
+// last is the log that a session went on with before; empty where nobody knows.
+func (l *lineage) last(id, kind string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.sessions[id]; s != nil {
+		return s.logs[kind]
+	}
+	return ""
+}
+
 // step notes that a session goes on with a log, and returns what that log goes on
-// from, the latest first. It is a log of before when the client had its history
-// summed up, or shows a summary of its own.
-func (l *lineage) step(ctx context.Context, id, kind, log string, size int, recap bool) ([]string, error) {
+// from, the latest first: the log before it, where the client had its history
+// summed up, or where the new history shows that it goes on from the old.
+func (l *lineage) step(ctx context.Context, id, kind, log string, size int, shown bool) ([]string, error) {
 	earlier, err := l.origin(ctx, log)
 	if err != nil || id == "" {
 		return earlier, err
 	}
-	last := l.moved(id, kind, log, size, recap || earlier != nil)
+	last := l.moved(id, kind, log, size, shown || earlier != nil)
 	if last == "" || earlier != nil {
 		return earlier, nil
 	}
@@ -102,14 +112,14 @@ func (l *lineage) step(ctx context.Context, id, kind, log string, size int, reca
 }
 
 // moved returns the log that a session went on with before, when it goes on with
-// another because its history was summed up; else it is empty.
-func (l *lineage) moved(id, kind, log string, size int, recap bool) string {
+// another because its history was made shorter; else it is empty.
+func (l *lineage) moved(id, kind, log string, size int, shown bool) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.session(id)
 	last, summed := s.logs[kind], s.summed
 	s.logs[kind], s.size = log, size
-	if last == log || last == "" || !summed && !recap {
+	if last == log || last == "" || !summed && !shown {
 		return ""
 	}
 	s.summed = false
@@ -172,7 +182,15 @@ func (x *exchange) earlier(ctx context.Context, p *prompt.Prompt, b branch) ([]s
 		return nil, nil
 	}
 	kind := digest(x.t.model(x.modelNameOf(p)).Name, x.known.around)
-	from, err := x.t.lineage.step(ctx, x.session(), kind, b.id, len(x.plain), recapped(p))
+	session, shown := x.session(), recapped(p)
+	if last := x.t.lineage.last(session, kind); last != "" && last != b.id && !shown {
+		old, err := x.t.log.Load(ctx, last)
+		if err != nil {
+			return nil, err
+		}
+		shown = repeats(old, b.news)
+	}
+	from, err := x.t.lineage.step(ctx, session, kind, b.id, len(x.plain), shown)
 	if err != nil {
 		return nil, err
 	}
@@ -187,6 +205,26 @@ func (x *exchange) earlier(ctx context.Context, p *prompt.Prompt, b branch) ([]s
 		}
 	}
 	return from[:min(len(from), maxEarlier)], nil
+}
+
+// repeats reports whether what is new in a history stood in another log already: a
+// client that sums up its history keeps the last results behind the summary.
+func repeats(old *thread.Thread, news []thread.Message) bool {
+	calls := map[string]bool{}
+	for i := range news {
+		if r, ok := news[i].Result(); ok && !thread.IsLocalID(r.CallID) {
+			calls[r.CallID] = true
+		}
+	}
+	if len(calls) == 0 {
+		return false
+	}
+	for _, m := range old.All() {
+		if r, ok := m.Result(); ok && calls[r.CallID] {
+			return true
+		}
+	}
+	return false
 }
 
 // recapped reports whether the history begins with a summary of the client's.

@@ -80,6 +80,13 @@ func TestOwnSummary(t *testing.T) {
 			if s := other.peek(); s.text != "I cannot look it up." || s.action() != proxy.Passed {
 				t.Errorf("another session: %s, %q", s.action(), s.text)
 			}
+			tail := newAgent(t, api, url, false)
+			tail.header.Set("X-Session-Id", "one")
+			tail.user("In short: parts were read, and two results are kept.")
+			tail.grow(10, 2)
+			if s := tail.peek(); s.text != "It is K15838." {
+				t.Errorf("a summary before the last results: %q", s.text)
+			}
 			if totals := p.Totals(); totals.Faults != 0 {
 				t.Errorf("totals: %+v", totals)
 			}
