@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -135,5 +137,35 @@ func TestShortened(t *testing.T) {
 				t.Errorf("totals: %+v", totals)
 			}
 		})
+	}
+}
+
+// TestRoundsAreListed: the usage of an answer that took several requests is their
+// sum, and tells the size of the conversation as the last of its iterations.
+func TestRoundsAreListed(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		up := strict(t)
+		up.Model = searching
+		url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+		a := summedUp(t, wire.Anthropic, url, "one")
+		a.stream = stream
+		before := len(up.Requests())
+		s := a.peek()
+		rounds := up.Requests()[before:]
+		if len(rounds) != 2 {
+			t.Fatalf("%d rounds: %.300s", len(rounds), s.raw)
+		}
+		var usage gjson.Result
+		for _, line := range append(strings.Split(string(s.raw), "\n"), string(s.raw)) {
+			if v := gjson.Get(strings.TrimPrefix(line, "data: "), "usage"); v.Exists() {
+				usage = v
+			}
+		}
+		first, second := int64(rounds[0].Tokens+1), int64(rounds[1].Tokens+1)
+		list := usage.Get("iterations").Array()
+		if usage.Get("input_tokens").Int() != first+second || len(list) != 2 ||
+			list[0].Get("input_tokens").Int() != first || list[1].Get("input_tokens").Int() != second || list[1].Get("type").Str != "message" {
+			t.Errorf("stream %t: rounds of %d and %d tokens; usage %s", stream, first, second, usage.Raw)
+		}
 	}
 }
