@@ -100,7 +100,7 @@ func (x *exchange) remember(ctx context.Context, v verdict, response string) err
 		}
 		a = &asked{Responses: r}
 	}
-	k := &link{Held: a.held || v.action != Passed}
+	k := &link{Made: x.start.UnixNano(), Held: a.held || v.action != Passed}
 	gjson.Get(response, "output").ForEach(func(_, item gjson.Result) bool {
 		k.Output = append(k.Output, []byte(item.Raw))
 		return true

@@ -21,7 +21,10 @@ import (
 type chained struct {
 	*agent
 	previous string
+	always   string // members of each body
 	actions  map[string]int
+
+	compactions int // that were shown in answers
 }
 
 func newChained(t testing.TB, url string, stream bool) *chained {
@@ -34,9 +37,9 @@ var responseID = regexp.MustCompile(`"id":"(resp_[^"]+)"`)
 
 func (c *chained) ask() said {
 	c.t.Helper()
-	c.extra = ""
+	c.extra = c.always
 	if c.previous != "" {
-		c.extra = fmt.Sprintf(`,"previous_response_id":%q`, c.previous)
+		c.extra += fmt.Sprintf(`,"previous_response_id":%q`, c.previous)
 	}
 	s, err := c.try()
 	if err != nil {
@@ -46,6 +49,11 @@ func (c *chained) ask() said {
 		all := responseID.FindAllSubmatch(s.raw, -1)
 		c.previous = string(all[len(all)-1][1])
 		c.history = nil
+		for _, item := range gjson.Parse(s.element).Array() {
+			if item.Get("type").Str == "compaction" {
+				c.compactions++
+			}
+		}
 	}
 	c.actions[s.header.Get(proxy.ActionHeader)]++
 	return s

@@ -274,7 +274,7 @@ func (x *exchange) compactNow(ctx context.Context) (*http.Response, error) {
 		return nil, err
 	}
 	if x.endpoint.task == generate && x.asked.Stored {
-		k := &link{history: h, System: instructions(p), Output: raws([]string{item}), Held: true}
+		k := &link{Made: x.start.UnixNano(), history: h, System: instructions(p), Output: raws([]string{item}), Held: true}
 		if err := x.t.links.save(ctx, x.responseID(item), k); err != nil {
 			x.fault("link", err, verdict{step: s})
 		}
@@ -289,7 +289,7 @@ func (x *exchange) compaction(ctx context.Context, s *step) (item string, h hist
 	if err != nil {
 		return "", h, err
 	}
-	summary, err := inWords(ctx, messages)
+	summary, err := inWords(ctx, messages, wordsBudget)
 	if err != nil {
 		return "", h, err
 	}
@@ -299,7 +299,7 @@ func (x *exchange) compaction(ctx context.Context, s *step) (item string, h hist
 	}
 	if system := instructions(s.request); len(system) > 0 {
 		// A client may drop what stands before the item, its instructions as well.
-		err = x.t.links.save(ctx, itemID(content), &link{history: h, System: system})
+		err = x.t.links.save(ctx, itemID(content), &link{Made: x.start.UnixNano(), history: h, System: system})
 	}
 	return native.CompactionItem(itemID(content), content), h, err
 }
@@ -424,11 +424,14 @@ func (x *exchange) compactInWords(ctx context.Context) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	words, err := x.standIn(ctx, p, nil, "")
+	for i, id := range chainIDs(p.Messages) {
+		p.Messages[i].ID = id
+	}
+	summary, err := inWords(ctx, p.Messages, 4*wordsBudget)
 	if err != nil {
 		return nil, err
 	}
-	content, err := x.sealed(ctx, native.Token{Summary: words.text})
+	content, err := x.sealed(ctx, native.Token{Summary: summary})
 	if err != nil {
 		return nil, err
 	}
@@ -437,14 +440,14 @@ func (x *exchange) compactInWords(ctx context.Context) (*http.Response, error) {
 
 // inWords is a summary of messages, for whoever has nothing else of them. No model
 // is asked for it.
-func inWords(ctx context.Context, messages []thread.Message) (string, error) {
-	s, err := (&summarize.Extractive{}).Summarize(ctx, summarize.Input{Messages: messages, Budget: wordsBudget})
+func inWords(ctx context.Context, messages []thread.Message, budget int) (string, error) {
+	s, err := (&summarize.Extractive{}).Summarize(ctx, summarize.Input{Messages: messages, Budget: budget})
 	if errors.Is(err, summarize.ErrBudget) {
 		return "", nil
 	}
 	return s.Render(), err
 }
 
-// wordsBudget is what the readable summary in a compaction may take, in tokens of
-// four bytes. Clients count the item by its length.
+// wordsBudget is what the readable summary in a compaction may take beside its
+// log, in tokens of four bytes. Clients count the item by its length.
 const wordsBudget = 1_500

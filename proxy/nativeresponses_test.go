@@ -419,3 +419,24 @@ func TestNativeFaults(t *testing.T) {
 		}
 	}
 }
+
+// TestThresholdChain: a client that leaves its history to the provider and its
+// compaction too.
+func TestThresholdChain(t *testing.T) {
+	up := plainUpstream(t)
+	up.Model = steps(30, false)
+	url, p := start(t, up, proxy.Options{Window: window, Emulate: []string{"openai"}, Config: palimpsest.Config{Counter: counter()}})
+	c := newChained(t, url, true)
+	c.always = `,"context_management":[{"type":"compaction","compact_threshold":20000}]`
+	c.user("Read all parts.")
+	c.run()
+	refusals(t, up)
+	if c.compactions < 2 || p.Totals().Faults != 0 {
+		t.Errorf("%d compactions, %+v", c.compactions, p.Totals())
+	}
+	for _, q := range up.Requests() {
+		if q.Tokens > 25_000 {
+			t.Errorf("request %d has %d tokens", q.N, q.Tokens)
+		}
+	}
+}

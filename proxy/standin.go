@@ -59,7 +59,7 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 	}
 	room := min(max(total/standShare, minStand), maxStand)
 	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
-	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return counter.Message(&messages[i]) }).Index
+	at := keep.Cut(cut.Legal(log, nil), func(i int) int { return counter.Message(&messages[i]) }).Index
 	older, newest := messages[:at], messages[at:]
 	said := wordForWord(newest, room/newestShare, counter)
 	var out standIn
