@@ -97,7 +97,7 @@ func (x *exchange) send(v verdict) (*http.Response, error) {
 // near reports whether a request comes near the model's window.
 func (x *exchange) near(v verdict) bool {
 	if v.step == nil {
-		return false
+		return x.native != nil && x.native.shape != nil // and it is read in any case then
 	}
 	return v.step.ask.Window == 0 || 2*v.before > v.step.ask.Window
 }

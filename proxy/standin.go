@@ -44,10 +44,11 @@ const (
 // Whoever puts the text into a request gives it the user's role, never a higher
 // one: it quotes tools.
 func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (standIn, error) {
-	counter, err := x.counter(p)
+	memo, err := x.counts(p)
 	if err != nil {
 		return standIn{}, err
 	}
+	counter := memo.Counter()
 	log, err := thread.New("native").Append(p.Messages...)
 	if err != nil {
 		return standIn{}, err
@@ -55,11 +56,11 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 	messages := log.Messages()
 	total := 0
 	for i := range messages {
-		total += counter.Message(&messages[i])
+		total += memo.Message(&messages[i])
 	}
 	room := min(max(total/standShare, minStand), maxStand)
 	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
-	at := keep.Cut(cut.Legal(log, nil), func(i int) int { return counter.Message(&messages[i]) }).Index
+	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return memo.Message(&messages[i]) }).Index
 	older, newest := messages[:at], messages[at:]
 	said := wordForWord(newest, room/newestShare, counter)
 	var out standIn
@@ -88,12 +89,26 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 	return out, nil
 }
 
-// counter counts as the model of a request does.
-func (x *exchange) counter(p *prompt.Prompt) (*token.Counter, error) {
-	if c := x.t.options.Config.Counter; c != nil {
-		return c, nil
+// counts counts as the model of a request does, and remembers what it counted.
+func (x *exchange) counts(p *prompt.Prompt) (*token.Memo, error) {
+	c := x.t.options.Config.Counter
+	name := ""
+	if c == nil {
+		name = or(x.t.model(x.modelNameOf(p)).Counter, "o200k")
 	}
-	return token.New(or(x.t.model(x.modelNameOf(p)).Counter, "o200k"), nil)
+	x.t.mu.Lock()
+	defer x.t.mu.Unlock()
+	if memo := x.t.memos[name]; memo != nil {
+		return memo, nil
+	}
+	if c == nil {
+		var err error
+		if c, err = token.New(name, nil); err != nil {
+			return nil, err
+		}
+	}
+	x.t.memos[name] = token.NewMemo(c, 0)
+	return x.t.memos[name], nil
 }
 
 // wordForWord writes messages as text of at most so many tokens: long ones are

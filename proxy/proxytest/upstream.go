@@ -65,6 +65,9 @@ type Upstream struct {
 	// BindThinking refuses a thinking block before which anything has changed, as
 	// the newest Anthropic models do.
 	BindThinking bool
+	// NoCompaction refuses whatever belongs to the providers' own compaction, as
+	// servers do that know nothing of it.
+	NoCompaction bool
 	// Refuse says why a body is refused, beside all that is checked; nil refuses
 	// nothing.
 	Refuse func(body []byte) string
@@ -174,6 +177,11 @@ func (u *Upstream) check(q *Request, body []byte) (status int, said string) {
 	for _, p := range codec.Validate(body) {
 		if !p.Advice {
 			return http.StatusBadRequest, refusal(q.API, p.Error())
+		}
+	}
+	if u.NoCompaction {
+		if what := compaction(q, v); what != "" {
+			return http.StatusBadRequest, refusal(q.API, what+": Extra inputs are not permitted")
 		}
 	}
 	if u.Refuse != nil {
