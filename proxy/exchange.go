@@ -198,7 +198,7 @@ func (x *exchange) backOff(v verdict, res *http.Response) (verdict, *http.Respon
 // model's reasoning in it: reasoning that was made for a prompt of ours does not
 // hold for the client's. Without any reasoning the request is sent once more.
 func (x *exchange) unbound(ctx context.Context, v verdict, res *http.Response) (verdict, *http.Response, error) {
-	if v.step == nil && v.reason != "fault" || !sealed.MatchString(x.said) {
+	if v.step == nil && v.reason != "fault" && v.reason != "native" || !sealed.MatchString(x.said) {
 		return v, res, nil
 	}
 	plain := x.guarded(ctx, "reasoning", (*exchange).withoutReasoning)

@@ -98,17 +98,17 @@ func (n nativeMessages) ask(ctx context.Context, x *exchange, m *native.Messages
 	case m.OnDemand:
 		return n.onDemand(ctx, x, m)
 	}
-	p, err := decodedPrompt(m.Body())
-	if err != nil {
-		return nil, nil
-	}
-	memo, err := x.counts(p)
+	memo, err := x.counts(m.Model)
 	if err != nil {
 		return nil, err
 	}
 	tokensOf := memo.Counter().Text
 	tokens := 0
-	if slices.ContainsFunc(m.Edits, func(e native.Edit) bool { return e.Trigger > 0 && !e.ByUses && len(m.Body()) > e.Trigger }) {
+	if slices.ContainsFunc(m.Edits, func(e native.Edit) bool { return e.Trigger > 0 && !e.ByUses && m.Size() > e.Trigger }) {
+		p, err := decodedPrompt(m.Body())
+		if err != nil {
+			return n.onward(x, m, true), nil // the provider says what is wrong with it
+		}
 		tokens = memo.Prompt(p)
 	}
 	add := &native.Addition{Managed: true}
@@ -138,7 +138,7 @@ func (n nativeMessages) ask(ctx context.Context, x *exchange, m *native.Messages
 	if paused {
 		return &emulation{answer: n.alone(x, m, add)}, nil
 	}
-	if m.Edited() && x.t.model(x.modelNameOf(p)).BindsThinking {
+	if m.Edited() && x.t.model(m.Model).BindsThinking {
 		m.Unbind()
 	}
 	out := n.onward(x, m, true)
@@ -158,18 +158,17 @@ func (nativeMessages) compact(ctx context.Context, x *exchange, m *native.Messag
 	if err != nil || 2*made.tokens > size {
 		return err
 	}
-	token, err := x.sealed(ctx, native.Token{API: wire.Anthropic, Kind: native.BetaCompact, Digest: native.Digest(made.text), Kept: &made.summary})
-	if err != nil {
-		return err
-	}
 	if e.Pause {
 		if err := m.Invalid(); err != nil {
 			return err // nobody else will look at the request
 		}
 	}
+	token, err := x.signed(ctx, m, native.BetaCompact, made, size)
+	if err != nil {
+		return err
+	}
 	add.Block = native.ThresholdBlock(made.text, token)
 	m.Replace(made.text)
-	x.t.compactions.Add(1)
 	return nil
 }
 
@@ -185,15 +184,14 @@ func (n nativeMessages) onDemand(ctx context.Context, x *exchange, m *native.Mes
 	if err != nil {
 		return nil, err
 	}
-	made, _, err := x.summarized(ctx, p, m, m.Instructions)
+	made, size, err := x.summarized(ctx, p, m, m.Instructions)
 	if err != nil {
 		return nil, err
 	}
-	token, err := x.sealed(ctx, native.Token{API: wire.Anthropic, Kind: native.BetaOnDemand, Digest: native.Digest(made.text), Kept: &made.summary})
+	token, err := x.signed(ctx, m, native.BetaOnDemand, made, size)
 	if err != nil {
 		return nil, err
 	}
-	x.t.compactions.Add(1)
 	return &emulation{answer: n.alone(x, m, &native.Addition{Block: native.SignedBlock(made.text, token)})}, nil
 }
 
@@ -223,7 +221,7 @@ func decodedPrompt(body string) (*prompt.Prompt, error) {
 // summarized makes the text that stands for the conversation, and counts what it
 // stands for.
 func (x *exchange) summarized(ctx context.Context, p *prompt.Prompt, m *native.Messages, instructions string) (standIn, int, error) {
-	memo, err := x.counts(p)
+	memo, err := x.counts(m.Model)
 	if err != nil {
 		return standIn{}, 0, err
 	}
@@ -233,4 +231,13 @@ func (x *exchange) summarized(ctx context.Context, p *prompt.Prompt, m *native.M
 	}
 	made, err := x.standIn(ctx, p, m.Previous, instructions)
 	return made, size, err
+}
+
+// signed is the opaque value of a text that stands for a request of so many
+// tokens.
+func (x *exchange) signed(ctx context.Context, m *native.Messages, kind string, made standIn, size int) (string, error) {
+	return x.sealed(ctx, native.Token{
+		API: wire.Anthropic, Kind: kind, Thread: x.recorded(ctx, m.Body(), size, made.tokens),
+		Digest: native.Digest(made.text), Kept: &made.summary,
+	})
 }

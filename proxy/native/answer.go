@@ -126,8 +126,12 @@ func (a *Addition) iterations(usage string) string {
 	return "[" + a.compaction() + "," + message + "]"
 }
 
-// Whole adds to an answer in one piece.
+// Whole adds to an answer in one piece. What is no message stays as it is.
 func (a *Addition) Whole(answer string) string {
+	v := gjson.Parse(answer)
+	if !v.Get("content").IsArray() || !v.Get("usage").IsObject() {
+		return answer
+	}
 	if a.Block != "" {
 		rest := strings.TrimSpace(gjson.Get(answer, "content").Raw)
 		rest = strings.TrimSpace(strings.TrimPrefix(rest, "["))
@@ -158,7 +162,10 @@ func (a *Addition) Event(data string) []string {
 	v := gjson.Parse(data)
 	switch v.Get("type").Str {
 	case "message_start":
-		a.usage = v.Get("message.usage").Raw
+		a.usage = "{}"
+		if u := v.Get("message.usage"); u.IsObject() {
+			a.usage = u.Raw
+		}
 		if a.Block != "" {
 			return append([]string{data}, a.blockEvents()...)
 		}
@@ -170,11 +177,11 @@ func (a *Addition) Event(data string) []string {
 		if a.Managed {
 			data = set(data, "context_management", a.management())
 		}
-		if a.Iterations {
-			used := a.usage
+		if a.Iterations && v.Get("usage").IsObject() {
+			used := or(a.usage, "{}")
 			v.Get("usage").ForEach(func(k, n gjson.Result) bool {
 				if n.Type != gjson.Null {
-					used = set(or(used, "{}"), gjson.Escape(k.Str), n.Raw)
+					used = set(used, gjson.Escape(k.Str), n.Raw)
 				}
 				return true
 			})

@@ -184,6 +184,10 @@ func (m *Messages) Empty() bool {
 	return !slices.ContainsFunc(m.list, func(x message) bool { return !x.recap })
 }
 
+// Size is the size of the request in bytes. It has no more tokens than that, but
+// for images that stand elsewhere.
+func (m *Messages) Size() int { return len(m.body) }
+
 // Changed reports whether anything is not as the client sent it, apart from what
 // is asked of compaction.
 func (m *Messages) Changed() bool { return m.changed }
