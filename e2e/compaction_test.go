@@ -24,7 +24,7 @@ import (
 func compacting(t *testing.T, place string) (*openai.Client, *proxytest.Upstream) {
 	t.Helper()
 	up := proxytest.New(t)
-	up.Plain, up.Chains, up.Window = true, true, 30_000
+	up.NoCompaction, up.Chains, up.Window = true, true, 30_000
 	up.Count = func(p *prompt.Prompt) int { // four bytes for a token
 		n := 0
 		for i := range p.Messages {

@@ -41,15 +41,14 @@ type emulation struct {
 }
 
 // emulatorOf is the emulator of a request that may need one; nil where a look at
-// the bytes shows that it does not. A compressed body is always read.
-func (x *exchange) emulatorOf() (e emulator, emulated bool) {
+// the bytes shows that it does not.
+func (x *exchange) emulatorOf(body []byte) (e emulator, emulated bool) {
 	api := x.endpoint.dialect.API()
 	emulated = slices.Contains(x.t.options.Emulate, api)
-	if api == wire.Responses && bytes.Contains(x.original, []byte(`"previous_response_id"`)) {
+	if api == wire.Responses && bytes.Contains(body, []byte(`"previous_response_id"`)) {
 		return nativeResponses{}, emulated // it goes on with a history that the provider holds
 	}
-	if x.request.Header.Get("Content-Encoding") == "" && !bytes.Contains(x.original, []byte(native.Prefix)) &&
-		!(emulated && (x.endpoint.task == compaction || mentions(x.original))) {
+	if !bytes.Contains(body, []byte(native.Prefix)) && !(emulated && (x.endpoint.task == compaction || mentions(body))) {
 		return nil, false
 	}
 	switch api {
@@ -69,13 +68,13 @@ func mentions(body []byte) bool {
 // emulate answers the request, with the emulation of what its API can do where
 // the upstream cannot.
 func (x *exchange) emulate() (*http.Response, error) {
-	e, emulated := x.emulatorOf()
-	if e == nil {
-		return x.run()
-	}
 	body, err := decoded(x.request.Header, x.original, x.t.options.MaxBody)
 	if err != nil {
 		return x.run() // nobody here can read it
+	}
+	e, emulated := x.emulatorOf(body)
+	if e == nil {
+		return x.run()
 	}
 	if v := x.guarded(x.request.Context(), "native", func(x *exchange, ctx context.Context) (v verdict, err error) {
 		x.native, err = e.begin(ctx, x, body, emulated)

@@ -103,7 +103,7 @@ func (x *exchange) send(v verdict) (*http.Response, error) {
 // near reports whether a request comes near the model's window.
 func (x *exchange) near(v verdict) bool {
 	if v.step == nil {
-		return false
+		return x.native != nil && x.native.shape != nil // and it is read in any case then
 	}
 	return v.step.ask.Window == 0 || 2*v.before > v.step.ask.Window
 }
@@ -208,7 +208,7 @@ func (x *exchange) backOff(v verdict, res *http.Response) (verdict, *http.Respon
 // model's reasoning in it: reasoning that was made for a prompt of ours does not
 // hold for the client's. Without any reasoning the request is sent once more.
 func (x *exchange) unbound(ctx context.Context, v verdict, res *http.Response) (verdict, *http.Response, error) {
-	if v.step == nil && v.reason != "fault" || !sealed.MatchString(x.said) {
+	if v.step == nil && v.reason != "fault" && v.reason != "native" || !sealed.MatchString(x.said) {
 		return v, res, nil
 	}
 	plain := x.guarded(ctx, "reasoning", (*exchange).withoutReasoning)

@@ -37,9 +37,9 @@ var responseID = regexp.MustCompile(`"id":"(resp_[^"]+)"`)
 
 func (c *chained) ask() said {
 	c.t.Helper()
-	c.extra = c.always
+	c.native = c.always
 	if c.previous != "" {
-		c.extra += fmt.Sprintf(`,"previous_response_id":%q`, c.previous)
+		c.native += fmt.Sprintf(`,"previous_response_id":%q`, c.previous)
 	}
 	s, err := c.try()
 	if err != nil {

@@ -97,6 +97,7 @@ func (l *links) save(ctx context.Context, id string, k *link) error {
 	if err != nil {
 		return err
 	}
+	old := l.add(before...)
 	version, err := l.documents.Put(ctx, store.Document{Kind: linkKind, ID: id, Body: body})
 	if errors.Is(err, store.ErrConflict) {
 		return nil // a response is made once
@@ -104,7 +105,7 @@ func (l *links) save(ctx context.Context, id string, k *link) error {
 	if err != nil {
 		return err
 	}
-	for _, old := range l.add(append(before, linkName{id, version, k.Made, len(body)})...) {
+	for _, old := range append(old, l.add(linkName{id, version, k.Made, len(body)})...) {
 		_, err := l.documents.Put(ctx, store.Document{Kind: linkKind, ID: old.id, Version: old.version})
 		if err != nil && !errors.Is(err, store.ErrConflict) {
 			return err

@@ -47,7 +47,7 @@ type nativeResponses struct{}
 // begin implements emulator.
 func (nativeResponses) begin(ctx context.Context, x *exchange, body []byte, emulated bool) (*emulation, error) {
 	r, err := native.ParseResponses(string(body))
-	var invalid *native.Refusal
+	var invalid *native.ResponsesRefusal
 	switch {
 	case errors.As(err, &invalid) && (emulated || bytes.Contains(body, []byte(native.Prefix))):
 		return &emulation{answer: refused(x.request, invalid)}, nil
@@ -108,7 +108,7 @@ func (x *exchange) triggered(a *asked, emulated bool) bool {
 }
 
 // translate makes of a request one that any provider can answer.
-func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *native.Refusal {
+func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *native.ResponsesRefusal {
 	var h history
 	if a.Previous != "" {
 		c, err := x.t.links.follow(ctx, a.Previous)
@@ -155,7 +155,7 @@ func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *nati
 // expand finds our own compaction among the items. The history that it stands
 // for takes the place of everything before it but what the client may have added
 // there. It is nil where there is none, or a newer one of somebody else's.
-func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *native.Refusal) {
+func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *native.ResponsesRefusal) {
 	newest, content := -1, ""
 	for i, item := range slices.Backward(a.items) {
 		if c, ok := native.Compaction(item); ok {
@@ -180,7 +180,7 @@ func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *
 	}
 	token, err := x.opened(ctx, content)
 	if err != nil {
-		return nil, &native.Refusal{Code: "invalid_encrypted_content", Message: "The encrypted content " + clipped(content) + " could not be verified."}
+		return nil, &native.ResponsesRefusal{Code: "invalid_encrypted_content", Message: "The encrypted content " + clipped(content) + " could not be verified."}
 	}
 	var kept []string
 	for _, item := range a.items[:newest] {
@@ -230,7 +230,7 @@ func clipped(s string) string {
 	return s[:4] + "..." + s[len(s)-4:]
 }
 
-func refused(r *http.Request, why *native.Refusal) *http.Response {
+func refused(r *http.Request, why *native.ResponsesRefusal) *http.Response {
 	return answering(r, http.StatusBadRequest, jsonKind, why.Body())
 }
 
@@ -241,7 +241,7 @@ func (x *exchange) compactNow(ctx context.Context) (*http.Response, error) {
 		return nil, err
 	}
 	if len(p.Messages) == 0 {
-		return refused(x.request, &native.Refusal{Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
+		return refused(x.request, &native.ResponsesRefusal{Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
 	}
 	known := x.t.model(x.modelNameOf(p))
 	compactor, err := x.t.compactor(known, x.offers(p))
@@ -293,7 +293,7 @@ func (x *exchange) compaction(ctx context.Context, s *step) (item string, h hist
 	if err != nil {
 		return "", h, err
 	}
-	content, err := x.sealed(ctx, native.Token{Thread: h.Log, At: h.At, Last: string(h.Last), Summary: summary})
+	content, err := x.sealed(ctx, native.Token{API: wire.Responses, Kind: "compaction", Thread: h.Log, At: h.At, Last: string(h.Last), Summary: summary})
 	if err != nil {
 		return "", h, err
 	}
@@ -302,16 +302,6 @@ func (x *exchange) compaction(ctx context.Context, s *step) (item string, h hist
 		err = x.t.links.save(ctx, itemID(content), &link{Made: x.start.UnixNano(), history: h, System: system})
 	}
 	return native.CompactionItem(itemID(content), content), h, err
-}
-
-// sealed is a token as the client gets it.
-func (x *exchange) sealed(ctx context.Context, token native.Token) (string, error) {
-	key, err := x.t.secret.of(ctx, &x.t.options)
-	if err != nil {
-		return "", err
-	}
-	token.API, token.Kind = wire.Responses, "compaction"
-	return native.Seal(key, token), nil
 }
 
 // itemID is the id of the item with a token.
@@ -388,8 +378,8 @@ func (x *exchange) compacted(item string) *http.Response {
 func (x *exchange) responseID(item string) string { return "resp_" + digest(item, x.start.String()) }
 
 // unknownResponse is the refusal on which clients send their history themselves.
-func unknownResponse(id string) *native.Refusal {
-	return &native.Refusal{Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."}
+func unknownResponse(id string) *native.ResponsesRefusal {
+	return &native.ResponsesRefusal{Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."}
 }
 
 // retained are the user's messages of the whole conversation, as the answer to
@@ -431,7 +421,7 @@ func (x *exchange) compactInWords(ctx context.Context) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := x.sealed(ctx, native.Token{Summary: summary})
+	content, err := x.sealed(ctx, native.Token{API: wire.Responses, Kind: "compaction", Summary: summary})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 // plainUpstream is a strict upstream that cannot compact.
 func plainUpstream(t testing.TB) *proxytest.Upstream {
 	up := strict(t)
-	up.Plain, up.Chains = true, true
+	up.NoCompaction, up.Chains = true, true
 	return up
 }
 
@@ -174,7 +174,7 @@ func TestThreshold(t *testing.T) {
 				up.Model = steps(24, false)
 				url, p := start(t, up, proxy.Options{Window: window, Emulate: []string{"openai"}, Config: palimpsest.Config{Counter: counter()}})
 				a := newAgent(t, wire.Responses, url, stream)
-				a.extra = `,"context_management":[{"type":"compaction","compact_threshold":20000}]`
+				a.native = `,"context_management":[{"type":"compaction","compact_threshold":20000}]`
 				a.user("Read all parts.")
 				shown := 0
 				for {
@@ -303,10 +303,10 @@ func TestNativeOff(t *testing.T) {
 	o.Emulate = nil
 	a.url, _ = start(t, up, o)
 	up.Forget()
-	a.extra = `,"context_management":[{"type":"compaction","compact_threshold":40000}]`
+	a.native = `,"context_management":[{"type":"compaction","compact_threshold":40000}]`
 	a.ask()
 	body := string(up.Requests()[0].Body)
-	if strings.Contains(body, "palimpsest.c1.") || !strings.Contains(body, a.extra) || !strings.Contains(body, "part_004.go") || !strings.Contains(body, "My name is Ada.") {
+	if strings.Contains(body, "palimpsest.c1.") || !strings.Contains(body, a.native) || !strings.Contains(body, "part_004.go") || !strings.Contains(body, "My name is Ada.") {
 		t.Errorf("the upstream got %.600s", body)
 	}
 	for _, c := range []struct{ path, body string }{
@@ -403,7 +403,7 @@ func TestNativeFaults(t *testing.T) {
 					t.Fatalf("%v", items)
 				}
 				a.history = append(retainedWords(a.history), items[0].Raw)
-				a.extra = `,"context_management":[{"type":"compaction","compact_threshold":1000}]`
+				a.native = `,"context_management":[{"type":"compaction","compact_threshold":1000}]`
 				if s := a.ask(); s.status != 200 {
 					t.Errorf("%d %s", s.status, s.raw)
 				}

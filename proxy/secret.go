@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
@@ -82,4 +83,27 @@ func newSecret() []byte {
 	key := make([]byte, 32)
 	rand.Read(key) // never fails
 	return key
+}
+
+// opener verifies tokens of an API.
+func (x *exchange) opener(ctx context.Context, api string) native.Opener {
+	return func(value string) (native.Token, error) {
+		if !native.Ours(value) {
+			return native.Token{}, native.ErrForeign // without a look at the key
+		}
+		key, err := x.t.secret.of(ctx, &x.t.options)
+		if err != nil {
+			return native.Token{}, err
+		}
+		return native.Open(key, api, value)
+	}
+}
+
+// sealed signs a token.
+func (x *exchange) sealed(ctx context.Context, t native.Token) (string, error) {
+	key, err := x.t.secret.of(ctx, &x.t.options)
+	if err != nil {
+		return "", err
+	}
+	return native.Seal(key, t), nil
 }

@@ -63,7 +63,7 @@ func run() error {
 			m.trouble[(i+1)*max(*steps/5, 2)] = a
 		}
 	}
-	up := &proxytest.Upstream{Window: *window, BindThinking: true, Plain: *plain, Model: m.answer, Count: func(p *prompt.Prompt) int {
+	up := &proxytest.Upstream{Window: *window, BindThinking: true, NoCompaction: *plain, Model: m.answer, Count: func(p *prompt.Prompt) int {
 		mu.Lock()
 		defer mu.Unlock()
 		return memo.Prompt(p)
