@@ -59,7 +59,14 @@ func (x *exchange) run() (*http.Response, error) {
 		x.mark(res, v)
 		return res, nil
 	}
-	switch kind := x.refusal(res, v); {
+	kind := x.refusal(res, v)
+	if x.unheld(res, v) {
+		if v, res, err = x.whole(ctx, v, res); err != nil {
+			return nil, err
+		}
+		kind = x.refusal(res, v)
+	}
+	switch {
 	case kind == llm.ErrOverflow:
 		v, res, err = x.harder(ctx, v, res)
 	case kind == llm.ErrInvalid && v.action != Passed:

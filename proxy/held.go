@@ -68,6 +68,28 @@ func (x *exchange) hold(res *http.Response, v verdict) (*http.Response, error) {
 	return x.show(res, item, remember)
 }
 
+// unheld reports whether a provider refuses to go on with a response that is
+// known here: it has forgotten it, or it holds none at all.
+func (x *exchange) unheld(res *http.Response, v verdict) bool {
+	a := x.asked
+	return v.action == Passed && a != nil && a.known && a.rebuilt != nil && res.StatusCode >= 400 && res.StatusCode < 500 && strings.Contains(x.said, "previous")
+}
+
+// whole sends the whole conversation in the place of a response's id.
+func (x *exchange) whole(ctx context.Context, v verdict, res *http.Response) (verdict, *http.Response, error) {
+	r := *x.asked.rebuilt
+	a := *x.asked
+	r.strict, a.rebuilt, a.held = true, &r, true
+	x.asked = &a
+	all := x.guarded(ctx, "prepare", (*exchange).decide)
+	if all.action == Passed {
+		return v, res, nil
+	}
+	res.Body.Close()
+	again, err := x.send(all)
+	return all, again, err
+}
+
 // madeItem is the compaction of a step; empty where something failed.
 func (x *exchange) madeItem(s *step) string {
 	made := make(chan string, 1)

@@ -192,3 +192,49 @@ func TestChainFork(t *testing.T) {
 		t.Errorf("%+v", totals)
 	}
 }
+
+// TestProviderHoldsNothing: a client that names the response before is served also
+// by a provider that keeps no responses, and by one that has forgotten them.
+func TestProviderHoldsNothing(t *testing.T) {
+	for name, forgets := range map[string]func(*proxytest.Upstream){
+		"holds nothing": func(up *proxytest.Upstream) {
+			up.Chains = false
+			up.Refuse = func(body []byte) string {
+				if gjson.GetBytes(body, "previous_response_id").Exists() {
+					return "Unknown parameter: 'previous_response_id'."
+				}
+				return ""
+			}
+		},
+		"has forgotten": func(*proxytest.Upstream) {},
+	} {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, stream %t", name, stream), func(t *testing.T) {
+				t.Parallel()
+				up := plainUpstream(t)
+				up.Model = steps(24, false)
+				forgets(up)
+				url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				c := newChained(t, url, stream)
+				c.user("Read all parts.")
+				c.results(c.ask().calls, partOf)
+				c.results(c.ask().calls, partOf)
+				up.ForgetResponses()
+				c.run()
+				refused := 0
+				for _, q := range up.Requests() {
+					if q.Refused != "" {
+						refused++
+					}
+				}
+				if refused != 1 || p.Totals().Faults != 0 {
+					t.Errorf("%d requests were refused, %+v", refused, p.Totals())
+				}
+				last := up.Requests()[len(up.Requests())-1]
+				if body := string(last.Body); !strings.Contains(body, "Read all parts.") || !strings.Contains(body, "part_023.go") {
+					t.Errorf("the last request: %.500s", body)
+				}
+			})
+		}
+	}
+}

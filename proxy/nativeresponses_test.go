@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
@@ -438,5 +442,53 @@ func TestThresholdChain(t *testing.T) {
 		if q.Tokens > 25_000 {
 			t.Errorf("request %d has %d tokens", q.N, q.Tokens)
 		}
+	}
+}
+
+// TestCodexSample: what Codex really sent, with a trigger behind it, is answered
+// with one compaction; what Codex then keeps of it goes on, its instructions and
+// environment once each, and every byte of a message as it was.
+func TestCodexSample(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(corpus.Dir(t, "wire-samples"), "codex", "step.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := plainUpstream(t)
+	url, p := start(t, up, proxy.Options{Window: window, Emulate: []string{"openai"}, Config: palimpsest.Config{Counter: counter()}})
+	body := gjson.GetBytes(data, "body").Raw
+	asks, _ := sjson.SetRaw(body, "input.-1", `{"type":"compaction_trigger"}`)
+	status, _, answer := posted(t, url+"/v1/responses", asks)
+	if status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	var items []gjson.Result
+	for line := range strings.Lines(answer) {
+		if data, ok := strings.CutPrefix(line, "data: "); ok && gjson.Get(data, "type").Str == "response.output_item.done" {
+			items = append(items, gjson.Get(data, "item"))
+		}
+	}
+	if len(items) != 1 || items[0].Get("type").Str != "compaction" {
+		t.Fatalf("%s", answer)
+	}
+	var history []string
+	for _, item := range gjson.Get(body, "input").Array() {
+		history = append(history, item.Raw)
+	}
+	next, _ := sjson.SetRaw(body, "input", "["+strings.Join(append(retainedWords(history), items[0].Raw), ",")+"]")
+	if status, _, answer = posted(t, url+"/v1/responses", next); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	refusals(t, up)
+	sent := gjson.GetBytes(up.Requests()[0].Body, "input").Array()
+	at := 0
+	for _, item := range sent { // what goes out is a part of what Codex knew, in its order
+		found := slices.Index(history[at:], item.Raw)
+		if role := item.Get("role").Str; found < 0 && (role == "user" || role == "developer") {
+			t.Errorf("not of the history: %.300s", item.Raw)
+		}
+		at += found + 1
+	}
+	if words := retainedWords(history); len(sent) < len(words) || p.Totals().Faults != 0 {
+		t.Errorf("%d items of %d, %+v", len(sent), len(history), p.Totals())
 	}
 }

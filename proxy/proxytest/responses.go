@@ -51,6 +51,13 @@ func (k *kept) keep(id string, full []byte, output []unit) {
 	k.items[id] = items
 }
 
+// ForgetResponses forgets the responses that Chains holds.
+func (u *Upstream) ForgetResponses() {
+	u.kept.mu.Lock()
+	defer u.kept.mu.Unlock()
+	u.kept.items = nil
+}
+
 func inputItems(body []byte) []string {
 	input := gjson.GetBytes(body, "input")
 	if input.Type == gjson.String {
