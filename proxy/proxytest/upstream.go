@@ -143,6 +143,9 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.N = len(u.requests)
 	u.mu.Unlock()
 
+	if u.counted(w, q) {
+		return
+	}
 	if q.API == "" || r.Method != http.MethodPost {
 		w.Header().Set("X-Echo", r.Method+" "+r.URL.RequestURI())
 		w.Header().Set("Content-Type", "application/json")
