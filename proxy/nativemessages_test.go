@@ -143,6 +143,25 @@ func TestBelowEdits(t *testing.T) {
 	}
 }
 
+// TestBetaAlone: clients name the betas with every request; the upstream hears of
+// none, and the usage is told as they expect it.
+func TestBetaAlone(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		up, url := ignorant(t, proxy.Options{})
+		a := newAgent(t, wire.Anthropic, url, stream)
+		a.header = http.Header{"Anthropic-Beta": {native.BetaCompact + ", one", "two," + native.BetaOnDemand}}
+		a.user("Hello.")
+		s := a.peek()
+		q := up.Requests()[0]
+		if s.status != http.StatusOK || !slices.Equal(q.Header.Values("Anthropic-Beta"), []string{"one,two"}) || string(q.Body) != string(a.body()) {
+			t.Errorf("%d, the upstream got the betas %q", s.status, q.Header.Values("Anthropic-Beta"))
+		}
+		if got := a.decoded(s).Get("usage.iterations.0.type").Str; got != "message" {
+			t.Errorf("iterations: %s", s.raw)
+		}
+	}
+}
+
 // TestPause: with pause_after_compaction nothing is asked of the model; the client
 // goes on from the block, with the messages that it wants to keep behind it.
 func TestPause(t *testing.T) {
