@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -60,6 +62,7 @@ func (r *recording) compacting(t *testing.T) (sent []string, compactions int) {
 			t.Fatalf("step %d of %d: status %d: %.300s", i, len(r.at), res.StatusCode, said)
 		}
 		if block := gjson.GetBytes(said, "content.0"); block.Get("type").Str == "compaction" {
+			inOrder(t, block.Get("content").Str)
 			blocks[len(gjson.Get(body, "messages").Array())] = block.Raw
 		}
 	}
@@ -82,4 +85,22 @@ func beginning(body string, at int, block string) string {
 	}
 	out, _ := sjson.SetRaw(body, path, "["+block+","+list)
 	return out
+}
+
+// turns finds the numbers of turns of what the user said.
+var turns = regexp.MustCompile(`(?m)^- \(turn (\d+)\) "`)
+
+// inOrder checks that a summary of a summary goes on counting turns.
+func inOrder(t *testing.T, text string) {
+	t.Helper()
+	_, text, _ = strings.Cut(text, "## User messages")
+	text, _, _ = strings.Cut(text, "\n## ")
+	last := 0
+	for _, m := range turns.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(m[1])
+		if n < last {
+			t.Errorf("turn %d stands behind turn %d", n, last)
+		}
+		last = n
+	}
 }

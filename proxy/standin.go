@@ -58,6 +58,12 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 		return standIn{}, err
 	}
 	messages := log.Messages()
+	if previous != nil {
+		messages = slices.Clone(messages)
+		for i := range messages {
+			messages[i].Turn += previous.Span.LastTurn // turns go on being counted
+		}
+	}
 	total := 0
 	for i := range messages {
 		total += memo.Message(&messages[i])
