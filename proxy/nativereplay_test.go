@@ -104,3 +104,49 @@ func inOrder(t *testing.T, text string) {
 		last = n
 	}
 }
+
+// TestSamplesEmulated: what real clients send reaches an upstream that knows
+// nothing of native compaction without what they ask of it, and else byte for
+// byte.
+func TestSamplesEmulated(t *testing.T) {
+	up, url := ignorant(t, proxy.Options{})
+	up.BindThinking = false // the samples were cut
+	asked := 0
+	for _, s := range samples(t) {
+		t.Run(s.name, func(t *testing.T) {
+			up.Forget()
+			r := request(t, url+s.Path, s.Body)
+			r.Method = s.Method
+			for k, v := range s.Headers {
+				r.Header[http.CanonicalHeaderKey(k)] = []string{v}
+			}
+			res, err := plainly.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, _ := io.ReadAll(res.Body)
+			res.Body.Close()
+			q := up.Requests()[0]
+			if q.Refused != "" {
+				t.Fatal(q.Refused)
+			}
+			want, _ := sjson.Delete(string(s.Body), "context_management")
+			if want != string(s.Body) {
+				asked++
+				if !strings.Contains(string(said), `"context_management":{"applied_edits":[]}`) {
+					t.Errorf("the answer does not tell what was done: %s", said)
+				}
+			}
+			if string(q.Body) != want {
+				t.Error("the body is another one")
+			}
+			betas := strings.Split(s.Headers["anthropic-beta"], ",")
+			if left := slices.DeleteFunc(betas, func(b string) bool { return strings.HasPrefix(b, "context-management-") }); q.Header.Get("Anthropic-Beta") != strings.Join(left, ",") {
+				t.Errorf("the betas are %q", q.Header.Get("Anthropic-Beta"))
+			}
+		})
+	}
+	if asked == 0 {
+		t.Error("no sample asks for anything")
+	}
+}
