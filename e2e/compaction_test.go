@@ -72,9 +72,9 @@ func accepted(t *testing.T, up *proxytest.Upstream) {
 	}
 }
 
-// TestSDKCompact: Responses.Compact of the official SDK gives the user's messages
+// TestSDKResponsesCompact: Responses.Compact of the official SDK gives the user's messages
 // and one compaction, and its output is the next input.
-func TestSDKCompact(t *testing.T) {
+func TestSDKResponsesCompact(t *testing.T) {
 	for _, place := range places {
 		t.Run(place, func(t *testing.T) {
 			c, up := compacting(t, place)
@@ -110,9 +110,9 @@ func TestSDKCompact(t *testing.T) {
 	}
 }
 
-// TestSDKThreshold: a stream of the official SDK with context_management shows
+// TestSDKResponsesThreshold: a stream of the official SDK with context_management shows
 // the compaction as its first item, and accumulates.
-func TestSDKThreshold(t *testing.T) {
+func TestSDKResponsesThreshold(t *testing.T) {
 	for _, place := range places {
 		t.Run(place, func(t *testing.T) {
 			c, up := compacting(t, place)
@@ -156,10 +156,10 @@ func TestSDKThreshold(t *testing.T) {
 	}
 }
 
-// TestSDKPreviousResponse: a conversation of the official SDK that names only the
+// TestSDKResponsesPrevious: a conversation of the official SDK that names only the
 // response before goes on over the window, and asks for a compaction when it
 // likes.
-func TestSDKPreviousResponse(t *testing.T) {
+func TestSDKResponsesPrevious(t *testing.T) {
 	for _, place := range places {
 		t.Run(place, func(t *testing.T) {
 			c, up := compacting(t, place)

@@ -48,7 +48,7 @@ func (x *exchange) emulatorOf(body []byte) (e emulator, emulated bool) {
 	if api == wire.Responses && bytes.Contains(body, []byte(`"previous_response_id"`)) {
 		return nativeResponses{}, emulated // it goes on with a history that the provider holds
 	}
-	if !bytes.Contains(body, []byte(native.Prefix)) && !(emulated && (x.endpoint.task == compaction || mentions(body))) {
+	if !bytes.Contains(body, []byte(native.Prefix)) && !(emulated && (x.endpoint.task == compaction || mentions(body) || namesBetas(x.request.Header))) {
 		return nil, false
 	}
 	switch api {
@@ -94,9 +94,14 @@ func (x *exchange) emulate() (*http.Response, error) {
 		m.answer.Header.Set(ActionHeader, Emulated)
 		return m.answer, nil
 	}
+	if m.header != nil {
+		r := *x.request
+		r.Header = m.header
+		x.request = &r
+	}
 	if m.body != nil {
 		x.original = m.body
-		x.request = withBody(x.request, m.header)
+		x.request = withBody(x.request)
 	}
 	res, err := x.run()
 	if err != nil {
@@ -112,12 +117,9 @@ func (x *exchange) emulate() (*http.Response, error) {
 }
 
 // withBody is a request whose body stands in the exchange, without compression.
-func withBody(r *http.Request, header http.Header) *http.Request {
+func withBody(r *http.Request) *http.Request {
 	out := *r
-	if header == nil {
-		header = r.Header
-	}
-	out.Header = header.Clone()
+	out.Header = r.Header.Clone()
 	out.Header.Del("Content-Encoding")
 	return &out
 }

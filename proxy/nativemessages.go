@@ -22,6 +22,9 @@ import (
 type nativeMessages struct{}
 
 func (n nativeMessages) begin(ctx context.Context, x *exchange, body []byte, emulated bool) (*emulation, error) {
+	if emulated && !mentions(body) {
+		return n.plain(x), nil
+	}
 	m, err := native.ReadMessages(string(body))
 	if err != nil {
 		return nil, nil // the provider says it better
@@ -44,8 +47,30 @@ func (n nativeMessages) begin(ctx context.Context, x *exchange, body []byte, emu
 		return done, err
 	case m.Changed():
 		return n.onward(x, m, emulated), nil
+	case emulated:
+		return n.plain(x), nil
 	}
 	return nil, nil
+}
+
+// plain is for a request that asks for nothing, of a client that may.
+func (nativeMessages) plain(x *exchange) *emulation {
+	if !namesBetas(x.request.Header) {
+		return nil
+	}
+	out := &emulation{header: withoutBetas(x.request.Header)}
+	if x.endpoint.task == generate && compacts(x.request.Header) {
+		out.shape = func(res *http.Response) (*http.Response, error) {
+			return shaped(res, generate, &native.Addition{Iterations: true})
+		}
+	}
+	return out
+}
+
+// compacts reports whether a client names the beta under which the usage of every
+// answer is told by iterations.
+func compacts(h http.Header) bool {
+	return strings.Contains(strings.Join(h.Values(betaHeader), ","), native.BetaCompact)
 }
 
 func (n nativeMessages) stripped(x *exchange, body []byte, emulated bool) *emulation {
@@ -71,21 +96,32 @@ func (nativeMessages) onward(x *exchange, m *native.Messages, emulated bool) *em
 	return out
 }
 
-// withoutBetas leaves out the betas that are done here.
+// betas are those that are done here.
+var betas = []string{native.BetaEdits, native.BetaCompact, native.BetaOnDemand}
+
+// betaHeader is where a client names betas, in lists or several times.
+const betaHeader = "Anthropic-Beta"
+
+// namesBetas reports whether a client names one of them; it does so with every
+// request, also where it asks for nothing.
+func namesBetas(h http.Header) bool {
+	return slices.ContainsFunc(betas, func(beta string) bool { return strings.Contains(strings.Join(h.Values(betaHeader), ","), beta) })
+}
+
+// withoutBetas leaves them out.
 func withoutBetas(h http.Header) http.Header {
-	const name = "Anthropic-Beta"
 	out := h.Clone()
 	var left []string
-	for _, line := range h.Values(name) {
+	for _, line := range h.Values(betaHeader) {
 		for beta := range strings.SplitSeq(line, ",") {
-			if beta = strings.TrimSpace(beta); beta != "" && !slices.Contains([]string{native.BetaEdits, native.BetaCompact, native.BetaOnDemand}, beta) {
+			if beta = strings.TrimSpace(beta); beta != "" && !slices.Contains(betas, beta) {
 				left = append(left, beta)
 			}
 		}
 	}
-	out.Del(name)
+	out.Del(betaHeader)
 	if len(left) > 0 {
-		out.Set(name, strings.Join(left, ","))
+		out.Set(betaHeader, strings.Join(left, ","))
 	}
 	return out
 }
@@ -111,7 +147,7 @@ func (n nativeMessages) ask(ctx context.Context, x *exchange, m *native.Messages
 		}
 		tokens = memo.Prompt(p)
 	}
-	add := &native.Addition{Managed: true}
+	add := &native.Addition{Managed: true, Iterations: compacts(x.request.Header)}
 	paused := false
 	for _, e := range m.Edits {
 		var done native.Applied

@@ -43,7 +43,7 @@ func (s *secret) of(ctx context.Context, o *Options) ([]byte, error) {
 		}
 	}
 	if len(key) == 0 {
-		key = newSecret()
+		key = NewSecret()
 	}
 	s.key = key
 	return key, nil
@@ -65,7 +65,7 @@ func keptSecret(ctx context.Context, documents store.Documents) ([]byte, error) 
 		case !errors.Is(err, store.ErrNotFound):
 			return nil, err
 		}
-		body := []byte(`"` + hex.EncodeToString(newSecret()) + `"`)
+		body := []byte(`"` + hex.EncodeToString(NewSecret()) + `"`)
 		_, err = documents.Put(ctx, store.Document{Kind: secretKind, ID: secretID, Version: version, Body: body})
 		var conflict *store.ConflictError
 		switch {
@@ -78,8 +78,8 @@ func keptSecret(ctx context.Context, documents store.Documents) ([]byte, error) 
 	return nil, store.ErrConflict
 }
 
-// newSecret makes a key of 256 random bits.
-func newSecret() []byte {
+// NewSecret makes a key for Options.Secret, of 256 random bits.
+func NewSecret() []byte {
 	key := make([]byte, 32)
 	rand.Read(key) // never fails
 	return key

@@ -58,6 +58,12 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 		return standIn{}, err
 	}
 	messages := log.Messages()
+	if previous != nil {
+		messages = slices.Clone(messages)
+		for i := range messages {
+			messages[i].Turn += previous.Span.LastTurn // turns go on being counted
+		}
+	}
 	total := 0
 	for i := range messages {
 		total += memo.Message(&messages[i])
@@ -165,7 +171,7 @@ func shortened(parts []thread.Part, limit int) []thread.Part {
 func (x *exchange) recorded(ctx context.Context, body string, before, after int) string {
 	x.t.compactions.Add(1)
 	own := *x
-	own.original, own.request = []byte(body), withBody(x.request, nil)
+	own.original, own.request = []byte(body), withBody(x.request)
 	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: before, TokensAfter: after, Duration: time.Since(x.start), Details: map[string]any{"trigger": "native"}}
 	defer func() { event.Emit(ctx, x.t.events, e) }()
 	p, reason := own.read()

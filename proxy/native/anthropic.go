@@ -131,6 +131,8 @@ func (m *Messages) Ask() error {
 			return refuse("", "compaction.type: the only type is summarize")
 		case instructions.Exists() && instructions.Type != gjson.Null && instructions.Type != gjson.String:
 			return refuse("", "compaction.instructions: must be a text")
+		case top.Get("output_format").IsObject():
+			return refuse("", "output_format: cannot be combined with a request for a summary")
 		case top.Get("output_config.task_budget.remaining").Exists():
 			return refuse("", "output_config.task_budget.remaining: cannot be combined with a request for a summary")
 		}

@@ -216,6 +216,7 @@ func TestWrongEdits(t *testing.T) {
 		{`"compaction":{"type":"summarize","instructions":"` + strings.Repeat("x", 16385) + `"},`, "16384"},
 		{`"compaction":{"type":"summarize"},"stop_sequences":["x"],`, "stop_sequences"},
 		{`"compaction":{"type":"summarize"},"output_config":{"format":{"type":"json_schema"}},`, "output_config.format"},
+		{`"compaction":{"type":"summarize"},"output_format":{"type":"json_schema"},`, "output_format"},
 		{`"compaction":{"type":"summarize"},"output_config":{"task_budget":{"type":"tokens","total":9,"remaining":3}},`, "output_config.task_budget.remaining"},
 		{`"compaction":{"type":"summarize"},"tool_choice":{"type":"any"},`, "tool_choice"},
 		{`"compaction":{"type":"summarize"},"tool_choice":{"type":"tool","name":"t"},`, "tool_choice"},

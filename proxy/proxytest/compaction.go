@@ -2,9 +2,13 @@ package proxytest
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 // compaction names what a request says of the providers' own compaction; empty
@@ -35,4 +39,27 @@ func compaction(q *Request, body gjson.Result) string {
 		}
 	}
 	return ""
+}
+
+// counted answers a request to count the tokens of an Anthropic request, where
+// there is a Count.
+func (u *Upstream) counted(w http.ResponseWriter, q *Request) bool {
+	if u.Count == nil || !strings.HasPrefix(q.Path, "/v1/messages/count_tokens") {
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	p, err := anthropic.Codec{}.Decode(q.Body)
+	what := compaction(q, gjson.ParseBytes(q.Body))
+	switch {
+	case err != nil:
+		q.Refused = err.Error()
+	case u.NoCompaction && what != "":
+		q.Refused = what + ": Extra inputs are not permitted"
+	default:
+		fmt.Fprintf(w, `{"input_tokens":%d}`, u.Count(p))
+		return true
+	}
+	w.WriteHeader(http.StatusBadRequest)
+	fmt.Fprint(w, refusal(wire.Anthropic, q.Refused))
+	return true
 }

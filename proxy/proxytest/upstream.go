@@ -151,6 +151,9 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	if u.counted(w, q) {
+		return
+	}
 	if q.API == "" || r.Method != http.MethodPost {
 		w.Header().Set("X-Echo", r.Method+" "+r.URL.RequestURI())
 		w.Header().Set("Content-Type", "application/json")
