@@ -30,6 +30,8 @@ type exchange struct {
 	said     string // what the provider said when it refused
 
 	native *emulation // what native compaction made of it; nil for nothing
+	before int        // bytes of the history that a log holds and the request does not
+	kept   *bool      // the provider keeps the response; nil where nobody looked
 	asked  *asked     // what a request of the Responses API asks beside; nil for others
 }
 

@@ -45,7 +45,14 @@ func (x *exchange) remembered() bool {
 	case a != nil:
 		return a.Stored && !a.Conversation && (a.Previous == "" || a.known)
 	}
-	return x.request.Header.Get("Content-Encoding") == "" && !unstored.Match(x.original)
+	if x.request.Header.Get("Content-Encoding") != "" {
+		return false
+	}
+	if x.kept == nil {
+		kept := !unstored.Match(x.original)
+		x.kept = &kept
+	}
+	return *x.kept
 }
 
 // hold shows the client the compaction that it asked for in the answer, and
