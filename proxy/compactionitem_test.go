@@ -218,3 +218,25 @@ func TestCompactionFaults(t *testing.T) {
 		}
 	}
 }
+
+// TestCompactRefusals: what cannot be compacted is refused in the provider's form,
+// and the provider is not asked.
+func TestCompactRefusals(t *testing.T) {
+	up := plainUpstream(t)
+	url, _ := start(t, up, proxy.Options{Window: window, Emulate: []string{"openai"}, Config: palimpsest.Config{Counter: counter()}})
+	for body, want := range map[string]string{
+		`{"model":"m"}`:            "input",
+		`{"model":"m","input":[]}`: "input",
+		`{"model":"m","input":"x","conversation":"conv_1"}`:                                            "conversation",
+		`{"model":"m","input":"x","previous_response_id":"resp_unknown"}`:                              "previous_response_id",
+		`{"model":"m","input":"x","context_management":[{"type":"compaction","compact_threshold":1}]}`: "context_management[0].compact_threshold",
+	} {
+		status, header, answer := posted(t, url+"/v1/responses/compact", body)
+		if e := gjson.Get(answer, "error"); status != 400 || e.Get("param").Str != want || e.Get("type").Str != "invalid_request_error" || header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %d %s", body, status, answer)
+		}
+	}
+	if n := len(up.Requests()); n > 0 {
+		t.Errorf("%d requests went out", n)
+	}
+}

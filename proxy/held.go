@@ -115,6 +115,11 @@ func (x *exchange) madeItem(s *step) string {
 
 // remember keeps what is behind a response.
 func (x *exchange) remember(ctx context.Context, v verdict, response string) error {
+	switch gjson.Get(response, "status").Str {
+	case "", "completed", "incomplete":
+	default:
+		return nil // it goes on in the background
+	}
 	a := x.asked
 	switch {
 	case a != nil:

@@ -56,8 +56,12 @@ func (nativeResponses) begin(ctx context.Context, x *exchange, body []byte, emul
 	if !x.triggered(a, emulated) {
 		return &emulation{body: a.body}, nil
 	}
-	if a.Previous != "" && !a.known {
+	switch {
+	case a.Previous != "" && !a.known:
 		return &emulation{answer: refused(x.request, unknownResponse(a.Previous))}, nil
+	case a.Conversation:
+		invalid = &native.ResponsesRefusal{Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"}
+		return &emulation{answer: refused(x.request, invalid)}, nil
 	}
 	answer, err := x.compactNow(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -131,7 +135,7 @@ func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *nati
 	if own == nil {
 		return nil
 	}
-	tail := []string{}
+	var tail []string
 	if a.Trigger && !emulated {
 		tail = append(tail, trigger)
 	}
