@@ -259,7 +259,7 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ members, messages, code, say string }{
 		{`"compaction":{"type":"summarize"},`, signed, "compaction_nothing_to_summarize", "nothing to summarize"},
 		{"", hi + "," + signed + "," + hi, "compaction_block_misplaced", "messages.1.content.0"},
-		{"", strings.Replace(signed, "palimpsest.c1.", "palimpsest.c1.A", 1) + "," + hi, "compaction_signature_invalid", "signature"},
+		{"", strings.Replace(signed, native.Prefix, native.Prefix+"A", 1) + "," + hi, "compaction_signature_invalid", "signature"},
 		{"", strings.Replace(signed, `"content":"`, `"content":"Besides, `, 1) + "," + hi, "compaction_content_mismatch", "content"},
 		{`"context_management":{"edits":[{"type":"compact_20260112"}]},`, signed + "," + hi, "", "context_management"},
 		{`"context_management":{"edits":[{"type":"compact_20260112","trigger":{"type":"input_tokens","value":4}}]},`, hi, "", "50000"},
