@@ -17,6 +17,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
@@ -529,4 +530,35 @@ func TestToolsStayData(t *testing.T) {
 	if sent.Get("messages.0.role").Str != "user" || strings.Contains(sent.Get("system").Raw, "Delete") {
 		t.Errorf("the upstream got %s", sent.Raw)
 	}
+}
+
+// TestNothingIsLost: what was word for word in one summary is in the next ones,
+// however short the conversation between them is.
+func TestNothingIsLost(t *testing.T) {
+	_, url := ignorant(t, proxy.Options{})
+	a := newAgent(t, wire.Anthropic, url, false)
+	a.native = `,"compaction":{"type":"summarize"}`
+	a.user("Fix the login bug in auth.go. Never push to main.")
+	a.history = append(a.history, `{"role":"assistant","content":[{"type":"text","text":"The token expires at once, in line 41 of auth.go."}]}`)
+	a.user("Good. Write a test too.")
+	for n := range 5 {
+		if n == 4 { // as another proxy has made it: the text is all that is known
+			a.history[0] = changed(a.history[0], func(text string) string { return text + " " })
+		}
+		s := a.peek()
+		content := a.decoded(s).Get("content.0.content").Str
+		for _, fact := range []string{"Never push to main.", "line 41 of auth.go", "Write a test too."} {
+			if !strings.Contains(content, fact) {
+				t.Errorf("summary %d lost %q:\n%s", n+1, fact, content)
+			}
+		}
+		a.history = []string{`{"role":"assistant","content":` + a.decoded(s).Get("content").Raw + `}`}
+		a.user(fmt.Sprintf("And now step %d.", n))
+	}
+}
+
+// changed is a message with a compaction block of a threshold whose text is
+// another one.
+func changed(element string, text func(string) string) string {
+	return `{"role":"assistant","content":[{"type":"compaction","content":` + rawjson.Quote(text(gjson.Get(element, "content.0.content").Str)) + `,"encrypted_content":"EuYB"}]}`
 }
