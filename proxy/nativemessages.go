@@ -131,6 +131,8 @@ func (n nativeMessages) ask(ctx context.Context, x *exchange, m *native.Messages
 	switch {
 	case m.OnDemand && x.endpoint.task == count:
 		return n.onward(x, m, true), nil // it counts the conversation as it was sent
+	case m.Held() && (m.OnDemand || slices.ContainsFunc(m.Edits, func(e native.Edit) bool { return e.Type == native.Compact })):
+		return &emulation{answer: threadless(x.request)}, nil // the client sends the whole then
 	case m.OnDemand:
 		return n.onDemand(ctx, x, m)
 	}

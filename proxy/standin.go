@@ -25,7 +25,8 @@ import (
 // part, and the newest messages word for word.
 type standIn struct {
 	text string
-	// summary is what text says of the older part, for the next compaction.
+	// summary is of all the messages, for the next compaction: text is all that is
+	// left of the newest ones then.
 	summary summary.Summary
 	tokens  int // of text
 }
@@ -71,18 +72,24 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 	room := min(max(total/standShare, minStand), maxStand)
 	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
 	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return memo.Message(&messages[i]) }).Index
+	for i := at; i < len(messages); i++ {
+		if messages[i].Kind == thread.Recap {
+			at = i + 1 // a summary is no message to be shown word for word
+		}
+	}
 	older, newest := messages[:at], messages[at:]
 	said := wordForWord(newest, room/newestShare, counter)
-	var out standIn
 	if previous != nil {
-		out.summary = *previous
 		older = slices.DeleteFunc(slices.Clone(older), func(m thread.Message) bool { return m.Kind == thread.Recap })
 	}
-	if len(older) > 0 {
-		maker := x.t.options.Config.Summarizer
-		if maker == nil {
-			maker = &summarize.Extractive{Counter: counter.Text}
-		}
+	code := &summarize.Extractive{Counter: counter.Text}
+	maker := x.t.options.Config.Summarizer
+	if maker == nil || len(older) == 0 {
+		maker = code
+	}
+	var out standIn
+	var texts []string
+	if len(older) > 0 || previous != nil {
 		out.summary, err = maker.Summarize(ctx, summarize.Input{
 			Messages: older, Previous: previous, Context: newest,
 			Budget: max(room-counter.Text(said), minStand/2), Instructions: strings.TrimSpace(instructions),
@@ -90,11 +97,17 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 		if err != nil {
 			return standIn{}, fmt.Errorf("summary: %w", err)
 		}
+		texts = append(texts, out.summary.Render())
+		previous = &out.summary
 	}
-	out.text = out.summary.Render()
 	if said != "" {
-		out.text += "\n\nThe newest messages, as they were:\n\n" + said
+		texts = append(texts, "The newest messages, as they were:\n\n"+said)
+		out.summary, err = code.Summarize(ctx, summarize.Input{Messages: newest, Previous: previous, Budget: room + room/newestShare})
+		if err != nil {
+			return standIn{}, fmt.Errorf("summary of the newest: %w", err)
+		}
 	}
+	out.text = strings.Join(texts, "\n\n")
 	out.tokens = counter.Text(out.text)
 	return out, nil
 }
@@ -127,7 +140,7 @@ func wordForWord(messages []thread.Message, room int, counter *token.Counter) st
 	for limit := room * 4; ; limit /= 2 {
 		var short []thread.Message
 		for _, m := range messages {
-			if m.Parts = shortened(m.Parts, limit); len(m.Parts) > 0 && m.Kind != thread.Recap {
+			if m.Parts = shortened(m.Parts, limit); len(m.Parts) > 0 {
 				short = append(short, m)
 			}
 		}

@@ -20,15 +20,11 @@ type Addition struct {
 	Managed bool
 	Applied []Applied
 	// Iterations says that the usage is told by iterations, as it is wherever the
-	// request may compact. Compaction is what making the block took.
+	// request may compact. Making the block took nothing of the client's.
 	Iterations bool
-	Compaction Usage
 
 	usage string // of the stream so far
 }
-
-// Usage is what asking a model took, in tokens.
-type Usage struct{ Input, Output int }
 
 // ThresholdBlock is the block of a compaction that a threshold set off, with its
 // opaque value.
@@ -48,7 +44,7 @@ func (a *Addition) Alone(id, model string) string {
 	if a.Managed {
 		out += `,"context_management":` + a.management()
 	}
-	return out + `,"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"iterations":[` + a.compaction() + `]}}`
+	return out + `,"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"iterations":[` + compaction + `]}}`
 }
 
 // Stream is an answer of Alone as events.
@@ -105,11 +101,9 @@ func (a *Addition) management() string {
 	return `{"applied_edits":[` + strings.Join(list, ",") + `]}`
 }
 
-// compaction is the iteration that made the block.
-func (a *Addition) compaction() string {
-	return `{"type":"compaction","input_tokens":` + strconv.Itoa(a.Compaction.Input) + `,"output_tokens":` + strconv.Itoa(a.Compaction.Output) +
-		`,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0}}`
-}
+// compaction is the iteration that made the block: no model was asked with the
+// client's key.
+const compaction = `{"type":"compaction","input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0}}`
 
 // iterations are those of an answer with a usage of the upstream's. The usage
 // itself stays what it is: it does not count what made the block.
@@ -123,7 +117,7 @@ func (a *Addition) iterations(usage string) string {
 	if a.Block == "" {
 		return "[" + message + "]"
 	}
-	return "[" + a.compaction() + "," + message + "]"
+	return "[" + compaction + "," + message + "]"
 }
 
 // Whole adds to an answer in one piece. What is no message stays as it is.

@@ -56,7 +56,7 @@ func TestAnswers(t *testing.T) {
 		{"edits", func() *native.Addition { return &native.Addition{Managed: true, Applied: applied} }},
 		{"below the threshold", func() *native.Addition { return &native.Addition{Managed: true, Iterations: true} }},
 		{"compacted", func() *native.Addition {
-			return &native.Addition{Managed: true, Applied: applied[1:], Iterations: true, Block: threshold, Compaction: native.Usage{Input: 900, Output: 80}}
+			return &native.Addition{Managed: true, Applied: applied[1:], Iterations: true, Block: threshold}
 		}},
 	} {
 		write(c.name+": whole", c.make().Whole(answer))

@@ -73,10 +73,12 @@ type Messages struct {
 	Previous *summary.Summary
 
 	body    string
-	list    []message
-	asked   bool // what is asked for was read, and does not go on
-	changed bool // the messages are not the client's own
-	edited  int  // the first message that an edit has changed; -1 for none
+	top     map[string]gjson.Result
+	names   []string  // of the members, in order
+	list    []message // once it is needed; see load
+	asked   bool      // what is asked for was read, and does not go on
+	changed bool      // the messages are not the client's own
+	edited  int       // the first message that an edit has changed; -1 for none
 }
 
 // message is an element of the messages array.
@@ -92,16 +94,27 @@ func ReadMessages(body string) (*Messages, error) {
 	if err := rawjson.Check(body); err != nil {
 		return nil, err
 	}
-	top := gjson.Parse(body)
-	list := top.Get("messages")
-	if !top.IsObject() || !list.IsArray() {
+	m := &Messages{body: body, edited: -1, top: map[string]gjson.Result{}}
+	gjson.Parse(body).ForEach(func(k, v gjson.Result) bool {
+		m.top[k.Str] = v
+		m.names = append(m.names, k.Str)
+		return true
+	})
+	if !m.top["messages"].IsArray() {
 		return nil, fmt.Errorf("messages: the array is missing")
 	}
-	m := &Messages{Model: top.Get("model").Str, Stream: top.Get("stream").Type == gjson.True, body: body, edited: -1}
-	for _, v := range list.Array() {
+	m.Model, m.Stream = m.top["model"].Str, m.top["stream"].Type == gjson.True
+	return m, nil
+}
+
+// load reads the messages. Most requests that name an edit need none of them.
+func (m *Messages) load() {
+	if m.list != nil {
+		return
+	}
+	for _, v := range m.top["messages"].Array() {
 		m.list = append(m.list, readMessage(v))
 	}
-	return m, nil
 }
 
 func readMessage(v gjson.Result) message {
@@ -116,8 +129,7 @@ func readMessage(v gjson.Result) message {
 // *Refusal.
 func (m *Messages) Ask() error {
 	m.asked = true
-	top := gjson.Parse(m.body)
-	context, summarize := top.Get("context_management"), top.Get("compaction")
+	context, summarize := m.top["context_management"], m.top["compaction"]
 	var err error
 	if m.Managed = context.Exists() && context.Type != gjson.Null; m.Managed {
 		if m.Edits, err = readEdits(context, m.Model); err != nil {
@@ -131,9 +143,9 @@ func (m *Messages) Ask() error {
 			return refuse("", "compaction.type: the only type is summarize")
 		case instructions.Exists() && instructions.Type != gjson.Null && instructions.Type != gjson.String:
 			return refuse("", "compaction.instructions: must be a text")
-		case top.Get("output_format").IsObject():
+		case m.top["output_format"].IsObject():
 			return refuse("", "output_format: cannot be combined with a request for a summary")
-		case top.Get("output_config.task_budget.remaining").Exists():
+		case m.top["output_config"].Get("task_budget.remaining").Exists():
 			return refuse("", "output_config.task_budget.remaining: cannot be combined with a request for a summary")
 		}
 		m.Instructions = strings.TrimSpace(instructions.Str)
@@ -143,7 +155,7 @@ func (m *Messages) Ask() error {
 	}
 	// The rules are those that every request is held to, and they do not depend on
 	// what the messages say.
-	probe := set(around(top), "messages", `[{"role":"user","content":"."}]`)
+	probe := set(m.around(), "messages", `[{"role":"user","content":"."}]`)
 	for _, p := range (anthropic.Codec{}).Validate([]byte(probe)) {
 		if !p.Advice && (strings.HasPrefix(p.Rule, "context-") || strings.HasPrefix(p.Rule, "compaction-")) {
 			return refuse("", "%s: %s", p.Path, p.Message)
@@ -154,18 +166,14 @@ func (m *Messages) Ask() error {
 
 // around is the request without its long members, on which no rule of compaction
 // depends.
-func around(top gjson.Result) string {
-	out := "{"
-	top.ForEach(func(k, v gjson.Result) bool {
-		if name := k.Str; name != "messages" && name != "system" && name != "tools" {
-			if len(out) > 1 {
-				out += ","
-			}
-			out += k.Raw + ":" + v.Raw
+func (m *Messages) around() string {
+	var members []string
+	for _, name := range m.names {
+		if name != "messages" && name != "system" && name != "tools" {
+			members = append(members, rawjson.Quote(name)+":"+m.top[name].Raw)
 		}
-		return true
-	})
-	return out + "}"
+	}
+	return "{" + strings.Join(members, ",") + "}"
 }
 
 // Invalid says what the API would refuse the whole request for, beside what
@@ -180,9 +188,14 @@ func (m *Messages) Invalid() error {
 	return nil
 }
 
+// Held reports whether the provider holds the history, and the request goes on with
+// it: the messages are then no conversation by themselves.
+func (m *Messages) Held() bool { return m.top["thread"].Get("type").Str == "continue" }
+
 // Empty reports whether there is nothing that a summary could be made of: no
 // message beside what an earlier compaction left.
 func (m *Messages) Empty() bool {
+	m.load()
 	return !slices.ContainsFunc(m.list, func(x message) bool { return !x.recap })
 }
 
@@ -209,8 +222,8 @@ func (m *Messages) touch(i int) {
 // messages that nobody touched keep their bytes.
 func (m *Messages) Body() string {
 	out := m.body
-	for _, name := range []string{"context_management", "compaction"} {
-		if !m.asked || !gjson.Get(out, name).Exists() {
+	for _, name := range m.names { // each as often as it is there
+		if !m.asked || name != "context_management" && name != "compaction" {
 			continue
 		}
 		if cut, err := sjson.Delete(out, name); err == nil {

@@ -55,6 +55,10 @@ func (c compactionAt) opaque() string {
 // A nil open verifies nothing. The error is a *Refusal, as the provider gives
 // it, or a fault of open's.
 func (m *Messages) Expand(open Opener, emulated bool) error {
+	if !strings.Contains(m.top["messages"].Raw, `"compaction"`) {
+		return nil
+	}
+	m.load()
 	var found []compactionAt
 	for i, x := range m.list {
 		for k, b := range x.blocks {

@@ -233,12 +233,12 @@ func (m *Messages) uses() []use {
 // Clear applies ClearTools to a request of so many tokens. count tells how many
 // tokens a piece of JSON has. It is false where nothing was to be done.
 func (m *Messages) Clear(e Edit, tokens int, count func(string) int) (Applied, bool) {
-	uses := m.uses()
-	size := tokens
-	if e.ByUses {
-		size = len(uses)
+	if !e.ByUses && tokens <= e.Trigger {
+		return Applied{}, false
 	}
-	if size <= e.Trigger || len(uses) <= e.Keep {
+	m.load()
+	uses := m.uses()
+	if e.ByUses && len(uses) <= e.Trigger || len(uses) <= e.Keep {
 		return Applied{}, false
 	}
 	done := Applied{Type: ClearTools}
@@ -291,6 +291,7 @@ func (m *Messages) ClearThinking(e Edit, count func(string) int) (Applied, bool)
 	if e.All {
 		return Applied{}, false
 	}
+	m.load()
 	var turns [][]int // messages with thinking, by turn
 	begun := false
 	for i, x := range m.list {

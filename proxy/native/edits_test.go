@@ -263,6 +263,14 @@ func TestRightEdits(t *testing.T) {
 	}
 }
 
+// TestTwice: a member that the body has twice is not left behind.
+func TestTwice(t *testing.T) {
+	m := ask(t, request(edits()+edits()+`"compaction":null,`, hello))
+	if got, want := m.Body(), request("", hello); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func FuzzMessages(f *testing.F) {
 	sealed := native.Seal(key, native.Token{API: "anthropic", Kind: native.BetaCompact, Digest: native.Digest("so far")})
 	f.Add(request(edits(`{"type":"clear_thinking_20251015"}`, `{"type":"clear_tool_uses_20250919","trigger":{"type":"tool_uses","value":1},"keep":{"type":"tool_uses","value":0},"clear_tool_inputs":["read"]}`), hello, step("a", "read", long("a")), step("b", "read", `"B"`)))
