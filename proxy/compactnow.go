@@ -83,9 +83,11 @@ func (x *exchange) compaction(ctx context.Context, s *step) (item string, h hist
 	}
 	if system := instructions(s.request); len(system) > 0 {
 		// A client may drop what stands before the item, its instructions as well.
-		err = x.t.links.save(ctx, itemID(content), &link{Made: x.start.UnixNano(), history: h, System: system})
+		if err := x.t.links.save(ctx, itemID(content), &link{Made: x.start.UnixNano(), history: h, System: system}); err != nil {
+			x.fault("link", err, verdict{step: s})
+		}
 	}
-	return native.CompactionItem(itemID(content), content), h, err
+	return native.CompactionItem(itemID(content), content), h, nil
 }
 
 // itemID is the id of the item with a token.

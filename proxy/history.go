@@ -28,8 +28,8 @@ type rebuilt struct {
 	// strict says that the client's own bytes are nothing that the provider could
 	// answer, so that what is rendered goes out in any case.
 	strict bool
-	// retained says that users' and developers' words in the body, before this
-	// item, may stand in the log already.
+	// retained is how many messages at the beginning of the body stood before the
+	// compaction: those of them that the log holds are not new.
 	retained int
 	// fallback are the items of a request that needs no log; nil where the client's
 	// own will do.

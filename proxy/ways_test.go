@@ -24,6 +24,7 @@ import (
 // a client mixes, and whenever the proxy is started anew, no request is refused,
 // the provider sees nothing of ours, and always the user's last words.
 func TestAllWays(t *testing.T) {
+	t.Parallel()
 	var lookups, compactions atomic.Int64
 	rapid.Check(t, func(rt *rapid.T) {
 		up := plainUpstream(t)
