@@ -57,11 +57,9 @@ func (x *exchange) emulatorOf(body []byte) (e emulator, emulated bool) {
 	return nil, false
 }
 
-// mentions reports whether a body may ask for native compaction. It looks for the
-// ends of context_management and compaction: what begins with a frequent character
-// takes much longer to find.
+// mentions reports whether a body may ask for native compaction.
 func mentions(body []byte) bool {
-	return bytes.Contains(body, []byte("xt_management")) || bytes.Contains(body, []byte("mpaction"))
+	return bytes.Contains(body, []byte(`_management"`)) || bytes.Contains(body, []byte(`mpaction`)) && bytes.Contains(body, []byte(`"compaction`))
 }
 
 // emulate answers the request, with the emulation of what its API can do where
