@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -365,6 +366,21 @@ func (silent) Summarize(context.Context, summarize.Input) (summary.Summary, erro
 	return summary.Summary{}, errors.New("the model is gone")
 }
 
+// stuck is a summarizer that never answers, careless one that panics.
+type (
+	stuck    struct{}
+	careless struct{}
+)
+
+func (stuck) Summarize(ctx context.Context, _ summarize.Input) (summary.Summary, error) {
+	<-ctx.Done()
+	return summary.Summary{}, ctx.Err()
+}
+
+func (careless) Summarize(context.Context, summarize.Input) (summary.Summary, error) {
+	panic("not that again")
+}
+
 // TestNativeFaults: where something of ours fails the conversation goes to the
 // upstream whole, without what it does not know; a request for nothing but a
 // summary is answered as the provider answers when it cannot make one.
@@ -372,6 +388,8 @@ func TestNativeFaults(t *testing.T) {
 	for name, o := range map[string]proxy.Options{
 		"the key":        {Documents: noDocuments{}},
 		"the summarizer": {Config: palimpsest.Config{Summarizer: silent{}}},
+		"the deadline":   {Config: palimpsest.Config{Summarizer: stuck{}}, Deadline: 500 * time.Millisecond},
+		"a panic":        {Config: palimpsest.Config{Summarizer: careless{}}},
 	} {
 		var told []string
 		var mu sync.Mutex
