@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -32,6 +33,11 @@ import (
 // proxy that emulates it. Where the options name no window the policy has nothing
 // to do.
 func ignorant(t *testing.T, o proxy.Options) (*proxytest.Upstream, string) {
+	up, url, _ := ignorantOf(t, o)
+	return up, url
+}
+
+func ignorantOf(t *testing.T, o proxy.Options) (*proxytest.Upstream, string, *proxy.Proxy) {
 	up := strict(t)
 	if o.Window == 0 {
 		o.Window = 400_000
@@ -39,8 +45,8 @@ func ignorant(t *testing.T, o proxy.Options) (*proxytest.Upstream, string) {
 	up.Window, up.NoCompaction = o.Window, true
 	o.Emulate = []string{wire.Anthropic}
 	o.Config.Counter = counter()
-	url, _ := start(t, up, o)
-	return up, url
+	url, p := start(t, up, o)
+	return up, url, p
 }
 
 func betas(names ...string) http.Header {
@@ -107,7 +113,7 @@ func TestClearedTask(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		t.Run(fmt.Sprint("stream ", stream), func(t *testing.T) {
 			t.Parallel()
-			up, url := ignorant(t, proxy.Options{})
+			up, url, p := ignorantOf(t, proxy.Options{})
 			up.Model = steps(40, true)
 			a := newAgent(t, wire.Anthropic, url, stream)
 			a.think, a.model = true, "claude-sonnet-5-5"
@@ -121,6 +127,9 @@ func TestClearedTask(t *testing.T) {
 			}
 			if s.action() != proxy.Emulated {
 				t.Errorf("the action is %q", s.action())
+			}
+			if totals := p.Totals(); totals.Edited < 20 || totals.TokensBefore < 2*totals.TokensSent || totals.Faults != 0 {
+				t.Errorf("totals: %+v", totals)
 			}
 			for _, q := range up.Requests() {
 				if q.Refused != "" || q.Tokens > 31_000 || q.Header.Get("Anthropic-Beta") != "" {
@@ -357,6 +366,21 @@ func (silent) Summarize(context.Context, summarize.Input) (summary.Summary, erro
 	return summary.Summary{}, errors.New("the model is gone")
 }
 
+// stuck is a summarizer that never answers, careless one that panics.
+type (
+	stuck    struct{}
+	careless struct{}
+)
+
+func (stuck) Summarize(ctx context.Context, _ summarize.Input) (summary.Summary, error) {
+	<-ctx.Done()
+	return summary.Summary{}, ctx.Err()
+}
+
+func (careless) Summarize(context.Context, summarize.Input) (summary.Summary, error) {
+	panic("not that again")
+}
+
 // TestNativeFaults: where something of ours fails the conversation goes to the
 // upstream whole, without what it does not know; a request for nothing but a
 // summary is answered as the provider answers when it cannot make one.
@@ -364,6 +388,8 @@ func TestNativeFaults(t *testing.T) {
 	for name, o := range map[string]proxy.Options{
 		"the key":        {Documents: noDocuments{}},
 		"the summarizer": {Config: palimpsest.Config{Summarizer: silent{}}},
+		"the deadline":   {Config: palimpsest.Config{Summarizer: stuck{}}, Deadline: 500 * time.Millisecond},
+		"a panic":        {Config: palimpsest.Config{Summarizer: careless{}}},
 	} {
 		var told []string
 		var mu sync.Mutex

@@ -26,7 +26,7 @@ func TestNativeReplay(t *testing.T) {
 		for _, r := range record(t, file, wire.Anthropic) {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
-				r.at = r.at[:min(110, len(r.at))] // it takes minutes to the end
+				r.at = r.at[:min(80, len(r.at))] // it takes minutes to the end
 				first, blocks := r.compacting(t)
 				if blocks == 0 {
 					t.Error("nothing was compacted")
