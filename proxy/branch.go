@@ -118,9 +118,10 @@ func follow(log *thread.Thread, messages []thread.Message, ids []thread.ID) plac
 	var rounds []*thread.Message
 	for p.at < log.Len() {
 		m := log.At(p.at)
-		if hidden(m.ID) && (p.seen == len(ids) || ids[p.seen] != m.ID) {
+		told := p.seen < len(ids) && ids[p.seen] == m.ID // of a history that was read from the log
+		p.hidden = p.hidden || hidden(m.ID)
+		if hidden(m.ID) && !told {
 			rounds = append(rounds, m)
-			p.hidden = true
 			p.at++
 			continue
 		}

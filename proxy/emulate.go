@@ -41,15 +41,14 @@ type emulation struct {
 }
 
 // emulatorOf is the emulator of a request that may need one; nil where a look at
-// the bytes shows that it does not. A compressed body is always read.
-func (x *exchange) emulatorOf() (e emulator, emulated bool) {
+// the bytes shows that it does not.
+func (x *exchange) emulatorOf(body []byte) (e emulator, emulated bool) {
 	api := x.endpoint.dialect.API()
 	emulated = slices.Contains(x.t.options.Emulate, api)
-	if api == wire.Responses && bytes.Contains(x.original, []byte(`"previous_response_id"`)) {
+	if api == wire.Responses && bytes.Contains(body, []byte(`_response_id"`)) {
 		return nativeResponses{}, emulated // it goes on with a history that the provider holds
 	}
-	if x.request.Header.Get("Content-Encoding") == "" && !bytes.Contains(x.original, []byte(native.Prefix)) &&
-		!(emulated && (x.endpoint.task == compaction || mentions(x.original))) {
+	if !bytes.Contains(body, []byte(native.Prefix)) && !(emulated && (x.endpoint.task == compaction || mentions(body) || namesBetas(x.request.Header))) {
 		return nil, false
 	}
 	switch api {
@@ -63,19 +62,19 @@ func (x *exchange) emulatorOf() (e emulator, emulated bool) {
 
 // mentions reports whether a body may ask for native compaction.
 func mentions(body []byte) bool {
-	return bytes.Contains(body, []byte(`"context_management"`)) || bytes.Contains(body, []byte(`"compaction`))
+	return bytes.Contains(body, []byte(`_management"`)) || bytes.Contains(body, []byte(`mpaction`)) && bytes.Contains(body, []byte(`"compaction`))
 }
 
 // emulate answers the request, with the emulation of what its API can do where
 // the upstream cannot.
 func (x *exchange) emulate() (*http.Response, error) {
-	e, emulated := x.emulatorOf()
-	if e == nil {
-		return x.run()
-	}
 	body, err := decoded(x.request.Header, x.original, x.t.options.MaxBody)
 	if err != nil {
 		return x.run() // nobody here can read it
+	}
+	e, emulated := x.emulatorOf(body)
+	if e == nil {
+		return x.run()
 	}
 	if v := x.guarded(x.request.Context(), "native", func(x *exchange, ctx context.Context) (v verdict, err error) {
 		x.native, err = e.begin(ctx, x, body, emulated)
@@ -95,9 +94,14 @@ func (x *exchange) emulate() (*http.Response, error) {
 		m.answer.Header.Set(ActionHeader, Emulated)
 		return m.answer, nil
 	}
+	if m.header != nil {
+		r := *x.request
+		r.Header = m.header
+		x.request = &r
+	}
 	if m.body != nil {
 		x.original = m.body
-		x.request = withBody(x.request, m.header)
+		x.request = withBody(x.request)
 	}
 	res, err := x.run()
 	if err != nil {
@@ -105,6 +109,11 @@ func (x *exchange) emulate() (*http.Response, error) {
 	}
 	if m.body != nil && res.Header.Get(ActionHeader) == Passed {
 		res.Header.Set(ActionHeader, Emulated)
+		if m.settled && x.endpoint.task == generate {
+			x.t.edited.Add(1)
+			x.t.before.Add(int64(len(body)) / usualBytes)
+			x.t.sent.Add(int64(len(m.body)) / usualBytes)
+		}
 	}
 	if m.shape != nil && res.StatusCode == http.StatusOK {
 		return m.shape(res)
@@ -112,13 +121,14 @@ func (x *exchange) emulate() (*http.Response, error) {
 	return res, nil
 }
 
+// usualBytes is about how many bytes a token has, for totals of what nobody has
+// counted.
+const usualBytes = 4
+
 // withBody is a request whose body stands in the exchange, without compression.
-func withBody(r *http.Request, header http.Header) *http.Request {
+func withBody(r *http.Request) *http.Request {
 	out := *r
-	if header == nil {
-		header = r.Header
-	}
-	out.Header = header.Clone()
+	out.Header = r.Header.Clone()
 	out.Header.Del("Content-Encoding")
 	return &out
 }

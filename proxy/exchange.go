@@ -31,6 +31,8 @@ type exchange struct {
 	apart    bool   // the conversation will not go on with what is asked here
 
 	native *emulation // what native compaction made of it; nil for nothing
+	before int        // bytes of the history that a log holds and the request does not
+	kept   *bool      // the provider keeps the response; nil where nobody looked
 	asked  *asked     // what a request of the Responses API asks beside; nil for others
 }
 
@@ -61,7 +63,14 @@ func (x *exchange) run() (*http.Response, error) {
 		x.mark(res, v)
 		return res, nil
 	}
-	switch kind := x.refusal(res, v); {
+	kind := x.refusal(res, v)
+	if x.unheld(res, v) {
+		if v, res, err = x.whole(ctx, v, res); err != nil {
+			return nil, err
+		}
+		kind = x.refusal(res, v)
+	}
+	switch {
 	case kind == llm.ErrOverflow:
 		v, res, err = x.harder(ctx, v, res)
 	case kind == llm.ErrInvalid && v.action != Passed:
@@ -119,7 +128,7 @@ func (x *exchange) send(v verdict) (*http.Response, error) {
 // near reports whether a request comes near the model's window.
 func (x *exchange) near(v verdict) bool {
 	if v.step == nil {
-		return false
+		return x.native != nil && x.native.shape != nil // and it is read in any case then
 	}
 	return v.step.ask.Window == 0 || 2*v.before > v.step.ask.Window
 }
@@ -225,7 +234,7 @@ func (x *exchange) backOff(v verdict, res *http.Response) (verdict, *http.Respon
 // model's reasoning in it: reasoning that was made for a prompt of ours does not
 // hold for the client's. Without any reasoning the request is sent once more.
 func (x *exchange) unbound(ctx context.Context, v verdict, res *http.Response) (verdict, *http.Response, error) {
-	if v.step == nil && v.reason != "fault" || !sealed.MatchString(x.said) {
+	if v.step == nil && v.reason != "fault" && v.reason != "native" || !sealed.MatchString(x.said) {
 		return v, res, nil
 	}
 	plain := x.guarded(ctx, "reasoning", (*exchange).withoutReasoning)

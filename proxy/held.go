@@ -45,7 +45,14 @@ func (x *exchange) remembered() bool {
 	case a != nil:
 		return a.Stored && !a.Conversation && (a.Previous == "" || a.known)
 	}
-	return x.request.Header.Get("Content-Encoding") == "" && !unstored.Match(x.original)
+	if x.request.Header.Get("Content-Encoding") != "" {
+		return false
+	}
+	if x.kept == nil {
+		kept := !unstored.Match(x.original)
+		x.kept = &kept
+	}
+	return *x.kept
 }
 
 // hold shows the client the compaction that it asked for in the answer, and
@@ -68,6 +75,28 @@ func (x *exchange) hold(res *http.Response, v verdict) (*http.Response, error) {
 	return x.show(res, item, remember)
 }
 
+// unheld reports whether a provider refuses to go on with a response that is
+// known here: it has forgotten it, or it holds none at all.
+func (x *exchange) unheld(res *http.Response, v verdict) bool {
+	a := x.asked
+	return v.action == Passed && a != nil && a.known && a.rebuilt != nil && res.StatusCode >= 400 && res.StatusCode < 500 && strings.Contains(x.said, "previous")
+}
+
+// whole sends the whole conversation in the place of a response's id.
+func (x *exchange) whole(ctx context.Context, v verdict, res *http.Response) (verdict, *http.Response, error) {
+	r := *x.asked.rebuilt
+	a := *x.asked
+	r.strict, a.rebuilt, a.held = true, &r, true
+	x.asked = &a
+	all := x.guarded(ctx, "prepare", (*exchange).decide)
+	if all.action == Passed {
+		return v, res, nil
+	}
+	res.Body.Close()
+	again, err := x.send(all)
+	return all, again, err
+}
+
 // madeItem is the compaction of a step; empty where something failed.
 func (x *exchange) madeItem(s *step) string {
 	made := make(chan string, 1)
@@ -86,6 +115,11 @@ func (x *exchange) madeItem(s *step) string {
 
 // remember keeps what is behind a response.
 func (x *exchange) remember(ctx context.Context, v verdict, response string) error {
+	switch gjson.Get(response, "status").Str {
+	case "", "completed", "incomplete":
+	default:
+		return nil // it goes on in the background
+	}
 	a := x.asked
 	switch {
 	case a != nil:
@@ -100,7 +134,7 @@ func (x *exchange) remember(ctx context.Context, v verdict, response string) err
 		}
 		a = &asked{Responses: r}
 	}
-	k := &link{Held: a.held || v.action != Passed}
+	k := &link{Made: x.start.UnixNano(), Held: a.held || v.action != Passed}
 	gjson.Get(response, "output").ForEach(func(_, item gjson.Result) bool {
 		k.Output = append(k.Output, []byte(item.Raw))
 		return true

@@ -1,10 +1,13 @@
 package proxy_test
 
 import (
+	"context"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
@@ -13,6 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -21,7 +25,10 @@ import (
 type chained struct {
 	*agent
 	previous string
+	always   string // members of each body
 	actions  map[string]int
+
+	compactions int // that were shown in answers
 }
 
 func newChained(t testing.TB, url string, stream bool) *chained {
@@ -34,9 +41,9 @@ var responseID = regexp.MustCompile(`"id":"(resp_[^"]+)"`)
 
 func (c *chained) ask() said {
 	c.t.Helper()
-	c.extra = ""
+	c.native = c.always
 	if c.previous != "" {
-		c.extra = fmt.Sprintf(`,"previous_response_id":%q`, c.previous)
+		c.native += fmt.Sprintf(`,"previous_response_id":%q`, c.previous)
 	}
 	s, err := c.try()
 	if err != nil {
@@ -46,6 +53,11 @@ func (c *chained) ask() said {
 		all := responseID.FindAllSubmatch(s.raw, -1)
 		c.previous = string(all[len(all)-1][1])
 		c.history = nil
+		for _, item := range gjson.Parse(s.element).Array() {
+			if item.Get("type").Str == "compaction" {
+				c.compactions++
+			}
+		}
 	}
 	c.actions[s.header.Get(proxy.ActionHeader)]++
 	return s
@@ -107,19 +119,27 @@ func TestChain(t *testing.T) {
 func TestChainRestart(t *testing.T) {
 	up := plainUpstream(t)
 	up.Model = steps(40, false)
-	kept := &store.Memory{}
-	o := proxy.Options{Window: window, Documents: kept, Config: palimpsest.Config{Counter: counter(), Log: kept, Plans: kept}}
-	url, _ := start(t, up, o)
-	c := newChained(t, url, true)
+	file := "sqlite:" + filepath.Join(t.TempDir(), "kept.db")
+	again := func() string {
+		db, err := dsn.Open(t.Context(), file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		kept := db.Tenant("")
+		url, _ := start(t, up, proxy.Options{Window: window, Documents: kept.Documents, Config: palimpsest.Config{Counter: counter(), Log: kept.Log, Plans: kept.Plans}})
+		return url
+	}
+	c := newChained(t, again(), true)
 	c.user("Read all parts.")
 	for range 5 {
 		c.results(c.ask().calls, partOf)
 	}
-	c.url, _ = start(t, up, o)
+	c.url = again()
 	for range 12 {
 		c.results(c.ask().calls, partOf)
 	}
-	c.url, _ = start(t, up, o)
+	c.url = again()
 	c.run()
 	refusals(t, up)
 	if c.actions[proxy.Compacted] == 0 {
@@ -182,5 +202,112 @@ func TestChainFork(t *testing.T) {
 	refusals(t, up)
 	if totals := p.Totals(); totals.Faults != 0 || totals.Compactions == 0 {
 		t.Errorf("%+v", totals)
+	}
+}
+
+// TestProviderHoldsNothing: a client that names the response before is served also
+// by a provider that keeps no responses, and by one that has forgotten them.
+func TestProviderHoldsNothing(t *testing.T) {
+	for name, forgets := range map[string]func(*proxytest.Upstream){
+		"holds nothing": func(up *proxytest.Upstream) {
+			up.Chains = false
+			up.Refuse = func(body []byte) string {
+				if gjson.GetBytes(body, "previous_response_id").Exists() {
+					return "Unknown parameter: 'previous_response_id'."
+				}
+				return ""
+			}
+		},
+		"has forgotten": func(*proxytest.Upstream) {},
+	} {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, stream %t", name, stream), func(t *testing.T) {
+				t.Parallel()
+				up := plainUpstream(t)
+				up.Model = steps(24, false)
+				forgets(up)
+				url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				c := newChained(t, url, stream)
+				c.user("Read all parts.")
+				c.results(c.ask().calls, partOf)
+				c.results(c.ask().calls, partOf)
+				up.ForgetResponses()
+				c.run()
+				refused := 0
+				for _, q := range up.Requests() {
+					if q.Refused != "" {
+						refused++
+					}
+				}
+				if refused != 1 || p.Totals().Faults != 0 {
+					t.Errorf("%d requests were refused, %+v", refused, p.Totals())
+				}
+				last := up.Requests()[len(up.Requests())-1]
+				if body := string(last.Body); !strings.Contains(body, "Read all parts.") || !strings.Contains(body, "part_023.go") {
+					t.Errorf("the last request: %.500s", body)
+				}
+			})
+		}
+	}
+}
+
+// faultyDocuments are documents of which one call does harm.
+type faultyDocuments struct {
+	store.Memory
+	at   string
+	harm func(context.Context) error
+}
+
+func (f *faultyDocuments) Put(ctx context.Context, d store.Document) (int, error) {
+	if f.at == "put" {
+		if err := f.harm(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return f.Memory.Put(ctx, d)
+}
+
+func (f *faultyDocuments) Document(ctx context.Context, kind, id string) (store.Document, error) {
+	if f.at == "document" {
+		if err := f.harm(ctx); err != nil {
+			return store.Document{}, err
+		}
+	}
+	return f.Memory.Document(ctx, kind, id)
+}
+
+func (f *faultyDocuments) Documents(ctx context.Context, kind, after string, limit int) ([]store.Document, error) {
+	if f.at == "documents" {
+		if err := f.harm(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return f.Memory.Documents(ctx, kind, after, limit)
+}
+
+// TestDocumentFaults: documents that fail cost a client nothing: its chain passes
+// to the provider that holds it.
+func TestDocumentFaults(t *testing.T) {
+	for _, at := range []string{"put", "document", "documents"} {
+		for name, harm := range map[string]func(context.Context) error{
+			"fails":  func(context.Context) error { return errDisk },
+			"panics": func(context.Context) error { panic("on purpose") },
+			"hangs":  func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		} {
+			t.Run(at+" "+name, func(t *testing.T) {
+				t.Parallel()
+				up := plainUpstream(t)
+				up.Model = steps(4, false)
+				url, p := start(t, up, proxy.Options{Window: window, Secret: []byte("a secret of this test"), Documents: &faultyDocuments{at: at, harm: harm}, Deadline: 100 * time.Millisecond,
+					Config: palimpsest.Config{Counter: counter()}})
+				c := newChained(t, url, true)
+				c.user("Read all parts.")
+				c.run()
+				refusals(t, up)
+				if p.Totals().Faults == 0 {
+					t.Error("nobody was told")
+				}
+			})
+		}
 	}
 }

@@ -28,11 +28,9 @@ type rebuilt struct {
 	// strict says that the client's own bytes are nothing that the provider could
 	// answer, so that what is rendered goes out in any case.
 	strict bool
-	// retained says that users' and developers' words in the body, before this
-	// item, may stand in the log already.
+	// retained is how many messages at the beginning of the body stood before the
+	// compaction: those of them that the log holds are not new.
 	retained int
-	// before is how many bytes the messages of the history take.
-	before int
 	// fallback are the items of a request that needs no log; nil where the client's
 	// own will do.
 	fallback []string
@@ -75,11 +73,11 @@ func (x *exchange) readOn(ctx context.Context) (*prompt.Prompt, error) {
 	}
 	news := named(before, unknown(before, p.Messages, r.retained))
 	ids := make([]thread.ID, 0, len(before)+len(news))
-	r.before = 0
+	x.before = 0
 	for i := range before {
 		ids = append(ids, before[i].ID)
 		if f := before[i].Frame; f != nil && before[i].Index == 0 {
-			r.before += len(f.Raw)
+			x.before += len(f.Raw)
 		}
 	}
 	parent := thread.ID("")
@@ -143,7 +141,7 @@ func named(before, news []thread.Message) []thread.Message {
 // size is the request with its whole conversation, in bytes.
 func (x *exchange) size() int {
 	if x.asked != nil && x.asked.rebuilt != nil {
-		return x.asked.rebuilt.before + len(x.asked.rebuilt.body)
+		return x.before + len(x.asked.rebuilt.body)
 	}
 	return len(x.plain)
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,8 @@ type link struct {
 	// Held: the provider does not know the whole conversation behind the response,
 	// because it was sent less.
 	Held bool `json:"held,omitempty"`
-	// Made counts links, so that the oldest can be told after a restart.
+	// Made is when, in nanoseconds since 1970, so that the oldest can be told after
+	// a restart.
 	Made int64 `json:"made"`
 }
 
@@ -35,9 +37,10 @@ type link struct {
 const linkKind = "proxy-response"
 
 const (
-	// maxLinks bounds how many responses are remembered. An agent names the last
+	// maxLinks and maxLinksBytes bound how many responses are remembered. An agent names the last
 	// one, hardly ever one before it.
-	maxLinks = 5_000
+	maxLinks      = 5_000
+	maxLinksBytes = 128 << 20
 	// maxLink bounds a link, in bytes; a larger one is not remembered.
 	maxLink = 512 << 10
 	// maxHops bounds how many responses are gone back through.
@@ -45,20 +48,21 @@ const (
 )
 
 // links are the links of a transport. The zero value with documents is ready to
-// use; it is safe for concurrent use.
+// use; it is safe for concurrent use. No lock is held while a store is asked.
 type links struct {
 	documents store.Documents
 
 	mu     sync.Mutex
 	listed bool
 	oldest []linkName
-	made   int64
+	bytes  int
 }
 
 type linkName struct {
 	id      string
 	version int
 	made    int64
+	bytes   int
 }
 
 // find returns a link; it is nil where nobody knows the response.
@@ -80,21 +84,20 @@ func (l *links) find(ctx context.Context, id string) (*link, error) {
 	return &found, nil
 }
 
-// save keeps a link, and forgets the oldest beyond maxLinks.
+// save keeps a link, and forgets the oldest where there are too many.
 func (l *links) save(ctx context.Context, id string, k *link) error {
 	if id == "" || store.CheckName("response", id) != nil {
 		return nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.list(ctx); err != nil {
-		return err
-	}
-	k.Made = l.made + 1
 	body, err := json.Marshal(k)
 	if err != nil || len(body) > maxLink {
 		return err
 	}
+	before, err := l.list(ctx)
+	if err != nil {
+		return err
+	}
+	old := l.add(before...)
 	version, err := l.documents.Put(ctx, store.Document{Kind: linkKind, ID: id, Body: body})
 	if errors.Is(err, store.ErrConflict) {
 		return nil // a response is made once
@@ -102,35 +105,52 @@ func (l *links) save(ctx context.Context, id string, k *link) error {
 	if err != nil {
 		return err
 	}
-	l.made++
-	l.oldest = append(l.oldest, linkName{id, version, l.made})
-	for len(l.oldest) > maxLinks {
-		old := l.oldest[0]
-		if _, err := l.documents.Put(ctx, store.Document{Kind: linkKind, ID: old.id, Version: old.version}); err != nil && !errors.Is(err, store.ErrConflict) {
+	for _, old := range append(old, l.add(linkName{id, version, k.Made, len(body)})...) {
+		_, err := l.documents.Put(ctx, store.Document{Kind: linkKind, ID: old.id, Version: old.version})
+		if err != nil && !errors.Is(err, store.ErrConflict) {
 			return err
 		}
-		l.oldest = l.oldest[1:]
 	}
 	return nil
 }
 
-// list finds out once which links there are.
-func (l *links) list(ctx context.Context) error {
-	if l.listed {
-		return nil
+// add notes links, and returns those that are to be forgotten.
+func (l *links) add(names ...linkName) (old []linkName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range names {
+		l.oldest = append(l.oldest, n)
+		l.bytes += n.bytes
+	}
+	for len(l.oldest) > maxLinks || l.bytes > maxLinksBytes && len(l.oldest) > 1 {
+		old = append(old, l.oldest[0])
+		l.bytes -= l.oldest[0].bytes
+		l.oldest = l.oldest[1:]
+	}
+	return old
+}
+
+// list finds out, once, which links there are from before, the oldest first.
+func (l *links) list(ctx context.Context) ([]linkName, error) {
+	l.mu.Lock()
+	listed := l.listed
+	l.listed = true
+	l.mu.Unlock()
+	if listed {
+		return nil, nil
 	}
 	var all []linkName
 	for after := ""; ; {
 		page, err := l.documents.Documents(ctx, linkKind, after, store.MaxLimit)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, d := range page {
 			var k struct {
 				Made int64 `json:"made"`
 			}
 			if json.Unmarshal(d.Body, &k) == nil {
-				all = append(all, linkName{d.ID, d.Version, k.Made})
+				all = append(all, linkName{d.ID, d.Version, k.Made, len(d.Body)})
 			}
 		}
 		if len(page) < store.MaxLimit {
@@ -138,12 +158,8 @@ func (l *links) list(ctx context.Context) error {
 		}
 		after = page[len(page)-1].ID
 	}
-	slices.SortFunc(all, func(a, b linkName) int { return int(a.made - b.made) })
-	l.oldest, l.listed = all, true
-	if n := len(all); n > 0 {
-		l.made = all[n-1].made
-	}
-	return nil
+	slices.SortFunc(all, func(a, b linkName) int { return cmp.Compare(a.made, b.made) })
+	return all, nil
 }
 
 // chain is the conversation behind a response.

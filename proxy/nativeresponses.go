@@ -3,21 +3,15 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
-	"github.com/palimpsest-ai/palimpsest/render"
-	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -47,7 +41,7 @@ type nativeResponses struct{}
 // begin implements emulator.
 func (nativeResponses) begin(ctx context.Context, x *exchange, body []byte, emulated bool) (*emulation, error) {
 	r, err := native.ParseResponses(string(body))
-	var invalid *native.Refusal
+	var invalid *native.ResponsesRefusal
 	switch {
 	case errors.As(err, &invalid) && (emulated || bytes.Contains(body, []byte(native.Prefix))):
 		return &emulation{answer: refused(x.request, invalid)}, nil
@@ -62,8 +56,12 @@ func (nativeResponses) begin(ctx context.Context, x *exchange, body []byte, emul
 	if !x.triggered(a, emulated) {
 		return &emulation{body: a.body}, nil
 	}
-	if a.Previous != "" && !a.known {
+	switch {
+	case a.Previous != "" && !a.known:
 		return &emulation{answer: refused(x.request, unknownResponse(a.Previous))}, nil
+	case a.Conversation:
+		invalid = &native.ResponsesRefusal{Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"}
+		return &emulation{answer: refused(x.request, invalid)}, nil
 	}
 	answer, err := x.compactNow(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -108,7 +106,7 @@ func (x *exchange) triggered(a *asked, emulated bool) bool {
 }
 
 // translate makes of a request one that any provider can answer.
-func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *native.Refusal {
+func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *native.ResponsesRefusal {
 	var h history
 	if a.Previous != "" {
 		c, err := x.t.links.follow(ctx, a.Previous)
@@ -137,7 +135,7 @@ func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *nati
 	if own == nil {
 		return nil
 	}
-	tail := []string{}
+	var tail []string
 	if a.Trigger && !emulated {
 		tail = append(tail, trigger)
 	}
@@ -155,7 +153,7 @@ func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *nati
 // expand finds our own compaction among the items. The history that it stands
 // for takes the place of everything before it but what the client may have added
 // there. It is nil where there is none, or a newer one of somebody else's.
-func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *native.Refusal) {
+func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *native.ResponsesRefusal) {
 	newest, content := -1, ""
 	for i, item := range slices.Backward(a.items) {
 		if c, ok := native.Compaction(item); ok {
@@ -180,7 +178,7 @@ func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *
 	}
 	token, err := x.opened(ctx, content)
 	if err != nil {
-		return nil, &native.Refusal{Code: "invalid_encrypted_content", Message: "The encrypted content " + clipped(content) + " could not be verified."}
+		return nil, &native.ResponsesRefusal{Code: "invalid_encrypted_content", Message: "The encrypted content " + clipped(content) + " could not be verified."}
 	}
 	var kept []string
 	for _, item := range a.items[:newest] {
@@ -230,103 +228,18 @@ func clipped(s string) string {
 	return s[:4] + "..." + s[len(s)-4:]
 }
 
-func refused(r *http.Request, why *native.Refusal) *http.Response {
+func refused(r *http.Request, why *native.ResponsesRefusal) *http.Response {
 	return answering(r, http.StatusBadRequest, jsonKind, why.Body())
 }
 
-// compactNow makes the compaction that the client asks for.
-func (x *exchange) compactNow(ctx context.Context) (*http.Response, error) {
-	p, err := x.readOn(ctx)
-	if err != nil {
-		return nil, err
+// look reads the request, wherever its conversation comes from.
+func (x *exchange) look(ctx context.Context) (*prompt.Prompt, string, error) {
+	if x.asked != nil && x.asked.rebuilt != nil {
+		p, err := x.readOn(ctx)
+		return p, "", err
 	}
-	if len(p.Messages) == 0 {
-		return refused(x.request, &native.Refusal{Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
-	}
-	known := x.t.model(x.modelNameOf(p))
-	compactor, err := x.t.compactor(known, x.offers(p))
-	if err != nil {
-		return nil, err
-	}
-	s := &step{ids: x.known.ids, request: p, ask: palimpsest.Step{
-		Base: p, Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p),
-	}}
-	b, err := x.t.branch(ctx, x.base(p, s.ids), x.scope(p), p.Messages, s.ids)
-	if err != nil {
-		return nil, err
-	}
-	s.id, s.thread, s.ask.Messages = b.id, compactor.Thread(b.id), b.news
-	var r report
-	if _, err = s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask); err != nil {
-		return nil, err
-	}
-	if !r.completed() {
-		ask := s.ask
-		ask.Messages, ask.Budget = nil, s.thread.Shown().Tokens
-		_, err = s.thread.Compact(ctx, ask, "")
-		if err != nil && !errors.Is(err, policy.ErrNothing) && !errors.Is(err, palimpsest.ErrOverBudget) {
-			return nil, err
-		}
-	}
-	x.t.known.remember(thread.ID(x.scope(p))+s.ids[len(s.ids)-1], b.id)
-	item, h, err := x.compaction(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	if x.endpoint.task == generate && x.asked.Stored {
-		k := &link{history: h, System: instructions(p), Output: raws([]string{item}), Held: true}
-		if err := x.t.links.save(ctx, x.responseID(item), k); err != nil {
-			x.fault("link", err, verdict{step: s})
-		}
-	}
-	return x.compacted(item), nil
-}
-
-// compaction is the item that stands for everything that the log of a step holds
-// up to the end of its request.
-func (x *exchange) compaction(ctx context.Context, s *step) (item string, h history, err error) {
-	h, messages, err := x.t.position(ctx, s)
-	if err != nil {
-		return "", h, err
-	}
-	summary, err := inWords(ctx, messages)
-	if err != nil {
-		return "", h, err
-	}
-	content, err := x.sealed(ctx, native.Token{Thread: h.Log, At: h.At, Last: string(h.Last), Summary: summary})
-	if err != nil {
-		return "", h, err
-	}
-	if system := instructions(s.request); len(system) > 0 {
-		// A client may drop what stands before the item, its instructions as well.
-		err = x.t.links.save(ctx, itemID(content), &link{history: h, System: system})
-	}
-	return native.CompactionItem(itemID(content), content), h, err
-}
-
-// sealed is a token as the client gets it.
-func (x *exchange) sealed(ctx context.Context, token native.Token) (string, error) {
-	key, err := x.t.secret.of(ctx, &x.t.options)
-	if err != nil {
-		return "", err
-	}
-	token.API, token.Kind = wire.Responses, "compaction"
-	return native.Seal(key, token), nil
-}
-
-// itemID is the id of the item with a token.
-func itemID(content string) string { return "cmp_" + digest(content) }
-
-// instructions are the system and developer messages at the beginning of a
-// request's input.
-func instructions(p *prompt.Prompt) []json.RawMessage {
-	var list []json.RawMessage
-	for _, s := range p.System {
-		if s.Role != "instructions" && s.API == wire.Responses {
-			list = append(list, json.RawMessage(s.Raw))
-		}
-	}
-	return list
+	p, reason := x.read()
+	return p, reason, nil
 }
 
 // withoutTokens are items with words in the place of our own compactions.
@@ -342,109 +255,7 @@ func withoutTokens(items []string) []string {
 	return list
 }
 
-// position is where the request of a step ends in its log.
-func (t *Transport) position(ctx context.Context, s *step) (history, []thread.Message, error) {
-	log, err := t.log.Load(ctx, s.id)
-	if err != nil {
-		return history{}, nil, err
-	}
-	last := s.ids[len(s.ids)-1]
-	at, found := log.Index(last)
-	if !found {
-		if at = log.Len() - 1; at < 0 {
-			return history{}, nil, errMoved
-		}
-		last = log.At(at).ID
-	}
-	return history{s.id, at + 1, last}, log.Messages()[:at+1], nil
-}
-
-// look reads the request, wherever its conversation comes from.
-func (x *exchange) look(ctx context.Context) (*prompt.Prompt, string, error) {
-	if x.asked != nil && x.asked.rebuilt != nil {
-		p, err := x.readOn(ctx)
-		return p, "", err
-	}
-	p, reason := x.read()
-	return p, reason, nil
-}
-
-// compacted is the answer to a request for a compaction.
-func (x *exchange) compacted(item string) *http.Response {
-	x.t.compactions.Add(1)
-	a := x.asked
-	answer := native.ResponsesAnswer{ID: x.responseID(item), Created: x.start.Unix(), Items: []string{item}}
-	switch {
-	case x.endpoint.task == compaction:
-		answer.Items = append(x.retained(), item)
-		return answering(x.request, http.StatusOK, jsonKind, answer.Compacted())
-	case a.Stream:
-		return answering(x.request, http.StatusOK, streamKind, answer.Events(a.Responses))
-	}
-	return answering(x.request, http.StatusOK, jsonKind, answer.Whole(a.Responses))
-}
-
-// responseID is the id of a response that was made here.
-func (x *exchange) responseID(item string) string { return "resp_" + digest(item, x.start.String()) }
-
 // unknownResponse is the refusal on which clients send their history themselves.
-func unknownResponse(id string) *native.Refusal {
-	return &native.Refusal{Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."}
+func unknownResponse(id string) *native.ResponsesRefusal {
+	return &native.ResponsesRefusal{Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."}
 }
-
-// retained are the user's messages of the whole conversation, as the answer to
-// /responses/compact repeats them.
-func (x *exchange) retained() []string {
-	if x.known == nil {
-		return native.Retained(x.asked.items)
-	}
-	var items []string
-	for i := range x.known.prompt.Messages {
-		m := &x.known.prompt.Messages[i]
-		switch {
-		case m.Role != thread.User:
-		case m.Frame != nil && m.Frame.API == wire.Responses && strings.HasPrefix(m.Frame.Raw, "{"):
-			items = append(items, m.Frame.Raw)
-		case m.Text() != "":
-			items = append(items, `{"role":"user","content":`+rawjson.Quote(m.Text())+`}`)
-		}
-	}
-	return native.Retained(items)
-}
-
-// compactInWords makes a compaction that needs no log: it holds a summary of the
-// request.
-func (x *exchange) compactInWords(ctx context.Context) (*http.Response, error) {
-	a := x.asked
-	items := a.items
-	if a.rebuilt != nil && a.rebuilt.fallback != nil {
-		items = a.rebuilt.fallback
-	}
-	p, err := x.endpoint.dialect.Decode([]byte(a.Body(items)))
-	if err != nil {
-		return nil, err
-	}
-	words, err := x.standIn(ctx, p, nil, "")
-	if err != nil {
-		return nil, err
-	}
-	content, err := x.sealed(ctx, native.Token{Summary: words.text})
-	if err != nil {
-		return nil, err
-	}
-	return x.compacted(native.CompactionItem(itemID(content), content)), nil
-}
-
-// inWords is a summary of messages, for whoever has nothing else of them. No model
-// is asked for it.
-func inWords(ctx context.Context, messages []thread.Message) (string, error) {
-	s, err := (&summarize.Extractive{}).Summarize(ctx, summarize.Input{Messages: messages, Budget: wordsBudget})
-	if errors.Is(err, summarize.ErrBudget) {
-		return "", nil
-	}
-	return s.Render(), err
-}
-
-// wordsBudget is what the readable summary in a compaction may take, in tokens of
-// four bytes. Clients count the item by its length.
-const wordsBudget = 1_500

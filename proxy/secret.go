@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
@@ -42,7 +43,7 @@ func (s *secret) of(ctx context.Context, o *Options) ([]byte, error) {
 		}
 	}
 	if len(key) == 0 {
-		key = newSecret()
+		key = NewSecret()
 	}
 	s.key = key
 	return key, nil
@@ -64,7 +65,7 @@ func keptSecret(ctx context.Context, documents store.Documents) ([]byte, error) 
 		case !errors.Is(err, store.ErrNotFound):
 			return nil, err
 		}
-		body := []byte(`"` + hex.EncodeToString(newSecret()) + `"`)
+		body := []byte(`"` + hex.EncodeToString(NewSecret()) + `"`)
 		_, err = documents.Put(ctx, store.Document{Kind: secretKind, ID: secretID, Version: version, Body: body})
 		var conflict *store.ConflictError
 		switch {
@@ -77,9 +78,32 @@ func keptSecret(ctx context.Context, documents store.Documents) ([]byte, error) 
 	return nil, store.ErrConflict
 }
 
-// newSecret makes a key of 256 random bits.
-func newSecret() []byte {
+// NewSecret makes a key for Options.Secret, of 256 random bits.
+func NewSecret() []byte {
 	key := make([]byte, 32)
 	rand.Read(key) // never fails
 	return key
+}
+
+// opener verifies tokens of an API.
+func (x *exchange) opener(ctx context.Context, api string) native.Opener {
+	return func(value string) (native.Token, error) {
+		if !native.Ours(value) {
+			return native.Token{}, native.ErrForeign // without a look at the key
+		}
+		key, err := x.t.secret.of(ctx, &x.t.options)
+		if err != nil {
+			return native.Token{}, err
+		}
+		return native.Open(key, api, value)
+	}
+}
+
+// sealed signs a token.
+func (x *exchange) sealed(ctx context.Context, t native.Token) (string, error) {
+	key, err := x.t.secret.of(ctx, &x.t.options)
+	if err != nil {
+		return "", err
+	}
+	return native.Seal(key, t), nil
 }

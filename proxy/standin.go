@@ -2,14 +2,18 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -21,7 +25,8 @@ import (
 // part, and the newest messages word for word.
 type standIn struct {
 	text string
-	// summary is what text says of the older part, for the next compaction.
+	// summary is of all the messages, for the next compaction: text is all that is
+	// left of the newest ones then.
 	summary summary.Summary
 	tokens  int // of text
 }
@@ -44,34 +49,47 @@ const (
 // Whoever puts the text into a request gives it the user's role, never a higher
 // one: it quotes tools.
 func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (standIn, error) {
-	counter, err := x.counter(p)
+	memo, err := x.counts(x.modelNameOf(p))
 	if err != nil {
 		return standIn{}, err
 	}
+	counter := memo.Counter()
 	log, err := thread.New("native").Append(p.Messages...)
 	if err != nil {
 		return standIn{}, err
 	}
 	messages := log.Messages()
+	if previous != nil {
+		messages = slices.Clone(messages)
+		for i := range messages {
+			messages[i].Turn += previous.Span.LastTurn // turns go on being counted
+		}
+	}
 	total := 0
 	for i := range messages {
-		total += counter.Message(&messages[i])
+		total += memo.Message(&messages[i])
 	}
 	room := min(max(total/standShare, minStand), maxStand)
 	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
-	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return counter.Message(&messages[i]) }).Index
+	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return memo.Message(&messages[i]) }).Index
+	for i := at; i < len(messages); i++ {
+		if messages[i].Kind == thread.Recap {
+			at = i + 1 // a summary is no message to be shown word for word
+		}
+	}
 	older, newest := messages[:at], messages[at:]
 	said := wordForWord(newest, room/newestShare, counter)
-	var out standIn
 	if previous != nil {
-		out.summary = *previous
 		older = slices.DeleteFunc(slices.Clone(older), func(m thread.Message) bool { return m.Kind == thread.Recap })
 	}
-	if len(older) > 0 {
-		maker := x.t.options.Config.Summarizer
-		if maker == nil {
-			maker = &summarize.Extractive{Counter: counter.Text}
-		}
+	code := &summarize.Extractive{Counter: counter.Text}
+	maker := x.t.options.Config.Summarizer
+	if maker == nil || len(older) == 0 {
+		maker = code
+	}
+	var out standIn
+	var texts []string
+	if len(older) > 0 || previous != nil {
 		out.summary, err = maker.Summarize(ctx, summarize.Input{
 			Messages: older, Previous: previous, Context: newest,
 			Budget: max(room-counter.Text(said), minStand/2), Instructions: strings.TrimSpace(instructions),
@@ -79,21 +97,41 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 		if err != nil {
 			return standIn{}, fmt.Errorf("summary: %w", err)
 		}
+		texts = append(texts, out.summary.Render())
+		previous = &out.summary
 	}
-	out.text = out.summary.Render()
 	if said != "" {
-		out.text += "\n\nThe newest messages, as they were:\n\n" + said
+		texts = append(texts, "The newest messages, as they were:\n\n"+said)
+		out.summary, err = code.Summarize(ctx, summarize.Input{Messages: newest, Previous: previous, Budget: room + room/newestShare})
+		if err != nil {
+			return standIn{}, fmt.Errorf("summary of the newest: %w", err)
+		}
 	}
+	out.text = strings.Join(texts, "\n\n")
 	out.tokens = counter.Text(out.text)
 	return out, nil
 }
 
-// counter counts as the model of a request does.
-func (x *exchange) counter(p *prompt.Prompt) (*token.Counter, error) {
-	if c := x.t.options.Config.Counter; c != nil {
-		return c, nil
+// counts counts as a model does, and remembers what it counted.
+func (x *exchange) counts(model string) (*token.Memo, error) {
+	c := x.t.options.Config.Counter
+	name := ""
+	if c == nil {
+		name = or(x.t.model(model).Counter, "o200k")
 	}
-	return token.New(or(x.t.model(x.modelNameOf(p)).Counter, "o200k"), nil)
+	x.t.mu.Lock()
+	defer x.t.mu.Unlock()
+	if memo := x.t.memos[name]; memo != nil {
+		return memo, nil
+	}
+	if c == nil {
+		var err error
+		if c, err = token.New(name, nil); err != nil {
+			return nil, err
+		}
+	}
+	x.t.memos[name] = token.NewMemo(c, 0)
+	return x.t.memos[name], nil
 }
 
 // wordForWord writes messages as text of at most so many tokens: long ones are
@@ -102,7 +140,7 @@ func wordForWord(messages []thread.Message, room int, counter *token.Counter) st
 	for limit := room * 4; ; limit /= 2 {
 		var short []thread.Message
 		for _, m := range messages {
-			if m.Parts = shortened(m.Parts, limit); len(m.Parts) > 0 && m.Kind != thread.Recap {
+			if m.Parts = shortened(m.Parts, limit); len(m.Parts) > 0 {
 				short = append(short, m)
 			}
 		}
@@ -138,4 +176,38 @@ func shortened(parts []thread.Part, limit int) []thread.Part {
 		out = append(out, part)
 	}
 	return out
+}
+
+// recorded keeps the conversation that a text will stand for, and tells of the
+// compaction. It returns the id of the log; empty where the request is none that
+// is kept, or the store fails: the text does not depend on it.
+func (x *exchange) recorded(ctx context.Context, body string, before, after int) string {
+	x.t.compactions.Add(1)
+	own := *x
+	own.original, own.request = []byte(body), withBody(x.request)
+	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: before, TokensAfter: after, Duration: time.Since(x.start), Details: map[string]any{"trigger": "native"}}
+	defer func() { event.Emit(ctx, x.t.events, e) }()
+	p, reason := own.read()
+	if reason != "" {
+		return ""
+	}
+	base, scope := own.base(p, own.known.ids), own.scope(p)
+	for range tries {
+		b, err := x.t.branch(ctx, base, scope, p.Messages, own.known.ids)
+		if err != nil {
+			return ""
+		}
+		log, err := x.t.log.Load(ctx, b.id)
+		if err == nil && len(b.news) > 0 {
+			_, err = x.t.log.Append(ctx, b.id, log.Version(), b.news)
+		}
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, thread.ErrDuplicateID) {
+			continue // another request of the same conversation was faster
+		}
+		if err == nil {
+			e.ThreadID = b.id
+		}
+		return e.ThreadID
+	}
+	return ""
 }

@@ -35,6 +35,7 @@ type Transport struct {
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
 	learned    map[string]int                   // windows that providers named, by model
+	memos      map[string]*token.Memo           // of native compaction, by the name of the counter
 
 	requests, edited, compactions, recovered, faults, before, sent atomic.Int64
 }
@@ -59,7 +60,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, learned: map[string]int{}, ids: newChainMemo()}
+	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, learned: map[string]int{}, memos: map[string]*token.Memo{}, ids: newChainMemo()}
 	t.options.Rounds = or(o.Rounds, defaultRounds)
 	t.options.MaxBody = or(o.MaxBody, defaultMaxBody)
 	t.options.Deadline = or(o.Deadline, defaultDeadline)

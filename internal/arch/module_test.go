@@ -133,7 +133,7 @@ var floors = map[string]arch.Package{
 	"internal/injected": {Floor: 1},
 
 	// 1: what requests ask of their provider's own compaction.
-	"proxy/native": {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
+	"proxy/native": {Floor: 1, Same: []string{"wire", "wire/anthropic"}, External: []string{gjson, sjson}},
 
 	// 0: values.
 	"thread":               {Floor: 0, Same: []string{"internal/canonjson"}},

@@ -81,6 +81,9 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) error {
 	r.options.Config = chosen.Config(counter)
 	r.options.Config.Counter = nil // each model has its own
 	r.options.Window = r.window
+	if r.options.Secret, err = secret(len(r.options.Emulate) > 0); err != nil {
+		fmt.Fprintf(s.Err, "palimpsest: compactions that are emulated now are not known in a later run: %v\n", err)
+	}
 	p, err := proxy.New(&r.options)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)

@@ -45,7 +45,7 @@ type member struct {
 	start, end int // of the value
 }
 
-// ParseResponses reads a body. An error of type *Refusal is the provider's answer
+// ParseResponses reads a body. An error of type *ResponsesRefusal is the provider's answer
 // to a request that it finds invalid; any other says that the body is no request.
 func ParseResponses(body string) (*Responses, error) {
 	if err := rawjson.Check(body); err != nil {
@@ -213,19 +213,21 @@ func Leading(items []string) int {
 	return len(items)
 }
 
-// Refusal is a request that the provider would refuse, with its documented code.
+// ResponsesRefusal is a request that the provider would refuse, with its documented code.
 // It implements error.
-type Refusal struct {
+type ResponsesRefusal struct {
 	Param, Code, Message string
 }
 
-func invalid(param, code, message string) *Refusal { return &Refusal{param, code, message} }
+func invalid(param, code, message string) *ResponsesRefusal {
+	return &ResponsesRefusal{param, code, message}
+}
 
 // Error names the parameter.
-func (r *Refusal) Error() string { return r.Param + ": " + r.Message }
+func (r *ResponsesRefusal) Error() string { return r.Param + ": " + r.Message }
 
 // Body is the answer, of status 400.
-func (r *Refusal) Body() string {
+func (r *ResponsesRefusal) Body() string {
 	orNull := func(s string) string {
 		if s == "" {
 			return "null"

@@ -2,7 +2,6 @@ package native_test
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
@@ -44,9 +41,9 @@ const askedFor = `{"model":"gpt-5.2","instructions":"Be brief.","input":[
  {"type":"function","name":"run","parameters":{"type":"object"}}
 ],"store":false,"stream":true,"prompt_cache_key":"k"}`
 
-// TestAnswers: the answers to the three ways to ask for a compaction alone have
+// TestResponsesAnswers: the answers to the three ways to ask for a compaction alone have
 // the documented shape (golden files).
-func TestAnswers(t *testing.T) {
+func TestResponsesAnswers(t *testing.T) {
 	r, err := native.ParseResponses(askedFor)
 	if err != nil {
 		t.Fatal(err)
@@ -67,9 +64,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestBody: what goes to a provider that knows nothing of compaction is the
+// TestResponsesBody: what goes to a provider that knows nothing of compaction is the
 // client's request without it; every other byte is the client's.
-func TestBody(t *testing.T) {
+func TestResponsesBody(t *testing.T) {
 	r, err := native.ParseResponses(`{ "model" : "m", "input":"hi <there>", "context_management":[{"type":"compaction","compact_threshold":1000}], "metadata":{"a": "\u003c"} , "x":1.0}`)
 	if err != nil {
 		t.Fatal(err)
@@ -86,9 +83,9 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestRefusals: requests that the provider refuses are refused here, with the
+// TestResponsesRefusals: requests that the provider refuses are refused here, with the
 // member that is wrong.
-func TestRefusals(t *testing.T) {
+func TestResponsesRefusals(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"input":[{"type":"compaction_trigger"},{"role":"user","content":"x"}]}`:                                      `{"error":{"message":"compaction_trigger must be the final input item","type":"invalid_request_error","param":"input[0]","code":null}}`,
 		`{"input":"x","context_management":{}}`:                                                                        `{"error":{"message":"want an array","type":"invalid_request_error","param":"context_management","code":null}}`,
@@ -99,7 +96,7 @@ func TestRefusals(t *testing.T) {
 		`{"input":[{"type":"compaction_trigger"},{"type":"compaction_trigger"}],"previous_response_id":"resp_of_old"}`: `{"error":{"message":"compaction_trigger must be the final input item","type":"invalid_request_error","param":"input[0]","code":null}}`,
 	} {
 		_, err := native.ParseResponses(body)
-		var refusal *native.Refusal
+		var refusal *native.ResponsesRefusal
 		if !errors.As(err, &refusal) || refusal.Body() != want {
 			t.Errorf("%s\n%v", body, err)
 			if refusal != nil {

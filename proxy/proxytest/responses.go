@@ -8,8 +8,6 @@ import (
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
-
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // kept are the responses that an upstream holds, so that later requests can go on
@@ -53,6 +51,13 @@ func (k *kept) keep(id string, full []byte, output []unit) {
 	k.items[id] = items
 }
 
+// ForgetResponses forgets the responses that Chains holds.
+func (u *Upstream) ForgetResponses() {
+	u.kept.mu.Lock()
+	defer u.kept.mu.Unlock()
+	u.kept.items = nil
+}
+
 func inputItems(body []byte) []string {
 	input := gjson.GetBytes(body, "input")
 	if input.Type == gjson.String {
@@ -63,21 +68,4 @@ func inputItems(body []byte) []string {
 		items = append(items, item.Raw)
 	}
 	return items
-}
-
-// alien is what a provider without compaction of its own does not know in a body;
-// empty when there is nothing.
-func alien(api string, body []byte) string {
-	if api != wire.Responses {
-		return ""
-	}
-	if gjson.GetBytes(body, "context_management").Exists() {
-		return "Unknown parameter: 'context_management'."
-	}
-	for n, item := range gjson.GetBytes(body, "input").Array() {
-		if kind := item.Get("type").Str; strings.HasPrefix(kind, "compaction") {
-			return fmt.Sprintf("Invalid value: '%s' (input[%d]).", kind, n)
-		}
-	}
-	return ""
 }

@@ -65,12 +65,12 @@ type Upstream struct {
 	// BindThinking refuses a thinking block before which anything has changed, as
 	// the newest Anthropic models do.
 	BindThinking bool
-	// Plain is a provider of the Responses API without compaction of its own: it
-	// refuses what it does not know.
-	Plain bool
-	// Chains is one that holds responses: a request goes on with one of those by
-	// previous_response_id, and with no other.
+	// Chains is a provider that holds responses: a request goes on with one of those
+	// by previous_response_id, and with no other.
 	Chains bool
+	// NoCompaction refuses whatever belongs to the providers' own compaction, as
+	// servers do that know nothing of it.
+	NoCompaction bool
 	// Refuse says why a body is refused, beside all that is checked; nil refuses
 	// nothing.
 	Refuse func(body []byte) string
@@ -147,8 +147,11 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.N = len(u.requests)
 	u.mu.Unlock()
 
-	if u.Plain && strings.HasSuffix(r.URL.Path, "/responses/compact") {
+	if u.NoCompaction && strings.HasSuffix(r.URL.Path, "/responses/compact") {
 		http.NotFound(w, r)
+		return
+	}
+	if u.counted(w, q) {
 		return
 	}
 	if q.API == "" || r.Method != http.MethodPost {
@@ -199,8 +202,10 @@ func (u *Upstream) check(q *Request, body []byte) (status int, said string) {
 			return http.StatusBadRequest, refusal(q.API, p.Error())
 		}
 	}
-	if why := alien(q.API, body); u.Plain && why != "" {
-		return http.StatusBadRequest, refusal(q.API, why)
+	if u.NoCompaction {
+		if what := compaction(q, v); what != "" {
+			return http.StatusBadRequest, refusal(q.API, what+": Extra inputs are not permitted")
+		}
 	}
 	if u.Refuse != nil {
 		if why := u.Refuse(body); why != "" {

@@ -64,7 +64,7 @@ func run() error {
 			m.trouble[(i+1)*max(*steps/5, 2)] = a
 		}
 	}
-	up := &proxytest.Upstream{Window: *window, BindThinking: !*unbound, Plain: *plain, Model: m.answer, Count: func(p *prompt.Prompt) int {
+	up := &proxytest.Upstream{Window: *window, BindThinking: !*unbound, NoCompaction: *plain, Model: m.answer, Count: func(p *prompt.Prompt) int {
 		mu.Lock()
 		defer mu.Unlock()
 		return memo.Prompt(p)
