@@ -92,10 +92,11 @@ func (x *exchange) unheard(v verdict) {
 
 // send sends what was decided upon.
 func (x *exchange) send(v verdict) (*http.Response, error) {
-	out := outgoing(x.request, x.original)
-	if v.action != Passed {
-		out = outgoing(x.request, v.body)
+	body := v.body
+	if v.action == Passed {
+		body = x.following()
 	}
+	out := outgoing(x.request, body)
 	if v.action != Passed || x.near(v) {
 		plainly(out) // it is read here, or may be refused as too long, and that must be read then
 	}
@@ -148,7 +149,7 @@ func (x *exchange) refusal(res *http.Response, v verdict) llm.Kind {
 	kind := llm.Classify(api, res.StatusCode, text)
 	if kind == llm.ErrOverflow {
 		if window := namedWindow(x.said); window > 0 {
-			x.t.learn(x.modelName(), window)
+			x.learn(window)
 		}
 	}
 	return kind
@@ -183,8 +184,11 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 	if err != nil {
 		return smaller, nil, err
 	}
-	if kind := x.refusal(again, smaller); kind == llm.ErrInvalid {
+	switch kind := x.refusal(again, smaller); {
+	case kind == llm.ErrInvalid:
 		return x.backOff(smaller, again)
+	case kind == "" && again.StatusCode == http.StatusOK:
+		x.t.recovered.Add(1)
 	}
 	return smaller, again, nil
 }
@@ -339,13 +343,6 @@ func (x *exchange) tally(v verdict) {
 	}
 	t := x.t
 	t.edited.Add(1)
-	switch v.action {
-	case Compacted:
-		t.compactions.Add(1)
-	case Recovered:
-		t.compactions.Add(1)
-		t.recovered.Add(1)
-	}
 	t.sent.Add(int64(v.sent))
 	if len(v.body) > 0 {
 		t.before.Add(int64(float64(v.sent) * float64(len(x.plain)) / float64(len(v.body))))

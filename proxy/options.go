@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -29,6 +30,11 @@ type Options struct {
 	// neither knows is compacted only when the provider refuses a request.
 	Models *token.ModelSet
 	Window int
+
+	// Documents keeps what was learned of providers and has to outlive the process:
+	// the windows that they named when they refused a request. Nil keeps it in
+	// memory.
+	Documents store.Documents
 
 	// NoTools offers the model no tools to read again what was removed.
 	NoTools bool

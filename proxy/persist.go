@@ -59,8 +59,10 @@ func (r *rounds) ask(read func(*http.Response) error) error {
 	}, decide)
 	if err != nil {
 		r.leave()
+		return err
 	}
-	return err
+	r.x.t.sent.Add(int64(v.sent))
+	return nil
 }
 
 // try sends the request once; where it is too long or not valid, what becomes of

@@ -41,7 +41,7 @@ func (x *exchange) decide(ctx context.Context) (verdict, error) {
 	if x.endpoint.task != generate {
 		return x.counted(ctx)
 	}
-	if x.small() {
+	if x.small(ctx) {
 		return pass("below-mark"), nil
 	}
 	p, reason := x.read()
@@ -95,7 +95,7 @@ var serverSide = []string{"previous_response_id", "conversation", "thread"}
 // small reports whether a request is too small for any policy: a result that is
 // put aside as it arrives has 4,000 tokens at least (policy.Auto, Intake). Where
 // the window is not known the automatic policy waits for the provider to refuse.
-func (x *exchange) small() bool {
+func (x *exchange) small(ctx context.Context) bool {
 	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
 		return false
 	}
@@ -104,7 +104,7 @@ func (x *exchange) small() bool {
 	}
 	switch x.t.options.Config.Policy.(type) {
 	case nil, policy.Auto:
-		return x.t.model(x.modelName()).Window == 0
+		return x.model(ctx, x.modelName()).Window == 0
 	}
 	return false
 }
@@ -165,13 +165,13 @@ const usualOutput = 16_000
 // provider has refused the request already.
 func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (verdict, error) {
 	ids := x.known.ids
-	known := token.Model(x.t.model(x.modelNameOf(p)))
+	known := x.model(ctx, x.modelNameOf(p))
 	compactor, err := x.t.compactor(known, x.offers(p))
 	if err != nil {
 		return verdict{}, err
 	}
 	s := &step{ids: ids, request: p, ask: palimpsest.Step{
-		Base: p, Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p),
+		Base: p, Profile: x.profile(known), Window: limit(known), Output: output(known, p),
 	}}
 	v := verdict{step: s}
 	for n := 1; ; n++ {
@@ -196,6 +196,15 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		}
 		return x.finish(ctx, s, rendered, &r, b.changed)
 	}
+}
+
+// profile is what the provider's API demands of a prompt. Models that are known not
+// to bind their thinking to what stands before it keep it; of one that is not
+// known it is not believed.
+func (x *exchange) profile(m token.Model) render.Profile {
+	p := render.For(x.endpoint.dialect.API())
+	p.BoundReasoning = p.BoundReasoning && (m.BindsThinking || m.Source == "")
+	return p
 }
 
 // tries bounds how often a log is looked at again because somebody was faster.
@@ -253,6 +262,9 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 		return verdict{step: s}, err
 	}
 	before, sent, compacted := r.tokens()
+	if compacted {
+		x.t.compactions.Add(1)
+	}
 	if current.Empty() && !changed {
 		return verdict{action: Passed, reason: "below-mark", step: s, before: before, sent: sent}, nil
 	}

@@ -115,6 +115,7 @@ func (s *stream) finish(tail []byte, err error) {
 		return
 	}
 	s.keep()
+	s.renames()
 	s.out = append(append(s.out, s.translator.end(ending{dangling: what == tooOften})...), tail...)
 	s.err, s.ended = err, true
 }

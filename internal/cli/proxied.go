@@ -31,7 +31,7 @@ func (p *proxies) of(tenant string) (http.Handler, error) {
 	c.Log, c.Plans = kept.Log, kept.Plans
 	made, err := proxy.New(&proxy.Options{
 		Anthropic: p.settings.Text("anthropic-upstream"), OpenAI: p.settings.Text("openai-upstream"), Gemini: p.settings.Text("gemini-upstream"),
-		Config: c, Models: p.daemon.Models, Window: p.daemon.Window,
+		Config: c, Models: p.daemon.Models, Window: p.daemon.Window, Documents: kept.Documents,
 		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body,
 	})
 	if err != nil {
