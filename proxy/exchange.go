@@ -97,7 +97,7 @@ func (x *exchange) send(v verdict) (*http.Response, error) {
 		body = x.following()
 	}
 	out := outgoing(x.request, body)
-	if v.action != Passed || x.near(v) {
+	if v.action != Passed || x.near(v) || v.reason == "refused" {
 		plainly(out) // it is read here, or may be refused as too long, and that must be read then
 	}
 	if v.action != Passed {

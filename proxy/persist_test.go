@@ -293,7 +293,7 @@ func TestRoundsCanceled(t *testing.T) {
 // not asked for again behind its back; the client's own next try has the lookups
 // that were made.
 func TestRoundsCut(t *testing.T) {
-	words := strings.Repeat(strings.Repeat("word", 40)+" ", 10)
+	words := strings.Repeat(strings.Repeat("word", 200)+" ", 10)
 	for _, api := range apis {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
@@ -305,7 +305,7 @@ func TestRoundsCut(t *testing.T) {
 				case asks(q) == 0:
 					return lookup(q)
 				case cut:
-					return proxytest.Answer{Text: words, Reset: 2400}
+					return proxytest.Answer{Text: words, Reset: 7000}
 				}
 				return proxytest.Answer{Text: "Done."}
 			}

@@ -42,18 +42,13 @@ func (x *exchange) answer(res *http.Response, v verdict) (*http.Response, error)
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return r.whole(res)
 	}
-	var plain io.Reader = res.Body
-	switch strings.ToLower(res.Header.Get("Content-Encoding")) {
-	case "", "identity":
-	case "gzip":
-		plain = &lazyGzip{from: res.Body}
-	default:
+	if !unpacked(res) {
 		return res, nil // nobody here can read it: the client may
 	}
 	uncompressed(res, -1)
 	ctx, cancel := context.WithCancel(x.request.Context())
 	x.request = x.request.WithContext(ctx)
-	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: newEvents(plain), translator: x.endpoint.dialect.translator()}
+	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: newEvents(res.Body), translator: x.endpoint.dialect.translator()}
 	return res, nil
 }
 

@@ -117,6 +117,9 @@ func (x *exchange) modelName() string {
 	if x.endpoint.model != "" {
 		return x.endpoint.model
 	}
+	if x.plain != nil {
+		return gjson.GetBytes(x.plain, "model").Str
+	}
 	return gjson.GetBytes(x.original, "model").Str
 }
 

@@ -155,15 +155,12 @@ func (s *stream) wrote(f *failure) string {
 // begin reads a round up to the first bytes for the client. Where it fails before
 // them nobody has seen anything of it, and it can be asked for again.
 func (s *stream) begin(res *http.Response) error {
+	if !unpacked(res) {
+		res.Body.Close()
+		return errEncoding
+	}
 	s.read(res.Body)
-	plain, err := decoder(res.Header, res.Body)
-	if err != nil {
-		return err
-	}
-	if plain == nil {
-		plain = res.Body
-	}
-	s.events = newEvents(plain)
+	s.events = newEvents(res.Body)
 	s.tail, s.tailErr = sent{}, nil
 	for s.out = nil; len(s.out) == 0 && !s.last && !s.ended; {
 		e, err := s.events.next()
