@@ -97,7 +97,7 @@ func (x *exchange) send(v verdict) (*http.Response, error) {
 		body = x.following()
 	}
 	out := outgoing(x.request, body)
-	if v.action != Passed || x.near(v) || v.reason == "refused" {
+	if v.action != Passed || x.near(v) || v.instead() {
 		plainly(out) // it is read here, or may be refused as too long, and that must be read then
 	}
 	if v.action != Passed {
@@ -108,6 +108,11 @@ func (x *exchange) send(v verdict) (*http.Response, error) {
 		x.metered(res, v)
 	}
 	return res, err
+}
+
+// instead reports whether the client's own bytes go out where we had others.
+func (v verdict) instead() bool {
+	return v.step != nil && (v.reason == "refused" || v.reason == "fault")
 }
 
 // near reports whether a request comes near the model's window.

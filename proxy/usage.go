@@ -20,7 +20,7 @@ import (
 // the request: that corrects the counter for the thread. What stays far below
 // every mark is not looked into.
 func (x *exchange) metered(res *http.Response, v verdict) {
-	if v.step == nil || res.StatusCode != http.StatusOK || v.reason == "refused" || v.action == Passed && !x.near(v) || x.beside() {
+	if v.step == nil || res.StatusCode != http.StatusOK || v.instead() || v.action == Passed && !x.near(v) || x.beside() {
 		return
 	}
 	stream := strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")
