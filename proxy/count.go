@@ -51,7 +51,6 @@ func (x *exchange) counted(ctx context.Context) (verdict, error) {
 	}
 	rendered := own(res.Prompt)
 	refresh(rendered, whole, p.Messages, ids)
-	endWithUser(rendered)
 	body, err := x.endpoint.dialect.Encode(rendered)
 	if err != nil {
 		return verdict{step: s}, fmt.Errorf("encode: %w", err)

@@ -206,6 +206,7 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 // known it is not believed.
 func (x *exchange) profile(m token.Model) render.Profile {
 	p := render.For(x.endpoint.dialect.API())
+	p.LastUser = true // models of other providers, behind the same API, refuse it as well
 	p.BoundReasoning = p.BoundReasoning && (m.BindsThinking || m.Source == "")
 	return p
 }
@@ -278,7 +279,6 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 	rendered = own(rendered)
 	refresh(rendered, log, s.request.Messages, s.ids)
 	s.offered = x.offers(s.request) && slices.ContainsFunc(rendered.Tools, isOurs)
-	endWithUser(rendered)
 	x.known.lighten(rendered)
 	body, err := x.endpoint.dialect.Encode(rendered)
 	if err != nil {
@@ -297,15 +297,6 @@ func own(p *prompt.Prompt) *prompt.Prompt {
 	out := *p
 	out.Messages = slices.Clone(p.Messages)
 	return &out
-}
-
-// endWithUser gives a text that stands for the end of the conversation in the
-// user's role: the newest models refuse a request that ends with a turn of their
-// own.
-func endWithUser(p *prompt.Prompt) {
-	if n := len(p.Messages) - 1; n >= 0 && p.Messages[n].Role == thread.Assistant && p.Messages[n].Frame == nil && len(p.Messages[n].Calls()) == 0 {
-		p.Messages[n].Role = thread.User
-	}
 }
 
 // report collects what the events of one step say of it.
