@@ -378,3 +378,47 @@ func TestRoundsFault(t *testing.T) {
 		}
 	}
 }
+
+// TestRoundsClosed: a program that closes an answer in the middle of a round and
+// asks again has the lookups that were made.
+func TestRoundsClosed(t *testing.T) {
+	up := strict(t)
+	hold, reached := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(hold) })
+	held := true
+	up.Model = func(q *proxytest.Request) proxytest.Answer {
+		switch {
+		case asks(q) == 0:
+			return lookup(q)
+		case held:
+			close(reached)
+			return proxytest.Answer{Text: "Half of it and more.", Reset: 100_000, Hold: hold}
+		}
+		return proxytest.Answer{Text: "Done."}
+	}
+	transport, err := proxy.NewTransport(&proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	a := newAgent(t, wire.Chat, up.URL, true)
+	a.client = &http.Client{Transport: transport}
+	a.grow(0, 24)
+	res, err := a.client.Do(request(t, a.url+a.path(), a.body()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		io.Copy(io.Discard, res.Body)
+	}()
+	<-reached
+	res.Body.Close()
+	<-read
+	<-up.Gone
+	held = false
+	if s := a.ask(); s.text != "Done." || len(up.Requests()) != 3 {
+		t.Errorf("%q, %d requests upstream", s.text, len(up.Requests()))
+	}
+}

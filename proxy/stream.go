@@ -30,6 +30,7 @@ type stream struct {
 
 	mu     sync.Mutex
 	body   io.ReadCloser // of the round that is read now
+	open   bool          // that is a further one, and has not come to its end
 	closed bool
 }
 
@@ -46,13 +47,24 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the round that is read now, and the wait for the next one.
+// Close ends the round that is read now, and the wait for the next one. A client
+// that asks again has the lookups that were made.
 func (s *stream) Close() error {
 	s.cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	if s.open {
+		s.x.t.left.add(s.step.id)
+	}
+	s.open, s.closed = false, true
 	return s.body.Close()
+}
+
+// settled says that the rounds have come to an end, whichever.
+func (s *stream) settled() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = false
 }
 
 // read takes the body of another round in place of the one before.
@@ -60,7 +72,7 @@ func (s *stream) read(body io.ReadCloser) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.body.Close()
-	s.body = body
+	s.body, s.open = body, !s.closed
 	if s.closed {
 		body.Close()
 	}
@@ -105,6 +117,7 @@ func (s *stream) pass(e sent) {
 func (s *stream) finish(tail []byte, err error) {
 	m, whole := s.translator.said()
 	if !whole {
+		s.settled()
 		s.leave()
 		s.out, s.err, s.ended = append(append(s.out, s.translator.end(ending{})...), tail...), err, true
 		return
@@ -114,6 +127,7 @@ func (s *stream) finish(tail []byte, err error) {
 		s.next()
 		return
 	}
+	s.settled()
 	s.keep()
 	s.renames()
 	s.out = append(append(s.out, s.translator.end(ending{dangling: what == tooOften})...), tail...)
@@ -131,6 +145,7 @@ func (s *stream) next() {
 	if err == nil {
 		return
 	}
+	s.settled()
 	end := ending{failure: err.Error()}
 	var f *failure
 	if errors.As(err, &f) {
