@@ -25,7 +25,7 @@ func (x *exchange) summarised(ctx context.Context, p *prompt.Prompt) (verdict, e
 		}
 		planned = !current.Empty()
 	}
-	model := x.t.model(x.modelNameOf(p))
+	model := x.model(ctx, x.modelNameOf(p))
 	if !planned && (model.Window == 0 || len(x.plain)/leastBytes+output(model, p) < limit(model)) {
 		return pass(ownCompaction), nil
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -27,13 +26,13 @@ func (x *exchange) compactNow(ctx context.Context) (*http.Response, error) {
 	if len(p.Messages) == 0 {
 		return refused(x.request, &native.ResponsesRefusal{Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
 	}
-	known := x.t.model(x.modelNameOf(p))
+	known := x.model(ctx, x.modelNameOf(p))
 	compactor, err := x.t.compactor(known, x.offers(p))
 	if err != nil {
 		return nil, err
 	}
 	s := &step{ids: x.known.ids, request: p, ask: palimpsest.Step{
-		Base: p, Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p),
+		Base: p, Profile: x.profile(known), Window: limit(known), Output: output(known, p),
 	}}
 	b, err := x.t.branch(ctx, x.base(p, s.ids), x.scope(p), p.Messages, s.ids)
 	if err != nil {

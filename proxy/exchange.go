@@ -108,11 +108,12 @@ func (x *exchange) unheard(v verdict) {
 
 // send sends what was decided upon.
 func (x *exchange) send(v verdict) (*http.Response, error) {
-	out := outgoing(x.request, x.original)
-	if v.action != Passed {
-		out = outgoing(x.request, v.body)
+	body := v.body
+	if v.action == Passed {
+		body = x.following()
 	}
-	if v.action != Passed || x.near(v) || x.remembered() && !readableHere(out.Header) {
+	out := outgoing(x.request, body)
+	if v.action != Passed || x.near(v) || v.instead() || x.remembered() && !readableHere(out.Header) {
 		plainly(out) // it is read here, or may be refused as too long, and that must be read then
 	}
 	if v.action != Passed {
@@ -123,6 +124,11 @@ func (x *exchange) send(v verdict) (*http.Response, error) {
 		x.metered(res, v)
 	}
 	return res, err
+}
+
+// instead reports whether the client's own bytes go out where we had others.
+func (v verdict) instead() bool {
+	return v.step != nil && (v.reason == "refused" || v.reason == "fault")
 }
 
 // near reports whether a request comes near the model's window.
@@ -164,7 +170,7 @@ func (x *exchange) refusal(res *http.Response, v verdict) llm.Kind {
 	kind := llm.Classify(api, res.StatusCode, text)
 	if kind == llm.ErrOverflow {
 		if window := namedWindow(x.said); window > 0 {
-			x.t.learn(x.modelName(), window)
+			x.learn(window)
 		}
 	}
 	return kind
@@ -203,8 +209,11 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 	if err != nil {
 		return smaller, nil, err
 	}
-	if kind := x.refusal(again, smaller); kind == llm.ErrInvalid {
+	switch kind := x.refusal(again, smaller); {
+	case kind == llm.ErrInvalid:
 		return x.backOff(smaller, again)
+	case kind == "" && again.StatusCode == http.StatusOK:
+		x.t.recovered.Add(1)
 	}
 	return smaller, again, nil
 }
@@ -353,13 +362,6 @@ func (x *exchange) tally(v verdict) {
 	}
 	t := x.t
 	t.edited.Add(1)
-	switch v.action {
-	case Compacted:
-		t.compactions.Add(1)
-	case Recovered:
-		t.compactions.Add(1)
-		t.recovered.Add(1)
-	}
 	t.sent.Add(int64(v.sent))
 	if len(v.body) > 0 {
 		t.before.Add(int64(float64(v.sent) * float64(x.size()) / float64(len(v.body))))

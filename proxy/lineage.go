@@ -176,11 +176,21 @@ func (l *lineage) save(ctx context.Context, log string, earlier []string) error 
 	return err
 }
 
-// earlier are the logs that a branch goes on from, the latest first.
-func (x *exchange) earlier(ctx context.Context, p *prompt.Prompt, b branch) ([]string, error) {
+// earlier are the logs that a branch goes on from, the latest first. Where that
+// cannot be read it goes on from none: less is found then, and nothing else is
+// wrong.
+func (x *exchange) earlier(ctx context.Context, p *prompt.Prompt, b branch) []string {
 	if x.apart {
-		return nil, nil
+		return nil
 	}
+	from, err := x.comesFrom(ctx, p, b)
+	if err != nil {
+		return nil
+	}
+	return from
+}
+
+func (x *exchange) comesFrom(ctx context.Context, p *prompt.Prompt, b branch) ([]string, error) {
 	kind := digest(x.t.model(x.modelNameOf(p)).Name, x.known.around)
 	session, shown := x.session(), recapped(p)
 	if last := x.t.lineage.last(session, kind); last != "" && last != b.id && !shown {

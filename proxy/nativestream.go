@@ -33,18 +33,12 @@ func (x *exchange) show(res *http.Response, item string, whole func(response str
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return x.showWhole(res, item, whole)
 	}
-	var plain io.Reader = res.Body
-	switch strings.ToLower(res.Header.Get("Content-Encoding")) {
-	case "", "identity":
-	case "gzip":
-		plain = &lazyGzip{from: res.Body}
-		uncompressed(res, -1)
-	default:
+	if !unpacked(res) {
 		return res, nil
 	}
 	res.ContentLength = -1
 	res.Header.Del("Content-Length")
-	res.Body = &shown{x: x, body: res.Body, events: newEvents(plain), item: item, whole: whole}
+	res.Body = &shown{x: x, body: res.Body, events: newEvents(res.Body), item: item, whole: whole}
 	return res, nil
 }
 

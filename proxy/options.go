@@ -40,7 +40,11 @@ type Options struct {
 	// Secret signs what emulated compactions give the client. Where it is empty a
 	// key is made once and kept in Documents; where that is nil too, it is one of
 	// this process, and what an earlier one signed cannot be verified.
-	Secret    []byte
+	Secret []byte
+	// Documents keeps what has to outlive the process beside logs and plans: that
+	// key, the windows that providers named when they refused a request, responses
+	// that they hold, and which conversation goes on from which. Nil keeps it in
+	// memory.
 	Documents store.Documents
 
 	// NoTools offers the model no tools to read again what was removed.

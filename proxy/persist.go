@@ -33,21 +33,17 @@ func (f *failure) close() {
 	}
 }
 
-// errRound ends an answer that cannot go on because something failed here. The
-// client tries again, and is answered anew.
-var errRound = errors.New("what was removed cannot be read now")
-
 // ask sends a further request and has its answer read. What may pass is tried
 // again, as a good client would, so that a moment's trouble does not cost the
 // rounds before it; read fails only while nothing of the answer has reached the
 // client. When ask fails the rounds so far are left for the client's next try.
+// Where something of ours fails the client's own request takes the round's place.
 func (r *rounds) ask(read func(*http.Response) error) error {
 	r.n++
 	ctx := r.x.request.Context()
 	v := r.x.guarded(ctx, "round", r.prepare)
 	if v.action == Passed {
-		r.leave()
-		return errRound
+		v.step = r.step
 	}
 	var last *failure
 	err := r.x.t.retry.Do(ctx, func(ctx context.Context) error {
@@ -59,8 +55,10 @@ func (r *rounds) ask(read func(*http.Response) error) error {
 	}, decide)
 	if err != nil {
 		r.leave()
+		return err
 	}
-	return err
+	r.x.t.sent.Add(int64(v.sent))
+	return nil
 }
 
 // try sends the request once; where it is too long or not valid, what becomes of

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -293,7 +295,7 @@ func TestRoundsCanceled(t *testing.T) {
 // not asked for again behind its back; the client's own next try has the lookups
 // that were made.
 func TestRoundsCut(t *testing.T) {
-	words := strings.Repeat(strings.Repeat("word", 40)+" ", 10)
+	words := strings.Repeat(strings.Repeat("word", 200)+" ", 10)
 	for _, api := range apis {
 		t.Run(api, func(t *testing.T) {
 			t.Parallel()
@@ -305,7 +307,7 @@ func TestRoundsCut(t *testing.T) {
 				case asks(q) == 0:
 					return lookup(q)
 				case cut:
-					return proxytest.Answer{Text: words, Reset: 2400}
+					return proxytest.Answer{Text: words, Reset: 7000}
 				}
 				return proxytest.Answer{Text: "Done."}
 			}
@@ -333,5 +335,90 @@ func TestRoundsCut(t *testing.T) {
 				t.Errorf("the next step is %q after %q", next.thread(), s.thread())
 			}
 		})
+	}
+}
+
+// fullDisk is a store that takes what the client says, and nothing else.
+type fullDisk struct{ store.Memory }
+
+func (d *fullDisk) Append(ctx context.Context, id string, version int, messages []thread.Message) (*thread.Thread, error) {
+	if len(messages) > 0 && strings.HasPrefix(string(messages[0].ID), "hidden:") {
+		return nil, errDisk
+	}
+	return d.Memory.Append(ctx, id, version, messages)
+}
+
+// TestRoundsFault: where a lookup cannot be carried on because something of ours
+// fails, the client's own request is asked in its place.
+func TestRoundsFault(t *testing.T) {
+	for _, api := range apis {
+		for _, stream := range []bool{false, true} {
+			up := strict(t)
+			up.Window = 0
+			up.Model = func(q *proxytest.Request) proxytest.Answer {
+				if offered(q) {
+					return lookup(q)
+				}
+				return proxytest.Answer{Text: "Done."}
+			}
+			disk := &fullDisk{}
+			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: disk, Plans: disk}})
+			a := newAgent(t, api, url, stream)
+			a.grow(0, 24)
+			want := a.body()
+			s := a.ask()
+			got := up.Requests()
+			if s.status != 200 || !strings.HasSuffix(s.text, "Done.") || len(got) != 2 || !bytes.Equal(got[1].Body, want) || p.Totals().Faults == 0 {
+				t.Errorf("%s, stream %t: status %d, %q, %d requests upstream, totals %+v", api, stream, s.status, s.text, len(got), p.Totals())
+			}
+			a.user("Go on.")
+			if next := a.ask(); next.status != 200 {
+				t.Errorf("%s, stream %t: the next step has status %d", api, stream, next.status)
+			}
+		}
+	}
+}
+
+// TestRoundsClosed: a program that closes an answer in the middle of a round and
+// asks again has the lookups that were made.
+func TestRoundsClosed(t *testing.T) {
+	up := strict(t)
+	hold, reached := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(hold) })
+	held := true
+	up.Model = func(q *proxytest.Request) proxytest.Answer {
+		switch {
+		case asks(q) == 0:
+			return lookup(q)
+		case held:
+			close(reached)
+			return proxytest.Answer{Text: "Half of it and more.", Reset: 100_000, Hold: hold}
+		}
+		return proxytest.Answer{Text: "Done."}
+	}
+	transport, err := proxy.NewTransport(&proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	a := newAgent(t, wire.Chat, up.URL, true)
+	a.client = &http.Client{Transport: transport}
+	a.grow(0, 24)
+	res, err := a.client.Do(request(t, a.url+a.path(), a.body()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		io.Copy(io.Discard, res.Body)
+	}()
+	<-reached
+	res.Body.Close()
+	<-read
+	<-up.Gone
+	held = false
+	if s := a.ask(); s.text != "Done." || len(up.Requests()) != 3 {
+		t.Errorf("%q, %d requests upstream", s.text, len(up.Requests()))
 	}
 }

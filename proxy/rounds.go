@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -41,18 +42,13 @@ func (x *exchange) answer(res *http.Response, v verdict) (*http.Response, error)
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return r.whole(res)
 	}
-	var plain io.Reader = res.Body
-	switch strings.ToLower(res.Header.Get("Content-Encoding")) {
-	case "", "identity":
-	case "gzip":
-		plain = &lazyGzip{from: res.Body}
-	default:
+	if !unpacked(res) {
 		return res, nil // nobody here can read it: the client may
 	}
 	uncompressed(res, -1)
 	ctx, cancel := context.WithCancel(x.request.Context())
 	x.request = x.request.WithContext(ctx)
-	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: newEvents(plain), translator: x.endpoint.dialect.translator()}
+	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: newEvents(res.Body), translator: x.endpoint.dialect.translator()}
 	return res, nil
 }
 
@@ -109,7 +105,7 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 		}
 		what := r.take(m)
 		if what != goesOn {
-			if what == final && len(bodies) == 1 {
+			if what == final && len(bodies) == 1 && !bytes.Contains(body, []byte(ourMark)) {
 				r.keep()
 				return given(res, raw.bytes), nil
 			}
@@ -141,6 +137,9 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 	uncompressed(res, int64(len(body)))
 	return given(res, body), nil
 }
+
+// ourMark stands in every answer that may show our tools to the client.
+const ourMark = `"` + rehydrate.ReadArtifact + `"`
 
 // given is an answer with another body.
 func given(res *http.Response, b []byte) *http.Response {

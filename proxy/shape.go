@@ -14,20 +14,15 @@ import (
 // shaped gives an answer of the Messages API what it says of native compaction.
 // An answer that cannot be read here stays as it is.
 func shaped(res *http.Response, what task, add *native.Addition) (*http.Response, error) {
-	var plain io.Reader = res.Body
-	switch strings.ToLower(res.Header.Get("Content-Encoding")) {
-	case "", "identity":
-	case "gzip":
-		plain = &lazyGzip{from: res.Body}
-	default:
+	if !unpacked(res) {
 		return res, nil
 	}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		uncompressed(res, -1)
-		res.Body = &shapedStream{body: res.Body, events: newEvents(plain), add: add}
+		res.Body = &shapedStream{body: res.Body, events: newEvents(res.Body), add: add}
 		return res, nil
 	}
-	said, err := io.ReadAll(io.LimitReader(plain, maxAnswer))
+	said, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		res.Body.Close()
 		return nil, err

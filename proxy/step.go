@@ -46,7 +46,7 @@ func (x *exchange) decide(ctx context.Context) (verdict, error) {
 	if x.endpoint.task == compaction || x.native != nil && x.native.settled {
 		return pass("native"), nil
 	}
-	if x.small() {
+	if x.small(ctx) {
 		return pass("below-mark"), nil
 	}
 	p, reason, err := x.look(ctx)
@@ -106,7 +106,7 @@ var serverSide = []string{"previous_response_id", "conversation", "thread"}
 // small reports whether a request is too small for any policy: a result that is
 // put aside as it arrives has 4,000 tokens at least (policy.Auto, Intake). Where
 // the window is not known the automatic policy waits for the provider to refuse.
-func (x *exchange) small() bool {
+func (x *exchange) small(ctx context.Context) bool {
 	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
 		return false
 	}
@@ -120,7 +120,7 @@ func (x *exchange) small() bool {
 	}
 	switch x.t.options.Config.Policy.(type) {
 	case nil, policy.Auto:
-		return x.t.model(x.modelName()).Window == 0
+		return x.model(ctx, x.modelName()).Window == 0
 	}
 	return false
 }
@@ -132,6 +132,9 @@ const smallAlways = 12 << 10
 func (x *exchange) modelName() string {
 	if x.endpoint.model != "" {
 		return x.endpoint.model
+	}
+	if x.plain != nil {
+		return gjson.GetBytes(x.plain, "model").Str
 	}
 	return gjson.GetBytes(x.original, "model").Str
 }
@@ -181,13 +184,13 @@ const usualOutput = 16_000
 // provider has refused the request already.
 func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (verdict, error) {
 	ids := x.known.ids
-	known := token.Model(x.t.model(x.modelNameOf(p)))
+	known := x.model(ctx, x.modelNameOf(p))
 	compactor, err := x.t.compactor(known, x.offers(p))
 	if err != nil {
 		return verdict{}, err
 	}
 	s := &step{ids: ids, request: p, ask: palimpsest.Step{
-		Base: p, Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p),
+		Base: p, Profile: x.profile(known), Window: limit(known), Output: output(known, p),
 	}}
 	s.ask.Budget = x.budget(&s.ask)
 	v := verdict{step: s}
@@ -197,9 +200,7 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		var rendered *prompt.Prompt
 		if err == nil {
 			s.id, s.thread, s.ask.Messages, s.rounds = b.id, compactor.Thread(b.id), b.news, b.rounds
-			s.earlier, err = x.earlier(ctx, p, b)
-		}
-		if err == nil {
+			s.earlier = x.earlier(ctx, p, b)
 			s.thread.GoesOn(s.earlier...)
 			rendered, err = s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask)
 		}
@@ -217,6 +218,16 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		}
 		return x.finish(ctx, s, rendered, &r, b.changed)
 	}
+}
+
+// profile is what the provider's API demands of a prompt. Models that are known not
+// to bind their thinking to what stands before it keep it; of one that is not
+// known it is not believed.
+func (x *exchange) profile(m token.Model) render.Profile {
+	p := render.For(x.endpoint.dialect.API())
+	p.LastUser = true // models of other providers, behind the same API, refuse it as well
+	p.BoundReasoning = p.BoundReasoning && (m.BindsThinking || m.Source == "")
+	return p
 }
 
 // tries bounds how often a log is looked at again because somebody was faster.
@@ -277,6 +288,9 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 		return verdict{step: s}, err
 	}
 	before, sent, compacted := r.tokens()
+	if compacted {
+		x.t.compactions.Add(1)
+	}
 	if current.Empty() && !changed && !x.strict() && (len(s.earlier) == 0 || !x.offers(s.request)) {
 		return verdict{action: Passed, reason: "below-mark", step: s, before: before, sent: sent}, nil
 	}
@@ -287,7 +301,6 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 	rendered = own(rendered)
 	refresh(rendered, log, s.request.Messages, s.ids)
 	s.offered = x.offers(s.request) && slices.ContainsFunc(rendered.Tools, isOurs)
-	endWithUser(rendered)
 	x.known.lighten(rendered)
 	body, err := x.endpoint.dialect.Encode(rendered)
 	if err != nil {
@@ -306,15 +319,6 @@ func own(p *prompt.Prompt) *prompt.Prompt {
 	out := *p
 	out.Messages = slices.Clone(p.Messages)
 	return &out
-}
-
-// endWithUser gives a text that stands for the end of the conversation in the
-// user's role: the newest models refuse a request that ends with a turn of their
-// own.
-func endWithUser(p *prompt.Prompt) {
-	if n := len(p.Messages) - 1; n >= 0 && p.Messages[n].Role == thread.Assistant && p.Messages[n].Frame == nil && len(p.Messages[n].Calls()) == 0 {
-		p.Messages[n].Role = thread.User
-	}
 }
 
 // report collects what the events of one step say of it.

@@ -30,6 +30,7 @@ type stream struct {
 
 	mu     sync.Mutex
 	body   io.ReadCloser // of the round that is read now
+	open   bool          // that is a further one, and has not come to its end
 	closed bool
 }
 
@@ -46,13 +47,24 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the round that is read now, and the wait for the next one.
+// Close ends the round that is read now, and the wait for the next one. A client
+// that asks again has the lookups that were made.
 func (s *stream) Close() error {
 	s.cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
+	if s.open {
+		s.x.t.left.add(s.step.id)
+	}
+	s.open, s.closed = false, true
 	return s.body.Close()
+}
+
+// settled says that the rounds have come to an end, whichever.
+func (s *stream) settled() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = false
 }
 
 // read takes the body of another round in place of the one before.
@@ -60,7 +72,7 @@ func (s *stream) read(body io.ReadCloser) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.body.Close()
-	s.body = body
+	s.body, s.open = body, !s.closed
 	if s.closed {
 		body.Close()
 	}
@@ -105,6 +117,7 @@ func (s *stream) pass(e sent) {
 func (s *stream) finish(tail []byte, err error) {
 	m, whole := s.translator.said()
 	if !whole {
+		s.settled()
 		s.leave()
 		s.out, s.err, s.ended = append(append(s.out, s.translator.end(ending{})...), tail...), err, true
 		return
@@ -114,7 +127,9 @@ func (s *stream) finish(tail []byte, err error) {
 		s.next()
 		return
 	}
+	s.settled()
 	s.keep()
+	s.renames()
 	s.out = append(append(s.out, s.translator.end(ending{dangling: what == tooOften})...), tail...)
 	s.err, s.ended = err, true
 }
@@ -130,6 +145,7 @@ func (s *stream) next() {
 	if err == nil {
 		return
 	}
+	s.settled()
 	end := ending{failure: err.Error()}
 	var f *failure
 	if errors.As(err, &f) {
@@ -154,15 +170,12 @@ func (s *stream) wrote(f *failure) string {
 // begin reads a round up to the first bytes for the client. Where it fails before
 // them nobody has seen anything of it, and it can be asked for again.
 func (s *stream) begin(res *http.Response) error {
+	if !unpacked(res) {
+		res.Body.Close()
+		return errEncoding
+	}
 	s.read(res.Body)
-	plain, err := decoder(res.Header, res.Body)
-	if err != nil {
-		return err
-	}
-	if plain == nil {
-		plain = res.Body
-	}
-	s.events = newEvents(plain)
+	s.events = newEvents(res.Body)
 	s.tail, s.tailErr = sent{}, nil
 	for s.out = nil; len(s.out) == 0 && !s.last && !s.ended; {
 		e, err := s.events.next()

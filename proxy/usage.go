@@ -20,24 +20,14 @@ import (
 // the request: that corrects the counter for the thread. What stays far below
 // every mark is not looked into.
 func (x *exchange) metered(res *http.Response, v verdict) {
-	if v.step == nil || res.StatusCode != http.StatusOK || v.reason == "refused" || v.action == Passed && !x.near(v) || x.beside() {
+	if v.step == nil || res.StatusCode != http.StatusOK || v.instead() || v.action == Passed && !x.near(v) || x.beside() {
 		return
 	}
-	m := &meter{ReadCloser: res.Body, x: x, step: v.step, of: v.step.shown, header: res.Header.Clone()}
-	if m.stream = strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"); m.stream {
-		switch strings.ToLower(res.Header.Get("Content-Encoding")) {
-		case "", "identity":
-		case "gzip":
-			m.ReadCloser = struct {
-				io.Reader
-				io.Closer
-			}{&lazyGzip{from: res.Body}, res.Body}
-			uncompressed(res, -1)
-		default:
-			return
-		}
+	stream := strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")
+	if stream && !unpacked(res) {
+		return
 	}
-	res.Body = m
+	res.Body = &meter{ReadCloser: res.Body, x: x, step: v.step, of: v.step.shown, header: res.Header.Clone(), stream: stream}
 }
 
 // beside reports whether the provider puts into the prompt what the request does

@@ -4,6 +4,7 @@
 package proxytest
 
 import (
+	"bytes"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -161,9 +163,15 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	plain := body
-	if r.Header.Get("Content-Encoding") == "gzip" {
-		if z, err := gzip.NewReader(strings.NewReader(string(body))); err == nil {
+	switch r.Header.Get("Content-Encoding") {
+	case "gzip":
+		if z, err := gzip.NewReader(bytes.NewReader(body)); err == nil {
 			plain, _ = io.ReadAll(z)
+		}
+	case "zstd":
+		if z, err := zstd.NewReader(bytes.NewReader(body)); err == nil {
+			plain, _ = io.ReadAll(z)
+			z.Close()
 		}
 	}
 	status, said := 0, ""
