@@ -65,12 +65,14 @@ func newKnown(body string, p *prompt.Prompt, members map[string]gjson.Result) *k
 // extended reads a body that goes on where a known one ends: everything around
 // the messages is the same, and so are most of them. Only the rest is decoded. It
 // is nil where that cannot be done, and then the whole has to be.
-func (k *known) extended(codec wire.Codec, body string) *known {
+//
+// same is how much the two have in common at their beginning, in bytes.
+func (k *known) extended(codec wire.Codec, body string, same int) *known {
 	tail := len(k.body) - k.end // what stands behind the messages
 	if len(k.ends) == 0 || len(body) < len(k.body)-k.end+k.open || body[len(body)-tail:] != k.body[k.end:] {
 		return nil
 	}
-	same := commonPrefix(k.body[:k.end], body[:len(body)-tail])
+	same = min(same, k.end, len(body)-tail)
 	n := len(k.ends)
 	for n > 0 && (k.ends[n-1] > same || k.prompt.Messages[k.upTo[n-1]-1].Role == thread.Assistant) {
 		n-- // a run of the model's items could go on
@@ -219,14 +221,14 @@ const (
 	maxKnownBytes = 64 << 20
 )
 
-// find returns the request that has most in common with a body.
-func (b *bodies) find(api, body string) *known {
+// find returns the request that has most in common with a body, and how much that
+// is in bytes: nil where there is none with the same first message.
+func (b *bodies) find(api, body string) (best *known, most int) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	var best *known
-	most := 0
-	for _, k := range slices.Backward(b.last) {
-		if k.prompt.Source.API != api || len(k.ends) == 0 {
+	last := slices.Clone(b.last)
+	b.mu.Unlock()
+	for _, k := range slices.Backward(last) {
+		if k.prompt.Source.API != api || len(k.ends) == 0 || !k.begins(body) {
 			continue
 		}
 		if most > 0 && (most > len(k.body) || k.body[most-1] != body[min(most-1, len(body)-1)]) {
@@ -236,7 +238,14 @@ func (b *bodies) find(api, body string) *known {
 			best, most = k, n
 		}
 	}
-	return best
+	return best, most
+}
+
+// begins reports whether a body has the first element where this one has it.
+// Conversations mostly have system and tools in common, and part in their first
+// message.
+func (k *known) begins(body string) bool {
+	return k.ends[0] <= len(body) && body[k.open:k.ends[0]] == k.body[k.open:k.ends[0]]
 }
 
 // keep remembers a request, in place of the one that it goes on with.

@@ -84,7 +84,7 @@ func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int)
 		fresh := newKnown(text, whole, top(text))
 		fresh.ids = chainIDs(whole.Messages)
 		if last != nil {
-			if got := last.extended(codec, text); got != nil {
+			if got := last.extended(codec, text, commonPrefix(last.body, text)); got != nil {
 				hits++
 				if diff := cmp.Diff(whole.Messages, got.prompt.Messages); diff != "" {
 					t.Fatalf("%s, %d elements (-whole +extended):\n%s", name, i, diff)
@@ -157,7 +157,7 @@ func TestExtendedNot(t *testing.T) {
 		first[:len(first)-1], first + first, `{"model":"m","messages":[{"role":"user","content":"a"}}],"system":"s"}`,
 		`{"model":"m","messages":[{"role":"user","content":"a"},],"system":"s"}`,
 	} {
-		got := k.extended(anthropic.Codec{}, other)
+		got := k.extended(anthropic.Codec{}, other, commonPrefix(k.body, other))
 		if got == nil {
 			continue
 		}
@@ -168,7 +168,8 @@ func TestExtendedNot(t *testing.T) {
 			t.Errorf("%s (-whole +extended):\n%s", other, diff)
 		}
 	}
-	if got := k.extended(anthropic.Codec{}, body("s", "a", "b", "c", "d", "e")); got == nil || len(got.prompt.Messages) != 5 {
+	longer := body("s", "a", "b", "c", "d", "e")
+	if got := k.extended(anthropic.Codec{}, longer, commonPrefix(k.body, longer)); got == nil || len(got.prompt.Messages) != 5 {
 		t.Error("a step more was read whole")
 	}
 }

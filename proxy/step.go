@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/tidwall/gjson"
 
@@ -55,10 +56,10 @@ func (x *exchange) read() (p *prompt.Prompt, reason string) {
 		return nil, "encoding"
 	}
 	x.plain = plain
-	text := string(plain)
-	before := x.t.bodies.find(x.endpoint.dialect.API(), text)
+	text := unsafe.String(unsafe.SliceData(plain), len(plain)) // nobody writes to it any more, and it may be long
+	before, same := x.t.bodies.find(x.endpoint.dialect.API(), text)
 	if before != nil {
-		x.known = before.extended(x.endpoint.dialect, text)
+		x.known = before.extended(x.endpoint.dialect, text, same)
 	}
 	if x.known == nil {
 		if p, err = x.endpoint.dialect.Decode(plain); err != nil {

@@ -337,13 +337,13 @@ func withMember(doc, name, value string) string {
 
 // memberOf finds a member of a JSON object; where it stands twice the last one
 // counts. The index of the result is its place in doc.
-func memberOf(doc, name string) (found gjson.Result) {
-	gjson.Parse(doc).ForEach(func(key, value gjson.Result) bool {
-		if key.Str == name {
-			found = value
-		}
-		return true
-	})
+func memberOf(doc, name string) gjson.Result {
+	from, to, ok := rawjson.Member(doc, name)
+	if !ok {
+		return gjson.Result{}
+	}
+	found := gjson.Parse(doc[from:to])
+	found.Index = from
 	return found
 }
 
@@ -366,11 +366,23 @@ func (e *element) String() string {
 	if e.raw != "" {
 		return e.raw
 	}
-	items := make([]string, len(e.blocks))
+	size := len(`{"role":"assistant","content":[]}`) + len(e.blocks)
 	for i := range e.blocks {
-		items[i] = e.blocks[i].raw
+		size += len(e.blocks[i].raw)
 	}
-	return new(object).str("role", e.role).raw("content", array(items)).String()
+	var b strings.Builder
+	b.Grow(size)
+	b.WriteString(`{"role":"`)
+	b.WriteString(e.role)
+	b.WriteString(`","content":[`)
+	for i := range e.blocks {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(e.blocks[i].raw)
+	}
+	b.WriteString("]}")
+	return b.String()
 }
 
 func raws(elements []element) []string {

@@ -2,9 +2,11 @@ package anthropic
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
 
@@ -201,10 +203,23 @@ func (e *encoder) placeIn(el *element, list, message int) (at place, ok bool) {
 
 func canMark(raw string) bool {
 	if strings.HasPrefix(raw, `"`) {
-		return !blank(gjson.Parse(raw).Str)
+		return !blankString(raw)
 	}
-	b := readBlock(gjson.Parse(raw))
-	return markable[b.kind] && (b.kind != "text" || !blank(b.text.Str))
+	kind := memberOf(raw, "type").Str
+	if !markable[kind] || kind != "text" {
+		return markable[kind]
+	}
+	from, to, _ := rawjson.Member(raw, "text")
+	return !blankString(raw[from:to])
+}
+
+// blankString reports whether a JSON string is blank; most are not, and that is
+// seen in their first byte.
+func blankString(raw string) bool {
+	if len(raw) > 1 && raw[0] == '"' && raw[1] > ' ' && raw[1] < utf8.RuneSelf && raw[1] != '\\' && raw[1] != '"' {
+		return false
+	}
+	return blank(gjson.Parse(raw).Str)
 }
 
 // setMarks writes the marks.
