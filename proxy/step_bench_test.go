@@ -13,7 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // silent is a provider that answers at once, without a connection.
@@ -41,10 +40,7 @@ func BenchmarkStep(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				a := newAgent(b, wire.Anthropic, "", false)
-				for n := 0; len(strings.Join(a.history, "")) < size-9<<10; n += 4 {
-					a.grow(n, 4)
-				}
+				a := long(b, size)
 				ask := func(body []byte) {
 					res, err := tr.RoundTrip(request(b, "https://example.invalid/v1/messages", body))
 					if err != nil {
