@@ -3,7 +3,6 @@ package proxy
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +28,6 @@ type Transport struct {
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
 	learned    map[string]int                   // windows that providers named, by model
-	found      map[string]token.Model           // what the table says, by model: the search for a name that it does not hold is long
 
 	requests, edited, compactions, recovered, faults, before, sent atomic.Int64
 }
@@ -54,7 +52,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, learned: map[string]int{}, found: map[string]token.Model{}, ids: newChainMemo()}
+	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, learned: map[string]int{}, ids: newChainMemo()}
 	t.options.Rounds = or(o.Rounds, defaultRounds)
 	t.options.MaxBody = or(o.MaxBody, defaultMaxBody)
 	t.options.Deadline = or(o.Deadline, defaultDeadline)
@@ -155,21 +153,13 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 
 // model finds what is known of a model; the name alone where nothing is.
 func (t *Transport) model(name string) token.Model {
+	m, err := t.models.Find(name)
+	if err != nil {
+		m = token.Model{Name: name}
+	}
 	t.mu.Lock()
 	learned := t.learned[name]
-	m, found := t.found[name]
 	t.mu.Unlock()
-	if !found {
-		var err error
-		if m, err = t.models.Find(name); err != nil {
-			m = token.Model{Name: name}
-		}
-		t.mu.Lock()
-		if len(t.found) < maxModels {
-			t.found[strings.Clone(name)] = m // it may be a part of a request
-		}
-		t.mu.Unlock()
-	}
 	switch {
 	case learned > 0 && (t.options.Window == 0 || learned < t.options.Window):
 		m.Window, m.MaxInput = learned, 0
@@ -183,10 +173,10 @@ func (t *Transport) model(name string) token.Model {
 func (t *Transport) learn(model string, window int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.learned) < maxModels {
+	if len(t.learned) < maxLearned {
 		t.learned[model] = window
 	}
 }
 
-// maxModels bounds the names of models that something is remembered of.
-const maxModels = 1000
+// maxLearned bounds the models that windows are remembered of.
+const maxLearned = 1000
