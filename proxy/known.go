@@ -21,6 +21,7 @@ type known struct {
 	ids    []thread.ID
 	top    map[string]gjson.Result // without the messages
 	around string                  // a digest of system and tools
+	held   int                     // about what the messages hold, in bytes
 
 	open, end int   // the messages array: behind its bracket, and at the closing one
 	ends      []int // the ends of the frames, as offsets into body
@@ -34,7 +35,8 @@ var arrayNames = map[string]string{wire.Anthropic: "messages", wire.Chat: "messa
 
 // newKnown finds the places in a body that was read.
 func newKnown(body string, p *prompt.Prompt, members map[string]gjson.Result) *known {
-	k := &known{body: body, prompt: p, top: members, around: surroundings(p)}
+	p = ownSurroundings(p)
+	k := &known{body: body, prompt: p, top: members, around: surroundings(p), held: decodedBytes * len(body)}
 	array, there := members[arrayNames[p.Source.API]]
 	if !there || !array.IsArray() || array.Index == 0 {
 		return k
@@ -105,6 +107,7 @@ func (k *known) extended(codec wire.Codec, body string, same int) *known {
 	p.Source = &source
 	next := &known{
 		body: body, prompt: &p, ids: slices.Clip(k.ids[:kept]), top: k.top, around: k.around,
+		held: k.held + decodedBytes*len(rest),
 		open: k.open, end: len(body) - tail, ends: slices.Clip(k.ends[:n]), upTo: slices.Clip(k.upTo[:n]),
 	}
 	at := from
@@ -134,20 +137,25 @@ func frames(messages []thread.Message) iter.Seq[*thread.Frame] {
 	}
 }
 
-// lighten leaves the messages out of the request behind a prompt, where all of
-// them stand in the prompt anyway, so that the encoder need not go through them.
-func (k *known) lighten(p *prompt.Prompt) {
-	if len(k.ends) == 0 || p.Source == nil || p.Source.API != wire.Anthropic || p.Source.Body != k.body {
-		return
+// shell is the request without its messages, for what goes on after it: a
+// conversation that waits for its next step must not keep the whole of this one.
+// Where the encoder writes the same without them, they are taken out of the body
+// behind it as well, and the encoder need not go through them.
+func (k *known) shell() *prompt.Prompt {
+	p := *k.prompt
+	p.Messages = nil
+	if len(k.ends) == 0 || p.Source.API != wire.Anthropic {
+		return &p
 	}
-	for i := range p.Messages {
-		if p.Messages[i].Role == thread.System {
-			return // what the encoder may do with it depends on those in the body
+	for i := range k.prompt.Messages {
+		if k.prompt.Messages[i].Role == thread.System {
+			return &p // those in the body say whether the model takes such messages
 		}
 	}
 	source := *p.Source
 	source.Body = k.body[:k.open] + k.body[k.end:]
 	p.Source = &source
+	return &p
 }
 
 // decodeTail reads elements of a messages array that stand behind others.
@@ -214,12 +222,17 @@ type bodies struct {
 	bytes int
 }
 
-// maxKnown and maxKnownBytes bound what is remembered, by number and by the bytes
-// of the bodies.
+// maxKnown and maxKnownBytes bound what is remembered, by number and by about what
+// it holds, in bytes: a body that was read takes twice as much, because its texts
+// are kept without escapes as well.
 const (
 	maxKnown      = 256
-	maxKnownBytes = 64 << 20
+	maxKnownBytes = 128 << 20
+	decodedBytes  = 2
 )
+
+// bytes is about what a request holds.
+func (k *known) bytes() int { return len(k.body) + k.held }
 
 // find returns the request that has most in common with a body, and how much that
 // is in bytes: nil where there is none with the same first message.
@@ -253,13 +266,13 @@ func (b *bodies) keep(k, before *known) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i := slices.Index(b.last, before); before != nil && i >= 0 {
-		b.bytes -= len(before.body)
+		b.bytes -= before.bytes()
 		b.last = slices.Delete(b.last, i, i+1)
 	}
 	b.last = append(b.last, k)
-	b.bytes += len(k.body)
+	b.bytes += k.bytes()
 	for len(b.last) > maxKnown || b.bytes > maxKnownBytes && len(b.last) > 1 {
-		b.bytes -= len(b.last[0].body)
+		b.bytes -= b.last[0].bytes()
 		b.last[0] = nil
 		b.last = b.last[1:]
 	}

@@ -65,6 +65,9 @@ func (x *exchange) read() (p *prompt.Prompt, reason string) {
 		if p, err = x.endpoint.dialect.Decode(plain); err != nil {
 			return nil, "format"
 		}
+		if p.Source.Body == text {
+			text = p.Source.Body // the same bytes, which need not be kept twice
+		}
 		before, x.known = nil, newKnown(text, p, top(text))
 	}
 	k := x.known
@@ -166,7 +169,7 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		return verdict{}, err
 	}
 	s := &step{ids: ids, request: p, ask: palimpsest.Step{
-		Base: p, Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p),
+		Base: x.known.shell(), Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p),
 	}}
 	v := verdict{step: s}
 	for n := 1; ; n++ {
@@ -255,7 +258,6 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 	refresh(rendered, log, s.request.Messages, s.ids)
 	s.offered = x.offers(s.request) && slices.ContainsFunc(rendered.Tools, isOurs)
 	endWithUser(rendered)
-	x.known.lighten(rendered)
 	body, err := x.endpoint.dialect.Encode(rendered)
 	if err != nil {
 		return verdict{step: s}, fmt.Errorf("encode: %w", err)
