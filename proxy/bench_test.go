@@ -56,8 +56,8 @@ func answering(b testing.TB) string {
 }
 
 // long is an agent whose history has about so many bytes.
-func long(b testing.TB, size int) *agent {
-	a := newAgent(b, wire.Anthropic, "", false)
+func long(b testing.TB, api string, size int) *agent {
+	a := newAgent(b, api, "", false)
 	for n := 0; len(strings.Join(a.history, "")) < size-9<<10; n += 4 {
 		a.grow(n, 4)
 	}
@@ -68,7 +68,7 @@ func long(b testing.TB, size int) *agent {
 }
 
 func measure(b *testing.B, size int, mode string, plain, ours *child) {
-	a := long(b, size)
+	a := long(b, wire.Anthropic, size)
 	first := a.history[0]
 	action := ""
 	ask := func(c *child, body []byte) time.Duration {
@@ -141,7 +141,7 @@ func BenchmarkThreads(b *testing.B) {
 					s.File = filepath.Join(b.TempDir(), "threads.db")
 				}
 				c := startChild(b, s)
-				a := long(b, size)
+				a := long(b, wire.Anthropic, size)
 				first := a.history[0]
 				before := c.heap(b)
 				for b.Loop() {

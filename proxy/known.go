@@ -28,10 +28,8 @@ type known struct {
 	upTo      []int // how many messages there are up to each of them
 }
 
-// arrayNames are the members that hold the messages, of the APIs whose messages
-// can be read apart from those before them. Gemini's calls have no ids of their
-// own, but numbers that count from the first.
-var arrayNames = map[string]string{wire.Anthropic: "messages", wire.Chat: "messages", wire.Responses: "input"}
+// arrayNames are the members that hold the messages.
+var arrayNames = map[string]string{wire.Anthropic: "messages", wire.Chat: "messages", wire.Responses: "input", wire.Gemini: "contents"}
 
 // newKnown finds the places in a body that was read.
 func newKnown(body string, p *prompt.Prompt, members map[string]gjson.Result) *known {
@@ -167,7 +165,9 @@ func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]t
 	if err != nil || len(p.System) > 0 || len(p.Messages) == 0 {
 		return nil, false // instructions at the beginning are none in the middle
 	}
-	var names map[string]string
+	if codec.API() == wire.Gemini {
+		return p.Messages, numbered(p.Messages, before)
+	}
 	for i := range p.Messages {
 		m := &p.Messages[i]
 		for _, c := range m.Calls() {
@@ -185,20 +185,24 @@ func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]t
 		if r.Tool != "" {
 			continue
 		}
-		if names == nil {
-			names = map[string]string{}
-			for j := range before {
-				for _, c := range before[j].Calls() {
-					names[c.ID] = c.Name
-				}
-			}
-		}
-		if name := names[r.CallID]; name != "" {
+		if name := caller(before, r.CallID); name != "" {
 			r.Tool = name
 			m.Parts = []thread.Part{r}
 		}
 	}
 	return p.Messages, true
+}
+
+// caller is the name of the tool that the last call with an id was for.
+func caller(messages []thread.Message, id string) string {
+	for i := len(messages) - 1; i >= 0; i-- {
+		for _, part := range slices.Backward(messages[i].Parts) {
+			if c, ok := part.(thread.ToolCall); ok && c.ID == id {
+				return c.Name
+			}
+		}
+	}
+	return ""
 }
 
 // commonPrefix is the length of what two texts have in common at their beginning.

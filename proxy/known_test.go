@@ -7,14 +7,17 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
@@ -23,18 +26,63 @@ import (
 // itself, for real requests cut at every element, with marks that move and with
 // histories that part.
 func TestExtended(t *testing.T) {
-	for _, codec := range []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}} {
+	for _, codec := range []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}} {
 		t.Run(codec.API(), func(t *testing.T) {
 			bodies := wiretest.Corpus(t, codec.API())
 			hits := 0
 			for _, name := range slices.Sorted(maps.Keys(bodies)) {
 				hits += extend(t, codec, name, bodies[name])
 			}
-			if hits < 40 {
+			if want := map[string]int{wire.Gemini: 10}[codec.API()]; hits < or(want, 40) {
 				t.Errorf("only %d bodies were read by what they add", hits)
 			}
 		})
 	}
+}
+
+// TestExtendedGemini: calls without ids are numbered through the whole history.
+func TestExtendedGemini(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		contents := []string{`{"role":"user","parts":[{"text":"go"}]}`}
+		var last *known
+		id := func(n int) string {
+			return rapid.SampledFrom([]string{"", "", "", fmt.Sprintf(`"id":"c%d",`, n%5), `"id":"",`, `"id":"local_1",`}).Draw(t, "id")
+		}
+		for step := range rapid.IntRange(1, 8).Draw(t, "steps") {
+			calls, responses := "", []string{}
+			for n := range rapid.IntRange(0, 3).Draw(t, "calls") {
+				own, name := id(step+n), rapid.SampledFrom([]string{"f", "g"}).Draw(t, "name")
+				calls += fmt.Sprintf(`,{"functionCall":{%s"name":%q,"args":{"n":%d}}}`, own, name, n)
+				if rapid.IntRange(0, 5).Draw(t, "another") == 0 {
+					own = id(step + n + 1)
+				}
+				responses = append(responses, fmt.Sprintf(`{"functionResponse":{%s"name":%q,"response":{"output":"x"}}}`, own, name))
+			}
+			contents = append(contents, `{"role":"model","parts":[{"text":"I go on."}`+calls+`]}`)
+			if rapid.Bool().Draw(t, "reversed") {
+				slices.Reverse(responses)
+			}
+			if len(responses) == 0 || rapid.IntRange(0, 4).Draw(t, "words") == 0 {
+				responses = append(responses, `{"text":"and?"}`)
+			}
+			contents = append(contents, `{"role":"user","parts":[`+strings.Join(responses, ",")+`]}`)
+			text := `{"contents":[` + strings.Join(contents, ",") + `]}`
+			whole, err := gemini.Codec{}.Decode([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fresh := newKnown(text, whole, top(text))
+			fresh.ids = chainIDs(whole.Messages)
+			if last != nil {
+				if got := last.extended(gemini.Codec{}, text, commonPrefix(last.body, text)); got != nil {
+					if diff := cmp.Diff(whole, got.prompt); diff != "" {
+						t.Fatalf("%s (-whole +extended):\n%s", text, diff)
+					}
+				}
+			}
+			last = fresh
+		}
+	})
 }
 
 func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int) {

@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // silent is a provider that answers at once, without a connection.
@@ -30,43 +31,48 @@ func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
 // its body is the last one and a step more.
 func BenchmarkStep(b *testing.B) {
 	for _, size := range []int{100 << 10, 400 << 10, 1200 << 10, 4 << 20} {
-		for _, mode := range []string{"below mark", "plan hit"} {
-			b.Run(fmt.Sprintf("%s/%dKB", mode, size>>10), func(b *testing.B) {
-				o := proxy.Options{Base: silent{}, Window: size / 8, Config: palimpsest.Config{Counter: counter()}}
-				if mode == "below mark" {
-					o.Window = size
-				}
-				tr, err := proxy.NewTransport(&o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				a := long(b, size)
-				ask := func(body []byte) {
-					res, err := tr.RoundTrip(request(b, "https://example.invalid/v1/messages", body))
-					if err != nil {
-						b.Fatal(err)
-					}
-					io.Copy(io.Discard, res.Body)
-					res.Body.Close()
-				}
-				ask(a.body())
-				b.ReportAllocs()
-				var took []time.Duration
-				for n := 0; b.Loop(); n++ {
-					b.StopTimer()
-					a.step(n)
-					body := bytes.Clone(a.body())
-					b.StartTimer()
-					start := time.Now()
-					ask(body)
-					took = append(took, time.Since(start))
-				}
-				slices.Sort(took)
-				b.ReportMetric(milliseconds(took, 0.5), "p50-ms")
-				b.ReportMetric(milliseconds(took, 0.99), "p99-ms")
-			})
+		for _, mode := range []string{"below the mark", "plan hit"} {
+			b.Run(fmt.Sprintf("%s/%dKB", mode, size>>10), func(b *testing.B) { stepped(b, wire.Anthropic, mode, size) })
 		}
 	}
+	for _, api := range apis[1:] {
+		b.Run("plan hit/1200KB/"+api, func(b *testing.B) { stepped(b, api, "plan hit", 1200<<10) })
+	}
+}
+
+func stepped(b *testing.B, api, mode string, size int) {
+	o := proxy.Options{Base: silent{}, Window: size / 8, Config: palimpsest.Config{Counter: counter()}}
+	if mode != "plan hit" {
+		o.Window = size
+	}
+	tr, err := proxy.NewTransport(&o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	a := long(b, api, size)
+	ask := func(body []byte) {
+		res, err := tr.RoundTrip(request(b, "https://example.invalid"+paths[api], body))
+		if err != nil {
+			b.Fatal(err)
+		}
+		io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+	}
+	ask(a.body())
+	b.ReportAllocs()
+	var took []time.Duration
+	for n := 0; b.Loop(); n++ {
+		b.StopTimer()
+		a.step(n)
+		body := bytes.Clone(a.body())
+		b.StartTimer()
+		start := time.Now()
+		ask(body)
+		took = append(took, time.Since(start))
+	}
+	slices.Sort(took)
+	b.ReportMetric(milliseconds(took, 0.5), "p50-ms")
+	b.ReportMetric(milliseconds(took, 0.99), "p99-ms")
 }
 
 // milliseconds is the duration below which a share of a sorted list lies.
@@ -76,7 +82,7 @@ func milliseconds(sorted []time.Duration, share float64) float64 {
 
 // step is a small step of an agent's.
 func (a *agent) step(n int) {
-	c := thread.ToolCall{ID: fmt.Sprintf("step_%06d", n), Name: "run"}
-	a.history = append(a.history, fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":%q,"name":"run","input":{"n":%d}}]}`, c.ID, n))
+	c := thread.ToolCall{ID: fmt.Sprintf("step_%06d", n), Name: "run", Arguments: fmt.Sprintf(`{"n":%d}`, n)}
+	a.calls(c)
 	a.results([]thread.ToolCall{c}, func(thread.ToolCall) string { return strings.Repeat("ok, done. ", 40) })
 }
