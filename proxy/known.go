@@ -142,18 +142,36 @@ func frames(messages []thread.Message) iter.Seq[*thread.Frame] {
 func (k *known) shell() *prompt.Prompt {
 	p := *k.prompt
 	p.Messages = nil
-	if len(k.ends) == 0 || p.Source.API != wire.Anthropic {
+	if !k.apart() {
 		return &p
-	}
-	for i := range k.prompt.Messages {
-		if k.prompt.Messages[i].Role == thread.System {
-			return &p // those in the body say whether the model takes such messages
-		}
 	}
 	source := *p.Source
 	source.Body = k.body[:k.open] + k.body[k.end:]
 	p.Source = &source
 	return &p
+}
+
+// apart reports whether an encoder that writes the messages anew looks at nothing but
+// them.
+func (k *known) apart() bool {
+	switch api := k.prompt.Source.API; {
+	case len(k.ends) == 0:
+		return false
+	case api == wire.Anthropic: // system messages in the body say whether the model takes such
+		return !slices.ContainsFunc(k.prompt.Messages, func(m thread.Message) bool { return m.Role == thread.System })
+	case api == wire.Chat, api == wire.Gemini: // what stands between two elements stays there
+		size := -1
+		for i := range k.prompt.System {
+			if api == wire.Chat {
+				size += len(k.prompt.System[i].Raw) + 1
+			}
+		}
+		for f := range frames(k.prompt.Messages) {
+			size += len(f.Raw) + 1
+		}
+		return size == k.end-k.open
+	}
+	return false
 }
 
 // decodeTail reads elements of a messages array that stand behind others.

@@ -88,11 +88,11 @@ func TestReplayAll(t *testing.T) {
 	})
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 1, ' ', 0)
-	fmt.Fprintln(w, "| API\t| window\t| sessions\t| requests\t| refused\t| over the window\t| compactions\t| prefix kept, mean\t| steps that keep all\t| second run differs\t| after restart differs\t|")
+	fmt.Fprintln(w, "| API\t| window\t| sessions\t| requests\t| refused\t| over the window\t| compactions\t| the client's own changes\t| prefix kept, mean\t| steps that keep all\t| second run differs\t| after restart differs\t|")
 	for _, api := range apis {
 		for _, size := range windows {
 			if r := sums[fmt.Sprint(api, size)]; r != nil {
-				fmt.Fprintf(w, "| %s\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %.2f %%\t| %.2f %%\t| %d\t| %d\t|\n", api, size, r.sessions, r.requests, r.refused, r.over, r.compactions,
+				fmt.Fprintf(w, "| %s\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %d\t| %.2f %%\t| %.2f %%\t| %d\t| %d\t|\n", api, size, r.sessions, r.requests, r.refused, r.over, r.compactions, r.own,
 					100*r.kept/float64(max(r.steps, 1)), 100*float64(r.whole)/float64(max(r.steps, 1)), r.second, r.restarted)
 			}
 		}
@@ -104,6 +104,7 @@ func TestReplayAll(t *testing.T) {
 // replayed is what was seen of a session at one window.
 type replayed struct {
 	sessions, requests, refused, over, compactions int
+	own                                            int // steps at which the client itself begins otherwise
 	// steps are those behind the first. kept is the sum of the shares of what was
 	// sent before that the next request begins with, whole how often it is all.
 	steps, whole      int
@@ -117,6 +118,7 @@ func (r *replayed) add(o *replayed) {
 	r.refused += o.refused
 	r.over += o.over
 	r.compactions += o.compactions
+	r.own += o.own
 	r.steps += o.steps
 	r.whole += o.whole
 	r.kept += o.kept
@@ -136,7 +138,7 @@ func (r *recording) replay(t *testing.T, windows []int) map[int]*replayed {
 	own := r.breaks()
 	all := map[int]*replayed{}
 	for _, size := range windows {
-		out := &replayed{sessions: 1, requests: len(r.asked)}
+		out := &replayed{sessions: 1, requests: len(r.asked), own: own}
 		all[size] = out
 		first, totals := r.run(t, provider, front.URL, size, 0)
 		out.compactions = int(totals.Compactions)
