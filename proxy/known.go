@@ -135,20 +135,20 @@ func frames(messages []thread.Message) iter.Seq[*thread.Frame] {
 	}
 }
 
-// shell is the request without its messages, for what goes on after it: a
-// conversation that waits for its next step must not keep the whole of this one.
-// Where the encoder writes the same without them, they are taken out of the body
-// behind it as well, and the encoder need not go through them.
-func (k *known) shell() *prompt.Prompt {
-	p := *k.prompt
-	p.Messages = nil
-	if !k.apart() {
-		return &p
+// shell is a request without its messages, for what goes on after it: a conversation
+// that waits for its next step must not keep the whole of this one. Where it is the
+// one that was read, and the encoder writes the same without them, they are taken out
+// of the body behind it as well, and the encoder need not go through them.
+func (k *known) shell(p *prompt.Prompt) *prompt.Prompt {
+	out := *p
+	out.Messages = nil
+	if p != k.prompt || !k.apart() {
+		return &out
 	}
 	source := *p.Source
 	source.Body = k.body[:k.open] + k.body[k.end:]
-	p.Source = &source
-	return &p
+	out.Source = &source
+	return &out
 }
 
 // apart reports whether an encoder that writes the messages anew looks at nothing but

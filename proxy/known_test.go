@@ -184,7 +184,7 @@ func TestShell(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				shell := k.shell()
+				shell := k.shell(k.prompt)
 				if len(shell.Source.Body) < len(body) {
 					light++
 				}

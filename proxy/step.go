@@ -169,7 +169,7 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		return verdict{}, err
 	}
 	s := &step{ids: ids, request: p, ask: palimpsest.Step{
-		Base: x.known.shell(), Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p),
+		Base: x.known.shell(p), Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p),
 	}}
 	v := verdict{step: s}
 	for n := 1; ; n++ {
