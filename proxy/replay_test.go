@@ -19,6 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -44,7 +45,7 @@ func TestReplay(t *testing.T) {
 		t.Run(fmt.Sprintf("%s, %s, %d", filepath.Dir(c.file), c.api, c.size), func(t *testing.T) {
 			t.Parallel()
 			for _, r := range record(t, c.file, c.api, 120) {
-				r.replay(t, []int{c.size})
+				r.replay(t, []int{c.size}, filepath.Join(t.TempDir(), "threads.db"))
 			}
 		})
 	}
@@ -71,7 +72,7 @@ func TestReplayAll(t *testing.T) {
 					t.Run(rel+"/"+api, func(t *testing.T) {
 						t.Parallel()
 						for _, r := range record(t, rel, api, 1<<20) {
-							for size, one := range r.replay(t, windows) {
+							for size, one := range r.replay(t, windows, "") {
 								mu.Lock()
 								key := fmt.Sprint(api, size)
 								if sums[key] == nil {
@@ -128,8 +129,8 @@ func (r *replayed) add(o *replayed) {
 
 // replay sends the steps of a session at every window, three times each: to one
 // proxy, to another one with a store of its own, and to proxies that are started
-// anew over one store.
-func (r *recording) replay(t *testing.T, windows []int) map[int]*replayed {
+// anew over one store: in a file of SQLite's, or, without a name for it, in memory.
+func (r *recording) replay(t *testing.T, windows []int, file string) map[int]*replayed {
 	t.Helper()
 	provider := &provider{up: proxytest.New(t), seed: maphash.MakeSeed(), seen: map[[32]byte]*asked{}}
 	provider.up.Count = counted()
@@ -140,7 +141,7 @@ func (r *recording) replay(t *testing.T, windows []int) map[int]*replayed {
 	for _, size := range windows {
 		out := &replayed{sessions: 1, requests: len(r.asked), own: own}
 		all[size] = out
-		first, totals := r.run(t, provider, front.URL, size, 0)
+		first, totals := r.run(t, provider, front.URL, size, 0, "")
 		out.compactions = int(totals.Compactions)
 		if totals.Faults != 0 || totals.Recovered != 0 {
 			t.Errorf("%s at %d: %+v", r.name, size, totals)
@@ -172,9 +173,9 @@ func (r *recording) replay(t *testing.T, windows []int) map[int]*replayed {
 		if broken := out.steps - out.whole; broken > out.compactions+own {
 			t.Errorf("%s at %d: %d requests part from the one before, after %d compactions", r.name, size, broken, out.compactions)
 		}
-		second, _ := r.run(t, provider, front.URL, size, 0)
+		second, _ := r.run(t, provider, front.URL, size, 0, "")
 		out.second = r.differ(t, size, first, second, "a second run")
-		third, _ := r.run(t, provider, front.URL, size, restartEvery)
+		third, _ := r.run(t, provider, front.URL, size, restartEvery, file)
 		out.restarted = r.differ(t, size, first, third, "a proxy that is started anew")
 		t.Logf("%s at %d: %d steps, %d compactions, %.1f %% of the prefix kept, all of it at %d of %d steps",
 			r.name, size, len(r.asked), out.compactions, 100*out.kept/float64(max(out.steps, 1)), out.whole, out.steps)
@@ -183,7 +184,7 @@ func (r *recording) replay(t *testing.T, windows []int) map[int]*replayed {
 }
 
 // run sends every step, and returns which requests arrived.
-func (r *recording) run(t *testing.T, up *provider, url string, size, restart int) ([][32]byte, proxy.Totals) {
+func (r *recording) run(t *testing.T, up *provider, url string, size, restart int, file string) ([][32]byte, proxy.Totals) {
 	t.Helper()
 	up.arrived = nil
 	memory := &store.Memory{}
@@ -191,21 +192,38 @@ func (r *recording) run(t *testing.T, up *provider, url string, size, restart in
 	o.Config = palimpsest.Config{Counter: counter(), Log: memory, Plans: memory}
 	var totals proxy.Totals
 	var p *proxy.Proxy
-	var server *httptest.Server
-	for i := range r.asked {
-		if server == nil || restart > 0 && i%restart == restart-1 {
-			if server != nil {
-				server.Close()
-				totals.Compactions += p.Totals().Compactions
-			}
-			var err error
-			if p, err = proxy.New(&o); err != nil {
+	stop := func() {}
+	begin := func() string {
+		var db *sqlite.DB
+		var err error
+		if file != "" {
+			if db, err = sqlite.Open(t.Context(), file, nil); err != nil {
 				t.Fatal(err)
 			}
-			server = httptest.NewServer(p)
-			defer server.Close()
+			kept := db.Tenant("")
+			o.Config.Log, o.Config.Plans = kept.Log, kept.Plans
 		}
-		res, err := plainly.RoundTrip(request(t, server.URL+paths[r.api], r.body(i)))
+		if p, err = proxy.New(&o); err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(p)
+		stop = func() {
+			server.Close()
+			totals.Compactions += p.Totals().Compactions
+			if db != nil {
+				db.Close()
+			}
+		}
+		return server.URL
+	}
+	at := begin()
+	defer func() { stop() }()
+	for i := range r.asked {
+		if restart > 0 && i%restart == restart-1 {
+			stop()
+			at = begin()
+		}
+		res, err := plainly.RoundTrip(request(t, at+paths[r.api], r.body(i)))
 		if err != nil {
 			t.Fatal(err)
 		}
