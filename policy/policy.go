@@ -95,15 +95,16 @@ type State struct {
 	Now    func() time.Time
 
 	pairs atomic.Pointer[thread.Pairing]
-	shown atomic.Pointer[shown] // under Current
+	shown atomic.Pointer[shown]
 }
 
-// shown is what Render gave for Current, and for which request around the messages:
-// a step asks for it twice, once to know its size and once to send it.
+// shown is what Render gave for the plan in force, and for which request around the
+// messages: a step asks for it twice, once to know its size and once to send it.
 type shown struct {
-	base  *prompt.Prompt
-	fixed int
-	Fitted
+	plan   *plan.Plan
+	base   *prompt.Prompt
+	fixed  int
+	fitted Fitted
 }
 
 // Pairs tells which results answer which calls of the thread.
@@ -175,8 +176,8 @@ type Fitted struct {
 // are in the log are not counted again. A nil plan hides nothing. Neither the prompt
 // nor the sizes must be written to.
 func (s *State) Render(p *plan.Plan) (*Fitted, error) {
-	if last := s.shown.Load(); last != nil && p == s.Current && last.base == s.Base && last.fixed == s.Fixed {
-		f := last.Fitted
+	if last := s.shown.Load(); last != nil && last.plan == p && last.base == s.Base && last.fixed == s.Fixed {
+		f := last.fitted
 		if p == nil {
 			f.Plan = s.Draft("")
 		}
@@ -184,7 +185,7 @@ func (s *State) Render(p *plan.Plan) (*Fitted, error) {
 	}
 	f, err := s.fitted(p)
 	if err == nil && p == s.Current {
-		s.shown.Store(&shown{s.Base, s.Fixed, *f})
+		s.shown.Store(&shown{p, s.Base, s.Fixed, *f})
 	}
 	return f, err
 }

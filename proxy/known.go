@@ -105,7 +105,7 @@ func (k *known) extended(codec wire.Codec, body string, same int) *known {
 	p.Source = &source
 	next := &known{
 		body: body, prompt: &p, ids: slices.Clip(k.ids[:kept]), top: k.top, around: k.around,
-		held: k.held + decodedBytes*len(rest),
+		held: k.held*from/len(k.body) + decodedBytes*len(rest),
 		open: k.open, end: len(body) - tail, ends: slices.Clip(k.ends[:n]), upTo: slices.Clip(k.upTo[:n]),
 	}
 	at := from
