@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"os"
 	"strings"
 	"testing"
 
@@ -23,6 +24,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if described := os.Getenv(childEnv); described != "" {
+		serveChild(described)
+		return
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) { plainly.CloseIdleConnections(); http.DefaultClient.CloseIdleConnections() }))
 }
 

@@ -355,6 +355,10 @@ func TestSecretLasts(t *testing.T) {
 // noDocuments is a store that cannot be read.
 type noDocuments struct{ *store.Memory }
 
+func (noDocuments) Documents(context.Context, string, string, int) ([]store.Document, error) {
+	return nil, errors.New("the disk is gone")
+}
+
 func (noDocuments) Document(context.Context, string, string) (store.Document, error) {
 	return store.Document{}, errors.New("the disk is gone")
 }
@@ -386,7 +390,7 @@ func (careless) Summarize(context.Context, summarize.Input) (summary.Summary, er
 // summary is answered as the provider answers when it cannot make one.
 func TestNativeFaults(t *testing.T) {
 	for name, o := range map[string]proxy.Options{
-		"the key":        {Documents: noDocuments{}},
+		"the key":        {Documents: noDocuments{&store.Memory{}}},
 		"the summarizer": {Config: palimpsest.Config{Summarizer: silent{}}},
 		"the deadline":   {Config: palimpsest.Config{Summarizer: stuck{}}, Deadline: 500 * time.Millisecond},
 		"a panic":        {Config: palimpsest.Config{Summarizer: careless{}}},

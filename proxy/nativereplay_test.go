@@ -23,10 +23,9 @@ import (
 // threshold, and a second run gives the same bytes.
 func TestNativeReplay(t *testing.T) {
 	for _, file := range []string{"pi-mono/before-compaction.jsonl.gz"} {
-		for _, r := range record(t, file, wire.Anthropic) {
+		for _, r := range record(t, file, wire.Anthropic, 80) { // it takes minutes to the end
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
-				r.at = r.at[:min(80, len(r.at))] // it takes minutes to the end
 				first, blocks := r.compacting(t)
 				if blocks == 0 {
 					t.Error("nothing was compacted")
@@ -34,7 +33,7 @@ func TestNativeReplay(t *testing.T) {
 				if again, _ := r.compacting(t); !slices.Equal(first, again) {
 					t.Error("a second run sends other bytes")
 				}
-				t.Logf("%d steps, %d compactions", len(r.at), blocks)
+				t.Logf("%d steps, %d compactions", len(r.asked), blocks)
 			})
 		}
 	}
@@ -46,8 +45,8 @@ func (r *recording) compacting(t *testing.T) (sent []string, compactions int) {
 	up, url := ignorant(t, proxy.Options{})
 	up.BindThinking = false
 	blocks := map[int]string{} // by the element of the messages array that they begin
-	for i, n := range r.at {
-		body := string(r.body(t, wire.Anthropic, n))
+	for i := range r.asked {
+		body := string(r.body(i))
 		for at, block := range blocks {
 			body = beginning(body, at, block)
 		}
@@ -59,7 +58,7 @@ func (r *recording) compacting(t *testing.T) (sent []string, compactions int) {
 		said, _ := io.ReadAll(res.Body)
 		res.Body.Close()
 		if res.StatusCode != http.StatusOK {
-			t.Fatalf("step %d of %d: status %d: %.300s", i, len(r.at), res.StatusCode, said)
+			t.Fatalf("step %d of %d: status %d: %.300s", i, len(r.asked), res.StatusCode, said)
 		}
 		if block := gjson.GetBytes(said, "content.0"); block.Get("type").Str == "compaction" {
 			inOrder(t, block.Get("content").Str)

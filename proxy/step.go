@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/tidwall/gjson"
 
@@ -72,14 +73,17 @@ func (x *exchange) read() (p *prompt.Prompt, reason string) {
 		return nil, "encoding"
 	}
 	x.plain = plain
-	text := string(plain)
-	before := x.t.bodies.find(x.endpoint.dialect.API(), text)
+	text := unsafe.String(unsafe.SliceData(plain), len(plain)) // nobody writes to it any more, and it may be long
+	before, same := x.t.bodies.find(x.endpoint.dialect.API(), text)
 	if before != nil {
-		x.known = before.extended(x.endpoint.dialect, text)
+		x.known = before.extended(x.endpoint.dialect, text, same)
 	}
 	if x.known == nil {
 		if p, err = x.endpoint.dialect.Decode(plain); err != nil {
 			return nil, "format"
+		}
+		if p.Source.Body == text {
+			text = p.Source.Body // the same bytes, which need not be kept twice
 		}
 		before, x.known = nil, newKnown(text, p, top(text))
 	}
@@ -190,7 +194,7 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		return verdict{}, err
 	}
 	s := &step{ids: ids, request: p, ask: palimpsest.Step{
-		Base: p, Profile: x.profile(known), Window: limit(known), Output: output(known, p),
+		Base: x.known.shell(p), Profile: x.profile(known), Window: limit(known), Output: output(known, p),
 	}}
 	s.ask.Budget = x.budget(&s.ask)
 	v := verdict{step: s}
@@ -301,7 +305,6 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 	rendered = own(rendered)
 	refresh(rendered, log, s.request.Messages, s.ids)
 	s.offered = x.offers(s.request) && slices.ContainsFunc(rendered.Tools, isOurs)
-	x.known.lighten(rendered)
 	body, err := x.endpoint.dialect.Encode(rendered)
 	if err != nil {
 		return verdict{step: s}, fmt.Errorf("encode: %w", err)

@@ -46,15 +46,19 @@ const window = 60_000
 
 func strict(t testing.TB) *proxytest.Upstream {
 	up := proxytest.New(t)
+	up.Window, up.BindThinking, up.Count = window, true, counted()
+	return up
+}
+
+// counted counts as the proxy does.
+func counted() func(*prompt.Prompt) int {
 	memo := token.NewMemo(counter(), 0)
 	var mu sync.Mutex
-	up.Window, up.BindThinking = window, true
-	up.Count = func(p *prompt.Prompt) int {
+	return func(p *prompt.Prompt) int {
 		mu.Lock()
 		defer mu.Unlock()
 		return memo.Prompt(p)
 	}
-	return up
 }
 
 // result is what a tool of the task gives: 8 KB that hold one fact.
