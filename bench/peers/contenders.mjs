@@ -8,12 +8,14 @@
 import { trimMessages } from '@langchain/core/messages'
 import { pruneMessages } from 'ai'
 import { createFilesystemMiddleware } from 'deepagents'
-import { encode } from 'gpt-tokenizer/encoding/o200k_base'
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
 import { ClearToolUsesEdit } from 'langchain'
 import * as aisdk from './aisdk.mjs'
 import * as langchain from './langchain.mjs'
 
-export const countText = (text) => encode(text).length
+// Names of special tokens in a text are text.
+const plain = { disallowedSpecial: new Set() }
+export const countText = (text) => countTokens(text, plain)
 
 const chain = (work) => async (request) => {
   const h = langchain.history(request, countText)
