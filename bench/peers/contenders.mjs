@@ -72,7 +72,7 @@ const evicted = (limit) => chain(async (h, budget) => trim(h, await evict(h.mess
 
 export const contenders = {
   'LangChain ClearToolUsesEdit, default': chain((h) => clear(h)),
-  'LangChain ClearToolUsesEdit + trim, fitted': cleared(10),
+  'LangChain ClearToolUsesEdit + trim, fitted': cleared(3),
   'LangChain trimMessages, default': chain((h, budget) => trim(h, h.messages, budget, 'human')),
   'LangChain trimMessages, fitted': chain((h, budget) => trim(h, h.messages, budget, steps)),
   'AI SDK pruneMessages, default': async (request) => {
@@ -84,11 +84,11 @@ export const contenders = {
     return h.back(pruneTo(h, request.budget))
   },
   'deepagents eviction, default': chain((h) => evict(h.messages)),
-  'deepagents eviction + trim, fitted': evicted(1000),
+  'deepagents eviction + trim, fitted': evicted(500),
 }
 
 // variants are what was tried for the fitted ones.
 export const variants = {
-  ...Object.fromEntries([1, 3, 5, 10, 20, 40].map((keep) => [`clear ${keep} + trim`, cleared(keep)])),
-  ...Object.fromEntries([250, 500, 1000, 2000, 5000].map((limit) => [`evict ${limit} + trim`, evicted(limit)])),
+  ...Object.fromEntries([3, 10, 20, 40].map((keep) => [`clear ${keep} + trim`, cleared(keep)])),
+  ...Object.fromEntries([500, 1000, 2000].map((limit) => [`evict ${limit} + trim`, evicted(limit)])),
 }

@@ -42,11 +42,16 @@ export function history(request, countText) {
   // A message that was rewritten may have lost its id.
   const origin = (m) => byID.get(m.id) ?? byCall.get(m.tool_call_id)
   const untouched = (m, s) => s !== undefined && m.content === s.as.content
+  const seen = new Map() // counts of rewritten content: libraries ask again and again
+  const rewritten = (content) => {
+    if (!seen.has(content)) seen.set(content, countText(content) + 8)
+    return seen.get(content)
+  }
   const count = (messages) => {
     let sum = 0
     for (const m of messages) {
       const s = origin(m)
-      sum += untouched(m, s) ? s.tokens : countText(String(m.content)) + 8
+      sum += untouched(m, s) ? s.tokens : rewritten(String(m.content))
     }
     return sum
   }
