@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	count := flag.Int("count", 5, "take the median of so `many` runs")
+	count := flag.Int("count", 3, "take the median of so `many` runs")
 	benchtime := flag.String("benchtime", "200ms", "each run lasts so `long`")
 	root := flag.String("root", "..", "the `folder` of the repository")
 	flag.Parse()

@@ -12,7 +12,7 @@ function input(json) {
 
 // history is a conversation for the AI SDK. Parts that it leaves alone keep what
 // they were made of, so that nothing is lost by the journey.
-export function history(request) {
+export function history(request, countText) {
   const names = toolNames(request.messages)
   const made = new Map() // what each part was made of
   const from = new Map(request.messages.map((m, i) => [m.id, { message: m, tokens: request.tokens[i] }]))
@@ -31,15 +31,20 @@ export function history(request) {
       const { message } = from.get(m.providerOptions.bench.id)
       return m.content.length === message.parts.length ? message : { ...message, parts: m.content.map((p) => made.get(p)) }
     })
-  // tokens is exact for messages that are as they were, and takes a share by
-  // length for those that lost parts.
+  // tokens is exact for messages that are as they were; of those that lost parts
+  // the rest is counted.
+  const text = (p) => [p.text, p.tool, p.arguments, ...(p.content ?? []).map((c) => c.text)].filter(Boolean).join('\n')
+  const counted = new Map() // by parts, since libraries and searches ask again
+  const rest = (parts) => {
+    const key = parts.map(text).join('\n')
+    if (!counted.has(key)) counted.set(key, countText(key) + 8)
+    return counted.get(key)
+  }
   const tokens = (left) => {
     let sum = 0
     for (const m of left) {
       const { message, tokens } = from.get(m.providerOptions.bench.id)
-      const whole = JSON.stringify(message.parts).length
-      const rest = m.content.length === message.parts.length ? whole : JSON.stringify(m.content.map((p) => made.get(p))).length
-      sum += Math.ceil((tokens * rest) / Math.max(1, whole))
+      sum += m.content.length === message.parts.length ? tokens : rest(m.content.map((p) => made.get(p)))
     }
     return sum
   }

@@ -76,11 +76,11 @@ export const contenders = {
   'LangChain trimMessages, default': chain((h, budget) => trim(h, h.messages, budget, 'human')),
   'LangChain trimMessages, fitted': chain((h, budget) => trim(h, h.messages, budget, steps)),
   'AI SDK pruneMessages, default': async (request) => {
-    const h = aisdk.history(request)
+    const h = aisdk.history(request, countText)
     return h.back(prune(h, 2))
   },
   'AI SDK pruneMessages, fitted': async (request) => {
-    const h = aisdk.history(request)
+    const h = aisdk.history(request, countText)
     return h.back(pruneTo(h, request.budget))
   },
   'deepagents eviction, default': chain((h) => evict(h.messages)),

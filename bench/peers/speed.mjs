@@ -59,7 +59,7 @@ for (const [size, file] of Object.entries(job.histories ?? {})) {
   const request = JSON.parse(readFileSync(file, 'utf8'))
   const chain = langchain.history(request, countText)
   for (const [name, work] of Object.entries(apply)) out.apply.push({ name, size: Number(size), ms: await time(() => work(chain, request.budget)) })
-  const sdk = aisdk.history(request)
+  const sdk = aisdk.history(request, countText)
   out.apply.push({ name: 'AI SDK pruneMessages, to fit', size: Number(size), ms: await time(() => pruneTo(sdk, request.budget)) })
 }
 process.stdout.write(JSON.stringify(out) + '\n')
