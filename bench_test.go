@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/cputime"
 	"github.com/palimpsest-ai/palimpsest/internal/longwork"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -66,9 +67,12 @@ func BenchmarkPath(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%dk", name, tokens/1000), func(b *testing.B) {
 				b.ReportAllocs()
 				b.SetBytes(int64(len(body)))
+				var clock cputime.Clock
+				clock.Start()
 				for b.Loop() {
 					work()
 				}
+				clock.Report(b)
 			})
 		}
 		run("decode", func() {
@@ -232,6 +236,8 @@ func prepareSteps(b *testing.B, config func(*testing.B) palimpsest.Config) {
 			compact()
 			b.ReportAllocs()
 			shown, first := 0, 0
+			var clock cputime.Clock
+			clock.Start()
 			for b.Loop() {
 				next := step
 				next.Messages = exchange()
@@ -244,11 +250,14 @@ func prepareSteps(b *testing.B, config func(*testing.B) palimpsest.Config) {
 				}
 				if shown > first+200 { // the prompt stays of one size, as under a policy
 					b.StopTimer()
+					clock.Stop()
 					compact()
 					first = 0
+					clock.Start()
 					b.StartTimer()
 				}
 			}
+			clock.Report(b)
 		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/cputime"
 )
 
 // results are the medians of benchmarks: by name, without "Benchmark" and the
@@ -72,5 +74,6 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// ms is what a benchmark takes, in milliseconds; 0 when it did not run.
-func (r results) ms(name string) float64 { return r[name]["ns/op"] / 1e6 }
+// ms is what a benchmark takes of processors, in milliseconds; 0 when it did not
+// run.
+func (r results) ms(name string) float64 { return r[name][cputime.Unit] / 1e6 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,37 +22,59 @@ func main() {
 	count := flag.Int("count", 3, "take the median of so `many` runs")
 	benchtime := flag.String("benchtime", "200ms", "each run lasts so `long`")
 	root := flag.String("root", "..", "the `folder` of the repository")
+	only := flag.String("only", strings.Join(parts, ","), "measure these `PARTS` alone")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *root, *count, *benchtime); err != nil {
+	if err := run(ctx, *root, strings.Split(*only, ","), *count, *benchtime); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, root string, count int, benchtime string) error {
+// parts are the tables.
+var parts = []string{"tokenizers", "path", "others", "steps", "memory"}
+
+func run(ctx context.Context, root string, only []string, count int, benchtime string) error {
+	asked := map[string]bool{}
+	for _, part := range only {
+		if !slices.Contains(parts, part) {
+			return fmt.Errorf("no part is called %q; known are %s", part, strings.Join(parts, ", "))
+		}
+		asked[part] = true
+	}
 	r := &report{bench: results{}}
-	for _, b := range []struct{ pkg, pattern string }{
-		{"./bench", "^BenchmarkTokenizer$"},
-		{".", "^BenchmarkPath$"},
-		{".", "^BenchmarkPrepareStep$"},
-		{"./internal/daemon", "^BenchmarkStep$"},
+	for _, b := range []struct {
+		pkg, pattern string
+		needed       bool
+	}{
+		{"./bench", "^BenchmarkTokenizer$", asked["tokenizers"]},
+		{".", "^BenchmarkPath$", asked["path"]},
+		{".", "^BenchmarkPath$/^plan_again$", asked["others"] && !asked["path"]},
+		{".", "^BenchmarkPrepareStep$", asked["steps"]},
+		{"./internal/daemon", "^BenchmarkStep$", asked["steps"]},
 	} {
-		fmt.Fprintln(os.Stderr, "measuring", b.pkg, strings.Trim(b.pattern, "^$"))
+		if !b.needed {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, "measuring", b.pkg, b.pattern)
 		if err := r.bench.run(ctx, root, b.pkg, b.pattern, count, benchtime); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintln(os.Stderr, "measuring the libraries of npm")
 	var err error
-	if r.peers, err = runPeers(ctx, root, count); err != nil {
-		return err
+	if asked["tokenizers"] || asked["others"] {
+		fmt.Fprintln(os.Stderr, "measuring the libraries of npm")
+		if r.peers, err = runPeers(ctx, root, asked, count); err != nil {
+			return err
+		}
 	}
-	fmt.Fprintln(os.Stderr, "measuring memory")
-	if r.memory, err = measureMemory(ctx, root); err != nil {
-		return err
+	if asked["memory"] {
+		fmt.Fprintln(os.Stderr, "measuring memory")
+		if r.memory, err = measureMemory(ctx, root); err != nil {
+			return err
+		}
 	}
 	node := "no Node"
 	if r.peers != nil {
@@ -59,7 +82,7 @@ func run(ctx context.Context, root string, count int, benchtime string) error {
 	}
 	fmt.Printf("%s · %s · %d processors · Go %s · %s · medians of %d\n",
 		time.Now().Format("2006-01-02"), processor(), runtime.NumCPU(), strings.TrimPrefix(runtime.Version(), "go"), node, count)
-	return r.write(os.Stdout)
+	return r.write(os.Stdout, asked)
 }
 
 // processor is the model that Linux names.

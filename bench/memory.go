@@ -25,7 +25,7 @@ type memory struct {
 	text    int // bytes of the request
 	history int // bytes of heap for the thread
 	known   int // and for what a compactor knows of it after a compaction
-	// The command line, on the request as a file: from start to end.
+	// The command line, on the request as a file: of processors from start to end.
 	took     time.Duration
 	resident int // bytes at the most
 }
@@ -74,11 +74,10 @@ func measureMemory(ctx context.Context, root string) (*memory, error) {
 		return nil, fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	cmd := exec.CommandContext(ctx, program, "compact", request, "--budget", fmt.Sprint(size/4), "-o", filepath.Join(temp, "prompt.json"))
-	start := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("palimpsest compact: %w\n%s", err, out)
 	}
-	m.took = time.Since(start)
+	m.took = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		m.resident = int(usage.Maxrss) << 10 // Linux counts kilobytes
 	}

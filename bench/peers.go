@@ -38,8 +38,9 @@ type question struct {
 	Tokens   []int             `json:"tokens"`
 }
 
-// runPeers measures the libraries of npm; nil where they are not installed.
-func runPeers(ctx context.Context, root string, rounds int) (*measured, error) {
+// runPeers measures the libraries of npm for the parts that were asked for; nil
+// where they are not installed.
+func runPeers(ctx context.Context, root string, asked map[string]bool, rounds int) (*measured, error) {
 	dir := filepath.Join(root, "bench", "peers")
 	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
 		return nil, nil
@@ -55,6 +56,9 @@ func runPeers(ctx context.Context, root string, rounds int) (*measured, error) {
 		Histories map[int]string    `json:"histories"`
 	}{rounds, map[string]string{}, map[int]string{}}
 	for _, text := range texts {
+		if !asked["tokenizers"] {
+			break
+		}
 		s, err := readText(root, text.globs)
 		if err != nil {
 			return nil, err
@@ -65,6 +69,9 @@ func runPeers(ctx context.Context, root string, rounds int) (*measured, error) {
 		}
 	}
 	for _, size := range sizes {
+		if !asked["others"] {
+			break
+		}
 		body, err := history(size)
 		if err != nil {
 			return nil, err

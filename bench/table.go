@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/cputime"
 )
 
 // sizes are the histories, in tokens.
@@ -34,14 +36,14 @@ type report struct {
 	memory *memory
 }
 
-// write writes the tables in Markdown.
-func (r *report) write(w io.Writer) error {
+// write writes the tables that were asked for in Markdown.
+func (r *report) write(w io.Writer, asked map[string]bool) error {
 	var b strings.Builder
-	r.tokenizers(&b)
-	r.path(&b)
-	r.others(&b)
-	r.steps(&b)
-	r.store(&b)
+	for n, table := range []func(*strings.Builder){r.tokenizers, r.path, r.others, r.steps, r.store} {
+		if asked[parts[n]] {
+			table(&b)
+		}
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -107,7 +109,7 @@ func (r *report) tokenizers(b *strings.Builder) {
 	for _, name := range names {
 		for _, text := range texts {
 			m := r.bench["Tokenizer/"+text.name+"/"+name]
-			put(name, text.name, rate{m["MB/s"], int(m["tokens"])})
+			put(name, text.name, rate{m["MB/s"] * m["ns/op"] / max(1, m[cputime.Unit]), int(m["tokens"])})
 		}
 	}
 	if r.peers != nil {
@@ -118,7 +120,7 @@ func (r *report) tokenizers(b *strings.Builder) {
 			put(t.Name, t.Text, rate{t.Rate, t.Tokens})
 		}
 	}
-	cells := []string{"o200k tokens, one core, MB/s"}
+	cells := []string{"o200k tokens, MB for a second of processor"}
 	for _, text := range texts {
 		cells = append(cells, text.name, "ours is faster", "tokens")
 	}
@@ -138,7 +140,7 @@ func (r *report) tokenizers(b *strings.Builder) {
 }
 
 func (r *report) path(b *strings.Builder) {
-	head(b, "A history compacted to a quarter", "ms", "10k tokens", "100k", "1M", "exponent", "allocated at 1M, MB")
+	head(b, "A history compacted to a quarter", "ms of processor", "10k tokens", "100k", "1M", "exponent", "allocated at 1M, MB")
 	for _, s := range stages {
 		cells := []string{s.says}
 		var ms []float64
@@ -156,7 +158,7 @@ func (r *report) others(b *strings.Builder) {
 		b.WriteString("\nThe libraries of npm are not installed: make bench-peers.\n")
 		return
 	}
-	head(b, "The same histories in other libraries, counts known", "ms", "10k tokens", "100k", "1M", "exponent", "to ours at 100k", "at 1M")
+	head(b, "The same histories in other libraries, counts known", "ms of processor", "10k tokens", "100k", "1M", "exponent", "to ours at 100k", "at 1M")
 	var ours []float64
 	cells := []string{"palimpsest: plan and render, again"}
 	for _, size := range sizes {
@@ -180,7 +182,7 @@ func (r *report) others(b *strings.Builder) {
 }
 
 func (r *report) steps(b *strings.Builder) {
-	cells := []string{"µs, behind so many messages"}
+	cells := []string{"µs of processor, behind so many messages"}
 	for _, n := range messages {
 		cells = append(cells, fmt.Sprint(n))
 	}
@@ -213,5 +215,5 @@ func (r *report) store(b *strings.Builder) {
 	line(b, "the request as JSON", mb(m.text))
 	line(b, "the thread, on the heap", mb(m.history))
 	line(b, "what a compactor knows of it besides", mb(m.known))
-	line(b, fmt.Sprintf("`palimpsest compact` on the file, %d ms in all: resident at most", m.took.Milliseconds()), mb(m.resident))
+	line(b, fmt.Sprintf("`palimpsest compact` on the file, %d ms of processor in all: resident at most", m.took.Milliseconds()), mb(m.resident))
 }

@@ -7,6 +7,7 @@ import (
 	loader "github.com/pkoukk/tiktoken-go-loader"
 	"github.com/tiktoken-go/tokenizer"
 
+	"github.com/palimpsest-ai/palimpsest/internal/cputime"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -45,11 +46,14 @@ func BenchmarkTokenizer(b *testing.B) {
 				}
 				b.SetBytes(int64(len(s)))
 				n := 0
+				var clock cputime.Clock
+				clock.Start()
 				for b.Loop() {
 					if n, err = c.count(s); err != nil {
 						b.Fatal(err)
 					}
 				}
+				clock.Report(b)
 				b.ReportMetric(float64(n), "tokens")
 			})
 		}

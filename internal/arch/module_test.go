@@ -149,6 +149,7 @@ var floors = map[string]arch.Package{
 	// For tests.
 	"internal/arch":         {Support: true},
 	"internal/corpus":       {Support: true},
+	"internal/cputime":      {Support: true},
 	"internal/longwork":     {Support: true},
 	"internal/threadgen":    {Support: true},
 	"internal/plangen":      {Support: true},
