@@ -22,9 +22,9 @@ const chain = (work) => async (request) => {
   return h.back(await work(h, request.budget))
 }
 
-export async function clear(h, options) {
+export async function clear(h, options, countTokens = h.count) {
   const messages = [...h.messages]
-  await new ClearToolUsesEdit(options).apply({ messages, countTokens: h.count })
+  await new ClearToolUsesEdit(options).apply({ messages, countTokens })
   return messages
 }
 

@@ -8,6 +8,7 @@
 import { readFileSync } from 'node:fs'
 import { Tiktoken } from 'js-tiktoken/lite'
 import o200k from 'js-tiktoken/ranks/o200k_base'
+import { countTokensApproximately } from 'langchain'
 import { get_encoding } from 'tiktoken'
 import * as aisdk from './aisdk.mjs'
 import { clear, countText, evict, pruneTo, trim } from './contenders.mjs'
@@ -59,6 +60,7 @@ for (const [text, file] of Object.entries(job.texts ?? {})) {
 
 const apply = {
   'LangChain ClearToolUsesEdit, keep 3': (h, budget) => clear(h, { trigger: { tokens: budget } }),
+  'the same, with its own counter (characters / 4)': (h, budget) => clear(h, { trigger: { tokens: budget } }, countTokensApproximately),
   'LangChain trimMessages': (h, budget) => trim(h, h.messages, budget, ['human', 'ai']),
   'deepagents eviction': (h) => evict(h.messages, 1000),
 }
