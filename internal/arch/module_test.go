@@ -51,7 +51,7 @@ var floors = map[string]arch.Package{
 	"api/neutral": {Floor: 6},
 
 	// 6: measurement.
-	"eval":       {Floor: 6, Same: []string{"eval/ident"}, External: []string{gjson}},
+	"eval":       {Floor: 6, Same: []string{"api/neutral", "eval/ident"}, External: []string{gjson}},
 	"eval/ident": {Floor: 6},
 
 	// 7: every store, by name.
@@ -155,6 +155,8 @@ var floors = map[string]arch.Package{
 	// For tests.
 	"internal/arch":         {Support: true},
 	"internal/corpus":       {Support: true},
+	"internal/cputime":      {Support: true},
+	"internal/longwork":     {Support: true},
 	"internal/threadgen":    {Support: true},
 	"internal/plangen":      {Support: true},
 	"apikey/apikeytest":     {Support: true},

@@ -14,7 +14,7 @@ import (
 
 func evalCommand(s Streams) *cobra.Command {
 	var o eval.Options
-	var split, counterName, modelName string
+	var split, counterName, modelName, peers string
 	var asJSON, misses, costs, valid bool
 	var around int
 	c := &cobra.Command{
@@ -85,6 +85,7 @@ not what is solved.`,
 				report, err := eval.Validity(c.Context(), set, &eval.CostOptions{Split: o.Split, Progress: progress(s.Err, "checking")})
 				return writeReport(s, report, err, asJSON)
 			}
+			o.Peers = strings.Fields(peers)
 			o.Progress = progress(s.Err, "measuring")
 			report, err := eval.Run(c.Context(), set, &o)
 			if err != nil {
@@ -105,6 +106,7 @@ not what is solved.`,
 	c.Flags().StringVar(&split, "split", "all", "measure on `dev`, test or all; policies are tuned on dev and judged on test")
 	c.Flags().StringSliceVar(&o.Budgets, "budgets", nil, "fit into these `BUDGETS`, such as 8k or 20% (default 8k,16k,20%,10%)")
 	c.Flags().StringArrayVar(&o.Contenders, "contender", nil, "run only the contender `NAME`, and those that scores refer to; may be given again")
+	c.Flags().StringVar(&peers, "peers", "", "run the contenders of another `PROGRAM` too, such as 'node bench/peers/serve.mjs'")
 	c.Flags().StringVar(&counterName, "counter", "o200k", "count tokens with `COUNTER`")
 	c.Flags().BoolVar(&costs, "cost", false, "measure what sessions cost")
 	c.Flags().BoolVar(&valid, "validity", false, "replay every conversation through our policies for every API, and check each prompt by its rules")
