@@ -141,7 +141,7 @@ func refused(codec wire.Codec, p *prompt.Prompt) string {
 	}
 	for _, problem := range codec.Validate(body) {
 		if !problem.Advice {
-			return problem.Path + ": " + problem.Rule
+			return problem.Path + ": " + problem.Rule + ": " + problem.Message
 		}
 	}
 	return ""
