@@ -14,6 +14,9 @@ type CostReport struct {
 	Counter  string `json:"counter"`
 	Sessions int    `json:"sessions"`
 	Requests int    `json:"requests"`
+	// Left are the conversations that were not measured since the run was broken
+	// off.
+	Left int `json:"left,omitempty"`
 	// Model, Date and Source say whose prices and cache rules these are.
 	Model  string `json:"model"`
 	Date   string `json:"date"`
@@ -21,6 +24,18 @@ type CostReport struct {
 	// Around is what system and tools were taken to be where none are recorded.
 	Around int       `json:"around,omitempty"`
 	Rows   []CostRow `json:"rows"`
+	// Traces show the largest session request by request.
+	Traces []Trace `json:"traces"`
+}
+
+// Trace is a session under one contender.
+type Trace struct {
+	Session   string `json:"session"`
+	Contender string `json:"contender"`
+	// Prompts are the sizes of the requests in tokens, Spent what they cost up to
+	// each, in tokens of uncached input.
+	Prompts []int     `json:"prompts"`
+	Spent   []float64 `json:"spent"`
 }
 
 // CostRow is a contender, as means over sessions.
@@ -115,6 +130,9 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 			row.Direct, row.Recall = all.direct/all.refs, (all.direct+all.found)/all.refs
 		}
 		r.Rows = append(r.Rows, row)
+		if x := parts[0].spent[name]; len(x.sizes) > 0 {
+			r.Traces = append(r.Traces, Trace{parts[0].name, name, x.sizes, x.sums})
+		}
 	}
 	return r
 }

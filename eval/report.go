@@ -11,10 +11,13 @@ import (
 
 // Report is what a run found.
 type Report struct {
-	Split    Split    `json:"split"`
-	Counter  string   `json:"counter"`
-	Sessions int      `json:"sessions"`
-	Columns  []Column `json:"columns"`
+	Split    Split  `json:"split"`
+	Counter  string `json:"counter"`
+	Sessions int    `json:"sessions"`
+	// Left are the conversations that were not measured since the run was broken
+	// off.
+	Left    int      `json:"left,omitempty"`
+	Columns []Column `json:"columns"`
 	// Misses are what auto lost, in the order of the sessions.
 	Misses []Miss `json:"misses"`
 }

@@ -44,7 +44,8 @@ type spent struct {
 	// requests that change what the one before had sent.
 	same, next, rewrites int
 
-	sizes []int // of each prompt
+	sizes []int     // of each prompt
+	sums  []float64 // input up to and with each
 	cuts  []cutdown
 }
 
@@ -94,6 +95,7 @@ func (r *replay) spend(send sender) (spent, error) {
 			s.cuts = append(s.cuts, cutdown{k, len(r.asks), q.shown})
 		}
 		s.sizes = append(s.sizes, bill.Input())
+		s.sums = append(s.sums, s.input)
 		s.peak = max(s.peak, bill.Input())
 		s.sum += bill.Input()
 		if k > 0 {

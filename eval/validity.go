@@ -23,6 +23,10 @@ import (
 // ValidityReport counts prompts and what the providers' published rules would
 // refuse of them.
 type ValidityReport struct {
+	Sessions int `json:"sessions"`
+	// Left are the conversations that were not replayed since the run was broken
+	// off.
+	Left int           `json:"left,omitempty"`
 	Rows []ValidityRow `json:"rows"`
 	// Problems are the first of what was refused.
 	Problems []string `json:"problems,omitempty"`
@@ -48,7 +52,8 @@ const tightest = 4_000
 
 // Validity replays every conversation through our policies for every API, with
 // a budget of a third of it so that all of them compact, and holds each prompt to
-// the rules of the API.
+// the rules of the API. When the context ends first, the report is about the
+// conversations done so far, and the error wraps that of the context.
 func Validity(ctx context.Context, set *Set, o *CostOptions) (*ValidityReport, error) {
 	if o == nil {
 		o = &CostOptions{}
@@ -59,6 +64,8 @@ func Validity(ctx context.Context, set *Set, o *CostOptions) (*ValidityReport, e
 	})
 	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(b.total, a.total) })
 	parts := make([]ValidityReport, len(sessions))
+	whole := &ValidityReport{}
+	finished := make([]bool, len(sessions))
 	err := each(ctx, len(sessions), o.Progress, func(i int) error {
 		for _, p := range policies() {
 			for _, codec := range codecs {
@@ -67,13 +74,21 @@ func Validity(ctx context.Context, set *Set, o *CostOptions) (*ValidityReport, e
 				}
 			}
 		}
+		finished[i] = true
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("eval.Validity: %w", err)
+		err = fmt.Errorf("eval.Validity: %w", err)
+		if !brokenOff(ctx, err) {
+			return nil, err
+		}
 	}
-	whole := &ValidityReport{}
-	for _, part := range parts {
+	for i, part := range parts {
+		if !finished[i] {
+			whole.Left++
+			continue
+		}
+		whole.Sessions++
 		for n, row := range part.Rows {
 			if n == len(whole.Rows) {
 				whole.Rows = append(whole.Rows, ValidityRow{Policy: row.Policy, API: row.API})
@@ -87,7 +102,7 @@ func Validity(ctx context.Context, set *Set, o *CostOptions) (*ValidityReport, e
 		whole.Problems = append(whole.Problems, part.Problems...)
 	}
 	whole.Problems = whole.Problems[:min(len(whole.Problems), mostProblems)]
-	return whole, nil
+	return whole, err
 }
 
 // policies are our own.

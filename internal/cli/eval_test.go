@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,7 +32,14 @@ func TestEval(t *testing.T) {
 			t.Errorf("status %d, no %q in\n%s", status, want, out)
 		}
 	}
-	for _, bad := range [][]string{{}, {session, "--split", "half"}, {session, "--budgets", "much"}, {session, "--contender", "x"}, {session, "--counter", "x"}} {
+	page := filepath.Join(t.TempDir(), "page.html")
+	if status, _, errs := run(session, "--budgets", "3k", "--html", page); status != done || errs != "" {
+		t.Errorf("status %d, %s", status, errs)
+	}
+	if text, err := os.ReadFile(page); err != nil || !bytes.Contains(text, []byte("palimpsest eval "+session+" --budgets 3k --html")) || !bytes.Contains(text, []byte("<svg")) {
+		t.Errorf("%v: the page is %.2000s", err, text)
+	}
+	for _, bad := range [][]string{{}, {session, "--html", page, "--contender", "auto"}, {session, "--split", "half"}, {session, "--budgets", "much"}, {session, "--contender", "x"}, {session, "--counter", "x"}} {
 		if status, _, errs := run(bad...); status != usage {
 			t.Errorf("%q: status %d, %s", bad, status, errs)
 		}
