@@ -43,6 +43,9 @@ type spent struct {
 	// next the prompts that there is a next one of, in tokens; rewrites are the
 	// requests that change what the one before had sent.
 	same, next, rewrites int
+	// freed is what requests that change the prefix are smaller than with all that
+	// the one before had sent, again what of that they write once more, in tokens.
+	freed, again int
 
 	sizes []int     // of each prompt
 	sums  []float64 // input up to and with each
@@ -103,6 +106,9 @@ func (r *replay) spend(send sender) (spent, error) {
 			s.same += tokens(last[:same])
 			if same < len(last) {
 				s.rewrites++
+				fresh := r.whole(k) - r.whole(k-1)
+				s.freed += tokens(last) + fresh - tokens(blocks)
+				s.again += max(0, tokens(blocks[same:])-fresh)
 			}
 		}
 		last = blocks

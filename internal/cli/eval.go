@@ -30,7 +30,12 @@ what is left: paths, ids, hashes, symbols, numbers and names.
   adj      bound, with chance taken out
   gap      the share of the way from the sliding window to the oracle
   trail    the files and what last became of them, as F1
-  full     how much of the budget was used; over, fail: prompts beyond it, or not made
+  full     how much of the budget was used; over, fail: prompts beyond it, or not made;
+           worst: the most that one was beyond it, as a share of it
+  pointer  bound, or something in the prompt points at what holds it
+  said     bound recall of what the agent says in its answers; end: of all its later calls
+  stale    values that changed, of which the prompt shows an old one alone; s.files: files
+           of which it tells another state than their last
 
 With --cost, conversations of 50,000 tokens and more are sent request by request
 through every policy instead, and billed by the prices and the prompt cache of a
@@ -41,7 +46,8 @@ model (--model), at the times that the record tells:
            with the answers
   regret   over the best schedule that the same way to compact has
   comp     compactions of a session; rewr: requests of a hundred that change the
-           prefix; kept: the share of a prompt that the next one begins with
+           prefix; kept: the share of a prompt that the next one begins with; again:
+           tokens written once more for each token that such requests free
   cached   the share of the input that came from the cache; mean, peak: prompts
   recall   references to what was compacted that stand in the prompt (direct) or
            that one lookup brings; look, reread: those calls, for a session
