@@ -32,6 +32,8 @@ type need struct {
 	id   int32
 	step int // the index of the step that writes it
 	age  int // steps since it was last mentioned
+	// ask is the question of a lookup where no step asks it.
+	ask string
 }
 
 // horizon is how many steps after a moment count.
@@ -73,7 +75,7 @@ func (m *moment) needs(uses [][]int32, step, until int) (all []need, used int) {
 			taken[id] = true
 			used++
 			if age, ok := m.eligible(&m.session.refs[id], m.steps[j], step); ok {
-				all = append(all, need{&m.session.refs[id], id, j, age})
+				all = append(all, need{reference: &m.session.refs[id], id: id, step: j, age: age})
 			}
 		}
 	}

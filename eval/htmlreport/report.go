@@ -25,6 +25,7 @@ type Data struct {
 	Note    string
 	Recall  *eval.Report
 	Cost    *eval.CostReport
+	Drift   *eval.DriftReport
 	// Validity counts what the APIs would refuse.
 	Validity *eval.ValidityReport
 }
@@ -44,6 +45,7 @@ var funcs = template.FuncMap{
 	"signed":  func(x float64) string { return fmt.Sprintf("%+.3f", x) },
 	"percent": func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) },
 	"number":  thousands,
+	"after":   func(values []float64, round int) float64 { return values[round-1] },
 	"some": func(format string, x float64) string {
 		if x == 0 {
 			return "–"
@@ -127,6 +129,19 @@ func (d *Data) traces(of func(*eval.Trace) []float64) []trace {
 		}
 	}
 	return all
+}
+
+// Decay is what is left of facts after each round of compaction.
+func (d *Data) Decay() template.HTML {
+	var all []trace
+	for _, r := range d.Drift.Rows {
+		steps := make([]float64, len(r.Canaries))
+		for i := range steps {
+			steps[i] = float64(i + 1)
+		}
+		all = append(all, trace{r.Contender, steps, r.Canaries})
+	}
+	return lines("decay", "Canaries that stand in the prompt after each compaction", "compactions", "share of the canaries", all)
 }
 
 // Kinds are the strata of a column by one property: type, age or origin.

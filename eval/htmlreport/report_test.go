@@ -36,6 +36,9 @@ func example() *Data {
 			Rows:   []eval.CostRow{{Contender: auto, Input: 0.5, Refs: 10, Recall: 0.9}, {Contender: "20k left at 100k", Input: 0.7, Refs: 10, Recall: 0.5}},
 			Traces: []eval.Trace{{Session: "s1", Contender: auto, Prompts: []int{10, 20, 15}, Spent: []float64{10, 25, 40}}},
 		},
+		Drift: &eval.DriftReport{Sessions: 2, Rounds: 2, Budget: 16000, Canaries: 104, Asked: []int{1, 2}, Rows: []eval.DriftRow{
+			{Contender: auto, Canaries: []float64{1, 0.25}, CanariesTotal: []float64{1, 0.5}, Trace: []float64{1, 1}, TraceTotal: []float64{1, 1}, HalfLife: 3},
+		}},
 		Validity: &eval.ValidityReport{Rows: []eval.ValidityRow{{Policy: auto, API: "gemini", Prompts: 300000, Invalid: 1}}, Problems: []string{"contents[0]: <role>"}},
 	}
 }
@@ -55,7 +58,7 @@ func TestPage(t *testing.T) {
 	page := write(t, example())
 	for _, want := range []string{
 		"Broken off &amp; more", "&lt;b&gt;x&lt;/b&gt;", "<td>0.750</td>", "0.700…0.800", "1 234 references", "Bound recall by type", "path (6)",
-		"Size of the prompt at each request", "Cost of the input up to each request", "300 000", "contents[0]: &lt;role&gt;",
+		"Size of the prompt at each request", "Cost of the input up to each request", "300 000", "Canaries that stand", "<td>0.250</td>", "contents[0]: &lt;role&gt;",
 		"prefers-color-scheme:dark", `role="img"`, "&lt;/td&gt;&lt;script&gt;",
 	} {
 		if !strings.Contains(page, want) {
@@ -68,8 +71,8 @@ func TestPage(t *testing.T) {
 		}
 	}
 	pictures := regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(page, -1)
-	if len(pictures) != 7 {
-		t.Errorf("%d pictures, want 7", len(pictures))
+	if len(pictures) != 8 {
+		t.Errorf("%d pictures, want 8", len(pictures))
 	}
 	for _, p := range pictures {
 		decoder := xml.NewDecoder(strings.NewReader(p))
@@ -104,7 +107,7 @@ func TestParts(t *testing.T) {
 	if strings.Contains(page, "<svg") || strings.Contains(page, "<table") || !strings.Contains(page, "Method") {
 		t.Errorf("a page of nothing is\n%s", page)
 	}
-	if page = write(t, &Data{Recall: &eval.Report{}, Cost: &eval.CostReport{}, Validity: &eval.ValidityReport{}}); strings.Contains(page, "NaN") {
+	if page = write(t, &Data{Recall: &eval.Report{}, Cost: &eval.CostReport{}, Drift: &eval.DriftReport{}, Validity: &eval.ValidityReport{}}); strings.Contains(page, "NaN") {
 		t.Errorf("empty results give\n%s", page)
 	}
 }

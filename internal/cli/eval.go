@@ -52,6 +52,9 @@ model (--model), at the times that the record tells:
   recall   references to what was compacted that stand in the prompt (direct) or
            that one lookup brings; look, reread: those calls, for a session
 
+With --drift, facts from the beginning of long conversations, their own and planted
+ones, are looked for after each of twenty compactions in a row.
+
 The same files give the same figures. Replay is open-loop: this says what is kept,
 not what is solved.`,
 		Example: "  palimpsest eval ~/.claude/projects --split dev\n  palimpsest eval session.jsonl --budgets 8k,20% --misses",
@@ -91,11 +94,12 @@ not what is solved.`,
 	c.Flags().StringArrayVar(&w.contenders, "contender", nil, "run only the contender `NAME`, and those that scores refer to; may be given again")
 	c.Flags().StringVar(&counterName, "counter", "o200k", "count tokens with `COUNTER`")
 	c.Flags().BoolVar(&w.costs, "cost", false, "measure what sessions cost")
+	c.Flags().BoolVar(&w.drift, "drift", false, "compact each long conversation twenty times in a row, and see which facts of its beginning are left")
 	c.Flags().BoolVar(&w.valid, "validity", false, "replay every conversation through our policies for every API, and check each prompt by its rules")
 	c.Flags().StringVar(&modelName, "model", "claude-sonnet-4-5", "with --cost: prices, cache and window of the model `NAME`")
 	c.Flags().Var((*tokens)(&w.around), "around", "with --cost: system and tools are this many `TOKENS` where none are recorded")
 	c.Flags().BoolVar(&w.misses, "misses", false, "show what auto lost, by type, age and origin, with examples")
 	c.Flags().BoolVar(&w.asJSON, "json", false, "write one JSON object")
-	c.Flags().StringVar(&w.html, "html", "", "write a page with plots and tables to `FILE`: recall and cost, or what was asked for")
+	c.Flags().StringVar(&w.html, "html", "", "write a page with plots and tables to `FILE`: recall, cost and drift, or what was asked for")
 	return c
 }

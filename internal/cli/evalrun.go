@@ -21,29 +21,30 @@ import (
 
 // wanted is what a user of eval asked for.
 type wanted struct {
-	costs, valid bool // instead of recall
-	split        eval.Split
-	budgets      []string
-	contenders   []string
-	model        token.Model
-	around       int
-	misses       bool
-	asJSON       bool
-	html         string
-	command      string
+	costs, drift, valid bool // instead of recall
+	split               eval.Split
+	budgets             []string
+	contenders          []string
+	model               token.Model
+	around              int
+	misses              bool
+	asJSON              bool
+	html                string
+	command             string
 }
 
-// measures reports which measures run: the one that was named, or recall. A page
-// is about recall and cost.
-func (w *wanted) measures() (recall, costs bool) {
-	named := w.costs || w.valid
-	return !named, w.costs || !named && w.html != ""
+// measures reports which measures run: those that were named, or recall. A page
+// is about recall, cost and drift.
+func (w *wanted) measures() (recall, costs, drift bool) {
+	named := w.costs || w.drift || w.valid
+	page := !named && w.html != ""
+	return !named, w.costs || page, w.drift || page
 }
 
 func (w *wanted) check(model string) error {
-	recall, costs := w.measures()
+	recall, costs, _ := w.measures()
 	if recall && costs && len(w.contenders) > 0 {
-		return errors.New("--contender: a page of recall and cost has all of them; name a measure such as --cost")
+		return errors.New("--contender: a page of all measures has all of them; name a measure such as --cost")
 	}
 	if recall {
 		if err := w.recall().Check(); err != nil {
@@ -83,6 +84,7 @@ func commandLine(c *cobra.Command, args []string) []string {
 type measured struct {
 	Recall   *eval.Report         `json:"recall,omitempty"`
 	Cost     *eval.CostReport     `json:"cost,omitempty"`
+	Drift    *eval.DriftReport    `json:"drift,omitempty"`
 	Validity *eval.ValidityReport `json:"validity,omitempty"`
 	note     string
 }
@@ -92,7 +94,7 @@ type measured struct {
 func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (measured, error) {
 	var m measured
 	var err error
-	recall, costs := w.measures()
+	recall, costs, drift := w.measures()
 	if recall {
 		o := w.recall()
 		o.Progress = progress(stderr, "measuring")
@@ -105,6 +107,13 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 		m.Cost, err = eval.Cost(ctx, set, o)
 		if err != nil && (w.costs || ctx.Err() != nil) {
 			return m.broken(m.Cost != nil, err)
+		}
+	}
+	if drift {
+		o := &eval.DriftOptions{Split: w.split, Contenders: w.contenders, Progress: progress(stderr, "compacting")}
+		m.Drift, err = eval.Drift(ctx, set, o)
+		if err != nil && (w.drift || ctx.Err() != nil) {
+			return m.broken(m.Drift != nil, err)
 		}
 	}
 	if w.valid {
@@ -124,6 +133,8 @@ func (m measured) broken(some bool, err error) (measured, error) {
 		switch {
 		case m.Validity != nil:
 			left = m.Validity.Left
+		case m.Drift != nil:
+			left = m.Drift.Left
 		case m.Cost != nil:
 			left = m.Cost.Left
 		case m.Recall != nil:
@@ -136,12 +147,12 @@ func (m measured) broken(some bool, err error) (measured, error) {
 
 // write writes what was measured, also when it is not all.
 func (m *measured) write(s Streams, w *wanted) error {
-	if m.Recall == nil && m.Cost == nil && m.Validity == nil {
+	if *m == (measured{note: m.note}) {
 		return nil
 	}
 	if w.html != "" {
 		var page bytes.Buffer
-		err := htmlreport.Write(&page, &htmlreport.Data{Command: w.command, Note: m.note, Recall: m.Recall, Cost: m.Cost, Validity: m.Validity})
+		err := htmlreport.Write(&page, &htmlreport.Data{Command: w.command, Note: m.note, Recall: m.Recall, Cost: m.Cost, Drift: m.Drift, Validity: m.Validity})
 		if err != nil {
 			return err
 		}
@@ -173,6 +184,11 @@ func (m *measured) write(s Streams, w *wanted) error {
 			return err
 		}
 	}
+	if m.Drift != nil {
+		if err := m.Drift.WriteTable(s.Out); err != nil {
+			return err
+		}
+	}
 	if m.Validity != nil {
 		return m.Validity.WriteTable(s.Out)
 	}
@@ -181,12 +197,14 @@ func (m *measured) write(s Streams, w *wanted) error {
 
 // json writes one object: that of the measure, or of several by name.
 func (m *measured) json(w io.Writer) error {
-	switch {
-	case m.Cost == nil && m.Validity == nil:
+	switch *m {
+	case measured{Recall: m.Recall, note: m.note}:
 		return writeJSON(w, m.Recall)
-	case m.Recall == nil && m.Validity == nil:
+	case measured{Cost: m.Cost, note: m.note}:
 		return writeJSON(w, m.Cost)
-	case m.Recall == nil && m.Cost == nil:
+	case measured{Drift: m.Drift, note: m.note}:
+		return writeJSON(w, m.Drift)
+	case measured{Validity: m.Validity, note: m.note}:
 		return writeJSON(w, m.Validity)
 	}
 	return writeJSON(w, m)
