@@ -96,6 +96,7 @@ not what is solved.`,
 	c.Flags().BoolVar(&w.costs, "cost", false, "measure what sessions cost")
 	c.Flags().BoolVar(&w.drift, "drift", false, "compact each long conversation twenty times in a row, and see which facts of its beginning are left")
 	c.Flags().BoolVar(&w.valid, "validity", false, "replay every conversation through our policies for every API, and check each prompt by its rules")
+	c.Flags().BoolVar(&w.tight, "tight", false, "with --validity: into a sixth of each conversation, instead of a third")
 	c.Flags().StringVar(&modelName, "model", "claude-sonnet-4-5", "with --cost: prices, cache and window of the model `NAME`")
 	c.Flags().Var((*tokens)(&w.around), "around", "with --cost: system and tools are this many `TOKENS` where none are recorded")
 	c.Flags().BoolVar(&w.misses, "misses", false, "show what auto lost, by type, age and origin, with examples")

@@ -22,6 +22,7 @@ import (
 // wanted is what a user of eval asked for.
 type wanted struct {
 	costs, drift, valid bool // instead of recall
+	tight               bool
 	split               eval.Split
 	budgets             []string
 	contenders          []string
@@ -117,7 +118,7 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 		}
 	}
 	if w.valid {
-		o := &eval.CostOptions{Split: w.split, Progress: progress(stderr, "checking")}
+		o := &eval.ValidityOptions{Split: w.split, Tight: w.tight, Progress: progress(stderr, "checking")}
 		if m.Validity, err = eval.Validity(ctx, set, o); err != nil {
 			return m.broken(m.Validity != nil, err)
 		}
