@@ -2,11 +2,14 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/eval"
 )
@@ -46,5 +49,48 @@ func TestEval(t *testing.T) {
 	}
 	if status, _, _ := run("no-such-file.jsonl"); status != failed {
 		t.Errorf("a missing file is status %d", status)
+	}
+}
+
+// TestBar: the time left is that of what is done, and the bar is gone at the end.
+func TestBar(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var out bytes.Buffer
+	b := bar(&out, "measuring", func() time.Time { return now })
+	now = now.Add(10 * time.Second)
+	b(1, 4)
+	if want := "\rmeasuring [#######.......................] 1 of 4, about 30s left\x1b[K"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	out.Reset()
+	if b(4, 4); out.String() != "\r\x1b[K" {
+		t.Errorf("at the end %q", out.String())
+	}
+	if progress(&out, "measuring") != nil {
+		t.Error("a bar is drawn where no terminal is")
+	}
+}
+
+// TestEvalBrokenOff: what was measured before Ctrl-C is shown, and that it is not
+// all.
+func TestEvalBrokenOff(t *testing.T) {
+	set, err := eval.Load(t.Context(), []string{"../../testdata/sessions/import-csv.openai-chat.json"}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := wanted{budgets: []string{"3k"}, html: filepath.Join(t.TempDir(), "page.html")}
+	var out, errs bytes.Buffer
+	m, err := w.measure(ctx, set, &errs)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("broken off: %v", err)
+	}
+	if err := m.write(Streams{Out: &out, Err: &errs}, &w); err != nil {
+		t.Fatal(err)
+	}
+	const want = "Broken off: 1 conversation not measured"
+	if page, err := os.ReadFile(w.html); err != nil || !bytes.Contains(page, []byte(want)) || !strings.Contains(out.String(), want) {
+		t.Errorf("%v, %q", err, out.String())
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -100,27 +99,27 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 		o := w.recall()
 		o.Progress = progress(stderr, "measuring")
 		if m.Recall, err = eval.Run(ctx, set, o); err != nil {
-			return m.broken(m.Recall != nil, err)
+			return m.broken(stderr, m.Recall != nil, err)
 		}
 	}
 	if costs {
 		o := &eval.CostOptions{Split: w.split, Model: &w.model, Around: w.around, Contenders: w.contenders, Progress: progress(stderr, "billing")}
 		m.Cost, err = eval.Cost(ctx, set, o)
 		if err != nil && (w.costs || ctx.Err() != nil) {
-			return m.broken(m.Cost != nil, err)
+			return m.broken(stderr, m.Cost != nil, err)
 		}
 	}
 	if drift {
 		o := &eval.DriftOptions{Split: w.split, Contenders: w.contenders, Progress: progress(stderr, "compacting")}
 		m.Drift, err = eval.Drift(ctx, set, o)
 		if err != nil && (w.drift || ctx.Err() != nil) {
-			return m.broken(m.Drift != nil, err)
+			return m.broken(stderr, m.Drift != nil, err)
 		}
 	}
 	if w.valid {
 		o := &eval.ValidityOptions{Split: w.split, Tight: w.tight, Progress: progress(stderr, "checking")}
 		if m.Validity, err = eval.Validity(ctx, set, o); err != nil {
-			return m.broken(m.Validity != nil, err)
+			return m.broken(stderr, m.Validity != nil, err)
 		}
 	}
 	return m, nil
@@ -128,7 +127,10 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 
 // broken is what was measured before the error. Where there is something, the
 // output says that it is not all.
-func (m measured) broken(some bool, err error) (measured, error) {
+func (m measured) broken(stderr io.Writer, some bool, err error) (measured, error) {
+	if terminal(stderr) {
+		wipe(stderr)
+	}
 	if some {
 		left := 0
 		switch {
@@ -209,21 +211,4 @@ func (m *measured) json(w io.Writer) error {
 		return writeJSON(w, m.Validity)
 	}
 	return writeJSON(w, m)
-}
-
-// progress draws a bar with the time left, where the stream is a terminal.
-func progress(w io.Writer, what string) eval.Progress {
-	if !terminal(w) {
-		return nil
-	}
-	start := time.Now()
-	return func(done, total int) {
-		const width = 30
-		full := width * done / max(1, total)
-		left := time.Since(start) / time.Duration(max(1, done)) * time.Duration(total-done)
-		fmt.Fprintf(w, "\r%s [%s%s] %d of %d, about %s left  ", what, strings.Repeat("#", full), strings.Repeat(".", width-full), done, total, left.Round(time.Second))
-		if done == total {
-			fmt.Fprint(w, "\r\x1b[K")
-		}
-	}
 }
