@@ -10,9 +10,10 @@ import (
 // that it is not all.
 func TestBrokenOff(t *testing.T) {
 	counter := counterOf(t)
-	set := &Set{counter: counter}
+	set, large := &Set{counter: counter}, &Set{counter: counter}
 	for range 4 {
-		set.sessions = append(set.sessions, worked(t, counter, 60).session)
+		set.sessions = append(set.sessions, worked(t, counter, 6).session)
+		large.sessions = append(large.sessions, worked(t, counter, 50).session)
 	}
 	after := func(n int) (context.Context, Progress) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -36,7 +37,7 @@ func TestBrokenOff(t *testing.T) {
 			t.Errorf("recall after %d: %v, %+v", n, err, r)
 		}
 		ctx, progress = after(n)
-		c, err := Cost(ctx, set, &CostOptions{Contenders: []string{noneName}, Progress: progress})
+		c, err := Cost(ctx, large, &CostOptions{Contenders: []string{noneName}, Progress: progress})
 		if !errors.Is(err, context.Canceled) || (c == nil) != (n == 0) || c != nil && (c.Sessions == 0 || c.Sessions+c.Left != 4) {
 			t.Errorf("cost after %d: %v, %+v", n, err, c)
 		}

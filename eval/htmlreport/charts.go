@@ -134,7 +134,7 @@ type group struct {
 
 // bars draws groups of bars from 0 to 1, with the kinds named below.
 func bars(name, title string, kinds []string, groups []group) template.HTML {
-	const left, bar, space = 190, 11, 9
+	const left, bar, space = 190, 13, 9
 	each := bar*float64(len(kinds)) + space
 	d := &drawing{width: 760, height: 14 + each*float64(len(groups)) + 62}
 	x := axis{0, 1, left, d.width - 60}
@@ -149,7 +149,7 @@ func bars(name, title string, kinds []string, groups []group) template.HTML {
 		for k, v := range g.values {
 			class := fmt.Sprintf("fill s%d", k%colours)
 			d.bar(class, x.from, y+bar*float64(k), x.at(v)-x.from, bar-1, fmt.Sprintf("%s, %s: %.3f", g.name, kinds[k], v))
-			d.text("value", "start", x.at(v)+4, y+bar*float64(k)+9, fmt.Sprintf("%.2f", v))
+			d.text("value", "start", x.at(v)+4, y+bar*float64(k)+10, fmt.Sprintf("%.2f", v))
 		}
 	}
 	at := float64(left)
