@@ -3,6 +3,8 @@ package openai
 import (
 	"strings"
 	"testing"
+
+	"github.com/tidwall/gjson"
 )
 
 // TestResponsesRepair: items of a file that OpenAI would refuse are sent as it
@@ -62,4 +64,29 @@ func TestResponsesRepair(t *testing.T) {
 			t.Errorf("%s became %s", good, got)
 		}
 	}
+}
+
+// FuzzResponsesRepair: repaired items stay JSON, and a second repair by another
+// request changes nothing more.
+func FuzzResponsesRepair(f *testing.F) {
+	for _, seed := range []string{
+		responsesCall1, responsesMsg1 + "," + responsesMsg1, responsesR1, responsesSearch + "," + responsesSearch,
+		`{"type":"message","role":"assistant","content":[{"type":"input_image","image_url":null},{"type":"input_text","text":"x"}]}`,
+		`{"type":"function_call_output","call_id":"c","output":{"text":"a"}}`, `{"id":{}}`, `{"type":"image_generation_call","id":"a"},{"type":"image_generation_call","id":"a"}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, items string) {
+		if !gjson.Valid("[" + items + "]") {
+			(&responsesWriter{}).repaired(items) // must not panic
+			return
+		}
+		once := (&responsesWriter{}).repaired(items)
+		if !gjson.Valid("[" + once + "]") {
+			t.Fatalf("%q became %q", items, once)
+		}
+		if twice := (&responsesWriter{}).repaired(once); twice != once {
+			t.Fatalf("%q became %q, and then %q", items, once, twice)
+		}
+	})
 }
