@@ -35,7 +35,7 @@ func (w *responsesWriter) repaired(text string) string {
 }
 
 // responsesSuspicious is what stands in all items that may need repair.
-var responsesSuspicious = []string{`"id"`, `"input_image"`, `"input_file"`, `"output":{`, `"assistant"`, `"name"`}
+var responsesSuspicious = []string{`"id"`, `"input_image"`, `"input_file"`, `"output":{`, `"assistant"`, `"name"`, `"tool_search_call"`}
 
 func (w *responsesWriter) repairedItem(item gjson.Result) string {
 	if !item.IsObject() {
@@ -71,6 +71,11 @@ func (w *responsesWriter) repairedItem(item gjson.Result) string {
 			out = named
 		}
 	}
+	if field, empty := responsesSpoken(kind); field != "" && item.Get(field).Type == gjson.Null {
+		if whole, err := sjson.SetRaw(out, field, empty); err == nil {
+			out = whole
+		}
+	}
 	if output := item.Get("output"); output.IsObject() && (kind == "function_call_output" || kind == "custom_tool_call_output") {
 		if text, err := sjson.Set(out, "output", responsesSaid(output)); err == nil {
 			return text
@@ -90,6 +95,20 @@ func (w *responsesWriter) repairedItem(item gjson.Result) string {
 		})
 	}
 	return out
+}
+
+// responsesSpoken is the field of a call that says what is asked for, and what an
+// empty one holds; "" for items that are no calls.
+func responsesSpoken(kind string) (field, empty string) {
+	switch kind {
+	case "function_call":
+		return "arguments", `"{}"`
+	case "custom_tool_call":
+		return "input", `""`
+	case "tool_search_call":
+		return "arguments", "{}"
+	}
+	return "", ""
 }
 
 // responsesSaid is what an object in place of an output says: OpenAI takes a

@@ -21,6 +21,8 @@ func TestResponsesRepair(t *testing.T) {
 		`{"type":"custom_tool_call_output","call_id":"c3","output":"a.txt"},` +
 		`{"type":"function_call","call_id":"c2","name":"ls","arguments":"{}"},` +
 		`{"type":"function_call_output","call_id":"c2","output":"b.txt"},` +
+		`{"type":"function_call","call_id":"c4","name":"ls","arguments":null},` +
+		`{"type":"function_call_output","call_id":"c4","output":"c.txt"},` +
 		`{"type":"image_generation_call","id":"out-1","status":"completed","result":"QUJD"},` +
 		`{"role":"user","content":"Thanks."}`
 	body := `{"model":"gpt-5.1","input":[` + items + `],"store":false}`
@@ -53,6 +55,8 @@ func TestResponsesRepair(t *testing.T) {
 		`{"type":"custom_tool_call_output","call_id":"c3","output":"a.txt"}`,
 		`{"type":"function_call","call_id":"call_adadad5f9e576ff5605f24e2","name":"ls","arguments":"{}"}`,
 		`{"type":"function_call_output","call_id":"call_adadad5f9e576ff5605f24e2","output":"b.txt"}`,
+		`{"type":"function_call","call_id":"c4","name":"ls","arguments":"{}"}`,
+		`{"type":"function_call_output","call_id":"c4","output":"c.txt"}`,
 		`{"type":"image_generation_call","id":"item_2","status":"completed","result":"QUJD"}`,
 		`{"role":"user","content":"Thanks."}`,
 	}
