@@ -115,7 +115,8 @@ type column struct {
 }
 
 // Run measures. The result is the same for the same set and options, whatever
-// the number of processors.
+// the number of processors. When the context ends first, the report is about the
+// conversations done so far, and the error wraps that of the context.
 func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 	if o == nil {
 		o = &Options{}
@@ -146,8 +147,13 @@ func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("eval.Run: %w", err)
+		err = fmt.Errorf("eval.Run: %w", err)
+		if !brokenOff(ctx, err) {
+			return nil, err
+		}
 	}
+	all := len(parts)
+	parts = slices.DeleteFunc(parts, func(p []*column) bool { return p == nil })
 	columns := make([]*column, len(settings))
 	for k, b := range settings {
 		columns[k] = newColumn(b)
@@ -158,7 +164,9 @@ func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 		}
 	}
 	columns = slices.DeleteFunc(columns, func(c *column) bool { return len(c.sessions) == 0 })
-	return newReport(set, columns, o), nil
+	r := newReport(set, columns, o)
+	r.Left = all - len(parts)
+	return r, err
 }
 
 func newColumn(b setting) *column {

@@ -51,8 +51,9 @@ var floors = map[string]arch.Package{
 	"api/neutral": {Floor: 6},
 
 	// 6: measurement.
-	"eval":       {Floor: 6, Same: []string{"api/neutral", "eval/ident"}, External: []string{gjson}},
-	"eval/ident": {Floor: 6},
+	"eval":            {Floor: 6, Same: []string{"api/neutral", "eval/ident"}, External: []string{gjson}},
+	"eval/ident":      {Floor: 6},
+	"eval/htmlreport": {Floor: 6, Same: []string{"eval"}},
 
 	// 7: every store, by name.
 	"store/dsn": {Floor: 7, Same: []string{"store/mem"}, Leaf: true},
