@@ -311,3 +311,30 @@ func FuzzSearch(f *testing.F) {
 		}
 	})
 }
+
+// TestPassages: what answers a question of several things stands in several
+// passages of one message, and what those show is not shown again; names near them
+// are listed; an answer keeps to its size.
+func TestPassages(t *testing.T) {
+	filler := strings.Repeat("nothing to see in this line of a long file\n", 100)
+	file := filler + "func openQuokka() error {\n" + filler + "func closeWombat() error {\n" + "\treturn s.drainPlatypus()\n" + filler
+	other := "closeWombat is what we talked about"
+	x := recall.NewIndex(texts(file, other, "and this is about neither"))
+	hits := x.Search("openQuokka and closeWombat", &recall.Options{Limit: 3, Tokens: 600})
+	var all strings.Builder
+	for _, h := range hits {
+		all.WriteString(h.Excerpt + strings.Join(h.Near, " "))
+	}
+	for _, want := range []string{"func openQuokka", "func closeWombat", "drainPlatypus"} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("%s is not shown: %+v", want, hits)
+		}
+	}
+	if n := all.Len(); n > 4*600 {
+		t.Errorf("%d bytes for 600 tokens", n)
+	}
+	code := `t.Fatal("openQuokka") "a" "b" "c" "` + strings.Repeat("x ", 200)
+	if hits := x.Search(code, nil); len(hits) == 0 || !strings.Contains(hits[0].Excerpt, "func openQuokka") {
+		t.Errorf("quotes in code hide what it names: %+v", hits)
+	}
+}
