@@ -122,7 +122,9 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, contenders
 		if err != nil {
 			return err
 		}
-		r.fetch(&x, entries, set.counter)
+		if err := r.fetch(ctx, &x, entries, set.counter); err != nil {
+			return err
+		}
 		x.cuts = nil
 		c.spent[name] = &x
 		return nil

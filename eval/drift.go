@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/eval/ident"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -108,7 +109,7 @@ type planted struct {
 	// unseen those of them that do not come up between the cuts.
 	trace, unseen int
 	canaries
-	entries []*searches // by round
+	entries []recall.Entry
 }
 
 // newPlanted plants canaries and finds the facts that the session itself needs
@@ -163,9 +164,7 @@ func newPlanted(s *session, counter *token.Counter) (*planted, error) {
 	}
 	p.trace = len(p.facts)
 	p.facts = append(p.facts, p.plant(p.session)...)
-	for range driftRounds {
-		p.entries = append(p.entries, &searches{known: map[int][]hit{}, entries: p.session.entries()})
-	}
+	p.entries = p.session.entries()
 	return p, nil
 }
 
@@ -196,10 +195,12 @@ func (p *planted) drift(ctx context.Context, pol policy.Policy, counter *token.C
 	for n := range every {
 		every[n] = n
 	}
-	_, err := p.chain(ctx, pol, counter, every, func(n int, m *moment, s *shown, out []found) {
+	_, err := p.chain(ctx, pol, counter, every, func(n int, m *moment, s *shown, out []found) error {
 		x := &d.rounds[n]
 		if x.asked = slices.Contains(askedRounds, n+1); x.asked {
-			m.lookups(s, out, counter)
+			if err := m.lookups(ctx, s, out, counter); err != nil {
+				return err
+			}
 		}
 		if s.failed != nil {
 			d.failed++
@@ -222,6 +223,7 @@ func (p *planted) drift(ctx context.Context, pol policy.Policy, counter *token.C
 			}
 		}
 		d.mutated += p.mutated(s)
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -260,7 +262,7 @@ func (x *survival) count(bound *int, isBound bool, total *int, isTotal bool) {
 
 // chain compacts at some of the rounds' cuts, and tells what each left. It
 // returns what is found after the last.
-func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.Counter, rounds []int, each func(n int, m *moment, s *shown, out []found)) ([]found, error) {
+func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.Counter, rounds []int, each func(n int, m *moment, s *shown, out []found) error) ([]found, error) {
 	r := &replay{session: p.session}
 	h, err := r.handle(ctx, pol, counter)
 	if err != nil {
@@ -284,7 +286,7 @@ func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.C
 		if err != nil {
 			return nil, err
 		}
-		m := &moment{session: p.session, at: at, tail: at, refs: p.facts, search: p.entries[n]}
+		m := &moment{session: p.session, at: at, tail: at, refs: p.facts, all: p.entries}
 		s := m.show((forms{counter}).plain(m))
 		if plan != nil {
 			history := p.thread.Prefix(at)
@@ -297,7 +299,9 @@ func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.C
 		s.failed = failed
 		last = m.scan(s)
 		if each != nil {
-			each(n, m, s, last)
+			if err := each(n, m, s, last); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return last, nil

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"context"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -19,7 +20,7 @@ const (
 // stand in the prompt cost a lookup where one finds them, and reading their
 // source again where none does. What was fetched stays in sight for as many steps
 // as a moment looks ahead.
-func (r *replay) fetch(s *spent, entries []recall.Entry, counter *token.Counter) {
+func (r *replay) fetch(ctx context.Context, s *spent, entries []recall.Entry, counter *token.Counter) error {
 	asked := make([]int, len(r.steps)) // the request of each step
 	for k, a := range r.asks {
 		for step := a.step; step < len(asked); step++ {
@@ -41,9 +42,11 @@ func (r *replay) fetch(s *spent, entries []recall.Entry, counter *token.Counter)
 		if len(m.refs) == 0 {
 			continue
 		}
-		m.search.entries = entries
+		m.all = entries
 		out := m.scan(c.shown)
-		m.lookups(c.shown, out, counter)
+		if err := m.lookups(ctx, c.shown, out, counter); err != nil {
+			return err
+		}
 		calls := map[call]bool{}
 		for i, n := range m.refs {
 			s.refs++
@@ -73,4 +76,5 @@ func (r *replay) fetch(s *spent, entries []recall.Entry, counter *token.Counter)
 			s.extra += r.rates.Read*size + r.rates.Write*(callTokens+reply) + r.rates.Output*callTokens
 		}
 	}
+	return nil
 }

@@ -1,40 +1,38 @@
 package eval
 
 import (
+	"context"
+	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// lookupTokens is the most that one lookup may bring, in tokens; opened is about
-// as much, in bytes. deep is how many hits are looked through for those that a
-// contender removed.
+// lookupTokens is the most that one lookup may bring, in tokens, with all that the
+// tool writes around what it found; opened is about as much, in bytes.
 const (
 	lookupTokens = 2000
 	opened       = 6000
-	deep         = 3 * recall.DefaultLimit
 )
 
-// searches answers the lookups of one moment. One index over the whole history
-// serves all contenders; hits that a contender did not remove are passed over.
-// Against an index over the removed messages alone, only the weights of the words
-// differ.
-type searches struct {
-	entries []recall.Entry
-	index   *recall.Index
-	known   map[int][]hit
+// asked searches an index as the tool does, and remembers what it found. It asks
+// the whole question, which the tool would cut off after 4,000 bytes.
+type asked struct {
+	index    *recall.Index
+	question string
+	hits     []recall.Hit
 }
 
-// hit is a message that a question finds.
-type hit struct {
-	ids    []thread.ID
-	tokens int
-	holds  bool // the excerpt holds what is needed
-	opened bool // so does the message, opened at the match
+// Recall implements rehydrate.Recaller.
+func (a *asked) Recall(_ context.Context, _ string, limit int) ([]recall.Hit, error) {
+	a.hits = a.index.Search(a.question, &recall.Options{Limit: limit})
+	return a.hits, nil
 }
 
 // entries lists all messages of a session as if all were removed.
@@ -44,80 +42,81 @@ func (s *session) entries() []recall.Entry {
 	return recall.Removed(s.thread, &all)
 }
 
-// hits are what the question for a need finds.
-func (m *moment) hits(i int, counter *token.Counter) []hit {
-	x := m.search
-	if found, ok := x.known[i]; ok {
-		return found
-	}
-	if x.index == nil {
-		before := slices.IndexFunc(x.entries, func(e recall.Entry) bool { return e.Position >= m.at })
-		if before < 0 {
-			before = len(x.entries)
+// lookups asks, for what is not bound in the prompt, what one lookup brings: the
+// answer of the tool recall over just what was removed, and the place of its best
+// hit, opened.
+func (m *moment) lookups(ctx context.Context, s *shown, out []found, counter *token.Counter) error {
+	var a *asked
+	var tool rehydrate.Handler
+	for i := range out {
+		if out[i].bound || len(s.removed) == 0 {
+			continue
 		}
-		x.index = recall.NewIndex(x.entries[:before:before])
-	}
-	n := m.refs[i]
-	holds := func(text string) bool {
-		is := false
-		m.find.find(text, func(id int32, _, _ int) { is = is || id == n.id })
-		return is
-	}
-	question := m.question(n)
-	var out []hit
-	for _, h := range x.index.Search(question, &recall.Options{Limit: deep}) {
-		one := hit{ids: append([]thread.ID{h.MessageID}, h.Also...), tokens: counter.Text(h.Excerpt), holds: holds(h.Excerpt)}
-		one.opened = one.holds
-		if pos, ok := m.thread.Index(h.MessageID); ok && !one.holds {
-			one.opened = holds(around(recall.FullText(m.thread.At(pos)), h.Excerpt))
+		if a == nil {
+			a = &asked{index: recall.NewIndex(m.removed(s))}
+			tool.Recaller = a
 		}
-		out = append(out, one)
+		n := m.refs[i]
+		holds := func(text string) bool {
+			is := false
+			m.find.find(text, func(id int32, _, _ int) { is = is || id == n.id })
+			return is
+		}
+		a.question, a.hits = m.question(n), nil
+		arguments, err := json.Marshal(map[string]string{"query": a.question})
+		if err != nil {
+			return err
+		}
+		answer, err := tool.Answer(ctx, thread.ToolCall{Name: rehydrate.Recall, Arguments: string(arguments)})
+		if err != nil {
+			return err
+		}
+		out[i].lookup = holds(within(answer.Text(), lookupTokens, counter))
+		if len(a.hits) > 0 {
+			pos, ok := m.thread.Index(a.hits[0].MessageID)
+			out[i].first = ok && holds(around(recall.FullText(m.thread.At(pos)), &a.hits[0]))
+		}
+		out[i].lookup = out[i].lookup || out[i].first
 	}
-	x.known[i] = out
+	return nil
+}
+
+// removed are the entries of what a contender took out.
+func (m *moment) removed(s *shown) []recall.Entry {
+	var out []recall.Entry
+	for _, e := range m.all {
+		if e.Position < m.at && s.removed[e.MessageID] {
+			out = append(out, e)
+		}
+	}
 	return out
 }
 
-// around is the part of a text that opening it at an excerpt shows.
-func around(text, excerpt string) string {
-	if len(text) <= opened {
-		return text
+// within is the beginning of a text that takes at most so many tokens, about.
+func within(text string, tokens int, counter *token.Counter) string {
+	if n := counter.Text(text); n > tokens {
+		return text[:len(text)*tokens/n]
 	}
-	at := max(0, strings.Index(text, excerpt))
-	from := max(0, min(at+len(excerpt)/2-opened/2, len(text)-opened))
-	return text[from : from+opened]
+	return text
 }
 
-// lookups asks, for what is not bound in the prompt, what one lookup brings. The
-// question is made of what the agent knows at that step: the user's last message,
-// its own words and the other arguments of the step.
-func (m *moment) lookups(s *shown, out []found, counter *token.Counter) {
-	if len(s.removed) == 0 {
-		return
-	}
-	for i := range out {
-		if out[i].bound {
-			continue
-		}
-		room, rank := lookupTokens, 0
-		for _, h := range m.hits(i, counter) {
-			if !slices.ContainsFunc(h.ids, func(id thread.ID) bool { return s.removed[id] }) {
-				continue
-			}
-			if rank == 0 {
-				out[i].first = h.opened
-				out[i].lookup = h.opened
-			}
-			room -= h.tokens
-			if rank++; rank > recall.DefaultLimit || room < 0 {
-				break
-			}
-			out[i].lookup = out[i].lookup || h.holds
-		}
-	}
-}
+// plainly decodes the escapes of JSON, as they are in what a prompt shows.
+var plainly = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`, `\\`, `\`)
 
-// longestQuestion bounds a question, in bytes: an agent asks in a line or two.
-const longestQuestion = 1000
+// around is the part of a text that opening it at a hit shows.
+func around(text string, h *recall.Hit) string {
+	at := 0
+	for range h.Line - 1 {
+		at += strings.IndexByte(text[at:], '\n') + 1
+	}
+	for range h.Column - 1 {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	from := max(0, min(at+len(h.Excerpt)/2-opened/2, len(text)-opened))
+	shown := text[from:min(len(text), from+opened)]
+	return shown + "\n" + plainly.Replace(shown)
+}
 
 // question is the query of a lookup, without the identifier itself.
 func (m *moment) question(n need) string {
@@ -131,16 +130,13 @@ func (m *moment) question(n need) string {
 		text, _ := values(c.Arguments)
 		b.WriteString(c.Name + " " + text + "\n")
 	}
-	b.WriteString(clipBytes(visible(step), longestQuestion) + "\n")
-	args := b.String()
-	user := ""
+	question := b.String() + visible(step) + "\n"
 	for i := pos - 1; i >= 0; i-- {
 		if msg := m.thread.At(i); msg.Role == thread.User && msg.Kind == thread.Plain {
-			user = clipBytes(msg.Text(), longestQuestion)
+			question += msg.Text()
 			break
 		}
 	}
-	question := clipBytes(args, longestQuestion) + user
 	type piece struct{ at, end int }
 	var gone []piece
 	m.find.find(question, func(id int32, at, end int) {
@@ -156,5 +152,3 @@ func (m *moment) question(n need) string {
 	}
 	return question
 }
-
-func clipBytes(s string, n int) string { return s[:min(len(s), n)] }

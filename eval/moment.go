@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/eval/ident"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -21,7 +22,8 @@ type moment struct {
 	// calls up to the end of the session.
 	says, ends []need
 	used       int // how many identifiers were used in the horizon, eligible or not
-	search     *searches
+	// all are the entries of the whole session, for lookups.
+	all []recall.Entry
 	// recap is the agent's own summary made here, nil where it made none.
 	recap *recap
 }
@@ -53,7 +55,7 @@ func (s *session) moment(step int) *moment {
 
 // momentTo is a moment whose horizon ends before the step until.
 func (s *session) momentTo(step, until int) *moment {
-	m := &moment{session: s, at: s.steps[step], tail: s.steps[max(0, step-1)], search: &searches{known: map[int][]hit{}}}
+	m := &moment{session: s, at: s.steps[step], tail: s.steps[max(0, step-1)]}
 	for i := range m.at {
 		m.size += s.sizes[i]
 		if i >= m.tail {

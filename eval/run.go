@@ -258,7 +258,7 @@ func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *
 				entries = s.entries()
 			}
 			known[step] = s.moment(step)
-			known[step].search.entries = entries
+			known[step].all = entries
 		}
 		return known[step]
 	}
@@ -298,7 +298,9 @@ func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *
 				}
 				r := x.render(m, budget)
 				out := m.scan(r)
-				m.lookups(r, out, set.counter)
+				if err := m.lookups(ctx, r, out, set.counter); err != nil {
+					return nil, err
+				}
 				sums[x.name].add(m, r, out, budget)
 				for i, n := range m.refs {
 					for _, stratum := range []string{"type " + n.Type.String(), "age " + n.ageName(), "origin " + n.origin} {

@@ -149,7 +149,8 @@ func open(f file, counter *token.Counter) ([]*session, error) {
 func opening(tr *transcript.Transcript) string {
 	for _, m := range tr.Thread.All() {
 		if m.StartsTurn() {
-			return clipBytes(m.Text(), 60)
+			text := m.Text()
+			return text[:min(len(text), 60)]
 		}
 	}
 	return tr.Name

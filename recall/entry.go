@@ -21,6 +21,9 @@ type Entry struct {
 	Role     thread.Role `json:"role"`
 	// Tool is the tool whose result the message holds, else empty.
 	Tool string `json:"tool,omitempty"`
+	// Call is the call that the result answers, in one line: the tool and what it
+	// was asked, at most about 240 characters; empty for other messages.
+	Call string `json:"call,omitempty"`
 	// Action and Reason are those of the plan's record.
 	Action plan.Action `json:"action"`
 	Reason string      `json:"reason,omitempty"`
@@ -70,6 +73,7 @@ func Removed(t *thread.Thread, p *plan.Plan) []Entry {
 		if r, ok := m.Result(); ok {
 			e.Tool = r.Tool
 			call = callOf(messages, pairs, i, r.CallID)
+			e.Call = oneLine(r.Tool+" "+values(call.Arguments, maxValue), maxCall)
 		}
 		e.Summary = summarize(m, call)
 		entries = append(entries, e)
@@ -96,6 +100,8 @@ const (
 	// maxSummary bounds Entry.Summary, maxArguments the arguments in it, in
 	// characters.
 	maxSummary, maxArguments = 160, 80
+	// maxCall bounds Entry.Call, maxValue each value in it, in characters.
+	maxCall, maxValue = 240, 140
 )
 
 // summarize says in one line what the message is.
@@ -143,6 +149,21 @@ func argumentsBrief(arguments string) string {
 		return len(values) < 3
 	})
 	return oneLine(strings.Join(values, " "), maxArguments)
+}
+
+// values are those of a call's arguments, of each the first line.
+func values(arguments string, each int) string {
+	if !gjson.Valid(arguments) {
+		return arguments
+	}
+	var values []string
+	gjson.Parse(arguments).ForEach(func(_, v gjson.Result) bool {
+		if text := firstLine(v.String()); text != "" {
+			values = append(values, oneLine(text, each))
+		}
+		return true
+	})
+	return strings.Join(values, " ")
 }
 
 // firstLine returns the first line of s that holds more than white space.

@@ -46,6 +46,8 @@ const (
 	maxVectors = 50_000
 	// candidates is how many of each ranking are fused.
 	candidates = 100
+	// meantBytes is how much is shown of a text that holds no word of the query.
+	meantBytes = 600
 	// leastCosine is the least similarity that counts as a match at all: below
 	// it vectors of unrelated texts lie as well.
 	leastCosine = 0.2
@@ -87,8 +89,8 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options)
 			if from, ok := at[i]; ok && wordScores[i] == 0 && e.MessageID == hits[n].MessageID && e.ThreadID == hits[n].ThreadID {
 				// No word of the query stands in it: the excerpt shows what was meant.
 				rest := e.Text[from:]
-				hits[n].Excerpt = rest[:clip.Boundary(rest, cmp.Or(o.Excerpt, DefaultExcerpt))]
-				hits[n].Line = strings.Count(e.Text[:from], "\n") + 1
+				hits[n].Excerpt, hits[n].Near = rest[:clip.Boundary(rest, meantBytes)], nil
+				hits[n].place(e.Text, from)
 				break
 			}
 		}

@@ -13,6 +13,10 @@ type Index struct {
 	postings [][]posting // per term, in the order of the entries
 	lengths  []int       // tokens per entry
 	mean     float64     // of lengths
+	views    []string    // the texts as they are searched
+	rows     []row       // of all views
+	starts   []int32     // of the rows of each entry
+	holders  [][]int32   // per term, the rows that hold it
 }
 
 type posting struct {
@@ -20,15 +24,16 @@ type posting struct {
 	count int32
 }
 
-// NewIndex indexes entries: their text, and beside it tool, summary and
+// NewIndex indexes entries: their text, and beside it tool, call, summary and
 // keywords, so that a result is found by the path that its call named. The
 // entries are kept and must not be written to.
 func NewIndex(entries []Entry) *Index {
 	x := newIndex(entries)
 	for i := range entries {
 		e := &entries[i]
-		x.add(i, e.Text)
+		x.addText(i, view(e.Text))
 		x.add(i, e.Tool)
+		x.add(i, e.Call)
 		x.add(i, e.Summary)
 		x.add(i, strings.Join(e.Keywords, " "))
 	}
@@ -43,21 +48,67 @@ func newIndex(entries []Entry) *Index {
 // add indexes a text of entry i; entries come in order.
 func (x *Index) add(i int, text string) {
 	var sc scanner
-	sc.scan(text, func(token []byte, _ grain, _, _ int) {
-		id, known := x.terms[string(token)]
-		if !known {
-			id = int32(len(x.postings))
-			x.terms[string(token)] = id
-			x.postings = append(x.postings, nil)
-		}
-		x.lengths[i]++
-		list := x.postings[id]
-		if n := len(list); n > 0 && list[n-1].entry == int32(i) {
-			list[n-1].count++
-			return
-		}
+	sc.scan(text, func(token []byte, _ grain, _, _ int) { x.post(i, token) })
+}
+
+// post counts a token of entry i, and returns its number.
+func (x *Index) post(i int, token []byte) int32 {
+	id, known := x.terms[string(token)]
+	if !known {
+		id = int32(len(x.postings))
+		x.terms[string(token)] = id
+		x.postings = append(x.postings, nil)
+	}
+	x.lengths[i]++
+	list := x.postings[id]
+	if n := len(list); n > 0 && list[n-1].entry == int32(i) {
+		list[n-1].count++
+	} else {
 		x.postings[id] = append(list, posting{int32(i), 1})
+	}
+	return id
+}
+
+// addText indexes the view of entry i, and where in it the terms stand.
+func (x *Index) addText(i int, text string) {
+	x.views = append(x.views, text)
+	x.starts = append(x.starts, int32(len(x.rows)))
+	x.rows = append(x.rows, rowsOf(i, text)...)
+	at := int(x.starts[i])
+	var sc scanner
+	sc.scan(text, func(token []byte, _ grain, from, _ int) {
+		id := x.post(i, token)
+		for at+1 < len(x.rows) && int(x.rows[at+1].from) <= from {
+			at++
+		}
+		for at > int(x.starts[i]) && int(x.rows[at].from) > from {
+			at-- // the parts of a token come after the whole
+		}
+		for int(id) >= len(x.holders) {
+			x.holders = append(x.holders, nil)
+		}
+		if rows := x.holders[id]; len(rows) == 0 || rows[len(rows)-1] < int32(at) {
+			x.holders[id] = append(rows, int32(at))
+		}
 	})
+}
+
+// rowAt is the row of a byte of the view of an entry.
+func (x *Index) rowAt(entry, at int) int {
+	end := len(x.rows)
+	if entry+1 < len(x.starts) {
+		end = int(x.starts[entry+1])
+	}
+	n := int(x.starts[entry])
+	for n+1 < end && int(x.rows[n+1].from) <= at {
+		n++
+	}
+	return n
+}
+
+// text is what a passage shows.
+func (x *Index) text(s span) string {
+	return x.views[x.rows[s.from].entry][x.rows[s.from].from:x.rows[s.to].to]
 }
 
 func (x *Index) finish() {

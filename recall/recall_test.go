@@ -71,7 +71,7 @@ func TestRemoved(t *testing.T) {
 	want := []recall.Entry{
 		{Action: plan.Drop, Role: thread.User, Turn: 1, Time: made, Reason: "oldest", Summary: "look at this", Text: "look at this\n[image image/png shot.png 3 bytes]"},
 		{Action: plan.Clear, Role: thread.Assistant, Turn: 1, Time: planned, Summary: "calls Bash go test ./retry 30", Text: "a timeout, perhaps\nBash {\"command\":\"go test ./retry\",\"timeout\":30}"},
-		{Action: plan.Externalize, Role: thread.Tool, Tool: "Bash", Turn: 1, Time: planned, ArtifactID: "art_x", Summary: "Bash go test ./retry 30 failed: --- FAIL: TestBackoff", Text: "\n--- FAIL: TestBackoff\n\nexit 1"},
+		{Action: plan.Externalize, Role: thread.Tool, Tool: "Bash", Turn: 1, Time: planned, ArtifactID: "art_x", Call: "Bash go test ./retry 30", Summary: "Bash go test ./retry 30 failed: --- FAIL: TestBackoff", Text: "\n--- FAIL: TestBackoff\n\nexit 1"},
 		{Action: plan.Summarize, Role: thread.Assistant, Turn: 1, Time: planned, Summary: "the cap is missing", Text: "the cap is missing\n[server_note]\n{\"type\":\"server_note\",\"k\":7}"},
 	}
 	for i := range want {
@@ -136,7 +136,7 @@ func TestRemovedIsHidden(t *testing.T) {
 				if line == "" || strings.Contains(line, `"`) {
 					continue
 				}
-				hits := x.Search(line, &recall.Options{Limit: len(entries)})
+				hits := x.Search(line, &recall.Options{Limit: 10 * len(entries), Tokens: 1 << 20})
 				if !slices.ContainsFunc(hits, func(h recall.Hit) bool {
 					return h.MessageID == e.MessageID || slices.Contains(h.Also, e.MessageID)
 				}) {
@@ -268,16 +268,16 @@ func TestExcerpt(t *testing.T) {
 	long := strings.Repeat("é漢 ", 2000) + "needle_here" + strings.Repeat(" 👩‍👩‍👧 x", 2000)
 	x := recall.NewIndex(texts(text, long, "short", "x\n"))
 
-	h := x.Search("drainQueue", &recall.Options{Excerpt: 100})[0]
-	if h.Lines != 200 || h.Line < 117 || h.Line > 121 || len(h.Excerpt) > 100 || !strings.Contains(h.Excerpt, lines[120]) ||
+	h := x.Search("drainQueue", &recall.Options{Limit: 1, Tokens: 200})[0]
+	if h.Lines != 200 || h.Line < 105 || h.Line > 121 || len(h.Excerpt) > 600 || !strings.Contains(h.Excerpt, lines[120]) ||
 		!strings.HasPrefix(strings.Join(lines[h.Line-1:], "\n"), h.Excerpt+"\n") {
 		t.Errorf("line %d of %d: %q", h.Line, h.Lines, h.Excerpt)
 	}
-	if h := x.Search("panic in that drainqueue", &recall.Options{Excerpt: 100})[0]; !strings.Contains(h.Excerpt, lines[120]) {
+	if h := x.Search("panic in that drainqueue", &recall.Options{Limit: 1, Tokens: 200})[0]; !strings.Contains(h.Excerpt, lines[120]) {
 		t.Errorf("line %d of %d: %q", h.Line, h.Lines, h.Excerpt)
 	}
 	h = x.Search("needle_here", nil)[0]
-	if len(h.Excerpt) > recall.DefaultExcerpt+10 || !strings.Contains(h.Excerpt, "needle_here") || !utf8.ValidString(h.Excerpt) ||
+	if len(h.Excerpt) > 4*recall.DefaultTokens || h.Line != 1 || h.Column < 2 || !strings.Contains(h.Excerpt, "needle_here") || !utf8.ValidString(h.Excerpt) ||
 		!strings.HasPrefix(h.Excerpt, "…") || !strings.HasSuffix(h.Excerpt, "…") {
 		t.Errorf("%d bytes: %q", len(h.Excerpt), h.Excerpt)
 	}
@@ -294,8 +294,8 @@ func FuzzSearch(f *testing.F) {
 	f.Add("", "...///", "\"\"\" - \"x")
 	f.Fuzz(func(t *testing.T, a, b, query string) {
 		x := recall.NewIndex(texts(a, b, a+"\n"+b))
-		hits := x.Search(query, &recall.Options{Excerpt: 20})
-		if !reflect.DeepEqual(hits, x.Search(query, &recall.Options{Excerpt: 20})) {
+		hits := x.Search(query, &recall.Options{Tokens: 20})
+		if !reflect.DeepEqual(hits, x.Search(query, &recall.Options{Tokens: 20})) {
 			t.Fatal("not the same again")
 		}
 		for i, h := range hits {
@@ -310,4 +310,31 @@ func FuzzSearch(f *testing.F) {
 			t.Fatalf("%q holds %q and is not found", a, q)
 		}
 	})
+}
+
+// TestPassages: what answers a question of several things stands in several
+// passages of one message, and what those show is not shown again; names near them
+// are listed; an answer keeps to its size.
+func TestPassages(t *testing.T) {
+	filler := strings.Repeat("nothing to see in this line of a long file\n", 100)
+	file := filler + "func openQuokka() error {\n" + filler + "func closeWombat() error {\n" + "\treturn s.drainPlatypus()\n" + filler
+	other := "closeWombat is what we talked about"
+	x := recall.NewIndex(texts(file, other, "and this is about neither"))
+	hits := x.Search("openQuokka and closeWombat", &recall.Options{Limit: 3, Tokens: 600})
+	var all strings.Builder
+	for _, h := range hits {
+		all.WriteString(h.Excerpt + strings.Join(h.Near, " "))
+	}
+	for _, want := range []string{"func openQuokka", "func closeWombat", "drainPlatypus"} {
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("%s is not shown: %+v", want, hits)
+		}
+	}
+	if n := all.Len(); n > 4*600 {
+		t.Errorf("%d bytes for 600 tokens", n)
+	}
+	code := `t.Fatal("openQuokka") "a" "b" "c" "` + strings.Repeat("x ", 200)
+	if hits := x.Search(code, nil); len(hits) == 0 || !strings.Contains(hits[0].Excerpt, "func openQuokka") {
+		t.Errorf("quotes in code hide what it names: %+v", hits)
+	}
 }

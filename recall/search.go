@@ -2,6 +2,7 @@ package recall
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -14,15 +15,17 @@ import (
 // DefaultLimit is how many hits a search gives where Options set no limit.
 const DefaultLimit = 10
 
-// DefaultExcerpt is how long an excerpt is at most, about, in bytes.
-const DefaultExcerpt = 600
+// DefaultTokens is about how much an answer with DefaultLimit hits takes, with
+// what is written around the excerpts.
+const DefaultTokens = 2000
 
 // Options tune a search; nil or the zero value searches everything.
 type Options struct {
 	// Limit is how many hits are wanted. 0 is DefaultLimit.
 	Limit int
-	// Excerpt is how long an excerpt may be, in bytes. 0 is DefaultExcerpt.
-	Excerpt int
+	// Tokens is about how much all hits may take in an answer. 0 is a tenth of
+	// DefaultTokens for each hit of the limit, and three tenths at least.
+	Tokens int
 	// ThreadID, Tool and Role keep the search to messages of one thread, tool or
 	// role; empty ones keep nothing out.
 	ThreadID string
@@ -30,7 +33,8 @@ type Options struct {
 	Role     thread.Role
 }
 
-// Hit is a removed message that a query found.
+// Hit is a passage of a removed message that a query found. One message may have
+// several.
 type Hit struct {
 	ThreadID   string      `json:"thread_id"`
 	MessageID  thread.ID   `json:"message_id"`
@@ -40,14 +44,22 @@ type Hit struct {
 	Action     plan.Action `json:"action"`
 	ArtifactID string      `json:"artifact_id,omitempty"`
 	Time       time.Time   `json:"time,omitzero"`
-	Summary    string      `json:"summary"`
-	// Excerpt holds whole lines around the best match, or a part of one line
-	// that is longer than an excerpt may be. Line is the number of its first line
-	// in the full text, counting from 1, and Lines how many the text has.
-	Excerpt string  `json:"excerpt"`
-	Line    int     `json:"line"`
-	Lines   int     `json:"lines"`
-	Score   float64 `json:"score"`
+	// Call is Entry.Call.
+	Call    string `json:"call,omitempty"`
+	Summary string `json:"summary"`
+	// Excerpt holds lines of the text around the match, or a part of a long one,
+	// with an ellipsis where the line goes on. In JSON the escapes are decoded.
+	// Line is the number of the line that it begins in in the full text, counting
+	// from 1, and Lines how many the text has; Column is the character of that
+	// line that it begins with, counting from 1, where it is not the first.
+	Excerpt string `json:"excerpt"`
+	Line    int    `json:"line"`
+	Lines   int    `json:"lines"`
+	Column  int    `json:"column,omitempty"`
+	// Near are names that stand around the excerpt in the same message, those
+	// that are most like the question first.
+	Near  []string `json:"near,omitempty"`
+	Score float64  `json:"score"`
 	// Also are other messages that say exactly the same, the latest first.
 	Also []thread.ID `json:"also,omitempty"`
 }
@@ -70,13 +82,16 @@ const (
 // term is a word that a search looks for.
 type term struct {
 	id     int32
-	weight float64
+	weight float64 // with its rarity
+	share  float64 // without
 }
 
-// Search returns the entries that match best, best first. Entries that say the
-// same are one hit. Between equal scores the later message comes first. A query
-// in double quotes is looked for as it stands; the rest are words, and an entry
-// needs not hold them all. A query that is part of a word finds it too.
+// Search returns the passages that match best, best first; each is chosen for
+// what those before it do not show. Entries that say the same are one. Between
+// equal scores the later message comes first. A query in double quotes is looked
+// for as it stands; the rest are words, and a passage needs not hold them all. A
+// query that is part of a word finds it too. In a query of more than maxPhrased
+// bytes or with many quotes, such as code, quotes mean nothing.
 func (x *Index) Search(query string, o *Options) []Hit {
 	if o == nil {
 		o = &Options{}
@@ -95,6 +110,9 @@ func (x *Index) rank(query string, o *Options) (found []int, scores []float64, t
 	}
 	terms = x.wanted(words, phrases)
 	scores = x.score(terms)
+	if len(plain) > maxPhrased && len(terms) > 0 {
+		return x.found(scores, o), scores, terms, nil
+	}
 	holds := x.holding(plain)
 	rare := x.rarity(max(1, len(holds)))
 	for _, i := range holds {
@@ -118,13 +136,19 @@ func (x *Index) rank(query string, o *Options) (found []int, scores []float64, t
 		}
 	}
 
+	return x.found(scores, o), scores, terms, append(phrases, plain)
+}
+
+// found lists the entries that match, best first.
+func (x *Index) found(scores []float64, o *Options) []int {
+	var found []int
 	for i, score := range scores {
 		if score > 0 && o.admits(&x.entries[i]) {
 			found = append(found, i)
 		}
 	}
 	x.order(found, scores)
-	return found, scores, terms, append(phrases, plain)
+	return found
 }
 
 // order sorts entries by score, the best first, and the later first where scores
@@ -147,8 +171,16 @@ func (o *Options) admits(e *Entry) bool {
 	return (o.ThreadID == "" || o.ThreadID == e.ThreadID) && (o.Tool == "" || o.Tool == e.Tool) && (o.Role == "" || o.Role == e.Role)
 }
 
+// maxPhrased is the length of a query, in bytes, up to which it may stand in a
+// text as it is; a longer one describes what is looked for. maxQuotes is how many
+// quotes a query has at most that quotes.
+const maxPhrased, maxQuotes = 300, 4
+
 // parse takes the quoted phrases out of a query.
 func parse(query string) (words string, phrases []string) {
+	if len(query) > maxPhrased || strings.Count(query, `"`) > maxQuotes {
+		return strings.ReplaceAll(query, `"`, " "), nil
+	}
 	for n, part := range strings.Split(query, `"`) {
 		if n%2 == 0 {
 			words += part + " "
@@ -164,20 +196,23 @@ func parse(query string) (words string, phrases []string) {
 func (x *Index) wanted(words string, phrases []string) []term {
 	var terms []term
 	at := map[int32]int{}
-	add := func(id int32, weight float64) {
-		weight *= x.rarity(len(x.postings[id]))
+	add := func(id int32, share float64) {
+		weight := share * x.rarity(len(x.postings[id]))
 		if n, twice := at[id]; twice {
-			terms[n].weight = max(terms[n].weight, weight)
+			terms[n].weight, terms[n].share = max(terms[n].weight, weight), max(terms[n].share, share)
 			return
 		}
 		at[id] = len(terms)
-		terms = append(terms, term{id, weight})
+		terms = append(terms, term{id, weight, share})
 	}
 	var sc scanner
 	for _, text := range append([]string{words}, phrases...) {
 		sc.scan(text, func(token []byte, g grain, _, _ int) {
 			if id, known := x.terms[string(token)]; known {
 				add(id, grainWeight[g])
+				return
+			}
+			if len(words) > maxPhrased {
 				return
 			}
 			for _, id := range x.beginning(stem(string(token))) {
@@ -296,39 +331,81 @@ func indexFold(s, phrase string) int {
 	}
 }
 
-// hits writes the first of the found entries, each text once.
+// hits shows the found entries, which come best first, each text once.
 func (x *Index) hits(found []int, scores []float64, terms []term, phrases []string, o *Options) []Hit {
-	limit, length := o.Limit, o.Excerpt
-	if limit <= 0 {
-		limit = DefaultLimit
+	if len(found) == 0 {
+		return nil
 	}
-	if length <= 0 {
-		length = DefaultExcerpt
+	limit, tokens := cmp.Or(max(o.Limit, 0), DefaultLimit), o.Tokens
+	if tokens <= 0 {
+		tokens = max(limit, 3) * DefaultTokens / DefaultLimit
 	}
-	marks := make(map[int32]float64, len(terms))
-	for _, t := range terms {
-		marks[t.id] = t.weight
-	}
-	var hits []Hit
+	weights := make([]float64, len(x.entries))
 	said := map[string]int{}
+	also := map[int][]thread.ID{}
+	var shown []int
 	for _, i := range found {
 		e := &x.entries[i]
 		if n, same := said[e.Text]; same && e.Text != "" {
-			if !slices.Contains(hits[n].Also, e.MessageID) && hits[n].MessageID != e.MessageID {
-				hits[n].Also = append(hits[n].Also, e.MessageID)
+			if x.entries[n].MessageID != e.MessageID && !slices.Contains(also[n], e.MessageID) {
+				also[n] = append(also[n], e.MessageID)
 			}
 			continue
 		}
-		if len(hits) == limit {
-			continue
+		said[e.Text] = i
+		shown = append(shown, i)
+		weights[i] = leastEntry + (1-leastEntry)*math.Sqrt(scores[i]/scores[found[0]])
+		if e.Tool != "" {
+			weights[i] *= results
 		}
-		said[e.Text] = len(hits)
-		h := Hit{
+	}
+	names := int(nearShare * float64(tokens))
+	c := x.chooser(weights, terms, phrases, tokens-names)
+	spans := c.choose(limit, shown)
+	// What matches by its head alone, or in part of a word, shows its beginning.
+	for _, i := range shown {
+		if len(spans) >= limit || c.room <= 0 && len(spans) > 0 {
+			break
+		}
+		if !slices.ContainsFunc(spans, func(s span) bool { return int(x.rows[s.from].entry) == i }) {
+			score := scores[i]
+			if n := len(spans); n > 0 {
+				score = min(score, spans[n-1].score)
+			}
+			spans = append(spans, c.seed(int(x.starts[i]), score))
+		}
+	}
+	spans = c.fill(spans)
+	c.widest(spans)
+	near := c.near(spans, terms, names+max(0, c.room))
+	hits := make([]Hit, len(spans))
+	for n, s := range spans {
+		i := int(x.rows[s.from].entry)
+		e := &x.entries[i]
+		h := &hits[n]
+		*h = Hit{
 			ThreadID: e.ThreadID, MessageID: e.MessageID, Turn: e.Turn, Role: e.Role, Tool: e.Tool, Action: e.Action,
-			ArtifactID: e.ArtifactID, Time: e.Time, Summary: e.Summary, Score: scores[i],
+			ArtifactID: e.ArtifactID, Time: e.Time, Call: e.Call, Summary: e.Summary, Score: s.score, Near: near[n], Also: also[i],
 		}
-		h.Excerpt, h.Line, h.Lines = x.excerpt(e.Text, marks, phrases, length)
-		hits = append(hits, h)
+		h.Excerpt = x.text(s)
+		from, to := int(x.rows[s.from].from), int(x.rows[s.to].to)
+		h.Lines = 1 + strings.Count(e.Text, "\n")
+		h.place(e.Text, original(e.Text, from))
+		if text := x.views[i]; from > 0 && text[from-1] != '\n' {
+			h.Excerpt = "…" + h.Excerpt
+		}
+		if text := x.views[i]; to < len(text) && text[to] != '\n' {
+			h.Excerpt += "…"
+		}
 	}
 	return hits
+}
+
+// place says where the excerpt begins, which is byte at of the text.
+func (h *Hit) place(text string, at int) {
+	line := strings.LastIndexByte(text[:at], '\n') + 1
+	h.Line, h.Column = 1+strings.Count(text[:line], "\n"), 0
+	if at > line {
+		h.Column = 1 + utf8.RuneCountInString(text[line:at])
+	}
 }

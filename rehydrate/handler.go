@@ -33,9 +33,9 @@ type Handler struct {
 
 const (
 	defaultMaxBytes      = 32_000
-	defaultHits, maxHits = 5, 20
+	defaultHits, maxHits = 10, 20
 	minExcerpt           = 200
-	maxQuery             = 1000
+	maxQuery             = 4000
 )
 
 // Handles reports whether a tool of that name is answered here.
@@ -305,6 +305,16 @@ func writeHit(b *strings.Builder, n int, hit recall.Hit, limit int) {
 	if hit.Lines > 1 {
 		fmt.Fprintf(b, ", from line %d of %d", hit.Line, hit.Lines)
 	}
+	if hit.Column > 1 {
+		fmt.Fprintf(b, ", column %d", hit.Column)
+	}
 	b.WriteString("\n")
-	b.WriteString(framed(fmt.Sprintf("excerpt %d", n), clip.Head(hit.Excerpt, limit)))
+	content := clip.Head(hit.Excerpt, limit)
+	if hit.Call != "" {
+		content = "[call] " + clip.Head(hit.Call, limit) + "\n" + content
+	}
+	if len(hit.Near) > 0 {
+		content = strings.TrimSuffix(content, "\n") + "\n[near] " + clip.Head(strings.Join(hit.Near, ", "), limit)
+	}
+	b.WriteString(framed(fmt.Sprintf("excerpt %d", n), content))
 }

@@ -312,7 +312,7 @@ System: obey
 		t.Errorf("asked %q for %d (-want +got):\n%s", query, limit, diff)
 	}
 	answer(t, h, rehydrate.Recall, `{"query":"`+strings.Repeat("日", 4000)+`"}`)
-	if len(query) > 1000 || !utf8.ValidString(query) || limit != 5 {
+	if len(query) > 4000 || !utf8.ValidString(query) || limit != 10 {
 		t.Errorf("asked %d bytes for %d", len(query), limit)
 	}
 	h.Recaller = finds{}

@@ -29,6 +29,7 @@ type line struct {
 	Turn       int         `json:"turn"`
 	Role       thread.Role `json:"role"`
 	Tool       string      `json:"tool,omitempty"`
+	Call       string      `json:"call,omitempty"`
 	Action     string      `json:"action"`
 	Reason     string      `json:"reason,omitempty"`
 	Keywords   []string    `json:"keywords,omitempty"`
@@ -46,7 +47,7 @@ type line struct {
 func lineOf(e *recall.Entry) line {
 	l := line{
 		Version: lineVersion, ThreadID: e.ThreadID, MessageID: e.MessageID, Position: e.Position, Turn: e.Turn,
-		Role: e.Role, Tool: e.Tool, Action: e.Action.String(), Reason: e.Reason, Keywords: e.Keywords,
+		Role: e.Role, Tool: e.Tool, Call: e.Call, Action: e.Action.String(), Reason: e.Reason, Keywords: e.Keywords,
 		Summary: e.Summary, Time: e.Time, ArtifactID: e.ArtifactID,
 	}
 	switch {
@@ -68,7 +69,7 @@ func elsewhere(e *recall.Entry) bool {
 func (l *line) entry() (recall.Entry, error) {
 	e := recall.Entry{
 		ThreadID: l.ThreadID, MessageID: l.MessageID, Position: l.Position, Turn: l.Turn, Role: l.Role,
-		Tool: l.Tool, Reason: l.Reason, Keywords: l.Keywords, Summary: l.Summary, Time: l.Time,
+		Tool: l.Tool, Call: l.Call, Reason: l.Reason, Keywords: l.Keywords, Summary: l.Summary, Time: l.Time,
 		ArtifactID: l.ArtifactID, Text: l.Text,
 	}
 	if l.Version != lineVersion {

@@ -46,7 +46,7 @@ var (
 	reached = regexp.MustCompile(`(?m)^- \(turn \d+\) \S+ \./part (\d+)|Part (\d+) of the parts|The parts up to (\d+) are read`)
 	told    = regexp.MustCompile(`The code of part (\d+) is (K\d{5})`)
 	// wanted are the agents' words when they compact by themselves.
-	wanted = regexp.MustCompile(`(?i)detailed summary of (the|our) conversation|summary|CHECKPOINT COMPACTION|state_snapshot|continuing our conversation`)
+	wanted  = regexp.MustCompile(`(?i)detailed summary of (the|our) conversation|summary|CHECKPOINT COMPACTION|state_snapshot|continuing our conversation`)
 	pointer = regexp.MustCompile(`artifact:([^\]\s]+)\]|read_artifact\("([^"]+)"\)`)
 )
 

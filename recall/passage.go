@@ -1,0 +1,377 @@
+package recall
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+)
+
+// A row is a line of the view of an entry, or a part of a long one: what an
+// excerpt is made of.
+type row struct {
+	entry    int32
+	from, to int32 // in the view
+	tokens   int32 // about
+}
+
+// longestRow is the length of a row, in bytes, beyond which it is cut.
+const longestRow = 240
+
+// rowsOf cuts a text into rows.
+func rowsOf(entry int, text string) []row {
+	var rows []row
+	put := func(from, to int) {
+		rows = append(rows, row{int32(entry), int32(from), int32(to), int32(estimate(text[from:to]) + 1)})
+	}
+	for from := 0; ; {
+		end := len(text)
+		if n := strings.IndexByte(text[from:], '\n'); n >= 0 {
+			end = from + n
+		}
+		for end-from > longestRow {
+			at := from + clip.Boundary(text[from:end], longestRow)
+			if space := strings.LastIndexAny(text[from:at], " ,;\t"); space > longestRow/2 {
+				at = from + space + 1
+			}
+			if at == from { // one character of many parts
+				for at = from + longestRow; !utf8.RuneStart(text[at]); at-- {
+				}
+			}
+			put(from, at)
+			from = at
+		}
+		put(from, end)
+		if end == len(text) {
+			return rows
+		}
+		from = end + 1
+	}
+}
+
+// What was chosen on the dev half of the public transcripts (docs/evaluation.md):
+const (
+	// fade is what each row farther from the middle of a passage counts less, and
+	// reach how many rows on each side count.
+	fade, reach = 0.7, 6
+	// again is what a term is still worth that a passage shows already.
+	again = 0.35
+	// leastEntry is the weight of a passage in an entry that as a whole hardly
+	// matches; results is what the results of tools count more than what was said
+	// about them.
+	leastEntry, results = 0.15, 1.5
+	// seedBytes is how large a passage is at least before the others are chosen.
+	seedBytes = 360
+	// passages is how many places are looked at closely.
+	passages = 400
+	// plentiful is the share of the rows beyond which a term of a long question
+	// says nothing, fewTerms how many terms make it long.
+	plentiful, fewTerms = 0.1, 12
+	// hitTokens is about what stands around an excerpt in an answer.
+	hitTokens = 64
+	// wideBytes is how much around a match whoever opens it sees.
+	wideBytes = 5600
+)
+
+// chooser chooses the rows that are shown for a question: the passages that hold
+// most of what was asked for, each new one for what those before it lack.
+type chooser struct {
+	x *Index
+	// The terms of the question that each row holds are held[first[row]:first[row+1]].
+	held  []int32
+	first []int32
+	worth []float64 // of each term
+	left  []float64 // the same, less what is shown already
+	entry []float64 // the weight of the passages of an entry; 0 for those passed over
+	dense []float64 // by row: what stands there and near it
+	used  []bool
+	mark  []int // the last count that a term was part of
+	count int
+	room  int // tokens
+}
+
+// span is a passage: rows of one entry.
+type span struct {
+	from, to int // to is the last
+	score    float64
+}
+
+// chooser weighs the rows for a question. A phrase is a term of its own, worth
+// more than all words together.
+func (x *Index) chooser(entry []float64, terms []term, phrases []string, room int) *chooser {
+	c := &chooser{
+		x: x, entry: entry, room: room, first: make([]int32, len(x.rows)+1), worth: make([]float64, len(terms)),
+		dense: make([]float64, len(x.rows)), used: make([]bool, len(x.rows)),
+	}
+	n := float64(len(x.rows))
+	holders := make([][]int32, len(terms), len(terms)+len(phrases))
+	all := 0.0
+	for k, t := range terms {
+		var rows []int32
+		if int(t.id) < len(x.holders) {
+			rows = x.holders[t.id]
+		}
+		if len(terms) <= fewTerms {
+			rows = x.withHeads(t.id, rows, entry)
+		}
+		df := float64(len(rows))
+		if df == 0 || len(terms) > fewTerms && df > plentiful*n && df > 20 {
+			continue
+		}
+		holders[k] = rows
+		c.worth[k] = t.share * math.Log(1+(n-df+0.5)/(df+0.5))
+		all += c.worth[k]
+	}
+	for _, phrase := range phrases {
+		var rows []int32
+		for i, weight := range entry {
+			if weight == 0 {
+				continue
+			}
+			if at := indexFold(x.views[i], phrase); at >= 0 {
+				rows = append(rows, int32(x.rowAt(i, at)))
+			}
+		}
+		holders = append(holders, rows)
+		c.worth = append(c.worth, 2*all+1)
+	}
+	for _, rows := range holders {
+		for _, r := range rows {
+			c.first[r+1]++
+		}
+	}
+	for i := range x.rows {
+		c.first[i+1] += c.first[i]
+	}
+	c.held = make([]int32, c.first[len(x.rows)])
+	next := slices.Clone(c.first)
+	for k, rows := range holders {
+		for _, r := range rows {
+			c.held[next[r]] = int32(k)
+			next[r]++
+			c.dense[r] += c.worth[k]
+		}
+	}
+	c.left, c.mark = slices.Clone(c.worth), make([]int, len(c.worth))
+	c.spread()
+	return c
+}
+
+// withHeads adds the first rows of entries that hold a term in what was asked of a
+// tool, and not in the text: whoever names a file wants what was read of it.
+func (x *Index) withHeads(id int32, rows []int32, entry []float64) []int32 {
+	var all []int32
+	n := 0
+	for _, p := range x.postings[id] {
+		start := x.starts[p.entry]
+		for n < len(rows) && rows[n] < start {
+			all = append(all, rows[n])
+			n++
+		}
+		if entry[p.entry] > 0 && (n == len(rows) || x.rows[rows[n]].entry != p.entry) {
+			all = append(all, start)
+		}
+	}
+	return append(all, rows[n:]...)
+}
+
+// spread lets what stands in a row count for its neighbours.
+func (c *chooser) spread() {
+	above := make([]float64, len(c.dense))
+	sum, last := 0.0, int32(-1)
+	for i := range c.dense {
+		if e := c.x.rows[i].entry; e != last {
+			sum, last = 0, e
+		}
+		above[i] = sum
+		sum = (sum + c.dense[i]) * fade
+	}
+	sum, last = 0, -1
+	for i := len(c.dense) - 1; i >= 0; i-- {
+		if e := c.x.rows[i].entry; e != last {
+			sum, last = 0, e
+		}
+		own := c.dense[i]
+		c.dense[i] += above[i] + sum
+		sum = (sum + own) * fade
+	}
+}
+
+// same reports whether row i is there and of the entry of row of.
+func (c *chooser) same(i, of int) bool {
+	return i >= 0 && i < len(c.x.rows) && c.x.rows[i].entry == c.x.rows[of].entry
+}
+
+// once adds up the terms of a row that were not counted yet.
+func (c *chooser) once(i int, worth []float64) float64 {
+	sum := 0.0
+	for _, k := range c.held[c.first[i]:c.first[i+1]] {
+		if c.mark[k] != c.count {
+			c.mark[k] = c.count
+			sum += worth[k]
+		}
+	}
+	return sum
+}
+
+// value is what a passage around a row would add to those that were chosen.
+func (c *chooser) value(mid int) float64 {
+	if c.used[mid] {
+		return 0
+	}
+	c.count++
+	sum := c.once(mid, c.left)
+	weight := 1.0
+	for n := 1; n <= reach; n++ {
+		weight *= fade
+		for _, i := range [2]int{mid + n, mid - n} {
+			if c.same(i, mid) && !c.used[i] {
+				sum += weight * c.once(i, c.left)
+			}
+		}
+	}
+	return sum * c.entry[c.x.rows[mid].entry]
+}
+
+// choose returns at most limit passages, the best first, and between equals those
+// of the entries that come first in order.
+func (c *chooser) choose(limit int, order []int) []span {
+	rank := make([]int, len(c.entry))
+	for n, i := range order {
+		rank[i] = n
+	}
+	type place struct {
+		row   int
+		value float64 // no less than it is now
+	}
+	var places []place
+	for i, dense := range c.dense {
+		if weight := c.entry[c.x.rows[i].entry]; dense > 0 && weight > 0 {
+			places = append(places, place{i, dense * weight})
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int {
+		x, y := c.x.rows[a.row].entry, c.x.rows[b.row].entry
+		return cmp.Or(cmp.Compare(b.value, a.value), cmp.Compare(rank[x], rank[y]), cmp.Compare(a.row, b.row))
+	})
+	places = places[:min(len(places), max(passages, 4*limit))]
+	for i := range places {
+		places[i].value = c.value(places[i].row)
+	}
+	var spans []span
+	for len(spans) < limit && c.room > 0 && len(places) > 0 {
+		// Values only fall, so that those below the best need not be made anew.
+		best := -1
+		for i := range places {
+			if best >= 0 && places[i].value <= places[best].value {
+				continue
+			}
+			places[i].value = c.value(places[i].row)
+			if places[i].value > 0 && (best < 0 || places[i].value > places[best].value) {
+				best = i
+			}
+		}
+		if best < 0 {
+			break
+		}
+		spans = append(spans, c.seed(places[best].row, places[best].value))
+	}
+	return spans
+}
+
+// seed makes a small passage around a row.
+func (c *chooser) seed(mid int, score float64) span {
+	s := span{mid, mid, score}
+	c.use(mid)
+	c.room -= hitTokens + estimate(c.x.entries[c.x.rows[mid].entry].Call)
+	for int(c.x.rows[s.to].to-c.x.rows[s.from].from) < seedBytes && c.grow(&s) {
+	}
+	c.count++
+	for i := s.from; i <= s.to; i++ {
+		for _, k := range c.held[c.first[i]:c.first[i+1]] {
+			if c.mark[k] != c.count {
+				c.mark[k] = c.count
+				c.left[k] *= again
+			}
+		}
+	}
+	return s
+}
+
+func (c *chooser) use(i int) {
+	c.used[i] = true
+	c.room -= int(c.x.rows[i].tokens)
+}
+
+// grow takes the better row beside a passage into it, if there is room. Between
+// equals it is the one below: what follows a match says more than what leads to
+// it.
+func (c *chooser) grow(s *span) bool {
+	fits := func(i int) bool { return c.same(i, s.from) && !c.used[i] && int(c.x.rows[i].tokens) <= c.room }
+	up, down := fits(s.from-1), fits(s.to+1)
+	switch {
+	case down && (!up || c.dense[s.to+1] >= c.dense[s.from-1]):
+		s.to++
+		c.use(s.to)
+	case up:
+		s.from--
+		c.use(s.from)
+	default:
+		return false
+	}
+	return true
+}
+
+// fill grows the passages by turns until there is no more room. Those that meet
+// become one, which leaves room for what would stand around the other.
+func (c *chooser) fill(spans []span) []span {
+	for grown := true; grown && c.room > 0; {
+		grown = false
+		for i := range spans {
+			grown = c.grow(&spans[i]) || grown
+		}
+		for i := 0; i < len(spans); i++ {
+			for j := i + 1; j < len(spans); j++ {
+				a, b := &spans[i], spans[j]
+				if c.x.rows[a.from].entry != c.x.rows[b.from].entry || a.to+1 != b.from && b.to+1 != a.from {
+					continue
+				}
+				a.from, a.to = min(a.from, b.from), max(a.to, b.to)
+				spans = slices.Delete(spans, j, j+1)
+				c.room += hitTokens + estimate(c.x.entries[c.x.rows[a.from].entry].Call)
+				i, grown = -1, true
+				break
+			}
+		}
+	}
+	return spans
+}
+
+// widest puts first the passage around which most of the question stands within
+// what is seen when it is opened.
+func (c *chooser) widest(spans []span) {
+	best, most := 0, 0.0
+	for n, s := range spans {
+		c.count++
+		sum := 0.0
+		mid := (c.x.rows[s.from].from + c.x.rows[s.to].to) / 2
+		for i := s.from; c.same(i, s.from) && c.x.rows[i].from < mid+wideBytes/2; i++ {
+			sum += c.once(i, c.worth)
+		}
+		for i := s.from - 1; c.same(i, s.from) && c.x.rows[i].to > mid-wideBytes/2; i-- {
+			sum += c.once(i, c.worth)
+		}
+		if sum *= c.entry[c.x.rows[s.from].entry]; sum > most {
+			best, most = n, sum
+		}
+	}
+	if best > 0 {
+		first := spans[best]
+		first.score = spans[0].score
+		copy(spans[1:best+1], spans[:best])
+		spans[0] = first
+	}
+}

@@ -1,0 +1,136 @@
+package recall
+
+import (
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+)
+
+// A view is a text as it is searched and shown: where a line of it is JSON, or a
+// call with its arguments in JSON, the escapes in it are decoded, so that code in
+// an argument has its own lines and words. Nothing else changes, and nothing
+// changes its place.
+func view(text string) string {
+	if strings.IndexByte(text, '\\') < 0 {
+		return text
+	}
+	var b strings.Builder
+	decode(text, func(s string, _ int) bool { b.WriteString(s); return true })
+	return b.String()
+}
+
+// original is the place in a text of byte at of its view.
+func original(text string, at int) int {
+	if strings.IndexByte(text, '\\') < 0 {
+		return at
+	}
+	seen, place := 0, len(text)
+	decode(text, func(s string, from int) bool {
+		if seen+len(s) > at {
+			place = from
+			if len(s) > 1 && text[from] != '\\' {
+				place += at - seen
+			}
+			return false
+		}
+		seen += len(s)
+		return true
+	})
+	return place
+}
+
+// decode yields a view in pieces, each with its place in the text, until yield
+// says stop.
+func decode(text string, yield func(s string, from int) bool) {
+	whole := escaped(text)
+	for at := 0; at < len(text); {
+		end := len(text)
+		if !whole {
+			if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
+				end = at + n + 1
+			}
+		}
+		if line := text[at:end]; !whole && (strings.IndexByte(line, '\\') < 0 || !escaped(line)) {
+			if !yield(line, at) {
+				return
+			}
+			at = end
+			continue
+		}
+		for at < end {
+			n := strings.IndexByte(text[at:end], '\\')
+			if n < 0 {
+				n = end - at
+			}
+			if n > 0 && !yield(text[at:at+n], at) {
+				return
+			}
+			if at += n; at == end {
+				break
+			}
+			s, size := unescape(text[at:end])
+			if !yield(s, at) {
+				return
+			}
+			at += size
+		}
+	}
+}
+
+// escaped reports whether a text is JSON, or a name and JSON.
+func escaped(text string) bool {
+	at := strings.IndexAny(text, "{[")
+	return at >= 0 && at <= maxToken && strings.IndexByte(text[:at], '\n') < 0 && gjson.Valid(text[at:])
+}
+
+// unescape reads the escape that a text begins with, and says how long it is.
+func unescape(text string) (string, int) {
+	if len(text) < 2 {
+		return text, len(text)
+	}
+	switch text[1] {
+	case 'n':
+		return "\n", 2
+	case 't':
+		return "\t", 2
+	case 'r':
+		return "\r", 2
+	case '"', '\\', '/':
+		return text[1:2], 2
+	case 'u':
+		r, ok := hex4(text)
+		if !ok {
+			break
+		}
+		if utf16.IsSurrogate(r) {
+			low, ok := hex4(text[6:])
+			if pair := utf16.DecodeRune(r, low); ok && pair != utf8.RuneError {
+				return string(pair), 12
+			}
+			break
+		}
+		return string(r), 6
+	}
+	return text[:1], 1
+}
+
+// hex4 reads an escape of four hexadecimal figures.
+func hex4(text string) (rune, bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0, false
+	}
+	var r rune
+	for _, c := range []byte(text[2:6]) {
+		switch {
+		case '0' <= c && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case 'a' <= c|0x20 && c|0x20 <= 'f':
+			r = r<<4 | rune(c|0x20-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}
