@@ -25,6 +25,9 @@ type Externalize struct {
 	// Threshold is the size in tokens from which a result is put aside; 0 takes
 	// each tool's own threshold (1,000 by default).
 	Threshold int
+	// Large takes only what in the protected tail is so large that nothing else
+	// would fit beside it.
+	Large bool
 }
 
 // The bounds of what stays of an externalized result, in tokens: a tenth of it.
@@ -53,6 +56,9 @@ func (Externalize) Aggressiveness() int { return externalizeRung }
 // nothing else would fit beside it.
 func (s Externalize) Analyze(v *View) []Proposal {
 	proposals := v.results(s.Name(), func(i int, tool string) (keep int, reason string) {
+		if s.Large {
+			return -1, ""
+		}
 		threshold := s.Threshold
 		if threshold == 0 {
 			threshold = v.Tools.Policy(tool).ExternalizeThreshold
