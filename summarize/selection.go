@@ -22,7 +22,7 @@ const (
 	// baseWeight is what a unit of the worth that a candidate has by itself counts
 	// beside chances that an identifier is written again. Tuned on the dev split
 	// (docs/evaluation.md).
-	baseWeight = 0.02
+	baseWeight = 0.01
 	// bytesPerToken only ranks candidates; what is charged is counted.
 	bytesPerToken = 3.6
 	// keptRequest is the length, in bytes, that user messages keep as long as all
