@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -70,7 +71,11 @@ func read(m *thread.Message) *facts {
 		f.artifacts = mentionedArtifacts(text)
 	case m.Kind == thread.Injected, m.Role == thread.System:
 	case m.Role == thread.User:
-		f.user = strings.TrimSpace(clean(m.Text()))
+		words := injected.Words(m)
+		if words == "" { // nothing else is there, and somebody says that it counts
+			words = m.Text()
+		}
+		f.user = strings.TrimSpace(clean(words))
 		f.readRules()
 		f.idents = mentions(nil, f.user)
 	case m.Role == thread.Assistant:

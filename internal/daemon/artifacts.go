@@ -9,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -17,17 +18,13 @@ func (c *call) requester() artifact.Requester {
 	return artifact.Requester{TenantID: c.tenant.name, ID: c.who.key}
 }
 
-func (c *call) artifacts() (any, error) {
-	id, _, err := c.known()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) artifacts(info store.Info) (any, error) {
 	after, limit, err := c.page()
 	if err != nil {
 		return nil, err
 	}
 	page := api.Artifacts{Items: []artifact.Metadata{}}
-	for m, err := range c.s.config.Artifacts.List(c.r.Context(), c.requester(), artifact.Filter{ThreadID: id}) {
+	for m, err := range c.s.config.Artifacts.List(c.r.Context(), c.requester(), artifact.Filter{ThreadID: info.ID}) {
 		if err != nil {
 			if ctxErr := c.r.Context().Err(); ctxErr != nil {
 				return nil, ctxErr
@@ -49,7 +46,7 @@ func (c *call) artifacts() (any, error) {
 // one reads the artifact that the address names: of this thread, or it is not
 // known. It is one read of the store, which counts them.
 func (c *call) one(read func(id string) (artifact.Metadata, error)) (artifact.Metadata, error) {
-	id, _, err := c.known()
+	info, err := c.known()
 	if err != nil {
 		return artifact.Metadata{}, err
 	}
@@ -59,7 +56,7 @@ func (c *call) one(read func(id string) (artifact.Metadata, error)) (artifact.Me
 		return artifact.Metadata{}, missing
 	}
 	m, err := read(name)
-	if errors.Is(err, artifact.ErrNotFound) || err == nil && m.ThreadID != id {
+	if errors.Is(err, artifact.ErrNotFound) || err == nil && m.ThreadID != info.ID {
 		err = missing
 	}
 	return m, err
@@ -89,16 +86,8 @@ func (c *call) content() (any, error) {
 }
 
 // answerTool answers a model's call of a tool that prompts offer.
-func (c *call) answerTool() (any, error) {
-	id, _, err := c.known()
-	if err != nil {
-		return nil, err
-	}
-	var q neutral.Part
-	if err := c.decode(&q); err != nil {
-		return nil, err
-	}
-	asked, err := (&neutral.Message{Role: string(thread.Assistant), Parts: []neutral.Part{q}}).Value("call")
+func (c *call) answerTool(info store.Info, q *neutral.Part) (any, error) {
+	asked, err := (&neutral.Message{Role: string(thread.Assistant), Parts: []neutral.Part{*q}}).Value("call")
 	if err != nil {
 		return nil, err
 	}
@@ -106,18 +95,14 @@ func (c *call) answerTool() (any, error) {
 	if len(calls) != 1 {
 		return nil, at("type", problem(api.BadRequest, "type: want a part of type tool_call, as the model made it"))
 	}
-	result, ok, err := c.tenant.open(id).Answer(c.r.Context(), calls[0])
+	result, ok, err := c.tenant.open(info.ID).Answer(c.r.Context(), calls[0])
 	if err == nil && !ok {
 		err = at("tool", problem(api.NotFound, "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself"))
 	}
 	return neutral.MessageOf(&result), err
 }
 
-func (c *call) recall() (any, error) {
-	id, _, err := c.known()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) recall(info store.Info) (any, error) {
 	query := c.r.URL.Query()
 	o := recall.Options{Tool: query.Get("tool"), Role: thread.Role(query.Get("role"))}
 	const longest, most = 1000, 100
@@ -126,16 +111,18 @@ func (c *call) recall() (any, error) {
 		return nil, problem(api.BadRequest, fmt.Sprintf("q: want what to look for, of at most %d bytes", longest))
 	}
 	if text := query.Get("limit"); text != "" {
-		if o.Limit, err = strconv.Atoi(text); err != nil || o.Limit < 1 || o.Limit > most {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > most {
 			return nil, problem(api.BadRequest, fmt.Sprintf("limit: want a number from 1 to %d, got %.40q", most, text))
 		}
+		o.Limit = n
 	}
 	switch o.Role {
 	case "", thread.System, thread.User, thread.Assistant, thread.Tool:
 	default:
 		return nil, problem(api.BadRequest, fmt.Sprintf("role: want system, user, assistant or tool, got %.40q", o.Role))
 	}
-	index, err := c.index(id)
+	index, err := c.index(info.ID)
 	if err != nil {
 		return nil, err
 	}

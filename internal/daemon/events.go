@@ -11,6 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // hub wakes those who watch threads when there is something new in the store.
@@ -93,24 +94,22 @@ const (
 
 // events streams what happens to a thread. The id of an event is its position in
 // the store, so that any daemon over the store can go on with a stream.
-func (c *call) events() (any, error) {
-	id, info, err := c.known()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) events(info store.Info) (any, error) {
 	after := info.Events
 	if last := c.r.Header.Get("Last-Event-ID"); last != "" {
-		if after, err = strconv.Atoi(last); err != nil || after < 0 {
+		n, err := strconv.Atoi(last)
+		if err != nil || n < 0 {
 			return nil, problem(api.BadRequest, "Last-Event-ID is the id of an event of this stream, a number; 0 begins with the first event")
 		}
+		after = n
 	}
-	wake := c.tenant.hub.watch(id, c.s.config.Limits.Streams)
+	wake := c.tenant.hub.watch(info.ID, c.s.config.Limits.Streams)
 	if wake == nil {
 		p := problem(api.TooManyRequests, fmt.Sprintf("more than %d open streams of events; close some", c.s.config.Limits.Streams))
 		p.RetryAfter = 1
 		return nil, p
 	}
-	defer c.tenant.hub.leave(id, wake)
+	defer c.tenant.hub.leave(info.ID, wake)
 	c.s.metrics.streams.Inc()
 	defer c.s.metrics.streams.Dec()
 	h := c.w.Header()
@@ -125,7 +124,7 @@ func (c *call) events() (any, error) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
-		n, err := c.send(&s, id, after)
+		n, err := c.send(&s, info.ID, after)
 		if err != nil {
 			return done{}, nil // the reader is gone, or goes on elsewhere
 		}

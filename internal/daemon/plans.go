@@ -22,11 +22,7 @@ func (c *call) current(id string) (any, error) {
 	return api.Plan{Version: version, Plan: p}, nil
 }
 
-func (c *call) plans() (any, error) {
-	id, info, err := c.known()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) plans(info store.Info) (any, error) {
 	after, limit, err := c.number()
 	if err != nil {
 		return nil, err
@@ -34,7 +30,7 @@ func (c *call) plans() (any, error) {
 	page := api.Plans{Current: info.Plans, Items: []api.PlanInfo{}}
 	end := min(after+limit, info.Plans)
 	for v := after + 1; v <= end; v++ {
-		p, err := c.tenant.Plans.Plan(c.r.Context(), id, v)
+		p, err := c.tenant.Plans.Plan(c.r.Context(), info.ID, v)
 		if err != nil {
 			return nil, err
 		}
@@ -58,14 +54,10 @@ func infoOf(version int, p *plan.Plan) api.PlanInfo {
 	return info
 }
 
-func (c *call) plan() (any, error) {
-	id, _, err := c.known()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) plan(info store.Info) (any, error) {
 	name := c.r.PathValue("version")
 	if name == "current" {
-		answer, err := c.current(id)
+		answer, err := c.current(info.ID)
 		if p, ok := answer.(api.Plan); ok && p.Plan == nil {
 			return nil, problem(api.NotFound, "no plan is in force: everything is shown as it was said")
 		}
@@ -75,7 +67,7 @@ func (c *call) plan() (any, error) {
 	if err != nil || version < 1 {
 		return nil, problem(api.NotFound, "plans are numbered from 1; \"current\" is the one in force")
 	}
-	p, err := c.planAt(id, version)
+	p, err := c.planAt(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +75,7 @@ func (c *call) plan() (any, error) {
 	return api.Plan{Version: version, Plan: p}, nil
 }
 
-func (c *call) diff() (any, error) {
-	id, info, err := c.known()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) diff(info store.Info) (any, error) {
 	versions := map[string]int{"from": 0, "to": info.Plans}
 	plans := map[string]*plan.Plan{}
 	for name := range versions {
@@ -98,7 +86,7 @@ func (c *call) diff() (any, error) {
 			}
 			versions[name] = n
 		}
-		p, err := c.planAt(id, versions[name])
+		p, err := c.planAt(info.ID, versions[name])
 		if err != nil {
 			return nil, err
 		}
@@ -114,37 +102,21 @@ func (c *call) diff() (any, error) {
 	return out, nil
 }
 
-func (c *call) undo() (any, error) {
-	id, _, err := c.known()
-	if err != nil {
-		return nil, err
-	}
-	var q api.Undo
-	if err := c.decode(&q); err != nil {
-		return nil, err
-	}
+func (c *call) undo(info store.Info, q *api.Undo) (any, error) {
 	if q.Version == nil || *q.Version < 0 {
 		return nil, at("version", problem(api.BadRequest, "version: want the version of the plan to go back to, or 0 for none"))
 	}
-	if _, err := c.planAt(id, *q.Version); err != nil {
+	if _, err := c.planAt(info.ID, *q.Version); err != nil {
 		return nil, err
 	}
-	return c.change(id, func(ctx context.Context, h *handle) error { return h.Undo(ctx, *q.Version) })
+	return c.change(info.ID, func(ctx context.Context, h *handle) error { return h.Undo(ctx, *q.Version) })
 }
 
-func (c *call) expand() (any, error) {
-	id, _, err := c.known()
-	if err != nil {
-		return nil, err
-	}
-	var q api.Expand
-	if err := c.decode(&q); err != nil {
-		return nil, err
-	}
+func (c *call) expand(info store.Info, q *api.Expand) (any, error) {
 	if q.MessageID == "" {
 		return nil, at("message_id", problem(api.BadRequest, "message_id: want the id of a message that the plan in force hides"))
 	}
-	answer, err := c.change(id, func(ctx context.Context, h *handle) error { return h.Expand(ctx, thread.ID(q.MessageID)) })
+	answer, err := c.change(info.ID, func(ctx context.Context, h *handle) error { return h.Expand(ctx, thread.ID(q.MessageID)) })
 	if errors.Is(err, store.ErrNotFound) {
 		err = at("message_id", problem(api.NotFound, "message_id: the plan in force hides no message with this id"))
 	}
@@ -153,8 +125,7 @@ func (c *call) expand() (any, error) {
 
 // change changes the plan in force, and answers with the new one.
 func (c *call) change(id string, do func(context.Context, *handle) error) (any, error) {
-	h := c.tenant.open(id)
-	back, err := h.take(c.r.Context())
+	h, back, err := c.hold(id)
 	if err != nil {
 		return nil, err
 	}

@@ -85,28 +85,19 @@ func (c *call) fit(step *palimpsest.Step) {
 	}
 }
 
-func (c *call) prepare() (any, error) {
-	id, _, err := c.known()
+func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
+	step, err := c.step(q, "")
 	if err != nil {
 		return nil, err
 	}
-	var q api.Step
-	if err := c.decode(&q); err != nil {
-		return nil, err
-	}
-	step, err := c.step(&q, "")
-	if err != nil {
-		return nil, err
-	}
-	h := c.tenant.open(id)
-	back, err := h.take(c.r.Context())
+	h, back, err := c.hold(info.ID)
 	if err != nil {
 		return nil, err
 	}
 	defer back()
 	ctx, _ := c.writing()
 	if len(step.Messages) == 0 && c.version != api.Any {
-		log, err := c.tenant.Log.Load(ctx, id)
+		log, err := c.tenant.Log.Load(ctx, info.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -152,15 +143,7 @@ func (c *call) planAt(id string, version int) (*plan.Plan, error) {
 	return p, err
 }
 
-func (c *call) finish() (any, error) {
-	id, _, err := c.known()
-	if err != nil {
-		return nil, err
-	}
-	var q api.Answer
-	if err := c.decode(&q); err != nil {
-		return nil, err
-	}
+func (c *call) finish(info store.Info, q *api.Answer) (any, error) {
 	messages, err := messagesOf(q.Messages, "messages")
 	if err != nil {
 		return nil, err
@@ -188,8 +171,7 @@ func (c *call) finish() (any, error) {
 	if u := q.Usage; u != nil {
 		usage = llm.Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Known: true}
 	}
-	h := c.tenant.open(id)
-	back, err := h.take(c.r.Context())
+	h, back, err := c.hold(info.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -201,24 +183,15 @@ func (c *call) finish() (any, error) {
 	return c.appended(w), nil
 }
 
-func (c *call) overflowed() (any, error) {
-	id, _, err := c.known()
-	if err != nil {
-		return nil, err
-	}
-	var q api.Step
-	if err := c.decode(&q); err != nil {
-		return nil, err
-	}
-	step, err := c.step(&q, "")
+func (c *call) overflowed(info store.Info, q *api.Step) (any, error) {
+	step, err := c.step(q, "")
 	if err != nil {
 		return nil, err
 	}
 	if len(step.Messages) > 0 {
 		return nil, problem(api.BadRequest, "the step's messages are in the thread already; send the step without them")
 	}
-	h := c.tenant.open(id)
-	back, err := h.take(c.r.Context())
+	h, back, err := c.hold(info.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -237,41 +210,24 @@ func (c *call) overflowed() (any, error) {
 	return c.shown(h, q.API, made)
 }
 
-func (c *call) compact() (any, error) {
-	id, _, err := c.known()
-	if err != nil {
-		return nil, err
-	}
-	var q api.Compact
-	if err := c.decode(&q); err != nil {
-		return nil, err
-	}
+func (c *call) compact(info store.Info, q *api.Compact) (any, error) {
 	step, err := c.still(&q.Step)
 	if err != nil {
 		return nil, err
 	}
-	return c.change(id, func(ctx context.Context, h *handle) error {
+	return c.change(info.ID, func(ctx context.Context, h *handle) error {
 		_, err := h.Compact(ctx, step, q.Instructions)
 		h.stepped = h.stepped || err == nil
 		return err
 	})
 }
 
-func (c *call) dryRun() (any, error) {
-	id, _, err := c.known()
+func (c *call) dryRun(info store.Info, q *api.Step) (any, error) {
+	step, err := c.still(q)
 	if err != nil {
 		return nil, err
 	}
-	var q api.Step
-	if err := c.decode(&q); err != nil {
-		return nil, err
-	}
-	step, err := c.still(&q)
-	if err != nil {
-		return nil, err
-	}
-	h := c.tenant.open(id)
-	back, err := h.take(c.r.Context())
+	h, back, err := c.hold(info.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -292,15 +248,7 @@ func (c *call) still(q *api.Step) (palimpsest.Step, error) {
 	return step, err
 }
 
-func (c *call) render() (any, error) {
-	id, info, err := c.known()
-	if err != nil {
-		return nil, err
-	}
-	var q api.Render
-	if err := c.decode(&q); err != nil {
-		return nil, err
-	}
+func (c *call) render(info store.Info, q *api.Render) (any, error) {
 	step, err := c.step(&q.Step, "step.")
 	if err != nil {
 		return nil, err
@@ -315,11 +263,11 @@ func (c *call) render() (any, error) {
 	if version < 0 {
 		return nil, at("plan_version", problem(api.BadRequest, "plan_version: want the version of a plan, or 0 for none"))
 	}
-	p, err := c.planAt(id, version)
+	p, err := c.planAt(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
-	log, err := c.tenant.Log.Load(c.r.Context(), id)
+	log, err := c.tenant.Log.Load(c.r.Context(), info.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -46,14 +46,15 @@ type handle struct {
 	plan, version int
 }
 
-// take waits for the turn: the steps of a thread follow each other. What it
-// returns gives it back. Whoever asked may give up waiting.
-func (h *handle) take(ctx context.Context) (back func(), err error) {
+// hold opens a thread and waits for its turn: the steps of a thread follow each
+// other. What it returns gives the turn back. Whoever asked may give up waiting.
+func (c *call) hold(id string) (h *handle, back func(), err error) {
+	h = c.tenant.open(id)
 	select {
 	case h.turn <- struct{}{}:
-		return func() { <-h.turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+		return h, func() { <-h.turn }, nil
+	case <-c.r.Context().Done():
+		return nil, nil, c.r.Context().Err()
 	}
 }
 

@@ -23,13 +23,35 @@ import (
 // handlers are what answers the operations of package api.
 func (s *Server) handlers() map[string]handler {
 	return map[string]handler{
-		"create": (*call).create, "list": (*call).threads, "get": (*call).get, "log": (*call).log, "append": (*call).append,
-		"prepare": (*call).prepare, "finish": (*call).finish, "answer": (*call).answerTool, "overflowed": (*call).overflowed,
-		"compact": (*call).compact, "dry-run": (*call).dryRun, "plans": (*call).plans, "plan": (*call).plan,
-		"diff": (*call).diff, "undo": (*call).undo, "expand": (*call).expand, "render": (*call).render,
-		"artifacts": (*call).artifacts, "artifact": (*call).artifact, "content": (*call).content, "recall": (*call).recall,
-		"events": (*call).events,
+		"create": (*call).create, "list": (*call).threads, "get": named((*call).get), "log": named((*call).log), "append": asked((*call).append),
+		"prepare": asked((*call).prepare), "finish": asked((*call).finish), "answer": asked((*call).answerTool), "overflowed": asked((*call).overflowed),
+		"compact": asked((*call).compact), "dry-run": asked((*call).dryRun), "plans": named((*call).plans), "plan": named((*call).plan),
+		"diff": named((*call).diff), "undo": asked((*call).undo), "expand": asked((*call).expand), "render": asked((*call).render),
+		"artifacts": named((*call).artifacts), "artifact": (*call).artifact, "content": (*call).content, "recall": named((*call).recall),
+		"events": named((*call).events),
 	}
+}
+
+// named asks a handler about the thread that the address names.
+func named(do func(*call, store.Info) (any, error)) handler {
+	return func(c *call) (any, error) {
+		info, err := c.known()
+		if err != nil {
+			return nil, err
+		}
+		return do(c, info)
+	}
+}
+
+// asked is named for a request with a body.
+func asked[Q any](do func(*call, store.Info, *Q) (any, error)) handler {
+	return named(func(c *call, info store.Info) (any, error) {
+		var q Q
+		if err := c.decode(&q); err != nil {
+			return nil, err
+		}
+		return do(c, info, &q)
+	})
 }
 
 // labels is the kind of the document that holds what a thread was created with.
@@ -109,21 +131,21 @@ func checkLabels(labels map[string]string) error {
 
 // known returns the thread that the address names. One of another tenant is not
 // known, just as one that is not there.
-func (c *call) known() (string, store.Info, error) {
+func (c *call) known() (store.Info, error) {
 	id := c.r.PathValue("thread")
 	missing := problem(api.NotFound, "there is no such thread; POST /v1/threads creates one")
 	if checkID(id) != nil && store.CheckName("thread", id) != nil {
-		return "", store.Info{}, missing
+		return store.Info{}, missing
 	}
 	info, err := c.tenant.Catalog.Thread(c.r.Context(), id)
 	if errors.Is(err, store.ErrNotFound) {
 		// A thread that was created while the power went has only its document.
 		if _, err = c.tenant.Documents.Document(c.r.Context(), labels, id); errors.Is(err, store.ErrNotFound) {
-			return "", info, missing
+			return info, missing
 		}
 		info.ID = id
 	}
-	return id, info, err
+	return info, err
 }
 
 func (c *call) threads() (any, error) {
@@ -167,11 +189,7 @@ func (c *call) describe(ctx context.Context, info store.Info) (*api.Thread, erro
 	return t, err
 }
 
-func (c *call) get() (any, error) {
-	_, info, err := c.known()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) get(info store.Info) (any, error) {
 	t, err := c.describe(c.r.Context(), info)
 	if err != nil {
 		return nil, err
@@ -180,16 +198,12 @@ func (c *call) get() (any, error) {
 	return t, nil
 }
 
-func (c *call) log() (any, error) {
-	id, _, err := c.known()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) log(info store.Info) (any, error) {
 	after, limit, err := c.number()
 	if err != nil {
 		return nil, err
 	}
-	log, err := c.tenant.Log.Load(c.r.Context(), id)
+	log, err := c.tenant.Log.Load(c.r.Context(), info.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -205,15 +219,7 @@ func (c *call) log() (any, error) {
 	return page, nil
 }
 
-func (c *call) append() (any, error) {
-	id, _, err := c.known()
-	if err != nil {
-		return nil, err
-	}
-	var q api.Append
-	if err := c.decode(&q); err != nil {
-		return nil, err
-	}
+func (c *call) append(info store.Info, q *api.Append) (any, error) {
 	messages, err := messagesOf(q.Messages, "messages")
 	if err != nil {
 		return nil, err
@@ -229,7 +235,7 @@ func (c *call) append() (any, error) {
 		return nil, problem(api.BadRequest, "there is nothing to append: send messages, or api and body")
 	}
 	ctx, w := c.writing()
-	if err := c.tenant.open(id).Append(ctx, messages...); err != nil {
+	if err := c.tenant.open(info.ID).Append(ctx, messages...); err != nil {
 		return nil, err
 	}
 	return c.appended(w), nil

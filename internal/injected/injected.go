@@ -112,6 +112,50 @@ func Message(m *thread.Message) thread.Kind {
 	return kind
 }
 
+// Words are what a person wrote in a user message: its texts without what a
+// harness put around them.
+func Words(m *thread.Message) string {
+	var words []string
+	for _, p := range m.Parts {
+		t, ok := p.(thread.Text)
+		if !ok || Kind(t.Text) != thread.Plain {
+			continue
+		}
+		if s := inner(t.Text); s != "" {
+			words = append(words, s)
+		}
+	}
+	return strings.Join(words, "\n")
+}
+
+// inner cuts the elements off both ends of a text.
+func inner(text string) string {
+	text = strings.TrimSpace(text)
+	for {
+		after, ok := agentsFile(text)
+		if !ok {
+			after, ok = element(text)
+		}
+		if !ok {
+			break
+		}
+		text = strings.TrimSpace(after)
+	}
+	for end := len(text); end > 0; {
+		at := strings.LastIndex(text[:end], "\n<")
+		if at < 0 {
+			break
+		}
+		if after, ok := element(text[at+1:]); ok && strings.TrimSpace(after) == "" {
+			text = strings.TrimSpace(text[:at])
+			end = len(text)
+			continue
+		}
+		end = at
+	}
+	return text
+}
+
 func begins(text string, any []string) bool {
 	for _, s := range any {
 		if strings.HasPrefix(text, s) {

@@ -107,3 +107,29 @@ func FuzzKind(f *testing.F) {
 		}
 	})
 }
+
+func TestWords(t *testing.T) {
+	for _, test := range []struct {
+		texts []string
+		want  string
+	}{
+		{[]string{"Fix the clock."}, "Fix the clock."},
+		{[]string{"<system-reminder>One.</system-reminder>", "Fix the clock."}, "Fix the clock."},
+		{[]string{"<system-reminder>One.</system-reminder>\n<system-reminder>Two.</system-reminder>\nFix the clock."}, "Fix the clock."},
+		{[]string{"Fix the clock.\n<system-reminder>One.</system-reminder>\n<total_tokens>9 left</total_tokens>\n"}, "Fix the clock."},
+		{[]string{"Fix the clock.", "Then the bell."}, "Fix the clock.\nThen the bell."},
+		{[]string{"What does this mean?\n<system-reminder>One.</system-reminder>\nI do not know."}, "What does this mean?\n<system-reminder>One.</system-reminder>\nI do not know."},
+		{[]string{"Why is\n<div>this</div>\n<table>empty</table>"}, "Why is\n<div>this</div>\n<table>empty</table>"},
+		{[]string{"# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nTabs.\n</INSTRUCTIONS>\nFix the clock."}, "Fix the clock."},
+		{[]string{"Fix the clock.\n<system-reminder>never closed"}, "Fix the clock.\n<system-reminder>never closed"},
+		{[]string{"<system-reminder>One.</system-reminder>"}, ""},
+	} {
+		m := thread.Message{Role: thread.User}
+		for _, text := range test.texts {
+			m.Parts = append(m.Parts, thread.Text{Text: text})
+		}
+		if got := injected.Words(&m); got != test.want {
+			t.Errorf("%q: the words are %q, want %q", test.texts, got, test.want)
+		}
+	}
+}

@@ -207,6 +207,31 @@ func TestProcesses(t *testing.T) {
 	})
 }
 
+// TestTablesAtOnce: processes that begin at the same time on a database without
+// tables all come to work.
+func TestTablesAtOnce(t *testing.T) {
+	const rounds, queues = 3, 6
+	for range rounds {
+		engines(t, func(t *testing.T, database string) {
+			var opening sync.WaitGroup
+			for range queues {
+				opening.Go(func() {
+					q, end, err := openQueue(t.Context(), database, job.Handlers{}, nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					defer end()
+					if err := q.Stop(context.WithoutCancel(t.Context())); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			opening.Wait()
+		})
+	}
+}
+
 // TestKilled: a job whose process was killed is done by another.
 func TestKilled(t *testing.T) {
 	engines(t, func(t *testing.T, database string) {

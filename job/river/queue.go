@@ -28,7 +28,6 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
-	"github.com/riverqueue/river/rivermigrate"
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/palimpsest-ai/palimpsest/job"
@@ -63,14 +62,30 @@ type client interface {
 // It must not be closed before Stop has returned. The tables are made when they
 // are missing.
 func OnSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options) (*Queue, error) {
-	return begin(ctx, riversqlite.New(db), h, o, lease)
+	return onSQLite(ctx, db, h, o, lease)
+}
+
+func onSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options, lease time.Duration) (*Queue, error) {
+	driver := riversqlite.New(db)
+	if err := migrate(ctx, driver, sqliteTries); err != nil {
+		return nil, err
+	}
+	return begin(ctx, driver, h, o, lease)
 }
 
 // OnPostgres makes a queue of tables in a PostgreSQL database and begins to
 // work. The pool must not be closed before Stop has returned. The tables are made
 // when they are missing.
 func OnPostgres(ctx context.Context, pool *pgxpool.Pool, h job.Handlers, o *job.Options) (*Queue, error) {
-	return begin(ctx, riverpgxv5.New(pool), h, o, lease)
+	return onPostgres(ctx, pool, h, o, lease)
+}
+
+func onPostgres(ctx context.Context, pool *pgxpool.Pool, h job.Handlers, o *job.Options, lease time.Duration) (*Queue, error) {
+	driver := riverpgxv5.New(pool)
+	if err := migratePostgres(ctx, pool, driver); err != nil {
+		return nil, err
+	}
+	return begin(ctx, driver, h, o, lease)
 }
 
 // lease is how long a job counts as being done after its process has last said
@@ -78,9 +93,6 @@ func OnPostgres(ctx context.Context, pool *pgxpool.Pool, h job.Handlers, o *job.
 const lease = 30 * time.Second
 
 func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handlers, o *job.Options, lease time.Duration) (*Queue, error) {
-	if err := migrate(ctx, driver); err != nil {
-		return nil, fmt.Errorf("river: making the tables of the queue: %w", err)
-	}
 	q := &Queue{handlers: h, options: o.Defaults(), database: driver.GetExecutor(), lease: lease}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &worker{queue: q})
@@ -106,23 +118,6 @@ func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handl
 
 // fetchPause is the shortest time between two looks for jobs.
 const fetchPause = 20 * time.Millisecond
-
-// migrateTries bounds how often the tables are made again because another
-// process makes them at the same time.
-const migrateTries = 5
-
-func migrate[T any](ctx context.Context, driver riverdriver.Driver[T]) error {
-	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
-	}
-	for range migrateTries {
-		if _, err = m.Migrate(ctx, rivermigrate.DirectionUp, nil); err == nil || ctx.Err() != nil {
-			return err
-		}
-	}
-	return err
-}
 
 // args is a job as River keeps it.
 type args struct {
