@@ -13,8 +13,8 @@ import (
 )
 
 // Auto is our own default. It compacts in batches, so that the prompt's prefix
-// stays the same in between: by rule first and by summaries after
-// (strategy.Auto).
+// stays the same in between: the newest part stays whole, what is older is
+// summarized (strategy.Auto).
 //
 // When: where the prices of the model are known, as soon as a longer prompt would
 // cost more than the compaction (package cost: the square-root law, from what the

@@ -1,6 +1,9 @@
 package summarize
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // traits are what the chance of an identifier is taken from: for each trait of
 // the table, the bin it falls into.
@@ -73,7 +76,7 @@ type Traits struct {
 }
 
 // Observe returns the traits of every identifier of the messages that the context
-// does not hold too, in no particular order.
+// does not hold too, in the order of their first mention.
 func Observe(in Input) []Traits {
 	var n names
 	facts := make([]*facts, len(in.Messages))
@@ -82,12 +85,11 @@ func Observe(in Input) []Traits {
 	}
 	n.learn(&in, facts, read)
 	steps := stepsBack(&in)
-	var all []Traits
+	all := make([]Traits, len(n.stats))
 	for name, id := range n.id {
-		if st := &n.stats[id]; !st.inContext {
-			bins := st.traits(steps)
-			all = append(all, Traits{name, bins[:]})
-		}
+		bins := n.stats[id].traits(steps)
+		all[id] = Traits{name, bins[:]}
 	}
-	return all
+	id := -1
+	return slices.DeleteFunc(all, func(Traits) bool { id++; return n.stats[id].inContext })
 }

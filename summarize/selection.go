@@ -23,6 +23,9 @@ const (
 	// beside chances that an identifier is written again. Tuned on the dev split
 	// (docs/evaluation.md).
 	baseWeight = 0.01
+	// ruleWeight is that of the user's rules, of the plan, of open items and of
+	// pointers: they come before any line of output.
+	ruleWeight = 0.2
 	// bytesPerToken only ranks candidates; what is charged is counted.
 	bytesPerToken = 3.6
 	// keptRequest is the length, in bytes, that user messages keep as long as all
@@ -58,6 +61,7 @@ type selection struct {
 	isTaken  []bool
 	covered  []bool          // by identifier
 	listed   map[string]bool // files that the list of files names
+	inFull   map[string]bool // user messages that stand in full
 	opened   map[groupKey]bool
 	used     [sections]bool
 	spent    int // estimate: the parts counted one by one
@@ -183,7 +187,7 @@ func (s *selection) reset(kept, each int) {
 	s.covered = make([]bool, len(p.names.weight))
 	s.opened = map[groupKey]bool{}
 	s.used = [sections]bool{}
-	s.listed = map[string]bool{}
+	s.listed, s.inFull = map[string]bool{}, map[string]bool{}
 	if s.task = ""; !s.pool.later {
 		s.task = trimMiddle(s.taskText(), taskBytes)
 	}
@@ -194,6 +198,8 @@ func (s *selection) reset(kept, each int) {
 		if limit := s.room(i, each); len(r.Text) > limit+littleMore {
 			r.Text = trimMiddle(r.Text, limit)
 			holds = mentions(nil, r.Text)
+		} else {
+			s.inFull[r.Text] = true
 		}
 		s.requests = append(s.requests, r)
 		for _, x := range holds {
@@ -243,7 +249,7 @@ func (s *selection) takeAll() {
 // value is what a candidate adds: its own worth and the identifiers that
 // nothing taken before has shown.
 func (s *selection) value(c *candidate) float32 {
-	v := baseWeight * c.base
+	v := s.weight(c) * c.base
 	for _, id := range c.idents {
 		if !s.covered[id] {
 			v += s.pool.names.weight[id]
@@ -257,6 +263,19 @@ func (s *selection) value(c *candidate) float32 {
 		}
 	}
 	return v
+}
+
+// weight is what the worth that a candidate has by itself counts.
+func (s *selection) weight(c *candidate) float32 {
+	switch c.section {
+	case secConstraint:
+		if !s.inFull[s.pool.constraints[c.entry].Text] {
+			return ruleWeight
+		}
+	case secPlan, secOpen, secArtifact:
+		return ruleWeight
+	}
+	return baseWeight
 }
 
 // density is the value per token, by estimated size.
