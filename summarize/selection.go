@@ -23,8 +23,9 @@ const (
 	// beside chances that an identifier is written again. Tuned on the dev split
 	// (docs/evaluation.md).
 	baseWeight = 0.01
-	// ruleWeight is that of the user's rules, of the plan, of open items and of
-	// pointers: they come before any line of output.
+	// ruleWeight is that of the user's rules, of the plan, of open items, of
+	// pointers, and of what a model or an earlier summary found worth saying: they
+	// come before any line of output.
 	ruleWeight = 0.2
 	// bytesPerToken only ranks candidates; what is charged is counted.
 	bytesPerToken = 3.6
@@ -274,6 +275,10 @@ func (s *selection) weight(c *candidate) float32 {
 		}
 	case secPlan, secOpen, secArtifact:
 		return ruleWeight
+	case secDecision, secFailed, secFact:
+		if c.at < 0 {
+			return ruleWeight
+		}
 	}
 	return baseWeight
 }
