@@ -142,6 +142,9 @@ func (t *Thread) finish(ctx context.Context, usage llm.Usage, answer []thread.Me
 		t.usage = calibration{t.sent, usage.Input}
 	}
 	t.sent, t.warm = sent{}, t.c.config.Now()
+	if len(answer) == 0 && t.c.config.Jobs == nil {
+		return nil // nothing to be written, and nobody to prepare a plan
+	}
 	log, err := t.append(ctx, answer)
 	if err != nil {
 		return err

@@ -29,12 +29,13 @@ type reach struct {
 	index    *recall.Index          // of what the plan of a version removed
 	indexed  int
 	injected injection
+	earlier  []string // the threads that this one goes on from, the latest first
 }
 
 func (r *reach) offers() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.removed
+	return r.removed || len(r.earlier) > 0
 }
 
 // look reads the plans up to a version that were not read yet.
@@ -132,8 +133,8 @@ func (t *Thread) handler() *rehydrate.Handler {
 // fromLog reads and searches what the plans of a thread removed.
 type fromLog struct{ t *Thread }
 
-// Artifact implements rehydrate.Artifacts.
-func (f fromLog) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
+// own is what the thread itself has of that id.
+func (f fromLog) own(ctx context.Context, id string) (rehydrate.Content, error) {
 	t := f.t
 	_, version, err := t.c.config.Plans.Current(ctx, t.id)
 	if err == nil {
@@ -247,15 +248,35 @@ func (f fromLog) Recall(ctx context.Context, query string, limit int) ([]recall.
 	return t.search(ctx, log, current, version, query, limit)
 }
 
+// indexOf is the index over what a plan removed, and over what earlier threads
+// hold. It is made once for each plan.
+func (t *Thread) indexOf(ctx context.Context, log *thread.Thread, p *plan.Plan, version int) (*recall.Index, error) {
+	t.reach.mu.Lock()
+	index, indexed, earlier := t.reach.index, t.reach.indexed, t.reach.earlier
+	t.reach.mu.Unlock()
+	if index != nil && indexed == version {
+		return index, nil
+	}
+	lost, err := t.lost(ctx, log, p)
+	if err != nil {
+		return nil, err
+	}
+	index = recall.NewIndex(append(lost, recall.Removed(log, p)...))
+	t.reach.mu.Lock()
+	defer t.reach.mu.Unlock()
+	if slices.Equal(t.reach.earlier, earlier) {
+		t.reach.index, t.reach.indexed = index, version
+	}
+	return index, nil
+}
+
 // search finds removed messages by words, and by meaning where there is an
 // Embedder. One that fails leaves the words.
 func (t *Thread) search(ctx context.Context, log *thread.Thread, p *plan.Plan, version int, query string, limit int) ([]recall.Hit, error) {
-	t.reach.mu.Lock()
-	if t.reach.index == nil || t.reach.indexed != version {
-		t.reach.index, t.reach.indexed = recall.NewIndex(recall.Removed(log, p)), version
+	index, err := t.indexOf(ctx, log, p, version)
+	if err != nil {
+		return nil, err
 	}
-	index := t.reach.index
-	t.reach.mu.Unlock()
 	o := &recall.Options{Limit: limit}
 	if t.c.search != nil {
 		hits, err := t.c.search.Search(ctx, index, query, o)

@@ -54,8 +54,9 @@ type Prepared struct {
 	Body json.RawMessage `json:"body,omitempty"`
 	// Prompt is the request in neutral form, where no API was named.
 	Prompt *neutral.Prompt `json:"prompt,omitempty"`
-	// Manifest says where each message of the prompt came from, and what was
-	// hidden by which record.
+	// Manifest says where each message of the prompt came from and, in the answer
+	// of render, what was hidden by which record. A step leaves that list empty: it
+	// grows with the history.
 	Manifest *render.Manifest `json:"manifest"`
 }
 

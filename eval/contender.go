@@ -19,6 +19,9 @@ type shown struct {
 	tokens int
 	// removed are the messages that can be looked up, nil where none can.
 	removed map[thread.ID]bool
+	// pointed are those of them of which something in the prompt tells: a stub, a
+	// summary, a mark.
+	pointed map[thread.ID]bool
 	// failed says why there is no prompt; the tail alone is shown then.
 	failed error
 }

@@ -14,6 +14,9 @@ type CostReport struct {
 	Counter  string `json:"counter"`
 	Sessions int    `json:"sessions"`
 	Requests int    `json:"requests"`
+	// Left are the conversations that were not measured since the run was broken
+	// off.
+	Left int `json:"left,omitempty"`
 	// Model, Date and Source say whose prices and cache rules these are.
 	Model  string `json:"model"`
 	Date   string `json:"date"`
@@ -21,6 +24,18 @@ type CostReport struct {
 	// Around is what system and tools were taken to be where none are recorded.
 	Around int       `json:"around,omitempty"`
 	Rows   []CostRow `json:"rows"`
+	// Traces show the largest session request by request.
+	Traces []Trace `json:"traces"`
+}
+
+// Trace is a session under one contender.
+type Trace struct {
+	Session   string `json:"session"`
+	Contender string `json:"contender"`
+	// Prompts are the sizes of the requests in tokens, Spent what they cost up to
+	// each, in tokens of uncached input.
+	Prompts []int     `json:"prompts"`
+	Spent   []float64 `json:"spent"`
 }
 
 // CostRow is a contender, as means over sessions.
@@ -44,6 +59,9 @@ type CostRow struct {
 	// of a prompt that stands unchanged at the beginning of the next.
 	Cached float64 `json:"cached,omitempty"`
 	Kept   float64 `json:"kept,omitempty"`
+	// Again are the tokens written once more for each token freed, over all
+	// rewrites of all sessions.
+	Again float64 `json:"rewritten_per_freed,omitempty"`
 	// Mean and Peak are prompt sizes in tokens; Peak is the mean of the largest.
 	Mean float64 `json:"mean_prompt,omitempty"`
 	Peak float64 `json:"peak_prompt,omitempty"`
@@ -110,11 +128,19 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 			all.refs += s.refs
 			all.direct += s.direct
 			all.found += s.found
+			all.freed += s.freed
+			all.again += s.again
 		}
 		if row.Refs = int(all.refs); row.Refs > 0 {
 			row.Direct, row.Recall = all.direct/all.refs, (all.direct+all.found)/all.refs
 		}
+		if all.freed > 0 {
+			row.Again = float64(all.again) / float64(all.freed)
+		}
 		r.Rows = append(r.Rows, row)
+		if x := parts[0].spent[name]; len(x.sizes) > 0 {
+			r.Traces = append(r.Traces, Trace{parts[0].name, name, x.sizes, x.sums})
+		}
 	}
 	return r
 }
@@ -140,8 +166,8 @@ func (r *CostReport) WriteTable(w io.Writer) error {
 	if r.Around > 0 {
 		fmt.Fprintf(&b, "system and tools are taken to be %d tokens where none are recorded\n", r.Around)
 	}
-	fmt.Fprintf(&b, "%-36s %6s  %-13s %7s %7s %7s %6s %6s %6s %6s %8s %8s %6s %6s %6s %6s %6s\n",
-		"", "input", "95 %", "+fetch", "+output", "regret", "comp", "rewr", "cached", "kept", "mean", "peak", "refs", "direct", "recall", "look", "reread")
+	fmt.Fprintf(&b, "%-36s %6s  %-13s %7s %7s %7s %6s %6s %6s %6s %6s %8s %8s %6s %6s %6s %6s %6s\n",
+		"", "input", "95 %", "+fetch", "+output", "regret", "comp", "rewr", "cached", "kept", "again", "mean", "peak", "refs", "direct", "recall", "look", "reread")
 	number := func(x float64, format string) string {
 		if x == 0 {
 			return "-"
@@ -149,9 +175,9 @@ func (r *CostReport) WriteTable(w io.Writer) error {
 		return fmt.Sprintf(format, x)
 	}
 	for _, x := range r.Rows {
-		fmt.Fprintf(&b, "%-36s %6.3f  %.3f-%.3f  %7s %7s %7s %6.1f %6s %6s %6s %8s %8s %6d %6s %6s %6s %6s\n",
+		fmt.Fprintf(&b, "%-36s %6.3f  %.3f-%.3f  %7s %7s %7s %6.1f %6s %6s %6s %6s %8s %8s %6d %6s %6s %6s %6s\n",
 			x.Contender, x.Input, x.Low, x.High, number(x.All, "%.3f"), number(x.Total, "%.3f"), number(x.Regret, "%.3f"), x.Compactions, number(x.Rewrites, "%.1f"),
-			number(x.Cached, "%.3f"), number(x.Kept, "%.3f"), number(x.Mean, "%.0f"), number(x.Peak, "%.0f"),
+			number(x.Cached, "%.3f"), number(x.Kept, "%.3f"), number(x.Again, "%.2f"), number(x.Mean, "%.0f"), number(x.Peak, "%.0f"),
 			x.Refs, number(x.Direct, "%.3f"), number(x.Recall, "%.3f"), number(x.Lookups, "%.1f"), number(x.Rereads, "%.1f"))
 	}
 	_, err := io.WriteString(w, b.String())

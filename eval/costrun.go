@@ -39,7 +39,9 @@ const sampled = 4
 
 // Cost replays sessions of at least 50,000 tokens request by request through
 // every contender and bills them by the prices and the cache rules of a model.
-// It is the same for the same set and options.
+// It is the same for the same set and options. When the context ends first, the
+// report is about the conversations done so far, nil for none, and the error
+// wraps that of the context.
 func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 	if o == nil {
 		o = &CostOptions{}
@@ -74,9 +76,16 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("eval.Cost: %w", err)
+		err = fmt.Errorf("eval.Cost: %w", err)
 	}
-	return newCostReport(set, parts, *model, o), nil
+	all := len(parts)
+	parts = slices.DeleteFunc(parts, func(c *costs) bool { return c == nil })
+	if len(parts) == 0 || err != nil && !brokenOff(ctx, err) {
+		return nil, err
+	}
+	r := newCostReport(set, parts, *model, o)
+	r.Left = all - len(parts)
+	return r, err
 }
 
 // surrounded is the session with a system prompt of so many tokens where the
@@ -93,6 +102,7 @@ func (s *session) surrounded(around int, counter *token.Counter) *session {
 
 // costs is what one session came to, by contender.
 type costs struct {
+	name  string  // of the session
 	whole float64 // the input without compaction
 	spent map[string]*spent
 }
@@ -102,7 +112,7 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, contenders
 		return len(contenders) == 0 || name == noneName || slices.Contains(contenders, name)
 	}
 	r := newReplay(s, m, set.counter)
-	c := &costs{spent: map[string]*spent{}}
+	c := &costs{name: s.name, spent: map[string]*spent{}}
 	entries := s.entries()
 	run := func(name string, send sender) error {
 		if err := ctx.Err(); err != nil {

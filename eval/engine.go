@@ -90,9 +90,16 @@ func (m *moment) nothing(err error) *shown {
 
 // shownBy tells apart what a prompt shows as it was and what it made.
 func (m *moment) shownBy(history *thread.Thread, made *prompt.Prompt, manifest *render.Manifest, tokens int) *shown {
-	s := &shown{tokens: tokens, removed: map[thread.ID]bool{}}
+	s := &shown{tokens: tokens, removed: map[thread.ID]bool{}, pointed: map[thread.ID]bool{}}
+	told := map[plan.Ref]bool{}
+	for _, o := range manifest.Messages {
+		told[o.Record] = true
+	}
 	for _, h := range manifest.Hidden {
 		s.removed[h.ID] = true
+		if told[h.Record] {
+			s.pointed[h.ID] = true
+		}
 	}
 	for n := range made.Messages {
 		o := manifest.Messages[n]

@@ -121,6 +121,9 @@ const longestQuestion = 1000
 
 // question is the query of a lookup, without the identifier itself.
 func (m *moment) question(n need) string {
+	if n.ask != "" {
+		return n.ask
+	}
 	pos := m.steps[n.step]
 	step := m.thread.At(pos)
 	var b strings.Builder

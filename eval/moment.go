@@ -17,6 +17,9 @@ type moment struct {
 	// size is that of the history, rest that of the tail, in tokens.
 	size, rest int
 	refs       []need
+	// says are the needs of the agent's answers within the horizon, ends those of its
+	// calls up to the end of the session.
+	says, ends []need
 	used       int // how many identifiers were used in the horizon, eligible or not
 	search     *searches
 	// recap is the agent's own summary made here, nil where it made none.
@@ -29,6 +32,8 @@ type need struct {
 	id   int32
 	step int // the index of the step that writes it
 	age  int // steps since it was last mentioned
+	// ask is the question of a lookup where no step asks it.
+	ask string
 }
 
 // horizon is how many steps after a moment count.
@@ -39,7 +44,12 @@ const horizon = 20
 const commonInHistory = 0.30
 
 // moment looks at the session before the step of the given index.
-func (s *session) moment(step int) *moment { return s.momentTo(step, step+horizon) }
+func (s *session) moment(step int) *moment {
+	m := s.momentTo(step, step+horizon)
+	m.says, _ = m.needs(s.says, step, step+horizon)
+	m.ends, _ = m.needs(s.uses, step, len(s.steps))
+	return m
+}
 
 // momentTo is a moment whose horizon ends before the step until.
 func (s *session) momentTo(step, until int) *moment {
@@ -50,20 +60,26 @@ func (s *session) momentTo(step, until int) *moment {
 			m.rest += s.sizes[i]
 		}
 	}
+	m.refs, m.used = m.needs(s.uses, step, until)
+	return m
+}
+
+// needs are the references that the steps use first, up to one step.
+func (m *moment) needs(uses [][]int32, step, until int) (all []need, used int) {
 	taken := map[int32]bool{}
-	for j := step; j < min(until, len(s.steps)); j++ {
-		for _, id := range s.uses[j] {
+	for j := step; j < min(until, len(m.steps)); j++ {
+		for _, id := range uses[j] {
 			if taken[id] {
 				continue
 			}
 			taken[id] = true
-			m.used++
-			if age, ok := m.eligible(&s.refs[id], s.steps[j], step); ok {
-				m.refs = append(m.refs, need{&s.refs[id], id, j, age})
+			used++
+			if age, ok := m.eligible(&m.session.refs[id], m.steps[j], step); ok {
+				all = append(all, need{reference: &m.session.refs[id], id: id, step: j, age: age})
 			}
 		}
 	}
-	return m
+	return all, used
 }
 
 // eligible reports whether an identifier that is written at position used could

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -11,10 +12,13 @@ import (
 
 // Report is what a run found.
 type Report struct {
-	Split    Split    `json:"split"`
-	Counter  string   `json:"counter"`
-	Sessions int      `json:"sessions"`
-	Columns  []Column `json:"columns"`
+	Split    Split  `json:"split"`
+	Counter  string `json:"counter"`
+	Sessions int    `json:"sessions"`
+	// Left are the conversations that were not measured since the run was broken
+	// off.
+	Left    int      `json:"left,omitempty"`
+	Columns []Column `json:"columns"`
 	// Misses are what auto lost, in the order of the sessions.
 	Misses []Miss `json:"misses"`
 }
@@ -42,6 +46,19 @@ type Score struct {
 	Strict float64 `json:"strict"`
 	Lookup float64 `json:"lookup"`
 	First  float64 `json:"lookup_first"`
+	// Pointer: bound, or something in the prompt points at a message that holds it:
+	// what an ideal user of pointers would reach.
+	Pointer float64 `json:"pointer"`
+	// Said is Bound for what the agent says in its answers, End for all its later
+	// calls; Answers and Ends are these references.
+	Said    float64 `json:"said"`
+	Answers int     `json:"said_references"`
+	End     float64 `json:"to_the_end"`
+	Ends    int     `json:"to_the_end_references"`
+	// Stale is the share of the values that changed with time of which the prompt
+	// shows an old one alone; Values are all of which it shows any.
+	Stale  float64 `json:"stale"`
+	Values int     `json:"changed_values"`
 	// Low and High are the 95 percent interval of Bound, BestLow and BestHigh
 	// that of its difference to the best simple contender, by session.
 	Low      float64 `json:"low"`
@@ -57,10 +74,15 @@ type Score struct {
 	// Files is the number of sessions that touched any.
 	Trail float64 `json:"trail_f1"`
 	Files int     `json:"trail_sessions"`
+	// StaleFiles is the share of the files told of that are told in another state
+	// than their last.
+	StaleFiles float64 `json:"stale_files"`
 	// Full is how much of the budget was used, Over the share of prompts beyond
-	// it, Failed the share that was not made.
+	// it, Worst the most that one was beyond it, as a share of it, Failed the share
+	// that was not made.
 	Full   float64 `json:"budget_used"`
 	Over   float64 `json:"over_budget"`
+	Worst  float64 `json:"worst_overshoot"`
 	Failed float64 `json:"failed"`
 	// Strata are bound recall by type, age and origin, over all references.
 	Strata map[string]Stratum `json:"strata,omitempty"`
@@ -105,12 +127,14 @@ func (c *column) report() Column {
 			Strict:    mean(ratios(t, func(t tally) float64 { return t.strict / t.needs })),
 			Lookup:    mean(ratios(t, func(t tally) float64 { return t.lookup / t.needs })),
 			First:     mean(ratios(t, func(t tally) float64 { return t.first / t.needs })),
+			Pointer:   mean(ratios(t, func(t tally) float64 { return t.pointer / t.needs })),
 			Trail:     mean(trails(t)), Files: len(trails(t)),
 			Full:   mean(ratios(t, func(t tally) float64 { return t.tokens / t.budget })),
 			Over:   mean(ratios(t, func(t tally) float64 { return t.over / t.prompts })),
 			Failed: mean(ratios(t, func(t tally) float64 { return t.failed / t.prompts })),
 			Strata: map[string]Stratum{},
 		}
+		s.others(t)
 		s.Low, s.High = resample.interval(b)
 		diff := make([]float64, len(b))
 		for i := range b {
@@ -136,6 +160,29 @@ func (c *column) report() Column {
 	return out
 }
 
+// others are the measures that not every session has, as means over those that
+// have; staleness is over all values, since most sessions have few.
+func (s *Score) others(t []tally) {
+	var said, ends []float64
+	var stale, files freshness
+	for _, x := range t {
+		if x.said > 0 {
+			said = append(said, x.saidBound/x.said)
+			s.Answers += int(x.said + 0.5)
+		}
+		if x.ends > 0 {
+			ends = append(ends, x.endsBound/x.ends)
+			s.Ends += int(x.ends + 0.5)
+		}
+		s.Worst = max(s.Worst, x.worst)
+		stale.add(x.stale)
+		files.add(freshness{x.right, x.told - x.right})
+	}
+	s.StaleFiles = files.rate()
+	s.Said, s.End = mean(said), mean(ends)
+	s.Stale, s.Values = stale.rate(), int(stale.old+stale.current+0.5)
+}
+
 func (c *Column) bound(contender string) float64 {
 	for _, s := range c.Scores {
 		if s.Contender == contender {
@@ -153,7 +200,13 @@ var order = []string{
 
 func (c *column) order() []string {
 	names := slices.Collect(maps.Keys(c.tallies))
-	slices.SortFunc(names, func(a, b string) int { return slices.Index(order, a) - slices.Index(order, b) })
+	place := func(name string) int {
+		if i := slices.Index(order, name); i >= 0 {
+			return i
+		}
+		return len(order) // a peer
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(place(a)-place(b), strings.Compare(a, b)) })
 	return names
 }
 
@@ -228,10 +281,19 @@ func (r *Report) WriteTable(w io.Writer) error {
 		}
 	}
 	for _, c := range r.Columns {
+		c.others(&b)
 		c.strata(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// others writes the measures that are not about the next steps' calls.
+func (c *Column) others(b *strings.Builder) {
+	fmt.Fprintf(b, "\n%s\n%-34s %7s %6s %7s %6s %7s %6s %7s %7s %6s\n", c.Name, "", "pointer", "said", "refs", "end", "refs", "stale", "values", "s.files", "worst")
+	for _, s := range c.Scores {
+		fmt.Fprintf(b, "%-34s %7.3f %6.3f %7d %6.3f %7d %6.3f %7d %7.3f %6.2f\n", s.Contender, s.Pointer, s.Said, s.Answers, s.End, s.Ends, s.Stale, s.Values, s.StaleFiles, s.Worst)
+	}
 }
 
 // trail is the F1, or a dash where there were no files.

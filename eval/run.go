@@ -21,6 +21,9 @@ type Options struct {
 	// Budgets are the sizes to fit into, such as "8k", "16000" or "20%" of the
 	// history; none for 8k, 16k, 20% and 10%.
 	Budgets []string
+	// Peers is a program and its arguments that has contenders of its own, such as
+	// other libraries; docs/evaluation.md says what it reads and writes.
+	Peers []string
 	// Progress is told how many sessions are done.
 	Progress Progress
 }
@@ -112,7 +115,8 @@ type column struct {
 }
 
 // Run measures. The result is the same for the same set and options, whatever
-// the number of processors.
+// the number of processors. When the context ends first, the report is about the
+// conversations done so far, and the error wraps that of the context.
 func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 	if o == nil {
 		o = &Options{}
@@ -124,6 +128,13 @@ func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eval.Run: %w", err)
 	}
+	var others *peers
+	if len(o.Peers) > 0 {
+		if others, err = startPeers(ctx, o.Peers, set.counter); err != nil {
+			return nil, fmt.Errorf("eval.Run: %w", err)
+		}
+		defer others.stop()
+	}
 	sessions := slices.DeleteFunc(slices.Clone(set.sessions), func(s *session) bool {
 		return o.Split != "" && o.Split != All && s.split() != o.Split
 	})
@@ -132,12 +143,17 @@ func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 	parts := make([][]*column, len(sessions))
 	err = each(ctx, len(sessions), o.Progress, func(i int) error {
 		var err error
-		parts[i], err = set.measure(ctx, sessions[i], settings, o)
+		parts[i], err = set.measure(ctx, sessions[i], settings, o, others)
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("eval.Run: %w", err)
+		err = fmt.Errorf("eval.Run: %w", err)
+		if !brokenOff(ctx, err) {
+			return nil, err
+		}
 	}
+	all := len(parts)
+	parts = slices.DeleteFunc(parts, func(p []*column) bool { return p == nil })
 	columns := make([]*column, len(settings))
 	for k, b := range settings {
 		columns[k] = newColumn(b)
@@ -148,7 +164,9 @@ func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 		}
 	}
 	columns = slices.DeleteFunc(columns, func(c *column) bool { return len(c.sessions) == 0 })
-	return newReport(set, columns, o), nil
+	r := newReport(set, columns, o)
+	r.Left = all - len(parts)
+	return r, err
 }
 
 func newColumn(b setting) *column {
@@ -223,7 +241,7 @@ func (c *column) stratum(contender, stratum string) *tally {
 
 // measure runs all contenders over one session; a column is nil where the session
 // has no moment for it.
-func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *Options) ([]*column, error) {
+func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *Options, others *peers) ([]*column, error) {
 	e, err := newEngine(ctx, set.counter)
 	if err != nil {
 		return nil, err
@@ -231,6 +249,7 @@ func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *
 	contenders := slices.DeleteFunc(append(simple(set.counter), e.contenders()...), func(c contender) bool {
 		return len(o.Contenders) > 0 && !slices.Contains(o.Contenders, c.name) && !slices.Contains(always, c.name)
 	})
+	contenders = append(contenders, others.contenders()...)
 	known := map[int]*moment{}
 	var entries []recall.Entry
 	at := func(step int) *moment {

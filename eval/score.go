@@ -8,6 +8,8 @@ type found struct {
 	strict bool
 	// first: by opening the best match, lookup: by that or the answer of one recall.
 	lookup, first bool
+	// pointer: something in the prompt points at a message that holds it.
+	pointer bool
 }
 
 // scan says what is found in what is shown.
@@ -20,6 +22,9 @@ func (m *moment) scan(s *shown) []found {
 	at := map[int32]int{}
 	for i, n := range m.refs {
 		at[n.id] = i
+		for _, seen := range n.seen {
+			out[i].pointer = out[i].pointer || seen.pos < m.tail && s.pointed[m.thread.At(seen.pos).ID]
+		}
 		for _, seen := range n.seen {
 			if seen.pos < m.at && kept[seen.pos] {
 				out[i].direct, out[i].bound = true, true

@@ -32,13 +32,16 @@ type session struct {
 
 	norms map[string]bool // every identifier of the session; gone after the filter
 	used  [][]ident.Ident // by step, from the arguments of its calls
+	said  [][]ident.Ident // by step, from the answers that it ends a turn with
 	surf  map[string][]string
 
 	refs []reference
 	uses [][]int32 // by step, into refs
+	says [][]int32 // the same, of the answers
 	find *finder
 
-	trail *trail
+	trail    *trail
+	changing []changing
 }
 
 // recap is a place where the agent itself compacted.
@@ -95,6 +98,7 @@ func newSession(tr *transcript.Transcript, family, key string, counter *token.Co
 		return nil, err
 	}
 	s.trail = newTrail(s.thread)
+	s.changing = changes(s.thread)
 	n := s.thread.Len()
 	s.sizes, s.texts, s.calls = make([]int, n), make([]string, n), make([]int, n)
 	used := map[string]bool{}
@@ -114,10 +118,15 @@ func newSession(tr *transcript.Transcript, family, key string, counter *token.Co
 				uses = append(uses, ident.Ident{Type: ident.Name, Norm: name, Surface: name})
 			}
 		}
-		for _, x := range uses {
+		var says []ident.Ident
+		if len(uses) == 0 && len(m.Calls()) == 0 {
+			says = ident.All(visible(m))
+		}
+		for _, x := range append(slices.Clip(uses), says...) {
 			used[x.Norm] = true
 		}
 		s.used = append(s.used, uses)
+		s.said = append(s.said, says)
 	}
 	var around strings.Builder
 	for _, b := range s.base.System {
@@ -150,8 +159,9 @@ func (s *session) link(common func(ident.Ident) bool) {
 	index := map[string]int32{}
 	s.find = newFinder()
 	s.uses = make([][]int32, len(s.used))
-	for step, uses := range s.used {
-		for _, x := range uses {
+	s.says = make([][]int32, len(s.said))
+	refer := func(list [][]int32, step int, words []ident.Ident) {
+		for _, x := range words {
 			r, ok := index[x.Norm]
 			if !ok {
 				if common(x) {
@@ -167,12 +177,18 @@ func (s *session) link(common func(ident.Ident) bool) {
 				}
 				index[x.Norm] = r
 			}
-			if r >= 0 && !slices.Contains(s.uses[step], r) {
-				s.uses[step] = append(s.uses[step], r)
+			if r >= 0 && !slices.Contains(list[step], r) {
+				list[step] = append(list[step], r)
 			}
 		}
 	}
-	s.norms, s.used, s.surf = nil, nil, nil
+	for step, words := range s.used {
+		refer(s.uses, step, words)
+	}
+	for step, words := range s.said {
+		refer(s.says, step, words)
+	}
+	s.norms, s.used, s.said, s.surf = nil, nil, nil, nil
 	rarity := s.rarity()
 	s.acts()
 	for i, text := range s.texts {

@@ -198,6 +198,12 @@ func (s *session) split() Split {
 	return Test
 }
 
+// brokenOff reports whether a work ended because its caller wanted it to, so that
+// what is done so far can be told.
+func brokenOff(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
+
 // each runs work for 0 to n-1 on all processors.
 func each(ctx context.Context, n int, progress Progress, work func(i int) error) error {
 	var mu sync.Mutex

@@ -43,8 +43,12 @@ type spent struct {
 	// next the prompts that there is a next one of, in tokens; rewrites are the
 	// requests that change what the one before had sent.
 	same, next, rewrites int
+	// freed is what requests that change the prefix are smaller than with all that
+	// the one before had sent, again what of that they write once more, in tokens.
+	freed, again int
 
-	sizes []int // of each prompt
+	sizes []int     // of each prompt
+	sums  []float64 // input up to and with each
 	cuts  []cutdown
 }
 
@@ -94,6 +98,7 @@ func (r *replay) spend(send sender) (spent, error) {
 			s.cuts = append(s.cuts, cutdown{k, len(r.asks), q.shown})
 		}
 		s.sizes = append(s.sizes, bill.Input())
+		s.sums = append(s.sums, s.input)
 		s.peak = max(s.peak, bill.Input())
 		s.sum += bill.Input()
 		if k > 0 {
@@ -101,6 +106,9 @@ func (r *replay) spend(send sender) (spent, error) {
 			s.same += tokens(last[:same])
 			if same < len(last) {
 				s.rewrites++
+				fresh := r.whole(k) - r.whole(k-1)
+				s.freed += tokens(last) + fresh - tokens(blocks)
+				s.again += max(0, tokens(blocks[same:])-fresh)
 			}
 		}
 		last = blocks

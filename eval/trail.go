@@ -105,11 +105,8 @@ func (r *trail) of(m *thread.Message, learn bool) []fileOp {
 		args := gjson.Parse(c.Arguments)
 		switch class {
 		case toolpolicy.Read, toolpolicy.Edit, toolpolicy.Write:
-			for _, key := range []string{"file_path", "path", "filePath", "filename", "notebook_path"} {
-				if v := args.Get(key); v.Type == gjson.String && v.Str != "" {
-					add(v.Str, class)
-					break
-				}
+			if file := fileOf(args); file != "" {
+				add(file, class)
 			}
 		case toolpolicy.Shell:
 			words := strings.Fields(args.Get("command").String())
@@ -123,6 +120,16 @@ func (r *trail) of(m *thread.Message, learn bool) []fileOp {
 		}
 	}
 	return ops
+}
+
+// fileOf is the file that arguments name, "" for none.
+func fileOf(arguments gjson.Result) string {
+	for _, key := range []string{"file_path", "path", "filePath", "filename", "notebook_path"} {
+		if v := arguments.Get(key); v.Type == gjson.String && v.Str != "" {
+			return v.Str
+		}
+	}
+	return ""
 }
 
 // apply replays operations over what is known.

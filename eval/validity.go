@@ -23,6 +23,10 @@ import (
 // ValidityReport counts prompts and what the providers' published rules would
 // refuse of them.
 type ValidityReport struct {
+	Sessions int `json:"sessions"`
+	// Left are the conversations that were not replayed since the run was broken
+	// off.
+	Left int           `json:"left,omitempty"`
 	Rows []ValidityRow `json:"rows"`
 	// Problems are the first of what was refused.
 	Problems []string `json:"problems,omitempty"`
@@ -35,7 +39,7 @@ type ValidityRow struct {
 	Prompts     int    `json:"prompts"`
 	Compactions int    `json:"compactions"`
 	// Invalid prompts break a rule of the API, Over are larger than the budget that
-	// the thread was given, a third of the conversation.
+	// the thread was given, a third of the conversation, or a sixth.
 	Invalid int `json:"invalid"`
 	Over    int `json:"over_budget"`
 }
@@ -43,15 +47,32 @@ type ValidityRow struct {
 // mostProblems bounds what is told of problems.
 const mostProblems = 20
 
-// tightest is the least budget that a replay is given, in tokens.
-const tightest = 4_000
+// ValidityOptions tune Validity; nil and the zero value replay everything.
+type ValidityOptions struct {
+	// Split is the half to replay; empty for all.
+	Split Split
+	// Tight gives a sixth of the conversation instead of a third, so that short ones
+	// are compacted too, and often.
+	Tight bool
+	// Progress is told how many sessions are done.
+	Progress Progress
+}
+
+// room is the budget of a replay for messages, in tokens.
+func (o *ValidityOptions) room(s *session) int {
+	if o.Tight {
+		return max(500, s.total/6)
+	}
+	return max(4_000, s.total/3)
+}
 
 // Validity replays every conversation through our policies for every API, with
-// a budget of a third of it so that all of them compact, and holds each prompt to
-// the rules of the API.
-func Validity(ctx context.Context, set *Set, o *CostOptions) (*ValidityReport, error) {
+// a budget of a third of it so that all long ones compact, and holds each prompt to
+// the rules of the API. When the context ends first, the report is about the
+// conversations done so far, and the error wraps that of the context.
+func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityReport, error) {
 	if o == nil {
-		o = &CostOptions{}
+		o = &ValidityOptions{}
 	}
 	codecs := []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}}
 	sessions := slices.DeleteFunc(slices.Clone(set.sessions), func(s *session) bool {
@@ -59,21 +80,31 @@ func Validity(ctx context.Context, set *Set, o *CostOptions) (*ValidityReport, e
 	})
 	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(b.total, a.total) })
 	parts := make([]ValidityReport, len(sessions))
+	whole := &ValidityReport{}
+	finished := make([]bool, len(sessions))
 	err := each(ctx, len(sessions), o.Progress, func(i int) error {
 		for _, p := range policies() {
 			for _, codec := range codecs {
-				if err := parts[i].replay(ctx, sessions[i], p, codec, set.counter); err != nil {
+				if err := parts[i].replay(ctx, sessions[i], p, codec, set.counter, o.room(sessions[i])); err != nil {
 					return err
 				}
 			}
 		}
+		finished[i] = true
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("eval.Validity: %w", err)
+		err = fmt.Errorf("eval.Validity: %w", err)
+		if !brokenOff(ctx, err) {
+			return nil, err
+		}
 	}
-	whole := &ValidityReport{}
-	for _, part := range parts {
+	for i, part := range parts {
+		if !finished[i] {
+			whole.Left++
+			continue
+		}
+		whole.Sessions++
 		for n, row := range part.Rows {
 			if n == len(whole.Rows) {
 				whole.Rows = append(whole.Rows, ValidityRow{Policy: row.Policy, API: row.API})
@@ -87,7 +118,7 @@ func Validity(ctx context.Context, set *Set, o *CostOptions) (*ValidityReport, e
 		whole.Problems = append(whole.Problems, part.Problems...)
 	}
 	whole.Problems = whole.Problems[:min(len(whole.Problems), mostProblems)]
-	return whole, nil
+	return whole, err
 }
 
 // policies are our own.
@@ -96,7 +127,7 @@ func policies() []policy.Policy {
 }
 
 // replay adds the row of one policy and API.
-func (v *ValidityReport) replay(ctx context.Context, s *session, p policy.Policy, codec wire.Codec, counter *token.Counter) error {
+func (v *ValidityReport) replay(ctx context.Context, s *session, p policy.Policy, codec wire.Codec, counter *token.Counter, room int) error {
 	row := ValidityRow{Policy: p.Name(), API: codec.API()}
 	r := newReplay(s, token.Model{}, counter)
 	h, err := r.handle(ctx, p, counter)
@@ -104,7 +135,7 @@ func (v *ValidityReport) replay(ctx context.Context, s *session, p policy.Policy
 		return err
 	}
 	h.base.Model = "a-model"
-	budget := max(tightest, s.total/3) + s.fixed
+	budget := room + s.fixed
 	messages := s.thread.Messages()
 	for k, a := range r.asks {
 		sent, err := h.thread.PrepareStep(ctx, palimpsest.Step{Base: &h.base, Messages: messages[h.seen:a.at], Profile: render.For(codec.API()), Budget: budget})
@@ -141,7 +172,7 @@ func refused(codec wire.Codec, p *prompt.Prompt) string {
 	}
 	for _, problem := range codec.Validate(body) {
 		if !problem.Advice {
-			return problem.Path + ": " + problem.Rule
+			return problem.Path + ": " + problem.Rule + ": " + problem.Message
 		}
 	}
 	return ""

@@ -18,6 +18,15 @@ func TestValidity(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tight, err := Validity(t.Context(), set, &ValidityOptions{Tight: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range tight.Rows {
+		if r.Invalid > 0 || r.Policy == autoName && r.Compactions <= v.Rows[i].Compactions {
+			t.Errorf("%+v, with more room %+v", r, v.Rows[i])
+		}
+	}
 	if len(v.Rows) != 24 {
 		t.Fatalf("%d rows, want six policies for four APIs", len(v.Rows))
 	}

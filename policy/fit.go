@@ -24,6 +24,10 @@ type BudgetError struct {
 	Err error
 }
 
+// errNothingLeft is why a plan that fits is not taken: every provider wants a
+// message.
+var errNothingLeft = errors.New("no message would be left")
+
 // Part is a piece of a request that must stay.
 type Part struct {
 	Name   string
@@ -108,6 +112,11 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 			f, err := s.Render(p)
 			if err != nil {
 				return nil, err
+			}
+			if len(f.Prompt.Messages) == 0 && s.Thread.Len() > 0 {
+				// What is too large to be protected was all there was.
+				failed = errors.Join(failed, errNothingLeft)
+				break
 			}
 			if f.Tokens <= budget {
 				p.CompactedTokens = f.Tokens

@@ -95,6 +95,16 @@ type State struct {
 	Now    func() time.Time
 
 	pairs atomic.Pointer[thread.Pairing]
+	shown atomic.Pointer[shown]
+}
+
+// shown is what Render gave for the plan in force, and for which request around the
+// messages: a step asks for it twice, once to know its size and once to send it.
+type shown struct {
+	plan   *plan.Plan
+	base   *prompt.Prompt
+	fixed  int
+	fitted Fitted
 }
 
 // Pairs tells which results answer which calls of the thread.
@@ -163,8 +173,24 @@ type Fitted struct {
 }
 
 // Render renders a plan over the state, and counts. Messages that stand as they
-// are in the log are not counted again. A nil plan hides nothing.
+// are in the log are not counted again. A nil plan hides nothing. Neither the prompt
+// nor the sizes must be written to.
 func (s *State) Render(p *plan.Plan) (*Fitted, error) {
+	if last := s.shown.Load(); last != nil && last.plan == p && last.base == s.Base && last.fixed == s.Fixed {
+		f := last.fitted
+		if p == nil {
+			f.Plan = s.Draft("")
+		}
+		return &f, nil
+	}
+	f, err := s.fitted(p)
+	if err == nil && p == s.Current {
+		s.shown.Store(&shown{p, s.Base, s.Fixed, *f})
+	}
+	return f, err
+}
+
+func (s *State) fitted(p *plan.Plan) (*Fitted, error) {
 	out, manifest, err := s.render(p)
 	if err != nil {
 		return nil, err
@@ -174,17 +200,31 @@ func (s *State) Render(p *plan.Plan) (*Fitted, error) {
 	}
 	rewritten := p.Rewritten()
 	f := &Fitted{Plan: p, Prompt: out, Manifest: manifest, Sizes: make([]int, len(out.Messages)), Tokens: s.Fixed}
+	next := 0 // where in the log the next message stands, mostly
 	for n := range out.Messages {
-		o := manifest.Messages[n]
-		if i, ok := s.Thread.Index(o.ID); ok && o.Record.Action == plan.Include && !o.Synthetic && (i < rewritten || rewritten == 0) {
+		o, m := manifest.Messages[n], &out.Messages[n]
+		i, ok := next, next < s.Thread.Len() && s.Thread.At(next).ID == o.ID
+		if !ok {
+			i, ok = s.Thread.Index(o.ID)
+		}
+		switch {
+		case !ok || o.Record.Action != plan.Include || o.Synthetic:
+			f.Sizes[n] = s.Count(m)
+		case i < rewritten:
+			f.Sizes[n] = s.Changed[i]
+		case rewritten == 0 || sameParts(m.Parts, s.Thread.At(i).Parts):
 			f.Sizes[n] = s.Plain[i]
-			if i < rewritten {
-				f.Sizes[n] = s.Changed[i]
-			}
-		} else {
-			f.Sizes[n] = s.Count(&out.Messages[n])
+		default: // the tool loop that was under way lost its reasoning
+			f.Sizes[n] = s.Count(m)
+		}
+		if ok {
+			next = i + 1
 		}
 		f.Tokens += f.Sizes[n]
 	}
 	return f, nil
 }
+
+// sameParts reports whether the parts of a message are those of another, and not
+// only like them.
+func sameParts(a, b []thread.Part) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }

@@ -33,7 +33,9 @@ type agent struct {
 	think   bool
 	tools   []string // names
 	system  string
-	output  int // tokens
+	output  int    // tokens
+	stored  bool   // the provider keeps the answers (Responses)
+	native  string // further members of the body, with a comma before each
 }
 
 func newAgent(t testing.TB, api, url string, stream bool) *agent {
@@ -113,9 +115,9 @@ func (a *agent) body() []byte {
 	case wire.Anthropic:
 		last := len(history) - 1
 		history = append(history[:last:last], marked(history[last]))
-		extra := ""
+		extra := a.native
 		if a.think {
-			extra = `,"thinking":{"type":"enabled","budget_tokens":1024}`
+			extra += `,"thinking":{"type":"enabled","budget_tokens":1024}`
 		}
 		return fmt.Appendf(nil, `{"model":%q,"max_tokens":%d,"stream":%t,"system":[{"type":"text","text":%s,"cache_control":{"type":"ephemeral"}}],"tools":[%s]%s,"messages":[%s]}`,
 			a.model, a.output, a.stream, system, list, extra, strings.Join(history, ","))
@@ -127,8 +129,8 @@ func (a *agent) body() []byte {
 		return fmt.Appendf(nil, `{"model":%q,"messages":[{"role":"system","content":%s},%s],"tools":[%s],"max_completion_tokens":2048%s}`,
 			a.model, system, strings.Join(history, ","), list, options)
 	case wire.Responses:
-		return fmt.Appendf(nil, `{"model":%q,"instructions":%s,"input":[%s],"tools":[%s],"max_output_tokens":2048,"store":false,"include":["reasoning.encrypted_content"],"stream":%t}`,
-			a.model, system, strings.Join(history, ","), list, a.stream)
+		return fmt.Appendf(nil, `{"model":%q,"instructions":%s,"input":[%s],"tools":[%s],"max_output_tokens":2048,"store":%t,"include":["reasoning.encrypted_content"],"stream":%t%s}`,
+			a.model, system, strings.Join(history, ","), list, a.stored, a.stream, a.native)
 	}
 	return fmt.Appendf(nil, `{"systemInstruction":{"parts":[{"text":%s}]},"contents":[%s],"tools":[{"functionDeclarations":[%s]}],"generationConfig":{"maxOutputTokens":2048}}`,
 		system, strings.Join(history, ","), list)
@@ -329,6 +331,9 @@ func assembledMessage(t testing.TB, events []gjson.Result) string {
 				out, _ = sjson.Set(out, at+".thinking", gjson.Get(out, at+".thinking").Str+d.Get("thinking").Str)
 			case "signature_delta":
 				out, _ = sjson.Set(out, at+".signature", d.Get("signature").Str)
+			case "compaction_delta":
+				out, _ = sjson.SetRaw(out, at+".content", d.Get("content").Raw)
+				out, _ = sjson.SetRaw(out, at+".encrypted_content", d.Get("encrypted_content").Raw)
 			case "input_json_delta":
 				inputs[i] += d.Get("partial_json").Str
 			}
@@ -339,6 +344,9 @@ func assembledMessage(t testing.TB, events []gjson.Result) string {
 			open = -1
 		case "message_delta":
 			out, _ = sjson.SetRaw(out, "stop_reason", e.Get("delta.stop_reason").Raw)
+			if c := e.Get("context_management"); c.Exists() {
+				out, _ = sjson.SetRaw(out, "context_management", c.Raw)
+			}
 			e.Get("usage").ForEach(func(k, v gjson.Result) bool {
 				out, _ = sjson.SetRaw(out, "usage."+k.Str, v.Raw)
 				return true

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -45,7 +46,7 @@ func (messages) joined(rounds [][]byte) []byte {
 			}
 			return true
 		})
-		used = add(used, gjson.GetBytes(body, "usage").Raw)
+		used = withRound(used, gjson.GetBytes(body, "usage").Raw)
 	}
 	out := string(rounds[len(rounds)-1])
 	out = set(out, "content", "["+strings.Join(blocks, ",")+"]")
@@ -56,6 +57,36 @@ func (messages) joined(rounds [][]byte) []byte {
 		out = set(out, "stop_reason", `"end_turn"`)
 	}
 	return []byte(out)
+}
+
+// withRound adds up the usage of earlier rounds and of one more. The iterations
+// list the rounds as the API lists the passes of one request: clients take the
+// last of them for the size of the conversation, of which the sum is a multiple.
+func withRound(used, now string) string {
+	if used == "" {
+		return now
+	}
+	list := slices.Concat(iterations(used), iterations(now))
+	return set(add(used, now), "iterations", "["+strings.Join(list, ",")+"]")
+}
+
+// iterations are the passes of a usage: those that it lists, else itself.
+func iterations(usage string) []string {
+	var list []string
+	v := gjson.Parse(usage)
+	for _, pass := range v.Get("iterations").Array() {
+		list = append(list, pass.Raw)
+	}
+	if list != nil || !v.IsObject() {
+		return list
+	}
+	pass := `{"type":"message"`
+	for _, name := range []string{"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation", "output_tokens"} {
+		if n := v.Get(name); n.Exists() {
+			pass += `,"` + name + `":` + n.Raw
+		}
+	}
+	return []string{pass + "}"}
 }
 
 // shows reports whether the client is shown a block of round n.
@@ -90,9 +121,11 @@ type block struct {
 	text, thinking, signature, arg strings.Builder
 }
 
-func (m *messageStream) again() {
+func (m *messageStream) again(counted bool) {
 	m.round++
-	m.used = add(m.used, m.now)
+	if counted {
+		m.used = withRound(m.used, m.now)
+	}
 	m.at.again()
 	m.blocks, m.now, m.held, m.stopped = nil, "", nil, false
 }
@@ -190,7 +223,10 @@ func (m *messageStream) said() (thread.Message, bool) {
 }
 
 func (m *messageStream) end(how ending) []byte {
-	if how.failure != "" {
+	switch {
+	case gjson.Get(how.wrote, "type").Str == "error":
+		return sent{name: "error"}.with(how.wrote)
+	case how.failure != "":
 		return sent{name: "error"}.with(`{"type":"error","error":{"type":"api_error","message":` + rawjson.Quote(how.failure) + `}}`)
 	}
 	var out []byte
@@ -199,7 +235,7 @@ func (m *messageStream) end(how ending) []byte {
 		if gjson.Get(e.data, "type").Str == "message_delta" && (m.round > 0 || how.dangling) {
 			data := e.data
 			if m.round > 0 {
-				data = set(data, "usage", add(m.used, m.now))
+				data = set(data, "usage", withRound(m.used, m.now))
 			}
 			if how.dangling {
 				data = set(data, "delta.stop_reason", `"end_turn"`)

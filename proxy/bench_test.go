@@ -1,117 +1,169 @@
 package proxy_test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// BenchmarkProxy measures what the proxy adds to a plain httputil.ReverseProxy,
-// request by request in the same run. Steps of an agent: each body is the last
-// one and a step more.
+// modes are what a request can come to: nobody knows the model's window; the window is
+// known, and the request far from it; there is a plan, and this is the next step under
+// it; a plan has to be made, for a conversation that was never seen.
+var modes = []string{"pass-through", "below the mark", "plan hit", "compaction"}
+
+// BenchmarkProxy measures what the proxy adds to a plain httputil.ReverseProxy, both
+// in processes of their own, request by request in the same run. Each body is the
+// last one and a step more, except for compactions.
 func BenchmarkProxy(b *testing.B) {
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "application/json")
-		io.WriteString(w, `{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","usage":{"input_tokens":1,"output_tokens":1}}`)
-	}))
-	b.Cleanup(upstream.Close)
-	target, err := url.Parse(upstream.URL)
-	if err != nil {
-		b.Fatal(err)
-	}
-	base := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}
-	plain := httptest.NewServer(&httputil.ReverseProxy{Transport: base, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }})
-	b.Cleanup(plain.Close)
+	upstream := answering(b)
+	plain := startChild(b, served{Upstream: upstream})
 	for _, size := range []int{1 << 10, 100 << 10, 400 << 10, 1200 << 10, 4 << 20} {
-		for _, mode := range []string{"pass-through", "looked at", "plan hit", "compaction"} {
+		for _, mode := range modes {
 			if size < 100<<10 && mode != "pass-through" {
-				continue // too small to be compacted
+				continue // too small to be looked at
 			}
 			b.Run(fmt.Sprintf("%s/%dKB", mode, size>>10), func(b *testing.B) {
-				o := proxy.Options{Anthropic: upstream.URL, Base: base, Config: palimpsest.Config{Counter: counter()}}
+				window := 0
 				switch mode {
-				case "pass-through":
-					o.Window = 1 << 30
-				case "looked at":
-					o.Window = size // tokens: four times what the body takes
-				default:
-					o.Window = size / 8
+				case "below the mark":
+					window = size // tokens: four times what the body takes
+				case "plan hit", "compaction":
+					window = size / 8
 				}
-				p, err := proxy.New(&o)
-				if err != nil {
-					b.Fatal(err)
-				}
-				ours := httptest.NewServer(p)
-				b.Cleanup(ours.Close)
-				measure(b, size, mode, plain.URL, ours.URL)
+				measure(b, size, mode, plain, startChild(b, served{Upstream: upstream, Ours: true, Window: window}))
 			})
 		}
 	}
 }
 
-func measure(b *testing.B, size int, mode, plain, ours string) {
-	a := newAgent(b, wire.Anthropic, "", false)
+// answering is a provider that has one answer.
+func answering(b testing.TB) string {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, okAnswer)
+	}))
+	b.Cleanup(upstream.Close)
+	return upstream.URL
+}
+
+// long is an agent whose history has about so many bytes.
+func long(b testing.TB, api string, size int) *agent {
+	a := newAgent(b, api, "", false)
 	for n := 0; len(strings.Join(a.history, "")) < size-9<<10; n += 4 {
 		a.grow(n, 4)
 	}
 	if len(a.history) == 0 {
 		a.user("hello")
 	}
-	ask := func(url string, body []byte) time.Duration {
+	return a
+}
+
+func measure(b *testing.B, size int, mode string, plain, ours *child) {
+	a := long(b, wire.Anthropic, size)
+	first := a.history[0]
+	action := ""
+	ask := func(c *child, body []byte) time.Duration {
 		start := time.Now()
-		res, err := plainly.RoundTrip(request(b, url+paths[a.api], body))
+		res, err := plainly.RoundTrip(request(b, c.url+paths[a.api], body))
 		if err != nil {
 			b.Fatal(err)
 		}
+		took := time.Since(start) // to the first byte; the answer is one piece
 		io.Copy(io.Discard, res.Body)
 		res.Body.Close()
 		if res.StatusCode != 200 {
 			b.Fatal(res.Status)
 		}
-		return time.Since(start)
+		action = res.Header.Get("X-Palimpsest-Action")
+		return took
 	}
-	first := a.history[0]
-	ask(plain, a.body())
-	ask(ours, a.body())
+	for range 3 {
+		ask(plain, a.body())
+		ask(ours, a.body())
+	}
+	want := map[string]string{"pass-through": "passed", "below the mark": "passed", "plan hit": "planned", "compaction": "compacted"}[mode]
 	var there, here []time.Duration
-	sent := 0
+	cpuThere, cpuHere := plain.cpu(), ours.cpu()
+	sent, other := 0, 0
 	for n := 0; b.Loop(); n++ {
 		b.StopTimer()
-		switch mode {
-		case "plan hit", "looked at", "pass-through":
-			step := thread.ToolCall{ID: fmt.Sprintf("step_%06d", n), Name: "run"}
-			a.history = append(a.history, fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":%q,"name":"run","input":{"n":%d}}]}`, step.ID, n))
-			a.results([]thread.ToolCall{step}, func(thread.ToolCall) string { return strings.Repeat("ok, done. ", 40) })
-		case "compaction":
+		switch {
+		case mode == "compaction":
 			a.history[0] = strings.Replace(first, "Read all", fmt.Sprintf("Task %d: read all", n), 1) // a conversation of its own
+		case size >= 100<<10:
+			a.step(n)
 		}
-		body := bytes.Clone(a.body())
+		body := slices.Clone(a.body())
 		sent = len(body)
-		there = append(there, ask(plain, body))
+		theirs := ask(plain, body)
 		b.StartTimer()
-		here = append(here, ask(ours, body))
+		took := ask(ours, body)
+		if action != want {
+			other++ // a step that was too much: compacted in between
+			continue
+		}
+		there, here = append(there, theirs), append(here, took)
 	}
+	if len(here) == 0 {
+		b.Fatalf("no request was %s", want)
+	}
+	n := float64(b.N)
+	b.ReportMetric(0, "ns/op")
 	slices.Sort(there)
 	slices.Sort(here)
-	at := func(list []time.Duration, share float64) float64 {
-		return float64(list[int(share*float64(len(list)-1))].Microseconds()) / 1000
-	}
-	b.ReportMetric(at(there, 0.5), "plain-p50-ms")
-	b.ReportMetric(at(here, 0.5)-at(there, 0.5), "added-p50-ms")
-	b.ReportMetric(at(here, 0.99)-at(there, 0.99), "added-p99-ms")
+	b.ReportMetric(milliseconds(there, 0.5), "plain-p50-ms")
+	b.ReportMetric(milliseconds(here, 0.5), "p50-ms")
+	b.ReportMetric(milliseconds(there, 0.99), "plain-p99-ms")
+	b.ReportMetric(milliseconds(here, 0.99), "p99-ms")
+	b.ReportMetric(float64((plain.cpu()-cpuThere).Microseconds())/1000/n, "plain-cpu-ms")
+	b.ReportMetric(float64((ours.cpu()-cpuHere).Microseconds())/1000/n, "cpu-ms")
 	b.ReportMetric(float64(sent)/1024, "KB")
+	b.ReportMetric(float64(other), "others")
+}
+
+// BenchmarkThreads measures what a proxy holds of a thousand conversations at once,
+// each of which sends two steps.
+func BenchmarkThreads(b *testing.B) {
+	const threads, steps = 1000, 2
+	for _, size := range []int{100 << 10, 400 << 10} {
+		for _, kept := range []string{"memory", "sqlite"} {
+			b.Run(fmt.Sprintf("%s/%dKB", kept, size>>10), func(b *testing.B) {
+				s := served{Upstream: answering(b), Ours: true, Window: size / 8}
+				if kept == "sqlite" {
+					s.File = filepath.Join(b.TempDir(), "threads.db")
+				}
+				c := startChild(b, s)
+				a := long(b, wire.Anthropic, size)
+				first := a.history[0]
+				before := c.heap(b)
+				for b.Loop() {
+					for step := range steps {
+						a.step(step)
+						for n := range threads {
+							a.history[0] = strings.Replace(first, "Read all", fmt.Sprintf("Task %d: read all", n), 1)
+							res, err := plainly.RoundTrip(request(b, c.url+paths[a.api], a.body()))
+							if err != nil {
+								b.Fatal(err)
+							}
+							io.Copy(io.Discard, res.Body)
+							res.Body.Close()
+						}
+					}
+				}
+				b.ReportMetric(float64(c.resident())/(1<<20), "resident-MB")
+				b.ReportMetric(float64(c.heap(b)-before)/(1<<20), "heap-MB")
+				b.ReportMetric(float64(c.heap(b)-before)/threads/1024, "KB/thread")
+				b.ReportMetric(float64(b.Elapsed().Milliseconds())/threads/steps, "ms/request")
+			})
+		}
+	}
 }

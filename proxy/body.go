@@ -10,6 +10,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // body is what was read of a request.
@@ -49,6 +51,7 @@ func decoded(h http.Header, b []byte, limit int64) ([]byte, error) {
 	if err != nil || r == nil {
 		return b, err
 	}
+	defer r.Close()
 	out, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(out)) > limit {
 		err = fmt.Errorf("the body has more than %d bytes without its compression", limit)
@@ -56,9 +59,10 @@ func decoded(h http.Header, b []byte, limit int64) ([]byte, error) {
 	return out, err
 }
 
-// decoder undoes a Content-Encoding; nil where there is none. The standard
-// library has no brotli and no zstd.
-func decoder(h http.Header, r io.Reader) (io.Reader, error) {
+// decoder undoes a Content-Encoding; nil where there is none. To close it does not
+// close r. Brotli is not read: no library for it is among the dependencies, and
+// no client sends it.
+func decoder(h http.Header, r io.Reader) (io.ReadCloser, error) {
 	switch encoding := strings.ToLower(strings.TrimSpace(h.Get("Content-Encoding"))); encoding {
 	case "", "identity":
 		return nil, nil
@@ -66,14 +70,24 @@ func decoder(h http.Header, r io.Reader) (io.Reader, error) {
 		return gzip.NewReader(r)
 	case "deflate":
 		return inflate(r)
+	case "zstd":
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
+		if err != nil {
+			return nil, err
+		}
+		return z.IOReadCloser(), nil
 	default:
 		return nil, fmt.Errorf("%q: %w", encoding, errEncoding)
 	}
 }
 
+// maxZstdWindow is the largest window that a receiver should have to keep, in
+// bytes (RFC 9659, section 3).
+const maxZstdWindow = 8 << 20
+
 // inflate reads deflate as RFC 9110 means it, with zlib's frame, and as some
 // servers send it, without.
-func inflate(r io.Reader) (io.Reader, error) {
+func inflate(r io.Reader) (io.ReadCloser, error) {
 	var first [2]byte
 	n, err := io.ReadFull(r, first[:])
 	if err != nil {
@@ -86,20 +100,38 @@ func inflate(r io.Reader) (io.Reader, error) {
 	return flate.NewReader(r), nil
 }
 
-// lazyGzip begins to read when it is read: the first bytes of a stream can be
-// long in coming.
-type lazyGzip struct {
-	from io.Reader
-	z    *gzip.Reader
+// unpacking undoes the compression of a stream. It begins to read when it is
+// read: the first bytes can be long in coming.
+type unpacking struct {
+	header http.Header
+	from   io.ReadCloser
+	z      io.ReadCloser
 }
 
-func (l *lazyGzip) Read(p []byte) (int, error) {
-	if l.z == nil {
-		z, err := gzip.NewReader(l.from)
+// unpacked reports whether a stream can be read, and gives it without its
+// compression.
+func unpacked(res *http.Response) bool {
+	switch strings.ToLower(strings.TrimSpace(res.Header.Get("Content-Encoding"))) {
+	case "", "identity":
+		return true
+	case "gzip", "x-gzip", "deflate", "zstd":
+		res.Body = &unpacking{header: res.Header.Clone(), from: res.Body}
+		uncompressed(res, -1)
+		return true
+	}
+	return false
+}
+
+func (u *unpacking) Read(p []byte) (int, error) {
+	if u.z == nil {
+		z, err := decoder(u.header, u.from)
 		if err != nil {
 			return 0, err
 		}
-		l.z = z
+		u.z = z
 	}
-	return l.z.Read(p)
+	return u.z.Read(p)
 }
+
+// Close closes the connection alone: somebody may be reading.
+func (u *unpacking) Close() error { return u.from.Close() }

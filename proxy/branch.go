@@ -17,6 +17,13 @@ type branch struct {
 	news []thread.Message // what the log does not hold yet
 	// changed says that the log holds messages that the client has never seen.
 	changed bool
+	// rounds are those at the end of the log that still wait for the model.
+	rounds []*thread.Message
+	// shortened are the logs from which the history parts because the client has
+	// cut a result, the latest first.
+	shortened []string
+	// above are the logs that this one is a fork of, the latest first.
+	above []string
 }
 
 // maxForks bounds how often one request looks further after a divergence.
@@ -29,6 +36,7 @@ func (t *Transport) branch(ctx context.Context, base, scope string, messages []t
 	id := base
 	var parent *thread.Thread
 	kept := 0 // of the parent's log
+	var shortened, above []string
 	for range maxForks {
 		log, err := t.log.Load(ctx, id)
 		if err != nil {
@@ -46,9 +54,15 @@ func (t *Transport) branch(ctx context.Context, base, scope string, messages []t
 		}
 		where := follow(log, messages, ids)
 		if where.fits {
-			return branch{id: id, news: fresh(messages[where.seen:], ids[where.seen:]), changed: where.hidden}, nil
+			return branch{id: id, news: fresh(messages[where.seen:], ids[where.seen:]), changed: where.hidden, shortened: shortened, above: above}, nil
 		}
-		parent, kept = log, where.at
+		if where.open != nil && t.left.claim(id) {
+			return branch{id: id, changed: true, rounds: where.open, shortened: shortened, above: above}, nil
+		}
+		if shortens(log, where, messages) {
+			shortened = append([]string{id}, shortened...)
+		}
+		parent, kept, above = log, where.at, append([]string{id}, above...)
 		id = forkID(base, log, where, ids)
 	}
 	return branch{}, errForks
@@ -91,6 +105,9 @@ type place struct {
 	fits bool
 	// hidden says that the log holds rounds that the client has not seen.
 	hidden bool
+	// open are rounds at the end of the log that wait for the model, where the
+	// history ends before them.
+	open []*thread.Message
 }
 
 // follow walks a history and a log together. Rounds that the client has not seen
@@ -101,9 +118,10 @@ func follow(log *thread.Thread, messages []thread.Message, ids []thread.ID) plac
 	var rounds []*thread.Message
 	for p.at < log.Len() {
 		m := log.At(p.at)
-		if hidden(m.ID) {
+		told := p.seen < len(ids) && ids[p.seen] == m.ID // of a history that was read from the log
+		p.hidden = p.hidden || hidden(m.ID)
+		if hidden(m.ID) && !told {
 			rounds = append(rounds, m)
-			p.hidden = true
 			p.at++
 			continue
 		}
@@ -121,6 +139,9 @@ func follow(log *thread.Thread, messages []thread.Message, ids []thread.ID) plac
 		}
 	}
 	if len(rounds) > 0 {
+		if p.seen == len(ids) && unanswered(rounds) {
+			p.open = rounds
+		}
 		if p.seen == len(ids) || !standsFor(rounds, &messages[p.seen]) {
 			return p.beforeRounds(len(rounds))
 		}
@@ -144,15 +165,16 @@ func hidden(id thread.ID) bool { return strings.HasPrefix(string(id), hiddenPref
 
 // standsFor reports whether rounds that were answered here are what the client
 // has seen as one message: the calls that it has to answer are the same, or,
-// without calls, the words.
+// without calls, the words. A client whose first try broke off was told those of
+// the last rounds alone.
 func standsFor(rounds []*thread.Message, m *thread.Message) bool {
 	if m.Role != thread.Assistant {
 		return false
 	}
-	said, calls := "", map[string]bool{}
+	said, calls := []string{}, map[string]bool{}
 	for _, r := range rounds {
 		if r.Role == thread.Assistant {
-			said += r.Text()
+			said = append(said, squeezed(r.Text()))
 			for _, c := range r.Calls() {
 				calls[c.ID] = true
 			}
@@ -164,7 +186,16 @@ func standsFor(rounds []*thread.Message, m *thread.Message) bool {
 			return false
 		}
 	}
-	return len(own) > 0 || squeezed(said) == squeezed(m.Text())
+	if len(own) > 0 {
+		return true
+	}
+	shown := squeezed(m.Text())
+	for from := range said {
+		if strings.Join(said[from:], "") == shown {
+			return true
+		}
+	}
+	return false
 }
 
 // squeezed leaves out white space: clients trim and join what they were sent.

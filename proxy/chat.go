@@ -112,12 +112,14 @@ type chatCall struct {
 	arguments strings.Builder
 }
 
-func (m *chatStream) again() {
+func (m *chatStream) again(counted bool) {
 	for name, b := range m.texts {
 		m.spoke[name] = m.spoke[name] || b.Len() > 0
 	}
 	m.round++
-	m.used = add(m.used, m.now)
+	if counted {
+		m.used = add(m.used, m.now)
+	}
 	m.at.again()
 	m.texts, m.calls, m.now, m.held, m.stopped = nil, nil, "", nil, false
 }
@@ -194,7 +196,7 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 	}
 	calls := d.Get("tool_calls")
 	if !calls.IsArray() || len(calls.Array()) == 0 {
-		return data, false
+		return data, m.round > 0 && nothing(data)
 	}
 	var shown []string
 	calls.ForEach(func(_, c gjson.Result) bool {
@@ -222,13 +224,17 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 		return set(data, "choices.0.delta.tool_calls", list), false
 	}
 	data = without(data, "choices.0.delta.tool_calls")
-	rest := gjson.Get(data, "choices.0.delta")
+	return data, nothing(data)
+}
+
+// nothing reports whether a chunk says nothing to anybody.
+func nothing(data string) bool {
 	empty := true
-	rest.ForEach(func(_, x gjson.Result) bool { empty = x.Type == gjson.Null; return empty })
-	if empty && gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject() {
-		return "", true
-	}
-	return data, false
+	gjson.Get(data, "choices.0.delta").ForEach(func(_, x gjson.Result) bool {
+		empty = x.Type == gjson.Null || x.Type == gjson.String && x.Str == ""
+		return empty
+	})
+	return empty && gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject()
 }
 
 func (m *chatStream) said() (thread.Message, bool) {
@@ -253,7 +259,10 @@ func (m *chatStream) said() (thread.Message, bool) {
 }
 
 func (m *chatStream) end(how ending) []byte {
-	if how.failure != "" {
+	switch {
+	case gjson.Get(how.wrote, "error").Exists():
+		return sent{}.with(how.wrote)
+	case how.failure != "":
 		return sent{}.with(`{"error":{"message":` + rawjson.Quote(how.failure) + `,"type":"server_error","code":null}}`)
 	}
 	var out []byte

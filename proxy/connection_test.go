@@ -9,8 +9,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"go.uber.org/goleak"
 
@@ -21,6 +24,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if described := os.Getenv(childEnv); described != "" {
+		serveChild(described)
+		return
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) { plainly.CloseIdleConnections(); http.DefaultClient.CloseIdleConnections() }))
 }
 
@@ -193,40 +200,95 @@ func TestLargeBody(t *testing.T) {
 	}
 }
 
-// TestCompressedRequests: gzip is looked into; what cannot be read passes.
-func TestCompressedRequests(t *testing.T) {
-	up := strict(t)
-	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
-	a := newAgent(t, wire.Chat, url, false)
-	a.grow(0, 24)
+// packed compresses a body as clients do.
+func packed(t testing.TB, encoding string, body []byte) []byte {
+	t.Helper()
 	var z bytes.Buffer
-	w := gzip.NewWriter(&z)
-	w.Write(a.body())
-	w.Close()
-	res := post(t, url+a.path(), z.Bytes(), http.Header{"Content-Encoding": {"gzip"}})
-	if res.StatusCode != 200 || res.Header.Get(proxy.ActionHeader) != proxy.Compacted {
-		t.Errorf("gzip: status %d, %q", res.StatusCode, res.Header.Get(proxy.ActionHeader))
+	var w io.WriteCloser = gzip.NewWriter(&z)
+	if encoding == "zstd" {
+		w, _ = zstd.NewWriter(&z)
 	}
-	if got := up.Requests()[0]; got.Header.Get("Content-Encoding") != "" || got.Body[0] != '{' {
-		t.Errorf("the compacted body is still called %q", got.Header.Get("Content-Encoding"))
+	if _, err := w.Write(body); err != nil {
+		t.Fatal(err)
 	}
-	a = newAgent(t, wire.Chat, url, false)
-	a.grow(0, 2)
-	z.Reset()
-	w.Reset(&z)
-	w.Write(a.body())
-	w.Close()
-	res = post(t, url+a.path(), z.Bytes(), http.Header{"Content-Encoding": {"gzip"}})
-	if got := up.Requests()[1]; res.StatusCode != 200 || got.Header.Get("Content-Encoding") != "gzip" || !bytes.Equal(got.Body, z.Bytes()) {
-		t.Errorf("small and compressed: status %d, the body has another form", res.StatusCode)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
 	}
-	unread := append([]byte("\x28\xb5\x2f\xfd"), z.Bytes()...)
-	post(t, url+"/v1/chat/completions", unread, http.Header{"Content-Encoding": {"zstd"}})
-	if got := up.Requests()[2]; !bytes.Equal(got.Body, unread) {
-		t.Error("a body that cannot be read did not pass")
+	return z.Bytes()
+}
+
+// TestCompressedRequests: gzip and zstd are looked into; what cannot be read passes.
+func TestCompressedRequests(t *testing.T) {
+	for _, encoding := range []string{"gzip", "zstd"} {
+		t.Run(encoding, func(t *testing.T) {
+			t.Parallel()
+			up := strict(t)
+			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+			header := http.Header{"Content-Encoding": {encoding}}
+			a := newAgent(t, wire.Chat, url, false)
+			a.grow(0, 24)
+			res := post(t, url+a.path(), packed(t, encoding, a.body()), header)
+			if res.StatusCode != 200 || res.Header.Get(proxy.ActionHeader) != proxy.Compacted {
+				t.Errorf("status %d, %q", res.StatusCode, res.Header.Get(proxy.ActionHeader))
+			}
+			if got := up.Requests()[0]; got.Header.Get("Content-Encoding") != "" || got.Body[0] != '{' {
+				t.Errorf("the compacted body is still called %q", got.Header.Get("Content-Encoding"))
+			}
+			a = newAgent(t, wire.Chat, url, false)
+			a.grow(0, 2)
+			small := packed(t, encoding, a.body())
+			res = post(t, url+a.path(), small, header)
+			if got := up.Requests()[1]; res.StatusCode != 200 || got.Header.Get("Content-Encoding") != encoding || !bytes.Equal(got.Body, small) {
+				t.Errorf("small and compressed: status %d, the body has another form", res.StatusCode)
+			}
+			for encoding, unread := range map[string][]byte{
+				encoding: append([]byte("no frame of it"), small...),
+				"br":     []byte("\x0b\x02\x80hello\x03"),
+			} {
+				n := len(up.Requests())
+				post(t, url+"/v1/chat/completions", unread, http.Header{"Content-Encoding": {encoding}})
+				if got := up.Requests()[n]; !bytes.Equal(got.Body, unread) {
+					t.Errorf("a body of %s that cannot be read did not pass", encoding)
+				}
+			}
+			if totals := p.Totals(); totals.Faults != 0 {
+				t.Errorf("totals: %+v", totals)
+			}
+		})
 	}
-	if totals := p.Totals(); totals.Faults != 0 {
-		t.Errorf("totals: %+v", totals)
+}
+
+// TestCompressedOverflow: where the window is not known, a compressed request that
+// the provider refuses is made smaller, and the window is that of its model.
+func TestCompressedOverflow(t *testing.T) {
+	up := strict(t)
+	url, _ := start(t, up, proxy.Options{Config: palimpsest.Config{Counter: counter()}})
+	a := newAgent(t, wire.Responses, url, false)
+	a.grow(0, 34)
+	for n, want := range []string{proxy.Recovered, proxy.Planned} {
+		res := post(t, url+a.path(), packed(t, "zstd", a.body()), http.Header{"Content-Encoding": {"zstd"}})
+		if got := res.Header.Get(proxy.ActionHeader); res.StatusCode != 200 || got != want {
+			t.Errorf("request %d: status %d, %q", n, res.StatusCode, got)
+		}
+	}
+	b := newAgent(t, wire.Responses, url, false)
+	b.user("Another task.")
+	b.grow(1, 34)
+	if s := b.peek(); s.action() != proxy.Compacted {
+		t.Errorf("the window of the model is not known: %q", s.action())
+	}
+}
+
+// TestBomb: a small body that becomes a huge one is not unpacked beyond the limit.
+func TestBomb(t *testing.T) {
+	up := proxytest.New(t)
+	url, p := start(t, up, proxy.Options{Window: window, MaxBody: 1 << 20, Config: palimpsest.Config{Counter: counter()}})
+	for _, encoding := range []string{"gzip", "zstd"} {
+		body := packed(t, encoding, bytes.Repeat([]byte(" "), 64<<20))
+		res := post(t, url+"/v1/chat/completions", body, http.Header{"Content-Encoding": {encoding}})
+		if got := res.Header.Get(proxy.ReasonHeader); got != "encoding" || p.Totals().Faults != 0 {
+			t.Errorf("%s: %q, totals %+v", encoding, got, p.Totals())
+		}
 	}
 }
 

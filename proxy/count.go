@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -14,7 +13,10 @@ import (
 // count writes nothing: of a conversation that is not known it is the client's
 // own.
 func (x *exchange) counted(ctx context.Context) (verdict, error) {
-	p, reason := x.read()
+	p, reason, err := x.look(ctx)
+	if err != nil {
+		return verdict{}, err
+	}
 	if p == nil || len(p.Messages) == 0 {
 		return pass(or(reason, "no-messages")), nil
 	}
@@ -32,7 +34,8 @@ func (x *exchange) counted(ctx context.Context) (verdict, error) {
 		return verdict{}, err
 	}
 	offered := x.offers(p)
-	compactor, err := x.t.compactor(x.t.model(x.modelNameOf(p)), offered)
+	known := x.model(ctx, x.modelNameOf(p))
+	compactor, err := x.t.compactor(known, offered)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -45,13 +48,12 @@ func (x *exchange) counted(ctx context.Context) (verdict, error) {
 		}
 		around.Tools = append(slices.Clip(p.Tools), tools...)
 	}
-	res, err := compactor.Render(current, palimpsest.Request{Thread: whole, Base: &around, Profile: render.For(x.endpoint.dialect.API())})
+	res, err := compactor.Render(current, palimpsest.Request{Thread: whole, Base: &around, Profile: x.profile(known)})
 	if err != nil {
 		return verdict{step: s}, err
 	}
 	rendered := own(res.Prompt)
 	refresh(rendered, whole, p.Messages, ids)
-	endWithUser(rendered)
 	body, err := x.endpoint.dialect.Encode(rendered)
 	if err != nil {
 		return verdict{step: s}, fmt.Errorf("encode: %w", err)

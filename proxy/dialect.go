@@ -40,8 +40,9 @@ type translator interface {
 	// said is what the model said in this round; it is false before the round
 	// has come to its end.
 	said() (thread.Message, bool)
-	// again begins another round.
-	again()
+	// again begins another round. counted says that the one before came to its
+	// end, so that its usage counts.
+	again(counted bool)
 	// end returns what was held back, or what stands in its place.
 	end(e ending) []byte
 }
@@ -52,6 +53,9 @@ type ending struct {
 	dangling bool
 	// failure says why the answer goes no further; empty when it is whole.
 	failure string
+	// wrote is the failure as the provider wrote it, as JSON on one line; empty
+	// where it wrote nothing of the kind.
+	wrote string
 }
 
 // ours reports whether a tool of that name is answered here.

@@ -37,6 +37,7 @@ func (x *exchange) early(res *http.Response, v verdict) llm.Kind {
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(said), rest), res.Body}
 		if len(said) < maxError && gjson.GetBytes(said, "error").IsObject() {
+			x.said = string(said)
 			return llm.Classify(x.endpoint.dialect.API(), res.StatusCode, said)
 		}
 	}
@@ -63,7 +64,8 @@ func (x *exchange) earlyEvent(res *http.Response) llm.Kind {
 		if prelude(e) {
 			continue
 		}
-		if gjson.Get(e.data, "error").Exists() || e.name == "error" || gjson.Get(e.data, "response.error").IsObject() {
+		if e.isError() {
+			x.said = e.data
 			kind = llm.Classify(x.endpoint.dialect.API(), res.StatusCode, []byte(e.data))
 		}
 		break
@@ -77,6 +79,14 @@ func (x *exchange) earlyEvent(res *http.Response) llm.Kind {
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(seen), rest), res.Body}
 	return kind
+}
+
+// isError reports whether an event says that the answer has failed.
+func (ev sent) isError() bool {
+	if v := gjson.Get(ev.data, "error"); v.Exists() && v.Type != gjson.Null {
+		return true
+	}
+	return ev.name == "error" || gjson.Get(ev.data, "response.error").IsObject()
 }
 
 // prelude reports whether an event comes before the model has begun to answer.

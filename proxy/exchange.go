@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/event"
@@ -29,6 +28,12 @@ type exchange struct {
 	known    *known // what was read of it
 	start    time.Time
 	said     string // what the provider said when it refused
+	apart    bool   // the conversation will not go on with what is asked here
+
+	native *emulation // what native compaction made of it; nil for nothing
+	before int        // bytes of the history that a log holds and the request does not
+	kept   *bool      // the provider keeps the response; nil where nobody looked
+	asked  *asked     // what a request of the Responses API asks beside; nil for others
 }
 
 // verdict is what goes to the provider, and why.
@@ -51,19 +56,30 @@ func (x *exchange) run() (*http.Response, error) {
 	v := x.guarded(ctx, "prepare", (*exchange).decide)
 	res, err := x.send(v)
 	if err != nil {
+		x.unheard(v)
 		return nil, err
 	}
 	if x.endpoint.task != generate {
 		x.mark(res, v)
 		return res, nil
 	}
-	switch kind := x.refusal(res, v); {
+	kind := x.refusal(res, v)
+	if x.unheld(res, v) {
+		if v, res, err = x.whole(ctx, v, res); err != nil {
+			return nil, err
+		}
+		kind = x.refusal(res, v)
+	}
+	switch {
 	case kind == llm.ErrOverflow:
 		v, res, err = x.harder(ctx, v, res)
 	case kind == llm.ErrInvalid && v.action != Passed:
 		v, res, err = x.backOff(v, res)
 	case kind == llm.ErrInvalid:
 		v, res, err = x.unbound(ctx, v, res)
+	}
+	if err != nil || res.StatusCode != http.StatusOK {
+		x.unheard(v)
 	}
 	if err != nil {
 		return nil, err
@@ -74,29 +90,51 @@ func (x *exchange) run() (*http.Response, error) {
 			return nil, err
 		}
 	}
+	if res.StatusCode == http.StatusOK {
+		if res, err = x.hold(res, v); err != nil {
+			return nil, err
+		}
+	}
 	x.mark(res, v)
 	return res, nil
 }
 
+// unheard leaves the rounds of an earlier try to the next one.
+func (x *exchange) unheard(v verdict) {
+	if v.step != nil && len(v.step.rounds) > 0 {
+		x.t.left.add(v.step.id)
+	}
+}
+
 // send sends what was decided upon.
 func (x *exchange) send(v verdict) (*http.Response, error) {
+	body := v.body
 	if v.action == Passed {
-		out := outgoing(x.request, x.original)
-		if x.near(v) {
-			plainly(out) // it may be refused as too long, and that must be read then
-		}
-		return x.t.options.Base.RoundTrip(out)
+		body = x.following()
 	}
-	out := outgoing(x.request, v.body)
-	plainly(out)
-	out.Header.Del("Content-Encoding")
-	return x.t.options.Base.RoundTrip(out)
+	out := outgoing(x.request, body)
+	if v.action != Passed || x.near(v) || v.instead() || x.remembered() && !readableHere(out.Header) {
+		plainly(out) // it is read here, or may be refused as too long, and that must be read then
+	}
+	if v.action != Passed {
+		out.Header.Del("Content-Encoding")
+	}
+	res, err := x.t.options.Base.RoundTrip(out)
+	if err == nil && x.endpoint.task == generate {
+		x.metered(res, v)
+	}
+	return res, err
+}
+
+// instead reports whether the client's own bytes go out where we had others.
+func (v verdict) instead() bool {
+	return v.step != nil && (v.reason == "refused" || v.reason == "fault")
 }
 
 // near reports whether a request comes near the model's window.
 func (x *exchange) near(v verdict) bool {
 	if v.step == nil {
-		return false
+		return x.native != nil && x.native.shape != nil // and it is read in any case then
 	}
 	return v.step.ask.Window == 0 || 2*v.before > v.step.ask.Window
 }
@@ -108,6 +146,7 @@ const maxRefusal = 1 << 20
 // there is nothing to do about it. The answer can still be read afterwards.
 func (x *exchange) refusal(res *http.Response, v verdict) llm.Kind {
 	api := x.endpoint.dialect.API()
+	x.said = ""
 	if res.StatusCode < 400 {
 		return x.early(res, v)
 	}
@@ -131,7 +170,7 @@ func (x *exchange) refusal(res *http.Response, v verdict) llm.Kind {
 	kind := llm.Classify(api, res.StatusCode, text)
 	if kind == llm.ErrOverflow {
 		if window := namedWindow(x.said); window > 0 {
-			x.t.learn(x.modelName(), window)
+			x.learn(window)
 		}
 	}
 	return kind
@@ -155,6 +194,10 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 		if smaller.reason != "" {
 			v.reason = smaller.reason
 		}
+		if a := x.asked; a != nil && a.Previous != "" && !a.known {
+			res.Body.Close()
+			return v, refused(x.request, unknownResponse(a.Previous)), nil
+		}
 		if x.known != nil && x.known.top["thread"].IsObject() && x.endpoint.dialect.API() == wire.Anthropic {
 			res.Body.Close()
 			return v, threadless(x.request), nil
@@ -166,8 +209,11 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 	if err != nil {
 		return smaller, nil, err
 	}
-	if kind := x.refusal(again, smaller); kind == llm.ErrInvalid {
+	switch kind := x.refusal(again, smaller); {
+	case kind == llm.ErrInvalid:
 		return x.backOff(smaller, again)
+	case kind == "" && again.StatusCode == http.StatusOK:
+		x.t.recovered.Add(1)
 	}
 	return smaller, again, nil
 }
@@ -177,13 +223,7 @@ func (x *exchange) harder(ctx context.Context, v verdict, res *http.Response) (v
 // then it can be made smaller.
 func threadless(r *http.Request) *http.Response {
 	const body = `{"type":"error","error":{"type":"invalid_request_error","message":"the thread does not fit the context window any more: send the messages themselves","details":{"error_code":"thread_unsupported_request","unsupported":["thread"]}}}`
-	return &http.Response{
-		Status: "400 Bad Request", StatusCode: http.StatusBadRequest,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
-		Header:        http.Header{"Content-Type": {"application/json"}},
-		Body:          io.NopCloser(strings.NewReader(body)),
-		ContentLength: int64(len(body)),
-	}
+	return answering(r, http.StatusBadRequest, jsonKind, body)
 }
 
 // backOff is for a request of ours that the provider finds invalid: the client's
@@ -203,7 +243,7 @@ func (x *exchange) backOff(v verdict, res *http.Response) (verdict, *http.Respon
 // model's reasoning in it: reasoning that was made for a prompt of ours does not
 // hold for the client's. Without any reasoning the request is sent once more.
 func (x *exchange) unbound(ctx context.Context, v verdict, res *http.Response) (verdict, *http.Response, error) {
-	if v.step == nil && v.reason != "fault" || !sealed.MatchString(x.said) {
+	if v.step == nil && v.reason != "fault" && v.reason != "native" || !sealed.MatchString(x.said) {
 		return v, res, nil
 	}
 	plain := x.guarded(ctx, "reasoning", (*exchange).withoutReasoning)
@@ -322,15 +362,8 @@ func (x *exchange) tally(v verdict) {
 	}
 	t := x.t
 	t.edited.Add(1)
-	switch v.action {
-	case Compacted:
-		t.compactions.Add(1)
-	case Recovered:
-		t.compactions.Add(1)
-		t.recovered.Add(1)
-	}
 	t.sent.Add(int64(v.sent))
 	if len(v.body) > 0 {
-		t.before.Add(int64(float64(v.sent) * float64(len(x.plain)) / float64(len(v.body))))
+		t.before.Add(int64(float64(v.sent) * float64(x.size()) / float64(len(v.body))))
 	}
 }

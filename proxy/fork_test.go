@@ -219,3 +219,54 @@ func TestCounts(t *testing.T) {
 		t.Errorf("counted were %d bytes, sent %d, the client's are %d", len(counted.Body), len(sent.Body), len(whole))
 	}
 }
+
+// TestGrowsPastSmall: a conversation that was too small to be looked at is
+// recognised whole once it has grown, and is one conversation from then on.
+func TestGrowsPastSmall(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			up := strict(t)
+			memory := &store.Memory{}
+			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: memory, Plans: memory}})
+			a := newAgent(t, api, url, false)
+			a.user("Count the parts. Never change a file.")
+			small, large := 0, 0
+			thread := ""
+			for n := range 40 {
+				s := a.ask()
+				if s.status != 200 {
+					t.Fatalf("status %d: %.300s", s.status, s.raw)
+				}
+				switch {
+				case s.thread() == "":
+					small++
+					if len(up.Requests()[n].Body) > 12<<10 || large > 0 {
+						t.Errorf("step %d has no thread", n)
+					}
+				case thread == "":
+					thread = s.thread()
+					fallthrough
+				default:
+					large++
+					log, err := memory.Load(t.Context(), thread)
+					if err != nil {
+						t.Fatal(err)
+					}
+					// The answer of this step comes with the next.
+					if want := 2*n + 1; log.Len() != want || s.thread() != thread {
+						t.Fatalf("step %d: the log %q of %d messages, want %d of %q", n, s.thread(), log.Len(), want, thread)
+					}
+					if first := log.At(0).Text(); first != "Count the parts. Never change a file." {
+						t.Fatalf("the log begins with %q", first)
+					}
+				}
+				a.user(strings.Repeat("More of it, if you please. ", 30+n*20))
+			}
+			if totals := p.Totals(); small < 3 || large < 20 || totals.Compactions < 1 || totals.Faults != 0 {
+				t.Errorf("%d small steps, %d large, totals %+v", small, large, totals)
+			}
+			refused(t, up.Requests())
+		})
+	}
+}

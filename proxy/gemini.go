@@ -75,9 +75,11 @@ type contentStream struct {
 	stopped bool
 }
 
-func (m *contentStream) again() {
+func (m *contentStream) again(counted bool) {
 	m.round++
-	m.used = add(m.used, m.now)
+	if counted {
+		m.used = add(m.used, m.now)
+	}
 	m.parts, m.now, m.held, m.stopped = nil, "", nil, false
 }
 
@@ -143,7 +145,10 @@ func plainText(raw string) bool {
 }
 
 func (m *contentStream) end(how ending) []byte {
-	if how.failure != "" {
+	switch {
+	case gjson.Get(how.wrote, "error").Exists():
+		return sent{}.with(how.wrote)
+	case how.failure != "":
 		return sent{}.with(`{"error":{"code":500,"message":` + rawjson.Quote(how.failure) + `,"status":"INTERNAL"}}`)
 	}
 	var out []byte

@@ -30,6 +30,7 @@ const (
 	Planned   = "planned"   // under a plan that was in force already
 	Compacted = "compacted" // under a new plan
 	Recovered = "recovered" // the provider refused it first
+	Emulated  = "emulated"  // native compaction that the client asked for was done here
 )
 
 // withoutOurs returns the request without our headers. A RoundTripper may not

@@ -21,20 +21,20 @@ type known struct {
 	ids    []thread.ID
 	top    map[string]gjson.Result // without the messages
 	around string                  // a digest of system and tools
+	held   int                     // about what the messages hold, in bytes
 
 	open, end int   // the messages array: behind its bracket, and at the closing one
 	ends      []int // the ends of the frames, as offsets into body
 	upTo      []int // how many messages there are up to each of them
 }
 
-// arrayNames are the members that hold the messages, of the APIs whose messages
-// can be read apart from those before them. Gemini's calls have no ids of their
-// own, but numbers that count from the first.
-var arrayNames = map[string]string{wire.Anthropic: "messages", wire.Chat: "messages", wire.Responses: "input"}
+// arrayNames are the members that hold the messages.
+var arrayNames = map[string]string{wire.Anthropic: "messages", wire.Chat: "messages", wire.Responses: "input", wire.Gemini: "contents"}
 
 // newKnown finds the places in a body that was read.
 func newKnown(body string, p *prompt.Prompt, members map[string]gjson.Result) *known {
-	k := &known{body: body, prompt: p, top: members, around: surroundings(p)}
+	p = ownSurroundings(p)
+	k := &known{body: body, prompt: p, top: members, around: surroundings(p), held: decodedBytes * len(body)}
 	array, there := members[arrayNames[p.Source.API]]
 	if !there || !array.IsArray() || array.Index == 0 {
 		return k
@@ -65,12 +65,14 @@ func newKnown(body string, p *prompt.Prompt, members map[string]gjson.Result) *k
 // extended reads a body that goes on where a known one ends: everything around
 // the messages is the same, and so are most of them. Only the rest is decoded. It
 // is nil where that cannot be done, and then the whole has to be.
-func (k *known) extended(codec wire.Codec, body string) *known {
+//
+// same is how much the two have in common at their beginning, in bytes.
+func (k *known) extended(codec wire.Codec, body string, same int) *known {
 	tail := len(k.body) - k.end // what stands behind the messages
 	if len(k.ends) == 0 || len(body) < len(k.body)-k.end+k.open || body[len(body)-tail:] != k.body[k.end:] {
 		return nil
 	}
-	same := commonPrefix(k.body[:k.end], body[:len(body)-tail])
+	same = min(same, k.end, len(body)-tail)
 	n := len(k.ends)
 	for n > 0 && (k.ends[n-1] > same || k.prompt.Messages[k.upTo[n-1]-1].Role == thread.Assistant) {
 		n-- // a run of the model's items could go on
@@ -103,6 +105,7 @@ func (k *known) extended(codec wire.Codec, body string) *known {
 	p.Source = &source
 	next := &known{
 		body: body, prompt: &p, ids: slices.Clip(k.ids[:kept]), top: k.top, around: k.around,
+		held: k.held*from/len(k.body) + decodedBytes*len(rest),
 		open: k.open, end: len(body) - tail, ends: slices.Clip(k.ends[:n]), upTo: slices.Clip(k.upTo[:n]),
 	}
 	at := from
@@ -132,20 +135,43 @@ func frames(messages []thread.Message) iter.Seq[*thread.Frame] {
 	}
 }
 
-// lighten leaves the messages out of the request behind a prompt, where all of
-// them stand in the prompt anyway, so that the encoder need not go through them.
-func (k *known) lighten(p *prompt.Prompt) {
-	if len(k.ends) == 0 || p.Source == nil || p.Source.API != wire.Anthropic || p.Source.Body != k.body {
-		return
-	}
-	for i := range p.Messages {
-		if p.Messages[i].Role == thread.System {
-			return // what the encoder may do with it depends on those in the body
-		}
+// shell is a request without its messages, for what goes on after it: a conversation
+// that waits for its next step must not keep the whole of this one. Where it is the
+// one that was read, and the encoder writes the same without them, they are taken out
+// of the body behind it as well, and the encoder need not go through them.
+func (k *known) shell(p *prompt.Prompt) *prompt.Prompt {
+	out := *p
+	out.Messages = nil
+	if p != k.prompt || !k.apart() {
+		return &out
 	}
 	source := *p.Source
 	source.Body = k.body[:k.open] + k.body[k.end:]
-	p.Source = &source
+	out.Source = &source
+	return &out
+}
+
+// apart reports whether an encoder that writes the messages anew looks at nothing but
+// them.
+func (k *known) apart() bool {
+	switch api := k.prompt.Source.API; {
+	case len(k.ends) == 0:
+		return false
+	case api == wire.Anthropic: // system messages in the body say whether the model takes such
+		return !slices.ContainsFunc(k.prompt.Messages, func(m thread.Message) bool { return m.Role == thread.System })
+	case api == wire.Chat, api == wire.Gemini: // what stands between two elements stays there
+		size := -1
+		for i := range k.prompt.System {
+			if api == wire.Chat {
+				size += len(k.prompt.System[i].Raw) + 1
+			}
+		}
+		for f := range frames(k.prompt.Messages) {
+			size += len(f.Raw) + 1
+		}
+		return size == k.end-k.open
+	}
+	return false
 }
 
 // decodeTail reads elements of a messages array that stand behind others.
@@ -157,7 +183,9 @@ func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]t
 	if err != nil || len(p.System) > 0 || len(p.Messages) == 0 {
 		return nil, false // instructions at the beginning are none in the middle
 	}
-	var names map[string]string
+	if codec.API() == wire.Gemini {
+		return p.Messages, numbered(p.Messages, before)
+	}
 	for i := range p.Messages {
 		m := &p.Messages[i]
 		for _, c := range m.Calls() {
@@ -175,20 +203,24 @@ func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]t
 		if r.Tool != "" {
 			continue
 		}
-		if names == nil {
-			names = map[string]string{}
-			for j := range before {
-				for _, c := range before[j].Calls() {
-					names[c.ID] = c.Name
-				}
-			}
-		}
-		if name := names[r.CallID]; name != "" {
+		if name := caller(before, r.CallID); name != "" {
 			r.Tool = name
 			m.Parts = []thread.Part{r}
 		}
 	}
 	return p.Messages, true
+}
+
+// caller is the name of the tool that the last call with an id was for.
+func caller(messages []thread.Message, id string) string {
+	for i := len(messages) - 1; i >= 0; i-- {
+		for _, part := range slices.Backward(messages[i].Parts) {
+			if c, ok := part.(thread.ToolCall); ok && c.ID == id {
+				return c.Name
+			}
+		}
+	}
+	return ""
 }
 
 // commonPrefix is the length of what two texts have in common at their beginning.
@@ -212,21 +244,26 @@ type bodies struct {
 	bytes int
 }
 
-// maxKnown and maxKnownBytes bound what is remembered, by number and by the bytes
-// of the bodies.
+// maxKnown and maxKnownBytes bound what is remembered, by number and by about what
+// it holds, in bytes: a body that was read takes twice as much, because its texts
+// are kept without escapes as well.
 const (
 	maxKnown      = 256
-	maxKnownBytes = 64 << 20
+	maxKnownBytes = 128 << 20
+	decodedBytes  = 2
 )
 
-// find returns the request that has most in common with a body.
-func (b *bodies) find(api, body string) *known {
+// bytes is about what a request holds.
+func (k *known) bytes() int { return len(k.body) + k.held }
+
+// find returns the request that has most in common with a body, and how much that
+// is in bytes: nil where there is none with the same first message.
+func (b *bodies) find(api, body string) (best *known, most int) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	var best *known
-	most := 0
-	for _, k := range slices.Backward(b.last) {
-		if k.prompt.Source.API != api || len(k.ends) == 0 {
+	last := slices.Clone(b.last)
+	b.mu.Unlock()
+	for _, k := range slices.Backward(last) {
+		if k.prompt.Source.API != api || len(k.ends) == 0 || !k.begins(body) {
 			continue
 		}
 		if most > 0 && (most > len(k.body) || k.body[most-1] != body[min(most-1, len(body)-1)]) {
@@ -236,7 +273,14 @@ func (b *bodies) find(api, body string) *known {
 			best, most = k, n
 		}
 	}
-	return best
+	return best, most
+}
+
+// begins reports whether a body has the first element where this one has it.
+// Conversations mostly have system and tools in common, and part in their first
+// message.
+func (k *known) begins(body string) bool {
+	return k.ends[0] <= len(body) && body[k.open:k.ends[0]] == k.body[k.open:k.ends[0]]
 }
 
 // keep remembers a request, in place of the one that it goes on with.
@@ -244,13 +288,13 @@ func (b *bodies) keep(k, before *known) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i := slices.Index(b.last, before); before != nil && i >= 0 {
-		b.bytes -= len(before.body)
+		b.bytes -= before.bytes()
 		b.last = slices.Delete(b.last, i, i+1)
 	}
 	b.last = append(b.last, k)
-	b.bytes += len(k.body)
+	b.bytes += k.bytes()
 	for len(b.last) > maxKnown || b.bytes > maxKnownBytes && len(b.last) > 1 {
-		b.bytes -= len(b.last[0].body)
+		b.bytes -= b.last[0].bytes()
 		b.last[0] = nil
 		b.last = b.last[1:]
 	}

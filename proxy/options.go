@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/retry"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -29,10 +31,27 @@ type Options struct {
 	Models *token.ModelSet
 	Window int
 
+	// Emulate names the APIs whose upstreams cannot compact by themselves, as
+	// native.APIs reads them: wire.Anthropic and wire.Responses ("openai" too).
+	// What a request asks of native compaction is done here then. Elsewhere it
+	// passes to the provider, and only what was made here before is replaced by
+	// what it stands for.
+	Emulate []string
+	// Secret signs what emulated compactions give the client. Where it is empty a
+	// key is made once and kept in Documents; where that is nil too, it is one of
+	// this process, and what an earlier one signed cannot be verified.
+	Secret []byte
+	// Documents keeps what has to outlive the process beside logs and plans: that
+	// key, the windows that providers named when they refused a request, responses
+	// that they hold, and which conversation goes on from which. Nil keeps it in
+	// memory.
+	Documents store.Documents
+
 	// NoTools offers the model no tools to read again what was removed.
 	NoTools bool
 	// Rounds is how many requests one request of the client's may become while
-	// the model reads again what was removed; 0 is 8.
+	// the model reads again what was removed; 0 is 8. A model that asks for more
+	// is told in one further request that it has to do with what it has.
 	Rounds int
 	// MaxBody is the largest request that is looked into, in bytes; a larger one
 	// passes untouched. 0 is 64 MB.
@@ -43,6 +62,8 @@ type Options struct {
 	// Base sends the requests. Nil is a transport of its own that leaves
 	// compressed answers as they are.
 	Base http.RoundTripper
+
+	retry retry.Policy // of rounds; tests wait on no clock
 }
 
 // The providers' own addresses.

@@ -20,18 +20,22 @@ func (a *agent) grow(from, n int) {
 	}
 	for i := from; i < from+n; i++ {
 		c := thread.ToolCall{ID: fmt.Sprintf("call_%04d", i), Name: "read_file", Arguments: fmt.Sprintf(`{"path":"part_%03d.go"}`, i)}
-		args := c.Arguments
-		switch a.api {
-		case wire.Anthropic:
-			a.history = append(a.history, fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":%q,"name":"read_file","input":%s}]}`, c.ID, args))
-		case wire.Chat:
-			a.history = append(a.history, fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":"read_file","arguments":%q}}]}`, c.ID, args))
-		case wire.Responses:
-			a.history = append(a.history, fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"read_file","arguments":%q}`, c.ID, args))
-		default:
-			a.history = append(a.history, fmt.Sprintf(`{"role":"model","parts":[{"functionCall":{"name":"read_file","args":%s},"thoughtSignature":"c2lnbmVk"}]}`, args))
-		}
+		a.calls(c)
 		a.results([]thread.ToolCall{c}, func(thread.ToolCall) string { return result(i) })
+	}
+}
+
+// calls is an answer of the model's that calls a tool.
+func (a *agent) calls(c thread.ToolCall) {
+	switch a.api {
+	case wire.Anthropic:
+		a.history = append(a.history, fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":%q,"name":%q,"input":%s}]}`, c.ID, c.Name, c.Arguments))
+	case wire.Chat:
+		a.history = append(a.history, fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":%q,"arguments":%q}}]}`, c.ID, c.Name, c.Arguments))
+	case wire.Responses:
+		a.history = append(a.history, fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":%q,"arguments":%q}`, c.ID, c.Name, c.Arguments))
+	default:
+		a.history = append(a.history, fmt.Sprintf(`{"role":"model","parts":[{"functionCall":{"name":%q,"args":%s},"thoughtSignature":"c2lnbmVk"}]}`, c.Name, c.Arguments))
 	}
 }
 
@@ -143,7 +147,7 @@ func TestNoRoom(t *testing.T) {
 }
 
 // TestServerSideHistory: a history that the provider holds passes; when it does
-// not fit any more, a client of message threads is told to send it.
+// not fit any more, the client is told to send it.
 func TestServerSideHistory(t *testing.T) {
 	up := proxytest.New(t)
 	full := false
@@ -161,7 +165,7 @@ func TestServerSideHistory(t *testing.T) {
 		path string
 		body []byte
 		says string
-	}{{"/v1/messages", thread, `"error_code":"thread_unsupported_request"`}, {"/v1/responses", previous, "prompt is too long"}} {
+	}{{"/v1/messages", thread, `"error_code":"thread_unsupported_request"`}, {"/v1/responses", previous, `"code":"previous_response_not_found"`}} {
 		full = false
 		res := post(t, url+c.path, c.body, nil)
 		got := up.Requests()

@@ -56,12 +56,21 @@ func (x *exchange) member(path string) gjson.Result {
 // system, tools and the first message. The same request gives the same id after
 // a restart and on every machine.
 func (x *exchange) base(p *prompt.Prompt, ids []thread.ID) string {
+	if x.asked != nil && x.asked.rebuilt != nil && x.asked.rebuilt.Log != "" {
+		return x.asked.rebuilt.Log
+	}
 	if name := x.request.Header.Get(ThreadHeader); ownName.MatchString(name) {
 		return name
 	} else if name != "" {
 		return "px-" + digest("name", name)
 	}
 	parts := []string{x.endpoint.dialect.API(), x.t.model(x.modelNameOf(p)).Name, string(ids[0])}
+	return "px-" + digest(append(append(parts, x.saysOfItself()...), x.known.around)...)
+}
+
+// saysOfItself is what the client calls its session, in pairs of name and value.
+func (x *exchange) saysOfItself() []string {
+	var parts []string
 	for _, name := range sessionHeaders {
 		if value := x.request.Header.Get(name); value != "" {
 			parts = append(parts, name, value)
@@ -72,7 +81,7 @@ func (x *exchange) base(p *prompt.Prompt, ids []thread.ID) string {
 			parts = append(parts, path, v.Str)
 		}
 	}
-	return "px-" + digest(append(parts, x.known.around)...)
+	return parts
 }
 
 // digits are what changes in a system prompt from request to request: dates,
@@ -110,25 +119,69 @@ func digest(parts ...string) string {
 // aside reports why a request is none of an agent's steps: a title, a summary
 // that the client makes for itself, a question without a history. It is empty
 // for a step.
-func aside(h http.Header, p *prompt.Prompt) string {
+func aside(h http.Header, p *prompt.Prompt, members map[string]gjson.Result) string {
 	switch {
 	case len(p.Messages) == 0:
 		return "no-messages"
-	case strings.Contains(h.Get("X-Codex-Turn-Metadata"), `"request_kind":"compaction"`):
-		return "own-compaction"
+	case strings.Contains(h.Get("X-Codex-Turn-Metadata"), `"request_kind":"compaction"`), asksForSummary(p, members):
+		return ownCompaction
 	case len(p.Tools) > 0:
 		return ""
 	}
-	answers := 0
-	for i := range p.Messages {
-		if p.Messages[i].Role == thread.Assistant {
-			answers++
-		}
-	}
-	if answers < 2 {
-		return "side-request"
+	if turnsOf(p) < 2 {
+		return sideRequest
 	}
 	return ""
+}
+
+// sideRequest is the reason of a request beside the conversation.
+const sideRequest = "side-request"
+
+// ownCompaction is the reason of a request in which a client has its own history
+// summarised.
+const ownCompaction = "own-compaction"
+
+// What a request for a summary says: of what, and that no tool is to be used.
+var (
+	summaryWords = regexp.MustCompile(`(?i)\bsummar(y|i[sz]e|i[sz]ing|i[sz]ation)\b|\bhandoff\b|\bcheckpoint\b`)
+	historyWords = regexp.MustCompile(`(?i)\b(conversation|session|history|context)\b`)
+	noToolWords  = regexp.MustCompile(`(?i)\b(do not|don't|never|must not|without|no)\b[^.!?\n]{0,30}\btools?\b|\btext only\b`)
+)
+
+// asksForSummary recognises a client that has its history summarised in the
+// conversation itself, its tools declared as ever, as Claude Code does: no header
+// says so. At the end of a history stands a text of the user's that asks for a
+// summary of it, and no tool is to be called, by the request's own tool choice or
+// by the text's words, though tools are declared. A user can say the same, and
+// nothing is lost then: the answer is made in a fork, and the conversation goes on
+// with both in its log.
+func asksForSummary(p *prompt.Prompt, members map[string]gjson.Result) bool {
+	last := &p.Messages[len(p.Messages)-1]
+	if last.Role != thread.User || turnsOf(p) < 2 {
+		return false
+	}
+	text := last.Text()
+	if !summaryWords.MatchString(text) || !historyWords.MatchString(text) {
+		return false
+	}
+	return noToolWords.MatchString(text) || forbidsTools(members)
+}
+
+// forbidsTools reports whether the request lets no tool be called.
+func forbidsTools(members map[string]gjson.Result) bool {
+	choice := members["tool_choice"]
+	return choice.Str == "none" || choice.Get("type").Str == "none" || members["toolConfig"].Get("functionCallingConfig.mode").Str == "NONE"
+}
+
+// turnsOf counts the turns of the model's in a request.
+func turnsOf(p *prompt.Prompt) int {
+	n := 0
+	for i := range p.Messages {
+		if p.Messages[i].Role == thread.Assistant {
+			n++
+		}
+	}
+	return n
 }
 
 // chains remembers which log a history was last found in, by the id of one of

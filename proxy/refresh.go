@@ -9,15 +9,32 @@ import (
 // log holds those of an earlier request: what is volatile in them (cache marks
 // above all) counts as the client sent it last.
 func refresh(p *prompt.Prompt, log *thread.Thread, messages []thread.Message, ids []thread.ID) {
-	now := make(map[thread.ID]*thread.Message, len(ids))
-	for i, id := range ids {
-		now[id] = &messages[i]
-	}
+	var now map[thread.ID]*thread.Message
+	next := 0 // where in the log the next message stands, mostly
 	for k := range p.Messages {
 		m := &p.Messages[k]
-		fresh := now[m.ID]
-		at, logged := log.Index(m.ID)
-		if fresh == nil || !logged {
+		at, logged := next, next < log.Len() && log.At(next).ID == m.ID
+		if !logged {
+			at, logged = log.Index(m.ID)
+		}
+		if !logged {
+			continue
+		}
+		next = at + 1
+		var fresh *thread.Message
+		switch {
+		case at < len(ids) && ids[at] == m.ID:
+			fresh = &messages[at] // the log holds what the client sent, and nothing beside it
+		case now == nil:
+			now = make(map[thread.ID]*thread.Message, len(ids))
+			for i, id := range ids {
+				now[id] = &messages[i]
+			}
+			fallthrough
+		default:
+			fresh = now[m.ID]
+		}
+		if fresh == nil {
 			continue
 		}
 		was := log.At(at)

@@ -37,6 +37,26 @@ func ourItem(item gjson.Result) bool {
 	return item.Get("type").Str == "function_call" && ours(item.Get("name").Str)
 }
 
+// withoutOurTools leaves our tools out of what a response says of its request.
+func withoutOurTools(response string) string {
+	declared := gjson.Get(response, "tools")
+	var theirs []string
+	cut := false
+	declared.ForEach(func(_, tool gjson.Result) bool {
+		if ours(tool.Get("name").Str) {
+			cut = true
+		} else {
+			theirs = append(theirs, tool.Raw)
+		}
+		return true
+	})
+	if !cut {
+		return response
+	}
+	return set(response, "tools", "["+strings.Join(theirs, ",")+"]")
+}
+
+// joined is the last response, by whose id the provider holds all of them.
 func (responses) joined(rounds [][]byte) []byte {
 	var items []string
 	used := ""
@@ -53,16 +73,16 @@ func (responses) joined(rounds [][]byte) []byte {
 	if used != "" {
 		out = set(out, "usage", used)
 	}
-	return []byte(out)
+	return []byte(withoutOurTools(out))
 }
 
-func (responses) translator() translator {
-	return &responseStream{}
-}
+func (responses) translator() translator { return &responseStream{} }
 
 // responseStream joins streams of response events.
 type responseStream struct {
 	round    int
+	id       string   // of the first response, as JSON: that of the client's
+	last     string   // of this round's
 	items    []string // of this round, whole
 	shown    []string // of all rounds, as the client was shown them
 	at       places   // of the items
@@ -73,9 +93,11 @@ type responseStream struct {
 	stopped  bool
 }
 
-func (m *responseStream) again() {
+func (m *responseStream) again(counted bool) {
 	m.round++
-	m.used = add(m.used, m.now)
+	if counted {
+		m.used = add(m.used, m.now)
+	}
 	m.at.again()
 	m.items, m.now, m.held, m.stopped = nil, "", nil, false
 }
@@ -83,6 +105,9 @@ func (m *responseStream) again() {
 func (m *responseStream) next(e sent) (out []byte, last bool) {
 	v := gjson.Parse(e.data)
 	kind := v.Get("type").Str
+	if id := v.Get("response.id"); id.Type == gjson.String {
+		m.id, m.last = or(m.id, id.Raw), id.Raw
+	}
 	switch kind {
 	case "response.created", "response.in_progress", "response.queued":
 		if m.round > 0 {
@@ -102,7 +127,7 @@ func (m *responseStream) next(e sent) (out []byte, last bool) {
 		m.held = append(m.held, e)
 		return nil, true
 	}
-	data := e.data
+	data := m.told(e.data)
 	if index := v.Get("output_index"); index.Exists() {
 		to, shown := m.at.of(index.Int())
 		switch {
@@ -113,6 +138,23 @@ func (m *responseStream) next(e sent) (out []byte, last bool) {
 		}
 	}
 	return m.numbered(e, data), false
+}
+
+// told is an event as the client's response has it: with the id under which that
+// began, and without our tools.
+func (m *responseStream) told(data string) string {
+	response := gjson.Get(data, "response")
+	if !response.IsObject() {
+		return data
+	}
+	own := withoutOurTools(response.Raw)
+	if id := gjson.Get(own, "id"); id.Exists() && id.Raw != m.id {
+		own = set(own, "id", m.id)
+	}
+	if own == response.Raw {
+		return data
+	}
+	return set(data, "response", own)
 }
 
 // numbered gives an event the next number of the client's stream.
@@ -139,12 +181,22 @@ func (m *responseStream) said() (thread.Message, bool) {
 
 func (m *responseStream) end(how ending) []byte {
 	if how.failure != "" {
-		data := `{"type":"error","sequence_number":0,"code":"server_error","message":` + rawjson.Quote(how.failure) + `,"param":null}`
+		wrote := gjson.Get(how.wrote, "error")
+		if failed := gjson.Get(how.wrote, "response.error"); failed.IsObject() {
+			wrote = failed
+		}
+		code := `"server_error"`
+		for _, name := range []string{"type", "code"} {
+			if v := wrote.Get(name); v.Type == gjson.String {
+				code = v.Raw
+			}
+		}
+		data := `{"type":"error","sequence_number":0,"code":` + code + `,"message":` + rawjson.Quote(how.failure) + `,"param":null}`
 		return m.numbered(sent{name: "error"}, data)
 	}
 	var out []byte
 	for _, e := range m.held {
-		data := e.data
+		data := m.told(e.data)
 		if m.round > 0 || len(m.shown) < len(m.items) {
 			data = set(data, "response.output", "["+strings.Join(m.shown, ",")+"]")
 			if used := add(m.used, m.now); used != "" {

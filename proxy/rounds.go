@@ -10,9 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -33,26 +32,35 @@ const (
 	final    turn = iota // nothing for us
 	goesOn               // only our tools were called: another round
 	mixed                // the client's tools were called as well
-	tooOften             // only our tools were called, once too often
+	tooOften             // only our tools were called, though the model was told to stop
 )
 
 // answer reads an answer for calls of our tools, whole or as it streams.
 func (x *exchange) answer(res *http.Response, v verdict) (*http.Response, error) {
 	r := &rounds{x: x, step: v.step}
+	r.resume()
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return r.whole(res)
 	}
-	var plain io.Reader = res.Body
-	switch strings.ToLower(res.Header.Get("Content-Encoding")) {
-	case "", "identity":
-	case "gzip":
-		plain = &lazyGzip{from: res.Body}
-	default:
+	if !unpacked(res) {
 		return res, nil // nobody here can read it: the client may
 	}
 	uncompressed(res, -1)
-	res.Body = &stream{rounds: r, body: res.Body, events: newEvents(plain), translator: x.endpoint.dialect.translator()}
+	ctx, cancel := context.WithCancel(x.request.Context())
+	x.request = x.request.WithContext(ctx)
+	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: newEvents(res.Body), translator: x.endpoint.dialect.translator()}
 	return res, nil
+}
+
+// resume takes up the rounds of an earlier try.
+func (r *rounds) resume() {
+	for _, m := range r.step.rounds {
+		r.hidden = append(r.hidden, *m)
+		if m.Role == thread.Assistant {
+			r.n++
+		}
+	}
+	r.logged = len(r.hidden)
 }
 
 // uncompressed corrects what an answer says of its body.
@@ -73,47 +81,74 @@ const maxAnswer = 64 << 20
 // whole answers with one body for all rounds.
 func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 	d := r.x.endpoint.dialect
-	var bodies [][]byte
+	raw, all, err := readBody(res.Body, -1, maxAnswer)
+	if err != nil || !all {
+		r.leave()
+		res.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(raw.bytes), failing{err}, res.Body), res.Body}
+		return res, nil
+	}
+	res.Body.Close()
+	body, err := decoded(res.Header, raw.bytes, maxAnswer)
+	if err != nil {
+		return given(res, raw.bytes), nil // nobody here can read it: the client may
+	}
+	bodies := [][]byte{body}
 	for {
-		raw, all, err := readBody(res.Body, -1, maxAnswer)
-		if err != nil || !all {
-			res.Body = struct {
-				io.Reader
-				io.Closer
-			}{io.MultiReader(bytes.NewReader(raw.bytes), failing{err}, res.Body), res.Body}
-			return res, nil
-		}
-		res.Body.Close()
-		again := func(b []byte) (*http.Response, error) {
-			res.Body = io.NopCloser(bytes.NewReader(b))
-			return res, nil
-		}
-		body, err := decoded(res.Header, raw.bytes, maxAnswer)
-		if err != nil || res.StatusCode != http.StatusOK {
-			return again(raw.bytes) // a refused round is the answer
-		}
-		bodies = append(bodies, body)
 		m, err := d.said(body)
 		if err != nil {
 			r.x.fault("answer", err, verdict{step: r.step})
-			return again(raw.bytes)
+			r.leave()
+			return given(res, raw.bytes), nil
 		}
 		what := r.take(m)
-		if what == goesOn {
-			if res, err = r.send(); err != nil {
-				return nil, err
+		if what != goesOn {
+			if what == final && len(bodies) == 1 && !bytes.Contains(body, []byte(ourMark)) {
+				r.keep()
+				return given(res, raw.bytes), nil
 			}
-			continue
+			break
 		}
-		if r.n == 0 && what == final {
-			return again(raw.bytes)
+		err = r.ask(func(further *http.Response) (err error) {
+			res = further
+			if raw, all, err = readBody(res.Body, -1, maxAnswer); err != nil {
+				return err
+			}
+			res.Body.Close()
+			if !all {
+				return errLong
+			}
+			body, err = decoded(res.Header, raw.bytes, maxAnswer)
+			return err
+		})
+		var f *failure
+		switch {
+		case errors.As(err, &f) && f.res != nil:
+			return f.res, nil // as the provider wrote it
+		case err != nil:
+			return nil, err
 		}
-		r.keep()
-		body = d.joined(bodies)
-		uncompressed(res, int64(len(body)))
-		return again(body)
+		bodies = append(bodies, body)
 	}
+	r.keep()
+	body = d.joined(bodies)
+	uncompressed(res, int64(len(body)))
+	return given(res, body), nil
 }
+
+// ourMark stands in every answer that may show our tools to the client.
+const ourMark = `"` + rehydrate.ReadArtifact + `"`
+
+// given is an answer with another body.
+func given(res *http.Response, b []byte) *http.Response {
+	res.Body = io.NopCloser(bytes.NewReader(b))
+	return res
+}
+
+// errLong says that the answer of a round is longer than what is read.
+var errLong = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 
 // take looks at what the model said in a round, and answers the calls that are
 // ours.
@@ -135,25 +170,40 @@ func (r *rounds) take(m thread.Message) turn {
 		return final
 	}
 	ctx := r.x.request.Context()
+	left := r.x.t.options.Rounds - 1 - r.n // requests that may follow; then comes one in which the model is told so
 	for _, c := range m.Calls() {
 		if !ours(c.Name) {
 			continue
 		}
-		answer, ok, err := r.step.thread.Answer(ctx, c)
-		if err != nil || !ok {
-			answer = thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{
-				CallID: c.ID, Tool: c.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: "The text cannot be read now."}},
-			}}}
+		answer, ok := failed(c, usedUp), true
+		if left > 0 || theirs > 0 {
+			var err error
+			if answer, ok, err = r.step.thread.Answer(ctx, c); err != nil || !ok {
+				answer = failed(c, "The text cannot be read now.")
+			}
 		}
 		r.hidden = append(r.hidden, answer)
 	}
 	switch {
 	case theirs > 0:
 		return mixed
-	case r.n+1 >= r.x.t.options.Rounds:
+	case left < 0:
 		return tooOften
 	}
 	return goesOn
+}
+
+// usedUp is told to a model that looks things up without end. It is the result of
+// its calls, not a tool choice: to forbid calls would forbid the client's tools as
+// well, is refused beside thinking by some, and changes what a prompt cache
+// goes by.
+const usedUp = "Nothing more can be looked up in this turn. Go on with what you have: answer, or use another tool."
+
+// failed is the result of a call that is not answered.
+func failed(c thread.ToolCall, why string) thread.Message {
+	return thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{
+		CallID: c.ID, Tool: c.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: why}},
+	}}}
 }
 
 // named gives the calls of an API without ids such ids as no other call of the
@@ -190,27 +240,8 @@ func (r *rounds) named(m thread.Message, last bool) thread.Message {
 // hiddenCalls is where the numbers of calls begin that no client has seen.
 const hiddenCalls = 1_000_000
 
-// send asks for another round: the rounds so far go to the log, and what is
-// rendered from it to the provider.
-func (r *rounds) send() (*http.Response, error) {
-	r.n++
-	ctx := r.x.request.Context()
-	v := r.x.guarded(ctx, "round", r.prepare)
-	if v.action == Passed {
-		return nil, errRound
-	}
-	res, err := r.x.send(v)
-	if err != nil || r.x.refusal(res, v) != llm.ErrOverflow {
-		return res, err
-	}
-	_, res, err = r.x.harder(ctx, v, res)
-	return res, err
-}
-
-// errRound ends an answer that cannot go on because something failed here. The
-// client tries again, and is answered anew.
-var errRound = errors.New("what was removed cannot be read now")
-
+// prepare writes the rounds so far to the log, and renders the request of the
+// next from it.
 func (r *rounds) prepare(x *exchange, ctx context.Context) (verdict, error) {
 	ask, news := r.step.ask, r.news()
 	ask.Messages = news
@@ -245,109 +276,4 @@ func (r *rounds) keep() {
 	r.x.guarded(ctx, "rounds", func(_ *exchange, ctx context.Context) (verdict, error) {
 		return verdict{step: r.step}, r.step.thread.FinishStep(ctx, llm.Usage{}, r.news()...)
 	})
-}
-
-// stream is the body of an answer that is read for calls of our tools while it
-// passes. It is read by one goroutine.
-type stream struct {
-	*rounds
-	translator translator
-	body       io.ReadCloser // of the round that is read now
-	events     *events
-	out        []byte
-	err        error // at the end of out
-	ended      bool  // the client was told all: the rest passes as it comes
-}
-
-// Read gives the client the next bytes.
-func (s *stream) Read(p []byte) (int, error) {
-	for len(s.out) == 0 && s.err == nil {
-		s.more()
-	}
-	if len(s.out) == 0 {
-		return 0, s.err
-	}
-	n := copy(p, s.out)
-	s.out = s.out[n:]
-	return n, nil
-}
-
-// Close ends the round that is read now.
-func (s *stream) Close() error {
-	if s.err == nil {
-		s.err = http.ErrBodyReadAfterClose
-	}
-	return s.body.Close()
-}
-
-// more takes one event.
-func (s *stream) more() {
-	defer func() {
-		if p := recover(); p != nil {
-			s.x.fault("stream", fmt.Errorf("%w: %v", errPanic, p), verdict{step: s.step})
-			s.out, s.err = nil, io.ErrUnexpectedEOF
-		}
-	}()
-	e, err := s.events.next()
-	switch {
-	case s.ended:
-		s.out, s.err = e.raw, err
-		return
-	case err != nil:
-		s.finish(e.raw, err)
-		return
-	case e.data != "" && strings.TrimSpace(e.data) != "[DONE]" && !gjson.Valid(e.data):
-		// Nobody here understands the stream: from now on it passes as it comes.
-		s.out, s.ended = append(s.translator.end(ending{}), e.raw...), true
-		return
-	}
-	out, last := s.translator.next(e)
-	s.out = out
-	if last {
-		s.finish(nil, nil)
-	}
-}
-
-// finish decides at the end of a round. Without an end that was understood
-// everything passes as it came.
-func (s *stream) finish(tail []byte, err error) {
-	m, whole := s.translator.said()
-	if !whole {
-		s.out, s.err, s.ended = append(append(s.out, s.translator.end(ending{})...), tail...), err, true
-		return
-	}
-	what := s.take(m)
-	if what == goesOn {
-		s.next()
-		return
-	}
-	s.keep()
-	s.out = append(append(s.out, s.translator.end(ending{dangling: what == tooOften})...), tail...)
-	s.err, s.ended = err, true
-}
-
-// next goes on with another round.
-func (s *stream) next() {
-	s.body.Close()
-	res, err := s.send()
-	if err != nil {
-		s.out, s.err = append(s.out, s.translator.end(ending{failure: "the provider gave no answer"})...), io.EOF
-		return
-	}
-	s.body = res.Body
-	plain, err := decoder(res.Header, res.Body)
-	if plain == nil {
-		plain = res.Body
-	}
-	if err != nil || res.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
-		message := "the provider refused a further request"
-		if f := llm.Failure(s.x.endpoint.dialect.API(), res.StatusCode, said); f != nil {
-			message = f.Message
-		}
-		s.out, s.err = append(s.out, s.translator.end(ending{failure: message})...), io.EOF
-		return
-	}
-	s.events = newEvents(plain)
-	s.translator.again()
 }

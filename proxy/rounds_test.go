@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
@@ -166,5 +168,73 @@ func TestOneStream(t *testing.T) {
 	}
 	if len(up.Requests()) != 2 || len(ids) != 1 {
 		t.Errorf("%d requests upstream, ids %v: %s", len(up.Requests()), ids, s.raw)
+	}
+}
+
+// TestRoundsUsedUp: a model that looks things up without end is told to stop, and
+// answers or goes on with the client's tools. Only one that does not heed it ends
+// its turn with what it has said.
+func TestRoundsUsedUp(t *testing.T) {
+	told := func(q *proxytest.Request) bool {
+		text, _ := last(q)
+		return strings.Contains(text, "Nothing more can be looked up in this turn")
+	}
+	read := thread.ToolCall{ID: "call_9999", Name: "read_file", Arguments: `{"path":"part_001.go"}`}
+	for _, api := range apis {
+		for _, stream := range []bool{false, true} {
+			for name, end := range map[string]proxytest.Answer{
+				"answers": {Text: "All is well."},
+				"goes on": {Text: "I read it.", Calls: []thread.ToolCall{read}},
+				"is deaf": {},
+			} {
+				t.Run(fmt.Sprintf("%s, stream %t, %s", api, stream, name), func(t *testing.T) {
+					t.Parallel()
+					up := strict(t)
+					var choices []string
+					up.Model = func(q *proxytest.Request) proxytest.Answer {
+						for _, path := range []string{"tool_choice", "toolConfig"} {
+							choices = append(choices, gjson.GetBytes(q.Body, path).Raw)
+						}
+						if told(q) && name != "is deaf" {
+							return end
+						}
+						return lookup(q)
+					}
+					url, p := start(t, up, proxy.Options{Window: window, Rounds: 3, Config: palimpsest.Config{Counter: counter()}})
+					a := newAgent(t, api, url, stream)
+					a.grow(0, 24)
+					s := a.ask()
+					want := "Look 0.Look 1.Look 2." + end.Text
+					if name == "is deaf" {
+						want += "Look 3."
+					}
+					if strings.ReplaceAll(s.text, "\n", "") != want || len(s.calls) != len(end.Calls) || len(s.calls) == 1 && s.calls[0].Name != read.Name {
+						t.Errorf("%q, %v", s.text, s.calls)
+					}
+					if name != "goes on" && (s.stop == "tool_use" || s.stop == "tool_calls") {
+						t.Errorf("the model stopped for %q", s.stop)
+					}
+					if n := len(up.Requests()); n != 4 || p.Totals().Faults != 0 {
+						t.Errorf("%d requests upstream, totals %+v", n, p.Totals())
+					}
+					if slices.ContainsFunc(choices, func(c string) bool { return c != "" }) {
+						t.Errorf("tools were chosen: %q", choices)
+					}
+					for _, c := range s.calls {
+						a.results([]thread.ToolCall{c}, func(thread.ToolCall) string { return "nothing" })
+					}
+					a.user("Go on.")
+					up.Model = nil
+					if next := a.ask(); next.status != 200 || next.thread() != s.thread() {
+						t.Errorf("the next step: %d, %q after %q", next.status, next.thread(), s.thread())
+					}
+					for _, q := range up.Requests() {
+						if q.Refused != "" {
+							t.Errorf("request %d was refused: %.300s", q.N, q.Refused)
+						}
+					}
+				})
+			}
+		}
 	}
 }

@@ -24,9 +24,10 @@ const (
 type task int
 
 const (
-	other    task = iota // nothing that we know of: forwarded as it is
-	generate             // asks the model
-	count                // counts the tokens of a request
+	other      task = iota // nothing that we know of: forwarded as it is
+	generate               // asks the model
+	count                  // counts the tokens of a request
+	compaction             // compacts a conversation
 )
 
 // endpoint is what a path stands for.
@@ -48,6 +49,8 @@ func endpointOf(path string) endpoint {
 		return endpoint{task: generate, dialect: &dialect{openai.Chat{}, chat{}}}
 	case strings.HasSuffix(path, "/responses"):
 		return endpoint{task: generate, dialect: &dialect{openai.Responses{}, responses{}}}
+	case strings.HasSuffix(path, "/responses/compact"):
+		return endpoint{task: compaction, dialect: &dialect{openai.Responses{}, responses{}}}
 	case strings.HasSuffix(path, "/responses/input_tokens"):
 		return endpoint{task: count, dialect: &dialect{openai.Responses{}, responses{}}}
 	}

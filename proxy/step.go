@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/tidwall/gjson"
 
@@ -31,18 +32,35 @@ type step struct {
 	request *prompt.Prompt // as the client sent it
 	ids     []thread.ID    // of its messages
 	offered bool           // the model was offered our tools
+	// rounds are those of an earlier try that the log ends with.
+	rounds []*thread.Message
+	// earlier are the logs that the conversation goes on from.
+	earlier []string
+	shown   palimpsest.Shown // what was last rendered
 }
 
 // decide looks at a request and says what goes to the provider.
 func (x *exchange) decide(ctx context.Context) (verdict, error) {
-	if x.endpoint.task != generate {
+	if x.endpoint.task == count {
 		return x.counted(ctx)
 	}
-	if x.small() {
+	if x.endpoint.task == compaction || x.native != nil && x.native.settled {
+		return pass("native"), nil
+	}
+	if x.small(ctx) {
 		return pass("below-mark"), nil
 	}
-	p, reason := x.read()
-	if reason != "" {
+	p, reason, err := x.look(ctx)
+	switch {
+	case err != nil:
+		return verdict{}, err
+	case reason == ownCompaction:
+		x.t.lineage.passed(x.session(), reason, len(x.plain))
+		return x.summarised(ctx, p)
+	case reason != "":
+		if x.known != nil {
+			x.t.lineage.passed(x.session(), reason, len(x.plain))
+		}
 		return pass(reason), nil
 	}
 	return x.prepare(ctx, p, false)
@@ -55,14 +73,17 @@ func (x *exchange) read() (p *prompt.Prompt, reason string) {
 		return nil, "encoding"
 	}
 	x.plain = plain
-	text := string(plain)
-	before := x.t.bodies.find(x.endpoint.dialect.API(), text)
+	text := unsafe.String(unsafe.SliceData(plain), len(plain)) // nobody writes to it any more, and it may be long
+	before, same := x.t.bodies.find(x.endpoint.dialect.API(), text)
 	if before != nil {
-		x.known = before.extended(x.endpoint.dialect, text)
+		x.known = before.extended(x.endpoint.dialect, text, same)
 	}
 	if x.known == nil {
 		if p, err = x.endpoint.dialect.Decode(plain); err != nil {
 			return nil, "format"
+		}
+		if p.Source.Body == text {
+			text = p.Source.Body // the same bytes, which need not be kept twice
 		}
 		before, x.known = nil, newKnown(text, p, top(text))
 	}
@@ -79,7 +100,7 @@ func (x *exchange) read() (p *prompt.Prompt, reason string) {
 			return nil, "server-side-history"
 		}
 	}
-	return k.prompt, aside(x.request.Header, k.prompt)
+	return k.prompt, aside(x.request.Header, k.prompt, k.top)
 }
 
 // serverSide are the members of a body whose history the provider holds: there
@@ -89,16 +110,21 @@ var serverSide = []string{"previous_response_id", "conversation", "thread"}
 // small reports whether a request is too small for any policy: a result that is
 // put aside as it arrives has 4,000 tokens at least (policy.Auto, Intake). Where
 // the window is not known the automatic policy waits for the provider to refuse.
-func (x *exchange) small() bool {
+func (x *exchange) small(ctx context.Context) bool {
 	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
 		return false
+	}
+	if a := x.asked; a != nil {
+		if r := a.rebuilt; r != nil || a.emulated {
+			return !a.emulated && !r.strict && r.Log == "" && len(r.body) < smallAlways
+		}
 	}
 	if len(x.original) < smallAlways {
 		return true
 	}
 	switch x.t.options.Config.Policy.(type) {
 	case nil, policy.Auto:
-		return x.t.model(x.modelName()).Window == 0
+		return x.model(ctx, x.modelName()).Window == 0
 	}
 	return false
 }
@@ -110,6 +136,9 @@ const smallAlways = 12 << 10
 func (x *exchange) modelName() string {
 	if x.endpoint.model != "" {
 		return x.endpoint.model
+	}
+	if x.plain != nil {
+		return gjson.GetBytes(x.plain, "model").Str
 	}
 	return gjson.GetBytes(x.original, "model").Str
 }
@@ -159,21 +188,24 @@ const usualOutput = 16_000
 // provider has refused the request already.
 func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (verdict, error) {
 	ids := x.known.ids
-	known := token.Model(x.t.model(x.modelNameOf(p)))
+	known := x.model(ctx, x.modelNameOf(p))
 	compactor, err := x.t.compactor(known, x.offers(p))
 	if err != nil {
 		return verdict{}, err
 	}
 	s := &step{ids: ids, request: p, ask: palimpsest.Step{
-		Base: p, Profile: render.For(x.endpoint.dialect.API()), Window: limit(known), Output: output(known, p),
+		Base: x.known.shell(p), Profile: x.profile(known), Window: limit(known), Output: output(known, p),
 	}}
+	s.ask.Budget = x.budget(&s.ask)
 	v := verdict{step: s}
 	for n := 1; ; n++ {
 		var r report
-		b, err := x.t.branch(ctx, x.base(p, ids), x.scope(p), p.Messages, ids)
+		b, err := x.branch(ctx, p, ids)
 		var rendered *prompt.Prompt
 		if err == nil {
-			s.id, s.thread, s.ask.Messages = b.id, compactor.Thread(b.id), b.news
+			s.id, s.thread, s.ask.Messages, s.rounds = b.id, compactor.Thread(b.id), b.news, b.rounds
+			s.earlier = x.earlier(ctx, p, b)
+			s.thread.GoesOn(s.earlier...)
 			rendered, err = s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask)
 		}
 		switch {
@@ -182,12 +214,24 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		case err != nil:
 			return v, err
 		}
-		x.t.known.remember(thread.ID(x.scope(p))+ids[len(ids)-1], b.id)
+		if !x.apart {
+			x.t.known.remember(thread.ID(x.scope(p))+ids[len(ids)-1], b.id)
+		}
 		if forced && !r.completed() {
 			return x.smaller(ctx, s)
 		}
 		return x.finish(ctx, s, rendered, &r, b.changed)
 	}
+}
+
+// profile is what the provider's API demands of a prompt. Models that are known not
+// to bind their thinking to what stands before it keep it; of one that is not
+// known it is not believed.
+func (x *exchange) profile(m token.Model) render.Profile {
+	p := render.For(x.endpoint.dialect.API())
+	p.LastUser = true // models of other providers, behind the same API, refuse it as well
+	p.BoundReasoning = p.BoundReasoning && (m.BindsThinking || m.Source == "")
+	return p
 }
 
 // tries bounds how often a log is looked at again because somebody was faster.
@@ -207,11 +251,15 @@ func (x *exchange) overflowed(ctx context.Context, v verdict) (verdict, error) {
 	if v.step != nil {
 		return x.smaller(ctx, v.step)
 	}
-	p, reason := x.read()
-	if reason != "" {
+	p, reason, err := x.look(ctx)
+	if err != nil {
+		return verdict{}, err
+	}
+	if reason != "" && reason != ownCompaction {
 		return pass(reason), nil
 	}
-	v, err := x.prepare(ctx, p, true)
+	x.apart = reason == ownCompaction
+	v, err = x.prepare(ctx, p, true)
 	if v.action != Passed && err == nil {
 		v.action = Recovered
 	}
@@ -238,12 +286,16 @@ func (x *exchange) smaller(ctx context.Context, s *step) (verdict, error) {
 // finish encodes what was rendered. A rendering without a plan is the client's
 // own request, unless changed says that the log holds what the client does not.
 func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt, r *report, changed bool) (verdict, error) {
+	s.shown = s.thread.Shown()
 	current, _, err := x.t.plans.Current(ctx, s.id)
 	if err != nil {
 		return verdict{step: s}, err
 	}
 	before, sent, compacted := r.tokens()
-	if current.Empty() && !changed {
+	if compacted {
+		x.t.compactions.Add(1)
+	}
+	if current.Empty() && !changed && !x.strict() && (len(s.earlier) == 0 || !x.offers(s.request)) {
 		return verdict{action: Passed, reason: "below-mark", step: s, before: before, sent: sent}, nil
 	}
 	log, err := x.t.log.Load(ctx, s.id)
@@ -253,8 +305,6 @@ func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt,
 	rendered = own(rendered)
 	refresh(rendered, log, s.request.Messages, s.ids)
 	s.offered = x.offers(s.request) && slices.ContainsFunc(rendered.Tools, isOurs)
-	endWithUser(rendered)
-	x.known.lighten(rendered)
 	body, err := x.endpoint.dialect.Encode(rendered)
 	if err != nil {
 		return verdict{step: s}, fmt.Errorf("encode: %w", err)
@@ -272,15 +322,6 @@ func own(p *prompt.Prompt) *prompt.Prompt {
 	out := *p
 	out.Messages = slices.Clone(p.Messages)
 	return &out
-}
-
-// endWithUser gives a text that stands for the end of the conversation in the
-// user's role: the newest models refuse a request that ends with a turn of their
-// own.
-func endWithUser(p *prompt.Prompt) {
-	if n := len(p.Messages) - 1; n >= 0 && p.Messages[n].Role == thread.Assistant && p.Messages[n].Frame == nil && len(p.Messages[n].Calls()) == 0 {
-		p.Messages[n].Role = thread.User
-	}
 }
 
 // report collects what the events of one step say of it.

@@ -1,11 +1,13 @@
 package proxy_test
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -27,6 +29,9 @@ var counter = sync.OnceValue(func() *token.Counter {
 // start runs a proxy in front of an upstream.
 func start(t testing.TB, up *proxytest.Upstream, o proxy.Options) (string, *proxy.Proxy) {
 	t.Helper()
+	if o.Waiting() {
+		o.Waits(func(ctx context.Context, _ time.Duration) error { return ctx.Err() })
+	}
 	o.Anthropic, o.OpenAI, o.Gemini = up.URL, up.URL+"/v1", up.URL
 	p, err := proxy.New(&o)
 	if err != nil {
@@ -41,15 +46,19 @@ const window = 60_000
 
 func strict(t testing.TB) *proxytest.Upstream {
 	up := proxytest.New(t)
+	up.Window, up.BindThinking, up.Count = window, true, counted()
+	return up
+}
+
+// counted counts as the proxy does.
+func counted() func(*prompt.Prompt) int {
 	memo := token.NewMemo(counter(), 0)
 	var mu sync.Mutex
-	up.Window, up.BindThinking = window, true
-	up.Count = func(p *prompt.Prompt) int {
+	return func(p *prompt.Prompt) int {
 		mu.Lock()
 		defer mu.Unlock()
 		return memo.Prompt(p)
 	}
-	return up
 }
 
 // result is what a tool of the task gives: 8 KB that hold one fact.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/retry"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -22,12 +24,19 @@ type Transport struct {
 	log     store.Log
 	plans   store.Plans
 	known   chains
+	renamed chains // the provider's ids of responses, by the client's
 	ids     *chainMemo
 	bodies  bodies
+	left    left
+	learned learned
+	retry   retry.Policy // of rounds
+	secret  secret
+	links   links
+	lineage lineage
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
-	learned    map[string]int                   // windows that providers named, by model
+	memos      map[string]*token.Memo           // of native compaction, by the name of the counter
 
 	requests, edited, compactions, recovered, faults, before, sent atomic.Int64
 }
@@ -36,13 +45,15 @@ type Transport struct {
 type Totals struct {
 	// Requests counts them, Edited those that did not go on as they came.
 	Requests, Edited int64
-	// Compactions counts new plans, Recovered the requests that a provider
-	// refused as too long and then took.
+	// Compactions counts new plans, Recovered how often a provider took a request
+	// that it had refused as too long, further requests that no client sees
+	// included.
 	Compactions, Recovered int64
 	// Faults counts requests that passed untouched because something failed here.
 	Faults int64
 	// TokensBefore is what the edited requests would have taken as they came,
-	// about, and TokensSent what they took.
+	// about, and TokensSent what they took, with the further requests that the
+	// client does not see.
 	TokensBefore, TokensSent int64
 }
 
@@ -52,10 +63,12 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, learned: map[string]int{}, ids: newChainMemo()}
+	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, memos: map[string]*token.Memo{}, ids: newChainMemo()}
 	t.options.Rounds = or(o.Rounds, defaultRounds)
 	t.options.MaxBody = or(o.MaxBody, defaultMaxBody)
 	t.options.Deadline = or(o.Deadline, defaultDeadline)
+	t.retry = o.retry
+	t.retry.Total = or(t.retry.Total, longestPatience)
 	if o.Base == nil {
 		base := http.DefaultTransport.(*http.Transport).Clone()
 		base.DisableCompression = true
@@ -67,6 +80,10 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o.Models != nil {
 		t.models = *o.Models
 	}
+	var err error
+	if t.options.Emulate, err = native.APIs(o.Emulate); err != nil {
+		return nil, fmt.Errorf("proxy.NewTransport: emulate: %w", err)
+	}
 	c := &t.options.Config
 	memory := &store.Memory{}
 	if c.Log == nil {
@@ -76,6 +93,11 @@ func NewTransport(o *Options) (*Transport, error) {
 		c.Plans = memory
 	}
 	t.log, t.plans, t.events = c.Log, c.Plans, c.Events
+	documents := o.Documents
+	if documents == nil {
+		documents = memory
+	}
+	t.learned.documents, t.links.documents, t.lineage.documents = documents, documents, documents
 	c.Events = event.Multi(c.Events, event.Func(note))
 	if _, err := palimpsest.New(t.options.Config); err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
@@ -88,7 +110,7 @@ func NewTransport(o *Options) (*Transport, error) {
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	e := endpointOf(r.URL.Path)
 	if r.Method != http.MethodPost || e.task == other {
-		return t.options.Base.RoundTrip(withoutOurs(r))
+		return t.options.Base.RoundTrip(t.asHeld(withoutOurs(r)))
 	}
 	body, whole, err := readBody(r.Body, r.ContentLength, t.options.MaxBody)
 	if err != nil {
@@ -101,7 +123,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r.Body.Close()
 	x := &exchange{t: t, request: r, endpoint: e, original: body.bytes, start: time.Now()}
-	return x.run()
+	return x.emulate()
 }
 
 // CloseIdleConnections closes the connections to providers that nobody uses.
@@ -151,32 +173,15 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 	return c, err
 }
 
-// model finds what is known of a model; the name alone where nothing is.
+// model finds what the table and the options say of a model; the name alone where
+// they say nothing.
 func (t *Transport) model(name string) token.Model {
 	m, err := t.models.Find(name)
 	if err != nil {
 		m = token.Model{Name: name}
 	}
-	t.mu.Lock()
-	learned := t.learned[name]
-	t.mu.Unlock()
-	switch {
-	case learned > 0 && (t.options.Window == 0 || learned < t.options.Window):
-		m.Window, m.MaxInput = learned, 0
-	case t.options.Window > 0:
+	if t.options.Window > 0 {
 		m.Window, m.MaxInput = t.options.Window, 0
 	}
 	return m
 }
-
-// learn keeps the window that a provider named when it refused a request.
-func (t *Transport) learn(model string, window int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.learned) < maxLearned {
-		t.learned[model] = window
-	}
-}
-
-// maxLearned bounds the models that windows are remembered of.
-const maxLearned = 1000

@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -112,7 +113,11 @@ func TestParallel(t *testing.T) {
 // TestCompressedAnswers: an answer that comes compressed is read for calls of our
 // tools, whole and as a stream.
 func TestCompressedAnswers(t *testing.T) {
-	for _, stream := range []bool{false, true} {
+	for _, c := range []struct {
+		stream   bool
+		encoding string
+	}{{false, "gzip"}, {true, "gzip"}, {true, "zstd"}} { // zstd is not asked for, and read all the same
+		stream := c.stream
 		up := strict(t)
 		work := &curious{t: t, inner: steps(40, false)}
 		up.Model = work.answer
@@ -120,14 +125,18 @@ func TestCompressedAnswers(t *testing.T) {
 			if r.Header.Get("Accept-Encoding") != "gzip" {
 				t.Errorf("accepted are %q", r.Header.Get("Accept-Encoding"))
 			}
+			body, _ := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(bytes.NewReader(body))
 			rec := httptest.NewRecorder()
 			up.ServeHTTP(rec, r)
+			encoding := "gzip"
+			if bytes.Contains(body, []byte(`"`+rehydrate.Recall+`"`)) {
+				encoding = c.encoding
+			}
 			w.Header().Set("Content-Type", rec.Header().Get("Content-Type"))
-			w.Header().Set("Content-Encoding", "gzip")
+			w.Header().Set("Content-Encoding", encoding)
 			w.WriteHeader(rec.Code)
-			z := gzip.NewWriter(w)
-			io.Copy(z, rec.Body)
-			z.Close()
+			w.Write(packed(t, encoding, rec.Body.Bytes()))
 		}))
 		p, err := proxy.New(&proxy.Options{Anthropic: squeeze.URL, Window: window, Config: palimpsest.Config{Counter: counter()}})
 		if err != nil {

@@ -20,6 +20,10 @@ type Profile struct {
 	// FirstUser: the first message must be the user's. A summary that comes
 	// first is then given in the user's role.
 	FirstUser bool
+	// LastUser: the newest models refuse a request that ends with a turn of their
+	// own. A text that stands for the end of the conversation is then given in the
+	// user's role; a turn that the caller ends with stays as it is.
+	LastUser bool
 	// BoundReasoning: the provider checks reasoning against everything before
 	// it, so once a plan changes anything, the reasoning of all messages that
 	// existed then is left out, all of it.
@@ -46,9 +50,9 @@ type Profile struct {
 func For(api string) Profile {
 	switch api {
 	case wire.Anthropic:
-		return Profile{API: api, FirstUser: true, BoundReasoning: true, ObjectArguments: true, SystemFirst: true, CachePoints: 4}
+		return Profile{API: api, FirstUser: true, LastUser: true, BoundReasoning: true, ObjectArguments: true, SystemFirst: true, CachePoints: 4}
 	case wire.Gemini:
-		return Profile{API: api, FirstUser: true, ResultsInCallOrder: true, ObjectArguments: true, SystemFirst: true}
+		return Profile{API: api, FirstUser: true, LastUser: true, ResultsInCallOrder: true, ObjectArguments: true, SystemFirst: true}
 	}
 	return Profile{API: api}
 }

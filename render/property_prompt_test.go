@@ -25,6 +25,9 @@ func promptHolds(t rapid.TB, th *thread.Thread, p *plan.Plan, profile render.Pro
 	if profile.FirstUser && first >= 0 && out.Messages[first].Role != thread.User {
 		t.Fatalf("the first message is the %s's", out.Messages[first].Role)
 	}
+	if last := len(out.Messages) - 1; profile.LastUser && last >= 0 && m.Messages[last].Synthetic && out.Messages[last].Role == thread.Assistant {
+		t.Fatal("what stands for the end is the model's")
+	}
 	changed := !p.Empty()
 	for n := range out.Messages {
 		msg, origin := &out.Messages[n], m.Messages[n]

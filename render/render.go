@@ -67,6 +67,7 @@ func (r *renderer) finish(base *prompt.Prompt, o *Options) (*prompt.Prompt, *Man
 	r.wholeLoops()
 	r.rehydrate(o.Rehydrated)
 	r.openWithUser()
+	r.closeWithUser()
 	out.Messages = r.out
 	out.CachePoints = r.cachePoints()
 	return out, r.manifest, nil
@@ -285,6 +286,15 @@ func (r *renderer) openWithUser() {
 		return
 	}
 	r.insert(first, synthetic(&r.out[first], thread.User, continues))
+}
+
+// closeWithUser makes what stands for the end of the conversation the user's, where
+// the provider wants it.
+func (r *renderer) closeWithUser() {
+	last := len(r.out) - 1
+	if r.profile.LastUser && last >= 0 && r.manifest.Messages[last].Synthetic && r.out[last].Role == thread.Assistant {
+		r.out[last].Role = thread.User
+	}
 }
 
 func (r *renderer) insert(i int, m thread.Message) {

@@ -114,6 +114,19 @@ func (v *View) preserved(i int) thread.Fields {
 
 // said reports whether a call's arguments show a value already.
 func said(call thread.ToolCall, value any) bool {
+	if text, ok := value.(string); ok && unescaped(text) {
+		return strings.Contains(call.Arguments, text)
+	}
 	shown := canonjson.Spaced(value)
 	return strings.Contains(call.Arguments, strings.Trim(shown, `"`))
+}
+
+// unescaped reports whether a text stands in JSON as it is.
+func unescaped(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }

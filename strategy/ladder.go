@@ -37,7 +37,7 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 				failed = append(failed, err)
 				continue
 			}
-			v.apply(record)
+			v.decide(record, counts(rung))
 		}
 	}
 	if v.Over() > 0 {
@@ -50,6 +50,15 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 		}
 	}
 	return true, nil
+}
+
+// counts reports whether a rung is one whose records say what cost gave for them.
+func counts(rung Strategy) bool {
+	switch rung.(type) {
+	case Clear, Externalize:
+		return true
+	}
+	return false
 }
 
 // filler is a rung that can use room that is left over when all is done. The

@@ -225,8 +225,12 @@ var definitions = []string{
 func Defines(line string) bool {
 	p := trimSpan(line, span{0, len(line)})
 	line = line[afterLineNumber(line, p):p.to]
+	if line == "" {
+		return false
+	}
+	first := lower(line[0])
 	for _, d := range definitions {
-		if matchPhrase(line, d) {
+		if d[0] == first && matchPhrase(line, d) {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"hash/maphash"
+	"strings"
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -9,17 +10,21 @@ import (
 
 // memo keeps what was found in messages and how many tokens texts have, so that
 // summarising a thread that grew by one step costs that step. It holds at most
-// two generations of maxMemo entries each; what was not asked for during one
-// generation goes. Safe for concurrent use.
+// two generations of maxMemo entries each, and of maxMemoBytes; what was not asked
+// for during one generation goes. Safe for concurrent use.
 type memo struct {
 	mu         sync.Mutex
 	seed       maphash.Seed
 	ready      bool
 	now, old   map[factsKey]*facts
+	bytes      int // about what now takes
 	count, was map[string]int
 }
 
-const maxMemo = 1 << 14
+const (
+	maxMemo      = 1 << 14
+	maxMemoBytes = 32 << 20
+)
 
 // factsKey names a message by id and content: ids that callers bring may be
 // used again in another thread.
@@ -55,11 +60,31 @@ func (c *memo) facts(m *thread.Message) *facts {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.now) >= maxMemo {
-		c.old, c.now = c.now, map[factsKey]*facts{}
+	if _, kept := c.now[k]; kept {
+		return f
+	}
+	size := f.size()
+	if len(c.now) >= maxMemo || c.bytes+size > maxMemoBytes {
+		c.old, c.now, c.bytes = c.now, map[factsKey]*facts{}, 0
 	}
 	c.now[k] = f
+	c.bytes += size
 	return f
+}
+
+// size is about what facts take, in bytes.
+func (f *facts) size() int {
+	n := 256 + len(f.user)
+	lists := [][]piece{f.rules, f.said, f.recap, nil, nil}
+	if f.result != nil {
+		lists[3], lists[4] = f.result.errors, f.result.keys
+	}
+	for _, list := range lists {
+		for i := range list {
+			n += 64 + len(list[i].text) + 16*cap(list[i].idents)
+		}
+	}
+	return n
 }
 
 // tokens returns count(s), computed once while it is kept.
@@ -79,7 +104,7 @@ func (c *memo) tokens(count func(string) int, s string) int {
 	if len(c.count) >= maxMemo {
 		c.was, c.count = c.count, map[string]int{}
 	}
-	c.count[s] = n
+	c.count[strings.Clone(s)] = n // it is mostly a line of a long text
 	return n
 }
 

@@ -97,12 +97,19 @@ type callRef struct{ message, call int }
 func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
 		pool: &pool{task: -1}, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
-		outcomes: map[string]int{}, seen: make(map[said]struct{}, 1024),
+		outcomes: map[string]int{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
+	pieces := 0
 	for i := range in.Messages {
-		b.facts[i] = of(&in.Messages[i])
+		f := of(&in.Messages[i])
+		b.facts[i] = f
+		pieces += len(f.said)
+		if f.result != nil {
+			pieces += len(f.result.keys)
+		}
 	}
+	b.seen = make(map[said]struct{}, pieces) // most of them; growing would hash all texts again
 	seen := b.names.learn(in, b.facts, of)
 	b.idents = make([]int32, 0, seen)
 	b.candidates = make([]candidate, 0, 256+seen/3)

@@ -29,6 +29,10 @@ func neutralise(b *strings.Builder, s string) {
 	flush := func(to int) { b.WriteString(s[start:to]) }
 	for i := 0; i < len(s); {
 		c := s[i]
+		if !lineStart && inert[c] {
+			i++
+			continue
+		}
 		if lineStart && c != '\n' && c != '\r' {
 			if forgesLine(s[i:]) {
 				flush(i)
@@ -85,6 +89,15 @@ func neutralise(b *strings.Builder, s string) {
 	flush(len(s))
 }
 
+// inert are the bytes that mean nothing but inside a line: nearly all of a text.
+var inert = func() (t [256]bool) {
+	for c := byte(0x20); c < 0x7f; c++ {
+		t[c] = c != '[' && c != '<' && c != '('
+	}
+	t['\t'] = true
+	return t
+}()
+
 // marks are what must not appear in an item as it stands, in lower case and
 // without their first character.
 var marks = map[byte][]string{
@@ -116,8 +129,12 @@ func forgesMark(s string) bool {
 }
 
 func forgesLine(s string) bool {
+	first := s[0]
+	if 'A' <= first && first <= 'Z' {
+		first += 'a' - 'A'
+	}
 	for _, m := range speakers {
-		if hasPrefixFold(s, m) {
+		if m[0] == first && hasPrefixFold(s, m) {
 			return true
 		}
 	}
@@ -142,6 +159,8 @@ func hasPrefixFold(s, lower string) bool {
 
 // endsFold reports whether s ends in the word, spaces after it allowed.
 func endsFold(s, lower string) bool {
-	s = strings.TrimRight(s, " \t")
+	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
+		s = s[:len(s)-1]
+	}
 	return len(s) >= len(lower) && hasPrefixFold(s[len(s)-len(lower):], lower)
 }

@@ -49,14 +49,16 @@ func (s Summary) Render() string {
 	var b strings.Builder
 	b.WriteString(Header)
 	b.WriteByte('\n')
-	for _, section := range s.Sections() {
-		b.WriteString(section.Heading)
+	w := writer{&b}
+	s.sections(func(heading string, n int, entry func(*writer, int)) {
+		b.WriteString(heading)
 		b.WriteByte('\n')
-		for _, e := range section.Entries {
-			b.WriteString(e)
+		for i := range n {
+			b.WriteString("- ")
+			entry(&w, i)
 			b.WriteByte('\n')
 		}
-	}
+	})
 	return b.String()
 }
 
@@ -64,18 +66,26 @@ func (s Summary) Render() string {
 // a caller with a budget can count and choose items one by one.
 func (s Summary) Sections() []Section {
 	var out []Section
-	add := func(heading string, n int, entry func(*writer, int)) {
-		if n == 0 {
-			return
-		}
+	s.sections(func(heading string, n int, entry func(*writer, int)) {
 		section := Section{Heading: heading, Entries: make([]string, n)}
 		for i := range n {
-			var w writer
-			w.b.WriteString("- ")
-			entry(&w, i)
-			section.Entries[i] = w.b.String()
+			var b strings.Builder
+			b.WriteString("- ")
+			entry(&writer{&b}, i)
+			section.Entries[i] = b.String()
 		}
 		out = append(out, section)
+	})
+	return out
+}
+
+// sections calls yield for each section that is not empty, in the order of the
+// format, with its number of entries and what writes each of them.
+func (s Summary) sections(yield func(heading string, n int, entry func(*writer, int))) {
+	add := func(heading string, n int, entry func(*writer, int)) {
+		if n > 0 {
+			yield(heading, n, entry)
+		}
 	}
 	items := func(heading string, items []Item, quoted bool) {
 		add(heading, len(items), func(w *writer, i int) { w.item(items[i], quoted) })
@@ -96,14 +106,13 @@ func (s Summary) Sections() []Section {
 	items(headFacts, s.Facts, false)
 	items(headIdentifiers, s.Identifiers, false)
 	add(headArtifacts, len(s.Artifacts), func(w *writer, i int) { w.artifact(s.Artifacts[i]) })
-	return out
 }
 
-// writer builds one entry.
-type writer struct{ b strings.Builder }
+// writer writes entries.
+type writer struct{ b *strings.Builder }
 
 func (w *writer) raw(s string)  { w.b.WriteString(s) }
-func (w *writer) text(s string) { neutralise(&w.b, s) }
+func (w *writer) text(s string) { neutralise(w.b, s) }
 
 func (w *writer) turn(n int) {
 	if n > 0 {

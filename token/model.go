@@ -198,5 +198,18 @@ func (s ModelSet) Find(name string) (Model, error) {
 			return s.rows[i], nil
 		}
 	}
-	return Model{}, fmt.Errorf("model %q, nearest are %s: %w", name, strings.Join(s.nearest(name, 3), ", "), ErrUnknownModel)
+	return Model{}, &unknownModel{strings.Clone(name), s}
 }
+
+// unknownModel looks for the nearest names only when it is printed: that takes
+// longer than all other work for a request, and most callers can do without the row.
+type unknownModel struct {
+	name string
+	set  ModelSet
+}
+
+func (e *unknownModel) Error() string {
+	return fmt.Sprintf("model %q, nearest are %s: %v", e.name, strings.Join(e.set.nearest(e.name, 3), ", "), ErrUnknownModel)
+}
+
+func (e *unknownModel) Unwrap() error { return ErrUnknownModel }

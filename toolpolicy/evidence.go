@@ -27,6 +27,9 @@ func exitCode(text string) (int, bool) {
 }
 
 func exitIn(s string) (int, bool) {
+	if !mayExit(s) {
+		return 0, false
+	}
 	s = strings.ToLower(s)
 	for _, mark := range exitMarks {
 		_, rest, ok := strings.Cut(s, mark)
@@ -43,6 +46,24 @@ func exitIn(s string) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// mayExit reports whether a text has two neighbours of "exit" or "returncode", as
+// every mark has: most texts have not, and need not be searched for each.
+func mayExit(s string) bool {
+	for i := 1; i < len(s); i++ {
+		switch s[i] | 0x20 {
+		case 'x':
+			if s[i-1]|0x20 == 'e' {
+				return true
+			}
+		case 'c':
+			if s[i-1]|0x20 == 'n' {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // errorWords begin or mark a line that reports a failure, in lower case.

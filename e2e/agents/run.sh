@@ -9,20 +9,24 @@
 # STEPS    parts of 8 KB that each agent has to read (60)
 # WINDOW   what the provider takes behind the proxy, in tokens (60000)
 # TROUBLE  1: fail once each with 429, 500, 529 and a broken connection (1)
+# WAYS     some of direct, proxy (palimpsest run) and serve ("direct proxy")
 # LIMIT    seconds that one run may take (300)
 # WORK     a folder to install into and keep, instead of one that is removed
 set -euo pipefail
 
-steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-300}
+steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-300} ways=${WAYS:-direct proxy}
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 
 # What is installed, on Node 20 or later: the name here, and the packages.
-agents=(claude codex opencode opencode-openai pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai)
+# NAME-small compacts by itself, at a limit far below the window.
+agents=(claude codex opencode opencode-openai gemini pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai
+  claude-small codex-small opencode-small gemini-small pi-small)
 packages() {
   case $1 in
   claude) echo @anthropic-ai/claude-code@2.1.329 ;;
   codex) echo @openai/codex@0.169.0 ;;
   opencode) echo opencode-ai@1.18.33 ;;
+  gemini) echo @google/gemini-cli@0.61.0 ;;
   pi) echo @mariozechner/pi-coding-agent@0.73.1 ;;
   sdk) echo @anthropic-ai/sdk@0.137.0 openai@6.30.1 ai@6.0.322 @ai-sdk/openai@3.0.141 @ai-sdk/anthropic@3.0.137 ;;
   esac
@@ -61,49 +65,85 @@ fi
 
 work=$2
 shift 2
-keys=(ANTHROPIC_API_KEY=sk-ant-fake OPENAI_API_KEY=sk-fake CODEX_API_KEY=sk-fake)
-quiet=(IS_SANDBOX=1 DISABLE_AUTOUPDATER=1 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 PI_OFFLINE=1 NO_COLOR=1 CI=1)
+keys=(ANTHROPIC_API_KEY=sk-ant-fake OPENAI_API_KEY=sk-fake CODEX_API_KEY=sk-fake GEMINI_API_KEY=fake)
+quiet=(IS_SANDBOX=1 DISABLE_AUTOUPDATER=1 CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1 OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 PI_OFFLINE=1 NO_COLOR=1 CI=1 GEMINI_CLI_TRUST_WORKSPACE=true)
 
 # command_of sets cmd to the headless run of an agent.
 command_of() {
   local bin=$work/$(folder "$1")/node_modules/.bin/${1%%-*}
   case $1 in
-  claude) cmd=("$bin" -p --model claude-sonnet-4-5 --dangerously-skip-permissions "$task") ;;
-  codex) cmd=("$bin" exec -m gpt-5.2 --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$task") ;;
-  opencode) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
+  claude*) cmd=("$bin" -p --model claude-sonnet-4-5 --dangerously-skip-permissions "$task") ;;
+  codex*) cmd=("$bin" exec -m gpt-5.2 --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$task") ;;
+  opencode | opencode-small) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
   opencode-openai) cmd=("$bin" run -m openai/gpt-5.2 "$task") ;;
+  gemini*) cmd=("$bin" --yolo -m gemini-2.5-pro -p "$task") ;;
   # pi reads base URLs from its models.json alone: the shell writes it first.
-  pi) cmd=(sh -c 'mkdir -p ~/.pi/agent && printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\"}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
+  pi*) cmd=(sh -c 'printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\"}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
     "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
   sdk-*) cmd=(node "$work/sdk/agent.mjs" "${1#sdk-}" "$task") ;;
   esac
 }
 
-# one runs an agent directly or through the proxy: NAME WAY VERSION
+# settle writes the settings of an agent into its home, and sets own to its
+# variables: NAME HOME
+settle() {
+  local auth='"security":{"auth":{"selectedType":"gemini-api-key"}}'
+  own=()
+  mkdir -p "$2/.gemini" "$2/.codex" "$2/.pi/agent" "$2/.config/opencode"
+  # With a base URL in the environment, Gemini CLI wants to be told that it has a key.
+  echo "{$auth}" >"$2/.gemini/settings.json"
+  case $1 in
+  claude-small) own=(CLAUDE_CODE_AUTO_COMPACT_WINDOW=100000 CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=30 CLAUDE_CODE_MAX_OUTPUT_TOKENS=8000) ;;
+  codex-small) echo 'model_auto_compact_token_limit = 25000' >"$2/.codex/config.toml" ;;
+  opencode-small) echo '{"provider":{"anthropic":{"models":{"claude-sonnet-4-5":{"limit":{"context":34000,"output":8000}}}}}}' >"$2/.config/opencode/opencode.json" ;;
+  gemini-small) echo "{$auth,\"model\":{\"compressionThreshold\":0.025}}" >"$2/.gemini/settings.json" ;;
+  pi-small) echo '{"compaction":{"enabled":true,"reserveTokens":175000,"keepRecentTokens":8000}}' >"$2/.pi/agent/settings.json" ;;
+  esac
+}
+
+# daemon starts palimpsest serve before a provider, and sets base to its address
+# and server to both processes: FOLDER
+daemon() {
+  local models=("claude-sonnet-4-5" "gpt-5.2" "gemini-2.5-pro") m list=
+  for m in "${models[@]}"; do list+="${list:+,}{\"name\":\"$m\",\"window\":$window,\"counter\":\"o200k\"}"; done
+  echo "{\"models\":[$list]}" >"$1/models.json"
+  "$work/palimpsest" serve --listen 127.0.0.1:0 --store "sqlite:$1/log.db" --models "$1/models.json" \
+    --anthropic-upstream "$base" --openai-upstream "$base/v1" --gemini-upstream "$base" "${emulate[@]}" 2>"$1/serve.log" &
+  server+=($!)
+  until base=http://$(grep -o -m1 '127\.0\.0\.1:[0-9]*' "$1/serve.log"); do sleep 0.1; done
+}
+
+# one runs an agent straight at the provider (direct), through palimpsest run
+# (proxy) or through palimpsest serve (serve): NAME WAY VERSION
 one() {
-  local name=$1 way=$2 ran=$3 log=$work/$1-$2 takes=0 base compactions=- status=0
+  local name=$1 way=$2 ran=$3 log=$work/$1-$2 takes=0 base compactions=- status=0 server=() own=() flags=() emulate=()
   rm -rf "$log" && mkdir -p "$log/home" "$log/task"
   printf '#!/bin/sh\nexec "%s" part "$1"\n' "$work/upstream" >"$log/task/part"
   chmod +x "$log/task/part"
-  [[ $way != proxy ]] || takes=$window
-  local flags=()
+  [[ $way == direct ]] || takes=$window
   [[ $trouble != 1 ]] || flags=(-trouble)
+  # Codex asks the provider for its compaction, which this one cannot make.
+  [[ $name != codex-small ]] || flags+=(-plain) emulate=(--emulate openai)
+  # Claude Code keeps its last thinking when it compacts: older models take it.
+  [[ $name != claude-small ]] || flags+=(-unbound)
   "$work/upstream" -url "$log/url" -dump "$log" -steps "$steps" -window "$takes" "${flags[@]}" -row "| $name $ran | $way" >"$log/row" 2>"$log/upstream.log" &
-  local server=$!
+  server=($!)
   until [[ -s $log/url ]]; do sleep 0.1; done
   base=$(cat "$log/url")
+  [[ $way != serve ]] || daemon "$log"
   command_of "$name"
-  local run=("${cmd[@]}") vars=(PATH="$PATH" HOME="$log/home" TERM=dumb "${keys[@]}" "${quiet[@]}")
+  settle "$name" "$log/home"
+  local run=("${cmd[@]}") vars=(PATH="$PATH" HOME="$log/home" TERM=dumb "${keys[@]}" "${quiet[@]}" "${own[@]}")
   if [[ $way == proxy ]]; then
-    run=("$work/palimpsest" run --window "$window" --anthropic-upstream "$base" --openai-upstream "$base/v1" -- "${cmd[@]}")
+    run=("$work/palimpsest" run "${emulate[@]}" --window "$window" --anthropic-upstream "$base" --openai-upstream "$base/v1" --gemini-upstream "$base" -- "${cmd[@]}")
   else
-    vars+=(ANTHROPIC_BASE_URL="$base" OPENAI_BASE_URL="$base/v1"
+    vars+=(ANTHROPIC_BASE_URL="$base" OPENAI_BASE_URL="$base/v1" GOOGLE_GEMINI_BASE_URL="$base"
       OPENCODE_CONFIG_CONTENT="{\"provider\":{\"anthropic\":{\"options\":{\"baseURL\":\"$base/v1\"}},\"openai\":{\"options\":{\"baseURL\":\"$base/v1\"}}}}")
-    [[ $name != codex ]] || run=("${cmd[0]}" -c "openai_base_url=\"$base/v1\"" "${cmd[@]:1}")
+    [[ $name != codex* ]] || run=("${cmd[0]}" -c "openai_base_url=\"$base/v1\"" "${cmd[@]:1}")
   fi
   (cd "$log/task" && env -i "${vars[@]}" \
     timeout "$limit" "${run[@]}" </dev/null >"$log/out" 2>"$log/err") || status=$?
-  kill -TERM "$server" && wait "$server" || true
+  kill -TERM "${server[@]}" && wait "${server[@]}" || true
   [[ $way != proxy ]] || compactions=$(grep -o '[0-9]* compactions\?' "$log/err" | tail -n 1 | cut -d' ' -f1 || true)
   told=no
   grep -q 'All parts are read' "$log/out" && told=yes
@@ -111,8 +151,8 @@ one() {
 }
 
 task="Run ./part 1, then ./part 2, and so on up to ./part $steps, each with your shell tool. Then tell me the codes of the first three parts. Never change a file."
-echo '| agent | way | steps | requests | refused | largest request (tokens) | same prefix as the step before | task ended | facts | lookups | compactions | agent said so | exit |'
-echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|'
+echo '| agent | way | steps | requests | refused | largest request (tokens) | same prefix as the step before | task ended | facts | lookups | own summaries | compactions | agent said so | exit |'
+echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|---|'
 cp "$here/sdk/agent.mjs" "$work/sdk/agent.mjs" 2>/dev/null || true
 for name in "$@"; do
   dir=$work/$(folder "$name")
@@ -126,5 +166,5 @@ for name in "$@"; do
   sdk-ai-*) ran=$(version sdk ai) ;;
   *) ran=$(packages "$(folder "$name")" | sed 's/.*@//') ;;
   esac
-  for way in direct proxy; do one "$name" $way "$ran"; done
+  for way in $ways; do one "$name" $way "$ran"; done
 done

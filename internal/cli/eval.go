@@ -1,10 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,10 +12,8 @@ import (
 )
 
 func evalCommand(s Streams) *cobra.Command {
-	var o eval.Options
+	var w wanted
 	var split, counterName, modelName string
-	var asJSON, misses, costs, valid bool
-	var around int
 	c := &cobra.Command{
 		Use:   "eval DIR|FILE ...",
 		Short: "Measure compaction policies on your own transcripts",
@@ -33,7 +30,12 @@ what is left: paths, ids, hashes, symbols, numbers and names.
   adj      bound, with chance taken out
   gap      the share of the way from the sliding window to the oracle
   trail    the files and what last became of them, as F1
-  full     how much of the budget was used; over, fail: prompts beyond it, or not made
+  full     how much of the budget was used; over, fail: prompts beyond it, or not made;
+           worst: the most that one was beyond it, as a share of it
+  pointer  bound, or something in the prompt points at what holds it
+  said     bound recall of what the agent says in its answers; end: of all its later calls
+  stale    values that changed, of which the prompt shows an old one alone; s.files: files
+           of which it tells another state than their last
 
 With --cost, conversations of 50,000 tokens and more are sent request by request
 through every policy instead, and billed by the prices and the prompt cache of a
@@ -44,10 +46,14 @@ model (--model), at the times that the record tells:
            with the answers
   regret   over the best schedule that the same way to compact has
   comp     compactions of a session; rewr: requests of a hundred that change the
-           prefix; kept: the share of a prompt that the next one begins with
+           prefix; kept: the share of a prompt that the next one begins with; again:
+           tokens written once more for each token that such requests free
   cached   the share of the input that came from the cache; mean, peak: prompts
   recall   references to what was compacted that stand in the prompt (direct) or
            that one lookup brings; look, reread: those calls, for a session
+
+With --drift, facts from the beginning of long conversations, their own and planted
+ones, are looked for after each of twenty compactions in a row.
 
 The same files give the same figures. Replay is open-loop: this says what is kept,
 not what is solved.`,
@@ -59,12 +65,13 @@ not what is solved.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			switch o.Split = eval.Split(split); o.Split {
+			switch w.split = eval.Split(split); w.split {
 			case eval.All, eval.Dev, eval.Test:
 			default:
 				return fmt.Errorf("%w: --split %s: want dev, test or all", errUsage, split)
 			}
-			if err := o.Check(); err != nil && !costs {
+			w.command = "palimpsest eval " + strings.Join(commandLine(c, args), " ")
+			if err := w.check(modelName); err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			counter, err := token.New(counterName, nil)
@@ -78,78 +85,23 @@ not what is solved.`,
 			for _, skipped := range set.Skipped {
 				fmt.Fprintf(s.Err, "palimpsest: skipped: %s\n", message(skipped))
 			}
-			if costs {
-				return reportCosts(c, s, set, &eval.CostOptions{Split: o.Split, Around: around, Contenders: o.Contenders}, modelName, asJSON)
-			}
-			if valid {
-				report, err := eval.Validity(c.Context(), set, &eval.CostOptions{Split: o.Split, Progress: progress(s.Err, "checking")})
-				return writeReport(s, report, err, asJSON)
-			}
-			o.Progress = progress(s.Err, "measuring")
-			report, err := eval.Run(c.Context(), set, &o)
-			if err != nil {
-				return err
-			}
-			if !misses {
-				report.Misses = nil
-			}
-			if asJSON {
-				return writeJSON(s.Out, report)
-			}
-			if err := report.WriteTable(s.Out); err != nil || !misses {
-				return err
-			}
-			return report.WriteMisses(s.Out)
+			found, err := w.measure(c.Context(), set, s.Err)
+			return errors.Join(err, found.write(s, &w))
 		},
 	}
 	c.Flags().StringVar(&split, "split", "all", "measure on `dev`, test or all; policies are tuned on dev and judged on test")
-	c.Flags().StringSliceVar(&o.Budgets, "budgets", nil, "fit into these `BUDGETS`, such as 8k or 20% (default 8k,16k,20%,10%)")
-	c.Flags().StringArrayVar(&o.Contenders, "contender", nil, "run only the contender `NAME`, and those that scores refer to; may be given again")
+	c.Flags().StringSliceVar(&w.budgets, "budgets", nil, "fit into these `BUDGETS`, such as 8k or 20% (default 8k,16k,20%,10%)")
+	c.Flags().StringArrayVar(&w.contenders, "contender", nil, "run only the contender `NAME`, and those that scores refer to; may be given again")
+	c.Flags().StringVar(&w.peers, "peers", "", "run the contenders of another `PROGRAM` too, such as 'node bench/peers/serve.mjs'")
 	c.Flags().StringVar(&counterName, "counter", "o200k", "count tokens with `COUNTER`")
-	c.Flags().BoolVar(&costs, "cost", false, "measure what sessions cost")
-	c.Flags().BoolVar(&valid, "validity", false, "replay every conversation through our policies for every API, and check each prompt by its rules")
+	c.Flags().BoolVar(&w.costs, "cost", false, "measure what sessions cost")
+	c.Flags().BoolVar(&w.drift, "drift", false, "compact each long conversation twenty times in a row, and see which facts of its beginning are left")
+	c.Flags().BoolVar(&w.valid, "validity", false, "replay every conversation through our policies for every API, and check each prompt by its rules")
+	c.Flags().BoolVar(&w.tight, "tight", false, "with --validity: into a sixth of each conversation, instead of a third")
 	c.Flags().StringVar(&modelName, "model", "claude-sonnet-4-5", "with --cost: prices, cache and window of the model `NAME`")
-	c.Flags().Var((*tokens)(&around), "around", "with --cost: system and tools are this many `TOKENS` where none are recorded")
-	c.Flags().BoolVar(&misses, "misses", false, "show what auto lost, by type, age and origin, with examples")
-	c.Flags().BoolVar(&asJSON, "json", false, "write one JSON object")
+	c.Flags().Var((*tokens)(&w.around), "around", "with --cost: system and tools are this many `TOKENS` where none are recorded")
+	c.Flags().BoolVar(&w.misses, "misses", false, "show what auto lost, by type, age and origin, with examples")
+	c.Flags().BoolVar(&w.asJSON, "json", false, "write one JSON object")
+	c.Flags().StringVar(&w.html, "html", "", "write a page with plots and tables to `FILE`: recall, cost and drift, or what was asked for")
 	return c
-}
-
-// reportCosts is eval --cost.
-func reportCosts(c *cobra.Command, s Streams, set *eval.Set, o *eval.CostOptions, model string, asJSON bool) error {
-	m, err := token.Models().Find(model)
-	if err != nil {
-		return fmt.Errorf("%w: --model: %w", errUsage, err)
-	}
-	o.Model, o.Progress = &m, progress(s.Err, "billing")
-	report, err := eval.Cost(c.Context(), set, o)
-	return writeReport(s, report, err, asJSON)
-}
-
-// writeReport writes a report as one JSON object or as a table.
-func writeReport(s Streams, report interface{ WriteTable(io.Writer) error }, err error, asJSON bool) error {
-	switch {
-	case err != nil:
-		return err
-	case asJSON:
-		return writeJSON(s.Out, report)
-	}
-	return report.WriteTable(s.Out)
-}
-
-// progress draws a bar with the time left, where the stream is a terminal.
-func progress(w io.Writer, what string) eval.Progress {
-	if !terminal(w) {
-		return nil
-	}
-	start := time.Now()
-	return func(done, total int) {
-		const width = 30
-		full := width * done / max(1, total)
-		left := time.Since(start) / time.Duration(max(1, done)) * time.Duration(total-done)
-		fmt.Fprintf(w, "\r%s [%s%s] %d of %d, about %s left  ", what, strings.Repeat("#", full), strings.Repeat(".", width-full), done, total, left.Round(time.Second))
-		if done == total {
-			fmt.Fprint(w, "\r\x1b[K")
-		}
-	}
 }

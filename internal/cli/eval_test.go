@@ -2,9 +2,14 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/eval"
 )
@@ -30,12 +35,62 @@ func TestEval(t *testing.T) {
 			t.Errorf("status %d, no %q in\n%s", status, want, out)
 		}
 	}
-	for _, bad := range [][]string{{}, {session, "--split", "half"}, {session, "--budgets", "much"}, {session, "--contender", "x"}, {session, "--counter", "x"}} {
+	page := filepath.Join(t.TempDir(), "page.html")
+	if status, _, errs := run(session, "--budgets", "3k", "--html", page); status != done || errs != "" {
+		t.Errorf("status %d, %s", status, errs)
+	}
+	if text, err := os.ReadFile(page); err != nil || !bytes.Contains(text, []byte("palimpsest eval "+session+" --budgets 3k --html")) || !bytes.Contains(text, []byte("<svg")) {
+		t.Errorf("%v: the page is %.2000s", err, text)
+	}
+	for _, bad := range [][]string{{}, {session, "--html", page, "--contender", "auto"}, {session, "--split", "half"}, {session, "--budgets", "much"}, {session, "--contender", "x"}, {session, "--counter", "x"}} {
 		if status, _, errs := run(bad...); status != usage {
 			t.Errorf("%q: status %d, %s", bad, status, errs)
 		}
 	}
 	if status, _, _ := run("no-such-file.jsonl"); status != failed {
 		t.Errorf("a missing file is status %d", status)
+	}
+}
+
+// TestBar: the time left is that of what is done, and the bar is gone at the end.
+func TestBar(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var out bytes.Buffer
+	b := bar(&out, "measuring", func() time.Time { return now })
+	now = now.Add(10 * time.Second)
+	b(1, 4)
+	if want := "\rmeasuring [#######.......................] 1 of 4, about 30s left\x1b[K"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	out.Reset()
+	if b(4, 4); out.String() != "\r\x1b[K" {
+		t.Errorf("at the end %q", out.String())
+	}
+	if progress(&out, "measuring") != nil {
+		t.Error("a bar is drawn where no terminal is")
+	}
+}
+
+// TestEvalBrokenOff: what was measured before Ctrl-C is shown, and that it is not
+// all.
+func TestEvalBrokenOff(t *testing.T) {
+	set, err := eval.Load(t.Context(), []string{"../../testdata/sessions/import-csv.openai-chat.json"}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := wanted{budgets: []string{"3k"}, html: filepath.Join(t.TempDir(), "page.html")}
+	var out, errs bytes.Buffer
+	m, err := w.measure(ctx, set, &errs)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("broken off: %v", err)
+	}
+	if err := m.write(Streams{Out: &out, Err: &errs}, &w); err != nil {
+		t.Fatal(err)
+	}
+	const want = "Broken off: 1 conversation not measured"
+	if page, err := os.ReadFile(w.html); err != nil || !bytes.Contains(page, []byte(want)) || !strings.Contains(out.String(), want) {
+		t.Errorf("%v, %q", err, out.String())
 	}
 }

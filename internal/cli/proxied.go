@@ -2,6 +2,7 @@ package cli
 
 import (
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/config"
@@ -32,6 +33,7 @@ func (p *proxies) of(tenant string) (http.Handler, error) {
 	made, err := proxy.New(&proxy.Options{
 		Anthropic: p.settings.Text("anthropic-upstream"), OpenAI: p.settings.Text("openai-upstream"), Gemini: p.settings.Text("gemini-upstream"),
 		Config: c, Models: p.daemon.Models, Window: p.daemon.Window,
+		Emulate: strings.Split(p.settings.Text("emulate"), ","), Documents: kept.Documents,
 		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body,
 	})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -27,6 +28,7 @@ type agentRun struct {
 	options            proxy.Options
 	policy, summarizer string
 	window             int
+	store, tenant      string
 }
 
 func runCommand(s Streams) *cobra.Command {
@@ -40,9 +42,14 @@ CLI, aider, and whatever is made with the providers' SDKs); its input, output,
 signals and exit status are its own. One line at the end tells what was saved.
 
 An upstream that is not given is the base URL that stands in the environment
-already, else the provider's.`,
+already, else the provider's.
+
+What the agent said is kept in memory, and forgotten at the end. With --store it is
+kept there: an agent that resumes a session finds what was removed, and goes on with
+the same prompt, which its provider's cache may still hold.`,
 		Example: `  palimpsest run -- claude
-  palimpsest run --window 120k -- codex exec "fix the failing test"`,
+  palimpsest run --window 120k -- codex exec "fix the failing test"
+  palimpsest run --store sqlite:agents.db -- claude --continue`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("%w: which command? Write it after --", errUsage)
@@ -59,6 +66,9 @@ already, else the provider's.`,
 	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 	f.Var((*tokens)(&r.window), "window", "take the models' windows for this many `TOKENS`, such as 120k (default: the table of models)")
+	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "do what the agent asks of native compaction here, for upstreams of these `APIS` that cannot: anthropic, openai")
+	f.StringVar(&r.store, "store", "memory:", "keep conversations and plans in `STORE`: memory:, sqlite:FILE or postgres://…")
+	f.StringVar(&r.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
 	f.BoolVar(&r.options.NoTools, "no-tools", false, "offer the model no tools to read again what was removed")
 	return c
 }
@@ -68,7 +78,7 @@ type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-func (r *agentRun) run(ctx context.Context, args []string, s Streams) error {
+func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error) {
 	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer})
 	if err != nil {
 		return err
@@ -80,6 +90,18 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) error {
 	r.options.Config = chosen.Config(counter)
 	r.options.Config.Counter = nil // each model has its own
 	r.options.Window = r.window
+	if r.options.Secret, err = secret(len(r.options.Emulate) > 0); err != nil {
+		fmt.Fprintf(s.Err, "palimpsest: compactions that are emulated now are not known in a later run: %v\n", err)
+	}
+	if !dsn.Is(r.store) {
+		return fmt.Errorf("%w: --store %s: %w", errUsage, r.store, dsn.ErrSyntax)
+	}
+	kept, err := openKept(ctx, r.store, r.tenant, false)
+	if err != nil {
+		return fmt.Errorf("nowhere to keep conversations (see --store): %w", err)
+	}
+	defer func() { err = errors.Join(err, kept.Close()) }()
+	r.options.Config.Log, r.options.Config.Plans, r.options.Documents = kept.tenant.Log, kept.tenant.Plans, kept.tenant.Documents
 	p, err := proxy.New(&r.options)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -67,6 +68,30 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestRunAgain: an agent that resumes its session in another run finds its plans
+// again, and its provider is sent the same.
+func TestRunAgain(t *testing.T) {
+	up := proxytest.New(t)
+	t.Setenv("PALIMPSEST_TEST_AGENT", "ask")
+	store := "sqlite:" + filepath.Join(t.TempDir(), "agents.db")
+	for n, want := range []string{", 1 compaction\n", ", 0 compactions\n", ", 1 compaction\n"} {
+		args := []string{"run", "--window", "20k", "--anthropic-upstream", up.URL}
+		if n < 2 {
+			args = append(args, "--store", store)
+		}
+		var out, err bytes.Buffer
+		status := Run(context.Background(), append(args, "--", os.Args[0], "-test.run=TestAsAgent"),
+			Streams{In: strings.NewReader("hello"), Out: &out, Err: &err})
+		if status != 7 || !strings.HasSuffix(err.String(), want) {
+			t.Errorf("run %d: status %d, %q, %q", n, status, out.String(), err.String())
+		}
+	}
+	got := up.Requests()
+	if len(got) != 3 || !bytes.Equal(got[0].Body, got[1].Body) {
+		t.Errorf("%d requests, or the second run sent something else", len(got))
+	}
+}
+
 // TestRunWrong: what cannot be run is said before anything is started.
 func TestRunWrong(t *testing.T) {
 	for _, c := range []struct {
@@ -77,6 +102,9 @@ func TestRunWrong(t *testing.T) {
 		{[]string{"run"}, 2, "which command"},
 		{[]string{"run", "--policy", "nonsense", "--", "true"}, 2, "nonsense"},
 		{[]string{"run", "--openai-upstream", "nowhere", "--", "true"}, 2, "nowhere"},
+		{[]string{"run", "--emulate", "anthropic,opnai", "--", "true"}, 2, `"opnai" is not known; did you mean openai?`},
+		{[]string{"run", "--store", "agents.db", "--", "true"}, 2, "want sqlite:FILE"},
+		{[]string{"run", "--store", "sqlite:/no/such/folder/agents.db", "--", "true"}, 1, "nowhere to keep conversations (see --store)"},
 		{[]string{"run", "--", "no-such-command-here"}, 1, "no-such-command-here cannot be started"},
 	} {
 		var out, err bytes.Buffer

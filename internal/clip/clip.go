@@ -22,6 +22,9 @@ func Boundary(s string, i int) int {
 	if i >= len(s) {
 		return len(s)
 	}
+	if a, b := s[i-1], s[i]; a < utf8.RuneSelf && b < utf8.RuneSelf && !(a == '\r' && b == '\n') {
+		return i // between any other two of ASCII is a boundary
+	}
 	start := rune0(s, max(0, i-window))
 	end := rune0(s, min(len(s), i+window))
 	at := start

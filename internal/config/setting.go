@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
 
 // Setting is something that can be set. Its name is that of the flag (--max-body)
@@ -76,6 +78,8 @@ func Settings() []Setting {
 			Usage: "send what agents ask the OpenAI APIs to this base URL, with /v1; empty is the provider's own"},
 		{Name: "gemini-upstream", Want: "URL", show: withoutPassword,
 			Usage: "send what agents ask the Gemini API to this base URL, without a version; empty is the provider's own"},
+		{Name: "emulate", Want: "APIS", check: areAPIs,
+			Usage: "do what agents ask of native compaction here, for upstreams of these APIs that cannot: anthropic, openai, or both joined by a comma; empty passes it on"},
 		{Name: "proxy", Default: "tools", Want: "HOW", check: oneOf("off", "plain", "tools"),
 			Usage: "pass requests of agents on to their provider, compacted: with the tools read_artifact and recall once something was removed (tools), without them (plain), or not at all (off)"},
 		{Name: "window", Default: "0", Want: "TOKENS", check: isTokens,
@@ -108,6 +112,11 @@ func Names() []string {
 		names = append(names, s.Name)
 	}
 	return names
+}
+
+func areAPIs(text string) error {
+	_, err := native.APIs(strings.Split(text, ","))
+	return err
 }
 
 func isAddress(text string) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/internal/cputime"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 )
@@ -52,9 +53,12 @@ func BenchmarkStep(b *testing.B) {
 				}
 			}
 			step(-1) // the first compacts
+			var clock cputime.Clock
+			clock.Start()
 			for n := 0; b.Loop(); n++ {
 				step(n)
 			}
+			clock.Report(b)
 		})
 	}
 }

@@ -77,6 +77,9 @@ func TestLifeOfAThread(t *testing.T) {
 				t.Fatalf("step %d: the request would be refused: %v", step, problem)
 			}
 		}
+		if len(p.Manifest.Messages) == 0 || len(p.Manifest.Hidden) > 0 {
+			t.Fatalf("step %d: the manifest names %d messages of the prompt and %d hidden ones, whose list grows with the thread", step, len(p.Manifest.Messages), len(p.Manifest.Hidden))
+		}
 		a, err := c.Finish(ctx, th.ID, p.Version, api.Answer{API: wire.Anthropic, Response: response(step)})
 		if err != nil {
 			t.Fatalf("step %d: %v", step, err)
@@ -96,6 +99,12 @@ func TestLifeOfAThread(t *testing.T) {
 		t.Fatalf("plan in force: %+v: %v", p, err)
 	}
 
+	t.Run("render", func(t *testing.T) {
+		shown, err := c.Render(ctx, th.ID, api.Render{Step: api.Step{API: wire.Anthropic}})
+		if err != nil || len(shown.Manifest.Hidden) == 0 {
+			t.Fatalf("rendering does not say what is hidden: %+v: %v", shown, err)
+		}
+	})
 	t.Run("recall", func(t *testing.T) {
 		hits, err := c.Recall(ctx, th.ID, "Handle417", nil)
 		if err != nil || len(hits) == 0 || !strings.Contains(hits[0].Excerpt, "Handle417") {

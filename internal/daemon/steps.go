@@ -113,11 +113,14 @@ func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
 	return c.shown(h, q.API, made)
 }
 
-// shown is the answer with a prompt that the front door handed out.
+// shown is the answer with a prompt that the front door handed out. The list of
+// what is hidden stays out: it grows with the history, and a step must not.
 func (c *call) shown(h *handle, name string, p *prompt.Prompt) (*api.Prepared, error) {
 	from := h.Shown()
 	c.etag(from.Version)
-	return prepared(name, p, &api.Prepared{Version: from.Version, PlanVersion: from.PlanVersion, Tokens: from.Tokens, Manifest: from.Manifest})
+	manifest := *from.Manifest
+	manifest.Hidden = []render.Hidden{}
+	return prepared(name, p, &api.Prepared{Version: from.Version, PlanVersion: from.PlanVersion, Tokens: from.Tokens, Manifest: &manifest})
 }
 
 // prepared writes a prompt in the form that was asked for.

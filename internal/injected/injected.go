@@ -19,6 +19,7 @@ var recaps = []string{
 	"The conversation history before this point was compacted",     // pi
 	"The following is a summary of a branch that this conversation came back from",
 	"<state_snapshot>", // Gemini CLI
+	"[The conversation before this point was compacted.", // our proxy, for native compaction
 }
 
 // openings begin a text that a harness wrote from start to end. They are words

@@ -181,8 +181,12 @@ func response(q *Request, body gjson.Result, a Answer, status string, output []u
 	if status == "completed" {
 		used = fmt.Sprintf(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":0},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":%d}`, in, out, in+out)
 	}
-	return fmt.Sprintf(`{"id":"resp_%d","object":"response","created_at":1,"status":%q,"error":null,"incomplete_details":null,"model":%s,"output":[%s],"parallel_tool_calls":true,"usage":%s}`,
-		q.N, status, body.Get("model").Raw, strings.Join(list, ","), used)
+	declared := body.Get("tools").Raw
+	if declared == "" {
+		declared = "[]"
+	}
+	return fmt.Sprintf(`{"id":"resp_%d","object":"response","created_at":1,"status":%q,"error":null,"incomplete_details":null,"model":%s,"output":[%s],"parallel_tool_calls":true,"tool_choice":"auto","tools":%s,"usage":%s}`,
+		q.N, status, body.Get("model").Raw, strings.Join(list, ","), declared, used)
 }
 
 func geminiParts(a Answer) []string {

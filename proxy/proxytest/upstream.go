@@ -4,6 +4,7 @@
 package proxytest
 
 import (
+	"bytes"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -65,6 +67,12 @@ type Upstream struct {
 	// BindThinking refuses a thinking block before which anything has changed, as
 	// the newest Anthropic models do.
 	BindThinking bool
+	// Chains is a provider that holds responses: a request goes on with one of those
+	// by previous_response_id, and with no other.
+	Chains bool
+	// NoCompaction refuses whatever belongs to the providers' own compaction, as
+	// servers do that know nothing of it.
+	NoCompaction bool
 	// Refuse says why a body is refused, beside all that is checked; nil refuses
 	// nothing.
 	Refuse func(body []byte) string
@@ -78,6 +86,7 @@ type Upstream struct {
 	closed   chan struct{}
 	mu       sync.Mutex
 	requests []*Request
+	kept     kept
 }
 
 // New starts an upstream that is closed when the test ends. Its fields may be set
@@ -140,6 +149,13 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.N = len(u.requests)
 	u.mu.Unlock()
 
+	if u.NoCompaction && strings.HasSuffix(r.URL.Path, "/responses/compact") {
+		http.NotFound(w, r)
+		return
+	}
+	if u.counted(w, q) {
+		return
+	}
 	if q.API == "" || r.Method != http.MethodPost {
 		w.Header().Set("X-Echo", r.Method+" "+r.URL.RequestURI())
 		w.Header().Set("Content-Type", "application/json")
@@ -147,12 +163,27 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	plain := body
-	if r.Header.Get("Content-Encoding") == "gzip" {
-		if z, err := gzip.NewReader(strings.NewReader(string(body))); err == nil {
+	switch r.Header.Get("Content-Encoding") {
+	case "gzip":
+		if z, err := gzip.NewReader(bytes.NewReader(body)); err == nil {
 			plain, _ = io.ReadAll(z)
 		}
+	case "zstd":
+		if z, err := zstd.NewReader(bytes.NewReader(body)); err == nil {
+			plain, _ = io.ReadAll(z)
+			z.Close()
+		}
 	}
-	if status, said := u.check(q, plain); status != 0 {
+	status, said := 0, ""
+	if q.API == wire.Responses && u.Chains {
+		if plain, status, said = u.kept.whole(plain); status != 0 {
+			plain = body
+		}
+	}
+	if status == 0 {
+		status, said = u.check(q, plain)
+	}
+	if status != 0 {
 		q.Refused = said
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -162,6 +193,9 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := Answer{Text: "ok"}
 	if u.Model != nil {
 		a = u.Model(q)
+	}
+	if q.API == wire.Responses && u.Chains && a.Status == 0 {
+		u.kept.keep(fmt.Sprintf("resp_%d", q.N), plain, items(q, a))
 	}
 	u.write(w, r, q, gjson.ParseBytes(plain), a)
 }
@@ -174,6 +208,11 @@ func (u *Upstream) check(q *Request, body []byte) (status int, said string) {
 	for _, p := range codec.Validate(body) {
 		if !p.Advice {
 			return http.StatusBadRequest, refusal(q.API, p.Error())
+		}
+	}
+	if u.NoCompaction {
+		if what := compaction(q, v); what != "" {
+			return http.StatusBadRequest, refusal(q.API, what+": Extra inputs are not permitted")
 		}
 	}
 	if u.Refuse != nil {

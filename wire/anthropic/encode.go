@@ -130,7 +130,7 @@ func (e *encoder) splice(top *body) []byte {
 	}
 	edits = append(edits, top.remove(gone)...)
 	if messages := raws(e.elements); !sameItems(top.messages.value, messages) {
-		edits = append(edits, top.set(top.messages, "messages", array(messages)))
+		edits = append(edits, edit{from: top.messages.value.Index, to: top.messages.end(), items: messages})
 	}
 	return top.apply(edits)
 }
@@ -166,19 +166,45 @@ func sameItems(v gjson.Result, items []string) bool {
 	return same && n == len(items)
 }
 
-// edit replaces a stretch of the body.
+// edit replaces a stretch of the body by a text, or by an array of items.
 type edit struct {
 	from, to int
 	text     string
+	items    []string
+}
+
+func (e *edit) size() int {
+	n := len(e.text)
+	if e.items != nil {
+		n += 2 + len(e.items)
+	}
+	for _, item := range e.items {
+		n += len(item)
+	}
+	return n
+}
+
+func (e *edit) appendTo(b []byte) []byte {
+	b = append(b, e.text...)
+	if e.items == nil {
+		return b
+	}
+	for i, item := range e.items {
+		b = append(append(b, "[,"[min(i, 1)]), item...)
+	}
+	if len(e.items) == 0 {
+		b = append(b, '[')
+	}
+	return append(b, ']')
 }
 
 // set replaces the value of a member, or adds the member as the first one.
 func (b *body) set(m member, name, value string) edit {
 	if m.value.Exists() {
-		return edit{m.value.Index, m.end(), value}
+		return edit{from: m.value.Index, to: m.end(), text: value}
 	}
 	at := b.open + 1
-	return edit{at, at, rawjson.Quote(name) + ":" + value + ","}
+	return edit{from: at, to: at, text: rawjson.Quote(name) + ":" + value + ","}
 }
 
 // setArray is set for lists: a system of one string is given back as a string.
@@ -207,11 +233,11 @@ func (b *body) remove(names []string) []edit {
 	}
 	for i, m := range b.members[:last] {
 		if slices.Contains(names, m.name) {
-			edits = append(edits, edit{m.key, b.members[i+1].key, ""})
+			edits = append(edits, edit{from: m.key, to: b.members[i+1].key})
 		}
 	}
 	if end := b.members[len(b.members)-1].end(); end > b.members[last].end() {
-		edits = append(edits, edit{b.members[last].end(), end, ""})
+		edits = append(edits, edit{from: b.members[last].end(), to: end})
 	}
 	return edits
 }
@@ -222,12 +248,12 @@ func (b *body) apply(edits []edit) []byte {
 	slices.SortStableFunc(edits, func(x, y edit) int { return x.from - y.from })
 	size := len(b.doc)
 	for _, e := range edits {
-		size += len(e.text) - (e.to - e.from)
+		size += e.size() - (e.to - e.from)
 	}
 	out := make([]byte, 0, max(size, 0))
 	at := 0
 	for _, e := range edits {
-		out = append(append(out, b.doc[at:e.from]...), e.text...)
+		out = e.appendTo(append(out, b.doc[at:e.from]...))
 		at = e.to
 	}
 	return append(out, b.doc[at:]...)
@@ -311,13 +337,13 @@ func withMember(doc, name, value string) string {
 
 // memberOf finds a member of a JSON object; where it stands twice the last one
 // counts. The index of the result is its place in doc.
-func memberOf(doc, name string) (found gjson.Result) {
-	gjson.Parse(doc).ForEach(func(key, value gjson.Result) bool {
-		if key.Str == name {
-			found = value
-		}
-		return true
-	})
+func memberOf(doc, name string) gjson.Result {
+	from, to, ok := rawjson.Member(doc, name)
+	if !ok {
+		return gjson.Result{}
+	}
+	found := gjson.Parse(doc[from:to])
+	found.Index = from
 	return found
 }
 
@@ -340,11 +366,23 @@ func (e *element) String() string {
 	if e.raw != "" {
 		return e.raw
 	}
-	items := make([]string, len(e.blocks))
+	size := len(`{"role":"assistant","content":[]}`) + len(e.blocks)
 	for i := range e.blocks {
-		items[i] = e.blocks[i].raw
+		size += len(e.blocks[i].raw)
 	}
-	return new(object).str("role", e.role).raw("content", array(items)).String()
+	var b strings.Builder
+	b.Grow(size)
+	b.WriteString(`{"role":"`)
+	b.WriteString(e.role)
+	b.WriteString(`","content":[`)
+	for i := range e.blocks {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(e.blocks[i].raw)
+	}
+	b.WriteString("]}")
+	return b.String()
 }
 
 func raws(elements []element) []string {

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -28,7 +29,7 @@ func (o *object) key(name string) {
 
 func (o *object) str(name, value string) *object {
 	o.key(name)
-	o.b = rawjson.AppendString(o.b, value)
+	o.b = rawjson.AppendString(slices.Grow(o.b, len(value)+len(value)/16+3), value)
 	return o
 }
 
@@ -42,7 +43,7 @@ func (o *object) String() string {
 	if len(o.b) == 0 {
 		return "{}"
 	}
-	return string(o.b) + "}"
+	return string(append(o.b, '}'))
 }
 
 func array(items []string) string { return "[" + strings.Join(items, ",") + "]" }

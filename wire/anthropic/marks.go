@@ -2,9 +2,11 @@ package anthropic
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
 
@@ -89,28 +91,28 @@ func fitting(marks []mark, at place, ttl string) string {
 // marks lists the marks that the bytes carry already.
 func (e *encoder) marks() []mark {
 	var list []mark
-	find := func(at int, raw string) {
-		if !strings.Contains(raw, "cache_control") {
-			return
+	find := func(at, block int, raw string) {
+		if !strings.HasPrefix(raw, "{") {
+			return // a string
 		}
-		each(raw, func(i int, v gjson.Result) {
-			for _, t := range marksIn(v) {
-				list = append(list, mark{place{at, i}, t})
-			}
-		})
+		for _, t := range marksIn(gjson.Parse(raw)) {
+			list = append(list, mark{place{at, block}, t})
+		}
 	}
-	find(0, array(e.schemas))
-	find(1, array(e.system))
+	for n, raws := range [][]string{e.schemas, e.system} {
+		for i, raw := range raws {
+			find(n, i, raw)
+		}
+	}
 	for i := range e.elements {
 		el := &e.elements[i]
-		if el.raw != "" {
-			find(i+2, memberOf(el.raw, "content").Raw)
-			continue
-		}
-		for k, b := range el.blocks {
-			for _, t := range marksIn(gjson.Parse(b.raw)) {
-				list = append(list, mark{place{i + 2, k}, t})
+		switch {
+		case el.raw == "":
+			for k, b := range el.blocks {
+				find(i+2, k, b.raw)
 			}
+		case strings.Contains(el.raw, "cache_control"):
+			each(memberOf(el.raw, "content").Raw, func(k int, v gjson.Result) { find(i+2, k, v.Raw) })
 		}
 	}
 	return list
@@ -201,10 +203,23 @@ func (e *encoder) placeIn(el *element, list, message int) (at place, ok bool) {
 
 func canMark(raw string) bool {
 	if strings.HasPrefix(raw, `"`) {
-		return !blank(gjson.Parse(raw).Str)
+		return !blankString(raw)
 	}
-	b := readBlock(gjson.Parse(raw))
-	return markable[b.kind] && (b.kind != "text" || !blank(b.text.Str))
+	kind := memberOf(raw, "type").Str
+	if !markable[kind] || kind != "text" {
+		return markable[kind]
+	}
+	from, to, _ := rawjson.Member(raw, "text")
+	return !blankString(raw[from:to])
+}
+
+// blankString reports whether a JSON string is blank; most are not, and that is
+// seen in their first byte.
+func blankString(raw string) bool {
+	if len(raw) > 1 && raw[0] == '"' && raw[1] > ' ' && raw[1] < utf8.RuneSelf && raw[1] != '\\' && raw[1] != '"' {
+		return false
+	}
+	return blank(gjson.Parse(raw).Str)
 }
 
 // setMarks writes the marks.

@@ -42,8 +42,8 @@ func (Codec) Decode(body []byte) (*prompt.Prompt, error) { return decode(string(
 //
 // A prompt of another API is translated: reasoning, opaque parts and tools that
 // the other provider defines are left out, names are made to fit, and the first
-// call of every step of the current turn gets the value with which Gemini 3
-// accepts calls that it has not signed. Encode returns no error.
+// call of every step gets the value with which Gemini 3 accepts calls that it has
+// not signed. Encode returns no error.
 func (Codec) Encode(p *prompt.Prompt) ([]byte, error) { return encode(p), nil }
 
 // Validate checks a body against the published rules of generateContent. Rules

@@ -26,7 +26,6 @@ type unit struct {
 func layOut(p *prompt.Prompt) []string {
 	w := writer{names: map[string]string{}}
 	units := w.units(p.Messages)
-	w.current = currentTurn(units)
 	out := make([]string, 0, len(units)+1)
 	silent := len(units) == 0 && len(p.Messages) > 0 && !spliced(p)
 	if silent || len(units) > 0 && units[0].model && (units[0].raw == "" || !spliced(p)) {
@@ -39,7 +38,6 @@ func layOut(p *prompt.Prompt) []string {
 			j++
 		}
 		run := units[i:j]
-		w.inTurn = i >= w.current
 		switch {
 		case whole(run) && !refused(run):
 			for _, u := range run {
@@ -131,22 +129,6 @@ func untouched(list []thread.Message) int {
 	return f.Messages
 }
 
-// currentTurn returns the position of the last unit with words of the user:
-// from there on Gemini 3 checks thought signatures.
-func currentTurn(units []unit) int {
-	for i, u := range slices.Backward(units) {
-		if u.model {
-			continue
-		}
-		for _, m := range u.messages {
-			if m.Role != thread.Tool {
-				return i
-			}
-		}
-	}
-	return 0
-}
-
 // learn notes the names of the calls that the answers after them will name. An
 // id may be used again later for another call.
 func (w *writer) learn(list []*thread.Message) {
@@ -163,7 +145,7 @@ func (w *writer) model(list []*thread.Message) (parts []string) {
 	for _, m := range list {
 		for _, part := range m.Parts {
 			if c, ok := part.(thread.ToolCall); ok {
-				parts = append(parts, w.call(c, calls == 0 && w.inTurn))
+				parts = append(parts, w.call(c, calls == 0))
 				calls++
 				continue
 			}

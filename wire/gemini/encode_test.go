@@ -81,7 +81,8 @@ func TestTranslateCalls(t *testing.T) {
 	)
 }
 
-// Only the first call of a step of the current turn needs a signature.
+// The first call of every step has a signature, in earlier turns too, so that a
+// prompt begins with the one before it.
 func TestSkipSignature(t *testing.T) {
 	equal(t, &prompt.Prompt{Messages: []thread.Message{
 		say(thread.User, "one"), calls(thread.ToolCall{ID: "a", Name: "f"}), answer("a", "f", "1"), say(thread.Assistant, "done"),
@@ -89,7 +90,7 @@ func TestSkipSignature(t *testing.T) {
 		calls(thread.ToolCall{ID: "d", Name: "f", Signature: "c2VhbA=="}), answer("d", "f", "4"),
 	}},
 		user(`{"text":"one"}`),
-		model(`{"functionCall":{"id":"a","name":"f","args":{}}}`),
+		model(`{"functionCall":{"id":"a","name":"f","args":{}},`+skip+`}`),
 		user(`{"functionResponse":{"id":"a","name":"f","response":{"output":"1"}}}`),
 		model(`{"text":"done"}`),
 		user(`{"text":"two"}`),
@@ -120,11 +121,11 @@ func TestTranslateOrder(t *testing.T) {
 			[]string{user(`{"text":"a"}`), model(`{"functionCall":{"id":"1","name":"f","args":{}},"thoughtSignature":"c2VhbA=="}`),
 				user(`{"functionResponse":{"id":"1","name":"f","response":{"output":"b"}}}`), user(`{"text":"c"}`)}},
 		{"the user between call and response", []thread.Message{say(thread.User, "a"), calls(thread.ToolCall{ID: "1", Name: "f"}), say(thread.User, "c"), answer("1", "f", "b")},
-			[]string{user(`{"text":"a"}`), model(`{"functionCall":{"id":"1","name":"f","args":{}}}`),
+			[]string{user(`{"text":"a"}`), model(`{"functionCall":{"id":"1","name":"f","args":{}},` + skip + `}`),
 				user(`{"functionResponse":{"id":"1","name":"f","response":{"output":"b"}}}`), user(`{"text":"c"}`)}},
 		{"an id used again", []thread.Message{say(thread.User, "a"), calls(thread.ToolCall{ID: "1", Name: "f"}), answer("1", "", "b"), calls(thread.ToolCall{ID: "1", Name: "g"}), answer("1", "", "c"), say(thread.User, "d")},
-			[]string{user(`{"text":"a"}`), model(`{"functionCall":{"id":"1","name":"f","args":{}}}`), user(`{"functionResponse":{"id":"1","name":"f","response":{"output":"b"}}}`),
-				model(`{"functionCall":{"id":"1","name":"g","args":{}}}`), user(`{"functionResponse":{"id":"1","name":"g","response":{"output":"c"}}}`), user(`{"text":"d"}`)}},
+			[]string{user(`{"text":"a"}`), model(`{"functionCall":{"id":"1","name":"f","args":{}},` + skip + `}`), user(`{"functionResponse":{"id":"1","name":"f","response":{"output":"b"}}}`),
+				model(`{"functionCall":{"id":"1","name":"g","args":{}},` + skip + `}`), user(`{"functionResponse":{"id":"1","name":"g","response":{"output":"c"}}}`), user(`{"text":"d"}`)}},
 	} {
 		t.Run(test.name, func(t *testing.T) { equal(t, &prompt.Prompt{Messages: test.messages}, test.want...) })
 	}

@@ -13,14 +13,14 @@ import (
 
 // skipSignature is the documented value (Gemini API, "Thought signatures") for
 // a call that no Gemini model made: without any signature Gemini 3 refuses the
-// first call of a step of the current turn.
+// first call of a step of the current turn. Those of earlier turns get it too: a
+// value that went away with the turn would change the prefix that the provider
+// keeps in its cache.
 const skipSignature = "skip_thought_signature_validator"
 
 // writer writes messages as contents.
 type writer struct {
-	names   map[string]string // call id → name on the wire
-	current int               // the first unit of the current turn
-	inTurn  bool              // what is written belongs to the current turn
+	names map[string]string // call id → name on the wire
 }
 
 func content(role string, parts []string) string {

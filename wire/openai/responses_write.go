@@ -28,6 +28,7 @@ type responsesWriter struct {
 	flat  map[string]bool            // calls that can only be told in words
 	calls map[string]responsesAnswer // what answers the calls written so far, by the id in the prompt
 	used  map[string]bool            // call ids in the output
+	ids   map[string]bool            // ids of recorded items in the output
 }
 
 // responsesPiece is one or more items of the new input. At is the position of
@@ -46,8 +47,11 @@ func (w *responsesWriter) item(i int) string {
 }
 
 // add appends items, found again in the body at or after the last ones when
-// they stand there.
+// they stand there. Without a body they may be those of a file, and are repaired.
 func (w *responsesWriter) add(text string, at, n int) {
+	if w.body == nil {
+		text = w.repaired(text)
+	}
 	if w.body == nil || at < 0 || at+n > len(w.spans) || n < 1 || w.body.text[w.spans[at].start:w.spans[at+n-1].end] != text {
 		at = -1
 	}
@@ -83,6 +87,9 @@ func (w *responsesWriter) system(blocks []prompt.System) {
 
 func (w *responsesWriter) write(messages []thread.Message) {
 	w.calls, w.used = map[string]responsesAnswer{}, map[string]bool{}
+	if w.body == nil {
+		messages = responsesUnique(messages)
+	}
 	w.flat = responsesFlat(messages)
 	for i := range messages {
 		m := &messages[i]

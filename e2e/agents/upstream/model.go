@@ -33,6 +33,7 @@ type model struct {
 	mu            sync.Mutex
 	steps         int
 	lookups       int
+	summaries     int // that agents asked for
 	found         int
 	ended         bool
 	lost          string
@@ -42,6 +43,10 @@ type model struct {
 
 var (
 	called  = regexp.MustCompile(`\./part (\d+)`)
+	reached = regexp.MustCompile(`(?m)^- \(turn \d+\) \S+ \./part (\d+)|Part (\d+) of the parts|The parts up to (\d+) are read`)
+	told    = regexp.MustCompile(`The code of part (\d+) is (K\d{5})`)
+	// wanted are the agents' words when they compact by themselves.
+	wanted = regexp.MustCompile(`(?i)detailed summary of (the|our) conversation|summary|CHECKPOINT COMPACTION|state_snapshot|continuing our conversation`)
 	pointer = regexp.MustCompile(`artifact:([^\]\s]+)\]|read_artifact\("([^"]+)"\)`)
 )
 
@@ -49,7 +54,11 @@ func (m *model) answer(q *proxytest.Request) proxytest.Answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	tool, ok := shell(q.Prompt)
-	if !ok { // a title, or another side request
+	switch {
+	case summaryAsked(q.Prompt, ok):
+		m.summaries++
+		return proxytest.Answer{Text: summary(q.Prompt)}
+	case !ok: // a title, or another side request
 		return proxytest.Answer{Text: `{"title":"Read the parts","isNewTopic":false}`}
 	}
 	m.steps++
@@ -131,6 +140,43 @@ func (m *model) lookUp(p *prompt.Prompt, n int) proxytest.Answer {
 	return proxytest.Answer{Text: "I am lost: " + m.lost + "."}
 }
 
+// summaryAsked reports whether the agent wants the conversation summed up. Some
+// ask with their tools in the request, and later show the answer as the first
+// message, which asks for nothing.
+func summaryAsked(p *prompt.Prompt, tools bool) bool {
+	if len(p.Messages) == 0 {
+		return false
+	}
+	last := &p.Messages[len(p.Messages)-1]
+	if last.Role != thread.User || tools && len(p.Messages) < 3 {
+		return false
+	}
+	text := last.Text()
+	for _, s := range p.System {
+		if !tools {
+			text += s.Text
+		}
+	}
+	return wanted.MatchString(text)
+}
+
+// summary is a good one: how far the task is, and the codes that are in sight and
+// will be asked for.
+func summary(p *prompt.Prompt) string {
+	text, at := seen(p)
+	var b strings.Builder
+	fmt.Fprintf(&b, "<summary>\nThe parts up to %d are read.\n", at)
+	for n := 1; n <= asked; n++ {
+		for _, found := range told.FindAllStringSubmatch(text, -1) {
+			if found[1] == strconv.Itoa(n) {
+				fmt.Fprintf(&b, "%s.\n", found[0])
+				break
+			}
+		}
+	}
+	return b.String() + "</summary>"
+}
+
 // seen is all text of the conversation, and the last part that was called for.
 func seen(p *prompt.Prompt) (string, int) {
 	var b strings.Builder
@@ -151,12 +197,17 @@ func seen(p *prompt.Prompt) (string, int) {
 			}
 		}
 	}
-	return b.String(), at
+	text := b.String()
+	for _, found := range reached.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(found[1] + found[2] + found[3])
+		at = max(at, n)
+	}
+	return text, at
 }
 
 // shell finds the agent's tool that runs commands.
 func shell(p *prompt.Prompt) (prompt.Tool, bool) {
-	for _, name := range []string{"Bash", "bash", "exec_command", "shell_command", "shell"} {
+	for _, name := range []string{"Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command"} {
 		for _, t := range p.Tools {
 			if t.Name == name {
 				return t, true
@@ -204,7 +255,7 @@ var unread = regexp.MustCompile(`,?"cache_control":\{[^{}]*\}|cch=[0-9a-f]+`)
 func (m *model) measure(q *proxytest.Request) {
 	var b strings.Builder
 	body := gjson.ParseBytes(q.Body)
-	for _, field := range []string{"tools", "system", "instructions", "messages", "input"} {
+	for _, field := range []string{"tools", "system", "systemInstruction", "instructions", "messages", "input", "contents"} {
 		b.WriteString(unread.ReplaceAllString(strings.TrimSuffix(body.Get(field).Raw, "]"), ""))
 	}
 	text, same := b.String(), 0
@@ -232,8 +283,8 @@ func (m *model) told(requests []*proxytest.Request) string {
 	if m.lost != "" {
 		end += ", " + m.lost
 	}
-	return fmt.Sprintf("%d | %d | %d | %d | %.2f | %s | %d of %d | %d", m.steps, len(requests), refused, largest,
-		float64(m.after)/float64(max(m.before, 1)), end, m.found, asked, m.lookups)
+	return fmt.Sprintf("%d | %d | %d | %d | %.2f | %s | %d of %d | %d | %d", m.steps, len(requests), refused, largest,
+		float64(m.after)/float64(max(m.before, 1)), end, m.found, asked, m.lookups, m.summaries)
 }
 
 // keep writes the refused requests and the last one, to be looked at.
@@ -242,7 +293,7 @@ func keep(dir string, requests []*proxytest.Request) error {
 		return nil
 	}
 	for i, q := range requests {
-		if q.Refused == "" && i != len(requests)-1 {
+		if os.Getenv("KEEP") == "" && q.Refused == "" && i != len(requests)-1 {
 			continue
 		}
 		name := filepath.Join(dir, fmt.Sprintf("%03d", q.N))

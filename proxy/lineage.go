@@ -1,0 +1,257 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// lineage knows which logs go on from others, so that what a client took out of
+// its own history can be reached in the log where it stood before. The zero value
+// with documents is ready to use; it is safe for concurrent use.
+type lineage struct {
+	documents store.Documents
+
+	mu       sync.Mutex
+	sessions map[string]*session
+	origins  map[string][]string // by log, what it goes on from, as documents have it
+}
+
+// session is what happened last in what a client calls a session.
+type session struct {
+	logs map[string]string // by model, system and tools, the log that was gone on with
+	size int               // of the last step, in bytes
+	// summed says that the history was sent to be summed up since.
+	summed bool
+}
+
+const (
+	// maxSessions bounds what is remembered of sessions, and of origins.
+	maxSessions = 1_000
+	// maxEarlier bounds how many logs one log goes on from: the client has
+	// compacted that often, and the search goes through all of them.
+	maxEarlier = 16
+	// originKind is the kind of the documents that hold origins, by log.
+	originKind = "proxy-origin"
+)
+
+// session names what the client calls its session; empty where it says nothing.
+func (x *exchange) session() string {
+	said := x.saysOfItself()
+	if len(said) == 0 {
+		return ""
+	}
+	return digest(append(said, x.endpoint.dialect.API())...)
+}
+
+func (l *lineage) session(id string) *session {
+	s := l.sessions[id]
+	if s == nil {
+		if len(l.sessions) >= maxSessions {
+			clear(l.sessions)
+		}
+		if l.sessions == nil {
+			l.sessions = map[string]*session{}
+		}
+		s = &session{logs: map[string]string{}}
+		l.sessions[id] = s
+	}
+	return s
+}
+
+// passed notes a request beside the conversation. One that is nearly as large as
+// the last step holds the history, and asks for a summary of it: what it is
+// called, or how it is put, differs from client to client.
+func (l *lineage) passed(session, reason string, size int) {
+	if session == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.session(session)
+	if reason == ownCompaction || reason == sideRequest && s.size > 0 && size >= s.size/2 {
+		s.summed = true
+	}
+}
+
+// last is the log that a session went on with before; empty where nobody knows.
+func (l *lineage) last(id, kind string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.sessions[id]; s != nil {
+		return s.logs[kind]
+	}
+	return ""
+}
+
+// step notes that a session goes on with a log, and returns what that log goes on
+// from, the latest first: the log before it, where the client had its history
+// summed up, or where the new history shows that it goes on from the old.
+func (l *lineage) step(ctx context.Context, id, kind, log string, size int, shown bool) ([]string, error) {
+	earlier, err := l.origin(ctx, log)
+	if err != nil || id == "" {
+		return earlier, err
+	}
+	last := l.moved(id, kind, log, size, shown || earlier != nil)
+	if last == "" || earlier != nil {
+		return earlier, nil
+	}
+	before, err := l.origin(ctx, last)
+	if err != nil {
+		return nil, err
+	}
+	earlier = append([]string{last}, slices.DeleteFunc(slices.Clone(before), func(e string) bool { return e == log })...)
+	earlier = earlier[:min(len(earlier), maxEarlier)]
+	return earlier, l.save(ctx, log, earlier)
+}
+
+// moved returns the log that a session went on with before, when it goes on with
+// another because its history was made shorter; else it is empty.
+func (l *lineage) moved(id, kind, log string, size int, shown bool) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.session(id)
+	last, summed := s.logs[kind], s.summed
+	s.logs[kind], s.size = log, size
+	if last == log || last == "" || !summed && !shown {
+		return ""
+	}
+	s.summed = false
+	return last
+}
+
+// origin is what is known of a log; nil for nothing.
+func (l *lineage) origin(ctx context.Context, log string) ([]string, error) {
+	l.mu.Lock()
+	earlier, ok := l.origins[log]
+	l.mu.Unlock()
+	if ok || store.CheckName("log", log) != nil {
+		return earlier, nil
+	}
+	d, err := l.documents.Document(ctx, originKind, log)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+	case err != nil:
+		return nil, err
+	default:
+		if err := json.Unmarshal(d.Body, &earlier); err != nil {
+			return nil, err
+		}
+	}
+	l.remember(log, earlier)
+	return earlier, nil
+}
+
+func (l *lineage) remember(log string, earlier []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.origins) >= maxSessions {
+		clear(l.origins)
+	}
+	if l.origins == nil {
+		l.origins = map[string][]string{}
+	}
+	l.origins[log] = earlier
+}
+
+func (l *lineage) save(ctx context.Context, log string, earlier []string) error {
+	l.remember(log, earlier)
+	if store.CheckName("log", log) != nil {
+		return nil
+	}
+	body, err := json.Marshal(earlier)
+	if err != nil {
+		return err
+	}
+	_, err = l.documents.Put(ctx, store.Document{Kind: originKind, ID: log, Body: body})
+	if errors.Is(err, store.ErrConflict) {
+		return nil // another request of the same conversation was faster
+	}
+	return err
+}
+
+// earlier are the logs that a branch goes on from, the latest first. Where that
+// cannot be read it goes on from none: less is found then, and nothing else is
+// wrong.
+func (x *exchange) earlier(ctx context.Context, p *prompt.Prompt, b branch) []string {
+	if x.apart {
+		return nil
+	}
+	from, err := x.comesFrom(ctx, p, b)
+	if err != nil {
+		return nil
+	}
+	return from
+}
+
+func (x *exchange) comesFrom(ctx context.Context, p *prompt.Prompt, b branch) ([]string, error) {
+	kind := digest(x.t.model(x.modelNameOf(p)).Name, x.known.around)
+	session, shown := x.session(), recapped(p)
+	if last := x.t.lineage.last(session, kind); last != "" && last != b.id && !shown {
+		old, err := x.t.log.Load(ctx, last)
+		if err != nil {
+			return nil, err
+		}
+		shown = repeats(old, b.news)
+	}
+	from, err := x.t.lineage.step(ctx, session, kind, b.id, len(x.plain), shown)
+	if err != nil {
+		return nil, err
+	}
+	for i := 0; from == nil && i < len(b.above); i++ {
+		if from, err = x.t.lineage.origin(ctx, b.above[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range b.shortened {
+		if !slices.Contains(from, id) && id != b.id {
+			from = append(slices.Clip(from), id)
+		}
+	}
+	return from[:min(len(from), maxEarlier)], nil
+}
+
+// repeats reports whether what is new in a history stood in another log already: a
+// client that sums up its history keeps the last results behind the summary.
+func repeats(old *thread.Thread, news []thread.Message) bool {
+	calls := map[string]bool{}
+	for i := range news {
+		if r, ok := news[i].Result(); ok && !thread.IsLocalID(r.CallID) {
+			calls[r.CallID] = true
+		}
+	}
+	if len(calls) == 0 {
+		return false
+	}
+	for _, m := range old.All() {
+		if r, ok := m.Result(); ok && calls[r.CallID] {
+			return true
+		}
+	}
+	return false
+}
+
+// recapped reports whether the history begins with a summary of the client's.
+func recapped(p *prompt.Prompt) bool {
+	return slices.ContainsFunc(p.Messages[:min(len(p.Messages), 3)], func(m thread.Message) bool { return m.Kind == thread.Recap })
+}
+
+// shortens reports whether the history holds the result at which it parts from a
+// log in another form: the client has cut it.
+func shortens(log *thread.Thread, where place, messages []thread.Message) bool {
+	if where.at >= log.Len() || where.seen >= len(messages) {
+		return false
+	}
+	was, ok := log.At(where.at).Result()
+	if !ok {
+		return false
+	}
+	is, ok := messages[where.seen].Result()
+	return ok && is.CallID == was.CallID && len(is.Text()) < len(was.Text())
+}

@@ -1,0 +1,171 @@
+package proxy_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// searching is a model that looks once for the code of part 2 where it can.
+func searching(q *proxytest.Request) proxytest.Answer {
+	text, tools := last(q)
+	switch {
+	case len(tools) > 0 && tools[len(tools)-1] == rehydrate.Recall:
+		if strings.Contains(text, "the code of part 2 is K15838") {
+			return proxytest.Answer{Text: "It is K15838."}
+		}
+		return proxytest.Answer{Text: "It is nowhere."}
+	case offered(q):
+		return proxytest.Answer{Calls: []thread.ToolCall{{ID: "ours_1", Name: rehydrate.Recall, Arguments: `{"query":"\"the code of part 2\""}`}}}
+	}
+	return proxytest.Answer{Text: "I cannot look it up."}
+}
+
+// summedUp is an agent that has read three parts, had them summed up in a request
+// beside the conversation, and goes on with the summary alone.
+func summedUp(t *testing.T, api, url, session string) *agent {
+	t.Helper()
+	a := newAgent(t, api, url, false)
+	a.header.Set("X-Session-Id", session)
+	a.grow(0, 3)
+	if s := a.peek(); s.status != 200 || s.action() != proxy.Passed {
+		t.Fatalf("status %d, %s: %.300s", s.status, s.action(), s.raw)
+	}
+	aside := newAgent(t, api, url, false)
+	aside.header, aside.tools, aside.system = a.header, nil, "You sum up conversations."
+	aside.user("Sum this up: " + strings.Join(a.history, "\n"))
+	if s := aside.peek(); s.action() != proxy.Passed || s.header.Get(proxy.ReasonHeader) != "side-request" {
+		t.Fatalf("%s: %.300s", s.action(), s.raw)
+	}
+	b := newAgent(t, api, url, false)
+	b.header = a.header
+	b.user("What was done: parts 0 to 2 were read. Go on.")
+	b.grow(10, 2)
+	return b
+}
+
+// TestOwnSummary: what a client's own summary left out is found in the log where
+// it stood before, also after a restart; other sessions and proxies without tools
+// pass as they are.
+func TestOwnSummary(t *testing.T) {
+	for _, api := range []string{wire.Anthropic, wire.Chat, wire.Responses} {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			up := strict(t)
+			up.Model = searching
+			kept := &store.Memory{}
+			o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter(), Log: kept, Plans: kept}, Documents: kept}
+			url, p := start(t, up, o)
+			a := summedUp(t, api, url, "one")
+			if s := a.peek(); s.text != "It is K15838." || s.action() != proxy.Planned {
+				t.Errorf("%s; the agent is told %q: %.300s", s.action(), s.text, s.raw)
+			}
+			a.url, _ = start(t, up, o)
+			if s := a.peek(); s.text != "It is K15838." {
+				t.Errorf("after a restart the agent is told %q", s.text)
+			}
+			other := newAgent(t, api, url, false)
+			other.header.Set("X-Session-Id", "two")
+			other.user("What was done elsewhere: parts 0 to 2 were read. Go on.")
+			other.grow(10, 2)
+			if s := other.peek(); s.text != "I cannot look it up." || s.action() != proxy.Passed {
+				t.Errorf("another session: %s, %q", s.action(), s.text)
+			}
+			tail := newAgent(t, api, url, false)
+			tail.header.Set("X-Session-Id", "one")
+			tail.user("In short: parts were read, and two results are kept.")
+			tail.grow(10, 2)
+			if s := tail.peek(); s.text != "It is K15838." {
+				t.Errorf("a summary before the last results: %q", s.text)
+			}
+			if totals := p.Totals(); totals.Faults != 0 {
+				t.Errorf("totals: %+v", totals)
+			}
+			o.NoTools = true
+			plain, _ := start(t, up, o)
+			b := summedUp(t, api, plain, "three")
+			b.peek()
+			requests := up.Requests()
+			if got := requests[len(requests)-1].Body; !bytes.Equal(got, b.body()) {
+				t.Errorf("without tools the body changed: %.300s", got)
+			}
+		})
+	}
+}
+
+// TestShortened: a client that cuts its old results still reaches them.
+func TestShortened(t *testing.T) {
+	for _, api := range apis {
+		t.Run(api, func(t *testing.T) {
+			t.Parallel()
+			up := strict(t)
+			up.Model = searching
+			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+			a := newAgent(t, api, url, false)
+			a.grow(0, 5)
+			if s := a.peek(); s.text != "I cannot look it up." {
+				t.Fatalf("nothing was removed, and the agent is told %q", s.text)
+			}
+			long := strings.Trim(rawjson.Quote(result(2)), `"`)
+			for i := range a.history {
+				a.history[i] = strings.ReplaceAll(a.history[i], long, "[cleared to save room]")
+			}
+			if s := a.peek(); s.text != "It is K15838." {
+				t.Errorf("the agent is told %q: %.300s", s.text, s.raw)
+			}
+			// One that goes back takes nothing with it.
+			back := newAgent(t, api, url, false)
+			back.system = "You are another agent."
+			back.grow(0, 5)
+			back.peek()
+			back.history = back.history[:len(back.history)-2]
+			if s := back.peek(); s.text != "I cannot look it up." {
+				t.Errorf("after going back the agent is told %q", s.text)
+			}
+			if totals := p.Totals(); totals.Faults != 0 {
+				t.Errorf("totals: %+v", totals)
+			}
+		})
+	}
+}
+
+// TestRoundsAreListed: the usage of an answer that took several requests is their
+// sum, and tells the size of the conversation as the last of its iterations.
+func TestRoundsAreListed(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		up := strict(t)
+		up.Model = searching
+		url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+		a := summedUp(t, wire.Anthropic, url, "one")
+		a.stream = stream
+		before := len(up.Requests())
+		s := a.peek()
+		rounds := up.Requests()[before:]
+		if len(rounds) != 2 {
+			t.Fatalf("%d rounds: %.300s", len(rounds), s.raw)
+		}
+		var usage gjson.Result
+		for _, line := range append(strings.Split(string(s.raw), "\n"), string(s.raw)) {
+			if v := gjson.Get(strings.TrimPrefix(line, "data: "), "usage"); v.Exists() {
+				usage = v
+			}
+		}
+		first, second := int64(rounds[0].Tokens+1), int64(rounds[1].Tokens+1)
+		list := usage.Get("iterations").Array()
+		if usage.Get("input_tokens").Int() != first+second || len(list) != 2 ||
+			list[0].Get("input_tokens").Int() != first || list[1].Get("input_tokens").Int() != second || list[1].Get("type").Str != "message" {
+			t.Errorf("stream %t: rounds of %d and %d tokens; usage %s", stream, first, second, usage.Raw)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package native
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+)
+
+// Addition is what an answer of the Messages API says of native compaction, beside
+// what the upstream says. The zero value adds nothing. It is used by one
+// goroutine.
+type Addition struct {
+	// Block is the compaction block that the answer begins with; empty for none.
+	Block string
+	// Managed says that the request had edits, so that the answer tells what they
+	// did; Applied is what.
+	Managed bool
+	Applied []Applied
+	// Iterations says that the usage is told by iterations, as it is wherever the
+	// request may compact. Making the block took nothing of the client's.
+	Iterations bool
+
+	usage string // of the stream so far
+}
+
+// ThresholdBlock is the block of a compaction that a threshold set off, with its
+// opaque value.
+func ThresholdBlock(text, token string) string {
+	return `{"type":"compaction","content":` + rawjson.Quote(text) + `,"encrypted_content":` + rawjson.Quote(token) + `}`
+}
+
+// SignedBlock is the block of a summary on demand, with its opaque value.
+func SignedBlock(text, token string) string {
+	return `{"type":"compaction","content":` + rawjson.Quote(text) + `,"signature":` + rawjson.Quote(token) + `}`
+}
+
+// Alone is an answer that holds nothing but the block.
+func (a *Addition) Alone(id, model string) string {
+	out := `{"id":` + rawjson.Quote(id) + `,"type":"message","role":"assistant","model":` + rawjson.Quote(model) + `,"content":[` + a.Block +
+		`],"stop_reason":"compaction","stop_sequence":null`
+	if a.Managed {
+		out += `,"context_management":` + a.management()
+	}
+	return out + `,"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"iterations":[` + compaction + `]}}`
+}
+
+// Stream is an answer of Alone as events.
+func (a *Addition) Stream(id, model string) string {
+	var out strings.Builder
+	write := func(data string) {
+		out.WriteString("event: " + gjson.Get(data, "type").Str + "\ndata: " + data + "\n\n")
+	}
+	whole := a.Alone(id, model)
+	start := set(set(whole, "content", "[]"), "stop_reason", "null")
+	start = set(start, "usage.iterations", "[]")
+	if a.Managed {
+		start = set(start, "context_management", "null")
+	}
+	write(`{"type":"message_start","message":` + start + `}`)
+	for _, data := range a.blockEvents() {
+		write(data)
+	}
+	end := `{"type":"message_delta","delta":{"stop_reason":"compaction","stop_sequence":null}`
+	if a.Managed {
+		end += `,"context_management":` + a.management()
+	}
+	write(end + `,"usage":` + gjson.Get(whole, "usage").Raw + `}`)
+	write(`{"type":"message_stop"}`)
+	return out.String()
+}
+
+// blockEvents are the events of the block: that of a threshold comes as one delta,
+// that on demand whole.
+func (a *Addition) blockEvents() []string {
+	start := `{"type":"content_block_start","index":0,"content_block":`
+	block := gjson.Parse(a.Block)
+	if block.Get("signature").Exists() {
+		return []string{start + a.Block + `}`, `{"type":"content_block_stop","index":0}`}
+	}
+	return []string{
+		start + `{"type":"compaction","content":null,"encrypted_content":null}}`,
+		`{"type":"content_block_delta","index":0,"delta":{"type":"compaction_delta","content":` + block.Get("content").Raw +
+			`,"encrypted_content":` + block.Get("encrypted_content").Raw + `}}`,
+		`{"type":"content_block_stop","index":0}`,
+	}
+}
+
+// management is the context_management of an answer.
+func (a *Addition) management() string {
+	list := make([]string, len(a.Applied))
+	for i, done := range a.Applied {
+		what := "cleared_tool_uses"
+		if done.Type == ClearThinking {
+			what = "cleared_thinking_turns"
+		}
+		list[i] = `{"type":"` + done.Type + `","` + what + `":` + strconv.Itoa(done.Cleared) + `,"cleared_input_tokens":` + strconv.Itoa(done.Tokens) + `}`
+	}
+	return `{"applied_edits":[` + strings.Join(list, ",") + `]}`
+}
+
+// compaction is the iteration that made the block: no model was asked with the
+// client's key.
+const compaction = `{"type":"compaction","input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"cache_creation":{"ephemeral_5m_input_tokens":0,"ephemeral_1h_input_tokens":0}}`
+
+// iterations are those of an answer with a usage of the upstream's. The usage
+// itself stays what it is: it does not count what made the block.
+func (a *Addition) iterations(usage string) string {
+	message := `{"type":"message"}`
+	for _, name := range []string{"input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "cache_creation"} {
+		if v := gjson.Get(usage, name); v.Exists() && v.Type != gjson.Null {
+			message = set(message, name, v.Raw)
+		}
+	}
+	if a.Block == "" {
+		return "[" + message + "]"
+	}
+	return "[" + compaction + "," + message + "]"
+}
+
+// Whole adds to an answer in one piece. What is no message stays as it is.
+func (a *Addition) Whole(answer string) string {
+	v := gjson.Parse(answer)
+	if !v.Get("content").IsArray() || !v.Get("usage").IsObject() {
+		return answer
+	}
+	if a.Block != "" {
+		rest := strings.TrimSpace(gjson.Get(answer, "content").Raw)
+		rest = strings.TrimSpace(strings.TrimPrefix(rest, "["))
+		if rest != "" && rest != "]" {
+			rest = "," + rest
+		}
+		answer = set(answer, "content", "["+a.Block+or(rest, "]"))
+	}
+	if a.Managed {
+		answer = set(answer, "context_management", a.management())
+	}
+	if a.Iterations {
+		answer = set(answer, "usage.iterations", a.iterations(gjson.Get(answer, "usage").Raw))
+	}
+	return answer
+}
+
+func or(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+// Event adds to an event of a stream: it returns what stands in its place, the
+// same text alone where nothing is to be changed.
+func (a *Addition) Event(data string) []string {
+	v := gjson.Parse(data)
+	switch v.Get("type").Str {
+	case "message_start":
+		a.usage = "{}"
+		if u := v.Get("message.usage"); u.IsObject() {
+			a.usage = u.Raw
+		}
+		if a.Block != "" {
+			return append([]string{data}, a.blockEvents()...)
+		}
+	case "content_block_start", "content_block_delta", "content_block_stop":
+		if a.Block != "" {
+			return []string{set(data, "index", strconv.FormatInt(v.Get("index").Int()+1, 10))}
+		}
+	case "message_delta":
+		if a.Managed {
+			data = set(data, "context_management", a.management())
+		}
+		if a.Iterations && v.Get("usage").IsObject() {
+			used := or(a.usage, "{}")
+			v.Get("usage").ForEach(func(k, n gjson.Result) bool {
+				if n.Type != gjson.Null {
+					used = set(used, gjson.Escape(k.Str), n.Raw)
+				}
+				return true
+			})
+			data = set(data, "usage.iterations", a.iterations(used))
+		}
+	}
+	return []string{data}
+}
+
+// Counted adds to the answer of count_tokens what the request took before its
+// edits.
+func (a *Addition) Counted(answer string) string {
+	n := gjson.Get(answer, "input_tokens")
+	if !a.Managed || n.Type != gjson.Number {
+		return answer
+	}
+	original := n.Int()
+	for _, done := range a.Applied {
+		original += int64(done.Tokens)
+	}
+	return set(answer, "context_management", `{"original_input_tokens":`+strconv.FormatInt(original, 10)+`}`)
+}

@@ -1,0 +1,35 @@
+package native
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// names are the APIs with a compaction of their own, as people write them. Chat
+// Completions, which wire calls openai, has none, so that openai means Responses.
+var names = map[string]string{wire.Anthropic: wire.Anthropic, wire.Responses: wire.Responses, "openai": wire.Responses}
+
+// APIs reads the names of APIs whose providers compact: anthropic, and responses
+// or openai. It returns those of package wire, each once, in order. Empty names are passed
+// over. The error says what an unknown name may have meant.
+func APIs(given []string) ([]string, error) {
+	var list []string
+	for _, name := range given {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if name == "" {
+			continue
+		}
+		api, ok := names[name]
+		if !ok {
+			return nil, fmt.Errorf("native compaction of %.40q is not known; did you mean %s? It is known of anthropic and openai",
+				name, closest.Names(name, []string{wire.Anthropic, "openai", wire.Responses}, 1)[0])
+		}
+		list = append(list, api)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}

@@ -1,0 +1,378 @@
+package native
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+)
+
+// The edits of context_management.
+const (
+	ClearTools    = "clear_tool_uses_20250919"
+	ClearThinking = "clear_thinking_20251015"
+	Compact       = "compact_20260112"
+)
+
+// The documented defaults: tokens, and uses of tools.
+const (
+	clearTrigger   = 100_000
+	compactTrigger = 150_000
+	keptTools      = 3
+)
+
+// Edit is one of the edits of context_management, with the defaults filled in.
+type Edit struct {
+	// Type is ClearTools, ClearThinking or Compact.
+	Type string
+	// Trigger is when to act: so many input tokens, or with ByUses so many uses of
+	// tools. Always 0 for ClearThinking.
+	Trigger int
+	ByUses  bool
+	// Keep is how many of the newest uses of tools, or turns with thinking, stay;
+	// All keeps every turn.
+	Keep int
+	All  bool
+	// AtLeast is how many tokens must go, or nothing goes.
+	AtLeast int
+	// Exclude names tools whose uses stay. Inputs says that the calls' arguments go
+	// too: of the tools named in InputsOf, or of all where that is nil.
+	Exclude  []string
+	Inputs   bool
+	InputsOf []string
+	// Pause answers with the compaction alone. Instructions are what its summary
+	// should keep in mind.
+	Pause        bool
+	Instructions string
+}
+
+// Applied is what an edit did.
+type Applied struct {
+	Type string
+	// Cleared are uses of tools, or turns with thinking; Tokens what they took.
+	Cleared, Tokens int
+}
+
+// readEdits reads context_management. Rules that the validator of package
+// wire/anthropic knows (order, thresholds) are checked there.
+func readEdits(context gjson.Result, model string) ([]Edit, error) {
+	edits := context.Get("edits")
+	switch {
+	case !context.IsObject():
+		return nil, refuse("", "context_management: must be an object")
+	case edits.Exists() && edits.Type != gjson.Null && !edits.IsArray():
+		return nil, refuse("", "context_management.edits: must be an array")
+	}
+	var list []Edit
+	for i, v := range edits.Array() {
+		e, err := readEdit(v, "context_management.edits."+strconv.Itoa(i), model)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(list, func(x Edit) bool { return x.Type == e.Type }) {
+			return nil, refuse("", "context_management.edits.%d: %s stands there already", i, e.Type)
+		}
+		list = append(list, e)
+	}
+	return list, nil
+}
+
+func readEdit(v gjson.Result, path, model string) (Edit, error) {
+	e := Edit{Type: v.Get("type").Str}
+	r := reader{v: v, path: path}
+	switch e.Type {
+	case ClearTools:
+		e.Trigger, e.Keep = clearTrigger, keptTools
+		e.ByUses = r.amount("trigger", &e.Trigger, 1, "input_tokens", "tool_uses") == "tool_uses"
+		r.amount("keep", &e.Keep, 0, "tool_uses")
+		r.amount("clear_at_least", &e.AtLeast, 0, "input_tokens")
+		e.Exclude = r.names("exclude_tools")
+		switch inputs := v.Get("clear_tool_inputs"); {
+		case inputs.IsArray():
+			e.InputsOf = r.names("clear_tool_inputs")
+			e.Inputs = len(e.InputsOf) > 0
+		default:
+			e.Inputs = r.flag("clear_tool_inputs")
+		}
+	case ClearThinking:
+		e.Keep = 1
+		switch keep := v.Get("keep"); {
+		case absent(keep):
+			e.All = keepsThinking(model)
+		case keep.Type == gjson.String && keep.Str == "all", keep.Get("type").Str == "all":
+			e.All = true
+		default:
+			r.amount("keep", &e.Keep, 1, "thinking_turns")
+		}
+	case Compact:
+		e.Trigger = compactTrigger
+		r.amount("trigger", &e.Trigger, 1, "input_tokens")
+		e.Pause = r.flag("pause_after_compaction")
+		if text := v.Get("instructions"); !absent(text) && text.Type != gjson.String {
+			r.bad("instructions", "must be a text")
+		} else {
+			e.Instructions = strings.TrimSpace(text.Str)
+		}
+	default:
+		r.bad("type", "must be one of "+ClearThinking+", "+ClearTools+", "+Compact)
+	}
+	if r.err != nil {
+		return e, r.err
+	}
+	return e, nil
+}
+
+func absent(v gjson.Result) bool { return !v.Exists() || v.Type == gjson.Null }
+
+// reader reads the members of an edit and keeps what was wrong first.
+type reader struct {
+	v    gjson.Result
+	path string
+	err  *Refusal
+}
+
+func (r *reader) bad(name, what string) {
+	if r.err == nil {
+		r.err = refuse("", "%s.%s: %s", r.path, name, what)
+	}
+}
+
+// amount reads {type, value} and returns the type.
+func (r *reader) amount(name string, to *int, least int, units ...string) string {
+	v := r.v.Get(name)
+	if absent(v) {
+		return ""
+	}
+	unit, value := v.Get("type").Str, v.Get("value")
+	if !v.IsObject() || !slices.Contains(units, unit) || value.Type != gjson.Number || value.Num != float64(int(value.Num)) || int(value.Num) < least {
+		r.bad(name, "must have a type of "+strings.Join(units, " or ")+" and a whole value of at least "+strconv.Itoa(least))
+		return ""
+	}
+	*to = int(value.Num)
+	return unit
+}
+
+func (r *reader) flag(name string) bool {
+	v := r.v.Get(name)
+	if !absent(v) && !v.IsBool() {
+		r.bad(name, "must be true or false")
+	}
+	return v.Bool()
+}
+
+func (r *reader) names(name string) []string {
+	v := r.v.Get(name)
+	if absent(v) {
+		return nil
+	}
+	if !v.IsArray() {
+		r.bad(name, "must be an array of names of tools")
+	}
+	var list []string
+	for _, n := range v.Array() {
+		if n.Type != gjson.String {
+			r.bad(name, "must be an array of names of tools")
+		}
+		list = append(list, n.Str)
+	}
+	return list
+}
+
+// keepsThinking is the documented default of clear_thinking_20251015: models from
+// Opus 4.5 and Sonnet 4.6 on keep all thinking, older ones and Haiku that of the
+// last turn.
+// https://docs.anthropic.com/en/docs/build-with-claude/context-editing
+func keepsThinking(model string) bool {
+	fields := strings.FieldsFunc(model, func(c rune) bool { return c < '0' || c > '9' && c < 'a' || c > 'z' })
+	var version []int
+	family := ""
+	for _, f := range fields {
+		if n, err := strconv.Atoi(f); err == nil && n < 100 {
+			version = append(version, n)
+		}
+		if f == "opus" || f == "sonnet" || f == "haiku" || f == "fable" || f == "mythos" {
+			family = f
+		}
+	}
+	version = append(version, 0, 0)
+	from := map[string][]int{"opus": {4, 5}, "sonnet": {4, 6}, "fable": {0, 0}, "mythos": {0, 0}}[family]
+	return from != nil && slices.Compare(version[:2], from) >= 0
+}
+
+// clearedResult stands in place of what a tool answered.
+const clearedResult = `"[The result of this call was cleared to make room. Call the tool again if it is needed.]"`
+
+// use is a call of a tool with its result.
+type use struct {
+	id, name     string
+	call, result compactionAt // places; result.i is -1 where there is none
+}
+
+// uses lists the calls of the client's tools, in order.
+func (m *Messages) uses() []use {
+	var list []use
+	at := map[string]int{}
+	for i, x := range m.list {
+		for k, b := range x.blocks {
+			switch b.Get("type").Str {
+			case "tool_use":
+				at[b.Get("id").Str] = len(list)
+				list = append(list, use{id: b.Get("id").Str, name: b.Get("name").Str, call: compactionAt{i, k, b}, result: compactionAt{i: -1}})
+			case "tool_result":
+				if n, ok := at[b.Get("tool_use_id").Str]; ok {
+					list[n].result = compactionAt{i, k, b}
+				}
+			}
+		}
+	}
+	return list
+}
+
+// Clear applies ClearTools to a request of so many tokens. count tells how many
+// tokens a piece of JSON has. It is false where nothing was to be done.
+func (m *Messages) Clear(e Edit, tokens int, count func(string) int) (Applied, bool) {
+	if !e.ByUses && tokens <= e.Trigger {
+		return Applied{}, false
+	}
+	m.load()
+	uses := m.uses()
+	if e.ByUses && len(uses) <= e.Trigger || len(uses) <= e.Keep {
+		return Applied{}, false
+	}
+	done := Applied{Type: ClearTools}
+	edited := map[int]map[int]string{} // message, block
+	put := func(c compactionAt, path, raw string) bool {
+		before := c.block.Get(path).Raw
+		if before == raw || count(before) <= count(raw) {
+			return false
+		}
+		if edited[c.i] == nil {
+			edited[c.i] = map[int]string{}
+		}
+		edited[c.i][c.k] = set(c.block.Raw, path, raw)
+		done.Tokens += count(before) - count(raw)
+		return true
+	}
+	for _, u := range uses[:len(uses)-e.Keep] {
+		if slices.Contains(e.Exclude, u.name) || u.result.i < 0 {
+			continue
+		}
+		cleared := put(u.result, "content", clearedResult)
+		if e.Inputs && (e.InputsOf == nil || slices.Contains(e.InputsOf, u.name)) {
+			cleared = put(u.call, "input", "{}") || cleared
+		}
+		if cleared {
+			done.Cleared++
+		}
+	}
+	if done.Cleared == 0 || done.Tokens < e.AtLeast {
+		return Applied{}, false
+	}
+	for i, blocks := range edited {
+		raw := make([]string, len(m.list[i].blocks))
+		for k, b := range m.list[i].blocks {
+			raw[k] = b.Raw
+			if blocks[k] != "" {
+				raw[k] = blocks[k]
+			}
+		}
+		m.list[i] = m.list[i].holding(raw)
+		m.touch(i)
+	}
+	return done, true
+}
+
+// ClearThinking applies the edit of that name: of the turns that have thinking,
+// the newest keep it. A turn goes on through the calls of tools, so that the loop
+// that is under way keeps all of its thinking or none.
+func (m *Messages) ClearThinking(e Edit, count func(string) int) (Applied, bool) {
+	if e.All {
+		return Applied{}, false
+	}
+	m.load()
+	var turns [][]int // messages with thinking, by turn
+	begun := false
+	for i, x := range m.list {
+		switch {
+		case x.role == "user" && !slices.ContainsFunc(x.blocks, of("tool_result")):
+			begun = false
+		case x.role == "assistant" && slices.ContainsFunc(x.blocks, thinks):
+			if !begun {
+				turns = append(turns, nil)
+				begun = true
+			}
+			turns[len(turns)-1] = append(turns[len(turns)-1], i)
+		}
+	}
+	if len(turns) <= e.Keep {
+		return Applied{}, false
+	}
+	done := Applied{Type: ClearThinking}
+	for _, turn := range turns[:len(turns)-e.Keep] {
+		cleared := false
+		for _, i := range turn {
+			if n, ok := m.unthink(i, count); ok {
+				done.Tokens += n
+				cleared = true
+			}
+		}
+		if cleared {
+			done.Cleared++
+		}
+	}
+	return done, done.Cleared > 0
+}
+
+// Unbind takes the thinking out of all that stands behind the first edit: the
+// newest models refuse thinking before which anything is different.
+func (m *Messages) Unbind() {
+	if m.edited < 0 {
+		return
+	}
+	for i := m.edited; i < len(m.list); i++ {
+		m.unthink(i, func(string) int { return 0 })
+	}
+}
+
+// unthink takes the thinking out of a message; not where nothing else is in it,
+// for a message cannot be empty.
+func (m *Messages) unthink(i int, count func(string) int) (tokens int, ok bool) {
+	x := m.list[i]
+	if x.role != "assistant" || !slices.ContainsFunc(x.blocks, thinks) {
+		return 0, false
+	}
+	var keep []gjson.Result
+	for _, b := range x.blocks {
+		if thinks(b) {
+			tokens += count(b.Raw)
+		} else {
+			keep = append(keep, b)
+		}
+	}
+	if len(keep) == 0 {
+		return 0, false
+	}
+	m.list[i] = x.with(keep)
+	m.touch(i)
+	return tokens, true
+}
+
+func thinks(b gjson.Result) bool {
+	kind := b.Get("type").Str
+	return kind == "thinking" || kind == "redacted_thinking"
+}
+
+func of(kind string) func(gjson.Result) bool {
+	return func(b gjson.Result) bool { return b.Get("type").Str == kind }
+}
+
+// set puts a value at a path of JSON that was parsed already.
+func set(doc, path, raw string) string {
+	out, err := sjson.SetRaw(doc, path, raw)
+	if err != nil {
+		return doc
+	}
+	return out
+}

@@ -1,0 +1,238 @@
+package native
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+)
+
+// Responses is a request of OpenAI's Responses API (POST /v1/responses and
+// /v1/responses/compact), with what it asks of the provider's own compaction and
+// of the history that the provider keeps.
+type Responses struct {
+	// Items are the input, each as the client wrote it and without the trigger. An
+	// input that is a text is one message.
+	Items []string
+	// Trigger: the input ends with the item compaction_trigger.
+	Trigger bool
+	// Threshold is context_management's compact_threshold, in tokens; 0 when the
+	// request names none.
+	Threshold int
+	// Managed: context_management asks for compaction, whatever its threshold.
+	Managed bool
+	// Newest is the position of the last compaction item among Items, -1 when
+	// there is none.
+	Newest int
+	// Previous is previous_response_id, Conversation says that the provider holds
+	// the history in a conversation.
+	Previous     string
+	Conversation bool
+	// Stored: the provider keeps the response, so that a later request can name it.
+	Stored, Stream bool
+	Model          string
+
+	body    string
+	members []member
+}
+
+// member is a member of the body, where it stands in it.
+type member struct {
+	name       string
+	start, end int // of the value
+}
+
+// ParseResponses reads a body. An error of type *ResponsesRefusal is the provider's answer
+// to a request that it finds invalid; any other says that the body is no request.
+func ParseResponses(body string) (*Responses, error) {
+	if err := rawjson.Check(body); err != nil {
+		return nil, fmt.Errorf("native: the body of a response: %w", err)
+	}
+	root := gjson.Parse(body)
+	if !root.IsObject() {
+		return nil, fmt.Errorf("native: the body of a response: want an object")
+	}
+	r := &Responses{Newest: -1, Stored: true, body: body}
+	var input, management gjson.Result
+	root.ForEach(func(k, v gjson.Result) bool {
+		r.members = append(r.members, member{k.Str, v.Index, v.Index + len(v.Raw)})
+		switch k.Str {
+		case "input":
+			input = v
+		case "context_management":
+			management = v
+		case "previous_response_id":
+			r.Previous = v.Str
+		case "conversation":
+			r.Conversation = v.Type != gjson.Null
+		case "store":
+			r.Stored = v.Type != gjson.False
+		case "stream":
+			r.Stream = v.Bool()
+		case "model":
+			r.Model = v.Str
+		}
+		return true
+	})
+	if err := r.items(input); err != nil {
+		return nil, err
+	}
+	return r, r.manage(management)
+}
+
+func (r *Responses) items(input gjson.Result) error {
+	if input.Type == gjson.String {
+		r.Items = []string{`{"type":"message","role":"user","content":` + input.Raw + `}`}
+		return nil
+	}
+	if !input.IsArray() {
+		return nil
+	}
+	var err error
+	input.ForEach(func(_, item gjson.Result) bool {
+		at := "input[" + strconv.Itoa(len(r.Items)) + "]"
+		if r.Trigger {
+			err = invalid(at, "", "compaction_trigger must be the final input item")
+			return false
+		}
+		switch item.Get("type").Str {
+		case "compaction_trigger":
+			r.Trigger = true
+			return true
+		case "compaction", "compaction_summary":
+			r.Newest = len(r.Items)
+		}
+		r.Items = append(r.Items, item.Raw)
+		return true
+	})
+	return err
+}
+
+// leastThreshold is the smallest compact_threshold, in tokens, as the published
+// schema has it.
+const leastThreshold = 1000
+
+func (r *Responses) manage(list gjson.Result) error {
+	if list.Type == gjson.Null {
+		return nil
+	}
+	if !list.IsArray() {
+		return invalid("context_management", "", "want an array")
+	}
+	var err error
+	n := 0
+	list.ForEach(func(_, entry gjson.Result) bool {
+		at := "context_management[" + strconv.Itoa(n) + "]"
+		n++
+		if kind := entry.Get("type"); kind.Str != "compaction" {
+			err = invalid(at+".type", "", "invalid value: '"+kind.Str+"'; supported is 'compaction'")
+			return false
+		}
+		r.Managed = true
+		v := entry.Get("compact_threshold")
+		if v.Type == gjson.Null {
+			return true
+		}
+		if v.Type != gjson.Number || v.Num != float64(v.Int()) || v.Num < leastThreshold {
+			err = invalid(at+".compact_threshold", "integer_below_min_value", "expected a whole number of at least "+strconv.Itoa(leastThreshold))
+			return false
+		}
+		r.Threshold = int(v.Int())
+		return true
+	})
+	return err
+}
+
+// Compaction is the encrypted content of the item at a position of Items, when it
+// is one that a compaction made.
+func Compaction(item string) (content string, ok bool) {
+	switch gjson.Get(item, "type").Str {
+	case "compaction", "compaction_summary":
+		return gjson.Get(item, "encrypted_content").Str, true
+	}
+	return "", false
+}
+
+// Body is the request with another input, and without the members named.
+// Everything else keeps its bytes.
+func (r *Responses) Body(items []string, without ...string) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	gone := map[string]bool{"input": true}
+	for _, name := range without {
+		gone[name] = true
+	}
+	put := func(name, value string) {
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.WriteString(rawjson.Quote(name))
+		b.WriteByte(':')
+		b.WriteString(value)
+	}
+	written := false
+	input := "[" + strings.Join(items, ",") + "]"
+	for _, m := range r.members {
+		switch {
+		case m.name == "input" && !written:
+			put("input", input)
+			written = true
+		case !gone[m.name]:
+			put(m.name, r.body[m.start:m.end])
+		}
+	}
+	if !written {
+		put("input", input)
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+// Member is the value of a member of the body, as the client wrote it; empty
+// when it is not there. Of a name that stands there twice the last one counts.
+func (r *Responses) Member(name string) string {
+	for i := len(r.members) - 1; i >= 0; i-- {
+		if m := r.members[i]; m.name == name {
+			return r.body[m.start:m.end]
+		}
+	}
+	return ""
+}
+
+// Leading are how many items at the beginning are instructions: system and
+// developer messages.
+func Leading(items []string) int {
+	for n, item := range items {
+		if role := gjson.Get(item, "role").Str; role != "system" && role != "developer" {
+			return n
+		}
+	}
+	return len(items)
+}
+
+// ResponsesRefusal is a request that the provider would refuse, with its documented code.
+// It implements error.
+type ResponsesRefusal struct {
+	Param, Code, Message string
+}
+
+func invalid(param, code, message string) *ResponsesRefusal {
+	return &ResponsesRefusal{param, code, message}
+}
+
+// Error names the parameter.
+func (r *ResponsesRefusal) Error() string { return r.Param + ": " + r.Message }
+
+// Body is the answer, of status 400.
+func (r *ResponsesRefusal) Body() string {
+	orNull := func(s string) string {
+		if s == "" {
+			return "null"
+		}
+		return rawjson.Quote(s)
+	}
+	return `{"error":{"message":` + rawjson.Quote(r.Message) + `,"type":"invalid_request_error","param":` + orNull(r.Param) + `,"code":` + orNull(r.Code) + `}}`
+}

@@ -1,0 +1,65 @@
+package proxytest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+)
+
+// compaction names what a request says of the providers' own compaction; empty
+// where it says nothing.
+func compaction(q *Request, body gjson.Result) string {
+	for _, name := range []string{"context_management", "compaction"} {
+		if body.Get(name).Exists() {
+			return name
+		}
+	}
+	for _, line := range q.Header.Values("Anthropic-Beta") {
+		for _, beta := range []string{"context-management-", "compact-"} {
+			if strings.Contains(line, beta) {
+				return "anthropic-beta: " + line
+			}
+		}
+	}
+	for i, m := range body.Get("messages").Array() {
+		for k, b := range m.Get("content").Array() {
+			if b.Get("type").Str == "compaction" {
+				return fmt.Sprintf("messages.%d.content.%d", i, k)
+			}
+		}
+	}
+	for i, item := range body.Get("input").Array() {
+		if strings.HasPrefix(item.Get("type").Str, "compaction") {
+			return fmt.Sprintf("input[%d]", i)
+		}
+	}
+	return ""
+}
+
+// counted answers a request to count the tokens of an Anthropic request, where
+// there is a Count.
+func (u *Upstream) counted(w http.ResponseWriter, q *Request) bool {
+	if u.Count == nil || !strings.HasPrefix(q.Path, "/v1/messages/count_tokens") {
+		return false
+	}
+	w.Header().Set("Content-Type", "application/json")
+	p, err := anthropic.Codec{}.Decode(q.Body)
+	what := compaction(q, gjson.ParseBytes(q.Body))
+	switch {
+	case err != nil:
+		q.Refused = err.Error()
+	case u.NoCompaction && what != "":
+		q.Refused = what + ": Extra inputs are not permitted"
+	default:
+		fmt.Fprintf(w, `{"input_tokens":%d}`, u.Count(p))
+		return true
+	}
+	w.WriteHeader(http.StatusBadRequest)
+	fmt.Fprint(w, refusal(wire.Anthropic, q.Refused))
+	return true
+}

@@ -1,0 +1,213 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire/text"
+)
+
+// standIn is a text that stands for a whole conversation: a summary of the older
+// part, and the newest messages word for word.
+type standIn struct {
+	text string
+	// summary is of all the messages, for the next compaction: text is all that is
+	// left of the newest ones then.
+	summary summary.Summary
+	tokens  int // of text
+}
+
+// The room for a text that stands for a conversation of n tokens is an eighth of
+// it, within bounds that hold the task and what was found at one end, and cost no
+// more than a long answer at the other. A third is for the newest messages.
+const (
+	standShare         = 8
+	minStand, maxStand = 2_000, 16_000
+	newestShare        = 3
+	shortestPart       = 200 // bytes that are left of a message that is shortened
+)
+
+// standIn makes the text that stands for all messages of a request. previous is
+// the summary that an earlier text was made from, which stands in the request as
+// a Recap; nil where there is none. instructions are what the client wants it to
+// keep in mind.
+//
+// Whoever puts the text into a request gives it the user's role, never a higher
+// one: it quotes tools.
+func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (standIn, error) {
+	memo, err := x.counts(x.modelNameOf(p))
+	if err != nil {
+		return standIn{}, err
+	}
+	counter := memo.Counter()
+	log, err := thread.New("native").Append(p.Messages...)
+	if err != nil {
+		return standIn{}, err
+	}
+	messages := log.Messages()
+	if previous != nil {
+		messages = slices.Clone(messages)
+		for i := range messages {
+			messages[i].Turn += previous.Span.LastTurn // turns go on being counted
+		}
+	}
+	total := 0
+	for i := range messages {
+		total += memo.Message(&messages[i])
+	}
+	room := min(max(total/standShare, minStand), maxStand)
+	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
+	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return memo.Message(&messages[i]) }).Index
+	for i := at; i < len(messages); i++ {
+		if messages[i].Kind == thread.Recap {
+			at = i + 1 // a summary is no message to be shown word for word
+		}
+	}
+	older, newest := messages[:at], messages[at:]
+	said := wordForWord(newest, room/newestShare, counter)
+	if previous != nil {
+		older = slices.DeleteFunc(slices.Clone(older), func(m thread.Message) bool { return m.Kind == thread.Recap })
+	}
+	code := &summarize.Extractive{Counter: counter.Text}
+	maker := x.t.options.Config.Summarizer
+	if maker == nil || len(older) == 0 {
+		maker = code
+	}
+	var out standIn
+	var texts []string
+	if len(older) > 0 || previous != nil {
+		out.summary, err = maker.Summarize(ctx, summarize.Input{
+			Messages: older, Previous: previous, Context: newest,
+			Budget: max(room-counter.Text(said), minStand/2), Instructions: strings.TrimSpace(instructions),
+		})
+		if err != nil {
+			return standIn{}, fmt.Errorf("summary: %w", err)
+		}
+		texts = append(texts, out.summary.Render())
+		previous = &out.summary
+	}
+	if said != "" {
+		texts = append(texts, "The newest messages, as they were:\n\n"+said)
+		out.summary, err = code.Summarize(ctx, summarize.Input{Messages: newest, Previous: previous, Budget: room + room/newestShare})
+		if err != nil {
+			return standIn{}, fmt.Errorf("summary of the newest: %w", err)
+		}
+	}
+	out.text = strings.Join(texts, "\n\n")
+	out.tokens = counter.Text(out.text)
+	return out, nil
+}
+
+// counts counts as a model does, and remembers what it counted.
+func (x *exchange) counts(model string) (*token.Memo, error) {
+	c := x.t.options.Config.Counter
+	name := ""
+	if c == nil {
+		name = or(x.t.model(model).Counter, "o200k")
+	}
+	x.t.mu.Lock()
+	defer x.t.mu.Unlock()
+	if memo := x.t.memos[name]; memo != nil {
+		return memo, nil
+	}
+	if c == nil {
+		var err error
+		if c, err = token.New(name, nil); err != nil {
+			return nil, err
+		}
+	}
+	x.t.memos[name] = token.NewMemo(c, 0)
+	return x.t.memos[name], nil
+}
+
+// wordForWord writes messages as text of at most so many tokens: long ones are
+// shortened in their middle, and reasoning is left out.
+func wordForWord(messages []thread.Message, room int, counter *token.Counter) string {
+	for limit := room * 4; ; limit /= 2 {
+		var short []thread.Message
+		for _, m := range messages {
+			if m.Parts = shortened(m.Parts, limit); len(m.Parts) > 0 {
+				short = append(short, m)
+			}
+		}
+		if len(short) == 0 {
+			return ""
+		}
+		said := string(text.Encode(&prompt.Prompt{Messages: short}))
+		if limit <= shortestPart || counter.Text(said) <= room {
+			return said
+		}
+	}
+}
+
+// shortened are the parts of a message whose texts have at most so many bytes.
+func shortened(parts []thread.Part, limit int) []thread.Part {
+	var out []thread.Part
+	for _, part := range parts {
+		switch p := part.(type) {
+		case thread.Text:
+			p.Text = clip.Middle(p.Text, limit)
+			part = p
+		case thread.ToolCall:
+			if len(p.Arguments) > limit {
+				p.Arguments = rawjson.Quote(clip.Middle(p.Arguments, limit))
+			}
+			part = p
+		case thread.ToolResult:
+			p.Content = shortened(p.Content, limit)
+			part = p
+		case thread.Reasoning:
+			continue
+		}
+		out = append(out, part)
+	}
+	return out
+}
+
+// recorded keeps the conversation that a text will stand for, and tells of the
+// compaction. It returns the id of the log; empty where the request is none that
+// is kept, or the store fails: the text does not depend on it.
+func (x *exchange) recorded(ctx context.Context, body string, before, after int) string {
+	x.t.compactions.Add(1)
+	own := *x
+	own.original, own.request = []byte(body), withBody(x.request)
+	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: before, TokensAfter: after, Duration: time.Since(x.start), Details: map[string]any{"trigger": "native"}}
+	defer func() { event.Emit(ctx, x.t.events, e) }()
+	p, reason := own.read()
+	if reason != "" {
+		return ""
+	}
+	base, scope := own.base(p, own.known.ids), own.scope(p)
+	for range tries {
+		b, err := x.t.branch(ctx, base, scope, p.Messages, own.known.ids)
+		if err != nil {
+			return ""
+		}
+		log, err := x.t.log.Load(ctx, b.id)
+		if err == nil && len(b.news) > 0 {
+			_, err = x.t.log.Append(ctx, b.id, log.Version(), b.news)
+		}
+		if errors.Is(err, store.ErrConflict) || errors.Is(err, thread.ErrDuplicateID) {
+			continue // another request of the same conversation was faster
+		}
+		if err == nil {
+			e.ThreadID = b.id
+		}
+		return e.ThreadID
+	}
+	return ""
+}

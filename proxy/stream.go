@@ -1,0 +1,199 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+)
+
+// stream is the body of an answer that is read for calls of our tools while it
+// passes. It is read by one goroutine, and may be closed by another.
+type stream struct {
+	*rounds
+	translator translator
+	events     *events
+	out        []byte
+	err        error // at the end of out
+	last       bool  // out goes up to the last event of the round
+	tail       sent  // what came behind the last event, with
+	tailErr    error // its error
+	ended      bool  // the client was told all: the rest passes as it comes
+	cancel     context.CancelFunc
+
+	mu     sync.Mutex
+	body   io.ReadCloser // of the round that is read now
+	open   bool          // that is a further one, and has not come to its end
+	closed bool
+}
+
+// Read gives the client the next bytes.
+func (s *stream) Read(p []byte) (int, error) {
+	for len(s.out) == 0 && s.err == nil {
+		s.more()
+	}
+	if len(s.out) == 0 {
+		return 0, s.err
+	}
+	n := copy(p, s.out)
+	s.out = s.out[n:]
+	return n, nil
+}
+
+// Close ends the round that is read now, and the wait for the next one. A client
+// that asks again has the lookups that were made.
+func (s *stream) Close() error {
+	s.cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open {
+		s.x.t.left.add(s.step.id)
+	}
+	s.open, s.closed = false, true
+	return s.body.Close()
+}
+
+// settled says that the rounds have come to an end, whichever.
+func (s *stream) settled() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open = false
+}
+
+// read takes the body of another round in place of the one before.
+func (s *stream) read(body io.ReadCloser) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.body.Close()
+	s.body, s.open = body, !s.closed
+	if s.closed {
+		body.Close()
+	}
+}
+
+// more takes one event.
+func (s *stream) more() {
+	defer func() {
+		if p := recover(); p != nil {
+			s.x.fault("stream", fmt.Errorf("%w: %v", errPanic, p), verdict{step: s.step})
+			s.out, s.err = nil, io.ErrUnexpectedEOF
+		}
+	}()
+	if s.last {
+		s.last = false
+		s.finish(s.tail.raw, s.tailErr)
+		return
+	}
+	e, err := s.events.next()
+	switch {
+	case s.ended:
+		s.out, s.err = e.raw, err
+	case err != nil:
+		s.finish(e.raw, err)
+	default:
+		s.pass(e)
+	}
+}
+
+// pass takes an event into the round, and gives the client what it is to get.
+func (s *stream) pass(e sent) {
+	if e.data != "" && strings.TrimSpace(e.data) != "[DONE]" && !gjson.Valid(e.data) {
+		// Nobody here understands the stream: from now on it passes as it comes.
+		s.out, s.ended = append(s.translator.end(ending{}), e.raw...), true
+		return
+	}
+	s.out, s.last = s.translator.next(e)
+}
+
+// finish decides at the end of a round. Without an end that was understood
+// everything passes as it came.
+func (s *stream) finish(tail []byte, err error) {
+	m, whole := s.translator.said()
+	if !whole {
+		s.settled()
+		s.leave()
+		s.out, s.err, s.ended = append(append(s.out, s.translator.end(ending{})...), tail...), err, true
+		return
+	}
+	what := s.take(m)
+	if what == goesOn {
+		s.next()
+		return
+	}
+	s.settled()
+	s.keep()
+	s.renames()
+	s.out = append(append(s.out, s.translator.end(ending{dangling: what == tooOften})...), tail...)
+	s.err, s.ended = err, true
+}
+
+// next goes on with another round.
+func (s *stream) next() {
+	counted := true
+	err := s.ask(func(res *http.Response) error {
+		s.translator.again(counted)
+		counted = false
+		return s.begin(res)
+	})
+	if err == nil {
+		return
+	}
+	s.settled()
+	end := ending{failure: err.Error()}
+	var f *failure
+	if errors.As(err, &f) {
+		end.failure, end.wrote = f.said(), s.wrote(f)
+		f.close()
+	}
+	s.out, s.err = s.translator.end(end), io.EOF
+}
+
+// wrote is what the provider wrote of a failure, as JSON; empty when it is none.
+func (s *stream) wrote(f *failure) string {
+	said := f.wrote
+	if f.res != nil && len(said) == 0 {
+		said = []byte(s.x.said)
+	}
+	if v := gjson.ParseBytes(said); gjson.ValidBytes(said) && v.IsObject() {
+		return v.Get("@ugly").Raw
+	}
+	return ""
+}
+
+// begin reads a round up to the first bytes for the client. Where it fails before
+// them nobody has seen anything of it, and it can be asked for again.
+func (s *stream) begin(res *http.Response) error {
+	if !unpacked(res) {
+		res.Body.Close()
+		return errEncoding
+	}
+	s.read(res.Body)
+	s.events = newEvents(res.Body)
+	s.tail, s.tailErr = sent{}, nil
+	for s.out = nil; len(s.out) == 0 && !s.last && !s.ended; {
+		e, err := s.events.next()
+		if _, whole := s.translator.said(); err != nil && whole {
+			s.last, s.tail, s.tailErr = true, e, err // a stream without an event that ends it
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("the answer of the provider broke off: %w", err)
+		}
+		if e.isError() {
+			f := &failure{wrote: []byte(e.data)}
+			if said := llm.Failure(s.x.endpoint.dialect.API(), res.StatusCode, f.wrote); said != nil {
+				f.APIError = *said
+			}
+			return f
+		}
+		s.pass(e)
+	}
+	return nil
+}

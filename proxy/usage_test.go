@@ -1,0 +1,109 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// dense is a provider that counts more tokens than our counter does.
+func dense(t testing.TB, factor float64) *proxytest.Upstream {
+	up := strict(t)
+	memo := token.NewMemo(counter(), 0)
+	var mu sync.Mutex
+	up.Count = func(p *prompt.Prompt) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return int(factor * float64(memo.Prompt(p)))
+	}
+	return up
+}
+
+// TestUsage: what the provider counts corrects our own count, thread by thread and
+// also in rounds that the client does not see, so that a provider which counts
+// more is not asked for too much.
+func TestUsage(t *testing.T) {
+	for _, api := range apis {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, stream %t", api, stream), func(t *testing.T) {
+				t.Parallel()
+				const factor = 1.5
+				up := dense(t, factor)
+				model := &curious{t: t, inner: steps(60, false)}
+				up.Model = model.answer
+				url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				a := newAgent(t, api, url, stream)
+				a.user("Read all parts in order and tell me when you are done. Never change a file.")
+				done, near := 0, 0
+				for {
+					before := len(up.Requests())
+					s := a.ask()
+					if s.status != 200 {
+						t.Fatalf("status %d: %.300s", s.status, s.raw)
+					}
+					if ours, err := strconv.Atoi(s.header.Get(proxy.SentHeader)); err == nil && s.action() == proxy.Planned {
+						if q := up.Requests()[before]; ours > q.Tokens*97/100 && ours < q.Tokens*103/100 {
+							near++
+						}
+					}
+					if len(s.calls) == 0 {
+						break
+					}
+					a.results(s.calls, func(thread.ToolCall) string { done++; return result(done - 1) })
+				}
+				for _, q := range up.Requests() {
+					if q.Refused != "" {
+						t.Errorf("request %d was refused: %.300s", q.N, q.Refused)
+					}
+				}
+				totals := p.Totals()
+				if totals.Recovered != 0 || totals.Faults != 0 || totals.Compactions < 3 || totals.Compactions > 15 || model.asked < 3 {
+					t.Errorf("asked %d times, totals %+v", model.asked, totals)
+				}
+				if near < int(totals.Edited)/3 {
+					t.Errorf("of %d requests, we counted %d as the provider did", totals.Edited, near)
+				}
+			})
+		}
+	}
+}
+
+// TestUsageOfSomethingElse: figures that are not of the prompt alone correct
+// nothing.
+func TestUsageOfSomethingElse(t *testing.T) {
+	const calls = `"content":[{"type":"text","text":"ok"}],"stop_reason":"end_turn","stop_sequence":null`
+	for name, body := range map[string]string{
+		"nothing":           `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `}`,
+		"zeros":             `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `,"usage":{"input_tokens":0,"output_tokens":0}}`,
+		"the provider's":    `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `,"usage":{"input_tokens":90000,"output_tokens":1,"server_tool_use":{"web_search_requests":2}}}`,
+		"its own clearing":  `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `,"usage":{"input_tokens":13000,"output_tokens":1},"context_management":{"applied_edits":[{"type":"clear_tool_uses_20250919","cleared_input_tokens":30000}]}}`,
+		"several questions": `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `,"usage":{"input_tokens":90000,"output_tokens":1,"iterations":[{"type":"compaction"},{"type":"message"}]}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sent := func(body string) string {
+				up := strict(t)
+				up.Model = func(*proxytest.Request) proxytest.Answer { return proxytest.Answer{Body: body} }
+				url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+				a := newAgent(t, wire.Anthropic, url, false)
+				a.grow(0, 10)
+				a.ask()
+				a.grow(10, 1)
+				return a.ask().header.Get(proxy.BeforeHeader)
+			}
+			plain := `{"id":"m","type":"message","role":"assistant","model":"m",` + calls + `,"usage":{"input_tokens":1,"output_tokens":1}}`
+			if with, without := sent(body), sent(plain); with != without || with == "" {
+				t.Errorf("we count %s after it, else %s", with, without)
+			}
+		})
+	}
+}

@@ -1,0 +1,198 @@
+package openai
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// repaired is one or more recorded items, parted by commas, as OpenAI takes
+// them. Clients keep items in files that no request ever held: pictures without
+// an address, ids of their own making or used twice, objects as outputs. Such an
+// id goes, and words stand for what cannot be shown. It is for items that come
+// from a file; those of a request stay as the caller sent them.
+func (w *responsesWriter) repaired(text string) string {
+	if !slices.ContainsFunc(responsesSuspicious, func(mark string) bool { return strings.Contains(text, mark) }) {
+		return text
+	}
+	var items []string
+	changed := false
+	gjson.Parse("[" + text + "]").ForEach(func(_, item gjson.Result) bool {
+		fixed := w.repairedItem(item)
+		changed = changed || fixed != item.Raw
+		items = append(items, fixed)
+		return true
+	})
+	if !changed {
+		return text
+	}
+	return strings.Join(items, ",")
+}
+
+// responsesSuspicious is what stands in all items that may need repair.
+var responsesSuspicious = []string{`"id"`, `"input_image"`, `"input_file"`, `"output":{`, `"assistant"`, `"name"`, `"tool_search_call"`}
+
+func (w *responsesWriter) repairedItem(item gjson.Result) string {
+	if !item.IsObject() {
+		return item.Raw
+	}
+	out, kind := item.Raw, item.Get("type").Str
+	if kind == "" && item.Get("role").Exists() {
+		kind = "message"
+	}
+	if id := item.Get("id").Str; id != "" && kind != "item_reference" {
+		fixed, err := out, error(nil)
+		switch needed := slices.Contains(responsesShapes[kind], responsesField{"id", "string"}); {
+		case strings.HasPrefix(id, responsesPrefixes[kind]) && len(id) <= 64 && !w.ids[id]:
+		case needed:
+			// The API wants one of these; any that is free does.
+			for n := 2; w.ids[id] || len(id) > 64; n++ {
+				id = responsesPrefixes[kind] + "item_" + strconv.Itoa(n)
+			}
+			fixed, err = sjson.Set(out, "id", id)
+		default:
+			fixed, err = sjson.Delete(out, "id")
+		}
+		if err == nil {
+			out = fixed
+		}
+		if w.ids == nil {
+			w.ids = map[string]bool{}
+		}
+		w.ids[id] = true
+	}
+	if name := item.Get("name").Str; name != "" && (kind == "function_call" || kind == "custom_tool_call") && responsesName(name) != name {
+		if named, err := sjson.Set(out, "name", responsesName(name)); err == nil {
+			out = named
+		}
+	}
+	if field, empty := responsesSpoken(kind); field != "" && item.Get(field).Type == gjson.Null {
+		if whole, err := sjson.SetRaw(out, field, empty); err == nil {
+			out = whole
+		}
+	}
+	if output := item.Get("output"); output.IsObject() && (kind == "function_call_output" || kind == "custom_tool_call_output") {
+		if text, err := sjson.Set(out, "output", responsesSaid(output)); err == nil {
+			return text
+		}
+	}
+	model := item.Get("role").Str == "assistant"
+	for _, list := range []string{"content", "output"} {
+		n := 0
+		item.Get(list).ForEach(func(_, part gjson.Result) bool {
+			if text := responsesRepairedPart(part, model); text != "" {
+				if replaced, err := sjson.SetRaw(out, list+"."+strconv.Itoa(n), text); err == nil {
+					out = replaced
+				}
+			}
+			n++
+			return true
+		})
+	}
+	return out
+}
+
+// responsesSpoken is the field of a call that says what is asked for, and what an
+// empty one holds; "" for items that are no calls.
+func responsesSpoken(kind string) (field, empty string) {
+	switch kind {
+	case "function_call":
+		return "arguments", `"{}"`
+	case "custom_tool_call":
+		return "input", `""`
+	case "tool_search_call":
+		return "arguments", "{}"
+	}
+	return "", ""
+}
+
+// responsesSaid is what an object in place of an output says: OpenAI takes a
+// string or a list.
+func responsesSaid(output gjson.Result) string {
+	for _, name := range []string{"text", "content"} {
+		if v := output.Get(name); v.Type == gjson.String {
+			return v.Str
+		}
+	}
+	return output.Raw
+}
+
+// responsesRepairedPart is what stands in place of a content part that OpenAI
+// would refuse: a picture or a file without anything to show, or any input in
+// what the model said. It is "" for all others.
+func responsesRepairedPart(part gjson.Result, model bool) string {
+	kind, said := part.Get("type").Str, "input_text"
+	refused := model
+	switch kind {
+	case "input_text":
+		if model {
+			return responsesText("output_text", part.Get("text").Str)
+		}
+		return ""
+	case "input_image":
+		refused = refused || part.Get("image_url").Str == "" && part.Get("file_id").Str == ""
+	case "input_file":
+		refused = refused || part.Get("file_id").Str == "" && part.Get("file_data").Str == "" && part.Get("file_url").Str == ""
+	case "input_audio":
+	default:
+		return ""
+	}
+	if !refused {
+		return ""
+	}
+	if model {
+		said = "output_text"
+	}
+	m, _ := responsesContentPart(part, thread.Source{}).(thread.Media)
+	return responsesText(said, responsesMissing(m))
+}
+
+// responsesUnique gives calls whose id another call had before an id of their
+// own, with the results that follow them. Only recordings hold such calls.
+func responsesUnique(messages []thread.Message) []thread.Message {
+	used, renamed := map[string]bool{}, map[string]string{}
+	out := messages
+	for i := range messages {
+		for k, part := range messages[i].Parts {
+			var now thread.Part
+			switch p := part.(type) {
+			case thread.ToolCall:
+				delete(renamed, p.ID)
+				if !used[p.ID] {
+					used[p.ID] = true
+					continue
+				}
+				for n := 2; ; n++ {
+					if id := p.ID + "\x00" + strconv.Itoa(n); !used[id] {
+						used[id], renamed[p.ID], p.ID = true, id, id
+						break
+					}
+				}
+				p.Source = thread.Source{}
+				now = p
+			case thread.ToolResult:
+				id, ok := renamed[p.CallID]
+				if !ok {
+					continue
+				}
+				p.CallID, p.Source = id, thread.Source{}
+				now = p
+			default:
+				continue
+			}
+			if &out[0] == &messages[0] {
+				out = slices.Clone(messages)
+			}
+			if out[i].Frame != nil || &out[i].Parts[0] == &messages[i].Parts[0] {
+				out[i].Frame, out[i].Parts = nil, slices.Clone(out[i].Parts)
+			}
+			out[i].Parts[k] = now
+		}
+	}
+	return out
+}
