@@ -13,8 +13,8 @@ import (
 )
 
 // Auto is our own default. It compacts in batches, so that the prompt's prefix
-// stays the same in between: by rule first and by summaries after
-// (strategy.Auto).
+// stays the same in between: the newest part stays whole, what is older is
+// summarized (strategy.Auto).
 //
 // When: where the prices of the model are known, as soon as a longer prompt would
 // cost more than the compaction (package cost: the square-root law, from what the
@@ -30,7 +30,7 @@ type Auto struct {
 	// defaults, 0.9 and 0.5, are where the better agents have settled.
 	Hard, Target float64
 	// Working is what the messages take after a compaction that prices decided, in
-	// tokens. Default 24,000.
+	// tokens. Default 20,000.
 	Working int
 	// Intake is the size in tokens beyond which a result is put aside as it
 	// arrives. Default 20,000 or a tenth of what the model can read, whichever is
@@ -41,7 +41,7 @@ type Auto struct {
 const (
 	defaultHard    = 0.9
 	defaultTarget  = 0.5
-	defaultWorking = 24_000
+	defaultWorking = 20_000
 	defaultIntake  = 20_000
 	intakeShare    = 0.1
 	leastIntake    = 4_000

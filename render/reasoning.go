@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // wholeLoops takes the reasoning out of the tool loop that was under way when
@@ -28,6 +29,23 @@ func (r *renderer) wholeLoops() {
 		r.manifest.Messages = slices.Delete(r.manifest.Messages, n, n+1)
 		if r.current > n {
 			r.current--
+		}
+	}
+}
+
+// thinkFirst gives a summary at the beginning of a turn of the model in the user's
+// role where the model's own message follows with its reasoning: the turn must
+// begin with that.
+func (r *renderer) thinkFirst() {
+	if r.profile.API != wire.Anthropic || r.profile.BoundReasoning {
+		return
+	}
+	for n := range len(r.out) - 1 {
+		if r.out[n].Role != thread.Assistant || !r.manifest.Messages[n].Synthetic || r.out[n+1].Role != thread.Assistant || !r.afterUser(n) {
+			continue
+		}
+		if slices.ContainsFunc(r.out[n+1].Parts, func(p thread.Part) bool { _, is := p.(thread.Reasoning); return is }) {
+			r.out[n].Role = thread.User
 		}
 	}
 }

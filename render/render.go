@@ -65,6 +65,7 @@ func (r *renderer) finish(base *prompt.Prompt, o *Options) (*prompt.Prompt, *Man
 		*out = *base
 	}
 	r.wholeLoops()
+	r.thinkFirst()
 	r.rehydrate(o.Rehydrated)
 	r.openWithUser()
 	r.closeWithUser()

@@ -25,6 +25,9 @@ type Externalize struct {
 	// Threshold is the size in tokens from which a result is put aside; 0 takes
 	// each tool's own threshold (1,000 by default).
 	Threshold int
+	// Large takes only what in the protected tail is so large that nothing else
+	// would fit beside it.
+	Large bool
 }
 
 // The bounds of what stays of an externalized result, in tokens: a tenth of it.
@@ -38,8 +41,8 @@ const (
 	// oversize is the share of the room from which even a message in the
 	// protected tail is put aside, oversizeStub what may stay of it; where only the
 	// last step is protected, tightSize and tightStub.
-	oversize, oversizeStub = 0.3, 0.15
-	tightSize, tightStub   = 0.2, 0.08
+	oversize, oversizeStub = 0.2, 0.2
+	tightSize, tightStub   = 0.15, 0.15
 )
 
 // Name returns "externalize".
@@ -53,6 +56,9 @@ func (Externalize) Aggressiveness() int { return externalizeRung }
 // nothing else would fit beside it.
 func (s Externalize) Analyze(v *View) []Proposal {
 	proposals := v.results(s.Name(), func(i int, tool string) (keep int, reason string) {
+		if s.Large {
+			return -1, ""
+		}
 		threshold := s.Threshold
 		if threshold == 0 {
 			threshold = v.Tools.Policy(tool).ExternalizeThreshold
@@ -109,7 +115,7 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Recor
 	}
 	size := max(p.Room-stubFrame, minStub) * charsPerToken
 	for range 4 {
-		record.Summary = v.stub(i, text, size)
+		record.Summary = v.stub(i, text, size, s.Large)
 		record.TokensAfter, _ = v.cost(record, at)
 		if record.TokensAfter <= p.Room {
 			break
@@ -147,13 +153,14 @@ func (s Externalize) widen(ctx context.Context, v *View, n int) {
 	}
 }
 
-// stub is what is said of one output: outcome, key fields, and its beginning and
-// end in at most this many bytes.
-func (v *View) stub(i int, text string, excerpt int) summary.Summary {
+// stub is what is said of one output: outcome, key fields, and in at most this
+// many bytes its beginning and its end, or, where lines are chosen, those of it that
+// a later step most likely needs.
+func (v *View) stub(i int, text string, excerpt int, choose bool) summary.Summary {
 	m := &v.messages[i]
 	ids := []thread.ID{m.ID}
 	text = strings.TrimSpace(text)
-	if rows := jsonrows.Lines(text, true); rows != nil {
+	if rows := jsonrows.Lines(text, !choose); rows != nil {
 		text = strings.Join(rows, "\n")
 	}
 	out := summary.Summary{Span: v.span([]int{i})}
@@ -164,8 +171,8 @@ func (v *View) stub(i int, text string, excerpt int) summary.Summary {
 		if text != "" {
 			delete(fields, "lines") // the excerpt says how much is left out
 		}
-		if len(text) <= excerpt {
-			delete(fields, "result") // all of it follows
+		if len(text) <= excerpt || choose {
+			delete(fields, "result") // all of it follows, or what matters
 		}
 		// That a call succeeded is said by the call that stands before it.
 		if len(fields) > 0 || failure != "" || text == "" || r.Outcome != thread.Success && r.Outcome != "" {
@@ -173,9 +180,25 @@ func (v *View) stub(i int, text string, excerpt int) summary.Summary {
 		}
 	}
 	if text != "" {
-		out.Facts = []summary.Item{v.fact(i, shorten(text, excerpt))}
+		short := shorten
+		if choose {
+			short = v.chosen().Shorten
+		}
+		out.Facts = []summary.Item{v.fact(i, short(text, excerpt))}
 	}
 	return out
+}
+
+// chosen is what chooses lines; it is made when it is first needed.
+func (v *View) chosen() *summarize.Excerpts {
+	if v.excerpts == nil {
+		e, ok := v.Summarizer.(*summarize.Extractive)
+		if !ok {
+			e = &summarize.Extractive{}
+		}
+		v.excerpts = e.Excerpts(v.messages)
+	}
+	return v.excerpts
 }
 
 // shorten keeps about n bytes of a text: its beginning and the lines after it that

@@ -2,11 +2,16 @@ package strategy
 
 import "github.com/palimpsest-ai/palimpsest/cut"
 
-// Auto is the ladder of our own default: results are put aside or cleared by
-// rule while the words and the calls around them stay, since those hold most of
-// what later steps need; what is older than fits that way is summarized.
+// Auto is the ladder of our own default: the newest part stays whole but for
+// results that would fill it alone, and what is older is summarized, since lines
+// chosen from all of it hold more of what later steps need than whole messages or
+// the beginnings of results do. Where that is not enough, results of the kept part
+// are put aside or cleared.
 func Auto() Ladder {
-	return Ladder{Externalize{}, Clear{Arguments: true}, Summarize{}, Drop{}}
+	return Ladder{
+		Externalize{Large: true}, Summarize{},
+		AfterSummaries(Externalize{}), AfterSummaries(Clear{Arguments: true}), Drop{},
+	}
 }
 
 // Seed is the ladder of seed A in its own order, with the defaults of its

@@ -13,10 +13,10 @@ import (
 type Protection uint8
 
 const (
-	// Generous protects the newest part up to 60 % of the room, in whole steps:
-	// most of what an agent writes it has seen in the last ten steps.
+	// Generous protects the newest part up to 30 % of the room, in whole steps: of
+	// what an agent writes it has seen most just before.
 	Generous Protection = iota
-	// Lean protects the newest 30 %.
+	// Lean protects the newest 15 %.
 	Lean
 	// LastStep protects the last exchange: the user's last message and the last
 	// step of the model.
@@ -87,7 +87,7 @@ func (v *View) Protect(level Protection) {
 // tail is the position where the protected newest part begins.
 func (v *View) tail(level Protection, step int) int {
 	points := cut.Legal(v.Thread, v.Pairs)
-	share := map[Protection]float64{Generous: 0.6, Lean: 0.3}[level]
+	share := map[Protection]float64{Generous: 0.3, Lean: 0.15}[level]
 	if share == 0 {
 		return cut.LastMessages{N: len(v.messages) - step}.Cut(points, nil).Index
 	}

@@ -17,9 +17,10 @@ type Summarize struct {
 	// Keep says how much of the newest part stays. Nil keeps as much as fits
 	// beside a summary of Share of the room.
 	Keep cut.Policy
-	// Share is the part of the room that summaries are given, as a ratio;
-	// default 0.4, and up to 0.45 where the user's own words need it. What the
-	// kept part leaves free is theirs too.
+	// Share is the part of the room that summaries are given, as a ratio; default
+	// 0.7, but not more than 0.3 of what they replace, so that a prompt that must
+	// shrink only a little keeps more of its newest part whole. What the kept part
+	// leaves free is theirs too.
 	Share float64
 	// Ratio bounds a summary to this share of what it replaces; 0 is no bound
 	// (seed A: summarize_target_ratio).
@@ -27,15 +28,16 @@ type Summarize struct {
 }
 
 const (
-	defaultShare = 0.4
-	// wordsShare bounds the share that summaries get when the user said much: in
-	// a small prompt the user's rules are worth more than the newest output.
-	wordsShare = 0.45
-	// spokenWords is how much of one message of the user's is taken for words,
-	// in tokens; what is longer was pasted.
-	spokenWords = 150
+	// defaultShare and fullRatio were tuned on the dev split (docs/evaluation.md):
+	// lines chosen from everything hold more of what comes back than the newest
+	// messages whole.
+	defaultShare = 0.7
+	fullRatio    = 0.3
 	// minSummary is the least room in tokens that a summary is worth having in.
 	minSummary = 120
+	// leastRun is the least room that is worth a summary of its own beside others,
+	// in tokens: each has a frame and headings.
+	leastRun = 1000
 	// fillShare: summaries are filled up when more than this part of the room
 	// (one fiftieth) is left over.
 	fillShare = 50
@@ -84,7 +86,7 @@ func (v *View) divide(runs [][]int) ([][]int, []int) {
 		for n, run := range runs {
 			floor := left / (4 * len(runs))
 			room[n] = floor + int(float64(left-floor*len(runs))*float64(v.sum(v.Sizes, run))/float64(max(all, 1)))
-			small = small || room[n] < minSummary
+			small = small || room[n] < leastRun
 			if v.sum(v.now, run) <= max(room[n], minSummary) {
 				stays = n
 			}
@@ -114,42 +116,32 @@ func (v *View) sum(sizes []int, at []int) int {
 func (s Summarize) cut(v *View, points *cut.Points) int {
 	if s.Keep != nil {
 		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] }).Index
-		return min(max(keep, v.fit(points, 2*minSummary)), v.Tail)
+		return min(max(keep, v.fit(points, 2*minSummary, 1)), v.Tail)
 	}
-	want := v.part(s.Share)
-	if s.Share == 0 {
-		want = max(v.part(defaultShare), min(2*v.asked(), v.part(wordsShare)))
+	share := s.Share
+	if share == 0 {
+		share = defaultShare
 	}
-	return v.fit(points, want)
+	return v.fit(points, v.part(share), fullRatio)
 }
 
-// fit returns the first legal cut that leaves so many tokens for summaries; the
-// last one before the tail where none does.
-func (v *View) fit(points *cut.Points, want int) int {
-	last, kept := 0, v.total
+// fit returns the first legal cut that leaves summaries so many tokens, or this
+// ratio of what they replace; the last one before the tail where none does.
+func (v *View) fit(points *cut.Points, want int, ratio float64) int {
+	last, kept, older := 0, v.total, 0
 	for i := 0; i <= v.Tail; i++ {
 		if points.Legal(i) {
 			last = i
-			if i > 0 && kept+want <= v.Room {
+			if i > 0 && kept+min(want, int(ratio*float64(older))) <= v.Room {
 				break
 			}
 		}
 		if i < v.Tail && v.Free(i) {
 			kept -= v.now[i]
+			older += v.now[i]
 		}
 	}
 	return last
-}
-
-// asked is the tokens of what the user said and may be summarized.
-func (v *View) asked() int {
-	n := 0
-	for i := range v.Tail {
-		if v.messages[i].StartsTurn() && v.Free(i) {
-			n += min(v.Sizes[i], spokenWords)
-		}
-	}
-	return n
 }
 
 // runs are the free messages before a cut, in runs without a pinned message in

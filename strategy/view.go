@@ -55,11 +55,12 @@ type View struct {
 	large, stubShare float64
 
 	messages   []thread.Message
-	superseded []string        // why a result is out of date, or ""
-	fields     []thread.Fields // per message: its key fields as the registry gives them; nil until asked for
-	records    []plan.Record   // decided so far; nil where one was absorbed
-	cover      []int           // per message: its record, or -1
-	now        []int           // per message: the tokens it takes now
+	superseded []string            // why a result is out of date, or ""
+	excerpts   *summarize.Excerpts // chooses lines; nil until needed
+	fields     []thread.Fields     // per message: its key fields as the registry gives them; nil until asked for
+	records    []plan.Record       // decided so far; nil where one was absorbed
+	cover      []int               // per message: its record, or -1
+	now        []int               // per message: the tokens it takes now
 	total      int
 	proposed   []Proposal // those that were tried, in order
 }

@@ -55,8 +55,8 @@ func (s *selection) join(chosen []int) summary.Item {
 	first := &s.pool.candidates[chosen[0]]
 	g := s.group(first)
 	var b strings.Builder
-	if g.label != "" {
-		b.WriteString(g.label)
+	if label := s.label(g); label != "" {
+		b.WriteString(label)
 		b.WriteString(":\n")
 	}
 	for n, i := range chosen {
@@ -66,6 +66,25 @@ func (s *selection) join(chosen []int) summary.Item {
 		b.WriteString(s.pool.candidates[i].text)
 	}
 	return summary.Item{Text: b.String(), Turn: g.turn, Sources: g.sources}
+}
+
+// label is the label of a group as it will stand.
+func (s *selection) label(g *group) string {
+	if g.path == "" || !s.listed[g.path] {
+		return g.label
+	}
+	before, after, _ := strings.Cut(g.label, g.path)
+	return before + lastParts(g.path) + after
+}
+
+// lastParts shortens a path to its last two parts.
+func lastParts(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		if j := strings.LastIndexByte(path[:i], '/'); j > 0 {
+			return path[j+1:]
+		}
+	}
+	return path
 }
 
 func pick[T any](all []T, chosen []int) []T {

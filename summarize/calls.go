@@ -14,12 +14,13 @@ import (
 type callFacts struct {
 	id, name string
 	class    toolpolicy.Class
-	input    string // what was asked for, short, on one line
+	input    string    // what was asked for, short, on one line
+	asked    []mention // in input
 	files    []fileOp
-	idents   []string // in all arguments
-	changed  []piece  // lines that an edit or a write puts into a file
-	todos    []todo   // a whole list, or one change of it
-	todoID   string   // the task that a single change is about; "" for a whole list or a new task
+	idents   []mention // in all arguments
+	changed  []piece   // lines that an edit or a write puts into a file
+	todos    []todo    // a whole list, or one change of it
+	todoID   string    // the task that a single change is about; "" for a whole list or a new task
 	newTask  bool
 	planText string // a plan proposed as text
 }
@@ -29,7 +30,7 @@ type todo struct{ text, status string }
 const (
 	maxInput   = 220 // bytes of a command in the summary
 	maxArg     = 90  // bytes of one argument
-	maxChanged = 40  // lines taken from one edit
+	maxChanged = 400 // lines taken from one edit
 	maxDepth   = 24  // levels of arguments that are read
 )
 
@@ -88,11 +89,12 @@ func readCall(c *thread.ToolCall) callFacts {
 	if f.input == "" && f.class != toolpolicy.Todo {
 		f.input = describe(args, f.class)
 	}
+	f.asked = mentions(nil, f.input)
 	collect(args, "", func(key, s string) {
 		if oldKeys[key] {
 			return
 		}
-		scanIdentifiers(s, span{0, len(s)}, func(p span) { f.idents = append(f.idents, s[p.from:p.to]) })
+		f.idents = mentions(f.idents, s)
 	})
 	return f
 }
@@ -106,7 +108,8 @@ func (f *callFacts) readText(text string) {
 	} else {
 		f.input = clip(text, maxInput)
 	}
-	scanIdentifiers(text, span{0, len(text)}, func(p span) { f.idents = append(f.idents, text[p.from:p.to]) })
+	f.asked = mentions(nil, f.input)
+	f.idents = mentions(f.idents, text)
 }
 
 func (f *callFacts) readCommand(s string) {

@@ -163,8 +163,10 @@ func TestIdentifiers(t *testing.T) {
 		"std::vector_x and \"quoted/path\"":                            {"std::vector_x", "quoted/path"},
 		"2026-01-02 at 10:30":                                          {"2026-01-02"},
 	} {
-		if diff := cmp.Diff(want, identifiers(s), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("identifiers(%q) (-want +got)\n%s", s, diff)
+		var got []string
+		scanIdentifiers(s, span{0, len(s)}, func(p span) { got = append(got, s[p.from:p.to]) })
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("identifiers of %q (-want +got)\n%s", s, diff)
 		}
 	}
 }

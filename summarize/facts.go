@@ -12,7 +12,7 @@ import (
 // piece is a line, a sentence or a window of a long line, always verbatim.
 type piece struct {
 	text   string
-	idents []string
+	idents []mention
 	score  float32 // how much it says by its form, 0 to 3
 	cues   cue
 	reason int  // where in text the reason begins, or -1
@@ -31,12 +31,13 @@ type facts struct {
 	artifacts []artifactMention
 	calls     []callFacts
 	result    *resultFacts
-	idents    []string // of user text
+	idents    []mention // of user text
 }
 
 // resultFacts is what a tool result tells by itself.
 type resultFacts struct {
 	callID, tool string
+	source       source // what kind of tool said it
 	outcome      thread.Outcome
 	lines        int
 	exit         int // the exit code the harness wrote, or -1
@@ -76,7 +77,7 @@ func read(m *thread.Message) *facts {
 		}
 		f.user = strings.TrimSpace(clean(words))
 		f.readRules()
-		scanIdentifiers(f.user, span{0, len(f.user)}, func(p span) { f.idents = append(f.idents, f.user[p.from:p.to]) })
+		f.idents = mentions(nil, f.user)
 	case m.Role == thread.Assistant:
 		f.said = lines(clean(m.Text()), maxSentence)
 	}
@@ -115,7 +116,7 @@ func (f *facts) readRules() {
 			// in a bare "yes please".
 			cues, _ := cuesOf(s)
 			if cues&ruleCue != 0 || cues&constraintCue != 0 && len(f.user) < 1500 && len(s) >= 16 && s[len(s)-1] != '?' {
-				f.rules = append(f.rules, piece{text: s, cues: cues, idents: identifiers(s), reason: -1})
+				f.rules = append(f.rules, piece{text: s, cues: cues, idents: mentions(nil, s), reason: -1})
 			}
 		})
 	}
@@ -127,7 +128,7 @@ func lines(s string, limit int) []piece {
 	var out []piece
 	fenced := false
 	add := func(t string) {
-		p := piece{text: t, idents: identifiers(t), reason: -1, code: fenced || drawn(t)}
+		p := piece{text: t, idents: mentions(nil, t), reason: -1, code: fenced || drawn(t)}
 		if !p.code {
 			p.cues, p.reason = cuesOf(t)
 		}
@@ -159,15 +160,9 @@ func drawn(s string) bool {
 	return strings.HasPrefix(s, "│") || strings.HasPrefix(s, "├") || strings.HasPrefix(s, "└") || strings.HasPrefix(s, "|") || strings.HasPrefix(s, "---")
 }
 
-func identifiers(s string) []string {
-	var out []string
-	scanIdentifiers(s, span{0, len(s)}, func(p span) { out = append(out, s[p.from:p.to]) })
-	return out
-}
-
 // readResult extracts the facts of a tool result.
 func readResult(r thread.ToolResult) *resultFacts {
-	f := &resultFacts{callID: r.CallID, tool: r.Tool, outcome: r.Outcome, exit: -1, fields: r.KeyFields}
+	f := &resultFacts{callID: r.CallID, tool: r.Tool, source: sourceOfResult(r.Tool), outcome: r.Outcome, exit: -1, fields: r.KeyFields}
 	s := clean(r.Text())
 	if s == "" {
 		s = r.Structured
@@ -232,8 +227,7 @@ func afterLineNumber(s string, p span) int {
 // where it is long. Without identifiers it is left out unless it is wanted anyway.
 func appendPieces(dst []piece, s string, p span, score float32, anyway bool) []piece {
 	if p.to-p.from <= maxLine {
-		var idents []string
-		scanIdentifiers(s, p, func(q span) { idents = append(idents, s[q.from:q.to]) })
+		idents := mentions(nil, s[p.from:p.to])
 		if len(idents) > 0 || anyway {
 			dst = append(dst, piece{text: s[p.from:p.to], idents: idents, score: score, reason: -1})
 		}

@@ -116,22 +116,3 @@ func scanIdentifiers(s string, p span, yield func(span)) {
 		}
 	}
 }
-
-// strong reports whether an identifier is one that cannot be guessed: a path, an
-// id, a hash, anything with a digit, an underscore or a slash and some length.
-func strong(s string) bool {
-	if len(s) < 6 {
-		return false
-	}
-	for i := range len(s) {
-		switch charClass[s[i]] {
-		case digit, under:
-			return true
-		case joint:
-			if s[i] == '/' {
-				return true
-			}
-		}
-	}
-	return false
-}

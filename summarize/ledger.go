@@ -117,6 +117,6 @@ func (b *builder) finish() {
 			base = 3.5
 		}
 		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
-		b.add(candidate{section: secFile, entry: i, piece: -1, at: at, base: base * b.age(at)}, identifiers(f.Path))
+		b.add(candidate{section: secFile, entry: i, piece: -1, at: at, base: base * b.age(at)}, mentions(nil, f.Path))
 	}
 }

@@ -1,136 +1,180 @@
 package summarize
 
-import "github.com/palimpsest-ai/palimpsest/thread"
+import (
+	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
 
-// names are the identifiers of a span and what each is worth in a summary.
+// names are the identifiers of a span and what each is worth in a summary: the
+// chance that the agent soon writes it in a call.
 type names struct {
 	id     map[string]int32
+	stats  []stat
 	weight []float32
 }
 
-// stat is where an identifier was seen.
+// stat is what is known of an identifier.
 type stat struct {
-	messages, last, calls int32 // how many messages, the last of them, how many calls
-	from                  origin
-	inContext             bool
+	kind            ident.Type
+	source          source // where it stood last
+	user, words     bool   // the user, the agent said it
+	hot             bool   // it is in use
+	inContext       bool   // it stays in the prompt anyway
+	messages, calls int32  // how many hold it, how many of them in a call
+	last            int32  // the position of the last
+	near            int32  // lines to the nearest that holds something in use
 }
 
-// origin says who used an identifier.
-type origin uint8
-
 const (
-	fromResult origin = 1 << iota
-	fromAssistant
-	fromCall
-	fromUser
-	fromError
-	fromChange
+	// hotSteps and hotTurns are the steps, counted from the newest, in which what
+	// the agent and the user say is taken to be in use.
+	hotSteps, hotTurns = 4, 6
+	farOff             = 1 << 20
 )
 
-// learn finds the identifiers and their weights: the likelier that a later step
-// needs it, and that it could not find it otherwise, the more. What stays in the
-// prompt anyway is worth next to nothing. It returns how many mentions it saw.
-func (n *names) learn(all []*facts, context []thread.Message, of func(*thread.Message) *facts) (mentions int) {
+// learn finds the identifiers and what each is worth. It returns how many
+// mentions it saw.
+func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) (seen int) {
+	steps := stepsBack(in)
 	n.id = make(map[string]int32, 4096)
-	stats := make([]stat, 0, 4096)
-	see := func(s string, at int, from origin) {
-		mentions++
-		id, ok := n.id[s]
-		if !ok {
-			id = int32(len(stats))
-			n.id[s] = id
-			stats = append(stats, stat{last: -1})
-		}
-		st := &stats[id]
-		if st.last != int32(at) {
-			st.messages++
-			st.last = int32(at)
-		}
-		if from == fromCall {
-			st.calls++
-		}
-		st.from |= from
-	}
+	n.stats = make([]stat, 0, 4096)
+	var lines [][]int32 // of a message after the other: the identifiers of each line
+	var ids []int32
+	ends := make([]int, len(all))
 	for i, f := range all {
-		each(f, func(s string, from origin) { see(s, i, from) })
+		recent := steps[i] <= hotSteps && in.Messages[i].Role == thread.Assistant || steps[i] <= hotTurns && in.Messages[i].Role == thread.User
+		eachLine(f, func(line []mention, from source) {
+			if len(line) == 0 {
+				return
+			}
+			start := len(ids)
+			for _, x := range line {
+				id := n.see(x, i, from)
+				n.stats[id].hot = n.stats[id].hot || recent
+				ids = append(ids, id)
+			}
+			lines = append(lines, ids[start:len(ids):len(ids)])
+		})
+		ends[i] = len(lines)
 	}
-	for i := range context {
-		each(of(&context[i]), func(s string, _ origin) {
-			if id, ok := n.id[s]; ok {
-				stats[id].inContext = true
+	for i := range in.Context {
+		m := &in.Context[i]
+		recent := steps[len(all)+i] <= hotSteps && m.Role == thread.Assistant || steps[len(all)+i] <= hotTurns && m.Role == thread.User
+		eachLine(of(m), func(line []mention, _ source) {
+			for _, x := range line {
+				if id, ok := n.id[x.norm]; ok {
+					n.stats[id].inContext = true
+					n.stats[id].hot = n.stats[id].hot || recent
+				}
 			}
 		})
 	}
-	n.weight = make([]float32, len(stats))
-	for s, id := range n.id {
-		n.weight[id] = worth(s, &stats[id], len(all))
+	from := 0
+	for _, to := range ends {
+		n.measure(lines[from:to])
+		from = to
 	}
-	return mentions
+	n.weight = make([]float32, len(n.stats))
+	for id := range n.stats {
+		if st := &n.stats[id]; !st.inContext {
+			n.weight[id] = chance(st.traits(steps))
+		}
+	}
+	return len(ids)
 }
 
-// each calls yield with every identifier of a message and who used it.
-func each(f *facts, yield func(string, origin)) {
-	all := func(pieces []piece, from origin) {
-		for i := range pieces {
-			for _, s := range pieces[i].idents {
-				yield(s, from)
+// stepsBack counts, for each message of the span and the context, the steps of
+// the agent after it.
+func stepsBack(in *Input) []int {
+	steps := make([]int, len(in.Messages)+len(in.Context))
+	n := 0
+	for i := len(steps) - 1; i >= 0; i-- {
+		steps[i] = n
+		m := &in.Context
+		at := i - len(in.Messages)
+		if at < 0 {
+			m, at = &in.Messages, i
+		}
+		if (*m)[at].Role == thread.Assistant {
+			n++
+		}
+	}
+	return steps
+}
+
+// see notes that message i holds an identifier.
+func (n *names) see(x mention, i int, from source) int32 {
+	id, ok := n.id[x.norm]
+	if !ok {
+		id = int32(len(n.stats))
+		n.id[x.norm] = id
+		n.stats = append(n.stats, stat{kind: x.kind, last: -1, near: farOff})
+	}
+	st := &n.stats[id]
+	if st.last != int32(i) {
+		st.messages++
+		if from.call() {
+			st.calls++
+		}
+	}
+	st.last, st.source = int32(i), from
+	st.user = st.user || from == inUser
+	st.words = st.words || from == inWords
+	return id
+}
+
+// measure finds how near the identifiers of a message stand to something in use.
+func (n *names) measure(lines [][]int32) {
+	holds := func(line []int32) bool {
+		for _, id := range line {
+			if n.stats[id].hot {
+				return true
+			}
+		}
+		return false
+	}
+	pass := func(at, last int) {
+		for _, id := range lines[at] {
+			if st := &n.stats[id]; st.near > int32(last) {
+				st.near = int32(last)
 			}
 		}
 	}
-	for _, s := range f.idents {
-		yield(s, fromUser)
-	}
-	for i := range f.said {
-		from := fromAssistant
-		if f.said[i].code {
-			from = fromChange // a sketch of code, not a name that was spoken of
+	since := farOff
+	for i := range lines {
+		since++
+		if holds(lines[i]) {
+			since = 0
 		}
-		for _, s := range f.said[i].idents {
-			yield(s, from)
-		}
+		pass(i, since)
 	}
-	all(f.recap, fromAssistant)
-	for i := range f.calls {
-		c := &f.calls[i]
-		for _, s := range c.idents {
-			yield(s, fromCall)
+	since = farOff
+	for i := len(lines) - 1; i >= 0; i-- {
+		since++
+		if holds(lines[i]) {
+			since = 0
 		}
-		all(c.changed, fromChange)
-	}
-	if f.result != nil {
-		all(f.result.keys, fromResult)
-		all(f.result.errors, fromResult|fromError)
+		pass(i, since)
 	}
 }
 
-// worth is the weight of one identifier. The factors were set by measuring how
-// often identifiers of recorded sessions came back in arguments of later calls.
-func worth(s string, st *stat, n int) float32 {
-	w := float32(0.7)
-	if strong(s) {
-		w = 1
-	}
-	switch {
-	case st.from&fromUser != 0:
-		w *= 1.5
-	case st.calls >= 3:
-		w *= 1.6
-	case st.calls >= 1:
-		w *= 1.1
-	case st.from&fromAssistant != 0:
-		w *= 0.9
-	case st.from&fromError != 0:
-		w *= 0.5
-	default:
-		w *= 0.25
-		if st.messages > 2 {
-			w *= 1.6
+// eachLine calls yield with the identifiers of every line of a message.
+func eachLine(f *facts, yield func([]mention, source)) {
+	all := func(pieces []piece, from source) {
+		for i := range pieces {
+			yield(pieces[i].idents, from)
 		}
 	}
-	age := float32(st.last+1) / float32(max(n, 1))
-	w *= 0.35 + 0.65*age*age
-	if st.inContext {
-		w *= 0.1
+	yield(f.idents, inUser)
+	all(f.said, inWords)
+	all(f.recap, inWords)
+	for i := range f.calls {
+		c := &f.calls[i]
+		yield(c.idents, sourceOfCall(c.class))
+		all(c.changed, sourceOfCall(c.class))
 	}
-	return w
+	if f.result != nil {
+		all(f.result.keys, f.result.source)
+		all(f.result.errors, f.result.source)
+	}
 }

@@ -30,6 +30,7 @@ const (
 // that point to them.
 type pool struct {
 	requests    []summary.Item // in full; trimmed when the budget is known
+	asking      [][]mention    // what each of them holds
 	task        int            // index of the request that is the current task, or -1
 	oldTask     string         // the task of the previous summary, where the span has none
 	later       bool           // a newer task stands behind the span, in the prompt itself
@@ -58,6 +59,10 @@ type group struct {
 	turn    int
 	sources []thread.ID
 	pieces  []string
+	idents  []int32 // that the label holds
+	// path is the file that the label names. Where the list of files names it too,
+	// its last parts do.
+	path string
 }
 
 // candidate is one thing that may be taken into the summary.
@@ -105,9 +110,9 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		}
 	}
 	b.seen = make(map[said]struct{}, pieces) // most of them; growing would hash all texts again
-	mentions := b.names.learn(b.facts, in.Context, of)
-	b.idents = make([]int32, 0, mentions)
-	b.candidates = make([]candidate, 0, 256+mentions/3)
+	seen := b.names.learn(in, b.facts, of)
+	b.idents = make([]int32, 0, seen)
+	b.candidates = make([]candidate, 0, 256+seen/3)
 	if in.Previous != nil {
 		b.previous(in.Previous)
 	}
@@ -155,10 +160,10 @@ func spanOf(in *Input) thread.Span {
 }
 
 // add appends a candidate.
-func (b *builder) add(c candidate, idents []string) {
+func (b *builder) add(c candidate, idents []mention) {
 	from := len(b.idents)
 	for _, s := range idents {
-		if id, ok := b.names.id[s]; ok {
+		if id, ok := b.names.id[s.norm]; ok {
 			b.idents = append(b.idents, id)
 		}
 	}
@@ -205,6 +210,7 @@ func substantial(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >
 func (b *builder) user(i int, m *thread.Message, f *facts) {
 	if b.once('u', f.user) {
 		b.requests = append(b.requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		b.asking = append(b.asking, f.idents)
 		if b.task < 0 || substantial(f.user) || !substantial(b.requests[b.task].Text) {
 			b.task = len(b.requests) - 1
 		}
@@ -337,13 +343,21 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 		}
 		return
 	case toolpolicy.Edit, toolpolicy.Write:
-		b.snippet(i, m, c.name+" "+c.input, c.changed, 0.15)
+		b.snippet(i, m, c, c.name+" "+c.input, c.changed, 0.15)
 	}
 }
 
 // snippet adds the pieces of one message as a group of the last section.
-func (b *builder) snippet(i int, m *thread.Message, label string, pieces []piece, base float32) {
+func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, pieces []piece, base float32) {
 	g := group{label: clip(label, 110), turn: m.Turn, sources: []thread.ID{m.ID}}
+	if c != nil {
+		g.path = c.path()
+		for _, x := range c.asked {
+			if id, ok := b.names.id[x.norm]; ok && strings.Contains(g.label, x.norm) {
+				g.idents = append(g.idents, id)
+			}
+		}
+	}
 	age := b.age(i)
 	for _, p := range pieces {
 		if !b.once('t', p.text) {
@@ -366,4 +380,12 @@ func label(c *callFacts, tool string) string {
 		return c.files[0].path
 	}
 	return c.name + " " + c.input
+}
+
+// path is the only file that a call is about; empty where there are more.
+func (c *callFacts) path() string {
+	if len(c.files) != 1 {
+		return ""
+	}
+	return c.files[0].path
 }

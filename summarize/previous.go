@@ -13,6 +13,7 @@ func (b *builder) previous(s *summary.Summary) {
 	b.oldTask = s.CurrentTask
 	b.requests = append(b.requests, s.Requests...)
 	for _, it := range s.Requests {
+		b.asking = append(b.asking, mentions(nil, it.Text))
 		b.once('u', it.Text)
 	}
 	for _, it := range s.Constraints {
@@ -30,20 +31,20 @@ func (b *builder) previous(s *summary.Summary) {
 	for _, d := range s.Decisions {
 		if b.once('d', d.Decision) {
 			b.decisions = append(b.decisions, d)
-			b.add(candidate{section: secDecision, entry: len(b.decisions) - 1, piece: -1, at: -1, base: 3}, identifiers(d.Decision))
+			b.add(candidate{section: secDecision, entry: len(b.decisions) - 1, piece: -1, at: -1, base: 3}, mentions(nil, d.Decision))
 		}
 	}
 	for _, it := range s.FailedAttempts {
 		if b.once('f', it.Text) {
 			b.failed = append(b.failed, it)
-			b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: -1, base: 1.5}, identifiers(it.Text))
+			b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: -1, base: 1.5}, mentions(nil, it.Text))
 		}
 	}
 	for _, o := range s.ToolOutcomes {
 		b.outcomes[o.Tool+"\x00"+o.Input] = len(b.pool.outcomes)
 		b.pool.outcomes = append(b.pool.outcomes, o)
 		b.latest = append(b.latest, len(b.candidates))
-		b.add(candidate{section: secOutcome, entry: len(b.pool.outcomes) - 1, piece: -1, at: -1, base: 0.6}, identifiers(o.Input))
+		b.add(candidate{section: secOutcome, entry: len(b.pool.outcomes) - 1, piece: -1, at: -1, base: 0.6}, mentions(nil, o.Input))
 	}
 	for _, o := range s.OpenItems {
 		if b.once('o', o.Description) {
@@ -79,7 +80,7 @@ func (b *builder) previousGroups(groups *[]group, sec section, items []summary.I
 			if line == "" || !b.once(kind, line) {
 				continue
 			}
-			b.add(candidate{section: sec, entry: entry, piece: len(g.pieces), at: -1, base: base, text: line}, identifiers(line))
+			b.add(candidate{section: sec, entry: entry, piece: len(g.pieces), at: -1, base: base, text: line}, mentions(nil, line))
 			g.pieces = append(g.pieces, line)
 		}
 		*groups = append(*groups, g)

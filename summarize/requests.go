@@ -23,11 +23,11 @@ func (s *selection) rankRequests() {
 	for i := range n {
 		text := p.requests[i].Text
 		var names float32
-		scanIdentifiers(text, span{0, len(text)}, func(q span) {
-			if id, ok := p.names.id[text[q.from:q.to]]; ok {
+		for _, x := range p.asking[i] {
+			if id, ok := p.names.id[x.norm]; ok {
 				names += p.names.weight[id]
 			}
-		})
+		}
 		worth[i] = 0.6*float32(i)/float32(n) + min(1, float32(len(text))/160) + min(2, names)
 		switch i {
 		case n - 1, p.task:

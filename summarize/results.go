@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -46,7 +47,7 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	if r.rows != nil {
 		base = max(base, recordBase)
 	}
-	b.snippet(i, m, label(c, r.tool), r.keys, base)
+	b.snippet(i, m, c, label(c, r.tool), r.keys, base)
 }
 
 // recordBase is the value of a record of a document: its fields stand together.
@@ -105,7 +106,7 @@ const maxErrorText = 420
 
 // errorText joins the lines that matter of a failure, the most telling first
 // chosen, in their order.
-func errorText(r *resultFacts) (string, []string) {
+func errorText(r *resultFacts) (string, []mention) {
 	var chosen []piece
 	size := 0
 	for score := float32(3); score >= 1; score-- {
@@ -116,7 +117,8 @@ func errorText(r *resultFacts) (string, []string) {
 			}
 		}
 	}
-	var lines, idents []string
+	var lines []string
+	var idents []mention
 	for _, p := range r.errors {
 		for _, q := range chosen {
 			if p.text == q.text && !contains(lines, p.text) {
@@ -141,11 +143,11 @@ func errorText(r *resultFacts) (string, []string) {
 // all, and a failed attempt where it failed.
 func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, ended thread.Outcome) {
 	o := summary.ToolOutcome{Tool: r.tool, Outcome: ended, Turn: m.Turn, Sources: []thread.ID{m.ID}}
-	var idents []string
+	var idents []mention
 	if c != nil {
 		o.Tool, o.Input = c.name, c.input
 		o.Sources = []thread.ID{asked.ID, m.ID}
-		idents = append(idents, identifiers(c.input)...)
+		idents = append(idents, c.asked...)
 	}
 	failed := ended != thread.Success
 	declared := len(r.fields) > 0
@@ -176,10 +178,10 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	case toolpolicy.Shell, toolpolicy.Other, toolpolicy.Question:
 		if !failed && r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || verdict(r.last)) {
 			fields["output"] = clip(r.last, 110)
-			idents = append(idents, identifiers(r.last)...)
+			idents = append(idents, mentions(nil, r.last)...)
 		} else if line := b.answer(m, asked, r); !failed && line != "" {
 			fields["output"] = line
-			idents = append(idents, identifiers(line)...)
+			idents = append(idents, mentions(nil, line)...)
 		}
 	}
 
@@ -189,7 +191,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 		maps.Copy(fields, r.fields)
 		for _, v := range r.fields {
 			if text, ok := v.(string); ok {
-				idents = append(idents, identifiers(text)...)
+				idents = append(idents, mentions(nil, text)...)
 			}
 		}
 	}
@@ -260,9 +262,11 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 			continue
 		}
 		line := r.first
+		idents := slices.Concat(c.asked, said[0].idents)
 		for _, p := range r.errors {
 			if p.score >= 2 {
 				line = p.text
+				idents = append(idents, p.idents...)
 				break
 			}
 		}
@@ -271,7 +275,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 			return
 		}
 		b.failed = append(b.failed, summary.Item{Text: text, Turn: m.Turn, Sources: []thread.ID{asked.ID, m.ID, b.messages[j].ID}})
-		b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: i, base: 2 * b.age(i)}, append(identifiers(text), said[0].idents...))
+		b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: i, base: 2 * b.age(i)}, idents)
 		return
 	}
 }

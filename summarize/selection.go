@@ -9,8 +9,8 @@ import (
 // floors are the shares of the budget that each section may fill before the
 // sections compete: without them the most numerous kind would take it all.
 var floors = [sections]float32{
-	secConstraint: 0.08, secPlan: 0.06, secFile: 0.40, secDecision: 0.06, secFailed: 0.06, secSaid: 0.16,
-	secOutcome: 0.12, secFact: 0.06, secOpen: 0.03, secArtifact: 0.05, secSnippet: 0.20,
+	secConstraint: 0.08, secPlan: 0.06, secFile: 0.40, secDecision: 0.03, secFailed: 0.03, secSaid: 0.05,
+	secOutcome: 0.04, secFact: 0.03, secOpen: 0.03, secArtifact: 0.05, secSnippet: 0.20,
 }
 
 const (
@@ -19,6 +19,14 @@ const (
 	requestShare = 0.25
 	// fill is how full the budget is to be when there is material.
 	fill = 0.97
+	// baseWeight is what a unit of the worth that a candidate has by itself counts
+	// beside chances that an identifier is written again. Tuned on the dev split
+	// (docs/evaluation.md).
+	baseWeight = 0.01
+	// ruleWeight is that of the user's rules, of the plan, of open items, of
+	// pointers, and of what a model or an earlier summary found worth saying: they
+	// come before any line of output.
+	ruleWeight = 0.2
 	// bytesPerToken only ranks candidates; what is charged is counted.
 	bytesPerToken = 3.6
 	// keptRequest is the length, in bytes, that user messages keep as long as all
@@ -35,6 +43,10 @@ const (
 	taskBytes = 400
 )
 
+// likely is the value from which a line of tool output is taken where there is no
+// limit: about what an identifier comes to that nothing is known of.
+const likely = 0.02
+
 // selection is a choice from a pool that is to fit a budget.
 type selection struct {
 	pool   *pool
@@ -48,7 +60,9 @@ type selection struct {
 	task     string
 	taken    []int // candidates, in the order taken
 	isTaken  []bool
-	covered  []bool // by identifier
+	covered  []bool          // by identifier
+	listed   map[string]bool // files that the list of files names
+	inFull   map[string]bool // user messages that stand in full
 	opened   map[groupKey]bool
 	used     [sections]bool
 	spent    int // estimate: the parts counted one by one
@@ -174,22 +188,26 @@ func (s *selection) reset(kept, each int) {
 	s.covered = make([]bool, len(p.names.weight))
 	s.opened = map[groupKey]bool{}
 	s.used = [sections]bool{}
+	s.listed, s.inFull = map[string]bool{}, map[string]bool{}
 	if s.task = ""; !s.pool.later {
 		s.task = trimMiddle(s.taskText(), taskBytes)
 	}
 	keep := slices.Clone(s.rank[:min(kept, len(s.rank))])
 	slices.Sort(keep)
 	for _, i := range keep {
-		r := p.requests[i]
+		r, holds := p.requests[i], p.asking[i]
 		if limit := s.room(i, each); len(r.Text) > limit+littleMore {
 			r.Text = trimMiddle(r.Text, limit)
+			holds = mentions(nil, r.Text)
+		} else {
+			s.inFull[r.Text] = true
 		}
 		s.requests = append(s.requests, r)
-		scanIdentifiers(r.Text, span{0, len(r.Text)}, func(q span) {
-			if id, ok := p.names.id[r.Text[q.from:q.to]]; ok {
+		for _, x := range holds {
+			if id, ok := p.names.id[x.norm]; ok {
 				s.covered[id] = true
 			}
-		})
+		}
 	}
 }
 
@@ -223,7 +241,7 @@ func (s *selection) takeBest(limit int) {
 func (s *selection) takeAll() {
 	for i := range s.pool.candidates {
 		c := &s.pool.candidates[i]
-		if !c.dead && (c.section != secSnippet || s.value(c) >= 0.6) {
+		if !c.dead && (c.section != secSnippet || s.value(c) >= likely) {
 			s.take(i, 0)
 		}
 	}
@@ -232,20 +250,44 @@ func (s *selection) takeAll() {
 // value is what a candidate adds: its own worth and the identifiers that
 // nothing taken before has shown.
 func (s *selection) value(c *candidate) float32 {
-	v := c.base
+	v := s.weight(c) * c.base
 	for _, id := range c.idents {
 		if !s.covered[id] {
 			v += s.pool.names.weight[id]
 		}
 	}
+	if c.piece >= 0 && !s.opened[groupKey{c.section, c.entry}] {
+		for _, id := range s.group(c).idents {
+			if !s.covered[id] {
+				v += s.pool.names.weight[id]
+			}
+		}
+	}
 	return v
+}
+
+// weight is what the worth that a candidate has by itself counts.
+func (s *selection) weight(c *candidate) float32 {
+	switch c.section {
+	case secConstraint:
+		if !s.inFull[s.pool.constraints[c.entry].Text] {
+			return ruleWeight
+		}
+	case secPlan, secOpen, secArtifact:
+		return ruleWeight
+	case secDecision, secFailed, secFact:
+		if c.at < 0 {
+			return ruleWeight
+		}
+	}
+	return baseWeight
 }
 
 // density is the value per token, by estimated size.
 func (s *selection) density(c *candidate) float32 {
 	cost := float32(len(s.text(c)))/bytesPerToken + 2
 	if c.piece >= 0 && !s.opened[groupKey{c.section, c.entry}] {
-		cost += 6 + float32(len(s.group(c).label))/bytesPerToken
+		cost += 6 + float32(len(s.label(s.group(c))))/bytesPerToken
 	}
 	return s.value(c) / cost
 }
@@ -298,7 +340,7 @@ func (s *selection) cost(c *candidate) int {
 		n++ // the indent
 		if !s.opened[groupKey{c.section, c.entry}] {
 			n += 6
-			if l := s.group(c).label; l != "" {
+			if l := s.label(s.group(c)); l != "" {
 				n += s.count(l)
 			}
 		}
@@ -314,9 +356,15 @@ func (s *selection) take(i, cost int) {
 	s.isTaken[i] = true
 	s.taken = append(s.taken, i)
 	s.used[c.section] = true
+	if c.section == secFile {
+		s.listed[s.pool.files[c.entry].Path] = true
+	}
 	s.spent += cost
 	if c.piece >= 0 {
 		s.opened[groupKey{c.section, c.entry}] = true
+		for _, id := range s.group(c).idents {
+			s.covered[id] = true
+		}
 	}
 	for _, id := range c.idents {
 		s.covered[id] = true

@@ -38,7 +38,9 @@ var floors = map[string]arch.Package{
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
 	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "store/dsn"}, External: []string{cobra, pflag, gjson}},
 	"internal/config": {Floor: 7, External: []string{koanf, goyaml}},
-	"internal/daemon": {Floor: 7, Same: []string{"store/mem"}, External: []string{prometheus}},
+	// 7: what learns the table of package summarize.
+	"internal/salience": {Floor: 7},
+	"internal/daemon":   {Floor: 7, Same: []string{"store/mem"}, External: []string{prometheus}},
 
 	// 7: names, files and environment become a policy with its models.
 	"internal/choice": {Floor: 7},
@@ -51,8 +53,7 @@ var floors = map[string]arch.Package{
 	"api/neutral": {Floor: 6},
 
 	// 6: measurement.
-	"eval":            {Floor: 6, Same: []string{"api/neutral", "eval/ident"}, External: []string{gjson}},
-	"eval/ident":      {Floor: 6},
+	"eval":            {Floor: 6, Same: []string{"api/neutral"}, External: []string{gjson}},
 	"eval/htmlreport": {Floor: 6, Same: []string{"eval"}},
 
 	// 7: every store, by name.
@@ -149,6 +150,7 @@ var floors = map[string]arch.Package{
 	"internal/canonjson":   {Floor: 0},
 	"internal/closest":     {Floor: 0},
 	"internal/clip":        {Floor: 0, External: []string{uax29}},
+	"internal/ident":       {Floor: 0},
 	"internal/jsonrows":    {Floor: 0, External: []string{gjson}},
 	"internal/rawjson":     {Floor: 0, External: []string{gjson}},
 	"internal/messagejson": {Floor: 0, Same: []string{"thread"}},

@@ -1,0 +1,129 @@
+package summarize
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Excerpts shortens outputs of a thread to the lines that a later step most likely
+// needs. It is safe for concurrent reading.
+type Excerpts struct{ names names }
+
+// Excerpts learns what is in use in a thread.
+func (e *Extractive) Excerpts(messages []thread.Message) *Excerpts {
+	all := make([]*facts, len(messages))
+	for i := range messages {
+		all[i] = e.memo.facts(&messages[i])
+	}
+	x := &Excerpts{}
+	x.names.learn(&Input{Messages: messages}, all, e.memo.facts)
+	return x
+}
+
+// excerpted is a line of a text, or a window of a long one.
+type excerpted struct {
+	piece
+	line int
+}
+
+// Shorten returns a text in at most about n bytes: its first line and the lines
+// worth most for their length, in their order, verbatim but for white space and
+// line numbers at their ends. A gap is marked, and the end says how much is missing.
+func (x *Excerpts) Shorten(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	text = clean(text)
+	var all []excerpted
+	var pieces []piece
+	for at, line := 0, 0; at < len(text) && len(all) < maxKeys; line++ {
+		var p span
+		p, at = nextLine(text, at)
+		p = trimSpan(text, p)
+		if p.from == p.to {
+			continue
+		}
+		p.from = afterLineNumber(text, p)
+		pieces = appendPieces(pieces[:0], text, p, 0, len(all) == 0)
+		for _, piece := range pieces {
+			all = append(all, excerpted{piece, line})
+		}
+	}
+	room := n - len(leftOpen) - len(leftClose) - len("1,000,000\n")
+	var out strings.Builder
+	kept, last := 0, -1
+	chosen := x.choose(all, room)
+	for _, i := range chosen {
+		if last >= 0 {
+			out.WriteByte('\n')
+			if all[i].line > all[last].line+1 {
+				out.WriteString(gap)
+			}
+		}
+		out.WriteString(all[i].text)
+		kept += utf8.RuneCountInString(all[i].text) + 1
+		last = i
+	}
+	if len(chosen) == 0 {
+		return trimMiddle(text, n)
+	}
+	out.WriteString("\n" + leftOpen + thousands(max(0, utf8.RuneCountInString(text)-kept)) + leftClose)
+	return out.String()
+}
+
+// gap stands in front of a line that does not follow the one before it.
+const gap = "… "
+
+// choose takes the first line and then the best for their length that fit into room,
+// in bytes.
+func (x *Excerpts) choose(all []excerpted, room int) []int {
+	covered := map[int32]bool{}
+	density := func(i int) float32 {
+		var v float32
+		for _, m := range all[i].idents {
+			if id, ok := x.names.id[m.norm]; ok && !covered[id] {
+				v += x.names.weight[id]
+			}
+		}
+		return v / float32(len(all[i].text)+len(gap)+1)
+	}
+	var chosen []int
+	take := func(i int) {
+		size := len(all[i].text) + len(gap) + 1
+		if size > room {
+			return
+		}
+		room -= size
+		chosen = append(chosen, i)
+		for _, m := range all[i].idents {
+			if id, ok := x.names.id[m.norm]; ok {
+				covered[id] = true
+			}
+		}
+	}
+	if len(all) > 0 {
+		take(0)
+	}
+	h := make(heap, 0, len(all))
+	for i := 1; i < len(all); i++ {
+		if d := density(i); d > 0 {
+			h = append(h, scored{d, i})
+		}
+	}
+	h.order()
+	for len(h) > 0 && room > 0 {
+		top := h[0]
+		if d := density(top.at); d < top.density {
+			h[0].density = d
+			h.down(0)
+			continue
+		}
+		h.pop()
+		take(top.at)
+	}
+	slices.Sort(chosen)
+	return chosen
+}
