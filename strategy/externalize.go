@@ -140,6 +140,10 @@ func (s Externalize) Fill(ctx context.Context, v *View) {
 	}
 }
 
+// mostShown is how much of an output its pointer may show, in percent: with the
+// rest of the pointer more would be no smaller than the output.
+const mostShown = 90
+
 // widen gives the room that is left over to one record.
 func (s Externalize) widen(ctx context.Context, v *View, n int) {
 	short, ok := v.records[n].(plan.Externalization)
@@ -147,6 +151,12 @@ func (s Externalize) widen(ctx context.Context, v *View, n int) {
 		return
 	}
 	room := short.TokensAfter - v.Over()
+	size := v.Sizes[v.positions(short.Span)[0]]
+	if size <= room {
+		v.undo(n) // there is room for all of it
+		return
+	}
+	room = min(room, size*mostShown/100)
 	wide, err := s.Execute(ctx, v, Proposal{Span: short.Span, Reason: short.Reason, Room: room})
 	if err == nil && wide.Made().TokensAfter <= room {
 		v.apply(wide)

@@ -229,27 +229,94 @@ func (s Summarize) Fill(ctx context.Context, v *View) {
 // summary has nothing more to say, and covers less.
 const emptyShare = 10
 
-// shorten takes the newest messages that fit as they are out of a summary.
+// shorten takes messages that fit as they are out of a summary, the newest first.
+// What is too large is passed over; calls and their results stay together. Where
+// that leaves much room, the newest output that was passed over shows as many of its
+// lines as there is room for.
 func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack int) {
 	at := v.positions(span)
 	whole := v.records[v.cover[at[0]]]
-	points := cut.Legal(v.Thread, v.Pairs)
-	first := len(at)
-	for n := len(at) - 1; n > 0 && slack >= v.Sizes[at[n]]; n-- {
-		slack -= v.Sizes[at[n]]
-		if points.Legal(at[n]) {
-			first = n
+	inside := make(map[int]bool, len(at))
+	for _, i := range at {
+		inside[i] = true
+	}
+	for _, i := range slices.Backward(at) {
+		if !inside[i] {
+			continue
+		}
+		group := v.linked(i)
+		size := v.sum(v.Sizes, group)
+		if size > slack || slices.ContainsFunc(group, func(i int) bool { return !inside[i] }) {
+			continue
+		}
+		slack -= size
+		for _, i := range group {
+			delete(inside, i)
 		}
 	}
-	if first == len(at) {
+	part, room := v.partly(at, inside, slack, whole.Made().TokensAfter)
+	older := slices.DeleteFunc(slices.Clone(at), func(i int) bool { return !inside[i] })
+	if len(older) == len(at) {
 		return
 	}
 	v.undo(v.cover[at[0]])
-	shorter, err := s.Execute(ctx, v, Proposal{Span: v.span(at[:first]), Reason: whole.Made().Reason, Room: whole.Made().TokensAfter})
-	if err == nil {
-		v.apply(shorter)
+	var err error
+	var record plan.Record
+	if len(older) > 0 {
+		if record, err = s.Execute(ctx, v, Proposal{Span: v.span(older), Reason: whole.Made().Reason, Room: whole.Made().TokensAfter}); err == nil {
+			v.apply(record)
+		}
+	}
+	if part >= 0 && err == nil {
+		if record, err = (Externalize{Large: true}).Execute(ctx, v, Proposal{Span: v.span([]int{part}), Reason: "there is room for a part of it", Room: room}); err == nil {
+			v.apply(record)
+		}
 	}
 	if err != nil || v.Over() > 0 {
 		v.apply(whole)
 	}
+}
+
+// partly takes the newest output of which a good part fits, with what belongs to
+// it, out of the messages inside a summary of so many tokens. It returns its
+// position, -1 for none, and the room for it.
+func (v *View) partly(at []int, inside map[int]bool, slack, summary int) (part, room int) {
+	for _, i := range slices.Backward(at) {
+		if !inside[i] || !v.output(i) || v.Pinned[i] {
+			continue
+		}
+		group := v.linked(i)
+		room = slack
+		if len(group) == len(inside) {
+			room += summary // there is none then
+		}
+		room = min(room-v.sum(v.Sizes, group)+v.Sizes[i], v.Sizes[i]*mostShown/100)
+		if room < v.Room/emptyShare || slices.ContainsFunc(group, func(i int) bool { return !inside[i] }) {
+			continue
+		}
+		for _, i := range group {
+			delete(inside, i)
+		}
+		return i, room
+	}
+	return -1, 0
+}
+
+// linked are the messages that stay or go together with the one at i: calls and
+// their results, in order.
+func (v *View) linked(i int) []int {
+	group := []int{i}
+	for n := 0; n < len(group); n++ {
+		more := v.Pairs.Results(group[n])
+		if call, ok := v.Pairs.Call(group[n]); ok {
+			more = append(slices.Clone(more), call)
+		}
+		for _, m := range more {
+			if !slices.Contains(group, m) {
+				group = append(group, m)
+			}
+		}
+	}
+	slices.Sort(group)
+	return group
 }

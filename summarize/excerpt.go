@@ -47,7 +47,7 @@ func (x *Excerpts) Shorten(text string, n int) string {
 			continue
 		}
 		p.from = afterLineNumber(text, p)
-		pieces = appendPieces(pieces[:0], text, p, 0, len(all) == 0)
+		pieces = appendPieces(pieces[:0], text, p, 0, true)
 		for _, piece := range pieces {
 			all = append(all, excerpted{piece, line})
 		}
@@ -123,6 +123,23 @@ func (x *Excerpts) choose(all []excerpted, room int) []int {
 		}
 		h.pop()
 		take(top.at)
+	}
+	// What room is left shows the lines around those, and then the text from its
+	// beginning: lines that name nothing new still say what the others are about.
+	is := make([]bool, len(all)+1)
+	for _, i := range chosen {
+		is[i] = true
+	}
+	for _, near := range []bool{true, false} {
+		for i := 1; i < len(all) && room > 0; i++ {
+			if before := len(chosen); !is[i] && (!near || is[i-1] || is[i+1]) {
+				take(i)
+				is[i] = len(chosen) > before && !near
+			}
+		}
+		for _, i := range chosen {
+			is[i] = true
+		}
 	}
 	slices.Sort(chosen)
 	return chosen
