@@ -197,6 +197,32 @@ func TestPricesDecide(t *testing.T) {
 	}
 }
 
+// TestBurst: that the first steps read much is no sign that all the others will,
+// so the mark stands nearly where it does when little is read.
+func TestBurst(t *testing.T) {
+	due := func(lines, steps int) bool {
+		messages := []thread.Message{speak(thread.User, "Read everything.")}
+		for n := range steps {
+			id := fmt.Sprintf("c%d", n)
+			messages = append(messages, callTool(id, "Read", "{}", "Next."), answerTool(id, "Read", buildLog(lines)))
+		}
+		s := stateOf(t, threadOf(t, messages...), nil)
+		s.Window, s.Rates = 200_000, cost.Usual()
+		yes, _ := policy.Auto{}.Due(s)
+		if lines > 100 && (s.Prompt < 45_000 || s.Prompt > 60_000) {
+			t.Fatalf("the burst is %d tokens", s.Prompt)
+		}
+		return yes
+	}
+	// The plain mean of 10,000 a step would put the mark at 85,000.
+	if !due(600, 5) {
+		t.Error("five large steps are not compacted")
+	}
+	if due(25, 40) {
+		t.Error("forty small steps are compacted")
+	}
+}
+
 // TestPricesNeverForbid: where the user said more than prices would leave, it
 // stays all the same.
 func TestPricesNeverForbid(t *testing.T) {
