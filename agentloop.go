@@ -121,6 +121,7 @@ func (t *Thread) PrepareStep(ctx context.Context, step Step) (*prompt.Prompt, er
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.PrepareStep(%s): %w", t.id, err)
 	}
+	t.warm = t.c.config.Now() // the provider reads it now
 	return f.Prompt, nil
 }
 
@@ -141,7 +142,7 @@ func (t *Thread) finish(ctx context.Context, usage llm.Usage, answer []thread.Me
 	if usage.Known && usage.Input > 0 && t.sent.tokens > 0 {
 		t.usage = calibration{t.sent, usage.Input}
 	}
-	t.sent, t.warm = sent{}, t.c.config.Now()
+	t.sent = sent{}
 	if len(answer) == 0 && t.c.config.Jobs == nil {
 		return nil // nothing to be written, and nobody to prepare a plan
 	}
