@@ -82,7 +82,7 @@ func (h *Hybrid) Search(ctx context.Context, x *Index, query string, o *Options)
 		}
 	}
 	x.order(found, scores)
-	hits := x.hits(found, scores, terms, phrases, o)
+	hits := x.hits(query, found, scores, terms, phrases, o)
 	for n := range hits {
 		for _, i := range found {
 			e := &x.entries[i]

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -9,11 +10,14 @@ const (
 	// nearShare is the part of an answer that names beside the excerpts may take,
 	// nearBytes how far from its excerpt a name may stand, and nearHalf where it
 	// counts half.
-	nearShare           = 0.25
-	nearBytes, nearHalf = 3000, 600
+	nearShare           = 0.2
+	nearBytes, nearHalf = 10_000, 2500
 	// nearLeast is the weight of what stands near the weakest hit, and nearAlike
 	// how much it counts that a name has parts in common with the question.
 	nearLeast, nearAlike = 0.3, 2
+	// nearRare is the power of the number of entries that hold a name by which it
+	// counts less: what stands everywhere need not be told.
+	nearRare = 0.6
 	// shortestName is the least length of a name, in bytes.
 	shortestName = 5
 )
@@ -57,10 +61,12 @@ func (c *chooser) near(spans []span, terms []term, room int) [][]string {
 					a-- // an absolute path keeps its root
 				}
 				word := text[a:b]
+				holders := 1
 				if id, known := c.x.terms[string(token)]; known {
 					if _, is := asked[id]; is {
 						return
 					}
+					holders = len(c.x.postings[id])
 				}
 				if naming(word) < 2 || !lettered(word) {
 					return
@@ -72,7 +78,7 @@ func (c *chooser) near(spans []span, terms []term, room int) [][]string {
 					}
 				})
 				away := max(from-b, a-to)
-				score := weight * (1 + nearAlike*alike) / (1 + float64(away)/nearHalf)
+				score := weight * (1 + nearAlike*alike) / (1 + float64(away)/nearHalf) / math.Pow(float64(holders), nearRare)
 				if i, twice := at[word]; !twice {
 					at[word] = len(names)
 					names = append(names, name{word, n, score})

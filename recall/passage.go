@@ -58,20 +58,24 @@ const (
 	// reach how many rows on each side count.
 	fade, reach = 0.7, 6
 	// again is what a term is still worth that a passage shows already.
-	again = 0.35
+	again = 0.2
+	// scarce is the power of the rarity of a term: in a long question, which holds a
+	// file or a call, the few terms that hardly any row holds say where to look.
+	scarce = 2.5
 	// leastEntry is the weight of a passage in an entry that as a whole hardly
 	// matches; results is what the results of tools count more than what was said
-	// about them.
-	leastEntry, results = 0.15, 1.5
+	// about them, and named what the results of calls do that name a path of the
+	// question.
+	leastEntry, results, named = 0.15, 2, 1.3
 	// seedBytes is how large a passage is at least before the others are chosen.
-	seedBytes = 360
+	seedBytes = 300
 	// passages is how many places are looked at closely.
 	passages = 400
 	// plentiful is the share of the rows beyond which a term of a long question
 	// says nothing, fewTerms how many terms make it long.
 	plentiful, fewTerms = 0.1, 12
 	// hitTokens is about what stands around an excerpt in an answer.
-	hitTokens = 64
+	hitTokens = 60
 	// wideBytes is how much around a match whoever opens it sees.
 	wideBytes = 5600
 )
@@ -122,7 +126,11 @@ func (x *Index) chooser(entry []float64, terms []term, phrases []string, room in
 			continue
 		}
 		holders[k] = rows
-		c.worth[k] = t.share * math.Log(1+(n-df+0.5)/(df+0.5))
+		rarity := math.Log(1 + (n-df+0.5)/(df+0.5))
+		if len(terms) > fewTerms {
+			rarity = math.Pow(rarity, scarce)
+		}
+		c.worth[k] = t.share * rarity
 		all += c.worth[k]
 	}
 	for _, phrase := range phrases {

@@ -97,7 +97,7 @@ func (x *Index) Search(query string, o *Options) []Hit {
 		o = &Options{}
 	}
 	found, scores, terms, phrases := x.rank(query, o)
-	return x.hits(found, scores, terms, phrases, o)
+	return x.hits(query, found, scores, terms, phrases, o)
 }
 
 // rank finds the entries that match, best first, with the score of every entry
@@ -332,7 +332,7 @@ func indexFold(s, phrase string) int {
 }
 
 // hits shows the found entries, which come best first, each text once.
-func (x *Index) hits(found []int, scores []float64, terms []term, phrases []string, o *Options) []Hit {
+func (x *Index) hits(query string, found []int, scores []float64, terms []term, phrases []string, o *Options) []Hit {
 	if len(found) == 0 {
 		return nil
 	}
@@ -341,6 +341,7 @@ func (x *Index) hits(found []int, scores []float64, terms []term, phrases []stri
 		tokens = max(limit, 3) * DefaultTokens / DefaultLimit
 	}
 	weights := make([]float64, len(x.entries))
+	paths := pathsIn(query)
 	said := map[string]int{}
 	also := map[int][]thread.ID{}
 	var shown []int
@@ -357,6 +358,9 @@ func (x *Index) hits(found []int, scores []float64, terms []term, phrases []stri
 		weights[i] = leastEntry + (1-leastEntry)*math.Sqrt(scores[i]/scores[found[0]])
 		if e.Tool != "" {
 			weights[i] *= results
+		}
+		if slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(e.Call, path) }) {
+			weights[i] *= named
 		}
 	}
 	names := int(nearShare * float64(tokens))
