@@ -28,6 +28,8 @@ type Externalize struct {
 	// Large takes only what in the protected tail is so large that nothing else
 	// would fit beside it.
 	Large bool
+
+	full bool // room is left over: all of it is used
 }
 
 // The bounds of what stays of an externalized result, in tokens: a tenth of it.
@@ -115,7 +117,7 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Recor
 	}
 	size := max(p.Room-stubFrame, minStub) * charsPerToken
 	for range 4 {
-		record.Summary = v.stub(i, text, size, s.Large)
+		record.Summary = v.stub(i, text, size, s)
 		record.TokensAfter, _ = v.cost(record, at)
 		if record.TokensAfter <= p.Room {
 			break
@@ -157,6 +159,7 @@ func (s Externalize) widen(ctx context.Context, v *View, n int) {
 		return
 	}
 	room = min(room, size*mostShown/100)
+	s.full = true
 	wide, err := s.Execute(ctx, v, Proposal{Span: short.Span, Reason: short.Reason, Room: room})
 	if err == nil && wide.Made().TokensAfter <= room {
 		v.apply(wide)
@@ -166,7 +169,8 @@ func (s Externalize) widen(ctx context.Context, v *View, n int) {
 // stub is what is said of one output: outcome, key fields, and in at most this
 // many bytes its beginning and its end, or, where lines are chosen, those of it that
 // a later step most likely needs.
-func (v *View) stub(i int, text string, excerpt int, choose bool) summary.Summary {
+func (v *View) stub(i int, text string, excerpt int, s Externalize) summary.Summary {
+	choose := s.Large
 	m := &v.messages[i]
 	ids := []thread.ID{m.ID}
 	text = strings.TrimSpace(text)
@@ -192,7 +196,7 @@ func (v *View) stub(i int, text string, excerpt int, choose bool) summary.Summar
 	if text != "" {
 		short := shorten
 		if choose {
-			short = v.chosen().Shorten
+			short = func(text string, n int) string { return v.chosen().Shorten(text, n, s.full) }
 		}
 		out.Facts = []summary.Item{v.fact(i, short(text, excerpt))}
 	}

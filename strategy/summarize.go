@@ -229,10 +229,10 @@ func (s Summarize) Fill(ctx context.Context, v *View) {
 // summary has nothing more to say, and covers less.
 const emptyShare = 10
 
-// shorten takes messages that fit as they are out of a summary, the newest first.
-// What is too large is passed over; calls and their results stay together. Where
-// that leaves much room, the newest output that was passed over shows as many of its
-// lines as there is room for.
+// shorten takes messages that fit as they are out of a summary: the newest first,
+// and where one is too large and much room is left, those before it. Calls and
+// their results stay together. Where that still leaves much room, the newest output
+// that was passed over shows as many of its lines as there is room for.
 func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack int) {
 	at := v.positions(span)
 	whole := v.records[v.cover[at[0]]]
@@ -247,7 +247,10 @@ func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack
 		group := v.linked(i)
 		size := v.sum(v.Sizes, group)
 		if size > slack || slices.ContainsFunc(group, func(i int) bool { return !inside[i] }) {
-			continue
+			if slack > v.Room/emptyShare {
+				continue
+			}
+			break
 		}
 		slack -= size
 		for _, i := range group {
@@ -268,7 +271,13 @@ func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack
 		}
 	}
 	if part >= 0 && err == nil {
-		if record, err = (Externalize{Large: true}).Execute(ctx, v, Proposal{Span: v.span([]int{part}), Reason: "there is room for a part of it", Room: room}); err == nil {
+		large := Externalize{Large: true, full: true}
+		p := Proposal{
+			Strategy: large.Name(), Span: v.span([]int{part}), EstimatedTokensFreed: v.Sizes[part] - room, Room: room,
+			Reason: "there is room for a part of it",
+		}
+		v.proposed = append(v.proposed, p)
+		if record, err = large.Execute(ctx, v, p); err == nil {
 			v.apply(record)
 		}
 	}

@@ -32,7 +32,8 @@ type excerpted struct {
 // Shorten returns a text in at most about n bytes: its first line and the lines
 // worth most for their length, in their order, verbatim but for white space and
 // line numbers at their ends. A gap is marked, and the end says how much is missing.
-func (x *Excerpts) Shorten(text string, n int) string {
+// With full, what those lines leave free shows the others.
+func (x *Excerpts) Shorten(text string, n int, full bool) string {
 	if len(text) <= n {
 		return text
 	}
@@ -47,7 +48,7 @@ func (x *Excerpts) Shorten(text string, n int) string {
 			continue
 		}
 		p.from = afterLineNumber(text, p)
-		pieces = appendPieces(pieces[:0], text, p, 0, true)
+		pieces = appendPieces(pieces[:0], text, p, 0, full || len(all) == 0)
 		for _, piece := range pieces {
 			all = append(all, excerpted{piece, line})
 		}
@@ -55,7 +56,7 @@ func (x *Excerpts) Shorten(text string, n int) string {
 	room := n - len(leftOpen) - len(leftClose) - len("1,000,000\n")
 	var out strings.Builder
 	kept, last := 0, -1
-	chosen := x.choose(all, room)
+	chosen := x.choose(all, room, full)
 	for _, i := range chosen {
 		if last >= 0 {
 			out.WriteByte('\n')
@@ -78,8 +79,8 @@ func (x *Excerpts) Shorten(text string, n int) string {
 const gap = "… "
 
 // choose takes the first line and then the best for their length that fit into room,
-// in bytes.
-func (x *Excerpts) choose(all []excerpted, room int) []int {
+// in bytes; with full also lines that name nothing new.
+func (x *Excerpts) choose(all []excerpted, room int, full bool) []int {
 	covered := map[int32]bool{}
 	density := func(i int) float32 {
 		var v float32
@@ -123,6 +124,10 @@ func (x *Excerpts) choose(all []excerpted, room int) []int {
 		}
 		h.pop()
 		take(top.at)
+	}
+	if !full {
+		slices.Sort(chosen)
+		return chosen
 	}
 	// What room is left shows the lines around those, and then the text from its
 	// beginning: lines that name nothing new still say what the others are about.
