@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -23,7 +24,7 @@ func TestRealConversations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := palimpsest.New(palimpsest.Config{Counter: counter})
+	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Ladder: strategy.Seed()})
 	if err != nil {
 		t.Fatal(err)
 	}
