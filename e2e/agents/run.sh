@@ -124,8 +124,6 @@ one() {
   [[ $trouble != 1 ]] || flags=(-trouble)
   # Codex asks the provider for its compaction, which this one cannot make.
   [[ $name != codex-small ]] || flags+=(-plain) emulate=(--emulate openai)
-  # Claude Code keeps its last thinking when it compacts: older models take it.
-  [[ $name != claude-small ]] || flags+=(-unbound)
   "$work/upstream" -url "$log/url" -dump "$log" -steps "$steps" -window "$takes" "${flags[@]}" -row "| $name $ran | $way" >"$log/row" 2>"$log/upstream.log" &
   server=($!)
   until [[ -s $log/url ]]; do sleep 0.1; done

@@ -47,7 +47,6 @@ func run() error {
 	steps := flag.Int("steps", 20, "parts that the task has")
 	window := flag.Int("window", 0, "refuse requests over so many `tokens`; 0 takes all")
 	trouble := flag.Bool("trouble", false, "fail once each with 429, 500, 529 and a broken connection")
-	unbound := flag.Bool("unbound", false, "take thinking that was made behind another beginning")
 	plain := flag.Bool("plain", false, "know nothing of compaction by the provider, and refuse what asks for it")
 	flag.Parse()
 
@@ -64,7 +63,7 @@ func run() error {
 			m.trouble[(i+1)*max(*steps/5, 2)] = a
 		}
 	}
-	up := &proxytest.Upstream{Window: *window, BindThinking: !*unbound, NoCompaction: *plain, Model: m.answer, Count: func(p *prompt.Prompt) int {
+	up := &proxytest.Upstream{Window: *window, NoCompaction: *plain, Model: m.answer, Count: func(p *prompt.Prompt) int {
 		mu.Lock()
 		defer mu.Unlock()
 		return memo.Prompt(p)
