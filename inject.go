@@ -7,6 +7,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -46,7 +47,7 @@ func (t *Thread) inject(ctx context.Context, s *policy.State, p *plan.Plan, vers
 		return last.shown
 	}
 	query := asked.Text()
-	hits, err := t.search(ctx, s.Thread, p, version, query[:clip.Boundary(query, maxQuery)], maxInjected)
+	hits, err := t.search(ctx, s.Thread, p, version, query[:clip.Boundary(query, maxQuery)], recall.Options{Limit: maxInjected})
 	if err != nil {
 		return nil // as the rest of recall: a search that fails stops nobody
 	}

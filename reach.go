@@ -245,7 +245,7 @@ func (f fromLog) Recall(ctx context.Context, query string, limit int) ([]recall.
 	if err != nil {
 		return nil, err
 	}
-	return t.search(ctx, log, current, version, query, limit)
+	return t.search(ctx, log, current, version, query, recall.Options{Limit: limit, Tokens: t.answerTokens()})
 }
 
 // indexOf is the index over what a plan removed, and over what earlier threads
@@ -270,21 +270,40 @@ func (t *Thread) indexOf(ctx context.Context, log *thread.Thread, p *plan.Plan, 
 	return index, nil
 }
 
+// answerTokens is how much one search may bring, in tokens: less than usual where
+// the window is so small that a few answers would fill it.
+func (t *Thread) answerTokens() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	room := t.step.Budget
+	if room == 0 {
+		room = t.step.Window - t.step.Output
+	}
+	if room <= 0 {
+		return recall.DefaultTokens
+	}
+	return min(recall.DefaultTokens, max(room/answerShare, leastAnswer))
+}
+
+const (
+	answerShare = 30  // of the room: one answer's part
+	leastAnswer = 400 // tokens
+)
+
 // search finds removed messages by words, and by meaning where there is an
 // Embedder. One that fails leaves the words.
-func (t *Thread) search(ctx context.Context, log *thread.Thread, p *plan.Plan, version int, query string, limit int) ([]recall.Hit, error) {
+func (t *Thread) search(ctx context.Context, log *thread.Thread, p *plan.Plan, version int, query string, o recall.Options) ([]recall.Hit, error) {
 	index, err := t.indexOf(ctx, log, p, version)
 	if err != nil {
 		return nil, err
 	}
-	o := &recall.Options{Limit: limit}
 	if t.c.search != nil {
-		hits, err := t.c.search.Search(ctx, index, query, o)
+		hits, err := t.c.search.Search(ctx, index, query, &o)
 		if err == nil || ctx.Err() != nil {
 			return hits, ctx.Err()
 		}
 	}
-	return index.Search(query, o), nil
+	return index.Search(query, &o), nil
 }
 
 func (t *Thread) newRehydrator(o rehydrate.Options) *rehydrate.Rehydrator {
