@@ -50,6 +50,7 @@ type Thread struct {
 	sent  sent        // the last prompt that was handed out
 	shown Shown       // what it was made from
 	usage calibration // what a provider counted of one
+	kept  kept        // what is kept of that
 	warm  time.Time   // when the provider last read a prompt, as far as is known
 
 	reach      reach
@@ -59,8 +60,8 @@ type Thread struct {
 }
 
 // maxHandles bounds the threads that a Compactor remembers between calls of
-// Thread. What is forgotten is not lost: usage, cooldowns and quality figures
-// begin anew.
+// Thread. What is forgotten is not lost: cooldowns and quality figures begin
+// anew, and usage where there are no Config.Documents.
 const maxHandles = 256
 
 // Thread returns the conversation of that id; it need not exist yet. Asked again
@@ -88,6 +89,15 @@ func (c *Compactor) Thread(id string) *Thread {
 	}
 	c.threads[id] = t
 	return t
+}
+
+// Forget gives up what is remembered of a thread, for a caller who has deleted it
+// from the stores. Handles that Thread returned before must not be used after.
+func (c *Compactor) Forget(id string) {
+	c.mu.Lock()
+	delete(c.threads, id)
+	c.mu.Unlock()
+	c.histories.forget(id)
 }
 
 // handle is a Thread that nobody else has: for jobs, which must not wait for
@@ -141,6 +151,7 @@ func (t *Thread) finish(ctx context.Context, usage llm.Usage, answer []thread.Me
 	t.hard = 0
 	if usage.Known && usage.Input > 0 && t.sent.tokens > 0 {
 		t.usage = calibration{t.sent, usage.Input}
+		t.keepUsage(ctx)
 	}
 	t.sent = sent{}
 	if len(answer) == 0 && t.c.config.Jobs == nil {

@@ -38,14 +38,6 @@ type compaction struct {
 	Usage *usage `json:"usage,omitempty"`
 }
 
-// usage is a calibration as a job keeps it.
-type usage struct {
-	Position int     `json:"position"`
-	Version  int     `json:"version"`
-	Tokens   float64 `json:"tokens"`
-	Input    int     `json:"input"`
-}
-
 // JobDomain returns the domain that a job of CompactJob is of, so that a worker
 // who serves several Compactors finds the right one.
 func JobDomain(j job.Job) (string, error) {
@@ -67,7 +59,7 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) error {
 	}
 	t := c.handle(a.Thread)
 	if u := a.Usage; u != nil {
-		t.usage = calibration{sent{u.Position, u.Version, u.Tokens}, u.Input}
+		t.usage = u.calibration()
 	}
 	t.step = Step{
 		Base: &prompt.Prompt{Model: a.Model}, Profile: a.Profile,
@@ -133,7 +125,7 @@ func (t *Thread) ahead(ctx context.Context, s *policy.State) {
 		Window: s.Window, Output: s.Output, Budget: s.Budget, Fixed: s.Fixed,
 	}
 	if u := t.usage; u.input > 0 {
-		a.Usage = &usage{u.position, u.version, u.tokens, u.input}
+		a.Usage = usageOf(u)
 	}
 	args, err := json.Marshal(a)
 	if err == nil {

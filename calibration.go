@@ -2,9 +2,12 @@ package palimpsest
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"math"
 
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -49,6 +52,84 @@ func (c calibration) factor(length, version int) float64 {
 		return 1
 	}
 	return math.Round(f/calibrationStep) * calibrationStep
+}
+
+// calibrationKind is the kind of the documents that hold the calibrations of
+// threads, by thread.
+const calibrationKind = "calibration"
+
+// kept is what the documents have of a thread's calibration.
+type kept struct {
+	looked  bool // they were asked
+	version int  // of the document
+	calibration
+}
+
+// recallUsage finds what was counted of the thread before this handle was there.
+// Documents that cannot be read are asked again by the next step; this one counts
+// without a correction.
+func (t *Thread) recallUsage(ctx context.Context) {
+	documents := t.c.config.Documents
+	if documents == nil || t.kept.looked {
+		return
+	}
+	d, err := documents.Document(ctx, calibrationKind, t.id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return
+	}
+	t.kept.looked = true
+	var u usage
+	if err != nil || json.Unmarshal(d.Body, &u) != nil {
+		return
+	}
+	t.kept.version, t.kept.calibration = d.Version, u.calibration()
+	if t.usage.input == 0 {
+		t.usage = t.kept.calibration
+	}
+}
+
+// keepUsage keeps a new calibration when it corrects otherwise than the one that
+// is kept: most steps do not. Where that fails, a process that comes after counts
+// less well until its first step.
+func (t *Thread) keepUsage(ctx context.Context) {
+	documents := t.c.config.Documents
+	if documents == nil || t.kept.looked && t.usage.version == t.kept.calibration.version && t.usage.own() == t.kept.own() {
+		return
+	}
+	body, err := json.Marshal(usageOf(t.usage))
+	if err != nil {
+		return
+	}
+	version := t.kept.version
+	for range 2 { // another process may have kept its own meanwhile
+		next, err := documents.Put(ctx, store.Document{Kind: calibrationKind, ID: t.id, Version: version, Body: body})
+		var conflict *store.ConflictError
+		if errors.As(err, &conflict) {
+			version = conflict.Have
+			continue
+		}
+		if err == nil {
+			t.kept = kept{true, next, t.usage}
+		}
+		return
+	}
+}
+
+// own is the factor right behind the prompt that it was taken from.
+func (c calibration) own() float64 { return c.factor(c.position, c.version) }
+
+// usage is a calibration as jobs and documents keep it.
+type usage struct {
+	Position int     `json:"position"`
+	Version  int     `json:"version"`
+	Tokens   float64 `json:"tokens"`
+	Input    int     `json:"input"`
+}
+
+func usageOf(c calibration) *usage { return &usage{c.position, c.version, c.tokens, c.input} }
+
+func (u *usage) calibration() calibration {
+	return calibration{sent{u.Position, u.Version, u.Tokens}, u.Input}
 }
 
 // calibrate corrects all figures of a state, so that trigger, planner and meter

@@ -30,6 +30,7 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 		return nil, 0, err
 	}
 	t.tell(log, current, version)
+	t.recallUsage(ctx)
 	base := t.around(current, t.reach.offers())
 	s := t.c.state(log, base, t.step.Profile, t.usage.factor(log.Len(), version))
 	s.Window, s.Output, s.Budget, s.Harder = t.step.Window, t.step.Output, t.step.Budget, t.hard

@@ -50,6 +50,10 @@ type Config struct {
 	// Log and Plans keep threads and their plans. Nil is a store.Memory.
 	Log   store.Log
 	Plans store.Plans
+	// Documents keeps, by thread, what a provider last counted (FinishStep), so
+	// that a process that is started anew counts as the one before it. Nil: the
+	// process forgets it.
+	Documents store.Documents
 	// Artifacts keeps the content that plans put aside, before they are in force,
 	// for the tenant of Requester and as sensitive as Sensitivity says (empty is
 	// internal). Nil: it stays in the log alone, and is read from there.

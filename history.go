@@ -44,6 +44,17 @@ func (s *histories) of(id string, profile render.Profile) *history {
 	return h
 }
 
+// forget gives up what is known of a thread.
+func (s *histories) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.known {
+		if key.thread == id {
+			delete(s.known, key)
+		}
+	}
+}
+
 // history is what is known of one thread for one provider.
 type history struct {
 	counter *token.Counter

@@ -46,6 +46,9 @@ func (t *Thread) look(ctx context.Context, version int) error {
 	r := &t.reach
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if version < r.looked { // the thread was deleted, and begun anew
+		r.looked, r.removed, r.pointers, r.digests, r.index = 0, false, nil, nil, nil
+	}
 	for r.looked < version {
 		p, err := t.c.config.Plans.Plan(ctx, t.id, r.looked+1)
 		if err != nil {

@@ -1,7 +1,9 @@
 package palimpsest_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -119,5 +122,111 @@ func TestUsageIsNotAnotherTrigger(t *testing.T) {
 	}
 	if n := told.count(event.Completed); n != 1 {
 		t.Errorf("%d compactions: the figure from before the first set off more", n)
+	}
+}
+
+// writes counts how often documents are written.
+type writes struct {
+	*store.Memory
+	n *int
+}
+
+func (w writes) Put(ctx context.Context, d store.Document) (int, error) {
+	*w.n++
+	return w.Memory.Put(ctx, d)
+}
+
+// TestUsageOutlivesTheProcess: a process that is started anew after each step
+// counts every request as one that goes on does, and compacts when that one does;
+// without documents it does not. Most steps write nothing. A12
+func TestUsageOutlivesTheProcess(t *testing.T) {
+	const steps, factor = 50, 1.4
+	run := func(anew, keeps bool) (sizes []int, compactions, written int) {
+		kept, told := &store.Memory{}, &recorder{}
+		config := palimpsest.Config{Log: kept, Plans: kept, Events: told}
+		if keeps {
+			config.Documents = writes{kept, &written}
+		}
+		counter := o200k(t)
+		var th *palimpsest.Thread
+		step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: loopBudget, Messages: []thread.Message{plain(thread.User, "Tidy the queue.")}}
+		for n := range steps {
+			if th == nil || anew {
+				c, err := palimpsest.New(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				th = c.Thread("t")
+			}
+			out, err := th.PrepareStep(t.Context(), step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sizes = append(sizes, th.Shown().Tokens)
+			call, result := work(n)
+			if err := th.FinishStep(t.Context(), llm.Usage{Input: int(float64(counter.Prompt(out)) * factor), Known: true}, call); err != nil {
+				t.Fatal(err)
+			}
+			step.Messages = []thread.Message{result}
+		}
+		return sizes, told.count(event.Completed), written
+	}
+	want, compactions, written := run(false, true)
+	if compactions == 0 || written == 0 || written > steps/2 {
+		t.Errorf("%d compactions, %d writes in %d steps", compactions, written, steps)
+	}
+	if got, n, _ := run(true, true); n != compactions || !slices.Equal(got, want) {
+		t.Errorf("started anew: %d compactions, want %d, and sizes\n%v, want\n%v", n, compactions, got, want)
+	}
+	if got, _, _ := run(true, false); slices.Equal(got, want) {
+		t.Error("without documents it counts as with them: what is this test for?")
+	}
+}
+
+// TestForget: a thread that was deleted and begun anew under its id is another
+// one: no figure, no pointer and no plan of the first is left.
+func TestForget(t *testing.T) {
+	kept := &store.Memory{}
+	c, err := palimpsest.New(palimpsest.Config{Log: kept, Plans: kept, Documents: kept, Recall: &palimpsest.Recall{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	life := func() (sizes []int, tools int) {
+		step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: loopBudget, Messages: []thread.Message{plain(thread.User, "Tidy the queue.")}}
+		for n := range 40 {
+			out, err := c.Thread("t").PrepareStep(t.Context(), step)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n == 0 {
+				tools = len(out.Tools)
+			}
+			sizes = append(sizes, c.Thread("t").Shown().Tokens)
+			call, result := work(n)
+			if err := c.Thread("t").FinishStep(t.Context(), llm.Usage{Input: sizes[n] * 3 / 2, Known: true}, call); err != nil {
+				t.Fatal(err)
+			}
+			step.Messages = []thread.Message{result}
+		}
+		return sizes, tools
+	}
+	want, _ := life()
+	old := c.Thread("t")
+	if err := kept.Delete(t.Context(), "t"); err != nil {
+		t.Fatal(err)
+	}
+	c.Forget("t")
+	if c.Thread("t") == old {
+		t.Error("the handle of the deleted thread is still handed out")
+	}
+	if got, tools := life(); tools != 0 || !slices.Equal(got, want) {
+		t.Errorf("the second life has %d tools at its beginning, and the sizes\n%v, want\n%v", tools, got, want)
+	}
+	// Another process may have deleted it, and nobody told this one.
+	if err := kept.Delete(t.Context(), "t"); err != nil {
+		t.Fatal(err)
+	}
+	if got, tools := life(); tools != 0 || !slices.Equal(got, want) {
+		t.Errorf("deleted elsewhere, the next life has %d tools at its beginning, and the sizes\n%v, want\n%v", tools, got, want)
 	}
 }

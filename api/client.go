@@ -70,6 +70,15 @@ func (c *Client) Thread(ctx context.Context, threadID string) (*Thread, error) {
 	return call[Thread](ctx, c, "GET", c.at(nil, threadID), Any, nil)
 }
 
+// DeleteThread deletes a thread for good. It needs a key with the right admin.
+func (c *Client) DeleteThread(ctx context.Context, threadID string) error {
+	answer, err := c.do(ctx, "DELETE", c.at(nil, threadID), Any, nil)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
 // Log returns a page of a thread's messages.
 func (c *Client) Log(ctx context.Context, threadID, cursor string, limit int) (*Log, error) {
 	return call[Log](ctx, c, "GET", c.at(page(cursor, limit), threadID, "messages"), Any, nil)
@@ -103,6 +112,19 @@ func (c *Client) Answer(ctx context.Context, threadID string, toolCall neutral.P
 // as too long. The step's messages are in the log already: its own must be empty.
 func (c *Client) Overflowed(ctx context.Context, threadID string, q Step) (*Prepared, error) {
 	return call[Prepared](ctx, c, "POST", c.at(nil, threadID, "overflowed"), Any, q)
+}
+
+// CutOff adds an answer that ended at the limit on the output, and returns the
+// request to go on with. A Problem of kind NothingToDo says that compacting would
+// not help: the loop ends.
+func (c *Client) CutOff(ctx context.Context, threadID string, version int, q CutOff) (*Prepared, error) {
+	return call[Prepared](ctx, c, "POST", c.at(nil, threadID, "cut-off"), version, q)
+}
+
+// Remember adds entries to the memory block of the thread. planVersion is the
+// version of the plans that must be in force, or Any.
+func (c *Client) Remember(ctx context.Context, threadID string, planVersion int, entries ...string) (*Plan, error) {
+	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "memory"), planVersion, Remember{Entries: entries})
 }
 
 // Compact compacts now, if the plan in force still has the version, or in any

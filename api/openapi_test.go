@@ -52,7 +52,7 @@ func TestOperations(t *testing.T) {
 			t.Errorf("%s, %s: there is another one", op.ID, route)
 		}
 		ids[op.ID], routes[route] = true, true
-		if op.Right == 0 || op.Status == 0 || op.Summary == "" || op.Response == nil {
+		if op.Right == 0 || op.Status == 0 || op.Summary == "" || (op.Response == nil) != (op.Status == 204) {
 			t.Errorf("%s: right, status, summary or response is missing", op.ID)
 		}
 		if op.Method == "GET" && (op.Request != nil || op.IfMatch != "") {
@@ -179,6 +179,7 @@ func (g *generator) operation(op api.Operation) object {
 	}
 	success := object{"description": "Success."}
 	switch op.Response.(type) {
+	case nil:
 	case string:
 		success["content"] = object{"*/*": object{"schema": object{"type": "string"}}}
 	case event.Event:

@@ -9,6 +9,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 )
 
+// Root is the address that all operations begin with.
+const Root = "/v1/threads"
+
 // Operation is one thing that can be asked of the daemon. The daemon serves
 // exactly those of Operations, and the OpenAPI document describes them.
 type Operation struct {
@@ -28,7 +31,7 @@ type Operation struct {
 	// Status is that of success.
 	Status int
 	// Request and Response are zero values of the types of the bodies; nil for
-	// none. A string stands for plain text, an event.Event for a stream of
+	// none, which for a Response goes with status 204. A string stands for plain text, an event.Event for a stream of
 	// server-sent events.
 	Request, Response any
 }
@@ -36,8 +39,8 @@ type Operation struct {
 // Operations lists everything that can be asked under /v1/threads.
 func Operations() []Operation {
 	const (
-		threads = "/v1/threads"
-		one     = "/v1/threads/{thread}"
+		threads = Root
+		one     = Root + "/{thread}"
 	)
 	page := []string{"cursor", "limit"}
 	return []Operation{
@@ -47,6 +50,8 @@ func Operations() []Operation {
 			Summary: "List the threads, ordered by id."},
 		{ID: "get", Method: "GET", Path: one, Right: apikey.Read, Status: 200, Response: Thread{},
 			Summary: "Get what is known of a thread, without its content."},
+		{ID: "delete", Method: "DELETE", Path: one, Right: apikey.Admin, Status: 204,
+			Summary: "Delete a thread for good: its messages, plans, events and artifacts, and what the proxy remembers of it. A compaction that runs is waited for."},
 		{ID: "log", Method: "GET", Path: one + "/messages", Right: apikey.Read, Status: 200, Query: page, Response: Log{},
 			Summary: "Read the messages as they were said."},
 		{ID: "append", Method: "POST", Path: one + "/messages", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Append{}, Response: Appended{},
@@ -59,6 +64,10 @@ func Operations() []Operation {
 			Summary: "Answer a model's call of read_artifact or recall, which prompts offer where the daemon's setting recall is tools. The result goes into the next step."},
 		{ID: "overflowed", Method: "POST", Path: one + "/overflowed", Right: apikey.Write, Status: 200, Request: Step{}, Response: Prepared{},
 			Summary: "When the provider refused the request as too long: compact harder and get the request to try once more. The body is the last step, without its messages."},
+		{ID: "cut-off", Method: "POST", Path: one + "/cut-off", Right: apikey.Write, Status: 200, IfMatch: "version", Request: CutOff{}, Response: Prepared{},
+			Summary: "In place of finish, when the answer ended at the limit on the output: add it without its tool calls, compact when that is due, and get the request to go on with. A problem of type nothing-to-do says that compacting would not help; the answer is in the log all the same."},
+		{ID: "remember", Method: "POST", Path: one + "/memory", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Remember{}, Response: Plan{},
+			Summary: "Add entries to the thread's memory block, which stands behind the system prompt of every prompt from then on. It is part of the plan in force."},
 		{ID: "compact", Method: "POST", Path: one + "/compact", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Compact{}, Response: Plan{},
 			Summary: "Compact now, whether it is due or not, and get the plan."},
 		{ID: "dry-run", Method: "POST", Path: one + "/dry-run", Right: apikey.Read, Status: 200, Request: Step{}, Response: Plan{},

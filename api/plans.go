@@ -66,6 +66,13 @@ type Expand struct {
 	MessageID string `json:"message_id"`
 }
 
+// Remember adds to the memory block of a thread.
+type Remember struct {
+	// Entries are short notes, 1 to 100 of at most 4,000 bytes each. They speak in
+	// the system's role: nothing that a tool or the web has written belongs there.
+	Entries []string `json:"entries"`
+}
+
 // Render asks for the prompt as it is, or was, under a plan. Nothing is stored.
 type Render struct {
 	// PlanVersion is the plan; nil is the one in force, 0 is none.

@@ -52,13 +52,9 @@ const (
 	Internal        = "internal"
 )
 
-// problemBase is where the types of problems are described.
-const problemBase = "https://github.com/palimpsest-ai/palimpsest/blob/main/docs/operations.md#"
-
-// NewProblem returns a problem of a kind without its particulars.
-func NewProblem(kind string, status int, title, detail string) *Problem {
-	return &Problem{Type: problemBase + kind, Title: title, Status: status, Detail: detail}
-}
+// ProblemBase is where the types of problems are described: with a kind behind it,
+// it is Problem.Type.
+const ProblemBase = "https://github.com/palimpsest-ai/palimpsest/blob/main/docs/operations.md#"
 
 // Kind is the fragment of the type, one of the constants above.
 func (p *Problem) Kind() string {

@@ -70,17 +70,13 @@ type Answer struct {
 	// Messages are the answer in neutral form.
 	Messages []neutral.Message `json:"messages,omitempty"`
 	// Usage is what the provider counted; it goes before that in Response.
-	Usage *Usage `json:"usage,omitempty"`
+	Usage *neutral.Usage `json:"usage,omitempty"`
 }
 
-// Usage is what a provider counted, in tokens.
-type Usage struct {
-	// Input is the whole request, cached or not.
-	Input int `json:"input"`
-	// CacheRead and CacheWrite are the parts of Input that were read from and
-	// written to the provider's prompt cache.
-	CacheRead  int `json:"cache_read,omitempty"`
-	CacheWrite int `json:"cache_write,omitempty"`
-	// Output is the answer.
-	Output int `json:"output"`
+// CutOff is an answer that ended at the limit on the output, in one message.
+type CutOff struct {
+	Answer
+	// Step is the last step, without its messages. Its API is the form of the
+	// request that comes back.
+	Step Step `json:"step,omitzero"`
 }

@@ -13,9 +13,10 @@ type Rights uint8
 const (
 	// Read is reading threads, plans, prompts and artifacts of the tenant.
 	Read Rights = 1 << iota
-	// Write is changing them: appending, compacting, undoing.
+	// Write is changing them: appending, compacting, undoing. Nothing that was said
+	// is lost by it.
 	Write
-	// Admin is what concerns a tenant as a whole: keys, erasure, jobs.
+	// Admin is what is lost for good: deleting threads.
 	Admin
 
 	all = Read | Write | Admin

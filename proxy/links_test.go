@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -42,6 +43,38 @@ func TestLinksInACircle(t *testing.T) {
 	for _, id := range []string{"resp_a", "resp_c", "resp_z"} {
 		if c, err := l.follow(t.Context(), id); c != nil || err != nil {
 			t.Errorf("%s: %v %v", id, c, err)
+		}
+	}
+}
+
+// TestForget: of a log that is deleted no response is remembered, nor one that
+// leads to it by the response before; those of other logs stay, and so does a
+// circle, which leads nowhere.
+func TestForget(t *testing.T) {
+	l := &links{documents: &store.Memory{}}
+	gone := history{Log: "gone", At: 2, Last: "m"}
+	saved := map[string]*link{
+		"resp_a": {history: gone}, "resp_b": {Prev: "resp_a"}, "resp_c": {Prev: "resp_b"}, "resp_d": {Prev: "resp_c", history: history{Log: "other", At: 1}},
+		"resp_e": {Prev: "resp_d"}, "resp_f": {Prev: "resp_g"}, "resp_g": {Prev: "resp_f"}, "resp_h": {Prev: "resp_z"}, "resp_i": {},
+	}
+	for n := range 3 * forgetPage { // several pages, and the first and the last hold some
+		saved[fmt.Sprintf("resp_%03d", n)] = &link{history: history{Log: "other"}}
+		saved[fmt.Sprintf("zesp_%03d", n)] = &link{history: gone}
+	}
+	for id, k := range saved {
+		if err := l.save(t.Context(), id, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := Forget(t.Context(), l.documents, "gone"); err != nil {
+			t.Fatal(err)
+		}
+		for id := range saved {
+			want := !slices.Contains([]string{"resp_a", "resp_b", "resp_c"}, id) && id[0] != 'z'
+			if k, err := l.find(t.Context(), id); err != nil || (k != nil) != want {
+				t.Errorf("%s is remembered: %v, want %v: %v", id, k != nil, want, err)
+			}
 		}
 	}
 }

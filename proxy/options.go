@@ -43,8 +43,9 @@ type Options struct {
 	Secret []byte
 	// Documents keeps what has to outlive the process beside logs and plans: that
 	// key, the windows that providers named when they refused a request, responses
-	// that they hold, and which conversation goes on from which. Nil keeps it in
-	// memory.
+	// that they hold, which conversation goes on from which, and what a provider
+	// last counted of one (where Config has no Documents of its own). Nil keeps it
+	// in memory. Forget is for who deletes a log.
 	Documents store.Documents
 
 	// NoTools offers the model no tools to read again what was removed.

@@ -94,6 +94,9 @@ func NewTransport(o *Options) (*Transport, error) {
 	}
 	t.log, t.plans, t.events = c.Log, c.Plans, c.Events
 	documents := o.Documents
+	if c.Documents == nil {
+		c.Documents = documents
+	}
 	if documents == nil {
 		documents = memory
 	}

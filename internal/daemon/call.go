@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net"
 	"net/http"
@@ -188,6 +189,9 @@ func (c *call) decode(v any) error {
 			return problem(api.WrongType, "send the body as JSON, with Content-Type: application/json")
 		}
 	}
+	if coding := c.r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return problem(api.WrongType, "send the body as it is, without Content-Encoding")
+	}
 	limits := c.s.config.Limits
 	// The deadline holds for the body alone: with one on the connection, what takes
 	// long to answer would be taken for a caller who is gone.
@@ -214,7 +218,7 @@ func (c *call) decode(v any) error {
 	if err := d.Decode(v); err != nil {
 		return unreadable(err)
 	}
-	if d.More() {
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return problem(api.BadRequest, "the body is more than one JSON document")
 	}
 	return nil
@@ -309,7 +313,7 @@ func (c *call) number() (after, limit int, err error) {
 		return 0, limit, err
 	}
 	after, err = strconv.Atoi(text)
-	if err != nil || after < 0 {
+	if err != nil || after < 0 || after > math.MaxInt-limit {
 		return 0, 0, problem(api.BadCursor, "the cursor is not one that this list gave as next; begin again without one")
 	}
 	return after, limit, nil

@@ -101,6 +101,9 @@ func (c *call) events(info store.Info) (any, error) {
 		if err != nil || n < 0 {
 			return nil, problem(api.BadRequest, "Last-Event-ID is the id of an event of this stream, a number; 0 begins with the first event")
 		}
+		if n > info.Events {
+			return nil, problem(api.BadRequest, fmt.Sprintf("Last-Event-ID is ahead of the thread, which has %d events: was it deleted and begun anew? 0 begins with the first event", info.Events))
+		}
 		after = n
 	}
 	wake := c.tenant.hub.watch(info.ID, c.s.config.Limits.Streams)
@@ -130,6 +133,9 @@ func (c *call) events(info store.Info) (any, error) {
 		}
 		if after += n; n > 0 {
 			continue
+		}
+		if now, err := c.known(); err != nil || now.Events < after {
+			return done{}, nil // the thread was deleted
 		}
 		select {
 		case <-wake:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -121,6 +122,25 @@ func (c *call) expand(info store.Info, q *api.Expand) (any, error) {
 		err = at("message_id", problem(api.NotFound, "message_id: the plan in force hides no message with this id"))
 	}
 	return answer, err
+}
+
+// The most that one call may add to a memory block: it stands in every prompt.
+const (
+	maxEntries = 100
+	maxEntry   = 4_000 // bytes
+)
+
+func (c *call) remember(info store.Info, q *api.Remember) (any, error) {
+	if len(q.Entries) < 1 || len(q.Entries) > maxEntries {
+		return nil, at("entries", problem(api.BadRequest, fmt.Sprintf("entries: want 1 to %d", maxEntries)))
+	}
+	for i, entry := range q.Entries {
+		if strings.TrimSpace(entry) == "" || len(entry) > maxEntry {
+			path := fmt.Sprintf("entries[%d]", i)
+			return nil, at(path, problem(api.BadRequest, fmt.Sprintf("%s: want a text of at most %d bytes", path, maxEntry)))
+		}
+	}
+	return c.change(info.ID, func(ctx context.Context, h *handle) error { return h.Remember(ctx, q.Entries...) })
 }
 
 // change changes the plan in force, and answers with the new one.

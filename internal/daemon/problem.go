@@ -54,7 +54,7 @@ var kinds = []kind{
 func problem(name, detail string) *api.Problem {
 	for _, k := range kinds {
 		if k.name == name {
-			return api.NewProblem(k.name, k.status, k.title, detail)
+			return &api.Problem{Type: api.ProblemBase + k.name, Title: k.title, Status: k.status, Detail: detail}
 		}
 	}
 	panic("daemon: unknown kind of problem " + name)
@@ -84,6 +84,12 @@ func problemOf(err error) *api.Problem {
 		return versions(true, stale.want, stale.have)
 	case errors.As(err, &conflict):
 		return versions(false, conflict.Want, conflict.Have)
+	case errors.Is(err, store.ErrUnavailable):
+		return problem(api.Unavailable, "the daemon's store cannot be reached; try again. A write may have been made all the same: with the same If-Match, or ids, making it again changes nothing")
+	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly):
+		return problem(api.Unavailable, "the daemon's store takes no writes, and nothing was changed; whoever runs the daemon has to see to it")
+	case errors.Is(err, store.ErrName):
+		return problem(api.BadRequest, "a name in the request cannot be stored: an id has at most 512 bytes, and no zero byte")
 	case errors.Is(err, store.ErrConflict):
 		return problem(api.Conflict, "others kept writing to the thread; try again")
 	case errors.Is(err, wire.ErrFormat):
@@ -102,6 +108,8 @@ func problemOf(err error) *api.Problem {
 		return p
 	case errors.Is(err, artifact.ErrTooLarge):
 		return problem(api.TooLarge, "the content is over the store's limit for one artifact")
+	case errors.Is(err, palimpsest.ErrMaxTokens):
+		return problem(api.NothingToDo, "the answer is in the thread, but compacting would give the model no more room to answer: end the loop, or raise the limit on the output")
 	case errors.Is(err, policy.ErrNothing):
 		return problem(api.NothingToDo, "there is nothing to compact: the thread stays as it is")
 	case errors.As(err, &over):

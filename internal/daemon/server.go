@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -217,7 +219,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 			allowed = append(allowed, method)
 		}
 	}
-	if len(allowed) == 0 && s.config.Proxy != nil {
+	if len(allowed) == 0 && s.config.Proxy != nil && !ours(r.URL.Path) {
 		s.proxied(w, r)
 		return
 	}
@@ -231,6 +233,12 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 	refuse(w, requestID(r.Context()), problem(api.NotAllowed, fmt.Sprintf("the address takes %v", allowed)))
 }
 
+// ours reports whether an address could only be meant for the API: what is sent
+// there by mistake goes to no provider.
+func ours(address string) bool {
+	return strings.HasPrefix(path.Clean("/"+address)+"/", api.Root+"/")
+}
+
 func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Write(api.Document())
@@ -241,10 +249,15 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	w.Write([]byte("ok\n"))
 }
 
+// readyPatience is how long a store may take to answer before it counts as gone.
+const readyPatience = 5 * time.Second
+
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	err := error(nil)
 	if s.config.Ready != nil {
-		err = s.config.Ready(r.Context())
+		ctx, cancel := context.WithTimeout(r.Context(), readyPatience)
+		defer cancel()
+		err = s.config.Ready(ctx)
 	}
 	if s.stopping.Load() {
 		err = errors.New("stopping")

@@ -146,33 +146,40 @@ func (c *call) planAt(id string, version int) (*plan.Plan, error) {
 	return p, err
 }
 
-func (c *call) finish(info store.Info, q *api.Answer) (any, error) {
-	messages, err := messagesOf(q.Messages, "messages")
-	if err != nil {
-		return nil, err
+// answered reads an answer of the model.
+func answered(q *api.Answer) (messages []thread.Message, usage llm.Usage, err error) {
+	if messages, err = messagesOf(q.Messages, "messages"); err != nil {
+		return nil, usage, err
 	}
 	if len(q.Response) > 0 || q.API != "" {
 		if len(messages) > 0 {
-			return nil, at("messages", problem(api.BadRequest, "messages: send response or messages, not both"))
+			return nil, usage, at("messages", problem(api.BadRequest, "messages: send response or messages, not both"))
 		}
 		if messages, err = decodeResponse(q.API, q.Response); err != nil {
-			return nil, err
+			return nil, usage, err
 		}
 		if q.Usage == nil {
 			q.Usage = usageOf(q.API, q.Response)
 		}
 	}
 	if len(messages) == 0 {
-		return nil, problem(api.BadRequest, "there is no answer: send api and response, or messages")
+		return nil, usage, problem(api.BadRequest, "there is no answer: send api and response, or messages")
 	}
 	for i := range messages {
 		if messages[i].Role != thread.Assistant {
-			return nil, at(fmt.Sprintf("messages[%d].role", i), problem(api.BadRequest, "the answer of a model has the role assistant; send what came after it with the next step"))
+			return nil, usage, at(fmt.Sprintf("messages[%d].role", i), problem(api.BadRequest, "the answer of a model has the role assistant; send what came after it with the next step"))
 		}
 	}
-	usage := llm.Usage{}
 	if u := q.Usage; u != nil {
 		usage = llm.Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Known: true}
+	}
+	return messages, usage, nil
+}
+
+func (c *call) finish(info store.Info, q *api.Answer) (any, error) {
+	messages, usage, err := answered(q)
+	if err != nil {
+		return nil, err
 	}
 	h, back, err := c.hold(info.ID)
 	if err != nil {
@@ -186,26 +193,65 @@ func (c *call) finish(info store.Info, q *api.Answer) (any, error) {
 	return c.appended(w), nil
 }
 
-func (c *call) overflowed(info store.Info, q *api.Step) (any, error) {
-	step, err := c.step(q, "")
+func (c *call) cutOff(info store.Info, q *api.CutOff) (any, error) {
+	messages, usage, err := answered(&q.Answer)
 	if err != nil {
 		return nil, err
 	}
-	if len(step.Messages) > 0 {
-		return nil, problem(api.BadRequest, "the step's messages are in the thread already; send the step without them")
+	if len(messages) > 1 {
+		return nil, at("messages", problem(api.BadRequest, "messages: an answer that was cut off is one message"))
 	}
-	h, back, err := c.hold(info.ID)
+	step, err := c.lastStep(&q.Step, "step.")
+	if err != nil {
+		return nil, err
+	}
+	h, back, err := c.holdStepped(info.ID, step)
 	if err != nil {
 		return nil, err
 	}
 	defer back()
-	if !h.stepped {
-		// The daemon was started since the step, or another one prepared it.
-		if _, err := h.PrepareStep(c.r.Context(), step); err != nil {
-			return nil, err
-		}
-		h.stepped = true
+	ctx, _ := c.writing()
+	made, err := h.CutOff(ctx, usage, messages[0])
+	if err != nil {
+		return nil, err
 	}
+	return c.shown(h, q.Step.API, made)
+}
+
+// lastStep reads the step that the daemon, or another one, has prepared before.
+func (c *call) lastStep(q *api.Step, path string) (palimpsest.Step, error) {
+	step, err := c.step(q, path)
+	if err == nil && len(step.Messages) > 0 {
+		err = at(path+"messages", problem(api.BadRequest, path+"messages: the step's messages are in the thread already; send the step without them"))
+	}
+	return step, err
+}
+
+// holdStepped is hold for what comes after a step. A daemon that was started since
+// the step, or that did not prepare it, prepares it again.
+func (c *call) holdStepped(id string, step palimpsest.Step) (*handle, func(), error) {
+	h, back, err := c.hold(id)
+	if err != nil || h.stepped {
+		return h, back, err
+	}
+	if _, err := h.PrepareStep(c.r.Context(), step); err != nil {
+		back()
+		return nil, nil, err
+	}
+	h.stepped = true
+	return h, back, nil
+}
+
+func (c *call) overflowed(info store.Info, q *api.Step) (any, error) {
+	step, err := c.lastStep(q, "")
+	if err != nil {
+		return nil, err
+	}
+	h, back, err := c.holdStepped(info.ID, step)
+	if err != nil {
+		return nil, err
+	}
+	defer back()
 	made, err := h.Overflowed(c.r.Context())
 	if err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func (s *Server) tenant(name string) (*tenant, error) {
 	}
 	c := s.config.Compactor
 	c.Log, c.Plans = logs{t.Log}, plans{t.Plans, name, t.hub, s.config.Now}
-	c.Artifacts, c.Requester = s.config.Artifacts, t.who
+	c.Documents, c.Artifacts, c.Requester = t.Documents, s.config.Artifacts, t.who
 	c.Jobs, c.Domain = s.jobs, domainOf(name)
 	c.Events = event.Func(func(ctx context.Context, e event.Event) {
 		event.Multi(s.counters, event.Func(t.record), s.config.Compactor.Events).Emit(ctx, e)
@@ -104,6 +104,19 @@ func (t *tenant) open(id string) *handle {
 		t.recent.Remove(last)
 	}
 	return h
+}
+
+// forget gives up what is remembered of a thread that was deleted, and ends its
+// streams of events.
+func (t *tenant) forget(id string) {
+	t.mu.Lock()
+	if at := t.handles[id]; at != nil {
+		delete(t.handles, id)
+		t.recent.Remove(at)
+	}
+	t.mu.Unlock()
+	t.compactor.Forget(id)
+	t.hub.wake(id)
 }
 
 // domainOf is the tenant in the keys of jobs: without a colon, which stands

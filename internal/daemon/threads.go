@@ -16,6 +16,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -23,8 +25,9 @@ import (
 // handlers are what answers the operations of package api.
 func (s *Server) handlers() map[string]handler {
 	return map[string]handler{
-		"create": (*call).create, "list": (*call).threads, "get": named((*call).get), "log": named((*call).log), "append": asked((*call).append),
+		"create": (*call).create, "list": (*call).threads, "get": named((*call).get), "delete": named((*call).remove), "log": named((*call).log), "append": asked((*call).append),
 		"prepare": asked((*call).prepare), "finish": asked((*call).finish), "answer": asked((*call).answerTool), "overflowed": asked((*call).overflowed),
+		"cut-off": asked((*call).cutOff), "remember": asked((*call).remember),
 		"compact": asked((*call).compact), "dry-run": asked((*call).dryRun), "plans": named((*call).plans), "plan": named((*call).plan),
 		"diff": named((*call).diff), "undo": asked((*call).undo), "expand": asked((*call).expand), "render": asked((*call).render),
 		"artifacts": named((*call).artifacts), "artifact": (*call).artifact, "content": (*call).content, "recall": named((*call).recall),
@@ -197,6 +200,42 @@ func (c *call) get(info store.Info) (any, error) {
 	c.etag(t.Version, t.PlanVersion)
 	return t, nil
 }
+
+// remove deletes a thread. A step and a compaction that are being made are waited
+// for: what they write comes before.
+func (c *call) remove(info store.Info) (any, error) {
+	_, back, err := c.hold(info.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer back()
+	ctx := c.r.Context()
+	if c.s.jobs != nil {
+		waiting, cancel := context.WithTimeout(ctx, removePatience)
+		defer cancel()
+		err := c.s.jobs.Wait(waiting, job.CompactKey(domainOf(c.tenant.name), info.ID))
+		if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+			return nil, problem(api.Conflict, "a compaction of the thread is being made; try again")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	// The thread goes last, so that a call that fails can be made again.
+	if err := proxy.Forget(ctx, c.tenant.Documents, info.ID); err != nil {
+		return nil, err
+	}
+	if err := c.tenant.Catalog.Delete(ctx, info.ID); err != nil {
+		return nil, err
+	}
+	c.tenant.forget(info.ID)
+	c.w.WriteHeader(c.op.Status)
+	return done{}, nil
+}
+
+// removePatience is how long a deletion waits for a compaction that runs: as long
+// as a step does.
+const removePatience = 30 * time.Second
 
 func (c *call) log(info store.Info) (any, error) {
 	after, limit, err := c.number()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -114,23 +115,23 @@ func decodeResponse(name string, body json.RawMessage) ([]thread.Message, error)
 }
 
 // usageOf is what the response says that it used; nil where it says nothing.
-func usageOf(name string, body json.RawMessage) *api.Usage {
+func usageOf(name string, body json.RawMessage) *neutral.Usage {
 	var r reply
 	if json.Unmarshal(body, &r) != nil {
 		return nil
 	}
-	u := api.Usage{}
+	u := neutral.Usage{}
 	switch name {
 	case wire.Anthropic:
-		u = api.Usage{Input: r.Usage.InputTokens + r.Usage.CacheRead + r.Usage.CacheWrite, CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Output: r.Usage.OutputTokens}
+		u = neutral.Usage{Input: r.Usage.InputTokens + r.Usage.CacheRead + r.Usage.CacheWrite, CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Output: r.Usage.OutputTokens}
 	case wire.Chat:
-		u = api.Usage{Input: r.Usage.PromptTokens, CacheRead: r.Usage.PromptDetails.Cached, Output: r.Usage.CompletionTokens}
+		u = neutral.Usage{Input: r.Usage.PromptTokens, CacheRead: r.Usage.PromptDetails.Cached, Output: r.Usage.CompletionTokens}
 	case wire.Responses:
-		u = api.Usage{Input: r.Usage.InputTokens, CacheRead: r.Usage.InputDetails.Cached, Output: r.Usage.OutputTokens}
+		u = neutral.Usage{Input: r.Usage.InputTokens, CacheRead: r.Usage.InputDetails.Cached, Output: r.Usage.OutputTokens}
 	case wire.Gemini:
-		u = api.Usage{Input: r.GeminiUsage.Prompt, CacheRead: r.GeminiUsage.Cached, Output: r.GeminiUsage.Candidates + r.GeminiUsage.Thoughts}
+		u = neutral.Usage{Input: r.GeminiUsage.Prompt, CacheRead: r.GeminiUsage.Cached, Output: r.GeminiUsage.Candidates + r.GeminiUsage.Thoughts}
 	}
-	if u == (api.Usage{}) {
+	if u == (neutral.Usage{}) {
 		return nil
 	}
 	return &u
