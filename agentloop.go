@@ -135,6 +135,16 @@ func (t *Thread) PrepareStep(ctx context.Context, step Step) (*prompt.Prompt, er
 	return f.Prompt, nil
 }
 
+// Resume takes up a step that was prepared by another process, or by this one in
+// an earlier life, so that Overflowed and CutOff know it. Its messages are in the
+// log already, and are not used.
+func (t *Thread) Resume(step Step) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	step.Messages = nil
+	t.step, t.begun, t.hard = step, true, 0
+}
+
 // FinishStep adds the model's answer to the log. What the provider counted
 // corrects the counter for this thread, until the next compaction; the zero
 // Usage stands for one that told nothing.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -28,6 +29,8 @@ func (p *proxies) of(tenant string) (http.Handler, error) {
 	}
 	c := p.daemon.Compactor
 	c.Counter = nil // each model has its own
+	c.Events = event.Multi(p.daemon.Counters, c.Events)
+	c.Requester.TenantID = tenant
 	kept := p.daemon.Store.Tenant(tenant)
 	c.Log, c.Plans = kept.Log, kept.Plans
 	made, err := proxy.New(&proxy.Options{

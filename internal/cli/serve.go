@@ -15,6 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/apikey/keydir"
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
@@ -142,7 +143,10 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 		return made, err
 	}
 	o.closers = append(o.closers, made.Store.Close)
-	made.Jobs = func(work jobqueue.Handlers) (jobqueue.Queue, error) { return queue(ctx, made.Store, work) }
+	made.Counters = &event.Counters{}
+	made.Jobs = func(work jobqueue.Handlers, o *jobqueue.Options) (jobqueue.Queue, error) {
+		return queue(ctx, made.Store, work, o)
+	}
 	sealed := &artifact.Options{}
 	if o.ring != nil {
 		sealed.Sealer, made.Reseal = o.ring, true
@@ -165,23 +169,23 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 
 // queue makes the queue of jobs where the threads are kept, so that jobs last as
 // long as they do and all daemons of a database share the work.
-func queue(ctx context.Context, db store.DB, work jobqueue.Handlers) (jobqueue.Queue, error) {
+func queue(ctx context.Context, db store.DB, work jobqueue.Handlers, o *jobqueue.Options) (jobqueue.Queue, error) {
 	// Results are checked one by one: a nil *Queue in an interface is not nil.
 	switch db := db.(type) {
 	case *sqlite.DB:
-		q, err := river.OnSQLite(ctx, db.SQL(), work, nil)
+		q, err := river.OnSQLite(ctx, db.SQL(), work, o)
 		if err != nil {
 			return nil, err
 		}
 		return q, nil
 	case *postgres.DB:
-		q, err := river.OnPostgres(ctx, db.Pool(), work, nil)
+		q, err := river.OnPostgres(ctx, db.Pool(), work, o)
 		if err != nil {
 			return nil, err
 		}
 		return q, nil
 	}
-	return jobqueue.NewMemory(work, nil), nil
+	return jobqueue.NewMemory(work, o), nil
 }
 
 // apiKeys opens the API keys: of the directory that is named, or of the usual one

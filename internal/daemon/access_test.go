@@ -37,7 +37,7 @@ func key(t *testing.T, keys *apikey.Keys, tenant string, rights apikey.Rights) s
 func TestTenants(t *testing.T) {
 	keys := apikey.New(&apikey.Memory{}, nil)
 	h := start(t, daemon.Config{Keys: keys})
-	mine, theirs := key(t, keys, "mine", apikey.Read|apikey.Write), key(t, keys, "theirs", apikey.Read|apikey.Write)
+	mine, theirs := key(t, keys, "mine", apikey.Read|apikey.Write|apikey.Admin), key(t, keys, "theirs", apikey.Read|apikey.Write)
 	c := h.client(t, theirs)
 	if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "secret"}); err != nil {
 		t.Fatal(err)
@@ -61,6 +61,7 @@ func TestTenants(t *testing.T) {
 	bodies := map[string]string{
 		"append": `{"messages":[{"role":"user","parts":[{"type":"text","text":"x"}]}]}`, "finish": `{"messages":[{"role":"assistant","parts":[{"type":"text","text":"x"}]}]}`,
 		"answer": `{"type":"tool_call","call_id":"c","tool":"recall"}`, "undo": `{"version":1}`, "expand": `{"message_id":"x"}`,
+		"cut-off": `{"messages":[{"role":"assistant","parts":[{"type":"text","text":"x"}]}]}`, "remember": `{"entries":["x"]}`,
 	}
 	for _, op := range api.Operations() {
 		if !strings.Contains(op.Path, "{thread}") {

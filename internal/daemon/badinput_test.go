@@ -1,9 +1,11 @@
 package daemon_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
+	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 )
 
 // said is a message of one text.
@@ -49,6 +52,9 @@ func state(t *testing.T, h *host) string {
 	return all
 }
 
+// cursor is one that somebody made up.
+func cursor(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+
 // TestBadInput: each bad request gets the right status and a problem that says
 // what to do, and changes nothing.
 func TestBadInput(t *testing.T) {
@@ -74,6 +80,8 @@ func TestBadInput(t *testing.T) {
 		{"long id", "POST", "/v1/threads", `{"id":"` + strings.Repeat("x", 201) + `"}`, nil, 400, api.BadRequest, "200"},
 		{"long label", "POST", "/v1/threads", `{"labels":{"x":"` + strings.Repeat("x", 201) + `"}}`, nil, 400, api.BadRequest, "labels"},
 		{"existing", "POST", "/v1/threads", `{"id":"t"}`, nil, 409, api.Exists, "another id"},
+		{"more behind it", "POST", "/v1/threads", `{}]`, nil, 400, api.BadRequest, "more than one"},
+		{"compressed", "POST", "/v1/threads", `{}`, []string{"Content-Encoding", "gzip"}, 415, api.WrongType, "Content-Encoding"},
 		{"form", "POST", "/v1/threads", `id=t2`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, api.WrongType, "application/json"},
 		{"other origin", "POST", "/v1/threads", `{}`, []string{"Origin", "https://example.org"}, 403, api.Forbidden, "origin"},
 		{"other host", "GET", "/v1/threads", "", []string{"Host", "example.org:7433"}, 403, api.Forbidden, "this machine"},
@@ -87,6 +95,13 @@ func TestBadInput(t *testing.T) {
 		{"limit no number", "GET", one + "/messages?limit=ten", "", nil, 400, api.BadRequest, "ten"},
 		{"cursor", "GET", "/v1/threads?cursor=x", "", nil, 400, api.BadCursor, "without one"},
 		{"cursor of another list", "GET", one + "/messages?cursor=bGlzdCAKdA", "", nil, 400, api.BadCursor, "without one"},
+		{"cursor behind all", "GET", one + "/messages?cursor=" + cursor("log t\n9223372036854775807"), "", nil, 400, api.BadCursor, "without one"},
+		{"cursor before all", "GET", one + "/plans?cursor=" + cursor("plans t\n-1"), "", nil, 400, api.BadCursor, "without one"},
+		{"cursor of another thread", "GET", one + "/messages?cursor=" + cursor("log u\n1"), "", nil, 400, api.BadCursor, "without one"},
+		{"cursor no text", "GET", "/v1/threads?cursor=" + cursor("list \n\xff"), "", nil, 400, api.BadCursor, "without one"},
+		{"unknown address of a thread", "GET", one + "/mesages", "", nil, 404, api.NotFound, "openapi.json"},
+		{"unknown thread deleted", "DELETE", "/v1/threads/nope", "", nil, 404, api.NotFound, "no such thread"},
+		{"version of a deletion", "DELETE", one, "", []string{"If-Match", `"2"`}, 400, api.BadRequest, "no If-Match"},
 		{"unknown thread", "GET", "/v1/threads/nope", "", nil, 404, api.NotFound, "no such thread"},
 		{"unknown thread written to", "POST", "/v1/threads/nope/messages", `{"messages":[` + message + `]}`, nil, 404, api.NotFound, "no such thread"},
 		{"unknown thread prepared", "POST", "/v1/threads/nope/prepare", `{"messages":[` + message + `]}`, nil, 404, api.NotFound, "no such thread"},
@@ -111,6 +126,15 @@ func TestBadInput(t *testing.T) {
 		{"empty response", "POST", one + "/finish", `{"api":"openai","response":{}}`, nil, 400, api.BadRequest, "whole response"},
 		{"response no object", "POST", one + "/finish", `{"api":"openai","response":7}`, nil, 400, api.BadRequest, "response"},
 		{"broken response", "POST", one + "/finish", `{"api":"gemini","response":{"candidates":[{"content":7}]}}`, nil, 400, api.BadRequest, "response"},
+		{"cut off by nobody", "POST", one + "/cut-off", `{}`, nil, 400, api.BadRequest, "no answer"},
+		{"cut off twice", "POST", one + "/cut-off", `{"messages":[{"role":"assistant","parts":[{"type":"text","text":"x"}]},{"role":"assistant","parts":[{"type":"text","text":"x"}]}]}`, nil, 400, api.BadRequest, "one message"},
+		{"cut off with messages", "POST", one + "/cut-off", `{"messages":[{"role":"assistant","parts":[{"type":"text","text":"x"}]}],"step":{"messages":[` + message + `]}}`, nil, 400, api.BadRequest, "step.messages"},
+		{"cut off for an old version", "POST", one + "/cut-off", `{"messages":[{"role":"assistant","parts":[{"type":"text","text":"x"}]}]}`, []string{"If-Match", `"1"`}, 412, api.Stale, "it is at 2"},
+		{"nothing to remember", "POST", one + "/memory", `{}`, nil, 400, api.BadRequest, "1 to 100"},
+		{"blank to remember", "POST", one + "/memory", `{"entries":["x"," "]}`, nil, 400, api.BadRequest, "entries[1]"},
+		{"much to remember", "POST", one + "/memory", `{"entries":["` + strings.Repeat("x", 4001) + `"]}`, nil, 400, api.BadRequest, "4000 bytes"},
+		{"remembered for an old version", "POST", one + "/memory", `{"entries":["x"]}`, []string{"If-Match", `"1"`}, 412, api.Stale, "it is at 0"},
+		{"long message id", "POST", one + "/messages", `{"messages":[{"id":"` + strings.Repeat("x", 513) + `","role":"user","parts":[{"type":"text","text":"x"}]}]}`, nil, 400, api.BadRequest, "512"},
 		{"version no number", "POST", one + "/messages", `{"messages":[` + message + `]}`, []string{"If-Match", `"x"`}, 400, api.BadRequest, "If-Match"},
 		{"version not quoted", "POST", one + "/messages", `{"messages":[` + message + `]}`, []string{"If-Match", `2`}, 400, api.BadRequest, "double quotes"},
 		{"version where none is", "GET", one, "", []string{"If-Match", `"2"`}, 400, api.BadRequest, "no If-Match"},
@@ -141,30 +165,38 @@ func TestBadInput(t *testing.T) {
 		{"tool of somebody else", "POST", one + "/answer", `{"type":"tool_call","call_id":"c","tool":"Bash"}`, nil, 404, api.NotFound, "run other tools yourself"},
 		{"no call", "POST", one + "/answer", `{"type":"text","text":"x"}`, nil, 400, api.BadRequest, "tool_call"},
 		{"call without id", "POST", one + "/answer", `{"type":"tool_call","tool":"recall"}`, nil, 400, api.BadRequest, "call_id"},
+		{"event that is to come", "GET", one + "/events", "", []string{"Last-Event-ID", "7"}, 400, api.BadRequest, "ahead of the thread"},
 		{"event id", "GET", one + "/events", "", []string{"Last-Event-ID", "x"}, 400, api.BadRequest, "Last-Event-ID"},
 	}
-	h := filled(t, daemon.Config{Limits: daemon.Limits{Body: 1 << 16}})
-	before := state(t, h)
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			answer, body := h.do(t, tt.method, tt.path, tt.body, tt.header...)
-			var p api.Problem
-			if err := json.Unmarshal([]byte(body), &p); err != nil {
-				t.Fatalf("%d %s: %v", answer.StatusCode, body, err)
-			}
-			if answer.StatusCode != tt.status || p.Status != tt.status || p.Kind() != tt.kind {
-				t.Errorf("got %d %s, want %d %s: %s", answer.StatusCode, p.Kind(), tt.status, tt.kind, p.Detail)
-			}
-			if !strings.Contains(p.Detail, tt.says) {
-				t.Errorf("the detail %q does not say %q", p.Detail, tt.says)
-			}
-			if p.Instance != answer.Header.Get("X-Request-Id") {
-				t.Errorf("the problem names request %q, the header %q", p.Instance, answer.Header.Get("X-Request-Id"))
-			}
-			if after := state(t, h); after != before {
-				t.Errorf("something was changed:\n%s\n%s", before, after)
-			}
-		})
+	file, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "daemon.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for name, db := range map[string]store.DB{"memory": mem.New(), "sqlite": file} {
+		h := filled(t, daemon.Config{Store: db, Limits: daemon.Limits{Body: 1 << 16, Rate: 1e6}})
+		before := state(t, h)
+		for _, tt := range tests {
+			t.Run(name+"/"+tt.name, func(t *testing.T) {
+				answer, body := h.do(t, tt.method, tt.path, tt.body, tt.header...)
+				var p api.Problem
+				if err := json.Unmarshal([]byte(body), &p); err != nil {
+					t.Fatalf("%d %s: %v", answer.StatusCode, body, err)
+				}
+				if answer.StatusCode != tt.status || p.Status != tt.status || p.Kind() != tt.kind {
+					t.Errorf("got %d %s, want %d %s: %s", answer.StatusCode, p.Kind(), tt.status, tt.kind, p.Detail)
+				}
+				if !strings.Contains(p.Detail, tt.says) {
+					t.Errorf("the detail %q does not say %q", p.Detail, tt.says)
+				}
+				if p.Instance != answer.Header.Get("X-Request-Id") {
+					t.Errorf("the problem names request %q, the header %q", p.Instance, answer.Header.Get("X-Request-Id"))
+				}
+				if after := state(t, h); after != before {
+					t.Errorf("something was changed:\n%s\n%s", before, after)
+				}
+			})
+		}
 	}
 }
 

@@ -162,6 +162,9 @@ func (d document) check(r *http.Request, answer *http.Response, data []byte) []s
 		if _, any := success.Content["*/*"]; any {
 			return nil
 		}
+		if len(success.Content) == 0 && len(data) == 0 {
+			return nil
+		}
 		content, ok := success.Content[kind]
 		if !ok {
 			return []string{"the document does not know the type " + kind}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/job"
 )
 
 // metrics are what /metrics shows. No label holds a tenant, a thread or a key, so
@@ -20,6 +22,7 @@ type metrics struct {
 	took     *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 	streams  prometheus.Gauge
+	jobs     *prometheus.CounterVec
 }
 
 func newMetrics(counters *event.Counters) *metrics {
@@ -38,8 +41,11 @@ func newMetrics(counters *event.Counters) *metrics {
 		streams: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "palimpsest_event_streams", Help: "Open streams of events.",
 		}),
+		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "palimpsest_job_attempts_total", Help: "Background jobs that this process has tried, by kind and outcome (done, failed).",
+		}, []string{"kind", "outcome"}),
 	}
-	m.registry.MustRegister(m.requests, m.took, m.inFlight, m.streams, &collector{counters},
+	m.registry.MustRegister(m.requests, m.took, m.inFlight, m.streams, m.jobs, &collector{counters},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -47,6 +53,23 @@ func newMetrics(counters *event.Counters) *metrics {
 func (m *metrics) observe(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	m.took.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// counted returns the handlers of jobs with their attempts counted.
+func (m *metrics) counted(work job.Handlers) job.Handlers {
+	out := job.Handlers{}
+	for kind, do := range work {
+		out[kind] = func(ctx context.Context, j job.Job) error {
+			outcome := "failed" // also when it panics
+			defer func() { m.jobs.WithLabelValues(kind, outcome).Inc() }()
+			err := do(ctx, j)
+			if err == nil {
+				outcome = "done"
+			}
+			return err
+		}
+	}
+	return out
 }
 
 // metricsPage serves the metrics: to everybody on this machine where there are no

@@ -43,6 +43,12 @@ func TestProxied(t *testing.T) {
 	if answer, _ := h.do(t, "PUT", "/v1/threads", ""); answer.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("a wrong method: %d", answer.StatusCode)
 	}
+	// A slip in an address of ours stays here, with what was sent to it.
+	for _, path := range []string{"/v1/threads/t/mesages", "/v1/threads/", "/v1//threads/t/mesages", "/v1/models/../threads/t/x"} {
+		if answer, body := h.do(t, "POST", path, "secret"); answer.StatusCode != http.StatusNotFound || strings.Contains(body, "secret") {
+			t.Errorf("%s: %d %s", path, answer.StatusCode, body)
+		}
+	}
 	if answer, _ := h.do(t, "POST", "/v1/messages", "", "Origin", "https://evil.example"); answer.StatusCode != http.StatusForbidden {
 		t.Errorf("a page of another origin: %d", answer.StatusCode)
 	}
@@ -64,7 +70,7 @@ func TestProxied(t *testing.T) {
 			t.Errorf("key %q: %d %s", test.key, answer.StatusCode, body)
 		}
 	}
-	if got := strings.Join(tenants, " "); got != " acme" {
+	if got := strings.Join(tenants, " "); got != " acme" { // one request without a tenant, one of acme's
 		t.Errorf("served the tenants %q", got)
 	}
 	// Without a proxy there is nothing.

@@ -288,8 +288,8 @@ func TestRate(t *testing.T) {
 func TestBackground(t *testing.T) {
 	var queue *job.Memory
 	keys := apikey.New(&apikey.Memory{}, nil)
-	h := start(t, daemon.Config{Keys: keys, Jobs: func(work job.Handlers) (job.Queue, error) {
-		queue = job.NewMemory(work, nil)
+	h := start(t, daemon.Config{Keys: keys, Jobs: func(work job.Handlers, o *job.Options) (job.Queue, error) {
+		queue = job.NewMemory(work, o)
 		return queue, nil
 	}})
 	defer func() {

@@ -46,9 +46,12 @@ type Config struct {
 	// Window is the context window of models that nobody knows, in tokens; 0
 	// leaves such threads to the policy's own limits.
 	Window int
-	// Jobs makes the queue that does background work with the handlers it is
-	// given; the daemon stops it. Nil compacts within PrepareStep only.
-	Jobs func(job.Handlers) (job.Queue, error)
+	// Counters add up what happens for /metrics, so that others can be told of
+	// what they do beside the daemon; nil is one of the daemon's own.
+	Counters *event.Counters
+	// Jobs makes the queue that does background work with the handlers and options
+	// it is given; the daemon stops it. Nil compacts within PrepareStep only.
+	Jobs func(job.Handlers, *job.Options) (job.Queue, error)
 	// Reseal says that Artifacts has keys, so that what is sealed under an older
 	// one is sealed anew as a job.
 	Reseal bool
@@ -146,9 +149,12 @@ func New(c Config) (*Server, error) {
 	if c.Drain <= 0 {
 		c.Drain = 30 * time.Second
 	}
+	if c.Counters == nil {
+		c.Counters = &event.Counters{}
+	}
 	c.Limits = c.Limits.filled()
 	s := &Server{
-		config: c, mux: http.NewServeMux(), counters: &event.Counters{}, log: c.Logger,
+		config: c, mux: http.NewServeMux(), counters: c.Counters, log: c.Logger,
 		rate: newRates(c.Limits.Rate, c.Limits.Burst, c.Now), tenants: map[string]*tenant{}, stop: make(chan struct{}),
 	}
 	if s.models = token.Models(); c.Models != nil {
@@ -169,11 +175,17 @@ func New(c Config) (*Server, error) {
 		}}
 		work := s.upkeep.Handlers()
 		work[palimpsest.CompactJob] = s.work
-		if s.jobs, err = c.Jobs(work); err != nil {
+		if s.jobs, err = c.Jobs(s.metrics.counted(work), &job.Options{Failed: s.jobFailed}); err != nil {
 			return nil, fmt.Errorf("daemon.New: jobs: %w", err)
 		}
 	}
 	return s, nil
+}
+
+// jobFailed tells of a job that is given up. What it was for is tried again when
+// it comes up the next time.
+func (s *Server) jobFailed(j job.Job, err error) {
+	s.log.Error("job", "kind", j.Kind, "class", event.ErrorClass(err), "cause", causeOf(err))
 }
 
 // routes puts every operation and everything beside them in its place.

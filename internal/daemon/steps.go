@@ -228,18 +228,14 @@ func (c *call) lastStep(q *api.Step, path string) (palimpsest.Step, error) {
 }
 
 // holdStepped is hold for what comes after a step. A daemon that was started since
-// the step, or that did not prepare it, prepares it again.
+// the step, or that did not prepare it, takes it up as the request tells it.
 func (c *call) holdStepped(id string, step palimpsest.Step) (*handle, func(), error) {
 	h, back, err := c.hold(id)
-	if err != nil || h.stepped {
-		return h, back, err
+	if err == nil && !h.stepped {
+		h.Resume(step)
+		h.stepped = true
 	}
-	if _, err := h.PrepareStep(c.r.Context(), step); err != nil {
-		back()
-		return nil, nil, err
-	}
-	h.stepped = true
-	return h, back, nil
+	return h, back, err
 }
 
 func (c *call) overflowed(info store.Info, q *api.Step) (any, error) {
