@@ -83,7 +83,11 @@ func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
 		return err
 	}
 	logger.Info("listening", "address", listener.Addr().String(), "keys", made.Keys != nil, "encrypted", o.ring != nil)
-	fmt.Fprintf(s.Err, "palimpsest: serving on http://%s\n", listener.Addr())
+	scheme := "http"
+	if made.TLS != nil {
+		scheme = "https"
+	}
+	fmt.Fprintf(s.Err, "palimpsest: serving on %s://%s\n", scheme, listener.Addr())
 	return d.Serve(ctx, listener)
 }
 
@@ -128,6 +132,14 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	}
 	if c.Text("recall") == "tools" {
 		made.Compactor.Recall = &palimpsest.Recall{}
+	}
+	switch cert, key := c.Text("tls-cert"), c.Text("tls-key"); {
+	case (cert == "") != (key == ""):
+		return made, fmt.Errorf("%w: tls-cert and tls-key go together: a certificate and its key", errUsage)
+	case cert != "":
+		if made.TLS, err = daemon.TLS(cert, key); err != nil {
+			return made, err
+		}
 	}
 	keys := keysFlag{dir: c.Text("keys")}
 	if made.Keys, err = o.apiKeys(ctx, keys); err != nil {

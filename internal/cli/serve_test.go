@@ -176,6 +176,8 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{"--policy", "hope"}, usage, "known are auto"},
 		{[]string{"--counter", "fingers"}, usage, "fingers"},
 		{[]string{"--master-key", filepath.Join(dir, "none.key")}, failed, "none.key"},
+		{[]string{"--tls-cert", file}, usage, "go together"},
+		{[]string{"--tls-cert", filepath.Join(dir, "none.pem"), "--tls-key", file}, failed, "none.pem"},
 		{[]string{"--models", filepath.Join(dir, "none.json")}, failed, "none.json"},
 		{[]string{"--config", file}, usage, `c.yaml:1: unknown setting "listn"; did you mean listen?`},
 		{[]string{"--config", filepath.Join(dir, "none.yaml")}, usage, "none.yaml"},

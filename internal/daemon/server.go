@@ -5,6 +5,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -61,6 +62,9 @@ type Config struct {
 	// Ready reports why the daemon cannot work, such as a store that does not
 	// answer; nil is always ready.
 	Ready func(context.Context) error
+	// TLS is what connections are secured with, as TLS makes it; nil speaks plain
+	// HTTP.
+	TLS *tls.Config
 	// Limits bound what callers may do.
 	Limits Limits
 	// Drain is how long requests may take to finish when Serve stops; 0 is half a
