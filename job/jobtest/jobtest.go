@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -148,12 +149,18 @@ func unique(t *testing.T, open Open) {
 // workers: D11, no more jobs run at a time than there are workers, and so many do.
 func workers(t *testing.T, open Open) {
 	begun, finish := make(chan struct{}), make(chan struct{})
-	var running, most atomic.Int32
+	var mu sync.Mutex
+	running, most := 0, 0
 	q := open(t, job.Handlers{"work": func(context.Context, job.Job) error {
-		if n := running.Add(1); n > most.Load() {
-			most.Store(n)
-		}
-		defer running.Add(-1)
+		mu.Lock()
+		running++
+		most = max(most, running)
+		mu.Unlock()
+		defer func() {
+			mu.Lock()
+			defer mu.Unlock()
+			running--
+		}()
 		begun <- struct{}{}
 		<-finish
 		return nil
@@ -164,7 +171,13 @@ func workers(t *testing.T, open Open) {
 		put(t, q, fmt.Sprint(n), ``)
 	}
 	<-begun
-	<-begun // two at a time, by default
+	<-begun         // two at a time, by default
+	for range 300 { // a third would have begun by then
+		if _, err := q.Busy(t.Context(), "0"); err != nil {
+			t.Fatal(err)
+		}
+		runtime.Gosched()
+	}
 	for range jobs - 2 {
 		finish <- struct{}{}
 		<-begun
@@ -174,8 +187,10 @@ func workers(t *testing.T, open Open) {
 	for n := range jobs {
 		wait(t, q, fmt.Sprint(n))
 	}
-	if most.Load() != 2 {
-		t.Errorf("%d jobs at a time, want 2", most.Load())
+	mu.Lock()
+	defer mu.Unlock()
+	if most != 2 {
+		t.Errorf("%d jobs at a time, want 2", most)
 	}
 }
 

@@ -66,7 +66,7 @@ func OnSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options) (
 }
 
 func onSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options, lease time.Duration) (*Queue, error) {
-	driver := riversqlite.New(db)
+	driver := sqliteDriver{riversqlite.New(db)}
 	if err := migrate(ctx, driver, sqliteTries); err != nil {
 		return nil, err
 	}

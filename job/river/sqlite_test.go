@@ -1,7 +1,6 @@
 package river_test
 
 import (
-	"context"
 	"database/sql"
 	"path/filepath"
 	"testing"
@@ -37,43 +36,4 @@ func TestSQLite(t *testing.T) {
 		}
 		return q
 	})
-}
-
-// TestHandOver: a job that was interrupted when its process stopped is done by
-// the next, and the interruption does not count as an attempt.
-func TestHandOver(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "jobs.db")
-	begun, done := make(chan struct{}), make(chan struct{})
-	first, err := river.OnSQLite(t.Context(), openSQLite(t, file), job.Handlers{"work": func(ctx context.Context, _ job.Job) error {
-		close(begun)
-		<-ctx.Done()
-		return ctx.Err()
-	}}, &job.Options{Attempts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := first.Put(t.Context(), job.Job{Kind: "work", Key: "k"}); err != nil {
-		t.Fatal(err)
-	}
-	<-begun
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := first.Stop(ctx); err == nil {
-		t.Error("the job was not interrupted")
-	}
-	second, err := river.OnSQLite(t.Context(), openSQLite(t, file), job.Handlers{"work": func(context.Context, job.Job) error {
-		close(done)
-		return nil
-	}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-done
-	if err := second.Wait(t.Context(), "k"); err != nil {
-		t.Error(err)
-	}
-	if err := second.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
 }
