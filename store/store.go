@@ -155,6 +155,42 @@ type Sealer interface {
 	Open(ctx context.Context, tenant string, aad, sealed []byte) ([]byte, error)
 }
 
+// SealedHead is how much of a sealed text tells KeySealer.Stale what sealed it,
+// in bytes.
+const SealedHead = 64
+
+// KeySealer is a Sealer whose keys change; *keyring.Keyring is one. With one,
+// stores can seal anew what is under an older key, and forget what they hold in
+// memory of a tenant whose keys were erased.
+type KeySealer interface {
+	Sealer
+	// Current returns the id of the key that Seal uses now, "" when there is none
+	// yet. It is an error where the keys of the tenant were erased.
+	Current(ctx context.Context, tenant string) (keyID string, err error)
+	// Stale reports whether text was sealed with an older key than Seal uses now.
+	// Its first SealedHead bytes are enough.
+	Stale(ctx context.Context, tenant string, sealed []byte) (bool, error)
+}
+
+// Resealer is what a DB can do besides that encrypts what it keeps.
+type Resealer interface {
+	// Reseal seals anew, under the tenant's newest key, all records that are under
+	// an older one or in the clear, and returns how many they were. Artifacts are
+	// those of artifact.Store. Each record is replaced by the same, so it can be
+	// read at every moment, and after a crash Reseal goes on where it was. When it
+	// returns no error, nothing that was there when it began is under an older key.
+	// Records that do not open are named in the error and do not stop the others.
+	Reseal(ctx context.Context, tenant string) (n int, err error)
+}
+
+// Eraser is what a DB can do besides that can forget a whole tenant.
+type Eraser interface {
+	// Erase removes everything that a tenant keeps, artifacts too, whether it can
+	// be read or not. Erasing again, or what was never there, is no error; after an
+	// error call it again.
+	Erase(ctx context.Context, tenant string) error
+}
+
 // DefaultLimit is how many entries a page of a list holds where no limit is
 // given, MaxLimit the most that it ever holds.
 const (

@@ -68,6 +68,9 @@ type Dialect struct {
 	Bodies *durable.Dir
 	// Tidy gives back the room of what was deleted.
 	Tidy []string
+	// Settle takes what was written over out of the journal, where there is one
+	// that holds it.
+	Settle []string
 	// Size is the query of how many bytes the database takes.
 	Size string
 }
@@ -96,7 +99,11 @@ type DB struct {
 	threads     *cache
 }
 
-var _ store.DB = (*DB)(nil)
+var (
+	_ store.DB       = (*DB)(nil)
+	_ store.Resealer = (*DB)(nil)
+	_ store.Eraser   = (*DB)(nil)
+)
 
 // New returns the store in a database, whose tables it makes or brings up to
 // date. The pools may be the same. The error wraps store.ErrNewer when the
@@ -181,6 +188,20 @@ func (t *tenant) check(threadID string) error {
 		return err
 	}
 	return store.CheckThread(threadID)
+}
+
+// usable reports whether what is sealed for the tenant may still be read. Threads
+// in memory are in the clear, and must not outlive the keys.
+func (t *tenant) usable(ctx context.Context) error {
+	keys, ok := t.db.sealer.(store.KeySealer)
+	if !ok {
+		return nil
+	}
+	_, err := keys.Current(ctx, t.id)
+	if err != nil {
+		t.db.threads.forgetTenant(t.id)
+	}
+	return err
 }
 
 // querier is a pool or a transaction.

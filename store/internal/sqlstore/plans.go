@@ -21,7 +21,7 @@ func (t *tenant) Current(ctx context.Context, id string) (*plan.Plan, int, error
 }
 
 func (t *tenant) current(ctx context.Context, id string) (*plan.Plan, int, error) {
-	if err := t.check(id); err != nil {
+	if err := errors.Join(t.check(id), t.usable(ctx)); err != nil {
 		return nil, 0, err
 	}
 	k := t.db.threads.get(name{t.id, id})
@@ -38,7 +38,7 @@ func (t *tenant) current(ctx context.Context, id string) (*plan.Plan, int, error
 			return nil, 0, err
 		}
 		k.plan, k.version = p, r.plans
-		t.db.threads.grew(k, size)
+		t.db.threads.planned(k, size)
 	}
 	return k.plan, r.plans, nil
 }
@@ -151,7 +151,7 @@ func (t *tenant) commit(ctx context.Context, id string, expected int, c store.Co
 		return err
 	}
 	k.plan, k.version = c.Plan, expected+1
-	t.db.threads.grew(k, len(data))
+	t.db.threads.planned(k, len(data))
 	return nil
 }
 
