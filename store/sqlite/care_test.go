@@ -18,7 +18,7 @@ import (
 func problems(tb testing.TB, db store.DB) []string {
 	tb.Helper()
 	var all []string
-	if _, err := care.Check(tb.Context(), db, func(p care.Problem) { all = append(all, p.String()) }); err != nil {
+	if _, err := care.Check(tb.Context(), db, func(p care.Problem) { all = append(all, p.String()) }, nil); err != nil {
 		tb.Fatal(err)
 	}
 	return all
@@ -78,7 +78,7 @@ func TestCareTellsDamage(t *testing.T) {
 func TestMove(t *testing.T) {
 	ctx := t.Context()
 	var first bytes.Buffer
-	want, err := care.Export(ctx, storetest.FillAll(t, mem.New()), &first)
+	want, err := care.Export(ctx, storetest.FillAll(t, mem.New()), &first, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestMove(t *testing.T) {
 		"sealed": open(t, filepath.Join(folder, "b.db"), &sqlite.Options{Sealer: storetest.Sealer{}, CacheBytes: -1}),
 	} {
 		for range 2 { // the second time there is nothing left to do
-			got, err := care.Import(ctx, db, bytes.NewReader(first.Bytes()))
+			got, err := care.Import(ctx, db, bytes.NewReader(first.Bytes()), nil)
 			if err != nil || got != want {
 				t.Fatalf("%s: %+v, %v, want %+v", name, got, err, want)
 			}
@@ -97,7 +97,7 @@ func TestMove(t *testing.T) {
 			t.Errorf("%s: %v", name, all)
 		}
 		var again bytes.Buffer
-		if _, err := care.Export(ctx, db, &again); err != nil {
+		if _, err := care.Export(ctx, db, &again, nil); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(again.Bytes(), first.Bytes()) {

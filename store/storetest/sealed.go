@@ -45,7 +45,7 @@ func newRing(tb testing.TB, keys keyring.Keys) *keyring.Keyring {
 func export(tb testing.TB, db store.DB) string {
 	tb.Helper()
 	var b bytes.Buffer
-	if _, err := care.Export(tb.Context(), db, &b); err != nil {
+	if _, err := care.Export(tb.Context(), db, &b, nil); err != nil {
 		tb.Fatal(err)
 	}
 	return b.String()
@@ -67,9 +67,9 @@ func sealedAnew(t *testing.T, open Open) {
 		}
 	}
 	db := open(t, ring)
-	r, ok := db.(store.Resealer)
+	r, ok := db.(store.Sealed)
 	if !ok {
-		t.Fatalf("%T encrypts and is no store.Resealer", db)
+		t.Fatalf("%T encrypts and is no store.Sealed", db)
 	}
 	s := db.Tenant("acme")
 	if v, ok := open(t, newest{ring}).Tenant("acme").Summaries.Get(ctx, "key"); ok {
@@ -121,7 +121,7 @@ func sealedAnew(t *testing.T, open Open) {
 	if got := export(t, open(t, newest{ring})); got != want {
 		t.Errorf("the export is another: %d bytes, before %d", len(got), len(want))
 	}
-	if n, err := open(t, nil).(store.Resealer).Reseal(ctx, "acme"); err == nil {
+	if n, err := open(t, nil).(store.Sealed).Reseal(ctx, "acme"); err == nil {
 		t.Errorf("%d sealed anew without keys", n)
 	}
 }
@@ -150,7 +150,7 @@ func unreadable(t *testing.T, open Open) {
 	if _, err := ring.Rotate(ctx, "acme"); err != nil {
 		t.Fatal(err)
 	}
-	n, err := open(t, ring).(store.Resealer).Reseal(ctx, "acme")
+	n, err := open(t, ring).(store.Sealed).Reseal(ctx, "acme")
 	if n != 1 || !errors.Is(err, keyring.ErrOpen) {
 		t.Errorf("%d sealed anew, %v", n, err)
 	}
@@ -189,7 +189,7 @@ func erased(t *testing.T, open Open) {
 	_, documentErr := s.Documents.Document(ctx, "memory", "t")
 	_, putErr := s.Documents.Put(ctx, store.Document{Kind: "memory", ID: "new", Body: []byte(`1`)})
 	for n, err := range []error{loadErr, repeatErr, appendErr, currentErr, planErr, eventErr, documentErr, putErr} {
-		if !errors.Is(err, keyring.ErrErased) {
+		if !errors.Is(err, store.ErrErased) {
 			t.Errorf("%d, after the keys were erased: %v", n, err)
 		}
 	}
@@ -199,11 +199,11 @@ func erased(t *testing.T, open Open) {
 			t.Errorf("after the keys were erased: %+v", v)
 		}
 	}
-	if _, err := db.(store.Resealer).Reseal(ctx, "acme"); !errors.Is(err, keyring.ErrErased) {
+	if _, err := db.(store.Sealed).Reseal(ctx, "acme"); !errors.Is(err, store.ErrErased) {
 		t.Errorf("%v", err)
 	}
 	for range 2 {
-		if err := db.(store.Eraser).Erase(ctx, "acme"); err != nil {
+		if err := db.(store.Sealed).Erase(ctx, "acme"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -216,7 +216,7 @@ func erased(t *testing.T, open Open) {
 		for m, err := range db.Artifacts().List(ctx, artifact.Filter{TenantID: "acme"}) {
 			t.Errorf("%s is left, %v", m.ID, err)
 		}
-		if counts, err := care.Check(ctx, db, func(p care.Problem) { t.Error(p) }); err != nil || counts.Threads != 2 || counts.Artifacts != 2 {
+		if counts, err := care.Check(ctx, db, func(p care.Problem) { t.Error(p) }, nil); err != nil || counts.Threads != 2 || counts.Artifacts != 2 {
 			t.Errorf("%+v, %v", counts, err)
 		}
 	}

@@ -96,7 +96,7 @@ func (t *tenant) delete(ctx context.Context, id string) error {
 	return err
 }
 
-// Erase implements store.Eraser.
+// Erase implements store.Sealed.
 func (db *DB) Erase(ctx context.Context, tenantID string) error {
 	return db.fail(db.erase(ctx, &tenant{db: db, id: tenantID}), "Erase", tenantID)
 }

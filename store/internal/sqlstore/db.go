@@ -100,9 +100,8 @@ type DB struct {
 }
 
 var (
-	_ store.DB       = (*DB)(nil)
-	_ store.Resealer = (*DB)(nil)
-	_ store.Eraser   = (*DB)(nil)
+	_ store.DB     = (*DB)(nil)
+	_ store.Sealed = (*DB)(nil)
 )
 
 // New returns the store in a database, whose tables it makes or brings up to
@@ -190,16 +189,20 @@ func (t *tenant) check(threadID string) error {
 	return store.CheckThread(threadID)
 }
 
-// usable reports whether what is sealed for the tenant may still be read. Threads
-// in memory are in the clear, and must not outlive the keys.
-func (t *tenant) usable(ctx context.Context) error {
-	keys, ok := t.db.sealer.(store.KeySealer)
-	if !ok {
-		return nil
+// usable is check, and reports a tenant whose keys were erased. Threads in memory
+// are in the clear, and must not outlive the keys.
+func (t *tenant) usable(ctx context.Context, threadID string) error {
+	if err := t.check(threadID); err != nil {
+		return err
 	}
-	_, err := keys.Current(ctx, t.id)
-	if err != nil {
+	return t.living(ctx)
+}
+
+func (t *tenant) living(ctx context.Context) error {
+	erased, err := t.db.Erased(ctx, t.id)
+	if erased {
 		t.db.threads.forgetTenant(t.id)
+		err = fmt.Errorf("tenant %q: %w", t.id, store.ErrErased)
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
@@ -18,7 +17,7 @@ func (t *tenant) Load(ctx context.Context, id string) (*thread.Thread, error) {
 }
 
 func (t *tenant) load(ctx context.Context, id string) (*thread.Thread, error) {
-	if err := errors.Join(t.check(id), t.usable(ctx)); err != nil {
+	if err := t.usable(ctx, id); err != nil {
 		return nil, err
 	}
 	k := t.db.threads.get(name{t.id, id})
@@ -120,7 +119,7 @@ func (t *tenant) append(ctx context.Context, id string, version int, messages []
 		}
 		return th, err
 	}
-	if err := errors.Join(t.check(id), t.usable(ctx)); err != nil {
+	if err := t.usable(ctx, id); err != nil {
 		return nil, err
 	}
 	k := t.db.threads.get(name{t.id, id})

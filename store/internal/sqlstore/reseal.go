@@ -41,7 +41,7 @@ var (
 	}
 )
 
-// Reseal implements store.Resealer. It locks one row after the other, never a
+// Reseal implements store.Sealed. It locks one row after the other, never a
 // thread, so nobody waits for the whole of it.
 func (db *DB) Reseal(ctx context.Context, tenantID string) (n int, err error) {
 	t := &tenant{db: db, id: tenantID}
@@ -62,6 +62,15 @@ func (db *DB) Reseal(ctx context.Context, tenantID string) (n int, err error) {
 	return r.n, db.fail(err, "Reseal", tenantID)
 }
 
+// Erased implements store.Sealed.
+func (db *DB) Erased(ctx context.Context, tenantID string) (bool, error) {
+	keys, ok := db.sealer.(store.KeySealer)
+	if !ok {
+		return false, nil
+	}
+	return keys.Erased(ctx, tenantID)
+}
+
 type resealer struct {
 	*tenant
 	keys store.KeySealer
@@ -74,7 +83,7 @@ type resealer struct {
 const maxFailed = 10
 
 func (r *resealer) all(ctx context.Context) error {
-	if _, err := r.keys.Current(ctx, r.id); err != nil {
+	if err := r.living(ctx); err != nil {
 		return err
 	}
 	for after := ""; ; {
