@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -57,7 +56,7 @@ func Benchmark(b *testing.B, open func(tb testing.TB, cold bool, sealer store.Se
 			name = "reseal 5000/all"
 		}
 		b.Run(name, func(b *testing.B) {
-			ring := newRing(b, &keyring.Memory{})
+			ring := NewRing(b)
 			db := open(b, true, ring)
 			if _, err := db.Tenant("").Log.Append(b.Context(), "t", 0, many(0, 5000)); err != nil {
 				b.Fatal(err)

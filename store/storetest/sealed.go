@@ -32,14 +32,14 @@ func (s newest) Open(ctx context.Context, tenant string, aad, sealed []byte) ([]
 	return s.Keyring.Open(ctx, tenant, aad, sealed)
 }
 
-// newRing is a keyring that sees at once what others have changed.
-func newRing(tb testing.TB, keys keyring.Keys) *keyring.Keyring {
+// NewRing is a keyring whose keys are in memory. It sees changes at once.
+func NewRing(tb testing.TB) *keyring.Keyring {
 	tb.Helper()
 	masters, err := keyring.ParseMasters(keyring.NewMaster())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return keyring.New(masters, keys, &keyring.Options{Fresh: time.Nanosecond})
+	return keyring.New(masters, &keyring.Memory{}, &keyring.Options{Fresh: time.Nanosecond})
 }
 
 func export(tb testing.TB, db store.DB) string {
@@ -56,7 +56,7 @@ func export(tb testing.TB, db store.DB) string {
 // and nothing needs an older key then. A20
 func sealedAnew(t *testing.T, open Open) {
 	ctx := t.Context()
-	ring := newRing(t, &keyring.Memory{})
+	ring := NewRing(t)
 	Fill(t, open(t, nil), "plain", "from before the key")
 	FillAll(t, open(t, ring))
 	want := export(t, open(t, ring))
@@ -141,8 +141,7 @@ func removed(t *testing.T, s store.Tenant, kind, id string) store.Document {
 // from being sealed anew.
 func unreadable(t *testing.T, open Open) {
 	ctx := t.Context()
-	keys := &keyring.Memory{}
-	lost, ring := newRing(t, keys), newRing(t, &keyring.Memory{})
+	lost, ring := NewRing(t), NewRing(t)
 	Fill(t, open(t, lost), "acme", "under keys that are lost")
 	if _, err := open(t, ring).Tenant("acme").Log.Append(ctx, "z", 0, []thread.Message{say(thread.User, "one")}); err != nil {
 		t.Fatal(err)
@@ -164,7 +163,7 @@ func unreadable(t *testing.T, open Open) {
 // what is left, of nobody else. A20
 func erased(t *testing.T, open Open) {
 	ctx := t.Context()
-	ring := newRing(t, &keyring.Memory{})
+	ring := NewRing(t)
 	db := FillAll(t, open(t, ring))
 	for _, tenant := range []string{"", "acme"} {
 		s := db.Tenant(tenant)
