@@ -21,15 +21,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// known is a store that has heard of the tenants, as one in use has.
-func known() *mem.DB {
-	db := mem.New()
-	for _, tenant := range []string{"a", "b"} {
-		db.Tenant(tenant)
-	}
-	return db
-}
-
 func put(t *testing.T, s *artifact.Store, tenant, content string, ttl time.Duration) string {
 	t.Helper()
 	id, err := s.Put(t.Context(), artifact.Metadata{TenantID: tenant, ThreadID: "t", TTLSeconds: int(ttl / time.Second)}, content)
@@ -73,7 +64,7 @@ func point(t *testing.T, db store.DB, tenant, id string) {
 func TestSweep(t *testing.T) {
 	for _, pointed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			db := known()
+			db := mem.New()
 			s := artifact.NewStore(db.Artifacts(), nil)
 			u := &upkeep.Upkeep{Store: db, Artifacts: s, SweepPointed: pointed, Failed: func(err error) { t.Error(err) }}
 			q := job.NewMemory(u.Handlers(), nil)
@@ -120,7 +111,7 @@ func TestSweep(t *testing.T) {
 // TestReseal: what was sealed under an older key, or not at all, is sealed under
 // the newest in the next round, and reads as before. A20
 func TestReseal(t *testing.T) {
-	db := known()
+	db := mem.New()
 	masters, err := keyring.ParseMasters(keyring.NewMaster())
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +223,7 @@ func (unreadable) Current(context.Context, string) (*plan.Plan, int, error) { re
 
 // TestUnknown: what may still be pointed to is not swept.
 func TestUnknown(t *testing.T) {
-	db := known()
+	db := mem.New()
 	now := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Now: func() time.Time { return now }})
 	for n := range 3 {

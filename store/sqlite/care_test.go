@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/care"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
@@ -126,4 +127,51 @@ func firstDifference(a, b string) (string, string) {
 		}
 	}
 	return "", ""
+}
+
+// TestCareTellsSealedDamage: with the keys the check looks into what is sealed;
+// without them it says that it cannot.
+func TestCareTellsSealedDamage(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "p.db")
+	ring := storetest.NewRing(t)
+	db := open(t, path, &sqlite.Options{Sealer: ring, CacheBytes: -1})
+	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring})
+	m := artifact.Metadata{TenantID: "acme", ThreadID: "t"}
+	id, err := s.Put(ctx, m, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := s.Put(ctx, m, "two")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(o *care.Options) (all []string) {
+		t.Helper()
+		if _, err := care.Check(ctx, db, func(p care.Problem) { all = append(all, p.String()) }, o); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	keyed := &care.Options{Artifacts: s}
+	if all := check(keyed); len(all) > 0 {
+		t.Errorf("%q", all)
+	}
+	if all := check(nil); len(all) != 2 || !strings.Contains(all[0], "no keys were given") {
+		t.Errorf("without keys: %q", all)
+	}
+	// What was sealed for the one stands in the place of the other.
+	held, _, err := db.Artifacts().Get(ctx, "acme", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stolen, err := db.Artifacts().Get(ctx, "acme", other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Artifacts().Put(ctx, held, stolen); err != nil {
+		t.Fatal(err)
+	}
+	if all := check(keyed); len(all) != 1 || !strings.Contains(all[0], id) {
+		t.Errorf("with a content in the place of another: %q", all)
+	}
 }
