@@ -19,6 +19,8 @@ var (
 	// ErrSealed says that content is encrypted and could not be opened. The error
 	// of the Sealer is wrapped with it, where there is one.
 	ErrSealed = errors.New("artifact is encrypted and does not open")
+	// ErrConflict says that another content has the id already.
+	ErrConflict = errors.New("another content has this id")
 	// ErrForbidden says that the artifact is more sensitive than the requester
 	// may read.
 	ErrForbidden = errors.New("artifact is too sensitive for the requester")

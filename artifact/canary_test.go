@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
 	"github.com/palimpsest-ai/palimpsest/store/dir"
+	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 )
 
 // canary is a model of what several tenants keep in one store of files, with
@@ -57,18 +58,33 @@ const shared = "the same words in every tenant, "
 // TestCanary does many random things for several tenants, and wants of every
 // answer that it is what its own tenant put in, and holds no word of another's.
 // In the end no file of the store holds a word of anybody's. PALIMPSEST_LONG=1
-// makes it 100,000 operations instead of 10,000. A20
+// makes it 100,000 operations over SQLite instead of 10,000. A20
 func TestCanary(t *testing.T) {
-	operations := 10_000
-	if os.Getenv("PALIMPSEST_LONG") != "" {
-		operations = 100_000
-	}
-	path := t.TempDir()
-	files, err := dir.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer files.Close()
+	t.Run("files", func(t *testing.T) {
+		path := t.TempDir()
+		files, err := dir.Open(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer files.Close()
+		runCanary(t, path, files.Backend(), 6_000)
+	})
+	t.Run("sqlite", func(t *testing.T) {
+		operations := 10_000
+		if os.Getenv("PALIMPSEST_LONG") != "" {
+			operations = 100_000
+		}
+		path := t.TempDir()
+		db, err := sqlite.Open(t.Context(), filepath.Join(path, "p.db"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		runCanary(t, path, db.Artifacts(), operations)
+	})
+}
+
+func runCanary(t *testing.T, path string, backend artifact.Backend, operations int) {
 	keys, err := wrapdir.Open(filepath.Join(path, dir.KeysDir))
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +96,7 @@ func TestCanary(t *testing.T) {
 	}
 	c := &canary{
 		t: t, ctx: t.Context(), random: rand.New(rand.NewPCG(1, 2)), now: time.Date(2025, 5, 12, 9, 0, 0, 0, time.UTC),
-		backend: files.Backend(), ring: keyring.New(masters, keys, nil), done: map[string]int{},
+		backend: backend, ring: keyring.New(masters, keys, nil), done: map[string]int{},
 	}
 	c.store = artifact.NewStore(c.backend, &artifact.Options{Sealer: c.ring, KeyedIDs: true, Now: func() time.Time { return c.now }})
 	for n, name := range []string{"", "acme", "acme/..", "Acme", "ε"} {
@@ -396,15 +412,17 @@ func (c *canary) erase(te *tenant) {
 // sealedOnDisk looks into every file for content, of the living and the erased.
 func (c *canary) sealedOnDisk(path string) {
 	files, records := 0, 0
+	for _, te := range c.tenants {
+		for range c.backend.List(c.ctx, artifact.Filter{TenantID: te.name}) {
+			records++
+		}
+	}
 	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		data, err := os.ReadFile(name)
 		files++
-		if artifact.IsID(filepath.Base(name)) {
-			records++
-		}
 		for _, te := range c.tenants {
 			if bytes.Contains(data, []byte(te.word)) || bytes.Contains(data, []byte(shared)) {
 				c.t.Errorf("%s holds the words of %q", name, te.name)

@@ -35,7 +35,7 @@ var sensitivities = []Sensitivity{Public, Internal, Confidential, Restricted}
 // Metadata is what is known about an artifact without reading it. Its JSON
 // names are those of seed A.
 type Metadata struct {
-	// ID, Bytes and EncryptionKeyID are set by the Store. To Put, ID may be given:
+	// ID, Bytes, EncryptionKeyID and Digest are set by the Store. To Put, ID may be given:
 	// the one that a pointer to the content has already.
 	ID string `json:"artifact_id"`
 	// ThreadID is the thread that the content comes from; it is the scope of
@@ -51,6 +51,10 @@ type Metadata struct {
 	// not encrypted. What is known about it never is.
 	EncryptionKeyID string      `json:"encryption_key_id,omitempty"`
 	Sensitivity     Sensitivity `json:"sensitivity"`
+	// Digest is the SHA-256 of content that is kept in the clear under an id that
+	// does not follow from it, as from a store with keyed ids; else it is "". It
+	// proves such content only to a Store without a Sealer.
+	Digest string `json:"digest,omitempty"`
 
 	// MessageIDs are the messages whose content it is; several when they said
 	// the same.
@@ -106,7 +110,7 @@ func (m Metadata) complete(content string, now time.Time) (Metadata, error) {
 	if m.MediaType == "" {
 		m.MediaType = defaultMediaType
 	}
-	m.Bytes, m.EncryptionKeyID = len(content), ""
+	m.Bytes, m.EncryptionKeyID, m.Digest = len(content), "", ""
 	m.MessageIDs = slices.Clone(m.MessageIDs)
 	return m, nil
 }

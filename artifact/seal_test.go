@@ -409,3 +409,52 @@ func TestIDsStay(t *testing.T) {
 		t.Errorf("keyed %s", got)
 	}
 }
+
+// TestForeignIDs: content that was restored under the id of another store proves
+// itself by its digest, but never to a store with keys: who can write to the
+// backend could put content of his own in the place of what was sealed.
+func TestForeignIDs(t *testing.T) {
+	ctx, backend, who := t.Context(), mem.New(), artifact.Requester{TenantID: "a"}
+	plain := artifact.NewStore(backend, nil)
+	const id = "art_0123456789abcdef"
+	m := artifact.Metadata{ID: id, TenantID: "a", ThreadID: "t"}
+	for range 2 {
+		if err := plain.Restore(ctx, m, "content"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := plain.Restore(ctx, m, "other"); !errors.Is(err, artifact.ErrConflict) {
+		t.Errorf("another content: %v", err)
+	}
+	for _, bad := range []string{"", "art_x", "../art_0123456789abcdef"} {
+		if err := plain.Restore(ctx, artifact.Metadata{ID: bad, TenantID: "a", ThreadID: "t"}, "x"); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	if _, content, err := plain.Get(ctx, who, id); err != nil || content != "content" {
+		t.Errorf("%q, %v", content, err)
+	}
+	held, _, err := backend.Get(ctx, "a", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := backend.Put(ctx, held, []byte("forged")); err != nil {
+		t.Fatal(err)
+	}
+	if _, content, err := plain.Get(ctx, who, id); !errors.Is(err, artifact.ErrCorrupt) {
+		t.Errorf("with another content: %q, %v", content, err)
+	}
+	if err := backend.Put(ctx, held, []byte("content")); err != nil {
+		t.Fatal(err)
+	}
+	sealed := artifact.NewStore(backend, &artifact.Options{Sealer: newRing(t), KeyedIDs: true})
+	if _, content, err := sealed.Get(ctx, who, id); !errors.Is(err, artifact.ErrCorrupt) {
+		t.Errorf("in the clear, to a store with keys: %q, %v", content, err)
+	}
+	if err := sealed.Restore(ctx, m, "content"); err != nil {
+		t.Fatal(err)
+	}
+	if m, content, err := sealed.Get(ctx, who, id); err != nil || content != "content" || m.Digest != "" || m.EncryptionKeyID == "" {
+		t.Errorf("%+v, %q, %v", m, content, err)
+	}
+}

@@ -39,6 +39,16 @@ func (r *Keyring) Stale(ctx context.Context, tenant string, sealed []byte) (stal
 	return version < newest, err
 }
 
+// Erased reports whether the keys of a tenant were erased.
+func (r *Keyring) Erased(ctx context.Context, tenant string) (erased bool, err error) {
+	defer wrapErr(&err, "Erased", tenant)
+	_, err = r.newest(ctx, tenant)
+	if errors.Is(err, ErrErased) {
+		return true, nil
+	}
+	return false, err
+}
+
 // Rotate gives a tenant its next data key and returns the key's id. What was
 // sealed before still opens. Of several calls at the same time one may do for
 // all. Other processes seal with it after Options.Fresh.

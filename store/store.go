@@ -43,6 +43,8 @@ var (
 	// ErrSealed is wrapped by errors about content that was encrypted, when the
 	// store was opened without its key.
 	ErrSealed = errors.New("the content is encrypted; open the store with its key")
+	// ErrErased is wrapped by errors about a tenant whose keys were erased.
+	ErrErased = errors.New("the tenant's keys were erased: nothing of it can be read or written any more")
 	// ErrNewer is wrapped by the error of opening a database that a later version
 	// of this module has changed. Nothing was written to it.
 	ErrNewer = errors.New("the database was made by a newer version; use that version")
@@ -153,6 +155,41 @@ type Sealer interface {
 	// Seal returns the sealed text and the id of the key that it used.
 	Seal(ctx context.Context, tenant string, aad, plain []byte) (sealed []byte, keyID string, err error)
 	Open(ctx context.Context, tenant string, aad, sealed []byte) ([]byte, error)
+}
+
+// SealedHead is how much of a sealed text tells KeySealer.Stale what sealed it,
+// in bytes.
+const SealedHead = 64
+
+// KeySealer is a Sealer whose keys change; *keyring.Keyring is one. With one,
+// stores can seal anew what is under an older key, and know of tenants whose keys
+// were erased.
+type KeySealer interface {
+	Sealer
+	// Stale reports whether text was sealed with an older key than Seal uses now.
+	// Its first SealedHead bytes are enough.
+	Stale(ctx context.Context, tenant string, sealed []byte) (bool, error)
+	// Erased reports whether the keys of the tenant were erased.
+	Erased(ctx context.Context, tenant string) (bool, error)
+}
+
+// Sealed is what a DB can do besides that encrypts what it keeps. Without a
+// KeySealer there is nothing to seal with, and nobody is erased.
+type Sealed interface {
+	// Reseal seals anew, under the tenant's newest key, all records that are under
+	// an older one or in the clear, and returns how many they were. Artifacts are
+	// those of artifact.Store. Each record is replaced by the same, so it can be
+	// read at every moment, and after a crash Reseal goes on where it was. When it
+	// returns no error, nothing that was there when it began is under an older key.
+	// Records that do not open are named in the error and do not stop the others.
+	Reseal(ctx context.Context, tenant string) (n int, err error)
+	// Erased reports whether the keys of a tenant were erased. What is left of it
+	// can be deleted, and nothing else: all else wraps ErrErased.
+	Erased(ctx context.Context, tenant string) (bool, error)
+	// Erase removes everything that a tenant keeps, artifacts too, whether it can
+	// be read or not. Erasing again, or what was never there, is no error; after an
+	// error call it again.
+	Erase(ctx context.Context, tenant string) error
 }
 
 // DefaultLimit is how many entries a page of a list holds where no limit is

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -53,6 +54,17 @@ func (b *Backend) Get(ctx context.Context, tenant, id string) (artifact.Metadata
 		return artifact.Metadata{}, nil, artifact.ErrNotFound
 	}
 	return copied(r.metadata), bytes.Clone(r.content), nil
+}
+
+// Tenants lists the tenants that have records, by id.
+func (b *Backend) Tenants() []string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	names := map[string]bool{}
+	for k := range b.records {
+		names[k.tenant] = true
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // List yields what was there when it began.

@@ -9,9 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/care"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
 )
 
@@ -87,22 +89,24 @@ func openRing(keys keysFlag, master masterFlag) (ring *keyring.Keyring, close fu
 // sealedDB is a database with the keys that it is sealed with.
 type sealedDB struct {
 	store.DB
+	ring      *keyring.Keyring // nil where there is no master key
 	closeKeys func() error
 }
 
-// Close implements store.DB.
-func (db sealedDB) Close() error { return errors.Join(db.DB.Close(), db.closeKeys()) }
-
-// bare is the database without its keys, for what only some databases can do.
-func bare(db store.DB) store.DB {
-	if sealed, ok := db.(sealedDB); ok {
-		return sealed.DB
+// care is how artifacts are looked after: with the keys that there are.
+func (db *sealedDB) care() *care.Options {
+	o := &artifact.Options{}
+	if db.ring != nil {
+		o.Sealer = db.ring
 	}
-	return db
+	return &care.Options{Artifacts: artifact.NewStore(db.Artifacts(), o)}
 }
 
+// Close implements store.DB.
+func (db *sealedDB) Close() error { return errors.Join(db.DB.Close(), db.closeKeys()) }
+
 // openDB opens a database with the keys that there are.
-func openDB(ctx context.Context, name string, existing bool, keys keysFlag, master masterFlag) (store.DB, error) {
+func openDB(ctx context.Context, name string, existing bool, keys keysFlag, master masterFlag) (*sealedDB, error) {
 	ring, closeKeys, err := openRing(keys, master)
 	if err != nil {
 		return nil, err
@@ -118,7 +122,7 @@ func openDB(ctx context.Context, name string, existing bool, keys keysFlag, mast
 	if err != nil {
 		return nil, errors.Join(err, closeKeys())
 	}
-	return sealedDB{db, closeKeys}, nil
+	return &sealedDB{db, ring, closeKeys}, nil
 }
 
 // dataKeys opens the data keys in a directory of keys that must be there.
@@ -168,8 +172,9 @@ func keysRotateCommand(s Streams) *cobra.Command {
 		Use:   "rotate",
 		Short: "Give tenants new data keys, or wrap data keys with a new master key",
 		Long: `Give tenants new data keys: one tenant with --tenant, else all. What was encrypted
-before still opens; the daemon encrypts it anew in the background. A running daemon
-uses the new key within a minute.
+before still opens; a running daemon uses the new key within a minute, and encrypts
+anew in the background what is under older ones. "palimpsest db reseal" does so at
+once, and says when it is done.
 
 With --master, data keys stay and are wrapped by the newest master key instead, the
 last one of those given. When that is done the older master keys can go.`,
@@ -238,7 +243,9 @@ func keysEraseCommand(s Streams) *cobra.Command {
 		Long: `Forget the data keys of a tenant. Everything that was encrypted for it can never be
 read again, in no copy, as long as no copy of the keys themselves is left (backups
 of the directory of keys, with the master key). The name cannot be used again.
-There is no way back. Running daemons forget the keys within a minute.`,
+There is no way back. Running daemons forget the keys, and what they have in memory,
+within a minute; what is left in the store is removed by them, or by "palimpsest db
+reseal".`,
 		Example: "  palimpsest keys erase --tenant acme --confirm acme --master-key master.key",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {

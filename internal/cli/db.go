@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/care"
 	"github.com/palimpsest-ai/palimpsest/store/dir"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
@@ -32,7 +31,7 @@ func (f *dbFlag) flags(c *cobra.Command) {
 }
 
 // open opens the store; an existing one is never made by a mistyped name.
-func (f *dbFlag) open(ctx context.Context, existing bool) (store.DB, error) {
+func (f *dbFlag) open(ctx context.Context, existing bool) (*sealedDB, error) {
 	if !dsn.Is(f.name) {
 		return nil, fmt.Errorf("%w: want --store sqlite:FILE or --store postgres://USER@HOST/NAME", errUsage)
 	}
@@ -42,15 +41,15 @@ func (f *dbFlag) open(ctx context.Context, existing bool) (store.DB, error) {
 func dbCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "db",
-		Short: "Look after a store: check, export, import, stats, vacuum",
+		Short: "Look after a store: check, export, import, reseal, stats, vacuum",
 		Example: `  palimpsest db check --store sqlite:palimpsest.db
   palimpsest db export --store sqlite:palimpsest.db -o backup.jsonl
   palimpsest db import backup.jsonl --store postgres://palimpsest@localhost/palimpsest`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return fmt.Errorf("%w: want `db check`, `db export`, `db import`, `db stats` or `db vacuum`", errUsage)
+			return fmt.Errorf("%w: want `db check`, `db export`, `db import`, `db reseal`, `db stats` or `db vacuum`", errUsage)
 		},
 	}
-	c.AddCommand(dbCheckCommand(s), dbExportCommand(s), dbImportCommand(s), dbStatsCommand(s), dbVacuumCommand(s))
+	c.AddCommand(dbCheckCommand(s), dbExportCommand(s), dbImportCommand(s), dbResealCommand(s), dbStatsCommand(s), dbVacuumCommand(s))
 	return c
 }
 
@@ -112,7 +111,7 @@ func (r *checked) check(ctx context.Context, f *dbFlag) (err error) {
 	if err != nil {
 		return err
 	}
-	counts, err := care.Check(ctx, db, func(p care.Problem) { r.Problems = append(r.Problems, p.String()) })
+	counts, err := care.Check(ctx, db.DB, func(p care.Problem) { r.Problems = append(r.Problems, p.String()) }, db.care())
 	r.Counts = &counts
 	return errors.Join(err, db.Close())
 }
@@ -133,6 +132,9 @@ func printCounts(p *printer, c care.Counts) {
 	p.line("%s · %s · %s · %s · %s · %s · %s with %s bytes",
 		plural(c.Tenants, "tenant"), plural(c.Threads, "thread"), plural(c.Messages, "message"), plural(c.Plans, "plan"),
 		plural(c.Events, "event"), plural(c.Documents, "document"), plural(c.Artifacts, "artifact"), number(int(c.ArtifactBytes)))
+	if c.Erased > 0 {
+		p.line("and %s whose keys were erased, which nobody can read: a daemon removes what is left of it, or `palimpsest db reseal`", plural(c.Erased, "tenant"))
+	}
 }
 
 func dbExportCommand(s Streams) *cobra.Command {
@@ -152,7 +154,7 @@ others, so an export that was cut off is never taken for a whole one.`,
 			}
 			var counts care.Counts
 			err = writeStream(out, s.Out, func(w io.Writer) error {
-				counts, err = care.Export(c.Context(), db, w)
+				counts, err = care.Export(c.Context(), db.DB, w, db.care())
 				return err
 			})
 			if err = errors.Join(err, db.Close()); err != nil {
@@ -221,7 +223,7 @@ is passed over, so an import that was cut off can be run again.`,
 			if err != nil {
 				return err
 			}
-			counts, err := care.Import(c.Context(), db, in)
+			counts, err := care.Import(c.Context(), db.DB, in, db.care())
 			if errors.Is(err, care.ErrFormat) {
 				err = fmt.Errorf("%w: %s: %w", errInvalid, args[0], err)
 			}
@@ -283,11 +285,11 @@ func dbStatsCommand(s Streams) *cobra.Command {
 	return c
 }
 
-func statsOf(ctx context.Context, db store.DB) (r stats, err error) {
-	if r.Counts, err = care.Count(ctx, db); err != nil {
+func statsOf(ctx context.Context, db *sealedDB) (r stats, err error) {
+	if r.Counts, err = care.Count(ctx, db.DB); err != nil {
 		return r, err
 	}
-	d, ok := bare(db).(sized)
+	d, ok := db.DB.(sized)
 	if !ok {
 		return r, nil
 	}
@@ -314,7 +316,7 @@ wait while a SQLite file is written anew.`,
 				return err
 			}
 			before, err := statsOf(c.Context(), db)
-			if v, ok := bare(db).(interface{ Vacuum(context.Context) error }); ok && err == nil {
+			if v, ok := db.DB.(interface{ Vacuum(context.Context) error }); ok && err == nil {
 				err = v.Vacuum(c.Context())
 			}
 			var after stats

@@ -237,14 +237,14 @@ func TestSQLite(t *testing.T) {
 	crashes(t, kills(t, 0, 26), func() place {
 		folder := t.TempDir()
 		return place{Store: "sqlite:" + filepath.Join(folder, "p.db"), Folder: folder, Master: keyring.NewMaster()}
-	}, "append: written", "commit: plan", "artifact: file", "artifact delete: written", "keys: written", "migrate: numbered", "migrate: written", "file: written to create")
+	}, "append: written", "commit: plan", "artifact: file", "artifact delete: written", "keys: written", "reseal: written", "migrate: numbered", "migrate: written", "file: written to create")
 }
 
 // TestPostgres is TestSQLite on a server.
 func TestPostgres(t *testing.T) {
 	crashes(t, kills(t, 1, 10), func() place {
 		return place{Store: pgtest.Database(t), Folder: t.TempDir(), Master: keyring.NewMaster()}
-	}, "append: written", "commit: plan", "artifact: written", "artifact delete: written", "keys: written", "migrate: numbered", "migrate: written")
+	}, "append: written", "commit: plan", "artifact: written", "artifact delete: written", "keys: written", "reseal: written", "migrate: numbered", "migrate: written")
 }
 
 // TestHalfMade: a database in which an earlier version was killed between the

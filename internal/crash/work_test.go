@@ -119,7 +119,8 @@ func (w *worker) next(ctx context.Context) error {
 	case n < 35:
 		return w.do(deed{Kind: "reseal"}, func(*deed) error {
 			_, err := w.artifacts.Reseal(ctx, w.who())
-			return err
+			_, recordsErr := w.db.(store.Sealed).Reseal(ctx, w.tenant)
+			return errors.Join(err, recordsErr)
 		})
 	case n < 37:
 		return w.do(deed{Kind: "rotate"}, func(d *deed) error {

@@ -1,6 +1,7 @@
 // Package upkeep is the work that a store needs now and then, done as jobs:
-// artifacts whose time is over are deleted, and what was encrypted under an older
-// key is encrypted under the newest.
+// artifacts whose time is over are deleted, what was encrypted under an older key
+// is encrypted under the newest, and what is left of tenants whose keys were erased
+// is removed.
 //
 //	u := &upkeep.Upkeep{Store: db, Artifacts: artifacts}
 //	q, err := river.OnPostgres(ctx, pool, u.Handlers(), nil)
@@ -85,7 +86,7 @@ func (u *Upkeep) each(ctx context.Context, do func(ctx context.Context, tenant s
 	var failed error
 	for tenant, err := range u.Store.Tenants(ctx) {
 		if err == nil {
-			err = do(ctx, tenant)
+			err = u.one(ctx, tenant, do)
 		}
 		failed = errors.Join(failed, err)
 		if ctx.Err() != nil {
@@ -93,6 +94,23 @@ func (u *Upkeep) each(ctx context.Context, do func(ctx context.Context, tenant s
 		}
 	}
 	return failed
+}
+
+// one does something for a tenant, or removes what is left of one whose keys were
+// erased: nobody can read it, and nothing can be added to it.
+func (u *Upkeep) one(ctx context.Context, tenant string, do func(ctx context.Context, tenant string) error) error {
+	sealed, ok := u.Store.(store.Sealed)
+	if !ok {
+		return do(ctx, tenant)
+	}
+	erased, err := sealed.Erased(ctx, tenant)
+	switch {
+	case err != nil:
+		return err
+	case erased:
+		return sealed.Erase(ctx, tenant)
+	}
+	return do(ctx, tenant)
 }
 
 func (u *Upkeep) sweep(ctx context.Context, tenant string) error {
@@ -136,5 +154,9 @@ func (u *Upkeep) reseal(ctx context.Context, tenant string) error {
 		return fmt.Errorf("upkeep: tenant %q: there are no keys to seal with", tenant)
 	}
 	_, err := u.Artifacts.Reseal(ctx, artifact.Requester{TenantID: tenant})
+	if sealed, ok := u.Store.(store.Sealed); ok {
+		_, records := sealed.Reseal(ctx, tenant)
+		err = errors.Join(err, records)
+	}
 	return err
 }

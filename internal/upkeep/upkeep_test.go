@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,18 +16,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
+	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
-
-// known is a store that has heard of the tenants, as one in use has.
-func known() *mem.DB {
-	db := mem.New()
-	for _, tenant := range []string{"a", "b"} {
-		db.Tenant(tenant)
-	}
-	return db
-}
 
 func put(t *testing.T, s *artifact.Store, tenant, content string, ttl time.Duration) string {
 	t.Helper()
@@ -71,7 +64,7 @@ func point(t *testing.T, db store.DB, tenant, id string) {
 func TestSweep(t *testing.T) {
 	for _, pointed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			db := known()
+			db := mem.New()
 			s := artifact.NewStore(db.Artifacts(), nil)
 			u := &upkeep.Upkeep{Store: db, Artifacts: s, SweepPointed: pointed, Failed: func(err error) { t.Error(err) }}
 			q := job.NewMemory(u.Handlers(), nil)
@@ -118,7 +111,7 @@ func TestSweep(t *testing.T) {
 // TestReseal: what was sealed under an older key, or not at all, is sealed under
 // the newest in the next round, and reads as before. A20
 func TestReseal(t *testing.T) {
-	db := known()
+	db := mem.New()
 	masters, err := keyring.ParseMasters(keyring.NewMaster())
 	if err != nil {
 		t.Fatal(err)
@@ -153,6 +146,66 @@ func TestReseal(t *testing.T) {
 	}
 }
 
+// TestRecords: in a database the job seals everything anew, what has expired too,
+// and removes what is left of a tenant whose keys were erased. A20
+func TestRecords(t *testing.T) {
+	ctx := t.Context()
+	masters, err := keyring.ParseMasters(keyring.NewMaster())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := keyring.New(masters, &keyring.Memory{}, nil)
+	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "p.db"), &sqlite.Options{Sealer: ring})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring})
+	for _, tenant := range []string{"a", "b"} {
+		id, err := s.Put(ctx, artifact.Metadata{TenantID: tenant, ThreadID: "t", TTLSeconds: 1, CreatedAt: time.Unix(0, 0)}, "long over")
+		if err != nil {
+			t.Fatal(err)
+		}
+		point(t, db, tenant, id)
+		if _, err := ring.Rotate(ctx, tenant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u := &upkeep.Upkeep{Store: db, Artifacts: s, Reseal: true}
+	do := func(kind string) {
+		t.Helper()
+		if err := u.Handlers()[kind](ctx, job.Job{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(upkeep.ResealJob)
+	for _, tenant := range []string{"a", "b"} {
+		if n, err := db.Reseal(ctx, tenant); n != 0 || err != nil {
+			t.Errorf("tenant %s: %d records were left, %v", tenant, n, err)
+		}
+		for id, m := range ids(t, db, tenant) {
+			if m.EncryptionKeyID != "dk-2" {
+				t.Errorf("tenant %s: %s is under %s", tenant, id, m.EncryptionKeyID)
+			}
+		}
+	}
+	if err := ring.Erase(ctx, "a"); err != nil {
+		t.Fatal(err)
+	}
+	do(upkeep.SweepJob)
+	var left []string
+	for tenant, err := range db.Tenants(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, tenant)
+	}
+	if len(left) != 1 || left[0] != "b" || len(ids(t, db, "a")) != 0 || len(ids(t, db, "b")) != 1 {
+		t.Errorf("left: tenants %q, %d artifacts of a, %d of b", left, len(ids(t, db, "a")), len(ids(t, db, "b")))
+	}
+	do(upkeep.ResealJob)
+}
+
 // blind are plans that cannot be read.
 type blind struct{ store.DB }
 
@@ -170,7 +223,7 @@ func (unreadable) Current(context.Context, string) (*plan.Plan, int, error) { re
 
 // TestUnknown: what may still be pointed to is not swept.
 func TestUnknown(t *testing.T) {
-	db := known()
+	db := mem.New()
 	now := time.Date(2025, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Now: func() time.Time { return now }})
 	for n := range 3 {

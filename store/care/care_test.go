@@ -19,7 +19,7 @@ import (
 func check(tb testing.TB, db store.DB) (care.Counts, []care.Problem) {
 	tb.Helper()
 	var problems []care.Problem
-	counts, err := care.Check(tb.Context(), db, func(p care.Problem) { problems = append(problems, p) })
+	counts, err := care.Check(tb.Context(), db, func(p care.Problem) { problems = append(problems, p) }, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -47,12 +47,12 @@ func TestSound(t *testing.T) {
 // of its message.
 func TestForgedText(t *testing.T) {
 	from := &bytes.Buffer{}
-	if _, err := care.Export(t.Context(), storetest.FillAll(t, mem.New()), from); err != nil {
+	if _, err := care.Export(t.Context(), storetest.FillAll(t, mem.New()), from, nil); err != nil {
 		t.Fatal(err)
 	}
 	forged := strings.Replace(from.String(), "message 17\"", "message 18\"", 1)
 	db := mem.New()
-	if _, err := care.Import(t.Context(), db, strings.NewReader(forged)); err != nil {
+	if _, err := care.Import(t.Context(), db, strings.NewReader(forged), nil); err != nil {
 		t.Fatal(err)
 	}
 	_, problems := check(t, db)
@@ -89,17 +89,17 @@ func TestPointers(t *testing.T) {
 func TestCutOff(t *testing.T) {
 	ctx := t.Context()
 	var whole bytes.Buffer
-	if _, err := care.Export(ctx, storetest.FillAll(t, mem.New()), &whole); err != nil {
+	if _, err := care.Export(ctx, storetest.FillAll(t, mem.New()), &whole, nil); err != nil {
 		t.Fatal(err)
 	}
 	data := whole.Bytes()
 	db := mem.New()
 	for _, n := range []int{0, 10, len(data) / 3, len(data) / 2, len(data) - 200, len(data) - 5} {
-		if _, err := care.Import(ctx, db, bytes.NewReader(data[:n])); !errors.Is(err, care.ErrFormat) || !strings.Contains(err.Error(), "line ") {
+		if _, err := care.Import(ctx, db, bytes.NewReader(data[:n]), nil); !errors.Is(err, care.ErrFormat) || !strings.Contains(err.Error(), "line ") {
 			t.Errorf("%d of %d bytes: %v", n, len(data), err)
 		}
 	}
-	if _, err := care.Import(ctx, db, bytes.NewReader(data)); err != nil {
+	if _, err := care.Import(ctx, db, bytes.NewReader(data), nil); err != nil {
 		t.Error(err)
 	}
 	if _, problems := check(t, db); len(problems) > 0 {
@@ -113,7 +113,7 @@ func TestOther(t *testing.T) {
 	ctx := t.Context()
 	var whole bytes.Buffer
 	db := storetest.FillAll(t, mem.New())
-	if _, err := care.Export(ctx, db, &whole); err != nil {
+	if _, err := care.Export(ctx, db, &whole, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, change := range [][2]string{
@@ -125,12 +125,12 @@ func TestOther(t *testing.T) {
 		}
 		// A message without its id gets the one that its content gives.
 		other = regexp.MustCompile(`"id":"[0-9a-f]{32}",`).ReplaceAllString(other, "")
-		if _, err := care.Import(ctx, db, strings.NewReader(other)); !errors.Is(err, store.ErrConflict) {
+		if _, err := care.Import(ctx, db, strings.NewReader(other), nil); !errors.Is(err, store.ErrConflict) {
 			t.Errorf("%s: %v", change[0], err)
 		}
 	}
 	for _, text := range []string{"", "x", "{}", `{"palimpsest_export":9}`, `[]`, "{\"palimpsest_export\":1}\n{\"thread\":\"t\"}", "{\"palimpsest_export\":1}\n{\"thread\":\"t\",\"message\":{\"v\":1,\"frame_back\":3}}"} {
-		if _, err := care.Import(ctx, mem.New(), strings.NewReader(text)); !errors.Is(err, care.ErrFormat) {
+		if _, err := care.Import(ctx, mem.New(), strings.NewReader(text), nil); !errors.Is(err, care.ErrFormat) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -142,18 +142,18 @@ func FuzzImport(f *testing.F) {
 	var whole bytes.Buffer
 	db := mem.New()
 	storetest.Fill(f, db, "acme", "x")
-	if _, err := care.Export(f.Context(), db, &whole); err != nil {
+	if _, err := care.Export(f.Context(), db, &whole, nil); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(whole.Bytes())
 	f.Add([]byte("{\"palimpsest_export\":1}\n{\"thread\":\"t\",\"message\":{\"v\":1,\"role\":\"user\"}}\n{\"end\":{\"tenants\":1,\"threads\":1,\"messages\":1}}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		db := mem.New()
-		_, err := care.Import(t.Context(), db, bytes.NewReader(data))
+		_, err := care.Import(t.Context(), db, bytes.NewReader(data), nil)
 		if err != nil && !strings.Contains(err.Error(), "line ") {
 			t.Fatal(err)
 		}
-		if _, err := care.Check(t.Context(), db, func(care.Problem) {}); err != nil {
+		if _, err := care.Check(t.Context(), db, func(care.Problem) {}, nil); err != nil {
 			t.Fatal(err)
 		}
 	})

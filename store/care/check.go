@@ -28,6 +28,9 @@ type Counts struct {
 	Artifacts int `json:"artifacts"`
 	// ArtifactBytes is the length of all contents of artifacts.
 	ArtifactBytes int64 `json:"artifact_bytes"`
+	// Erased counts tenants whose keys were erased: nothing of them can be read,
+	// and what is left of them is in none of the other counts.
+	Erased int `json:"erased_tenants,omitempty"`
 	// Brought counts messages whose id was given by a caller, so that it says
 	// nothing about their content.
 	Brought int `json:"brought_ids,omitempty"`
@@ -57,21 +60,39 @@ func (p Problem) String() string {
 	return text + p.Reason
 }
 
+// Options tune Check, Export and Import; nil or the zero value holds the defaults.
+type Options struct {
+	// Artifacts holds what is true of artifacts over the store's own backend, with
+	// the keys where contents are encrypted. Nil is one without keys, to which
+	// encrypted contents are closed: Check cannot look into them, and Export fails.
+	Artifacts *artifact.Store
+}
+
+func (o *Options) artifacts(db store.DB) *artifact.Store {
+	if o != nil && o.Artifacts != nil {
+		return o.Artifacts
+	}
+	return artifact.NewStore(db.Artifacts(), nil)
+}
+
 // checker carries what Check finds.
 type checker struct {
-	db     store.DB
-	counts Counts
-	tell   func(Problem)
+	db       store.DB
+	contents *artifact.Store
+	counts   Counts
+	tell     func(Problem)
+	name     artifact.Namer // of the tenant
 }
 
 // Check reads everything and tells what does not fit together: messages whose
 // ids do not follow from their content and those before, plans that do not hold
 // for their thread, marks that do not say what the plans say, pointers that lead
 // nowhere, contents that are not what was put in, and whatever cannot be read.
-// It changes nothing, and what is written meanwhile does no harm. The error is
-// that of a store that cannot be read at all.
-func Check(ctx context.Context, db store.DB, tell func(Problem)) (Counts, error) {
-	c := &checker{db: db, tell: tell}
+// Tenants whose keys were erased are counted and passed over. It changes nothing,
+// and what is written meanwhile does no harm. The error is that of a store that
+// cannot be read at all.
+func Check(ctx context.Context, db store.DB, tell func(Problem), o *Options) (Counts, error) {
+	c := &checker{db: db, contents: o.artifacts(db), tell: tell}
 	err := c.tenants(ctx)
 	if err != nil {
 		err = fmt.Errorf("care.Check: %w", err)
@@ -84,7 +105,17 @@ func (c *checker) tenants(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		switch gone, err := erased(ctx, c.db, tenant); {
+		case err != nil:
+			return err
+		case gone:
+			c.counts.Erased++
+			continue
+		}
 		c.counts.Tenants++
+		if c.name, err = c.contents.Namer(ctx, tenant); err != nil {
+			return err
+		}
 		for info, err := range threads(ctx, c.db.Tenant(tenant)) {
 			if err != nil {
 				return err
@@ -107,6 +138,16 @@ func (c *checker) tenants(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// erased reports whether the keys of a tenant were erased. A store says so, where
+// its keys can be erased at all.
+func erased(ctx context.Context, db store.DB, tenant string) (bool, error) {
+	k, ok := db.(store.Sealed)
+	if !ok {
+		return false, nil
+	}
+	return k.Erased(ctx, tenant)
 }
 
 // threads yields all threads of a tenant.
@@ -251,10 +292,10 @@ func (c *checker) messages(log *thread.Thread, tell func(string, string, ...any)
 // artifacts, or in the log, which still has all that was said.
 func (c *checker) pointers(ctx context.Context, tenant string, log *thread.Thread, p *plan.Plan, tell func(string, ...any)) {
 	for _, x := range p.Externalizations {
-		if inLog(log, x) {
+		if c.inLog(log, x) {
 			continue
 		}
-		_, _, err := c.db.Artifacts().Get(ctx, tenant, x.ArtifactID)
+		_, _, err := c.contents.Dump(ctx, tenant, x.ArtifactID)
 		if err != nil {
 			tell("its pointer %s leads nowhere: %v", x.ArtifactID, err)
 		}
@@ -263,7 +304,7 @@ func (c *checker) pointers(ctx context.Context, tenant string, log *thread.Threa
 
 // inLog reports whether one of the messages of the span holds just the content
 // that the pointer names.
-func inLog(log *thread.Thread, x plan.Externalization) bool {
+func (c *checker) inLog(log *thread.Thread, x plan.Externalization) bool {
 	for _, id := range x.Span.MessageIDs {
 		i, ok := log.Index(id)
 		if !ok {
@@ -275,7 +316,7 @@ func inLog(log *thread.Thread, x plan.Externalization) bool {
 			contents = append(contents, r.Text())
 		}
 		for _, content := range contents {
-			if artifact.IDOf(log.ID(), content) == x.ArtifactID {
+			if x.ArtifactID == c.name(log.ID(), content) || x.ArtifactID == artifact.IDOf(log.ID(), content) {
 				return true
 			}
 		}
@@ -323,12 +364,9 @@ func (c *checker) artifacts(ctx context.Context, tenant string) error {
 			c.tell(Problem{Tenant: tenant, Thread: m.ThreadID, Where: where, Reason: err.Error()})
 			continue
 		}
-		m, content, err := c.db.Artifacts().Get(ctx, tenant, m.ID)
-		switch {
-		case errors.Is(err, artifact.ErrNotFound): // deleted meanwhile
+		_, content, err := c.contents.Dump(ctx, tenant, m.ID)
+		if errors.Is(err, artifact.ErrNotFound) { // deleted meanwhile
 			continue
-		case err == nil && m.EncryptionKeyID == "" && artifact.IDOf(m.ThreadID, string(content)) != m.ID:
-			err = fmt.Errorf("its content has the id %s: %w", artifact.IDOf(m.ThreadID, string(content)), artifact.ErrCorrupt)
 		}
 		if err != nil {
 			c.tell(Problem{Tenant: tenant, Thread: m.ThreadID, Where: where, Reason: err.Error()})
@@ -352,6 +390,13 @@ func count(ctx context.Context, db store.DB, c *Counts) error {
 	for tenant, err := range db.Tenants(ctx) {
 		if err != nil {
 			return err
+		}
+		switch gone, err := erased(ctx, db, tenant); {
+		case err != nil:
+			return err
+		case gone:
+			c.Erased++
+			continue
 		}
 		c.Tenants++
 		s := db.Tenant(tenant)

@@ -56,14 +56,14 @@ type document struct {
 }
 
 // Export writes all that a store keeps as lines of JSON, one record a line, in
-// the clear whether the store is encrypted or not; contents of artifacts that
-// were encrypted stay so. Cached summaries are left out. The last line counts
-// the others, so that an export that was cut off is told from a whole one.
+// the clear whether the store is encrypted or not. Cached summaries are left out,
+// and so are tenants whose keys were erased. The last line counts the others, so
+// that an export that was cut off is told from a whole one.
 //
 // One thread at a time is in memory. What is written meanwhile may be in the
 // export or not, but each thread is as it was at one moment.
-func Export(ctx context.Context, db store.DB, w io.Writer) (Counts, error) {
-	e := &exporter{db: db, w: bufio.NewWriter(w)}
+func Export(ctx context.Context, db store.DB, w io.Writer, o *Options) (Counts, error) {
+	e := &exporter{db: db, contents: o.artifacts(db), w: bufio.NewWriter(w)}
 	err := e.export(ctx)
 	if err != nil {
 		err = fmt.Errorf("care.Export: %w", err)
@@ -72,10 +72,11 @@ func Export(ctx context.Context, db store.DB, w io.Writer) (Counts, error) {
 }
 
 type exporter struct {
-	db     store.DB
-	w      *bufio.Writer
-	counts Counts
-	begun  bool // whether the tenant has a record
+	db       store.DB
+	contents *artifact.Store
+	w        *bufio.Writer
+	counts   Counts
+	begun    bool // whether the tenant has a record
 }
 
 func (e *exporter) write(r record) error {
@@ -100,6 +101,13 @@ func (e *exporter) export(ctx context.Context) error {
 	for tenant, err := range e.db.Tenants(ctx) {
 		if err != nil {
 			return err
+		}
+		switch gone, err := erased(ctx, e.db, tenant); {
+		case err != nil:
+			return err
+		case gone:
+			e.counts.Erased++
+			continue
 		}
 		e.begun = false
 		s := e.db.Tenant(tenant)
@@ -180,7 +188,7 @@ func (e *exporter) thread(ctx context.Context, tenant string, info store.Info) e
 }
 
 func (e *exporter) artifact(ctx context.Context, tenant, id string) error {
-	m, content, err := e.db.Artifacts().Get(ctx, tenant, id)
+	m, content, err := e.contents.Dump(ctx, tenant, id)
 	if errors.Is(err, artifact.ErrNotFound) {
 		return nil // deleted meanwhile
 	}
@@ -189,7 +197,7 @@ func (e *exporter) artifact(ctx context.Context, tenant, id string) error {
 	}
 	e.counts.Artifacts++
 	e.counts.ArtifactBytes += int64(len(content))
-	return e.write(record{Tenant: tenant, Artifact: &m, Content: content})
+	return e.write(record{Tenant: tenant, Artifact: &m, Content: []byte(content)})
 }
 
 // Import reads what Export wrote into a store. Ids, positions and versions of
@@ -197,8 +205,8 @@ func (e *exporter) artifact(ctx context.Context, tenant, id string) error {
 // an import that was cut off can be run again; what differs from it is an error
 // that wraps store.ErrConflict. The error names the line, and what stands before
 // it is in the store.
-func Import(ctx context.Context, db store.DB, r io.Reader) (Counts, error) {
-	i := &importer{db: db}
+func Import(ctx context.Context, db store.DB, r io.Reader, o *Options) (Counts, error) {
+	i := &importer{db: db, contents: o.artifacts(db)}
 	err := i.read(ctx, r)
 	if err != nil {
 		err = fmt.Errorf("care.Import: line %d: %w", i.line, err)
@@ -207,9 +215,10 @@ func Import(ctx context.Context, db store.DB, r io.Reader) (Counts, error) {
 }
 
 type importer struct {
-	db     store.DB
-	counts Counts
-	line   int
+	db       store.DB
+	contents *artifact.Store
+	counts   Counts
+	line     int
 
 	// The thread that is being read.
 	tenant, thread string
@@ -248,7 +257,7 @@ func (i *importer) read(ctx context.Context, r io.Reader) error {
 			if err := i.flush(ctx); err != nil {
 				return err
 			}
-			i.counts.Tenants = len(tenants)
+			i.counts.Tenants, i.counts.Erased = len(tenants), x.End.Erased
 			if got := i.counts; got != *x.End {
 				return fmt.Errorf("%+v was read where %+v was written: %w", got, *x.End, ErrFormat)
 			}
@@ -270,7 +279,7 @@ func (i *importer) take(ctx context.Context, x record) error {
 		i.counts.Artifacts++
 		i.counts.ArtifactBytes += int64(len(x.Content))
 		x.Artifact.TenantID = x.Tenant
-		return i.db.Artifacts().Put(ctx, *x.Artifact, x.Content)
+		return i.artifact(ctx, *x.Artifact, x.Content)
 	}
 	if !i.any || x.Tenant != i.tenant || x.Thread != i.thread {
 		if err := i.begin(ctx, x.Tenant, x.Thread); err != nil {
@@ -397,6 +406,19 @@ func (i *importer) document(ctx context.Context, s store.Tenant, d document) err
 		return err
 	}
 	return same(fmt.Sprintf("document %s/%s", d.Kind, d.ID), string(held.Body), d.Body)
+}
+
+// artifact keeps an artifact under the id that it has. Exports of earlier versions
+// hold contents as they were encrypted; these are kept as they are.
+func (i *importer) artifact(ctx context.Context, m artifact.Metadata, content []byte) error {
+	if m.EncryptionKeyID != "" {
+		return i.db.Artifacts().Put(ctx, m, content)
+	}
+	err := i.contents.Restore(ctx, m, string(content))
+	if errors.Is(err, artifact.ErrConflict) {
+		err = fmt.Errorf("%w; import into an empty store: %w", err, store.ErrConflict)
+	}
+	return err
 }
 
 // same compares what the store has with what would be written over it.

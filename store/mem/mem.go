@@ -72,24 +72,33 @@ func (db *DB) Tenants(ctx context.Context) iter.Seq2[string, error] {
 		db.mu.Lock()
 		known := maps.Clone(db.tenants)
 		db.mu.Unlock()
-		for _, id := range slices.Sorted(maps.Keys(known)) {
-			keeps, err := db.keeps(ctx, known[id])
-			if (err != nil || keeps) && !yield(id, err) || err != nil {
+		names := db.artifacts.Tenants()
+		for id, t := range known {
+			keeps, err := t.keeps(ctx)
+			if err != nil {
+				yield(id, err)
+				return
+			}
+			if keeps {
+				names = append(names, id)
+			}
+		}
+		slices.Sort(names)
+		for _, id := range slices.Compact(names) {
+			if !yield(id, nil) {
 				return
 			}
 		}
 	}
 }
 
-func (db *DB) keeps(ctx context.Context, t *tenant) (bool, error) {
+func (t *tenant) keeps(ctx context.Context) (bool, error) {
 	threads, err := t.Threads(ctx, "", 1)
 	if len(threads) > 0 || err != nil {
 		return len(threads) > 0, err
 	}
-	for _, err := range db.artifacts.List(ctx, artifact.Filter{TenantID: t.id}) {
-		return err == nil, err
-	}
-	return false, nil
+	kinds, err := t.Kinds(ctx)
+	return len(kinds) > 0, err
 }
 
 // Artifacts implements store.DB.

@@ -11,3 +11,9 @@ import (
 func TestDB(t *testing.T) {
 	storetest.Test(t, func(testing.TB) store.DB { return mem.New() })
 }
+
+// TestTenants: no tenant is ever told of another. A20
+func TestTenants(t *testing.T) {
+	db := mem.New()
+	storetest.TestCanary(t, func(testing.TB, store.Sealer) store.DB { return db }, 5_000)
+}

@@ -25,7 +25,7 @@ func Benchmark(b *testing.B) {
 		}
 	})
 	made := 0
-	storetest.Benchmark(b, func(tb testing.TB, cold bool) store.DB {
+	storetest.Benchmark(b, func(tb testing.TB, cold bool, sealer store.Sealer) store.DB {
 		made++
 		schema := fmt.Sprint("bench_", made)
 		conn, err := pgx.Connect(tb.Context(), s.Address("postgres"))
@@ -36,7 +36,7 @@ func Benchmark(b *testing.B) {
 		if _, err := conn.Exec(tb.Context(), "CREATE SCHEMA "+schema); err != nil {
 			tb.Fatal(err)
 		}
-		o := &postgres.Options{}
+		o := &postgres.Options{Sealer: sealer}
 		if cold {
 			o.CacheBytes = -1
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 func Benchmark(b *testing.B) {
-	storetest.Benchmark(b, func(tb testing.TB, cold bool) store.DB {
-		o := &sqlite.Options{}
+	storetest.Benchmark(b, func(tb testing.TB, cold bool, sealer store.Sealer) store.DB {
+		o := &sqlite.Options{Sealer: sealer}
 		if cold {
 			o.CacheBytes = -1
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/care"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
@@ -18,7 +19,7 @@ import (
 func problems(tb testing.TB, db store.DB) []string {
 	tb.Helper()
 	var all []string
-	if _, err := care.Check(tb.Context(), db, func(p care.Problem) { all = append(all, p.String()) }); err != nil {
+	if _, err := care.Check(tb.Context(), db, func(p care.Problem) { all = append(all, p.String()) }, nil); err != nil {
 		tb.Fatal(err)
 	}
 	return all
@@ -78,7 +79,7 @@ func TestCareTellsDamage(t *testing.T) {
 func TestMove(t *testing.T) {
 	ctx := t.Context()
 	var first bytes.Buffer
-	want, err := care.Export(ctx, storetest.FillAll(t, mem.New()), &first)
+	want, err := care.Export(ctx, storetest.FillAll(t, mem.New()), &first, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestMove(t *testing.T) {
 		"sealed": open(t, filepath.Join(folder, "b.db"), &sqlite.Options{Sealer: storetest.Sealer{}, CacheBytes: -1}),
 	} {
 		for range 2 { // the second time there is nothing left to do
-			got, err := care.Import(ctx, db, bytes.NewReader(first.Bytes()))
+			got, err := care.Import(ctx, db, bytes.NewReader(first.Bytes()), nil)
 			if err != nil || got != want {
 				t.Fatalf("%s: %+v, %v, want %+v", name, got, err, want)
 			}
@@ -97,7 +98,7 @@ func TestMove(t *testing.T) {
 			t.Errorf("%s: %v", name, all)
 		}
 		var again bytes.Buffer
-		if _, err := care.Export(ctx, db, &again); err != nil {
+		if _, err := care.Export(ctx, db, &again, nil); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(again.Bytes(), first.Bytes()) {
@@ -126,4 +127,51 @@ func firstDifference(a, b string) (string, string) {
 		}
 	}
 	return "", ""
+}
+
+// TestCareTellsSealedDamage: with the keys the check looks into what is sealed;
+// without them it says that it cannot.
+func TestCareTellsSealedDamage(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "p.db")
+	ring := storetest.NewRing(t)
+	db := open(t, path, &sqlite.Options{Sealer: ring, CacheBytes: -1})
+	s := artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring})
+	m := artifact.Metadata{TenantID: "acme", ThreadID: "t"}
+	id, err := s.Put(ctx, m, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := s.Put(ctx, m, "two")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(o *care.Options) (all []string) {
+		t.Helper()
+		if _, err := care.Check(ctx, db, func(p care.Problem) { all = append(all, p.String()) }, o); err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	keyed := &care.Options{Artifacts: s}
+	if all := check(keyed); len(all) > 0 {
+		t.Errorf("%q", all)
+	}
+	if all := check(nil); len(all) != 2 || !strings.Contains(all[0], "no keys were given") {
+		t.Errorf("without keys: %q", all)
+	}
+	// What was sealed for the one stands in the place of the other.
+	held, _, err := db.Artifacts().Get(ctx, "acme", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, stolen, err := db.Artifacts().Get(ctx, "acme", other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Artifacts().Put(ctx, held, stolen); err != nil {
+		t.Fatal(err)
+	}
+	if all := check(keyed); len(all) != 1 || !strings.Contains(all[0], id) {
+		t.Errorf("with a content in the place of another: %q", all)
+	}
 }

@@ -10,6 +10,9 @@
 // for large contents of artifacts (FILE-artifacts). They belong together: copy
 // them all, while nobody writes, or use `palimpsest db export`.
 //
+// What was deleted or written over is gone from the file, and from the journal
+// when that is written over (secure_delete).
+//
 // What was acknowledged survives the end of the process and of the power (WAL,
 // synchronous=FULL). Several processes of one machine may use one file: one of
 // them writes at a time, the others wait for it, and readers wait for nobody. Do
@@ -87,7 +90,7 @@ func open(ctx context.Context, path string, o *Options, step func(string)) (_ *D
 	if err := prepare(path, o != nil && o.Existing); err != nil {
 		return nil, err
 	}
-	write, err := pool(path, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)", 1)
+	write, err := pool(path, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)", 1)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +124,7 @@ func open(ctx context.Context, path string, o *Options, step func(string)) (_ *D
 		HasTable: `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1`,
 		Explain:  explain,
 		Tidy:     []string{`VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`},
+		Settle:   []string{`PRAGMA wal_checkpoint(TRUNCATE)`},
 		Size:     `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
 	}, so)
 	if err != nil {

@@ -364,6 +364,17 @@ func TestTenants(t *testing.T, open func(testing.TB) store.DB) {
 	for n, name := range names {
 		see(n, name)
 	}
+	// Documents alone, or artifacts alone, make a tenant; summaries are a cache.
+	if _, err := db.Tenant("notes").Documents.Put(ctx, store.Document{Kind: "k", ID: "x", Body: []byte(`1`)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := artifact.NewStore(db.Artifacts(), nil).Put(ctx, artifact.Metadata{TenantID: "files", ThreadID: "t"}, "content"); err != nil {
+		t.Fatal(err)
+	}
+	db.Tenant("nothing").Summaries.Put(ctx, "key", summary.Summary{CurrentTask: "x"})
+	if _, err := db.Tenant("nothing").Log.Load(ctx, "t"); err != nil {
+		t.Fatal(err)
+	}
 	var known []string
 	for name, err := range db.Tenants(ctx) {
 		if err != nil {
@@ -371,7 +382,7 @@ func TestTenants(t *testing.T, open func(testing.TB) store.DB) {
 		}
 		known = append(known, name)
 	}
-	if !reflect.DeepEqual(known, []string{"", "acm", "acme", "e"}) {
+	if !reflect.DeepEqual(known, []string{"", "acm", "acme", "e", "files", "notes"}) {
 		t.Errorf("tenants %q", known)
 	}
 	if err := db.Tenant("acm").Catalog.Delete(ctx, "t"); err != nil {

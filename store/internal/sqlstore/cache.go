@@ -32,10 +32,16 @@ type known struct {
 	plan    *plan.Plan
 	version int // of plan
 
-	name    name
-	bytes   int // about what it takes; guarded by the lock of the cache
-	dropped bool
+	name name
+	// About what it takes, and what of that is the plan; guarded by the lock of the
+	// cache.
+	bytes, planBytes int
+	dropped          bool
 }
+
+// knownBytes is about what is known of a thread that holds nothing, such as one
+// that was asked for and is not there.
+const knownBytes = 512
 
 func newCache(bytes int) *cache {
 	switch {
@@ -55,8 +61,10 @@ func (c *cache) get(n name) *known {
 		c.order.MoveToFront(e)
 		return e.Value.(*known)
 	}
-	k := &known{name: n}
+	k := &known{name: n, bytes: knownBytes}
 	c.at[n] = c.order.PushFront(k)
+	c.size += knownBytes
+	c.fit()
 	return k
 }
 
@@ -70,7 +78,23 @@ func (c *cache) grew(k *known, bytes int) {
 	}
 	k.bytes += bytes
 	c.size += bytes
-	for c.size > c.max && c.order.Len() > 0 {
+	c.fit()
+}
+
+// planned says that k holds another plan, of so many bytes.
+func (c *cache) planned(k *known, bytes int) {
+	c.mu.Lock()
+	before := k.planBytes
+	k.planBytes = bytes
+	c.mu.Unlock()
+	c.grew(k, bytes-before)
+}
+
+// fit makes room. The thread that was used last stays, however large it is: it
+// would be read again, whole, at each step.
+func (c *cache) fit() {
+	keep := min(c.max, 1)
+	for c.size > c.max && c.order.Len() > keep {
 		c.drop(c.order.Back())
 	}
 }
@@ -81,6 +105,17 @@ func (c *cache) forget(n name) {
 	defer c.mu.Unlock()
 	if e, ok := c.at[n]; ok {
 		c.drop(e)
+	}
+}
+
+// forgetTenant is for a tenant whose threads must not be in memory any more.
+func (c *cache) forgetTenant(tenant string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n, e := range c.at {
+		if n.tenant == tenant {
+			c.drop(e)
+		}
 	}
 }
 

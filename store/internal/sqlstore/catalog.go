@@ -95,3 +95,43 @@ func (t *tenant) delete(ctx context.Context, id string) error {
 	}
 	return err
 }
+
+// Erase implements store.Sealed.
+func (db *DB) Erase(ctx context.Context, tenantID string) error {
+	return db.fail(db.erase(ctx, &tenant{db: db, id: tenantID}), "Erase", tenantID)
+}
+
+func (db *DB) erase(ctx context.Context, t *tenant) error {
+	if err := store.CheckName("tenant", t.id); err != nil {
+		return err
+	}
+	var bodies []string
+	err := db.tx(ctx, "erase", func(tx *sql.Tx) (err error) {
+		// Whoever writes to a thread has its row first.
+		if err := db.rows(ctx, tx, func(func(...any) error) error { return nil }, `SELECT number FROM threads WHERE tenant = $1 ORDER BY name`+db.dialect.ForUpdate, t.id); err != nil {
+			return err
+		}
+		if bodies, err = db.bodies(ctx, tx, `tenant = $1`, t.id); err != nil {
+			return err
+		}
+		for _, table := range []string{"marks", "messages", "plans", "events"} {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE thread IN (SELECT number FROM threads WHERE tenant = $1)`, t.id); err != nil {
+				return err
+			}
+		}
+		for _, table := range []string{"threads", "documents", "summaries", "artifacts"} {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE tenant = $1`, t.id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	db.threads.forgetTenant(t.id)
+	for _, body := range bodies {
+		err = errors.Join(err, db.removeBody(body))
+	}
+	return err
+}

@@ -68,6 +68,9 @@ type Dialect struct {
 	Bodies *durable.Dir
 	// Tidy gives back the room of what was deleted.
 	Tidy []string
+	// Settle takes what was written over out of the journal, where there is one
+	// that holds it.
+	Settle []string
 	// Size is the query of how many bytes the database takes.
 	Size string
 }
@@ -96,7 +99,10 @@ type DB struct {
 	threads     *cache
 }
 
-var _ store.DB = (*DB)(nil)
+var (
+	_ store.DB     = (*DB)(nil)
+	_ store.Sealed = (*DB)(nil)
+)
 
 // New returns the store in a database, whose tables it makes or brings up to
 // date. The pools may be the same. The error wraps store.ErrNewer when the
@@ -181,6 +187,24 @@ func (t *tenant) check(threadID string) error {
 		return err
 	}
 	return store.CheckThread(threadID)
+}
+
+// usable is check, and reports a tenant whose keys were erased. Threads in memory
+// are in the clear, and must not outlive the keys.
+func (t *tenant) usable(ctx context.Context, threadID string) error {
+	if err := t.check(threadID); err != nil {
+		return err
+	}
+	return t.living(ctx)
+}
+
+func (t *tenant) living(ctx context.Context) error {
+	erased, err := t.db.Erased(ctx, t.id)
+	if erased {
+		t.db.threads.forgetTenant(t.id)
+		err = fmt.Errorf("tenant %q: %w", t.id, store.ErrErased)
+	}
+	return err
 }
 
 // querier is a pool or a transaction.

@@ -17,7 +17,7 @@ func (t *tenant) Load(ctx context.Context, id string) (*thread.Thread, error) {
 }
 
 func (t *tenant) load(ctx context.Context, id string) (*thread.Thread, error) {
-	if err := t.check(id); err != nil {
+	if err := t.usable(ctx, id); err != nil {
 		return nil, err
 	}
 	k := t.db.threads.get(name{t.id, id})
@@ -119,7 +119,7 @@ func (t *tenant) append(ctx context.Context, id string, version int, messages []
 		}
 		return th, err
 	}
-	if err := t.check(id); err != nil {
+	if err := t.usable(ctx, id); err != nil {
 		return nil, err
 	}
 	k := t.db.threads.get(name{t.id, id})

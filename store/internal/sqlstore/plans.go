@@ -21,7 +21,7 @@ func (t *tenant) Current(ctx context.Context, id string) (*plan.Plan, int, error
 }
 
 func (t *tenant) current(ctx context.Context, id string) (*plan.Plan, int, error) {
-	if err := t.check(id); err != nil {
+	if err := t.usable(ctx, id); err != nil {
 		return nil, 0, err
 	}
 	k := t.db.threads.get(name{t.id, id})
@@ -38,7 +38,7 @@ func (t *tenant) current(ctx context.Context, id string) (*plan.Plan, int, error
 			return nil, 0, err
 		}
 		k.plan, k.version = p, r.plans
-		t.db.threads.grew(k, size)
+		t.db.threads.planned(k, size)
 	}
 	return k.plan, r.plans, nil
 }
@@ -50,7 +50,7 @@ func (t *tenant) Plan(ctx context.Context, id string, version int) (*plan.Plan, 
 }
 
 func (t *tenant) version(ctx context.Context, id string, version int) (*plan.Plan, error) {
-	if err := t.check(id); err != nil {
+	if err := t.usable(ctx, id); err != nil {
 		return nil, err
 	}
 	r, ok, err := t.find(ctx, t.db.read, id, "")
@@ -91,7 +91,7 @@ func (t *tenant) Commit(ctx context.Context, id string, expected int, c store.Co
 }
 
 func (t *tenant) commit(ctx context.Context, id string, expected int, c store.Commit) error {
-	if err := t.check(id); err != nil {
+	if err := t.usable(ctx, id); err != nil {
 		return err
 	}
 	if err := c.Check(); err != nil {
@@ -151,7 +151,7 @@ func (t *tenant) commit(ctx context.Context, id string, expected int, c store.Co
 		return err
 	}
 	k.plan, k.version = c.Plan, expected+1
-	t.db.threads.grew(k, len(data))
+	t.db.threads.planned(k, len(data))
 	return nil
 }
 

@@ -18,7 +18,7 @@ import (
 func (t *tenant) Record(ctx context.Context, events ...event.Event) error {
 	byThread := map[string][]event.Event{}
 	for _, e := range events {
-		if err := t.check(e.ThreadID); err != nil {
+		if err := t.usable(ctx, e.ThreadID); err != nil {
 			return t.db.fail(err, "Record", e.ThreadID)
 		}
 		byThread[e.ThreadID] = append(byThread[e.ThreadID], e)
@@ -67,7 +67,7 @@ func (t *tenant) record(ctx context.Context, tx *sql.Tx, id string, r *row, even
 
 // Events implements store.Events.
 func (t *tenant) Events(ctx context.Context, id string, after, limit int) ([]event.Event, error) {
-	if err := t.check(id); err != nil {
+	if err := t.usable(ctx, id); err != nil {
 		return nil, t.db.fail(err, "Events", id)
 	}
 	var page []event.Event
@@ -101,7 +101,7 @@ func (t *tenant) Events(ctx context.Context, id string, after, limit int) ([]eve
 // Document implements store.Documents.
 func (t *tenant) Document(ctx context.Context, kind, id string) (store.Document, error) {
 	d := store.Document{Kind: kind, ID: id}
-	err := errors.Join(d.Check(), store.CheckName("tenant", t.id))
+	err := errors.Join(d.Check(), store.CheckName("tenant", t.id), t.living(ctx))
 	if err == nil {
 		var data []byte
 		err = t.db.read.QueryRowContext(ctx, `SELECT version, content FROM documents WHERE tenant = $1 AND kind = $2 AND id = $3`, t.id, kind, id).Scan(&d.Version, &data)
@@ -120,7 +120,7 @@ func (t *tenant) Document(ctx context.Context, kind, id string) (store.Document,
 
 // Put implements store.Documents.
 func (t *tenant) Put(ctx context.Context, d store.Document) (version int, err error) {
-	err = errors.Join(d.Check(), store.CheckName("tenant", t.id))
+	err = errors.Join(d.Check(), store.CheckName("tenant", t.id), t.living(ctx))
 	if err == nil {
 		err = t.db.tx(ctx, "put", func(tx *sql.Tx) error {
 			version, err = t.put(ctx, tx, d)
@@ -161,7 +161,7 @@ func (t *tenant) put(ctx context.Context, tx *sql.Tx, d store.Document) (int, er
 
 // Documents implements store.Documents.
 func (t *tenant) Documents(ctx context.Context, kind, after string, limit int) ([]store.Document, error) {
-	err := errors.Join(store.Document{Kind: kind, ID: after}.Check(), store.CheckName("tenant", t.id))
+	err := errors.Join(store.Document{Kind: kind, ID: after}.Check(), store.CheckName("tenant", t.id), t.living(ctx))
 	if err != nil {
 		return nil, t.db.fail(err, "Documents", kind)
 	}

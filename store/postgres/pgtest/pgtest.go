@@ -179,6 +179,31 @@ func (s *Server) run(program string, args ...string) error {
 	return nil
 }
 
+// Directory holds all files of the server: its data, journal and log.
+func (s *Server) Directory() string { return s.dir }
+
+// Folder makes a folder beside the server's data; it goes with the server.
+func (s *Server) Folder(tb testing.TB, name string) string {
+	tb.Helper()
+	folder := filepath.Join(s.dir, name)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	s.Own(tb, folder)
+	return folder
+}
+
+// Own gives a folder to the account that the server runs as.
+func (s *Server) Own(tb testing.TB, folder string) {
+	tb.Helper()
+	if s.account == nil {
+		return
+	}
+	if err := os.Chown(folder, int(s.account.Uid), int(s.account.Gid)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // binaries finds the directory of the newest server that is installed.
 func binaries() (string, error) {
 	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")

@@ -1,0 +1,229 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/care"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// newest is a Sealer that opens nothing that is under an older key.
+type newest struct{ *keyring.Keyring }
+
+var errOlder = errors.New("it is under an older key")
+
+func (s newest) Open(ctx context.Context, tenant string, aad, sealed []byte) ([]byte, error) {
+	stale, err := s.Stale(ctx, tenant, sealed)
+	if err == nil && stale {
+		err = errOlder
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Keyring.Open(ctx, tenant, aad, sealed)
+}
+
+// NewRing is a keyring whose keys are in memory. It sees changes at once.
+func NewRing(tb testing.TB) *keyring.Keyring {
+	tb.Helper()
+	masters, err := keyring.ParseMasters(keyring.NewMaster())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return keyring.New(masters, &keyring.Memory{}, &keyring.Options{Fresh: time.Nanosecond})
+}
+
+func export(tb testing.TB, db store.DB) string {
+	tb.Helper()
+	var b bytes.Buffer
+	if _, err := care.Export(tb.Context(), db, &b, nil); err != nil {
+		tb.Fatal(err)
+	}
+	return b.String()
+}
+
+// sealedAnew: after a change of keys every record is put under the newest, also
+// what was in the clear, while others read and write; nothing is changed by it,
+// and nothing needs an older key then. A20
+func sealedAnew(t *testing.T, open Open) {
+	ctx := t.Context()
+	ring := NewRing(t)
+	Fill(t, open(t, nil), "plain", "from before the key")
+	FillAll(t, open(t, ring))
+	want := export(t, open(t, ring))
+	tenants := []string{"", "acme", "plain"}
+	for _, tenant := range tenants {
+		if _, err := ring.Rotate(ctx, tenant); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := open(t, ring)
+	r, ok := db.(store.Sealed)
+	if !ok {
+		t.Fatalf("%T encrypts and is no store.Sealed", db)
+	}
+	s := db.Tenant("acme")
+	if v, ok := open(t, newest{ring}).Tenant("acme").Summaries.Get(ctx, "key"); ok {
+		t.Errorf("before: the summary %+v is under the newest key", v)
+	}
+	if _, err := open(t, newest{ring}).Tenant("acme").Log.Load(ctx, "t"); !errors.Is(err, errOlder) {
+		t.Errorf("before: %v", err)
+	}
+
+	done, stop := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_, appendErr := s.Log.Append(ctx, "meanwhile", n, []thread.Message{say(thread.User, fmt.Sprint(n))})
+			_, putErr := s.Documents.Put(ctx, store.Document{Kind: "meanwhile", ID: "x", Version: n, Body: fmt.Append(nil, n)})
+			th, loadErr := open(t, ring).Tenant("").Log.Load(ctx, "long")
+			if err := errors.Join(appendErr, putErr, loadErr); err != nil || th.Len() != 701 {
+				t.Errorf("during Reseal: %d messages, %v", th.Len(), err)
+				return
+			}
+		}
+	}()
+	for _, tenant := range tenants {
+		if n, err := r.Reseal(ctx, tenant); n == 0 || err != nil {
+			t.Errorf("tenant %q: %d sealed anew, %v", tenant, n, err)
+		}
+	}
+	close(stop)
+	<-done
+	if err := s.Catalog.Delete(ctx, "meanwhile"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Documents.Put(ctx, removed(t, s, "meanwhile", "x")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tenant := range tenants {
+		if n, err := r.Reseal(ctx, tenant); n != 0 || err != nil {
+			t.Errorf("tenant %q: %d sealed anew for the second time, %v", tenant, n, err)
+		}
+		if v, ok := open(t, newest{ring}).Tenant(tenant).Summaries.Get(ctx, "key"); !ok || v.CurrentTask == "" {
+			t.Errorf("tenant %q: summary %+v, %v", tenant, v, ok)
+		}
+	}
+	if got := export(t, open(t, newest{ring})); got != want {
+		t.Errorf("the export is another: %d bytes, before %d", len(got), len(want))
+	}
+	if n, err := open(t, nil).(store.Sealed).Reseal(ctx, "acme"); err == nil {
+		t.Errorf("%d sealed anew without keys", n)
+	}
+}
+
+// removed is a document as it must be put to remove it.
+func removed(t *testing.T, s store.Tenant, kind, id string) store.Document {
+	t.Helper()
+	d, err := s.Documents.Document(t.Context(), kind, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Body = nil
+	return d
+}
+
+// unreadable: a record that does not open is told, and does not keep the others
+// from being sealed anew.
+func unreadable(t *testing.T, open Open) {
+	ctx := t.Context()
+	lost, ring := NewRing(t), NewRing(t)
+	Fill(t, open(t, lost), "acme", "under keys that are lost")
+	if _, err := open(t, ring).Tenant("acme").Log.Append(ctx, "z", 0, []thread.Message{say(thread.User, "one")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ring.Rotate(ctx, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	n, err := open(t, ring).(store.Sealed).Reseal(ctx, "acme")
+	if n != 1 || !errors.Is(err, keyring.ErrOpen) {
+		t.Errorf("%d sealed anew, %v", n, err)
+	}
+	if th, err := open(t, newest{ring}).Tenant("acme").Log.Load(ctx, "z"); err != nil || th.Len() != 1 {
+		t.Errorf("%v, %v", th, err)
+	}
+}
+
+// erased: when the keys of a tenant are erased, nothing of it can be read or
+// written any more, also not by a store that has it in memory; and Erase removes
+// what is left, of nobody else. A20
+func erased(t *testing.T, open Open) {
+	ctx := t.Context()
+	ring := NewRing(t)
+	db := FillAll(t, open(t, ring))
+	for _, tenant := range []string{"", "acme"} {
+		s := db.Tenant(tenant)
+		if _, err := s.Log.Load(ctx, "t"); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Plans.Current(ctx, "t"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ring.Erase(ctx, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	s := db.Tenant("acme")
+	_, loadErr := s.Log.Load(ctx, "t")
+	again := everything()
+	_, repeatErr := s.Log.Append(ctx, "t", 0, again)
+	_, appendErr := s.Log.Append(ctx, "new", 0, []thread.Message{say(thread.User, "one")})
+	_, _, currentErr := s.Plans.Current(ctx, "t")
+	_, planErr := s.Plans.Plan(ctx, "t", 1)
+	_, eventErr := s.Events.Events(ctx, "t", 0, 0)
+	_, documentErr := s.Documents.Document(ctx, "memory", "t")
+	_, putErr := s.Documents.Put(ctx, store.Document{Kind: "memory", ID: "new", Body: []byte(`1`)})
+	for n, err := range []error{loadErr, repeatErr, appendErr, currentErr, planErr, eventErr, documentErr, putErr} {
+		if !errors.Is(err, store.ErrErased) {
+			t.Errorf("%d, after the keys were erased: %v", n, err)
+		}
+	}
+	s.Summaries.Put(ctx, "new", summary.Summary{CurrentTask: "x"})
+	for _, key := range []string{"key", "new"} {
+		if v, ok := s.Summaries.Get(ctx, key); ok {
+			t.Errorf("after the keys were erased: %+v", v)
+		}
+	}
+	if _, err := db.(store.Sealed).Reseal(ctx, "acme"); !errors.Is(err, store.ErrErased) {
+		t.Errorf("%v", err)
+	}
+	for range 2 {
+		if err := db.(store.Sealed).Erase(ctx, "acme"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, db := range []store.DB{db, open(t, ring)} {
+		for name, err := range db.Tenants(ctx) {
+			if name != "" || err != nil {
+				t.Errorf("tenant %q is left, %v", name, err)
+			}
+		}
+		for m, err := range db.Artifacts().List(ctx, artifact.Filter{TenantID: "acme"}) {
+			t.Errorf("%s is left, %v", m.ID, err)
+		}
+		if counts, err := care.Check(ctx, db, func(p care.Problem) { t.Error(p) }, nil); err != nil || counts.Threads != 2 || counts.Artifacts != 2 {
+			t.Errorf("%+v, %v", counts, err)
+		}
+	}
+	if l, ok := db.(interface {
+		Leftovers(context.Context) ([]string, error)
+	}); ok {
+		if left, err := l.Leftovers(ctx); err != nil || len(left) > 0 {
+			t.Errorf("files %v are left, %v", left, err)
+		}
+	}
+}
