@@ -37,6 +37,9 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 		s.Fixed = t.step.fixed
 	}
 	s.Current, s.Round = current, version
+	if !t.warm.IsZero() {
+		s.Seen = base
+	}
 	f, err := s.Render(current)
 	if err != nil && current != nil {
 		t.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err), Details: map[string]any{"fallback": "passthrough"}})
