@@ -136,6 +136,16 @@ func TestUndoAndExpandUnderEveryPolicy(t *testing.T) {
 					t.Errorf("message %s does not stand as it was said", id)
 				}
 			}
+			all, err = p.Plans(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			now := all[len(all)-1].Actions()
+			for id, ref := range last.Actions() {
+				if !span.Contains(id) && now[id].Action != ref.Action {
+					t.Errorf("message %s was not to be touched: %s, now %s", id, ref.Action, now[id].Action)
+				}
+			}
 			if err := p.Expand(t.Context(), span.Last()); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("expanded twice: %v", err)
 			}
