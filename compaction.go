@@ -38,6 +38,9 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 		s.Fixed = t.step.fixed
 	}
 	s.Current, s.Round = current, version
+	if !t.warm.IsZero() {
+		s.Seen = base
+	}
 	f, err := s.Render(current)
 	if err != nil && current != nil {
 		t.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err), Details: map[string]any{"fallback": "passthrough"}})
@@ -104,7 +107,7 @@ func (t *Thread) prepare(ctx context.Context, log *thread.Thread, forced bool) (
 		if why != "" {
 			details["why"] = nameShaped(why)
 		}
-		t.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: s.Prompt, BudgetLimit: max(s.Budget, s.Window-s.Output), Details: details})
+		t.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: s.Prompt, BudgetLimit: limitOf(s), Details: details})
 		if !waited && !forced && t.await(ctx, due) {
 			waited = true
 			continue // a plan may have come into force meanwhile
@@ -176,7 +179,7 @@ func (t *Thread) compact(ctx context.Context, s *policy.State, version int, by t
 	if by.why != "" {
 		details["why"] = nameShaped(by.why)
 	}
-	t.emit(ctx, event.Event{Type: event.PreCompact, Policy: name, TokensBefore: s.Prompt, Details: details})
+	t.emit(ctx, event.Event{Type: event.PreCompact, Policy: name, TokensBefore: s.Prompt, BudgetLimit: limitOf(s), Details: details})
 	var asked summaries
 	f, err := t.c.config.Policy.Plan(summarize.ReportTo(ctx, asked.note), s)
 	if err == nil {
@@ -204,7 +207,7 @@ func (t *Thread) compact(ctx context.Context, s *policy.State, version int, by t
 			fallback = "earlier_plan"
 		}
 		t.emit(ctx, event.Event{
-			Type: event.Failed, Policy: name, TokensBefore: s.Prompt, Err: event.ErrorClass(err), Duration: took,
+			Type: event.Failed, Policy: name, TokensBefore: s.Prompt, BudgetLimit: limitOf(s), Err: event.ErrorClass(err), Duration: took,
 			Details: map[string]any{"fallback": fallback},
 		})
 		return nil, err
@@ -265,7 +268,7 @@ func (t *Thread) compacted(s *policy.State, f *policy.Fitted, by trigger, versio
 	told = append(told,
 		event.Event{Type: event.PlanCommitted, Details: map[string]any{"version": version, "attempt": by.attempt}},
 		event.Event{
-			Type: event.Completed, TokensBefore: s.Prompt, TokensAfter: f.Tokens,
+			Type: event.Completed, TokensBefore: s.Prompt, TokensAfter: f.Tokens, BudgetLimit: limitOf(s),
 			TokensFreed: s.Prompt - f.Tokens, Duration: took, Cache: cache, Err: event.ErrorClass(f.Failure), Details: details,
 		},
 		event.Event{Type: event.SessionStart, TokensAfter: f.Tokens, Details: map[string]any{"source": "compact"}},
@@ -275,6 +278,15 @@ func (t *Thread) compacted(s *policy.State, f *policy.Fitted, by trigger, versio
 		told[n].ThreadID, told[n].TenantID, told[n].Policy, told[n].Time = t.id, t.c.config.Requester.TenantID, t.c.config.Policy.Name(), now
 	}
 	return told
+}
+
+// limitOf is what the request may take, in tokens: the budget, or what the window
+// leaves beside the answer; 0 where neither is known.
+func limitOf(s *policy.State) int {
+	if s.Budget > 0 {
+		return s.Budget
+	}
+	return max(0, s.Window-s.Output)
 }
 
 // maxName is how long a name in an event may be, in bytes.

@@ -20,6 +20,21 @@ func (s *State) asked() string {
 	return "\n\n## The user asks you to weigh this for the summary\n" + text
 }
 
+// inParts has a model summarize entries on top of an earlier summary. Where they
+// are too long for its window it reads them in halves, the second on top of what
+// it made of the first.
+func inParts(entries []entry, previous string, summarize func([]entry, string) (string, error)) (string, error) {
+	text, err := summarize(entries, previous)
+	if !llm.IsOverflow(err) || len(entries) < 2 {
+		return text, err
+	}
+	half := len(entries) / 2
+	if text, err = inParts(entries[:half], previous, summarize); err != nil {
+		return "", err
+	}
+	return inParts(entries[half:], text, summarize)
+}
+
 // ask has a model answer a text with a text. A refusal, an answer that was cut
 // off, one that calls tools and one that says nothing are errors like a failed
 // call; all of them are *llm.APIError where the generator keeps its contract.

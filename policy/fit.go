@@ -138,10 +138,13 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 	return nil, s.overBudget(budget, failed)
 }
 
-// sent is the request under the plan in force, which the provider has seen up to
-// the newest messages; nil where it cannot be made.
+// sent is the request under the plan in force, which the provider has cached up
+// to the newest messages; nil where it has not, and where it cannot be made.
 func (s *State) sent() *prompt.Prompt {
-	out, _, err := s.render(s.Current)
+	if s.Seen == nil || s.Cold {
+		return nil
+	}
+	out, _, err := s.around(s.Current, s.Seen)
 	if err != nil {
 		return nil
 	}

@@ -154,15 +154,16 @@ func (l Loop) split(s *State, entries []entry) int {
 }
 
 // ask has the model write the summary. It reads the messages whole, as the
-// seed's does.
+// seed's does, and in parts where its window is too small for all of them.
 func (l Loop) ask(ctx context.Context, s *State, o *old) (string, error) {
-	previous := strings.TrimPrefix(o.previous, summaryMark)
-	if previous == "" {
-		previous = noEarlier
-	}
-	return ask(ctx, l.Model, loopSystem,
-		strings.NewReplacer("{{previous}}", previous, "{{messages}}", transcript(o.entries, cuts{})).Replace(loopUser)+s.asked(),
-		&llm.Options{MaxOutput: l.maxOutput(s), Timeout: l.Timeout})
+	return inParts(o.entries, strings.TrimPrefix(o.previous, summaryMark), func(entries []entry, previous string) (string, error) {
+		if previous == "" {
+			previous = noEarlier
+		}
+		return ask(ctx, l.Model, loopSystem,
+			strings.NewReplacer("{{previous}}", previous, "{{messages}}", transcript(entries, cuts{})).Replace(loopUser)+s.asked(),
+			&llm.Options{MaxOutput: l.maxOutput(s), Timeout: l.Timeout})
+	})
 }
 
 // truncationNote stands where no summary could be made (E6). N counts every

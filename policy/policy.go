@@ -50,9 +50,11 @@ type State struct {
 	// Current is the plan in force, nil when there is none; Round is its version.
 	Current *plan.Plan
 	Round   int
-	// Base is the request around the messages; its messages are not set.
-	Base    *prompt.Prompt
-	Profile render.Profile
+	// Base is the request around the messages; its messages are not set. Seen is
+	// what stood there in the request that the provider has read last and still
+	// caches; nil where there is none.
+	Base, Seen *prompt.Prompt
+	Profile    render.Profile
 
 	Counter *token.Counter
 	// Count is Counter.Message, and may remember what it counted.
@@ -119,10 +121,14 @@ func (s *State) Pairs() *thread.Pairing {
 
 // render renders the thread under a plan.
 func (s *State) render(p *plan.Plan) (*prompt.Prompt, *render.Manifest, error) {
+	return s.around(p, s.Base)
+}
+
+func (s *State) around(p *plan.Plan, base *prompt.Prompt) (*prompt.Prompt, *render.Manifest, error) {
 	if s.Memo != nil && p == s.Current {
-		return s.Memo.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile})
+		return s.Memo.Render(s.Thread, p, base, &render.Options{Profile: s.Profile})
 	}
-	return render.Render(s.Thread, p, s.Base, &render.Options{Profile: s.Profile, Pairs: s.Pairs()})
+	return render.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Pairs: s.Pairs()})
 }
 
 // Draft returns an empty plan for the state, dated and named, with the memory

@@ -20,6 +20,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -46,15 +47,18 @@ func toolResult(n int, tool, text string) thread.Message {
 // trace writes down what an agent, its summarizer and its events see.
 type trace struct {
 	strings.Builder
-	model  *llmtest.Scripted
-	asked  int
-	events []event.Event
+	model *llmtest.Scripted
+	// summarizer is the Compactor's; nil for policies that ask model themselves.
+	summarizer summarize.Summarizer
+	asked      int
+	system     bool // what the summarizer is told was written
+	events     []event.Event
 }
 
 func (r *trace) Emit(_ context.Context, e event.Event) { r.events = append(r.events, e) }
 
-// step writes what happened since the last step, and the prompt.
-func (r *trace) step(n int, p *prompt.Prompt) {
+// told are the events since it was asked the last time, a line each.
+func (r *trace) told() []string {
 	var told []string
 	for _, e := range r.events {
 		if e.Type == event.CheckStarted {
@@ -75,6 +79,12 @@ func (r *trace) step(n int, p *prompt.Prompt) {
 		told = append(told, line)
 	}
 	r.events = nil
+	return told
+}
+
+// step writes what happened since the last step, and the prompt.
+func (r *trace) step(n int, p *prompt.Prompt) {
+	told := r.told()
 	if len(told) == 0 {
 		return
 	}
@@ -86,13 +96,40 @@ func (r *trace) step(n int, p *prompt.Prompt) {
 			temperature = fmt.Sprint(*q.Options.Temperature)
 		}
 		fmt.Fprintf(r, "---- asked: temperature %s, at most %d tokens, within %s ----\n", temperature, q.Options.MaxOutput, q.Options.Timeout)
-		fmt.Fprintf(r, "%s\n---- as the user ----\n%s\n", q.Prompt.System[0].Text, q.Prompt.Messages[0].Text())
+		if r.summarizer == nil || !r.system { // only the mark in it changes
+			fmt.Fprintf(r, "%s\n", q.Prompt.System[0].Text)
+			r.system = true
+		}
+		fmt.Fprintf(r, "---- as the user ----\n%s\n", squeezed(q.Prompt.Messages[0].Text()))
 	}
 	r.asked = len(asked)
 	fmt.Fprintf(r, "---- events ----\n%s\n---- prompt ----\n", strings.Join(told, "\n"))
 	for i := range p.Messages {
 		r.message(i, &p.Messages[i])
 	}
+}
+
+// squeezed writes lines that repeat themselves once.
+func squeezed(text string) string {
+	var b strings.Builder
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); {
+		n := 1
+		for i+n < len(lines) && lines[i+n] == lines[i] {
+			n++
+		}
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(lines[i])
+		if n > 2 {
+			fmt.Fprintf(&b, "  … %d times", n)
+		} else if n == 2 {
+			b.WriteString("\n" + lines[i])
+		}
+		i += n
+	}
+	return b.String()
 }
 
 func (r *trace) message(i int, m *thread.Message) {
@@ -155,7 +192,7 @@ func run(t *testing.T, p policy.Policy, r *trace, steps int, step palimpsest.Ste
 	t.Helper()
 	config := palimpsest.Config{Policy: p, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
 	if r != nil {
-		config.Events = r
+		config.Events, config.Summarizer = r, r.summarizer
 	}
 	c, err := palimpsest.New(config)
 	if err != nil {

@@ -150,20 +150,22 @@ func (p Session) keep(s *State) int { return max(1, or0(p.Keep, sessionKeep)>>mi
 // messages.
 func (p Session) short(s *State, entries []entry) bool { return 1+len(entries) <= p.keep(s)+1 }
 
-// ask has the model write the summary.
+// ask has the model write the summary, in parts where its window is too small.
 func (p Session) ask(ctx context.Context, s *State, o *old, form sessionForm) (string, error) {
-	previous, verbatim := o.previous, "The user's own request, word for word"
-	if previous == "" {
-		previous = firstRound
-	}
+	verbatim := "The user's own request, word for word"
 	if quarter(units(form.task)) > longTask {
 		verbatim = "Write only: (verbatim). The request is put in here by the program"
 	}
 	temperature := summaryTemperature
-	return ask(ctx, p.Model, sessionSystem, strings.NewReplacer(
-		"{{previous}}", previous, "{{task}}", form.task, "{{messages}}", transcript(o.entries, sessionCuts),
-		"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim,
-	).Replace(sessionUser)+s.asked(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
+	return inParts(o.entries, o.previous, func(entries []entry, previous string) (string, error) {
+		if previous == "" {
+			previous = firstRound
+		}
+		return ask(ctx, p.Model, sessionSystem, strings.NewReplacer(
+			"{{previous}}", previous, "{{task}}", form.task, "{{messages}}", transcript(entries, sessionCuts),
+			"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim,
+		).Replace(sessionUser)+s.asked(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
+	})
 }
 
 // task is what the user asked for first, word for word. The seed looks for it in

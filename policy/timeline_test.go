@@ -67,7 +67,7 @@ func oneTurn(n int) []thread.Message {
 }
 
 // TestTimelineRounds pins requests, prompts and records over several rounds; the
-// cuts split turns and do not. C3, C6, C7, C8, C9, C10
+// cuts split turns and do not. C3, C6, C7, C9, C10, C11
 func TestTimelineRounds(t *testing.T) {
 	var turns []llmtest.Turn
 	for n := range 40 {
@@ -76,7 +76,8 @@ func TestTimelineRounds(t *testing.T) {
 	model := llmtest.Script(turns...)
 	l := smallTimeline
 	l.Model = model
-	c, err := palimpsest.New(palimpsest.Config{Policy: l, Now: fixedNow})
+	told := &trace{}
+	c, err := palimpsest.New(palimpsest.Config{Policy: l, Now: fixedNow, Events: told})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,8 @@ func TestTimelineRounds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&b, "==== prompt of round %d, %d of %d messages are covered\n%s==== range\n%s\n", seen, r.Span.Len(), log.Len(), written(p), data)
+			fmt.Fprintf(&b, "==== prompt of round %d, %d of %d messages are covered\n%s==== events\n%s\n==== range\n%s\n",
+				seen, r.Span.Len(), log.Len(), written(p), strings.Join(told.told(), "\n"), data)
 			sendable(t, log, plans[seen-1])
 			again := &plan.Plan{}
 			if err := json.Unmarshal(must(json.Marshal(plans[seen-1])), again); err != nil || cmp.Diff(r.Range, again.Summarizations[0].Range) != "" || again.Cache == nil {

@@ -133,7 +133,8 @@ func TestWorkstreamRounds(t *testing.T) {
 	)
 	w := smallWorkstream
 	w.Model = model
-	c, err := palimpsest.New(palimpsest.Config{Policy: w, Now: fixedNow})
+	told := &trace{}
+	c, err := palimpsest.New(palimpsest.Config{Policy: w, Now: fixedNow, Events: told})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,6 +160,7 @@ func TestWorkstreamRounds(t *testing.T) {
 	for n, p := range prompts {
 		fmt.Fprintf(&b, "==== prompt of day %d\n%s", n+1, written(p))
 	}
+	fmt.Fprintf(&b, "==== events\n%s\n", strings.Join(told.told(), "\n"))
 	for n, p := range plans {
 		data, err := json.Marshal(p.Summarizations[0].State)
 		if err != nil {

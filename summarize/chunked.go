@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -12,7 +13,9 @@ import (
 // Chunked hands a long span to Inner in pieces, one after the other, each with
 // the summary of those before it as its previous one (D6). Pieces end at legal
 // places: never between a call and its results. A single step that is longer
-// than a piece is a piece of its own. Safe for concurrent use.
+// than a piece is a piece of its own. A piece that Inner says is too long for its
+// model (llm.ErrOverflow) is halved, as often as it can be. Safe for concurrent
+// use.
 type Chunked struct {
 	Inner Summarizer
 	// Characters is the most that a piece holds; 0 stands for 120,000 (D6).
@@ -36,49 +39,75 @@ func (c *Chunked) Summarize(ctx context.Context, in Input) (summary.Summary, err
 		limit = 80_000
 	}
 	if in.Previous != nil && (&Extractive{Counter: c.Counter}).count(in.Previous.Render()) > limit {
-		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Budget: limit})
+		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Budget: limit, Instructions: in.Instructions})
 		if err != nil {
 			return summary.Summary{}, fmt.Errorf("rolling up the previous summary: %w", err)
 		}
 		in.Previous = &rolled
 	}
-	ends, err := c.pieces(in.Messages)
+	most := c.Characters
+	if most <= 0 {
+		most = 120_000
+	}
+	ends, err := c.pieces(in.Messages, most)
 	if err != nil {
 		return summary.Summary{}, err
 	}
-	if len(ends) <= 1 {
-		return c.Inner.Summarize(ctx, in)
-	}
+	return c.inTurn(ctx, in, ends, limit)
+}
+
+// inTurn summarises the pieces that end at ends, each on top of those before it.
+func (c *Chunked) inTurn(ctx context.Context, in Input, ends []int, limit int) (summary.Summary, error) {
 	from, previous := 0, in.Previous
 	for n, end := range ends {
+		piece := in
 		// The pieces to come are no context: they do not stay in the prompt.
-		piece := Input{Messages: in.Messages[from:end], Previous: previous, Context: in.Context, Budget: limit}
-		if n == len(ends)-1 {
-			piece.Budget = in.Budget
+		piece.Messages, piece.Previous = in.Messages[from:end], previous
+		if n < len(ends)-1 {
+			piece.Budget = limit
 		}
-		out, err := c.Inner.Summarize(ctx, piece)
-		if err != nil {
+		out, err := c.piece(ctx, piece, limit)
+		switch {
+		case err != nil && len(ends) > 1:
 			return summary.Summary{}, fmt.Errorf("piece %d of %d: %w", n+1, len(ends), err)
+		case err != nil:
+			return summary.Summary{}, err
 		}
 		from, previous = end, &out
 	}
 	return *previous, nil
 }
 
-// pieces returns where the pieces end.
-func (c *Chunked) pieces(messages []thread.Message) ([]int, error) {
-	most := c.Characters
-	if most <= 0 {
-		most = 120_000
+// piece summarises one piece, in halves where the model cannot read all of it.
+func (c *Chunked) piece(ctx context.Context, in Input, limit int) (summary.Summary, error) {
+	out, err := c.Inner.Summarize(ctx, in)
+	if !llm.IsOverflow(err) || ctx.Err() != nil {
+		return out, err
 	}
-	size := c.Size
-	if size == nil {
-		size = characters
+	total := 0
+	for i := range in.Messages {
+		total += c.size(&in.Messages[i])
 	}
+	ends, cutErr := c.pieces(in.Messages, total/2)
+	if cutErr != nil || len(ends) < 2 {
+		return out, err
+	}
+	return c.inTurn(ctx, in, ends, limit)
+}
+
+func (c *Chunked) size(m *thread.Message) int {
+	if c.Size != nil {
+		return c.Size(m)
+	}
+	return characters(m)
+}
+
+// pieces returns where the pieces of at most so many characters end.
+func (c *Chunked) pieces(messages []thread.Message, most int) ([]int, error) {
 	total := 0
 	sizes := make([]int, len(messages))
 	for i := range messages {
-		sizes[i] = size(&messages[i])
+		sizes[i] = c.size(&messages[i])
 		total += sizes[i]
 	}
 	if total <= most {

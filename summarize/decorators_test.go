@@ -14,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -117,6 +118,56 @@ func TestChunkedPieces(t *testing.T) {
 			rt.Fatalf("%d of %d messages", at, len(messages))
 		}
 	})
+}
+
+// D6: where the model's window is smaller than the pieces they are halved until
+// it takes them, every message once and in order; only a step that cannot be cut
+// is beyond it. What the user asked for is told with each piece.
+func TestChunkedOverflow(t *testing.T) {
+	smaller := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		messages := threadgen.Thread().Draw(rt, "thread").Messages()
+		window, at, asked := 0, 0, 0
+		for i := range messages {
+			window += characters(&messages[i])
+		}
+		window = window * rapid.IntRange(30, 95).Draw(rt, "share") / 100
+		c := &Chunked{Inner: by(func(_ context.Context, in Input) (summary.Summary, error) {
+			asked++
+			size := 0
+			for i := range in.Messages {
+				size += characters(&in.Messages[i])
+			}
+			if size > window {
+				return summary.Summary{}, fmt.Errorf("asking: %w", &llm.APIError{Kind: llm.ErrOverflow})
+			}
+			if in.Instructions != "the tariff" {
+				rt.Fatalf("a piece is asked for with instructions %q", in.Instructions)
+			}
+			if at > 0 && in.Previous == nil {
+				rt.Fatal("a piece does not build on those before it")
+			}
+			for i := range in.Messages {
+				if in.Messages[i].ID != messages[at].ID {
+					rt.Fatalf("message %d is not in its place", at)
+				}
+				at++
+			}
+			return summary.Summary{CurrentTask: "on"}, nil
+		})}
+		_, err := c.Summarize(context.Background(), Input{Messages: messages, Instructions: "the tariff"})
+		switch {
+		case err == nil && at != len(messages):
+			rt.Fatalf("%d of %d messages", at, len(messages))
+		case err == nil && asked > 1:
+			smaller++
+		case err != nil && !llm.IsOverflow(err):
+			rt.Fatal(err)
+		}
+	})
+	if smaller < 10 {
+		t.Errorf("only %d threads were halved: the test shows nothing", smaller)
+	}
 }
 
 // D6: a previous summary over the limit is summarised again first.

@@ -32,9 +32,9 @@ type Input struct {
 	// Budget is what the rendered summary may take, in tokens of the
 	// summarizer's counter; 0 is no limit.
 	Budget int
-	// Sent is the request that the provider of the conversation has seen last, as
-	// far as is known: a summarizer that asks the same model may go on from it,
-	// because its beginning is cached. May be nil; it changes no answer.
+	// Sent is the request that the provider of the conversation has cached, but
+	// for its newest messages: a summarizer that asks the same model may go on
+	// from it. Nil where nothing is cached; it changes no answer.
 	Sent *prompt.Prompt
 	// Instructions are what the user asks this summary to keep in mind, in words;
 	// mostly empty. A model weighs them, and Extractive ranks what holds their

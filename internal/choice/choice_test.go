@@ -259,3 +259,21 @@ func TestChain(t *testing.T) {
 		})
 	}
 }
+
+// TestInvalidInPlainerWords: a request that the server does not take is not asked
+// again as it is, but in plainer words at once: the model is not left alone for
+// it.
+func TestInvalidInPlainerWords(t *testing.T) {
+	settings := policyfile.Default("auto").Summarizer
+	script := llmtest.Script(llmtest.Fail(llm.ErrInvalid), llmtest.Say("plain"))
+	g := guard("openai:m", script, &settings, &Options{})
+	heat := 0.3
+	for range 2 {
+		if _, err := g.Generate(t.Context(), asked("1"), &llm.Options{Temperature: &heat}); !errors.Is(err, llm.ErrInvalid) {
+			t.Error(err)
+		}
+	}
+	if r, err := g.Generate(t.Context(), asked("1"), nil); err != nil || r.Text != "plain" || len(script.Asked()) != 2 {
+		t.Errorf("%+v, %v, asked %d times", r, err, len(script.Asked()))
+	}
+}

@@ -35,14 +35,15 @@ type guarded struct {
 	used     func(string, llm.Usage)
 	now      func() time.Time
 
-	mu     sync.Mutex
-	known  map[[32]byte]*llm.Reply
-	failed error
-	until  time.Time
+	mu      sync.Mutex
+	known   map[[32]byte]*llm.Reply
+	invalid map[[32]byte]error
+	failed  error
+	until   time.Time
 }
 
 func guard(name string, g llm.Generator, s *policyfile.Summarizer, o *Options) *guarded {
-	out := &guarded{Generator: g, name: name, settings: s, used: o.Used, now: o.Now, known: map[[32]byte]*llm.Reply{}}
+	out := &guarded{Generator: g, name: name, settings: s, used: o.Used, now: o.Now, known: map[[32]byte]*llm.Reply{}, invalid: map[[32]byte]error{}}
 	if out.now == nil {
 		out.now = time.Now
 	}
@@ -52,15 +53,21 @@ func guard(name string, g llm.Generator, s *policyfile.Summarizer, o *Options) *
 // Model returns provider and name.
 func (g *guarded) Model() string { return g.name }
 
+// Unwrap returns the model itself, which has the name that conversations use.
+func (g *guarded) Unwrap() llm.Generator { return g.Generator }
+
 // Generate asks the model; see llm.Generator.
 func (g *guarded) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
 	options := g.options(o)
 	key := question(p, options)
 	g.mu.Lock()
-	known, failed, until := g.known[key], g.failed, g.until
+	known, invalid, failed, until := g.known[key], g.invalid[key], g.failed, g.until
 	g.mu.Unlock()
-	if known != nil {
+	switch {
+	case known != nil:
 		return known, nil
+	case invalid != nil:
+		return nil, &restingError{invalid}
 	}
 	if failed != nil && g.now().Before(until) {
 		return nil, &restingError{failed}
@@ -69,9 +76,17 @@ func (g *guarded) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {
-		// A request that was too large or that the model refuses says nothing of
-		// the next one; nor does a caller who has gone.
-		if !errors.Is(err, context.Canceled) && !llm.IsOverflow(err) && !errors.Is(err, llm.ErrRefused) && !errors.Is(err, llm.ErrTruncated) {
+		switch {
+		case errors.Is(err, llm.ErrInvalid):
+			// Those who ask try it in plainer words then, and are not to wait.
+			if len(g.invalid) >= answers {
+				clear(g.invalid)
+			}
+			g.invalid[key] = err
+		case errors.Is(err, context.Canceled), llm.IsOverflow(err), errors.Is(err, llm.ErrRefused), errors.Is(err, llm.ErrTruncated):
+			// A request that was too large or that the model refuses says nothing
+			// of the next one; nor does a caller who has gone.
+		default:
 			g.failed, g.until = err, g.now().Add(rest)
 		}
 		return nil, err
@@ -121,6 +136,9 @@ func question(p *prompt.Prompt, o *llm.Options) [32]byte {
 	}
 	if o.Schema != nil {
 		field(o.Schema.JSON)
+	}
+	if o.Temperature != nil {
+		field(fmt.Sprint("temperature ", *o.Temperature))
 	}
 	field(fmt.Sprint(o.MaxOutput))
 	return sha256.Sum256([]byte(b.String()))

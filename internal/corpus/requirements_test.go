@@ -1,10 +1,14 @@
 package corpus_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,7 +44,9 @@ func TestEveryRequirementHasATest(t *testing.T) {
 	}
 }
 
-// namedInTests collects the rows that comments of tests name.
+// namedInTests collects the rows that tests name: in the comment of a test, a
+// fuzz test or an example, or in a comment inside of one. A comment elsewhere in
+// a test file proves nothing.
 func namedInTests(t *testing.T) map[string]bool {
 	t.Helper()
 	id := regexp.MustCompile(`\b[A-E]\d{1,2}\b`)
@@ -55,14 +61,24 @@ func namedInTests(t *testing.T) map[string]bool {
 		if !strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "requirements_test.go") {
 			return nil
 		}
-		source, err := os.ReadFile(path)
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
-		for line := range strings.Lines(string(source)) {
-			if _, comment, ok := strings.Cut(line, "//"); ok {
-				for _, row := range id.FindAllString(comment, -1) {
-					named[row] = true
+		for _, decl := range file.Decls {
+			test, ok := decl.(*ast.FuncDecl)
+			if !ok || test.Recv != nil || !testName.MatchString(test.Name.Name) {
+				continue
+			}
+			from := test.Pos()
+			if test.Doc != nil {
+				from = test.Doc.Pos()
+			}
+			for _, group := range file.Comments {
+				if group.Pos() >= from && group.End() <= test.End() {
+					for _, row := range ids(id, group.Text()) {
+						named[row] = true
+					}
 				}
 			}
 		}
@@ -72,4 +88,23 @@ func namedInTests(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	return named
+}
+
+// testName are the functions that go test runs and that can fail.
+var testName = regexp.MustCompile(`^(?:Test|Fuzz|Example)(?:[^a-z]|$)`)
+
+// span is a row of rows, as "B6 to B9".
+var span = regexp.MustCompile(`\b([A-E])(\d{1,2}) to ([A-E])(\d{1,2})\b`)
+
+// ids are the rows that a comment names, those in the middle of a span too.
+func ids(id *regexp.Regexp, text string) []string {
+	rows := id.FindAllString(text, -1)
+	for _, m := range span.FindAllStringSubmatch(text, -1) {
+		from, _ := strconv.Atoi(m[2])
+		to, _ := strconv.Atoi(m[4])
+		for n := from; m[1] == m[3] && n <= to; n++ {
+			rows = append(rows, m[1]+strconv.Itoa(n))
+		}
+	}
+	return rows
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
@@ -73,6 +74,8 @@ type Client struct {
 	model      string
 	structured Structured
 	exchange   *exchange.Client
+	// noHeat: the model was found to refuse a temperature, as the newest do.
+	noHeat *atomic.Bool
 }
 
 var _ llm.Generator = (*Client)(nil)
@@ -123,7 +126,7 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("anthropic.New: %w", err)
 	}
-	return &Client{model: c.Model, structured: c.Structured, exchange: x}, nil
+	return &Client{model: c.Model, structured: c.Structured, exchange: x, noHeat: new(atomic.Bool)}, nil
 }
 
 // Model returns the name of the model.
@@ -132,11 +135,22 @@ func (c *Client) Model() string { return c.model }
 // String names the client and its model.
 func (c *Client) String() string { return provider + ":" + c.model }
 
-// Generate asks the model; see llm.Generator.
+// Generate asks the model; see llm.Generator. A model that refuses the
+// temperature is asked again without, and from then on.
 func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
 	if o == nil {
 		o = &llm.Options{}
 	}
+	reply, err := c.ask(ctx, p, o)
+	if e, ok := errors.AsType[*llm.APIError](err); ok && e.Kind == llm.ErrInvalid && o.Temperature != nil && !thinks(p) &&
+		strings.Contains(strings.ToLower(e.Message), "temperature") {
+		c.noHeat.Store(true)
+		return c.ask(ctx, p, o)
+	}
+	return reply, err
+}
+
+func (c *Client) ask(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
 	q, err := c.question(p, o)
 	if err != nil {
 		return nil, fmt.Errorf("anthropic: %w", err)

@@ -29,6 +29,10 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 	ask.Model = c.model
 	if o.MaxOutput > 0 {
 		ask.MaxOutput = o.MaxOutput
+		if thinks(p) {
+			// What is thought counts as output, and its budget must be below the limit.
+			ask.MaxOutput += int(gjson.Get(p.Source.Body, "thinking.budget_tokens").Int())
+		}
 	}
 	if t := o.Temperature; t != nil && (math.IsNaN(*t) || math.IsInf(*t, 0)) {
 		return nil, errors.New("the temperature is not a number")
@@ -55,7 +59,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 	case q.schema != nil:
 		e.set("output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
 	}
-	if o.Temperature != nil {
+	if o.Temperature != nil && !thinks(p) && !c.noHeat.Load() {
 		e.set("temperature", fmt.Sprint(*o.Temperature))
 	}
 	if o.OnDelta != nil {

@@ -221,3 +221,51 @@ func TestResponseLimit(t *testing.T) {
 func closing() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }
+
+// TestTemperatureRefused: a model that takes no temperature is asked again
+// without, and not with one from then on. Another invalid request is not. B6
+func TestTemperatureRefused(t *testing.T) {
+	refuse := func(message string) llmtest.Answer {
+		return llmtest.Answer{Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"` + message + `"}}`}
+	}
+	s := llmtest.NewServer(t, refuse("`temperature` is deprecated for this model."), llmtest.Answer{Text: "a"}, llmtest.Answer{Text: "b"}, refuse("messages: too odd"))
+	c := newClient(t, anthropic.Config{BaseURL: s.URL, HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
+	heat := 0.3
+	for _, want := range []string{"a", "b"} {
+		r, err := c.Generate(t.Context(), hello(), &llm.Options{Temperature: &heat, MaxOutput: 10})
+		if err != nil || r.Text != want {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+	if _, err := c.Generate(t.Context(), hello(), &llm.Options{Temperature: &heat, MaxOutput: 10}); !errors.Is(err, llm.ErrInvalid) {
+		t.Error(err)
+	}
+	for n, r := range s.Requests() {
+		if got := gjson.Get(r.Body, "temperature").Exists(); got != (n == 0) {
+			t.Errorf("request %d: temperature %v", n+1, got)
+		}
+	}
+	if n := len(s.Requests()); n != 4 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// TestQuestionOfAThinkingConversation: a request that goes on from one with
+// thinking sends no temperature, and leaves the thinking its budget.
+func TestQuestionOfAThinkingConversation(t *testing.T) {
+	const body = `{"model":"claude-x","max_tokens":9000,"thinking":{"type":"enabled","budget_tokens":8000},"messages":[{"role":"user","content":"Hello."}]}`
+	p, err := wire.Codec{}.Decode([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := llmtest.NewServer(t, llmtest.Answer{Text: "a"})
+	c := newClient(t, anthropic.Config{BaseURL: s.URL, HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}})
+	heat := 0.3
+	if _, err := c.Generate(t.Context(), p, &llm.Options{Temperature: &heat, MaxOutput: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	got := s.Requests()[0].Body
+	if gjson.Get(got, "temperature").Exists() || gjson.Get(got, "max_tokens").Int() != 9000 || gjson.Get(got, "thinking.budget_tokens").Int() != 8000 {
+		t.Error(got)
+	}
+}

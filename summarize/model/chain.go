@@ -22,7 +22,7 @@ type Options struct {
 	MaxOutput   int
 	Temperature float64
 	Replied     func(context.Context, *llm.Reply)
-	// Rates are those of Model: nil never goes on from the conversation's request.
+	// Rates are those of Model: nil takes the prices of token.Models.
 	Rates *cost.Rates
 	// Characters is the most of a span that is sent at once; 0 stands for
 	// 120,000 (D6).

@@ -36,9 +36,10 @@ type Model struct {
 	Temperature float64
 	// Timeout bounds the request, retries included; 0 stands for two minutes.
 	Timeout time.Duration
-	// Rates, where they are set, let the request go on from the conversation's own
-	// (Input.Sent) when that is cheaper because its beginning is cached, and the
-	// model is the conversation's. Nil always writes a transcript.
+	// Rates decide whether the request goes on from the conversation's own
+	// (Input.Sent), which the provider has cached, when the model is the
+	// conversation's: it does when that is cheaper than a transcript. Nil takes the
+	// prices of token.Models; a model without one always gets a transcript.
 	Rates *cost.Rates
 	// Replied is told each answer, also one that is then rejected, so that its
 	// usage can be booked. It must be safe for concurrent use. May be nil.

@@ -6,10 +6,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 //go:embed prompts/shared.txt
@@ -24,19 +29,24 @@ const beginning = 60
 
 // shared makes the question that goes on from the conversation's own request:
 // the same system, tools and messages, so that the provider reads them from its
-// cache, and one message more. It is nil where that is not cheaper than own, not
-// asked for, or not possible.
+// cache, and one message more. It is nil where that is not cheaper than own, or
+// not possible.
 //
 // With S tokens of conversation, x of the message behind it and r the price of a
 // cached token, it costs r·S + x, the transcript costs its own size; what is
 // answered costs the same. Another model has nothing cached.
 func (m *Model) shared(in *summarize.Input, own *question, code *summarize.Extractive) *prompt.Prompt {
-	if m.Rates == nil || in.Sent == nil || in.Sent.Model == "" || in.Sent.Model != m.Generator.Model() || len(in.Sent.Messages) == 0 {
+	if in.Sent == nil || in.Sent.Model == "" || in.Sent.Model != nameOf(m.Generator) || len(in.Sent.Messages) == 0 {
+		return nil
+	}
+	count := counter(code)
+	size := sizeOf(in.Sent, count)
+	rates, ok := m.rates(in.Sent, size)
+	if !ok {
 		return nil
 	}
 	text := sharedQuestion(in, own)
-	count := counter(code)
-	if m.Rates.Read*float64(sizeOf(in.Sent, count))+float64(count(text)) >= float64(sizeOf(own.prompt, count)) {
+	if rates.Read*float64(size)+float64(count(text)) >= float64(sizeOf(own.prompt, count)) {
 		return nil
 	}
 	q := *in.Sent
@@ -44,6 +54,56 @@ func (m *Model) shared(in *summarize.Input, own *question, code *summarize.Extra
 	q.Messages = append(slices.Clone(in.Sent.Messages),
 		thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: text}}})
 	return &q
+}
+
+// nameOf is the model as the conversation names it: that of the innermost
+// generator, since one that wraps another may have a longer name.
+func nameOf(g llm.Generator) string {
+	for {
+		outer, ok := g.(interface{ Unwrap() llm.Generator })
+		if !ok {
+			return g.Model()
+		}
+		g = outer.Unwrap()
+	}
+}
+
+// rates are what the caller said, or else those of the table of models. A
+// provider that caches at marks alone has nothing of a request without one.
+func (m *Model) rates(sent *prompt.Prompt, size int) (cost.Rates, bool) {
+	if m.Rates != nil {
+		return *m.Rates, true
+	}
+	known, err := token.Models().Find(sent.Model)
+	if err != nil || known.Cache.Match == "breakpoint" && !marked(sent) {
+		return cost.Rates{}, false
+	}
+	return cost.Of(known, size)
+}
+
+// marked reports whether a request has a cache mark, the caller's or ours.
+func marked(p *prompt.Prompt) bool {
+	if len(p.CachePoints) > 0 || p.Source != nil && gjson.Get(p.Source.Body, "cache_control").Exists() {
+		return true
+	}
+	for i := range p.System {
+		if p.System[i].Cache != "" {
+			return true
+		}
+	}
+	for i := range p.Tools {
+		if p.Tools[i].Cache != "" {
+			return true
+		}
+	}
+	for i := range p.Messages {
+		for _, part := range p.Messages[i].Parts {
+			if part.From().Cache != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // sharedQuestion is the message behind the conversation. The mark and the rules
