@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
@@ -28,6 +29,22 @@ type Set struct {
 
 // Len returns the number of conversations.
 func (s *Set) Len() int { return len(s.sessions) }
+
+// Counter is what tokens are counted with.
+func (s *Set) Counter() *token.Counter { return s.counter }
+
+// Threads are the conversations of a split, empty for all, and a hash over them as
+// in Report.Corpus.
+func (s *Set) Threads(split Split) (threads []*thread.Thread, corpus string) {
+	var chosen []*session
+	for _, x := range s.sessions {
+		if split == "" || split == All || x.split() == split {
+			chosen = append(chosen, x)
+			threads = append(threads, x.thread)
+		}
+	}
+	return threads, corpusHash(slices.Values(chosen))
+}
 
 // Progress is told how far a long work is. It is called from one goroutine at a
 // time.
@@ -187,6 +204,14 @@ const (
 	Dev  Split = "dev"
 	Test Split = "test"
 )
+
+// String is the split as a table says it.
+func (s Split) String() string {
+	if s == "" || s == All {
+		return "both splits"
+	}
+	return string(s) + " split"
+}
 
 // split is that of a session: by a hash of what its work is called, so that
 // records of one work never part, and more sessions change none of those before.
