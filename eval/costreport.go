@@ -55,6 +55,9 @@ type CostRow struct {
 	// Line names what is done alike by contenders that differ in a size alone; empty
 	// for schedules and bounds, which send nothing.
 	Line string `json:"line,omitempty"`
+	// Size is what it differs in: tokens that are left or from which it acts, or the
+	// results that are kept; empty where nothing does.
+	Size string `json:"size,omitempty"`
 	// Input is what the prompts cost, over what they cost without compaction in
 	// the same cache; Low and High are its 95 percent interval, by session. All
 	// has lookups and reading again added, Total the answers too.
@@ -130,7 +133,7 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 		over := func(f func(c *costs, s *spent) float64) float64 { return mean(each(f)) }
 		inputs := each(func(c *costs, s *spent) float64 { return s.input / c.whole })
 		row := CostRow{
-			Contender: name, Line: parts[0].lines[name], Input: mean(inputs),
+			Contender: name, Line: parts[0].lines[name], Size: parts[0].sizes[name], Input: mean(inputs),
 			Compactions: over(func(_ *costs, s *spent) float64 { return float64(s.compactions) }),
 		}
 		row.Low, row.High = resample.interval(inputs)

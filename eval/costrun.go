@@ -48,6 +48,9 @@ const costly = 50_000
 // defaultCostModel is a model that the recorded agents used.
 const defaultCostModel = "claude-sonnet-4-5"
 
+// autoLeft is the size that auto leaves by itself (policy.Auto.Working), in tokens.
+const autoLeft = 20_000
+
 // sampled: what the policy would leave is measured at every so many requests for
 // its best schedule.
 const sampled = 4
@@ -93,7 +96,7 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 		return s.total < costly || o.Split != "" && o.Split != All && s.split() != o.Split
 	})
 	if len(sessions) == 0 {
-		return nil, fmt.Errorf("eval.Cost: no conversation has %d tokens: nothing to compact", costly)
+		return nil, fmt.Errorf("eval.Cost: no conversation of %d has 50,000 tokens: too short to be worth compacting", len(set.sessions))
 	}
 	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(b.total, a.total) })
 	parts := make([]*costs, len(sessions))
@@ -135,7 +138,8 @@ type costs struct {
 	whole float64 // the input without compaction
 	names []string
 	spent map[string]*spent
-	lines map[string]string // of those that were sent
+	// lines and sizes are of those that were sent.
+	lines, sizes map[string]string
 }
 
 func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOptions) (*costs, error) {
@@ -148,9 +152,9 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOpt
 		return is
 	}
 	r := newReplay(s, m, o.Gaps, set.counter)
-	c := &costs{name: s.name, spent: map[string]*spent{}, lines: map[string]string{}}
+	c := &costs{name: s.name, spent: map[string]*spent{}, lines: map[string]string{}, sizes: map[string]string{}}
 	entries := s.entries()
-	run := func(name, line string, send sender) error {
+	run := func(name, line, size string, send sender) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -162,7 +166,7 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOpt
 			return err
 		}
 		x.cuts = nil
-		c.spent[name], c.lines[name] = &x, line
+		c.spent[name], c.lines[name], c.sizes[name] = &x, line, size
 		c.names = append(c.names, name)
 		return nil
 	}
@@ -170,7 +174,7 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOpt
 		if !wanted(sp.name, sp.line) {
 			continue
 		}
-		if err := run(sp.name, sp.line, sp.make(r)); err != nil {
+		if err := run(sp.name, sp.line, sp.size, sp.make(r)); err != nil {
 			return nil, err
 		}
 	}
@@ -192,7 +196,11 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOpt
 		if err != nil {
 			return nil, err
 		}
-		if err := run(p.Name(), p.Name(), h.send); err != nil {
+		size := ""
+		if p.Name() == autoName {
+			size = thousand(autoLeft)
+		}
+		if err := run(p.Name(), p.Name(), size, h.send); err != nil {
 			return nil, err
 		}
 		if p.Name() != autoName {
@@ -212,7 +220,7 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOpt
 			if err != nil {
 				return nil, err
 			}
-			if err := run(autoOf(left), autoName, h.send); err != nil {
+			if err := run(autoOf(left), autoName, thousand(left), h.send); err != nil {
 				return nil, err
 			}
 		}

@@ -11,7 +11,8 @@ import (
 // WriteTable writes the report for people, in 80 columns.
 func (r *CostReport) WriteTable(w io.Writer, details bool) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nCost: %d sessions (%s), %d requests, prices and cache of %s (%s), corpus %s\n", r.Sessions, r.Split, r.Requests, r.Model, r.Date, r.Corpus)
+	fmt.Fprintf(&b, "\nCost: %s (%s), %s, corpus %s\nprices and cache of %s (%s)\n",
+		counted(r.Sessions, "conversation"), r.Split, counted(r.Requests, "request"), r.Corpus, r.Model, r.Date)
 	if r.Around > 0 {
 		fmt.Fprintf(&b, "system and tools are taken to be %d tokens where none are recorded\n", r.Around)
 	}

@@ -67,7 +67,7 @@ func Drift(ctx context.Context, set *Set, o *DriftOptions) (*DriftReport, error)
 		return s.total < costly || len(s.steps) < 2*(driftRounds+1) || o.Split != "" && o.Split != All && s.split() != o.Split
 	})
 	if len(sessions) == 0 {
-		return nil, fmt.Errorf("eval.Drift: no conversation has %d tokens and %d steps", costly, 2*(driftRounds+1))
+		return nil, fmt.Errorf("eval.Drift: no conversation of %d has 50,000 tokens and %d steps: too short for %d compactions", len(set.sessions), 2*(driftRounds+1), driftRounds)
 	}
 	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(b.total, a.total) })
 	parts := make([][]*drifted, len(sessions))

@@ -15,8 +15,8 @@ import (
 func (r *Report) WriteTable(w io.Writer, details bool) error {
 	var b strings.Builder
 	if len(r.Columns) == 0 {
-		fmt.Fprintf(&b, "Nothing could be measured in %s (%s).\n", counted(r.Read, "conversation"), r.Split)
-		b.WriteString("A conversation counts from 10,000 tokens on, where the agent writes again what it\nread earlier, and where its history is larger than the budget. Shorter ones count\nas a family: at least 20 in one folder. Try more files, or smaller budgets, such\nas --budgets 2k,10%.\n")
+		fmt.Fprintf(&b, "Nothing could be measured in %s (%s). A conversation\n", counted(r.Read, "conversation"), r.Split)
+		b.WriteString("counts from 10,000 tokens on, where its history is larger than the budget and the\nagent writes again what it read earlier. What stands in several conversations\ndoes not count, so copies of one leave nothing. Shorter conversations count as a\nfamily, at least 20 in one folder. Try more files, or --budgets 2k,10%.\n")
 		_, err := io.WriteString(w, b.String())
 		return err
 	}
@@ -39,6 +39,7 @@ func (r *Report) summary(b *strings.Builder) {
 	fmt.Fprintf(b, "Recall: of what the agent writes again, the share that stands in the prompt, and\nafter the slash, with one lookup. %s measured of %d (%s),\n%s tokens, corpus %s.\n\n",
 		counted(r.Sessions, "conversation"), r.Read, r.Split, r.Counter, r.Corpus)
 	g := grid.Grid{Head: []string{"contender"}}
+	over := false
 	var names []string
 	for _, c := range r.Columns {
 		g.Head = append(g.Head, c.Name)
@@ -56,11 +57,21 @@ func (r *Report) summary(b *strings.Builder) {
 				row = append(row, "-")
 				continue
 			}
-			row = append(row, fmt.Sprintf("%.2f/%.2f", c.Scores[i].Bound, c.Scores[i].Lookup))
+			cell := fmt.Sprintf("%.2f/%.2f", c.Scores[i].Bound, c.Scores[i].Lookup)
+			if c.Scores[i].Over >= 0.5 {
+				cell, over = "("+cell+")", true
+			}
+			if c.Scores[i].Failed >= 0.5 {
+				cell = "not made"
+			}
+			row = append(row, cell)
 		}
 		g.Row(row...)
 	}
 	g.Write(b)
+	if over {
+		b.WriteString("In brackets: at least half of the prompts are beyond the budget.\n")
+	}
 }
 
 func (d *Interval) signed() string {

@@ -85,9 +85,9 @@ func (b setting) of(s *session, size int) int {
 
 func parseBudget(text string) (setting, error) {
 	b := setting{name: text}
-	number, unit := text, ""
-	if i := strings.IndexAny(text, "k%"); i >= 0 {
-		number, unit = text[:i], text[i:]
+	number, unit := strings.ToLower(text), ""
+	if i := strings.IndexAny(number, "k%"); i >= 0 {
+		number, unit = number[:i], number[i:]
 	}
 	x, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(x > 0 && x < 1e9) || unit != "" && unit != "k" && unit != "%" || unit == "%" && x >= 100 {

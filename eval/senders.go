@@ -31,8 +31,8 @@ var (
 // spender is a contender in what sessions cost. Those of one line do the same with
 // another size.
 type spender struct {
-	name, line string
-	make       func(r *replay) sender
+	name, line, size string
+	make             func(r *replay) sender
 }
 
 // The lines of the contenders that come in several sizes.
@@ -40,8 +40,8 @@ const (
 	maskLine    = "mask old results at every step"
 	slidingLine = "sliding window"
 	clearLine   = "clear old results at a mark"
-	markLine    = "20k left at a mark"
-	lawLine     = "so much left by the law, and when cold"
+	markLine    = "newest 20k left at a mark"
+	lawLine     = "newest left by the law, and when cold"
 )
 
 // The names of the rows.
@@ -76,37 +76,39 @@ func spenders(counter *token.Counter, curve bool) []spender {
 		}
 	}
 	all := []spender{
-		{noneName, noneName, func(r *replay) sender {
+		{noneName, noneName, "", func(r *replay) sender {
 			return func(k int) (request, error) { return r.plain(k), nil }
 		}},
-		{maskName, maskLine, masking(maskKeeps, placeholder)},
-		{slidingName, slidingLine, sliding(slidingRoom)},
-		{clearName, clearLine, clearing(clearAt, placeholder)},
-		{at150Name, markLine, above(150_000)},
-		{at100Name, markLine, above(100_000)},
-		{asRanName, asRanName, (*replay).asRan},
-		{lawName, lawName, func(r *replay) sender { return r.batches(batchLeft, r.law(false, batchLeft)) }},
-		{lawColdName, lawLine, func(r *replay) sender { return r.batches(batchLeft, r.law(true, batchLeft)) }},
+		{maskName, maskLine, "10", masking(maskKeeps, placeholder)},
+		{slidingName, slidingLine, "20k", sliding(slidingRoom)},
+		{clearName, clearLine, "100k", clearing(clearAt, placeholder)},
+		{at150Name, markLine, "150k", above(150_000)},
+		{at100Name, markLine, "100k", above(100_000)},
+		{asRanName, asRanName, "", (*replay).asRan},
+		{lawName, lawName, "", func(r *replay) sender { return r.batches(batchLeft, r.law(false, batchLeft)) }},
+		{lawColdName, lawLine, "20k", func(r *replay) sender { return r.batches(batchLeft, r.law(true, batchLeft)) }},
 	}
 	if !curve {
 		return all
 	}
 	for _, n := range curveMasks {
-		all = append(all, spender{fmt.Sprintf("mask all but %d at every step", n), maskLine, masking(n, placeholder)})
+		all = append(all, spender{fmt.Sprintf("mask all but %d at every step", n), maskLine, fmt.Sprint(n), masking(n, placeholder)})
 	}
 	for _, n := range curveClear {
-		all = append(all, spender{fmt.Sprintf("clear all but 3 at %dk", n/1000), clearLine, clearing(n, placeholder)})
+		all = append(all, spender{fmt.Sprintf("clear all but 3 at %dk", n/1000), clearLine, thousand(n), clearing(n, placeholder)})
 	}
 	for _, n := range curveLeft {
 		all = append(all,
-			spender{fmt.Sprintf("sliding window of %dk", n/1000), slidingLine, sliding(n)},
-			spender{fmt.Sprintf("%dk left by the law, and when cold", n/1000), lawLine, func(r *replay) sender { return r.batches(n, r.law(true, n)) }})
+			spender{fmt.Sprintf("sliding window of %dk", n/1000), slidingLine, thousand(n), sliding(n)},
+			spender{fmt.Sprintf("%dk left by the law, and when cold", n/1000), lawLine, thousand(n), func(r *replay) sender { return r.batches(n, r.law(true, n)) }})
 	}
-	return append(all, spender{"20k left at 50k", markLine, above(50_000)})
+	return append(all, spender{"20k left at 50k", markLine, "50k", above(50_000)})
 }
 
+func thousand(n int) string { return fmt.Sprintf("%dk", n/1000) }
+
 // autoOf is the name of auto where it leaves another size than its own.
-func autoOf(left int) string { return fmt.Sprintf("auto, %dk left", left/1000) }
+func autoOf(left int) string { return "auto, " + thousand(left) + " left" }
 
 // masking puts a placeholder for all but the newest results, at every step.
 func masking(keep, placeholder int) func(r *replay) sender {

@@ -64,11 +64,11 @@ func Load(ctx context.Context, paths []string, counter *token.Counter, progress 
 			return nil, fmt.Errorf("eval.Load: %w", err)
 		}
 	}
-	files, err := list(paths)
+	files, skipped, err := list(paths)
 	if err != nil {
 		return nil, fmt.Errorf("eval.Load: %w", err)
 	}
-	set := &Set{counter: counter}
+	set := &Set{counter: counter, Skipped: skipped}
 	read := make([][]*session, len(files))
 	failures := make([]error, len(files))
 	err = each(ctx, len(files), progress, func(i int) error {
@@ -84,8 +84,14 @@ func Load(ctx context.Context, paths []string, counter *token.Counter, progress 
 		}
 		set.sessions = append(set.sessions, read[i]...)
 	}
-	if len(set.sessions) == 0 {
+	switch {
+	case len(set.sessions) > 0:
+	case len(set.Skipped) > 0:
 		return nil, fmt.Errorf("eval.Load: no conversation in %s: %w", strings.Join(paths, ", "), errors.Join(set.Skipped...))
+	case len(files) > 0:
+		return nil, fmt.Errorf("eval.Load: no conversation in %s has two answers of a model: nothing to measure", strings.Join(paths, ", "))
+	default:
+		return nil, fmt.Errorf("eval.Load: no transcript in %s: no file ends in %s, or one of these and .gz", strings.Join(paths, ", "), strings.Join(endings, ", "))
 	}
 	for _, group := range set.corpora() {
 		common := tooCommon(group)
@@ -99,17 +105,26 @@ func Load(ctx context.Context, paths []string, counter *token.Counter, progress 
 // file is a transcript and the folder that names its family.
 type file struct{ path, family string }
 
-// list finds the files below the paths, sorted.
-func list(paths []string) ([]file, error) {
-	var files []file
+// endings are those of files that may be transcripts.
+var endings = []string{".json", ".jsonl", ".traj", ".eval"}
+
+// list finds the files below the paths, sorted, and the folders that cannot be
+// read.
+func list(paths []string) (files []file, skipped []error, err error) {
 	for _, root := range paths {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
+			switch {
+			case err != nil && path != root:
+				skipped = append(skipped, err)
+				return nil
+			case err != nil:
+				return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+			case d.IsDir():
+				return nil
 			}
 			name := d.Name()
 			plain := strings.TrimSuffix(name, ".gz")
-			if path != root && !slices.Contains([]string{".json", ".jsonl", ".traj", ".eval"}, filepath.Ext(plain)) {
+			if path != root && !slices.Contains(endings, filepath.Ext(plain)) {
 				return nil
 			}
 			if path != root && plain == "index.json" {
@@ -119,10 +134,10 @@ func list(paths []string) ([]file, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return files, nil
+	return files, skipped, nil
 }
 
 // part is the number at the end of the name of one of several records of the

@@ -11,7 +11,7 @@ import (
 // WriteTable writes the report for people, in 80 columns.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nEstimators: (estimate - %s) / %s of each text, %d conversations (%s), corpus %s\n\n", r.Real, r.Real, r.Sessions, r.Split.String(), r.Corpus)
+	fmt.Fprintf(&b, "\nEstimators of token counts: (estimate - %s) / %s of each text\n%d conversations (%s), corpus %s\n\n", r.Real, r.Real, r.Sessions, r.Split.String(), r.Corpus)
 	g := grid.Grid{Head: []string{"estimator, class", "texts", "tokens", "p1", "p50", "p99", "all together"}}
 	made := false
 	for _, x := range r.Rows {

@@ -84,7 +84,7 @@ func (a axis) ticks(about int) []float64 {
 	}
 	var all []float64
 	for n := math.Ceil(a.low/step - 1e-9); n*step <= a.high+1e-9*step; n++ {
-		all = append(all, n*step)
+		all = append(all, n*step+0) // no negative zero
 	}
 	return all
 }

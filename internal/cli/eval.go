@@ -12,6 +12,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
+// mostSkipped is how many of the files that eval cannot read are told of.
+const mostSkipped = 5
+
 func evalCommand(s Streams) *cobra.Command {
 	var w wanted
 	var split, counterName, modelName string
@@ -98,6 +101,9 @@ not what is solved.`,
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
+			if w.estimators && !counter.Exact() {
+				return fmt.Errorf("%w: --estimators: --counter %s is an estimate itself; take o200k or cl100k", errUsage, counterName)
+			}
 			if w.locomo {
 				found := measured{}
 				found.LoCoMo, err = locomo.Measure(c.Context(), args, &locomo.Options{Counter: counter, Budgets: w.budgets, Progress: progress(s.Err, "measuring")})
@@ -110,7 +116,11 @@ not what is solved.`,
 			if err != nil {
 				return err
 			}
-			for _, skipped := range set.Skipped {
+			for i, skipped := range set.Skipped {
+				if i == mostSkipped {
+					fmt.Fprintf(s.Err, "palimpsest: skipped: %s more; palimpsest inspect FILE says why\n", plural(len(set.Skipped)-i, "file"))
+					break
+				}
 				fmt.Fprintf(s.Err, "palimpsest: skipped: %s\n", message(skipped))
 			}
 			found, err := w.measure(c.Context(), set, s.Err)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,6 +73,12 @@ func (w *wanted) check(given func(flag string) bool, model string) error {
 			return fmt.Errorf("--%s does nothing here: it is for %s", f.name, f.of)
 		}
 	}
+	if w.html != "" && w.html != "-" {
+		// Not after an hour of measuring.
+		if info, err := os.Stat(filepath.Dir(w.html)); err != nil || !info.IsDir() {
+			return fmt.Errorf("--html %s: there is no folder %s", w.html, filepath.Dir(w.html))
+		}
+	}
 	if w.curve && recall && len(w.budgets) > 0 {
 		return errors.New("--curve has budgets of its own; leave --budgets or --curve out")
 	}
@@ -98,8 +106,9 @@ func (w *wanted) recall() *eval.Options {
 	return &eval.Options{Split: w.split, Budgets: w.budgets, Curve: w.curve, Contenders: w.contenders, Peers: strings.Fields(w.peers)}
 }
 
+// costOptions are those of cost. A page has lines of recall over cost.
 func (w *wanted) costOptions() *eval.CostOptions {
-	return &eval.CostOptions{Split: w.split, Model: &w.model, Around: w.around, Gaps: w.gaps, Curve: w.curve, Contenders: w.contenders}
+	return &eval.CostOptions{Split: w.split, Model: &w.model, Around: w.around, Gaps: w.gaps, Curve: w.curve || w.html != "", Contenders: w.contenders}
 }
 
 // commandLine is the flags and arguments of a command as a user would type them.
@@ -152,6 +161,7 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 		if err != nil && (w.costs || ctx.Err() != nil) {
 			return m.broken(stderr, m.Cost != nil, err)
 		}
+		m.without("Cost", err)
 	}
 	if drift {
 		o := &eval.DriftOptions{Split: w.split, Contenders: w.contenders, Progress: progress(stderr, "compacting")}
@@ -159,6 +169,7 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 		if err != nil && (w.drift || ctx.Err() != nil) {
 			return m.broken(stderr, m.Drift != nil, err)
 		}
+		m.without("Drift", err)
 	}
 	if w.valid {
 		o := &eval.ValidityOptions{Split: w.split, Tight: w.tight, Progress: progress(stderr, "checking")}
@@ -173,6 +184,13 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 		}
 	}
 	return m, nil
+}
+
+// without notes what a page has not, and why.
+func (m *measured) without(what string, err error) {
+	if err != nil {
+		m.note = strings.TrimSpace(fmt.Sprintf("%s %s was not measured: %s.", m.note, what, message(err)))
+	}
 }
 
 // broken is what was measured before the error. Where there is something, the
@@ -193,7 +211,7 @@ func (m measured) broken(stderr io.Writer, some bool, err error) (measured, erro
 		case m.Recall != nil:
 			left = m.Recall.Left
 		}
-		m.note = fmt.Sprintf("Broken off: %s not measured; the figures are about the others alone.", plural(left, "conversation"))
+		m.note = strings.TrimSpace(m.note + fmt.Sprintf(" Broken off: %s not measured; the figures are about the others alone.", plural(left, "conversation")))
 	}
 	return m, err
 }
