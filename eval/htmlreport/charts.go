@@ -5,6 +5,9 @@ import (
 	"html/template"
 )
 
+// narrow is the width of a picture that a phone shows whole.
+const narrow = 580
+
 // whisker is a value with its interval.
 type whisker struct {
 	name             string
@@ -16,8 +19,8 @@ type whisker struct {
 
 // forest draws one line for each contender: its value and its interval.
 func forest(name, title, across string, rows []whisker) template.HTML {
-	const line, left, top = 22, 216, 14
-	d := &drawing{width: 760, height: top + line*float64(len(rows)) + 46}
+	const line, left, top = 22, 222, 14
+	d := &drawing{width: narrow, height: top + line*float64(len(rows)) + 46}
 	x := axis{0, 1, left, d.width - 60}
 	bottom := d.height - 44
 	for _, v := range x.ticks(10) {
@@ -59,7 +62,7 @@ type trace struct {
 // lines draws traces, each with a colour and dashes of its own and its name below.
 // A positive top cuts off what is above it.
 func lines(name, title, across, up string, top float64, traces []trace) template.HTML {
-	d := &drawing{width: 760, height: 400 + 18*float64((len(traces)+1)/2)}
+	d := &drawing{width: narrow, height: 400 + 18*float64((len(traces)+1)/2)}
 	longest, most := 1.0, 0.0
 	for _, t := range traces {
 		for i, v := range t.values {
@@ -88,7 +91,7 @@ func lines(name, title, across, up string, top float64, traces []trace) template
 			points = append(points, point{x.at(t.at(k)), y.at(v)})
 		}
 		d.path("trace "+class, points, t.name)
-		lx, ly := 60+350*float64(i%2), 408+18*float64(i/2)
+		lx, ly := 24+286*float64(i%2), 408+18*float64(i/2)
 		d.line("trace "+class, lx, ly-4, lx+34, ly-4)
 		d.text("label", "start", lx+42, ly, t.name)
 	}
@@ -115,7 +118,7 @@ type group struct {
 func bars(name, title string, kinds []string, groups []group) template.HTML {
 	const left, bar, space = 190, 13, 9
 	each := bar*float64(len(kinds)) + space
-	d := &drawing{width: 760, height: 14 + each*float64(len(groups)) + 62}
+	d := &drawing{width: narrow, height: 14 + each*float64(len(groups)) + 62}
 	x := axis{0, 1, left, d.width - 60}
 	bottom := 14 + each*float64(len(groups))
 	for _, v := range x.ticks(10) {

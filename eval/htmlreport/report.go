@@ -72,11 +72,12 @@ func Write(w io.Writer, d *Data) error {
 	return nil
 }
 
-// thousands writes a whole number with a thin space at each thousand.
+// thousands writes a whole number with a narrow space, which no line is broken at,
+// at each thousand.
 func thousands(n int) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + " " + s[i:]
+		s = s[:i] + "\u202f" + s[i:]
 	}
 	return s
 }
