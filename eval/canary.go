@@ -121,28 +121,41 @@ func (c *canaries) plant(s *session) []need {
 
 func (c *canaries) kindOf(i int) int { return i % canaryKinds }
 
-// mutated counts the values that stand in a prompt with another figure than was
-// said.
-func (c *canaries) mutated(s *shown) int {
-	n := 0
+// mutated counts the canaries that made text tells, once for each place, and those
+// of them that it tells with another figure than was planted, behind the key of a
+// value or in a name.
+func (c *canaries) mutated(s *shown) (told, mutated int) {
 	for i := range s.other {
 		text, _ := sayings(&s.other[i])
 		for _, x := range c.list {
-			if len(x.near) == 0 || !strings.HasPrefix(x.near[0], "limit_") {
-				continue
-			}
+			lead, value := x.lead()
 			for rest := text; ; {
-				at := strings.Index(rest, x.near[0])
+				at := strings.Index(rest, lead)
 				if at < 0 {
 					break
 				}
-				rest = rest[at+len(x.near[0]):]
-				after := strings.TrimLeft(rest[:min(len(rest), 40)], " \t\"'`:=")
-				if after != "" && figure(after[0]) && !strings.HasPrefix(after, x.value) {
-					n++
+				rest = rest[at+len(lead):]
+				after := strings.TrimLeft(rest[:min(len(rest), 60)], " \t\"'`:=")
+				if after == "" || !figure(after[0]) {
+					continue // the key alone, or cut off: nothing is told
+				}
+				told++
+				if !strings.HasPrefix(after, value) || len(after) > len(value) && figure(after[len(value)]) {
+					mutated++
 				}
 			}
 		}
 	}
-	return n
+	return told, mutated
+}
+
+// lead is the beginning by which a canary is known wherever it stands, and what
+// must follow it.
+func (x *canary) lead() (lead, value string) {
+	if len(x.near) > 0 && strings.HasPrefix(x.near[0], "limit_") {
+		return x.near[0], x.value
+	}
+	end := strings.IndexAny(x.value, "0123456789")
+	figures := len(x.value) - end - len(strings.TrimLeft(x.value[end:], "0123456789"))
+	return x.value[:end], x.value[end : end+figures]
 }

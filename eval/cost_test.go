@@ -55,7 +55,7 @@ func worked(t *testing.T, counter *token.Counter, steps int, pauses ...int) *rep
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newReplay(s, m, counter)
+	return newReplay(s, m, "", counter)
 }
 
 func counterOf(t *testing.T) *token.Counter {
@@ -73,7 +73,7 @@ func counterOf(t *testing.T) *token.Counter {
 func TestBillWithoutCompaction(t *testing.T) {
 	for _, pauses := range [][]int{nil, {30, 50}} {
 		r := worked(t, counterOf(t), 60, pauses...)
-		x, err := r.spend(spenders(counterOf(t))[0].make(r))
+		x, err := r.spend(spenders(counterOf(t), false)[0].make(r))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,14 +118,14 @@ func TestBestSchedule(t *testing.T) {
 	}
 	nearest := math.Inf(1)
 	for mark := 21_000; mark < 120_000; mark += 1_500 {
-		x, err := r.spend(r.batches(func(k, size int) bool { return size > mark }))
+		x, err := r.spend(r.batches(batchLeft, func(k, size int) bool { return size > mark }))
 		if err != nil {
 			t.Fatal(err)
 		}
 		nearest = min(nearest, x.input)
 	}
 	for _, cold := range []bool{false, true} {
-		x, err := r.spend(r.batches(r.law(cold)))
+		x, err := r.spend(r.batches(batchLeft, r.law(cold, batchLeft)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestHandleIsBilled(t *testing.T) {
 	if x.compactions == 0 || x.rewrites > x.compactions {
 		t.Errorf("%d compactions, %d rewrites", x.compactions, x.rewrites)
 	}
-	plain, err := r.spend(spenders(counter)[0].make(r))
+	plain, err := r.spend(spenders(counter, false)[0].make(r))
 	if err != nil {
 		t.Fatal(err)
 	}

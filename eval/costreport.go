@@ -1,8 +1,9 @@
 package eval
 
 import (
-	"fmt"
-	"io"
+	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -22,8 +23,15 @@ type CostReport struct {
 	Date   string `json:"date"`
 	Source string `json:"source"`
 	// Around is what system and tools were taken to be where none are recorded.
-	Around int       `json:"around,omitempty"`
+	Around int `json:"around,omitempty"`
+	// Gaps says whose times between requests these are.
+	Gaps string `json:"gaps"`
+	// Corpus is a hash over what was measured on, as in Report.
+	Corpus string    `json:"corpus"`
 	Rows   []CostRow `json:"rows"`
+	// Iso names, for each line of contenders that reaches it, the cheapest that
+	// recalls at least 0.95 with lookups, fetches in the cost; the cheapest first.
+	Iso []string `json:"iso_recall"`
 	// Traces show the largest session request by request.
 	Traces []Trace `json:"traces"`
 }
@@ -38,9 +46,18 @@ type Trace struct {
 	Spent   []float64 `json:"spent"`
 }
 
+// isoRecall is the recall at which costs are compared.
+const isoRecall = 0.95
+
 // CostRow is a contender, as means over sessions.
 type CostRow struct {
 	Contender string `json:"contender"`
+	// Line names what is done alike by contenders that differ in a size alone; empty
+	// for schedules and bounds, which send nothing.
+	Line string `json:"line,omitempty"`
+	// Size is what it differs in: tokens that are left or from which it acts, or the
+	// results that are kept; empty where nothing does.
+	Size string `json:"size,omitempty"`
 	// Input is what the prompts cost, over what they cost without compaction in
 	// the same cache; Low and High are its 95 percent interval, by session. All
 	// has lookups and reading again added, Total the answers too.
@@ -52,6 +69,13 @@ type CostRow struct {
 	// Regret is Input over that of the best schedule of the same renderer, as the
 	// mean of the sessions' ratios; 0 where no schedule was reckoned.
 	Regret float64 `json:"regret,omitempty"`
+	// Bound is Input over the lower bound, as the mean of the sessions' ratios.
+	Bound float64 `json:"over_bound"`
+	// Ahead is what auto costs more than this contender, with fetches, AheadRecall
+	// what it recalls more with lookups, in the same sessions; nil where auto did not
+	// run, for auto itself, and for what sends nothing.
+	Ahead       *Interval `json:"auto_minus_cost,omitempty"`
+	AheadRecall *Interval `json:"auto_minus_recall,omitempty"`
 	// Compactions are for a session; Rewrites for a hundred requests.
 	Compactions float64 `json:"compactions"`
 	Rewrites    float64 `json:"rewrites"`
@@ -77,7 +101,7 @@ type CostRow struct {
 
 // costOrder is the order of the rows.
 var costOrder = []string{
-	noneName, maskName, slidingName, clearName, at150Name, at100Name, asRanName, lawName, lawColdName, bestName,
+	noneName, noCacheName, maskName, slidingName, clearName, at150Name, at100Name, asRanName, lawName, lawColdName, bestName,
 	"ladder", "session", "timeline", "workstream", "loop", autoName, autoBestName, boundName,
 }
 
@@ -89,7 +113,7 @@ var schedules = map[string]string{
 func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *CostReport {
 	r := &CostReport{
 		Split: o.Split, Counter: set.counter.Name(), Sessions: len(parts),
-		Model: m.Name, Date: m.Date, Source: m.Source, Around: o.Around,
+		Model: m.Name, Date: m.Date, Source: m.Source, Around: o.Around, Gaps: cmp.Or(o.Gaps, RecordedGaps),
 	}
 	if r.Split == "" {
 		r.Split = All
@@ -98,10 +122,7 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 		r.Requests += p.spent[noneName].requests
 	}
 	resample := newBootstrap(len(parts))
-	for _, name := range costOrder {
-		if parts[0].spent[name] == nil {
-			continue
-		}
+	for _, name := range parts[0].order() {
 		each := func(f func(c *costs, s *spent) float64) []float64 {
 			out := make([]float64, len(parts))
 			for i, c := range parts {
@@ -112,13 +133,15 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 		over := func(f func(c *costs, s *spent) float64) float64 { return mean(each(f)) }
 		inputs := each(func(c *costs, s *spent) float64 { return s.input / c.whole })
 		row := CostRow{
-			Contender: name, Input: mean(inputs),
+			Contender: name, Line: parts[0].lines[name], Size: parts[0].sizes[name], Input: mean(inputs),
 			Compactions: over(func(_ *costs, s *spent) float64 { return float64(s.compactions) }),
 		}
 		row.Low, row.High = resample.interval(inputs)
 		if parts[0].spent[name].requests > 0 {
 			row.measured(over)
+			row.against(parts, resample)
 		}
+		row.Bound = over(func(c *costs, s *spent) float64 { return s.input / c.spent[boundName].input })
 		if best := schedules[name]; best != "" {
 			row.Regret = over(func(c *costs, s *spent) float64 { return s.input / c.spent[best].input })
 		}
@@ -142,7 +165,73 @@ func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *Cos
 			r.Traces = append(r.Traces, Trace{parts[0].name, name, x.sizes, x.sums})
 		}
 	}
+	r.iso()
 	return r
+}
+
+// order is that of the rows: the known ones first, those of other sizes behind the
+// last of their line.
+func (c *costs) order() []string {
+	var names []string
+	for _, name := range costOrder {
+		if c.spent[name] != nil {
+			names = append(names, name)
+		}
+	}
+	for _, name := range c.names {
+		if slices.Contains(names, name) {
+			continue
+		}
+		at := 0
+		for i, other := range names {
+			if c.lines[other] == c.lines[name] {
+				at = i + 1
+			}
+		}
+		names = slices.Insert(names, at, name)
+	}
+	return names
+}
+
+// against holds auto against the contender.
+func (row *CostRow) against(parts []*costs, resample *bootstrap) {
+	if row.Contender == autoName || parts[0].spent[autoName] == nil {
+		return
+	}
+	var ours, theirs, ourRecall, theirRecall []float64
+	for _, c := range parts {
+		a, x := c.spent[autoName], c.spent[row.Contender]
+		ours = append(ours, (a.input+a.extra)/c.whole)
+		theirs = append(theirs, (x.input+x.extra)/c.whole)
+		if a.refs > 0 && x.refs > 0 {
+			ourRecall = append(ourRecall, (a.direct+a.found)/a.refs)
+			theirRecall = append(theirRecall, (x.direct+x.found)/x.refs)
+		}
+	}
+	d := resample.difference(ours, theirs)
+	row.Ahead = &d
+	if n := len(ourRecall); n > 0 {
+		d := newBootstrap(n).difference(ourRecall, theirRecall)
+		row.AheadRecall = &d
+	}
+}
+
+// iso finds the cheapest way of each line to the recall that is asked.
+func (r *CostReport) iso() {
+	best := map[string]CostRow{}
+	for _, row := range r.Rows {
+		if row.Line == "" || row.Refs == 0 || row.Recall < isoRecall {
+			continue
+		}
+		if x, ok := best[row.Line]; !ok || row.All < x.All {
+			best[row.Line] = row
+		}
+	}
+	for _, row := range slices.SortedFunc(maps.Values(best), func(a, b CostRow) int {
+		return cmp.Or(cmp.Compare(a.All, b.All), strings.Compare(a.Line, b.Line))
+	}) {
+		r.Iso = append(r.Iso, row.Contender)
+	}
 }
 
 func (row *CostRow) measured(over func(func(c *costs, s *spent) float64) float64) {
@@ -157,29 +246,4 @@ func (row *CostRow) measured(over func(func(c *costs, s *spent) float64) float64
 	row.Peak = over(func(_ *costs, s *spent) float64 { return float64(s.peak) })
 	row.Lookups = over(func(_ *costs, s *spent) float64 { return s.lookups })
 	row.Rereads = over(func(_ *costs, s *spent) float64 { return s.rereads })
-}
-
-// WriteTable writes the report for people.
-func (r *CostReport) WriteTable(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "\ncost · %s split · %d sessions · %d requests · prices and cache of %s (%s)\n", r.Split, r.Sessions, r.Requests, r.Model, r.Date)
-	if r.Around > 0 {
-		fmt.Fprintf(&b, "system and tools are taken to be %d tokens where none are recorded\n", r.Around)
-	}
-	fmt.Fprintf(&b, "%-36s %6s  %-13s %7s %7s %7s %6s %6s %6s %6s %6s %8s %8s %6s %6s %6s %6s %6s\n",
-		"", "input", "95 %", "+fetch", "+output", "regret", "comp", "rewr", "cached", "kept", "again", "mean", "peak", "refs", "direct", "recall", "look", "reread")
-	number := func(x float64, format string) string {
-		if x == 0 {
-			return "-"
-		}
-		return fmt.Sprintf(format, x)
-	}
-	for _, x := range r.Rows {
-		fmt.Fprintf(&b, "%-36s %6.3f  %.3f-%.3f  %7s %7s %7s %6.1f %6s %6s %6s %6s %8s %8s %6d %6s %6s %6s %6s\n",
-			x.Contender, x.Input, x.Low, x.High, number(x.All, "%.3f"), number(x.Total, "%.3f"), number(x.Regret, "%.3f"), x.Compactions, number(x.Rewrites, "%.1f"),
-			number(x.Cached, "%.3f"), number(x.Kept, "%.3f"), number(x.Again, "%.2f"), number(x.Mean, "%.0f"), number(x.Peak, "%.0f"),
-			x.Refs, number(x.Direct, "%.3f"), number(x.Recall, "%.3f"), number(x.Lookups, "%.1f"), number(x.Rereads, "%.1f"))
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -20,6 +21,12 @@ type CostOptions struct {
 	// Around is what system and tools are taken to be where a record holds none,
 	// in tokens: agents send them and mostly do not record them.
 	Around int
+	// Gaps says how long requests are apart, which decides what a cache has forgotten:
+	// RecordedGaps, FixedGaps or LognormalGaps; empty is RecordedGaps.
+	Gaps string
+	// Curve runs the contenders that have a size at several, for lines of recall
+	// over cost. It takes several times as long.
+	Curve bool
 	// Contenders are the names of those to run; none for all. No compaction, the
 	// best schedules of those that run and the lower bound are always there.
 	Contenders []string
@@ -27,15 +34,40 @@ type CostOptions struct {
 	Progress Progress
 }
 
+// The models of the time between requests. Recorded times are 20 seconds where the
+// record tells none; the others leave what is recorded aside.
+const (
+	RecordedGaps  = "recorded"
+	FixedGaps     = "fixed"
+	LognormalGaps = "lognormal"
+)
+
 // costly is the size from which a session is worth compacting at all, in tokens.
 const costly = 50_000
 
 // defaultCostModel is a model that the recorded agents used.
 const defaultCostModel = "claude-sonnet-4-5"
 
+// autoLeft is the size that auto leaves by itself (policy.Auto.Working), in tokens.
+const autoLeft = 20_000
+
 // sampled: what the policy would leave is measured at every so many requests for
 // its best schedule.
 const sampled = 4
+
+// Check reports what in the options names nothing.
+func (o *CostOptions) Check() error {
+	for _, name := range o.Contenders {
+		if !slices.Contains(costOrder, name) {
+			return fmt.Errorf("no contender is called %q; known are %s", name, strings.Join(costOrder, "; "))
+		}
+	}
+	switch o.Gaps {
+	case "", RecordedGaps, FixedGaps, LognormalGaps:
+		return nil
+	}
+	return fmt.Errorf("gaps %q: want %s, %s or %s", o.Gaps, RecordedGaps, FixedGaps, LognormalGaps)
+}
 
 // Cost replays sessions of at least 50,000 tokens request by request through
 // every contender and bills them by the prices and the cache rules of a model.
@@ -54,10 +86,8 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 		}
 		model = &m
 	}
-	for _, name := range o.Contenders {
-		if !slices.Contains(costOrder, name) {
-			return nil, fmt.Errorf("eval.Cost: no contender is called %q; known are %s", name, strings.Join(costOrder, "; "))
-		}
+	if err := o.Check(); err != nil {
+		return nil, fmt.Errorf("eval.Cost: %w", err)
 	}
 	if len(model.Prices) == 0 {
 		return nil, fmt.Errorf("eval.Cost: no prices of the model %s are known; name another, or add them to a table of models", model.Name)
@@ -66,24 +96,26 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 		return s.total < costly || o.Split != "" && o.Split != All && s.split() != o.Split
 	})
 	if len(sessions) == 0 {
-		return nil, fmt.Errorf("eval.Cost: no conversation has %d tokens: nothing to compact", costly)
+		return nil, fmt.Errorf("eval.Cost: no conversation of %d has 50,000 tokens: too short to be worth compacting", len(set.sessions))
 	}
 	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(b.total, a.total) })
 	parts := make([]*costs, len(sessions))
 	err := each(ctx, len(sessions), o.Progress, func(i int) error {
 		var err error
-		parts[i], err = set.costs(ctx, sessions[i].surrounded(o.Around, set.counter), *model, o.Contenders)
+		parts[i], err = set.costs(ctx, sessions[i].surrounded(o.Around, set.counter), *model, o)
 		return err
 	})
 	if err != nil {
 		err = fmt.Errorf("eval.Cost: %w", err)
 	}
 	all := len(parts)
+	sessions = done(sessions, func(i int) bool { return parts[i] != nil })
 	parts = slices.DeleteFunc(parts, func(c *costs) bool { return c == nil })
 	if len(parts) == 0 || err != nil && !brokenOff(ctx, err) {
 		return nil, err
 	}
 	r := newCostReport(set, parts, *model, o)
+	r.Corpus = corpusHash(slices.Values(sessions))
 	r.Left = all - len(parts)
 	return r, err
 }
@@ -104,17 +136,25 @@ func (s *session) surrounded(around int, counter *token.Counter) *session {
 type costs struct {
 	name  string  // of the session
 	whole float64 // the input without compaction
+	names []string
 	spent map[string]*spent
+	// lines and sizes are of those that were sent.
+	lines, sizes map[string]string
 }
 
-func (set *Set) costs(ctx context.Context, s *session, m token.Model, contenders []string) (*costs, error) {
-	wanted := func(name string) bool {
-		return len(contenders) == 0 || name == noneName || slices.Contains(contenders, name)
+func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOptions) (*costs, error) {
+	// A line is wanted with the contender that it belongs to.
+	lines := map[string]bool{}
+	all := spenders(set.counter, o.Curve)
+	wanted := func(name, line string) bool {
+		is := len(o.Contenders) == 0 || name == noneName || slices.Contains(o.Contenders, name) || lines[line] && !slices.Contains(costOrder, name)
+		lines[line] = lines[line] || is
+		return is
 	}
-	r := newReplay(s, m, set.counter)
-	c := &costs{name: s.name, spent: map[string]*spent{}}
+	r := newReplay(s, m, o.Gaps, set.counter)
+	c := &costs{name: s.name, spent: map[string]*spent{}, lines: map[string]string{}, sizes: map[string]string{}}
 	entries := s.entries()
-	run := func(name string, send sender) error {
+	run := func(name, line, size string, send sender) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -126,34 +166,41 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, contenders
 			return err
 		}
 		x.cuts = nil
-		c.spent[name] = &x
+		c.spent[name], c.lines[name], c.sizes[name] = &x, line, size
+		c.names = append(c.names, name)
 		return nil
 	}
-	for _, sp := range spenders(set.counter) {
-		if !wanted(sp.name) {
+	for _, sp := range all {
+		if !wanted(sp.name, sp.line) {
 			continue
 		}
-		if err := run(sp.name, sp.make(r)); err != nil {
+		if err := run(sp.name, sp.line, sp.size, sp.make(r)); err != nil {
 			return nil, err
 		}
 	}
 	c.whole = c.spent[noneName].input
 	planned := func(name string, input float64, compactions int) {
 		c.spent[name] = &spent{input: input, compactions: compactions}
+		c.names = append(c.names, name)
 	}
+	planned(noCacheName, r.uncached(), 0)
 	input, n := r.best(func(k int) int {
 		return r.fixed + tokens(r.fitting(r.asks[k].at, batchLeft))
 	})
 	planned(bestName, input, n)
 	for _, p := range policies() {
-		if !wanted(p.Name()) {
+		if !wanted(p.Name(), p.Name()) {
 			continue
 		}
 		h, err := r.handle(ctx, p, set.counter)
 		if err != nil {
 			return nil, err
 		}
-		if err := run(p.Name(), h.send); err != nil {
+		size := ""
+		if p.Name() == autoName {
+			size = thousand(autoLeft)
+		}
+		if err := run(p.Name(), p.Name(), size, h.send); err != nil {
 			return nil, err
 		}
 		if p.Name() != autoName {
@@ -165,6 +212,18 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, contenders
 		}
 		input, n := r.best(func(k int) int { return after[k] })
 		planned(autoBestName, input, n)
+		for _, left := range curveLeft {
+			if !o.Curve {
+				break
+			}
+			h, err := r.handle(ctx, policy.Auto{Working: left}, set.counter)
+			if err != nil {
+				return nil, err
+			}
+			if err := run(autoOf(left), autoName, thousand(left), h.send); err != nil {
+				return nil, err
+			}
+		}
 	}
 	planned(boundName, r.relaxed(), 0)
 	return c, nil

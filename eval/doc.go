@@ -5,7 +5,7 @@
 //
 //	set, err := eval.Load(ctx, []string{"transcripts"}, nil)
 //	report, err := eval.Run(ctx, set, nil)
-//	report.WriteTable(os.Stdout)
+//	report.WriteTable(os.Stdout, false)
 //
 // Replay is open-loop: what the agent did is taken from the record and does not
 // react to what it is shown. So this measures what is kept and what it costs,

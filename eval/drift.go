@@ -67,7 +67,7 @@ func Drift(ctx context.Context, set *Set, o *DriftOptions) (*DriftReport, error)
 		return s.total < costly || len(s.steps) < 2*(driftRounds+1) || o.Split != "" && o.Split != All && s.split() != o.Split
 	})
 	if len(sessions) == 0 {
-		return nil, fmt.Errorf("eval.Drift: no conversation has %d tokens and %d steps", costly, 2*(driftRounds+1))
+		return nil, fmt.Errorf("eval.Drift: no conversation of %d has 50,000 tokens and %d steps: too short for %d compactions", len(set.sessions), 2*(driftRounds+1), driftRounds)
 	}
 	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(b.total, a.total) })
 	parts := make([][]*drifted, len(sessions))
@@ -91,11 +91,13 @@ func Drift(ctx context.Context, set *Set, o *DriftOptions) (*DriftReport, error)
 		err = fmt.Errorf("eval.Drift: %w", err)
 	}
 	all := len(parts)
+	sessions = done(sessions, func(i int) bool { return parts[i] != nil })
 	parts = slices.DeleteFunc(parts, func(d []*drifted) bool { return d == nil })
 	if len(parts) == 0 || err != nil && !brokenOff(ctx, err) {
 		return nil, err
 	}
 	r := newDriftReport(chosen, parts)
+	r.Corpus = corpusHash(slices.Values(sessions))
 	r.Split, r.Left = cmp.Or(o.Split, All), all-len(parts)
 	return r, err
 }
@@ -172,7 +174,7 @@ func newPlanted(s *session, counter *token.Counter) (*planted, error) {
 type drifted struct {
 	trace, canaries, unseen int // how many facts there are
 	rounds                  [driftRounds]survival
-	mutated, failed         int
+	told, mutated, failed   int
 	// alike is what the chains of one and of five compactions both keep, either
 	// what at least one of them keeps.
 	alike, either int
@@ -222,7 +224,9 @@ func (p *planted) drift(ctx context.Context, pol policy.Policy, counter *token.C
 				k.count(&k.canaries, f.bound, &k.canariesTotal, total)
 			}
 		}
-		d.mutated += p.mutated(s)
+		told, mutated := p.mutated(s)
+		d.told += told
+		d.mutated += mutated
 		return nil
 	})
 	if err != nil {

@@ -102,9 +102,10 @@ func TestMutated(t *testing.T) {
 	c := newCanaries("x")
 	key, value := c.list[2].near[0], c.list[2].value
 	for text, want := range map[string]int{
-		key + " = " + value: 0, key + ": " + value + "1": 0, key + ": 7" + value: 1, key + " was read": 0, key + `": "1", ` + key + "=2": 2,
+		key + " = " + value: 0, key + ": " + value + "1": 1, key + ": 7" + value: 1, value: 0,
+		c.list[0].value + " and " + c.list[3].value: 0, c.list[0].value + "0": 1, strings.Replace(c.list[3].value, "/codec", "7/codec", 1): 1, "vault_" + canaryWords[0]: 0, key + " was read": 0, key + `": "1", ` + key + "=2": 2,
 	} {
-		got := c.mutated(&shown{other: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}}}}})
+		_, got := c.mutated(&shown{other: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}}}}})
 		if got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}

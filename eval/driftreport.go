@@ -13,6 +13,8 @@ import (
 type DriftReport struct {
 	Split    Split `json:"split"`
 	Sessions int   `json:"sessions"`
+	// Corpus is a hash over what was measured on, as in Report.
+	Corpus string `json:"corpus"`
 	// Left are the conversations that were not measured since the run was broken
 	// off.
 	Left int `json:"left,omitempty"`
@@ -42,14 +44,20 @@ type DriftRow struct {
 	HalfLife float64 `json:"half_life"`
 	// Kinds are the canaries in the prompt after the last round, by kind.
 	Kinds map[string]float64 `json:"canary_kinds"`
-	// Mutated are values that stood with another figure, over all rounds, Failed
-	// the rounds that made no plan.
-	Mutated int `json:"mutated"`
-	Failed  int `json:"failed"`
+	// Mutated are canaries that stood with another value than was planted, over all
+	// rounds, Told all of which any value stood in text that was made, MutationRate
+	// the one over the other. Failed are the rounds that made no plan.
+	Mutated      int     `json:"mutated"`
+	Told         int     `json:"told"`
+	MutationRate float64 `json:"mutation_rate"`
+	Failed       int     `json:"failed"`
 	// Prompt and State are the tokens of the messages and of those of them that are
 	// not as they were said, after each round, as means over sessions.
 	Prompt []float64 `json:"prompt"`
 	State  []float64 `json:"state"`
+	// Growth is what State grew by in each round of the second half, on the mean: it
+	// must not go on growing.
+	Growth float64 `json:"state_growth"`
 	// Alike is what one compaction and five keep both, of what any of them keeps.
 	Alike float64 `json:"order_jaccard"`
 }
@@ -89,6 +97,7 @@ func newDriftReport(policies []policy.Policy, parts [][]*drifted) *DriftReport {
 		}
 		for _, part := range parts {
 			row.Mutated += part[k].mutated
+			row.Told += part[k].told
 			row.Failed += part[k].failed
 			alike += part[k].alike
 			either += part[k].either
@@ -101,6 +110,8 @@ func newDriftReport(policies []policy.Policy, parts [][]*drifted) *DriftReport {
 			row.Kinds[canaryNames[i]] = share(x.canaries, x.all)
 		}
 		row.Alike = share(alike, either)
+		row.MutationRate = share(row.Mutated, row.Told)
+		row.Growth = (row.State[driftRounds-1] - row.State[driftRounds/2-1]) / (driftRounds - driftRounds/2)
 		row.HalfLife = halfLife(row.both(r, 0), row.both(r, driftRounds-1), driftRounds-1)
 		r.Rows = append(r.Rows, row)
 	}
@@ -128,7 +139,8 @@ func halfLife(first, last float64, rounds int) float64 {
 // WriteTable writes the report for people.
 func (r *DriftReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\ndrift · %s split · %d sessions · %d compactions into %d tokens · %d facts of the sessions (%d do not come up between), %d canaries\n", r.Split, r.Sessions, r.Rounds, r.Budget, r.Trace, r.Unseen, r.Canaries)
+	fmt.Fprintf(&b, "\nDrift: %d sessions (%s), %d compactions into %d tokens, corpus %s\n%d facts of the sessions (%d do not come up between), %d canaries\n\n",
+		r.Sessions, r.Split, r.Rounds, r.Budget, r.Corpus, r.Trace, r.Unseen, r.Canaries)
 	line := func(name, what string, at []int, values []float64, format string) {
 		fmt.Fprintf(&b, "%-12s %-28s", name, what)
 		for i, n := range at {
@@ -156,7 +168,8 @@ func (r *DriftReport) WriteTable(w io.Writer) error {
 		if row.HalfLife > 0 {
 			life = fmt.Sprintf("%.0f rounds", row.HalfLife)
 		}
-		fmt.Fprintf(&b, "%-12s half-life %s · values changed %d · rounds without a plan %d · one and five compactions alike %.3f\n%-12s", "", life, row.Mutated, row.Failed, row.Alike, "")
+		fmt.Fprintf(&b, "%-12s half-life %s · values changed %d of %d\n%-12s rounds without a plan %d · one and five compactions alike %.3f · state grows by %.0f a round\n%-12s",
+			"", life, row.Mutated, row.Told, "", row.Failed, row.Alike, row.Growth, "")
 		for i, name := range canaryNames {
 			if i > 0 {
 				b.WriteString(" ·")

@@ -201,7 +201,7 @@ func TestSameFigures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := r.WriteTable(&tables[i]); err != nil {
+		if err := r.WriteTable(&tables[i], true); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -177,11 +177,14 @@ func (s *session) compactions(at func(step int) *moment) []*moment {
 	return all
 }
 
-// Ages are the strata by steps since the last mention.
-var ages = []struct {
+// ageRange is how many steps ago a reference was last mentioned.
+type ageRange struct {
 	upTo int
 	name string
-}{{5, "1-5"}, {10, "6-10"}, {20, "11-20"}, {40, "21-40"}, {1 << 30, "over 40"}}
+}
+
+// ages are the strata by steps since the last mention.
+var ages = []ageRange{{5, "1-5"}, {10, "6-10"}, {20, "11-20"}, {40, "21-40"}, {1 << 30, "over 40"}}
 
 func (n need) ageName() string {
 	for _, a := range ages {

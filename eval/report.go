@@ -2,10 +2,7 @@ package eval
 
 import (
 	"cmp"
-	"fmt"
-	"io"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 )
@@ -15,10 +12,21 @@ type Report struct {
 	Split    Split  `json:"split"`
 	Counter  string `json:"counter"`
 	Sessions int    `json:"sessions"`
+	// Read are the conversations of the split, measured or not.
+	Read int `json:"read"`
 	// Left are the conversations that were not measured since the run was broken
 	// off.
-	Left    int      `json:"left,omitempty"`
+	Left int `json:"left,omitempty"`
+	// Corpus is a hash over what was measured on: the same conversations give the
+	// same one, in whatever order and files they were found.
+	Corpus  string   `json:"corpus"`
 	Columns []Column `json:"columns"`
+	// Areas are recall over all budgets of one kind, tokens or shares of the history,
+	// for runs of three and more: the area under the curve of recall over the
+	// logarithm of the budget, over the length of that axis, so that Bound and Lookup
+	// are a mean recall. They are of the sessions that have moments at each of the
+	// budgets, which are fewer than at one of them; what is none of recall is zero.
+	Areas []Column `json:"areas,omitempty"`
 	// Misses are what auto lost, in the order of the sessions.
 	Misses []Miss `json:"misses"`
 }
@@ -30,9 +38,11 @@ type Column struct {
 	Moments  int    `json:"moments"`
 	// Eligible are the references that can be lost, Used all identifiers that the
 	// agent wrote within the horizon.
-	Eligible int     `json:"eligible"`
-	Used     int     `json:"used"`
-	Scores   []Score `json:"scores"`
+	Eligible int `json:"eligible"`
+	Used     int `json:"used"`
+	// Share is Eligible over Used.
+	Share  float64 `json:"eligible_share"`
+	Scores []Score `json:"scores"`
 }
 
 // Score is what a contender reached, as means over sessions.
@@ -66,6 +76,9 @@ type Score struct {
 	Best     float64 `json:"minus_best"`
 	BestLow  float64 `json:"minus_best_low"`
 	BestHigh float64 `json:"minus_best_high"`
+	// Ahead is how much more auto recalls than this contender, in the same sessions;
+	// nil where auto did not run, and for auto itself.
+	Ahead *Interval `json:"auto_minus,omitempty"`
 	// Adjusted is Bound with chance taken out, Gap the share of the way from the
 	// sliding window to the oracle.
 	Adjusted float64 `json:"adjusted"`
@@ -74,6 +87,10 @@ type Score struct {
 	// Files is the number of sessions that touched any.
 	Trail float64 `json:"trail_f1"`
 	Files int     `json:"trail_sessions"`
+	// TrailPrecision is the share of what is told of files that is right,
+	// TrailRecall the share of the files whose last state is told.
+	TrailPrecision float64 `json:"trail_precision"`
+	TrailRecall    float64 `json:"trail_recall"`
 	// StaleFiles is the share of the files told of that are told in another state
 	// than their last.
 	StaleFiles float64 `json:"stale_files"`
@@ -84,7 +101,9 @@ type Score struct {
 	Over   float64 `json:"over_budget"`
 	Worst  float64 `json:"worst_overshoot"`
 	Failed float64 `json:"failed"`
-	// Strata are bound recall by type, age and origin, over all references.
+	// Strata are bound recall by type, age, origin and state, over all references.
+	// A reference is superseded when all that tells it is out of date: an old value,
+	// or a reading of a file that was read or changed again since.
 	Strata map[string]Stratum `json:"strata,omitempty"`
 }
 
@@ -109,14 +128,17 @@ func newReport(set *Set, columns []*column, o *Options) *Report {
 		r.Misses = append(r.Misses, c.misses...)
 	}
 	r.Sessions = len(seen)
+	r.Corpus = corpusHash(maps.Keys(seen))
+	r.Areas = areas(columns)
 	return r
 }
 
 func (c *column) report() Column {
-	out := Column{Name: c.name, Sessions: len(c.sessions), Moments: c.moments, Eligible: c.eligible, Used: c.used}
+	out := Column{Name: c.name, Sessions: len(c.sessions), Moments: c.moments, Eligible: c.eligible, Used: c.used, Share: float64(c.eligible) / float64(max(1, c.used))}
 	bound := func(t tally) float64 { return t.bound / t.needs }
 	resample := newBootstrap(len(c.sessions))
 	best := ratios(c.tallies[bestSimple], bound)
+	ours := ratios(c.tallies[autoName], bound)
 	for _, name := range c.order() {
 		t := c.tallies[name]
 		b := ratios(t, bound)
@@ -128,20 +150,20 @@ func (c *column) report() Column {
 			Lookup:    mean(ratios(t, func(t tally) float64 { return t.lookup / t.needs })),
 			First:     mean(ratios(t, func(t tally) float64 { return t.first / t.needs })),
 			Pointer:   mean(ratios(t, func(t tally) float64 { return t.pointer / t.needs })),
-			Trail:     mean(trails(t)), Files: len(trails(t)),
-			Full:   mean(ratios(t, func(t tally) float64 { return t.tokens / t.budget })),
-			Over:   mean(ratios(t, func(t tally) float64 { return t.over / t.prompts })),
-			Failed: mean(ratios(t, func(t tally) float64 { return t.failed / t.prompts })),
-			Strata: map[string]Stratum{},
+			Full:      mean(ratios(t, func(t tally) float64 { return t.tokens / t.budget })),
+			Over:      mean(ratios(t, func(t tally) float64 { return t.over / t.prompts })),
+			Failed:    mean(ratios(t, func(t tally) float64 { return t.failed / t.prompts })),
+			Strata:    map[string]Stratum{},
 		}
 		s.others(t)
+		s.trails(t)
 		s.Low, s.High = resample.interval(b)
-		diff := make([]float64, len(b))
-		for i := range b {
-			diff[i] = b[i] - best[i]
+		d := resample.difference(b, best)
+		s.Best, s.BestLow, s.BestHigh = d.Mean, d.Low, d.High
+		if name != autoName && len(ours) > 0 {
+			ahead := resample.difference(ours, b)
+			s.Ahead = &ahead
 		}
-		s.Best = mean(diff)
-		s.BestLow, s.BestHigh = resample.interval(diff)
 		for stratum, t := range c.strata[name] {
 			s.Strata[stratum] = Stratum{int(t.needs), t.bound / t.needs, t.lookup / t.needs}
 		}
@@ -218,106 +240,16 @@ func ratios(t []tally, f func(tally) float64) []float64 {
 	return out
 }
 
-// trails are the F1 of sessions that touched files.
-func trails(t []tally) []float64 {
-	var out []float64
+// trails are means over the sessions that touched files.
+func (s *Score) trails(t []tally) {
+	var both, precision, recall []float64
 	for _, x := range t {
-		if x.files > 0 {
-			out = append(out, f1(x.right, x.told, x.files))
+		if x.files == 0 {
+			continue
 		}
+		both = append(both, f1(x.right, x.told, x.files))
+		precision = append(precision, x.right/max(1, x.told))
+		recall = append(recall, x.right/x.files)
 	}
-	return out
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(max(1, len(x)))
-}
-
-// resamples is how often the sessions are drawn for an interval.
-const resamples = 10_000
-
-// bootstrap draws sessions with replacement, the same draws for every contender.
-type bootstrap struct{ draws [][]int32 }
-
-func newBootstrap(n int) *bootstrap {
-	rng := rand.New(rand.NewPCG(7, 11))
-	b := &bootstrap{draws: make([][]int32, resamples)}
-	for i := range b.draws {
-		b.draws[i] = make([]int32, n)
-		for k := range n {
-			b.draws[i][k] = int32(rng.IntN(n))
-		}
-	}
-	return b
-}
-
-// interval is the 95 percent interval of the mean.
-func (b *bootstrap) interval(x []float64) (low, high float64) {
-	means := make([]float64, len(b.draws))
-	for i, draw := range b.draws {
-		sum := 0.0
-		for _, k := range draw {
-			sum += x[k]
-		}
-		means[i] = sum / float64(max(1, len(draw)))
-	}
-	slices.Sort(means)
-	return means[len(means)*25/1000], means[len(means)*975/1000]
-}
-
-// WriteTable writes the report for people.
-func (r *Report) WriteTable(w io.Writer) error {
-	var b strings.Builder
-	for _, c := range r.Columns {
-		fmt.Fprintf(&b, "\n%s · %s split · %d sessions · %d moments · %d references of %d used\n", c.Name, r.Split, c.Sessions, c.Moments, c.Eligible, c.Used)
-		fmt.Fprintf(&b, "%-34s %6s  %-13s %6s %6s %6s %6s %6s %6s  %-22s %5s %5s %5s %5s\n", "", "bound", "95 %", "direct", "strict", "lookup", "first", "adj", "gap", "minus best simple", "trail", "full", "over", "fail")
-		for _, s := range c.Scores {
-			fmt.Fprintf(&b, "%-34s %6.3f  %.3f-%.3f  %6.3f %6.3f %6.3f %6.3f %6.2f %6.2f  %+.3f (%+.3f…%+.3f) %5s %5.2f %5.2f %5.2f\n",
-				s.Contender, s.Bound, s.Low, s.High, s.Direct, s.Strict, s.Lookup, s.First, s.Adjusted, s.Gap, s.Best, s.BestLow, s.BestHigh, s.trail(), s.Full, s.Over, s.Failed)
-		}
-	}
-	for _, c := range r.Columns {
-		c.others(&b)
-		c.strata(&b)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// others writes the measures that are not about the next steps' calls.
-func (c *Column) others(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%s\n%-34s %7s %6s %7s %6s %7s %6s %7s %7s %6s\n", c.Name, "", "pointer", "said", "refs", "end", "refs", "stale", "values", "s.files", "worst")
-	for _, s := range c.Scores {
-		fmt.Fprintf(b, "%-34s %7.3f %6.3f %7d %6.3f %7d %6.3f %7d %7.3f %6.2f\n", s.Contender, s.Pointer, s.Said, s.Answers, s.End, s.Ends, s.Stale, s.Values, s.StaleFiles, s.Worst)
-	}
-}
-
-// trail is the F1, or a dash where there were no files.
-func (s *Score) trail() string {
-	if s.Files == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.3f", s.Trail)
-}
-
-// strata writes the bound recall of the best simple contender and of auto by kind
-// of reference.
-func (c *Column) strata(b *strings.Builder) {
-	at := func(contender string) map[string]Stratum {
-		for _, s := range c.Scores {
-			if s.Contender == contender {
-				return s.Strata
-			}
-		}
-		return nil
-	}
-	best, auto := at(bestSimple), at(autoName)
-	fmt.Fprintf(b, "\n%s, over all references\n%-22s %10s %12s %12s %12s\n", c.Name, "", "references", bestSimple, autoName, "with lookup")
-	for _, name := range slices.Sorted(maps.Keys(best)) {
-		fmt.Fprintf(b, "%-22s %10d %12.3f %12.3f %12.3f\n", name, best[name].Needs, best[name].Bound, auto[name].Bound, auto[name].Lookup)
-	}
+	s.Trail, s.TrailPrecision, s.TrailRecall, s.Files = mean(both), mean(precision), mean(recall), len(both)
 }

@@ -21,6 +21,9 @@ type Options struct {
 	// Budgets are the sizes to fit into, such as "8k", "16000" or "20%" of the
 	// history; none for 8k, 16k, 20% and 10%.
 	Budgets []string
+	// Curve stands for the budgets of the area under the curve: 2k, 4k, 8k, 16k, 32k,
+	// 5%, 10%, 20% and 40%. Budgets go before it.
+	Curve bool
 	// Peers is a program and its arguments that has contenders of its own, such as
 	// other libraries; docs/evaluation.md says what it reads and writes.
 	Peers []string
@@ -82,9 +85,9 @@ func (b setting) of(s *session, size int) int {
 
 func parseBudget(text string) (setting, error) {
 	b := setting{name: text}
-	number, unit := text, ""
-	if i := strings.IndexAny(text, "k%"); i >= 0 {
-		number, unit = text[:i], text[i:]
+	number, unit := strings.ToLower(text), ""
+	if i := strings.IndexAny(number, "k%"); i >= 0 {
+		number, unit = number[:i], number[i:]
 	}
 	x, err := strconv.ParseFloat(number, 64)
 	if err != nil || !(x > 0 && x < 1e9) || unit != "" && unit != "k" && unit != "%" || unit == "%" && x >= 100 {
@@ -165,7 +168,7 @@ func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 	}
 	columns = slices.DeleteFunc(columns, func(c *column) bool { return len(c.sessions) == 0 })
 	r := newReport(set, columns, o)
-	r.Left = all - len(parts)
+	r.Read, r.Left = all, all-len(parts)
 	return r, err
 }
 
@@ -177,7 +180,11 @@ func newColumn(b setting) *column {
 // for each family of short ones.
 func (set *Set) settings(o *Options) ([]setting, error) {
 	budgets := o.Budgets
-	if len(budgets) == 0 {
+	switch {
+	case len(budgets) > 0:
+	case o.Curve:
+		budgets = curveBudgets
+	default:
 		budgets = []string{"8k", "16k", "20%", "10%"}
 	}
 	var all []setting
@@ -188,7 +195,7 @@ func (set *Set) settings(o *Options) ([]setting, error) {
 		}
 		all = append(all, b)
 	}
-	if len(o.Budgets) == 0 {
+	if len(o.Budgets) == 0 && !o.Curve {
 		all = append(all, setting{name: "own summary", own: true})
 	}
 	count := map[string]int{}
@@ -280,6 +287,10 @@ func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *
 			c.eligible += len(m.refs)
 			c.used += m.used
 			budget := m.budget(b)
+			strata := make([][]string, len(m.refs))
+			for i, n := range m.refs {
+				strata[i] = m.strata(n)
+			}
 			contenders := contenders
 			if b.own {
 				contenders = append(slices.Clip(contenders), contender{ownName, func(m *moment, _ int) *shown {
@@ -303,7 +314,7 @@ func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *
 				}
 				sums[x.name].add(m, r, out, budget)
 				for i, n := range m.refs {
-					for _, stratum := range []string{"type " + n.Type.String(), "age " + n.ageName(), "origin " + n.origin} {
+					for _, stratum := range strata[i] {
 						c.stratum(x.name, stratum).one(out[i])
 					}
 					if x.name == autoName && !out[i].bound {
@@ -327,6 +338,15 @@ func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *
 		}
 	}
 	return columns, nil
+}
+
+// strata are the kinds that a need belongs to.
+func (m *moment) strata(n need) []string {
+	state := "state current"
+	if m.superseded(n.reference) {
+		state = "state superseded"
+	}
+	return []string{"type " + n.Type.String(), "age " + n.ageName(), "origin " + n.origin, state}
 }
 
 const (

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/cost"
@@ -19,15 +20,34 @@ const (
 	maskKeeps   = 10
 )
 
-// spender is a contender in what sessions cost.
+// The further sizes of a run over many (CostOptions.Curve): what is left, in
+// tokens, when results are cleared, in tokens, and how many are kept.
+var (
+	curveLeft  = []int{8_000, 12_000, 16_000, 32_000, 48_000}
+	curveClear = []int{32_000, 50_000, 150_000}
+	curveMasks = []int{3, 30}
+)
+
+// spender is a contender in what sessions cost. Those of one line do the same with
+// another size.
 type spender struct {
-	name string
-	make func(r *replay) sender
+	name, line, size string
+	make             func(r *replay) sender
 }
+
+// The lines of the contenders that come in several sizes.
+const (
+	maskLine    = "mask old results at every step"
+	slidingLine = "sliding window"
+	clearLine   = "clear old results at a mark"
+	markLine    = "newest 20k left at a mark"
+	lawLine     = "newest left by the law, and when cold"
+)
 
 // The names of the rows.
 const (
 	noneName     = "no compaction"
+	noCacheName  = "no compaction, no cache"
 	maskName     = "mask all but 10 at every step"
 	slidingName  = "sliding window of 20k"
 	clearName    = "clear all but 3 at 100k"
@@ -47,57 +67,93 @@ func (r *replay) plain(k int) request {
 	return request{head: r.head(), body: r.blocks[:r.asks[k].at:r.asks[k].at]}
 }
 
-// spenders are the contenders that need no engine.
-func spenders(counter *token.Counter) []spender {
+// spenders are the contenders that need no engine, with curve at several sizes.
+func spenders(counter *token.Counter, curve bool) []spender {
 	placeholder := counter.Text(cleared)
 	above := func(mark int) func(r *replay) sender {
 		return func(r *replay) sender {
-			return r.batches(func(_, size int) bool { return size > mark })
+			return r.batches(batchLeft, func(_, size int) bool { return size > mark })
 		}
 	}
-	return []spender{
-		{noneName, func(r *replay) sender {
+	all := []spender{
+		{noneName, noneName, "", func(r *replay) sender {
 			return func(k int) (request, error) { return r.plain(k), nil }
 		}},
-		{maskName, func(r *replay) sender {
-			return func(k int) (request, error) {
-				q := r.plain(k)
-				q.body, q.compacted = r.clear(q.body, maskKeeps, placeholder)
-				q.shown = standing(q.body)
-				return q, nil
-			}
-		}},
-		{slidingName, func(r *replay) sender {
-			return func(k int) (request, error) {
-				q := r.plain(k)
-				from := r.recency(r.asks[k].at, slidingRoom)
-				q.body, q.compacted = r.newest(r.asks[k].at, from), from > 0
-				q.shown = standing(q.body)
-				return q, nil
-			}
-		}},
-		{clearName, func(r *replay) sender {
-			upTo := 0
-			return func(k int) (request, error) {
-				q := r.plain(k)
-				body, _ := r.clear(q.body[:upTo], 0, placeholder)
-				q.body = append(body, q.body[upTo:]...)
-				if r.fixed+tokens(q.body) > clearAt {
-					if body, changed := r.clear(q.body, clearKeeps, placeholder); changed {
-						for upTo = len(body); upTo > 0 && body[upTo-1].Hash&0xff != clearedBlock; upTo-- {
-						}
-						q.body, q.compacted, q.shown = body, true, standing(body)
+		{maskName, maskLine, "10", masking(maskKeeps, placeholder)},
+		{slidingName, slidingLine, "20k", sliding(slidingRoom)},
+		{clearName, clearLine, "100k", clearing(clearAt, placeholder)},
+		{at150Name, markLine, "150k", above(150_000)},
+		{at100Name, markLine, "100k", above(100_000)},
+		{asRanName, asRanName, "", (*replay).asRan},
+		{lawName, lawName, "", func(r *replay) sender { return r.batches(batchLeft, r.law(false, batchLeft)) }},
+		{lawColdName, lawLine, "20k", func(r *replay) sender { return r.batches(batchLeft, r.law(true, batchLeft)) }},
+	}
+	if !curve {
+		return all
+	}
+	for _, n := range curveMasks {
+		all = append(all, spender{fmt.Sprintf("mask all but %d at every step", n), maskLine, fmt.Sprint(n), masking(n, placeholder)})
+	}
+	for _, n := range curveClear {
+		all = append(all, spender{fmt.Sprintf("clear all but 3 at %dk", n/1000), clearLine, thousand(n), clearing(n, placeholder)})
+	}
+	for _, n := range curveLeft {
+		all = append(all,
+			spender{fmt.Sprintf("sliding window of %dk", n/1000), slidingLine, thousand(n), sliding(n)},
+			spender{fmt.Sprintf("%dk left by the law, and when cold", n/1000), lawLine, thousand(n), func(r *replay) sender { return r.batches(n, r.law(true, n)) }})
+	}
+	return append(all, spender{"20k left at 50k", markLine, "50k", above(50_000)})
+}
+
+func thousand(n int) string { return fmt.Sprintf("%dk", n/1000) }
+
+// autoOf is the name of auto where it leaves another size than its own.
+func autoOf(left int) string { return "auto, " + thousand(left) + " left" }
+
+// masking puts a placeholder for all but the newest results, at every step.
+func masking(keep, placeholder int) func(r *replay) sender {
+	return func(r *replay) sender {
+		return func(k int) (request, error) {
+			q := r.plain(k)
+			q.body, q.compacted = r.clear(q.body, keep, placeholder)
+			q.shown = standing(q.body)
+			return q, nil
+		}
+	}
+}
+
+// sliding sends the newest messages, at every step.
+func sliding(room int) func(r *replay) sender {
+	return func(r *replay) sender {
+		return func(k int) (request, error) {
+			q := r.plain(k)
+			from := r.recency(r.asks[k].at, room)
+			q.body, q.compacted = r.newest(r.asks[k].at, from), from > 0
+			q.shown = standing(q.body)
+			return q, nil
+		}
+	}
+}
+
+// clearing puts placeholders for all but the newest results where a request is
+// larger than the mark.
+func clearing(mark, placeholder int) func(r *replay) sender {
+	return func(r *replay) sender {
+		upTo := 0
+		return func(k int) (request, error) {
+			q := r.plain(k)
+			body, _ := r.clear(q.body[:upTo], 0, placeholder)
+			q.body = append(body, q.body[upTo:]...)
+			if r.fixed+tokens(q.body) > mark {
+				if body, changed := r.clear(q.body, clearKeeps, placeholder); changed {
+					for upTo = len(body); upTo > 0 && body[upTo-1].Hash&0xff != clearedBlock; upTo-- {
 					}
+					q.body, q.compacted, q.shown = body, true, standing(body)
 				}
-				q.frozen = upTo
-				return q, nil
 			}
-		}},
-		{at150Name, above(150_000)},
-		{at100Name, above(100_000)},
-		{asRanName, (*replay).asRan},
-		{lawName, func(r *replay) sender { return r.batches(r.law(false)) }},
-		{lawColdName, func(r *replay) sender { return r.batches(r.law(true)) }},
+			q.frozen = upTo
+			return q, nil
+		}
 	}
 }
 
@@ -143,9 +199,9 @@ func (r *replay) newest(at, from int) []cost.Block {
 	return append([]cost.Block{r.blocks[first]}, r.blocks[from:at]...)
 }
 
-// batches leaves batchLeft tokens whenever due says so of the step and of the
+// batches leaves so many tokens whenever due says so of the step and of the
 // size that the request would have.
-func (r *replay) batches(due func(k, size int) bool) sender {
+func (r *replay) batches(room int, due func(k, size int) bool) sender {
 	var left []cost.Block
 	cut := 0
 	return func(k int) (request, error) {
@@ -153,7 +209,7 @@ func (r *replay) batches(due func(k, size int) bool) sender {
 		at := r.asks[k].at
 		q.body = append(left[:len(left):len(left)], r.blocks[cut:at]...)
 		if due(k, r.fixed+tokens(q.body)) {
-			if fits := r.fitting(at, batchLeft); tokens(fits) < tokens(q.body) {
+			if fits := r.fitting(at, room); tokens(fits) < tokens(q.body) {
 				left, cut = fits, at
 				q.body, q.compacted, q.frozen = fits, true, len(fits)
 				q.shown = standing(fits)
@@ -185,10 +241,10 @@ func (r *replay) fitting(at, room int) []cost.Block {
 }
 
 // law is the square-root law with what has been seen of the session's growth.
-func (r *replay) law(cold bool) func(k, size int) bool {
+func (r *replay) law(cold bool, room int) func(k, size int) bool {
 	return func(k, size int) bool {
 		g := r.growth(k)
-		after := float64(r.fixed + batchLeft)
+		after := float64(r.fixed + room)
 		cycle := cost.Cycle{Growth: g, After: after + g, Kept: float64(r.fixed)}
 		if cold && r.asks[k].cold && float64(size) > after*leastShrink {
 			return true

@@ -41,6 +41,7 @@ type session struct {
 	find *finder
 
 	trail    *trail
+	readings readings
 	changing []changing
 }
 
@@ -98,6 +99,7 @@ func newSession(tr *transcript.Transcript, family, key string, counter *token.Co
 		return nil, err
 	}
 	s.trail = newTrail(s.thread)
+	s.readings = newReadings(s.thread, s.trail)
 	s.changing = changes(s.thread)
 	n := s.thread.Len()
 	s.sizes, s.texts, s.calls = make([]int, n), make([]string, n), make([]int, n)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
@@ -28,6 +29,22 @@ type Set struct {
 
 // Len returns the number of conversations.
 func (s *Set) Len() int { return len(s.sessions) }
+
+// Counter is what tokens are counted with.
+func (s *Set) Counter() *token.Counter { return s.counter }
+
+// Threads are the conversations of a split, empty for all, and a hash over them as
+// in Report.Corpus.
+func (s *Set) Threads(split Split) (threads []*thread.Thread, corpus string) {
+	var chosen []*session
+	for _, x := range s.sessions {
+		if split == "" || split == All || x.split() == split {
+			chosen = append(chosen, x)
+			threads = append(threads, x.thread)
+		}
+	}
+	return threads, corpusHash(slices.Values(chosen))
+}
 
 // Progress is told how far a long work is. It is called from one goroutine at a
 // time.
@@ -47,11 +64,11 @@ func Load(ctx context.Context, paths []string, counter *token.Counter, progress 
 			return nil, fmt.Errorf("eval.Load: %w", err)
 		}
 	}
-	files, err := list(paths)
+	files, skipped, err := list(paths)
 	if err != nil {
 		return nil, fmt.Errorf("eval.Load: %w", err)
 	}
-	set := &Set{counter: counter}
+	set := &Set{counter: counter, Skipped: skipped}
 	read := make([][]*session, len(files))
 	failures := make([]error, len(files))
 	err = each(ctx, len(files), progress, func(i int) error {
@@ -67,8 +84,14 @@ func Load(ctx context.Context, paths []string, counter *token.Counter, progress 
 		}
 		set.sessions = append(set.sessions, read[i]...)
 	}
-	if len(set.sessions) == 0 {
+	switch {
+	case len(set.sessions) > 0:
+	case len(set.Skipped) > 0:
 		return nil, fmt.Errorf("eval.Load: no conversation in %s: %w", strings.Join(paths, ", "), errors.Join(set.Skipped...))
+	case len(files) > 0:
+		return nil, fmt.Errorf("eval.Load: no conversation in %s has two answers of a model: nothing to measure", strings.Join(paths, ", "))
+	default:
+		return nil, fmt.Errorf("eval.Load: no transcript in %s: no file ends in %s, or one of these and .gz", strings.Join(paths, ", "), strings.Join(endings, ", "))
 	}
 	for _, group := range set.corpora() {
 		common := tooCommon(group)
@@ -82,17 +105,26 @@ func Load(ctx context.Context, paths []string, counter *token.Counter, progress 
 // file is a transcript and the folder that names its family.
 type file struct{ path, family string }
 
-// list finds the files below the paths, sorted.
-func list(paths []string) ([]file, error) {
-	var files []file
+// endings are those of files that may be transcripts.
+var endings = []string{".json", ".jsonl", ".traj", ".eval"}
+
+// list finds the files below the paths, sorted, and the folders that cannot be
+// read.
+func list(paths []string) (files []file, skipped []error, err error) {
 	for _, root := range paths {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
+			switch {
+			case err != nil && path != root:
+				skipped = append(skipped, err)
+				return nil
+			case err != nil:
+				return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+			case d.IsDir():
+				return nil
 			}
 			name := d.Name()
 			plain := strings.TrimSuffix(name, ".gz")
-			if path != root && !slices.Contains([]string{".json", ".jsonl", ".traj", ".eval"}, filepath.Ext(plain)) {
+			if path != root && !slices.Contains(endings, filepath.Ext(plain)) {
 				return nil
 			}
 			if path != root && plain == "index.json" {
@@ -102,10 +134,10 @@ func list(paths []string) ([]file, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return files, nil
+	return files, skipped, nil
 }
 
 // part is the number at the end of the name of one of several records of the
@@ -187,6 +219,14 @@ const (
 	Dev  Split = "dev"
 	Test Split = "test"
 )
+
+// String is the split as a table says it.
+func (s Split) String() string {
+	if s == "" || s == All {
+		return "both splits"
+	}
+	return string(s) + " split"
+}
 
 // split is that of a session: by a hash of what its work is called, so that
 // records of one work never part, and more sessions change none of those before.

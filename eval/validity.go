@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -129,7 +130,7 @@ func policies() []policy.Policy {
 // replay adds the row of one policy and API.
 func (v *ValidityReport) replay(ctx context.Context, s *session, p policy.Policy, codec wire.Codec, counter *token.Counter, room int) error {
 	row := ValidityRow{Policy: p.Name(), API: codec.API()}
-	r := newReplay(s, token.Model{}, counter)
+	r := newReplay(s, token.Model{}, "", counter)
 	h, err := r.handle(ctx, p, counter)
 	if err != nil {
 		return err
@@ -181,6 +182,7 @@ func refused(codec wire.Codec, p *prompt.Prompt) string {
 // WriteTable writes the report for people.
 func (v *ValidityReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
+	fmt.Fprintf(&b, "\nValidity: %d conversations, every prompt by the published rules of its API\n\n", v.Sessions)
 	fmt.Fprintf(&b, "%-12s %-20s %9s %12s %9s %6s\n", "policy", "API", "prompts", "compactions", "invalid", "over")
 	var all ValidityRow
 	for _, r := range v.Rows {
@@ -191,6 +193,14 @@ func (v *ValidityReport) WriteTable(w io.Writer) error {
 		all.Over += r.Over
 	}
 	fmt.Fprintf(&b, "%-12s %-20s %9d %12d %9d %6d\n", "all", "", all.Prompts, all.Compactions, all.Invalid, all.Over)
+	switch {
+	case all.Prompts == 0:
+		b.WriteString("\nNo prompt was made: no conversation has an answer to ask for.\n")
+	case all.Invalid == 0:
+		fmt.Fprintf(&b, "\nNone refused of %d: with 95 %% confidence fewer than %.0f of a million (rule of three).\n", all.Prompts, math.Ceil(3e6/float64(all.Prompts)))
+	default:
+		fmt.Fprintf(&b, "\nRefused: %d of %d. The first of them:\n", all.Invalid, all.Prompts)
+	}
 	for _, p := range v.Problems {
 		b.WriteString(p + "\n")
 	}

@@ -1,23 +1,26 @@
 package htmlreport
 
 import (
-	"cmp"
 	"fmt"
 	"html/template"
-	"slices"
 )
+
+// narrow is the width of a picture that a phone shows whole.
+const narrow = 580
 
 // whisker is a value with its interval.
 type whisker struct {
 	name             string
 	value, low, high float64
 	strong           bool
+	over             bool // beyond its budget, so that the value is not one of it
+	failed           bool // not made at all, mostly
 }
 
 // forest draws one line for each contender: its value and its interval.
 func forest(name, title, across string, rows []whisker) template.HTML {
-	const line, left, top = 22, 250, 14
-	d := &drawing{width: 760, height: top + line*float64(len(rows)) + 46}
+	const line, left, top = 22, 222, 14
+	d := &drawing{width: narrow, height: top + line*float64(len(rows)) + 46}
 	x := axis{0, 1, left, d.width - 60}
 	bottom := d.height - 44
 	for _, v := range x.ticks(10) {
@@ -34,51 +37,16 @@ func forest(name, title, across string, rows []whisker) template.HTML {
 		words := fmt.Sprintf("%s: %.3f (%.3f to %.3f)", r.name, r.value, r.low, r.high)
 		d.text("label "+class, "end", left-10, y+4, r.name)
 		d.line("whisker "+class, x.at(r.low), y, x.at(r.high), y)
+		if r.over {
+			class = "hollow"
+			words += ", beyond the budget"
+		}
 		d.mark("dot "+class, x.at(r.value), y, 4, words)
-		d.text("tick", "start", x.to+10, y+4, fmt.Sprintf("%.3f", r.value))
-	}
-	return d.finish(name, title)
-}
-
-// place is a point with a name.
-type place struct {
-	name   string
-	x, y   float64
-	strong bool
-}
-
-// scatter draws named points.
-func scatter(name, title, across, up string, places []place) template.HTML {
-	d := &drawing{width: 760, height: 460}
-	most := 1.0
-	for _, p := range places {
-		most = max(most, p.x)
-	}
-	x, y := axis{0, most * 1.05, 60, d.width - 20}, axis{0, 1, d.height - 50, 30}
-	d.frame(x, y, across, up)
-	sorted := slices.Clone(places)
-	slices.SortStableFunc(sorted, func(a, b place) int { return cmp.Compare(b.y, a.y) })
-	var taken []point
-	for _, p := range sorted {
-		class := "other"
-		if p.strong {
-			class = "auto"
+		told := fmt.Sprintf("%.3f", r.value)
+		if r.failed {
+			told = "not made"
 		}
-		at := point{x.at(p.x), y.at(p.y)}
-		d.mark("dot "+class, at.x, at.y, 5, fmt.Sprintf("%s: %s %.3f, %s %.3f", p.name, across, p.x, up, p.y))
-		// Names move down until they cover no other.
-		label := point{at.x + 9, at.y + 4}
-		anchor := "start"
-		if at.x > d.width*0.66 {
-			label.x, anchor = at.x-9, "end"
-		}
-		for slices.ContainsFunc(taken, func(t point) bool {
-			return abs(t.y-label.y) < 13 && abs(t.x-label.x) < 190
-		}) {
-			label.y += 2
-		}
-		taken = append(taken, label)
-		d.text("label "+class, anchor, label.x, label.y, p.name)
+		d.text("tick", "start", x.to+10, y+4, told)
 	}
 	return d.finish(name, title)
 }
@@ -86,13 +54,15 @@ func scatter(name, title, across, up string, places []place) template.HTML {
 // trace is a value that changes from step to step.
 type trace struct {
 	name   string
+	strong bool
 	steps  []float64 // where, empty for 0, 1, 2 and so on
 	values []float64
 }
 
-// lines draws traces, each with a colour of its own and its name below.
-func lines(name, title, across, up string, traces []trace) template.HTML {
-	d := &drawing{width: 760, height: 400 + 18*float64((len(traces)+1)/2)}
+// lines draws traces, each with a colour and dashes of its own and its name below.
+// A positive top cuts off what is above it.
+func lines(name, title, across, up string, top float64, traces []trace) template.HTML {
+	d := &drawing{width: narrow, height: 400 + 18*float64((len(traces)+1)/2)}
 	longest, most := 1.0, 0.0
 	for _, t := range traces {
 		for i, v := range t.values {
@@ -100,18 +70,30 @@ func lines(name, title, across, up string, traces []trace) template.HTML {
 			longest = max(longest, t.at(i))
 		}
 	}
+	if top > 0 {
+		most = min(most, top)
+	}
 	x, y := axis{0, longest, 60, d.width - 20}, axis{0, most * 1.05, 350, 30}
 	d.frame(x, y, across, up)
+	other := 0
 	for i, t := range traces {
-		class := fmt.Sprintf("s%d", i%colours)
-		points := make([]point, len(t.values))
+		class := "s1"
+		if !t.strong {
+			// The second colour is that of the trace that the plot points out.
+			class = fmt.Sprintf("s%d", []int{0, 2, 3, 4, 5, 6, 7}[other%(colours-1)])
+			other++
+		}
+		var points []point
 		for k, v := range t.values {
-			points[k] = point{x.at(t.at(k)), y.at(v)}
+			if v > y.high {
+				break
+			}
+			points = append(points, point{x.at(t.at(k)), y.at(v)})
 		}
 		d.path("trace "+class, points, t.name)
-		lx, ly := 60+350*float64(i%2), 408+18*float64(i/2)
-		d.line("trace "+class, lx, ly-4, lx+24, ly-4)
-		d.text("label", "start", lx+32, ly, t.name)
+		lx, ly := 24+286*float64(i%2), 408+18*float64(i/2)
+		d.line("trace "+class, lx, ly-4, lx+34, ly-4)
+		d.text("label", "start", lx+42, ly, t.name)
 	}
 	return d.finish(name, title)
 }
@@ -136,7 +118,7 @@ type group struct {
 func bars(name, title string, kinds []string, groups []group) template.HTML {
 	const left, bar, space = 190, 13, 9
 	each := bar*float64(len(kinds)) + space
-	d := &drawing{width: 760, height: 14 + each*float64(len(groups)) + 62}
+	d := &drawing{width: narrow, height: 14 + each*float64(len(groups)) + 62}
 	x := axis{0, 1, left, d.width - 60}
 	bottom := 14 + each*float64(len(groups))
 	for _, v := range x.ticks(10) {
@@ -160,5 +142,3 @@ func bars(name, title string, kinds []string, groups []group) template.HTML {
 	}
 	return d.finish(name, title)
 }
-
-func abs(x float64) float64 { return max(x, -x) }

@@ -18,9 +18,13 @@ type drawing struct {
 // finish is the picture with a title for those who do not see it. The name
 // makes the ids of the page unique.
 func (d *drawing) finish(name, title string) template.HTML {
+	class := "whole"
+	if d.width > narrow {
+		class = "large"
+	}
 	return template.HTML(fmt.Sprintf( //nolint:gosec // every text in it is escaped where it is drawn
-		`<svg viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="%s" xmlns="http://www.w3.org/2000/svg"><title id="%s">%s</title>%s</svg>`,
-		d.width, d.height, name, name, html.EscapeString(title), d.body.String()))
+		`<svg class="%s" style="max-width:%.0fpx" viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="%s" xmlns="http://www.w3.org/2000/svg"><title id="%s">%s</title>%s</svg>`,
+		class, 1.15*d.width, d.width, d.height, name, name, html.EscapeString(title), d.body.String()))
 }
 
 func (d *drawing) line(class string, x1, y1, x2, y2 float64) {
@@ -84,7 +88,7 @@ func (a axis) ticks(about int) []float64 {
 	}
 	var all []float64
 	for n := math.Ceil(a.low/step - 1e-9); n*step <= a.high+1e-9*step; n++ {
-		all = append(all, n*step)
+		all = append(all, n*step+0) // no negative zero
 	}
 	return all
 }

@@ -25,15 +25,25 @@ func example() *Data {
 		Note:    "Broken off & more",
 		Recall: &eval.Report{
 			Split: eval.Dev, Counter: "o200k", Sessions: 3,
-			Columns: []eval.Column{{Name: "8k", Sessions: 3, Moments: 9, Eligible: 1234, Used: 5678, Scores: []eval.Score{
-				{Contender: best, Bound: 0.5, Low: 0.4, High: 0.6, Strata: strata},
-				{Contender: auto, Bound: 0.75, Low: 0.7, High: 0.8, Trail: 0.98, Files: 2, Strata: strata},
+			Corpus: "0123abcd",
+			Columns: []eval.Column{{Name: "8k", Sessions: 3, Moments: 9, Eligible: 1234, Used: 5678, Share: 0.217, Scores: []eval.Score{
+				{Contender: best, Bound: 0.5, Low: 0.4, High: 0.6, Strata: strata, Ahead: &eval.Interval{Mean: 0.25, Low: 0.1, High: 0.4}},
+				{Contender: "ladder", Failed: 1}, {Contender: "loop", Bound: 0.9, Lookup: 0.95, Over: 1},
+				{Contender: auto, Bound: 0.75, Lookup: 0.9, Low: 0.7, High: 0.8, Trail: 0.98, Files: 2, Strata: strata},
 			}}},
+			Areas:  []eval.Column{{Name: "Area over 2k, 4k, 8k", Sessions: 1, Scores: []eval.Score{{Contender: auto, Bound: 0.6}}}},
 			Misses: []eval.Miss{{Session: "s<1>", Budget: "8k", Type: "path", Value: "</td><script>alert(1)</script>", Line: "a\xffb"}},
 		},
 		Cost: &eval.CostReport{
 			Model: "m", Date: "2026-11-01", Source: "https://example.org/prices", Sessions: 2, Requests: 20,
-			Rows:   []eval.CostRow{{Contender: auto, Input: 0.5, Refs: 10, Recall: 0.9}, {Contender: "20k left at 100k", Input: 0.7, Refs: 10, Recall: 0.5}},
+			Gaps: eval.LognormalGaps, Iso: []string{"auto, 32k left"},
+			Rows: []eval.CostRow{
+				{Contender: auto, Line: auto, Size: "20k", Input: 0.5, All: 0.52, Refs: 10, Recall: 0.9},
+				{Contender: "auto, 32k left", Line: auto, Size: "32k", Input: 0.6, All: 0.61, Refs: 10, Recall: 0.96},
+				{Contender: "auto, 8k left", Line: auto, Size: "8k", Input: 0.3, All: 0.31, Refs: 10, Recall: 0.8},
+				{Contender: "20k left at 100k", Line: "newest 20k left at a mark", Size: "100k", Input: 0.7, Refs: 10, Recall: 0.5},
+				{Contender: "lower bound", Input: 0.1},
+			},
 			Traces: []eval.Trace{{Session: "s1", Contender: auto, Prompts: []int{10, 20, 15}, Spent: []float64{10, 25, 40}}},
 		},
 		Drift: &eval.DriftReport{Sessions: 2, Rounds: 2, Budget: 16000, Canaries: 104, Asked: []int{1, 2}, Rows: []eval.DriftRow{
@@ -57,8 +67,11 @@ func write(t *testing.T, d *Data) string {
 func TestPage(t *testing.T) {
 	page := write(t, example())
 	for _, want := range []string{
-		"Broken off &amp; more", "&lt;b&gt;x&lt;/b&gt;", "<td>0.750</td>", "0.700…0.800", "1 234 references", "Bound recall by type", "path (6)",
-		"Size of the prompt at each request", "Cost of the input up to each request", "300 000", "Canaries that stand", "<td>0.250</td>", "contents[0]: &lt;role&gt;",
+		"Broken off &amp; more", "&lt;b&gt;x&lt;/b&gt;", "<td>0.750</td>", "0.700…0.800", "1\u202f234 references", "(21.7 %)", "Bound recall by type of identifier",
+		"auto still shows 75 % of what the agent writes again, and 90 % with one lookup; the best simple way shows 50 %",
+		"conversations cost 52 % of what they cost without compaction", "After 2 compactions in a row under auto, 25 %", "(0.90 / 0.95)", "not made", "Area over 2k, 4k, 8k",
+		"&#43;0.250 (&#43;0.100…&#43;0.400)", "auto, 32k left</td><td>0.960</td><td>0.610", "auto 8k: cost 0.310", "newest 20k left at a mark", "times between requests are lognormal", "<dt>best simple</dt>", "0123abcd", "path (6)",
+		"Size of the prompt at each request", "Cost of the input up to each request", "300\u202f000", "Canaries that stand", "<td>0.250</td>", "contents[0]: &lt;role&gt;",
 		"prefers-color-scheme:dark", `role="img"`, "&lt;/td&gt;&lt;script&gt;",
 	} {
 		if !strings.Contains(page, want) {
@@ -117,6 +130,51 @@ func TestTicks(t *testing.T) {
 		ticks := axis{c.low, c.high, 0, 100}.ticks(8)
 		if len(ticks) == 0 || len(ticks) > 11 || ticks[0] < c.low-1e-9 || ticks[len(ticks)-1] > c.high+1e-6*c.high {
 			t.Errorf("%v: %v", c, ticks)
+		}
+	}
+}
+
+// TestFrontier: the points of a line are joined from the cheapest on, words cover
+// no other words and no point, and stay in the picture.
+func TestFrontier(t *testing.T) {
+	curves := []curve{{name: "auto", strong: true}}
+	for n := range 6 {
+		curves[0].spots = append(curves[0].spots, spot{name: "8k", x: 0.3 + 0.05*float64(n), y: 0.94 + 0.01*float64(n)})
+	}
+	for n := range 8 {
+		name := "a way to compact " + string(rune('a'+n))
+		curves = append(curves, curve{name: name, spots: []spot{{x: 0.9 + 0.01*float64(n), y: 0.7 + 0.005*float64(n)}}})
+	}
+	picture := string(frontier("x", "title", "across", "up", curves))
+	if picture != string(frontier("x", "title", "across", "up", curves)) {
+		t.Error("the same points give another picture")
+	}
+	p := &placer{width: 760, height: 444}
+	var points, words []box
+	for n := range 12 {
+		at := point{700, 40 + 4*float64(n)}
+		mark := box{at.x - 6, at.y - 6, at.x + 6, at.y + 6}
+		p.take(mark)
+		points = append(points, mark)
+		s := p.near(at, "a long name of a contender")
+		p.take(s.box)
+		if s.box.x1 < 0 || s.box.x2 > 760 || s.box.y1 < 0 || s.box.y2 > 444 {
+			t.Errorf("words stand at %+v", s.box)
+		}
+		for _, w := range append(words, points...) {
+			if w.meets(s.box) {
+				t.Errorf("words at %+v cover %+v", s.box, w)
+			}
+		}
+		words = append(words, s.box)
+	}
+}
+
+// TestNegativeZero: a tick at nothing is written as nothing.
+func TestNegativeZero(t *testing.T) {
+	for _, v := range (axis{0, 1, 200, 700}).ticks(10) {
+		if strings.HasPrefix(short(v), "-") {
+			t.Errorf("a tick is %s", short(v))
 		}
 	}
 }

@@ -8,8 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/eval"
+	"github.com/palimpsest-ai/palimpsest/eval/locomo"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
+
+// mostSkipped is how many of the files that eval cannot read are told of.
+const mostSkipped = 5
 
 func evalCommand(s Streams) *cobra.Command {
 	var w wanted
@@ -23,41 +27,60 @@ budget. Then the identifiers that the agent really wrote in the calls of its nex
 what is left: paths, ids, hashes, symbols, numbers and names.
 
   bound    the identifier stands in the prompt, with what tells what it is
-  direct   it stands there at all
-  strict   with what told what it is where it was first mentioned
   lookup   bound, or one search in what was taken out brings it
+  over     the share of prompts beyond the budget; fail: of those that were not made
+
+With --details also:
+
+  direct   the identifier stands there at all
+  strict   with what told what it is where it was first mentioned
   first    bound, or the best hit of that search does
+  pointer  bound, or something in the prompt points at what holds it
   adj      bound, with chance taken out
   gap      the share of the way from the sliding window to the oracle
-  trail    the files and what last became of them, as F1
-  full     how much of the budget was used; over, fail: prompts beyond it, or not made;
-           worst: the most that one was beyond it, as a share of it
-  pointer  bound, or something in the prompt points at what holds it
+  trail    the files and what last became of them, as F1, precision and recall
+  full     how much of the budget was used; worst: the most that a prompt was beyond
+           it, as a share of it
   said     bound recall of what the agent says in its answers; end: of all its later calls
   stale    values that changed, of which the prompt shows an old one alone; s.files: files
            of which it tells another state than their last
 
+With --curve, nine budgets from 2k to 32k and from 5% to 40%, and the area under each
+contender's curve of recall over them.
+
 With --cost, conversations of 50,000 tokens and more are sent request by request
 through every policy instead, and billed by the prices and the prompt cache of a
-model (--model), at the times that the record tells:
+model (--model), at the times that the record tells (--gaps):
 
   input    what the prompts cost, over what they cost without compaction
-  +fetch   with the lookups and reading again that what was lost takes, +output: and
-           with the answers
+  +fetch   with the lookups and reading again that what was lost takes
+  recall   references to what was compacted that stand in the prompt or that one
+           lookup brings
   regret   over the best schedule that the same way to compact has
+
+With --details also:
+
+  +output  with the answers; /bound: input over the lower bound
   comp     compactions of a session; rewr: requests of a hundred that change the
            prefix; kept: the share of a prompt that the next one begins with; again:
            tokens written once more for each token that such requests free
   cached   the share of the input that came from the cache; mean, peak: prompts
-  recall   references to what was compacted that stand in the prompt (direct) or
-           that one lookup brings; look, reread: those calls, for a session
+  direct   recall in the prompt alone; look, reread: the calls for the rest
+
+With --cost --curve, those that have a size run at several: recall over cost as lines.
 
 With --drift, facts from the beginning of long conversations, their own and planted
-ones, are looked for after each of twenty compactions in a row.
+ones, are looked for after each of twenty compactions in a row. With --validity, every
+prompt is held to the rules of its API. With --estimators, estimates of token counts
+are held against the exact ones, by class of content. With --locomo, FILES are those
+of the LoCoMo benchmark: which turns that the answers stand in are left.
 
 The same files give the same figures. Replay is open-loop: this says what is kept,
 not what is solved.`,
-		Example: "  palimpsest eval ~/.claude/projects --split dev\n  palimpsest eval session.jsonl --budgets 8k,20% --misses",
+		Example: `  palimpsest eval ~/.claude/projects
+  palimpsest eval session.jsonl --budgets 8k,20% --misses
+  palimpsest eval ~/.claude/projects --cost
+  palimpsest eval ~/.claude/projects --html report.html`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("%w: want a DIR or FILE", errUsage)
@@ -71,18 +94,33 @@ not what is solved.`,
 				return fmt.Errorf("%w: --split %s: want dev, test or all", errUsage, split)
 			}
 			w.command = "palimpsest eval " + strings.Join(commandLine(c, args), " ")
-			if err := w.check(modelName); err != nil {
+			if err := w.check(c.Flags().Changed, modelName); err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			counter, err := token.New(counterName, nil)
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
+			if w.estimators && !counter.Exact() {
+				return fmt.Errorf("%w: --estimators: --counter %s is an estimate itself; take o200k or cl100k", errUsage, counterName)
+			}
+			if w.locomo {
+				found := measured{}
+				found.LoCoMo, err = locomo.Measure(c.Context(), args, &locomo.Options{Counter: counter, Budgets: w.budgets, Progress: progress(s.Err, "measuring")})
+				if err != nil {
+					return err
+				}
+				return found.write(s, &w)
+			}
 			set, err := eval.Load(c.Context(), args, counter, progress(s.Err, "reading"))
 			if err != nil {
 				return err
 			}
-			for _, skipped := range set.Skipped {
+			for i, skipped := range set.Skipped {
+				if i == mostSkipped {
+					fmt.Fprintf(s.Err, "palimpsest: skipped: %s more; palimpsest inspect FILE says why\n", plural(len(set.Skipped)-i, "file"))
+					break
+				}
 				fmt.Fprintf(s.Err, "palimpsest: skipped: %s\n", message(skipped))
 			}
 			found, err := w.measure(c.Context(), set, s.Err)
@@ -91,6 +129,7 @@ not what is solved.`,
 	}
 	c.Flags().StringVar(&split, "split", "all", "measure on `dev`, test or all; policies are tuned on dev and judged on test")
 	c.Flags().StringSliceVar(&w.budgets, "budgets", nil, "fit into these `BUDGETS`, such as 8k or 20% (default 8k,16k,20%,10%)")
+	c.Flags().BoolVar(&w.curve, "curve", false, "many budgets, and the area under the curve; with --cost: many sizes of each contender")
 	c.Flags().StringArrayVar(&w.contenders, "contender", nil, "run only the contender `NAME`, and those that scores refer to; may be given again")
 	c.Flags().StringVar(&w.peers, "peers", "", "run the contenders of another `PROGRAM` too, such as 'node bench/peers/serve.mjs'")
 	c.Flags().StringVar(&counterName, "counter", "o200k", "count tokens with `COUNTER`")
@@ -100,6 +139,10 @@ not what is solved.`,
 	c.Flags().BoolVar(&w.tight, "tight", false, "with --validity: into a sixth of each conversation, instead of a third")
 	c.Flags().StringVar(&modelName, "model", "claude-sonnet-4-5", "with --cost: prices, cache and window of the model `NAME`")
 	c.Flags().Var((*tokens)(&w.around), "around", "with --cost: system and tools are this many `TOKENS` where none are recorded")
+	c.Flags().StringVar(&w.gaps, "gaps", eval.RecordedGaps, "with --cost: times between requests as `recorded`, fixed (20 s) or lognormal")
+	c.Flags().BoolVar(&w.estimators, "estimators", false, "hold estimates of token counts against the exact ones, by class of content")
+	c.Flags().BoolVar(&w.locomo, "locomo", false, "the files are LoCoMo's: what is left of the turns that its answers stand in")
+	c.Flags().BoolVar(&w.details, "details", false, "show all that was measured")
 	c.Flags().BoolVar(&w.misses, "misses", false, "show what auto lost, by type, age and origin, with examples")
 	c.Flags().BoolVar(&w.asJSON, "json", false, "write one JSON object")
 	c.Flags().StringVar(&w.html, "html", "", "write a page with plots and tables to `FILE`: recall, cost and drift, or what was asked for")

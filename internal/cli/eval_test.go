@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,6 +43,38 @@ func TestEval(t *testing.T) {
 	if text, err := os.ReadFile(page); err != nil || !bytes.Contains(text, []byte("palimpsest eval "+session+" --budgets 3k --html")) || !bytes.Contains(text, []byte("<svg")) {
 		t.Errorf("%v: the page is %.2000s", err, text)
 	}
+	for _, ok := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{session, "--estimators"}, "claude, CJK"},
+		{[]string{"../../eval/locomo/testdata/made.json", "--locomo", "--budgets", "50%"}, "2 with 7 questions"},
+		{[]string{session, "--budgets", "3K,6k,10%", "--contender", "auto", "--details"}, "auto minus it"},
+		{[]string{session, "--budgets", "2k,3k,6k", "--contender", "auto"}, "Area over 2k, 3k, 6k"},
+	} {
+		if status, out, errs := run(ok.args...); status != done || !strings.Contains(out, ok.want) || errs != "" {
+			t.Errorf("%q: status %d, %s, no %q in\n%s", ok.args, status, errs, ok.want, out)
+		}
+	}
+	empty := t.TempDir()
+	for want, args := range map[string][]string{
+		"no transcript in " + empty + ": no file ends in .json":     {empty},
+		"no-such-file: no such file or directory":                   {"no-such-file"},
+		"no conversation of 1 has 50,000 tokens":                    {session, "--cost"},
+		"--tight does nothing here: it is for --validity":           {session, "--tight"},
+		"--budgets does nothing here":                               {session, "--cost", "--budgets", "8k"},
+		"--curve has budgets of its own":                            {session, "--curve", "--budgets", "8k"},
+		"there is no folder " + filepath.Join(empty, "no"):          {session, "--html", filepath.Join(empty, "no", "page.html")},
+		`--gaps "often": want recorded, fixed or lognormal`:         {session, "--cost", "--gaps", "often"},
+		"--counter chars/4 is an estimate itself":                   {session, "--estimators", "--counter", "chars/4"},
+		"a page has recall, cost, drift and validity":               {session, "--estimators", "--html", page},
+		"not a LoCoMo file, a list of conversations with questions": {session, "--locomo"},
+	} {
+		status, _, errs := run(args...)
+		if status == done || !strings.Contains(errs, want) || strings.Contains(errs, "eval.") || strings.Contains(errs, "%!") {
+			t.Errorf("%q: status %d, %s", args, status, errs)
+		}
+	}
 	for _, bad := range [][]string{{}, {session, "--html", page, "--contender", "auto"}, {session, "--split", "half"}, {session, "--budgets", "much"}, {session, "--contender", "x"}, {session, "--counter", "x"}} {
 		if status, _, errs := run(bad...); status != usage {
 			t.Errorf("%q: status %d, %s", bad, status, errs)
@@ -49,6 +82,34 @@ func TestEval(t *testing.T) {
 	}
 	if status, _, _ := run("no-such-file.jsonl"); status != failed {
 		t.Errorf("a missing file is status %d", status)
+	}
+}
+
+// TestEvalSkips: what cannot be read is told of, a few by name and the others by
+// their number, and a page says what it has not.
+func TestEvalSkips(t *testing.T) {
+	dir := t.TempDir()
+	for n := range mostSkipped + 3 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("note%d.json", n)), []byte("hello"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	session, err := os.ReadFile("../../testdata/sessions/import-csv.openai-chat.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "session.json"), session, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	page := filepath.Join(dir, "page.html")
+	status := Run(t.Context(), []string{"eval", dir, "--budgets", "3k", "--html", page}, Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+	if status != done || strings.Count(errs.String(), "skipped: ") != mostSkipped+1 || !strings.Contains(errs.String(), "3 files more") {
+		t.Errorf("status %d, %s", status, &errs)
+	}
+	const want = "Cost was not measured: no conversation of 1 has 50,000 tokens"
+	if text, err := os.ReadFile(page); err != nil || !bytes.Contains(text, []byte(want)) || !strings.Contains(out.String(), want) {
+		t.Errorf("%v: neither the page nor the output says %q", err, want)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,14 +16,19 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest/eval"
+	"github.com/palimpsest-ai/palimpsest/eval/estimators"
 	"github.com/palimpsest-ai/palimpsest/eval/htmlreport"
+	"github.com/palimpsest-ai/palimpsest/eval/locomo"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // wanted is what a user of eval asked for.
 type wanted struct {
 	costs, drift, valid bool // instead of recall
-	tight               bool
+	estimators, locomo  bool // the same
+	tight, curve        bool
+	details             bool
+	gaps                string
 	split               eval.Split
 	budgets             []string
 	contenders          []string
@@ -37,19 +44,55 @@ type wanted struct {
 // measures reports which measures run: those that were named, or recall. A page
 // is about recall, cost and drift.
 func (w *wanted) measures() (recall, costs, drift bool) {
-	named := w.costs || w.drift || w.valid
+	named := w.costs || w.drift || w.valid || w.estimators || w.locomo
 	page := !named && w.html != ""
 	return !named, w.costs || page, w.drift || page
 }
 
-func (w *wanted) check(model string) error {
-	recall, costs, _ := w.measures()
+func (w *wanted) check(given func(flag string) bool, model string) error {
+	recall, costs, drift := w.measures()
+	if (w.estimators || w.locomo) && w.html != "" {
+		return errors.New("--html: a page has recall, cost, drift and validity; --estimators and --locomo write a table or --json")
+	}
+	for _, f := range []struct {
+		name, of string
+		is       bool
+	}{
+		{"budgets", "recall and --locomo", recall || w.locomo},
+		{"peers", "recall", recall},
+		{"misses", "recall", recall},
+		{"curve", "recall and --cost", recall || costs},
+		{"details", "recall and --cost", recall || costs},
+		{"contender", "recall, --cost and --drift", recall || costs || drift},
+		{"model", "--cost", costs},
+		{"around", "--cost", costs},
+		{"gaps", "--cost", costs},
+		{"tight", "--validity", w.valid},
+	} {
+		if given(f.name) && !f.is {
+			return fmt.Errorf("--%s does nothing here: it is for %s", f.name, f.of)
+		}
+	}
+	if w.html != "" && w.html != "-" {
+		// Not after an hour of measuring.
+		if info, err := os.Stat(filepath.Dir(w.html)); err != nil || !info.IsDir() {
+			return fmt.Errorf("--html %s: there is no folder %s", w.html, filepath.Dir(w.html))
+		}
+	}
+	if w.curve && recall && len(w.budgets) > 0 {
+		return errors.New("--curve has budgets of its own; leave --budgets or --curve out")
+	}
 	if recall && costs && len(w.contenders) > 0 {
 		return errors.New("--contender: a page of all measures has all of them; name a measure such as --cost")
 	}
 	if recall {
 		if err := w.recall().Check(); err != nil {
 			return err
+		}
+	}
+	if costs {
+		if err := w.costOptions().Check(); err != nil {
+			return fmt.Errorf("--%w", err)
 		}
 	}
 	var err error
@@ -60,7 +103,12 @@ func (w *wanted) check(model string) error {
 }
 
 func (w *wanted) recall() *eval.Options {
-	return &eval.Options{Split: w.split, Budgets: w.budgets, Contenders: w.contenders, Peers: strings.Fields(w.peers)}
+	return &eval.Options{Split: w.split, Budgets: w.budgets, Curve: w.curve, Contenders: w.contenders, Peers: strings.Fields(w.peers)}
+}
+
+// costOptions are those of cost. A page has lines of recall over cost.
+func (w *wanted) costOptions() *eval.CostOptions {
+	return &eval.CostOptions{Split: w.split, Model: &w.model, Around: w.around, Gaps: w.gaps, Curve: w.curve || w.html != "", Contenders: w.contenders}
 }
 
 // commandLine is the flags and arguments of a command as a user would type them.
@@ -87,7 +135,10 @@ type measured struct {
 	Cost     *eval.CostReport     `json:"cost,omitempty"`
 	Drift    *eval.DriftReport    `json:"drift,omitempty"`
 	Validity *eval.ValidityReport `json:"validity,omitempty"`
-	note     string
+	// Estimators and LoCoMo are asked for by themselves, and on no page.
+	Estimators *estimators.Report `json:"estimators,omitempty"`
+	LoCoMo     *locomo.Report     `json:"locomo,omitempty"`
+	note       string
 }
 
 // measure runs what is wanted. What was done before the user broke it off is
@@ -104,11 +155,13 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 		}
 	}
 	if costs {
-		o := &eval.CostOptions{Split: w.split, Model: &w.model, Around: w.around, Contenders: w.contenders, Progress: progress(stderr, "billing")}
+		o := w.costOptions()
+		o.Progress = progress(stderr, "billing")
 		m.Cost, err = eval.Cost(ctx, set, o)
 		if err != nil && (w.costs || ctx.Err() != nil) {
 			return m.broken(stderr, m.Cost != nil, err)
 		}
+		m.without("Cost", err)
 	}
 	if drift {
 		o := &eval.DriftOptions{Split: w.split, Contenders: w.contenders, Progress: progress(stderr, "compacting")}
@@ -116,6 +169,7 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 		if err != nil && (w.drift || ctx.Err() != nil) {
 			return m.broken(stderr, m.Drift != nil, err)
 		}
+		m.without("Drift", err)
 	}
 	if w.valid {
 		o := &eval.ValidityOptions{Split: w.split, Tight: w.tight, Progress: progress(stderr, "checking")}
@@ -123,7 +177,20 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 			return m.broken(stderr, m.Validity != nil, err)
 		}
 	}
+	if w.estimators {
+		o := &estimators.Options{Split: w.split, Progress: progress(stderr, "counting")}
+		if m.Estimators, err = estimators.Measure(ctx, set, o); err != nil {
+			return m.broken(stderr, false, err)
+		}
+	}
 	return m, nil
+}
+
+// without notes what a page has not, and why.
+func (m *measured) without(what string, err error) {
+	if err != nil {
+		m.note = strings.TrimSpace(fmt.Sprintf("%s %s was not measured: %s.", m.note, what, message(err)))
+	}
 }
 
 // broken is what was measured before the error. Where there is something, the
@@ -144,7 +211,7 @@ func (m measured) broken(stderr io.Writer, some bool, err error) (measured, erro
 		case m.Recall != nil:
 			left = m.Recall.Left
 		}
-		m.note = fmt.Sprintf("Broken off: %s not measured; the figures are about the others alone.", plural(left, "conversation"))
+		m.note = strings.TrimSpace(m.note + fmt.Sprintf(" Broken off: %s not measured; the figures are about the others alone.", plural(left, "conversation")))
 	}
 	return m, err
 }
@@ -174,7 +241,7 @@ func (m *measured) write(s Streams, w *wanted) error {
 		fmt.Fprintln(s.Out, m.note)
 	}
 	if m.Recall != nil {
-		if err := m.Recall.WriteTable(s.Out); err != nil {
+		if err := m.Recall.WriteTable(s.Out, w.details); err != nil {
 			return err
 		}
 		if w.misses {
@@ -184,7 +251,7 @@ func (m *measured) write(s Streams, w *wanted) error {
 		}
 	}
 	if m.Cost != nil {
-		if err := m.Cost.WriteTable(s.Out); err != nil {
+		if err := m.Cost.WriteTable(s.Out, w.details); err != nil {
 			return err
 		}
 	}
@@ -194,7 +261,17 @@ func (m *measured) write(s Streams, w *wanted) error {
 		}
 	}
 	if m.Validity != nil {
-		return m.Validity.WriteTable(s.Out)
+		if err := m.Validity.WriteTable(s.Out); err != nil {
+			return err
+		}
+	}
+	if m.Estimators != nil {
+		if err := m.Estimators.WriteTable(s.Out); err != nil {
+			return err
+		}
+	}
+	if m.LoCoMo != nil {
+		return m.LoCoMo.WriteTable(s.Out)
 	}
 	return nil
 }
@@ -210,6 +287,10 @@ func (m *measured) json(w io.Writer) error {
 		return writeJSON(w, m.Drift)
 	case measured{Validity: m.Validity, note: m.note}:
 		return writeJSON(w, m.Validity)
+	case measured{Estimators: m.Estimators, note: m.note}:
+		return writeJSON(w, m.Estimators)
+	case measured{LoCoMo: m.LoCoMo, note: m.note}:
+		return writeJSON(w, m.LoCoMo)
 	}
 	return writeJSON(w, m)
 }

@@ -1,0 +1,219 @@
+package eval
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// curved is a column of made figures.
+func curved(name string, sessions []*session, recalls ...float64) *column {
+	b, err := parseBudget(name)
+	if err != nil {
+		panic(err)
+	}
+	c := newColumn(b)
+	c.sessions = sessions
+	for _, r := range recalls {
+		c.tallies[bestSimple] = append(c.tallies[bestSimple], tally{needs: 10, bound: 10 * r, lookup: 10})
+		c.tallies[autoName] = append(c.tallies[autoName], tally{needs: 10, bound: 10, lookup: 10})
+	}
+	return c
+}
+
+// TestArea: the area is over the logarithm of the budget, of sessions that have
+// all budgets alone, for each kind of budgets by itself (benchmarks 6a.7).
+func TestArea(t *testing.T) {
+	a, b, c := &session{name: "a"}, &session{name: "b"}, &session{name: "c"}
+	// In doublings: from 2k to 4k is one, from 4k to 32k are three.
+	all := areas([]*column{
+		curved("32k", []*session{b, a}, 1, 1), curved("2k", []*session{a, b, c}, 0, 0.2, 1), curved("4k", []*session{a, b}, 0.5, 0.6),
+		curved("10%", []*session{a}, 0), curved("20%", []*session{a}, 1),
+	})
+	if len(all) != 1 || all[0].Sessions != 2 || all[0].Name != "Area over 2k, 4k, 32k" {
+		t.Fatalf("%+v", all)
+	}
+	first := (0.25*1 + 0.75*3) / 4
+	second := (0.4*1 + 0.8*3) / 4
+	for _, s := range all[0].Scores {
+		switch s.Contender {
+		case autoName:
+			if s.Bound != 1 || s.Ahead != nil {
+				t.Errorf("%+v", s)
+			}
+		case bestSimple:
+			if want := (first + second) / 2; math.Abs(s.Bound-want) > 1e-9 || s.Lookup != 1 || math.Abs(s.Ahead.Mean-(1-want)) > 1e-9 {
+				t.Errorf("%+v, want %.4f", s, want)
+			}
+		}
+	}
+}
+
+// TestSuperseded: an old value, and what stood in a reading of a file that was
+// read again since, are out of date; what stands elsewhere too is not.
+func TestSuperseded(t *testing.T) {
+	s := ordered(t)
+	m := &moment{session: s, at: 11, tail: 9}
+	at := func(norm string, positions ...int) *reference {
+		r := &reference{}
+		r.Norm = norm
+		for _, pos := range positions {
+			r.seen = append(r.seen, sighting{pos: pos})
+		}
+		return r
+	}
+	for _, c := range []struct {
+		ref  *reference
+		want bool
+	}{
+		{at("pending", 2), true}, {at("shipped", 6), false},
+		{at("8080", 4, 8), false}, {at("30s", 4), true}, {at("60s", 8), false},
+		{at("app_name", 4), true}, {at("app_name", 2, 4), false},
+	} {
+		if got := m.superseded(c.ref); got != c.want {
+			t.Errorf("%s at %v: superseded %v", c.ref.Norm, c.ref.seen, got)
+		}
+	}
+	early := &moment{session: s, at: 5, tail: 5}
+	if early.superseded(at("30s", 4)) || early.superseded(at("pending", 2)) {
+		t.Error("what changes later is out of date before")
+	}
+}
+
+// TestGaps: lognormal gaps have the median and the tail that they are said to
+// have, and are the same each time (benchmarks 6b).
+func TestGaps(t *testing.T) {
+	s := &session{name: "s"}
+	draw := func(model string) []time.Duration {
+		next, recorded := s.gaps(model)
+		if recorded != (model == "" || model == RecordedGaps) {
+			t.Errorf("%q: recorded times %v", model, recorded)
+		}
+		all := make([]time.Duration, 20_000)
+		for i := range all {
+			all[i] = next()
+		}
+		return all
+	}
+	all := draw(LognormalGaps)
+	if !slices.Equal(all, draw(LognormalGaps)) {
+		t.Error("the same session has other gaps")
+	}
+	slices.Sort(all)
+	if m := all[len(all)/2].Seconds(); m < 6.5 || m > 7.5 {
+		t.Errorf("the median is %.1f s", m)
+	}
+	cold, _ := slices.BinarySearch(all, 5*time.Minute)
+	if share := 1 - float64(cold)/float64(len(all)); share < 0.025 || share > 0.035 {
+		t.Errorf("%.3f of the gaps are beyond five minutes", share)
+	}
+	for _, model := range []string{"", FixedGaps} {
+		if got := draw(model); got[0] != gap || got[1] != gap {
+			t.Errorf("%q: %v", model, got[:2])
+		}
+	}
+}
+
+// TestGapsAreBilled: what is drawn decides what the cache has forgotten, whatever
+// the record tells.
+func TestGapsAreBilled(t *testing.T) {
+	counter := counterOf(t)
+	r := worked(t, counter, 200, 50, 100, 150)
+	m, err := token.Models().Find(defaultCostModel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cold := func(gaps string) (n int) {
+		for _, a := range newReplay(r.session, m, gaps, counter).asks {
+			if a.cold {
+				n++
+			}
+		}
+		return n
+	}
+	if n := cold(RecordedGaps); n != 3 {
+		t.Errorf("%d cold requests by the record, want 3", n)
+	}
+	if n := cold(FixedGaps); n != 0 {
+		t.Errorf("%d cold requests at fixed gaps", n)
+	}
+	if n := cold(LognormalGaps); n == 0 || n > 20 {
+		t.Errorf("%d of 200 requests are cold at lognormal gaps", n)
+	}
+}
+
+// TestCostCurve: contenders of one line differ in their size, and the cheapest of
+// each line that recalls enough is named (benchmarks 6b, headline chart).
+func TestCostCurve(t *testing.T) {
+	counter := counterOf(t)
+	set := &Set{counter: counter, sessions: []*session{worked(t, counter, 120).session}}
+	r, err := Cost(t.Context(), set, &CostOptions{Curve: true, Contenders: []string{slidingName, autoName}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]CostRow{}
+	lines := map[string]int{}
+	for i, row := range r.Rows {
+		at[row.Contender] = row
+		lines[row.Line]++
+		if i > 0 && row.Line != "" && lines[row.Line] > 1 && r.Rows[i-1].Line != row.Line {
+			t.Errorf("%s does not stand with its line", row.Contender)
+		}
+		if row.Bound < 1 {
+			t.Errorf("%s costs %.3f of the lower bound", row.Contender, row.Bound)
+		}
+	}
+	if lines[slidingLine] != 1+len(curveLeft) || lines[autoName] != 1+len(curveLeft) || lines[clearLine] != 0 {
+		t.Errorf("the lines are %v", lines)
+	}
+	if small, large := at["sliding window of 8k"], at["sliding window of 48k"]; small.Mean >= large.Mean {
+		t.Errorf("a window of 8k sends %.0f tokens, one of 48k %.0f", small.Mean, large.Mean)
+	}
+	if small, large := at["auto, 8k left"], at["auto, 48k left"]; small.Mean >= large.Mean || small.Ahead == nil {
+		t.Errorf("auto at 8k sends %.0f tokens, at 48k %.0f", small.Mean, large.Mean)
+	}
+	none, uncached := at[noneName], at[noCacheName]
+	if none.Input != 1 || uncached.Input < 2 {
+		t.Errorf("no compaction costs %.3f, without a cache %.3f", none.Input, uncached.Input)
+	}
+	if _, err := Cost(t.Context(), set, &CostOptions{Gaps: "often"}); err == nil {
+		t.Error("an unknown model of gaps is taken")
+	}
+}
+
+// TestIsoRecall: the cheapest of a line counts, with its fetches.
+func TestIsoRecall(t *testing.T) {
+	r := &CostReport{Rows: []CostRow{
+		{Contender: "a8", Line: "a", Refs: 1, Recall: 0.94, All: 0.1}, {Contender: "a16", Line: "a", Refs: 1, Recall: 0.95, All: 0.3, Input: 0.2},
+		{Contender: "a32", Line: "a", Refs: 1, Recall: 0.99, All: 0.2, Input: 0.25}, {Contender: "b", Line: "b", Refs: 1, Recall: 0.96, All: 0.15},
+		{Contender: "c", Line: "c", Refs: 0, Recall: 1, All: 0.01}, {Contender: "bound", Recall: 1},
+	}}
+	if r.iso(); strings.Join(r.Iso, " ") != "b a32" {
+		t.Errorf("%v", r.Iso)
+	}
+}
+
+// TestCorpusHash: the hash is that of the content, not of its order.
+func TestCorpusHash(t *testing.T) {
+	of := func(texts ...string) *session {
+		var messages []thread.Message
+		for _, text := range texts {
+			messages = append(messages, thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}}})
+		}
+		th, err := thread.New("x").Append(messages...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &session{thread: th}
+	}
+	hash := func(s ...*session) string { return corpusHash(slices.Values(s)) }
+	a, b, c := of("one", "two"), of("three"), of("one!", "two")
+	if hash(a, b) != hash(b, a) || hash(a, b) == hash(c, b) || hash(a) == hash(a, b) {
+		t.Errorf("%s %s %s %s", hash(a, b), hash(b, a), hash(c, b), hash(a))
+	}
+}
