@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -202,7 +203,7 @@ func recallCommand(s Streams) *cobra.Command {
 		Short:   "Search what was taken out of prompts",
 		Example: "  palimpsest recall \"retry backoff jitter\"\n  palimpsest recall '\"ORD-48213-B\"' --thread ticket-4711",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if strings.TrimSpace(strings.Join(args, "")) == "" {
 				return fmt.Errorf("%w: want a QUERY", errUsage)
 			}
 			return nil
@@ -213,11 +214,7 @@ func recallCommand(s Streams) *cobra.Command {
 				return err
 			}
 			defer st.Close()
-			query := args[0]
-			for _, more := range args[1:] {
-				query += " " + more
-			}
-			hits, damage, err := st.Recall(c.Context(), query, &o)
+			hits, damage, err := st.Recall(c.Context(), strings.Join(args, " "), &o)
 			if err != nil {
 				return err
 			}
