@@ -27,7 +27,11 @@ func (f *storeFlag) flags(c *cobra.Command) {
 	c.Flags().StringVar(&f.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
 }
 
+// path is the folder of a store that is none of package dsn.
 func (f *storeFlag) path() (string, error) {
+	if f.tenant != "" {
+		return "", fmt.Errorf("%w: --tenant has no use in a folder: name a store of several tenants with --store, sqlite:FILE or postgres://…", errUsage)
+	}
 	if f.dir != "" {
 		return f.dir, nil
 	}
