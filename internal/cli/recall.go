@@ -246,12 +246,15 @@ func printHits(p *printer, hits []recall.Hit) {
 		p.line("nothing that was taken out matches")
 		return
 	}
-	for _, h := range hits {
+	for n, h := range hits {
+		if n > 0 {
+			p.line("")
+		}
 		id := h.ArtifactID
 		if id == "" {
 			id = shortID(h.MessageID)
 		}
-		p.heading(fmt.Sprintf("%s · turn %d · %s · lines %d to %d of %d", id, h.Turn, speakerOf(h.Role, h.Tool), h.Line, h.Line+countLines(h.Excerpt)-1, h.Lines))
+		p.title(fmt.Sprintf("%s · turn %d · %s · lines %d to %d of %d", id, h.Turn, speakerOf(h.Role, h.Tool), h.Line, h.Line+countLines(h.Excerpt)-1, h.Lines))
 		p.quote(h.Excerpt)
 	}
 }
