@@ -288,8 +288,11 @@ func Parse(data []byte) (*Plan, error) {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return nil, fmt.Errorf("plan.Parse: %w: %w", ErrSchema, err)
 	}
-	if p.Schema < 1 || p.Schema > SchemaVersion {
-		return nil, fmt.Errorf("plan.Parse: %w: schema_version is %d, this version reads 1 to %d", ErrSchema, p.Schema, SchemaVersion)
+	switch {
+	case p.Schema == 0:
+		return nil, fmt.Errorf("plan.Parse: %w: it has no schema_version", ErrSchema)
+	case p.Schema != SchemaVersion:
+		return nil, fmt.Errorf("plan.Parse: %w: schema_version is %d, this version reads %d", ErrSchema, p.Schema, SchemaVersion)
 	}
 	return &p, nil
 }

@@ -48,7 +48,7 @@ func (p *Plan) Validate(t *thread.Thread) error {
 // ValidatePairs is Validate for callers who have the pairing of t already.
 func (p *Plan) ValidatePairs(t *thread.Thread, pairs *thread.Pairing) error {
 	if p.ThreadID != t.ID() {
-		return fmt.Errorf("plan.Validate: plan is for thread %q, not %q: %w", p.ThreadID, t.ID(), ErrInvalid)
+		return fmt.Errorf("plan.Validate: it was made for thread %q, not for %q: %w", p.ThreadID, t.ID(), ErrInvalid)
 	}
 	if p.ThreadVersion > t.Version() {
 		return fmt.Errorf("plan.Validate: plan was made for version %d, the thread has only %d messages: %w", p.ThreadVersion, t.Version(), ErrInvalid)

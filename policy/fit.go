@@ -18,7 +18,9 @@ var ErrOverBudget = errors.New("the budget cannot be met")
 // BudgetError says what does not fit, and how large each of the parts is that
 // no plan can take away.
 type BudgetError struct {
-	Budget, Need int // tokens of the whole request
+	// Budget and Need are tokens of the whole request. Need is a budget that
+	// can be met.
+	Budget, Need int
 	Parts        []Part
 	// Err holds what the rungs of the ladder reported; may be nil.
 	Err error
@@ -57,8 +59,9 @@ const (
 	// slackStep is what each further attempt leaves free beside, in tokens times
 	// the square of its number: a smaller room can be filled a little differently.
 	slackStep = 4
-	// leastSummary is about the least that a summary of everything takes, in tokens.
-	leastSummary = 150
+	// leastSummary is room in which every stretch finds a summary, in tokens: no
+	// drawn conversation needed more. Many do with half of it.
+	leastSummary = 300
 )
 
 // Fit climbs a ladder until the whole request takes at most budget tokens. It
@@ -151,8 +154,9 @@ func (s *State) sent() *prompt.Prompt {
 	return out
 }
 
-// overBudget lists what must stay: system, tools, the user's first and last
-// message, calls that wait for their results, and the least summary.
+// overBudget lists what must stay: system, tools, calls that wait for their
+// results, and the least summary of each stretch between them, which holds the
+// user's words too. With so much room there is a plan.
 func (s *State) overBudget(budget int, failed error) error {
 	e := &BudgetError{Budget: budget, Err: failed}
 	add := func(name string, tokens int) {
@@ -164,26 +168,25 @@ func (s *State) overBudget(budget int, failed error) error {
 	add("system prompt", s.Counter.System(s.Base.System))
 	add("tool definitions", s.Counter.Tools(s.Base.Tools))
 	add("framing of the request", s.Fixed-e.Need)
-	first, last := -1, -1
-	for i, m := range s.Thread.All() {
-		if m.StartsTurn() {
-			if first < 0 {
-				first = i
-			}
-			last = i
-		}
-	}
-	if first >= 0 {
-		add("the task (turn 1)", s.Changed[first])
-	}
-	if last > first {
-		add(fmt.Sprintf("the last user message (turn %d)", s.Thread.At(last).Turn), s.Changed[last])
-	}
+	waits := make([]bool, s.Thread.Len())
 	for i := range s.Thread.Len() {
 		if s.Pairs().Open(i) {
-			add("calls that wait for results", s.Changed[i])
+			waits[i] = true
+			for _, result := range s.Pairs().Results(i) { // of other calls of the message
+				waits[result] = true
+			}
 		}
 	}
-	add("a summary of the rest", leastSummary)
+	waiting, stretches := 0, 0
+	for i := range s.Thread.Len() {
+		switch {
+		case waits[i]:
+			waiting += s.Changed[i]
+		case i == 0 || waits[i-1]:
+			stretches++
+		}
+	}
+	add("calls that wait for results", waiting)
+	add("a summary of the rest", max(stretches, 1)*leastSummary)
 	return e
 }

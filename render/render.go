@@ -265,7 +265,11 @@ func (r *renderer) orphan(i int, ref plan.Ref) {
 		text = result.Cleared(r.plan.Clearings[ref.Index].PreservedFields)
 	}
 	r.repair(m.ID, "a result without a call is kept as text")
-	r.push(synthetic(&m, thread.User, fmt.Sprintf("[Result of %s without its call]\n%s", result.Tool, text)), Origin{ID: m.ID, Record: ref, Synthetic: true})
+	what := "Result"
+	if result.Tool != "" {
+		what += " of " + result.Tool
+	}
+	r.push(synthetic(&m, thread.User, fmt.Sprintf("[%s without its call]\n%s", what, text)), Origin{ID: m.ID, Record: ref, Synthetic: true})
 }
 
 // translate adapts the message at i to the profile.

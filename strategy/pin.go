@@ -76,10 +76,18 @@ func (v *View) Protect(level Protection) {
 			v.pin(words) // calls without a word may follow them
 		}
 	}
-	if last >= 0 && v.Sizes[last] <= v.part(pinLast) {
+	room := v.Room
+	if level == Bare { // nothing gives way any more: only what the waiting calls leave
+		for i, size := range v.Sizes {
+			if v.Anchored[i] {
+				room -= size
+			}
+		}
+	}
+	if last >= 0 && float64(v.Sizes[last]) <= float64(room)*pinLast {
 		v.pin(last)
 	}
-	if task >= 0 && v.Sizes[task] <= v.part(pinTask) {
+	if task >= 0 && float64(v.Sizes[task]) <= float64(room)*pinTask {
 		v.pin(task)
 	}
 }

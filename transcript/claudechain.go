@@ -230,6 +230,7 @@ func (s *ccSession) build(name string, lines []*ccLine) (Transcript, error) {
 		if err != nil {
 			return Transcript{}, &SyntaxError{Line: first.number, Path: "message", Err: err}
 		}
+		disown(messages)
 		if first.partial {
 			interrupted(messages)
 		}

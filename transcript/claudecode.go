@@ -3,6 +3,7 @@ package transcript
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -297,4 +298,38 @@ func renderedBlocks(rendered gjson.Result) string {
 func inside(array string) string {
 	array = strings.TrimSpace(array)
 	return strings.TrimSpace(array[1 : len(array)-1])
+}
+
+// plain is what the API takes as the id of a call and as the name of a tool.
+var plain = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+// disown takes the bytes of the API from what the API itself could not have
+// made: Claude Code talks to servers of other makers too, whose thinking has no
+// signature and whose calls have ids that Anthropic refuses. Encoders then make
+// such a call anew, and leave such thinking out.
+func disown(messages []thread.Message) {
+	foreign := false
+	for i := range messages {
+		for k, part := range messages[i].Parts {
+			switch p := part.(type) {
+			case thread.Reasoning:
+				if p.Signature == "" {
+					p.Source, foreign = thread.Source{}, true
+					messages[i].Parts[k] = p
+				}
+			case thread.ToolCall:
+				if !plain.MatchString(p.ID) || !plain.MatchString(p.Name) {
+					p.Source, foreign = thread.Source{}, true
+					messages[i].Parts[k] = p
+				}
+			case thread.ToolResult:
+				foreign = foreign || !plain.MatchString(p.CallID)
+			}
+		}
+	}
+	for i := range messages {
+		if foreign {
+			messages[i].Frame = nil // it holds the same bytes
+		}
+	}
 }

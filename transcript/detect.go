@@ -32,7 +32,7 @@ func detect(in *input) (Format, error) {
 		format = sniff(gjson.ParseBytes(line))
 	}
 	if format == "" {
-		return "", fmt.Errorf("%w: the file starts with %s; known are %s", ErrUnknownFormat, looks(gjson.ParseBytes(in.pending[0].line)), known())
+		return "", fmt.Errorf("%w: the file starts with %s; name the format if it is one of %s", ErrUnknownFormat, looks(gjson.ParseBytes(in.pending[0].line)), known())
 	}
 	return format, nil
 }
@@ -40,6 +40,8 @@ func detect(in *input) (Format, error) {
 // looks describes a JSON value for a person who wonders why it is not known.
 func looks(v gjson.Result) string {
 	switch {
+	case v.IsArray() && v.Get("#").Int() == 0:
+		return "an empty array"
 	case v.IsArray():
 		return fmt.Sprintf("an array of %d elements", v.Get("#").Int())
 	case v.IsObject():
@@ -48,6 +50,9 @@ func looks(v gjson.Result) string {
 			keys = append(keys, cut(k.String(), 30))
 			return len(keys) < 8
 		})
+		if len(keys) == 0 {
+			return "an empty object"
+		}
 		return "an object with " + strings.Join(keys, ", ")
 	}
 	return fmt.Sprintf("the value %s", cut(v.Raw, 40))

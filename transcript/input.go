@@ -42,7 +42,7 @@ func newInput(r io.Reader, maxLine int, report *Report) (*input, error) {
 	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(b)
 		if err != nil {
-			return nil, fmt.Errorf("gzip header: %v: %w", err, ErrBinary)
+			return nil, fmt.Errorf("the file begins as gzip and is broken there (%v): %w", err, ErrBinary)
 		}
 		b = bufio.NewReaderSize(z, 1<<16)
 	}

@@ -194,7 +194,7 @@ func Read(r io.Reader, o *Options) (*File, error) {
 	file.Report.Lines = in.number
 	slices.SortStableFunc(file.Report.Warnings, func(a, b Warning) int { return a.Line - b.Line })
 	if len(file.Transcripts) == 0 {
-		return nil, fmt.Errorf("read as %s, the file holds no conversation (%d lines): %w", file.Format, in.number, ErrEmpty)
+		return nil, fmt.Errorf("read as %s, the file holds no conversation: %w", file.Format, ErrEmpty)
 	}
 	return file, nil
 }

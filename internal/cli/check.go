@@ -98,6 +98,9 @@ func wellFormed(path string, body []byte) error {
 	before := body[:min(int(syntax.Offset), len(body))]
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := len(before) - bytes.LastIndexByte(before, '\n') - 1
+	if at := len(before) - 1; at > 0 && strings.IndexByte("{[", body[at]) >= 0 && json.Valid(body[:at]) {
+		return fmt.Errorf("%w: %s: line %d: a second value begins; check reads one request body, which `palimpsest compact` makes of a transcript", errInvalid, path, line)
+	}
 	return fmt.Errorf("%w: %s: line %d, byte %d of it: not valid JSON: %w", errInvalid, path, line, max(column, 1), syntax)
 }
 

@@ -48,6 +48,8 @@ var errInvalid = errors.New("the input is not valid")
 // Run executes one command line and returns the exit status.
 func Run(ctx context.Context, args []string, s Streams) int {
 	s.In = &interruptible{ctx: ctx, r: s.In}
+	out := &remembering{w: s.Out}
+	s.Out = out
 	root := &cobra.Command{
 		Use:   "palimpsest",
 		Short: "Keep LLM agents inside their context window without losing the conversation",
@@ -75,6 +77,9 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 		serveCommand(s), configCommand(s), keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
 	)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = out.err
+	}
 	if err == nil {
 		return done
 	}
@@ -137,7 +142,7 @@ func newFailure(err error, status int) failure {
 }
 
 // through finds the names of the functions that an error came through.
-var through = regexp.MustCompile(`\b(palimpsest|eval|locomo|estimators|care|apikey|keyring|keydir|wrapdir|plan|render|strategy|cut|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
+var through = regexp.MustCompile(`\b(palimpsest|care|apikey|artifact|dir|estimators|eval|job|keyring|keydir|locomo|wrapdir|plan|recall|rehydrate|render|river|strategy|cut|thread|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
 
 // message is the error as people read it: without the names of the functions
 // it came through, and on a line of its own without control characters.
@@ -156,8 +161,10 @@ func message(err error) string {
 		return "interrupted"
 	}
 	text := through.ReplaceAllString(err.Error(), "")
-	text = strings.TrimPrefix(text, errUsage.Error()+": ")
-	text = strings.TrimPrefix(text, errInvalid.Error()+": ")
+	for _, status := range []string{errUsage.Error(), errInvalid.Error()} {
+		text = strings.TrimPrefix(text, status+": ")
+		text = strings.ReplaceAll(text, ": "+status+": ", ": ")
+	}
 	if strings.HasPrefix(text, "open ") && errors.Is(err, fs.ErrNotExist) {
 		text = strings.TrimPrefix(text, "open ")
 	}

@@ -25,12 +25,30 @@ func TestMessage(t *testing.T) {
 		{errors.New("a.json: palimpsest.Render(run (1)): render.Render: plan.Validate: it is for another thread"), "a.json: palimpsest.Render(run (1)): it is for another thread"},
 		{errors.New("a.json: palimpsest.Render(run-1): render.Render: plan.Validate: it is for another thread"), "a.json: it is for another thread"},
 		{fmt.Errorf("transcript: %w", &fs.PathError{Op: "open", Path: "a.json", Err: fs.ErrNotExist}), "a.json: file does not exist"},
+		{errors.New("dir.Save(small/st): no space left on device"), "no space left on device"},
+		{fmt.Errorf("policy: %w: unknown policy", errUsage), "policy: unknown policy"},
 		{errors.New("tool \x1b[2Jsaid\u202e so"), "tool [2Jsaid so"},
 		{errors.New("unknown command \"x\"\n\nDid you mean this?\n\tcompact\n\n"), "unknown command \"x\"\nDid you mean this?\n  compact"},
 		{errors.New("the file plan.json: broken"), "the file plan.json: broken"},
 	} {
 		if got := message(c.err); got != c.want {
 			t.Errorf("message(%q) = %q, want %q", c.err, got, c.want)
+		}
+	}
+}
+
+// full is an output that takes nothing.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+// A command whose output is lost has failed, whatever it writes.
+func TestOutputIsLost(t *testing.T) {
+	for _, args := range []string{"--help", "models", "models --json", "policy list", "policy schema", "config show", "inspect ../../testdata/sessions/fix-retry.claude-code.jsonl"} {
+		var told bytes.Buffer
+		status := Run(t.Context(), strings.Fields(args), Streams{In: strings.NewReader(""), Out: full{}, Err: &told})
+		if status != failed || !strings.Contains(told.String(), "no space left on device") {
+			t.Errorf("%s: status %d, told %q", args, status, told.String())
 		}
 	}
 }

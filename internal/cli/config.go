@@ -53,7 +53,13 @@ func (s *settings) load() (*config.Config, error) {
 }
 
 func configCommand(s Streams) *cobra.Command {
-	c := &cobra.Command{Use: "config", Short: "Show the settings of the daemon"}
+	c := &cobra.Command{
+		Use:   "config",
+		Short: "Show the settings of the daemon",
+		RunE: func(*cobra.Command, []string) error {
+			return fmt.Errorf("%w: want `config show`", errUsage)
+		},
+	}
 	c.AddCommand(configShowCommand(s))
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -116,8 +117,11 @@ func openDB(ctx context.Context, name string, existing bool, keys keysFlag, mast
 		o.Sealer = ring
 	}
 	db, err := dsn.Open(ctx, name, o)
-	if errors.Is(err, dsn.ErrSyntax) {
+	switch {
+	case errors.Is(err, dsn.ErrSyntax):
 		err = fmt.Errorf("%w: --store: %w", errUsage, err)
+	case err != nil && !errors.Is(err, fs.ErrNotExist): // which names the file
+		err = fmt.Errorf("%s: %w", withoutPassword(name), err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, closeKeys())

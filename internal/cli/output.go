@@ -99,9 +99,33 @@ func sameFile(a, b string) bool {
 	return one.Mode().IsRegular() && os.SameFile(one, two)
 }
 
+// remembering is standard output that knows whether all of it was taken:
+// reports for people are written without asking after each line.
+type remembering struct {
+	w   io.Writer
+	err error
+}
+
+// Write writes, and keeps the first error.
+func (r *remembering) Write(p []byte) (int, error) {
+	n, err := r.w.Write(p)
+	if r.err == nil {
+		r.err = err
+	}
+	return n, err
+}
+
+// behind is what a remembering writer writes to; w itself otherwise.
+func behind(w io.Writer) io.Writer {
+	if r, ok := w.(*remembering); ok {
+		return r.w
+	}
+	return w
+}
+
 // terminal reports whether w is a terminal, so that colours are welcome.
 func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := behind(w).(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return false
 	}

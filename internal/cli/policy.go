@@ -22,7 +22,7 @@ starts from a policy and overrides its fields.`,
 		Example: "  palimpsest policy show ladder > mine.yaml\n  palimpsest compact session.jsonl --budget 32000 --policy mine.yaml",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return fmt.Errorf("%w: say what to do: list, show or schema", errUsage)
+				return fmt.Errorf("%w: want `policy list`, `policy show` or `policy schema`", errUsage)
 			}
 			return fmt.Errorf("%w: unknown command %q for \"palimpsest policy\": known are list, show, schema", errUsage, args[0])
 		},

@@ -168,7 +168,7 @@ func (r *report) printPinned(p *printer) {
 	if len(r.Pinned) == 0 {
 		return
 	}
-	p.heading("kept as it is, whatever the budget")
+	p.heading("kept as it is")
 	var rows [][]string
 	for _, pin := range r.Pinned {
 		rows = append(rows, []string{string(pin.Role), fmt.Sprint(pin.Turn), number(pin.Tokens), pin.Text})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,11 @@ func (f *storeFlag) flags(c *cobra.Command) {
 	c.Flags().StringVar(&f.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
 }
 
+// path is the folder of a store that is none of package dsn.
 func (f *storeFlag) path() (string, error) {
+	if f.tenant != "" {
+		return "", fmt.Errorf("%w: --tenant has no use in a folder: name a store of several tenants with --store, sqlite:FILE or postgres://…", errUsage)
+	}
 	if f.dir != "" {
 		return f.dir, nil
 	}
@@ -202,7 +207,7 @@ func recallCommand(s Streams) *cobra.Command {
 		Short:   "Search what was taken out of prompts",
 		Example: "  palimpsest recall \"retry backoff jitter\"\n  palimpsest recall '\"ORD-48213-B\"' --thread ticket-4711",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if strings.TrimSpace(strings.Join(args, "")) == "" {
 				return fmt.Errorf("%w: want a QUERY", errUsage)
 			}
 			return nil
@@ -213,11 +218,7 @@ func recallCommand(s Streams) *cobra.Command {
 				return err
 			}
 			defer st.Close()
-			query := args[0]
-			for _, more := range args[1:] {
-				query += " " + more
-			}
-			hits, damage, err := st.Recall(c.Context(), query, &o)
+			hits, damage, err := st.Recall(c.Context(), strings.Join(args, " "), &o)
 			if err != nil {
 				return err
 			}
@@ -245,12 +246,15 @@ func printHits(p *printer, hits []recall.Hit) {
 		p.line("nothing that was taken out matches")
 		return
 	}
-	for _, h := range hits {
+	for n, h := range hits {
+		if n > 0 {
+			p.line("")
+		}
 		id := h.ArtifactID
 		if id == "" {
 			id = shortID(h.MessageID)
 		}
-		p.heading(fmt.Sprintf("%s · turn %d · %s · lines %d to %d of %d", id, h.Turn, speakerOf(h.Role, h.Tool), h.Line, h.Line+countLines(h.Excerpt)-1, h.Lines))
+		p.title(fmt.Sprintf("%s · turn %d · %s · lines %d to %d of %d", id, h.Turn, speakerOf(h.Role, h.Tool), h.Line, h.Line+countLines(h.Excerpt)-1, h.Lines))
 		p.quote(h.Excerpt)
 	}
 }

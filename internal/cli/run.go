@@ -133,7 +133,7 @@ func child(ctx context.Context, args []string, base string, s Streams) (int, err
 	args, env := pointed(args, base, os.Environ())
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = agentInput(s.In), s.Out, s.Err
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = agentInput(s.In), behind(s.Out), s.Err
 	cmd.WaitDelay = time.Second // an input that nobody ends must not hold us
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

@@ -23,10 +23,16 @@ func (p *printer) line(format string, args ...any) { fmt.Fprintf(p.w, format+"\n
 
 // heading starts a section.
 func (p *printer) heading(text string) {
+	p.line("")
+	p.title(text)
+}
+
+// title is a heading at the top.
+func (p *printer) title(text string) {
 	if p.colour {
 		text = "\x1b[1m" + text + "\x1b[0m"
 	}
-	p.line("\n%s", text)
+	p.line("%s", text)
 }
 
 // section writes a heading and a table; nothing when there are no rows.

@@ -89,6 +89,9 @@ func (t *target) resolve(in *input) (*resolved, error) {
 	if r.api != asText && codecs[r.api] == nil {
 		return nil, fmt.Errorf("%w: --to %s: known are %s", errUsage, t.to, strings.Join(targets, ", "))
 	}
+	if t.models != "" && t.model == "" {
+		return nil, fmt.Errorf("%w: --models %s has no use without --model NAME", errUsage, t.models)
+	}
 	r.profile = render.For(r.api)
 	told := &summaries{By: map[string]int{}, Failures: []summaryFailure{}}
 	chosen, err := choice.Open(t.policy, &choice.Options{Summarizer: t.summarizer, Report: told.report, Used: told.used})
