@@ -33,10 +33,6 @@ const costly = 50_000
 // defaultCostModel is a model that the recorded agents used.
 const defaultCostModel = "claude-sonnet-4-5"
 
-// sampled: what the policy would leave is measured at every so many requests for
-// its best schedule.
-const sampled = 4
-
 // Cost replays sessions of at least 50,000 tokens request by request through
 // every contender and bills them by the prices and the cache rules of a model.
 // It is the same for the same set and options. When the context ends first, the
@@ -159,11 +155,11 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, contenders
 		if p.Name() != autoName {
 			continue
 		}
-		after, err := h.after(sampled)
+		after, err := h.after()
 		if err != nil {
 			return nil, err
 		}
-		input, n := r.best(func(k int) int { return after[k] })
+		input, n := h.light().best(func(k int) int { return after[k] })
 		planned(autoBestName, input, n)
 	}
 	planned(boundName, r.relaxed(), 0)
