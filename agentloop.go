@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -43,15 +42,15 @@ type Thread struct {
 	c  *Compactor
 	id string
 
-	mu    sync.Mutex
-	step  Step        // the last one, for Overflowed and for what FinishStep prepares
-	begun bool        // there was one
-	hard  int         // how often in a row the provider refused
-	sent  sent        // the last prompt that was handed out
-	shown Shown       // what it was made from
-	usage calibration // what a provider counted of one
-	kept  kept        // what is kept of that
-	warm  time.Time   // when the provider last read a prompt, as far as is known
+	mu     sync.Mutex
+	step   Step        // the last one, for Overflowed and for what FinishStep prepares
+	begun  bool        // there was one
+	hard   int         // how often in a row the provider refused
+	sent   sent        // the last prompt that was handed out
+	shown  Shown       // what it was made from
+	usage  calibration // what a provider counted of one
+	kept   kept        // what is kept of that
+	pauses pauses      // between the requests
 
 	reach      reach
 	rehydrator *rehydrate.Rehydrator // nil: nothing comes back by itself
@@ -131,7 +130,7 @@ func (t *Thread) PrepareStep(ctx context.Context, step Step) (*prompt.Prompt, er
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.PrepareStep(%s): %w", t.id, err)
 	}
-	t.warm = t.c.config.Now() // the provider reads it now
+	t.pauses.read(t.c.config.Now())
 	return f.Prompt, nil
 }
 

@@ -38,7 +38,7 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 		s.Fixed = t.step.fixed
 	}
 	s.Current, s.Round = current, version
-	if !t.warm.IsZero() {
+	if !t.pauses.last.IsZero() {
 		s.Seen = base
 	}
 	f, err := s.Render(current)

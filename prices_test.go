@@ -67,6 +67,44 @@ func TestPolicyKnowsPrices(t *testing.T) {
 	}
 }
 
+// TestPausesAreLearned: how often the cache lapses is taken from the thread's own
+// requests, beside what is usual; a model whose cache is not known tells nothing.
+func TestPausesAreLearned(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	l := &looking{}
+	c, err := palimpsest.New(palimpsest.Config{Policy: l, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	th := c.Thread("t")
+	after := func(pause time.Duration, model string) float64 {
+		t.Helper()
+		now = now.Add(pause)
+		step := palimpsest.Step{Base: &prompt.Prompt{Model: model}, Messages: []thread.Message{plain(thread.User, "Go on.")}}
+		if _, err := th.PrepareStep(t.Context(), step); err != nil {
+			t.Fatal(err)
+		}
+		return l.last.Lapse
+	}
+	const model = "claude-sonnet-4-5"
+	for n, test := range []struct {
+		pause time.Duration
+		want  float64
+	}{
+		{0, 1 / 100.0}, {time.Minute, 1 / 100.0}, {time.Minute, 1 / 101.0}, {6 * time.Minute, 1 / 102.0}, {time.Minute, 2 / 103.0},
+	} {
+		if got := after(test.pause, model); got != test.want {
+			t.Errorf("request %d: %v, want %v", n, got, test.want)
+		}
+	}
+	if got := after(time.Hour, "nobody-knows-it"); got != 0 {
+		t.Errorf("an unknown model: %v", got)
+	}
+	if got := after(time.Minute, model); got != 2/105.0 {
+		t.Errorf("after a pause that nobody can tell: %v", got)
+	}
+}
+
 // TestIgnorePrices: who wants none is decided for by size alone.
 func TestIgnorePrices(t *testing.T) {
 	l := &looking{}

@@ -55,30 +55,65 @@ type Cycle struct {
 	// Made is what making a compaction costs, in units of uncached input: 0
 	// without a model.
 	Made float64
+	// New is what the step that compacts brings and no cache holds yet. It is
+	// written whether the step compacts or not, so that a large one is a good
+	// occasion. 0 stands for Growth.
+	New float64
+	// Lapse is the chance that the provider has forgotten the prompt at the next
+	// step, 0 to 1. Compacting costs nothing then, so that waiting for it is worth
+	// something.
+	Lapse float64
 }
 
 // rewrite is A, what a compaction costs beyond the steps that it stands between:
 // the rest of the prompt is written where it would have been read.
 func (c Cycle) rewrite(r Rates) float64 {
-	return max(0, (r.Write-r.Read)*(c.After-c.Kept-c.Growth)+c.Made)
+	fresh := c.New
+	if fresh <= 0 {
+		fresh = c.Growth
+	}
+	return max(0, (r.Write-r.Read)*(c.After-c.Kept-fresh)+c.Made)
 }
 
 // Mean is the cost of a step, in units of uncached input, when every n-th of
-// them compacts:
+// them compacts and the cache never lapses:
 //
 //	w·g + r·(s − 1.5·g) + r·g·n/2 + A/n
 func (c Cycle) Mean(r Rates, n float64) float64 {
 	return r.Write*c.Growth + r.Read*(c.After-1.5*c.Growth) + r.Read*c.Growth*n/2 + c.rewrite(r)/n
 }
 
-// Steps is how many steps there should be between two compactions: the square
-// root of 2A/(r·g), and at least one. It is infinite when reading costs nothing
-// or nothing is added.
+// Steps is how many steps there should be between two compactions, and at least
+// one: the square root of 2A/(r·g) or, where the cache lapses with the chance h in
+// each step and a cycle then ends for nothing, the n of
+//
+//	h·n − 1 + e^(−h·n) = h²·A/(r·g)
+//
+// which is a little more. It is infinite when reading costs nothing or nothing is
+// added.
 func (c Cycle) Steps(r Rates) float64 {
 	if r.Read*c.Growth <= 0 {
 		return math.Inf(1)
 	}
-	return max(1, math.Sqrt(2*c.rewrite(r)/(r.Read*c.Growth)))
+	a := c.rewrite(r) / (r.Read * c.Growth)
+	if c.Lapse <= 0 {
+		return max(1, math.Sqrt(2*a))
+	}
+	return max(1, lapses(c.Lapse*c.Lapse*a)/c.Lapse)
+}
+
+// lapses returns the u for which u − 1 + e^(−u) is z, by Newton's method: the
+// function is convex and the first u is not too small, so that it comes down to
+// it from above.
+func lapses(z float64) float64 {
+	if z <= 0 {
+		return 0
+	}
+	u := math.Sqrt(2*z) + z
+	for range 20 {
+		u -= (u + math.Expm1(-u) - z) / -math.Expm1(-u)
+	}
+	return u
 }
 
 // Mark is the size of the prompt beyond which it should be compacted: what stands

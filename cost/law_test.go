@@ -82,6 +82,60 @@ func billed(t *testing.T, c cost.Cycle, r cost.Rates, every int) float64 {
 	return sum / steps
 }
 
+// TestLapses: where a cycle may end for nothing, waiting is worth a little more;
+// the figures are reckoned by hand from u − 1 + e^(−u) = h²·A/(r·g), with 12,880
+// for A.
+func TestLapses(t *testing.T) {
+	r := cost.Rates{Write: 1.25, Read: 0.1}
+	for _, test := range []struct{ lapse, steps float64 }{
+		{0, 17.94}, {0.001, 18.00}, {0.03, 19.71}, {0.1, 25.30}, {1, 162},
+	} {
+		c := cost.Cycle{Growth: 800, After: 20_000, Kept: 8_000, Lapse: test.lapse}
+		near(t, "steps", c.Steps(r), test.steps, 0.001)
+	}
+	// What a step brings is not written once more: with 6,000 of the 12,000 new,
+	// A is 6,900.
+	c := cost.Cycle{Growth: 800, After: 20_000, Kept: 8_000, New: 6_000}
+	near(t, "steps", c.Steps(r), math.Sqrt(2*6_900/80.0), 1e-9)
+	// Where all of it is new, every step may compact.
+	c.New = 30_000
+	if got := c.Steps(r); got != 1 {
+		t.Errorf("with nothing to rewrite: %v steps", got)
+	}
+}
+
+// TestLapsesAreTheOptimum: no other number of steps has a lower mean, reckoned
+// step by step over the cycles that end early.
+func TestLapsesAreTheOptimum(t *testing.T) {
+	r := cost.Rates{Write: 1.25, Read: 0.1}
+	for _, growth := range []float64{300, 800, 2_000} {
+		for _, h := range []float64{0.005, 0.02, 0.05, 0.1} {
+			c := cost.Cycle{Growth: growth, After: 20_000, Kept: 8_000, Lapse: h}
+			rewrite := (r.Write - r.Read) * (c.After - c.Kept - growth)
+			mean := func(n int) float64 {
+				sum, steps, there := 0.0, 0.0, 1.0
+				for j := range n {
+					sum += there * r.Read * growth * float64(j)
+					steps += there
+					there *= 1 - h
+				}
+				return (sum + there*rewrite) / steps
+			}
+			best, at := math.Inf(1), 0
+			for n := 1; n < 200; n++ {
+				if got := mean(n); got < best {
+					best, at = got, n
+				}
+			}
+			steps := c.Steps(r)
+			if math.Abs(steps-float64(at)) > 1 {
+				t.Errorf("growth %v, lapse %v: %.1f steps, the best are %d", growth, h, steps, at)
+			}
+			near(t, "cost at the law's number of steps", mean(int(math.Round(steps))), best, 0.003)
+		}
+	}
+}
+
 // TestPays: what is freed must earn, in the steps to come, what writing the rest
 // costs; on a cold cache anything pays.
 func TestPays(t *testing.T) {

@@ -20,11 +20,21 @@ import (
 // steps, twenty seconds apart, and pauses for ten minutes before some of them.
 func worked(t *testing.T, counter *token.Counter, steps int, pauses ...int) *replay {
 	t.Helper()
+	return workedOn(t, counter, steps, -1, pauses...)
+}
+
+// workedOn is the same, with a file of 25,000 tokens in one of the steps.
+func workedOn(t *testing.T, counter *token.Counter, steps, large int, pauses ...int) *replay {
+	t.Helper()
 	now := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
 	messages := []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "Find the leak."}}, Time: now}}
 	for n := range steps {
 		var text strings.Builder
-		for line := range 100 {
+		lines := 100
+		if n == large {
+			lines = 2_500
+		}
+		for line := range lines {
 			fmt.Fprintf(&text, "%d: pool_%d takes from shelf_%d\n", line, n*7+line, n)
 		}
 		id := fmt.Sprint("call", n)
@@ -165,5 +175,40 @@ func TestHandleIsBilled(t *testing.T) {
 	whole := x.bill.Input()
 	if sum := x.bill.Read + x.bill.Write + x.bill.Plain; sum != whole || x.sum != whole {
 		t.Errorf("billed %d tokens, sent %d", whole, x.sum)
+	}
+}
+
+// TestBestScheduleOfAuto: what auto leaves is measured before each request, and a
+// result that it puts aside as it arrives is small for the best schedule too, so
+// that the schedule is never dearer than what auto did by itself.
+func TestBestScheduleOfAuto(t *testing.T) {
+	counter := counterOf(t)
+	r := workedOn(t, counter, 60, 20, 30)
+	h, err := r.handle(t.Context(), policy.Auto{}, counter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := r.spend(h.send)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(h.aside) != 1 {
+		t.Fatalf("%d results are put aside, want the large one", len(h.aside))
+	}
+	after, err := h.after()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, left := range after {
+		if whole := r.fixed + r.whole(k) + h.tools; left > whole {
+			t.Errorf("request %d: %d tokens are left of %d", k, left, whole)
+		}
+	}
+	best, _ := h.light().best(func(k int) int { return after[k] })
+	if blind, _ := r.best(func(k int) int { return after[k] }); blind <= best {
+		t.Errorf("putting aside as it arrives saves nothing: %.0f, without it %.0f", best, blind)
+	}
+	if x.input < 0.99*best {
+		t.Errorf("auto costs %.0f, its best schedule %.0f", x.input, best)
 	}
 }

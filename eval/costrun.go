@@ -51,10 +51,6 @@ const defaultCostModel = "claude-sonnet-4-5"
 // autoLeft is the size that auto leaves by itself (policy.Auto.Working), in tokens.
 const autoLeft = 20_000
 
-// sampled: what the policy would leave is measured at every so many requests for
-// its best schedule.
-const sampled = 4
-
 // Check reports what in the options names nothing.
 func (o *CostOptions) Check() error {
 	for _, name := range o.Contenders {
@@ -206,11 +202,11 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOpt
 		if p.Name() != autoName {
 			continue
 		}
-		after, err := h.after(sampled)
+		after, err := h.after()
 		if err != nil {
 			return nil, err
 		}
-		input, n := r.best(func(k int) int { return after[k] })
+		input, n := h.light().best(func(k int) int { return after[k] })
 		planned(autoBestName, input, n)
 		for _, left := range curveLeft {
 			if !o.Curve {

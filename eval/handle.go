@@ -34,6 +34,7 @@ type handle struct {
 	seen      int // messages that the handle has
 	version   int // of the plan in force
 	frozen    int
+	aside     map[int]int // what stands in the place of results put aside as they arrived, in tokens, by position
 	seed      maphash.Seed
 }
 
@@ -41,7 +42,7 @@ type handle struct {
 const answerRoom = 20_000
 
 func (r *replay) handle(ctx context.Context, p policy.Policy, counter *token.Counter) (*handle, error) {
-	h := &handle{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: noon(), base: *r.base, seed: maphash.MakeSeed()}
+	h := &handle{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: noon(), base: *r.base, aside: map[int]int{}, seed: maphash.MakeSeed()}
 	h.base.Model = r.model.Name
 	var err error
 	h.compactor, err = palimpsest.New(palimpsest.Config{
@@ -79,6 +80,7 @@ func (h *handle) send(k int) (request, error) {
 	h.tools = max(h.tools, q.head.Tokens-h.fixed)
 	if q.compacted {
 		h.version, h.frozen = version, changed
+		h.put(p)
 		if q.shown, err = h.left(k, p); err != nil {
 			return q, err
 		}
@@ -100,17 +102,39 @@ func (h *handle) left(k int, p *plan.Plan) (*shown, error) {
 	return m.shownBy(history, res.Prompt, res.Manifest, res.After), nil
 }
 
+// put notes what a plan puts aside that has just arrived.
+func (h *handle) put(p *plan.Plan) {
+	for _, r := range p.Externalizations {
+		if i, ok := h.replay.thread.Index(r.Span.First()); ok && r.Strategy == "intake" {
+			h.aside[i] = r.TokensAfter
+		}
+	}
+}
+
+// light is the replay with results as large as they were after their arrival: a
+// policy that puts some aside then does so whenever it compacts.
+func (h *handle) light() *replay {
+	same := *h.replay
+	same.before = make([]int, len(same.sizes)+1)
+	for i, size := range same.sizes {
+		if less, ok := h.aside[i]; ok {
+			size = less
+		}
+		same.before[i+1] = same.before[i] + size
+	}
+	return &same
+}
+
 // after measures what the policy leaves of the whole request when it compacts at
-// each of some steps, and takes those between from their neighbours.
-func (h *handle) after(every int) ([]int, error) {
+// each step, all that came before being there.
+func (h *handle) after() ([]int, error) {
 	messages := h.replay.thread.Messages()
 	out := make([]int, len(h.asks))
-	last := 0
-	for k := every; k < len(h.asks); k += every {
-		fresh, err := h.replay.handle(h.ctx, h.policy, h.memo.Counter())
-		if err != nil {
-			return nil, err
-		}
+	fresh, err := h.replay.handle(h.ctx, h.policy, h.memo.Counter())
+	if err != nil {
+		return nil, err
+	}
+	for k := range h.asks {
 		p, err := fresh.thread.Plan(h.ctx, palimpsest.Step{
 			Base: &h.base, Messages: messages[:h.asks[k].at], Profile: profile(), Window: h.model.Window, Output: answerRoom,
 		})
@@ -120,16 +144,7 @@ func (h *handle) after(every int) ([]int, error) {
 		} else if !errors.Is(err, policy.ErrNothing) {
 			return nil, fmt.Errorf("%s: %w", h.name, err)
 		}
-		if last == 0 {
-			out[0] = size // what stands before may be smaller, and is then left as it is
-		}
-		for n := last + 1; n <= k; n++ {
-			out[n] = out[last] + (size-out[last])*(n-last)/(k-last)
-		}
-		last = k
-	}
-	for n := last + 1; n < len(out); n++ {
-		out[n] = out[last]
+		out[k] = size
 	}
 	return out, nil
 }

@@ -18,9 +18,9 @@ import (
 //
 // When: where the prices of the model are known, as soon as a longer prompt would
 // cost more than the compaction (package cost: the square-root law, from what the
-// steps add); when the provider's cache has gone cold, as soon as that saves
-// something; and in any case at the hard mark. Without prices the hard mark alone
-// decides.
+// steps add, what this one brings and how often the cache lapses); when the
+// provider's cache has gone cold, as soon as that saves something; and in any case
+// at the hard mark. Without prices the hard mark alone decides.
 //
 // A result too large to be used at once is put aside as it arrives, before it
 // has been paid for, provided that the agent can read it again.
@@ -100,8 +100,8 @@ func (a Auto) mark(s *State) int {
 	mark := leastColdGain * after
 	if !s.Cold {
 		mark = leastGain * after
-		cycle := cost.Cycle{Growth: growth, After: after + growth, Kept: float64(s.Fixed)}
-		mark = max(mark, cycle.Mark(s.Rates))
+		cycle := cost.Cycle{Growth: growth, After: after, Kept: float64(s.Fixed), New: float64(a.fresh(s)), Lapse: s.Lapse}
+		mark = max(mark, after+cycle.Steps(s.Rates)*growth)
 	}
 	return int(min(mark, 1<<40))
 }
@@ -120,6 +120,24 @@ func (s *State) growth() float64 {
 		}
 	}
 	return float64(tokens) / float64(steps)
+}
+
+// fresh is what no provider has read yet, in tokens: the model's last answer and
+// what came after it, without what is put aside as it arrives.
+func (a Auto) fresh(s *State) int {
+	tokens, answered := 0, false
+	aside := a.arrived(s)
+	for i := s.Thread.Len() - 1; i >= 0; i-- {
+		if assistant := s.Thread.At(i).Role == thread.Assistant; answered && !assistant {
+			break
+		} else if assistant {
+			answered = true
+		}
+		if !slices.Contains(aside, i) {
+			tokens += s.Plain[i]
+		}
+	}
+	return tokens
 }
 
 // target is what the request may take after a compaction, in tokens.

@@ -223,6 +223,41 @@ func TestBurst(t *testing.T) {
 	}
 }
 
+// TestWhatIsNew: what a step brings is written in any case, so that a step that
+// brings much compacts sooner; where the cache often lapses by itself, waiting
+// pays. 20,000 stay, and after 40 steps of 578 tokens the growth is taken to be
+// 531: with 221 tokens new, sqrt(2·1.15·19,776/(0.1·531)) is 29.3 steps, so the mark
+// is 35,500; with 6,851 new it is 32,800, and with a lapse in every tenth step
+// 48,000.
+func TestWhatIsNew(t *testing.T) {
+	due := func(lines int, lapse float64, around int) bool {
+		messages := []thread.Message{speak(thread.User, "Read everything.")}
+		for n := range 40 {
+			id := fmt.Sprintf("c%d", n)
+			messages = append(messages, callTool(id, "Read", "{}", "Next."), answerTool(id, "Read", buildLog(31)))
+		}
+		messages = append(messages, callTool("last", "Read", "{}", "Next."), answerTool("last", "Read", buildLog(lines)))
+		s := stateOf(t, threadOf(t, messages...), nil)
+		s.Window, s.Rates, s.Lapse = 200_000, cost.Usual(), lapse
+		s.Prompt = around
+		yes, _ := policy.Auto{}.Due(s)
+		return yes
+	}
+	for _, test := range []struct {
+		lines, prompt int
+		lapse         float64
+		want          bool
+	}{
+		{10, 35_400, 0, false}, {10, 35_700, 0, true},
+		{400, 32_700, 0, false}, {400, 33_000, 0, true},
+		{10, 47_900, 0.1, false}, {10, 48_200, 0.1, true},
+	} {
+		if got := due(test.lines, test.lapse, test.prompt); got != test.want {
+			t.Errorf("%+v: due %v", test, got)
+		}
+	}
+}
+
 // TestPricesNeverForbid: where the user said more than prices would leave, it
 // stays all the same.
 func TestPricesNeverForbid(t *testing.T) {

@@ -71,9 +71,11 @@ type State struct {
 	Window, Output, Budget int
 	// Rates are what tokens cost with the model's prompt cache; zero when that is
 	// not known. Cold: the provider has forgotten the prompt, so that it is
-	// written anew whatever is done to it.
+	// written anew whatever is done to it. Lapse is the chance that it will have
+	// forgotten it at the next step, as far as that is known.
 	Rates cost.Rates
 	Cold  bool
+	Lapse float64
 	// Reachable: the agent can read again what a plan puts aside.
 	Reachable bool
 
