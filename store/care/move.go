@@ -408,12 +408,8 @@ func (i *importer) document(ctx context.Context, s store.Tenant, d document) err
 	return same(fmt.Sprintf("document %s/%s", d.Kind, d.ID), string(held.Body), d.Body)
 }
 
-// artifact keeps an artifact under the id that it has. Exports of earlier versions
-// hold contents as they were encrypted; these are kept as they are.
+// artifact keeps an artifact under the id that it has.
 func (i *importer) artifact(ctx context.Context, m artifact.Metadata, content []byte) error {
-	if m.EncryptionKeyID != "" {
-		return i.db.Artifacts().Put(ctx, m, content)
-	}
 	err := i.contents.Restore(ctx, m, string(content))
 	if errors.Is(err, artifact.ErrConflict) {
 		err = fmt.Errorf("%w; import into an empty store: %w", err, store.ErrConflict)
