@@ -50,6 +50,7 @@ type Thread struct {
 	sent  sent        // the last prompt that was handed out
 	shown Shown       // what it was made from
 	usage calibration // what a provider counted of one
+	deaf  time.Time   // until when the provider is not asked for sizes
 	warm  time.Time   // when the provider last read a prompt, as far as is known
 
 	reach      reach

@@ -3,6 +3,7 @@ package palimpsest
 import (
 	"context"
 	"math"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -49,6 +50,33 @@ func (c calibration) factor(length, version int) float64 {
 		return 1
 	}
 	return math.Round(f/calibrationStep) * calibrationStep
+}
+
+const (
+	// measuredFor bounds how long a provider is asked for a size, and restOfMeasure
+	// is how long it is left alone after a failure.
+	measuredFor   = 10 * time.Second
+	restOfMeasure = time.Minute
+)
+
+// measure asks the provider how large the request is, where the counter only
+// estimates, nothing of this plan was counted yet, and the request is so large
+// that the difference may matter. It reports whether the figures have changed.
+func (t *Thread) measure(ctx context.Context, s *policy.State, f *policy.Fitted, version int) bool {
+	ask, now := t.c.config.Measure, t.c.config.Now
+	known := t.usage.input > 0 && t.usage.version == version && t.usage.position <= s.Thread.Len()
+	if ask == nil || known || t.c.config.Counter.Exact() || s.Prompt < max(leastCalibrated, limitOf(s)/2) || now().Before(t.deaf) {
+		return false
+	}
+	bounded, cancel := context.WithTimeout(ctx, measuredFor)
+	defer cancel()
+	n, err := ask.CountTokens(bounded, f.Prompt)
+	if err != nil || n <= 0 {
+		t.deaf = now().Add(restOfMeasure)
+		return false
+	}
+	t.usage = calibration{sent{position: s.Thread.Len(), version: version, tokens: float64(s.Prompt)}, n}
+	return t.usage.factor(s.Thread.Len(), version) != 1
 }
 
 // calibrate corrects all figures of a state, so that trigger, planner and meter
