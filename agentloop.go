@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -51,6 +52,7 @@ type Thread struct {
 	usage  calibration // what a provider counted of one
 	kept   kept        // what is kept of that
 	pauses pauses      // between the requests
+	deaf   time.Time   // until when the provider is not asked for sizes
 
 	reach      reach
 	rehydrator *rehydrate.Rehydrator // nil: nothing comes back by itself

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -130,6 +131,33 @@ func usageOf(c calibration) *usage { return &usage{c.position, c.version, c.toke
 
 func (u *usage) calibration() calibration {
 	return calibration{sent{u.Position, u.Version, u.Tokens}, u.Input}
+}
+
+const (
+	// measuredFor bounds how long a provider is asked for a size, and restOfMeasure
+	// is how long it is left alone after a failure.
+	measuredFor   = 10 * time.Second
+	restOfMeasure = time.Minute
+)
+
+// measure asks the provider how large the request is, where the counter only
+// estimates, nothing of this plan was counted yet, and the request is so large
+// that the difference may matter. It reports whether the figures have changed.
+func (t *Thread) measure(ctx context.Context, s *policy.State, f *policy.Fitted, version int) bool {
+	ask, now := t.c.config.Measure, t.c.config.Now
+	known := t.usage.input > 0 && t.usage.version == version && t.usage.position <= s.Thread.Len()
+	if ask == nil || known || t.c.config.Counter.Exact() || s.Prompt < max(leastCalibrated, limitOf(s)/2) || now().Before(t.deaf) {
+		return false
+	}
+	bounded, cancel := context.WithTimeout(ctx, measuredFor)
+	defer cancel()
+	n, err := ask.CountTokens(bounded, f.Prompt)
+	if err != nil || n <= 0 {
+		t.deaf = now().Add(restOfMeasure)
+		return false
+	}
+	t.usage = calibration{sent{position: s.Thread.Len(), version: version, tokens: float64(s.Prompt)}, n}
+	return t.usage.factor(s.Thread.Len(), version) != 1
 }
 
 // calibrate corrects all figures of a state, so that trigger, planner and meter

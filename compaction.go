@@ -31,6 +31,19 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 	}
 	t.tell(log, current, version)
 	t.recallUsage(ctx)
+	s, f, err := t.counted(ctx, log, current, version)
+	if err == nil && s.Current == current && t.measure(ctx, s, f, version) {
+		s, _, err = t.counted(ctx, log, current, version)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	t.price(s)
+	return s, version, nil
+}
+
+// counted is the state in the figures of the counter, as corrected so far.
+func (t *Thread) counted(ctx context.Context, log *thread.Thread, current *plan.Plan, version int) (*policy.State, *policy.Fitted, error) {
 	base := t.around(current, t.reach.offers())
 	s := t.c.state(log, base, t.step.Profile, t.usage.factor(log.Len(), version))
 	s.Window, s.Output, s.Budget, s.Harder = t.step.Window, t.step.Output, t.step.Budget, t.hard
@@ -48,11 +61,10 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 		f, err = s.Render(nil)
 	}
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	s.Prompt = f.Tokens
-	t.price(s)
-	return s, version, nil
+	return s, f, nil
 }
 
 // around is the request around the messages: the step's, with the memory block

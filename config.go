@@ -6,6 +6,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -37,6 +38,11 @@ type Config struct {
 	// Counter counts everything. Nil counts o200k tokens. What a provider
 	// reports (FinishStep) corrects it, thread by thread.
 	Counter *token.Counter
+	// Measure asks the provider for the size of a request that Counter estimates
+	// (A13): of one that takes half of its limit or more, once under each plan,
+	// until FinishStep tells. Where it cannot be reached the estimate holds, and it
+	// is left alone for a minute. Nil: Counter alone.
+	Measure llm.TokenCounter
 	// Summarizer makes summaries. Nil is the extractive one, which needs no
 	// model.
 	Summarizer summarize.Summarizer

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -103,5 +104,17 @@ func TestReadmeExample(t *testing.T) {
 	got, _, _ = strings.Cut(got, "```\n")
 	if got != want.String() {
 		t.Errorf("README.md shows\n%s\nthe example is\n%s", got, want.String())
+	}
+}
+
+// TestDocFitsAScreen: what go doc says of the package is read at one look.
+func TestDocFitsAScreen(t *testing.T) {
+	out, err := exec.Command("go", "doc", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go doc: %v\n%s", err, out)
+	}
+	const screen = 40
+	if n := strings.Count(string(out), "\n"); n > screen || !strings.Contains(string(out), "func New(c Config)") {
+		t.Errorf("go doc has %d lines, a screen has %d:\n%s", n, screen, out)
 	}
 }

@@ -6,14 +6,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -228,5 +231,91 @@ func TestForget(t *testing.T) {
 	}
 	if got, tools := life(); tools != 0 || !slices.Equal(got, want) {
 		t.Errorf("deleted elsewhere, the next life has %d tools at its beginning, and the sizes\n%v, want\n%v", tools, got, want)
+	}
+}
+
+// endpoint is a provider's own count: factor times what ours says.
+type endpoint struct {
+	factor float64
+	count  func(*prompt.Prompt) int
+	fails  bool
+	asked  int
+}
+
+func (e *endpoint) CountTokens(_ context.Context, p *prompt.Prompt) (int, error) {
+	e.asked++
+	if e.fails {
+		return 0, &llm.APIError{Kind: llm.ErrConnection}
+	}
+	return int(float64(e.count(p)) * e.factor), nil
+}
+
+// TestMeasured: where the counter estimates, the provider's count of a large
+// request decides whether it fits; it is asked once under each plan, not about
+// small requests, not by an exact counter, and left alone when it fails. A13
+func TestMeasured(t *testing.T) {
+	for name, test := range map[string]struct {
+		counter string
+		fails   bool
+		factor  float64
+	}{
+		"it counts more": {"claude", false, 1.6}, "it counts the same": {"claude", false, 1}, "it cannot be reached": {"claude", true, 1.6}, "an exact counter": {"o200k", false, 1.6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			counter, err := token.New(test.counter, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, told := &endpoint{factor: test.factor, count: counter.Prompt, fails: test.fails}, &recorder{}
+			now := time.Unix(1_700_000_000, 0)
+			c, err := palimpsest.New(palimpsest.Config{Counter: counter, Measure: e, Events: told, Now: func() time.Time { return now }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			th := c.Thread("t")
+			step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: loopBudget, Messages: []thread.Message{plain(thread.User, "Tidy the queue.")}}
+			worst, early := 0.0, 0
+			for n := range 30 {
+				now = now.Add(time.Second)
+				out, err := th.PrepareStep(t.Context(), step)
+				if err != nil {
+					t.Fatal(err)
+				}
+				size := counter.Prompt(out)
+				worst = max(worst, float64(size)*test.factor)
+				if size < loopBudget/3 && len(out.Messages) == 1+2*n {
+					early = e.asked
+				}
+				call, result := work(n)
+				if err := th.FinishStep(t.Context(), llm.Usage{}, call); err != nil {
+					t.Fatal(err)
+				}
+				step.Messages = []thread.Message{result}
+			}
+			plans, err := th.Plans(t.Context())
+			if err != nil || len(plans) == 0 {
+				t.Fatalf("%d plans, %v", len(plans), err)
+			}
+			if early > 0 {
+				t.Errorf("asked %d times about small requests", early)
+			}
+			switch {
+			case test.counter == "o200k":
+				if e.asked != 0 {
+					t.Errorf("an exact counter asked %d times", e.asked)
+				}
+			case test.fails:
+				if e.asked != 1 {
+					t.Errorf("asked %d times in half a minute although it fails", e.asked)
+				}
+			default:
+				if e.asked == 0 || e.asked > len(plans)+1 {
+					t.Errorf("asked %d times under %d plans", e.asked, len(plans))
+				}
+				if worst > loopBudget {
+					t.Errorf("the provider saw %.0f tokens, the budget is %d", worst, loopBudget)
+				}
+			}
+		})
 	}
 }

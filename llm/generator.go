@@ -20,6 +20,15 @@ type Generator interface {
 	Generate(ctx context.Context, p *prompt.Prompt, o *Options) (*Reply, error)
 }
 
+// TokenCounter asks a provider how many tokens a request is, by an endpoint of its
+// own that generates nothing (A13). Implementations are safe for concurrent use.
+type TokenCounter interface {
+	// CountTokens returns the tokens of the prompt with its system and tools. The
+	// model is the counter's own. The error is an *APIError, except where the
+	// request could not be made at all.
+	CountTokens(ctx context.Context, p *prompt.Prompt) (int, error)
+}
+
 // Options say how to answer. The zero value asks for plain text, with the
 // provider's defaults, not streamed.
 type Options struct {

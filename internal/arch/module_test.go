@@ -119,6 +119,7 @@ var floors = map[string]arch.Package{
 	"event/otelsink":          {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
 	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
 	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"llm/gemini":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
 	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable", "internal/crash"}, External: []string{goose}},
 	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},

@@ -74,6 +74,7 @@ type Client struct {
 	model      string
 	structured Structured
 	exchange   *exchange.Client
+	counting   *exchange.Client // the endpoint that counts
 	// noHeat: the model was found to refuse a temperature, as the newest do.
 	noHeat *atomic.Bool
 }
@@ -103,7 +104,7 @@ func New(c Config) (*Client, error) {
 		version = DefaultVersion
 	}
 	extra := c.Header.Clone()
-	x, err := exchange.New(exchange.Config{
+	ask := exchange.Config{
 		Provider: provider,
 		URL:      strings.TrimSuffix(strings.TrimRight(base, "/"), "/v1") + "/v1/messages",
 		HTTP:     c.HTTP,
@@ -122,11 +123,17 @@ func New(c Config) (*Client, error) {
 		Secrets: append(exchange.Secrets(extra), key, token),
 		Retry:   c.Retry,
 		Limit:   c.MaxResponse,
-	})
+	}
+	x, err := exchange.New(ask)
 	if err != nil {
 		return nil, fmt.Errorf("anthropic.New: %w", err)
 	}
-	return &Client{model: c.Model, structured: c.Structured, exchange: x, noHeat: new(atomic.Bool)}, nil
+	ask.URL += "/count_tokens"
+	counting, err := exchange.New(ask)
+	if err != nil {
+		return nil, fmt.Errorf("anthropic.New: %w", err)
+	}
+	return &Client{model: c.Model, structured: c.Structured, exchange: x, counting: counting, noHeat: new(atomic.Bool)}, nil
 }
 
 // Model returns the name of the model.

@@ -1,0 +1,132 @@
+// Package gemini asks Google's API how many tokens a request is
+// (https://ai.google.dev/api/tokens). Answers of Gemini models come by way of its
+// OpenAI-compatible endpoint and package llm/openai.
+package gemini
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	wire "github.com/palimpsest-ai/palimpsest/wire/gemini"
+)
+
+// DefaultBaseURL is where Google's own API is.
+const DefaultBaseURL = "https://generativelanguage.googleapis.com"
+
+// provider is the name in errors.
+const provider = "gemini"
+
+// Config says whom to ask. Only Model is required.
+type Config struct {
+	// Model is the name of the model, without "models/".
+	Model string
+	// BaseURL is the address without a version; empty takes GOOGLE_GEMINI_BASE_URL
+	// from the environment, or else DefaultBaseURL.
+	BaseURL string
+	// Key is sent as x-goog-api-key; empty takes GEMINI_API_KEY or GOOGLE_API_KEY
+	// from the environment. Without one no credentials are sent.
+	Key string `json:"-"`
+	// HTTP sends the requests; nil stands for one with the default transport.
+	// Redirects are never followed.
+	HTTP *http.Client
+	// Retry bounds the repeats of failures that may pass.
+	Retry llm.Retry
+}
+
+// Format shows the configuration without its key, whatever the verb.
+func (c Config) Format(f fmt.State, _ rune) { fmt.Fprintf(f, "gemini.Config{Model: %q}", c.Model) }
+
+// Counter asks for the sizes of requests to one model. It is safe for concurrent
+// use.
+type Counter struct {
+	model    string
+	exchange *exchange.Client
+}
+
+var _ llm.TokenCounter = (*Counter)(nil)
+
+// New returns a counter. The error says which part of the configuration is
+// missing or wrong.
+func New(c Config) (*Counter, error) {
+	model := strings.TrimPrefix(c.Model, "models/")
+	if model == "" {
+		return nil, errors.New("gemini.New: name the model")
+	}
+	base := c.BaseURL
+	if base == "" {
+		base = os.Getenv("GOOGLE_GEMINI_BASE_URL")
+	}
+	if base == "" {
+		base = DefaultBaseURL
+	}
+	key := strings.TrimSpace(c.Key)
+	if key == "" {
+		key = strings.TrimSpace(os.Getenv("GEMINI_API_KEY"))
+	}
+	if key == "" {
+		key = strings.TrimSpace(os.Getenv("GOOGLE_API_KEY"))
+	}
+	x, err := exchange.New(exchange.Config{
+		Provider: provider,
+		URL:      strings.TrimRight(base, "/") + "/v1beta/models/" + url.PathEscape(model) + ":countTokens",
+		HTTP:     c.HTTP,
+		Authorize: func(h http.Header) {
+			if key != "" {
+				h.Set("X-Goog-Api-Key", key)
+			}
+		},
+		Secrets: []string{key},
+		Retry:   c.Retry,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("gemini.New: %w", err)
+	}
+	return &Counter{model: model, exchange: x}, nil
+}
+
+// String names the counter and its model.
+func (c *Counter) String() string { return provider + ":" + c.model }
+
+// counted are the members of a request that decide its size.
+var counted = [...]string{"contents", "systemInstruction", "tools", "toolConfig"}
+
+// CountTokens asks models.countTokens; see llm.TokenCounter. It is free of charge.
+func (c *Counter) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error) {
+	body, err := wire.Codec{}.Encode(p)
+	if err != nil {
+		return 0, fmt.Errorf("gemini: %w", err)
+	}
+	request := map[string]json.RawMessage{"model": json.RawMessage(exchange.Quote("models/" + c.model))}
+	for _, member := range counted {
+		if v := gjson.GetBytes(body, member); v.Exists() {
+			request[member] = json.RawMessage(v.Raw)
+		}
+	}
+	if body, err = json.Marshal(map[string]any{"generateContentRequest": request}); err != nil {
+		return 0, fmt.Errorf("gemini: %w", err)
+	}
+	n := 0
+	err = c.exchange.Post(ctx, 0, body, func(r *exchange.Response) (delivered bool, err error) {
+		whole, err := exchange.Whole(provider, r)
+		if err != nil {
+			return false, err
+		}
+		if v := gjson.Get(whole, "totalTokens"); v.Type == gjson.Number && v.Num > 0 && v.Num < 1<<53 {
+			n = int(v.Num)
+			return true, nil
+		}
+		return false, exchange.Garbage(r, "the answer has no totalTokens", whole)
+	})
+	return n, err
+}
