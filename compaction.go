@@ -32,6 +32,7 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 	t.tell(log, current, version)
 	base := t.around(current, t.reach.offers())
 	s := t.c.state(log, base, t.step.Profile, t.usage.factor(log.Len(), version))
+	s.Name = t.c.namer(ctx)
 	s.Window, s.Output, s.Budget, s.Harder = t.step.Window, t.step.Output, t.step.Budget, t.hard
 	if t.step.fixed > 0 {
 		s.Fixed = t.step.fixed
