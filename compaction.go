@@ -46,6 +46,7 @@ func (t *Thread) state(ctx context.Context, log *thread.Thread) (*policy.State, 
 func (t *Thread) counted(ctx context.Context, log *thread.Thread, current *plan.Plan, version int) (*policy.State, *policy.Fitted, error) {
 	base := t.around(current, t.reach.offers())
 	s := t.c.state(log, base, t.step.Profile, t.usage.factor(log.Len(), version))
+	s.Name = t.c.namer(ctx)
 	s.Window, s.Output, s.Budget, s.Harder = t.step.Window, t.step.Output, t.step.Budget, t.hard
 	if t.step.fixed > 0 {
 		s.Fixed = t.step.fixed

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -116,6 +117,7 @@ type Result struct {
 // refused, since the last resort needs neither a model nor a store.
 func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
 	s := c.state(q.Thread, q.Base, q.Profile, 1)
+	s.Name = c.namer(ctx)
 	s.Budget = q.Budget
 	whole, err := s.Render(s.Draft(c.config.Name))
 	fitted := whole
@@ -143,6 +145,19 @@ func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 		return nil, fmt.Errorf("palimpsest.Render(%s): %w", q.Thread.ID(), err)
 	}
 	return result(s, whole, fitted), nil
+}
+
+// namer gives ids to what plans put aside. Where the keys that it needs are not
+// there ids are plain ones; such a plan fails where its contents are to be kept.
+func (c *Compactor) namer(ctx context.Context) artifact.Namer {
+	if c.config.Artifacts == nil {
+		return nil
+	}
+	name, err := c.config.Artifacts.Namer(ctx, c.config.Requester.TenantID)
+	if err != nil {
+		return nil
+	}
+	return name
 }
 
 // state is what a policy needs to know of a thread before a request, in tokens

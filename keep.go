@@ -18,6 +18,10 @@ func (t *Thread) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) err
 		return nil
 	}
 	who := t.c.config.Requester
+	names, err := artifacts.Names(ctx, who.TenantID)
+	if err != nil {
+		return fmt.Errorf("keep: %w", err)
+	}
 	for n, r := range p.Externalizations {
 		found := false
 		for _, id := range r.Span.MessageIDs {
@@ -26,12 +30,12 @@ func (t *Thread) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) err
 				continue
 			}
 			m := log.At(i)
-			content, ok := recall.Content(log.ID(), m, r.ArtifactID)
+			content, ok := recall.Content(m, func(content string) bool { return names(r.ArtifactID, log.ID(), content) })
 			if !ok {
 				continue
 			}
 			meta := artifact.Metadata{
-				ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: t.c.config.Sensitivity, MessageIDs: []thread.ID{id}, Turn: m.Turn,
+				ID: r.ArtifactID, ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: t.c.config.Sensitivity, MessageIDs: []thread.ID{id}, Turn: m.Turn,
 			}
 			if result, ok := m.Result(); ok {
 				meta.Tool = result.Tool
@@ -42,7 +46,12 @@ func (t *Thread) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) err
 			found = true
 		}
 		if !found {
-			return fmt.Errorf("keep externalizations[%d]: no message of its span holds the content that %s names; make the id with artifact.IDOf", n, r.ArtifactID)
+			// It may have been kept by a store that names contents otherwise, from
+			// which this one was imported.
+			if _, err := artifacts.Metadata(ctx, who, r.ArtifactID); err == nil {
+				continue
+			}
+			return fmt.Errorf("keep externalizations[%d]: no message of its span holds the content that %s names; make the id with artifact.IDOf or the Namer of Config.Artifacts", n, r.ArtifactID)
 		}
 	}
 	return nil

@@ -211,6 +211,12 @@ func (f fromLog) Get(ctx context.Context, who artifact.Requester, id string) (ar
 		ids = []thread.ID{thread.ID(id)}
 	}
 	meta := artifact.Metadata{ID: id, ThreadID: t.id, TenantID: who.TenantID, Sensitivity: t.c.config.Sensitivity}
+	names := func(id, scope, content string) bool { return id == artifact.IDOf(scope, content) }
+	if t.c.config.Artifacts != nil {
+		if names, err = t.c.config.Artifacts.Names(ctx, who.TenantID); err != nil {
+			return artifact.Metadata{}, "", err
+		}
+	}
 	var texts []string
 	for _, messageID := range ids {
 		i, ok := log.Index(messageID)
@@ -222,7 +228,7 @@ func (f fromLog) Get(ctx context.Context, who artifact.Requester, id string) (ar
 		if r, ok := m.Result(); ok {
 			meta.Tool = r.Tool
 		}
-		if content, ok := recall.Content(t.id, m, id); ok {
+		if content, ok := recall.Content(m, func(content string) bool { return names(id, t.id, content) }); ok {
 			texts = []string{content}
 			break
 		}

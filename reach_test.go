@@ -46,6 +46,7 @@ func TestToolsReachEverything(t *testing.T) {
 	for name, config := range map[string]palimpsest.Config{
 		"log alone": {Recall: &palimpsest.Recall{}},
 		"store":     {Recall: &palimpsest.Recall{}, Artifacts: artifact.NewStore(mem.New(), nil), Requester: artifact.Requester{TenantID: "acme"}},
+		"keyed ids": {Recall: &palimpsest.Recall{}, Artifacts: keyed(t, mem.New()), Requester: artifact.Requester{TenantID: "acme"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, err := palimpsest.New(config)

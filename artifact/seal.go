@@ -73,6 +73,27 @@ func (s *Store) Namer(ctx context.Context, tenantID string) (name Namer, err err
 	}, nil
 }
 
+// Names returns the function that reports whether an id names content of a scope,
+// as one of the tenant's ids or as IDOf. Unlike Namer it makes no key where there
+// is none yet.
+func (s *Store) Names(ctx context.Context, tenantID string) (names func(id, scope, content string) bool, err error) {
+	defer wrap(&err, "Names", tenantID)
+	plain := func(id, scope, content string) bool { return id == IDOf(scope, content) }
+	keys, ok := s.sealer.(TenantKeys)
+	if !s.keyed || !ok {
+		return plain, nil
+	}
+	current, err := keys.Current(ctx, tenantID)
+	if err != nil || current == "" {
+		return plain, err
+	}
+	name, err := s.Namer(ctx, tenantID)
+	if err != nil {
+		return nil, err
+	}
+	return func(id, scope, content string) bool { return id == name(scope, content) || plain(id, scope, content) }, nil
+}
+
 // name gives content its id, or checks the one that the caller has. The plain
 // hash will do too: plans from before ids were keyed point with it.
 func (s *Store) name(ctx context.Context, m Metadata, content string) (string, error) {

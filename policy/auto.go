@@ -252,7 +252,7 @@ func (s *State) share(ratio float64) int { return int(float64(s.limit()) * ratio
 func (a Auto) admit(s *State, large []int) (*Fitted, error) {
 	v := strategy.NewView(strategy.Given{
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile, Count: s.Count, CountText: s.Counter.Text,
-		Sizes: s.Plain, Tools: s.Tools, Current: s.Source, Summarizer: s.Summarizer,
+		Sizes: s.Plain, Tools: s.Tools, Current: s.Source, Summarizer: s.Summarizer, Name: s.Name,
 	})
 	records := strategy.Intake(v, large, a.intake(s))
 	if len(records) == 0 {

@@ -88,7 +88,7 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 	given := strategy.Given{
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.Counter.Text, Sizes: s.Changed,
-		Tools: s.Tools, Current: s.Source, Summarizer: s.Summarizer,
+		Tools: s.Tools, Current: s.Source, Summarizer: s.Summarizer, Name: s.Name,
 		Instructions: s.Instructions, Sent: s.sent(),
 	}
 	for _, level := range strategy.Protections() {

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -78,6 +79,9 @@ type State struct {
 	Lapse float64
 	// Reachable: the agent can read again what a plan puts aside.
 	Reachable bool
+
+	// Name gives what is put aside its id; nil is artifact.IDOf.
+	Name artifact.Namer
 
 	// Forced: the provider refused the request as too long, or somebody asked
 	// for a compaction. Harder counts how often that happened in a row.

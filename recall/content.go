@@ -1,20 +1,20 @@
 package recall
 
 import (
-	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Content returns what an artifact's id, made for the thread with
-// artifact.IDOf, names of a message: the text of its result, its text, or
-// FullText. It is false when the id names none of them.
-func Content(threadID string, m *thread.Message, id string) (string, bool) {
+// Content returns what of a message has an artifact's id: the text of its result,
+// its text, or FullText. It is false when none of them has. Of a content that was
+// named by artifact.IDOf, has is a comparison with that; artifact.Store.Names
+// gives one that knows keyed ids too.
+func Content(m *thread.Message, has func(content string) bool) (string, bool) {
 	contents := []string{m.Text(), FullText(m)}
 	if r, ok := m.Result(); ok {
 		contents = append([]string{r.Text()}, contents...)
 	}
 	for _, content := range contents {
-		if artifact.IDOf(threadID, content) == id {
+		if has(content) {
 			return content, true
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -111,7 +110,7 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Recor
 	}
 	record := plan.Externalization{
 		Span:          p.Span,
-		ArtifactID:    artifact.IDOf(v.Thread.ID(), text),
+		ArtifactID:    v.Name(v.Thread.ID(), text),
 		RehydrateHint: "read if you need the full output of " + source,
 		Origin:        v.origin(s.Name(), p.Reason, at),
 	}

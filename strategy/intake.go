@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -62,7 +61,7 @@ func Intake(v *View, large []int, limit int) []plan.Externalization {
 		source, text := outputOf(&v.messages[i])
 		record := plan.Externalization{
 			Span:          v.span([]int{i}),
-			ArtifactID:    artifact.IDOf(v.Thread.ID(), text),
+			ArtifactID:    v.Name(v.Thread.ID(), text),
 			RehydrateHint: "read if you need the full output of " + source,
 			Origin:        v.origin("intake", fmt.Sprintf("%d tokens at once, over the limit of %d", v.Sizes[i], limit), []int{i}),
 		}

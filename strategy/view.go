@@ -1,6 +1,7 @@
 package strategy
 
 import (
+	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -33,6 +34,8 @@ type Given struct {
 	// Sent is the request as the provider knows it, before anything is done; may
 	// be nil (see summarize.Input).
 	Sent *prompt.Prompt
+	// Name gives what is put aside its id; nil is artifact.IDOf.
+	Name artifact.Namer
 	// Instructions are what the user asks summaries to keep in mind; mostly
 	// empty.
 	Instructions string
@@ -72,6 +75,9 @@ func NewView(g Given) *View {
 		Given: g, Pinned: make([]bool, n), Anchored: make([]bool, n), Tail: n,
 		messages: g.Thread.Messages(), cover: make([]int, n), now: make([]int, n),
 		fields: make([]thread.Fields, n), large: oversize, stubShare: oversizeStub,
+	}
+	if v.Name == nil {
+		v.Name = artifact.IDOf
 	}
 	if v.Pairs == nil {
 		v.Pairs = thread.Pair(g.Thread)

@@ -98,7 +98,7 @@ type sealedDB struct {
 func (db *sealedDB) care() *care.Options {
 	o := &artifact.Options{}
 	if db.ring != nil {
-		o.Sealer = db.ring
+		o.Sealer, o.KeyedIDs = db.ring, true
 	}
 	return &care.Options{Artifacts: artifact.NewStore(db.Artifacts(), o)}
 }

@@ -161,7 +161,7 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	}
 	sealed := &artifact.Options{}
 	if o.ring != nil {
-		sealed.Sealer, made.Reseal = o.ring, true
+		sealed.Sealer, sealed.KeyedIDs, made.Reseal = o.ring, true, true
 	}
 	made.Artifacts = artifact.NewStore(made.Store.Artifacts(), sealed)
 	if c.Text("proxy") != "off" {

@@ -81,7 +81,7 @@ type checker struct {
 	contents *artifact.Store
 	counts   Counts
 	tell     func(Problem)
-	name     artifact.Namer // of the tenant
+	names    func(id, scope, content string) bool // of the tenant
 }
 
 // Check reads everything and tells what does not fit together: messages whose
@@ -113,7 +113,7 @@ func (c *checker) tenants(ctx context.Context) error {
 			continue
 		}
 		c.counts.Tenants++
-		if c.name, err = c.contents.Namer(ctx, tenant); err != nil {
+		if c.names, err = c.contents.Names(ctx, tenant); err != nil {
 			return err
 		}
 		for info, err := range threads(ctx, c.db.Tenant(tenant)) {
@@ -316,7 +316,7 @@ func (c *checker) inLog(log *thread.Thread, x plan.Externalization) bool {
 			contents = append(contents, r.Text())
 		}
 		for _, content := range contents {
-			if x.ArtifactID == c.name(log.ID(), content) || x.ArtifactID == artifact.IDOf(log.ID(), content) {
+			if c.names(x.ArtifactID, log.ID(), content) {
 				return true
 			}
 		}

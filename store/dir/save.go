@@ -94,7 +94,7 @@ func (s *Store) saveArtifacts(ctx context.Context, t *thread.Thread, entries []r
 // over several messages, leads to the removed messages themselves.
 func (s *Store) saveArtifact(ctx context.Context, t *thread.Thread, e *recall.Entry) error {
 	i, _ := t.Index(e.MessageID)
-	content, ok := recall.Content(t.ID(), t.At(i), e.ArtifactID)
+	content, ok := recall.Content(t.At(i), func(content string) bool { return artifact.IDOf(t.ID(), content) == e.ArtifactID })
 	if !ok {
 		return nil
 	}
