@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/apikey"
@@ -325,4 +327,37 @@ func TestBackground(t *testing.T) {
 		}
 	}
 	t.Fatal("nothing was prepared in the background")
+}
+
+// TestJobsAreCounted: attempts of background jobs are in the metrics, and one that
+// is given up is in the log, without what its error quotes.
+func TestJobsAreCounted(t *testing.T) {
+	var queue *job.Memory
+	var log journal
+	h := start(t, daemon.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Jobs: func(work job.Handlers, o *job.Options) (job.Queue, error) {
+		once := *o
+		once.Attempts = 1
+		queue = job.NewMemory(work, &once)
+		return queue, nil
+	}})
+	for key, args := range map[string]string{"good": `{"thread":"t"}`, "bad": `{"domain":"%zzCANARY"}`} {
+		if _, err := queue.Put(t.Context(), job.Job{Kind: palimpsest.CompactJob, Key: key, Args: []byte(args)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := queue.Wait(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := queue.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, page := h.do(t, "GET", "/metrics", "")
+	for _, want := range []string{`palimpsest_job_attempts_total{kind="compact",outcome="done"} 1`, `palimpsest_job_attempts_total{kind="compact",outcome="failed"} 1`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the metrics do not have %s", want)
+		}
+	}
+	if text := log.String(); strings.Count(text, "kind=compact") != 1 || !strings.Contains(text, "domain cannot be read") || strings.Contains(text, "CANARY") {
+		t.Errorf("the log is\n%s", text)
+	}
 }
