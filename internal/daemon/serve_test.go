@@ -361,3 +361,46 @@ func TestJobsAreCounted(t *testing.T) {
 		t.Errorf("the log is\n%s", text)
 	}
 }
+
+// TestETags: the tag of an answer is the version that the next write of its kind
+// names, a problem has none, and what was done cannot be done with the tag of
+// before.
+func TestETags(t *testing.T) {
+	h := filled(t, daemon.Config{})
+	const one = "/v1/threads/t"
+	message := `{"messages":[{"role":"user","parts":[{"type":"text","text":"x"}]}]}`
+	answer := `{"messages":[{"role":"assistant","parts":[{"type":"text","text":"y"}]}]}`
+	tag := map[string]string{}
+	for _, tt := range []struct{ method, path, body, match, gives, want string }{
+		{"POST", "/v1/threads", `{"id":"new"}`, "", "", `"0.0"`},
+		{"GET", one, "", "", "", `"2.0"`},
+		{"GET", one + "/messages", "", "", "log", `"2"`},
+		{"POST", one + "/messages", message, "log", "log", `"3"`},
+		{"POST", one + "/prepare", message, "log", "log", `"4"`},
+		{"POST", one + "/finish", answer, "log", "log", `"5"`},
+		{"POST", one + "/render", `{}`, "", "", `"5"`},
+		{"GET", one + "/plans", "", "", "plans", `"0"`},
+		{"POST", one + "/undo", `{"version":0}`, "plans", "plans", `"1"`},
+		{"GET", one + "/plans/current", "", "", "plans", `"1"`},
+		{"POST", one + "/memory", `{"entries":["z"]}`, "plans", "plans", `"2"`},
+		{"GET", one + "/plans/1", "", "", "", `"1"`},
+		{"GET", one, "", "", "", `"5.2"`},
+	} {
+		var header []string
+		before := tag[tt.match]
+		if tt.match != "" {
+			header = []string{"If-Match", before}
+		}
+		got, body := h.do(t, tt.method, tt.path, tt.body, header...)
+		if got.StatusCode >= 300 || got.Header.Get("ETag") != tt.want {
+			t.Errorf("%s %s: %d with the tag %s, want %s: %s", tt.method, tt.path, got.StatusCode, got.Header.Get("ETag"), tt.want, body)
+		}
+		tag[tt.gives] = got.Header.Get("ETag")
+		if tt.match != "plans" {
+			continue
+		}
+		if got, body := h.do(t, tt.method, tt.path, tt.body, header...); got.StatusCode != 412 || got.Header.Get("ETag") != "" {
+			t.Errorf("%s %s with the tag of before: %d with the tag %q: %s", tt.method, tt.path, got.StatusCode, got.Header.Get("ETag"), body)
+		}
+	}
+}
