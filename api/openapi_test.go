@@ -136,6 +136,9 @@ func (g *generator) document() object {
 		}
 		paths[op.Path].(object)[strings.ToLower(op.Method)] = g.operation(op)
 	}
+	for path, page := range beside() {
+		paths[path] = object{"get": page}
+	}
 	g.ref(reflect.TypeOf(api.Problem{}))
 	return object{
 		"openapi": "3.1.0",
@@ -152,6 +155,28 @@ func (g *generator) document() object {
 		},
 	}
 }
+
+// beside are the pages for those who run the daemon.
+func beside() map[string]object {
+	page := func(id, summary, mediaType, kind string, security ...any) object {
+		return object{
+			"operationId": id, "summary": summary, "security": append([]any{}, security...),
+			"responses": object{
+				"200":     object{"description": "Success.", "content": object{mediaType: object{"schema": object{"type": kind}}}},
+				"default": problems,
+			},
+		}
+	}
+	return map[string]object{
+		"/healthz":      page("health", "Whether the process answers.", "text/plain", "string"),
+		"/readyz":       page("ready", "Whether the daemon can work: its store answers, and it does not stop.", "text/plain", "string"),
+		"/metrics":      page("metrics", "Metrics in the format of Prometheus. Needs any key, where keys are in use.", "text/plain", "string", object{"key": []any{}}),
+		"/openapi.json": page("document", "This document.", "application/json", "object"),
+	}
+}
+
+// problems stands for every answer that is no success.
+var problems = object{"description": "A problem.", "content": object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/Problem"}}}}
 
 func (g *generator) operation(op api.Operation) object {
 	var parameters []any
@@ -192,7 +217,7 @@ func (g *generator) operation(op api.Operation) object {
 		"operationId": op.ID, "summary": op.Summary, "description": "Needs a key with the right to " + op.Right.String() + ", where keys are in use.",
 		"responses": object{
 			strconv.Itoa(op.Status): success,
-			"default":               object{"description": "A problem.", "content": object{"application/problem+json": object{"schema": object{"$ref": "#/components/schemas/Problem"}}}},
+			"default":               problems,
 		},
 	}
 	if parameters != nil {
@@ -297,10 +322,10 @@ func (g *generator) fields(t reflect.Type, properties object, required *[]string
 func TestEveryTypeIsReached(t *testing.T) {
 	g := newGenerator(t)
 	g.document()
-	beside := map[string]bool{"Client": true, "Options": true, "Operation": true, "Watched": true}
+	others := map[string]bool{"Client": true, "Options": true, "Operation": true, "Watched": true}
 	for name := range g.comments {
 		typ, ok := strings.CutPrefix(name, "api.")
-		if ok && !strings.Contains(typ, ".") && !beside[typ] && g.schemas[typ] == nil {
+		if ok && !strings.Contains(typ, ".") && !others[typ] && g.schemas[typ] == nil {
 			t.Errorf("%s is in no operation", name)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // NewThread asks for a thread.
 type NewThread struct {
 	// ID names the thread: 1 to 200 characters, none of them a control
-	// character; "." and ".." are not allowed. Empty lets the daemon choose.
+	// character; ".", ".." and "/" are not allowed. Empty lets the daemon choose.
 	ID string `json:"id,omitempty"`
 	// Labels are the caller's own; at most 32, names and values of at most 200
 	// bytes each.

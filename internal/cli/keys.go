@@ -107,6 +107,11 @@ func keysAddCommand(s Streams) *cobra.Command {
 				return err
 			}
 			return apiKeys(path, func(all *apikey.Keys) error {
+				first := true
+				for range all.List(c.Context()) {
+					first = false
+					break
+				}
 				token, k, err := all.Add(c.Context(), g)
 				if err != nil {
 					return err
@@ -114,6 +119,9 @@ func keysAddCommand(s Streams) *cobra.Command {
 				fmt.Fprintln(s.Out, token)
 				fmt.Fprintf(s.Err, "key %s: %s for %s, kept in %s. It is shown this once; clients send it as \"Authorization: Bearer …\"\n",
 					k.ID, k.Rights, tenantName(k.Tenant), path)
+				if first {
+					fmt.Fprintln(s.Err, "It is the first: a daemon that runs without keys goes on without until it is started anew")
+				}
 				return nil
 			})
 		},

@@ -67,6 +67,16 @@ func TestServePasses(t *testing.T) {
 		if answer := ask(address, long); answer.StatusCode != http.StatusOK {
 			t.Errorf("run %d: %s", run, answer.Status)
 		}
+		metrics, err := transport.RoundTrip(get(t, address+"/metrics"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := io.ReadAll(metrics.Body)
+		metrics.Body.Close()
+		// The second run finds the plan of the first.
+		if want := fmt.Sprintf("palimpsest_compactions_total %d\n", 1-run); err != nil || !strings.Contains(string(page), want) {
+			t.Errorf("run %d: the metrics do not have %s", run, want)
+		}
 		if status, log := stop(); status != done || strings.Contains(log, "handle7") || strings.Contains(log, "sk-provider") {
 			t.Fatalf("status %d:\n%s", status, log)
 		}
@@ -88,9 +98,44 @@ func TestServePasses(t *testing.T) {
 		t.Error("after a restart another prompt was sent")
 	}
 
+	// A thread that is deleted while the daemon knows it begins anew, and its
+	// request is made smaller as before.
+	address, stop := running(t, args...)
+	ask(address, long)
+	c := client(t, address, "")
+	for range 2 {
+		threads, err := c.Threads(t.Context(), "", 0)
+		if err != nil || len(threads.Items) == 0 {
+			t.Fatalf("%+v: %v", threads, err)
+		}
+		for _, th := range threads.Items {
+			if err := c.DeleteThread(t.Context(), th.ID); err != nil {
+				t.Error(err)
+			}
+		}
+		bodies = nil
+		if answer := ask(address, long); answer.StatusCode != http.StatusOK || answer.Header.Get("X-Palimpsest-Action") != "compacted" {
+			t.Errorf("after its thread was deleted: %s %v", answer.Status, answer.Header)
+		}
+		if len(bodies) != 1 || strings.TrimPrefix(bodies[0], "sk-provider /v1/messages ") != compacted {
+			t.Error("after its thread was deleted another prompt was sent")
+		}
+	}
+	stop()
+
 	if status, log := refuse(t, "--anthropic-upstream", "ftp://x"); status != usage {
 		t.Errorf("a wrong upstream: status %d\n%s", status, log)
 	}
+}
+
+// get is a request that only reads.
+func get(t *testing.T, address string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // refuse runs a daemon that does not start.

@@ -258,6 +258,9 @@ func curl(t *testing.T, line string) *http.Request {
 		case "-s", "-N":
 		case "--max-time":
 			i++
+		case "-X":
+			i++
+			r.Method = words[i]
 		case "-H":
 			i++
 			name, value, _ := strings.Cut(words[i], ": ")

@@ -220,6 +220,16 @@ func TestLogsHoldNoContent(t *testing.T) {
 	if _, err := c.Recall(ctx, "t", canary, nil); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := c.Remember(ctx, "t", api.Any, canary); err != nil {
+		t.Fatal(err)
+	}
+	cut := api.CutOff{Answer: api.Answer{Messages: []neutral.Message{said("assistant", canary)}}, Step: api.Step{Budget: 8000}}
+	if _, err := c.CutOff(ctx, "t", api.Any, cut); err != nil && !api.IsKind(err, api.NothingToDo) {
+		t.Fatal(err)
+	}
+	if err := c.DeleteThread(ctx, "t"); !api.IsKind(err, api.Forbidden) {
+		t.Fatal(err)
+	}
 	auth := []string{"Authorization", "Bearer " + token}
 	for _, body := range []string{
 		`{"` + canary + `":1}`, `{"messages":"` + canary + `"}`, canary, `{"messages":[{"role":"` + canary + `"}]}`,

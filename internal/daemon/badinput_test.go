@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,7 @@ func TestBadInput(t *testing.T) {
 		{"unknown field", "POST", "/v1/threads", `{"idd":"x"}`, nil, 400, api.BadRequest, `unknown field "idd"`},
 		{"control character", "POST", "/v1/threads", `{"id":"a\u0000b"}`, nil, 400, api.BadRequest, "control"},
 		{"dots", "POST", "/v1/threads", `{"id":".."}`, nil, 400, api.BadRequest, "not allowed"},
+		{"slash", "POST", "/v1/threads", `{"id":"/"}`, nil, 400, api.BadRequest, "not allowed"},
 		{"long id", "POST", "/v1/threads", `{"id":"` + strings.Repeat("x", 201) + `"}`, nil, 400, api.BadRequest, "200"},
 		{"long label", "POST", "/v1/threads", `{"labels":{"x":"` + strings.Repeat("x", 201) + `"}}`, nil, 400, api.BadRequest, "labels"},
 		{"existing", "POST", "/v1/threads", `{"id":"t"}`, nil, 409, api.Exists, "another id"},
@@ -264,5 +266,64 @@ func TestHalfCreated(t *testing.T) {
 	}
 	if a, err := c.Append(t.Context(), "t", 0, api.Append{Messages: []neutral.Message{said("user", "one")}}); err != nil || a.Version != 1 {
 		t.Errorf("%+v: %v", a, err)
+	}
+}
+
+// TestIDs: whatever a thread may be called, its address leads to it and to no
+// other, in all that can be asked.
+func TestIDs(t *testing.T) {
+	h := start(t, daemon.Config{Limits: daemon.Limits{Rate: 1e6}})
+	c, ctx := h.client(t, ""), t.Context()
+	ids := []string{
+		"a", "a/b", "a//b", "/a", "a/", "//", "/./", "a/../a", "./a", "..a", "%2e%2e", "a%2Fb", "%", "?q=1", "a#b", " ", "\\", "ö ß/日本", "a;b=c", "a+b", "a b", "messages", "a/messages",
+		strings.Repeat("日", 170), // 510 bytes
+	}
+	for n, id := range ids {
+		if th, err := c.CreateThread(ctx, api.NewThread{ID: id}); err != nil || th.ID != id {
+			t.Fatalf("%q: %+v: %v", id, th, err)
+		}
+		if _, err := c.Append(ctx, id, 0, api.Append{Messages: []neutral.Message{said("user", fmt.Sprint(n))}}); err != nil {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	for n, id := range ids {
+		log, err := c.Log(ctx, id, "", 0)
+		if err != nil || log.Version != 1 || log.Items[0].Parts[0].Text != fmt.Sprint(n) {
+			t.Errorf("%q: %+v: %v", id, log, err)
+		}
+		if _, err := c.Undo(ctx, id, 0, 0); err != nil {
+			t.Errorf("%q: %v", id, err)
+		}
+		for w, err := range c.Events(ctx, id, "0") {
+			if err != nil || w.ID != "1" {
+				t.Errorf("%q: %+v: %v", id, w, err)
+			}
+			break
+		}
+	}
+	var listed []string
+	for cursor := ""; ; {
+		page, err := c.Threads(ctx, cursor, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, th := range page.Items {
+			listed = append(listed, th.ID)
+		}
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	slices.Sort(ids)
+	if !slices.Equal(listed, ids) {
+		t.Errorf("the pages list\n%q, want\n%q", listed, ids)
+	}
+	for n, id := range ids {
+		if err := c.DeleteThread(ctx, id); err != nil {
+			t.Errorf("%q: %v", id, err)
+		}
+		if page, err := c.Threads(ctx, "", 0); err != nil || len(page.Items) != len(ids)-n-1 {
+			t.Errorf("without %q there are %d threads: %v", id, len(page.Items), err)
+		}
 	}
 }

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/apikey"
@@ -325,4 +327,80 @@ func TestBackground(t *testing.T) {
 		}
 	}
 	t.Fatal("nothing was prepared in the background")
+}
+
+// TestJobsAreCounted: attempts of background jobs are in the metrics, and one that
+// is given up is in the log, without what its error quotes.
+func TestJobsAreCounted(t *testing.T) {
+	var queue *job.Memory
+	var log journal
+	h := start(t, daemon.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Jobs: func(work job.Handlers, o *job.Options) (job.Queue, error) {
+		once := *o
+		once.Attempts = 1
+		queue = job.NewMemory(work, &once)
+		return queue, nil
+	}})
+	for key, args := range map[string]string{"good": `{"thread":"t"}`, "bad": `{"domain":"%zzCANARY"}`} {
+		if _, err := queue.Put(t.Context(), job.Job{Kind: palimpsest.CompactJob, Key: key, Args: []byte(args)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := queue.Wait(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := queue.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, page := h.do(t, "GET", "/metrics", "")
+	for _, want := range []string{`palimpsest_job_attempts_total{kind="compact",outcome="done"} 1`, `palimpsest_job_attempts_total{kind="compact",outcome="failed"} 1`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the metrics do not have %s", want)
+		}
+	}
+	if text := log.String(); strings.Count(text, "kind=compact") != 1 || !strings.Contains(text, "domain cannot be read") || strings.Contains(text, "CANARY") {
+		t.Errorf("the log is\n%s", text)
+	}
+}
+
+// TestETags: the tag of an answer is the version that the next write of its kind
+// names, a problem has none, and what was done cannot be done with the tag of
+// before.
+func TestETags(t *testing.T) {
+	h := filled(t, daemon.Config{})
+	const one = "/v1/threads/t"
+	message := `{"messages":[{"role":"user","parts":[{"type":"text","text":"x"}]}]}`
+	answer := `{"messages":[{"role":"assistant","parts":[{"type":"text","text":"y"}]}]}`
+	tag := map[string]string{}
+	for _, tt := range []struct{ method, path, body, match, gives, want string }{
+		{"POST", "/v1/threads", `{"id":"new"}`, "", "", `"0.0"`},
+		{"GET", one, "", "", "", `"2.0"`},
+		{"GET", one + "/messages", "", "", "log", `"2"`},
+		{"POST", one + "/messages", message, "log", "log", `"3"`},
+		{"POST", one + "/prepare", message, "log", "log", `"4"`},
+		{"POST", one + "/finish", answer, "log", "log", `"5"`},
+		{"POST", one + "/render", `{}`, "", "", `"5"`},
+		{"GET", one + "/plans", "", "", "plans", `"0"`},
+		{"POST", one + "/undo", `{"version":0}`, "plans", "plans", `"1"`},
+		{"GET", one + "/plans/current", "", "", "plans", `"1"`},
+		{"POST", one + "/memory", `{"entries":["z"]}`, "plans", "plans", `"2"`},
+		{"GET", one + "/plans/1", "", "", "", `"1"`},
+		{"GET", one, "", "", "", `"5.2"`},
+	} {
+		var header []string
+		before := tag[tt.match]
+		if tt.match != "" {
+			header = []string{"If-Match", before}
+		}
+		got, body := h.do(t, tt.method, tt.path, tt.body, header...)
+		if got.StatusCode >= 300 || got.Header.Get("ETag") != tt.want {
+			t.Errorf("%s %s: %d with the tag %s, want %s: %s", tt.method, tt.path, got.StatusCode, got.Header.Get("ETag"), tt.want, body)
+		}
+		tag[tt.gives] = got.Header.Get("ETag")
+		if tt.match != "plans" {
+			continue
+		}
+		if got, body := h.do(t, tt.method, tt.path, tt.body, header...); got.StatusCode != 412 || got.Header.Get("ETag") != "" {
+			t.Errorf("%s %s with the tag of before: %d with the tag %q: %s", tt.method, tt.path, got.StatusCode, got.Header.Get("ETag"), body)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -112,9 +113,10 @@ func (c *call) create() (any, error) {
 const maxID = 200
 
 func checkID(id string) error {
-	bad := id == "." || id == ".." || !utf8.ValidString(id) || utf8.RuneCountInString(id) > maxID || strings.ContainsFunc(id, unicode.IsControl)
+	bad := slices.Contains([]string{".", "..", "/"}, id) || // no address leads to them
+		!utf8.ValidString(id) || utf8.RuneCountInString(id) > maxID || strings.ContainsFunc(id, unicode.IsControl)
 	if bad || store.CheckName("thread", id) != nil {
-		return at("id", problem(api.BadRequest, fmt.Sprintf("id: want 1 to %d characters and no control characters; \".\" and \"..\" are not allowed", maxID)))
+		return at("id", problem(api.BadRequest, fmt.Sprintf("id: want 1 to %d characters and no control characters; \".\", \"..\" and \"/\" are not allowed", maxID)))
 	}
 	return nil
 }
