@@ -139,7 +139,7 @@ func halfLife(first, last float64, rounds int) float64 {
 // WriteTable writes the report for people.
 func (r *DriftReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nDrift: %s (%s), corpus %s\n%d compactions into %d tokens, %d facts of the sessions (%d do not come up between),\n%d canaries\n\n",
+	fmt.Fprintf(&b, "\nDrift: %s (%s), corpus %s\n%d compactions into %d tokens, %d facts of the sessions\n(%d do not come up between), %d canaries\n\n",
 		counted(r.Sessions, "conversation"), r.Split, r.Corpus, r.Rounds, r.Budget, r.Trace, r.Unseen, r.Canaries)
 	line := func(name, what string, at []int, values []float64, format string) {
 		fmt.Fprintf(&b, "%-12s %-28s", name, what)
