@@ -121,7 +121,7 @@ func TestBar(t *testing.T) {
 	b := bar(&out, "measuring", func() time.Time { return now })
 	now = now.Add(10 * time.Second)
 	b(1, 4)
-	if want := "\rmeasuring [#######.......................] 1 of 4, about 30s left\x1b[K"; out.String() != want {
+	if want := "\rmeasuring [#####...............] 1 of 4, about 30s left\x1b[K"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 	out.Reset()
