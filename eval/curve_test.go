@@ -181,6 +181,11 @@ func TestCostCurve(t *testing.T) {
 	if none.Input != 1 || uncached.Input < 2 {
 		t.Errorf("no compaction costs %.3f, without a cache %.3f", none.Input, uncached.Input)
 	}
+	var table strings.Builder
+	if err := r.WriteTable(&table, true); err != nil || !strings.Contains(table.String(), "auto, 8k left") {
+		t.Errorf("%v\n%s", err, &table)
+	}
+	fits(t, table.String())
 	if _, err := Cost(t.Context(), set, &CostOptions{Gaps: "often"}); err == nil {
 		t.Error("an unknown model of gaps is taken")
 	}

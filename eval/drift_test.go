@@ -53,6 +53,7 @@ func TestDrift(t *testing.T) {
 	if err := r.WriteTable(&table); err != nil || !strings.Contains(table.String(), "52 canaries") {
 		t.Errorf("%v\n%s", err, &table)
 	}
+	fits(t, table.String())
 }
 
 // TestPlanted: the canaries stand where they are looked for, before the first

@@ -139,8 +139,8 @@ func halfLife(first, last float64, rounds int) float64 {
 // WriteTable writes the report for people.
 func (r *DriftReport) WriteTable(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nDrift: %d sessions (%s), %d compactions into %d tokens, corpus %s\n%d facts of the sessions (%d do not come up between), %d canaries\n\n",
-		r.Sessions, r.Split, r.Rounds, r.Budget, r.Corpus, r.Trace, r.Unseen, r.Canaries)
+	fmt.Fprintf(&b, "\nDrift: %s (%s), corpus %s\n%d compactions into %d tokens, %d facts of the sessions\n(%d do not come up between), %d canaries\n\n",
+		counted(r.Sessions, "conversation"), r.Split, r.Corpus, r.Rounds, r.Budget, r.Trace, r.Unseen, r.Canaries)
 	line := func(name, what string, at []int, values []float64, format string) {
 		fmt.Fprintf(&b, "%-12s %-28s", name, what)
 		for i, n := range at {
@@ -168,10 +168,13 @@ func (r *DriftReport) WriteTable(w io.Writer) error {
 		if row.HalfLife > 0 {
 			life = fmt.Sprintf("%.0f rounds", row.HalfLife)
 		}
-		fmt.Fprintf(&b, "%-12s half-life %s · values changed %d of %d\n%-12s rounds without a plan %d · one and five compactions alike %.3f · state grows by %.0f a round\n%-12s",
-			"", life, row.Mutated, row.Told, "", row.Failed, row.Alike, row.Growth, "")
+		fmt.Fprintf(&b, "%-12s half-life %s · values changed %d of %d\n%-12s rounds without a plan %d · state grows by %.0f tokens a round\n%-12s one and five compactions alike %.3f\n%-12s",
+			"", life, row.Mutated, row.Told, "", row.Failed, row.Growth, "", row.Alike, "")
 		for i, name := range canaryNames {
-			if i > 0 {
+			switch {
+			case i == canaryKinds/2:
+				fmt.Fprintf(&b, "\n%-12s", "")
+			case i > 0:
 				b.WriteString(" ·")
 			}
 			fmt.Fprintf(&b, " %s %.3f", name, row.Kinds[name])

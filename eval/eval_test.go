@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/eval/internal/grid"
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -210,6 +212,17 @@ func TestSameFigures(t *testing.T) {
 	}
 	if !strings.Contains(tables[0].String(), autoName) {
 		t.Errorf("nothing was measured:\n%s", &tables[0])
+	}
+	fits(t, tables[0].String())
+}
+
+// fits fails where a table is wider than a terminal.
+func fits(t *testing.T, table string) {
+	t.Helper()
+	for _, line := range strings.Split(table, "\n") {
+		if n := utf8.RuneCountInString(line); n > grid.Width+4 {
+			t.Errorf("%d columns: %s", n, line)
+		}
 	}
 }
 

@@ -65,7 +65,8 @@ func TestEval(t *testing.T) {
 		"--budgets does nothing here":                               {session, "--cost", "--budgets", "8k"},
 		"--curve has budgets of its own":                            {session, "--curve", "--budgets", "8k"},
 		"there is no folder " + filepath.Join(empty, "no"):          {session, "--html", filepath.Join(empty, "no", "page.html")},
-		`--gaps "often": want recorded, fixed or lognormal`:         {session, "--cost", "--gaps", "often"},
+		`gaps "often": want recorded, fixed or lognormal`:           {session, "--cost", "--gaps", "often"},
+		`no contender is called "x"; known are no compaction;`:      {session, "--cost", "--contender", "x"},
 		"--counter chars/4 is an estimate itself":                   {session, "--estimators", "--counter", "chars/4"},
 		"a page has recall, cost, drift and validity":               {session, "--estimators", "--html", page},
 		"not a LoCoMo file, a list of conversations with questions": {session, "--locomo"},
@@ -120,7 +121,7 @@ func TestBar(t *testing.T) {
 	b := bar(&out, "measuring", func() time.Time { return now })
 	now = now.Add(10 * time.Second)
 	b(1, 4)
-	if want := "\rmeasuring [#######.......................] 1 of 4, about 30s left\x1b[K"; out.String() != want {
+	if want := "\rmeasuring [#####...............] 1 of 4, about 30s left\x1b[K"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 	out.Reset()

@@ -92,7 +92,7 @@ func (w *wanted) check(given func(flag string) bool, model string) error {
 	}
 	if costs {
 		if err := w.costOptions().Check(); err != nil {
-			return fmt.Errorf("--%w", err)
+			return err
 		}
 	}
 	var err error

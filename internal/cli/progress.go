@@ -25,7 +25,7 @@ func bar(w io.Writer, what string, now func() time.Time) eval.Progress {
 			wipe(w)
 			return
 		}
-		const width = 30
+		const width = 20 // all of it fits into 60 columns
 		full := width * done / max(1, total)
 		left := now().Sub(start) / time.Duration(max(1, done)) * time.Duration(total-done)
 		fmt.Fprintf(w, "\r%s [%s%s] %d of %d, about %s left\x1b[K", what, strings.Repeat("#", full), strings.Repeat(".", width-full), done, total, left.Round(time.Second))

@@ -1,0 +1,126 @@
+package htmlreport
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/eval"
+)
+
+// Kinds are the strata of a column by one property: type, age, origin or state.
+type Kinds struct {
+	Name string
+	Plot template.HTML
+	Rows []Kind
+}
+
+// Kind is how much of one kind of references was kept.
+type Kind struct {
+	Name               string
+	Needs              int
+	Best, Auto, Lookup float64
+	// Missed are the references that auto did not keep bound, Share those of all
+	// that it missed.
+	Missed int
+	Share  float64
+}
+
+// ages is the order of the ages.
+var ages = []string{"1-5", "6-10", "11-20", "21-40", "over 40"}
+
+// kindWords say what a property is.
+var kindWords = map[string]string{
+	"type": "type of identifier", "age": "steps since it was last mentioned", "origin": "who brought it up", "state": "whether it is out of date",
+}
+
+// kindNames are clearer than what a report calls a kind.
+var kindNames = map[string]string{
+	"origin call": "the agent, in a call", "origin tool": "a tool's result", "origin user": "the user",
+	"state current": "current", "state superseded": "out of date",
+}
+
+// Kept says what was kept by type, age, origin and state, over all budgets.
+func (d *Data) Kept() []Kinds {
+	type sums struct{ needs, best, auto, lookup float64 }
+	of := map[string]map[string]*sums{}
+	for _, c := range d.Recall.Columns {
+		for _, s := range c.Scores {
+			for stratum, x := range s.Strata {
+				property, name, _ := strings.Cut(stratum, " ")
+				if of[property] == nil {
+					of[property] = map[string]*sums{}
+				}
+				sum := of[property][name]
+				if sum == nil {
+					sum = &sums{}
+					of[property][name] = sum
+				}
+				n := float64(x.Needs)
+				switch s.Contender {
+				case best:
+					sum.best += n * x.Bound
+				case auto:
+					sum.needs += n
+					sum.auto += n * x.Bound
+					sum.lookup += n * x.Lookup
+				}
+			}
+		}
+	}
+	var all []Kinds
+	for _, property := range []string{"type", "age", "origin", "state"} {
+		k := Kinds{Name: kindWords[property]}
+		missed := 0.0
+		for _, name := range slices.Sorted(maps.Keys(of[property])) {
+			s := of[property][name]
+			if s.needs == 0 {
+				continue
+			}
+			missed += s.needs - s.auto
+			k.Rows = append(k.Rows, Kind{
+				Name: cmp.Or(kindNames[property+" "+name], name), Needs: int(s.needs), Best: s.best / s.needs, Auto: s.auto / s.needs, Lookup: s.lookup / s.needs,
+				Missed: int(s.needs - s.auto + 0.5),
+			})
+		}
+		if property == "age" {
+			slices.SortFunc(k.Rows, func(a, b Kind) int { return cmp.Compare(slices.Index(ages, a.Name), slices.Index(ages, b.Name)) })
+		}
+		var groups []group
+		for i := range k.Rows {
+			r := &k.Rows[i]
+			if missed > 0 {
+				r.Share = (1 - r.Auto) * float64(r.Needs) / missed
+			}
+			groups = append(groups, group{fmt.Sprintf("%s (%s)", r.Name, thousands(r.Needs)), []float64{r.Best, r.Auto, r.Lookup}})
+		}
+		if len(groups) == 0 {
+			continue
+		}
+		k.Plot = bars("kept-"+property, "Bound recall by "+kindWords[property]+", over all budgets", []string{best, auto, "auto with a lookup"}, groups)
+		all = append(all, k)
+	}
+	return all
+}
+
+// shownMisses bounds the examples of a page.
+const shownMisses = 40
+
+// Examples are some of what auto lost, one of each session and kind in turn.
+func (d *Data) Examples() []eval.Miss {
+	seen := map[string]bool{}
+	var out []eval.Miss
+	for _, m := range d.Recall.Misses {
+		key := m.Session + "\x00" + m.Type + "\x00" + m.Origin
+		if seen[key] || len(out) == shownMisses {
+			continue
+		}
+		seen[key] = true
+		m.Line = strings.Join(strings.Fields(strings.ToValidUTF8(m.Line, "")), " ")
+		out = append(out, m)
+	}
+	return out
+}

@@ -1,0 +1,112 @@
+package htmlreport
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/eval"
+)
+
+// Lead is what the page shows, in a few sentences.
+func (d *Data) Lead() []string {
+	var all []string
+	if c := d.leading(); c != nil {
+		ours, simple := c.score(auto), c.score(best)
+		words := fmt.Sprintf("Cut at %d places and fitted into %s", c.Moments, budgetWords(c.Name))
+		switch {
+		case ours != nil && simple != nil:
+			all = append(all, fmt.Sprintf("%s, auto still shows %.0f %% of what the agent writes again, and %.0f %% with one lookup; the best simple way shows %.0f %%.",
+				words, 100*ours.Bound, 100*ours.Lookup, 100*simple.Bound))
+		case simple != nil:
+			all = append(all, fmt.Sprintf("%s, the best simple way still shows %.0f %% of what the agent writes again.", words, 100*simple.Bound))
+		}
+	}
+	if d.Cost != nil {
+		for _, r := range d.Cost.Rows {
+			if r.Contender == auto {
+				all = append(all, fmt.Sprintf("Sent request by request under auto, the conversations cost %.0f %% of what they cost without compaction; of what they refer to later, %.0f %% stands in the prompt or comes with one lookup.",
+					100*cmp.Or(r.All, r.Input), 100*r.Recall))
+			}
+		}
+	}
+	if d.Drift != nil {
+		for _, r := range d.Drift.Rows {
+			if n := len(r.Canaries); r.Contender == auto && n > 0 {
+				all = append(all, fmt.Sprintf("After %d compactions in a row under auto, %.0f %% of the facts that were planted at the beginning still stand in the prompt, %.0f %% with one lookup.",
+					d.Drift.Rounds, 100*r.Canaries[n-1], 100*r.CanariesTotal[len(r.CanariesTotal)-1]))
+			}
+		}
+	}
+	if d.Validity != nil {
+		prompts, bad := 0, 0
+		for _, r := range d.Validity.Rows {
+			prompts += r.Prompts
+			bad += r.Invalid
+		}
+		all = append(all, fmt.Sprintf("Of %s prompts, %s break a published rule of their API.", thousands(prompts), thousands(bad)))
+	}
+	return all
+}
+
+// Conversations is how many the page is about.
+func (d *Data) Conversations() int {
+	switch {
+	case d.Recall != nil:
+		return d.Recall.Sessions
+	case d.Cost != nil:
+		return d.Cost.Sessions
+	case d.Drift != nil:
+		return d.Drift.Sessions
+	case d.Validity != nil:
+		return d.Validity.Sessions
+	}
+	return 0
+}
+
+// column is a budget with its scores by name.
+type column struct{ *eval.Column }
+
+func (c column) score(contender string) *eval.Score {
+	for i := range c.Scores {
+		if c.Scores[i].Contender == contender {
+			return &c.Scores[i]
+		}
+	}
+	return nil
+}
+
+// leading is the budget that the first words are about: a fifth of the history,
+// or the first one.
+func (d *Data) leading() *column {
+	if d.Recall == nil || len(d.Recall.Columns) == 0 {
+		return nil
+	}
+	lead := &d.Recall.Columns[0]
+	for i := range d.Recall.Columns {
+		if d.Recall.Columns[i].Name == "20%" {
+			lead = &d.Recall.Columns[i]
+		}
+	}
+	return &column{lead}
+}
+
+func budgetWords(name string) string {
+	if share, ok := strings.CutSuffix(name, "%"); ok {
+		return share + " % of their size"
+	}
+	return name + " tokens"
+}
+
+// cutWords say what a budget is.
+func cutWords(name string) string {
+	switch {
+	case name == "own summary":
+		return "the size of the agent's own summary, where it compacted"
+	case strings.Contains(name, " "):
+		return strings.TrimSuffix(name, "%") + " % (a family of short conversations)"
+	case strings.HasSuffix(name, "%"):
+		return strings.TrimSuffix(name, "%") + " % of the history"
+	}
+	return name + " tokens"
+}
