@@ -2,8 +2,9 @@
 // to the old part and how the result looks. A policy is a plain value: its
 // fields are its constants, and its zero value holds the documented defaults.
 //
-// Auto is our own default, Ladder, Session, Timeline, Workstream and Loop are the
-// systems of the seed documents. A policy only decides: a plan is the whole of
+// Auto is our own default. Ladder, Session, Timeline, Workstream and Loop keep to
+// the rules of five other systems, the seeds A to E of this module; comments
+// everywhere name them, and their requirements by number (A7, D11). A policy only decides: a plan is the whole of
 // what it gives back.
 package policy
 

@@ -14,33 +14,38 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// body is what was read of a request.
-type body struct{ bytes []byte }
-
 // readBody reads a body of a length, or -1 where nobody said, up to a limit. It is
-// whole when nothing was left. The error is that of the connection.
-func readBody(r io.Reader, length, limit int64) (body, bool, error) {
+// whole when nothing was left. The error is that of the connection; what came before
+// it is there.
+func readBody(r io.Reader, length, limit int64) ([]byte, bool, error) {
 	if r == nil {
-		return body{}, true, nil
+		return nil, true, nil
 	}
 	var b bytes.Buffer
 	if length > 0 {
 		b.Grow(int(min(length, limit)) + bytes.MinRead)
 	}
 	n, err := b.ReadFrom(io.LimitReader(r, limit+1))
-	if err != nil {
-		return body{}, false, err
-	}
-	return body{b.Bytes()}, n <= limit, nil
+	return b.Bytes(), err == nil && n <= limit, err
 }
 
-// rest is the body again, with what was not read yet behind it.
-func (b body) rest(r io.ReadCloser) io.ReadCloser {
+// again is a body as it came: what was read of it, and behind it the error that
+// reading ended with or, without one, what was not read yet.
+func again(read []byte, err error, rest io.ReadCloser) io.ReadCloser {
+	behind := io.Reader(rest)
+	if err != nil {
+		behind = failing{err}
+	}
 	return struct {
 		io.Reader
 		io.Closer
-	}{io.MultiReader(bytes.NewReader(b.bytes), r), r}
+	}{io.MultiReader(bytes.NewReader(read), behind), rest}
 }
+
+// failing gives the error that a body broke off with, in its place.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // errEncoding says that a body is compressed in a way that is not read here.
 var errEncoding = errors.New("content encoding that is not read here")

@@ -28,14 +28,7 @@ func (x *exchange) early(res *http.Response, v verdict) llm.Kind {
 	case strings.HasPrefix(kind, "application/json") && res.ContentLength < maxError:
 		// Gateways hand on what a provider behind them said.
 		said, err := io.ReadAll(io.LimitReader(res.Body, maxError))
-		rest := io.Reader(res.Body)
-		if err != nil {
-			rest = failing{err}
-		}
-		res.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(bytes.NewReader(said), rest), res.Body}
+		res.Body = again(said, err, res.Body)
 		if len(said) < maxError && gjson.GetBytes(said, "error").IsObject() {
 			x.said = string(said)
 			return llm.Classify(x.endpoint.dialect.API(), res.StatusCode, said)

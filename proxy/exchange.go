@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -151,11 +150,7 @@ func (x *exchange) refusal(res *http.Response, v verdict) llm.Kind {
 		return x.early(res, v)
 	}
 	said, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
-	rest := res.Body
-	res.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(said), failing{err}, rest), rest}
+	res.Body = again(said, err, res.Body)
 	if err != nil || res.StatusCode == http.StatusTooManyRequests && len(said) == 0 {
 		return ""
 	}
@@ -174,16 +169,6 @@ func (x *exchange) refusal(res *http.Response, v verdict) llm.Kind {
 		}
 	}
 	return kind
-}
-
-// failing gives the error that a body broke off with, in its place.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) {
-	if f.err == nil {
-		return 0, io.EOF
-	}
-	return 0, f.err
 }
 
 // harder asks once more with a smaller request. Where none can be made the

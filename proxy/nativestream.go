@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,8 +20,7 @@ type shown struct {
 	item   string // the compaction; empty where there is none
 	whole  func(response string)
 
-	out   []byte
-	err   error
+	due
 	shown bool // the item was
 	moved int64
 	asIs  bool // something failed here: the rest passes as it comes
@@ -43,18 +41,11 @@ func (x *exchange) show(res *http.Response, item string, whole func(response str
 }
 
 func (x *exchange) showWhole(res *http.Response, item string, whole func(string)) (*http.Response, error) {
-	raw, all, err := readBody(res.Body, -1, maxAnswer)
-	rest := res.Body
-	if err != nil || !all {
-		res.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(bytes.NewReader(raw.bytes), failing{err}, rest), rest}
+	raw, all := readAnswer(res)
+	if !all {
 		return res, nil
 	}
-	rest.Close()
-	res.Body = io.NopCloser(bytes.NewReader(raw.bytes))
-	plain, err := decoded(res.Header, raw.bytes, maxAnswer)
+	plain, err := decoded(res.Header, raw, maxAnswer)
 	if err != nil || !gjson.ValidBytes(plain) {
 		return res, nil
 	}
@@ -62,7 +53,7 @@ func (x *exchange) showWhole(res *http.Response, item string, whole func(string)
 	if item != "" {
 		body = withItem(body, "output", item)
 		uncompressed(res, int64(len(body)))
-		res.Body = io.NopCloser(strings.NewReader(body))
+		given(res, []byte(body))
 	}
 	whole(body)
 	return res, nil
@@ -79,17 +70,7 @@ func withItem(doc, path, item string) string {
 }
 
 // Read gives the client the next bytes.
-func (s *shown) Read(p []byte) (int, error) {
-	for len(s.out) == 0 && s.err == nil {
-		s.more()
-	}
-	if len(s.out) == 0 {
-		return 0, s.err
-	}
-	n := copy(p, s.out)
-	s.out = s.out[n:]
-	return n, nil
-}
+func (s *shown) Read(p []byte) (int, error) { return s.give(p, s.more) }
 
 // Close ends the answer.
 func (s *shown) Close() error {

@@ -78,22 +78,30 @@ func uncompressed(res *http.Response, length int64) {
 // passes as it is.
 const maxAnswer = 64 << 20
 
+// readAnswer reads the body of an answer, which can be read again afterwards. It
+// is false where that is too long or broke off.
+func readAnswer(res *http.Response) ([]byte, bool) {
+	read, all, err := readBody(res.Body, -1, maxAnswer)
+	if err != nil || !all {
+		res.Body = again(read, err, res.Body)
+		return nil, false
+	}
+	res.Body.Close()
+	given(res, read)
+	return read, true
+}
+
 // whole answers with one body for all rounds.
 func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 	d := r.x.endpoint.dialect
-	raw, all, err := readBody(res.Body, -1, maxAnswer)
-	if err != nil || !all {
+	raw, all := readAnswer(res)
+	if !all {
 		r.leave()
-		res.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(bytes.NewReader(raw.bytes), failing{err}, res.Body), res.Body}
 		return res, nil
 	}
-	res.Body.Close()
-	body, err := decoded(res.Header, raw.bytes, maxAnswer)
+	body, err := decoded(res.Header, raw, maxAnswer)
 	if err != nil {
-		return given(res, raw.bytes), nil // nobody here can read it: the client may
+		return res, nil // nobody here can read it: the client may
 	}
 	bodies := [][]byte{body}
 	for {
@@ -101,26 +109,28 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 		if err != nil {
 			r.x.fault("answer", err, verdict{step: r.step})
 			r.leave()
-			return given(res, raw.bytes), nil
+			return given(res, raw), nil
 		}
 		what := r.take(m)
 		if what != goesOn {
 			if what == final && len(bodies) == 1 && !bytes.Contains(body, []byte(ourMark)) {
 				r.keep()
-				return given(res, raw.bytes), nil
+				return given(res, raw), nil
 			}
 			break
 		}
 		err = r.ask(func(further *http.Response) (err error) {
 			res = further
-			if raw, all, err = readBody(res.Body, -1, maxAnswer); err != nil {
+			read, all, err := readBody(res.Body, -1, maxAnswer)
+			if err != nil {
 				return err
 			}
 			res.Body.Close()
 			if !all {
 				return errLong
 			}
-			body, err = decoded(res.Header, raw.bytes, maxAnswer)
+			raw = read
+			body, err = decoded(res.Header, raw, maxAnswer)
 			return err
 		})
 		var f *failure

@@ -22,12 +22,10 @@ func shaped(res *http.Response, what task, add *native.Addition) (*http.Response
 		res.Body = &shapedStream{body: res.Body, events: newEvents(res.Body), add: add}
 		return res, nil
 	}
-	said, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if err != nil {
-		res.Body.Close()
-		return nil, err
+	said, all := readAnswer(res)
+	if !all {
+		return res, nil
 	}
-	res.Body.Close()
 	body := string(said)
 	if what == count {
 		body = add.Counted(body)
@@ -35,8 +33,7 @@ func shaped(res *http.Response, what task, add *native.Addition) (*http.Response
 		body = add.Whole(body)
 	}
 	uncompressed(res, int64(len(body)))
-	res.Body = io.NopCloser(strings.NewReader(body))
-	return res, nil
+	return given(res, []byte(body)), nil
 }
 
 // shapedStream is the body of an answer that is changed while it passes. It is
@@ -45,28 +42,21 @@ type shapedStream struct {
 	body   io.Closer
 	events *events
 	add    *native.Addition
-	out    []byte
-	err    error
+	due
 }
 
-// Read gives what is there of the answer.
-func (s *shapedStream) Read(p []byte) (int, error) {
-	for len(s.out) == 0 && s.err == nil {
-		e, err := s.events.next()
-		s.out, s.err = e.raw, err
-		if err != nil || e.data == "" {
-			continue
-		}
-		if data := s.add.Event(e.data); len(data) != 1 || data[0] != e.data {
-			s.out = s.written(e, data)
-		}
+// Read gives the client the next bytes.
+func (s *shapedStream) Read(p []byte) (int, error) { return s.give(p, s.more) }
+
+func (s *shapedStream) more() {
+	e, err := s.events.next()
+	s.out, s.err = e.raw, err
+	if err != nil || e.data == "" {
+		return
 	}
-	n := copy(p, s.out)
-	s.out = s.out[n:]
-	if len(s.out) == 0 {
-		return n, s.err
+	if data := s.add.Event(e.data); len(data) != 1 || data[0] != e.data {
+		s.out = s.written(e, data)
 	}
-	return n, nil
 }
 
 // written are events in place of one, named as their data are.

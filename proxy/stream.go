@@ -20,13 +20,12 @@ type stream struct {
 	*rounds
 	translator translator
 	events     *events
-	out        []byte
-	err        error // at the end of out
-	last       bool  // out goes up to the last event of the round
-	tail       sent  // what came behind the last event, with
-	tailErr    error // its error
-	ended      bool  // the client was told all: the rest passes as it comes
-	cancel     context.CancelFunc
+	due
+	last    bool  // out goes up to the last event of the round
+	tail    sent  // what came behind the last event, with
+	tailErr error // its error
+	ended   bool  // the client was told all: the rest passes as it comes
+	cancel  context.CancelFunc
 
 	mu     sync.Mutex
 	body   io.ReadCloser // of the round that is read now
@@ -34,18 +33,27 @@ type stream struct {
 	closed bool
 }
 
-// Read gives the client the next bytes.
-func (s *stream) Read(p []byte) (int, error) {
-	for len(s.out) == 0 && s.err == nil {
-		s.more()
+// due is what the client is to get next.
+type due struct {
+	out []byte
+	err error // at the end of out
+}
+
+// give is io.Reader's Read; more makes more due.
+func (d *due) give(p []byte, more func()) (int, error) {
+	for len(d.out) == 0 && d.err == nil {
+		more()
 	}
-	if len(s.out) == 0 {
-		return 0, s.err
+	if len(d.out) == 0 {
+		return 0, d.err
 	}
-	n := copy(p, s.out)
-	s.out = s.out[n:]
+	n := copy(p, d.out)
+	d.out = d.out[n:]
 	return n, nil
 }
+
+// Read gives the client the next bytes.
+func (s *stream) Read(p []byte) (int, error) { return s.give(p, s.more) }
 
 // Close ends the round that is read now, and the wait for the next one. A client
 // that asks again has the lookups that were made.

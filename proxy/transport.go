@@ -121,11 +121,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if !whole {
 		r = withoutOurs(r)
-		r.Body = body.rest(r.Body)
+		r.Body = again(body, nil, r.Body)
 		return t.options.Base.RoundTrip(r)
 	}
 	r.Body.Close()
-	x := &exchange{t: t, request: r, endpoint: e, original: body.bytes, start: time.Now()}
+	x := &exchange{t: t, request: r, endpoint: e, original: body, start: time.Now()}
 	return x.emulate()
 }
 

@@ -84,11 +84,11 @@ func (m *meter) Read(p []byte) (int, error) {
 // whole reads a body in one piece. What is longer than anybody's answer passes.
 func (m *meter) whole() {
 	raw, all, err := readBody(m.ReadCloser, -1, maxAnswer)
-	m.buf, m.err = raw.bytes, err
+	m.buf, m.err = raw, err
 	if err != nil || !all {
 		return
 	}
-	if body, err := decoded(m.header, raw.bytes, maxAnswer); err == nil {
+	if body, err := decoded(m.header, raw, maxAnswer); err == nil {
 		m.book(gjson.ParseBytes(body))
 	}
 }

@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -48,15 +47,8 @@ type ccLine struct {
 // the lines become one conversation.
 func readClaudeCode(j *job) ([]Transcript, error) {
 	session := &ccSession{links: map[string]ccLink{}, report: j.report}
-	for {
-		line, number, err := j.in.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		session.read(gjson.ParseBytes(line), number)
+	if err := j.lines(session.read); err != nil {
+		return nil, err
 	}
 	if session.name == "" {
 		session.name = j.name

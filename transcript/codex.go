@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"io"
 	"strings"
 	"time"
 
@@ -46,15 +45,8 @@ var codexOnly = []string{"internal_chat_message_metadata_passthrough", "metadata
 
 func readCodex(j *job) ([]Transcript, error) {
 	s := &codexSession{report: j.report}
-	for {
-		line, number, err := j.in.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		s.read(gjson.ParseBytes(line), number)
+	if err := j.lines(s.read); err != nil {
+		return nil, err
 	}
 	if s.name == "" {
 		s.name = j.name

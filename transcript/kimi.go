@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"io"
 	"strings"
 	"time"
 
@@ -22,15 +21,8 @@ type kimiSession struct {
 
 func readKimiCode(j *job) ([]Transcript, error) {
 	s := &kimiSession{builder: newBuilder(j.name, j.report)}
-	for {
-		line, number, err := j.in.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		s.read(gjson.ParseBytes(line), number)
+	if err := j.lines(s.read); err != nil {
+		return nil, err
 	}
 	s.flush()
 	t, err := s.done()

@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -29,27 +28,20 @@ func readPi(j *job) ([]Transcript, error) {
 	name, model := j.name, ""
 	var entries []piEntry
 	places := map[string]int{}
-	for {
-		line, number, err := j.in.next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		e := piEntry{Result: gjson.ParseBytes(line), line: number}
+	err := j.lines(func(v gjson.Result, number int) {
+		e := piEntry{Result: v, line: number}
 		e.id, e.parent = e.Get("id").Str, e.Get("parentId").Str
 		if e.Get("type").Str == "session" {
 			if id := e.id; id != "" {
 				name = id
 			}
 			model = e.Get("modelId").Str
-			continue
+			return
 		}
 		if at, held := places[e.id]; e.id != "" && held {
 			if entries[at].Raw == e.Raw {
 				j.report.warn(number, "repeats line %d (id %s) and was left out", entries[at].line, e.id)
-				continue
+				return
 			}
 			j.report.warn(number, "has the id of line %d (%s) and other content; both were kept", entries[at].line, e.id)
 			e.id, e.parent = "line "+strconv.Itoa(number), entries[len(entries)-1].id
@@ -58,6 +50,9 @@ func readPi(j *job) ([]Transcript, error) {
 			places[e.id] = len(entries)
 		}
 		entries = append(entries, e)
+	})
+	if err != nil {
+		return nil, err
 	}
 
 	main, side := j.piBranches(entries, places)

@@ -19,6 +19,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -205,4 +207,18 @@ type job struct {
 	name   string
 	format Format
 	report *Report
+}
+
+// lines calls read with every line, and returns what ended the file early.
+func (j *job) lines(read func(v gjson.Result, number int)) error {
+	for {
+		line, number, err := j.in.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		read(gjson.ParseBytes(line), number)
+	}
 }

@@ -91,11 +91,11 @@ const (
 // line: when, where, what, how.
 var bases = []struct{ name, line string }{
 	{"auto", "At 90 % of the budget, or earlier where prices say so, down to 50 %: results are put aside or cleared by rule, what is older than fits is summarized."},
-	{"ladder", "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay (seed A)."},
-	{"session", "At 80 % of the window by characters: all but the newest 10 messages become one summary with fixed sections (seed B)."},
-	{"timeline", "Above 90 % of the window: what lies between the last summary and a cut becomes a new summary block; old results can expire (seed C)."},
-	{"workstream", "At 70 % of the window, after a turn: all but the newest 6 messages become a summary in a system message, and a typed state (seed D)."},
-	{"loop", "Above 80 % of what the window leaves: the older 60 % of the messages become a summary, or a note when none can be made (seed E)."},
+	{"ladder", "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay."},
+	{"session", "At 80 % of the window by characters: all but the newest 10 messages become one summary with fixed sections."},
+	{"timeline", "Above 90 % of the window: what lies between the last summary and a cut becomes a new summary block; old results can expire."},
+	{"workstream", "At 70 % of the window, after a turn: all but the newest 6 messages become a summary in a system message, and a typed state."},
+	{"loop", "Above 80 % of what the window leaves: the older 60 % of the messages become a summary, or a note when none can be made."},
 	{"last-messages", "At 90 % of the budget, down to 50 %: everything before the newest N messages is summarized."},
 	{"last-tokens", "At 90 % of the budget, down to 50 %: everything before the newest N tokens is summarized."},
 	{"last-turns", "At 90 % of the budget, down to 50 %: everything before the newest N turns is summarized."},
