@@ -110,9 +110,9 @@ func (t *Thread) withTools(tools []prompt.Tool) []prompt.Tool {
 // Answer answers a call of the tools read_artifact and recall from the thread's
 // own log: the result is a message for the next Step. For a call of any other
 // tool, or without Config.Recall, it is false. read_artifact takes the id of any
-// pointer that a plan of the thread ever showed (its beginning will do where it
-// means one alone), the id of a message, and the path of a timeline's summary,
-// for which it gives the digest of what was compacted (C10). What cannot be
+// pointer that a plan of the thread ever showed, the id of a message (of both the
+// beginning will do where it means one alone), and the path of a timeline's
+// summary, for which it gives the digest of what was compacted (C10). What cannot be
 // found or read is said in the result; the error is that of ctx.
 func (t *Thread) Answer(ctx context.Context, call thread.ToolCall) (result thread.Message, ok bool, err error) {
 	if t.c.config.Recall == nil {
@@ -156,6 +156,9 @@ func (f fromLog) own(ctx context.Context, id string) (rehydrate.Content, error) 
 	if store := t.c.config.Artifacts; store != nil && artifact.IsID(id) {
 		return rehydrate.Stored{Source: store, Requester: t.c.config.Requester, ThreadID: t.id}.Artifact(ctx, id)
 	}
+	if id, err = f.message(ctx, id); err != nil {
+		return rehydrate.Content{}, err
+	}
 	m, content, err := f.Get(ctx, t.c.config.Requester, id)
 	if err != nil {
 		return rehydrate.Content{}, err
@@ -187,6 +190,36 @@ func (r *reach) find(id string) (whole string, digest *plan.Range, err error) {
 		return candidates[0], nil, nil
 	}
 	return "", nil, &rehydrate.AmbiguousError{ID: id, Candidates: candidates}
+}
+
+// leastID is how many characters of a message's id are enough to ask for it.
+const leastID = 6
+
+// message completes an id that is the beginning of the id of one message alone.
+func (f fromLog) message(ctx context.Context, id string) (string, error) {
+	if len(id) < leastID {
+		return id, nil
+	}
+	log, err := f.t.c.config.Log.Load(ctx, f.t.id)
+	if err != nil {
+		return "", err
+	}
+	var candidates []string
+	for _, m := range log.All() {
+		switch {
+		case string(m.ID) == id:
+			return id, nil
+		case strings.HasPrefix(string(m.ID), id):
+			candidates = append(candidates, string(m.ID))
+		}
+	}
+	switch len(candidates) {
+	case 0:
+		return id, nil
+	case 1:
+		return candidates[0], nil
+	}
+	return "", &rehydrate.AmbiguousError{ID: id, Candidates: candidates}
 }
 
 // Metadata implements rehydrate.Source.

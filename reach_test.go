@@ -128,8 +128,15 @@ func TestToolsReachEverything(t *testing.T) {
 			if err := th.Undo(t.Context(), len(plans)); err != nil {
 				t.Fatal(err)
 			}
-			if text, _ := answer(t, th, "recall", map[string]any{"query": "handle3"}); !strings.Contains(text, "line of file 3") {
+			text, _ := answer(t, th, "recall", map[string]any{"query": "handle3"})
+			if !strings.Contains(text, "line of file 3") {
 				t.Errorf("what was removed is not found: %s", text)
+			}
+			// A hit names its message by the beginning of its id, which can be read.
+			_, id, _ := strings.Cut(text, "1. message ")
+			id, _, _ = strings.Cut(id, ",")
+			if text, outcome := answer(t, th, "read_artifact", map[string]any{"artifact_id": id}); len(id) != 12 || outcome != thread.Success || !strings.Contains(text, "line of file 3") {
+				t.Errorf("the message %q of a hit cannot be read: %s", id, text)
 			}
 			if _, ok, err := th.Answer(t.Context(), thread.ToolCall{Name: "Read"}); ok || err != nil {
 				t.Errorf("a tool of the caller is answered: %v", err)

@@ -17,6 +17,7 @@ type Index struct {
 	rows     []row       // of all views
 	starts   []int32     // of the rows of each entry
 	holders  [][]int32   // per term, the rows that hold it
+	names    []name      // of all views
 }
 
 type posting struct {
@@ -37,6 +38,7 @@ func NewIndex(entries []Entry) *Index {
 		x.add(i, e.Summary)
 		x.add(i, strings.Join(e.Keywords, " "))
 	}
+	x.addNames()
 	x.finish()
 	return x
 }

@@ -4,110 +4,159 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/ident"
 )
 
 const (
-	// nearShare is the part of an answer that names beside the excerpts may take,
-	// nearBytes how far from its excerpt a name may stand, and nearHalf where it
-	// counts half.
-	nearShare           = 0.2
-	nearBytes, nearHalf = 10_000, 2500
-	// nearLeast is the weight of what stands near the weakest hit, and nearAlike
-	// how much it counts that a name has parts in common with the question.
-	nearLeast, nearAlike = 0.3, 2
-	// nearRare is the power of the number of entries that hold a name by which it
-	// counts less: what stands everywhere need not be told.
-	nearRare = 0.6
-	// shortestName is the least length of a name, in bytes.
-	shortestName = 5
+	// nameShare is the part of an answer that names beside the excerpts may take.
+	nameShare = 0.5
+	// What a name is worth: the power of how much of the question stands around it,
+	// that of how much it is like the question, and that of the number of messages
+	// that hold it, by which it counts less: what stands everywhere need not be told.
+	nameAround, nameAlike, nameHolders = 1.5, 0.5, 0.3
+	// nameUnlike is how much a name counts as like the question that shares nothing
+	// with it, nameAway as surrounded by it where nearly nothing of it is near, of 1
+	// each.
+	nameUnlike, nameAway = 0.1, 0.01
+	// nameSaid is what a name counts more that the user or the model itself has
+	// written, and not a tool alone.
+	nameSaid = 2.2
+	// nameID is what an id counts more, and nameNumber what a number does: nobody
+	// knows an id by heart, and most numbers are no names.
+	nameID, nameNumber = 7, 0.14
+	// othersTokens is about what stands around the names of other messages.
+	othersTokens = 30
 )
 
-// near finds, for each passage, the names around it that no passage shows and the
-// question does not hold: whoever has forgotten a name knows it again in a list.
-func (c *chooser) near(spans []span, terms []term, room int) [][]string {
-	type name struct {
-		text  string
-		span  int
-		score float64
-	}
-	asked := make(map[int32]float64, len(terms))
-	for k, t := range terms {
-		asked[t.id] = c.worth[k]
-	}
-	shown := map[string]bool{}
-	var sc, parts scanner
-	show := func(token []byte, g grain, _, _ int) {
-		if g == whole {
-			shown[string(token)] = true
-		}
-	}
-	for _, s := range spans {
-		sc.scan(c.x.entries[c.x.rows[s.from].entry].Call, show)
-		sc.scan(c.x.text(s), show)
-	}
-	var names []name
-	at := map[string]int{}
-	for n, s := range spans {
-		text := c.x.views[c.x.rows[s.from].entry]
-		from, to := int(c.x.rows[s.from].from), int(c.x.rows[s.to].to)
-		weight := nearLeast + s.score/spans[0].score
-		consider := func(start, end int) {
-			sc.scan(text[start:end], func(token []byte, g grain, a, b int) {
-				if g != whole || len(token) < shortestName || shown[string(token)] || start > 0 && a == 0 || start+b == end && end < len(text) {
-					return
-				}
-				a, b = start+a, start+b
-				if a > 0 && text[a-1] == '/' {
-					a-- // an absolute path keeps its root
-				}
-				word := text[a:b]
-				holders := 1
-				if id, known := c.x.terms[string(token)]; known {
-					if _, is := asked[id]; is {
-						return
-					}
-					holders = len(c.x.postings[id])
-				}
-				if naming(word) < 2 || !lettered(word) {
-					return
-				}
-				alike := 0.0
-				parts.scan(word, func(part []byte, g grain, _, _ int) {
-					if id, known := c.x.terms[string(part)]; known && g != whole {
-						alike += asked[id]
-					}
-				})
-				away := max(from-b, a-to)
-				score := weight * (1 + nearAlike*alike) / (1 + float64(away)/nearHalf) / math.Pow(float64(holders), nearRare)
-				if i, twice := at[word]; !twice {
-					at[word] = len(names)
-					names = append(names, name{word, n, score})
-				} else if names[i].score < score {
-					names[i].score, names[i].span = score, n
-				}
-			})
-		}
-		consider(max(0, from-nearBytes), from)
-		consider(to, min(len(text), to+nearBytes))
-	}
-	slices.SortStableFunc(names, func(a, b name) int { return cmp.Compare(b.score, a.score) })
-	out := make([][]string, len(spans))
-	for _, n := range names {
-		if cost := estimate(n.text) + 1; cost <= room {
-			room -= cost
-			out[n.span] = append(out[n.span], n.text)
-		}
-	}
-	return out
+// name is an identifier of the texts, as package ident finds them.
+type name struct {
+	text   string
+	kind   ident.Type
+	said   bool
+	tokens int     // about
+	rows   []int32 // that it stands in, each once
 }
 
-func lettered(word string) bool {
-	for i := range len(word) {
-		if c := word[i] | 0x20; 'a' <= c && c <= 'z' {
-			return true
+// addNames finds the names of all views.
+func (x *Index) addNames() {
+	at := map[string]int{}
+	for i, text := range x.views {
+		row := x.starts[i]
+		ident.Extract(text, func(id ident.Ident) {
+			for int(row)+1 < len(x.rows) && x.rows[row+1].entry == int32(i) && int(x.rows[row+1].from) <= id.At {
+				row++
+			}
+			n, known := at[id.Norm]
+			if !known {
+				n = len(x.names)
+				at[id.Norm] = n
+				x.names = append(x.names, name{text: id.Surface, kind: id.Type, tokens: estimate(id.Surface) + 1})
+			}
+			this := &x.names[n]
+			if k := len(this.rows); k == 0 || this.rows[k-1] != row {
+				this.rows = append(this.rows, row)
+			}
+			this.said = this.said || x.entries[i].Tool == ""
+		})
+	}
+}
+
+// namesNear chooses the names that are most likely meant, of those that no passage
+// shows and the question does not hold: whoever has forgotten a name knows it
+// again in a list. near are, for each passage, those that stand in the same
+// message, others those of messages that are not shown.
+func (c *chooser) namesNear(question string, spans []span, terms []term, room int) (near [][]string, others []string) {
+	type candidate struct {
+		*name
+		passage int // the first of a message that holds it, or -1
+		score   float64
+	}
+	asked, most := make(map[int32]float64, len(terms)), 0.0
+	for k, t := range terms {
+		asked[t.id] = c.worth[k]
+		most = max(most, c.worth[k])
+	}
+	passages := make(map[int32]int, len(spans))
+	densest := 0.0
+	for i, dense := range c.dense {
+		densest = max(densest, dense*c.entry[c.x.rows[i].entry])
+	}
+	for n, s := range slices.Backward(spans) {
+		passages[c.x.rows[s.from].entry] = n
+	}
+	if densest == 0 || most == 0 {
+		return make([][]string, len(spans)), nil
+	}
+	var candidates []candidate
+	var sc scanner
+	for i := range c.x.names {
+		n := &c.x.names[i]
+		around, holders, last, passage := 0.0, 0, int32(-1), -1
+		for _, r := range n.rows {
+			if c.used[r] {
+				around = 0
+				break
+			}
+			e := c.x.rows[r].entry
+			around = max(around, c.dense[r]*c.entry[e])
+			if e == last || c.entry[e] == 0 {
+				continue
+			}
+			last = e
+			holders++
+			if p, shown := passages[e]; shown && passage < 0 {
+				passage = p
+			}
+		}
+		if around == 0 {
+			continue
+		}
+		alike := 0.0
+		sc.scan(n.text, func(token []byte, _ grain, _, _ int) {
+			if id, known := c.x.terms[string(token)]; known {
+				alike += asked[id]
+			}
+		})
+		score := math.Pow(around/densest+nameAway, nameAround) * math.Pow(alike/most+nameUnlike, nameAlike) / math.Pow(float64(holders), nameHolders)
+		switch n.kind {
+		case ident.ID:
+			score *= nameID
+		case ident.Number, ident.Version:
+			score *= nameNumber
+		}
+		if n.said {
+			score *= nameSaid
+		}
+		candidates = append(candidates, candidate{n, passage, score / float64(n.tokens)})
+	}
+	slices.SortStableFunc(candidates, func(a, b candidate) int { return cmp.Compare(b.score, a.score) })
+	near = make([][]string, len(spans))
+	for _, n := range candidates {
+		if room <= 1 {
+			break
+		}
+		cost := n.tokens
+		if n.passage < 0 && others == nil {
+			cost += othersTokens
+		}
+		if cost > room || strings.Contains(question, n.text) {
+			continue
+		}
+		room -= cost
+		text := n.text
+		if n.kind == ident.Quoted {
+			text = `"` + text + `"`
+			room--
+		}
+		if n.passage >= 0 {
+			near[n.passage] = append(near[n.passage], text)
+		} else {
+			others = append(others, text)
 		}
 	}
-	return false
+	return near, others
 }
 
 // estimate is about how many tokens a text is, most often a few percent more than

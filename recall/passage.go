@@ -74,8 +74,9 @@ const (
 	// plentiful is the share of the rows beyond which a term of a long question
 	// says nothing, fewTerms how many terms make it long.
 	plentiful, fewTerms = 0.1, 12
-	// hitTokens is about what stands around an excerpt in an answer.
-	hitTokens = 60
+	// hitTokens is about what an answer says of a message beside its call, moreTokens
+	// what stands around each further excerpt of the same one.
+	hitTokens, moreTokens = 45, 5
 	// wideBytes is how much around a match whoever opens it sees.
 	wideBytes = 5600
 )
@@ -92,6 +93,7 @@ type chooser struct {
 	entry []float64 // the weight of the passages of an entry; 0 for those passed over
 	dense []float64 // by row: what stands there and near it
 	used  []bool
+	spans []int // how many passages each entry has
 	mark  []int // the last count that a term was part of
 	count int
 	room  int // tokens
@@ -108,7 +110,7 @@ type span struct {
 func (x *Index) chooser(entry []float64, terms []term, phrases []string, room int) *chooser {
 	c := &chooser{
 		x: x, entry: entry, room: room, first: make([]int32, len(x.rows)+1), worth: make([]float64, len(terms)),
-		dense: make([]float64, len(x.rows)), used: make([]bool, len(x.rows)),
+		dense: make([]float64, len(x.rows)), used: make([]bool, len(x.rows)), spans: make([]int, len(x.entries)),
 	}
 	n := float64(len(x.rows))
 	holders := make([][]int32, len(terms), len(terms)+len(phrases))
@@ -294,7 +296,8 @@ func (c *chooser) choose(limit int, order []int) []span {
 func (c *chooser) seed(mid int, score float64) span {
 	s := span{mid, mid, score}
 	c.use(mid)
-	c.room -= hitTokens + estimate(c.x.entries[c.x.rows[mid].entry].Call)
+	c.room -= c.frame(int(c.x.rows[mid].entry))
+	c.spans[c.x.rows[mid].entry]++
 	for int(c.x.rows[s.to].to-c.x.rows[s.from].from) < seedBytes && c.grow(&s) {
 	}
 	c.count++
@@ -307,6 +310,14 @@ func (c *chooser) seed(mid int, score float64) span {
 		}
 	}
 	return s
+}
+
+// frame is what is written around one more passage of an entry, in tokens.
+func (c *chooser) frame(entry int) int {
+	if c.spans[entry] > 0 {
+		return moreTokens
+	}
+	return hitTokens + estimate(c.x.entries[entry].Call)
 }
 
 func (c *chooser) use(i int) {
@@ -349,7 +360,7 @@ func (c *chooser) fill(spans []span) []span {
 				}
 				a.from, a.to = min(a.from, b.from), max(a.to, b.to)
 				spans = slices.Delete(spans, j, j+1)
-				c.room += hitTokens + estimate(c.x.entries[c.x.rows[a.from].entry].Call)
+				c.room += moreTokens
 				i, grown = -1, true
 				break
 			}

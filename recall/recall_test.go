@@ -338,3 +338,47 @@ func TestPassages(t *testing.T) {
 		t.Errorf("quotes in code hide what it names: %+v", hits)
 	}
 }
+
+// TestNames: beside the passages stand the names that are most likely meant: those
+// of a message near a passage with it, those of other messages with the best hit,
+// each once, none that the question or a passage holds, none of a message that the
+// search leaves out, and no more than there is room for.
+func TestNames(t *testing.T) {
+	filler := strings.Repeat("nothing to see in this line of a long file\n", 40)
+	file := "func openQuokka() error {\n\treturn loadQuokkaState()\n}\n" + filler +
+		"func closeQuokka() error {\n\tlog.Print(\"the quokka is gone: %w\")\n}\n" + filler
+	entries := texts(file, "the quokka of pkg/zoo/keeper.go eats at feedingTime", "wombats have burrowDepth 17345, quokka none", "quokka passwords are hunter2hunter2")
+	for i := range entries {
+		entries[i].Role = thread.Tool
+	}
+	entries[3].Role = thread.User
+	names := func(limit, tokens int) (near, others []string) {
+		t.Helper()
+		x := recall.NewIndex(entries)
+		seen := map[string]bool{}
+		for i, h := range x.Search("openQuokka loadQuokkaState", &recall.Options{Limit: limit, Tokens: tokens, Role: thread.Tool}) {
+			if i > 0 && h.Others != nil {
+				t.Errorf("names beside hit %d: %q", i, h.Others)
+			}
+			for _, name := range append(h.Near, h.Others...) {
+				if seen[name] || strings.Contains(h.Excerpt, name) || name == "openQuokka" || name == "loadQuokkaState" || strings.Contains(name, "hunter2") {
+					t.Errorf("%s is told twice, or asked for, or of a message that was left out", name)
+				}
+				seen[name] = true
+			}
+			near, others = append(near, h.Near...), append(others, h.Others...)
+		}
+		return near, others
+	}
+	near, others := names(1, 150)
+	if !slices.Contains(near, "closeQuokka") || !slices.Contains(near, `"the quokka is gone: %w"`) {
+		t.Errorf("near are %q", near)
+	}
+	if !slices.Contains(others, "pkg/zoo/keeper.go") || !slices.Contains(others, "feedingTime") {
+		t.Errorf("others are %q", others)
+	}
+	less, few := names(1, 60)
+	if n := len(less) + len(few); n == 0 || n >= len(near)+len(others) {
+		t.Errorf("%d names in 60 tokens, %d in 150", n, len(near)+len(others))
+	}
+}

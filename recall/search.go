@@ -56,10 +56,12 @@ type Hit struct {
 	Line    int    `json:"line"`
 	Lines   int    `json:"lines"`
 	Column  int    `json:"column,omitempty"`
-	// Near are names that stand around the excerpt in the same message, those
-	// that are most like the question first.
-	Near  []string `json:"near,omitempty"`
-	Score float64  `json:"score"`
+	// Near are names of the same message that no excerpt shows, Others, of the
+	// best hit alone, such of messages that no hit is from: those first that are
+	// most likely meant, by what stands around them and how they are written.
+	Near   []string `json:"near,omitempty"`
+	Others []string `json:"others,omitempty"`
+	Score  float64  `json:"score"`
 	// Also are other messages that say exactly the same, the latest first.
 	Also []thread.ID `json:"also,omitempty"`
 }
@@ -363,7 +365,7 @@ func (x *Index) hits(query string, found []int, scores []float64, terms []term, 
 			weights[i] *= named
 		}
 	}
-	names := int(nearShare * float64(tokens))
+	names := int(nameShare * float64(tokens))
 	c := x.chooser(weights, terms, phrases, tokens-names)
 	spans := c.choose(limit, shown)
 	// What matches by its head alone, or in part of a word, shows its beginning.
@@ -381,7 +383,7 @@ func (x *Index) hits(query string, found []int, scores []float64, terms []term, 
 	}
 	spans = c.fill(spans)
 	c.widest(spans)
-	near := c.near(spans, terms, names+max(0, c.room))
+	near, others := c.namesNear(query, spans, terms, names+max(0, c.room))
 	hits := make([]Hit, len(spans))
 	for n, s := range spans {
 		i := int(x.rows[s.from].entry)
@@ -390,6 +392,9 @@ func (x *Index) hits(query string, found []int, scores []float64, terms []term, 
 		*h = Hit{
 			ThreadID: e.ThreadID, MessageID: e.MessageID, Turn: e.Turn, Role: e.Role, Tool: e.Tool, Action: e.Action,
 			ArtifactID: e.ArtifactID, Time: e.Time, Call: e.Call, Summary: e.Summary, Score: s.score, Near: near[n], Also: also[i],
+		}
+		if n == 0 {
+			h.Others = others
 		}
 		h.Excerpt = x.text(s)
 		from, to := int(x.rows[s.from].from), int(x.rows[s.to].to)
