@@ -221,7 +221,10 @@ func (db *DB) Close() error {
 // explain says what an error of SQLite means.
 func explain(err error) error {
 	var e *sqlite.Error
-	if err == nil || !errors.As(err, &e) {
+	switch {
+	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly): // it was, further down
+		return err
+	case !errors.As(err, &e):
 		return explainFile(err)
 	}
 	switch e.Code() & 0xff {
