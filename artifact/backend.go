@@ -47,6 +47,18 @@ type Backend interface {
 	Delete(ctx context.Context, tenant, id string) error
 }
 
+// Comparer is what a Backend can do besides that several processes share: change a
+// record only if it still is what the caller has seen. Without it the last of two
+// processes that change the same record at the same moment wins.
+type Comparer interface {
+	// PutIf is Put if may says yes to what is held; there is false where nothing
+	// is, or nothing that can be read.
+	PutIf(ctx context.Context, m Metadata, content []byte, may func(held Metadata, there bool) bool) (done bool, err error)
+	// DeleteIf is Delete if may says yes to what is held. Where nothing is, it is not
+	// asked, and nothing is done.
+	DeleteIf(ctx context.Context, tenant, id string, may func(held Metadata) bool) (done bool, err error)
+}
+
 // Filter selects records of one tenant.
 type Filter struct {
 	TenantID string

@@ -9,8 +9,8 @@ import (
 // Sweep deletes the requester's artifacts that have expired and returns how
 // many there were. Until then they take room, but no one can read them. Where
 // live is given, those of which it says true stay: what a plan in force still
-// points at. A Put in another process that lengthens the life of an artifact
-// just while it is deleted is lost; let one process sweep.
+// points at. A Put that lengthens the life of an artifact just while it is deleted
+// keeps it, also from another process where the backend is a Comparer.
 func (s *Store) Sweep(ctx context.Context, who Requester, live func(Metadata) bool) (n int, err error) {
 	defer wrap(&err, "Sweep", who.TenantID)
 	var over []string
@@ -34,6 +34,9 @@ func (s *Store) Sweep(ctx context.Context, who Requester, live func(Metadata) bo
 // sweep deletes one artifact unless it was put again meanwhile.
 func (s *Store) sweep(ctx context.Context, who Requester, id string) (bool, error) {
 	defer s.lock(who.TenantID, id)()
+	if c, ok := s.backend.(Comparer); ok {
+		return c.DeleteIf(ctx, who.TenantID, id, func(held Metadata) bool { return held.expired(s.now()) })
+	}
 	m, err := s.find(ctx, who, id)
 	if err != nil || !m.expired(s.now()) {
 		return false, ignore(err, ErrNotFound)
@@ -85,11 +88,17 @@ func needsSealing(m Metadata, current string) bool {
 
 func (s *Store) reseal(ctx context.Context, who Requester, id, current string) error {
 	defer s.lock(who.TenantID, id)()
-	m, content, err := s.dump(ctx, who.TenantID, id)
-	if err != nil || !needsSealing(m, current) {
-		return err
+	for range attempts {
+		m, content, err := s.dump(ctx, who.TenantID, id)
+		if err != nil || !needsSealing(m, current) {
+			return err
+		}
+		done, err := s.replace(ctx, m, content, func(held Metadata, there bool) bool { return there && held.same(m) })
+		if done || err != nil {
+			return err
+		}
 	}
-	return s.write(ctx, m, content)
+	return fmt.Errorf("others have changed it %d times meanwhile; try again", attempts)
 }
 
 // Erase removes everything of the requester's tenant and returns how many

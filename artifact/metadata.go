@@ -1,6 +1,8 @@
 package artifact
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -87,6 +89,13 @@ func (m Metadata) Expires() (time.Time, bool) {
 func (m Metadata) expired(now time.Time) bool {
 	at, ok := m.Expires()
 	return ok && !now.Before(at)
+}
+
+// same reports whether two say the same, in the form in which they are kept.
+func (m Metadata) same(other Metadata) bool {
+	a, errA := json.Marshal(m)
+	b, errB := json.Marshal(other)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
 // complete fills in what the caller left out and refuses what cannot be kept.

@@ -117,19 +117,27 @@ func bound(id string) []byte { return []byte("artifact\x00" + id) }
 
 // write seals content where there is a Sealer, and keeps it.
 func (s *Store) write(ctx context.Context, m Metadata, content string) error {
+	_, err := s.replace(ctx, m, content, func(Metadata, bool) bool { return true })
+	return err
+}
+
+// replace is write if what is held may be replaced, over a backend that can tell.
+func (s *Store) replace(ctx context.Context, m Metadata, content string, may func(held Metadata, there bool) bool) (done bool, err error) {
 	data := []byte(content)
 	m.EncryptionKeyID, m.Digest = "", ""
 	if s.sealer == nil && IDOf(m.ThreadID, content) != m.ID {
 		m.Digest = digest(content)
 	}
 	if s.sealer != nil {
-		var err error
 		data, m.EncryptionKeyID, err = s.sealer.Seal(ctx, m.TenantID, bound(m.ID), data)
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
-	return s.backend.Put(ctx, m, data)
+	if c, ok := s.backend.(Comparer); ok {
+		return c.PutIf(ctx, m, data, may)
+	}
+	return true, s.backend.Put(ctx, m, data)
 }
 
 // open checks what the backend gave, and decrypts it. A backend may keep content

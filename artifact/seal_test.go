@@ -458,3 +458,41 @@ func TestForeignIDs(t *testing.T) {
 		t.Errorf("%+v, %q, %v", m, content, err)
 	}
 }
+
+// meanwhile is a backend in which another process is faster: it is called just
+// before each deletion.
+type meanwhile struct {
+	*mem.Backend
+	other func()
+}
+
+func (b meanwhile) Delete(ctx context.Context, tenant, id string) error {
+	b.other()
+	return b.Backend.Delete(ctx, tenant, id)
+}
+
+func (b meanwhile) DeleteIf(ctx context.Context, tenant, id string, may func(artifact.Metadata) bool) (bool, error) {
+	b.other()
+	return b.Backend.DeleteIf(ctx, tenant, id, may)
+}
+
+// TestSweepAndPut: what another process puts again just before it is swept stays.
+func TestSweepAndPut(t *testing.T) {
+	ctx, backend := t.Context(), mem.New()
+	m := artifact.Metadata{ThreadID: "t", TTLSeconds: 1, CreatedAt: time.Unix(0, 0)}
+	id, err := artifact.NewStore(backend, nil).Put(ctx, m, "content")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := artifact.NewStore(meanwhile{backend, func() {
+		if _, err := artifact.NewStore(backend, nil).Put(ctx, artifact.Metadata{ThreadID: "t"}, "content"); err != nil {
+			t.Error(err)
+		}
+	}}, nil)
+	if n, err := s.Sweep(ctx, artifact.Requester{}, nil); n != 0 || err != nil {
+		t.Errorf("%d swept, %v", n, err)
+	}
+	if _, content, err := s.Get(ctx, artifact.Requester{}, id); err != nil || content != "content" {
+		t.Errorf("%q, %v", content, err)
+	}
+}

@@ -35,8 +35,9 @@ type Options struct {
 // Store keeps artifacts in a backend and holds what must be true of all of
 // them. It is safe for concurrent use. When several processes change what is
 // known about the same artifact at the same moment (Put of the same content,
-// Sweep, Reseal), the last one wins; content is never lost by that, except to a
-// Sweep or Delete.
+// Sweep, Reseal), each goes on from what the other left, where the backend is a
+// Comparer; over others the last one wins, and a Sweep may take what was just put
+// again.
 type Store struct {
 	backend Backend
 	max     int
@@ -95,23 +96,42 @@ func (s *Store) Put(ctx context.Context, m Metadata, content string) (id string,
 		return "", err
 	}
 	defer s.lock(m.TenantID, m.ID)()
-	held, _, err := s.read(ctx, Requester{TenantID: m.TenantID}, m.ID)
-	switch {
-	case err == nil:
-		merged, changed := held.merge(m)
-		if !changed && (s.sealer == nil || held.EncryptionKeyID != "") {
-			return m.ID, nil
+	who := Requester{TenantID: m.TenantID}
+	for range attempts {
+		next := m
+		seen, _, err := s.read(ctx, who, m.ID)
+		damaged := errors.Is(err, ErrCorrupt)
+		switch {
+		case err == nil:
+			merged, changed := seen.merge(m)
+			if !changed && (s.sealer == nil || seen.EncryptionKeyID != "") {
+				return m.ID, nil
+			}
+			next = merged
+		case errors.Is(err, ErrSealed):
+			next, _ = seen.merge(m)
+		case errors.Is(err, ErrNotFound), errors.Is(err, ErrExpired), damaged:
+			// What is gone or damaged is written anew.
+			seen = Metadata{}
+		default:
+			return "", err
 		}
-		m = merged
-	case errors.Is(err, ErrSealed):
-		m, _ = held.merge(m)
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrExpired), errors.Is(err, ErrCorrupt):
-		// What is gone or damaged is written anew.
-	default:
-		return "", err
+		done, err := s.replace(ctx, next, content, func(held Metadata, there bool) bool {
+			if seen.ID != "" {
+				return there && held.same(seen)
+			}
+			return !there || damaged || s.readable(who, held) != nil
+		})
+		if done || err != nil {
+			return m.ID, err
+		}
 	}
-	return m.ID, s.write(ctx, m, content)
+	return "", fmt.Errorf("others have changed it %d times meanwhile; try again", attempts)
 }
+
+// attempts bounds how often a change is made anew that another process was
+// faster than.
+const attempts = 100
 
 // Metadata returns what is known about an artifact without reading it, so that
 // the caller can decide whether to. The error wraps ErrNotFound, ErrExpired or

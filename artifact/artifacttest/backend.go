@@ -25,6 +25,7 @@ func TestBackend(t *testing.T, open func(testing.TB) artifact.Backend) {
 	t.Run("content", func(t *testing.T) { contents(t, open(t)) })
 	t.Run("cancelled", func(t *testing.T) { cancelled(t, open(t)) })
 	t.Run("concurrent", func(t *testing.T) { concurrent(t, open(t)) })
+	t.Run("compared", func(t *testing.T) { compared(t, open(t)) })
 	t.Run("store", func(t *testing.T) { store(t, open(t)) })
 	t.Run("expiry", func(t *testing.T) { expiry(t, open(t)) })
 	t.Run("sealed", func(t *testing.T) { sealed(t, open(t)) })

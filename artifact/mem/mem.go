@@ -28,6 +28,8 @@ type record struct {
 	content  []byte
 }
 
+var _ artifact.Comparer = (*Backend)(nil)
+
 // New returns an empty backend.
 func New() *Backend { return &Backend{records: map[key]record{}} }
 
@@ -40,6 +42,36 @@ func (b *Backend) Put(ctx context.Context, m artifact.Metadata, content []byte) 
 	defer b.mu.Unlock()
 	b.records[key{m.TenantID, m.ID}] = record{copied(m), bytes.Clone(content)}
 	return nil
+}
+
+// PutIf implements artifact.Comparer.
+func (b *Backend) PutIf(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	held, there := b.records[key{m.TenantID, m.ID}]
+	if !may(copied(held.metadata), there) {
+		return false, nil
+	}
+	b.records[key{m.TenantID, m.ID}] = record{copied(m), bytes.Clone(content)}
+	return true, nil
+}
+
+// DeleteIf implements artifact.Comparer.
+func (b *Backend) DeleteIf(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	held, there := b.records[key{tenant, id}]
+	if !there || !may(copied(held.metadata)) {
+		return false, nil
+	}
+	delete(b.records, key{tenant, id})
+	return true, nil
 }
 
 // Get returns a copy of the content.

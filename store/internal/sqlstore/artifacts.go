@@ -27,7 +27,10 @@ const inline = 100_000
 // no row does: a crash leaves at most a file that nobody needs.
 type backend struct{ db *DB }
 
-var _ artifact.Backend = backend{}
+var (
+	_ artifact.Backend  = backend{}
+	_ artifact.Comparer = backend{}
+)
 
 func checkArtifact(tenant, thread, id string) error {
 	return errors.Join(store.CheckName("tenant", tenant), store.CheckName("thread", thread), store.CheckName("artifact", id))
@@ -35,49 +38,94 @@ func checkArtifact(tenant, thread, id string) error {
 
 // Put implements artifact.Backend.
 func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte) error {
-	return b.db.fail(b.put(ctx, m, content), "PutArtifact", m.ID)
+	_, err := b.PutIf(ctx, m, content, nil)
+	return err
 }
 
-func (b backend) put(ctx context.Context, m artifact.Metadata, content []byte) (err error) {
+// PutIf implements artifact.Comparer.
+func (b backend) PutIf(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (bool, error) {
+	done, err := b.put(ctx, m, content, may)
+	return done, b.db.fail(err, "PutArtifact", m.ID)
+}
+
+// held reads what is known of an artifact, and keeps others from changing it. row
+// says that there is one, there that it can be read.
+func (b backend) held(ctx context.Context, tx *sql.Tx, tenant, id string) (m artifact.Metadata, there, row bool, err error) {
+	var metadata []byte
+	err = tx.QueryRowContext(ctx, `SELECT metadata FROM artifacts WHERE tenant = $1 AND id = $2`+b.db.dialect.ForUpdate, tenant, id).Scan(&metadata)
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, false, false, nil
+	}
+	if err != nil {
+		return m, false, false, err
+	}
+	m, err = parseMetadata(metadata)
+	// What cannot be read is nothing that anybody has seen.
+	return m, err == nil, true, nil
+}
+
+// put keeps a record if may, which can be nil, says yes to what is there.
+func (b backend) put(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (done bool, err error) {
 	if err := checkArtifact(m.TenantID, m.ThreadID, m.ID); err != nil {
-		return err
+		return false, err
 	}
 	if err := ctx.Err(); err != nil {
-		return err
+		return false, err
 	}
 	metadata, err := json.Marshal(m)
 	if err != nil {
-		return err
+		return false, err
 	}
 	sum, body := checksum(content), ""
 	if b.db.dialect.Bodies != nil && len(content) > inline {
 		body = bodyName()
 		if err := b.db.dialect.Bodies.Create(body, content); err != nil {
-			return err
+			return false, err
 		}
 		b.db.step("artifact: file")
 		content = nil
 	}
 	var before []string
 	err = b.db.tx(ctx, "artifact", func(tx *sql.Tx) error {
+		// What another puts first is its, where there was nothing to lock.
+		onConflict := ` ON CONFLICT DO NOTHING`
+		before, done = nil, may == nil
+		row := done
+		if !done {
+			var held artifact.Metadata
+			var there bool
+			if held, there, row, err = b.held(ctx, tx, m.TenantID, m.ID); err != nil || !may(held, there) {
+				return err
+			}
+		}
+		if row {
+			onConflict = ` ON CONFLICT (tenant, id) DO UPDATE SET thread = excluded.thread, metadata = excluded.metadata, checksum = excluded.checksum, body = excluded.body, content = excluded.content`
+		}
 		if before, err = b.db.bodies(ctx, tx, `tenant = $1 AND id = $2`, m.TenantID, m.ID); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO artifacts (tenant, id, thread, metadata, checksum, body, content) VALUES ($1, $2, $3, $4, $5, $6, $7)
-			ON CONFLICT (tenant, id) DO UPDATE SET thread = excluded.thread, metadata = excluded.metadata, checksum = excluded.checksum, body = excluded.body, content = excluded.content`,
+		result, err := tx.ExecContext(ctx, `INSERT INTO artifacts (tenant, id, thread, metadata, checksum, body, content) VALUES ($1, $2, $3, $4, $5, $6, $7)`+onConflict,
 			m.TenantID, m.ID, m.ThreadID, metadata, int64(sum), body, content)
+		if err != nil {
+			return err
+		}
+		rows, err := result.RowsAffected()
+		done = rows > 0
 		return err
 	})
 	if err != nil {
 		// Whether the row was written is not always known. A file that no row
 		// names is removed by Vacuum.
-		return err
+		return false, err
+	}
+	if !done && body != "" {
+		before = []string{body} // nobody names it
 	}
 	for _, old := range before {
 		b.db.step("artifact: old file")
 		err = errors.Join(err, b.db.removeBody(old))
 	}
-	return err
+	return done, err
 }
 
 func bodyName() string {
@@ -234,15 +282,30 @@ func (b backend) list(ctx context.Context, f artifact.Filter, after string, firs
 
 // Delete implements artifact.Backend.
 func (b backend) Delete(ctx context.Context, tenant, id string) error {
-	return b.db.fail(b.delete(ctx, tenant, id), "DeleteArtifact", id)
+	_, err := b.delete(ctx, tenant, id, nil)
+	return b.db.fail(err, "DeleteArtifact", id)
 }
 
-func (b backend) delete(ctx context.Context, tenant, id string) error {
+// DeleteIf implements artifact.Comparer.
+func (b backend) DeleteIf(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (bool, error) {
+	done, err := b.delete(ctx, tenant, id, may)
+	return done, b.db.fail(err, "DeleteArtifact", id)
+}
+
+// delete removes a record if may, which can be nil, says yes to it.
+func (b backend) delete(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (done bool, err error) {
 	if checkArtifact(tenant, "", id) != nil {
-		return nil // there is none
+		return false, nil // there is none
 	}
 	var bodies []string
-	err := b.db.tx(ctx, "artifact delete", func(tx *sql.Tx) (err error) {
+	err = b.db.tx(ctx, "artifact delete", func(tx *sql.Tx) (err error) {
+		bodies, done = nil, may == nil
+		if !done {
+			held, there, _, err := b.held(ctx, tx, tenant, id)
+			if done = there && err == nil && may(held); !done {
+				return err
+			}
+		}
 		if bodies, err = b.db.bodies(ctx, tx, `tenant = $1 AND id = $2`, tenant, id); err != nil {
 			return err
 		}
@@ -255,5 +318,5 @@ func (b backend) delete(ctx context.Context, tenant, id string) error {
 			err = b.db.removeBody(body)
 		}
 	}
-	return err
+	return done, err
 }
