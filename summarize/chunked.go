@@ -36,7 +36,7 @@ func (c *Chunked) Summarize(ctx context.Context, in Input) (summary.Summary, err
 		limit = 80_000
 	}
 	if in.Previous != nil && (&Extractive{Counter: c.Counter}).count(in.Previous.Render()) > limit {
-		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Budget: limit})
+		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Shown: in.Shown, Budget: limit})
 		if err != nil {
 			return summary.Summary{}, fmt.Errorf("rolling up the previous summary: %w", err)
 		}
@@ -52,7 +52,7 @@ func (c *Chunked) Summarize(ctx context.Context, in Input) (summary.Summary, err
 	from, previous := 0, in.Previous
 	for n, end := range ends {
 		// The pieces to come are no context: they do not stay in the prompt.
-		piece := Input{Messages: in.Messages[from:end], Previous: previous, Context: in.Context, Budget: limit}
+		piece := Input{Messages: in.Messages[from:end], Previous: previous, Context: in.Context, Shown: in.Shown, Budget: limit}
 		if n == len(ends)-1 {
 			piece.Budget = in.Budget
 		}

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -123,9 +124,6 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		}
 		b.asked[w] = true
 	}
-	for i := range in.Context {
-		b.later = b.later || in.Context[i].StartsTurn() && substantial(in.Context[i].Text())
-	}
 	for i, f := range b.facts {
 		m := &b.messages[i]
 		if f.user != "" {
@@ -144,8 +142,23 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 			b.result(i, m, f.result)
 		}
 	}
+	b.later = b.overtaken(in)
 	b.finish()
 	return b.pool
+}
+
+// overtaken reports whether the prompt itself shows a task that is newer than
+// those of the span.
+func (b *builder) overtaken(in *Input) bool {
+	turn := 0
+	if b.task >= 0 {
+		turn = b.requests[b.task].Turn
+	}
+	newer := func(m *thread.Message) bool {
+		return m.StartsTurn() && (m.Turn == 0 || m.Turn > turn) && substantial(m.Text())
+	}
+	return slices.ContainsFunc(in.Context, func(m thread.Message) bool { return newer(&m) }) ||
+		slices.ContainsFunc(in.Shown, func(m thread.Message) bool { return newer(&m) })
 }
 
 func spanOf(in *Input) thread.Span {
