@@ -186,7 +186,8 @@ func readResult(r thread.ToolResult) *resultFacts {
 		f.evidence |= ev
 		if score > 0 && len(f.errors) < maxErrors {
 			f.errors = appendPieces(f.errors, s, span{p.from, min(p.to, p.from+maxSentence)}, score, true)
-		} else if len(f.keys) < maxKeys && f.rows == nil {
+		}
+		if len(f.keys) < maxKeys && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) {
 			f.keys = appendPieces(f.keys, s, p, 0, false)
 		}
 	}

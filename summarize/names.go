@@ -187,6 +187,8 @@ func eachLine(f *facts, yield func([]mention, source)) {
 	}
 	if f.result != nil {
 		all(f.result.keys, f.result.source)
-		all(f.result.errors, f.result.source)
+		if f.result.rows != nil || len(f.result.keys) >= maxKeys || f.result.source != inRead && f.result.source != inSearch { // elsewhere they stand among the keys
+			all(f.result.errors, f.result.source)
+		}
 	}
 }
