@@ -88,6 +88,7 @@ type builder struct {
 	fileAt   map[string]int
 	outcomes map[string]int    // by tool and input, the newest
 	latest   []int             // per outcome, its candidate
+	origins  map[string]*origin
 	seen     map[said]struct{} // texts taken, so that nothing is said twice
 	idents   []int32           // storage for candidates
 }
@@ -98,7 +99,7 @@ type callRef struct{ message, call int }
 func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
 		pool: &pool{task: -1}, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
-		outcomes: map[string]int{},
+		outcomes: map[string]int{}, origins: map[string]*origin{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
 	pieces := 0
@@ -143,6 +144,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		}
 	}
 	b.later = b.overtaken(in)
+	b.overtake(in.Context, of)
 	b.finish()
 	return b.pool
 }
@@ -354,15 +356,15 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 			}
 			b.said = append(b.said, g)
 		}
-		return
-	case toolpolicy.Edit, toolpolicy.Write:
-		b.snippet(i, m, c, c.name+" "+c.input, c.changed, 0.15)
 	}
 }
 
+// maxLabel bounds the label of a group, in bytes.
+const maxLabel = 110
+
 // snippet adds the pieces of one message as a group of the last section.
 func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, pieces []piece, base float32) {
-	g := group{label: clip(label, 110), turn: m.Turn, sources: []thread.ID{m.ID}}
+	g := group{label: clip(label, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
 	if c != nil {
 		g.path = c.path()
 		for _, x := range c.asked {

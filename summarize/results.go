@@ -47,8 +47,11 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	if r.rows != nil {
 		base = max(base, recordBase)
 	}
-	b.snippet(i, m, c, label(c, r.tool), r.keys, base)
+	b.answered(i, m, c, r, class, outcome == thread.Failure, base)
 }
+
+// changedBase is the value of a line that an edit wrote.
+const changedBase = 0.15
 
 // recordBase is the value of a record of a document: its fields stand together.
 const recordBase = 0.4
