@@ -75,6 +75,7 @@ type candidate struct {
 	base    float32
 	text    string // a piece's text; of plain entries it is rendered later
 	idents  []int32
+	choice  bool // the assistant says that it chose this, and why
 	dead    bool // a later candidate says the same, newer
 }
 
@@ -86,8 +87,8 @@ type builder struct {
 	tasks    []task // of a task list kept by single calls
 	calls    map[string]callRef
 	fileAt   map[string]int
-	outcomes map[string]int    // by tool and input, the newest
-	latest   []int             // per outcome, its candidate
+	outcomes map[string]int // by tool and input, the newest
+	latest   []int          // per outcome, its candidate
 	origins  map[string]*origin
 	seen     map[said]struct{} // texts taken, so that nothing is said twice
 	idents   []int32           // storage for candidates
@@ -304,7 +305,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		if narration(p.text) {
 			base = 0.3
 		}
-		if p.cues&decisionCue != 0 {
+		if p.cues&(decisionCue|choiceCue) != 0 {
 			base += 1
 		}
 		if p.cues&(openCue|failureCue) != 0 {
@@ -312,7 +313,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		}
 		// A few words say little; without this the shortest lines would win.
 		base *= min(1, float32(len(p.text))/60)
-		if p.cues&decisionCue != 0 && p.cues&reasonCue != 0 && len(p.text) > 40 {
+		if p.cues&(decisionCue|choiceCue) != 0 && p.cues&reasonCue != 0 && len(p.text) > 40 {
 			// A choice with its reason is a decision of its own.
 			b.decision(i, m, p)
 			continue
@@ -340,7 +341,12 @@ func (b *builder) decision(i int, m *thread.Message, p piece) {
 		d.Rationale = p.text[p.reason+len("because "):]
 	}
 	b.decisions = append(b.decisions, d)
-	b.add(candidate{section: secDecision, entry: len(b.decisions) - 1, piece: -1, at: i, base: 3 * b.age(i)}, p.idents)
+	c := candidate{section: secDecision, entry: len(b.decisions) - 1, piece: -1, at: i, base: 3 * b.age(i)}
+	if p.cues&choiceCue != 0 {
+		// What was chosen holds until something else is, however old it is.
+		c.choice, c.base = true, 3*(0.5+b.age(i)/2)
+	}
+	b.add(c, p.idents)
 }
 
 func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
@@ -351,6 +357,9 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 		if c.planText != "" {
 			g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
 			for _, p := range lines(c.planText, maxSentence) {
+				if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || !b.once('c', p.text) {
+					continue
+				}
 				b.add(candidate{section: secSaid, entry: len(b.said), piece: len(g.pieces), at: i, base: 0.8 * b.age(i), text: p.text}, p.idents)
 				g.pieces = append(g.pieces, p.text)
 			}
