@@ -59,6 +59,10 @@ type Score struct {
 	// shows an old one alone; Values are all of which it shows any.
 	Stale  float64 `json:"stale"`
 	Values int     `json:"changed_values"`
+	// StaleLines is the share of lines that are gone among the Lines which files lost
+	// at some time and which the prompt shows in text of its own making.
+	StaleLines float64 `json:"stale_lines"`
+	Lines      int     `json:"lost_lines"`
 	// Low and High are the 95 percent interval of Bound, BestLow and BestHigh
 	// that of its difference to the best simple contender, by session.
 	Low      float64 `json:"low"`
@@ -164,7 +168,7 @@ func (c *column) report() Column {
 // have; staleness is over all values, since most sessions have few.
 func (s *Score) others(t []tally) {
 	var said, ends []float64
-	var stale, files freshness
+	var stale, lines, files freshness
 	for _, x := range t {
 		if x.said > 0 {
 			said = append(said, x.saidBound/x.said)
@@ -176,10 +180,12 @@ func (s *Score) others(t []tally) {
 		}
 		s.Worst = max(s.Worst, x.worst)
 		stale.add(x.stale)
+		lines.add(x.lines)
 		files.add(freshness{x.right, x.told - x.right})
 	}
 	s.StaleFiles = files.rate()
 	s.Said, s.End = mean(said), mean(ends)
+	s.StaleLines, s.Lines = lines.rate(), int(lines.old+lines.current+0.5)
 	s.Stale, s.Values = stale.rate(), int(stale.old+stale.current+0.5)
 }
 
@@ -290,9 +296,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 
 // others writes the measures that are not about the next steps' calls.
 func (c *Column) others(b *strings.Builder) {
-	fmt.Fprintf(b, "\n%s\n%-34s %7s %6s %7s %6s %7s %6s %7s %7s %6s\n", c.Name, "", "pointer", "said", "refs", "end", "refs", "stale", "values", "s.files", "worst")
+	fmt.Fprintf(b, "\n%s\n%-34s %7s %6s %7s %6s %7s %6s %7s %7s %7s %7s %6s\n", c.Name, "", "pointer", "said", "refs", "end", "refs", "stale", "values", "s.lines", "lines", "s.files", "worst")
 	for _, s := range c.Scores {
-		fmt.Fprintf(b, "%-34s %7.3f %6.3f %7d %6.3f %7d %6.3f %7d %7.3f %6.2f\n", s.Contender, s.Pointer, s.Said, s.Answers, s.End, s.Ends, s.Stale, s.Values, s.StaleFiles, s.Worst)
+		fmt.Fprintf(b, "%-34s %7.3f %6.3f %7d %6.3f %7d %6.3f %7d %7.3f %7d %7.3f %6.2f\n", s.Contender, s.Pointer, s.Said, s.Answers, s.End, s.Ends, s.Stale, s.Values, s.StaleLines, s.Lines, s.StaleFiles, s.Worst)
 	}
 }
 

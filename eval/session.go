@@ -42,6 +42,7 @@ type session struct {
 
 	trail    *trail
 	changing []changing
+	lines    *fileLines
 }
 
 // recap is a place where the agent itself compacted.
@@ -99,6 +100,7 @@ func newSession(tr *transcript.Transcript, family, key string, counter *token.Co
 	}
 	s.trail = newTrail(s.thread)
 	s.changing = changes(s.thread)
+	s.lines = linesOf(s.thread)
 	n := s.thread.Len()
 	s.sizes, s.texts, s.calls = make([]int, n), make([]string, n), make([]int, n)
 	used := map[string]bool{}

@@ -75,8 +75,10 @@ type candidate struct {
 	base    float32
 	text    string // a piece's text; of plain entries it is rendered later
 	idents  []int32
-	choice  bool // the assistant says that it chose this, and why
-	dead    bool // a later candidate says the same, newer
+	message string // of a rule, the user's message
+	weak    bool   // of a rule: it may be none
+	choice  bool   // the assistant says that it chose this, and why
+	dead    bool   // a later candidate says the same, newer
 }
 
 // builder fills a pool from the facts of messages.
@@ -90,6 +92,8 @@ type builder struct {
 	outcomes map[string]int // by tool and input, the newest
 	latest   []int          // per outcome, its candidate
 	origins  map[string]*origin
+	tried    map[int]string    // of failed attempts of the span: what was called
+	small    map[string]string // of files that hold next to nothing: what
 	seen     map[said]struct{} // texts taken, so that nothing is said twice
 	idents   []int32           // storage for candidates
 }
@@ -232,20 +236,30 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 		}
 	}
 	for _, r := range f.rules {
-		// A short message is its own rule; it stands in full among the requests,
+		// A short message can be its own rule; it stands in full among the requests,
 		// but only here is it safe from being trimmed later.
 		if !b.once('r', r.text) {
 			continue
 		}
 		b.constraints = append(b.constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: i, base: ruleBase(r.text) * (0.5 + b.age(i)/2)}, r.idents)
+		b.add(candidate{
+			section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: i, base: ruleBase(r.text) * (0.5 + b.age(i)/2), message: f.user, weak: r.cues&ruleCue == 0,
+		}, r.idents)
 	}
 }
 
 func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	g := group{label: "the agent's earlier summary", turn: m.Turn, sources: []thread.ID{m.ID}}
+	past := b.stepsAfter(i) > freshSteps
+	passed := false // below a heading of what was to be done then
 	for _, p := range f.recap {
-		if len(p.text) < 4 || !b.once('t', p.text) {
+		if heading(p.text) {
+			passed = past && toDo(p.text)
+			if len(p.idents) == 0 {
+				continue // it says nothing without what stands below it
+			}
+		}
+		if passed || len(p.text) < 4 || b.quoted(p.text) || !b.once('t', p.text) {
 			continue
 		}
 		base := 1.2 * b.age(i) * min(1, float32(len(p.text))/60)
@@ -264,6 +278,38 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	}
 }
 
+// freshSteps is how many steps after a summary of the agent's own what it says of
+// the present state and of the next steps still holds.
+const freshSteps = 3
+
+// stepsAfter counts the steps of the agent after the message at i, up to a few.
+func (b *builder) stepsAfter(i int) int {
+	n := 0
+	for j := i + 1; j < len(b.messages) && n <= freshSteps; j++ {
+		if b.messages[j].Role == thread.Assistant {
+			n++
+		}
+	}
+	return n
+}
+
+// heading reports whether a line of a summary is a heading of its own.
+func heading(s string) bool {
+	if len(s) > 80 {
+		return false
+	}
+	digits := strings.TrimLeft(s, "0123456789")
+	return s[0] == '#' || len(digits) < len(s) && strings.HasPrefix(digits, ". ") && s[len(s)-1] == ':' || strings.HasPrefix(s, "**") && strings.HasSuffix(strings.TrimSuffix(s, ":"), "**")
+}
+
+// quoted reports whether a line only repeats a message of the user's that stands
+// among the requests.
+func (b *builder) quoted(s string) bool {
+	s = strings.Trim(unmarked(s), "\"“”' ")
+	_, is := b.seen[said{'u', s}]
+	return is
+}
+
 // lastSaid reports whether the assistant message at i is the last with text of
 // its turn.
 func (b *builder) lastSaid(i int) bool {
@@ -280,7 +326,7 @@ func (b *builder) lastSaid(i int) bool {
 
 // narration reports whether a line only announces what stands beside it.
 func narration(s string) bool {
-	return s[0] == '#' || s[len(s)-1] == ':' || strings.HasPrefix(s, "Now ") || strings.HasPrefix(s, "Let me ")
+	return s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**") || strings.HasPrefix(s, "Now ") || strings.HasPrefix(s, "Let me ")
 }
 
 func (b *builder) assistant(i int, m *thread.Message, f *facts) {
@@ -288,7 +334,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for n, p := range f.said {
-		if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || !b.once('c', p.text) {
+		if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || heading(p.text) && len(p.idents) == 0 || !b.once('c', p.text) {
 			continue
 		}
 		base := float32(0.5)

@@ -273,7 +273,7 @@ func (s *selection) value(c *candidate) float32 {
 func (s *selection) weight(c *candidate) float32 {
 	switch c.section {
 	case secConstraint:
-		if !s.inFull[s.pool.constraints[c.entry].Text] {
+		if !s.inFull[c.message] {
 			return ruleWeight
 		}
 	case secPlan, secOpen, secArtifact:
@@ -288,6 +288,9 @@ func (s *selection) weight(c *candidate) float32 {
 
 // density is the value per token, by estimated size.
 func (s *selection) density(c *candidate) float32 {
+	if c.weak && s.inFull[c.message] {
+		return 0 // it would only be said twice
+	}
 	cost := float32(len(s.text(c)))/bytesPerToken + 2
 	if c.piece >= 0 && !s.opened[groupKey{c.section, c.entry}] {
 		cost += 6 + float32(len(s.label(s.group(c))))/bytesPerToken

@@ -34,8 +34,9 @@ what is left: paths, ids, hashes, symbols, numbers and names.
            worst: the most that one was beyond it, as a share of it
   pointer  bound, or something in the prompt points at what holds it
   said     bound recall of what the agent says in its answers; end: of all its later calls
-  stale    values that changed, of which the prompt shows an old one alone; s.files: files
-           of which it tells another state than their last
+  stale    values that changed, of which the prompt shows an old one alone; s.lines: lines
+           that files lost, told as if they were there; s.files: files of which it tells
+           another state than their last
 
 With --cost, conversations of 50,000 tokens and more are sent request by request
 through every policy instead, and billed by the prices and the prompt cache of a
