@@ -286,10 +286,14 @@ func (s *selection) weight(c *candidate) float32 {
 	return baseWeight
 }
 
+// twice reports whether a candidate may be no rule, and stands among the user's
+// messages anyway.
+func (s *selection) twice(c *candidate) bool { return c.weak && s.inFull[c.message] }
+
 // density is the value per token, by estimated size.
 func (s *selection) density(c *candidate) float32 {
-	if c.weak && s.inFull[c.message] {
-		return 0 // it would only be said twice
+	if s.twice(c) {
+		return 0
 	}
 	cost := float32(len(s.text(c)))/bytesPerToken + 2
 	if c.piece >= 0 && !s.opened[groupKey{c.section, c.entry}] {
