@@ -21,34 +21,43 @@ type origin struct {
 	groups  []int          // the groups of lines that stem from it
 }
 
-// file and made return the origin of a key, a new one where there is none.
-func (b *builder) file(path string) *origin {
-	o := b.origins[fileKey(path)]
-	if o == nil {
-		o = &origin{path: path, at: map[string]int{}, was: map[string]int{}, former: -1}
-		b.origins[fileKey(path)] = o
-	}
-	return o
+// originKey names an origin: a file by its path, a call by its tool and input.
+type originKey struct{ tool, input string }
+
+func fileKey(path string) originKey { return originKey{input: path} }
+
+// callKey names a call; not ok where its arguments are cut short, since it may be
+// another one then.
+func callKey(c *callFacts) (key originKey, ok bool) {
+	return originKey{c.name, c.input}, c.input != "" && len(c.input) <= maxInput-4
 }
 
-func (b *builder) made(key string) *origin {
+// expect counts how often each origin is asked or changed. What comes up once needs
+// no following.
+func (b *builder) expect(f *facts) {
+	for n := range f.calls {
+		c := &f.calls[n]
+		for _, op := range c.files {
+			b.expected[fileKey(op.path)]++
+		}
+		if key, ok := callKey(c); ok && c.class != toolpolicy.Read {
+			b.expected[key]++
+		}
+	}
+}
+
+// origin returns the origin of a key, a new one where there is none; nil where it
+// comes up once.
+func (b *builder) origin(key originKey) *origin {
 	o := b.origins[key]
-	if o == nil {
-		o = &origin{at: map[string]int{}}
+	if o == nil && b.expected[key] > 1 {
+		o = &origin{at: map[string]int{}, former: -1}
+		if key.tool == "" {
+			o.path, o.was = key.input, map[string]int{}
+		}
 		b.origins[key] = o
 	}
 	return o
-}
-
-// fileKey and callKey name origins. A call whose arguments are cut short may be
-// another one.
-func fileKey(path string) string { return "file\x00" + path }
-
-func callKey(c *callFacts) string {
-	if c.input == "" || len(c.input) > maxInput-4 {
-		return ""
-	}
-	return c.name + "\x00" + c.input
 }
 
 // cause is why a line is taken out.
@@ -251,8 +260,8 @@ func (b *builder) answered(i int, m *thread.Message, c *callFacts, r *resultFact
 			b.snippet(i, m, c, "failed "+c.name+" "+c.input, c.changed, changedBase)
 		} else {
 			b.snippet(i, m, c, c.name+" "+c.input, c.changed, changedBase)
-			if path := c.path(); path != "" {
-				b.keep(b.file(path), from)
+			if o := b.origin(fileKey(c.path())); o != nil && o.path != "" {
+				b.keep(o, from)
 			}
 		}
 		from = len(b.candidates)
@@ -275,12 +284,12 @@ func (b *builder) asks(c *callFacts, class toolpolicy.Class, failed bool) (o *or
 		return nil, false
 	case toolpolicy.Read:
 		if path := c.path(); path != "" && !failed {
-			return b.file(path), false
+			return b.origin(fileKey(path)), false
 		}
 		return nil, false
 	}
-	if key := callKey(c); key != "" {
-		return b.made(key), true
+	if key, ok := callKey(c); ok {
+		return b.origin(key), true
 	}
 	return nil, false
 }

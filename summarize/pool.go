@@ -91,7 +91,8 @@ type builder struct {
 	fileAt   map[string]int
 	outcomes map[string]int // by tool and input, the newest
 	latest   []int          // per outcome, its candidate
-	origins  map[string]*origin
+	origins  map[originKey]*origin
+	expected map[originKey]int // how often each of them comes up
 	tried    map[int]string    // of failed attempts of the span: what was called
 	small    map[string]string // of files that hold next to nothing: what
 	seen     map[said]struct{} // texts taken, so that nothing is said twice
@@ -104,17 +105,21 @@ type callRef struct{ message, call int }
 func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
 		pool: &pool{task: -1}, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
-		outcomes: map[string]int{}, origins: map[string]*origin{},
+		outcomes: map[string]int{}, origins: map[originKey]*origin{}, expected: map[originKey]int{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
 	pieces := 0
 	for i := range in.Messages {
 		f := of(&in.Messages[i])
 		b.facts[i] = f
+		b.expect(f)
 		pieces += len(f.said)
 		if f.result != nil {
 			pieces += len(f.result.keys)
 		}
+	}
+	for i := range in.Context {
+		b.expect(of(&in.Context[i]))
 	}
 	b.seen = make(map[said]struct{}, pieces) // most of them; growing would hash all texts again
 	seen := b.names.learn(in, b.facts, of)
