@@ -36,6 +36,7 @@ type pool struct {
 	oldTask     string         // the task of the previous summary, where the span has none
 	later       bool           // a newer task stands behind the span, in the prompt itself
 	constraints []summary.Item
+	stated      []rule // for each of them
 	plan        []summary.Step
 	files       []summary.File
 	decisions   []summary.Decision
@@ -52,6 +53,13 @@ type pool struct {
 	span       thread.Span
 
 	asked map[string]bool // stems of what the user asks the summary to keep
+}
+
+// rule is where a rule was stated: the user's whole message; weak says that it may
+// be none.
+type rule struct {
+	message string
+	weak    bool
 }
 
 // group is an entry made of pieces, some of which may be chosen.
@@ -75,10 +83,8 @@ type candidate struct {
 	base    float32
 	text    string // a piece's text; of plain entries it is rendered later
 	idents  []int32
-	message string // of a rule, the user's message
-	weak    bool   // of a rule: it may be none
-	choice  bool   // the assistant says that it chose this, and why
-	dead    bool   // a later candidate says the same, newer
+	choice  bool // the assistant says that it chose this, and why
+	dead    bool // a later candidate says the same, newer
 }
 
 // builder fills a pool from the facts of messages.
@@ -247,9 +253,8 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 			continue
 		}
 		b.constraints = append(b.constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		b.add(candidate{
-			section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: i, base: ruleBase(r.text) * (0.5 + b.age(i)/2), message: f.user, weak: r.cues&ruleCue == 0,
-		}, r.idents)
+		b.stated = append(b.stated, rule{f.user, r.cues&ruleCue == 0})
+		b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: i, base: ruleBase(r.text) * (0.5 + b.age(i)/2)}, r.idents)
 	}
 }
 

@@ -273,7 +273,7 @@ func (s *selection) value(c *candidate) float32 {
 func (s *selection) weight(c *candidate) float32 {
 	switch c.section {
 	case secConstraint:
-		if !s.inFull[c.message] {
+		if !s.inFull[s.pool.stated[c.entry].message] {
 			return ruleWeight
 		}
 	case secPlan, secOpen, secArtifact:
@@ -288,7 +288,13 @@ func (s *selection) weight(c *candidate) float32 {
 
 // twice reports whether a candidate may be no rule, and stands among the user's
 // messages anyway.
-func (s *selection) twice(c *candidate) bool { return c.weak && s.inFull[c.message] }
+func (s *selection) twice(c *candidate) bool {
+	if c.section != secConstraint {
+		return false
+	}
+	r := s.pool.stated[c.entry]
+	return r.weak && s.inFull[r.message]
+}
 
 // density is the value per token, by estimated size.
 func (s *selection) density(c *candidate) float32 {
