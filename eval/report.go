@@ -69,6 +69,10 @@ type Score struct {
 	// shows an old one alone; Values are all of which it shows any.
 	Stale  float64 `json:"stale"`
 	Values int     `json:"changed_values"`
+	// StaleLines is the share of lines that are gone among the Lines which files lost
+	// at some time and which the prompt shows in text of its own making.
+	StaleLines float64 `json:"stale_lines"`
+	Lines      int     `json:"lost_lines"`
 	// Low and High are the 95 percent interval of Bound, BestLow and BestHigh
 	// that of its difference to the best simple contender, by session.
 	Low      float64 `json:"low"`
@@ -186,7 +190,7 @@ func (c *column) report() Column {
 // have; staleness is over all values, since most sessions have few.
 func (s *Score) others(t []tally) {
 	var said, ends []float64
-	var stale, files freshness
+	var stale, lines, files freshness
 	for _, x := range t {
 		if x.said > 0 {
 			said = append(said, x.saidBound/x.said)
@@ -198,10 +202,12 @@ func (s *Score) others(t []tally) {
 		}
 		s.Worst = max(s.Worst, x.worst)
 		stale.add(x.stale)
+		lines.add(x.lines)
 		files.add(freshness{x.right, x.told - x.right})
 	}
 	s.StaleFiles = files.rate()
 	s.Said, s.End = mean(said), mean(ends)
+	s.StaleLines, s.Lines = lines.rate(), int(lines.old+lines.current+0.5)
 	s.Stale, s.Values = stale.rate(), int(stale.old+stale.current+0.5)
 }
 

@@ -143,7 +143,7 @@ func (c *Column) write(b *strings.Builder, details bool) {
 	}
 	b.WriteByte('\n')
 	g = grid.Grid{Head: []string{"contender", "direct", "strict", "first", "pointer", "adj", "gap", "auto minus it", "trail", "t.prec", "t.recall", "full", "over", "worst", "fail",
-		"said", "refs", "end", "refs", "stale", "values", "s.files"}}
+		"said", "refs", "end", "refs", "stale", "values", "s.lines", "lines", "s.files"}}
 	for _, s := range c.Scores {
 		trail, precision, recall := "-", "-", "-"
 		if s.Files > 0 {
@@ -151,7 +151,7 @@ func (c *Column) write(b *strings.Builder, details bool) {
 		}
 		g.Row(s.Contender, three(s.Direct), three(s.Strict), three(s.First), three(s.Pointer), two(s.Adjusted), two(s.Gap), s.Ahead.signed(),
 			trail, precision, recall, two(s.Full), two(s.Over), two(s.Worst), two(s.Failed),
-			three(s.Said), fmt.Sprint(s.Answers), three(s.End), fmt.Sprint(s.Ends), three(s.Stale), fmt.Sprint(s.Values), three(s.StaleFiles))
+			three(s.Said), fmt.Sprint(s.Answers), three(s.End), fmt.Sprint(s.Ends), three(s.Stale), fmt.Sprint(s.Values), three(s.StaleLines), fmt.Sprint(s.Lines), three(s.StaleFiles))
 	}
 	g.Write(b)
 	c.strata(b)

@@ -43,6 +43,7 @@ type session struct {
 	trail    *trail
 	readings readings
 	changing []changing
+	lines    *fileLines
 }
 
 // recap is a place where the agent itself compacted.
@@ -101,6 +102,7 @@ func newSession(tr *transcript.Transcript, family, key string, counter *token.Co
 	s.trail = newTrail(s.thread)
 	s.readings = newReadings(s.thread, s.trail)
 	s.changing = changes(s.thread)
+	s.lines = linesOf(s.thread)
 	n := s.thread.Len()
 	s.sizes, s.texts, s.calls = make([]int, n), make([]string, n), make([]int, n)
 	used := map[string]bool{}

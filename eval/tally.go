@@ -15,6 +15,8 @@ type tally struct {
 	// worst is the largest overshoot, as a share of the budget.
 	worst float64
 	stale freshness
+	// lines counts the lines that files lost, as told.
+	lines freshness
 }
 
 func (t *tally) add(m *moment, s *shown, out []found, budget int) {
@@ -26,6 +28,7 @@ func (t *tally) add(m *moment, s *shown, out []found, budget int) {
 		t.worst = max(t.worst, float64(s.tokens)/float64(max(1, budget))-1)
 	}
 	t.stale.add(m.freshness(s))
+	t.lines.add(m.outdated(s))
 	count := func(refs []need) (all, bound float64) {
 		other := *m
 		other.refs = refs
@@ -91,11 +94,12 @@ func (t *tally) sum(x tally) {
 	t.endsBound += x.endsBound
 	t.worst = max(t.worst, x.worst)
 	t.stale.add(x.stale)
+	t.lines.add(x.lines)
 }
 
 func (t *tally) scale(by float64) {
 	for _, x := range []*float64{&t.needs, &t.direct, &t.bound, &t.strict, &t.lookup, &t.first, &t.tokens, &t.budget, &t.over, &t.failed, &t.prompts, &t.right, &t.told, &t.files,
-		&t.pointer, &t.said, &t.saidBound, &t.ends, &t.endsBound, &t.stale.current, &t.stale.old} {
+		&t.pointer, &t.said, &t.saidBound, &t.ends, &t.endsBound, &t.stale.current, &t.stale.old, &t.lines.current, &t.lines.old} {
 		*x *= by
 	}
 }

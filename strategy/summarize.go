@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -54,6 +55,12 @@ func (Summarize) Aggressiveness() int { return summarizeRung }
 func (s Summarize) Analyze(v *View) []Proposal {
 	points := cut.Legal(v.Thread, v.Pairs)
 	runs, room := v.divide(v.runs(s.cut(v, points)))
+	v.leaving = make([]bool, len(v.messages))
+	for _, run := range runs {
+		for _, i := range run {
+			v.leaving[i] = true
+		}
+	}
 	var proposals []Proposal
 	for n, run := range runs {
 		if s.Ratio > 0 {
@@ -173,7 +180,7 @@ func (v *View) runs(end int) [][]int {
 // given as context.
 func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (plan.Record, error) {
 	at := v.positions(p.Span)
-	in := summarize.Input{Messages: make([]thread.Message, len(at)), Context: v.messages[at[len(at)-1]+1:], Instructions: v.Instructions, Sent: v.Sent}
+	in := summarize.Input{Messages: make([]thread.Message, len(at)), Context: v.messages[at[len(at)-1]+1:], Shown: v.shown(at), Instructions: v.Instructions, Sent: v.Sent}
 	for n, i := range at {
 		in.Messages[n] = v.messages[i]
 	}
@@ -199,6 +206,29 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (plan.Recor
 	}
 	record.SummaryTokens = v.CountText(record.Summary.Render())
 	return record, nil
+}
+
+// shown is what the prompt shows beside a summary of the messages at these
+// positions: what stays, as it stays, without what other proposals of the rung are
+// about to take away.
+func (v *View) shown(at []int) []thread.Message {
+	inside := make([]bool, len(v.messages))
+	for _, i := range at {
+		inside[i] = true
+	}
+	shown := make([]thread.Message, 0, len(v.messages))
+	for i := range v.messages {
+		switch c := v.cover[i]; {
+		case inside[i]:
+		case c < 0:
+			if v.leaving == nil || !v.leaving[i] {
+				shown = append(shown, v.messages[i])
+			}
+		case v.now[i] > 0:
+			shown = append(shown, render.Replacement(v.messages[i], v.records[c], v.inPlace(i))...)
+		}
+	}
+	return shown
 }
 
 // Fill gives room that was left over to the largest summary.

@@ -66,6 +66,7 @@ type View struct {
 	now        []int               // per message: the tokens it takes now
 	total      int
 	proposed   []Proposal // those that were tried, in order
+	leaving    []bool     // per message: the summaries about to be made take it; nil before
 }
 
 // NewView makes the view of a thread with nothing pinned and nothing decided.

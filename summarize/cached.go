@@ -82,6 +82,10 @@ func (c *Cached) Key(in Input) string {
 	}
 	messages(in.Messages)
 	messages(in.Context)
+	if in.Shown != nil {
+		field("shown")
+		messages(in.Shown)
+	}
 	if in.Previous != nil {
 		doc, err := json.Marshal(in.Previous)
 		if err != nil {

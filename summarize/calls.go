@@ -19,6 +19,7 @@ type callFacts struct {
 	files    []fileOp
 	idents   []mention // in all arguments
 	changed  []piece   // lines that an edit or a write puts into a file
+	removed  []string  // lines that an edit takes away, or puts back
 	todos    []todo    // a whole list, or one change of it
 	todoID   string    // the task that a single change is about; "" for a whole list or a new task
 	newTask  bool
@@ -174,8 +175,11 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 		f.files = append(f.files, fileOp{cleanPath(source), "deleted", "moved to " + to}, fileOp{cleanPath(to), "created", "moved from " + source})
 	}
 	collect(args, "", func(key, s string) {
-		if bodyKeys[key] {
+		switch {
+		case bodyKeys[key]:
 			f.changedLines(s)
+		case oldKeys[key]:
+			f.removedLines(s)
 		}
 	})
 	if path != "" {
@@ -202,6 +206,9 @@ func (f *callFacts) readPatch(patch string) {
 			last := &f.files[len(f.files)-1]
 			last.op, last.note = "deleted", "moved to "+name
 			f.files = append(f.files, fileOp{cleanPath(name), "created", "moved from " + last.path})
+		}
+		if strings.HasPrefix(line, "-") && !strings.HasPrefix(line, "---") {
+			f.removedLines(line[1:])
 		}
 		if strings.HasPrefix(line, "+") && !strings.HasPrefix(line, "+++") {
 			added.WriteString(line[1:])
@@ -252,6 +259,17 @@ func (f *callFacts) changedLines(s string) {
 			score = 1
 		}
 		f.changed = appendPieces(f.changed, s, p, score, score > 0)
+	}
+}
+
+// removedLines notes the lines of an old text.
+func (f *callFacts) removedLines(s string) {
+	for at := 0; at < len(s) && len(f.removed) < maxChanged; {
+		var p span
+		p, at = nextLine(s, at)
+		if p = trimSpan(s, p); p.to-p.from >= 4 {
+			f.removed = append(f.removed, s[p.from:p.to])
+		}
 	}
 }
 

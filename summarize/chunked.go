@@ -39,7 +39,7 @@ func (c *Chunked) Summarize(ctx context.Context, in Input) (summary.Summary, err
 		limit = 80_000
 	}
 	if in.Previous != nil && (&Extractive{Counter: c.Counter}).count(in.Previous.Render()) > limit {
-		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Budget: limit, Instructions: in.Instructions})
+		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Shown: in.Shown, Budget: limit, Instructions: in.Instructions})
 		if err != nil {
 			return summary.Summary{}, fmt.Errorf("rolling up the previous summary: %w", err)
 		}

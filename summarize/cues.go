@@ -12,6 +12,7 @@ const (
 	failureCue                    // something did not work
 	reasonCue                     // what follows is the why
 	ruleCue                       // the user sets a rule; it can hardly mean anything else
+	choiceCue                     // the assistant says that it chose; it can hardly mean anything else
 )
 
 // phrases are the cues of English, German, French and Spanish, in lower case.
@@ -31,11 +32,16 @@ var phrases = map[cue][]string{
 		"required", "remember", "nie ", "nicht ", "nur ", "bitte ", "verwende", "soll ", "keine ", "kein ", "uniquement ", "utilise", "n'utilise",
 		"solo ", "sólo ", "usa ",
 	},
+	choiceCue: {
+		"i'll use", "i will use", "i'll go with", "we'll go with", "i went with", "we'll use", "going with", "let's use", "let's go with", "decided ", "decision:", "i chose", "i've chosen", "we chose",
+		"we decided", "i opted", "opted for", "opting for", "i'm choosing", "i picked", "settled on",
+		"entschieden", "ich nehme", "wir nehmen", "j'ai choisi", "j'ai décidé", "decidí", "elegí", "he decidido",
+	},
 	decisionCue: {
-		"i'll use", "i will use", "i'll go with", "going with", "let's use", "decided", "decision", "instead of", "root cause", "the issue is", "the problem is",
-		"turns out", "the bug is", "the fix is", "the cause", "the reason", "i chose", "i've chosen", "we chose", "rather than", "this means",
+		"decision", "instead of", "root cause", "the issue is", "the problem is",
+		"turns out", "the bug is", "the fix is", "the cause", "the reason", "rather than", "this means",
 		"better approach", "best approach", "approach:", "i see the", "found the", "the key", "the difference", "actually", "confirmed",
-		"entschieden", "das problem ist", "stattdessen", "le problème", "j'ai choisi", "el problema es", "decidí",
+		"das problem ist", "stattdessen", "le problème", "el problema es",
 	},
 	openCue: {
 		"todo", "to do:", "next step", "remaining", "still need", "left to do", "not yet", "follow-up", "follow up", "open question", "pending", "blocked",
@@ -60,7 +66,7 @@ type phrase struct {
 // index lists the phrases by their first two bytes.
 var index = func() map[[2]byte][]phrase {
 	m := map[[2]byte][]phrase{}
-	for _, c := range []cue{ruleCue, constraintCue, decisionCue, openCue, failureCue, reasonCue} {
+	for _, c := range []cue{ruleCue, constraintCue, choiceCue, decisionCue, openCue, failureCue, reasonCue} {
 		for _, p := range phrases[c] {
 			k := [2]byte{p[0], p[1]}
 			m[k] = append(m[k], phrase{p, c})

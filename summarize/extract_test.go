@@ -140,7 +140,7 @@ func TestCues(t *testing.T) {
 		"user mustard reused":                     0,
 		"I don't have the number":                 0,
 		"Hi, don't have lunch":                    ruleCue,
-		"I'll use a map because lookups are many": decisionCue,
+		"I'll use a map because lookups are many": choiceCue,
 		"It turns out the root cause is a race":   decisionCue,
 	} {
 		got, _ := cuesOf(s)

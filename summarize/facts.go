@@ -49,6 +49,7 @@ type resultFacts struct {
 	taskID       string  // "Task #3 created": the id that a task list gave
 	fields       thread.Fields
 	rows         []string // of a JSON document, its records
+	text         string   // all of it on one line, where it is next to nothing
 }
 
 // limits of what one message may contribute, so that a huge one costs no more
@@ -186,7 +187,8 @@ func readResult(r thread.ToolResult) *resultFacts {
 		f.evidence |= ev
 		if score > 0 && len(f.errors) < maxErrors {
 			f.errors = appendPieces(f.errors, s, span{p.from, min(p.to, p.from+maxSentence)}, score, true)
-		} else if len(f.keys) < maxKeys && f.rows == nil {
+		}
+		if len(f.keys) < maxKeys && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) {
 			f.keys = appendPieces(f.keys, s, p, 0, false)
 		}
 	}
@@ -196,10 +198,32 @@ func readResult(r thread.ToolResult) *resultFacts {
 		}
 	}
 	f.last = f.last[:min(len(f.last), maxLine)]
+	if len(s) <= 3*maxHeld && f.source == inRead {
+		f.text = little(s)
+	}
 	if rest, ok := strings.CutPrefix(f.first, "Task #"); ok {
 		f.taskID, _, _ = strings.Cut(rest, " ")
 	}
 	return f
+}
+
+// little is a text on one line, without blank lines, comments and line numbers;
+// empty where that is more than maxHeld, or holds what separates notes.
+func little(s string) string {
+	var all []string
+	for at := 0; at < len(s); {
+		var p span
+		p, at = nextLine(s, at)
+		p = trimSpan(s, p)
+		p.from = afterLineNumber(s, p)
+		if line := s[p.from:p.to]; line != "" && line[0] != '#' && !strings.HasPrefix(line, "//") {
+			all = append(all, line)
+		}
+	}
+	if one := strings.Join(all, " ; "); len(one) <= maxHeld && !strings.Contains(one, ", ") {
+		return one
+	}
+	return ""
 }
 
 // afterLineNumber skips the line number that file tools write in front of each

@@ -63,6 +63,10 @@ func (b *builder) touch(op fileOp, m *thread.Message) {
 		slices.SortFunc(f.Operations, func(a, b string) int { return opOrder(a) - opOrder(b) })
 	}
 	f.Turn = m.Turn
+	if op.op != "read" {
+		delete(b.small, op.path)
+		f.Note = strings.Join(slices.DeleteFunc(strings.Split(f.Note, ", "), func(p string) bool { return strings.HasPrefix(p, holds) }), ", ")
+	}
 	if op.note != "" {
 		f.Note = addNote(f.Note, op.note)
 	}
@@ -73,9 +77,27 @@ func (b *builder) touch(op fileOp, m *thread.Message) {
 
 func opOrder(op string) int { return strings.Index("read created edited deleted", op) }
 
+// holds stands before what a file of next to nothing holds, and maxHeld bounds that,
+// in bytes: it takes hardly more than saying that it was read.
+const (
+	holds   = "holds "
+	maxHeld = 60
+)
+
+// held notes what a file holds that was read whole and is so small.
+func (b *builder) held(path string, r *resultFacts) {
+	if r.lines > 4 || r.text == "" {
+		return
+	}
+	if b.small == nil {
+		b.small = map[string]string{}
+	}
+	b.small[path] = r.text
+}
+
 // addNote keeps the newest notes within a line.
 func addNote(old, note string) string {
-	note = clip(note, 60)
+	note = clip(note, maxHeld+len(holds))
 	parts := strings.Split(old, ", ")
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == note || p == "" })
 	parts = append(parts, note)
@@ -85,6 +107,7 @@ func addNote(old, note string) string {
 // finish turns the ledger and the plan, which are known only at the end, into
 // candidates.
 func (b *builder) finish() {
+	b.settled()
 	if len(b.tasks) > 0 {
 		b.plan = b.plan[:0:0]
 		for _, t := range b.tasks {
@@ -117,6 +140,11 @@ func (b *builder) finish() {
 			base = 3.5
 		}
 		base += 0.7 * float32(min(len(f.Sources)-1, 4)) // often touched, soon touched again
-		b.add(candidate{section: secFile, entry: i, piece: -1, at: at, base: base * b.age(at)}, mentions(nil, f.Path))
+		idents := mentions(nil, f.Path)
+		if text := b.small[f.Path]; text != "" {
+			f.Note = addNote(f.Note, holds+text)
+			idents = mentions(idents, text)
+		}
+		b.add(candidate{section: secFile, entry: i, piece: -1, at: at, base: base * b.age(at)}, idents)
 	}
 }

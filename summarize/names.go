@@ -60,11 +60,23 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 	for i := range in.Context {
 		m := &in.Context[i]
 		recent := steps[len(all)+i] <= hotSteps && m.Role == thread.Assistant || steps[len(all)+i] <= hotTurns && m.Role == thread.User
+		if !recent {
+			continue
+		}
 		eachLine(of(m), func(line []mention, _ source) {
 			for _, x := range line {
 				if id, ok := n.id[x.norm]; ok {
+					n.stats[id].hot = true
+				}
+			}
+		})
+	}
+	shown := in.shown()
+	for i := range shown {
+		eachLine(of(&shown[i]), func(line []mention, _ source) {
+			for _, x := range line {
+				if id, ok := n.id[x.norm]; ok {
 					n.stats[id].inContext = true
-					n.stats[id].hot = n.stats[id].hot || recent
 				}
 			}
 		})
@@ -175,6 +187,8 @@ func eachLine(f *facts, yield func([]mention, source)) {
 	}
 	if f.result != nil {
 		all(f.result.keys, f.result.source)
-		all(f.result.errors, f.result.source)
+		if f.result.rows != nil || len(f.result.keys) >= maxKeys || f.result.source != inRead && f.result.source != inSearch { // elsewhere they stand among the keys
+			all(f.result.errors, f.result.source)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -35,6 +36,7 @@ type pool struct {
 	oldTask     string         // the task of the previous summary, where the span has none
 	later       bool           // a newer task stands behind the span, in the prompt itself
 	constraints []summary.Item
+	stated      []rule // for each of them
 	plan        []summary.Step
 	files       []summary.File
 	decisions   []summary.Decision
@@ -51,6 +53,13 @@ type pool struct {
 	span       thread.Span
 
 	asked map[string]bool // stems of what the user asks the summary to keep
+}
+
+// rule is where a rule was stated: the user's whole message; weak says that it may
+// be none.
+type rule struct {
+	message string
+	weak    bool
 }
 
 // group is an entry made of pieces, some of which may be chosen.
@@ -74,6 +83,7 @@ type candidate struct {
 	base    float32
 	text    string // a piece's text; of plain entries it is rendered later
 	idents  []int32
+	choice  bool // the assistant says that it chose this, and why
 	dead    bool // a later candidate says the same, newer
 }
 
@@ -85,8 +95,12 @@ type builder struct {
 	tasks    []task // of a task list kept by single calls
 	calls    map[string]callRef
 	fileAt   map[string]int
-	outcomes map[string]int    // by tool and input, the newest
-	latest   []int             // per outcome, its candidate
+	outcomes map[string]int // by tool and input, the newest
+	latest   []int          // per outcome, its candidate
+	origins  map[originKey]*origin
+	expected map[originKey]int // how often each of them comes up
+	tried    map[int]string    // of failed attempts of the span: what was called
+	small    map[string]string // of files that hold next to nothing: what
 	seen     map[said]struct{} // texts taken, so that nothing is said twice
 	idents   []int32           // storage for candidates
 }
@@ -97,17 +111,21 @@ type callRef struct{ message, call int }
 func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	b := &builder{
 		pool: &pool{task: -1}, messages: in.Messages, calls: map[string]callRef{}, fileAt: map[string]int{},
-		outcomes: map[string]int{},
+		outcomes: map[string]int{}, origins: map[originKey]*origin{}, expected: map[originKey]int{},
 	}
 	b.facts = make([]*facts, len(in.Messages))
 	pieces := 0
 	for i := range in.Messages {
 		f := of(&in.Messages[i])
 		b.facts[i] = f
+		b.expect(f)
 		pieces += len(f.said)
 		if f.result != nil {
 			pieces += len(f.result.keys)
 		}
+	}
+	for i := range in.Context {
+		b.expect(of(&in.Context[i]))
 	}
 	b.seen = make(map[said]struct{}, pieces) // most of them; growing would hash all texts again
 	seen := b.names.learn(in, b.facts, of)
@@ -122,9 +140,6 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 			b.asked = map[string]bool{}
 		}
 		b.asked[w] = true
-	}
-	for i := range in.Context {
-		b.later = b.later || in.Context[i].StartsTurn() && substantial(in.Context[i].Text())
 	}
 	for i, f := range b.facts {
 		m := &b.messages[i]
@@ -144,8 +159,24 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 			b.result(i, m, f.result)
 		}
 	}
+	b.later = b.overtaken(in)
+	b.overtake(in.Context, of)
 	b.finish()
 	return b.pool
+}
+
+// overtaken reports whether the prompt itself shows a task that is newer than
+// those of the span.
+func (b *builder) overtaken(in *Input) bool {
+	turn := 0
+	if b.task >= 0 {
+		turn = b.requests[b.task].Turn
+	}
+	newer := func(m *thread.Message) bool {
+		return m.StartsTurn() && (m.Turn == 0 || m.Turn > turn) && substantial(m.Text())
+	}
+	return slices.ContainsFunc(in.Context, func(m thread.Message) bool { return newer(&m) }) ||
+		slices.ContainsFunc(in.Shown, func(m thread.Message) bool { return newer(&m) })
 }
 
 func spanOf(in *Input) thread.Span {
@@ -216,20 +247,29 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 		}
 	}
 	for _, r := range f.rules {
-		// A short message is its own rule; it stands in full among the requests,
+		// A short message can be its own rule; it stands in full among the requests,
 		// but only here is it safe from being trimmed later.
 		if !b.once('r', r.text) {
 			continue
 		}
 		b.constraints = append(b.constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		b.stated = append(b.stated, rule{f.user, r.cues&ruleCue == 0})
 		b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: i, base: ruleBase(r.text) * (0.5 + b.age(i)/2)}, r.idents)
 	}
 }
 
 func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	g := group{label: "the agent's earlier summary", turn: m.Turn, sources: []thread.ID{m.ID}}
+	past := b.stepsAfter(i) > freshSteps
+	passed := false // below a heading of what was to be done then
 	for _, p := range f.recap {
-		if len(p.text) < 4 || !b.once('t', p.text) {
+		if heading(p.text) {
+			passed = past && toDo(p.text)
+			if len(p.idents) == 0 {
+				continue // it says nothing without what stands below it
+			}
+		}
+		if passed || len(p.text) < 4 || b.quoted(p.text) || !b.once('t', p.text) {
 			continue
 		}
 		base := 1.2 * b.age(i) * min(1, float32(len(p.text))/60)
@@ -248,6 +288,38 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	}
 }
 
+// freshSteps is how many steps after a summary of the agent's own what it says of
+// the present state and of the next steps still holds.
+const freshSteps = 3
+
+// stepsAfter counts the steps of the agent after the message at i, up to a few.
+func (b *builder) stepsAfter(i int) int {
+	n := 0
+	for j := i + 1; j < len(b.messages) && n <= freshSteps; j++ {
+		if b.messages[j].Role == thread.Assistant {
+			n++
+		}
+	}
+	return n
+}
+
+// heading reports whether a line of a summary is a heading of its own.
+func heading(s string) bool {
+	if len(s) > 80 {
+		return false
+	}
+	digits := strings.TrimLeft(s, "0123456789")
+	return s[0] == '#' || len(digits) < len(s) && strings.HasPrefix(digits, ". ") && s[len(s)-1] == ':' || strings.HasPrefix(s, "**") && strings.HasSuffix(strings.TrimSuffix(s, ":"), "**")
+}
+
+// quoted reports whether a line only repeats a message of the user's that stands
+// among the requests.
+func (b *builder) quoted(s string) bool {
+	s = strings.Trim(unmarked(s), "\"“”' ")
+	_, is := b.seen[said{'u', s}]
+	return is
+}
+
 // lastSaid reports whether the assistant message at i is the last with text of
 // its turn.
 func (b *builder) lastSaid(i int) bool {
@@ -264,7 +336,7 @@ func (b *builder) lastSaid(i int) bool {
 
 // narration reports whether a line only announces what stands beside it.
 func narration(s string) bool {
-	return s[0] == '#' || s[len(s)-1] == ':' || strings.HasPrefix(s, "Now ") || strings.HasPrefix(s, "Let me ")
+	return s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**") || strings.HasPrefix(s, "Now ") || strings.HasPrefix(s, "Let me ")
 }
 
 func (b *builder) assistant(i int, m *thread.Message, f *facts) {
@@ -272,7 +344,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for n, p := range f.said {
-		if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || !b.once('c', p.text) {
+		if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || heading(p.text) && len(p.idents) == 0 || !b.once('c', p.text) {
 			continue
 		}
 		base := float32(0.5)
@@ -289,7 +361,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		if narration(p.text) {
 			base = 0.3
 		}
-		if p.cues&decisionCue != 0 {
+		if p.cues&(decisionCue|choiceCue) != 0 {
 			base += 1
 		}
 		if p.cues&(openCue|failureCue) != 0 {
@@ -297,7 +369,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		}
 		// A few words say little; without this the shortest lines would win.
 		base *= min(1, float32(len(p.text))/60)
-		if p.cues&decisionCue != 0 && p.cues&reasonCue != 0 && len(p.text) > 40 {
+		if p.cues&(decisionCue|choiceCue) != 0 && p.cues&reasonCue != 0 && len(p.text) > 40 {
 			// A choice with its reason is a decision of its own.
 			b.decision(i, m, p)
 			continue
@@ -325,7 +397,12 @@ func (b *builder) decision(i int, m *thread.Message, p piece) {
 		d.Rationale = p.text[p.reason+len("because "):]
 	}
 	b.decisions = append(b.decisions, d)
-	b.add(candidate{section: secDecision, entry: len(b.decisions) - 1, piece: -1, at: i, base: 3 * b.age(i)}, p.idents)
+	c := candidate{section: secDecision, entry: len(b.decisions) - 1, piece: -1, at: i, base: 3 * b.age(i)}
+	if p.cues&choiceCue != 0 {
+		// What was chosen holds until something else is, however old it is.
+		c.choice, c.base = true, 3*(0.5+b.age(i)/2)
+	}
+	b.add(c, p.idents)
 }
 
 func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
@@ -336,20 +413,23 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 		if c.planText != "" {
 			g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
 			for _, p := range lines(c.planText, maxSentence) {
+				if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || !b.once('c', p.text) {
+					continue
+				}
 				b.add(candidate{section: secSaid, entry: len(b.said), piece: len(g.pieces), at: i, base: 0.8 * b.age(i), text: p.text}, p.idents)
 				g.pieces = append(g.pieces, p.text)
 			}
 			b.said = append(b.said, g)
 		}
-		return
-	case toolpolicy.Edit, toolpolicy.Write:
-		b.snippet(i, m, c, c.name+" "+c.input, c.changed, 0.15)
 	}
 }
 
+// maxLabel bounds the label of a group, in bytes.
+const maxLabel = 110
+
 // snippet adds the pieces of one message as a group of the last section.
 func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, pieces []piece, base float32) {
-	g := group{label: clip(label, 110), turn: m.Turn, sources: []thread.ID{m.ID}}
+	g := group{label: clip(label, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
 	if c != nil {
 		g.path = c.path()
 		for _, x := range c.asked {

@@ -19,6 +19,7 @@ func (b *builder) previous(s *summary.Summary) {
 	for _, it := range s.Constraints {
 		if b.once('r', it.Text) {
 			b.constraints = append(b.constraints, it)
+			b.stated = append(b.stated, rule{message: it.Text})
 			b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: -1, base: ruleBase(it.Text) + 2}, nil)
 		}
 	}

@@ -224,7 +224,7 @@ func generic(s string) bool {
 // toDo reports whether what stands under a heading may be acted on.
 func toDo(heading string) bool {
 	low := strings.ToLower(heading)
-	for _, w := range [...]string{"pending", "next", "open", "todo", "remain", "plan", "step", "goal", "task"} {
+	for _, w := range [...]string{"pending", "next", "open", "todo", "remain", "plan", "step", "goal", "task", "current work", "current state", "current status", "in progress"} {
 		if strings.Contains(low, w) {
 			return true
 		}

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -33,6 +34,9 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			for _, op := range c.files {
 				b.touch(op, asked)
 			}
+			if class == toolpolicy.Read && len(c.files) == 1 && c.files[0].note == "" {
+				b.held(c.files[0].path, r)
+			}
 		}
 	}
 	b.outcome(i, m, asked, c, r, class, outcome)
@@ -47,8 +51,11 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	if r.rows != nil {
 		base = max(base, recordBase)
 	}
-	b.snippet(i, m, c, label(c, r.tool), r.keys, base)
+	b.answered(i, m, c, r, class, outcome == thread.Failure, base)
 }
+
+// changedBase is the value of a line that an edit wrote.
+const changedBase = 0.15
 
 // recordBase is the value of a record of a document: its fields stand together.
 const recordBase = 0.4
@@ -251,31 +258,84 @@ func verdict(line string) bool {
 	return false
 }
 
-// failure notes what was tried, how it failed, and what the agent said next.
+// failure notes what was tried, how it failed, and what the agent did next.
 func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
-	for j := i + 1; j < len(b.facts) && j < i+8; j++ {
+	line, more := reason(r)
+	if line == "" || prints(c.input) && c.class == toolpolicy.Shell {
+		return // a search that found nothing
+	}
+	for j := i + 1; j < len(b.facts); j++ {
 		if b.messages[j].StartsTurn() {
 			return
 		}
-		said := b.facts[j].said
-		if len(said) == 0 {
+		if b.messages[j].Role != thread.Assistant {
 			continue
 		}
-		line := r.first
-		idents := slices.Concat(c.asked, said[0].idents)
-		for _, p := range r.errors {
-			if p.score >= 2 {
-				line = p.text
-				idents = append(idents, p.idents...)
-				break
-			}
+		said := b.facts[j].said
+		if len(said) == 0 {
+			return
 		}
 		text := c.name + " " + clip(c.input, 120) + " => " + clip(line, 140) + " | then the assistant: " + clip(said[0].text, 200)
 		if !b.once('f', text) {
 			return
 		}
+		if b.tried == nil {
+			b.tried = map[int]string{}
+		}
+		b.tried[len(b.failed)] = core(c.name, c.input)
 		b.failed = append(b.failed, summary.Item{Text: text, Turn: m.Turn, Sources: []thread.ID{asked.ID, m.ID, b.messages[j].ID}})
-		b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: i, base: 2 * b.age(i)}, idents)
+		b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: i, base: 2 * b.age(i)}, slices.Concat(c.asked, said[0].idents, more))
 		return
 	}
+}
+
+// reason is the line of a failed result that says most about why.
+func reason(r *resultFacts) (string, []mention) {
+	best := -1
+	for n := range r.errors {
+		if best < 0 || r.errors[n].score >= 2 && r.errors[best].score < 2 {
+			best = n
+		}
+	}
+	if best >= 0 && exitCode(r.errors[best].text) < 0 {
+		return r.errors[best].text, r.errors[best].idents
+	}
+	for _, line := range []string{r.first, r.last} {
+		if line != "" && exitCode(line) < 0 && line != "(no output)" {
+			return line, nil
+		}
+	}
+	return "", nil
+}
+
+// settled says of failed attempts that the same call succeeded later.
+func (b *builder) settled() {
+	if len(b.tried) == 0 {
+		return
+	}
+	newest := map[string]int{}
+	for at := range b.pool.outcomes {
+		o := &b.pool.outcomes[at]
+		newest[core(o.Tool, o.Input)] = at
+	}
+	for n, key := range b.tried {
+		if at, ok := newest[key]; ok && b.pool.outcomes[at].Outcome == thread.Success {
+			b.failed[n].Text += fmt.Sprintf(" | it succeeded later, in turn %d", b.pool.outcomes[at].Turn)
+		}
+	}
+}
+
+// core is what a call does, without how much of the output it shows.
+func core(tool, input string) string {
+	for {
+		at := strings.LastIndexByte(input, '|')
+		if at < 0 {
+			break
+		}
+		if shows := strings.TrimSpace(input[at+1:]); !strings.HasPrefix(shows, "tail") && !strings.HasPrefix(shows, "head") {
+			break
+		}
+		input = input[:at]
+	}
+	return tool + "\x00" + strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(input), "2>&1"))
 }

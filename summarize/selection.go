@@ -9,7 +9,7 @@ import (
 // floors are the shares of the budget that each section may fill before the
 // sections compete: without them the most numerous kind would take it all.
 var floors = [sections]float32{
-	secConstraint: 0.08, secPlan: 0.06, secFile: 0.40, secDecision: 0.03, secFailed: 0.03, secSaid: 0.05,
+	secConstraint: 0.08, secPlan: 0.06, secFile: 0.40, secDecision: 0.08, secFailed: 0.03, secSaid: 0.05,
 	secOutcome: 0.04, secFact: 0.03, secOpen: 0.03, secArtifact: 0.05, secSnippet: 0.20,
 }
 
@@ -65,7 +65,8 @@ type selection struct {
 	inFull   map[string]bool // user messages that stand in full
 	opened   map[groupKey]bool
 	used     [sections]bool
-	spent    int // estimate: the parts counted one by one
+	floor    bool // the sections have their shares of their own
+	spent    int  // estimate: the parts counted one by one
 }
 
 type groupKey struct {
@@ -220,6 +221,8 @@ func (s *selection) takeFloors(limit int) {
 		}
 	}
 	room := limit - s.spent
+	s.floor = true
+	defer func() { s.floor = false }()
 	for sec := range sections {
 		s.greedy(bySection[sec], min(limit, s.spent+int(floors[sec]*float32(room))))
 	}
@@ -270,21 +273,34 @@ func (s *selection) value(c *candidate) float32 {
 func (s *selection) weight(c *candidate) float32 {
 	switch c.section {
 	case secConstraint:
-		if !s.inFull[s.pool.constraints[c.entry].Text] {
+		if !s.inFull[s.pool.stated[c.entry].message] {
 			return ruleWeight
 		}
 	case secPlan, secOpen, secArtifact:
 		return ruleWeight
 	case secDecision, secFailed, secFact:
-		if c.at < 0 {
+		if c.at < 0 || c.choice && s.floor {
 			return ruleWeight
 		}
 	}
 	return baseWeight
 }
 
+// twice reports whether a candidate may be no rule, and stands among the user's
+// messages anyway.
+func (s *selection) twice(c *candidate) bool {
+	if c.section != secConstraint {
+		return false
+	}
+	r := s.pool.stated[c.entry]
+	return r.weak && s.inFull[r.message]
+}
+
 // density is the value per token, by estimated size.
 func (s *selection) density(c *candidate) float32 {
+	if s.twice(c) {
+		return 0
+	}
 	cost := float32(len(s.text(c)))/bytesPerToken + 2
 	if c.piece >= 0 && !s.opened[groupKey{c.section, c.entry}] {
 		cost += 6 + float32(len(s.label(s.group(c))))/bytesPerToken

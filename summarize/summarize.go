@@ -26,9 +26,13 @@ type Input struct {
 	// Previous is the summary of an earlier compaction that this one replaces:
 	// its items stay or compete for room like those of the span. May be nil.
 	Previous *summary.Summary
-	// Context is what stays in the prompt after the span, in order. What it
-	// holds need not be repeated, and what it is about weighs more.
+	// Context is what came after the span, in order: what it is about weighs more.
 	Context []thread.Message
+	// Shown is what stands in the prompt beside this summary, as it stands there,
+	// before, among and after the messages of the span: what it holds need not be
+	// repeated, and a request in it that is newer than those of the span is the task.
+	// Nil stands for Context.
+	Shown []thread.Message
 	// Budget is what the rendered summary may take, in tokens of the
 	// summarizer's counter; 0 is no limit.
 	Budget int
@@ -40,6 +44,14 @@ type Input struct {
 	// mostly empty. A model weighs them, and Extractive ranks what holds their
 	// terms higher. They decide what is kept, never what is true.
 	Instructions string
+}
+
+// shown is what stands in the prompt beside the summary.
+func (in *Input) shown() []thread.Message {
+	if in.Shown == nil {
+		return in.Context
+	}
+	return in.Shown
 }
 
 // Summarizer makes summaries. Implementations are safe for concurrent use.

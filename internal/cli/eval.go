@@ -42,8 +42,9 @@ With --details also:
   full     how much of the budget was used; worst: the most that a prompt was beyond
            it, as a share of it
   said     bound recall of what the agent says in its answers; end: of all its later calls
-  stale    values that changed, of which the prompt shows an old one alone; s.files: files
-           of which it tells another state than their last
+  stale    values that changed, of which the prompt shows an old one alone; s.lines: lines
+           that files lost, told as if they were there; s.files: files of which it tells
+           another state than their last
 
 With --curve, nine budgets from 2k to 32k and from 5% to 40%, and the area under each
 contender's curve of recall over them.
