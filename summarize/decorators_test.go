@@ -217,6 +217,7 @@ func TestCacheKey(t *testing.T) {
 	add("budget", base.Key(in(func(i *Input) { i.Budget++ })))
 	add("previous", base.Key(in(func(i *Input) { i.Previous = &summary.Summary{} })))
 	add("other previous", base.Key(in(func(i *Input) { i.Previous = &summary.Summary{CurrentTask: "x"} })))
+	add("instructions", base.Key(in(func(i *Input) { i.Instructions = "the tariff" })))
 	add("context", base.Key(in(func(i *Input) { i.Context = nil })))
 	add("messages", base.Key(in(func(i *Input) { i.Messages = i.Messages[1:] })))
 	add("same id, other content", base.Key(in(func(i *Input) { i.Messages[0].Parts = []thread.Part{thread.Text{Text: "x"}} })))

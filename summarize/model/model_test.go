@@ -185,7 +185,8 @@ func TestFailuresFallBack(t *testing.T) {
 	for name, c := range failing() {
 		t.Run(name, func(t *testing.T) {
 			var reports []summarize.Report
-			f := model.New(&model.Options{Report: func(_ context.Context, r summarize.Report) { reports = append(reports, r) }}, llmtest.Script(c.turn))
+			f := model.New(&model.Options{Report: func(_ context.Context, r summarize.Report) { reports = append(reports, r) }},
+				llmtest.Script(slices.Repeat([]llmtest.Turn{c.turn}, 30)...)) // what is too long is asked about in parts
 			got, err := f.Summarize(t.Context(), summarize.Input{Messages: messages, Budget: 700})
 			if err != nil {
 				t.Fatal(err)
