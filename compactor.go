@@ -65,7 +65,7 @@ func New(c Config) (*Compactor, error) {
 		c.Tools = toolpolicy.New(nil)
 	}
 	if c.Summarizer == nil {
-		c.Summarizer = &summarize.Extractive{Counter: c.Counter.Text}
+		c.Summarizer = &summarize.Extractive{Counter: token.NewLines(c.Counter).Text}
 	}
 	if c.Patience <= 0 {
 		c.Patience = defaultPatience

@@ -92,9 +92,11 @@ func (c *memo) tokens(count func(string) int, s string) int {
 	c.mu.Lock()
 	c.init()
 	n, ok := c.count[s]
-	if !ok {
-		n, ok = c.was[s]
+	if ok {
+		c.mu.Unlock()
+		return n
 	}
+	n, ok = c.was[s]
 	c.mu.Unlock()
 	if !ok {
 		n = count(s)

@@ -38,8 +38,17 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 	steps := stepsBack(in)
 	n.id = make(map[string]int32, 4096)
 	n.stats = make([]stat, 0, 4096)
-	var lines [][]int32 // of a message after the other: the identifiers of each line
-	var ids []int32
+	total, held := 0, 0 // growing would copy them several times
+	for _, f := range all {
+		eachLine(f, func(line []mention, _ source) {
+			if len(line) > 0 {
+				total += len(line)
+				held++
+			}
+		})
+	}
+	lines := make([][]int32, 0, held) // of a message after the other: the identifiers of each line
+	ids := make([]int32, 0, total)
 	ends := make([]int, len(all))
 	for i, f := range all {
 		recent := steps[i] <= hotSteps && in.Messages[i].Role == thread.Assistant || steps[i] <= hotTurns && in.Messages[i].Role == thread.User

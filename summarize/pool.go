@@ -439,6 +439,7 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 		}
 	}
 	age := b.age(i)
+	g.pieces = make([]string, 0, len(pieces))
 	for _, p := range pieces {
 		if !b.once('t', p.text) {
 			continue

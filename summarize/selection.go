@@ -60,10 +60,10 @@ type selection struct {
 	task     string
 	taken    []int // candidates, in the order taken
 	isTaken  []bool
-	covered  []bool          // by identifier
-	listed   map[string]bool // files that the list of files names
-	inFull   map[string]bool // user messages that stand in full
-	opened   map[groupKey]bool
+	covered  []bool           // by identifier
+	listed   map[string]bool  // files that the list of files names
+	inFull   map[string]bool  // user messages that stand in full
+	opened   [sections][]bool // groups
 	used     [sections]bool
 	floor    bool // the sections have their shares of their own
 	spent    int  // estimate: the parts counted one by one
@@ -187,7 +187,9 @@ func (s *selection) reset(kept, each int) {
 	s.requests, s.taken, s.spent = s.requests[:0:0], nil, 0
 	s.isTaken = make([]bool, len(p.candidates))
 	s.covered = make([]bool, len(p.names.weight))
-	s.opened = map[groupKey]bool{}
+	s.opened[secSaid] = make([]bool, len(p.said))
+	s.opened[secFact] = make([]bool, len(p.recaps))
+	s.opened[secSnippet] = make([]bool, len(p.snippets))
 	s.used = [sections]bool{}
 	s.listed, s.inFull = map[string]bool{}, map[string]bool{}
 	if s.task = ""; !s.pool.later {
@@ -259,7 +261,7 @@ func (s *selection) value(c *candidate) float32 {
 			v += s.pool.names.weight[id]
 		}
 	}
-	if c.piece >= 0 && !s.opened[groupKey{c.section, c.entry}] {
+	if c.piece >= 0 && !*s.isOpen(c) {
 		for _, id := range s.group(c).idents {
 			if !s.covered[id] {
 				v += s.pool.names.weight[id]
@@ -302,7 +304,7 @@ func (s *selection) density(c *candidate) float32 {
 		return 0
 	}
 	cost := float32(len(s.text(c)))/bytesPerToken + 2
-	if c.piece >= 0 && !s.opened[groupKey{c.section, c.entry}] {
+	if c.piece >= 0 && !*s.isOpen(c) {
 		cost += 6 + float32(len(s.label(s.group(c))))/bytesPerToken
 	}
 	return s.value(c) / cost
@@ -316,6 +318,17 @@ func (s *selection) group(c *candidate) *group {
 		return &s.pool.recaps[-1-c.entry]
 	}
 	return &s.pool.snippets[c.entry]
+}
+
+// isOpen is where it stands whether a piece of the candidate's group is taken.
+func (s *selection) isOpen(c *candidate) *bool {
+	switch {
+	case c.section == secSaid:
+		return &s.opened[secSaid][c.entry]
+	case c.section == secFact:
+		return &s.opened[secFact][-1-c.entry]
+	}
+	return &s.opened[secSnippet][c.entry]
 }
 
 // greedy takes the candidates of the list in the order of density while they
@@ -354,7 +367,7 @@ func (s *selection) cost(c *candidate) int {
 	n := s.count(s.text(c)) + 1
 	if c.piece >= 0 {
 		n++ // the indent
-		if !s.opened[groupKey{c.section, c.entry}] {
+		if !*s.isOpen(c) {
 			n += 6
 			if l := s.label(s.group(c)); l != "" {
 				n += s.count(l)
@@ -377,7 +390,7 @@ func (s *selection) take(i, cost int) {
 	}
 	s.spent += cost
 	if c.piece >= 0 {
-		s.opened[groupKey{c.section, c.entry}] = true
+		*s.isOpen(c) = true
 		for _, id := range s.group(c).idents {
 			s.covered[id] = true
 		}

@@ -47,6 +47,7 @@ const (
 // tagged version never changes (testdata/v1). It ends with a newline.
 func (s Summary) Render() string {
 	var b strings.Builder
+	b.Grow(s.about())
 	b.WriteString(Header)
 	b.WriteByte('\n')
 	w := writer{&b}
@@ -60,6 +61,17 @@ func (s Summary) Render() string {
 		}
 	})
 	return b.String()
+}
+
+// about is about how long the rendering will be, in bytes.
+func (s Summary) about() int {
+	n := 1024 + 2*len(s.CurrentTask) + 64*(len(s.CurrentPlan)+len(s.OpenItems)+len(s.Files)+len(s.ToolOutcomes)+len(s.Artifacts))
+	for _, items := range [...][]Item{s.Requests, s.Constraints, s.FailedAttempts, s.Conclusions, s.Facts, s.Identifiers} {
+		for i := range items {
+			n += len(items[i].Text) + len(items[i].Text)/16 + 16
+		}
+	}
+	return n
 }
 
 // Sections returns the parts that Render joins, the empty ones left out, so that
