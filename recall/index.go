@@ -18,6 +18,8 @@ type Index struct {
 	starts   []int32     // of the rows of each entry
 	holders  [][]int32   // per term, the rows that hold it
 	names    []name      // of all views
+	// nameTerms are the terms that the names are made of.
+	nameTerms []int32
 }
 
 type posting struct {

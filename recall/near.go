@@ -10,12 +10,13 @@ import (
 )
 
 const (
-	// nameShare is the part of an answer that names beside the excerpts may take.
-	nameShare = 0.5
-	// What a name is worth: the power of how much of the question stands around it,
-	// that of how much it is like the question, and that of the number of messages
-	// that hold it, by which it counts less: what stands everywhere need not be told.
-	nameAround, nameAlike, nameHolders = 1.5, 0.5, 0.3
+	// nameShare is the part of an answer that names beside the excerpts may take,
+	// nameShareShort where the question is short: whoever asks with a few words wants
+	// the text, whoever describes a whole step has forgotten what to ask for.
+	nameShare, nameShareShort = 0.5, 0.25
+	// nameHolders is the power of the number of messages that hold a name, by which
+	// it counts less: what stands everywhere need not be told.
+	nameHolders = 0.3
 	// nameUnlike is how much a name counts as like the question that shares nothing
 	// with it, nameAway as surrounded by it where nearly nothing of it is near, of 1
 	// each.
@@ -37,11 +38,14 @@ type name struct {
 	said   bool
 	tokens int     // about
 	rows   []int32 // that it stands in, each once
+	// Its words are Index.nameTerms[from:to].
+	from, to int32
 }
 
 // addNames finds the names of all views.
 func (x *Index) addNames() {
 	at := map[string]int{}
+	var sc scanner
 	for i, text := range x.views {
 		row := x.starts[i]
 		ident.Extract(text, func(id ident.Ident) {
@@ -52,7 +56,15 @@ func (x *Index) addNames() {
 			if !known {
 				n = len(x.names)
 				at[id.Norm] = n
-				x.names = append(x.names, name{text: id.Surface, kind: id.Type, tokens: estimate(id.Surface) + 1})
+				from := int32(len(x.nameTerms))
+				sc.scan(id.Surface, func(token []byte, _ grain, _, _ int) {
+					if term, known := x.terms[string(token)]; known {
+						x.nameTerms = append(x.nameTerms, term)
+					}
+				})
+				x.names = append(x.names, name{
+					text: id.Surface, kind: id.Type, tokens: estimate(id.Surface) + 1, from: from, to: int32(len(x.nameTerms)),
+				})
 			}
 			this := &x.names[n]
 			if k := len(this.rows); k == 0 || this.rows[k-1] != row {
@@ -69,31 +81,30 @@ func (x *Index) addNames() {
 // message, others those of messages that are not shown.
 func (c *chooser) namesNear(question string, spans []span, terms []term, room int) (near [][]string, others []string) {
 	type candidate struct {
-		*name
-		passage int // the first of a message that holds it, or -1
-		score   float64
+		name, passage int32 // the first passage of a message that holds it, or -1
+		score         float64
 	}
-	asked, most := make(map[int32]float64, len(terms)), 0.0
+	asked, most := make([]float64, len(c.x.postings)), 0.0
 	for k, t := range terms {
 		asked[t.id] = c.worth[k]
 		most = max(most, c.worth[k])
 	}
-	passages := make(map[int32]int, len(spans))
+	// The number behind the first passage of each entry.
+	passages := make([]int32, len(c.x.entries))
 	densest := 0.0
 	for i, dense := range c.dense {
 		densest = max(densest, dense*c.entry[c.x.rows[i].entry])
 	}
 	for n, s := range slices.Backward(spans) {
-		passages[c.x.rows[s.from].entry] = n
+		passages[c.x.rows[s.from].entry] = int32(n) + 1
 	}
 	if densest == 0 || most == 0 {
 		return make([][]string, len(spans)), nil
 	}
 	var candidates []candidate
-	var sc scanner
 	for i := range c.x.names {
 		n := &c.x.names[i]
-		around, holders, last, passage := 0.0, 0, int32(-1), -1
+		around, holders, last, passage := 0.0, 0, int32(-1), int32(-1)
 		for _, r := range n.rows {
 			if c.used[r] {
 				around = 0
@@ -106,20 +117,22 @@ func (c *chooser) namesNear(question string, spans []span, terms []term, room in
 			}
 			last = e
 			holders++
-			if p, shown := passages[e]; shown && passage < 0 {
-				passage = p
+			if passage < 0 {
+				passage = passages[e] - 1
 			}
 		}
 		if around == 0 {
 			continue
 		}
 		alike := 0.0
-		sc.scan(n.text, func(token []byte, _ grain, _, _ int) {
-			if id, known := c.x.terms[string(token)]; known {
-				alike += asked[id]
-			}
-		})
-		score := math.Pow(around/densest+nameAway, nameAround) * math.Pow(alike/most+nameUnlike, nameAlike) / math.Pow(float64(holders), nameHolders)
+		for _, term := range c.x.nameTerms[n.from:n.to] {
+			alike += asked[term]
+		}
+		around = around/densest + nameAway
+		score := around * math.Sqrt(around) * math.Sqrt(alike/most+nameUnlike) / float64(n.tokens)
+		if holders > 1 {
+			score /= math.Pow(float64(holders), nameHolders)
+		}
 		switch n.kind {
 		case ident.ID:
 			score *= nameID
@@ -129,16 +142,19 @@ func (c *chooser) namesNear(question string, spans []span, terms []term, room in
 		if n.said {
 			score *= nameSaid
 		}
-		candidates = append(candidates, candidate{n, passage, score / float64(n.tokens)})
+		candidates = append(candidates, candidate{int32(i), passage, score})
 	}
-	slices.SortStableFunc(candidates, func(a, b candidate) int { return cmp.Compare(b.score, a.score) })
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.name, b.name))
+	})
 	near = make([][]string, len(spans))
-	for _, n := range candidates {
+	for _, is := range candidates {
 		if room <= 1 {
 			break
 		}
+		n := &c.x.names[is.name]
 		cost := n.tokens
-		if n.passage < 0 && others == nil {
+		if is.passage < 0 && others == nil {
 			cost += othersTokens
 		}
 		if cost > room || strings.Contains(question, n.text) {
@@ -150,8 +166,8 @@ func (c *chooser) namesNear(question string, spans []span, terms []term, room in
 			text = `"` + text + `"`
 			room--
 		}
-		if n.passage >= 0 {
-			near[n.passage] = append(near[n.passage], text)
+		if is.passage >= 0 {
+			near[is.passage] = append(near[is.passage], text)
 		} else {
 			others = append(others, text)
 		}

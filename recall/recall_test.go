@@ -370,15 +370,15 @@ func TestNames(t *testing.T) {
 		}
 		return near, others
 	}
-	near, others := names(1, 150)
+	near, others := names(1, 300)
 	if !slices.Contains(near, "closeQuokka") || !slices.Contains(near, `"the quokka is gone: %w"`) {
 		t.Errorf("near are %q", near)
 	}
 	if !slices.Contains(others, "pkg/zoo/keeper.go") || !slices.Contains(others, "feedingTime") {
 		t.Errorf("others are %q", others)
 	}
-	less, few := names(1, 60)
+	less, few := names(1, 150)
 	if n := len(less) + len(few); n == 0 || n >= len(near)+len(others) {
-		t.Errorf("%d names in 60 tokens, %d in 150", n, len(near)+len(others))
+		t.Errorf("%d names in 150 tokens, %d in 300", n, len(near)+len(others))
 	}
 }

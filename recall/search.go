@@ -365,7 +365,11 @@ func (x *Index) hits(query string, found []int, scores []float64, terms []term, 
 			weights[i] *= named
 		}
 	}
-	names := int(nameShare * float64(tokens))
+	share := nameShare
+	if len(terms) <= fewTerms {
+		share = nameShareShort
+	}
+	names := int(share * float64(tokens))
 	c := x.chooser(weights, terms, phrases, tokens-names)
 	spans := c.choose(limit, shown)
 	// What matches by its head alone, or in part of a word, shows its beginning.
