@@ -220,9 +220,10 @@ func TestPutSealsAndHeals(t *testing.T) {
 	}
 }
 
-// stuck is a backend that fails to write from some point on.
+// stuck is a backend that fails to write from some point on. It can do no more
+// than a Backend must.
 type stuck struct {
-	*mem.Backend
+	artifact.Backend
 	left int
 }
 

@@ -36,7 +36,7 @@ func key(t *testing.T, keys *apikey.Keys, tenant string, rights apikey.Rights) s
 // the one that it gets about a thread that is not there, word for word. A20
 func TestTenants(t *testing.T) {
 	keys := apikey.New(&apikey.Memory{}, nil)
-	h := start(t, daemon.Config{Keys: keys})
+	h := start(t, daemon.Config{Keys: keys, Compactor: putsAside()})
 	mine, theirs := key(t, keys, "mine", apikey.Read|apikey.Write|apikey.Admin), key(t, keys, "theirs", apikey.Read|apikey.Write)
 	c := h.client(t, theirs)
 	if _, err := c.CreateThread(t.Context(), api.NewThread{ID: "secret"}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
@@ -23,6 +24,12 @@ func output(step int) string {
 		fmt.Fprintf(&b, "file_%02d_%02d.go:%d: func Handle%d(r *Request) error\n", step, n, n*7, step*100+n)
 	}
 	return b.String()
+}
+
+// putsAside is the default policy, but puts each of these outputs aside as it
+// arrives.
+func putsAside() palimpsest.Config {
+	return palimpsest.Config{Policy: policy.Auto{Intake: 1_000}, Recall: &palimpsest.Recall{}}
 }
 
 // request is an Anthropic request whose messages are those that are new at a
