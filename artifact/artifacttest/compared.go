@@ -19,7 +19,7 @@ import (
 func compared(t *testing.T, b artifact.Backend) {
 	c, ok := b.(artifact.Comparer)
 	if !ok {
-		t.Skip("the backend is no Comparer")
+		return
 	}
 	ctx := t.Context()
 	m := metadata("", "t", "one")
