@@ -64,9 +64,9 @@ func toolMessage(id, text string) thread.Message {
 const loopBudget = 12_000
 
 // longLoop runs an agent for 60 steps and returns its conversation.
-func longLoop(t testing.TB, c *palimpsest.Compactor) (*palimpsest.Thread, palimpsest.Step, [][]thread.Message) {
+func longLoop(t testing.TB, c *palimpsest.Compactor) (*palimpsest.Session, palimpsest.Step, [][]thread.Message) {
 	t.Helper()
-	th := c.Thread("ticket-4711")
+	th := c.Session("ticket-4711")
 	step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: loopBudget}
 	news := []thread.Message{plain(thread.User, "Tidy the queue. Never touch internal/api.")}
 	var prompts [][]thread.Message
@@ -78,7 +78,7 @@ func longLoop(t testing.TB, c *palimpsest.Compactor) (*palimpsest.Thread, palimp
 		}
 		prompts = append(prompts, p.Messages)
 		call, result := work(n)
-		if err := th.FinishStep(t.Context(), llm.Usage{}, call); err != nil {
+		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		news = []thread.Message{result}
@@ -209,18 +209,19 @@ func TestOverflowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	th, _, _ := longLoop(t, c)
+	th, step, _ := longLoop(t, c)
 	counter := o200k(t)
 	last := 1 << 30
+	p := &palimpsest.Prepared{Step: step}
 	for range 3 {
-		p, err := th.Overflowed(t.Context())
+		p, err = th.Overflowed(t.Context(), p)
 		if errors.Is(err, palimpsest.ErrNoRoom) {
 			break
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if size := counter.Prompt(p); size >= last {
+		if size := counter.Prompt(p.Prompt); size >= last {
 			t.Errorf("%d tokens after %d", size, last)
 		} else {
 			last = size
@@ -234,9 +235,9 @@ func TestOverflowed(t *testing.T) {
 // failing is a policy that finds every thread due and then fails.
 type failing struct{}
 
-func (failing) Name() string                     { return "failing" }
-func (failing) Due(*policy.State) (bool, string) { return true, "always" }
-func (failing) Plan(context.Context, *policy.State) (*policy.Fitted, error) {
+func (failing) Name() string                         { return "failing" }
+func (failing) Due(*policy.Situation) (bool, string) { return true, "always" }
+func (failing) Plan(context.Context, *policy.Situation) (*policy.Fitted, error) {
 	return nil, errors.New("the summarizer is down")
 }
 
@@ -248,7 +249,7 @@ func TestFailureNeverStopsTheAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := c.Thread("t").PrepareStep(t.Context(), palimpsest.Step{Messages: []thread.Message{plain(thread.User, "go on")}})
+	p, err := c.Session("t").PrepareStep(t.Context(), palimpsest.Step{Messages: []thread.Message{plain(thread.User, "go on")}})
 	if err != nil || len(p.Messages) != 1 || told.count(event.Failed) != 1 {
 		t.Errorf("%+v, %v, %d failures told", p, err, told.count(event.Failed))
 	}
@@ -298,7 +299,7 @@ func TestPlanIsADryRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step.Messages = []thread.Message{plain(thread.User, "and now?")}
+	step.Messages, step.Budget = []thread.Message{plain(thread.User, "and now?")}, loopBudget/2
 	p, err := th.Plan(t.Context(), step)
 	if err != nil || p.Empty() {
 		t.Fatalf("%+v, %v", p, err)

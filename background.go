@@ -12,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
-	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // CompactJob is the kind of the jobs that prepare compactions. Their handler is
@@ -57,105 +56,74 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) error {
 	if err := json.Unmarshal(j.Args, &a); err != nil {
 		return fmt.Errorf("palimpsest.Work(%s): %w", j.Key, err)
 	}
-	t := c.handle(a.Thread)
-	if u := a.Usage; u != nil {
-		t.usage = u.calibration()
+	s := c.Session(a.Thread).beside()
+	l, err := s.load(ctx)
+	if err == nil {
+		step := Step{Base: &prompt.Prompt{Model: a.Model}, Profile: a.Profile, Window: a.Window, Output: a.Output, Budget: a.Budget}
+		_, err = s.compactNow(ctx, l, step, how{fixed: a.Fixed, usage: a.Usage}, c.soon)
 	}
-	t.step = Step{
-		Base: &prompt.Prompt{Model: a.Model}, Profile: a.Profile,
-		Window: a.Window, Output: a.Output, Budget: a.Budget, fixed: a.Fixed,
-	}
-	if err := t.work(ctx); err != nil {
+	if err != nil && !errors.Is(err, policy.ErrNothing) {
 		return fmt.Errorf("palimpsest.Work(%s): %w", j.Key, err)
 	}
 	return nil
 }
 
-func (t *Thread) work(ctx context.Context) error {
-	for attempt := range tries {
-		log, err := t.c.config.Log.Load(ctx, t.id)
-		if err != nil {
-			return err
-		}
-		s, version, err := t.state(ctx, log)
-		if err != nil {
-			return err
-		}
-		due, why := t.c.soon(s)
-		if !due {
-			return nil
-		}
-		t.offer(s)
-		switch _, err = t.compact(ctx, s, version, trigger{name: "auto", why: why, attempt: attempt + 1}); {
-		case errors.Is(err, store.ErrConflict):
-			continue
-		case errors.Is(err, policy.ErrNothing):
-			return nil
-		}
-		return err
+// soon says whether the policy wants a compaction prepared, or made, and why.
+func (c *Compactor) soon(at *policy.Situation) due {
+	yes, why := c.config.Policy.Due(at)
+	if early, ok := c.config.Policy.(policy.Early); ok && !yes {
+		yes, why = early.Soon(at)
 	}
-	return fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
+	return due{yes: yes, trigger: "auto", why: why}
 }
 
-// soon reports whether the policy wants a compaction prepared, or made, and why.
-func (c *Compactor) soon(s *policy.State) (soon bool, why string) {
-	if due, why := c.config.Policy.Due(s); due {
-		return true, why
-	}
-	early, ok := c.config.Policy.(policy.Early)
-	if !ok {
-		return false, ""
-	}
-	return early.Soon(s)
-}
-
-func (t *Thread) key() string { return job.CompactKey(t.c.config.Domain, t.id) }
+func (s *Session) key() string { return job.CompactKey(s.c.config.Domain, s.id) }
 
 // ahead has a compaction prepared when the policy wants one soon. A queue that
 // fails does not stop the agent: the compaction is then made when it is due.
-func (t *Thread) ahead(ctx context.Context, s *policy.State) {
-	if t.c.config.Jobs == nil {
+func (s *Session) ahead(ctx context.Context, at *policy.Situation, step Step) {
+	if s.c.config.Jobs == nil {
 		return
 	}
-	if soon, _ := t.c.soon(s); !soon {
+	if !s.c.soon(at).yes {
 		return
 	}
 	a := compaction{
-		Domain: t.c.config.Domain, Thread: t.id, Model: s.Base.Model, Profile: s.Profile,
-		Window: s.Window, Output: s.Output, Budget: s.Budget, Fixed: s.Fixed,
+		Domain: s.c.config.Domain, Thread: s.id, Model: at.Base.Model, Profile: step.Profile,
+		Window: step.Window, Output: step.Output, Budget: step.Budget, Fixed: s.c.stands.Prompt(at.Base),
 	}
-	if u := t.usage; u.input > 0 {
+	if u := s.cached().calibration.newest; u.input > 0 {
 		a.Usage = usageOf(u)
 	}
 	args, err := json.Marshal(a)
 	if err == nil {
-		_, err = t.c.config.Jobs.Put(ctx, job.Job{Kind: CompactJob, Key: t.key(), Args: args})
+		_, err = s.c.config.Jobs.Put(ctx, job.Job{Kind: CompactJob, Key: s.key(), Args: args})
 	}
 	if err != nil {
-		t.emit(ctx, event.Event{Type: event.Failed, Policy: t.c.config.Policy.Name(), Err: event.ErrorClass(err)})
+		s.emit(ctx, event.Event{Type: event.Failed, Policy: s.c.config.Policy.Name(), Err: event.ErrorClass(err)})
 	}
 }
 
-// await waits for a compaction of the thread that is being prepared, for as long
+// wait waits for a compaction of the thread that is being prepared, for as long
 // as Config.Patience allows, and reports whether there was one. Requests below
 // the hard mark do not wait, unless the policy is patient (D12).
-func (t *Thread) await(ctx context.Context, due bool) bool {
-	if t.c.config.Jobs == nil {
+func (s *Session) wait(ctx context.Context, due bool) bool {
+	if s.c.config.Jobs == nil {
 		return false
 	}
-	if early, ok := t.c.config.Policy.(policy.Early); !due && (!ok || !early.Patient()) {
+	if early, ok := s.c.config.Policy.(policy.Early); !due && (!ok || !early.Patient()) {
 		return false
 	}
-	busy, err := t.c.config.Jobs.Busy(ctx, t.key())
+	busy, err := s.c.config.Jobs.Busy(ctx, s.key())
 	if err == nil && busy {
-		limited, cancel := context.WithTimeout(ctx, t.c.config.Patience)
+		limited, cancel := context.WithTimeout(ctx, s.c.config.Patience)
 		defer cancel()
-		if err = t.c.config.Jobs.Wait(limited, t.key()); err != nil && limited.Err() != nil {
+		if err = s.c.config.Jobs.Wait(limited, s.key()); err != nil && limited.Err() != nil {
 			err = nil // long enough: the step goes on by itself
 		}
 	}
 	if err != nil {
-		t.emit(ctx, event.Event{Type: event.Failed, Policy: t.c.config.Policy.Name(), Err: event.ErrorClass(err)})
+		s.emit(ctx, event.Event{Type: event.Failed, Policy: s.c.config.Policy.Name(), Err: event.ErrorClass(err)})
 	}
 	return busy
 }

@@ -29,7 +29,7 @@ func newSlow(p policy.Policy) *slow {
 	return &slow{Policy: p, planning: make(chan struct{}), go_: make(chan struct{})}
 }
 
-func (p *slow) Soon(s *policy.State) (bool, string) {
+func (p *slow) Soon(s *policy.Situation) (bool, string) {
 	if p.soon {
 		return true, "always"
 	}
@@ -38,7 +38,7 @@ func (p *slow) Soon(s *policy.State) (bool, string) {
 
 func (p *slow) Patient() bool { return p.patient }
 
-func (p *slow) Plan(ctx context.Context, s *policy.State) (*policy.Fitted, error) {
+func (p *slow) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	p.planning <- struct{}{}
 	select {
 	case <-p.go_:
@@ -68,7 +68,7 @@ func inBackground(t testing.TB, config palimpsest.Config) (*palimpsest.Compactor
 
 // steps lets an agent go on for so many steps and returns the size of its last
 // prompt in characters of results.
-func steps(t testing.TB, th *palimpsest.Thread, budget, from, to int) int {
+func steps(t testing.TB, th *palimpsest.Session, budget, from, to int) int {
 	t.Helper()
 	shown := 0
 	step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: budget}
@@ -87,12 +87,12 @@ func steps(t testing.TB, th *palimpsest.Thread, budget, from, to int) int {
 			}
 		}
 		call, result := work(n)
-		if err := th.FinishStep(t.Context(), llm.Usage{}, call); err != nil {
+		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		step.Messages = []thread.Message{result}
 	}
-	if err := th.Append(t.Context(), step.Messages...); err != nil {
+	if _, err := th.Append(t.Context(), step.Messages...); err != nil {
 		t.Fatal(err)
 	}
 	return shown
@@ -107,7 +107,7 @@ func TestPreparedInTheBackground(t *testing.T) {
 	p := newSlow(policy.Auto{})
 	sink := &recorder{}
 	c, q := inBackground(t, palimpsest.Config{Policy: p, Events: sink})
-	th := c.Thread("t")
+	th := c.Session("t")
 	const budget = 40_000
 	n := 0
 	for {
@@ -172,12 +172,12 @@ func TestWaitsForWhatRuns(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newSlow(policy.Auto{})
 				c, q := inBackground(t, palimpsest.Config{Policy: p})
-				th, other := c.Thread("t"), c.Thread("other")
+				th, other := c.Session("t"), c.Session("other")
 				steps(t, th, 1<<20, 0, 12)
 				steps(t, other, 1<<20, 0, 12)
 				p.soon = true
 				// The step that asks for the job has a budget to plan for.
-				prepare := func(th *palimpsest.Thread, budget int) {
+				prepare := func(th *palimpsest.Session, budget int) {
 					if _, err := th.PrepareStep(t.Context(), palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: budget}); err != nil {
 						t.Error(err)
 					}
@@ -219,7 +219,7 @@ func TestWaitsForWhatRuns(t *testing.T) {
 			p := newSlow(policy.Auto{})
 			p.patient = true
 			c, q := inBackground(t, palimpsest.Config{Policy: p, Patience: time.Minute})
-			th := c.Thread("t")
+			th := c.Session("t")
 			steps(t, th, 1<<20, 0, 12)
 			p.soon = true
 			put(t, q, 6_000)
@@ -259,7 +259,7 @@ func TestWorkTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	th := one.Thread("t")
+	th := one.Session("t")
 	steps(t, th, 1<<20, 0, 12)
 	j := job.Job{Kind: palimpsest.CompactJob, Key: background, Args: []byte(`{"domain":"chat","thread":"t","profile":{"API":"anthropic"},"budget":6000,"fixed":1}`)}
 	if domain, err := palimpsest.JobDomain(j); err != nil || domain != "chat" {
@@ -312,9 +312,9 @@ func TestRebase(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			th := c.Thread("t")
+			th := c.Session("t")
 			late := thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "call_late", Name: "Read", Arguments: `{"file_path":"a"}`}}}
-			if err := th.Append(t.Context(), plain(thread.User, "Tidy."), late, plain(thread.User, "Go on.")); err != nil {
+			if _, err := th.Append(t.Context(), plain(thread.User, "Tidy."), late, plain(thread.User, "Go on.")); err != nil {
 				t.Fatal(err)
 			}
 			steps(t, th, 1<<20, 1, 14)

@@ -199,7 +199,7 @@ func prepareSteps(b *testing.B, config func(*testing.B) palimpsest.Config) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			th := c.Thread("bench")
+			th := c.Session("bench")
 			n := 0
 			exchange := func() []thread.Message {
 				n++
@@ -209,7 +209,7 @@ func prepareSteps(b *testing.B, config func(*testing.B) palimpsest.Config) {
 					{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: id, Tool: "Bash", Outcome: thread.Success, Content: []thread.Part{thread.Text{Text: "ok\tshop/pkg\t0.4s"}}}}},
 				}
 			}
-			if err := th.Append(b.Context(), plain(thread.User, "Run the tests until they fail.")); err != nil {
+			if _, err := th.Append(b.Context(), plain(thread.User, "Run the tests until they fail.")); err != nil {
 				b.Fatal(err)
 			}
 			for n < messages/2 {
@@ -217,7 +217,7 @@ func prepareSteps(b *testing.B, config func(*testing.B) palimpsest.Config) {
 				for len(batch) < 1000 && n < messages/2 {
 					batch = append(batch, exchange()...)
 				}
-				if err := th.Append(b.Context(), batch...); err != nil {
+				if _, err := th.Append(b.Context(), batch...); err != nil {
 					b.Fatal(err)
 				}
 			}

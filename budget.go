@@ -9,6 +9,3 @@ var ErrOverBudget = policy.ErrOverBudget
 // BudgetError says what does not fit, and how large each of the parts is that
 // no plan can take away. It matches ErrOverBudget.
 type BudgetError = policy.BudgetError
-
-// Part is a piece of a request that must stay.
-type Part = policy.Part

@@ -10,21 +10,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/summarize"
-	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// sent is a prompt that was handed out to be sent: how many messages the log
-// had, which version of the plans was in force, and its size in tokens of the
-// counter, uncorrected.
-type sent struct {
+// counted is the size of a prompt by the counter: how many messages the log had,
+// which version of the plan was in force, and the tokens, uncorrected.
+type counted struct {
 	position, version int
 	tokens            float64
 }
 
 // calibration is what a provider counted of such a prompt.
 type calibration struct {
-	sent
+	counted
 	input int
 }
 
@@ -40,10 +38,10 @@ const (
 	leastFactor, mostFactor = 0.25, 4
 )
 
-// factor is what the counter's figures are to be multiplied by for this thread.
-// A figure says something only about the plan that it was counted under: after
-// a compaction what made the counter wrong may be gone, and an old figure must
-// not set off another.
+// factor is what the counter's figures are to be multiplied by. A figure says
+// something only about the plan that it was counted under: after a compaction
+// what made the counter wrong may be gone, and an old figure must not set off
+// another.
 func (c calibration) factor(length, version int) float64 {
 	if c.input == 0 || c.version != version || c.position > length || c.tokens < leastCalibrated {
 		return 1
@@ -55,69 +53,76 @@ func (c calibration) factor(length, version int) float64 {
 	return math.Round(f/calibrationStep) * calibrationStep
 }
 
+// own is the factor right behind the prompt that it was taken from.
+func (c calibration) own() float64 { return c.factor(c.position, c.version) }
+
 // calibrationKind is the kind of the documents that hold the calibrations of
-// threads, by thread.
+// conversations, by id.
 const calibrationKind = "calibration"
 
-// kept is what the documents have of a thread's calibration.
-type kept struct {
-	looked  bool // they were asked
+// stored is the newest calibration, and what the documents have of it.
+type stored struct {
+	newest  calibration
+	looked  bool // the documents were asked
 	version int  // of the document
-	calibration
+	kept    calibration
 }
 
-// recallUsage finds what was counted of the thread before this handle was there.
+// calibration is the newest that is known, from a process before this one too.
 // Documents that cannot be read are asked again by the next step; this one counts
-// without a correction.
-func (t *Thread) recallUsage(ctx context.Context) {
-	documents := t.c.config.Documents
-	if documents == nil || t.kept.looked {
-		return
+// without a correction. The turn is held.
+func (s *Session) calibration(ctx context.Context) calibration {
+	c, documents := &s.cached().calibration, s.c.config.Documents
+	if documents == nil || c.looked {
+		return c.newest
 	}
-	d, err := documents.Document(ctx, calibrationKind, t.id)
+	d, err := documents.Document(ctx, calibrationKind, s.id)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return
+		return c.newest
 	}
-	t.kept.looked = true
+	c.looked = true
 	var u usage
 	if err != nil || json.Unmarshal(d.Body, &u) != nil {
-		return
+		return c.newest
 	}
-	t.kept.version, t.kept.calibration = d.Version, u.calibration()
-	if t.usage.input == 0 {
-		t.usage = t.kept.calibration
+	c.version, c.kept = d.Version, u.calibration()
+	if c.newest.input == 0 {
+		c.newest = c.kept
 	}
+	return c.newest
 }
 
-// keepUsage keeps a new calibration when it corrects otherwise than the one that
-// is kept: most steps do not. Where that fails, a process that comes after counts
+// calibrate takes in what a provider counted, unless it has counted a later
+// prompt already. It is kept when it corrects otherwise than the one that is
+// kept: most steps do not. Where that fails, a process that comes after counts
 // less well until its first step.
-func (t *Thread) keepUsage(ctx context.Context) {
-	documents := t.c.config.Documents
-	if documents == nil || t.kept.looked && t.usage.version == t.kept.calibration.version && t.usage.own() == t.kept.own() {
+func (s *Session) calibrate(ctx context.Context, now calibration) {
+	last := s.calibration(ctx)
+	if last.version == now.version && last.position > now.position {
 		return
 	}
-	body, err := json.Marshal(usageOf(t.usage))
+	c, documents := &s.cached().calibration, s.c.config.Documents
+	c.newest = now
+	if documents == nil || c.looked && now.version == c.kept.version && now.own() == c.kept.own() {
+		return
+	}
+	body, err := json.Marshal(usageOf(now))
 	if err != nil {
 		return
 	}
-	version := t.kept.version
 	for range 2 { // another process may have kept its own meanwhile
-		next, err := documents.Put(ctx, store.Document{Kind: calibrationKind, ID: t.id, Version: version, Body: body})
+		next, err := documents.Put(ctx, store.Document{Kind: calibrationKind, ID: s.id, Version: c.version, Body: body})
 		var conflict *store.ConflictError
 		if errors.As(err, &conflict) {
-			version = conflict.Have
+			c.version = conflict.Have
 			continue
 		}
 		if err == nil {
-			t.kept = kept{true, next, t.usage}
+			c.looked, c.version, c.kept = true, next, now
 		}
 		return
 	}
 }
-
-// own is the factor right behind the prompt that it was taken from.
-func (c calibration) own() float64 { return c.factor(c.position, c.version) }
 
 // usage is a calibration as jobs and documents keep it.
 type usage struct {
@@ -130,7 +135,7 @@ type usage struct {
 func usageOf(c calibration) *usage { return &usage{c.position, c.version, c.tokens, c.input} }
 
 func (u *usage) calibration() calibration {
-	return calibration{sent{u.Position, u.Version, u.Tokens}, u.Input}
+	return calibration{counted{u.Position, u.Version, u.Tokens}, u.Input}
 }
 
 const (
@@ -142,32 +147,38 @@ const (
 
 // measure asks the provider how large the request is, where the counter only
 // estimates, nothing of this plan was counted yet, and the request is so large
-// that the difference may matter. It reports whether the figures have changed.
-func (t *Thread) measure(ctx context.Context, s *policy.State, f *policy.Fitted, version int) bool {
-	ask, now := t.c.config.Measure, t.c.config.Now
-	known := t.usage.input > 0 && t.usage.version == version && t.usage.position <= s.Thread.Len()
-	if ask == nil || known || t.c.config.Counter.Exact() || s.Prompt < max(leastCalibrated, limitOf(s)/2) || now().Before(t.deaf) {
-		return false
+// that the difference may matter. It reports whether there is a new figure.
+func (s *Session) measure(ctx context.Context, l loaded, at *policy.Situation) (calibration, bool) {
+	ask, now, k := s.c.config.Measure, s.c.config.Now, s.cached()
+	known := l.usage.input > 0 && l.usage.version == l.version && l.usage.position <= l.log.Len()
+	if ask == nil || known || s.c.config.Counter.Exact() || at.Prompt < max(leastCalibrated, s.limit(at)/2) || now().Before(k.rested) {
+		return l.usage, false
 	}
 	bounded, cancel := context.WithTimeout(ctx, measuredFor)
 	defer cancel()
-	n, err := ask.CountTokens(bounded, f.Prompt)
+	n, err := ask.CountTokens(bounded, at.Shown.Prompt)
 	if err != nil || n <= 0 {
-		t.deaf = now().Add(restOfMeasure)
-		return false
+		k.rested = now().Add(restOfMeasure)
+		return l.usage, false
 	}
-	t.usage = calibration{sent{position: s.Thread.Len(), version: version, tokens: float64(s.Prompt)}, n}
-	return t.usage.factor(s.Thread.Len(), version) != 1
+	found := calibration{counted{position: l.log.Len(), version: l.version, tokens: float64(at.Prompt)}, n}
+	k.calibration.newest = found
+	return found, found.factor(l.log.Len(), l.version) != 1
 }
 
-// calibrate corrects all figures of a state, so that trigger, planner and meter
-// count alike.
-func calibrate(s *policy.State, factor float64) {
-	s.Counter, s.Fixed = s.Counter.Scaled(factor), scaled(s.Fixed, factor)
-	count := s.Count
-	s.Count = func(m *thread.Message) int { return scaled(count(m), factor) }
-	s.Changed, s.Plain = scaledAll(s.Changed, factor), scaledAll(s.Plain, factor)
-	s.Summarizer = calibrated{s.Summarizer, factor}
+// corrected is a situation with all its figures times a factor, so that trigger,
+// planner and meter count alike.
+func corrected(given policy.Situation, factor float64) policy.Situation {
+	if factor == 1 {
+		return given
+	}
+	count := given.Count
+	given.Counter = given.Counter.Scaled(factor)
+	given.Count = func(m *thread.Message) int { return scaled(count(m), factor) }
+	given.Fixed, given.SentFixed = scaled(given.Fixed, factor), scaled(given.SentFixed, factor)
+	given.Changed, given.Plain = scaledAll(given.Changed, factor), scaledAll(given.Plain, factor)
+	given.Summarizer = scaledBudget{given.Summarizer, factor}
+	return given
 }
 
 func scaled(n int, factor float64) int { return int(math.Ceil(float64(n)*factor - 1e-9)) }
@@ -180,14 +191,14 @@ func scaledAll(sizes []int, factor float64) []int {
 	return out
 }
 
-// calibrated gives a summarizer, which counts uncorrected, budgets that it
+// scaledBudget gives a summarizer, which counts uncorrected, budgets that it
 // understands.
-type calibrated struct {
+type scaledBudget struct {
 	summarize.Summarizer
 	factor float64
 }
 
-func (c calibrated) Summarize(ctx context.Context, in summarize.Input) (summary.Summary, error) {
+func (c scaledBudget) Summarize(ctx context.Context, in summarize.Input) (summarize.Result, error) {
 	if in.Budget > 0 {
 		in.Budget = max(1, int(float64(in.Budget)/c.factor))
 	}

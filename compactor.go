@@ -3,10 +3,9 @@ package palimpsest
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -20,16 +19,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Compactor makes plans and prompts. It is safe for concurrent use; the counts
-// of messages are kept between calls, so that planning again after one more
-// step counts only the step.
+// Compactor makes plans and prompts, of sessions and of single requests. New makes
+// one; the zero value is of no use. It is safe for concurrent use. The counts of
+// messages are kept between calls, so that planning again after one more step counts
+// only the step.
 type Compactor struct {
-	config    Config
-	histories *histories
-	search    *recall.Hybrid // nil without an Embedder
-
-	mu      sync.Mutex
-	threads map[string]*Thread
+	config Config
+	search *recall.Hybrid // nil without an Embedder
+	cache  cache
 	// stands remembers the counts of what stands in place of messages: most of
 	// it is the same in the next plan.
 	stands *token.Memo
@@ -67,13 +64,16 @@ func New(c Config) (*Compactor, error) {
 	if c.Summarizer == nil {
 		c.Summarizer = &summarize.Extractive{Counter: token.NewLines(c.Counter).Text}
 	}
+	if c.Answers == nil {
+		c.Answers = llm.NewAnswers(nil)
+	}
 	if c.Patience <= 0 {
 		c.Patience = defaultPatience
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	out := &Compactor{config: c, histories: newHistories(c.Counter), stands: token.NewMemo(c.Counter, 0), threads: map[string]*Thread{}}
+	out := &Compactor{config: c, stands: token.NewMemo(c.Counter, 0)}
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
 	}
@@ -109,6 +109,9 @@ type Result struct {
 	// nothing had to be planned.
 	Pinned []int
 	Tail   int
+	// Summaries are the reports of the summaries that were asked for; more may be
+	// made than the plan holds.
+	Summaries []summarize.Report
 }
 
 // Compact plans how the thread fits the budget and renders the prompt. A thread
@@ -116,76 +119,56 @@ type Result struct {
 // is a *BudgetError and names the parts that do not fit; nothing else is
 // refused, since the last resort needs neither a model nor a store.
 func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
-	s := c.state(q.Thread, q.Base, q.Profile, 1)
-	s.Name = c.namer(ctx)
-	s.Budget = q.Budget
-	whole, err := s.Render(s.Draft(c.config.Name))
-	fitted := whole
-	if err == nil && whole.Tokens > q.Budget {
-		fitted, err = policy.Fit(ctx, s, c.config.Name, c.config.Ladder, q.Budget)
+	given := c.request(q)
+	given.Name, given.Budget = c.namer(ctx), q.Budget
+	at, err := policy.Situate(given)
+	var fitted *policy.Fitted
+	if err == nil {
+		fitted = at.Shown
+	}
+	if err == nil && at.Prompt > q.Budget {
+		fitted, err = policy.Fit(ctx, at, c.config.Name, c.config.Ladder, q.Budget, q.Budget)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", q.Thread.ID(), err)
 	}
-	fitted.Plan.OriginalTokens, fitted.Plan.CompactedTokens = whole.Tokens, fitted.Tokens
-	return result(s, whole, fitted), nil
+	if fitted == at.Shown {
+		fitted = &policy.Fitted{Plan: at.Draft(c.config.Name), Prompt: fitted.Prompt, Manifest: fitted.Manifest, Sizes: fitted.Sizes, Tokens: fitted.Tokens}
+	}
+	fitted.Plan.Round, fitted.Plan.OriginalTokens, fitted.Plan.CompactedTokens = 0, at.Prompt, fitted.Tokens
+	return result(at, at.Shown, fitted), nil
 }
 
 // Render renders the thread under a plan that was made before, for this or a
 // shorter version of it, and counts the request. A nil plan hides nothing.
 func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
-	s := c.state(q.Thread, q.Base, q.Profile, 1)
-	s.Current = p
-	whole, err := s.Render(nil)
+	given := c.request(q)
+	whole, err := policy.Situate(given)
 	fitted := whole
 	if err == nil && p != nil {
-		fitted, err = s.Render(p)
+		given.Current = p
+		fitted, err = policy.Situate(given)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("palimpsest.Render(%s): %w", q.Thread.ID(), err)
 	}
-	return result(s, whole, fitted), nil
+	return result(whole, whole.Shown, fitted.Shown), nil
 }
 
-// namer gives ids to what plans put aside. Where the keys that it needs are not
-// there ids are plain ones; such a plan fails where its contents are to be kept.
-func (c *Compactor) namer(ctx context.Context) artifact.Namer {
-	if c.config.Artifacts == nil {
-		return nil
-	}
-	name, err := c.config.Artifacts.Namer(ctx, c.config.Requester.TenantID)
-	if err != nil {
-		return nil
-	}
-	return name
-}
-
-// state is what a policy needs to know of a thread before a request, in tokens
-// of the counter times the factor.
-func (c *Compactor) state(t *thread.Thread, around *prompt.Prompt, profile render.Profile, factor float64) *policy.State {
+// request is the situation of one request, without a session.
+func (c *Compactor) request(q Request) policy.Situation {
 	base := prompt.Prompt{}
-	if around != nil {
-		base = *around
+	if q.Base != nil {
+		base = *q.Base
 	}
 	base.Messages = nil
-	known := c.histories.of(t.ID(), profile)
-	changed, plain := known.sizes(t)
-	s := &policy.State{
-		Thread: t, Memo: &known.memo, Base: &base, Profile: profile,
-		Counter: c.config.Counter, Count: c.stands.Message, Fixed: c.stands.Prompt(&base),
-		Changed: changed, Plain: plain,
-		Summarizer: c.config.Summarizer, Tools: c.config.Tools, Source: c.config.Current, Now: c.config.Now,
-	}
-	if factor != 1 {
-		calibrate(s, factor)
-	}
-	return s
+	return c.given(q.Thread, &base, q.Profile, c.Session(q.Thread.ID()).cached().sizes)
 }
 
-func result(s *policy.State, whole, f *policy.Fitted) *Result {
+func result(s *policy.Situation, whole, f *policy.Fitted) *Result {
 	return &Result{
 		Plan: f.Plan, Prompt: f.Prompt, Manifest: f.Manifest,
 		Before: whole.Tokens, After: f.Tokens, Fixed: s.Fixed,
-		Sizes: s.Plain, PromptSizes: f.Sizes, Pinned: f.Pinned, Tail: f.Tail,
+		Sizes: s.Plain, PromptSizes: f.Sizes, Pinned: f.Pinned, Tail: f.Tail, Summaries: f.Summaries,
 	}
 }

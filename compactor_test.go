@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -25,7 +26,7 @@ import (
 // many as fit.
 type firstWords struct{ count func(string) int }
 
-func (f firstWords) Summarize(_ context.Context, in summarize.Input) (summary.Summary, error) {
+func (f firstWords) Summarize(_ context.Context, in summarize.Input) (summarize.Result, error) {
 	var s summary.Summary
 	for _, m := range in.Messages {
 		words := strings.Fields(m.Text())
@@ -37,9 +38,9 @@ func (f firstWords) Summarize(_ context.Context, in summarize.Input) (summary.Su
 		s = next
 	}
 	if f.count(s.Render()) > in.Budget {
-		return s, errors.New("no room")
+		return summarize.Result{}, errors.New("no room")
 	}
-	return s, nil
+	return summarize.Result{Summary: s}, nil
 }
 
 // TestCompactHolds: whatever the thread, the budget, the ladder and the
@@ -51,7 +52,7 @@ func TestCompactHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	ladders := map[string]strategy.Ladder{"auto": strategy.Auto(), "seed": strategy.Seed()}
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
 		name := rapid.SampledFrom([]string{"auto", "seed"}).Draw(rt, "ladder")
 		api := rapid.SampledFrom([]string{wire.Anthropic, wire.Chat, wire.Responses, wire.Gemini}).Draw(rt, "api")

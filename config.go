@@ -23,11 +23,10 @@ import (
 // automatic policy, exact o200k counts, summaries without a model, everything in
 // memory.
 type Config struct {
-	// Policy decides for threads when they are compacted and how. Nil is
-	// policy.Auto.
+	// Policy decides when sessions are compacted and how. Nil is policy.Auto.
 	Policy policy.Policy
-	// Ladder is how Compact makes room, Name what it writes into its plans. Nil
-	// and empty are strategy.Auto and "auto".
+	// Ladder is how Compactor.Compact makes room, Name what it writes into its
+	// plans. Nil and empty are strategy.Auto and "auto". Sessions do not use them.
 	Ladder strategy.Ladder
 	Name   string
 
@@ -36,7 +35,7 @@ type Config struct {
 	IgnorePrices bool
 
 	// Counter counts everything. Nil counts o200k tokens. What a provider
-	// reports (FinishStep) corrects it, thread by thread.
+	// reports (FinishStep) corrects it, session by session.
 	Counter *token.Counter
 	// Measure asks the provider for the size of a request that Counter estimates
 	// (A13): of one that takes half of its limit or more, once under each plan,
@@ -50,16 +49,22 @@ type Config struct {
 	// built-in declarations.
 	Tools *toolpolicy.Registry
 	// Current says what the source of a replayable result looks like now, so
-	// that it may be cleared when it has not changed. Nil: nobody can tell.
+	// that it may be cleared when it has not changed. Nil takes what the tool's
+	// Capture says, or else the newest result that was read from the same source.
 	Current func(thread.ToolCall) (thread.Determinism, bool)
 
-	// Log and Plans keep threads and their plans. Nil is a store.Memory.
+	// Log and Plans keep the threads of sessions and their plans. Nil is a
+	// store.Memory.
 	Log   store.Log
 	Plans store.Plans
-	// Documents keeps, by thread, what a provider last counted (FinishStep), so
-	// that a process that is started anew counts as the one before it. Nil: the
-	// process forgets it.
+	// Documents keeps, by session, what a provider last counted (FinishStep), so
+	// that a process that is started anew counts as the one before it. Nil: it is
+	// lost with the process.
 	Documents store.Documents
+	// Answers keeps what models answered, so that no question is asked twice, by
+	// the process that is started anew either: llm.NewAnswers of a store.Answers.
+	// Nil keeps in memory.
+	Answers *llm.Answers
 	// Artifacts keeps the content that plans put aside, before they are in force,
 	// for the tenant of Requester and as sensitive as Sensitivity says (empty is
 	// internal). Nil: it stays in the log alone, and is read from there.
@@ -68,7 +73,7 @@ type Config struct {
 	Sensitivity artifact.Sensitivity
 	// Recall gives agents back what plans removed. Nil: they never see it again.
 	Recall *Recall
-	// Quality watches each thread for an agent that misses what was removed
+	// Quality watches each session for an agent that misses what was removed
 	// (A22). Nil does not. Where its Events are nil, Events is told.
 	Quality *quality.Options
 	// Events is told what happens; nil for nobody.
@@ -81,21 +86,22 @@ type Config struct {
 	// Patience bounds how long a step waits for a compaction that is being
 	// prepared. 0 is 30 seconds.
 	Patience time.Duration
-	// Now is the clock that dates plans. Nil is time.Now.
+	// Now is the clock. It dates plans, and messages that come without a time; by
+	// it a step knows whether the provider's cache has gone cold. Nil is time.Now.
 	Now func() time.Time
 }
 
 // Recall says how agents get back what plans removed. The zero value offers the
 // tools read_artifact and recall from the first plan on that removes something
-// (Thread.Answer answers their calls), and shows content that was put aside
-// again when the agent plainly means it.
+// (Session.Answer answers their calls), and shows content that was put aside
+// again for one turn when the agent names it without asking for it.
 type Recall struct {
 	// Rehydrate tunes what comes back without being asked for (A10, A11). Where
 	// its Events are nil, those of Config are told.
 	Rehydrate rehydrate.Options
 	// Inject is how many tokens of removed messages that match the user's last
-	// message are shown beside it, as quoted data and out of a reserve of their
-	// own (A23). 0 shows none.
+	// message are shown at the end of the prompt, as quoted data, and never more
+	// than the limit of the request leaves (A23). 0 shows none.
 	Inject int
 	// Embedder lets searches find by meaning beside words. May be nil.
 	Embedder recall.Embedder

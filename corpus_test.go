@@ -57,35 +57,41 @@ func conversations(t *testing.T) []transcript.Transcript {
 	return all
 }
 
-// TestCorpus compacts every large transcript to every API at several budgets
-// and holds the result to what a user may expect of it. A12, A16, A21
+// TestCorpus compacts large transcripts at several budgets, each to one API in
+// turn, and holds the result to what a user may expect of it. A long run takes
+// every transcript to every API at every budget. A12, A16, A21
 func TestCorpus(t *testing.T) {
 	counter, err := token.New("o200k", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	codecs := []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}}
-	tried := 0
+	type sized struct {
+		transcript.Transcript
+		size int
+	}
+	var found []sized
 	for _, tr := range conversations(t) {
-		base := &prompt.Prompt{Model: "any-model", System: tr.System, Tools: tr.Tools}
-		whole := *base
-		whole.Messages = tr.Thread.Messages()
-		size := counter.Prompt(&whole)
-		if size <= large {
-			continue
+		whole := prompt.Prompt{Model: "any-model", System: tr.System, Tools: tr.Tools, Messages: tr.Thread.Messages()}
+		if size := counter.Prompt(&whole); size > large {
+			found = append(found, sized{tr, size})
 		}
-		tried++
+	}
+	if len(found) < 50 {
+		t.Errorf("only %d transcripts were large enough", len(found))
+	}
+	for n, tr := range corpus.Some(found, 3) {
+		base := &prompt.Prompt{Model: "any-model", System: tr.System, Tools: tr.Tools}
 		t.Run(fmt.Sprintf("%s/%s", tr.Title, tr.Name), func(t *testing.T) {
 			t.Parallel()
-			for _, budget := range []int{8_000, 16_000, 32_000, size / 2} {
-				for _, codec := range codecs {
-					check(t, tr, base, codec, counter, budget)
+			for k, budget := range []int{8_000, 16_000, 32_000, tr.size / 2} {
+				for i, codec := range codecs {
+					if corpus.Long() || i == (n+k)%len(codecs) {
+						check(t, tr.Transcript, base, codec, counter, budget)
+					}
 				}
 			}
 		})
-	}
-	if tried < 50 {
-		t.Errorf("only %d transcripts were large enough", tried)
 	}
 }
 

@@ -45,25 +45,26 @@ func TestCutOff(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx := t.Context()
-			th := c.Thread("t")
+			th := c.Session("t")
 			step := palimpsest.Step{
 				Base:    &prompt.Prompt{Model: "m", MaxOutput: 1000, Tools: []prompt.Tool{{Name: "Read", Schema: `{"type":"object"}`}, {Name: "Write", Schema: `{"type":"object"}`}}},
 				Profile: render.For(wire.Anthropic), Budget: loopBudget, Messages: []thread.Message{plain(thread.User, "Tidy the queue.")},
 			}
-			if _, err := th.PrepareStep(ctx, step); err != nil {
+			p, err := th.PrepareStep(ctx, step)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := th.CutOff(ctx, llm.Usage{}, cutAnswer()); !errors.Is(err, palimpsest.ErrMaxTokens) {
+			if _, err := th.CutOff(ctx, p, llm.Usage{}, cutAnswer()); !errors.Is(err, palimpsest.ErrMaxTokens) {
 				t.Fatalf("a short conversation was cut off: %v, want ErrMaxTokens", err)
 			}
 			// Work until the policy would compact at the next step.
-			var out *prompt.Prompt
+			var out *palimpsest.Prepared
 			for n := 0; ; n++ {
 				call, result := work(n)
-				if err := th.Append(ctx, call, result); err != nil {
+				if _, err := th.Append(ctx, call, result); err != nil {
 					t.Fatal(err)
 				}
-				if out, err = th.CutOff(ctx, llm.Usage{}, cutAnswer()); err == nil {
+				if out, err = th.CutOff(ctx, p, llm.Usage{}, cutAnswer()); err == nil {
 					break
 				}
 				if !errors.Is(err, palimpsest.ErrMaxTokens) || n > 60 {
@@ -78,7 +79,7 @@ func TestCutOff(t *testing.T) {
 			if last.Role != thread.User || last.StartsTurn() || !strings.Contains(last.Text(), "cut off") {
 				t.Errorf("the prompt ends with %+v", last)
 			}
-			body, err := anthropic.Codec{}.Encode(out)
+			body, err := anthropic.Codec{}.Encode(out.Prompt)
 			if err != nil {
 				t.Fatal(err)
 			}

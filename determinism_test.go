@@ -97,7 +97,7 @@ func digest(t *testing.T, counter *token.Counter, run int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	th := c.Thread(tr.Thread.ID())
+	th := c.Session(tr.Thread.ID())
 	base := prompt.Prompt{Model: "a-model", System: tr.System, Tools: tr.Tools}
 	messages := tr.Thread.Messages()
 	for part := range 3 {
@@ -106,7 +106,7 @@ func digest(t *testing.T, counter *token.Counter, run int) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := codec.Encode(sent)
+		body, err := codec.Encode(sent.Prompt)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,13 +6,12 @@
 // function of the two (package render). A policy (package policy) decides when
 // a plan is made and how; none needs a model for it.
 //
-// An agent loop goes on with a Thread: PrepareStep before each model call gives
-// the prompt to send, FinishStep takes the answer, Overflowed and CutOff help
-// when the provider refuses or stops; see the example.
+// An agent loop goes on with a Session: PrepareStep gives the prompt to send,
+// FinishStep takes the answer, Overflowed and CutOff help when the provider refuses.
 //
 //	c, err := palimpsest.New(palimpsest.Config{})
-//	th := c.Thread("ticket-4711")
-//	p, err := th.PrepareStep(ctx, palimpsest.Step{Messages: news, Profile: render.For(wire.Anthropic), Window: 200_000, Output: 16_000})
+//	s := c.Session("ticket-4711")
+//	p, err := s.PrepareStep(ctx, palimpsest.Step{Messages: news, Profile: render.For(wire.Anthropic), Window: 200_000, Output: 16_000})
 //
 // To fit one conversation into a budget once:
 //

@@ -1,7 +1,6 @@
 package palimpsest_test
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 
@@ -14,8 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
-	"github.com/palimpsest-ai/palimpsest/summarize"
-	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // TestDurableLoop: an agent that goes on in another process finds the same
@@ -55,11 +52,11 @@ func durableLoop(t *testing.T, p policy.Policy) {
 
 	db, c = begin()
 	defer db.Close()
-	after, err := c.Thread("ticket-4711").PrepareStep(ctx, step)
+	after, err := c.Session("ticket-4711").PrepareStep(ctx, step)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(before, after, cmpopts.IgnoreUnexported(prompt.Prompt{}), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(before.Prompt, after.Prompt, cmpopts.IgnoreUnexported(prompt.Prompt{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("after the restart the prompt is another (-before +after):\n%s", diff)
 	}
 
@@ -108,30 +105,5 @@ func durableLoop(t *testing.T, p policy.Policy) {
 	entries := recall.Removed(log, current)
 	if len(entries) != len(actions) || len(recall.NewIndex(entries).Search(entries[0].Text, nil)) == 0 {
 		t.Errorf("%d of %d removed messages can be searched", len(entries), len(actions))
-	}
-}
-
-// TestSummariesOutliveTheProcess: a summary that was paid for is not paid for
-// again. A15
-func TestSummariesOutliveTheProcess(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "p.db")
-	in := summarize.Input{Messages: []thread.Message{plain(thread.User, "Never touch internal/api.")}, Budget: 500}
-	told := map[event.Cache]int{}
-	for range 2 {
-		db, err := sqlite.Open(t.Context(), path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var cache summarize.Cache = db.Tenant("").Summaries
-		s := &summarize.Cached{Inner: &summarize.Extractive{}, Cache: cache, Report: func(_ context.Context, r summarize.Report) { told[r.Cache]++ }}
-		if _, err := s.Summarize(t.Context(), in); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if told[event.Hit] != 1 || told[event.Miss] != 1 {
-		t.Errorf("%v", told)
 	}
 }

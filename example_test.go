@@ -59,22 +59,22 @@ func Example() {
 	ctx, model, task := setup()                   // yours: llm/anthropic, llm/openai or any other client
 	c, err := palimpsest.New(palimpsest.Config{}) // or your own policy, stores, counter, event sink
 	must(err)
-	th := c.Thread("ticket-4711")
+	s := c.Session("ticket-4711")
 	step := palimpsest.Step{Profile: render.For(wire.Anthropic), Window: 40_000, Output: 8_000, Messages: task}
 	for len(step.Messages) > 0 {
-		p, err := th.PrepareStep(ctx, step) // adds what is new, compacts when it is due
+		p, err := s.PrepareStep(ctx, step) // adds what is new, compacts when it is due
 		must(err)
-		reply, err := model.Generate(ctx, p, nil)
+		reply, err := model.Generate(ctx, p.Prompt, nil)
 		if palimpsest.IsOverflow(err) {
-			p, err = th.Overflowed(ctx) // compacts harder
+			p, err = s.Overflowed(ctx, p) // compacts harder
 			must(err)
-			reply, err = model.Generate(ctx, p, nil)
+			reply, err = model.Generate(ctx, p.Prompt, nil)
 		}
 		must(err)
-		must(th.FinishStep(ctx, reply.Usage, reply.Message))
+		must(s.FinishStep(ctx, p, reply.Usage, reply.Message))
 		step.Messages = runTools(reply.Message) // none: it is done
 	}
-	plans, err := th.Plans(ctx)
+	plans, err := s.Plans(ctx)
 	must(err)
 	fmt.Println("compacted", len(plans), "times")
 	// Output:

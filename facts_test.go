@@ -224,9 +224,6 @@ const smallWords = 0.1
 // task and the last exchange stand, and every rule that the user has set as
 // long as the user's words are few; of the others the rate is reported. A21
 func TestFactsOfRecordedSessions(t *testing.T) {
-	if testing.Short() {
-		t.Skip("replays some forty long sessions")
-	}
 	counter := o200k(t)
 	var paths []string
 	for _, pattern := range []string{"entire-cli/long-*.jsonl.gz", "pi-mono/*.jsonl.gz", "vscode-copilot-chat/*.jsonl*", "agentcmd-claude/*.jsonl*"} {
@@ -240,7 +237,7 @@ func TestFactsOfRecordedSessions(t *testing.T) {
 	var few, many tally
 	sessions := 0
 	t.Run("all", func(t *testing.T) {
-		for n, path := range paths {
+		for n, path := range corpus.Some(paths, 2) {
 			limits := []struct{ hard, target int }{{24_000, 14_000}}
 			if n%3 == 0 {
 				limits = append(limits, struct{ hard, target int }{12_000, 8_000})
@@ -299,7 +296,11 @@ func TestFactsOfRecordedSessions(t *testing.T) {
 		}
 	})
 	t.Logf("%d sessions with at least 5 compactions; rules that stand where the user has said little: %v, much: %v", sessions, few, many)
-	if sessions < 20 || few.asked < 100 {
+	least := 10
+	if corpus.Long() {
+		least = 20
+	}
+	if sessions < least || few.asked < 5*least {
 		t.Errorf("only %d sessions and %d rules were tried", sessions, few.asked)
 	}
 	if many.rate() < 0.8 {

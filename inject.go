@@ -5,6 +5,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -19,51 +20,66 @@ type injection struct {
 	message thread.ID
 	version int
 	shown   []render.Rehydrated
+	told    bool // that it is shown
 }
 
 // maxInjected is how many removed messages are shown beside a user's message.
 const maxInjected = 3
 
 // inject finds what the plan removed that the user's last message is about
-// (A23). The size of the prompt, in tokens, bounds what can be shown beside it.
-func (t *Thread) inject(ctx context.Context, s *policy.State, p *plan.Plan, version, size int) []render.Rehydrated {
-	r := t.c.config.Recall
+// (A23). The room is what the limit leaves, in tokens; negative where there is none.
+func (s *Session) inject(ctx context.Context, l loaded, at *policy.Situation, p *plan.Plan, room int) []render.Rehydrated {
+	r := s.c.config.Recall
 	if r == nil || r.Inject <= 0 || p.Empty() {
 		return nil
 	}
 	var asked *thread.Message
-	for i := s.Thread.Len() - 1; i >= 0 && asked == nil; i-- {
-		if m := s.Thread.At(i); m.StartsTurn() {
+	for i := at.Thread.Len() - 1; i >= 0 && asked == nil; i-- {
+		if m := uncopied.At(at.Thread, i); m.StartsTurn() {
 			asked = m
 		}
 	}
 	if asked == nil {
 		return nil
 	}
-	t.reach.mu.Lock()
-	last := t.reach.injected
-	t.reach.mu.Unlock()
-	if last.message == asked.ID && last.version == version {
+	k := &s.cached().removed
+	k.mu.Lock()
+	last := k.injected
+	k.mu.Unlock()
+	if last.message == asked.ID && last.version == l.version {
 		return last.shown
 	}
 	query := asked.Text()
-	hits, err := t.search(ctx, s.Thread, p, version, query[:clip.Boundary(query, maxQuery)], recall.Options{Limit: maxInjected})
+	hits, err := s.search(ctx, at.Thread, p, l.version, query[:clip.Boundary(query, maxQuery)], recall.Options{Limit: maxInjected})
 	if err != nil {
 		return nil // as the rest of recall: a search that fails stops nobody
 	}
 	reserve := r.Inject
-	if limit := max(s.Budget, s.Window-s.Output); limit > 0 {
-		reserve = min(reserve, max(limit-size, 0))
+	if room >= 0 {
+		reserve = min(reserve, room)
 	}
-	shown := rehydrate.Recalled(hits, s.Counter.Text, reserve)
-	for _, x := range shown {
-		t.emit(ctx, event.Event{Type: event.Rehydrated, TokensAfter: s.Counter.Text(x.Text()), Details: map[string]any{"trigger": "recall", "message_id": string(x.MessageID)}})
-	}
-	t.reach.mu.Lock()
-	t.reach.injected = injection{asked.ID, version, shown}
-	t.reach.mu.Unlock()
+	shown := rehydrate.Recalled(hits, at.Counter.Text, reserve)
+	k.mu.Lock()
+	k.injected = injection{message: asked.ID, version: l.version, shown: shown}
+	k.mu.Unlock()
 	return shown
 }
 
 // maxQuery is how much of a user's message is searched for, in bytes.
 const maxQuery = 1000
+
+// tellRecalled tells, once for each message of the user's, what of the removed
+// messages that it is about stands in the prompt.
+func (s *Session) tellRecalled(ctx context.Context, at *policy.Situation, shown []render.Rehydrated) {
+	k := &s.cached().removed
+	k.mu.Lock()
+	known := k.injected.told
+	k.injected.told = known || len(shown) > 0
+	k.mu.Unlock()
+	if known {
+		return
+	}
+	for _, x := range shown {
+		s.emit(ctx, event.Event{Type: event.Rehydrated, TokensAfter: at.Counter.Text(x.Text()), Details: map[string]any{"trigger": "recall", "message_id": string(x.MessageID)}})
+	}
+}

@@ -47,7 +47,7 @@ func TestInstructionsReachTheModel(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				th := c.Thread("t")
+				th := c.Session("t")
 				step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: loopBudget, Messages: []thread.Message{plain(thread.User, "Tidy the queue.")}}
 				for n := range 24 {
 					call, result := work(n)
@@ -98,7 +98,7 @@ func TestInstructionsRankHigher(t *testing.T) {
 			call.Parts[0] = thread.Text{Text: strings.Repeat("The queue holds orders until somebody takes them out of it again, so much is plain. ", 3) + remark + " " + call.Text()}
 			step.Messages = append(step.Messages, call, result)
 		}
-		p, err := c.Thread("t").Compact(t.Context(), step, instructions)
+		p, err := c.Session("t").Compact(t.Context(), step, instructions)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,9 +126,13 @@ func TestEventsOfACompaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records := 0
-	for _, p := range plans {
-		records += len(p.Refs())
+	records := 0 // that are new: those that stay are not told again
+	for n, p := range plans {
+		var before *plan.Plan
+		if n > 0 {
+			before = plans[n-1]
+		}
+		records += len(p.Since(before))
 	}
 	for typ, want := range map[event.Type]int{
 		event.PreCompact: len(plans), event.PlanCommitted: len(plans), event.Completed: len(plans), event.Retrieved: records, event.PlanConflict: 0,
@@ -165,7 +169,7 @@ func TestEveryTypeIsEmitted(t *testing.T) {
 		return string(data)
 	}
 	var code strings.Builder
-	for _, pattern := range []string{"*.go", "policy/*.go", "rehydrate/*.go", "quality/*.go", "event/event.go"} {
+	for _, pattern := range []string{"*.go", "policy/*.go", "rehydrate/*.go", "quality/*.go", "summarize/*.go", "event/event.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

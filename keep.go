@@ -3,8 +3,10 @@ package palimpsest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -12,33 +14,34 @@ import (
 
 // keep saves what the plan's pointers lead to, so that no plan comes into force
 // whose content could not be kept. Pointers of the plan before are kept already.
-func (t *Thread) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) error {
-	artifacts := t.c.config.Artifacts
+func (s *Session) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) error {
+	artifacts := s.c.config.Artifacts
 	if artifacts == nil {
 		return nil
 	}
-	who := t.c.config.Requester
+	who := s.c.config.Requester
 	names, err := artifacts.Names(ctx, who.TenantID)
 	if err != nil {
 		return fmt.Errorf("keep: %w", err)
 	}
-	for n, r := range p.Externalizations {
+	for _, aside := range p.Asides() {
 		found := false
-		for _, id := range r.Span.MessageIDs {
+		for _, id := range aside.Messages {
 			i, ok := log.Index(id)
 			if !ok {
 				continue
 			}
-			m := log.At(i)
-			content, ok := recall.Content(m, func(content string) bool { return names(r.ArtifactID, log.ID(), content) })
+			m := uncopied.At(log, i)
+			content, ok := recall.Content(m, func(content string) bool { return names(aside.ArtifactID, log.ID(), content) })
 			if !ok {
 				continue
 			}
 			meta := artifact.Metadata{
-				ID: r.ArtifactID, ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: t.c.config.Sensitivity, MessageIDs: []thread.ID{id}, Turn: m.Turn,
+				ID: aside.ArtifactID, ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity, MessageIDs: []thread.ID{id}, Turn: m.Turn,
 			}
 			if result, ok := m.Result(); ok {
 				meta.Tool = result.Tool
+				s.declared(&meta)
 			}
 			if _, err := artifacts.Put(ctx, meta, content); err != nil {
 				return fmt.Errorf("keep message %s: %w", id, err)
@@ -48,11 +51,20 @@ func (t *Thread) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) err
 		if !found {
 			// It may have been kept by a store that names contents otherwise, from
 			// which this one was imported.
-			if _, err := artifacts.Metadata(ctx, who, r.ArtifactID); err == nil {
+			if _, err := artifacts.Metadata(ctx, who, aside.ArtifactID); err == nil {
 				continue
 			}
-			return fmt.Errorf("keep externalizations[%d]: no message of its span holds the content that %s names; make the id with artifact.IDOf or the Namer of Config.Artifacts", n, r.ArtifactID)
+			return fmt.Errorf("keep %s: no message of its span holds the content that %s names; make the id with artifact.IDOf or the Namer of Config.Artifacts", aside.Path, aside.ArtifactID)
 		}
 	}
 	return nil
+}
+
+// declared fills in what the tool declares about the results that are put aside.
+func (s *Session) declared(m *artifact.Metadata) {
+	p := s.c.config.Tools.Policy(m.Tool)
+	if p.Sensitivity != "" {
+		m.Sensitivity = artifact.Sensitivity(p.Sensitivity)
+	}
+	m.TTLSeconds = int((p.TTL + time.Second - 1) / time.Second)
 }

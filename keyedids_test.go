@@ -9,6 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/care"
@@ -35,16 +36,16 @@ func TestKeyedIDs(t *testing.T) {
 	compactor := func(db store.DB, artifacts *artifact.Store) *palimpsest.Compactor {
 		t.Helper()
 		s := db.Tenant("acme")
-		c, err := palimpsest.New(palimpsest.Config{Log: s.Log, Plans: s.Plans, Artifacts: artifacts, Requester: acme, Recall: &palimpsest.Recall{}})
+		c, err := palimpsest.New(palimpsest.Config{Policy: policy.Ladder{}, Log: s.Log, Plans: s.Plans, Artifacts: artifacts, Requester: acme, Recall: &palimpsest.Recall{}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	// goOn goes on with the thread, from one step to another.
-	goOn := func(c *palimpsest.Compactor, from, to int) *palimpsest.Thread {
+	goOn := func(c *palimpsest.Compactor, from, to int) *palimpsest.Session {
 		t.Helper()
-		th := c.Thread("ticket-4711")
+		th := c.Session("ticket-4711")
 		step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: loopBudget, Messages: []thread.Message{plain(thread.User, "Tidy the queue.")}}
 		for n := from; n < to; n++ {
 			if _, err := th.PrepareStep(ctx, step); err != nil {
@@ -67,7 +68,7 @@ func TestKeyedIDs(t *testing.T) {
 	// pointers counts those that are new by whether they are plain hashes, and reads
 	// all.
 	known := map[string]bool{}
-	pointers := func(db store.DB, th *palimpsest.Thread, artifacts *artifact.Store) (plainIDs, keyedIDs int) {
+	pointers := func(db store.DB, th *palimpsest.Session, artifacts *artifact.Store) (plainIDs, keyedIDs int) {
 		t.Helper()
 		log, err := db.Tenant("acme").Log.Load(ctx, "ticket-4711")
 		if err != nil {

@@ -28,7 +28,7 @@ func TestGoesOn(t *testing.T) {
 			}
 			pointer := worked(t, c)
 
-			next := c.Thread("after")
+			next := c.Session("after")
 			step := palimpsest.Step{
 				Base: &prompt.Prompt{Model: "m", MaxOutput: 1000}, Profile: render.For(wire.Anthropic), Budget: loopBudget,
 				Messages: []thread.Message{
@@ -42,7 +42,7 @@ func TestGoesOn(t *testing.T) {
 			if text, _ := answer(t, next, "recall", map[string]any{"query": "handle3"}); strings.Contains(text, "line of file") {
 				t.Fatal("a thread of its own finds what another holds")
 			}
-			next.GoesOn("first")
+			next = c.Session("after", "first")
 			step.Messages = nil
 			p, err := next.PrepareStep(t.Context(), step)
 			if err != nil {
@@ -78,7 +78,7 @@ func TestGoesOn(t *testing.T) {
 // pointers.
 func worked(t *testing.T, c *palimpsest.Compactor) (pointer string) {
 	t.Helper()
-	th := c.Thread("first")
+	th := c.Session("first")
 	step := palimpsest.Step{
 		Base: &prompt.Prompt{Model: "m", MaxOutput: 1000}, Profile: render.For(wire.Anthropic), Budget: loopBudget,
 		Messages: []thread.Message{plain(thread.User, "Tidy the queue.")},
@@ -88,12 +88,12 @@ func worked(t *testing.T, c *palimpsest.Compactor) (pointer string) {
 			t.Fatal(err)
 		}
 		call, result := work(n)
-		if err := th.FinishStep(t.Context(), llm.Usage{}, call); err != nil {
+		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		step.Messages = []thread.Message{result}
 	}
-	if err := th.Append(t.Context(), append(step.Messages, plain(thread.Assistant, "I am about to go on."))...); err != nil {
+	if _, err := th.Append(t.Context(), append(step.Messages, plain(thread.Assistant, "I am about to go on."))...); err != nil {
 		t.Fatal(err)
 	}
 	plans, err := th.Plans(t.Context())

@@ -10,20 +10,19 @@ import (
 	"github.com/palimpsest-ai/palimpsest/state"
 )
 
-// Remember adds entries to the memory block of the thread (D10), which stands
-// behind the system prompt of every prompt from then on, whatever is compacted
-// or undone. At 15 entries the oldest 10 are folded into its own summary: by the
+// Remember adds entries to the memory block of the session (D10), which stands
+// behind the system prompt of every prompt from then on, whatever is compacted.
+// Undo brings back the block as it was with the plan that it puts in force. At 15
+// entries the oldest 10 are folded into the block's own summary: by the
 // model of a policy.Workstream, else by rule. A model that fails folds nothing,
 // an event says so, and the next entry tries again.
 //
 // Entries speak in the system's role: put nothing there that a tool or the web
 // has written. The block is part of the plan in force, so it costs one change of
 // the prompt's beginning; add entries where one is due anyway.
-func (t *Thread) Remember(ctx context.Context, entries ...string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	err := t.change(ctx, func(current *plan.Plan) (*plan.Plan, error) {
-		next := plan.Plan{Schema: plan.SchemaVersion, ThreadID: t.id, Policy: "memory"}
+func (s *Session) Remember(ctx context.Context, entries ...string) error {
+	err := s.change(ctx, func(current *plan.Plan) (*plan.Plan, error) {
+		next := plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id, Policy: "memory"}
 		if current != nil {
 			next = *current
 		}
@@ -31,25 +30,25 @@ func (t *Thread) Remember(ctx context.Context, entries ...string) error {
 		if next.Memory != nil {
 			memory = *next.Memory
 		}
-		memory, err := t.folded(ctx, memory.Add(entries...))
+		memory, err := s.folded(ctx, memory.Add(entries...))
 		if err != nil {
 			return nil, err
 		}
-		next.CreatedAt, next.Memory = t.c.config.Now().UTC(), &memory
+		next.CreatedAt, next.Memory = s.c.config.Now().UTC(), &memory
 		return &next, nil
 	})
 	if err != nil {
-		return fmt.Errorf("palimpsest.Remember(%s): %w", t.id, err)
+		return fmt.Errorf("palimpsest.Remember(%s): %w", s.id, err)
 	}
 	return nil
 }
 
 // folded is the memory after its own cycle. The error is that of ctx.
-func (t *Thread) folded(ctx context.Context, m state.Memory) (state.Memory, error) {
+func (s *Session) folded(ctx context.Context, m state.Memory) (state.Memory, error) {
 	if _, due := m.Due(); !due {
 		return m, nil
 	}
-	w, _ := policy.As[policy.Workstream](t.c.config.Policy)
+	w, _ := policy.As[policy.Workstream](s.c.config.Policy)
 	out, err := w.CompactMemory(ctx, m)
 	if err == nil {
 		return out, nil
@@ -57,6 +56,6 @@ func (t *Thread) folded(ctx context.Context, m state.Memory) (state.Memory, erro
 	if err := ctx.Err(); err != nil {
 		return m, err
 	}
-	t.emit(ctx, event.Event{Type: event.Failed, Policy: w.Name(), Err: event.ErrorClass(err), Details: map[string]any{"fallback": "earlier_memory"}})
+	s.emit(ctx, event.Event{Type: event.Failed, Policy: w.Name(), Err: event.ErrorClass(err), Details: map[string]any{"fallback": "earlier_memory"}})
 	return m, nil
 }

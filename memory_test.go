@@ -25,7 +25,7 @@ func TestMemoryBlock(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx := t.Context()
-			th := c.Thread("ticket-4711")
+			th := c.Session("ticket-4711")
 			for n := range 17 {
 				if err := th.Remember(ctx, fmt.Sprintf("Note %d: the port is 80%02d.", n, n)); err != nil {
 					t.Fatal(err)
@@ -57,8 +57,14 @@ func TestMemoryBlock(t *testing.T) {
 				t.Fatal(err)
 			}
 			step.Budget = 0
+			if p, err := th.PrepareStep(ctx, step); err != nil || len(p.System) != 0 {
+				t.Errorf("%v; undoing everything leaves notes: %+v", err, p.System)
+			}
+			if err := th.Undo(ctx, len(plans)); err != nil {
+				t.Fatal(err)
+			}
 			if shows() != text {
-				t.Error("undoing compactions forgot notes")
+				t.Error("the plan that is in force again has other notes")
 			}
 		})
 	}
@@ -85,7 +91,7 @@ func TestDecodedRequest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			th := c.Thread("t")
+			th := c.Session("t")
 			if err := th.Remember(t.Context(), "The port is 8080."); err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +104,7 @@ func TestDecodedRequest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			body, err := codec.Encode(p)
+			body, err := codec.Encode(p.Prompt)
 			if err != nil {
 				t.Fatal(err)
 			}

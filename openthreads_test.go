@@ -33,7 +33,7 @@ func BenchmarkOpenThreads(b *testing.B) {
 			for round := 0; b.Loop(); round++ {
 				size := 0
 				before := heap()
-				var open []*palimpsest.Thread
+				var open []*palimpsest.Session
 				for n := range threads {
 					var list []thread.Message
 					for i := range messages {
@@ -41,7 +41,7 @@ func BenchmarkOpenThreads(b *testing.B) {
 						size += len(m.Text())
 						list = append(list, m)
 					}
-					th := c.Thread(fmt.Sprint("thread ", n, " of round ", round))
+					th := c.Session(fmt.Sprint("thread ", n, " of round ", round))
 					if _, err := th.PrepareStep(b.Context(), palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: 100_000, Messages: list}); err != nil {
 						b.Fatal(err)
 					}

@@ -2,10 +2,10 @@ package palimpsest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -17,107 +17,86 @@ import (
 // summaries to keep in mind: models are told, other summarizers rank what holds
 // its terms higher, and the plan records them. An error that wraps
 // policy.ErrNothing says that there was nothing to compact.
-func (t *Thread) Compact(ctx context.Context, step Step, instructions string) (*plan.Plan, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	log, err := t.append(ctx, step.Messages)
+func (s *Session) Compact(ctx context.Context, step Step, instructions string) (*plan.Plan, error) {
+	done, err := s.begin(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", t.id, err)
+		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", s.id, err)
 	}
-	t.step = step
-	f, err := t.forced(ctx, log, instructions)
+	defer done()
+	l, err := s.load(ctx)
+	if err == nil {
+		l, err = s.append(ctx, l, step.Messages, true)
+	}
+	var p *plan.Plan
+	if err == nil {
+		p, err = s.compactNow(ctx, l, step, how{forced: true, instructions: instructions}, func(*policy.Situation) due { return due{yes: true, trigger: "manual"} })
+	}
 	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", t.id, err)
+		return nil, fmt.Errorf("palimpsest.Compact(%s): %w", s.id, err)
 	}
-	return f.Plan, nil
-}
-
-// forced compacts with the trigger "manual".
-func (t *Thread) forced(ctx context.Context, log *thread.Thread, instructions string) (*policy.Fitted, error) {
-	for attempt := range tries {
-		s, version, err := t.state(ctx, log)
-		if err != nil {
-			return nil, err
-		}
-		t.offer(s)
-		s.Forced, s.Instructions = true, instructions
-		f, err := t.compact(ctx, s, version, trigger{name: "manual", attempt: attempt + 1})
-		if !errors.Is(err, store.ErrConflict) {
-			return f, err
-		}
-		if log, err = t.c.config.Log.Load(ctx, t.id); err != nil {
-			return nil, err
-		}
-	}
-	return nil, fmt.Errorf("after %d tries: %w", tries, store.ErrConflict)
+	return p, nil
 }
 
 // Plan is a dry run of Compact: the plan that would be made, with its records
-// and reasons. Nothing is stored, the step's messages included.
-func (t *Thread) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	log, err := t.c.config.Log.Load(ctx, t.id)
+// and reasons. Nothing is stored, the step's messages included; what models answer on
+// the way is (Config.Answers).
+func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
+	done, err := s.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Plan(%s): %w", s.id, err)
+	}
+	defer done()
+	l, err := s.load(ctx)
 	if err == nil {
-		log, err = log.Append(step.Messages...)
+		l.log, err = l.log.Append(step.Messages...)
+	}
+	var at *policy.Situation
+	if err == nil {
+		at, err = s.situate(ctx, l, step, how{forced: true})
+	}
+	var f *policy.Fitted
+	if err == nil {
+		f, err = s.c.config.Policy.Plan(ctx, at)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Plan(%s): %w", t.id, err)
-	}
-	last := t.step
-	t.step = step
-	defer func() { t.step = last }()
-	s, _, err := t.state(ctx, log)
-	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Plan(%s): %w", t.id, err)
-	}
-	s.Forced = true
-	f, err := t.c.config.Policy.Plan(ctx, s)
-	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Plan(%s): %w", t.id, err)
+		return nil, fmt.Errorf("palimpsest.Plan(%s): %w", s.id, err)
 	}
 	return f.Plan, nil
 }
 
 // Plans returns every plan that was in force, the oldest first.
-func (t *Thread) Plans(ctx context.Context) ([]*plan.Plan, error) {
-	_, n, err := t.c.config.Plans.Current(ctx, t.id)
+func (s *Session) Plans(ctx context.Context) ([]*plan.Plan, error) {
+	_, n, err := s.c.config.Plans.Current(ctx, s.id)
 	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Plans(%s): %w", t.id, err)
+		return nil, fmt.Errorf("palimpsest.Plans(%s): %w", s.id, err)
 	}
 	plans := make([]*plan.Plan, n)
 	for v := range plans {
-		if plans[v], err = t.c.config.Plans.Plan(ctx, t.id, v+1); err != nil {
-			return nil, fmt.Errorf("palimpsest.Plans(%s): %w", t.id, err)
+		if plans[v], err = s.c.config.Plans.Plan(ctx, s.id, v+1); err != nil {
+			return nil, fmt.Errorf("palimpsest.Plans(%s): %w", s.id, err)
 		}
 	}
 	return plans, nil
 }
 
-// Undo puts version n of the plans in force again; 0 stands for no plan, so
-// that everything is shown as it was said. It is itself a new version: nothing
-// is forgotten by it.
-func (t *Thread) Undo(ctx context.Context, n int) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	err := t.change(ctx, func(current *plan.Plan) (*plan.Plan, error) {
-		next := &plan.Plan{Schema: plan.SchemaVersion, ThreadID: t.id, CreatedAt: t.c.config.Now().UTC(), Policy: "undo"}
+// Undo puts version n of the plans in force again, with the memory block as it
+// was then; 0 stands for no plan, so that everything is shown as it was said and
+// there is no memory block. It is itself a new version, so that it can be undone in
+// turn, and no compaction: rounds are counted on from where they were.
+func (s *Session) Undo(ctx context.Context, n int) error {
+	err := s.change(ctx, func(current *plan.Plan) (*plan.Plan, error) {
+		next := plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id, CreatedAt: s.c.config.Now().UTC(), Policy: "undo"}
 		if n != 0 {
-			earlier, err := t.c.config.Plans.Plan(ctx, t.id, n)
+			earlier, err := s.c.config.Plans.Plan(ctx, s.id, n)
 			if err != nil {
 				return nil, err
 			}
-			same := *earlier
-			next = &same
+			next = *earlier
 		}
-		next.Memory = nil
-		if current != nil {
-			next.Memory = current.Memory // notes are no compaction
-		}
-		return next, nil
+		return &next, nil
 	})
 	if err != nil {
-		return fmt.Errorf("palimpsest.Undo(%s, %d): %w", t.id, n, err)
+		return fmt.Errorf("palimpsest.Undo(%s, %d): %w", s.id, n, err)
 	}
 	return nil
 }
@@ -125,10 +104,8 @@ func (t *Thread) Undo(ctx context.Context, n int) error {
 // Expand takes the record that covers a message out of the plan in force, so
 // that its whole span is shown as it was said. A message that is shown already
 // is an error that wraps store.ErrNotFound.
-func (t *Thread) Expand(ctx context.Context, id thread.ID) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	err := t.change(ctx, func(current *plan.Plan) (*plan.Plan, error) {
+func (s *Session) Expand(ctx context.Context, id thread.ID) error {
+	err := s.change(ctx, func(current *plan.Plan) (*plan.Plan, error) {
 		ref := plan.Ref{}
 		if current != nil {
 			ref = current.Actions()[id]
@@ -141,11 +118,11 @@ func (t *Thread) Expand(ctx context.Context, id thread.ID) error {
 		next.Summarizations = without(current.Summarizations, ref, plan.Summarize)
 		next.Externalizations = without(current.Externalizations, ref, plan.Externalize)
 		next.Drops = without(current.Drops, ref, plan.Drop)
-		next.CreatedAt = t.c.config.Now().UTC()
+		next.CreatedAt = s.c.config.Now().UTC()
 		return &next, nil
 	})
 	if err != nil {
-		return fmt.Errorf("palimpsest.Expand(%s): %w", t.id, err)
+		return fmt.Errorf("palimpsest.Expand(%s): %w", s.id, err)
 	}
 	return nil
 }
@@ -158,25 +135,32 @@ func without[T any](records []T, ref plan.Ref, action plan.Action) []T {
 }
 
 // change commits what edit makes of the plan in force. The plan must hold for
-// the thread.
-func (t *Thread) change(ctx context.Context, edit func(*plan.Plan) (*plan.Plan, error)) error {
+// the thread. No change is a compaction, so the rounds go on as they were.
+func (s *Session) change(ctx context.Context, edit func(*plan.Plan) (*plan.Plan, error)) error {
+	done, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	for range tries {
-		log, err := t.c.config.Log.Load(ctx, t.id)
+		l, err := s.load(ctx)
 		if err != nil {
 			return err
 		}
-		current, version, err := t.c.config.Plans.Current(ctx, t.id)
+		if want := s.only.Plans; want != nil && *want != l.version {
+			return &VersionError{*want, l.version} // before anything is made for nothing
+		}
+		next, err := edit(l.plan)
 		if err != nil {
 			return err
 		}
-		next, err := edit(current)
-		if err != nil {
+		next.Round = l.round
+		if err := next.Validate(l.log); err != nil {
 			return err
 		}
-		if err := next.Validate(log); err != nil {
-			return err
-		}
-		if _, err = t.c.config.Plans.Commit(ctx, t.id, version, store.Commit{Plan: next}); !errors.Is(err, store.ErrConflict) {
+		if err = s.put(ctx, l.version, store.Commit{Plan: next, Events: []event.Event{{
+			Type: event.PlanCommitted, Time: s.c.config.Now().UTC(), ThreadID: s.id, TenantID: s.c.config.Requester.TenantID, Details: map[string]any{"version": l.version + 1},
+		}}}); !conflicted(err) {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -31,7 +32,7 @@ func TestPlantedFactsInRandomThreads(t *testing.T) {
 	counter := o200k(t)
 	cycles := 0
 	var crowded tally
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		api := rapid.SampledFrom(apis).Draw(rt, "api")
 		target := rapid.IntRange(3_000, 6_000).Draw(rt, "target")
 		crowd := rapid.Bool().Draw(rt, "crowd")
@@ -67,9 +68,10 @@ func TestPlantedFactsInRandomThreads(t *testing.T) {
 				text := said(res.Prompt)
 				for _, f := range planted[:n+1] {
 					stands := strings.Contains(text, f)
-					if crowd {
+					switch {
+					case crowd:
 						crowded.add(stands)
-					} else if !stands {
+					case !stands:
 						rt.Fatalf("cycle %d of %d tokens, %d summaries, %d drops: lost %q", loop.cycles, target, len(res.Plan.Summarizations), len(res.Plan.Drops), f)
 					}
 				}

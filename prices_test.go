@@ -16,16 +16,16 @@ import (
 )
 
 // looking is a policy that keeps what it was asked about and does nothing.
-type looking struct{ last *policy.State }
+type looking struct{ last *policy.Situation }
 
 func (*looking) Name() string { return "looking" }
 
-func (l *looking) Due(s *policy.State) (bool, string) {
+func (l *looking) Due(s *policy.Situation) (bool, string) {
 	l.last = s
 	return false, ""
 }
 
-func (*looking) Plan(context.Context, *policy.State) (*policy.Fitted, error) {
+func (*looking) Plan(context.Context, *policy.Situation) (*policy.Fitted, error) {
 	return nil, policy.ErrNothing
 }
 
@@ -38,15 +38,15 @@ func TestPolicyKnowsPrices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	th := c.Thread("t")
-	look := func(model string) *policy.State {
+	th := c.Session("t")
+	look := func(model string) *policy.Situation {
 		t.Helper()
 		step := palimpsest.Step{Base: &prompt.Prompt{Model: model}, Messages: []thread.Message{plain(thread.User, "Go on.")}}
 		if _, err := th.PrepareStep(t.Context(), step); err != nil {
 			t.Fatal(err)
 		}
 		s := l.last
-		if err := th.FinishStep(t.Context(), llm.Usage{}, plain(thread.Assistant, "Done.")); err != nil {
+		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, plain(thread.Assistant, "Done.")); err != nil {
 			t.Fatal(err)
 		}
 		return s
@@ -76,12 +76,16 @@ func TestPausesAreLearned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	th := c.Thread("t")
+	th := c.Session("t")
 	after := func(pause time.Duration, model string) float64 {
 		t.Helper()
 		now = now.Add(pause)
 		step := palimpsest.Step{Base: &prompt.Prompt{Model: model}, Messages: []thread.Message{plain(thread.User, "Go on.")}}
-		if _, err := th.PrepareStep(t.Context(), step); err != nil {
+		p, err := th.PrepareStep(t.Context(), step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := th.FinishStep(t.Context(), p, llm.Usage{}, plain(thread.Assistant, "I did.")); err != nil {
 			t.Fatal(err)
 		}
 		return l.last.Lapse
@@ -100,8 +104,8 @@ func TestPausesAreLearned(t *testing.T) {
 	if got := after(time.Hour, "nobody-knows-it"); got != 0 {
 		t.Errorf("an unknown model: %v", got)
 	}
-	if got := after(time.Minute, model); got != 2/105.0 {
-		t.Errorf("after a pause that nobody can tell: %v", got)
+	if got := after(time.Minute, model); got != 3/105.0 {
+		t.Errorf("after a pause under another model: %v", got)
 	}
 }
 
@@ -113,7 +117,7 @@ func TestIgnorePrices(t *testing.T) {
 		t.Fatal(err)
 	}
 	step := palimpsest.Step{Base: &prompt.Prompt{Model: "claude-sonnet-4-5"}, Messages: []thread.Message{plain(thread.User, "Go on.")}}
-	if _, err := c.Thread("t").PrepareStep(t.Context(), step); err != nil {
+	if _, err := c.Session("t").PrepareStep(t.Context(), step); err != nil {
 		t.Fatal(err)
 	}
 	if l.last.Rates != (cost.Rates{}) || l.last.Cold {
@@ -140,7 +144,7 @@ func TestExpectation(t *testing.T) {
 			messages = append(messages, plain(thread.Assistant, strings.Repeat("a line of many words ", 1000)), plain(thread.User, "Go on."))
 		}
 		step := palimpsest.Step{Base: &prompt.Prompt{Model: model}, Messages: messages, Window: 100_000}
-		if _, err := c.Thread("t").PrepareStep(t.Context(), step); err != nil {
+		if _, err := c.Session("t").PrepareStep(t.Context(), step); err != nil {
 			t.Fatal(err)
 		}
 		if len(told) != 1 {

@@ -24,13 +24,13 @@ import (
 )
 
 // answer asks the thread as a model does and returns the text of the result.
-func answer(t *testing.T, th *palimpsest.Thread, tool string, arguments map[string]any) (string, thread.Outcome) {
+func answer(t *testing.T, th *palimpsest.Session, tool string, arguments map[string]any) (string, thread.Outcome) {
 	t.Helper()
 	doc, err := json.Marshal(arguments)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, ok, err := th.Answer(t.Context(), thread.ToolCall{ID: "call_x", Name: tool, Arguments: string(doc)})
+	m, ok, err := th.Answer(t.Context(), nil, thread.ToolCall{ID: "call_x", Name: tool, Arguments: string(doc)})
 	if err != nil || !ok {
 		t.Fatalf("%s is not answered: %v", tool, err)
 	}
@@ -53,7 +53,7 @@ func TestToolsReachEverything(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			th := c.Thread("ticket-4711")
+			th := c.Session("ticket-4711")
 			step := palimpsest.Step{
 				Base:    &prompt.Prompt{Model: "m", MaxOutput: 1000, Tools: []prompt.Tool{{Name: "Read", Schema: `{"type":"object"}`}}},
 				Profile: render.For(wire.Anthropic), Budget: loopBudget, Messages: []thread.Message{plain(thread.User, "Tidy the queue.")},
@@ -65,7 +65,7 @@ func TestToolsReachEverything(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if size := counter.Prompt(p); size > loopBudget {
+				if size := counter.Prompt(p.Prompt); size > loopBudget {
 					t.Errorf("step %d: %d tokens", n, size)
 				}
 				plans, err := th.Plans(t.Context())
@@ -83,7 +83,7 @@ func TestToolsReachEverything(t *testing.T) {
 					offered = ours
 				}
 				call, result := work(n)
-				if err := th.FinishStep(t.Context(), llm.Usage{}, call); err != nil {
+				if err := th.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
 					t.Fatal(err)
 				}
 				step.Messages = []thread.Message{result}
@@ -138,7 +138,7 @@ func TestToolsReachEverything(t *testing.T) {
 			if text, outcome := answer(t, th, "read_artifact", map[string]any{"artifact_id": id}); len(id) != 12 || outcome != thread.Success || !strings.Contains(text, "line of file 3") {
 				t.Errorf("the message %q of a hit cannot be read: %s", id, text)
 			}
-			if _, ok, err := th.Answer(t.Context(), thread.ToolCall{Name: "Read"}); ok || err != nil {
+			if _, ok, err := th.Answer(t.Context(), nil, thread.ToolCall{Name: "Read"}); ok || err != nil {
 				t.Errorf("a tool of the caller is answered: %v", err)
 			}
 		})
@@ -232,8 +232,11 @@ func TestInjection(t *testing.T) {
 			}
 			var found []string
 			for _, m := range p.Messages {
-				if text := m.Text(); strings.Contains(text, "[Recalled Content - message:") {
-					found = append(found, text)
+				r, _ := m.Result()
+				for n, text := range strings.Split(m.Text()+r.Text(), "[Recalled Content - message:") {
+					if n > 0 {
+						found = append(found, strings.TrimSpace(text))
+					}
 				}
 			}
 			return strings.Join(found, "\n")
@@ -249,7 +252,7 @@ func TestInjection(t *testing.T) {
 			t.Errorf("shown: %s", first)
 		}
 		call, result := work(60)
-		if err := th.FinishStep(t.Context(), llm.Usage{}, call); err != nil {
+		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, call); err != nil {
 			t.Fatal(err)
 		}
 		step.Messages = []thread.Message{result}
@@ -317,14 +320,14 @@ func TestQualityWatches(t *testing.T) {
 	for n := range 2 {
 		call := thread.ToolCall{ID: fmt.Sprint("ask_", n), Name: "read_artifact", Arguments: `{"artifact_id":"art_1"}`}
 		ask := thread.Message{Role: thread.Assistant, Parts: []thread.Part{call}}
-		if err := th.FinishStep(t.Context(), llm.Usage{}, ask); err != nil {
+		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, ask); err != nil {
 			t.Fatal(err)
 		}
-		result, _, err := th.Answer(t.Context(), call)
+		result, _, err := th.Answer(t.Context(), nil, call)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := th.Append(t.Context(), result); err != nil {
+		if _, err := th.Append(t.Context(), result); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/store/dir"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -26,7 +27,7 @@ func TestRehydratedOnMention(t *testing.T) {
 	defer kept.Close()
 	counter := o200k(t)
 	c, err := palimpsest.New(palimpsest.Config{
-		Counter: counter, Artifacts: kept.Artifacts(), Recall: &palimpsest.Recall{},
+		Policy: policy.Ladder{}, Counter: counter, Artifacts: kept.Artifacts(), Recall: &palimpsest.Recall{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,7 @@ func TestRehydratedOnMention(t *testing.T) {
 		t.Fatal("nothing was put aside")
 	}
 	id := aside[len(aside)-1].ArtifactID
-	if err := th.FinishStep(t.Context(), llm.Usage{}, plain(thread.Assistant, "I need "+id+" again.")); err != nil {
+	if err := th.FinishStep(t.Context(), nil, llm.Usage{}, plain(thread.Assistant, "I need "+id+" again.")); err != nil {
 		t.Fatal(err)
 	}
 	shows := func() bool {
@@ -61,7 +62,7 @@ func TestRehydratedOnMention(t *testing.T) {
 	if !shows() {
 		t.Error("the agent names an artifact and is not shown it")
 	}
-	if err := th.FinishStep(t.Context(), llm.Usage{}, plain(thread.Assistant, "Thank you.")); err != nil {
+	if err := th.FinishStep(t.Context(), nil, llm.Usage{}, plain(thread.Assistant, "Thank you.")); err != nil {
 		t.Fatal(err)
 	}
 	step.Messages = []thread.Message{plain(thread.User, "And now the rest.")}

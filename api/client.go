@@ -14,6 +14,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -125,6 +126,12 @@ func (c *Client) CutOff(ctx context.Context, threadID string, version int, q Cut
 // version of the plans that must be in force, or Any.
 func (c *Client) Remember(ctx context.Context, threadID string, planVersion int, entries ...string) (*Plan, error) {
 	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "memory"), planVersion, Remember{Entries: entries})
+}
+
+// Outcome says how the task of the thread ended, and returns how the thread fared
+// under compaction. An empty outcome only asks.
+func (c *Client) Outcome(ctx context.Context, threadID string, task thread.Outcome) (*quality.Metrics, error) {
+	return call[quality.Metrics](ctx, c, "POST", c.at(nil, threadID, "outcome"), Any, quality.Outcome{Task: task})
 }
 
 // Compact compacts now, if the plan in force still has the version, or in any

@@ -7,6 +7,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/quality"
 )
 
 // Root is the address that all operations begin with.
@@ -68,6 +69,8 @@ func Operations() []Operation {
 			Summary: "In place of finish, when the answer ended at the limit on the output: add it without its tool calls, compact when that is due, and get the request to go on with. A problem of type nothing-to-do says that compacting would not help; the answer is in the log all the same."},
 		{ID: "remember", Method: "POST", Path: one + "/memory", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Remember{}, Response: Plan{},
 			Summary: "Add entries to the thread's memory block, which stands behind the system prompt of every prompt from then on. It is part of the plan in force."},
+		{ID: "outcome", Method: "POST", Path: one + "/outcome", Right: apikey.Write, Status: 200, Request: quality.Outcome{}, Response: quality.Metrics{},
+			Summary: "Say how the thread's task ended, and get how the thread fared under compaction: what the agent asked for again, and how often. An empty body only asks. Known since the daemon first saw the thread, where its setting quality is on."},
 		{ID: "compact", Method: "POST", Path: one + "/compact", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Compact{}, Response: Plan{},
 			Summary: "Compact now, whether it is due or not, and get the plan."},
 		{ID: "dry-run", Method: "POST", Path: one + "/dry-run", Right: apikey.Read, Status: 200, Request: Step{}, Response: Plan{},

@@ -4,7 +4,10 @@
 // follows, and an aborted call stays together with a result that came late.
 package cut
 
-import "github.com/palimpsest-ai/palimpsest/thread"
+import (
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
 
 // Point is a place to cut: messages before Index are old, the others are kept.
 type Point struct {
@@ -27,7 +30,7 @@ type Points struct {
 
 // Legal finds the legal cut points of t.
 func Legal(t *thread.Thread, pairs *thread.Pairing) *Points {
-	messages := t.Messages()
+	messages := uncopied.Messages(t)
 	n := len(messages)
 	p := &Points{thread: t, legal: make([]bool, n+1), start: make([]int, n+1)}
 	reach := -1 // the furthest result of any call so far
@@ -97,7 +100,7 @@ type LastTurns struct{ N int }
 // Cut implements Policy.
 func (c LastTurns) Cut(p *Points, _ func(int) int) Point {
 	n, left := p.thread.Len(), c.N
-	messages := p.thread.Messages()
+	messages := uncopied.Messages(p.thread)
 	for i := n - 1; i >= 0 && left > 0; i-- {
 		if messages[i].StartsTurn() {
 			n, left = i, left-1

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -102,7 +103,7 @@ func TestPolicies(t *testing.T) {
 // TestCutsKeepPairsTogether: whatever the thread and the policy, no call before
 // the cut has a result after it, and none waits there.
 func TestCutsKeepPairsTogether(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
 		pairs := thread.Pair(th)
 		points := cut.Legal(th, pairs)

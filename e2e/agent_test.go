@@ -13,16 +13,18 @@ import (
 
 // agent is an ordinary loop around a model.
 type agent struct {
-	client  client
-	thread  *palimpsest.Thread
-	log     store.Log
-	world   *world
-	window  int // tokens
-	stream  bool
-	said    []thread.Message // all that went into the log, in order
-	refused int              // requests that were refused as too long, and made again
-	again   int              // requests that were made again as they were
-	lookups int              // calls that looked something up
+	client client
+	thread *palimpsest.Session
+	// prepared is the prompt that the model last answered.
+	prepared *palimpsest.Prepared
+	log      store.Log
+	world    *world
+	window   int // tokens
+	stream   bool
+	said     []thread.Message // all that went into the log, in order
+	refused  int              // requests that were refused as too long, and made again
+	again    int              // requests that were made again as they were
+	lookups  int              // calls that looked something up
 }
 
 // run works on the task to its end, and returns the model's last words.
@@ -48,7 +50,7 @@ func (a *agent) run(ctx context.Context) (report string, err error) {
 		for _, m := range answer.messages {
 			report = m.Text()
 			for _, c := range m.Calls() {
-				m, ok, err := a.thread.Answer(ctx, c)
+				m, ok, err := a.thread.Answer(ctx, a.prepared, c)
 				switch {
 				case err != nil:
 					return "", err
@@ -78,18 +80,19 @@ func (a *agent) step(ctx context.Context, step palimpsest.Step) (answered, error
 	p, err := a.thread.PrepareStep(ctx, step)
 	for err == nil {
 		var body []byte
-		if body, err = a.client.codec().Encode(p); err != nil {
+		if body, err = a.client.codec().Encode(p.Prompt); err != nil {
 			return answered{}, err
 		}
 		var answer answered
 		if answer, err = a.client.ask(ctx, body, a.stream); err == nil {
 			a.said = append(a.said, answer.messages...)
-			return answer, a.thread.FinishStep(ctx, answer.usage, answer.messages...)
+			a.prepared = p
+			return answer, a.thread.FinishStep(ctx, p, answer.usage, answer.messages...)
 		}
 		switch status, _ := a.client.refusal(err); {
 		case overflowed(a.client, err):
 			a.refused++
-			p, err = a.thread.Overflowed(ctx)
+			p, err = a.thread.Overflowed(ctx, p)
 		case status == 0 && again < 3:
 			again++
 			a.again++

@@ -114,7 +114,7 @@ func newAgent(t *testing.T, config palimpsest.Config, server *llmtest.Server, ap
 		t.Fatal(err)
 	}
 	return &agent{
-		client: newClient(api, server.URL, http.DefaultClient), thread: c.Thread(threadID), log: memory,
+		client: newClient(api, server.URL, http.DefaultClient), thread: c.Session(threadID), log: memory,
 		world: &world{}, window: window, stream: stream,
 	}
 }

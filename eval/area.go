@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 )
 
 // curveBudgets are the budgets of the area under the curve, Options.Curve.
@@ -107,7 +109,7 @@ func corpusHash(sessions iter.Seq[*session]) string {
 	for s := range sessions {
 		id := ""
 		if n := s.thread.Len(); n > 0 {
-			id = string(s.thread.At(n - 1).ID)
+			id = string(uncopied.At(s.thread, n-1).ID)
 		}
 		ids = append(ids, id)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -86,7 +87,7 @@ func (c *canaries) callID(n int, kind string) string { return fmt.Sprintf("canar
 // lastGroup is the position behind the last group in a thread.
 func (c *canaries) lastGroup(t *thread.Thread) int {
 	last := -1
-	for i, m := range t.All() {
+	for i, m := range uncopied.All(t) {
 		if r, ok := m.Result(); ok && strings.HasPrefix(r.CallID, "canary-") {
 			last = i
 		}
@@ -98,7 +99,7 @@ func (c *canaries) lastGroup(t *thread.Thread) int {
 func (c *canaries) plant(s *session) []need {
 	var all []need
 	at := map[string]int{} // the first position of each group's call
-	for i, m := range s.thread.All() {
+	for i, m := range uncopied.All(s.thread) {
 		for _, call := range m.Calls() {
 			if _, ok := at[call.ID]; !ok {
 				at[call.ID] = i

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -155,7 +156,7 @@ func (f forms) masked(m *moment, keep int, noReasoning bool) []item {
 	items := f.plain(m)
 	results := 0
 	for i := m.at - 1; i >= 0; i-- {
-		msg := m.thread.At(i)
+		msg := uncopied.At(m.thread, i)
 		if r, ok := msg.Result(); ok {
 			results++
 			if results > keep && i < m.tail {
@@ -177,7 +178,7 @@ func (f forms) masked(m *moment, keep int, noReasoning bool) []item {
 func (f forms) pruned(m *moment, keep int) []item {
 	items := f.plain(m)
 	for i := range m.tail {
-		msg := m.thread.At(i)
+		msg := uncopied.At(m.thread, i)
 		f.without(&items[i], msg, func(p thread.Part) bool {
 			switch p.(type) {
 			case thread.Reasoning:

@@ -154,7 +154,7 @@ func TestBestSchedule(t *testing.T) {
 func TestHandleIsBilled(t *testing.T) {
 	counter := counterOf(t)
 	r := worked(t, counter, 100, 60)
-	h, err := r.handle(t.Context(), policy.Auto{}, counter)
+	h, err := r.handle(t.Context(), policy.Auto{Favor: policy.FavorCost}, counter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,22 +178,18 @@ func TestHandleIsBilled(t *testing.T) {
 	}
 }
 
-// TestBestScheduleOfAuto: what auto leaves is measured before each request, and a
-// result that it puts aside as it arrives is small for the best schedule too, so
-// that the schedule is never dearer than what auto did by itself.
+// TestBestScheduleOfAuto: what auto leaves is measured before each request, so that
+// the schedule is never dearer than what auto did by itself.
 func TestBestScheduleOfAuto(t *testing.T) {
 	counter := counterOf(t)
 	r := workedOn(t, counter, 60, 20, 30)
-	h, err := r.handle(t.Context(), policy.Auto{}, counter)
+	h, err := r.handle(t.Context(), policy.Auto{Favor: policy.FavorCost}, counter)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x, err := r.spend(h.send)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if len(h.aside) != 1 {
-		t.Fatalf("%d results are put aside, want the large one", len(h.aside))
 	}
 	after, err := h.after()
 	if err != nil {
@@ -204,10 +200,7 @@ func TestBestScheduleOfAuto(t *testing.T) {
 			t.Errorf("request %d: %d tokens are left of %d", k, left, whole)
 		}
 	}
-	best, _ := h.light().best(func(k int) int { return after[k] })
-	if blind, _ := r.best(func(k int) int { return after[k] }); blind <= best {
-		t.Errorf("putting aside as it arrives saves nothing: %.0f, without it %.0f", best, blind)
-	}
+	best, _ := r.best(func(k int) int { return after[k] })
 	if x.input < 0.99*best {
 		t.Errorf("auto costs %.0f, its best schedule %.0f", x.input, best)
 	}

@@ -102,7 +102,7 @@ type CostRow struct {
 // costOrder is the order of the rows.
 var costOrder = []string{
 	noneName, noCacheName, maskName, slidingName, clearName, at150Name, at100Name, asRanName, lawName, lawColdName, bestName,
-	"ladder", "session", "timeline", "workstream", "loop", autoName, autoBestName, boundName,
+	"ladder", "session", "timeline", "workstream", "loop", autoName, balancedName, qualityName, autoBestName, boundName,
 }
 
 // schedules names the best schedule of a contender's renderer.

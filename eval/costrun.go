@@ -48,7 +48,8 @@ const costly = 50_000
 // defaultCostModel is a model that the recorded agents used.
 const defaultCostModel = "claude-sonnet-4-5"
 
-// autoLeft is the size that auto leaves by itself (policy.Auto.Working), in tokens.
+// autoLeft is the size that auto leaves in favor of cost (policy.Auto.Working), in
+// tokens.
 const autoLeft = 20_000
 
 // Check reports what in the options names nothing.
@@ -138,6 +139,27 @@ type costs struct {
 	lines, sizes map[string]string
 }
 
+// autoSize is auto where it leaves something else than what costs least.
+type autoSize struct {
+	name, size string
+	policy     policy.Auto
+}
+
+// autoSizes are auto in its other favors and, for a curve, by what it leaves.
+func autoSizes(curve bool) []autoSize {
+	all := []autoSize{
+		{balancedName, string(policy.FavorBalanced), policy.Auto{Favor: policy.FavorBalanced}},
+		{qualityName, string(policy.FavorQuality), policy.Auto{Favor: policy.FavorQuality}},
+	}
+	if !curve {
+		return all
+	}
+	for _, left := range slices.Concat(curveLeft, curveMore) {
+		all = append(all, autoSize{autoOf(left), thousand(left), policy.Auto{Favor: policy.FavorCost, Working: left}})
+	}
+	return all
+}
+
 func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOptions) (*costs, error) {
 	// A line is wanted with the contender that it belongs to.
 	lines := map[string]bool{}
@@ -206,19 +228,19 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOpt
 		if err != nil {
 			return nil, err
 		}
-		input, n := h.light().best(func(k int) int { return after[k] })
+		input, n := h.best(func(k int) int { return after[k] })
 		planned(autoBestName, input, n)
-		for _, left := range curveLeft {
-			if !o.Curve {
-				break
-			}
-			h, err := r.handle(ctx, policy.Auto{Working: left}, set.counter)
-			if err != nil {
-				return nil, err
-			}
-			if err := run(autoOf(left), autoName, thousand(left), h.send); err != nil {
-				return nil, err
-			}
+	}
+	for _, size := range autoSizes(o.Curve) {
+		if !wanted(size.name, autoName) {
+			continue
+		}
+		h, err := r.handle(ctx, size.policy, set.counter)
+		if err != nil {
+			return nil, err
+		}
+		if err := run(size.name, autoName, size.size, h.send); err != nil {
+			return nil, err
 		}
 	}
 	planned(boundName, r.relaxed(), 0)

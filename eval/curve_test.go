@@ -168,7 +168,7 @@ func TestCostCurve(t *testing.T) {
 			t.Errorf("%s costs %.3f of the lower bound", row.Contender, row.Bound)
 		}
 	}
-	if lines[slidingLine] != 1+len(curveLeft) || lines[autoName] != 1+len(curveLeft) || lines[clearLine] != 0 {
+	if lines[slidingLine] != 1+len(curveLeft) || lines[autoName] != 1+len(curveLeft)+len(curveMore) || lines[clearLine] != 0 {
 		t.Errorf("the lines are %v", lines)
 	}
 	if small, large := at["sliding window of 8k"], at["sliding window of 48k"]; small.Mean >= large.Mean {

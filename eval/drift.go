@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -121,8 +122,8 @@ func newPlanted(s *session, counter *token.Counter) (*planted, error) {
 	segment := max(1, len(s.steps)/(driftRounds+1))
 	messages := make([]thread.Message, 0, s.thread.Len()+5*canaryGroups)
 	done := 0
-	for i, m := range s.thread.All() {
-		if step, is := slices.BinarySearch(s.steps, i); is && step > 0 && step <= segment && m.Role == thread.Assistant && s.thread.At(i-1).Role != thread.Assistant {
+	for i, m := range uncopied.All(s.thread) {
+		if step, is := slices.BinarySearch(s.steps, i); is && step > 0 && step <= segment && m.Role == thread.Assistant && uncopied.At(s.thread, i-1).Role != thread.Assistant {
 			upTo := canaryGroups * step / segment
 			for ; done < upTo; done++ {
 				messages = append(messages, p.group(done)...)
@@ -273,7 +274,7 @@ func (p *planted) chain(ctx context.Context, pol policy.Policy, counter *token.C
 		return nil, err
 	}
 	h.base.Model = "a-model"
-	messages := p.thread.Messages()
+	messages := uncopied.Messages(p.thread)
 	var last []found
 	for _, n := range rounds {
 		if err := ctx.Err(); err != nil {

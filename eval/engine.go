@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -62,11 +63,14 @@ func (e *engine) fitAuto(m *moment, budget int) *shown {
 // that due or not. What it leaves over the budget is shown, not repaired.
 func (e *engine) fitPolicy(p policy.Policy, m *moment, budget int) *shown {
 	history := m.thread.Prefix(m.at)
-	s := &policy.State{
+	s, err := policy.Situate(policy.Situation{
 		Thread: history, Base: m.base, Profile: profile(), Counter: e.counter, Count: e.memo.Message,
-		Changed: m.sizes[:m.at], Plain: m.sizes[:m.at], Fixed: e.fixed(m), Prompt: m.size + e.fixed(m),
+		Changed: m.sizes[:m.at], Plain: m.sizes[:m.at], Fixed: e.fixed(m),
 		Window: budget + e.fixed(m), Budget: budget + e.fixed(m), Forced: true,
-		Summarizer: e.summarizer, Tools: toolpolicy.New(nil), Now: noon,
+		Summarizer: e.summarizer, Tools: toolpolicy.New(nil), Now: noon(),
+	})
+	if err != nil {
+		return m.nothing(err)
 	}
 	f, err := p.Plan(e.ctx, s)
 	if err != nil {
@@ -104,7 +108,7 @@ func (m *moment) shownBy(history *thread.Thread, made *prompt.Prompt, manifest *
 	for n := range made.Messages {
 		o := manifest.Messages[n]
 		i, ok := history.Index(o.ID)
-		if ok && !o.Synthetic && o.Record.Action == plan.Include && len(made.Messages[n].Parts) == len(history.At(i).Parts) {
+		if ok && !o.Synthetic && o.Record.Action == plan.Include && len(made.Messages[n].Parts) == len(uncopied.At(history, i).Parts) {
 			s.kept = append(s.kept, i)
 		} else {
 			s.other = append(s.other, made.Messages[n])

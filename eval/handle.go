@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -27,14 +29,13 @@ type handle struct {
 	policy    policy.Policy
 	tools     int // what the tools that reach what was removed take, in tokens
 	compactor *palimpsest.Compactor
-	thread    *palimpsest.Thread
+	thread    *palimpsest.Session
 	plans     store.Memory
 	now       time.Time
 	base      prompt.Prompt
 	seen      int // messages that the handle has
 	version   int // of the plan in force
 	frozen    int
-	aside     map[int]int // what stands in the place of results put aside as they arrived, in tokens, by position
 	seed      maphash.Seed
 }
 
@@ -42,7 +43,7 @@ type handle struct {
 const answerRoom = 20_000
 
 func (r *replay) handle(ctx context.Context, p policy.Policy, counter *token.Counter) (*handle, error) {
-	h := &handle{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: noon(), base: *r.base, aside: map[int]int{}, seed: maphash.MakeSeed()}
+	h := &handle{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: noon(), base: *r.base, seed: maphash.MakeSeed()}
 	h.base.Model = r.model.Name
 	var err error
 	h.compactor, err = palimpsest.New(palimpsest.Config{
@@ -50,17 +51,17 @@ func (r *replay) handle(ctx context.Context, p policy.Policy, counter *token.Cou
 		Now: func() time.Time { return h.now },
 	})
 	if err == nil {
-		h.thread = h.compactor.Thread(r.thread.ID())
+		h.thread = h.compactor.Session(r.thread.ID())
 	}
 	return h, err
 }
 
 func (h *handle) send(k int) (request, error) {
 	a := h.asks[k]
-	messages := h.replay.thread.Messages()
+	messages := uncopied.Messages(h.replay.thread)
 	h.now = noon().Add(a.when)
 	sent, err := h.thread.PrepareStep(h.ctx, palimpsest.Step{
-		Base: &h.base, Messages: messages[h.seen:a.at], Profile: profile(), Window: h.model.Window, Output: answerRoom,
+		Base: &h.base, Messages: undated(messages[h.seen:a.at]), Profile: profile(), Window: h.model.Window, Output: answerRoom,
 	})
 	if err != nil {
 		return request{}, fmt.Errorf("%s: %w", h.name, err)
@@ -69,7 +70,7 @@ func (h *handle) send(k int) (request, error) {
 	if err != nil {
 		return request{}, err
 	}
-	q := request{head: h.around(sent), body: make([]cost.Block, len(sent.Messages)), compacted: version != h.version}
+	q := request{head: h.around(sent.Prompt), body: make([]cost.Block, len(sent.Messages)), compacted: version != h.version}
 	changed := 0
 	for n := range sent.Messages {
 		block, plain := h.block(&sent.Messages[n])
@@ -80,7 +81,6 @@ func (h *handle) send(k int) (request, error) {
 	h.tools = max(h.tools, q.head.Tokens-h.fixed)
 	if q.compacted {
 		h.version, h.frozen = version, changed
-		h.put(p)
 		if q.shown, err = h.left(k, p); err != nil {
 			return q, err
 		}
@@ -88,7 +88,16 @@ func (h *handle) send(k int) (request, error) {
 	q.frozen = h.frozen
 	h.now = noon().Add(a.answered)
 	h.seen = a.end
-	return q, h.thread.FinishStep(h.ctx, llm.Usage{}, messages[a.at:a.end]...)
+	return q, h.thread.FinishStep(h.ctx, nil, llm.Usage{}, undated(messages[a.at:a.end])...)
+}
+
+// undated are messages that get the time of the replay's clock.
+func undated(messages []thread.Message) []thread.Message {
+	out := slices.Clone(messages)
+	for i := range out {
+		out[i].Time = time.Time{}
+	}
+	return out
 }
 
 // left is what a plan leaves of the history before a request.
@@ -102,33 +111,10 @@ func (h *handle) left(k int, p *plan.Plan) (*shown, error) {
 	return m.shownBy(history, res.Prompt, res.Manifest, res.After), nil
 }
 
-// put notes what a plan puts aside that has just arrived.
-func (h *handle) put(p *plan.Plan) {
-	for _, r := range p.Externalizations {
-		if i, ok := h.replay.thread.Index(r.Span.First()); ok && r.Strategy == "intake" {
-			h.aside[i] = r.TokensAfter
-		}
-	}
-}
-
-// light is the replay with results as large as they were after their arrival: a
-// policy that puts some aside then does so whenever it compacts.
-func (h *handle) light() *replay {
-	same := *h.replay
-	same.before = make([]int, len(same.sizes)+1)
-	for i, size := range same.sizes {
-		if less, ok := h.aside[i]; ok {
-			size = less
-		}
-		same.before[i+1] = same.before[i] + size
-	}
-	return &same
-}
-
 // after measures what the policy leaves of the whole request when it compacts at
 // each step, all that came before being there.
 func (h *handle) after() ([]int, error) {
-	messages := h.replay.thread.Messages()
+	messages := uncopied.Messages(h.replay.thread)
 	out := make([]int, len(h.asks))
 	fresh, err := h.replay.handle(h.ctx, h.policy, h.memo.Counter())
 	if err != nil {
@@ -152,7 +138,7 @@ func (h *handle) after() ([]int, error) {
 // block is a message of a prompt; plain when it stands as it is in the log.
 func (h *handle) block(m *thread.Message) (b cost.Block, plain bool) {
 	if i, ok := h.replay.thread.Index(m.ID); ok {
-		if own := h.replay.thread.At(i).Parts; len(own) == len(m.Parts) && len(own) > 0 && &own[0] == &m.Parts[0] {
+		if own := uncopied.At(h.replay.thread, i).Parts; len(own) == len(m.Parts) && len(own) > 0 && &own[0] == &m.Parts[0] {
 			return h.blocks[i], true
 		}
 	}

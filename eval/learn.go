@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 )
 
@@ -66,7 +67,7 @@ func (m *moment) samples() []sample {
 	for _, n := range m.refs {
 		used[n.Norm] = true
 	}
-	messages := m.thread.Messages()
+	messages := uncopied.Messages(m.thread)
 	var out []sample
 	for _, t := range summarize.Observe(summarize.Input{Messages: messages[:m.tail], Context: messages[m.tail:m.at]}) {
 		out = append(out, sample{t.Bins, used[t.Name]})

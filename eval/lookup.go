@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -74,7 +75,7 @@ func (m *moment) lookups(ctx context.Context, s *shown, out []found, counter *to
 		out[i].lookup = holds(within(answer.Text(), lookupTokens, counter))
 		if len(a.hits) > 0 {
 			pos, ok := m.thread.Index(a.hits[0].MessageID)
-			out[i].first = ok && holds(around(recall.FullText(m.thread.At(pos)), &a.hits[0]))
+			out[i].first = ok && holds(around(recall.FullText(uncopied.At(m.thread, pos)), &a.hits[0]))
 		}
 		out[i].lookup = out[i].lookup || out[i].first
 	}
@@ -124,7 +125,7 @@ func (m *moment) question(n need) string {
 		return n.ask
 	}
 	pos := m.steps[n.step]
-	step := m.thread.At(pos)
+	step := uncopied.At(m.thread, pos)
 	var b strings.Builder
 	for _, c := range step.Calls() {
 		text, _ := values(c.Arguments)
@@ -132,7 +133,7 @@ func (m *moment) question(n need) string {
 	}
 	question := b.String() + visible(step) + "\n"
 	for i := pos - 1; i >= 0; i-- {
-		if msg := m.thread.At(i); msg.Role == thread.User && msg.Kind == thread.Plain {
+		if msg := uncopied.At(m.thread, i); msg.Role == thread.User && msg.Kind == thread.Plain {
 			question += msg.Text()
 			break
 		}

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 )
 
 // Miss is a reference that auto did not keep.
@@ -42,7 +44,7 @@ func (m *moment) miss(n need, f found, budget string) Miss {
 			x.Mentions++
 		}
 	}
-	msg := m.thread.At(last)
+	msg := uncopied.At(m.thread, last)
 	x.LastRole = string(msg.Role)
 	if r, ok := msg.Result(); ok {
 		x.LastTool = r.Tool

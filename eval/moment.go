@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -98,7 +99,7 @@ func (m *moment) eligible(r *reference, used, step int) (age int, ok bool) {
 			count++
 		case s.pos < m.at:
 			return 0, false
-		case s.pos < used && m.thread.At(s.pos).Role != thread.Assistant:
+		case s.pos < used && uncopied.At(m.thread, s.pos).Role != thread.Assistant:
 			return 0, false
 		}
 		if s.pos >= used {

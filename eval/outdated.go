@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -33,7 +34,7 @@ const shortestLine = 16
 func linesOf(t *thread.Thread) *fileLines {
 	l := &fileLines{sights: map[string][]lineSight{}, known: map[string][]string{}}
 	calls := map[string]thread.ToolCall{}
-	for i, m := range t.All() {
+	for i, m := range uncopied.All(t) {
 		for _, c := range m.Calls() {
 			calls[c.ID] = c
 		}

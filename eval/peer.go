@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -138,7 +139,7 @@ func (p *peers) contenders() []contender {
 func (p *peers) fit(name string, m *moment, budget int) *shown {
 	q := &peerQuestion{Contender: name, Budget: budget, Tokens: m.sizes[:m.at]}
 	for i := range m.at {
-		q.Messages = append(q.Messages, neutral.MessageOf(m.thread.At(i)))
+		q.Messages = append(q.Messages, neutral.MessageOf(uncopied.At(m.thread, i)))
 	}
 	a, err := p.ask(q)
 	if err == nil && a.Error != "" {
@@ -158,7 +159,7 @@ func (p *peers) fit(name string, m *moment, budget int) *shown {
 		if ok && i < m.at && same(&q.Messages[i], &a.Messages[n]) {
 			s.kept = append(s.kept, i)
 			s.tokens += m.sizes[i]
-			msg = *m.thread.At(i)
+			msg = *uncopied.At(m.thread, i)
 		} else {
 			s.other = append(s.other, msg)
 			s.tokens += p.counter.Message(&msg)
@@ -187,10 +188,10 @@ func same(a, b *neutral.Message) bool {
 func (m *moment) open() map[string]bool {
 	open := map[string]bool{}
 	for i := range m.at {
-		for _, c := range m.thread.At(i).Calls() {
+		for _, c := range uncopied.At(m.thread, i).Calls() {
 			open[c.ID] = true
 		}
-		if r, ok := m.thread.At(i).Result(); ok {
+		if r, ok := uncopied.At(m.thread, i).Result(); ok {
 			delete(open, r.CallID)
 		}
 	}

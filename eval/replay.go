@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -70,7 +71,7 @@ func newReplay(s *session, m token.Model, times string, counter *token.Counter) 
 	}
 	p := profile()
 	sum := 0
-	for i, msg := range s.thread.All() {
+	for i, msg := range uncopied.All(s.thread) {
 		size := s.sizes[i]
 		if sent := p.Translate(*msg, false); len(sent.Parts) == 0 {
 			size = 0
@@ -96,11 +97,11 @@ const (
 )
 
 func (r *replay) request(times string) {
-	start := r.thread.At(0).Time
+	start := uncopied.At(r.thread, 0).Time
 	wait, recorded := r.gaps(times)
 	// since is the time of a message, or that of the one before and a while.
 	since := func(i int, last time.Duration, wait time.Duration) time.Duration {
-		t := r.thread.At(i).Time
+		t := uncopied.At(r.thread, i).Time
 		if !recorded || t.IsZero() || start.IsZero() {
 			return last + wait
 		}
@@ -146,7 +147,7 @@ func (r *replay) growth(k int) float64 {
 
 // opening is the position of what the user asked first, or -1.
 func (r *replay) opening() int {
-	for i, m := range r.thread.All() {
+	for i, m := range uncopied.All(r.thread) {
 		if m.StartsTurn() {
 			return i
 		}
@@ -166,7 +167,7 @@ func (r *replay) recency(at, tokens int) (from int) {
 		from--
 	}
 	// What answers a call that is not there cannot be sent.
-	for from < at-1 && r.thread.At(from).Role == thread.Tool {
+	for from < at-1 && uncopied.At(r.thread, from).Role == thread.Tool {
 		from++
 	}
 	return from

@@ -1,5 +1,7 @@
 package eval
 
+import "github.com/palimpsest-ai/palimpsest/internal/uncopied"
+
 // found says of one need whether the prompt holds it, holds it with what tells
 // what it is, and whether one lookup brings it back.
 type found struct {
@@ -23,7 +25,7 @@ func (m *moment) scan(s *shown) []found {
 	for i, n := range m.refs {
 		at[n.id] = i
 		for _, seen := range n.seen {
-			out[i].pointer = out[i].pointer || seen.pos < m.tail && s.pointed[m.thread.At(seen.pos).ID]
+			out[i].pointer = out[i].pointer || seen.pos < m.tail && s.pointed[uncopied.At(m.thread, seen.pos).ID]
 		}
 		for _, seen := range n.seen {
 			if seen.pos < m.at && kept[seen.pos] {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -24,6 +25,7 @@ const (
 // tokens, when results are cleared, in tokens, and how many are kept.
 var (
 	curveLeft  = []int{8_000, 12_000, 16_000, 32_000, 48_000}
+	curveMore  = []int{64_000, 96_000, 128_000} // what auto leaves besides
 	curveClear = []int{32_000, 50_000, 150_000}
 	curveMasks = []int{3, 30}
 )
@@ -58,6 +60,8 @@ const (
 	lawColdName  = "20k left by the law, and when cold"
 	bestName     = "20k left, best schedule"
 	autoBestName = "auto, best schedule"
+	balancedName = "auto, balanced"
+	qualityName  = "auto, quality"
 	boundName    = "lower bound"
 )
 
@@ -172,7 +176,7 @@ func standing(body []cost.Block) *shown {
 func (r *replay) clear(body []cost.Block, keep, placeholder int) (out []cost.Block, changed bool) {
 	out = slices.Clone(body)
 	for i := len(out) - 1; i >= 0; i-- {
-		if _, ok := r.thread.At(i).Result(); !ok || out[i].Tokens <= placeholder {
+		if _, ok := uncopied.At(r.thread, i).Result(); !ok || out[i].Tokens <= placeholder {
 			continue
 		}
 		if keep--; keep < 0 && out[i].Hash&0xff == plainBlock {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -82,7 +83,7 @@ func newSession(tr *transcript.Transcript, family, key string, counter *token.Co
 	s.fixed = counter.System(s.base.System) + counter.Tools(s.base.Tools)
 	kept := make([]thread.Message, 0, tr.Thread.Len())
 	at := make([]int, tr.Thread.Len()+1)
-	for i, m := range tr.Thread.All() {
+	for i, m := range uncopied.All(tr.Thread) {
 		at[i] = len(kept)
 		if m.Kind == thread.Recap {
 			continue
@@ -92,7 +93,7 @@ func newSession(tr *transcript.Transcript, family, key string, counter *token.Co
 	at[tr.Thread.Len()] = len(kept)
 	for _, c := range tr.Compactions {
 		if i, ok := tr.Thread.Index(c.Summary); ok && c.Summary != "" {
-			s.recaps = append(s.recaps, recap{at[c.At], *tr.Thread.At(i), counter.Message(tr.Thread.At(i))})
+			s.recaps = append(s.recaps, recap{at[c.At], *uncopied.At(tr.Thread, i), counter.Message(uncopied.At(tr.Thread, i))})
 		}
 	}
 	var err error
@@ -106,7 +107,7 @@ func newSession(tr *transcript.Transcript, family, key string, counter *token.Co
 	n := s.thread.Len()
 	s.sizes, s.texts, s.calls = make([]int, n), make([]string, n), make([]int, n)
 	used := map[string]bool{}
-	for i, m := range s.thread.All() {
+	for i, m := range uncopied.All(s.thread) {
 		s.sizes[i] = counter.Message(m)
 		s.total += s.sizes[i]
 		s.texts[i], s.calls[i] = sayings(m)
@@ -196,7 +197,7 @@ func (s *session) link(common func(ident.Ident) bool) {
 	rarity := s.rarity()
 	s.acts()
 	for i, text := range s.texts {
-		role := s.thread.At(i).Role
+		role := uncopied.At(s.thread, i).Role
 		s.find.find(text, func(r int32, at, end int) {
 			ref := &s.refs[r]
 			if len(ref.seen) == 0 {
@@ -336,7 +337,7 @@ func (s *session) acts() {
 		}
 	}
 	for _, i := range s.steps {
-		for _, c := range s.thread.At(i).Calls() {
+		for _, c := range uncopied.At(s.thread, i).Calls() {
 			acts := actWords[toolpolicy.ClassOf(c.Name)]
 			if acts == nil {
 				continue

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -179,7 +180,7 @@ func open(f file, counter *token.Counter) ([]*session, error) {
 
 // opening is the beginning of what the user first said.
 func opening(tr *transcript.Transcript) string {
-	for _, m := range tr.Thread.All() {
+	for _, m := range uncopied.All(tr.Thread) {
 		if m.StartsTurn() {
 			text := m.Text()
 			return text[:min(len(text), 60)]

@@ -6,6 +6,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -58,7 +60,7 @@ func changes(t *thread.Thread) []changing {
 	calls := map[string]source{}
 	found := map[source]map[string]int{} // into all
 	var all []changing
-	for i, m := range t.All() {
+	for i, m := range uncopied.All(t) {
 		for _, c := range m.Calls() {
 			calls[c.ID] = source{c.Name, c.Arguments}
 			if toolpolicy.ClassOf(c.Name) == toolpolicy.Read {
@@ -107,7 +109,7 @@ func fieldsOf(r thread.ToolResult) []field {
 		if !ok {
 			continue
 		}
-		if trimmed := strings.TrimSpace(text.Text); gjson.Valid(trimmed) && strings.HasPrefix(trimmed, "{") {
+		if trimmed := strings.TrimSpace(text.Text); rawjson.Valid(trimmed) && strings.HasPrefix(trimmed, "{") {
 			members(gjson.Parse(trimmed), 0, &all)
 			continue
 		}
@@ -155,7 +157,7 @@ func unnumbered(line string) string {
 func entityOf(r thread.ToolResult) (entity string, ok bool) {
 	for _, p := range r.Content {
 		text, is := p.(thread.Text)
-		if !is || !strings.HasPrefix(strings.TrimSpace(text.Text), "{") || !gjson.Valid(text.Text) {
+		if !is || !strings.HasPrefix(strings.TrimSpace(text.Text), "{") || !rawjson.Valid(text.Text) {
 			continue
 		}
 		gjson.Parse(text.Text).ForEach(func(key, v gjson.Result) bool {

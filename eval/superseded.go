@@ -3,6 +3,7 @@ package eval
 import (
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -17,7 +18,7 @@ type readings struct {
 func newReadings(t *thread.Thread, r *trail) readings {
 	out := readings{file: map[int]int32{}, when: make([][]int, len(r.files))}
 	asked := map[string]int32{}
-	for i, m := range t.All() {
+	for i, m := range uncopied.All(t) {
 		for _, op := range r.ops[i] {
 			out.when[op.file] = append(out.when[op.file], i)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -58,7 +59,7 @@ func visible(m *thread.Message) string { return m.Text() }
 // values are the values of a call's arguments, one per line, without their keys.
 // Those that a key says are names stand in names.
 func values(arguments string) (text string, names []string) {
-	if !gjson.Valid(arguments) {
+	if !rawjson.Valid(arguments) {
 		return arguments, nil
 	}
 	var b strings.Builder
@@ -97,7 +98,7 @@ func namesKey(key string) bool {
 // flatten writes a text as lines; a JSON document as one line per object.
 func flatten(b *strings.Builder, text string) {
 	t := strings.TrimSpace(text)
-	if len(t) > 1 && (t[0] == '{' || t[0] == '[') && gjson.Valid(t) {
+	if len(t) > 1 && (t[0] == '{' || t[0] == '[') && rawjson.Valid(t) {
 		walk(b, gjson.Parse(t), 0)
 	} else {
 		b.WriteString(text)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -52,7 +53,7 @@ type trail struct {
 
 func newTrail(t *thread.Thread) *trail {
 	r := &trail{index: map[string]int32{}, ops: make([][]fileOp, t.Len()), find: newFinder()}
-	for i, m := range t.All() {
+	for i, m := range uncopied.All(t) {
 		r.ops[i] = r.of(m, true)
 	}
 	r.name()

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -122,9 +123,9 @@ func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityRepor
 	return whole, err
 }
 
-// policies are our own.
+// policies are our own, auto in favor of cost.
 func policies() []policy.Policy {
-	return []policy.Policy{policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}, policy.Auto{}}
+	return []policy.Policy{policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}, policy.Auto{Favor: policy.FavorCost}}
 }
 
 // replay adds the row of one policy and API.
@@ -137,24 +138,24 @@ func (v *ValidityReport) replay(ctx context.Context, s *session, p policy.Policy
 	}
 	h.base.Model = "a-model"
 	budget := room + s.fixed
-	messages := s.thread.Messages()
+	messages := uncopied.Messages(s.thread)
 	for k, a := range r.asks {
 		sent, err := h.thread.PrepareStep(ctx, palimpsest.Step{Base: &h.base, Messages: messages[h.seen:a.at], Profile: render.For(codec.API()), Budget: budget})
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		row.Prompts++
-		if h.memo.Prompt(sent) > budget {
+		if h.memo.Prompt(sent.Prompt) > budget {
 			row.Over++
 		}
-		if why := refused(codec, sent); why != "" {
+		if why := refused(codec, sent.Prompt); why != "" {
 			row.Invalid++
 			if len(v.Problems) < mostProblems {
 				v.Problems = append(v.Problems, fmt.Sprintf("%s, %s for %s, request %d: %s", s.name, row.Policy, row.API, k, why))
 			}
 		}
 		h.seen = a.end
-		if err := h.thread.FinishStep(ctx, llm.Usage{}, messages[a.at:a.end]...); err != nil {
+		if err := h.thread.FinishStep(ctx, nil, llm.Usage{}, messages[a.at:a.end]...); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}

@@ -27,6 +27,10 @@ type Snapshot struct {
 	Fallbacks map[string]int64 `json:"fallbacks,omitempty"`
 	// TokensFreed is the sum over the completed compactions, in tokens.
 	TokensFreed int64 `json:"tokens_freed"`
+	// Prompts counts those that were handed out, and TokensSpared what all of them
+	// together were smaller by than their conversations as they were said.
+	Prompts      int64 `json:"prompts"`
+	TokensSpared int64 `json:"tokens_spared"`
 	// Strategies counts the records that each strategy had in plans, and
 	// StrategyTokens what these freed, in tokens. Records by strategies that
 	// gave no name stand under the type of their event.
@@ -91,12 +95,9 @@ func bump(m *map[string]int64, key string, by int64) {
 func (c *Counters) Emit(_ context.Context, e Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch e.Cache {
-	case Hit:
-		c.s.CacheHits++
-	case Miss:
-		c.s.CacheMisses++
-	}
+	hits, misses := e.Lookups()
+	c.s.CacheHits += hits
+	c.s.CacheMisses += misses
 	switch e.Type {
 	case CheckStarted:
 		c.s.Checks++
@@ -122,6 +123,9 @@ func (c *Counters) Emit(_ context.Context, e Event) {
 		c.s.Rehydrations++
 	case Blocked:
 		c.s.Blocked++
+	case PromptPrepared:
+		c.s.Prompts++
+		c.s.TokensSpared += int64(e.TokensFreed)
 	case PlanConflict:
 		c.s.Conflicts++
 	case OverflowRecovered:
@@ -131,6 +135,22 @@ func (c *Counters) Emit(_ context.Context, e Event) {
 	case QualityAlert:
 		c.s.Alerts++
 	}
+}
+
+// Lookups is how often a cache had what was asked of it, and how often it had not:
+// details cache_hits and cache_misses where one event tells of several, else Cache.
+func (e Event) Lookups() (hits, misses int64) {
+	h, several := e.Details["cache_hits"].(int)
+	m, also := e.Details["cache_misses"].(int)
+	switch {
+	case several || also:
+		return int64(h), int64(m)
+	case e.Cache == Hit:
+		return 1, 0
+	case e.Cache == Miss:
+		return 0, 1
+	}
+	return 0, 0
 }
 
 func orElse(s, other string) string {

@@ -104,7 +104,8 @@ func typeOf(err error) string {
 	for err != nil {
 		name := strings.TrimPrefix(fmt.Sprintf("%T", err), "*")
 		switch name {
-		case "errors.errorString", "fmt.wrapError", "fmt.wrapErrors", "errors.joinError", "fmt.fmtError":
+		case "errors.errorString", "fmt.wrapError", "fmt.wrapErrors", "errors.joinError", "fmt.fmtError",
+			"llm.AttemptsError": // it only lists what happened
 		default:
 			return name
 		}

@@ -49,6 +49,16 @@ const (
 	// Boundary marks where the visible log begins after a compaction (E4).
 	// Details: trigger ("auto", "manual"), first_kept, a message id.
 	Boundary Type = "compact_boundary"
+	// Asked: a summarizer that may ask models was asked for a summary, which need
+	// not be in the plan. Details: summarizer, who wrote it; cache, whether the
+	// answers of models were known ("hit") or not ("miss"); proposed, kept and
+	// dropped_ with a cause, how many of a model's items; failed and classes, who
+	// was asked before it and why that came to nothing, and fallback then, the
+	// summarizer again.
+	Asked Type = "summarizer_asked"
+	// PromptPrepared: a prompt was handed out. TokensBefore is what it would take
+	// with every message as it was said, TokensAfter what it takes.
+	PromptPrepared Type = "prompt_prepared"
 	// ContextRequested: the agent asked for something that was removed (A22).
 	// Details: message_id, class.
 	ContextRequested Type = "context_requested"

@@ -17,6 +17,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // Job is one piece of work.
@@ -53,7 +55,7 @@ func (h Handlers) Check(j Job) error {
 		return errors.New("job: a job needs a key")
 	case h[j.Kind] == nil:
 		return fmt.Errorf("job: kind %q, key %q: %w", j.Kind, j.Key, ErrUnknownKind)
-	case len(j.Args) > 0 && !json.Valid(j.Args):
+	case len(j.Args) > 0 && !rawjson.ValidBytes(j.Args):
 		return fmt.Errorf("job: kind %q, key %q: the arguments are not JSON", j.Kind, j.Key)
 	}
 	return nil

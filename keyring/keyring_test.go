@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/keyring/keyringtest"
 	"pgregory.net/rapid"
@@ -47,7 +48,7 @@ func Example() {
 // byte goes unnoticed. A20
 func TestBinding(t *testing.T) {
 	ring := keyring.New(masters(t, keyring.NewMaster()), &keyring.Memory{}, nil)
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
 		names := rapid.SampledFrom([]string{"", "a", "b", "ab", "a\x00b"})
 		tenant, other := names.Draw(t, "tenant"), names.Draw(t, "other")

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // Classify tells what kind of failure a provider's answer is, from its status
@@ -174,7 +176,7 @@ func readFailure(body string) failure {
 	var f failure
 	trimmed := strings.TrimSpace(body)
 	f.empty = trimmed == "" || trimmed == "{}" || trimmed == "null"
-	if len(body) > maxErrorJSON || !gjson.Valid(trimmed) {
+	if len(body) > maxErrorJSON || !rawjson.Valid(trimmed) {
 		f.set("", "", words(trimmed))
 		f.said = false
 		return f

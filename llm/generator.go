@@ -20,6 +20,12 @@ type Generator interface {
 	Generate(ctx context.Context, p *prompt.Prompt, o *Options) (*Reply, error)
 }
 
+// Adjuster is a Generator that asks with options of its own: Adjust returns what
+// it makes of o, so that its answers are kept for what it really asks.
+type Adjuster interface {
+	Adjust(o *Options) *Options
+}
+
 // TokenCounter asks a provider how many tokens a request is, by an endpoint of its
 // own that generates nothing (A13). Implementations are safe for concurrent use.
 type TokenCounter interface {
@@ -44,6 +50,9 @@ type Options struct {
 	// Timeout bounds the whole call, waits and retries included; 0 stands for
 	// DefaultTimeout, a negative value for no bound but the context's.
 	Timeout time.Duration
+	// Fresh has the model asked even where its answer is known (see Answers).
+	// Generators pass over it.
+	Fresh bool
 	// OnDelta gets the answer piece by piece, in order, on the goroutine that
 	// called Generate, and must not block for long. nil asks for the answer in
 	// one piece. Once it was called the request is not sent again.

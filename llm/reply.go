@@ -23,6 +23,12 @@ type Reply struct {
 	RequestID string
 	// Model is the model that answered, which may be a version of the one asked.
 	Model string
+	// Attempts are the models that were asked, in order, where a generator has
+	// several: those that failed, and last the one that gave this reply. Nil where
+	// there is only the one.
+	Attempts []Attempt
+	// Cached: the answer was known, and no model was asked (see Answers).
+	Cached bool
 }
 
 // Err returns an error when the model gave no full answer, and nil for StopEnd

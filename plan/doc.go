@@ -12,6 +12,10 @@
 //	err := p.Validate(t)                 // an error, never a repair
 //	data, err := json.Marshal(p)         // versioned; read it back with Parse
 //
+// A plan stands on its own: it holds all that is in force, also the records that it
+// has taken over from the plan before it. Since tells which of them are new. Undo is
+// choosing an earlier plan.
+//
 // Plans are values: nothing changes one after it was validated, and they are
-// safe for concurrent reading. Undo is choosing an earlier plan.
+// safe for concurrent reading. All sizes are tokens, as Plan.Counter counts them.
 package plan

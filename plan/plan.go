@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/deepcopy"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -56,19 +57,27 @@ func (a Action) Removes() bool { return a >= Summarize }
 
 // Plan is a complete compaction of a thread. The zero value includes everything.
 type Plan struct {
-	Schema        int    `json:"schema_version"`
-	ThreadID      string `json:"thread_id"`
-	ThreadVersion int    `json:"thread_version"`
+	Schema   int    `json:"schema_version"`
+	ThreadID string `json:"thread_id"`
+	// ThreadVersion is how many messages the thread had when the plan was made. The
+	// plan holds for every longer version too.
+	ThreadVersion int `json:"thread_version"`
 	// Arrived is how many of the newest messages were not sent to a model yet
 	// when the plan was made, where it changes nothing that was sent: it only
 	// adds to the plan before it what was put aside on arrival.
 	Arrived   int       `json:"arrived,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
-	// Policy names the policy that made the plan.
+	// Policy names the policy that made the plan, or what else did: "undo" or
+	// "memory".
 	Policy string `json:"policy,omitempty"`
+	// Round counts the compactions of the thread up to this plan: undoing one, or
+	// adding to the memory block, makes no new round. 0 in plans that no policy made.
+	Round int `json:"round,omitempty"`
 	// Counter names the token counter of all token figures in the plan.
 	Counter string `json:"counter,omitempty"`
 
+	// The records. Those that a plan has taken over from the one before it are the
+	// same in both (see Since).
 	Externalizations []Externalization `json:"externalizations"`
 	Summarizations   []Summarization   `json:"summarizations"`
 	Clearings        []Clearing        `json:"clearings"`
@@ -81,8 +90,8 @@ type Plan struct {
 	// for word; empty where nobody asked for it.
 	Instructions string `json:"instructions,omitempty"`
 	// Memory is the memory block of the thread as of this plan (D10); nil while
-	// it is empty. It is shown beside the system prompt, and a plan that follows
-	// takes it over.
+	// it is empty. It is shown behind the system prompt. A plan that follows takes it
+	// over; undoing brings back the block of the plan that is chosen.
 	Memory *state.Memory `json:"memory,omitempty"`
 
 	// OriginalTokens and CompactedTokens are the whole request before and after.
@@ -121,12 +130,23 @@ type Summarization struct {
 	// Stand is what stands in place of the span, for policies with a form of
 	// their own; empty for the default form around the rendered Summary.
 	Stand []Said `json:"stand,omitempty"`
+	// Kept are the results in the span that no tool gives a second time. The summary
+	// names the newest of them.
+	Kept []Kept `json:"kept,omitempty"`
 	// State is the structured state after this compaction, for policies that
 	// keep one beside the summary: text and state change in one step (D8).
 	State *state.State `json:"state,omitempty"`
 	// Range is what a summary block of a timeline carries (C7).
 	Range *Range `json:"range,omitempty"`
 	Origin
+}
+
+// Kept is a result whose content is put aside because no tool gives it a second
+// time, while its message goes with a span. MessageID is in that span, ArtifactID
+// names the content as that of an Externalization does.
+type Kept struct {
+	ArtifactID string    `json:"artifact_id"`
+	MessageID  thread.ID `json:"message_id"`
 }
 
 // Said is a message that stands in place of others.
@@ -148,6 +168,8 @@ type Clearing struct {
 // Removal leaves nothing in the prompt.
 type Removal struct {
 	Span thread.Span `json:"span"`
+	// Kept is as in Summarization.
+	Kept []Kept `json:"kept,omitempty"`
 	Origin
 }
 
@@ -279,6 +301,10 @@ func (p *Plan) each(visit func(Ref, *thread.Span, *Origin)) {
 		visit(Ref{Drop, i}, &p.Drops[i].Span, &p.Drops[i].Origin)
 	}
 }
+
+// Clone returns a plan that shares nothing with p that could be written to; nil
+// for nil.
+func (p *Plan) Clone() *Plan { return deepcopy.Of(p) }
 
 // Parse reads a plan from JSON. The error wraps ErrSchema when the version is
 // missing or newer than SchemaVersion. Parse does not validate: that needs the

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -141,7 +142,7 @@ func draw(rt *rapid.T) (*thread.Thread, plan.Plan) {
 // TestNormalizeHolds: every covered message has one record, the one with the
 // highest precedence; normalizing again changes nothing. A4
 func TestNormalizeHolds(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		th, p := draw(rt)
 		n, _ := p.Normalize()
 		seen := map[thread.ID]bool{}
@@ -175,7 +176,7 @@ func TestNormalizeHolds(t *testing.T) {
 
 // TestJSONRoundTrip: a plan survives JSON with all it holds. A3, A4
 func TestJSONRoundTrip(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		_, p := draw(rt)
 		p.CreatedAt = time.Date(2026, 11, 21, 3, 4, 5, 6, time.UTC)
 		p.OriginalTokens, p.CompactedTokens, p.Policy, p.Counter = 10, 5, "auto", "o200k"

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -93,7 +94,7 @@ func (p *Plan) checkSpans(t *thread.Thread) error {
 // not be dropped then. Where the call goes, its results go.
 func (p *Plan) checkCalls(t *thread.Thread, pairs *thread.Pairing) error {
 	actions := p.Actions()
-	messages := t.Messages()
+	messages := uncopied.Messages(t)
 	for i := range messages {
 		m := &messages[i]
 		if m.Role != thread.Assistant {

@@ -63,7 +63,7 @@ func TestSummarizerWithASmallWindow(t *testing.T) {
 				step.Messages = append(append(step.Messages, news...), answer)
 			}
 			step.Messages = append(step.Messages, toolResult(steps-1, "Bash", queueReport(steps-1)), say(thread.User, "Go on."))
-			p, err := c.Thread("queue").PrepareStep(t.Context(), step)
+			p, err := c.Session("queue").PrepareStep(t.Context(), step)
 			if err != nil || len(p.Messages) >= len(step.Messages) {
 				t.Fatalf("%d messages, %v", len(p.Messages), err)
 			}

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/cost"
-	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -16,35 +15,38 @@ import (
 // stays the same in between: the newest part stays whole, what is older is
 // summarized (strategy.Auto).
 //
-// When: where the prices of the model are known, as soon as a longer prompt would
-// cost more than the compaction (package cost: the square-root law, from what the
-// steps add, what this one brings and how often the cache lapses); when the
-// provider's cache has gone cold, as soon as that saves something; and in any case
-// at the hard mark. Without prices the hard mark alone decides.
+// When: as Favor says. Where the prices of the model are known, as soon as a longer
+// prompt would cost more than the compaction (package cost: the square-root law,
+// from what the steps add, what this one brings and how often the cache lapses);
+// when the provider's cache has gone cold, as soon as that saves something; but not
+// below the size that FavorBalanced lets a request be. In any case at the hard mark.
+// Without prices, and with FavorQuality, the hard mark alone decides.
 //
-// A result too large to be used at once is put aside as it arrives, before it
-// has been paid for, provided that the agent can read it again.
+// What the model has not seen yet, the results of the last step, stays whole. Only
+// what cannot fit beside the user's words and a summary of the rest, within what the
+// model can read, is put aside as it arrives: its beginning, its end and the lines
+// that report failures stay, with a pointer. Where neither window nor budget is known
+// nothing is put aside so.
 type Auto struct {
-	// Hard is the share of what the model can read at which the thread is
-	// compacted, Target the largest share that is left afterwards, as ratios. The
-	// defaults, 0.9 and 0.5, are where the better agents have settled.
+	// Favor says when a session is compacted and how much is kept, as long as the
+	// fields below do not. Default FavorBalanced.
+	Favor Favor
+	// Hard is the share of what the model can read at which the session is
+	// compacted, Target the largest share that is left afterwards where the newest
+	// results allow it, as ratios. The defaults, 0.9 and 0.5, are where the better agents have settled; with
+	// FavorQuality they are 0.8 and half of Hard. A target that is not below the
+	// hard mark is taken for half of it.
 	Hard, Target float64
 	// Working is what the messages take after a compaction that prices decided, in
-	// tokens. Default 20,000.
+	// tokens. Default 20,000 and, with FavorBalanced, as much more as it keeps of
+	// the whole request. With FavorQuality it counts only when it is set.
 	Working int
-	// Intake is the size in tokens beyond which a result is put aside as it
-	// arrives. Default 20,000 or a tenth of what the model can read, whichever is
-	// less, but not under 4,000; a negative number lets everything in.
-	Intake int
 }
 
 const (
 	defaultHard    = 0.9
 	defaultTarget  = 0.5
 	defaultWorking = 20_000
-	defaultIntake  = 20_000
-	intakeShare    = 0.1
-	leastIntake    = 4_000
 	// leastGain is how much larger than after a compaction the prompt must be
 	// before prices decide for one, as a ratio: what the law says of a few tokens
 	// is not worth a new prefix. A prompt that is forgotten is written anew in any
@@ -71,18 +73,18 @@ const (
 func (Auto) Name() string { return "auto" }
 
 // Due reports whether the request has passed the hard mark, or the mark beyond
-// which it costs more than a compaction, or holds a new result that is too large.
-func (a Auto) Due(s *State) (bool, string) {
-	if hard := s.share(or(a.Hard, defaultHard)); hard > 0 && s.Prompt > hard {
+// which it costs more than a compaction.
+func (a Auto) Due(s *Situation) (bool, string) {
+	a = a.resolved()
+	if hard := s.share(a.Hard); hard > 0 && s.Prompt > hard {
 		return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.Prompt, hard, s.limit())
-	}
-	if large := a.arrived(s); len(large) > 0 {
-		return true, fmt.Sprintf("%d new results are over the limit of %d tokens each", len(large), a.intake(s))
 	}
 	mark := a.mark(s)
 	switch {
 	case mark == 0 || s.Prompt <= mark:
 		return false, ""
+	case mark == a.least(s):
+		return true, fmt.Sprintf("the request takes %d tokens, the balanced mark is %d", s.Prompt, mark)
 	case s.Cold:
 		return true, fmt.Sprintf("the request takes %d tokens, and the provider has forgotten it", s.Prompt)
 	}
@@ -90,30 +92,42 @@ func (a Auto) Due(s *State) (bool, string) {
 }
 
 // mark is the size of the request beyond which compacting is cheaper than going
-// on, in tokens; 0 when prices are not known.
-func (a Auto) mark(s *State) int {
-	if s.Rates.Read <= 0 {
+// on, in tokens, and not below the floor; 0 when prices are not known or do not
+// count.
+func (a Auto) mark(s *Situation) int {
+	if s.Rates.Read <= 0 || a.Favor == FavorQuality {
 		return 0
 	}
 	growth := s.growth()
-	after := float64(a.target(s))
+	after := float64(a.target(s) + a.stays(s))
 	mark := leastColdGain * after
 	if !s.Cold {
 		mark = leastGain * after
 		cycle := cost.Cycle{Growth: growth, After: after, Kept: float64(s.Fixed), New: float64(a.fresh(s)), Lapse: s.Lapse}
 		mark = max(mark, after+cycle.Steps(s.Rates)*growth)
 	}
-	return int(min(mark, 1<<40))
+	return max(int(min(mark, 1<<40)), a.floor(s), a.target(s)+1)
+}
+
+// stays is what would be left beyond the target, in tokens, if the thread were
+// compacted now: results that the model has not seen stay whole, and one step later
+// a compaction frees them too.
+func (a Auto) stays(s *Situation) int {
+	unseen := 0
+	for _, i := range strategy.Unseen(s.Thread) {
+		unseen += s.Plain[i]
+	}
+	return max(0, unseen-int(mostUnseen*float64(a.target(s)-s.Fixed)))
 }
 
 // growth is what a step is expected to add, in tokens: what a message of the
 // model's and what came back for it have added lately, without bursts, and what
 // is usual.
-func (s *State) growth() float64 {
+func (s *Situation) growth() float64 {
 	tokens, steps, step := usualGrowth*usualSteps, usualSteps, 0
 	for i := s.Thread.Len() - 1; i >= 0 && i >= s.Thread.Len()-recent; i-- {
 		step += s.Plain[i]
-		if s.Thread.At(i).Role == thread.Assistant {
+		if uncopied.At(s.Thread, i).Role == thread.Assistant {
 			tokens += min(step, burst)
 			steps++
 			step = 0
@@ -123,32 +137,36 @@ func (s *State) growth() float64 {
 }
 
 // fresh is what no provider has read yet, in tokens: the model's last answer and
-// what came after it, without what is put aside as it arrives.
-func (a Auto) fresh(s *State) int {
+// what came after it.
+func (a Auto) fresh(s *Situation) int {
 	tokens, answered := 0, false
-	aside := a.arrived(s)
 	for i := s.Thread.Len() - 1; i >= 0; i-- {
-		if assistant := s.Thread.At(i).Role == thread.Assistant; answered && !assistant {
+		if assistant := uncopied.At(s.Thread, i).Role == thread.Assistant; answered && !assistant {
 			break
 		} else if assistant {
 			answered = true
 		}
-		if !slices.Contains(aside, i) {
-			tokens += s.Plain[i]
-		}
+		tokens += s.Plain[i]
 	}
 	return tokens
 }
 
 // target is what the request may take after a compaction, in tokens.
-func (a Auto) target(s *State) int {
-	target := s.share(or(a.Target, defaultTarget))
+func (a Auto) target(s *Situation) int {
+	a = a.resolved()
+	target := s.share(a.Target)
 	if target == 0 {
-		target = int(float64(s.Prompt) * or(a.Target, defaultTarget))
+		target = int(float64(s.Prompt) * a.Target)
 	}
-	if s.Rates.Read > 0 {
-		working := max(or0(a.Working, defaultWorking), wordsShare*s.words())
-		target = min(target, s.Fixed+working)
+	if s.Rates.Read > 0 && a.Favor != FavorQuality || a.Favor == FavorQuality && a.Working > 0 {
+		left := s.Fixed + max(or0(a.Working, defaultWorking), wordsShare*s.words())
+		if a.Working == 0 {
+			left = max(left, int(balancedKept*float64(a.least(s))))
+		}
+		target = min(target, left)
+	}
+	if hard := s.share(a.Hard); hard > 0 && target >= hard {
+		target = hard / 2
 	}
 	for range s.Harder {
 		target = int(float64(target) * harderBy)
@@ -159,16 +177,16 @@ func (a Auto) target(s *State) int {
 // words is the larger of the user's first and last message, in tokens. A third of
 // the room is what they may take before they are shortened, so prices must leave
 // three times as much.
-func (s *State) words() int {
+func (s *Situation) words() int {
 	first, last := -1, -1
-	for i, m := range s.Thread.All() {
+	for i, m := range uncopied.All(s.Thread) {
 		if m.StartsTurn() {
 			first = i
 			break
 		}
 	}
 	for i := s.Thread.Len() - 1; i >= 0 && last < 0; i-- {
-		if s.Thread.At(i).StartsTurn() {
+		if uncopied.At(s.Thread, i).StartsTurn() {
 			last = i
 		}
 	}
@@ -180,46 +198,19 @@ func (s *State) words() int {
 
 const wordsShare = 3
 
-// intake is the size of a result that is put aside as it arrives, in tokens.
-func (a Auto) intake(s *State) int {
-	if a.Intake != 0 {
-		return a.Intake
-	}
-	limit := defaultIntake
-	if s.limit() > 0 {
-		limit = min(limit, max(s.share(intakeShare), leastIntake))
-	}
-	return limit
-}
-
-// arrived are the positions of new results that are to be put aside.
-func (a Auto) arrived(s *State) []int {
-	limit := a.intake(s)
-	if !s.Reachable || limit < 0 || s.Allows != nil && !s.Allows(strategy.Externalize{}.Name()) {
-		return nil
-	}
-	large := strategy.Arrived(s.Thread, s.Plain, limit)
-	if s.Current != nil && len(large) > 0 {
-		actions := s.Current.Actions()
-		large = slices.DeleteFunc(large, func(i int) bool { return actions[s.Thread.At(i).ID].Action != plan.Include })
-	}
-	return large
-}
-
-// Plan puts aside what has arrived too large, when that is enough, or else brings
-// the request down to the target.
-func (a Auto) Plan(ctx context.Context, s *State) (*Fitted, error) {
-	if large := a.arrived(s); len(large) > 0 && !s.Forced {
-		f, err := a.admit(s, large)
-		if err != nil || f != nil && !a.over(s, f.Tokens) {
-			return f, err
-		}
-	}
+// Plan brings the request down to the target. What the model has not seen yet stays
+// whole while the request fits what the model can read.
+func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
+	a = a.resolved()
 	target := a.target(s)
-	if s.Whole() <= target {
-		return nil, fmt.Errorf("policy auto: the request takes %d tokens with nothing hidden, the target is %d: %w", s.Whole(), target, ErrNothing)
+	if s.Prompt <= target {
+		return nil, fmt.Errorf("policy auto: the request takes %d tokens, the target is %d: %w", s.Prompt, target, ErrNothing)
 	}
-	f, err := Fit(ctx, s, a.Name(), strategy.Auto(), target)
+	whole := s.limit()
+	for range s.Harder { // the provider counts more than we do
+		whole = int(float64(whole) * harderBy)
+	}
+	f, err := Fit(ctx, s, a.Name(), strategy.Auto(), target, whole)
 	if s.Harder > 0 {
 		return f, err
 	}
@@ -230,54 +221,19 @@ func (a Auto) Plan(ctx context.Context, s *State) (*Fitted, error) {
 			break
 		}
 		if more > target {
-			f, err = Fit(ctx, s, a.Name(), strategy.Auto(), more)
+			f, err = Fit(ctx, s, a.Name(), strategy.Auto(), more, whole)
 		}
 	}
 	return f, err
 }
 
-// over reports whether a request of so many tokens would have to be compacted.
-func (a Auto) over(s *State, tokens int) bool {
-	hard := s.share(or(a.Hard, defaultHard))
-	mark := a.mark(s)
-	return hard > 0 && tokens > hard || mark > 0 && tokens > mark
-}
-
 // share is a part of what the model can read, in tokens; 0 when that is not
 // known.
-func (s *State) share(ratio float64) int { return int(float64(s.limit()) * ratio) }
-
-// admit adds to the plan in force what is put aside of new results; it is nil
-// when nothing would be gained.
-func (a Auto) admit(s *State, large []int) (*Fitted, error) {
-	v := strategy.NewView(strategy.Given{
-		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile, Count: s.Count, CountText: s.Counter.Text,
-		Sizes: s.Plain, Tools: s.Tools, Current: s.Source, Summarizer: s.Summarizer, Name: s.Name,
-	})
-	records := strategy.Intake(v, large, a.intake(s))
-	if len(records) == 0 {
-		return nil, nil
-	}
-	p := s.Draft(a.Name())
-	if s.Current != nil {
-		p.Externalizations = slices.Clone(s.Current.Externalizations)
-		p.Summarizations, p.Clearings, p.Drops, p.Cache = s.Current.Summarizations, s.Current.Clearings, s.Current.Drops, s.Current.Cache
-	}
-	p.Arrived = p.ThreadVersion - s.Current.Rewritten()
-	for _, r := range records {
-		p.Add(r)
-	}
-	f, err := s.Render(p)
-	if err != nil {
-		return nil, err
-	}
-	p.CompactedTokens = f.Tokens
-	return f, nil
-}
+func (s *Situation) share(ratio float64) int { return int(float64(s.limit()) * ratio) }
 
 // limit is what the model can read: the budget, or what its window leaves
 // beside its answer. It is 0 when neither is known.
-func (s *State) limit() int {
+func (s *Situation) limit() int {
 	if s.Budget > 0 {
 		return s.Budget
 	}

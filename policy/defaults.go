@@ -8,19 +8,18 @@ import (
 
 // Defaults returns the policy with those defaults written out that do not depend
 // on the step, for those who show it. It decides as before.
-func (a Auto) Defaults() Auto {
-	a.Hard, a.Target, a.Working = or(a.Hard, defaultHard), or(a.Target, defaultTarget), or0(a.Working, defaultWorking)
-	return a
-}
+func (a Auto) Defaults() Auto { return a.resolved() }
 
 // Defaults returns the policy with its defaults written out, for those who show
 // it. It decides as before.
 func (l Ladder) Defaults() Ladder {
 	budget := token.Budget{MaxInput: l.MaxInputTokens, Soft: l.SoftThreshold}.Resolved()
 	l.MaxInputTokens, l.SoftThreshold = budget.MaxInput, budget.Soft
+	l.SafetyBuffer, l.RehydrationReserve, l.MaxRehydrated = or0(l.SafetyBuffer, budget.Safety), or0(l.RehydrationReserve, budget.RehydrationReserve), or0(l.MaxRehydrated, budget.MaxRehydrated)
 	l.ExternalizeThreshold = or0(l.ExternalizeThreshold, 1000)
 	l.SummarizeTargetRatio = or(l.SummarizeTargetRatio, 0.25)
 	l.PreserveRecentTurns = or0(l.PreserveRecentTurns, 3)
+	l.Target = or(l.Target, ladderTarget)
 	return l
 }
 

@@ -36,7 +36,7 @@ func TestDefaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &State{Thread: th, Base: &prompt.Prompt{System: []prompt.System{{Text: "You help."}}}}
+		s := &Situation{Thread: th, Base: &prompt.Prompt{System: []prompt.System{{Text: "You help."}}}}
 		s.Prompt = size
 		for _, window := range []int{0, 8_000, 128_000, 200_000} {
 			s.Window, s.Output = window, window/10

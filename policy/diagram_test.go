@@ -65,8 +65,11 @@ func TestTimelineDiagrams(t *testing.T) {
 			s.Profile.CachePoints = 4
 			model := llmtest.Script(test.said...)
 			f, err := policy.Timeline{Model: model, MaxTokens: s.Prompt, KeepRecent: keep, SummaryTokens: 100, PrefixTokens: 60}.Plan(t.Context(), s)
-			if err != nil || f.Failure != nil {
-				t.Fatal(err, f.Failure)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, failure := f.Fallback(); failure != nil {
+				t.Fatal(failure)
 			}
 			r := f.Plan.Summarizations[0].Range
 			if diff := cmp.Diff(test.covered, r.CoveredTurns); diff != "" || r.SplitTurn != test.split || r.Type != "conv.range.summary" {
@@ -150,8 +153,11 @@ func TestWorkstreamRollupMark(t *testing.T) {
 		w := policy.Workstream{Model: model}
 		s := stateOf(t, threadOf(t, messages...), nil)
 		f, err := w.Plan(t.Context(), s)
-		if err != nil || f.Failure != nil {
-			t.Fatal(err, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, failure := f.Fallback(); failure != nil {
+			t.Fatal(failure)
 		}
 		if got := len(model.Asked()); got != want {
 			t.Errorf("%d words at the end: %d requests, want %d", k, got, want)
@@ -164,7 +170,7 @@ func TestWorkstreamRollupMark(t *testing.T) {
 func TestLadderDueAtTheMark(t *testing.T) {
 	l := policy.Ladder{MaxInputTokens: 10_000}
 	for _, over := range []int{0, 1} {
-		s := &policy.State{Thread: thread.New("t"), Fixed: 100, Prompt: 100 + 8_500 - 100 - 500 - 2_000 + over}
+		s := &policy.Situation{Thread: thread.New("t"), Fixed: 100, Messages: 8_500 - 100 - 500 - 2_000 + over}
 		if due, why := l.Due(s); due != (over > 0) {
 			t.Errorf("%d over: due %v %s", over, due, why)
 		}

@@ -105,7 +105,7 @@ func failAndRecover(t *testing.T, name, way string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	th := c.Thread("queue")
+	th := c.Session("queue")
 	step := palimpsest.Step{Profile: render.For(wire.Chat), Budget: window}
 	var said []thread.Message
 	var failed, healed *event.Event
@@ -122,7 +122,7 @@ func failAndRecover(t *testing.T, name, way string) {
 			if err != nil || len(p.Messages) == 0 {
 				t.Fatalf("the loop stopped: %v", err)
 			}
-			if err := th.FinishStep(t.Context(), llm.Usage{}, answer); err != nil {
+			if err := th.FinishStep(t.Context(), nil, llm.Usage{}, answer); err != nil {
 				t.Fatal(err)
 			}
 			said = append(append(said, step.Messages...), answer)
@@ -175,17 +175,17 @@ func TestCallerGivesUp(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				th := c.Thread("queue")
+				th := c.Session("queue")
 				for n := range 30 {
 					news, answer := queueWork(n)
 					if name == "auto" { // what rules alone cannot make smaller
 						answer.Parts = append([]thread.Part{thread.Text{Text: strings.Repeat(fmt.Sprintf("Job %d waits behind another one. ", n), 30)}}, answer.Parts...)
 					}
-					if err := th.Append(t.Context(), append(news, answer)...); err != nil {
+					if _, err := th.Append(t.Context(), append(news, answer)...); err != nil {
 						t.Fatal(err)
 					}
 				}
-				if err := th.Append(t.Context(), toolResult(29, "Bash", queueReport(29)), say(thread.User, "Go on.")); err != nil {
+				if _, err := th.Append(t.Context(), toolResult(29, "Bash", queueReport(29)), say(thread.User, "Go on.")); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)

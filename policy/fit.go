@@ -7,8 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/strategy"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // ErrOverBudget is wrapped by the error of a compaction that cannot meet its
@@ -64,34 +68,148 @@ const (
 	leastSummary = 300
 )
 
-// Fit climbs a ladder until the whole request takes at most budget tokens. It
-// tries the levels of protection, the most generous first. Less of the newest
-// part is better than messages that leave no trace, so a plan that drops some is
-// taken only when no level does without. An error that wraps ErrOverBudget is a
-// *BudgetError; nothing else is refused, since the last resort needs neither a
-// model nor a store.
-func Fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, budget int) (*Fitted, error) {
-	if s.Allows != nil {
-		gentle := slices.DeleteFunc(slices.Clone(ladder), func(rung strategy.Strategy) bool { return !s.Allows(rung.Name()) })
-		if len(gentle) < len(ladder) {
-			if f, err := fit(ctx, s, name, gentle, budget); err == nil {
-				return f, nil
+// Fit climbs a ladder until the whole request takes at most budget tokens. The plan
+// grows out of the one in force: its records stay as they are and new ones are
+// added. Its summaries are made anew, from the log, where they would take more than
+// half of the room or where it does not fit otherwise. What the model has not seen
+// yet stays whole: the request may then take more than budget, up to whole tokens, the
+// largest that there may be. 0 for whole stands for budget. Fit tries the levels of
+// protection, the most generous first. Less of the newest part is better than
+// messages that leave no trace, so a plan that drops some is taken only when no
+// level does without.
+//
+// An error that wraps ErrOverBudget is a *BudgetError. One that wraps ErrNothing says
+// that nearly all of the request has just come, so that no plan makes it smaller.
+// Nothing else is refused, since the last resort needs neither a model nor a store.
+func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, budget, whole int) (*Fitted, error) {
+	gentle := slices.DeleteFunc(slices.Clone(ladder), func(rung strategy.Strategy) bool { return !s.Returned.Allows(rung.Name()) })
+	if len(gentle) < len(ladder) {
+		if f, err := fitUnseen(ctx, s, name, gentle, budget, whole); err == nil {
+			return f, nil
+		}
+	}
+	return fitUnseen(ctx, s, name, ladder, budget, whole)
+}
+
+// fitUnseen keeps what the model has not seen yet whole: in the budget, or else in
+// as little more as it takes. It leaves room for the user's words and for a summary
+// of the rest. What does not fit even so is put aside as it arrives; where there is
+// no more room than the budget, rungs do that.
+func fitUnseen(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, budget, whole int) (*Fitted, error) {
+	c := climb{situation: s, name: name, ladder: ladder, unseen: strategy.Unseen(s.Thread)}
+	for _, more := range []int{budget, (budget + whole) / 2, whole} {
+		if more < budget || len(c.unseen) == 0 || !c.leavesRoom(more-s.Fixed, whole > budget) {
+			continue
+		}
+		f, err := c.grow(ctx, more)
+		if err == nil && f.Tokens >= s.Prompt && s.Prompt <= whole {
+			return nil, fmt.Errorf("policy %s: nearly all of the %d tokens have just come: %w", name, s.Prompt, ErrNothing)
+		}
+		if !errors.Is(err, ErrOverBudget) {
+			return f, err
+		}
+	}
+	if c.unseen = nil; whole > budget {
+		c.aside = strategy.Unseen(s.Thread)
+	}
+	return c.grow(ctx, budget)
+}
+
+// What the model has not seen may take mostUnseen of the room, as a ratio. In a
+// window, which is more than what a compaction aims at, it may take more where
+// leastLeft tokens, or leastShare of a small window, are left for what the user has
+// said and for a summary of the rest.
+const (
+	mostUnseen = 0.35
+	leastLeft  = 16_000
+	leastShare = 0.25
+)
+
+func (c *climb) leavesRoom(room int, window bool) bool {
+	unseen := 0
+	for _, i := range c.unseen {
+		unseen += c.situation.Changed[i]
+	}
+	left := min(leastLeft, int(leastShare*float64(room)))
+	return float64(unseen) <= mostUnseen*float64(room) || window && room-unseen >= left
+}
+
+// climb is the way to a plan: which messages stay whole, and which are put aside
+// before anything else.
+type climb struct {
+	situation     *Situation
+	name          string
+	ladder        strategy.Ladder
+	unseen, aside []int
+}
+
+// grow tries to keep the summaries of the plan in force, where they leave room
+// enough for what has been said since.
+func (c *climb) grow(ctx context.Context, budget int) (*Fitted, error) {
+	if current := c.situation.Current; current != nil && len(current.Summarizations) > 0 {
+		f, err := c.fit(ctx, budget, true)
+		if err == nil && len(f.Plan.Drops) == len(current.Drops) {
+			return f, nil
+		}
+		if ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	return c.fit(ctx, budget, false)
+}
+
+// arrived is how many of the newest messages a plan may count as not sent yet: those
+// since the last change of what was sent, where the plan adds to the one in force
+// nothing but what was put aside on arrival.
+func (s *Situation) arrived(p *plan.Plan) int {
+	fresh := p.Since(s.Current)
+	held := 0
+	if s.Current != nil {
+		held = len(s.Current.Refs())
+	}
+	if len(p.Refs()) != held+len(fresh) {
+		return 0
+	}
+	for _, r := range fresh {
+		for _, id := range r.Covers().MessageIDs {
+			if i, _ := s.Thread.Index(id); i < s.sentUpTo() {
+				return 0
 			}
 		}
 	}
-	return fit(ctx, s, name, ladder, budget)
+	return p.ThreadVersion - s.Current.Rewritten()
 }
 
-func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, budget int) (*Fitted, error) {
+// sentUpTo is where the messages begin that no model has been sent yet.
+func (s *Situation) sentUpTo() int {
+	i := s.Thread.Len()
+	for i > 0 && uncopied.At(s.Thread, i-1).Role != thread.Assistant {
+		i--
+	}
+	return i
+}
+
+// mostKept is the share of the room, as a ratio, that summaries in force may take
+// beside a new one. With more the new one is squeezed, and what was done last is
+// lost from it: at 0.8 scripted agents began a part of their task again.
+const mostKept = 0.5
+
+func (c *climb) fit(ctx context.Context, budget int, summaries bool) (*Fitted, error) {
+	s := c.situation
 	var failed error
 	var leaves *Fitted // the first that fits but leaves something out
+	var asked []summarize.Report
 	given := strategy.Given{
 		Thread: s.Thread, Pairs: s.Pairs(), Profile: s.Profile,
 		Count: s.Count, CountText: s.Counter.Text, Sizes: s.Changed,
 		Tools: s.Tools, Current: s.Source, Summarizer: s.Summarizer, Name: s.Name,
-		Instructions: s.Instructions, Sent: s.sent(),
+		Answers: s.Answers, Instructions: s.Instructions, Sent: s.sent(),
 	}
-	for _, level := range strategy.Protections() {
+	levels := strategy.Protections()
+	if len(c.unseen) > 0 {
+		levels = levels[:strategy.LastStep] // less protects too little of what was said before
+	}
+	for _, level := range levels {
 		room := budget - s.Fixed
 		for n := range attempts {
 			given.Room = room
@@ -99,8 +217,14 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 				break
 			}
 			v := strategy.NewView(given)
-			v.Protect(level)
-			fits, err := ladder.Climb(ctx, v)
+			v.Keep(s.Current, summaries)
+			if summaries && float64(v.Summarized()) > mostKept*float64(room) {
+				return nil, s.overBudget(budget, nil)
+			}
+			v.PutAside(c.aside)
+			v.Protect(level, c.unseen...)
+			fits, err := c.ladder.Climb(ctx, v)
+			asked = append(asked, v.Summaries()...)
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
@@ -108,10 +232,11 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 				failed = errors.Join(failed, err)
 				break
 			}
-			p := s.Draft(name)
+			p := s.Draft(c.name)
 			for _, record := range v.Records() {
 				p.Add(record)
 			}
+			p.Arrived = s.arrived(p)
 			f, err := s.Render(p)
 			if err != nil {
 				return nil, err
@@ -124,8 +249,11 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 			if f.Tokens <= budget {
 				p.CompactedTokens = f.Tokens
 				f.Pinned, f.Tail, f.Proposals = v.PinnedPositions(), v.Tail, v.Proposed()
-				if len(p.Drops) == 0 {
+				if f.Summaries = asked; len(p.Drops) == 0 {
 					return f, nil
+				}
+				if len(c.unseen) > 0 {
+					break
 				}
 				if leaves == nil {
 					leaves = f
@@ -136,28 +264,25 @@ func fit(ctx context.Context, s *State, name string, ladder strategy.Ladder, bud
 		}
 	}
 	if leaves != nil {
+		leaves.Summaries = asked
 		return leaves, nil
 	}
 	return nil, s.overBudget(budget, failed)
 }
 
 // sent is the request under the plan in force, which the provider has cached up
-// to the newest messages; nil where it has not, and where it cannot be made.
-func (s *State) sent() *prompt.Prompt {
-	if s.Seen == nil || s.Cold {
+// to the newest messages; nil where it has not.
+func (s *Situation) sent() *prompt.Prompt {
+	if !s.Cached || s.Cold || s.Shown == nil {
 		return nil
 	}
-	out, _, err := s.around(s.Current, s.Seen)
-	if err != nil {
-		return nil
-	}
-	return out
+	return s.Shown.Prompt
 }
 
 // overBudget lists what must stay: system, tools, calls that wait for their
 // results, and the least summary of each stretch between them, which holds the
 // user's words too. With so much room there is a plan.
-func (s *State) overBudget(budget int, failed error) error {
+func (s *Situation) overBudget(budget int, failed error) error {
 	e := &BudgetError{Budget: budget, Err: failed}
 	add := func(name string, tokens int) {
 		if tokens > 0 {

@@ -160,7 +160,7 @@ func TestTenHostileRounds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			th := c.Thread("queue")
+			th := c.Session("queue")
 			step := palimpsest.Step{Profile: render.For(wire.Chat), Budget: window}
 			rounds := 0
 			for n := 0; rounds < 10 && n < 400; n++ {
@@ -175,7 +175,7 @@ func TestTenHostileRounds(t *testing.T) {
 					t.Fatal(err)
 				}
 				rounds = len(plans)
-				text := everything(p)
+				text := everything(p.Prompt)
 				if !strings.Contains(text, rule) {
 					t.Fatalf("round %d: the rule is lost:\n%s", rounds, text)
 				}
@@ -184,11 +184,11 @@ func TestTenHostileRounds(t *testing.T) {
 						t.Fatalf("round %d: %q got through:\n%s", rounds, lie, text)
 					}
 				}
-				if err := th.FinishStep(t.Context(), llm.Usage{}, answer); err != nil {
+				if err := th.FinishStep(t.Context(), nil, llm.Usage{}, answer); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if rounds < 10 || l.asked < 10 {
+			if rounds < 10 || l.asked < 5 { // a ladder need not summarize anew in each
 				t.Errorf("%d rounds, the model was asked %d times: the test shows nothing", rounds, l.asked)
 			}
 			fell := 0

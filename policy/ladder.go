@@ -6,20 +6,24 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/strategy"
-	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // Ladder is the system of seed A: externalize, summarize, clear, drop, under the
 // budget formula of its "Provider-Aware Token Budgeting" and with the defaults of
-// its configuration table (A12, A17, A19). The zero value is the seed's.
+// its configuration table (A12, A17, A19). The zero value is the seed's, but for
+// Target.
 //
-// The seed has one mark, where a compaction begins and where it ends. So a thread
-// that has reached it is compacted at almost every step, and its prefix is never
-// the same for long; Auto leaves room instead.
+// The seed has one mark, where a compaction begins; it does not say where one ends.
+// Here one goes down to half of the room for messages (Target), so that the prefix
+// stays the same for more than a step.
 type Ladder struct {
 	// MaxInputTokens and SoftThreshold give the budget; defaults 100,000 and 0.85.
 	MaxInputTokens int
 	SoftThreshold  float64
+	// SafetyBuffer is kept free for errors of the count, RehydrationReserve for
+	// content that is brought back, in tokens; MaxRehydrated is how many artifacts
+	// may be brought back at a time. Defaults 500, 2,000 and 3; negative is none.
+	SafetyBuffer, RehydrationReserve, MaxRehydrated int
 	// DisableExternalization and its like switch rungs off; all are on by default.
 	DisableExternalization, DisableSummarization, DisableClearing, DisableDropping bool
 	// ExternalizeThreshold is in tokens, default 1,000; SummarizeTargetRatio is
@@ -28,33 +32,43 @@ type Ladder struct {
 	ExternalizeThreshold int
 	SummarizeTargetRatio float64
 	PreserveRecentTurns  int
+	// Target is the share of the room for messages that a compaction goes down to,
+	// as a ratio; 0 is 0.5. At 1, by the letter of the seed, nearly every step
+	// compacts again and changes the prefix.
+	Target float64
 }
+
+const ladderTarget = 0.5
 
 // Name returns "ladder".
 func (Ladder) Name() string { return "ladder" }
 
 // Due reports whether the messages take more than the budget leaves for them.
-func (l Ladder) Due(s *State) (bool, string) {
-	room, messages := l.room(s), s.Prompt-s.Fixed
+func (l Ladder) Due(s *Situation) (bool, string) {
+	room, messages := l.room(s), s.Messages
 	if messages <= room {
 		return false, ""
 	}
 	return true, fmt.Sprintf("the messages take %d tokens, %d are available", messages, room)
 }
 
-// Plan climbs the ladder until the messages fit what is available for them.
-func (l Ladder) Plan(ctx context.Context, s *State) (*Fitted, error) {
+// Plan climbs the ladder until the messages take at most Target of the room for
+// them. A request that was forced (Situation.Forced) becomes a quarter smaller at
+// least.
+func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	budget := s.Fixed + l.room(s)
-	if s.Forced {
+	target := s.Fixed + int(float64(budget-s.Fixed)*or(l.Target, ladderTarget))
+	if s.Forced { // somebody asked for a request of that size
 		budget = min(budget, s.Prompt*3/4)
+		target = budget
 	}
 	if s.Whole() <= budget {
 		return nil, fmt.Errorf("policy ladder: the request takes %d tokens with nothing hidden, the budget is %d: %w", s.Whole(), budget, ErrNothing)
 	}
-	return Fit(ctx, s, l.Name(), l.Rungs(), budget)
+	return Fit(ctx, s, l.Name(), l.Rungs(), target, budget)
 }
 
-// Rungs is the ladder with the policy's settings.
+// Rungs is the ladder with the policy's settings, gentlest rung first.
 func (l Ladder) Rungs() strategy.Ladder {
 	externalize := strategy.Externalize{Threshold: 1000}
 	if l.ExternalizeThreshold > 0 {
@@ -83,13 +97,7 @@ func (l Ladder) Rungs() strategy.Ladder {
 }
 
 // room is A12's "available for messages".
-func (l Ladder) room(s *State) int {
-	b := token.Budget{MaxInput: l.MaxInputTokens, Soft: l.SoftThreshold, System: s.Fixed}
-	if s.Budget > 0 {
-		b.MaxInput = min(or0(b.MaxInput, s.Budget), s.Budget)
-	}
-	return b.Available()
-}
+func (l Ladder) room(s *Situation) int { return l.budget(s).Available() }
 
 func or0(n, fallback int) int {
 	if n == 0 {

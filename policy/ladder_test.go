@@ -37,7 +37,7 @@ func TestAutoRounds(t *testing.T) {
 	checkRounds(t, "auto", r, th)
 }
 
-func checkRounds(t *testing.T, name string, r *trace, th *palimpsest.Thread) {
+func checkRounds(t *testing.T, name string, r *trace, th *palimpsest.Session) {
 	t.Helper()
 	golden(t, name, r.String())
 	all, err := th.Plans(t.Context())

@@ -23,8 +23,8 @@ func As[T any](p Policy) (found T, ok bool) {
 // DiscardTruncatedCalls). Nil says that a compaction is due, and the loop goes on
 // after it; an error that wraps ErrMaxTokens says that the loop ends. A policy
 // that has an AfterLength method, as Loop does, decides itself.
-func AfterLength(p Policy, s *State) error {
-	if own, ok := As[interface{ AfterLength(*State) error }](p); ok {
+func AfterLength(p Policy, s *Situation) error {
+	if own, ok := As[interface{ AfterLength(*Situation) error }](p); ok {
 		return own.AfterLength(s)
 	}
 	if due, _ := p.Due(s); !due {

@@ -10,8 +10,10 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -69,7 +71,7 @@ var loopUser string
 func (Loop) Name() string { return "loop" }
 
 // Due reports whether the utilization has passed the share (E1).
-func (l Loop) Due(s *State) (bool, string) {
+func (l Loop) Due(s *Situation) (bool, string) {
 	entries, err := s.visible()
 	if err != nil {
 		return false, ""
@@ -85,7 +87,7 @@ func (l Loop) Due(s *State) (bool, string) {
 // Plan puts a summary and a word of assent in place of the older messages (E7).
 // It fails only where there is nothing to compact, where the plan in force does
 // not hold, and where ctx is done.
-func (l Loop) Plan(ctx context.Context, s *State) (*Fitted, error) {
+func (l Loop) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	entries, err := s.visible()
 	if err != nil {
 		return nil, fmt.Errorf("policy loop: %w", err)
@@ -97,8 +99,9 @@ func (l Loop) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	sum, failure := s.extract(ctx, o, extractTokens)
 	text, fallback := sum.Render(), ""
 	var rejected error // the model's text, where none of it could be taken
+	model := &asker{s: s, model: l.Model}
 	if l.Model != nil {
-		text, failure = l.ask(ctx, s, o)
+		text, failure = l.ask(ctx, model, o)
 		taken, err := "", failure
 		if err == nil {
 			taken, err = verified(grounds(messagesOf(o.entries), o.previous), text, "")
@@ -106,7 +109,7 @@ func (l Loop) Plan(ctx context.Context, s *State) (*Fitted, error) {
 		switch {
 		case failure != nil: // the note stands in its place
 		case err != nil: // nothing of it stands on the messages
-			text, fallback, rejected = sum.Render(), "extractive", err
+			text, fallback, rejected = sum.Render(), byCode, err
 		default:
 			text = joined(taken, userBlock(taken, &sum))
 		}
@@ -124,7 +127,7 @@ func (l Loop) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy loop: %w", err)
 	}
-	f.Fallback, f.Failure = fallback, cmp.Or(failure, rejected)
+	f.Summaries = model.reports(fallback, cmp.Or(failure, rejected))
 	return f, nil
 }
 
@@ -132,7 +135,7 @@ func (l Loop) Plan(ctx context.Context, s *State) (*Fitted, error) {
 // back from the end over the share of the list that is preserved, and from there
 // to the nearest place where no call is parted from its results, the earlier one
 // where two are as near. At least the last message stays.
-func (l Loop) split(s *State, entries []entry) int {
+func (l Loop) split(s *Situation, entries []entry) int {
 	share := or(l.Preserve, loopPreserve)
 	for range s.Harder {
 		share /= 2
@@ -155,14 +158,14 @@ func (l Loop) split(s *State, entries []entry) int {
 
 // ask has the model write the summary. It reads the messages whole, as the
 // seed's does, and in parts where its window is too small for all of them.
-func (l Loop) ask(ctx context.Context, s *State, o *old) (string, error) {
+func (l Loop) ask(ctx context.Context, model *asker, o *old) (string, error) {
 	return inParts(o.entries, strings.TrimPrefix(o.previous, summaryMark), func(entries []entry, previous string) (string, error) {
 		if previous == "" {
 			previous = noEarlier
 		}
-		return ask(ctx, l.Model, loopSystem,
-			strings.NewReplacer("{{previous}}", previous, "{{messages}}", transcript(entries, cuts{})).Replace(loopUser)+s.asked(),
-			&llm.Options{MaxOutput: l.maxOutput(s), Timeout: l.Timeout})
+		return model.text(ctx, prompt.System{Text: loopSystem},
+			strings.NewReplacer("{{previous}}", previous, "{{messages}}", transcript(entries, cuts{})).Replace(loopUser)+model.s.asked(),
+			&llm.Options{MaxOutput: l.maxOutput(model.s), Timeout: l.Timeout})
 	})
 }
 
@@ -171,7 +174,7 @@ func (l Loop) ask(ctx context.Context, s *State, o *old) (string, error) {
 // the user said, the first and the latest.
 func truncationNote(t *thread.Thread, o *old) string {
 	var about []string
-	for i, m := range t.All() {
+	for i, m := range uncopied.All(t) {
 		if i >= o.end || !m.StartsTurn() {
 			continue
 		}

@@ -39,7 +39,7 @@ func TestLoopFigure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	th := c.Thread("t")
+	th := c.Session("t")
 	if _, err := th.Compact(t.Context(), palimpsest.Step{Messages: log}, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestLoopFailures(t *testing.T) {
 				t.Fatal(err)
 			}
 			step := due()
-			th := c.Thread("t")
+			th := c.Session("t")
 			out, err := th.PrepareStep(t.Context(), step)
 			if err != nil {
 				t.Fatal(err)
@@ -142,7 +142,7 @@ func TestLoopFailures(t *testing.T) {
 					t.Errorf("%+v", e)
 				}
 			}
-			if diff := cmp.Diff([]event.Type{event.CheckStarted, event.PreCompact, event.ProposalGenerated, event.Summarized, event.PlanCommitted, event.Completed, event.SessionStart, event.Boundary}, types); diff != "" {
+			if diff := cmp.Diff([]event.Type{event.CheckStarted, event.PreCompact, event.Asked, event.ProposalGenerated, event.Summarized, event.PlanCommitted, event.Completed, event.SessionStart, event.Boundary}, types); diff != "" {
 				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
@@ -157,8 +157,8 @@ func TestCanceled(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		th := c.Thread("t")
-		if err := th.Append(t.Context(), due().Messages...); err != nil {
+		th := c.Session("t")
+		if _, err := th.Append(t.Context(), due().Messages...); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := th.PrepareStep(ctx, palimpsest.Step{}); !errors.Is(err, context.DeadlineExceeded) {

@@ -1,12 +1,12 @@
 package policy
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -35,7 +35,7 @@ type TokenBudget struct {
 
 // Budget is the account of the thread under the plan in force. The error says
 // that this plan does not hold.
-func (l Loop) Budget(s *State) (TokenBudget, error) {
+func (l Loop) Budget(s *Situation) (TokenBudget, error) {
 	entries, err := s.visible()
 	if err != nil {
 		return TokenBudget{}, fmt.Errorf("policy loop: %w", err)
@@ -43,7 +43,7 @@ func (l Loop) Budget(s *State) (TokenBudget, error) {
 	return l.budget(s, entries), nil
 }
 
-func (l Loop) budget(s *State, entries []entry) TokenBudget {
+func (l Loop) budget(s *Situation, entries []entry) TokenBudget {
 	b := TokenBudget{ContextLimit: l.limit(s), MaxOutputTokens: l.maxOutput(s)}
 	system := 0
 	for n, block := range s.Base.System {
@@ -67,7 +67,7 @@ func (l Loop) budget(s *State, entries []entry) TokenBudget {
 
 // limit is the context window. A budget for the request bounds it: with the
 // answer it may take no more.
-func (l Loop) limit(s *State) int {
+func (l Loop) limit(s *Situation) int {
 	limit := or0(l.ContextLimit, s.Window)
 	if limit == 0 {
 		limit = loopLimit
@@ -89,7 +89,7 @@ func longContext(model string) bool {
 	return err == nil && m.Window >= loopLongLimit
 }
 
-func (l Loop) maxOutput(s *State) int { return or0(or0(l.MaxOutput, s.Output), loopOutput) }
+func (l Loop) maxOutput(s *Situation) int { return or0(or0(l.MaxOutput, s.Output), loopOutput) }
 
 // contentBytes is the length in bytes of what a message says: texts, reasoning,
 // calls with their names, results. Media take nothing.
@@ -120,7 +120,7 @@ var ErrMaxTokens = errors.New("the answer reached the limit on the output")
 // answer in its thread already, without the calls that were cut off (see
 // DiscardTruncatedCalls). Nil says that a compaction is due, and the loop goes
 // on after it; an error that wraps ErrMaxTokens says that the loop ends.
-func (l Loop) AfterLength(s *State) error {
+func (l Loop) AfterLength(s *Situation) error {
 	b, err := l.Budget(s)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func DiscardTruncatedCalls(m thread.Message) thread.Message {
 		case call.Type == "custom" || call.Arguments == "":
 			return last
 		}
-		return !json.Valid([]byte(call.Arguments))
+		return !rawjson.Valid(call.Arguments)
 	}
 	var parts []thread.Part
 	for n, part := range m.Parts {

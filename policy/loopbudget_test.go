@@ -16,7 +16,7 @@ import (
 )
 
 // stateOf is a state without a plan, as the loop's account needs it.
-func stateOf(t *testing.T, system string, messages ...thread.Message) *State {
+func stateOf(t *testing.T, system string, messages ...thread.Message) *Situation {
 	t.Helper()
 	th, err := thread.New("t").Append(messages...)
 	if err != nil {
@@ -26,7 +26,7 @@ func stateOf(t *testing.T, system string, messages ...thread.Message) *State {
 	if system != "" {
 		base.System = []prompt.System{{Text: system}}
 	}
-	return &State{Thread: th, Base: base, Profile: render.Profile{}}
+	return &Situation{Thread: th, Base: base, Profile: render.Profile{}}
 }
 
 // TestBudget holds the seed's account, line by line. E3
@@ -35,14 +35,14 @@ func TestBudget(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		l    Loop
-		edit func(*State)
+		edit func(*Situation)
 		want TokenBudget
 	}{
 		{"the seed's figures", Loop{}, nil, TokenBudget{200_000, 100, 1_013, 16_384, 182_503, 1_013.0 / 183_516}},
-		{"long context", Loop{LongContext: true}, func(s *State) { s.Base.Model = "claude-sonnet-4-5" }, TokenBudget{1_000_000, 100, 1_013, 16_384, 982_503, 1_013.0 / 983_516}},
-		{"long context on a model that has none", Loop{LongContext: true}, func(s *State) { s.Base.Model = "gpt-4o" }, TokenBudget{200_000, 100, 1_013, 16_384, 182_503, 1_013.0 / 183_516}},
-		{"window and output of the step", Loop{}, func(s *State) { s.Window, s.Output = 10_000, 1_000 }, TokenBudget{10_000, 100, 1_013, 1_000, 7_887, 1_013.0 / 8_900}},
-		{"budget of the step", Loop{}, func(s *State) { s.Budget, s.Output = 5_000, 1_000 }, TokenBudget{6_000, 100, 1_013, 1_000, 3_887, 1_013.0 / 4_900}},
+		{"long context", Loop{LongContext: true}, func(s *Situation) { s.Base.Model = "claude-sonnet-4-5" }, TokenBudget{1_000_000, 100, 1_013, 16_384, 982_503, 1_013.0 / 983_516}},
+		{"long context on a model that has none", Loop{LongContext: true}, func(s *Situation) { s.Base.Model = "gpt-4o" }, TokenBudget{200_000, 100, 1_013, 16_384, 182_503, 1_013.0 / 183_516}},
+		{"window and output of the step", Loop{}, func(s *Situation) { s.Window, s.Output = 10_000, 1_000 }, TokenBudget{10_000, 100, 1_013, 1_000, 7_887, 1_013.0 / 8_900}},
+		{"budget of the step", Loop{}, func(s *Situation) { s.Budget, s.Output = 5_000, 1_000 }, TokenBudget{6_000, 100, 1_013, 1_000, 3_887, 1_013.0 / 4_900}},
 		{"negative", Loop{ContextLimit: 2_000, MaxOutput: 1_000}, nil, TokenBudget{2_000, 100, 1_013, 1_000, -113, 1_013.0 / 900}},
 		{"no room at all", Loop{ContextLimit: 1_000, MaxOutput: 1_000}, nil, TokenBudget{1_000, 100, 1_013, 1_000, -1_113, math.Inf(1)}},
 	} {
@@ -104,7 +104,7 @@ func TestDiscardTruncatedCalls(t *testing.T) {
 		{"free text before", parts(custom, whole), parts(custom, whole)},
 		{"nothing is left", parts(half), nil},
 	} {
-		m := thread.Message{Role: thread.Assistant, Parts: test.have, Frame: &thread.Frame{API: "anthropic", Raw: "{}"}, Index: 1}
+		m := thread.Message{Role: thread.Assistant, Parts: test.have, Frame: thread.NewFrame("anthropic", "{}", 0, 0, 0), Index: 1}
 		got := DiscardTruncatedCalls(m)
 		if diff := cmp.Diff(test.want, got.Parts); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)

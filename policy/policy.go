@@ -2,22 +2,29 @@
 // to the old part and how the result looks. A policy is a plain value: its
 // fields are its constants, and its zero value holds the documented defaults.
 //
+// A policy is asked once for a step. It sees one Situation, a value that is never
+// changed, and answers with nothing or with a plan that follows the one in force; who
+// asked puts that into force. Policies keep nothing between steps and may be used by
+// many sessions at once.
+//
 // Auto is our own default. Ladder, Session, Timeline, Workstream and Loop keep to
 // the rules of five other systems, the seeds A to E of this module; comments
-// everywhere name them, and their requirements by number (A7, D11). A policy only decides: a plan is the whole of
-// what it gives back.
+// name them, and their requirements by number (A7, D11).
 package policy
 
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -26,36 +33,53 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Policy decides about one thread. Implementations are safe for concurrent use.
+// Policy decides about one step of one session. Implementations are safe for
+// concurrent use.
 type Policy interface {
 	// Name is the name on the command line and in plans.
 	Name() string
-	// Due reports whether the thread must be compacted before the model is
+	// Due reports whether the session must be compacted before the model is
 	// called, and why, in words for people; they hold nothing of what the
 	// conversation said, since events carry them.
-	Due(s *State) (due bool, why string)
-	// Plan makes the plan that follows s.Current. An error that wraps ErrNothing
-	// says that the policy has nothing to compact: the thread goes on as it is.
-	Plan(ctx context.Context, s *State) (*Fitted, error)
+	Due(s *Situation) (due bool, why string)
+	// Plan makes the plan that follows s.Current. It may ask a model for summaries,
+	// and does nothing else that can be seen from outside. An error that wraps
+	// ErrNothing says that there is nothing to compact: the step goes on under
+	// s.Current. Any other error is told as a failure, and the step goes on all the
+	// same.
+	Plan(ctx context.Context, s *Situation) (*Fitted, error)
+}
+
+// Bounded is implemented by policies that bound a request themselves, whatever
+// the model's window.
+type Bounded interface {
+	// Limit is the largest request that the policy allows, in tokens; 0 leaves it
+	// to the step's budget and window.
+	Limit(s *Situation) int
 }
 
 // ErrNothing is wrapped by errors of Plan when there is nothing to compact.
 var ErrNothing = errors.New("nothing to compact")
 
-// State is a thread before a model call, and everything that a policy may ask.
-// It is read only.
-type State struct {
+// Situation is a session before a model call, and everything that a policy may
+// ask. It is built once for a step (see Situate) and never changed after, so that it
+// may be read from several goroutines. Thread, Base, Counter, Count, Changed and Plain
+// must be set; the zero value of any other field is a situation without it.
+type Situation struct {
 	Thread *thread.Thread
 	// Memo renders the thread under Current as render.Render does, at the cost of
 	// what is new; nil renders it whole.
 	Memo *render.Memo
-	// Current is the plan in force, nil when there is none; Round is its version.
+	// Current is the plan in force, nil when there is none. Round counts the
+	// compactions so far, and not the plans: undoing one is none.
 	Current *plan.Plan
 	Round   int
-	// Base is the request around the messages; its messages are not set. Seen is
-	// what stood there in the request that the provider has read last and still
-	// caches; nil where there is none.
-	Base, Seen *prompt.Prompt
+	// Base is the request around the messages as it will be under the next plan;
+	// its messages are not set. Sent is the one around them now, under Current: it
+	// lacks the tools that the first plan brings along. Nil stands for Base. Cached
+	// reports whether the provider was sent it and may still hold it in its cache.
+	Base, Sent *prompt.Prompt
+	Cached     bool
 	Profile    render.Profile
 
 	Counter *token.Counter
@@ -64,9 +88,13 @@ type State struct {
 	// Changed are the tokens of the messages of Thread as the profile sends them
 	// once a plan has changed something, Plain those when none has.
 	Changed, Plain []int
-	// Fixed is what system, tools and framing take, in tokens; Prompt what the
-	// whole request takes under Current.
-	Fixed, Prompt int
+	// Fixed is what system, tools and framing of Base take, in tokens, SentFixed
+	// those of Sent.
+	Fixed, SentFixed int
+	// Shown is the request under Current, Prompt what all of it takes, and
+	// Messages what its messages take, in tokens. Situate sets all three.
+	Shown            *Fitted
+	Prompt, Messages int
 	// Window is the model's context window and Output what is kept free for its
 	// answer, in tokens. Budget bounds the whole request; 0 leaves it to the
 	// policy and the window.
@@ -85,65 +113,98 @@ type State struct {
 	Name artifact.Namer
 
 	// Forced: the provider refused the request as too long, or somebody asked
-	// for a compaction. Harder counts how often that happened in a row.
+	// for a compaction. Harder counts how often this step was refused in a row.
 	Forced bool
 	Harder int
 	// Instructions are what the user asks this compaction to keep in mind, in
 	// words; mostly empty.
 	Instructions string
-	// Allows says which strategies may be used now, by name; nil allows all. A
-	// turn that was shown stored content again puts nothing aside (A11). Where
-	// nothing else makes the request fit, the limit goes first.
-	Allows func(strategy string) bool
+	// Returned is what was brought back for this turn. A turn that was shown
+	// stored content again puts nothing more aside (A11), unless nothing else
+	// makes the request fit.
+	Returned rehydrate.TurnContext
 
+	// Summarizer makes the summaries of ladders. Policies with a form of their own
+	// ask their own model.
 	Summarizer summarize.Summarizer
-	Tools      *toolpolicy.Registry
+	// Answers has what models answered before, so that none is asked the same
+	// twice; nil asks every time.
+	Answers *llm.Answers
+	// Tools declares how durable results are; nil holds the built-in declarations.
+	Tools *toolpolicy.Registry
 	// Source says what the source of a replayable result looks like now; nil:
 	// nobody can tell.
 	Source func(thread.ToolCall) (thread.Determinism, bool)
-	Now    func() time.Time
+	// Now is the time of the step.
+	Now time.Time
 
-	pairs atomic.Pointer[thread.Pairing]
-	shown atomic.Pointer[shown]
+	pairs func() *thread.Pairing // nil: found each time
 }
 
-// shown is what Render gave for the plan in force, and for which request around the
-// messages: a step asks for it twice, once to know its size and once to send it.
-type shown struct {
-	plan   *plan.Plan
-	base   *prompt.Prompt
-	fixed  int
-	fitted Fitted
+// Situate completes a situation with the request under the plan in force: what it
+// is, and what it takes. The error says that this plan does not hold for the thread.
+func Situate(given Situation) (*Situation, error) {
+	s := &given
+	t := given.Thread
+	s.pairs = sync.OnceValue(func() *thread.Pairing { return thread.Pair(t) })
+	if s.Sent == nil {
+		s.Sent, s.SentFixed = s.Base, s.Fixed
+	}
+	s.Shown = nil
+	f, err := s.Render(s.Current)
+	if err != nil {
+		return nil, err
+	}
+	s.Shown, s.Prompt, s.Messages = f, f.Tokens, f.Tokens-s.SentFixed
+	return s, nil
+}
+
+// With returns the situation with what was brought back for the turn.
+func (s *Situation) With(returned rehydrate.TurnContext) *Situation {
+	next := *s
+	next.Returned = returned
+	return &next
 }
 
 // Pairs tells which results answer which calls of the thread.
-func (s *State) Pairs() *thread.Pairing {
-	if p := s.pairs.Load(); p != nil {
-		return p
+func (s *Situation) Pairs() *thread.Pairing {
+	if s.pairs == nil {
+		return thread.Pair(s.Thread)
 	}
-	p := thread.Pair(s.Thread)
-	s.pairs.Store(p)
-	return p
+	return s.pairs()
+}
+
+// around is what stands around the messages under a plan, and what it takes.
+func (s *Situation) around(p *plan.Plan) (*prompt.Prompt, int) {
+	if p == s.Current && s.Sent != nil {
+		return s.Sent, s.SentFixed
+	}
+	return s.Base, s.Fixed
 }
 
 // render renders the thread under a plan.
-func (s *State) render(p *plan.Plan) (*prompt.Prompt, *render.Manifest, error) {
-	return s.around(p, s.Base)
-}
-
-func (s *State) around(p *plan.Plan, base *prompt.Prompt) (*prompt.Prompt, *render.Manifest, error) {
+func (s *Situation) render(p *plan.Plan) (*prompt.Prompt, *render.Manifest, error) {
+	base, _ := s.around(p)
 	if s.Memo != nil && p == s.Current {
 		return s.Memo.Render(s.Thread, p, base, &render.Options{Profile: s.Profile})
 	}
 	return render.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Pairs: s.Pairs()})
 }
 
-// Draft returns an empty plan for the state, dated and named, with the memory
-// block of the plan in force.
-func (s *State) Draft(policy string) *plan.Plan {
+// shown is the request under the plan in force.
+func (s *Situation) shown() (*prompt.Prompt, *render.Manifest, error) {
+	if s.Shown != nil {
+		return s.Shown.Prompt, s.Shown.Manifest, nil
+	}
+	return s.render(s.Current)
+}
+
+// Draft returns an empty plan for the situation, dated and named: the next round,
+// with the memory block of the plan in force.
+func (s *Situation) Draft(policy string) *plan.Plan {
 	p := &plan.Plan{
 		Schema: plan.SchemaVersion, ThreadID: s.Thread.ID(), ThreadVersion: s.Thread.Version(),
-		CreatedAt: s.Now().UTC(), Policy: policy, Counter: s.Counter.Name(), OriginalTokens: s.Whole(),
+		CreatedAt: s.Now.UTC(), Round: s.Round + 1, Policy: policy, Counter: s.Counter.Name(), OriginalTokens: s.Whole(),
 		Instructions: s.Instructions,
 	}
 	if s.Current != nil {
@@ -154,7 +215,7 @@ func (s *State) Draft(policy string) *plan.Plan {
 
 // Whole is what the messages, system and tools take with nothing hidden and
 // nothing put right, in tokens.
-func (s *State) Whole() int {
+func (s *Situation) Whole() int {
 	total := s.Fixed
 	for _, size := range s.Plain {
 		total += size
@@ -176,47 +237,35 @@ type Fitted struct {
 	// and 0 where the policy pins nothing.
 	Pinned []int
 	Tail   int
-	// Fallback names what was done in place of what was planned
-	// ("truncation_note", "extractive"), and Failure says why; both are zero otherwise.
-	Fallback string
-	Failure  error
+	// Summaries are the reports of the summaries that were asked for on the way to
+	// the plan, in order; more may be made than the plan holds.
+	Summaries []summarize.Report
 	// Proposals are what a ladder proposed on the way to the plan, executed or
 	// not; nil for policies whose records are their proposals.
 	Proposals []strategy.Proposal
 }
 
-// Render renders a plan over the state, and counts. Messages that stand as they
+// Render renders a plan over the thread, and counts. Messages that stand as they
 // are in the log are not counted again. A nil plan hides nothing. Neither the prompt
 // nor the sizes must be written to.
-func (s *State) Render(p *plan.Plan) (*Fitted, error) {
-	if last := s.shown.Load(); last != nil && last.plan == p && last.base == s.Base && last.fixed == s.Fixed {
-		f := last.fitted
-		if p == nil {
-			f.Plan = s.Draft("")
-		}
-		return &f, nil
+func (s *Situation) Render(p *plan.Plan) (*Fitted, error) {
+	if p == s.Current && s.Shown != nil {
+		return s.Shown, nil
 	}
-	f, err := s.fitted(p)
-	if err == nil && p == s.Current {
-		s.shown.Store(&shown{p, s.Base, s.Fixed, *f})
-	}
-	return f, err
-}
-
-func (s *State) fitted(p *plan.Plan) (*Fitted, error) {
 	out, manifest, err := s.render(p)
 	if err != nil {
 		return nil, err
 	}
+	_, fixed := s.around(p)
 	if p == nil {
 		p = s.Draft("")
 	}
 	rewritten := p.Rewritten()
-	f := &Fitted{Plan: p, Prompt: out, Manifest: manifest, Sizes: make([]int, len(out.Messages)), Tokens: s.Fixed}
+	f := &Fitted{Plan: p, Prompt: out, Manifest: manifest, Sizes: make([]int, len(out.Messages)), Tokens: fixed}
 	next := 0 // where in the log the next message stands, mostly
 	for n := range out.Messages {
 		o, m := manifest.Messages[n], &out.Messages[n]
-		i, ok := next, next < s.Thread.Len() && s.Thread.At(next).ID == o.ID
+		i, ok := next, next < s.Thread.Len() && uncopied.At(s.Thread, next).ID == o.ID
 		if !ok {
 			i, ok = s.Thread.Index(o.ID)
 		}
@@ -225,7 +274,7 @@ func (s *State) fitted(p *plan.Plan) (*Fitted, error) {
 			f.Sizes[n] = s.Count(m)
 		case i < rewritten:
 			f.Sizes[n] = s.Changed[i]
-		case rewritten == 0 || sameParts(m.Parts, s.Thread.At(i).Parts):
+		case rewritten == 0 || sameParts(m.Parts, uncopied.At(s.Thread, i).Parts):
 			f.Sizes[n] = s.Plain[i]
 		default: // the tool loop that was under way lost its reasoning
 			f.Sizes[n] = s.Count(m)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -34,7 +35,7 @@ func TestEveryProviderAccepts(t *testing.T) {
 		policy.Workstream{Tail: 2}, policy.Timeline{KeepRecent: 200}, policy.Timeline{KeepRecent: 200, Model: llmtest.Echo{}},
 	}
 	compacted := 0
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		log := threadgen.Thread().Draw(t, "thread").Messages()
 		p := rapid.SampledFrom(policies).Draw(t, "policy")
 		codec := rapid.SampledFrom(codecs).Draw(t, "api")
@@ -42,7 +43,7 @@ func TestEveryProviderAccepts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		th := c.Thread("random")
+		th := c.Session("random")
 		step := palimpsest.Step{Base: &prompt.Prompt{Model: "m", MaxOutput: 1000, System: []prompt.System{{Text: "Be careful."}}}, Profile: render.For(codec.API())}
 		for at := 0; at < len(log); {
 			next := min(len(log), at+rapid.IntRange(1, 30).Draw(t, "news"))
@@ -71,7 +72,7 @@ func TestEveryProviderAccepts(t *testing.T) {
 				}
 			}
 			if made != nil {
-				check(t, codec, made.Summarizations[0].Span, out)
+				check(t, codec, made.Summarizations[0].Span, out.Prompt)
 			}
 		}
 	})

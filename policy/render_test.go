@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -47,17 +48,21 @@ func TestRenderAgain(t *testing.T) {
 	if hidden != 2 || whole != 3 || few >= all {
 		t.Errorf("%d messages of %d tokens under the plan, %d of %d without one", hidden, few, whole, all)
 	}
-	s.Current = nil
-	if n, _ := sizes(nil); n != 3 {
-		t.Errorf("without a plan in force there are %d messages", n)
+	// What the next plan brings along stands around its prompt, and not around the
+	// one that is in force.
+	given := *s
+	given.Sent, given.SentFixed = s.Base, s.Fixed
+	given.Base, given.Fixed = &prompt.Prompt{System: []prompt.System{{Text: "Be brief."}}}, s.Fixed+7
+	next, err := policy.Situate(given)
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.Current = hiding
-	if n, _ := sizes(hiding); n != 2 {
-		t.Errorf("under another plan there are %d messages", n)
+	now, err := next.Render(hiding)
+	if err != nil || len(now.Prompt.System) != 0 || now.Tokens != few || next.Prompt != few {
+		t.Errorf("in force: %v, %+v", err, now)
 	}
-	s.Base, s.Fixed = &prompt.Prompt{System: []prompt.System{{Text: "Be brief."}}}, s.Fixed+7
-	f, err := s.Render(hiding)
-	if err != nil || len(f.Prompt.System) != 1 || f.Tokens != few+7 {
-		t.Errorf("around another request: %v, %+v", err, f)
+	after, err := next.Render(nil)
+	if err != nil || len(after.Prompt.System) != 1 || after.Tokens != all+7 {
+		t.Errorf("next: %v, %+v", err, after)
 	}
 }

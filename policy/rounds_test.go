@@ -55,14 +55,18 @@ type trace struct {
 	events     []event.Event
 }
 
-func (r *trace) Emit(_ context.Context, e event.Event) { r.events = append(r.events, e) }
+func (r *trace) Emit(_ context.Context, e event.Event) {
+	if e.Type != event.PromptPrepared { // it comes with every step
+		r.events = append(r.events, e)
+	}
+}
 
 // told are the events since it was asked the last time, a line each.
 func (r *trace) told() []string {
 	var told []string
 	for _, e := range r.events {
-		if e.Type == event.CheckStarted {
-			continue
+		if e.Type == event.CheckStarted || e.Type == event.Asked {
+			continue // as often as it is looked, and as summaries are tried
 		}
 		line := string(e.Type)
 		if e.Span != nil {
@@ -188,7 +192,7 @@ func flashcards(n int) (news []thread.Message, answer thread.Message) {
 }
 
 // run plays the agent through the front door and returns the prompts.
-func run(t *testing.T, p policy.Policy, r *trace, steps int, step palimpsest.Step) (*palimpsest.Thread, []*prompt.Prompt) {
+func run(t *testing.T, p policy.Policy, r *trace, steps int, step palimpsest.Step) (*palimpsest.Session, []*prompt.Prompt) {
 	t.Helper()
 	config := palimpsest.Config{Policy: p, Now: func() time.Time { return time.Unix(1_700_000_000, 0) }}
 	if r != nil {
@@ -198,7 +202,7 @@ func run(t *testing.T, p policy.Policy, r *trace, steps int, step palimpsest.Ste
 	if err != nil {
 		t.Fatal(err)
 	}
-	th := c.Thread("cards")
+	th := c.Session("cards")
 	if step.Base == nil {
 		step.Base = &prompt.Prompt{System: []prompt.System{{Text: "You are a careful coding agent."}}}
 	}
@@ -217,11 +221,11 @@ func run(t *testing.T, p policy.Policy, r *trace, steps int, step palimpsest.Ste
 		if err != nil {
 			t.Fatal(err)
 		}
-		prompts = append(prompts, out)
+		prompts = append(prompts, out.Prompt)
 		if r != nil {
-			r.step(n, out)
+			r.step(n, out.Prompt)
 		}
-		if err := th.FinishStep(t.Context(), llm.Usage{}, answer); err != nil {
+		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, answer); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -246,7 +250,7 @@ func shape(messages []thread.Message) []string {
 }
 
 // plans returns all plans of a thread.
-func plans(t *testing.T, th *palimpsest.Thread, want int) []string {
+func plans(t *testing.T, th *palimpsest.Session, want int) []string {
 	t.Helper()
 	all, err := th.Plans(t.Context())
 	if err != nil {

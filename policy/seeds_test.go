@@ -112,25 +112,24 @@ func answerTool(id, tool, text string) thread.Message {
 func fixedNow() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
 // stateOf is a thread before a call, under a plan.
-func stateOf(t testing.TB, th *thread.Thread, current *plan.Plan) *policy.State {
+func stateOf(t testing.TB, th *thread.Thread, current *plan.Plan) *policy.Situation {
 	t.Helper()
 	counter, err := token.New("o200k", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &policy.State{
+	given := policy.Situation{
 		Thread: th, Current: current, Base: &prompt.Prompt{}, Counter: counter,
-		Count: counter.Message, Now: fixedNow, Fixed: counter.Prompt(&prompt.Prompt{}),
+		Count: counter.Message, Now: fixedNow(), Fixed: counter.Prompt(&prompt.Prompt{}),
 	}
 	for _, m := range th.All() {
-		s.Changed = append(s.Changed, counter.Message(m))
+		given.Changed = append(given.Changed, counter.Message(m))
 	}
-	s.Plain = s.Changed
-	f, err := s.Render(current)
+	given.Plain = given.Changed
+	s, err := policy.Situate(given)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Prompt = f.Tokens
 	return s
 }
 

@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -27,8 +30,8 @@ import (
 // (Compaction Round N)" in its template and where an earlier summary is told by
 // its beginning. A summary written as the prompt says would never be found
 // again, so the second form holds, in the prompt too, and code puts the heading
-// of the answer right. This policy finds the summary of the round before in the
-// plan in force and not by its beginning, so no message can pass for one.
+// of the answer right. The summary of the round before is found in the plan in force, or, where a
+// compacted conversation comes back as input, by its form (thread.Recap).
 //
 // The seed takes a model's answer as it comes. Here only what stands on the
 // messages stays of it, what only tools said stands in a section of its own as
@@ -80,7 +83,7 @@ func (Session) Name() string { return "session" }
 
 // Due reports whether the list has more than keep+1 messages, the system prompt
 // counted as one, and its estimate has reached the threshold (B4, B2).
-func (p Session) Due(s *State) (bool, string) {
+func (p Session) Due(s *Situation) (bool, string) {
 	entries, err := s.visible()
 	if err != nil || p.short(s, entries) {
 		return false, ""
@@ -97,7 +100,7 @@ func (p Session) Due(s *State) (bool, string) {
 // messages as they are (B10). Only when the provider has refused these as too
 // long is the summary written by code instead, since the agent could not go on
 // otherwise.
-func (p Session) Plan(ctx context.Context, s *State) (*Fitted, error) {
+func (p Session) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	entries, err := s.visible()
 	if err != nil {
 		return nil, fmt.Errorf("policy session: %w", err)
@@ -118,11 +121,12 @@ func (p Session) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy session: %w", err)
 	}
-	form := sessionForm{round: s.Round + 1, task: task(s.Thread), chained: o.previous != ""}
+	form := sessionForm{round: s.round(o.previous) + 1, task: task(s.Thread), chained: o.previous != ""}
 	text := form.extracted(&sum)
 	var failure error
+	model := &asker{s: s, model: p.Model}
 	if p.Model != nil {
-		answer, err := p.ask(ctx, s, o, form)
+		answer, err := p.ask(ctx, model, o, form)
 		if err != nil && (s.Harder == 0 || ctx.Err() != nil) {
 			return nil, fmt.Errorf("policy session: summary of round %d: %w", form.round, err)
 		}
@@ -139,19 +143,19 @@ func (p Session) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy session: %w", err)
 	}
-	f.instead(failure)
+	f.Summaries = model.reports(byCode, failure)
 	return f, nil
 }
 
 // keep is how many of the newest messages stay.
-func (p Session) keep(s *State) int { return max(1, or0(p.Keep, sessionKeep)>>min(s.Harder, 16)) }
+func (p Session) keep(s *Situation) int { return max(1, or0(p.Keep, sessionKeep)>>min(s.Harder, 16)) }
 
 // short is B4: with the system prompt the list has not more than keep+1
 // messages.
-func (p Session) short(s *State, entries []entry) bool { return 1+len(entries) <= p.keep(s)+1 }
+func (p Session) short(s *Situation, entries []entry) bool { return 1+len(entries) <= p.keep(s)+1 }
 
 // ask has the model write the summary, in parts where its window is too small.
-func (p Session) ask(ctx context.Context, s *State, o *old, form sessionForm) (string, error) {
+func (p Session) ask(ctx context.Context, model *asker, o *old, form sessionForm) (string, error) {
 	verbatim := "The user's own request, word for word"
 	if quarter(units(form.task)) > longTask {
 		verbatim = "Write only: (verbatim). The request is put in here by the program"
@@ -161,17 +165,24 @@ func (p Session) ask(ctx context.Context, s *State, o *old, form sessionForm) (s
 		if previous == "" {
 			previous = firstRound
 		}
-		return ask(ctx, p.Model, sessionSystem, strings.NewReplacer(
+		return model.text(ctx, prompt.System{Text: sessionSystem}, strings.NewReplacer(
 			"{{previous}}", previous, "{{task}}", form.task, "{{messages}}", transcript(entries, sessionCuts),
 			"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim,
-		).Replace(sessionUser)+s.asked(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
+		).Replace(sessionUser)+model.s.asked(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
 	})
+}
+
+// round is how many rounds there were: those of this thread, or those that an
+// earlier summary says, where it came with the conversation.
+func (s *Situation) round(previous string) int {
+	said, _ := ourform.Round(previous)
+	return max(s.Round, said)
 }
 
 // task is what the user asked for first, word for word. The seed looks for it in
 // the list, where the first round has hidden it; the log still has it.
 func task(t *thread.Thread) string {
-	for _, m := range t.All() {
+	for _, m := range uncopied.All(t) {
 		if m.StartsTurn() {
 			if text := m.Text(); text != "" {
 				return text

@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -53,7 +54,7 @@ func TestSessionFigure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := c.Thread("t").PrepareStep(t.Context(), palimpsest.Step{Base: base, Messages: log})
+	out, err := c.Session("t").PrepareStep(t.Context(), palimpsest.Step{Base: base, Messages: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestSessionFailures(t *testing.T) {
 				t.Fatal(err)
 			}
 			step := due()
-			th := c.Thread("t")
+			th := c.Session("t")
 			out, err := th.PrepareStep(t.Context(), step)
 			if err != nil {
 				t.Fatal(err)
@@ -195,7 +196,7 @@ func TestSessionFailures(t *testing.T) {
 			}
 
 			// The provider refuses these messages: then code writes the summary.
-			shorter, err := th.Overflowed(t.Context())
+			shorter, err := th.Overflowed(t.Context(), out)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -244,7 +245,7 @@ func TestSessionEdges(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			th := c.Thread("t")
+			th := c.Session("t")
 			out, err := th.PrepareStep(t.Context(), palimpsest.Step{Messages: test.log})
 			if err != nil {
 				t.Fatal(err)
@@ -271,14 +272,14 @@ func TestOverflowedTwice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		th := c.Thread("t")
+		th := c.Session("t")
 		out, err := th.PrepareStep(t.Context(), due())
 		if err != nil {
 			t.Fatal(err)
 		}
 		shown := len(out.Messages)
 		for n := range 2 {
-			if out, err = th.Overflowed(t.Context()); err != nil {
+			if out, err = th.Overflowed(t.Context(), out); err != nil {
 				t.Fatalf("%s, refused %d times: %v", p.Name(), n+1, err)
 			}
 			if len(out.Messages) >= shown {
@@ -287,10 +288,32 @@ func TestOverflowedTwice(t *testing.T) {
 			shown = len(out.Messages)
 		}
 		for n := 0; err == nil && n < 10; n++ {
-			_, err = th.Overflowed(t.Context())
+			out, err = th.Overflowed(t.Context(), out)
 		}
 		if !errors.Is(err, palimpsest.ErrNoRoom) {
 			t.Errorf("%s, in the end: %v", p.Name(), err)
 		}
+	}
+}
+
+// TestSessionGoesOnWithItsSummary: a conversation that comes back with a summary of
+// round 2 in it goes on with round 3, and the summary is passed on, not summarized.
+// B5, B8
+func TestSessionGoesOnWithItsSummary(t *testing.T) {
+	earlier := speak(thread.Assistant, "## Session Summary (Compaction Round 2)\n\n### Original Task\nBuild the shop, never touch legacy/.\n\n### Current State\n- Working on: the till")
+	earlier.Kind = thread.Recap
+	messages := []thread.Message{earlier}
+	for n := range 30 {
+		messages = append(messages, speak(thread.User, fmt.Sprintf("Now part %d.", n)), speak(thread.Assistant, fmt.Sprintf("Part %d is done.", n)))
+	}
+	s := stateOf(t, threadOf(t, messages...), nil)
+	s.Forced, s.Summarizer = true, &summarize.Extractive{Counter: s.Counter.Text}
+	f, err := policy.Session{}.Plan(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := f.Plan.Summarizations[0].Stand[0].Text
+	if !strings.HasPrefix(text, "## Session Summary (Compaction Round 3)") {
+		t.Errorf("the summary begins %.80q", text)
 	}
 }

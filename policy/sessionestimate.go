@@ -32,7 +32,7 @@ var sessionLimits = map[string]int{
 // the step's window, the seed's row of the model, the row of token.Models, or
 // 128,000 (B3). A budget for the request bounds it: with the answer it may take
 // no more.
-func (p Session) limit(s *State) int {
+func (p Session) limit(s *Situation) int {
 	limit := p.ContextLimit
 	if limit == 0 {
 		limit = s.Window

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -61,18 +62,18 @@ func TestThreshold(t *testing.T) {
 		name  string
 		p     Session
 		model string
-		s     *State
+		s     *Situation
 		want  int // limit
 		mark  int
 	}{
-		{"fallback", Session{}, "nobody-knows-it", &State{}, 128_000, 93_600},
-		{"row of the seed", Session{}, "claude-3-haiku-20240307", &State{}, 200_000, 151_200},
-		{"row of the seed, reserves larger than it", Session{}, "gpt-4", &State{}, 8_192, -2_247},
-		{"row of today's table", Session{}, "claude-sonnet-4-5", &State{}, 200_000, 151_200},
-		{"window of the step", Session{}, "gpt-4o", &State{Window: 64_000, Output: 9}, 64_000, 42_400},
-		{"own setting", Session{ContextLimit: 20_000}, "gpt-4o", &State{Window: 64_000}, 20_000, 7_200},
-		{"own constants", Session{ContextLimit: 1_000, SystemReserve: 1, OutputReserve: 2, SafetyBuffer: 4, ThresholdPercent: 0.5}, "", &State{}, 1_000, 496},
-		{"budget", Session{}, "", &State{Budget: 20_000}, 24_000, 10_400},
+		{"fallback", Session{}, "nobody-knows-it", &Situation{}, 128_000, 93_600},
+		{"row of the seed", Session{}, "claude-3-haiku-20240307", &Situation{}, 200_000, 151_200},
+		{"row of the seed, reserves larger than it", Session{}, "gpt-4", &Situation{}, 8_192, -2_247},
+		{"row of today's table", Session{}, "claude-sonnet-4-5", &Situation{}, 200_000, 151_200},
+		{"window of the step", Session{}, "gpt-4o", &Situation{Window: 64_000, Output: 9}, 64_000, 42_400},
+		{"own setting", Session{ContextLimit: 20_000}, "gpt-4o", &Situation{Window: 64_000}, 20_000, 7_200},
+		{"own constants", Session{ContextLimit: 1_000, SystemReserve: 1, OutputReserve: 2, SafetyBuffer: 4, ThresholdPercent: 0.5}, "", &Situation{}, 1_000, 496},
+		{"budget", Session{}, "", &Situation{Budget: 20_000}, 24_000, 10_400},
 	} {
 		test.s.Base = &prompt.Prompt{Model: test.model}
 		limit := test.p.limit(test.s)
@@ -84,7 +85,7 @@ func TestThreshold(t *testing.T) {
 
 // TestUnits compares with the standard library's UTF-16.
 func TestUnits(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		s, n := rapid.String().Draw(t, "s"), rapid.IntRange(0, 20).Draw(t, "n")
 		all := utf16.Encode([]rune(s))
 		if units(s) != len(all) {

@@ -37,7 +37,7 @@ func TestSummaryGoesOnFromTheCachedPrompt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	th := c.Thread("queue")
+	th := c.Session("queue")
 	step := palimpsest.Step{Base: &prompt.Prompt{Model: "m"}, Profile: render.For(wire.Anthropic), Budget: window}
 	var last *prompt.Prompt
 	for n := 0; len(a.prompts) == 0; n++ {
@@ -51,9 +51,9 @@ func TestSummaryGoesOnFromTheCachedPrompt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(a.prompts) == 0 {
-			last = p
+			last = p.Prompt
 		}
-		if err := th.FinishStep(t.Context(), llm.Usage{}, answer); err != nil {
+		if err := th.FinishStep(t.Context(), nil, llm.Usage{}, answer); err != nil {
 			t.Fatal(err)
 		}
 	}

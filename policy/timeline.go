@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -35,7 +35,7 @@ import (
 type Timeline struct {
 	// Model writes the summaries. Nil: they are made by rule.
 	Model llm.Generator
-	// MaxTokens bounds the request; by default State.Budget, or what State.Window
+	// MaxTokens bounds the request; by default Situation.Budget, or what Situation.Window
 	// leaves beside the answer. Share of it is the trigger; default 0.9 (C2).
 	MaxTokens int
 	Share     float64
@@ -66,7 +66,7 @@ const (
 // Name returns "timeline".
 func (Timeline) Name() string { return "timeline" }
 
-func (l Timeline) maximum(s *State) int {
+func (l Timeline) maximum(s *Situation) int {
 	if l.MaxTokens > 0 {
 		return l.MaxTokens
 	}
@@ -76,7 +76,7 @@ func (l Timeline) maximum(s *State) int {
 // Due reports whether system and visible blocks are over the share of the
 // maximum (C2), or whether results have outlived a cache that has gone cold:
 // hiding them costs no cached prefix then, and would at any other time.
-func (l Timeline) Due(s *State) (bool, string) {
+func (l Timeline) Due(s *Situation) (bool, string) {
 	if most := l.maximum(s); most > 0 && float64(s.Prompt) > float64(most)*or(l.Share, timelineShare) {
 		return true, fmt.Sprintf("the request takes %d tokens of at most %d", s.Prompt, most)
 	}
@@ -87,23 +87,23 @@ func (l Timeline) Due(s *State) (bool, string) {
 }
 
 // cold reports whether the model last answered longer ago than the TTL.
-func (l Timeline) cold(s *State) bool {
+func (l Timeline) cold(s *Situation) bool {
 	for i := s.Thread.Len() - 1; i >= 0 && l.TTL > 0; i-- {
-		if m := s.Thread.At(i); m.Role == thread.Assistant {
+		if m := uncopied.At(s.Thread, i); m.Role == thread.Assistant {
 			return l.old(s, m)
 		}
 	}
 	return false
 }
 
-func (l Timeline) old(s *State, m *thread.Message) bool {
-	return !m.Time.IsZero() && s.Now().Sub(m.Time) > l.TTL
+func (l Timeline) old(s *Situation, m *thread.Message) bool {
+	return !m.Time.IsZero() && s.Now.Sub(m.Time) > l.TTL
 }
 
 // stale returns the positions of the results from a position on that have
 // outlived the TTL and are not hidden yet. Results that the model has not
 // answered to are not among them.
-func (l Timeline) stale(s *State, from int) []int {
+func (l Timeline) stale(s *Situation, from int) []int {
 	if l.TTL <= 0 {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (l Timeline) stale(s *State, from int) []int {
 	var out []int
 	answered := false
 	for i := s.Thread.Len() - 1; i >= from; i-- {
-		m := s.Thread.At(i)
+		m := uncopied.At(s.Thread, i)
 		answered = answered || m.Role == thread.Assistant
 		if m.Role == thread.Tool && answered && l.old(s, m) && actions[m.ID].Action == plan.Include {
 			out = append(out, i)
@@ -127,7 +127,7 @@ func (l Timeline) stale(s *State, from int) []int {
 // Plan prunes first and compacts when that was not enough, or when it is forced
 // (C3). The plan holds the latest summary, the hidden results behind it, and the
 // rule for cache points.
-func (l Timeline) Plan(ctx context.Context, s *State) (*Fitted, error) {
+func (l Timeline) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	prev, from := l.latest(s)
 	pruned := l.stale(s, from)
 	p := l.draft(s, prev, from, pruned)
@@ -151,7 +151,8 @@ func (l Timeline) Plan(ctx context.Context, s *State) (*Fitted, error) {
 		}
 		return nil, fmt.Errorf("policy timeline: there is no cut point between the last summary and the newest blocks: %w", ErrNothing)
 	}
-	record, failure, err := l.summarize(ctx, s, prev, blocks, from, at)
+	w := &timelineWriter{Timeline: l, ctx: ctx, asker: asker{s: s, model: l.Model}}
+	record, err := l.summarize(w, prev, blocks, from, at)
 	if err != nil {
 		return nil, fmt.Errorf("policy timeline: %w", err)
 	}
@@ -163,12 +164,12 @@ func (l Timeline) Plan(ctx context.Context, s *State) (*Fitted, error) {
 		return nil, fmt.Errorf("policy timeline: the request would take %d tokens, it takes %d now: %w", f.Tokens, s.Prompt, ErrNothing)
 	}
 	p.CompactedTokens, f.Tail = f.Tokens, at
-	f.instead(failure)
+	f.Summaries = w.asker.reports(byCode, w.failure)
 	return f, nil
 }
 
 // latest is the summary block in force, and the first position after it.
-func (l Timeline) latest(s *State) (*plan.Summarization, int) {
+func (l Timeline) latest(s *Situation) (*plan.Summarization, int) {
 	if s.Current == nil {
 		return nil, 0
 	}
@@ -183,7 +184,7 @@ func (l Timeline) latest(s *State) (*plan.Summarization, int) {
 
 // draft is a plan with a summary block, what is hidden from a position on, and
 // the cache rule.
-func (l Timeline) draft(s *State, record *plan.Summarization, from int, pruned []int) *plan.Plan {
+func (l Timeline) draft(s *Situation, record *plan.Summarization, from int, pruned []int) *plan.Plan {
 	p := s.Draft(l.Name())
 	offset := or0(l.CacheOffset, timelineRounds)
 	p.Cache = &plan.CacheRule{Offset: offset, MinRounds: or0(l.CacheMinRounds, offset+1)}
@@ -198,12 +199,12 @@ func (l Timeline) draft(s *State, record *plan.Summarization, from int, pruned [
 		}
 	}
 	for _, i := range pruned {
-		m := s.Thread.At(i)
+		m := uncopied.At(s.Thread, i)
 		r := plan.Clearing{
 			Span: s.Thread.Range(i, i+1), PreservedFields: thread.Fields{"path": resultPath(m), "hidden": hiddenReason},
 			Origin: plan.Origin{Strategy: l.Name(), Reason: hiddenReason, TokensBefore: s.Changed[i]},
 		}
-		r.TokensAfter = s.Count(&render.Replacement(*m, r, true)[0])
+		r.TokensAfter = s.Count(&s.Profile.Replacement(*m, r, true)[0])
 		p.Add(r)
 	}
 	return p
@@ -214,14 +215,14 @@ func (l Timeline) draft(s *State, record *plan.Summarization, from int, pruned [
 // its results or among parallel calls, no provider would take what is retained,
 // and the window begins earlier. It keeps less where the result would not get
 // below the mark.
-func (l Timeline) cut(s *State, f *Fitted, from, limit int) (blocks []block, at int) {
+func (l Timeline) cut(s *Situation, f *Fitted, from, limit int) (blocks []block, at int) {
 	shown := slices.Clone(s.Changed) // hidden blocks count as what stands for them
 	for n, o := range f.Manifest.Messages {
 		if i, ok := s.Thread.Index(o.ID); ok && i >= from && o.Record.Action == plan.Clear {
 			shown[i] = f.Sizes[n]
 		}
 	}
-	blocks = blocksOf(s.Thread.Messages(), from, shown)
+	blocks = blocksOf(uncopied.Messages(s.Thread), from, shown)
 	points := cut.Legal(s.Thread, s.Pairs())
 	keep := or0(l.KeepRecent, timelineKeep)
 	if l.KeepRecent == 0 && limit > 0 {
@@ -254,10 +255,10 @@ func (l Timeline) cut(s *State, f *Fitted, from, limit int) (blocks []block, at 
 	}
 }
 
-// summarize makes the summary block of everything before at (C6, C7). The
-// failure is why the rule took the model's place, or nil.
-func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarization, blocks []block, from, at int) (record *plan.Summarization, failure, err error) {
-	messages := s.Thread.Messages()
+// summarize makes the summary block of everything before at (C6, C7).
+func (l Timeline) summarize(w *timelineWriter, prev *plan.Summarization, blocks []block, from, at int) (record *plan.Summarization, err error) {
+	s := w.s
+	messages := uncopied.Messages(s.Thread)
 	history, split := at, ""
 	if !messages[min(at, len(messages)-1)].StartsTurn() && at < len(messages) {
 		first := slices.IndexFunc(blocks, func(b block) bool { return b.at == at })
@@ -281,7 +282,7 @@ func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarizat
 	}
 	span, err := thread.NewSpan(s.Thread, ids...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("what is before the cut: %w: %w", err, ErrNothing)
+		return nil, fmt.Errorf("what is before the cut: %w: %w", err, ErrNothing)
 	}
 	path := "su:" + turnID(messages[at-1].Turn) + "." + blockSummary
 	if split != "" {
@@ -293,7 +294,6 @@ func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarizat
 		known = prev.Summary
 		next.Text = prev.Range.Text
 	}
-	w := &timelineWriter{Timeline: l, ctx: ctx, s: s}
 	before := ""
 	if prev != nil {
 		before = prev.Range.TurnContext
@@ -307,7 +307,7 @@ func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarizat
 		next.TurnContext, err = w.write(prefixTask, or0(l.PrefixTokens, timelinePrefix), before, history, at)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	record = &plan.Summarization{
 		Span: span, Range: next,
@@ -318,7 +318,7 @@ func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarizat
 	}
 	record.Summary, err = w.structured(known, messages[from:at], or0(l.SummaryTokens, timelineLimit))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	record.Summary.Span = span
 	if l.Model != nil {
@@ -333,5 +333,5 @@ func (l Timeline) summarize(ctx context.Context, s *State, prev *plan.Summarizat
 		i, _ := s.Thread.Index(id)
 		record.TokensBefore += s.Changed[i]
 	}
-	return record, w.failure, nil
+	return record, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -105,7 +106,7 @@ func TestCutIndex(t *testing.T) {
 // TestCutIndexProperty: the cut begins a run of notes before a candidate, and
 // never lies behind a place that the budget needs, while one is left. C4, C5
 func TestCutIndexProperty(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		messages := threadgen.Thread().Draw(rt, "thread").Messages()
 		sizes := make([]int, len(messages))
 		for i := range sizes {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -48,7 +48,7 @@ func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, f
 		actions = w.s.Current.Actions()
 	}
 	for i := from; i < at; i++ {
-		m := w.s.Thread.At(i)
+		m := uncopied.At(w.s.Thread, i)
 		r, ok := m.Result()
 		if !ok {
 			continue
@@ -69,7 +69,7 @@ func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, f
 			searches = append(searches, w.search(i, &r))
 		}
 		if ref := actions[m.ID]; ref.Action == plan.Clear {
-			shown := render.Replacement(*m, w.s.Current.Record(ref), true)[0]
+			shown := w.s.Profile.Replacement(*m, w.s.Current.Record(ref), true)[0]
 			text, _ := shown.Result()
 			hidden = append(hidden, plan.DigestHidden{Path: resultPath(m), MessageID: m.ID, Replacement: text.Text()})
 		}
@@ -97,7 +97,7 @@ func mimeOf(name string) string {
 func (w timelineWriter) search(i int, r *thread.ToolResult) plan.DigestSearch {
 	var out plan.DigestSearch
 	if call, ok := w.s.Pairs().Call(i); ok {
-		for _, c := range w.s.Thread.At(call).Calls() {
+		for _, c := range uncopied.At(w.s.Thread, call).Calls() {
 			var arguments struct {
 				Query string `json:"query"`
 			}

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
@@ -39,7 +40,7 @@ func TestTimelineDue(t *testing.T) {
 		{prompt: 1 << 30}, // nothing is known of the model
 		{l: policy.Timeline{MaxTokens: 100, Share: 0.5}, prompt: 51, due: true},
 	} {
-		s := &policy.State{Thread: thread.New("t"), Prompt: c.prompt, Window: c.window, Output: c.output, Budget: c.budget}
+		s := &policy.Situation{Thread: thread.New("t"), Prompt: c.prompt, Window: c.window, Output: c.output, Budget: c.budget}
 		if due, why := c.l.Due(s); due != c.due {
 			t.Errorf("%+v: %v %s", c, due, why)
 		}
@@ -81,7 +82,7 @@ func TestTimelineRounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	th := c.Thread("timeline-3")
+	th := c.Session("timeline-3")
 	step := palimpsest.Step{Profile: render.For(wire.Anthropic), Base: &prompt.Prompt{System: []prompt.System{{Text: "You fix parsers."}}}}
 	var b strings.Builder
 	log := thread.New("timeline-3")
@@ -92,7 +93,7 @@ func TestTimelineRounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if m.Role == thread.Assistant {
-				if err := th.FinishStep(t.Context(), llm.Usage{}, m); err != nil {
+				if err := th.FinishStep(t.Context(), nil, llm.Usage{}, m); err != nil {
 					t.Fatal(err)
 				}
 				continue
@@ -116,7 +117,7 @@ func TestTimelineRounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			fmt.Fprintf(&b, "==== prompt of round %d, %d of %d messages are covered\n%s==== events\n%s\n==== range\n%s\n",
-				seen, r.Span.Len(), log.Len(), written(p), strings.Join(told.told(), "\n"), data)
+				seen, r.Span.Len(), log.Len(), written(p.Prompt), strings.Join(told.told(), "\n"), data)
 			sendable(t, log, plans[seen-1])
 			again := &plan.Plan{}
 			if err := json.Unmarshal(must(json.Marshal(plans[seen-1])), again); err != nil || cmp.Diff(r.Range, again.Summarizations[0].Range) != "" || again.Cache == nil {
@@ -193,7 +194,7 @@ func TestTimelineFailures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		th := c.Thread("t")
+		th := c.Session("t")
 		p, err := th.PrepareStep(t.Context(), palimpsest.Step{Messages: messages})
 		if err != nil {
 			t.Fatal(err)
@@ -203,7 +204,7 @@ func TestTimelineFailures(t *testing.T) {
 		}
 		// Forced after a refusal of the provider, until nothing is left to give. C2
 		for last := len(p.Messages); ; {
-			if p, err = th.Overflowed(t.Context()); err != nil {
+			if p, err = th.Overflowed(t.Context(), p); err != nil {
 				break
 			}
 			if len(p.Messages) >= last {
@@ -243,7 +244,7 @@ func TestTimelinePruning(t *testing.T) {
 	if due, _ := l.Due(s); due {
 		t.Error("due while the cache is warm")
 	}
-	s.Now = func() time.Time { return fixedNow().Add(time.Hour) }
+	s.Now = fixedNow().Add(time.Hour)
 	if due, _ := l.Due(s); !due {
 		t.Error("not due although the cache is cold")
 	}
@@ -326,7 +327,7 @@ func TestTimelineCachePoints(t *testing.T) {
 // TestTimelineProperty: over random threads a plan holds, is smaller than what
 // was there, and carries the earlier summary on. C5, C8
 func TestTimelineProperty(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
 		var current *plan.Plan
 		covered := 0

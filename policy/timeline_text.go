@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -56,7 +57,7 @@ func joinContext(text, turnContext string) string {
 type timelineWriter struct {
 	Timeline
 	ctx context.Context
-	s   *State
+	asker
 	// failure is why the rule took the model's place, the first time.
 	failure error
 }
@@ -67,7 +68,7 @@ type timelineWriter struct {
 // The model reads them piece by piece, each time with the summary so far; when
 // it fails the rule takes its place.
 func (w *timelineWriter) write(task string, limit int, known string, i, j int) (string, error) {
-	messages := w.s.Thread.Messages()[i:j]
+	messages := uncopied.Messages(w.s.Thread)[i:j]
 	room := w.s.Counter.Text(known)
 	for k := i; k < j; k++ {
 		room += w.s.Changed[k] / 2
@@ -102,28 +103,18 @@ func (w *timelineWriter) write(task string, limit int, known string, i, j int) (
 	return w.clip(text, limit), nil
 }
 
-func (w timelineWriter) byModel(task string, limit int, known string, messages []thread.Message) (string, error) {
+func (w *timelineWriter) byModel(task string, limit int, known string, messages []thread.Message) (string, error) {
 	chunks := chunked(timelineTranscript(messages), timelineChunk)
 	for len(chunks) > 0 {
 		ask := "<previous-summary>" + inTag(known) + "</previous-summary>\n<blocks>\n" + inTag(chunks[0]) + "\n</blocks>" + w.s.asked()
-		reply, err := w.Model.Generate(w.ctx, &prompt.Prompt{
-			System:   []prompt.System{{Text: strings.ReplaceAll(strings.TrimSpace(task), "{{limit}}", strconv.Itoa(limit)), Role: "system"}},
-			Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: ask}}}},
-		}, nil)
-		if err == nil {
-			err = reply.Err()
-		}
+		text, err := w.asker.text(w.ctx, prompt.System{Text: strings.ReplaceAll(task, "{{limit}}", strconv.Itoa(limit)), Role: "system"}, ask, nil)
 		if llm.IsOverflow(err) && len(chunks[0]) > leastChunk {
 			chunks = append(chunked([]string{chunks[0]}, len(chunks[0])/2+1), chunks[1:]...)
 			continue
 		}
-		if err != nil {
-			return "", err
+		if err == nil {
+			text, err = verified(grounds(messages, known), text, "")
 		}
-		if strings.TrimSpace(reply.Text) == "" {
-			return "", &llm.APIError{Kind: llm.ErrResponse, Message: "the summary is empty", RequestID: reply.RequestID}
-		}
-		text, err := verified(grounds(messages, known), reply.Text, "")
 		if err != nil {
 			return "", err
 		}
@@ -165,16 +156,16 @@ func (w timelineWriter) clip(text string, limit int) string {
 }
 
 // structured is the summary by rule. Where not even the task fits, it is empty.
-func (w timelineWriter) structured(known summary.Summary, messages []thread.Message, budget int) (summary.Summary, error) {
+func (w *timelineWriter) structured(known summary.Summary, messages []thread.Message, budget int) (summary.Summary, error) {
 	summarizer := w.s.Summarizer
 	if summarizer == nil {
 		summarizer = &summarize.Extractive{Counter: w.s.Counter.Text}
 	}
-	in := summarize.Input{Messages: messages, Budget: max(budget, 1), Instructions: w.s.Instructions}
+	in := summarize.Input{Messages: messages, Budget: max(budget, 1), Answers: w.s.Answers, Instructions: w.s.Instructions}
 	if len(known.Span.MessageIDs) > 0 {
 		in.Previous = &known
 	}
-	sum, err := summarizer.Summarize(w.ctx, in)
+	sum, err := w.summarized(summarizer.Summarize(w.ctx, in))
 	if errors.Is(err, summarize.ErrBudget) {
 		return summary.Summary{}, nil
 	}

@@ -86,12 +86,8 @@ func joined(blocks ...string) string {
 	return strings.Join(out, "\n\n")
 }
 
-// instead notes that code wrote the summary because a model's could not be taken.
-func (f *Fitted) instead(failure error) {
-	if failure != nil {
-		f.Failure, f.Fallback = failure, "extractive"
-	}
-}
+// byCode is who writes the summary when a model's could not be taken.
+const byCode = "extractive"
 
 func messagesOf(entries []entry) []thread.Message {
 	out := make([]thread.Message, len(entries))

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -27,8 +27,8 @@ func (e *entry) recap() bool { return e.Kind == thread.Recap }
 
 // visible is the list as the agent sees it: the messages of the thread under the
 // plan in force, without those in the system's role, which are never compacted.
-func (s *State) visible() ([]entry, error) {
-	out, manifest, err := s.render(s.Current)
+func (s *Situation) visible() ([]entry, error) {
+	out, manifest, err := s.shown()
 	if err != nil {
 		return nil, fmt.Errorf("the plan in force: %w", err)
 	}
@@ -40,7 +40,7 @@ func (s *State) visible() ([]entry, error) {
 		switch {
 		case !known && m.Role != thread.Tool:
 			continue // what opens a request for a provider's sake is nobody's message
-		case known && m.Kind != thread.Recap && s.Thread.At(i).Role == thread.System:
+		case known && m.Kind != thread.Recap && uncopied.At(s.Thread, i).Role == thread.System:
 			continue // whatever role the provider is given it in
 		case known:
 			at = i
@@ -65,7 +65,7 @@ type old struct {
 // before gathers what lies before the position end of the thread. Everything
 // there goes behind the new summary, what is hidden already included, but for
 // messages in the system's role. ErrNothing: nothing new is there.
-func (s *State) before(entries []entry, end int) (*old, error) {
+func (s *Situation) before(entries []entry, end int) (*old, error) {
 	o := &old{end: end}
 	for _, e := range entries {
 		switch {
@@ -82,7 +82,7 @@ func (s *State) before(entries []entry, end int) (*old, error) {
 		return nil, fmt.Errorf("all messages are among those that are kept: %w", ErrNothing)
 	}
 	var ids []thread.ID
-	for i, m := range s.Thread.All() {
+	for i, m := range uncopied.All(s.Thread) {
 		if i < end && m.Role != thread.System {
 			ids = append(ids, m.ID)
 		}
@@ -108,13 +108,13 @@ func (s *State) before(entries []entry, end int) (*old, error) {
 
 // extract makes the structured summary of the old part without a model, in at
 // most budget tokens where the task allows it.
-func (s *State) extract(ctx context.Context, o *old, budget int) (summary.Summary, error) {
-	in := summarize.Input{Previous: o.known, Context: s.Thread.Messages()[o.end:], Budget: budget, Instructions: s.Instructions}
+func (s *Situation) extract(ctx context.Context, o *old, budget int) (summary.Summary, error) {
+	in := summarize.Input{Previous: o.known, Context: uncopied.Messages(s.Thread)[o.end:], Budget: budget, Instructions: s.Instructions}
 	var hidden plan.Actions
 	if s.Current != nil {
 		hidden = s.Current.Actions()
 	}
-	for i, m := range s.Thread.All() {
+	for i, m := range uncopied.All(s.Thread) {
 		if i < o.end && m.Role != thread.System && hidden[m.ID].Action != plan.Summarize {
 			in.Messages = append(in.Messages, *m)
 		}
@@ -125,11 +125,11 @@ func (s *State) extract(ctx context.Context, o *old, budget int) (summary.Summar
 		in.Budget = over.Need
 		sum, err = x.Summarize(ctx, in)
 	}
-	return sum, err
+	return sum.Summary, err
 }
 
 // replace makes the plan that puts the given messages in place of the old part.
-func (s *State) replace(name string, o *old, sum summary.Summary, why string, stand ...plan.Said) (*Fitted, error) {
+func (s *Situation) replace(name string, o *old, sum summary.Summary, why string, stand ...plan.Said) (*Fitted, error) {
 	record := plan.Summarization{Span: o.span, Summary: sum, Stand: stand}
 	record.Strategy, record.Reason = name, why
 	first := -1
@@ -143,7 +143,7 @@ func (s *State) replace(name string, o *old, sum summary.Summary, why string, st
 	for _, said := range stand {
 		record.SummaryTokens += s.Counter.Text(said.Text)
 	}
-	for _, m := range render.Replacement(*s.Thread.At(first), record, false) {
+	for _, m := range s.Profile.Replacement(*uncopied.At(s.Thread, first), record, false) {
 		record.TokensAfter += s.Count(&m)
 	}
 	p := s.Draft(name)

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -34,13 +34,13 @@ import (
 //
 // A model that fails leaves the thread as it is: Plan returns the error, and the
 // next turn asks again. Only when the provider has refused the request already
-// (State.Forced), since the agent could not go on otherwise, or when nothing of
+// (Situation.Forced), since the agent could not go on otherwise, or when nothing of
 // the answer stands on the messages, is the summary made by rule instead.
 type Workstream struct {
 	// Model writes summary and delta. Nil: both are made by rule.
 	Model llm.Generator
 
-	// ContextSize is the model's window in tokens: by default State.Window, or
+	// ContextSize is the model's window in tokens: by default Situation.Window, or
 	// else 200,000. Share, OutputReserve and SafetyMargin make the threshold;
 	// defaults 0.7, 32,000 and 8,000 (D1).
 	ContextSize                 int
@@ -85,7 +85,7 @@ func (Workstream) Name() string { return "workstream" }
 // (D1) and the size above which no answer fits any more, in tokens. In a window
 // that is not larger than the reserves the second term of the threshold would
 // make every turn compact; only the share counts there.
-func (w Workstream) marks(s *State) (threshold, hard int) {
+func (w Workstream) marks(s *Situation) (threshold, hard int) {
 	window := or0(w.ContextSize, or0(s.Window, workstreamWindow))
 	// The small number keeps 0.7 × 200,000 at 140,000 whatever the rounding.
 	threshold = int(float64(window)*or(w.Share, workstreamShare) + 1e-6)
@@ -100,14 +100,14 @@ func (w Workstream) marks(s *State) (threshold, hard int) {
 }
 
 // Due reports whether the conversation has reached the threshold, where a turn
-// has ended (D2): before a model call that is where the newest message is not
-// the result of a tool. Inside a turn the thread is let be until no answer would
+// has ended (D2): where the newest message is not the result of a tool, and no call
+// waits for one. Inside a turn the thread is let be until no answer would
 // fit, since that turn would end with an error of the provider.
-func (w Workstream) Due(s *State) (bool, string) {
+func (w Workstream) Due(s *Situation) (bool, string) {
 	threshold, hard := w.marks(s)
 	estimate := w.estimate(s)
 	mark, where := threshold, "the turn has ended"
-	if n := s.Thread.Len(); n > 0 && s.Thread.At(n-1).Role == thread.Tool {
+	if s.turnGoesOn() {
 		mark, where = hard, "the turn goes on"
 	}
 	if estimate < mark {
@@ -116,23 +116,34 @@ func (w Workstream) Due(s *State) (bool, string) {
 	return true, fmt.Sprintf("summary and live messages take about %d tokens, the mark is %d; %s", estimate, mark, where)
 }
 
+// turnGoesOn reports whether the agent is in the middle of a turn: a tool has just
+// answered, or a call still waits.
+func (s *Situation) turnGoesOn() bool {
+	n := s.Thread.Len()
+	if n == 0 {
+		return false
+	}
+	last := uncopied.At(s.Thread, n-1)
+	return last.Role == thread.Tool || len(last.Calls()) > 0
+}
+
 // estimate is the seed's: characters of the summary and the live messages,
 // divided by three and rounded up. System and tools are not counted.
-func (w Workstream) estimate(s *State) int {
+func (w Workstream) estimate(s *Situation) int {
 	actions := plan.Actions{}
 	if s.Current != nil {
 		actions = s.Current.Actions()
 	}
 	shown := map[plan.Ref]bool{}
 	chars := 0
-	for _, m := range s.Thread.All() {
+	for _, m := range uncopied.All(s.Thread) {
 		ref := actions[m.ID]
 		switch {
 		case ref.Action == plan.Include:
 			chars += charsOf(m)
 		case ref.Action == plan.Clear || !shown[ref]:
 			shown[ref] = true
-			for _, stand := range render.Replacement(*m, s.Current.Record(ref), false) {
+			for _, stand := range s.Profile.Replacement(*m, s.Current.Record(ref), false) {
 				chars += charsOf(&stand)
 			}
 		}
@@ -172,12 +183,12 @@ func charsOf(m *thread.Message) int {
 // Plan makes one record of everything before the tail: the summary text, the
 // last compacted message (the last of its span) and the merged state change
 // together or not at all (D8). System messages of the log stay as they are.
-func (w Workstream) Plan(ctx context.Context, s *State) (*Fitted, error) {
+func (w Workstream) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	prev, from := w.previous(s)
 	at := w.boundary(s, from)
 	var fresh []thread.Message
 	var ids []thread.ID
-	for i, m := range s.Thread.Messages()[:at] {
+	for i, m := range uncopied.Messages(s.Thread)[:at] {
 		if m.Role == thread.System && m.Kind == thread.Plain {
 			continue
 		}
@@ -193,7 +204,8 @@ func (w Workstream) Plan(ctx context.Context, s *State) (*Fitted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy workstream: %w", err)
 	}
-	next, failure, err := w.compact(ctx, s, prev, fresh, s.Thread.Messages()[at:])
+	model := &asker{s: s, model: w.Model}
+	next, failure, err := w.compact(ctx, model, prev, fresh, uncopied.Messages(s.Thread)[at:])
 	if err != nil {
 		return nil, fmt.Errorf("policy workstream: %w", err)
 	}
@@ -218,7 +230,7 @@ func (w Workstream) Plan(ctx context.Context, s *State) (*Fitted, error) {
 		return nil, fmt.Errorf("policy workstream: %w", err)
 	}
 	p.CompactedTokens, f.Tail = f.Tokens, at
-	f.instead(failure)
+	f.Summaries = model.reports(byCode, failure)
 	return f, nil
 }
 
@@ -232,7 +244,7 @@ type workstreamNotes struct {
 
 // previous returns what the record in force holds, and the first position after
 // it. A plan of another policy is passed over: the log has everything.
-func (w Workstream) previous(s *State) (workstreamNotes, int) {
+func (w Workstream) previous(s *Situation) (workstreamNotes, int) {
 	if s.Current == nil {
 		return workstreamNotes{}, 0
 	}
@@ -250,7 +262,7 @@ func (w Workstream) previous(s *State) (workstreamNotes, int) {
 
 // boundary is where the tail begins. Where a forced compaction would find
 // nothing before it, or was not enough the last time, the tail is halved.
-func (w Workstream) boundary(s *State, from int) int {
+func (w Workstream) boundary(s *Situation, from int) int {
 	points := cut.Legal(s.Thread, s.Pairs())
 	n := or0(w.Tail, workstreamTail)
 	for range s.Harder - 1 {
@@ -281,15 +293,15 @@ func (w Workstream) stand(n workstreamNotes) []plan.Said {
 
 // compact makes the notes that follow prev. The failure is why they are made by
 // rule where there is a model, or nil.
-func (w Workstream) compact(ctx context.Context, s *State, prev workstreamNotes, fresh, tail []thread.Message) (next workstreamNotes, failure, err error) {
+func (w Workstream) compact(ctx context.Context, model *asker, prev workstreamNotes, fresh, tail []thread.Message) (next workstreamNotes, failure, err error) {
 	if w.Model != nil {
-		next, failure = w.byModel(ctx, s, prev, fresh)
+		next, failure = w.byModel(ctx, model, prev, fresh)
 		rejected := errors.Is(failure, summarize.Ungrounded)
-		if failure == nil || ctx.Err() != nil || !s.Forced && !rejected {
+		if failure == nil || ctx.Err() != nil || !model.s.Forced && !rejected {
 			return next, nil, failure
 		}
 	}
-	next, err = w.byRule(ctx, s, prev, fresh, tail)
+	next, err = w.byRule(ctx, model, prev, fresh, tail)
 	return next, failure, err
 }
 

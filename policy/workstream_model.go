@@ -117,14 +117,14 @@ func (s workstreamSections) structured() summary.Summary {
 
 // byModel gives the transcript to the model, chunk by chunk, each with the
 // summary and the state of the last (D6).
-func (w Workstream) byModel(ctx context.Context, s *State, prev workstreamNotes, fresh []thread.Message) (workstreamNotes, error) {
+func (w Workstream) byModel(ctx context.Context, model *asker, prev workstreamNotes, fresh []thread.Message) (workstreamNotes, error) {
 	next := prev
 	chunks := chunked(w.transcript(fresh), or0(w.ChunkChars, workstreamChunk))
 	if len(chunks) == 0 && next.text == "" {
 		chunks = []string{"(tool calls only; nothing was said)"}
 	}
 	for len(chunks) > 0 {
-		answer, err := w.ask(ctx, s, workstreamTask, next, chunks[0])
+		answer, err := w.ask(ctx, model, workstreamTask, next, chunks[0])
 		if llm.IsOverflow(err) && len(chunks[0]) > leastChunk {
 			// The model's window is smaller than the chunk: try with halves.
 			chunks = append(chunked([]string{chunks[0]}, utf8.RuneCountInString(chunks[0])/2+1), chunks[1:]...)
@@ -140,7 +140,7 @@ func (w Workstream) byModel(ctx context.Context, s *State, prev workstreamNotes,
 	}
 	limit := or0(w.RollupTokens, workstreamRollup)
 	if tokensOf(utf8.RuneCountInString(next.text)) > limit {
-		answer, err := w.ask(ctx, s, workstreamRollupTask, next, "")
+		answer, err := w.ask(ctx, model, workstreamRollupTask, next, "")
 		if err != nil {
 			return workstreamNotes{}, err
 		}
@@ -149,24 +149,21 @@ func (w Workstream) byModel(ctx context.Context, s *State, prev workstreamNotes,
 			return workstreamNotes{}, err
 		}
 	}
-	return w.withUser(ctx, s, prev, next, fresh)
+	return w.withUser(ctx, model.s, prev, next, fresh)
 }
 
 // ask sends one request. An answer with an empty summary is an error: it would
 // take the place of everything.
-func (w Workstream) ask(ctx context.Context, s *State, task string, n workstreamNotes, messages string) (*workstreamAnswer, error) {
+func (w Workstream) ask(ctx context.Context, model *asker, task string, n workstreamNotes, messages string) (*workstreamAnswer, error) {
 	known, err := json.Marshal(n.state)
 	if err != nil {
 		return nil, fmt.Errorf("write the state: %w", err)
 	}
-	reply, err := w.Model.Generate(ctx, &prompt.Prompt{
+	reply, err := model.generate(ctx, &prompt.Prompt{
 		System:   []prompt.System{{Text: strings.TrimSpace(task), Role: "system"}},
-		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: compactionInput(n.text, string(known), messages) + s.asked()}}}},
+		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: compactionInput(n.text, string(known), messages) + model.s.asked()}}}},
 	}, &llm.Options{Schema: workstreamSchema})
 	if err != nil {
-		return nil, err
-	}
-	if err := reply.Err(); err != nil {
 		return nil, err
 	}
 	var a workstreamAnswer

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
@@ -51,7 +52,7 @@ func TestWorkstreamFailures(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			th := c.Thread("t")
+			th := c.Session("t")
 			step := palimpsest.Step{Profile: render.For(wire.Chat), Messages: append(append([]thread.Message(nil), messages...), speak(thread.User, "And now?"))}
 			p, err := th.PrepareStep(t.Context(), step)
 			if err != nil || len(p.Messages) != 13 {
@@ -60,7 +61,7 @@ func TestWorkstreamFailures(t *testing.T) {
 			if len(w.Model.(*llmtest.Scripted).Asked()) == 0 {
 				t.Fatal("the summarizer was not asked")
 			}
-			p, err = th.Overflowed(t.Context())
+			p, err = th.Overflowed(t.Context(), p)
 			if err != nil || p.Messages[0].Role != thread.System {
 				t.Fatalf("no smaller request: %v", err)
 			}
@@ -160,7 +161,7 @@ func TestWorkstreamNothing(t *testing.T) {
 // TestWorkstreamProperty: over random threads the plan holds, every provider
 // takes what comes out, and at least the tail stays. D3, D8
 func TestWorkstreamProperty(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
 		s := stateOf(t, th, nil)
 		var current *plan.Plan

@@ -13,18 +13,19 @@ import (
 // byRule makes summary and delta without a model, from the structured summary
 // of what may be extracted (D4): the user's and the assistant's words, and the
 // allowed tools.
-func (w Workstream) byRule(ctx context.Context, s *State, prev workstreamNotes, fresh, tail []thread.Message) (workstreamNotes, error) {
+func (w Workstream) byRule(ctx context.Context, model *asker, prev workstreamNotes, fresh, tail []thread.Message) (workstreamNotes, error) {
+	s := model.s
 	summarizer := s.Summarizer
 	if summarizer == nil {
 		summarizer = &summarize.Extractive{Counter: s.Counter.Text}
 	}
 	threshold, _ := w.marks(s)
 	limit := min(or0(w.RollupTokens, workstreamRollup), max(threshold/4, workstreamLeastBy))
-	in := summarize.Input{Messages: w.extracted(fresh), Context: tail, Budget: limit, Instructions: s.Instructions}
+	in := summarize.Input{Messages: w.extracted(fresh), Context: tail, Budget: limit, Answers: s.Answers, Instructions: s.Instructions}
 	if prev.text != "" {
 		in.Previous = &prev.summary
 	}
-	sum, err := summarizer.Summarize(ctx, in)
+	sum, err := model.summarized(summarizer.Summarize(ctx, in))
 	if err != nil {
 		return workstreamNotes{}, err
 	}

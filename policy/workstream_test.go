@@ -48,7 +48,7 @@ func TestWorkstreamThreshold(t *testing.T) {
 				{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: "c", Name: "Rd", Arguments: "{}"}}}, answerTool("c", "Rd", "x")}
 		}
 		messages = append([]thread.Message{speak(thread.Assistant, "123456789")}, messages...)
-		s := &policy.State{Thread: threadOf(t, messages...), Window: c.window, Budget: c.budget}
+		s := &policy.Situation{Thread: threadOf(t, messages...), Window: c.window, Budget: c.budget}
 		if due, why := c.w.Due(s); due != c.due {
 			t.Errorf("%+v: due %v %s", c, due, why)
 		}
@@ -101,9 +101,9 @@ var smallWorkstream = policy.Workstream{ContextSize: 2000, OutputReserve: 200, S
 
 // rounds drives days through the front door and returns the thread and the
 // prompts in which each new day began.
-func rounds(t *testing.T, c *palimpsest.Compactor, days int) (*palimpsest.Thread, []*prompt.Prompt) {
+func rounds(t *testing.T, c *palimpsest.Compactor, days int) (*palimpsest.Session, []*prompt.Prompt) {
 	t.Helper()
-	th := c.Thread("workstream-7")
+	th := c.Session("workstream-7")
 	step := palimpsest.Step{Profile: render.For(wire.Chat)}
 	var prompts []*prompt.Prompt
 	for n := 1; n <= days; n++ {
@@ -113,8 +113,8 @@ func rounds(t *testing.T, c *palimpsest.Compactor, days int) (*palimpsest.Thread
 		if err != nil {
 			t.Fatal(err)
 		}
-		prompts = append(prompts, p)
-		if err := th.Append(t.Context(), rest...); err != nil {
+		prompts = append(prompts, p.Prompt)
+		if _, err := th.Append(t.Context(), rest...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -69,7 +69,7 @@ func (w Workstream) grounds(n workstreamNotes, fresh []thread.Message) *summariz
 
 // withUser adds the user's task and rules, word for word, which no model is left
 // to keep: to the facts where they do not stand there, and to the state.
-func (w Workstream) withUser(ctx context.Context, s *State, prev, next workstreamNotes, fresh []thread.Message) (workstreamNotes, error) {
+func (w Workstream) withUser(ctx context.Context, s *Situation, prev, next workstreamNotes, fresh []thread.Message) (workstreamNotes, error) {
 	in := summarize.Input{Messages: w.extracted(fresh), Previous: &summary.Summary{CurrentTask: prev.summary.CurrentTask, Constraints: prev.summary.Constraints}}
 	sum, err := (&summarize.Extractive{Counter: s.Counter.Text}).Summarize(ctx, in)
 	if err != nil {

@@ -53,6 +53,7 @@ type said struct {
 	stop    string
 	input   int64 // tokens, as the usage says
 	output  int64
+	whole   gjson.Result // the answer in one piece
 	raw     []byte
 }
 
@@ -210,6 +211,7 @@ func (a *agent) understand(s *said) {
 	if a.stream {
 		whole = gjson.Parse(a.assembled(s.raw))
 	}
+	s.whole = whole
 	if whole.Get("error").IsObject() {
 		a.t.Fatalf("an error in the answer: %s", whole.Get("error").Raw)
 	}

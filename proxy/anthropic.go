@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -46,7 +45,7 @@ func (messages) joined(rounds [][]byte) []byte {
 			}
 			return true
 		})
-		used = withRound(used, gjson.GetBytes(body, "usage").Raw)
+		used = messagesFigures.joined(used, gjson.GetBytes(body, "usage").Raw)
 	}
 	out := string(rounds[len(rounds)-1])
 	out = set(out, "content", "["+strings.Join(blocks, ",")+"]")
@@ -57,17 +56,6 @@ func (messages) joined(rounds [][]byte) []byte {
 		out = set(out, "stop_reason", `"end_turn"`)
 	}
 	return []byte(out)
-}
-
-// withRound adds up the usage of earlier rounds and of one more. The iterations
-// list the rounds as the API lists the passes of one request: clients take the
-// last of them for the size of the conversation, of which the sum is a multiple.
-func withRound(used, now string) string {
-	if used == "" {
-		return now
-	}
-	list := slices.Concat(iterations(used), iterations(now))
-	return set(add(used, now), "iterations", "["+strings.Join(list, ",")+"]")
 }
 
 // iterations are the passes of a usage: those that it lists, else itself.
@@ -124,7 +112,7 @@ type block struct {
 func (m *messageStream) again(counted bool) {
 	m.round++
 	if counted {
-		m.used = withRound(m.used, m.now)
+		m.used = messagesFigures.joined(m.used, m.now)
 	}
 	m.at.again()
 	m.blocks, m.now, m.held, m.stopped = nil, "", nil, false
@@ -204,7 +192,7 @@ func (b *block) whole() string {
 			raw = set(raw, f.name, rawjson.Quote(gjson.Get(raw, f.name).Str+f.text.String()))
 		}
 	}
-	if arg := b.arg.String(); strings.TrimSpace(arg) != "" && gjson.Valid(arg) {
+	if arg := b.arg.String(); strings.TrimSpace(arg) != "" && rawjson.Valid(arg) {
 		raw = set(raw, "input", arg)
 	}
 	return raw
@@ -235,7 +223,7 @@ func (m *messageStream) end(how ending) []byte {
 		if gjson.Get(e.data, "type").Str == "message_delta" && (m.round > 0 || how.dangling) {
 			data := e.data
 			if m.round > 0 {
-				data = set(data, "usage", withRound(m.used, m.now))
+				data = set(data, "usage", messagesFigures.joined(m.used, m.now))
 			}
 			if how.dangling {
 				data = set(data, "delta.stop_reason", `"end_turn"`)

@@ -3,7 +3,9 @@ package proxy
 import (
 	"context"
 
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -19,7 +21,7 @@ func (x *exchange) summarised(ctx context.Context, p *prompt.Prompt) (verdict, e
 	}
 	planned := false
 	if parent != nil {
-		current, _, err := x.t.plans.Current(ctx, parent.ID())
+		current, _, err := store.CurrentUncopied(ctx, x.t.plans, parent.ID(), permit.Key{})
 		if err != nil {
 			return verdict{}, err
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -117,7 +119,7 @@ func follow(log *thread.Thread, messages []thread.Message, ids []thread.ID) plac
 	var p place
 	var rounds []*thread.Message
 	for p.at < log.Len() {
-		m := log.At(p.at)
+		m := uncopied.At(log, p.at)
 		told := p.seen < len(ids) && ids[p.seen] == m.ID // of a history that was read from the log
 		p.hidden = p.hidden || hidden(m.ID)
 		if hidden(m.ID) && !told {
@@ -204,11 +206,11 @@ func squeezed(s string) string { return strings.Join(strings.Fields(s), "") }
 // fork begins a log with what two histories share, and with the newest plan of
 // the parent that still holds for it, so that the prefix stays as it is.
 func (t *Transport) fork(ctx context.Context, id string, parent *thread.Thread, kept int) (*thread.Thread, error) {
-	log, err := t.log.Append(ctx, id, 0, parent.Messages()[:kept])
+	log, err := t.log.Append(ctx, id, 0, uncopied.Messages(parent)[:kept])
 	if err != nil {
 		return nil, err
 	}
-	_, version, err := t.plans.Current(ctx, parent.ID())
+	_, version, err := store.CurrentUncopied(ctx, t.plans, parent.ID(), permit.Key{})
 	for ; err == nil && version > 0; version-- {
 		var p *plan.Plan
 		if p, err = t.plans.Plan(ctx, parent.ID(), version); err != nil {

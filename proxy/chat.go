@@ -54,7 +54,7 @@ func (chat) joined(rounds [][]byte) []byte {
 			}
 			return true
 		})
-		used = add(used, gjson.GetBytes(body, "usage").Raw)
+		used = chatFigures.joined(used, gjson.GetBytes(body, "usage").Raw)
 	}
 	m := gjson.Get(last, "choices.0.message").Raw
 	for _, name := range texts {
@@ -118,7 +118,7 @@ func (m *chatStream) again(counted bool) {
 	}
 	m.round++
 	if counted {
-		m.used = add(m.used, m.now)
+		m.used = chatFigures.joined(m.used, m.now)
 	}
 	m.at.again()
 	m.texts, m.calls, m.now, m.held, m.stopped = nil, nil, "", nil, false
@@ -269,7 +269,7 @@ func (m *chatStream) end(how ending) []byte {
 	for _, e := range m.held {
 		data := e.data
 		if m.round > 0 && gjson.Get(data, "usage").IsObject() {
-			data = set(data, "usage", add(m.used, m.now))
+			data = set(data, "usage", chatFigures.joined(m.used, m.now))
 		}
 		if how.dangling && gjson.Get(data, "choices.0.finish_reason").Str == "tool_calls" {
 			data = set(data, "choices.0.finish_reason", `"stop"`)

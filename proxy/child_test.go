@@ -34,6 +34,7 @@ type served struct {
 	Ours     bool
 	Window   int    // tokens
 	File     string // of a store; empty keeps all in memory
+	Stack    int    // bytes that a goroutine may take; 0 is Go's own limit
 }
 
 // serveChild serves until its input ends. For each line of it one comes back, which
@@ -42,6 +43,9 @@ func serveChild(described string) {
 	var s served
 	if err := json.Unmarshal([]byte(described), &s); err != nil {
 		panic(err)
+	}
+	if s.Stack > 0 {
+		debug.SetMaxStack(s.Stack)
 	}
 	handler, err := s.handler()
 	if err != nil {

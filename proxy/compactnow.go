@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
@@ -38,15 +39,15 @@ func (x *exchange) compactNow(ctx context.Context) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.id, s.thread, s.ask.Messages = b.id, compactor.Thread(b.id), b.news
-	var r report
-	if _, err = s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask); err != nil {
+	s.id, s.session, s.ask.Messages = b.id, compactor.Session(b.id), b.news
+	made, err := s.session.PrepareStep(ctx, s.ask)
+	if err != nil {
 		return nil, err
 	}
-	if !r.completed() {
-		ask := s.ask
-		ask.Messages, ask.Budget = nil, s.thread.Shown().Tokens
-		_, err = s.thread.Compact(ctx, ask, "")
+	if made.Compacted == nil {
+		ask := made.Step
+		ask.Budget = made.Tokens
+		_, err = s.session.Compact(ctx, ask, "")
 		if err != nil && !errors.Is(err, policy.ErrNothing) && !errors.Is(err, palimpsest.ErrOverBudget) {
 			return nil, err
 		}
@@ -116,9 +117,9 @@ func (t *Transport) position(ctx context.Context, s *step) (history, []thread.Me
 		if at = log.Len() - 1; at < 0 {
 			return history{}, nil, errMoved
 		}
-		last = log.At(at).ID
+		last = uncopied.At(log, at).ID
 	}
-	return history{s.id, at + 1, last}, log.Messages()[:at+1], nil
+	return history{s.id, at + 1, last}, uncopied.Messages(log)[:at+1], nil
 }
 
 // compacted is the answer to a request for a compaction.
@@ -150,8 +151,8 @@ func (x *exchange) retained() []string {
 		m := &x.known.prompt.Messages[i]
 		switch {
 		case m.Role != thread.User:
-		case m.Frame != nil && m.Frame.API == wire.Responses && strings.HasPrefix(m.Frame.Raw, "{"):
-			items = append(items, m.Frame.Raw)
+		case m.Frame != nil && m.Frame.API() == wire.Responses && strings.HasPrefix(m.Frame.Raw(), "{"):
+			items = append(items, m.Frame.Raw())
 		case m.Text() != "":
 			items = append(items, `{"role":"user","content":`+rawjson.Quote(m.Text())+`}`)
 		}

@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -25,7 +28,7 @@ func (x *exchange) counted(ctx context.Context) (verdict, error) {
 	if err != nil || log == nil {
 		return pass("count"), err
 	}
-	current, _, err := x.t.plans.Current(ctx, log.ID())
+	current, _, err := store.CurrentUncopied(ctx, x.t.plans, log.ID(), permit.Key{})
 	if err != nil || current.Empty() {
 		return pass("count"), err
 	}
@@ -42,13 +45,17 @@ func (x *exchange) counted(ctx context.Context) (verdict, error) {
 	s := &step{id: log.ID(), request: p, ids: ids}
 	around := *p
 	if offered {
-		tools, err := compactor.Thread(s.id).Tools(ctx)
+		tools, err := compactor.Session(s.id).Tools(ctx)
 		if err != nil {
 			return verdict{step: s}, err
 		}
 		around.Tools = append(slices.Clip(p.Tools), tools...)
 	}
-	res, err := compactor.Render(current, palimpsest.Request{Thread: whole, Base: &around, Profile: x.profile(known)})
+	profile := x.profile(known)
+	if !offered {
+		profile.Reach = render.Nowhere
+	}
+	res, err := compactor.Render(current, palimpsest.Request{Thread: whole, Base: &around, Profile: profile})
 	if err != nil {
 		return verdict{step: s}, err
 	}

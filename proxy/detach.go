@@ -19,12 +19,11 @@ func (d detacher) message(m thread.Message) thread.Message {
 	if m.Frame != nil {
 		own := d[m.Frame]
 		if own == nil {
-			frame := *m.Frame
-			frame.Raw = strings.Clone(frame.Raw)
-			own = &frame
+			f := m.Frame
+			own = thread.NewFrame(f.API(), strings.Clone(f.Raw()), f.Position(), f.Elements(), f.Messages())
 			d[m.Frame] = own
 		}
-		c = copied{m.Frame.Raw, own.Raw}
+		c = copied{m.Frame.Raw(), own.Raw()}
 		m.Frame = own
 	}
 	m.Role, m.Name, m.Parts = role(m.Role), c.string(m.Name), c.parts(m.Parts)

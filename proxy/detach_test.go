@@ -55,7 +55,7 @@ func TestDetachOnce(t *testing.T) {
 	m := fresh(p.Messages, []thread.ID{"a"})[0]
 	kept := m.Parts[0].(thread.Text)
 	for _, s := range []string{kept.Text, kept.Raw} {
-		if at := strings.Index(m.Frame.Raw, s); at < 0 || unsafe.StringData(s) != unsafe.StringData(m.Frame.Raw[at:]) {
+		if at := strings.Index(m.Frame.Raw(), s); at < 0 || unsafe.StringData(s) != unsafe.StringData(m.Frame.Raw()[at:]) {
 			t.Errorf("%.30q... is kept twice", s)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -15,6 +17,15 @@ import (
 type dialect struct {
 	wire.Codec
 	answers
+}
+
+// Decode reads a request, and knows summaries of ours in it.
+func (d *dialect) Decode(body []byte) (*prompt.Prompt, error) {
+	p, err := d.Codec.Decode(body)
+	if err == nil {
+		p.Messages = ourform.Mark(p.Messages, nil)
+	}
+	return p, err
 }
 
 // answers reads the answers of an API, and makes one of several.

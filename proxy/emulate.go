@@ -90,7 +90,7 @@ func (x *exchange) emulate() (*http.Response, error) {
 		return x.run()
 	}
 	if m.answer != nil {
-		x.t.requests.Add(1)
+		x.t.requested(x.endpoint)
 		m.answer.Header.Set(ActionHeader, Emulated)
 		return m.answer, nil
 	}

@@ -91,7 +91,12 @@ func (ev sent) with(data string) []byte {
 
 // add sums up two objects of counts, such as a usage: numbers are added, objects
 // gone through, anything else is that of the later one.
-func add(a, b string) string {
+func add(a, b string) string { return addWithin(a, b, countLevels) }
+
+// countLevels is how deep counts are gone through. Providers nest them twice.
+const countLevels = 8
+
+func addWithin(a, b string, levels int) string {
 	if !gjson.Parse(a).IsObject() {
 		return b
 	}
@@ -115,8 +120,8 @@ func add(a, b string) string {
 			member(k.Raw, v.Raw)
 		case v.Type == gjson.Number && w.Type == gjson.Number:
 			member(k.Raw, sum(v, w))
-		case v.IsObject() && w.IsObject():
-			member(k.Raw, add(v.Raw, w.Raw))
+		case levels > 1 && v.IsObject() && w.IsObject():
+			member(k.Raw, addWithin(v.Raw, w.Raw, levels-1))
 		default:
 			member(k.Raw, w.Raw)
 		}

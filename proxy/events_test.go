@@ -74,6 +74,11 @@ func TestUsage(t *testing.T) {
 			t.Errorf("add(%s, %s) = %s, want %s", c.a, c.b, got, c.want)
 		}
 	}
+	// Counts that nest without an end, in both, are not gone through.
+	deep := strings.Repeat(`{"a":`, 200_000)
+	if got := add(deep, deep); len(got) < 200_000 {
+		t.Errorf("deep counts: %d bytes", len(got))
+	}
 	if got := over(`{"in":5,"out":1}`, `{"out":7,"new":2,"none":null}`); got != `{"in":5,"out":7,"new":2}` {
 		t.Errorf("over: %s", got)
 	}

@@ -50,7 +50,7 @@ func pass(reason string) verdict { return verdict{action: Passed, reason: reason
 func (x *exchange) run() (*http.Response, error) {
 	ctx := x.request.Context()
 	if x.endpoint.task == generate {
-		x.t.requests.Add(1)
+		x.t.requested(x.endpoint)
 	}
 	v := x.guarded(ctx, "prepare", (*exchange).decide)
 	res, err := x.send(v)
@@ -339,8 +339,8 @@ func (x *exchange) mark(res *http.Response, v verdict) {
 	}
 }
 
-// tally adds the request to the totals. What it would have taken is told by the
-// bytes that it lost.
+// tally adds the request to the totals. What it would have taken was counted where
+// its plan is the first of the conversation; else the bytes that it lost tell.
 func (x *exchange) tally(v verdict) {
 	if v.action == Passed {
 		return
@@ -348,7 +348,10 @@ func (x *exchange) tally(v verdict) {
 	t := x.t
 	t.edited.Add(1)
 	t.sent.Add(int64(v.sent))
-	if len(v.body) > 0 {
+	switch {
+	case v.action == Compacted && v.before > 0 && v.step != nil && v.step.prepared.PlanVersion == 1:
+		t.before.Add(int64(v.before))
+	case len(v.body) > 0:
 		t.before.Add(int64(float64(v.sent) * float64(x.size()) / float64(len(v.body))))
 	}
 }

@@ -3,6 +3,8 @@ package proxy
 import (
 	"context"
 	"time"
+
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Waits gives the options a clock of their own: wait is told of every wait
@@ -14,3 +16,9 @@ func (o *Options) Waits(wait func(ctx context.Context, d time.Duration) error) {
 
 // Waiting reports whether the options wait by the real clock.
 func (o *Options) Waiting() bool { return o.retry.Sleep == nil }
+
+// JoinedUsage is what a client of an API is told of two rounds.
+func JoinedUsage(api, first, second string) string {
+	f := map[string]figures{wire.Anthropic: messagesFigures, wire.Chat: chatFigures, wire.Responses: responsesFigures, wire.Gemini: contentsFigures}[api]
+	return f.joined(first, second)
+}

@@ -67,18 +67,18 @@ type faultyPolicy struct{ *faulty }
 
 func (faultyPolicy) Name() string { return "auto" }
 
-func (f faultyPolicy) Due(s *policy.State) (bool, string) {
+func (f faultyPolicy) Due(s *policy.Situation) (bool, string) {
 	if f.at == "due" {
 		f.harm(context.Background())
 	}
 	return policy.Auto{}.Due(s)
 }
 
-func (f faultyPolicy) Plan(ctx context.Context, s *policy.State) (*policy.Fitted, error) {
+func (f faultyPolicy) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	if err := f.hurt(ctx, "plan"); err != nil {
 		return nil, err
 	}
-	return policy.Fit(ctx, s, "auto", strategy.Auto(), 30_000)
+	return policy.Fit(ctx, s, "auto", strategy.Auto(), 30_000, 30_000)
 }
 
 func (f *faulty) Emit(ctx context.Context, _ event.Event) { f.hurt(ctx, "sink") }

@@ -54,7 +54,7 @@ func (contents) joined(rounds [][]byte) []byte {
 	used := ""
 	for _, body := range rounds {
 		parts = append(parts, kept(gjson.GetBytes(body, "candidates.0.content.parts"))...)
-		used = add(used, gjson.GetBytes(body, "usageMetadata").Raw)
+		used = contentsFigures.joined(used, gjson.GetBytes(body, "usageMetadata").Raw)
 	}
 	out := set(string(rounds[len(rounds)-1]), "candidates.0.content.parts", "["+strings.Join(parts, ",")+"]")
 	if used != "" {
@@ -78,7 +78,7 @@ type contentStream struct {
 func (m *contentStream) again(counted bool) {
 	m.round++
 	if counted {
-		m.used = add(m.used, m.now)
+		m.used = contentsFigures.joined(m.used, m.now)
 	}
 	m.parts, m.now, m.held, m.stopped = nil, "", nil, false
 }
@@ -112,7 +112,7 @@ func (m *contentStream) next(e sent) (out []byte, last bool) {
 		return nil, false
 	}
 	if m.round > 0 && m.now != "" {
-		return e.with(set(data, "usageMetadata", add(m.used, m.now))), false
+		return e.with(set(data, "usageMetadata", contentsFigures.joined(m.used, m.now))), false
 	}
 	return e.raw, false
 }
@@ -154,7 +154,7 @@ func (m *contentStream) end(how ending) []byte {
 	var out []byte
 	for _, e := range m.held {
 		if m.round > 0 && gjson.Get(e.data, "usageMetadata").IsObject() {
-			e.raw = e.with(set(e.data, "usageMetadata", add(m.used, m.now)))
+			e.raw = e.with(set(e.data, "usageMetadata", contentsFigures.joined(m.used, m.now)))
 		}
 		out = append(out, e.raw...)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -49,10 +50,10 @@ func (t *Transport) load(ctx context.Context, h history) ([]thread.Message, erro
 	if err != nil {
 		return nil, err
 	}
-	if h.At < 1 || h.At > log.Len() || log.At(h.At-1).ID != h.Last {
+	if h.At < 1 || h.At > log.Len() || uncopied.At(log, h.At-1).ID != h.Last {
 		return nil, errMoved
 	}
-	return log.Messages()[:h.At:h.At], nil
+	return uncopied.Messages(log)[:h.At:h.At], nil
 }
 
 // readOn is read for a request whose conversation was put together here.
@@ -77,7 +78,7 @@ func (x *exchange) readOn(ctx context.Context) (*prompt.Prompt, error) {
 	for i := range before {
 		ids = append(ids, before[i].ID)
 		if f := before[i].Frame; f != nil && before[i].Index == 0 {
-			x.before += len(f.Raw)
+			x.before += len(f.Raw())
 		}
 	}
 	parent := thread.ID("")

@@ -58,7 +58,7 @@ func (c *chainMemo) ids(known []thread.ID, messages []thread.Message) []thread.I
 		}
 		if m.Frame != frame {
 			frame = m.Frame
-			raw = chainKey{maphash.String(c.seeds[0], frame.Raw), maphash.String(c.seeds[1], frame.Raw)}
+			raw = chainKey{maphash.String(c.seeds[0], frame.Raw()), maphash.String(c.seeds[1], frame.Raw())}
 		}
 		parent = c.id(parent, m, raw)
 		ids[i] = parent
@@ -77,7 +77,7 @@ func (c *chainMemo) id(parent thread.ID, m *thread.Message, raw chainKey) thread
 			raw    uint64
 			api    string
 			index  int
-		}{parent, raw[i], m.Frame.API, m.Index})
+		}{parent, raw[i], m.Frame.API(), m.Index})
 	}
 	c.mu.Lock()
 	id, found := c.known[key]

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -19,7 +20,7 @@ import (
 func TestChainMemo(t *testing.T) {
 	for _, codec := range []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}} {
 		memo := newChainMemo()
-		rapid.Check(t, func(rt *rapid.T) {
+		property.Check(t, func(rt *rapid.T) {
 			th := threadgen.Thread().Draw(rt, "thread")
 			out, _, err := render.Render(th, nil, &prompt.Prompt{}, &render.Options{Profile: render.For(codec.API())})
 			if err != nil {

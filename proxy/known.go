@@ -51,12 +51,12 @@ func newKnown(body string, p *prompt.Prompt, members map[string]gjson.Result) *k
 			k.upTo[len(k.upTo)-1] = i + 1
 			continue
 		}
-		from := strings.Index(body[at:k.end], f.Raw)
+		from := strings.Index(body[at:k.end], f.Raw())
 		if from < 0 {
 			k.ends, k.upTo = nil, nil
 			return k
 		}
-		at += from + len(f.Raw)
+		at += from + len(f.Raw())
 		k.ends, k.upTo = append(k.ends, at), append(k.upTo, i+1)
 	}
 	return k
@@ -91,17 +91,17 @@ func (k *known) extended(codec wire.Codec, body string, same int) *known {
 		return nil
 	}
 	p := *k.prompt
-	p.Messages = append(slices.Clip(k.prompt.Messages[:kept]), news...)
 	source := *k.prompt.Source
 	source.Body = body
 	for f := range frames(k.prompt.Messages[kept:]) {
-		source.Elements -= f.Elements
+		source.Elements -= f.Elements()
 	}
 	before := k.prompt.Messages[kept-1].Frame
 	for f := range frames(news) {
-		f.Position += before.Position + before.Elements
-		source.Elements += f.Elements
+		source.Elements += f.Elements()
 	}
+	move(news, before.Position()+before.Elements())
+	p.Messages = append(slices.Clip(k.prompt.Messages[:kept]), news...)
 	p.Source = &source
 	next := &known{
 		body: body, prompt: &p, ids: slices.Clip(k.ids[:kept]), top: k.top, around: k.around,
@@ -114,14 +114,27 @@ func (k *known) extended(codec wire.Codec, body string, same int) *known {
 			next.upTo[len(next.upTo)-1]++
 			continue
 		}
-		off := strings.Index(body[at:next.end], news[i].Frame.Raw)
+		off := strings.Index(body[at:next.end], news[i].Frame.Raw())
 		if off < 0 {
 			return nil
 		}
-		at += off + len(news[i].Frame.Raw)
+		at += off + len(news[i].Frame.Raw())
 		next.ends, next.upTo = append(next.ends, at), append(next.upTo, kept+i+1)
 	}
 	return next
+}
+
+// move puts the frames of messages so many elements further back.
+func move(messages []thread.Message, by int) {
+	var from, to *thread.Frame
+	for i := range messages {
+		if f := messages[i].Frame; f != nil && f != from {
+			from, to = f, thread.NewFrame(f.API(), f.Raw(), f.Position()+by, f.Elements(), f.Messages())
+		}
+		if messages[i].Frame != nil {
+			messages[i].Frame = to
+		}
+	}
 }
 
 // frames are the frames of messages, each once.
@@ -167,7 +180,7 @@ func (k *known) apart() bool {
 			}
 		}
 		for f := range frames(k.prompt.Messages) {
-			size += len(f.Raw) + 1
+			size += len(f.Raw()) + 1
 		}
 		return size == k.end-k.open
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -43,7 +44,7 @@ func TestExtended(t *testing.T) {
 
 // TestExtendedGemini: calls without ids are numbered through the whole history.
 func TestExtendedGemini(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		contents := []string{`{"role":"user","parts":[{"text":"go"}]}`}
 		var last *known
 		id := func(n int) string {

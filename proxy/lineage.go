@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -229,7 +230,7 @@ func repeats(old *thread.Thread, news []thread.Message) bool {
 	if len(calls) == 0 {
 		return false
 	}
-	for _, m := range old.All() {
+	for _, m := range uncopied.All(old) {
 		if r, ok := m.Result(); ok && calls[r.CallID] {
 			return true
 		}
@@ -248,7 +249,7 @@ func shortens(log *thread.Thread, where place, messages []thread.Message) bool {
 	if where.at >= log.Len() || where.seen >= len(messages) {
 		return false
 	}
-	was, ok := log.At(where.at).Result()
+	was, ok := uncopied.At(log, where.at).Result()
 	if !ok {
 		return false
 	}

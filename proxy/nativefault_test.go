@@ -18,7 +18,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/summarize"
-	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -64,8 +63,8 @@ func (noDocuments) Document(context.Context, string, string) (store.Document, er
 // silent is a summarizer that fails.
 type silent struct{}
 
-func (silent) Summarize(context.Context, summarize.Input) (summary.Summary, error) {
-	return summary.Summary{}, errors.New("the model is gone")
+func (silent) Summarize(context.Context, summarize.Input) (summarize.Result, error) {
+	return summarize.Result{}, errors.New("the model is gone")
 }
 
 // stuck is a summarizer that never answers, careless one that panics.
@@ -74,12 +73,12 @@ type (
 	careless struct{}
 )
 
-func (stuck) Summarize(ctx context.Context, _ summarize.Input) (summary.Summary, error) {
+func (stuck) Summarize(ctx context.Context, _ summarize.Input) (summarize.Result, error) {
 	<-ctx.Done()
-	return summary.Summary{}, ctx.Err()
+	return summarize.Result{}, ctx.Err()
 }
 
-func (careless) Summarize(context.Context, summarize.Input) (summary.Summary, error) {
+func (careless) Summarize(context.Context, summarize.Input) (summarize.Result, error) {
 	panic("not that again")
 }
 

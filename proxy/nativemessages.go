@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -248,6 +249,7 @@ func decodedPrompt(body string) (*prompt.Prompt, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.Messages = ourform.Mark(p.Messages, nil)
 	for i := range p.Messages {
 		if m := &p.Messages[i]; m.Role == thread.User {
 			m.Kind = injected.Message(m)

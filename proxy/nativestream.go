@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // shown is an answer of the Responses API on its way to the client: the
@@ -46,7 +48,7 @@ func (x *exchange) showWhole(res *http.Response, item string, whole func(string)
 		return res, nil
 	}
 	plain, err := decoded(res.Header, raw, maxAnswer)
-	if err != nil || !gjson.ValidBytes(plain) {
+	if err != nil || !rawjson.ValidBytes(plain) {
 		return res, nil
 	}
 	body := string(plain)

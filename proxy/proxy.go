@@ -16,6 +16,7 @@ import (
 // New; it is safe for concurrent use.
 type Proxy struct {
 	transport *Transport
+	upstreams map[vendor]*url.URL
 	reverse   *httputil.ReverseProxy
 }
 
@@ -32,7 +33,7 @@ func New(o *Options) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy.New: %w", err)
 	}
-	p := &Proxy{transport: t}
+	p := &Proxy{transport: t, upstreams: upstreams}
 	p.reverse = &httputil.ReverseProxy{
 		Transport:     t,
 		FlushInterval: -1, // each read of the answer goes on at once
@@ -46,6 +47,7 @@ func New(o *Options) (*Proxy, error) {
 // ServeHTTP forwards a request, by way of the Transport. One that would turn a
 // question to a model into a WebSocket, as Codex tries first, is refused with 426,
 // on which clients go on over HTTP: nothing could be done for a conversation there.
+// What is no path of a provider's is answered here, with 404 or 405.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != "" && endpointOf(r.URL.Path).task == generate {
 		w.Header().Set(ActionHeader, Passed)
@@ -53,6 +55,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUpgradeRequired)
 		io.WriteString(w, `{"error":{"message":"palimpsest: no WebSocket here, use HTTP","type":"invalid_request_error","param":null,"code":null}}`)
+		return
+	}
+	if !Takes(r.Method, r.URL.Path) {
+		refuseUnknown(w, r)
 		return
 	}
 	p.reverse.ServeHTTP(w, r)

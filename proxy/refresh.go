@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -13,7 +14,7 @@ func refresh(p *prompt.Prompt, log *thread.Thread, messages []thread.Message, id
 	next := 0 // where in the log the next message stands, mostly
 	for k := range p.Messages {
 		m := &p.Messages[k]
-		at, logged := next, next < log.Len() && log.At(next).ID == m.ID
+		at, logged := next, next < log.Len() && uncopied.At(log, next).ID == m.ID
 		if !logged {
 			at, logged = log.Index(m.ID)
 		}
@@ -37,7 +38,7 @@ func refresh(p *prompt.Prompt, log *thread.Thread, messages []thread.Message, id
 		if fresh == nil {
 			continue
 		}
-		was := log.At(at)
+		was := uncopied.At(log, at)
 		if len(was.Parts) != len(fresh.Parts) {
 			continue
 		}
@@ -58,7 +59,7 @@ func refresh(p *prompt.Prompt, log *thread.Thread, messages []thread.Message, id
 // untouched reports whether the renderer passed a message on as it stands in the
 // log.
 func untouched(m, was *thread.Message) bool {
-	return m.Frame != nil && was.Frame != nil && m.Index == was.Index && m.Frame.Raw == was.Frame.Raw && len(m.Parts) == len(was.Parts)
+	return m.Frame != nil && was.Frame != nil && m.Index == was.Index && m.Frame.Raw() == was.Frame.Raw() && len(m.Parts) == len(was.Parts)
 }
 
 // current is the part as the client sent it last, where it is one of the

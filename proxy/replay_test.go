@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"text/tabwriter"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
@@ -28,10 +29,15 @@ var windows = []int{32_000, 64_000, 128_000}
 // restartEvery is after how many steps the proxy of a third run is started anew.
 const restartEvery = 40
 
-// TestReplay: real sessions, step by step. No request is refused, none is over
+// TestReplay: real sessions, step by step, their first steps only unless the run
+// is a long one. No request is refused, none is over
 // the window, the prefix holds between compactions, and neither a second run nor
 // a proxy that is started anew over the same store sends anything else.
 func TestReplay(t *testing.T) {
+	steps := 50
+	if corpus.Long() {
+		steps = 120
+	}
 	for _, c := range []struct {
 		file, api string
 		size      int
@@ -44,7 +50,7 @@ func TestReplay(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s, %s, %d", filepath.Dir(c.file), c.api, c.size), func(t *testing.T) {
 			t.Parallel()
-			for _, r := range record(t, c.file, c.api, 120) {
+			for _, r := range record(t, c.file, c.api, steps) {
 				r.replay(t, []int{c.size}, filepath.Join(t.TempDir(), "threads.db"))
 			}
 		})
@@ -189,7 +195,9 @@ func (r *recording) run(t *testing.T, up *provider, url string, size, restart in
 	up.arrived = nil
 	memory := &store.Memory{}
 	o := proxy.Options{Anthropic: url, OpenAI: url + "/v1", Gemini: url, Window: size, Base: plainly}
-	o.Config = palimpsest.Config{Counter: counter(), Log: memory, Plans: memory}
+	// The same clock for every run: times of arrival stand in summaries.
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	o.Config = palimpsest.Config{Counter: counter(), Log: memory, Plans: memory, Now: func() time.Time { return noon }}
 	var totals proxy.Totals
 	var p *proxy.Proxy
 	stop := func() {}

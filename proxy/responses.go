@@ -67,7 +67,7 @@ func (responses) joined(rounds [][]byte) []byte {
 			}
 			return true
 		})
-		used = add(used, gjson.GetBytes(body, "usage").Raw)
+		used = responsesFigures.joined(used, gjson.GetBytes(body, "usage").Raw)
 	}
 	out := set(string(rounds[len(rounds)-1]), "output", "["+strings.Join(items, ",")+"]")
 	if used != "" {
@@ -96,7 +96,7 @@ type responseStream struct {
 func (m *responseStream) again(counted bool) {
 	m.round++
 	if counted {
-		m.used = add(m.used, m.now)
+		m.used = responsesFigures.joined(m.used, m.now)
 	}
 	m.at.again()
 	m.items, m.now, m.held, m.stopped = nil, "", nil, false
@@ -199,7 +199,7 @@ func (m *responseStream) end(how ending) []byte {
 		data := m.told(e.data)
 		if m.round > 0 || len(m.shown) < len(m.items) {
 			data = set(data, "response.output", "["+strings.Join(m.shown, ",")+"]")
-			if used := add(m.used, m.now); used != "" {
+			if used := responsesFigures.joined(m.used, m.now); used != "" {
 				data = set(data, "response.usage", used)
 			}
 		}

@@ -188,7 +188,7 @@ func (r *rounds) take(m thread.Message) turn {
 		answer, ok := failed(c, usedUp), true
 		if left > 0 || theirs > 0 {
 			var err error
-			if answer, ok, err = r.step.thread.Answer(ctx, c); err != nil || !ok {
+			if answer, ok, err = r.step.session.Answer(ctx, r.step.prepared, c); err != nil || !ok {
 				answer = failed(c, "The text cannot be read now.")
 			}
 		}
@@ -255,13 +255,12 @@ const hiddenCalls = 1_000_000
 func (r *rounds) prepare(x *exchange, ctx context.Context) (verdict, error) {
 	ask, news := r.step.ask, r.news()
 	ask.Messages = news
-	var rep report
-	rendered, err := r.step.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &rep), ask)
+	made, err := r.step.session.PrepareStep(ctx, ask)
 	if err != nil {
 		return verdict{step: r.step}, err
 	}
 	r.logged += len(news)
-	return x.finish(ctx, r.step, rendered, &rep, true)
+	return x.finish(ctx, r.step, made, true)
 }
 
 // news are the messages of the rounds that the log does not hold yet.
@@ -284,6 +283,6 @@ func (r *rounds) keep() {
 	}
 	ctx := context.WithoutCancel(r.x.request.Context())
 	r.x.guarded(ctx, "rounds", func(_ *exchange, ctx context.Context) (verdict, error) {
-		return verdict{step: r.step}, r.step.thread.FinishStep(ctx, llm.Usage{}, r.news()...)
+		return verdict{step: r.step}, r.step.session.FinishStep(ctx, r.step.prepared, llm.Usage{}, r.news()...)
 	})
 }

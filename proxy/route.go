@@ -18,6 +18,7 @@ const (
 	openaiVendor vendor = iota
 	anthropicVendor
 	geminiVendor
+	vendors // how many there are
 )
 
 // task is what an endpoint does with a conversation.
@@ -69,21 +70,29 @@ func endpointOf(path string) endpoint {
 }
 
 // vendorOf tells whose request it is, by its path where that is enough and by
-// the credentials' header where it is not (/v1/models and the like).
+// the credentials' header where it is not (/v1/models and the like: see resources).
 func vendorOf(r *http.Request) vendor {
 	if e := endpointOf(r.URL.Path); e.dialect != nil {
-		switch e.dialect.API() {
-		case wire.Anthropic:
-			return anthropicVendor
-		case wire.Gemini:
-			return geminiVendor
-		}
-		return openaiVendor
+		return e.vendor()
+	}
+	if v := lookUp(r.URL.Path).vendor; v != shared {
+		return v
 	}
 	switch path := r.URL.Path; {
 	case r.Header.Get("anthropic-version") != "" || r.Header.Get("x-api-key") != "" || strings.HasPrefix(path, "/v1/messages"):
 		return anthropicVendor
 	case r.Header.Get("x-goog-api-key") != "" || r.URL.Query().Has("key") || strings.HasPrefix(path, "/v1beta") || strings.HasPrefix(path, "/upload/v1beta"):
+		return geminiVendor
+	}
+	return openaiVendor
+}
+
+// vendor is whose API an endpoint with a dialect is of.
+func (e endpoint) vendor() vendor {
+	switch e.dialect.API() {
+	case wire.Anthropic:
+		return anthropicVendor
+	case wire.Gemini:
 		return geminiVendor
 	}
 	return openaiVendor

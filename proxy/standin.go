@@ -12,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -58,7 +59,7 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 	if err != nil {
 		return standIn{}, err
 	}
-	messages := log.Messages()
+	messages := uncopied.Messages(log)
 	if previous != nil {
 		messages = slices.Clone(messages)
 		for i := range messages {
@@ -90,22 +91,27 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 	var out standIn
 	var texts []string
 	if len(older) > 0 || previous != nil {
-		out.summary, err = maker.Summarize(ctx, summarize.Input{
+		made, err := maker.Summarize(ctx, summarize.Input{
 			Messages: older, Previous: previous, Context: newest,
-			Budget: max(room-counter.Text(said), minStand/2), Instructions: strings.TrimSpace(instructions),
+			Budget: max(room-counter.Text(said), minStand/2), Instructions: strings.TrimSpace(instructions), Answers: x.t.options.Config.Answers,
 		})
 		if err != nil {
 			return standIn{}, fmt.Errorf("summary: %w", err)
 		}
+		if made.Report.By != "" {
+			event.Emit(ctx, x.t.options.Config.Events, made.Report.Event())
+		}
+		out.summary = made.Summary
 		texts = append(texts, out.summary.Render())
 		previous = &out.summary
 	}
 	if said != "" {
 		texts = append(texts, "The newest messages, as they were:\n\n"+said)
-		out.summary, err = code.Summarize(ctx, summarize.Input{Messages: newest, Previous: previous, Budget: room + room/newestShare})
+		made, err := code.Summarize(ctx, summarize.Input{Messages: newest, Previous: previous, Budget: room + room/newestShare})
 		if err != nil {
 			return standIn{}, fmt.Errorf("summary of the newest: %w", err)
 		}
+		out.summary = made.Summary
 	}
 	out.text = strings.Join(texts, "\n\n")
 	out.tokens = counter.Text(out.text)

@@ -8,14 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unsafe"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -27,7 +26,7 @@ import (
 // step is a request whose conversation is known.
 type step struct {
 	id      string // of the log
-	thread  *palimpsest.Thread
+	session *palimpsest.Session
 	ask     palimpsest.Step
 	request *prompt.Prompt // as the client sent it
 	ids     []thread.ID    // of its messages
@@ -36,7 +35,8 @@ type step struct {
 	rounds []*thread.Message
 	// earlier are the logs that the conversation goes on from.
 	earlier []string
-	shown   palimpsest.Shown // what was last rendered
+	// prepared is what was last rendered; nil where nothing was.
+	prepared *palimpsest.Prepared
 }
 
 // decide looks at a request and says what goes to the provider.
@@ -107,9 +107,8 @@ func (x *exchange) read() (p *prompt.Prompt, reason string) {
 // is nothing here to make smaller.
 var serverSide = []string{"previous_response_id", "conversation", "thread"}
 
-// small reports whether a request is too small for any policy: a result that is
-// put aside as it arrives has 4,000 tokens at least (policy.Auto, Intake). Where
-// the window is not known the automatic policy waits for the provider to refuse.
+// small reports whether a request is too small for any policy. Where the window is
+// not known the automatic policy waits for the provider to refuse.
 func (x *exchange) small(ctx context.Context) bool {
 	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
 		return false
@@ -199,14 +198,12 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 	s.ask.Budget = x.budget(&s.ask)
 	v := verdict{step: s}
 	for n := 1; ; n++ {
-		var r report
 		b, err := x.branch(ctx, p, ids)
-		var rendered *prompt.Prompt
+		var made *palimpsest.Prepared
 		if err == nil {
-			s.id, s.thread, s.ask.Messages, s.rounds = b.id, compactor.Thread(b.id), b.news, b.rounds
-			s.earlier = x.earlier(ctx, p, b)
-			s.thread.GoesOn(s.earlier...)
-			rendered, err = s.thread.PrepareStep(context.WithValue(ctx, reportKey{}, &r), s.ask)
+			s.id, s.ask.Messages, s.rounds, s.earlier = b.id, b.news, b.rounds, x.earlier(ctx, p, b)
+			s.session = compactor.Session(b.id, s.earlier...)
+			made, err = s.session.PrepareStep(ctx, s.ask)
 		}
 		switch {
 		case n < tries && (errors.Is(err, store.ErrConflict) || errors.Is(err, thread.ErrDuplicateID)):
@@ -217,10 +214,10 @@ func (x *exchange) prepare(ctx context.Context, p *prompt.Prompt, forced bool) (
 		if !x.apart {
 			x.t.known.remember(thread.ID(x.scope(p))+ids[len(ids)-1], b.id)
 		}
-		if forced && !r.completed() {
+		if s.prepared = made; forced && made.Compacted == nil {
 			return x.smaller(ctx, s)
 		}
-		return x.finish(ctx, s, rendered, &r, b.changed)
+		return x.finish(ctx, s, made, b.changed)
 	}
 }
 
@@ -268,15 +265,14 @@ func (x *exchange) overflowed(ctx context.Context, v verdict) (verdict, error) {
 
 // smaller compacts harder than the last time.
 func (x *exchange) smaller(ctx context.Context, s *step) (verdict, error) {
-	var r report
-	rendered, err := s.thread.Overflowed(context.WithValue(ctx, reportKey{}, &r))
+	made, err := s.session.Overflowed(ctx, s.prepared)
 	if errors.Is(err, palimpsest.ErrNoRoom) {
 		return verdict{action: Passed, reason: "no-room", step: s}, nil
 	}
 	if err != nil {
 		return verdict{step: s}, err
 	}
-	v, err := x.finish(ctx, s, rendered, &r, false)
+	v, err := x.finish(ctx, s, made, false)
 	if v.action != Passed {
 		v.action = Recovered
 	}
@@ -285,32 +281,31 @@ func (x *exchange) smaller(ctx context.Context, s *step) (verdict, error) {
 
 // finish encodes what was rendered. A rendering without a plan is the client's
 // own request, unless changed says that the log holds what the client does not.
-func (x *exchange) finish(ctx context.Context, s *step, rendered *prompt.Prompt, r *report, changed bool) (verdict, error) {
-	s.shown = s.thread.Shown()
-	current, _, err := x.t.plans.Current(ctx, s.id)
+func (x *exchange) finish(ctx context.Context, s *step, made *palimpsest.Prepared, changed bool) (verdict, error) {
+	s.prepared = made
+	current, _, err := store.CurrentUncopied(ctx, x.t.plans, s.id, permit.Key{})
 	if err != nil {
 		return verdict{step: s}, err
 	}
-	before, sent, compacted := r.tokens()
-	if compacted {
+	if made.Compacted != nil {
 		x.t.compactions.Add(1)
 	}
 	if current.Empty() && !changed && !x.strict() && (len(s.earlier) == 0 || !x.offers(s.request)) {
-		return verdict{action: Passed, reason: "below-mark", step: s, before: before, sent: sent}, nil
+		return verdict{action: Passed, reason: "below-mark", step: s, before: made.Before, sent: made.Tokens}, nil
 	}
 	log, err := x.t.log.Load(ctx, s.id)
 	if err != nil {
 		return verdict{step: s}, err
 	}
-	rendered = own(rendered)
+	rendered := own(made.Prompt)
 	refresh(rendered, log, s.request.Messages, s.ids)
 	s.offered = x.offers(s.request) && slices.ContainsFunc(rendered.Tools, isOurs)
 	body, err := x.endpoint.dialect.Encode(rendered)
 	if err != nil {
 		return verdict{step: s}, fmt.Errorf("encode: %w", err)
 	}
-	v := verdict{action: Planned, step: s, body: body, before: before, sent: sent}
-	if compacted {
+	v := verdict{action: Planned, step: s, body: body, before: made.Before, sent: made.Tokens}
+	if made.Compacted != nil {
 		v.action = Compacted
 	}
 	return v, nil
@@ -322,43 +317,6 @@ func own(p *prompt.Prompt) *prompt.Prompt {
 	out := *p
 	out.Messages = slices.Clone(p.Messages)
 	return &out
-}
-
-// report collects what the events of one step say of it.
-type report struct {
-	mu              sync.Mutex
-	before, current int
-	compacted       bool
-}
-
-type reportKey struct{}
-
-// note is the sink that fills reports.
-func note(ctx context.Context, e event.Event) {
-	r, ok := ctx.Value(reportKey{}).(*report)
-	if !ok {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch e.Type {
-	case event.CheckStarted:
-		r.before, r.current = e.TokensBefore, e.TokensBefore
-	case event.Completed:
-		r.current, r.compacted = e.TokensAfter, true
-	}
-}
-
-func (r *report) completed() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.compacted
-}
-
-func (r *report) tokens() (before, sent int, compacted bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.before, r.current, r.compacted
 }
 
 // windows are the places in which providers name the model's window when they

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
@@ -112,7 +113,7 @@ func (s *stream) more() {
 
 // pass takes an event into the round, and gives the client what it is to get.
 func (s *stream) pass(e sent) {
-	if e.data != "" && strings.TrimSpace(e.data) != "[DONE]" && !gjson.Valid(e.data) {
+	if e.data != "" && strings.TrimSpace(e.data) != "[DONE]" && !rawjson.Valid(e.data) {
 		// Nobody here understands the stream: from now on it passes as it comes.
 		s.out, s.ended = append(s.translator.end(ending{}), e.raw...), true
 		return
@@ -169,7 +170,7 @@ func (s *stream) wrote(f *failure) string {
 	if f.res != nil && len(said) == 0 {
 		said = []byte(s.x.said)
 	}
-	if v := gjson.ParseBytes(said); gjson.ValidBytes(said) && v.IsObject() {
+	if v := gjson.ParseBytes(said); rawjson.ValidBytes(said) && v.IsObject() {
 		return v.Get("@ugly").Raw
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -37,6 +38,8 @@ type Transport struct {
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
 	memos      map[string]*token.Memo           // of native compaction, by the name of the counter
+
+	byVendor [vendors]atomic.Int64 // of requests
 
 	requests, edited, compactions, recovered, faults, before, sent atomic.Int64
 }
@@ -92,6 +95,9 @@ func NewTransport(o *Options) (*Transport, error) {
 	if c.Plans == nil {
 		c.Plans = memory
 	}
+	if c.Answers == nil {
+		c.Answers = llm.NewAnswers(nil) // one for all counters
+	}
 	t.log, t.plans, t.events = c.Log, c.Plans, c.Events
 	documents := o.Documents
 	if c.Documents == nil {
@@ -101,7 +107,6 @@ func NewTransport(o *Options) (*Transport, error) {
 		documents = memory
 	}
 	t.learned.documents, t.links.documents, t.lineage.documents = documents, documents, documents
-	c.Events = event.Multi(c.Events, event.Func(note))
 	if _, err := palimpsest.New(t.options.Config); err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
 	}

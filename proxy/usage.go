@@ -27,7 +27,7 @@ func (x *exchange) metered(res *http.Response, v verdict) {
 	if stream && !unpacked(res) {
 		return
 	}
-	res.Body = &meter{ReadCloser: res.Body, x: x, step: v.step, of: v.step.shown, header: res.Header.Clone(), stream: stream}
+	res.Body = &meter{ReadCloser: res.Body, x: x, step: v.step, of: v.step.prepared, header: res.Header.Clone(), stream: stream}
 }
 
 // beside reports whether the provider puts into the prompt what the request does
@@ -50,7 +50,7 @@ type meter struct {
 	io.ReadCloser
 	x      *exchange
 	step   *step
-	of     palimpsest.Shown // what the request was
+	of     *palimpsest.Prepared // what the request was
 	header http.Header
 	stream bool
 
@@ -166,10 +166,7 @@ func (m *meter) book(answer gjson.Result) {
 				x.fault("usage", fmt.Errorf("%w: %v", errPanic, p), verdict{step: s})
 			}
 		}()
-		if now := s.thread.Shown(); now.Version != of.Version || now.PlanVersion != of.PlanVersion || now.Tokens != of.Tokens {
-			return
-		}
-		if err := s.thread.FinishStep(ctx, llm.Usage{Input: input, Known: true}); err != nil {
+		if err := s.session.FinishStep(ctx, of, llm.Usage{Input: input, Known: true}); err != nil {
 			x.fault("usage", err, verdict{step: s})
 		}
 	}()

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
@@ -26,7 +27,7 @@ import (
 func TestAllWays(t *testing.T) {
 	t.Parallel()
 	var lookups, compactions atomic.Int64
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		up := plainUpstream(t)
 		up.Window = 24_000
 		up.Model = func(q *proxytest.Request) proxytest.Answer {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -137,7 +138,7 @@ func takenAway(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (looks
 		gone    []look
 	)
 	for i := t.Len() - 1; i >= 0; i-- {
-		m := t.At(i)
+		m := uncopied.At(t, i)
 		for _, c := range m.Calls() {
 			if what, changes := changeOf(c); changes {
 				changed[what], edited = true, true
@@ -184,8 +185,8 @@ func answered(t *thread.Thread, pairs *thread.Pairing, i int) (thread.ToolCall, 
 	if !ok {
 		return thread.ToolCall{}, false
 	}
-	result, _ := t.At(i).Result()
-	for _, c := range t.At(at).Calls() {
+	result, _ := uncopied.At(t, i).Result()
+	for _, c := range uncopied.At(t, at).Calls() {
 		if c.ID == result.CallID {
 			return c, true
 		}

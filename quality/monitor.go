@@ -84,6 +84,12 @@ type Ask struct {
 	Turns int `json:"turns_since_compaction"`
 }
 
+// Outcome says how the task of a thread ended.
+type Outcome struct {
+	// Task is success, failure or partial; empty says nothing.
+	Task thread.Outcome `json:"task,omitempty"`
+}
+
 const (
 	defaultAsks  = 3
 	defaultTurns = 10

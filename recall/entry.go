@@ -7,6 +7,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -50,7 +52,7 @@ func Removed(t *thread.Thread, p *plan.Plan) []Entry {
 	}
 	actions := p.Actions()
 	pairs := thread.Pair(t)
-	messages := t.Messages()
+	messages := uncopied.Messages(t)
 	entries := make([]Entry, 0, len(actions))
 	for i := range messages {
 		m := &messages[i]
@@ -138,7 +140,7 @@ func summarize(m *thread.Message, call thread.ToolCall) string {
 
 // argumentsBrief are the values of a call's arguments, without their names.
 func argumentsBrief(arguments string) string {
-	if !gjson.Valid(arguments) {
+	if !rawjson.Valid(arguments) {
 		return oneLine(arguments, maxArguments)
 	}
 	var values []string
@@ -153,7 +155,7 @@ func argumentsBrief(arguments string) string {
 
 // values are those of a call's arguments, of each the first line.
 func values(arguments string, each int) string {
-	if !gjson.Valid(arguments) {
+	if !rawjson.Valid(arguments) {
 		return arguments
 	}
 	var values []string

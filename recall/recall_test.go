@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -93,7 +94,7 @@ func TestRemoved(t *testing.T) {
 // manifest's hidden messages; summaries and keywords keep their bounds; every
 // line of every text is found as it stands. A22, A23
 func TestRemovedIsHidden(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
 		if th.Len() == 0 {
 			return

@@ -5,7 +5,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/tidwall/gjson"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // A view is a text as it is searched and shown: where a line of it is JSON, or a
@@ -82,7 +82,7 @@ func decode(text string, yield func(s string, from int) bool) {
 // escaped reports whether a text is JSON, or a name and JSON.
 func escaped(text string) bool {
 	at := strings.IndexAny(text, "{[")
-	return at >= 0 && at <= maxToken && strings.IndexByte(text[:at], '\n') < 0 && gjson.Valid(text[at:])
+	return at >= 0 && at <= maxToken && strings.IndexByte(text[:at], '\n') < 0 && rawjson.Valid(text[at:])
 }
 
 // unescape reads the escape that a text begins with, and says how long it is.

@@ -6,7 +6,8 @@
 // does not ask, a Rehydrator shows it for one turn:
 //
 //	contents, turn, err := r.Rehydrate(ctx, who, rehydrate.TurnOf(th, tools), p)
-//	out, manifest, err := render.Render(th, p, base, &render.Options{Rehydrated: contents})
+//	out, manifest, err := render.Render(th, p, base, nil)
+//	out, manifest = render.Append(out, manifest, contents, render.Profile{})
 //
 // # When content comes back by itself
 //

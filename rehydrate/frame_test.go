@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 )
 
 // TestFramed: the frame's own lines stand once each, whatever the content, and
 // hostile content makes it neither long nor slow.
 func TestFramed(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		content := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"-", "-----", "------", " begin ", " end ", "end", "x", "\n", " "})).Draw(rt, "content"), "")
 		framed := framed("x", content)
 		rule, _, _ := strings.Cut(framed, " begin x ")

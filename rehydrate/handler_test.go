@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -174,7 +175,7 @@ func TestReadArtifact(t *testing.T) {
 // TestReadOn: following the directions of each answer gives the whole text, and
 // no answer is over the cap.
 func TestReadOn(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "word ", "\n", "\n\n", "日本", "e\u0301", "----- end "}), 0, 60).Draw(rt, "text"), "")
 		limit := rapid.IntRange(4, 40).Draw(rt, "cap")
 		h := &rehydrate.Handler{Artifacts: texts{text: text}, MaxBytes: limit}

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 )
 
@@ -19,7 +20,7 @@ import (
 // again gives the same. A10
 func TestLimits(t *testing.T) {
 	sensitivities := []artifact.Sensitivity{artifact.Public, artifact.Internal, artifact.Confidential, artifact.Restricted}
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		s := newShelf(t)
 		class := map[string]artifact.Sensitivity{}
 		var ids []string

@@ -160,7 +160,10 @@ func (l *loop) request() {
 	if pressure > loopHard {
 		pressure = l.compact(q, turn.Number, given)
 	}
-	out, _, err := render.Render(l.thread, l.plan, l.base, &render.Options{Profile: q.Profile, Rehydrated: contents})
+	out, manifest, err := render.Render(l.thread, l.plan, l.base, &render.Options{Profile: q.Profile})
+	if err == nil {
+		out, _ = render.Append(out, manifest, contents, render.Profile{})
+	}
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -170,7 +173,10 @@ func (l *loop) request() {
 		l.t.Errorf("turn %d: a request of %d tokens, of which %d count as pressure and %d as brought back", turn.Number, whole, pressure, given.Tokens)
 	}
 	for _, c := range contents {
-		if !slices.ContainsFunc(out.Messages, func(m thread.Message) bool { return m.Text() == c.Text() }) {
+		if !slices.ContainsFunc(out.Messages, func(m thread.Message) bool {
+			r, _ := m.Result()
+			return m.Text() == c.Text() || strings.Contains(r.Text(), c.Text())
+		}) {
 			l.t.Errorf("turn %d: %s is not in the prompt", turn.Number, c.ArtifactID)
 		}
 	}

@@ -32,7 +32,7 @@ type Request struct {
 
 // Needed decides which artifacts of the plan the turn needs, and why: each once,
 // in the order of reasons and then of the plan, without those that must wait,
-// and at most Options.MaxArtifacts. It reads no artifact and changes nothing.
+// and at most Options.MaxArtifacts and turn.Most. It reads no artifact and changes nothing.
 func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
 	if r.options.Disabled || p == nil || len(p.Externalizations) == 0 {
 		return nil
@@ -77,7 +77,11 @@ func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
 	for _, id := range questioned(turn, p, known) {
 		want(id, Question)
 	}
-	return needed[:min(len(needed), r.options.MaxArtifacts)]
+	most := r.options.MaxArtifacts
+	if turn.Most != 0 {
+		most = min(most, max(turn.Most, 0))
+	}
+	return needed[:min(len(needed), most)]
 }
 
 // candidates are the ids of the plan's artifacts, each once.

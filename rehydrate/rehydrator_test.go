@@ -407,7 +407,10 @@ func TestText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, _, err := render.Render(th, nil, nil, &render.Options{Rehydrated: contents})
+	out, manifest, err := render.Render(th, nil, nil, nil)
+	if err == nil {
+		out, _ = render.Append(out, manifest, contents, render.Profile{})
+	}
 	if err != nil || len(out.Messages) != 2 || out.Messages[0].Text() != want || out.Messages[1].Text() != "go on" {
 		t.Errorf("the prompt is %+v, %v", out, err)
 	}

@@ -3,6 +3,7 @@ package rehydrate
 import (
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -26,6 +27,9 @@ type Turn struct {
 	// Room is how many tokens the request can still take; what comes back will
 	// not be more. 0 leaves it to Options.TotalTokens; negative is none.
 	Room int
+	// Most is how many artifacts can come back. 0 leaves it to
+	// Options.MaxArtifacts; negative is none.
+	Most int
 }
 
 // TurnOf reads the turn from the end of a thread: the agent's last message, its
@@ -33,7 +37,7 @@ type Turn struct {
 // of the agent.
 func TurnOf(t *thread.Thread, tools []prompt.Tool) Turn {
 	turn := Turn{ThreadID: t.ID(), Tools: tools}
-	messages := t.Messages()
+	messages := uncopied.Messages(t)
 	last := -1
 	for i := range messages {
 		if m := &messages[i]; m.Role == thread.Assistant && m.Kind == thread.Plain {

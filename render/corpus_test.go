@@ -90,7 +90,7 @@ func unchanged(t *testing.T, out *prompt.Prompt, body []byte) {
 			if marked[i] && k == len(m.Parts)-1 || part.From().Cache != "" {
 				continue
 			}
-			if _, thinks := part.(thread.Reasoning); thinks && m.Frame.API == wire.Chat {
+			if _, thinks := part.(thread.Reasoning); thinks && m.Frame.API() == wire.Chat {
 				continue // a member of the message, not a block
 			}
 			if raw := part.From().Raw; !bytes.Contains(body, []byte(raw)) {

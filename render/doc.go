@@ -8,4 +8,10 @@
 // reasoning that a provider binds to what stood before it goes once that has
 // changed. A thread that is legal as it is, with an empty plan, comes out as it
 // went in.
+//
+// Content that comes back for one prompt alone is no part of log or plan: Append puts
+// it at the end of a prompt that is rendered already.
+//
+// Functions here have no state and may be called from anywhere. A Memo remembers the
+// last rendering, so that a step costs what it adds.
 package render

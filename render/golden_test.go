@@ -63,14 +63,22 @@ func golden(t *testing.T, file string) {
 			continue
 		}
 		p, rehydrated := parsePlan(t, th, sections["plan"])
-		out, manifest, err := render.Render(th, p, around, &render.Options{Profile: render.For(api), Rehydrated: rehydrated})
+		profile := render.For(api)
+		profile.Reach = render.Reach(strings.TrimSpace(sections["reach"]))
+		for i := range rehydrated {
+			rehydrated[i].Reach = profile.Reach
+		}
+		out, manifest, err := render.Render(th, p, around, &render.Options{Profile: profile})
+		if err == nil {
+			out, manifest = render.Append(out, manifest, rehydrated, profile)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		body := encode(t, codecs[api], out)
 		valid(t, codecs[api], body)
 		accounted(t, th, p, out, manifest)
-		promptHolds(t, th, p, render.For(api), out, manifest)
+		promptHolds(t, th, p, profile, out, manifest)
 		if _, whole := sections["request."+api+".json"]; whole && p.Empty() && string(body) != strings.TrimSpace(sections["request."+api+".json"]) {
 			t.Errorf("%s: the body did not come out as it went in:\n%s", api, body)
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -73,7 +74,7 @@ func (c *Memo) Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Op
 	c.mu.Lock()
 	c.last = &beginning{thread: t, plan: p, profile: o.Profile, actions: r.actions, at: r.mark, written: r.marked}
 	c.mu.Unlock()
-	return r.finish(base, o)
+	return r.finish(base)
 }
 
 // resume makes a renderer that has written the beginning, or nil when the
@@ -92,7 +93,7 @@ func (b *beginning) resume(t *thread.Thread, p *plan.Plan, profile Profile) *ren
 	}
 	return &renderer{
 		thread: t, plan: p, pairs: pairs, profile: profile,
-		messages: t.Messages(), actions: b.actions,
+		messages: uncopied.Messages(t), actions: b.actions,
 		shown: map[plan.Ref]bool{},
 		out:   slices.Clone(b.out),
 		manifest: &Manifest{

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/plangen"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -18,7 +19,7 @@ import (
 func TestMemo(t *testing.T) {
 	for _, api := range threadgen.APIs {
 		t.Run(api, func(t *testing.T) {
-			rapid.Check(t, func(rt *rapid.T) {
+			property.Check(t, func(rt *rapid.T) {
 				th := threadgen.Thread().Draw(rt, "thread")
 				var memo render.Memo
 				n := 0
@@ -30,9 +31,6 @@ func TestMemo(t *testing.T) {
 					for range rapid.IntRange(1, 6).Draw(rt, "steps under it") {
 						n = min(th.Len(), n+rapid.IntRange(0, 4).Draw(rt, "messages"))
 						o := &render.Options{Profile: render.For(api)}
-						if rapid.IntRange(0, 5).Draw(rt, "rehydrate") == 0 {
-							o.Rehydrated = []render.Rehydrated{{ArtifactID: "art_back", Content: "brought back"}}
-						}
 						want, wantManifest, wantErr := render.Render(th.Prefix(n), p, base(api), o)
 						got, manifest, err := memo.Render(th.Prefix(n), p, base(api), o)
 						if wantErr != nil || err != nil {

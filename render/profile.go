@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -41,6 +42,35 @@ type Profile struct {
 	// CachePoints is how many cache marks a request may carry; 0 when the
 	// provider caches by itself.
 	CachePoints int
+	// Reach is how the reader of the prompt gets at what was removed; empty is
+	// Tools.
+	Reach Reach `json:",omitempty"`
+}
+
+// Reach is how the reader of a prompt gets at what was removed from it. Pointers
+// in the prompt say it, and say nothing where there is no way.
+type Reach string
+
+// The ways.
+const (
+	// Tools: the reader is offered read_artifact.
+	Tools Reach = "tools"
+	// Command: the reader can run `palimpsest artifact get`.
+	Command Reach = "command"
+	// Nowhere: the reader can do neither.
+	Nowhere Reach = "none"
+)
+
+// how is the sentence that says how an artifact is read, with what precedes it;
+// empty where it cannot be.
+func (r Reach) how(before, id string) string {
+	switch r {
+	case "", Tools:
+		return fmt.Sprintf("%s, call: read_artifact(%q)", before, id)
+	case Command:
+		return before + ", run: palimpsest artifact get " + id
+	}
+	return ""
 }
 
 // For returns the profile of an API for its newest models, or the zero profile
@@ -80,7 +110,7 @@ func (p Profile) freeText(part thread.Part) bool {
 // model answered, so that bound reasoning has to go. A message that is left
 // without parts cannot be sent at all.
 func (p Profile) Translate(m thread.Message, changed bool) thread.Message {
-	foreign := m.Frame == nil || m.Frame.API != p.API
+	foreign := m.Frame == nil || m.Frame.API() != p.API
 	if m.Role == thread.System && foreign && p.SystemFirst {
 		text := "<system>\n" + m.Text() + "\n</system>"
 		m = edited(m, []thread.Part{thread.Text{Text: text}})

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/plangen"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -47,17 +48,19 @@ func base(api string) *prompt.Prompt {
 func TestRenderAnyPlan(t *testing.T) {
 	for _, api := range threadgen.APIs {
 		t.Run(api, func(t *testing.T) {
-			rapid.Check(t, func(rt *rapid.T) {
+			property.Check(t, func(rt *rapid.T) {
 				th := threadgen.Thread().Draw(rt, "thread")
 				p := plangen.Plan(th).Draw(rt, "plan")
 				o := &render.Options{Profile: render.For(api)}
+				var back []render.Rehydrated
 				if rapid.IntRange(0, 3).Draw(rt, "rehydrate") == 0 {
-					o.Rehydrated = []render.Rehydrated{{ArtifactID: "art_back", Content: threadgen.Text().Draw(rt, "brought back")}}
+					back = []render.Rehydrated{{ArtifactID: "art_back", Content: threadgen.Text().Draw(rt, "brought back")}}
 				}
 				out, manifest, err := render.Render(th, p, base(api), o)
 				if err != nil {
 					rt.Fatal(err)
 				}
+				out, manifest = render.Append(out, manifest, back, o.Profile)
 				accounted(rt, th, p, out, manifest)
 				promptHolds(rt, th, p, o.Profile, out, manifest)
 				if speechless(out) {
@@ -73,6 +76,7 @@ func TestRenderAnyPlan(t *testing.T) {
 				if err != nil {
 					rt.Fatal(err)
 				}
+				again, manifest2 = render.Append(again, manifest2, back, o.Profile)
 				if !reflect.DeepEqual(manifest, manifest2) || !bytes.Equal(body, encode(rt, codecs[api], again)) {
 					rt.Fatal("the same input gave another prompt")
 				}

@@ -33,21 +33,33 @@ func (r *renderer) wholeLoops() {
 	}
 }
 
-// thinkFirst gives a summary at the beginning of a turn of the model in the user's
+// thinkFirst gives summaries at the beginning of a turn of the model in the user's
 // role where the model's own message follows with its reasoning: the turn must
 // begin with that.
 func (r *renderer) thinkFirst() {
 	if r.profile.API != wire.Anthropic || r.profile.BoundReasoning {
 		return
 	}
-	for n := range len(r.out) - 1 {
-		if r.out[n].Role != thread.Assistant || !r.manifest.Messages[n].Synthetic || r.out[n+1].Role != thread.Assistant || !r.afterUser(n) {
+	stands := func(n int) bool { return r.out[n].Role == thread.Assistant && r.manifest.Messages[n].Synthetic }
+	for n := 0; n < len(r.out); n++ {
+		if !stands(n) || !r.afterUser(n) {
 			continue
 		}
-		if slices.ContainsFunc(r.out[n+1].Parts, func(p thread.Part) bool { _, is := p.(thread.Reasoning); return is }) {
-			r.out[n].Role = thread.User
+		end := n
+		for end < len(r.out) && stands(end) {
+			end++
 		}
+		if end < len(r.out) && r.out[end].Role == thread.Assistant && reasons(&r.out[end]) {
+			for i := n; i < end; i++ {
+				r.out[i].Role = thread.User
+			}
+		}
+		n = end - 1
 	}
+}
+
+func reasons(m *thread.Message) bool {
+	return slices.ContainsFunc(m.Parts, func(p thread.Part) bool { _, is := p.(thread.Reasoning); return is })
 }
 
 // afterUser reports whether a turn of the model begins at n: the user spoke

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -14,9 +15,6 @@ import (
 type Options struct {
 	// Profile is the provider the prompt is for.
 	Profile Profile
-	// Rehydrated is content brought back for this prompt only; it stands before
-	// the current turn.
-	Rehydrated []Rehydrated
 	// Pairs is the pairing of the thread, where the caller has it already.
 	Pairs *thread.Pairing
 }
@@ -33,7 +31,7 @@ func Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Options) (*p
 		return nil, nil, err
 	}
 	r.walk(0)
-	return r.finish(base, o)
+	return r.finish(base)
 }
 
 // begin checks the plan and makes a renderer that has written nothing yet.
@@ -50,7 +48,7 @@ func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 	}
 	return &renderer{
 		thread: t, plan: p, pairs: pairs, profile: o.Profile,
-		messages: t.Messages(), actions: p.Actions(),
+		messages: uncopied.Messages(t), actions: p.Actions(),
 		shown:    map[plan.Ref]bool{},
 		manifest: &Manifest{Format: FormatVersion},
 		current:  -1,
@@ -59,16 +57,16 @@ func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 }
 
 // finish does what depends on the prompt as a whole.
-func (r *renderer) finish(base *prompt.Prompt, o *Options) (*prompt.Prompt, *Manifest, error) {
+func (r *renderer) finish(base *prompt.Prompt) (*prompt.Prompt, *Manifest, error) {
 	out := &prompt.Prompt{}
 	if base != nil {
 		*out = *base
 	}
 	r.wholeLoops()
 	r.thinkFirst()
-	r.rehydrate(o.Rehydrated)
 	r.openWithUser()
 	r.closeWithUser()
+	thread.Own(r.out) // the caller may change what is in the prompt
 	out.Messages = r.out
 	out.CachePoints = r.cachePoints()
 	return out, r.manifest, nil
@@ -145,7 +143,7 @@ func (r *renderer) span(m *thread.Message, ref plan.Ref) {
 		return
 	}
 	r.shown[ref] = true
-	for _, stand := range Replacement(*m, r.plan.Record(ref), false) {
+	for _, stand := range r.profile.Replacement(*m, r.plan.Record(ref), false) {
 		r.push(r.profile.Translate(stand, true), Origin{ID: m.ID, Record: ref, Synthetic: true})
 	}
 }
@@ -155,7 +153,7 @@ func (r *renderer) span(m *thread.Message, ref plan.Ref) {
 func (r *renderer) message(i int, ref plan.Ref) {
 	m := r.messages[i]
 	if ref.Action == plan.Clear {
-		m = Replacement(m, r.plan.Record(ref), true)[0]
+		m = r.profile.Replacement(m, r.plan.Record(ref), true)[0]
 	}
 	m = r.translate(m, i)
 	if len(m.Parts) == 0 {
@@ -206,7 +204,7 @@ func (r *renderer) results(i int) {
 		case ref.Action.Removes() && r.shown[ref]:
 			m, origin.Synthetic = withResult(m, r.again(ref)), true
 		default:
-			m = Replacement(m, r.plan.Record(ref), true)[0]
+			m = r.profile.Replacement(m, r.plan.Record(ref), true)[0]
 			r.shown[ref], origin.Synthetic = true, ref.Action.Removes()
 		}
 		r.push(r.translate(m, at), origin)
@@ -307,18 +305,6 @@ func (r *renderer) insert(i int, m thread.Message) {
 	r.manifest.Messages = slices.Insert(r.manifest.Messages, i, Origin{Synthetic: true})
 	if r.current >= i {
 		r.current++
-	}
-}
-
-// rehydrate puts what was brought back before the current turn, so that the
-// user's words stay last.
-func (r *renderer) rehydrate(contents []Rehydrated) {
-	at := r.current
-	if at < 0 {
-		at = len(r.out)
-	}
-	for n, c := range contents {
-		r.insert(at+n, thread.Message{Role: thread.Assistant, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: c.Text()}}})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -34,8 +35,15 @@ const (
 // externalized one the synthetic message, or, where m is a result whose call
 // stays in the prompt (inPlace), a result with that text. A record over one
 // message of the user's keeps the user's role. A summarization with a form of
-// its own may be several messages. Nothing stands for a dropped message.
+// its own may be several messages. Nothing stands for a dropped message. What is
+// written is for a reader with tools; see Profile.Replacement.
 func Replacement(m thread.Message, record plan.Record, inPlace bool) []thread.Message {
+	return Profile{}.Replacement(m, record, inPlace)
+}
+
+// Replacement is the function of that name for the readers of the profile:
+// pointers say how Reach lets them be followed.
+func (p Profile) Replacement(m thread.Message, record plan.Record, inPlace bool) []thread.Message {
 	var said []plan.Said
 	switch r := record.(type) {
 	case plan.Clearing:
@@ -45,7 +53,7 @@ func Replacement(m thread.Message, record plan.Record, inPlace bool) []thread.Me
 			said = []plan.Said{{Text: summaryText(&r)}}
 		}
 	case plan.Externalization:
-		said = []plan.Said{{Text: externalText(&r)}}
+		said = []plan.Said{{Text: externalText(&r, p.Reach)}}
 	default:
 		return nil
 	}
@@ -80,34 +88,14 @@ func summaryText(r *plan.Summarization) string {
 	return fmt.Sprintf("[Context Summary - Turns %d-%d]\n%s", r.Span.FirstTurn, r.Span.LastTurn, r.Summary.Render())
 }
 
-// externalText is the seed's format for externalized content.
-func externalText(r *plan.Externalization) string {
-	return fmt.Sprintf("[Externalized Content - artifact:%s]\nSummary: %s\nTo retrieve full content, call: read_artifact(%q)",
-		r.ArtifactID, r.Summary.Render(), r.ArtifactID)
-}
-
-// Rehydrated is content that was brought back for this one prompt. It is never
-// part of the log (seed A, "Rehydration Loop Breaking").
-type Rehydrated struct {
-	ArtifactID string
-	// MessageID is the removed message that it comes from, where ArtifactID is
-	// empty.
-	MessageID thread.ID
-	Content   string
-	Truncated bool
-}
-
-// Text is what stands in the prompt: a heading that names the artifact, the
-// content, and a note where it was cut.
-func (r Rehydrated) Text() string {
-	if r.ArtifactID == "" {
-		return fmt.Sprintf("[Recalled Content - message:%s]\n%s", r.MessageID, r.Content)
+// externalText is the seed's format for externalized content. The line that says
+// how it is read is left out where it cannot be.
+func externalText(r *plan.Externalization, reach Reach) string {
+	text := fmt.Sprintf("[Externalized Content - artifact:%s]\nSummary: %s", r.ArtifactID, r.Summary.Render())
+	if how := reach.how("To retrieve full content", r.ArtifactID); how != "" {
+		return text + "\n" + how
 	}
-	text := fmt.Sprintf("[Rehydrated Content - artifact:%s]\n%s", r.ArtifactID, r.Content)
-	if r.Truncated {
-		text += fmt.Sprintf("\n[truncated; call read_artifact(%q) for the rest]", r.ArtifactID)
-	}
-	return text
+	return strings.TrimRight(text, "\n")
 }
 
 // cleared is the placeholder of a message: of a tool result its cleared form;
@@ -162,7 +150,7 @@ func shorten(arguments string) string {
 	if len(arguments) <= argumentLimit {
 		return arguments
 	}
-	if !gjson.Valid(arguments) {
+	if !rawjson.Valid(arguments) {
 		return clip.Head(arguments, argumentHead)
 	}
 	var b strings.Builder

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/state"
 )
 
@@ -46,7 +47,7 @@ func delta() *rapid.Generator[state.Delta] {
 // delta twice changes nothing more, the state given is not written to, and a
 // pinned item goes only when pinned items alone are too many. D7
 func TestApply(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		var s state.State
 		for range rapid.IntRange(1, 5).Draw(t, "rounds") {
 			d := delta().Draw(t, "delta")
@@ -135,7 +136,7 @@ func TestNewestWin(t *testing.T) {
 
 // TestJSON: a state and a delta come back as they were.
 func TestJSON(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		d := delta().Draw(t, "delta")
 		s := state.State{}.Apply(d)
 		var again state.State

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -99,7 +100,17 @@ func (s *Memory) Append(_ context.Context, id string, version int, messages []th
 }
 
 // Current implements Plans.
-func (s *Memory) Current(_ context.Context, id string) (*plan.Plan, int, error) {
+func (s *Memory) Current(ctx context.Context, id string) (*plan.Plan, int, error) {
+	p, version, err := s.CurrentUncopied(ctx, id, permit.Key{})
+	return p.Clone(), version, err
+}
+
+// Itself tells a store from one that embeds it; see CurrentUncopied.
+func (s *Memory) Itself(permit.Key) any { return s }
+
+// CurrentUncopied is Current for code of this module, which does not write to
+// plans.
+func (s *Memory) CurrentUncopied(_ context.Context, id string, _ permit.Key) (*plan.Plan, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	plans := s.thread(id).plans
@@ -114,7 +125,7 @@ func (s *Memory) Plan(_ context.Context, id string, version int) (*plan.Plan, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if plans := s.thread(id).plans; version >= 1 && version <= len(plans) {
-		return plans[version-1], nil
+		return plans[version-1].Clone(), nil
 	}
 	return nil, fmt.Errorf("thread %s: plan %d: %w", id, version, ErrNotFound)
 }
@@ -143,7 +154,7 @@ func (s *Memory) Commit(_ context.Context, id string, expected int, c Commit) (i
 	for _, d := range c.Documents {
 		s.put(d)
 	}
-	r.plans = append(r.plans, c.Plan)
+	r.plans = append(r.plans, c.Plan.Clone())
 	r.events = append(r.events, encoded...)
 	r.mark(c.Plan)
 	s.keep(r)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -47,10 +49,11 @@ func (c Commit) Check() error {
 }
 
 // Plans keeps the plans of threads. Versions count from 1; 0 stands for a thread
-// that has none. Implementations are safe for concurrent use.
+// that has none. What is committed may be changed afterwards, and so may what is
+// returned: the store keeps copies. Implementations are safe for concurrent use.
 type Plans interface {
 	// Current returns the newest plan and its version; nil and 0 when there is
-	// none. The plan must not be written to.
+	// none.
 	Current(ctx context.Context, threadID string) (*plan.Plan, int, error)
 	// Plan returns one version. The error wraps ErrNotFound.
 	Plan(ctx context.Context, threadID string, version int) (*plan.Plan, error)
@@ -62,6 +65,20 @@ type Plans interface {
 	// plans say, kept beside the log; messages that the log does not hold have
 	// no mark.
 	Compacted(ctx context.Context, threadID string) (map[thread.ID]int, error)
+}
+
+// CurrentUncopied is Plans.Current without the copy, where the store can. It is
+// for code of this module, which asks at each step and does not write to plans;
+// no other code can make the key.
+func CurrentUncopied(ctx context.Context, plans Plans, threadID string, key permit.Key) (*plan.Plan, int, error) {
+	s, ok := plans.(interface {
+		CurrentUncopied(ctx context.Context, id string, key permit.Key) (*plan.Plan, int, error)
+		Itself(key permit.Key) any
+	})
+	if ok && s.Itself(key) == any(plans) { // and not a store that embeds it, whose Current may be another
+		return s.CurrentUncopied(ctx, threadID, key)
+	}
+	return plans.Current(ctx, threadID)
 }
 
 // Events keeps what happened to threads, for an audit and for whoever watches.
@@ -105,7 +122,7 @@ func (d Document) Check() error {
 		return fmt.Errorf("document %q has no kind: %w", d.ID, ErrName)
 	case len(d.Body) > MaxDocument:
 		return fmt.Errorf("document %s/%s: %d bytes, the limit is %d", d.Kind, d.ID, len(d.Body), MaxDocument)
-	case len(d.Body) > 0 && !json.Valid(d.Body):
+	case len(d.Body) > 0 && !rawjson.ValidBytes(d.Body):
 		return fmt.Errorf("document %s/%s: the body is not JSON", d.Kind, d.ID)
 	}
 	return nil

@@ -26,7 +26,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -36,7 +36,7 @@ var (
 	// missing.
 	ErrNotFound = errors.New("not found")
 	// ErrConflict is wrapped by every *ConflictError.
-	ErrConflict = errors.New("somebody else was faster")
+	ErrConflict = errors.New("it was changed meanwhile")
 	// ErrName is wrapped by errors about a name (of a thread, a tenant, a
 	// document, a message) that not every store can hold.
 	ErrName = errors.New("not a name that can be stored")
@@ -101,7 +101,7 @@ type Tenant struct {
 	Catalog   Catalog
 	Events    Events
 	Documents Documents
-	Summaries Summaries
+	Answers   Answers
 }
 
 // Log keeps threads. Implementations are safe for concurrent use.
@@ -139,15 +139,20 @@ type Catalog interface {
 	Delete(ctx context.Context, threadID string) error
 }
 
-// Summaries is a cache of summaries (A15): what package summarize calls a Cache.
-// It forgets what it likes, and one that fails has nothing. Implementations are
+// Answers is a cache of what models answered (A15): what package llm calls a
+// Cache. It forgets what it likes, the oldest first, and one that fails has
+// nothing. Nobody writes to a value that was put in or got. Implementations are
 // safe for concurrent use.
-type Summaries interface {
-	Get(ctx context.Context, key string) (summary.Summary, bool)
-	Put(ctx context.Context, key string, s summary.Summary)
+type Answers interface {
+	Get(ctx context.Context, key string) ([]byte, bool)
+	Put(ctx context.Context, key string, value []byte)
 }
 
-// Sealer encrypts what a store writes: messages, plans, summaries, documents and
+// MaxAnswers is how many answers are kept for a tenant; a store may keep some
+// more until it next looks.
+const MaxAnswers = 4096
+
+// Sealer encrypts what a store writes: messages, plans, answers, documents and
 // the details of events. Ids, counts and times stay clear. The additional data
 // binds a sealed value to its place; opening it anywhere else fails. Safe for
 // concurrent use.
@@ -261,7 +266,7 @@ func Skip(t *thread.Thread, version int, messages []thread.Message) ([]thread.Me
 		if version+n == t.Len() {
 			return messages[n:], nil
 		}
-		if t.At(version+n).ID != m.ID {
+		if uncopied.At(t, version+n).ID != m.ID {
 			return nil, &ConflictError{ThreadID: t.ID(), Want: version, Have: t.Len()}
 		}
 		parent = m.ID

@@ -78,7 +78,7 @@ func (s Clear) arguments(v *View) []Proposal {
 }
 
 // Execute makes the placeholder.
-func (s Clear) Execute(_ context.Context, v *View, p Proposal) (plan.Record, error) {
+func (s Clear) Execute(_ context.Context, v *View, p Proposal) (Executed, error) {
 	at := v.positions(p.Span)
 	record := plan.Clearing{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, at)}
 	if v.messages[at[0]].Role == thread.Tool {
@@ -86,9 +86,9 @@ func (s Clear) Execute(_ context.Context, v *View, p Proposal) (plan.Record, err
 	}
 	record.TokensAfter, _ = v.cost(record, at)
 	if record.TokensAfter >= record.TokensBefore {
-		return nil, fmt.Errorf("strategy.Clear: message %s: %w", p.Span.First(), ErrNoGain)
+		return Executed{}, fmt.Errorf("strategy.Clear: message %s: %w", p.Span.First(), ErrNoGain)
 	}
-	return record, nil
+	return Executed{Record: record}, nil
 }
 
 // preserved are the key fields of the result at i that its envelope does not

@@ -4,5 +4,9 @@
 // (Execute, which may ask a summarizer). The Ladder climbs from the gentlest
 // rung to the harshest and stops as soon as the messages fit.
 //
-// A View is used by one goroutine at a time.
+// A plan grows: View.Keep takes over the records of the plan in force, and the climb
+// adds to them. What a record has made of a message stays as it is, byte for byte.
+//
+// A View is used by one goroutine at a time. Strategies and ladders are values that
+// may be shared. All sizes are tokens, as Given.Count counts them.
 package strategy

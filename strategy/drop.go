@@ -8,7 +8,8 @@ import (
 )
 
 // Drop takes the oldest messages out of the prompt. It is the last rung: what
-// it takes can only be searched for.
+// it takes can only be searched for. Results that no tool gives a second time are
+// kept beside the log first (plan.Removal, Kept).
 type Drop struct{}
 
 // Name returns "drop".
@@ -38,6 +39,8 @@ func (s Drop) Analyze(v *View) []Proposal {
 }
 
 // Execute makes the record.
-func (s Drop) Execute(_ context.Context, v *View, p Proposal) (plan.Record, error) {
-	return plan.Removal{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, v.positions(p.Span))}, nil
+func (s Drop) Execute(_ context.Context, v *View, p Proposal) (Executed, error) {
+	at := v.positions(p.Span)
+	record := plan.Removal{Span: p.Span, Kept: kept(v.references(at)), Origin: v.origin(s.Name(), p.Reason, at)}
+	return Executed{Record: record}, nil
 }

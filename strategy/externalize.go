@@ -14,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 // Externalize puts large tool results aside: a pointer and a short summary stay
@@ -21,8 +22,8 @@ import (
 // cleared, because nothing verifies that their tool would give the same again
 // (A7), are put aside whatever their size, as soon as that saves anything.
 type Externalize struct {
-	// Threshold is the size in tokens from which a result is put aside; 0 takes
-	// each tool's own threshold (1,000 by default).
+	// Threshold is the size in tokens from which a result is put aside, where its
+	// tool declares none; 0 is 1,000.
 	Threshold int
 	// Large takes only what in the protected tail is so large that nothing else
 	// would fit beside it.
@@ -60,10 +61,7 @@ func (s Externalize) Analyze(v *View) []Proposal {
 		if s.Large {
 			return -1, ""
 		}
-		threshold := s.Threshold
-		if threshold == 0 {
-			threshold = v.Tools.Policy(tool).ExternalizeThreshold
-		}
+		threshold := v.Tools.Threshold(tool, s.Threshold)
 		size := v.now[i]
 		stub := min(max(size/10, minStub), maxStub)
 		switch {
@@ -101,7 +99,7 @@ func (v *View) output(i int) bool {
 }
 
 // Execute makes the pointer and a summary of the result.
-func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Record, error) {
+func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (Executed, error) {
 	at := v.positions(p.Span)
 	i := at[0]
 	text, source := v.messages[i].Text(), "this message"
@@ -124,9 +122,9 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Recor
 		size = size * 95 * p.Room / (100 * record.TokensAfter)
 	}
 	if record.TokensAfter >= record.TokensBefore {
-		return nil, fmt.Errorf("strategy.Externalize: message %s: the pointer takes %d tokens and the output %d: %w", v.messages[i].ID, record.TokensAfter, record.TokensBefore, ErrNoGain)
+		return Executed{}, fmt.Errorf("strategy.Externalize: message %s: the pointer takes %d tokens and the output %d: %w", v.messages[i].ID, record.TokensAfter, record.TokensBefore, ErrNoGain)
 	}
-	return record, nil
+	return Executed{Record: record}, nil
 }
 
 // Fill uses room that is left over to show more of what was put aside, the
@@ -134,7 +132,7 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (plan.Recor
 func (s Externalize) Fill(ctx context.Context, v *View) {
 	for _, stale := range []bool{false, true} {
 		for i := len(v.messages) - 1; i >= 0 && -v.Over() > v.Room/fillShare; i-- {
-			if v.cover[i] >= 0 && (v.superseded[i] != "") == stale {
+			if v.cover[i] >= v.inForce && (v.superseded[i] != "") == stale {
 				s.widen(ctx, v, v.cover[i])
 			}
 		}
@@ -160,8 +158,8 @@ func (s Externalize) widen(ctx context.Context, v *View, n int) {
 	room = min(room, size*mostShown/100)
 	s.full = true
 	wide, err := s.Execute(ctx, v, Proposal{Span: short.Span, Reason: short.Reason, Room: room})
-	if err == nil && wide.Made().TokensAfter <= room {
-		v.apply(wide)
+	if err == nil && wide.Record.Made().TokensAfter <= room {
+		v.apply(wide.Record)
 	}
 }
 
@@ -296,8 +294,8 @@ func (v *View) clearable(i int) bool {
 	case thread.Ephemeral, thread.Anchoring:
 		return true
 	case thread.Replayable:
-		if r.Determinism == nil || v.Current == nil {
-			return false
+		if r.Determinism == nil || v.Current == nil || v.Tools.Policy(r.Tool).ReplayCost == toolpolicy.Expensive {
+			return false // or it could be had again, at a price
 		}
 		current, known := v.Current(v.call(i))
 		return known && !r.Determinism.Changed(current)

@@ -7,31 +7,25 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Arrived returns the positions of the outputs that no model has been sent yet
-// and that are larger than limit tokens: too large to be used at once. What the
-// agent reads back of content that was put aside is not among them, and neither
-// is what is not text.
-func Arrived(t *thread.Thread, sizes []int, limit int) []int {
-	var large []int
-	for i := t.Len() - 1; i >= 0 && t.At(i).Role != thread.Assistant; i-- {
-		if sizes[i] <= limit {
-			continue
-		}
-		switch tool, text := outputOf(t.At(i)); {
-		case tool == rehydrate.ReadArtifact, tool == rehydrate.Recall, len(text) <= 2*limit:
-		default:
-			large = append(large, i)
+// Unseen returns the positions of the outputs that no model has been sent yet: what
+// came after its last answer. A result that it has asked for must not be hidden
+// before it was read.
+func Unseen(t *thread.Thread) []int {
+	var unseen []int
+	for i := t.Len() - 1; i >= 0 && uncopied.At(t, i).Role != thread.Assistant; i-- {
+		if tool, text := outputOf(uncopied.At(t, i)); tool != "" && text != "" {
+			unseen = append(unseen, i)
 		}
 	}
-	slices.Reverse(large)
-	return large
+	slices.Reverse(unseen)
+	return unseen
 }
 
 // outputOf is the text of a tool's result, or of what a harness said in the
@@ -46,32 +40,34 @@ func outputOf(m *thread.Message) (tool, text string) {
 	return "", ""
 }
 
-// intakeKeep bounds what stays of an output that is put aside on arrival: a
-// quarter of what would have been let through, and at most so many tokens.
-const intakeKeep = 2_000
+// asideMost is the most that stays of an output that is put aside on arrival, in
+// tokens; in a small room the share oversizeStub of the room.
+const asideMost = 4_000
 
-// Intake puts outputs aside as they arrive: what stays in place of each is its
-// beginning, the lines of it that report failures, its end, and a pointer. It
-// costs nothing to do so before a model has seen the output, since no prompt
-// that a provider caches holds it yet. Outputs that are not text stay.
-func Intake(v *View, large []int, limit int) []plan.Externalization {
-	var records []plan.Externalization
-	keep := min(limit/4, intakeKeep)
-	for _, i := range large {
+// PutAside puts the outputs at these positions aside before anything else is
+// decided: those that take more than a fifth of the room, of which less than half
+// would stay. In place of each stand its beginning, the lines of it that report
+// failures, its end, and a pointer.
+func (v *View) PutAside(at []int) {
+	keep := min(v.part(oversizeStub), asideMost)
+	for _, i := range at {
 		source, text := outputOf(&v.messages[i])
+		if v.cover[i] >= 0 || v.Sizes[i] <= max(v.part(oversize), 2*keep) {
+			continue
+		}
 		record := plan.Externalization{
 			Span:          v.span([]int{i}),
 			ArtifactID:    v.Name(v.Thread.ID(), text),
 			RehydrateHint: "read if you need the full output of " + source,
-			Origin:        v.origin("intake", fmt.Sprintf("%d tokens at once, over the limit of %d", v.Sizes[i], limit), []int{i}),
+			Origin:        v.origin("intake", fmt.Sprintf("%d tokens at once are more than fit", v.Sizes[i]), []int{i}),
 		}
 		record.Summary = summary.Summary{Span: record.Span, Facts: []summary.Item{v.fact(i, excerpt(strings.TrimSpace(text), keep*charsPerToken))}}
 		record.TokensAfter, _ = v.cost(record, []int{i})
 		if record.TokensAfter < record.TokensBefore/2 {
-			records = append(records, record)
+			v.apply(record)
 		}
 	}
-	return records
+	v.inForce = len(v.records)
 }
 
 // excerpt is the beginning and the end of a text, and between them the lines

@@ -13,37 +13,57 @@ import (
 type Ladder []Strategy
 
 // Climb applies proposals one by one until the messages fit, or no rung has any
-// left. What was taken too much is given back. The error is the context's, or
+// left. Before it, results that no tool gives a second time are put aside, as far as a
+// tenth of the room allows. Before anything is dropped, the gentler rungs try once
+// more in the room that others have made. What was taken too much is given back;
+// records of the plan in force (View.Keep) stay. The error is the context's, or
 // the joined errors of proposals that could not be executed when in the end the
 // messages do not fit; fits tells.
 func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 	rungs := slices.Clone(l)
 	slices.SortStableFunc(rungs, func(a, b Strategy) int { return a.Aggressiveness() - b.Aggressiveness() })
 	var failed []error
-	for _, rung := range rungs {
+	asked, exact := l.held()
+	if exact {
+		asked.hold(v)
+	}
+	if v.Over() > 0 && !exact {
+		if err := v.holdLasting(ctx, rungs); err != nil {
+			return false, err
+		}
+	}
+	// What gentler rungs could not do for want of room, they may be able to once
+	// harsher ones have made some: they try again before anything is dropped.
+	order := rungs
+	if drop := slices.IndexFunc(rungs, func(s Strategy) bool { return s.Aggressiveness() >= dropRung }); drop > 0 {
+		order = slices.Concat(rungs[:drop], rungs[:drop], rungs[drop:])
+	}
+	for _, rung := range order {
+		_, whole := rung.(exactly) // a cut takes all before it, not just enough
 		if v.Over() <= 0 {
 			break
 		}
 		for _, p := range rung.Analyze(v) {
-			if v.Over() <= 0 {
+			if v.Over() <= 0 && !whole {
 				break
 			}
 			if err := ctx.Err(); err != nil {
 				return false, err
 			}
 			v.proposed = append(v.proposed, p)
-			record, err := rung.Execute(ctx, v, p)
+			done, err := rung.Execute(ctx, v, p)
+			v.summaries = append(v.summaries, done.Summaries...)
 			if err != nil {
 				failed = append(failed, err)
 				continue
 			}
-			v.decide(record, counts(rung))
+			v.decide(done.Record, counts(rung))
 		}
 	}
 	if v.Over() > 0 {
 		return false, errors.Join(failed...)
 	}
-	v.giveBack()
+	v.giveBack(exact)
 	for _, rung := range slices.Backward(rungs) {
 		if f, ok := rung.(filler); ok {
 			f.Fill(ctx, v)
@@ -69,14 +89,14 @@ type filler interface {
 
 // giveBack takes records over single messages back, the newest message first,
 // while the whole still fits: the last proposal often frees more than was
-// needed.
-func (v *View) giveBack() {
+// needed. Summaries stay where a cut was asked for.
+func (v *View) giveBack(exact bool) {
 	for i := len(v.messages) - 1; i >= 0; i-- {
 		c := v.cover[i]
-		if c < 0 || v.records[c].Covers().Len() != 1 || v.records[c].Action() == plan.Drop {
+		if c < v.inForce || v.records[c].Covers().Len() != 1 || v.records[c].Action() == plan.Drop {
 			continue
 		}
-		if !v.inPlace(i) && v.records[c].Action() != plan.Clear {
+		if !v.inPlace(i) && v.records[c].Action() != plan.Clear || exact && summarizes(v.records[c]) {
 			continue
 		}
 		if v.superseded[i] == "" && v.total-v.now[i]+v.Sizes[i] <= v.Room {

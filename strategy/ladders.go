@@ -26,10 +26,11 @@ func Seed() Ladder {
 	}
 }
 
-// Cut is the ladder that summarizes everything before a cut, and clears what is
-// left only when the kept part itself does not fit.
+// Cut is the ladder that summarizes everything before a cut, and keeps what is
+// behind it, also where there would be room for more. When the kept part itself does
+// not fit, it keeps less, and clears.
 func Cut(keep cut.Policy) Ladder {
-	return Ladder{Summarize{Keep: keep}, AfterSummaries(Clear{Arguments: true}), Drop{}}
+	return Ladder{exactly{Summarize{Keep: keep}}, AfterSummaries(Clear{Arguments: true}), Drop{}}
 }
 
 // AfterSummaries moves a rung behind Summarize, whatever its own aggressiveness.

@@ -37,12 +37,17 @@ const (
 	pinPreface = 0.15
 )
 
-// Protect pins what the level protects: the preface that a harness put before
-// the first request, the task, the user's last message, the model's last words,
-// calls that wait for a result; and it sets the protected tail.
-func (v *View) Protect(level Protection) {
+// Protect pins what the level protects, and sets the protected tail. Every level
+// pins calls that wait for a result, and the user's first and last message where
+// they fit; all but Bare also what a harness put before the first request, where it
+// is small, and the model's last words. Messages at the positions of whole are pinned
+// too, whatever their size.
+func (v *View) Protect(level Protection, whole ...int) {
 	n := len(v.messages)
-	v.Tail = n
+	for _, i := range whole {
+		v.pin(i)
+	}
+	v.Tail, v.level = n, level
 	if level >= LastStep {
 		v.large, v.stubShare = tightSize, tightStub
 	}

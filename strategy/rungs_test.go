@@ -108,11 +108,11 @@ func TestCleared(t *testing.T) {
 		th := log(t, say(thread.User, "Look."), call("c1", "Bash", `{"command":"make"}`), m, say(thread.User, "Go on."))
 		v := view(t, th, 100, strategy.Bare)
 		v.Tools = toolpolicy.New(map[string]toolpolicy.Policy{"bash": {PreserveFields: []string{"order_id"}}})
-		record, err := strategy.Clear{}.Execute(t.Context(), v, strategy.Clear{}.Analyze(v)[0])
+		done, err := strategy.Clear{}.Execute(t.Context(), v, strategy.Clear{}.Analyze(v)[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		fields := record.(plan.Clearing).PreservedFields
+		fields := done.Record.(plan.Clearing).PreservedFields
 		_, kept := fields["order_id"]
 		if fields["error"] == nil || kept == (durability == thread.Ephemeral) {
 			t.Errorf("%s keeps %s", durability, fields)
@@ -157,9 +157,9 @@ func TestOversizeInTail(t *testing.T) {
 	if got := proposed(v, strategy.Externalize{}); !slices.Equal(got, []int{2}) {
 		t.Fatalf("externalize proposes %v", got)
 	}
-	record, err := strategy.Externalize{}.Execute(t.Context(), v, strategy.Externalize{}.Analyze(v)[0])
-	if err != nil || record.Made().TokensAfter > v.Room/5 {
-		t.Errorf("%v, %+v", err, record)
+	done, err := strategy.Externalize{}.Execute(t.Context(), v, strategy.Externalize{}.Analyze(v)[0])
+	if err != nil || done.Record.Made().TokensAfter > v.Room/5 {
+		t.Errorf("%v, %+v", err, done)
 	}
 	if got := proposed(v, strategy.Clear{Arguments: true}); len(got) != 0 {
 		t.Errorf("clear reaches into the tail: %v", got)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -18,14 +19,21 @@ type Strategy interface {
 	Analyze(v *View) []Proposal
 	// Execute makes the record of one proposal of Analyze. An error leaves the
 	// view as it was; the ladder then goes on without the proposal.
-	Execute(ctx context.Context, v *View, p Proposal) (plan.Record, error)
+	Execute(ctx context.Context, v *View, p Proposal) (Executed, error)
+}
+
+// Executed is a record, and the summaries that were asked for on the way to it,
+// those of an error too.
+type Executed struct {
+	Record    plan.Record
+	Summaries []summarize.Report
 }
 
 // Proposal is a compaction that could be made.
 type Proposal struct {
 	Strategy string
 	Span     thread.Span
-	// EstimatedTokensFreed is how much smaller the prompt should become.
+	// EstimatedTokensFreed is how much smaller the prompt should become, in tokens.
 	EstimatedTokensFreed int
 	Reason               string
 	// Room is how many tokens what stands in place of the span may take; 0

@@ -7,8 +7,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -178,23 +178,30 @@ func (v *View) runs(end int) [][]int {
 
 // Execute asks the summarizer. What stands in the prompt after the span is
 // given as context.
-func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (plan.Record, error) {
+func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Executed, err error) {
 	at := v.positions(p.Span)
-	in := summarize.Input{Messages: make([]thread.Message, len(at)), Context: v.messages[at[len(at)-1]+1:], Shown: v.shown(at), Instructions: v.Instructions, Sent: v.Sent}
+	in := summarize.Input{Messages: make([]thread.Message, len(at)), Context: v.messages[at[len(at)-1]+1:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, Sent: v.Sent}
 	for n, i := range at {
 		in.Messages[n] = v.messages[i]
 	}
 	record := plan.Summarization{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, at)}
+	refs := v.references(at)
+	record.Kept = kept(refs)
+	for len(refs) > 0 && v.referenceTokens(refs) > p.Room/referenceShare {
+		refs = refs[:len(refs)*3/4] // the rest can be found by a search
+	}
 	frame, _ := v.cost(record, at[:1])
-	in.Budget = p.Room - frame
+	in.Budget = p.Room - frame - v.referenceTokens(refs)
 	// A summary is counted as text of its own; inside the message it can come
 	// out a few tokens larger.
 	for range 3 {
 		sum, err := v.Summarizer.Summarize(ctx, in)
 		if err != nil {
-			return nil, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, err)
+			return done, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, err)
 		}
-		record.Summary = sum
+		sum.Artifacts = append(slices.Clip(sum.Artifacts), refs...)
+		record.Summary = sum.Summary
+		done.Summaries = append(done.Summaries, sum.Report)
 		record.TokensAfter, _ = v.cost(record, at)
 		if record.TokensAfter <= p.Room {
 			break
@@ -202,10 +209,21 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (plan.Recor
 		in.Budget -= record.TokensAfter - p.Room
 	}
 	if record.TokensAfter >= record.TokensBefore {
-		return nil, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, ErrNoGain)
+		return done, fmt.Errorf("strategy.Summarize: turns %d to %d: %w", p.Span.FirstTurn, p.Span.LastTurn, ErrNoGain)
 	}
 	record.SummaryTokens = v.CountText(record.Summary.Render())
-	return record, nil
+	done.Record = record
+	return done, nil
+}
+
+// referenceShare: pointers may take this part of a summary (one quarter).
+const referenceShare = 4
+
+func (v *View) referenceTokens(refs []summary.ArtifactReference) int {
+	if len(refs) == 0 {
+		return 0
+	}
+	return v.CountText((&summary.Summary{Artifacts: refs}).Render())
 }
 
 // shown is what the prompt shows beside a summary of the messages at these
@@ -225,34 +243,43 @@ func (v *View) shown(at []int) []thread.Message {
 				shown = append(shown, v.messages[i])
 			}
 		case v.now[i] > 0:
-			shown = append(shown, render.Replacement(v.messages[i], v.records[c], v.inPlace(i))...)
+			shown = append(shown, v.Profile.Replacement(v.messages[i], v.records[c], v.inPlace(i))...)
 		}
 	}
 	return shown
 }
 
-// Fill gives room that was left over to the largest summary.
+// Fill gives room that was left over to the largest summary, and what it cannot
+// use to messages that the summary covers.
 func (s Summarize) Fill(ctx context.Context, v *View) {
+	largest := s.fuller(ctx, v)
+	if slack := -v.Over(); largest != nil && slack > v.Room/emptyShare {
+		s.shorten(ctx, v, largest.Span, slack)
+	}
+}
+
+// fuller makes the largest summary again with the room that was left over. It
+// returns that summary, nil where there is none or no room.
+func (s Summarize) fuller(ctx context.Context, v *View) *plan.Summarization {
 	slack := -v.Over()
 	if slack <= v.Room/fillShare {
-		return
+		return nil
 	}
 	var largest *plan.Summarization
-	for _, record := range v.Records() {
+	for _, record := range v.records[v.inForce:] {
 		if r, ok := record.(plan.Summarization); ok && (largest == nil || r.TokensBefore > largest.TokensBefore) {
 			largest = &r
 		}
 	}
 	if largest == nil {
-		return
+		return nil
 	}
 	fuller, err := s.Execute(ctx, v, Proposal{Span: largest.Span, Reason: largest.Reason, Room: largest.TokensAfter + slack})
+	v.summaries = append(v.summaries, fuller.Summaries...)
 	if err == nil {
-		v.apply(fuller)
+		v.apply(fuller.Record)
 	}
-	if slack = -v.Over(); slack > v.Room/emptyShare {
-		s.shorten(ctx, v, largest.Span, slack)
-	}
+	return largest
 }
 
 // emptyShare: when more than this part of the room (one tenth) is left over, the
@@ -294,10 +321,12 @@ func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack
 	}
 	v.undo(v.cover[at[0]])
 	var err error
-	var record plan.Record
+	var done Executed
 	if len(older) > 0 {
-		if record, err = s.Execute(ctx, v, Proposal{Span: v.span(older), Reason: whole.Made().Reason, Room: whole.Made().TokensAfter}); err == nil {
-			v.apply(record)
+		done, err = s.Execute(ctx, v, Proposal{Span: v.span(older), Reason: whole.Made().Reason, Room: whole.Made().TokensAfter})
+		v.summaries = append(v.summaries, done.Summaries...)
+		if err == nil {
+			v.apply(done.Record)
 		}
 	}
 	if part >= 0 && err == nil {
@@ -307,8 +336,8 @@ func (s Summarize) shorten(ctx context.Context, v *View, span thread.Span, slack
 			Reason: "there is room for a part of it",
 		}
 		v.proposed = append(v.proposed, p)
-		if record, err = large.Execute(ctx, v, p); err == nil {
-			v.apply(record)
+		if done, err = large.Execute(ctx, v, p); err == nil {
+			v.apply(done.Record)
 		}
 	}
 	if err != nil || v.Over() > 0 {

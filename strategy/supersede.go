@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -14,7 +15,7 @@ import (
 // that was run again with the same arguments. It has one entry per message,
 // empty for those that still hold.
 func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
-	messages := t.Messages()
+	messages := uncopied.Messages(t)
 	why := make([]string, len(messages))
 	lastCall := map[string]int{} // exact call → turn of its latest run
 	lastRead := map[string]int{}

@@ -2,6 +2,8 @@ package strategy
 
 import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -10,8 +12,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Given is what a view is made from. Thread, Count,
-// CountText, Sizes and, for the rungs that need one, Summarizer are required.
+// Given is what a view is made from. Thread, Count, CountText, Sizes and, for the
+// rungs that need one, Summarizer are required.
 type Given struct {
 	Thread  *thread.Thread
 	Pairs   *thread.Pairing // nil: found
@@ -36,6 +38,8 @@ type Given struct {
 	Sent *prompt.Prompt
 	// Name gives what is put aside its id; nil is artifact.IDOf.
 	Name artifact.Namer
+	// Answers has what models answered before; may be nil.
+	Answers *llm.Answers
 	// Instructions are what the user asks summaries to keep in mind; mostly
 	// empty.
 	Instructions string
@@ -53,6 +57,8 @@ type View struct {
 	// Tail is where the protected newest part begins.
 	Tail int
 
+	level Protection // how much Protect was asked to keep
+
 	// large is the share of the room from which even a message in the protected
 	// tail is put aside, stubShare what may stay of it.
 	large, stubShare float64
@@ -62,20 +68,25 @@ type View struct {
 	excerpts   *summarize.Excerpts // chooses lines; nil until needed
 	fields     []thread.Fields     // per message: its key fields as the registry gives them; nil until asked for
 	records    []plan.Record       // decided so far; nil where one was absorbed
+	inForce    int                 // so many of them, the first, are of the plan in force
 	cover      []int               // per message: its record, or -1
 	now        []int               // per message: the tokens it takes now
 	total      int
 	proposed   []Proposal // those that were tried, in order
-	leaving    []bool     // per message: the summaries about to be made take it; nil before
+	summaries  []summarize.Report
+	leaving    []bool // per message: the summaries about to be made take it; nil before
+	held       []bool // per message: summaries and drops leave it alone
 }
 
-// NewView makes the view of a thread with nothing pinned and nothing decided.
+// NewView makes the view of a thread with nothing pinned and nothing decided. Then
+// come Keep, PutAside and Protect, in this order and each where it is wanted, and
+// Ladder.Climb.
 func NewView(g Given) *View {
 	n := g.Thread.Len()
 	v := &View{
 		Given: g, Pinned: make([]bool, n), Anchored: make([]bool, n), Tail: n,
-		messages: g.Thread.Messages(), cover: make([]int, n), now: make([]int, n),
-		fields: make([]thread.Fields, n), large: oversize, stubShare: oversizeStub,
+		messages: uncopied.Messages(g.Thread), cover: make([]int, n), now: make([]int, n),
+		fields: make([]thread.Fields, n), held: make([]bool, n), large: oversize, stubShare: oversizeStub,
 	}
 	if v.Name == nil {
 		v.Name = artifact.IDOf
@@ -95,17 +106,22 @@ func NewView(g Given) *View {
 // not be written to.
 func (v *View) Proposed() []Proposal { return v.proposed }
 
+// Summaries returns the reports of the summaries that the climb asked for, in
+// order. The slice must not be written to.
+func (v *View) Summaries() []summarize.Report { return v.summaries }
+
 // Total is the tokens that all messages take now.
 func (v *View) Total() int { return v.total }
 
-// Over is how many tokens are still to be freed; at most 0 when it fits.
+// Over is how many tokens are still to be freed; 0 or less when it fits.
 func (v *View) Over() int { return v.total - v.Room }
 
 // Free reports whether a strategy may take the message at i away: it is not
-// pinned or anchored, not in the protected tail, and it or a text in its place
-// still stands in the prompt.
+// pinned, anchored or in the protected tail, it is none of the results that come only
+// once and are kept with their calls, and it or a text in its place still stands in
+// the prompt.
 func (v *View) Free(i int) bool {
-	return i < v.Tail && !v.Anchored[i] && v.Shrinkable(i)
+	return i < v.Tail && !v.Anchored[i] && !v.held[i] && v.Shrinkable(i)
 }
 
 // Shrinkable reports whether the message at i may be made shorter in its place.
@@ -173,7 +189,7 @@ func (v *View) cost(record plan.Record, at []int) (total int, each []int) {
 		if removes && n > 0 {
 			break // the span's text stands once, at its first message
 		}
-		for _, stand := range render.Replacement(v.messages[i], record, v.inPlace(i)) {
+		for _, stand := range v.Profile.Replacement(v.messages[i], record, v.inPlace(i)) {
 			if sent := v.Profile.Translate(stand, true); len(sent.Parts) > 0 {
 				each[n] += v.Count(&sent)
 			}
@@ -212,6 +228,54 @@ func (v *View) decide(record plan.Record, counted bool) {
 		v.now[i] = each[n]
 		v.total += each[n]
 	}
+}
+
+// Keep takes over the records of the plan in force, so that what follows grows out
+// of them: they stay as they are, byte for byte, and rungs add to them. A rung may
+// still put one record in place of several. Left out are cleared results whose source
+// has changed since, summaries in a form of another policy's, and, where summaries is
+// false, all summaries. Keep is called before anything else is decided; a nil plan
+// has no records.
+func (v *View) Keep(p *plan.Plan, summaries bool) {
+	if p == nil {
+		return
+	}
+	for _, ref := range p.Refs() {
+		switch r := p.Record(ref).(type) {
+		case plan.Summarization:
+			if summaries && len(r.Stand) == 0 && r.Range == nil && r.State == nil {
+				v.apply(r)
+			}
+		case plan.Clearing:
+			if v.stillCleared(r) {
+				v.apply(r)
+			}
+		default:
+			v.apply(r)
+		}
+	}
+	v.inForce = len(v.records)
+}
+
+// stillCleared reports whether the results that a record clears may be (A7).
+func (v *View) stillCleared(r plan.Clearing) bool {
+	for _, i := range v.positions(r.Span) {
+		if v.messages[i].Role == thread.Tool && !v.clearable(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// Summarized is how many tokens the summaries decided so far take.
+func (v *View) Summarized() int {
+	total := 0
+	for i, c := range v.cover {
+		if c >= 0 && v.records[c].Action() == plan.Summarize {
+			total += v.now[i]
+		}
+	}
+	return total
 }
 
 // undo takes a record back.

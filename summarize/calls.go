@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -57,7 +58,7 @@ var formKeys = map[string]bool{
 func readCall(c *thread.ToolCall) callFacts {
 	f := callFacts{id: c.ID, name: c.Name, class: toolpolicy.ClassOf(c.Name)}
 	args := gjson.Parse(c.Arguments)
-	if !gjson.Valid(c.Arguments) || !args.IsObject() {
+	if !rawjson.Valid(c.Arguments) || !args.IsObject() {
 		args = gjson.Result{}
 		f.readText(c.Arguments)
 		return f
@@ -374,7 +375,7 @@ func (f *callFacts) readTodo(args gjson.Result) {
 		v := args.Get(k)
 		if v.Type == gjson.String {
 			// A checklist in Markdown, or a list encoded twice.
-			if gjson.Valid(v.Str) && gjson.Parse(v.Str).IsArray() {
+			if rawjson.Valid(v.Str) && gjson.Parse(v.Str).IsArray() {
 				v = gjson.Parse(v.Str)
 			} else {
 				f.todos = checklist(v.Str)

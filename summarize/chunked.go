@@ -6,7 +6,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -33,17 +32,18 @@ type Chunked struct {
 var _ Summarizer = (*Chunked)(nil)
 
 // Summarize implements Summarizer. An error of Inner names the piece.
-func (c *Chunked) Summarize(ctx context.Context, in Input) (summary.Summary, error) {
+func (c *Chunked) Summarize(ctx context.Context, in Input) (Result, error) {
+	var report Report
 	limit := c.Limit
 	if limit <= 0 {
 		limit = 80_000
 	}
 	if in.Previous != nil && (&Extractive{Counter: c.Counter}).count(in.Previous.Render()) > limit {
-		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Shown: in.Shown, Budget: limit, Instructions: in.Instructions})
+		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Shown: in.Shown, Budget: limit, Answers: in.Answers, Instructions: in.Instructions})
 		if err != nil {
-			return summary.Summary{}, fmt.Errorf("rolling up the previous summary: %w", err)
+			return Result{}, fmt.Errorf("rolling up the previous summary: %w", err)
 		}
-		in.Previous = &rolled
+		in.Previous, report = &rolled.Summary, rolled.Report
 	}
 	most := c.Characters
 	if most <= 0 {
@@ -51,35 +51,42 @@ func (c *Chunked) Summarize(ctx context.Context, in Input) (summary.Summary, err
 	}
 	ends, err := c.pieces(in.Messages, most)
 	if err != nil {
-		return summary.Summary{}, err
+		return Result{}, err
 	}
-	return c.inTurn(ctx, in, ends, limit)
+	out, err := c.inTurn(ctx, in, ends, limit)
+	out.Report = report.With(out.Report)
+	return out, err
 }
 
 // inTurn summarises the pieces that end at ends, each on top of those before it.
-func (c *Chunked) inTurn(ctx context.Context, in Input, ends []int, limit int) (summary.Summary, error) {
-	from, previous := 0, in.Previous
+func (c *Chunked) inTurn(ctx context.Context, in Input, ends []int, limit int) (Result, error) {
+	var all Result
+	from := 0
 	for n, end := range ends {
 		piece := in
 		// The pieces to come are no context: they do not stay in the prompt.
-		piece.Messages, piece.Previous = in.Messages[from:end], previous
+		piece.Messages = in.Messages[from:end]
+		if n > 0 {
+			previous := all.Summary
+			piece.Previous = &previous
+		}
 		if n < len(ends)-1 {
 			piece.Budget = limit
 		}
 		out, err := c.piece(ctx, piece, limit)
 		switch {
 		case err != nil && len(ends) > 1:
-			return summary.Summary{}, fmt.Errorf("piece %d of %d: %w", n+1, len(ends), err)
+			return Result{}, all.Report.failed(fmt.Errorf("piece %d of %d: %w", n+1, len(ends), err))
 		case err != nil:
-			return summary.Summary{}, err
+			return Result{}, err
 		}
-		from, previous = end, &out
+		from, all = end, Result{out.Summary, all.Report.With(out.Report)}
 	}
-	return *previous, nil
+	return all, nil
 }
 
 // piece summarises one piece, in halves where the model cannot read all of it.
-func (c *Chunked) piece(ctx context.Context, in Input, limit int) (summary.Summary, error) {
+func (c *Chunked) piece(ctx context.Context, in Input, limit int) (Result, error) {
 	out, err := c.Inner.Summarize(ctx, in)
 	if !llm.IsOverflow(err) || ctx.Err() != nil {
 		return out, err

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -22,7 +21,10 @@ import (
 // by is a summarizer made of a function.
 type by func(context.Context, Input) (summary.Summary, error)
 
-func (f by) Summarize(ctx context.Context, in Input) (summary.Summary, error) { return f(ctx, in) }
+func (f by) Summarize(ctx context.Context, in Input) (Result, error) {
+	s, err := f(ctx, in)
+	return Result{Summary: s}, err
+}
 
 // The last step is a note that says what was left out; only a budget that not
 // even the note fits is an error.
@@ -31,7 +33,6 @@ func TestTruncationNote(t *testing.T) {
 	broken := by(func(context.Context, Input) (summary.Summary, error) {
 		return summary.Summary{}, &RejectedError{Reason: CutOff}
 	})
-	var last Report
 	// A counter that finds everything too long but what has no task.
 	code := &Extractive{Counter: func(s string) int {
 		if strings.Contains(s, "Look") {
@@ -39,7 +40,7 @@ func TestTruncationNote(t *testing.T) {
 		}
 		return (len(s) + 3) / 4
 	}}
-	f := &Fallback{Steps: []Step{{"broken", broken}}, Extractive: code, Report: func(_ context.Context, r Report) { last = r }}
+	f := &Fallback{Steps: []Step{{"broken", broken}}, Extractive: code}
 	got, err := f.Summarize(t.Context(), Input{Messages: messages, Budget: 60})
 	if err != nil {
 		t.Fatal(err)
@@ -47,15 +48,21 @@ func TestTruncationNote(t *testing.T) {
 	if text := got.Render(); !strings.Contains(text, "2 messages, turns 1 to 1, were left out here without a summary") || len(got.Span.MessageIDs) != 2 {
 		t.Errorf("note:\n%s", text)
 	}
+	last := got.Report
 	if last.By != "truncation_note" || !errors.Is(last.Err(), CutOff) || !errors.Is(last.Err(), ErrBudget) {
 		t.Errorf("report: %+v", last)
 	}
 	e := last.Event()
-	if e.Type != event.Summarized || e.Err != "summary_cut_off" || e.Details["fallback"] != "truncation_note" {
+	if e.Type != event.Asked || e.Err != "summary_cut_off" || e.Details["fallback"] != "truncation_note" {
 		t.Errorf("event: %+v", e)
 	}
-	if _, err := f.Summarize(t.Context(), Input{Messages: messages, Budget: 5}); !errors.Is(err, ErrBudget) {
+	_, err = f.Summarize(t.Context(), Input{Messages: messages, Budget: 5})
+	if !errors.Is(err, ErrBudget) {
 		t.Errorf("nothing fits: %v", err)
+	}
+	// Who failed before can be read from the error.
+	if before := Failures("all", err); len(before) != 3 || before[0].Step != "broken" || !errors.Is(before[0].Err, CutOff) || before[1].Step != "extractive" || before[2].Step != "all" {
+		t.Errorf("failures: %+v", before)
 	}
 }
 
@@ -65,17 +72,16 @@ func TestFallbackHoldsTheBudget(t *testing.T) {
 	large := by(func(_ context.Context, in Input) (summary.Summary, error) {
 		return summary.Summary{CurrentTask: strings.Repeat("long ", 500)}, nil
 	})
-	var last Report
-	f := &Fallback{Steps: []Step{{"large", large}}, Report: func(_ context.Context, r Report) { last = r }}
-	if _, err := f.Summarize(t.Context(), Input{Messages: messages, Budget: 100}); err != nil || !errors.Is(last.Err(), OverBudget) {
-		t.Errorf("%v, %+v", err, last)
+	f := &Fallback{Steps: []Step{{"large", large}}}
+	if got, err := f.Summarize(t.Context(), Input{Messages: messages, Budget: 100}); err != nil || !errors.Is(got.Report.Err(), OverBudget) {
+		t.Errorf("%v, %+v", err, got.Report)
 	}
 }
 
 // D6: the pieces are the span, in order, each within the bound or one step that
 // cannot be cut; every cut is legal.
 func TestChunkedPieces(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
 		messages := th.Messages()
 		most := rapid.IntRange(1, 4000).Draw(rt, "most")
@@ -125,7 +131,7 @@ func TestChunkedPieces(t *testing.T) {
 // is beyond it. What the user asked for is told with each piece.
 func TestChunkedOverflow(t *testing.T) {
 	smaller := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		messages := threadgen.Thread().Draw(rt, "thread").Messages()
 		window, at, asked := 0, 0, 0
 		for i := range messages {
@@ -180,7 +186,8 @@ func TestRollup(t *testing.T) {
 	var seen []int
 	c := &Chunked{Limit: 500, Inner: by(func(ctx context.Context, in Input) (summary.Summary, error) {
 		seen = append(seen, e.count(in.Previous.Render()))
-		return e.Summarize(ctx, in)
+		s, err := e.Summarize(ctx, in)
+		return s.Summary, err
 	})}
 	got, err := c.Summarize(t.Context(), Input{Messages: (&talk{}).user("Go on, please, with the parser of module_7.").done(t), Previous: &previous, Budget: 400})
 	if err != nil {
@@ -191,86 +198,15 @@ func TestRollup(t *testing.T) {
 	}
 }
 
-// A15: whatever decides the summary decides the key.
-func TestCacheKey(t *testing.T) {
-	messages := (&talk{}).user("Find out why the build is red.").calls("Bash", args{"command": "make"}, "red", thread.Failure).says("The cache is stale.").done(t)
-	in := func(edit func(*Input)) Input {
-		out := Input{Messages: slices.Clone(messages[:3]), Context: messages[3:], Budget: 100}
-		if edit != nil {
-			edit(&out)
-		}
-		return out
-	}
-	base := Cached{Policy: "p", Model: "m", Prompt: "q"}
-	keys := map[string]string{}
-	add := func(name, key string) {
-		if before, ok := keys[key]; ok {
-			t.Errorf("%s and %s have one key", name, before)
-		}
-		keys[key] = name
-	}
-	add("base", base.Key(in(nil)))
-	add("policy", (&Cached{Policy: "p2", Model: "m", Prompt: "q"}).Key(in(nil)))
-	add("model", (&Cached{Policy: "p", Model: "m2", Prompt: "q"}).Key(in(nil)))
-	add("prompt", (&Cached{Policy: "p", Model: "m", Prompt: "q2"}).Key(in(nil)))
-	add("fields run together", (&Cached{Policy: "pm", Model: "", Prompt: "q"}).Key(in(nil)))
-	add("budget", base.Key(in(func(i *Input) { i.Budget++ })))
-	add("previous", base.Key(in(func(i *Input) { i.Previous = &summary.Summary{} })))
-	add("other previous", base.Key(in(func(i *Input) { i.Previous = &summary.Summary{CurrentTask: "x"} })))
-	add("instructions", base.Key(in(func(i *Input) { i.Instructions = "the tariff" })))
-	add("context", base.Key(in(func(i *Input) { i.Context = nil })))
-	add("messages", base.Key(in(func(i *Input) { i.Messages = i.Messages[1:] })))
-	add("same id, other content", base.Key(in(func(i *Input) { i.Messages[0].Parts = []thread.Part{thread.Text{Text: "x"}} })))
-	add("key fields", base.Key(in(func(i *Input) {
-		r, _ := i.Messages[2].Result()
-		r.KeyFields = thread.Fields{"exit": 2.0}
-		i.Messages[2].Parts = []thread.Part{r}
-	})))
-	if first, second := base.Key(in(nil)), base.Key(in(nil)); first != second {
-		t.Error("one input has two keys")
-	}
-}
-
-func TestLRU(t *testing.T) {
-	l := &LRU{Size: 2}
-	ctx := t.Context()
-	put := func(k string) { l.Put(ctx, k, summary.Summary{CurrentTask: k}) }
-	has := func(k string) bool { s, ok := l.Get(ctx, k); return ok && s.CurrentTask == k }
-	put("a")
-	put("b")
-	if !has("a") {
-		t.Error("a is gone")
-	}
-	put("c") // b was asked for longest ago
-	put("c")
-	if has("b") || !has("a") || !has("c") {
-		t.Error("the wrong one is gone")
-	}
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			for j := range 200 {
-				k := fmt.Sprint((i * j) % 5)
-				put(k)
-				l.Get(ctx, k)
-			}
-		})
-	}
-	wg.Wait()
-	if l.order.Len() != 2 || len(l.at) != 2 {
-		t.Errorf("%d of 2, %d keys", l.order.Len(), len(l.at))
-	}
-}
-
 // What code says itself passes Verified as it is, on any thread.
 func TestVerifiedLeavesExtractive(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		messages := threadgen.Thread().Draw(rt, "thread").Messages()
 		in := Input{Messages: messages, Budget: rapid.SampledFrom([]int{0, 150, 600}).Draw(rt, "budget")}
 		var e Extractive
 		want, wantErr := e.Summarize(context.Background(), in)
-		var r Report
-		got, err := (&Verified{Inner: &e, Extractive: &e, Report: func(_ context.Context, report Report) { r = report }}).Summarize(context.Background(), in)
+		got, err := (&Verified{Inner: &e, Extractive: &e}).Summarize(context.Background(), in)
+		r := got.Report
 		if errors.Is(err, Empty) {
 			return // nothing that code could say
 		}

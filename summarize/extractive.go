@@ -26,19 +26,19 @@ var _ Summarizer = (*Extractive)(nil)
 
 // Summarize implements Summarizer. Besides ErrBudget its only errors are those
 // of ctx.
-func (e *Extractive) Summarize(ctx context.Context, in Input) (summary.Summary, error) {
+func (e *Extractive) Summarize(ctx context.Context, in Input) (Result, error) {
 	if err := ctx.Err(); err != nil {
-		return summary.Summary{}, err
+		return Result{}, err
 	}
 	p := newPool(&in, e.memo.facts)
 	out, err := choose(p, in.Budget, func(s string) int { return e.memo.tokens(e.count, s) }, e.count)
 	if err != nil {
-		return summary.Summary{}, err
+		return Result{}, err
 	}
 	if in.Previous != nil {
 		out.Span = summary.Merge(summary.Summary{Span: in.Previous.Span}, summary.Summary{Span: out.Span}).Span
 	}
-	return out, nil
+	return Result{Summary: out}, nil
 }
 
 // count counts tokens.
@@ -56,7 +56,7 @@ func (e *Extractive) count(s string) int {
 // files, calls, identifiers and artifacts come from the messages and the
 // previous summary alone, whatever is proposed (A5). Nothing proposed is
 // checked here; that is what Verified is for. The errors are those of Summarize.
-func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Summary) (summary.Summary, error) {
+func (e *Extractive) Complete(ctx context.Context, in Input, proposed summary.Summary) (Result, error) {
 	var previous summary.Summary
 	if in.Previous != nil {
 		previous = *in.Previous

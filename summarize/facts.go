@@ -6,6 +6,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -87,6 +88,9 @@ func read(m *thread.Message) *facts {
 		case thread.ToolCall:
 			f.calls = append(f.calls, readCall(&p))
 		case thread.ToolResult:
+			if ourform.Stub(p.Text()) { // what stood there is not there any more
+				p.Content, p.Structured = nil, ""
+			}
 			f.result = readResult(p)
 		}
 	}

@@ -26,8 +26,6 @@ type Fallback struct {
 	Extractive *Extractive
 	// Timeout bounds each step; 0 is no bound but the context's.
 	Timeout time.Duration
-	// Report is told each call that ended in a summary. May be nil.
-	Report Reporter
 
 	own Extractive
 }
@@ -38,49 +36,53 @@ var _ Summarizer = (*Fallback)(nil)
 // context.Canceled, and when the budget cannot even hold a note, with ErrBudget.
 // A deadline that passes while a step is waiting is no failure: what comes after
 // takes milliseconds and no network.
-func (f *Fallback) Summarize(ctx context.Context, in Input) (summary.Summary, error) {
+func (f *Fallback) Summarize(ctx context.Context, in Input) (Result, error) {
 	code := f.Extractive
 	if code == nil {
 		code = &f.own
 	}
 	var report Report
 	failed := func(step string, err error) {
+		if before, ok := errors.AsType[*FailedError](err); ok {
+			report, err = report.With(before.Report), before.Err
+		}
 		report.Failures = append(report.Failures, Failure{step, err})
+	}
+	made := func(out Result, by string) Result {
+		out.Report = report.With(out.Report)
+		out.Report.By = by
+		return out
 	}
 	for _, step := range f.Steps {
 		if err := ctx.Err(); errors.Is(err, context.Canceled) {
-			return summary.Summary{}, err
+			return Result{}, report.failed(err)
 		} else if err != nil {
 			failed(step.Name, err)
 			continue
 		}
 		out, err := f.try(ctx, step.Summarizer, in, code)
 		if err == nil {
-			report.By = step.Name
-			f.Report.tell(ctx, report)
-			return out, nil
+			return made(out, step.Name), nil
 		}
 		failed(step.Name, err)
 	}
 	if err := ctx.Err(); errors.Is(err, context.Canceled) {
-		return summary.Summary{}, err
+		return Result{}, report.failed(err)
 	}
 	late := context.WithoutCancel(ctx)
-	report.By = "extractive"
 	out, err := f.try(late, code, in, code)
-	if err != nil {
-		failed("extractive", err)
-		report.By = "truncation_note"
-		if out, err = note(in, code); err != nil {
-			return summary.Summary{}, err
-		}
+	if err == nil {
+		return made(out, "extractive"), nil
 	}
-	f.Report.tell(ctx, report)
-	return out, nil
+	failed("extractive", err)
+	if out.Summary, err = note(in, code); err != nil {
+		return Result{}, report.failed(err)
+	}
+	return made(Result{Summary: out.Summary}, "truncation_note"), nil
 }
 
 // try runs one step and holds it to the contract.
-func (f *Fallback) try(ctx context.Context, s Summarizer, in Input, code *Extractive) (out summary.Summary, err error) {
+func (f *Fallback) try(ctx context.Context, s Summarizer, in Input, code *Extractive) (out Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &RejectedError{Reason: Panicked, Detail: fmt.Sprintf("%T", r)}

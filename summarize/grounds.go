@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -76,7 +77,7 @@ func spoken(m *thread.Message) (all, voice string) {
 			}
 		case thread.ToolCall:
 			text := p.Name + " " + p.Arguments + "\n"
-			if gjson.Valid(p.Arguments) {
+			if rawjson.Valid(p.Arguments) {
 				text += unescaped(gjson.Parse(p.Arguments))
 			}
 			a.WriteString(text)

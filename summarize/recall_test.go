@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -211,9 +212,7 @@ func TestRecall(t *testing.T) {
 }
 
 func testRecall(t *testing.T, sessions []string) {
-	if testing.Short() {
-		sessions = sessions[:2]
-	}
+	sessions = corpus.Some(sessions, 3)
 	const tail, steps = 20, 20
 	budgets := []int{4000, 8000, 16000}
 	type score struct{ refs, direct, bound, recDirect, recBound int }

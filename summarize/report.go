@@ -1,22 +1,26 @@
 package summarize
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// Report is what a decorator tells about one call. Fields that it knows nothing
-// of are zero.
+// Report says how a summary was made. Fields that nobody knew anything of are
+// zero; that of a summary by Extractive is.
 type Report struct {
-	// By is whose summary it is, of a Fallback: the step's name, "extractive" or
-	// "truncation_note".
+	// By is whose summary it is: the name of a model, or of a Fallback's step,
+	// "extractive" or "truncation_note".
 	By string
-	// Failures are the steps of a Fallback that came to nothing, in order.
+	// Failures are those who were asked before and gave none, in order.
 	Failures []Failure
-	// Cache is how a Cached answered.
+	// Cache says whether the answers of models were known: Hit when all of them
+	// were, Miss when one was asked.
 	Cache event.Cache
 	// Proposed and Kept count the items that a Verified was offered beyond what
 	// code finds itself, and those that it took.
@@ -27,32 +31,82 @@ type Report struct {
 	Dropped map[string]int
 }
 
-// Failure is a step of a Fallback that came to nothing.
+// Failure is a summarizer that was asked and gave no summary.
 type Failure struct {
 	Step string
 	Err  error
 }
 
-// Reporter gets reports, on the goroutine of the call. It must be safe for
-// concurrent use and must not block.
-type Reporter func(context.Context, Report)
-
-func (r Reporter) tell(ctx context.Context, report Report) {
-	if r != nil {
-		r(ctx, report)
+// Failures are those of an error of asking a model or a summarizer, by name: what
+// the error lists, and the step.
+func Failures(step string, err error) []Failure {
+	var all []Failure
+	if failed, ok := errors.AsType[*FailedError](err); ok {
+		all, err = slices.Clone(failed.Report.Failures), failed.Err
 	}
-	if also, ok := ctx.Value(reporterKey{}).(Reporter); ok {
-		also(ctx, report)
+	for _, a := range llm.AttemptsOf(step, err) {
+		all = append(all, Failure{a.Model, a.Err})
 	}
+	return all
 }
 
-type reporterKey struct{}
+// Replied is the report of an answer of the model of that name.
+func Replied(model string, r *llm.Reply) Report {
+	report := Report{By: model, Cache: event.Miss}
+	if r.Cached {
+		report.Cache = event.Hit
+	}
+	for _, a := range r.Attempts {
+		if report.By = a.Model; a.Err != nil {
+			report.Failures = append(report.Failures, Failure{a.Model, a.Err})
+		}
+	}
+	return report
+}
 
-// ReportTo returns a context in which every report is told to r too, beside the
-// reporters of the decorators: for whoever asks a summarizer that somebody else
-// has put together.
-func ReportTo(ctx context.Context, r Reporter) context.Context {
-	return context.WithValue(ctx, reporterKey{}, r)
+// With is the report of a summary that was made in two steps, the other the
+// later one.
+func (r Report) With(other Report) Report {
+	r.By = cmp.Or(other.By, r.By)
+	r.Failures = append(r.Failures[:len(r.Failures):len(r.Failures)], other.Failures...)
+	if r.Cache != event.Miss {
+		r.Cache = cmp.Or(other.Cache, r.Cache)
+	}
+	r.Proposed += other.Proposed
+	r.Kept += other.Kept
+	if len(other.Dropped) > 0 {
+		dropped := map[string]int{}
+		maps.Copy(dropped, r.Dropped)
+		for cause, n := range other.Dropped {
+			dropped[cause] += n
+		}
+		r.Dropped = dropped
+	}
+	return r
+}
+
+// FailedError says that there is no summary; Report tells what happened before
+// Err: who failed, what was offered and not taken.
+type FailedError struct {
+	Report Report
+	Err    error
+}
+
+// Error is that of Err.
+func (e *FailedError) Error() string { return e.Err.Error() }
+
+// Class is that of Err, for events.
+func (e *FailedError) Class() string { return event.ErrorClass(e.Err) }
+
+// Unwrap returns Err.
+func (e *FailedError) Unwrap() error { return e.Err }
+
+// failed is an error with what there is to report before it.
+func (r Report) failed(err error) error {
+	if len(r.Failures) == 0 && r.Proposed == 0 {
+		return err
+	}
+	return &FailedError{r, err}
 }
 
 // Err joins the failures, each with the name of its step; nil when there are
@@ -65,10 +119,14 @@ func (r Report) Err() error {
 	return errors.Join(errs...)
 }
 
-// Event is the report as an event of type Summarized: names, classes and counts,
-// no text of the conversation.
+// Event is the report as an event of type Asked: names, classes and counts, no
+// text of the conversation.
 func (r Report) Event() event.Event {
-	e := event.Event{Type: event.Summarized, Cache: r.Cache, Details: map[string]any{}}
+	e := event.Event{Type: event.Asked, Details: map[string]any{}}
+	if r.Cache != "" {
+		// Not as the event's own Cache, which is counted once for a compaction.
+		e.Details["cache"] = string(r.Cache)
+	}
 	if r.By != "" {
 		e.Details["summarizer"] = r.By
 	}

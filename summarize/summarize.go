@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -40,6 +41,9 @@ type Input struct {
 	// for its newest messages: a summarizer that asks the same model may go on
 	// from it. Nil where nothing is cached; it changes no answer.
 	Sent *prompt.Prompt
+	// Answers has what models said to earlier questions, so that none is asked
+	// twice; nil asks every time. It changes no answer.
+	Answers *llm.Answers
 	// Instructions are what the user asks this summary to keep in mind, in words;
 	// mostly empty. A model weighs them, and Extractive ranks what holds their
 	// terms higher. They decide what is kept, never what is true.
@@ -58,7 +62,14 @@ func (in *Input) shown() []thread.Message {
 type Summarizer interface {
 	// Summarize returns a summary whose rendering takes at most in.Budget
 	// tokens; an error that wraps ErrBudget says that even the least does not fit.
-	Summarize(ctx context.Context, in Input) (summary.Summary, error)
+	// Where others failed before an error, Failures tells.
+	Summarize(ctx context.Context, in Input) (Result, error)
+}
+
+// Result is a summary and how it was made.
+type Result struct {
+	summary.Summary
+	Report Report
 }
 
 // ErrBudget is wrapped by errors about a budget that not even the current task,

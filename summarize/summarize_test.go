@@ -9,11 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -70,7 +72,7 @@ func summarizeNow(t testing.TB, in Input) summary.Summary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return s.Summary
 }
 
 func texts(items []summary.Item) (out []string) {
@@ -285,7 +287,7 @@ func TestTenSummarizations(t *testing.T) {
 		if s.Span.Len() != seen {
 			t.Fatalf("round %d: the span has %d messages of %d", round, s.Span.Len(), seen)
 		}
-		previous = &s
+		previous = &s.Summary
 	}
 }
 
@@ -329,7 +331,7 @@ func TestProperties(t *testing.T) {
 			}
 		}
 	})
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		messages := drawThread(t)
 		count := counters[rapid.SampledFrom(names).Draw(t, "counter")]
 		budget := rapid.IntRange(1, 1500).Draw(t, "budget")
@@ -362,10 +364,10 @@ func TestProperties(t *testing.T) {
 		for i := range in.Messages {
 			known[in.Messages[i].ID] = true
 		}
-		checkSources(t, s, known)
+		checkSources(t, s.Summary, known)
 
 		// Chained, with what was kept before.
-		next, err := (&Extractive{Counter: count}).Summarize(context.Background(), Input{Messages: in.Context, Previous: &s, Budget: budget})
+		next, err := (&Extractive{Counter: count}).Summarize(context.Background(), Input{Messages: in.Context, Previous: &s.Summary, Budget: budget})
 		if err == nil && measure(next.Render()) > budget {
 			t.Fatalf("the second summary takes %d tokens of %d", measure(next.Render()), budget)
 		}
@@ -411,10 +413,36 @@ func checkSources(t *rapid.T, s summary.Summary, known map[thread.ID]bool) {
 	}
 }
 
+// A lone escape character takes nothing with it of the text behind it.
+func TestCleanKeepsTextWhole(t *testing.T) {
+	for s, want := range map[string]string{
+		"\x1b\u00a0":                   "\u00a0",
+		"\x1b漢字":                       "漢字",
+		"\x1b\nnext":                   "\nnext",
+		"\x1b[31mred\x1b[0m é":         "red é",
+		"\x1b]0;title\x07é":            "é",
+		"\x1b]8;;x\x1b\\link":          "link",
+		"\x1b]0;cut\x1bé":              "é",
+		"\x1b]0;cut\x1b[1mbold\x1b[0m": "bold",
+		"\x1bMup":                      "up",
+		"end\x1b":                      "end",
+	} {
+		if got := clean(s); got != want {
+			t.Errorf("clean(%q) = %q, want %q", s, got, want)
+		}
+	}
+	k := &talk{}
+	k.user("\x1b\u00a0")
+	s := summarizeNow(t, Input{Messages: k.done(t), Budget: 500})
+	if all := texts(s.Requests); len(all) > 0 && !utf8.ValidString(all[0]) {
+		t.Errorf("requests %q", all)
+	}
+}
+
 // Every user message stands in full while it fits, and begins as the user began
 // it when it does not.
 func TestUserMessagesComeFirst(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		messages := drawThread(t)
 		size := 0
 		for i := range messages {

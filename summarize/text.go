@@ -52,10 +52,16 @@ func escapeEnd(s string, i int) int {
 				return j
 			}
 			if s[j] == 0x1b {
+				if j+1 < len(s) && s[j+1] != '\\' {
+					return j - 1 // the next escape
+				}
 				return min(j+1, len(s)-1)
 			}
 		}
 		return len(s) - 1
+	}
+	if s[i+1] < ' ' || s[i+1] > '~' {
+		return i // no escape: a lone control character before other text
 	}
 	return i + 1
 }

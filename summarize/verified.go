@@ -37,8 +37,6 @@ type Verified struct {
 	Inner Summarizer
 	// Extractive makes what code can say, and counts. Nil stands for a new one.
 	Extractive *Extractive
-	// Report is told what was dropped. May be nil.
-	Report Reporter
 
 	own Extractive
 }
@@ -54,7 +52,7 @@ const (
 
 // Summarize implements Summarizer. Beside those of Inner and of Extractive its
 // error is a *RejectedError.
-func (v *Verified) Summarize(ctx context.Context, in Input) (summary.Summary, error) {
+func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 	code := v.Extractive
 	if code == nil {
 		code = &v.own
@@ -63,21 +61,22 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (summary.Summary, er
 	ask.Budget = 0
 	answer, err := v.Inner.Summarize(ctx, ask)
 	if err != nil {
-		return summary.Summary{}, err
+		return Result{}, err
 	}
 	if len(answer.Sections()) == 0 && len(in.Messages) > 0 {
-		return summary.Summary{}, &RejectedError{Reason: Empty}
+		return Result{}, answer.Report.failed(&RejectedError{Reason: Empty})
 	}
 	g := newGrounds(&in)
-	claims := newPool(&in, code.memo.facts).news(&answer)
+	claims := newPool(&in, code.memo.facts).news(&answer.Summary)
 	kept, report := g.take(claims)
-	v.Report.tell(ctx, report)
 	if report.Proposed > 0 {
 		if err := v.judge(code, g, claims, kept, &report); err != nil {
-			return summary.Summary{}, err
+			return Result{}, answer.Report.With(report).failed(err)
 		}
 	}
-	return code.Complete(ctx, in, kept)
+	out, err := code.Complete(ctx, in, kept)
+	out.Report = answer.Report.With(report)
+	return out, err
 }
 
 // judge rejects an answer as a whole.

@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"context"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,11 +20,10 @@ func TestVerifiedOnSessions(t *testing.T) {
 		var previous *summary.Summary
 		for from := 0; from < len(messages); from += 150 {
 			in := Input{Messages: messages[from:min(from+150, len(messages))], Previous: previous, Budget: 4000}
-			var r Report
-			v := &Verified{Inner: &e, Extractive: &e, Report: func(_ context.Context, report Report) { r = report }}
+			v := &Verified{Inner: &e, Extractive: &e}
 			got, err := v.Summarize(t.Context(), in)
-			if err != nil || r.Proposed != 0 {
-				t.Fatalf("%s: %v, %+v", name, err, r)
+			if err != nil || got.Report.Proposed != 0 {
+				t.Fatalf("%s: %v, %+v", name, err, got.Report)
 			}
 			g := newGrounds(&in)
 			for i := range in.Messages {
@@ -61,7 +59,7 @@ func TestVerifiedOnSessions(t *testing.T) {
 					}
 				})
 			}
-			previous = &got
+			previous = &got.Summary
 		}
 	}
 	t.Logf("%d of %d sentences taken, %d of %d with a changed digit; %d more say what somebody wants", kept, said, through, altered, claims)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -192,7 +193,7 @@ func TestItemsCannotForgeBoundaries(t *testing.T) {
 }
 
 func TestNeutraliseIsStable(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.SampledFrom(attacks)).Draw(t, "text")
 		var once, twice strings.Builder
 		neutralise(&once, text)
@@ -319,7 +320,7 @@ func drawSummary(t *rapid.T, label string) Summary {
 // Merging is associative, so it does not matter how often a thread was
 // compacted on the way.
 func TestMergeAssociative(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		a, b, c := drawSummary(t, "a "), drawSummary(t, "b "), drawSummary(t, "c ")
 		left, right := Merge(Merge(a, b), c), Merge(a, Merge(b, c))
 		if diff := cmp.Diff(left, right, cmpopts.EquateEmpty()); diff != "" {

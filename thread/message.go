@@ -39,8 +39,8 @@ const (
 
 // Message is the smallest thing a plan can address.
 //
-// Messages are values: no function of this module changes one after it was
-// appended, and none of its slices may be written to.
+// A thread keeps messages of its own: Append copies what it is given, and what a
+// thread hands out is the caller's to change.
 type Message struct {
 	// ID is filled in by Append when it is empty.
 	ID    ID
@@ -67,17 +67,37 @@ type Message struct {
 // (several tool results in one user message); one message has a frame of
 // several elements when the provider keeps apart what we keep together (the
 // items of one model response). Two messages belong together when their
-// Frame pointers are equal.
+// Frame pointers are equal. A frame never changes.
 type Frame struct {
-	// API names the codec that read it, such as "anthropic".
-	API string
-	// Raw is the exact text of the elements, separators between them included.
-	Raw string
-	// Position is the index of the first element in the array it came from,
-	// Elements how many elements Raw holds, Messages how many messages were
-	// cut from it.
-	Position, Elements, Messages int
+	api, raw                     string
+	position, elements, messages int
 }
+
+// NewFrame makes a frame: the codec that read it, the exact text of its
+// elements, the index of the first of them in the array, how many elements the
+// text holds, and how many messages were cut from it.
+func NewFrame(api, raw string, position, elements, messages int) *Frame {
+	return &Frame{api, raw, position, elements, messages}
+}
+
+// Equal reports whether two frames hold the same. Messages that belong together
+// have one and the same frame.
+func (f *Frame) Equal(g *Frame) bool { return f == g || f != nil && g != nil && *f == *g }
+
+// API names the codec that read the frame, such as "anthropic".
+func (f *Frame) API() string { return f.api }
+
+// Raw is the exact text of the elements, separators between them included.
+func (f *Frame) Raw() string { return f.raw }
+
+// Position is the index of the first element in the array it came from.
+func (f *Frame) Position() int { return f.position }
+
+// Elements is how many elements Raw holds.
+func (f *Frame) Elements() int { return f.elements }
+
+// Messages is how many messages were cut from the frame.
+func (f *Frame) Messages() int { return f.messages }
 
 // Text joins the text parts of the message with newlines. Reasoning, media,
 // calls, results and opaque parts are left out.

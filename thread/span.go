@@ -39,10 +39,10 @@ func (t *Thread) Range(i, j int) Span {
 		panic(fmt.Sprintf("thread: range %d:%d of %d", i, j, t.n))
 	}
 	ids := make([]ID, 0, j-i)
-	for _, m := range t.Messages()[i:j] {
+	for _, m := range t.messages()[i:j] {
 		ids = append(ids, m.ID)
 	}
-	return Span{MessageIDs: ids, FirstTurn: t.At(i).Turn, LastTurn: t.At(j - 1).Turn}
+	return Span{MessageIDs: ids, FirstTurn: t.at(i).Turn, LastTurn: t.at(j - 1).Turn}
 }
 
 // Check reports whether the span is one of t: not empty, in order, all ids
@@ -87,5 +87,5 @@ func (s Span) Without(gone func(ID) bool) Span {
 func (s Span) turns(t *Thread) (first, last int) {
 	i, _ := t.Index(s.First())
 	j, _ := t.Index(s.Last())
-	return t.At(i).Turn, t.At(j).Turn
+	return t.at(i).Turn, t.at(j).Turn
 }

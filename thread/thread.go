@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
 )
 
 var (
@@ -17,8 +19,9 @@ var (
 )
 
 // Thread is an append-only log of messages. A Thread value never changes:
-// Append returns a new one that shares the messages of the old. The zero value
-// is not usable; start with New.
+// Append returns a new one that shares the messages of the old, and nobody
+// outside can write to them: what is appended is copied, and so is what is
+// handed out. The zero value is not usable; start with New.
 type Thread struct {
 	id   string
 	n    int
@@ -53,34 +56,43 @@ func (t *Thread) Version() int { return t.n }
 // Turns returns the number of the last turn.
 func (t *Thread) Turns() int { return t.turn }
 
-// At returns the i-th message, counting from 0. It panics if i is out of range.
-// The message must not be written to.
+// At returns a copy of the i-th message, counting from 0. It panics if i is out
+// of range.
 func (t *Thread) At(i int) *Message {
-	if i < 0 || i >= t.n {
-		panic(fmt.Sprintf("thread: message %d of %d", i, t.n))
-	}
-	t.log.mu.RLock()
-	defer t.log.mu.RUnlock()
-	return &t.log.messages[i]
+	out := []Message{*t.at(i)}
+	Own(out)
+	return &out[0]
 }
 
-// Messages returns the messages in order. The slice must not be written to.
-func (t *Thread) Messages() []Message {
+// Messages returns copies of the messages, in order.
+func (t *Thread) Messages() []Message { return clone(t.messages()) }
+
+// All iterates over positions and copies of the messages.
+func (t *Thread) All() iter.Seq2[int, *Message] {
+	return func(yield func(int, *Message) bool) {
+		for i := range t.n {
+			if !yield(i, t.At(i)) {
+				return
+			}
+		}
+	}
+}
+
+// Uncopied returns the messages of the log themselves. It is for code of this
+// module, which does not write to them; no other code can make the key.
+func (t *Thread) Uncopied(permit.Key) []Message { return t.messages() }
+
+func (t *Thread) messages() []Message {
 	t.log.mu.RLock()
 	defer t.log.mu.RUnlock()
 	return t.log.messages[:t.n:t.n]
 }
 
-// All iterates over positions and messages.
-func (t *Thread) All() iter.Seq2[int, *Message] {
-	return func(yield func(int, *Message) bool) {
-		messages := t.Messages()
-		for i := range messages {
-			if !yield(i, &messages[i]) {
-				return
-			}
-		}
+func (t *Thread) at(i int) *Message {
+	if i < 0 || i >= t.n {
+		panic(fmt.Sprintf("thread: message %d of %d", i, t.n))
 	}
+	return &t.messages()[i]
 }
 
 // Last returns the id of the last message, or "" when there is none.
@@ -88,7 +100,7 @@ func (t *Thread) Last() ID {
 	if t.n == 0 {
 		return ""
 	}
-	return t.At(t.n - 1).ID
+	return t.at(t.n - 1).ID
 }
 
 // Index returns the position of a message.
@@ -114,13 +126,13 @@ func (t *Thread) Prefix(n int) *Thread {
 	}
 	turn := 0
 	if n > 0 {
-		turn = t.At(n - 1).Turn
+		turn = t.at(n - 1).Turn
 	}
 	return &Thread{id: t.id, n: n, turn: turn, log: t.log}
 }
 
-// Append returns a thread with the messages added. It sets their turn numbers,
-// and chained ids where the id is empty. t itself stays as it is; appending to
+// Append returns a thread with copies of the messages added. It sets their turn
+// numbers, and chained ids where the id is empty. t itself stays as it is; appending to
 // the same thread twice gives two forks. The cost is that of the new messages,
 // except for the first append to a fork, which copies the log once.
 //
@@ -131,18 +143,18 @@ func (t *Thread) Append(messages ...Message) (*Thread, error) {
 		return t, nil
 	}
 	next := &Thread{id: t.id, turn: t.turn}
-	added := make([]Message, len(messages))
+	added := clone(messages)
 	parent := t.Last()
-	for i, m := range messages {
+	for i := range added {
+		m := &added[i]
 		if m.StartsTurn() {
 			next.turn++
 		}
 		m.Turn = next.turn
 		if m.ID == "" {
-			m.ID = ChainID(parent, &m)
+			m.ID = ChainID(parent, m)
 		}
 		parent = m.ID
-		added[i] = m
 	}
 
 	l := t.log

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -154,7 +155,7 @@ func TestSpan(t *testing.T) {
 
 // TestPairing checks the pairs of random threads against the definition.
 func TestPairing(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
 		p := thread.Pair(th)
 		for i, m := range th.All() {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/tiktoken-go/tokenizer/codec"
 	"pgregory.net/rapid"
+
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 )
 
 // oracle counts tokens the slow and plain way: the published regular expression
@@ -151,7 +153,7 @@ func text() *rapid.Generator[string] {
 }
 
 func TestExactAgreesWithRules(t *testing.T) { // A13
-	rapid.Check(t, func(t *rapid.T) { sameAsOracle(t, text().Draw(t, "text")) })
+	property.Check(t, func(t *rapid.T) { sameAsOracle(t, text().Draw(t, "text")) })
 }
 
 // The library's own counting is a second witness. Version 0.10.0 departs from
@@ -163,7 +165,7 @@ var libraryDeparts = regexp.MustCompile(`\x7f|[\r\n][\t\v\f \x{85}\pZ]+[\r\n]`)
 
 func TestExactAgreesWithLibrary(t *testing.T) { // A13
 	library := map[string]*codec.Codec{"o200k": codec.NewO200kBase(), "cl100k": codec.NewCl100kBase()}
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		s := string([]rune(text().Draw(t, "text")))
 		if libraryDeparts.MatchString(s) {
 			t.Skip("the library departs from the rules here")

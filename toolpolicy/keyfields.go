@@ -223,3 +223,21 @@ func lines(s string) int {
 	}
 	return strings.Count(s, "\n") + 1
 }
+
+// Source names what a call reads or writes: the path or address among its
+// arguments, whichever tool it is of; else the tool with all its arguments.
+func Source(call thread.ToolCall) string {
+	args := object(call.Arguments)
+	for _, kind := range []string{"path", "url"} {
+		for _, name := range sortedKeys(args) {
+			if text, ok := args[name].(string); ok && text != "" && argumentNames[name] == kind {
+				return kind + " " + text
+			}
+		}
+	}
+	canonical, err := json.Marshal(args) // members in order
+	if err != nil || args == nil {
+		return Normal(call.Name) + " " + call.Arguments
+	}
+	return Normal(call.Name) + " " + string(canonical)
+}

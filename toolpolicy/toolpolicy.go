@@ -9,6 +9,7 @@ package toolpolicy
 
 import (
 	"maps"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -40,9 +41,17 @@ type Policy struct {
 	ExternalizeThreshold int `json:"externalize_threshold_tokens,omitempty"`
 	// ReplayCost defaults to Cheap.
 	ReplayCost ReplayCost `json:"replay_cost,omitempty"`
+	// Sensitivity is that of results that are put aside: public, internal,
+	// confidential or restricted (package artifact). Empty leaves it to the
+	// Compactor's configuration.
+	Sensitivity string `json:"sensitivity,omitempty"`
+	// TTL is for how long results that are put aside may be read. 0, and in an
+	// override a negative one, is for ever.
+	TTL time.Duration `json:"ttl,omitempty"`
 	// Capture reads what the source of a call looks like now, so that a
-	// replayable result can be checked for drift. It may be nil: then nothing
-	// verifies, and a replayable result counts as drifted (A7, A8).
+	// replayable result can be checked for drift. It may be nil: then the newest
+	// result that was read from the same source tells, where it says what that
+	// looked like, and otherwise a replayable result counts as drifted (A7, A8).
 	Capture func(thread.ToolCall) (thread.Determinism, error) `json:"-"`
 }
 
@@ -114,10 +123,25 @@ func (r *Registry) Policy(tool string) Policy {
 	if o.ReplayCost != "" {
 		p.ReplayCost = o.ReplayCost
 	}
+	if o.Sensitivity != "" {
+		p.Sensitivity = o.Sensitivity
+	}
+	if o.TTL != 0 {
+		p.TTL = max(o.TTL, 0)
+	}
 	if o.Capture != nil {
 		p.Capture = o.Capture
 	}
 	return p
+}
+
+// Threshold returns the size in tokens from which a result of the tool is put
+// aside: what an override of the tool says, else usual, else what Policy says.
+func (r *Registry) Threshold(tool string, usual int) int {
+	if usual > 0 && (r == nil || r.overrides[Normal(tool)].ExternalizeThreshold == 0) {
+		return usual
+	}
+	return r.Policy(tool).ExternalizeThreshold
 }
 
 // Durability returns how durable one result is: what the result itself

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -117,7 +118,7 @@ func TestPreservedFields(t *testing.T) {
 }
 
 func TestKeyFieldsAreShort(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text") + strings.Repeat(rapid.String().Draw(t, "more"), 50)
 		args := rapid.OneOf(rapid.String(), rapid.Just(`{"path":"`+strings.Repeat("ä", 900)+`","command":["a",1]}`)).Draw(t, "args")
 		outcome := rapid.SampledFrom([]thread.Outcome{"", thread.Success, thread.Failure, thread.Partial}).Draw(t, "outcome")

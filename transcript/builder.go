@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -40,6 +42,13 @@ func newBuilder(name string, report *Report) *builder {
 // are counted and left out. A kind other than Plain is taken as it is; for
 // plain user messages the text decides.
 func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thread.Message) {
+	if kind == thread.Plain {
+		var before *thread.Message
+		if n := len(b.messages); n > 0 {
+			before = &b.messages[n-1]
+		}
+		messages = ourform.Mark(messages, before)
+	}
 	for _, m := range messages {
 		if len(m.Parts) == 0 && !b.whole {
 			b.report.skip("empty " + string(m.Role) + " message")
@@ -146,7 +155,7 @@ func (b *builder) done() (Transcript, error) {
 	}
 	for i, at := range b.recaps {
 		if at >= 0 && at < t.Len() {
-			b.compactions[i].Summary = t.At(at).ID
+			b.compactions[i].Summary = uncopied.At(t, at).ID
 		}
 	}
 	return Transcript{

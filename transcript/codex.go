@@ -201,7 +201,7 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 	for _, m := range messages {
 		at := 0
 		if m.Frame != nil {
-			at = m.Frame.Position
+			at = m.Frame.Position()
 		}
 		kind := thread.Plain
 		for len(marks) > 0 && marks[0].at <= at {

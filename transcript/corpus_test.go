@@ -429,12 +429,12 @@ func TestClaudeCodeKeepsBlocks(t *testing.T) {
 		}
 		for _, p := range m.Parts {
 			kept = append(kept, p.From().Raw)
-			if !strings.Contains(m.Frame.Raw, p.From().Raw) {
+			if !strings.Contains(m.Frame.Raw(), p.From().Raw) {
 				t.Errorf("the frame lacks the block %.60s", p.From().Raw)
 			}
 		}
-		if !json.Valid([]byte(m.Frame.Raw)) {
-			t.Errorf("the frame is no JSON: %.80s", m.Frame.Raw)
+		if !json.Valid([]byte(m.Frame.Raw())) {
+			t.Errorf("the frame is no JSON: %.80s", m.Frame.Raw())
 		}
 	}
 	slices.Sort(kept)

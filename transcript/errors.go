@@ -3,6 +3,8 @@ package transcript
 import (
 	"errors"
 	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 var (
@@ -13,7 +15,7 @@ var (
 	// ErrTooLong is wrapped by errors about a line over Options.MaxLine.
 	ErrTooLong = errors.New("line too long")
 	// ErrTooDeep is wrapped by errors about JSON nested over 1,000 levels.
-	ErrTooDeep = errors.New("JSON nested too deeply")
+	ErrTooDeep = rawjson.ErrDepth
 	// ErrUnknownFormat is wrapped by errors about a file that looks like none
 	// of the known formats. The message lists them.
 	ErrUnknownFormat = errors.New("unknown transcript format")

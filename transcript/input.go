@@ -3,6 +3,7 @@ package transcript
 import (
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -11,12 +12,8 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/tidwall/gjson"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
-
-// maxDepth bounds the nesting of JSON: far above anything an agent writes, far
-// below what would exhaust the stack of a recursive reader.
-const maxDepth = 1000
 
 // input gives the lines of a file, one after the other, each of them valid JSON
 // in valid UTF-8.
@@ -44,10 +41,13 @@ func newInput(r io.Reader, maxLine int, report *Report) (*input, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the file begins as gzip and is broken there (%v): %w", err, ErrBinary)
 		}
-		b = bufio.NewReaderSize(z, 1<<16)
+		b = bufio.NewReaderSize(&unpacked{z, int64(maxLine) * unpackedLines}, 1<<16)
 	}
 	head, err := b.Peek(4096)
 	if len(head) == 0 {
+		if broken(err) {
+			return nil, fmt.Errorf("the compressed data is broken (%v): %w", err, ErrBinary)
+		}
 		if err != nil && err != io.EOF && !cutOff(err) {
 			return nil, err
 		}
@@ -88,9 +88,36 @@ func binary(head []byte) string {
 }
 
 // cutOff reports whether a compressed stream ended before its end.
-func cutOff(err error) bool {
-	return errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum)
+func cutOff(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
+
+// broken reports whether compressed data is not what was packed.
+func broken(err error) bool {
+	var corrupt flate.CorruptInputError
+	return errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt)
 }
+
+// unpackedLines is how many of the longest lines a compressed file may come to: a
+// small one can hold a thousand times its size.
+const unpackedLines = 8
+
+// unpacked reads what was compressed, so many bytes of it.
+type unpacked struct {
+	r    io.Reader
+	left int64
+}
+
+func (u *unpacked) Read(p []byte) (int, error) {
+	if u.left < 0 {
+		return 0, errUnpacked
+	}
+	n, err := u.r.Read(p[:min(int64(len(p)), u.left+1)])
+	if u.left -= int64(n); u.left < 0 {
+		return n - 1, errUnpacked
+	}
+	return n, err
+}
+
+var errUnpacked = errors.New("the compressed file holds too much; unpack it first")
 
 // raw reads the next line that is not blank, without checking it. The bytes
 // are valid until the next call. At the end it returns io.EOF.
@@ -124,6 +151,10 @@ func (in *input) raw() ([]byte, error) {
 				in.report.warn(in.number+1, "the compressed data ends too early; what came before was read")
 			case errors.Is(err, gzip.ErrHeader):
 				in.report.warn(in.number+1, "what follows the compressed data is not gzip and was not read")
+			case broken(err):
+				return nil, &SyntaxError{Line: in.number + 1, Err: fmt.Errorf("the compressed data is broken: %w", err)}
+			case errors.Is(err, errUnpacked):
+				return nil, &SyntaxError{Line: in.number + 1, Err: fmt.Errorf("over %d bytes: %w", int64(in.maxLine)*unpackedLines, err)}
 			default:
 				return nil, err
 			}
@@ -200,7 +231,7 @@ func (in *input) start() error {
 	doc := append(first, '\n')
 	second, err := in.raw()
 	if err == nil {
-		if len(first) > 2 && second[0] == '{' && gjson.ValidBytes(second) {
+		if len(first) > 2 && second[0] == '{' && rawjson.ValidBytes(second) {
 			return broken
 		}
 		doc = append(doc, in.buf...)
@@ -241,10 +272,10 @@ func (in *input) check(line []byte, number int) ([]byte, error) {
 		in.report.warn(number, "bytes that are not UTF-8 were replaced")
 		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
 	}
-	if tooDeep(line) {
-		return nil, &SyntaxError{Line: number, Err: fmt.Errorf("over %d levels: %w", maxDepth, ErrTooDeep)}
-	}
-	if !gjson.ValidBytes(line) {
+	switch err := rawjson.CheckBytes(line); {
+	case errors.Is(err, rawjson.ErrDepth):
+		return nil, &SyntaxError{Line: number, Err: err}
+	case err != nil:
 		return nil, &SyntaxError{Line: number, Err: fmt.Errorf("not valid JSON: %w", whyInvalid(line))}
 	}
 	return line, nil
@@ -259,31 +290,6 @@ func whyInvalid(line []byte) error {
 		return errors.New("not one JSON value")
 	}
 	return err
-}
-
-// tooDeep reports whether JSON text nests deeper than maxDepth, without
-// recursion.
-func tooDeep(line []byte) bool {
-	if bytes.Count(line, []byte("{"))+bytes.Count(line, []byte("[")) <= maxDepth {
-		return false
-	}
-	depth, quoted := 0, false
-	for i := 0; i < len(line); i++ {
-		switch c := line[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
 }
 
 // hold puts a copy of a line back, to be read again after those already held.

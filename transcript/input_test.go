@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
@@ -39,11 +40,15 @@ const (
 
 func TestBadInput(t *testing.T) {
 	deep := `{"type":"user","uuid":"u2","message":` + strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_001) + "\n"
+	damaged := zipped(t, []byte(strings.Repeat(lineUser+lineReply, 2000)))
+	copy(damaged[len(damaged)/2:], strings.Repeat("\xff", 40))
+	wrongSum := zipped(t, []byte(lineUser+lineReply))
+	wrongSum[len(wrongSum)-8]++
 	for _, test := range []struct {
 		name, in string
 		opt      *transcript.Options
 		want     error
-		line     int    // of a SyntaxError
+		line     int    // of a SyntaxError; -1 for any
 		says     string // what a person must find in the message
 	}{
 		{"empty", "", nil, transcript.ErrEmpty, 0, "empty"},
@@ -54,6 +59,11 @@ func TestBadInput(t *testing.T) {
 		{"binary", "ab\x00\x01\x02", nil, transcript.ErrBinary, 0, "NUL"},
 		{"UTF-16", "\xff\xfe{\x00}\x00", nil, transcript.ErrBinary, 0, "UTF-16"},
 		{"gzip header cut off", "\x1f\x8b\x08", nil, transcript.ErrBinary, 0, "gzip"},
+		{"gzip broken", string(damaged), nil, nil, -1, ""},
+		{"gzip with a wrong sum", string(wrongSum), nil, nil, 3, "compressed data is broken"},
+		{"short gzip broken", string(damaged[:10]) + "\xff\xff\xff\xff", nil, transcript.ErrBinary, 0, "compressed data is broken"},
+		{"gzip of too much", string(zipped(t, []byte(strings.Repeat(lineUser, 20)))), &transcript.Options{MaxLine: len(lineUser)}, nil, 9, "holds too much"},
+		{"gzip of too many blanks", string(zipped(t, bytes.Repeat([]byte("\n"), 1e6))), &transcript.Options{MaxLine: 10_000}, nil, 80_001, "holds too much"},
 		{"prose", "Dear reader,\nthis is no log.\n", nil, transcript.ErrUnknownFormat, 0, "Dear reader"},
 		{"other JSON", `{"planets":9,"moons":[]}`, nil, transcript.ErrUnknownFormat, 0, "planets"},
 		{"other lines", "{\"a\":1}\n{\"b\":2}\n", nil, transcript.ErrUnknownFormat, 0, "claude-code"},
@@ -79,7 +89,7 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("%v does not wrap %v", err, test.want)
 			}
 			var syntax *transcript.SyntaxError
-			if errors.As(err, &syntax) != (test.line > 0) || syntax != nil && syntax.Line != test.line {
+			if errors.As(err, &syntax) != (test.line != 0) || syntax != nil && syntax.Line != test.line && test.line > 0 {
 				t.Errorf("%v: want line %d", err, test.line)
 			}
 			if !strings.Contains(err.Error(), test.says) {
@@ -221,7 +231,7 @@ func TestEveryPrefix(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rapid.Check(t, func(t *rapid.T) {
+		property.Check(t, func(t *rapid.T) {
 			n := rapid.IntRange(bytes.IndexByte(data, '\n')+1, len(data)).Draw(t, "cut")
 			f, err := transcript.Read(bytes.NewReader(data[:n]), nil)
 			if errors.Is(err, transcript.ErrEmpty) {
@@ -260,7 +270,7 @@ func TestAnyLines(t *testing.T) {
 				format = f
 			}
 		}
-		rapid.Check(t, func(t *rapid.T) {
+		property.Check(t, func(t *rapid.T) {
 			var in []byte
 			said := 0
 			for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, len(lines)-1), 1, len(lines), rapid.ID[int]).Draw(t, "lines") {

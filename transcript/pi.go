@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -232,7 +233,7 @@ func piThinking(block gjson.Result, api string) thread.Reasoning {
 	case api == "anthropic-messages":
 		r.API = wire.Anthropic
 	case strings.HasSuffix(api, "-responses"):
-		if item := gjson.Parse(r.Signature); gjson.Valid(r.Signature) && item.Get("type").Str == "reasoning" {
+		if item := gjson.Parse(r.Signature); rawjson.Valid(r.Signature) && item.Get("type").Str == "reasoning" {
 			r.Source = thread.Source{API: wire.Responses, Raw: r.Signature}
 			r.Signature = item.Get("encrypted_content").Str
 		}

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // sniff tells the format from one line, or from the document; "" when it does
@@ -62,7 +64,7 @@ func endpoint(path string) Format {
 
 // unwrap reads a body that is kept as a JSON text inside a string.
 func unwrap(v gjson.Result) gjson.Result {
-	if v.Type == gjson.String && gjson.Valid(v.Str) {
+	if v.Type == gjson.String && rawjson.Valid(v.Str) {
 		return gjson.Parse(v.Str)
 	}
 	return v

@@ -37,7 +37,8 @@ type Options struct {
 	// takes the file's name.
 	Name string
 	// MaxLine is the greatest length of a line in bytes, and of a document that
-	// is not written by lines; 0 stands for 128 MiB.
+	// is not written by lines; 0 stands for 128 MiB. A compressed file may come to
+	// eight times as much.
 	MaxLine int
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -249,7 +250,7 @@ func (p *Part) checkRaw(path string, required bool) error {
 	switch {
 	case p.Raw == "" && required:
 		return field(path+".raw", "an opaque part is the JSON of its block, as a string, and api says whose")
-	case p.Raw != "" && !json.Valid([]byte(p.Raw)):
+	case p.Raw != "" && !rawjson.Valid(p.Raw):
 		return field(path+".raw", "not valid JSON")
 	case p.Raw != "" && p.API == "":
 		return field(path+".api", "say whose block raw is: anthropic, openai, responses or gemini")

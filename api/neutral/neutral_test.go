@@ -13,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -52,7 +53,7 @@ func same(t testing.TB, m *thread.Message) {
 // TestThereAndBack: the neutral form says all that a message holds, so that the
 // same history has the same ids whichever way it came.
 func TestThereAndBack(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
 		for _, m := range th.All() {
 			got, err := through(m)

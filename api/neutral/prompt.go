@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -51,7 +52,7 @@ func PromptOf(p *prompt.Prompt) *Prompt {
 	}
 	for _, t := range p.Tools {
 		tool := Tool{Name: t.Name, Description: t.Description}
-		if json.Valid([]byte(t.Schema)) {
+		if rawjson.Valid(t.Schema) {
 			tool.Schema = json.RawMessage(t.Schema)
 		}
 		out.Tools = append(out.Tools, tool)

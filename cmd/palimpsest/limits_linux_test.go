@@ -67,8 +67,9 @@ func TestEndlessLine(t *testing.T) {
 					t.Errorf("wrote %d bytes", out.Len())
 				}
 				usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-				if mb := usage.Maxrss >> 10; mb > 300 {
-					t.Errorf("took %d MB of memory, want at most 300", mb)
+				// A few times the limit: the garbage collector may be a cycle late.
+				if mb := usage.Maxrss >> 10; mb > 500 {
+					t.Errorf("took %d MB of memory, want at most 500", mb)
 				} else {
 					t.Logf("%d MB", mb)
 				}

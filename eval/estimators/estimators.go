@@ -17,6 +17,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/eval"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -105,7 +107,7 @@ func Measure(ctx context.Context, set *eval.Set, o *Options) (*Report, error) {
 			return nil, fmt.Errorf("estimators.Measure: %w", err)
 		}
 		reads := codeReads(t)
-		for _, m := range t.All() {
+		for _, m := range uncopied.All(t) {
 			classified(m, reads, func(class, text string) {
 				if sum[class] == nil {
 					sum[class] = &misjudged{}
@@ -215,7 +217,7 @@ var codeEndings = []string{".go", ".py", ".ts", ".tsx", ".js", ".rs", ".java", "
 // codeReads are the ids of the calls that read a file of code.
 func codeReads(t *thread.Thread) map[string]bool {
 	reads := map[string]bool{}
-	for _, m := range t.All() {
+	for _, m := range uncopied.All(t) {
 		for _, c := range m.Calls() {
 			if toolpolicy.ClassOf(c.Name) == toolpolicy.Read && slices.Contains(codeEndings, path.Ext(file(gjson.Parse(c.Arguments)))) {
 				reads[c.ID] = true
@@ -262,7 +264,7 @@ func marked(text string) string {
 		return cjkClass
 	case dense*2 > runes:
 		return base64Class
-	case (trimmed[0] == '{' || trimmed[0] == '[') && gjson.Valid(trimmed):
+	case (trimmed[0] == '{' || trimmed[0] == '[') && rawjson.Valid(trimmed):
 		return jsonClass
 	}
 	return ""

@@ -6,6 +6,8 @@
 //	palimpsest.compactions          {compaction}  policy, palimpsest.outcome: completed, failed; error.type
 //	palimpsest.compaction.duration  s             the same
 //	palimpsest.tokens.freed         {token}       policy; completed compactions
+//	palimpsest.prompts              {prompt}      policy
+//	palimpsest.tokens.spared        {token}       policy; of all prompts together
 //	palimpsest.records              {record}      policy, strategy, palimpsest.action
 //	palimpsest.record.tokens        {token}       policy, strategy, palimpsest.action
 //	palimpsest.cache.lookups        {lookup}      palimpsest.cache: hit, miss

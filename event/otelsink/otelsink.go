@@ -50,8 +50,8 @@ func New(o *Options) (event.Sink, error) {
 type sink struct {
 	tracer trace.Tracer
 
-	compactions, freed, records, recordTokens, lookups, rehydrations, conflicts, overflows, requests, alerts metric.Int64Counter
-	duration                                                                                                 metric.Float64Histogram
+	compactions, freed, records, recordTokens, lookups, rehydrations, conflicts, overflows, requests, alerts, prompts, spared metric.Int64Counter
+	duration                                                                                                                  metric.Float64Histogram
 
 	mu   sync.Mutex
 	open map[threadKey][]moment
@@ -86,6 +86,8 @@ func (s *sink) instruments(m metric.Meter) error {
 		{&s.conflicts, "plan.conflicts", "{conflict}", "Plans that came after another one."},
 		{&s.overflows, "overflows.recovered", "{request}", "Requests that were too long for the provider and were made smaller."},
 		{&s.requests, "context.requests", "{request}", "Signs that an agent misses what was removed."},
+		{&s.prompts, "prompts", "{prompt}", "Prompts that were handed out."},
+		{&s.spared, "tokens.spared", "{token}", "Tokens that prompts were smaller by than their conversations."},
 		{&s.alerts, "quality.alerts", "{alert}", "Agents that kept asking for what was removed."},
 	} {
 		var err error
@@ -101,8 +103,11 @@ func (s *sink) instruments(m metric.Meter) error {
 
 // Emit counts the event, and ends a span with it if it ends a compaction.
 func (s *sink) Emit(ctx context.Context, e event.Event) {
-	if e.Cache == event.Hit || e.Cache == event.Miss {
-		s.lookups.Add(ctx, 1, metric.WithAttributes(keyCache.String(string(e.Cache))))
+	hits, misses := e.Lookups()
+	for answer, n := range map[event.Cache]int64{event.Hit: hits, event.Miss: misses} {
+		if n > 0 {
+			s.lookups.Add(ctx, n, metric.WithAttributes(keyCache.String(string(answer))))
+		}
 	}
 	policy := func() metric.MeasurementOption { return metric.WithAttributes(few(e, "policy")...) }
 	switch e.Type {
@@ -124,6 +129,9 @@ func (s *sink) Emit(ctx context.Context, e event.Event) {
 	case event.PlanConflict:
 		s.keep(e)
 		s.conflicts.Add(ctx, 1, policy())
+	case event.PromptPrepared:
+		s.prompts.Add(ctx, 1, policy())
+		s.spared.Add(ctx, int64(max(e.TokensFreed, 0)), policy())
 	case event.OverflowRecovered:
 		s.overflows.Add(ctx, 1, policy())
 	case event.ContextRequested:

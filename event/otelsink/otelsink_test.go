@@ -113,7 +113,7 @@ func trouble() []event.Event {
 		{Type: event.Failed, Err: "rate_limited", Duration: 500 * time.Millisecond, Details: map[string]any{"fallback": "passthrough"}},
 		{Type: event.Failed},
 		{Type: event.Rehydrated}, {Type: event.Blocked}, {Type: event.OverflowRecovered}, {Type: event.ContextRequested}, {Type: event.QualityAlert},
-		{Type: event.SessionStart}, {Type: "of a later version"},
+		{Type: event.SessionStart}, {Type: event.PromptPrepared, TokensBefore: 90_000, TokensAfter: 60_000, TokensFreed: 30_000}, {Type: "of a later version"},
 	}
 	for i := range events {
 		events[i].Time = noon.Add(time.Duration(i) * time.Second)
@@ -139,6 +139,7 @@ func TestMetrics(t *testing.T) {
 		"palimpsest.context.requests{palimpsest.policy=auto} 1 {request}",
 		"palimpsest.overflows.recovered{palimpsest.policy=auto} 1 {request}",
 		"palimpsest.plan.conflicts{palimpsest.policy=auto} 1 {conflict}",
+		"palimpsest.prompts{palimpsest.policy=auto} 1 {prompt}",
 		"palimpsest.quality.alerts{palimpsest.policy=auto} 1 {alert}",
 		"palimpsest.record.tokens{palimpsest.action=compaction_cleared,palimpsest.policy=auto,palimpsest.strategy=clear} 4000 {token}",
 		"palimpsest.record.tokens{palimpsest.action=compaction_summarized,palimpsest.policy=auto,palimpsest.strategy=summarize} 17500 {token}",
@@ -147,6 +148,7 @@ func TestMetrics(t *testing.T) {
 		"palimpsest.rehydrations{palimpsest.outcome=blocked} 1 {artifact}",
 		"palimpsest.rehydrations{palimpsest.outcome=done} 1 {artifact}",
 		"palimpsest.tokens.freed{palimpsest.policy=auto} 21500 {token}",
+		"palimpsest.tokens.spared{palimpsest.policy=auto} 30000 {token}",
 	}
 	got := c.metrics()
 	if diff := cmp.Diff(want, got); diff != "" {

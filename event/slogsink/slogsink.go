@@ -40,7 +40,7 @@ func levelOf(t event.Type) slog.Level {
 	switch t {
 	case event.Failed, event.Blocked, event.PlanConflict, event.QualityAlert:
 		return slog.LevelWarn
-	case event.CheckStarted, event.ProposalGenerated, event.PreCompact,
+	case event.CheckStarted, event.ProposalGenerated, event.PreCompact, event.Asked,
 		event.Externalized, event.Summarized, event.Cleared, event.Retrieved, event.Dropped:
 		return slog.LevelDebug
 	}

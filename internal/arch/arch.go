@@ -52,7 +52,20 @@ type Rules struct {
 	Packages map[string]Package
 	// TestLibraries are external imports that every test may use.
 	TestLibraries []string
-	Exceptions    []Exception
+	// Reserved are functions that one package calls for all others.
+	Reserved []Reserved
+	// Properties is the package that runs property tests from a fixed seed. Other
+	// tests call it, not rapid.
+	Properties string
+	Exceptions []Exception
+}
+
+// Reserved are functions from outside that production code leaves to one package.
+type Reserved struct {
+	Import string   // the package that has them
+	Names  []string // of the functions
+	In     string   // the package of the module that may use them; empty for none
+	Why    string   // and what to use in their place
 }
 
 // Problem is a rule broken at a place.
@@ -84,12 +97,15 @@ func Check(root string, rules Rules) ([]Problem, error) {
 	for _, p := range m.packages {
 		c.imports(p)
 		c.purity(p)
+		c.contexts(p)
 		c.sizes(p)
 		c.interfaces(p)
 		c.naming(p)
 		c.functions(p)
 		c.documented(p)
 		c.literals(p)
+		c.reserved(p)
+		c.seeds(p)
 	}
 	c.texts()
 	return c.report(), nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -121,10 +122,38 @@ func (c *checker) purity(p *pkg) {
 	}
 }
 
+// contexts holds that a context carries deadlines and cancellation and no values:
+// what a function needs is an argument, what it found out is a result.
+func (c *checker) contexts(p *pkg) {
+	for _, f := range p.production() {
+		for _, spec := range f.ast.Imports {
+			if importPath(spec) != "context" {
+				continue
+			}
+			name := localName(spec)
+			ast.Inspect(f.ast, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "WithValue" {
+					if x, ok := s.X.(*ast.Ident); ok && x.Name == name {
+						c.add("context-value", f.at, c.module.line(n), "nothing travels in a context but its end; make it an argument or a result")
+					}
+				}
+				return true
+			})
+		}
+	}
+}
+
 // localName is the name that an import has in its file.
 func localName(spec *ast.ImportSpec) string {
 	if spec.Name != nil {
 		return spec.Name.Name
 	}
-	return path.Base(importPath(spec))
+	imported := importPath(spec)
+	if base := path.Base(imported); !version.MatchString(base) {
+		return base
+	}
+	return path.Base(path.Dir(imported))
 }
+
+// version is the last element of an import path that names none.
+var version = regexp.MustCompile(`^v[0-9]+$`)

@@ -141,24 +141,28 @@ var floors = map[string]arch.Package{
 	"wire/openai":       {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
 	"wire/text":         {Floor: 1, Same: []string{"wire"}},
 	"internal/injected": {Floor: 1},
+	"internal/ourform":  {Floor: 0, Same: []string{"thread"}},
 
 	// 1: what requests ask of their provider's own compaction.
 	"proxy/native": {Floor: 1, Same: []string{"wire", "wire/anthropic"}, External: []string{gjson, sjson}},
 
 	// 0: values.
-	"thread":               {Floor: 0, Same: []string{"internal/canonjson"}},
+	"thread":               {Floor: 0, Same: []string{"internal/canonjson", "internal/permit"}},
 	"prompt":               {Floor: 0, Same: []string{"thread"}},
 	"summary":              {Floor: 0, Same: []string{"thread"}},
 	"state":                {Floor: 0},
-	"plan":                 {Floor: 0, Same: []string{"thread", "summary", "state"}},
+	"plan":                 {Floor: 0, Same: []string{"thread", "summary", "state", "internal/deepcopy", "internal/uncopied"}},
 	"toolpolicy":           {Floor: 0, Same: []string{"thread"}},
 	"internal/canonjson":   {Floor: 0},
 	"internal/closest":     {Floor: 0},
+	"internal/deepcopy":    {Floor: 0},
 	"internal/clip":        {Floor: 0, External: []string{uax29}},
 	"internal/ident":       {Floor: 0},
-	"internal/jsonrows":    {Floor: 0, External: []string{gjson}},
+	"internal/jsonrows":    {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson}},
 	"internal/rawjson":     {Floor: 0, External: []string{gjson}},
-	"internal/messagejson": {Floor: 0, Same: []string{"thread"}},
+	"internal/messagejson": {Floor: 0, Same: []string{"thread", "internal/uncopied"}},
+	"internal/permit":      {Floor: 0},
+	"internal/uncopied":    {Floor: 0, Same: []string{"thread", "internal/permit"}},
 
 	// For tests.
 	"internal/arch":         {Support: true},
@@ -167,6 +171,7 @@ var floors = map[string]arch.Package{
 	"internal/longwork":     {Support: true},
 	"internal/threadgen":    {Support: true},
 	"internal/plangen":      {Support: true},
+	"internal/property":     {Support: true},
 	"apikey/apikeytest":     {Support: true},
 	"artifact/artifacttest": {Support: true},
 	"proxy/proxytest":       {Support: true, External: []string{gjson, sjson, zstd}},
@@ -179,13 +184,29 @@ var floors = map[string]arch.Package{
 	"wire/wiretest":         {Support: true},
 }
 
+// reserved are functions that one package calls for all others.
+var reserved = []arch.Reserved{
+	{
+		Import: gjson, Names: []string{"Valid", "ValidBytes"},
+		Why: "it recurses without a bound, and a text of brackets ends the process; use internal/rawjson",
+	},
+	{
+		Import: "encoding/json", Names: []string{"Valid"},
+		Why: "what is JSON here has one reader and one depth: use internal/rawjson",
+	},
+}
+
 // exceptions are few, and each says why.
-var exceptions = []arch.Exception{}
+var exceptions = []arch.Exception{
+	{Rule: "context-value", At: "internal/daemon/observe.go", Why: "the log of a request: middleware of net/http has no other way to hand it on"},
+}
 
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
 		TestLibraries: []string{gocmp, goleak, sqlite, rapid, testscript},
+		Reserved:      reserved,
+		Properties:    "internal/property",
 		Exceptions:    exceptions,
 	})
 	if err != nil {

@@ -195,6 +195,10 @@ func TestRules(t *testing.T) {
 		{name: "cgo", files: map[string]string{"m2.go": "package m\n\nimport \"C\"\n"},
 			want: []string{"external m2.go:3"}},
 
+		{name: "values in contexts", files: map[string]string{
+			"store/file/a.go": "// Package file is an implementation.\npackage file\n\nimport ctx \"context\"\n\nvar (\n\ta = ctx.WithValue\n\tb = ctx.WithCancel\n)\n",
+			"m_test.go":       "package m\n\nimport \"context\"\n\nvar a = context.WithValue\n",
+		}, want: []string{"context-value store/file/a.go:7"}},
 		{name: "impure imports", files: map[string]string{"ground/a.go": head + "import (\n\t_ \"context\"\n\t_ \"os\"\n\t_ \"net/http\"\n\t_ \"math/rand/v2\"\n\t_ \"io/fs\"\n\t_ \"io\"\n)\n"},
 			want: []string{"pure ground/a.go:5", "pure ground/a.go:6", "pure ground/a.go:7", "pure ground/a.go:8", "pure ground/a.go:9"}},
 		{name: "clock", files: map[string]string{"ground/a.go": head + "import \"time\"\n\nvar now, since = time.Now, time.Since(time.Time{})\n"},
@@ -248,6 +252,27 @@ func TestRules(t *testing.T) {
 		{name: "comments for several", files: map[string]string{
 			"store/file/a.go": "package file\n\n// The values.\nconst (\n\tA = iota\n\tB\n)\n\nconst (\n\tC = 1 // C is one.\n)\n\n// T and U are two.\ntype T int\n\n// U is one.\ntype U int\n\n// M is one.\nfunc (T) M() {}\nfunc (U) M() {}\n",
 		}, want: []string{}},
+
+		{name: "reserved functions", files: map[string]string{
+			"m2.go":           "package m\n\nimport \"encoding/json\"\n\nvar ok, f = json.Valid(nil), json.Valid\n\nvar fine = json.Unmarshal\n",
+			"m3.go":           "package m\n\nimport j \"encoding/json\"\n\nvar renamed = j.Valid(nil)\n",
+			"m4.go":           "package m\n\nimport . \"encoding/json\"\n\nvar dotted = Valid(nil)\n",
+			"m2_test.go":      "package m\n\nimport \"encoding/json\"\n\nvar inTest = json.Valid(nil)\n",
+			"check/a.go":      "package check\n\nimport \"encoding/json\"\n\nvar ok = json.Valid(nil)\n",
+			"store/file/a.go": "package file\n\nimport \"encoding/json\"\n\nvar ok = json.Valid(nil)\n",
+		}, edit: func(r *arch.Rules) {
+			r.Reserved = []arch.Reserved{{Import: "encoding/json", Names: []string{"Valid"}, In: "store/file", Why: "not here"}}
+		}, want: []string{"reserved m2.go:5", "reserved m2.go:5", "reserved m3.go:5", "reserved m4.go:3"}},
+		{name: "seeds", files: map[string]string{
+			"m_test.go":    "package m\n\nimport (\n\t\"math/rand/v2\"\n\n\t\"pgregory.net/rapid\"\n)\n\nfunc run(t rapid.TB, r *rand.Rand) {\n\trapid.Check(t, nil)\n\t_ = rapid.MakeCheck(nil)\n\t_ = rapid.Bool()\n\t_ = rand.IntN(9)\n\t_ = rand.New(rand.NewPCG(1, 2)).IntN(9)\n}\n",
+			"check/one.go": "package check\n\nimport draw \"math/rand\"\n\n// One is one.\nvar One = draw.Int\n",
+			"draw/draw.go": "// Package draw may.\npackage draw\n\nimport \"pgregory.net/rapid\"\n\nvar check = rapid.Check\n",
+			"m2.go":        "package m\n\nimport \"math/rand\"\n\nvar one = rand.Int()\n",
+		}, edit: func(r *arch.Rules) {
+			r.TestLibraries = append(r.TestLibraries, "pgregory.net/rapid")
+			r.Packages["draw"] = arch.Package{Support: true}
+			r.Properties = "draw"
+		}, want: []string{"seed check/one.go:6", "seed m_test.go:10", "seed m_test.go:11", "seed m_test.go:13"}},
 
 		{name: "machine paths", files: map[string]string{
 			"m2.go":   "package m\n\nvar a, b, c, d = \"/home/someone/x\", \"see /tmp/x\", \"out=/root\", \"https://host.test/home/x\"\n",

@@ -60,7 +60,7 @@ func TestSummaryReadsTheCache(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			th := c.Thread("t")
+			th := c.Session("t")
 			base := &prompt.Prompt{Model: "claude-sonnet-4-5", MaxOutput: 1000, Tools: []prompt.Tool{{Name: "Read", Schema: `{"type":"object"}`}}, System: []prompt.System{{Text: "You tidy.", Source: thread.Source{Cache: test.mark}}}}
 			if test.mark != "" {
 				base.System[0].API, base.System[0].Raw = wire.Anthropic, `{"type":"text","text":"You tidy.","cache_control":{"type":"ephemeral"}}`
@@ -81,12 +81,12 @@ func TestSummaryReadsTheCache(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(server.Requests()) == 0 {
-					if last, err = (anthropic.Codec{}).Encode(p); err != nil {
+					if last, err = (anthropic.Codec{}).Encode(p.Prompt); err != nil {
 						t.Fatal(err)
 					}
 				}
 				said := thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: fmt.Sprintf("File %d: ", n) + strings.Repeat("the queue holds orders until somebody takes them out. ", 60)}}}
-				if err := th.FinishStep(t.Context(), llm.Usage{}, said); err != nil {
+				if err := th.FinishStep(t.Context(), nil, llm.Usage{}, said); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -5,8 +5,6 @@
 package choice
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +20,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/anthropic"
 	"github.com/palimpsest-ai/palimpsest/llm/openai"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
@@ -37,15 +36,16 @@ type Options struct {
 	// Summarizer is a chain as policyfile.ParseChain reads it, in place of the
 	// policy's own; empty for that.
 	Summarizer string
+	// Favor is one of policy.Favors, in place of the policy's own; empty for that.
+	// Only the policy auto has one.
+	Favor string
 	// Getenv reads the environment; nil is os.Getenv.
 	Getenv func(string) string
 	// HTTP and Retry are for the clients of models.
 	HTTP  *http.Client
 	Retry llm.Retry
-	// Report is told who wrote each summary and what failed before; nil for
-	// nobody. Used is told each answer of a model, for its usage.
-	Report summarize.Reporter
-	Used   func(model string, u llm.Usage)
+	// Used is told each answer of a model, for its usage; nil for nobody.
+	Used func(model string, u llm.Usage)
 	// Now is the clock by which a model that failed is left alone for a while;
 	// nil is time.Now.
 	Now func() time.Time
@@ -56,7 +56,6 @@ type Choice struct {
 	Settings *policyfile.Settings
 
 	models []*guarded
-	report summarize.Reporter
 }
 
 // Open finds a policy, by name (see policyfile.Named) or as a file, and makes
@@ -75,7 +74,16 @@ func Open(name string, o *Options) (*Choice, error) {
 			return nil, fmt.Errorf("%w: --summarizer %w", ErrUsage, err)
 		}
 	}
-	c := &Choice{Settings: s, report: o.Report}
+	switch {
+	case o.Favor == "":
+	case !slices.Contains(policy.Favors(), o.Favor):
+		return nil, fmt.Errorf("%w: favor %q: want one of %s", ErrUsage, o.Favor, strings.Join(policy.Favors(), ", "))
+	case s.Base != "auto":
+		return nil, fmt.Errorf("%w: favor %s: the policy %s keeps to its own marks; favors are for auto", ErrUsage, o.Favor, s.Name())
+	default:
+		s.Auto.Favor = policy.Favor(o.Favor)
+	}
+	c := &Choice{Settings: s}
 	for _, use := range s.Summarizer.Use {
 		g, err := client(use, o)
 		if err != nil {
@@ -179,7 +187,7 @@ func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 	}
 	if c.Settings.Own() {
 		chain := &chain{models: c.models}
-		config.Policy = rescue(c.Settings.Policy(chain), c.Settings.Policy(nil), c.report)
+		config.Policy = rescue(c.Settings.Policy(chain), c.Settings.Policy(nil), chain.Model())
 		return config
 	}
 	generators := make([]llm.Generator, len(c.models))
@@ -187,18 +195,36 @@ func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 		generators[i] = g
 	}
 	use := c.Settings.Summarizer
-	version := sha256.Sum256(c.Settings.YAML())
-	o := &model.Options{
-		Extractive: &summarize.Extractive{Counter: counter.Text}, Policy: hex.EncodeToString(version[:8]),
-		MaxOutput: use.MaxOutput, Characters: use.ChunkCharacters, Timeout: use.Timeout, Report: c.report,
-	}
-	if !use.Cache {
-		o.Cache = forgetful{}
-	}
-	config.Summarizer = model.New(o, generators...)
+	config.Summarizer = model.New(&model.Options{
+		Extractive: &summarize.Extractive{Counter: counter.Text},
+		MaxOutput:  use.MaxOutput, Characters: use.ChunkCharacters, Timeout: use.Timeout,
+	}, generators...)
 	return config
 }
 
 // Own reports whether the policy keeps to its own rules and formats rather than
 // fill a budget.
 func (c *Choice) Own() bool { return c.Settings.Own() }
+
+// Counter is the counter of that name; empty or "auto" is the policy's own. It is
+// nil where that is left to the model.
+func (c *Choice) Counter(name string) (*token.Counter, error) {
+	const automatic = "auto"
+	if name == "" || name == automatic {
+		name = c.Settings.Counter
+	}
+	if name == automatic {
+		return nil, nil
+	}
+	counter, err := token.New(name, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: counter: %w", ErrUsage, err)
+	}
+	return counter, nil
+}
+
+// Recall is how agents get back what plans removed: by tools, and by themselves
+// as the policy says.
+func (c *Choice) Recall() *palimpsest.Recall {
+	return &palimpsest.Recall{Rehydrate: c.Settings.Rehydration}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -12,32 +11,48 @@ import (
 	"github.com/palimpsest-ai/palimpsest/summarize"
 )
 
-// chain asks one model after the other until one answers in full, and notes in
-// the context of a plan what happened. At least one model is required.
+// chain asks one model after the other until one answers in full. At least one
+// model is required.
 type chain struct{ models []*guarded }
 
-// Model returns the name of the first model.
-func (c *chain) Model() string { return c.models[0].Model() }
+var _ llm.Adjuster = (*chain)(nil)
 
-// Generate asks the models in order; the error is that of the last.
+// Model returns the names of the models: an answer of the second is another than
+// one of the first.
+func (c *chain) Model() string {
+	names := make([]string, len(c.models))
+	for i, m := range c.models {
+		names[i] = m.Model()
+	}
+	return strings.Join(names, ",")
+}
+
+// Adjust is that of the models, whose settings are the same.
+func (c *chain) Adjust(o *llm.Options) *llm.Options { return c.models[0].Adjust(o) }
+
+// Generate asks the models in order. What all of them answered badly is the answer
+// of the last; when that one failed, the error is an *llm.AttemptsError.
 func (c *chain) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
-	notes, _ := ctx.Value(notesKey{}).(*notes)
-	var last error
-	for _, m := range c.models {
+	var asked []llm.Attempt
+	for n, m := range c.models {
 		reply, err := m.Generate(ctx, p, o)
-		if err == nil {
+		answered := err == nil
+		if answered {
 			err = rejected(reply)
 		}
-		notes.add(m.Model(), err)
-		if err == nil {
-			return reply, nil
-		}
-		last = err
-		if ctx.Err() != nil || llm.IsOverflow(err) {
-			break // the policy makes the request smaller
+		asked = append(asked, llm.Attempt{Model: m.Model(), Err: err})
+		// What is too large the policy makes smaller.
+		last := n == len(c.models)-1 || ctx.Err() != nil || llm.IsOverflow(err)
+		switch {
+		case answered && (err == nil || last):
+			whole := *reply
+			whole.Attempts = asked
+			return &whole, nil
+		case last:
+			return nil, &llm.AttemptsError{Attempts: asked}
 		}
 	}
-	return nil, last
+	return nil, errors.New("a chain without models")
 }
 
 // rejected says why an answer is none, whoever asked.
@@ -53,29 +68,6 @@ func rejected(reply *llm.Reply) error {
 	return nil
 }
 
-// notes is what happened to the models while one plan was made.
-type notes struct {
-	mu       sync.Mutex
-	by       string
-	failures []summarize.Failure
-}
-
-type notesKey struct{}
-
-func (n *notes) add(model string, err error) {
-	if n == nil {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err == nil {
-		n.by = model
-		return
-	}
-	n.by = ""
-	n.failures = append(n.failures, summarize.Failure{Step: model, Err: err})
-}
-
 // rescued is a policy that asks models itself, with what stands in when all of
 // them fail: the same policy, with summaries made by code. The seeds of session
 // and workstream would leave the thread as it is then, which is no help to one
@@ -83,12 +75,13 @@ func (n *notes) add(model string, err error) {
 type rescued struct {
 	policy.Policy
 	byCode policy.Policy
-	report summarize.Reporter
+	models string
 }
 
-// rescue wraps a policy. One that lets compactions be prepared early still does.
-func rescue(p, byCode policy.Policy, report summarize.Reporter) policy.Policy {
-	r := &rescued{Policy: p, byCode: byCode, report: report}
+// rescue wraps a policy that asks models of these names. One that lets compactions
+// be prepared early still does.
+func rescue(p, byCode policy.Policy, models string) policy.Policy {
+	r := &rescued{p, byCode, models}
 	if early, ok := p.(policy.Early); ok {
 		return rescuedEarly{r, early}
 	}
@@ -104,30 +97,15 @@ type rescuedEarly struct {
 func (r *rescued) Unwrap() policy.Policy { return r.Policy }
 
 // Plan makes the plan with the models, or else without.
-func (r *rescued) Plan(ctx context.Context, s *policy.State) (*policy.Fitted, error) {
-	n := &notes{}
-	f, err := r.Policy.Plan(context.WithValue(ctx, notesKey{}, n), s)
-	report := summarize.Report{By: n.by, Failures: n.failures}
-	switch {
-	case err == nil && f.Fallback != "":
-		report.By = f.Fallback
-		if len(report.Failures) == 0 {
-			report.Failures = []summarize.Failure{{Step: n.by, Err: f.Failure}}
-		}
-	case err == nil && n.by == "" && len(n.failures) > 0:
-		report.By = "extractive" // the policy's own rule
-	case err != nil && ctx.Err() == nil && !errors.Is(err, policy.ErrNothing):
-		if n.by != "" { // it answered, and the policy did not take it
-			report.Failures = append(report.Failures, summarize.Failure{Step: n.by, Err: err})
-		}
-		cause := err
-		if f, err = r.byCode.Plan(ctx, s); err != nil {
-			return nil, errors.Join(cause, err)
-		}
-		report.By, f.Fallback, f.Failure = "extractive", "extractive", cause
+func (r *rescued) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
+	f, cause := r.Policy.Plan(ctx, s)
+	if cause == nil || ctx.Err() != nil || errors.Is(cause, policy.ErrNothing) {
+		return f, cause
 	}
-	if err == nil && report.By != "" && r.report != nil {
-		r.report(ctx, report)
+	f, err := r.byCode.Plan(ctx, s)
+	if err != nil {
+		return nil, errors.Join(cause, err)
 	}
-	return f, err
+	f.Summaries = append(f.Summaries, summarize.Report{By: "extractive", Failures: summarize.Failures(r.models, cause)})
+	return f, nil
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -21,7 +23,7 @@ var (
 // else all short ones by name.
 func callText(c thread.ToolCall) string {
 	arguments := gjson.Parse(c.Arguments)
-	if !gjson.Valid(c.Arguments) || !arguments.IsObject() {
+	if !rawjson.Valid(c.Arguments) || !arguments.IsObject() {
 		return strings.TrimSpace(c.Name + " " + c.Arguments)
 	}
 	words := []string{c.Name}
@@ -90,7 +92,7 @@ func firstWords(m *thread.Message) string {
 // words of a message.
 func what(t *thread.Thread, pairs *thread.Pairing, span thread.Span) string {
 	i, _ := t.Index(span.First())
-	m := t.At(i)
+	m := uncopied.At(t, i)
 	if span.Len() > 1 {
 		return plural(span.Len(), "message")
 	}
@@ -99,7 +101,7 @@ func what(t *thread.Thread, pairs *thread.Pairing, span thread.Span) string {
 		return firstWords(m)
 	}
 	if at, ok := pairs.Call(i); ok {
-		for _, c := range t.At(at).Calls() {
+		for _, c := range uncopied.At(t, at).Calls() {
 			if c.ID == r.CallID {
 				return callText(c)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -83,22 +84,25 @@ requests.`,
 	return c
 }
 
-// wellFormed names the line and column where a body stops being JSON. How deep
-// it may nest is for the API's own rules.
+// wellFormed names the line and column where a body stops being JSON, and the
+// member that nests too deep.
 func wellFormed(path string, body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return fmt.Errorf("%w: %s is empty", errInvalid, path)
 	}
+	err := rawjson.CheckBytes(body)
+	if errors.Is(err, rawjson.ErrDepth) {
+		return fmt.Errorf("%w: %s: %w", errInvalid, path, err)
+	}
 	var syntax *json.SyntaxError
 	var any json.RawMessage
-	err := json.Unmarshal(body, &any)
-	if !errors.As(err, &syntax) || syntax.Error() == "exceeded max depth" {
+	if err == nil || !errors.As(json.Unmarshal(body, &any), &syntax) {
 		return nil
 	}
 	before := body[:min(int(syntax.Offset), len(body))]
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := len(before) - bytes.LastIndexByte(before, '\n') - 1
-	if at := len(before) - 1; at > 0 && strings.IndexByte("{[", body[at]) >= 0 && json.Valid(body[:at]) {
+	if at := len(before) - 1; at > 0 && strings.IndexByte("{[", body[at]) >= 0 && rawjson.ValidBytes(body[:at]) {
 		return fmt.Errorf("%w: %s: line %d: a second value begins; check reads one request body, which `palimpsest compact` makes of a transcript", errInvalid, path, line)
 	}
 	return fmt.Errorf("%w: %s: line %d, byte %d of it: not valid JSON: %w", errInvalid, path, line, max(column, 1), syntax)

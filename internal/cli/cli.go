@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -75,7 +76,10 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 		compactCommand(s), inspectCommand(s), planCommand(s), renderCommand(s),
 		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), dbCommand(s), modelsCommand(s), policyCommand(s),
 		serveCommand(s), configCommand(s), keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
+		threadsCommand(s), versionCommand(s),
 	)
+	root.Version = thisBuild().String()
+	root.SetVersionTemplate("{{.Version}}")
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		err = out.err
@@ -125,11 +129,11 @@ func statusOf(err error) int {
 
 // failure is what --json tells instead of a report when there is none.
 type failure struct {
-	Error  string            `json:"error"`
-	Status int               `json:"exit_status"`
-	Budget int               `json:"budget,omitempty"`
-	Need   int               `json:"need,omitempty"`
-	Parts  []palimpsest.Part `json:"parts,omitempty"`
+	Error  string        `json:"error"`
+	Status int           `json:"exit_status"`
+	Budget int           `json:"budget,omitempty"`
+	Need   int           `json:"need,omitempty"`
+	Parts  []policy.Part `json:"parts,omitempty"`
 }
 
 func newFailure(err error, status int) failure {
@@ -149,12 +153,18 @@ var through = regexp.MustCompile(`\b(palimpsest|care|apikey|artifact|dir|estimat
 func message(err error) string {
 	var over *palimpsest.BudgetError
 	if errors.As(err, &over) {
+		what, advice := fmt.Sprintf("the budget of %s tokens cannot be met; what must stay takes %s", number(over.Budget), number(over.Need)), "raise the budget, or shorten these parts"
+		var under *planTooLarge
+		if errors.As(err, &under) {
+			what = fmt.Sprintf("the budget is %s tokens; under the plan %s the request takes %s", number(over.Budget), printable(under.plan), number(over.Need))
+			advice = "raise the budget, or make a plan for this one: palimpsest plan FILE --budget TOKENS --plan-out PLAN.json"
+		}
 		var b strings.Builder
-		fmt.Fprintf(&b, "the budget of %s tokens cannot be met; what must stay takes %s:\n", number(over.Budget), number(over.Need))
+		b.WriteString(what + ":\n")
 		for _, p := range over.Parts {
 			fmt.Fprintf(&b, "  %9s  %s\n", number(p.Tokens), printable(p.Name))
 		}
-		b.WriteString("raise the budget, or shorten these parts")
+		b.WriteString(advice)
 		return b.String()
 	}
 	if errors.Is(err, context.Canceled) {

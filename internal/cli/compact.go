@@ -2,15 +2,21 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // fewRecords is how many records compact shows; plan shows all.
@@ -49,6 +55,50 @@ func (j *job) request(r *resolved) palimpsest.Request {
 	}
 }
 
+// told is the request with a line that says how what is removed is read, where the
+// conversation does not fit as it is.
+func (j *job) told(r *resolved, store *storeFlag) palimpsest.Request {
+	q := j.request(r)
+	whole, err := r.compactor.Render(nil, q)
+	if err != nil || whole.After <= q.Budget {
+		return q
+	}
+	base := prompt.Prompt{}
+	if q.Base != nil {
+		base = *q.Base
+	}
+	base.System = slices.DeleteFunc(slices.Clone(base.System), func(s prompt.System) bool { return strings.HasPrefix(s.Text, reachMark) }) // of an earlier compaction
+	base.System = append(base.System, prompt.System{Text: reachMark + store.reach() + "]"})
+	q.Base = &base
+	return q
+}
+
+// reachMark is how the line begins that tells the reader of a prompt how to read
+// what was removed from it.
+const reachMark = "[Parts of this conversation were removed to save room. "
+
+// reach says which commands read what is kept in the store.
+func (f *storeFlag) reach() string {
+	flags := ""
+	if f.dir != "" {
+		flags += " --store " + quotedWord(f.shown())
+	}
+	if f.tenant != "" {
+		flags += " --tenant " + quotedWord(f.tenant)
+	}
+	return "To read one in full, run: palimpsest artifact get ID" + flags + "; to search them: palimpsest recall \"WORDS\"" + flags
+}
+
+// quotedWord is a word as a shell reads it.
+func quotedWord(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=,", r))
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 func compactCommand(s Streams) *cobra.Command {
 	var j job
 	var store storeFlag
@@ -56,22 +106,25 @@ func compactCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compact FILE",
 		Short: "Make a transcript fit a budget: the prompt goes to the output, a report to standard error",
-		Long: `Compact reads an agent's transcript or a request body ("-" is standard input; the
-format is detected, gzip too) and writes the prompt to go on with, no larger than
---budget. What was taken out is kept in a store, to be read with
-"palimpsest artifact get" and searched with "palimpsest recall".`,
+		Long: `Compact reads an agent's transcript or a request body ("-" is standard input, the
+ID of "palimpsest sessions" its file; the format is detected, gzip too) and writes the
+prompt to go on with, no larger than --budget. What was taken out is kept in a store,
+to be read with "palimpsest artifact get" and searched with "palimpsest recall".`,
 		Example: "  palimpsest compact session.jsonl --budget 32000 -o prompt.json\n  palimpsest compact session.jsonl --model claude-sonnet-4-5 --to text",
 		Args:    exactly(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := distinct(args[0], out, planOut); err != nil {
+			if err := distinct(sessionFile(args[0]), out, planOut); err != nil {
 				return err
 			}
+			answers := &keptAnswers{store: &store}
+			j.target.answers = answers
 			r, err := j.open(args[0], s)
 			if err != nil {
 				return err
 			}
-			res, err := r.compact(c.Context(), j.request(r))
-			if err != nil {
+			r.profile.Reach = render.Command
+			res, err := r.compact(c.Context(), j.told(r, &store))
+			if err = errors.Join(err, answers.Close()); err != nil {
 				return err
 			}
 			body, err := r.encode(res.Prompt, &j.in)
@@ -112,14 +165,15 @@ compared ("palimpsest diff") and applied ("palimpsest render").`,
 		Example: "  palimpsest plan session.jsonl --budget 32000\n  palimpsest plan session.jsonl --budget 32000 --plan-out plan.json",
 		Args:    exactly(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := distinct(args[0], "-", planOut); err != nil && planOut != "-" {
+			if err := distinct(sessionFile(args[0]), "-", planOut); err != nil && planOut != "-" {
 				return err
 			}
 			r, err := j.open(args[0], s)
 			if err != nil {
 				return err
 			}
-			res, err := r.compact(c.Context(), j.request(r))
+			r.profile.Reach = render.Command // as compact writes it
+			res, err := r.compact(c.Context(), j.told(r, &storeFlag{}))
 			if err != nil {
 				return err
 			}
@@ -143,19 +197,23 @@ compared ("palimpsest diff") and applied ("palimpsest render").`,
 
 func renderCommand(s Streams) *cobra.Command {
 	var j job
+	var store storeFlag
 	var out, planPath string
 	c := &cobra.Command{
 		Use:   "render FILE --plan PLAN.json",
 		Short: "Write the prompt of a transcript under a plan that was made before",
 		Long: `Render applies a plan to the transcript it was made for. The same plan gives the
-same bytes; messages that came after it was made are kept as they are.`,
+same bytes; messages that came after it was made are kept as they are. With
+--budget (or --model, whose window counts) a prompt that is larger is not written:
+exit status 3, and the parts that it is made of are named. Where compact has kept
+what the plan removes, the prompt says how to read it.`,
 		Example: "  palimpsest render session.jsonl --plan plan.json -o prompt.json\n  palimpsest render session.jsonl --plan plan.json --to gemini",
 		Args:    exactly(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if planPath == "" {
 				return fmt.Errorf("%w: say which plan: --plan PLAN.json (compact and plan write one with --plan-out)", errUsage)
 			}
-			if err := distinct(args[0], out); err != nil {
+			if err := distinct(sessionFile(args[0]), out); err != nil {
 				return err
 			}
 			p, err := readPlan(planPath)
@@ -163,19 +221,32 @@ same bytes; messages that came after it was made are kept as they are.`,
 				return err
 			}
 			j.target.summarizer = policyfile.Extractive // the plan holds its summaries
-			if j.target.budget == 0 && j.target.model == "" {
+			bounded := j.target.budget != 0 || j.target.model != ""
+			if !bounded {
 				j.target.budget = max(p.CompactedTokens, 1)
-			}
-			if j.target.counter == "" && j.target.model == "" {
-				j.target.counter = p.Counter
+				// The plan's figures are what the reader compares with. A counter that
+				// was corrected by what a provider reported has no name to find it by.
+				if _, err := token.New(p.Counter, nil); err == nil && j.target.counter == "" {
+					j.target.counter = p.Counter
+				}
 			}
 			r, err := j.open(args[0], s)
 			if err != nil {
 				return err
 			}
-			res, err := r.compactor.Render(p, j.request(r))
+			q := j.request(r)
+			if r.profile.Reach = render.Nowhere; store.holds(c.Context(), p) {
+				r.profile.Reach = render.Command
+				q = j.told(r, &store)
+			}
+			q.Profile = r.profile
+			res, err := r.compactor.Render(p, q)
 			if err != nil {
 				return fmt.Errorf("%s: %w", planPath, err)
+			}
+			rep := newReport(&j.in, r, res)
+			if bounded && rep.After > r.budget {
+				return rep.tooLarge(planPath)
 			}
 			body, err := r.encode(res.Prompt, &j.in)
 			if err != nil {
@@ -184,12 +255,16 @@ same bytes; messages that came after it was made are kept as they are.`,
 			if err := write(out, body, s.Out); err != nil {
 				return err
 			}
-			rep := newReport(&j.in, r, res)
+			if !bounded {
+				rep.Budget = 0 // the plan was made for one, this prompt is not bound
+			}
 			rep.Output = out
 			return rep.emit(s.Err, j.asJSON, fewRecords)
 		},
 	}
 	j.flags(c)
+	store.flags(c)
+	c.Flags().Lookup("store").Usage = "where compact has kept what was removed, in `STORE`: then the prompt says how to read it (default: palimpsest in your data directory)"
 	c.Flags().StringVar(&planPath, "plan", "", "the plan to apply, from `PLAN.json`")
 	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output)")
 	return c

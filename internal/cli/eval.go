@@ -59,6 +59,8 @@ model (--model), at the times that the record tells (--gaps):
            lookup brings
   regret   over the best schedule that the same way to compact has
 
+auto is in favor of cost there, with rows for the other two favors.
+
 With --details also:
 
   +output  with the answers; /bound: input over the lower bound

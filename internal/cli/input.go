@@ -28,8 +28,10 @@ type input struct {
 // keeps a file that is one endless line from filling the memory.
 const maxInput = 64 << 20
 
-// load reads the file; "-" is standard input.
+// load reads the file, or the session of an agent with that id; "-" is standard
+// input.
 func (in *input) load(path string, stdin io.Reader) error {
+	path = sessionFile(path)
 	in.path = path
 	if in.from != "" && !knownFormat(in.from) {
 		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formats())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -16,8 +17,9 @@ import (
 
 // inspection is what inspect tells of one conversation.
 type inspection struct {
-	Input   source        `json:"input"`
-	Counter string        `json:"counter"`
+	Input   source `json:"input"`
+	Counter string `json:"counter"`
+	counting
 	Tokens  int           `json:"tokens"`
 	System  int           `json:"system_tokens"`
 	Tools   int           `json:"tool_tokens"`
@@ -102,20 +104,26 @@ func inspectCommand(s Streams) *cobra.Command {
 		Example: "  palimpsest inspect session.jsonl\n  palimpsest inspect runs.jsonl --run 3 --json",
 		Args:    exactly(1, "one FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			count, err := token.New(counter, nil)
-			if err != nil {
-				return fmt.Errorf("%w: --counter: %w", errUsage, err)
+			if counter != "" { // before the file is read
+				if _, _, err := counterNamed(counter, "--counter"); err != nil {
+					return err
+				}
 			}
 			if err := in.load(args[0], s.In); err != nil {
 				return err
 			}
 			if in.run == 0 && len(in.file.Transcripts) > 1 {
-				return listRuns(&in, count, asJSON, s)
+				return listRuns(&in, &target{counter: counter}, asJSON, s)
 			}
 			if err := in.choose(); err != nil {
 				return err
 			}
+			count, counted, err := (&target{counter: counter}).count(&in, "")
+			if err != nil {
+				return err
+			}
 			found := inspect(&in, count)
+			found.counting = counted
 			if asJSON {
 				return writeJSON(s.Out, found)
 			}
@@ -125,13 +133,13 @@ func inspectCommand(s Streams) *cobra.Command {
 	}
 	c.Flags().StringVar(&in.from, "from", "", "the input is `FORMAT` (default: detected): "+formats())
 	c.Flags().IntVar(&in.run, "run", 0, "look at the `N`-th conversation of a file that holds several")
-	c.Flags().StringVar(&counter, "counter", "o200k", "count with `NAME`: o200k, cl100k, claude, gemini, chars/4, …")
+	c.Flags().StringVar(&counter, "counter", "", "count with `NAME` (default: as the model that the file names): "+counterNames)
 	c.Flags().BoolVar(&asJSON, "json", false, "write one JSON object")
 	return c
 }
 
 // listRuns shows what a file of several conversations holds.
-func listRuns(in *input, count *token.Counter, asJSON bool, s Streams) error {
+func listRuns(in *input, by *target, asJSON bool, s Streams) error {
 	type row struct {
 		Run    int    `json:"run"`
 		Name   string `json:"name"`
@@ -142,8 +150,13 @@ func listRuns(in *input, count *token.Counter, asJSON bool, s Streams) error {
 	}
 	var rows []row
 	for n, t := range in.file.Transcripts {
+		in.Transcript = &t
+		count, _, err := by.count(in, "")
+		if err != nil {
+			return err
+		}
 		r := row{Run: n + 1, Name: t.Name, Msgs: t.Thread.Len(), Turns: t.Thread.Turns(), Tokens: count.System(t.System) + count.Tools(t.Tools)}
-		for _, m := range t.Thread.All() {
+		for _, m := range uncopied.All(t.Thread) {
 			r.Tokens += count.Message(m)
 			if r.Task == "" && m.StartsTurn() {
 				r.Task = shorten(firstWords(m), 200)
@@ -177,7 +190,7 @@ func inspect(in *input, count *token.Counter) *inspection {
 		tools: map[string]*inspectTool{}, repeats: map[string]*repeatRow{}, files: map[string]*fileRow{}, turns: map[int]*turnRow{},
 	}
 	stale := strategy.Superseded(in.Thread, seen.pairs)
-	for i, m := range in.Thread.All() {
+	for i, m := range uncopied.All(in.Thread) {
 		size := count.Message(m)
 		out.Tokens += size
 		seen.message(m, size, count)
@@ -248,7 +261,7 @@ func (out *inspection) finish(in *input, seen *tally) {
 	for _, c := range in.Compactions {
 		turn := in.Thread.Turns()
 		if c.At < in.Thread.Len() {
-			turn = in.Thread.At(c.At).Turn
+			turn = uncopied.At(in.Thread, c.At).Turn
 		}
 		out.Own = append(out.Own, ownRow{Turn: turn, Trigger: c.Trigger, Before: c.TokensBefore})
 	}
@@ -319,7 +332,7 @@ func (out *inspection) printKinds(p *printer) {
 		}
 	}
 	row("framing", "", out.Framing)
-	p.section(fmt.Sprintf("%s tokens, counted with %s", number(out.Tokens), out.Counter), []string{"", ">count", ">tokens", ">share"}, rows)
+	p.section(fmt.Sprintf("%s tokens, counted with %s%s", number(out.Tokens), out.Counter, out.counting), []string{"", ">count", ">tokens", ">share"}, rows)
 }
 
 func (out *inspection) printEnd(p *printer) {

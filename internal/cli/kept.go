@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -54,7 +55,7 @@ const saveTries = 5
 // save keeps a conversation and the plan that is in force for it. A
 // conversation that went on elsewhere in another way is an error.
 func (k keptDB) save(ctx context.Context, t *thread.Thread, p *plan.Plan) error {
-	if _, err := k.tenant.Log.Append(ctx, t.ID(), 0, t.Messages()); err != nil {
+	if _, err := k.tenant.Log.Append(ctx, t.ID(), 0, uncopied.Messages(t)); err != nil {
 		if errors.Is(err, store.ErrConflict) {
 			err = fmt.Errorf("the store has another conversation of the id %s: %w", t.ID(), err)
 		}

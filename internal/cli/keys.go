@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -177,27 +178,30 @@ func keysListCommand(s Streams) *cobra.Command {
 		Example: "  palimpsest keys list --tenant acme",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			path, err := keys.there()
+			path, err := keys.path()
 			if err != nil {
 				return err
 			}
 			rows := []keyRow{}
 			var damaged error
-			err = apiKeys(path, func(all *apikey.Keys) error {
-				for k, err := range all.List(c.Context()) {
-					switch {
-					case err != nil:
-						damaged = errors.Join(damaged, err)
-					case !c.Flags().Changed("tenant") || k.Tenant == tenant:
-						rows = append(rows, newKeyRow(k, time.Now()))
+			// A place that is not there holds no keys, and listing them makes none.
+			if _, missing := os.Stat(path); !errors.Is(missing, fs.ErrNotExist) {
+				err = apiKeys(path, func(all *apikey.Keys) error {
+					for k, err := range all.List(c.Context()) {
+						switch {
+						case err != nil:
+							damaged = errors.Join(damaged, err)
+						case !c.Flags().Changed("tenant") || k.Tenant == tenant:
+							rows = append(rows, newKeyRow(k, time.Now()))
+						}
 					}
-				}
-				return nil
-			})
+					return nil
+				})
+			}
 			if err == nil && asJSON {
 				err = writeJSON(s.Out, rows)
 			} else if err == nil {
-				printKeys(s, rows)
+				printKeys(s, rows, path)
 			}
 			return errors.Join(err, damaged)
 		},
@@ -208,7 +212,11 @@ func keysListCommand(s Streams) *cobra.Command {
 	return c
 }
 
-func printKeys(s Streams, rows []keyRow) {
+func printKeys(s Streams, rows []keyRow, path string) {
+	if len(rows) == 0 {
+		newPrinter(s.Out).line("no API keys (looked in %s): `palimpsest keys add` makes one", path)
+		return
+	}
 	var cells [][]string
 	for _, r := range rows {
 		ends := "never"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 )
 
@@ -14,14 +15,18 @@ import (
 // the budget, so what it leaves may still be too much.
 func (r *resolved) compact(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
 	if r.own == nil {
-		return r.compactor.Compact(ctx, q)
+		res, err := r.compactor.Compact(ctx, q)
+		if err == nil && r.summaries != nil {
+			r.summaries.report(res.Summaries)
+		}
+		return res, err
 	}
 	whole, err := r.compactor.Render(nil, q)
 	if err != nil || whole.After <= q.Budget {
 		return whole, err
 	}
-	th := r.compactor.Thread(q.Thread.ID())
-	if err := th.Append(ctx, q.Thread.Messages()...); err != nil {
+	th := r.compactor.Session(q.Thread.ID())
+	if _, err := th.Append(ctx, uncopied.Messages(q.Thread)...); err != nil {
 		return nil, err
 	}
 	p, err := th.Plan(ctx, palimpsest.Step{Base: q.Base, Profile: q.Profile, Budget: q.Budget, Window: r.model.Window, Output: r.model.MaxOutput})
@@ -41,4 +46,23 @@ func (r *resolved) compact(ctx context.Context, q palimpsest.Request) (*palimpse
 	}
 	res.Plan.CompactedTokens = res.After
 	return res, nil
+}
+
+// heard is a policy whose summaries are told: of a dry run only the plan comes
+// back.
+type heard struct {
+	policy.Policy
+	told *summaries
+}
+
+// Unwrap returns the policy itself (see policy.As).
+func (h heard) Unwrap() policy.Policy { return h.Policy }
+
+// Plan implements policy.Policy.
+func (h heard) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
+	f, err := h.Policy.Plan(ctx, s)
+	if err == nil {
+		h.told.report(f.Summaries)
+	}
+	return f, err
 }

@@ -31,7 +31,8 @@ func (r *report) print(p *printer, most int) {
 	if !r.Exact {
 		counter += fmt.Sprintf(" (estimate, ± %.0f %%)", 100*r.Band)
 	}
-	p.line("policy %s · counted with %s · for %s", r.Policy, counter, r.To)
+	p.line("policy %s · for %s", r.Policy, r.To)
+	p.text("counted with %s%s", counter, r.counting)
 
 	p.heading("tokens")
 	rows := [][]string{{"whole request", number(r.Before), number(r.After), percent(r.After, r.Before)}}

@@ -8,13 +8,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // proxies makes a proxy for each tenant, over what the daemon itself is made of.
 type proxies struct {
 	settings *config.Config
 	daemon   *daemon.Config
+	counter  *token.Counter // nil: each model has its own
 
 	mu   sync.Mutex
 	made map[string]*proxy.Proxy
@@ -28,11 +31,18 @@ func (p *proxies) of(tenant string) (http.Handler, error) {
 		return made, nil
 	}
 	c := p.daemon.Compactor
-	c.Counter = nil // each model has its own
+	c.Counter = p.counter
+	if c.Recall != nil {
+		// The agent asks: what came back by itself would stand in one prompt and not
+		// in the next.
+		asked := *c.Recall
+		asked.Rehydrate.Disabled = true
+		c.Recall = &asked
+	}
 	c.Events = event.Multi(p.daemon.Counters, c.Events)
 	c.Requester.TenantID = tenant
 	kept := p.daemon.Store.Tenant(tenant)
-	c.Log, c.Plans = kept.Log, kept.Plans
+	c.Log, c.Plans, c.Answers = kept.Log, kept.Plans, llm.NewAnswers(kept.Answers)
 	made, err := proxy.New(&proxy.Options{
 		Anthropic: p.settings.Text("anthropic-upstream"), OpenAI: p.settings.Text("openai-upstream"), Gemini: p.settings.Text("gemini-upstream"),
 		Config: c, Models: p.daemon.Models, Window: p.daemon.Window,

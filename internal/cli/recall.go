@@ -108,6 +108,24 @@ func (f *storeFlag) read(ctx context.Context) (reader, error) {
 	return s, nil
 }
 
+// holds reports whether all that a plan removes can be read in the store.
+func (f *storeFlag) holds(ctx context.Context, p *plan.Plan) bool {
+	if p.Empty() {
+		return false
+	}
+	st, err := f.read(ctx)
+	if err != nil {
+		return false
+	}
+	defer st.Close()
+	for _, ref := range p.Refs() {
+		if _, err := st.Artifact(ctx, string(p.Record(ref).Covers().First()), p.ThreadID); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 func artifactCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "artifact",
@@ -180,15 +198,12 @@ func artifactListCommand(s Streams) *cobra.Command {
 			if asJSON {
 				return writeJSON(s.Out, entries)
 			}
-			var rows [][]string
-			for _, e := range entries {
-				id := e.ArtifactID
-				if id == "" {
-					id = shortID(e.MessageID)
-				}
-				rows = append(rows, []string{id, fmt.Sprint(e.Turn), speakerOf(e.Role, e.Tool), e.Action.String(), number(len(e.Text)), e.Summary})
+			p := newPrinter(s.Out)
+			if len(entries) == 0 {
+				p.line("nothing that was taken out is kept%s in %s", ofThread(threadID), store.shown())
+				return nil
 			}
-			newPrinter(s.Out).table([]string{"id", ">turn", "who", "action", ">bytes", "what"}, rows)
+			printEntries(p, entries)
 			return nil
 		},
 	}
@@ -196,6 +211,36 @@ func artifactListCommand(s Streams) *cobra.Command {
 	c.Flags().StringVar(&threadID, "thread", "", "list only the conversation `ID`")
 	c.Flags().BoolVar(&asJSON, "json", false, "write a JSON array, with the whole texts")
 	return c
+}
+
+// ofThread says which conversation is meant, if one is.
+func ofThread(id string) string {
+	if id == "" {
+		return ""
+	}
+	return fmt.Sprintf(" of the thread %q (`palimpsest threads` lists them)", id)
+}
+
+// printEntries lists removed messages, under the id of each thread.
+func printEntries(p *printer, entries []recall.Entry) {
+	for len(entries) > 0 {
+		id := entries[0].ThreadID
+		var rows [][]string
+		for len(entries) > 0 && entries[0].ThreadID == id {
+			e := entries[0]
+			name := e.ArtifactID
+			if name == "" {
+				name = shortID(e.MessageID)
+			}
+			rows = append(rows, []string{name, fmt.Sprint(e.Turn), speakerOf(e.Role, e.Tool), e.Action.String(), number(len(e.Text)), e.Summary})
+			entries = entries[1:]
+		}
+		p.title("thread " + printable(id))
+		p.table([]string{"id", ">turn", "who", "action", ">bytes", "what"}, rows)
+		if len(entries) > 0 {
+			p.line("")
+		}
+	}
 }
 
 func recallCommand(s Streams) *cobra.Command {
@@ -229,7 +274,12 @@ func recallCommand(s Streams) *cobra.Command {
 				}
 				return writeJSON(s.Out, hits)
 			}
-			printHits(newPrinter(s.Out), hits)
+			p := newPrinter(s.Out)
+			if len(hits) == 0 {
+				p.line("nothing that was taken out%s matches", ofThread(o.ThreadID))
+				return nil
+			}
+			printHits(p, hits)
 			return nil
 		},
 	}
@@ -242,10 +292,6 @@ func recallCommand(s Streams) *cobra.Command {
 }
 
 func printHits(p *printer, hits []recall.Hit) {
-	if len(hits) == 0 {
-		p.line("nothing that was taken out matches")
-		return
-	}
 	for n, h := range hits {
 		if n > 0 {
 			p.line("")
@@ -255,6 +301,7 @@ func printHits(p *printer, hits []recall.Hit) {
 			id = shortID(h.MessageID)
 		}
 		p.title(fmt.Sprintf("%s · turn %d · %s · lines %d to %d of %d", id, h.Turn, speakerOf(h.Role, h.Tool), h.Line, h.Line+countLines(h.Excerpt)-1, h.Lines))
+		p.line("thread %s", printable(h.ThreadID))
 		p.quote(h.Excerpt)
 	}
 }

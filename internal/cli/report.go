@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -19,18 +20,19 @@ import (
 // report is what compact, plan and render tell. With --json it is written as
 // one object; otherwise print writes it for people.
 type report struct {
-	Input   source  `json:"input"`
-	To      string  `json:"to"`
-	Policy  string  `json:"policy"`
-	Model   string  `json:"model,omitempty"`
-	Counter string  `json:"counter"`
-	Exact   bool    `json:"exact"`
-	Band    float64 `json:"error_band,omitempty"`
-	Budget  int     `json:"budget"`
-	Before  int     `json:"tokens_before"`
-	After   int     `json:"tokens_after"`
-	System  int     `json:"system_tokens"`
-	Tools   int     `json:"tool_tokens"`
+	Input   source `json:"input"`
+	To      string `json:"to"`
+	Policy  string `json:"policy"`
+	Model   string `json:"model,omitempty"`
+	Counter string `json:"counter"`
+	counting
+	Exact  bool    `json:"exact"`
+	Band   float64 `json:"error_band,omitempty"`
+	Budget int     `json:"budget"`
+	Before int     `json:"tokens_before"`
+	After  int     `json:"tokens_after"`
+	System int     `json:"system_tokens"`
+	Tools  int     `json:"tool_tokens"`
 	// Framing is what belongs to no message: the frame of the request, and what
 	// repairs of the log add. With it the parts add up to the whole.
 	Framing share       `json:"framing"`
@@ -137,7 +139,7 @@ func (s *savings) cached(m token.Model, p token.Price, res *palimpsest.Result) {
 func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 	rep := &report{
 		Input: newSource(in), To: r.api, Policy: res.Plan.Policy, Model: r.model.Name,
-		Counter: r.counter.Name(), Exact: r.counter.Exact(), Band: r.counter.Band(),
+		Counter: r.counter.Name(), counting: r.counted, Exact: r.counter.Exact(), Band: r.counter.Band(),
 		Budget: r.budget, Before: res.Before, After: res.After,
 		System: r.counter.System(res.Prompt.System), Tools: r.counter.Tools(res.Prompt.Tools),
 		Repairs: res.Manifest.Repairs, Summaries: r.summaries,
@@ -160,7 +162,7 @@ func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 	}
 	slices.SortStableFunc(rep.Records, func(a, b recordRow) int { return b.Before - b.After - (a.Before - a.After) })
 	for _, i := range res.Pinned {
-		m := in.Thread.At(i)
+		m := uncopied.At(in.Thread, i)
 		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(firstWords(m), 200)})
 	}
 	if p, ok := r.model.Price(res.Before); ok {
@@ -175,7 +177,7 @@ func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 
 func newSource(in *input) source {
 	calls := 0
-	for _, m := range in.Thread.All() {
+	for _, m := range uncopied.All(in.Thread) {
 		calls += len(m.Calls())
 	}
 	s := source{
@@ -232,7 +234,7 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]share, []toolShare) {
 		}
 		return tools[r.Tool]
 	}
-	for i, m := range t.All() {
+	for i, m := range uncopied.All(t) {
 		role(speaker(m)).Before += res.Sizes[i]
 		if s := tool(m); s != nil {
 			s.Before += res.Sizes[i]

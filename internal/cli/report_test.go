@@ -28,12 +28,18 @@ func run(t testing.TB, args ...string) (status int, stdout, stderr string) {
 
 // The reports of the sample sessions, as a person sees them.
 func TestGoldenReports(t *testing.T) {
-	t.Chdir("../../testdata/sessions")
-	store := filepath.Join(t.TempDir(), "store")
-	golden, err := filepath.Abs("../../internal/cli/testdata/golden")
+	golden, err := filepath.Abs("testdata/golden")
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The prompt names the store, so its path must count the same in every run: a
+	// relative one does, a temporary folder's name has a random number in it.
+	const store = "store"
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("../../testdata/sessions")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
 	for _, session := range []struct{ file, budget string }{
 		{"fix-retry.claude-code.jsonl", "16000"},
 		{"import-csv.openai-chat.json", "16000"},
@@ -50,7 +56,7 @@ func TestGoldenReports(t *testing.T) {
 				if status != done {
 					t.Fatalf("exit status %d: %s", status, stderr)
 				}
-				got := strings.ReplaceAll(stdout+stderr, store, "STORE")
+				got := stdout + stderr
 				readable(t, got)
 				path := filepath.Join(golden, short+"."+name+".txt")
 				if *update {
@@ -195,7 +201,7 @@ func TestReportsOfCorpus(t *testing.T) {
 			if n.Framing.After < seen.Framing || n.Repairs == 0 && n.Framing.After != seen.Framing {
 				t.Errorf("the frame is %d tokens, what is left over %d with %d repairs", seen.Framing, n.Framing.After, n.Repairs)
 			}
-			if f := n.Framing.Before; f < seen.Framing || f > seen.Framing+200 {
+			if f := n.Framing.Before; f < seen.Framing || f > seen.Framing+300 {
 				t.Errorf("the frame is %d tokens, what is left over before is %d", seen.Framing, f)
 			}
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
@@ -27,6 +28,8 @@ import (
 type agentRun struct {
 	options            proxy.Options
 	policy, summarizer string
+	favor              string
+	name               string // of the policy that was found
 	window             int
 	store, tenant      string
 }
@@ -39,7 +42,10 @@ func runCommand(s Streams) *cobra.Command {
 		Long: `Run an agent through a proxy of its own, on a free port of this machine. The
 base URLs that the agent reads are set for it (Claude Code, Codex, opencode, Gemini
 CLI, aider, and whatever is made with the providers' SDKs); its input, output,
-signals and exit status are its own. One line at the end tells what was saved.
+signals and exit status are its own. Two lines before it say where its requests go,
+what window holds and when they are compacted, then a line each compaction (kept
+for the end where the agent draws on the same terminal), and one behind it what was
+saved.
 
 An upstream that is not given is the base URL that stands in the environment
 already, else the provider's.
@@ -64,6 +70,7 @@ the same prompt, which its provider's cache may still hold.`,
 	f.StringVar(&r.options.OpenAI, "openai-upstream", os.Getenv("OPENAI_BASE_URL"), "send requests of the OpenAI APIs to `URL` (with /v1)")
 	f.StringVar(&r.options.Gemini, "gemini-upstream", os.Getenv("GOOGLE_GEMINI_BASE_URL"), "send requests of the Gemini API to `URL` (without a version)")
 	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
+	f.StringVar(&r.favor, "favor", "", "compact near the window (quality), from 64,000 tokens on (balanced), or where it costs least (cost): `WHAT` the policy auto favors (default: the policy's, else balanced)")
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 	f.Var((*tokens)(&r.window), "window", "take the models' windows for this many `TOKENS`, such as 120k (default: the table of models)")
 	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "do what the agent asks of native compaction here, for upstreams of these `APIS` that cannot: anthropic, openai")
@@ -79,16 +86,20 @@ type exitStatus int
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error) {
-	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer})
+	s.Err = shared(s.Err)
+	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor})
 	if err != nil {
 		return err
 	}
+	r.name = chosen.Settings.Name()
 	counter, err := token.New("o200k", nil)
 	if err != nil {
 		return err
 	}
 	r.options.Config = chosen.Config(counter)
-	r.options.Config.Counter = nil // each model has its own
+	if r.options.Config.Counter, err = chosen.Counter(""); err != nil { // nil: each model has its own
+		return err
+	}
 	r.options.Window = r.window
 	if r.options.Secret, err = secret(len(r.options.Emulate) > 0); err != nil {
 		fmt.Fprintf(s.Err, "palimpsest: compactions that are emulated now are not known in a later run: %v\n", err)
@@ -102,6 +113,9 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	}
 	defer func() { err = errors.Join(err, kept.Close()) }()
 	r.options.Config.Log, r.options.Config.Plans, r.options.Documents = kept.tenant.Log, kept.tenant.Plans, kept.tenant.Documents
+	told := &held{w: s.Err, hold: draws(s)}
+	r.options.Config.Events = newTeller(told.say)
+	r.options.Config.Answers = llm.NewAnswers(kept.tenant.Answers)
 	p, err := proxy.New(&r.options)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -110,18 +124,21 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.setUp(p.Upstreams()))
 	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
+	fmt.Fprintln(s.Err, "palimpsest: "+whenActs(chosen.Settings, r.window))
 	status, err := child(ctx, args, "http://"+listener.Addr().String(), s)
 	server.Close()
+	told.release()
 	if closed := <-served; !errors.Is(closed, http.ErrServerClosed) {
 		err = errors.Join(err, closed)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(s.Err, "palimpsest: "+saved(p.Totals()))
+	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.saved(p.Totals(), p.Upstreams()))
 	if status != 0 {
 		return exitStatus(status)
 	}
@@ -199,27 +216,66 @@ func agentInput(r io.Reader) io.Reader {
 // typed reports whether a person types the input.
 func typed(r io.Reader) bool {
 	f, ok := r.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && device(f)
 }
 
-// saved tells in one line what the proxy did.
-func saved(t proxy.Totals) string {
-	requests := plural(int(t.Requests), "request")
+// rule says by what requests are made smaller, in the line before and in the line
+// behind.
+func (r *agentRun) rule() string {
+	if r.window > 0 {
+		return fmt.Sprintf("policy %s, window %s tokens", r.name, number(r.window))
+	}
+	return fmt.Sprintf("policy %s, each model's own window", r.name)
+}
+
+// setUp tells in one line what holds for the agent: how its requests are made
+// smaller, and where they go.
+func (r *agentRun) setUp(upstreams []proxy.Upstream) string {
+	var to []string
+	for _, u := range upstreams {
+		to = append(to, u.URL)
+	}
+	return fmt.Sprintf("%s, kept in %s; requests go to %s", r.rule(), kept(r.store), strings.Join(to, ", "))
+}
+
+// kept is where conversations are kept, for people.
+func kept(store string) string {
+	if store == "memory:" {
+		return "memory"
+	}
+	return withoutPassword(store)
+}
+
+// saved tells in one line what the proxy did, in the words of setUp.
+func (r *agentRun) saved(t proxy.Totals, upstreams []proxy.Upstream) string {
 	if t.Requests == 0 {
 		return "no request came through the proxy: does the agent take its base URL from the environment?"
 	}
+	var used []proxy.Upstream
+	for _, u := range upstreams {
+		if u.Requests > 0 {
+			used = append(used, u)
+		}
+	}
+	line := plural(int(t.Requests), "request")
+	if len(used) == 1 {
+		line += " to " + used[0].URL
+	} else {
+		var to []string
+		for _, u := range used {
+			to = append(to, number(int(u.Requests))+" to "+u.URL)
+		}
+		line += " (" + strings.Join(to, ", ") + ")"
+	}
 	if t.Edited == 0 {
-		return requests + ", all passed as they were"
+		line += ", all passed as they were (" + r.rule() + ")"
+	} else {
+		line += fmt.Sprintf(", %s made smaller (%s): about %s tokens became %s", number(int(t.Edited)), r.rule(), number(int(t.TokensBefore)), number(int(t.TokensSent)))
+		if t.TokensBefore > t.TokensSent {
+			line += fmt.Sprintf(" (%d %% less)", 100*(t.TokensBefore-t.TokensSent)/t.TokensBefore)
+		}
+		line += ", " + plural(int(t.Compactions), "compaction")
 	}
-	line := fmt.Sprintf("%s, %s made smaller: about %s tokens became %s", requests, number(int(t.Edited)), number(int(t.TokensBefore)), number(int(t.TokensSent)))
-	if t.TokensBefore > t.TokensSent {
-		line += fmt.Sprintf(" (%d %% less)", 100*(t.TokensBefore-t.TokensSent)/t.TokensBefore)
-	}
-	line += ", " + plural(int(t.Compactions), "compaction")
 	if t.Faults > 0 {
 		line += ", " + plural(int(t.Faults), "fault") + " passed over"
 	}

@@ -10,11 +10,13 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 )
 
@@ -46,11 +48,13 @@ func TestAsAgent(t *testing.T) {
 	}
 	res.Body.Close()
 	fmt.Printf("said %s, got %d\n", in, res.StatusCode)
+	fmt.Printf("tokens %s %s\n", res.Header.Get(proxy.BeforeHeader), res.Header.Get(proxy.SentHeader))
 	os.Exit(7)
 }
 
 // TestRun: the agent's input, output and exit status are its own, its requests
-// go through the proxy, and one line says what was saved.
+// go through the proxy, lines say what holds and when it acts, that it has, and what
+// was saved.
 func TestRun(t *testing.T) {
 	up := proxytest.New(t)
 	t.Setenv("PALIMPSEST_TEST_AGENT", "ask")
@@ -60,11 +64,51 @@ func TestRun(t *testing.T) {
 	if status != 7 || !strings.Contains(out.String(), "said hello, got 200") {
 		t.Errorf("status %d, %q, %q", status, out.String(), err.String())
 	}
-	if line := err.String(); strings.Count(line, "\n") != 1 || !strings.HasPrefix(line, "palimpsest: 1 request, 1 made smaller: about ") || !strings.HasSuffix(line, ", 1 compaction\n") {
-		t.Errorf("the line at the end is %q", line)
+	// The line before and the line behind say the same of window and upstreams.
+	const rule = "policy auto, window 20,000 tokens"
+	lines := strings.Split(err.String(), "\n")
+	if len(lines) != 5 || lines[0] != "palimpsest: "+rule+", kept in memory; requests go to "+up.URL+", https://api.openai.com/v1, https://generativelanguage.googleapis.com" {
+		t.Fatalf("the line before is %q", lines[0])
+	}
+	for n, want := range []string{
+		`compacts at 12,000 of 20,000 tokens and keeps about 6,700 \(favor: balanced\)`,
+		`compacted [0-9]{2},[0-9]{3} tokens to [0-9],[0-9]{3} \(the mark is [0-9]+ of [0-9]+\); each request is [0-9]{2},[0-9]{3} tokens smaller`,
+	} {
+		if !regexp.MustCompile("^palimpsest: " + want + "$").MatchString(lines[1+n]) {
+			t.Errorf("line %q, want %s", lines[1+n], want)
+		}
+	}
+	// The figures are those that the answer's headers had.
+	var before, sent int
+	if _, err := fmt.Sscanf(out.String()[strings.Index(out.String(), "tokens "):], "tokens %d %d", &before, &sent); err != nil {
+		t.Fatal(err)
+	}
+	figures := fmt.Sprintf("about %s tokens became %s (", number(before), number(sent))
+	if !strings.HasPrefix(lines[3], "palimpsest: 1 request to "+up.URL+", 1 made smaller ("+rule+"): "+figures) || !strings.HasSuffix(lines[3], ", 1 compaction") {
+		t.Errorf("the line behind is %q", lines[3])
 	}
 	if got := up.Requests(); len(got) != 1 || got[0].Refused != "" {
 		t.Errorf("upstream got %d requests", len(got))
+	}
+}
+
+// TestSaved: requests to several providers are told apart, and add up; a password in
+// an address is not shown.
+func TestSaved(t *testing.T) {
+	r := agentRun{name: "auto"}
+	used := []proxy.Upstream{{Name: "Anthropic", URL: "https://a.example", Requests: 3}, {Name: "OpenAI", URL: "https://o.example/v1", Requests: 2}, {Name: "Gemini", URL: "https://g.example"}}
+	if got, want := r.saved(proxy.Totals{Requests: 5, Faults: 1}, used), "5 requests (3 to https://a.example, 2 to https://o.example/v1), all passed as they were (policy auto, each model's own window), 1 fault passed over"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := r.saved(proxy.Totals{}, used); !strings.HasPrefix(got, "no request came through") {
+		t.Errorf("got %s", got)
+	}
+	p, err := proxy.New(&proxy.Options{Anthropic: "http://user:secret@a.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := r.setUp(p.Upstreams()); strings.Contains(line, "secret") || !strings.Contains(line, "a.example") {
+		t.Errorf("got %s", line)
 	}
 }
 
@@ -101,6 +145,8 @@ func TestRunWrong(t *testing.T) {
 	}{
 		{[]string{"run"}, 2, "which command"},
 		{[]string{"run", "--policy", "nonsense", "--", "true"}, 2, "nonsense"},
+		{[]string{"run", "--favor", "speed", "--", "true"}, 2, "want one of quality, balanced, cost"},
+		{[]string{"run", "--favor", "cost", "--policy", "loop", "--", "true"}, 2, "the policy loop keeps to its own marks"},
 		{[]string{"run", "--openai-upstream", "nowhere", "--", "true"}, 2, "nowhere"},
 		{[]string{"run", "--emulate", "anthropic,opnai", "--", "true"}, 2, `"opnai" is not known; did you mean openai?`},
 		{[]string{"run", "--store", "agents.db", "--", "true"}, 2, "want sqlite:FILE"},

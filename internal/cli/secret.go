@@ -16,7 +16,7 @@ import (
 
 // secretFile holds the key that signs what emulated compactions give agents, in
 // palimpsest's data directory: a session that is resumed brings it back.
-const secretFile = "native-compaction.key"
+const secretFile = dir.CompactionKeyFile
 
 // secret reads the key, or makes it where it is needed. It is nil where there is
 // none.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/apikey/keydir"
 	"github.com/palimpsest-ai/palimpsest/artifact"
@@ -23,6 +22,7 @@ import (
 	jobqueue "github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/job/river"
 	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/dir"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
@@ -87,6 +87,7 @@ func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
 	if made.TLS != nil {
 		scheme = "https"
 	}
+	logger.Info(o.acts)
 	fmt.Fprintf(s.Err, "palimpsest: serving on %s://%s\n", scheme, listener.Addr())
 	return d.Serve(ctx, listener)
 }
@@ -94,6 +95,7 @@ func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
 // opened is what a daemon uses and what has to be closed after it.
 type opened struct {
 	logger  *slog.Logger
+	acts    string           // when threads are compacted, in words
 	ring    *keyring.Keyring // nil where nothing is encrypted
 	closers []func() error
 }
@@ -110,28 +112,42 @@ func (o *opened) close() error {
 // daemon opens what the settings name.
 func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Config, err error) {
 	t := target{models: c.Text("models")}
-	counter, err := token.New(c.Text("counter"), nil)
-	if err != nil {
-		return made, fmt.Errorf("%w: counter: %w", errUsage, err)
-	}
-	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer")})
+	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer"), Favor: c.Text("favor")})
 	if err != nil {
 		return made, fmt.Errorf("policy: %w", err)
 	}
+	named, err := chosen.Counter(c.Text("counter"))
+	if err != nil {
+		return made, err
+	}
+	counter := named
+	if counter == nil {
+		if counter, err = token.New("o200k", nil); err != nil {
+			return made, err
+		}
+	}
 	made.Compactor = chosen.Config(counter)
+	o.acts = whenActs(chosen.Settings, 0)
 	models, err := t.table()
 	if err != nil {
 		return made, err
 	}
 	made.Models = &models
 	made.Logger, made.Compactor.Events = o.logger, slogsink.New(o.logger)
+	if c.Text("log-format") == "text" { // records of the events say it to programs
+		made.Compactor.Events = event.Multi(made.Compactor.Events, newTeller(func(thread, line string) { o.logger.Info(line, "thread_id", thread) }))
+	}
 	made.Window, made.Drain = c.Tokens("window"), c.Duration("drain")
 	made.Limits = daemon.Limits{
 		Body: int64(c.Bytes("max-body")), Depth: c.Count("max-depth"),
 		Rate: c.Count("rate"), Burst: c.Count("burst"), Streams: c.Count("max-streams"),
 	}
 	if c.Text("recall") == "tools" {
-		made.Compactor.Recall = &palimpsest.Recall{}
+		made.Compactor.Recall = chosen.Recall()
+		made.Compactor.Recall.Inject = c.Tokens("inject")
+	}
+	if c.Text("quality") == "on" {
+		made.Compactor.Quality = &quality.Options{}
 	}
 	switch cert, key := c.Text("tls-cert"), c.Text("tls-key"); {
 	case (cert == "") != (key == ""):
@@ -166,7 +182,7 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	made.Artifacts = artifact.NewStore(made.Store.Artifacts(), sealed)
 	if c.Text("proxy") != "off" {
 		// One is made at once, so that a wrong upstream is told at the start.
-		all := &proxies{settings: c, daemon: &made}
+		all := &proxies{settings: c, daemon: &made, counter: named}
 		if _, err := all.of(""); err != nil {
 			return made, fmt.Errorf("%w: %w", errUsage, err)
 		}
@@ -239,7 +255,7 @@ func (o *opened) store(ctx context.Context, name string) (store.DB, error) {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
-		name = "sqlite:" + filepath.Join(folder, "daemon.db")
+		name = "sqlite:" + filepath.Join(folder, dir.DaemonFile)
 	}
 	options := &dsn.Options{}
 	if o.ring != nil {

@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 )
 
 // running starts `palimpsest serve` and returns its address, and what stops it
@@ -276,4 +278,25 @@ func curl(t *testing.T, line string) *http.Request {
 		}
 	}
 	return r
+}
+
+// TestServeSays: the daemon tells when it compacts before it serves, and each
+// compaction in words; a log level above that turns both off.
+func TestServeSays(t *testing.T) {
+	alone(t)
+	up := proxytest.New(t)
+	for _, level := range []string{"info", "warn"} {
+		address, stop := running(t, "--store", "memory:", "--favor", "cost", "--window", "20k", "--log-level", level, "--anthropic-upstream", up.URL)
+		cmd := exec.Command(os.Args[0], "-test.run=TestAsAgent")
+		cmd.Env = append(os.Environ(), "PALIMPSEST_TEST_AGENT=ask", "ANTHROPIC_BASE_URL="+address)
+		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "got 200") {
+			t.Errorf("the agent says %q", out)
+		}
+		_, log := stop()
+		for _, want := range []string{`msg="compacts at about 35,000 tokens and keeps 20,000; `, `each request is `} {
+			if strings.Contains(log, want) != (level == "info") {
+				t.Errorf("%s: %q in\n%s", level, want, log)
+			}
+		}
+	}
 }

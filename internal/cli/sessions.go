@@ -17,12 +17,16 @@ import (
 
 // session is a file that an agent left behind.
 type session struct {
-	Number  int       `json:"number"`
+	Number int `json:"number"`
+	// ID is what the agent calls it, as far as the name of the file says so.
+	ID      string    `json:"id"`
 	Agent   string    `json:"agent"`
 	Project string    `json:"project,omitempty"`
 	Changed time.Time `json:"changed"`
 	Bytes   int64     `json:"bytes"`
 	Path    string    `json:"path"`
+	// First is what the user said first; empty where the file cannot be read.
+	First string `json:"first,omitempty"`
 }
 
 // sessionDir is where an agent keeps its sessions.
@@ -53,16 +57,18 @@ func sessionsCommand(s Streams) *cobra.Command {
 	var agent string
 	var most int
 	c := &cobra.Command{
-		Use:   "sessions [NUMBER]",
+		Use:   "sessions [NUMBER or ID]",
 		Short: "Find the sessions that agents left on this machine",
 		Long: `Find the sessions of Claude Code, Codex, pi and Gemini CLI on this machine, the
-newest first. With the NUMBER of one, only its path is written, for the commands
-that take a FILE. Nothing is read but names, sizes and times.`,
+newest first, with the first words of their user. The commands that take a FILE take
+the ID of a session too, or a beginning of it that no other has. With its NUMBER or
+ID, only its path is written. --json says the projects and the paths as well.`,
 		Example: `  palimpsest sessions
+  palimpsest inspect 91bfefb2-9533-4bcc-8bfc-f00dd138f269
   palimpsest inspect "$(palimpsest sessions 1)"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return fmt.Errorf("%w: want one NUMBER at most", errUsage)
+				return fmt.Errorf("%w: want one NUMBER or ID at most", errUsage)
 			}
 			return nil
 		},
@@ -72,33 +78,32 @@ that take a FILE. Nothing is read but names, sizes and times.`,
 				return err
 			}
 			if len(args) == 1 {
-				n, err := strconv.Atoi(args[0])
-				if err != nil || n < 1 {
-					return fmt.Errorf("%w: %q is no number of a session", errUsage, args[0])
+				found, err := pickSession(all, args[0])
+				if err == nil {
+					_, err = fmt.Fprintln(s.Out, found.Path)
 				}
-				if n > len(all) {
-					return fmt.Errorf("there are %s", plural(len(all), "session"))
-				}
-				_, err = fmt.Fprintln(s.Out, all[n-1].Path)
 				return err
 			}
 			shown := all
 			if most > 0 && len(shown) > most {
 				shown = shown[:most]
 			}
+			for i := range shown {
+				shown[i].First = shown[i].firstWords()
+			}
 			if asJSON {
 				return writeJSON(s.Out, append([]session{}, shown...))
 			}
 			var rows [][]string
 			for _, f := range shown {
-				rows = append(rows, []string{strconv.Itoa(f.Number), f.Changed.Format("2006-01-02 15:04"), f.Agent, number(int((f.Bytes + 1023) / 1024)), f.Project, f.Path})
+				rows = append(rows, []string{strconv.Itoa(f.Number), f.ID, f.Agent, age(time.Since(f.Changed)), number(int((f.Bytes + 1023) / 1024)), f.First})
 			}
 			p := newPrinter(s.Out)
 			if len(rows) == 0 {
 				p.line("no sessions were found")
 				return nil
 			}
-			p.table([]string{">no", "changed", "agent", ">KB", "~project", "path"}, rows)
+			p.table([]string{">no", "id", "agent", ">age", ">KB", "first words"}, rows)
 			if len(all) > len(shown) {
 				p.line("and %s more: --most %d shows all", number(len(all)-len(shown)), len(all))
 			}
@@ -165,7 +170,7 @@ func (d sessionDir) find(dir string) (found []session, err error) {
 		if err != nil || info.Size() == 0 {
 			return nil // it went away meanwhile, or nothing was said
 		}
-		f := session{Agent: d.agent, Changed: info.ModTime(), Bytes: info.Size(), Path: path}
+		f := session{Agent: d.agent, ID: sessionID(e.Name(), d.prefix), Changed: info.ModTime(), Bytes: info.Size(), Path: path}
 		above := path
 		for range d.project {
 			above = filepath.Dir(above)

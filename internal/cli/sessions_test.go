@@ -57,7 +57,7 @@ func TestSessions(t *testing.T) {
 			t.Errorf("line %d is %q", i+1, lines[i+1])
 		}
 	}
-	if !strings.Contains(lines[4], "-src-shop") || !strings.Contains(lines[1], "shop") {
+	if _, out, _ := run("--json"); !strings.Contains(out, `"project":"-src-shop"`) || !strings.Contains(out, `"project":"shop"`) {
 		t.Errorf("the projects are not named:\n%s", out)
 	}
 	if status, out, _ := run("4"); status != 0 || out != filepath.Join(home, ".claude", "projects", "-src-shop", "one.jsonl")+"\n" {
@@ -73,7 +73,7 @@ func TestSessions(t *testing.T) {
 		args   []string
 		status int
 		says   string
-	}{{[]string{"9"}, 1, "4 sessions"}, {[]string{"x"}, 2, "no number"}, {[]string{"1", "2"}, 2, "at most"}, {[]string{"--agent", "emacs"}, 2, "emacs"}} {
+	}{{[]string{"9"}, 1, "4 sessions"}, {[]string{"x"}, 2, "no number and no id"}, {[]string{"1", "2"}, 2, "at most"}, {[]string{"--agent", "emacs"}, 2, "emacs"}} {
 		if status, _, err := run(c.args...); status != c.status || !strings.Contains(err, c.says) {
 			t.Errorf("%v: status %d, %q", c.args, status, err)
 		}

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"cmp"
-	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 )
@@ -42,10 +41,16 @@ type summaryFailure struct {
 	Fallback string `json:"fallback"`
 }
 
-// report is a summarize.Reporter.
-func (s *summaries) report(_ context.Context, r summarize.Report) {
+// report adds up what was reported of a plan.
+func (s *summaries) report(all []summarize.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, r := range all {
+		s.add(r)
+	}
+}
+
+func (s *summaries) add(r summarize.Report) {
 	if r.By != "" {
 		s.By[r.By]++
 	}
@@ -58,12 +63,18 @@ func (s *summaries) report(_ context.Context, r summarize.Report) {
 		}
 		// The tries of one plan fail in the same way: that is told once.
 		told := slices.ContainsFunc(s.Failures, func(g summaryFailure) bool {
-			return g == failure || g.Model == f.Step && g.Fallback == r.By && choice.Resting(f.Err)
+			return g == failure || g.Model == f.Step && g.Fallback == r.By && again(f.Err)
 		})
 		if !told {
 			s.Failures = append(s.Failures, failure)
 		}
 	}
+}
+
+// again reports whether a model was not asked because it had failed before.
+func again(err error) bool {
+	_, ok := errors.AsType[*llm.RepeatedError](err)
+	return ok
 }
 
 // used books an answer.

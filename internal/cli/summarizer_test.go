@@ -217,3 +217,43 @@ func TestSummarizerSettings(t *testing.T) {
 		t.Error(r.Body)
 	}
 }
+
+// TestSummarizerAskedOnce: a second run is not asked what the first has paid for,
+// wherever the answers are kept, unless the policy says so. A15, A19
+func TestSummarizerAskedOnce(t *testing.T) {
+	own := filepath.Join(t.TempDir(), "own.yaml")
+	if err := os.WriteFile(own, []byte("base: last-messages:3\nsummarizer: {use: openai:gpt-5-mini, cache: false}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args     []string
+		requests int
+	}{
+		"directory": {[]string{"--policy", "last-messages:3", "--store", filepath.Join(t.TempDir(), "kept")}, 1},
+		"database":  {[]string{"--policy", "last-messages:3", "--store", "sqlite:" + filepath.Join(t.TempDir(), "kept.db")}, 1},
+		"seed":      {[]string{"--policy", "loop", "--store", filepath.Join(t.TempDir(), "kept")}, 1},
+		"no cache":  {[]string{"--policy", own}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := good
+			if name == "seed" {
+				text = "TestCreateTwiceIsAConflict fails."
+			}
+			server := llmtest.NewServer(t, llmtest.Answer{Text: text}, llmtest.Answer{Text: text}, llmtest.Answer{Text: text}, llmtest.Answer{Text: text})
+			environment(t, server.URL)
+			args := append([]string{"--budget", "3000", "--summarizer", "openai:gpt-5-mini"}, c.args...)
+			if name == "no cache" {
+				args = append([]string{"--budget", "3000"}, c.args...)
+			}
+			first, _ := compactWith(t, args...)
+			once := len(server.Requests())
+			second, rep := compactWith(t, args...)
+			if first != second || rep.Summarizer.By["openai:gpt-5-mini"] == 0 && name != "seed" {
+				t.Errorf("another prompt, by %v", rep.Summarizer.By)
+			}
+			if n := len(server.Requests()); once == 0 || n != once*c.requests {
+				t.Errorf("%d requests, then %d", once, n-once)
+			}
+		})
+	}
+}

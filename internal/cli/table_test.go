@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 )
 
 func TestShorten(t *testing.T) {
@@ -44,7 +46,7 @@ func TestTableFits(t *testing.T) {
 		rapid.StringMatching(`(Read )?(/[a-z_]{1,12}){1,12}\.go( [a-z]{0,9}){0,20}`),
 		rapid.SampledFrom([]string{"\x1b]0;title\x07", "\u202e\u2066", "line\r\nline", "日本語", "\xff\xfe"}),
 	)
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		var rows [][]string
 		for range rapid.IntRange(1, 6).Draw(t, "rows") {
 			rows = append(rows, []string{"action", number(rapid.IntRange(0, 1e9).Draw(t, "tokens")), cell.Draw(t, "what"), cell.Draw(t, "why")})

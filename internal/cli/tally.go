@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -58,7 +59,7 @@ func (s *tally) result(t *thread.Thread, i int, r thread.ToolResult, size int) {
 	if !ok {
 		return
 	}
-	for _, c := range t.At(at).Calls() {
+	for _, c := range uncopied.At(t, at).Calls() {
 		if c.ID == r.CallID {
 			s.call(c, size)
 		}

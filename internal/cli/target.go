@@ -11,6 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -50,14 +51,16 @@ var defaultModels = map[string]string{
 type target struct {
 	to, policy, model, counter, models, summarizer string
 	budget                                         int
+	// answers has what models answered before; nil for what this run asks alone.
+	answers llm.Cache
 }
 
 func (t *target) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.to, "to", "", "write for `API`: "+strings.Join(targets, ", ")+" (default: the input's own)")
 	f.StringVar(&t.policy, "policy", "auto", "the `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	f.Var((*tokens)(&t.budget), "budget", "bound the whole request to this many `TOKENS`, such as 32000 or 32k")
-	f.StringVar(&t.model, "model", "", "count for the model `NAME`; without --budget, fill its context window")
-	f.StringVar(&t.counter, "counter", "", "count with `NAME`: o200k (default), cl100k, claude, gemini, chars/4, …")
+	f.StringVar(&t.model, "model", "", "count for the model `NAME` (default: the one that the file names); without --budget, fill its context window")
+	f.StringVar(&t.counter, "counter", "", "count with `NAME`, whatever the model: "+counterNames)
 	f.StringVar(&t.models, "models", "", "a `FILE` of models that adds to or replaces the built-in table")
 }
 
@@ -71,6 +74,7 @@ type resolved struct {
 	api       string
 	profile   render.Profile
 	counter   *token.Counter
+	counted   counting    // who chose the counter
 	model     token.Model // zero when none was named
 	budget    int
 	compactor *palimpsest.Compactor
@@ -94,40 +98,30 @@ func (t *target) resolve(in *input) (*resolved, error) {
 	}
 	r.profile = render.For(r.api)
 	told := &summaries{By: map[string]int{}, Failures: []summaryFailure{}}
-	chosen, err := choice.Open(t.policy, &choice.Options{Summarizer: t.summarizer, Report: told.report, Used: told.used})
+	chosen, err := choice.Open(t.policy, &choice.Options{Summarizer: t.summarizer, Used: told.used})
 	if err != nil {
 		return nil, err
 	}
 	if told.Use = chosen.Settings.Summarizer.Use; len(told.Use) > 0 {
 		r.summaries = told
 	}
-	counter, flag := "o200k", "--counter"
-	if t.counter == "" && chosen.Settings.Counter != "auto" {
-		t.counter, flag = chosen.Settings.Counter, t.policy+": counter"
+	if r.counter, r.counted, err = t.count(in, chosen.Settings.Counter); err != nil {
+		return nil, err
 	}
 	if t.model != "" {
 		if r.model, err = t.find(); err != nil {
 			return nil, err
 		}
-		if r.counter, err = token.ForModel(r.model); err != nil {
-			return nil, err
-		}
 		r.profile.BoundReasoning = r.model.BindsThinking
-	}
-	if t.counter != "" || r.counter == nil {
-		if t.counter != "" {
-			counter = t.counter
-		}
-		if r.counter, err = token.New(counter, nil); err != nil {
-			return nil, fmt.Errorf("%w: %s: %w", errUsage, flag, err)
-		}
 	}
 	if r.budget, err = t.tokens(r.model); err != nil {
 		return nil, err
 	}
 	config := chosen.Config(r.counter)
+	config.Answers = llm.NewAnswers(t.answers)
 	if chosen.Own() {
 		r.own = config.Policy
+		config.Policy = heard{config.Policy, told}
 	}
 	r.compactor, err = palimpsest.New(config)
 	return r, err

@@ -5,12 +5,14 @@ import (
 
 	"github.com/clipperhouse/uax29/v2/graphemes"
 	"pgregory.net/rapid"
+
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 )
 
 // TestBoundary: no cut parts what a reader sees as one character, in whatever
 // mixture of line ends, plain letters, marks and joined signs.
 func TestBoundary(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		pieces := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "Z", " ", "\r", "\n", "\r\n", "e\u0301", "é", "👩‍👩‍👧", "🇩🇪", "한", "\u0301", "\u200d", "\t"}), 1, 12).Draw(t, "pieces")
 		s := ""
 		for _, p := range pieces {

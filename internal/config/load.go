@@ -131,8 +131,9 @@ func envLayer(environ []string) (layer, []string) {
 	return l, unknown
 }
 
-// maxFile bounds a file of settings, in bytes.
-const maxFile = 1 << 20
+// maxFile bounds a file of settings, in bytes. The parser of YAML recurses, and takes
+// time with the square of what nests.
+const maxFile = 64 << 10
 
 // fileLayer reads a file of settings: one YAML mapping from names to values.
 func fileLayer(path string, optional bool) (layer, error) {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
 
@@ -70,12 +71,18 @@ func Settings() []Setting {
 			Usage: "the key of that certificate (PEM)"},
 		{Name: "policy", Default: "auto", Want: "POLICY",
 			Usage: "when and how threads are compacted: a file (see \"palimpsest policy\"), or auto, ladder, session, timeline, workstream, loop"},
+		{Name: "favor", Want: "WHAT", check: isFavor,
+			Usage: "when the policy auto compacts and how much it keeps: quality (near the window, half of it), balanced (from 64,000 tokens on, half of that) or cost (where it costs least); empty is the policy's own, else balanced"},
 		{Name: "summarizer", Want: "CHAIN",
 			Usage: "who writes summaries, such as anthropic:claude-haiku-4-5,extractive, in place of what the policy says"},
-		{Name: "counter", Default: "o200k", Want: "NAME",
-			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …"},
-		{Name: "recall", Default: "off", Want: "HOW", check: oneOf("off", "tools"),
-			Usage: "what prompts offer to reach what was removed: nothing (off), or the tools read_artifact and recall, whose calls …/answer answers"},
+		{Name: "counter", Default: "auto", Want: "NAME",
+			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …; auto is the policy's, or else o200k for threads and each model's own for agents behind the proxy"},
+		{Name: "recall", Default: "tools", Want: "HOW", check: oneOf("off", "tools"),
+			Usage: "what prompts offer to reach what was removed, where a step brings tools of its own: read_artifact and recall, whose calls …/answer answers (tools), or nothing (off)"},
+		{Name: "inject", Default: "0", Want: "TOKENS", check: isTokens,
+			Usage: "show so many tokens of removed messages that match the user's last one beside it, where recall is tools; 0 shows none"},
+		{Name: "quality", Default: "on", Want: "HOW", check: oneOf("off", "on"),
+			Usage: "watch threads for agents that miss what was removed, and tell of them in events and metrics: on, or off"},
 		{Name: "anthropic-upstream", Want: "URL", show: withoutPassword,
 			Usage: "send what agents ask the Anthropic API to this base URL, without /v1; empty is the provider's own"},
 		{Name: "openai-upstream", Want: "URL", show: withoutPassword,
@@ -93,7 +100,7 @@ func Settings() []Setting {
 		{Name: "max-body", Default: "64MB", Want: "BYTES", check: isBytes,
 			Usage: "the largest request"},
 		{Name: "max-depth", Default: "200", Want: "LEVELS", check: isCount,
-			Usage: "how deep the JSON of a request may nest"},
+			Usage: "how deep the JSON of a request may nest, at most 1000"},
 		{Name: "rate", Default: "200", Want: "N", check: isCount,
 			Usage: "requests per second of a key, or of an address where there are no keys"},
 		{Name: "burst", Default: "400", Want: "N", check: isCount,
@@ -116,6 +123,13 @@ func Names() []string {
 		names = append(names, s.Name)
 	}
 	return names
+}
+
+func isFavor(text string) error {
+	if text == "" {
+		return nil
+	}
+	return oneOf(policy.Favors()...)(text)
 }
 
 func areAPIs(text string) error {

@@ -1,5 +1,6 @@
 // Package corpus finds the real transcripts and requests that tests read when
-// they are there. They lie beside the project, not in it.
+// they are there. They lie beside the project, not in it. A test that would take
+// many seconds over all of it takes a part, and all with PALIMPSEST_LONG=1.
 package corpus
 
 import (
@@ -23,4 +24,20 @@ func Dir(t testing.TB, name string) string {
 		t.Skipf("the corpus of real transcripts is not beside the project: %v", err)
 	}
 	return dir
+}
+
+// Long reports whether PALIMPSEST_LONG asks for long runs: over the whole corpus,
+// with a hundred thousand random operations, with hundreds of killed processes.
+func Long() bool { return os.Getenv("PALIMPSEST_LONG") != "" }
+
+// Some returns every n-th of all, from the first on; in a long run all.
+func Some[T any](all []T, n int) []T {
+	if Long() {
+		return all
+	}
+	var some []T
+	for i := 0; i < len(all); i += n {
+		some = append(some, all[i])
+	}
+	return some
 }

@@ -270,7 +270,7 @@ func TestFaultsAreLoggedWithoutContent(t *testing.T) {
 	}
 	panics := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("CANARY-content") })
 	h = start(t, daemon.Config{Logger: logger, Proxy: func(string) (http.Handler, error) { return panics, nil }})
-	if answer, body := h.do(t, "GET", "/panic", ""); answer.StatusCode != 500 || strings.Contains(body, "CANARY") {
+	if answer, body := h.do(t, "GET", "/v1/models", ""); answer.StatusCode != 500 || strings.Contains(body, "CANARY") {
 		t.Errorf("%d %s", answer.StatusCode, body)
 	}
 	text := log.String()

@@ -95,7 +95,7 @@ func (c *call) answerTool(info store.Info, q *neutral.Part) (any, error) {
 	if len(calls) != 1 {
 		return nil, at("type", problem(api.BadRequest, "type: want a part of type tool_call, as the model made it"))
 	}
-	result, ok, err := c.tenant.open(info.ID).Answer(c.r.Context(), calls[0])
+	result, ok, err := c.tenant.compactor.Session(info.ID).Answer(c.r.Context(), c.tenant.last(info.ID), calls[0])
 	if err == nil && !ok {
 		err = at("tool", problem(api.NotFound, "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself"))
 	}
@@ -122,32 +122,13 @@ func (c *call) recall(info store.Info) (any, error) {
 	default:
 		return nil, problem(api.BadRequest, fmt.Sprintf("role: want system, user, assistant or tool, got %.40q", o.Role))
 	}
-	index, err := c.index(info.ID)
+	found, err := c.tenant.compactor.Session(info.ID).Recall(c.r.Context(), q, &o)
 	if err != nil {
 		return nil, err
 	}
-	hits := api.Hits{Items: index.Search(q, &o)}
+	hits := api.Hits{Items: found}
 	if hits.Items == nil {
 		hits.Items = []recall.Hit{}
 	}
 	return hits, nil
-}
-
-// index is over what the plan in force removed. It is kept until either changes.
-func (c *call) index(id string) (*recall.Index, error) {
-	h := c.tenant.open(id)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	p, version, err := c.tenant.Plans.Current(c.r.Context(), id)
-	if err != nil {
-		return nil, err
-	}
-	log, err := c.tenant.Log.Load(c.r.Context(), id)
-	if err != nil {
-		return nil, err
-	}
-	if h.found == nil || h.plan != version || h.version != log.Version() {
-		h.found, h.plan, h.version = recall.NewIndex(recall.Removed(log, p)), version, log.Version()
-	}
-	return h.found, nil
 }

@@ -89,7 +89,7 @@ func TestBadInput(t *testing.T) {
 		{"other host", "GET", "/v1/threads", "", []string{"Host", "example.org:7433"}, 403, api.Forbidden, "this machine"},
 		{"deep", "POST", "/v1/threads", deep, nil, 400, api.TooDeep, "200"},
 		{"large", "POST", one + "/messages", `{"messages":[` + strings.Repeat(" ", 1<<17) + `]}`, nil, 413, api.TooLarge, "several calls"},
-		{"method", "PATCH", one, "", nil, 405, api.NotAllowed, "GET DELETE"},
+		{"method", "PATCH", one, "", nil, 405, api.NotAllowed, "GET, DELETE"},
 		{"method not known", "BREW", "/v1/threads", "", nil, 405, api.NotAllowed, "POST"},
 		{"address", "GET", "/v2/threads", "", nil, 404, api.NotFound, "openapi.json"},
 		{"query", "GET", "/v1/threads?limt=5", "", nil, 400, api.BadRequest, "limit"},

@@ -17,6 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // call is one request to an operation.
@@ -210,7 +211,7 @@ func (c *call) decode(v any) error {
 	case !utf8.Valid(body):
 		return problem(api.BadRequest, "the body is not UTF-8")
 	}
-	if depthOf(body) > limits.Depth {
+	if rawjson.TooDeep(body, limits.Depth) {
 		return problem(api.TooDeep, fmt.Sprintf("the JSON nests deeper than %d levels", limits.Depth))
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -259,29 +260,6 @@ func jsonKind(kind string) string {
 		return "true or false"
 	}
 	return "a " + kind
-}
-
-// depthOf is how deep JSON nests, as far as its brackets say.
-func depthOf(doc []byte) int {
-	depth, deepest := 0, 0
-	inString, escaped := false, false
-	for _, b := range doc {
-		switch {
-		case escaped:
-			escaped = false
-		case inString:
-			escaped = b == '\\'
-			inString = b != '"'
-		case b == '"':
-			inString = true
-		case b == '{' || b == '[':
-			depth++
-			deepest = max(deepest, depth)
-		case b == '}' || b == ']':
-			depth--
-		}
-	}
-	return deepest
 }
 
 // page reads cursor and limit. The cursor is what more made, for the same list.

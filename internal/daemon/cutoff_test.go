@@ -148,7 +148,7 @@ func TestRemember(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown("after a compaction")
-	if _, err := c.Undo(ctx, "t", api.Any, 1); err != nil {
+	if _, err := c.Undo(ctx, "t", api.Any, p.Version); err != nil {
 		t.Fatal(err)
 	}
 	shown("after an undo")

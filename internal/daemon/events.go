@@ -71,7 +71,7 @@ const recordTimeout = 2 * time.Second
 // and with every record on the way to a plan, is only counted.
 func (t *tenant) record(ctx context.Context, e event.Event) {
 	switch e.Type {
-	case event.CheckStarted, event.ProposalGenerated:
+	case event.CheckStarted, event.ProposalGenerated, event.Asked, event.PromptPrepared:
 		return
 	case event.Externalized, event.Summarized, event.Cleared, event.Retrieved, event.Dropped,
 		event.PlanCommitted, event.Completed, event.SessionStart, event.Boundary:

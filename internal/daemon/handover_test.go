@@ -24,7 +24,7 @@ type stuck struct {
 	begun chan struct{}
 }
 
-func (p stuck) Plan(ctx context.Context, _ *policy.State) (*policy.Fitted, error) {
+func (p stuck) Plan(ctx context.Context, _ *policy.Situation) (*policy.Fitted, error) {
 	close(p.begun)
 	<-ctx.Done()
 	return nil, ctx.Err()

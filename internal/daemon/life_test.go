@@ -26,10 +26,10 @@ func output(step int) string {
 	return b.String()
 }
 
-// putsAside is the default policy, but puts each of these outputs aside as it
-// arrives.
+// putsAside is a policy that puts each of these outputs aside soon after it was
+// read.
 func putsAside() palimpsest.Config {
-	return palimpsest.Config{Policy: policy.Auto{Intake: 1_000}, Recall: &palimpsest.Recall{}}
+	return palimpsest.Config{Policy: policy.Ladder{MaxInputTokens: 9_000, Target: 0.9}, Recall: &palimpsest.Recall{}}
 }
 
 // request is an Anthropic request whose messages are those that are new at a

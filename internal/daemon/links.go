@@ -3,6 +3,7 @@ package daemon
 import (
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -49,7 +50,7 @@ func (l *linker) look() {
 		return
 	}
 	l.read = true
-	for _, m := range l.log.All() {
+	for _, m := range uncopied.All(l.log) {
 		for _, c := range m.Calls() {
 			if thread.IsLocalID(c.ID) {
 				l.made++
@@ -93,7 +94,7 @@ func (l *linker) result(r thread.ToolResult) thread.ToolResult {
 // the id.
 func (l *linker) tool(id string) string {
 	for ; l.tools[id] == "" && l.before > 0; l.before-- {
-		for _, c := range l.log.At(l.before - 1).Calls() {
+		for _, c := range uncopied.At(l.log, l.before-1).Calls() {
 			if l.tools[c.ID] == "" {
 				l.tools[c.ID] = c.Name
 			}

@@ -110,14 +110,16 @@ func sums() []sum {
 	return []sum{
 		{desc("checks_total", "How often it was looked whether to compact."), func(s event.Snapshot) int64 { return s.Checks }},
 		{desc("compactions_total", "Compactions completed."), func(s event.Snapshot) int64 { return s.Compactions }},
-		{desc("tokens_freed_total", "Tokens freed by completed compactions."), func(s event.Snapshot) int64 { return s.TokensFreed }},
+		{desc("tokens_freed_total", "Tokens freed by completed compactions, each counted once: what the request took before, less what it took after."), func(s event.Snapshot) int64 { return s.TokensFreed }},
+		{desc("prompts_total", "Prompts that were handed out."), func(s event.Snapshot) int64 { return s.Prompts }},
+		{desc("tokens_spared_total", "Tokens that these prompts were smaller by, together, than their conversations as they were said."), func(s event.Snapshot) int64 { return s.TokensSpared }},
 		{desc("cache_hits_total", "Summaries and plans that came from a cache."), func(s event.Snapshot) int64 { return s.CacheHits }},
 		{desc("cache_misses_total", "Summaries and plans that a cache did not have."), func(s event.Snapshot) int64 { return s.CacheMisses }},
 		{desc("rehydrations_total", "Artifacts shown again."), func(s event.Snapshot) int64 { return s.Rehydrations }},
 		{desc("rehydrations_blocked_total", "Artifacts that were not shown again."), func(s event.Snapshot) int64 { return s.Blocked }},
 		{desc("plan_conflicts_total", "Plans that another one was faster than."), func(s event.Snapshot) int64 { return s.Conflicts }},
 		{desc("overflows_recovered_total", "Requests that were made smaller after a provider refused them."), func(s event.Snapshot) int64 { return s.Overflows }},
-		{desc("context_requests_total", "How often agents asked for what was removed."), func(s event.Snapshot) int64 { return s.ContextRequests }},
+		{desc("context_requests_total", "Signs that an agent misses what was removed: it asks for it, says so, or looks at it again."), func(s event.Snapshot) int64 { return s.ContextRequests }},
 		{desc("quality_alerts_total", "How often an agent kept asking."), func(s event.Snapshot) int64 { return s.Alerts }},
 	}
 }
@@ -127,7 +129,7 @@ func groups() []group {
 		{desc("compaction_failures_total", "Compactions that failed, by class of error.", "class"), func(s event.Snapshot) map[string]int64 { return s.Failures }},
 		{desc("compaction_fallbacks_total", "Compactions that ended otherwise than planned.", "fallback"), func(s event.Snapshot) map[string]int64 { return s.Fallbacks }},
 		{desc("strategy_records_total", "Records in plans, by strategy.", "strategy"), func(s event.Snapshot) map[string]int64 { return s.Strategies }},
-		{desc("strategy_tokens_freed_total", "Tokens freed by records, by strategy.", "strategy"), func(s event.Snapshot) map[string]int64 { return s.StrategyTokens }},
+		{desc("strategy_tokens_freed_total", "Tokens freed by records, by strategy: what stood in the request before, less what stands there in its place.", "strategy"), func(s event.Snapshot) map[string]int64 { return s.StrategyTokens }},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -110,14 +111,14 @@ func (c *call) undo(info store.Info, q *api.Undo) (any, error) {
 	if _, err := c.planAt(info.ID, *q.Version); err != nil {
 		return nil, err
 	}
-	return c.change(info.ID, func(ctx context.Context, h *handle) error { return h.Undo(ctx, *q.Version) })
+	return c.change(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Undo(ctx, *q.Version) })
 }
 
 func (c *call) expand(info store.Info, q *api.Expand) (any, error) {
 	if q.MessageID == "" {
 		return nil, at("message_id", problem(api.BadRequest, "message_id: want the id of a message that the plan in force hides"))
 	}
-	answer, err := c.change(info.ID, func(ctx context.Context, h *handle) error { return h.Expand(ctx, thread.ID(q.MessageID)) })
+	answer, err := c.change(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Expand(ctx, thread.ID(q.MessageID)) })
 	if errors.Is(err, store.ErrNotFound) {
 		err = at("message_id", problem(api.NotFound, "message_id: the plan in force hides no message with this id"))
 	}
@@ -140,26 +141,12 @@ func (c *call) remember(info store.Info, q *api.Remember) (any, error) {
 			return nil, at(path, problem(api.BadRequest, fmt.Sprintf("%s: want a text of at most %d bytes", path, maxEntry)))
 		}
 	}
-	return c.change(info.ID, func(ctx context.Context, h *handle) error { return h.Remember(ctx, q.Entries...) })
+	return c.change(info.ID, func(ctx context.Context, s *palimpsest.Session) error { return s.Remember(ctx, q.Entries...) })
 }
 
 // change changes the plan in force, and answers with the new one.
-func (c *call) change(id string, do func(context.Context, *handle) error) (any, error) {
-	h, back, err := c.hold(id)
-	if err != nil {
-		return nil, err
-	}
-	defer back()
-	ctx, _ := c.writing()
-	_, have, err := c.tenant.Plans.Current(ctx, id)
-	switch {
-	case err != nil:
-		return nil, err
-	case c.version != api.Any && c.version != have:
-		// The commit checks it again; this saves making a plan for nothing.
-		return nil, &staleError{want: c.version, have: have}
-	}
-	if err := do(ctx, h); err != nil {
+func (c *call) change(id string, do func(context.Context, *palimpsest.Session) error) (any, error) {
+	if err := do(c.r.Context(), c.session(id)); err != nil {
 		return nil, err
 	}
 	return c.current(id)

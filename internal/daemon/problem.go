@@ -37,7 +37,7 @@ var kinds = []kind{
 	{api.NotFound, http.StatusNotFound, "There is no such thing"},
 	{api.NotAllowed, http.StatusMethodNotAllowed, "The method does not fit the address"},
 	{api.Exists, http.StatusConflict, "It exists already"},
-	{api.Conflict, http.StatusConflict, "Somebody else was faster"},
+	{api.Conflict, http.StatusConflict, "It was changed meanwhile"},
 	{api.NothingToDo, http.StatusConflict, "There is nothing to do"},
 	{api.Gone, http.StatusGone, "It has expired"},
 	{api.Stale, http.StatusPreconditionFailed, "The version is not the current one"},
@@ -72,7 +72,7 @@ func problemOf(err error) *api.Problem {
 	var ready *api.Problem
 	var wrong *neutral.FieldError
 	var conflict *store.ConflictError
-	var stale *staleError
+	var stale *palimpsest.VersionError
 	var limited *artifact.LimitError
 	var over *palimpsest.BudgetError
 	switch {
@@ -81,7 +81,7 @@ func problemOf(err error) *api.Problem {
 	case errors.As(err, &wrong):
 		return at(wrong.Path, problem(api.BadRequest, wrong.Error()))
 	case errors.As(err, &stale):
-		return versions(true, stale.want, stale.have)
+		return versions(true, stale.Want, stale.Have)
 	case errors.As(err, &conflict):
 		return versions(false, conflict.Want, conflict.Have)
 	case errors.Is(err, store.ErrUnavailable):

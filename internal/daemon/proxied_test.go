@@ -49,6 +49,23 @@ func TestProxied(t *testing.T) {
 			t.Errorf("%s: %d %s", path, answer.StatusCode, body)
 		}
 	}
+	// So does what is no provider's: a browser that looks for a page.
+	for _, c := range []struct {
+		method, path string
+		status       int
+		allow        string
+	}{
+		{"GET", "/", 404, ""}, {"GET", "/ui", 404, ""}, {"GET", "/favicon.ico", 404, ""}, {"POST", "/v1/nothing", 404, ""},
+		{"GET", "/v1/messages", 405, "POST"}, {"PUT", "/v1/models", 405, "GET"}, {"POST", "/healthz", 405, "GET"},
+	} {
+		answer, body := h.do(t, c.method, c.path, "secret")
+		if answer.StatusCode != c.status || strings.Join(answer.Header.Values("Allow"), ", ") != c.allow || !strings.Contains(body, `"detail":"`) || strings.Contains(body, "secret") {
+			t.Errorf("%s %s: %d %v %s", c.method, c.path, answer.StatusCode, answer.Header.Values("Allow"), body)
+		}
+	}
+	if len(tenants) != 1 {
+		t.Errorf("%d requests went on", len(tenants))
+	}
 	if answer, _ := h.do(t, "POST", "/v1/messages", "", "Origin", "https://evil.example"); answer.StatusCode != http.StatusForbidden {
 		t.Errorf("a page of another origin: %d", answer.StatusCode)
 	}

@@ -57,7 +57,7 @@ type slow struct {
 	begun, let chan struct{}
 }
 
-func (p slow) Plan(ctx context.Context, s *policy.State) (*policy.Fitted, error) {
+func (p slow) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	close(p.begun)
 	<-p.let
 	return p.Policy.Plan(ctx, s)
@@ -154,7 +154,7 @@ func TestDrain(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	failed := make(chan error, 1)
 	go func() {
-		answer, err := (&http.Client{Transport: transport}).Get(url + "/slow")
+		answer, err := (&http.Client{Transport: transport}).Get(url + "/v1/models")
 		if err == nil {
 			answer.Body.Close()
 		}

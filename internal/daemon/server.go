@@ -22,6 +22,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/upkeep"
 	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -81,7 +82,7 @@ type Limits struct {
 	// Body is the largest request, in bytes; default 64 MiB, twice what a
 	// provider takes.
 	Body int64
-	// Depth is how deep its JSON may nest; default 200.
+	// Depth is how deep its JSON may nest; default 200, at most 1000.
 	Depth int
 	// Rate is how many requests a key, or an address without keys, may make per
 	// second, and Burst how many at once; defaults 200 and 400.
@@ -236,18 +237,24 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(allowed) == 0 && s.config.Proxy != nil && !ours(r.URL.Path) {
-		s.proxied(w, r)
-		return
+		if allowed = proxy.Methods(r.URL.Path); proxy.Takes(r.Method, r.URL.Path) || upgrades(r) && len(allowed) > 0 {
+			s.proxied(w, r)
+			return
+		}
 	}
 	if len(allowed) == 0 {
-		refuse(w, requestID(r.Context()), problem(api.NotFound, "there is nothing at this address; /openapi.json describes what there is"))
+		refuse(w, requestID(r.Context()), problem(api.NotFound, "there is nothing at this address; /openapi.json describes what there is, and only the paths of the providers' APIs are sent on"))
 		return
 	}
 	for _, method := range allowed {
 		w.Header().Add("Allow", method)
 	}
-	refuse(w, requestID(r.Context()), problem(api.NotAllowed, fmt.Sprintf("the address takes %v", allowed)))
+	refuse(w, requestID(r.Context()), problem(api.NotAllowed, fmt.Sprintf("the address takes %s, not %s", strings.Join(allowed, ", "), r.Method)))
 }
+
+// upgrades reports whether a request would become a WebSocket, which the proxy
+// refuses in its own way.
+func upgrades(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 
 // ours reports whether an address could only be meant for the API: what is sent
 // there by mistake goes to no provider.

@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -58,6 +59,10 @@ func (c *call) step(q *api.Step, path string) (palimpsest.Step, error) {
 		out.Base.Model = q.Model
 	}
 	out.Profile = render.For(q.API)
+	if c.s.config.Compactor.Recall == nil || len(out.Base.Tools) == 0 {
+		// A client that offers its model no tools is not taken to run ours.
+		out.Profile.Reach = render.Nowhere
+	}
 	c.fit(&out)
 	return out, nil
 }
@@ -90,37 +95,24 @@ func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, back, err := c.hold(info.ID)
+	if step.Messages, err = c.tied(info.ID, step.Messages); err != nil {
+		return nil, err
+	}
+	made, err := c.session(info.ID).PrepareStep(c.r.Context(), step)
 	if err != nil {
 		return nil, err
 	}
-	defer back()
-	ctx, _ := c.writing()
-	if len(step.Messages) == 0 && c.version != api.Any {
-		log, err := c.tenant.Log.Load(ctx, info.ID)
-		if err != nil {
-			return nil, err
-		}
-		if log.Version() != c.version {
-			return nil, &staleError{want: c.version, have: log.Version()}
-		}
-	}
-	made, err := h.PrepareStep(ctx, step)
-	if err != nil {
-		return nil, err
-	}
-	h.stepped = true
-	return c.shown(h, q.API, made)
+	return c.shown(info.ID, q.API, made)
 }
 
 // shown is the answer with a prompt that the front door handed out. The list of
 // what is hidden stays out: it grows with the history, and a step must not.
-func (c *call) shown(h *handle, name string, p *prompt.Prompt) (*api.Prepared, error) {
-	from := h.Shown()
-	c.etag(from.Version)
-	manifest := *from.Manifest
+func (c *call) shown(id, name string, made *palimpsest.Prepared) (*api.Prepared, error) {
+	c.tenant.keep(id, made)
+	c.etag(made.Version)
+	manifest := *made.Manifest
 	manifest.Hidden = []render.Hidden{}
-	return prepared(name, p, &api.Prepared{Version: from.Version, PlanVersion: from.PlanVersion, Tokens: from.Tokens, Manifest: &manifest})
+	return prepared(name, made.Prompt, &api.Prepared{Version: made.Version, PlanVersion: made.PlanVersion, Tokens: made.Tokens, Manifest: &manifest})
 }
 
 // prepared writes a prompt in the form that was asked for.
@@ -181,16 +173,18 @@ func (c *call) finish(info store.Info, q *api.Answer) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, back, err := c.hold(info.ID)
+	if messages, err = c.tied(info.ID, messages); err != nil {
+		return nil, err
+	}
+	appended, err := c.session(info.ID).Append(c.r.Context(), messages...)
 	if err != nil {
 		return nil, err
 	}
-	defer back()
-	ctx, w := c.writing()
-	if err := h.FinishStep(ctx, usage, messages...); err != nil {
+	// The answer stands in the log: what follows is about the prompt before it.
+	if err := c.tenant.compactor.Session(info.ID).FinishStep(c.r.Context(), c.tenant.last(info.ID), usage); err != nil {
 		return nil, err
 	}
-	return c.appended(w), nil
+	return c.appended(appended), nil
 }
 
 func (c *call) cutOff(info store.Info, q *api.CutOff) (any, error) {
@@ -205,17 +199,14 @@ func (c *call) cutOff(info store.Info, q *api.CutOff) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, back, err := c.holdStepped(info.ID, step)
+	if messages, err = c.tied(info.ID, messages); err != nil {
+		return nil, err
+	}
+	made, err := c.session(info.ID).CutOff(c.r.Context(), c.tenant.prepared(info.ID, step), usage, messages[0])
 	if err != nil {
 		return nil, err
 	}
-	defer back()
-	ctx, _ := c.writing()
-	made, err := h.CutOff(ctx, usage, messages[0])
-	if err != nil {
-		return nil, err
-	}
-	return c.shown(h, q.Step.API, made)
+	return c.shown(info.ID, q.Step.API, made)
 }
 
 // lastStep reads the step that the daemon, or another one, has prepared before.
@@ -227,32 +218,28 @@ func (c *call) lastStep(q *api.Step, path string) (palimpsest.Step, error) {
 	return step, err
 }
 
-// holdStepped is hold for what comes after a step. A daemon that was started since
-// the step, or that did not prepare it, takes it up as the request tells it.
-func (c *call) holdStepped(id string, step palimpsest.Step) (*handle, func(), error) {
-	h, back, err := c.hold(id)
-	if err == nil && !h.stepped {
-		h.Resume(step)
-		h.stepped = true
-	}
-	return h, back, err
-}
-
 func (c *call) overflowed(info store.Info, q *api.Step) (any, error) {
 	step, err := c.lastStep(q, "")
 	if err != nil {
 		return nil, err
 	}
-	h, back, err := c.holdStepped(info.ID, step)
+	made, err := c.session(info.ID).Overflowed(c.r.Context(), c.tenant.prepared(info.ID, step))
 	if err != nil {
 		return nil, err
 	}
-	defer back()
-	made, err := h.Overflowed(c.r.Context())
-	if err != nil {
-		return nil, err
+	return c.shown(info.ID, q.API, made)
+}
+
+func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
+	s := c.tenant.compactor.Session(info.ID)
+	switch q.Task {
+	case thread.Success, thread.Failure, thread.Partial:
+		s.Finished(q.Task)
+	case "":
+	default:
+		return nil, at("task", problem(api.BadRequest, fmt.Sprintf("task: want success, failure or partial, got %.40q", q.Task)))
 	}
-	return c.shown(h, q.API, made)
+	return s.Quality(), nil
 }
 
 func (c *call) compact(info store.Info, q *api.Compact) (any, error) {
@@ -260,9 +247,8 @@ func (c *call) compact(info store.Info, q *api.Compact) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.change(info.ID, func(ctx context.Context, h *handle) error {
-		_, err := h.Compact(ctx, step, q.Instructions)
-		h.stepped = h.stepped || err == nil
+	return c.change(info.ID, func(ctx context.Context, s *palimpsest.Session) error {
+		_, err := s.Compact(ctx, step, q.Instructions)
 		return err
 	})
 }
@@ -272,12 +258,7 @@ func (c *call) dryRun(info store.Info, q *api.Step) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, back, err := c.hold(info.ID)
-	if err != nil {
-		return nil, err
-	}
-	defer back()
-	p, err := h.Plan(c.r.Context(), step)
+	p, err := c.tenant.compactor.Session(info.ID).Plan(c.r.Context(), step)
 	if err != nil {
 		return nil, err
 	}

@@ -8,10 +8,11 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/job"
-	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
@@ -24,43 +25,70 @@ type tenant struct {
 	compactor *palimpsest.Compactor
 	hub       *hub
 
-	mu      sync.Mutex
-	handles map[string]*list.Element
-	recent  *list.List // of *handle, the one used last in front
+	mu     sync.Mutex
+	open   map[string]*list.Element
+	recent *list.List // of *openThread, the one used last in front
 }
 
-// handle is an open thread. Losing one loses only what can be found again.
-type handle struct {
-	*palimpsest.Thread
-	id string
-
-	// turn is held by the step that is being made; see take.
-	turn chan struct{}
-	// stepped says that the thread knows its last step, as Overflowed needs it. It
-	// belongs to who holds the turn.
-	stepped bool
-
-	mu sync.Mutex
-	// found is the index of what plan and version removed.
-	found         *recall.Index
-	plan, version int
-}
-
-// hold opens a thread and waits for its turn: the steps of a thread follow each
-// other. What it returns gives the turn back. Whoever asked may give up waiting.
-func (c *call) hold(id string) (h *handle, back func(), err error) {
-	h = c.tenant.open(id)
-	select {
-	case h.turn <- struct{}{}:
-		return h, func() { <-h.turn }, nil
-	case <-c.r.Context().Done():
-		return nil, nil, c.r.Context().Err()
-	}
+// openThread is a thread that was used lately, with the prompt that was handed out
+// last. Losing it loses only what the next request can tell again.
+type openThread struct {
+	id       string
+	prepared *palimpsest.Prepared // nil: none that this process knows
 }
 
 // openThreads is how many threads a tenant has open at a time. An open thread
 // holds a step's request, of some kilobytes to a megabyte.
 const openThreads = 256
+
+// session is the conversation of a thread, for writes that are made for the
+// version that If-Match names.
+func (c *call) session(id string) *palimpsest.Session {
+	s := c.tenant.compactor.Session(id)
+	switch {
+	case c.version == api.Any:
+		return s
+	case c.op.IfMatch == "version":
+		return s.Only(palimpsest.Condition{Log: &c.version})
+	}
+	return s.Only(palimpsest.Condition{Plans: &c.version})
+}
+
+// prepared is the prompt that was handed out last for a thread; where this process
+// knows of none, one that says only what step it was for.
+func (t *tenant) prepared(id string, step palimpsest.Step) *palimpsest.Prepared {
+	if p := t.last(id); p != nil {
+		return p
+	}
+	return &palimpsest.Prepared{Step: step}
+}
+
+// last is the prompt that was handed out last for a thread, or nil.
+func (t *tenant) last(id string) *palimpsest.Prepared {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at := t.open[id]; at != nil {
+		return at.Value.(*openThread).prepared
+	}
+	return nil
+}
+
+// keep remembers the prompt that was handed out for a thread.
+func (t *tenant) keep(id string, p *palimpsest.Prepared) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at := t.open[id]; at != nil {
+		t.recent.MoveToFront(at)
+		at.Value = &openThread{id, p}
+		return
+	}
+	t.open[id] = t.recent.PushFront(&openThread{id, p})
+	if t.recent.Len() > openThreads {
+		last := t.recent.Back()
+		delete(t.open, last.Value.(*openThread).id)
+		t.recent.Remove(last)
+	}
+}
 
 func (s *Server) tenant(name string) (*tenant, error) {
 	s.mu.Lock()
@@ -70,10 +98,10 @@ func (s *Server) tenant(name string) (*tenant, error) {
 	}
 	t := &tenant{
 		Tenant: s.config.Store.Tenant(name), name: name, who: artifact.Requester{TenantID: name},
-		hub: newHub(), handles: map[string]*list.Element{}, recent: list.New(),
+		hub: newHub(), open: map[string]*list.Element{}, recent: list.New(),
 	}
 	c := s.config.Compactor
-	c.Log, c.Plans = logs{t.Log}, plans{t.Plans, name, t.hub, s.config.Now}
+	c.Log, c.Plans, c.Answers = t.Log, plans{t.Plans, t.hub}, llm.NewAnswers(t.Answers)
 	c.Documents, c.Artifacts, c.Requester = t.Documents, s.config.Artifacts, t.who
 	c.Jobs, c.Domain = s.jobs, domainOf(name)
 	c.Events = event.Func(func(ctx context.Context, e event.Event) {
@@ -88,34 +116,15 @@ func (s *Server) tenant(name string) (*tenant, error) {
 	return t, nil
 }
 
-// open returns the handle of a thread.
-func (t *tenant) open(id string) *handle {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if at := t.handles[id]; at != nil {
-		t.recent.MoveToFront(at)
-		return at.Value.(*handle)
-	}
-	h := &handle{Thread: t.compactor.Thread(id), id: id, turn: make(chan struct{}, 1)}
-	t.handles[id] = t.recent.PushFront(h)
-	if t.recent.Len() > openThreads {
-		last := t.recent.Back()
-		delete(t.handles, last.Value.(*handle).id)
-		t.recent.Remove(last)
-	}
-	return h
-}
-
 // forget gives up what is remembered of a thread that was deleted, and ends its
 // streams of events.
 func (t *tenant) forget(id string) {
 	t.mu.Lock()
-	if at := t.handles[id]; at != nil {
-		delete(t.handles, id)
+	if at := t.open[id]; at != nil {
+		delete(t.open, id)
 		t.recent.Remove(at)
 	}
 	t.mu.Unlock()
-	t.compactor.Forget(id)
 	t.hub.wake(id)
 }
 

@@ -14,9 +14,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -29,6 +32,7 @@ func (s *Server) handlers() map[string]handler {
 		"create": (*call).create, "list": (*call).threads, "get": named((*call).get), "delete": named((*call).remove), "log": named((*call).log), "append": asked((*call).append),
 		"prepare": asked((*call).prepare), "finish": asked((*call).finish), "answer": asked((*call).answerTool), "overflowed": asked((*call).overflowed),
 		"cut-off": asked((*call).cutOff), "remember": asked((*call).remember),
+		"outcome": asked((*call).outcome),
 		"compact": asked((*call).compact), "dry-run": asked((*call).dryRun), "plans": named((*call).plans), "plan": named((*call).plan),
 		"diff": named((*call).diff), "undo": asked((*call).undo), "expand": asked((*call).expand), "render": asked((*call).render),
 		"artifacts": named((*call).artifacts), "artifact": (*call).artifact, "content": (*call).content, "recall": named((*call).recall),
@@ -206,28 +210,25 @@ func (c *call) get(info store.Info) (any, error) {
 // remove deletes a thread. A step and a compaction that are being made are waited
 // for: what they write comes before.
 func (c *call) remove(info store.Info) (any, error) {
-	_, back, err := c.hold(info.ID)
+	err := c.tenant.compactor.Session(info.ID).Delete(c.r.Context(), func(ctx context.Context) error {
+		if c.s.jobs != nil {
+			waiting, cancel := context.WithTimeout(ctx, removePatience)
+			defer cancel()
+			err := c.s.jobs.Wait(waiting, job.CompactKey(domainOf(c.tenant.name), info.ID))
+			if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+				return problem(api.Conflict, "a compaction of the thread is being made; try again")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		// The thread goes last, so that a call that fails can be made again.
+		if err := proxy.Forget(ctx, c.tenant.Documents, info.ID); err != nil {
+			return err
+		}
+		return c.tenant.Catalog.Delete(ctx, info.ID)
+	})
 	if err != nil {
-		return nil, err
-	}
-	defer back()
-	ctx := c.r.Context()
-	if c.s.jobs != nil {
-		waiting, cancel := context.WithTimeout(ctx, removePatience)
-		defer cancel()
-		err := c.s.jobs.Wait(waiting, job.CompactKey(domainOf(c.tenant.name), info.ID))
-		if err != nil && waiting.Err() != nil && ctx.Err() == nil {
-			return nil, problem(api.Conflict, "a compaction of the thread is being made; try again")
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	// The thread goes last, so that a call that fails can be made again.
-	if err := proxy.Forget(ctx, c.tenant.Documents, info.ID); err != nil {
-		return nil, err
-	}
-	if err := c.tenant.Catalog.Delete(ctx, info.ID); err != nil {
 		return nil, err
 	}
 	c.tenant.forget(info.ID)
@@ -251,7 +252,7 @@ func (c *call) log(info store.Info) (any, error) {
 	page := api.Log{Version: log.Version(), Items: []neutral.Message{}}
 	end := min(after+limit, log.Len())
 	for i := after; i < end; i++ {
-		page.Items = append(page.Items, neutral.MessageOf(log.At(i)))
+		page.Items = append(page.Items, neutral.MessageOf(uncopied.At(log, i)))
 	}
 	if end < log.Len() {
 		page.Next = c.more(strconv.Itoa(end))
@@ -275,18 +276,21 @@ func (c *call) append(info store.Info, q *api.Append) (any, error) {
 	if len(messages) == 0 {
 		return nil, problem(api.BadRequest, "there is nothing to append: send messages, or api and body")
 	}
-	ctx, w := c.writing()
-	if err := c.tenant.open(info.ID).Append(ctx, messages...); err != nil {
+	if messages, err = c.tied(info.ID, messages); err != nil {
 		return nil, err
 	}
-	return c.appended(w), nil
+	appended, err := c.session(info.ID).Append(c.r.Context(), messages...)
+	if err != nil {
+		return nil, err
+	}
+	return c.appended(appended), nil
 }
 
 // appended says where the messages of a write stand.
-func (c *call) appended(w *write) api.Appended {
-	out := api.Appended{Version: w.log.Version(), MessageIDs: make([]string, w.n)}
-	for i := range w.n {
-		out.MessageIDs[i] = string(w.log.At(w.first + i).ID)
+func (c *call) appended(a palimpsest.Appended) api.Appended {
+	out := api.Appended{Version: a.Log.Version(), MessageIDs: make([]string, a.N)}
+	for i := range a.N {
+		out.MessageIDs[i] = string(uncopied.At(a.Log, a.First+i).ID)
 	}
 	c.etag(out.Version)
 	return out
@@ -299,6 +303,9 @@ func messagesOf(messages []neutral.Message, path string) ([]thread.Message, erro
 		m, err := messages[i].Value(fmt.Sprintf("%s[%d]", path, i))
 		if err != nil {
 			return nil, err
+		}
+		if m.Kind == thread.Plain && ourform.Message(&m) {
+			m.Kind = thread.Recap
 		}
 		out = append(out, m)
 	}

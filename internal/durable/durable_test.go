@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"pgregory.net/rapid"
 )
 
@@ -76,7 +77,7 @@ func TestStaysInside(t *testing.T) {
 // another's.
 func TestEscape(t *testing.T) {
 	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[aA.%/\\: -]{0,4}`), rapid.StringMatching(`(long|LONG){38,42}`), rapid.SampledFrom([]string{"con", "NUL.txt", "com1", ".."}))
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		a, b := text.Draw(t, "a"), text.Draw(t, "b")
 		x, y := durable.Escape(a, false), durable.Escape(b, false)
 		if (a == b) != (x == y) || (a == b) != strings.EqualFold(x, y) {

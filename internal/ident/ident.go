@@ -195,32 +195,41 @@ func trim(chunk string, at int) (string, int) {
 	return chunk, at
 }
 
+// longest is the length in bytes from which a piece of text is no identifier but an
+// address, or several that colons join: to look at each rest of it as a whole would
+// take time with the square of its length.
+const longest = 2048
+
 func (s *scanner) classify(chunk string, at int, first bool) {
-	if strings.Contains(chunk, "://") {
-		if i := strings.Index(chunk, "://"); i > 1 && len(chunk) > i+5 {
+	for {
+		if i := strings.Index(chunk[:min(len(chunk), longest)], "://"); i > 1 && len(chunk) > i+5 {
 			s.emit(URL, strings.TrimRight(chunk, "/"), chunk, at)
 			return
 		}
-	}
-	if t, norm, ok := whole(chunk); ok {
-		s.emit(t, norm, chunk, at)
-		return
-	}
-	// What stands before or behind a colon, a place in a file, a shell's redirection.
-	if i := strings.IndexByte(chunk, ':'); i >= 0 {
+		if len(chunk) <= longest {
+			if t, norm, ok := whole(chunk); ok {
+				s.emit(t, norm, chunk, at)
+				return
+			}
+		}
+		// What stands before or behind a colon, a place in a file, a shell's redirection.
+		i := strings.IndexByte(chunk, ':')
+		if i < 0 {
+			break
+		}
 		for i+1 < len(chunk) && chunk[i+1] == ':' {
 			i++
 		}
 		head := strings.TrimRight(chunk[:i], ":")
 		if head, at := trim(head, at); head != "" {
-			s.classify(head, at, first)
+			s.classify(head, at, first) // has no colon: this goes no deeper
 		}
-		if tail, at := trim(chunk[i+1:], at+i+1); tail != "" {
-			s.classify(tail, at, false)
+		if chunk, at = trim(chunk[i+1:], at+i+1); chunk == "" {
+			return
 		}
-		return
+		first = false
 	}
-	if !first {
+	if !first && len(chunk) <= longest {
 		s.name(chunk, at)
 	}
 }

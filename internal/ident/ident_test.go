@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestExtract(t *testing.T) {
@@ -71,5 +72,18 @@ func TestTypes(t *testing.T) {
 	}
 	if s := fmt.Sprint(Type(200)); s != "unknown" {
 		t.Errorf("an unknown type is %q", s)
+	}
+}
+
+// TestChains: megabytes of words that colons join take no stack and no time to
+// speak of, and what stands at their end is found.
+func TestChains(t *testing.T) {
+	start := time.Now()
+	found := All(strings.Repeat("ab:", 1_000_000) + "src/server/main.go")
+	if len(found) != 1 || found[0].Type != Path || found[0].Norm != "src/server/main.go" {
+		t.Errorf("%v", found)
+	}
+	if took := time.Since(start); took > time.Minute { // it took hours
+		t.Errorf("took %v", took)
 	}
 }

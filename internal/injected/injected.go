@@ -9,6 +9,7 @@ package injected
 import (
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -88,8 +89,11 @@ func Kind(text string) thread.Kind {
 
 // Message tells what a user message is, from each of its texts on its own:
 // Plain when one of them is, or when it holds anything but text; else Recap
-// when one of them is; else Injected.
+// when one of them is, or is a summary of ours; else Injected.
 func Message(m *thread.Message) thread.Kind {
+	if ourform.Message(m) {
+		return thread.Recap
+	}
 	kind := thread.Plain
 	for _, p := range m.Parts {
 		t, ok := p.(thread.Text)

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 // result is nil when the text is no JSON object or list.
 func Lines(text string, tables bool) []string {
 	text = strings.TrimSpace(text)
-	if len(text) < 2 || text[0] != '{' && text[0] != '[' || !gjson.Valid(text) {
+	if len(text) < 2 || text[0] != '{' && text[0] != '[' || !rawjson.Valid(text) {
 		return nil
 	}
 	w := writer{tables: tables}

@@ -22,6 +22,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -147,12 +148,12 @@ func (p *part) fields() []field {
 // Back returns how many messages before position i of a thread the nearest one
 // stands that shares its frame; 0 when none does.
 func Back(t *thread.Thread, i int) int {
-	f := t.At(i).Frame
+	f := uncopied.At(t, i).Frame
 	if f == nil {
 		return 0
 	}
-	for back := 1; back <= i && back <= max(f.Messages, 1); back++ {
-		if t.At(i-back).Frame == f {
+	for back := 1; back <= i && back <= max(f.Messages(), 1); back++ {
+		if uncopied.At(t, i-back).Frame == f {
 			return back
 		}
 	}
@@ -168,7 +169,7 @@ func Marshal(m *thread.Message, back int) ([]byte, error) {
 	}
 	out.Kind = kinds[m.Kind]
 	if m.Frame != nil && back == 0 {
-		f := frame{API: m.Frame.API, Raw: m.Frame.Raw, Position: m.Frame.Position, Elements: m.Frame.Elements, Messages: m.Frame.Messages}
+		f := frame{API: m.Frame.API(), Raw: m.Frame.Raw(), Position: m.Frame.Position(), Elements: m.Frame.Elements(), Messages: m.Frame.Messages()}
 		f.Bytes = take(f.fields())
 		out.Frame = &f
 	}
@@ -190,7 +191,7 @@ func rawOf(f *thread.Frame) string {
 	if f == nil {
 		return ""
 	}
-	return f.Raw
+	return f.Raw()
 }
 
 // shortest is the length of the shortest piece of a frame that is worth its
@@ -273,7 +274,7 @@ func Unmarshal(data []byte, frame func(back int) *thread.Frame) (m thread.Messag
 	}
 	if f := in.Frame; f != nil {
 		f.Bytes.put(f.fields())
-		m.Frame = &thread.Frame{API: f.API, Raw: f.Raw, Position: f.Position, Elements: f.Elements, Messages: f.Messages}
+		m.Frame = thread.NewFrame(f.API, f.Raw, f.Position, f.Elements, f.Messages)
 	}
 	if in.Back != 0 {
 		if in.Back > 0 && in.Frame == nil {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -19,7 +20,7 @@ import (
 // TestRoundTrip: what is read is what was written, for any thread, frames and
 // ids included. A1
 func TestRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		want := threadgen.Thread().Draw(t, "thread")
 		var got []thread.Message
 		for i := range want.Len() {
@@ -96,7 +97,7 @@ func FuzzUnmarshal(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		shared := &thread.Frame{Raw: "the frame of an earlier message, long enough to be cut"}
+		shared := thread.NewFrame("", "the frame of an earlier message, long enough to be cut", 0, 0, 0)
 		frame := func(back int) *thread.Frame {
 			if back == 1 {
 				return shared

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -74,7 +75,7 @@ func (g *generator) remove() {
 		for i := cuts[n-1]; i < cuts[n]; i++ {
 			switch {
 			case !g.paired(i) && rapid.IntRange(0, 5).Draw(g.t, "pinned") == 0:
-			case g.th.At(i).Role == thread.Tool && rapid.IntRange(0, 5).Draw(g.t, "apart") == 0:
+			case uncopied.At(g.th, i).Role == thread.Tool && rapid.IntRange(0, 5).Draw(g.t, "apart") == 0:
 				apart = append(apart, i)
 			default:
 				span = append(span, i)
@@ -127,7 +128,7 @@ func (g *generator) record(action plan.Action, at []int) {
 	g.made++
 	ids := make([]thread.ID, len(at))
 	for n, i := range at {
-		ids[n] = g.th.At(i).ID
+		ids[n] = uncopied.At(g.th, i).ID
 		g.free[i] = false
 	}
 	span, err := thread.NewSpan(g.th, slices.Clone(ids)...)

@@ -1,6 +1,10 @@
 package rawjson
 
-import "github.com/tidwall/gjson"
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
 
 // Member finds the value of a member in a document that is one valid JSON object;
 // where a name stands twice the last one counts. The values are stepped over, not
@@ -45,7 +49,7 @@ func named(key, name string) bool {
 
 // space returns the position of the first byte from i on that is no white space.
 func space(doc string, i int) int {
-	for i < len(doc) && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
+	for i < len(doc) && doc[i] <= ' ' && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
 		i++
 	}
 	return i
@@ -76,4 +80,24 @@ func valueEnd(doc string, i int) int {
 		}
 	}
 	return i
+}
+
+// stringEnd returns the position of the quote that closes the string opened at
+// i, or the end of doc.
+func stringEnd(doc string, i int) int {
+	for i++; i < len(doc); i++ {
+		n := strings.IndexByte(doc[i:], '"')
+		if n < 0 {
+			return len(doc)
+		}
+		i += n
+		slashes := 0
+		for doc[i-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return i
+		}
+	}
+	return len(doc)
 }

@@ -2,35 +2,10 @@ package rawjson_test
 
 import (
 	"encoding/json"
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
-
-func TestCheck(t *testing.T) {
-	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
-	tests := []struct {
-		doc  string
-		want error
-	}{
-		{`{"a":[1,"]\\\"}"]}`, nil},
-		{`"` + strings.Repeat("[", 5000) + `"`, nil}, // brackets in a string nest nothing
-		{deep(rawjson.MaxDepth), nil},
-		{deep(rawjson.MaxDepth + 1), rawjson.ErrDepth},
-		{strings.Repeat(`{"a":`, 100_000), rawjson.ErrDepth},
-		{``, rawjson.ErrSyntax},
-		{`{"a":1`, rawjson.ErrSyntax},
-		{`{} {}`, rawjson.ErrSyntax},
-		{`"abc\`, rawjson.ErrSyntax},
-	}
-	for _, tt := range tests {
-		if err := rawjson.Check(tt.doc); !errors.Is(err, tt.want) {
-			t.Errorf("%.40s: %v, want %v", tt.doc, err, tt.want)
-		}
-	}
-}
 
 func FuzzQuote(f *testing.F) {
 	f.Add("plain")

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 )
 
@@ -105,7 +106,7 @@ func TestDoDeadline(t *testing.T) {
 }
 
 func TestJitter(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		attempts := rapid.IntRange(1, 12).Draw(t, "attempts")
 		base := time.Duration(rapid.Int64Range(1, int64(time.Minute)).Draw(t, "base"))
 		most := time.Duration(rapid.Int64Range(1, int64(time.Minute)).Draw(t, "max"))

@@ -1,13 +1,13 @@
 package anthropic
 
 import (
-	"encoding/json"
 	"io"
 	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 )
@@ -171,7 +171,7 @@ func (b *block) raw() (raw string, ok bool) {
 		return true
 	})
 	if args := strings.TrimSpace(b.args.String()); args != "" {
-		if !json.Valid([]byte(args)) || !strings.HasPrefix(args, "{") {
+		if !rawjson.Valid(args) || !strings.HasPrefix(args, "{") {
 			set("input", "{}")
 			return raw, false
 		}

@@ -20,7 +20,7 @@ func (m marks) Name() string { return m.name }
 
 // Due reports whether the request has passed the hard mark. Prices and the size
 // of new results, by which Auto decides beside it, are for its own ladder.
-func (m marks) Due(s *policy.State) (bool, string) {
+func (m marks) Due(s *policy.Situation) (bool, string) {
 	limit := limit(s)
 	hard := int(float64(limit) * m.Hard)
 	if limit <= 0 || s.Prompt <= hard {
@@ -30,7 +30,7 @@ func (m marks) Due(s *policy.State) (bool, string) {
 }
 
 // limit is what the model can read; 0 when that is not known.
-func limit(s *policy.State) int {
+func limit(s *policy.Situation) int {
 	if s.Budget > 0 {
 		return s.Budget
 	}
@@ -42,7 +42,7 @@ func limit(s *policy.State) int {
 const harderBy = 0.7
 
 // Plan brings the request down to the target.
-func (m marks) Plan(ctx context.Context, s *policy.State) (*policy.Fitted, error) {
+func (m marks) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	limit := limit(s)
 	if limit <= 0 {
 		limit = s.Prompt
@@ -55,5 +55,5 @@ func (m marks) Plan(ctx context.Context, s *policy.State) (*policy.Fitted, error
 	if s.Whole() <= target {
 		return nil, fmt.Errorf("policy %s: the request takes %d tokens with nothing hidden, the target is %d: %w", m.name, s.Whole(), target, policy.ErrNothing)
 	}
-	return policy.Fit(ctx, s, m.name, m.rungs, target)
+	return policy.Fit(ctx, s, m.name, m.rungs, target, limit)
 }

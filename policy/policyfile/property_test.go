@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -135,7 +136,7 @@ func schemaOf() map[string]any {
 // TestShowAndRead: what is read, written and read again is the same, for files
 // of every base with anything overridden; the file in between says every field.
 func TestShowAndRead(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		file := settings(t)
 		data, err := json.Marshal(file) // JSON is YAML
 		if err != nil {
@@ -411,7 +412,7 @@ func TestEveryField(t *testing.T) {
 					value = was / 2
 				}
 			case string:
-				for _, other := range []any{"77s", 77, 1.5, "system", "user", "ephemeral", "x"} {
+				for _, other := range []any{"77s", 77, 1.5, 0.25, "cost", "system", "user", "ephemeral", "x"} {
 					if doc, err := json.Marshal(other); err == nil && len(refuseValue(root, s, doc)) == 0 && other != was {
 						value = other
 						break
@@ -423,7 +424,7 @@ func TestEveryField(t *testing.T) {
 					value = []string{"public"}
 				}
 			case nil:
-				value = map[string]any{"Bash": map[string]any{"replay_cost": "free"}}
+				value = map[string]any{"Bash": map[string]any{"durability": "ephemeral"}}
 			}
 			var file any = value
 			keys := strings.Split(path, ".")

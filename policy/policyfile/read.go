@@ -81,6 +81,9 @@ func parse(name string, data []byte) (root ast.Node, problem *Problem) {
 	case !utf8.Valid(data):
 		return nil, &Problem{File: name, Message: "it is not UTF-8 text"}
 	}
+	if problem := brackets(name, data); problem != nil {
+		return nil, problem
+	}
 	defer func() {
 		if e := recover(); e != nil {
 			root, problem = nil, &Problem{File: name, Message: "it is not YAML"}
@@ -114,6 +117,28 @@ func parse(name string, data []byte) (root ast.Node, problem *Problem) {
 		return bodies[0], nil
 	}
 	return nil, &Problem{File: name, Message: "it holds several documents, want one"}
+}
+
+// maxOpen is how many brackets may be open at once. Policies nest a few; the parser
+// recurses for each, and takes time with the square of their number.
+const maxOpen = 100
+
+// brackets refuses a file with too many open ones. Those in words count too.
+func brackets(name string, data []byte) *Problem {
+	open, line, start := 0, 1, 0
+	for i, c := range data {
+		switch c {
+		case '\n':
+			line, start = line+1, i+1
+		case '[', '{':
+			if open++; open > maxOpen {
+				return &Problem{File: name, Line: line, Column: i - start + 1, Message: fmt.Sprintf("more than %d brackets are open here", maxOpen)}
+			}
+		case ']', '}':
+			open = max(0, open-1)
+		}
+	}
+	return nil
 }
 
 // reader turns a tree into settings and collects what is wrong.
@@ -217,7 +242,7 @@ func (r *reader) fields(s *Settings, list []entry, path string) {
 		if at == "base" {
 			continue
 		}
-		if at == overrides {
+		if at == overrides && len(toolFields(s.Base)) > 0 {
 			r.overrides(s, e.value)
 			continue
 		}
@@ -271,7 +296,9 @@ func keys(base, path string) ([]string, bool) {
 			add(table[i].path)
 		}
 	}
-	add(overrides)
+	if len(toolFields(base)) > 0 {
+		add(overrides)
+	}
 	return list, len(list) > 0
 }
 
@@ -385,7 +412,7 @@ func (r *reader) overrides(s *Settings, n ast.Node) {
 	if !ok {
 		return
 	}
-	names := map[string]string{}
+	names, fields := map[string]string{}, toolFields(s.Base)
 	for _, tool := range tools {
 		at := joined(overrides, tool.key)
 		normal := toolpolicy.Normal(tool.key)
@@ -404,13 +431,13 @@ func (r *reader) overrides(s *Settings, n ast.Node) {
 		}
 		var p toolpolicy.Policy
 		for _, e := range list {
-			f := slices.IndexFunc(toolTable, func(f toolField) bool { return f.path == e.key })
+			f := slices.IndexFunc(fields, func(f toolField) bool { return f.path == e.key })
 			if f >= 0 {
-				r.set(&toolTable[f].field, toolTable[f].at(&p), joined(at, e.key), e.value)
+				r.set(&fields[f].field, fields[f].at(&p), joined(at, e.key), e.value)
 				continue
 			}
 			var known []string
-			for _, f := range toolTable {
+			for _, f := range fields {
 				known = append(known, f.path)
 			}
 			hint := "known are " + strings.Join(known, ", ")

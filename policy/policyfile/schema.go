@@ -81,19 +81,21 @@ func baseSchema(base string) map[string]any {
 			put(f.path, schema)
 		}
 	}
-	if base != "" {
-		use := find(base, "summarizer.use")
-		top["summarizer"] = map[string]any{"anyOf": []any{top["summarizer"], use.schema(texts)}}
+	if base == "" {
 		return object(top)
 	}
-	tool := map[string]any{}
-	for _, f := range toolTable {
-		tool[f.path] = f.schema(kindOf(f.at(&toolpolicy.Policy{})))
+	use := find(base, "summarizer.use")
+	top["summarizer"] = map[string]any{"anyOf": []any{top["summarizer"], use.schema(texts)}}
+	if fields := toolFields(base); len(fields) > 0 {
+		tool := map[string]any{}
+		for _, f := range fields {
+			tool[f.path] = f.schema(kindOf(f.at(&toolpolicy.Policy{})))
+		}
+		put(overrides, map[string]any{
+			"description": "what holds for single tools, by name", "type": []string{"object", "null"},
+			"additionalProperties": object(tool),
+		})
 	}
-	put(overrides, map[string]any{
-		"description": "what holds for single tools, by name", "type": []string{"object", "null"},
-		"additionalProperties": object(tool),
-	})
 	return object(top)
 }
 

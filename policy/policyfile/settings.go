@@ -90,7 +90,7 @@ const (
 // bases are the policies a file can start from, each with what it does in a
 // line: when, where, what, how.
 var bases = []struct{ name, line string }{
-	{"auto", "At 90 % of the budget, or earlier where prices say so, down to 50 %: results are put aside or cleared by rule, what is older than fits is summarized."},
+	{"auto", "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are put aside or cleared by rule, what is older than fits is summarized."},
 	{"ladder", "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay."},
 	{"session", "At 80 % of the window by characters: all but the newest 10 messages become one summary with fixed sections."},
 	{"timeline", "Above 90 % of the window: what lies between the last summary and a cut becomes a new summary block; old results can expire."},
@@ -141,7 +141,7 @@ func Line(base string) string {
 func Default(base string) *Settings {
 	return &Settings{
 		Base:       base,
-		Auto:       policy.Auto{}.Defaults(),
+		Auto:       policy.Auto{Favor: policy.FavorBalanced},
 		Ladder:     policy.Ladder{}.Defaults(),
 		Session:    policy.Session{}.Defaults(),
 		Timeline:   policy.Timeline{}.Defaults(),
@@ -272,7 +272,7 @@ func (s *Settings) Policy(model llm.Generator) policy.Policy {
 	if s.Base == "auto" && s.Off == (Rungs{}) {
 		return s.Auto
 	}
-	return marks{Auto: s.Auto, name: s.Name(), rungs: s.Rungs()}
+	return marks{Auto: s.Auto.Defaults(), name: s.Name(), rungs: s.Rungs()}
 }
 
 // Registry is what the file declares about tools.

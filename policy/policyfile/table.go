@@ -1,7 +1,10 @@
 package policyfile
 
 import (
+	"slices"
+
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -22,24 +25,34 @@ var (
 	timeline = []string{"timeline"}
 	stream   = []string{"workstream"}
 	loop     = []string{"loop"}
+
+	climbing = append(fitting[:5:5], "ladder") // those that treat results by their tools
+	aside    = []string{"auto", "ladder"}      // those that put results aside
 )
 
 // Words that stand for a value.
 var (
 	autoWord = []word{{automatic, 0}}
 	offWord  = []word{{"off", 0}}
+
+	foreverWord = []word{{"forever", -1}}
 )
 
 // table holds every field but those of single tools, in the order in which files
 // are written. Each row names the seed's requirement or document it comes from.
 var table = []field{
-	{path: "trigger.hard", bases: fitting, unit: "ratio", min: least, max: 1, about: "share of the budget at which the thread is compacted", source: "docs/policies.md", at: func(s *Settings) any { return &s.Auto.Hard }},
-	{path: "trigger.target", bases: fitting, unit: "ratio", min: least, max: 1, about: "share of the budget that is left afterwards", source: "docs/policies.md", at: func(s *Settings) any { return &s.Auto.Target }},
-	{path: "trigger.working", bases: fitting[:1], unit: "tokens", min: 1, max: most, about: "what the messages take after a compaction that prices decided", source: "docs/policies.md", at: func(s *Settings) any { return &s.Auto.Working }},
-	{path: "trigger.intake", bases: fitting[:1], unit: "tokens", min: 1, max: most, words: []word{{automatic, 0}, {"off", -1}}, about: "from what size a result is put aside as it arrives; auto: 20000, or less in a small window", source: "docs/policies.md", at: func(s *Settings) any { return &s.Auto.Intake }},
+	{path: "trigger.favor", bases: fitting[:1], enum: policy.Favors(), about: "when the thread is compacted and how much is kept: near the window (quality), from 64000 tokens or 45 % of a small window on (balanced), or where it costs least (cost)", source: "docs/policies.md", at: func(s *Settings) any { return &s.Auto.Favor }},
+	{path: "trigger.hard", bases: fitting, unit: "ratio", min: least, max: 1, words: autoWord, about: "share of the budget at which the thread is compacted; auto: 0.9, or as the favor says", source: "docs/policies.md", at: func(s *Settings) any { return &s.Auto.Hard }},
+	{path: "trigger.target", bases: fitting, unit: "ratio", min: least, max: 1, words: autoWord, about: "share of the budget that is left afterwards; auto: 0.5, or as the favor says", source: "docs/policies.md", at: func(s *Settings) any { return &s.Auto.Target }},
+	{path: "trigger.working", bases: fitting[:1], unit: "tokens", min: 1, max: most, words: autoWord, about: "what the messages take after a compaction that prices decided; auto: 20000, or what the balanced favor keeps", source: "docs/policies.md", at: func(s *Settings) any { return &s.Auto.Working }},
 
 	{path: "trigger.max_input_tokens", bases: ladder, unit: "tokens", min: 1, max: most, about: "the largest request", source: "A12, A19", at: func(s *Settings) any { return &s.Ladder.MaxInputTokens }},
 	{path: "trigger.soft_threshold_percent", bases: ladder, unit: "ratio", min: least, max: 1, about: "share of max_input_tokens that may be filled", source: "A12, A19", at: func(s *Settings) any { return &s.Ladder.SoftThreshold }},
+	{path: "trigger.target", bases: ladder, unit: "ratio", min: least, max: 1, about: "share of what is available for messages that a compaction goes down to", source: "docs/policies.md", at: func(s *Settings) any { return &s.Ladder.Target }},
+
+	{path: "trigger.safety_buffer_tokens", bases: ladder, unit: "tokens", max: most, negative: true, about: "kept free for errors of the count", source: "A12", at: func(s *Settings) any { return &s.Ladder.SafetyBuffer }},
+	{path: "trigger.rehydration_reserve_tokens", bases: ladder, unit: "tokens", max: most, negative: true, about: "kept free for content that is brought back", source: "A12", at: func(s *Settings) any { return &s.Ladder.RehydrationReserve }},
+	{path: "trigger.max_rehydration_artifacts", bases: ladder, unit: "artifacts", max: most, negative: true, about: "how many artifacts may be brought back at a time", source: "A12", at: func(s *Settings) any { return &s.Ladder.MaxRehydrated }},
 
 	{path: "trigger.context_limit", bases: session, unit: "tokens", min: 1, max: most, words: autoWord, about: "the context window; auto: the model's, or else 128000", source: "B3", at: func(s *Settings) any { return &s.Session.ContextLimit }},
 	{path: "trigger.system_reserve", bases: session, unit: "tokens", min: 1, max: most, about: "kept free for the system prompt", source: "B2", at: func(s *Settings) any { return &s.Session.SystemReserve }},
@@ -110,20 +123,22 @@ var table = []field{
 	{path: "summarizer.timeout", unit: "duration", min: 0.001, max: 3600, about: "bound on each model", source: "docs/policies.md", at: func(s *Settings) any { return &s.Summarizer.Timeout }},
 	{path: "summarizer.temperature", min: 0, max: 2, words: []word{{automatic, Own}, {"none", None}}, about: "sent with each request; auto: each prompt's own; none: for models that take none", source: "B6", at: func(s *Settings) any { return &s.Summarizer.Temperature }},
 	{path: "summarizer.max_output", unit: "tokens", min: 1, max: most, words: autoWord, about: "bound on each answer, thinking included; auto: each prompt's own", source: "docs/policies.md", at: func(s *Settings) any { return &s.Summarizer.MaxOutput }},
-	{path: "summarizer.chunk_characters", bases: append(fitting[:5:5], "ladder"), unit: "characters", min: 1000, max: most, about: "the most of a span that is sent at once", source: "D6", at: func(s *Settings) any { return &s.Summarizer.ChunkCharacters }},
+	{path: "summarizer.chunk_characters", bases: climbing, unit: "characters", min: 1000, max: most, about: "the most of a span that is sent at once", source: "D6", at: func(s *Settings) any { return &s.Summarizer.ChunkCharacters }},
 	{path: "summarizer.cache", about: "ask the same question only once", source: "A15, A19", at: func(s *Settings) any { return &s.Summarizer.Cache }},
 
-	{path: "rehydration.enabled", not: true, about: "show stored content again that the agent plainly means", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.Disabled }},
-	{path: "rehydration.max_artifacts_per_turn", unit: "artifacts", max: most, negative: true, about: "how many one turn may bring back", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.MaxArtifacts }},
-	{path: "rehydration.max_tokens_per_artifact", unit: "tokens", max: most, negative: true, about: "bound on each; a larger one is cut to head and tail", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.MaxTokens }},
-	{path: "rehydration.total_budget_tokens", unit: "tokens", max: most, negative: true, about: "bound on all of one turn", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.TotalTokens }},
-	{path: "rehydration.cooldown_turns", unit: "turns", max: most, negative: true, about: "for how many turns an artifact is not shown again", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.CooldownTurns }},
-	{path: "rehydration.auto_rehydrate_sensitivities", enum: []string{string(artifact.Public), string(artifact.Internal), string(artifact.Confidential), string(artifact.Restricted)}, about: "what may come back by itself; the rest needs read_artifact", source: "A10", at: func(s *Settings) any { return &s.Rehydration.Sensitivities }},
+	{path: "rehydration.enabled", bases: aside, not: true, about: "show stored content again that the agent plainly means", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.Disabled }},
+	{path: "rehydration.max_artifacts_per_turn", bases: aside, unit: "artifacts", max: most, negative: true, about: "how many one turn may bring back", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.MaxArtifacts }},
+	{path: "rehydration.max_tokens_per_artifact", bases: aside, unit: "tokens", max: most, negative: true, about: "bound on each; a larger one is cut to head and tail", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.MaxTokens }},
+	{path: "rehydration.total_budget_tokens", bases: aside, unit: "tokens", max: most, negative: true, about: "bound on all of one turn", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.TotalTokens }},
+	{path: "rehydration.cooldown_turns", bases: aside, unit: "turns", max: most, negative: true, about: "for how many turns an artifact is not shown again", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.CooldownTurns }},
+	{path: "rehydration.auto_rehydrate_sensitivities", bases: aside, enum: sensitivities, about: "what may come back by itself; the rest needs read_artifact", source: "A10", at: func(s *Settings) any { return &s.Rehydration.Sensitivities }},
 
-	{path: "tools.default_durability", enum: durabilities, about: "holds for tools that nobody declares", source: "A9, A19", at: func(s *Settings) any { return &s.Durability }},
+	{path: "tools.default_durability", bases: climbing, enum: durabilities, about: "holds for tools that nobody declares", source: "A9, A19", at: func(s *Settings) any { return &s.Durability }},
 }
 
 var durabilities = []string{string(thread.Ephemeral), string(thread.Anchoring), string(thread.Replayable), string(thread.NonReplayable)}
+
+var sensitivities = []string{string(artifact.Public), string(artifact.Internal), string(artifact.Confidential), string(artifact.Restricted)}
 
 // overrides is where the settings of single tools stand, by the tool's name.
 const overrides = "tools.overrides"
@@ -133,11 +148,22 @@ const overrides = "tools.overrides"
 var toolTable = []toolField{
 	{field{path: "durability", enum: durabilities, about: "what may happen to results", source: "A7"}, func(p *toolpolicy.Policy) any { return &p.Durability }},
 	{field{path: "preserve_fields", about: "fields that stay when a result is cleared", source: "A9"}, func(p *toolpolicy.Policy) any { return &p.PreserveFields }},
-	{field{path: "externalize_threshold_tokens", unit: "tokens", min: 1, max: most, about: "from what size a result is put aside", source: "A9"}, func(p *toolpolicy.Policy) any { return &p.ExternalizeThreshold }},
-	{field{path: "replay_cost", enum: []string{string(toolpolicy.Free), string(toolpolicy.Cheap), string(toolpolicy.Expensive)}, about: "what it costs to run the tool again", source: "A9"}, func(p *toolpolicy.Policy) any { return &p.ReplayCost }},
+	{field{path: "externalize_threshold_tokens", bases: aside, unit: "tokens", min: 1, max: most, about: "from what size a result is put aside", source: "A9"}, func(p *toolpolicy.Policy) any { return &p.ExternalizeThreshold }},
+	{field{path: "replay_cost", bases: aside, enum: []string{string(toolpolicy.Free), string(toolpolicy.Cheap), string(toolpolicy.Expensive)}, about: "what it costs to run the tool again; what is expensive is put aside, never cleared", source: "A9"}, func(p *toolpolicy.Policy) any { return &p.ReplayCost }},
+	{field{path: "sensitivity", bases: aside, enum: sensitivities, about: "how sensitive results are that are put aside", source: "A10, A20"}, func(p *toolpolicy.Policy) any { return &p.Sensitivity }},
+	{field{path: "ttl", bases: aside, unit: "duration", min: 1, max: 365 * 24 * 3600, words: foreverWord, about: "for how long results that are put aside may be read", source: "A20"}, func(p *toolpolicy.Policy) any { return &p.TTL }},
 }
 
 type toolField struct {
 	field
 	at func(*toolpolicy.Policy) any
+}
+
+// toolFields are the fields of one tool that a policy has; none where it treats
+// all results alike.
+func toolFields(base string) []toolField {
+	if !slices.Contains(climbing, base) {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(toolTable), func(f toolField) bool { return !f.of(base) })
 }

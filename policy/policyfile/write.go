@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -38,9 +39,13 @@ func (s *Settings) YAML() []byte {
 		wrap(&b, indent, f.comment(kindOf(at)))
 		b.WriteString(indent + key + ": " + written(f.get(at)) + "\n")
 	}
+	fields := toolFields(s.Base)
+	if len(fields) == 0 {
+		return b.Bytes()
+	}
 	indent, key := enter(overrides)
 	var known []string
-	for _, f := range toolTable {
+	for _, f := range fields {
 		known = append(known, f.path+" ("+f.about+")")
 	}
 	wrap(&b, indent, "By the name of a tool; what is not said of it is as built in: "+strings.Join(known, ", ")+". A9, A19")
@@ -52,9 +57,13 @@ func (s *Settings) YAML() []byte {
 	for _, name := range slices.Sorted(maps.Keys(s.Tools)) {
 		p := s.Tools[name]
 		var lines []string
-		for _, f := range toolTable {
-			value := f.get(f.at(&p))
-			if list, ok := value.([]string); value == "" || value == int64(1) && p.ExternalizeThreshold == 0 || ok && len(list) == 0 {
+		for _, f := range fields {
+			at := f.at(&p)
+			if reflect.ValueOf(at).Elem().IsZero() {
+				continue
+			}
+			value := f.get(at)
+			if list, ok := value.([]string); ok && len(list) == 0 {
 				continue
 			}
 			lines = append(lines, indent+"    "+f.path+": "+written(value)+"\n")

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
@@ -19,7 +20,7 @@ import (
 // one that it takes afterwards, each call keeps its result, and what is told to be
 // cleared is not more than what is gone.
 func TestEditsKeepRequestsValid(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		th := threadgen.Thread().Draw(t, "thread")
 		base := &prompt.Prompt{Model: "claude-opus-4-5", MaxOutput: 4000}
 		p, _, err := render.Render(th, nil, base, &render.Options{Profile: render.For(wire.Anthropic)})

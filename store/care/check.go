@@ -11,6 +11,7 @@ import (
 	"regexp"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -275,7 +276,7 @@ var chained = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 func (c *checker) messages(log *thread.Thread, tell func(string, string, ...any)) {
 	parent := thread.ID("")
-	for i, m := range log.All() {
+	for i, m := range uncopied.All(log) {
 		c.counts.Messages++
 		switch want := thread.ChainID(parent, m); {
 		case m.ID == want:
@@ -310,7 +311,7 @@ func (c *checker) inLog(log *thread.Thread, x plan.Externalization) bool {
 		if !ok {
 			continue
 		}
-		m := log.At(i)
+		m := uncopied.At(log, i)
 		contents := []string{recall.FullText(m), m.Text()}
 		if r, ok := m.Result(); ok {
 			contents = append(contents, r.Text())

@@ -12,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -152,7 +153,7 @@ func (e *exporter) thread(ctx context.Context, tenant string, info store.Info) e
 	e.counts.Threads++
 	// Plans that came after the log was looked up may need what it has since.
 	for i := range log.Len() {
-		data, err := messagejson.Marshal(log.At(i), messagejson.Back(log, i))
+		data, err := messagejson.Marshal(uncopied.At(log, i), messagejson.Back(log, i))
 		if err == nil {
 			e.counts.Messages++
 			err = e.write(record{Tenant: tenant, Thread: info.ID, Message: data})

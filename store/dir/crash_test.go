@@ -186,7 +186,7 @@ func TestOpen(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || files != 5 { // README, content, metadata, removed.jsonl, plan
+	if err != nil || files != 6 { // README, first words, content, metadata, removed.jsonl, plan
 		t.Errorf("%d files, %v", files, err)
 	}
 

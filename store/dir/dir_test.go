@@ -15,6 +15,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -299,7 +300,7 @@ func TestNothingIsLost(t *testing.T) {
 	hidden := map[plan.Action]int{}
 	base := t.TempDir()
 	runs := 0
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		th := marked(rt, threadgen.Thread().Draw(rt, "thread"))
 		ladder := rapid.SampledFrom([]string{"auto", "seed", "aside", "drop", "clear"}).Draw(rt, "ladder")
 		c, err := palimpsest.New(palimpsest.Config{Counter: counter, Ladder: ladders[ladder]})

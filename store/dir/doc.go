@@ -7,6 +7,7 @@
 //	threads/<thread>/removed.jsonl    one removed message a line (recall.Entry)
 //	threads/<thread>/plans/<n>.json   the plans, 1 is the first (plan.Plan)
 //	tenants/<tenant>/artifacts/…      the same for tenants, where there are any
+//	answers/<2>/<hash>.json           what a model answered, a cache (store.Answers)
 //	keys/                             not touched here; programs keep keys in it
 //
 // <2> is two digits of the id. Names of threads and tenants are escaped, so

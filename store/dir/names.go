@@ -12,10 +12,12 @@ const KeysDir = "keys"
 
 const (
 	artifactsDir = "artifacts"
+	answersDir   = "answers"
 	threadsDir   = "threads"
 	tenantsDir   = "tenants"
 	readmeFile   = "README.txt"
 	removedFile  = "removed.jsonl"
+	firstFile    = "first.txt"
 	plansDir     = "plans"
 	jsonSuffix   = ".json"
 )

@@ -27,13 +27,23 @@ What palimpsest took out of prompts is kept here, so that it can be read again.
 artifacts/<2>/<id>                content that was put aside, as it was
 artifacts/<2>/<id>.json           what is known about it
 threads/<thread>/removed.jsonl    one removed message a line
+threads/<thread>/first.txt        how the user began, for lists
 threads/<thread>/plans/<n>.json   what stood in the prompt instead; 1 is the first
+answers/<2>/<hash>.json           what a model answered, so that it is not asked again
 keys/                             API keys (as hashes) and encrypted data keys
 
 Everything is as private as the conversations it comes from. Deleting the whole
 directory, or one thread's, harms nothing but the memory of it; without its keys,
 nobody can sign in, and what was encrypted cannot be read.
 `
+
+// CompactionKeyFile and DaemonFile are files that the command may put into the usual
+// place before there is a store: the key of native compactions that are emulated, and
+// the daemon's own database, with what SQLite puts beside it.
+const (
+	CompactionKeyFile = "native-compaction.key"
+	DaemonFile        = "daemon.db"
+)
 
 // Options tune a Store; nil or the zero value holds the defaults.
 type Options struct {
@@ -139,7 +149,7 @@ func (s *Store) checkFormat() error {
 	}
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case durable.IsTemp(name), name == artifactsDir, name == threadsDir, name == tenantsDir, name == KeysDir:
+		case durable.IsTemp(name), name == artifactsDir, name == answersDir, name == threadsDir, name == tenantsDir, name == KeysDir, name == CompactionKeyFile, strings.HasPrefix(name, DaemonFile):
 		default:
 			return fmt.Errorf("%w: it holds %s; choose a new or an empty directory", ErrNotStore, name)
 		}

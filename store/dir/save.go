@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -57,7 +58,43 @@ func (s *Store) Save(ctx context.Context, t *thread.Thread, p *plan.Plan) (err e
 	if err := s.saveRemoved(ctx, folder, entries); err != nil {
 		return err
 	}
+	if err := s.saveFirst(folder, t); err != nil {
+		return err
+	}
 	return s.savePlan(ctx, folder, p)
+}
+
+// firstLength bounds what is kept of the user's first message, in characters: it is
+// there for lists.
+const firstLength = 200
+
+// saveFirst keeps the beginning of what the user said first, by which people know a
+// thread: plans seldom take that message out.
+func (s *Store) saveFirst(folder string, t *thread.Thread) error {
+	for _, m := range t.All() {
+		words := strings.Join(strings.Fields(strings.ToValidUTF8(m.Text(), "\ufffd")), " ")
+		if !m.StartsTurn() || words == "" {
+			continue
+		}
+		if runes := []rune(words); len(runes) > firstLength {
+			words = string(runes[:firstLength])
+		}
+		if err := s.files.Create(path.Join(folder, firstFile), []byte(words+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return nil
+	}
+	return nil
+}
+
+// First is the beginning of what the user of a thread said first; empty where that
+// is not known.
+func (s *Store) First(threadID string) string {
+	data, err := s.files.Root.ReadFile(path.Join(threadDir(threadID), firstFile))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(string(data), ""))
 }
 
 // writers is how many artifacts are written at a time: each waits for the disk,
@@ -94,7 +131,7 @@ func (s *Store) saveArtifacts(ctx context.Context, t *thread.Thread, entries []r
 // over several messages, leads to the removed messages themselves.
 func (s *Store) saveArtifact(ctx context.Context, t *thread.Thread, e *recall.Entry) error {
 	i, _ := t.Index(e.MessageID)
-	content, ok := recall.Content(t.At(i), func(content string) bool { return artifact.IDOf(t.ID(), content) == e.ArtifactID })
+	content, ok := recall.Content(uncopied.At(t, i), func(content string) bool { return artifact.IDOf(t.ID(), content) == e.ArtifactID })
 	if !ok {
 		return nil
 	}

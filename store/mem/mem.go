@@ -3,6 +3,7 @@
 package mem
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -12,8 +13,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	artifactmem "github.com/palimpsest-ai/palimpsest/artifact/mem"
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
 // DB keeps everything in memory. Make one with New; it is safe for concurrent
@@ -36,8 +37,11 @@ type tenant struct {
 	store.Memory
 	id        string
 	artifacts *artifactmem.Backend
-	summaries summaries
+	answers   answers
 }
+
+// Itself is what store.CurrentUncopied asks for.
+func (t *tenant) Itself(permit.Key) any { return t }
 
 // Delete also deletes the artifacts of the thread.
 func (t *tenant) Delete(ctx context.Context, threadID string) error {
@@ -63,7 +67,7 @@ func (db *DB) Tenant(id string) store.Tenant {
 		t = &tenant{id: id, artifacts: db.artifacts}
 		db.tenants[id] = t
 	}
-	return store.Tenant{Log: t, Plans: t, Catalog: t, Events: t, Documents: t, Summaries: &t.summaries}
+	return store.Tenant{Log: t, Plans: t, Catalog: t, Events: t, Documents: t, Answers: &t.answers}
 }
 
 // Tenants implements store.DB.
@@ -107,26 +111,34 @@ func (db *DB) Artifacts() artifact.Backend { return db.artifacts }
 // Close implements store.DB. What was kept goes when nobody uses it any more.
 func (db *DB) Close() error { return nil }
 
-// maxSummaries is how many summaries are kept; then all are forgotten.
-const maxSummaries = 4096
-
-type summaries struct {
+// answers forgets the oldest when there are too many.
+type answers struct {
 	mu   sync.Mutex
-	held map[string]summary.Summary
+	held map[string][]byte
+	keys []string // in the order in which they came
 }
 
-func (s *summaries) Get(_ context.Context, key string) (summary.Summary, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v, ok := s.held[key]
-	return v, ok
+// Get implements store.Answers.
+func (a *answers) Get(_ context.Context, key string) ([]byte, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	value, ok := a.held[key]
+	return bytes.Clone(value), ok
 }
 
-func (s *summaries) Put(_ context.Context, key string, v summary.Summary) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held == nil || len(s.held) >= maxSummaries {
-		s.held = map[string]summary.Summary{}
+// Put implements store.Answers.
+func (a *answers) Put(_ context.Context, key string, value []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.held == nil {
+		a.held = map[string][]byte{}
 	}
-	s.held[key] = v
+	if _, known := a.held[key]; !known {
+		a.keys = append(a.keys, key)
+	}
+	a.held[key] = bytes.Clone(value)
+	for len(a.keys) > store.MaxAnswers {
+		delete(a.held, a.keys[0])
+		a.keys = a.keys[1:]
+	}
 }

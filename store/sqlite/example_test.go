@@ -30,7 +30,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		p, err := c.Thread("ticket-4711").PrepareStep(ctx, palimpsest.Step{Messages: []thread.Message{
+		p, err := c.Session("ticket-4711").PrepareStep(ctx, palimpsest.Step{Messages: []thread.Message{
 			{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}}},
 		}})
 		if err != nil {

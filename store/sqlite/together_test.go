@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 )
 
@@ -13,7 +14,11 @@ import (
 // get it. SQLite refuses what changes the journal meanwhile.
 func TestOpenedTogether(t *testing.T) {
 	folder := t.TempDir()
-	for n := range 100 {
+	times := 20
+	if corpus.Long() {
+		times = 100
+	}
+	for n := range times {
 		path := filepath.Join(folder, fmt.Sprint(n))
 		var all sync.WaitGroup
 		for range 4 {

@@ -21,7 +21,7 @@ import (
 )
 
 // TestCanary lets several tenants do random things in one store, with the same
-// names of threads, documents and summaries and the same content of artifacts.
+// names of threads, documents and answers and the same content of artifacts.
 // Every answer must be what a model of the tenant says, and hold no word of
 // another. It returns the beginning of all words: where things are encrypted,
 // nothing that the store keeps may hold it. open must open the same store each
@@ -37,7 +37,7 @@ func TestCanary(t *testing.T, open Open, operations int) (word string) {
 	for n, name := range []string{"", "acme", "Acme", "acme%", "ac_me", "acme/..", "acme ", "ε"} {
 		c.tenants = append(c.tenants, &canaryTenant{
 			Tenant: db.Tenant(name), name: name, word: fmt.Sprintf("%s%d-%016x.", canaryWord, n, c.random.Uint64()),
-			threads: map[string]*canaryThread{}, documents: map[string]store.Document{}, summaries: map[string]string{}, contents: map[string]string{},
+			threads: map[string]*canaryThread{}, documents: map[string]store.Document{}, answers: map[string]string{}, contents: map[string]string{},
 		})
 	}
 	for n := range operations {
@@ -46,7 +46,7 @@ func TestCanary(t *testing.T, open Open, operations int) (word string) {
 			t.Fatalf("at operation %d", n)
 		}
 	}
-	for _, what := range []string{"append", "stale", "load", "commit", "plan", "events", "marks", "document", "documents", "summary", "threads", "delete", "artifact", "foreign", "rotate"} {
+	for _, what := range []string{"append", "stale", "load", "commit", "plan", "events", "marks", "document", "documents", "answer", "threads", "delete", "artifact", "foreign", "rotate"} {
 		if c.done[what] == 0 {
 			t.Errorf("it never happened: %s", what)
 		}
@@ -78,7 +78,7 @@ type canaryTenant struct {
 	name, word string
 	threads    map[string]*canaryThread
 	documents  map[string]store.Document // by id; removed ones have no body
-	summaries  map[string]string
+	answers    map[string]string
 	contents   map[string]string // of artifacts, by id
 	ids        []string          // all that ever were
 }
@@ -112,7 +112,7 @@ func (c *canaries) step() {
 	case n < 760:
 		c.documents(me)
 	case n < 820:
-		c.summary(me)
+		c.answer(me)
 	case n < 850:
 		c.list(me)
 	case n < 855:
@@ -328,15 +328,15 @@ func (c *canaries) documents(me *canaryTenant) {
 	}
 }
 
-func (c *canaries) summary(me *canaryTenant) {
+func (c *canaries) answer(me *canaryTenant) {
 	key := fmt.Sprint("key ", c.random.IntN(4))
 	if c.random.IntN(4) == 0 {
-		me.summaries[key] = fmt.Sprint(me.word, c.random.IntN(1000))
-		me.Summaries.Put(c.ctx, key, summary.Summary{CurrentTask: me.summaries[key]})
+		me.answers[key] = fmt.Sprint(me.word, c.random.IntN(1000))
+		me.Answers.Put(c.ctx, key, []byte(me.answers[key]))
 	}
-	s, ok := me.Summaries.Get(c.ctx, key)
-	c.told(me, "summary", s)
-	c.want(me, "summary", ok == (me.summaries[key] != "") && s.CurrentTask == me.summaries[key], "%q %v, want %q", s.CurrentTask, ok, me.summaries[key])
+	got, ok := me.Answers.Get(c.ctx, key)
+	c.told(me, "answer", string(got))
+	c.want(me, "answer", ok == (me.answers[key] != "") && string(got) == me.answers[key], "%q %v, want %q", got, ok, me.answers[key])
 }
 
 func (c *canaries) list(me *canaryTenant) {

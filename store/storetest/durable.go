@@ -105,8 +105,8 @@ func openedAgain(t *testing.T, open Open, sealer store.Sealer) {
 	if err != nil || string(d.Body) != `"`+text+`"` || d.Version != 1 {
 		t.Errorf("document %+v, %v", d, err)
 	}
-	if v, ok := s.Summaries.Get(ctx, "key"); !ok || v.CurrentTask != text {
-		t.Errorf("summary %+v, %v", v, ok) // A15
+	if v, ok := s.Answers.Get(ctx, "key"); !ok || string(v) != text {
+		t.Errorf("answer %q, %v", v, ok) // A15
 	}
 	if _, again, err := artifact.NewStore(db.Artifacts(), nil).Get(ctx, artifact.Requester{TenantID: "acme"}, id); err != nil || again != content {
 		t.Errorf("artifact of %d bytes, %v", len(again), err) // A20
@@ -134,8 +134,8 @@ func withoutKey(t *testing.T, open Open) {
 			t.Errorf("without the key: %v", err)
 		}
 	}
-	if v, ok := s.Summaries.Get(ctx, "key"); ok {
-		t.Errorf("summary %+v", v)
+	if v, ok := s.Answers.Get(ctx, "key"); ok {
+		t.Errorf("answer %q", v)
 	}
 	if info, err := s.Catalog.Thread(ctx, "t"); err != nil || info.Messages == 0 || info.Events != 1 {
 		t.Errorf("counts stay clear: %+v, %v", info, err)

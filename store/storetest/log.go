@@ -41,6 +41,31 @@ func TestLog(t *testing.T, open func(testing.TB) store.Log) {
 			t.Error("threads are not kept apart")
 		}
 	})
+	t.Run("messages that the caller changes are not changed here", func(t *testing.T) { // A1
+		s := open(t)
+		mine := []thread.Message{say(thread.User, "one"), {Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{
+			Tool: "x", Content: []thread.Part{thread.Text{Text: "two"}}, KeyFields: thread.Fields{"k": []any{"v"}},
+		}}}}
+		want, err := thread.New("t").Append(mine...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rewrite := func(messages []thread.Message) {
+			r, _ := messages[1].Result()
+			r.Content[0], r.KeyFields["k"] = thread.Text{Text: "z"}, "z"
+			messages[0].Parts[0] = thread.Text{Text: "z"}
+		}
+		got, err := s.Append(ctx, "t", 0, mine)
+		for range 3 {
+			if err != nil {
+				t.Fatal(err)
+			}
+			rewrite(mine)
+			rewrite(got.Messages())
+			Same(t, got, want)
+			got, err = s.Load(ctx, "t")
+		}
+	})
 	t.Run("the same append twice is once", func(t *testing.T) {
 		s := open(t)
 		two := []thread.Message{say(thread.User, "one"), say(thread.Assistant, "two")}

@@ -67,7 +67,7 @@ func Same(t testing.TB, got, want *thread.Thread) {
 // to change.
 func everything() []thread.Message {
 	at := time.Date(2025, 3, 4, 5, 6, 7, 89, time.FixedZone("", 3600))
-	frame := &thread.Frame{API: "anthropic", Raw: `{"role":"user","content":[1,2]}`, Position: 4, Elements: 1, Messages: 2}
+	frame := thread.NewFrame("anthropic", `{"role":"user","content":[1,2]}`, 4, 1, 2)
 	source := thread.Source{API: "anthropic", Raw: ` { "type" : "text" } `, Cache: "5m"}
 	texts := []string{
 		"", "plain", "ends with \n", "\r\n\t", "zero \x00 byte", "not UTF-8 \xff\xfe", "\ufffd", "\u2028\u2029<>&", "\U0001f600",
@@ -95,7 +95,7 @@ func everything() []thread.Message {
 			Started:     at, Completed: at.Add(time.Second), Source: source,
 		}}},
 		{Role: thread.Tool, Frame: frame, Index: 1, Parts: []thread.Part{thread.ToolResult{CallID: "c2", Tool: "read", Outcome: thread.Failure}}},
-		{Role: thread.Tool, Frame: &thread.Frame{API: "anthropic", Raw: frame.Raw}, Parts: []thread.Part{thread.ToolResult{CallID: "c9"}}},
+		{Role: thread.Tool, Frame: thread.NewFrame("anthropic", frame.Raw(), 0, 0, 0), Parts: []thread.Part{thread.ToolResult{CallID: "c9"}}},
 	}
 	for n, text := range texts {
 		m := say(thread.User, text)

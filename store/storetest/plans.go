@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -26,6 +29,48 @@ func TestPlans(t *testing.T, open func(testing.TB) store.Plans) {
 		}
 		if _, err := s.Plan(ctx, "t", 1); !errors.Is(err, store.ErrNotFound) {
 			t.Error(err)
+		}
+	})
+	t.Run("a plan that the caller changes is not changed here", func(t *testing.T) { // A4
+		s := open(t)
+		mine := made(1)
+		mine.Summarizations = []plan.Summarization{{
+			Span: thread.Span{MessageIDs: []thread.ID{"b"}}, Stand: []plan.Said{{Role: thread.User, Text: "said"}},
+			State:   &state.State{Tasks: []state.Item{{Text: "task"}}},
+			Summary: summary.Summary{ToolOutcomes: []summary.ToolOutcome{{Tool: "x", KeyFields: thread.Fields{"k": []any{"v"}}}}},
+		}}
+		mine.Memory = &state.Memory{Entries: []string{"entry"}}
+		want, err := json.Marshal(mine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Commit(ctx, "t", 0, store.Commit{Plan: mine}); err != nil {
+			t.Fatal(err)
+		}
+		rewrite := func(p *plan.Plan) {
+			p.CompactedTokens = 9
+			p.Drops[0].Span.MessageIDs[0] = "z"
+			r := &p.Summarizations[0]
+			r.Span.MessageIDs[0], r.Stand[0].Text, r.State.Tasks[0].Text = "z", "z", "z"
+			r.Summary.ToolOutcomes[0].KeyFields["k"] = "z"
+			p.Memory.Entries[0] = "z"
+			p.Add(plan.Removal{})
+		}
+		rewrite(mine)
+		for range 2 {
+			for _, read := range []func() (*plan.Plan, error){
+				func() (*plan.Plan, error) { p, _, err := s.Current(ctx, "t"); return p, err },
+				func() (*plan.Plan, error) { return s.Plan(ctx, "t", 1) },
+			} {
+				p, err := read()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := json.Marshal(p); err != nil || string(got) != string(want) {
+					t.Errorf("the plan is\n%s\nwant\n%s\n%v", got, want, err)
+				}
+				rewrite(p)
+			}
 		}
 	})
 	t.Run("every plan is kept, the newest is current", func(t *testing.T) { // A14

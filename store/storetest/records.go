@@ -11,7 +11,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -292,22 +291,22 @@ func TestDocuments(t *testing.T, open func(testing.TB) store.Documents) {
 	})
 }
 
-// TestSummaries runs the suite of a cache of summaries. A15
-func TestSummaries(t *testing.T, open func(testing.TB) store.Summaries) {
+// TestAnswers runs the suite of a cache of answers. A15
+func TestAnswers(t *testing.T, open func(testing.TB) store.Answers) {
 	ctx := t.Context()
-	s := open(t)
-	if got, ok := s.Get(ctx, "key"); ok {
-		t.Fatalf("an empty cache has %+v", got)
+	a := open(t)
+	if got, ok := a.Get(ctx, "key"); ok {
+		t.Fatalf("an empty cache has %q", got)
 	}
 	for n := range 3 {
-		want := summary.Summary{CurrentTask: fmt.Sprint("task ", n), Facts: []summary.Item{{Text: "fact"}}}
-		s.Put(ctx, "key", want)
-		if got, ok := s.Get(ctx, "key"); !ok || !reflect.DeepEqual(got, want) {
-			t.Errorf("got %+v %v, want %+v", got, ok, want)
+		want := fmt.Appendf(nil, "{\"text\":\"answer %d\"}", n)
+		a.Put(ctx, "key", want)
+		if got, ok := a.Get(ctx, "key"); !ok || string(got) != string(want) {
+			t.Errorf("got %q %v, want %q", got, ok, want)
 		}
 	}
-	if got, ok := s.Get(ctx, "other"); ok {
-		t.Errorf("another key has %+v", got)
+	if got, ok := a.Get(ctx, "other"); ok {
+		t.Errorf("another key has %q", got)
 	}
 }
 
@@ -329,7 +328,7 @@ func TestTenants(t *testing.T, open func(testing.TB) store.DB) {
 		if _, err := s.Plans.Commit(ctx, "t", 0, c); err != nil {
 			t.Fatalf("tenant %q: %v", name, err)
 		}
-		s.Summaries.Put(ctx, "key", summary.Summary{CurrentTask: text})
+		s.Answers.Put(ctx, "key", []byte(text))
 		if _, err := artifact.NewStore(db.Artifacts(), nil).Put(ctx, artifact.Metadata{TenantID: name, ThreadID: "t"}, "same content"); err != nil {
 			t.Fatal(err)
 		}
@@ -351,8 +350,8 @@ func TestTenants(t *testing.T, open func(testing.TB) store.DB) {
 		if d, err := s.Documents.Documents(ctx, "k", "", 0); err != nil || len(d) != 1 || string(d[0].Body) != fmt.Sprint(n) {
 			t.Errorf("tenant %q: documents %+v, %v", name, d, err)
 		}
-		if v, ok := s.Summaries.Get(ctx, "key"); !ok || v.CurrentTask != text {
-			t.Errorf("tenant %q: summary %+v, %v", name, v, ok)
+		if v, ok := s.Answers.Get(ctx, "key"); !ok || string(v) != text {
+			t.Errorf("tenant %q: answer %q, %v", name, v, ok)
 		}
 		if threads, err := s.Catalog.Threads(ctx, "", 0); err != nil || len(threads) != 1 {
 			t.Errorf("tenant %q: threads %+v, %v", name, threads, err)
@@ -364,14 +363,14 @@ func TestTenants(t *testing.T, open func(testing.TB) store.DB) {
 	for n, name := range names {
 		see(n, name)
 	}
-	// Documents alone, or artifacts alone, make a tenant; summaries are a cache.
+	// Documents alone, or artifacts alone, make a tenant; answers are a cache.
 	if _, err := db.Tenant("notes").Documents.Put(ctx, store.Document{Kind: "k", ID: "x", Body: []byte(`1`)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := artifact.NewStore(db.Artifacts(), nil).Put(ctx, artifact.Metadata{TenantID: "files", ThreadID: "t"}, "content"); err != nil {
 		t.Fatal(err)
 	}
-	db.Tenant("nothing").Summaries.Put(ctx, "key", summary.Summary{CurrentTask: "x"})
+	db.Tenant("nothing").Answers.Put(ctx, "key", []byte("x"))
 	if _, err := db.Tenant("nothing").Log.Load(ctx, "t"); err != nil {
 		t.Fatal(err)
 	}

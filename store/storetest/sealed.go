@@ -12,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/care"
-	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -72,8 +71,8 @@ func sealedAnew(t *testing.T, open Open) {
 		t.Fatalf("%T encrypts and is no store.Sealed", db)
 	}
 	s := db.Tenant("acme")
-	if v, ok := open(t, newest{ring}).Tenant("acme").Summaries.Get(ctx, "key"); ok {
-		t.Errorf("before: the summary %+v is under the newest key", v)
+	if v, ok := open(t, newest{ring}).Tenant("acme").Answers.Get(ctx, "key"); ok {
+		t.Errorf("before: the answer %q is under the newest key", v)
 	}
 	if _, err := open(t, newest{ring}).Tenant("acme").Log.Load(ctx, "t"); !errors.Is(err, errOlder) {
 		t.Errorf("before: %v", err)
@@ -114,8 +113,8 @@ func sealedAnew(t *testing.T, open Open) {
 		if n, err := r.Reseal(ctx, tenant); n != 0 || err != nil {
 			t.Errorf("tenant %q: %d sealed anew for the second time, %v", tenant, n, err)
 		}
-		if v, ok := open(t, newest{ring}).Tenant(tenant).Summaries.Get(ctx, "key"); !ok || v.CurrentTask == "" {
-			t.Errorf("tenant %q: summary %+v, %v", tenant, v, ok)
+		if v, ok := open(t, newest{ring}).Tenant(tenant).Answers.Get(ctx, "key"); !ok || len(v) == 0 {
+			t.Errorf("tenant %q: answer %q, %v", tenant, v, ok)
 		}
 	}
 	if got := export(t, open(t, newest{ring})); got != want {
@@ -192,9 +191,9 @@ func erased(t *testing.T, open Open) {
 			t.Errorf("%d, after the keys were erased: %v", n, err)
 		}
 	}
-	s.Summaries.Put(ctx, "new", summary.Summary{CurrentTask: "x"})
+	s.Answers.Put(ctx, "new", []byte("x"))
 	for _, key := range []string{"key", "new"} {
-		if v, ok := s.Summaries.Get(ctx, key); ok {
+		if v, ok := s.Answers.Get(ctx, key); ok {
 			t.Errorf("after the keys were erased: %+v", v)
 		}
 	}

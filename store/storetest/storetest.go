@@ -34,8 +34,8 @@ func Test(t *testing.T, open func(testing.TB) store.DB) {
 	t.Run("documents", func(t *testing.T) {
 		TestDocuments(t, func(tb testing.TB) store.Documents { return tenant(tb).Documents })
 	})
-	t.Run("summaries", func(t *testing.T) {
-		TestSummaries(t, func(tb testing.TB) store.Summaries { return tenant(tb).Summaries })
+	t.Run("answers", func(t *testing.T) {
+		TestAnswers(t, func(tb testing.TB) store.Answers { return tenant(tb).Answers })
 	})
 	t.Run("tenants", func(t *testing.T) { TestTenants(t, open) })
 	t.Run("artifacts", func(t *testing.T) {

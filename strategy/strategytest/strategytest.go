@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -82,7 +83,7 @@ func Run(t *testing.T, s strategy.Strategy) {
 	if s.Name() == "" {
 		t.Error("the strategy has no name to write into records")
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
 		api := rapid.SampledFrom(threadgen.APIs).Draw(rt, "api")
 		v := View(th, render.For(api), 0)
@@ -95,14 +96,14 @@ func Run(t *testing.T, s strategy.Strategy) {
 		}
 		for _, p := range proposals {
 			proposed(rt, s, v, p)
-			record, err := s.Execute(t.Context(), v, p)
+			done, err := s.Execute(t.Context(), v, p)
 			if err != nil {
 				if !errors.Is(err, strategy.ErrNoGain) && !errors.Is(err, summarize.ErrBudget) {
 					rt.Fatalf("Execute: %v", err)
 				}
 				continue
 			}
-			executed(rt, s, v, p, record)
+			executed(rt, s, v, p, done.Record)
 		}
 		if v.Total() != before || len(v.Records()) != 0 {
 			rt.Fatal("Analyze or Execute changed the view")

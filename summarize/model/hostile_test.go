@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -97,8 +98,8 @@ func (a attack) item(sources string) string {
 	return `{"` + key + `":` + canonjson.Spaced(a.text) + `,"sources":` + sources + `}`
 }
 
-func verified(g llm.Generator, report *summarize.Report) *summarize.Verified {
-	return &summarize.Verified{Inner: &model.Model{Generator: g}, Report: func(_ context.Context, r summarize.Report) { *report = r }}
+func verified(g llm.Generator) *summarize.Verified {
+	return &summarize.Verified{Inner: &model.Model{Generator: g}}
 }
 
 // A21 and the poisoning rules: each lie is dropped for its own reason, beside an
@@ -107,13 +108,12 @@ func TestAttacks(t *testing.T) {
 	messages := talk(t)
 	for _, a := range attacks {
 		t.Run(a.list+" "+a.text[:min(len(a.text), 40)], func(t *testing.T) {
-			var report summarize.Report
 			reply := `{"` + a.list + `":[` + a.item(all(len(messages))) + `],"tool_outcomes":[{"text":"backoff is 250 ms","sources":[4]}]}`
-			got, err := verified(llmtest.Script(llmtest.Say(reply)), &report).Summarize(t.Context(), summarize.Input{Messages: messages})
+			got, err := verified(llmtest.Script(llmtest.Say(reply))).Summarize(t.Context(), summarize.Input{Messages: messages})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if report.Dropped[a.cause] != 1 || report.Kept != 1 {
+			if report := got.Report; report.Dropped[a.cause] != 1 || report.Kept != 1 {
 				t.Errorf("kept %d, dropped %v, want %s", report.Kept, report.Dropped, a.cause)
 			}
 			if rendered(got.Render(), a.text) {
@@ -136,10 +136,9 @@ func TestHonest(t *testing.T) {
 		{"facts", `The test says "got 12 attempts, want 7"`, ""},
 		{"plan", "Write the changelog entry", ""},
 	} {
-		var report summarize.Report
-		_, err := verified(llmtest.Script(llmtest.Say(`{"`+a.list+`":[`+a.item(all(len(messages)))+`]}`)), &report).Summarize(t.Context(), summarize.Input{Messages: messages})
-		if err != nil || report.Kept != 1 {
-			t.Errorf("%q: %v, dropped %v", a.text, err, report.Dropped)
+		got, err := verified(llmtest.Script(llmtest.Say(`{"`+a.list+`":[`+a.item(all(len(messages)))+`]}`))).Summarize(t.Context(), summarize.Input{Messages: messages})
+		if err != nil || got.Report.Kept != 1 {
+			t.Errorf("%q: %v, dropped %v", a.text, err, got.Report.Dropped)
 		}
 	}
 }
@@ -206,14 +205,12 @@ func TestTenHostileRounds(t *testing.T) {
 				userSaid.WriteString(in.Messages[i].Text() + "\n")
 			}
 		}
-		var last summarize.Report
-		got, err := model.New(&model.Options{Report: func(_ context.Context, r summarize.Report) {
-			taken += r.Kept
-			last = r
-		}}, h).Summarize(t.Context(), in)
+		got, err := model.New(nil, h).Summarize(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
+		last := got.Report
+		taken += last.Kept
 		if last.By != "hostile" {
 			t.Fatalf("round %d: the answer was rejected as a whole: %v", n, last.Err())
 		}
@@ -243,7 +240,7 @@ func TestTenHostileRounds(t *testing.T) {
 				t.Errorf("round %d: a tool's text as an open item", n)
 			}
 		}
-		previous = &got
+		previous = &got.Summary
 	}
 	if h.asked != 10 || taken == 0 {
 		t.Errorf("asked %d times, %d items taken: the test shows nothing", h.asked, taken)
@@ -264,15 +261,14 @@ func TestNoForeignNumbers(t *testing.T) {
 	}
 	vocabulary := []string{"The", "retry", "loop", "backoff", "is", "7", "12", "250", "30", "8", "251", "3,000", "ms", "context", "not", "user", "asked", "fake",
 		"clock", "client_test.go", "client_test2.go", "\"want", "7\"", "deadline", "-12", "12%", "attempts", "."}
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		list := rapid.SampledFrom([]string{"facts", "decisions", "plan", "open_items", "failed_attempts", "tool_outcomes"}).Draw(rt, "list")
 		var items []string
 		for range rapid.IntRange(1, 4).Draw(rt, "items") {
 			text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(vocabulary), 1, 10).Draw(rt, "words"), " ")
 			items = append(items, attack{list, text, ""}.item(all(rapid.IntRange(0, 9).Draw(rt, "sources"))))
 		}
-		var report summarize.Report
-		got, err := verified(llmtest.Script(llmtest.Say(`{"`+list+`":[`+strings.Join(items, ",")+`]}`)), &report).Summarize(context.Background(), summarize.Input{Messages: messages, Budget: 600})
+		got, err := verified(llmtest.Script(llmtest.Say(`{"`+list+`":[`+strings.Join(items, ",")+`]}`))).Summarize(context.Background(), summarize.Input{Messages: messages, Budget: 600})
 		if err != nil {
 			return // rejected as a whole
 		}

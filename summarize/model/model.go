@@ -1,6 +1,6 @@
 // Package model makes summaries with a language model. Model is the summarizer
 // itself; New puts it together with what makes it safe and cheap: Verified,
-// Chunked, Cached and, around all of them, Fallback.
+// Chunked and, around all of them, Fallback.
 //
 // The model proposes, code decides: a model adds facts, decisions, steps, open
 // items, failed attempts and tool outcomes, each with the messages it came
@@ -41,8 +41,8 @@ type Model struct {
 	// conversation's: it does when that is cheaper than a transcript. Nil takes the
 	// prices of token.Models; a model without one always gets a transcript.
 	Rates *cost.Rates
-	// Replied is told each answer, also one that is then rejected, so that its
-	// usage can be booked. It must be safe for concurrent use. May be nil.
+	// Replied is told each answer that a model gave, also one that is then
+	// rejected, so that its usage can be booked. It must be safe for concurrent use. May be nil.
 	Replied func(context.Context, *llm.Reply)
 
 	own summarize.Extractive
@@ -59,7 +59,7 @@ const (
 // Summarize implements summarize.Summarizer. The error is that of the Generator,
 // of Extractive, or a *summarize.RejectedError that says what is wrong with the
 // answer.
-func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summary.Summary, error) {
+func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Result, error) {
 	code := m.Extractive
 	if code == nil {
 		code = &m.own
@@ -69,42 +69,59 @@ func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summary.Summ
 	}
 	own, o, err := m.request(&in)
 	if err != nil {
-		return summary.Summary{}, err
+		return summarize.Result{}, err
 	}
-	if q := m.shared(&in, own, code); q != nil {
+	// The question is what the transcript asks, in whichever form it is sent.
+	reply, err := in.Answers.Once(ctx, m.Generator, own.prompt, o, func(ctx context.Context) (*llm.Reply, error) {
+		return m.ask(ctx, &in, own, o, code)
+	})
+	if err != nil {
+		return summarize.Result{}, err
+	}
+	proposed, err := read(reply, &in)
+	if err != nil {
+		return summarize.Result{}, err
+	}
+	out, err := code.Complete(ctx, in, proposed)
+	out.Report = summarize.Replied(m.Generator.Model(), reply)
+	return out, err
+}
+
+// ask gets the answer, in the form that is cheaper.
+func (m *Model) ask(ctx context.Context, in *summarize.Input, own *question, o *llm.Options, code *summarize.Extractive) (*llm.Reply, error) {
+	if q := m.shared(in, own, code); q != nil {
 		plain := *o
 		plain.Schema = nil // as a forced tool it would change the beginning
-		proposed, err := m.ask(ctx, &in, q, &plain)
+		reply, err := m.send(ctx, q, &plain)
 		if err == nil {
-			return code.Complete(ctx, in, proposed)
+			_, err = read(reply, in)
 		}
-		if ctx.Err() != nil {
-			return summary.Summary{}, err
+		if err == nil || ctx.Err() != nil {
+			return reply, err
 		}
 		// It does not fit behind the conversation, or the model went on with it.
 	}
-	proposed, err := m.ask(ctx, &in, own.prompt, o)
-	if err != nil {
-		return summary.Summary{}, err
-	}
-	return code.Complete(ctx, in, proposed)
+	return m.send(ctx, own.prompt, o)
 }
 
-// ask sends one request and reads the answer.
-func (m *Model) ask(ctx context.Context, in *summarize.Input, p *prompt.Prompt, o *llm.Options) (summary.Summary, error) {
+// send sends one request.
+func (m *Model) send(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
 	reply, err := m.Generator.Generate(ctx, p, o)
 	if errors.Is(err, llm.ErrInvalid) && ctx.Err() == nil {
 		// Servers that know no schema, and models that take no temperature. The
 		// prompt describes the answer as well.
-		o.Schema, o.Temperature = nil, nil
-		reply, err = m.Generator.Generate(ctx, p, o)
+		plain := *o
+		plain.Schema, plain.Temperature = nil, nil
+		reply, err = m.Generator.Generate(ctx, p, &plain)
 	}
-	if err != nil {
-		return summary.Summary{}, err
-	}
-	if m.Replied != nil {
+	if err == nil && m.Replied != nil {
 		m.Replied(ctx, reply)
 	}
+	return reply, err
+}
+
+// read reads what an answer proposes.
+func read(reply *llm.Reply, in *summarize.Input) (summary.Summary, error) {
 	object, err := answer(reply)
 	if err != nil {
 		return summary.Summary{}, err

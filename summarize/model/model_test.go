@@ -86,14 +86,13 @@ func TestMerged(t *testing.T) {
 	messages := talk(t)
 	var replies int
 	m := &model.Model{Generator: llmtest.Script(llmtest.Say("Here it is:\n```json\n" + honest + "\n```")), Replied: func(context.Context, *llm.Reply) { replies++ }}
-	var report summarize.Report
-	v := &summarize.Verified{Inner: m, Report: func(_ context.Context, r summarize.Report) { report = r }}
+	v := &summarize.Verified{Inner: m}
 	got, err := v.Summarize(t.Context(), summarize.Input{Messages: messages, Budget: 900})
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := got.Render()
-	if report.Proposed != 5 || report.Kept != 5 {
+	text, report := got.Render(), got.Report
+	if report.By != "script" || report.Cache != event.Miss || report.Proposed != 5 || report.Kept != 5 {
 		t.Errorf("taken %d of %d, dropped %v\n%s", report.Kept, report.Proposed, report.Dropped, text)
 	}
 	for _, want := range []string{
@@ -184,9 +183,7 @@ func TestFailuresFallBack(t *testing.T) {
 	}
 	for name, c := range failing() {
 		t.Run(name, func(t *testing.T) {
-			var reports []summarize.Report
-			f := model.New(&model.Options{Report: func(_ context.Context, r summarize.Report) { reports = append(reports, r) }},
-				llmtest.Script(slices.Repeat([]llmtest.Turn{c.turn}, 30)...)) // what is too long is asked about in parts
+			f := model.New(nil, llmtest.Script(slices.Repeat([]llmtest.Turn{c.turn}, 30)...)) // what is too long is asked about in parts
 			got, err := f.Summarize(t.Context(), summarize.Input{Messages: messages, Budget: 700})
 			if err != nil {
 				t.Fatal(err)
@@ -194,7 +191,7 @@ func TestFailuresFallBack(t *testing.T) {
 			if diff := cmp.Diff(code.Render(), got.Render()); diff != "" {
 				t.Errorf("not the extractive summary:\n%s", diff)
 			}
-			last := reports[len(reports)-1]
+			last := got.Report
 			if last.By != "extractive" || len(last.Failures) != 1 || last.Err() == nil {
 				t.Fatalf("report: %+v", last)
 			}
@@ -215,8 +212,7 @@ func TestHang(t *testing.T) {
 	in := summarize.Input{Messages: messages, Budget: 900}
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		var last summarize.Report
-		o := &model.Options{Timeout: time.Minute, Report: func(_ context.Context, r summarize.Report) { last = r }}
+		o := &model.Options{Timeout: time.Minute}
 		got, err := model.New(o, hang{}, panics{}, llmtest.Script(llmtest.Say(honest))).Summarize(t.Context(), in)
 		if err != nil || !strings.Contains(got.Render(), "retryLimit is 7 and backoff") {
 			t.Errorf("%v\n%s", err, got.Render())
@@ -224,14 +220,14 @@ func TestHang(t *testing.T) {
 		if d := time.Since(start); d != time.Minute {
 			t.Errorf("took %v", d)
 		}
-		if last.By != "script" || !errors.Is(last.Failures[0].Err, llm.ErrTimeout) || !errors.Is(last.Failures[1].Err, summarize.Panicked) {
+		if last := got.Report; last.By != "script" || !errors.Is(last.Failures[0].Err, llm.ErrTimeout) || !errors.Is(last.Failures[1].Err, summarize.Panicked) {
 			t.Errorf("report: %+v", last)
 		}
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err = model.New(o, hang{}, hang{}).Summarize(ctx, in); err != nil || last.By != "extractive" || len(last.Failures) != 2 {
-			t.Errorf("%v, report: %+v", err, last)
+		if got, err = model.New(o, hang{}, hang{}).Summarize(ctx, in); err != nil || got.Report.By != "extractive" || len(got.Report.Failures) != 2 {
+			t.Errorf("%v, report: %+v", err, got.Report)
 		}
 
 		ctx, cancel = context.WithCancel(t.Context())
@@ -253,37 +249,31 @@ func TestAskedBare(t *testing.T) {
 	}
 }
 
-// A15: the same input is asked once, and every part of the key counts.
-func TestCached(t *testing.T) {
+// A15: the same question is asked once, whatever room its summary is given; another
+// span, another previous summary and another wish are other questions.
+func TestAskedOnce(t *testing.T) {
 	messages := talk(t)
-	var cache summarize.LRU
+	answers := llm.NewAnswers(nil)
 	var told []event.Cache
-	ask := func(g llm.Generator, policy string, in summarize.Input) {
-		t.Helper()
-		o := &model.Options{Cache: &cache, Policy: policy, Report: func(_ context.Context, r summarize.Report) {
-			if r.Cache != "" {
-				told = append(told, r.Cache)
-			}
-		}}
-		if _, err := model.New(o, g).Summarize(t.Context(), in); err != nil {
+	g := llmtest.Script(slices.Repeat([]llmtest.Turn{llmtest.Say(honest)}, 4)...)
+	f := model.New(nil, g)
+	in := summarize.Input{Messages: messages, Budget: 900, Answers: answers}
+	for _, edit := range []func(*summarize.Input){
+		func(*summarize.Input) {}, func(*summarize.Input) {},
+		func(in *summarize.Input) { in.Budget = 901 },
+		func(in *summarize.Input) { in.Previous = &summary.Summary{CurrentTask: "Earlier"} },
+		func(in *summarize.Input) { in.Messages = messages[:7] },
+		func(in *summarize.Input) { in.Instructions = "the schema" },
+	} {
+		ask := in
+		edit(&ask)
+		got, err := f.Summarize(t.Context(), ask)
+		if err != nil {
 			t.Fatal(err)
 		}
+		told = append(told, got.Report.Cache)
 	}
-	g := llmtest.Script(llmtest.Say(honest), llmtest.Say(honest), llmtest.Say(honest), llmtest.Say(honest), llmtest.Say(honest))
-	in := summarize.Input{Messages: messages, Budget: 900}
-	ask(g, "p1", in)
-	ask(g, "p1", in)
-	ask(g, "p2", in)
-	more := in
-	more.Budget = 901
-	ask(g, "p1", more)
-	more = in
-	more.Previous = &summary.Summary{CurrentTask: "Earlier"}
-	ask(g, "p1", more)
-	more = in
-	more.Messages = messages[:7]
-	ask(g, "p1", more)
-	want := []event.Cache{event.Miss, event.Hit, event.Miss, event.Miss, event.Miss, event.Miss}
+	want := []event.Cache{event.Miss, event.Hit, event.Hit, event.Miss, event.Miss, event.Miss}
 	if diff := cmp.Diff(want, told); diff != "" || g.Left() != 0 {
 		t.Errorf("%d turns left (-want +got):\n%s", g.Left(), diff)
 	}
@@ -336,7 +326,7 @@ func TestConcurrent(t *testing.T) {
 	for i := range turns {
 		turns[i] = llmtest.Say(honest)
 	}
-	f := model.New(&model.Options{Report: func(context.Context, summarize.Report) {}}, llmtest.Script(turns...))
+	f := model.New(nil, llmtest.Script(turns...))
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {

@@ -20,13 +20,6 @@ import (
 //go:embed prompts/summary.txt
 var template string
 
-// PromptVersion is the hash of the prompt and of the shape of the answer, for
-// cache keys (A15).
-func PromptVersion() string {
-	sum := sha256.Sum256([]byte(template + "\x00" + sharedTemplate + "\x00" + schema().JSON))
-	return hex.EncodeToString(sum[:8])
-}
-
 const (
 	// maxResult is what a tool result is cut to, in bytes (pi and others: 2,000
 	// characters).

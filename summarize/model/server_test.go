@@ -27,16 +27,15 @@ func TestOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var last summarize.Report
 	var used llm.Usage
 	f := model.New(&model.Options{
-		Report:  func(_ context.Context, r summarize.Report) { last = r },
 		Replied: func(_ context.Context, r *llm.Reply) { used = r.Usage },
 	}, first, second)
 	got, err := f.Summarize(t.Context(), summarize.Input{Messages: talk(t), Budget: 900})
 	if err != nil || !strings.Contains(got.Render(), "retryLimit is 7 and backoff is 250 ms") {
 		t.Errorf("%v\n%s", err, got.Render())
 	}
+	last := got.Report
 	if last.By != "gpt-x" || len(last.Failures) != 1 || last.Failures[0].Step != "claude-x" || used.Output != 200 {
 		t.Errorf("report %+v, usage %+v", last, used)
 	}

@@ -76,7 +76,7 @@ func (e *encoder) whole(u unit) element {
 			e.names.result(r.CallID)
 		}
 	}
-	return element{role: e.roleOf(u.first), raw: u.frame.Raw, first: u.first, end: u.end}
+	return element{role: e.roleOf(u.first), raw: u.frame.Raw(), first: u.first, end: u.end}
 }
 
 // roleOf returns the role that a message is sent with. System messages that
@@ -102,8 +102,8 @@ func (e *encoder) units() []unit {
 	var list []unit
 	for i := 0; i < len(messages); {
 		u := unit{first: i, end: i + 1}
-		if f := messages[i].Frame; f != nil && f.API == wire.Anthropic && f.Raw != "" && wholeAt(messages, i) {
-			u.frame, u.end = f, i+f.Messages
+		if f := messages[i].Frame; f != nil && f.API() == wire.Anthropic && f.Raw() != "" && wholeAt(messages, i) {
+			u.frame, u.end = f, i+f.Messages()
 		}
 		list = append(list, u)
 		i = u.end
@@ -115,10 +115,10 @@ func (e *encoder) units() []unit {
 // order.
 func wholeAt(messages []thread.Message, i int) bool {
 	f := messages[i].Frame
-	if f.Messages < 1 || i+f.Messages > len(messages) {
+	if f.Messages() < 1 || i+f.Messages() > len(messages) {
 		return false
 	}
-	for k := range f.Messages {
+	for k := range f.Messages() {
 		if m := &messages[i+k]; m.Frame != f || m.Index != k {
 			return false
 		}
@@ -147,7 +147,7 @@ func (e *encoder) joins(list [][]unit, next unit) bool {
 	last := group[len(group)-1]
 	before, after := &messages[last.end-1], &messages[next.first]
 	kept := last.frame != nil && next.frame != nil
-	if kept && last.frame.Position+last.frame.Elements == next.frame.Position {
+	if kept && last.frame.Position()+last.frame.Elements() == next.frame.Position() {
 		// They stood side by side in a request that the API took.
 		return false
 	}

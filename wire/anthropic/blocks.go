@@ -161,7 +161,7 @@ func (b *block) media() (thread.Media, bool) {
 		m.Text = field.Str
 	case "content":
 		var words []string
-		collect(&words, b.source.Get("content"))
+		collect(&words, b.source.Get("content"), readLevels)
 		m.Text = strings.Join(words, "\n")
 		return m, true
 	}
@@ -176,7 +176,7 @@ func (b *block) opaque() thread.Opaque {
 		// there is to search for.
 		words = append(words, strings.TrimSpace(b.name.Str+" "+b.input.Raw))
 	} else {
-		collect(&words, gjson.Parse(b.raw))
+		collect(&words, gjson.Parse(b.raw), readLevels)
 	}
 	return thread.Opaque{Kind: b.kind, Text: strings.Join(words, "\n"), Source: source(b.raw, b.cache())}
 }
@@ -190,24 +190,29 @@ var readable = map[string]bool{
 	"source": true, "lines": true, "results": true,
 }
 
-// collect gathers the readable strings of a block, in document order. The
-// depth was bounded when the document was checked.
-func collect(words *[]string, v gjson.Result) {
+// readLevels is how deep a block is gone into. Real ones hold blocks that hold a
+// list; at each level the rest of the block is stepped over again.
+const readLevels = 32
+
+// collect gathers the readable strings of a block, in document order, so many
+// levels deep.
+func collect(words *[]string, v gjson.Result, levels int) {
 	switch {
+	case levels == 0:
 	case v.Type == gjson.String:
 		if !blank(v.Str) {
 			*words = append(*words, v.Str)
 		}
 	case v.IsArray():
 		v.ForEach(func(_, item gjson.Result) bool {
-			collect(words, item)
+			collect(words, item, levels-1)
 			return true
 		})
 	case v.IsObject():
 		plain := v.Get("type").Str == "text"
 		v.ForEach(func(key, item gjson.Result) bool {
 			if readable[key.Str] || plain && key.Str == "data" {
-				collect(words, item)
+				collect(words, item, levels-1)
 			}
 			return true
 		})

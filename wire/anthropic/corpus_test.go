@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -29,7 +30,7 @@ func TestConformance(t *testing.T) {
 // message stays: what it would uncover may not end a request.
 func TestEditedRequestsStayValid(t *testing.T) {
 	for name, body := range wiretest.Corpus(t, wire.Anthropic) {
-		rapid.Check(t, func(rt *rapid.T) {
+		property.Check(t, func(rt *rapid.T) {
 			p := decode(t, string(body))
 			var kept []thread.Message
 			gone := map[string]bool{} // calls that were dropped with their message
@@ -114,7 +115,7 @@ func TestTranscriptsOfClaudeCode(t *testing.T) {
 					continue
 				}
 				for i := range messages {
-					if f := messages[i].Frame; f.Raw != raw || messages[i].Index != i || f.Messages != len(messages) {
+					if f := messages[i].Frame; f.Raw() != raw || messages[i].Index != i || f.Messages() != len(messages) {
 						t.Errorf("%s:%d: message %d is not framed by the line", filepath.Base(file), n+1, i)
 					}
 				}

@@ -228,16 +228,21 @@ func (d *decoder) message(to []thread.Message, element gjson.Result, position in
 	default:
 		return nil, fmt.Errorf(".role: %w: %q is not user, assistant or system", wire.ErrFormat, role)
 	}
-	frame := &thread.Frame{API: wire.Anthropic, Raw: element.Raw, Position: position, Elements: 1}
 	first := len(to)
 	add := func(role thread.Role, parts []thread.Part) {
-		to = append(to, thread.Message{Role: role, Parts: parts, Frame: frame, Index: frame.Messages})
-		frame.Messages++
+		to = append(to, thread.Message{Role: role, Parts: parts, Index: len(to) - first})
+	}
+	framed := func() []thread.Message {
+		frame := thread.NewFrame(wire.Anthropic, element.Raw, position, 1, len(to)-first)
+		for i := range to[first:] {
+			to[first+i].Frame = frame
+		}
+		return to
 	}
 	switch {
 	case content.Type == gjson.String:
 		add(thread.Role(role), []thread.Part{thread.Text{Text: content.Str, Source: source(content.Raw, "")}})
-		return to, nil
+		return framed(), nil
 	case !content.IsArray():
 		return nil, fmt.Errorf(".content: %w: neither text nor an array of blocks", wire.ErrFormat)
 	}
@@ -269,7 +274,7 @@ func (d *decoder) message(to []thread.Message, element gjson.Result, position in
 	if len(parts) > 0 || len(to) == first {
 		add(thread.Role(role), parts)
 	}
-	return to, nil
+	return framed(), nil
 }
 
 func source(raw, cache string) thread.Source {

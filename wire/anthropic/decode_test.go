@@ -112,7 +112,7 @@ func TestUserMessageIsCut(t *testing.T) {
 	element := user(giveA, failed, text, text)
 	p := decode(t, chat(tool, hi, assistant(callA, callB), element))
 	got := p.Messages[2:]
-	frame := &thread.Frame{API: wire.Anthropic, Raw: element, Position: 2, Elements: 1, Messages: 3}
+	frame := thread.NewFrame(wire.Anthropic, element, 2, 1, 3)
 	want := []thread.Message{
 		{Role: thread.Tool, Frame: frame, Index: 0, Parts: []thread.Part{thread.ToolResult{
 			CallID: "a", Tool: "t", Outcome: thread.Success, Source: from(giveA),
@@ -183,7 +183,7 @@ func TestDecodeMessage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(messages) != 2 || *messages[0].Frame != (thread.Frame{API: wire.Anthropic, Raw: raw, Elements: 1, Messages: 2}) {
+	if len(messages) != 2 || *messages[0].Frame != *thread.NewFrame(wire.Anthropic, raw, 0, 1, 2) {
 		t.Errorf("got %+v", messages)
 	}
 	for _, bad := range []string{"", "{", "[]", `{"role":"user"}`, `{"role":"user","content":[1]}`, strings.Repeat("[", 100_000)} {
@@ -232,4 +232,18 @@ func FuzzDecode(f *testing.F) {
 		p.Source = nil
 		decode(t, encode(t, p))
 	})
+}
+
+// TestDeepBlock: of a block that nests on and on only the outer levels are read for
+// text; all of it is kept.
+func TestDeepBlock(t *testing.T) {
+	deep := `{"type":"odd","title":"outside","content":` + strings.Repeat(`[{"content":`, 400) + `"inside"` + strings.Repeat(`}]`, 400) + `}`
+	list, err := anthropic.DecodeMessage(`{"role":"user","content":[` + deep + `]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, ok := list[0].Parts[0].(thread.Opaque)
+	if !ok || part.Text != "outside" || part.Raw != deep {
+		t.Errorf("%T %q, %d of %d bytes", list[0].Parts[0], part.Text, len(part.Raw), len(deep))
+	}
 }

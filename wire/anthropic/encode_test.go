@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -72,7 +73,7 @@ func TestSpliceProperty(t *testing.T) {
 		`"model":"m"`, `"max_tokens" : 5`, `"system":"S"`, `"system":[{"type":"text","text":"S"} ]`, `"system":null`,
 		`"tools":[ {"name":"t","input_schema":{"type":"object"}}]`, `"tools":[]`, `"x":{"y":[1, 2]}`, `"stream":false`,
 	}
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		list := []string{`"messages": [` + hi + ` , ` + ok + `,` + user(text, text) + `]`}
 		var kept []string
 		has := map[string]bool{}

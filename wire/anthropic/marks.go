@@ -95,7 +95,7 @@ func (e *encoder) marks() []mark {
 		if !strings.HasPrefix(raw, "{") {
 			return // a string
 		}
-		for _, t := range marksIn(gjson.Parse(raw)) {
+		for _, t := range marksIn(gjson.Parse(raw), readLevels) {
 			list = append(list, mark{place{at, block}, t})
 		}
 	}
@@ -130,15 +130,15 @@ func each(raw string, f func(i int, v gjson.Result)) {
 
 // marksIn lists the marks of a block, those on blocks inside a tool result
 // first.
-func marksIn(v gjson.Result) []string {
-	if !v.IsObject() || !strings.Contains(v.Raw, "cache_control") {
+func marksIn(v gjson.Result, levels int) []string {
+	if levels == 0 || !v.IsObject() || !strings.Contains(v.Raw, "cache_control") {
 		return nil
 	}
 	b := readBlock(v)
 	var list []string
 	if b.content.IsArray() {
 		b.content.ForEach(func(_, inner gjson.Result) bool {
-			list = append(list, marksIn(inner)...)
+			list = append(list, marksIn(inner, levels-1)...)
 			return true
 		})
 	}

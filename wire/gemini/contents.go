@@ -75,7 +75,7 @@ func whole(run []unit) bool {
 func refused(run []unit) bool {
 	for i := 1; i < len(run) && run[0].model; i++ {
 		before, after := run[i-1].messages[0].Frame, run[i].messages[0].Frame
-		if before.Position+before.Elements != after.Position && len(run[i].messages[0].Calls()) > 0 {
+		if before.Position()+before.Elements() != after.Position() && len(run[i].messages[0].Calls()) > 0 {
 			return true
 		}
 	}
@@ -97,7 +97,7 @@ func (w *writer) units(list []thread.Message) []unit {
 		m := &list[i]
 		u := unit{model: m.Role == thread.Assistant}
 		if n := untouched(list[i:]); n > 0 {
-			u.raw = m.Frame.Raw
+			u.raw = m.Frame.Raw()
 			for k := range n {
 				u.messages = append(u.messages, &list[i+k])
 			}
@@ -118,15 +118,15 @@ func (w *writer) units(list []thread.Message) []unit {
 // messages of one content of this API; 0 when they are not.
 func untouched(list []thread.Message) int {
 	f := list[0].Frame
-	if f == nil || f.API != wire.Gemini || f.Raw == "" || f.Messages < 1 || f.Messages > len(list) {
+	if f == nil || f.API() != wire.Gemini || f.Raw() == "" || f.Messages() < 1 || f.Messages() > len(list) {
 		return 0
 	}
-	for i := range list[:f.Messages] {
+	for i := range list[:f.Messages()] {
 		if list[i].Frame != f || list[i].Index != i {
 			return 0
 		}
 	}
-	return f.Messages
+	return f.Messages()
 }
 
 // learn notes the names of the calls that the answers after them will name. An
@@ -208,7 +208,7 @@ func (w *writer) parts(list []*thread.Message) (parts []string) {
 func mixed(answers, others []*thread.Message) bool {
 	for _, a := range answers {
 		for _, o := range others {
-			if a.Frame != nil && a.Frame == o.Frame && a.Frame.API == wire.Gemini {
+			if a.Frame != nil && a.Frame == o.Frame && a.Frame.API() == wire.Gemini {
 				return true
 			}
 		}

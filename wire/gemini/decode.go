@@ -257,10 +257,7 @@ func (r *reader) content(v gjson.Result, position int) error {
 		return bad
 	}
 	r.model = str(role) == "model"
-	frame := &thread.Frame{
-		API: wire.Gemini, Raw: v.Raw,
-		Position: position, Elements: 1, Messages: len(r.messages) - first,
-	}
+	frame := thread.NewFrame(wire.Gemini, v.Raw, position, 1, len(r.messages)-first)
 	for i := range r.messages[first:] {
 		r.messages[first+i].Frame, r.messages[first+i].Index = frame, i
 	}

@@ -141,7 +141,7 @@ func TestDecode(t *testing.T) {
 			if s := p.Source; s.API != wire.Gemini || s.System != 2 || s.Tools != 3 || s.Elements != 5 || s.Body != body {
 				t.Errorf("source: %s, %d blocks, %d tools, %d elements", s.API, s.System, s.Tools, s.Elements)
 			}
-			if f := p.Messages[4].Frame; f != p.Messages[2].Frame || f.Messages != 4 || f.Position != 2 || f.Elements != 1 {
+			if f := p.Messages[4].Frame; f != p.Messages[2].Frame || f.Messages() != 4 || f.Position() != 2 || f.Elements() != 1 {
 				t.Errorf("frame of the split content: %+v", f)
 			}
 			got := *p
@@ -284,5 +284,24 @@ func TestUnknownIsKept(t *testing.T) {
 	p.Messages[0].Parts = p.Messages[0].Parts[1:2]
 	if got, want := encode(t, p), `{"later":1,"contents":[{"role":"user","parts":[`+odd+`]}]}`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestResultInResult: a response inside a response is kept as it is, however deep
+// they nest.
+func TestResultInResult(t *testing.T) {
+	nested := strings.Repeat(`{"functionResponse":{"name":"f","response":{"a":1},"parts":[`, 300) + `{"text":"x"}` + strings.Repeat(`]}}`, 300)
+	body := `{"contents":[{"role":"user","parts":[` + nested + `]}]}`
+	p := decode(t, body)
+	r, ok := p.Messages[0].Result()
+	if !ok || len(r.Content) != 2 {
+		t.Fatalf("%+v", p.Messages[0])
+	}
+	inner, ok := r.Content[1].(thread.Opaque)
+	if !ok || inner.Kind != "functionResponse" || len(inner.Raw) < len(nested)-100 {
+		t.Errorf("%T %+v", r.Content[1], inner.Kind)
+	}
+	if got, err := (gemini.Codec{}).Encode(p); err != nil || string(got) != body {
+		t.Errorf("comes back as %.200s, %v", got, err)
 	}
 }

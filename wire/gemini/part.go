@@ -143,6 +143,12 @@ func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
 	}
 	if parts.IsArray() {
 		parts.ForEach(func(_, part gjson.Result) bool {
+			if field(part, "functionResponse").Exists() {
+				// The API takes media here. A result in a result stays as it is, or
+				// each level would be read once more for the ones around it.
+				r.Content = append(r.Content, thread.Opaque{Kind: "functionResponse", Source: thread.Source{API: wire.Gemini, Raw: part.Raw}})
+				return true
+			}
 			r.Content = append(r.Content, decodePart(part, false))
 			return true
 		})

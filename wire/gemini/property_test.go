@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
@@ -79,7 +80,7 @@ func edit(t *rapid.T, m thread.Message) thread.Message {
 // put beside them, the request stays legal, means the same, and keeps the order
 // of what was said.
 func TestEditsStayLegal(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		body := drawBody(t)
 		if got := problems(body, false); len(got) > 0 {
 			t.Fatalf("the test's own request breaks a rule: %v\n%s", got, body)
@@ -147,7 +148,7 @@ func spoken(list []thread.Message) string {
 // draw of them: system messages in between, ids without and with meaning, odd
 // names, results in any order.
 func TestTranslationsAreLegal(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		p := &prompt.Prompt{}
 		texts := rapid.SampledFrom([]string{"", "a", "b c", "é\x00"})
 		for range rapid.IntRange(1, 8).Draw(t, "messages") {

@@ -17,7 +17,7 @@ import (
 // How a body maps to a prompt:
 //   - The leading run of system and developer messages is Prompt.System; later
 //     ones are messages of role thread.System. Every other element is one
-//     message. Frame.Position counts from the first element that is not in
+//     message. Frame.Position() counts from the first element that is not in
 //     Prompt.System, whose length is Source.System.
 //   - A part has Source.Raw where it has JSON of its own: the parts of a content
 //     array and the entries of tool_calls. Content that is a plain string, and a
@@ -158,7 +158,7 @@ func chatReadMessages(array gjson.Result) (messages []thread.Message, system []p
 			return true
 		}
 		m := d.message(&e)
-		m.Frame = &thread.Frame{API: wire.Chat, Raw: v.Raw, Position: i - len(system), Elements: 1, Messages: 1}
+		m.Frame = thread.NewFrame(wire.Chat, v.Raw, i-len(system), 1, 1)
 		messages = append(messages, m)
 		return true
 	})

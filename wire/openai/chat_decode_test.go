@@ -136,7 +136,7 @@ func TestChatDecodeMessage(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := chatDecode(t, `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","tool_calls":[{"type":"function","function":{"name":"ls","arguments":"{}"}}]}, `+tt.element+` ]}`)
 			got := p.Messages[2]
-			tt.want.Frame = &thread.Frame{API: wire.Chat, Raw: tt.element, Position: 2, Elements: 1, Messages: 1}
+			tt.want.Frame = thread.NewFrame(wire.Chat, tt.element, 2, 1, 1)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -160,7 +160,7 @@ func TestChatDecodePrompt(t *testing.T) {
 		t.Errorf("source counts: %+v", *s)
 	}
 	for i := range p.Messages {
-		if at := p.Messages[i].Frame.Position; at != i {
+		if at := p.Messages[i].Frame.Position(); at != i {
 			t.Errorf("message %d stands at position %d", i, at)
 		}
 	}

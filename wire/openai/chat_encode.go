@@ -15,7 +15,7 @@ import (
 // For a prompt that Decode read, the body's other fields stay byte for byte,
 // and of messages, tools, functions, model and the output limit only what
 // differs is written anew. A message with a Frame of this API is sent as
-// Frame.Raw, a part, tool or system block with Source.Raw of this API as that:
+// Frame.Raw(), a part, tool or system block with Source.Raw of this API as that:
 // who changes one clears the other. Without any tool left, tool_choice and its
 // like go too, because the provider refuses them alone.
 //
@@ -187,8 +187,8 @@ func (w *chatWriter) appendMessages(b []byte, old string) []byte {
 	for i := range w.p.Messages {
 		m := &w.p.Messages[i]
 		if chatFramed(m) {
-			j.next(j.old.find(offset+m.Frame.Position, m.Frame.Raw))
-			j.b = append(j.b, m.Frame.Raw...)
+			j.next(j.old.find(offset+m.Frame.Position(), m.Frame.Raw()))
+			j.b = append(j.b, m.Frame.Raw()...)
 			continue
 		}
 		before := j

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -74,7 +75,7 @@ func FuzzChatValidate(f *testing.F) {
 // arguments, media and roles, the translated body breaks no rule, and calls
 // and results still find each other.
 func TestChatTranslatedIsValid(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		from := thread.Source{API: rapid.SampledFrom([]string{wire.Anthropic, wire.Gemini, wire.Responses, ""}).Draw(rt, "api"), Raw: `{"name":"x"}`}
 		p := drawForeign(rt, from)
 		out, err := openai.Chat{}.Encode(p)

@@ -32,7 +32,7 @@ type chatForm struct {
 
 // chatFramed reports whether the message is sent on as it was read.
 func chatFramed(m *thread.Message) bool {
-	return m.Frame != nil && m.Frame.API == wire.Chat && m.Frame.Messages <= 1
+	return m.Frame != nil && m.Frame.API() == wire.Chat && m.Frame.Messages() <= 1
 }
 
 func newChatWriter(p *prompt.Prompt) *chatWriter {
@@ -64,7 +64,7 @@ func newChatWriter(p *prompt.Prompt) *chatWriter {
 			case thread.ToolResult:
 				if framed {
 					keep(c.CallID, chatMaxID)
-					w.keepNoID(c.CallID, m.Frame.Raw)
+					w.keepNoID(c.CallID, m.Frame.Raw())
 				}
 			}
 		}
@@ -97,7 +97,7 @@ func (w *chatWriter) size() int {
 	for i := range w.p.Messages {
 		m := &w.p.Messages[i]
 		if chatFramed(m) {
-			n += len(m.Frame.Raw) + 2
+			n += len(m.Frame.Raw()) + 2
 			continue
 		}
 		n += chatPartsSize(m.Parts) + 64

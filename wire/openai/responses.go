@@ -158,7 +158,7 @@ func (b *responsesBody) decodeInput(p *prompt.Prompt) error {
 		p.Messages = []thread.Message{{
 			Role:  thread.User,
 			Parts: []thread.Part{thread.Text{Text: b.input.Str, Source: responsesSource(b.input.Raw)}},
-			Frame: &thread.Frame{API: wire.Responses, Raw: b.input.Raw, Elements: 1, Messages: 1},
+			Frame: thread.NewFrame(wire.Responses, b.input.Raw, 0, 1, 1),
 		}}
 		p.Source.Elements = 1
 		return nil

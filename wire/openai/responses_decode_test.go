@@ -44,7 +44,7 @@ func responsesLayout(messages []thread.Message) string {
 	for _, m := range messages {
 		fmt.Fprintf(&b, "%s", m.Role)
 		if m.Frame != nil {
-			fmt.Fprintf(&b, " %d+%d", m.Frame.Position, m.Frame.Elements)
+			fmt.Fprintf(&b, " %d+%d", m.Frame.Position(), m.Frame.Elements())
 		}
 		b.WriteString("\n")
 		responsesLayoutParts(&b, "  ", m.Parts)
@@ -211,7 +211,7 @@ func TestResponsesDecodeEveryItem(t *testing.T) {
 		t.Errorf("source counts %d system, %d tools, %d elements", p.Source.System, p.Source.Tools, p.Source.Elements)
 	}
 	// Separators inside a response belong to its frame.
-	if frame := p.Messages[1].Frame.Raw; !strings.Contains(frame, "} ,\n    {") {
+	if frame := p.Messages[1].Frame.Raw(); !strings.Contains(frame, "} ,\n    {") {
 		t.Errorf("the frame of the response is not the text of the body:\n%s", frame)
 	}
 	// The item goes with the first content part, the others carry their own.

@@ -149,7 +149,7 @@ func (r *responsesReader) alone(it responsesItem, role thread.Role, parts []thre
 	r.messages = append(r.messages, thread.Message{
 		Role:  role,
 		Parts: parts,
-		Frame: &thread.Frame{API: wire.Responses, Raw: it.raw, Position: r.count, Elements: 1, Messages: 1},
+		Frame: thread.NewFrame(wire.Responses, it.raw, r.count, 1, 1),
 	})
 }
 
@@ -169,10 +169,7 @@ func (r *responsesReader) flush() {
 	r.messages = append(r.messages, thread.Message{
 		Role:  thread.Assistant,
 		Parts: r.model,
-		Frame: &thread.Frame{
-			API: wire.Responses, Raw: r.text[r.start:r.end],
-			Position: r.first, Elements: r.count - r.first, Messages: 1,
-		},
+		Frame: thread.NewFrame(wire.Responses, r.text[r.start:r.end], r.first, r.count-r.first, 1),
 	})
 	r.model, r.collecting = nil, false
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -89,7 +90,7 @@ func responsesDrawEdit(rt *rapid.T, m thread.Message) (thread.Message, bool) {
 // However a request is edited, OpenAI takes it: all pairs stay whole, and
 // reasoning stands only where it stood.
 func TestResponsesEditedBodiesAreValid(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		body, reasonOf, follower := responsesDrawBody(rt)
 		p, err := (Responses{}).Decode([]byte(body))
 		if err != nil {
@@ -114,8 +115,8 @@ func TestResponsesEditedBodiesAreValid(t *testing.T) {
 			}
 		}
 		for frame := range kept {
-			if !strings.Contains(out, frame.Raw) {
-				rt.Errorf("an untouched message lost its bytes: %s", frame.Raw)
+			if !strings.Contains(out, frame.Raw()) {
+				rt.Errorf("an untouched message lost its bytes: %s", frame.Raw())
 			}
 		}
 		items := responsesInputOf(out)

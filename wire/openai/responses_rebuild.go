@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -219,7 +218,7 @@ func (w *responsesWriter) call(c thread.ToolCall) responsesEntry {
 
 // responsesObject returns arguments that must be an object or a list as such.
 func responsesObject(arguments string) string {
-	if v := gjson.Parse(arguments); (v.IsObject() || v.IsArray()) && json.Valid([]byte(arguments)) {
+	if v := gjson.Parse(arguments); (v.IsObject() || v.IsArray()) && rawjson.Valid(arguments) {
 		return arguments
 	}
 	return "{}"

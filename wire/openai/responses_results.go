@@ -26,7 +26,7 @@ func responsesFlat(messages []thread.Message) map[string]bool {
 	var computer map[string]bool
 	for i := range messages {
 		m := &messages[i]
-		framed := m.Frame != nil && m.Frame.API == wire.Responses
+		framed := m.Frame != nil && m.Frame.API() == wire.Responses
 		for _, part := range m.Parts {
 			switch p := part.(type) {
 			case thread.ToolCall:

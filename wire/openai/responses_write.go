@@ -93,8 +93,8 @@ func (w *responsesWriter) write(messages []thread.Message) {
 	w.flat = responsesFlat(messages)
 	for i := range messages {
 		m := &messages[i]
-		if m.Frame != nil && m.Frame.API == wire.Responses && !w.flattened(m) {
-			w.add(m.Frame.Raw, m.Frame.Position, m.Frame.Elements)
+		if m.Frame != nil && m.Frame.API() == wire.Responses && !w.flattened(m) {
+			w.add(m.Frame.Raw(), m.Frame.Position(), m.Frame.Elements())
 			for _, part := range m.Parts {
 				if c, ok := part.(thread.ToolCall); ok {
 					w.asked(c.ID, c.ID, c.Type)

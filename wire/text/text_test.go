@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/text"
@@ -110,7 +111,7 @@ func forged() *prompt.Prompt {
 func TestNothingForged(t *testing.T) {
 	heading := regexp.MustCompile(`(?m)^(?:===|==>) `)
 	escaped := regexp.MustCompile(`(?m)^\\(\\*(?:=== |==> |\[))`)
-	rapid.Check(t, func(t *rapid.T) {
+	property.Check(t, func(t *rapid.T) {
 		line := rapid.OneOf(
 			rapid.String(),
 			rapid.SampledFrom([]string{"=== system", "==> call x y", `\=== user`, `\\==> x`, "=== ", "[image a]", `\[file x]`, "[reasoning sealed]", "", "plain"}),

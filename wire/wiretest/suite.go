@@ -52,7 +52,7 @@ func roundTrip(t *testing.T, c wire.Codec, body []byte) {
 	}
 	for i := range p.Messages {
 		m := &p.Messages[i]
-		if m.Frame == nil || m.Frame.API != c.API() {
+		if m.Frame == nil || m.Frame.API() != c.API() {
 			t.Errorf("message %d has no frame of %s", i, c.API())
 			continue
 		}
@@ -64,13 +64,13 @@ func roundTrip(t *testing.T, c wire.Codec, body []byte) {
 				t.Errorf("message %d: a tool message holds exactly one result, got %d parts", i, len(m.Parts))
 			}
 		}
-		if !strings.Contains(string(body), m.Frame.Raw) {
+		if !strings.Contains(string(body), m.Frame.Raw()) {
 			t.Errorf("message %d: its frame is not text of the body", i)
 		}
 	}
 	for _, f := range frames(p.Messages) {
-		if n := f.count(p.Messages); n != f.Messages {
-			t.Errorf("frame at element %d claims %d messages, %d were cut from it", f.Position, f.Messages, n)
+		if n := f.count(p.Messages); n != f.Messages() {
+			t.Errorf("frame at element %d claims %d messages, %d were cut from it", f.Position(), f.Messages(), n)
 		}
 	}
 	ids(t, p)
@@ -95,11 +95,11 @@ func replaceEach(t *testing.T, c wire.Codec, body []byte) {
 			if f.Frame == old.Frame {
 				continue
 			}
-			at := strings.Index(rest, f.Raw)
+			at := strings.Index(rest, f.Raw())
 			if at < 0 {
-				t.Fatalf("message %d replaced: element %d lost its bytes or its place", i, f.Position)
+				t.Fatalf("message %d replaced: element %d lost its bytes or its place", i, f.Position())
 			}
-			rest = rest[at+len(f.Raw):]
+			rest = rest[at+len(f.Raw()):]
 		}
 		back := decode(t, c, out)
 		if len(back.Messages) != len(whole.Messages) {
@@ -134,14 +134,14 @@ func dropEach(t *testing.T, c wire.Codec, body []byte) {
 		out := encode(t, c, p)
 		rest := string(out)
 		for _, f := range frames(p.Messages) {
-			at := strings.Index(rest, f.Raw)
+			at := strings.Index(rest, f.Raw())
 			if at < 0 {
-				t.Fatalf("element %d dropped: element %d lost its bytes or its place", all[i].Position, f.Position)
+				t.Fatalf("element %d dropped: element %d lost its bytes or its place", all[i].Position(), f.Position())
 			}
-			rest = rest[at+len(f.Raw):]
+			rest = rest[at+len(f.Raw()):]
 		}
 		if back := decode(t, c, out); joined(back.Messages) != joined(p.Messages) {
-			t.Fatalf("element %d dropped: %d messages came back of %d", all[i].Position, len(back.Messages), len(p.Messages))
+			t.Fatalf("element %d dropped: %d messages came back of %d", all[i].Position(), len(back.Messages), len(p.Messages))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -20,7 +21,7 @@ var foreign = thread.Source{API: "elsewhere", Raw: `{"elsewhere":true}`}
 // body must be valid, must read back, and must hold every word that was said,
 // every call and every result.
 func translate(t *testing.T, c wire.Codec) {
-	rapid.Check(t, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		p := drawPrompt(rt)
 		out, err := c.Encode(p)
 		if err != nil {

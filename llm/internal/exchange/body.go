@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
@@ -22,7 +23,7 @@ func Whole(provider string, r *Response) (string, error) {
 		return "", err
 	}
 	body := strings.TrimSpace(string(raw))
-	if !json.Valid([]byte(body)) || !strings.HasPrefix(body, "{") {
+	if !rawjson.Valid(body) || !strings.HasPrefix(body, "{") {
 		return "", Garbage(r, "the answer is not a JSON object", body)
 	}
 	if e := llm.Failure(provider, r.Status, raw); e != nil {
@@ -54,7 +55,7 @@ func Events(provider string, r *Response, each func(name, data string) (done boo
 			_, err := each(e.Name, data)
 			return err
 		}
-		if !json.Valid([]byte(data)) || !strings.HasPrefix(data, "{") {
+		if !rawjson.Valid(data) || !strings.HasPrefix(data, "{") {
 			if e.Cut {
 				if _, err := events.Next(); err != io.EOF {
 					return err // why it was cut

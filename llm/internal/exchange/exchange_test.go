@@ -1,6 +1,8 @@
 package exchange_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -45,6 +47,50 @@ func TestLimit(t *testing.T) {
 			})
 		if (err == nil) != want || want && len(got) != size {
 			t.Errorf("%d bytes: %q, %v", size, got, err)
+		}
+	}
+}
+
+// TestPackedAnswers: the limit holds without the compression, and an answer that is
+// cut off or broken is an error. What nests without an end is no JSON object.
+func TestPackedAnswers(t *testing.T) {
+	pack := func(text string) []byte {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		io.WriteString(z, text)
+		z.Close()
+		return b.Bytes()
+	}
+	whole := pack(`{"answer":"` + strings.Repeat("words ", 1000) + `"}`)
+	wrong := bytes.Clone(whole)
+	wrong[len(wrong)-8]++
+	deep := pack(`{"a":` + strings.Repeat("[", 6_000_000))
+	event := pack(`data: {"a":` + strings.Repeat("[", 6_000_000) + "\n\n")
+	for _, c := range []struct {
+		name   string
+		packed []byte
+		stream bool
+		want   string
+	}{
+		{"whole", whole, false, ""},
+		{"too much", pack(strings.Repeat(" ", 20<<20)), false, "too large"},
+		{"cut off", whole[:len(whole)-20], false, "before the answer was complete"},
+		{"wrong sum", wrong, false, "checksum"},
+		{"deep", deep, false, "not a JSON object"},
+		{"deep event", event, true, "not a JSON object"},
+	} {
+		err := post(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Write(c.packed)
+		}, exchange.Config{Limit: 10 << 20}, func(r *exchange.Response) (bool, error) {
+			if c.stream {
+				return false, exchange.Events("test", r, func(string, string) (bool, error) { return false, nil })
+			}
+			_, err := exchange.Whole("test", r)
+			return false, err
+		})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
 }

@@ -1,12 +1,12 @@
 package exchange
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
@@ -21,7 +21,7 @@ func CheckSchema(provider string, s *llm.Schema) error {
 	}) {
 		return invalid("the name of the schema needs 1 to 64 of the characters a-z, A-Z, 0-9, _ and -")
 	}
-	if !json.Valid([]byte(s.JSON)) || gjson.Get(s.JSON, "type").Str != "object" {
+	if !rawjson.Valid(s.JSON) || gjson.Get(s.JSON, "type").Str != "object" {
 		return invalid("the schema must be a JSON schema of type object")
 	}
 	return nil

@@ -10,7 +10,7 @@
 //	marks      (thread, position): since which version all plans cover the message
 //	events     (thread, position)
 //	documents  (tenant, kind, id)
-//	summaries  (tenant, key): a cache
+//	summaries  (tenant, key): a cache of what models answered
 //	artifacts  (tenant, id)
 //
 // Threads have a number of their own, which is never given twice, so that a
@@ -33,6 +33,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -97,6 +98,7 @@ type DB struct {
 	now         func() time.Time
 	step        func(string)
 	threads     *cache
+	answered    atomic.Int64 // answers written, for when it is looked whether there are too many
 }
 
 var (
@@ -129,7 +131,7 @@ func New(ctx context.Context, write, read *sql.DB, d Dialect, o *Options) (*DB, 
 // Tenant implements store.DB.
 func (db *DB) Tenant(id string) store.Tenant {
 	t := &tenant{db: db, id: id}
-	return store.Tenant{Log: t, Plans: t, Catalog: t, Events: t, Documents: t, Summaries: summaries{t}}
+	return store.Tenant{Log: t, Plans: t, Catalog: t, Events: t, Documents: t, Answers: answers{t}}
 }
 
 // Tenants implements store.DB.

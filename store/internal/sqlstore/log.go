@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/internal/messagejson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -68,7 +69,7 @@ func (t *tenant) grow(ctx context.Context, q querier, k *known, id string, r row
 			case back > position:
 				return nil
 			case back > len(added):
-				return k.thread.At(position - back).Frame
+				return uncopied.At(k.thread, position-back).Frame
 			}
 			return added[len(added)-back].Frame
 		})
@@ -162,7 +163,7 @@ func (t *tenant) append(ctx context.Context, id string, version int, messages []
 func (t *tenant) insert(ctx context.Context, tx *sql.Tx, r row, next *thread.Thread) (size int, err error) {
 	rows := inserter{q: tx, table: "messages", columns: []string{"thread", "position", "id", "content"}}
 	for i := r.messages; i < next.Len(); i++ {
-		m := next.At(i)
+		m := uncopied.At(next, i)
 		plain, err := messagejson.Marshal(m, messagejson.Back(next, i))
 		if err != nil {
 			return 0, err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -16,6 +17,15 @@ import (
 
 // Current implements store.Plans.
 func (t *tenant) Current(ctx context.Context, id string) (*plan.Plan, int, error) {
+	p, version, err := t.CurrentUncopied(ctx, id, permit.Key{})
+	return p.Clone(), version, err
+}
+
+// Itself is what store.CurrentUncopied asks for.
+func (t *tenant) Itself(permit.Key) any { return t }
+
+// CurrentUncopied is what store.CurrentUncopied asks for.
+func (t *tenant) CurrentUncopied(ctx context.Context, id string, _ permit.Key) (*plan.Plan, int, error) {
 	p, version, err := t.current(ctx, id)
 	return p, version, t.db.fail(err, "Current", id)
 }
@@ -150,7 +160,7 @@ func (t *tenant) commit(ctx context.Context, id string, expected int, c store.Co
 	if err != nil {
 		return err
 	}
-	k.plan, k.version = c.Plan, expected+1
+	k.plan, k.version = c.Plan.Clone(), expected+1
 	t.db.threads.planned(k, len(data))
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
 // Record implements store.Events.
@@ -195,37 +194,43 @@ func (t *tenant) Kinds(ctx context.Context) ([]string, error) {
 	return kinds, t.db.fail(err, "Kinds", t.id)
 }
 
-// summaries is a cache: what fails is not there.
-type summaries struct{ t *tenant }
+// answers is a cache: what fails is not there. Its table is called summaries, as
+// it was when that was all it held.
+type answers struct{ t *tenant }
 
-var _ store.Summaries = summaries{}
+var _ store.Answers = answers{}
 
-// Get implements store.Summaries.
-func (s summaries) Get(ctx context.Context, key string) (summary.Summary, bool) {
-	var v summary.Summary
+// Get implements store.Answers.
+func (a answers) Get(ctx context.Context, key string) ([]byte, bool) {
 	var data []byte
-	err := s.t.db.read.QueryRowContext(ctx, `SELECT content FROM summaries WHERE tenant = $1 AND name = $2`, s.t.id, key).Scan(&data)
+	err := a.t.db.read.QueryRowContext(ctx, `SELECT content FROM summaries WHERE tenant = $1 AND name = $2`, a.t.id, key).Scan(&data)
 	if err != nil {
-		return v, false
+		return nil, false
 	}
-	plain, err := s.t.open(ctx, place("summaries", key), data)
-	if err == nil {
-		err = json.Unmarshal(plain, &v)
-	}
-	return v, err == nil
+	plain, err := a.t.open(ctx, place("summaries", key), data)
+	return plain, err == nil
 }
 
-// Put implements store.Summaries.
-func (s summaries) Put(ctx context.Context, key string, v summary.Summary) {
-	plain, err := json.Marshal(v)
-	if err != nil {
-		return
-	}
-	data, err := s.t.seal(ctx, place("summaries", key), plain)
+// evictEvery is how many answers are written before it is looked whether there
+// are too many.
+const evictEvery = 64
+
+// Put implements store.Answers.
+func (a answers) Put(ctx context.Context, key string, value []byte) {
+	data, err := a.t.seal(ctx, place("summaries", key), value)
 	if err != nil {
 		return
 	}
 	// A cache that cannot be written to has nothing: the contract has no error.
-	_, _ = s.t.db.write.ExecContext(ctx, `INSERT INTO summaries (tenant, name, created, content) VALUES ($1, $2, $3, $4) ON CONFLICT (tenant, name) DO UPDATE SET created = excluded.created, content = excluded.content`,
-		s.t.id, key, s.t.db.now().UnixNano(), data)
+	_, _ = a.t.db.write.ExecContext(ctx, `INSERT INTO summaries (tenant, name, created, content) VALUES ($1, $2, $3, $4) ON CONFLICT (tenant, name) DO UPDATE SET created = excluded.created, content = excluded.content`,
+		a.t.id, key, a.t.db.now().UnixNano(), data)
+	if a.t.db.answered.Add(1)%evictEvery == 0 {
+		_ = a.evict(ctx, store.MaxAnswers)
+	}
+}
+
+// evict removes the oldest answers of the tenant but for so many.
+func (a answers) evict(ctx context.Context, most int) error {
+	_, err := a.t.db.write.ExecContext(ctx, `DELETE FROM summaries WHERE tenant = $1 AND name NOT IN (SELECT name FROM summaries WHERE tenant = $1 ORDER BY created DESC, name LIMIT $2)`, a.t.id, most)
+	return err
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
 )
 
-// keepSummaries is how long a summary stays in the cache.
-const keepSummaries = 30 * 24 * time.Hour
+// keepAnswers is how long an answer stays in the cache.
+const keepAnswers = 30 * 24 * time.Hour
 
 // leftover is how old a file that no row names must be to be removed: another
 // process may just be writing its row.
 const leftover = time.Hour
 
-// Vacuum removes cached summaries of more than 30 days and files that a crash
+// Vacuum removes cached answers of more than 30 days and files that a crash
 // has left, and gives back the room of what was deleted.
 func (db *DB) Vacuum(ctx context.Context) error {
-	_, err := db.write.ExecContext(ctx, `DELETE FROM summaries WHERE created < $1`, db.now().Add(-keepSummaries).UnixNano())
+	_, err := db.write.ExecContext(ctx, `DELETE FROM summaries WHERE created < $1`, db.now().Add(-keepAnswers).UnixNano())
 	if err == nil {
 		err = db.removeLeftovers(ctx)
 	}

@@ -1,0 +1,225 @@
+package palimpsest
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/quality"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// maxCached bounds the conversations that a Compactor remembers between steps.
+const maxCached = 256
+
+// cached is what this process remembers of a conversation between steps. Losing
+// it costs work, and the cooldowns and quality figures so far; the truth is in
+// the stores.
+type cached struct {
+	id    string
+	turn  chan struct{} // held by the step that is being taken
+	sizes *sizes
+
+	calibration stored    // held with the turn
+	rested      time.Time // until when the provider is not asked for sizes; held with the turn
+	told        int       // the version of the plan that the monitor knows; held with the turn
+
+	removed    removed
+	rehydrator *rehydrate.Rehydrator // nil: nothing comes back by itself
+	brought    waiting               // what the rehydrator has to tell
+	monitor    *quality.Monitor      // nil: nobody watches
+}
+
+// cache holds the conversations that were used last.
+type cache struct {
+	mu     sync.Mutex
+	at     map[string]*list.Element
+	recent list.List // of *cached, the one used last in front
+}
+
+// of returns what is remembered of a conversation; make is asked for one that is
+// not.
+func (c *cache) of(id string, make func() *cached) *cached {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.at[id]; e != nil {
+		c.recent.MoveToFront(e)
+		return e.Value.(*cached)
+	}
+	if c.at == nil {
+		c.at = map[string]*list.Element{}
+	}
+	k := make()
+	c.at[id] = c.recent.PushFront(k)
+	if c.recent.Len() > maxCached {
+		c.remove(c.recent.Back())
+	}
+	return k
+}
+
+func (c *cache) remove(e *list.Element) {
+	delete(c.at, e.Value.(*cached).id)
+	c.recent.Remove(e)
+}
+
+func (c *cache) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.at[id]; e != nil {
+		c.remove(e)
+	}
+}
+
+// Delete has remove take the conversation out of the stores, while no step of it is
+// being taken, and gives up what is remembered of it. The error is that of remove,
+// or of ctx.
+func (s *Session) Delete(ctx context.Context, remove func(context.Context) error) error {
+	done, err := s.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("palimpsest.Delete(%s): %w", s.id, err)
+	}
+	defer done()
+	if err := remove(ctx); err != nil {
+		return fmt.Errorf("palimpsest.Delete(%s): %w", s.id, err)
+	}
+	s.c.cache.forget(s.id)
+	return nil
+}
+
+// cached returns what is remembered of the session's conversation.
+func (s *Session) cached() *cached {
+	if s.own != nil {
+		return s.own
+	}
+	return s.c.cache.of(s.id, func() *cached {
+		k := &cached{id: s.id, turn: make(chan struct{}, 1), sizes: &sizes{}}
+		if r := s.c.config.Recall; r != nil {
+			k.rehydrator = s.c.newRehydrator(s.id, r.Rehydrate, &k.brought)
+		}
+		if q := s.c.config.Quality; q != nil {
+			o := *q
+			if o.Events == nil {
+				o.Events = s.c.config.Events
+			}
+			if o.TenantID == "" {
+				o.TenantID = s.c.config.Requester.TenantID
+			}
+			if o.Policy == "" {
+				o.Policy = s.c.config.Policy.Name()
+			}
+			k.monitor = quality.New(s.id, &o)
+		}
+		return k
+	})
+}
+
+// beside is the session for a job, which must not wait for the step that waits
+// for it: it shares nothing with the steps but the sizes of messages.
+func (s *Session) beside() *Session {
+	out := *s
+	out.own = &cached{id: s.id, sizes: s.cached().sizes}
+	return &out
+}
+
+// begin waits until no other step of the conversation is being taken. What it
+// returns ends this one.
+func (s *Session) begin(ctx context.Context) (done func(), err error) {
+	turn := s.cached().turn
+	select {
+	case turn <- struct{}{}:
+		return func() { <-turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// sizes are the counts of a conversation, by the provider that it is sent to.
+type sizes struct {
+	mu sync.Mutex
+	of map[render.Profile]*counts
+}
+
+func (s *sizes) counts(profile render.Profile, counter *token.Counter) *counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[render.Profile]*counts{}
+	}
+	if s.of[profile] == nil {
+		s.of[profile] = &counts{counter: counter, profile: profile}
+	}
+	return s.of[profile]
+}
+
+// counts are the sizes of the messages of one log for one provider, and its
+// rendering so far, so that a step costs what the step adds.
+type counts struct {
+	counter *token.Counter
+	profile render.Profile
+	memo    render.Memo
+
+	mu     sync.Mutex
+	thread *thread.Thread // the longest that was counted
+	// changed and plain are the sizes of its messages; they are only added to.
+	changed, plain []int
+}
+
+// sizes returns the size of every message of t in tokens, as the profile sends
+// it once a plan has changed something, and when none has; 0 for one that cannot
+// be sent. Messages are told apart by id, which is chained over their content; a
+// caller who brings ids of his own must not use one twice for different content.
+// The slices must not be written to.
+func (k *counts) sizes(t *thread.Thread) (changed, plain []int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := t.Len()
+	if k.thread != nil && k.thread.Extends(t) {
+		return k.changed[:n:n], k.plain[:n:n]
+	}
+	messages := uncopied.Messages(t)
+	if !t.Extends(k.thread) {
+		same := k.common(messages)
+		k.changed, k.plain = k.changed[:same:same], k.plain[:same:same]
+	}
+	for i := len(k.plain); i < n; i++ {
+		whole := k.profile.Translate(messages[i], false)
+		less := k.profile.Translate(messages[i], true)
+		size := k.count(&whole)
+		k.plain = append(k.plain, size)
+		if len(less.Parts) != len(whole.Parts) {
+			size = k.count(&less)
+		}
+		k.changed = append(k.changed, size)
+	}
+	k.thread = t
+	return k.changed[:n:n], k.plain[:n:n]
+}
+
+// common is how many messages at the beginning are those of the thread that was
+// counted.
+func (k *counts) common(messages []thread.Message) int {
+	if k.thread == nil {
+		return 0
+	}
+	n := 0
+	for _, m := range uncopied.Messages(k.thread) {
+		if n == len(messages) || messages[n].ID != m.ID {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func (k *counts) count(m *thread.Message) int {
+	if len(m.Parts) == 0 {
+		return 0
+	}
+	return k.counter.Message(m)
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// usualAnswer is the room for an answer that the proxy keeps free where a request
+// names none, in tokens, and largeWindow a window in which no share of it counts.
+const (
+	usualAnswer = 16_000
+	largeWindow = 1_000_000
+)
+
+// whenActs says when a policy compacts and what it keeps. Where the window is 0 it
+// is that of each request's model, and the words are about any.
+func whenActs(s *policyfile.Settings, window int) string {
+	if s.Name() != "auto" || s.Off != (policyfile.Rungs{}) {
+		return "compacts by the policy " + s.Name() + ": " + policyfile.Line(s.Base)
+	}
+	a := s.Auto.Defaults()
+	hard := strconv.Itoa(int(100*a.Hard+0.5)) + " %"
+	at := func(window int) policy.Marks {
+		return a.Marks(&policy.Situation{Thread: thread.New(""), Window: window, Output: min(usualAnswer, window/3), Rates: cost.Usual()})
+	}
+	m := at(largeWindow)
+	var words string
+	switch {
+	case window > 0:
+		m = at(window)
+		words = fmt.Sprintf("at %s of %s tokens and keeps %s", size(m.Mark), number(window), size(m.Target))
+		if unpriced := size(m.Hard); m.Priced {
+			words += "; at " + unpriced + " where the model's prices are not known"
+		}
+	case a.Favor == policy.FavorQuality:
+		words = fmt.Sprintf("at %s of what each model can read beside its answer and keeps %d %% of that", hard, int(100*float64(m.Target)/float64(m.Mark)+0.5))
+	default:
+		words = fmt.Sprintf("at %s tokens and keeps %s", size(m.Mark), size(m.Target))
+		if a.Favor == policy.FavorBalanced {
+			words += ", sooner in a window under 142,000"
+		}
+		words += "; at " + hard + " of the window where a model's prices are not known"
+	}
+	return "compacts " + words + " (favor: " + string(a.Favor) + ")"
+}
+
+// size writes a size in tokens, in thousands where it is not a round figure.
+func size(n int) string {
+	if n%500 == 0 {
+		return number(n)
+	}
+	round := 1_000
+	if n < 10_000 {
+		round = 100
+	}
+	return "about " + number((n+round/2)/round*round)
+}
+
+// teller is a sink that says each compaction in a line of plain words.
+type teller struct {
+	say func(thread, line string)
+
+	mu  sync.Mutex
+	why map[string]string // of the compactions that are under way, by thread
+}
+
+func newTeller(say func(thread, line string)) *teller {
+	return &teller{say: say, why: map[string]string{}}
+}
+
+// Emit notes why a thread is compacted, and says it when that is done.
+func (t *teller) Emit(_ context.Context, e event.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := e.TenantID + "\x00" + e.ThreadID
+	switch e.Type {
+	case event.PreCompact:
+		t.why[key], _ = e.Details["why"].(string)
+	case event.Failed:
+		delete(t.why, key)
+	case event.Completed:
+		t.say(e.ThreadID, compacted(e, t.why[key]))
+		delete(t.why, key)
+	}
+}
+
+// request is what reasons begin with: the line tells it already.
+var request = regexp.MustCompile(`^the request takes [0-9]+ tokens (and )?`)
+
+// compacted is a compaction in words.
+func compacted(e event.Event, why string) string {
+	line := fmt.Sprintf("compacted %s tokens to %s", number(e.TokensBefore), number(e.TokensAfter))
+	if why = request.ReplaceAllString(strings.ReplaceAll(why, "-", " "), ""); why != "" {
+		line += " (" + why + ")"
+	}
+	if e.TokensFreed <= 0 {
+		return line
+	}
+	line += fmt.Sprintf("; each request is %s tokens smaller", number(e.TokensFreed))
+	if steps, ok := e.Details["pays_after_steps"].(int); ok && steps > 0 {
+		line += ", which pays for it after " + plural(steps, "request")
+	} else if ok {
+		line += ", which pays at once"
+	}
+	return line
+}
+
+// held keeps lines for later while an agent draws on the terminal that they would
+// go to, and lets them through at once otherwise.
+type held struct {
+	w    io.Writer
+	hold bool
+
+	mu    sync.Mutex
+	lines []string
+}
+
+// draws reports whether an agent may draw on the terminal that our lines go to.
+func draws(s Streams) bool {
+	err, ok := s.Err.(*os.File)
+	out, also := behind(s.Out).(*os.File)
+	return ok && also && device(err) && device(out)
+}
+
+func device(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+func (h *held) say(_, line string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.hold {
+		h.lines = append(h.lines, line)
+		return
+	}
+	fmt.Fprintln(h.w, "palimpsest: "+line)
+}
+
+// shared is a writer that an agent and we may write to at once, as files are.
+func shared(w io.Writer) io.Writer {
+	if _, ok := w.(*os.File); ok {
+		return w // which the agent gets itself
+	}
+	return &oneByOne{w: w}
+}
+
+// oneByOne lets one write through at a time.
+type oneByOne struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (o *oneByOne) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(p)
+}
+
+// release writes what was kept.
+func (h *held) release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, line := range h.lines {
+		fmt.Fprintln(h.w, "palimpsest: "+line)
+	}
+	h.lines, h.hold = nil, false
+}

@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+)
+
+// observed is what a daemon with these settings is seen to do. It stops in the end.
+type observer func(t *testing.T, args ...string) string
+
+// TestEverySettingActs: each setting of `serve`, set as on its command line, changes
+// what the running daemon does. A setting that is not in the table fails. F6
+func TestEverySettingActs(t *testing.T) {
+	dir := alone(t)
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	// Two addresses of each provider, that say which was asked.
+	upstream := func(name string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Provider", name)
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":2}}`)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	one, other := upstream("one"), upstream("other")
+	summaries := writer(t)
+	environment(t, summaries.URL)
+	master := write("master.key", said(t, "keys", "master"))
+	keys := filepath.Join(dir, "mine")
+	said(t, "keys", "add", "--keys", keys)
+	models := write("models.json", `{"models":[{"name":"model-of-ours","window":6000,"counter":"o200k","source":"a test"}]}`)
+	usual := talk{steps: 14, window: 12_000, output: 1_000, large: 90}
+	unknown, injecting := usual, usual
+	injecting.steps, injecting.every = 24, 3
+	unknown.model, unknown.window = "model-of-ours", 0
+	talking := func(k talk) observer {
+		return func(t *testing.T, args ...string) string {
+			flags := map[string]string{}
+			for i := 0; i+1 < len(args); i += 2 {
+				flags[strings.TrimPrefix(args[i], "--")] = args[i+1]
+			}
+			return heldWith(t, flags, k)
+		}
+	}
+	asking := func(path, body string, header ...string) observer {
+		return func(t *testing.T, args ...string) string {
+			address, stop := running(t, args...)
+			defer stop()
+			status, header, text := ask(t, address+path, body, header...)
+			return fmt.Sprint(status, header.Get("X-Provider"), header.Get("X-Palimpsest-Action"), problemOf(text))
+		}
+	}
+	logging := func(t *testing.T, args ...string) string {
+		address, stop := running(t, args...)
+		ask(t, address+"/v1/threads", "")
+		_, log := stop()
+		return fmt.Sprint(strings.Contains(log, "listening"), strings.Contains(log, `{"time"`))
+	}
+	bursting := func(t *testing.T, args ...string) string {
+		address, stop := running(t, args...)
+		defer stop()
+		refused := false
+		for range 60 {
+			status, _, _ := ask(t, address+"/v1/threads", "")
+			refused = refused || status == http.StatusTooManyRequests
+		}
+		time.Sleep(300 * time.Millisecond)
+		after, _, _ := ask(t, address+"/v1/threads", "")
+		return fmt.Sprint(refused, after)
+	}
+	streaming := func(t *testing.T, args ...string) string {
+		address, stop := running(t, args...)
+		defer stop()
+		ask(t, address+"/v1/threads", `{"id":"t"}`)
+		transport := &http.Transport{}
+		defer transport.CloseIdleConnections()
+		var statuses []int
+		for range 3 {
+			answer, err := transport.RoundTrip(get(t, address+"/v1/threads/t/events"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			statuses = append(statuses, answer.StatusCode)
+		}
+		return fmt.Sprint(statuses)
+	}
+	// A request that its provider never answers, when the daemon stops.
+	draining := func(t *testing.T, args ...string) string {
+		asked := make(chan bool, 1)
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body) // only then is it seen that the client is gone
+			asked <- true
+			<-r.Context().Done()
+		}))
+		defer s.Close()
+		address, stop := running(t, append(args, "--anthropic-upstream", s.URL)...)
+		ended := make(chan bool)
+		go func() {
+			defer close(ended)
+			if answer, err := http.Post(address+"/v1/messages", "application/json", strings.NewReader(longTalk(1))); err == nil {
+				answer.Body.Close()
+			}
+		}()
+		<-asked
+		start := time.Now()
+		stop()
+		<-ended
+		http.DefaultClient.CloseIdleConnections()
+		return fmt.Sprint(time.Since(start) > 500*time.Millisecond)
+	}
+	measuring := func(k talk, names ...string) observer {
+		return func(t *testing.T, args ...string) string {
+			address, stop := running(t, args...)
+			defer stop()
+			k.hold(t, address)
+			_, _, page := ask(t, address+"/metrics", "")
+			var b strings.Builder
+			for line := range strings.Lines(page) {
+				for _, name := range names {
+					if strings.HasPrefix(line, name) {
+						b.WriteString(line)
+					}
+				}
+			}
+			return b.String()
+		}
+	}
+	kept := func(t *testing.T, args ...string) string {
+		address, stop := running(t, args...)
+		ask(t, address+"/v1/threads", `{"id":"t"}`)
+		stop()
+		address, stop = running(t, args...)
+		defer stop()
+		status, _, _ := ask(t, address+"/v1/threads/t", "")
+		return fmt.Sprint(status)
+	}
+	legible := func(t *testing.T, args ...string) string {
+		file := filepath.Join(t.TempDir(), "sealed.db")
+		address, stop := running(t, append(args, "--store", "sqlite:"+file)...)
+		ask(t, address+"/v1/threads", `{"id":"t"}`)
+		ask(t, address+"/v1/threads/t/messages", `{"messages":[{"role":"user","parts":[{"type":"text","text":"CANARY"}]}]}`)
+		stop()
+		files, _ := filepath.Glob(file + "*")
+		found := false
+		for _, name := range files {
+			data, _ := os.ReadFile(name) // one is a folder
+			found = found || bytes.Contains(data, []byte("CANARY"))
+		}
+		return fmt.Sprint(found)
+	}
+	secured := func(t *testing.T, args ...string) string {
+		var report strings.Builder
+		if len(args) > 0 {
+			// The pair is tested in package daemon; here it is seen to be read.
+			args = append(args, "--tls-key", filepath.Join(dir, "none.pem"), "--tls-cert", filepath.Join(dir, "none.pem"))
+			Run(t.Context(), append([]string{"serve", "--store", "memory:"}, args...), Streams{In: strings.NewReader(""), Out: io.Discard, Err: &report})
+		}
+		return report.String()
+	}
+	message := longTalk(1)
+	deep := `{"labels":` + strings.Repeat(`{"a":`, 100) + `1` + strings.Repeat(`}`, 101)
+	chatBody := `{"model":"m","messages":[{"role":"user","content":"hi"}]}`
+	compactBody := `{"model":"claude-sonnet-4-5","max_tokens":1000,"context_management":{"edits":[{"type":"compact_20260112"}]},"messages":[{"role":"user","content":"hi"}]}`
+
+	cases := map[string]struct {
+		value string
+		with  []string // what is set beside, both times
+		see   observer
+	}{
+		"listen": {"127.0.0.2:0", nil, func(t *testing.T, args ...string) string {
+			address, stop := running(t, args...)
+			stop()
+			return address[:len("http://127.0.0.1")]
+		}},
+		"store":              {"sqlite:" + filepath.Join(dir, "kept.db"), nil, kept},
+		"keys":               {keys, nil, asking("/v1/threads", "")},
+		"master-key":         {master, nil, legible},
+		"tls-cert":           {"x", nil, secured},
+		"tls-key":            {"x", nil, secured},
+		"policy":             {"last-messages:3", nil, talking(usual)},
+		"summarizer":         {"openai:gpt-5-mini", nil, talking(usual)},
+		"counter":            {"chars/4", nil, talking(usual)},
+		"favor":              {"quality", nil, talking(usual)},
+		"recall":             {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, talking(usual)},
+		"inject":             {"2000", nil, talking(injecting)},
+		"quality":            {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, measuring(rereading, "palimpsest_context_requests_total")},
+		"anthropic-upstream": {other, []string{"--anthropic-upstream", one}, asking("/v1/messages", message)},
+		"openai-upstream":    {other, []string{"--openai-upstream", one}, asking("/v1/chat/completions", chatBody)},
+		"gemini-upstream":    {other, []string{"--gemini-upstream", one}, asking("/v1beta/models/m:generateContent", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`)},
+		"emulate":            {"anthropic", []string{"--anthropic-upstream", one}, asking("/v1/messages", compactBody, "Anthropic-Beta", "compact-2026-01-12")},
+		"proxy":              {"off", []string{"--anthropic-upstream", one}, asking("/v1/messages", message)},
+		"window":             {"9000", nil, talking(talk{steps: 14, output: 1_000, model: "nobody-knows"})},
+		"models":             {models, nil, talking(unknown)},
+		"max-body":           {"10", nil, asking("/v1/threads", `{"id":"t","labels":{}}`)},
+		"max-depth":          {"5", nil, asking("/v1/threads", deep)},
+		"rate":               {"1", []string{"--burst", "20"}, bursting},
+		"burst":              {"5", nil, bursting},
+		"max-streams":        {"1", nil, streaming},
+		"drain":              {"1ms", []string{"--drain", "2s"}, draining},
+		"log-level":          {"error", nil, logging},
+		"log-format":         {"json", nil, logging},
+	}
+	for _, s := range config.Settings() {
+		tt, ok := cases[s.Name]
+		if !ok {
+			t.Errorf("%s: nothing shows that it acts; add it to the table", s.Name)
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			usual := tt.with
+			if s.Name != "store" && s.Name != "master-key" {
+				usual = append([]string{"--store", "memory:"}, usual...)
+			}
+			if s.Name == "tls-cert" || s.Name == "tls-key" {
+				usual = nil
+			}
+			before := usual
+			if s.Name == "store" {
+				before = []string{"--store", "memory:"}
+			}
+			a, b := tt.see(t, before...), tt.see(t, append(append([]string{}, usual...), "--"+s.Name, tt.value)...)
+			if a == b {
+				t.Errorf("%s changes nothing: %.300s", tt.value, a)
+			}
+		})
+	}
+}
+
+// rereading is a conversation whose agent asks for what was removed.
+var rereading = talk{steps: 14, window: 12_000, output: 1_000, large: 90, misses: true}
+
+// said is what a command prints.
+func said(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, report strings.Builder
+	if status := Run(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &report}); status != done {
+		t.Fatal(report.String())
+	}
+	return out.String()
+}
+
+// ask sends a body, or asks for a page where there is none.
+func ask(t *testing.T, address, body string, header ...string) (int, http.Header, string) {
+	t.Helper()
+	r := get(t, address)
+	if body != "" {
+		r.Method, r.Body, r.ContentLength = http.MethodPost, io.NopCloser(strings.NewReader(body)), int64(len(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Anthropic-Version", "2023-06-01")
+		r.Header.Set("X-Api-Key", "k")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, string(data)
+}
+
+// problemOf is the kind of problem that an answer tells of.
+func problemOf(text string) string {
+	var p api.Problem
+	_ = json.Unmarshal([]byte(text), &p)
+	return p.Kind()
+}

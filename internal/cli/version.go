@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// build is what a program knows of how it was made.
+type build struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+	// Date is that of the commit; Modified says that files were changed after it.
+	Date     string `json:"commit_date,omitempty"`
+	Modified bool   `json:"modified,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// thisBuild reads the build information. The version is that of the module, which
+// `go install MODULE@VERSION` and a build of a tagged commit know.
+func thisBuild() build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		info = &debug.BuildInfo{GoVersion: runtime.Version()}
+	}
+	return buildOf(info)
+}
+
+func buildOf(info *debug.BuildInfo) build {
+	b := build{Version: info.Main.Version, Go: info.GoVersion, Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if b.Version == "" || b.Version == "(devel)" {
+		b.Version = "development"
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Date = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+// String is the build in two or three lines.
+func (b build) String() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "palimpsest %s\n", b.Version)
+	if b.Commit != "" {
+		fmt.Fprintf(&s, "commit %s", b.Commit)
+		if b.Date != "" {
+			fmt.Fprintf(&s, " of %s", b.Date)
+		}
+		if b.Modified {
+			s.WriteString(", with changes")
+		}
+		s.WriteString("\n")
+	}
+	fmt.Fprintf(&s, "%s %s\n", b.Go, b.Platform)
+	return s.String()
+}
+
+func versionCommand(s Streams) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, the commit it was built from and the version of Go",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(*cobra.Command, []string) error {
+			b := thisBuild()
+			if asJSON {
+				return writeJSON(s.Out, b)
+			}
+			_, err := fmt.Fprint(s.Out, b)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write one JSON object")
+	return c
+}

@@ -1,0 +1,343 @@
+// Package ourform recognises what an earlier compaction of ours wrote, when it comes
+// back as input: a compacted prompt was saved, or went on in another tool. The
+// forms are those of package render and of the policies; a test compacts under
+// each of them and reads the result again.
+//
+// Only a message of the user, the assistant or the system can hold a summary.
+// The result of a tool never does: its text is data, whatever it begins with. The
+// package holds no state and is safe for concurrent use.
+package ourform
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// The beginnings of our summaries.
+const (
+	rendered     = "[Summary v"
+	context      = "[Context Summary - Turns "
+	session      = " Session Summary ("
+	timeline     = "[conv.range.summary su:"
+	splitTurn    = "Turn Context (split turn)"
+	workstream   = "Compacted context summary:"
+	loop         = "[COMPACT SUMMARY]"
+	understood   = "Understood."
+	truncated    = "[Context truncated. Earlier conversation contained "
+	externalized = "[Externalized Content - artifact:"
+	retrieve     = "To retrieve full content, call: read_artifact("
+	summarized   = "[Summarized above]"
+	unanswered   = "[No result: the call was interrupted before it gave one.]"
+	goesOn       = "[The conversation continues from here.]"
+)
+
+// Summary cuts one of our summaries, or the pointer to stored content, from the
+// front of a text of a message. What follows it, in rest, was said by somebody
+// else. It is false where the text does not begin with one.
+//
+// The default form, the note about a truncation and what stands in <system> tags
+// end at a line that can be told; the form of policy session ends with the last
+// paragraph that can belong to its last section. The texts of models in the
+// other forms have no end: they are taken whole.
+func Summary(text string) (summary, rest string, ok bool) {
+	s := strings.TrimSpace(text)
+	if s == "" || strings.IndexByte("[#CT<", s[0]) < 0 {
+		return "", "", false
+	}
+	if inner, found := strings.CutPrefix(s, "<system>\n"); found {
+		end := strings.Index(inner, "\n</system>")
+		if end < 0 {
+			return "", "", false
+		}
+		if _, after, ok := Summary(inner[:end]); !ok || after != "" {
+			return "", "", false
+		}
+		at := len(s) - len(inner) + end + len("\n</system>")
+		return s[:at], strings.TrimSpace(s[at:]), true
+	}
+	summary = strings.TrimSpace(s[:span(s)])
+	if summary == "" || span(summary) != len(summary) { // nothing but white space made it one
+		return "", "", false
+	}
+	return summary, strings.TrimSpace(s[len(summary):]), true
+}
+
+// span is where the summaries at the front of a text end, of which one may stand
+// behind another.
+func span(s string) int {
+	end := 0
+	for end < len(s) {
+		behind := strings.TrimLeft(s[end:], "\n")
+		n := length(behind)
+		if n == 0 {
+			break
+		}
+		end = len(s) - len(behind) + n
+	}
+	return end
+}
+
+// length is where the summary at the front of a text ends; 0 where there is none.
+func length(s string) int {
+	first, after := line(s)
+	switch {
+	case first == goesOn, strings.HasPrefix(first, truncated) && strings.HasSuffix(first, "]"):
+		return len(first)
+	case strings.HasPrefix(first, externalized) && after == len(s):
+		return pointer(s)
+	case strings.HasPrefix(first, rendered) && strings.HasSuffix(first, "]"):
+		return entries(s, after)
+	case isContext(first):
+		if n := length(s[after:]); n > 0 && strings.HasPrefix(s[after:], rendered) {
+			return after + n
+		}
+	case isTimeline(first):
+		return under(s, after)
+	case after == len(s): // the others have something below their first line
+	case first == splitTurn, first == loop:
+		return under(s, after)
+	case first == workstream:
+		return paragraphs(s, len(s)-len(strings.TrimLeft(s[after:], "\n")))
+	case strings.HasPrefix(first, externalized):
+		return pointer(s)
+	default:
+		if _, ok := heading(first); ok {
+			return sections(s)
+		}
+	}
+	return 0
+}
+
+// under is where a text of ours ends that has another form below its first line,
+// or else what a model wrote, which has no end.
+func under(s string, from int) int {
+	if n := length(s[from:]); n > 0 {
+		return from + n
+	}
+	return len(s)
+}
+
+// line is the first line of a text, and where the next one begins.
+func line(s string) (first string, next int) {
+	at := strings.IndexByte(s, '\n')
+	if at < 0 {
+		return strings.TrimRight(s, " \r"), len(s)
+	}
+	return strings.TrimRight(s[:at], " \r"), at + 1
+}
+
+// entries is where the headings and entries of a rendered summary end that begin
+// at from: entries never begin a line of their own with anything else.
+func entries(s string, from int) int {
+	end := from
+	for at := from; at < len(s); {
+		l, n := line(s[at:])
+		switch {
+		case strings.HasPrefix(l, "## "), strings.HasPrefix(l, "- "), strings.HasPrefix(s[at:], "  ") && l != "":
+			end = at + n
+		case l != "":
+			return end
+		default: // an empty line, inside an entry or behind the last one
+			if next, _ := line(s[at+n:]); !strings.HasPrefix(next, "  ") {
+				return end
+			}
+		}
+		at += n
+	}
+	return end
+}
+
+// isContext reads the line above a rendered summary: [Context Summary - Turns 1-9].
+func isContext(l string) bool {
+	turns, ok := strings.CutPrefix(l, context)
+	if !ok {
+		return false
+	}
+	turns, ok = strings.CutSuffix(turns, "]")
+	from, to, both := strings.Cut(turns, "-")
+	return ok && both && number(from) && number(to)
+}
+
+func number(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 31)
+	return err == nil
+}
+
+func isTimeline(l string) bool {
+	path, ok := strings.CutPrefix(l, timeline)
+	return ok && strings.HasSuffix(path, ".conv.range.summary]") && !strings.ContainsAny(path, " \t")
+}
+
+// heading reads the heading of policy session, at the level of its template or
+// of its prompt.
+func heading(l string) (n int, ok bool) {
+	name := strings.TrimLeft(l, "#")
+	if level := len(l) - len(name); level < 2 || level > 3 {
+		return 0, false
+	}
+	name, ok = strings.CutPrefix(name, session)
+	digits, found := strings.CutPrefix(strings.TrimPrefix(name, "Compaction "), "Round ")
+	digits, closed := strings.CutSuffix(digits, ")")
+	if !ok || !found || !closed {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(digits, 10, 31)
+	return int(v), err == nil && v > 0
+}
+
+// Round reads which compaction a summary of policy session says that it is, such
+// as 2 of "## Session Summary (Compaction Round 2)". It is false where the text
+// does not begin with that heading.
+func Round(text string) (n int, ok bool) {
+	first, _ := line(strings.TrimSpace(text))
+	return heading(first)
+}
+
+// sections is where a summary of policy session ends: with the note that names
+// the rounds before, else with the last paragraph that can belong to its last
+// section. Paragraphs above that are inside, the user's task among them.
+func sections(s string) int {
+	last := 0
+	for at := 0; at < len(s); {
+		l, n := line(s[at:])
+		if strings.HasPrefix(l, "### ") || strings.HasPrefix(l, "#### ") {
+			last = at
+		}
+		if strings.HasPrefix(l, "This summary incorporates context from ") && strings.HasSuffix(l, " previous compaction rounds.") {
+			return at + len(l)
+		}
+		at += n
+	}
+	return paragraphs(s, last)
+}
+
+// paragraphs is where the list of paragraphs ends that begins at from: behind
+// the first one only headings, lists and tables go on with a summary.
+func paragraphs(s string, from int) int {
+	end, empty := len(s), false
+	first := true
+	for at := from; at < len(s); {
+		l, n := line(s[at:])
+		switch {
+		case l == "":
+			empty = true
+		case empty && !first && !listed(s[at:]):
+			return end
+		default:
+			end, empty, first = at+len(l), false, false
+		}
+		at += n
+	}
+	return min(end, len(s))
+}
+
+// listed reports whether a line begins as those of a list, a heading, a table or
+// a heading of our own blocks do.
+func listed(s string) bool {
+	l, _ := line(s)
+	switch l {
+	case "KEY FACTS:", "CONVERSATION FLOW:", "OPEN THREADS:", "THE USER'S WORDS:", "WORKSTREAM STATE:", "The user's words", "Tool output (data, not instructions)":
+		return true
+	}
+	if strings.HasPrefix(s, "  ") || strings.HasPrefix(l, "#") || strings.HasPrefix(l, "|") || strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "* ") {
+		return true
+	}
+	digits := strings.TrimLeft(l, "0123456789")
+	return digits != l && strings.HasPrefix(digits, ". ")
+}
+
+// pointer is where the text in place of stored content ends: with the line that
+// says how to read it.
+func pointer(s string) int {
+	first, after := line(s)
+	if !strings.HasSuffix(first, "]") {
+		return 0
+	}
+	if strings.HasSuffix(first, ", as above]") {
+		return len(first)
+	}
+	if !strings.HasPrefix(s[after:], "Summary: ") {
+		return 0
+	}
+	for at := after; at < len(s); {
+		l, n := line(s[at:])
+		if strings.HasPrefix(l, retrieve) && strings.HasSuffix(l, ")") {
+			return at + len(l)
+		}
+		at += n
+	}
+	return 0
+}
+
+// Stub reports whether a text, of a result mostly, is no more than what we left in
+// place of a content: a pointer to where it is stored, a note that it was
+// summarized above, or the cleared form of a result. A result stays a result; this
+// only says that there is nothing in it to be summarized.
+func Stub(text string) bool {
+	s := strings.TrimSpace(text)
+	if s == summarized || s == unanswered {
+		return true
+	}
+	if strings.HasPrefix(s, externalized) {
+		return pointer(s) == len(s)
+	}
+	return cleared(s)
+}
+
+// cleared reads [tool: outcome] and the line of its key fields.
+func cleared(s string) bool {
+	first, after := line(s)
+	inner, ok := strings.CutPrefix(first, "[")
+	inner, closed := strings.CutSuffix(inner, "]")
+	at := strings.LastIndex(inner, ": ")
+	if !ok || !closed || at < 0 || strings.ContainsAny(inner[:at], "[]\"'") {
+		return false
+	}
+	switch thread.Outcome(inner[at+2:]) {
+	case thread.Success, thread.Failure, thread.Partial:
+	default:
+		return false
+	}
+	fields, end := line(s[after:])
+	return after == len(s) || after+end == len(s) && strings.HasPrefix(fields, "Key data: {") && strings.HasSuffix(fields, "}")
+}
+
+// brought are the first lines of what was brought back for one prompt. It quotes
+// tools, and has no end.
+var brought = []string{"[Rehydrated Content - artifact:", "[Recalled Content - message:"}
+
+// orphan reports whether a line is that above a result whose call was not in the
+// log, which stands in the user's name: [Result of read without its call].
+func orphan(l string) bool {
+	return strings.HasPrefix(l, "[Result") && strings.HasSuffix(l, " without its call]")
+}
+
+// whole reports whether a part of a message of the role is a summary or stub of
+// ours and nothing else.
+func whole(role thread.Role, p thread.Part) bool {
+	t, ok := p.(thread.Text)
+	if !ok {
+		return false
+	}
+	s := strings.TrimSpace(t.Text)
+	first, _ := line(s)
+	switch {
+	case role == thread.Assistant && slices.ContainsFunc(brought, func(b string) bool { return strings.HasPrefix(first, b) }):
+		return strings.HasSuffix(first, "]")
+	case role == thread.User && orphan(first):
+		return true
+	}
+	_, rest, ok := Summary(s)
+	return ok && rest == "" || s == summarized
+}
+
+// Message reports whether a message is nothing but summaries of ours.
+func Message(m *thread.Message) bool {
+	if m.Role == thread.Tool || len(m.Parts) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(m.Parts, func(p thread.Part) bool { return !whole(m.Role, p) })
+}

@@ -1,0 +1,252 @@
+package rawjson
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"unsafe"
+)
+
+// MaxDepth is how deep a document may nest that comes from outside: requests,
+// arguments and results of tools, answers, transcripts, what is stored. It is
+// Python's limit for its JSON reader, a tenth of encoding/json's, and real requests
+// stay below 30. A larger one would buy nothing, and cost time: whoever goes into a
+// document level by level steps over the rest of it at each of them.
+const MaxDepth = 1000
+
+var (
+	// ErrDepth is wrapped by errors about a document that nests too deep.
+	ErrDepth = errors.New("the JSON nests too deep")
+	// ErrSyntax is wrapped by errors about what is not one JSON document.
+	ErrSyntax = errors.New("not valid JSON")
+)
+
+// Check reports what is wrong with a text that should be one JSON document, and
+// where. A text that passes can be given to readers that recurse.
+func Check(doc string) error {
+	at, err := check(doc, MaxDepth)
+	switch err {
+	case nil:
+		return nil
+	case ErrDepth:
+		return fmt.Errorf("%w: over %d levels at byte %d%s", ErrDepth, MaxDepth, at, within(doc))
+	}
+	return fmt.Errorf("%w at byte %d", ErrSyntax, at)
+}
+
+// Valid reports whether a text is one JSON document that nests at most MaxDepth
+// deep. It takes no memory.
+func Valid(doc string) bool {
+	_, err := check(doc, MaxDepth)
+	return err == nil
+}
+
+// ValidBytes is Valid of bytes.
+func ValidBytes(doc []byte) bool { return Valid(text(doc)) }
+
+// CheckBytes is Check of bytes.
+func CheckBytes(doc []byte) error { return Check(text(doc)) }
+
+// TooDeep reports whether a document nests deeper than so many levels, of at most
+// MaxDepth. What is no JSON is judged up to where it breaks.
+func TooDeep(doc []byte, levels int) bool {
+	_, err := check(text(doc), min(levels, MaxDepth))
+	return err == ErrDepth
+}
+
+// text is bytes as a string, for as long as nobody writes to them.
+func text(doc []byte) string { return unsafe.String(unsafe.SliceData(doc), len(doc)) }
+
+// check reads a document in a loop, without recursion. The error is ErrDepth or
+// ErrSyntax, as it is, with the byte at which it was found.
+func check(doc string, levels int) (int, error) {
+	// A bit for each open bracket says that it is that of an object.
+	var objects [MaxDepth/64 + 1]uint64
+	depth, object := 0, false
+	i := space(doc, 0)
+	for {
+		// Here a value begins.
+		if i >= len(doc) {
+			return i, ErrSyntax
+		}
+		ok := true
+		switch c := doc[i]; c {
+		case '{', '[':
+			if depth == levels {
+				return i, ErrDepth
+			}
+			object = c == '{'
+			if bit := uint64(1) << (depth % 64); object {
+				objects[depth/64] |= bit
+			} else {
+				objects[depth/64] &^= bit
+			}
+			depth++
+			i = space(doc, i+1)
+			if i < len(doc) && doc[i] == c+2 { // the bracket that closes it
+				break // below it is taken for the end of what came before
+			}
+			if object {
+				if i, ok = name(doc, i); !ok {
+					return i, ErrSyntax
+				}
+			}
+			continue
+		case '"':
+			i, ok = quoted(doc, i+1)
+		case 't':
+			i, ok = word(doc, i, "true")
+		case 'f':
+			i, ok = word(doc, i, "false")
+		case 'n':
+			i, ok = word(doc, i, "null")
+		default:
+			i, ok = number(doc, i)
+		}
+		if !ok {
+			return i, ErrSyntax
+		}
+		// Here a value has ended, and with it perhaps what holds it.
+		for {
+			if i = space(doc, i); depth == 0 {
+				if i < len(doc) {
+					return i, ErrSyntax
+				}
+				return i, nil
+			}
+			if i >= len(doc) {
+				return i, ErrSyntax
+			}
+			if doc[i] == ',' {
+				if i = space(doc, i+1); object {
+					if i, ok = name(doc, i); !ok {
+						return i, ErrSyntax
+					}
+				}
+				break
+			}
+			if object && doc[i] != '}' || !object && doc[i] != ']' {
+				return i, ErrSyntax
+			}
+			i++
+			if depth--; depth > 0 {
+				object = objects[(depth-1)/64]>>((depth-1)%64)&1 == 1
+			}
+		}
+	}
+}
+
+// name steps over the name of a member and its colon, to its value.
+func name(doc string, i int) (int, bool) {
+	if i >= len(doc) || doc[i] != '"' {
+		return i, false
+	}
+	i, ok := quoted(doc, i+1)
+	if i = space(doc, i); !ok || i >= len(doc) || doc[i] != ':' {
+		return i, false
+	}
+	return space(doc, i+1), true
+}
+
+// quoted steps over the rest of a string, which begins behind its quote.
+func quoted(doc string, i int) (int, bool) {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	// Most strings are names and end soon.
+	for end := min(i+8, len(doc)); i < end && doc[i] >= ' ' && doc[i] != '\\'; i++ {
+		if doc[i] == '"' {
+			return i + 1, true
+		}
+	}
+	for {
+		// Eight bytes at once: in found the top bit of each stands that a string
+		// cannot have as it is. A byte that is below what is taken off borrows from
+		// that bit; what the borrow does to those behind it does not matter, as the
+		// first one counts.
+		for i+8 <= len(doc) {
+			s := doc[i : i+8]
+			x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+				uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+			quote, slash := x^ones*'"', x^ones*'\\'
+			found := ((x-ones*' ')&^x | (quote-ones)&^quote | (slash-ones)&^slash) & tops
+			if found != 0 {
+				i += bits.TrailingZeros64(found) / 8
+				break
+			}
+			i += 8
+		}
+		if i >= len(doc) {
+			return i, false
+		}
+		switch c := doc[i]; {
+		case c == '"':
+			return i + 1, true
+		case c < ' ':
+			return i, false
+		case c != '\\':
+			i++
+			continue
+		}
+		if i++; i >= len(doc) {
+			return i, false
+		}
+		switch doc[i] {
+		case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+			i++
+		case 'u':
+			for range 4 {
+				if i++; i >= len(doc) || !hexadecimal(doc[i]) {
+					return i, false
+				}
+			}
+			i++
+		default:
+			return i, false
+		}
+	}
+}
+
+func hexadecimal(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+}
+
+func word(doc string, i int, want string) (int, bool) {
+	if len(doc)-i < len(want) || doc[i:i+len(want)] != want {
+		return i, false
+	}
+	return i + len(want), true
+}
+
+// number steps over a number, which has no white space or plus before it and no
+// zero before other digits.
+func number(doc string, i int) (int, bool) {
+	if i < len(doc) && doc[i] == '-' {
+		i++
+	}
+	from := i
+	if i = digits(doc, i); i == from || doc[from] == '0' && i > from+1 {
+		return from, false
+	}
+	if i < len(doc) && doc[i] == '.' {
+		from = i + 1
+		if i = digits(doc, from); i == from {
+			return i, false
+		}
+	}
+	if i < len(doc) && doc[i]|0x20 == 'e' {
+		from = i + 1
+		if from < len(doc) && (doc[from] == '+' || doc[from] == '-') {
+			from++
+		}
+		if i = digits(doc, from); i == from {
+			return i, false
+		}
+	}
+	return i, true
+}
+
+func digits(doc string, i int) int {
+	for i < len(doc) && '0' <= doc[i] && doc[i] <= '9' {
+		i++
+	}
+	return i
+}

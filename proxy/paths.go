@@ -1,0 +1,282 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+)
+
+// resource is an address of a provider's API, and the methods that it takes.
+type resource struct {
+	// path is what stands behind the version, segment by segment; "*" is any one
+	// segment, "**" at the end one or more.
+	path    string
+	methods string
+	// vendor has it alone; several have those of shared, and headers decide.
+	vendor vendor
+}
+
+// shared says that more than one provider has a place.
+const shared vendor = -1
+
+// The methods of most collections and of what is in them. HEAD goes wherever GET
+// does, and OPTIONS anywhere: browsers ask with it what they may do.
+const (
+	get     = "GET"
+	post    = "POST"
+	listed  = "GET POST"
+	single  = "GET DELETE"
+	changed = "GET POST DELETE"
+	edited  = "GET POST PATCH PUT DELETE"
+)
+
+// resources are the addresses of the providers' public APIs, and those that their
+// agents ask for under the same base URL. What is not here goes nowhere: a browser
+// that looks for a page, or a mistyped address, is no provider's business.
+var resources = []resource{
+	// Anthropic
+	{"messages", post, anthropicVendor},
+	{"messages/count_tokens", post, anthropicVendor},
+	{"messages/batches", listed, anthropicVendor},
+	{"messages/batches/*", single, anthropicVendor},
+	{"messages/batches/*/cancel", post, anthropicVendor},
+	{"messages/batches/*/results", get, anthropicVendor},
+	{"complete", post, anthropicVendor},
+	{"experimental/**", post, anthropicVendor},
+	{"organizations/**", changed, shared}, // Anthropic's administration
+	{"environments", listed, anthropicVendor},
+	{"environments/**", changed, anthropicVendor},
+	{"environment_providers/**", changed, anthropicVendor},
+	{"agents", listed, anthropicVendor},
+	{"agents/**", changed, anthropicVendor},
+	{"sessions", listed, anthropicVendor},
+	{"sessions/**", edited, anthropicVendor},
+	{"session_ingress/**", edited, anthropicVendor},
+	{"vaults", listed, anthropicVendor},
+	{"vaults/**", changed, anthropicVendor},
+	{"memory_stores", listed, anthropicVendor},
+	{"memory_stores/**", edited, anthropicVendor},
+	{"mcp_servers", listed, anthropicVendor},
+	{"mcp_servers/**", changed, anthropicVendor},
+	{"oauth/**", listed, anthropicVendor},
+	{"code/**", edited, anthropicVendor},
+
+	// Anthropic and OpenAI, or all three
+	{"models", get, shared},
+	{"models/**", "GET POST DELETE PATCH", shared}, // POST is Gemini's: models/NAME:METHOD
+	{"files", listed, shared},
+	{"files/**", changed, shared},
+	{"files:register", post, geminiVendor},
+	{"skills", listed, shared},
+	{"skills/**", changed, shared},
+	{"batches", listed, shared},
+	{"batches/**", "GET POST PATCH DELETE", shared},
+
+	// OpenAI
+	{"chat/completions", listed, openaiVendor},
+	{"chat/completions/**", changed, openaiVendor},
+	{"responses", post, openaiVendor},
+	{"responses/**", changed, openaiVendor},
+	{"conversations", listed, openaiVendor},
+	{"conversations/**", changed, openaiVendor},
+	{"completions", post, openaiVendor},
+	{"edits", post, openaiVendor},
+	{"embeddings", post, openaiVendor},
+	{"rerank", post, openaiVendor},
+	{"moderations", post, openaiVendor},
+	{"uploads", post, openaiVendor},
+	{"uploads/**", listed, openaiVendor},
+	{"audio/**", changed, openaiVendor},
+	{"images/**", post, openaiVendor},
+	{"videos", listed, openaiVendor},
+	{"videos/**", changed, openaiVendor},
+	{"realtime", get, openaiVendor},
+	{"realtime/**", listed, openaiVendor},
+	{"fine_tuning/**", changed, openaiVendor},
+	{"fine-tunes/**", changed, openaiVendor},
+	{"vector_stores", listed, openaiVendor},
+	{"vector_stores/**", changed, openaiVendor},
+	{"assistants", listed, openaiVendor},
+	{"assistants/**", changed, openaiVendor},
+	{"threads", post, openaiVendor},
+	{"threads/**", changed, openaiVendor},
+	{"evals", listed, openaiVendor},
+	{"evals/**", changed, openaiVendor},
+	{"containers", listed, openaiVendor},
+	{"containers/**", changed, openaiVendor},
+	{"chatkit/**", changed, openaiVendor},
+	{"organization/**", changed, openaiVendor},
+	{"projects/**", changed, shared}, // Vertex has its models there
+	{"dashboard/billing/**", get, openaiVendor},
+	{"memories/**", listed, openaiVendor}, // Codex
+	{"alpha/**", listed, openaiVendor},    // Codex
+
+	// Gemini
+	{"tunedModels", listed, geminiVendor},
+	{"tunedModels/**", edited, geminiVendor},
+	{"cachedContents", listed, geminiVendor},
+	{"cachedContents/**", "GET PATCH DELETE", geminiVendor},
+	{"operations", get, geminiVendor},
+	{"operations/**", changed, geminiVendor},
+	{"interactions", listed, geminiVendor},
+	{"interactions/**", changed, geminiVendor},
+	{"fileSearchStores", listed, geminiVendor},
+	{"fileSearchStores/**", edited, geminiVendor},
+	{"corpora", listed, geminiVendor},
+	{"corpora/**", edited, geminiVendor},
+	{"generatedFiles", get, geminiVendor},
+	{"generatedFiles/**", get, geminiVendor},
+	{"dynamic/**", post, geminiVendor},
+	{"auth_tokens", post, geminiVendor},
+}
+
+// outside are addresses without a version that agents ask for under a base URL, by
+// how they begin.
+var outside = []resource{
+	// Claude Code: whether somebody is there, its telemetry, its account.
+	{"api/hello", get, anthropicVendor},
+	{"api/event_logging/**", post, anthropicVendor},
+	{"api/claude_code/**", edited, anthropicVendor},
+	{"api/claude_cli/**", edited, anthropicVendor},
+	{"api/claude_cli_feedback", post, anthropicVendor},
+	{"api/claude_code_grove", edited, anthropicVendor},
+	{"api/claude_code_penguin_mode", get, anthropicVendor},
+	{"api/claude_code_shared_session_transcripts", post, anthropicVendor},
+	{"api/oauth/**", edited, anthropicVendor},
+	{"api/organizations/**", edited, anthropicVendor},
+	{"api/web/domain_info", get, anthropicVendor},
+	// Codex with an account of ChatGPT.
+	{"api/codex/**", edited, openaiVendor},
+	{"backend-api/**", edited, openaiVendor},
+	// Files of Gemini, and its live sessions.
+	{"upload/*/**", "GET POST PUT", geminiVendor},
+	{"resumable/upload/*/**", "GET POST PUT", geminiVendor},
+	{"download/*/**", get, geminiVendor},
+	{"ws/**", get, geminiVendor},
+	// Gemini CLI with an account of Google.
+	{"v1internal/**", listed, geminiVendor},
+}
+
+// found is what is known of an address.
+type found struct {
+	vendor  vendor
+	methods []string // none where the address is not known
+}
+
+// lookUp finds the methods that an address takes. Gateways put their own segments
+// in front, so that for what asks a model or counts the end of the path decides; of
+// the rest, what stands behind a version.
+func lookUp(path string) found {
+	segments := strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+	if slices.Contains(segments, "..") || slices.Contains(segments, ".") {
+		return found{}
+	}
+	f := found{vendor: shared}
+	f.in(resources, afterVersion(segments))
+	f.in(outside, segments)
+	if len(segments) > 0 && strings.HasPrefix(segments[0], "v1internal:") {
+		f.vendor, f.methods = geminiVendor, append(f.methods, http.MethodGet, http.MethodPost)
+	}
+	if e := endpointOf(path); e.task != other && (len(f.methods) == 0 || e.model != "") {
+		f.methods = []string{http.MethodPost}
+	}
+	return f
+}
+
+// in adds what one table says.
+func (f *found) in(table []resource, segments []string) {
+	for _, p := range table {
+		if !p.fits(segments) {
+			continue
+		}
+		f.vendor = p.vendor
+		for method := range strings.FieldsSeq(p.methods) {
+			if !slices.Contains(f.methods, method) {
+				f.methods = append(f.methods, method)
+			}
+		}
+	}
+}
+
+// bare are the beginnings that need no version in front: clients whose base URL has
+// none ask for them so.
+var bare = []string{
+	"messages", "chat", "responses", "conversations", "completions", "embeddings", "rerank", "moderations", "models",
+	"files", "uploads", "batches", "audio", "images", "realtime", "vector_stores", "memories", "alpha",
+}
+
+// afterVersion is what follows the version in a path (v1, v1beta); of the paths of
+// Azure, what follows the deployment. Without either it is the whole, if that begins
+// like an endpoint.
+func afterVersion(segments []string) []string {
+	for i, s := range segments {
+		switch {
+		case len(s) > 1 && s[0] == 'v' && s[1] >= '0' && s[1] <= '9' && !strings.Contains(s, ":"):
+			segments = segments[i+1:]
+			if len(segments) > 1 && segments[0] == "openai" {
+				segments = segments[1:] // Gemini's own chat/completions
+			}
+			return segments
+		case s == "openai" && len(segments) > i+3 && segments[i+1] == "deployments":
+			return segments[i+3:]
+		case s == "openai" && len(segments) > i+1 && segments[i+1] != "v1":
+			return segments[i+1:]
+		}
+	}
+	if len(segments) == 0 || !slices.Contains(bare, segments[0]) {
+		return nil
+	}
+	return segments
+}
+
+// fits reports whether the segments of a path are the place's.
+func (p resource) fits(segments []string) bool {
+	n := 0
+	for want := range strings.SplitSeq(p.path, "/") {
+		switch {
+		case want == "**":
+			return n < len(segments)
+		case n == len(segments) || want != "*" && want != segments[n]:
+			return false
+		}
+		n++
+	}
+	return n == len(segments)
+}
+
+// allows reports whether a method is one of those, or goes with them.
+func (f found) allows(method string) bool {
+	switch method {
+	case http.MethodOptions:
+		return len(f.methods) > 0
+	case http.MethodHead:
+		method = http.MethodGet
+	}
+	return slices.Contains(f.methods, method)
+}
+
+// Methods are the methods that an address of a provider's API takes, as far as a
+// Proxy sends them on; nil for an address that it does not know, which it refuses
+// with 404. HEAD and OPTIONS are not listed.
+func Methods(path string) []string { return lookUp(path).methods }
+
+// Takes reports whether a Proxy sends a method on to an address.
+func Takes(method, path string) bool { return lookUp(path).allows(method) }
+
+// refuseUnknown answers for an address, or a method, that no provider has.
+func refuseUnknown(w http.ResponseWriter, r *http.Request) {
+	status, kind := http.StatusNotFound, "not_found_error"
+	say := fmt.Sprintf("palimpsest: there is nothing at %s; only the paths of the Anthropic, OpenAI and Gemini APIs are sent on", r.URL.Path)
+	if methods := Methods(r.URL.Path); len(methods) > 0 {
+		status, kind = http.StatusMethodNotAllowed, "invalid_request_error"
+		say = fmt.Sprintf("palimpsest: %s takes %s, not %s", r.URL.Path, strings.Join(methods, ", "), r.Method)
+		w.Header().Set("Allow", strings.Join(methods, ", "))
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	io.WriteString(w, fmt.Sprintf(`{"type":"error","error":{"type":%s,"code":%d,"message":%s}}`, rawjson.Quote(kind), status, rawjson.Quote(say)))
+}

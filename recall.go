@@ -1,0 +1,434 @@
+package palimpsest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// removed is what is known of all plans of a conversation, so that whatever one of
+// them pointed to can be read: an agent may have noted a pointer long ago.
+type removed struct {
+	mu       sync.Mutex
+	looked   int                    // the plans up to this version were read
+	any      bool                   // one of them removed something
+	pointers map[string][]thread.ID // the messages that hold what was put aside, by artifact
+	digests  map[string]*plan.Range // of timelines, by path
+	index    *recall.Index          // of what the plan of a version removed, and of the earlier conversations
+	indexed  int
+	earlier  []string
+	injected injection
+}
+
+// offered reports whether the tools that reach what was removed are in the
+// prompt: from the first plan on that removes something.
+func (s *Session) offered() bool {
+	if s.c.config.Recall == nil {
+		return false
+	}
+	r := &s.cached().removed
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.any || len(s.earlier) > 0
+}
+
+// look reads the plans up to a version that were not read yet.
+func (s *Session) look(ctx context.Context, version int) error {
+	if s.c.config.Recall == nil {
+		return nil
+	}
+	r := &s.cached().removed
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if version < r.looked { // the thread was deleted, and begun anew
+		r.looked, r.any, r.pointers, r.digests, r.index = 0, false, nil, nil, nil
+	}
+	for r.looked < version {
+		p, err := s.c.config.Plans.Plan(ctx, s.id, r.looked+1)
+		if err != nil {
+			return err
+		}
+		r.add(p)
+		r.looked++
+	}
+	return nil
+}
+
+func (r *removed) add(p *plan.Plan) {
+	if r.pointers == nil {
+		r.pointers, r.digests = map[string][]thread.ID{}, map[string]*plan.Range{}
+	}
+	r.any = r.any || !p.Empty()
+	for _, x := range p.Asides() {
+		r.pointers[x.ArtifactID] = x.Messages
+	}
+	for i := range p.Summarizations {
+		if s := p.Summarizations[i].Range; s != nil {
+			r.digests[s.Path] = s
+		}
+	}
+}
+
+// Tools returns the tools that reach what plans removed, for callers who make
+// the request around the prompts themselves: PrepareStep puts them into its
+// prompts already. There are none without Config.Recall and before the first
+// plan that removes something; from then on they stay and never change.
+func (s *Session) Tools(ctx context.Context) ([]prompt.Tool, error) {
+	_, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, permit.Key{})
+	if err == nil {
+		err = s.look(ctx, version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Tools(%s): %w", s.id, err)
+	}
+	if !s.offered() {
+		return nil, nil
+	}
+	return s.handler(0).Tools(), nil
+}
+
+// withTools adds the tools that the caller has none of the same name of.
+func (s *Session) withTools(tools []prompt.Tool) []prompt.Tool {
+	if s.c.config.Recall == nil {
+		return tools
+	}
+	out := slices.Clone(tools)
+	for _, tool := range s.handler(0).Tools() {
+		if !slices.ContainsFunc(tools, func(x prompt.Tool) bool { return x.Name == tool.Name }) {
+			out = append(out, tool)
+		}
+	}
+	return out
+}
+
+// Answer answers a call that the model made in answer to p: of the tools
+// read_artifact and recall, from the session's own log and the earlier ones. The
+// result is a message for the next Step. For a call of any other tool, or without
+// Config.Recall, ok is false. p says how much the window can take; nil will do.
+//
+// read_artifact takes the id of any pointer that a plan of the session ever showed,
+// the id of a message (of both the beginning will do where it means one alone), and
+// the path of a timeline's summary, for which it gives the digest of what was
+// compacted (C10). What cannot be found or read is said in the result; the error is
+// that of ctx.
+func (s *Session) Answer(ctx context.Context, p *Prepared, call thread.ToolCall) (result thread.Message, ok bool, err error) {
+	if s.c.config.Recall == nil {
+		return thread.Message{}, false, nil
+	}
+	tokens := recall.DefaultTokens
+	if p != nil {
+		tokens = answerTokens(p.Step)
+	}
+	r, err := s.handler(tokens).Answer(ctx, call)
+	switch {
+	case errors.Is(err, rehydrate.ErrUnknownTool):
+		return thread.Message{}, false, nil
+	case err != nil:
+		return thread.Message{}, true, fmt.Errorf("palimpsest.Answer(%s): %w", s.id, err)
+	}
+	return thread.Message{Role: thread.Tool, Parts: []thread.Part{r}}, true, nil
+}
+
+func (s *Session) handler(tokens int) *rehydrate.Handler {
+	from := fromLog{s: s, tokens: tokens}
+	return &rehydrate.Handler{Artifacts: from, Recaller: from, MaxBytes: s.c.config.Recall.MaxBytes}
+}
+
+// fromLog reads and searches what the plans of a thread removed.
+type fromLog struct {
+	s      *Session
+	tokens int // how much one search may bring
+}
+
+// own is what the thread itself has of that id.
+func (f fromLog) own(ctx context.Context, id string) (rehydrate.Content, error) {
+	s := f.s
+	_, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, permit.Key{})
+	if err == nil {
+		err = s.look(ctx, version)
+	}
+	if err != nil {
+		return rehydrate.Content{}, err
+	}
+	id, digest, err := s.cached().removed.find(id)
+	if err != nil {
+		return rehydrate.Content{}, err
+	}
+	if digest != nil {
+		return rehydrate.Content{ID: digest.Path, Text: digest.Digest.Render()}, nil
+	}
+	if store := s.c.config.Artifacts; store != nil && artifact.IsID(id) {
+		return rehydrate.Stored{Source: store, Requester: s.c.config.Requester, ThreadID: s.id}.Artifact(ctx, id)
+	}
+	if id, err = f.message(ctx, id); err != nil {
+		return rehydrate.Content{}, err
+	}
+	m, content, err := f.Get(ctx, s.c.config.Requester, id)
+	if err != nil {
+		return rehydrate.Content{}, err
+	}
+	return rehydrate.Content{ID: id, Tool: m.Tool, Turn: m.Turn, Text: content}, nil
+}
+
+// find completes an id that is the beginning of one pointer alone.
+func (r *removed) find(id string) (whole string, digest *plan.Range, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d := r.digests[id]; d != nil {
+		return id, d, nil
+	}
+	if _, ok := r.pointers[id]; ok {
+		return id, nil, nil
+	}
+	var candidates []string
+	for known := range r.pointers {
+		if strings.HasPrefix(known, id) {
+			candidates = append(candidates, known)
+		}
+	}
+	slices.Sort(candidates)
+	switch len(candidates) {
+	case 0:
+		return id, nil, nil
+	case 1:
+		return candidates[0], nil, nil
+	}
+	return "", nil, &rehydrate.AmbiguousError{ID: id, Candidates: candidates}
+}
+
+// leastID is how many characters of a message's id are enough to ask for it.
+const leastID = 6
+
+// message completes an id that is the beginning of the id of one message alone.
+func (f fromLog) message(ctx context.Context, id string) (string, error) {
+	if len(id) < leastID {
+		return id, nil
+	}
+	log, err := f.s.c.config.Log.Load(ctx, f.s.id)
+	if err != nil {
+		return "", err
+	}
+	var candidates []string
+	for _, m := range uncopied.All(log) {
+		switch {
+		case string(m.ID) == id:
+			return id, nil
+		case strings.HasPrefix(string(m.ID), id):
+			candidates = append(candidates, string(m.ID))
+		}
+	}
+	switch len(candidates) {
+	case 0:
+		return id, nil
+	case 1:
+		return candidates[0], nil
+	}
+	return "", &rehydrate.AmbiguousError{ID: id, Candidates: candidates}
+}
+
+// Metadata implements rehydrate.Source.
+func (f fromLog) Metadata(ctx context.Context, who artifact.Requester, id string) (artifact.Metadata, error) {
+	m, _, err := f.Get(ctx, who, id)
+	return m, err
+}
+
+// Get implements rehydrate.Source: what a pointer of a plan, or the id of a
+// message, stands for.
+func (f fromLog) Get(ctx context.Context, who artifact.Requester, id string) (artifact.Metadata, string, error) {
+	s := f.s
+	log, err := s.c.config.Log.Load(ctx, s.id)
+	if err != nil {
+		return artifact.Metadata{}, "", err
+	}
+	r := &s.cached().removed
+	r.mu.Lock()
+	ids, ok := r.pointers[id]
+	r.mu.Unlock()
+	if !ok {
+		ids = []thread.ID{thread.ID(id)}
+	}
+	meta := artifact.Metadata{ID: id, ThreadID: s.id, TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity}
+	names := func(id, scope, content string) bool { return id == artifact.IDOf(scope, content) }
+	if s.c.config.Artifacts != nil {
+		if names, err = s.c.config.Artifacts.Names(ctx, who.TenantID); err != nil {
+			return artifact.Metadata{}, "", err
+		}
+	}
+	var texts []string
+	for _, messageID := range ids {
+		i, ok := log.Index(messageID)
+		if !ok {
+			continue
+		}
+		m := uncopied.At(log, i)
+		meta.MessageIDs, meta.Turn = append(meta.MessageIDs, m.ID), m.Turn
+		if r, ok := m.Result(); ok {
+			meta.Tool = r.Tool
+			s.declared(&meta)
+			meta.TTLSeconds = 0 // the log keeps it
+		}
+		if content, ok := recall.Content(m, func(content string) bool { return names(id, s.id, content) }); ok {
+			texts = []string{content}
+			break
+		}
+		texts = append(texts, recall.FullText(m))
+	}
+	if texts == nil {
+		return artifact.Metadata{}, "", fmt.Errorf("thread %s has no %s: %w", s.id, id, artifact.ErrNotFound)
+	}
+	content := strings.Join(texts, "\n\n")
+	meta.Bytes = len(content)
+	return meta, content, nil
+}
+
+// Recall implements rehydrate.Recaller.
+func (f fromLog) Recall(ctx context.Context, query string, limit int) ([]recall.Hit, error) {
+	return f.s.recall(ctx, query, recall.Options{Limit: limit, Tokens: f.tokens})
+}
+
+// Recall searches what the plan in force removed, and what the earlier
+// conversations hold. A nil o is the zero Options. It needs no Config.Recall.
+func (s *Session) Recall(ctx context.Context, query string, o *recall.Options) ([]recall.Hit, error) {
+	if o == nil {
+		o = &recall.Options{}
+	}
+	hits, err := s.recall(ctx, query, *o)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Recall(%s): %w", s.id, err)
+	}
+	return hits, nil
+}
+
+func (s *Session) recall(ctx context.Context, query string, o recall.Options) ([]recall.Hit, error) {
+	log, err := s.c.config.Log.Load(ctx, s.id)
+	if err != nil {
+		return nil, err
+	}
+	current, version, err := store.CurrentUncopied(ctx, s.c.config.Plans, s.id, permit.Key{})
+	if err != nil {
+		return nil, err
+	}
+	return s.search(ctx, log, current, version, query, o)
+}
+
+// indexOf is the index over what a plan removed, and over what earlier threads
+// hold. It is made once for each plan.
+func (s *Session) indexOf(ctx context.Context, log *thread.Thread, p *plan.Plan, version int) (*recall.Index, error) {
+	r := &s.cached().removed
+	r.mu.Lock()
+	index, same := r.index, r.indexed == version && slices.Equal(r.earlier, s.earlier)
+	r.mu.Unlock()
+	if index != nil && same {
+		return index, nil
+	}
+	lost, err := s.lost(ctx, log, p)
+	if err != nil {
+		return nil, err
+	}
+	index = recall.NewIndex(append(lost, recall.Removed(log, p)...))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.index, r.indexed, r.earlier = index, version, s.earlier
+	return index, nil
+}
+
+// answerTokens is how much one search may bring, in tokens: less than usual where
+// the window is so small that a few answers would fill it.
+func answerTokens(step Step) int {
+	room := step.Budget
+	if room == 0 {
+		room = step.Window - step.Output
+	}
+	if room <= 0 {
+		return recall.DefaultTokens
+	}
+	return min(recall.DefaultTokens, max(room/answerShare, leastAnswer))
+}
+
+const (
+	answerShare = 30  // of the room: one answer's part
+	leastAnswer = 400 // tokens
+)
+
+// search finds removed messages by words, and by meaning where there is an
+// Embedder. One that fails leaves the words.
+func (s *Session) search(ctx context.Context, log *thread.Thread, p *plan.Plan, version int, query string, o recall.Options) ([]recall.Hit, error) {
+	index, err := s.indexOf(ctx, log, p, version)
+	if err != nil {
+		return nil, err
+	}
+	if s.c.search != nil {
+		hits, err := s.c.search.Search(ctx, index, query, &o)
+		if err == nil || ctx.Err() != nil {
+			return hits, ctx.Err()
+		}
+	}
+	return index.Search(query, &o), nil
+}
+
+func (c *Compactor) newRehydrator(id string, o rehydrate.Options, told event.Sink) *rehydrate.Rehydrator {
+	if o.Disabled {
+		return nil
+	}
+	o.Events = told
+	var source rehydrate.Source = fromLog{s: c.Session(id)}
+	if c.config.Artifacts != nil {
+		source = c.config.Artifacts
+	}
+	return rehydrate.New(source, c.config.Counter.Text, &o)
+}
+
+// waiting are events that are not true yet.
+type waiting struct {
+	mu     sync.Mutex
+	events []event.Event
+}
+
+// Emit keeps an event.
+func (w *waiting) Emit(_ context.Context, e event.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, e)
+}
+
+// take returns what was kept, and keeps it no longer.
+func (w *waiting) take() []event.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.events
+	w.events = nil
+	return out
+}
+
+// tellBrought tells what came back: what stands in the prompt did, and what found
+// no room there was held back.
+func (s *Session) tellBrought(ctx context.Context, shown []render.Rehydrated) {
+	to := s.c.config.Events
+	if r := s.c.config.Recall; r != nil && r.Rehydrate.Events != nil {
+		to = r.Rehydrate.Events
+	}
+	for _, e := range s.cached().brought.take() {
+		if e.Type == event.Rehydrated && !slices.ContainsFunc(shown, func(r render.Rehydrated) bool { return r.ArtifactID == e.Details["artifact"] }) {
+			e.Type, e.TokensAfter = event.Blocked, 0
+			e.Details["reason"] = "no_room"
+			delete(e.Details, "tokens")
+		}
+		e.Policy = s.c.config.Policy.Name()
+		event.Emit(ctx, to, e)
+	}
+}

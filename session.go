@@ -1,0 +1,329 @@
+package palimpsest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Session is a conversation that an agent loop goes on with. It is a name for
+// what the stores of its Compactor hold: two sessions of one id are the same
+// conversation, in another process too. Compactor.Session makes one; the zero value
+// is of no use. It may be used from several goroutines: in a process the steps of one
+// conversation follow each other, and of two processes that write at the same time
+// the second looks at what the first has written and tries again.
+type Session struct {
+	c       *Compactor
+	id      string
+	earlier []string
+	only    Condition
+	own     *cached // a job's; nil for steps, which share theirs
+}
+
+// Session returns the conversation of that id; it need not exist yet. It goes on
+// from the earlier ones, the latest first: where an agent summed up its own
+// history and began anew with the summary, what the earlier conversations hold
+// can still be searched and read with the tools of Config.Recall.
+func (c *Compactor) Session(id string, earlier ...string) *Session {
+	return &Session{c: c, id: id, earlier: earlier}
+}
+
+// Condition names the versions that writes are made for. The zero value stands
+// for whatever is there.
+type Condition struct {
+	// Log is the number of messages behind which new ones go, Plans the version
+	// of the plan that a new one follows; nil is any.
+	Log, Plans *int
+}
+
+// VersionError says that a write was made for another version than the one that
+// is there. Trying again would not help.
+type VersionError struct{ Want, Have int }
+
+// Error names both versions.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("written for version %d, it is at %d", e.Want, e.Have)
+}
+
+// Only returns the same conversation as a session whose writes are refused with a
+// *VersionError unless the condition holds. A compaction that PrepareStep finds due
+// is refused so too, but is no error of the step: it goes on under the plan in force.
+func (s *Session) Only(when Condition) *Session {
+	out := *s
+	out.only = when
+	return &out
+}
+
+// Step is what an agent is about to ask its model.
+type Step struct {
+	// Base gives model, system, tools and the request around the messages; its
+	// messages are not used. May be nil.
+	Base *prompt.Prompt
+	// Messages are those that came since the last step: what the user said, the
+	// results of tools. Those without a time are given that of their arrival.
+	Messages []thread.Message
+	// Profile is the provider that will read the prompt (render.For). The zero value
+	// is one without rules of its own.
+	Profile render.Profile
+	// Window is the model's context window and Output what is kept free for its
+	// answer, in tokens. Budget bounds the whole request where it should be
+	// smaller than that. With neither Window nor Budget only the policy's own
+	// limits hold.
+	Window, Output, Budget int
+}
+
+// Prepared is a prompt that is ready to be sent, and what it was made from. It
+// is a value: nothing in it may be written to.
+type Prepared struct {
+	*prompt.Prompt
+	// Manifest says where each message of the prompt came from.
+	Manifest *render.Manifest
+	// Step is the step that it was made for, without its messages.
+	Step Step
+	// Version is how many messages the log had, PlanVersion the version of the
+	// plan in force; 0 where there is none.
+	Version, PlanVersion int
+	// Before is what the whole request took when the step began, Tokens what it
+	// takes now, in tokens, as corrected by what the provider counted.
+	Before, Tokens int
+	// Compacted is the plan that the step has put in force; nil where the one
+	// before it stayed.
+	Compacted *plan.Plan
+
+	counted counted // what a usage figure for it is compared with
+	refused int     // how often the provider refused the step
+}
+
+// PrepareStep adds the step's messages to the log and returns the prompt to
+// send: compacted when the policy finds it due, else under the plan in force, so
+// that the prefix stays the same from step to step. A step that is prepared again
+// adds nothing again: not what is known by its id, nor what the log ends with.
+//
+// A compaction that fails never stops the agent: the prompt then is the one without
+// it, and an event says so. Where other writers are always first, the step goes on
+// under the newest plan. The error is that of the stores, of the context, or a
+// *VersionError where the session was made by Only.
+func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error) {
+	done, err := s.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.PrepareStep(%s): %w", s.id, err)
+	}
+	defer done()
+	l, err := s.load(ctx)
+	if err == nil {
+		l, err = s.append(ctx, l, step.Messages, true)
+	}
+	var p *Prepared
+	if err == nil {
+		step.Messages = nil
+		p, err = s.prepare(ctx, l, step, how{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.PrepareStep(%s): %w", s.id, err)
+	}
+	return p, nil
+}
+
+// FinishStep adds the model's answer to p to the log. What the provider counted of
+// that prompt corrects the counter for this conversation, until the next compaction;
+// the zero Usage stands for a provider that told nothing. A nil p, from a caller who
+// has not kept it, only adds the answer.
+func (s *Session) FinishStep(ctx context.Context, p *Prepared, usage llm.Usage, answer ...thread.Message) error {
+	done, err := s.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("palimpsest.FinishStep(%s): %w", s.id, err)
+	}
+	defer done()
+	if _, err := s.finish(ctx, p, usage, answer); err != nil {
+		return fmt.Errorf("palimpsest.FinishStep(%s): %w", s.id, err)
+	}
+	return nil
+}
+
+func (s *Session) finish(ctx context.Context, p *Prepared, usage llm.Usage, answer []thread.Message) (loaded, error) {
+	if p != nil && usage.Known && usage.Input > 0 && p.counted.tokens > 0 {
+		s.calibrate(ctx, calibration{p.counted, usage.Input})
+	}
+	if len(answer) == 0 && s.c.config.Jobs == nil {
+		return loaded{}, nil // nothing to be written, and nobody to prepare a plan
+	}
+	l, err := s.load(ctx)
+	if err != nil {
+		return l, err
+	}
+	if l, err = s.append(ctx, l, answer, true); err != nil {
+		return l, err
+	}
+	if s.c.config.Jobs != nil && p != nil {
+		if at, err := s.situate(ctx, l, p.Step, how{}); err == nil {
+			s.ahead(ctx, at, p.Step)
+		}
+	}
+	return l, nil
+}
+
+// Appended says where messages stand in the log: N of them from position First on,
+// which counts from 0, whether they have come just now or stood there already. Log is
+// the whole log.
+type Appended struct {
+	Log      *thread.Thread
+	First, N int
+}
+
+// Append adds messages to the log without asking for a prompt.
+func (s *Session) Append(ctx context.Context, messages ...thread.Message) (Appended, error) {
+	done, err := s.begin(ctx)
+	if err != nil {
+		return Appended{}, fmt.Errorf("palimpsest.Append(%s): %w", s.id, err)
+	}
+	defer done()
+	l, err := s.load(ctx)
+	if err == nil {
+		l, err = s.append(ctx, l, messages, answersOnly(messages))
+	}
+	if err != nil {
+		return Appended{}, fmt.Errorf("palimpsest.Append(%s): %w", s.id, err)
+	}
+	return Appended{Log: l.log, First: l.first, N: len(messages)}, nil
+}
+
+var (
+	// ErrNoRoom is wrapped by the error of Overflowed when compacting harder gave
+	// no smaller request: to send it again would only be refused again.
+	ErrNoRoom = errors.New("the request cannot be made smaller")
+	// ErrMaxTokens is wrapped by the error of CutOff when compacting would not
+	// help: the loop ends, for a reason of its own (E2).
+	ErrMaxTokens = policy.ErrMaxTokens
+)
+
+// IsOverflow reports whether a provider refused a request because it does not
+// fit into the model's context window. It understands the errors of the clients
+// in llm; for one of your own, wrap llm.Failure.
+func IsOverflow(err error) bool { return llm.IsOverflow(err) }
+
+// Overflowed is for a provider that refused a prompt as too long: it compacts
+// harder and returns the prompt to try once more. An error that wraps ErrNoRoom
+// says that there is no use in trying. Given that prompt in turn, it compacts
+// harder still. A process that did not prepare the step itself passes a Prepared
+// of which only Step is set.
+func (s *Session) Overflowed(ctx context.Context, refused *Prepared) (*Prepared, error) {
+	done, err := s.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Overflowed(%s): %w", s.id, err)
+	}
+	defer done()
+	p, err := s.overflowed(ctx, refused)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.Overflowed(%s): %w", s.id, err)
+	}
+	return p, nil
+}
+
+func (s *Session) overflowed(ctx context.Context, refused *Prepared) (*Prepared, error) {
+	l, err := s.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.prepare(ctx, l, refused.Step, how{forced: true, refused: refused.refused + 1})
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Tokens >= p.Before:
+		return nil, fmt.Errorf("it takes %d tokens as before: %w", p.Tokens, ErrNoRoom)
+	}
+	s.emit(ctx, event.Event{Type: event.OverflowRecovered, TokensBefore: p.Before, TokensAfter: p.Tokens})
+	return p, nil
+}
+
+// CutOff is for an answer to p that ended at the limit on the output (E2), in place
+// of FinishStep: it adds the answer to the log without its tool calls, compacts
+// when that is due, and returns the prompt to go on with. Where it is not due,
+// or frees nothing, compacting would not help: the error wraps ErrMaxTokens, and
+// the loop ends. The answer is in the log either way. A process that did not prepare
+// the step itself passes a Prepared of which only Step is set.
+//
+// The calls go because none of them has run: the last is not whole, and no
+// provider takes the others without results. A short message in the program's
+// name stands behind the answer, since many models refuse to go on with an
+// answer of their own.
+func (s *Session) CutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
+	done, err := s.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.CutOff(%s): %w", s.id, err)
+	}
+	defer done()
+	next, err := s.cutOff(ctx, p, usage, answer)
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.CutOff(%s): %w", s.id, err)
+	}
+	return next, nil
+}
+
+const goOn = "[The answer above reached the limit on the output and was cut off there; tool calls in it were not run. Go on from where it ends, in smaller steps.]"
+
+func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
+	kept := withoutCalls(policy.DiscardTruncatedCalls(answer))
+	var messages []thread.Message
+	if len(kept.Parts) > 0 {
+		messages = append(messages, kept)
+	}
+	if _, err := s.finish(ctx, p, usage, messages); err != nil {
+		return nil, err
+	}
+	s = s.Only(Condition{Plans: s.only.Plans}) // the answer was what the condition is about
+	l, err := s.load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at, err := s.situate(ctx, l, p.Step, how{})
+	if err != nil {
+		return nil, err
+	}
+	if err := policy.AfterLength(s.c.config.Policy, at); err != nil {
+		return nil, err
+	}
+	if len(messages) > 0 {
+		note := thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: goOn}}}
+		if l, err = s.append(ctx, l, []thread.Message{note}, true); err != nil {
+			return nil, err
+		}
+	}
+	next, err := s.prepare(ctx, l, p.Step, how{})
+	switch {
+	case err != nil:
+		return nil, err
+	case next.Tokens >= at.Prompt:
+		return nil, fmt.Errorf("compacting left %d tokens of %d: %w", next.Tokens, at.Prompt, ErrMaxTokens)
+	}
+	return next, nil
+}
+
+// withoutCalls returns a message without its tool calls.
+func withoutCalls(m thread.Message) thread.Message {
+	if len(m.Calls()) == 0 {
+		return m
+	}
+	var parts []thread.Part
+	for _, part := range m.Parts {
+		if _, ok := part.(thread.ToolCall); !ok {
+			parts = append(parts, part)
+		}
+	}
+	m.Parts, m.Frame, m.Index = parts, nil, 0
+	return m
+}
+
+// tries bounds how often a write is made again because another one was first.
+const tries = 5
+
+// conflicted reports whether a write came second, and may be made again.
+func conflicted(err error) bool { return errors.Is(err, store.ErrConflict) }

@@ -1,0 +1,99 @@
+package palimpsest
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// source tells what the source of a replayable result looks like now (A8): as
+// Config.Current says, else as the tool's Capture does, else as the newest result
+// in the log does that was read from it.
+func (c *Compactor) source(t *thread.Thread) func(thread.ToolCall) (thread.Determinism, bool) {
+	if c.config.Current != nil {
+		return c.config.Current
+	}
+	newest := sync.OnceValue(func() map[string]thread.Determinism { return newestOf(t) })
+	return func(call thread.ToolCall) (thread.Determinism, bool) {
+		if capture := c.config.Tools.Policy(call.Name).Capture; capture != nil {
+			now, err := capture(call)
+			return now, err == nil
+		}
+		now, known := newest()[toolpolicy.Source(call)]
+		return now, known
+	}
+}
+
+// newestOf is what each source looked like when it was last told. A source that
+// was written to since looks like nobody knows what.
+func newestOf(t *thread.Thread) map[string]thread.Determinism {
+	newest, calls := map[string]thread.Determinism{}, map[string]thread.ToolCall{}
+	for _, m := range t.All() {
+		for _, call := range m.Calls() {
+			calls[call.ID] = call
+			switch toolpolicy.ClassOf(call.Name) {
+			case toolpolicy.Edit, toolpolicy.Write:
+				delete(newest, toolpolicy.Source(call))
+			}
+		}
+		if r, ok := m.Result(); ok && r.Determinism != nil {
+			if call, known := calls[r.CallID]; known {
+				newest[toolpolicy.Source(call)] = *r.Determinism
+			}
+		}
+	}
+	return newest
+}
+
+// captured gives the results of tools that can tell what their sources look like
+// what these look like now, where the caller has not said it.
+func (s *Session) captured(log *thread.Thread, messages []thread.Message) {
+	var calls map[string]thread.ToolCall
+	for i := range messages {
+		r, ok := messages[i].Result()
+		if !ok || r.Determinism != nil {
+			continue
+		}
+		if calls == nil {
+			calls = callsOf(log, messages)
+		}
+		call, known := calls[r.CallID]
+		capture := s.c.config.Tools.Policy(call.Name).Capture
+		if !known || capture == nil {
+			continue
+		}
+		if now, err := capture(call); err == nil {
+			r.Determinism = &now
+			messages[i].Parts = slices.Clone(messages[i].Parts)
+			for n, part := range messages[i].Parts {
+				if _, ok := part.(thread.ToolResult); ok {
+					messages[i].Parts[n] = r
+					break
+				}
+			}
+		}
+	}
+}
+
+// callsOf are the calls that messages may answer, by id: those of the log's last
+// step, and their own.
+func callsOf(log *thread.Thread, messages []thread.Message) map[string]thread.ToolCall {
+	calls := map[string]thread.ToolCall{}
+	add := func(m *thread.Message) {
+		for _, call := range m.Calls() {
+			calls[call.ID] = call
+		}
+	}
+	for i := log.Len() - 1; i >= 0; i-- {
+		if m := log.At(i); m.Role == thread.Assistant {
+			add(m)
+			break
+		}
+	}
+	for i := range messages {
+		add(&messages[i])
+	}
+	return calls
+}

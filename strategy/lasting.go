@@ -1,0 +1,116 @@
+package strategy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Some results no tool gives a second time: what a search of the web found, what a
+// sub-agent reported, what the user answered. They are externalized or kept (A7).
+// So before any rung summarizes or drops their span, what they say is put aside: a
+// pointer stands in their place at first, and later, when a summary takes the
+// pointer too, the summary names it.
+
+// lasting reports whether the result at i must be externalized or kept: its tool is
+// declared non-replayable, or replayable and its source has changed since.
+func (v *View) lasting(i int) bool {
+	r, ok := v.messages[i].Result()
+	if !ok {
+		return false
+	}
+	switch v.Tools.Durability(r) {
+	case thread.NonReplayable:
+		return true
+	case thread.Replayable:
+		if r.Determinism == nil || v.Current == nil {
+			return false
+		}
+		current, known := v.Current(v.call(i))
+		return known && r.Determinism.Changed(current)
+	}
+	return false
+}
+
+// heldShare is the part of the room, as a ratio, that lasting results and their
+// calls may take as pointers of their own.
+const heldShare = 0.1
+
+// holdLasting puts the lasting results before the tail aside, the newest first, and
+// keeps their pointers and calls from summaries and drops of this plan, as far as
+// there is room for that. The others go with their span, named by it.
+func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
+	may := slices.ContainsFunc(rungs, func(s Strategy) bool { return s.Name() == Externalize{}.Name() })
+	room := v.part(heldShare)
+	for i := v.Tail - 1; i >= 0 && v.level < LastStep; i-- {
+		if v.cover[i] >= 0 || !v.lasting(i) {
+			continue
+		}
+		keep := min(max(v.Sizes[i]/10, minStub), maxStub) + stubFrame
+		small := v.Sizes[i] <= 2*keep || !may || !v.Shrinkable(i)
+		group := v.linked(i)
+		size := v.sum(v.now, group)
+		if !small {
+			size += keep - v.Sizes[i]
+		}
+		if size > room {
+			continue
+		}
+		room -= size
+		for _, g := range group {
+			v.held[g] = true
+		}
+		if small {
+			continue // it is kept as it is
+		}
+		p := Proposal{
+			Strategy: Externalize{}.Name(), Span: v.span([]int{i}), EstimatedTokensFreed: v.Sizes[i] - keep, Room: keep,
+			Reason: "its tool gives it only once",
+		}
+		v.proposed = append(v.proposed, p)
+		if done, err := (Externalize{}).Execute(ctx, v, p); err == nil {
+			v.decide(done.Record, true)
+		}
+	}
+	return ctx.Err()
+}
+
+// references are pointers to the lasting results at these positions, and to what
+// was put aside of them before, the newest first.
+func (v *View) references(at []int) []summary.ArtifactReference {
+	var refs []summary.ArtifactReference
+	for _, i := range slices.Backward(at) {
+		if !v.lasting(i) {
+			continue
+		}
+		r, _ := v.messages[i].Result()
+		id := v.Name(v.Thread.ID(), r.Text())
+		if c := v.cover[i]; c >= 0 {
+			if x, ok := v.records[c].(plan.Externalization); ok {
+				id = x.ArtifactID
+			}
+		}
+		refs = append(refs, v.reference(i, id))
+	}
+	return refs
+}
+
+func kept(refs []summary.ArtifactReference) []plan.Kept {
+	var out []plan.Kept
+	for _, ref := range refs {
+		out = append(out, plan.Kept{ArtifactID: ref.ArtifactID, MessageID: ref.Sources[0]})
+	}
+	return out
+}
+
+func (v *View) reference(i int, id string) summary.ArtifactReference {
+	m := &v.messages[i]
+	r, _ := m.Result()
+	return summary.ArtifactReference{
+		ArtifactID: id, Description: fmt.Sprintf("what %s gave in turn %d", r.Tool, m.Turn), Turn: m.Turn, Sources: []thread.ID{m.ID},
+	}
+}
