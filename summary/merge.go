@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -34,6 +35,8 @@ func Merge(a, b Summary) Summary {
 	out.Constraints = mergeItems(a.Constraints, b.Constraints)
 	out.Facts = mergeItems(a.Facts, b.Facts)
 	out.FailedAttempts = mergeItems(a.FailedAttempts, b.FailedAttempts)
+	out.Changes = mergeItems(a.Changes, b.Changes)
+	out.Work = state.Merge(a.Work, b.Work)
 	out.Conclusions = mergeItems(a.Conclusions, b.Conclusions)
 	out.Identifiers = mergeItems(a.Identifiers, b.Identifiers)
 	out.Decisions = merge(a.Decisions, b.Decisions,

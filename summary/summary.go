@@ -7,6 +7,7 @@ package summary
 import (
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -21,6 +22,8 @@ type Summary struct {
 
 	// CurrentTask is what the user wants, in the user's words.
 	CurrentTask string `json:"current_task,omitempty"`
+	// Work is where the work stood at the end of the span, as the log of calls proves it.
+	Work state.Work `json:"work,omitzero"`
 	// Requests are the user's messages, in order, in the user's words.
 	Requests []Item `json:"requests,omitempty"`
 	// Constraints are rules and preferences, in the user's words.
@@ -35,6 +38,8 @@ type Summary struct {
 	Files []File `json:"files,omitempty"`
 	// ToolOutcomes are commands and calls with the lines that matter.
 	ToolOutcomes []ToolOutcome `json:"tool_outcomes,omitempty"`
+	// Changes are what was changed in files: which, where, and what it is now.
+	Changes []Item `json:"changes,omitempty"`
 	// FailedAttempts are what was tried and did not work.
 	FailedAttempts []Item `json:"failed_attempts,omitempty"`
 	// Conclusions are what the assistant said at the end of each turn.

@@ -149,8 +149,8 @@ var floors = map[string]arch.Package{
 	// 0: values.
 	"thread":               {Floor: 0, Same: []string{"internal/canonjson", "internal/permit"}},
 	"prompt":               {Floor: 0, Same: []string{"thread"}},
-	"summary":              {Floor: 0, Same: []string{"thread"}},
-	"state":                {Floor: 0},
+	"state":                {Floor: 0, Same: []string{"thread"}},
+	"summary":              {Floor: 0, Same: []string{"thread", "state"}},
 	"plan":                 {Floor: 0, Same: []string{"thread", "summary", "state", "internal/deepcopy", "internal/uncopied"}},
 	"toolpolicy":           {Floor: 0, Same: []string{"thread"}},
 	"internal/canonjson":   {Floor: 0},

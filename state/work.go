@@ -1,0 +1,122 @@
+package state
+
+import "github.com/palimpsest-ai/palimpsest/thread"
+
+// Work is where the work stands, as far as the log of calls proves it: no word of
+// it comes from a model. Each entry names the messages that show it. The zero
+// value says nothing.
+type Work struct {
+	// Directory is where commands ran last, Branch the branch of git that was seen
+	// last, PullRequest the address of the pull request.
+	Directory   Seen `json:"directory,omitzero"`
+	Branch      Seen `json:"branch,omitzero"`
+	PullRequest Seen `json:"pull_request,omitzero"`
+	// Commits are those that were made, oldest first.
+	Commits []Commit `json:"commits,omitempty"`
+	// Edited are the files that were changed after the last commit, or at all where
+	// none was made, by the time of their last change.
+	Edited []Edit `json:"edited,omitempty"`
+	// Checks are the last runs of builds, tests, linters and formatters.
+	Checks []Check `json:"checks,omitempty"`
+	// Refused is what the user stopped or did not allow.
+	Refused []Seen `json:"refused,omitempty"`
+	// Running are processes and agents in the background that were started and not
+	// seen to end.
+	Running []Seen `json:"running,omitempty"`
+	// Next is what the assistant said last that it would do, in its words; empty
+	// once it acted on it.
+	Next Seen `json:"next,omitzero"`
+	// Operations are what was asked of a system that is no code base: bookings,
+	// orders, accounts. They say what was done and what was refused, and why.
+	Operations []Operation `json:"operations,omitempty"`
+}
+
+// Seen is one observation.
+type Seen struct {
+	Text    string      `json:"text"`
+	Turn    int         `json:"turn,omitempty"` // 0 when unknown
+	Sources []thread.ID `json:"sources,omitempty"`
+}
+
+// Commit is a commit of git.
+type Commit struct {
+	Hash    string `json:"hash,omitempty"` // as git printed it; empty when it did not
+	Subject string `json:"subject"`
+	// Pushed says that a push that succeeded followed; false says that none was seen.
+	Pushed  bool        `json:"pushed,omitempty"`
+	Turn    int         `json:"turn,omitempty"`
+	Sources []thread.ID `json:"sources,omitempty"`
+}
+
+// Edit is the last change of a file: created, edited or deleted.
+type Edit struct {
+	Path      string      `json:"path"`
+	Operation string      `json:"operation"`
+	Turn      int         `json:"turn,omitempty"`
+	Sources   []thread.ID `json:"sources,omitempty"`
+}
+
+// Check is the last run of a build, a test, a linter or a formatter.
+type Check struct {
+	Kind    string         `json:"kind"` // "build", "test", "lint" or "format"
+	Command string         `json:"command"`
+	Outcome thread.Outcome `json:"outcome"` // empty when the output does not tell
+	// Line is what the output says about it in one line; it may be empty.
+	Line string `json:"line,omitempty"`
+	// Since are the files that were changed after it: it says nothing about them.
+	Since   []string    `json:"since,omitempty"`
+	Turn    int         `json:"turn,omitempty"`
+	Sources []thread.ID `json:"sources,omitempty"`
+}
+
+// Operation is a call that changes something in a system.
+type Operation struct {
+	Tool    string         `json:"tool"`
+	Input   string         `json:"input,omitempty"`
+	Outcome thread.Outcome `json:"outcome"` // empty while it is pending
+	// Reason is what the system said when it refused, or what it answered, in one line.
+	Reason  string      `json:"reason,omitempty"`
+	Turn    int         `json:"turn,omitempty"`
+	Sources []thread.ID `json:"sources,omitempty"`
+}
+
+// Merge joins what is known of two spans of one thread, of which b is the later and
+// was made in the knowledge of a, or knows nothing of it. What both say is said
+// once, as b says it. The inputs stay as they are.
+func Merge(a, b Work) Work {
+	out := b
+	out.Directory, out.Branch = later(a.Directory, b.Directory), later(a.Branch, b.Branch)
+	out.PullRequest = later(a.PullRequest, b.PullRequest)
+	out.Commits = join(a.Commits, b.Commits, func(c Commit) string { return c.Hash + "\x00" + c.Subject })
+	out.Edited = join(a.Edited, b.Edited, func(e Edit) string { return e.Path })
+	out.Checks = join(a.Checks, b.Checks, func(c Check) string { return c.Kind + "\x00" + c.Command })
+	out.Refused = join(a.Refused, b.Refused, func(s Seen) string { return s.Text })
+	out.Running = join(a.Running, b.Running, func(s Seen) string { return s.Text })
+	out.Operations = join(a.Operations, b.Operations, func(o Operation) string { return o.Tool + "\x00" + o.Input })
+	return out
+}
+
+func later(a, b Seen) Seen {
+	if b.Text == "" {
+		return a
+	}
+	return b
+}
+
+// join lists what only a has, and then b.
+func join[T any](a, b []T, key func(T) string) []T {
+	if len(a) == 0 {
+		return b
+	}
+	known := make(map[string]bool, len(b))
+	for _, x := range b {
+		known[key(x)] = true
+	}
+	var out []T
+	for _, x := range a {
+		if !known[key(x)] {
+			out = append(out, x)
+		}
+	}
+	return append(out, b...)
+}
