@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // newest keeps the newest messages: a contender for tests, whose prompts are a little
 // too long at first.
-func newest(_ context.Context, s *Session, budget int) (*prompt.Prompt, error) {
+func newest(_ context.Context, s *Session, budget int) (*Made, error) {
 	all := uncopied.Messages(s.Transcript.Thread)
 	for i := range all {
 		p := &prompt.Prompt{Messages: all[i:]}
@@ -32,7 +32,7 @@ func newest(_ context.Context, s *Session, budget int) (*prompt.Prompt, error) {
 			size += len(m.Text()) / 4
 		}
 		if size <= budget {
-			return p, nil
+			return &Made{Prompt: p}, nil
 		}
 	}
 	return nil, palimpsest.ErrOverBudget
@@ -129,7 +129,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-func never(context.Context, *Session, int) (*prompt.Prompt, error) {
+func never(context.Context, *Session, int) (*Made, error) {
 	return nil, fmt.Errorf("there is no such prompt: %w", palimpsest.ErrOverBudget)
 }
 
@@ -224,7 +224,7 @@ func TestFits(t *testing.T) {
 	s := sample(t)
 	var asked, rehearsed []int
 	note := func(all *[]int) Make {
-		return func(ctx context.Context, s *Session, budget int) (*prompt.Prompt, error) {
+		return func(ctx context.Context, s *Session, budget int) (*Made, error) {
 			*all = append(*all, budget)
 			return newest(ctx, s, budget)
 		}
@@ -240,7 +240,7 @@ func TestFits(t *testing.T) {
 	if len(rehearsed) < 2 || rehearsed[0] != 40 || len(asked) != 1 || asked[0] != rehearsed[len(rehearsed)-1] {
 		t.Errorf("asked for %v after %v", asked, rehearsed)
 	}
-	o.Contenders = append(o.Contenders, Contender{Name: "y", Make: func(context.Context, *Session, int) (*prompt.Prompt, error) {
+	o.Contenders = append(o.Contenders, Contender{Name: "y", Make: func(context.Context, *Session, int) (*Made, error) {
 		return nil, fmt.Errorf("y: %w", ErrWaiting)
 	}})
 	out := filepath.Join(t.TempDir(), "out")
@@ -274,13 +274,52 @@ func FuzzAnswers(f *testing.F) {
 			t.Fatal(err)
 		}
 		answers, bad := readAnswers(dir, &KeySession{Questions: []Question{{ID: "q1"}}})
-		if _, ok := answers["q1"]; ok == (len(bad) > 0) && len(bad) == 0 {
+		if _, ok := answers["q1"]; !ok && len(bad) == 0 {
 			t.Fatalf("%q: no answer and no error", text)
 		}
 		for _, err := range bad {
 			if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "answers.json") {
 				t.Fatalf("%q: %v", text, err)
 			}
+		}
+	})
+}
+
+// FuzzGrades: whatever a grader writes is grades or an error that names the file.
+func FuzzGrades(f *testing.F) {
+	for _, text := range []string{`{"q1":{"A":{"score":0.5,"false":true}}}`, `{"q1":null}`, `{"q1":{"A":null}}`, `null`, `{"q1":{"A":{"score":"1"}}}`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		out := t.TempDir()
+		if err := writeFile(filepath.Join(graderDir(out, 0), "grades.json"), text); err != nil {
+			t.Fatal(err)
+		}
+		grades, bad := readGrades(out, 0, &KeySession{Questions: []Question{{ID: "q1"}}}, map[string]map[string]string{"q1": {"A": "01"}})
+		if _, ok := grades["q1"]["01"]; !ok && len(bad) == 0 {
+			t.Fatalf("%q: no grade and no error", text)
+		}
+		for _, err := range bad {
+			if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "grades.json") {
+				t.Fatalf("%q: %v", text, err)
+			}
+		}
+	})
+}
+
+// FuzzQuestions: whatever a file holds is an exam or an error that names it.
+func FuzzQuestions(f *testing.F) {
+	for _, text := range []string{`[{"id":"q1","type":"fact","question":"?","key":"!"}]`, `[]`, `[null]`, `{}`, `[{"id":"a"},{"id":"a"}]`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		path := filepath.Join(t.TempDir(), "exam.json")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all, err := questions(path)
+		if err == nil && len(all) == 0 || err != nil && (!errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "exam.json")) {
+			t.Fatalf("%q: %d questions, %v", text, len(all), err)
 		}
 	})
 }

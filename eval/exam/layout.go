@@ -58,6 +58,8 @@ type Reader struct {
 	Over   bool   `json:"over,omitempty"`
 	// Reading counts the readers of the same prompt, from 1.
 	Reading int `json:"reading"`
+	// Note is what the contender said of the prompt.
+	Note string `json:"note,omitempty"`
 }
 
 // Missing is a prompt that was not made, and why.

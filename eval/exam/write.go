@@ -44,7 +44,14 @@ type Contender struct {
 }
 
 // Make compacts a session into a budget in tokens.
-type Make func(ctx context.Context, s *Session, budget int) (*prompt.Prompt, error)
+type Make func(ctx context.Context, s *Session, budget int) (*Made, error)
+
+// Made is a prompt. Note is for the key, such as who wrote its summaries; it may be
+// empty.
+type Made struct {
+	Prompt *prompt.Prompt
+	Note   string
+}
 
 // Options tune Write. The zero value of each field is its default.
 type Options struct {
@@ -98,7 +105,7 @@ func Write(ctx context.Context, out string, sessions []*Session, o *Options) (*K
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		made, size, err := t.make(ctx, counter)
+		made, err := t.make(ctx, counter)
 		switch {
 		case errors.Is(err, ErrWaiting):
 			waiting++
@@ -110,9 +117,9 @@ func Write(ctx context.Context, out string, sessions []*Session, o *Options) (*K
 			for n := range k.Readings {
 				k.Readers = append(k.Readers, Reader{
 					Session: t.session.Name, Contender: t.contender.Name, Budget: t.budget,
-					Limit: t.limit, Size: size, Over: size > t.limit, Reading: n + 1,
+					Limit: t.limit, Size: made.size, Over: made.size > t.limit, Reading: n + 1, Note: made.note,
 				})
-				texts = append(texts, made)
+				texts = append(texts, made.text)
 			}
 		}
 		if o.Progress != nil {
@@ -152,7 +159,7 @@ func plan(k *Key, sessions []*Session, o *Options, counter *token.Counter) ([]ta
 		for _, c := range o.Contenders {
 			if c.Name == OwnSummary {
 				if s.Own != "" {
-					c.Make = func(context.Context, *Session, int) (*prompt.Prompt, error) { return s.ownPrompt(), nil }
+					c.Make = func(context.Context, *Session, int) (*Made, error) { return &Made{Prompt: s.ownPrompt()}, nil }
 					tasks = append(tasks, task{s, c, Own, own})
 				}
 				continue
@@ -184,44 +191,51 @@ func measure(p *prompt.Prompt, counter *token.Counter) int {
 	return counter.Text(string(text.Encode(p)))
 }
 
-// make returns the text of the prompt and its size. Headings and marks of the text
-// count too, so that all contenders are measured by what the reader sees.
-func (t *task) make(ctx context.Context, counter *token.Counter) (string, int, error) {
+// fitted is the text of a prompt with its size, and the budget that was asked for.
+type fitted struct {
+	text, note    string
+	size, askedOf int
+}
+
+// make makes the text of the prompt. Its headings and marks count too, so that all
+// contenders are measured by what the reader sees.
+func (t *task) make(ctx context.Context, counter *token.Counter) (*fitted, error) {
 	budget := t.limit
 	if t.contender.Rehearse != nil && !t.contender.Sized {
-		_, _, found, err := t.fit(ctx, t.contender.Rehearse, budget, counter)
-		if err != nil && !errors.Is(err, palimpsest.ErrOverBudget) {
-			return "", 0, err
-		}
-		if err == nil {
-			budget = found
+		rehearsed, err := t.fit(ctx, t.contender.Rehearse, budget, counter)
+		switch {
+		case err == nil:
+			budget = rehearsed.askedOf
+		case !errors.Is(err, palimpsest.ErrOverBudget):
+			return nil, err
 		}
 	}
-	made, size, _, err := t.fit(ctx, t.contender.Make, budget, counter)
-	return made, size, err
+	return t.fit(ctx, t.contender.Make, budget, counter)
 }
 
 // tries bounds how often a contender is asked for less: each time it is asked for as
 // much less as the text was too long, so a few are enough.
 const tries = 8
 
-// fit asks for less and less until the text fits; found is the budget that did it.
-func (t *task) fit(ctx context.Context, ask Make, budget int, counter *token.Counter) (made string, size, found int, err error) {
+// fit asks for less and less until the text fits.
+func (t *task) fit(ctx context.Context, ask Make, budget int, counter *token.Counter) (*fitted, error) {
+	size := 0
 	for range tries {
-		p, err := ask(ctx, t.session, budget)
+		made, err := ask(ctx, t.session, budget)
 		if err != nil {
-			return "", 0, 0, err
+			return nil, err
 		}
-		made = string(text.Encode(p))
-		size = counter.Text(made)
-		if t.contender.Sized || size <= t.limit {
-			return made, size, budget, nil
+		f := &fitted{text: string(text.Encode(made.Prompt)), note: made.Note, askedOf: budget}
+		f.size = counter.Text(f.text)
+		if t.contender.Sized || f.size <= t.limit {
+			return f, nil
 		}
+		size = f.size
 		if budget -= size - t.limit; budget <= 0 {
 			break
 		}
 	}
-	return "", 0, 0, fmt.Errorf("as text the prompt takes %d tokens, the budget is %d: %w", size, t.limit, palimpsest.ErrOverBudget)
+	return nil, fmt.Errorf("as text the prompt takes %d tokens, the budget is %d: %w", size, t.limit, palimpsest.ErrOverBudget)
 }
 
 // number gives readers their numbers, in an order that tells nothing, and sorts them

@@ -100,6 +100,10 @@ Contenders are policies by name or file and own-summary, that text with the last
 exchange behind it. Budgets are tokens, shares of the history, or own: the size of that
 contender. OUT/key.json says who made what; it is for you alone.
 
+A policy as NAME+model has its summaries written by a model of your choice, and
+--model-written adds that to each policy. Its requests are put into OUT/requests/NN,
+and answered in answer.txt there; the same command, given again, goes on from them.
+
 The same files give the same figures. Replay is open-loop: this says what is kept,
 not what is solved.`,
 		Example: `  palimpsest eval ~/.claude/projects

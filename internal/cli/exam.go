@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ import (
 // examining is what a user of eval asked for about exams.
 type examining struct {
 	write, grade, report bool
+	modelled             bool
 	out                  string
 	readings             int
 	seed                 uint64
@@ -32,6 +34,7 @@ func (x *examining) flags(f *pflag.FlagSet) {
 	f.BoolVar(&x.write, "exam", false, "make an exam for readers: prompts of each DIR (history.json.gz, exam.json, own-summary.txt) and questions, in the folder -o OUT")
 	f.BoolVar(&x.grade, "exam-grade", false, "put the readers' answers in OUT side by side, for graders")
 	f.BoolVar(&x.report, "exam-report", false, "add up the grades in OUT")
+	f.BoolVar(&x.modelled, "model-written", false, "with --exam: each policy also with summaries that a model writes, as NAME"+withModel+": its requests are written to OUT/requests, and answered in files there")
 	f.StringVarP(&x.out, "output", "o", "", "with --exam: write it into the folder `OUT`")
 	f.IntVar(&x.readings, "readings", 1, "with --exam: `N` readers for each prompt")
 	f.Uint64Var(&x.seed, "seed", 1, "with --exam: the order of the readers' numbers, by `N`")
@@ -46,7 +49,7 @@ func (x *examining) check(f *pflag.FlagSet, args []string) error {
 	what := ""
 	switch {
 	case x.write && !x.grade && !x.report:
-		may = append(may, "exam", "output", "readings", "seed", "budgets", "contender", "counter")
+		may = append(may, "exam", "output", "readings", "seed", "model-written", "budgets", "contender", "counter")
 		what = "--exam"
 		if x.out == "" {
 			return errors.New("--exam: say where to write it: -o OUT")
@@ -61,7 +64,7 @@ func (x *examining) check(f *pflag.FlagSet, args []string) error {
 	case x.is():
 		return errors.New("--exam, --exam-grade and --exam-report come one after the other; name one")
 	default:
-		for _, name := range []string{"output", "readings", "seed"} {
+		for _, name := range []string{"output", "readings", "seed", "model-written"} {
 			if f.Changed(name) {
 				return fmt.Errorf("--%s does nothing here: it is for --exam", name)
 			}
@@ -108,12 +111,12 @@ func (x *examining) run(ctx context.Context, args []string, w *wanted, counterNa
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	o := &exam.Options{Budgets: w.budgets, Readings: x.readings, Seed: x.seed, Counter: counter, Progress: progress(s.Err, "compacting")}
-	names := w.contenders
-	if len(names) == 0 {
-		names = []string{"auto", exam.OwnSummary}
+	asked, err := openRequests(filepath.Join(x.out, "requests"))
+	if err != nil {
+		return err
 	}
-	for _, name := range names {
-		c, err := examinee(name, counter)
+	for _, name := range x.names(w.contenders) {
+		c, err := examinee(name, counter, asked)
 		if err != nil {
 			return err
 		}
@@ -131,6 +134,9 @@ func (x *examining) run(ctx context.Context, args []string, w *wanted, counterNa
 		sessions = append(sessions, one)
 	}
 	k, err := exam.Write(ctx, x.out, sessions, o)
+	if errors.Is(err, exam.ErrWaiting) {
+		return asked.waiting()
+	}
 	if err != nil {
 		return err
 	}
@@ -140,8 +146,24 @@ func (x *examining) run(ctx context.Context, args []string, w *wanted, counterNa
 	return x.tell(s.Out, k)
 }
 
-// tell says what was written and what comes next. It names no reader: who passes
-// this on tells nothing.
+// names are the contenders.
+func (x *examining) names(given []string) []string {
+	if len(given) == 0 {
+		given = []string{"auto", exam.OwnSummary}
+	}
+	names := slices.Clone(given)
+	if x.modelled {
+		for _, name := range given {
+			if twin := name + withModel; name != exam.OwnSummary && !strings.HasSuffix(name, withModel) && !slices.Contains(names, twin) {
+				names = append(names, twin)
+			}
+		}
+	}
+	return names
+}
+
+// tell says what was written and what comes next. It names no reader's number: who
+// passes this on tells nothing.
 func (x *examining) tell(w io.Writer, k *exam.Key) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %s in %s/readers, sizes by %s.\n", plural(len(k.Readers), "prompt"), plural(len(k.Sessions), "session"), x.out, k.Counter)
@@ -150,6 +172,9 @@ func (x *examining) tell(w io.Writer, k *exam.Key) error {
 	}
 	over := 0
 	for _, r := range k.Readers {
+		if r.Note != "" && r.Reading == 1 {
+			fmt.Fprintf(&b, "%s at %s, %s: %s\n", r.Contender, r.Budget, r.Session, r.Note)
+		}
 		if r.Over && r.Reading == 1 {
 			over++
 		}
@@ -162,39 +187,69 @@ func (x *examining) tell(w io.Writer, k *exam.Key) error {
 	return err
 }
 
-// examinee makes a contender of a policy's name or file.
-func examinee(name string, counter *token.Counter) (exam.Contender, error) {
+// withModel ends the name of a contender whose summaries a model writes.
+const withModel = "+model"
+
+// examinee makes a contender of a policy's name or file, and of one with a model.
+func examinee(name string, counter *token.Counter, asked *requests) (exam.Contender, error) {
 	if name == exam.OwnSummary {
 		return exam.Contender{Name: name}, nil
 	}
-	chosen, err := choice.Open(name, &choice.Options{Summarizer: policyfile.Extractive})
+	base, modelled := strings.CutSuffix(name, withModel)
+	settings, err := choice.Settings(base)
 	if err != nil {
-		return exam.Contender{}, fmt.Errorf("%w; an exam also knows %s", err, exam.OwnSummary)
+		return exam.Contender{}, fmt.Errorf("%w; an exam also knows %s, and each policy as NAME%s", err, exam.OwnSummary, withModel)
 	}
-	return exam.Contender{Name: name, Sized: chosen.Own(), Make: maker(chosen, counter)}, nil
+	c := exam.Contender{Name: name, Sized: settings.Own(), Make: maker(base, counter, nil)}
+	if modelled {
+		c.Make, c.Rehearse = maker(base, counter, asked), c.Make
+	}
+	return c, nil
 }
 
-// maker compacts as `compact --to text` does. System prompt and tools are left out:
-// they are the same for all, and the session did not say them.
-func maker(chosen *choice.Choice, counter *token.Counter) exam.Make {
-	config := chosen.Config(counter)
-	config.Now = func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) } // the same input gives the same bytes
-	return func(ctx context.Context, s *exam.Session, budget int) (*prompt.Prompt, error) {
-		compactor, err := palimpsest.New(config) // a new one: it remembers what was said to it
+// maker compacts as `compact --to text` does, with the model whose answers lie in
+// files, or with none. System prompt and tools are left out: they are the same for
+// all, and the session did not say them.
+func maker(name string, counter *token.Counter, asked *requests) exam.Make {
+	return func(ctx context.Context, s *exam.Session, budget int) (*exam.Made, error) {
+		told := &summaries{By: map[string]int{}}
+		o := &choice.Options{Summarizer: policyfile.Extractive}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var model *fileModel
+		if asked != nil {
+			model = &fileModel{requests: asked, stop: cancel}
+			o = &choice.Options{Model: model, Used: told.used}
+		}
+		// All of it is new each time: it remembers what was said to it.
+		chosen, err := choice.Open(name, o)
 		if err != nil {
 			return nil, err
 		}
-		r := &resolved{compactor: compactor, profile: render.For(asText)}
+		config := chosen.Config(counter)
+		config.Now = func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) } // the same input gives the same bytes
+		r := &resolved{profile: render.For(asText), summaries: told}
 		r.profile.Reach = render.Command
 		if chosen.Own() {
 			r.own = config.Policy
+			config.Policy = heard{config.Policy, told}
+		}
+		if r.compactor, err = palimpsest.New(config); err != nil {
+			return nil, err
 		}
 		q := palimpsest.Request{Thread: s.Transcript.Thread, Base: &prompt.Prompt{Model: s.Transcript.Model}, Budget: budget, Profile: r.profile}
-		res, err := r.shorter(ctx, reachable(compactor, q, &storeFlag{}))
+		res, err := r.shorter(ctx, reachable(r.compactor, q, &storeFlag{}))
+		if model != nil && model.failed() != nil {
+			return nil, model.failed()
+		}
 		if err != nil {
 			return nil, plain{err}
 		}
-		return res.Prompt, nil
+		made := &exam.Made{Prompt: res.Prompt}
+		if model != nil {
+			made.Note = told.note()
+		}
+		return made, nil
 	}
 }
 
