@@ -29,6 +29,24 @@ type Work struct {
 	// Operations are what was asked of a system that is no code base: bookings,
 	// orders, accounts. They say what was done and what was refused, and why.
 	Operations []Operation `json:"operations,omitempty"`
+	// Omitted are how many entries, the oldest, were left out for want of room.
+	Omitted Omitted `json:"omitted,omitzero"`
+}
+
+// Omitted counts entries of Work that were left out, by slot.
+type Omitted struct {
+	Commits    int `json:"commits,omitempty"`
+	Edited     int `json:"edited,omitempty"`
+	Checks     int `json:"checks,omitempty"`
+	Refused    int `json:"refused,omitempty"`
+	Running    int `json:"running,omitempty"`
+	Operations int `json:"operations,omitempty"`
+}
+
+// IsZero reports whether the work says nothing.
+func (w Work) IsZero() bool {
+	return w.Directory.Text == "" && w.Branch.Text == "" && w.PullRequest.Text == "" && w.Next.Text == "" && w.Omitted == Omitted{} &&
+		len(w.Commits)+len(w.Edited)+len(w.Checks)+len(w.Refused)+len(w.Running)+len(w.Operations) == 0
 }
 
 // Seen is one observation.
@@ -42,6 +60,8 @@ type Seen struct {
 type Commit struct {
 	Hash    string `json:"hash,omitempty"` // as git printed it; empty when it did not
 	Subject string `json:"subject"`
+	// Branch is the one it was made on; empty or "?" when nobody knows which hold it now.
+	Branch string `json:"branch,omitempty"`
 	// Pushed says that a push that succeeded followed; false says that none was seen.
 	Pushed  bool        `json:"pushed,omitempty"`
 	Turn    int         `json:"turn,omitempty"`
@@ -58,7 +78,7 @@ type Edit struct {
 
 // Check is the last run of a build, a test, a linter or a formatter.
 type Check struct {
-	Kind    string         `json:"kind"` // "build", "test", "lint" or "format"
+	Kind    string         `json:"kind"` // "build", "test", "lint", "format", or "check" where the name does not tell
 	Command string         `json:"command"`
 	Outcome thread.Outcome `json:"outcome"` // empty when the output does not tell
 	// Line is what the output says about it in one line; it may be empty.

@@ -25,6 +25,7 @@ type callFacts struct {
 	todoID   string    // the task that a single change is about; "" for a whole list or a new task
 	newTask  bool
 	planText string // a plan proposed as text
+	work     *callWork
 }
 
 type todo struct{ text, status string }

@@ -106,6 +106,9 @@ func (s Summary) sections(yield func(heading string, n int, entry func(*writer, 
 	if s.CurrentTask != "" {
 		items(headTask, []Item{{Text: s.CurrentTask}}, true)
 	}
+	if lines := workLines(s.Work); len(lines) > 0 {
+		add(headWork, len(lines), func(w *writer, i int) { w.raw(lines[i]) })
+	}
 	items(headRequests, s.Requests, true)
 	items(headConstraints, s.Constraints, true)
 	add(headPlan, len(s.CurrentPlan), func(w *writer, i int) { w.step(s.CurrentPlan[i]) })
