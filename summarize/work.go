@@ -52,7 +52,8 @@ type workFold struct {
 	cwd      string          // where commands without "cd" run; "" if nobody knows
 	branch   string
 	stashed  []state.Edit
-	next     state.Seen
+	said     *facts // of the last message of the assistant, if no call and no words of the user followed
+	saying   *thread.Message
 }
 
 func copyWork(w state.Work) state.Work {
@@ -78,16 +79,13 @@ func (f *workFold) message(m *thread.Message, x *facts) {
 	}
 	switch {
 	case m.StartsTurn():
-		f.next = state.Seen{}
+		f.said, f.w.Next = nil, state.Seen{}
 	case m.Role == thread.Assistant:
-		if text := m.Text(); text != "" || len(x.calls) > 0 {
-			f.next = state.Seen{}
-			f.w.Next = state.Seen{}
+		if len(x.said) > 0 || len(x.calls) > 0 {
+			f.said, f.w.Next = nil, state.Seen{}
 		}
 		if len(x.calls) == 0 {
-			if text := announced(x.said); text != "" {
-				f.next = state.Seen{Text: text, Turn: m.Turn, Sources: []thread.ID{m.ID}}
-			}
+			f.said, f.saying = x, m
 		}
 		for i := range x.calls {
 			f.call(m, &x.calls[i])
@@ -95,9 +93,6 @@ func (f *workFold) message(m *thread.Message, x *facts) {
 	}
 	if x.result != nil {
 		f.result(m, x.result)
-	}
-	if m.StartsTurn() {
-		f.w.Next = state.Seen{}
 	}
 }
 
@@ -285,7 +280,7 @@ func (f *workFold) shell(p pendingCall, r *resultFacts, sources []thread.ID) {
 			base = ""
 		}
 	}
-	lost := strings.Contains(r.first, "cd:") && (!known || code != 0)
+	lost := strings.Contains(w.one, "cd:") && (!known || code != 0)
 	sees := outputOf{work: work, result: w}
 	for n := range work.steps {
 		if lost {
@@ -450,8 +445,10 @@ func (f *workFold) edited(op fileOp, dir string, turn int, sources []thread.ID) 
 
 // finish bounds the lists.
 func (f *workFold) finish() {
-	if f.next.Text != "" {
-		f.w.Next = f.next
+	if f.said != nil {
+		if text := announced(f.said.said); text != "" {
+			f.w.Next = state.Seen{Text: text, Turn: f.saying.Turn, Sources: []thread.ID{f.saying.ID}}
+		}
 	}
 	bound(&f.w.Commits, maxCommits, &f.w.Omitted.Commits)
 	bound(&f.w.Operations, maxOperations, &f.w.Omitted.Operations)

@@ -299,13 +299,18 @@ func (f *workFold) check(k *checkAct, s *step, out *outputOf, r *resultFacts, co
 	case known && code != 0 && s.blamed && !notRun(code):
 		c.Outcome = thread.Failure
 	case known && code != 0 && s.blamed:
-	case best != nil && only && !best.good:
+	case best != nil && only && !best.good && !best.weak:
 		c.Outcome = thread.Failure
-	case best != nil && only && best.sum && whole(s, k, best) && !(known && code != 0 && !piped(s)):
+	case known && code != 0 && !s.into && s.sure && ranAfter(k, out):
+		c.Outcome = thread.Success
+	case known && code != 0 && !s.into:
+	case best != nil && only && best.good && best.sum && whole(s, k, best, w):
+		c.Outcome = thread.Success
+	case k.mute && w.lines == 0 && known && s.into && !s.silent && (s.shown == endShown || s.shown == allShown) && s.sure && len(w.git) == 0:
 		c.Outcome = thread.Success
 	}
 	switch {
-	case best != nil && only && (c.Outcome == thread.Success) == best.good && c.Outcome != "":
+	case best != nil && only && c.Outcome == thread.Failure && !best.good, best != nil && only && c.Outcome == thread.Success && best.good && !several(best, w):
 		c.Line = best.text
 	case c.Outcome == thread.Failure && s.alone:
 		line, _ := reason(r)
@@ -313,7 +318,9 @@ func (f *workFold) check(k *checkAct, s *step, out *outputOf, r *resultFacts, co
 	case c.Outcome == thread.Success && s.alone && w.lines == 1:
 		c.Line = w.one
 	case c.Outcome == "" && (w.halted || notRun(code)) && s.alone:
-		c.Line = clip(r.first, maxLine)
+		if c.Line = w.one; c.Line == "" {
+			c.Line = clip(r.first, maxLine)
+		}
 	}
 	key := func(c state.Check) bool { return c.Command == command && c.Kind == k.kind }
 	f.w.Checks = slices.DeleteFunc(f.w.Checks, key)
@@ -327,16 +334,43 @@ const inOpen = " (in "
 // not found, not allowed, stopped.
 func notRun(code int) bool { return code == 124 || code == 126 || code == 127 || code > 128 }
 
-// piped reports whether the status of the line is that of another command.
-func piped(s *step) bool { return s.shown == endShown || s.shown == failsShown }
-
 // whole reports whether the lines shown hold what would tell of a failure.
-func whole(s *step, k *checkAct, v *verdictLine) bool {
+func whole(s *step, k *checkAct, v *verdictLine, w *resultWork) bool {
+	if s.most > 0 && w.lines >= s.most {
+		return false
+	}
 	switch s.shown {
 	case allShown, endShown:
 		return true
 	case failsShown:
 		return k.by&goRunner != 0 && v.by == goRunner
+	}
+	return false
+}
+
+// several reports whether a line is one of several of its kind: then it says
+// little alone.
+func several(v *verdictLine, w *resultWork) bool {
+	n := 0
+	for i := range w.verdicts {
+		if o := &w.verdicts[i]; o.by == v.by && o.good && o.rank == v.rank {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// ranAfter reports whether a later check of the same chain was surely run, so that
+// all before it succeeded.
+func ranAfter(k *checkAct, out *outputOf) bool {
+	for i := range out.work.checks {
+		o := &out.work.checks[i]
+		if o.step <= k.step || out.work.steps[o.step].list != out.work.steps[k.step].list {
+			continue
+		}
+		if best, only := verdictFor(o, out); best != nil && only && best.by&wrapRunner == 0 {
+			return true
+		}
 	}
 	return false
 }
@@ -352,7 +386,7 @@ func verdictFor(k *checkAct, out *outputOf) (best *verdictLine, only bool) {
 		if v.by&k.by == 0 {
 			continue
 		}
-		if best == nil || !v.good && best.good || v.good == best.good && (v.rank > best.rank || v.good && v.rank == best.rank) {
+		if best == nil || better(v, best) {
 			best = v
 		}
 	}
@@ -378,6 +412,19 @@ func verdictFor(k *checkAct, out *outputOf) (best *verdictLine, only bool) {
 		}
 	}
 	return best, true
+}
+
+// better reports whether a line says more than one before it: a failure before
+// all, then what names something; of failures the first counts, of successes the
+// last.
+func better(v, than *verdictLine) bool {
+	switch {
+	case v.weak != than.weak:
+		return than.weak
+	case v.good != than.good:
+		return than.good
+	}
+	return v.rank > than.rank || v.good && v.rank == than.rank
 }
 
 // filters reports whether command n is one of a pipe that shows the output of

@@ -41,10 +41,31 @@ const (
 	bazelRunner
 	npmRunner
 	miseRunner
+	compileRunner // the compiler of Go, called by name
 
-	anyRunner  = ^runner(0)
-	nodeRunner = npmRunner | scriptRunner | tscRunner | eslintRunner | prettierRunner | biomeRunner
+	// anyRunner is that of a script: what it runs is told by its name alone.
+	anyRunner   = ^runner(0)
+	wrapRunner  = makeRunner | npmRunner | miseRunner | mavenRunner | gradleRunner | bazelRunner
+	lintRunner  = golangciRunner | eslintRunner | biomeRunner | ruffRunner | mypyRunner | tscRunner | wrapRunner
+	testsRunner = goRunner | cargoRunner | pythonRunner | scriptRunner | dotnetRunner | swiftRunner | rspecRunner | railsRunner | phpRunner | wrapRunner
+	styleRunner = prettierRunner | blackRunner | wrapRunner
+	buildRunner = goRunner | cargoRunner | tscRunner | dotnetRunner | swiftRunner | wrapRunner
 )
+
+// scripted is how a script reports that does a kind of check.
+func scripted(kind string) runner {
+	switch kind {
+	case lintCheck:
+		return lintRunner
+	case testCheck:
+		return testsRunner
+	case formatCheck:
+		return styleRunner
+	case buildCheck:
+		return buildRunner
+	}
+	return lintRunner | testsRunner | styleRunner | buildRunner
+}
 
 // checkOf says what kind of check a command is, and how it reports; false if it
 // is none.
@@ -62,6 +83,9 @@ func checkOf(words []string) (kind string, by runner, ok bool) {
 		name, args := path.Base(words[0]), words[1:]
 		var rest []string
 		if kind, by, rest = table(name, args); rest == nil {
+			if by == anyRunner {
+				by = scripted(kind)
+			}
 			return kind, by, kind != ""
 		}
 		words = rest
@@ -152,11 +176,16 @@ func table(name string, args []string) (kind string, by runner, rest []string) {
 	case "go":
 		switch first {
 		case "test":
-			return testCheck, goRunner, nil
+			for i, a := range args {
+				if a == "-c" || a == "-run=^$" || a == "-run=XXX" || a == "-run" && i+1 < len(args) && (args[i+1] == "^$" || args[i+1] == "XXX") {
+					return buildCheck, goRunner | compileRunner, nil // no test is run
+				}
+			}
+			return testCheck, goRunner | compileRunner, nil
 		case "build", "install":
-			return buildCheck, goRunner, nil
+			return buildCheck, goRunner | compileRunner, nil
 		case "vet":
-			return lintCheck, goRunner, nil
+			return lintCheck, goRunner | compileRunner, nil
 		case "fmt":
 			return formatCheck, goRunner, nil
 		case "run", "tool":
@@ -175,7 +204,11 @@ func table(name string, args []string) (kind string, by runner, rest []string) {
 			return formatCheck, golangciRunner, nil
 		}
 	case "gofmt", "gofumpt", "goimports":
-		return formatCheck, 0, nil
+		for _, a := range args {
+			if a == "-l" || a == "-d" || a == "-w" || a == "-s" {
+				return formatCheck, 0, nil
+			}
+		}
 	case "cargo":
 		if strings.HasPrefix(first, "+") {
 			first = ""
@@ -229,7 +262,7 @@ func table(name string, args []string) (kind string, by runner, rest []string) {
 		if first == "run" {
 			first = second(args)
 		}
-		return script(first), nodeRunner, nil
+		return script(first), anyRunner, nil
 	case "python", "python3", "py":
 		if len(args) > 1 && args[0] == "-m" {
 			if args[1] == "unittest" {
@@ -341,6 +374,23 @@ func table(name string, args []string) (kind string, by runner, rest []string) {
 	return "", 0, nil
 }
 
+// mute reports whether a check prints nothing where it finds nothing.
+func mute(words []string) bool {
+	words = unwrap(words)
+	if len(words) == 0 {
+		return false
+	}
+	switch path.Base(words[0]) {
+	case "go":
+		return len(words) > 1 && (words[1] == "build" || words[1] == "vet")
+	case "tsc", "tsgo":
+		return true
+	case "npx":
+		return len(words) > 1 && (words[1] == "tsc" || words[1] == "tsgo")
+	}
+	return listing(words)
+}
+
 func second(words []string) string {
 	if a := arguments(words); len(a) > 1 {
 		return a[1]
@@ -354,12 +404,12 @@ func packageScript(name string, args []string) (kind string, by runner, rest []s
 	switch a[0] {
 	case "run", "run-script", "rum":
 		a = from(a[1:], "-w", "--workspace", "--prefix", "--filter", "-F")
-		return script(a[0]), nodeRunner, nil
+		return script(a[0]), anyRunner, nil
 	case "test", "t", "tst":
 		if name == "bun" {
 			return testCheck, scriptRunner, nil
 		}
-		return testCheck, nodeRunner, nil
+		return testCheck, anyRunner, nil
 	case "exec", "dlx", "x":
 		a = a[1:]
 		if len(a) > 0 && a[0] == "--" {
@@ -376,7 +426,7 @@ func packageScript(name string, args []string) (kind string, by runner, rest []s
 	if s, ok := single[a[0]]; ok { // pnpm vitest
 		return s.kind, s.by, nil
 	}
-	return script(a[0]), nodeRunner, nil
+	return script(a[0]), anyRunner, nil
 }
 
 // scriptWords tell from a part of a script's name what the script does.
@@ -435,10 +485,11 @@ type verdictLine struct {
 	good bool
 	rank uint8 // how much it says: 3 names what failed, 2 counts, 1 is a bare word
 	sum  bool  // it sums up all of a run
+	weak bool  // a program that works may print it too
 }
 
-// verdictOf reads a line of output.
-func verdictOf(line string) (verdictLine, bool) {
+// verdictOf reads a line of output; deep says that it is indented.
+func verdictOf(line string, deep bool) (verdictLine, bool) {
 	v := verdictLine{text: line}
 	bad := func(by runner, rank uint8) (verdictLine, bool) {
 		v.by, v.rank, v.sum = by, rank, rank == 2
@@ -462,6 +513,7 @@ func verdictOf(line string) (verdictLine, bool) {
 	switch line[0] {
 	case '-':
 		if begins("--- FAIL:") {
+			v.weak = deep
 			return bad(goRunner, 3)
 		}
 	case '=':
@@ -495,8 +547,10 @@ func verdictOf(line string) (verdictLine, bool) {
 	case 'F':
 		switch {
 		case line == "FAIL":
+			v.weak = deep
 			return bad(goRunner, 1)
 		case begins("FAIL\t"):
+			v.weak = deep
 			return bad(goRunner, 2)
 		case begins("FAIL "), begins("FAILED tests/"), begins("FAILED ") && has("::"):
 			if begins("FAILED ") {
@@ -538,6 +592,7 @@ func verdictOf(line string) (verdictLine, bool) {
 		}
 	case 'p':
 		if begins("panic: ") {
+			v.weak = true
 			return bad(goRunner, 3)
 		}
 	case 't':
@@ -645,6 +700,11 @@ func verdictOf(line string) (verdictLine, bool) {
 			if n, ok := after(rest, ""); ok && n > 0 {
 				return bad(eslintRunner, 2)
 			}
+		}
+	}
+	if i := strings.Index(line, ".go:"); i > 0 && !deep && strings.IndexByte(line[:i], ' ') < 0 {
+		if n, ok := after(line[i+4:], ""); ok && n > 0 {
+			return bad(compileRunner, 3)
 		}
 	}
 	switch {

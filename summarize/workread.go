@@ -32,6 +32,7 @@ type checkAct struct {
 	command string
 	by      runner
 	lists   bool // it reports by what it prints, and its status says nothing
+	mute    bool // it prints nothing where it finds nothing
 }
 
 type editAct struct {
@@ -101,7 +102,7 @@ func (w *callWork) readSteps(tool, line string) bool {
 		if a := readGit(n, s); a != nil {
 			w.acts = append(w.acts, *a)
 		} else if kind, by, ok := checkOf(words); ok {
-			w.checks = append(w.checks, checkAct{step: n, kind: kind, by: by, command: clip(s.text, maxCommand), lists: listing(words)})
+			w.checks = append(w.checks, checkAct{step: n, kind: kind, by: by, command: clip(s.text, maxCommand), lists: listing(words), mute: mute(words)})
 		}
 		for _, op := range s.targets {
 			w.edits = append(w.edits, editAct{n, fileOp{op.path, "edited", ""}}) // it may have been there
@@ -174,7 +175,7 @@ func readResultWork(r *thread.ToolResult, text string) *resultWork {
 	w := &resultWork{}
 	class := toolpolicy.ClassOf(r.Tool)
 	head := strings.TrimSpace(text[:min(len(text), 2000)])
-	w.readRejection(r, head)
+	w.readRejection(r, class, head)
 	if w.rejected || w.barred {
 		return w
 	}
@@ -213,13 +214,19 @@ var rejections = []string{
 	"[Operation Cancelled] Reason: User ", // Gemini CLI
 }
 
-func (w *resultWork) readRejection(r *thread.ToolResult, head string) {
-	if r.Outcome != thread.Failure && (len(head) > 600 || r.Source.API == "anthropic") {
-		return // a harness flags these, or writes nothing else
-	}
+func (w *resultWork) readRejection(r *thread.ToolResult, class toolpolicy.Class, head string) {
 	for _, mark := range rejections {
 		if strings.HasPrefix(head, mark) {
 			w.rejected = true
+		}
+	}
+	if w.rejected && r.Outcome != thread.Failure {
+		// A harness that flags failures flags these; where it does not, a file that was
+		// printed may say so.
+		switch class {
+		case toolpolicy.Edit, toolpolicy.Write, toolpolicy.Agent:
+		default:
+			w.rejected, w.halted = len(head) < 40, true
 		}
 	}
 	if strings.HasPrefix(head, "[Request interrupted by user") && r.Outcome == thread.Failure {
@@ -249,6 +256,7 @@ func (w *resultWork) readOutput(s string) {
 	for at := 0; at < len(s); {
 		var p span
 		p, at = nextLine(s, at)
+		start := p.from
 		p = trimSpan(s, p)
 		if p.from == p.to {
 			continue
@@ -268,7 +276,7 @@ func (w *resultWork) readOutput(s string) {
 				continue
 			}
 		}
-		if v, ok := verdictOf(line); ok {
+		if v, ok := verdictOf(line, p.from > start); ok {
 			if len(w.verdicts) >= maxVerdicts && !v.good && fails >= maxVerdicts/2 {
 				continue
 			}

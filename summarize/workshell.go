@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"path"
+	"strconv"
 	"strings"
 )
 
@@ -19,6 +20,8 @@ type step struct {
 	targets []fileOp // files that its redirections write
 	silent  bool     // its errors are not shown
 	into    bool     // its output goes into the next command
+	most    int      // so many lines of it are shown at the most; 0 is all
+	list    int      // the list of commands that it stands in
 	sure    bool     // it ran, if the commands before it in its list succeeded: there is no alternative
 }
 
@@ -511,7 +514,7 @@ func (r *scriptReader) judge() []step {
 	}
 	out := make([]step, 0, len(r.all))
 	dir := ""
-	for from := 0; from < len(r.all); {
+	for from, list := 0, 0; from < len(r.all); list++ {
 		to, either, background := from, false, false
 		for ; to < len(r.all); to++ {
 			after := r.all[to].after
@@ -536,12 +539,12 @@ func (r *scriptReader) judge() []step {
 			s.into, s.sure = piped, !either && !background
 			s.blamed = counts && !piped && weighty == 1 && !s.harmless()
 			if s.shown == allShown && piped {
-				s.shown = r.shows(i + 1)
+				s.shown, s.most = r.shows(i + 1)
 			}
 			if background {
 				s.shown = notShown
 			}
-			s.dir = dir
+			s.dir, s.list = dir, list
 			if to := s.changesTo(); to != "" {
 				dir = joinDir(dir, to)
 			}
@@ -565,16 +568,13 @@ func (s *step) harmless() bool {
 	return len(s.words) == 0 || harmless[s.words[0].text] || len(s.words) == 1 && assigns(s.words[0]) && !s.words[0].open
 }
 
-// shows says what the commands of a pipe from i on let through.
-func (r *scriptReader) shows(i int) shown {
-	end := false
-	for ; ; i++ {
-		if i >= len(r.all) {
-			return partShown
-		}
+// shows says what the commands of a pipe from i on let through, and how many lines
+// at the most.
+func (r *scriptReader) shows(i int) (seen shown, most int) {
+	for ; i < len(r.all); i++ {
 		s := &r.all[i].step
 		if s.shown == notShown {
-			return notShown
+			return notShown, 0
 		}
 		name := ""
 		if len(s.words) > 0 {
@@ -584,43 +584,69 @@ func (r *scriptReader) shows(i int) shown {
 		case "tail":
 			for _, w := range s.words[1:] {
 				if strings.HasPrefix(w.text, "+") || w.text == "-r" {
-					return partShown
+					return partShown, 0
 				}
 			}
-			end = true
+			seen = max(seen, endShown)
+		case "head":
+			n := headLines(s.words[1:])
+			if n == 0 {
+				return partShown, 0
+			}
+			if most == 0 || n < most {
+				most = n
+			}
 		case "tee", "cat":
 		case "grep", "egrep", "rg":
-			if end {
-				return partShown
+			if seen != allShown || !showsFailures(s.words[1:]) {
+				return partShown, 0
 			}
-			pattern := ""
-			for _, w := range s.words[1:] {
-				if strings.HasPrefix(w.text, "-") && strings.ContainsAny(w.text, "vcqloL") && !strings.HasPrefix(w.text, "--") {
-					return partShown
-				}
-				if !strings.HasPrefix(w.text, "-") && pattern == "" {
-					pattern = w.text
-				}
-			}
-			if !strings.Contains(pattern, "FAIL") {
-				return partShown
-			}
-			for r.all[i].after == "|" { // what is shown of the lines found
-				if i++; i >= len(r.all) || len(r.all[i].words) == 0 || r.all[i].words[0].text != "tail" {
-					return partShown
-				}
-			}
-			return failsShown
+			seen = failsShown
 		default:
-			return partShown
+			return partShown, 0
 		}
 		if r.all[i].after != "|" {
-			if end {
-				return endShown
-			}
-			return allShown
+			return seen, most
 		}
 	}
+	return partShown, 0
+}
+
+// headLines is how many lines "head" shows; 0 if nobody knows.
+func headLines(args []word) int {
+	if len(args) == 0 {
+		return 10
+	}
+	n := strings.TrimPrefix(strings.TrimPrefix(args[0].text, "-n"), "-")
+	if n == "" && len(args) == 2 {
+		n = args[1].text
+	} else if len(args) != 1 {
+		return 0
+	}
+	lines, err := strconv.Atoi(n)
+	if err != nil || lines < 0 {
+		return 0
+	}
+	return lines
+}
+
+// showsFailures reports whether a search lets lines through that say FAIL.
+func showsFailures(args []word) bool {
+	pattern := ""
+	for _, w := range args {
+		if strings.HasPrefix(w.text, "-") && w.text != "-E" && w.text != "-i" && w.text != "-e" && w.text != "-iE" && w.text != "-Ei" {
+			return false
+		}
+		if !strings.HasPrefix(w.text, "-") && pattern == "" {
+			pattern = w.text
+		}
+	}
+	for part := range strings.SplitSeq(strings.Trim(pattern, "()"), "|") {
+		if strings.Trim(part, "^\\") == "FAIL" {
+			return true
+		}
+	}
+	return false
 }
 
 // changesTo is where a "cd" goes; "" for another command.
