@@ -34,6 +34,7 @@ type facts struct {
 	calls     []callFacts
 	result    *resultFacts
 	idents    []mention // of user text
+	work      *messageWork
 }
 
 // resultFacts is what a tool result tells by itself.
@@ -52,6 +53,7 @@ type resultFacts struct {
 	fields       thread.Fields
 	rows         []string // of a JSON document, its records
 	text         string   // all of it on one line, where it is next to nothing
+	work         *resultWork
 }
 
 // limits of what one message may contribute, so that a huge one costs no more
@@ -66,7 +68,7 @@ const (
 
 // read extracts the facts of a message. It is pure.
 func read(m *thread.Message) *facts {
-	f := &facts{}
+	f := &facts{work: readMessageWork(m)}
 	switch {
 	case m.Kind == thread.Recap:
 		text := clean(m.Text())
@@ -87,7 +89,9 @@ func read(m *thread.Message) *facts {
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case thread.ToolCall:
-			f.calls = append(f.calls, readCall(&p))
+			c := readCall(&p)
+			c.work = readCallWork(&c, p.Arguments)
+			f.calls = append(f.calls, c)
 		case thread.ToolResult:
 			if ourform.Stub(p.Text()) { // what stood there is not there any more
 				p.Content, p.Structured = nil, ""
@@ -169,6 +173,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 		s = r.Structured
 	}
 	f.exit = exitCode(s)
+	f.work = readResultWork(&r, s)
 	f.rows = jsonrows.Lines(s, false)
 	for at := 0; at < len(s); {
 		var p span

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -35,6 +36,7 @@ type pool struct {
 	asking      [][]mention    // what each of them holds
 	task        int            // index of the request that is the current task, or -1
 	oldTask     string         // the task of the previous summary, where the span has none
+	work        state.Work     // where the work stands at the end of the span
 	later       bool           // a newer task stands behind the span, in the prompt itself
 	constraints []summary.Item
 	stated      []rule // for each of them
@@ -165,9 +167,23 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		}
 	}
 	b.later = b.overtaken(in)
+	b.foldWork(in, of)
 	b.overtake(in.Context, of)
 	b.finish()
 	return b.pool
+}
+
+// foldWork says where the work stands at the end of the span. What was said to come
+// next is left out once the prompt shows a later step.
+func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
+	var before state.Work
+	if in.Previous != nil {
+		before = in.Previous.Work
+	}
+	b.work = foldWork(before, in.Messages, of)
+	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {
+		b.work.Next = state.Seen{}
+	}
 }
 
 // overtaken reports whether the prompt itself shows a task that is newer than
@@ -336,7 +352,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		switch {
 		case p.cues&choiceCue != 0 && len(p.text) > 40 && (p.cues&reasonCue != 0 || !narration(p.text)) && !strings.Contains(p.text, "\n"):
 			b.decision(i, m, p)
-		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !announces(p.text) && b.lastTurn(i):
+		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && b.lastTurn(i):
 			b.open = append(b.open, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 			b.add(candidate{section: secOpen, entry: len(b.open) - 1, piece: -1, at: i, base: 4}, p.idents)
 		default:

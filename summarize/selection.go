@@ -3,6 +3,7 @@ package summarize
 import (
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
@@ -17,6 +18,8 @@ const (
 	// requestShare is the share of the budget that user messages may take in
 	// full before they are trimmed in the middle.
 	requestShare = 0.30
+	// workShare is the share of the budget that the state of the work may take.
+	workShare = 0.20
 	// fill is how full the budget is to be when there is material.
 	fill = 0.97
 	// mostSnippets is the share of the budget that lines of output may take before
@@ -74,22 +77,24 @@ type selection struct {
 	whole  func(string) int // of renderings, not kept
 	budget int              // tokens; 0 is no limit
 
-	entries  [sections][]string // rendered plain entries
-	rank     []int              // requests, the ones to keep longest first
-	requests []summary.Item     // as trimmed
-	task     string
-	taken    []int // candidates, in the order taken
-	isTaken  []bool
-	covered  []bool           // by identifier
-	listed   map[string]bool  // files that the list of files names
-	inFull   map[string]bool  // user messages that stand in full
-	opened   [sections][]bool // groups
-	used     [sections]bool
-	told     map[int]int // bytes of the assistant's words, by turn
-	snippets int         // tokens of lines of output
-	capped   bool        // they may take their share and no more
-	floor    bool        // the sections have their shares of their own
-	spent    int         // estimate: the parts counted one by one
+	entries    [sections][]string // rendered plain entries
+	rank       []int              // requests, the ones to keep longest first
+	requests   []summary.Item     // as trimmed
+	work       state.Work         // as much of it as has room
+	workTokens int
+	task       string
+	taken      []int // candidates, in the order taken
+	isTaken    []bool
+	covered    []bool           // by identifier
+	listed     map[string]bool  // files that the list of files names
+	inFull     map[string]bool  // user messages that stand in full
+	opened     [sections][]bool // groups
+	used       [sections]bool
+	told       map[int]int // bytes of the assistant's words, by turn
+	snippets   int         // tokens of lines of output
+	capped     bool        // they may take their share and no more
+	floor      bool        // the sections have their shares of their own
+	spent      int         // estimate: the parts counted one by one
 }
 
 type groupKey struct {
@@ -103,6 +108,11 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	s.renderEntries()
 	s.weighAsked()
 	s.rankRequests()
+	s.work = p.work
+	if budget > 0 {
+		s.work = summary.FitWork(p.work, int(workShare*float32(budget)), count)
+		s.workTokens = count(summary.RenderWork(s.work))
+	}
 	if budget <= 0 {
 		s.reset(len(p.requests), 1<<30)
 		s.takeAll()

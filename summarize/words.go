@@ -57,7 +57,7 @@ func paragraphs(s string) []piece {
 			if from >= 0 && from < len(s) { // it was never closed
 				addBlock(strings.Trim(s[from:], "\n"), begins+1, add)
 			}
-		case announces(text):
+		case leadsIn(text):
 			text = strings.TrimLeft(text, "# ")
 			if glued != "" { // a heading of headings
 				text = glued + "\n" + text
@@ -91,7 +91,7 @@ func addBlock(block string, line int, add func(string, int, bool)) {
 	}
 }
 
-// announces reports whether a line says nothing without what follows it.
-func announces(s string) bool {
+// leadsIn reports whether a line says nothing without what follows it.
+func leadsIn(s string) bool {
 	return len(s) <= maxGlued && (heading(s) || strings.HasSuffix(strings.TrimRight(s, "*_ "), ":"))
 }

@@ -104,6 +104,9 @@ func (s Summary) sections(yield func(heading string, n int, entry func(*writer, 
 	if s.CurrentTask != "" && !states(s.Requests, s.CurrentTask) { // said once
 		items(headTask, []Item{{Text: s.CurrentTask}}, true)
 	}
+	if lines := workLines(s.Work); len(lines) > 0 {
+		add(headWork, len(lines), func(w *writer, i int) { w.raw(lines[i]) })
+	}
 	add(headPlan, len(s.CurrentPlan), func(w *writer, i int) { w.step(s.CurrentPlan[i]) })
 	add(headOpen, len(s.OpenItems), func(w *writer, i int) { w.openItem(s.OpenItems[i]) })
 	items(headConstraints, s.Constraints, true)

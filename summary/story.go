@@ -55,7 +55,7 @@ func (s Summary) story() []turn {
 			}
 			x := told{label: label, text: it.Text, words: label == labelUser}
 			if len(it.Sources) > 0 {
-				x.at = position[it.Sources[len(it.Sources)-1]]
+				x.at = position[it.Sources[0]]
 			}
 			turns[n].told = append(turns[n].told, x)
 		}
