@@ -141,6 +141,10 @@ func (j *judge) outcomes(all []summary.ToolOutcome) {
 			statement += " => " + string(o.Outcome)
 		}
 		at := j.named(o.Sources, statement)
+		if statement == "" {
+			j.cannotTell(kindCallInput)
+			continue
+		}
 		calls := j.callsOf(o.Tool, o.Input, o.Turn, at)
 		var c *call
 		for _, x := range calls {
@@ -205,28 +209,53 @@ func (c *call) shows(words string) bool {
 	return ok
 }
 
-// runs judges how often a call was made.
+// runs judges how often a call was made: with the same arguments, or with the same
+// ones of those that are told.
 func (j *judge) runs(c *call, v any, statement string, o summary.ToolOutcome) {
 	said, err := strconv.Atoi(fmt.Sprint(v))
 	if f, ok := v.(float64); ok {
 		said, err = int(f), nil
 	}
-	all, answered, calm, last := 0, 0, 0, c
-	for _, x := range j.calls {
-		if x.Name != c.Name || x.main() != c.main() {
-			continue
-		}
-		all++
-		last = x
-		if x.result >= 0 {
-			answered++
-		}
-		if !x.refused && x.result >= 0 {
-			calm++
+	var told []string
+	for name, v := range c.args {
+		if text := normal(strings.Join(leaves(v), " ")); len(text) > 1 && holds(normal(o.Input), text) || holds(text, strings.TrimSpace(o.Input)) {
+			told = append(told, name)
 		}
 	}
-	ok := err == nil && (said == all || said == answered || said == calm)
-	j.say(kindCallRuns, ok, fmt.Sprintf("%s | runs=%v", statement, v), fmt.Sprintf("it was called %d times", all), o.Sources, last.at)
+	counts := map[int]bool{}
+	all, last := 0, c
+	for _, same := range []func(*call) bool{
+		func(x *call) bool { return x.main() == c.main() },
+		func(x *call) bool {
+			for _, name := range told {
+				if strings.Join(leaves(x.args[name]), " ") != strings.Join(leaves(c.args[name]), " ") {
+					return false
+				}
+			}
+			return len(told) > 0
+		},
+	} {
+		made, answered, calm, alike := 0, 0, 0, 0
+		for _, x := range j.calls {
+			if x.Name != c.Name || !same(x) {
+				continue
+			}
+			made++
+			last = x
+			if x.result >= 0 {
+				answered++
+			}
+			if !x.refused && x.result >= 0 {
+				calm++
+			}
+			if x.end == c.end {
+				alike++
+			}
+		}
+		counts[made], counts[answered], counts[calm], counts[alike] = true, true, true, true
+		all = max(all, made)
+	}
+	j.say(kindCallRuns, err == nil && counts[said], fmt.Sprintf("%s | runs=%v", statement, v), fmt.Sprintf("it was called %d times", all), o.Sources, last.at)
 }
 
 // field judges a key field.
@@ -304,7 +333,7 @@ func (j *judge) attempts(items []summary.Item) {
 			head, rest = it.Text[:i+n], it.Text[i+n+4:]
 			i += n + 4
 			for _, x := range calls {
-				if x.takes(strings.TrimSpace(strings.TrimPrefix(head, x.Name))) && (c == nil || x.end == failed) {
+				if x.takes(strings.TrimSpace(strings.TrimPrefix(head, x.Name))) && (c == nil || c.end != failed && x.end == failed) {
 					c = x
 				}
 			}
@@ -362,23 +391,64 @@ func (j *judge) after(c *call, words string, it summary.Item) {
 
 var later2 = regexp.MustCompile(` \| it succeeded later.*$`)
 
+// core are the commands of a command line that do the work: what only shows,
+// filters or changes the folder is left out.
+func (c *call) core() []string {
+	var out []string
+	filter := false
+	for _, cmd := range c.commands {
+		name := cmd.name()
+		if name != "cd" && name != "echo" && name != "export" && name != "set" && name != "sleep" && !filter && len(cmd.words) > 0 {
+			out = append(out, cmd.plain())
+		}
+		filter = cmd.piped
+	}
+	return out
+}
+
+// again reports whether x does what c did.
+func (j *judge) again(c, x *call) bool {
+	if x.main() == c.main() {
+		return true
+	}
+	if c.line != "" {
+		did := x.core()
+		core := c.core()
+		for _, p := range core {
+			if !slices.Contains(did, p) {
+				return false
+			}
+		}
+		return len(core) > 0
+	}
+	return x.path() != "" && x.path() == c.path() && j.fileTool(x) == j.fileTool(c)
+}
+
 func (j *judge) later(c *call, turn string, it summary.Item) {
-	ok := false
+	ok, maybe := false, false
 	at := -1
 	for _, x := range j.calls {
-		if x.at <= c.at || x.Name != c.Name || x.end != succeeded {
+		if x.at <= c.at || x.Name != c.Name || x.end != succeeded || !j.again(c, x) {
 			continue
 		}
-		if x.main() == c.main() || x.path() != "" && x.path() == c.path() && j.fileTool(x) == j.fileTool(c) {
-			if turn == "" || strconv.Itoa(x.turn) == turn {
-				ok = ok || !(failing.MatchString(x.out) && x.masked())
-			}
-			at = x.result
+		at = x.result
+		if turn != "" && strconv.Itoa(x.turn) != turn {
+			continue
 		}
+		switch says := passing.MatchString(x.out); {
+		case !x.masked() || says && !strings.Contains(x.out, "FAIL"):
+			ok = true
+		case !failing.MatchString(x.out):
+			maybe = true
+		}
+	}
+	if !ok && maybe {
+		j.unproved(kindAttemptLater, Finding{Statement: it.Text, Reason: "the exit code of the later run is that of another command, and its output does not tell", Sources: it.Sources, Refuting: j.ids(at)})
+		return
 	}
 	reason := "the same call did not succeed later"
 	if at >= 0 {
-		reason = "the same call succeeded in another turn only"
+		reason = "the same call did not succeed in that turn"
 	}
 	j.say(kindAttemptLater, ok, it.Text, reason, it.Sources, at)
 }

@@ -21,8 +21,10 @@ type fragment struct {
 	from  int // number of its first line; 0 when unknown
 	epoch int
 	lines []string
-	known int  // the message that shows it
-	fresh bool // nothing that we cannot follow happened since
+	known int // the message that shows it
+	// fresh says that nothing happened since that cannot be followed; loose that
+	// only a formatter or a build ran, which may have touched it.
+	fresh, loose bool
 	// open says that the first and the last line may be parts of longer lines.
 	open bool
 }
@@ -128,12 +130,12 @@ func (c *content) saw(from int, lines []string, at int) {
 		if !sameLines(p.lines[lo-p.from:hi-p.from], lines[lo-from:hi-from]) {
 			// It changed without our seeing it.
 			c.whole = false
-			p.fresh = false
+			p.fresh, p.loose = false, false
 			c.epoch++
 			f.epoch = c.epoch
 			rest = append(rest, p)
 			for i := range rest {
-				rest[i].fresh = false
+				rest[i].fresh, rest[i].loose = false, false
 			}
 			continue
 		}
@@ -268,7 +270,9 @@ func withoutEnds(lines, old []string) []string {
 // gone may be there again; a formatter brings none back.
 func (c *content) doubt(at int, strong bool) {
 	for i := range c.parts {
-		c.parts[i].fresh = false
+		p := &c.parts[i]
+		p.loose = !strong && (p.fresh || p.loose)
+		p.fresh = false
 	}
 	c.epoch++
 	if strong {
@@ -277,8 +281,9 @@ func (c *content) doubt(at int, strong bool) {
 }
 
 // line says what is known of a line that is quoted: the message that shows it
-// there, or the one that took it out; -1 for none. Doubtful says that something
-// that we cannot follow may have changed that.
+// there, or the one that took it out; -1 for none. Doubtful says that it may be
+// there nevertheless, or may have been when the file was changed in a way that
+// cannot be followed.
 func (c *content) line(q string) (there, out int, doubtful bool) {
 	key := lineKey(q)
 	there, out = -1, -1
@@ -287,7 +292,7 @@ func (c *content) line(q string) (there, out int, doubtful bool) {
 			if !sameLine(key, lineKey(l)) {
 				continue
 			}
-			if !f.fresh || f.open && (i == 0 || i == len(f.lines)-1) {
+			if !f.fresh && !f.loose || f.open && (i == 0 || i == len(f.lines)-1) {
 				doubtful = true
 				continue
 			}

@@ -13,7 +13,7 @@ const (
 	recapLabel = "the agent's earlier summary"
 )
 
-// sources are the texts that a message holds for quotation: what it says, its
+// sourceTexts are the texts that a message holds for quotation: what it says, its
 // result with and without line numbers, and the arguments of its calls.
 func (j *judge) sourceTexts(at int) []text {
 	m := &j.log[at]
@@ -42,7 +42,12 @@ func (j *judge) sourceTexts(at int) []text {
 			out = append(out, newText(res.Structured))
 		}
 	}
-	for _, c := range j.at[at] {
+	// A result is named for the call that it answers too.
+	calls := j.at[at]
+	if c := j.ended[at]; c != nil {
+		calls = append([]*call{c}, calls...)
+	}
+	for _, c := range calls {
 		out = append(out, newText(c.Arguments))
 		for _, l := range leaves(c.args) {
 			if strings.ContainsAny(l, " \n") {
@@ -327,6 +332,9 @@ func (j *judge) goneLines(name string, lines []quoted, it summary.Item, at []int
 			j.isFalse(kindGone, f)
 		case out >= 0 && !doubtful:
 			j.isTrue(kindGone)
+		case out < 0 && doubtful:
+			f.Reason = "it was there, and the file changed later in a way that cannot be followed: " + clip(l.text, 160)
+			j.unproved(kindGone, f)
 		case out >= 0:
 			f.Reason = "it was taken out, and the file changed later in a way that cannot be followed: " + clip(l.text, 160)
 			j.unproved(kindGone, f)

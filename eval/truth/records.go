@@ -89,6 +89,17 @@ func (r *records) chain(rec int) []int {
 // anywhere whether its fields stand in the text at all.
 func (r *records) holds(line string) (one, anywhere bool) {
 	var parts [][]string
+	// A name before a colon may be a path of names.
+	if label, rest, ok := strings.Cut(line, ": "); ok && !r.has(tokens(label)) {
+		if words := tokens(label); len(words) < 8 {
+			for _, w := range words {
+				if !r.has([]string{w}) {
+					return false, false
+				}
+			}
+			line = rest
+		}
+	}
 	for _, piece := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(",:;()[]{}…|=\"", c) }) {
 		if p := tokens(piece); len(p) > 0 {
 			parts = append(parts, p)
@@ -124,4 +135,14 @@ func (r *records) holds(line string) (one, anywhere bool) {
 		}
 	}
 	return false, true
+}
+
+// has reports whether the words stand side by side.
+func (r *records) has(words []string) bool {
+	for at := 0; at+len(words) <= len(r.words); at++ {
+		if slices.Equal(r.words[at:at+len(words)], words) {
+			return true
+		}
+	}
+	return false
 }

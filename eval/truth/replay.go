@@ -146,8 +146,8 @@ var (
 	shellTool  = regexp.MustCompile(`(?i)bash|shell|exec|terminal|run_command|^run$|^cmd$`)
 	exitCode   = regexp.MustCompile(`(?im)^(?:Exit code|Process exited with code|Command exited with code|exit status|Command failed with exit code|.*"exit_code":)[: ]*(-?\d+)`)
 	rejection  = regexp.MustCompile(`(?i)^(?:\[?Request interrupted by user|The user doesn't want to (?:proceed|take this action)|.{0,40}rejected by (?:the )?user|User (?:rejected|declined|denied|aborted))`)
-	refusal    = regexp.MustCompile(`(?i)^\W{0,3}(?:error\b|failed\b|failure\b|exception\b|denied\b|forbidden\b|invalid |cannot |could not |unable to |no such |.{0,30} not found\b|.{0,40}is not (?:enough|allowed|permitted|available|valid))`)
-	errorField = regexp.MustCompile(`^\s*\{\s*"(?:error|errors|message)"\s*:\s*("(?:[^"\\]|\\.)+"|\{|\[\s*[^\]\s])`)
+	refusal    = regexp.MustCompile(`(?i)^[\s\[(*#>-]{0,3}(?:errors?\s*[:\])]|error \w+ing\b|error executing|failed to |failure:|exception:|access denied|permission denied|forbidden\b|cannot |could not |unable to |no such |[\w ]{0,30} not found\b|[\w ]{0,40} is not (?:enough|allowed|permitted|available|valid))`)
+	errorField = regexp.MustCompile(`^\s*\{\s*"(?:error|errors)"\s*:\s*("(?:[^"\\]|\\.)+"|\{|\[\s*[^\]\s])`)
 	userSaid   = regexp.MustCompile(`(?s)the user said:\s*(.*)$`)
 	reminders  = regexp.MustCompile(`(?s)<system-reminder>.*?</system-reminder>`)
 	readTool   = regexp.MustCompile(`(?i)^(?:read|view|cat|open)|read_?file|file_?read|get_file|view_file`)
@@ -281,7 +281,7 @@ func (r *replay) resulted(at int, res thread.ToolResult) {
 		}
 	default:
 		c.end = succeeded
-		if refusal.MatchString(body) || errorField.MatchString(body) {
+		if refusal.MatchString(body) && !taskTool.MatchString(c.Name) || errorField.MatchString(body) {
 			c.end = failed
 		}
 	}
@@ -557,7 +557,8 @@ func (c *call) readLines() (from int, lines []string, whole bool) {
 	if i := strings.LastIndex(body, "\n\n["); i >= 0 && strings.HasSuffix(strings.TrimSpace(body), "]") {
 		note := body[i:]
 		if strings.Contains(note, "more lines") || strings.Contains(note, "Showing") || strings.Contains(note, "offset=") || strings.Contains(note, "runcated") {
-			body, whole = body[:i], false
+			// The line before the note may be empty.
+			return max(offset, 1), strings.Split(body[:i], "\n"), false
 		}
 	}
 	if strings.HasPrefix(body, "<") {

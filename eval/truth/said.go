@@ -2,6 +2,7 @@ package truth
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -121,6 +122,9 @@ func (j *judge) byUser(k Kind, log []thread.Message, words string, turn int, sou
 
 func (j *judge) byAssistant(k Kind, words string, turn int, sources []thread.ID) {
 	j.named(sources, words)
+	if label, body := splitLabel(words); label == "proposed plan" {
+		words = body
+	}
 	lines := quotedLines(words)
 	if len(lines) == 0 {
 		j.isTrue(k)
@@ -134,7 +138,13 @@ func (j *judge) byAssistant(k Kind, words string, turn int, sources []thread.ID)
 		if m.Role != thread.Assistant {
 			continue
 		}
-		for _, t := range j.texts(m) {
+		texts := j.texts(m)
+		for _, c := range j.at[i] { // plans that it put before the user
+			if p := c.str("plan"); p != "" {
+				texts = append(slices.Clip(texts), newText(p))
+			}
+		}
+		for _, t := range texts {
 			n, g, ok := inOrder(t.norm, lines)
 			if turn > 0 && m.Turn != turn {
 				if ok && len(elsewhere) < 3 {
