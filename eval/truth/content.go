@@ -27,6 +27,23 @@ type fragment struct {
 	fresh, loose bool
 	// open says that the first and the last line may be parts of longer lines.
 	open bool
+	keys []string // of the lines, when somebody asked for them
+}
+
+// at returns the key of a line.
+func (f *fragment) at(i int) string {
+	if len(f.keys) != len(f.lines) {
+		f.keys = make([]string, len(f.lines))
+		for i, l := range f.lines {
+			f.keys[i] = lineKey(l)
+		}
+	}
+	return f.keys[i]
+}
+
+// sure says that the line is whole and stands there.
+func (f *fragment) sure(i int) bool {
+	return (f.fresh || f.loose) && !(f.open && (i == 0 || i == len(f.lines)-1))
 }
 
 func newContent() *content { return &content{gone: map[string]int{}, strange: -1} }
@@ -39,25 +56,22 @@ func fileLines(s string) []string {
 	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
 }
 
-// has reports whether a fresh fragment holds a line.
-func (c *content) has(key string) bool {
-	for _, f := range c.parts {
-		if !f.fresh {
-			continue
-		}
-		for i, l := range f.lines {
-			if lineKey(l) == key && !(f.open && (i == 0 || i == len(f.lines)-1)) {
-				return true
+// took notes which of the lines are no longer known to stand there.
+func (c *content) took(lines []string, at int) {
+	if len(lines) == 0 {
+		return
+	}
+	there := map[string]bool{}
+	for n := range c.parts {
+		f := &c.parts[n]
+		for i := range f.lines {
+			if f.sure(i) {
+				there[f.at(i)] = true
 			}
 		}
 	}
-	return false
-}
-
-// took notes which of the lines are no longer known to stand there.
-func (c *content) took(lines []string, at int) {
 	for _, l := range lines {
-		if k := lineKey(l); k != "" && !c.has(k) {
+		if k := lineKey(l); k != "" && !there[k] {
 			c.gone[k] = at
 		}
 	}
@@ -141,12 +155,12 @@ func (c *content) saw(from int, lines []string, at int) {
 		}
 		if n := lo - p.from; n > 0 {
 			head := p
-			head.lines = p.lines[:n]
+			head.lines, head.keys = p.lines[:n], nil
 			rest = append(rest, head)
 		}
 		if n := p.from + len(p.lines) - hi; n > 0 {
 			tail := p
-			tail.from, tail.lines = hi, p.lines[len(p.lines)-n:]
+			tail.from, tail.lines, tail.keys = hi, p.lines[len(p.lines)-n:], nil
 			rest = append(rest, tail)
 		}
 	}
@@ -216,14 +230,14 @@ func (c *content) edit(old, new string, all bool, at int) {
 			after := strings.Split(strings.Replace(text, old, new, n), "\n")
 			before := p.lines
 			delta := len(after) - len(before)
-			p.lines, p.known = after, at
+			p.lines, p.keys, p.known = after, nil, at
 			for k := range c.parts {
 				if k != i && p.from > 0 && c.parts[k].epoch == p.epoch && c.parts[k].from > p.from {
 					c.parts[k].from += delta
 				}
 			}
-			c.took(before, at)
-			c.put(after)
+			c.took(changed(before, after), at)
+			c.put(changed(after, before))
 			if !all {
 				break
 			}
@@ -239,7 +253,7 @@ func (c *content) edit(old, new string, all bool, at int) {
 	c.whole = false
 	olds, news := strings.Split(old, "\n"), strings.Split(new, "\n")
 	for i := range c.parts {
-		c.parts[i].lines = withoutEnds(c.parts[i].lines, olds)
+		c.parts[i].lines, c.parts[i].keys = withoutEnds(c.parts[i].lines, olds), nil
 	}
 	c.parts = slices.DeleteFunc(c.parts, func(f fragment) bool { return len(f.lines) == 0 })
 	if len(olds) != len(news) {
@@ -248,6 +262,19 @@ func (c *content) edit(old, new string, all bool, at int) {
 	c.parts = append(c.parts, fragment{lines: news, known: at, fresh: true, open: true})
 	c.took(olds, at)
 	c.put(news)
+}
+
+// changed are the lines of a that are not in b too at its beginning or end.
+func changed(a, b []string) []string {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	a, b = a[n:], b[n:]
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return a
 }
 
 // withoutEnds cuts off what old may have begun or ended in.
@@ -287,12 +314,13 @@ func (c *content) doubt(at int, strong bool) {
 func (c *content) line(q string) (there, out int, doubtful bool) {
 	key := lineKey(q)
 	there, out = -1, -1
-	for _, f := range c.parts {
-		for i, l := range f.lines {
-			if !sameLine(key, lineKey(l)) {
+	for n := range c.parts {
+		f := &c.parts[n]
+		for i := range f.lines {
+			if !sameLine(key, f.at(i)) {
 				continue
 			}
-			if !f.fresh && !f.loose || f.open && (i == 0 || i == len(f.lines)-1) {
+			if !f.sure(i) {
 				doubtful = true
 				continue
 			}

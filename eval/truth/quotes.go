@@ -167,8 +167,7 @@ func (j *judge) run(k Kind, it summary.Item, run []quoted, at []int) (gaps int, 
 		return best, gap
 	}
 	// Lines of records, without punctuation.
-	places := map[int]bool{}
-	complete := true
+	complete, flat := true, false
 	for _, l := range run {
 		verbatim, one, anywhere := -1, false, false
 		for _, i := range at {
@@ -193,18 +192,14 @@ func (j *judge) run(k Kind, it summary.Item, run []quoted, at []int) (gaps int, 
 				}
 				o, a := t.rec.holds(l.text)
 				one, anywhere = one || o, anywhere || a
-				if o {
-					places[i] = true
-				}
 			}
 		}
 		switch {
 		case verbatim >= 0:
-			places[verbatim] = true
 			j.isTrue(k)
 		case one:
 			j.isTrue(k)
-			gaps = 0
+			flat = true
 		case anywhere:
 			complete = false
 			j.isFalse(k, Finding{Statement: it.Text, Reason: "fields of different records stand side by side: " + clip(l.text, 160), Sources: it.Sources})
@@ -222,13 +217,8 @@ func (j *judge) run(k Kind, it summary.Item, run []quoted, at []int) (gaps int, 
 	if !complete {
 		return -1, ""
 	}
-	// All stand there, and not in this order, or as records.
-	for _, i := range at {
-		for _, t := range j.sourceTexts(i) {
-			if t.rec != nil {
-				return 0, ""
-			}
-		}
+	if flat {
+		return 0, ""
 	}
 	return 1, "its lines do not stand in this order in one message"
 }
@@ -255,6 +245,7 @@ func (j *judge) label(label string, it summary.Item, at []int) {
 		return
 	}
 	name := strings.TrimPrefix(label, goneLabel)
+	called := false
 	for _, i := range at {
 		calls := j.at[i]
 		if c := j.ended[i]; c != nil {
@@ -274,10 +265,7 @@ func (j *judge) label(label string, it summary.Item, at []int) {
 				return
 			}
 		}
-		if j.log[i].Role != thread.Assistant && len(calls) == 0 {
-			j.cannotTell(kindLabel)
-			return
-		}
+		called = called || len(calls) > 0
 		if holds(newText(j.log[i].Text()).norm, rest0(name)) {
 			j.isTrue(kindLabel)
 			return
@@ -286,6 +274,10 @@ func (j *judge) label(label string, it summary.Item, at []int) {
 			j.isTrue(kindLabel)
 			return
 		}
+	}
+	if !called {
+		j.cannotTell(kindLabel)
+		return
 	}
 	j.isFalse(kindLabel, Finding{Statement: it.Text, Reason: "no call that it names has to do with " + label, Sources: it.Sources, Refuting: j.ids(at...)})
 }

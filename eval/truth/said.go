@@ -2,7 +2,9 @@ package truth
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -98,6 +100,7 @@ func (j *judge) byUser(k Kind, log []thread.Message, words string, turn int, sou
 			}
 			if holds(t.norm, words) {
 				j.isTrue(k)
+				j.leftOut(t.raw, words, sources, i)
 				return
 			}
 			if n, gap, ok := inOrder(t.norm, lines); ok && (bestGaps < 0 || n < bestGaps) {
@@ -239,3 +242,45 @@ func (j *judge) plan(steps []summary.Step) {
 		}
 	}
 }
+
+// leftOut judges the numbers in the marks of elision.
+func (j *judge) leftOut(raw, words string, sources []thread.ID, from int) {
+	marks := countedOut.FindAllStringSubmatchIndex(words, -1)
+	start := 0
+	for n, m := range marks {
+		end := len(words)
+		if n+1 < len(marks) {
+			end = marks[n+1][0]
+		}
+		before, after := strings.TrimSpace(words[start:m[0]]), strings.TrimSpace(words[m[1]:end])
+		start = m[1]
+		said, err := strconv.Atoi(strings.NewReplacer(",", "", ".", "").Replace(words[m[2]:m[3]]))
+		at := strings.Index(raw, before)
+		if err != nil || at < 0 || after == "" {
+			j.cannotTell(kindLeftOut)
+			continue
+		}
+		gap := raw[at+len(before):]
+		// What comes after may stand more than once.
+		ok, close := false, -1
+		for i := strings.Index(gap, after); i >= 0 && i < len(gap); {
+			left := gap[:i]
+			for _, count := range []int{len(left), len([]rune(left)), len(strings.TrimSpace(left)), len([]rune(strings.TrimSpace(left)))} {
+				ok = ok || count-said <= 4 && said-count <= 4
+			}
+			close = len([]rune(left))
+			next := strings.Index(gap[i+1:], after)
+			if next < 0 {
+				break
+			}
+			i += 1 + next
+		}
+		if close < 0 {
+			j.cannotTell(kindLeftOut)
+			continue
+		}
+		j.say(kindLeftOut, ok, words, fmt.Sprintf("%d characters were left out", close), sources, from)
+	}
+}
+
+var countedOut = regexp.MustCompile(`\[… ?([\d,.]+) characters left out ?…\]`)

@@ -61,6 +61,7 @@ const (
 
 	// Places where lines of one item were left out, of what was said and of what
 	// was quoted: a line "…" must mark them.
+	kindLeftOut  Kind = "characters left out" // as many as the mark says
 	kindWordsGap Kind = "gap in words"
 	kindLinesGap Kind = "gap in lines"
 

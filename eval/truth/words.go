@@ -9,7 +9,7 @@ import (
 var (
 	// leftOut are the marks of words that were left out.
 	leftOut = regexp.MustCompile(`\[… ?[\d,.]+ [a-z]+ left out ?…\]|\[…\]|…`)
-	ansi    = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]")
+	ansi    = regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?")
 	// numbered is the number that tools put before a line of a file.
 	numbered = regexp.MustCompile(`^ *(\d+)(?:→|\t)`)
 	fence    = regexp.MustCompile("```[A-Za-z0-9_+-]*")

@@ -57,6 +57,8 @@ var floors = map[string]arch.Package{
 	"eval/htmlreport": {Floor: 6, Same: []string{"eval"}},
 	"eval/estimators": {Floor: 6, Same: []string{"eval", "eval/internal/grid"}, External: []string{gjson}},
 	"eval/locomo":     {Floor: 6, Same: []string{"eval", "eval/internal/grid"}},
+	// What summaries say, against the log.
+	"eval/truth": {Floor: 6},
 	// Tables in the width of a terminal.
 	"eval/internal/grid": {Floor: 1},
 
