@@ -66,6 +66,9 @@ func open(t *testing.T, path string) []transcript.Transcript {
 // judge summarises all but the last messages and checks it.
 func judge(t *testing.T, log []thread.Message, budget int) (truth.Report, summarize.Result, bool) {
 	end := len(log) - tail
+	for end > 0 && log[end].Role == thread.Tool {
+		end-- // a call is not parted from its result
+	}
 	if end < 4 {
 		return truth.Report{}, summarize.Result{}, false
 	}

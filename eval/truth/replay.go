@@ -26,8 +26,10 @@ type replay struct {
 	cwd    string  // the directory that commands start in, as far as it was said
 	todo   []todo
 	listed bool // the agent has a list
-	dirs   []seen
-	branch []seen
+	// emptied is the message that showed an empty list.
+	emptied int
+	dirs    []seen
+	branch  []seen
 
 	commits []commit
 	pushes  []int

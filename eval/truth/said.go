@@ -230,7 +230,7 @@ func (j *judge) plan(steps []summary.Step) {
 		}
 		switch {
 		case j.listed && earlier >= 0:
-			at := -1
+			at := j.emptied
 			if len(j.todo) > 0 {
 				at = j.todo[len(j.todo)-1].at
 			}

@@ -159,7 +159,12 @@ func (r *replay) lists(c *call) {
 		return
 	case "tasklist":
 		if strings.HasPrefix(c.out, "No tasks") {
-			r.todo = nil
+			for _, t := range r.todo {
+				if t.status != "completed" { // a list that is done is put away
+					r.todo, r.emptied = nil, c.result
+					break
+				}
+			}
 			return
 		}
 		var now []todo

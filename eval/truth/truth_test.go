@@ -221,6 +221,8 @@ func TestPlan(t *testing.T) {
 		{"by id", list(user("go"), made("1", "build"), made("2", "test"), set("1", "completed")), plan("completed", "build"), "plan", right},
 		{"by id, stale", list(user("go"), made("1", "build"), set("1", "in_progress")), plan("pending", "build"), "plan", wrong},
 		{"by id, deleted", list(user("go"), made("1", "build"), set("1", "deleted")), plan("pending", "build"), "plan", wrong},
+		{"an empty list", list(user("go"), made("1", "build"), does("TaskList", map[string]any{}, "No tasks found")), plan("pending", "build"), "plan", wrong},
+		{"a list that was done is put away", list(user("go"), made("1", "build"), set("1", "completed"), does("TaskList", map[string]any{}, "No tasks found")), plan("completed", "build"), "plan", right},
 		{"numbers that begin anew", list(user("go"), made("1", "build"), made("1", "ship")), plan("pending", "build"), "plan", wrong},
 	})
 }
