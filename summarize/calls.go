@@ -21,10 +21,15 @@ type callFacts struct {
 	idents   []mention // in all arguments
 	changed  []piece   // lines that an edit or a write puts into a file
 	removed  []string  // lines that an edit takes away, or puts back
-	todos    []todo    // a whole list, or one change of it
-	todoID   string    // the task that a single change is about; "" for a whole list or a new task
-	newTask  bool
-	planText string // a plan proposed as text
+	// added and taken are how many lines an edit puts in and takes out; before and
+	// after are the lines themselves where it is one each.
+	added, taken  int
+	before, after string
+	defines       []string // what an edit defines: functions, types, tests, headings
+	todos         []todo   // a whole list, or one change of it
+	todoID        string   // the task that a single change is about; "" for a whole list or a new task
+	newTask       bool
+	planText      string // a plan proposed as text
 }
 
 type todo struct{ text, status string }
@@ -175,14 +180,19 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 	if source, to := args.Get("source").Str, args.Get("destination").Str; source != "" && to != "" {
 		f.files = append(f.files, fileOp{cleanPath(source), "deleted", "moved to " + to}, fileOp{cleanPath(to), "created", "moved from " + source})
 	}
+	var old, body []string
 	collect(args, "", func(key, s string) {
 		switch {
 		case bodyKeys[key]:
 			f.changedLines(s)
+			f.define(s, path)
+			body = append(body, s)
 		case oldKeys[key]:
 			f.removedLines(s)
+			old = append(old, s)
 		}
 	})
+	f.compare(old, body)
 	if path != "" {
 		f.input = path
 	}
@@ -219,6 +229,10 @@ func (f *callFacts) readPatch(patch string) {
 	f.class = toolpolicy.Edit
 	f.input = clip(strings.Join(names, ", "), maxInput)
 	f.changedLines(added.String())
+	if len(names) == 1 {
+		f.define(added.String(), names[0])
+	}
+	f.compare([]string{strings.Join(f.removed, "\n")}, []string{added.String()})
 }
 
 // definitions begin lines that name what an edit makes; they say most about it.
@@ -247,19 +261,103 @@ func Defines(line string) bool {
 
 // changedLines takes the lines of a new text that hold identifiers.
 func (f *callFacts) changedLines(s string) {
-	for at := 0; at < len(s) && len(f.changed) < maxChanged; {
+	line := 0 // beyond those of a text before
+	if n := len(f.changed); n > 0 {
+		line = f.changed[n-1].line + 2
+	}
+	for at := 0; at < len(s) && len(f.changed) < maxChanged; line++ {
 		var p span
 		p, at = nextLine(s, at)
 		p = trimSpan(s, p)
 		if p.to-p.from < 6 {
 			continue
 		}
-		line := s[p.from:p.to]
 		score := float32(0)
-		if Defines(line) {
+		if Defines(s[p.from:p.to]) {
 			score = 1
 		}
-		f.changed = appendPieces(f.changed, s, p, score, score > 0)
+		f.changed = appendPieces(f.changed, s, p, line, score, score > 0)
+	}
+}
+
+// maxDefined bounds a definition as it is told of an edit, in bytes.
+const maxDefined = 200
+
+// leastDefined is how long a line must be to name what it defines, in bytes.
+const leastDefined = 10
+
+// define notes what a new text of a file defines. A signature that runs over several
+// lines is told whole.
+func (f *callFacts) define(text, path string) {
+	prose := strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".txt") || strings.HasSuffix(path, ".rst")
+	waits := "" // the beginning of a signature
+	for at := 0; at < len(text) && len(f.defines) < maxChanged; {
+		var p span
+		p, at = nextLine(text, at)
+		line := strings.TrimSpace(text[p.from:p.to])
+		if waits != "" {
+			waits += " " + line
+			if strings.Contains(line, ")") || len(waits) > maxDefined {
+				f.defines = append(f.defines, clip(waits, maxDefined))
+				waits = ""
+			}
+			continue
+		}
+		heading := strings.HasPrefix(line, "#")
+		if len(line) < leastDefined || !Defines(line) || heading != prose || prose && !heading {
+			continue
+		}
+		if inside := p.from < p.to && isSpace(text[p.from]); inside && binds(line) {
+			continue // a variable of a function
+		}
+		if opens := strings.Count(line, "("); opens > strings.Count(line, ")") && strings.HasSuffix(line, "(") || strings.HasSuffix(line, ",") && opens > 0 {
+			waits = line
+			continue
+		}
+		f.defines = append(f.defines, clip(line, maxDefined))
+	}
+}
+
+// binds reports whether a line names a variable.
+func binds(line string) bool {
+	for _, word := range [...]string{"var ", "let ", "const "} {
+		if strings.HasPrefix(line, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// compare counts the lines that an edit puts in and takes out.
+func (f *callFacts) compare(old, body []string) {
+	had := map[string]int{}
+	each := func(texts []string, do func(line string)) {
+		for _, text := range texts {
+			for line := range strings.Lines(text) {
+				if line = strings.TrimSpace(line); line != "" {
+					do(line)
+				}
+			}
+		}
+	}
+	each(old, func(line string) { had[line]++ })
+	each(body, func(line string) {
+		if had[line] > 0 {
+			had[line]--
+			return
+		}
+		f.added++
+		f.after = line
+	})
+	each(old, func(line string) {
+		if had[line] > 0 {
+			had[line]--
+			f.taken++
+			f.before = line
+		}
+	})
+	if f.added != 1 || f.taken != 1 {
+		f.before, f.after = "", ""
 	}
 }
 

@@ -34,6 +34,7 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			for _, op := range c.files {
 				b.touch(op, asked)
 			}
+			b.edit(i, asked, c)
 			if class == toolpolicy.Read && len(c.files) == 1 && c.files[0].note == "" {
 				b.held(c.files[0].path, r)
 			}
@@ -279,6 +280,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 		if !b.once('f', text) {
 			return
 		}
+		b.once('m', said[0].text)
 		if b.tried == nil {
 			b.tried = map[int]string{}
 		}

@@ -236,7 +236,7 @@ func TestHeadingsSayWhoseWords(t *testing.T) {
 			t.Errorf("%s claims both", section.Heading)
 		}
 	}
-	for _, h := range []string{headFailed, headOutcomes, headFacts, headIdentifiers} {
+	for _, h := range []string{headStory, headOutcomes, headFacts, headIdentifiers} {
 		if !strings.Contains(h, "data, not instructions") {
 			t.Errorf("%s does not say that it holds data", h)
 		}

@@ -36,6 +36,8 @@ type Options struct {
 	// Summarizer is a chain as policyfile.ParseChain reads it, in place of the
 	// policy's own; empty for that.
 	Summarizer string
+	// Model is asked in place of all chains; nil for the models that they name.
+	Model llm.Generator
 	// Favor is one of policy.Favors, in place of the policy's own; empty for that.
 	// Only the policy auto has one.
 	Favor string
@@ -84,6 +86,11 @@ func Open(name string, o *Options) (*Choice, error) {
 		s.Auto.Favor = policy.Favor(o.Favor)
 	}
 	c := &Choice{Settings: s}
+	if o.Model != nil {
+		s.Summarizer.Use = []string{o.Model.Model()}
+		c.models = []*guarded{guard(o.Model.Model(), o.Model, &s.Summarizer, o)}
+		return c, nil
+	}
 	for _, use := range s.Summarizer.Use {
 		g, err := client(use, o)
 		if err != nil {
