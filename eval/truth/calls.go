@@ -367,7 +367,7 @@ func (j *judge) after(c *call, words string, it summary.Item) {
 			continue
 		}
 		for _, t := range j.texts(&j.log[i]) {
-			if holds(t.norm, words) {
+			if holds(t.norm, words) || strings.Contains(t.raw, "```") && holds(normal(fence.ReplaceAllString(t.raw, "")), words) {
 				j.isTrue(kindAttemptThen)
 				return
 			}

@@ -134,6 +134,7 @@ func (r *replay) ran(c *call) {
 			}
 			switch {
 			case to.op == ">" && name == "cat" && cmd.document != "" && len(args) == 0:
+				o.size.add(nil, fileLines(cmd.document), true)
 				f.rewrite(fileLines(cmd.document), c.result)
 			case to.op == ">":
 				f.doubt(c.result, true)
@@ -451,6 +452,7 @@ func (r *replay) patch(c *call, text string) {
 	var added []string
 	flush := func() {
 		if f != nil && (len(old) > 0 || len(new) > 0) {
+			f.operations[len(f.operations)-1].size.add(old, new, false)
 			f.edit(strings.Join(old, "\n"), strings.Join(new, "\n"), false, c.result)
 		}
 		old, new = nil, nil
@@ -458,6 +460,7 @@ func (r *replay) patch(c *call, text string) {
 	finish := func() {
 		flush()
 		if f != nil && adding {
+			f.operations[len(f.operations)-1].size.add(nil, added, true)
 			f.rewrite(added, c.result)
 		}
 		f, adding, added = nil, false, nil

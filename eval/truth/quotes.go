@@ -2,6 +2,9 @@ package truth
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -337,9 +340,17 @@ func (j *judge) goneLines(name string, lines []quoted, it summary.Item, at []int
 	}
 }
 
+// told is the form in which changes are told: what was done to which file, a move,
+// how many lines, and what they define or were.
+var told = regexp.MustCompile(`(?s)^(created|edited|deleted) (\S+)(?:, (moved (?:from|to) .+?))?(?: \((?:\+(\d+))? ?(?:[−-](\d+))? lines?\))?(?:: (.*))?$`)
+
 // change judges lines that say what an edit changed.
 func (j *judge) change(it summary.Item) {
 	at := j.named(it.Sources, it.Text)
+	if m := told.FindStringSubmatch(it.Text); m != nil {
+		j.told(it, at, m)
+		return
+	}
 	label, body := splitLabel(it.Text)
 	var calls []*call
 	for _, i := range at {
@@ -397,4 +408,117 @@ func (j *judge) change(it summary.Item) {
 		}
 		j.say(kindChange, found, it.Text, "the arguments of the call do not hold: "+clip(l.text, 160), it.Sources, at...)
 	}
+}
+
+// told judges a change in the form of the same name.
+func (j *judge) told(it summary.Item, at []int, m []string) {
+	what, file, move, rest := m[1], m[2], m[3], m[6]
+	named := func(o operation) bool {
+		return (it.Turn == 0 || o.turn == it.Turn) && (len(at) == 0 || o.call != nil && (slices.Contains(at, o.call.at) || slices.Contains(at, o.call.result)))
+	}
+	var did []operation
+	var last operation
+	moved := false
+	var failedAt []int
+	for _, f := range j.lookup(file) {
+		for _, o := range f.operations {
+			if o.what == "read" || !named(o) {
+				continue
+			}
+			did, last = append(did, o), o
+			moved = moved || move != "" && holds(o.what+" "+normal(o.path), move) || strings.HasPrefix(move, o.what) && tail(o.path, strings.TrimSpace(strings.TrimPrefix(move, o.what)))
+		}
+		for _, o := range f.failed {
+			if named(o) {
+				failedAt = append(failedAt, o.at)
+			}
+		}
+	}
+	ok, reason := false, "no call that it names changed the file in that turn"
+	for _, o := range did {
+		switch what {
+		case "created":
+			ok = ok || o.what == "created" && !o.known || o.what == "moved from"
+			reason = "it was there before"
+		case "edited":
+			ok = ok || o.what == "edited" || o.what == "created" || o.what == "moved from" || o.what == "moved to"
+		case "deleted":
+			ok = last.what == "deleted" || last.what == "moved to"
+			reason = "it was there again"
+		}
+	}
+	if len(did) == 0 && len(failedAt) > 0 {
+		reason = "the call failed"
+	}
+	if !ok && len(failedAt) == 0 && j.mayHave(file, it.Turn) {
+		j.cannotTell(kindChange)
+		return
+	}
+	j.say(kindChange, ok, it.Text, reason, it.Sources, failedAt...)
+	if !ok {
+		return
+	}
+	if move != "" {
+		j.say(kindChange, moved, it.Text, "the log has no such move", it.Sources)
+	}
+	if m[4]+m[5] != "" {
+		j.changedLines(it, did, m[4], m[5])
+	}
+	if rest == "" {
+		return
+	}
+	var texts []text
+	for _, o := range did {
+		for _, l := range leaves(o.call.args) {
+			texts = append(texts, newText(l))
+		}
+		texts = append(texts, newText(o.call.said))
+	}
+	stands := func(s string) bool {
+		return slices.ContainsFunc(texts, func(t text) bool { return holds(t.norm, s) })
+	}
+	if from, to, ok := strings.Cut(rest, " → "); ok && stands(from) && stands(to) || stands(rest) {
+		j.isTrue(kindChangeWords)
+		return
+	}
+	parts := strings.Split(rest, " ; ")
+	for i := 0; i < len(parts); i++ {
+		if moreTold.MatchString(parts[i]) {
+			continue
+		}
+		// The words themselves may hold the mark between parts.
+		n := i + 1
+		for n < len(parts) && !stands(strings.Join(parts[i:n], " ; ")) {
+			n++
+		}
+		words := strings.Join(parts[i:n], " ; ")
+		if stands(words) {
+			i = n - 1
+			j.isTrue(kindChangeWords)
+			continue
+		}
+		j.isFalse(kindChangeWords, Finding{Statement: it.Text, Reason: "the arguments of the calls do not hold: " + clip(parts[i], 160), Sources: it.Sources, Refuting: j.ids(at...)})
+	}
+}
+
+var moreTold = regexp.MustCompile(`^… ?\d+ more$`)
+
+// changedLines judges how many lines were added and taken.
+func (j *judge) changedLines(it summary.Item, did []operation, added, removed string) {
+	a, _ := strconv.Atoi(added)
+	r, _ := strconv.Atoi(removed)
+	var sum change
+	for _, o := range did {
+		for i, n := range o.size {
+			sum[i].added += n.added
+			sum[i].removed += n.removed
+		}
+	}
+	for _, n := range sum {
+		if n.added == a && n.removed == r {
+			j.isTrue(kindChangeLines)
+			return
+		}
+	}
+	j.isFalse(kindChangeLines, Finding{Statement: it.Text, Reason: fmt.Sprintf("the calls added %d lines and took %d", sum[0].added, sum[0].removed), Sources: it.Sources})
 }

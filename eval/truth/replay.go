@@ -94,6 +94,48 @@ type operation struct {
 	call  *call
 	// known says of a write that the file was there before, as far as was seen.
 	known bool
+	size  change
+}
+
+// change is how many lines a change added and took, by each way to count.
+type change [4]struct{ added, removed int }
+
+// The ways to count: the fewest lines; those between what both begin and end
+// with; all lines of old and new text; the fewest, and all of a rewrite.
+func (c *change) add(old, new []string, rewrite bool) {
+	a, b := changed(old, new), changed(new, old)
+	same := common(a, b)
+	for i, n := range [...]struct{ added, removed int }{
+		{len(b) - same, len(a) - same}, {len(b), len(a)}, {len(new), len(old)}, {len(b) - same, len(a) - same},
+	} {
+		if i == 3 && rewrite || i == 2 && rewrite {
+			n.added, n.removed = len(new), 0
+		}
+		c[i].added += n.added
+		c[i].removed += n.removed
+	}
+}
+
+// common is how many lines two texts have in common, in order; too many to
+// compare have none.
+func common(a, b []string) int {
+	if len(a)*len(b) > 4<<20 {
+		return 0
+	}
+	row := make([]int, len(b)+1)
+	for _, x := range a {
+		before := 0
+		for j, y := range b {
+			was := row[j+1]
+			if x == y {
+				row[j+1] = before + 1
+			} else {
+				row[j+1] = max(row[j+1], row[j])
+			}
+			before = was
+		}
+	}
+	return row[len(b)]
 }
 
 // file is what is known of a file.
@@ -392,7 +434,7 @@ func (r *replay) absolute(p string) string {
 // lookup returns the files that a statement may mean.
 func (r *replay) lookup(p string) []*file {
 	p = strings.TrimPrefix(p, "./")
-	if f := r.files[path.Clean(p)]; f != nil {
+	if f := r.files[path.Clean(p)]; f != nil && path.IsAbs(p) {
 		return []*file{f}
 	}
 	var out []*file
@@ -468,6 +510,11 @@ func (r *replay) touched(c *call, kind string) {
 			op.what, op.known = "edited", true
 		}
 		text := c.str("content", "contents", "file_text", "text")
+		var old []string
+		if f.whole && len(f.parts) > 0 && op.known {
+			old = f.parts[0].lines
+		}
+		op.size.add(old, fileLines(text), true)
 		f.rewrite(fileLines(text), at)
 		f.did(op)
 	case "edit":
@@ -480,6 +527,7 @@ func (r *replay) touched(c *call, kind string) {
 				f.doubt(at, true)
 				continue
 			}
+			op.size.add(strings.Split(e.old, "\n"), strings.Split(e.new, "\n"), false)
 			f.edit(e.old, e.new, e.all, at)
 		}
 		f.did(op)

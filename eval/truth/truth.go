@@ -54,10 +54,12 @@ const (
 	kindAttemptThen  Kind = "failed attempt: the assistant's words"
 	kindAttemptLater Kind = "failed attempt: later success"
 
-	kindChange Kind = "change"
-	kindLabel  Kind = "label" // what a quoted line is said to be from
-	kindLine   Kind = "line"  // a quoted line stands in its source
-	kindGone   Kind = "gone line"
+	kindChange      Kind = "change"
+	kindChangeLines Kind = "change: how many lines"
+	kindChangeWords Kind = "change: words"
+	kindLabel       Kind = "label" // what a quoted line is said to be from
+	kindLine        Kind = "line"  // a quoted line stands in its source
+	kindGone        Kind = "gone line"
 
 	// Places where lines of one item were left out, of what was said and of what
 	// was quoted: a line "…" must mark them.

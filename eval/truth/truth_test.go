@@ -309,6 +309,12 @@ func TestQuotes(t *testing.T) {
 		{"a summary of the agent", list(user("go"), recap("We did it.\nAll of it.")), summary.Summary{Facts: []item{{Text: "the agent's earlier summary:\nAll of it."}}}, "label", right},
 		{"no summary of the agent", list(user("go"), says("All of it.")), summary.Summary{Facts: []item{{Text: "the agent's earlier summary:\nAll of it."}}}, "label", wrong},
 
+		{"change told", list(user("go"), edit("/w/p/a.go", "old line\nsame", "new line\nmore\nsame")), summary.Summary{Changes: []item{{Text: "edited p/a.go (+2 −1 lines): new line ; more", Turn: 1}}}, "change: how many lines", right},
+		{"change of other lines", list(user("go"), edit("/w/p/a.go", "old line\nsame", "new line\nmore\nsame")), summary.Summary{Changes: []item{{Text: "edited p/a.go (+3 −1 lines)", Turn: 1}}}, "change: how many lines", wrong},
+		{"change, words told", list(user("go"), edit("/w/p/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "edited p/a.go (+1 −1 lines): old line → new line", Turn: 1}}}, "change: words", right},
+		{"change, other words told", list(user("go"), edit("/w/p/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "edited p/a.go (+1 −1 lines): old line → newer line", Turn: 1}}}, "change: words", wrong},
+		{"change of another file", list(user("go"), edit("/w/p/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "edited p/b.go (+1 −1 lines)", Turn: 1}}}, "change", wrong},
+		{"created, and it was there", list(user("go"), a, write("/w/a.go", "x")), summary.Summary{Changes: []item{{Text: "created w/a.go (+1 lines)", Turn: 1}}}, "change", wrong},
 		{"change", list(user("go"), edit("/w/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "w/a.go:\n- old line\n+ new line", Turn: 1}}}, "change", right},
 		{"change in other words", list(user("go"), edit("/w/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "w/a.go:\n+ newer line", Turn: 1}}}, "change", wrong},
 		{"change that failed", list(user("go"), does("Edit", map[string]any{"file_path": "/w/a.go", "old_string": "old line", "new_string": "new line"}, "!no")), summary.Summary{Changes: []item{{Text: "w/a.go:\n+ new line"}}}, "change", wrong},
