@@ -58,6 +58,8 @@ var floors = map[string]arch.Package{
 	"eval/htmlreport": {Floor: 6, Same: []string{"eval"}},
 	"eval/estimators": {Floor: 6, Same: []string{"eval", "eval/internal/grid"}, External: []string{gjson}},
 	"eval/locomo":     {Floor: 6, Same: []string{"eval", "eval/internal/grid"}},
+	// What summaries say, against the log.
+	"eval/truth": {Floor: 6},
 	// Sizes as users write them, tables in the width of a terminal.
 	"eval/internal/budget": {Floor: 1},
 	"eval/internal/grid":   {Floor: 1},
