@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -13,21 +12,20 @@ import (
 
 // callFacts is what a tool call tells by itself.
 type callFacts struct {
-	id, name string
-	class    toolpolicy.Class
-	input    string    // what was asked for, short, on one line
-	asked    []mention // in input
-	files    []fileOp
-	idents   []mention // in all arguments
-	changed  []piece   // lines that an edit or a write puts into a file
-	removed  []string  // lines that an edit takes away, or puts back
-	// added and taken are how many lines an edit puts in and takes out; before and
-	// after are the lines themselves where it is one each.
-	added, taken  int
-	before, after string
-	defines       []string // what an edit defines: functions, types, tests, headings
-	todos         []todo   // a whole list, or one change of it
-	todoID        string   // the task that a single change is about; "" for a whole list or a new task
+	id, name      string
+	class         toolpolicy.Class
+	input         string    // what was asked for, short, on one line
+	asked         []mention // in input
+	files         []fileOp
+	part          bool      // only a part of the file was read
+	idents        []mention // in all arguments
+	changed       []piece   // lines that an edit or a write puts into a file
+	removed       []string  // lines that an edit takes away, or puts back
+	before, after string    // the line that an edit takes out and the one it puts in, where it is one each
+	defines       []string  // what an edit defines: functions, types, tests, headings
+	dropped       []string  // what the text that it takes out defines
+	todos         []todo    // a whole list, or one change of it
+	todoID        string    // the task that a single change is about; "" for a whole list or a new task
 	newTask       bool
 	planText      string    // a plan proposed as text
 	work          *callWork // what it does for the state of the work
@@ -83,7 +81,8 @@ func readCall(c *thread.ToolCall) callFacts {
 		f.readTodo(args)
 	case toolpolicy.Read:
 		if path != "" {
-			f.files = append(f.files, fileOp{path, "read", lineRange(args)})
+			f.files = append(f.files, fileOp{path, "read", ""})
+			f.part = inPart(args)
 		}
 		args.Get("paths").ForEach(func(_, v gjson.Result) bool {
 			if v.Type == gjson.String {
@@ -172,11 +171,8 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 		f.class, op = toolpolicy.Write, "created"
 	}
 	if path != "" {
-		note := ""
-		if op == "read" {
-			note = lineRange(args)
-		}
-		f.files = append(f.files, fileOp{path, op, note})
+		f.part = inPart(args)
+		f.files = append(f.files, fileOp{path, op, ""})
 	}
 	if source, to := args.Get("source").Str, args.Get("destination").Str; source != "" && to != "" {
 		f.files = append(f.files, fileOp{cleanPath(source), "deleted", "moved to " + to}, fileOp{cleanPath(to), "created", "moved from " + source})
@@ -186,10 +182,11 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 		switch {
 		case bodyKeys[key]:
 			f.changedLines(s)
-			f.define(s, path)
+			f.defines = define(f.defines, s, path)
 			body = append(body, s)
 		case oldKeys[key]:
 			f.removedLines(s)
+			f.dropped = define(f.dropped, s, path)
 			old = append(old, s)
 		}
 	})
@@ -231,7 +228,8 @@ func (f *callFacts) readPatch(patch string) {
 	f.input = clip(strings.Join(names, ", "), maxInput)
 	f.changedLines(added.String())
 	if len(names) == 1 {
-		f.define(added.String(), names[0])
+		f.defines = define(f.defines, added.String(), names[0])
+		f.dropped = define(f.dropped, strings.Join(f.removed, "\n"), names[0])
 	}
 	f.compare([]string{strings.Join(f.removed, "\n")}, []string{added.String()})
 }
@@ -287,19 +285,19 @@ const maxDefined = 200
 // leastDefined is how long a line must be to name what it defines, in bytes.
 const leastDefined = 10
 
-// define notes what a new text of a file defines. A signature that runs over several
+// define adds what a text of a file defines. A signature that runs over several
 // lines is told whole.
-func (f *callFacts) define(text, path string) {
+func define(defines []string, text, path string) []string {
 	prose := strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".txt") || strings.HasSuffix(path, ".rst")
 	waits := "" // the beginning of a signature
-	for at := 0; at < len(text) && len(f.defines) < maxChanged; {
+	for at := 0; at < len(text) && len(defines) < maxChanged; {
 		var p span
 		p, at = nextLine(text, at)
 		line := strings.TrimSpace(text[p.from:p.to])
 		if waits != "" {
 			waits += " " + line
 			if strings.Contains(line, ")") || len(waits) > maxDefined {
-				f.defines = append(f.defines, clip(waits, maxDefined))
+				defines = append(defines, clip(waits, maxDefined))
 				waits = ""
 			}
 			continue
@@ -315,8 +313,9 @@ func (f *callFacts) define(text, path string) {
 			waits = line
 			continue
 		}
-		f.defines = append(f.defines, clip(line, maxDefined))
+		defines = append(defines, clip(line, maxDefined))
 	}
+	return defines
 }
 
 // binds reports whether a line names a variable.
@@ -329,9 +328,11 @@ func binds(line string) bool {
 	return false
 }
 
-// compare counts the lines that an edit puts in and takes out.
+// compare finds the line that an edit takes out and the one that it puts in, where
+// it is one each.
 func (f *callFacts) compare(old, body []string) {
 	had := map[string]int{}
+	added, taken := 0, 0
 	each := func(texts []string, do func(line string)) {
 		for _, text := range texts {
 			for line := range strings.Lines(text) {
@@ -347,17 +348,17 @@ func (f *callFacts) compare(old, body []string) {
 			had[line]--
 			return
 		}
-		f.added++
+		added++
 		f.after = line
 	})
 	each(old, func(line string) {
 		if had[line] > 0 {
 			had[line]--
-			f.taken++
+			taken++
 			f.before = line
 		}
 	})
-	if f.added != 1 || f.taken != 1 {
+	if added != 1 || taken != 1 {
 		f.before, f.after = "", ""
 	}
 }
@@ -373,26 +374,14 @@ func (f *callFacts) removedLines(s string) {
 	}
 }
 
-// lineRange writes the part of a file that was asked for.
-func lineRange(args gjson.Result) string {
-	if r := args.Get("view_range"); r.IsArray() {
-		if a := r.Array(); len(a) == 2 {
-			return "lines " + a[0].String() + "-" + a[1].String()
+// inPart reports whether only a part of a file was asked for.
+func inPart(args gjson.Result) bool {
+	for _, key := range [...]string{"view_range", "start_line", "end_line", "limit", "offset"} {
+		if v := args.Get(key); v.Exists() && v.Type != gjson.Null {
+			return true
 		}
 	}
-	from, to := args.Get("start_line"), args.Get("end_line")
-	if from.Exists() && to.Exists() {
-		return "lines " + clip(from.String(), 12) + "-" + clip(to.String(), 12)
-	}
-	offset, limit := args.Get("offset"), args.Get("limit")
-	switch {
-	case limit.Exists() && limit.Int() > 0:
-		start := max(offset.Int(), 1)
-		return "lines " + strconv.FormatInt(start, 10) + "-" + strconv.FormatInt(start+limit.Int()-1, 10)
-	case offset.Exists() && offset.Int() > 0:
-		return "from line " + strconv.FormatInt(offset.Int(), 10)
-	}
-	return ""
+	return false
 }
 
 // describe writes the arguments of a call on one line: the value alone where

@@ -17,14 +17,14 @@ type editKey struct {
 
 // edits is what the edits of a file in one turn did to it.
 type edits struct {
-	op             string // created, edited or deleted
-	note           string
-	added, removed int // lines
-	defines        []string
-	from, to       string // of a change of one short line
-	calls          int
-	at             int
-	sources        []thread.ID
+	op       string // created, edited or deleted
+	note     string
+	defines  []string
+	dropped  []string // definitions that it took out
+	from, to string   // of a change of one short line
+	calls    int
+	at       int
+	sources  []thread.ID
 }
 
 const (
@@ -42,6 +42,9 @@ func (b *builder) edit(i int, asked *thread.Message, c *callFacts) {
 		e := b.edits[key]
 		if e == nil {
 			e = &edits{op: op.op}
+			if at, ok := b.fileAt[op.path]; op.op == "created" && ok && !slices.Contains(b.files[at].Operations, "created") {
+				e.op = "edited" // it was there before
+			}
 			if b.edits == nil {
 				b.edits = map[editKey]*edits{}
 			}
@@ -59,16 +62,29 @@ func (b *builder) edit(i int, asked *thread.Message, c *callFacts) {
 		if len(c.files) > 1 {
 			continue // the lines are of all of them
 		}
-		e.added, e.removed = e.added+c.added, e.removed+c.taken
 		for _, text := range c.defines {
-			if !slices.Contains(c.removed, text) && !slices.Contains(e.defines, text) {
+			if !slices.Contains(c.dropped, text) && !slices.Contains(e.defines, text) {
 				e.defines = append(e.defines, text)
+			}
+		}
+		for _, text := range c.dropped {
+			if !slices.Contains(c.defines, text) && !slices.Contains(e.dropped, text) {
+				e.dropped = append(e.dropped, text)
 			}
 		}
 		if c.before != "" && len(c.before)+len(c.after) <= 2*maxOneChange {
 			e.from, e.to = c.before, c.after
 		}
 	}
+}
+
+// few lists the first of some definitions, and says how many more there are.
+func few(defined []string) string {
+	s := strings.Join(defined[:min(len(defined), maxDefines)], " ; ")
+	if more := len(defined) - maxDefines; more > 0 {
+		s += " ; … " + strconv.Itoa(more) + " more"
+	}
+	return s
 }
 
 // changed turns the edits into candidates.
@@ -81,21 +97,13 @@ func (b *builder) changed() {
 			s.WriteString(", " + e.note)
 		}
 		switch {
-		case e.added > 0 && e.removed > 0:
-			s.WriteString(" (+" + strconv.Itoa(e.added) + " −" + strconv.Itoa(e.removed) + " lines)")
-		case e.added > 0:
-			s.WriteString(" (+" + strconv.Itoa(e.added) + " lines)")
-		case e.removed > 0:
-			s.WriteString(" (−" + strconv.Itoa(e.removed) + " lines)")
-		}
-		switch {
 		case e.calls == 1 && e.from != "" && len(e.defines) == 0:
 			s.WriteString(": " + e.from + " → " + e.to)
 		case len(e.defines) > 0:
-			s.WriteString(": " + strings.Join(e.defines[:min(len(e.defines), maxDefines)], " ; "))
-			if more := len(e.defines) - maxDefines; more > 0 {
-				s.WriteString(" ; … " + strconv.Itoa(more) + " more")
-			}
+			s.WriteString(": " + few(e.defines))
+		}
+		if len(e.dropped) > 0 {
+			s.WriteString(" | without: " + few(e.dropped))
 		}
 		text := s.String()
 		b.changes = append(b.changes, summary.Item{Text: text, Turn: key.turn, Sources: e.sources})

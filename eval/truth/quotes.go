@@ -342,7 +342,7 @@ func (j *judge) goneLines(name string, lines []quoted, it summary.Item, at []int
 
 // told is the form in which changes are told: what was done to which file, a move,
 // how many lines, and what they define or were.
-var told = regexp.MustCompile(`(?s)^(created|edited|deleted) (\S+)(?:, (moved (?:from|to) .+?))?(?: \((?:\+(\d+))? ?(?:[−-](\d+))? lines?\))?(?:: (.*))?$`)
+var told = regexp.MustCompile(`(?s)^(created|edited|deleted) (\S+)(?:, (moved (?:from|to) .+?))?(?: \((?:\+(\d+))? ?(?:[−-](\d+))? lines?\))?(?:: (.*?))?(?: \| without: (.*))?$`)
 
 // change judges lines that say what an edit changed.
 func (j *judge) change(it summary.Item) {
@@ -413,6 +413,9 @@ func (j *judge) change(it summary.Item) {
 // told judges a change in the form of the same name.
 func (j *judge) told(it summary.Item, at []int, m []string) {
 	what, file, move, rest := m[1], m[2], m[3], m[6]
+	if m[7] != "" { // what it took out
+		rest = strings.TrimPrefix(rest+" ; "+m[7], " ; ")
+	}
 	named := func(o operation) bool {
 		return (it.Turn == 0 || o.turn == it.Turn) && (len(at) == 0 || o.call != nil && (slices.Contains(at, o.call.at) || slices.Contains(at, o.call.result)))
 	}
