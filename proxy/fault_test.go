@@ -154,8 +154,8 @@ func TestFaults(t *testing.T) {
 // TestFaultInARound: where a store fails while the model reads what was removed,
 // the client is answered all the same.
 func TestFaultInARound(t *testing.T) {
-	for _, stream := range []bool{false, true} {
-		for _, api := range apis {
+	for _, api := range apis {
+		for _, stream := range streams(t, api) {
 			up := strict(t)
 			model := &curious{t: t, inner: steps(60, false)}
 			up.Model = model.answer

@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 )
 
 // observed is what a daemon with these settings is seen to do. It stops in the end.
@@ -42,7 +44,7 @@ func TestEverySettingActs(t *testing.T) {
 		return s.URL
 	}
 	one, other := upstream("one"), upstream("other")
-	summaries := writer(t)
+	summaries := writer(t, false)
 	environment(t, summaries.URL)
 	master := write("master.key", said(t, "keys", "master"))
 	keys := filepath.Join(dir, "mine")
@@ -52,14 +54,15 @@ func TestEverySettingActs(t *testing.T) {
 	unknown, injecting := usual, usual
 	injecting.steps, injecting.every = 24, 3
 	unknown.model, unknown.window = "model-of-ours", 0
-	talking := func(k talk) observer {
-		return func(t *testing.T, args ...string) string {
-			flags := map[string]string{}
-			for i := 0; i+1 < len(args); i += 2 {
-				flags[strings.TrimPrefix(args[i], "--")] = args[i+1]
-			}
-			return heldWith(t, flags, k)
+	flagsOf := func(args []string) map[string]string {
+		flags := map[string]string{}
+		for i := 0; i+1 < len(args); i += 2 {
+			flags[strings.TrimPrefix(args[i], "--")] = args[i+1]
 		}
+		return flags
+	}
+	talking := func(k talk) observer {
+		return func(t *testing.T, args ...string) string { return heldWith(t, flagsOf(args), k) }
 	}
 	asking := func(path, body string, header ...string) observer {
 		return func(t *testing.T, args ...string) string {
@@ -76,14 +79,18 @@ func TestEverySettingActs(t *testing.T) {
 		return fmt.Sprint(strings.Contains(log, "listening"), strings.Contains(log, `{"time"`))
 	}
 	bursting := func(t *testing.T, args ...string) string {
-		address, stop := running(t, args...)
+		var passed atomic.Int64
+		began := time.Now()
+		address, stop := servedWith(t, flagsOf(args), func(c *daemon.Config) {
+			c.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+		})
 		defer stop()
 		refused := false
 		for range 60 {
 			status, _, _ := ask(t, address+"/v1/threads", "")
 			refused = refused || status == http.StatusTooManyRequests
 		}
-		time.Sleep(300 * time.Millisecond)
+		passed.Add(int64(300 * time.Millisecond))
 		after, _, _ := ask(t, address+"/v1/threads", "")
 		return fmt.Sprint(refused, after)
 	}
@@ -126,7 +133,7 @@ func TestEverySettingActs(t *testing.T) {
 		stop()
 		<-ended
 		http.DefaultClient.CloseIdleConnections()
-		return fmt.Sprint(time.Since(start) > 500*time.Millisecond)
+		return fmt.Sprint(time.Since(start) >= 2*time.Second)
 	}
 	measuring := func(k talk, names ...string) observer {
 		return func(t *testing.T, args ...string) string {
