@@ -300,7 +300,7 @@ func TestNothingIsLost(t *testing.T) {
 	hidden := map[plan.Action]int{}
 	base := t.TempDir()
 	runs := 0
-	property.Few(t, 50, func(rt *rapid.T) {
+	property.Check(t, func(rt *rapid.T) {
 		th := marked(rt, threadgen.Thread().Draw(rt, "thread"))
 		ladder := rapid.SampledFrom([]string{"auto", "seed", "aside", "drop", "clear"}).Draw(rt, "ladder")
 		c, err := palimpsest.New(palimpsest.Config{Counter: counter, Ladder: ladders[ladder]})
