@@ -193,6 +193,8 @@ func TestWorkCommits(t *testing.T) {
 		{"rebased before it is pushed", func(l *logOf) {
 			l.ok(`git commit -m "one"`, "[main 1111111] one").ok("git pull --rebase && git push", "Successfully rebased\n   aaaaaaa..bbbbbbb  main -> main")
 		}, "1111111 one"},
+		{"picked", func(l *logOf) { l.ok("git cherry-pick 1234567", "[main 2222222] two\n Date: x") }, "2222222 two"},
+		{"picked, said by a file", func(l *logOf) { l.ok("cat x; git cherry-pick 1234567", "[main 2222222] two") }, ""},
 		{"taken back", func(l *logOf) {
 			l.ok(`git commit -m "one"`, "[main 1111111] one").ok(`git commit -m "two"`, "[main 2222222] two").ok("git reset --soft HEAD~1", "")
 		}, "1111111 one"},
@@ -580,4 +582,26 @@ func BenchmarkFoldWork(b *testing.B) {
 		foldWork(state.Work{}, messages, of)
 	}
 	b.ReportMetric(float64(len(messages)), "messages")
+}
+
+// TestJudgeRefusal: what a system refused is a failure, whether or not a provider
+// flags it; a page that only begins with the word is none of its business.
+func TestJudgeRefusal(t *testing.T) {
+	for text, want := range map[string]thread.Outcome{
+		"Error: gift card balance is not enough":            thread.Failure,
+		`{"error": "order is not pending"}`:                 thread.Failure,
+		`{"error": {"code": 7, "message": "no such user"}}`: thread.Failure,
+		`{"success": false, "message": "insufficient"}`:     thread.Failure,
+		`{"status": "failed"}`:                              thread.Failure,
+		`{"error": "", "response": "fine"}`:                 thread.Success,
+		`{"error": null, "errors": [], "id": 7}`:            thread.Success,
+		"Errors are counted in metrics":                     thread.Success,
+		"Transfer successful":                               thread.Success,
+	} {
+		l := (&logOf{}).op("modify_order", map[string]any{"id": 1}, text)
+		call, result := read(&l.messages[0]).calls[0], read(&l.messages[1]).result
+		if got := judge(result, &call, call.class); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
 }

@@ -91,7 +91,10 @@ func (f *workFold) git(a *gitAct, s *step, out *outputOf, done bool, dir string,
 	case "rebase":
 		if done || out.result.lines > 0 {
 			f.unsure()
+			f.clean() // what was edited in it is in its commits
 		}
+	case "pick":
+		f.picked(out, done, foreign, turn, sources)
 	case "stash":
 		if done {
 			f.stashed = f.w.Edited
@@ -197,6 +200,24 @@ func (f *workFold) commit(a *gitAct, out *outputOf, done, foreign bool, turn int
 	}
 	f.w.Commits = append(f.w.Commits, c)
 	f.clean()
+}
+
+// picked takes the commits that git made of others and printed.
+func (f *workFold) picked(out *outputOf, done, foreign bool, turn int, sources []thread.ID) {
+	for out.work.owned {
+		g := out.line(committed, nil)
+		if g == nil {
+			break
+		}
+		done = true
+		f.w.Commits = append(f.w.Commits, state.Commit{Hash: g.hash, Subject: clip(g.text, maxSubject), Branch: g.branch, Turn: turn, Sources: sources})
+		if !foreign && g.branch != "HEAD" {
+			f.onBranch(g.branch, turn, sources)
+		}
+	}
+	if done {
+		f.clean()
+	}
 }
 
 // push marks the commits of a branch that was pushed.
