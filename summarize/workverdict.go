@@ -227,7 +227,9 @@ func verdictOf(line string, deep bool) (verdictLine, bool) {
 		}
 	}
 	if i := strings.Index(line, ".go:"); i > 0 && !deep && strings.IndexByte(line[:i], ' ') < 0 {
-		if n, ok := after(line[i+4:], ""); ok && n > 0 {
+		row, rest, _ := strings.Cut(line[i+4:], ":")
+		column, _, ok := strings.Cut(rest, ": ")
+		if ok && isNumber(row) && isNumber(column) {
 			return bad(compileRunner, 3)
 		}
 	}
@@ -342,3 +344,5 @@ func jestLine(line string) (int, bool) {
 	}
 	return 0, true
 }
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
