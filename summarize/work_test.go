@@ -334,6 +334,9 @@ func TestWorkChecks(t *testing.T) {
 		{"only listed", func(l *logOf) { l.ok("gofmt -l .", "a.go") }, "format `gofmt -l .` ||"},
 		{"no folder", func(l *logOf) { l.bad("cd nowhere && npm test", "cd: no such file or directory: nowhere") }, ""},
 		{"no run", func(l *logOf) { l.ok("go test --help && npm run && make -n", "x") }, "build `make -n` success||"},
+		{"flagged, and no status", func(l *logOf) {
+			l.call("Bash", map[string]any{"command": "go test ./..."}).result("Bash", thread.Failure, "panic: index out of range\nparse.go:42")
+		}, "test `go test ./...` failure|panic: index out of range|"},
 		{"a place in a file is no compiler's word", func(l *logOf) { l.bad("go test ./...", "panic: x\nparse.go:42\nFAIL\tx/y\t1s") }, "test `go test ./...` failure|FAIL x/y 1s|"},
 		{"a log of a test that passes", func(l *logOf) {
 			l.ok("go test -v ./... 2>&1 | tail -9", "panic: as it should\n    --- FAIL: inner\nPASS\nok  \tx/y\t0.1s")

@@ -320,7 +320,7 @@ func (f *workFold) check(k *checkAct, s *step, out *outputOf, r *resultFacts, co
 	case known && code != 0 && s.blamed && !notRun(code):
 		c.Outcome = thread.Failure
 	case known && code != 0 && s.blamed:
-	case best != nil && only && !best.good && !best.weak:
+	case best != nil && only && !best.good && (!best.weak || r.outcome == thread.Failure && s.alone && !w.halted):
 		c.Outcome = thread.Failure
 	case known && code != 0 && !s.into && s.sure && ranAfter(k, out):
 		c.Outcome = thread.Success
