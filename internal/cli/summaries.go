@@ -103,15 +103,25 @@ func (s *summaries) used(_ string, u llm.Usage) {
 // mostLeft bounds the sentences that a report shows.
 const mostLeft = 200
 
-// causes says in words why sentences were left out, the most frequent first.
-func (s *summaries) causes() string {
-	names := slices.SortedFunc(maps.Keys(s.Dropped), func(a, b string) int {
-		return cmp.Or(cmp.Compare(s.Dropped[b], s.Dropped[a]), cmp.Compare(a, b))
+// leftOut says how many sentences of models' summaries were left out and why, the
+// most frequent cause first; empty where none was.
+func leftOut[N int | int64](of N, dropped map[string]N) string {
+	var left N
+	names := slices.SortedFunc(maps.Keys(dropped), func(a, b string) int {
+		return cmp.Or(cmp.Compare(dropped[b], dropped[a]), cmp.Compare(a, b))
 	})
 	for i, name := range names {
-		names[i] = fmt.Sprintf("%s (%d)", cmp.Or(causes[name], name), s.Dropped[name])
+		left += dropped[name]
+		names[i] = fmt.Sprintf("%s (%d)", cmp.Or(causes[name], name), dropped[name])
 	}
-	return strings.Join(names, ", ")
+	if left == 0 {
+		return ""
+	}
+	were := "were"
+	if left == 1 {
+		were = "was"
+	}
+	return fmt.Sprintf("%d of %s of the model's summary %s left out: %s", left, plural(int(of), "sentence"), were, strings.Join(names, ", "))
 }
 
 // causes are what summarize.Report.Dropped counts.
@@ -119,13 +129,6 @@ var causes = map[string]string{
 	"identifier": "a name that the conversation does not hold", "number": "a number that it does not hold", "quotation": "a quotation that nobody said",
 	"user": "words put into the user's mouth", "tool": "something to do that only a tool spoke of", "words": "words that nobody used",
 	"source": "no source", "placeholder": "nothing said", "limit": "too long", "cut": "cut off at the limit",
-}
-
-func were(n int) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
 }
 
 // print says who wrote, what was left out, and what failed.
@@ -148,8 +151,8 @@ func (s *summaries) print(p *printer) {
 		line += fmt.Sprintf(" · %s, %s tokens in, %s out", plural(s.Requests, "answer"), number(s.Input), number(s.Output))
 	}
 	p.text("%s", line)
-	if left := s.Proposed - s.Kept; left > 0 {
-		p.text("note: %d of %s of the model's summary %s left out: %s", left, plural(s.Proposed, "sentence"), were(left), s.causes())
+	if left := leftOut(s.Proposed, s.Dropped); left != "" {
+		p.text("note: %s", left)
 	}
 	for n, f := range s.Failures {
 		if n == fewLines {
