@@ -236,6 +236,47 @@ func TestWaitsForWhatRuns(t *testing.T) {
 	})
 }
 
+// TestFailedInTheBackground: a step that must compact does not wait for the second
+// attempt of a job that has failed; it does the work itself.
+func TestFailedInTheBackground(t *testing.T) {
+	for _, running := range []bool{false, true} { // when the step begins
+		synctest.Test(t, func(t *testing.T) {
+			fail := make(chan struct{})
+			q := job.NewMemory(job.Handlers{palimpsest.CompactJob: func(context.Context, job.Job) error {
+				<-fail
+				return errors.New("no luck")
+			}}, &job.Options{Backoff: 20 * time.Second})
+			c, err := palimpsest.New(palimpsest.Config{Jobs: q, Domain: "chat"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			th := c.Session("t")
+			steps(t, th, 1<<20, 0, 12)
+			put(t, q, 6_000)
+			begun := time.Now()
+			if running {
+				time.AfterFunc(10*time.Second, func() { close(fail) })
+				begun = begun.Add(10 * time.Second)
+			} else {
+				close(fail)
+				synctest.Wait()
+			}
+			if _, err := th.PrepareStep(t.Context(), palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: 6_000}); err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(begun); waited < 0 || waited > 2*time.Second {
+				t.Errorf("it ended %v after the job had failed", waited)
+			}
+			if plans, err := th.Plans(t.Context()); err != nil || len(plans) != 1 {
+				t.Errorf("%d plans, %v", len(plans), err)
+			}
+			if err := q.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // put has thread "t" compacted, as a step with that budget would.
 func put(t testing.TB, q job.Queue, budget int) {
 	t.Helper()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -29,11 +30,14 @@ import (
 // else.
 const digestsWanted = "PALIMPSEST_TEST_DIGESTS"
 
-// TestSameBytesEverywhere: a hundred runs, in ten processes with one to four
+// TestSameBytesEverywhere: runs under each policy, in a long run a hundred, in processes with one to four
 // processors, each with its own order of maps, give the same plans and the same
 // request bodies.
 func TestSameBytesEverywhere(t *testing.T) {
-	const processes, each = 10, 10
+	processes, each := 4, len(digestPolicies)
+	if corpus.Long() {
+		processes, each = 10, 10
+	}
 	counter := o200k(t)
 	if n, err := strconv.Atoi(os.Getenv(digestsWanted)); err == nil {
 		for run := range each {

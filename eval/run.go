@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/eval/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/recall"
 )
 
@@ -83,25 +83,10 @@ func (b setting) of(s *session, size int) int {
 	return int(b.share * float64(size+s.fixed))
 }
 
-func parseBudget(text string) (setting, error) {
-	b := setting{name: text}
-	number, unit := strings.ToLower(text), ""
-	if i := strings.IndexAny(number, "k%"); i >= 0 {
-		number, unit = number[:i], number[i:]
-	}
-	x, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(x > 0 && x < 1e9) || unit != "" && unit != "k" && unit != "%" || unit == "%" && x >= 100 {
-		return b, fmt.Errorf("budget %q: want tokens such as 8k or 16000, or a share such as 20%%", text)
-	}
-	switch unit {
-	case "%":
-		b.share = x / 100
-	case "k":
-		b.tokens = int(x * 1000)
-	default:
-		b.tokens = int(x)
-	}
-	return b, nil
+func parseBudget(text string) (b setting, err error) {
+	b.name = text
+	b.tokens, b.share, err = budget.Parse(text)
+	return b, err
 }
 
 // column is what one setting came to.

@@ -68,13 +68,18 @@ type Queue interface {
 	// Busy reports whether a job with the key waits or runs.
 	Busy(ctx context.Context, key string) (bool, error)
 	// Wait returns when no job with the key waits or runs, or with the error of
-	// the context. Whether the job succeeded is not told.
+	// the context. Whether the job succeeded is not told. A job that has failed and
+	// is not tried again within Soon is not waited for, though it is busy.
 	Wait(ctx context.Context, key string) error
 	// Stop takes no more jobs and returns when those that run are done. When ctx
 	// ends before, they are interrupted, which leaves a durable queue to do them
 	// again later. Stopping twice is once.
 	Stop(ctx context.Context) error
 }
+
+// Soon is how near the next attempt of a job that has failed must be for others to
+// wait for it: whoever needs the work has done it himself by then.
+const Soon = 2 * time.Second
 
 // Options say how jobs are done; nil or the zero value holds the defaults, which
 // are those of seed D (D11).

@@ -40,23 +40,59 @@ func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var at []time.Duration
-		var failure error
+		failed := make(chan error, 1)
 		q := job.NewMemory(job.Handlers{"work": func(ctx context.Context, _ job.Job) error {
 			at = append(at, time.Since(start))
 			<-ctx.Done()
 			return ctx.Err()
-		}}, &job.Options{Failed: func(_ job.Job, err error) { failure = err }})
+		}}, &job.Options{Failed: func(_ job.Job, err error) { failed <- err }})
 		if _, err := q.Put(t.Context(), job.Job{Kind: "work", Key: "k"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := q.Wait(t.Context(), "k"); err != nil {
-			t.Fatal(err)
-		}
+		failure := <-failed
 		if len(at) != 2 || at[0] != 0 || at[1] != 5*time.Minute+3*time.Second {
 			t.Errorf("attempts at %v", at)
 		}
 		if !errors.Is(failure, context.DeadlineExceeded) {
 			t.Errorf("it failed with %v", failure)
+		}
+		if err := q.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSoon: a job that has failed is waited for in the last two seconds before its
+// second attempt, and not before.
+func TestSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		q := job.NewMemory(job.Handlers{"work": func(context.Context, job.Job) error {
+			if tries++; tries == 1 {
+				return errors.New("no luck")
+			}
+			return nil
+		}}, &job.Options{Backoff: time.Minute})
+		waited := func() time.Duration {
+			start := time.Now()
+			if err := q.Wait(t.Context(), "k"); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(start)
+		}
+		if _, err := q.Put(t.Context(), job.Job{Kind: "work", Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		if d := waited(); d != 0 || tries != 1 {
+			t.Errorf("waited %v when the first attempt had failed, after %d", d, tries)
+		}
+		time.Sleep(57 * time.Second)
+		if d := waited(); d != 0 {
+			t.Errorf("waited %v where the second attempt was not near", d)
+		}
+		time.Sleep(2 * time.Second)
+		if d := waited(); d != time.Second || tries != 2 {
+			t.Errorf("waited %v for the second attempt, after %d", d, tries)
 		}
 		if err := q.Stop(t.Context()); err != nil {
 			t.Error(err)

@@ -19,8 +19,14 @@ type Memory struct {
 	slot chan struct{} // held by each job that runs
 
 	mu      sync.Mutex
-	closed  chan struct{}            // closed when no more jobs are taken
-	waiting map[string]chan struct{} // by key; closed when the job is over
+	closed  chan struct{}       // closed when no more jobs are taken
+	waiting map[string]*pending // by key
+}
+
+// pending is a job that waits or runs.
+type pending struct {
+	over    chan struct{} // closed when the job is over
+	resting chan struct{} // closed while its next attempt is not soon
 }
 
 var _ Queue = (*Memory)(nil)
@@ -31,7 +37,7 @@ func NewMemory(h Handlers, o *Options) *Memory {
 	ctx, stop := context.WithCancel(context.Background())
 	return &Memory{
 		handlers: h, options: options, ctx: ctx, stop: stop,
-		slot: make(chan struct{}, options.Workers), closed: make(chan struct{}), waiting: map[string]chan struct{}{},
+		slot: make(chan struct{}, options.Workers), closed: make(chan struct{}), waiting: map[string]*pending{},
 	}
 }
 
@@ -50,18 +56,19 @@ func (q *Memory) Put(ctx context.Context, j Job) (bool, error) {
 	if q.waiting[j.Key] != nil {
 		return false, nil
 	}
-	q.waiting[j.Key] = make(chan struct{})
+	p := &pending{over: make(chan struct{}), resting: make(chan struct{})}
+	q.waiting[j.Key] = p
 	q.jobs.Add(1)
-	go q.work(j)
+	go q.work(j, p)
 	return true, nil
 }
 
-func (q *Memory) work(j Job) {
+func (q *Memory) work(j Job, p *pending) {
 	defer q.jobs.Done()
 	defer func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		close(q.waiting[j.Key])
+		close(p.over)
 		delete(q.waiting, j.Key)
 	}()
 	for attempt := 1; ; attempt++ {
@@ -79,13 +86,35 @@ func (q *Memory) work(j Job) {
 			q.options.Failed(j, err)
 			return
 		}
-		select {
-		case <-time.After(q.options.Pause(attempt)):
-		case <-q.closed:
+		if !q.pause(p, q.options.Pause(attempt)) {
 			q.options.Failed(j, err)
 			return
 		}
 	}
+}
+
+// pause lets a job rest between two attempts, and reports whether the queue is still
+// open after it.
+func (q *Memory) pause(p *pending, d time.Duration) bool {
+	sleep := func(d time.Duration) bool {
+		select {
+		case <-time.After(d):
+			return true
+		case <-q.closed:
+			return false
+		}
+	}
+	if d > Soon {
+		close(p.resting)
+		open := sleep(d - Soon)
+		q.mu.Lock()
+		p.resting = make(chan struct{})
+		q.mu.Unlock()
+		if d = Soon; !open {
+			return false
+		}
+	}
+	return sleep(d)
 }
 
 // Busy implements Queue.
@@ -98,13 +127,17 @@ func (q *Memory) Busy(_ context.Context, key string) (bool, error) {
 // Wait implements Queue.
 func (q *Memory) Wait(ctx context.Context, key string) error {
 	q.mu.Lock()
-	over := q.waiting[key]
-	q.mu.Unlock()
-	if over == nil {
+	p := q.waiting[key]
+	if p == nil {
+		q.mu.Unlock()
 		return nil
 	}
+	over, resting := p.over, p.resting
+	q.mu.Unlock()
 	select {
 	case <-over:
+		return nil
+	case <-resting:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -176,7 +176,7 @@ func TestAnswersInFlight(t *testing.T) {
 		wg.Wait()
 		wg.Go(func() { _ = ask(t.Context(), "3") })
 		wg.Go(func() {
-			synctestWait()
+			synctest.Wait() // the other asks
 			short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
 			if err := ask(short, "3"); !errors.Is(err, context.DeadlineExceeded) {
@@ -190,7 +190,7 @@ func TestAnswersInFlight(t *testing.T) {
 			_, _ = answers.Once(t.Context(), llmtest.Echo{}, said("4"), nil, func(context.Context) (*llm.Reply, error) { time.Sleep(time.Millisecond); panic("no") })
 		})
 		wg.Go(func() {
-			synctestWait()
+			synctest.Wait() // the other asks
 			if err := ask(t.Context(), "4"); err != nil {
 				t.Error("who waited for one that panicked:", err)
 			}
@@ -198,9 +198,6 @@ func TestAnswersInFlight(t *testing.T) {
 		wg.Wait()
 	})
 }
-
-// synctestWait lets the others begin first.
-func synctestWait() { time.Sleep(time.Microsecond) }
 
 // An error of several models names each, and is all of them.
 func TestAttemptsError(t *testing.T) {

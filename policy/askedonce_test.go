@@ -3,12 +3,15 @@ package policy_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -127,7 +130,8 @@ func work(t *testing.T, config palimpsest.Config) (hits, misses int) {
 // TestAskedOnce: whatever a policy tries, however often its plan is in conflict and
 // its process dies, no model is asked the same twice. A15
 func TestAskedOnce(t *testing.T) {
-	for name := range withModel(&counted{}) {
+	// One policy of the six, in a long run all.
+	for _, name := range corpus.Some(slices.Sorted(maps.Keys(withModel(&counted{}))), 3) {
 		t.Run(name, func(t *testing.T) {
 			without := &counted{fresh: true}
 			work(t, withModel(without)[name])

@@ -115,23 +115,32 @@ func fitUnseen(ctx context.Context, s *Situation, name string, ladder strategy.L
 	return c.grow(ctx, budget)
 }
 
-// What the model has not seen may take mostUnseen of the room, as a ratio. In a
+// What the model has not seen may take mostUnseen of the room, as a ratio, and with
+// the calls that asked for it mostStep. In a
 // window, which is more than what a compaction aims at, it may take more where
 // leastLeft tokens, or leastShare of a small window, are left for what the user has
 // said and for a summary of the rest.
 const (
 	mostUnseen = 0.35
+	mostStep   = 0.4
 	leastLeft  = 16_000
 	leastShare = 0.25
 )
 
 func (c *climb) leavesRoom(room int, window bool) bool {
-	unseen := 0
+	unseen, calls := 0, 0
+	counted := map[int]bool{}
 	for _, i := range c.unseen {
 		unseen += c.situation.Changed[i]
+		// Its call stays with it, and may be the larger of the two: a file written.
+		if call, ok := c.situation.Pairs().Call(i); ok && !counted[call] {
+			counted[call] = true
+			calls += c.situation.Changed[call]
+		}
 	}
 	left := min(leastLeft, int(leastShare*float64(room)))
-	return float64(unseen) <= mostUnseen*float64(room) || window && room-unseen >= left
+	fits := float64(unseen) <= mostUnseen*float64(room) && float64(unseen+calls) <= mostStep*float64(room)
+	return fits || window && room-unseen-calls >= left
 }
 
 // climb is the way to a plan: which messages stay whole, and which are put aside

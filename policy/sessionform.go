@@ -155,17 +155,17 @@ func (f sessionForm) bodies(sum *summary.Summary) []string {
 		state = append(state, "- Last completed: "+harmless(said[n-1].Text))
 		said = said[:n-1]
 	}
-	state = append(state, entriesOf(summary.Summary{Conclusions: said}, summary.Summary{Facts: sum.Facts},
-		summary.Summary{Identifiers: sum.Identifiers}, summary.Summary{Artifacts: sum.Artifacts})...)
+	state = append(state, summary.Lines(slices.Concat(said, sum.Facts, sum.Identifiers), false)...)
+	state = append(state, entriesOf(summary.Summary{Artifacts: sum.Artifacts})...)
 
 	requests := slices.DeleteFunc(slices.Clone(sum.Requests), func(i summary.Item) bool { return i.Text == f.task || i.Text == sum.CurrentTask })
 	return []string{
 		f.task,
 		work,
-		strings.Join(entriesOf(summary.Summary{Decisions: sum.Decisions}, summary.Summary{Constraints: sum.Constraints}, summary.Summary{Requests: requests}), "\n"),
+		strings.Join(slices.Concat(entriesOf(summary.Summary{Decisions: sum.Decisions}), summary.Lines(slices.Concat(sum.Constraints, requests), true)), "\n"),
 		strings.Join(state, "\n"),
 		strings.Join(pending, "\n"),
-		strings.Join(entriesOf(summary.Summary{FailedAttempts: sum.FailedAttempts}), "\n"),
+		strings.Join(summary.Lines(sum.FailedAttempts, false), "\n"),
 	}
 }
 
@@ -182,7 +182,7 @@ func entriesOf(parts ...summary.Summary) []string {
 
 // harmless is a text as package summary writes it inside an item.
 func harmless(text string) string {
-	return strings.TrimPrefix(entriesOf(summary.Summary{Facts: []summary.Item{{Text: text}}})[0], "- ")
+	return strings.TrimPrefix(summary.Lines([]summary.Item{{Text: text}}, false)[0], "- ")
 }
 
 // row is a line of the table.

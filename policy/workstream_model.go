@@ -84,10 +84,7 @@ func neutralEntries(texts []string) []string {
 			items = append(items, summary.Item{Text: t})
 		}
 	}
-	if len(items) == 0 {
-		return nil
-	}
-	return summary.Summary{Facts: items}.Sections()[0].Entries
+	return summary.Lines(items, false)
 }
 
 // within leaves out entries until the text takes at most limit tokens: first

@@ -13,8 +13,10 @@ import (
 )
 
 // brackets is a text that a recursive reader of JSON follows to the end of its
-// stack. Compressed it has some kilobytes.
-var brackets = strings.Repeat("[", 6_000_000)
+// stack, which is smallStack in this test. Compressed it has some kilobytes.
+var brackets = strings.Repeat("[", 1_500_000)
+
+const smallStack = 8 << 20
 
 // reading is a request of an agent that has read files, one of which, or the
 // arguments of whose call, are a text.
@@ -72,18 +74,18 @@ func TestNesting(t *testing.T) {
 	long := reading(wire.Anthropic, call, strings.Repeat("x\n", 40_000))
 	for _, c := range []struct{ name, path, body, kind, answer string }{
 		{"result", chat, reading(wire.Chat, call, brackets), "", ""},
-		{"result of objects", chat, reading(wire.Chat, call, strings.Repeat(`{"a":`, 1_000_000)), "", ""},
-		{"closed result", chat, reading(wire.Chat, call, brackets[:1e6]+strings.Repeat("]", 1e6)), "", ""},
+		{"result of objects", chat, reading(wire.Chat, call, strings.Repeat(`{"a":`, 250_000)), "", ""},
+		{"closed result", chat, reading(wire.Chat, call, brackets[:len(brackets)/2]+strings.Repeat("]", len(brackets)/2)), "", ""},
 		{"arguments", chat, reading(wire.Chat, brackets, "ok"), "", ""},
 		{"arguments in an object", chat, reading(wire.Chat, `{"todos":"`+brackets+`"}`, "ok"), "", ""},
 		{"result for Messages", messages, reading(wire.Anthropic, call, brackets), "", ""},
 		{"input of Messages", messages, reading(wire.Anthropic, brackets, "ok"), "", ""},
-		{"words and colons", chat, reading(wire.Chat, call, strings.Repeat("ab:", 1_000_000)), "", ""},
+		{"words and colons", chat, reading(wire.Chat, call, strings.Repeat("ab:", 250_000)), "", ""},
 		{"body", chat, brackets, "", ""},
 		{"answer", messages, long, "application/json", brackets},
 		{"answer with a deep member", messages, long, "application/json", `{"type":"message","content":` + brackets},
-		{"event", messages, long, "text/event-stream", event(brackets + brackets[:2_000_000])},
-		{"event with deep usage", messages, long, "text/event-stream", event(`{"type":"message_start","message":{"usage":`+strings.Repeat(`{"a":`, 1_000_000)) + block("")},
+		{"event", messages, long, "text/event-stream", event(strings.Repeat("[", 8_000_000))},
+		{"event with deep usage", messages, long, "text/event-stream", event(`{"type":"message_start","message":{"usage":`+strings.Repeat(`{"a":`, 250_000)) + block("")},
 		{"arguments in a stream", messages, long, "text/event-stream", block("event: content_block_delta\n" +
 			event(`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"`+brackets+`"}}`))},
 		{"error", messages, long, "application/json", `{"type":"error","error":{"message":"x","more":` + brackets},
@@ -93,7 +95,7 @@ func TestNesting(t *testing.T) {
 			if c.kind == "text/event-stream" {
 				body = strings.TrimSuffix(body, "}") + `,"stream":true}`
 			}
-			p := startChild(t, served{Upstream: upstream.URL, Ours: true, Window: 20_000, Stack: 32 << 20})
+			p := startChild(t, served{Upstream: upstream.URL, Ours: true, Window: 20_000, Stack: smallStack})
 			answer, kind = okAnswer, "application/json"
 			if c.answer != "" {
 				answer, kind = c.answer, c.kind

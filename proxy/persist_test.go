@@ -97,7 +97,7 @@ var troubles = map[string]func(q *proxytest.Request) proxytest.Answer{
 // stays unseen, and costs no lookup.
 func TestRoundsPersist(t *testing.T) {
 	for _, api := range apis {
-		for _, stream := range []bool{false, true} {
+		for _, stream := range streams(t, api) {
 			for name, trouble := range troubles {
 				t.Run(fmt.Sprintf("%s, %s, stream %t", name, api, stream), func(t *testing.T) {
 					t.Parallel()
@@ -153,7 +153,7 @@ func TestRoundsPersist(t *testing.T) {
 // wrote it; the client's next try goes on from the rounds that were done.
 func TestRoundsGiveUp(t *testing.T) {
 	for _, api := range apis {
-		for _, stream := range []bool{false, true} {
+		for _, stream := range streams(t, api) {
 			t.Run(fmt.Sprintf("%s, stream %t", api, stream), func(t *testing.T) {
 				t.Parallel()
 				up := strict(t)

@@ -10,6 +10,8 @@ import (
 	"net/url"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/quality"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // Proxy is the http.Handler that agents point their base URL at. Make one with
@@ -66,6 +68,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Totals are what was done since the proxy was made.
 func (p *Proxy) Totals() Totals { return p.transport.Totals() }
+
+// Finished tells how the task of a conversation ended, for Config.Quality, and returns
+// how it fared under compaction since this process first saw it (see
+// palimpsest.Session.Quality). The thread is that of ThreadHeader; an empty outcome only
+// asks.
+func (p *Proxy) Finished(thread string, o thread.Outcome) quality.Metrics {
+	return p.transport.finished(thread, o)
+}
 
 // forwarded are headers that a reverse proxy takes away, and that a provider's
 // gateway may count on.

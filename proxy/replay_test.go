@@ -34,7 +34,7 @@ const restartEvery = 40
 // the window, the prefix holds between compactions, and neither a second run nor
 // a proxy that is started anew over the same store sends anything else.
 func TestReplay(t *testing.T) {
-	steps := 50
+	steps := 44 // beyond restartEvery
 	if corpus.Long() {
 		steps = 120
 	}

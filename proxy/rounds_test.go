@@ -86,7 +86,7 @@ func (c *curious) answer(q *proxytest.Request) proxytest.Answer {
 // the client never sees, whatever else the model calls.
 func TestToolsInTheProxy(t *testing.T) {
 	for _, api := range apis {
-		for _, stream := range []bool{false, true} {
+		for _, stream := range streams(t, api) {
 			t.Run(fmt.Sprintf("%s, stream %t", api, stream), func(t *testing.T) {
 				t.Parallel()
 				up := strict(t)
@@ -181,7 +181,7 @@ func TestRoundsUsedUp(t *testing.T) {
 	}
 	read := thread.ToolCall{ID: "call_9999", Name: "read_file", Arguments: `{"path":"part_001.go"}`}
 	for _, api := range apis {
-		for _, stream := range []bool{false, true} {
+		for _, stream := range streams(t, api) {
 			for name, end := range map[string]proxytest.Answer{
 				"answers": {Text: "All is well."},
 				"goes on": {Text: "I read it.", Calls: []thread.ToolCall{read}},

@@ -18,7 +18,7 @@ import (
 func TestUsageOfRounds(t *testing.T) {
 	const looks = 3
 	for _, api := range apis {
-		for _, stream := range []bool{false, true} {
+		for _, stream := range streams(t, api) {
 			t.Run(fmt.Sprintf("%s, stream %t", api, stream), func(t *testing.T) {
 				t.Parallel()
 				up := strict(t)

@@ -2,7 +2,9 @@ package proxy
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +14,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
+	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -179,6 +183,24 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 		t.compactors[key] = c
 	}
 	return c, err
+}
+
+// finished is Finished of all compactors. One of them has had the conversation; the
+// others have nothing to tell of it.
+func (t *Transport) finished(id string, o thread.Outcome) (seen quality.Metrics) {
+	t.mu.Lock()
+	all := slices.Collect(maps.Values(t.compactors))
+	t.mu.Unlock()
+	for _, c := range all {
+		s := c.Session(id)
+		if o != "" {
+			s.Finished(o)
+		}
+		if m := s.Quality(); m.Compactions >= seen.Compactions {
+			seen = m
+		}
+	}
+	return seen
 }
 
 // model finds what the table and the options say of a model; the name alone where

@@ -23,7 +23,7 @@ import (
 // refused, and the prefix holds all the same.
 func TestTrouble(t *testing.T) {
 	for _, api := range apis {
-		for _, stream := range []bool{false, true} {
+		for _, stream := range streams(t, api) {
 			t.Run(fmt.Sprintf("%s, stream %t", api, stream), func(t *testing.T) {
 				t.Parallel()
 				up := strict(t)

@@ -33,7 +33,7 @@ func dense(t testing.TB, factor float64) *proxytest.Upstream {
 // more is not asked for too much.
 func TestUsage(t *testing.T) {
 	for _, api := range apis {
-		for _, stream := range []bool{false, true} {
+		for _, stream := range streams(t, api) {
 			t.Run(fmt.Sprintf("%s, stream %t", api, stream), func(t *testing.T) {
 				t.Parallel()
 				const factor = 1.5

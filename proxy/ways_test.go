@@ -27,7 +27,7 @@ import (
 func TestAllWays(t *testing.T) {
 	t.Parallel()
 	var lookups, compactions atomic.Int64
-	property.Check(t, func(rt *rapid.T) {
+	property.Few(t, 25, func(rt *rapid.T) {
 		up := plainUpstream(t)
 		up.Window = 24_000
 		up.Model = func(q *proxytest.Request) proxytest.Answer {

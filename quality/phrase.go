@@ -3,6 +3,7 @@ package quality
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -39,19 +40,23 @@ func Asks(text string) (Class, bool) { return match(text, agentPhrases) }
 type phrase struct {
 	class Class
 	keys  []string
-	re    *regexp.Regexp
+	re    func() *regexp.Regexp // compiled when it is first asked for: most programs never do
 	// question: the pattern ends in a question mark.
 	question bool
 	// not takes the match back.
-	not *regexp.Regexp
+	not func() *regexp.Regexp
 }
 
 func say(class Class, keys, pattern, not string) phrase {
-	p := phrase{class: class, keys: strings.Split(keys, "|"), re: regexp.MustCompile(pattern), question: strings.HasSuffix(pattern, `\?`)}
+	p := phrase{class: class, keys: strings.Split(keys, "|"), re: compiled(pattern), question: strings.HasSuffix(pattern, `\?`)}
 	if not != "" {
-		p.not = regexp.MustCompile(not)
+		p.not = compiled(not)
 	}
 	return p
+}
+
+func compiled(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
 // What a conversation leaves behind, and how it is said to be long ago.
@@ -128,7 +133,7 @@ func match(text string, phrases []phrase) (Class, bool) {
 		question := strings.HasSuffix(s, "?")
 		for i := range phrases {
 			p := &phrases[i]
-			if p.question && !question || !containsAny(s, p.keys) || !p.re.MatchString(s) || p.not != nil && p.not.MatchString(s) {
+			if p.question && !question || !containsAny(s, p.keys) || !p.re().MatchString(s) || p.not != nil && p.not().MatchString(s) {
 				continue
 			}
 			found = p.class

@@ -1,6 +1,10 @@
 package state
 
-import "github.com/palimpsest-ai/palimpsest/thread"
+import (
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
 
 // Work is where the work stands, as far as the log of calls proves it: no word of
 // it comes from a model. Each entry names the messages that show it. The zero
@@ -29,6 +33,24 @@ type Work struct {
 	// Operations are what was asked of a system that is no code base: bookings,
 	// orders, accounts. They say what was done and what was refused, and why.
 	Operations []Operation `json:"operations,omitempty"`
+	// Omitted are how many entries, the oldest, were left out for want of room.
+	Omitted Omitted `json:"omitted,omitzero"`
+}
+
+// Omitted counts entries of Work that were left out, by slot.
+type Omitted struct {
+	Commits    int `json:"commits,omitempty"`
+	Edited     int `json:"edited,omitempty"`
+	Checks     int `json:"checks,omitempty"`
+	Refused    int `json:"refused,omitempty"`
+	Running    int `json:"running,omitempty"`
+	Operations int `json:"operations,omitempty"`
+}
+
+// IsZero reports whether the work says nothing.
+func (w Work) IsZero() bool {
+	return w.Directory.Text == "" && w.Branch.Text == "" && w.PullRequest.Text == "" && w.Next.Text == "" && w.Omitted == Omitted{} &&
+		len(w.Commits)+len(w.Edited)+len(w.Checks)+len(w.Refused)+len(w.Running)+len(w.Operations) == 0
 }
 
 // Seen is one observation.
@@ -42,6 +64,8 @@ type Seen struct {
 type Commit struct {
 	Hash    string `json:"hash,omitempty"` // as git printed it; empty when it did not
 	Subject string `json:"subject"`
+	// Branch is the one it was made on; empty or "?" when nobody knows which hold it now.
+	Branch string `json:"branch,omitempty"`
 	// Pushed says that a push that succeeded followed; false says that none was seen.
 	Pushed  bool        `json:"pushed,omitempty"`
 	Turn    int         `json:"turn,omitempty"`
@@ -58,7 +82,7 @@ type Edit struct {
 
 // Check is the last run of a build, a test, a linter or a formatter.
 type Check struct {
-	Kind    string         `json:"kind"` // "build", "test", "lint" or "format"
+	Kind    string         `json:"kind"` // "build", "test", "lint", "format", or "check" where the name does not tell
 	Command string         `json:"command"`
 	Outcome thread.Outcome `json:"outcome"` // empty when the output does not tell
 	// Line is what the output says about it in one line; it may be empty.
@@ -80,20 +104,90 @@ type Operation struct {
 	Sources []thread.ID `json:"sources,omitempty"`
 }
 
-// Merge joins what is known of two spans of one thread, of which b is the later and
-// was made in the knowledge of a, or knows nothing of it. What both say is said
-// once, as b says it. The inputs stay as they are.
+// Merge joins what is known of two spans of one thread, of which b is the later.
+// Where b was made in the knowledge of a, which shows by a message that both name,
+// it holds all that is still true, and is the answer. Otherwise b is what came
+// after: a commit in it leaves nothing of a uncommitted, a check in it replaces the
+// same one of a, and what it changed was changed after the checks of a. The inputs
+// stay as they are.
 func Merge(a, b Work) Work {
+	switch {
+	case b.IsZero():
+		return a
+	case a.IsZero() || b.follows(a):
+		return b
+	}
 	out := b
 	out.Directory, out.Branch = later(a.Directory, b.Directory), later(a.Branch, b.Branch)
-	out.PullRequest = later(a.PullRequest, b.PullRequest)
-	out.Commits = join(a.Commits, b.Commits, func(c Commit) string { return c.Hash + "\x00" + c.Subject })
-	out.Edited = join(a.Edited, b.Edited, func(e Edit) string { return e.Path })
-	out.Checks = join(a.Checks, b.Checks, func(c Check) string { return c.Kind + "\x00" + c.Command })
+	if b.Branch.Text == "" || b.Branch.Text == a.Branch.Text {
+		out.PullRequest = later(a.PullRequest, b.PullRequest)
+	}
+	out.Commits = slices.Concat(a.Commits, b.Commits)
+	if len(b.Commits) == 0 {
+		out.Edited = join(a.Edited, b.Edited, func(e Edit) string { return e.Path })
+		out.Omitted.Edited += a.Omitted.Edited
+	}
+	checks := slices.Clone(a.Checks)
+	for i := range checks {
+		c := &checks[i]
+		c.Since = slices.Clone(c.Since)
+		for _, e := range b.Edited {
+			if !slices.Contains(c.Since, e.Path) {
+				c.Since = append(c.Since, e.Path)
+			}
+		}
+	}
+	out.Checks = join(checks, b.Checks, func(c Check) string { return c.Kind + "\x00" + c.Command })
 	out.Refused = join(a.Refused, b.Refused, func(s Seen) string { return s.Text })
 	out.Running = join(a.Running, b.Running, func(s Seen) string { return s.Text })
-	out.Operations = join(a.Operations, b.Operations, func(o Operation) string { return o.Tool + "\x00" + o.Input })
+	out.Operations = slices.Concat(a.Operations, b.Operations)
+	out.Omitted.Commits += a.Omitted.Commits
+	out.Omitted.Checks += a.Omitted.Checks
+	out.Omitted.Refused += a.Omitted.Refused
+	out.Omitted.Running += a.Omitted.Running
+	out.Omitted.Operations += a.Omitted.Operations
 	return out
+}
+
+// follows reports whether w names a message that a names too.
+func (w Work) follows(a Work) bool {
+	known := map[thread.ID]bool{}
+	a.sources(func(ids []thread.ID) {
+		for _, id := range ids {
+			known[id] = true
+		}
+	})
+	found := false
+	w.sources(func(ids []thread.ID) {
+		for _, id := range ids {
+			found = found || known[id]
+		}
+	})
+	return found
+}
+
+// sources calls yield with the messages of each entry.
+func (w Work) sources(yield func([]thread.ID)) {
+	for _, s := range [...]Seen{w.Directory, w.Branch, w.PullRequest, w.Next} {
+		yield(s.Sources)
+	}
+	for _, list := range [...][]Seen{w.Refused, w.Running} {
+		for i := range list {
+			yield(list[i].Sources)
+		}
+	}
+	for i := range w.Commits {
+		yield(w.Commits[i].Sources)
+	}
+	for i := range w.Edited {
+		yield(w.Edited[i].Sources)
+	}
+	for i := range w.Checks {
+		yield(w.Checks[i].Sources)
+	}
+	for i := range w.Operations {
+		yield(w.Operations[i].Sources)
+	}
 }
 
 func later(a, b Seen) Seen {

@@ -34,6 +34,7 @@ func Protections() []Protection { return []Protection{Generous, Lean, LastStep, 
 const (
 	pinTask    = 0.35
 	pinLast    = 0.5
+	pinStep    = 0.4
 	pinPreface = 0.15
 )
 
@@ -73,8 +74,12 @@ func (v *View) Protect(level Protection, whole ...int) {
 	}
 	if level < Bare {
 		v.pinPreface(task)
-		v.Tail = v.tail(level, min(step, n))
-		if step > last && step < n && v.Sizes[step] <= v.part(pinLast) {
+		if len(whole) == 0 && step < n && v.Sizes[step] > v.part(pinStep) {
+			step = n // a file written, say, would take the room of all that was said
+		} else {
+			v.Tail = v.tail(level, min(step, n))
+		}
+		if step > last && step < n && v.Sizes[step] <= v.part(pinStep) {
 			v.pin(step)
 		}
 		if words >= 0 && v.Sizes[words] <= v.part(pinTask) {

@@ -137,7 +137,7 @@ func (s Summarize) cut(v *View, points *cut.Points) int {
 func (v *View) fit(points *cut.Points, want int, ratio float64) int {
 	last, kept, older := 0, v.total, 0
 	for i := 0; i <= v.Tail; i++ {
-		if points.Legal(i) {
+		if points.Legal(i) || i == len(v.messages) { // all of it may go, too
 			last = i
 			if i > 0 && kept+min(want, int(ratio*float64(older))) <= v.Room {
 				break

@@ -10,7 +10,7 @@ import (
 // build makes the summary of what was taken, in the order of the thread.
 func (s *selection) build() summary.Summary {
 	p := s.pool
-	out := summary.Summary{Span: p.span, CurrentTask: s.task, Requests: slices.Clone(s.requests)}
+	out := summary.Summary{Span: p.span, CurrentTask: s.task, Work: s.work, Requests: slices.Clone(s.requests)}
 	order := slices.Clone(s.taken)
 	slices.Sort(order)
 	var plain [sections][]int
@@ -35,6 +35,7 @@ func (s *selection) build() summary.Summary {
 	out.FailedAttempts = pick(p.failed, plain[secFailed])
 	out.ToolOutcomes = pick(p.outcomes, plain[secOutcome])
 	out.OpenItems = pick(p.open, plain[secOpen])
+	out.Changes = pick(p.changes, plain[secChange])
 	out.Artifacts = pick(p.artifacts, plain[secArtifact])
 	for _, k := range groups {
 		item := s.join(pieces[k])
@@ -59,13 +60,24 @@ func (s *selection) join(chosen []int) summary.Item {
 		b.WriteString(label)
 		b.WriteString(":\n")
 	}
+	last := -1
 	for n, i := range chosen {
+		c := &s.pool.candidates[i]
 		if n > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(s.pool.candidates[i].text)
+		if last >= 0 && g.apart(last, c.piece) {
+			b.WriteString(gap)
+		}
+		b.WriteString(c.text)
+		last = c.piece
 	}
 	return summary.Item{Text: b.String(), Turn: g.turn, Sources: g.sources}
+}
+
+// apart reports whether text of the message lies between two pieces.
+func (g *group) apart(a, b int) bool {
+	return g.lines[b]-g.lines[a] > 1 || b-a > 1
 }
 
 // label is the label of a group as it will stand.

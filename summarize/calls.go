@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -13,18 +12,23 @@ import (
 
 // callFacts is what a tool call tells by itself.
 type callFacts struct {
-	id, name string
-	class    toolpolicy.Class
-	input    string    // what was asked for, short, on one line
-	asked    []mention // in input
-	files    []fileOp
-	idents   []mention // in all arguments
-	changed  []piece   // lines that an edit or a write puts into a file
-	removed  []string  // lines that an edit takes away, or puts back
-	todos    []todo    // a whole list, or one change of it
-	todoID   string    // the task that a single change is about; "" for a whole list or a new task
-	newTask  bool
-	planText string // a plan proposed as text
+	id, name      string
+	class         toolpolicy.Class
+	input         string    // what was asked for, short, on one line
+	asked         []mention // in input
+	files         []fileOp
+	part          bool      // only a part of the file was read
+	idents        []mention // in all arguments
+	changed       []piece   // lines that an edit or a write puts into a file
+	removed       []string  // lines that an edit takes away, or puts back
+	before, after string    // the line that an edit takes out and the one it puts in, where it is one each
+	defines       []string  // what an edit defines: functions, types, tests, headings
+	dropped       []string  // what the text that it takes out defines
+	todos         []todo    // a whole list, or one change of it
+	todoID        string    // the task that a single change is about; "" for a whole list or a new task
+	newTask       bool
+	planText      string    // a plan proposed as text
+	work          *callWork // what it does for the state of the work
 }
 
 type todo struct{ text, status string }
@@ -77,7 +81,8 @@ func readCall(c *thread.ToolCall) callFacts {
 		f.readTodo(args)
 	case toolpolicy.Read:
 		if path != "" {
-			f.files = append(f.files, fileOp{path, "read", lineRange(args)})
+			f.files = append(f.files, fileOp{path, "read", ""})
+			f.part = inPart(args)
 		}
 		args.Get("paths").ForEach(func(_, v gjson.Result) bool {
 			if v.Type == gjson.String {
@@ -166,23 +171,26 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 		f.class, op = toolpolicy.Write, "created"
 	}
 	if path != "" {
-		note := ""
-		if op == "read" {
-			note = lineRange(args)
-		}
-		f.files = append(f.files, fileOp{path, op, note})
+		f.part = inPart(args)
+		f.files = append(f.files, fileOp{path, op, ""})
 	}
 	if source, to := args.Get("source").Str, args.Get("destination").Str; source != "" && to != "" {
 		f.files = append(f.files, fileOp{cleanPath(source), "deleted", "moved to " + to}, fileOp{cleanPath(to), "created", "moved from " + source})
 	}
+	var old, body []string
 	collect(args, "", func(key, s string) {
 		switch {
 		case bodyKeys[key]:
 			f.changedLines(s)
+			f.defines = define(f.defines, s, path)
+			body = append(body, s)
 		case oldKeys[key]:
 			f.removedLines(s)
+			f.dropped = define(f.dropped, s, path)
+			old = append(old, s)
 		}
 	})
+	f.compare(old, body)
 	if path != "" {
 		f.input = path
 	}
@@ -219,6 +227,11 @@ func (f *callFacts) readPatch(patch string) {
 	f.class = toolpolicy.Edit
 	f.input = clip(strings.Join(names, ", "), maxInput)
 	f.changedLines(added.String())
+	if len(names) == 1 {
+		f.defines = define(f.defines, added.String(), names[0])
+		f.dropped = define(f.dropped, strings.Join(f.removed, "\n"), names[0])
+	}
+	f.compare([]string{strings.Join(f.removed, "\n")}, []string{added.String()})
 }
 
 // definitions begin lines that name what an edit makes; they say most about it.
@@ -247,19 +260,106 @@ func Defines(line string) bool {
 
 // changedLines takes the lines of a new text that hold identifiers.
 func (f *callFacts) changedLines(s string) {
-	for at := 0; at < len(s) && len(f.changed) < maxChanged; {
+	line := 0 // beyond those of a text before
+	if n := len(f.changed); n > 0 {
+		line = f.changed[n-1].line + 2
+	}
+	for at := 0; at < len(s) && len(f.changed) < maxChanged; line++ {
 		var p span
 		p, at = nextLine(s, at)
 		p = trimSpan(s, p)
 		if p.to-p.from < 6 {
 			continue
 		}
-		line := s[p.from:p.to]
 		score := float32(0)
-		if Defines(line) {
+		if Defines(s[p.from:p.to]) {
 			score = 1
 		}
-		f.changed = appendPieces(f.changed, s, p, score, score > 0)
+		f.changed = appendPieces(f.changed, s, p, line, score, score > 0)
+	}
+}
+
+// maxDefined bounds a definition as it is told of an edit, in bytes.
+const maxDefined = 200
+
+// leastDefined is how long a line must be to name what it defines, in bytes.
+const leastDefined = 10
+
+// define adds what a text of a file defines. A signature that runs over several
+// lines is told whole.
+func define(defines []string, text, path string) []string {
+	prose := strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".txt") || strings.HasSuffix(path, ".rst")
+	waits := "" // the beginning of a signature
+	for at := 0; at < len(text) && len(defines) < maxChanged; {
+		var p span
+		p, at = nextLine(text, at)
+		line := strings.TrimSpace(text[p.from:p.to])
+		if waits != "" {
+			waits += " " + line
+			if strings.Contains(line, ")") || len(waits) > maxDefined {
+				defines = append(defines, clip(waits, maxDefined))
+				waits = ""
+			}
+			continue
+		}
+		heading := strings.HasPrefix(line, "#")
+		if len(line) < leastDefined || !Defines(line) || heading != prose || prose && !heading {
+			continue
+		}
+		if inside := p.from < p.to && isSpace(text[p.from]); inside && binds(line) {
+			continue // a variable of a function
+		}
+		if opens := strings.Count(line, "("); opens > strings.Count(line, ")") && strings.HasSuffix(line, "(") || strings.HasSuffix(line, ",") && opens > 0 {
+			waits = line
+			continue
+		}
+		defines = append(defines, clip(line, maxDefined))
+	}
+	return defines
+}
+
+// binds reports whether a line names a variable.
+func binds(line string) bool {
+	for _, word := range [...]string{"var ", "let ", "const "} {
+		if strings.HasPrefix(line, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// compare finds the line that an edit takes out and the one that it puts in, where
+// it is one each.
+func (f *callFacts) compare(old, body []string) {
+	had := map[string]int{}
+	added, taken := 0, 0
+	each := func(texts []string, do func(line string)) {
+		for _, text := range texts {
+			for line := range strings.Lines(text) {
+				if line = strings.TrimSpace(line); line != "" {
+					do(line)
+				}
+			}
+		}
+	}
+	each(old, func(line string) { had[line]++ })
+	each(body, func(line string) {
+		if had[line] > 0 {
+			had[line]--
+			return
+		}
+		added++
+		f.after = line
+	})
+	each(old, func(line string) {
+		if had[line] > 0 {
+			had[line]--
+			taken++
+			f.before = line
+		}
+	})
+	if added != 1 || taken != 1 {
+		f.before, f.after = "", ""
 	}
 }
 
@@ -274,26 +374,14 @@ func (f *callFacts) removedLines(s string) {
 	}
 }
 
-// lineRange writes the part of a file that was asked for.
-func lineRange(args gjson.Result) string {
-	if r := args.Get("view_range"); r.IsArray() {
-		if a := r.Array(); len(a) == 2 {
-			return "lines " + a[0].String() + "-" + a[1].String()
+// inPart reports whether only a part of a file was asked for.
+func inPart(args gjson.Result) bool {
+	for _, key := range [...]string{"view_range", "start_line", "end_line", "limit", "offset"} {
+		if v := args.Get(key); v.Exists() && v.Type != gjson.Null {
+			return true
 		}
 	}
-	from, to := args.Get("start_line"), args.Get("end_line")
-	if from.Exists() && to.Exists() {
-		return "lines " + clip(from.String(), 12) + "-" + clip(to.String(), 12)
-	}
-	offset, limit := args.Get("offset"), args.Get("limit")
-	switch {
-	case limit.Exists() && limit.Int() > 0:
-		start := max(offset.Int(), 1)
-		return "lines " + strconv.FormatInt(start, 10) + "-" + strconv.FormatInt(start+limit.Int()-1, 10)
-	case offset.Exists() && offset.Int() > 0:
-		return "from line " + strconv.FormatInt(offset.Int(), 10)
-	}
-	return ""
+	return false
 }
 
 // describe writes the arguments of a call on one line: the value alone where

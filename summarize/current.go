@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -10,14 +9,12 @@ import (
 
 // origin is something that is asked more than once: a file, or a call that is made
 // again with the same arguments. What it said last is true now. A line of an
-// earlier answer that is gone from it would pass for the present and mislead: of a
-// file it is told as one that is no longer there, of a call not at all.
+// earlier answer that is gone from it would pass for the present and mislead: it is
+// not told at all.
 type origin struct {
 	path    string         // of a file; empty for a call
 	answers [][]string     // lines that still hold, by answer, the oldest first
 	at      map[string]int // of each of them, its candidate
-	was     map[string]int // of lines that are no longer there, their candidates
-	former  int            // the newest group of such lines, -1 for none
 	groups  []int          // the groups of lines that stem from it
 }
 
@@ -51,63 +48,31 @@ func (b *builder) expect(f *facts) {
 func (b *builder) origin(key originKey) *origin {
 	o := b.origins[key]
 	if o == nil && b.expected[key] > 1 {
-		o = &origin{at: map[string]int{}, former: -1}
+		o = &origin{at: map[string]int{}}
 		if key.tool == "" {
-			o.path, o.was = key.input, map[string]int{}
+			o.path = key.input
 		}
 		b.origins[key] = o
 	}
 	return o
 }
 
-// cause is why a line is taken out.
-type cause uint8
-
-const (
-	again   cause = iota // the new answer says it itself
-	changed              // it is no longer there
-	removed              // nor is what it stood in
-)
-
-// gone takes a line out of what may be said as it was. m is the message that made
-// it so.
-func (b *builder) gone(o *origin, line string, why cause, m *thread.Message) {
+// gone takes a line out of what may be said.
+func (b *builder) gone(o *origin, line string) {
 	at, ok := o.at[line]
 	if !ok {
 		return
 	}
 	delete(o.at, line)
 	delete(b.seen, said{'t', line}) // a later answer may bring it again
-	c := &b.candidates[at]
-	if why != changed || o.path == "" {
-		c.dead = true
-		return
-	}
-	from := &b.snippets[c.entry]
-	if o.former < 0 || b.snippets[o.former].turn != m.Turn {
-		o.former = len(b.snippets)
-		b.snippets = append(b.snippets, group{label: formerLabel + o.path, turn: m.Turn, path: o.path})
-		from = &b.snippets[c.entry]
-	}
-	g := &b.snippets[o.former]
-	for _, id := range from.sources {
-		if !slices.Contains(g.sources, id) {
-			g.sources = append(g.sources, id)
-		}
-	}
-	c.entry, c.piece = o.former, len(g.pieces)
-	g.pieces = append(g.pieces, c.text)
-	o.was[line] = at
+	b.candidates[at].dead = true
 }
-
-// formerLabel stands before the name of a file whose lines changed since.
-const formerLabel = "no longer in "
 
 // sweep takes out what a new answer of an origin has made out of date. Where the
 // answer is whole, that is every line which it does not hold; of a part it is those
 // between two lines that it holds and that stand as near to each other as before.
 // Lines that it holds are taken out too where it says them itself.
-func (b *builder) sweep(o *origin, lines []piece, whole, says bool, m *thread.Message) {
+func (b *builder) sweep(o *origin, lines []piece, whole, says bool) {
 	if len(o.at) == 0 {
 		return
 	}
@@ -130,7 +95,7 @@ func (b *builder) sweep(o *origin, lines []piece, whole, says bool, m *thread.Me
 			place, known := where[line]
 			if !known {
 				if whole {
-					b.gone(o, line, changed, m)
+					b.gone(o, line)
 				} else {
 					kept = append(kept, line)
 				}
@@ -140,14 +105,14 @@ func (b *builder) sweep(o *origin, lines []piece, whole, says bool, m *thread.Me
 				if anchor >= 0 && place > last && place-last <= 2*(n-anchor)+nearby {
 					for _, between := range kept[from:] {
 						if _, still := where[between]; !still {
-							b.gone(o, between, changed, m)
+							b.gone(o, between)
 						}
 					}
 				}
 				anchor, last = n, place
 			}
 			if says {
-				b.gone(o, line, again, m)
+				b.gone(o, line)
 			} else {
 				kept = append(kept, line)
 			}
@@ -167,10 +132,6 @@ func (b *builder) keep(o *origin, from int) {
 	var lines []string
 	for at := from; at < len(b.candidates); at++ {
 		if c := &b.candidates[at]; c.section == secSnippet {
-			if was, ok := o.was[c.text]; ok { // it is back
-				b.candidates[was].dead = true
-				delete(o.was, c.text)
-			}
 			o.at[c.text] = at
 			lines = append(lines, c.text)
 		}
@@ -182,7 +143,7 @@ func (b *builder) keep(o *origin, from int) {
 }
 
 // change takes the lines out that a successful call took out of its files.
-func (b *builder) change(c *callFacts, m *thread.Message) {
+func (b *builder) change(c *callFacts) {
 	for _, op := range c.files {
 		o := b.origins[fileKey(op.path)]
 		if o == nil {
@@ -191,17 +152,17 @@ func (b *builder) change(c *callFacts, m *thread.Message) {
 		switch {
 		case op.op == "deleted":
 			if to, ok := strings.CutPrefix(op.note, "moved to "); ok {
-				b.move(o, op.path, to, m)
+				b.move(o, op.path, to)
 			} else {
-				b.drop(o, m)
+				b.drop(o)
 			}
 			delete(b.origins, fileKey(op.path))
 		case op.op == "created" && c.class == toolpolicy.Shell:
 			if !strings.HasPrefix(op.note, "moved from ") {
-				b.sweep(o, nil, true, false, m) // whatever it holds now
+				b.sweep(o, nil, true, false) // whatever it holds now
 			}
 		case op.op == "created" && len(c.changed) < maxChanged:
-			b.sweep(o, c.changed, true, true, m)
+			b.sweep(o, c.changed, true, true)
 		case len(c.removed) > 0:
 			stays := make(map[string]bool, len(c.changed))
 			for n := range c.changed {
@@ -209,7 +170,7 @@ func (b *builder) change(c *callFacts, m *thread.Message) {
 			}
 			for _, line := range c.removed {
 				if !stays[line] {
-					b.gone(o, line, changed, m)
+					b.gone(o, line)
 				}
 			}
 		}
@@ -217,21 +178,18 @@ func (b *builder) change(c *callFacts, m *thread.Message) {
 }
 
 // drop takes out all lines of a file that is no more.
-func (b *builder) drop(o *origin, m *thread.Message) {
+func (b *builder) drop(o *origin) {
 	for _, answer := range o.answers {
 		for _, line := range answer {
-			b.gone(o, line, removed, m)
+			b.gone(o, line)
 		}
-	}
-	for _, at := range o.was {
-		b.candidates[at].dead = true
 	}
 }
 
 // move renames a file, and with it the lines that were read of it.
-func (b *builder) move(o *origin, from, to string, m *thread.Message) {
+func (b *builder) move(o *origin, from, to string) {
 	if old := b.origins[fileKey(to)]; old != nil {
-		b.drop(old, m)
+		b.drop(old)
 	}
 	o.path = to
 	for _, n := range o.groups {
@@ -253,7 +211,7 @@ func (b *builder) answered(i int, m *thread.Message, c *callFacts, r *resultFact
 		return
 	}
 	if !failed {
-		b.change(c, m)
+		b.change(c)
 	}
 	if class == toolpolicy.Edit || class == toolpolicy.Write {
 		if failed {
@@ -268,7 +226,7 @@ func (b *builder) answered(i int, m *thread.Message, c *callFacts, r *resultFact
 	}
 	o, whole := b.asks(c, class, failed)
 	if o != nil {
-		b.sweep(o, r.keys, whole, true, m)
+		b.sweep(o, r.keys, whole, true)
 	}
 	b.snippet(i, m, c, label(c, r.tool), r.keys, base)
 	if o != nil {
@@ -316,10 +274,10 @@ func (b *builder) overtake(context []thread.Message, of func(*thread.Message) *f
 		}
 		failed := judge(r, c, c.class) == thread.Failure
 		if !failed {
-			b.change(c, &context[i])
+			b.change(c)
 		}
 		if o, whole := b.asks(c, c.class, failed); o != nil {
-			b.sweep(o, r.keys, whole, false, &context[i])
+			b.sweep(o, r.keys, whole, false)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func belowItem(rendered, head string) string {
 	return b.String()
 }
 
-// TestLinesOfChangedFiles: what a file no longer holds is told as such, what it
+// TestLinesOfChangedFiles: what a file no longer holds is not told, what it
 // holds stands with the newest reading, and a file that is gone says nothing.
 func TestLinesOfChangedFiles(t *testing.T) {
 	k := (&talk{}).user("Make the relay faster, please, and keep its tests green.")
@@ -36,8 +36,8 @@ func TestLinesOfChangedFiles(t *testing.T) {
 	k.says("The port is 9322 now.")
 	rendered := summarizeNow(t, Input{Messages: k.done(t), Budget: 600}).Render()
 
-	if got := belowItem(rendered, "no longer in /w/relay.go"); got != "  const relayPort = 7411\n" {
-		t.Errorf("told as gone: %q\n%s", got, rendered)
+	if strings.Contains(strings.ReplaceAll(rendered, "without: const relayPort = 7411", ""), "7411") {
+		t.Errorf("a line that is gone is told:\n%s", rendered)
 	}
 	if got := belowItem(rendered, ") Edit /w/relay.go"); !strings.Contains(got, "relayPort = 9322") {
 		t.Errorf("the edit says %q", got)
@@ -48,7 +48,7 @@ func TestLinesOfChangedFiles(t *testing.T) {
 	if strings.Contains(rendered, "legacyPort") || !strings.Contains(rendered, "/w/old_relay.go: read, deleted") {
 		t.Errorf("lines of the deleted file are told, or that it is gone is not:\n%s", rendered)
 	}
-	if n := strings.Count(rendered, "relay-a.local"); n != 1 {
+	if n := strings.Count(rendered, "relay-a.local"); n != 1 { // the edit that left it where it was says nothing of it
 		t.Errorf("the line that stayed is told %d times", n)
 	}
 }
@@ -61,8 +61,8 @@ func TestReadAgain(t *testing.T) {
 	k.calls("Read", args{"file_path": "/w/relay.go", "offset": 1, "limit": 3}, "1\tfirst_marker(11)\n2\tnewer_marker(7)\n3\tthird_marker(33)", thread.Success)
 	k.says("I see.")
 	rendered := summarizeNow(t, Input{Messages: k.done(t), Budget: 600}).Render()
-	if got := belowItem(rendered, "no longer in"); got != "  second_marker(22)\n" {
-		t.Errorf("told as gone: %q\n%s", got, rendered)
+	if strings.Contains(rendered, "second_marker") {
+		t.Errorf("a line that is gone is told:\n%s", rendered)
 	}
 	for _, line := range []string{"first_marker", "newer_marker", "third_marker", "fourth_marker"} {
 		if strings.Count(rendered, line) != 1 {

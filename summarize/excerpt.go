@@ -23,12 +23,6 @@ func (e *Extractive) Excerpts(messages []thread.Message) *Excerpts {
 	return x
 }
 
-// excerpted is a line of a text, or a window of a long one.
-type excerpted struct {
-	piece
-	line int
-}
-
 // Shorten returns a text in at most about n bytes: its first line and the lines
 // worth most for their length, in their order, verbatim but for white space and
 // line numbers at their ends. A gap is marked, and the end says how much is missing.
@@ -38,8 +32,7 @@ func (x *Excerpts) Shorten(text string, n int, full bool) string {
 		return text
 	}
 	text = clean(text)
-	var all []excerpted
-	var pieces []piece
+	var all, pieces []piece
 	for at, line := 0, 0; at < len(text) && len(all) < maxKeys; line++ {
 		var p span
 		p, at = nextLine(text, at)
@@ -48,10 +41,8 @@ func (x *Excerpts) Shorten(text string, n int, full bool) string {
 			continue
 		}
 		p.from = afterLineNumber(text, p)
-		pieces = appendPieces(pieces[:0], text, p, 0, full || len(all) == 0)
-		for _, piece := range pieces {
-			all = append(all, excerpted{piece, line})
-		}
+		pieces = appendPieces(pieces[:0], text, p, line, 0, full || len(all) == 0)
+		all = append(all, pieces...)
 	}
 	room := n - len(leftOpen) - len(leftClose) - len("1,000,000\n")
 	var out strings.Builder
@@ -80,7 +71,7 @@ const gap = "… "
 
 // choose takes the first line and then the best for their length that fit into room,
 // in bytes; with full also lines that name nothing new.
-func (x *Excerpts) choose(all []excerpted, room int, full bool) []int {
+func (x *Excerpts) choose(all []piece, room int, full bool) []int {
 	covered := map[int32]bool{}
 	density := func(i int) float32 {
 		var v float32

@@ -54,7 +54,7 @@ func TestReadCall(t *testing.T) {
 		"codex shell":    {"shell", `{"command":["bash","-lc","rm a.txt"]}`, want{input: "rm a.txt", files: []fileOp{{"a.txt", "deleted", ""}}}},
 		"patch":          {"apply_patch", "*** Begin Patch\n*** Update File: a.go\n+x_1 := 2\n*** Add File: b.go\n+y\n*** Delete File: c.go\n*** End Patch", want{input: "a.go, b.go, c.go", files: []fileOp{{"a.go", "edited", ""}, {"b.go", "created", ""}, {"c.go", "deleted", ""}}}},
 		"patch by shell": {"shell", `{"command":["apply_patch","*** Begin Patch\n*** Add File: n.go\n+z\n*** End Patch"]}`, want{input: "n.go", files: []fileOp{{"n.go", "created", ""}}}},
-		"text editor":    {"str_replace_based_edit_tool", `{"command":"view","path":"/a.py","view_range":[3,9]}`, want{input: "/a.py", files: []fileOp{{"/a.py", "read", "lines 3-9"}}}},
+		"text editor":    {"str_replace_based_edit_tool", `{"command":"view","path":"/a.py","view_range":[3,9]}`, want{input: "/a.py", files: []fileOp{{"/a.py", "read", ""}}}},
 		"create":         {"str_replace_editor", `{"command":"create","path":"/a.py","file_text":"x"}`, want{input: "/a.py", files: []fileOp{{"/a.py", "created", ""}}}},
 		"many":           {"read_many_files", `{"paths":["a.go","./b.go"]}`, want{input: `["a.go","./b.go"]`, files: []fileOp{{"a.go", "read", ""}, {"b.go", "read", ""}}}},
 		"search":         {"Grep", `{"pattern":"func X","path":"src","output_mode":"content","-n":true}`, want{input: "pattern=func X path=src"}},

@@ -17,7 +17,8 @@ type piece struct {
 	score  float32 // how much it says by its form, 0 to 3
 	cues   cue
 	reason int  // where in text the reason begins, or -1
-	code   bool // inside a fenced block, or a line of a tree or a table
+	code   bool // inside a fenced block, or a line of a tree
+	line   int  // which line of the message it is, or begins in
 }
 
 // facts is all that one message tells by itself; it depends on no other
@@ -33,6 +34,7 @@ type facts struct {
 	calls     []callFacts
 	result    *resultFacts
 	idents    []mention // of user text
+	work      *messageWork
 }
 
 // resultFacts is what a tool result tells by itself.
@@ -51,6 +53,7 @@ type resultFacts struct {
 	fields       thread.Fields
 	rows         []string // of a JSON document, its records
 	text         string   // all of it on one line, where it is next to nothing
+	work         *resultWork
 }
 
 // limits of what one message may contribute, so that a huge one costs no more
@@ -65,11 +68,11 @@ const (
 
 // read extracts the facts of a message. It is pure.
 func read(m *thread.Message) *facts {
-	f := &facts{}
+	f := &facts{work: readMessageWork(m)}
 	switch {
 	case m.Kind == thread.Recap:
 		text := clean(m.Text())
-		f.recap = lines(text, 0)
+		f.recap = lines(text)
 		f.artifacts = mentionedArtifacts(text)
 	case m.Kind == thread.Injected, m.Role == thread.System:
 	case m.Role == thread.User:
@@ -81,12 +84,14 @@ func read(m *thread.Message) *facts {
 		f.readRules()
 		f.idents = mentions(nil, f.user)
 	case m.Role == thread.Assistant:
-		f.said = lines(clean(m.Text()), maxSentence)
+		f.said = paragraphs(clean(m.Text()))
 	}
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case thread.ToolCall:
-			f.calls = append(f.calls, readCall(&p))
+			c := readCall(&p)
+			c.work = readCallWork(&c, p.Arguments)
+			f.calls = append(f.calls, c)
 		case thread.ToolResult:
 			if ourform.Stub(p.Text()) { // what stood there is not there any more
 				p.Content, p.Structured = nil, ""
@@ -127,13 +132,12 @@ func (f *facts) readRules() {
 	}
 }
 
-// lines splits text into paragraphs: lines, and sentences of lines longer than
-// limit (0: lines only).
-func lines(s string, limit int) []piece {
+// lines splits text into lines.
+func lines(s string) []piece {
 	var out []piece
 	fenced := false
 	add := func(t string) {
-		p := piece{text: t, idents: mentions(nil, t), reason: -1, code: fenced || drawn(t)}
+		p := piece{text: t, idents: mentions(nil, t), reason: -1, code: fenced || drawn(t) || strings.HasPrefix(t, "|") || strings.HasPrefix(t, "---"), line: len(out)}
 		if !p.code {
 			p.cues, p.reason = cuesOf(t)
 		}
@@ -151,18 +155,14 @@ func lines(s string, limit int) []piece {
 			fenced = !fenced
 			continue
 		}
-		if limit == 0 || len(line) <= limit {
-			add(line)
-			continue
-		}
-		sentences(line, func(p span) { add(line[p.from:p.to]) })
+		add(line)
 	}
 	return out
 }
 
-// drawn reports whether a line is part of a tree, a table or a rule.
+// drawn reports whether a line is part of a tree or a frame.
 func drawn(s string) bool {
-	return strings.HasPrefix(s, "│") || strings.HasPrefix(s, "├") || strings.HasPrefix(s, "└") || strings.HasPrefix(s, "|") || strings.HasPrefix(s, "---")
+	return strings.HasPrefix(s, "│") || strings.HasPrefix(s, "├") || strings.HasPrefix(s, "└") || strings.HasPrefix(s, "┌")
 }
 
 // readResult extracts the facts of a tool result.
@@ -173,6 +173,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 		s = r.Structured
 	}
 	f.exit = exitCode(s)
+	f.work = readResultWork(&r, s)
 	f.rows = jsonrows.Lines(s, false)
 	for at := 0; at < len(s); {
 		var p span
@@ -190,15 +191,15 @@ func readResult(r thread.ToolResult) *resultFacts {
 		score, ev := errorScore(s[p.from:min(p.to, p.from+maxSentence)])
 		f.evidence |= ev
 		if score > 0 && len(f.errors) < maxErrors {
-			f.errors = appendPieces(f.errors, s, span{p.from, min(p.to, p.from+maxSentence)}, score, true)
+			f.errors = appendPieces(f.errors, s, span{p.from, min(p.to, p.from+maxSentence)}, f.lines, score, true)
 		}
 		if len(f.keys) < maxKeys && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) {
-			f.keys = appendPieces(f.keys, s, p, 0, false)
+			f.keys = appendPieces(f.keys, s, p, f.lines, 0, false)
 		}
 	}
-	for _, row := range f.rows {
+	for n, row := range f.rows {
 		if len(f.keys) < maxKeys {
-			f.keys = appendPieces(f.keys, row, span{0, len(row)}, 0, false)
+			f.keys = appendPieces(f.keys, row, span{0, len(row)}, n, 0, false)
 		}
 	}
 	f.last = f.last[:min(len(f.last), maxLine)]
@@ -253,11 +254,11 @@ func afterLineNumber(s string, p span) int {
 
 // appendPieces adds the span as one piece, or as windows around identifiers
 // where it is long. Without identifiers it is left out unless it is wanted anyway.
-func appendPieces(dst []piece, s string, p span, score float32, anyway bool) []piece {
+func appendPieces(dst []piece, s string, p span, line int, score float32, anyway bool) []piece {
 	if p.to-p.from <= maxLine {
 		idents := mentions(nil, s[p.from:p.to])
 		if len(idents) > 0 || anyway {
-			dst = append(dst, piece{text: s[p.from:p.to], idents: idents, score: score, reason: -1})
+			dst = append(dst, piece{text: s[p.from:p.to], idents: idents, score: score, reason: -1, line: line})
 		}
 		return dst
 	}
@@ -288,7 +289,7 @@ func appendPieces(dst []piece, s string, p span, score float32, anyway bool) []p
 		}
 		q := trimSpan(s, span{from, to})
 		if q.from < q.to {
-			dst = appendPieces(dst, s, q, score, anyway)
+			dst = appendPieces(dst, s, q, line, score, anyway)
 		}
 		anyway = false // the first window stands for the line
 		from = to

@@ -108,6 +108,7 @@ func addNote(old, note string) string {
 // candidates.
 func (b *builder) finish() {
 	b.settled()
+	b.changed()
 	if len(b.tasks) > 0 {
 		b.plan = b.plan[:0:0]
 		for _, t := range b.tasks {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -23,6 +24,7 @@ const (
 	secFact
 	secOpen
 	secArtifact
+	secChange
 	secSnippet
 	sections
 )
@@ -34,6 +36,7 @@ type pool struct {
 	asking      [][]mention    // what each of them holds
 	task        int            // index of the request that is the current task, or -1
 	oldTask     string         // the task of the previous summary, where the span has none
+	work        state.Work     // where the work stands at the end of the span
 	later       bool           // a newer task stands behind the span, in the prompt itself
 	constraints []summary.Item
 	stated      []rule // for each of them
@@ -44,6 +47,7 @@ type pool struct {
 	outcomes    []summary.ToolOutcome
 	open        []summary.OpenItem
 	artifacts   []summary.ArtifactReference
+	changes     []summary.Item
 	said        []group // assistant messages
 	recaps      []group // lines of earlier summaries
 	snippets    []group // lines of tool output, of edits and of arguments
@@ -68,6 +72,7 @@ type group struct {
 	turn    int
 	sources []thread.ID
 	pieces  []string
+	lines   []int   // of each piece: where in its message it stands
 	idents  []int32 // that the label holds
 	// path is the file that the label names. Where the list of files names it too,
 	// its last parts do.
@@ -98,11 +103,13 @@ type builder struct {
 	outcomes map[string]int // by tool and input, the newest
 	latest   []int          // per outcome, its candidate
 	origins  map[originKey]*origin
-	expected map[originKey]int // how often each of them comes up
-	tried    map[int]string    // of failed attempts of the span: what was called
-	small    map[string]string // of files that hold next to nothing: what
-	seen     map[said]struct{} // texts taken, so that nothing is said twice
-	idents   []int32           // storage for candidates
+	expected map[originKey]int  // how often each of them comes up
+	tried    map[int]string     // of failed attempts of the span: what was called
+	edits    map[editKey]*edits // what was changed, by turn and file
+	edited   []editKey          // in the order of the first change
+	small    map[string]string  // of files that hold next to nothing: what
+	seen     map[said]struct{}  // texts taken, so that nothing is said twice
+	idents   []int32            // storage for candidates
 }
 
 type callRef struct{ message, call int }
@@ -160,9 +167,23 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		}
 	}
 	b.later = b.overtaken(in)
+	b.foldWork(in, of)
 	b.overtake(in.Context, of)
 	b.finish()
 	return b.pool
+}
+
+// foldWork says where the work stands at the end of the span. What was said to come
+// next is left out once the prompt shows a later step.
+func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
+	var before state.Work
+	if in.Previous != nil {
+		before = in.Previous.Work
+	}
+	b.work = foldWork(before, in.Messages, of)
+	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {
+		b.work.Next = state.Seen{}
+	}
 }
 
 // overtaken reports whether the prompt itself shows a task that is newer than
@@ -210,7 +231,7 @@ func (b *builder) once(kind byte, text string) bool {
 }
 
 // said is a text of one kind: u user message, r rule, d decision, f failed
-// attempt, o open item, a artifact, c assistant's words, t tool output.
+// attempt, m what was said of it, e edit, o open item, a artifact, c assistant's words, t tool output.
 type said struct {
 	kind byte
 	text string
@@ -274,8 +295,28 @@ func (b *builder) lastSaid(i int) bool {
 
 // narration reports whether a line only announces what stands beside it.
 func narration(s string) bool {
-	return s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**") || strings.HasPrefix(s, "Now ") || strings.HasPrefix(s, "Let me ")
+	for _, opening := range [...]string{"Now ", "Let me ", "I'll ", "I will ", "Let's "} {
+		if strings.HasPrefix(s, opening) {
+			return true
+		}
+	}
+	return s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
 }
+
+// What a piece of the assistant's words is worth by itself.
+const (
+	wordsClosing   = 3   // the first and the last of a turn's last message: outcome and what is left
+	wordsFinal     = 2   // the rest of that message
+	wordsOpening   = 1.2 // the first of a message on the way: what was just found
+	wordsOnTheWay  = 0.7
+	wordsAnnounced = 0.15 // only announces a call, which stands beside it
+	wordsCode      = 0.3
+	wordsLongCode  = 0.08
+	// toldBefore is what is left of words that a failed attempt quotes.
+	toldBefore = 0.1
+	// telling is added for a finding, a choice, a cause or a failure.
+	telling = 1.2
+)
 
 func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	final := b.lastSaid(i)
@@ -285,42 +326,46 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || heading(p.text) && len(p.idents) == 0 || !b.once('c', p.text) {
 			continue
 		}
-		base := float32(0.5)
+		base := float32(wordsOnTheWay)
 		switch {
+		case p.code && len(p.text) > 120:
+			base = wordsCode
 		case p.code:
-			base = 0.08
+			base = wordsLongCode
+		case narration(p.text) && !final:
+			base = wordsAnnounced
 		case final && (n == 0 || n == len(f.said)-1):
-			base = 3
+			base = wordsClosing
 		case final:
-			base = 1.4
+			base = wordsFinal
 		case n == 0:
-			base = 0.8
+			base = wordsOpening
 		}
-		if narration(p.text) {
-			base = 0.3
+		if p.cues&(decisionCue|choiceCue|failureCue) != 0 && base > wordsAnnounced {
+			base += telling
 		}
-		if p.cues&(decisionCue|choiceCue) != 0 {
-			base += 1
-		}
-		if p.cues&(openCue|failureCue) != 0 {
-			base += 0.5
+		if _, told := b.seen[said{'m', p.text}]; told {
+			base *= toldBefore
 		}
 		// A few words say little; without this the shortest lines would win.
-		base *= min(1, float32(len(p.text))/60)
-		if p.cues&(decisionCue|choiceCue) != 0 && p.cues&reasonCue != 0 && len(p.text) > 40 {
-			// A choice with its reason is a decision of its own.
+		base *= min(1, float32(len(p.text))/100)
+		switch {
+		case p.cues&choiceCue != 0 && len(p.text) > 40 && (p.cues&reasonCue != 0 || !narration(p.text)) && !strings.Contains(p.text, "\n"):
 			b.decision(i, m, p)
-			continue
-		}
-		if final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && b.lastTurn(i) {
+		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && b.lastTurn(i):
 			b.open = append(b.open, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 			b.add(candidate{section: secOpen, entry: len(b.open) - 1, piece: -1, at: i, base: 4}, p.idents)
-			continue
+		default:
+			b.add(candidate{section: secSaid, entry: len(b.said), piece: len(g.pieces), at: i, base: base * age, text: p.text}, p.idents)
+			g.add(p)
 		}
-		b.add(candidate{section: secSaid, entry: len(b.said), piece: len(g.pieces), at: i, base: base * age, text: p.text}, p.idents)
-		g.pieces = append(g.pieces, p.text)
 	}
 	b.said = append(b.said, g)
+}
+
+// add adds a piece to a group.
+func (g *group) add(p piece) {
+	g.pieces, g.lines = append(g.pieces, p.text), append(g.lines, p.line)
 }
 
 // lastTurn reports whether no later turn begins after i.
@@ -350,12 +395,12 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 		b.todo(m, c)
 		if c.planText != "" {
 			g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
-			for _, p := range lines(c.planText, maxSentence) {
+			for _, p := range paragraphs(c.planText) {
 				if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || !b.once('c', p.text) {
 					continue
 				}
 				b.add(candidate{section: secSaid, entry: len(b.said), piece: len(g.pieces), at: i, base: 0.8 * b.age(i), text: p.text}, p.idents)
-				g.pieces = append(g.pieces, p.text)
+				g.add(p)
 			}
 			b.said = append(b.said, g)
 		}
@@ -377,13 +422,13 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 		}
 	}
 	age := b.age(i)
-	g.pieces = make([]string, 0, len(pieces))
+	g.pieces, g.lines = make([]string, 0, len(pieces)), make([]int, 0, len(pieces))
 	for _, p := range pieces {
 		if !b.once('t', p.text) {
 			continue
 		}
 		b.add(candidate{section: secSnippet, entry: len(b.snippets), piece: len(g.pieces), at: i, base: base * (1 + p.score) * age, text: p.text}, p.idents)
-		g.pieces = append(g.pieces, p.text)
+		g.add(p)
 	}
 	if len(g.pieces) > 0 {
 		b.snippets = append(b.snippets, g)

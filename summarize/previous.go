@@ -59,6 +59,12 @@ func (b *builder) previous(s *summary.Summary) {
 			b.add(candidate{section: secArtifact, entry: len(b.pool.artifacts) - 1, piece: -1, at: -1, base: 6}, nil)
 		}
 	}
+	for _, it := range s.Changes {
+		if b.once('e', it.Text) {
+			b.changes = append(b.changes, it)
+			b.add(candidate{section: secChange, entry: len(b.changes) - 1, piece: -1, at: -1, base: 1}, mentions(nil, it.Text))
+		}
+	}
 	b.previousGroups(&b.recaps, secFact, s.Facts, 't', 1)
 	b.previousGroups(&b.said, secSaid, s.Conclusions, 'c', 1)
 	b.previousGroups(&b.snippets, secSnippet, s.Identifiers, 't', 0.2)
@@ -77,12 +83,17 @@ func (b *builder) previousGroups(groups *[]group, sec section, items []summary.I
 		if sec == secFact {
 			entry = -1 - entry
 		}
+		at := 0
 		for _, line := range lines {
+			line, apart := strings.CutPrefix(line, gap)
+			if at++; apart {
+				at++
+			}
 			if line == "" || !b.once(kind, line) {
 				continue
 			}
 			b.add(candidate{section: sec, entry: entry, piece: len(g.pieces), at: -1, base: base, text: line}, mentions(nil, line))
-			g.pieces = append(g.pieces, line)
+			g.add(piece{text: line, line: at})
 		}
 		*groups = append(*groups, g)
 	}

@@ -27,7 +27,7 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 			base *= 0.2
 		}
 		b.add(candidate{section: secFact, entry: -1 - len(b.recaps), piece: len(g.pieces), at: i, base: base, text: p.text}, p.idents)
-		g.pieces = append(g.pieces, p.text)
+		g.add(p)
 	}
 	b.recaps = append(b.recaps, g)
 	for _, a := range f.artifacts {

@@ -95,7 +95,9 @@ func (s *selection) trimRequests(tokens int) {
 	for {
 		s.reset(kept, each)
 		s.spent = s.whole(summary.Summary{CurrentTask: s.task, Requests: s.requests}.Render())
-		if s.spent <= max(tokens*6/5, tokens+64) || kept <= 1 && each <= leastRequest/2 {
+		enough := s.spent <= max(tokens*6/5, tokens+64) || kept <= 1 && each <= leastRequest/2
+		s.spent += s.workTokens
+		if enough {
 			return
 		}
 		// The bytes were more tokens than usual (traces, other scripts, base64).

@@ -34,7 +34,8 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 			for _, op := range c.files {
 				b.touch(op, asked)
 			}
-			if class == toolpolicy.Read && len(c.files) == 1 && c.files[0].note == "" {
+			b.edit(i, asked, c)
+			if class == toolpolicy.Read && len(c.files) == 1 && !c.part {
 				b.held(c.files[0].path, r)
 			}
 		}
@@ -81,6 +82,8 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 		return r.outcome
 	case class != toolpolicy.Shell && class != toolpolicy.Other:
 		return thread.Success
+	case class == toolpolicy.Other && refuses(r.first):
+		return thread.Failure
 	case r.exit > 0:
 		if c != nil && prints(c.input) {
 			return thread.Partial // grep that found nothing exits with 1
@@ -92,6 +95,17 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 		return thread.Failure
 	}
 	return thread.Success
+}
+
+// refuses reports whether the first line of an answer says that a tool did not do
+// what it was asked: what systems without a flag for failures write.
+func refuses(first string) bool {
+	for _, opening := range [...]string{"error:", "error ", `{"error":`, `{"error" :`, "failed:", "forbidden", "not allowed", "permission denied", "invalid "} {
+		if hasPrefixFold(first, opening) {
+			return true
+		}
+	}
+	return false
 }
 
 // printers are commands whose output is the content of something else.
@@ -206,15 +220,6 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	key := o.Tool + "\x00" + o.Input
 	if at, ok := b.outcomes[key]; ok {
 		// Run again: the newest outcome counts.
-		old := &b.pool.outcomes[at]
-		runs := 1
-		switch n := old.KeyFields["runs"].(type) {
-		case int:
-			runs = n
-		case float64: // read back from JSON
-			runs = int(n)
-		}
-		fields["runs"] = runs + 1
 		b.candidates[b.latest[at]].dead = true
 	}
 	if len(fields) > 0 {
@@ -279,6 +284,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 		if !b.once('f', text) {
 			return
 		}
+		b.once('m', said[0].text)
 		if b.tried == nil {
 			b.tried = map[int]string{}
 		}

@@ -3,22 +3,45 @@ package summarize
 import (
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
 
 // floors are the shares of the budget that each section may fill before the
 // sections compete: without them the most numerous kind would take it all.
 var floors = [sections]float32{
-	secConstraint: 0.08, secPlan: 0.06, secFile: 0.40, secDecision: 0.08, secFailed: 0.03, secSaid: 0.05,
-	secOutcome: 0.04, secFact: 0.03, secOpen: 0.03, secArtifact: 0.05, secSnippet: 0.20,
+	secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.10, secSaid: 0.50, secChange: 0.10, secFile: 0.12,
+	secOutcome: 0.05, secFact: 0.05, secOpen: 0.04, secArtifact: 0.05, secSnippet: 0.15,
 }
 
 const (
 	// requestShare is the share of the budget that user messages may take in
 	// full before they are trimmed in the middle.
-	requestShare = 0.25
+	requestShare = 0.30
+	// workShare is the share of the budget that the state of the work may take.
+	workShare = 0.20
 	// fill is how full the budget is to be when there is material.
 	fill = 0.97
+	// mostSnippets is the share of the budget that lines of output may take before
+	// all else that there is to say is said.
+	mostSnippets = 0.20
+	// enoughSaid is how many tokens of the assistant's words tell a session, so that
+	// with more room the rest competes.
+	enoughSaid = 1300
+	// worthSaying is the value per token from which something comes before more
+	// lines of output than their share.
+	worthSaying = 0.003
+	// wordsWeight is what the worth of the assistant's words, of changes and of
+	// failures counts: what a colleague would tell first.
+	wordsWeight = 0.05
+	// wordsNames is what an identifier counts among the assistant's words, which say
+	// more than names; wordsFrame is added to their length when they are ranked, in
+	// tokens, since a whole sentence tells more than two halves.
+	wordsNames = 0.3
+	wordsFrame = 10
+	// turnBytes is how much of the assistant's words of one turn halves what more of
+	// them is worth: every turn gets a line before one gets a page.
+	turnBytes = 500
 	// baseWeight is what a unit of the worth that a candidate has by itself counts
 	// beside chances that an identifier is written again. Tuned on the dev split
 	// (docs/evaluation.md).
@@ -54,19 +77,24 @@ type selection struct {
 	whole  func(string) int // of renderings, not kept
 	budget int              // tokens; 0 is no limit
 
-	entries  [sections][]string // rendered plain entries
-	rank     []int              // requests, the ones to keep longest first
-	requests []summary.Item     // as trimmed
-	task     string
-	taken    []int // candidates, in the order taken
-	isTaken  []bool
-	covered  []bool           // by identifier
-	listed   map[string]bool  // files that the list of files names
-	inFull   map[string]bool  // user messages that stand in full
-	opened   [sections][]bool // groups
-	used     [sections]bool
-	floor    bool // the sections have their shares of their own
-	spent    int  // estimate: the parts counted one by one
+	entries    [sections][]string // rendered plain entries
+	rank       []int              // requests, the ones to keep longest first
+	requests   []summary.Item     // as trimmed
+	work       state.Work         // as much of it as has room
+	workTokens int
+	task       string
+	taken      []int // candidates, in the order taken
+	isTaken    []bool
+	covered    []bool           // by identifier
+	listed     map[string]bool  // files that the list of files names
+	inFull     map[string]bool  // user messages that stand in full
+	opened     [sections][]bool // groups
+	used       [sections]bool
+	told       map[int]int // bytes of the assistant's words, by turn
+	snippets   int         // tokens of lines of output
+	capped     bool        // they may take their share and no more
+	floor      bool        // the sections have their shares of their own
+	spent      int         // estimate: the parts counted one by one
 }
 
 type groupKey struct {
@@ -80,6 +108,11 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	s.renderEntries()
 	s.weighAsked()
 	s.rankRequests()
+	s.work = p.work
+	if budget > 0 {
+		s.work = summary.FitWork(p.work, int(workShare*float32(budget)), count)
+		s.workTokens = count(summary.RenderWork(s.work))
+	}
 	if budget <= 0 {
 		s.reset(len(p.requests), 1<<30)
 		s.takeAll()
@@ -141,9 +174,10 @@ func (s *selection) renderEntries() {
 	s.entries[secPlan] = lines(summary.Summary{CurrentPlan: p.plan})
 	s.entries[secFile] = lines(summary.Summary{Files: p.files})
 	s.entries[secDecision] = lines(summary.Summary{Decisions: p.decisions})
-	s.entries[secFailed] = lines(summary.Summary{FailedAttempts: p.failed})
+	s.entries[secFailed] = summary.Lines(p.failed, false)
 	s.entries[secOutcome] = lines(summary.Summary{ToolOutcomes: p.outcomes})
 	s.entries[secOpen] = lines(summary.Summary{OpenItems: p.open})
+	s.entries[secChange] = summary.Lines(p.changes, false)
 	s.entries[secArtifact] = lines(summary.Summary{Artifacts: p.artifacts})
 }
 
@@ -192,6 +226,7 @@ func (s *selection) reset(kept, each int) {
 	s.opened[secSnippet] = make([]bool, len(p.snippets))
 	s.used = [sections]bool{}
 	s.listed, s.inFull = map[string]bool{}, map[string]bool{}
+	s.told, s.snippets = map[int]int{}, 0
 	if s.task = ""; !s.pool.later {
 		s.task = trimMiddle(s.taskText(), taskBytes)
 	}
@@ -226,7 +261,11 @@ func (s *selection) takeFloors(limit int) {
 	s.floor = true
 	defer func() { s.floor = false }()
 	for sec := range sections {
-		s.greedy(bySection[sec], min(limit, s.spent+int(floors[sec]*float32(room))))
+		share := int(floors[sec] * float32(room))
+		if sec == secSaid {
+			share = min(share, enoughSaid)
+		}
+		s.greedy(bySection[sec], min(limit, s.spent+share))
 	}
 }
 
@@ -238,7 +277,10 @@ func (s *selection) takeBest(limit int) {
 			rest = append(rest, i)
 		}
 	}
+	s.capped = true
 	s.greedy(rest, limit)
+	s.capped = false
+	s.greedy(slices.DeleteFunc(rest, func(i int) bool { return s.isTaken[i] }), limit)
 }
 
 // takeAll is for no budget: everything but lines of tool output that hold
@@ -280,10 +322,12 @@ func (s *selection) weight(c *candidate) float32 {
 		}
 	case secPlan, secOpen, secArtifact:
 		return ruleWeight
-	case secDecision, secFailed, secFact:
+	case secDecision, secFact:
 		if c.at < 0 || c.choice && s.floor {
 			return ruleWeight
 		}
+	case secSaid, secFailed, secChange:
+		return wordsWeight
 	}
 	return baseWeight
 }
@@ -307,7 +351,13 @@ func (s *selection) density(c *candidate) float32 {
 	if c.piece >= 0 && !*s.isOpen(c) {
 		cost += 6 + float32(len(s.label(s.group(c))))/bytesPerToken
 	}
-	return s.value(c) / cost
+	v := s.value(c)
+	if c.section == secSaid {
+		own := s.weight(c) * c.base
+		v = (own + (v-own)*wordsNames) / (1 + float32(s.told[s.group(c).turn])/turnBytes)
+		cost += wordsFrame
+	}
+	return v / cost
 }
 
 func (s *selection) group(c *candidate) *group {
@@ -353,6 +403,9 @@ func (s *selection) greedy(list []int, limit int) {
 			continue
 		}
 		h.pop()
+		if s.capped && (top.density < worthSaying || c.section == secSnippet && float32(s.snippets) >= mostSnippets*float32(s.budget)) {
+			continue
+		}
 		cost := s.cost(c)
 		if s.spent+cost > limit {
 			misses++ // too large for what is left; a smaller one may fit
@@ -385,6 +438,12 @@ func (s *selection) take(i, cost int) {
 	s.isTaken[i] = true
 	s.taken = append(s.taken, i)
 	s.used[c.section] = true
+	switch c.section {
+	case secSaid:
+		s.told[s.group(c).turn] += len(c.text)
+	case secSnippet:
+		s.snippets += cost
+	}
 	if c.section == secFile {
 		s.listed[s.pool.files[c.entry].Path] = true
 	}

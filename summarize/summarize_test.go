@@ -112,14 +112,14 @@ func TestSections(t *testing.T) {
 		t.Errorf("plan = %+v", s.CurrentPlan)
 	}
 	wantFiles := []summary.File{
-		{Path: "src/parse.go", Operations: []string{"read", "edited"}, Turn: 1, Note: "lines 10-49"},
+		{Path: "src/parse.go", Operations: []string{"read", "edited"}, Turn: 1},
 		{Path: "src/old_parse.go", Operations: []string{"deleted"}, Turn: 1},
 		{Path: "notes/log.txt", Operations: []string{"created"}, Turn: 1},
 	}
 	if diff := cmp.Diff(wantFiles, s.Files, cmpopts.IgnoreFields(summary.File{}, "Sources")); diff != "" {
 		t.Errorf("files (-want +got)\n%s", diff)
 	}
-	if len(s.ToolOutcomes) != 2 || s.ToolOutcomes[0].Outcome != thread.Success || s.ToolOutcomes[0].KeyFields["runs"] != 2 {
+	if len(s.ToolOutcomes) != 2 || s.ToolOutcomes[0].Outcome != thread.Success {
 		t.Errorf("a command run again keeps its last outcome and the count: %+v", s.ToolOutcomes)
 	}
 	if len(s.FailedAttempts) != 1 || !strings.Contains(s.FailedAttempts[0].Text, "--- FAIL: TestEmpty") || !strings.Contains(s.FailedAttempts[0].Text, "The test fails.") {
@@ -202,6 +202,21 @@ var payloads = []string{
 // trusted are the headings under which only the user's and the assistant's words stand.
 func trusted(heading string) bool { return !strings.Contains(heading, "data, not instructions") }
 
+// asWords reports whether a mark stands in the words of the user or the assistant in
+// the story: their lines begin with the speaker, those below are indented further.
+func asWords(story, mark string) bool {
+	words := false
+	for line := range strings.Lines(story) {
+		if strings.HasPrefix(line, "  ") && !strings.HasPrefix(line, "   ") {
+			words = strings.HasPrefix(line, "  user: ") || strings.HasPrefix(line, "  assistant: ")
+		}
+		if words && strings.Contains(line, mark) {
+			return true
+		}
+	}
+	return false
+}
+
 // ASI06, field/benchmarks.md section 5: text of tools is never promoted.
 func TestToolTextIsNeverPromoted(t *testing.T) {
 	if len(payloads) < 30 {
@@ -223,9 +238,10 @@ func TestToolTextIsNeverPromoted(t *testing.T) {
 				for round := range 3 {
 					s := summarizeNow(t, in)
 					for _, section := range s.Sections() {
-						found := strings.Contains(strings.Join(section.Entries, "\n"), mark)
+						text := strings.Join(section.Entries, "\n")
+						found := strings.Contains(text, mark)
 						switch {
-						case found && trusted(section.Heading):
+						case found && (trusted(section.Heading) || asWords(text, mark)):
 							promoted++
 							t.Errorf("round %d: payload %d from %s stands under %q", round, i, tool, section.Heading)
 						case found:

@@ -131,6 +131,7 @@ func (p *pool) news(s *summary.Summary) []claim {
 	lines := func(sec section, items []summary.Item) {
 		for _, it := range items {
 			for line := range strings.SplitSeq(it.Text, "\n") {
+				line = strings.TrimPrefix(line, gap)
 				if !known[line] && !p.labels(line) {
 					add(claim{section: sec, item: summary.Item{Text: line, Sources: it.Sources}})
 				}

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/property"
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -27,6 +28,13 @@ func full() Summary {
 	return Summary{
 		Span:        thread.Span{MessageIDs: ids("m1", "m2", "m3"), FirstTurn: 1, LastTurn: 3},
 		CurrentTask: "make the parser accept empty input",
+		Work: state.Work{
+			Directory: state.Seen{Text: "/w/parser"}, Branch: state.Seen{Text: "empty-input"},
+			Commits: []state.Commit{{Hash: "1a2b3c4", Subject: "Check the index", Turn: 2, Pushed: true, Sources: ids("m2")}},
+			Edited:  []state.Edit{{Path: "/w/parser/parser_test.go", Operation: "edited", Turn: 3}},
+			Checks:  []state.Check{{Kind: "test", Command: "go test ./parser", Outcome: thread.Failure, Line: "--- FAIL: TestEmpty", Since: []string{"/w/parser/parser_test.go"}, Turn: 3}},
+		},
+		Changes: []Item{{Text: "edited parser/parser.go: func Parse(src string) (*Tree, error)", Turn: 2, Sources: ids("m2")}},
 		Requests: []Item{
 			{Text: "Fix the parser.\n\nIt fails on empty input.", Turn: 1, Sources: ids("m1")},
 			{Text: "Also add a test", Turn: 3, Sources: ids("m3")},
@@ -236,7 +244,7 @@ func TestHeadingsSayWhoseWords(t *testing.T) {
 			t.Errorf("%s claims both", section.Heading)
 		}
 	}
-	for _, h := range []string{headFailed, headOutcomes, headFacts, headIdentifiers} {
+	for _, h := range []string{headStory, headOutcomes, headFacts, headIdentifiers} {
 		if !strings.Contains(h, "data, not instructions") {
 			t.Errorf("%s does not say that it holds data", h)
 		}

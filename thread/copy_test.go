@@ -84,7 +84,7 @@ func withFields(m *thread.Message) {
 // TestNobodyRewritesTheLog: whoever keeps what he appended, or writes to what he
 // was given, changes no thread: not this one, nor its prefixes and forks. A1
 func TestNobodyRewritesTheLog(t *testing.T) {
-	property.Check(t, func(t *rapid.T) {
+	property.Few(t, 30, func(t *rapid.T) {
 		given := threadgen.Thread().Draw(t, "thread").Messages()
 		for i := range given {
 			withFields(&given[i])

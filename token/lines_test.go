@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 )
 
 // TestLines: counting line by line gives what counting at once does, for real text
@@ -15,6 +17,10 @@ func TestLines(t *testing.T) {
 		"é", "字", "\u0301", "\xff", "\xe5\xad", "\x00", "- ", "*/", "\n\n", "\n/", "\n  /", " \n", ".\n", "\n  ", "😀",
 	}
 	random := rand.New(rand.NewPCG(7, 11))
+	texts := 500
+	if corpus.Long() {
+		texts = 2_000
+	}
 	for _, name := range []string{"o200k", "cl100k", "claude", "gemini", "bytes/3"} {
 		c, err := New(name, nil)
 		if err != nil {
@@ -32,7 +38,7 @@ func TestLines(t *testing.T) {
 			}
 			check("")
 			check(sample()[:200_000])
-			for range 2_000 {
+			for range texts {
 				var b strings.Builder
 				for b.Len() <= shortText+100 {
 					b.WriteString(pieces[random.IntN(len(pieces))])

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 )
 
 // brackets is the conversation of an agent that has read a file of six million
@@ -49,12 +51,12 @@ func TestNesting(t *testing.T) {
 	if err := os.WriteFile(file, packed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{
+	for _, args := range corpus.Some([][]string{
 		{"compact", file, "--budget", "8000"},
 		{"compact", file, "--budget", "16000", "--policy", "session"},
 		{"inspect", file},
 		{"check", file, "--to", "openai"},
-	} {
+	}, 4) {
 		t.Run(strings.Join(append(args[:1:1], args[2:]...), " "), func(t *testing.T) {
 			out, err := exec.Command("palimpsest", args...).CombinedOutput()
 			if err != nil || len(out) == 0 {

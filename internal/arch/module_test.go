@@ -53,12 +53,16 @@ var floors = map[string]arch.Package{
 	"api/neutral": {Floor: 6},
 
 	// 6: measurement.
-	"eval":            {Floor: 6, Same: []string{"api/neutral", "eval/internal/grid"}, External: []string{gjson}},
+	"eval":            {Floor: 6, Same: []string{"api/neutral", "eval/internal/budget", "eval/internal/grid"}, External: []string{gjson}},
+	"eval/exam":       {Floor: 6, Same: []string{"eval/internal/budget", "eval/internal/grid"}},
 	"eval/htmlreport": {Floor: 6, Same: []string{"eval"}},
 	"eval/estimators": {Floor: 6, Same: []string{"eval", "eval/internal/grid"}, External: []string{gjson}},
 	"eval/locomo":     {Floor: 6, Same: []string{"eval", "eval/internal/grid"}},
-	// Tables in the width of a terminal.
-	"eval/internal/grid": {Floor: 1},
+	// What summaries say, against the log.
+	"eval/truth": {Floor: 6},
+	// Sizes as users write them, tables in the width of a terminal.
+	"eval/internal/budget": {Floor: 1},
+	"eval/internal/grid":   {Floor: 1},
 
 	// 7: every store, by name.
 	"store/dsn": {Floor: 7, Same: []string{"store/mem"}, Leaf: true},

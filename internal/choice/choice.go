@@ -19,9 +19,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/anthropic"
+	"github.com/palimpsest-ai/palimpsest/llm/gemini"
 	"github.com/palimpsest-ai/palimpsest/llm/openai"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -36,6 +38,8 @@ type Options struct {
 	// Summarizer is a chain as policyfile.ParseChain reads it, in place of the
 	// policy's own; empty for that.
 	Summarizer string
+	// Model is asked in place of all chains; nil for the models that they name.
+	Model llm.Generator
 	// Favor is one of policy.Favors, in place of the policy's own; empty for that.
 	// Only the policy auto has one.
 	Favor string
@@ -84,6 +88,11 @@ func Open(name string, o *Options) (*Choice, error) {
 		s.Auto.Favor = policy.Favor(o.Favor)
 	}
 	c := &Choice{Settings: s}
+	if o.Model != nil {
+		s.Summarizer.Use = []string{o.Model.Model()}
+		c.models = []*guarded{guard(o.Model.Model(), o.Model, &s.Summarizer, o)}
+		return c, nil
+	}
 	for _, use := range s.Summarizer.Use {
 		g, err := client(use, o)
 		if err != nil {
@@ -129,7 +138,9 @@ func read(name string) ([]byte, error) {
 type provider struct {
 	keys      []string // any of them will do
 	address   string
-	configure func(name string, o *Options, base, key, token string) (llm.Generator, error)
+	configure func(name string, o *Options, base, key, token string) (llm.Generator, error) // nil: it writes no summaries
+	embed     func(name string, o *Options, base, key string) (recall.Embedder, error)      // nil: it has no vectors
+	count     func(name string, o *Options, base, key, token string) (llm.TokenCounter, error)
 }
 
 var providers = map[string]provider{
@@ -138,36 +149,60 @@ var providers = map[string]provider{
 		configure: func(name string, o *Options, base, key, token string) (llm.Generator, error) {
 			return anthropic.New(anthropic.Config{Model: name, BaseURL: base, Key: key, AuthToken: token, HTTP: o.HTTP, Retry: o.Retry})
 		},
+		count: func(name string, o *Options, base, key, token string) (llm.TokenCounter, error) {
+			return anthropic.New(anthropic.Config{Model: name, BaseURL: base, Key: key, AuthToken: token, HTTP: o.HTTP, Retry: o.Retry})
+		},
 	},
 	"openai": {
 		keys: []string{"OPENAI_API_KEY"}, address: "OPENAI_BASE_URL",
 		configure: func(name string, o *Options, base, key, _ string) (llm.Generator, error) {
 			return openai.New(openai.Config{Model: name, BaseURL: base, Key: key, HTTP: o.HTTP, Retry: o.Retry})
 		},
+		embed: func(name string, o *Options, base, key string) (recall.Embedder, error) {
+			return openai.NewEmbedder(openai.Config{Model: name, BaseURL: base, Key: key, HTTP: o.HTTP, Retry: o.Retry})
+		},
+	},
+	"gemini": {
+		keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, address: "GOOGLE_GEMINI_BASE_URL",
+		count: func(name string, o *Options, base, key, token string) (llm.TokenCounter, error) {
+			if key == "" {
+				key = token // the older name of the key
+			}
+			return gemini.New(gemini.Config{Model: name, BaseURL: base, Key: key, HTTP: o.HTTP, Retry: o.Retry})
+		},
 	},
 }
 
-// client makes the client of one model. Servers at an address of one's own need
-// no key; the providers' do.
-func client(use string, o *Options) (llm.Generator, error) {
+// found reads where a provider is from the environment; it is false where nothing says
+// so. Servers at an address of one's own need no key; the providers' do.
+func (p provider) found(o *Options) (base string, keys [2]string, ok bool) {
 	getenv := o.Getenv
 	if getenv == nil {
 		getenv = os.Getenv
 	}
+	for i, key := range p.keys {
+		keys[i] = strings.TrimSpace(getenv(key))
+		ok = ok || keys[i] != ""
+	}
+	base = strings.TrimSpace(getenv(p.address))
+	return base, keys, ok || base != ""
+}
+
+// wanting says what to set where a provider is not found.
+func (p provider) wanting() string {
+	return fmt.Sprintf("set %s (or %s, for a server that needs no key)", strings.Join(p.keys, " or "), p.address)
+}
+
+// client makes the client of one model.
+func client(use string, o *Options) (llm.Generator, error) {
 	kind, name, _ := strings.Cut(use, ":")
 	p, ok := providers[kind]
-	if !ok {
+	if !ok || p.configure == nil {
 		return nil, fmt.Errorf("%w: summarizer %s: unknown provider %q", ErrUsage, use, kind)
 	}
-	var values [2]string
-	found := false
-	for i, key := range p.keys {
-		values[i] = strings.TrimSpace(getenv(key))
-		found = found || values[i] != ""
-	}
-	base := strings.TrimSpace(getenv(p.address))
-	if !found && base == "" {
-		return nil, fmt.Errorf("%w: summarizer %s: set %s (or %s, for a server that needs no key)", ErrUsage, use, strings.Join(p.keys, " or "), p.address)
+	base, values, ok := p.found(o)
+	if !ok {
+		return nil, fmt.Errorf("%w: summarizer %s: %s", ErrUsage, use, p.wanting())
 	}
 	g, err := p.configure(name, o, base, values[0], values[1])
 	if err != nil {

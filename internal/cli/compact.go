@@ -58,8 +58,12 @@ func (j *job) request(r *resolved) palimpsest.Request {
 // told is the request with a line that says how what is removed is read, where the
 // conversation does not fit as it is.
 func (j *job) told(r *resolved, store *storeFlag) palimpsest.Request {
-	q := j.request(r)
-	whole, err := r.compactor.Render(nil, q)
+	return reachable(r.compactor, j.request(r), store)
+}
+
+// reachable is a request with that line.
+func reachable(c *palimpsest.Compactor, q palimpsest.Request, store *storeFlag) palimpsest.Request {
+	whole, err := c.Render(nil, q)
 	if err != nil || whole.After <= q.Budget {
 		return q
 	}

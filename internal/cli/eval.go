@@ -6,17 +6,22 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest/eval"
 	"github.com/palimpsest-ai/palimpsest/eval/locomo"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
+// examCounter measures the prompts of exams: the same for every model that reads them.
+const examCounter = "chars/4"
+
 // mostSkipped is how many of the files that eval cannot read are told of.
 const mostSkipped = 5
 
 func evalCommand(s Streams) *cobra.Command {
 	var w wanted
+	var x examining
 	var split, counterName, modelName string
 	c := &cobra.Command{
 		Use:   "eval DIR|FILE ...",
@@ -78,12 +83,34 @@ prompt is held to the rules of its API. With --estimators, estimates of token co
 are held against the exact ones, by class of content. With --locomo, FILES are those
 of the LoCoMo benchmark: which turns that the answers stand in are left.
 
+With --exam, language models of your choice read the prompts, and answer questions
+about the session. Each DIR holds history.json.gz (or .json, .jsonl: any transcript
+that compact reads), exam.json, a list of {id, type, question, key}, and perhaps
+own-summary.txt, what the agent's own model wrote where the history ends. Three steps:
+
+  --exam DIR... -o OUT   a prompt for each session, contender and budget, under numbers
+                         that tell nothing: OUT/readers/NN. Each reader gets one folder,
+                         follows its INSTRUCTIONS.txt and writes answers.json there
+  --exam-grade OUT       the answers side by side, without names: OUT/graders/NN. Each
+                         grader gets one folder and writes grades.json there
+  --exam-report OUT      the points of each contender, by type and session, and how
+                         many answers were false
+
+Contenders are policies by name or file and own-summary, that text with the last
+exchange behind it. Budgets are tokens, shares of the history, or own: the size of that
+contender. OUT/key.json says who made what; it is for you alone.
+
+A policy as NAME+model has its summaries written by a model of your choice, and
+--model-written adds that to each policy. Its requests are put into OUT/requests/NN,
+and answered in answer.txt there; the same command, given again, goes on from them.
+
 The same files give the same figures. Replay is open-loop: this says what is kept,
 not what is solved.`,
 		Example: `  palimpsest eval ~/.claude/projects
   palimpsest eval session.jsonl --budgets 8k,20% --misses
   palimpsest eval ~/.claude/projects --cost
-  palimpsest eval ~/.claude/projects --html report.html`,
+  palimpsest eval ~/.claude/projects --html report.html
+  palimpsest eval --exam exams/* -o out --budget own,16k --contender auto --contender own-summary`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("%w: want a DIR or FILE", errUsage)
@@ -91,6 +118,15 @@ not what is solved.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := x.check(c.Flags(), args); err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			if x.is() {
+				if !c.Flags().Changed("counter") {
+					counterName = examCounter
+				}
+				return x.run(c.Context(), args, &w, counterName, s)
+			}
 			switch w.split = eval.Split(split); w.split {
 			case eval.All, eval.Dev, eval.Test:
 			default:
@@ -131,11 +167,11 @@ not what is solved.`,
 		},
 	}
 	c.Flags().StringVar(&split, "split", "all", "measure on `dev`, test or all; policies are tuned on dev and judged on test")
-	c.Flags().StringSliceVar(&w.budgets, "budgets", nil, "fit into these `BUDGETS`, such as 8k or 20% (default 8k,16k,20%,10%)")
+	c.Flags().StringSliceVar(&w.budgets, "budgets", nil, "fit into these `BUDGETS`, such as 8k or 20% (default 8k,16k,20%,10%; with --exam own, else 16k); --budget is the same")
 	c.Flags().BoolVar(&w.curve, "curve", false, "many budgets, and the area under the curve; with --cost: many sizes of each contender")
-	c.Flags().StringArrayVar(&w.contenders, "contender", nil, "run only the contender `NAME`, and those that scores refer to; may be given again")
+	c.Flags().StringArrayVar(&w.contenders, "contender", nil, "run only the contender `NAME`, and those that scores refer to; with --exam a policy or own-summary; may be given again")
 	c.Flags().StringVar(&w.peers, "peers", "", "run the contenders of another `PROGRAM` too, such as 'node bench/peers/serve.mjs'")
-	c.Flags().StringVar(&counterName, "counter", "o200k", "count tokens with `COUNTER`")
+	c.Flags().StringVar(&counterName, "counter", "o200k", "count tokens with `COUNTER`; --exam counts characters / 4")
 	c.Flags().BoolVar(&w.costs, "cost", false, "measure what sessions cost")
 	c.Flags().BoolVar(&w.drift, "drift", false, "compact each long conversation twenty times in a row, and see which facts of its beginning are left")
 	c.Flags().BoolVar(&w.valid, "validity", false, "replay every conversation through our policies for every API, and check each prompt by its rules")
@@ -149,5 +185,12 @@ not what is solved.`,
 	c.Flags().BoolVar(&w.misses, "misses", false, "show what auto lost, by type, age and origin, with examples")
 	c.Flags().BoolVar(&w.asJSON, "json", false, "write one JSON object")
 	c.Flags().StringVar(&w.html, "html", "", "write a page with plots and tables to `FILE`: recall, cost and drift, or what was asked for")
+	x.flags(c.Flags())
+	c.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "budget" { // as the other commands call it
+			name = "budgets"
+		}
+		return pflag.NormalizedName(name)
+	})
 	return c
 }

@@ -14,6 +14,17 @@ import (
 // policy that keeps to its own rules and formats. Such a policy does not aim at
 // the budget, so what it leaves may still be too much.
 func (r *resolved) compact(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
+	res, err := r.shorter(ctx, q)
+	if err == nil && res.After > q.Budget {
+		return nil, fmt.Errorf("policy %s keeps to its own rules and leaves %s tokens, over the budget of %s: raise it, or use --policy auto: %w",
+			r.own.Name(), number(res.After), number(q.Budget), palimpsest.ErrOverBudget)
+	}
+	return res, err
+}
+
+// shorter is compact, but that what a policy of its own rules leaves may be over the
+// budget.
+func (r *resolved) shorter(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
 	if r.own == nil {
 		res, err := r.compactor.Compact(ctx, q)
 		if err == nil && r.summaries != nil {
@@ -39,10 +50,6 @@ func (r *resolved) compact(ctx context.Context, q palimpsest.Request) (*palimpse
 	res, err := r.compactor.Render(p, q)
 	if err != nil {
 		return nil, err
-	}
-	if res.After > q.Budget {
-		return nil, fmt.Errorf("policy %s keeps to its own rules and leaves %s tokens, over the budget of %s: raise it, or use --policy auto: %w",
-			r.own.Name(), number(res.After), number(q.Budget), palimpsest.ErrOverBudget)
 	}
 	res.Plan.CompactedTokens = res.After
 	return res, nil

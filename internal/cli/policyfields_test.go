@@ -175,8 +175,9 @@ func unmade(data []byte) string {
 	return regexp.MustCompile(`"(created_at|time)":"[^"]*"`).ReplaceAllString(string(data), `"at":""`)
 }
 
-// writer is a provider that writes summaries.
-func writer(t *testing.T) *llmtest.Server {
+// writer is a provider that writes summaries: at once, or so slowly that a client which
+// waits a millisecond gets none.
+func writer(t *testing.T, slow bool) *llmtest.Server {
 	t.Helper()
 	items := func(texts ...string) map[string]any {
 		var set []any
@@ -197,7 +198,6 @@ func writer(t *testing.T) *llmtest.Server {
 	return llmtest.NewProvider(t, llmtest.Provider{
 		Windows: map[string]int{"gpt-5-mini": 400_000},
 		Reply: func(r llmtest.Request) llmtest.Answer {
-			time.Sleep(20 * time.Millisecond)
 			text := "We decided to use Go for part 0. Please write the queue in parts. The moon is made of cheese_9000."
 			switch {
 			case strings.Contains(r.Body, "state_delta"):
@@ -205,7 +205,13 @@ func writer(t *testing.T) *llmtest.Server {
 			case strings.Contains(r.Body, "failed_attempts"):
 				text = items4
 			}
-			return llmtest.Answer{Text: text, Usage: llm.Usage{Input: 1000, Output: 50, Known: true}}
+			answer := llmtest.Answer{Text: text, Usage: llm.Usage{Input: 1000, Output: 50, Known: true}}
+			if slow {
+				hold := make(chan struct{})
+				time.AfterFunc(50*time.Millisecond, func() { close(hold) })
+				answer.Hold = hold
+			}
+			return answer
 		},
 	})
 }
@@ -217,6 +223,7 @@ type fieldCase struct {
 	with   map[string]any // what else the file says, by path, in both files
 	talk   *talk
 	model  bool   // a model writes the summaries
+	slow   bool   // it takes its time
 	tool   string // whose field it is; empty is Grep
 }
 
@@ -274,25 +281,39 @@ func talkedTo(t *testing.T, file string, k talk) string {
 // heldWith is held for any settings.
 func heldWith(t *testing.T, flags map[string]string, k talk) string {
 	t.Helper()
+	address, stop := servedWith(t, flags, nil)
+	defer stop()
+	return k.hold(t, address)
+}
+
+// servedWith starts a daemon with settings, after a change that no setting makes.
+func servedWith(t *testing.T, flags map[string]string, change func(*daemon.Config)) (address string, stop func()) {
+	t.Helper()
 	loaded, err := config.Load(config.Sources{Flags: flags})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := opened{logger: slog.New(slog.DiscardHandler)}
-	defer o.close()
 	made, err := o.daemon(t.Context(), loaded)
 	if err != nil {
+		o.close()
 		t.Fatal(err)
 	}
 	made.Jobs = nil
+	if change != nil {
+		change(&made)
+	}
 	d, err := daemon.New(made)
 	if err != nil {
+		o.close()
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(d)
-	defer server.Close()
-	defer d.Stop()
-	return k.hold(t, server.URL)
+	return server.URL, func() {
+		d.Stop()
+		server.Close()
+		o.close()
+	}
 }
 
 // fieldPaths lists the fields of a base as the schema has them, those of single
@@ -348,6 +369,7 @@ func TestEveryFieldActs(t *testing.T) {
 		t.Skip("has two hundred conversations")
 	}
 	alone(t)
+	shown := map[string]bool{}
 	for _, base := range corpus.Some(policyfile.Bases(), 3) { // all in a long run
 		t.Run(base, func(t *testing.T) {
 			usual := fieldBases[base]
@@ -358,6 +380,10 @@ func TestEveryFieldActs(t *testing.T) {
 			}
 			known := map[string]string{} // conversations that were held before, by file and talk
 			for _, path := range fieldPaths(t, base) {
+				if shown[path] && !corpus.Long() {
+					continue // under another base
+				}
+				shown[path] = true
 				f, ok := fieldCases[base+" "+path]
 				if !ok {
 					if f, ok = fieldCases[path]; !ok {
@@ -375,7 +401,7 @@ func TestEveryFieldActs(t *testing.T) {
 				}
 				hold := func(change map[string]any) string {
 					if f.model {
-						k.model2 = writer(t)
+						k.model2 = writer(t, f.slow)
 						environment(t, k.model2.URL)
 						with["summarizer.use"] = []string{"openai:gpt-5-mini"}
 					}
@@ -483,7 +509,7 @@ var fieldCases = map[string]fieldCase{
 	"cache_points.min_rounds":                      {change: 1, with: map[string]any{"cache_points.offset": 2}, talk: &talk{steps: 30, window: 20_000, output: 1_000, every: 4, lines: 12}},
 	"counter":                                      {change: "chars/4"},
 	"summarizer.use":                               {change: []string{"extractive"}, model: true},
-	"summarizer.timeout":                           {change: "1ms", model: true},
+	"summarizer.timeout":                           {change: "1ms", model: true, slow: true},
 	"summarizer.temperature":                       {change: 1.5, model: true},
 	"summarizer.max_output":                        {change: 777, model: true},
 	"summarizer.chunk_characters":                  {change: 1_000, model: true},

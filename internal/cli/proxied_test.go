@@ -25,6 +25,31 @@ func longTalk(results int) string {
 	return b.String()
 }
 
+// TestOutcomeOfAgent: how the task of an agent behind the proxy ended can be told, under
+// the name of its thread.
+func TestOutcomeOfAgent(t *testing.T) {
+	alone(t)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":2}}`)
+	}))
+	defer upstream.Close()
+	address, stop := running(t, "--store", "memory:", "--anthropic-upstream", upstream.URL, "--window", "30000")
+	defer stop()
+	ask(t, address+"/v1/messages", longTalk(1))
+	_, header, _ := ask(t, address+"/v1/messages", longTalk(40))
+	thread := address + "/v1/threads/" + header.Get("X-Palimpsest-Thread") + "/outcome"
+	for _, body := range []string{`{"task":"success"}`, `{}`} {
+		status, _, text := ask(t, thread, body)
+		if status != http.StatusOK || !strings.Contains(text, `"compactions":1`) || !strings.Contains(text, `"task_completion":"success"`) {
+			t.Errorf("%s: %d %s", body, status, text)
+		}
+	}
+	if status, _, text := ask(t, thread, `{"task":"meh"}`); status != http.StatusBadRequest {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
 // TestServePasses: an agent that is pointed at the daemon reaches its provider;
 // what does not fit is compacted, is kept in the daemon's store, and the same after
 // a restart.

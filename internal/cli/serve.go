@@ -145,6 +145,16 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	if c.Text("recall") == "tools" {
 		made.Compactor.Recall = chosen.Recall()
 		made.Compactor.Recall.Inject = c.Tokens("inject")
+		if use := c.Text("embedder"); use != "" {
+			if made.Compactor.Recall.Embedder, err = choice.Embedder(use, nil); err != nil {
+				return made, err
+			}
+		}
+	}
+	if c.Text("measure") == "on" {
+		if made.Compactor.Measure, err = choice.Measure(models, nil); err != nil {
+			return made, err
+		}
 	}
 	if c.Text("quality") == "on" {
 		made.Compactor.Quality = &quality.Options{}

@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 )
 
 // observed is what a daemon with these settings is seen to do. It stops in the end.
@@ -42,7 +44,7 @@ func TestEverySettingActs(t *testing.T) {
 		return s.URL
 	}
 	one, other := upstream("one"), upstream("other")
-	summaries := writer(t)
+	summaries := writer(t, false)
 	environment(t, summaries.URL)
 	master := write("master.key", said(t, "keys", "master"))
 	keys := filepath.Join(dir, "mine")
@@ -52,14 +54,15 @@ func TestEverySettingActs(t *testing.T) {
 	unknown, injecting := usual, usual
 	injecting.steps, injecting.every = 24, 3
 	unknown.model, unknown.window = "model-of-ours", 0
-	talking := func(k talk) observer {
-		return func(t *testing.T, args ...string) string {
-			flags := map[string]string{}
-			for i := 0; i+1 < len(args); i += 2 {
-				flags[strings.TrimPrefix(args[i], "--")] = args[i+1]
-			}
-			return heldWith(t, flags, k)
+	flagsOf := func(args []string) map[string]string {
+		flags := map[string]string{}
+		for i := 0; i+1 < len(args); i += 2 {
+			flags[strings.TrimPrefix(args[i], "--")] = args[i+1]
 		}
+		return flags
+	}
+	talking := func(k talk) observer {
+		return func(t *testing.T, args ...string) string { return heldWith(t, flagsOf(args), k) }
 	}
 	asking := func(path, body string, header ...string) observer {
 		return func(t *testing.T, args ...string) string {
@@ -76,14 +79,18 @@ func TestEverySettingActs(t *testing.T) {
 		return fmt.Sprint(strings.Contains(log, "listening"), strings.Contains(log, `{"time"`))
 	}
 	bursting := func(t *testing.T, args ...string) string {
-		address, stop := running(t, args...)
+		var passed atomic.Int64
+		began := time.Now()
+		address, stop := servedWith(t, flagsOf(args), func(c *daemon.Config) {
+			c.Now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
+		})
 		defer stop()
 		refused := false
 		for range 60 {
 			status, _, _ := ask(t, address+"/v1/threads", "")
 			refused = refused || status == http.StatusTooManyRequests
 		}
-		time.Sleep(300 * time.Millisecond)
+		passed.Add(int64(300 * time.Millisecond))
 		after, _, _ := ask(t, address+"/v1/threads", "")
 		return fmt.Sprint(refused, after)
 	}
@@ -126,7 +133,7 @@ func TestEverySettingActs(t *testing.T) {
 		stop()
 		<-ended
 		http.DefaultClient.CloseIdleConnections()
-		return fmt.Sprint(time.Since(start) > 500*time.Millisecond)
+		return fmt.Sprint(time.Since(start) >= 2*time.Second)
 	}
 	measuring := func(k talk, names ...string) observer {
 		return func(t *testing.T, args ...string) string {
@@ -177,6 +184,46 @@ func TestEverySettingActs(t *testing.T) {
 		}
 		return report.String()
 	}
+	// A model whose vectors say that a harbour is a port.
+	vectors := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct{ Input []string }
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil || r.URL.Path != "/v1/embeddings" {
+			t.Errorf("%s: %v", r.URL, err)
+		}
+		data := []any{}
+		for i, text := range q.Input {
+			v := []int{0, 1}
+			if strings.Contains(text, "harbour") || strings.Contains(text, "order_id") {
+				v = []int{1, 0}
+			}
+			data = append(data, map[string]any{"index": i, "embedding": v})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	t.Cleanup(vectors.Close)
+	searching := func(t *testing.T, args ...string) string {
+		t.Setenv("OPENAI_BASE_URL", vectors.URL+"/v1")
+		address, stop := running(t, args...)
+		defer stop()
+		usual.hold(t, address)
+		status, _, text := ask(t, address+"/v1/threads/t/recall?q=harbour", "")
+		return fmt.Sprint(status, strings.Contains(text, "order_id"))
+	}
+	// A provider that counts more tokens than we do.
+	counts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !strings.HasSuffix(r.URL.Path, "/count_tokens") {
+			t.Errorf("asked at %s", r.URL)
+		}
+		fmt.Fprintf(w, `{"input_tokens":%d}`, len(body))
+	}))
+	t.Cleanup(counts.Close)
+	measured := func(t *testing.T, args ...string) string {
+		t.Setenv("ANTHROPIC_BASE_URL", counts.URL)
+		k := usual
+		k.model = "claude-sonnet-4-5"
+		return talking(k)(t, args...)
+	}
 	message := longTalk(1)
 	deep := `{"labels":` + strings.Repeat(`{"a":`, 100) + `1` + strings.Repeat(`}`, 101)
 	chatBody := `{"model":"m","messages":[{"role":"user","content":"hi"}]}`
@@ -203,6 +250,8 @@ func TestEverySettingActs(t *testing.T) {
 		"favor":              {"quality", nil, talking(usual)},
 		"recall":             {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, talking(usual)},
 		"inject":             {"2000", nil, talking(injecting)},
+		"embedder":           {"openai:vectors", nil, searching},
+		"measure":            {"on", []string{"--counter", "claude"}, measured},
 		"quality":            {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, measuring(rereading, "palimpsest_context_requests_total")},
 		"anthropic-upstream": {other, []string{"--anthropic-upstream", one}, asking("/v1/messages", message)},
 		"openai-upstream":    {other, []string{"--openai-upstream", one}, asking("/v1/chat/completions", chatBody)},

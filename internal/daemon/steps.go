@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -239,7 +240,16 @@ func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
 	default:
 		return nil, at("task", problem(api.BadRequest, fmt.Sprintf("task: want success, failure or partial, got %.40q", q.Task)))
 	}
-	return s.Quality(), nil
+	figures := s.Quality()
+	if c.s.config.Proxy != nil { // the thread may be one that an agent has with its provider
+		handler, err := c.s.config.Proxy(c.tenant.name)
+		if p, ok := handler.(*proxy.Proxy); err == nil && ok {
+			if seen := p.Finished(info.ID, q.Task); seen.Compactions > figures.Compactions {
+				figures = seen
+			}
+		}
+	}
+	return figures, nil
 }
 
 func (c *call) compact(info store.Info, q *api.Compact) (any, error) {

@@ -47,6 +47,27 @@ func Check(t rapid.TB, prop func(*rapid.T)) {
 	rapid.Check(t, prop)
 }
 
+// Few is Check with at most n cases, for a property whose cases take long. Where a
+// seed or a number of cases is given, as .ci/seeds gives both, all are tried.
+func Few(t rapid.TB, n int, prop func(*rapid.T)) {
+	t.Helper()
+	if os.Getenv("RAPID_SEED") != "" || os.Getenv("RAPID_CHECKS") != "" {
+		Check(t, prop)
+		return
+	}
+	tried, failed := 0, false
+	Check(t, func(rt *rapid.T) {
+		// A case that fails is tried again, and then made smaller.
+		if tried++; tried > n && !failed {
+			return
+		}
+		done := false
+		defer func() { failed = failed || !done || rt.Failed() }()
+		prop(rt)
+		done = true
+	})
+}
+
 // Test returns Check of the property as a test, for t.Run.
 func Test(prop func(*rapid.T)) func(*testing.T) {
 	return func(t *testing.T) {

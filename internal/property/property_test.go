@@ -48,3 +48,26 @@ func TestSameCases(t *testing.T) {
 		t.Errorf("with seed 12345 the same is drawn: %s", other)
 	}
 }
+
+// TestFew: only so many cases are tried, unless a seed is given, and one that fails
+// is made as small as with Check.
+func TestFew(t *testing.T) {
+	tried := 0
+	property.Few(t, 7, func(*rapid.T) { tried++ })
+	if given := os.Getenv("RAPID_SEED") != "" || os.Getenv("RAPID_CHECKS") != ""; given != (tried > 7) || tried < 7 {
+		t.Errorf("%d cases were tried", tried)
+	}
+	if os.Getenv("PALIMPSEST_TEST_FAILING") != "" {
+		property.Few(t, 50, func(t *rapid.T) {
+			if n := rapid.IntRange(0, 1_000_000).Draw(t, "n"); n >= 100 {
+				t.Fatalf("found %d", n)
+			}
+		})
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFew$", "-rapid.nofailfile")
+	cmd.Env = append(os.Environ(), "PALIMPSEST_TEST_FAILING=1")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "found 100\n") || strings.Contains(string(out), "flaky") {
+		t.Errorf("%v: the smallest case is not found:\n%s", err, out)
+	}
+}

@@ -27,6 +27,7 @@ func TestQueue(t *testing.T, open Open) {
 	t.Run("one job for a key", func(t *testing.T) { unique(t, open) })
 	t.Run("workers", func(t *testing.T) { workers(t, open) })
 	t.Run("attempts", func(t *testing.T) { attempts(t, open) })
+	t.Run("a job that rests is not waited for", func(t *testing.T) { resting(t, open) })
 	t.Run("panic", func(t *testing.T) { panics(t, open) })
 	t.Run("time limit", func(t *testing.T) { timeout(t, open) })
 	t.Run("bad jobs", func(t *testing.T) { bad(t, open) })
@@ -224,6 +225,19 @@ func attempts(t *testing.T, open Open) {
 		t.Errorf("a job that worked in the end failed with %v", err)
 	default:
 	}
+}
+
+// resting: a job that has failed and is tried again much later keeps its key, and
+// nobody waiting.
+func resting(t *testing.T, open Open) {
+	q := open(t, job.Handlers{"work": func(context.Context, job.Job) error { return errors.New("no luck") }}, &job.Options{Backoff: time.Hour})
+	defer stopped(t, q)
+	put(t, q, "k", ``)
+	wait(t, q, "k")
+	if busy, err := q.Busy(t.Context(), "k"); err != nil || !busy || put(t, q, "k", ``) {
+		t.Errorf("the job that waits for its second attempt is forgotten: %v, %v", busy, err)
+	}
+	wait(t, q, "k") // and who comes later does not either
 }
 
 func panics(t *testing.T, open Open) {

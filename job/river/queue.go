@@ -158,12 +158,21 @@ func (q *Queue) Put(ctx context.Context, j job.Job) (bool, error) {
 
 // Busy implements job.Queue.
 func (q *Queue) Busy(ctx context.Context, key string) (bool, error) {
+	r, err := q.find(ctx, key)
+	return r != nil, err
+}
+
+// find returns the job with the key that waits or runs, or nil.
+func (q *Queue) find(ctx context.Context, key string) (*rivertype.JobRow, error) {
 	res, err := q.client.JobList(ctx, river.NewJobListParams().First(1).States(unfinished...).
 		Where("args ->> 'key' = @key", river.NamedArgs{"key": key}))
 	if err != nil {
-		return false, fmt.Errorf("river.Busy(%s): %w", key, err)
+		return nil, fmt.Errorf("river.Busy(%s): %w", key, err)
 	}
-	return len(res.Jobs) > 0, nil
+	if len(res.Jobs) == 0 {
+		return nil, nil
+	}
+	return res.Jobs[0], nil
 }
 
 // look is the pause between two looks for the end of a job, which another
@@ -175,12 +184,14 @@ func (q *Queue) Wait(ctx context.Context, key string) error {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
-		busy, err := q.Busy(ctx, key)
+		r, err := q.find(ctx, key)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case err != nil || !busy:
+		case err != nil || r == nil:
 			return err
+		case r.State == rivertype.JobStateRetryable && time.Until(r.ScheduledAt) > job.Soon:
+			return nil
 		}
 		select {
 		case <-tick.C:

@@ -120,8 +120,20 @@ type dialect struct {
 // New returns a client. The error says which part of the configuration is
 // missing or wrong.
 func New(c Config) (*Client, error) {
+	api := chat
+	if c.Responses {
+		api = responses
+	}
+	client, err := newClient(c, api)
+	if err != nil {
+		return nil, fmt.Errorf("openai.New: %w", err)
+	}
+	return client, nil
+}
+
+func newClient(c Config, api api) (*Client, error) {
 	if c.Model == "" {
-		return nil, errors.New("openai.New: name the model")
+		return nil, errors.New("name the model")
 	}
 	base := c.BaseURL
 	if base == "" {
@@ -139,10 +151,6 @@ func New(c Config) (*Client, error) {
 		provider = "openai"
 	}
 	address, query, _ := strings.Cut(base, "?") // Azure carries its api-version there
-	api := chat
-	if c.Responses {
-		api = responses
-	}
 	address = strings.TrimRight(address, "/") + api.path
 	if query != "" {
 		address += "?" + query
@@ -165,7 +173,7 @@ func New(c Config) (*Client, error) {
 		Limit:   c.MaxResponse,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("openai.New: %w", err)
+		return nil, err
 	}
 	client := &Client{model: c.Model, provider: provider, api: api, exchange: x}
 	client.dialect.fixed = c.Structured != Automatic

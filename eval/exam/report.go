@@ -1,0 +1,202 @@
+package exam
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// Report is what the readers of an exam knew.
+type Report struct {
+	Counter  string `json:"counter"`
+	Readings int    `json:"readings"`
+	// Types are the types of questions, Sessions the sessions, in the order of tables.
+	Types    []string `json:"types"`
+	Sessions []string `json:"sessions"`
+	Rows     []Row    `json:"rows"`
+	// Missing are the prompts that were not made; a row with one is about the others.
+	Missing []Missing `json:"not_made,omitempty"`
+}
+
+// Row is a contender at a budget.
+type Row struct {
+	Contender string `json:"contender"`
+	Budget    string `json:"budget"`
+	// Least and Most are the sizes of its prompts, in tokens. Over counts the sessions
+	// in which it is over the budget.
+	Least int `json:"least_tokens"`
+	Most  int `json:"most_tokens"`
+	Over  int `json:"over_budget,omitempty"`
+	Tally
+	// Scores are those of the readings, each over all sessions.
+	Scores []float64 `json:"readings"`
+	// ByType and BySession hold what each type of question and each session came to.
+	ByType    map[string]Tally `json:"by_type"`
+	BySession map[string]Cell  `json:"by_session"`
+}
+
+// Cell is a contender in one session: points of one reading, out of Questions, as
+// the mean and the ends of the readings.
+type Cell struct {
+	Mean      float64 `json:"mean"`
+	Low       float64 `json:"low"`
+	High      float64 `json:"high"`
+	Questions int     `json:"questions"`
+	Size      int     `json:"tokens"`
+	False     int     `json:"false"`
+}
+
+// Tally adds grades up. N counts the graded answers, of all readings.
+type Tally struct {
+	Points float64 `json:"points"`
+	N      int     `json:"n"`
+	False  int     `json:"false"`
+	// Score is Points over N.
+	Score float64 `json:"score"`
+}
+
+func (t *Tally) add(g Grade) {
+	t.Points += g.Score
+	t.N++
+	if g.False {
+		t.False++
+	}
+	t.Score = t.Points / float64(t.N)
+}
+
+// Spread is how far the readings lie apart.
+func (r *Row) Spread() (low, high float64) { return slices.Min(r.Scores), slices.Max(r.Scores) }
+
+// Fold adds up the grades of an exam. An error names every grade that is missing or
+// cannot be used.
+func Fold(out string) (*Report, error) {
+	k, err := readKey(out)
+	if err != nil {
+		return nil, err
+	}
+	who, err := readLabels(out)
+	if err != nil {
+		return nil, err
+	}
+	grades := map[string]map[string]map[string]Grade{}
+	var bad []error
+	for i := range k.Sessions {
+		s := &k.Sessions[i]
+		readers := len(k.of(s.Name))
+		if readers == 0 {
+			continue
+		}
+		for _, q := range s.Questions {
+			if len(who[s.Name][q.ID]) != readers {
+				return nil, fmt.Errorf("%w: %s does not fit %s (session %s, question %s): write the sheets again with --exam-grade, and have them graded",
+					ErrInvalid, filepath.Join(out, labelFile), keyFile, s.Name, q.ID)
+			}
+		}
+		var problems []error
+		grades[s.Name], problems = readGrades(out, i, s, who[s.Name])
+		bad = append(bad, problems...)
+	}
+	if len(bad) > 0 {
+		return nil, errors.Join(bad...)
+	}
+	return fold(k, grades), nil
+}
+
+// known is the order of the types that exams usually have.
+var known = []string{"intent", "decision", "state", "failure", "fact", "current"}
+
+// fold adds up grades by session, question and reader.
+func fold(k *Key, grades map[string]map[string]map[string]Grade) *Report {
+	r := &Report{Counter: k.Counter, Readings: k.Readings, Missing: k.Missing}
+	for _, s := range k.Sessions {
+		r.Sessions = append(r.Sessions, s.Name)
+		for _, q := range s.Questions {
+			if !slices.Contains(r.Types, q.Type) {
+				r.Types = append(r.Types, q.Type)
+			}
+		}
+	}
+	place := func(kind string) int {
+		if i := slices.Index(known, kind); i >= 0 {
+			return i
+		}
+		return len(known)
+	}
+	slices.SortFunc(r.Types, func(a, b string) int { return cmp.Or(place(a)-place(b), cmp.Compare(a, b)) })
+
+	type name struct{ contender, budget string }
+	by := map[name]*row{}
+	for _, one := range k.Readers {
+		n := name{one.Contender, one.Budget}
+		if by[n] == nil {
+			by[n] = newRow(one, k.Readings)
+		}
+		by[n].read(k.session(one.Session), one, grades[one.Session])
+	}
+	for _, x := range by {
+		r.Rows = append(r.Rows, x.row())
+	}
+	slices.SortFunc(r.Rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Most, b.Most), cmp.Compare(a.Contender, b.Contender), cmp.Compare(a.Budget, b.Budget))
+	})
+	return r
+}
+
+// row is a Row that is being added up.
+type row struct {
+	Row
+	readings []Tally // by reading, over all sessions
+	types    map[string]*Tally
+	sessions map[string][]Tally // by reading
+}
+
+func newRow(r Reader, readings int) *row {
+	return &row{
+		Row:      Row{Contender: r.Contender, Budget: r.Budget, Least: r.Size, ByType: map[string]Tally{}, BySession: map[string]Cell{}},
+		readings: make([]Tally, readings), types: map[string]*Tally{}, sessions: map[string][]Tally{},
+	}
+}
+
+// read adds one reader.
+func (x *row) read(s *KeySession, r Reader, grades map[string]map[string]Grade) {
+	x.Least, x.Most = min(x.Least, r.Size), max(x.Most, r.Size)
+	if r.Over && r.Reading == 1 {
+		x.Over++
+	}
+	var sum Tally
+	for _, q := range s.Questions {
+		g := grades[q.ID][r.Number]
+		if x.types[q.Type] == nil {
+			x.types[q.Type] = &Tally{}
+		}
+		for _, t := range []*Tally{&x.Tally, &x.readings[r.Reading-1], x.types[q.Type], &sum} {
+			t.add(g)
+		}
+	}
+	x.sessions[s.Name] = append(x.sessions[s.Name], sum)
+	c := x.BySession[s.Name]
+	c.Questions, c.Size = len(s.Questions), r.Size
+	x.BySession[s.Name] = c
+}
+
+func (x *row) row() Row {
+	for _, t := range x.readings {
+		x.Scores = append(x.Scores, t.Score)
+	}
+	for kind, t := range x.types {
+		x.ByType[kind] = *t
+	}
+	for session, all := range x.sessions {
+		c := x.BySession[session]
+		c.Low = all[0].Points
+		for _, t := range all {
+			c.Mean += t.Points / float64(len(all))
+			c.Low, c.High = min(c.Low, t.Points), max(c.High, t.Points)
+			c.False += t.False
+		}
+		x.BySession[session] = c
+	}
+	return x.Row
+}

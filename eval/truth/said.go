@@ -1,0 +1,286 @@
+package truth
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// userWords are what the user said in a message: a plain message of his, or what
+// a tool hands on in his name.
+func (j *judge) userWords(m *thread.Message) []text {
+	switch {
+	case m.Role == thread.User && m.Kind == thread.Plain:
+		return j.texts(m)
+	case m.Role == thread.Tool:
+		res, _ := m.Result()
+		body := res.Text()
+		if s := userSaid.FindStringSubmatch(body); s != nil && rejection.MatchString(strings.TrimSpace(body)) {
+			return []text{newText(s[1])}
+		}
+		if strings.HasPrefix(body, "User has answered your question") {
+			return []text{newText(body)}
+		}
+	}
+	return nil
+}
+
+// texts are what a message says, tool results and calls left out.
+func (j *judge) texts(m *thread.Message) []text {
+	if t, ok := j.clean[m.ID]; ok && m.ID != "" {
+		return t
+	}
+	var out []text
+	if s := m.Text(); s != "" {
+		out = append(out, newText(s))
+	}
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case thread.Media:
+			if p.Text != "" {
+				out = append(out, newText(p.Text))
+			}
+		case thread.Opaque:
+			if p.Text != "" {
+				out = append(out, newText(p.Text))
+			}
+		}
+	}
+	j.clean[m.ID] = out
+	return out
+}
+
+// said judges what a summary puts into somebody's mouth.
+func (j *judge) said(s summary.Summary) {
+	if s.CurrentTask != "" {
+		j.byUser(kindTask, j.all, s.CurrentTask, 0, nil)
+	}
+	for _, it := range s.Requests {
+		j.byUser(kindRequest, j.log, it.Text, it.Turn, it.Sources)
+	}
+	for _, it := range s.Constraints {
+		j.byUser(kindConstraint, j.log, it.Text, it.Turn, it.Sources)
+	}
+	for _, it := range s.Conclusions {
+		j.byAssistant(kindConclusion, it.Text, it.Turn, it.Sources)
+	}
+	for _, d := range s.Decisions {
+		j.byAssistant(kindDecision, d.Decision, d.Turn, d.Sources)
+		if d.Rationale != "" {
+			j.byAssistant(kindDecision, d.Rationale, d.Turn, d.Sources)
+		}
+	}
+	for _, o := range s.OpenItems {
+		j.byAssistant(kindOpenItem, o.Description, o.Turn, o.Sources)
+		if o.Context != "" {
+			j.byAssistant(kindOpenItem, o.Context, o.Turn, o.Sources)
+		}
+	}
+	j.plan(s.CurrentPlan)
+}
+
+func (j *judge) byUser(k Kind, log []thread.Message, words string, turn int, sources []thread.ID) {
+	j.named(sources, words)
+	lines := quotedLines(words)
+	var elsewhere []int
+	bestGaps, bestGap := -1, ""
+	for i := range log {
+		m := &log[i]
+		for _, t := range j.userWords(m) {
+			if turn > 0 && m.Turn != turn {
+				if len(elsewhere) < 3 && holds(t.norm, words) {
+					elsewhere = append(elsewhere, i)
+				}
+				continue
+			}
+			if holds(t.norm, words) {
+				j.isTrue(k)
+				j.leftOut(t.raw, words, sources, i)
+				return
+			}
+			if n, gap, ok := inOrder(t.norm, lines); ok && (bestGaps < 0 || n < bestGaps) {
+				bestGaps, bestGap = n, gap
+			}
+		}
+	}
+	if bestGaps >= 0 {
+		j.isTrue(k)
+		j.say(kindWordsGap, bestGaps == 0, words, "words of the user between these lines were left out, and nothing marks it:\n"+bestGap, sources)
+		return
+	}
+	reason := "no message of the user holds these words"
+	if turn > 0 {
+		reason = fmt.Sprintf("no message of the user in turn %d holds these words", turn)
+	}
+	if len(elsewhere) > 0 {
+		reason += "; they stand in another turn"
+	}
+	j.isFalse(k, Finding{Statement: words, Reason: reason, Sources: sources, Refuting: j.ids(elsewhere...)})
+}
+
+func (j *judge) byAssistant(k Kind, words string, turn int, sources []thread.ID) {
+	j.named(sources, words)
+	if label, body := splitLabel(words); label == "proposed plan" {
+		words = body
+	}
+	lines := quotedLines(words)
+	if len(lines) == 0 {
+		j.isTrue(k)
+		return
+	}
+	gaps, gap, from := -1, "", -1
+	each := make([]bool, len(lines))
+	var elsewhere []int
+	for i := range j.log {
+		m := &j.log[i]
+		if m.Role != thread.Assistant {
+			continue
+		}
+		texts := j.texts(m)
+		for _, c := range j.at[i] { // plans that it put before the user
+			if p := c.str("plan"); p != "" {
+				texts = append(slices.Clip(texts), newText(p))
+			}
+		}
+		for _, t := range texts {
+			n, g, ok := inOrder(t.norm, lines)
+			if turn > 0 && m.Turn != turn {
+				if ok && len(elsewhere) < 3 {
+					elsewhere = append(elsewhere, i)
+				}
+				continue
+			}
+			if ok && (gaps < 0 || n < gaps) {
+				gaps, gap, from = n, g, i
+			}
+			for l := range lines {
+				each[l] = each[l] || holds(t.norm, lines[l].text)
+			}
+		}
+	}
+	if gaps >= 0 {
+		j.isTrue(k)
+		if len(lines) > 1 {
+			j.say(kindWordsGap, gaps == 0, words, fmt.Sprintf("words between these lines were left out, and nothing marks it (%d such places):\n%s", gaps, gap), sources, from)
+		}
+		return
+	}
+	reason := "no message of the assistant holds these words"
+	if turn > 0 {
+		reason = fmt.Sprintf("no message of the assistant in turn %d holds these words", turn)
+	}
+	missing := ""
+	for l, ok := range each {
+		if !ok {
+			missing = lines[l].text
+			break
+		}
+	}
+	switch {
+	case missing == "":
+		reason = "its lines do not stand in this order in one message"
+	case len(lines) > 1:
+		reason += ": " + clip(missing, 120)
+	}
+	if len(elsewhere) > 0 {
+		reason += "; they stand in another turn"
+	}
+	j.isFalse(k, Finding{Statement: words, Reason: reason, Sources: sources, Refuting: j.ids(elsewhere...)})
+}
+
+// plan judges the agent's list of things to do.
+func (j *judge) plan(steps []summary.Step) {
+	for _, s := range steps {
+		statement := "[" + s.Status + "] " + s.Text
+		j.named(s.Sources, statement)
+		key := normal(s.Text)
+		var same []todo
+		for _, t := range j.todo {
+			if sameLine(key, normal(t.text)) {
+				same = append(same, t)
+			}
+		}
+		if len(same) > 0 {
+			ok := false
+			for _, t := range same {
+				ok = ok || t.status == s.Status
+			}
+			last := same[len(same)-1]
+			j.say(kindPlan, ok, statement, fmt.Sprintf("its status is %q", last.status), s.Sources, last.at)
+			continue
+		}
+		earlier := -1
+		for _, c := range j.calls {
+			if (listTool.MatchString(c.Name) || strings.HasPrefix(c.Name, "Task")) && strings.Contains(normal(c.said), strings.TrimSuffix(key, "…")) {
+				earlier = c.at
+			}
+		}
+		words := false
+		for i := range j.log {
+			if j.log[i].Role == thread.Assistant {
+				for _, t := range j.texts(&j.log[i]) {
+					words = words || holds(t.norm, s.Text)
+				}
+			}
+		}
+		switch {
+		case j.listed && earlier >= 0:
+			at := j.emptied
+			if len(j.todo) > 0 {
+				at = j.todo[len(j.todo)-1].at
+			}
+			j.isFalse(kindPlan, Finding{Statement: statement, Reason: "the agent's last list does not hold it any more", Sources: s.Sources, Refuting: j.ids(earlier, at)})
+		case words || earlier >= 0:
+			j.isTrue(kindPlan)
+		default:
+			j.isFalse(kindPlan, Finding{Statement: statement, Reason: "no list and no words of the assistant hold it", Sources: s.Sources})
+		}
+	}
+}
+
+// leftOut judges the numbers in the marks of elision.
+func (j *judge) leftOut(raw, words string, sources []thread.ID, from int) {
+	marks := countedOut.FindAllStringSubmatchIndex(words, -1)
+	start := 0
+	for n, m := range marks {
+		end := len(words)
+		if n+1 < len(marks) {
+			end = marks[n+1][0]
+		}
+		before, after := strings.TrimSpace(words[start:m[0]]), strings.TrimSpace(words[m[1]:end])
+		start = m[1]
+		said, err := strconv.Atoi(strings.NewReplacer(",", "", ".", "").Replace(words[m[2]:m[3]]))
+		at := strings.Index(raw, before)
+		if err != nil || at < 0 || after == "" {
+			j.cannotTell(kindLeftOut)
+			continue
+		}
+		gap := raw[at+len(before):]
+		// What comes after may stand more than once.
+		ok, close := false, -1
+		for i := strings.Index(gap, after); i >= 0 && i < len(gap); {
+			left := gap[:i]
+			for _, count := range []int{len(left), len([]rune(left)), len(strings.TrimSpace(left)), len([]rune(strings.TrimSpace(left)))} {
+				ok = ok || count-said <= 4 && said-count <= 4
+			}
+			close = len([]rune(left))
+			next := strings.Index(gap[i+1:], after)
+			if next < 0 {
+				break
+			}
+			i += 1 + next
+		}
+		if close < 0 {
+			j.cannotTell(kindLeftOut)
+			continue
+		}
+		j.say(kindLeftOut, ok, words, fmt.Sprintf("%d characters were left out", close), sources, from)
+	}
+}
+
+var countedOut = regexp.MustCompile(`\[… ?([\d,.]+) characters left out ?…\]`)

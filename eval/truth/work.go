@@ -1,0 +1,275 @@
+package truth
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+var pullRequest = regexp.MustCompile(`https?://[^\s"'<>()]+/(?:pull|merge_requests|pulls)/\d+`)
+
+// work judges where the work is said to stand.
+func (j *judge) work(w state.Work) {
+	if s := w.Directory; s.Text != "" {
+		j.named(s.Sources, s.Text)
+		last := seen{at: -1}
+		for _, d := range j.dirs {
+			if d.at >= last.at {
+				last = d
+			}
+		}
+		switch {
+		case last.at < 0 && j.cwd == "" || last.vague && tail(s.Text, last.text):
+			j.cannotTell(kindDirectory)
+		case last.at < 0:
+			j.say(kindDirectory, s.Text == j.cwd, s.Text, "the log says "+j.cwd, s.Sources)
+		default:
+			j.say(kindDirectory, s.Text == last.text, s.Text, "commands ran last in "+last.text, s.Sources, last.at)
+		}
+	}
+	if s := w.Branch; s.Text != "" {
+		j.named(s.Sources, s.Text)
+		if n := len(j.branch); n == 0 {
+			j.isFalse(kindBranch, Finding{Statement: s.Text, Reason: "the log shows no branch", Sources: s.Sources})
+		} else {
+			last := j.branch[n-1]
+			j.say(kindBranch, s.Text == last.text, s.Text, "the branch that was seen last is "+last.text, s.Sources, last.at)
+		}
+	}
+	if s := w.PullRequest; s.Text != "" {
+		j.named(s.Sources, s.Text)
+		last, at, found := "", -1, false
+		for i := range j.log {
+			for _, t := range j.sourceTexts(i) {
+				found = found || strings.Contains(t.raw, s.Text)
+			}
+			if c := j.ended[i]; c != nil && c.end == succeeded && strings.Contains(c.line, "gh pr create") {
+				if m := pullRequest.FindString(c.out); m != "" {
+					last, at = m, i
+				}
+			}
+		}
+		switch {
+		case !found:
+			j.isFalse(kindPullRequest, Finding{Statement: s.Text, Reason: "it stands nowhere in the log", Sources: s.Sources})
+		case last != "":
+			j.say(kindPullRequest, s.Text == last, s.Text, "the last that was made is "+last, s.Sources, at)
+		default:
+			j.isTrue(kindPullRequest)
+		}
+	}
+	lastCommit := j.commit(w.Commits)
+	for _, e := range w.Edited {
+		statement := e.Path + ": " + e.Operation
+		j.named(e.Sources, statement)
+		what, when, turn := j.changedAfter(e.Path, lastCommit)
+		ok := when >= 0 && (what == e.Operation || e.Operation == "deleted" && what == "moved to" || e.Operation == "edited" && what == "created" || e.Operation == "created" && (what == "moved from" || j.wasCreated(e.Path, lastCommit))) && (e.Turn == 0 || e.Turn == turn)
+		if !ok && j.mayHave(e.Path, e.Turn) {
+			j.cannotTell(kindEdited)
+			continue
+		}
+		reason := "it was not changed since the last commit"
+		if when >= 0 {
+			reason = fmt.Sprintf("its last change is: %s, in turn %d", what, turn)
+		}
+		j.say(kindEdited, ok, statement, reason, e.Sources, when)
+	}
+	for _, c := range w.Checks {
+		j.check(c)
+	}
+	for _, s := range w.Refused {
+		j.named(s.Sources, s.Text)
+		ok := false
+		for _, stop := range j.stops {
+			ok = ok || s.Turn == 0 || j.log[stop.at].Turn == s.Turn || j.log[stop.at].Turn+1 == s.Turn
+		}
+		j.say(kindRefused, ok, s.Text, "the user stopped nothing in that turn", s.Sources)
+	}
+	for _, s := range w.Running {
+		j.named(s.Sources, s.Text)
+		j.running(s)
+	}
+	if s := w.Next; s.Text != "" {
+		j.byAssistant(kindNext, s.Text, s.Turn, s.Sources)
+	}
+	for _, o := range w.Operations {
+		j.operation(o)
+	}
+}
+
+func (j *judge) wasCreated(p string, after int) bool {
+	for _, x := range j.lookup(p) {
+		for _, o := range x.operations {
+			if o.at > after && o.what == "created" && !o.known {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// commit judges commits and returns the message of the last one that was made.
+func (j *judge) commit(all []state.Commit) int {
+	for _, c := range all {
+		statement := strings.TrimSpace(c.Hash + " " + c.Subject)
+		j.named(c.Sources, statement)
+		var made *commit
+		for i := range j.commits {
+			m := &j.commits[i]
+			subject := sameLine(normal(c.Subject), normal(m.subject)) || m.hash == "" && holds(normal(m.subject), c.Subject)
+			if subject && (c.Hash == m.hash || c.Hash == "" || m.hash != "" && strings.HasPrefix(m.hash, c.Hash)) && (c.Turn == 0 || j.log[m.at].Turn == c.Turn) {
+				made = m
+			}
+		}
+		j.say(kindCommit, made != nil, statement, "the log shows no such commit", c.Sources)
+		if made == nil || !c.Pushed {
+			continue
+		}
+		pushed := -1
+		for _, p := range j.pushes {
+			if p >= made.at {
+				pushed = p
+			}
+		}
+		j.say(kindPushed, pushed >= 0, statement, "no push that succeeded follows it", c.Sources)
+	}
+	if n := len(j.commits); n > 0 {
+		return j.commits[n-1].at
+	}
+	return -1
+}
+
+func (j *judge) check(c state.Check) {
+	statement := fmt.Sprintf("%s => %s", c.Command, c.Outcome)
+	j.named(c.Sources, statement)
+	var last *call
+	for _, x := range j.calls {
+		if x.line != "" && x.result >= 0 && holds(normal(x.line), c.Command) {
+			last = x
+		}
+	}
+	if last == nil {
+		j.isFalse(kindCheck, Finding{Statement: statement, Reason: "the log has no such command", Sources: c.Sources})
+		return
+	}
+	ok, reason := true, ""
+	says := failing.MatchString(last.out)
+	switch {
+	case c.Turn > 0 && c.Turn != last.turn:
+		ok, reason = false, fmt.Sprintf("it ran last in turn %d", last.turn)
+	case c.Outcome == thread.Success && last.end == failed:
+		ok, reason = false, "its last run failed: "+clip(strings.TrimSpace(last.out), 120)
+	case c.Outcome == thread.Success && last.masked() && says && !passing.MatchString(last.out):
+		ok, reason = false, "its output says: "+clip(strings.TrimSpace(failing.FindString(last.out)), 120)
+	case c.Outcome == thread.Failure && last.end != failed && !says:
+		ok, reason = false, "nothing in its output says that it failed"
+	case c.Line != "" && !last.shows(c.Line):
+		ok, reason = false, "its output does not say: "+c.Line
+	}
+	switch {
+	case ok && c.Outcome == thread.Success && last.masked() && !passing.MatchString(last.out):
+		j.unproved(kindCheck, Finding{Statement: statement, Reason: "its exit code is that of another command, and its output does not tell", Sources: c.Sources, Refuting: j.ids(last.result)})
+	default:
+		j.say(kindCheck, ok, statement, reason, c.Sources, last.result)
+	}
+	for _, p := range c.Since {
+		_, when, turn := j.changedAfter(p, last.result)
+		if when < 0 && j.mayHave(p, 0) {
+			j.cannotTell(kindSince)
+			continue
+		}
+		j.say(kindSince, when >= 0, statement+" | since then: "+p, fmt.Sprintf("it was not changed after the last run, in turn %d", turn), c.Sources, last.result)
+	}
+}
+
+func (j *judge) running(s state.Seen) {
+	ended, at := false, -1
+	text := normal(s.Text)
+	for _, x := range j.started {
+		named := strings.Contains(s.Text, x.id)
+		for _, l := range strings.Split(x.what, "\n") {
+			if l = normal(l); len(l) > 3 {
+				named = named || strings.Contains(text, l)
+			}
+		}
+		for _, p := range pieces(s.Text) {
+			named = named || holds(normal(x.what), p)
+		}
+		if !named {
+			continue
+		}
+		if x.ended < 0 {
+			j.isTrue(kindRunning)
+			return
+		}
+		ended, at = true, x.ended
+	}
+	reason := "nothing of the kind was started in the background"
+	if ended {
+		reason = "it ended"
+	} else if j.inBackground(s.Text) {
+		j.cannotTell(kindRunning)
+		return
+	}
+	j.isFalse(kindRunning, Finding{Statement: s.Text, Reason: reason, Sources: s.Sources, Refuting: j.ids(at)})
+}
+
+// inBackground reports whether a command line puts a process there.
+func (j *judge) inBackground(s string) bool {
+	for _, c := range j.calls {
+		b, _ := c.args["run_in_background"].(bool)
+		if (b || strings.HasSuffix(strings.TrimSpace(c.line), "&") || strings.Contains(c.line, "& ") || strings.Contains(c.line, "&\n")) && c.takes(s) {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *judge) operation(o state.Operation) {
+	statement := strings.TrimSpace(o.Tool + " " + o.Input)
+	at := j.named(o.Sources, statement)
+	var c *call
+	for _, x := range j.callsOf(o.Tool, o.Input, o.Turn, at) {
+		if x.takes(o.Input) {
+			c = x
+		}
+	}
+	if c == nil {
+		j.isFalse(kindOperation, Finding{Statement: statement, Reason: "the log has no such call", Sources: o.Sources})
+		return
+	}
+	ok, reason := c.outcome(o.Outcome)
+	if ok && o.Turn > 0 && c.turn != o.Turn {
+		ok, reason = false, fmt.Sprintf("the call is of turn %d", c.turn)
+	}
+	if ok && o.Reason != "" && !c.shows(o.Reason) {
+		one := false
+		if rec := readRecords(c.out); rec != nil {
+			one, _ = rec.holds(o.Reason)
+		}
+		ok, reason = one, "its result does not say: "+o.Reason
+	}
+	j.say(kindOperation, ok, statement+" => "+string(o.Outcome), reason, o.Sources, c.result)
+}
+
+// artifacts judges pointers that the log shows.
+func (j *judge) artifacts(all []summary.ArtifactReference) {
+	for _, a := range all {
+		j.named(a.Sources, a.ArtifactID)
+		found := false
+		for i := range j.log {
+			for _, t := range j.sourceTexts(i) {
+				found = found || strings.Contains(t.raw, a.ArtifactID)
+			}
+		}
+		if found {
+			j.isTrue(kindArtifact)
+		} else {
+			j.cannotTell(kindArtifact)
+		}
+	}
+}

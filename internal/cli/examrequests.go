@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/eval/exam"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/text"
+)
+
+// The files of a request to a model. Who answers writes the last one.
+const (
+	requestKey    = "key.json"
+	requestSystem = "system.txt"
+	requestText   = "request.txt"
+	requestSchema = "schema.json"
+	requestHelp   = "INSTRUCTIONS.txt"
+	requestAnswer = "answer.txt"
+)
+
+// requests are the requests that policies send to a model, in numbered folders. One
+// that was answered there is not asked again. Safe for concurrent use.
+type requests struct {
+	dir string
+
+	mu    sync.Mutex
+	known map[string]string // the folder's name by the hash of the request
+	last  int
+	open  []string // folders that wait for an answer, as far as they were asked for
+}
+
+// openRequests finds the requests of an earlier run; a folder that is not there yet
+// has none.
+func openRequests(dir string) (*requests, error) {
+	r := &requests{dir: dir, known: map[string]string{}}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, e := range entries {
+		n, err := strconv.Atoi(e.Name())
+		if err != nil || !e.IsDir() {
+			continue
+		}
+		path := filepath.Join(dir, e.Name(), requestKey)
+		var key struct{ Hash string }
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(data, &key)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w; remove the folder %s, and the request is written anew", errInvalid, path, err, e.Name())
+		}
+		r.known[key.Hash], r.last = e.Name(), max(r.last, n)
+	}
+	return r, nil
+}
+
+// answer is what was written for a request; false while nothing is, and then the
+// request lies in the folder.
+func (r *requests) answer(p *prompt.Prompt, o *llm.Options) (string, bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	hash := requestHash(p, o)
+	name, ok := r.known[hash]
+	if ok {
+		data, err := os.ReadFile(filepath.Join(r.dir, name, requestAnswer))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", false, err
+		}
+		if answer := strings.TrimSpace(string(data)); answer != "" {
+			return answer, true, nil
+		}
+	} else {
+		r.last++
+		name = fmt.Sprintf("%02d", r.last)
+		if err := r.put(name, hash, p, o); err != nil {
+			return "", false, err
+		}
+		r.known[hash] = name
+	}
+	if !slices.Contains(r.open, name) {
+		r.open = append(r.open, name)
+	}
+	return "", false, nil
+}
+
+// put writes a request word for word.
+func (r *requests) put(name, hash string, p *prompt.Prompt, o *llm.Options) error {
+	dir := filepath.Join(r.dir, name)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	system := make([]string, len(p.System))
+	for i, s := range p.System {
+		system[i] = s.Text
+	}
+	request := string(text.Encode(&prompt.Prompt{Tools: p.Tools, Messages: p.Messages}))
+	if len(p.Messages) == 1 && len(p.Tools) == 0 {
+		request = p.Messages[0].Text()
+	}
+	files := map[string]string{
+		requestSystem: strings.Join(system, "\n\n"), requestText: request, requestKey: fmt.Sprintf("{\"hash\": %q}\n", hash),
+	}
+	help := "Answer as the model that gets system.txt as its system prompt and request.txt as the\nmessage. Write the answer alone, word for word, into answer.txt in this folder.\n"
+	if o.MaxOutput > 0 {
+		help += fmt.Sprintf("It may have at most %d tokens.\n", o.MaxOutput)
+	}
+	if o.Schema != nil {
+		files[requestSchema] = o.Schema.JSON + "\n"
+		help += "It is one JSON object of the shape in schema.json.\n"
+	}
+	files[requestHelp] = help
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(files[file]), 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// requestHash tells requests apart by all that changes an answer.
+func requestHash(p *prompt.Prompt, o *llm.Options) string {
+	h := sha256.New()
+	h.Write(text.Encode(p))
+	if o.Schema != nil {
+		fmt.Fprintf(h, "\x00%s", o.Schema.JSON)
+	}
+	fmt.Fprintf(h, "\x00%d", o.MaxOutput)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// waiting says which requests wait, and what to do.
+func (r *requests) waiting() error {
+	return fmt.Errorf("%s in %s: %s\nINSTRUCTIONS.txt in each folder says how to write answer.txt there. Then run the same command again;\nit writes the prompts when nothing waits any more, and answers may lead to further requests: %w",
+		plural(len(r.open), "open request"), r.dir, strings.Join(slices.Sorted(slices.Values(r.open)), " "), exam.ErrWaiting)
+}
+
+// fileModel is the model whose answers lie in files, for one prompt. At the first
+// request that has none it stops the work: what a policy asks next depends on the
+// answer.
+type fileModel struct {
+	requests *requests
+	stop     context.CancelFunc
+
+	mu  sync.Mutex
+	err error
+}
+
+// Model implements llm.Generator.
+func (m *fileModel) Model() string { return "files:model" }
+
+// Generate implements llm.Generator.
+func (m *fileModel) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
+	if o == nil {
+		o = &llm.Options{}
+	}
+	answer, ok, err := m.requests.answer(p, o)
+	if err != nil || !ok {
+		if err == nil {
+			err = exam.ErrWaiting
+		}
+		m.mu.Lock()
+		m.err = errors.Join(m.err, err)
+		m.mu.Unlock()
+		m.stop()
+		return nil, &llm.APIError{Provider: "files", Kind: llm.ErrCanceled, Message: err.Error(), Err: context.Canceled}
+	}
+	reply := &llm.Reply{
+		Message: thread.Message{Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: answer}}},
+		Text:    answer, Stop: llm.StopEnd, Model: m.Model(),
+	}
+	if o.Schema != nil {
+		reply.JSON, _ = llm.FindJSON(answer)
+	}
+	return reply, nil
+}
+
+// failed is why the work was stopped; nil when it was not.
+func (m *fileModel) failed() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}
+
+// note tells in a line who wrote the summaries, and what became of answers that
+// could not be used.
+func (s *summaries) note() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.By) == 0 {
+		return "no summary was needed"
+	}
+	var by []string
+	for _, name := range slices.Sorted(maps.Keys(s.By)) {
+		by = append(by, fmt.Sprintf("%s (%d)", name, s.By[name]))
+	}
+	note := "summaries by " + strings.Join(by, ", ")
+	if s.Proposed > 0 {
+		note += fmt.Sprintf("; %d of %d items kept", s.Kept, s.Proposed)
+	}
+	for _, f := range s.Failures {
+		note += fmt.Sprintf("; %s failed: %s", f.Model, f.Error)
+	}
+	return note
+}

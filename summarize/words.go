@@ -1,0 +1,97 @@
+package summarize
+
+import "strings"
+
+const (
+	// maxBlock is a block of code in what the assistant said up to which it stands
+	// or goes as a whole, in bytes; of a longer one single lines may be taken.
+	maxBlock = 360
+	// maxGlued bounds a heading, or a line that announces what follows, that goes
+	// with the line below it, in bytes.
+	maxGlued = 160
+)
+
+// paragraphs splits what an assistant said into pieces that can be read alone: a
+// sentence or a line, an item of a list, a row of a table, a short block of code. A
+// heading, or a line that ends in a colon, goes with what stands below it.
+func paragraphs(s string) []piece {
+	var out []piece
+	var glued string // a heading that waits for its text
+	var gluedLine int
+	add := func(text string, line int, code bool) {
+		p := piece{text: text, reason: -1, code: code, line: line}
+		if glued != "" {
+			p.text, p.line = glued+"\n"+text, gluedLine
+			glued = ""
+		}
+		p.idents = mentions(nil, p.text)
+		if !code {
+			p.cues, p.reason = cuesOf(p.text)
+		}
+		out = append(out, p)
+	}
+	line := -1
+	for at := 0; at < len(s); {
+		var p span
+		p, at = nextLine(s, at)
+		line++
+		p = trimSpan(s, p)
+		text := s[p.from:p.to]
+		switch {
+		case text == "" || ruler(text):
+		case strings.HasPrefix(text, "```"):
+			from, begins := at, line
+			for at < len(s) { // to the end of the block
+				var q span
+				q, at = nextLine(s, at)
+				line++
+				if strings.HasPrefix(strings.TrimSpace(s[q.from:q.to]), "```") {
+					at = min(at, len(s))
+					if block := strings.Trim(s[from:q.from], "\n"); block != "" {
+						addBlock(block, begins+1, add)
+					}
+					from = -1
+					break
+				}
+			}
+			if from >= 0 && from < len(s) { // it was never closed
+				addBlock(strings.Trim(s[from:], "\n"), begins+1, add)
+			}
+		case leadsIn(text):
+			text = strings.TrimLeft(text, "# ")
+			if glued != "" { // a heading of headings
+				text = glued + "\n" + text
+			} else {
+				gluedLine = line
+			}
+			glued = text
+			if len(glued) > 2*maxGlued {
+				glued = ""
+			}
+		case len(text) <= maxSentence:
+			add(text, line, drawn(text))
+		default:
+			sentences(text, func(p span) { add(text[p.from:p.to], line, false) })
+		}
+	}
+	return out
+}
+
+// addBlock adds a block of code, in one piece where it is short.
+func addBlock(block string, line int, add func(string, int, bool)) {
+	if len(block) <= maxBlock {
+		add(block, line, true)
+		return
+	}
+	for text := range strings.Lines(block) {
+		if text = strings.TrimSpace(text); text != "" {
+			add(text, line, true)
+		}
+		line++
+	}
+}
+
+// leadsIn reports whether a line says nothing without what follows it.
+func leadsIn(s string) bool {
+	return len(s) <= maxGlued && (heading(s) || strings.HasSuffix(strings.TrimRight(s, "*_ "), ":"))
+}

@@ -1,0 +1,506 @@
+package summarize
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// How many entries of each kind are kept: the newest.
+const (
+	maxCommits    = 20
+	maxEdited     = 120
+	maxChecks     = 6
+	maxSince      = 60
+	maxRefused    = 6
+	maxRunning    = 8
+	maxOperations = 40
+	maxSubject    = 160 // bytes of a subject
+)
+
+// foldWork says where the work stands after the messages, given where it stood
+// before them. It takes what the log proves and leaves out the rest: a commit
+// counts when git printed it or the chain of commands that holds it succeeded, an
+// output line only where nobody but git could have written it.
+func foldWork(previous state.Work, messages []thread.Message, of func(*thread.Message) *facts) state.Work {
+	f := workFold{w: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}, messages: messages}
+	f.cwd = f.w.Directory.Text
+	f.branch = f.w.Branch.Text
+	for i := range messages {
+		f.message(&messages[i], of(&messages[i]))
+	}
+	f.finish()
+	return f.w
+}
+
+type pendingCall struct {
+	facts     *callFacts
+	asked     *thread.Message
+	operation int // its place among the operations, or -1
+}
+
+type workFold struct {
+	w        state.Work
+	messages []thread.Message
+	calls    map[string]pendingCall
+	flagged  map[string]bool // tools that are known to say when a command failed
+	home     string          // where the harness started the shell
+	cwd      string          // where commands without "cd" run; "" if nobody knows
+	branch   string
+	stashed  []state.Edit
+	said     *facts // of the last message of the assistant, if no call and no words of the user followed
+	saying   *thread.Message
+}
+
+func copyWork(w state.Work) state.Work {
+	w.Commits, w.Edited, w.Checks = slices.Clone(w.Commits), slices.Clone(w.Edited), slices.Clone(w.Checks)
+	for i := range w.Checks {
+		w.Checks[i].Since = slices.Clip(w.Checks[i].Since)
+	}
+	w.Refused, w.Running, w.Operations = slices.Clone(w.Refused), slices.Clone(w.Running), slices.Clone(w.Operations)
+	return w
+}
+
+// bound keeps the newest entries of a list and counts those that go.
+func bound[T any](list *[]T, n int, left *int) {
+	if gone := len(*list) - n; gone > 0 {
+		*left += gone
+		*list = (*list)[gone:]
+	}
+}
+
+func (f *workFold) message(m *thread.Message, x *facts) {
+	if x.work != nil {
+		f.notice(m, x.work)
+	}
+	switch {
+	case m.StartsTurn():
+		f.said, f.w.Next = nil, state.Seen{}
+	case m.Role == thread.Assistant:
+		if len(x.said) > 0 || len(x.calls) > 0 {
+			f.said, f.w.Next = nil, state.Seen{}
+		}
+		if len(x.calls) == 0 {
+			f.said, f.saying = x, m
+		}
+		for i := range x.calls {
+			f.call(m, &x.calls[i])
+		}
+	}
+	if x.result != nil {
+		f.result(m, x.result)
+	}
+}
+
+// notice takes what a harness said.
+func (f *workFold) notice(m *thread.Message, n *messageWork) {
+	if n.directory != "" {
+		f.home, f.cwd = n.directory, n.directory
+		f.w.Directory = state.Seen{Text: n.directory, Turn: m.Turn, Sources: []thread.ID{m.ID}}
+	}
+	for _, id := range n.ended {
+		f.over(id)
+	}
+	if n.interrupted {
+		for id, c := range f.calls {
+			// An open call that is stopped has no result to come.
+			if c.asked != nil && c.operation < 0 {
+				delete(f.calls, id)
+			}
+		}
+	}
+}
+
+func (f *workFold) call(m *thread.Message, c *callFacts) {
+	p := pendingCall{facts: c, asked: m, operation: -1}
+	if c.work != nil && c.work.operates {
+		p.operation = len(f.w.Operations)
+		f.w.Operations = append(f.w.Operations, state.Operation{Tool: c.name, Input: clip(c.input, maxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
+	}
+	f.calls[c.id] = p
+}
+
+func (f *workFold) result(m *thread.Message, r *resultFacts) {
+	p, ok := f.calls[r.callID]
+	if !ok {
+		return
+	}
+	delete(f.calls, r.callID)
+	c, w := p.facts, r.work
+	if w == nil {
+		return
+	}
+	sources := []thread.ID{p.asked.ID, m.ID}
+	if w.rejected || w.barred {
+		f.refused(p, w, sources)
+		return
+	}
+	switch c.class {
+	case toolpolicy.Other:
+		f.operation(p, r, sources)
+	case toolpolicy.Edit, toolpolicy.Write:
+		if r.outcome == thread.Failure || r.outcome == thread.Partial || w.undone || toolpolicy.Normal(c.name) == "createdirectory" {
+			break
+		}
+		for _, op := range c.files {
+			if op.op == "created" && c.class == toolpolicy.Write && !w.made {
+				op.op = "edited" // it may have been there
+			}
+			f.edited(op, f.base(), p.asked.Turn, sources)
+		}
+	case toolpolicy.Shell:
+		f.ran(c)
+		f.shell(p, r, sources)
+	case toolpolicy.Agent:
+		if w.started != "" {
+			f.started(c, w.started, p.asked.Turn, sources)
+		}
+	case toolpolicy.Poll:
+		if c.work != nil && (w.ended || c.work.stops && r.outcome != thread.Failure) {
+			f.over(c.work.about)
+		}
+	}
+}
+
+// refused notes a call that was not allowed.
+func (f *workFold) refused(p pendingCall, w *resultWork, sources []thread.ID) {
+	text := strings.TrimSpace(p.facts.name + " " + clip(p.facts.input, maxCommand))
+	switch {
+	case w.barred:
+		text += " | by a permission rule"
+	case w.said != "":
+		text += ` | the user said: "` + w.said + `"`
+	default:
+		text += " | by the user"
+	}
+	f.w.Refused = append(f.w.Refused, state.Seen{Text: text, Turn: p.asked.Turn, Sources: sources})
+	if p.operation >= 0 && p.operation < len(f.w.Operations) {
+		o := &f.w.Operations[p.operation]
+		o.Outcome, o.Reason, o.Sources = thread.Failure, "the user did not allow it", sources
+	}
+}
+
+// ran takes a call off the refused ones, because it was allowed later.
+func (f *workFold) ran(c *callFacts) {
+	if len(f.w.Refused) == 0 {
+		return
+	}
+	text := strings.TrimSpace(c.name+" "+clip(c.input, maxCommand)) + " | "
+	f.w.Refused = slices.DeleteFunc(f.w.Refused, func(s state.Seen) bool { return strings.HasPrefix(s.Text, text) })
+}
+
+func (f *workFold) operation(p pendingCall, r *resultFacts, sources []thread.ID) {
+	w := r.work
+	if p.operation < 0 || p.operation >= len(f.w.Operations) {
+		return
+	}
+	o := &f.w.Operations[p.operation]
+	o.Sources = sources
+	o.Outcome, o.Reason = thread.Success, w.answer
+	switch {
+	case r.outcome == thread.Failure || w.refusal != "":
+		o.Outcome, o.Reason = thread.Failure, w.refusal
+		if o.Reason == "" {
+			o.Reason = clip(r.first, maxLine)
+		}
+	case r.outcome == thread.Partial:
+		o.Outcome, o.Reason = thread.Partial, ""
+	case p.facts.work.opensPull && w.pull != "":
+		f.w.PullRequest = state.Seen{Text: w.pull, Turn: p.asked.Turn, Sources: sources}
+	}
+}
+
+func (f *workFold) started(c *callFacts, id string, turn int, sources []thread.ID) {
+	if id == "" || len(id) > 100 {
+		return
+	}
+	f.over(id)
+	text := strings.TrimSpace(c.name+" "+clip(c.input, maxCommand)) + idOpen + id + ")"
+	f.w.Running = append(f.w.Running, state.Seen{Text: text, Turn: turn, Sources: sources})
+}
+
+const idOpen = " (id "
+
+// over takes what ended off the running ones.
+func (f *workFold) over(id string) {
+	if id != "" {
+		f.w.Running = slices.DeleteFunc(f.w.Running, func(s state.Seen) bool { return strings.HasSuffix(s.Text, idOpen+id+")") })
+	}
+}
+
+// status is the exit status of a command line; false if nobody knows.
+func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
+	w := r.work
+	switch {
+	case w.halted || r.outcome == thread.Partial:
+		return 0, false
+	case w.coded:
+		if r.outcome == thread.Failure && w.code != 0 {
+			f.flagged[c.name] = true
+		}
+		return w.code, true
+	case r.outcome == thread.Failure:
+		return 0, false
+	}
+	// Claude Code marks each command that fails, and so do tools that were seen to.
+	return 0, c.name == "Bash" || f.flagged[c.name]
+}
+
+// shell takes what a command line did.
+func (f *workFold) shell(p pendingCall, r *resultFacts, sources []thread.ID) {
+	c, w := p.facts, r.work
+	turn := p.asked.Turn
+	if w.started != "" {
+		f.started(c, w.started, turn, sources)
+	}
+	code, known := f.status(c, r)
+	work := c.work
+	if work == nil {
+		f.atReset(w, turn, sources)
+		return
+	}
+	if work.about != "" {
+		if w.ended {
+			f.over(work.about)
+		}
+		return
+	}
+	if work.background || w.started != "" {
+		f.atReset(w, turn, sources)
+		return // nobody has seen how it went
+	}
+	base := f.cwd
+	if work.workdir != "" {
+		base = joinDir(f.home, work.workdir)
+		if !path.IsAbs(base) {
+			base = ""
+		}
+	}
+	lost := strings.Contains(w.one, "cd:") && (!known || code != 0)
+	sees := outputOf{work: work, result: w}
+	for n := range work.steps {
+		if lost {
+			break
+		}
+		s := &work.steps[n]
+		done := s.proved && known && code == 0
+		dir := resolve(base, s.dir)
+		for i := range work.acts {
+			if a := &work.acts[i]; a.step == n {
+				f.git(a, s, &sees, done, resolve(dir, gitDir(s)), turn, sources)
+			}
+		}
+		for _, e := range work.edits {
+			if e.step != n || !done && (!untold(r, s) || w.halted || known && code != 0) {
+				continue
+			}
+			f.edited(e.fileOp, dir, turn, sources)
+		}
+		for i := range work.checks {
+			if k := &work.checks[i]; k.step == n && !(w.halted && w.lines == 0) {
+				f.check(k, s, &sees, r, code, known, dir, base, turn, sources)
+			}
+		}
+	}
+	f.moved(c, work, w, base, known && code == 0, lost, turn, sources)
+	f.atReset(w, turn, sources)
+}
+
+// untold reports whether the output holds nothing that reads like a failure, and
+// would if there were one.
+func untold(r *resultFacts, s *step) bool {
+	return !s.silent && s.sure && r.outcome != thread.Failure && len(r.errors) == 0
+}
+
+// gitDir is the folder that a call of git names.
+func gitDir(s *step) string {
+	_, _, dir := gitWords(s)
+	return dir
+}
+
+// resolve is a folder seen from another; "" if nobody knows.
+func resolve(base, dir string) string {
+	switch {
+	case dir == unknownDir:
+		return unknownDir
+	case dir == "":
+		return base
+	case path.IsAbs(dir):
+		return path.Clean(dir)
+	case base == "" || base == unknownDir:
+		return unknownDir
+	}
+	return path.Join(base, dir)
+}
+
+// moved notes where the commands ran.
+func (f *workFold) moved(c *callFacts, work *callWork, w *resultWork, base string, ok, lost bool, turn int, sources []thread.ID) {
+	if lost || len(work.steps) == 0 {
+		return
+	}
+	last := &work.steps[len(work.steps)-1]
+	dir := resolve(base, last.dir)
+	if to := last.changesTo(); to != "" {
+		if dir = unknownDir; ok {
+			dir = resolve(resolve(base, last.dir), to)
+		}
+	}
+	if work.pwd && path.IsAbs(w.last) && !strings.Contains(w.last, " ") && work.owned {
+		dir = w.last
+	}
+	keeps := c.name == "Bash" // the shell of Claude Code stays where it is
+	if dir == unknownDir || dir == "" {
+		if keeps && (last.dir != "" || last.changesTo() != "") {
+			f.cwd = ""
+		}
+		return
+	}
+	if f.w.Directory.Text != dir {
+		f.w.Directory = state.Seen{Text: dir, Turn: turn, Sources: sources}
+	}
+	if keeps {
+		f.cwd = dir
+	} else if work.workdir == "" && f.home == "" && last.dir == "" && work.pwd {
+		f.cwd = dir
+	}
+}
+
+func (f *workFold) atReset(w *resultWork, turn int, sources []thread.ID) {
+	if path.IsAbs(w.reset) {
+		f.home, f.cwd = w.reset, w.reset
+		f.w.Directory = state.Seen{Text: w.reset, Turn: turn, Sources: sources}
+	}
+}
+
+// scratch reports whether a folder is one for files that are soon gone, while the
+// work is elsewhere.
+func (f *workFold) scratch(dir string) bool { return temporary(dir) && !temporary(f.base()) }
+
+func (f *workFold) base() string {
+	if f.home != "" {
+		return f.home
+	}
+	return f.cwd
+}
+
+func temporary(dir string) bool {
+	for _, t := range [...]string{"/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/private/var/folders"} {
+		if dir == t || strings.HasPrefix(dir, t+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// edited notes a change of a file.
+func (f *workFold) edited(op fileOp, dir string, turn int, sources []thread.ID) {
+	if op.op == "read" || op.path == "" {
+		return
+	}
+	name := op.path
+	if !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
+		switch {
+		case dir == unknownDir:
+			return
+		case dir != "":
+			name = path.Join(dir, name)
+		case f.base() != "":
+			name = path.Join(f.base(), name)
+		}
+	}
+	if f.scratch(name) || strings.HasPrefix(name, "/dev/") || strings.Contains(name, "/.claude/plans/") {
+		return
+	}
+	at := slices.IndexFunc(f.w.Edited, func(e state.Edit) bool { return e.Path == name })
+	e := state.Edit{Path: name, Operation: op.op, Turn: turn, Sources: sources}
+	if at >= 0 {
+		old := f.w.Edited[at]
+		f.w.Edited = slices.Delete(f.w.Edited, at, at+1)
+		switch {
+		case old.Operation == "created" && e.Operation == "deleted":
+			e.Path = "" // made and taken away again
+		case old.Operation == "created":
+			e.Operation = "created"
+		case old.Operation == "edited" && e.Operation == "created":
+			e.Operation = "edited"
+		}
+	}
+	if e.Path != "" {
+		f.w.Edited = append(f.w.Edited, e)
+		if len(f.w.Edited) > 2*maxEdited {
+			bound(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
+		}
+	}
+	for i := range f.w.Checks {
+		c := &f.w.Checks[i]
+		if len(c.Since) < maxSince && !slices.Contains(c.Since, name) {
+			c.Since = append(c.Since, name)
+		}
+	}
+}
+
+// finish bounds the lists.
+func (f *workFold) finish() {
+	if f.said != nil {
+		if text := announced(f.said.said); text != "" {
+			f.w.Next = state.Seen{Text: text, Turn: f.saying.Turn, Sources: []thread.ID{f.saying.ID}}
+		}
+	}
+	bound(&f.w.Commits, maxCommits, &f.w.Omitted.Commits)
+	bound(&f.w.Operations, maxOperations, &f.w.Omitted.Operations)
+	bound(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
+	bound(&f.w.Refused, maxRefused, &f.w.Omitted.Refused)
+	bound(&f.w.Running, maxRunning, &f.w.Omitted.Running)
+}
+
+// announced is the sentence in which the assistant says what it will do, if its
+// message ends with one.
+func announced(said []piece) string {
+	if len(said) == 0 {
+		return ""
+	}
+	for i := len(said) - 1; i >= max(0, len(said)-2); i-- {
+		if said[i].code {
+			continue
+		}
+		text := said[i].text
+		found := ""
+		sentences(text, func(p span) {
+			if s := text[p.from:p.to]; announces(s) {
+				found = s
+			} else if found != "" {
+				found = ""
+			}
+		})
+		if found != "" {
+			return clip(found, maxSentence)
+		}
+	}
+	return ""
+}
+
+// announces reports whether a sentence says what the speaker does next.
+func announces(s string) bool {
+	low := strings.ToLower(s)
+	if strings.HasSuffix(low, "?") || len(low) > maxSentence {
+		return false
+	}
+	for _, w := range [...]string{" if you", "would you", "let me know", "unless you", "when you", "once you", "after you", " if that", "should i", "shall i"} {
+		if strings.Contains(low, w) {
+			return false
+		}
+	}
+	for _, w := range [...]string{"now, ", "now ", "next, ", "next ", "then ", "first, ", "first ", "okay, ", "ok, ", "great, ", "good, ", "great! ", "good. ", "so "} {
+		low = strings.TrimPrefix(low, w)
+	}
+	for _, w := range [...]string{"let me ", "i'll ", "i’ll ", "i will ", "i'm going to ", "i am going to ", "let's "} {
+		if strings.HasPrefix(low, w) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,124 @@
+package summarize
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+)
+
+// changing are the words that begin the names of tools that change something.
+var changing = map[string]bool{
+	"book": true, "cancel": true, "update": true, "modify": true, "exchange": true, "return": true, "send": true, "create": true, "transfer": true, "add": true,
+	"remove": true, "delete": true, "set": true, "assign": true, "refund": true, "pay": true, "order": true, "place": true, "submit": true, "approve": true,
+	"reject": true, "change": true, "edit": true, "reset": true, "enable": true, "disable": true, "activate": true, "deactivate": true, "suspend": true,
+	"resume": true, "grant": true, "revoke": true, "upload": true, "post": true, "publish": true, "close": true, "reopen": true, "rename": true, "merge": true,
+	"schedule": true, "reschedule": true, "register": true, "unregister": true, "subscribe": true, "unsubscribe": true, "charge": true, "reserve": true,
+	"purchase": true, "buy": true, "sell": true, "rebook": true, "toggle": true, "reboot": true, "unlock": true, "lock": true, "save": true, "start": true,
+	"stop": true, "deploy": true, "escalate": true, "invite": true, "archive": true, "restore": true, "move": true, "insert": true, "issue": true, "apply": true,
+	"reply": true, "comment": true, "record": true, "withdraw": true, "deposit": true, "redeem": true, "replace": true,
+}
+
+// changes reports whether a tool changes something, by its name.
+func changes(name string) bool {
+	if i := strings.LastIndex(name, "__"); i >= 0 && i+2 < len(name) {
+		name = name[i+2:]
+	}
+	if i := strings.LastIndexAny(name, "./:"); i >= 0 && i+1 < len(name) {
+		name = name[i+1:]
+	}
+	end := 0
+	for end < len(name) && charClass[name[end]] == alpha {
+		end++
+	}
+	if end == 0 { // BookFlight
+		end = min(1, len(name))
+		for end < len(name) && charClass[name[end]] == alpha {
+			end++
+		}
+	}
+	return changing[strings.ToLower(name[:end])]
+}
+
+// refusals begin what a system says that did not do what it was asked.
+var refusals = []string{
+	"error:", "error -", "error executing", "failed", "failure", "not allowed", "unable to", "cannot ", "can't ", "could not", "forbidden", "unauthorized",
+	"permission denied", "access denied", "invalid ", "insufficient", "not enough", "request failed", "declined", "denied", "rejected", "<tool_use_error>",
+	"mcp error", "exception:",
+}
+
+// refusal is why a system did not do what it was asked, as it says at the start of
+// its answer or in the error of a document; "" if it does not say so.
+func refusal(head, text string) string {
+	if strings.HasPrefix(head, "{") && rawjson.Valid(text) {
+		doc := gjson.Parse(text)
+		for _, key := range [...]string{"error", "errors", "error_message", "errorMessage"} {
+			switch e := doc.Get(key); {
+			case e.Type == gjson.String && strings.TrimSpace(e.Str) != "":
+				return clip(e.Str, maxLine)
+			case e.IsObject():
+				if m := firstText(e, "message", "detail", "reason"); m != "" {
+					return clip(m, maxLine)
+				}
+				return clip(e.Raw, maxLine)
+			case e.IsArray() && len(e.Array()) > 0:
+				return clip(e.Raw, maxLine)
+			}
+		}
+		if doc.Get("success").Type == gjson.False || doc.Get("ok").Type == gjson.False || doc.Get("isError").Type == gjson.True {
+			return clip(firstText(doc, "message", "detail", "reason"), maxLine) + refusedWordless(doc)
+		}
+		if s := strings.ToLower(doc.Get("status").String()); s == "error" || s == "failed" || s == "failure" || s == "denied" || s == "rejected" {
+			if m := firstText(doc, "message", "detail", "reason"); m != "" {
+				return clip(m, maxLine)
+			}
+			return "status " + clip(s, 20)
+		}
+		return ""
+	}
+	first, _, _ := strings.Cut(head, "\n")
+	for _, mark := range refusals {
+		if hasPrefixFold(first, mark) {
+			return clip(first, maxLine)
+		}
+	}
+	return ""
+}
+
+// refusedWordless stands for a reason where there is none.
+func refusedWordless(doc gjson.Result) string {
+	if firstText(doc, "message", "detail", "reason") == "" {
+		return "success false"
+	}
+	return ""
+}
+
+// maxAnswer bounds what is kept of the answer to a call that did something, in
+// bytes.
+const maxAnswer = 100
+
+// shortAnswer is an answer on one line: all of a short text, the first plain
+// members of a document.
+func shortAnswer(text string) string {
+	s := strings.TrimSpace(text)
+	if !strings.HasPrefix(s, "{") || !rawjson.Valid(s) {
+		return clip(s, maxAnswer)
+	}
+	var b strings.Builder
+	gjson.Parse(s).ForEach(func(k, v gjson.Result) bool {
+		if v.IsObject() || v.IsArray() || v.Type == gjson.Null || v.Type == gjson.String && v.Str == "" {
+			return b.Len() == 0
+		}
+		part := k.Str + "=" + clip(v.String(), 60)
+		if b.Len() > 0 && b.Len()+len(part) > maxAnswer*6/10 {
+			return false
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(part)
+		return true
+	})
+	return clip(b.String(), maxAnswer)
+}

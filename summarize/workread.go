@@ -1,0 +1,483 @@
+package summarize
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// callWork is what a call says about the work; nil where it says nothing.
+type callWork struct {
+	steps      []step
+	acts       []gitAct
+	checks     []checkAct
+	edits      []editAct
+	owned      bool   // all that its commands print are words of git or of the agent
+	pwd        bool   // the last command prints the folder
+	workdir    string // the folder that the tool was told to run in
+	background bool
+	about      string // the process or agent that a poll asks about
+	stops      bool   // the poll ends it
+	operates   bool   // a tool nobody knows that changes something
+	opensPull  bool   // a tool that opens a pull request
+}
+
+type checkAct struct {
+	step    int
+	kind    string
+	command string
+	by      runner
+	lists   bool // it reports by what it prints, and its status says nothing
+	mute    bool // it prints nothing where it finds nothing
+}
+
+type editAct struct {
+	step int
+	fileOp
+}
+
+// maxCommand bounds the command of a check, in bytes.
+const maxCommand = 120
+
+// readCallWork reads a call whose other facts are read already.
+func readCallWork(c *callFacts, arguments string) *callWork {
+	w := &callWork{}
+	args := gjson.Result{}
+	if rawjson.Valid(arguments) {
+		args = gjson.Parse(arguments)
+	}
+	some := false
+	switch c.class {
+	case toolpolicy.Shell:
+		line := arguments
+		if args.IsObject() {
+			line = command(args)
+			w.workdir = firstText(args, "workdir", "cwd", "working_directory", "dir_path")
+			w.background = args.Get("run_in_background").Bool() || args.Get("is_background").Bool()
+			if toolpolicy.Normal(c.name) == "writestdin" {
+				w.about = firstText(args, "session_id")
+				return w
+			}
+		}
+		some = w.readSteps(c.name, line) || w.workdir != "" || w.background
+	case toolpolicy.Agent:
+		w.background = args.Get("run_in_background").Bool()
+		some = true
+	case toolpolicy.Poll:
+		w.about = firstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
+		name := toolpolicy.Normal(c.name)
+		w.stops = name == "killshell" || name == "killbash" || name == "taskstop" || name == "jobkill" || name == "closeagent"
+		some = w.about != ""
+	case toolpolicy.Other:
+		w.operates = changes(c.name)
+		w.opensPull = strings.HasPrefix(toolpolicy.Normal(c.name), "createpullrequest")
+		some = w.operates
+	}
+	if !some {
+		return nil
+	}
+	return w
+}
+
+// readSteps reads a command line; false where it says nothing.
+func (w *callWork) readSteps(tool, line string) bool {
+	if strings.Contains(line, "*** Begin Patch") || !shellSpeech[toolpolicy.Normal(tool)] {
+		return false
+	}
+	list, ok := steps(line)
+	if !ok {
+		return false
+	}
+	w.owned = true
+	moved := false
+	for n := range list {
+		s := &list[n]
+		w.owned = w.owned && quietStep(s)
+		moved = moved || s.dir != ""
+		words := s.plain()
+		if a := readGit(n, s); a != nil {
+			w.acts = append(w.acts, *a)
+		} else if kind, by, ok := checkOf(words); ok {
+			w.checks = append(w.checks, checkAct{step: n, kind: kind, by: by, command: clip(s.text, maxCommand), lists: listing(words), mute: mute(words)})
+		}
+		for _, op := range s.targets {
+			w.edits = append(w.edits, editAct{n, fileOp{op.path, "edited", ""}}) // it may have been there
+		}
+		if len(words) > 0 && words[0] != "touch" {
+			for _, op := range appendOps(nil, words, "") {
+				if op.op == "read" || words[0] == "git" && op.op == "edited" {
+					continue
+				}
+				if op.op == "created" && !strings.HasPrefix(op.note, "moved from ") {
+					op.op = "edited"
+				}
+				w.edits = append(w.edits, editAct{n, op})
+			}
+		}
+	}
+	last := &list[len(list)-1]
+	w.pwd = len(last.words) == 1 && last.words[0].text == "pwd"
+	moved = moved || last.changesTo() != ""
+	if len(w.acts)+len(w.checks)+len(w.edits) == 0 && !moved && !w.pwd {
+		return false
+	}
+	w.steps = list
+	return true
+}
+
+// shellSpeech are the tools of class Shell whose input is a command line of a shell.
+var shellSpeech = map[string]bool{
+	"bash": true, "shell": true, "localshell": true, "shellcommand": true, "execcommand": true, "containerexec": true, "unifiedexec": true, "exec": true,
+	"runshellcommand": true, "executecommand": true, "executebash": true, "cmdrun": true, "terminal": true, "runinterminal": true, "runcommand": true,
+	"writestdin": true,
+}
+
+// listing reports whether a formatter only lists the files that it would change.
+func listing(words []string) bool {
+	words = unwrap(words)
+	return len(words) > 0 && (words[0] == "gofmt" || words[0] == "goimports" || words[0] == "gofumpt") && !contains(words, "-w")
+}
+
+// resultWork is what a result says about the work.
+type resultWork struct {
+	code     int // the status that the harness wrote
+	coded    bool
+	git      []gitLine
+	verdicts []verdictLine
+	lines    int    // of output proper
+	one      string // the first of them
+	last     string // the last
+	reset    string // the folder that the shell was put back to
+	started  string // the id of what runs in the background now
+	ended    bool   // what was asked about is over
+	rejected bool   // the user did not want the call
+	barred   bool   // a rule did not allow it
+	said     string // the user's words about it
+	refusal  string // of a tool that is no program: why it did not do it
+	answer   string // else what it answered, short
+	undone   bool   // a text editor's: the edit was not made
+	made     bool   // the file is new
+	halted   bool   // the command did not come to its end
+	pull     string // the address of the pull request it made
+}
+
+const (
+	maxGitLines = 64
+	maxVerdicts = 24
+)
+
+// readResultWork reads the text of a result, terminal escapes taken out.
+func readResultWork(r *thread.ToolResult, text string) *resultWork {
+	w := &resultWork{}
+	class := toolpolicy.ClassOf(r.Tool)
+	head := strings.TrimSpace(text[:min(len(text), 2000)])
+	w.readRejection(r, class, head)
+	if w.rejected || w.barred {
+		return w
+	}
+	switch class {
+	case toolpolicy.Shell:
+		w.readOutput(text)
+	case toolpolicy.Edit, toolpolicy.Write:
+		w.readEdited(head)
+	case toolpolicy.Agent:
+		w.readStarted(head)
+	case toolpolicy.Poll:
+		w.readEnded(head)
+	case toolpolicy.Other:
+		if r.Tool == "" {
+			w.readOutput(text)
+		}
+		w.refusal = refusal(head, text)
+		if w.refusal == "" {
+			w.answer = shortAnswer(text)
+		}
+		if url := gjson.Get(head, "html_url"); url.Type == gjson.String && pullURL(url.Str) && rawjson.Valid(text) {
+			w.pull = url.Str
+		}
+	default:
+		return nil
+	}
+	return w
+}
+
+// rejections are how harnesses say that the user did not want a call.
+var rejections = []string{
+	"The user doesn't want to proceed with this tool use.", "The user doesn't want to take this action right now.", // Claude Code
+	"The user rejected permission to use this specific tool call", // opencode
+	"The user denied this operation",                              // Cline, Roo
+	"exec command rejected by user", "patch rejected by user",     // Codex
+	"[Operation Cancelled] Reason: User ", // Gemini CLI
+}
+
+func (w *resultWork) readRejection(r *thread.ToolResult, class toolpolicy.Class, head string) {
+	for _, mark := range rejections {
+		if strings.HasPrefix(head, mark) {
+			w.rejected = true
+		}
+	}
+	if w.rejected && r.Outcome != thread.Failure {
+		// A harness that flags failures flags these; where it does not, a file that was
+		// printed may say so.
+		switch class {
+		case toolpolicy.Edit, toolpolicy.Write, toolpolicy.Agent:
+		default:
+			w.rejected, w.halted = len(head) < 40, true
+		}
+	}
+	if strings.HasPrefix(head, "[Request interrupted by user") && r.Outcome == thread.Failure {
+		w.rejected = true
+	}
+	if r.Outcome == thread.Failure && (strings.HasPrefix(head, "Permission to use ") && strings.Contains(head, " has been denied") ||
+		strings.HasPrefix(head, "Claude requested permissions to ") && strings.Contains(head, "haven't granted")) {
+		w.barred = true
+	}
+	if w.rejected {
+		for _, mark := range []string{"the user said:\n", "the user said: ", "feedback: ", "<feedback>\n"} {
+			if _, rest, ok := strings.Cut(head, mark); ok {
+				rest, _, _ = strings.Cut(rest, "</feedback>")
+				rest, _, _ = strings.Cut(rest, "\n\nNote: The user's next message")
+				w.said = clip(strings.TrimSpace(rest), 2*maxArg)
+				return
+			}
+		}
+	}
+}
+
+// readOutput reads the output of a command.
+func (w *resultWork) readOutput(s string) {
+	w.code = -1
+	s = w.harness(s)
+	fails := 0
+	for at := 0; at < len(s); {
+		var p span
+		p, at = nextLine(s, at)
+		start := p.from
+		p = trimSpan(s, p)
+		if p.from == p.to {
+			continue
+		}
+		line := s[p.from:p.to]
+		if rest, ok := strings.CutPrefix(line, "Shell cwd was reset to "); ok {
+			w.reset = rest
+			continue
+		}
+		if w.lines++; w.lines == 1 {
+			w.one = clip(line, maxLine)
+		}
+		w.last = line
+		if len(w.git) < maxGitLines {
+			if g, ok := readGitLine(line); ok {
+				w.git = append(w.git, g)
+				continue
+			}
+		}
+		if v, ok := verdictOf(line, p.from > start); ok {
+			if len(w.verdicts) >= maxVerdicts && !v.good && fails >= maxVerdicts/2 {
+				continue
+			}
+			if !v.good {
+				fails++
+			}
+			v.text = clip(v.text, maxLine)
+			if len(w.verdicts) >= maxVerdicts { // drop the oldest that says less
+				for i := range w.verdicts {
+					if w.verdicts[i].good {
+						w.verdicts = append(w.verdicts[:i], w.verdicts[i+1:]...)
+						break
+					}
+				}
+			}
+			w.verdicts = append(w.verdicts, v)
+		}
+	}
+	w.last = clip(w.last, maxLine)
+}
+
+// harness takes what the harness wrote around the output off it.
+func (w *resultWork) harness(s string) string {
+	status := func(text string) bool {
+		text = strings.TrimSpace(text)
+		neg := strings.HasPrefix(text, "-")
+		n, ok := after(strings.TrimPrefix(text, "-"), "")
+		if ok {
+			w.code, w.coded = n, true
+			if neg {
+				w.code = 255
+			}
+		}
+		return ok
+	}
+	trimmed := strings.TrimSpace(s)
+	first, rest, _ := strings.Cut(trimmed, "\n")
+	switch {
+	case strings.HasPrefix(first, "Exit code ") && status(first[len("Exit code "):]): // Claude Code
+		s = rest
+	case strings.HasPrefix(first, "<returncode>") && status(first[len("<returncode>"):]): // mini-swe-agent
+		s = rest
+	case strings.HasPrefix(first, "Exit code: ") && status(first[len("Exit code: "):]), strings.HasPrefix(first, "Chunk ID: "), strings.HasPrefix(first, "Wall time: "): // Codex
+		head, body, ok := strings.Cut(s, "Output:\n")
+		if !ok || len(head) > 600 {
+			break
+		}
+		if _, code, ok := strings.Cut(head, "Process exited with code "); ok {
+			status(code)
+		}
+		if _, id, ok := strings.Cut(head, "Process running with session ID "); ok {
+			w.started, _, _ = strings.Cut(id, "\n")
+			w.started = strings.TrimSpace(w.started)
+			w.halted = true
+		}
+		w.ended = w.coded
+		s = body
+	case strings.HasPrefix(first, `{"output":`) && rawjson.Valid(trimmed): // Codex before
+		if code := gjson.Get(trimmed, "metadata.exit_code"); code.Type == gjson.Number {
+			status(code.Raw)
+			s = gjson.Get(trimmed, "output").Str
+		}
+	case strings.HasPrefix(first, "Command running in background with ID: "), strings.HasPrefix(first, "Command was manually backgrounded"), strings.HasPrefix(first, "Command did not complete within"):
+		if _, id, ok := strings.Cut(first, " with ID: "); ok {
+			w.started = strings.TrimRight(strings.Fields(id + " ")[0], ".,")
+		} else if _, id, ok := strings.Cut(first, "background task "); ok {
+			w.started = strings.TrimRight(strings.Fields(id + " ")[0], ".,")
+		}
+		w.halted = true
+		return ""
+	case strings.HasPrefix(first, "<tool_use_error>"):
+		w.halted = true
+		return ""
+	case strings.HasPrefix(first, "Command timed out after "), strings.HasPrefix(first, "Command aborted"):
+		w.halted = true
+	}
+	trimmed = strings.TrimSpace(s)
+	at := strings.LastIndexByte(trimmed, '\n') + 1
+	switch last := trimmed[at:]; {
+	case strings.HasPrefix(last, "Command exited with code ") && status(last[len("Command exited with code "):]), // pi, VS Code
+		strings.HasPrefix(last, "[The command completed with exit code ") && status(last[len("[The command completed with exit code "):]), // OpenHands
+		strings.HasPrefix(last, "[Command finished with exit code ") && status(last[len("[Command finished with exit code "):]):
+		s = trimmed[:at]
+	case strings.HasPrefix(last, "Exit Code: ") && strings.HasPrefix(first, "Command: ") && status(last[len("Exit Code: "):]): // Gemini CLI
+		s = trimmed[:at]
+	case strings.HasPrefix(last, "Command timed out after "), strings.HasPrefix(last, "Command aborted"), strings.HasPrefix(last, "[Request interrupted by user"):
+		w.halted = true
+	}
+	return s
+}
+
+// unmade begin, or stand in, the first line of what a text editor says that did not
+// make the edit.
+var unmade = []string{
+	"error", "failed", "could not", "cannot", "can't", "unable", "invalid", "no replacement", "not found", "no match", "did not match", "does not exist", "no such",
+	"not made", "not applied", "no changes", "denied", "rejected", "not been read", "has been modified since", "not unique", "multiple occurrences", "must ",
+	"<tool_use_error>", "no edits", "aborted", "cancelled", "found 0 ", "no occurrences", "introduced new syntax error", "unchanged",
+}
+
+func (w *resultWork) readEdited(head string) {
+	first, _, _ := strings.Cut(head, "\n")
+	low := strings.ToLower(first)
+	for _, mark := range [...]string{"successfully", "has been updated", "has been edited", "success.", "wrote "} {
+		if strings.Contains(low, mark) && !strings.Contains(low, "unsuccessfully") && !strings.HasPrefix(low, "error") {
+			w.made = strings.Contains(low, "created successfully at") || strings.HasPrefix(low, "file created") || strings.Contains(low, "created and wrote to new file")
+			return
+		}
+	}
+	for _, mark := range unmade {
+		if strings.Contains(low, mark) {
+			w.undone = true
+			return
+		}
+	}
+}
+
+func (w *resultWork) readStarted(head string) {
+	if !strings.HasPrefix(head, "Async agent launched successfully") {
+		return
+	}
+	if _, id, ok := strings.Cut(head, "agentId: "); ok {
+		w.started = strings.Fields(id + " ")[0]
+	}
+}
+
+func (w *resultWork) readEnded(head string) {
+	if _, state, ok := strings.Cut(head, "<status>"); ok {
+		state, _, _ = strings.Cut(state, "</status>")
+		switch strings.TrimSpace(state) {
+		case "completed", "failed", "killed", "stopped", "error", "cancelled":
+			w.ended = true
+		}
+	}
+}
+
+// messageWork is what a message that a harness wrote says about the work.
+type messageWork struct {
+	directory, branch string
+	interrupted       bool
+	ended             []string // ids of what ran in the background
+}
+
+// readMessageWork reads an environment block, a notice or a mark; nil where there
+// is none.
+func readMessageWork(m *thread.Message) *messageWork {
+	if m.Role != thread.System && (m.Role != thread.User || m.Kind == thread.Recap) {
+		return nil
+	}
+	var w messageWork
+	some := false
+	for _, p := range m.Parts {
+		t, ok := p.(thread.Text)
+		if !ok {
+			continue
+		}
+		s := strings.TrimSpace(t.Text)
+		if m.Kind == thread.Injected || m.Role == thread.System {
+			if v := w.environment(s, m.Role == thread.System); v {
+				some = true
+			}
+		}
+		if m.Kind == thread.Injected && strings.HasPrefix(s, "[Request interrupted by user") {
+			w.interrupted, some = true, true
+		}
+		for rest := s; m.Role == thread.User && len(w.ended) < 16; {
+			var ok bool
+			if _, rest, ok = strings.Cut(rest, "<task-id>"); !ok {
+				break
+			}
+			if id, after, ok := strings.Cut(rest, "</task-id>"); ok && len(id) < 100 {
+				w.ended, rest, some = append(w.ended, id), after, true
+			}
+		}
+	}
+	if !some {
+		return nil
+	}
+	return &w
+}
+
+// environment reads the folder and the branch from a block of the harness.
+func (w *messageWork) environment(s string, system bool) bool {
+	if system {
+		_, block, ok := strings.Cut(s, "\n<env>")
+		if block, _, ok2 := strings.Cut(block, "</env>"); ok && ok2 {
+			for line := range strings.Lines(block) {
+				for _, mark := range [...]string{"Working directory: ", "Primary working directory: "} {
+					if dir, ok := strings.CutPrefix(strings.TrimSpace(line), mark); ok && strings.HasPrefix(dir, "/") {
+						w.directory = dir
+					}
+				}
+			}
+		}
+		return w.directory != ""
+	}
+	if strings.HasPrefix(s, "<environment_context>") {
+		if _, dir, ok := strings.Cut(s, "<cwd>"); ok {
+			if dir, _, ok := strings.Cut(dir, "</cwd>"); ok && strings.HasPrefix(dir, "/") && !strings.Contains(dir, "\n") {
+				w.directory = dir
+			}
+		}
+	}
+	return w.directory != ""
+}
