@@ -77,7 +77,7 @@ func (s *selection) join(chosen []int) summary.Item {
 
 // apart reports whether text of the message lies between two pieces.
 func (g *group) apart(a, b int) bool {
-	return g.lines[b]-g.lines[a] > 1 || b-a > 1
+	return b != a+1 || !g.places[b].follows(g.places[a])
 }
 
 // label is the label of a group as it will stand.

@@ -32,9 +32,10 @@ const (
 	maxOneChange = 110 // bytes of a line that is told before and after
 )
 
-// edit notes what a call that succeeded changed. i is the position of its result.
-func (b *builder) edit(i int, asked *thread.Message, c *callFacts) {
-	for _, op := range c.files {
+// edit notes what a call that succeeded changed: the files as they were touched. i
+// is the position of its result.
+func (b *builder) edit(i int, asked *thread.Message, c *callFacts, files []fileOp) {
+	for _, op := range files {
 		if op.op == "read" {
 			continue
 		}
@@ -42,9 +43,6 @@ func (b *builder) edit(i int, asked *thread.Message, c *callFacts) {
 		e := b.edits[key]
 		if e == nil {
 			e = &edits{op: op.op}
-			if at, ok := b.fileAt[op.path]; op.op == "created" && ok && !slices.Contains(b.files[at].Operations, "created") {
-				e.op = "edited" // it was there before
-			}
 			if b.edits == nil {
 				b.edits = map[editKey]*edits{}
 			}
@@ -59,7 +57,7 @@ func (b *builder) edit(i int, asked *thread.Message, c *callFacts) {
 			e.note = op.note
 		}
 		e.sources = append(e.sources, asked.ID)
-		if len(c.files) > 1 {
+		if len(files) > 1 {
 			continue // the lines are of all of them
 		}
 		for _, text := range c.defines {

@@ -51,7 +51,7 @@ func (x *Excerpts) Shorten(text string, n int, full bool) string {
 	for _, i := range chosen {
 		if last >= 0 {
 			out.WriteByte('\n')
-			if all[i].line > all[last].line+1 {
+			if !all[i].follows(all[last].place) {
 				out.WriteString(gap)
 			}
 		}

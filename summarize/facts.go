@@ -8,6 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
 	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 // piece is a line, a sentence or a window of a long line, always verbatim.
@@ -18,7 +19,22 @@ type piece struct {
 	cues   cue
 	reason int  // where in text the reason begins, or -1
 	code   bool // inside a fenced block, or a line of a tree
-	line   int  // which line of the message it is, or begins in
+	place
+}
+
+// place is where a piece stands in its message.
+type place struct {
+	line   int  // which line it is, or begins in
+	window int  // of a long line, which of its windows
+	more   bool // the line goes on behind it
+}
+
+// follows reports whether a piece stands right behind another.
+func (p place) follows(q place) bool {
+	if p.line == q.line {
+		return p.window == q.window+1
+	}
+	return p.line == q.line+1 && p.window == 0 && !q.more
 }
 
 // facts is all that one message tells by itself; it depends on no other
@@ -45,11 +61,12 @@ type resultFacts struct {
 	lines        int
 	exit         int // the exit code the harness wrote, or -1
 	evidence     evidence
-	errors       []piece // lines that report a failure, in order
-	keys         []piece // lines with identifiers, in order
-	first        string  // the first line that is not empty
-	last         string  // the last
-	taskID       string  // "Task #3 created": the id that a task list gave
+	errors       []piece           // lines that report a failure, in order
+	keys         []piece           // lines with identifiers, in order
+	first        string            // the first line that is not empty
+	last         string            // the last
+	taskID       string            // "Task #3 created": the id that a task list gave
+	tasks        map[string]string // of a task list that was shown: the status by id
 	fields       thread.Fields
 	rows         []string // of a JSON document, its records
 	text         string   // all of it on one line, where it is next to nothing
@@ -137,7 +154,7 @@ func lines(s string) []piece {
 	var out []piece
 	fenced := false
 	add := func(t string) {
-		p := piece{text: t, idents: mentions(nil, t), reason: -1, code: fenced || drawn(t) || strings.HasPrefix(t, "|") || strings.HasPrefix(t, "---"), line: len(out)}
+		p := piece{text: t, idents: mentions(nil, t), reason: -1, code: fenced || drawn(t) || strings.HasPrefix(t, "|") || strings.HasPrefix(t, "---"), place: place{line: len(out)}}
 		if !p.code {
 			p.cues, p.reason = cuesOf(t)
 		}
@@ -191,7 +208,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 		score, ev := errorScore(s[p.from:min(p.to, p.from+maxSentence)])
 		f.evidence |= ev
 		if score > 0 && len(f.errors) < maxErrors {
-			f.errors = appendPieces(f.errors, s, span{p.from, min(p.to, p.from+maxSentence)}, f.lines, score, true)
+			f.errors = appendPieces(f.errors, s, span{p.from, p.from + cutBefore(s[p.from:p.to], maxSentence)}, f.lines, score, true)
 		}
 		if len(f.keys) < maxKeys && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) {
 			f.keys = appendPieces(f.keys, s, p, f.lines, 0, false)
@@ -209,7 +226,31 @@ func readResult(r thread.ToolResult) *resultFacts {
 	if rest, ok := strings.CutPrefix(f.first, "Task #"); ok {
 		f.taskID, _, _ = strings.Cut(rest, " ")
 	}
+	if toolpolicy.Normal(r.Tool) == "tasklist" {
+		f.tasks = taskStatus(s)
+	}
 	return f
+}
+
+// taskStatus reads the rows "#3 [pending] Write the test" of a task list; nil where
+// there is no list.
+func taskStatus(s string) map[string]string {
+	var all map[string]string
+	for line := range strings.Lines(s) {
+		id, rest, ok := strings.Cut(strings.TrimSpace(line), " [")
+		status, _, closed := strings.Cut(rest, "] ")
+		if !ok || !closed || !strings.HasPrefix(id, "#") {
+			continue
+		}
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[strings.Trim(id, "#.")] = status
+	}
+	if all == nil && strings.HasPrefix(s, "No tasks found") {
+		all = map[string]string{}
+	}
+	return all
 }
 
 // little is a text on one line, without blank lines, comments and line numbers;
@@ -255,44 +296,65 @@ func afterLineNumber(s string, p span) int {
 // appendPieces adds the span as one piece, or as windows around identifiers
 // where it is long. Without identifiers it is left out unless it is wanted anyway.
 func appendPieces(dst []piece, s string, p span, line int, score float32, anyway bool) []piece {
-	if p.to-p.from <= maxLine {
-		idents := mentions(nil, s[p.from:p.to])
+	add := func(q span, at place) {
+		idents := mentions(nil, s[q.from:q.to])
 		if len(idents) > 0 || anyway {
-			dst = append(dst, piece{text: s[p.from:p.to], idents: idents, score: score, reason: -1, line: line})
-		}
-		return dst
-	}
-	// A long line is cut into windows of about maxLine at commas or spaces.
-	for from := p.from; from < p.to && len(dst) < maxKeys; {
-		to := min(from+maxLine, p.to)
-		if to < p.to {
-			best := -1
-			for i := to - 1; i > to-maxLine/2; i-- {
-				if c := s[i]; c == ',' || c == ' ' || c == ';' || c == '}' {
-					best = i + 1
-					if c == ',' {
-						break
-					}
-				}
-				if best > 0 && i < to-40 {
-					break
-				}
-			}
-			if best < 0 {
-				best = from + boundary(s[from:], to-from)
-				if best < from+maxLine/2 { // one endless grapheme
-					for best = to; best > from+1 && !utf8.RuneStart(s[best]); best-- {
-					}
-				}
-			}
-			to = best
-		}
-		q := trimSpan(s, span{from, to})
-		if q.from < q.to {
-			dst = appendPieces(dst, s, q, line, score, anyway)
+			dst = append(dst, piece{text: s[q.from:q.to], idents: idents, score: score, reason: -1, place: at})
 		}
 		anyway = false // the first window stands for the line
+	}
+	if p.to-p.from <= maxLine {
+		add(p, place{line: line})
+		return dst
+	}
+	for from, n := p.from, 0; from < p.to && len(dst) < maxKeys; {
+		to := windowEnd(s, from, p.to)
+		if q := trimSpan(s, span{from, to}); q.from < q.to {
+			add(q, place{line, n, to < p.to})
+			n++
+		}
 		from = to
 	}
 	return dst
 }
+
+// windowEnd is where a window of a long line ends: at a comma or a space before
+// maxLine, or behind it where a word is as long as that. Only what goes on without
+// any is cut in its middle.
+func windowEnd(s string, from, end int) int {
+	to := from + maxLine
+	if to >= end {
+		return end
+	}
+	best := -1
+	for i := to - 1; i > to-maxLine/2; i-- {
+		if breaks(s[i]) {
+			best = i + 1
+			if s[i] == ',' {
+				break
+			}
+		}
+		if best > 0 && i < to-40 {
+			break
+		}
+	}
+	if best > 0 {
+		return best
+	}
+	for i := to; i < min(end, from+maxSentence); i++ {
+		if breaks(s[i]) {
+			return i + 1
+		}
+	}
+	if end <= from+maxSentence {
+		return end
+	}
+	best = from + boundary(s[from:], maxLine)
+	if best < from+maxLine/2 { // one endless grapheme
+		for best = to; best > from+1 && !utf8.RuneStart(s[best]); best-- {
+		}
+	}
+	return best
+}
+
+func breaks(c byte) bool { return c == ',' || c == ';' || c == '}' || isSpace(c) }

@@ -13,12 +13,16 @@ type task struct {
 	step summary.Step
 }
 
+// callMark stands before the id of the call that made a task, until its result
+// tells the id of the task.
+const callMark = "call:"
+
 func (b *builder) todo(m *thread.Message, c *callFacts) {
 	source := []thread.ID{m.ID}
 	switch {
 	case c.newTask:
 		// The id stands in the result; until then the call's id names it.
-		b.tasks = append(b.tasks, task{"call:" + c.id, summary.Step{Text: clip(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source}})
+		b.tasks = append(b.tasks, task{callMark + c.id, summary.Step{Text: clip(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source}})
 	case c.todoID != "":
 		for i := range b.tasks {
 			t := &b.tasks[i]
@@ -41,8 +45,54 @@ func (b *builder) todo(m *thread.Message, c *callFacts) {
 	}
 }
 
-// touch writes one operation into the ledger.
-func (b *builder) touch(op fileOp, m *thread.Message) {
+// filed is the path under which a file stands in the ledger. A path that ends in
+// all of another, which has folders and no root, is taken for the same file, if it
+// is the only one.
+func (b *builder) filed(p string) string {
+	if _, ok := b.fileAt[p]; ok || !strings.Contains(p, "/") {
+		return p
+	}
+	base := p[strings.LastIndexByte(p, '/')+1:]
+	same := ""
+	for _, q := range b.based[base] {
+		if !b.endsIn(p, q) && !b.endsIn(q, p) {
+			continue
+		}
+		if same != "" {
+			same = ""
+			break
+		}
+		same = q
+	}
+	switch {
+	case same == "":
+		if b.based == nil {
+			b.based = map[string][]string{}
+		}
+		b.based[base] = append(b.based[base], p)
+		return p
+	case len(p) > len(same): // now the whole path is known
+		at := b.fileAt[same]
+		b.files[at].Path, b.fileAt[p] = p, at
+		delete(b.fileAt, same)
+		if text, ok := b.small[same]; ok {
+			b.small[p] = text
+		}
+		list := b.based[base]
+		list[slices.Index(list, same)] = p
+		return p
+	}
+	return same
+}
+
+// endsIn reports whether a path with a root ends in another without, which has
+// folders.
+func (b *builder) endsIn(whole, part string) bool {
+	return whole[0] == '/' && part[0] != '/' && part[0] != '~' && part[0] != '.' && strings.Contains(part, "/") && strings.HasSuffix(whole, "/"+part)
+}
+
+// touch writes one operation into the ledger, and says as what.
+func (b *builder) touch(op fileOp, m *thread.Message) string {
 	at, ok := b.fileAt[op.path]
 	if !ok {
 		at = len(b.files)
@@ -51,7 +101,7 @@ func (b *builder) touch(op fileOp, m *thread.Message) {
 	}
 	f := &b.files[at]
 	name := op.op
-	if name == "created" && ok && !slices.Contains(f.Operations, "created") {
+	if name == "created" && ok && !slices.Contains(f.Operations, "deleted") {
 		name = "edited" // it was there before: a write over it
 	}
 	if name != "deleted" {
@@ -73,6 +123,7 @@ func (b *builder) touch(op fileOp, m *thread.Message) {
 	if n := len(f.Sources); n == 0 || f.Sources[n-1] != m.ID {
 		f.Sources = append(f.Sources, m.ID)
 	}
+	return name
 }
 
 func opOrder(op string) int { return strings.Index("read created edited deleted", op) }

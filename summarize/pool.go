@@ -72,7 +72,7 @@ type group struct {
 	turn    int
 	sources []thread.ID
 	pieces  []string
-	lines   []int   // of each piece: where in its message it stands
+	places  []place // of each piece
 	idents  []int32 // that the label holds
 	// path is the file that the label names. Where the list of files names it too,
 	// its last parts do.
@@ -100,8 +100,9 @@ type builder struct {
 	tasks    []task // of a task list kept by single calls
 	calls    map[string]callRef
 	fileAt   map[string]int
-	outcomes map[string]int // by tool and input, the newest
-	latest   []int          // per outcome, its candidate
+	based    map[string][]string // the paths of files with folders, by their last part
+	outcomes map[string]int      // by tool and input, the newest
+	latest   []int               // per outcome, its candidate
 	origins  map[originKey]*origin
 	expected map[originKey]int  // how often each of them comes up
 	tried    map[int]string     // of failed attempts of the span: what was called
@@ -177,10 +178,14 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 // next is left out once the prompt shows a later step.
 func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 	var before state.Work
-	if in.Previous != nil {
-		before = in.Previous.Work
+	log := in.Log
+	if log == nil {
+		log = in.Messages
+		if in.Previous != nil {
+			before = in.Previous.Work
+		}
 	}
-	b.work = foldWork(before, in.Messages, of)
+	b.work = foldWork(before, log, of)
 	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {
 		b.work.Next = state.Seen{}
 	}
@@ -365,7 +370,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 
 // add adds a piece to a group.
 func (g *group) add(p piece) {
-	g.pieces, g.lines = append(g.pieces, p.text), append(g.lines, p.line)
+	g.pieces, g.places = append(g.pieces, p.text), append(g.places, p.place)
 }
 
 // lastTurn reports whether no later turn begins after i.
@@ -422,7 +427,7 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 		}
 	}
 	age := b.age(i)
-	g.pieces, g.lines = make([]string, 0, len(pieces)), make([]int, 0, len(pieces))
+	g.pieces, g.places = make([]string, 0, len(pieces)), make([]place, 0, len(pieces))
 	for _, p := range pieces {
 		if !b.once('t', p.text) {
 			continue

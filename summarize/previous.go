@@ -93,7 +93,7 @@ func (b *builder) previousGroups(groups *[]group, sec section, items []summary.I
 				continue
 			}
 			b.add(candidate{section: sec, entry: entry, piece: len(g.pieces), at: -1, base: base, text: line}, mentions(nil, line))
-			g.add(piece{text: line, line: at})
+			g.add(piece{text: line, place: place{line: at}})
 		}
 		*groups = append(*groups, g)
 	}

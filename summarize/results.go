@@ -28,15 +28,22 @@ func (b *builder) result(i int, m *thread.Message, r *resultFacts) {
 	if c != nil {
 		if class == toolpolicy.Todo {
 			b.nameTask(c, r)
+			b.seeTasks(r)
 			return
 		}
 		if outcome != thread.Failure {
-			for _, op := range c.files {
-				b.touch(op, asked)
+			files := slices.Clone(c.files)
+			for n := range files {
+				op := &files[n]
+				op.path = b.filed(op.path)
+				if r.work != nil && r.work.over && op.op == "created" {
+					op.op = "edited"
+				}
+				op.op = b.touch(*op, asked)
 			}
-			b.edit(i, asked, c)
+			b.edit(i, asked, c, files)
 			if class == toolpolicy.Read && len(c.files) == 1 && !c.part {
-				b.held(c.files[0].path, r)
+				b.held(files[0].path, r)
 			}
 		}
 	}
@@ -66,9 +73,27 @@ func (b *builder) nameTask(c *callFacts, r *resultFacts) {
 	if !c.newTask || r.taskID == "" {
 		return
 	}
+	if slices.ContainsFunc(b.tasks, func(t task) bool { return t.id == r.taskID }) {
+		// Numbers begin anew in a new list.
+		b.tasks = slices.DeleteFunc(b.tasks, func(t task) bool { return !strings.HasPrefix(t.id, callMark) })
+	}
 	for i := range b.tasks {
-		if b.tasks[i].id == "call:"+c.id {
+		if b.tasks[i].id == callMark+c.id {
 			b.tasks[i].id = r.taskID
+		}
+	}
+}
+
+// seeTasks takes over how the tasks stand where the whole list was shown: others
+// may have changed it.
+func (b *builder) seeTasks(r *resultFacts) {
+	if r.tasks == nil {
+		return
+	}
+	b.tasks = slices.DeleteFunc(b.tasks, func(t task) bool { return !strings.HasPrefix(t.id, callMark) && r.tasks[t.id] == "" })
+	for i := range b.tasks {
+		if status := r.tasks[b.tasks[i].id]; status != "" {
+			b.tasks[i].step.Status = status
 		}
 	}
 }
@@ -82,12 +107,16 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 		return r.outcome
 	case class == toolpolicy.Other && r.work != nil && r.work.refusal != "":
 		return thread.Failure // the system says that it did not do it
+	case class == toolpolicy.Search && strings.HasPrefix(r.first, "Error performing "):
+		return thread.Failure // LSP
 	case class != toolpolicy.Shell && class != toolpolicy.Other:
 		return thread.Success
 	case r.exit > 0:
 		if c != nil && prints(c.input) {
 			return thread.Partial // grep that found nothing exits with 1
 		}
+		return thread.Failure
+	case c != nil && r.work != nil && toldToFail(c.work, r.work):
 		return thread.Failure
 	case r.exit == 0 || c == nil || prints(c.input) || class == toolpolicy.Other:
 		return thread.Success

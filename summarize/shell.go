@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -19,7 +20,32 @@ type fileOp struct {
 func shellFiles(command string) []fileOp {
 	var ops []fileOp
 	dir := "" // where "cd" went
+	depth := 0
+	loop, values := "", []string(nil)
 	for _, words := range shellCommands(command) {
+		if words[0] == "do" {
+			words = words[1:]
+		}
+		if len(words) == 0 {
+			continue
+		}
+		switch words[0] {
+		case "while", "until":
+			return ops // nobody knows how often the rest happens
+		case "if", "case":
+			depth++
+		case "fi", "esac":
+			depth--
+		case "for":
+			if loop = ""; len(words) > 3 && words[2] == "in" {
+				loop, values = "$"+words[1], words[3:]
+			}
+		case "done":
+			loop = ""
+		}
+		if depth > 0 {
+			continue // nobody knows whether it ran
+		}
 		if words[0] == "cd" && len(words) > 1 {
 			to := shellPath(words[1])
 			switch {
@@ -32,7 +58,16 @@ func shellFiles(command string) []fileOp {
 			}
 			continue
 		}
-		ops = appendOps(ops, words, dir)
+		at := slices.Index(words, loop)
+		if loop == "" || at < 0 {
+			ops = appendOps(ops, words, dir)
+			continue
+		}
+		for _, value := range values {
+			words = slices.Clone(words)
+			words[at] = value
+			ops = appendOps(ops, words, dir)
+		}
 	}
 	return ops
 }
@@ -52,23 +87,27 @@ func appendOps(ops []fileOp, words []string, dir string) []fileOp {
 			ops = append(ops, fileOp{name, op, note})
 		}
 	}
-	// move is "mv" of one file: a folder as the target takes the file's name.
+	// move is "mv": a folder as the target takes the names of the files.
 	move := func(a []string, gone bool) {
-		if len(a) != 2 {
+		if len(a) < 2 {
 			return
 		}
-		from, to := place(a[0]), place(a[1])
-		if from == "" || to == "" {
-			return
+		target := a[len(a)-1]
+		for _, name := range a[:len(a)-1] {
+			to := target
+			if len(a) > 2 || strings.HasSuffix(target, "/") || target == "." {
+				to = path.Join(target, path.Base(name))
+			}
+			from := place(name)
+			if to = place(to); from == "" || to == "" {
+				continue
+			}
+			if gone {
+				ops = append(ops, fileOp{from, "deleted", "moved to " + to}, fileOp{to, "created", "moved from " + from})
+			} else {
+				ops = append(ops, fileOp{to, "created", "copied from " + from})
+			}
 		}
-		if strings.HasSuffix(a[1], "/") || a[1] == "." {
-			to = path.Join(to, path.Base(from))
-		}
-		if gone {
-			ops = append(ops, fileOp{from, "deleted", "moved to " + to}, fileOp{to, "created", "moved from " + from})
-			return
-		}
-		ops = append(ops, fileOp{to, "created", "copied from " + from})
 	}
 	args := func(from int) []string {
 		var out []string

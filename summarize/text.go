@@ -132,8 +132,10 @@ func trimMiddle(s string, limit int) string {
 	if tail <= head {
 		return s
 	}
-	left := utf8.RuneCountInString(s[head:tail]) + leftBefore(s[head:tail])
-	return strings.TrimRight(s[:head], " \t\n") + " " + leftOpen + thousands(left) + leftClose + " " + strings.TrimLeft(s[tail:], " \t\n")
+	before, after := strings.TrimRight(s[:head], " \t\n"), strings.TrimLeft(s[tail:], " \t\n")
+	between := s[len(before) : len(s)-len(after)]
+	left := utf8.RuneCountInString(between) + leftBefore(between)
+	return before + " " + leftOpen + thousands(left) + leftClose + " " + after
 }
 
 const (

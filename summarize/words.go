@@ -19,7 +19,7 @@ func paragraphs(s string) []piece {
 	var glued string // a heading that waits for its text
 	var gluedLine int
 	add := func(text string, line int, code bool) {
-		p := piece{text: text, reason: -1, code: code, line: line}
+		p := piece{text: text, reason: -1, code: code, place: place{line: line}}
 		if glued != "" {
 			p.text, p.line = glued+"\n"+text, gluedLine
 			glued = ""
@@ -71,7 +71,13 @@ func paragraphs(s string) []piece {
 		case len(text) <= maxSentence:
 			add(text, line, drawn(text))
 		default:
-			sentences(text, func(p span) { add(text[p.from:p.to], line, false) })
+			n := 0
+			sentences(text, func(p span) {
+				add(text[p.from:p.to], line, false)
+				last := &out[len(out)-1]
+				last.window, last.more = n, p.to < len(text)
+				n++
+			})
 		}
 	}
 	return out

@@ -181,6 +181,9 @@ func (f *workFold) refused(p pendingCall, w *resultWork, sources []thread.ID) {
 	if p.operation >= 0 && p.operation < len(f.w.Operations) {
 		o := &f.w.Operations[p.operation]
 		o.Outcome, o.Reason, o.Sources = thread.Failure, "the user did not allow it", sources
+		if w.barred {
+			o.Reason = "a permission rule did not allow it"
+		}
 	}
 }
 
@@ -306,7 +309,7 @@ func (f *workFold) shell(p pendingCall, r *resultFacts, sources []thread.ID) {
 			}
 		}
 	}
-	f.moved(c, work, w, base, known && code == 0, lost, turn, sources)
+	f.moved(c, work, w, base, known && code == 0, lost, len(p.asked.Calls()) > 1, turn, sources)
 	f.atReset(w, turn, sources)
 }
 
@@ -337,8 +340,9 @@ func resolve(base, dir string) string {
 	return path.Join(base, dir)
 }
 
-// moved notes where the commands ran.
-func (f *workFold) moved(c *callFacts, work *callWork, w *resultWork, base string, ok, lost bool, turn int, sources []thread.ID) {
+// moved notes where the commands ran; beside says that other calls were made with
+// this one.
+func (f *workFold) moved(c *callFacts, work *callWork, w *resultWork, base string, ok, lost, beside bool, turn int, sources []thread.ID) {
 	if lost || len(work.steps) == 0 {
 		return
 	}
@@ -353,6 +357,10 @@ func (f *workFold) moved(c *callFacts, work *callWork, w *resultWork, base strin
 		dir = w.last
 	}
 	keeps := c.name == "Bash" // the shell of Claude Code stays where it is
+	if keeps && beside && (last.dir != "" || last.changesTo() != "") {
+		f.cwd = "" // nobody knows which of the calls that were made together was the last
+		return
+	}
 	if dir == unknownDir || dir == "" {
 		if keeps && (last.dir != "" || last.changesTo() != "") {
 			f.cwd = ""

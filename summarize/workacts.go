@@ -435,6 +435,31 @@ func verdictFor(k *checkAct, out *outputOf) (best *verdictLine, only bool) {
 	return best, true
 }
 
+// toldToFail reports whether the output says that a check of the command line
+// failed, whatever its exit status says: that may be of the end of a pipe.
+func toldToFail(c *callWork, r *resultWork) bool {
+	if c == nil {
+		return false
+	}
+	out := outputOf{work: c, result: r}
+	for i := range c.checks {
+		if v, only := verdictFor(&c.checks[i], &out); v != nil && !v.good && !v.weak && (only || len(c.checks) > 1 && c.checksOnly()) {
+			return true
+		}
+	}
+	return false
+}
+
+// checksOnly reports whether nothing but checks prints.
+func (w *callWork) checksOnly() bool {
+	for n := range w.steps {
+		if !quietStep(&w.steps[n]) && !slices.ContainsFunc(w.checks, func(k checkAct) bool { return k.step == n || filters(w, n, k.step) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // better reports whether a line says more than one before it: a failure before
 // all, then what names something; of failures the first counts, of successes the
 // last.

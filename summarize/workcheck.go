@@ -376,19 +376,28 @@ func table(name string, args []string) (kind string, by runner, rest []string) {
 
 // mute reports whether a check prints nothing where it finds nothing.
 func mute(words []string) bool {
-	words = unwrap(words)
-	if len(words) == 0 {
-		return false
+	for range 4 {
+		if words = unwrap(words); len(words) == 0 {
+			return false
+		}
+		name, args := path.Base(words[0]), words[1:]
+		switch name {
+		case "go":
+			return len(args) > 0 && (args[0] == "build" || args[0] == "vet" || args[0] == "test" && contains(args, "-c"))
+		case "tsc", "tsgo", "vue-tsc", "eslint", "staticcheck", "flake8", "shellcheck":
+			return true
+		case "pnpm", "yarn", "bun":
+			if len(args) > 0 && (args[0] == "tsc" || args[0] == "tsgo" || args[0] == "vue-tsc" || args[0] == "eslint") {
+				return true
+			}
+		}
+		_, _, rest := table(name, args)
+		if rest == nil {
+			return listing(words)
+		}
+		words = rest
 	}
-	switch path.Base(words[0]) {
-	case "go":
-		return len(words) > 1 && (words[1] == "build" || words[1] == "vet")
-	case "tsc", "tsgo":
-		return true
-	case "npx":
-		return len(words) > 1 && (words[1] == "tsc" || words[1] == "tsgo")
-	}
-	return listing(words)
+	return false
 }
 
 func second(words []string) string {

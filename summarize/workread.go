@@ -161,6 +161,7 @@ type resultWork struct {
 	answer   string // else what it answered, short
 	undone   bool   // a text editor's: the edit was not made
 	made     bool   // the file is new
+	over     bool   // the file was there before
 	halted   bool   // the command did not come to its end
 	pull     string // the address of the pull request it made
 }
@@ -382,6 +383,7 @@ func (w *resultWork) readEdited(head string) {
 	for _, mark := range [...]string{"successfully", "has been updated", "has been edited", "success.", "wrote "} {
 		if strings.Contains(low, mark) && !strings.Contains(low, "unsuccessfully") && !strings.HasPrefix(low, "error") {
 			w.made = strings.Contains(low, "created successfully at") || strings.HasPrefix(low, "file created") || strings.Contains(low, "created and wrote to new file")
+			w.over = strings.Contains(low, "has been updated") || strings.Contains(low, "overwritten")
 			return
 		}
 	}

@@ -230,7 +230,7 @@ func verdictOf(line string, deep bool) (verdictLine, bool) {
 		row, rest, _ := strings.Cut(line[i+4:], ":")
 		column, _, ok := strings.Cut(rest, ": ")
 		if ok && isNumber(row) && isNumber(column) {
-			return bad(compileRunner, 3)
+			return bad(compileRunner|golangciRunner, 3)
 		}
 	}
 	switch {

@@ -188,13 +188,72 @@ func (j *judge) outcomes(all []summary.ToolOutcome) {
 	}
 }
 
-// masked reports whether the exit code is not that of the build or test.
-func (c *call) masked() bool {
+// masked reports whether the exit code is not that of a build or test of the line.
+func (c *call) masked() bool { return c.masks("") }
+
+// masks reports the same of one command; the empty one stands for all checks.
+func (c *call) masks(command string) bool {
 	for i, cmd := range c.commands {
-		if !checks.MatchString(cmd.plain()) {
+		plain := normal(cmd.plain())
+		if !checks.MatchString(plain) || command != "" && !sameCommand(plain, command) {
 			continue
 		}
 		if cmd.piped || i+1 < len(c.commands) && (c.commands[i+1].orElse || !strings.Contains(c.line, "&&")) {
+			return true
+		}
+	}
+	return false
+}
+
+var unquoted = strings.NewReplacer(`"`, "", "'", "", `\`, "", " ", "")
+
+// sameCommand compares a command without quotes with one as it was written.
+func sameCommand(plain, written string) bool {
+	written, cut := strings.CutSuffix(unquoted.Replace(normal(written)), "…")
+	plain = unquoted.Replace(plain)
+	return plain == written || cut && strings.HasPrefix(plain, written)
+}
+
+// behind is what may stand behind a command.
+var behind = regexp.MustCompile(`^\s*(?:$|[;|&)<>]|\d>)`)
+
+// runsCommand reports whether a command as it was written is one of the line.
+func (c *call) runsCommand(command string) bool {
+	if strings.HasSuffix(command, "…") {
+		return holds(normal(c.line), command)
+	}
+	for l := range strings.SplitSeq(strings.ReplaceAll(c.line, "\\\n", " "), "\n") {
+		for _, p := range places(normal(l), command) {
+			if behind.MatchString(normal(l)[p.to:]) {
+				return true
+			}
+		}
+	}
+	return len(strings.Split(command, "\n")) > 1 && holds(normal(c.line), command)
+}
+
+// goesOn reports whether another command stands behind one in the line.
+func (c *call) goesOn(command string) bool {
+	for i, cmd := range c.commands[:max(0, len(c.commands)-1)] {
+		if sameCommand(normal(cmd.plain()), command) && !c.commands[i+1].orElse {
+			return true
+		}
+	}
+	return false
+}
+
+// quietTools say nothing where they find nothing.
+var quietTools = regexp.MustCompile(`^(?:go (?:build|vet|test -c)|(?:npx |pnpm |yarn |bunx |pnpm exec )?(?:tsc|tsgo|vue-tsc|eslint)|staticcheck|flake8|shellcheck|gofmt -l)\b`)
+
+// silent reports whether a tool that says nothing where it finds nothing said
+// nothing, its errors shown.
+func (c *call) silent() bool {
+	out := strings.TrimSpace(backAt.ReplaceAllString(c.out, ""))
+	if out != "" && out != "(no output)" && out != "(Bash completed with no output)" {
+		return false
+	}
+	for _, cmd := range c.commands {
+		if quietTools.MatchString(cmd.plain()) && (!cmd.piped || strings.Contains(c.line, "2>&1 |") || strings.Contains(c.line, "|&")) {
 			return true
 		}
 	}
@@ -436,7 +495,7 @@ func (j *judge) later(c *call, turn string, it summary.Item) {
 			continue
 		}
 		switch says := passing.MatchString(x.out); {
-		case !x.masked() || says && !strings.Contains(x.out, "FAIL"):
+		case !x.masked() || x.silent() || says && !strings.Contains(x.out, "FAIL"):
 			ok = true
 		case !failing.MatchString(x.out):
 			maybe = true

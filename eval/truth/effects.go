@@ -8,12 +8,14 @@ import (
 )
 
 var (
-	restores  = regexp.MustCompile(`\bgit\b.*\b(checkout|restore|stash|reset|merge|rebase|pull|cherry-pick|revert|am|apply|switch|clean)\b`)
-	formats   = regexp.MustCompile(`(?i)\b(fmt|format|gofmt|goimports|prettier|biome|black|ruff|eslint|lint|golangci-lint|fix|tidy|check|generate|stringer)\b`)
-	runsOwn   = map[string]bool{"make": true, "npm": true, "pnpm": true, "yarn": true, "npx": true, "mise": true, "just": true, "task": true, "cargo": true, "bun": true, "uv": true, "poetry": true}
-	scripts   = regexp.MustCompile(`^(python[\d.]*|node|ruby|perl|bash|sh|zsh|tsx|deno|php)$|^\.{0,2}/`)
-	readers   = regexp.MustCompile(`^(cat|sed|head|tail|nl|less|more|bat|grep|egrep|rg|awk|wc|diff|jq|cut|sort|file|stat|od|xxd|strings)$`)
-	sedRange  = regexp.MustCompile(`^(\d+)(?:,(\d+))?p;?$`)
+	restores = regexp.MustCompile(`\bgit\b.*\b(checkout|restore|stash|reset|merge|rebase|pull|cherry-pick|revert|am|apply|switch|clean)\b`)
+	formats  = regexp.MustCompile(`(?i)\b(fmt|format|gofmt|goimports|prettier|biome|black|ruff|eslint|lint|golangci-lint|fix|tidy|check|generate|stringer)\b`)
+	runsOwn  = map[string]bool{"make": true, "npm": true, "pnpm": true, "yarn": true, "npx": true, "mise": true, "just": true, "task": true, "cargo": true, "bun": true, "uv": true, "poetry": true}
+	scripts  = regexp.MustCompile(`^(python[\d.]*|node|ruby|perl|bash|sh|zsh|tsx|deno|php)$|^\.{0,2}/`)
+	readers  = regexp.MustCompile(`^(cat|sed|head|tail|nl|less|more|bat|grep|egrep|rg|awk|wc|diff|jq|cut|sort|file|stat|od|xxd|strings)$`)
+	sedRange = regexp.MustCompile(`^(\d+)(?:,(\d+))?p;?$`)
+	// backAt is where Claude Code puts a shell back that left the project.
+	backAt    = regexp.MustCompile(`(?m)^Shell cwd was reset to (/.*)$`)
 	writesAny = regexp.MustCompile(`\b(write|open|writeFile|writeFileSync|write_text|unlink|rename|remove|rmtree|replace)\b`)
 )
 
@@ -147,6 +149,10 @@ func (r *replay) ran(c *call) {
 		r.disturb(c, cmd)
 	}
 	r.git(c)
+	if m := backAt.FindStringSubmatch(c.out); m != nil {
+		r.cwd = path.Clean(m[1])
+		r.dirs = append(r.dirs, seen{text: r.cwd, at: c.result})
+	}
 	if len(c.commands) == 1 && c.commands[0].name() == "pwd" {
 		if d := strings.TrimSpace(c.out); path.IsAbs(d) && !strings.Contains(d, "\n") {
 			r.dirs = append(r.dirs, seen{text: d, at: c.result})

@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -39,6 +40,12 @@ func (j *judge) sourceTexts(at int) []text {
 			}
 			if numbers {
 				out = append(out, newText(strings.Join(lines, "\n")))
+			}
+		}
+		if t := strings.TrimSpace(body); t != "" && (t[0] == '{' || t[0] == '[') {
+			var doc any
+			if json.Unmarshal([]byte(t), &doc) == nil {
+				out = append(out, newText(strings.Join(leaves(doc), "\n")))
 			}
 		}
 		if res.Structured != "" {

@@ -418,7 +418,8 @@ func (r *replay) absolute(p string) string {
 	}
 	var found []string
 	for k := range r.files {
-		if strings.HasSuffix(k, "/"+p) {
+		// A name alone says nothing of its folder.
+		if strings.Contains(p, "/") && strings.HasSuffix(k, "/"+p) {
 			found = append(found, k)
 		}
 	}

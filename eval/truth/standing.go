@@ -9,7 +9,8 @@ import (
 type commit struct {
 	hash, subject string
 	at            int
-	order         int // of its command in the command line
+	order         int  // of its command in the command line
+	elsewhere     bool // in another work tree
 }
 
 // started is a process or an agent in the background.
@@ -38,6 +39,9 @@ var (
 
 // git replays the commands of git in a command line that succeeded.
 func (r *replay) git(c *call) {
+	// The shell was put back where it was: what it did was done in another folder.
+	elsewhere := backAt.MatchString(c.out)
+	branches := len(r.branch)
 	for i, cmd := range c.commands {
 		if cmd.name() != "git" || len(cmd.words) < 2 {
 			continue
@@ -48,13 +52,13 @@ func (r *replay) git(c *call) {
 			found := false
 			for _, m := range commitLine.FindAllStringSubmatch(c.out, -1) {
 				found = true
-				r.commits = append(r.commits, commit{m[2], m[3], c.result, i})
+				r.commits = append(r.commits, commit{m[2], m[3], c.result, i, elsewhere})
 				if m[1] != "detached HEAD" {
 					r.branch = append(r.branch, seen{text: m[1], at: c.result})
 				}
 			}
 			if !found && (cmd.option("-q", "--quiet") || strings.TrimSpace(c.out) == "") && !cmd.piped {
-				r.commits = append(r.commits, commit{"", c.line, c.result, i})
+				r.commits = append(r.commits, commit{"", c.line, c.result, i, elsewhere})
 			}
 		case "push":
 			if !pushFailed.MatchString(c.out) && !cmd.option("--dry-run", "-n") {
@@ -77,6 +81,9 @@ func (r *replay) git(c *call) {
 		for _, m := range onBranch.FindAllStringSubmatch(c.out, -1) {
 			r.branch = append(r.branch, seen{text: m[1], at: c.result})
 		}
+	}
+	if elsewhere {
+		r.branch = r.branch[:branches]
 	}
 }
 

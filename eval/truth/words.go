@@ -66,7 +66,7 @@ func holds(norm, words string) bool {
 // place is where a line stands: bytes of a normalised text.
 type place struct{ from, to int }
 
-const maxPlaces = 64
+const maxPlaces = 512
 
 // places finds where a line stands.
 func places(norm, line string) []place {
@@ -146,9 +146,12 @@ func wordy(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
 }
 
+// escaped are ends of lines in a text that stands in JSON.
+var escaped = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
+
 // noise reports whether nothing was left out when only this was.
 func noise(s string) bool {
-	return !wordy(s) || strings.Contains(s, "```") && !wordy(fence.ReplaceAllString(s, ""))
+	return !wordy(s) || strings.Contains(s, `\`) && !wordy(escaped.Replace(s)) || strings.Contains(s, "```") && !wordy(fence.ReplaceAllString(s, ""))
 }
 
 // inOrder finds the lines in a text, in their order and with the fewest gaps that

@@ -2,6 +2,7 @@ package truth
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"strings"
 
@@ -104,7 +105,7 @@ func (j *judge) work(w state.Work) {
 func (j *judge) wasCreated(p string, after int) bool {
 	for _, x := range j.lookup(p) {
 		for _, o := range x.operations {
-			if o.at > after && o.what == "created" && !o.known {
+			if o.at > after && (o.what == "created" && !o.known || o.what == "moved from") {
 				return true
 			}
 		}
@@ -137,18 +138,25 @@ func (j *judge) commit(all []state.Commit) int {
 		}
 		j.say(kindPushed, pushed >= 0, statement, "no push that succeeded follows it", c.Sources)
 	}
-	if n := len(j.commits); n > 0 {
-		return j.commits[n-1].at
+	for i := len(j.commits) - 1; i >= 0; i-- {
+		if !j.commits[i].elsewhere {
+			return j.commits[i].at
+		}
 	}
 	return -1
 }
 
+// check judges how a check is said to have gone. Its command may say where it ran.
 func (j *judge) check(c state.Check) {
 	statement := fmt.Sprintf("%s => %s", c.Command, c.Outcome)
 	j.named(c.Sources, statement)
+	command, dir := c.Command, ""
+	if i := strings.LastIndex(command, " (in "); i >= 0 && strings.HasSuffix(command, ")") {
+		command, dir = command[:i], command[i+len(" (in "):len(command)-1]
+	}
 	var last *call
 	for _, x := range j.calls {
-		if x.line != "" && x.result >= 0 && holds(normal(x.line), c.Command) {
+		if x.line != "" && x.result >= 0 && x.runsCommand(command) && (dir == "" || j.ranIn(x, dir)) {
 			last = x
 		}
 	}
@@ -158,12 +166,17 @@ func (j *judge) check(c state.Check) {
 	}
 	ok, reason := true, ""
 	says := failing.MatchString(last.out)
+	masked := last.masks(command)
 	switch {
 	case c.Turn > 0 && c.Turn != last.turn:
 		ok, reason = false, fmt.Sprintf("it ran last in turn %d", last.turn)
 	case c.Outcome == thread.Success && last.end == failed:
+		if last.goesOn(command) {
+			j.cannotTell(kindCheck) // what comes behind it may have failed
+			return
+		}
 		ok, reason = false, "its last run failed: "+clip(strings.TrimSpace(last.out), 120)
-	case c.Outcome == thread.Success && last.masked() && says && !passing.MatchString(last.out):
+	case c.Outcome == thread.Success && masked && says && !passing.MatchString(last.out):
 		ok, reason = false, "its output says: "+clip(strings.TrimSpace(failing.FindString(last.out)), 120)
 	case c.Outcome == thread.Failure && last.end != failed && !says:
 		ok, reason = false, "nothing in its output says that it failed"
@@ -171,7 +184,7 @@ func (j *judge) check(c state.Check) {
 		ok, reason = false, "its output does not say: "+c.Line
 	}
 	switch {
-	case ok && c.Outcome == thread.Success && last.masked() && !passing.MatchString(last.out):
+	case ok && c.Outcome == thread.Success && masked && !passing.MatchString(last.out) && !last.silent():
 		j.unproved(kindCheck, Finding{Statement: statement, Reason: "its exit code is that of another command, and its output does not tell", Sources: c.Sources, Refuting: j.ids(last.result)})
 	default:
 		j.say(kindCheck, ok, statement, reason, c.Sources, last.result)
@@ -184,6 +197,25 @@ func (j *judge) check(c state.Check) {
 		}
 		j.say(kindSince, when >= 0, statement+" | since then: "+p, fmt.Sprintf("it was not changed after the last run, in turn %d", turn), c.Sources, last.result)
 	}
+}
+
+// ranIn reports whether a call ran a command in a folder, as far as can be told: it
+// or one before it went there.
+func (j *judge) ranIn(c *call, dir string) bool {
+	for _, x := range j.calls {
+		if x.at > c.at {
+			break
+		}
+		if w := x.str("workdir", "cwd", "directory", "working_directory"); w != "" && tail(dir, w) {
+			return true
+		}
+		for _, cmd := range x.commands {
+			if a := cmd.args(); cmd.name() == "cd" && len(a) > 0 && (tail(dir, path.Clean(a[0].text)) || strings.HasPrefix(a[0].text, ".")) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (j *judge) running(s state.Seen) {
@@ -251,6 +283,8 @@ func (j *judge) operation(o state.Operation) {
 		if rec := readRecords(c.out); rec != nil {
 			one, _ = rec.holds(o.Reason)
 		}
+		// Our own words, for what Claude Code says in many.
+		one = one || c.refused && o.Reason == "the user did not allow it"
 		ok, reason = one, "its result does not say: "+o.Reason
 	}
 	j.say(kindOperation, ok, statement+" => "+string(o.Outcome), reason, o.Sources, c.result)
