@@ -19,7 +19,7 @@ const (
 	// full before they are trimmed in the middle.
 	requestShare = 0.30
 	// workShare is the share of the budget that the state of the work may take.
-	workShare = 0.20
+	workShare = 0.15
 	// fill is how full the budget is to be when there is material.
 	fill = 0.97
 	// mostSnippets is the share of the budget that lines of output may take before
