@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -46,6 +47,10 @@ type Snapshot struct {
 	Blocked      int64 `json:"rehydrations_blocked"`
 	Conflicts    int64 `json:"plan_conflicts"`
 	Overflows    int64 `json:"overflows_recovered"`
+	// Sentences counts those that models wrote in summaries, LeftOut those of them
+	// that were not taken, by cause (see Asked).
+	Sentences int64            `json:"summary_sentences"`
+	LeftOut   map[string]int64 `json:"summary_left_out,omitempty"`
 	// ContextRequests counts how often agents asked for what was removed,
 	// Alerts how often one kept asking (A22).
 	ContextRequests int64 `json:"context_requests"`
@@ -126,6 +131,15 @@ func (c *Counters) Emit(_ context.Context, e Event) {
 	case PromptPrepared:
 		c.s.Prompts++
 		c.s.TokensSpared += int64(e.TokensFreed)
+	case Asked:
+		proposed, _ := e.Details["proposed"].(int)
+		c.s.Sentences += int64(proposed)
+		for key, n := range e.Details {
+			if cause, ok := strings.CutPrefix(key, "dropped_"); ok {
+				count, _ := n.(int)
+				bump(&c.s.LeftOut, name(cause), int64(count))
+			}
+		}
 	case PlanConflict:
 		c.s.Conflicts++
 	case OverflowRecovered:
@@ -167,6 +181,7 @@ func (c *Counters) Snapshot() Snapshot {
 	s := c.s
 	s.Failures, s.Fallbacks = maps.Clone(s.Failures), maps.Clone(s.Fallbacks)
 	s.Strategies, s.StrategyTokens = maps.Clone(s.Strategies), maps.Clone(s.StrategyTokens)
+	s.LeftOut = maps.Clone(s.LeftOut)
 	s.Latency.Bounds = slices.Clone(latencyBounds[:])
 	if s.Latency.Counts = slices.Clone(s.Latency.Counts); s.Latency.Counts == nil {
 		s.Latency.Counts = make([]int64, len(latencyBounds)+1)

@@ -52,7 +52,7 @@ const (
 	// Asked: a summarizer that may ask models was asked for a summary, which need
 	// not be in the plan. Details: summarizer, who wrote it; cache, whether the
 	// answers of models were known ("hit") or not ("miss"); proposed, kept and
-	// dropped_ with a cause, how many of a model's items; failed and classes, who
+	// dropped_ with a cause, how many sentences or items of a model; failed and classes, who
 	// was asked before it and why that came to nothing, and fallback then, the
 	// summarizer again.
 	Asked Type = "summarizer_asked"

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -44,17 +45,32 @@ func inParts(entries []entry, previous string, summarize func([]entry, string) (
 type asker struct {
 	s      *Situation
 	model  llm.Generator // nil: nobody is asked
+	trust  Trust
 	report summarize.Report
+	lost   int                // bytes of the model's text that were left out
+	most   int                // bytes that a text which is not checked may take
 	others []summarize.Report // of the situation's summarizer
 }
 
-// generate has the model answer. A refusal, an answer that was cut off, one that
-// calls tools and one that says nothing are errors like a failed call; all of them
-// are *llm.APIError where the generator keeps its contract.
+// generate has the model answer. A refusal, an answer that calls tools and one that
+// says nothing are errors like a failed call; all of them are *llm.APIError where the
+// generator keeps its contract. A text that was cut off at its limit is what it says
+// until there, in whole sentences; anything else that was cut off is an error.
 func (a *asker) generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
 	reply, err := a.s.Answers.Ask(ctx, a.model, p, o)
 	if err != nil {
 		return nil, err
+	}
+	if whole := clip.Sentences(reply.Text, len(reply.Text)-1); reply.Stop == llm.StopLength && (o == nil || o.Schema == nil) && whole != "" {
+		a.report = a.report.With(summarize.Report{By: a.model.Model(), Proposed: 1, Dropped: map[string]int{"cut": 1},
+			Left: []summarize.Left{{Text: clip.Head(strings.TrimSpace(reply.Text[len(whole):]), 200), Cause: "cut"}}})
+		cut := *reply
+		cut.Text, cut.Stop = whole, llm.StopEnd
+		if n := len(cut.Attempts); n > 0 {
+			cut.Attempts = slices.Clone(cut.Attempts)
+			cut.Attempts[n-1].Err = nil
+		}
+		reply = &cut
 	}
 	if err := unusable(reply); err != nil {
 		if n := len(reply.Attempts); n > 0 {

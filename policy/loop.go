@@ -24,14 +24,16 @@ import (
 // The zero value is the seed's, without a model.
 //
 // The seed puts a model's text, whatever it says, into the user's mouth. Here
-// only what stands on the messages stays of it, what only tools said stands
-// apart as data, and the user's task and rules are added word for word; where
-// nothing stays, code writes the summary.
+// only what stands on the messages stays of it (see Trust), and what the user asked
+// for first and last and the rules are added word for word; code writes in place of
+// what was left out.
 type Loop struct {
 	// Model writes the summaries. Nil: they are what summarize.Extractive finds.
 	Model llm.Generator
 	// Timeout bounds the call of the model; 0 is llm.DefaultTimeout.
 	Timeout time.Duration
+	// Trust says how much of what the model writes is taken; empty is TrustChecked.
+	Trust Trust
 
 	// ContextLimit is the model's context window in tokens. 0 takes the window of
 	// the step, else 200,000, or 1,000,000 where LongContext is set and the model
@@ -99,19 +101,19 @@ func (l Loop) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	sum, failure := s.extract(ctx, o, extractTokens)
 	text, fallback := sum.Render(), ""
 	var rejected error // the model's text, where none of it could be taken
-	model := &asker{s: s, model: l.Model}
+	model := &asker{s: s, model: l.Model, trust: l.Trust}
 	if l.Model != nil {
 		text, failure = l.ask(ctx, model, o)
 		taken, err := "", failure
 		if err == nil {
-			taken, err = verified(grounds(messagesOf(o.entries), o.previous), text, "")
+			taken, err = model.taken(model.check(messagesOf(o.entries), o.previous), text)
 		}
 		switch {
 		case failure != nil: // the note stands in its place
 		case err != nil: // nothing of it stands on the messages
 			text, fallback, rejected = sum.Render(), byCode, err
 		default:
-			text = joined(taken, userBlock(taken, &sum))
+			text = joined(taken, userBlock(taken, s.requests(o.end, requestRoom(l.Limit(s))), sum.Constraints), model.filled(taken, &sum))
 		}
 	}
 	if err := ctx.Err(); err != nil {

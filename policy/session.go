@@ -34,15 +34,17 @@ import (
 // compacted conversation comes back as input, by its form (thread.Recap).
 //
 // The seed takes a model's answer as it comes. Here only what stands on the
-// messages stays of it, what only tools said stands in a section of its own as
-// data, and rules of the user that the answer lost are added word for word; where
-// nothing stays, code writes the sections.
+// messages stays of it (see Trust); a section of which nothing stays is written by
+// code, and the user's latest request and rules that the answer lost are added word
+// for word.
 type Session struct {
 	// Model writes the summaries. Nil: code writes them, in the same sections,
 	// out of what summarize.Extractive finds.
 	Model llm.Generator
 	// Timeout bounds the call of the model; 0 is llm.DefaultTimeout.
 	Timeout time.Duration
+	// Trust says how much of what the model writes is taken; empty is TrustChecked.
+	Trust Trust
 
 	// ContextLimit is the model's context window in tokens. 0 takes the window of
 	// the step, else the row of the model in a table, else 128,000 (B3).
@@ -121,10 +123,10 @@ func (p Session) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy session: %w", err)
 	}
-	form := sessionForm{round: s.round(o.previous) + 1, task: task(s.Thread), chained: o.previous != ""}
+	form := sessionForm{round: s.round(o.previous) + 1, task: task(s.Thread), chained: o.previous != "", latest: s.requests(o.end, requestRoom(p.Limit(s)))}
 	text := form.extracted(&sum)
 	var failure error
-	model := &asker{s: s, model: p.Model}
+	model := &asker{s: s, model: p.Model, trust: p.Trust}
 	if p.Model != nil {
 		answer, err := p.ask(ctx, model, o, form)
 		if err != nil && (s.Harder == 0 || ctx.Err() != nil) {
@@ -132,7 +134,7 @@ func (p Session) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		}
 		if failure = err; failure == nil {
 			var taken string
-			if taken, failure = form.answered(grounds(messagesOf(o.entries), o.previous), answer, sum.Constraints); failure == nil {
+			if taken, failure = form.answered(model, model.check(messagesOf(o.entries), o.previous), answer, &sum); failure == nil {
 				text = taken
 			}
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -186,7 +188,7 @@ This summary incorporates context from 2 previous compaction rounds.`
 	// What the answers say was said before.
 	heard := []thread.Message{said(thread.Assistant, "Working on tests, with tables of a b c. Error E1 is fixed. Just prose. An app. A reworded task.")}
 	answered := func(form sessionForm, answer string) string {
-		got, err := form.answered(grounds(heard, ""), strings.TrimSpace(answer), nil)
+		got, err := form.answered(&asker{}, summarize.NewGrounds(heard, ""), strings.TrimSpace(answer), &summary.Summary{})
 		if err != nil {
 			t.Error(err)
 		}

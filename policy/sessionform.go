@@ -14,8 +14,9 @@ import (
 type sessionForm struct {
 	round   int
 	task    string
-	chained bool     // it goes on from the summary of an earlier round
-	data    []string // what only tools said
+	chained bool // it goes on from the summary of an earlier round
+	// latest is what the user asked for last, where that is hidden.
+	latest []summary.Item
 }
 
 // sessionSections are the sections in their order.
@@ -26,7 +27,7 @@ var sessionSections = []string{
 const (
 	sessionHeading = "Session Summary"
 	// pendingHeading tells that what follows may be acted on.
-	pendingHeading = "Pending Work"
+	pendingHeading = "### Pending Work\n"
 	chainedNote    = "This summary incorporates context from"
 	workTable      = "| File/Component | Action | Description |\n|----------------|--------|-------------|"
 )
@@ -41,9 +42,6 @@ func (f sessionForm) write(bodies []string) string {
 			fmt.Fprintf(&b, "\n### %s\n%s\n", sessionSections[n], body)
 		}
 	}
-	if block := dataBlock(f.data, "### "); block != "" {
-		b.WriteString("\n" + block + "\n")
-	}
 	if f.chained {
 		fmt.Fprintf(&b, "\n%s %d previous compaction rounds.", chainedNote, max(1, f.round-1))
 	}
@@ -54,9 +52,10 @@ func (f sessionForm) write(bodies []string) string {
 // round, the sections in their order at their level, and the task word for word
 // in place of whatever the model wrote there. Nothing else of the answer is lost:
 // text before the first section, and sections that nobody asked for, stay with the section
-// above them. Of all that only what stands on the messages is taken, and rules
-// that the user set and the answer lost are added.
-func (f sessionForm) answered(g *summarize.Grounds, answer string, rules []summary.Item) (string, error) {
+// above them. Of all that only what can be taken is; a section of which nothing is
+// left is what code has for it, and rules that the user set and the answer lost are
+// added.
+func (f sessionForm) answered(model *asker, g *summarize.Grounds, answer string, sum *summary.Summary) (string, error) {
 	bodies := make([]strings.Builder, len(sessionSections))
 	var lead strings.Builder
 	into := &lead
@@ -84,23 +83,23 @@ func (f sessionForm) answered(g *summarize.Grounds, answer string, rules []summa
 			continue // the task is put in by code
 		}
 		if n == 4 {
-			body = pendingHeading + "\n" + body
+			body = pendingHeading + body
 		}
-		p, err := g.Prose(body)
+		text, err := model.taken(g, body)
 		if err != nil {
 			rejected = err
+			texts[n] = f.bodies(sum)[n]
 			continue
 		}
 		taken = true
-		texts[n] = strings.TrimPrefix(p.Said, pendingHeading+"\n")
-		f.data = append(f.data, p.Data...)
+		texts[n] = strings.TrimPrefix(text, `\`+pendingHeading)
 	}
 	if !taken {
 		return "", cmp.Or[error](rejected, &summarize.RejectedError{Reason: summarize.Empty})
 	}
 	texts[0] = f.task
-	said := strings.Join(texts, "\n")
-	texts[2] = strings.TrimLeft(texts[2]+"\n"+strings.Join(unsaid(said, rules), "\n"), "\n")
+	texts[3] = joined(strings.Join(unsaid(strings.Join(texts, "\n"), f.latest), "\n"), texts[3])
+	texts[2] = strings.TrimLeft(texts[2]+"\n"+strings.Join(unsaid(strings.Join(texts, "\n"), sum.Constraints), "\n"), "\n")
 	return f.write(texts), nil
 }
 
@@ -115,7 +114,10 @@ func unfenced(s string) string {
 
 // extracted writes what code found into the form. What it quotes of tools and
 // of messages is made harmless by package summary, except the task itself.
-func (f sessionForm) extracted(sum *summary.Summary) string {
+func (f sessionForm) extracted(sum *summary.Summary) string { return f.write(f.bodies(sum)) }
+
+// bodies are the sections as code writes them.
+func (f sessionForm) bodies(sum *summary.Summary) []string {
 	work := workTable
 	for _, file := range sum.Files {
 		work += row(file.Path, strings.Join(file.Operations, ", "), file.Note)
@@ -157,14 +159,14 @@ func (f sessionForm) extracted(sum *summary.Summary) string {
 	state = append(state, entriesOf(summary.Summary{Artifacts: sum.Artifacts})...)
 
 	requests := slices.DeleteFunc(slices.Clone(sum.Requests), func(i summary.Item) bool { return i.Text == f.task || i.Text == sum.CurrentTask })
-	return f.write([]string{
+	return []string{
 		f.task,
 		work,
 		strings.Join(slices.Concat(entriesOf(summary.Summary{Decisions: sum.Decisions}), summary.Lines(slices.Concat(sum.Constraints, requests), true)), "\n"),
 		strings.Join(state, "\n"),
 		strings.Join(pending, "\n"),
 		strings.Join(summary.Lines(sum.FailedAttempts, false), "\n"),
-	})
+	}
 }
 
 // entriesOf renders the items of summaries that hold one section each.

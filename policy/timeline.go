@@ -26,8 +26,8 @@ import (
 // the second compaction.
 //
 // The seed takes a model's text as it comes. Here only what stands on the
-// messages stays of it, what only tools said stands apart as data, and the user's
-// task and rules are added word for word, within the same limit.
+// messages stays of it (see Trust), and what the user asked for first and last and
+// the rules are added word for word, within the same limit.
 //
 // A model that fails does not matter: the summary is made by rule then, for a
 // ceiling must hold. The only errors are those of the context, and ErrNothing.
@@ -35,6 +35,8 @@ import (
 type Timeline struct {
 	// Model writes the summaries. Nil: they are made by rule.
 	Model llm.Generator
+	// Trust says how much of what the model writes is taken; empty is TrustChecked.
+	Trust Trust
 	// MaxTokens bounds the request; by default Situation.Budget, or what Situation.Window
 	// leaves beside the answer. Share of it is the trigger; default 0.9 (C2).
 	MaxTokens int
@@ -151,7 +153,7 @@ func (l Timeline) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		}
 		return nil, fmt.Errorf("policy timeline: there is no cut point between the last summary and the newest blocks: %w", ErrNothing)
 	}
-	w := &timelineWriter{Timeline: l, ctx: ctx, asker: asker{s: s, model: l.Model}}
+	w := &timelineWriter{Timeline: l, ctx: ctx, asker: asker{s: s, model: l.Model, trust: l.Trust}}
 	record, err := l.summarize(w, prev, blocks, from, at)
 	if err != nil {
 		return nil, fmt.Errorf("policy timeline: %w", err)
@@ -322,7 +324,7 @@ func (l Timeline) summarize(w *timelineWriter, prev *plan.Summarization, blocks 
 	}
 	record.Summary.Span = span
 	if l.Model != nil {
-		next.Text = w.withUser(next, &record.Summary, or0(l.SummaryTokens, timelineLimit))
+		next.Text = w.withUser(next, &record.Summary, at, or0(l.SummaryTokens, timelineLimit))
 	}
 	next.Digest = w.digest(prev, &record.Summary, from, at)
 	text := blockText(next)

@@ -113,7 +113,7 @@ func (w *timelineWriter) byModel(task string, limit int, known string, messages 
 			continue
 		}
 		if err == nil {
-			text, err = verified(grounds(messages, known), text, "")
+			text, err = w.taken(w.check(messages, known), text)
 		}
 		if err != nil {
 			return "", err
@@ -123,14 +123,18 @@ func (w *timelineWriter) byModel(task string, limit int, known string, messages 
 	return known, nil
 }
 
-// withUser adds the task and the rules that a text does not hold, at most half of
-// the limit.
-func (w *timelineWriter) withUser(r *plan.Range, sum *summary.Summary, limit int) string {
-	block := w.clip(userBlock(joined(r.Text, r.TurnContext), sum), limit/2)
+// withUser adds what the user asked for and the rules that a text does not hold, at
+// most half of the limit, and what code found where the model's text lost
+// something.
+func (w *timelineWriter) withUser(r *plan.Range, sum *summary.Summary, at, limit int) string {
+	text := joined(r.Text, r.TurnContext)
+	block := w.clip(userBlock(text, w.s.requests(at, min(limit, requestRoom(w.maximum(w.s)))), sum.Constraints), limit/2)
 	if block == "" {
 		return r.Text
 	}
-	return joined(block, w.clip(r.Text, limit-w.s.Counter.Text(block)-2))
+	said := w.clip(r.Text, limit-w.s.Counter.Text(block)-2)
+	more := w.filled(text, sum)
+	return joined(block, said, w.clip(more, limit-w.s.Counter.Text(block)-w.s.Counter.Text(said)-4))
 }
 
 // neutralLines writes a model's text so that none of its lines passes for a
@@ -143,14 +147,16 @@ func neutralLines(text string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(entries[0], "- "), "\n  ", "\n")
 }
 
-// clip cuts a text to limit tokens, at the end of a line where it can.
+// clip cuts a text to limit tokens, at the end of a line or a sentence where it
+// can.
 func (w timelineWriter) clip(text string, limit int) string {
 	for w.s.Counter.Text(text) > limit && text != "" {
-		at := clip.Boundary(text, len(text)*9/10)
-		if line := strings.LastIndexByte(text[:at], '\n'); line > len(text)/2 {
-			at = line
+		most := len(text) * 9 / 10
+		whole := clip.Sentences(text, most)
+		if len(whole) < len(text)/2 {
+			whole = text[:clip.Boundary(text, most)]
 		}
-		text = strings.TrimSpace(text[:at])
+		text = strings.TrimSpace(whole)
 	}
 	return text
 }

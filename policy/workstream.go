@@ -27,19 +27,22 @@ import (
 // what anybody said in the conversation. Containment: only what user and
 // assistant said is summarized, and of tools only those on the allow-list (D4);
 // every entry is written so that it cannot begin a line, a heading or a role of
-// its own; of a model's answer only what stands on the messages is taken, and
-// what stands on tools alone is marked; the user's task and rules are added word
-// for word under THE USER'S WORDS; a model's delta cannot pin anything. Where that is not enough, set
-// Role to thread.User.
+// its own; of a model's answer only what stands on the messages is taken (see
+// Trust); what the user asked for first and last and the rules are added word for
+// word under THE USER'S WORDS; a model's delta cannot pin anything. Where that is
+// not enough, set Role to thread.User.
 //
 // A model that fails leaves the thread as it is: Plan returns the error, and the
 // next turn asks again. Only when the provider has refused the request already
 // (Situation.Forced), since the agent could not go on otherwise, or when nothing of
-// the answer stands on the messages, is the summary made by rule instead.
+// the answer stands on the messages or it was cut off, is the summary made by rule
+// instead.
 type Workstream struct {
 	// Model writes summary and delta. Nil: both are made by rule.
 	Model llm.Generator
 
+	// Trust says how much of what the model writes is taken; empty is TrustChecked.
+	Trust Trust
 	// ContextSize is the model's window in tokens: by default Situation.Window, or
 	// else 200,000. Share, OutputReserve and SafetyMargin make the threshold;
 	// defaults 0.7, 32,000 and 8,000 (D1).
@@ -204,7 +207,7 @@ func (w Workstream) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy workstream: %w", err)
 	}
-	model := &asker{s: s, model: w.Model}
+	model := &asker{s: s, model: w.Model, trust: w.Trust}
 	next, failure, err := w.compact(ctx, model, prev, fresh, uncopied.Messages(s.Thread)[at:])
 	if err != nil {
 		return nil, fmt.Errorf("policy workstream: %w", err)
@@ -295,8 +298,9 @@ func (w Workstream) stand(n workstreamNotes) []plan.Said {
 // rule where there is a model, or nil.
 func (w Workstream) compact(ctx context.Context, model *asker, prev workstreamNotes, fresh, tail []thread.Message) (next workstreamNotes, failure, err error) {
 	if w.Model != nil {
-		next, failure = w.byModel(ctx, model, prev, fresh)
-		rejected := errors.Is(failure, summarize.Ungrounded)
+		next, failure = w.byModel(ctx, model, prev, fresh, tail)
+		// What was cut off once is cut off at each step.
+		rejected := errors.Is(failure, summarize.Ungrounded) || errors.Is(failure, llm.ErrTruncated)
 		if failure == nil || ctx.Err() != nil || !model.s.Forced && !rejected {
 			return next, nil, failure
 		}

@@ -68,9 +68,9 @@ func (w Workstream) CompactMemory(ctx context.Context, m state.Memory) (state.Me
 	// The block speaks in the system's role: what the entries do not say has no
 	// place in it.
 	said := []thread.Message{{ID: "entries", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: strings.Join(oldest, "\n")}}}}
-	kept, err := summarize.NewGrounds(said, m.Summary, "").Prose(text)
-	if err != nil || kept.Said == "" {
+	kept, err := summarize.NewGrounds(said, m.Summary).Prose(text)
+	if err != nil || kept.Text == "" {
 		return byRule(), nil
 	}
-	return m.Folded(kept.Said, len(oldest)), nil
+	return m.Folded(kept.Text, len(oldest)), nil
 }

@@ -114,7 +114,7 @@ func (s workstreamSections) structured() summary.Summary {
 
 // byModel gives the transcript to the model, chunk by chunk, each with the
 // summary and the state of the last (D6).
-func (w Workstream) byModel(ctx context.Context, model *asker, prev workstreamNotes, fresh []thread.Message) (workstreamNotes, error) {
+func (w Workstream) byModel(ctx context.Context, model *asker, prev workstreamNotes, fresh, tail []thread.Message) (workstreamNotes, error) {
 	next := prev
 	chunks := chunked(w.transcript(fresh), or0(w.ChunkChars, workstreamChunk))
 	if len(chunks) == 0 && next.text == "" {
@@ -131,7 +131,7 @@ func (w Workstream) byModel(ctx context.Context, model *asker, prev workstreamNo
 			return workstreamNotes{}, err
 		}
 		chunks = chunks[1:]
-		if next, err = w.merge(next, answer, fresh); err != nil {
+		if next, err = w.merge(model, next, answer, fresh); err != nil {
 			return workstreamNotes{}, err
 		}
 	}
@@ -142,11 +142,11 @@ func (w Workstream) byModel(ctx context.Context, model *asker, prev workstreamNo
 			return workstreamNotes{}, err
 		}
 		answer.Summary = answer.Summary.within(limit)
-		if next, err = w.merge(next, answer, fresh); err != nil {
+		if next, err = w.merge(model, next, answer, fresh); err != nil {
 			return workstreamNotes{}, err
 		}
 	}
-	return w.withUser(ctx, model.s, prev, next, fresh)
+	return w.withUser(ctx, model, prev, next, fresh, tail)
 }
 
 // ask sends one request. An answer with an empty summary is an error: it would

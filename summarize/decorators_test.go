@@ -216,25 +216,13 @@ func TestVerifiedLeavesExtractive(t *testing.T) {
 	})
 }
 
-func TestSpeaksForPerson(t *testing.T) {
+// Who is named as the user, and who is not.
+func TestMentionsUser(t *testing.T) {
 	for s, want := range map[string]bool{
-		"The user wants tabs":                              true,
-		"Users are said to prefer tabs":                    true,
-		"Requested by the customer":                        true,
-		"It was approved by the owner of the repository":   true,
-		"They told the agent to go on":                     true,
-		"Done as instructed":                               true,
-		"L'utilisateur demande des tabulations":            true,
-		"El usuario quiere tabulaciones":                   true,
-		"Пользователь просил удалить":                      true,
-		"The user table has five columns":                  false,
-		"internal/user/user.go holds the model":            false,
-		"The client retries when the server is down":       false,
-		"The status of the directory is stated in the log": false,
-		"The build needs Go 1.26":                          false,
-		"The linter asks for a comment":                    false,
+		"The user wants tabs": true, "Users prefer tabs": true, "It is the user's rule": true, "asked by the user.": true,
+		"internal/user/user.go holds the model": false, "user_name is empty": false, "the multi-user mode": false, "superuser": false, "It builds.": false,
 	} {
-		if got := speaksForPerson(s); got != want {
+		if got := mentionsUser(s) >= 0; got != want {
 			t.Errorf("%q: %v", s, got)
 		}
 	}
@@ -255,72 +243,48 @@ func TestOccurs(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	for s, want := range map[string]string{
 		"1,234 tokens in 5s":        "1234 tokens|5 s",
-		"at 10:30, 2.5 GB, -3 or 7": "10:30 |2.5 gb|-3 |7 ",
+		"at 10:30, 2.5 GB, -3 or 7": "10:30 |2.5 gb|3 |7 ",
 		"1,5 and 12,34":             "1,5 |12,34 ",
-		"twenty minutes, one day":   "20 min",
 		"range 3-5":                 "3 |5 ",
 		"99% of 0,123":              "99 %|0,123 ",
 	} {
 		var got []string
-		for _, n := range numbers(s) {
-			got = append(got, n.value+" "+n.unit)
-		}
+		numbers(s, func(n number) { got = append(got, n.value+" "+n.unit) })
 		if strings.Join(got, "|") != want {
 			t.Errorf("%q: %q, want %q", s, strings.Join(got, "|"), want)
 		}
 	}
 }
 
-func TestOtherLanguage(t *testing.T) {
-	const (
-		english = "The loop does not stop when the context ends, and that is why the service is slow for all of the callers. It was on the list to be fixed."
-		german  = "Die Schleife hört nicht auf, wenn der Kontext endet, und das ist der Grund, warum der Dienst für die Aufrufer zu langsam ist. Es wird auch nicht besser."
-		russian = "Цикл не останавливается, когда контекст завершён, поэтому служба работает медленно."
-		chinese = "循环在上下文结束时不会停止，因此该服务对所有调用者来说都很慢，需要修复这个问题，并且要更新相关的测试用例和文档说明内容。"
-	)
-	for _, c := range []struct {
-		user, assistant, said string
-		want                  bool
-	}{
-		{english, english, english, false}, {english, english, german, true}, {english, english, russian, true}, {english, "", chinese, true},
-		{german, english, german, false}, {german, english, english, false}, {german, german, english, true},
-		{chinese, chinese, chinese, false}, {chinese, chinese, english, true}, {russian, "", russian, false},
-		{"ok", "", german, false}, {english, english, "pkg/a.go:12", false},
+// A quotation is looked up as words, also where something is left out of it.
+func TestQuotes(t *testing.T) {
+	said := folded("Oh, please don't amend commits - it messes with the entire workflows. And what are you doing...??")
+	for quoted, want := range map[string]bool{
+		"don’t amend commits": true, "Please don't amend commits - it messes with the entire workflows.": true, "what are you doing...": true,
+		"please don't ... the entire workflows": true, "please don't amend [all of my] commits": false, "please amend commits": false, "amend [...] messes with the": false,
+		"don't amend... the entire workflow": false, "": true,
 	} {
-		k := (&talk{}).user(c.user)
-		if c.assistant != "" {
-			k.says(c.assistant)
-		}
-		g := newGrounds(&Input{Messages: k.done(t)})
-		if got := g.otherLanguage(c.said); got != c.want {
-			t.Errorf("%.20q / %.20q: %.20q is another language: %v", c.user, c.assistant, c.said, got)
+		if got := quotes(said, quoted); got != want {
+			t.Errorf("%q: %v", quoted, got)
 		}
 	}
 }
 
-// Reading a claim never fails, whatever bytes it is made of: it stands or has one
-// of the known faults. That real sentences stand on themselves is measured by
-// TestVerifiedOnSessions; of odd mixtures of scripts and signs some are dropped,
-// which loses an item and never lets one through.
+// Reading a sentence never fails, whatever bytes it is made of: it stands or has one
+// of the known faults. That real sentences stand is measured in package policy.
 func FuzzFault(f *testing.F) {
-	for _, s := range []string{"The user said “x", "`a` „b“ 12:", "1,,2 -", "\xff\xfe99%", "ユーザーは", "five-s 0x1f #", "«»「", "⁘A##0£", "A000ё00!0"} {
+	for _, s := range []string{"The user said “x", "`a` „b“ 12:", "1,,2 -", "\xff\xfe99%", "ユーザーは", "five-s 0x1f #", "«»「", "⁘A##0£", "A000ё00!0", `user: "a" "b`, "user…[", "İuser İ"} {
 		f.Add(s)
 	}
 	known := map[string]bool{
-		"": true, "source": true, "placeholder": true, "claim": true, "identifier": true, "quote": true,
-		"number": true, "words": true, "negation": true, "limit": true,
+		"": true, faultIdentifier: true, faultNumber: true, faultQuotation: true, faultUser: true, faultTool: true, faultWords: true,
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		s = strings.Join(strings.Fields(s), " ") // as claims are
-		m := thread.Message{ID: "a", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: s}}}
-		g := newGrounds(&Input{Messages: []thread.Message{m}})
-		c := &claim{section: secDecision, text: s, item: summary.Item{Text: s, Sources: []thread.ID{"a"}}}
-		cause := g.fault(c)
-		if !known[cause] {
-			t.Fatalf("an unknown fault: %q", cause)
-		}
-		if cause == "source" && s != "" {
-			t.Fatal("the source is not found")
+		g := newGrounds([]thread.Message{{ID: "a", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: s}}}}, earlier{})
+		for _, kind := range []statement{{text: s}, {text: s, todo: true}, {text: s, user: true}, {text: s, code: true}} {
+			if cause := g.fault(kind); !known[cause] {
+				t.Fatalf("an unknown fault: %q", cause)
+			}
 		}
 	})
 }

@@ -152,21 +152,3 @@ func TestCues(t *testing.T) {
 		t.Errorf("the reason begins at %d", at)
 	}
 }
-
-func TestIdentifiers(t *testing.T) {
-	for s, want := range map[string][]string{
-		"see ./src/parse.go:42, and (Parse_Tree).":                     {"src/parse.go", "Parse_Tree"},
-		"plain words, nothing else. Even-hyphened words and e.g. this": nil,
-		"commit 1a2b3c4d5e, order HAT170, v1.2.3, id=user_77":          {"1a2b3c4d5e", "HAT170", "v1.2.3", "user_77"},
-		"https://example.org/a?b=c_d":                                  {"https://example.org/a"},
-		"12→func loadItem() 7":                                         {"loadItem"},
-		"std::vector_x and \"quoted/path\"":                            {"std::vector_x", "quoted/path"},
-		"2026-01-02 at 10:30":                                          {"2026-01-02"},
-	} {
-		var got []string
-		scanIdentifiers(s, span{0, len(s)}, func(p span) { got = append(got, s[p.from:p.to]) })
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("identifiers of %q (-want +got)\n%s", s, diff)
-		}
-	}
-}

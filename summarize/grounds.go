@@ -3,64 +3,155 @@ package summarize
 import (
 	"encoding/json"
 	"strings"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// grounds is what a summary may stand on: the texts of the span and of the
-// previous summary, and who said them.
+// Why a sentence of a model is left out.
+const (
+	faultPlaceholder = "placeholder" // it says that there is nothing to say
+	faultSource      = "source"      // it names no message that it comes from
+	faultLimit       = "limit"       // it is a copy and no statement
+	faultIdentifier  = "identifier"  // a name, path, hash, date or version that nothing in the span holds
+	faultNumber      = "number"      // so with a number and its unit
+	faultQuotation   = "quotation"   // so with what it quotes
+	faultUser        = "user"        // it says of the user what the user did not say
+	faultTool        = "tool"        // it tells to do what only results of tools speak of
+	faultWords       = "words"       // more than half of its words stand nowhere in the span
+)
+
+// grounds is what a text about messages may stand on: what they hold, and who
+// said what of it.
+//
+// Everything is compared with the whole span; Verified says what that decides.
 type grounds struct {
 	messages []thread.Message
 	at       map[thread.ID]int
 	before   map[thread.ID]bool // messages that the previous summary stands on
-	pairs    map[int][]int      // calls and their results, both ways
-	texts    []string           // of messages: all that was in them
-	voices   []string           // what of it the user or the assistant said
-	previous string             // the previous summary, rendered
-	said     string             // what of it the user or the assistant said
 	all      string             // everything
-	voice    string             // everything that the user or the assistant said
-	ground   map[string]*ground // by text, read once
+	folded   string             // the same as quotations are looked up in it
+	spoken   string             // what the user or the assistant said
+	user     []string           // what the user said, folded, a message each
+	numbers  map[string]string  // the units that stand behind each number
+	words    map[string]bool    // stems of everything
+	voice    map[string]bool    // stems of what the user or the assistant said
+	// asked are the stems of what the user said at a time with what the assistant
+	// said right before and after, and of what else was said of the user.
+	asked []map[string]bool
 }
 
-func newGrounds(in *Input) *grounds {
-	n := len(in.Messages)
+// earlier is what came before a span.
+type earlier struct {
+	text string // a summary of it, which was checked when it was taken
+	said string // what of that the user or the assistant said
+	user []string
+	// log are the messages themselves, of which words of the user and the
+	// assistant count.
+	log []thread.Message
+}
+
+// newGrounds reads the messages of a span and what came before them.
+func newGrounds(messages []thread.Message, before earlier) *grounds {
 	g := &grounds{
-		messages: in.Messages, at: make(map[thread.ID]int, n), before: map[thread.ID]bool{}, pairs: map[int][]int{},
-		texts: make([]string, n), voices: make([]string, n), ground: map[string]*ground{},
+		messages: messages, at: make(map[thread.ID]int, len(messages)), before: map[thread.ID]bool{},
+		numbers: map[string]string{}, words: map[string]bool{}, voice: map[string]bool{},
 	}
-	calls := map[string]int{}
-	for i := range in.Messages {
-		m := &in.Messages[i]
-		g.at[m.ID] = i
-		g.texts[i], g.voices[i] = spoken(m)
-		for _, c := range m.Calls() {
-			calls[c.ID] = i
-		}
-		if r, ok := m.Result(); ok {
-			if c, ok := calls[r.CallID]; ok {
-				g.pairs[i] = append(g.pairs[i], c)
-				g.pairs[c] = append(g.pairs[c], i)
+	var all, voice strings.Builder
+	all.WriteString(before.text + "\n" + before.said + "\n")
+	voice.WriteString(before.said + "\n")
+	g.about(before.said)
+	for _, text := range before.user {
+		g.user = append(g.user, folded(text))
+		set := map[string]bool{}
+		addStems(set, text)
+		g.asked = append(g.asked, set)
+	}
+	var heard, last map[string]bool // what the assistant said, and the last that the user did
+	hear := func(m *thread.Message) {
+		switch text := m.Text(); {
+		case text == "":
+		case m.Kind == thread.Recap:
+			g.user = append(g.user, folded(text))
+			g.about(text)
+		case m.StartsTurn():
+			g.user = append(g.user, folded(text))
+			last = map[string]bool{}
+			addStems(last, text)
+			for w := range heard {
+				last[w] = true
 			}
+			g.asked = append(g.asked, last)
+		case m.Role == thread.Assistant:
+			heard = map[string]bool{}
+			addStems(heard, text)
+			if last != nil {
+				addStems(last, text)
+				last = nil
+			}
+			g.about(text)
 		}
 	}
-	if p := in.Previous; p != nil {
-		g.previous = p.Render()
-		g.said = summary.Summary{
-			CurrentTask: p.CurrentTask, Requests: p.Requests, Constraints: p.Constraints, CurrentPlan: p.CurrentPlan,
-			OpenItems: p.OpenItems, Decisions: p.Decisions, Conclusions: p.Conclusions,
-		}.Render()
-		for _, id := range p.Span.MessageIDs {
-			g.before[id] = true
+	for i := range before.log {
+		if m := &before.log[i]; m.StartsTurn() || m.Role == thread.Assistant {
+			all.WriteString(m.Text() + "\n")
+			voice.WriteString(m.Text() + "\n")
+			hear(m)
 		}
 	}
-	g.all = strings.Join(g.texts, "\n") + "\n" + g.previous
-	g.voice = strings.Join(g.voices, "\n") + "\n" + g.said
+	for i := range messages {
+		m := &messages[i]
+		g.at[m.ID] = i
+		everything, said := spoken(m)
+		all.WriteString(everything)
+		voice.WriteString(said)
+		hear(m)
+	}
+	g.all, g.spoken = all.String(), voice.String()
+	g.folded = folded(g.all)
+	numbers(g.all, func(n number) { g.numbers[n.value] += n.unit + " " })
+	addStems(g.words, g.all)
+	addStems(g.voice, g.spoken)
 	return g
+}
+
+// groundsOf are those of an input.
+func groundsOf(in *Input) *grounds {
+	p := in.Previous
+	if p == nil {
+		return newGrounds(in.Messages, earlier{})
+	}
+	before := earlier{text: p.Render(), said: summary.Summary{
+		CurrentTask: p.CurrentTask, Requests: p.Requests, Constraints: p.Constraints, CurrentPlan: p.CurrentPlan,
+		OpenItems: p.OpenItems, Decisions: p.Decisions, Conclusions: p.Conclusions,
+	}.Render(), user: []string{p.CurrentTask}}
+	for _, list := range [...][]summary.Item{p.Requests, p.Constraints} {
+		for _, it := range list {
+			before.user = append(before.user, it.Text)
+		}
+	}
+	g := newGrounds(in.Messages, before)
+	for _, id := range p.Span.MessageIDs {
+		g.before[id] = true
+	}
+	return g
+}
+
+// about keeps what the sentences of a text of the assistant's say of the user.
+func (g *grounds) about(text string) {
+	sentences(text, func(p span) {
+		if s := text[p.from:p.to]; mentionsUser(s) >= 0 {
+			set := map[string]bool{}
+			addStems(set, s)
+			g.asked = append(g.asked, set)
+			g.user = append(g.user, folded(s))
+		}
+	})
 }
 
 // spoken returns all text of a message but its reasoning, and what of it a user
@@ -114,108 +205,218 @@ func unescaped(v gjson.Result) string {
 	return b.String()
 }
 
-// fault says why a claim cannot be taken, or "".
-func (g *grounds) fault(c *claim) string {
-	acted := c.section == secPlan || c.section == secDecision || c.section == secOpen
-	everything := g.all
-	if acted {
-		everything = g.voice
-	}
-	var sources []*ground
-	cited := false
-	read := func(text string) {
-		if text == "" {
-			return
-		}
-		r := g.ground[text]
-		if r == nil {
-			r = newGround(text)
-			g.ground[text] = r
-		}
-		sources = append(sources, r)
-	}
-	for _, id := range c.item.Sources {
-		i, ok := g.at[id]
-		switch {
-		case ok && acted:
-			cited = cited || g.voices[i] != ""
-			read(g.voices[i])
-		case ok:
-			cited = true
-			read(g.texts[i])
-			for _, j := range g.pairs[i] {
-				read(g.texts[j])
-			}
-		case g.before[id] && acted:
-			cited = true
-			read(g.said)
-		case g.before[id]:
-			cited = true
-			read(g.previous)
-		}
-	}
+// statement is a sentence that a model wrote.
+type statement struct {
+	text string
+	code bool // it stands in a block of code
+	todo bool // a reader may act on it: a step, a decision, something open
+	user bool // it stands where the user's words are told
+}
+
+// item says why a proposed item cannot be taken, or "".
+func (g *grounds) item(c *claim) string {
 	body := c.text
 	if c.section == secPlan {
 		body = c.item.Text // the status is a word of ours
 	}
+	cited := false
+	for _, id := range c.item.Sources {
+		_, in := g.at[id]
+		cited = cited || in || g.before[id]
+	}
 	switch {
 	case len(body) > maxItem:
-		return "limit"
+		return faultLimit
 	case placeholder(c.item.Text):
-		return "placeholder"
+		return faultPlaceholder
 	case !cited:
-		return "source"
-	case speaksForPerson(body):
-		return "claim"
+		return faultSource
 	}
-	inIdentifier := make([]bool, len(body))
-	missing := false
-	scanIdentifiers(body, span{0, len(body)}, func(p span) {
-		word := body[p.from:p.to]
-		if measure(word) {
-			return // looked up as a number
-		}
-		if !occurs(everything, word) {
-			missing = true
-		}
-		if strings.ContainsFunc(word, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' }) {
-			for i := p.from; i < p.to; i++ {
-				inIdentifier[i] = true
+	return g.fault(statement{text: body, todo: c.section == secPlan || c.section == secDecision || c.section == secOpen})
+}
+
+// fault says why a statement cannot be taken, or "".
+func (g *grounds) fault(s statement) string {
+	text := s.text
+	inIdentifier := make([]bool, len(text))
+	missing, tools, compared := false, false, false
+	ident.Extract(text, func(x ident.Ident) {
+		switch x.Type {
+		case ident.Quoted, ident.Name, ident.Number:
+			return
+		case ident.ID:
+			if measure(x.Surface) {
+				return // looked up as a number
 			}
+		case ident.URL, ident.Email:
+			tools = tools || s.todo && !occurs(g.spoken, x.Surface)
+		}
+		compared = true
+		missing = missing || !holdsIdentifier(g.all, x)
+		for i := x.At; i < x.At+len(x.Surface); i++ {
+			inIdentifier[i] = true
 		}
 	})
 	if missing {
-		return "identifier"
+		return faultIdentifier
 	}
-	for _, q := range quotations(body) {
-		if !containsFolded(everything, q) {
-			return "quote"
+	numbers(text, func(n number) {
+		compared = true
+		missing = missing || !inIdentifier[n.from] && !g.holdsNumber(n)
+	})
+	if missing {
+		return faultNumber
+	}
+	if s.code {
+		return "" // its literals are no quotations, and its names no words
+	}
+	if !g.quotes(text, s.user) {
+		return faultQuotation
+	}
+	text = blanked(text, "`", "`")
+	if mentionsUser(unquoted(text)) >= 0 && !g.saidOfUser(text) {
+		return faultUser
+	}
+	found, total := shared(g.words, text)
+	if total == 0 && !compared { // short words alone
+		if short := folded(text); short == " " || !strings.Contains(g.folded, short) {
+			return faultWords
 		}
 	}
-	for _, n := range numbers(body) {
-		if n.from < len(inIdentifier) && inIdentifier[n.from] {
-			continue
-		}
-		if !holdsNumber(sources, body, n) {
-			return "number"
-		}
+	if 2*found < total {
+		return faultWords
 	}
-	if !sharesWords(sources, body) {
-		return "words"
-	}
-	if turnsAround(sources, body) {
-		return "negation"
+	if found, total := shared(g.voice, text); tools || s.todo && 2*found < total {
+		return faultTool
 	}
 	return ""
 }
 
+// holdsNumber reports whether the span has a number, with the unit where one is
+// given. Of "1,3" and "10:7", which may be one or two, both parts do.
+func (g *grounds) holdsNumber(n number) bool {
+	if units, ok := g.numbers[n.value]; ok {
+		return n.unit == "" || strings.Contains(" "+units, " "+n.unit+" ")
+	}
+	parts := strings.FieldsFunc(n.value, func(r rune) bool { return r == ',' || r == ':' })
+	for _, p := range parts {
+		if _, ok := g.numbers[p]; !ok {
+			return false
+		}
+	}
+	return len(parts) > 1
+}
+
+// quotes reports whether all that a text quotes was said: by the user, where the
+// text, or the heading above it, says so, and else by anybody.
+func (g *grounds) quotes(text string, toldOfUser bool) bool {
+	plain := blanked(text, "`", "`") // in code they are no quotation marks
+	user := mentionsUser(unquoted(plain))
+	for _, q := range quotations(plain) {
+		byUser := toldOfUser || user >= 0 && user < q.from && !mentionsOther(plain[user:q.from])
+		if g.quoted(text[q.from:q.from+len(q.text)], byUser) {
+			continue
+		}
+		// Quotation marks inside of a quotation end it too early.
+		first, last := strings.IndexByte(plain, '"'), strings.LastIndexByte(plain, '"')
+		if first >= last || !g.quoted(text[first+1:last], byUser) {
+			return false
+		}
+	}
+	return true
+}
+
+func (g *grounds) quoted(text string, user bool) bool {
+	if !user {
+		return quotes(g.folded, text)
+	}
+	for _, said := range g.user {
+		if quotes(said, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// saidOfUser reports whether half of the words of a sentence about the
+// user stand together: in a message of the user's and what the assistant said
+// right before and after it, or in one sentence of the assistant's about the user.
+func (g *grounds) saidOfUser(text string) bool {
+	for _, set := range g.asked {
+		if found, total := shared(set, text); 2*found >= total {
+			return true
+		}
+	}
+	return false
+}
+
+// mentionsUser returns where a text names the user, or -1. The file user.go and
+// the table users_old are no persons. It knows the English word alone: that of
+// the role, which requests and models use.
+func mentionsUser(s string) int {
+	for i := 0; i+len("user") <= len(s); i++ {
+		if !hasPrefixFold(s[i:], "user") || i > 0 && (wordByte(s[i-1]) || strings.IndexByte("-./$@", s[i-1]) >= 0) {
+			continue
+		}
+		end := i + len("user")
+		if hasPrefixFold(s[end:], "s") {
+			end++
+		}
+		if end == len(s) || !wordByte(s[end]) && s[end] != '-' && s[end] != '/' && !goesOn(s[end:]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// mentionsOther reports whether a text names somebody else who may have said what
+// follows: the one who writes it.
+func mentionsOther(s string) bool {
+	for w := range strings.FieldsFuncSeq(s, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		switch w {
+		case "I", "my", "My", "assistant", "Assistant", "agent", "Agent":
+			return true
+		}
+	}
+	return false
+}
+
+// unquoted is a text with what it quotes made blank.
+func unquoted(s string) string {
+	for _, q := range quotationMarks {
+		s = blanked(s, q[0], q[1])
+	}
+	return s
+}
+
+// blanked is a text with what stands between two marks made blank; what follows
+// stays in its place.
+func blanked(s, opening, closing string) string {
+	for from := 0; ; {
+		i := strings.Index(s[from:], opening)
+		if i < 0 {
+			return s
+		}
+		i += from + len(opening)
+		n := strings.Index(s[i:], closing)
+		if n < 0 {
+			return s
+		}
+		s = s[:i] + strings.Repeat(" ", n) + s[i+n:]
+		from = i + n + len(closing)
+	}
+}
+
+// measure reports whether a word is a number with its unit, such as 250ms.
+func measure(word string) bool {
+	unit := strings.TrimLeft(word, "0123456789.,")
+	return unit != word && units[strings.ToLower(strings.TrimPrefix(unit, "-"))] != ""
+}
+
 // placeholder reports whether an item says that there is nothing to say.
 func placeholder(s string) bool {
-	s = strings.ToLower(strings.Trim(s, " \t.!()[]<>*_-–—…:\"'`"))
-	switch s {
-	case "", "none", "n/a", "na", "nil", "null", "unknown", "not applicable", "nothing", "empty", "tbd", "todo", "undefined", "not specified",
-		"none so far", "nothing to report", "no open items", "no decisions", "no facts", "no failed attempts", "none yet", "none identified", "not available",
-		"keine", "nichts", "entfällt", "aucun", "aucune", "néant", "ninguno", "ninguna", "nada", "无", "なし", "없음":
+	switch strings.ToLower(strings.Trim(s, " \t.!()[]<>*_-–—…:\"'`")) {
+	case "", "none", "n/a", "na", "nil", "null", "unknown", "not applicable", "nothing", "empty", "tbd", "todo", "not specified", "none yet", "none identified":
 		return true
 	}
 	return false

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/internal/ident"
 )
 
 // occurs reports whether a word stands in a text and does not go on there, so
@@ -11,7 +13,7 @@ import (
 // hash stands for the hash.
 func occurs(text, word string) bool {
 	hash := len(word) >= 7 && strings.Trim(word, "0123456789abcdef") == ""
-	for from := 0; ; {
+	for from := 0; word != ""; {
 		i := strings.Index(text[from:], word)
 		if i < 0 {
 			return false
@@ -25,6 +27,7 @@ func occurs(text, word string) bool {
 		}
 		from = i + 1
 	}
+	return false
 }
 
 func wordByte(c byte) bool {
@@ -37,56 +40,105 @@ func goesOn(rest string) bool {
 	return len(rest) > 1 && (rest[0] == '.' || rest[0] == '-') && wordByte(rest[1])
 }
 
-// quotations returns what stands between quotation marks or backquotes.
-func quotations(s string) []string {
-	var out []string
-	for _, q := range [...][2]string{{`"`, `"`}, {"`", "`"}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"「", "」"}} {
-		rest := s
-		for {
-			_, after, ok := strings.Cut(rest, q[0])
-			if !ok {
+// holdsIdentifier reports whether a text holds an identifier. One that is made of
+// several may be put together anew: package.Name of package and Name, and
+// "reading/writing" is no path but words.
+func holdsIdentifier(text string, x ident.Ident) bool {
+	if occurs(text, x.Surface) || x.Norm != x.Surface && occurs(text, x.Norm) {
+		return true
+	}
+	var parts []string
+	switch {
+	case x.Type == ident.Symbol:
+		parts = strings.FieldsFunc(x.Surface, func(r rune) bool { return r == '.' || r == ':' })
+	case x.Type == ident.ID:
+		parts = strings.Split(x.Surface, "-")
+	case x.Type == ident.Path && !strings.ContainsAny(x.Surface, "._~0123456789") && x.Surface[0] != '/':
+		return true
+	}
+	for _, p := range parts {
+		if !occurs(text, p) {
+			return false
+		}
+	}
+	return len(parts) > 1
+}
+
+// folded is a text as quotations are looked up in it: its words in lower case,
+// with one space around each.
+func folded(s string) string {
+	var b strings.Builder
+	b.Grow(len(s) + 2)
+	b.WriteByte(' ')
+	space := true
+	for _, r := range s {
+		switch {
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			b.WriteRune(unicode.ToLower(r))
+			space = false
+		case r == '\'' || r == '’': // don't, don’t and dont
+		case !space:
+			b.WriteByte(' ')
+			space = true
+		}
+	}
+	if !space {
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// quotation is what stands between quotation marks, and where it begins.
+type quotation struct {
+	text string
+	from int
+}
+
+var quotationMarks = [...][2]string{{`"`, `"`}, {"“", "”"}, {"„", "“"}, {"«", "»"}, {"「", "」"}}
+
+// quotations returns what a sentence quotes.
+func quotations(s string) []quotation {
+	var out []quotation
+	for _, q := range quotationMarks {
+		for from := 0; ; {
+			i := strings.Index(s[from:], q[0])
+			if i < 0 {
 				break
 			}
-			quoted, next, ok := strings.Cut(after, q[1])
-			if !ok {
+			i += from + len(q[0])
+			n := strings.Index(s[i:], q[1])
+			if n < 0 {
 				break
 			}
-			if utf8.RuneCountInString(strings.TrimSpace(quoted)) > 1 {
-				out = append(out, quoted)
-			}
-			rest = next
+			out = append(out, quotation{s[i : i+n], i})
+			from = i + n + len(q[1])
 		}
 	}
 	return out
 }
 
-// containsFolded reports whether a text holds a quotation, white space taken as
-// one, case and the punctuation at its end aside.
-func containsFolded(text, quoted string) bool {
-	q := strings.TrimRight(strings.ToLower(strings.Join(strings.Fields(quoted), " ")), ".,;:!?…")
-	if q == "" || strings.Contains(text, quoted) {
+// quotes reports whether a folded text holds a quotation. What stands in square
+// brackets in it, and around three points, is not looked for: the one who quotes
+// left something out there.
+func quotes(text, quoted string) bool {
+	if strings.Contains(text, folded(quoted)) {
 		return true
 	}
-	return strings.Contains(strings.ToLower(strings.Join(strings.Fields(text), " ")), q)
+	found := false
+	for _, piece := range strings.FieldsFunc(strings.NewReplacer("...", "\x00", "…", "\x00", "[", "\x00\x01", "]", "\x00").Replace(quoted), func(r rune) bool { return r == 0 }) {
+		if piece = strings.TrimSpace(piece); piece == "" || piece[0] == 1 {
+			continue
+		}
+		if strings.Count(folded(piece), " ") < leastPiece+1 || !strings.Contains(text, folded(piece)) {
+			return false
+		}
+		found = true
+	}
+	return found
 }
 
-// ground is a text as numbers and words are looked up in it.
-type ground struct {
-	text    string
-	numbers map[string][]number // by value
-	words   map[string]bool
-}
-
-func newGround(text string) *ground {
-	g := &ground{text: text, numbers: map[string][]number{}, words: map[string]bool{}}
-	for _, n := range numbers(text) {
-		g.numbers[n.value] = append(g.numbers[n.value], n)
-	}
-	for w := range stems(text) {
-		g.words[w] = true
-	}
-	return g
-}
+// leastPiece is how many words a piece of a quotation has at least.
+const leastPiece = 2
 
 // number is a number in a text, thousands separators taken out, with its unit.
 type number struct {
@@ -103,44 +155,18 @@ var units = map[string]string{
 	"percent": "%", "usd": "$", "eur": "€", "dollars": "$", "euros": "€", "tokens": "tokens", "token": "tokens",
 }
 
-// spelled are numbers in words. "One" is mostly none.
-var spelled = map[string]string{
-	"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10", "eleven": "11",
-	"twelve": "12", "fifteen": "15", "twenty": "20", "thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "ninety": "90", "hundred": "100", "thousand": "1000",
-}
-
 // numbers finds the numbers of a text.
-func numbers(s string) []number {
-	var out []number
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c >= '0' && c <= '9' {
-			from := i
-			for i < len(s) && (isDigit(s[i]) || (s[i] == '.' || s[i] == ',' || s[i] == ':') && i+1 < len(s) && isDigit(s[i+1])) {
-				i++
-			}
-			value := withoutThousands(s[from:i])
-			if from > 0 && s[from-1] == '-' && (from == 1 || strings.IndexByte(" \t\n(=:[", s[from-2]) >= 0) {
-				value = "-" + value
-			}
-			out = append(out, number{value, unitAfter(s[i:]), from})
+func numbers(s string, yield func(number)) {
+	for i := 0; i < len(s); i++ {
+		if !isDigit(s[i]) {
 			continue
 		}
-		if isLetter(c) {
-			from := i
-			for i < len(s) && isLetter(s[i]) {
-				i++
-			}
-			if i-from <= 8 {
-				if v, ok := spelled[strings.ToLower(s[from:i])]; ok {
-					out = append(out, number{v, unitAfter(s[i:]), from})
-				}
-			}
-			continue
+		from := i
+		for i < len(s) && (isDigit(s[i]) || (s[i] == '.' || s[i] == ',' || s[i] == ':') && i+1 < len(s) && isDigit(s[i+1])) {
+			i++
 		}
-		i++
+		yield(number{withoutThousands(s[from:i]), unitAfter(s[i:]), from})
 	}
-	return out
 }
 
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
@@ -148,6 +174,9 @@ func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 
 // withoutThousands makes 1234 of 1,234 and leaves 1,5 and 1.25 as they are.
 func withoutThousands(s string) string {
+	if strings.IndexByte(s, ',') < 0 {
+		return s
+	}
 	groups := strings.Split(s, ",")
 	for i, g := range groups {
 		if i > 0 && len(g) != 3 || i == 0 && (len(g) > 3 || g == "0") {
@@ -173,108 +202,6 @@ func unitAfter(s string) string {
 		end++
 	}
 	return units[strings.ToLower(s[:end])]
-}
-
-const (
-	// around is how far from a number its words are looked for, in bytes.
-	around = 60
-	// maxPlaces bounds the places of one number that are looked at.
-	maxPlaces = 300
-)
-
-// holdsNumber reports whether one of the sources has the number of an item,
-// with the same unit where one is given, in a line that holds a third of the
-// words around it in the item. Small numbers are everywhere, so their being
-// somewhere proves nothing.
-func holdsNumber(sources []*ground, item string, n number) bool {
-	var near []string
-	whole := map[string]bool{} // words, as against pieces of them at the edges
-	for w := range stems(item) {
-		whole[w] = true
-	}
-	for w := range stems(wordsAround(item, n.from, around)) {
-		if whole[w] {
-			near = append(near, w)
-		}
-	}
-	for _, g := range sources {
-		for i, m := range g.numbers[n.value] {
-			if i == maxPlaces {
-				break
-			}
-			if n.unit != "" && m.unit != n.unit {
-				continue
-			}
-			found := 0
-			if len(near) > 0 {
-				there := map[string]bool{}
-				for w := range stems(lineAround(g.text, m.from)) {
-					there[w] = true
-				}
-				for _, w := range near {
-					if there[w] {
-						found++
-					}
-				}
-			}
-			if 3*found >= len(near) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// wordsAround cuts out what stands within so many bytes of a place: whole words,
-// in scripts that have spaces.
-func wordsAround(s string, at, reach int) string {
-	from, to := max(0, at-reach), min(len(s), at+reach)
-	if from > 0 {
-		if n := strings.IndexByte(s[from:at], ' '); n >= 0 {
-			from += n
-		}
-	}
-	if to < len(s) {
-		if n := strings.LastIndexByte(s[at:to], ' '); n >= 0 {
-			to = at + n
-		}
-	}
-	return s[from:to]
-}
-
-// lineAround is the line of a place, of a long one what is near.
-func lineAround(s string, at int) string {
-	from := strings.LastIndexByte(s[:at], '\n') + 1
-	to := len(s)
-	if n := strings.IndexByte(s[at:], '\n'); n >= 0 {
-		to = at + n
-	}
-	if to-from <= 4*around {
-		return s[from:to]
-	}
-	return wordsAround(s[from:to], at-from, 2*around)
-}
-
-// measure reports whether a word is a number with its unit, such as 250ms.
-func measure(word string) bool {
-	unit := strings.TrimLeft(word, "0123456789.,")
-	return unit != word && units[strings.ToLower(unit)] != ""
-}
-
-// sharesWords reports whether at least half of what a text says is in the
-// sources.
-func sharesWords(sources []*ground, text string) bool {
-	total, found := 0, 0
-	for w := range stems(text) {
-		total++
-		for _, g := range sources {
-			if g.words[w] {
-				found++
-				break
-			}
-		}
-	}
-	return 2*found >= total
 }
 
 // stems yields what is compared of a text: of words of four letters or more the
@@ -327,6 +254,24 @@ func stems(s string) func(yield func(string) bool) {
 	}
 }
 
+// addStems adds the stems of a text to a set.
+func addStems(to map[string]bool, s string) {
+	for w := range stems(s) {
+		to[w] = true
+	}
+}
+
+// shared counts the stems of a text and those of them that a set holds.
+func shared(set map[string]bool, s string) (found, total int) {
+	for w := range stems(s) {
+		total++
+		if set[w] {
+			found++
+		}
+	}
+	return found, total
+}
+
 // wide reports characters of scripts that put no spaces between words.
 func wide(r rune) bool {
 	return r >= 0x0e00 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai))
@@ -336,8 +281,7 @@ func wide(r rune) bool {
 var stopWords = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields("that with this from which were have been will shoul when then also into becau after befor using used uses does done " +
-		"some they there their them must only more most than such each other about over under while where whose would could being still " +
-		"eine einen einer nicht wird wurde auch dass sind oder dans avec pour cette sont mais plus para como este esta pero") {
+		"some they there their them must only more most than such each other about over under while where whose would could being still") {
 		m[w] = true
 	}
 	return m

@@ -2,165 +2,240 @@ package summarize
 
 import (
 	"strings"
-	"unicode"
 
-	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // Grounds tells what of a text that a model wrote stands on messages, by the
 // tests of Verified, for formats that are prose and not items. Make it with
 // NewGrounds; it is for one goroutine.
-type Grounds struct {
-	g     *grounds
-	every []thread.ID
-	// whole are the sentences that the user or the assistant said, folded.
-	whole map[string]bool
-}
+type Grounds struct{ g *grounds }
 
-// NewGrounds reads the messages that a text may stand on, and beside them an
-// earlier text that was checked already: said is what of it stood on words of
-// the user or the assistant, data what stood on tools.
-func NewGrounds(messages []thread.Message, said, data string) *Grounds {
-	all := make([]thread.Message, 0, len(messages)+2)
-	for _, earlier := range []thread.Message{
-		{ID: "earlier, said", Role: thread.Assistant, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: said}}},
-		{ID: "earlier, data", Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: data}}},
-	} {
-		if earlier.Text() != "" {
-			all = append(all, earlier)
-		}
-	}
-	all = append(all, messages...)
-	g := &Grounds{g: newGrounds(&Input{Messages: all}), whole: map[string]bool{}}
-	for i := range all {
-		g.every = append(g.every, all[i].ID)
-	}
-	for line := range strings.Lines(g.g.voice) {
-		line = unmarked(line)
-		sentences(line, func(p span) {
-			if s := line[p.from:p.to]; len(s) >= leastVerbatim {
-				g.whole[sentenceKey(s)] = true
-			}
-		})
-	}
-	return g
-}
-
-// leastVerbatim is how long a sentence must be to be known again, in bytes.
-const leastVerbatim = 12
-
-// Said reports whether a text stands on words of the user or the assistant, so
-// that a reader may act on it. A whole sentence of theirs always does, also one
-// about what somebody wants: it is not invented.
-func (g *Grounds) Said(text string) bool {
-	return g.whole[sentenceKey(text)] || g.stands(text, secOpen)
-}
-
-// sentenceKey is what two sentences have in common that say the same.
-func sentenceKey(s string) string {
-	return strings.ToLower(strings.Trim(bare(s), " .!\"'`"))
-}
-
-// Shown reports whether a text stands on the messages at all, results of tools
-// included.
-func (g *Grounds) Shown(text string) bool { return g.stands(text, secFact) }
-
-func (g *Grounds) stands(text string, sec section) bool {
-	text = bare(text)
-	checked := false // by the identifiers and words that it holds
-	scanIdentifiers(text, span{0, len(text)}, func(span) { checked = true })
-	for range stems(text) {
-		checked = true
-		break
-	}
-	if !checked && !containsFolded(g.g.all, text) {
-		return false // nothing in it can be compared
-	}
-	return g.g.fault(&claim{section: sec, text: text, item: summary.Item{Text: text, Sources: g.every}}) == ""
+// NewGrounds reads the messages that a text may stand on, and what came before
+// them: a text about it that was checked when it was taken, and the log, of which
+// words of the user and the assistant count.
+func NewGrounds(messages []thread.Message, before string, log ...thread.Message) *Grounds {
+	return &Grounds{newGrounds(messages, earlier{text: before, log: log})}
 }
 
 // Prose is what is left of a text.
 type Prose struct {
-	// Said is the text without the sentences that do not stand on words of the
-	// user or the assistant. Headings, and the form of lists and tables, stay.
-	Said string
-	// Data are the sentences that stand on results of tools alone: they are no
-	// instructions, whatever they say, and should be shown as data.
-	Data []string
-	// Dropped is how many sentences stand on nothing.
-	Dropped int
+	// Text is the text without the sentences that do not stand on the messages.
+	// Headings with something under them, and the form of lists and tables, stay;
+	// a gap in a block of code is marked.
+	Text string
+	// Report counts the sentences, and lists those that are left out.
+	Report Report
 }
 
-// Prose checks a text sentence by sentence, rows of tables as a whole. What
-// belongs to a list of things to do must stand on what was said. An error is a
-// *RejectedError: nothing is left, or the text is longer than what it stands for,
-// or in another language.
+// Prose checks a text sentence by sentence, rows of tables and lines of code as a
+// whole. An error is a *RejectedError: nothing is left, or the text is longer than
+// what it stands for. The report is that of the text also then.
 func (g *Grounds) Prose(text string) (Prose, error) {
+	p := proseReader{g: g.g}
+	lines := append(strings.Split(text, "\n"), "")
+	for i, line := range lines[:len(lines)-1] {
+		p.line(strings.TrimRight(line, " \t\r"), lines[i+1])
+	}
+	out := Prose{Text: strings.Trim(strings.Join(p.kept, "\n"), "\n"), Report: p.report}
 	switch {
 	case len(text) > len(g.g.all):
-		return Prose{}, &RejectedError{Reason: Inflated}
-	case g.g.otherLanguage(text):
-		return Prose{}, &RejectedError{Reason: WrongLanguage}
+		return out, &RejectedError{Reason: Inflated}
+	case p.report.Kept == 0:
+		return out, &RejectedError{Reason: Ungrounded}
 	}
-	var out Prose
-	var kept []string
-	var headings []string // that wait for something under them
-	acted, any := false, false
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, " \t\r\n")
-		body := bare(line)
-		if body == "" || ruler(line) || generic(body) {
-			if generic(body) && !strings.Contains(line, "|") {
-				acted, headings = toDo(body), nil
-			}
-			if body != "" || len(headings) > 0 || len(kept) > 0 && kept[len(kept)-1] != "" {
-				headings = append(headings, line)
-			}
-			if n := len(headings); n > 1 && headings[n-1] == "" && headings[n-2] == "" {
-				headings = headings[:n-1]
-			}
-			continue
-		}
-		said := g.line(line, acted || strings.Contains(line, "[ ]"), &out)
-		if said == "" {
-			continue
-		}
-		any = true
-		kept = append(append(kept, headings...), said)
-		headings = nil
-	}
-	if !any && len(out.Data) == 0 {
-		return Prose{}, &RejectedError{Reason: Ungrounded}
-	}
-	out.Said = strings.Trim(strings.Join(kept, "\n"), "\n")
 	return out, nil
 }
 
-// line returns what of a line was said, behind its list mark.
-func (g *Grounds) line(line string, acted bool, out *Prose) string {
-	mark := line[:len(line)-len(unmarked(line))]
-	rest := line[len(mark):]
-	pieces := []string{rest}
-	if !strings.HasPrefix(rest, "|") {
-		pieces = nil
-		sentences(rest, func(p span) { pieces = append(pieces, rest[p.from:p.to]) })
-	}
-	var said []string
-	for _, piece := range pieces {
-		switch {
-		case g.Said(piece):
-			said = append(said, piece)
-		case !acted && g.Shown(piece):
-			out.Data = append(out.Data, bare(piece))
-		default:
-			out.Dropped++
+// Entries checks the entries of a list, each as a whole; todo says that a reader
+// may act on them.
+func (g *Grounds) Entries(entries []string, todo bool) (kept []string, report Report) {
+	for _, e := range entries {
+		if strings.TrimSpace(e) != "" && report.take(e, g.g.fault(statement{text: bare(e), todo: todo})) {
+			kept = append(kept, e)
 		}
 	}
-	if len(said) == 0 {
+	return kept, report
+}
+
+// Holds reports whether a statement that a reader may act on can be taken.
+func (g *Grounds) Holds(text string) bool {
+	return strings.TrimSpace(text) != "" && g.g.fault(statement{text: bare(text), todo: true}) == ""
+}
+
+// proseReader reads a text line by line.
+type proseReader struct {
+	g      *grounds
+	report Report
+	kept   []string
+	above  []title // what the next line stands below, outermost first
+	blank  bool    // a blank line came before the next
+	code   bool    // inside a block of code
+	table  bool    // inside a table
+	gap    bool    // the last line of the block of code was left out
+}
+
+// title is a line that only says what follows: a heading, the head of a table,
+// the opening of a block of code.
+type title struct {
+	line              string
+	level             int
+	todo, user, shown bool
+}
+
+// The levels of titles that are no headings.
+const (
+	tableLevel = 1000 + iota
+	codeLevel
+)
+
+// codeGap stands where lines of a block of code were left out.
+const codeGap = "[…]"
+
+func (p *proseReader) line(line, next string) {
+	body := bare(line)
+	row := strings.HasPrefix(strings.TrimSpace(line), "|")
+	if p.table && !row {
+		p.below(tableLevel)
+	}
+	inTable := p.table && row
+	p.table = row && !p.code
+	switch {
+	case strings.HasPrefix(strings.TrimSpace(line), "```"):
+		if p.code = !p.code; p.code {
+			p.title(line, codeLevel, "")
+		} else if n := len(p.above); n > 0 && p.above[n-1].shown {
+			p.kept = append(p.kept, line)
+		}
+		p.gap = false
+	case p.code:
+		switch {
+		case body == "" || p.report.take(line, p.g.fault(statement{text: line, code: true})):
+			p.keep(line)
+			p.gap = false
+		case !p.gap:
+			p.keep(codeGap)
+			p.gap = true
+		}
+	case inTable && ruler(line):
+		if n := len(p.above); n > 0 && p.above[n-1].level == tableLevel && !p.above[n-1].shown {
+			p.above[n-1].line += "\n" + line
+		} else {
+			p.kept = append(p.kept, line)
+		}
+	case body == "" || ruler(line):
+		p.blank = true
+	case row && !inTable && strings.Contains(next, "-") && ruler(next):
+		p.title(line, tableLevel, body)
+	case isHeading(line, body):
+		p.title(line, levelOf(line), body)
+	default:
+		if said := p.said(line); said != "" {
+			p.keep(said)
+		}
+	}
+}
+
+// below leaves the titles of a level and of those below it.
+func (p *proseReader) below(level int) {
+	for len(p.above) > 0 && p.above[len(p.above)-1].level >= level {
+		p.above = p.above[:len(p.above)-1]
+	}
+}
+
+// title takes a title; it is shown once something below it is.
+func (p *proseReader) title(line string, level int, body string) {
+	p.below(level)
+	t := title{line: line, level: level, todo: toDo(body), user: mentionsUser(body) >= 0}
+	if n := len(p.above); n > 0 {
+		t.todo, t.user = t.todo || p.above[n-1].todo, t.user || p.above[n-1].user
+	}
+	if cause := p.g.fault(statement{text: body, code: true}); cause != "" {
+		p.report.take(body, cause)
+		t.shown = true // never
+	}
+	p.above = append(p.above, t)
+}
+
+// keep keeps a line, and the titles that waited for it.
+func (p *proseReader) keep(line string) {
+	if p.blank && len(p.kept) > 0 {
+		p.kept = append(p.kept, "")
+	}
+	p.blank = false
+	for i := range p.above {
+		if t := &p.above[i]; !t.shown {
+			p.kept, t.shown = append(p.kept, t.line), true
+		}
+	}
+	p.kept = append(p.kept, line)
+}
+
+// said returns what of a line stays, behind its mark.
+func (p *proseReader) said(line string) string {
+	mark := line[:len(line)-len(unmarked(line))]
+	rest := line[len(mark):]
+	todo, user := strings.Contains(line, "[ ]"), false
+	if n := len(p.above); n > 0 {
+		todo, user = todo || p.above[n-1].todo, p.above[n-1].user
+	}
+	check := func(piece string) bool {
+		text := bare(piece)
+		return p.report.take(text, p.g.fault(statement{text: text, todo: todo, user: user}))
+	}
+	if strings.HasPrefix(rest, "|") {
+		if !check(rest) {
+			return ""
+		}
+		return line
+	}
+	var said []string
+	whole := true
+	from := -1 // where a quotation of several sentences began
+	sentences(rest, func(s span) {
+		if from < 0 {
+			from = s.from
+		}
+		piece := rest[from:s.to]
+		if openQuotation(piece) && openQuotation(rest[s.to:]) {
+			return
+		}
+		from = -1
+		if check(piece) {
+			said = append(said, piece)
+		} else {
+			whole = false
+		}
+	})
+	switch {
+	case whole:
+		return line
+	case len(said) == 0:
 		return ""
 	}
 	return mark + strings.Join(said, " ")
+}
+
+// openQuotation reports whether a quotation in a piece of text begins or ends
+// outside of it.
+func openQuotation(s string) bool {
+	return strings.Count(s, `"`)%2 == 1 || strings.Count(s, "“") != strings.Count(s, "”") || strings.Count(s, "«") != strings.Count(s, "»")
+}
+
+// isHeading reports whether a line only says what follows.
+func isHeading(line, body string) bool {
+	s := strings.TrimSpace(line)
+	short := len(strings.Fields(body)) <= 8
+	return short && (strings.HasPrefix(s, "#") || strings.HasSuffix(body, ":") || strings.HasPrefix(unmarked(s), "**") && strings.HasSuffix(strings.TrimSuffix(s, ":"), "**"))
+}
+
+// levelOf is how deep a heading stands: by its marks, or else by its indent.
+func levelOf(line string) int {
+	s := strings.TrimLeft(line, " \t")
+	if n := len(s) - len(strings.TrimLeft(s, "#")); n > 0 {
+		return n
+	}
+	return 10 + len(line) - len(s)
 }
 
 // unmarked takes the mark of a list or a heading off a line.
@@ -190,36 +265,6 @@ func bare(line string) string {
 // ruler reports whether a line is the rule below the head of a table, or one
 // across the page.
 func ruler(line string) bool { return strings.Trim(line, "|-: \t=*_") == "" }
-
-// formWords are the words of headings and of heads of tables. They claim
-// nothing.
-const formWords = "summary session conversation context compact compacted earlier previous so far of the and in on a an what was is to be for " +
-	"key facts fact decisions decision current state status pending work completed done errors error resolutions open threads items questions " +
-	"next steps step task original goal goals progress files file component changes change action description notes background constraints rules rule " +
-	"remaining failed attempts overview history technical flow risks risk findings results result todo plan plans turn working last now remains left tools tool output"
-
-func isFormWord(w string) bool {
-	for known := range strings.FieldsSeq(formWords) {
-		if w == known {
-			return true
-		}
-	}
-	return false
-}
-
-// generic reports whether a line is nothing but a heading.
-func generic(s string) bool {
-	words := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) })
-	if len(words) == 0 || len(words) > 6 || strings.ContainsFunc(s, unicode.IsDigit) {
-		return false
-	}
-	for _, w := range words {
-		if !isFormWord(w) {
-			return false
-		}
-	}
-	return true
-}
 
 // toDo reports whether what stands under a heading may be acted on.
 func toDo(heading string) bool {

@@ -17,7 +17,6 @@ const (
 	Unreadable    Reason = "unreadable"      // no JSON object, or one of another shape
 	Placeholder   Reason = "placeholder"     // the form was filled in with "none" and the like
 	Inflated      Reason = "inflated"        // it is larger than what it replaces
-	WrongLanguage Reason = "wrong language"  // not the conversation's
 	Ungrounded    Reason = "ungrounded"      // no item stands on what was said
 	Panicked      Reason = "panic"           // the summarizer panicked
 	OverBudget    Reason = "over the budget" // the summarizer broke its contract

@@ -22,13 +22,46 @@ type Report struct {
 	// Cache says whether the answers of models were known: Hit when all of them
 	// were, Miss when one was asked.
 	Cache event.Cache
-	// Proposed and Kept count the items that a Verified was offered beyond what
-	// code finds itself, and those that it took.
+	// Proposed and Kept count the sentences of a model's text, or the items of an
+	// answer in JSON beyond what code finds itself, and those that were taken.
 	Proposed, Kept int
-	// Dropped counts the items that a Verified did not take, by cause: "source",
-	// "placeholder", "claim", "identifier", "quote", "number", "words", "negation",
-	// "limit".
+	// Dropped counts those that were not, by cause: "identifier", "number",
+	// "quotation", "user", "tool", "words", "source", "placeholder", "limit", and
+	// "cut" for the sentence in which an answer ended at its limit.
 	Dropped map[string]int
+	// Left are the beginnings of those, the first of them: text of the
+	// conversation, which no event holds.
+	Left []Left
+}
+
+// Left is a sentence of a model that was left out, and why: one of the causes
+// that Report.Dropped counts.
+type Left struct {
+	Text  string `json:"text"`
+	Cause string `json:"cause"`
+}
+
+const (
+	// maxLeft bounds how many of the sentences left out a report lists, maxLeftText
+	// what it shows of one, in bytes.
+	maxLeft, maxLeftText = 100, 400
+)
+
+// take counts a sentence: taken where there is no cause against it.
+func (r *Report) take(text, cause string) bool {
+	r.Proposed++
+	if cause == "" {
+		r.Kept++
+		return true
+	}
+	if r.Dropped == nil {
+		r.Dropped = map[string]int{}
+	}
+	r.Dropped[cause]++
+	if len(r.Left) < maxLeft {
+		r.Left = append(r.Left, Left{clip(text, maxLeftText), cause})
+	}
+	return false
 }
 
 // Failure is a summarizer that was asked and gave no summary.
@@ -74,6 +107,7 @@ func (r Report) With(other Report) Report {
 	}
 	r.Proposed += other.Proposed
 	r.Kept += other.Kept
+	r.Left = append(r.Left[:len(r.Left):len(r.Left)], other.Left[:min(len(other.Left), maxLeft-min(len(r.Left), maxLeft))]...)
 	if len(other.Dropped) > 0 {
 		dropped := map[string]int{}
 		maps.Copy(dropped, r.Dropped)

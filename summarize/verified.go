@@ -12,24 +12,30 @@ import (
 // Verified lets of Inner's summary only pass what stands on the messages. What
 // code can say itself (the user's words, constraints, files, calls with their
 // outcome and key fields, identifiers) is made by code anew, so Inner can
-// neither drop nor alter it. Of the rest each item must
+// neither drop nor alter it. Of the rest each item must name a message of the
+// span, or of the previous summary, as its source, and
 //
-//   - name a message of the span, or of the previous summary, as its source;
-//   - hold no identifier and no quotation that is not in the span or the previous
-//     summary, and no number, with its unit, that is not in its sources;
-//   - share half of its words with its sources, and not be negated where the
-//     sentence it comes from is not, or the other way round;
-//   - say nothing of what the user, or another person in charge, wants, said or
-//     allowed: their words are there as they said them, so that an invented
-//     instruction has no way in;
-//   - and as a decision, a step of the plan or an open item, which a reader may
-//     act on, stand on words of the user or the assistant: text from tools never
-//     becomes an instruction.
+//   - hold no identifier, no quotation and no number with its unit that the span
+//     and the previous summary do not hold;
+//   - quote as the user's only what the user said, and where it speaks of the user
+//     share half of its words with what the user said at one time, together with
+//     what the assistant said right before and after, or with a sentence of the
+//     assistant's about the user;
+//   - share half of its words with the span;
+//   - as a decision, a step of the plan or an open item, which a reader may act on,
+//     share half of them with words of the user or the assistant, and name no
+//     address that only tools gave: text from tools never becomes an instruction.
 //
-// An item that fails is dropped. An answer as a whole is rejected, with a
-// *RejectedError, when nothing of it is left, when it is larger than what it
-// replaces, or in another language than the conversation. A false statement
-// made of true words ("passed" for "failed") is beyond these tests.
+// That decides whether something was said, not whether it is true: the opposite of
+// what was said in its words ("touch the schema" for "never touch the schema"),
+// an invented wish of words that the user did say together, and a number that
+// belongs to something else in the span come through, as does in another language
+// than English whatever speaks of the user without a quotation. What the user
+// said stands beside it, word for word.
+//
+// An item that fails is dropped, counted and shown in the report. An answer as a
+// whole is rejected, with a *RejectedError, when nothing of it is left, or when it
+// is larger than what it replaces.
 //
 // Inner is asked without a budget; Verified fits the summary into it. Safe for
 // concurrent use, not to be copied after the first.
@@ -46,8 +52,8 @@ var _ Summarizer = (*Verified)(nil)
 const (
 	// maxItem bounds a proposed item, in bytes: longer ones are copies.
 	maxItem = 800
-	// maxItems bounds how many items are looked at.
-	maxItems = 200
+	// maxItems bounds how many items are taken.
+	maxItems = 1_000
 )
 
 // Summarize implements Summarizer. Beside those of Inner and of Extractive its
@@ -66,11 +72,11 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 	if len(answer.Sections()) == 0 && len(in.Messages) > 0 {
 		return Result{}, answer.Report.failed(&RejectedError{Reason: Empty})
 	}
-	g := newGrounds(&in)
+	g := groundsOf(&in)
 	claims := newPool(&in, code.memo.facts).news(&answer.Summary)
 	kept, report := g.take(claims)
 	if report.Proposed > 0 {
-		if err := v.judge(code, g, claims, kept, &report); err != nil {
+		if err := v.judge(code, g, kept, &report); err != nil {
 			return Result{}, answer.Report.With(report).failed(err)
 		}
 	}
@@ -80,21 +86,13 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 }
 
 // judge rejects an answer as a whole.
-func (v *Verified) judge(code *Extractive, g *grounds, claims []claim, kept summary.Summary, report *Report) error {
-	var b strings.Builder
-	for i := range claims {
-		b.WriteString(claims[i].text)
-		b.WriteString("\n")
-	}
-	proposed := b.String()
+func (v *Verified) judge(code *Extractive, g *grounds, kept summary.Summary, report *Report) error {
 	size := code.count(kept.Render())
 	switch {
-	case report.Dropped["placeholder"] == report.Proposed:
+	case report.Dropped[faultPlaceholder] == report.Proposed:
 		return &RejectedError{Reason: Placeholder, Detail: fmt.Sprintf("%d items", report.Proposed)}
 	case size > code.count(g.all):
 		return &RejectedError{Reason: Inflated, Detail: fmt.Sprintf("%d tokens for %d", size, code.count(g.all))}
-	case g.otherLanguage(proposed):
-		return &RejectedError{Reason: WrongLanguage}
 	case report.Kept == 0:
 		return &RejectedError{Reason: Ungrounded, Detail: fmt.Sprintf("%d items", report.Proposed)}
 	}
@@ -126,7 +124,7 @@ func (p *pool) news(s *summary.Summary) []claim {
 		if c.extra != "" {
 			c.text += " " + c.extra
 		}
-		if c.text != "" && len(out) < maxItems {
+		if c.text != "" {
 			out = append(out, c)
 		}
 	}
@@ -190,14 +188,16 @@ func (p *pool) labels(line string) bool {
 // take checks the claims, drops those that fail, and makes items of the rest.
 func (g *grounds) take(claims []claim) (summary.Summary, Report) {
 	var out summary.Summary
-	report := Report{Proposed: len(claims), Dropped: map[string]int{}}
+	var report Report
 	for i := range claims {
 		c := &claims[i]
-		if cause := g.fault(c); cause != "" {
-			report.Dropped[cause]++
+		cause := faultLimit
+		if i < maxItems {
+			cause = g.item(c)
+		}
+		if !report.take(c.text, cause) {
 			continue
 		}
-		report.Kept++
 		// Turn and time are those of the source, whatever was said.
 		var first *thread.Message
 		sources := make([]thread.ID, 0, len(c.item.Sources))

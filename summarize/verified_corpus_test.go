@@ -2,7 +2,6 @@ package summarize
 
 import (
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -10,10 +9,10 @@ import (
 )
 
 // On real sessions, chained: what code says passes as it is, sentences of the
-// assistant are nearly all taken, and hardly one is with a digit changed.
+// assistant are nearly all taken, and none is whose number the span does not hold.
 func TestVerifiedOnSessions(t *testing.T) {
-	digit := regexp.MustCompile(`[0-9]`)
-	var said, kept, altered, through, claims int
+	number := regexp.MustCompile(`\b[0-9]+\b`)
+	var said, kept, altered, through int
 	for _, name := range heldOutSessions[:6] {
 		messages := session(t, name)
 		var e Extractive
@@ -25,7 +24,7 @@ func TestVerifiedOnSessions(t *testing.T) {
 			if err != nil || got.Report.Proposed != 0 {
 				t.Fatalf("%s: %v, %+v", name, err, got.Report)
 			}
-			g := newGrounds(&in)
+			g := groundsOf(&in)
 			for i := range in.Messages {
 				m := &in.Messages[i]
 				if m.Role != thread.Assistant {
@@ -37,22 +36,15 @@ func TestVerifiedOnSessions(t *testing.T) {
 					if len(s) < 30 || len(s) > 400 {
 						return
 					}
-					if speaksForPerson(s) {
-						claims++
-						return
-					}
-					fault := func(s string) string {
-						return g.fault(&claim{section: secFact, text: s, item: summary.Item{Text: s, Sources: []thread.ID{m.ID}}})
-					}
 					said++
-					if fault(s) == "" {
+					if g.fault(statement{text: s}) == "" {
 						kept++
 					}
-					if at := digit.FindStringIndex(s); at != nil {
-						other := string('0' + (s[at[0]]-'0'+3)%10)
-						if changed := s[:at[0]] + other + s[at[1]:]; !strings.Contains(g.all, changed) {
+					if at := number.FindStringIndex(s); at != nil {
+						other := s[at[0]:at[1]] + "7"
+						if _, held := g.numbers[withoutThousands(other)]; !held {
 							altered++
-							if fault(changed) == "" {
+							if g.fault(statement{text: s[:at[0]] + other + s[at[1]:]}) == "" {
 								through++
 							}
 						}
@@ -62,11 +54,11 @@ func TestVerifiedOnSessions(t *testing.T) {
 			previous = &got.Summary
 		}
 	}
-	t.Logf("%d of %d sentences taken, %d of %d with a changed digit; %d more say what somebody wants", kept, said, through, altered, claims)
+	t.Logf("%d of %d sentences taken, %d of %d with a number altered", kept, said, through, altered)
 	if said < 500 || altered < 100 {
-		t.Fatalf("%d sentences, %d with digits: the test shows nothing", said, altered)
+		t.Fatalf("%d sentences, %d with numbers: the test shows nothing", said, altered)
 	}
-	if claims*5 > said || kept*100 < said*95 || through*100 > altered*5 {
-		t.Errorf("%d of %d sentences taken, %d of %d with a changed digit", kept, said, through, altered)
+	if kept*100 < said*95 || through*100 > altered {
+		t.Errorf("%d of %d sentences taken, %d of %d with a number altered", kept, said, through, altered)
 	}
 }

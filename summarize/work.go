@@ -395,13 +395,15 @@ func (f *workFold) base() string {
 	return f.cwd
 }
 
+// temporary reports whether a folder is one of those that systems keep for files
+// that are soon gone.
 func temporary(dir string) bool {
-	for _, t := range [...]string{"/tmp", "/private/tmp", "/var/tmp", "/var/folders", "/private/var/folders"} {
-		if dir == t || strings.HasPrefix(dir, t+"/") {
-			return true
-		}
+	inside, ok := strings.CutPrefix(strings.TrimSuffix(dir, "/")+"/", "/")
+	if !ok {
+		return false
 	}
-	return false
+	inside = strings.TrimPrefix(inside, "private/")
+	return strings.HasPrefix(inside, "tmp/") || strings.HasPrefix(inside, "var/tmp/") || strings.HasPrefix(inside, "var/folders/")
 }
 
 // edited notes a change of a file.

@@ -193,6 +193,8 @@ func TestWorkCommits(t *testing.T) {
 		{"rebased before it is pushed", func(l *logOf) {
 			l.ok(`git commit -m "one"`, "[main 1111111] one").ok("git pull --rebase && git push", "Successfully rebased\n   aaaaaaa..bbbbbbb  main -> main")
 		}, "1111111 one"},
+		{"picked", func(l *logOf) { l.ok("git cherry-pick 1234567", "[main 2222222] two\n Date: x") }, "2222222 two"},
+		{"picked, said by a file", func(l *logOf) { l.ok("cat x; git cherry-pick 1234567", "[main 2222222] two") }, ""},
 		{"taken back", func(l *logOf) {
 			l.ok(`git commit -m "one"`, "[main 1111111] one").ok(`git commit -m "two"`, "[main 2222222] two").ok("git reset --soft HEAD~1", "")
 		}, "1111111 one"},
@@ -332,6 +334,10 @@ func TestWorkChecks(t *testing.T) {
 		{"only listed", func(l *logOf) { l.ok("gofmt -l .", "a.go") }, "format `gofmt -l .` ||"},
 		{"no folder", func(l *logOf) { l.bad("cd nowhere && npm test", "cd: no such file or directory: nowhere") }, ""},
 		{"no run", func(l *logOf) { l.ok("go test --help && npm run && make -n", "x") }, "build `make -n` success||"},
+		{"flagged, and no status", func(l *logOf) {
+			l.call("Bash", map[string]any{"command": "go test ./..."}).result("Bash", thread.Failure, "panic: index out of range\nparse.go:42")
+		}, "test `go test ./...` failure|panic: index out of range|"},
+		{"a place in a file is no compiler's word", func(l *logOf) { l.bad("go test ./...", "panic: x\nparse.go:42\nFAIL\tx/y\t1s") }, "test `go test ./...` failure|FAIL x/y 1s|"},
 		{"a log of a test that passes", func(l *logOf) {
 			l.ok("go test -v ./... 2>&1 | tail -9", "panic: as it should\n    --- FAIL: inner\nPASS\nok  \tx/y\t0.1s")
 		}, "test `go test -v ./...` success|ok x/y 0.1s|"},
@@ -580,4 +586,26 @@ func BenchmarkFoldWork(b *testing.B) {
 		foldWork(state.Work{}, messages, of)
 	}
 	b.ReportMetric(float64(len(messages)), "messages")
+}
+
+// TestJudgeRefusal: what a system refused is a failure, whether or not a provider
+// flags it; a page that only begins with the word is none of its business.
+func TestJudgeRefusal(t *testing.T) {
+	for text, want := range map[string]thread.Outcome{
+		"Error: gift card balance is not enough":            thread.Failure,
+		`{"error": "order is not pending"}`:                 thread.Failure,
+		`{"error": {"code": 7, "message": "no such user"}}`: thread.Failure,
+		`{"success": false, "message": "insufficient"}`:     thread.Failure,
+		`{"status": "failed"}`:                              thread.Failure,
+		`{"error": "", "response": "fine"}`:                 thread.Success,
+		`{"error": null, "errors": [], "id": 7}`:            thread.Success,
+		"Errors are counted in metrics":                     thread.Success,
+		"Transfer successful":                               thread.Success,
+	} {
+		l := (&logOf{}).op("modify_order", map[string]any{"id": 1}, text)
+		call, result := read(&l.messages[0]).calls[0], read(&l.messages[1]).result
+		if got := judge(result, &call, call.class); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
 }

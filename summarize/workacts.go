@@ -91,7 +91,10 @@ func (f *workFold) git(a *gitAct, s *step, out *outputOf, done bool, dir string,
 	case "rebase":
 		if done || out.result.lines > 0 {
 			f.unsure()
+			f.clean() // what was edited in it is in its commits
 		}
+	case "pick":
+		f.picked(out, done, foreign, turn, sources)
 	case "stash":
 		if done {
 			f.stashed = f.w.Edited
@@ -199,6 +202,24 @@ func (f *workFold) commit(a *gitAct, out *outputOf, done, foreign bool, turn int
 	f.clean()
 }
 
+// picked takes the commits that git made of others and printed.
+func (f *workFold) picked(out *outputOf, done, foreign bool, turn int, sources []thread.ID) {
+	for out.work.owned {
+		g := out.line(committed, nil)
+		if g == nil {
+			break
+		}
+		done = true
+		f.w.Commits = append(f.w.Commits, state.Commit{Hash: g.hash, Subject: clip(g.text, maxSubject), Branch: g.branch, Turn: turn, Sources: sources})
+		if !foreign && g.branch != "HEAD" {
+			f.onBranch(g.branch, turn, sources)
+		}
+	}
+	if done {
+		f.clean()
+	}
+}
+
 // push marks the commits of a branch that was pushed.
 func (f *workFold) push(a *gitAct, out *outputOf, done, shows bool) {
 	for i := range out.result.git {
@@ -299,7 +320,7 @@ func (f *workFold) check(k *checkAct, s *step, out *outputOf, r *resultFacts, co
 	case known && code != 0 && s.blamed && !notRun(code):
 		c.Outcome = thread.Failure
 	case known && code != 0 && s.blamed:
-	case best != nil && only && !best.good && !best.weak:
+	case best != nil && only && !best.good && (!best.weak || r.outcome == thread.Failure && s.alone && !w.halted):
 		c.Outcome = thread.Failure
 	case known && code != 0 && !s.into && s.sure && ranAfter(k, out):
 		c.Outcome = thread.Success

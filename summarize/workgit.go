@@ -20,7 +20,7 @@ type gitAct struct {
 // content of files, no messages as they are.
 var gitSafe = map[string]bool{
 	"status": true, "add": true, "commit": true, "push": true, "branch": true, "checkout": true, "switch": true, "stash": true, "pull": true, "fetch": true,
-	"rev-parse": true, "remote": true, "rm": true, "mv": true, "reset": true, "restore": true, "merge": true, "rebase": true, "tag": true, "config": false,
+	"rev-parse": true, "remote": true, "rm": true, "mv": true, "reset": true, "restore": true, "merge": true, "rebase": true, "cherry-pick": true, "revert": true, "tag": true, "config": false,
 }
 
 // quiet are commands that print nothing, or what the agent itself wrote.
@@ -179,11 +179,11 @@ func readGit(n int, s *step) *gitAct {
 			return a
 		}
 		return nil
-	case "rebase", "merge", "cherry-pick", "revert", "am", "filter-branch":
+	case "rebase", "filter-branch":
 		a.verb = "rebase"
-		if sub != "rebase" && sub != "filter-branch" {
-			return nil
-		}
+		return a
+	case "merge", "cherry-pick", "revert", "am":
+		a.verb = "pick" // makes commits of its own
 		return a
 	case "pull":
 		if has("--rebase", "-r") || strings.Contains(s.text, "--rebase") {

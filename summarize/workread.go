@@ -416,9 +416,9 @@ func (w *resultWork) readEnded(head string) {
 
 // messageWork is what a message that a harness wrote says about the work.
 type messageWork struct {
-	directory, branch string
-	interrupted       bool
-	ended             []string // ids of what ran in the background
+	directory   string
+	interrupted bool
+	ended       []string // ids of what ran in the background
 }
 
 // readMessageWork reads an environment block, a notice or a mark; nil where there
@@ -459,7 +459,7 @@ func readMessageWork(m *thread.Message) *messageWork {
 	return &w
 }
 
-// environment reads the folder and the branch from a block of the harness.
+// environment reads the folder from a block of the harness.
 func (w *messageWork) environment(s string, system bool) bool {
 	if system {
 		_, block, ok := strings.Cut(s, "\n<env>")

@@ -77,7 +77,6 @@ type scriptReader struct {
 	at    int
 	all   []rawStep
 	now   step
-	from  int // of the text of the command that is read
 	texts strings.Builder
 	docs  []heredoc
 }

@@ -23,4 +23,9 @@ func TestDocumentedFormat(t *testing.T) {
 	if diff := cmp.Diff(full().Render(), example); diff != "" {
 		t.Errorf("the example in docs/formats/summary.md (-rendered +what the page shows):\n%s", diff)
 	}
+	_, rest, _ = strings.Cut(rest, "```text\n")
+	section, _, _ := strings.Cut(rest, "```")
+	if diff := cmp.Diff(RenderWork(work()), section); diff != "" {
+		t.Errorf("the section about the work in docs/formats/summary.md (-rendered +what the page shows):\n%s", diff)
+	}
 }

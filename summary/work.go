@@ -145,18 +145,25 @@ func workLines(w state.Work) []string {
 func below(w state.Work) (folder string, named bool) {
 	common, n := "", 0
 	under := false
-	for _, e := range w.Edited {
-		if !path.IsAbs(e.Path) {
-			continue
+	take := func(name string) {
+		if !path.IsAbs(name) {
+			return
 		}
-		under = under || relative(e.Path, w.Directory.Text) != e.Path
-		dir := path.Dir(e.Path)
+		under = under || relative(name, w.Directory.Text) != name
+		dir := path.Dir(name)
 		if n++; n == 1 {
 			common = dir
-			continue
 		}
 		for common != "/" && !strings.HasPrefix(dir+"/", common+"/") {
 			common = path.Dir(common)
+		}
+	}
+	for _, e := range w.Edited {
+		take(e.Path)
+	}
+	for _, c := range w.Checks {
+		for _, name := range c.Since[max(0, len(c.Since)-maxSince):] {
+			take(name)
 		}
 	}
 	if under || n < 2 || strings.Count(common, "/") < 3 {

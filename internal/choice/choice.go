@@ -233,6 +233,7 @@ func (c *Choice) Config(counter *token.Counter) palimpsest.Config {
 	config.Summarizer = model.New(&model.Options{
 		Extractive: &summarize.Extractive{Counter: counter.Text},
 		MaxOutput:  use.MaxOutput, Characters: use.ChunkCharacters, Timeout: use.Timeout,
+		Trusted: use.Trust == policy.TrustModel,
 	}, generators...)
 	return config
 }

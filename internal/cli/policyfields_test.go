@@ -191,14 +191,14 @@ func writer(t *testing.T, slow bool) *llmtest.Server {
 		delta[name] = items("We decided to use Go for part 0", "Please write the queue in parts", "Never touch the file vendor.lock")
 	}
 	structured, _ := json.Marshal(map[string]any{
-		"summary":     map[string]any{"key_facts": []string{"We decided to use Go for part 0.", "Please write the queue in parts."}, "conversation_flow": []string{"We decided to use Go for part 0."}, "open_threads": []string{}},
+		"summary":     map[string]any{"key_facts": []string{"We decided to use Go for part 0.", "Please write the queue in parts.", "The moon is made of cheese_9000."}, "conversation_flow": []string{"We decided to use Go for part 0."}, "open_threads": []string{}},
 		"state_delta": delta,
 	})
-	items4 := `{"facts":[{"text":"We decided to use Go for part 0.","sources":[1,2,3,4,5,6]}],"decisions":[],"plan":[],"open_items":[],"failed_attempts":[],"tool_outcomes":[]}`
+	items4 := `{"facts":[{"text":"We decided to use Go for part 0.","sources":[1,2,3,4,5,6]},{"text":"The moon is made of cheese_9000.","sources":[1]}],"decisions":[],"plan":[],"open_items":[],"failed_attempts":[],"tool_outcomes":[]}`
 	return llmtest.NewProvider(t, llmtest.Provider{
 		Windows: map[string]int{"gpt-5-mini": 400_000},
 		Reply: func(r llmtest.Request) llmtest.Answer {
-			text := "We decided to use Go for part 0. Please write the queue in parts."
+			text := "We decided to use Go for part 0. Please write the queue in parts. The moon is made of cheese_9000."
 			switch {
 			case strings.Contains(r.Body, "state_delta"):
 				text = string(structured)
@@ -513,6 +513,7 @@ var fieldCases = map[string]fieldCase{
 	"summarizer.temperature":                       {change: 1.5, model: true},
 	"summarizer.max_output":                        {change: 777, model: true},
 	"summarizer.chunk_characters":                  {change: 1_000, model: true},
+	"summarizer.trust":                             {change: "model", model: true},
 	"summarizer.cache":                             {change: false, model: true, talk: &talk{steps: 16, window: 12_000, output: 1_000, again: true}},
 	"rehydration.enabled":                          {change: false, talk: mentions},
 	"rehydration.max_artifacts_per_turn":           {change: 1, talk: mentions},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -114,7 +115,8 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	defer func() { err = errors.Join(err, kept.Close()) }()
 	r.options.Config.Log, r.options.Config.Plans, r.options.Documents = kept.tenant.Log, kept.tenant.Plans, kept.tenant.Documents
 	told := &held{w: s.Err, hold: draws(s)}
-	r.options.Config.Events = newTeller(told.say)
+	counts := &event.Counters{}
+	r.options.Config.Events = event.Multi(newTeller(told.say), counts)
 	r.options.Config.Answers = llm.NewAnswers(kept.tenant.Answers)
 	p, err := proxy.New(&r.options)
 	if err != nil {
@@ -139,6 +141,10 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		return err
 	}
 	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.saved(p.Totals(), p.Upstreams()))
+	now := counts.Snapshot()
+	if left := leftOut(now.Sentences, now.LeftOut); left != "" {
+		fmt.Fprintf(s.Err, "palimpsest: %s\n", left)
+	}
 	if status != 0 {
 		return exitStatus(status)
 	}

@@ -21,10 +21,13 @@ type summaries struct {
 	// By counts the summaries made while planning, by model, or "extractive" or
 	// "truncation_note". More are made than end up in the plan.
 	By map[string]int `json:"by"`
-	// Proposed and Kept count the items that models offered beyond what code
-	// finds, and those that stood the test.
+	// Proposed and Kept count the sentences of models' texts, or items beyond what
+	// code finds, and those that stood the test.
 	Proposed int `json:"items_proposed"`
 	Kept     int `json:"items_kept"`
+	// Dropped counts the others by cause, LeftOut shows the first of them.
+	Dropped map[string]int   `json:"items_dropped"`
+	LeftOut []summarize.Left `json:"left_out"`
 	// Failures are told once each, however often they happened.
 	Failures []summaryFailure `json:"failures"`
 	Requests int              `json:"requests"`
@@ -56,6 +59,17 @@ func (s *summaries) add(r summarize.Report) {
 	}
 	s.Proposed += r.Proposed
 	s.Kept += r.Kept
+	for cause, n := range r.Dropped {
+		if s.Dropped == nil {
+			s.Dropped = map[string]int{}
+		}
+		s.Dropped[cause] += n
+	}
+	for _, l := range r.Left {
+		if len(s.LeftOut) < mostLeft && !slices.Contains(s.LeftOut, l) {
+			s.LeftOut = append(s.LeftOut, l)
+		}
+	}
 	for _, f := range r.Failures {
 		failure := summaryFailure{Model: f.Step, Error: "no reason given", Class: event.ErrorClass(f.Err), Fallback: r.By}
 		if f.Err != nil {
@@ -86,7 +100,38 @@ func (s *summaries) used(_ string, u llm.Usage) {
 	s.Output += u.Output
 }
 
-// print says who wrote, and what failed.
+// mostLeft bounds the sentences that a report shows.
+const mostLeft = 200
+
+// leftOut says how many sentences of models' summaries were left out and why, the
+// most frequent cause first; empty where none was.
+func leftOut[N int | int64](of N, dropped map[string]N) string {
+	var left N
+	names := slices.SortedFunc(maps.Keys(dropped), func(a, b string) int {
+		return cmp.Or(cmp.Compare(dropped[b], dropped[a]), cmp.Compare(a, b))
+	})
+	for i, name := range names {
+		left += dropped[name]
+		names[i] = fmt.Sprintf("%s (%d)", cmp.Or(causes[name], name), dropped[name])
+	}
+	if left == 0 {
+		return ""
+	}
+	were := "were"
+	if left == 1 {
+		were = "was"
+	}
+	return fmt.Sprintf("%d of %s of the model's summary %s left out: %s", left, plural(int(of), "sentence"), were, strings.Join(names, ", "))
+}
+
+// causes are what summarize.Report.Dropped counts.
+var causes = map[string]string{
+	"identifier": "a name that the conversation does not hold", "number": "a number that it does not hold", "quotation": "a quotation that nobody said",
+	"user": "words put into the user's mouth", "tool": "something to do that only a tool spoke of", "words": "words that nobody used",
+	"source": "no source", "placeholder": "nothing said", "limit": "too long", "cut": "cut off at the limit",
+}
+
+// print says who wrote, what was left out, and what failed.
 func (s *summaries) print(p *printer) {
 	if s == nil {
 		return
@@ -105,10 +150,10 @@ func (s *summaries) print(p *printer) {
 	if s.Requests > 0 {
 		line += fmt.Sprintf(" · %s, %s tokens in, %s out", plural(s.Requests, "answer"), number(s.Input), number(s.Output))
 	}
-	if s.Proposed > 0 {
-		line += fmt.Sprintf(" · %d of %s kept", s.Kept, plural(s.Proposed, "item"))
-	}
 	p.text("%s", line)
+	if left := leftOut(s.Proposed, s.Dropped); left != "" {
+		p.text("note: %s", left)
+	}
 	for n, f := range s.Failures {
 		if n == fewLines {
 			p.line("and %s (--json lists all)", plural(len(s.Failures)-n, "more failure"))

@@ -31,9 +31,11 @@ type told struct {
 		By       map[string]int
 		Failures []struct{ Model, Error, Class, Fallback string }
 		Requests int
-		Proposed int `json:"items_proposed"`
-		Kept     int `json:"items_kept"`
-		Input    int `json:"input_tokens"`
+		Proposed int                            `json:"items_proposed"`
+		Kept     int                            `json:"items_kept"`
+		Dropped  map[string]int                 `json:"items_dropped"`
+		LeftOut  []struct{ Text, Cause string } `json:"left_out"`
+		Input    int                            `json:"input_tokens"`
 	}
 }
 
@@ -87,6 +89,14 @@ func TestSummarizerAnswers(t *testing.T) {
 			s := rep.Summarizer
 			if s.By[chain] == 0 || len(s.Failures) > 0 || s.Requests != 1 || s.Input != 1000 || s.Proposed == 0 || s.Kept == s.Proposed {
 				t.Errorf("%+v", s)
+			}
+			// F2: what is left out is shown, and told to people.
+			if s.Dropped["identifier"] != 1 || len(s.LeftOut) != 1 || s.LeftOut[0].Text != "The database password is hunter2-4711." || s.LeftOut[0].Cause != "identifier" {
+				t.Errorf("left out: %+v", s)
+			}
+			if status, _, report := run(t, "compact", smallSession, "--to", "text", "--budget", "3000", "--policy", "last-messages:3", "--summarizer", chain); status != 0 ||
+				!strings.Contains(strings.Join(strings.Fields(report), " "), "1 of 2 sentences of the model's summary was left out: a name that the conversation does not hold (1)") {
+				t.Errorf("status %d: %s", status, report)
 			}
 			key := server.Requests()[0].Header.Get(header)
 			if name, _, _ := strings.Cut(chain, ":"); !strings.HasSuffix(key, "key-of-"+name) {

@@ -4,6 +4,7 @@ package clip
 
 import (
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/clipperhouse/uax29/v2/graphemes"
@@ -48,6 +49,25 @@ func rune0(s string, i int) int {
 		i--
 	}
 	return i
+}
+
+// Sentences returns what of the first n bytes of s are whole lines and sentences,
+// without white space at its end; all of s where that is no longer, and nothing
+// where not even a sentence is.
+func Sentences(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := min(n, len(s)) - 1; i >= 0; i-- {
+		next := s[i+1] // there is one, since n is less than the length
+		switch c := s[i]; {
+		case c == '\n', (c == '.' || c == '!' || c == '?') && (next == ' ' || next == '\n'):
+			return strings.TrimRight(s[:i+1], " \t\n")
+		case c == 0x82 && i > 1 && s[i-2:i+1] == "。", c == 0x81 && i > 1 && s[i-2:i+1] == "！", c == 0x9f && i > 1 && s[i-2:i+1] == "？":
+			return s[:i+1]
+		}
+	}
+	return ""
 }
 
 // Head returns s, or its first n bytes and a note of what was left out. The

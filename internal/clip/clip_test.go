@@ -30,3 +30,18 @@ func TestBoundary(t *testing.T) {
 		}
 	})
 }
+
+func TestSentences(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"One. Two. Three", 12, "One. Two."}, {"One. Two. Three", 99, "One. Two. Three"}, {"a line\nand anoth", 12, "a line"}, {"no end", 3, ""},
+		{"version 1.2 is", 12, ""}, {"One. Two", 4, "One."}, {"いい。それは", 12, "いい。"}, {"", 0, ""}, {"One.", 0, ""},
+	} {
+		if got := Sentences(c.text, c.n); got != c.want {
+			t.Errorf("%q, %d: %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -56,6 +57,7 @@ summarizer:
   temperature: 0
   max_output: 3000
   chunk_characters: 50000
+  trust: model
   cache: false
 rehydration:
   enabled: false
@@ -83,7 +85,7 @@ tools:
 	want.Ladder.ExternalizeThreshold, want.Ladder.SummarizeTargetRatio = 2_000, 0.5
 	want.Counter = "chars/4"
 	want.Summarizer = policyfile.Summarizer{
-		Use: []string{"anthropic:claude-haiku-4-5", "openai:qwen3:8b"}, Timeout: 90 * time.Second, MaxOutput: 3_000, ChunkCharacters: 50_000,
+		Use: []string{"anthropic:claude-haiku-4-5", "openai:qwen3:8b"}, Timeout: 90 * time.Second, MaxOutput: 3_000, ChunkCharacters: 50_000, Trust: policy.TrustModel,
 	}
 	want.Rehydration.Disabled, want.Rehydration.MaxArtifacts, want.Rehydration.MaxTokens = true, 1, 100
 	want.Rehydration.TotalTokens, want.Rehydration.CooldownTurns = 200, -1

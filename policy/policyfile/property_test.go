@@ -412,7 +412,7 @@ func TestEveryField(t *testing.T) {
 					value = was / 2
 				}
 			case string:
-				for _, other := range []any{"77s", 77, 1.5, 0.25, "cost", "system", "user", "ephemeral", "x"} {
+				for _, other := range []any{"77s", 77, 1.5, 0.25, "cost", "system", "user", "ephemeral", "model", "x"} {
 					if doc, err := json.Marshal(other); err == nil && len(refuseValue(root, s, doc)) == 0 && other != was {
 						value = other
 						break

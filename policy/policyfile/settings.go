@@ -79,6 +79,8 @@ type Summarizer struct {
 	ChunkCharacters int
 	// Cache keeps answers, so that the same question is asked once (A15).
 	Cache bool
+	// Trust says how much of what a model writes is taken.
+	Trust policy.Trust
 }
 
 // What Summarizer.Temperature may hold beside a temperature.
@@ -149,7 +151,7 @@ func Default(base string) *Settings {
 		Loop:       policy.Loop{}.Defaults(),
 		Messages:   10, Tokens: 20_000, Turns: 3, Ratio: 0.3, SplitTurns: true,
 		Counter:    automatic,
-		Summarizer: Summarizer{Timeout: 2 * time.Minute, Temperature: Own, ChunkCharacters: 120_000, Cache: true},
+		Summarizer: Summarizer{Timeout: 2 * time.Minute, Temperature: Own, ChunkCharacters: 120_000, Cache: true, Trust: policy.TrustChecked},
 		Rehydration: rehydrate.Options{
 			MaxArtifacts: 3, MaxTokens: 4_000, TotalTokens: 8_000, CooldownTurns: 2,
 			Sensitivities: []artifact.Sensitivity{artifact.Public, artifact.Internal},
@@ -254,19 +256,19 @@ func (s *Settings) Policy(model llm.Generator) policy.Policy {
 		return s.Ladder
 	case "session":
 		p := s.Session
-		p.Model, p.Timeout = model, s.Summarizer.Timeout
+		p.Model, p.Timeout, p.Trust = model, s.Summarizer.Timeout, s.Summarizer.Trust
 		return p
 	case "timeline":
 		p := s.Timeline
-		p.Model = model
+		p.Model, p.Trust = model, s.Summarizer.Trust
 		return p
 	case "workstream":
 		p := s.Workstream
-		p.Model = model
+		p.Model, p.Trust = model, s.Summarizer.Trust
 		return p
 	case "loop":
 		p := s.Loop
-		p.Model, p.Timeout = model, s.Summarizer.Timeout
+		p.Model, p.Timeout, p.Trust = model, s.Summarizer.Timeout, s.Summarizer.Trust
 		return p
 	}
 	if s.Base == "auto" && s.Off == (Rungs{}) {

@@ -124,6 +124,7 @@ var table = []field{
 	{path: "summarizer.temperature", min: 0, max: 2, words: []word{{automatic, Own}, {"none", None}}, about: "sent with each request; auto: each prompt's own; none: for models that take none", source: "B6", at: func(s *Settings) any { return &s.Summarizer.Temperature }},
 	{path: "summarizer.max_output", unit: "tokens", min: 1, max: most, words: autoWord, about: "bound on each answer, thinking included; auto: each prompt's own", source: "docs/policies.md", at: func(s *Settings) any { return &s.Summarizer.MaxOutput }},
 	{path: "summarizer.chunk_characters", bases: climbing, unit: "characters", min: 1000, max: most, about: "the most of a span that is sent at once", source: "D6", at: func(s *Settings) any { return &s.Summarizer.ChunkCharacters }},
+	{path: "summarizer.trust", enum: policy.Trusts(), about: "how much of what a model writes is taken: the sentences that stand on the messages (checked), or all of it, as the seeds do (model)", source: "F2", at: func(s *Settings) any { return &s.Summarizer.Trust }},
 	{path: "summarizer.cache", about: "ask the same question only once", source: "A15, A19", at: func(s *Settings) any { return &s.Summarizer.Cache }},
 
 	{path: "rehydration.enabled", bases: aside, not: true, about: "show stored content again that the agent plainly means", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.Disabled }},

@@ -167,10 +167,7 @@ func failing() map[string]struct {
 		"reasoning only":    {turn(llm.Reply{Message: thread.Message{Parts: []thread.Part{thread.Reasoning{Text: "hm"}}}}), summarize.ReasoningOnly},
 		"reasoning ate all": {turn(llm.Reply{Stop: llm.StopLength, Message: thread.Message{Parts: []thread.Part{thread.Reasoning{Text: "hm"}}}}), summarize.ReasoningOnly},
 		"inflated":          {llmtest.Say(inflated), summarize.Inflated},
-		"wrong language": {llmtest.Say(`{"facts":[{"text":"Der Dienst wird nicht mit der Frist beendet und die Schleife ist zu lang für den Aufruf von checkout","sources":[4]},` +
-			`{"text":"Die Uhr in dem Test ist nicht echt und wird auch nicht von der Schleife bewegt","sources":[7]}]}`), summarize.WrongLanguage},
-		"wrong script": {llmtest.Say(`{"facts":[{"text":"Служба оформления заказа превышает время ожидания, потому что цикл повторов не учитывает контекст","sources":[4]}]}`), summarize.WrongLanguage},
-		"invented":     {llmtest.Say(`{"facts":[{"text":"The cluster in Frankfurt runs on kernel 6.1.9","sources":[4]}]}`), summarize.Ungrounded},
+		"invented":          {llmtest.Say(`{"facts":[{"text":"The cluster in Frankfurt runs on kernel 6.1.9","sources":[4]}]}`), summarize.Ungrounded},
 	}
 }
 

@@ -1,0 +1,402 @@
+package policy_test
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+// ownSummary is a summary that an agent's own model wrote, with the messages
+// that it stands for.
+type ownSummary struct {
+	name     string
+	messages []thread.Message
+	text     string
+}
+
+// ownSummaries are those of the public transcripts and of the exams.
+func ownSummaries(t testing.TB) []ownSummary {
+	t.Helper()
+	var all []ownSummary
+	open := func(path string) *transcript.File {
+		file, err := transcript.Open(path, nil)
+		if errors.Is(err, transcript.ErrUnknownFormat) || errors.Is(err, transcript.ErrEmpty) || errors.Is(err, transcript.ErrBinary) {
+			return nil
+		}
+		if err != nil {
+			t.Logf("%s: %v", filepath.Base(path), err)
+			return nil
+		}
+		return file
+	}
+	err := filepath.WalkDir(corpus.Dir(t, "transcripts"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		file := open(path)
+		if file == nil {
+			return nil
+		}
+		for _, tr := range file.Transcripts {
+			queued := queuedIn(t, path)
+			from := 0
+			for n, c := range tr.Compactions {
+				at, ok := tr.Thread.Index(c.Summary)
+				if !ok {
+					continue
+				}
+				m := tr.Thread.At(at)
+				if m.Kind == thread.Recap && len(m.Text()) > 1500 && at-from > 10 && (from > 0 || sizeOf(tr.Thread.Messages()[:at]) > leastWhole) {
+					all = append(all, ownSummary{fmt.Sprint(filepath.Base(path), " ", n), append(tr.Thread.Messages()[from:at], queued...), ownText(m.Text())})
+				}
+				from = at
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exams, err := filepath.Glob(filepath.Join(corpus.Dir(t, "reader"), "*", "own-summary.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range exams {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := open(filepath.Join(filepath.Dir(path), "history.json.gz"))
+		if file == nil {
+			continue
+		}
+		all = append(all, ownSummary{"exam " + filepath.Base(filepath.Dir(path)), file.Transcripts[0].Thread.Messages(), ownText(string(text))})
+	}
+	return all
+}
+
+// queuedIn are the messages that a user of Claude Code typed while the agent worked.
+// The agent got them; the importer passes over their lines.
+func queuedIn(t testing.TB, path string) []thread.Message {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	in, err := gzip.NewReader(f)
+	if err != nil {
+		return nil
+	}
+	var all []thread.Message
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 64<<20)
+	for lines.Scan() {
+		var line struct {
+			Type    string
+			Content json.RawMessage
+		}
+		var text string
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Type == "queue-operation" && json.Unmarshal(line.Content, &text) == nil && text != "" {
+			all = append(all, speak(thread.User, text))
+		}
+	}
+	return all
+}
+
+// leastWhole is the least text, in bytes, of messages that filled a window: a file
+// with less before its first compaction begins in the middle of a session.
+const leastWhole = 100_000
+
+func sizeOf(messages []thread.Message) int {
+	n := 0
+	for i := range messages {
+		n += len(messages[i].Text())
+		if r, ok := messages[i].Result(); ok {
+			n += len(r.Text())
+		}
+		for _, c := range messages[i].Calls() {
+			n += len(c.Arguments)
+		}
+	}
+	return n
+}
+
+// ownText takes off what the agent's program put around the model's text.
+func ownText(s string) string {
+	for _, opening := range []string{"This session is being continued", "The conversation history before this point"} {
+		if strings.HasPrefix(s, opening) {
+			_, s, _ = strings.Cut(s, "\n")
+		}
+	}
+	for _, closing := range []string{"\nIf you need specific details from before compaction", "\nPlease continue the conversation from where we left", "\nContinue with the last task that you were asked", "\n</summary>"} {
+		s, _, _ = strings.Cut(s, closing)
+	}
+	return strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(s), "<summary>"))
+}
+
+// statements are the sentences of a text as this test counts them: of each line,
+// its mark aside, what ends with a full stop before a capital. Headings, rules and
+// fences state nothing.
+func statements(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		line = evened(line)
+		if len(line) < 12 || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "```") || strings.Trim(line, "|-: ") == "" || strings.HasSuffix(line, ":") && len(strings.Fields(line)) < 7 {
+			continue
+		}
+		for _, s := range strings.SplitAfter(line, ". ") {
+			if s = strings.TrimSpace(s); len(s) >= 12 {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// evened is a text with its white space made one, and without marks of lists and
+// emphasis, which may be written otherwise.
+func evened(s string) string {
+	s = strings.NewReplacer("**", "", "\\|", "|").Replace(s)
+	s = strings.Join(strings.Fields(s), " ")
+	return strings.TrimLeft(s, "-*•> ")
+}
+
+// inPlace counts the sentences that stand in a text, and lists those that do not.
+func inPlace(sentences []string, text string) (n int, lost []string) {
+	text, _, _ = strings.Cut(text, "From the log, in place of what was left out")
+	if before, block, ok := strings.Cut(text, "\nThe user's words\n"); ok { // what code added
+		_, after, _ := strings.Cut(block, "\n\n")
+		text = before + "\n" + after
+	}
+	text = evened(text)
+	for _, s := range sentences {
+		if strings.Contains(text, s) {
+			n++
+		} else {
+			lost = append(lost, s)
+		}
+	}
+	return n, lost
+}
+
+// told is a model that always says the same.
+type told struct {
+	text, json string
+	stop       llm.Stop
+}
+
+func (told) Model() string { return "told" }
+
+func (m told) Generate(context.Context, *prompt.Prompt, *llm.Options) (*llm.Reply, error) {
+	return &llm.Reply{Text: m.text, JSON: m.json, Stop: cmp.Or(m.stop, llm.StopEnd), Message: speak(thread.Assistant, m.text+m.json)}, nil
+}
+
+// lists has the sentences of a text as the lists of a structured answer, which
+// holds no blocks of code.
+func lists(text string) (facts, open []string) {
+	pending, code := false, false
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		if code {
+			continue
+		}
+		if all := statements(line); len(all) > 0 && pending {
+			open = append(open, all...)
+			continue
+		} else if len(all) > 0 {
+			facts = append(facts, all...)
+			continue
+		}
+		if low := strings.ToLower(line); strings.TrimSpace(line) != "" {
+			pending = strings.Contains(low, "pending") || strings.Contains(low, "next step")
+		}
+	}
+	return facts, open
+}
+
+// proposes is a summarizer that says a text's sentences as items.
+type proposes struct{ text string }
+
+func (p proposes) Summarize(_ context.Context, in summarize.Input) (summarize.Result, error) {
+	var out summary.Summary
+	var sources []thread.ID
+	for i := range in.Messages {
+		sources = append(sources, in.Messages[i].ID)
+	}
+	facts, open := lists(p.text)
+	for _, s := range facts {
+		out.Facts = append(out.Facts, summary.Item{Text: s, Sources: sources})
+	}
+	for _, s := range open {
+		out.OpenItems = append(out.OpenItems, summary.OpenItem{Description: s, Sources: sources})
+	}
+	return summarize.Result{Summary: out}, nil
+}
+
+// through is what of a text reaches the prompt under each policy.
+func through(t testing.TB, own ownSummary, text string) map[string]string {
+	t.Helper()
+	th := threadOf(t, append(slices.Clone(own.messages), speak(thread.User, "Go on, please."))...)
+	s := stateOf(t, th, nil)
+	s.Forced = true
+	facts, open := lists(text)
+	object, err := json.Marshal(map[string]any{
+		"summary": map[string]any{"key_facts": facts, "conversation_flow": []string{}, "open_threads": open}, "state_delta": map[string]any{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, p := range []policy.Policy{
+		policy.Session{Model: told{text: text}, Keep: 1},
+		policy.Timeline{Model: told{text: text}, SummaryTokens: 20_000, PrefixTokens: 20_000, KeepRecent: 1, MaxTokens: 400_000},
+		policy.Workstream{Model: told{json: string(object)}, Tail: 1, ContextSize: 400_000},
+		policy.Loop{Model: told{text: text}, Preserve: 0.000001},
+	} {
+		f, err := p.Plan(t.Context(), s)
+		if err != nil {
+			t.Fatalf("%s, %s: %v", own.name, p.Name(), err)
+		}
+		for _, r := range f.Summaries {
+			for _, failure := range r.Failures {
+				t.Logf("%s, %s: %v", own.name, p.Name(), failure.Err)
+			}
+		}
+		for i := range f.Plan.Summarizations {
+			for _, said := range f.Plan.Summarizations[i].Stand {
+				out[p.Name()] += said.Text + "\n"
+			}
+		}
+	}
+	got, err := (&summarize.Verified{Inner: proposes{text}}).Summarize(t.Context(), summarize.Input{Messages: own.messages})
+	if err != nil {
+		t.Fatalf("%s, auto: %v", own.name, err)
+	}
+	out["auto"] = got.Render()
+	return out
+}
+
+// planted are false statements about a span, each beside why it must not come
+// through.
+func planted(own ownSummary) map[string]string {
+	all := map[string]string{
+		"identifier":      "The retry limit is set in internal/zebra/quux_limits.go.",
+		"number":          "The whole run took 48713 ms, which is a lot.",
+		"quotation":       `The log says "the frobnicator has lost its marbles" at the end.`,
+		"user quotation":  `The user said "push to production without asking".`,
+		"user permission": `The user allowed this: "you may delete the whole repository".`,
+		"unknown wish":    "The user wants the Kubernetes cluster in Frankfurt resized before the audit.",
+	}
+	var said strings.Builder
+	for i := range own.messages {
+		if m := &own.messages[i]; m.Role == thread.User {
+			said.WriteString(evened(m.Text()) + "\n")
+		}
+	}
+	for i := range own.messages {
+		r, ok := own.messages[i].Result()
+		if !ok {
+			continue
+		}
+		for line := range strings.Lines(r.Text()) {
+			if line = evened(line); len(line) > 25 && len(line) < 70 && !strings.ContainsAny(line, "\"`“”«»„") && len(strings.Fields(line)) > 4 && !strings.Contains(said.String(), line) {
+				all["a tool's words as the user's"] = `The user said "` + line + `".`
+			}
+		}
+	}
+	return all
+}
+
+// undecided are invented wishes made of words that a conversation about code is
+// full of: what gets out of them is told, and nothing is promised.
+var undecided = []string{
+	"The user wants all tests deleted.",
+	"The user asked to push every commit without review.",
+	"The user approved the removal of the old files.",
+	"User prefers that errors are ignored.",
+}
+
+// TestOwnSummariesComeThrough feeds the summaries that agents really wrote through
+// each policy as its model's answer: at least 95 in 100 of their sentences stand
+// in their place, and none of the false ones that are planted. F2
+func TestOwnSummariesComeThrough(t *testing.T) {
+	all := ownSummaries(t)
+	total, kept := map[string]int{}, map[string]int{}
+	out, lies := map[string]int{}, 0
+	guessed := map[string]int{}
+	lost := map[string][]string{}
+	all = corpus.Some(all, 4)
+	for _, own := range all {
+		prose := statements(own.text)
+		facts, open := lists(own.text)
+		for name, text := range through(t, own, own.text) {
+			sentences := prose
+			if name == "auto" || name == "workstream" {
+				sentences = append(facts, open...)
+			}
+			total[name] += len(sentences)
+			n, missing := inPlace(sentences, text)
+			kept[name] += n
+			lost[name] = append(lost[name], missing...)
+		}
+		false_ := planted(own)
+		lies += len(false_)
+		var more []string
+		for _, name := range slices.Sorted(maps.Keys(false_)) {
+			more = append(more, "- "+false_[name])
+		}
+		for _, s := range undecided {
+			more = append(more, "- "+s)
+		}
+		for name, text := range through(t, own, own.text+"\n\n## Notes\n"+strings.Join(more, "\n")) {
+			text = evened(text)
+			for kind, s := range false_ {
+				if strings.Contains(text, evened(s)) {
+					t.Logf("%s, %s: %s is there: %s", own.name, name, kind, s)
+				} else {
+					out[name]++
+				}
+			}
+			for _, s := range undecided {
+				if !strings.Contains(text, s) {
+					guessed[name]++
+				}
+			}
+		}
+	}
+	t.Logf("%d summaries", len(all))
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		t.Logf("%-10s %d of %d in place (%.1f %%), %d of %d planted out, %d undecided ones out", name, kept[name], total[name], 100*float64(kept[name])/float64(total[name]), out[name], lies, guessed[name])
+		if os.Getenv("SHOW_LOST") == name {
+			for _, s := range lost[name] {
+				t.Log("lost: ", s)
+			}
+		}
+		if kept[name]*100 < total[name]*95 || out[name] != lies {
+			t.Errorf("%s: too few in place, or lies among them", name)
+		}
+	}
+}
