@@ -111,8 +111,6 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 		return thread.Failure // the system says that it did not do it
 	case class != toolpolicy.Shell && class != toolpolicy.Other:
 		return thread.Success
-	case class == toolpolicy.Other && refuses(r.first):
-		return thread.Failure
 	case r.exit > 0:
 		if c != nil && prints(c.input) {
 			return thread.Partial // grep that found nothing exits with 1
@@ -126,17 +124,6 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 		return thread.Failure
 	}
 	return thread.Success
-}
-
-// refuses reports whether the first line of an answer says that a tool did not do
-// what it was asked: what systems without a flag for failures write.
-func refuses(first string) bool {
-	for _, opening := range [...]string{"error:", "error ", `{"error":`, `{"error" :`, "failed:", "forbidden", "not allowed", "permission denied", "invalid "} {
-		if hasPrefixFold(first, opening) {
-			return true
-		}
-	}
-	return false
 }
 
 // printers are commands whose output is the content of something else.
