@@ -180,7 +180,8 @@ func (v *View) runs(end int) [][]int {
 // given as context.
 func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Executed, err error) {
 	at := v.positions(p.Span)
-	in := summarize.Input{Messages: make([]thread.Message, len(at)), Context: v.messages[at[len(at)-1]+1:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, Sent: v.Sent}
+	end := at[len(at)-1] + 1
+	in := summarize.Input{Messages: make([]thread.Message, len(at)), Log: v.messages[:end], Context: v.messages[end:], Shown: v.shown(at), Answers: v.Answers, Instructions: v.Instructions, Sent: v.Sent}
 	for n, i := range at {
 		in.Messages[n] = v.messages[i]
 	}

@@ -178,10 +178,14 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 // next is left out once the prompt shows a later step.
 func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 	var before state.Work
-	if in.Previous != nil {
-		before = in.Previous.Work
+	log := in.Log
+	if log == nil {
+		log = in.Messages
+		if in.Previous != nil {
+			before = in.Previous.Work
+		}
 	}
-	b.work = foldWork(before, in.Messages, of)
+	b.work = foldWork(before, log, of)
 	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {
 		b.work.Next = state.Seen{}
 	}

@@ -105,10 +105,10 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 	switch {
 	case r.outcome == thread.Failure || r.outcome == thread.Partial:
 		return r.outcome
-	case class == toolpolicy.Search && strings.HasPrefix(r.first, "Error performing "):
-		return thread.Failure // LSP
 	case class == toolpolicy.Other && r.work != nil && r.work.refusal != "":
 		return thread.Failure // the system says that it did not do it
+	case class == toolpolicy.Search && strings.HasPrefix(r.first, "Error performing "):
+		return thread.Failure // LSP
 	case class != toolpolicy.Shell && class != toolpolicy.Other:
 		return thread.Success
 	case r.exit > 0:

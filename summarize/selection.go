@@ -10,7 +10,7 @@ import (
 // floors are the shares of the budget that each section may fill before the
 // sections compete: without them the most numerous kind would take it all.
 var floors = [sections]float32{
-	secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.10, secSaid: 0.50, secChange: 0.10, secFile: 0.12,
+	secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.50, secChange: 0.10, secFile: 0.12,
 	secOutcome: 0.05, secFact: 0.05, secOpen: 0.04, secArtifact: 0.05, secSnippet: 0.15,
 }
 
@@ -25,6 +25,9 @@ const (
 	// mostSnippets is the share of the budget that lines of output may take before
 	// all else that there is to say is said.
 	mostSnippets = 0.20
+	// smallBudget is a budget, in tokens, below which lines of output get less: a
+	// reader of so little needs the story.
+	smallBudget = 4000
 	// enoughSaid is how many tokens of the assistant's words tell a session, so that
 	// with more room the rest competes.
 	enoughSaid = 1300
@@ -249,6 +252,15 @@ func (s *selection) reset(kept, each int) {
 	}
 }
 
+// mostSnippets is how many tokens of lines of output come before all else is said.
+func (s *selection) mostSnippets() int {
+	share := float32(mostSnippets)
+	if s.budget < smallBudget {
+		share /= 2
+	}
+	return int(share * float32(s.budget))
+}
+
 // takeFloors fills each section up to its share.
 func (s *selection) takeFloors(limit int) {
 	bySection := [sections][]int{}
@@ -262,8 +274,11 @@ func (s *selection) takeFloors(limit int) {
 	defer func() { s.floor = false }()
 	for sec := range sections {
 		share := int(floors[sec] * float32(room))
-		if sec == secSaid {
+		switch {
+		case sec == secSaid:
 			share = min(share, enoughSaid)
+		case sec == secSnippet && s.budget < smallBudget:
+			share /= 3
 		}
 		s.greedy(bySection[sec], min(limit, s.spent+share))
 	}
@@ -403,7 +418,7 @@ func (s *selection) greedy(list []int, limit int) {
 			continue
 		}
 		h.pop()
-		if s.capped && (top.density < worthSaying || c.section == secSnippet && float32(s.snippets) >= mostSnippets*float32(s.budget)) {
+		if s.capped && (top.density < worthSaying || c.section == secSnippet && s.snippets >= s.mostSnippets()) {
 			continue
 		}
 		cost := s.cost(c)

@@ -24,6 +24,10 @@ import (
 type Input struct {
 	// Messages is the span, in thread order, with ids and turns set.
 	Messages []thread.Message
+	// Log is all that was said up to the end of the span, also what stays in the
+	// prompt or is put aside: where the work stands is read off the calls in all of
+	// it. Nil stands for Messages after what Previous knows.
+	Log []thread.Message
 	// Previous is the summary of an earlier compaction that this one replaces:
 	// its items stay or compete for room like those of the span. May be nil.
 	Previous *summary.Summary
