@@ -469,8 +469,11 @@ func (r *replay) tried(c *call, kind string) {
 	if kind == "" {
 		if c.line != "" { // part of it may have been done
 			r.vague = append(r.vague, vague{at: c.result, turn: c.turn, line: c.line})
-			for _, cmd := range c.commands {
+			for i, cmd := range c.commands {
 				r.disturb(c, cmd)
+				if cmd.name() == "git" && len(cmd.words) > 1 && cmd.words[1].text == "cherry-pick" {
+					r.committed(c, i, false) // those before the one that did not fit
+				}
 			}
 		}
 		return

@@ -49,17 +49,11 @@ func (r *replay) git(c *call) {
 		sub, rest := gitCommand(cmd)
 		switch sub {
 		case "commit":
-			found := false
-			for _, m := range commitLine.FindAllStringSubmatch(c.out, -1) {
-				found = true
-				r.commits = append(r.commits, commit{m[2], m[3], c.result, i, elsewhere})
-				if m[1] != "detached HEAD" {
-					r.branch = append(r.branch, seen{text: m[1], at: c.result})
-				}
-			}
-			if !found && (cmd.option("-q", "--quiet") || strings.TrimSpace(c.out) == "") && !cmd.piped {
+			if !r.committed(c, i, elsewhere) && (cmd.option("-q", "--quiet") || strings.TrimSpace(c.out) == "") && !cmd.piped {
 				r.commits = append(r.commits, commit{"", c.line, c.result, i, elsewhere})
 			}
+		case "cherry-pick":
+			r.committed(c, i, elsewhere)
 		case "push":
 			if !pushFailed.MatchString(c.out) && !cmd.option("--dry-run", "-n") {
 				r.pushes = append(r.pushes, c.result)
@@ -85,6 +79,18 @@ func (r *replay) git(c *call) {
 	if elsewhere {
 		r.branch = r.branch[:branches]
 	}
+}
+
+// committed notes the commits that a call printed.
+func (r *replay) committed(c *call, order int, elsewhere bool) bool {
+	all := commitLine.FindAllStringSubmatch(c.out, -1)
+	for _, m := range all {
+		r.commits = append(r.commits, commit{m[2], m[3], c.result, order, elsewhere})
+		if m[1] != "detached HEAD" {
+			r.branch = append(r.branch, seen{text: m[1], at: c.result})
+		}
+	}
+	return len(all) > 0
 }
 
 // background notes what was started, and what was seen to end.

@@ -1,0 +1,213 @@
+package summarize
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// TestWindows: a long line is cut at words, each window knows its place, and what
+// lies between two pieces of an item is marked.
+func TestWindows(t *testing.T) {
+	line := "first_word_of_it " + strings.Repeat("plain words here ", 20) + "last_word_of_it"
+	pieces := appendPieces(nil, line, span{0, len(line)}, 1, 0, true)
+	pieces = appendPieces(pieces, "next_line()", span{0, 11}, 2, 0, true)
+	if len(pieces) != 3 {
+		t.Fatalf("%d pieces", len(pieces))
+	}
+	for _, p := range pieces {
+		if !slices.Contains(strings.Fields(line+" next_line()"), strings.Fields(p.text)[0]) {
+			t.Errorf("a window begins in mid-word: %q", p.text)
+		}
+	}
+	var g group
+	for _, p := range pieces {
+		g.add(p)
+	}
+	if !g.apart(0, 1) {
+		t.Error("windows without identifiers are left out, and nothing marks it")
+	}
+	if g.apart(1, 2) {
+		t.Error("the end of a line and the next line stand together")
+	}
+	g.places[1].more = true
+	if !g.apart(1, 2) {
+		t.Error("the end of a line is left out, and nothing marks it")
+	}
+	long := strings.Repeat("x", maxSentence-10) + " tail"
+	if end := windowEnd(long, 0, len(long)); long[end-1] != ' ' {
+		t.Errorf("a long word is cut at %d", end)
+	}
+}
+
+// TestLeftOutCounted: what is trimmed at a cut is counted as left out.
+func TestLeftOutCounted(t *testing.T) {
+	s := "head" + strings.Repeat(" ", 300) + "tail of it all"
+	got := trimMiddle(s, 90)
+	before, rest, _ := strings.Cut(got, " "+leftOpen)
+	n, after, _ := strings.Cut(rest, leftClose+" ")
+	if want := fmt.Sprint(len(s) - len(before) - len(after)); n != want {
+		t.Errorf("%q says %s, want %s", got, n, want)
+	}
+}
+
+// TestMaskedOutcome: where a pipe hides the exit status, the output of a check says
+// how it went.
+func TestMaskedOutcome(t *testing.T) {
+	for _, tt := range []struct {
+		command, out string
+		want         thread.Outcome
+	}{
+		{"go build ./... 2>&1 | head -40", "# x/y\ncmd/a.go:105:51: undefined: z", thread.Failure},
+		{"mise run fmt && mise run lint 2>&1 | tail -20", "cmd/a.go:85:26: unused (lint)", thread.Failure},
+		{"mise run fmt 2>&1 && mise run lint 2>&1 | tail -5", "[lint] ERROR task failed", thread.Failure},
+		{"go test ./... -v 2>&1 | tail -100", "--- FAIL: TestX (0.0s)\nFAIL", thread.Failure},
+		{"go test ./... 2>&1 | tail -3", "ok  \tx/y\t0.1s", thread.Success},
+		{"go build ./... 2>&1 | head -40", "", thread.Success},
+		{"cat notes.txt; go build ./... | head", "a.go:1:1: said the notes", thread.Success},
+	} {
+		k := new(talk).user("Mend it, please.").calls("Bash", args{"command": tt.command}, tt.out, thread.Success).says("I see.")
+		s := summarizeNow(t, Input{Messages: k.done(t), Budget: 2000})
+		if len(s.ToolOutcomes) != 1 || s.ToolOutcomes[0].Outcome != tt.want {
+			t.Errorf("%s: %+v, want %s", tt.command, s.ToolOutcomes, tt.want)
+		}
+	}
+	k := new(talk).user("Where is it used?").calls("LSP", args{"operation": "incomingCalls"}, "Error performing incomingCalls: request failed", thread.Success).says("I see.")
+	if s := summarizeNow(t, Input{Messages: k.done(t), Budget: 2000}); len(s.ToolOutcomes) != 1 || s.ToolOutcomes[0].Outcome != thread.Failure {
+		t.Errorf("a request that failed: %+v", s.ToolOutcomes)
+	}
+}
+
+func TestMute(t *testing.T) {
+	for command, want := range map[string]bool{
+		"go vet ./...": true, "npx tsc --noEmit": true, "pnpm exec eslint src": true, "yarn tsc": true, "go test -c ./x": true, "gofmt -l .": true,
+		"go test ./...": false, "npm test": false, "gofmt -w .": false, "prettier --check .": false,
+	} {
+		if got := mute(strings.Fields(command)); got != want {
+			t.Errorf("%s: %t", command, got)
+		}
+	}
+}
+
+func ledgerOf(s summary.Summary) string {
+	var all []string
+	for _, f := range s.Files {
+		all = append(all, fmt.Sprintf("%s %s", strings.Join(f.Operations, "+"), f.Path))
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; ")
+}
+
+// TestOneNamePerFile: a file that is named with its root and without is one file,
+// and what was there before was not created.
+func TestOneNamePerFile(t *testing.T) {
+	done := func(path string) string { return "The file " + path + " has been updated successfully." }
+	edit := func(k *talk, path string) *talk {
+		return k.calls("Edit", args{"file_path": path, "old_string": "a", "new_string": "b"}, done(path), thread.Success)
+	}
+	write := func(k *talk, path, said string) *talk {
+		return k.calls("Write", args{"file_path": path, "content": "some text"}, said+path, thread.Success)
+	}
+	for _, tt := range []struct {
+		name string
+		log  func(*talk)
+		want string
+	}{
+		{"root last", func(k *talk) {
+			k.calls("Bash", args{"command": "sed -i s/a/b/ pkg/a.go"}, "", thread.Success)
+			edit(k, "/r/pkg/a.go")
+		}, "edited /r/pkg/a.go"},
+		{"root first", func(k *talk) {
+			edit(k, "/r/pkg/a.go").calls("Bash", args{"command": "rm pkg/a.go"}, "", thread.Success)
+		}, "edited+deleted /r/pkg/a.go"},
+		{"a name alone", func(k *talk) {
+			edit(k, "/r/pkg/.env").calls("Bash", args{"command": "rm .env"}, "", thread.Success)
+		}, "deleted .env; edited /r/pkg/.env"},
+		{"two that end alike", func(k *talk) {
+			edit(edit(k, "/r/pkg/a.go"), "/s/pkg/a.go").calls("Bash", args{"command": "rm pkg/a.go"}, "", thread.Success)
+		}, "deleted pkg/a.go; edited /r/pkg/a.go; edited /s/pkg/a.go"},
+		{"written over", func(k *talk) { write(k, "/r/a.md", "The file has been updated: ") }, "edited /r/a.md"},
+		{"new", func(k *talk) { write(k, "/r/a.md", "File created successfully at: ") }, "created /r/a.md"},
+		{"in a loop", func(k *talk) {
+			k.calls("Bash", args{"command": "for f in a.go b.go; do\n sed -i s/a/b/ \"$f\"\ndone"}, "", thread.Success)
+		}, "edited a.go; edited b.go"},
+		{"on a condition", func(k *talk) {
+			k.calls("Bash", args{"command": "if true; then\n rm a.go\nfi\nrm b.go"}, "", thread.Success)
+		}, "deleted b.go"},
+		{"into a folder", func(k *talk) {
+			k.calls("Bash", args{"command": "cd /r && mv a.go b.go core/ && mv x/c.go ."}, "", thread.Success)
+		}, "created /r/c.go; created /r/core/a.go; created /r/core/b.go; deleted /r/a.go; deleted /r/b.go; deleted /r/x/c.go"},
+	} {
+		k := new(talk).user("Mend the files, please.")
+		tt.log(k)
+		k.says("Mended.")
+		if got := ledgerOf(summarizeNow(t, Input{Messages: k.done(t), Budget: 3000})); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+	k := new(talk).user("Write the plan, please.")
+	write(k, "/r/plan.md", "File created successfully at: ").user("And again, with more in it.")
+	write(k, "/r/plan.md", "Wrote ").says("Done.")
+	var told []string
+	for _, it := range summarizeNow(t, Input{Messages: k.done(t), Budget: 3000}).Changes {
+		told = append(told, strings.Fields(it.Text)[0])
+	}
+	if strings.Join(told, " ") != "created edited" {
+		t.Errorf("changes: %q", told)
+	}
+}
+
+// TestTaskList: a list of tasks that was shown says how they stand.
+func TestTaskList(t *testing.T) {
+	create := func(k *talk, id, subject string) *talk {
+		return k.calls("TaskCreate", args{"subject": subject}, "Task #"+id+" created successfully: "+subject, thread.Success)
+	}
+	plan := func(k *talk) string {
+		k.says("Going on.")
+		var all []string
+		for _, s := range summarizeNow(t, Input{Messages: k.done(t), Budget: 2000}).CurrentPlan {
+			all = append(all, s.Status+" "+s.Text)
+		}
+		return strings.Join(all, "; ")
+	}
+	two := func() *talk {
+		k := new(talk).user("Do both of the things, please.")
+		return create(create(k, "1", "write it"), "2", "test it").calls("TaskUpdate", args{"taskId": "1", "status": "in_progress"}, "Updated task #1 status", thread.Success)
+	}
+	for _, tt := range []struct {
+		name string
+		log  *talk
+		want string
+	}{
+		{"as updated", two(), "in_progress write it; pending test it"},
+		{"as shown", two().calls("TaskList", args{}, "#1 [completed] write it\n#2 [pending] test it", thread.Success), "completed write it; pending test it"},
+		{"one is gone", two().calls("TaskList", args{}, "#2 [pending] test it", thread.Success), "pending test it"},
+		{"none", two().calls("TaskList", args{}, "No tasks found", thread.Success), ""},
+		{"numbers begin anew", create(two(), "1", "ship it"), "pending ship it"},
+	} {
+		if got := plan(tt.log); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestDirectoryOfCallsTogether: of calls that were made together nobody knows which
+// ran last, so where one of them went says nothing.
+func TestDirectoryOfCallsTogether(t *testing.T) {
+	l := &logOf{}
+	l.ok("cd /r/x && ls", "a\nShell cwd was reset to /r")
+	l.add(thread.Message{Role: thread.Assistant, Parts: []thread.Part{
+		thread.ToolCall{ID: "a", Name: "Bash", Arguments: `{"command":"cd /s && ls"}`}, thread.ToolCall{ID: "b", Name: "Bash", Arguments: `{"command":"cd /s && cat x"}`}}})
+	for _, r := range []struct{ id, out string }{{"a", "x\nShell cwd was reset to /r"}, {"b", "y"}} {
+		l.add(thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{CallID: r.id, Tool: "Bash", Outcome: thread.Success, Content: []thread.Part{thread.Text{Text: r.out}}}}})
+	}
+	w := l.ok("npm test", "3 passing").fold(t, state.Work{})
+	if w.Directory.Text != "/r" || len(w.Checks) != 1 || w.Checks[0].Command != "npm test" {
+		t.Errorf("in %s, checks %+v", w.Directory.Text, w.Checks)
+	}
+}
