@@ -18,8 +18,10 @@ const (
 	// requestShare is the share of the budget that user messages may take in
 	// full before they are trimmed in the middle.
 	requestShare = 0.30
-	// workShare is the share of the budget that the state of the work may take.
-	workShare = 0.15
+	// workShare is the share of the budget that the state of the work may take, and
+	// operationShare where operations of a system are what was done.
+	operationShare = 0.30
+	workShare      = 0.15
 	// fill is how full the budget is to be when there is material.
 	fill = 0.97
 	// mostSnippets is the share of the budget that lines of output may take before
@@ -113,7 +115,11 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	s.rankRequests()
 	s.work = p.work
 	if budget > 0 {
-		s.work = summary.FitWork(p.work, int(workShare*float32(budget)), count)
+		share := float32(workShare)
+		if len(p.work.Operations) > 0 { // they are all that was done
+			share = operationShare
+		}
+		s.work = summary.FitWork(p.work, int(share*float32(budget)), count)
 		s.workTokens = count(summary.RenderWork(s.work))
 	}
 	if budget <= 0 {

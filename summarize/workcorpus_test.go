@@ -139,3 +139,40 @@ func proven(t *testing.T, name string, messages []thread.Message, w state.Work) 
 }
 
 func count4(s string) int { return (len(s) + 3) / 4 }
+
+// TestRefusalsInSmallPrompts: what a system refused stands in a summary of 2,000
+// tokens, with the reason, so that it is not tried again.
+func TestRefusalsInSmallPrompts(t *testing.T) {
+	file, err := transcript.Open(filepath.Join(corpus.Dir(t, "transcripts"), "tau-bench", "gpt-4o-airline-public.jsonl.gz"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, told := 0, 0
+	for n, tr := range file.Transcripts {
+		if n > 40 && !corpus.Long() {
+			break
+		}
+		messages := tr.Thread.Messages()
+		var e Extractive
+		s, err := e.Summarize(t.Context(), Input{Messages: messages, Budget: 2000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		section := summary.RenderWork(s.Work)
+		for _, o := range foldWork(state.Work{}, messages, read).Operations {
+			if o.Outcome != thread.Failure {
+				continue
+			}
+			refused++
+			if strings.Contains(section, o.Tool) && strings.Contains(section, o.Reason[:min(len(o.Reason), 60)]) {
+				told++
+			} else if len(s.Work.Operations) < 3 {
+				t.Errorf("run %d: %s %s (%s) is not told:\n%s", n, o.Tool, o.Input, o.Reason, section)
+			}
+		}
+	}
+	t.Logf("%d of %d refusals are told", told, refused)
+	if refused < 10 || told*100 < refused*95 {
+		t.Errorf("%d of %d refusals are told", told, refused)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -45,7 +46,7 @@ func FitWork(w state.Work, tokens int, count func(string) int) state.Work {
 		cut.Checks = newestOf(w.Checks, c.checks, &cut.Omitted.Checks)
 		cut.Refused = newestOf(w.Refused, c.refused, &cut.Omitted.Refused)
 		cut.Running = newestOf(w.Running, c.running, &cut.Omitted.Running)
-		cut.Operations = newestOf(w.Operations, c.operations, &cut.Omitted.Operations)
+		cut.Operations = operationsOf(w.Operations, c.operations, &cut.Omitted.Operations)
 		if c.rest == 0 {
 			cut.Next = state.Seen{}
 		}
@@ -54,6 +55,57 @@ func FitWork(w state.Work, tokens int, count func(string) int) state.Work {
 		}
 	}
 	return state.Work{}
+}
+
+// What is told of an operation where there is little room, in bytes.
+const (
+	shortInput  = 100
+	shortReason = 140
+)
+
+// operationsOf returns n operations, shortened, in their order, and adds to left how
+// many went: those that were refused stay longest, since they would be tried again,
+// and the last, which says how
+// it ended.
+func operationsOf(list []state.Operation, n int, left *int) []state.Operation {
+	stays := make([]bool, len(list))
+	kept := 0
+	if last := len(list) - 1; last >= 0 && n > 0 { // how it ended
+		stays[last], kept = true, 1
+	}
+	for _, refused := range [...]bool{true, false} {
+		for i := len(list) - 1; i >= 0 && kept < n; i-- {
+			if !stays[i] && (list[i].Outcome == thread.Failure) == refused {
+				stays[i] = true
+				kept++
+			}
+		}
+	}
+	var out []state.Operation
+	for i, o := range list {
+		if stays[i] {
+			o.Input, o.Reason = clipped(o.Input, shortInput), clipped(o.Reason, shortReason)
+			out = append(out, o)
+		}
+	}
+	*left += len(list) - len(out)
+	return out
+}
+
+// clipped is the beginning and the end of a text, with a mark where something is
+// missing: arguments that tell two calls apart mostly come last.
+func clipped(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	head, tail := limit*6/10, len(s)-limit*4/10
+	for head > 0 && !utf8.RuneStart(s[head]) {
+		head--
+	}
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	return strings.TrimRight(s[:head], " …") + " … " + strings.TrimLeft(s[tail:], " …")
 }
 
 // newestOf returns the last n entries and adds to left how many went.
@@ -133,7 +185,9 @@ func workLines(w state.Work) []string {
 	if w.Next.Text != "" {
 		line((&workWriter{}).raw(`next, in the assistant's words: "`).text(w.Next.Text).raw(`"`))
 	}
-	omitted(w.Omitted.Operations, "operations")
+	if n := w.Omitted.Operations; n > 0 {
+		line((&workWriter{}).raw("and " + strconv.Itoa(n) + " more operations"))
+	}
 	for _, o := range w.Operations {
 		line(operation(o))
 	}
@@ -213,7 +267,7 @@ func commit(c state.Commit) *workWriter {
 // edited writes the files that were changed, the newest first, those of one folder
 // together.
 func edited(w state.Work, home string) *workWriter {
-	b := (&workWriter{}).raw("edited, no commit seen: ")
+	b := (&workWriter{}).raw("edited, no commit by the assistant seen: ")
 	if len(w.Commits)+w.Omitted.Commits > 0 {
 		b = (&workWriter{}).raw("edited since the last commit: ")
 	}
