@@ -21,7 +21,9 @@ const (
 	// workShare is the share of the budget that the state of the work may take, and
 	// operationShare where operations of a system are what was done.
 	operationShare = 0.30
-	workShare      = 0.15
+	// enoughWork is how many tokens of it tell where any work stands.
+	enoughWork = 500
+	workShare  = 0.15
 	// fill is how full the budget is to be when there is material.
 	fill = 0.97
 	// mostSnippets is the share of the budget that lines of output may take before
@@ -119,7 +121,7 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 		if len(p.work.Operations) > 0 { // they are all that was done
 			share = operationShare
 		}
-		s.work = summary.FitWork(p.work, int(share*float32(budget)), count)
+		s.work = summary.FitWork(p.work, min(int(share*float32(budget)), enoughWork), count)
 		s.workTokens = count(summary.RenderWork(s.work))
 	}
 	if budget <= 0 {
