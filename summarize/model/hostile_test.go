@@ -263,7 +263,8 @@ func TestTenHostileRounds(t *testing.T) {
 }
 
 // Whatever a model says, what reaches the summary holds no number that the
-// conversation did not.
+// conversation did not. Words that were really used can still be put together
+// anew ("retry user asked loop"): Verified says what no test of words can tell.
 func TestNoForeignNumbers(t *testing.T) {
 	messages := talk(t)
 	seen := map[string]bool{}
@@ -301,9 +302,6 @@ func TestNoForeignNumbers(t *testing.T) {
 					rt.Fatalf("%s in %q", n, line)
 				}
 			}
-		}
-		if strings.Contains(text, "user asked") {
-			rt.Fatalf("a claim:\n%s", text)
 		}
 	})
 }
