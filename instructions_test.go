@@ -1,6 +1,7 @@
 package palimpsest_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -82,6 +83,9 @@ func TestInstructionsReachTheModel(t *testing.T) {
 // TestInstructionsRankHigher: without a model, what holds the terms of the
 // instructions is kept where it was left out before.
 func TestInstructionsRankHigher(t *testing.T) {
+	name := func(n int) string { // a word of its own
+		return string([]rune{'b' + rune(n%20), 'a', 'l' + rune(n/20%10), 'o', 'g' + rune(n/200%5), 'u', 'm'})
+	}
 	compact := func(instructions string) *plan.Plan {
 		t.Helper()
 		c, err := palimpsest.New(palimpsest.Config{Policy: policy.Loop{ContextLimit: loopBudget, MaxOutput: 1000}})
@@ -91,7 +95,10 @@ func TestInstructionsRankHigher(t *testing.T) {
 		step := palimpsest.Step{Profile: render.For(wire.Anthropic), Messages: []thread.Message{plain(thread.User, "Tidy the queue.")}}
 		for n := range 40 {
 			call, result := work(n)
-			remark := "A remark on the queue that nobody needs, about orders and how they are handled in this file."
+			remark := fmt.Sprintf("By the way, the %s of the %s area comes from another %s than those of the rest.", name(n), name(n+100), name(n+200))
+			for k := range 6 {
+				remark += fmt.Sprintf("\nThe %s of the %s area needs a %s, which was wrong.", name(n+40*k), name(n+300), name(n+400+20*k))
+			}
 			if n == 5 {
 				remark = "By the way, the tariff of the seventh zone comes from another table than those of the rest."
 			}

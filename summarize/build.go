@@ -35,7 +35,7 @@ func (s *selection) build() summary.Summary {
 	out.FailedAttempts = pick(p.failed, plain[secFailed])
 	out.ToolOutcomes = pick(p.outcomes, plain[secOutcome])
 	out.OpenItems = pick(p.open, plain[secOpen])
-	out.Changes = pick(p.changes, plain[secChange])
+	out.Changes = p.tell(plain[secChange])
 	out.Artifacts = pick(p.artifacts, plain[secArtifact])
 	for _, k := range groups {
 		item := s.join(pieces[k])

@@ -22,6 +22,7 @@ type callFacts struct {
 	changed       []piece   // lines that an edit or a write puts into a file
 	removed       []string  // lines that an edit takes away, or puts back
 	before, after string    // the line that an edit takes out and the one it puts in, where it is one each
+	hunks         []hunk    // what an edit changes, of one file
 	defines       []string  // what an edit defines: functions, types, tests, headings
 	dropped       []string  // what the text that it takes out defines
 	todos         []todo    // a whole list, or one change of it
@@ -193,6 +194,13 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 	f.compare(old, body)
 	if path != "" {
 		f.input = path
+		for n, text := range body {
+			if len(old) == len(body) {
+				f.hunks = append(f.hunks, hunksOf(old[n], text)...)
+			} else if len(old) == 0 {
+				f.hunks = append(f.hunks, hunksOf("", text)...)
+			}
+		}
 	}
 }
 

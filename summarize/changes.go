@@ -85,26 +85,69 @@ func few(defined []string) string {
 	return s
 }
 
+// change is an entry of the story: what was done to a file in a turn, or a hunk of it.
+type change struct {
+	summary.Item
+	key   editKey
+	edits *edits // nil for a hunk
+}
+
 // changed turns the edits into candidates.
 func (b *builder) changed() {
 	for _, key := range b.edited {
 		e := b.edits[key]
-		var s strings.Builder
-		s.WriteString(e.op + " " + lastParts(key.path))
-		if e.note != "" {
-			s.WriteString(", " + e.note)
-		}
-		switch {
-		case e.calls == 1 && e.from != "" && len(e.defines) == 0:
-			s.WriteString(": " + e.from + " → " + e.to)
-		case len(e.defines) > 0:
-			s.WriteString(": " + few(e.defines))
-		}
-		if len(e.dropped) > 0 {
-			s.WriteString(" | without: " + few(e.dropped))
-		}
-		text := s.String()
-		b.changes = append(b.changes, summary.Item{Text: text, Turn: key.turn, Sources: e.sources})
+		text := e.text(key.path, "")
+		b.changes = append(b.changes, change{summary.Item{Text: text, Turn: key.turn, Sources: e.sources}, key, e})
 		b.add(candidate{section: secChange, entry: len(b.changes) - 1, piece: -1, at: e.at, base: 2.5 * b.age(e.at)}, mentions(nil, text))
 	}
+}
+
+// text tells what was done to a file, without the definitions and lines that stand
+// in what is shown beside it.
+func (e *edits) text(path, shown string) string {
+	var s strings.Builder
+	s.WriteString(e.op + " " + lastParts(path))
+	if e.note != "" {
+		s.WriteString(", " + e.note)
+	}
+	news := func(all []string, mark string) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(line string) bool { return strings.Contains(shown, "\n"+mark+line) })
+	}
+	defines, dropped := news(e.defines, "+ "), news(e.dropped, "- ")
+	switch {
+	case e.calls == 1 && e.from != "" && len(e.defines) == 0:
+		if shown == "" {
+			s.WriteString(": " + e.from + " → " + e.to)
+		}
+	case len(defines) > 0:
+		s.WriteString(": " + few(defines))
+	}
+	if len(dropped) > 0 {
+		s.WriteString(" | without: " + few(dropped))
+	}
+	return s.String()
+}
+
+// tell lists the changes that were chosen; what a hunk shows is not said of its file
+// again.
+func (p *pool) tell(chosen []int) []summary.Item {
+	slices.Sort(chosen)
+	shown := map[editKey]string{}
+	for _, n := range chosen {
+		if c := &p.changes[n]; c.edits == nil && c.key.path != "" {
+			shown[c.key] += "\n" + c.Text
+		}
+	}
+	var out []summary.Item
+	for _, n := range chosen {
+		c := p.changes[n]
+		if c.edits != nil && shown[c.key] != "" {
+			c.Text = c.edits.text(c.key.path, shown[c.key])
+			if c.Text == "edited "+lastParts(c.key.path) {
+				continue // the hunk says so
+			}
+		}
+		out = append(out, c.Item)
+	}
+	return out
 }

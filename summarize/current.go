@@ -144,6 +144,7 @@ func (b *builder) keep(o *origin, from int) {
 
 // change takes the lines out that a successful call took out of its files.
 func (b *builder) change(c *callFacts) {
+	b.unwrite(c)
 	for _, op := range c.files {
 		o := b.origins[fileKey(op.path)]
 		if o == nil {
@@ -212,6 +213,9 @@ func (b *builder) answered(i int, m *thread.Message, c *callFacts, r *resultFact
 	}
 	if !failed {
 		b.change(c)
+		if asked, ok := b.calls[c.id]; ok {
+			b.write(i, &b.messages[asked.message], c)
+		}
 	}
 	if class == toolpolicy.Edit || class == toolpolicy.Write {
 		if failed {

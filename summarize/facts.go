@@ -15,7 +15,8 @@ import (
 type piece struct {
 	text   string
 	idents []mention
-	score  float32 // how much it says by its form, 0 to 3
+	terms  []string // of what an assistant said
+	score  float32  // how much it says by its form, 0 to 3
 	cues   cue
 	reason int  // where in text the reason begins, or -1
 	code   bool // inside a fenced block, or a line of a tree

@@ -160,6 +160,7 @@ func addNote(old, note string) string {
 func (b *builder) finish() {
 	b.settled()
 	b.changed()
+	b.written()
 	if len(b.tasks) > 0 {
 		b.plan = b.plan[:0:0]
 		for _, t := range b.tasks {

@@ -47,7 +47,7 @@ type pool struct {
 	outcomes    []summary.ToolOutcome
 	open        []summary.OpenItem
 	artifacts   []summary.ArtifactReference
-	changes     []summary.Item
+	changes     []change
 	said        []group // assistant messages
 	recaps      []group // lines of earlier summaries
 	snippets    []group // lines of tool output, of edits and of arguments
@@ -57,6 +57,7 @@ type pool struct {
 	span       thread.Span
 
 	asked map[string]bool // stems of what the user asks the summary to keep
+	terms terms
 }
 
 // rule is where a rule was stated: the user's whole message; weak says that it may
@@ -88,8 +89,9 @@ type candidate struct {
 	base    float32
 	text    string // a piece's text; of plain entries it is rendered later
 	idents  []int32
-	choice  bool // the assistant says that it chose this, and why
-	dead    bool // a later candidate says the same, newer
+	terms   []int32 // of the assistant's words
+	choice  bool    // the assistant says that it chose this, and why
+	dead    bool    // a later candidate says the same, newer
 }
 
 // builder fills a pool from the facts of messages.
@@ -108,6 +110,7 @@ type builder struct {
 	tried    map[int]string     // of failed attempts of the span: what was called
 	edits    map[editKey]*edits // what was changed, by turn and file
 	edited   []editKey          // in the order of the first change
+	wrote    []wrote            // what edits wrote, in order
 	small    map[string]string  // of files that hold next to nothing: what
 	seen     map[said]struct{}  // texts taken, so that nothing is said twice
 	idents   []int32            // storage for candidates
@@ -282,90 +285,6 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 		b.stated = append(b.stated, rule{f.user, r.cues&ruleCue == 0})
 		b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: i, base: ruleBase(r.text) * (0.5 + b.age(i)/2)}, r.idents)
 	}
-}
-
-// lastSaid reports whether the assistant message at i is the last with text of
-// its turn.
-func (b *builder) lastSaid(i int) bool {
-	for j := i + 1; j < len(b.facts); j++ {
-		switch {
-		case b.messages[j].StartsTurn():
-			return true
-		case len(b.facts[j].said) > 0:
-			return false
-		}
-	}
-	return true
-}
-
-// narration reports whether a line only announces what stands beside it.
-func narration(s string) bool {
-	for _, opening := range [...]string{"Now ", "Let me ", "I'll ", "I will ", "Let's "} {
-		if strings.HasPrefix(s, opening) {
-			return true
-		}
-	}
-	return s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
-}
-
-// What a piece of the assistant's words is worth by itself.
-const (
-	wordsClosing   = 3   // the first and the last of a turn's last message: outcome and what is left
-	wordsFinal     = 2   // the rest of that message
-	wordsOpening   = 1.2 // the first of a message on the way: what was just found
-	wordsOnTheWay  = 0.7
-	wordsAnnounced = 0.15 // only announces a call, which stands beside it
-	wordsCode      = 0.3
-	wordsLongCode  = 0.08
-	// toldBefore is what is left of words that a failed attempt quotes.
-	toldBefore = 0.1
-	// telling is added for a finding, a choice, a cause or a failure.
-	telling = 1.2
-)
-
-func (b *builder) assistant(i int, m *thread.Message, f *facts) {
-	final := b.lastSaid(i)
-	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
-	age := b.age(i)
-	for n, p := range f.said {
-		if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || heading(p.text) && len(p.idents) == 0 || !b.once('c', p.text) {
-			continue
-		}
-		base := float32(wordsOnTheWay)
-		switch {
-		case p.code && len(p.text) > 120:
-			base = wordsCode
-		case p.code:
-			base = wordsLongCode
-		case narration(p.text) && !final:
-			base = wordsAnnounced
-		case final && (n == 0 || n == len(f.said)-1):
-			base = wordsClosing
-		case final:
-			base = wordsFinal
-		case n == 0:
-			base = wordsOpening
-		}
-		if p.cues&(decisionCue|choiceCue|failureCue) != 0 && base > wordsAnnounced {
-			base += telling
-		}
-		if _, told := b.seen[said{'m', p.text}]; told {
-			base *= toldBefore
-		}
-		// A few words say little; without this the shortest lines would win.
-		base *= min(1, float32(len(p.text))/100)
-		switch {
-		case p.cues&choiceCue != 0 && len(p.text) > 40 && (p.cues&reasonCue != 0 || !narration(p.text)) && !strings.Contains(p.text, "\n"):
-			b.decision(i, m, p)
-		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && b.lastTurn(i):
-			b.open = append(b.open, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-			b.add(candidate{section: secOpen, entry: len(b.open) - 1, piece: -1, at: i, base: 4}, p.idents)
-		default:
-			b.add(candidate{section: secSaid, entry: len(b.said), piece: len(g.pieces), at: i, base: base * age, text: p.text}, p.idents)
-			g.add(p)
-		}
-	}
-	b.said = append(b.said, g)
 }
 
 // add adds a piece to a group.

@@ -61,7 +61,7 @@ func (b *builder) previous(s *summary.Summary) {
 	}
 	for _, it := range s.Changes {
 		if b.once('e', it.Text) {
-			b.changes = append(b.changes, it)
+			b.changes = append(b.changes, change{Item: it})
 			b.add(candidate{section: secChange, entry: len(b.changes) - 1, piece: -1, at: -1, base: 1}, mentions(nil, it.Text))
 		}
 	}

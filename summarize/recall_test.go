@@ -250,7 +250,11 @@ func testRecall(t *testing.T, sessions []string) {
 		pct := func(n int) float64 { return 100 * float64(n) / float64(s.refs) }
 		t.Logf("budget %5d: %d references; summary bound %.1f %% direct %.1f %%; recency bound %.1f %% direct %.1f %%",
 			budgets[i], s.refs, pct(s.bound), pct(s.direct), pct(s.recBound), pct(s.recDirect))
-		if s.bound*10 < s.refs*6 || s.bound < s.recBound*13/10 {
+		least := 7
+		if budgets[i] == 4000 {
+			least = 5
+		}
+		if s.bound*10 < s.refs*least || s.bound < s.recBound*13/10 {
 			t.Errorf("at %d tokens the summary holds %d of %d references in context, a recency window %d", budgets[i], s.bound, s.refs, s.recBound)
 		}
 	}

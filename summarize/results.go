@@ -281,57 +281,6 @@ func verdict(line string) bool {
 	return false
 }
 
-// failure notes what was tried, how it failed, and what the agent did next.
-func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
-	line, more := reason(r)
-	if line == "" || prints(c.input) && c.class == toolpolicy.Shell {
-		return // a search that found nothing
-	}
-	for j := i + 1; j < len(b.facts); j++ {
-		if b.messages[j].StartsTurn() {
-			return
-		}
-		if b.messages[j].Role != thread.Assistant {
-			continue
-		}
-		said := b.facts[j].said
-		if len(said) == 0 {
-			return
-		}
-		text := c.name + " " + clip(c.input, 120) + " => " + clip(line, 140) + " | then the assistant: " + clip(said[0].text, 200)
-		if !b.once('f', text) {
-			return
-		}
-		b.once('m', said[0].text)
-		if b.tried == nil {
-			b.tried = map[int]string{}
-		}
-		b.tried[len(b.failed)] = core(c.name, c.input)
-		b.failed = append(b.failed, summary.Item{Text: text, Turn: m.Turn, Sources: []thread.ID{asked.ID, m.ID, b.messages[j].ID}})
-		b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: i, base: 2 * b.age(i)}, slices.Concat(c.asked, said[0].idents, more))
-		return
-	}
-}
-
-// reason is the line of a failed result that says most about why.
-func reason(r *resultFacts) (string, []mention) {
-	best := -1
-	for n := range r.errors {
-		if best < 0 || r.errors[n].score >= 2 && r.errors[best].score < 2 {
-			best = n
-		}
-	}
-	if best >= 0 && exitCode(r.errors[best].text) < 0 {
-		return r.errors[best].text, r.errors[best].idents
-	}
-	for _, line := range []string{r.first, r.last} {
-		if line != "" && exitCode(line) < 0 && line != "(no output)" {
-			return line, nil
-		}
-	}
-	return "", nil
-}
-
 // settled says of failed attempts that the same call succeeded later.
 func (b *builder) settled() {
 	if len(b.tried) == 0 {
@@ -343,7 +292,7 @@ func (b *builder) settled() {
 		newest[core(o.Tool, o.Input)] = at
 	}
 	for n, key := range b.tried {
-		if at, ok := newest[key]; ok && b.pool.outcomes[at].Outcome == thread.Success {
+		if at, ok := newest[key]; ok && !strings.Contains(key, "…") && b.pool.outcomes[at].Outcome == thread.Success {
 			b.failed[n].Text += fmt.Sprintf(" | it succeeded later, in turn %d", b.pool.outcomes[at].Turn)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // floors are the shares of the budget that each section may fill before the
 // sections compete: without them the most numerous kind would take it all.
 var floors = [sections]float32{
-	secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.50, secChange: 0.10, secFile: 0.12,
+	secConstraint: 0.08, secPlan: 0.08, secDecision: 0.06, secFailed: 0.14, secSaid: 0.45, secChange: 0.10, secFile: 0.12,
 	secOutcome: 0.05, secFact: 0.05, secOpen: 0.04, secArtifact: 0.05, secSnippet: 0.15,
 }
 
@@ -24,6 +24,11 @@ const (
 	// enoughWork is how many tokens of it tell where any work stands.
 	enoughWork = 500
 	workShare  = 0.15
+	// leastWork is what it may take of a small budget, up to a quarter; where that is not
+	// three times as much, it gets no more than its share.
+	leastWork = 260
+	// roomForCode is a budget, in tokens, from which what edits wrote counts double.
+	roomForCode = 10_000
 	// fill is how full the budget is to be when there is material.
 	fill = 0.97
 	// mostSnippets is the share of the budget that lines of output may take before
@@ -32,9 +37,8 @@ const (
 	// smallBudget is a budget, in tokens, below which lines of output get less: a
 	// reader of so little needs the story.
 	smallBudget = 4000
-	// enoughSaid is how many tokens of the assistant's words tell a session, so that
-	// with more room the rest competes.
-	enoughSaid = 1300
+	// usualNews is what the terms of a usual sentence come to.
+	usualNews = 5
 	// worthSaying is the value per token from which something comes before more
 	// lines of output than their share.
 	worthSaying = 0.003
@@ -97,6 +101,7 @@ type selection struct {
 	inFull     map[string]bool  // user messages that stand in full
 	opened     [sections][]bool // groups
 	used       [sections]bool
+	toldTerms  []bool
 	told       map[int]int // bytes of the assistant's words, by turn
 	snippets   int         // tokens of lines of output
 	capped     bool        // they may take their share and no more
@@ -121,7 +126,11 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 		if len(p.work.Operations) > 0 { // they are all that was done
 			share = operationShare
 		}
-		s.work = summary.FitWork(p.work, min(int(share*float32(budget)), enoughWork), count)
+		tokens := int(share * float32(budget))
+		if budget >= 3*leastWork {
+			tokens = max(tokens, min(leastWork, budget/4))
+		}
+		s.work = summary.FitWork(p.work, min(tokens, enoughWork), count)
 		s.workTokens = count(summary.RenderWork(s.work))
 	}
 	if budget <= 0 {
@@ -188,7 +197,11 @@ func (s *selection) renderEntries() {
 	s.entries[secFailed] = summary.Lines(p.failed, false)
 	s.entries[secOutcome] = lines(summary.Summary{ToolOutcomes: p.outcomes})
 	s.entries[secOpen] = lines(summary.Summary{OpenItems: p.open})
-	s.entries[secChange] = summary.Lines(p.changes, false)
+	changes := make([]summary.Item, len(p.changes))
+	for i := range p.changes {
+		changes[i] = p.changes[i].Item
+	}
+	s.entries[secChange] = summary.Lines(changes, false)
 	s.entries[secArtifact] = lines(summary.Summary{Artifacts: p.artifacts})
 }
 
@@ -238,6 +251,7 @@ func (s *selection) reset(kept, each int) {
 	s.used = [sections]bool{}
 	s.listed, s.inFull = map[string]bool{}, map[string]bool{}
 	s.told, s.snippets = map[int]int{}, 0
+	s.toldTerms = make([]bool, len(s.pool.terms.count))
 	if s.task = ""; !s.pool.later {
 		s.task = trimMiddle(s.taskText(), taskBytes)
 	}
@@ -282,10 +296,7 @@ func (s *selection) takeFloors(limit int) {
 	defer func() { s.floor = false }()
 	for sec := range sections {
 		share := int(floors[sec] * float32(room))
-		switch {
-		case sec == secSaid:
-			share = min(share, enoughSaid)
-		case sec == secSnippet && s.budget < smallBudget:
+		if sec == secSnippet && s.budget < smallBudget {
 			share /= 3
 		}
 		s.greedy(bySection[sec], min(limit, s.spent+share))
@@ -349,7 +360,12 @@ func (s *selection) weight(c *candidate) float32 {
 		if c.at < 0 || c.choice && s.floor {
 			return ruleWeight
 		}
-	case secSaid, secFailed, secChange:
+	case secChange:
+		if len(c.terms) > 0 && s.budget >= roomForCode {
+			return 2 * wordsWeight
+		}
+		return wordsWeight
+	case secSaid, secFailed:
 		return wordsWeight
 	}
 	return baseWeight
@@ -375,12 +391,28 @@ func (s *selection) density(c *candidate) float32 {
 		cost += 6 + float32(len(s.label(s.group(c))))/bytesPerToken
 	}
 	v := s.value(c)
-	if c.section == secSaid {
-		own := s.weight(c) * c.base
-		v = (own + (v-own)*wordsNames) / (1 + float32(s.told[s.group(c).turn])/turnBytes)
+	own := s.weight(c) * c.base
+	names := v - own
+	if len(c.terms) > 0 {
+		own *= s.news(c)
 		cost += wordsFrame
 	}
-	return v / cost
+	if c.section == secSaid {
+		own, names = own/(1+float32(s.told[s.group(c).turn])/turnBytes), names*wordsNames/(1+float32(s.told[s.group(c).turn])/turnBytes)
+	}
+	return (own + names) / cost
+}
+
+// news is what a candidate of the assistant's words tells that is not told yet: its
+// terms, each as often as it comes up.
+func (s *selection) news(c *candidate) float32 {
+	v := float32(0)
+	for _, t := range c.terms {
+		if !s.toldTerms[t] {
+			v += s.pool.terms.count[t]
+		}
+	}
+	return v / usualNews
 }
 
 func (s *selection) group(c *candidate) *group {
@@ -461,6 +493,9 @@ func (s *selection) take(i, cost int) {
 	s.isTaken[i] = true
 	s.taken = append(s.taken, i)
 	s.used[c.section] = true
+	for _, t := range c.terms {
+		s.toldTerms[t] = true
+	}
 	switch c.section {
 	case secSaid:
 		s.told[s.group(c).turn] += len(c.text)

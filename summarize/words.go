@@ -6,6 +6,9 @@ const (
 	// maxBlock is a block of code in what the assistant said up to which it stands
 	// or goes as a whole, in bytes; of a longer one single lines may be taken.
 	maxBlock = 360
+	// maxPassage is a paragraph up to which it stands or goes as a whole, in bytes; a
+	// longer one is taken by sentences.
+	maxPassage = 220
 	// maxGlued bounds a heading, or a line that announces what follows, that goes
 	// with the line below it, in bytes.
 	maxGlued = 160
@@ -24,7 +27,7 @@ func paragraphs(s string) []piece {
 			p.text, p.line = glued+"\n"+text, gluedLine
 			glued = ""
 		}
-		p.idents = mentions(nil, p.text)
+		p.idents, p.terms = mentions(nil, p.text), termsOf(p.text)
 		if !code {
 			p.cues, p.reason = cuesOf(p.text)
 		}
@@ -57,7 +60,7 @@ func paragraphs(s string) []piece {
 			if from >= 0 && from < len(s) { // it was never closed
 				addBlock(strings.Trim(s[from:], "\n"), begins+1, add)
 			}
-		case leadsIn(text):
+		case leadsIn(text), text[0] == '|' && rulerAt(s, at):
 			text = strings.TrimLeft(text, "# ")
 			if glued != "" { // a heading of headings
 				text = glued + "\n" + text
@@ -68,7 +71,7 @@ func paragraphs(s string) []piece {
 			if len(glued) > 2*maxGlued {
 				glued = ""
 			}
-		case len(text) <= maxSentence:
+		case len(text) <= maxPassage:
 			add(text, line, drawn(text))
 		default:
 			n := 0
@@ -81,6 +84,14 @@ func paragraphs(s string) []piece {
 		}
 	}
 	return out
+}
+
+// rulerAt reports whether the line that begins at a place rules off the head of a
+// table.
+func rulerAt(s string, at int) bool {
+	p, _ := nextLine(s, at)
+	p = trimSpan(s, p)
+	return p.to > p.from && ruler(s[p.from:p.to])
 }
 
 // addBlock adds a block of code, in one piece where it is short.

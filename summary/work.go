@@ -105,6 +105,13 @@ func clipped(s string, limit int) string {
 	for tail < len(s) && !utf8.RuneStart(s[tail]) {
 		tail++
 	}
+	// Words stay whole where they are not endless.
+	if at := strings.LastIndexByte(s[:head], ' '); at > head/2 {
+		head = at
+	}
+	if at := strings.IndexByte(s[tail:], ' '); at >= 0 && at < (len(s)-tail)/2 {
+		tail += at
+	}
 	return strings.TrimRight(s[:head], " …") + " … " + strings.TrimLeft(s[tail:], " …")
 }
 
@@ -267,7 +274,7 @@ func commit(c state.Commit) *workWriter {
 // edited writes the files that were changed, the newest first, those of one folder
 // together.
 func edited(w state.Work, home string) *workWriter {
-	b := (&workWriter{}).raw("edited, no commit by the assistant seen: ")
+	b := (&workWriter{}).raw("edited, not committed by the assistant (perhaps by the user): ")
 	if len(w.Commits)+w.Omitted.Commits > 0 {
 		b = (&workWriter{}).raw("edited since the last commit: ")
 	}

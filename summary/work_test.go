@@ -67,7 +67,7 @@ func TestRenderWork(t *testing.T) {
 // named once.
 func TestRenderWorkBelow(t *testing.T) {
 	w := state.Work{Edited: []state.Edit{{Path: "/home/x/repo/a/b.go"}, {Path: "/home/x/repo/c.go"}}}
-	want := "- paths are below /home/x/repo\n- edited, no commit by the assistant seen: c.go, a/b.go\n"
+	want := "- paths are below /home/x/repo\n- edited, not committed by the assistant (perhaps by the user): c.go, a/b.go\n"
 	if got := RenderWork(w); !strings.HasSuffix(got, want) {
 		t.Errorf("got\n%s", got)
 	}

@@ -214,13 +214,14 @@ func (t *task) make(ctx context.Context, counter *token.Counter) (*fitted, error
 }
 
 // tries bounds how often a contender is asked for less: each time it is asked for as
-// much less as the text was too long, so a few are enough.
+// much less as the text was too long, and from the second on for more, so a few are
+// enough.
 const tries = 8
 
 // fit asks for less and less until the text fits.
 func (t *task) fit(ctx context.Context, ask Make, budget int, counter *token.Counter) (*fitted, error) {
 	size := 0
-	for range tries {
+	for n := range tries {
 		made, err := ask(ctx, t.session, budget)
 		if err != nil {
 			return nil, err
@@ -231,7 +232,8 @@ func (t *task) fit(ctx context.Context, ask Make, budget int, counter *token.Cou
 			return f, nil
 		}
 		size = f.size
-		if budget -= size - t.limit; budget <= 0 {
+		// A little less makes no smaller text where whole entries come and go.
+		if budget -= size - t.limit + n*t.limit/1000; budget <= 0 {
 			break
 		}
 	}

@@ -264,7 +264,11 @@ var checks = regexp.MustCompile(`(?i)^(?:go (?:test|build|vet)|.*\b(?:pytest|jes
 
 // shows reports whether all lines of a quotation stand in a result, in order.
 func (c *call) shows(words string) bool {
-	_, _, ok := inOrder(normal(c.out), quotedLines(words))
+	out := normal(c.out)
+	if _, _, ok := inOrder(out, quotedLines(words)); ok {
+		return true
+	}
+	_, _, ok := inOrder(out, quotedLines(strings.ReplaceAll(words, " ; ", "\n")))
 	return ok
 }
 
@@ -412,11 +416,37 @@ func (j *judge) attempts(items []summary.Item) {
 				j.say(kindAttemptQuote, c.shows(part), it.Text, "its result does not say so", it.Sources, c.result)
 			case strings.HasPrefix(part, "then the assistant: "):
 				j.after(c, strings.TrimPrefix(part, "then the assistant: "), it)
+			case strings.HasPrefix(part, "edited next: "):
+				j.say(kindAttemptEdit, j.editedAfter(c, strings.TrimPrefix(part, "edited next: ")), it.Text, "no later call that succeeded edits the file so", it.Sources, c.at)
 			case later.MatchString(part):
 				j.later(c, later.FindStringSubmatch(part)[1], it)
 			}
 		}
 	}
+}
+
+// editedAfter reports whether a call after c put the words into the file that they
+// begin with: "FILE old → new", "FILE with: new", "FILE without: old".
+func (j *judge) editedAfter(c *call, words string) bool {
+	file, change, _ := strings.Cut(words, " ")
+	change = strings.TrimPrefix(strings.TrimPrefix(change, "with: "), "without: ")
+	for _, e := range j.calls {
+		if e.at <= c.at || e.end == failed || !holds(normal(e.Arguments), file) {
+			continue
+		}
+		text := ""
+		for _, l := range leaves(e.args) {
+			text += " " + normal(l)
+		}
+		ok := true
+		for _, part := range strings.Split(change, " → ") {
+			ok = ok && holds(text, strings.TrimSuffix(part, "…"))
+		}
+		if ok || holds(text, change) {
+			return true
+		}
+	}
+	return false
 }
 
 // after judges the words of the assistant after a failure.

@@ -52,6 +52,7 @@ const (
 	kindAttempt      Kind = "failed attempt" // the call failed
 	kindAttemptQuote Kind = "failed attempt: quote"
 	kindAttemptThen  Kind = "failed attempt: the assistant's words"
+	kindAttemptEdit  Kind = "failed attempt: edited next"
 	kindAttemptLater Kind = "failed attempt: later success"
 
 	kindChange      Kind = "change"

@@ -1,0 +1,201 @@
+package summarize
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+const (
+	// attemptWorth is the value of a failed attempt, and missWorth that of a call that
+	// only named what is not there.
+	attemptWorth = 2.5
+	missWorth    = 0.4
+	// maxMending is how many edits after a failure are told of it.
+	maxMending = 2
+	// maxReason bounds what is told of why, in bytes.
+	maxReason = 300
+)
+
+// failure notes what was tried, how it failed, and what the agent said and changed
+// next.
+func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
+	lines, idents := reason(r)
+	if lines == "" || prints(c.input) && c.class == toolpolicy.Shell {
+		return // a search that found nothing
+	}
+	text := c.name + " " + clip(c.input, 120) + " => " + lines
+	sources := []thread.ID{asked.ID, m.ID}
+	idents = slices.Concat(c.asked, idents)
+	if j := b.saidNext(i); j >= 0 {
+		said := b.facts[j].said[0]
+		if !announces(said.text) {
+			text += " | then the assistant: " + clip(said.text, 200)
+			b.once('m', said.text)
+			idents = append(idents, said.idents...)
+		}
+		sources = append(sources, b.messages[j].ID)
+	} else if c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
+		return // the agent passed over it
+	}
+	mended := false
+	for _, e := range b.mending(i, c) {
+		text += " | edited next: " + e.text
+		sources = append(sources, e.from)
+		mended = true
+	}
+	if !b.once('f', text) {
+		return
+	}
+	if b.tried == nil {
+		b.tried = map[int]string{}
+	}
+	b.tried[len(b.failed)] = core(c.name, c.input)
+	b.failed = append(b.failed, summary.Item{Text: text, Turn: m.Turn, Sources: sources})
+	worth := float32(attemptWorth)
+	if !mended && c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
+		worth = missWorth
+	}
+	b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: i, base: worth * b.age(i)}, idents)
+}
+
+// saidNext is the place of the first words of the assistant after the message at i
+// in its turn, or -1.
+func (b *builder) saidNext(i int) int {
+	for j := i + 1; j < len(b.facts) && !b.messages[j].StartsTurn(); j++ {
+		if b.messages[j].Role == thread.Assistant {
+			if len(b.facts[j].said) > 0 {
+				return j
+			}
+			return -1
+		}
+	}
+	return -1
+}
+
+// mend is an edit that came after a failure.
+type mend struct {
+	text string
+	from thread.ID
+}
+
+// mending are the first edits after a failed command in its turn, up to where the
+// same command is run again.
+func (b *builder) mending(i int, c *callFacts) []mend {
+	if c.class != toolpolicy.Shell {
+		return nil
+	}
+	var all []mend
+	again := core(c.name, c.input)
+	for j := i + 1; j < len(b.facts) && !b.messages[j].StartsTurn(); j++ {
+		for n := range b.facts[j].calls {
+			e := &b.facts[j].calls[n]
+			if core(e.name, e.input) == again {
+				return all
+			}
+			if (e.class == toolpolicy.Edit || e.class == toolpolicy.Write) && e.path() != "" && len(e.hunks) > 0 && b.worked(j, e.id) {
+				all = append(all, mend{lastParts(e.path()) + " " + e.hunks[0].brief(), b.messages[j].ID})
+				if len(all) == maxMending {
+					return all
+				}
+			}
+		}
+	}
+	return all
+}
+
+// worked reports whether a call of the message at j succeeded.
+func (b *builder) worked(j int, id string) bool {
+	for k := j + 1; k < len(b.facts); k++ {
+		if r := b.facts[k].result; r != nil && r.callID == id {
+			return r.outcome != thread.Failure
+		}
+		if b.messages[k].StartsTurn() {
+			return false
+		}
+	}
+	return false
+}
+
+// brief tells a hunk on one line.
+func (h hunk) brief() string {
+	first := func(lines []string) string {
+		comment := ""
+		for _, line := range lines {
+			switch line = strings.TrimSpace(line); {
+			case len(line) <= 2:
+			case line[0] != '/' && line[0] != '#' && line[0] != '*':
+				return clip(line, maxOneChange)
+			case comment == "":
+				comment = clip(line, maxOneChange)
+			}
+		}
+		return comment
+	}
+	from, to := first(h.minus), first(h.plus)
+	switch {
+	case to == "":
+		return "without: " + from
+	case from == "":
+		return "with: " + to
+	}
+	return from + " → " + to
+}
+
+// reason is what a failed result says about why: its most telling lines, in order.
+func reason(r *resultFacts) (string, []mention) {
+	best := float32(0)
+	for n := range r.errors {
+		best = max(best, telltale(&r.errors[n]))
+	}
+	var lines []string
+	var idents []mention
+	size := 0
+	for n := range r.errors {
+		p := &r.errors[n]
+		if telltale(p) < best || exitCode(p.text) >= 0 || contains(lines, p.text) {
+			continue
+		}
+		text := clip(p.text, 160)
+		if size += len(text); len(lines) > 0 && size > maxReason {
+			break
+		}
+		lines, idents = append(lines, text), append(idents, p.idents...)
+	}
+	if len(lines) > 0 {
+		return strings.Join(lines, " ; "), idents
+	}
+	for n := range r.keys {
+		if p := &r.keys[n]; placed(p.text) {
+			return clip(p.text, 160), p.idents
+		}
+	}
+	for _, line := range []string{r.first, r.last} {
+		if line != "" && exitCode(line) < 0 && line != "(no output)" {
+			return clip(line, 140), nil
+		}
+	}
+	return "", nil
+}
+
+// telltale is how much a line of a failed output says about why: more where it names
+// a place in a file.
+func telltale(p *piece) float32 {
+	score := min(p.score, 2)
+	if placed(p.text) {
+		score += 2
+	}
+	return score
+}
+
+// placed reports whether a line begins with a place in a file: "a/b.go:12:3: ".
+func placed(s string) bool {
+	at := strings.IndexByte(s, ':')
+	if open := strings.IndexByte(s, '('); open > 0 && (at < 0 || open < at) {
+		at = open // src/a.ts(12,3): error
+	}
+	return at > 2 && at+1 < len(s) && charClass[s[at+1]] == digit && strings.IndexByte(s[:at], '.') > 0 && !strings.ContainsAny(s[:at], " \t")
+}

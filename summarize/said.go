@@ -1,0 +1,114 @@
+package summarize
+
+import (
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// lastSaid reports whether the assistant message at i is the last with text of
+// its turn.
+func (b *builder) lastSaid(i int) bool {
+	for j := i + 1; j < len(b.facts); j++ {
+		switch {
+		case b.messages[j].StartsTurn():
+			return true
+		case len(b.facts[j].said) > 0:
+			return false
+		}
+	}
+	return true
+}
+
+// narration reports whether a line only announces what stands beside it.
+func narration(s string) bool {
+	for _, opening := range [...]string{"Now ", "Let me ", "I'll ", "I will ", "Let's "} {
+		if strings.HasPrefix(s, opening) {
+			return true
+		}
+	}
+	return s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
+}
+
+// leadsOn reports whether a piece says only what will be done.
+func leadsOn(s string) bool {
+	return s[0] != '#' && strings.HasSuffix(s, ":") && !strings.Contains(s, "\n")
+}
+
+// answeredAt reports whether the user answered the message at i in words that tell
+// the question.
+func (b *builder) answeredAt(i int) bool {
+	for j := i + 1; j < len(b.facts); j++ {
+		if b.messages[j].StartsTurn() {
+			return substantial(b.facts[j].user)
+		}
+	}
+	return false
+}
+
+// What a piece of the assistant's words is worth by itself.
+const (
+	wordsClosing   = 3   // the first and the last of a turn's last message: outcome and what is left
+	wordsFinal     = 2   // the rest of that message
+	wordsOpening   = 1.2 // the first of a message on the way: what was just found
+	wordsOnTheWay  = 0.7
+	wordsAnnounced = 0.02 // only announces a call, which stands beside it
+	wordsAsked     = 0.5  // a question that the user's next message tells
+	wordsCode      = 0.3
+	wordsLongCode  = 0.02
+	// toldBefore is what is left of words that a failed attempt quotes.
+	toldBefore = 0.02
+	// fullWords is the length, in bytes, below which a piece is worth less: a few words
+	// say little.
+	fullWords = 60
+	// telling is added for a finding, a choice, a cause or a failure.
+	telling = 1.2
+)
+
+// assistant adds what the assistant said in the message at i.
+func (b *builder) assistant(i int, m *thread.Message, f *facts) {
+	final := b.lastSaid(i)
+	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
+	age := b.age(i)
+	for n, p := range f.said {
+		if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || heading(p.text) && len(p.idents) == 0 || !b.once('c', p.text) {
+			continue
+		}
+		base := float32(wordsOnTheWay)
+		switch {
+		case p.code && len(p.text) > 120:
+			base = wordsCode
+		case p.code:
+			base = wordsLongCode
+		case narration(p.text) && (!final || leadsOn(p.text)):
+			base = wordsAnnounced
+		case p.text[len(p.text)-1] == '?' && b.answeredAt(i):
+			base = wordsAsked
+		case final && (n == 0 || n == len(f.said)-1):
+			base = wordsClosing
+		case final:
+			base = wordsFinal
+		case n == 0:
+			base = wordsOpening
+		}
+		if p.cues&(decisionCue|choiceCue|failureCue) != 0 && base > wordsAnnounced {
+			base += telling
+		}
+		if _, told := b.seen[said{'m', p.text}]; told {
+			base *= toldBefore
+		}
+		base *= min(1, float32(len(p.text))/fullWords)
+		switch {
+		case p.cues&choiceCue != 0 && len(p.text) > 40 && (p.cues&reasonCue != 0 || !narration(p.text)) && !strings.Contains(p.text, "\n"):
+			b.decision(i, m, p)
+		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && b.lastTurn(i):
+			b.open = append(b.open, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+			b.add(candidate{section: secOpen, entry: len(b.open) - 1, piece: -1, at: i, base: 4}, p.idents)
+		default:
+			b.add(candidate{section: secSaid, entry: len(b.said), piece: len(g.pieces), at: i, base: base * age, text: p.text, terms: b.terms.add(p.terms)}, p.idents)
+			g.add(p)
+		}
+	}
+	b.said = append(b.said, g)
+}
