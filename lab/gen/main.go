@@ -1,12 +1,12 @@
 // Gen records the sample sessions in testdata/sessions.
 //
 // The agent in these sessions is scripted, but its tools are real: every
-// command, edit and search runs on a private copy of testdata/project, and what
+// command, edit and search runs on a private copy of lab/gen/testdata/project, and what
 // is recorded is what came out. A script also says which calls must fail; when
 // the outcome differs, gen stops. Recording twice gives the same bytes.
 //
-//	go run ./testdata/gen -out testdata/sessions           record
-//	go run ./testdata/gen -out testdata/sessions -check    compare only
+//	go run ./lab/gen -out testdata/sessions           record
+//	go run ./lab/gen -out testdata/sessions -check    compare only
 package main
 
 import (
@@ -37,7 +37,7 @@ var recordings = []recording{
 
 func main() {
 	out := flag.String("out", "testdata/sessions", "directory of the recorded sessions")
-	project := flag.String("project", "testdata/project", "the project the agent works on")
+	project := flag.String("project", "lab/gen/testdata/project", "the project the agent works on")
 	check := flag.Bool("check", false, "compare with the files in -out instead of writing them")
 	only := flag.String("session", "", "only record this session; facts.json is left alone")
 	flag.Parse()
@@ -119,7 +119,7 @@ func compare(out string, order []string, files map[string][]byte) error {
 		errs = append(errs, fmt.Errorf("%s differs at line %d:\n  file:     %s\n  recorded: %s", name, line, a, b))
 	}
 	if len(errs) > 0 {
-		return errors.Join(append(errs, errors.New("run go run ./testdata/gen to record again"))...)
+		return errors.Join(append(errs, errors.New("run go run ./lab/gen to record again"))...)
 	}
 	return nil
 }

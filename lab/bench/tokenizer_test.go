@@ -36,7 +36,7 @@ func BenchmarkTokenizer(b *testing.B) {
 		{"pkoukk/tiktoken-go", func(s string) (int, error) { return len(other.EncodeOrdinary(s)), nil }},
 	} {
 		for _, text := range texts {
-			s, err := readText("..", text.globs)
+			s, err := readText("../..", text.globs)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// measured is what peers/speed.mjs writes.
+// measured is what speed.mjs of lab/peers writes.
 type measured struct {
 	Node       string `json:"node"`
 	Tokenizers []struct {
@@ -31,7 +31,7 @@ type measured struct {
 	} `json:"apply"`
 }
 
-// question is a history as the peers read it: see docs/evaluation.md.
+// question is a history as the peers read it: see lab/README.md.
 type question struct {
 	Budget   int               `json:"budget"`
 	Messages []neutral.Message `json:"messages"`
@@ -41,7 +41,7 @@ type question struct {
 // runPeers measures the libraries of npm for the parts that were asked for; nil
 // where they are not installed.
 func runPeers(ctx context.Context, root string, asked map[string]bool, rounds int) (*measured, error) {
-	dir := filepath.Join(root, "bench", "peers")
+	dir := filepath.Join(root, "lab", "peers")
 	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
 		return nil, nil
 	}

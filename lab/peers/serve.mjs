@@ -1,6 +1,6 @@
-// The contenders for `palimpsest eval --peers 'node bench/peers/serve.mjs'`: one
+// The contenders of `cd lab && go run . peers`: one
 // JSON object a line, answers in the order of the questions. The protocol is in
-// docs/evaluation.md. With --variants, those that the fitted ones were chosen from.
+// lab/README.md. With --variants, those that the fitted ones were chosen from.
 import { createInterface } from 'node:readline'
 import { contenders, variants } from './contenders.mjs'
 

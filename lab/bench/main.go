@@ -50,7 +50,7 @@ func run(ctx context.Context, root string, only []string, count int, benchtime s
 		needed       bool
 		benchtime    string
 	}{
-		{"./bench", "^BenchmarkTokenizer$", asked["tokenizers"], benchtime},
+		{"./lab/bench", "^BenchmarkTokenizer$", asked["tokenizers"], benchtime},
 		{".", "^BenchmarkPath$", asked["path"], benchtime},
 		{".", "^BenchmarkPath$/^plan_again$", asked["others"] && !asked["path"], benchtime},
 		{".", "^BenchmarkPrepareStep$", asked["steps"], "90x"}, // more would compact in between
