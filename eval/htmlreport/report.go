@@ -23,7 +23,6 @@ type Data struct {
 	Note    string
 	Recall  *eval.Report
 	Cost    *eval.CostReport
-	Drift   *eval.DriftReport
 	// Validity counts what the APIs would refuse.
 	Validity *eval.ValidityReport
 }
@@ -49,7 +48,6 @@ var funcs = template.FuncMap{
 		}
 		return thousands(n) + " " + noun
 	},
-	"after": func(values []float64, round int) float64 { return values[round-1] },
 	"some": func(format string, x float64) string {
 		if x == 0 {
 			return "–"
@@ -199,17 +197,4 @@ func (d *Data) traces(of func(*eval.Trace) []float64) []trace {
 		}
 	}
 	return all
-}
-
-// Decay is what is left of facts after each round of compaction.
-func (d *Data) Decay() template.HTML {
-	var all []trace
-	for _, r := range d.Drift.Rows {
-		steps := make([]float64, len(r.Canaries))
-		for i := range steps {
-			steps[i] = float64(i + 1)
-		}
-		all = append(all, trace{r.Contender, r.Contender == auto, steps, r.Canaries})
-	}
-	return lines("decay", "Canaries that stand in the prompt after each compaction", "compactions", "share of the planted facts", 0, all)
 }

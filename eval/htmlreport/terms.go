@@ -47,10 +47,5 @@ func (d *Data) Terms() []Term {
 			there[r.Contender] = true
 		}
 	}
-	if d.Drift != nil {
-		for _, r := range d.Drift.Rows {
-			there[r.Contender] = true
-		}
-	}
 	return slices.DeleteFunc(slices.Clone(terms), func(t Term) bool { return !there[t.Name] })
 }
