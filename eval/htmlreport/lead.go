@@ -8,8 +8,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/eval"
 )
 
-// Lead is what the page shows, in a few sentences.
-func (d *Data) Lead() []string {
+// lead is what the page shows, in a few sentences.
+func (d *Data) lead() []string {
 	var all []string
 	if c := d.leading(); c != nil {
 		ours, simple := c.score(auto), c.score(best)
@@ -41,8 +41,8 @@ func (d *Data) Lead() []string {
 	return all
 }
 
-// Conversations is how many the page is about.
-func (d *Data) Conversations() int {
+// conversations is how many the page is about.
+func (d *Data) conversations() int {
 	switch {
 	case d.Recall != nil:
 		return d.Recall.Sessions

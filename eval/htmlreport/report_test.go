@@ -67,7 +67,7 @@ func TestPage(t *testing.T) {
 		"Broken off &amp; more", "&lt;b&gt;x&lt;/b&gt;", "<td>0.750</td>", "0.700…0.800", "1\u202f234 references", "(21.7 %)", "Bound recall by type of identifier",
 		"auto still shows 75 % of what the agent writes again, and 90 % with one lookup; the best simple way shows 50 %",
 		"conversations cost 52 % of what they cost without compaction", "(0.90 / 0.95)", "not made", "Area over 2k, 4k, 8k",
-		"&#43;0.250 (&#43;0.100…&#43;0.400)", "auto, 32k left</td><td>0.960</td><td>0.610", "auto 8k: cost 0.310", "newest 20k left at a mark", "times between requests are lognormal", "<dt>best simple</dt>", "0123abcd", "path (6)",
+		"+0.250 (+0.100…+0.400)", "auto, 32k left</td><td>0.960</td><td>0.610", "auto 8k: cost 0.310", "newest 20k left at a mark", "times between requests are lognormal", "<dt>best simple</dt>", "0123abcd", "path (6)",
 		"Size of the prompt at each request", "Cost of the input up to each request", "300\u202f000", "contents[0]: &lt;role&gt;",
 		"prefers-color-scheme:dark", `role="img"`, "&lt;/td&gt;&lt;script&gt;",
 	} {
