@@ -194,6 +194,14 @@ var reserved = []arch.Reserved{
 		Import: "encoding/json", Names: []string{"Valid"},
 		Why: "what is JSON here has one reader and one depth: use internal/rawjson",
 	},
+	{
+		Import: "text/template", Names: []string{"New", "Must", "Template"},
+		Why: "it calls methods by name, and the program then keeps every method of every type: 3 MB; write the text by code",
+	},
+	{
+		Import: "html/template", Names: []string{"New", "Must", "Template"},
+		Why: "it calls methods by name, and the program then keeps every method of every type: 3 MB; write the page by code, as eval/htmlreport does",
+	},
 }
 
 // exceptions are few, and each says why.
