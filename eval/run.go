@@ -24,7 +24,8 @@ type Options struct {
 	// Curve stands for the budgets of the area under the curve: 2k, 4k, 8k, 16k, 32k,
 	// 5%, 10%, 20% and 40%. Budgets go before it.
 	Curve bool
-	// Others run beside the contenders that are built in.
+	// Others run beside the contenders that are built in, such as other libraries in
+	// lab/peers. Who runs sessions of their own leaves it empty.
 	Others []references.Contender
 	// Progress is told how many sessions are done.
 	Progress Progress
