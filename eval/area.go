@@ -2,14 +2,11 @@ package eval
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"iter"
 	"math"
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 )
 
 // curveBudgets are the budgets of the area under the curve, Options.Curve.
@@ -93,41 +90,11 @@ func area(columns []*column, at []float64) Column {
 		x := under(name, bound)
 		score := Score{Contender: name, Bound: mean(x), Lookup: mean(under(name, func(t tally) float64 { return t.lookup / t.needs }))}
 		score.Low, score.High = resample.interval(x)
-		if len(columns[0].tallies[autoName]) > 0 && name != autoName {
-			d := resample.difference(under(autoName, bound), x)
+		if len(columns[0].tallies[references.AutoName]) > 0 && name != references.AutoName {
+			d := resample.difference(under(references.AutoName, bound), x)
 			score.Ahead = &d
 		}
 		a.Scores = append(a.Scores, score)
 	}
 	return a
-}
-
-// corpusHash commits to conversations: the last id of a thread is chained over all
-// that stands before it.
-func corpusHash(sessions iter.Seq[*session]) string {
-	var ids []string
-	for s := range sessions {
-		id := ""
-		if n := s.thread.Len(); n > 0 {
-			id = string(uncopied.At(s.thread, n-1).ID)
-		}
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	sum := sha256.New()
-	for _, id := range ids {
-		sum.Write([]byte(id + "\n"))
-	}
-	return hex.EncodeToString(sum.Sum(nil)[:8])
-}
-
-// done are the sessions that were measured.
-func done(sessions []*session, is func(i int) bool) []*session {
-	var out []*session
-	for i, s := range sessions {
-		if is(i) {
-			out = append(out, s)
-		}
-	}
-	return out
 }

@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 )
 
 // TestBrokenOff: who breaks a run off gets what was measured so far, and is told
 // that it is not all.
 func TestBrokenOff(t *testing.T) {
 	counter := counterOf(t)
-	set, large := &Set{counter: counter}, &Set{counter: counter}
+	set, large := references.NewSet(counter), references.NewSet(counter)
 	for range 4 {
-		set.sessions = append(set.sessions, worked(t, counter, 6).session)
-		large.sessions = append(large.sessions, worked(t, counter, 50).session)
+		set.Sessions = append(set.Sessions, worked(t, counter, 6).Session)
+		large.Sessions = append(large.Sessions, worked(t, counter, 50).Session)
 	}
 	after := func(n int) (context.Context, Progress) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -32,7 +34,7 @@ func TestBrokenOff(t *testing.T) {
 	}
 	for _, n := range []int{0, 1} {
 		ctx, progress := after(n)
-		r, err := Run(ctx, set, &Options{Budgets: []string{"4k"}, Contenders: []string{autoName}, Progress: progress})
+		r, err := Run(ctx, set, &Options{Budgets: []string{"4k"}, Contenders: []string{references.AutoName}, Progress: progress})
 		if r == nil || !errors.Is(err, context.Canceled) || n == 0 && r.Left != 4 || n == 1 && (r.Left == 0 || r.Left == 4) {
 			t.Errorf("recall after %d: %v, %+v", n, err, r)
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -56,11 +58,11 @@ func workedOn(t *testing.T, counter *token.Counter, steps, large int, pauses ...
 		t.Fatal(err)
 	}
 	tr := &transcript.Transcript{Name: "leak", Thread: th, System: []prompt.System{{Text: strings.Repeat("Be careful. ", 1000)}}}
-	s, err := newSession(tr, "tests", "leak", counter)
+	s, err := references.NewSession(tr, "tests", "leak", counter)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.link(tooCommon([]*session{s}))
+	s.Link(func(ident.Ident) bool { return false })
 	m, err := token.Models().Find(defaultCostModel)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +91,7 @@ func TestBillWithoutCompaction(t *testing.T) {
 		}
 		want, last := 0.0, 0
 		for k, a := range r.asks {
-			size := r.fixed + r.whole(k)
+			size := r.Fixed + r.whole(k)
 			if a.cold {
 				last = 0
 			}
@@ -120,7 +122,7 @@ func TestBillWithoutCompaction(t *testing.T) {
 func TestBestSchedule(t *testing.T) {
 	r := worked(t, counterOf(t), 120, 40, 80)
 	left := func(k int) int {
-		return r.fixed + tokens(r.fitting(r.asks[k].at, batchLeft))
+		return r.Fixed + tokens(r.fitting(r.asks[k].at, batchLeft))
 	}
 	least, compactions := r.best(left)
 	if compactions == 0 || r.relaxed() >= least {
@@ -196,7 +198,7 @@ func TestBestScheduleOfAuto(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k, left := range after {
-		if whole := r.fixed + r.whole(k) + h.tools; left > whole {
+		if whole := r.Fixed + r.whole(k) + h.tools; left > whole {
 			t.Errorf("request %d: %d tokens are left of %d", k, left, whole)
 		}
 	}

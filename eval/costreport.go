@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -102,17 +103,17 @@ type CostRow struct {
 // costOrder is the order of the rows.
 var costOrder = []string{
 	noneName, noCacheName, maskName, slidingName, clearName, at150Name, at100Name, asRanName, lawName, lawColdName, bestName,
-	"ladder", "session", "timeline", "workstream", "loop", autoName, balancedName, qualityName, autoBestName, boundName,
+	"ladder", "session", "timeline", "workstream", "loop", references.AutoName, balancedName, qualityName, autoBestName, boundName,
 }
 
 // schedules names the best schedule of a contender's renderer.
 var schedules = map[string]string{
-	at150Name: bestName, at100Name: bestName, lawName: bestName, lawColdName: bestName, autoName: autoBestName,
+	at150Name: bestName, at100Name: bestName, lawName: bestName, lawColdName: bestName, references.AutoName: autoBestName,
 }
 
 func newCostReport(set *Set, parts []*costs, m token.Model, o *CostOptions) *CostReport {
 	r := &CostReport{
-		Split: o.Split, Counter: set.counter.Name(), Sessions: len(parts),
+		Split: o.Split, Counter: set.Counter().Name(), Sessions: len(parts),
 		Model: m.Name, Date: m.Date, Source: m.Source, Around: o.Around, Gaps: cmp.Or(o.Gaps, RecordedGaps),
 	}
 	if r.Split == "" {
@@ -195,12 +196,12 @@ func (c *costs) order() []string {
 
 // against holds auto against the contender.
 func (row *CostRow) against(parts []*costs, resample *bootstrap) {
-	if row.Contender == autoName || parts[0].spent[autoName] == nil {
+	if row.Contender == references.AutoName || parts[0].spent[references.AutoName] == nil {
 		return
 	}
 	var ours, theirs, ourRecall, theirRecall []float64
 	for _, c := range parts {
-		a, x := c.spent[autoName], c.spent[row.Contender]
+		a, x := c.spent[references.AutoName], c.spent[row.Contender]
 		ours = append(ours, (a.input+a.extra)/c.whole)
 		theirs = append(theirs, (x.input+x.extra)/c.whole)
 		if a.refs > 0 && x.refs > 0 {

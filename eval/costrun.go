@@ -1,12 +1,12 @@
 package eval
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -52,6 +52,17 @@ const defaultCostModel = "claude-sonnet-4-5"
 // tokens.
 const autoLeft = 20_000
 
+// done are the sessions that were measured.
+func done(sessions []*references.Session, is func(i int) bool) []*references.Session {
+	var out []*references.Session
+	for i, s := range sessions {
+		if is(i) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // Check reports what in the options names nothing.
 func (o *CostOptions) Check() error {
 	for _, name := range o.Contenders {
@@ -89,17 +100,14 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 	if len(model.Prices) == 0 {
 		return nil, fmt.Errorf("eval.Cost: no prices of the model %s are known; name another, or add them to a table of models", model.Name)
 	}
-	sessions := slices.DeleteFunc(slices.Clone(set.sessions), func(s *session) bool {
-		return s.total < costly || o.Split != "" && o.Split != All && s.split() != o.Split
-	})
+	sessions := references.LargestFirst(set.Of(o.Split, costly))
 	if len(sessions) == 0 {
-		return nil, fmt.Errorf("eval.Cost: no conversation of %d has 50,000 tokens: too short to be worth compacting", len(set.sessions))
+		return nil, fmt.Errorf("eval.Cost: no conversation of %d has 50,000 tokens: too short to be worth compacting", set.Len())
 	}
-	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(b.total, a.total) })
 	parts := make([]*costs, len(sessions))
-	err := each(ctx, len(sessions), o.Progress, func(i int) error {
+	err := references.Each(ctx, len(sessions), o.Progress, func(i int) error {
 		var err error
-		parts[i], err = set.costs(ctx, sessions[i].surrounded(o.Around, set.counter), *model, o)
+		parts[i], err = costsOf(ctx, set, surrounded(sessions[i], o.Around, set.Counter()), *model, o)
 		return err
 	})
 	if err != nil {
@@ -108,24 +116,24 @@ func Cost(ctx context.Context, set *Set, o *CostOptions) (*CostReport, error) {
 	all := len(parts)
 	sessions = done(sessions, func(i int) bool { return parts[i] != nil })
 	parts = slices.DeleteFunc(parts, func(c *costs) bool { return c == nil })
-	if len(parts) == 0 || err != nil && !brokenOff(ctx, err) {
+	if len(parts) == 0 || err != nil && !references.BrokenOff(ctx, err) {
 		return nil, err
 	}
 	r := newCostReport(set, parts, *model, o)
-	r.Corpus = corpusHash(slices.Values(sessions))
+	r.Corpus = references.CorpusHash(slices.Values(sessions))
 	r.Left = all - len(parts)
 	return r, err
 }
 
 // surrounded is the session with a system prompt of so many tokens where the
 // record holds none.
-func (s *session) surrounded(around int, counter *token.Counter) *session {
-	if s.fixed > 0 || around <= 0 {
+func surrounded(s *references.Session, around int, counter *token.Counter) *references.Session {
+	if s.Fixed > 0 || around <= 0 {
 		return s
 	}
-	same, base := *s, *s.base
+	same, base := *s, *s.Base
 	base.System = []prompt.System{{Text: strings.Repeat(" word", around)}}
-	same.base, same.fixed = &base, counter.System(base.System)
+	same.Base, same.Fixed = &base, counter.System(base.System)
 	return &same
 }
 
@@ -160,18 +168,18 @@ func autoSizes(curve bool) []autoSize {
 	return all
 }
 
-func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOptions) (*costs, error) {
+func costsOf(ctx context.Context, set *Set, s *references.Session, m token.Model, o *CostOptions) (*costs, error) {
 	// A line is wanted with the contender that it belongs to.
 	lines := map[string]bool{}
-	all := spenders(set.counter, o.Curve)
+	all := spenders(set.Counter(), o.Curve)
 	wanted := func(name, line string) bool {
 		is := len(o.Contenders) == 0 || name == noneName || slices.Contains(o.Contenders, name) || lines[line] && !slices.Contains(costOrder, name)
 		lines[line] = lines[line] || is
 		return is
 	}
-	r := newReplay(s, m, o.Gaps, set.counter)
-	c := &costs{name: s.name, spent: map[string]*spent{}, lines: map[string]string{}, sizes: map[string]string{}}
-	entries := s.entries()
+	r := newReplay(s, m, o.Gaps, set.Counter())
+	c := &costs{name: s.Name, spent: map[string]*spent{}, lines: map[string]string{}, sizes: map[string]string{}}
+	entries := s.Entries()
 	run := func(name, line, size string, send sender) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -180,7 +188,7 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOpt
 		if err != nil {
 			return err
 		}
-		if err := r.fetch(ctx, &x, entries, set.counter); err != nil {
+		if err := r.fetch(ctx, &x, entries, set.Counter()); err != nil {
 			return err
 		}
 		x.cuts = nil
@@ -203,25 +211,25 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOpt
 	}
 	planned(noCacheName, r.uncached(), 0)
 	input, n := r.best(func(k int) int {
-		return r.fixed + tokens(r.fitting(r.asks[k].at, batchLeft))
+		return r.Fixed + tokens(r.fitting(r.asks[k].at, batchLeft))
 	})
 	planned(bestName, input, n)
-	for _, p := range policies() {
+	for _, p := range references.Policies() {
 		if !wanted(p.Name(), p.Name()) {
 			continue
 		}
-		h, err := r.handle(ctx, p, set.counter)
+		h, err := r.handle(ctx, p, set.Counter())
 		if err != nil {
 			return nil, err
 		}
 		size := ""
-		if p.Name() == autoName {
+		if p.Name() == references.AutoName {
 			size = thousand(autoLeft)
 		}
 		if err := run(p.Name(), p.Name(), size, h.send); err != nil {
 			return nil, err
 		}
-		if p.Name() != autoName {
+		if p.Name() != references.AutoName {
 			continue
 		}
 		after, err := h.after()
@@ -232,14 +240,14 @@ func (set *Set) costs(ctx context.Context, s *session, m token.Model, o *CostOpt
 		planned(autoBestName, input, n)
 	}
 	for _, size := range autoSizes(o.Curve) {
-		if !wanted(size.name, autoName) {
+		if !wanted(size.name, references.AutoName) {
 			continue
 		}
-		h, err := r.handle(ctx, size.policy, set.counter)
+		h, err := r.handle(ctx, size.policy, set.Counter())
 		if err != nil {
 			return nil, err
 		}
-		if err := run(size.name, autoName, size.size, h.send); err != nil {
+		if err := run(size.name, references.AutoName, size.size, h.send); err != nil {
 			return nil, err
 		}
 	}

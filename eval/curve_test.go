@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // curved is a column of made figures.
-func curved(name string, sessions []*session, recalls ...float64) *column {
+func curved(name string, sessions []*references.Session, recalls ...float64) *column {
 	b, err := parseBudget(name)
 	if err != nil {
 		panic(err)
@@ -20,8 +20,8 @@ func curved(name string, sessions []*session, recalls ...float64) *column {
 	c := newColumn(b)
 	c.sessions = sessions
 	for _, r := range recalls {
-		c.tallies[bestSimple] = append(c.tallies[bestSimple], tally{needs: 10, bound: 10 * r, lookup: 10})
-		c.tallies[autoName] = append(c.tallies[autoName], tally{needs: 10, bound: 10, lookup: 10})
+		c.tallies[references.BestSimple] = append(c.tallies[references.BestSimple], tally{needs: 10, bound: 10 * r, lookup: 10})
+		c.tallies[references.AutoName] = append(c.tallies[references.AutoName], tally{needs: 10, bound: 10, lookup: 10})
 	}
 	return c
 }
@@ -29,11 +29,11 @@ func curved(name string, sessions []*session, recalls ...float64) *column {
 // TestArea: the area is over the logarithm of the budget, of sessions that have
 // all budgets alone, for each kind of budgets by itself (benchmarks 6a.7).
 func TestArea(t *testing.T) {
-	a, b, c := &session{name: "a"}, &session{name: "b"}, &session{name: "c"}
+	a, b, c := &references.Session{Name: "a"}, &references.Session{Name: "b"}, &references.Session{Name: "c"}
 	// In doublings: from 2k to 4k is one, from 4k to 32k are three.
 	all := areas([]*column{
-		curved("32k", []*session{b, a}, 1, 1), curved("2k", []*session{a, b, c}, 0, 0.2, 1), curved("4k", []*session{a, b}, 0.5, 0.6),
-		curved("10%", []*session{a}, 0), curved("20%", []*session{a}, 1),
+		curved("32k", []*references.Session{b, a}, 1, 1), curved("2k", []*references.Session{a, b, c}, 0, 0.2, 1), curved("4k", []*references.Session{a, b}, 0.5, 0.6),
+		curved("10%", []*references.Session{a}, 0), curved("20%", []*references.Session{a}, 1),
 	})
 	if len(all) != 1 || all[0].Sessions != 2 || all[0].Name != "Area over 2k, 4k, 32k" {
 		t.Fatalf("%+v", all)
@@ -42,11 +42,11 @@ func TestArea(t *testing.T) {
 	second := (0.4*1 + 0.8*3) / 4
 	for _, s := range all[0].Scores {
 		switch s.Contender {
-		case autoName:
+		case references.AutoName:
 			if s.Bound != 1 || s.Ahead != nil {
 				t.Errorf("%+v", s)
 			}
-		case bestSimple:
+		case references.BestSimple:
 			if want := (first + second) / 2; math.Abs(s.Bound-want) > 1e-9 || s.Lookup != 1 || math.Abs(s.Ahead.Mean-(1-want)) > 1e-9 {
 				t.Errorf("%+v, want %.4f", s, want)
 			}
@@ -54,43 +54,12 @@ func TestArea(t *testing.T) {
 	}
 }
 
-// TestSuperseded: an old value, and what stood in a reading of a file that was
-// read again since, are out of date; what stands elsewhere too is not.
-func TestSuperseded(t *testing.T) {
-	s := ordered(t)
-	m := &moment{session: s, at: 11, tail: 9}
-	at := func(norm string, positions ...int) *reference {
-		r := &reference{}
-		r.Norm = norm
-		for _, pos := range positions {
-			r.seen = append(r.seen, sighting{pos: pos})
-		}
-		return r
-	}
-	for _, c := range []struct {
-		ref  *reference
-		want bool
-	}{
-		{at("pending", 2), true}, {at("shipped", 6), false},
-		{at("8080", 4, 8), false}, {at("30s", 4), true}, {at("60s", 8), false},
-		{at("app_name", 4), true}, {at("app_name", 2, 4), false},
-	} {
-		if got := m.superseded(c.ref); got != c.want {
-			t.Errorf("%s at %v: superseded %v", c.ref.Norm, c.ref.seen, got)
-		}
-	}
-	early := &moment{session: s, at: 5, tail: 5}
-	if early.superseded(at("30s", 4)) || early.superseded(at("pending", 2)) {
-		t.Error("what changes later is out of date before")
-	}
-}
-
 // TestGaps: lognormal gaps have the median and the tail that they are said to
 // have, and are the same each time (benchmarks 6b).
 func TestGaps(t *testing.T) {
-	s := &session{name: "s"}
+	s := &references.Session{Name: "s"}
 	draw := func(model string) []time.Duration {
-		next, recorded := s.gaps(model)
+		next, recorded := gapsOf(s, model)
 		if recorded != (model == "" || model == RecordedGaps) {
 			t.Errorf("%q: recorded times %v", model, recorded)
 		}
@@ -129,7 +98,7 @@ func TestGapsAreBilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	cold := func(gaps string) (n int) {
-		for _, a := range newReplay(r.session, m, gaps, counter).asks {
+		for _, a := range newReplay(r.Session, m, gaps, counter).asks {
 			if a.cold {
 				n++
 			}
@@ -151,8 +120,8 @@ func TestGapsAreBilled(t *testing.T) {
 // each line that recalls enough is named (benchmarks 6b, headline chart).
 func TestCostCurve(t *testing.T) {
 	counter := counterOf(t)
-	set := &Set{counter: counter, sessions: []*session{worked(t, counter, 120).session}}
-	r, err := Cost(t.Context(), set, &CostOptions{Curve: true, Contenders: []string{slidingName, autoName}})
+	set := references.NewSet(counter, worked(t, counter, 120).Session)
+	r, err := Cost(t.Context(), set, &CostOptions{Curve: true, Contenders: []string{slidingName, references.AutoName}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +137,7 @@ func TestCostCurve(t *testing.T) {
 			t.Errorf("%s costs %.3f of the lower bound", row.Contender, row.Bound)
 		}
 	}
-	if lines[slidingLine] != 1+len(curveLeft) || lines[autoName] != 1+len(curveLeft)+len(curveMore) || lines[clearLine] != 0 {
+	if lines[slidingLine] != 1+len(curveLeft) || lines[references.AutoName] != 1+len(curveLeft)+len(curveMore) || lines[clearLine] != 0 {
 		t.Errorf("the lines are %v", lines)
 	}
 	if small, large := at["sliding window of 8k"], at["sliding window of 48k"]; small.Mean >= large.Mean {
@@ -200,25 +169,5 @@ func TestIsoRecall(t *testing.T) {
 	}}
 	if r.iso(); strings.Join(r.Iso, " ") != "b a32" {
 		t.Errorf("%v", r.Iso)
-	}
-}
-
-// TestCorpusHash: the hash is that of the content, not of its order.
-func TestCorpusHash(t *testing.T) {
-	of := func(texts ...string) *session {
-		var messages []thread.Message
-		for _, text := range texts {
-			messages = append(messages, thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}}})
-		}
-		th, err := thread.New("x").Append(messages...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &session{thread: th}
-	}
-	hash := func(s ...*session) string { return corpusHash(slices.Values(s)) }
-	a, b, c := of("one", "two"), of("three"), of("one!", "two")
-	if hash(a, b) != hash(b, a) || hash(a, b) == hash(c, b) || hash(a) == hash(a, b) {
-		t.Errorf("%s %s %s %s", hash(a, b), hash(b, a), hash(c, b), hash(a))
 	}
 }

@@ -3,7 +3,7 @@
 // into the same budget; then the identifiers that the agent really wrote in the
 // calls of its next steps are looked for in what was left.
 //
-//	set, err := eval.Load(ctx, []string{"transcripts"}, nil)
+//	set, err := eval.Load(ctx, []string{"transcripts"}, nil, nil)
 //	report, err := eval.Run(ctx, set, nil)
 //	report.WriteTable(os.Stdout, false)
 //

@@ -2,7 +2,6 @@ package eval
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"path/filepath"
 	"runtime"
@@ -11,12 +10,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/palimpsest-ai/palimpsest/eval/internal/grid"
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/grid"
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
-	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
 func load(t *testing.T, paths ...string) *Set {
@@ -29,17 +28,17 @@ func load(t *testing.T, paths ...string) *Set {
 }
 
 // recalls is what a way to show a history reaches over all moments.
-func recalls(t *testing.T, set *Set, budget string, render func(s *session, m *moment, budget int) *shown) tally {
+func recalls(t *testing.T, set *Set, budget string, render func(s *references.Session, m *references.Moment, budget int) *references.Shown) tally {
 	t.Helper()
 	b, err := parseBudget(budget)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var sum tally
-	for _, s := range set.sessions {
-		for _, m := range s.moments(b, s.moment) {
-			r := render(s, m, b.of(s, m.size))
-			sum.add(m, r, m.scan(r), b.of(s, m.size))
+	for _, s := range set.Sessions {
+		for _, m := range b.moments(s, s.Moment) {
+			r := render(s, m, b.of(s, m.Size))
+			sum.add(m, r, m.Scan(r), b.of(s, m.Size))
 		}
 	}
 	if sum.needs == 0 {
@@ -57,11 +56,13 @@ func TestSanity(t *testing.T) {
 		t.Fatal(err)
 	}
 	set := load(t, files...)
-	counter := set.counter
-	of := func(name string) func(*session, *moment, int) *shown {
-		all := simple(counter)
-		i := slices.IndexFunc(all, func(c contender) bool { return c.name == name })
-		return func(_ *session, m *moment, budget int) *shown { return all[i].render(m, budget) }
+	counter := set.Counter()
+	of := func(name string) func(*references.Session, *references.Moment, int) *references.Shown {
+		all := references.Simple(counter)
+		i := slices.IndexFunc(all, func(c references.Contender) bool { return c.Name == name })
+		return func(_ *references.Session, m *references.Moment, budget int) *references.Shown {
+			return all[i].Render(m, budget)
+		}
 	}
 	share := func(x, of float64) float64 { return x / of }
 
@@ -72,26 +73,28 @@ func TestSanity(t *testing.T) {
 	if none := recalls(t, set, "20%", of("empty")); none.direct != 0 {
 		t.Errorf("the tail alone finds %.0f of %.0f", none.direct, none.needs)
 	}
-	best := recalls(t, set, "20%", of(oracleName))
+	best := recalls(t, set, "20%", of(references.OracleName))
 	if r := share(best.bound, best.needs); r < 0.97 || best.over > 0 {
 		t.Errorf("the oracle finds %.3f, %.0f prompts over their budgets", r, best.over)
 	}
-	other := recalls(t, set, "20%", func(s *session, m *moment, budget int) *shown {
-		i := slices.Index(set.sessions, s)
-		stranger := set.sessions[(i+len(set.sessions)/2)%len(set.sessions)]
-		r := m.show((forms{counter}).plain(m)[m.tail:])
-		for k := range stranger.thread.Len() {
-			if budget -= stranger.sizes[k]; budget < 0 {
+	other := recalls(t, set, "20%", func(s *references.Session, m *references.Moment, budget int) *references.Shown {
+		i := slices.Index(set.Sessions, s)
+		stranger := set.Sessions[(i+len(set.Sessions)/2)%len(set.Sessions)]
+		r := m.Show(m.Plain()[m.Tail:])
+		for k := range stranger.Thread.Len() {
+			if budget -= stranger.Sizes[k]; budget < 0 {
 				break
 			}
-			r.other = append(r.other, *stranger.thread.At(k))
+			r.Other = append(r.Other, *stranger.Thread.At(k))
 		}
 		return r
 	})
 	if r := share(other.bound, other.needs); r > 0.10 {
 		t.Errorf("the prompt of another conversation finds %.3f", r)
 	}
-	dump := recalls(t, set, "20%", func(_ *session, m *moment, budget int) *shown { return dumped(m, budget, counter) })
+	dump := recalls(t, set, "20%", func(_ *references.Session, m *references.Moment, budget int) *references.Shown {
+		return dumped(m, budget, counter)
+	})
 	if d, b := share(dump.direct, dump.needs), share(dump.bound, dump.needs); d < 0.6 || b > d/2 {
 		t.Errorf("a list of identifiers finds %.3f, and %.3f (%.3f strictly) with what tells what they are", d, b, share(dump.strict, dump.needs))
 	}
@@ -99,13 +102,13 @@ func TestSanity(t *testing.T) {
 
 // dumped lists identifiers alone, the newest that fit, by name: in the order of
 // the conversation, they would tell of each other.
-func dumped(m *moment, budget int, counter *token.Counter) *shown {
-	r := m.show((forms{counter}).plain(m)[m.tail:])
+func dumped(m *references.Moment, budget int, counter *token.Counter) *references.Shown {
+	r := m.Show(m.Plain()[m.Tail:])
 	var list []string
 	seen := map[string]bool{}
 	size := 0
-	for i := m.tail - 1; i >= 0 && r.tokens+size/3 < budget; i-- {
-		for _, x := range ident.All(m.texts[i]) {
+	for i := m.Tail - 1; i >= 0 && r.Tokens+size/3 < budget; i-- {
+		for _, x := range ident.All(m.Texts[i]) {
 			if !seen[x.Norm] {
 				seen[x.Norm] = true
 				size += len(x.Norm) + 1
@@ -114,82 +117,8 @@ func dumped(m *moment, budget int, counter *token.Counter) *shown {
 		}
 	}
 	slices.Sort(list)
-	r.other = []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.Join(list, "\n")}}}}
+	r.Other = []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.Join(list, "\n")}}}}
 	return r
-}
-
-// made is a conversation in which the agent reads a file, does a few other
-// things, and then writes an id that stood in the file.
-func made(t *testing.T) *session {
-	t.Helper()
-	say := func(role thread.Role, parts ...thread.Part) thread.Message {
-		return thread.Message{Role: role, Parts: parts}
-	}
-	call := func(id, name, args string) thread.Part { return thread.ToolCall{ID: id, Name: name, Arguments: args} }
-	result := func(id, tool, text string) thread.Message {
-		return say(thread.Tool, thread.ToolResult{CallID: id, Tool: tool, Content: []thread.Part{thread.Text{Text: text}}})
-	}
-	th, err := thread.New("made").Append(
-		say(thread.User, thread.Text{Text: "Please cancel the order of Ada."}),
-		say(thread.Assistant, call("1", "Read", `{"file_path":"orders/list.csv"}`)),
-		result("1", "Read", "order,customer,total\nORD-48213-B,ada,127.50\nORD-99001-C,grace,12.00"),
-		say(thread.Assistant, thread.Text{Text: "I look at helperFunction first."}, call("2", "Bash", `{"command":"make lint"}`)),
-		result("2", "Bash", "ok"),
-		say(thread.Assistant, call("3", "Bash", `{"command":"make test"}`)),
-		result("3", "Bash", "ok, see ORD-99001-C"),
-		say(thread.Assistant, call("4", "cancel", `{"order":"ORD-48213-B","other":"ORD-99001-C","like":"helperFunction"}`)),
-		result("4", "cancel", "done"),
-		say(thread.Assistant, call("5", "Edit", `{"file_path":"orders/list.csv","new_string":"x"}`)),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	counter, err := token.New("o200k", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newSession(&transcript.Transcript{Name: "made", Thread: th}, "made", "made", counter)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.link(func(ident.Ident) bool { return false })
-	return s
-}
-
-// TestEligible: what the agent could know from the old part alone.
-func TestEligible(t *testing.T) {
-	m := made(t).moment(3)
-	var got []string
-	for _, n := range m.refs {
-		got = append(got, fmt.Sprintf("%s %s %s %d", n.Type, n.Norm, n.origin, n.age))
-	}
-	// ORD-99001-C stands in the tail; helperFunction only the agent itself said.
-	want := []string{"id ORD-48213-B tool 2", "path orders/list.csv call 2"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// TestBound: an identifier counts with what stood beside it, a file with what
-// was truly done to it.
-func TestBound(t *testing.T) {
-	m := made(t).moment(3)
-	for _, c := range []struct {
-		text                 string
-		id, path, bid, bpath bool
-	}{
-		{"the order ORD-48213-B of ada", true, false, true, false},
-		{"ORD-48213-B", true, false, false, false},
-		{"ORD-48213-Bx and xorders/list.csv", false, false, false, false},
-		{"read orders/list.csv", false, true, false, true},
-		{"deleted orders/list.csv", false, true, false, false},
-		{`{"order":"ORD-48213-B","customer":"ada"}`, true, false, true, false},
-	} {
-		out := m.scan(&shown{other: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: c.text}}}}})
-		if got := [4]bool{out[0].direct, out[1].direct, out[0].bound, out[1].bound}; got != [4]bool{c.id, c.path, c.bid, c.bpath} {
-			t.Errorf("%q: %v", c.text, got)
-		}
-	}
 }
 
 // TestSameFigures: the result does not depend on the number of processors.
@@ -210,7 +139,7 @@ func TestSameFigures(t *testing.T) {
 	if tables[0].String() != tables[1].String() {
 		t.Errorf("two runs differ:\n%s\n%s", &tables[0], &tables[1])
 	}
-	if !strings.Contains(tables[0].String(), autoName) {
+	if !strings.Contains(tables[0].String(), references.AutoName) {
 		t.Errorf("nothing was measured:\n%s", &tables[0])
 	}
 	fits(t, tables[0].String())
@@ -247,5 +176,12 @@ func TestOptions(t *testing.T) {
 	}
 	if _, err := Load(t.Context(), []string{"no such file"}, nil, nil); err == nil {
 		t.Error("a missing file is no error")
+	}
+}
+
+// TestF1: the harmonic mean of precision and recall.
+func TestF1(t *testing.T) {
+	if f := f1(2, 3, 3); f < 0.66 || f > 0.67 {
+		t.Errorf("f1 is %.3f", f)
 	}
 }

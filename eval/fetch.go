@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -21,7 +22,7 @@ const (
 // source again where none does. What was fetched stays in sight for as many steps
 // as a moment looks ahead.
 func (r *replay) fetch(ctx context.Context, s *spent, entries []recall.Entry, counter *token.Counter) error {
-	asked := make([]int, len(r.steps)) // the request of each step
+	asked := make([]int, len(r.Steps)) // the request of each step
 	for k, a := range r.asks {
 		for step := a.step; step < len(asked); step++ {
 			asked[step] = k
@@ -30,48 +31,51 @@ func (r *replay) fetch(ctx context.Context, s *spent, entries []recall.Entry, co
 	type call struct{ step, source int }
 	seen := map[int32]int{}
 	for _, c := range s.cuts {
-		until := len(r.steps)
+		until := len(r.Steps)
 		if c.until < len(r.asks) {
 			until = r.asks[c.until].step
 		}
 		if r.asks[c.k].step == 0 {
 			continue
 		}
-		m := r.momentTo(r.asks[c.k].step, until)
-		m.refs = slices.DeleteFunc(m.refs, func(n need) bool { fetched, ok := seen[n.id]; return ok && n.step < fetched+horizon })
-		if len(m.refs) == 0 {
+		m := r.MomentTo(r.asks[c.k].step, until)
+		m.Refs = slices.DeleteFunc(m.Refs, func(n references.Need) bool {
+			fetched, ok := seen[n.ID]
+			return ok && n.Step < fetched+references.Horizon
+		})
+		if len(m.Refs) == 0 {
 			continue
 		}
-		m.all = entries
-		out := m.scan(c.shown)
-		if err := m.lookups(ctx, c.shown, out, counter); err != nil {
+		m.Entries = entries
+		out := m.Scan(c.shown)
+		if err := m.Lookups(ctx, c.shown, out, counter); err != nil {
 			return err
 		}
 		calls := map[call]bool{}
-		for i, n := range m.refs {
+		for i, n := range m.Refs {
 			s.refs++
 			// A reference without what tells what it is stands there all the same.
-			if out[i].direct {
+			if out[i].Direct {
 				s.direct++
 				continue
 			}
-			found := out[i].lookup
+			found := out[i].Lookup
 			if found {
 				s.found++
 			}
-			seen[n.id] = n.step
-			source := call{n.step, n.seen[0].pos}
+			seen[n.ID] = n.Step
+			source := call{n.Step, n.Seen[0].Pos}
 			if calls[source] {
 				continue
 			}
 			calls[source] = true
-			size := float64(s.sizes[asked[n.step]])
+			size := float64(s.sizes[asked[n.Step]])
 			reply := float64(replyTokens)
 			if found {
 				s.lookups++
 			} else {
 				s.rereads++
-				reply = float64(r.sizes[n.seen[0].pos])
+				reply = float64(r.sizes[n.Seen[0].Pos])
 			}
 			s.extra += r.rates.Read*size + r.rates.Write*(callTokens+reply) + r.rates.Output*callTokens
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -43,7 +44,7 @@ type handle struct {
 const answerRoom = 20_000
 
 func (r *replay) handle(ctx context.Context, p policy.Policy, counter *token.Counter) (*handle, error) {
-	h := &handle{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: noon(), base: *r.base, seed: maphash.MakeSeed()}
+	h := &handle{replay: r, ctx: ctx, policy: p, memo: token.NewMemo(counter, 0), now: references.Noon(), base: *r.Base, seed: maphash.MakeSeed()}
 	h.base.Model = r.model.Name
 	var err error
 	h.compactor, err = palimpsest.New(palimpsest.Config{
@@ -51,22 +52,22 @@ func (r *replay) handle(ctx context.Context, p policy.Policy, counter *token.Cou
 		Now: func() time.Time { return h.now },
 	})
 	if err == nil {
-		h.thread = h.compactor.Session(r.thread.ID())
+		h.thread = h.compactor.Session(r.Thread.ID())
 	}
 	return h, err
 }
 
 func (h *handle) send(k int) (request, error) {
 	a := h.asks[k]
-	messages := uncopied.Messages(h.replay.thread)
-	h.now = noon().Add(a.when)
+	messages := uncopied.Messages(h.replay.Thread)
+	h.now = references.Noon().Add(a.when)
 	sent, err := h.thread.PrepareStep(h.ctx, palimpsest.Step{
-		Base: &h.base, Messages: undated(messages[h.seen:a.at]), Profile: profile(), Window: h.model.Window, Output: answerRoom,
+		Base: &h.base, Messages: undated(messages[h.seen:a.at]), Profile: references.Profile(), Window: h.model.Window, Output: answerRoom,
 	})
 	if err != nil {
-		return request{}, fmt.Errorf("%s: %w", h.name, err)
+		return request{}, fmt.Errorf("%s: %w", h.Name, err)
 	}
-	p, version, err := h.plans.Current(h.ctx, h.replay.thread.ID())
+	p, version, err := h.plans.Current(h.ctx, h.replay.Thread.ID())
 	if err != nil {
 		return request{}, err
 	}
@@ -78,7 +79,7 @@ func (h *handle) send(k int) (request, error) {
 			changed = n + 1
 		}
 	}
-	h.tools = max(h.tools, q.head.Tokens-h.fixed)
+	h.tools = max(h.tools, q.head.Tokens-h.Fixed)
 	if q.compacted {
 		h.version, h.frozen = version, changed
 		if q.shown, err = h.left(k, p); err != nil {
@@ -86,7 +87,7 @@ func (h *handle) send(k int) (request, error) {
 		}
 	}
 	q.frozen = h.frozen
-	h.now = noon().Add(a.answered)
+	h.now = references.Noon().Add(a.answered)
 	h.seen = a.end
 	return q, h.thread.FinishStep(h.ctx, nil, llm.Usage{}, undated(messages[a.at:a.end])...)
 }
@@ -101,20 +102,20 @@ func undated(messages []thread.Message) []thread.Message {
 }
 
 // left is what a plan leaves of the history before a request.
-func (h *handle) left(k int, p *plan.Plan) (*shown, error) {
-	history := h.replay.thread.Prefix(h.asks[k].at)
-	res, err := h.compactor.Render(p, palimpsest.Request{Thread: history, Base: &h.base, Profile: profile()})
+func (h *handle) left(k int, p *plan.Plan) (*references.Shown, error) {
+	history := h.replay.Thread.Prefix(h.asks[k].at)
+	res, err := h.compactor.Render(p, palimpsest.Request{Thread: history, Base: &h.base, Profile: references.Profile()})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", h.name, err)
+		return nil, fmt.Errorf("%s: %w", h.Name, err)
 	}
-	m := moment{session: h.session}
-	return m.shownBy(history, res.Prompt, res.Manifest, res.After), nil
+	m := references.Moment{Session: h.Session}
+	return m.ShownBy(history, res.Prompt, res.Manifest, res.After), nil
 }
 
 // after measures what the policy leaves of the whole request when it compacts at
 // each step, all that came before being there.
 func (h *handle) after() ([]int, error) {
-	messages := uncopied.Messages(h.replay.thread)
+	messages := uncopied.Messages(h.replay.Thread)
 	out := make([]int, len(h.asks))
 	fresh, err := h.replay.handle(h.ctx, h.policy, h.memo.Counter())
 	if err != nil {
@@ -122,13 +123,13 @@ func (h *handle) after() ([]int, error) {
 	}
 	for k := range h.asks {
 		p, err := fresh.thread.Plan(h.ctx, palimpsest.Step{
-			Base: &h.base, Messages: messages[:h.asks[k].at], Profile: profile(), Window: h.model.Window, Output: answerRoom,
+			Base: &h.base, Messages: messages[:h.asks[k].at], Profile: references.Profile(), Window: h.model.Window, Output: answerRoom,
 		})
-		size := h.fixed + h.whole(k)
+		size := h.Fixed + h.whole(k)
 		if err == nil {
 			size = p.CompactedTokens + h.tools
 		} else if !errors.Is(err, policy.ErrNothing) {
-			return nil, fmt.Errorf("%s: %w", h.name, err)
+			return nil, fmt.Errorf("%s: %w", h.Name, err)
 		}
 		out[k] = size
 	}
@@ -137,8 +138,8 @@ func (h *handle) after() ([]int, error) {
 
 // block is a message of a prompt; plain when it stands as it is in the log.
 func (h *handle) block(m *thread.Message) (b cost.Block, plain bool) {
-	if i, ok := h.replay.thread.Index(m.ID); ok {
-		if own := uncopied.At(h.replay.thread, i).Parts; len(own) == len(m.Parts) && len(own) > 0 && &own[0] == &m.Parts[0] {
+	if i, ok := h.replay.Thread.Index(m.ID); ok {
+		if own := uncopied.At(h.replay.Thread, i).Parts; len(own) == len(m.Parts) && len(own) > 0 && &own[0] == &m.Parts[0] {
 			return h.blocks[i], true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 )
 
@@ -32,28 +33,28 @@ type Miss struct {
 	Line string `json:"line"`
 }
 
-func (m *moment) miss(n need, f found, budget string) Miss {
+func missOf(m *references.Moment, n references.Need, f references.Found, budget string) Miss {
 	x := Miss{
-		Session: m.name, Budget: budget, Step: n.step, Type: n.Type.String(), Value: n.Norm,
-		Origin: n.origin, Age: n.age, Direct: f.direct, Lookup: f.lookup,
+		Session: m.Name, Budget: budget, Step: n.Step, Type: n.Type.String(), Value: n.Norm,
+		Origin: n.Origin, Age: n.Age, Direct: f.Direct, Lookup: f.Lookup,
 	}
 	last := 0
-	for _, s := range n.seen {
-		if s.pos < m.tail {
-			last = s.pos
+	for _, s := range n.Seen {
+		if s.Pos < m.Tail {
+			last = s.Pos
 			x.Mentions++
 		}
 	}
-	msg := uncopied.At(m.thread, last)
+	msg := uncopied.At(m.Thread, last)
 	x.LastRole = string(msg.Role)
 	if r, ok := msg.Result(); ok {
 		x.LastTool = r.Tool
 	} else if calls := msg.Calls(); len(calls) > 0 {
 		x.LastTool = calls[0].Name
 	}
-	m.find.find(m.texts[last], func(id int32, at, end int) {
-		if id == n.id && x.Line == "" {
-			text := m.texts[last]
+	m.Find.Find(m.Texts[last], func(id int32, at, end int) {
+		if id == n.ID && x.Line == "" {
+			text := m.Texts[last]
 			x.Line = text[max(0, at-80):min(len(text), end+80)]
 		}
 	})
@@ -75,7 +76,7 @@ func (r *Report) WriteMisses(w io.Writer) error {
 		of    func(Miss) string
 	}{
 		{"type", func(m Miss) string { return m.Type }},
-		{"age in steps", func(m Miss) string { return need{age: m.Age}.ageName() }},
+		{"age in steps", func(m Miss) string { return references.Need{Age: m.Age}.AgeName() }},
 		{"origin", func(m Miss) string { return m.Origin }},
 		{"last seen in", func(m Miss) string { return m.LastRole + " " + m.LastTool }},
 		{"type and where last seen", func(m Miss) string { return m.Type + " in " + m.LastRole + " " + m.LastTool }},

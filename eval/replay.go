@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -14,7 +15,7 @@ import (
 
 // replay is a session as its provider bills it: one request for each answer.
 type replay struct {
-	*session
+	*references.Session
 	model token.Model
 	rates cost.Rates
 	ttl   time.Duration
@@ -52,27 +53,27 @@ const (
 
 // gaps gives the time before the next request, and whether that of the record
 // goes before it. The same session has the same gaps.
-func (s *session) gaps(model string) (next func() time.Duration, recorded bool) {
+func gapsOf(s *references.Session, model string) (next func() time.Duration, recorded bool) {
 	if model != LognormalGaps {
 		return func() time.Duration { return gap }, model != FixedGaps
 	}
 	sum := fnv.New64a()
-	sum.Write([]byte(s.name))
+	sum.Write([]byte(s.Name))
 	rng := rand.New(rand.NewPCG(sum.Sum64(), 23))
 	return func() time.Duration { return time.Duration(float64(medianGap) * math.Exp(sigmaGap*rng.NormFloat64())) }, false
 }
 
 // newReplay makes the requests of a session for a model with prices.
-func newReplay(s *session, m token.Model, times string, counter *token.Counter) *replay {
-	r := &replay{session: s, model: m}
+func newReplay(s *references.Session, m token.Model, times string, counter *token.Counter) *replay {
+	r := &replay{Session: s, model: m}
 	r.rates, _ = cost.Of(m, 0)
 	if len(m.Cache.TTLs) > 0 {
 		r.ttl, _ = time.ParseDuration(m.Cache.TTLs[0])
 	}
-	p := profile()
+	p := references.Profile()
 	sum := 0
-	for i, msg := range uncopied.All(s.thread) {
-		size := s.sizes[i]
+	for i, msg := range uncopied.All(s.Thread) {
+		size := s.Sizes[i]
 		if sent := p.Translate(*msg, false); len(sent.Parts) == 0 {
 			size = 0
 		} else if len(sent.Parts) < len(msg.Parts) {
@@ -97,29 +98,29 @@ const (
 )
 
 func (r *replay) request(times string) {
-	start := uncopied.At(r.thread, 0).Time
-	wait, recorded := r.gaps(times)
+	start := uncopied.At(r.Thread, 0).Time
+	wait, recorded := gapsOf(r.Session, times)
 	// since is the time of a message, or that of the one before and a while.
 	since := func(i int, last time.Duration, wait time.Duration) time.Duration {
-		t := uncopied.At(r.thread, i).Time
+		t := uncopied.At(r.Thread, i).Time
 		if !recorded || t.IsZero() || start.IsZero() {
 			return last + wait
 		}
 		return max(last, t.Sub(start))
 	}
 	now, asked := time.Duration(0), time.Duration(0)
-	for step, at := range r.steps {
+	for step, at := range r.Steps {
 		if at == 0 {
 			continue // a greeting that nobody asked for
 		}
 		if n := len(r.asks); n > 0 && r.asks[n-1].end == at {
 			// What goes on from an answer belongs to it.
 			r.asks[n-1].end = at + 1
-			r.asks[n-1].output += r.session.sizes[at]
+			r.asks[n-1].output += r.Session.Sizes[at]
 			continue
 		}
 		now = since(at-1, now, wait())
-		a := ask{step: step, at: at, end: at + 1, when: now, output: r.session.sizes[at]}
+		a := ask{step: step, at: at, end: at + 1, when: now, output: r.Session.Sizes[at]}
 		a.cold = len(r.asks) > 0 && r.ttl > 0 && now-asked > r.ttl
 		asked = now
 		now = since(at, now, 0)
@@ -132,7 +133,7 @@ func (r *replay) request(times string) {
 func (r *replay) uncached() float64 {
 	sum := 0.0
 	for k := range r.asks {
-		sum += float64(r.fixed + r.whole(k))
+		sum += float64(r.Fixed + r.whole(k))
 	}
 	return sum
 }
@@ -147,7 +148,7 @@ func (r *replay) growth(k int) float64 {
 
 // opening is the position of what the user asked first, or -1.
 func (r *replay) opening() int {
-	for i, m := range uncopied.All(r.thread) {
+	for i, m := range uncopied.All(r.Thread) {
 		if m.StartsTurn() {
 			return i
 		}
@@ -167,7 +168,7 @@ func (r *replay) recency(at, tokens int) (from int) {
 		from--
 	}
 	// What answers a call that is not there cannot be sent.
-	for from < at-1 && uncopied.At(r.thread, from).Role == thread.Tool {
+	for from < at-1 && uncopied.At(r.Thread, from).Role == thread.Tool {
 		from++
 	}
 	return from

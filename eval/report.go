@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 )
 
 // Report is what a run found.
@@ -119,11 +121,11 @@ type Stratum struct {
 }
 
 func newReport(set *Set, columns []*column, o *Options) *Report {
-	r := &Report{Split: o.Split, Counter: set.counter.Name()}
+	r := &Report{Split: o.Split, Counter: set.Counter().Name()}
 	if r.Split == "" {
 		r.Split = All
 	}
-	seen := map[*session]bool{}
+	seen := map[*references.Session]bool{}
 	for _, c := range columns {
 		for _, s := range c.sessions {
 			seen[s] = true
@@ -132,7 +134,7 @@ func newReport(set *Set, columns []*column, o *Options) *Report {
 		r.Misses = append(r.Misses, c.misses...)
 	}
 	r.Sessions = len(seen)
-	r.Corpus = corpusHash(maps.Keys(seen))
+	r.Corpus = references.CorpusHash(maps.Keys(seen))
 	r.Areas = areas(columns)
 	return r
 }
@@ -141,8 +143,8 @@ func (c *column) report() Column {
 	out := Column{Name: c.name, Sessions: len(c.sessions), Moments: c.moments, Eligible: c.eligible, Used: c.used, Share: float64(c.eligible) / float64(max(1, c.used))}
 	bound := func(t tally) float64 { return t.bound / t.needs }
 	resample := newBootstrap(len(c.sessions))
-	best := ratios(c.tallies[bestSimple], bound)
-	ours := ratios(c.tallies[autoName], bound)
+	best := ratios(c.tallies[references.BestSimple], bound)
+	ours := ratios(c.tallies[references.AutoName], bound)
 	for _, name := range c.order() {
 		t := c.tallies[name]
 		b := ratios(t, bound)
@@ -164,7 +166,7 @@ func (c *column) report() Column {
 		s.Low, s.High = resample.interval(b)
 		d := resample.difference(b, best)
 		s.Best, s.BestLow, s.BestHigh = d.Mean, d.Low, d.High
-		if name != autoName && len(ours) > 0 {
+		if name != references.AutoName && len(ours) > 0 {
 			ahead := resample.difference(ours, b)
 			s.Ahead = &ahead
 		}
@@ -173,7 +175,7 @@ func (c *column) report() Column {
 		}
 		out.Scores = append(out.Scores, s)
 	}
-	chance, window, oracle := out.bound(randomName), out.bound(windowName), out.bound(oracleName)
+	chance, window, oracle := out.bound(references.RandomName), out.bound(references.WindowName), out.bound(references.OracleName)
 	for i := range out.Scores {
 		s := &out.Scores[i]
 		if chance < 1 {
@@ -190,7 +192,7 @@ func (c *column) report() Column {
 // have; staleness is over all values, since most sessions have few.
 func (s *Score) others(t []tally) {
 	var said, ends []float64
-	var stale, lines, files freshness
+	var stale, lines, files references.Freshness
 	for _, x := range t {
 		if x.said > 0 {
 			said = append(said, x.saidBound/x.said)
@@ -201,14 +203,14 @@ func (s *Score) others(t []tally) {
 			s.Ends += int(x.ends + 0.5)
 		}
 		s.Worst = max(s.Worst, x.worst)
-		stale.add(x.stale)
-		lines.add(x.lines)
-		files.add(freshness{x.right, x.told - x.right})
+		stale.Add(x.stale)
+		lines.Add(x.lines)
+		files.Add(references.Freshness{Current: x.right, Old: x.told - x.right})
 	}
-	s.StaleFiles = files.rate()
+	s.StaleFiles = files.Rate()
 	s.Said, s.End = mean(said), mean(ends)
-	s.StaleLines, s.Lines = lines.rate(), int(lines.old+lines.current+0.5)
-	s.Stale, s.Values = stale.rate(), int(stale.old+stale.current+0.5)
+	s.StaleLines, s.Lines = lines.Rate(), int(lines.Old+lines.Current+0.5)
+	s.Stale, s.Values = stale.Rate(), int(stale.Old+stale.Current+0.5)
 }
 
 func (c *Column) bound(contender string) float64 {
@@ -220,19 +222,13 @@ func (c *Column) bound(contender string) float64 {
 	return 0
 }
 
-// order is the order of the rows.
-var order = []string{
-	"identity", "empty", randomName, "head+tail", windowName, "mask 10, recency", "clear tool uses keep 3, recency",
-	"AI SDK prune 20, recency", bestSimple, oracleName, "ladder", "session", "timeline", "workstream", "loop", ownName, autoName,
-}
-
 func (c *column) order() []string {
 	names := slices.Collect(maps.Keys(c.tallies))
 	place := func(name string) int {
-		if i := slices.Index(order, name); i >= 0 {
+		if i := slices.Index(references.Order, name); i >= 0 {
 			return i
 		}
-		return len(order) // a peer
+		return len(references.Order) // a peer
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(place(a)-place(b), strings.Compare(a, b)) })
 	return names
@@ -258,4 +254,12 @@ func (s *Score) trails(t []tally) {
 		recall = append(recall, x.right/x.files)
 	}
 	s.Trail, s.TrailPrecision, s.TrailRecall, s.Files = mean(both), mean(precision), mean(recall), len(both)
+}
+
+// f1 is the harmonic mean of precision and recall.
+func f1(right, told, all float64) float64 {
+	if right == 0 {
+		return 0
+	}
+	return 2 * right / (told + all)
 }

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/eval/internal/grid"
+	"github.com/palimpsest-ai/palimpsest/internal/grid"
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 )
 
 // WriteTable writes the report for people, in 80 columns: what each contender
@@ -168,11 +169,11 @@ func (c *Column) strata(b *strings.Builder) {
 		}
 		return nil
 	}
-	best, auto := at(bestSimple), at(autoName)
+	best, auto := at(references.BestSimple), at(references.AutoName)
 	b.WriteByte('\n')
-	g := grid.Grid{Head: []string{c.Name + ", all references", "references", bestSimple, autoName, "with lookup"}}
+	g := grid.Grid{Head: []string{c.Name + ", all references", "references", references.BestSimple, references.AutoName, "with lookup"}}
 	place := func(name string) int {
-		return slices.IndexFunc(ages, func(a ageRange) bool { return name == "age "+a.name })
+		return slices.IndexFunc(references.Ages, func(a references.AgeRange) bool { return name == "age "+a.Name })
 	}
 	names := slices.SortedFunc(maps.Keys(best), func(a, b string) int {
 		if i, j := place(a), place(b); i >= 0 && j >= 0 {

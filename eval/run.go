@@ -1,13 +1,13 @@
 package eval
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/eval/internal/budget"
+	"github.com/palimpsest-ai/palimpsest/internal/budget"
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/recall"
 )
 
@@ -24,19 +24,19 @@ type Options struct {
 	// Curve stands for the budgets of the area under the curve: 2k, 4k, 8k, 16k, 32k,
 	// 5%, 10%, 20% and 40%. Budgets go before it.
 	Curve bool
-	// Peers is a program and its arguments that has contenders of its own, such as
-	// other libraries; docs/evaluation.md says what it reads and writes.
-	Peers []string
+	// Others run beside the contenders that are built in, such as other libraries in
+	// lab/peers. Who runs sessions of their own leaves it empty.
+	Others []references.Contender
 	// Progress is told how many sessions are done.
 	Progress Progress
 }
 
 // budget is what the history of a moment is fitted into.
-func (m *moment) budget(b setting) int {
+func (b setting) at(m *references.Moment) int {
 	if b.own {
-		return m.recap.size + m.rest
+		return m.Recap.Size + m.Rest
 	}
-	return b.of(m.session, m.size)
+	return b.of(m.Session, m.Size)
 }
 
 // Check reports what in the options names nothing.
@@ -47,19 +47,12 @@ func (o *Options) Check() error {
 		}
 	}
 	for _, name := range o.Contenders {
-		if !slices.Contains(order, name) {
-			return fmt.Errorf("no contender is called %q; known are %s", name, strings.Join(order, "; "))
+		if !slices.Contains(references.Order, name) {
+			return fmt.Errorf("no contender is called %q; known are %s", name, strings.Join(references.Order, "; "))
 		}
 	}
 	return nil
 }
-
-// long is the size in tokens from which a session counts as long, least the
-// history from which a share of it is a budget worth the name.
-const (
-	long  = 10_000
-	least = 4_000
-)
 
 // moments is how many moments of a long session are measured at each budget.
 const moments = 5
@@ -76,11 +69,11 @@ type setting struct {
 
 // of is the budget for a history of the given size. A share is one of the whole
 // request, system and tools included; they are not charged to it.
-func (b setting) of(s *session, size int) int {
+func (b setting) of(s *references.Session, size int) int {
 	if b.tokens > 0 {
 		return b.tokens
 	}
-	return int(b.share * float64(size+s.fixed))
+	return int(b.share * float64(size+s.Fixed))
 }
 
 func parseBudget(text string) (b setting, err error) {
@@ -93,7 +86,7 @@ func parseBudget(text string) (b setting, err error) {
 type column struct {
 	setting
 	// sessions and tallies run in parallel, by contender.
-	sessions []*session
+	sessions []*references.Session
 	moments  int
 	eligible int
 	used     int
@@ -112,31 +105,20 @@ func Run(ctx context.Context, set *Set, o *Options) (*Report, error) {
 	if err := o.Check(); err != nil {
 		return nil, fmt.Errorf("eval.Run: %w", err)
 	}
-	settings, err := set.settings(o)
+	settings, err := settings(set, o)
 	if err != nil {
 		return nil, fmt.Errorf("eval.Run: %w", err)
 	}
-	var others *peers
-	if len(o.Peers) > 0 {
-		if others, err = startPeers(ctx, o.Peers, set.counter); err != nil {
-			return nil, fmt.Errorf("eval.Run: %w", err)
-		}
-		defer others.stop()
-	}
-	sessions := slices.DeleteFunc(slices.Clone(set.sessions), func(s *session) bool {
-		return o.Split != "" && o.Split != All && s.split() != o.Split
-	})
-	// The largest first, so that none is waited for at the end.
-	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(b.total, a.total) })
+	sessions := references.LargestFirst(set.Of(o.Split, 0))
 	parts := make([][]*column, len(sessions))
-	err = each(ctx, len(sessions), o.Progress, func(i int) error {
+	err = references.Each(ctx, len(sessions), o.Progress, func(i int) error {
 		var err error
-		parts[i], err = set.measure(ctx, sessions[i], settings, o, others)
+		parts[i], err = measure(ctx, set, sessions[i], settings, o)
 		return err
 	})
 	if err != nil {
 		err = fmt.Errorf("eval.Run: %w", err)
-		if !brokenOff(ctx, err) {
+		if !references.BrokenOff(ctx, err) {
 			return nil, err
 		}
 	}
@@ -163,7 +145,7 @@ func newColumn(b setting) *column {
 
 // settings are the columns: the budgets for long sessions, a fifth of the history
 // for each family of short ones.
-func (set *Set) settings(o *Options) ([]setting, error) {
+func settings(set *Set, o *Options) ([]setting, error) {
 	budgets := o.Budgets
 	switch {
 	case len(budgets) > 0:
@@ -184,23 +166,23 @@ func (set *Set) settings(o *Options) ([]setting, error) {
 		all = append(all, setting{name: "own summary", own: true})
 	}
 	count := map[string]int{}
-	for _, s := range set.sessions {
-		if s.total < long {
-			count[s.family]++
+	for _, s := range set.Sessions {
+		if s.Total < long {
+			count[s.Family]++
 		}
 	}
-	for _, s := range set.sessions {
-		if count[s.family] >= fewest && set.short(s.family) {
-			all = append(all, setting{name: s.family + " 20%", share: 0.2, family: s.family})
-			count[s.family] = 0
+	for _, s := range set.Sessions {
+		if count[s.Family] >= references.Fewest && short(set, s.Family) {
+			all = append(all, setting{name: s.Family + " 20%", share: 0.2, family: s.Family})
+			count[s.Family] = 0
 		}
 	}
 	return all, nil
 }
 
 // short reports whether a family has no long session.
-func (set *Set) short(family string) bool {
-	return !slices.ContainsFunc(set.sessions, func(s *session) bool { return s.family == family && s.total >= long })
+func short(set *Set, family string) bool {
+	return !slices.ContainsFunc(set.Sessions, func(s *references.Session) bool { return s.Family == family && s.Total >= long })
 }
 
 func (c *column) merge(one *column) {
@@ -233,55 +215,55 @@ func (c *column) stratum(contender, stratum string) *tally {
 
 // measure runs all contenders over one session; a column is nil where the session
 // has no moment for it.
-func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *Options, others *peers) ([]*column, error) {
-	e, err := newEngine(ctx, set.counter)
+func measure(ctx context.Context, set *Set, s *references.Session, settings []setting, o *Options) ([]*column, error) {
+	e, err := references.NewEngine(ctx, set.Counter())
 	if err != nil {
 		return nil, err
 	}
-	contenders := slices.DeleteFunc(append(simple(set.counter), e.contenders()...), func(c contender) bool {
-		return len(o.Contenders) > 0 && !slices.Contains(o.Contenders, c.name) && !slices.Contains(always, c.name)
+	contenders := slices.DeleteFunc(append(references.Simple(set.Counter()), e.Contenders()...), func(c references.Contender) bool {
+		return len(o.Contenders) > 0 && !slices.Contains(o.Contenders, c.Name) && !slices.Contains(always, c.Name)
 	})
-	contenders = append(contenders, others.contenders()...)
-	known := map[int]*moment{}
+	contenders = append(contenders, o.Others...)
+	known := map[int]*references.Moment{}
 	var entries []recall.Entry
-	at := func(step int) *moment {
+	at := func(step int) *references.Moment {
 		if known[step] == nil {
 			if entries == nil {
-				entries = s.entries()
+				entries = s.Entries()
 			}
-			known[step] = s.moment(step)
-			known[step].all = entries
+			known[step] = s.Moment(step)
+			known[step].Entries = entries
 		}
 		return known[step]
 	}
 	columns := make([]*column, len(settings))
 	for k, b := range settings {
-		if b.family != "" && b.family != s.family {
+		if b.family != "" && b.family != s.Family {
 			continue
 		}
-		cuts := s.moments(b, at)
+		cuts := b.moments(s, at)
 		if len(cuts) == 0 {
 			continue
 		}
 		c := newColumn(b)
 		columns[k] = c
-		c.sessions = []*session{s}
+		c.sessions = []*references.Session{s}
 		c.moments = len(cuts)
 		sums := map[string]*tally{}
 		for _, m := range cuts {
-			c.eligible += len(m.refs)
-			c.used += m.used
-			budget := m.budget(b)
-			strata := make([][]string, len(m.refs))
-			for i, n := range m.refs {
-				strata[i] = m.strata(n)
+			c.eligible += len(m.Refs)
+			c.used += m.Used
+			budget := b.at(m)
+			strata := make([][]string, len(m.Refs))
+			for i, n := range m.Refs {
+				strata[i] = strataOf(m, n)
 			}
 			contenders := contenders
 			if b.own {
-				contenders = append(slices.Clip(contenders), contender{ownName, func(m *moment, _ int) *shown {
-					r := m.show(forms{set.counter}.plain(m)[m.tail:])
-					r.other = append(r.other, m.recap.text)
-					r.tokens += m.recap.size
+				contenders = append(slices.Clip(contenders), references.Contender{Name: references.OwnName, Render: func(m *references.Moment, _ int) *references.Shown {
+					r := m.Show(m.Plain()[m.Tail:])
+					r.Other = append(r.Other, m.Recap.Text)
+					r.Tokens += m.Recap.Size
 					return r
 				}})
 			}
@@ -289,34 +271,34 @@ func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *
 				if err := ctx.Err(); err != nil {
 					return nil, err
 				}
-				if sums[x.name] == nil {
-					sums[x.name] = &tally{}
+				if sums[x.Name] == nil {
+					sums[x.Name] = &tally{}
 				}
-				r := x.render(m, budget)
-				out := m.scan(r)
-				if err := m.lookups(ctx, r, out, set.counter); err != nil {
+				r := x.Render(m, budget)
+				out := m.Scan(r)
+				if err := m.Lookups(ctx, r, out, set.Counter()); err != nil {
 					return nil, err
 				}
-				sums[x.name].add(m, r, out, budget)
-				for i, n := range m.refs {
+				sums[x.Name].add(m, r, out, budget)
+				for i, n := range m.Refs {
 					for _, stratum := range strata[i] {
-						c.stratum(x.name, stratum).one(out[i])
+						c.stratum(x.Name, stratum).one(out[i])
 					}
-					if x.name == autoName && !out[i].bound {
-						c.misses = append(c.misses, m.miss(n, out[i], b.name))
+					if x.Name == references.AutoName && !out[i].Bound {
+						c.misses = append(c.misses, missOf(m, n, out[i], b.name))
 					}
 				}
 			}
 			var chance tally
-			for seed := range uint64(randoms) {
-				r := random(set.counter, seed).render(m, budget)
-				chance.add(m, r, m.scan(r), budget)
+			for seed := range uint64(references.Randoms) {
+				r := references.Random(set.Counter(), seed).Render(m, budget)
+				chance.add(m, r, m.Scan(r), budget)
 			}
-			chance.scale(1.0 / randoms)
-			if sums[randomName] == nil {
-				sums[randomName] = &tally{}
+			chance.scale(1.0 / references.Randoms)
+			if sums[references.RandomName] == nil {
+				sums[references.RandomName] = &tally{}
 			}
-			sums[randomName].sum(chance)
+			sums[references.RandomName].sum(chance)
 		}
 		for name, t := range sums {
 			c.tallies[name] = []tally{*t}
@@ -326,20 +308,13 @@ func (set *Set) measure(ctx context.Context, s *session, settings []setting, o *
 }
 
 // strata are the kinds that a need belongs to.
-func (m *moment) strata(n need) []string {
+func strataOf(m *references.Moment, n references.Need) []string {
 	state := "state current"
-	if m.superseded(n.reference) {
+	if m.Superseded(n.Reference) {
 		state = "state superseded"
 	}
-	return []string{"type " + n.Type.String(), "age " + n.ageName(), "origin " + n.origin, state}
+	return []string{"type " + n.Type.String(), "age " + n.AgeName(), "origin " + n.Origin, state}
 }
 
-const (
-	randomName = "random"
-	windowName = "sliding window"
-	oracleName = "oracle"
-	ownName    = "the agent's own summary"
-)
-
 // always are the contenders that scores refer to.
-var always = []string{windowName, oracleName, bestSimple}
+var always = []string{references.WindowName, references.OracleName, references.BestSimple}

@@ -9,7 +9,7 @@ func (r *replay) best(after func(k int) int) (input float64, compactions int) {
 	n := len(r.asks)
 	left := make([]float64, n)
 	for k := range left {
-		whole := r.fixed + r.whole(k)
+		whole := r.Fixed + r.whole(k)
 		left[k] = float64(whole)
 		if k > 0 {
 			left[k] = float64(min(whole, after(k)))
@@ -19,7 +19,7 @@ func (r *replay) best(after func(k int) int) (input float64, compactions int) {
 	compact, least := cost.Schedule(n, func(i, j int) float64 {
 		k := j - 1 // the segments grow by one step at a time
 		grown := float64(r.whole(k) - r.whole(i))
-		size, fixed := left[i]+grown, float64(r.fixed)
+		size, fixed := left[i]+grown, float64(r.Fixed)
 		read := 0.0
 		switch {
 		case r.asks[k].cold || k == 0:
@@ -38,8 +38,8 @@ func (r *replay) best(after func(k int) int) (input float64, compactions int) {
 // a later step still needs it and not once longer, written or plain, whichever is
 // cheaper, and what stands before it costs nothing.
 func (r *replay) relaxed() float64 {
-	last := make([]int, r.thread.Len()) // the last request that needs each message
-	first := make([]int, r.thread.Len())
+	last := make([]int, r.Thread.Len()) // the last request that needs each message
+	first := make([]int, r.Thread.Len())
 	k := 0
 	for i := range last {
 		for k < len(r.asks)-1 && r.asks[k].at <= i {
@@ -48,20 +48,20 @@ func (r *replay) relaxed() float64 {
 		first[i], last[i] = k, k
 	}
 	for k, a := range r.asks {
-		for _, id := range r.uses[a.step] {
+		for _, id := range r.Uses[a.step] {
 			at := -1
-			for _, s := range r.refs[id].seen {
-				if s.pos >= a.at {
+			for _, s := range r.Refs[id].Seen {
+				if s.Pos >= a.at {
 					break
 				}
-				at = s.pos
+				at = s.Pos
 			}
 			if at >= 0 {
 				last[at] = max(last[at], k)
 			}
 		}
 	}
-	sum := r.rates.Read * float64(r.fixed) * float64(len(r.asks))
+	sum := r.rates.Read * float64(r.Fixed) * float64(len(r.asks))
 	for i, size := range r.sizes {
 		if i >= r.asks[len(r.asks)-1].at {
 			break

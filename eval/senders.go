@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -65,7 +66,7 @@ const (
 	boundName    = "lower bound"
 )
 
-func (r *replay) head() cost.Block { return cost.Block{Hash: headBlock, Tokens: r.fixed} }
+func (r *replay) head() cost.Block { return cost.Block{Hash: headBlock, Tokens: r.Fixed} }
 
 func (r *replay) plain(k int) request {
 	return request{head: r.head(), body: r.blocks[:r.asks[k].at:r.asks[k].at]}
@@ -73,7 +74,7 @@ func (r *replay) plain(k int) request {
 
 // spenders are the contenders that need no engine, with curve at several sizes.
 func spenders(counter *token.Counter, curve bool) []spender {
-	placeholder := counter.Text(cleared)
+	placeholder := counter.Text(references.Cleared)
 	above := func(mark int) func(r *replay) sender {
 		return func(r *replay) sender {
 			return r.batches(batchLeft, func(_, size int) bool { return size > mark })
@@ -148,7 +149,7 @@ func clearing(mark, placeholder int) func(r *replay) sender {
 			q := r.plain(k)
 			body, _ := r.clear(q.body[:upTo], 0, placeholder)
 			q.body = append(body, q.body[upTo:]...)
-			if r.fixed+tokens(q.body) > mark {
+			if r.Fixed+tokens(q.body) > mark {
 				if body, changed := r.clear(q.body, clearKeeps, placeholder); changed {
 					for upTo = len(body); upTo > 0 && body[upTo-1].Hash&0xff != clearedBlock; upTo-- {
 					}
@@ -162,11 +163,11 @@ func clearing(mark, placeholder int) func(r *replay) sender {
 }
 
 // standing are the messages that stand in a request as they were.
-func standing(body []cost.Block) *shown {
-	s := &shown{}
+func standing(body []cost.Block) *references.Shown {
+	s := &references.Shown{}
 	for _, b := range body {
 		if b.Hash&0xff == plainBlock {
-			s.kept = append(s.kept, int(b.Hash>>8))
+			s.Kept = append(s.Kept, int(b.Hash>>8))
 		}
 	}
 	return s
@@ -176,7 +177,7 @@ func standing(body []cost.Block) *shown {
 func (r *replay) clear(body []cost.Block, keep, placeholder int) (out []cost.Block, changed bool) {
 	out = slices.Clone(body)
 	for i := len(out) - 1; i >= 0; i-- {
-		if _, ok := uncopied.At(r.thread, i).Result(); !ok || out[i].Tokens <= placeholder {
+		if _, ok := uncopied.At(r.Thread, i).Result(); !ok || out[i].Tokens <= placeholder {
 			continue
 		}
 		if keep--; keep < 0 && out[i].Hash&0xff == plainBlock {
@@ -212,7 +213,7 @@ func (r *replay) batches(room int, due func(k, size int) bool) sender {
 		q := request{head: r.head(), frozen: len(left)}
 		at := r.asks[k].at
 		q.body = append(left[:len(left):len(left)], r.blocks[cut:at]...)
-		if due(k, r.fixed+tokens(q.body)) {
+		if due(k, r.Fixed+tokens(q.body)) {
 			if fits := r.fitting(at, room); tokens(fits) < tokens(q.body) {
 				left, cut = fits, at
 				q.body, q.compacted, q.frozen = fits, true, len(fits)
@@ -248,8 +249,8 @@ func (r *replay) fitting(at, room int) []cost.Block {
 func (r *replay) law(cold bool, room int) func(k, size int) bool {
 	return func(k, size int) bool {
 		g := r.growth(k)
-		after := float64(r.fixed + room)
-		cycle := cost.Cycle{Growth: g, After: after + g, Kept: float64(r.fixed)}
+		after := float64(r.Fixed + room)
+		cycle := cost.Cycle{Growth: g, After: after + g, Kept: float64(r.Fixed)}
 		if cold && r.asks[k].cold && float64(size) > after*leastShrink {
 			return true
 		}
@@ -267,27 +268,27 @@ func (r *replay) asRan() sender {
 	return func(k int) (request, error) {
 		q := r.plain(k)
 		at := r.asks[k].at
-		for done < len(r.recaps) && r.recaps[done].at <= at {
+		for done < len(r.Recaps) && r.Recaps[done].At <= at {
 			q.compacted = true
 			done++
 		}
 		if done == 0 {
 			return q, nil
 		}
-		own := r.recaps[done-1]
+		own := r.Recaps[done-1]
 		if q.compacted {
 			before := 0
 			if done > 1 {
-				before = r.before[r.recaps[done-2].at] - r.recaps[done-2].size
+				before = r.before[r.Recaps[done-2].At] - r.Recaps[done-2].Size
 			}
-			q.read, q.wrote = r.fixed+r.before[own.at]-before, own.size
+			q.read, q.wrote = r.Fixed+r.before[own.At]-before, own.Size
 		}
-		made := cost.Block{Hash: uint64(done)<<8 | madeBlock, Tokens: own.size}
-		q.body = append([]cost.Block{made}, r.blocks[own.at:at]...)
+		made := cost.Block{Hash: uint64(done)<<8 | madeBlock, Tokens: own.Size}
+		q.body = append([]cost.Block{made}, r.blocks[own.At:at]...)
 		q.frozen = 1
 		if q.compacted {
 			q.shown = standing(q.body)
-			q.shown.other = []thread.Message{own.text}
+			q.shown.Other = []thread.Message{own.Text}
 		}
 		return q, nil
 	}

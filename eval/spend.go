@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 )
 
 // request is what a contender sends for one step.
@@ -17,7 +18,7 @@ type request struct {
 	// compacted: the history was cut down for this request; shown is what was left
 	// of it.
 	compacted bool
-	shown     *shown
+	shown     *references.Shown
 	// read and wrote are what making the compaction took of a model: input that
 	// stood in its cache, and output, in tokens.
 	read, wrote int
@@ -55,7 +56,7 @@ type spent struct {
 // cutdown is what a compaction left, and for which requests it stood.
 type cutdown struct {
 	k, until int
-	shown    *shown
+	shown    *references.Shown
 }
 
 // spend sends a session through a contender and bills it. The marks stand where

@@ -1,5 +1,7 @@
 package eval
 
+import "github.com/palimpsest-ai/palimpsest/internal/references"
+
 // tally counts the needs of a session and those that were met.
 type tally struct {
 	needs, direct, bound, strict, lookup, first, pointer float64
@@ -14,62 +16,62 @@ type tally struct {
 	over, failed, prompts float64
 	// worst is the largest overshoot, as a share of the budget.
 	worst float64
-	stale freshness
+	stale references.Freshness
 	// lines counts the lines that files lost, as told.
-	lines freshness
+	lines references.Freshness
 }
 
-func (t *tally) add(m *moment, s *shown, out []found, budget int) {
+func (t *tally) add(m *references.Moment, s *references.Shown, out []references.Found, budget int) {
 	t.prompts++
-	t.tokens += float64(s.tokens)
+	t.tokens += float64(s.Tokens)
 	t.budget += float64(budget)
-	if s.tokens > budget {
+	if s.Tokens > budget {
 		t.over++
-		t.worst = max(t.worst, float64(s.tokens)/float64(max(1, budget))-1)
+		t.worst = max(t.worst, float64(s.Tokens)/float64(max(1, budget))-1)
 	}
-	t.stale.add(m.freshness(s))
-	t.lines.add(m.outdated(s))
-	count := func(refs []need) (all, bound float64) {
+	t.stale.Add(m.Freshness(s))
+	t.lines.Add(m.Outdated(s))
+	count := func(refs []references.Need) (all, bound float64) {
 		other := *m
-		other.refs = refs
-		for _, f := range other.scan(s) {
-			if all++; f.bound {
+		other.Refs = refs
+		for _, f := range other.Scan(s) {
+			if all++; f.Bound {
 				bound++
 			}
 		}
 		return all, bound
 	}
-	all, bound := count(m.says)
+	all, bound := count(m.Says)
 	t.said += all
 	t.saidBound += bound
-	all, bound = count(m.ends)
+	all, bound = count(m.Ends)
 	t.ends += all
 	t.endsBound += bound
-	right, told, files := m.trails(s)
+	right, told, files := m.Trails(s)
 	t.right += right
 	t.told += told
 	t.files += files
-	if s.failed != nil {
+	if s.Failed != nil {
 		t.failed++
 	}
-	for i := range m.refs {
+	for i := range m.Refs {
 		t.one(out[i])
 	}
 }
 
-func (t *tally) one(f found) {
+func (t *tally) one(f references.Found) {
 	t.needs++
 	count := func(x *float64, is bool) {
 		if is {
 			*x++
 		}
 	}
-	count(&t.direct, f.direct)
-	count(&t.bound, f.bound)
-	count(&t.strict, f.strict)
-	count(&t.lookup, f.bound || f.lookup)
-	count(&t.first, f.bound || f.first)
-	count(&t.pointer, f.bound || f.pointer)
+	count(&t.direct, f.Direct)
+	count(&t.bound, f.Bound)
+	count(&t.strict, f.Strict)
+	count(&t.lookup, f.Bound || f.Lookup)
+	count(&t.first, f.Bound || f.First)
+	count(&t.pointer, f.Bound || f.Pointer)
 }
 
 func (t *tally) sum(x tally) {
@@ -93,13 +95,13 @@ func (t *tally) sum(x tally) {
 	t.ends += x.ends
 	t.endsBound += x.endsBound
 	t.worst = max(t.worst, x.worst)
-	t.stale.add(x.stale)
-	t.lines.add(x.lines)
+	t.stale.Add(x.stale)
+	t.lines.Add(x.lines)
 }
 
 func (t *tally) scale(by float64) {
 	for _, x := range []*float64{&t.needs, &t.direct, &t.bound, &t.strict, &t.lookup, &t.first, &t.tokens, &t.budget, &t.over, &t.failed, &t.prompts, &t.right, &t.told, &t.files,
-		&t.pointer, &t.said, &t.saidBound, &t.ends, &t.endsBound, &t.stale.current, &t.stale.old, &t.lines.current, &t.lines.old} {
+		&t.pointer, &t.said, &t.saidBound, &t.ends, &t.endsBound, &t.stale.Current, &t.stale.Old, &t.lines.Current, &t.lines.Old} {
 		*x *= by
 	}
 }

@@ -1,19 +1,17 @@
 package eval
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/references"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
-	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -61,11 +59,11 @@ type ValidityOptions struct {
 }
 
 // room is the budget of a replay for messages, in tokens.
-func (o *ValidityOptions) room(s *session) int {
+func (o *ValidityOptions) room(s *references.Session) int {
 	if o.Tight {
-		return max(500, s.total/6)
+		return max(500, s.Total/6)
 	}
-	return max(4_000, s.total/3)
+	return max(4_000, s.Total/3)
 }
 
 // Validity replays every conversation through our policies for every API, with
@@ -77,17 +75,14 @@ func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityRepor
 		o = &ValidityOptions{}
 	}
 	codecs := []wire.Codec{anthropic.Codec{}, openai.Chat{}, openai.Responses{}, gemini.Codec{}}
-	sessions := slices.DeleteFunc(slices.Clone(set.sessions), func(s *session) bool {
-		return o.Split != "" && o.Split != All && s.split() != o.Split
-	})
-	slices.SortStableFunc(sessions, func(a, b *session) int { return cmp.Compare(b.total, a.total) })
+	sessions := references.LargestFirst(set.Of(o.Split, 0))
 	parts := make([]ValidityReport, len(sessions))
 	whole := &ValidityReport{}
 	finished := make([]bool, len(sessions))
-	err := each(ctx, len(sessions), o.Progress, func(i int) error {
-		for _, p := range policies() {
+	err := references.Each(ctx, len(sessions), o.Progress, func(i int) error {
+		for _, p := range references.Policies() {
 			for _, codec := range codecs {
-				if err := parts[i].replay(ctx, sessions[i], p, codec, set.counter, o.room(sessions[i])); err != nil {
+				if err := parts[i].replay(ctx, sessions[i], p, codec, set.Counter(), o.room(sessions[i])); err != nil {
 					return err
 				}
 			}
@@ -97,7 +92,7 @@ func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityRepor
 	})
 	if err != nil {
 		err = fmt.Errorf("eval.Validity: %w", err)
-		if !brokenOff(ctx, err) {
+		if !references.BrokenOff(ctx, err) {
 			return nil, err
 		}
 	}
@@ -123,13 +118,8 @@ func Validity(ctx context.Context, set *Set, o *ValidityOptions) (*ValidityRepor
 	return whole, err
 }
 
-// policies are our own, auto in favor of cost.
-func policies() []policy.Policy {
-	return []policy.Policy{policy.Ladder{}, policy.Session{}, policy.Timeline{}, policy.Workstream{}, policy.Loop{}, policy.Auto{Favor: policy.FavorCost}}
-}
-
 // replay adds the row of one policy and API.
-func (v *ValidityReport) replay(ctx context.Context, s *session, p policy.Policy, codec wire.Codec, counter *token.Counter, room int) error {
+func (v *ValidityReport) replay(ctx context.Context, s *references.Session, p policy.Policy, codec wire.Codec, counter *token.Counter, room int) error {
 	row := ValidityRow{Policy: p.Name(), API: codec.API()}
 	r := newReplay(s, token.Model{}, "", counter)
 	h, err := r.handle(ctx, p, counter)
@@ -137,47 +127,33 @@ func (v *ValidityReport) replay(ctx context.Context, s *session, p policy.Policy
 		return err
 	}
 	h.base.Model = "a-model"
-	budget := room + s.fixed
-	messages := uncopied.Messages(s.thread)
+	budget := room + s.Fixed
+	messages := uncopied.Messages(s.Thread)
 	for k, a := range r.asks {
 		sent, err := h.thread.PrepareStep(ctx, palimpsest.Step{Base: &h.base, Messages: messages[h.seen:a.at], Profile: render.For(codec.API()), Budget: budget})
 		if err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 		row.Prompts++
 		if h.memo.Prompt(sent.Prompt) > budget {
 			row.Over++
 		}
-		if why := refused(codec, sent.Prompt); why != "" {
+		if why := references.Refused(codec, sent.Prompt); why != "" {
 			row.Invalid++
 			if len(v.Problems) < mostProblems {
-				v.Problems = append(v.Problems, fmt.Sprintf("%s, %s for %s, request %d: %s", s.name, row.Policy, row.API, k, why))
+				v.Problems = append(v.Problems, fmt.Sprintf("%s, %s for %s, request %d: %s", s.Name, row.Policy, row.API, k, why))
 			}
 		}
 		h.seen = a.end
 		if err := h.thread.FinishStep(ctx, nil, llm.Usage{}, messages[a.at:a.end]...); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 	}
-	if _, row.Compactions, err = h.plans.Current(ctx, s.thread.ID()); err != nil {
+	if _, row.Compactions, err = h.plans.Current(ctx, s.Thread.ID()); err != nil {
 		return err
 	}
 	v.Rows = append(v.Rows, row)
 	return nil
-}
-
-// refused says why a provider would refuse a prompt; empty when it would not.
-func refused(codec wire.Codec, p *prompt.Prompt) string {
-	body, err := codec.Encode(p)
-	if err != nil {
-		return err.Error()
-	}
-	for _, problem := range codec.Validate(body) {
-		if !problem.Advice {
-			return problem.Path + ": " + problem.Rule + ": " + problem.Message
-		}
-	}
-	return ""
 }
 
 // WriteTable writes the report for people.

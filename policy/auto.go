@@ -51,7 +51,7 @@ const (
 	// before prices decide for one, as a ratio: what the law says of a few tokens
 	// is not worth a new prefix. A prompt that is forgotten is written anew in any
 	// case, so that there almost any gain will do (leastColdGain; on the dev split
-	// it saves 1.3 % over leastGain, see docs/evaluation.md).
+	// it saves 1.3 % over leastGain, see lab/README.md).
 	leastGain     = 1.2
 	leastColdGain = 1.05
 	// recent is how many messages the growth of a step is taken from. A step counts
@@ -59,7 +59,7 @@ const (
 	// conversation begins with reading, and a large file is no sign that the next
 	// steps bring as much, so that the plain mean puts the mark too high, the first
 	// one most (on the dev split this takes a third of the cost over the best
-	// schedule away, see docs/evaluation.md).
+	// schedule away, see lab/README.md).
 	recent      = 200
 	burst       = 1_500
 	usualGrowth = 500

@@ -52,7 +52,7 @@ func rowsOf(entry int, text string) []row {
 	}
 }
 
-// What was chosen on the dev half of the public transcripts (docs/evaluation.md):
+// What was chosen on the dev half of the public transcripts (lab/README.md):
 const (
 	// fade is what each row farther from the middle of a passage counts less, and
 	// reach how many rows on each side count.

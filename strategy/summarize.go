@@ -29,7 +29,7 @@ type Summarize struct {
 }
 
 const (
-	// defaultShare and fullRatio were tuned on the dev split (docs/evaluation.md):
+	// defaultShare and fullRatio were tuned on the dev split (lab/README.md):
 	// lines chosen from everything hold more of what comes back than the newest
 	// messages whole.
 	defaultShare = 0.7

@@ -55,7 +55,7 @@ const (
 	turnBytes = 500
 	// baseWeight is what a unit of the worth that a candidate has by itself counts
 	// beside chances that an identifier is written again. Tuned on the dev split
-	// (docs/evaluation.md).
+	// (lab/README.md).
 	baseWeight = 0.01
 	// ruleWeight is that of the user's rules, of the plan, of open items, of
 	// pointers, and of what a model or an earlier summary found worth saying: they

@@ -19,6 +19,20 @@ func sample() string {
 	return b.String()
 }
 
+// BenchmarkOpen is what the first count of a process takes longer than the next.
+func BenchmarkOpen(b *testing.B) {
+	b.Run("o200k", func(b *testing.B) {
+		for b.Loop() {
+			newEncoding(o200kVocabulary, splitO200k)
+		}
+	})
+	b.Run("cl100k", func(b *testing.B) {
+		for b.Loop() {
+			newEncoding(cl100kVocabulary, splitCl100k)
+		}
+	})
+}
+
 func BenchmarkText(b *testing.B) {
 	s := sample()
 	for _, name := range []string{"o200k", "cl100k", "claude", "chars/4"} {

@@ -32,8 +32,12 @@ type encoding struct {
 
 type slot struct{ hash, id uint32 }
 
-// A vocabulary is the length of each token, one byte each by id, and then the bytes of
-// all tokens. A length of 0 is an id that no token has (a few special ones).
+// A vocabulary holds no text: all tokens of more than one byte are two earlier ones
+// put together. The first 256 bytes are the tokens of one byte, by id. Then come five
+// bytes for each further id, the ids of its two tokens: 16 bits of the first, 16 of the
+// second, and the high bits of both, four each. An id that no token has (a few special
+// ones) names itself. That is as small as the texts compressed, and read in
+// about a third of the time that it takes to decompress them.
 var (
 	//go:embed o200k.vocab
 	o200kVocabulary string
@@ -44,17 +48,46 @@ var (
 // An encoding takes about 10 ms to build and 7 MB to hold, so each is built on
 // first use and shared by all counters; it is never written again.
 var (
-	o200k  = sync.OnceValue(func() *encoding { return newEncoding(o200kVocabulary, 200_000, splitO200k) })
-	cl100k = sync.OnceValue(func() *encoding { return newEncoding(cl100kVocabulary, 100_256, splitCl100k) })
+	o200k  = sync.OnceValue(func() *encoding { return newEncoding(o200kVocabulary, splitO200k) })
+	cl100k = sync.OnceValue(func() *encoding { return newEncoding(cl100kVocabulary, splitCl100k) })
 )
 
-func newEncoding(vocabulary string, tokens int, split splitter) *encoding {
-	e := &encoding{split: split, classes: classes(), bytes: vocabulary[tokens:], start: make([]uint32, tokens+1)}
-	for id := range tokens {
-		n := int(vocabulary[id])
-		e.longest = max(e.longest, n)
-		e.start[id+1] = e.start[id] + uint32(n)
+// pairBytes is what a token takes in a vocabulary, meanToken more than tokens have on
+// the mean, both in bytes.
+const (
+	pairBytes = 5
+	meanToken = 8
+)
+
+func newEncoding(vocabulary string, split splitter) *encoding {
+	pairs := vocabulary[256:]
+	tokens := 256 + len(pairs)/pairBytes
+	e := &encoding{split: split, classes: classes(), start: make([]uint32, tokens+1)}
+	text := make([]byte, meanToken*tokens)
+	at := uint32(copy(text, vocabulary[:256]))
+	start := e.start
+	for id := range at {
+		start[id+1] = id + 1
 	}
+	for id := 256; id < tokens; id++ {
+		p := pairs[(id-256)*pairBytes:][:pairBytes]
+		first := int(p[0]) | int(p[1])<<8 | int(p[4]&0xf)<<16
+		second := int(p[2]) | int(p[3])<<8 | int(p[4]>>4)<<16
+		if first != id {
+			for _, part := range [2]int{first, second} {
+				from, to := start[part], start[part+1]
+				if to-from <= 8 { // most: what is moved beyond the end is written over next
+					*(*[8]byte)(text[at:]) = [8]byte(text[from:])
+				} else {
+					copy(text[at:], text[from:to])
+				}
+				at += to - from
+			}
+		}
+		start[id+1] = at
+		e.longest = max(e.longest, int(at-start[id]))
+	}
+	e.bytes = string(text[:at])
 	size := 1
 	for size < 2*tokens {
 		size *= 2

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/eval/internal/grid"
+	"github.com/palimpsest-ai/palimpsest/internal/grid"
 )
 
 // WriteTable writes the report for people, in 80 columns.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/eval/internal/budget"
+	"github.com/palimpsest-ai/palimpsest/internal/budget"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/token"

@@ -2,7 +2,6 @@ package htmlreport
 
 import (
 	"fmt"
-	"html/template"
 )
 
 // narrow is the width of a picture that a phone shows whole.
@@ -18,7 +17,7 @@ type whisker struct {
 }
 
 // forest draws one line for each contender: its value and its interval.
-func forest(name, title, across string, rows []whisker) template.HTML {
+func forest(name, title, across string, rows []whisker) markup {
 	const line, left, top = 22, 222, 14
 	d := &drawing{width: narrow, height: top + line*float64(len(rows)) + 46}
 	x := axis{0, 1, left, d.width - 60}
@@ -61,7 +60,7 @@ type trace struct {
 
 // lines draws traces, each with a colour and dashes of its own and its name below.
 // A positive top cuts off what is above it.
-func lines(name, title, across, up string, top float64, traces []trace) template.HTML {
+func lines(name, title, across, up string, top float64, traces []trace) markup {
 	d := &drawing{width: narrow, height: 400 + 18*float64((len(traces)+1)/2)}
 	longest, most := 1.0, 0.0
 	for _, t := range traces {
@@ -115,7 +114,7 @@ type group struct {
 }
 
 // bars draws groups of bars from 0 to 1, with the kinds named below.
-func bars(name, title string, kinds []string, groups []group) template.HTML {
+func bars(name, title string, kinds []string, groups []group) markup {
 	const left, bar, space = 190, 13, 9
 	each := bar*float64(len(kinds)) + space
 	d := &drawing{width: narrow, height: 14 + each*float64(len(groups)) + 62}

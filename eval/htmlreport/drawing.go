@@ -3,7 +3,6 @@ package htmlreport
 import (
 	"fmt"
 	"html"
-	"html/template"
 	"math"
 	"strings"
 )
@@ -17,12 +16,12 @@ type drawing struct {
 
 // finish is the picture with a title for those who do not see it. The name
 // makes the ids of the page unique.
-func (d *drawing) finish(name, title string) template.HTML {
+func (d *drawing) finish(name, title string) markup {
 	class := "whole"
 	if d.width > narrow {
 		class = "large"
 	}
-	return template.HTML(fmt.Sprintf( //nolint:gosec // every text in it is escaped where it is drawn
+	return markup(fmt.Sprintf(
 		`<svg class="%s" style="max-width:%.0fpx" viewBox="0 0 %.0f %.0f" role="img" aria-labelledby="%s" xmlns="http://www.w3.org/2000/svg"><title id="%s">%s</title>%s</svg>`,
 		class, 1.15*d.width, d.width, d.height, name, name, html.EscapeString(title), d.body.String()))
 }

@@ -2,7 +2,6 @@ package htmlreport
 
 import (
 	"fmt"
-	"html/template"
 	"math"
 )
 
@@ -23,7 +22,7 @@ type curve struct {
 // frontier draws recall against cost, a line for each way that has a size and a
 // point for each other. Cost is on a logarithmic axis: some ways cost ten times as
 // much as others.
-func frontier(name, title, across, up string, curves []curve) template.HTML {
+func frontier(name, title, across, up string, curves []curve) markup {
 	d := &drawing{width: 760, height: 500}
 	low, high, least := 0.5, 1.5, 1.0
 	for _, c := range curves {

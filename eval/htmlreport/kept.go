@@ -3,7 +3,6 @@ package htmlreport
 import (
 	"cmp"
 	"fmt"
-	"html/template"
 	"maps"
 	"slices"
 	"strings"
@@ -11,22 +10,22 @@ import (
 	"github.com/palimpsest-ai/palimpsest/eval"
 )
 
-// Kinds are the strata of a column by one property: type, age, origin or state.
-type Kinds struct {
-	Name string
-	Plot template.HTML
-	Rows []Kind
+// kinds are the strata of a column by one property: type, age, origin or state.
+type kinds struct {
+	name string
+	plot markup
+	rows []kind
 }
 
-// Kind is how much of one kind of references was kept.
-type Kind struct {
-	Name               string
-	Needs              int
-	Best, Auto, Lookup float64
-	// Missed are the references that auto did not keep bound, Share those of all
+// kind is how much of one kind of references was kept.
+type kind struct {
+	name               string
+	needs              int
+	best, auto, lookup float64
+	// missed are the references that auto did not keep bound, share those of all
 	// that it missed.
-	Missed int
-	Share  float64
+	missed int
+	share  float64
 }
 
 // ages is the order of the ages.
@@ -43,8 +42,8 @@ var kindNames = map[string]string{
 	"state current": "current", "state superseded": "out of date",
 }
 
-// Kept says what was kept by type, age, origin and state, over all budgets.
-func (d *Data) Kept() []Kinds {
+// kept says what was kept by type, age, origin and state, over all budgets.
+func (d *Data) kept() []kinds {
 	type sums struct{ needs, best, auto, lookup float64 }
 	of := map[string]map[string]*sums{}
 	for _, c := range d.Recall.Columns {
@@ -71,9 +70,9 @@ func (d *Data) Kept() []Kinds {
 			}
 		}
 	}
-	var all []Kinds
+	var all []kinds
 	for _, property := range []string{"type", "age", "origin", "state"} {
-		k := Kinds{Name: kindWords[property]}
+		k := kinds{name: kindWords[property]}
 		missed := 0.0
 		for _, name := range slices.Sorted(maps.Keys(of[property])) {
 			s := of[property][name]
@@ -81,26 +80,26 @@ func (d *Data) Kept() []Kinds {
 				continue
 			}
 			missed += s.needs - s.auto
-			k.Rows = append(k.Rows, Kind{
-				Name: cmp.Or(kindNames[property+" "+name], name), Needs: int(s.needs), Best: s.best / s.needs, Auto: s.auto / s.needs, Lookup: s.lookup / s.needs,
-				Missed: int(s.needs - s.auto + 0.5),
+			k.rows = append(k.rows, kind{
+				name: cmp.Or(kindNames[property+" "+name], name), needs: int(s.needs), best: s.best / s.needs, auto: s.auto / s.needs, lookup: s.lookup / s.needs,
+				missed: int(s.needs - s.auto + 0.5),
 			})
 		}
 		if property == "age" {
-			slices.SortFunc(k.Rows, func(a, b Kind) int { return cmp.Compare(slices.Index(ages, a.Name), slices.Index(ages, b.Name)) })
+			slices.SortFunc(k.rows, func(a, b kind) int { return cmp.Compare(slices.Index(ages, a.name), slices.Index(ages, b.name)) })
 		}
 		var groups []group
-		for i := range k.Rows {
-			r := &k.Rows[i]
+		for i := range k.rows {
+			r := &k.rows[i]
 			if missed > 0 {
-				r.Share = (1 - r.Auto) * float64(r.Needs) / missed
+				r.share = (1 - r.auto) * float64(r.needs) / missed
 			}
-			groups = append(groups, group{fmt.Sprintf("%s (%s)", r.Name, thousands(r.Needs)), []float64{r.Best, r.Auto, r.Lookup}})
+			groups = append(groups, group{fmt.Sprintf("%s (%s)", r.name, thousands(r.needs)), []float64{r.best, r.auto, r.lookup}})
 		}
 		if len(groups) == 0 {
 			continue
 		}
-		k.Plot = bars("kept-"+property, "Bound recall by "+kindWords[property]+", over all budgets", []string{best, auto, "auto with a lookup"}, groups)
+		k.plot = bars("kept-"+property, "Bound recall by "+kindWords[property]+", over all budgets", []string{best, auto, "auto with a lookup"}, groups)
 		all = append(all, k)
 	}
 	return all
@@ -109,8 +108,8 @@ func (d *Data) Kept() []Kinds {
 // shownMisses bounds the examples of a page.
 const shownMisses = 40
 
-// Examples are some of what auto lost, one of each session and kind in turn.
-func (d *Data) Examples() []eval.Miss {
+// examples are some of what auto lost, one of each session and kind in turn.
+func (d *Data) examples() []eval.Miss {
 	seen := map[string]bool{}
 	var out []eval.Miss
 	for _, m := range d.Recall.Misses {

@@ -8,8 +8,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/eval"
 )
 
-// Lead is what the page shows, in a few sentences.
-func (d *Data) Lead() []string {
+// lead is what the page shows, in a few sentences.
+func (d *Data) lead() []string {
 	var all []string
 	if c := d.leading(); c != nil {
 		ours, simple := c.score(auto), c.score(best)
@@ -30,14 +30,6 @@ func (d *Data) Lead() []string {
 			}
 		}
 	}
-	if d.Drift != nil {
-		for _, r := range d.Drift.Rows {
-			if n := len(r.Canaries); r.Contender == auto && n > 0 {
-				all = append(all, fmt.Sprintf("After %d compactions in a row under auto, %.0f %% of the facts that were planted at the beginning still stand in the prompt, %.0f %% with one lookup.",
-					d.Drift.Rounds, 100*r.Canaries[n-1], 100*r.CanariesTotal[len(r.CanariesTotal)-1]))
-			}
-		}
-	}
 	if d.Validity != nil {
 		prompts, bad := 0, 0
 		for _, r := range d.Validity.Rows {
@@ -49,15 +41,13 @@ func (d *Data) Lead() []string {
 	return all
 }
 
-// Conversations is how many the page is about.
-func (d *Data) Conversations() int {
+// conversations is how many the page is about.
+func (d *Data) conversations() int {
 	switch {
 	case d.Recall != nil:
 		return d.Recall.Sessions
 	case d.Cost != nil:
 		return d.Cost.Sessions
-	case d.Drift != nil:
-		return d.Drift.Sessions
 	case d.Validity != nil:
 		return d.Validity.Sessions
 	}

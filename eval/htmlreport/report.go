@@ -6,10 +6,7 @@ package htmlreport
 
 import (
 	"cmp"
-	_ "embed" // the page
 	"fmt"
-	"html/template"
-	"io"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/eval"
@@ -23,52 +20,15 @@ type Data struct {
 	Note    string
 	Recall  *eval.Report
 	Cost    *eval.CostReport
-	Drift   *eval.DriftReport
 	// Validity counts what the APIs would refuse.
 	Validity *eval.ValidityReport
 }
-
-//go:embed page.html
-var page string
 
 // auto is the contender that the plots point out, best the one beside it.
 const (
 	auto = "auto"
 	best = "best simple"
 )
-
-var funcs = template.FuncMap{
-	"three":   func(x float64) string { return fmt.Sprintf("%.3f", x) },
-	"two":     func(x float64) string { return fmt.Sprintf("%.2f", x) },
-	"signed":  func(x float64) string { return fmt.Sprintf("%+.3f", x) },
-	"percent": func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) },
-	"number":  thousands,
-	"plural": func(n int, noun string) string {
-		if n != 1 {
-			noun += "s"
-		}
-		return thousands(n) + " " + noun
-	},
-	"after": func(values []float64, round int) float64 { return values[round-1] },
-	"some": func(format string, x float64) string {
-		if x == 0 {
-			return "–"
-		}
-		return fmt.Sprintf(format, x)
-	},
-}
-
-// Write writes the page.
-func Write(w io.Writer, d *Data) error {
-	t, err := template.New("page").Funcs(funcs).Parse(page)
-	if err != nil {
-		return fmt.Errorf("htmlreport.Write: %w", err)
-	}
-	if err := t.Execute(w, d); err != nil {
-		return fmt.Errorf("htmlreport.Write: %w", err)
-	}
-	return nil
-}
 
 // thousands writes a whole number with a narrow space, which no line is broken at,
 // at each thousand.
@@ -80,32 +40,32 @@ func thousands(n int) string {
 	return s
 }
 
-// Summary is bound recall, and that with lookups, by contender and budget.
-func (d *Data) Summary() []SummaryRow {
-	var rows []SummaryRow
+// summary is bound recall, and that with lookups, by contender and budget.
+func (d *Data) summary() []summaryRow {
+	var rows []summaryRow
 	for _, c := range d.Recall.Columns {
 		for _, s := range c.Scores {
-			if !slices.ContainsFunc(rows, func(r SummaryRow) bool { return r.Contender == s.Contender }) {
-				rows = append(rows, SummaryRow{Contender: s.Contender})
+			if !slices.ContainsFunc(rows, func(r summaryRow) bool { return r.contender == s.Contender }) {
+				rows = append(rows, summaryRow{contender: s.Contender})
 			}
 		}
 	}
 	for i := range rows {
 		for k := range d.Recall.Columns {
-			rows[i].Scores = append(rows[i].Scores, column{&d.Recall.Columns[k]}.score(rows[i].Contender))
+			rows[i].scores = append(rows[i].scores, column{&d.Recall.Columns[k]}.score(rows[i].contender))
 		}
 	}
 	return rows
 }
 
-// SummaryRow is a contender at every budget; a score is nil where it did not run.
-type SummaryRow struct {
-	Contender string
-	Scores    []*eval.Score
+// summaryRow is a contender at every budget; a score is nil where it did not run.
+type summaryRow struct {
+	contender string
+	scores    []*eval.Score
 }
 
-// Iso are the cheapest ways to the recall that costs are compared at.
-func (d *Data) Iso() []eval.CostRow {
+// iso are the cheapest ways to the recall that costs are compared at.
+func (d *Data) iso() []eval.CostRow {
 	var rows []eval.CostRow
 	for _, name := range d.Cost.Iso {
 		for _, r := range d.Cost.Rows {
@@ -117,15 +77,15 @@ func (d *Data) Iso() []eval.CostRow {
 	return rows
 }
 
-// Figure is a plot with its title.
-type Figure struct {
-	Title string
-	Plot  template.HTML
+// figure is a plot with its title.
+type figure struct {
+	title string
+	plot  markup
 }
 
-// Forests are the recall of every contender at every budget, with intervals.
-func (d *Data) Forests() []Figure {
-	var all []Figure
+// forests are the recall of every contender at every budget, with intervals.
+func (d *Data) forests() []figure {
+	var all []figure
 	for i, c := range d.Recall.Columns {
 		var rows []whisker
 		for _, s := range c.Scores {
@@ -135,13 +95,13 @@ func (d *Data) Forests() []Figure {
 		if c.Sessions > 1 {
 			title += ", with 95 % intervals by conversation"
 		}
-		all = append(all, Figure{title, forest(fmt.Sprintf("recall%d", i), title, "bound recall", rows)})
+		all = append(all, figure{title, forest(fmt.Sprintf("recall%d", i), title, "bound recall", rows)})
 	}
 	return all
 }
 
-// CostPlot is recall against cost: a line for each way that ran at several sizes.
-func (d *Data) CostPlot() template.HTML {
+// costPlot is recall against cost: a line for each way that ran at several sizes.
+func (d *Data) costPlot() markup {
 	var curves []curve
 	at := map[string]int{}
 	for _, r := range d.Cost.Rows {
@@ -166,8 +126,8 @@ func (d *Data) CostPlot() template.HTML {
 // traced are the contenders whose steps are drawn: more would hide each other.
 var traced = []string{"no compaction", "mask all but 10 at every step", "sliding window of 20k", "clear all but 3 at 100k", "the agent as it ran", "20k left by the law, and when cold", auto}
 
-// Sizes are the prompts of one session, step by step.
-func (d *Data) Sizes() template.HTML {
+// sizes are the prompts of one session, step by step.
+func (d *Data) sizes() markup {
 	return lines("sizes", "Size of the prompt at each request", "request", "tokens", 0, d.traces(func(t *eval.Trace) []float64 {
 		out := make([]float64, len(t.Prompts))
 		for i, n := range t.Prompts {
@@ -177,9 +137,9 @@ func (d *Data) Sizes() template.HTML {
 	}))
 }
 
-// Spending is what they cost up to each step. What costs far more than no
+// spending is what they cost up to each step. What costs far more than no
 // compaction leaves the picture.
-func (d *Data) Spending() template.HTML {
+func (d *Data) spending() markup {
 	top := 0.0
 	for _, t := range d.Cost.Traces {
 		if t.Contender == "no compaction" && len(t.Spent) > 0 {
@@ -199,17 +159,4 @@ func (d *Data) traces(of func(*eval.Trace) []float64) []trace {
 		}
 	}
 	return all
-}
-
-// Decay is what is left of facts after each round of compaction.
-func (d *Data) Decay() template.HTML {
-	var all []trace
-	for _, r := range d.Drift.Rows {
-		steps := make([]float64, len(r.Canaries))
-		for i := range steps {
-			steps[i] = float64(i + 1)
-		}
-		all = append(all, trace{r.Contender, r.Contender == auto, steps, r.Canaries})
-	}
-	return lines("decay", "Canaries that stand in the prompt after each compaction", "compactions", "share of the planted facts", 0, all)
 }

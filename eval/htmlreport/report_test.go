@@ -46,9 +46,6 @@ func example() *Data {
 			},
 			Traces: []eval.Trace{{Session: "s1", Contender: auto, Prompts: []int{10, 20, 15}, Spent: []float64{10, 25, 40}}},
 		},
-		Drift: &eval.DriftReport{Sessions: 2, Rounds: 2, Budget: 16000, Canaries: 104, Asked: []int{1, 2}, Rows: []eval.DriftRow{
-			{Contender: auto, Canaries: []float64{1, 0.25}, CanariesTotal: []float64{1, 0.5}, Trace: []float64{1, 1}, TraceTotal: []float64{1, 1}, HalfLife: 3},
-		}},
 		Validity: &eval.ValidityReport{Rows: []eval.ValidityRow{{Policy: auto, API: "gemini", Prompts: 300000, Invalid: 1}}, Problems: []string{"contents[0]: <role>"}},
 	}
 }
@@ -69,9 +66,9 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		"Broken off &amp; more", "&lt;b&gt;x&lt;/b&gt;", "<td>0.750</td>", "0.700…0.800", "1\u202f234 references", "(21.7 %)", "Bound recall by type of identifier",
 		"auto still shows 75 % of what the agent writes again, and 90 % with one lookup; the best simple way shows 50 %",
-		"conversations cost 52 % of what they cost without compaction", "After 2 compactions in a row under auto, 25 %", "(0.90 / 0.95)", "not made", "Area over 2k, 4k, 8k",
-		"&#43;0.250 (&#43;0.100…&#43;0.400)", "auto, 32k left</td><td>0.960</td><td>0.610", "auto 8k: cost 0.310", "newest 20k left at a mark", "times between requests are lognormal", "<dt>best simple</dt>", "0123abcd", "path (6)",
-		"Size of the prompt at each request", "Cost of the input up to each request", "300\u202f000", "Canaries that stand", "<td>0.250</td>", "contents[0]: &lt;role&gt;",
+		"conversations cost 52 % of what they cost without compaction", "(0.90 / 0.95)", "not made", "Area over 2k, 4k, 8k",
+		"+0.250 (+0.100…+0.400)", "auto, 32k left</td><td>0.960</td><td>0.610", "auto 8k: cost 0.310", "newest 20k left at a mark", "times between requests are lognormal", "<dt>best simple</dt>", "0123abcd", "path (6)",
+		"Size of the prompt at each request", "Cost of the input up to each request", "300\u202f000", "contents[0]: &lt;role&gt;",
 		"prefers-color-scheme:dark", `role="img"`, "&lt;/td&gt;&lt;script&gt;",
 	} {
 		if !strings.Contains(page, want) {
@@ -84,8 +81,8 @@ func TestPage(t *testing.T) {
 		}
 	}
 	pictures := regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(page, -1)
-	if len(pictures) != 8 {
-		t.Errorf("%d pictures, want 8", len(pictures))
+	if len(pictures) != 7 {
+		t.Errorf("%d pictures, want 7", len(pictures))
 	}
 	for _, p := range pictures {
 		decoder := xml.NewDecoder(strings.NewReader(p))
@@ -120,7 +117,7 @@ func TestParts(t *testing.T) {
 	if strings.Contains(page, "<svg") || strings.Contains(page, "<table") || !strings.Contains(page, "Method") {
 		t.Errorf("a page of nothing is\n%s", page)
 	}
-	if page = write(t, &Data{Recall: &eval.Report{}, Cost: &eval.CostReport{}, Drift: &eval.DriftReport{}, Validity: &eval.ValidityReport{}}); strings.Contains(page, "NaN") {
+	if page = write(t, &Data{Recall: &eval.Report{}, Cost: &eval.CostReport{}, Validity: &eval.ValidityReport{}}); strings.Contains(page, "NaN") {
 		t.Errorf("empty results give\n%s", page)
 	}
 }

@@ -2,11 +2,11 @@ package htmlreport
 
 import "slices"
 
-// Term is a contender and what it does.
-type Term struct{ Name, Meaning string }
+// term is a contender and what it does.
+type term struct{ name, meaning string }
 
-// terms are the contenders in the order of the page.
-var terms = []Term{
+// meanings are the contenders in the order of the page.
+var meanings = []term{
 	{"identity", "keeps everything, whatever the budget: the ceiling"},
 	{"empty", "keeps the last exchange alone: the floor"},
 	{"random", "whole messages by chance, 20 times"},
@@ -34,12 +34,12 @@ var terms = []Term{
 	{"lower bound", "each message is sent until its last use and not once longer: nobody reaches it"},
 }
 
-// Terms are the contenders of the page that need a word.
-func (d *Data) Terms() []Term {
+// terms are the contenders of the page that need a word.
+func (d *Data) terms() []term {
 	there := map[string]bool{}
 	if d.Recall != nil {
-		for _, r := range d.Summary() {
-			there[r.Contender] = true
+		for _, r := range d.summary() {
+			there[r.contender] = true
 		}
 	}
 	if d.Cost != nil {
@@ -47,10 +47,5 @@ func (d *Data) Terms() []Term {
 			there[r.Contender] = true
 		}
 	}
-	if d.Drift != nil {
-		for _, r := range d.Drift.Rows {
-			there[r.Contender] = true
-		}
-	}
-	return slices.DeleteFunc(slices.Clone(terms), func(t Term) bool { return !there[t.Name] })
+	return slices.DeleteFunc(slices.Clone(meanings), func(t term) bool { return !there[t.name] })
 }

@@ -79,8 +79,17 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 		serveCommand(s), configCommand(s), keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
 		threadsCommand(s), versionCommand(s),
 	)
-	root.Version = thisBuild().String()
-	root.SetVersionTemplate("{{.Version}}")
+	// Not root.Version: its form is a template, and a program that runs templates keeps
+	// every method of every type, a tenth of its size.
+	root.Flags().BoolP("version", "v", false, "version for palimpsest")
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		if asked, _ := c.Flags().GetBool("version"); asked && c == root {
+			fmt.Fprint(c.OutOrStdout(), thisBuild())
+			return
+		}
+		help(c, args)
+	})
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		err = out.err
@@ -147,7 +156,7 @@ func newFailure(err error, status int) failure {
 }
 
 // through finds the names of the functions that an error came through.
-var through = regexp.MustCompile(`\b(palimpsest|care|apikey|artifact|dir|estimators|eval|job|keyring|keydir|locomo|wrapdir|plan|recall|rehydrate|render|river|strategy|cut|thread|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
+var through = regexp.MustCompile(`\b(palimpsest|care|apikey|artifact|dir|eval|job|keyring|keydir|wrapdir|plan|recall|references|rehydrate|render|river|strategy|cut|thread|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
 
 // message is the error as people read it: without the names of the functions
 // it came through, and on a line of its own without control characters.

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest/eval"
-	"github.com/palimpsest-ai/palimpsest/eval/locomo"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -77,11 +76,7 @@ With --details also:
 
 With --cost --curve, those that have a size run at several: recall over cost as lines.
 
-With --drift, facts from the beginning of long conversations, their own and planted
-ones, are looked for after each of twenty compactions in a row. With --validity, every
-prompt is held to the rules of its API. With --estimators, estimates of token counts
-are held against the exact ones, by class of content. With --locomo, FILES are those
-of the LoCoMo benchmark: which turns that the answers stand in are left.
+With --validity, every prompt is held to the rules of its API.
 
 With --exam, language models of your choice read the prompts, and answer questions
 about the session. Each DIR holds history.json.gz (or .json, .jsonl: any transcript
@@ -140,17 +135,6 @@ not what is solved.`,
 			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
-			if w.estimators && !counter.Exact() {
-				return fmt.Errorf("%w: --estimators: --counter %s is an estimate itself; take o200k or cl100k", errUsage, counterName)
-			}
-			if w.locomo {
-				found := measured{}
-				found.LoCoMo, err = locomo.Measure(c.Context(), args, &locomo.Options{Counter: counter, Budgets: w.budgets, Progress: progress(s.Err, "measuring")})
-				if err != nil {
-					return err
-				}
-				return found.write(s, &w)
-			}
 			set, err := eval.Load(c.Context(), args, counter, progress(s.Err, "reading"))
 			if err != nil {
 				return err
@@ -170,21 +154,17 @@ not what is solved.`,
 	c.Flags().StringSliceVar(&w.budgets, "budgets", nil, "fit into these `BUDGETS`, such as 8k or 20% (default 8k,16k,20%,10%; with --exam own, else 16k); --budget is the same")
 	c.Flags().BoolVar(&w.curve, "curve", false, "many budgets, and the area under the curve; with --cost: many sizes of each contender")
 	c.Flags().StringArrayVar(&w.contenders, "contender", nil, "run only the contender `NAME`, and those that scores refer to; with --exam a policy or own-summary; may be given again")
-	c.Flags().StringVar(&w.peers, "peers", "", "run the contenders of another `PROGRAM` too, such as 'node bench/peers/serve.mjs'")
 	c.Flags().StringVar(&counterName, "counter", "o200k", "count tokens with `COUNTER`; --exam counts characters / 4")
 	c.Flags().BoolVar(&w.costs, "cost", false, "measure what sessions cost")
-	c.Flags().BoolVar(&w.drift, "drift", false, "compact each long conversation twenty times in a row, and see which facts of its beginning are left")
 	c.Flags().BoolVar(&w.valid, "validity", false, "replay every conversation through our policies for every API, and check each prompt by its rules")
 	c.Flags().BoolVar(&w.tight, "tight", false, "with --validity: into a sixth of each conversation, instead of a third")
 	c.Flags().StringVar(&modelName, "model", "claude-sonnet-4-5", "with --cost: prices, cache and window of the model `NAME`")
 	c.Flags().Var((*tokens)(&w.around), "around", "with --cost: system and tools are this many `TOKENS` where none are recorded")
 	c.Flags().StringVar(&w.gaps, "gaps", eval.RecordedGaps, "with --cost: times between requests as `recorded`, fixed (20 s) or lognormal")
-	c.Flags().BoolVar(&w.estimators, "estimators", false, "hold estimates of token counts against the exact ones, by class of content")
-	c.Flags().BoolVar(&w.locomo, "locomo", false, "the files are LoCoMo's: what is left of the turns that its answers stand in")
 	c.Flags().BoolVar(&w.details, "details", false, "show all that was measured")
 	c.Flags().BoolVar(&w.misses, "misses", false, "show what auto lost, by type, age and origin, with examples")
 	c.Flags().BoolVar(&w.asJSON, "json", false, "write one JSON object")
-	c.Flags().StringVar(&w.html, "html", "", "write a page with plots and tables to `FILE`: recall, cost and drift, or what was asked for")
+	c.Flags().StringVar(&w.html, "html", "", "write a page with plots and tables to `FILE`: recall and cost, or what was asked for")
 	x.flags(c.Flags())
 	c.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "budget" { // as the other commands call it

@@ -47,8 +47,6 @@ func TestEval(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{session, "--estimators"}, "claude, CJK"},
-		{[]string{"../../eval/locomo/testdata/made.json", "--locomo", "--budgets", "50%"}, "2 with 7 questions"},
 		{[]string{session, "--budgets", "3K,6k,10%", "--contender", "auto", "--details"}, "auto minus it"},
 		{[]string{session, "--budgets", "2k,3k,6k", "--contender", "auto"}, "Area over 2k, 3k, 6k"},
 	} {
@@ -58,18 +56,15 @@ func TestEval(t *testing.T) {
 	}
 	empty := t.TempDir()
 	for want, args := range map[string][]string{
-		"no transcript in " + empty + ": no file ends in .json":     {empty},
-		"no-such-file: no such file or directory":                   {"no-such-file"},
-		"no conversation of 1 has 50,000 tokens":                    {session, "--cost"},
-		"--tight does nothing here: it is for --validity":           {session, "--tight"},
-		"--budgets does nothing here":                               {session, "--cost", "--budgets", "8k"},
-		"--curve has budgets of its own":                            {session, "--curve", "--budgets", "8k"},
-		"there is no folder " + filepath.Join(empty, "no"):          {session, "--html", filepath.Join(empty, "no", "page.html")},
-		`gaps "often": want recorded, fixed or lognormal`:           {session, "--cost", "--gaps", "often"},
-		`no contender is called "x"; known are no compaction;`:      {session, "--cost", "--contender", "x"},
-		"--counter chars/4 is an estimate itself":                   {session, "--estimators", "--counter", "chars/4"},
-		"a page has recall, cost, drift and validity":               {session, "--estimators", "--html", page},
-		"not a LoCoMo file, a list of conversations with questions": {session, "--locomo"},
+		"no transcript in " + empty + ": no file ends in .json": {empty},
+		"no-such-file: no such file or directory":               {"no-such-file"},
+		"no conversation of 1 has 50,000 tokens":                {session, "--cost"},
+		"--tight does nothing here: it is for --validity":       {session, "--tight"},
+		"--budgets does nothing here":                           {session, "--cost", "--budgets", "8k"},
+		"--curve has budgets of its own":                        {session, "--curve", "--budgets", "8k"},
+		"there is no folder " + filepath.Join(empty, "no"):      {session, "--html", filepath.Join(empty, "no", "page.html")},
+		`gaps "often": want recorded, fixed or lognormal`:       {session, "--cost", "--gaps", "often"},
+		`no contender is called "x"; known are no compaction;`:  {session, "--cost", "--contender", "x"},
 	} {
 		status, _, errs := run(args...)
 		if status == done || !strings.Contains(errs, want) || strings.Contains(errs, "eval.") || strings.Contains(errs, "%!") {

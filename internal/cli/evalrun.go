@@ -16,54 +16,45 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest/eval"
-	"github.com/palimpsest-ai/palimpsest/eval/estimators"
 	"github.com/palimpsest-ai/palimpsest/eval/htmlreport"
-	"github.com/palimpsest-ai/palimpsest/eval/locomo"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // wanted is what a user of eval asked for.
 type wanted struct {
-	costs, drift, valid bool // instead of recall
-	estimators, locomo  bool // the same
-	tight, curve        bool
-	details             bool
-	gaps                string
-	split               eval.Split
-	budgets             []string
-	contenders          []string
-	peers               string
-	model               token.Model
-	around              int
-	misses              bool
-	asJSON              bool
-	html                string
-	command             string
+	costs, valid bool // instead of recall
+	tight, curve bool
+	details      bool
+	gaps         string
+	split        eval.Split
+	budgets      []string
+	contenders   []string
+	model        token.Model
+	around       int
+	misses       bool
+	asJSON       bool
+	html         string
+	command      string
 }
 
 // measures reports which measures run: those that were named, or recall. A page
-// is about recall, cost and drift.
-func (w *wanted) measures() (recall, costs, drift bool) {
-	named := w.costs || w.drift || w.valid || w.estimators || w.locomo
-	page := !named && w.html != ""
-	return !named, w.costs || page, w.drift || page
+// is about recall and cost.
+func (w *wanted) measures() (recall, costs bool) {
+	named := w.costs || w.valid
+	return !named, w.costs || !named && w.html != ""
 }
 
 func (w *wanted) check(given func(flag string) bool, model string) error {
-	recall, costs, drift := w.measures()
-	if (w.estimators || w.locomo) && w.html != "" {
-		return errors.New("--html: a page has recall, cost, drift and validity; --estimators and --locomo write a table or --json")
-	}
+	recall, costs := w.measures()
 	for _, f := range []struct {
 		name, of string
 		is       bool
 	}{
-		{"budgets", "recall and --locomo", recall || w.locomo},
-		{"peers", "recall", recall},
+		{"budgets", "recall", recall},
 		{"misses", "recall", recall},
 		{"curve", "recall and --cost", recall || costs},
 		{"details", "recall and --cost", recall || costs},
-		{"contender", "recall, --cost and --drift", recall || costs || drift},
+		{"contender", "recall and --cost", recall || costs},
 		{"model", "--cost", costs},
 		{"around", "--cost", costs},
 		{"gaps", "--cost", costs},
@@ -103,7 +94,7 @@ func (w *wanted) check(given func(flag string) bool, model string) error {
 }
 
 func (w *wanted) recall() *eval.Options {
-	return &eval.Options{Split: w.split, Budgets: w.budgets, Curve: w.curve, Contenders: w.contenders, Peers: strings.Fields(w.peers)}
+	return &eval.Options{Split: w.split, Budgets: w.budgets, Curve: w.curve, Contenders: w.contenders}
 }
 
 // costOptions are those of cost. A page has lines of recall over cost.
@@ -133,12 +124,8 @@ func commandLine(c *cobra.Command, args []string) []string {
 type measured struct {
 	Recall   *eval.Report         `json:"recall,omitempty"`
 	Cost     *eval.CostReport     `json:"cost,omitempty"`
-	Drift    *eval.DriftReport    `json:"drift,omitempty"`
 	Validity *eval.ValidityReport `json:"validity,omitempty"`
-	// Estimators and LoCoMo are asked for by themselves, and on no page.
-	Estimators *estimators.Report `json:"estimators,omitempty"`
-	LoCoMo     *locomo.Report     `json:"locomo,omitempty"`
-	note       string
+	note     string
 }
 
 // measure runs what is wanted. What was done before the user broke it off is
@@ -146,7 +133,7 @@ type measured struct {
 func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (measured, error) {
 	var m measured
 	var err error
-	recall, costs, drift := w.measures()
+	recall, costs := w.measures()
 	if recall {
 		o := w.recall()
 		o.Progress = progress(stderr, "measuring")
@@ -161,15 +148,9 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 		if err != nil && (w.costs || ctx.Err() != nil) {
 			return m.broken(stderr, m.Cost != nil, err)
 		}
-		m.without("Cost", err)
-	}
-	if drift {
-		o := &eval.DriftOptions{Split: w.split, Contenders: w.contenders, Progress: progress(stderr, "compacting")}
-		m.Drift, err = eval.Drift(ctx, set, o)
-		if err != nil && (w.drift || ctx.Err() != nil) {
-			return m.broken(stderr, m.Drift != nil, err)
+		if err != nil { // a page does without it
+			m.note = fmt.Sprintf("Cost was not measured: %s.", message(err))
 		}
-		m.without("Drift", err)
 	}
 	if w.valid {
 		o := &eval.ValidityOptions{Split: w.split, Tight: w.tight, Progress: progress(stderr, "checking")}
@@ -177,20 +158,7 @@ func (w *wanted) measure(ctx context.Context, set *eval.Set, stderr io.Writer) (
 			return m.broken(stderr, m.Validity != nil, err)
 		}
 	}
-	if w.estimators {
-		o := &estimators.Options{Split: w.split, Progress: progress(stderr, "counting")}
-		if m.Estimators, err = estimators.Measure(ctx, set, o); err != nil {
-			return m.broken(stderr, false, err)
-		}
-	}
 	return m, nil
-}
-
-// without notes what a page has not, and why.
-func (m *measured) without(what string, err error) {
-	if err != nil {
-		m.note = strings.TrimSpace(fmt.Sprintf("%s %s was not measured: %s.", m.note, what, message(err)))
-	}
 }
 
 // broken is what was measured before the error. Where there is something, the
@@ -204,8 +172,6 @@ func (m measured) broken(stderr io.Writer, some bool, err error) (measured, erro
 		switch {
 		case m.Validity != nil:
 			left = m.Validity.Left
-		case m.Drift != nil:
-			left = m.Drift.Left
 		case m.Cost != nil:
 			left = m.Cost.Left
 		case m.Recall != nil:
@@ -223,7 +189,7 @@ func (m *measured) write(s Streams, w *wanted) error {
 	}
 	if w.html != "" {
 		var page bytes.Buffer
-		err := htmlreport.Write(&page, &htmlreport.Data{Command: w.command, Note: m.note, Recall: m.Recall, Cost: m.Cost, Drift: m.Drift, Validity: m.Validity})
+		err := htmlreport.Write(&page, &htmlreport.Data{Command: w.command, Note: m.note, Recall: m.Recall, Cost: m.Cost, Validity: m.Validity})
 		if err != nil {
 			return err
 		}
@@ -255,23 +221,8 @@ func (m *measured) write(s Streams, w *wanted) error {
 			return err
 		}
 	}
-	if m.Drift != nil {
-		if err := m.Drift.WriteTable(s.Out); err != nil {
-			return err
-		}
-	}
 	if m.Validity != nil {
-		if err := m.Validity.WriteTable(s.Out); err != nil {
-			return err
-		}
-	}
-	if m.Estimators != nil {
-		if err := m.Estimators.WriteTable(s.Out); err != nil {
-			return err
-		}
-	}
-	if m.LoCoMo != nil {
-		return m.LoCoMo.WriteTable(s.Out)
+		return m.Validity.WriteTable(s.Out)
 	}
 	return nil
 }
@@ -283,14 +234,8 @@ func (m *measured) json(w io.Writer) error {
 		return writeJSON(w, m.Recall)
 	case measured{Cost: m.Cost, note: m.note}:
 		return writeJSON(w, m.Cost)
-	case measured{Drift: m.Drift, note: m.note}:
-		return writeJSON(w, m.Drift)
 	case measured{Validity: m.Validity, note: m.note}:
 		return writeJSON(w, m.Validity)
-	case measured{Estimators: m.Estimators, note: m.note}:
-		return writeJSON(w, m.Estimators)
-	case measured{LoCoMo: m.LoCoMo, note: m.note}:
-		return writeJSON(w, m.LoCoMo)
 	}
 	return writeJSON(w, m)
 }

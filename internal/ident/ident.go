@@ -4,7 +4,7 @@
 // found by a hand-written scanner and brought to one form.
 //
 // The definition is that of the benchmark for future references
-// (docs/evaluation.md). Everything is pure and safe for concurrent use.
+// (lab/README.md). Everything is pure and safe for concurrent use.
 package ident
 
 import "strings"

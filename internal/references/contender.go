@@ -1,0 +1,292 @@
+package references
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// Shown is what a contender leaves of a history.
+type Shown struct {
+	// Kept are the positions of the messages that stand as they were, other what
+	// stands in the prompt beside them.
+	Kept  []int
+	Other []thread.Message
+	// Tokens are those of all of it.
+	Tokens int
+	// removed are the messages that can be looked up, nil where none can.
+	removed map[thread.ID]bool
+	// pointed are those of them of which something in the prompt tells: a stub, a
+	// summary, a mark.
+	pointed map[thread.ID]bool
+	// Failed says why there is no prompt; the tail alone is shown then.
+	Failed error
+}
+
+// Contender is a way to fit a history into a budget. Each keeps the tail of the
+// moment; the budget, in tokens, bounds the messages, the tail included.
+type Contender struct {
+	Name   string
+	Render func(m *Moment, budget int) *Shown
+}
+
+// item is a message as a contender would show it.
+type item struct {
+	pos  int
+	size int
+	// changed is the message in place of the one that was; nil for that itself,
+	// gone for none.
+	changed *thread.Message
+}
+
+// Simple are the contenders that need no engine.
+func Simple(counter *token.Counter) []Contender {
+	f := forms{counter}
+	return []Contender{
+		{"identity", func(m *Moment, _ int) *Shown { return m.Show(m.Plain()) }},
+		{"empty", func(m *Moment, _ int) *Shown { return m.Show(m.Plain()[m.Tail:]) }},
+		{OracleName, f.oracle},
+		{"head+tail", func(m *Moment, budget int) *Shown {
+			items := m.Plain()
+			room := budget - m.Rest
+			head := 0
+			used := 0
+			for head < m.Tail && used+items[head].size <= room/2 {
+				used += items[head].size
+				head++
+			}
+			return m.Show(append(slices.Clone(items[:head]), newest(items[head:], m.At-m.Tail, budget-used, false)...))
+		}},
+		{WindowName, func(m *Moment, budget int) *Shown {
+			return m.Show(newest(m.Plain(), m.At-m.Tail, budget, false))
+		}},
+		{"mask 10, recency", func(m *Moment, budget int) *Shown {
+			return m.Show(newest(f.masked(m, 10, false), m.At-m.Tail, budget, false))
+		}},
+		{"clear tool uses keep 3, recency", func(m *Moment, budget int) *Shown {
+			return m.Show(newest(f.masked(m, 3, false), m.At-m.Tail, budget, false))
+		}},
+		{"AI SDK prune 20, recency", func(m *Moment, budget int) *Shown {
+			items := f.pruned(m, 20)
+			return m.Show(newest(items, m.At-m.Tail, budget, false))
+		}},
+		{BestSimple, func(m *Moment, budget int) *Shown {
+			return m.Show(newest(f.masked(m, 10, true), m.At-m.Tail, budget, true))
+		}},
+	}
+}
+
+// The names of contenders that others than themselves speak of.
+const (
+	RandomName = "random"
+	WindowName = "sliding window"
+	OracleName = "oracle"
+	BestSimple = "best simple"
+	AutoName   = "auto"
+	OwnName    = "the agent's own summary"
+)
+
+// Order is that of the contenders in a report.
+var Order = []string{
+	"identity", "empty", RandomName, "head+tail", WindowName, "mask 10, recency", "clear tool uses keep 3, recency",
+	"AI SDK prune 20, recency", BestSimple, OracleName, "ladder", "session", "timeline", "workstream", "loop", OwnName, AutoName,
+}
+
+// Randoms are the selections that chance is measured by.
+const Randoms = 20
+
+func Random(counter *token.Counter, seed uint64) Contender {
+	return Contender{RandomName, func(m *Moment, budget int) *Shown {
+		items := m.Plain()
+		rng := rand.New(rand.NewPCG(seed, uint64(m.At)<<20+uint64(m.Size)))
+		order := rng.Perm(m.Tail)
+		room := budget - m.Rest
+		picked := slices.Clone(items[m.Tail:])
+		for _, i := range order {
+			if items[i].size <= room {
+				room -= items[i].size
+				picked = append(picked, items[i])
+			}
+		}
+		return m.Show(picked)
+	}}
+}
+
+// Show makes what is shown of items.
+func (m *Moment) Show(items []item) *Shown {
+	s := &Shown{}
+	for _, it := range items {
+		s.Tokens += it.size
+		if it.changed == nil {
+			s.Kept = append(s.Kept, it.pos)
+		} else {
+			s.Other = append(s.Other, *it.changed)
+		}
+	}
+	slices.Sort(s.Kept)
+	return s
+}
+
+// newest keeps the newest items, always the last tail of them: up to the first
+// that does not fit, or, with skip, all that fit.
+func newest(items []item, tail, budget int, skip bool) []item {
+	cut := len(items)
+	var kept []item
+	for i := len(items) - 1; i >= 0; i-- {
+		it := items[i]
+		if cut-i > tail && it.size > budget {
+			if skip {
+				continue
+			}
+			break
+		}
+		budget -= it.size
+		kept = append(kept, it)
+	}
+	return kept
+}
+
+// forms makes the changed forms of messages.
+type forms struct{ counter *token.Counter }
+
+// Plain are the messages of the history as they were.
+func (m *Moment) Plain() []item {
+	items := make([]item, m.At)
+	for i := range items {
+		items[i] = item{pos: i, size: m.Sizes[i]}
+	}
+	return items
+}
+
+// Cleared stands in place of results.
+const Cleared = "[cleared]"
+
+// masked leaves the newest results and puts a placeholder for the others.
+func (f forms) masked(m *Moment, keep int, noReasoning bool) []item {
+	items := m.Plain()
+	results := 0
+	for i := m.At - 1; i >= 0; i-- {
+		msg := uncopied.At(m.Thread, i)
+		if r, ok := msg.Result(); ok {
+			results++
+			if results > keep && i < m.Tail {
+				r.Content, r.Structured = []thread.Part{thread.Text{Text: Cleared}}, ""
+				f.change(&items[i], msg, []thread.Part{r})
+			}
+			continue
+		}
+		if noReasoning && i < m.Tail {
+			f.without(&items[i], msg, func(p thread.Part) bool { _, is := p.(thread.Reasoning); return is })
+		}
+	}
+	return items
+}
+
+// pruned does what the AI SDK documents for pruneMessages: reasoning goes before
+// the last message, calls and their results before the last keep messages, and
+// messages that are empty then go too.
+func (f forms) pruned(m *Moment, keep int) []item {
+	items := m.Plain()
+	for i := range m.Tail {
+		msg := uncopied.At(m.Thread, i)
+		f.without(&items[i], msg, func(p thread.Part) bool {
+			switch p.(type) {
+			case thread.Reasoning:
+				return true
+			case thread.ToolCall, thread.ToolResult:
+				return i < m.At-keep
+			}
+			return false
+		})
+	}
+	return slices.DeleteFunc(items, func(it item) bool { return it.changed != nil && len(it.changed.Parts) == 0 })
+}
+
+func (f forms) without(it *item, msg *thread.Message, gone func(thread.Part) bool) {
+	if slices.ContainsFunc(msg.Parts, gone) {
+		f.change(it, msg, slices.DeleteFunc(slices.Clone(msg.Parts), gone))
+	}
+}
+
+func (f forms) change(it *item, msg *thread.Message, parts []thread.Part) {
+	changed := *msg
+	changed.Parts = parts
+	it.changed = &changed
+	it.size = f.counter.Message(&changed)
+}
+
+// oracle knows what will be needed: it takes the smallest lines that hold it,
+// the cheapest first, until the budget is used up.
+func (f forms) oracle(m *Moment, budget int) *Shown {
+	type span struct {
+		text string
+		size int
+	}
+	room := budget - m.Rest
+	var spans []span
+	for _, n := range m.Refs {
+		var best span
+		for _, seen := range n.Seen {
+			if seen.Pos >= m.Tail {
+				break
+			}
+			text := m.Texts[seen.Pos]
+			m.Find.Find(text, func(id int32, at, end int) {
+				if _, strict := n.boundAt(text, at, end); id != n.ID || !strict {
+					return
+				}
+				piece := m.binding(&n, text, at, end)
+				if best.text == "" || len(piece) < len(best.text) {
+					best = span{text: piece}
+				}
+			})
+			if best.text != "" {
+				break
+			}
+		}
+		if best.text != "" {
+			best.size = f.counter.Text(best.text + "\n")
+			spans = append(spans, best)
+		}
+	}
+	slices.SortStableFunc(spans, func(a, b span) int { return a.size - b.size })
+	var b strings.Builder
+	b.Grow(4096)
+	used := f.counter.Message(&thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{}}})
+	for _, sp := range spans {
+		if used+sp.size > room {
+			break
+		}
+		used += sp.size
+		b.WriteString(sp.text + "\n")
+	}
+	s := m.Show(m.Plain()[m.Tail:])
+	if b.Len() > 0 {
+		note := thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: b.String()}}}
+		s.Other = append(s.Other, note)
+		s.Tokens += f.counter.Message(&note)
+	}
+	return s
+}
+
+// binding is the smallest piece around an identifier that says what it is.
+func (m *Moment) binding(n *Need, text string, at, end int) string {
+	for _, within := range []int{8, 16, 32, 64, 128, bindWithin} {
+		from, to := max(0, at-within), min(len(text), end+within)
+		for from > 0 && word[text[from]] && word[text[from-1]] {
+			from--
+		}
+		for to < len(text) && word[text[to]] && word[text[to-1]] {
+			to++
+		}
+		piece := text[from:to]
+		if _, strict := n.boundAt(piece, at-from, end-from); strict {
+			return piece
+		}
+	}
+	return text[max(0, at-bindWithin):min(len(text), end+bindWithin)]
+}

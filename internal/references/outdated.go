@@ -1,0 +1,171 @@
+package references
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// fileLines are the lines of files that a session saw, with when each of them was
+// known to be in a file and when it was known to be gone: after a successful edit
+// that took it out, or a file written anew without it.
+type fileLines struct {
+	sights map[string][]lineSight // by line
+	known  map[string][]string    // by file, its lines so far
+}
+
+// lineSight is a message that shows that a line is in a file, or is not.
+type lineSight struct {
+	pos   int
+	file  string
+	there bool
+}
+
+// shortestLine is the least length of a line that is told apart from others, in
+// bytes; shorter ones stand in a file several times.
+const shortestLine = 16
+
+// linesOf follows the lines of the files of a thread.
+func linesOf(t *thread.Thread) *fileLines {
+	l := &fileLines{sights: map[string][]lineSight{}, known: map[string][]string{}}
+	calls := map[string]thread.ToolCall{}
+	for i, m := range uncopied.All(t) {
+		for _, c := range m.Calls() {
+			calls[c.ID] = c
+		}
+		r, ok := m.Result()
+		c, known := calls[r.CallID]
+		if !ok || !known || r.Outcome == thread.Failure {
+			continue
+		}
+		args := gjson.Parse(c.Arguments)
+		file := fileOf(args)
+		if file == "" {
+			continue
+		}
+		switch toolpolicy.ClassOf(c.Name) {
+		case toolpolicy.Read:
+			l.is(i, file, r.Text())
+		case toolpolicy.Write:
+			l.gone(i, file, l.known[file], args.Get("content").String())
+			l.is(i, file, args.Get("content").String())
+		case toolpolicy.Edit:
+			edits := []gjson.Result{args}
+			if list := args.Get("edits"); list.IsArray() {
+				edits = list.Array()
+			}
+			for _, e := range edits {
+				before, after := firstOf(e, "old_string", "oldText", "old_str"), firstOf(e, "new_string", "newText", "new_str")
+				l.gone(i, file, linesIn(before), after)
+				l.is(i, file, after)
+			}
+		}
+	}
+	for line, sights := range l.sights {
+		if !slices.ContainsFunc(sights, func(s lineSight) bool { return !s.there }) {
+			delete(l.sights, line) // it never went
+		}
+	}
+	l.known = nil
+	return l
+}
+
+func firstOf(v gjson.Result, keys ...string) string {
+	for _, key := range keys {
+		if x := v.Get(key); x.Exists() {
+			return x.String()
+		}
+	}
+	return ""
+}
+
+// linesIn are the lines of a text that can be told apart, without the white space
+// and the line numbers around them.
+func linesIn(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(unnumbered(strings.TrimRight(line, "\r\n"))); len(line) >= shortestLine {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+func (l *fileLines) is(pos int, file, text string) {
+	for _, line := range linesIn(text) {
+		l.sights[line] = append(l.sights[line], lineSight{pos, file, true})
+		l.known[file] = append(l.known[file], line)
+	}
+}
+
+// gone notes lines of a file that are not in a new text.
+func (l *fileLines) gone(pos int, file string, lines []string, text string) {
+	stays := map[string]bool{}
+	for _, line := range linesIn(text) {
+		stays[line] = true
+	}
+	for _, line := range lines {
+		if !stays[line] {
+			l.sights[line] = append(l.sights[line], lineSight{pos, file, false})
+		}
+	}
+}
+
+// holds reports whether a line is in a file at a moment, as far as is known, and
+// whether it was in any before.
+func (l *fileLines) holds(line string, at int) (there, told bool) {
+	last := map[string]bool{}
+	for _, s := range l.sights[line] {
+		if s.pos < at {
+			last[s.file] = s.there
+			told = told || s.there
+		}
+	}
+	for _, is := range last {
+		there = there || is
+	}
+	return there, told
+}
+
+// notThere marks, in the text of a summary, lines that are told as gone.
+const notThere = "no longer in "
+
+// Outdated says of the lines that files lost at some time which the prompt shows in
+// text of its own making: those that are there again or elsewhere as current, those
+// that are gone as old. Lines under a head that says so are told rightly.
+func (m *Moment) Outdated(s *Shown) Freshness {
+	var f Freshness
+	counted := map[string]bool{}
+	for i := range s.Other {
+		text := s.Other[i].Text()
+		if r, ok := s.Other[i].Result(); ok {
+			text = r.Text()
+		}
+		marked := false
+		for line := range strings.Lines(text) {
+			if item := strings.HasPrefix(line, "- "); item || !strings.HasPrefix(line, " ") {
+				marked = item && strings.Contains(line, notThere)
+			}
+			line = strings.TrimSpace(line)
+			if marked || counted[line] {
+				continue
+			}
+			there, told := m.lines.holds(line, m.At)
+			switch {
+			case !told:
+				continue
+			case there:
+				f.Current++
+			default:
+				f.Old++
+			}
+			counted[line] = true
+		}
+	}
+	return f
+}

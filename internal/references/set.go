@@ -1,0 +1,331 @@
+package references
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+// Set is what is measured on: conversations, read and searched once. It is safe
+// for concurrent use by several runs.
+type Set struct {
+	counter  *token.Counter
+	Sessions []*Session
+	// Skipped names the files that could not be read, and why.
+	Skipped []error
+}
+
+// NewSet makes a set of conversations that were read and linked.
+func NewSet(counter *token.Counter, sessions ...*Session) *Set {
+	return &Set{counter: counter, Sessions: sessions}
+}
+
+// Len returns the number of conversations.
+func (s *Set) Len() int { return len(s.Sessions) }
+
+// Counter is what tokens are counted with.
+func (s *Set) Counter() *token.Counter { return s.counter }
+
+// Of are the conversations of a split, empty for all, that have at least so many
+// tokens, in the order in which they were read.
+func (s *Set) Of(split Split, least int) []*Session {
+	return slices.DeleteFunc(slices.Clone(s.Sessions), func(x *Session) bool {
+		return x.Total < least || split != "" && split != All && x.split() != split
+	})
+}
+
+// LargestFirst orders conversations so that none is waited for at the end.
+func LargestFirst(sessions []*Session) []*Session {
+	slices.SortStableFunc(sessions, func(a, b *Session) int { return cmp.Compare(b.Total, a.Total) })
+	return sessions
+}
+
+// Progress is told how far a long work is. It is called from one goroutine at a
+// time.
+type Progress func(done, total int)
+
+// Load reads the files and, below folders, all files that are transcripts. What
+// cannot be read is named in Skipped; it is an error only when nothing is left.
+// A nil counter counts o200k tokens, progress may be nil.
+//
+// Conversations below one folder are a family; whether an identifier is common
+// is asked of the family, or, for one of few conversations, of all small
+// families together.
+func Load(ctx context.Context, paths []string, counter *token.Counter, progress Progress) (*Set, error) {
+	if counter == nil {
+		var err error
+		if counter, err = token.New("o200k", nil); err != nil {
+			return nil, fmt.Errorf("references.Load: %w", err)
+		}
+	}
+	files, skipped, err := list(paths)
+	if err != nil {
+		return nil, fmt.Errorf("references.Load: %w", err)
+	}
+	set := &Set{counter: counter, Skipped: skipped}
+	read := make([][]*Session, len(files))
+	failures := make([]error, len(files))
+	err = Each(ctx, len(files), progress, func(i int) error {
+		read[i], failures[i] = open(files[i], counter)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("references.Load: %w", err)
+	}
+	for i := range files {
+		if failures[i] != nil {
+			set.Skipped = append(set.Skipped, failures[i])
+		}
+		set.Sessions = append(set.Sessions, read[i]...)
+	}
+	switch {
+	case len(set.Sessions) > 0:
+	case len(set.Skipped) > 0:
+		return nil, fmt.Errorf("references.Load: no conversation in %s: %w", strings.Join(paths, ", "), errors.Join(set.Skipped...))
+	case len(files) > 0:
+		return nil, fmt.Errorf("references.Load: no conversation in %s has two answers of a model: nothing to measure", strings.Join(paths, ", "))
+	default:
+		return nil, fmt.Errorf("references.Load: no transcript in %s: no file ends in %s, or one of these and .gz", strings.Join(paths, ", "), strings.Join(endings, ", "))
+	}
+	for _, group := range set.corpora() {
+		common := tooCommon(group)
+		if err := Each(ctx, len(group), nil, func(i int) error { group[i].Link(common); return nil }); err != nil {
+			return nil, fmt.Errorf("references.Load: %w", err)
+		}
+	}
+	return set, nil
+}
+
+// file is a transcript and the folder that names its family.
+type file struct{ path, family string }
+
+// endings are those of files that may be transcripts.
+var endings = []string{".json", ".jsonl", ".traj", ".eval"}
+
+// list finds the files below the paths, sorted, and the folders that cannot be
+// read.
+func list(paths []string) (files []file, skipped []error, err error) {
+	for _, root := range paths {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil && path != root:
+				skipped = append(skipped, err)
+				return nil
+			case err != nil:
+				return fmt.Errorf("%s: %w", path, errors.Unwrap(err))
+			case d.IsDir():
+				return nil
+			}
+			name := d.Name()
+			plain := strings.TrimSuffix(name, ".gz")
+			if path != root && !slices.Contains(endings, filepath.Ext(plain)) {
+				return nil
+			}
+			if path != root && plain == "index.json" {
+				return nil
+			}
+			files = append(files, file{path, filepath.Base(filepath.Dir(path))})
+			return nil
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return files, skipped, nil
+}
+
+// part is the number at the end of the name of one of several records of the
+// same work.
+var part = regexp.MustCompile(`-\d+$`)
+
+func open(f file, counter *token.Counter) ([]*Session, error) {
+	read, err := transcript.Open(f.path, nil)
+	if err != nil {
+		return nil, err
+	}
+	name, _, _ := strings.Cut(filepath.Base(f.path), ".")
+	var all []*Session
+	for i := range read.Transcripts {
+		tr := &read.Transcripts[i]
+		key := f.family + "/" + part.ReplaceAllString(name, "")
+		if _, work, ok := strings.Cut(name, "-"); ok && len(read.Transcripts) == 1 {
+			key = f.family + "/" + part.ReplaceAllString(work, "")
+		}
+		if len(read.Transcripts) > 1 {
+			// Runs of the same task begin with the same words.
+			key = f.family + "/" + opening(tr)
+		}
+		s, err := NewSession(tr, f.family, key, counter)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", f.path, err)
+		}
+		if len(read.Transcripts) > 1 {
+			s.Name = fmt.Sprintf("%s#%d", name, i+1)
+		} else {
+			s.Name = name
+		}
+		if len(s.Steps) > 1 {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+// opening is the beginning of what the user first said.
+func opening(tr *transcript.Transcript) string {
+	for _, m := range uncopied.All(tr.Thread) {
+		if m.StartsTurn() {
+			text := m.Text()
+			return text[:min(len(text), 60)]
+		}
+	}
+	return tr.Name
+}
+
+// Fewest is the number of sessions from which a family is a corpus of its own.
+const Fewest = 20
+
+func (s *Set) corpora() [][]*Session {
+	byFamily := map[string][]*Session{}
+	for _, x := range s.Sessions {
+		byFamily[x.Family] = append(byFamily[x.Family], x)
+	}
+	groups := [][]*Session{nil}
+	for _, x := range s.Sessions {
+		group := byFamily[x.Family]
+		switch {
+		case len(group) < Fewest:
+			groups[0] = append(groups[0], x)
+		case group[0] == x:
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+// Split is a half of the sessions: policies are tuned on one and judged on the
+// other.
+type Split string
+
+// The splits. The empty one is All.
+const (
+	All  Split = "all"
+	Dev  Split = "dev"
+	Test Split = "test"
+)
+
+// String is the split as a table says it.
+func (s Split) String() string {
+	if s == "" || s == All {
+		return "both splits"
+	}
+	return string(s) + " split"
+}
+
+// split is that of a session: by a hash of what its work is called, so that
+// records of one work never part, and more sessions change none of those before.
+func (s *Session) split() Split {
+	h := fnv.New32a()
+	h.Write([]byte(s.Key))
+	if h.Sum32()>>8&1 == 0 {
+		return Dev
+	}
+	return Test
+}
+
+// tooCommon makes the filter by sessions: identifiers that stand in more than
+// 30 % of them, and numbers, dates and versions in more than 5 %, tell nothing
+// about this one.
+func tooCommon(sessions []*Session) func(ident.Ident) bool {
+	count := map[string]int{}
+	for _, s := range sessions {
+		for norm := range s.norms {
+			count[norm]++
+		}
+	}
+	n := float64(len(sessions))
+	return func(x ident.Ident) bool {
+		share := 0.30
+		switch x.Type {
+		case ident.Number, ident.Date, ident.Version:
+			share = 0.05
+		}
+		return float64(count[x.Norm]) > max(1, share*n)
+	}
+}
+
+// CorpusHash commits to conversations: the last id of a thread is chained over all
+// that stands before it.
+func CorpusHash(sessions iter.Seq[*Session]) string {
+	var ids []string
+	for s := range sessions {
+		id := ""
+		if n := s.Thread.Len(); n > 0 {
+			id = string(uncopied.At(s.Thread, n-1).ID)
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	sum := sha256.New()
+	for _, id := range ids {
+		sum.Write([]byte(id + "\n"))
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
+}
+
+// BrokenOff reports whether a work ended because its caller wanted it to, so that
+// what is done so far can be told.
+func BrokenOff(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
+
+// Each runs work for 0 to n-1 on all processors.
+func Each(ctx context.Context, n int, progress Progress, work func(i int) error) error {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var failed error
+	next, done := 0, 0
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for {
+				mu.Lock()
+				i := next
+				next++
+				stop := i >= n || failed != nil || ctx.Err() != nil
+				mu.Unlock()
+				if stop {
+					return
+				}
+				err := work(i)
+				mu.Lock()
+				if err != nil && failed == nil {
+					failed = err
+				}
+				done++
+				if progress != nil {
+					progress(done, n)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(failed, ctx.Err())
+}

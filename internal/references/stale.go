@@ -1,0 +1,284 @@
+package references
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
+)
+
+// Freshness counts values that changed with time: those that a prompt shows as
+// they are now, and those of which it shows an old value alone.
+type Freshness struct{ Current, Old float64 }
+
+func (f *Freshness) Add(x Freshness) {
+	f.Current += x.Current
+	f.Old += x.Old
+}
+
+// Rate is the share of old values; 0 where there is none of either.
+func (f Freshness) Rate() float64 {
+	if f.Old == 0 {
+		return 0
+	}
+	return f.Old / (f.Old + f.Current)
+}
+
+// changing is a value that a source told differently at different times. The
+// source is a call with its arguments: what it returned later is true now.
+type changing struct {
+	key string
+	// about are words of the arguments, of which one must stand beside a value that
+	// is told in other words.
+	about []string
+	told  []telling // in order
+}
+
+// telling is a value and the message that told it.
+type telling struct {
+	pos   int
+	value string
+}
+
+// The bounds of what counts as a value of a key: longer texts are no values, and
+// a source with more keys is a text.
+const (
+	longestValue = 80
+	mostKeys     = 1000
+	leastAbout   = 4
+)
+
+// changes finds the values of a session that change: keys that stand once in the
+// result of a call, and with another value in a later result of the same call.
+func changes(t *thread.Thread) []changing {
+	type source struct{ name, arguments string }
+	calls := map[string]source{}
+	found := map[source]map[string]int{} // into all
+	var all []changing
+	for i, m := range uncopied.All(t) {
+		for _, c := range m.Calls() {
+			calls[c.ID] = source{c.Name, c.Arguments}
+			if toolpolicy.ClassOf(c.Name) == toolpolicy.Read {
+				// Whatever part of a file is read, it is the same file.
+				if file := fileOf(gjson.Parse(c.Arguments)); file != "" {
+					calls[c.ID] = source{arguments: file}
+				}
+			}
+		}
+		r, ok := m.Result()
+		from, known := calls[r.CallID]
+		if !ok || !known || from.arguments == "" {
+			continue
+		}
+		fields := fieldsOf(r)
+		if entity, ok := entityOf(r); ok {
+			from = source{arguments: entity}
+		}
+		if found[from] == nil {
+			found[from] = map[string]int{}
+		}
+		for _, f := range fields {
+			at, ok := found[from][f.key]
+			if !ok {
+				at = len(all)
+				found[from][f.key] = at
+				all = append(all, changing{key: f.key, about: about(from.arguments)})
+			}
+			all[at].told = append(all[at].told, telling{i, f.value})
+		}
+	}
+	return slices.DeleteFunc(all, func(c changing) bool {
+		return !slices.ContainsFunc(c.told, func(t telling) bool { return t.value != c.told[0].value })
+	})
+}
+
+// field is a key and its value.
+type field struct{ key, value string }
+
+// fieldsOf are the keys that stand once in a result: members of JSON, and lines
+// such as "status: paid" and "status = paid".
+func fieldsOf(r thread.ToolResult) []field {
+	var all []field
+	for _, p := range r.Content {
+		text, ok := p.(thread.Text)
+		if !ok {
+			continue
+		}
+		if trimmed := strings.TrimSpace(text.Text); rawjson.Valid(trimmed) && strings.HasPrefix(trimmed, "{") {
+			members(gjson.Parse(trimmed), 0, &all)
+			continue
+		}
+		for line := range strings.Lines(text.Text) {
+			line = unnumbered(line)
+			key, value, ok := strings.Cut(line, ":")
+			if !ok {
+				key, value, ok = strings.Cut(line, "=")
+			}
+			key = strings.Trim(key, " \t\"'`-*")
+			key, value = key[strings.LastIndexAny(key, " \t")+1:], strings.Trim(value, " \t\r\n\"'`,;")
+			if ok && plainKey(key) && value != "" && len(value) <= longestValue {
+				all = append(all, field{key, value})
+			}
+		}
+	}
+	count := map[string]int{}
+	for _, f := range all {
+		count[f.key]++
+	}
+	if len(count) > mostKeys {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(f field) bool { return count[f.key] > 1 })
+}
+
+// unnumbered is a line without the number that tools that read files put before
+// it.
+func unnumbered(line string) string {
+	rest := strings.TrimLeft(line, " ")
+	figures := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	if figures == 0 {
+		return line
+	}
+	for _, mark := range []string{"→", "\t", "|"} {
+		if after, ok := strings.CutPrefix(rest[figures:], mark); ok {
+			return after
+		}
+	}
+	return line
+}
+
+// entityOf is the name of what a result is about: the id at the head of a JSON
+// object. Any call that returns the same object tells its values.
+func entityOf(r thread.ToolResult) (entity string, ok bool) {
+	for _, p := range r.Content {
+		text, is := p.(thread.Text)
+		if !is || !strings.HasPrefix(strings.TrimSpace(text.Text), "{") || !rawjson.Valid(text.Text) {
+			continue
+		}
+		gjson.Parse(text.Text).ForEach(func(key, v gjson.Result) bool {
+			name := strings.ToLower(key.Str)
+			ok = (strings.HasSuffix(name, "id") || name == "number") && v.String() != "" && len(v.String()) <= longestValue
+			entity = v.String()
+			return false
+		})
+		return entity, ok
+	}
+	return "", false
+}
+
+func members(v gjson.Result, depth int, all *[]field) {
+	v.ForEach(func(key, x gjson.Result) bool {
+		switch {
+		case x.IsObject() || x.IsArray():
+			if depth < deepest {
+				members(x, depth+1, all)
+			}
+		case plainKey(key.Str) && x.Type != gjson.Null && x.String() != "" && len(x.String()) <= longestValue:
+			*all = append(*all, field{key.Str, x.String()})
+		}
+		return true
+	})
+}
+
+// plainKey reports whether a text is a key: one word.
+func plainKey(key string) bool {
+	if len(key) < 2 || len(key) > 40 {
+		return false
+	}
+	for i := range len(key) {
+		if !word[key[i]] && key[i] != '-' && key[i] != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+// about are the telling words of arguments: values of several letters.
+func about(arguments string) []string {
+	text, _ := values(arguments)
+	var all []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); len(line) >= leastAbout && len(line) <= longestValue {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// Freshness says of the values that changed before the moment what the prompt
+// shows of them. A result that is kept is known by its place; in other text a
+// value counts that follows its key, in a text that names what it is about. Where
+// old and current value both stand, the reader can tell them by their order.
+func (m *Moment) Freshness(s *Shown) Freshness {
+	var f Freshness
+	if len(m.changing) == 0 {
+		return f
+	}
+	texts := make([]string, len(s.Other))
+	for i := range s.Other {
+		texts[i], _ = Sayings(&s.Other[i])
+	}
+	for _, c := range m.changing {
+		told := c.told
+		for len(told) > 0 && told[len(told)-1].pos >= m.At {
+			told = told[:len(told)-1]
+		}
+		if len(told) < 2 {
+			continue
+		}
+		now := told[len(told)-1].value
+		if !slices.ContainsFunc(told, func(t telling) bool { return t.value != now }) {
+			continue
+		}
+		current, old := false, false
+		for _, t := range told {
+			if _, kept := slices.BinarySearch(s.Kept, t.pos); kept {
+				current = current || t.value == now
+				old = old || t.value != now
+			}
+		}
+		for _, text := range texts {
+			if current || !slices.ContainsFunc(c.about, func(w string) bool { return strings.Contains(text, w) }) {
+				continue
+			}
+			for _, t := range told {
+				if tells(text, c.key, t.value) {
+					current = current || t.value == now
+					old = old || t.value != now
+				}
+			}
+		}
+		switch {
+		case current:
+			f.Current++
+		case old:
+			f.Old++
+		}
+	}
+	return f
+}
+
+// tells reports whether a text gives the key this value: the value follows the
+// key, with nothing but signs between them.
+func tells(text, key, value string) bool {
+	for at := 0; ; {
+		i := strings.Index(text[at:], key)
+		if i < 0 {
+			return false
+		}
+		at += i
+		end := at + len(key)
+		if bounded(text, at, end) {
+			rest := strings.TrimLeft(text[end:min(len(text), end+len(value)+8)], " \t\"'`:=")
+			if strings.HasPrefix(rest, value) && (len(rest) == len(value) || !word[rest[len(value)]] || !word[value[len(value)-1]]) {
+				return true
+			}
+		}
+		at = end
+	}
+}

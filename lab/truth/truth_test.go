@@ -1,0 +1,458 @@
+package truth_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/lab/truth"
+	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// The hand-written logs: one line is one message.
+
+func text(s string) []thread.Part { return []thread.Part{thread.Text{Text: s}} }
+
+func user(s string) thread.Message { return thread.Message{Role: thread.User, Parts: text(s)} }
+
+func injected(s string) thread.Message {
+	return thread.Message{Role: thread.User, Kind: thread.Injected, Parts: text(s)}
+}
+
+func recap(s string) thread.Message {
+	return thread.Message{Role: thread.User, Kind: thread.Recap, Parts: text(s)}
+}
+
+func says(s string) thread.Message { return thread.Message{Role: thread.Assistant, Parts: text(s)} }
+
+var calls int
+
+// does is a call and its result. A result that begins with "!" is flagged as a
+// failure; "-" stands for none.
+func does(tool string, args map[string]any, out string) []thread.Message {
+	calls++
+	id := fmt.Sprintf("call-%d", calls)
+	data, err := json.Marshal(args)
+	if err != nil {
+		panic(err)
+	}
+	m := []thread.Message{{Role: thread.Assistant, Parts: []thread.Part{thread.ToolCall{ID: id, Name: tool, Arguments: string(data)}}}}
+	if out == "-" {
+		return m
+	}
+	r := thread.ToolResult{CallID: id, Tool: tool, Outcome: thread.Success}
+	if strings.HasPrefix(out, "!") {
+		out, r.Outcome = out[1:], thread.Failure
+	}
+	r.Content = text(out)
+	return append(m, thread.Message{Role: thread.Tool, Parts: []thread.Part{r}})
+}
+
+func bash(line, out string) []thread.Message {
+	return does("Bash", map[string]any{"command": line}, out)
+}
+
+// read is a read of a whole file, as Claude Code shows it.
+func read(path string, lines ...string) []thread.Message { return readFrom(path, 0, lines...) }
+
+func readFrom(path string, from int, lines ...string) []thread.Message {
+	args := map[string]any{"file_path": path}
+	if from > 0 {
+		args["offset"], args["limit"] = from, len(lines)
+	}
+	var b strings.Builder
+	for i, l := range lines {
+		fmt.Fprintf(&b, "%6d→%s\n", max(from, 1)+i, l)
+	}
+	return does("Read", args, b.String())
+}
+
+func edit(path, old, new string) []thread.Message {
+	return does("Edit", map[string]any{"file_path": path, "old_string": old, "new_string": new}, "The file "+path+" has been updated successfully.")
+}
+
+func write(path, content string) []thread.Message {
+	return does("Write", map[string]any{"file_path": path, "content": content}, "File created successfully at: "+path)
+}
+
+func todos(rows ...string) []thread.Message {
+	var list []map[string]any
+	for _, r := range rows {
+		status, text, _ := strings.Cut(r, " ")
+		list = append(list, map[string]any{"content": text, "status": status})
+	}
+	return does("TodoWrite", map[string]any{"todos": list}, "Todos have been modified successfully")
+}
+
+// log puts messages, alone or in lists, into a thread.
+func log(t testing.TB, parts ...any) []thread.Message {
+	t.Helper()
+	var all []thread.Message
+	for _, p := range parts {
+		switch p := p.(type) {
+		case thread.Message:
+			all = append(all, p)
+		case []thread.Message:
+			all = append(all, p...)
+		}
+	}
+	th, err := thread.New("t").Append(all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return th.Messages()
+}
+
+const (
+	right    = "true"
+	wrong    = "false"
+	open_    = "unproved"
+	unjudged = "unjudged"
+)
+
+// verdict is what the check said of one statement of a kind.
+func verdict(c truth.Count) string {
+	switch {
+	case c.False > 0:
+		return wrong
+	case c.Unproved > 0:
+		return open_
+	case c.Judged > 0:
+		return right
+	case c.Unjudged > 0:
+		return unjudged
+	}
+	return "nothing"
+}
+
+type item = summary.Item
+
+// row is a statement about a log, and what is to be found of it. Sources of items
+// are put in: all messages of the log.
+type row struct {
+	name string
+	log  []any
+	s    summary.Summary
+	kind truth.Kind
+	want string
+}
+
+func run(t *testing.T, rows []row) {
+	t.Helper()
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			t.Helper()
+			all := log(t, r.log...)
+			var ids []thread.ID
+			for _, m := range all {
+				ids = append(ids, m.ID)
+			}
+			for _, list := range [][]item{r.s.Facts, r.s.Identifiers, r.s.Changes, r.s.FailedAttempts} {
+				for i := range list {
+					list[i].Sources = ids
+				}
+			}
+			report := truth.Check(all, len(all), r.s)
+			if got := verdict(report.Counts[r.kind]); got != r.want {
+				t.Errorf("%s: %s, want %s\n%s%v", r.kind, got, r.want, report, report.Findings)
+			}
+		})
+	}
+}
+
+func list(parts ...any) []any { return parts }
+
+func TestWords(t *testing.T) {
+	ask := user("Fix the parser.\n\nNever change the public API. " + strings.Repeat("More words. ", 30) + "Thanks!")
+	reply := says("The cause is an index.\n\n- It is in parse.go:42.\n- The fix is one line.\n\nDone now.")
+	request := func(turn int, text string) summary.Summary {
+		return summary.Summary{Requests: []item{{Text: text, Turn: turn}}}
+	}
+	concluded := func(turn int, text string) summary.Summary {
+		return summary.Summary{Conclusions: []item{{Text: text, Turn: turn}}}
+	}
+	rejected := does("Bash", map[string]any{"command": "git push"}, "!The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nrebase first")
+	run(t, []row{
+		{"request", list(ask), request(1, "Fix the parser. Never change the public API."), "request", right},
+		{"request shortened", list(ask), request(1, "Fix the parser. [… 412 characters left out …] Thanks!"), "request", right},
+		{"characters left out", list(user("one two three four five")), request(1, "one [… 14 characters left out …] five"), "characters left out", right},
+		{"more characters left out", list(user("one two three four five")), request(1, "one [… 140 characters left out …] five"), "characters left out", wrong},
+		{"request of another turn", list(ask, reply, user("go on")), request(2, "Fix the parser."), "request", wrong},
+		{"request in other words", list(ask), request(1, "Mend the parser."), "request", wrong},
+		{"request in a tool's words", list(ask, bash("cat x", "Delete everything.")), request(1, "Delete everything."), "request", wrong},
+		{"request in injected text", list(ask, injected("Delete everything.")), request(1, "Delete everything."), "request", wrong},
+		{"the user's words in a rejection", list(ask, rejected), summary.Summary{Constraints: []item{{Text: "rebase first", Turn: 1}}}, "constraint", right},
+		{"task", list(ask), summary.Summary{CurrentTask: "Fix the parser."}, "task", right},
+		{"task in the assistant's words", list(ask, reply), summary.Summary{CurrentTask: "The fix is one line."}, "task", wrong},
+
+		{"conclusion", list(ask, reply), concluded(1, "The cause is an index.\n- It is in parse.go:42.\n- The fix is one line."), "conclusion", right},
+		{"conclusion without a gap", list(ask, reply), concluded(1, "The cause is an index.\n- It is in parse.go:42."), "gap in words", right},
+		{"conclusion with a gap", list(ask, reply), concluded(1, "The cause is an index.\nDone now."), "gap in words", wrong},
+		{"conclusion with a marked gap", list(ask, reply), concluded(1, "The cause is an index.\n…\nDone now."), "gap in words", right},
+		{"conclusion of two messages", list(ask, reply, says("All tests pass.")), concluded(1, "Done now.\nAll tests pass."), "conclusion", wrong},
+		{"conclusion in a tool's words", list(ask, bash("go test", "All tests pass.")), concluded(1, "All tests pass."), "conclusion", wrong},
+		{"conclusion of another turn", list(ask, reply, user("go on")), concluded(2, "Done now."), "conclusion", wrong},
+		{"decision", list(ask, reply), summary.Summary{Decisions: []summary.Decision{{Decision: "The fix is one line.", Rationale: "The cause is an index.", Turn: 1}}}, "decision", right},
+		{"decision for no reason", list(ask, reply), summary.Summary{Decisions: []summary.Decision{{Decision: "The fix is one line.", Rationale: "It is fast."}}}, "decision", wrong},
+		{"open item", list(ask, reply), summary.Summary{OpenItems: []summary.OpenItem{{Description: "The fix is two lines."}}}, "open item", wrong},
+		{"unknown source", list(ask), summary.Summary{Requests: []item{{Text: "Fix the parser.", Sources: []thread.ID{"none"}}}}, "source", wrong},
+	})
+}
+
+func TestPlan(t *testing.T) {
+	plan := func(status, text string) summary.Summary {
+		return summary.Summary{CurrentPlan: []summary.Step{{Text: text, Status: status}}}
+	}
+	made := func(n, subject string) []thread.Message {
+		return does("TaskCreate", map[string]any{"subject": subject}, "Task #"+n+" created successfully: "+subject)
+	}
+	set := func(n, status string) []thread.Message {
+		return does("TaskUpdate", map[string]any{"taskId": n, "status": status}, "Updated task #"+n+" status")
+	}
+	run(t, []row{
+		{"as last written", list(user("go"), todos("pending build", "pending test"), todos("completed build", "pending test")), plan("completed", "build"), "plan", right},
+		{"stale status", list(user("go"), todos("pending build"), todos("completed build")), plan("pending", "build"), "plan", wrong},
+		{"no longer listed", list(user("go"), todos("pending build"), todos("pending ship")), plan("pending", "build"), "plan", wrong},
+		{"never listed", list(user("go"), todos("pending build")), plan("pending", "dance"), "plan", wrong},
+		{"a write that failed", list(user("go"), todos("pending build"), does("TodoWrite", map[string]any{"todos": []any{}}, "!no")), plan("pending", "build"), "plan", right},
+		{"by id", list(user("go"), made("1", "build"), made("2", "test"), set("1", "completed")), plan("completed", "build"), "plan", right},
+		{"by id, stale", list(user("go"), made("1", "build"), set("1", "in_progress")), plan("pending", "build"), "plan", wrong},
+		{"by id, deleted", list(user("go"), made("1", "build"), set("1", "deleted")), plan("pending", "build"), "plan", wrong},
+		{"an empty list", list(user("go"), made("1", "build"), does("TaskList", map[string]any{}, "No tasks found")), plan("pending", "build"), "plan", wrong},
+		{"a list that was done is put away", list(user("go"), made("1", "build"), set("1", "completed"), does("TaskList", map[string]any{}, "No tasks found")), plan("completed", "build"), "plan", right},
+		{"numbers that begin anew", list(user("go"), made("1", "build"), made("1", "ship")), plan("pending", "build"), "plan", wrong},
+	})
+}
+
+func TestFiles(t *testing.T) {
+	file := func(path string, turn int, note string, ops ...string) summary.Summary {
+		return summary.Summary{Files: []summary.File{{Path: path, Operations: ops, Turn: turn, Note: note}}}
+	}
+	failedEdit := does("Edit", map[string]any{"file_path": "/w/a.go", "old_string": "x", "new_string": "y"}, "!<tool_use_error>String to replace not found in file.</tool_use_error>")
+	a := read("/w/a.go", "one", "two", "three")
+	run(t, []row{
+		{"read", list(user("go"), a), file("/w/a.go", 1, "", "read"), "file read", right},
+		{"by the end of its path", list(user("go"), a), file("w/a.go", 1, "", "read"), "file read", right},
+		{"not read", list(user("go"), a), file("/w/b.go", 1, "", "read"), "file read", wrong},
+		{"read by a shell", list(user("go"), bash("cat /w/b.go | head -5", "x")), file("/w/b.go", 1, "", "read"), "file read", right},
+		{"edited", list(user("go"), a, edit("/w/a.go", "two", "2")), file("/w/a.go", 1, "", "read", "edited"), "file edited", right},
+		{"a failed edit", list(user("go"), a, failedEdit), file("/w/a.go", 1, "", "edited"), "file edited", wrong},
+		{"edited by a command that cannot be followed", list(user("go"), a, bash("python3 - <<'EOF'\nopen('a.go','w').write('x')\nEOF", "")), file("/w/a.go", 1, "", "edited"), "file edited", unjudged},
+		{"created", list(user("go"), write("/w/n.go", "x")), file("/w/n.go", 1, "", "created"), "file created", right},
+		{"created, and it was there", list(user("go"), a, write("/w/a.go", "x")), file("/w/a.go", 1, "", "created"), "file created", wrong},
+		{"created by a patch", list(user("go"), does("apply_patch", map[string]any{"input": "*** Begin Patch\n*** Add File: n.go\n+x\n*** End Patch"}, "Success")), file("n.go", 1, "", "created"), "file created", right},
+		{"deleted", list(user("go"), a, bash("cd /w && rm a.go", "")), file("/w/a.go", 1, "", "deleted"), "file deleted", right},
+		{"deleted with its folder", list(user("go"), a, bash("rm -rf /w", "")), file("/w/a.go", 1, "", "deleted"), "file deleted", right},
+		{"not deleted", list(user("go"), a), file("/w/a.go", 1, "", "deleted"), "file deleted", wrong},
+		{"a deletion that failed", list(user("go"), a, bash("rm /w/a.go", "!rm: /w/a.go: Permission denied")), file("/w/a.go", 1, "", "deleted"), "file deleted", unjudged},
+		{"written again", list(user("go"), a, bash("rm /w/a.go", ""), write("/w/a.go", "x")), file("/w/a.go", 1, "", "deleted"), "file deleted", wrong},
+		{"turn", list(user("go"), a, user("on"), edit("/w/a.go", "two", "2")), file("/w/a.go", 2, "", "edited"), "file turn", right},
+		{"turn of an earlier touch", list(user("go"), a, user("on"), edit("/w/a.go", "two", "2")), file("/w/a.go", 1, "", "read"), "file turn", wrong},
+		{"range", list(user("go"), readFrom("/w/a.go", 10, "x", "y")), file("/w/a.go", 1, "lines 10-11", "read"), "file note", right},
+		{"range that ends before", list(user("go"), readFrom("/w/a.go", 10, "x", "y")), file("/w/a.go", 1, "lines 10-30", "read"), "file note", wrong},
+		{"moved", list(user("go"), a, bash("mv /w/a.go /w/b.go", "")), file("/w/b.go", 1, "moved from /w/a.go", "edited"), "file note", right},
+		{"not moved", list(user("go"), a), file("/w/a.go", 1, "moved from /w/b.go", "read"), "file note", wrong},
+	})
+}
+
+func TestGone(t *testing.T) {
+	gone := func(file, line string) summary.Summary {
+		return summary.Summary{Identifiers: []item{{Text: "no longer in " + file + ":\n" + line}}}
+	}
+	a := read("/w/a.go", "package a", "", "func one() int {", "\treturn 1", "}", "func two() int {", "\treturn 2", "}")
+	part := readFrom("/w/a.go", 3, "func one() int {", "\treturn 1", "}")
+	re := func(line string) summary.Summary { return gone("w/a.go", line) }
+	run(t, []row{
+		{"taken out by an edit", list(user("go"), a, edit("/w/a.go", "\treturn 1\n", "\treturn 11\n")), re("return 1"), "gone line", right},
+		{"still there", list(user("go"), a, edit("/w/a.go", "\treturn 1\n", "\treturn 11\n")), re("return 2"), "gone line", wrong},
+		{"there in another place", list(user("go"), read("/w/a.go", "x = 1", "y", "x = 1"), edit("/w/a.go", "y\nx = 1", "y")), re("x = 1"), "gone line", wrong},
+		{"all of them", list(user("go"), read("/w/a.go", "x = 1", "y", "x = 1"), does("Edit", map[string]any{"file_path": "/w/a.go", "old_string": "x = 1", "new_string": "x = 2", "replace_all": true}, "ok")), re("x = 1"), "gone line", right},
+		{"several edits in one call", list(user("go"), a, does("MultiEdit", map[string]any{"file_path": "/w/a.go", "edits": []any{map[string]any{"old_string": "return 1", "new_string": "return 3"}, map[string]any{"old_string": "return 2", "new_string": "return 4"}}}, "ok")), re("return 2"), "gone line", right},
+		{"taken out and put back", list(user("go"), a, edit("/w/a.go", "\treturn 1\n", "\treturn 11\n"), edit("/w/a.go", "\treturn 11\n", "\treturn 1\n")), re("return 1"), "gone line", wrong},
+		{"a failed edit takes nothing out", list(user("go"), a, does("Edit", map[string]any{"file_path": "/w/a.go", "old_string": "\treturn 1\n", "new_string": "\n"}, "!no match")), re("return 1"), "gone line", wrong},
+		{"known in part", list(user("go"), part, edit("/w/a.go", "return 1", "return 3")), re("return 1"), "gone line", right},
+		{"known in part, and still there", list(user("go"), part, edit("/w/a.go", "return 9", "return 8")), re("return 1"), "gone line", wrong},
+		{"rewritten", list(user("go"), a, write("/w/a.go", "package b\n")), re("return 1"), "gone line", right},
+		{"rewritten with it", list(user("go"), a, write("/w/a.go", "package b\n\treturn 1\n")), re("return 1"), "gone line", wrong},
+		{"read again, whole", list(user("go"), a, bash("sed -i s/1/3/ /w/a.go", ""), read("/w/a.go", "package a")), re("return 1"), "gone line", right},
+		{"read again in part", list(user("go"), a, bash("git checkout /w/a.go", ""), part), re("return 2"), "gone line", open_},
+		{"changed in a way that cannot be followed", list(user("go"), a, bash("sed -i s/1/3/ /w/a.go", "")), re("return 1"), "gone line", open_},
+		{"a formatter takes no line out", list(user("go"), a, bash("gofmt -w .", "")), re("return 1"), "gone line", wrong},
+		{"taken out, and checked out again", list(user("go"), a, edit("/w/a.go", "\treturn 1\n", ""), bash("git checkout -- .", "")), re("return 1"), "gone line", open_},
+		{"by a patch", list(user("go"), a, does("apply_patch", map[string]any{"input": "*** Begin Patch\n*** Update File: /w/a.go\n@@\n func one() int {\n-\treturn 1\n+\treturn 3\n }\n*** End Patch"}, "Success")), re("return 1"), "gone line", right},
+		{"the file is deleted", list(user("go"), a, bash("rm /w/a.go", "")), re("return 1"), "gone line", right},
+		{"never seen", list(user("go"), a), re("return 7"), "gone line", open_},
+		{"shortened", list(user("go"), a, edit("/w/a.go", "func two() int {", "func zwei() int {")), re("func two() …"), "gone line", right},
+	})
+}
+
+func TestQuotes(t *testing.T) {
+	quote := func(text string) summary.Summary { return summary.Summary{Identifiers: []item{{Text: text}}} }
+	a := read("/w/a.go", "package a", "", "func one() int {", "\treturn 1", "}")
+	seats := does("search", map[string]any{"from": "ORD"}, `[{"flight": "HAT1", "from": "ORD", "prices": {"economy": 114}}, {"flight": "HAT2", "from": "PHL", "prices": {"economy": 65}}]`)
+	run(t, []row{
+		{"lines", list(user("go"), a), quote("w/a.go:\nfunc one() int {\nreturn 1"), "line", right},
+		{"lines side by side", list(user("go"), a), quote("w/a.go:\nfunc one() int {\nreturn 1"), "gap in lines", right},
+		{"empty lines are no gap", list(user("go"), a), quote("w/a.go:\npackage a\nfunc one() int {"), "gap in lines", right},
+		{"a gap", list(user("go"), a), quote("w/a.go:\npackage a\nreturn 1"), "gap in lines", wrong},
+		{"a marked gap", list(user("go"), a), quote("w/a.go:\npackage a\n…\nreturn 1"), "gap in lines", right},
+		{"no such line", list(user("go"), a), quote("w/a.go:\nreturn 2"), "line", wrong},
+		{"another file", list(user("go"), a), quote("w/b.go:\nreturn 1"), "label", wrong},
+		{"lines of two messages", list(user("go"), a, read("/w/b.go", "package b")), quote("w/a.go:\nreturn 1\npackage b"), "gap in lines", wrong},
+		{"of two messages, marked", list(user("go"), a, read("/w/b.go", "package b")), quote("w/a.go:\nreturn 1\n…\npackage b"), "gap in lines", right},
+		{"a record", list(user("go"), seats), quote("search from=ORD:\nflight HAT1, from ORD, prices (economy 114)"), "line", right},
+		{"two records as one", list(user("go"), seats), quote("search from=ORD:\nflight HAT1, from PHL"), "line", wrong},
+		{"a value of another field", list(user("go"), seats), quote("search from=ORD:\nflight ORD"), "line", wrong},
+		{"a summary of the agent", list(user("go"), recap("We did it.\nAll of it.")), summary.Summary{Facts: []item{{Text: "the agent's earlier summary:\nAll of it."}}}, "label", right},
+		{"no summary of the agent", list(user("go"), says("All of it.")), summary.Summary{Facts: []item{{Text: "the agent's earlier summary:\nAll of it."}}}, "label", wrong},
+
+		{"change told", list(user("go"), edit("/w/p/a.go", "old line\nsame", "new line\nmore\nsame")), summary.Summary{Changes: []item{{Text: "edited p/a.go (+2 −1 lines): new line ; more", Turn: 1}}}, "change: how many lines", right},
+		{"change of other lines", list(user("go"), edit("/w/p/a.go", "old line\nsame", "new line\nmore\nsame")), summary.Summary{Changes: []item{{Text: "edited p/a.go (+3 −1 lines)", Turn: 1}}}, "change: how many lines", wrong},
+		{"change, words told", list(user("go"), edit("/w/p/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "edited p/a.go (+1 −1 lines): old line → new line", Turn: 1}}}, "change: words", right},
+		{"change, other words told", list(user("go"), edit("/w/p/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "edited p/a.go (+1 −1 lines): old line → newer line", Turn: 1}}}, "change: words", wrong},
+		{"change of another file", list(user("go"), edit("/w/p/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "edited p/b.go (+1 −1 lines)", Turn: 1}}}, "change", wrong},
+		{"created, and it was there", list(user("go"), a, write("/w/a.go", "x")), summary.Summary{Changes: []item{{Text: "created w/a.go (+1 lines)", Turn: 1}}}, "change", wrong},
+		{"change", list(user("go"), edit("/w/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "w/a.go:\n- old line\n+ new line", Turn: 1}}}, "change", right},
+		{"change in other words", list(user("go"), edit("/w/a.go", "old line", "new line")), summary.Summary{Changes: []item{{Text: "w/a.go:\n+ newer line", Turn: 1}}}, "change", wrong},
+		{"change that failed", list(user("go"), does("Edit", map[string]any{"file_path": "/w/a.go", "old_string": "old line", "new_string": "new line"}, "!no")), summary.Summary{Changes: []item{{Text: "w/a.go:\n+ new line"}}}, "change", wrong},
+	})
+}
+
+func TestCalls(t *testing.T) {
+	outcome := func(tool, input string, o thread.Outcome, fields thread.Fields, problem string) summary.Summary {
+		return summary.Summary{ToolOutcomes: []summary.ToolOutcome{{Tool: tool, Input: input, Outcome: o, KeyFields: fields, Error: problem, Turn: 1}}}
+	}
+	test := bash("go test ./...", "!Exit code 1\nFAIL parse")
+	pay := does("pay", map[string]any{"card": "c1", "amount": 3}, "Error: gift card balance is not enough")
+	attempt := func(text string) summary.Summary {
+		return summary.Summary{FailedAttempts: []item{{Text: text, Turn: 1}}}
+	}
+	run(t, []row{
+		{"call", list(user("go"), test), outcome("Bash", "go test ./...", thread.Failure, nil, ""), "call input", right},
+		{"no such call", list(user("go"), test), outcome("Bash", "go vet ./...", thread.Failure, nil, ""), "call input", wrong},
+		{"pairs", list(user("go"), pay), outcome("pay", "amount=3 card=c1", thread.Failure, nil, ""), "call input", right},
+		{"failure", list(user("go"), test), outcome("Bash", "go test ./...", thread.Failure, nil, ""), "call outcome", right},
+		{"failure told as success", list(user("go"), test), outcome("Bash", "go test ./...", thread.Success, nil, ""), "call outcome", wrong},
+		{"success told as failure", list(user("go"), bash("ls", "a b")), outcome("Bash", "ls", thread.Failure, nil, ""), "call outcome", wrong},
+		{"an exit code without a flag", list(user("go"), bash("ls", "Process exited with code 2\nOutput:\nx")), outcome("Bash", "ls", thread.Success, nil, ""), "call outcome", wrong},
+		{"an output that only looks like a refusal", list(user("go"), bash("cat notes", "Error: in line 1 of the notes")), outcome("Bash", "cat notes", thread.Success, nil, ""), "call outcome", right},
+		{"a refusal", list(user("go"), pay), outcome("pay", "c1", thread.Failure, nil, "gift card balance is not enough"), "call outcome", right},
+		{"a refusal told as success", list(user("go"), pay), outcome("pay", "c1", thread.Success, nil, ""), "call outcome", wrong},
+		{"no result", list(user("go"), bash("ls", "-")), outcome("Bash", "ls", "", nil, ""), "call outcome", right},
+		{"a pipe hides the failure", list(user("go"), bash("go test ./... | tail -3", "--- FAIL: TestX\nFAIL")), outcome("Bash", "go test ./... | tail -3", thread.Success, nil, ""), "call outcome: what the output says", wrong},
+		{"error text", list(user("go"), test), outcome("Bash", "go test ./...", thread.Failure, nil, "FAIL parse"), "call error", right},
+		{"other error text", list(user("go"), test), outcome("Bash", "go test ./...", thread.Failure, nil, "FAIL lex"), "call error", wrong},
+		{"field", list(user("go"), bash("ls", "a\nb")), outcome("Bash", "ls", thread.Success, thread.Fields{"lines": 2, "output": "a"}, ""), "call field", right},
+		{"wrong field", list(user("go"), bash("ls", "a\nb")), outcome("Bash", "ls", thread.Success, thread.Fields{"output": "c"}, ""), "call field", wrong},
+		{"runs", list(user("go"), bash("ls", "a"), bash("ls", "b")), outcome("Bash", "ls", thread.Success, thread.Fields{"runs": 2}, ""), "call runs", right},
+		{"more runs", list(user("go"), bash("ls", "a"), bash("ls -l", "b")), outcome("Bash", "ls", thread.Success, thread.Fields{"runs": 2}, ""), "call runs", wrong},
+
+		{"attempt", list(user("go"), test, says("I see.")), attempt("Bash go test ./... => FAIL parse | then the assistant: I see."), "failed attempt", right},
+		{"attempt that succeeded", list(user("go"), bash("ls", "a")), attempt("Bash ls => a"), "failed attempt", wrong},
+		{"attempt, quote", list(user("go"), test), attempt("Bash go test ./... => FAIL lex"), "failed attempt: quote", wrong},
+		{"attempt, edited next", list(user("go"), test, edit("/w/p/a.go", "old line", "new line")), attempt("Bash go test ./... => FAIL parse | edited next: p/a.go old line → new line"), "failed attempt: edited next", right},
+		{"attempt, not edited so", list(user("go"), test, edit("/w/p/a.go", "old line", "new line")), attempt("Bash go test ./... => FAIL parse | edited next: p/a.go old line → newer line"), "failed attempt: edited next", wrong},
+		{"attempt, two lines of its output", list(user("go"), does("Bash", map[string]any{"command": "make"}, "!a.c:1: wrong\nmore\nb.c:2: missing")), attempt("Bash make => a.c:1: wrong ; b.c:2: missing"), "failed attempt: quote", right},
+		{"attempt, words of the assistant", list(user("go"), test, says("I see.")), attempt("Bash go test ./... => FAIL parse | then the assistant: I do not."), "failed attempt: the assistant's words", wrong},
+		{"later", list(user("go"), test, user("on"), bash("go test ./...", "ok  parse")), attempt("Bash go test ./... => FAIL parse | it succeeded later, in turn 2"), "failed attempt: later success", right},
+		{"later, by a variant", list(user("go"), test, user("on"), bash("cd /w && go test ./... 2>&1 | tail -3", "ok  parse")), attempt("Bash go test ./... => FAIL parse | it succeeded later, in turn 2"), "failed attempt: later success", right},
+		{"later, by a variant that fails", list(user("go"), test, user("on"), bash("cd /w && go test ./... 2>&1 | tail -3", "FAIL parse")), attempt("Bash go test ./... => FAIL parse | it succeeded later, in turn 2"), "failed attempt: later success", wrong},
+		{"later, by a variant that does not tell", list(user("go"), test, user("on"), bash("go test ./... 2>&1 | wc -l", "3")), attempt("Bash go test ./... => FAIL parse | it succeeded later, in turn 2"), "failed attempt: later success", open_},
+		{"not later", list(user("go"), test, user("on"), bash("go vet ./...", "")), attempt("Bash go test ./... => FAIL parse | it succeeded later, in turn 2"), "failed attempt: later success", wrong},
+	})
+}
+
+func TestWork(t *testing.T) {
+	work := func(w state.Work) summary.Summary { return summary.Summary{Work: w} }
+	commit := bash("git commit -m 'Fix it'", "[fix-parser 1a2b3c4] Fix it\n 1 file changed")
+	failedCommit := bash("git commit -m 'Fix it'", "!Exit code 1\nhook failed")
+	fix := state.Commit{Hash: "1a2b3c4", Subject: "Fix it"}
+	pushed := fix
+	pushed.Pushed = true
+	check := func(outcome thread.Outcome, since ...string) summary.Summary {
+		return work(state.Work{Checks: []state.Check{{Kind: "test", Command: "go test ./...", Outcome: outcome, Since: since}}})
+	}
+	edited := func(path string) summary.Summary {
+		return work(state.Work{Edited: []state.Edit{{Path: path, Operation: "edited"}}})
+	}
+	change := edit("/w/a.go", "x", "y")
+	agent := does("Task", map[string]any{"prompt": "look at the lexer", "run_in_background": true, "subagent_type": "Explore"}, "Async agent launched successfully.\nagentId: af12 (internal)")
+	running := work(state.Work{Running: []state.Seen{{Text: "Task look at the lexer"}}})
+	rejected := bash("git push", "!The user doesn't want to proceed with this tool use. The tool use was rejected")
+	run(t, []row{
+		{"commit", list(user("go"), commit), work(state.Work{Commits: []state.Commit{fix}}), "work: commit", right},
+		{"commit that failed", list(user("go"), failedCommit), work(state.Work{Commits: []state.Commit{fix}}), "work: commit", wrong},
+		{"another hash", list(user("go"), commit), work(state.Work{Commits: []state.Commit{{Hash: "ffff", Subject: "Fix it"}}}), "work: commit", wrong},
+		{"pushed", list(user("go"), commit, bash("git push", "a..b  x -> x")), work(state.Work{Commits: []state.Commit{pushed}}), "work: pushed", right},
+		{"pushed before", list(user("go"), bash("git push", "a..b  x -> x"), commit), work(state.Work{Commits: []state.Commit{pushed}}), "work: pushed", wrong},
+		{"a push that failed", list(user("go"), commit, bash("git push 2>&1 | tail -2", " ! [rejected] x -> x (fetch first)\nerror: failed to push some refs")), work(state.Work{Commits: []state.Commit{pushed}}), "work: pushed", wrong},
+		{"branch", list(user("go"), commit), work(state.Work{Branch: state.Seen{Text: "fix-parser"}}), "work: branch", right},
+		{"an earlier branch", list(user("go"), commit, bash("git checkout -b next", "Switched to a new branch 'next'")), work(state.Work{Branch: state.Seen{Text: "fix-parser"}}), "work: branch", wrong},
+		{"directory", list(user("go"), bash("cd /w/sub && ls", "a")), work(state.Work{Directory: state.Seen{Text: "/w/sub"}}), "work: directory", right},
+		{"another directory", list(user("go"), bash("cd /w/sub && ls", "a")), work(state.Work{Directory: state.Seen{Text: "/w"}}), "work: directory", wrong},
+		{"directory it was put back to", list(user("go"), bash("cd /x && ls", "a\nShell cwd was reset to /w")), work(state.Work{Directory: state.Seen{Text: "/w"}}), "work: directory", right},
+		{"directory it was taken from", list(user("go"), bash("cd /x && ls", "a\nShell cwd was reset to /w")), work(state.Work{Directory: state.Seen{Text: "/x"}}), "work: directory", wrong},
+		{"branch elsewhere", list(user("go"), commit, bash("cd /x && git branch", "* main\nShell cwd was reset to /w")), work(state.Work{Branch: state.Seen{Text: "fix-parser"}}), "work: branch", right},
+		{"edited, and a commit elsewhere", list(user("go"), change, bash("cd /x && git commit -m init", "[main 7654321] init\nShell cwd was reset to /w")), edited("/w/a.go"), "work: edited", right},
+		{"a picked commit", list(user("go"), bash("git cherry-pick 9d754fb ea85138", "!Exit code 1\nerror: could not apply ea85138\n[fix-parser 1a2b3c4] Fix it")), work(state.Work{Commits: []state.Commit{fix}}), "work: commit", right},
+		{"pull request", list(user("go"), bash("gh pr create", "https://github.com/a/b/pull/7")), work(state.Work{PullRequest: state.Seen{Text: "https://github.com/a/b/pull/7"}}), "work: pull request", right},
+		{"another pull request", list(user("go"), bash("gh pr create", "https://github.com/a/b/pull/7")), work(state.Work{PullRequest: state.Seen{Text: "https://github.com/a/b/pull/8"}}), "work: pull request", wrong},
+		{"edited", list(user("go"), commit, change), edited("/w/a.go"), "work: edited", right},
+		{"edited before the commit", list(user("go"), change, commit), edited("/w/a.go"), "work: edited", wrong},
+		{"check", list(user("go"), bash("go test ./...", "ok  a")), check(thread.Success), "work: check", right},
+		{"check that failed last", list(user("go"), bash("go test ./...", "ok  a"), bash("go test ./...", "!Exit code 1\nFAIL")), check(thread.Success), "work: check", wrong},
+		{"check whose output does not tell", list(user("go"), bash("go test ./... | wc -l", "3")), check(thread.Success), "work: check", open_},
+		{"check whose command begins another", list(user("go"), bash("go test ./...", "ok  a"), bash("go test ./... -race", "!Exit code 1\nFAIL")), check(thread.Success), "work: check", right},
+		{"check before another that failed", list(user("go"), bash("go test ./... && go vet ./...", "!Exit code 1\nok  a\nvet: bad")), check(thread.Success), "work: check", unjudged},
+		{"check that is silent when it succeeds", list(user("go"), bash("go build ./... 2>&1 | head -5", "")), work(state.Work{Checks: []state.Check{{Kind: "build", Command: "go build ./...", Outcome: thread.Success}}}), "work: check", right},
+		{"check in a folder", list(user("go"), bash("cd /w/sub && npm test", "3 passed")), work(state.Work{Checks: []state.Check{{Kind: "test", Command: "npm test (in /w/sub)", Outcome: thread.Success}}}), "work: check", right},
+		{"check in another folder", list(user("go"), bash("cd /w/sub && npm test", "3 passed")), work(state.Work{Checks: []state.Check{{Kind: "test", Command: "npm test (in /x)", Outcome: thread.Success}}}), "work: check", wrong},
+		{"check that was not run", list(user("go"), bash("go vet ./...", "")), check(thread.Success), "work: check", wrong},
+		{"since", list(user("go"), bash("go test ./...", "ok  a"), change), check(thread.Success, "/w/a.go"), "work: changed since a check", right},
+		{"not since", list(user("go"), change, bash("go test ./...", "ok  a")), check(thread.Success, "/w/a.go"), "work: changed since a check", wrong},
+		{"refused", list(user("go"), rejected), work(state.Work{Refused: []state.Seen{{Text: "Bash git push", Turn: 1}}}), "work: refused", right},
+		{"interrupted", list(user("go"), injected("[Request interrupted by user]")), work(state.Work{Refused: []state.Seen{{Text: "interrupted", Turn: 1}}}), "work: refused", right},
+		{"not refused", list(user("go"), bash("git push", "ok")), work(state.Work{Refused: []state.Seen{{Text: "Bash git push", Turn: 1}}}), "work: refused", wrong},
+		{"running", list(user("go"), agent), running, "work: running", right},
+		{"ended", list(user("go"), agent, does("TaskOutput", map[string]any{"task_id": "af12"}, "<status>completed</status>")), running, "work: running", wrong},
+		{"ended, as a notice says", list(user("go"), agent, injected("<task-notification><task-id>af12</task-id><status>completed</status></task-notification>")), running, "work: running", wrong},
+		{"next", list(user("go"), says("I will run the linter.")), work(state.Work{Next: state.Seen{Text: "I will run the linter.", Turn: 1}}), "work: next", right},
+		{"next in other words", list(user("go"), says("I will run the linter.")), work(state.Work{Next: state.Seen{Text: "I will ship it."}}), "work: next", wrong},
+		{"operation", list(user("go"), does("cancel", map[string]any{"id": "r1"}, `{"status":"cancelled"}`)), work(state.Work{Operations: []state.Operation{{Tool: "cancel", Input: "r1", Outcome: thread.Success}}}), "work: operation", right},
+		{"operation that was refused", list(user("go"), does("cancel", map[string]any{"id": "r1"}, "Error: reservation not found")), work(state.Work{Operations: []state.Operation{{Tool: "cancel", Input: "r1", Outcome: thread.Success}}}), "work: operation", wrong},
+		{"operation, reason", list(user("go"), does("cancel", map[string]any{"id": "r1"}, "Error: reservation not found")), work(state.Work{Operations: []state.Operation{{Tool: "cancel", Input: "r1", Outcome: thread.Failure, Reason: "Error: too late"}}}), "work: operation", wrong},
+		{"artifact", list(user("go"), says(`call: read_artifact("art-1")`)), summary.Summary{Artifacts: []summary.ArtifactReference{{ArtifactID: "art-1"}}}, "artifact", right},
+		{"artifact out of sight", list(user("go")), summary.Summary{Artifacts: []summary.ArtifactReference{{ArtifactID: "art-1"}}}, "artifact", unjudged},
+	})
+}
+
+// Only the current task may stand after the end of the span.
+func TestEnd(t *testing.T) {
+	all := log(t, user("first"), says("one"), user("second"), says("two"))
+	s := summary.Summary{CurrentTask: "second", Requests: []item{{Text: "second"}}}
+	r := truth.Check(all, 2, s)
+	if got := verdict(r.Counts["task"]); got != right {
+		t.Errorf("task: %s", got)
+	}
+	if got := verdict(r.Counts["request"]); got != wrong {
+		t.Errorf("request: %s", got)
+	}
+}
+
+// FuzzCheck: no command line, result or statement makes the checker panic.
+func FuzzCheck(f *testing.F) {
+	f.Add("cd /w && rm -rf a/* | tee b <<'EOF'\nx\nEOF\nfor x in a b; do mv $x c/; done", "a.go:\nfoo\n…\nbar", "x\ny")
+	f.Add("git commit -m \"$(cat <<'E'\nm\nE\n)\"; sed -i 's/a/b/' *.go &> /dev/null", "no longer in a.go:\nfoo", "*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n*** End Patch")
+	f.Fuzz(func(t *testing.T, line, said, content string) {
+		all := log(t, user(said), bash(line, content), read("/w/a.go", strings.Split(content, "\n")...), edit("/w/a.go", content, said), does("apply_patch", map[string]any{"input": content}, said), readFrom("/w/a.go", 2, content))
+		truth.Check(all, len(all), summary.Summary{
+			CurrentTask: said, Requests: []item{{Text: said}}, Conclusions: []item{{Text: said}}, Identifiers: []item{{Text: said}}, Changes: []item{{Text: said}}, FailedAttempts: []item{{Text: "Bash " + said}},
+			Files:        []summary.File{{Path: said, Operations: []string{"read", "deleted"}, Turn: 1, Note: content}},
+			ToolOutcomes: []summary.ToolOutcome{{Tool: "Bash", Input: said, Outcome: thread.Success, KeyFields: thread.Fields{"output": content, "runs": said}, Error: content}},
+			Work:         state.Work{Checks: []state.Check{{Command: line, Outcome: thread.Success}}, Running: []state.Seen{{Text: said}}},
+		})
+	})
+}
