@@ -231,7 +231,7 @@ func (in *input) start() error {
 	doc := append(first, '\n')
 	second, err := in.raw()
 	if err == nil {
-		if len(first) > 2 && second[0] == '{' && rawjson.ValidBytes(second) {
+		if len(first) > 2 && second[0] == '{' && rawjson.Valid(second) {
 			return broken
 		}
 		doc = append(doc, in.buf...)
@@ -272,7 +272,7 @@ func (in *input) check(line []byte, number int) ([]byte, error) {
 		in.report.warn(number, "bytes that are not UTF-8 were replaced")
 		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
 	}
-	switch err := rawjson.CheckBytes(line); {
+	switch err := rawjson.Check(line); {
 	case errors.Is(err, rawjson.ErrDepth):
 		return nil, &SyntaxError{Line: number, Err: err}
 	case err != nil:
