@@ -3,8 +3,8 @@ package token
 import (
 	"encoding/binary"
 	"hash/maphash"
-	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -17,15 +17,12 @@ import (
 // form of a message keeps the id of the whole one. Fingerprinting runs at
 // memory speed, some hundred times faster than counting.
 //
-// It holds at most twice the limit given to NewMemo, about 100 bytes each, and
-// forgets what was not asked for longest. Safe for concurrent use.
+// It holds at most as many as NewMemo was told, about 200 bytes each, and forgets
+// what was not asked for longest. Safe for concurrent use.
 type Memo struct {
 	counter *Counter
-	limit   int
 	seed    maphash.Seed
-
-	mu       sync.Mutex
-	now, old map[memoKey]int
+	known   *lru.Cache[memoKey, int]
 }
 
 type memoKey struct {
@@ -33,16 +30,16 @@ type memoKey struct {
 	sum uint64
 }
 
-// defaultMemoLimit holds a dozen of the longest sessions seen.
-const defaultMemoLimit = 16_384
+// defaultMemoLimit holds two dozen of the longest sessions seen.
+const defaultMemoLimit = 32_768
 
 // NewMemo returns an empty memo for the counter. A limit of 0 or less stands
-// for 16,384 messages.
+// for 32,768 messages.
 func NewMemo(c *Counter, limit int) *Memo {
 	if limit <= 0 {
 		limit = defaultMemoLimit
 	}
-	return &Memo{counter: c, limit: limit, seed: maphash.MakeSeed(), now: map[memoKey]int{}}
+	return &Memo{counter: c, seed: maphash.MakeSeed(), known: lru.New[memoKey, int](limit)}
 }
 
 // Counter returns the counter that the memo remembers for.
@@ -61,31 +58,12 @@ func (o *Memo) Message(m *thread.Message) int {
 
 // recalled returns what is remembered under the key, or else what count returns.
 func (o *Memo) recalled(key memoKey, count func() int) int {
-	o.mu.Lock()
-	n, ok := o.now[key]
+	n, ok := o.known.Get(key)
 	if !ok {
-		if n, ok = o.old[key]; ok {
-			o.put(key, n)
-		}
+		n = count()
+		o.known.Put(key, n, 1)
 	}
-	o.mu.Unlock()
-	if ok {
-		return n
-	}
-	n = count()
-	o.mu.Lock()
-	o.put(key, n)
-	o.mu.Unlock()
 	return n
-}
-
-// put adds a count; when the young half is full, it becomes the old one. The
-// caller holds the lock.
-func (o *Memo) put(key memoKey, n int) {
-	if len(o.now) >= o.limit {
-		o.old, o.now = o.now, make(map[memoKey]int, o.limit)
-	}
-	o.now[key] = n
 }
 
 // Prompt returns what the counter's Prompt returns.

@@ -166,6 +166,7 @@ var floors = map[string]arch.Package{
 	"internal/ident":     {Floor: 0},
 	"internal/jsonrows":  {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson}},
 	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
+	"internal/lru":       {Floor: 0},
 	"internal/permit":    {Floor: 0},
 	"internal/uncopied":  {Floor: 0, Same: []string{"thread", "internal/permit"}},
 
