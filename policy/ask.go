@@ -3,10 +3,13 @@ package policy
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -14,31 +17,25 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// asked is what the user wants this summary to keep in mind, as the end of a
-// request to a model; empty where the user said nothing. It stands outside of
-// all that is data.
-func (s *Situation) asked() string {
-	text := strings.TrimSpace(s.Instructions)
-	if text == "" {
-		return ""
-	}
-	return "\n\n## The user asks you to weigh this for the summary\n" + text
-}
+// Trust says how much of a model's summary is taken.
+type Trust string
 
-// inParts has a model summarize entries on top of an earlier summary. Where they
-// are too long for its window it reads them in halves, the second on top of what
-// it made of the first.
-func inParts(entries []entry, previous string, summarize func([]entry, string) (string, error)) (string, error) {
-	text, err := summarize(entries, previous)
-	if !llm.IsOverflow(err) || len(entries) < 2 {
-		return text, err
-	}
-	half := len(entries) / 2
-	if text, err = inParts(entries[:half], previous, summarize); err != nil {
-		return "", err
-	}
-	return inParts(entries[half:], text, summarize)
-}
+const (
+	// TrustChecked takes the sentences that stand on the messages: identifiers,
+	// numbers and quotations that these hold, and of the user only what the user
+	// said (summarize.Grounds). It is the default.
+	TrustChecked Trust = "checked"
+	// TrustModel takes a model's text as it comes, as the seeds do. Forged headings
+	// in it are still made harmless, budgets hold, and the user's words are added
+	// by code.
+	TrustModel Trust = "model"
+)
+
+// Trusts lists the values of Trust.
+func Trusts() []string { return []string{string(TrustChecked), string(TrustModel)} }
+
+// byCode is who writes the summary when a model's could not be taken.
+const byCode = "extractive"
 
 // asker asks a policy's model for the summary of one plan, each question once,
 // and keeps what there is to report.
@@ -52,12 +49,143 @@ type asker struct {
 	others []summarize.Report // of the situation's summarizer
 }
 
+// written has the model answer, takes of the answer what check lets pass, and has
+// code write where that fails: there is no model, none answered, or (rejected) nothing
+// of the answer could be taken. A failure that is final is the error, and so is every
+// one once ctx is done; any other is told as why code wrote.
+func written[A, T any](ctx context.Context, a *asker, ask func() (A, error), check func(A) (T, error), code func(rejected bool) (T, error), final func(error) bool) (out T, failure, err error) {
+	if a.model == nil {
+		out, err = code(false)
+		return out, nil, err
+	}
+	answer, failure := ask()
+	rejected := failure == nil
+	switch {
+	case rejected:
+		if out, failure = check(answer); failure == nil {
+			return out, nil, nil
+		}
+	case ctx.Err() != nil || final != nil && final(failure):
+		return out, nil, failure
+	}
+	out, err = code(rejected)
+	return out, failure, err
+}
+
+// inPieces gives pieces of a conversation to a model, one after the other. One that
+// is too long for its window is given in the pieces that halve makes of it.
+func inPieces[T any](pieces []T, halve func(T) []T, ask func(T) error) error {
+	for len(pieces) > 0 {
+		err := ask(pieces[0])
+		if llm.IsOverflow(err) {
+			if halves := halve(pieces[0]); halves != nil {
+				pieces = append(halves, pieces[1:]...)
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+		pieces = pieces[1:]
+	}
+	return nil
+}
+
+// inParts has a model summarize entries on top of an earlier summary, in halves
+// where they are too long for its window, the second on top of what it made of the
+// first.
+func inParts(entries []entry, previous string, summarize func([]entry, string) (string, error)) (string, error) {
+	halve := func(e []entry) [][]entry {
+		if len(e) < 2 {
+			return nil
+		}
+		return [][]entry{e[:len(e)/2], e[len(e)/2:]}
+	}
+	err := inPieces([][]entry{entries}, halve, func(e []entry) (err error) {
+		text, err := summarize(e, previous)
+		if err == nil {
+			previous = text
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return previous, nil
+}
+
+// leastChunk is the smallest transcript that is halved, in bytes.
+const leastChunk = 2_000
+
+func halved(chunk string) []string {
+	if len(chunk) <= leastChunk {
+		return nil
+	}
+	return chunked([]string{chunk}, utf8.RuneCountInString(chunk)/2+1)
+}
+
+// chunked joins entries to chunks of at most limit characters. An entry that is
+// longer is cut, between characters as readers see them.
+func chunked(entries []string, limit int) []string {
+	var chunks []string
+	var b strings.Builder
+	size := 0
+	flush := func() {
+		if size > 0 {
+			chunks = append(chunks, b.String())
+		}
+		b.Reset()
+		size = 0
+	}
+	for _, e := range entries {
+		n := utf8.RuneCountInString(e)
+		if size > 0 && size+1+n > limit {
+			flush()
+		}
+		for n > limit {
+			at := clip.Boundary(e, limit) // bytes, so never more characters
+			if at == 0 {
+				at = len(e)
+			}
+			chunks = append(chunks, e[:at])
+			e = e[at:]
+			n = utf8.RuneCountInString(e)
+		}
+		if n == 0 {
+			continue
+		}
+		if size > 0 {
+			b.WriteByte('\n')
+			size++
+		}
+		b.WriteString(e)
+		size += n
+	}
+	flush()
+	return chunks
+}
+
+// instructions is what the user wants this summary to keep in mind, as the end of a
+// request to a model; empty where the user said nothing. It stands outside of
+// all that is data.
+func (s *Situation) instructions() string {
+	text := strings.TrimSpace(s.Instructions)
+	if text == "" {
+		return ""
+	}
+	return "\n\n## The user asks you to weigh this for the summary\n" + text
+}
+
 // generate has the model answer. A refusal, an answer that calls tools and one that
 // says nothing are errors like a failed call; all of them are *llm.APIError where the
 // generator keeps its contract. A text that was cut off at its limit is what it says
 // until there, in whole sentences; anything else that was cut off is an error.
-func (a *asker) generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
-	reply, err := a.s.Answers.Ask(ctx, a.model, p, o)
+func (a *asker) generate(ctx context.Context, system prompt.System, user string, o *llm.Options) (*llm.Reply, error) {
+	system.Text = strings.TrimSpace(system.Text)
+	reply, err := a.s.Answers.Ask(ctx, a.model, &prompt.Prompt{
+		System:   []prompt.System{system},
+		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.TrimSpace(user)}}}},
+	}, o)
 	if err != nil {
 		return nil, err
 	}
@@ -98,19 +226,29 @@ func unusable(reply *llm.Reply) error {
 
 // text has the model answer a text with a text.
 func (a *asker) text(ctx context.Context, system prompt.System, user string, o *llm.Options) (string, error) {
-	system.Text = strings.TrimSpace(system.Text)
-	reply, err := a.generate(ctx, &prompt.Prompt{
-		System:   []prompt.System{system},
-		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.TrimSpace(user)}}}},
-	}, o)
+	reply, err := a.generate(ctx, system, user, o)
 	if err != nil {
 		return "", err
 	}
 	return strings.TrimSpace(reply.Text), nil
 }
 
-// summarized keeps the report of a summary that the situation's summarizer made.
-func (a *asker) summarized(out summarize.Result, err error) (summary.Summary, error) {
+// inputTag finds whatever a reader could take for one of the tags of our requests.
+var inputTag = regexp.MustCompile(`(?i)<(\s*/?\s*(?:context-compaction-input|previous-summary|existing-workstream-state|new-messages|new-entries|blocks))`)
+
+// inTag writes content so that it opens and closes none of the tags; all else
+// stays as it was said.
+func inTag(content string) string { return inputTag.ReplaceAllString(content, "&lt;$1") }
+
+// summarized is the structured summary of messages that the situation's summarizer
+// makes, or else code.
+func (a *asker) summarized(ctx context.Context, in summarize.Input) (summary.Summary, error) {
+	summarizer := a.s.Summarizer
+	if summarizer == nil {
+		summarizer = &summarize.Extractive{Counter: a.s.Counter.Text}
+	}
+	in.Answers, in.Instructions = a.s.Answers, a.s.Instructions
+	out, err := summarizer.Summarize(ctx, in)
 	if out.Report.By != "" {
 		a.others = append(a.others, out.Report)
 	}
@@ -133,4 +271,201 @@ func (a *asker) reports(instead string, failure error) []summarize.Report {
 		return a.others
 	}
 	return append(a.others, r)
+}
+
+// check makes what tells the true sentences of the asked model's text: messages
+// that it may stand on, and the text before. Nil takes all of them.
+func (a *asker) check(messages []thread.Message, previous string) *summarize.Grounds {
+	if a.trust == TrustModel {
+		a.most = len(previous)
+		for i := range messages {
+			for _, c := range messages[i].Calls() {
+				a.most += len(c.Arguments)
+			}
+			r, _ := messages[i].Result()
+			a.most += len(messages[i].Text()) + len(r.Text())
+		}
+		return nil
+	}
+	// What was said stands in the log also where a summary took its place.
+	shown := map[thread.ID]bool{}
+	for i := range messages {
+		shown[messages[i].ID] = true
+	}
+	var log []thread.Message
+	for _, m := range uncopied.All(a.s.Thread) {
+		if shown[m.ID] {
+			break
+		}
+		if m.Role != thread.System {
+			log = append(log, *m)
+		}
+	}
+	return summarize.NewGrounds(messages, previous, log...)
+}
+
+// taken is what is taken of a model's text, written so that none of it passes for a
+// heading or a role of ours. The report counts the rest.
+func (a *asker) taken(g *summarize.Grounds, text string) (string, error) {
+	if g == nil && len(text) > a.most {
+		return "", &summarize.RejectedError{Reason: summarize.Inflated}
+	}
+	if g == nil {
+		return neutralLines(text), nil
+	}
+	p, err := g.Prose(text)
+	a.report = a.report.With(p.Report)
+	a.lost += max(0, len(text)-len(p.Text))
+	if err != nil {
+		return "", err
+	}
+	return neutralLines(p.Text), nil
+}
+
+// entries is taken for the entries of a list; todo says that a reader may act on
+// them.
+func (a *asker) entries(g *summarize.Grounds, entries []string, todo bool) []string {
+	if g == nil {
+		return entries
+	}
+	kept, report := g.Entries(entries, todo)
+	a.report = a.report.With(report)
+	for _, e := range entries {
+		a.lost += len(e)
+	}
+	for _, e := range kept {
+		a.lost -= len(e)
+	}
+	return kept
+}
+
+// leastLost is how much of a model's text must be lost before code says something
+// in its place, in bytes.
+const leastLost = 120
+
+// filled is what code found, as much as was lost of the model's text; empty where
+// that is next to nothing.
+func (a *asker) filled(text string, sum *summary.Summary) string {
+	if a.lost < leastLost {
+		return ""
+	}
+	all := entriesOf(summary.Summary{CurrentPlan: sum.CurrentPlan}, summary.Summary{OpenItems: sum.OpenItems}, summary.Summary{Decisions: sum.Decisions},
+		summary.Summary{FailedAttempts: sum.FailedAttempts}, summary.Summary{Conclusions: sum.Conclusions}, summary.Summary{Files: sum.Files},
+		summary.Summary{ToolOutcomes: sum.ToolOutcomes}, summary.Summary{Facts: sum.Facts})
+	room := a.lost
+	var out []string
+	known := folded(text)
+	for _, e := range all {
+		if len(e) <= room && !strings.Contains(known, folded(strings.TrimPrefix(e, "- "))) {
+			out = append(out, e)
+			room -= len(e) + 1
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return "From the log, in place of what was left out\n" + strings.Join(out, "\n")
+}
+
+// userHeading stands above what the user said word for word.
+const userHeading = "The user's words"
+
+// requests are what the user asked for first and last, word for word, as far as
+// it stands before the position end, where no message shows it any more. What
+// is longer than most bytes is cut in its middle.
+func (s *Situation) requests(end, most int) []summary.Item {
+	first, last := -1, -1
+	for i, m := range uncopied.All(s.Thread) {
+		if m.StartsTurn() && strings.TrimSpace(m.Text()) != "" {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	var out []summary.Item
+	for _, i := range slices.Compact([]int{first, last}) {
+		if i >= 0 && i < end {
+			out = append(out, summary.Item{Text: clip.Middle(strings.TrimSpace(uncopied.At(s.Thread, i).Text()), most)})
+		}
+	}
+	return out
+}
+
+// requestRoom is how much of a request of the user's a summary shows at most, in
+// bytes: a sixteenth of what a request to the model may take.
+func requestRoom(limit int) int { return min(max(limit/4, 400), 8_000) }
+
+// userBlock is what the user asked for and the rules, as far as the text does not
+// hold them word for word.
+func userBlock(text string, requests, rules []summary.Item) string {
+	entries := unsaid(text, slices.Concat(requests, rules))
+	if len(entries) == 0 {
+		return ""
+	}
+	return userHeading + "\n" + strings.Join(entries, "\n")
+}
+
+// unsaid lists the items that a text does not hold word for word, as entries.
+func unsaid(text string, items []summary.Item) []string {
+	var missing []string
+	text = folded(text)
+	for _, it := range items {
+		if !strings.Contains(text, folded(it.Text)) {
+			missing = append(missing, it.Text)
+			text += "\n" + folded(it.Text)
+		}
+	}
+	return neutralEntries(missing)
+}
+
+func folded(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+
+// neutralEntries writes texts as entries of a list, with nothing in them that
+// could pass for a heading, a role or a marker (see package summary).
+func neutralEntries(texts []string) []string {
+	var items []summary.Item
+	for _, t := range texts {
+		if t = strings.TrimSpace(t); t != "" {
+			items = append(items, summary.Item{Text: t})
+		}
+	}
+	return summary.Lines(items, false)
+}
+
+// neutralLines writes a model's text so that none of its lines passes for a
+// block, a heading or a role of ours.
+func neutralLines(text string) string {
+	entries := neutralEntries([]string{strings.ReplaceAll(text, splitHeading, "Turn context")})
+	if len(entries) == 0 {
+		return ""
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(entries[0], "- "), "\n  ", "\n")
+}
+
+// harmless is a text as package summary writes it inside an item.
+func harmless(text string) string {
+	return strings.TrimPrefix(summary.Lines([]summary.Item{{Text: text}}, false)[0], "- ")
+}
+
+// entriesOf renders the items of summaries that hold one section each.
+func entriesOf(parts ...summary.Summary) []string {
+	var entries []string
+	for _, part := range parts {
+		for _, section := range part.Sections() {
+			entries = append(entries, section.Entries...)
+		}
+	}
+	return entries
+}
+
+// joined puts blocks of text behind each other, empty ones left out.
+func joined(blocks ...string) string {
+	var out []string
+	for _, b := range blocks {
+		if b = strings.Trim(b, "\n"); b != "" {
+			out = append(out, b)
+		}
+	}
+	return strings.Join(out, "\n\n")
 }
