@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
@@ -310,7 +311,7 @@ func (r *reader) unknown(base, path string, e entry) {
 	at := joined(path, e.key)
 	list, _ := keys(base, path)
 	hint := "known are " + strings.Join(list, ", ")
-	near := nearest(e.key, list)
+	near := closest.Name(e.key, list)
 	if habit, ok := habits[at]; ok {
 		near = habit
 	}
@@ -441,7 +442,7 @@ func (r *reader) overrides(s *Settings, n ast.Node) {
 				known = append(known, f.path)
 			}
 			hint := "known are " + strings.Join(known, ", ")
-			if near := nearest(e.key, known); near != "" {
+			if near := closest.Name(e.key, known); near != "" {
 				hint = "did you mean " + near + "?"
 			}
 			r.add(e.at, joined(at, e.key), "unknown key; %s", hint)
