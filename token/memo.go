@@ -1,7 +1,6 @@
 package token
 
 import (
-	"encoding/binary"
 	"hash/maphash"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
@@ -47,13 +46,7 @@ func (o *Memo) Counter() *Counter { return o.counter }
 
 // Message returns what the counter's Message returns.
 func (o *Memo) Message(m *thread.Message) int {
-	var h maphash.Hash
-	h.SetSeed(o.seed)
-	sum := fingerprint{&h}
-	sum.text(string(m.Role))
-	sum.text(m.Name)
-	sum.parts(m.Parts)
-	return o.recalled(memoKey{m.ID, h.Sum64()}, func() int { return o.counter.Message(m) })
+	return o.recalled(memoKey{m.ID, m.Fingerprint(o.seed)}, func() int { return o.counter.Message(m) })
 }
 
 // recalled returns what is remembered under the key, or else what count returns.
@@ -68,60 +61,26 @@ func (o *Memo) recalled(key memoKey, count func() int) int {
 
 // Prompt returns what the counter's Prompt returns.
 func (o *Memo) Prompt(p *prompt.Prompt) int {
-	var h maphash.Hash
-	h.SetSeed(o.seed)
-	sum := fingerprint{&h}
+	var sum uint64
+	add := func(says ...string) {
+		for _, s := range says {
+			sum = maphash.Comparable(o.seed, struct {
+				before uint64
+				says   string
+			}{sum, s})
+		}
+	}
 	for _, s := range p.System {
-		sum.texts('s', s.Text)
+		add("system", s.Text)
 	}
 	for _, t := range p.Tools {
-		sum.texts('d', t.Name, t.Description, t.Schema, t.Raw)
+		add("tool", t.Name, t.Description, t.Schema, t.Raw)
 	}
-	n := o.counter.Overhead() + o.recalled(memoKey{sum: h.Sum64()}, func() int {
+	n := o.counter.Overhead() + o.recalled(memoKey{sum: sum}, func() int {
 		return o.counter.System(p.System) + o.counter.Tools(p.Tools)
 	})
 	for i := range p.Messages {
 		n += o.Message(&p.Messages[i])
 	}
 	return n
-}
-
-// fingerprint hashes everything that a count may depend on, each field with its
-// length in front.
-type fingerprint struct{ h *maphash.Hash }
-
-func (f fingerprint) text(s string) {
-	var n [8]byte
-	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
-	f.h.Write(n[:])
-	f.h.WriteString(s)
-}
-
-func (f fingerprint) texts(kind byte, fields ...string) {
-	f.h.WriteByte(kind)
-	for _, s := range fields {
-		f.text(s)
-	}
-}
-
-func (f fingerprint) parts(parts []thread.Part) {
-	f.h.WriteByte(byte(min(len(parts), 255)))
-	for _, p := range parts {
-		switch p := p.(type) {
-		case thread.Text:
-			f.texts('t', p.Text)
-		case thread.Reasoning:
-			f.texts('r', p.Text, p.Signature)
-		case thread.Media:
-			f.texts('m', string(p.Type), p.MIME, p.Detail, p.Data, p.URL, p.Text)
-		case thread.ToolCall:
-			f.texts('c', p.Name, p.Arguments, p.Signature)
-		case thread.ToolResult:
-			f.texts('o', p.Structured)
-			f.parts(p.Content)
-			f.h.WriteByte('.')
-		case thread.Opaque:
-			f.texts('x', p.Text, p.Raw)
-		}
-	}
 }
