@@ -269,10 +269,7 @@ func truncationNote(t *thread.Thread, o *old) string {
 		if line = strings.Join(strings.Fields(line), " "); line == "" {
 			continue
 		}
-		if at := clip.Boundary(line, topicHead); at < len(line) {
-			line = strings.TrimSpace(line[:at]) + "…"
-		}
-		about = append(about, harmless(line))
+		about = append(about, harmless(clip.Short(line, topicHead)))
 	}
 	if n := len(about); n > topics {
 		about = append([]string{about[0], "…"}, about[n-topics+1:]...)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
@@ -226,7 +227,7 @@ func (in *input) start() error {
 		return broken
 	}
 	if c := first[0]; c != '{' && c != '[' {
-		return fmt.Errorf("the file starts with %q, which is no JSON: %w", cut(string(first), 40), ErrUnknownFormat)
+		return fmt.Errorf("the file starts with %q, which is no JSON: %w", clip.Line(string(first), 40), ErrUnknownFormat)
 	}
 	doc := append(first, '\n')
 	second, err := in.raw()
@@ -295,12 +296,4 @@ func whyInvalid(line []byte) error {
 // hold puts a copy of a line back, to be read again after those already held.
 func (in *input) hold(line []byte, number int) {
 	in.pending = append(in.pending, held{bytes.Clone(line), number})
-}
-
-// cut shortens text for an error message, to at most n characters.
-func cut(text string, n int) string {
-	if r := []rune(text); len(r) > n {
-		return string(r[:n]) + "…"
-	}
-	return text
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/closest"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -396,11 +397,7 @@ func described(n ast.Node) string {
 	case *ast.AliasNode, *ast.AnchorNode, *ast.TagNode, *ast.MergeKeyNode:
 		return "an anchor, alias or tag, which policy files have not"
 	default:
-		text := n.String()
-		if len(text) > 60 {
-			text = strings.ToValidUTF8(text[:60], "") + "…"
-		}
-		return text
+		return clip.Short(n.String(), 60)
 	}
 }
 
