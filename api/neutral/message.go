@@ -78,7 +78,7 @@ type Part struct {
 	// Structured is the content of a result as JSON, where the tool gave data.
 	Structured json.RawMessage `json:"structured,omitempty"`
 	// KeyFields of a result survive compaction.
-	KeyFields map[string]any `json:"key_fields,omitempty"`
+	KeyFields thread.Fields `json:"key_fields,omitempty"`
 	// Durability of a result is ephemeral, anchoring, replayable or
 	// non_replayable; empty leaves it to the registry of tools.
 	Durability string `json:"durability,omitempty"`

@@ -18,7 +18,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"strings"
 	"unicode/utf8"
@@ -58,12 +57,11 @@ type frame struct {
 
 type part struct {
 	neutral.Part
-	Content    []part          `json:"content,omitempty"`
-	Structured string          `json:"structured,omitempty"`
-	KeyFields  json.RawMessage `json:"key_fields,omitempty"`
-	RawAt      []int           `json:"raw_at,omitempty"` // where Raw begins in the frame, and its length, in bytes
-	Cache      string          `json:"cache,omitempty"`
-	Bytes      blobs           `json:"bytes,omitempty"`
+	Content    []part `json:"content,omitempty"`
+	Structured string `json:"structured,omitempty"`
+	RawAt      []int  `json:"raw_at,omitempty"` // where Raw begins in the frame, and its length, in bytes
+	Cache      string `json:"cache,omitempty"`
+	Bytes      blobs  `json:"bytes,omitempty"`
 }
 
 // blobs are texts that are not valid UTF-8, by the name of their field.
@@ -182,11 +180,6 @@ func parts(list []thread.Part, plain []neutral.Part, whole string) ([]part, erro
 			if o.Content, err = parts(r.Content, o.Part.Content, whole); err != nil {
 				return nil, err
 			}
-			if r.KeyFields != nil {
-				if o.KeyFields, err = json.Marshal(r.KeyFields); err != nil {
-					return nil, fmt.Errorf("key fields of call %s: %w", r.CallID, err)
-				}
-			}
 			o.Structured = r.Structured
 		}
 		o.Bytes = take(fields(&o))
@@ -254,61 +247,9 @@ func unparts(list []part, whole string) ([]thread.Part, error) {
 		}
 		if r, ok := p.(thread.ToolResult); ok {
 			r.Structured = o.Structured
-			if r.KeyFields, err = keyFields(o.KeyFields); err != nil {
-				return nil, fmt.Errorf("key fields of call %s: %w", o.CallID, err)
-			}
 			p = r
 		}
 		out[n] = p
 	}
 	return out, nil
-}
-
-// keyFields reads numbers as float64, and as int where only that is exact.
-func keyFields(data json.RawMessage) (thread.Fields, error) {
-	if len(data) == 0 {
-		return nil, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	var fields map[string]any
-	if err := d.Decode(&fields); err != nil {
-		return nil, err
-	}
-	for k, v := range fields {
-		n, err := number(v)
-		if err != nil {
-			return nil, err
-		}
-		fields[k] = n
-	}
-	return fields, nil
-}
-
-func number(v any) (any, error) {
-	switch v := v.(type) {
-	case json.Number:
-		const exact = 1 << 53
-		if n, err := v.Int64(); err == nil && (n > exact || n < -exact) && n >= math.MinInt && n <= math.MaxInt && !strings.ContainsAny(v.String(), ".eE") {
-			return int(n), nil
-		}
-		return v.Float64()
-	case []any:
-		for i := range v {
-			n, err := number(v[i])
-			if err != nil {
-				return nil, err
-			}
-			v[i] = n
-		}
-	case map[string]any:
-		for k := range v {
-			n, err := number(v[k])
-			if err != nil {
-				return nil, err
-			}
-			v[k] = n
-		}
-	}
-	return v, nil
 }
