@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -83,7 +82,7 @@ func Garbage(r *Response, what, body string) error {
 	if body == "" {
 		what += " (nothing)"
 	} else {
-		what += fmt.Sprintf(": %q", clip.Short(body, shown))
+		what += fmt.Sprintf(": %q", strings.ToValidUTF8(body[:min(len(body), shown)], ""))
 	}
 	return &llm.APIError{Kind: llm.ErrResponse, Status: r.Status, RequestID: r.RequestID, Message: what}
 }
