@@ -31,8 +31,9 @@ import (
 // version of this module.
 var ErrVersion = errors.New("written by a newer version")
 
-// version is that of the form. Readers refuse later ones.
-const version = 1
+// version is that of the form. Readers refuse later ones. In version 1 calls and
+// results had their call's id under "id" and the tool under "name".
+const version = 2
 
 // message is the neutral form of a message and what it takes to make it the same
 // again, byte for byte.
@@ -57,6 +58,7 @@ type frame struct {
 
 type part struct {
 	neutral.Part
+	ID         string `json:"id,omitempty"` // of version 1
 	Content    []part `json:"content,omitempty"`
 	Structured string `json:"structured,omitempty"`
 	RawAt      []int  `json:"raw_at,omitempty"` // where Raw begins in the frame, and its length, in bytes
@@ -195,8 +197,8 @@ func Unmarshal(data []byte, frame func(back int) *thread.Frame) (m thread.Messag
 	if err := json.Unmarshal(data, &in); err != nil {
 		return m, fmt.Errorf("message: %w", err)
 	}
-	if in.V != version {
-		return m, fmt.Errorf("message %s: version %d, this program reads version %d: %w", in.ID, in.V, version, ErrVersion)
+	if in.V < 1 || in.V > version {
+		return m, fmt.Errorf("message %s: version %d, this program reads up to version %d: %w", in.ID, in.V, version, ErrVersion)
 	}
 	in.Bytes.put(fields(&in))
 	if f := in.Frame; f != nil {
@@ -211,7 +213,7 @@ func Unmarshal(data []byte, frame func(back int) *thread.Frame) (m thread.Messag
 			return m, fmt.Errorf("message %s: its frame is not %d messages back", in.ID, in.Back)
 		}
 	}
-	list, err := unparts(in.Parts, rawOf(m.Frame))
+	list, err := unparts(in.Parts, in.V, rawOf(m.Frame))
 	if err != nil {
 		return m, fmt.Errorf("message %s: %w", in.ID, err)
 	}
@@ -223,7 +225,7 @@ func Unmarshal(data []byte, frame func(back int) *thread.Frame) (m thread.Messag
 	return out, nil
 }
 
-func unparts(list []part, whole string) ([]thread.Part, error) {
+func unparts(list []part, v int, whole string) ([]thread.Part, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -231,13 +233,16 @@ func unparts(list []part, whole string) ([]thread.Part, error) {
 	for n := range list {
 		o := &list[n]
 		o.Bytes.put(fields(o))
+		if v == 1 && (o.Type == neutral.ToolCallPart || o.Type == neutral.ToolResultPart) {
+			o.CallID, o.Tool, o.ID, o.Name = o.ID, o.Name, "", ""
+		}
 		if len(o.RawAt) > 0 {
 			if len(o.RawAt) != 2 || o.RawAt[0] < 0 || o.RawAt[1] < 0 || o.RawAt[0] > len(whole) || o.RawAt[1] > len(whole)-o.RawAt[0] {
 				return nil, fmt.Errorf("part %d: raw_at %v is not in the frame of %d bytes", n, o.RawAt, len(whole))
 			}
 			o.Raw = whole[o.RawAt[0] : o.RawAt[0]+o.RawAt[1]]
 		}
-		content, err := unparts(o.Content, whole)
+		content, err := unparts(o.Content, v, whole)
 		if err != nil {
 			return nil, err
 		}
