@@ -1,0 +1,226 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Trust says how much of a model's summary is taken.
+type Trust string
+
+const (
+	// TrustChecked takes the sentences that stand on the messages: identifiers,
+	// numbers and quotations that these hold, and of the user only what the user
+	// said (summarize.Grounds). It is the default.
+	TrustChecked Trust = "checked"
+	// TrustModel takes a model's text as it comes, as the seeds do. Forged headings
+	// in it are still made harmless, budgets hold, and the user's words are added
+	// by code.
+	TrustModel Trust = "model"
+)
+
+// Trusts lists the values of Trust.
+func Trusts() []string { return []string{string(TrustChecked), string(TrustModel)} }
+
+// check makes what tells the true sentences of the asked model's text: messages
+// that it may stand on, and the text before. Nil takes all of them.
+func (a *asker) check(messages []thread.Message, previous string) *summarize.Grounds {
+	if a.trust == TrustModel {
+		a.most = len(previous)
+		for i := range messages {
+			for _, c := range messages[i].Calls() {
+				a.most += len(c.Arguments)
+			}
+			r, _ := messages[i].Result()
+			a.most += len(messages[i].Text()) + len(r.Text())
+		}
+		return nil
+	}
+	// What was said stands in the log also where a summary took its place.
+	shown := map[thread.ID]bool{}
+	for i := range messages {
+		shown[messages[i].ID] = true
+	}
+	var log []thread.Message
+	for _, m := range uncopied.All(a.s.Thread) {
+		if shown[m.ID] {
+			break
+		}
+		if m.Role != thread.System {
+			log = append(log, *m)
+		}
+	}
+	return summarize.NewGrounds(messages, previous, log...)
+}
+
+// taken is what is taken of a model's text, written so that none of it passes for a
+// heading or a role of ours. The report counts the rest.
+func (a *asker) taken(g *summarize.Grounds, text string) (string, error) {
+	if g == nil && len(text) > a.most {
+		return "", &summarize.RejectedError{Reason: summarize.Inflated}
+	}
+	if g == nil {
+		return neutralLines(text), nil
+	}
+	p, err := g.Prose(text)
+	a.report = a.report.With(p.Report)
+	a.lost += max(0, len(text)-len(p.Text))
+	if err != nil {
+		return "", err
+	}
+	return neutralLines(p.Text), nil
+}
+
+// entries is taken for the entries of a list; todo says that a reader may act on
+// them.
+func (a *asker) entries(g *summarize.Grounds, entries []string, todo bool) []string {
+	if g == nil {
+		return entries
+	}
+	kept, report := g.Entries(entries, todo)
+	a.report = a.report.With(report)
+	for _, e := range entries {
+		a.lost += len(e)
+	}
+	for _, e := range kept {
+		a.lost -= len(e)
+	}
+	return kept
+}
+
+// leastLost is how much of a model's text must be lost before code says something
+// in its place, in bytes.
+const leastLost = 120
+
+// filled is what code found, as much as was lost of the model's text; empty where
+// that is next to nothing.
+func (a *asker) filled(text string, sum *summary.Summary) string {
+	if a.lost < leastLost {
+		return ""
+	}
+	all := entriesOf(summary.Summary{CurrentPlan: sum.CurrentPlan}, summary.Summary{OpenItems: sum.OpenItems}, summary.Summary{Decisions: sum.Decisions},
+		summary.Summary{FailedAttempts: sum.FailedAttempts}, summary.Summary{Conclusions: sum.Conclusions}, summary.Summary{Files: sum.Files},
+		summary.Summary{ToolOutcomes: sum.ToolOutcomes}, summary.Summary{Facts: sum.Facts})
+	room := a.lost
+	var out []string
+	known := folded(text)
+	for _, e := range all {
+		if len(e) <= room && !strings.Contains(known, folded(strings.TrimPrefix(e, "- "))) {
+			out = append(out, e)
+			room -= len(e) + 1
+		}
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return "From the log, in place of what was left out\n" + strings.Join(out, "\n")
+}
+
+// userHeading stands above what the user said word for word.
+const userHeading = "The user's words"
+
+// requests are what the user asked for first and last, word for word, as far as
+// it stands before the position end, where no message shows it any more. What
+// is longer than most bytes is cut in its middle.
+func (s *Situation) requests(end, most int) []summary.Item {
+	first, last := -1, -1
+	for i, m := range uncopied.All(s.Thread) {
+		if m.StartsTurn() && strings.TrimSpace(m.Text()) != "" {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	var out []summary.Item
+	for _, i := range slices.Compact([]int{first, last}) {
+		if i >= 0 && i < end {
+			out = append(out, summary.Item{Text: clip.Middle(strings.TrimSpace(uncopied.At(s.Thread, i).Text()), most)})
+		}
+	}
+	return out
+}
+
+// requestRoom is how much of a request of the user's a summary shows at most, in
+// bytes: a sixteenth of what a request to the model may take.
+func requestRoom(limit int) int { return min(max(limit/4, 400), 8_000) }
+
+// userBlock is what the user asked for and the rules, as far as the text does not
+// hold them word for word.
+func userBlock(text string, requests, rules []summary.Item) string {
+	entries := unsaid(text, slices.Concat(requests, rules))
+	if len(entries) == 0 {
+		return ""
+	}
+	return userHeading + "\n" + strings.Join(entries, "\n")
+}
+
+// unsaid lists the items that a text does not hold word for word, as entries.
+func unsaid(text string, items []summary.Item) []string {
+	var missing []string
+	text = folded(text)
+	for _, it := range items {
+		if !strings.Contains(text, folded(it.Text)) {
+			missing = append(missing, it.Text)
+			text += "\n" + folded(it.Text)
+		}
+	}
+	return neutralEntries(missing)
+}
+
+func folded(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
+
+// neutralEntries writes texts as entries of a list, with nothing in them that
+// could pass for a heading, a role or a marker (see package summary).
+func neutralEntries(texts []string) []string {
+	var items []summary.Item
+	for _, t := range texts {
+		if t = strings.TrimSpace(t); t != "" {
+			items = append(items, summary.Item{Text: t})
+		}
+	}
+	return summary.Lines(items, false)
+}
+
+// neutralLines writes a model's text so that none of its lines passes for a
+// block, a heading or a role of ours.
+func neutralLines(text string) string {
+	entries := neutralEntries([]string{strings.ReplaceAll(text, splitHeading, "Turn context")})
+	if len(entries) == 0 {
+		return ""
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(entries[0], "- "), "\n  ", "\n")
+}
+
+// harmless is a text as package summary writes it inside an item.
+func harmless(text string) string {
+	return strings.TrimPrefix(summary.Lines([]summary.Item{{Text: text}}, false)[0], "- ")
+}
+
+// entriesOf renders the items of summaries that hold one section each.
+func entriesOf(parts ...summary.Summary) []string {
+	var entries []string
+	for _, part := range parts {
+		for _, section := range part.Sections() {
+			entries = append(entries, section.Entries...)
+		}
+	}
+	return entries
+}
+
+// joined puts blocks of text behind each other, empty ones left out.
+func joined(blocks ...string) string {
+	var out []string
+	for _, b := range blocks {
+		if b = strings.Trim(b, "\n"); b != "" {
+			out = append(out, b)
+		}
+	}
+	return strings.Join(out, "\n\n")
+}
