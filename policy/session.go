@@ -177,7 +177,7 @@ func estimateMessage(m *thread.Message) int {
 			if part.Structured != "" {
 				total += quarter(units(stringify(part.Structured)))
 			} else {
-				total += quarter(units(rawjson.Quote(part.Text())))
+				total += quarter(quotedUnits(part.Text()))
 			}
 		}
 	}
@@ -575,6 +575,20 @@ func unitsOf(r rune) int {
 		return 2
 	}
 	return 1
+}
+
+// quotedUnits is units(rawjson.Quote(s)), without writing it.
+func quotedUnits(s string) int {
+	n := units(s) + len(`""`)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"', c == '\\', c == '\n', c == '\t', c == '\r', c == '\b', c == '\f':
+			n++
+		case c < ' ':
+			n += len(`u0000`)
+		}
+	}
+	return n
 }
 
 // headUnits returns the first n code units of s and whether that is all of it. A

@@ -93,6 +93,9 @@ func TestUnits(t *testing.T) {
 		if units(s) != len(all) {
 			t.Fatalf("units(%q) = %d, want %d", s, units(s), len(all))
 		}
+		if quotedUnits(s) != units(rawjson.Quote(s)) {
+			t.Fatalf("quotedUnits(%q) = %d, written it is %q", s, quotedUnits(s), rawjson.Quote(s))
+		}
 		head, whole := headUnits(s, n)
 		if whole != (len(all) <= n) || !strings.HasPrefix(s, head) || units(head) > n || !whole && units(head) < n-1 {
 			t.Fatalf("headUnits(%q, %d) = %q, %v", s, n, head, whole)

@@ -11,7 +11,6 @@
 package policyfile
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -180,9 +179,6 @@ func Default(base string) *Settings {
 	}
 }
 
-// ErrUnknown is wrapped by errors of Named about a name that is no policy.
-var ErrUnknown = errors.New("unknown policy")
-
 // Named returns the settings of a policy by its name: one of Bases, the cuts
 // with how much they keep ("last-messages:12"). The error says what is wrong
 // with the name.
@@ -194,7 +190,7 @@ func Named(name string) (*Settings, error) {
 		if near := closest.Name(name, Bases()); near != "" {
 			hint = fmt.Sprintf(" (did you mean %s?)", near)
 		}
-		return nil, fmt.Errorf("%w %q; known are %s%s", ErrUnknown, name, strings.Join(Names(), ", "), hint)
+		return nil, fmt.Errorf("unknown policy %q; known are %s%s", name, strings.Join(Names(), ", "), hint)
 	}
 	if !has {
 		return s, nil
