@@ -63,8 +63,8 @@ type old struct {
 }
 
 // before gathers what lies before the position end of the thread. Everything
-// there goes behind the new summary, what is hidden already included, but for
-// messages in the system's role. ErrNothing: nothing new is there.
+// there goes behind the new summary, what is hidden already included, but for the
+// system's instructions. ErrNothing: nothing new is there.
 func (s *Situation) before(entries []entry, end int) (*old, error) {
 	o := &old{end: end}
 	for _, e := range entries {
@@ -81,14 +81,8 @@ func (s *Situation) before(entries []entry, end int) (*old, error) {
 	if len(o.entries) == 0 {
 		return nil, fmt.Errorf("all messages are among those that are kept: %w", ErrNothing)
 	}
-	var ids []thread.ID
-	for i, m := range uncopied.All(s.Thread) {
-		if i < end && m.Role != thread.System {
-			ids = append(ids, m.ID)
-		}
-	}
 	var err error
-	if o.span, err = thread.NewSpan(s.Thread, ids...); err != nil {
+	if o.span, _, err = s.stretch(0, end); err != nil {
 		return nil, err
 	}
 	if s.Current != nil {
@@ -115,7 +109,7 @@ func (s *Situation) extract(ctx context.Context, o *old, budget int) (summary.Su
 		hidden = s.Current.Actions()
 	}
 	for i, m := range uncopied.All(s.Thread) {
-		if i < o.end && m.Role != thread.System && hidden[m.ID].Action != plan.Summarize {
+		if i < o.end && !instructs(m) && hidden[m.ID].Action != plan.Summarize {
 			in.Messages = append(in.Messages, *m)
 		}
 	}
@@ -128,12 +122,16 @@ func (s *Situation) extract(ctx context.Context, o *old, budget int) (summary.Su
 	return sum.Summary, err
 }
 
+// instructs reports whether a message is the system's own: it is never compacted. A
+// summary of another tool may stand in the system's role too.
+func instructs(m *thread.Message) bool { return m.Role == thread.System && m.Kind == thread.Plain }
+
 // stretch is what of the log before the position end goes behind one record: all but
 // the system's instructions. Fresh are the messages of it from a position on.
 func (s *Situation) stretch(from, end int) (span thread.Span, fresh []thread.Message, err error) {
 	var ids []thread.ID
 	for i, m := range uncopied.Messages(s.Thread)[:end] {
-		if m.Role == thread.System && m.Kind == thread.Plain {
+		if instructs(&m) {
 			continue
 		}
 		ids = append(ids, m.ID)
