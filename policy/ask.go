@@ -215,6 +215,11 @@ func (a *asker) text(ctx context.Context, system prompt.System, user string, o *
 	return strings.TrimSpace(reply.Text), nil
 }
 
+// fill is a template with its values in place of their names, two arguments each.
+func fill(template string, values ...string) string {
+	return strings.NewReplacer(values...).Replace(template)
+}
+
 // inputTag finds whatever a reader could take for one of the tags of our requests.
 var inputTag = regexp.MustCompile(`(?i)<(\s*/?\s*(?:context-compaction-input|previous-summary|existing-workstream-state|new-messages|new-entries|blocks))`)
 

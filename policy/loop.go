@@ -251,7 +251,7 @@ func (l Loop) split(s *Situation, entries []entry) int {
 func (l Loop) ask(ctx context.Context, model *asker, o *old) (string, error) {
 	return inParts(o.entries, strings.TrimPrefix(o.previous, summaryMark), func(entries []entry, previous string) (string, error) {
 		return model.text(ctx, prompt.System{Text: loopSystem},
-			strings.NewReplacer("{{previous}}", cmp.Or(previous, noEarlier), "{{messages}}", transcript(entries, cuts{})).Replace(loopUser)+model.s.instructions(),
+			fill(loopUser, "{{previous}}", cmp.Or(previous, noEarlier), "{{messages}}", transcript(entries, cuts{}))+model.s.instructions(),
 			&llm.Options{MaxOutput: l.maxOutput(model.s), Timeout: l.Timeout})
 	})
 }

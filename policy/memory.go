@@ -16,6 +16,9 @@ import (
 //go:embed prompts/workstream.memory.txt
 var memoryTask string
 
+//go:embed prompts/workstream.memory.user.txt
+var memoryUser string
+
 // memoryChars is the largest summary of a memory block that is made by rule, in
 // bytes.
 const memoryChars = 8_000
@@ -42,11 +45,11 @@ func (w Workstream) CompactMemory(ctx context.Context, m state.Memory) (state.Me
 		}
 		return m.Folded(text, len(oldest))
 	}
-	ask := "<previous-summary>" + inTag(m.Summary) + "</previous-summary>\n<new-entries>\n" + inTag(entries) + "\n</new-entries>"
+	user := fill(strings.TrimSpace(memoryUser), "{{previous}}", inTag(m.Summary), "{{entries}}", inTag(entries))
 	model := &asker{s: &Situation{}, model: w.Model}
 	folded, _, err := written(ctx, model,
 		func() (string, error) {
-			return model.text(ctx, prompt.System{Text: memoryTask, Role: "system"}, ask, nil)
+			return model.text(ctx, prompt.System{Text: memoryTask, Role: "system"}, user, nil)
 		},
 		func(text string) (state.Memory, error) {
 			// The block speaks in the system's role: what the entries do not say has no

@@ -276,10 +276,9 @@ func (p Session) ask(ctx context.Context, model *asker, o *old, form sessionForm
 	}
 	temperature := summaryTemperature
 	return inParts(o.entries, o.previous, func(entries []entry, previous string) (string, error) {
-		return model.text(ctx, prompt.System{Text: sessionSystem}, strings.NewReplacer(
-			"{{previous}}", cmp.Or(previous, firstRound), "{{task}}", form.task, "{{messages}}", transcript(entries, sessionCuts),
-			"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim,
-		).Replace(sessionUser)+model.s.instructions(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
+		user := fill(sessionUser, "{{previous}}", cmp.Or(previous, firstRound), "{{task}}", form.task, "{{messages}}", transcript(entries, sessionCuts),
+			"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim)
+		return model.text(ctx, prompt.System{Text: sessionSystem}, user+model.s.instructions(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
 	})
 }
 

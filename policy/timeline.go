@@ -94,6 +94,9 @@ var summaryTask string
 //go:embed prompts/timeline.prefix.txt
 var prefixTask string
 
+//go:embed prompts/timeline.user.txt
+var timelineUser string
+
 // Limit is MaxTokens, or what the step leaves where that is not set.
 func (l Timeline) Limit(s *Situation) int {
 	if l.MaxTokens > 0 {
@@ -541,10 +544,10 @@ func (w *timelineWriter) byRule(limit int, known string, messages []thread.Messa
 }
 
 func (w *timelineWriter) byModel(task string, limit int, known string, messages []thread.Message) (string, error) {
-	system := prompt.System{Text: strings.ReplaceAll(task, "{{limit}}", strconv.Itoa(limit)), Role: "system"}
+	system := prompt.System{Text: fill(task, "{{limit}}", strconv.Itoa(limit)), Role: "system"}
 	err := inPieces(chunked(timelineTranscript(messages), timelineChunk), halved, func(chunk string) error {
-		ask := "<previous-summary>" + inTag(known) + "</previous-summary>\n<blocks>\n" + inTag(chunk) + "\n</blocks>" + w.s.instructions()
-		text, err := w.text(w.ctx, system, ask, nil)
+		user := fill(strings.TrimSpace(timelineUser), "{{previous}}", inTag(known), "{{blocks}}", inTag(chunk))
+		text, err := w.text(w.ctx, system, user+w.s.instructions(), nil)
 		if err == nil {
 			text, err = w.taken(w.check(messages, known), text)
 		}

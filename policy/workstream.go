@@ -104,12 +104,21 @@ const (
 )
 
 // workstreamTask is what the model is told to do, workstreamRollupTask stands in
-// its place when the summary itself is too long.
+// its place when the summary itself is too long; workstreamForm is the form of both
+// answers.
 var (
 	//go:embed prompts/workstream.txt
 	workstreamTask string
 	//go:embed prompts/workstream.rollup.txt
 	workstreamRollupTask string
+	//go:embed prompts/workstream.user.txt
+	workstreamUser string
+	//go:embed prompts/workstream.schema.json
+	workstreamForm string
+
+	workstreamSchema = &llm.Schema{
+		Name: "context_compaction", Description: "The replacement summary and the changes of the state.", JSON: strings.TrimSpace(workstreamForm),
+	}
 )
 
 // marks returns the threshold min(share × context, context − output − safety)
@@ -300,22 +309,6 @@ func (w Workstream) allowed(tool string) bool {
 		slices.ContainsFunc(w.ToolPrefixes, func(p string) bool { return strings.HasPrefix(tool, p) })
 }
 
-var workstreamSchema = func() *llm.Schema {
-	const text = `{"type":"string"}`
-	const texts = `{"type":"array","items":` + text + `}`
-	const item = `{"type":"object","properties":{"text":` + text + `,"status":` + text + `,"by":` + text + `},"required":["text","status","by"],"additionalProperties":false}`
-	const change = `{"type":"object","properties":{"set":{"type":"array","items":` + item + `},"remove":` + texts + `},"required":["set","remove"],"additionalProperties":false}`
-	names := []string{"key_decisions", "active_constraints", "tasks", "open_questions", "risks", "artifacts", "agent_contributions"}
-	changes := `"` + strings.Join(names, `":`+change+`,"`) + `":` + change
-	return &llm.Schema{
-		Name: "context_compaction", Description: "The replacement summary and the changes of the state.",
-		JSON: `{"type":"object","properties":{"summary":{"type":"object","properties":{"key_facts":` + texts + `,"conversation_flow":` + texts +
-			`,"open_threads":` + texts + `},"required":["key_facts","conversation_flow","open_threads"],"additionalProperties":false},` +
-			`"state_delta":{"type":"object","properties":{` + changes + `},"required":["` + strings.Join(names, `","`) + `"],"additionalProperties":false}},` +
-			`"required":["summary","state_delta"],"additionalProperties":false}`,
-	}
-}()
-
 // workstreamAnswer is the structured answer (D5).
 type workstreamAnswer struct {
 	Summary workstreamSections `json:"summary"`
@@ -405,7 +398,8 @@ func (w *workstreamStep) ask(ctx context.Context, task string, n workstreamNotes
 	if err != nil {
 		return nil, fmt.Errorf("write the state: %w", err)
 	}
-	reply, err := w.generate(ctx, prompt.System{Text: task, Role: "system"}, compactionInput(n.text, string(known), messages)+w.s.instructions(), &llm.Options{Schema: workstreamSchema})
+	user := fill(strings.TrimSpace(workstreamUser), "{{previous}}", inTag(n.text), "{{state}}", inTag(string(known)), "{{messages}}", inTag(messages))
+	reply, err := w.generate(ctx, prompt.System{Text: task, Role: "system"}, user+w.s.instructions(), &llm.Options{Schema: workstreamSchema})
 	if err != nil {
 		return nil, err
 	}
@@ -420,12 +414,6 @@ func (w *workstreamStep) ask(ctx context.Context, task string, n workstreamNotes
 		a.Summary = a.Summary.within(w.RollupTokens)
 	}
 	return &a, nil
-}
-
-// compactionInput is the seed's form of the request (D5).
-func compactionInput(previous, known, messages string) string {
-	return "<context-compaction-input>\n<previous-summary>" + inTag(previous) + "</previous-summary>\n<existing-workstream-state>" + inTag(known) +
-		"</existing-workstream-state>\n<new-messages>" + inTag(messages) + "</new-messages>\n</context-compaction-input>"
 }
 
 // merge puts the answer in the place of the notes, as far as it can be taken. A
