@@ -1,7 +1,6 @@
 package palimpsest
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"sync"
@@ -22,7 +21,6 @@ const maxCached = 256
 // it costs work, and the cooldowns and quality figures so far; the truth is in
 // the stores.
 type cached struct {
-	id    string
 	turn  chan struct{} // held by the step that is being taken
 	sizes *sizes
 
@@ -34,46 +32,6 @@ type cached struct {
 	rehydrator *rehydrate.Rehydrator // nil: nothing comes back by itself
 	brought    waiting               // what the rehydrator has to tell
 	monitor    *quality.Monitor      // nil: nobody watches
-}
-
-// cache holds the conversations that were used last.
-type cache struct {
-	mu     sync.Mutex
-	at     map[string]*list.Element
-	recent list.List // of *cached, the one used last in front
-}
-
-// of returns what is remembered of a conversation; make is asked for one that is
-// not.
-func (c *cache) of(id string, make func() *cached) *cached {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e := c.at[id]; e != nil {
-		c.recent.MoveToFront(e)
-		return e.Value.(*cached)
-	}
-	if c.at == nil {
-		c.at = map[string]*list.Element{}
-	}
-	k := make()
-	c.at[id] = c.recent.PushFront(k)
-	if c.recent.Len() > maxCached {
-		c.remove(c.recent.Back())
-	}
-	return k
-}
-
-func (c *cache) remove(e *list.Element) {
-	delete(c.at, e.Value.(*cached).id)
-	c.recent.Remove(e)
-}
-
-func (c *cache) forget(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e := c.at[id]; e != nil {
-		c.remove(e)
-	}
 }
 
 // Delete has remove take the conversation out of the stores, while no step of it is
@@ -88,7 +46,7 @@ func (s *Session) Delete(ctx context.Context, remove func(context.Context) error
 	if err := remove(ctx); err != nil {
 		return fmt.Errorf("palimpsest.Delete(%s): %w", s.id, err)
 	}
-	s.c.cache.forget(s.id)
+	s.c.cache.Delete(s.id)
 	return nil
 }
 
@@ -97,8 +55,8 @@ func (s *Session) cached() *cached {
 	if s.own != nil {
 		return s.own
 	}
-	return s.c.cache.of(s.id, func() *cached {
-		k := &cached{id: s.id, turn: make(chan struct{}, 1), sizes: &sizes{}}
+	return s.c.cache.Of(s.id, 1, func() *cached {
+		k := &cached{turn: make(chan struct{}, 1), sizes: &sizes{}}
 		if r := s.c.config.Recall; r != nil {
 			k.rehydrator = s.c.newRehydrator(s.id, r.Rehydrate, &k.brought)
 		}
@@ -123,7 +81,7 @@ func (s *Session) cached() *cached {
 // for it: it shares nothing with the steps but the sizes of messages.
 func (s *Session) beside() *Session {
 	out := *s
-	out.own = &cached{id: s.id, sizes: s.cached().sizes}
+	out.own = &cached{sizes: s.cached().sizes}
 	return &out
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -26,7 +27,7 @@ import (
 type Compactor struct {
 	config Config
 	search *recall.Hybrid // nil without an Embedder
-	cache  cache
+	cache  *lru.Cache[string, *cached]
 	// stands remembers the counts of what stands in place of messages: most of
 	// it is the same in the next plan.
 	stands *token.Memo
@@ -73,7 +74,7 @@ func New(c Config) (*Compactor, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	out := &Compactor{config: c, stands: token.NewMemo(c.Counter, 0)}
+	out := &Compactor{config: c, stands: token.NewMemo(c.Counter, 0), cache: lru.New[string, *cached](maxCached)}
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
 	}

@@ -55,7 +55,7 @@ func (h Handlers) Check(j Job) error {
 		return errors.New("job: a job needs a key")
 	case h[j.Kind] == nil:
 		return fmt.Errorf("job: kind %q, key %q: %w", j.Kind, j.Key, ErrUnknownKind)
-	case len(j.Args) > 0 && !rawjson.ValidBytes(j.Args):
+	case len(j.Args) > 0 && !rawjson.Valid(j.Args):
 		return fmt.Errorf("job: kind %q, key %q: the arguments are not JSON", j.Kind, j.Key)
 	}
 	return nil

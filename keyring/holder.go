@@ -41,21 +41,9 @@ const (
 // attempts bounds how often a change of Keys is tried when others are faster.
 const attempts = 100
 
-// holder returns that of a tenant, and lets the one go that was not used longest.
+// holder returns that of a tenant.
 func (r *Keyring) holder(tenant string) *holder {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if e, ok := r.held[tenant]; ok {
-		r.recent.MoveToFront(e)
-		return e.Value.(*holder)
-	}
-	h := &holder{tenant: tenant, block: firstBlock}
-	r.held[tenant] = r.recent.PushFront(h)
-	if r.recent.Len() > r.tenants {
-		last := r.recent.Remove(r.recent.Back()).(*holder)
-		delete(r.held, last.tenant)
-	}
-	return h
+	return r.held.Of(tenant, 1, func() *holder { return &holder{tenant: tenant, block: firstBlock} })
 }
 
 // load makes the keys of a holder, whose lock is held, those of Keys.

@@ -1,7 +1,6 @@
 package keyring
 
 import (
-	"container/list"
 	"context"
 	"crypto/hkdf"
 	"crypto/rand"
@@ -11,8 +10,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"sync"
 	"time"
+
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 )
 
 // MaxMessages is how many messages one data key seals: NIST SP 800-38D, section
@@ -50,13 +50,10 @@ type Keyring struct {
 	masters Masters
 	keys    Keys
 	limit   uint64
-	tenants int
 	fresh   time.Duration
 	now     func() time.Time
 
-	mu     sync.Mutex
-	held   map[string]*list.Element // of *holder
-	recent list.List                // the one used last is in front
+	held *lru.Cache[string, *holder] // by tenant
 }
 
 // New returns a keyring. It panics if there is no master key or Keys is nil.
@@ -65,8 +62,8 @@ func New(masters Masters, keys Keys, o *Options) *Keyring {
 		panic("keyring: New needs a master key and Keys")
 	}
 	r := &Keyring{
-		masters: masters, keys: keys, limit: MaxMessages, tenants: 1024, fresh: time.Minute, now: time.Now,
-		held: map[string]*list.Element{},
+		masters: masters, keys: keys, limit: MaxMessages, fresh: time.Minute, now: time.Now,
+		held: lru.New[string, *holder](1024),
 	}
 	if o == nil {
 		return r
@@ -75,7 +72,7 @@ func New(masters Masters, keys Keys, o *Options) *Keyring {
 		r.limit = min(o.MaxMessages, MaxMessages)
 	}
 	if o.Tenants > 0 {
-		r.tenants = o.Tenants
+		r.held = lru.New[string, *holder](o.Tenants)
 	}
 	if o.Fresh > 0 {
 		r.fresh = o.Fresh

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -37,16 +38,16 @@ type Answers struct {
 
 	mu     sync.Mutex
 	asking map[string]*asking
-	poor   map[string]outcome // what is no answer to be kept
+	poor   *lru.Cache[string, outcome] // what is no answer to be kept
 }
 
 // NewAnswers returns Answers that keeps in a cache; nil keeps in memory. Answers
 // of one tenant must not be those of another, so each has its own.
 func NewAnswers(c Cache) *Answers {
 	if c == nil {
-		c = &memory{}
+		c = memory{lru.New[string, []byte](maxMemory)}
 	}
-	return &Answers{cache: c, asking: map[string]*asking{}, poor: map[string]outcome{}}
+	return &Answers{cache: c, asking: map[string]*asking{}, poor: lru.New[string, outcome](maxPoor)}
 }
 
 // outcome is what came of a question.
@@ -89,7 +90,7 @@ func (a *Answers) Once(ctx context.Context, g Generator, p *prompt.Prompt, o *Op
 	key := question(g.Model(), p, &real)
 	for {
 		a.mu.Lock()
-		if known, ok := a.poor[key]; ok {
+		if known, ok := a.poor.Get(key); ok {
 			a.mu.Unlock()
 			return known.repeated()
 		}
@@ -119,10 +120,7 @@ func (a *Answers) ask(ctx context.Context, key string, mine *asking, g Generator
 		defer a.mu.Unlock()
 		delete(a.asking, key)
 		if !mine.gone && mine.poor(o) {
-			if len(a.poor) >= maxPoor {
-				clear(a.poor)
-			}
-			a.poor[key] = mine.outcome
+			a.poor.Put(key, mine.outcome, 1)
 		}
 		close(mine.done)
 	}()
@@ -261,27 +259,12 @@ func ended(err error) error {
 	return &APIError{Kind: kind, Message: "waiting for an answer to the same question", Err: err}
 }
 
-// maxMemory is how many answers are kept in memory; then all are forgotten.
+// maxMemory is how many answers are kept in memory.
 const maxMemory = 1024
 
 // memory is a Cache that lasts as long as the process.
-type memory struct {
-	mu   sync.Mutex
-	held map[string][]byte
-}
+type memory struct{ held *lru.Cache[string, []byte] }
 
-func (m *memory) Get(_ context.Context, key string) ([]byte, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	value, ok := m.held[key]
-	return value, ok
-}
+func (m memory) Get(_ context.Context, key string) ([]byte, bool) { return m.held.Get(key) }
 
-func (m *memory) Put(_ context.Context, key string, value []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.held == nil || len(m.held) >= maxMemory {
-		m.held = map[string][]byte{}
-	}
-	m.held[key] = value
-}
+func (m memory) Put(_ context.Context, key string, value []byte) { m.held.Put(key, value, 1) }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
@@ -287,8 +288,5 @@ func Failure(provider string, status int, body []byte) *APIError {
 	}
 	f := readFailure(string(body))
 	message := strings.Join(strings.Fields(f.raw), " ")
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "") + " …"
-	}
-	return &APIError{Provider: provider, Kind: kind, Status: status, Code: f.rawCode, Message: message}
+	return &APIError{Provider: provider, Kind: kind, Status: status, Code: f.rawCode, Message: clip.Short(message, maxMessage)}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/deepcopy"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -304,7 +303,7 @@ func (p *Plan) each(visit func(Ref, *thread.Span, *Origin)) {
 
 // Clone returns a plan that shares nothing with p that could be written to; nil
 // for nil.
-func (p *Plan) Clone() *Plan { return deepcopy.Of(p) }
+func (p *Plan) Clone() *Plan { return copyOf(p) }
 
 // Parse reads a plan from JSON. The error wraps ErrSchema when the version is
 // missing or newer than SchemaVersion. Parse does not validate: that needs the

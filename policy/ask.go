@@ -3,8 +3,10 @@ package policy
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -14,31 +16,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// asked is what the user wants this summary to keep in mind, as the end of a
-// request to a model; empty where the user said nothing. It stands outside of
-// all that is data.
-func (s *Situation) asked() string {
-	text := strings.TrimSpace(s.Instructions)
-	if text == "" {
-		return ""
-	}
-	return "\n\n## The user asks you to weigh this for the summary\n" + text
-}
-
-// inParts has a model summarize entries on top of an earlier summary. Where they
-// are too long for its window it reads them in halves, the second on top of what
-// it made of the first.
-func inParts(entries []entry, previous string, summarize func([]entry, string) (string, error)) (string, error) {
-	text, err := summarize(entries, previous)
-	if !llm.IsOverflow(err) || len(entries) < 2 {
-		return text, err
-	}
-	half := len(entries) / 2
-	if text, err = inParts(entries[:half], previous, summarize); err != nil {
-		return "", err
-	}
-	return inParts(entries[half:], text, summarize)
-}
+// byCode is who writes the summary when a model's could not be taken.
+const byCode = "extractive"
 
 // asker asks a policy's model for the summary of one plan, each question once,
 // and keeps what there is to report.
@@ -52,12 +31,143 @@ type asker struct {
 	others []summarize.Report // of the situation's summarizer
 }
 
+// written has the model answer, takes of the answer what check lets pass, and has
+// code write where that fails: there is no model, none answered, or (rejected) nothing
+// of the answer could be taken. A failure that is final is the error, and so is every
+// one once ctx is done; any other is told as why code wrote.
+func written[A, T any](ctx context.Context, a *asker, ask func() (A, error), check func(A) (T, error), code func(rejected bool) (T, error), final func(error) bool) (out T, failure, err error) {
+	if a.model == nil {
+		out, err = code(false)
+		return out, nil, err
+	}
+	answer, failure := ask()
+	rejected := failure == nil
+	switch {
+	case rejected:
+		if out, failure = check(answer); failure == nil {
+			return out, nil, nil
+		}
+	case ctx.Err() != nil || final != nil && final(failure):
+		return out, nil, failure
+	}
+	out, err = code(rejected)
+	return out, failure, err
+}
+
+// inPieces gives pieces of a conversation to a model, one after the other. One that
+// is too long for its window is given in the pieces that halve makes of it.
+func inPieces[T any](pieces []T, halve func(T) []T, ask func(T) error) error {
+	for len(pieces) > 0 {
+		err := ask(pieces[0])
+		if llm.IsOverflow(err) {
+			if halves := halve(pieces[0]); halves != nil {
+				pieces = append(halves, pieces[1:]...)
+				continue
+			}
+		}
+		if err != nil {
+			return err
+		}
+		pieces = pieces[1:]
+	}
+	return nil
+}
+
+// inParts has a model summarize entries on top of an earlier summary, in halves
+// where they are too long for its window, the second on top of what it made of the
+// first.
+func inParts(entries []entry, previous string, summarize func([]entry, string) (string, error)) (string, error) {
+	halve := func(e []entry) [][]entry {
+		if len(e) < 2 {
+			return nil
+		}
+		return [][]entry{e[:len(e)/2], e[len(e)/2:]}
+	}
+	err := inPieces([][]entry{entries}, halve, func(e []entry) (err error) {
+		text, err := summarize(e, previous)
+		if err == nil {
+			previous = text
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return previous, nil
+}
+
+// leastChunk is the smallest transcript that is halved, in bytes.
+const leastChunk = 2_000
+
+func halved(chunk string) []string {
+	if len(chunk) <= leastChunk {
+		return nil
+	}
+	return chunked([]string{chunk}, utf8.RuneCountInString(chunk)/2+1)
+}
+
+// chunked joins entries to chunks of at most limit characters. An entry that is
+// longer is cut, between characters as readers see them.
+func chunked(entries []string, limit int) []string {
+	var chunks []string
+	var b strings.Builder
+	size := 0
+	flush := func() {
+		if size > 0 {
+			chunks = append(chunks, b.String())
+		}
+		b.Reset()
+		size = 0
+	}
+	for _, e := range entries {
+		n := utf8.RuneCountInString(e)
+		if size > 0 && size+1+n > limit {
+			flush()
+		}
+		for n > limit {
+			at := clip.Boundary(e, limit) // bytes, so never more characters
+			if at == 0 {
+				at = len(e)
+			}
+			chunks = append(chunks, e[:at])
+			e = e[at:]
+			n = utf8.RuneCountInString(e)
+		}
+		if n == 0 {
+			continue
+		}
+		if size > 0 {
+			b.WriteByte('\n')
+			size++
+		}
+		b.WriteString(e)
+		size += n
+	}
+	flush()
+	return chunks
+}
+
+// instructions is what the user wants this summary to keep in mind, as the end of a
+// request to a model; empty where the user said nothing. It stands outside of
+// all that is data.
+func (s *Situation) instructions() string {
+	text := strings.TrimSpace(s.Instructions)
+	if text == "" {
+		return ""
+	}
+	return "\n\n## The user asks you to weigh this for the summary\n" + text
+}
+
 // generate has the model answer. A refusal, an answer that calls tools and one that
 // says nothing are errors like a failed call; all of them are *llm.APIError where the
 // generator keeps its contract. A text that was cut off at its limit is what it says
 // until there, in whole sentences; anything else that was cut off is an error.
-func (a *asker) generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
-	reply, err := a.s.Answers.Ask(ctx, a.model, p, o)
+func (a *asker) generate(ctx context.Context, system prompt.System, user string, o *llm.Options) (*llm.Reply, error) {
+	system.Text = strings.TrimSpace(system.Text)
+	reply, err := a.s.Answers.Ask(ctx, a.model, &prompt.Prompt{
+		System:   []prompt.System{system},
+		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.TrimSpace(user)}}}},
+	}, o)
 	if err != nil {
 		return nil, err
 	}
@@ -98,19 +208,34 @@ func unusable(reply *llm.Reply) error {
 
 // text has the model answer a text with a text.
 func (a *asker) text(ctx context.Context, system prompt.System, user string, o *llm.Options) (string, error) {
-	system.Text = strings.TrimSpace(system.Text)
-	reply, err := a.generate(ctx, &prompt.Prompt{
-		System:   []prompt.System{system},
-		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.TrimSpace(user)}}}},
-	}, o)
+	reply, err := a.generate(ctx, system, user, o)
 	if err != nil {
 		return "", err
 	}
 	return strings.TrimSpace(reply.Text), nil
 }
 
-// summarized keeps the report of a summary that the situation's summarizer made.
-func (a *asker) summarized(out summarize.Result, err error) (summary.Summary, error) {
+// fill is a template with its values in place of their names, two arguments each.
+func fill(template string, values ...string) string {
+	return strings.NewReplacer(values...).Replace(template)
+}
+
+// inputTag finds whatever a reader could take for one of the tags of our requests.
+var inputTag = regexp.MustCompile(`(?i)<(\s*/?\s*(?:context-compaction-input|previous-summary|existing-workstream-state|new-messages|new-entries|blocks))`)
+
+// inTag writes content so that it opens and closes none of the tags; all else
+// stays as it was said.
+func inTag(content string) string { return inputTag.ReplaceAllString(content, "&lt;$1") }
+
+// summarized is the structured summary of messages that the situation's summarizer
+// makes, or else code.
+func (a *asker) summarized(ctx context.Context, in summarize.Input) (summary.Summary, error) {
+	summarizer := a.s.Summarizer
+	if summarizer == nil {
+		summarizer = &summarize.Extractive{Counter: a.s.Counter.Text}
+	}
+	in.Answers, in.Instructions = a.s.Answers, a.s.Instructions
+	out, err := summarizer.Summarize(ctx, in)
 	if out.Report.By != "" {
 		a.others = append(a.others, out.Report)
 	}

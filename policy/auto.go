@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,50 @@ type Auto struct {
 	Working int
 }
 
+// Favor says what Auto gives way to: when it compacts, and how much it keeps.
+// The zero value, and any word that is not one of the three, is FavorBalanced.
+type Favor string
+
+const (
+	// FavorQuality compacts only near the window: at 80 % of what the model can
+	// read beside its answer, and keeps half of that. Prices and a cold cache do
+	// not count.
+	FavorQuality Favor = "quality"
+	// FavorBalanced compacts by prices as FavorCost does, but not before the
+	// request takes 64,000 tokens, or 45 % of a smaller window, and keeps at least
+	// half of that. Where the provider has forgotten the prompt, so that it is
+	// written anew in any case, three quarters of that size are enough.
+	FavorBalanced Favor = "balanced"
+	// FavorCost compacts as soon as a longer prompt would cost more than the
+	// compaction, which with the usual prices is at about 35,000 tokens, and keeps
+	// 20,000 of messages.
+	FavorCost Favor = "cost"
+)
+
+// Favors are the words that a Favor may be, the one that keeps most first.
+func Favors() []string {
+	return []string{string(FavorQuality), string(FavorBalanced), string(FavorCost)}
+}
+
+const (
+	// balancedMark is the size below which FavorBalanced lets a request be, in
+	// tokens, and balancedShare what it is of a window in which that would be more,
+	// as a ratio. balancedKept is the share of it that stays at least, balancedCold
+	// the share from which a forgotten prompt is compacted: on the dev split, from
+	// three quarters on costs 8 % less than from the whole on, with 3.4 compactions
+	// of a session for 3.0; as soon as it saves anything, 14 % less with 5.1. The curve
+	// of cost over recall that the figures are taken from stands in docs/evaluation.md.
+	balancedMark  = 64_000
+	balancedShare = 0.45
+	balancedKept  = 0.5
+	balancedCold  = 0.75
+
+	// qualityHard and qualityKept are the hard mark of FavorQuality as a share of
+	// what the model can read, and the share of the mark that stays.
+	qualityHard = 0.8
+	qualityKept = 0.5
+)
+
 const (
 	defaultHard    = 0.9
 	defaultTarget  = 0.5
@@ -75,9 +120,9 @@ func (Auto) Name() string { return "auto" }
 // Due reports whether the request has passed the hard mark, or the mark beyond
 // which it costs more than a compaction.
 func (a Auto) Due(s *Situation) (bool, string) {
-	a = a.resolved()
+	a = a.Defaults()
 	if hard := s.share(a.Hard); hard > 0 && s.Prompt > hard {
-		return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.Prompt, hard, s.limit())
+		return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.Prompt, hard, s.Limit())
 	}
 	mark := a.mark(s)
 	switch {
@@ -153,13 +198,13 @@ func (a Auto) fresh(s *Situation) int {
 
 // target is what the request may take after a compaction, in tokens.
 func (a Auto) target(s *Situation) int {
-	a = a.resolved()
+	a = a.Defaults()
 	target := s.share(a.Target)
 	if target == 0 {
 		target = int(float64(s.Prompt) * a.Target)
 	}
 	if s.Rates.Read > 0 && a.Favor != FavorQuality || a.Favor == FavorQuality && a.Working > 0 {
-		left := s.Fixed + max(or0(a.Working, defaultWorking), wordsShare*s.words())
+		left := s.Fixed + max(cmp.Or(a.Working, defaultWorking), wordsShare*s.words())
 		if a.Working == 0 {
 			left = max(left, int(balancedKept*float64(a.least(s))))
 		}
@@ -201,12 +246,12 @@ const wordsShare = 3
 // Plan brings the request down to the target. What the model has not seen yet stays
 // whole while the request fits what the model can read.
 func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	a = a.resolved()
+	a = a.Defaults()
 	target := a.target(s)
 	if s.Prompt <= target {
 		return nil, fmt.Errorf("policy auto: the request takes %d tokens, the target is %d: %w", s.Prompt, target, ErrNothing)
 	}
-	whole := s.limit()
+	whole := s.Limit()
 	for range s.Harder { // the provider counts more than we do
 		whole = int(float64(whole) * harderBy)
 	}
@@ -215,8 +260,8 @@ func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		return f, err
 	}
 	// What must stay may be more than prices, or the target, would leave.
-	hard := s.share(or(a.Hard, defaultHard))
-	for _, more := range []int{s.share(or(a.Target, defaultTarget)), (target + hard) / 2, hard} {
+	hard := s.share(cmp.Or(a.Hard, defaultHard))
+	for _, more := range []int{s.share(cmp.Or(a.Target, defaultTarget)), (target + hard) / 2, hard} {
 		if !errors.Is(err, ErrOverBudget) {
 			break
 		}
@@ -229,20 +274,97 @@ func (a Auto) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 
 // share is a part of what the model can read, in tokens; 0 when that is not
 // known.
-func (s *Situation) share(ratio float64) int { return int(float64(s.limit()) * ratio) }
+func (s *Situation) share(ratio float64) int { return int(float64(s.Limit()) * ratio) }
 
-// limit is what the model can read: the budget, or what its window leaves
+// Limit is what the model can read: the budget, or what its window leaves
 // beside its answer. It is 0 when neither is known.
-func (s *Situation) limit() int {
+func (s *Situation) Limit() int {
 	if s.Budget > 0 {
 		return s.Budget
 	}
 	return max(0, s.Window-s.Output)
 }
 
-func or(x, fallback float64) float64 {
-	if x == 0 {
-		return fallback
+// Defaults returns the policy with what its favor says written into the fields that
+// are not set, for those who show it. It decides as before. Working stays 0 where
+// the balanced mark has a say in it too.
+func (a Auto) Defaults() Auto {
+	hard, target := defaultHard, defaultTarget
+	switch a.Favor {
+	case FavorCost:
+		a.Working = cmp.Or(a.Working, defaultWorking)
+	case FavorQuality:
+		hard = qualityHard
+		target = qualityKept * cmp.Or(a.Hard, hard)
+	default:
+		a.Favor = FavorBalanced
 	}
-	return x
+	a.Hard, a.Target = cmp.Or(a.Hard, hard), cmp.Or(a.Target, target)
+	return a
 }
+
+// Marks are sizes of the whole request, in tokens.
+type Marks struct {
+	// Mark is where the thread is compacted, 0 where nothing is known to go by.
+	// Soft is where a compaction is prepared beside the agent, where there is a
+	// queue of jobs, and Hard the most that a request may be before it is compacted,
+	// whatever tokens cost; both are 0 where the window is not known.
+	Soft, Mark, Hard int
+	// Target is what the request may take afterwards, at most.
+	Target int
+	// Priced: the mark is where prices put it, and not the hard one.
+	Priced bool
+}
+
+// Marks says when the policy compacts and what it leaves: Target < Mark ≤ Hard,
+// and Hard is at most what the model can read.
+func (a Auto) Marks(s *Situation) Marks {
+	a = a.Defaults()
+	m := Marks{Hard: s.share(a.Hard), Target: a.target(s)}
+	m.Soft, m.Mark = s.share(min(defaultSoft, a.Hard)), m.Hard
+	if priced := a.mark(s); priced > 0 && (m.Hard == 0 || priced < m.Hard) {
+		m.Mark, m.Priced = priced, true
+		m.Soft = min(m.Soft, priced)
+	}
+	return m
+}
+
+// floor is the size below which prices do not decide for a compaction, in tokens.
+func (a Auto) floor(s *Situation) int {
+	floor := a.least(s)
+	if s.Cold {
+		floor = int(balancedCold * float64(floor))
+	}
+	return floor
+}
+
+// least is what FavorBalanced lets a request be, in tokens; 0 in favor of cost.
+func (a Auto) least(s *Situation) int {
+	switch {
+	case a.Favor == FavorCost:
+		return 0
+	case s.Limit() > 0:
+		return min(balancedMark, s.share(balancedShare))
+	}
+	return balancedMark
+}
+
+// defaultSoft leaves the agent a few large results of room while the next plan
+// is made.
+const defaultSoft = 0.75
+
+// Soon reports whether the request has passed the soft mark: in any favor 75 % of
+// what the model can read, which is short of every hard mark, or the mark that
+// prices put below that. Where prices decide nothing is prepared before that mark:
+// it would keep less, or cost more, than was asked for, and beyond it the agent
+// need not wait while its tools run.
+func (a Auto) Soon(s *Situation) (bool, string) {
+	soft := a.Marks(s).Soft
+	if soft == 0 || s.Prompt <= soft {
+		return false, ""
+	}
+	return true, fmt.Sprintf("the request takes %d tokens, the soft mark is %d of %d", s.Prompt, soft, s.Limit())
+}
+
+// Patient is false: below the hard mark nobody waits.
+func (Auto) Patient() bool { return false }

@@ -131,8 +131,8 @@ func TestMarksOrder(t *testing.T) {
 		s.Cold = rapid.Bool().Draw(t, "cold")
 		s.Lapse = rapid.Float64Range(0, 1).Draw(t, "lapse")
 		m := a.Marks(s)
-		if !(m.Target < m.Mark && m.Mark <= m.Hard && m.Hard <= s.limit() && m.Soft <= m.Mark) {
-			t.Fatalf("%+v of %d: %+v", a, s.limit(), m)
+		if !(m.Target < m.Mark && m.Mark <= m.Hard && m.Hard <= s.Limit() && m.Soft <= m.Mark) {
+			t.Fatalf("%+v of %d: %+v", a, s.Limit(), m)
 		}
 		if written := a.Defaults().Marks(s); written != m {
 			t.Fatalf("%+v, with the defaults written out %+v", m, written)

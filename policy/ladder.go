@@ -1,11 +1,13 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/strategy"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // Ladder is the system of seed A: externalize, summarize, clear, drop, under the
@@ -38,10 +40,49 @@ type Ladder struct {
 	Target float64
 }
 
-const ladderTarget = 0.5
-
 // Name returns "ladder".
 func (Ladder) Name() string { return "ladder" }
+
+// Defaults returns the policy with its defaults written out, for those who show
+// it. It decides as before.
+func (l Ladder) Defaults() Ladder {
+	budget := token.Budget{MaxInput: l.MaxInputTokens, Soft: l.SoftThreshold}.Resolved()
+	l.MaxInputTokens, l.SoftThreshold = budget.MaxInput, budget.Soft
+	l.SafetyBuffer, l.RehydrationReserve, l.MaxRehydrated = cmp.Or(l.SafetyBuffer, budget.Safety), cmp.Or(l.RehydrationReserve, budget.RehydrationReserve), cmp.Or(l.MaxRehydrated, budget.MaxRehydrated)
+	l.ExternalizeThreshold, l.SummarizeTargetRatio = cmp.Or(l.ExternalizeThreshold, 1000), cmp.Or(l.SummarizeTargetRatio, 0.25)
+	l.PreserveRecentTurns, l.Target = cmp.Or(l.PreserveRecentTurns, 3), cmp.Or(l.Target, 0.5)
+	return l
+}
+
+// budget is A12's budget of the policy and the step.
+func (l Ladder) budget(s *Situation) token.Budget {
+	b := token.Budget{
+		MaxInput: l.MaxInputTokens, Soft: l.SoftThreshold, System: s.Fixed,
+		Safety: l.SafetyBuffer, RehydrationReserve: l.RehydrationReserve, MaxRehydrated: l.MaxRehydrated,
+	}
+	if s.Budget > 0 {
+		b.MaxInput = min(cmp.Or(b.MaxInput, s.Budget), s.Budget)
+	}
+	return b
+}
+
+// room is A12's "available for messages".
+func (l Ladder) room(s *Situation) int { return l.budget(s).Available() }
+
+// Limit is MaxInputTokens, or a smaller budget of the step.
+func (l Ladder) Limit(s *Situation) int {
+	limit := l.budget(s).Resolved().MaxInput
+	if s.Budget > 0 {
+		limit = min(limit, s.Budget)
+	}
+	return limit
+}
+
+// Reserve is RehydrationReserve and MaxRehydrated (A12).
+func (l Ladder) Reserve(s *Situation) (tokens, artifacts int) {
+	b := l.budget(s).Resolved()
+	return b.RehydrationReserve, b.MaxRehydrated
+}
 
 // Due reports whether the messages take more than the budget leaves for them.
 func (l Ladder) Due(s *Situation) (bool, string) {
@@ -57,7 +98,7 @@ func (l Ladder) Due(s *Situation) (bool, string) {
 // least.
 func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	budget := s.Fixed + l.room(s)
-	target := s.Fixed + int(float64(budget-s.Fixed)*or(l.Target, ladderTarget))
+	target := s.Fixed + int(float64(budget-s.Fixed)*l.Defaults().Target)
 	if s.Forced { // somebody asked for a request of that size
 		budget = min(budget, s.Prompt*3/4)
 		target = budget
@@ -70,15 +111,9 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 
 // Rungs is the ladder with the policy's settings, gentlest rung first.
 func (l Ladder) Rungs() strategy.Ladder {
-	externalize := strategy.Externalize{Threshold: 1000}
-	if l.ExternalizeThreshold > 0 {
-		externalize.Threshold = l.ExternalizeThreshold
-	}
-	keep := 3
-	if l.PreserveRecentTurns > 0 {
-		keep = l.PreserveRecentTurns
-	}
-	summarize := strategy.Summarize{Keep: cut.LastTurns{N: keep}, Ratio: or(l.SummarizeTargetRatio, 0.25)}
+	l = l.Defaults()
+	externalize := strategy.Externalize{Threshold: l.ExternalizeThreshold}
+	summarize := strategy.Summarize{Keep: cut.LastTurns{N: l.PreserveRecentTurns}, Ratio: l.SummarizeTargetRatio}
 	var rungs strategy.Ladder
 	for _, rung := range []struct {
 		off bool
@@ -94,14 +129,4 @@ func (l Ladder) Rungs() strategy.Ladder {
 		}
 	}
 	return rungs
-}
-
-// room is A12's "available for messages".
-func (l Ladder) room(s *Situation) int { return l.budget(s).Available() }
-
-func or0(n, fallback int) int {
-	if n == 0 {
-		return fallback
-	}
-	return n
 }

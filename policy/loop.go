@@ -4,17 +4,21 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // Loop is the system of seed E: before each call, when the messages take more
@@ -49,9 +53,22 @@ type Loop struct {
 	Utilization, Preserve float64
 }
 
+// Name returns "loop".
+func (Loop) Name() string { return "loop" }
+
+// Defaults returns the policy with those defaults written out that do not depend
+// on the step, for those who show it. It decides as before.
+func (l Loop) Defaults() Loop {
+	l.Utilization, l.Preserve = cmp.Or(l.Utilization, 0.80), cmp.Or(l.Preserve, 0.40)
+	return l
+}
+
 const (
-	loopShare    = 0.80
-	loopPreserve = 0.40
+	loopLimit     = 200_000
+	loopLongLimit = 1_000_000
+	loopOutput    = 16_384
+	// loopOverhead is added for each message, in tokens.
+	loopOverhead = 4
 	// extractTokens is what a summary that code writes may take, in tokens.
 	extractTokens = 2_000
 
@@ -69,67 +86,138 @@ var loopSystem string
 //go:embed prompts/loop.user.txt
 var loopUser string
 
-// Name returns "loop".
-func (Loop) Name() string { return "loop" }
+// loopBudget is seed E's account of a request, in tokens (E3).
+type loopBudget struct {
+	ContextLimit    int
+	SystemTokens    int // a quarter of the system prompt's bytes
+	MessageTokens   int // of each message a quarter of its bytes, and 4
+	MaxOutputTokens int
+	// Available is what is left beside all of them; it may be negative.
+	Available int
+	// Utilization is MessageTokens over what the limit leaves beside system and
+	// output; infinite where that is nothing.
+	Utilization float64
+}
+
+func (l Loop) budget(s *Situation, entries []entry) loopBudget {
+	b := loopBudget{ContextLimit: l.limit(s), MaxOutputTokens: l.maxOutput(s)}
+	system := 0
+	for n, block := range s.Base.System {
+		system += len(block.Text) + min(n, 1) // blocks are joined by newlines
+	}
+	b.SystemTokens = system / 4
+	for i := range entries {
+		b.MessageTokens += sizeOf(entries[i].Parts, func(s string) int { return len(s) }, false)/4 + loopOverhead
+	}
+	room := b.ContextLimit - b.SystemTokens - b.MaxOutputTokens
+	b.Available = room - b.MessageTokens
+	switch {
+	case b.MessageTokens == 0:
+	case room > 0:
+		b.Utilization = float64(b.MessageTokens) / float64(room)
+	default:
+		b.Utilization = math.Inf(1)
+	}
+	return b
+}
+
+// Limit is the window without what is kept free for the answer.
+func (l Loop) Limit(s *Situation) int { return max(0, l.limit(s)-l.maxOutput(s)) }
+
+// limit is the context window. A budget for the request bounds it: with the
+// answer it may take no more.
+func (l Loop) limit(s *Situation) int {
+	limit := cmp.Or(l.ContextLimit, s.Window)
+	if limit == 0 {
+		limit = loopLimit
+		if l.LongContext && longContext(s.Base.Model) {
+			limit = loopLongLimit
+		}
+	}
+	if s.Budget > 0 {
+		limit = min(limit, s.Budget+l.maxOutput(s))
+	}
+	return limit
+}
+
+func longContext(model string) bool {
+	if strings.Contains(strings.ToLower(model), "sonnet") {
+		return true
+	}
+	m, err := token.Models().Find(model)
+	return err == nil && m.Window >= loopLongLimit
+}
+
+func (l Loop) maxOutput(s *Situation) int { return cmp.Or(l.MaxOutput, s.Output, loopOutput) }
 
 // Due reports whether the utilization has passed the share (E1).
 func (l Loop) Due(s *Situation) (bool, string) {
+	l = l.Defaults()
 	entries, err := s.visible()
 	if err != nil {
 		return false, ""
 	}
-	b, share := l.budget(s, entries), or(l.Utilization, loopShare)
-	if b.Utilization <= share {
+	b := l.budget(s, entries)
+	if b.Utilization <= l.Utilization {
 		return false, ""
 	}
 	return true, fmt.Sprintf("the messages take about %d tokens, %.0f %% of what is left for them; the mark is %.0f %%",
-		b.MessageTokens, b.Utilization*100, share*100)
+		b.MessageTokens, b.Utilization*100, l.Utilization*100)
 }
 
 // Plan puts a summary and a word of assent in place of the older messages (E7).
 // It fails only where there is nothing to compact, where the plan in force does
 // not hold, and where ctx is done.
 func (l Loop) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
+	f, err := l.plan(ctx, s)
+	return f, named(l.Name(), err)
+}
+
+func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	entries, err := s.visible()
 	if err != nil {
-		return nil, fmt.Errorf("policy loop: %w", err)
+		return nil, err
 	}
 	o, err := s.before(entries, l.split(s, entries))
 	if err != nil {
-		return nil, fmt.Errorf("policy loop: %w", err)
+		return nil, err
 	}
-	sum, failure := s.extract(ctx, o, extractTokens)
-	text, fallback := sum.Render(), ""
-	var rejected error // the model's text, where none of it could be taken
+	sum, extracted := s.extract(ctx, o, extractTokens)
 	model := &asker{s: s, model: l.Model, trust: l.Trust}
-	if l.Model != nil {
-		text, failure = l.ask(ctx, model, o)
-		taken, err := "", failure
-		if err == nil {
-			taken, err = model.taken(model.check(messagesOf(o.entries), o.previous), text)
-		}
-		switch {
-		case failure != nil: // the note stands in its place
-		case err != nil: // nothing of it stands on the messages
-			text, fallback, rejected = sum.Render(), byCode, err
-		default:
-			text = joined(taken, userBlock(taken, s.requests(o.end, requestRoom(l.Limit(s))), sum.Constraints), model.filled(taken, &sum))
-		}
+	instead := byCode
+	text, failure, err := written(ctx, model,
+		func() (string, error) { return l.ask(ctx, model, o) },
+		func(answer string) (string, error) {
+			taken, err := model.taken(model.check(messagesOf(o.entries), o.previous), answer)
+			if err != nil {
+				return "", err
+			}
+			return joined(taken, userBlock(taken, s.requests(o.end, requestRoom(l.Limit(s))), sum.Constraints), model.filled(taken, &sum)), nil
+		},
+		func(rejected bool) (string, error) {
+			if extracted == nil && (rejected || l.Model == nil) {
+				return sum.Render(), nil
+			}
+			instead = "truncation_note"
+			return truncationNote(s.Thread, o), nil
+		}, nil)
+	if done := ctx.Err(); done != nil {
+		return nil, done
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("policy loop: %w", err)
+	if err != nil {
+		return nil, err
 	}
-	if failure != nil {
-		text, fallback = truncationNote(s.Thread, o), "truncation_note"
+	if l.Model == nil {
+		failure = extracted
 	}
 	why := fmt.Sprintf("%d of %d messages go into the summary", len(o.entries), len(entries))
 	f, err := s.replace(l.Name(), o, sum, why,
 		plan.Said{Role: thread.User, Text: summaryMark + strings.TrimRight(text, "\n")},
 		plan.Said{Role: thread.Assistant, Text: understood})
 	if err != nil {
-		return nil, fmt.Errorf("policy loop: %w", err)
+		return nil, err
 	}
-	f.Summaries = model.reports(fallback, cmp.Or(failure, rejected))
+	f.Summaries = model.reports(instead, failure)
 	return f, nil
 }
 
@@ -138,7 +226,7 @@ func (l Loop) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 // to the nearest place where no call is parted from its results, the earlier one
 // where two are as near. At least the last message stays.
 func (l Loop) split(s *Situation, entries []entry) int {
-	share := or(l.Preserve, loopPreserve)
+	share := l.Defaults().Preserve
 	for range s.Harder {
 		share /= 2
 	}
@@ -162,11 +250,8 @@ func (l Loop) split(s *Situation, entries []entry) int {
 // seed's does, and in parts where its window is too small for all of them.
 func (l Loop) ask(ctx context.Context, model *asker, o *old) (string, error) {
 	return inParts(o.entries, strings.TrimPrefix(o.previous, summaryMark), func(entries []entry, previous string) (string, error) {
-		if previous == "" {
-			previous = noEarlier
-		}
 		return model.text(ctx, prompt.System{Text: loopSystem},
-			strings.NewReplacer("{{previous}}", previous, "{{messages}}", transcript(entries, cuts{})).Replace(loopUser)+model.s.asked(),
+			fill(loopUser, "{{previous}}", cmp.Or(previous, noEarlier), "{{messages}}", transcript(entries, cuts{}))+model.s.instructions(),
 			&llm.Options{MaxOutput: l.maxOutput(model.s), Timeout: l.Timeout})
 	})
 }
@@ -184,10 +269,7 @@ func truncationNote(t *thread.Thread, o *old) string {
 		if line = strings.Join(strings.Fields(line), " "); line == "" {
 			continue
 		}
-		if at := clip.Boundary(line, topicHead); at < len(line) {
-			line = strings.TrimSpace(line[:at]) + "…"
-		}
-		about = append(about, harmless(line))
+		about = append(about, harmless(clip.Short(line, topicHead)))
 	}
 	if n := len(about); n > topics {
 		about = append([]string{about[0], "…"}, about[n-topics+1:]...)
@@ -196,4 +278,57 @@ func truncationNote(t *thread.Thread, o *old) string {
 		about = []string{"work without a word of the user"}
 	}
 	return fmt.Sprintf("[Context truncated. Earlier conversation contained %d messages about: %s]", o.span.Len(), strings.Join(about, "; "))
+}
+
+// ErrMaxTokens says that a model's answer was cut off and that compacting would
+// not help: the loop ends, for a reason of its own (E2).
+var ErrMaxTokens = errors.New("the answer reached the limit on the output")
+
+// AfterLength is for a loop whose model stopped for length (E2): s has the
+// answer in its thread already, without the calls that were cut off (see
+// DiscardTruncatedCalls). Nil says that a compaction is due, and the loop goes on
+// after it; an error that wraps ErrMaxTokens says that the loop ends.
+func AfterLength(p Policy, s *Situation) error {
+	if due, _ := p.Due(s); due {
+		return nil
+	}
+	why := fmt.Sprintf("the request takes %d tokens and is not due", s.Prompt)
+	if l, ok := As[Loop](p); ok {
+		entries, err := s.visible()
+		if err != nil {
+			return named(p.Name(), err)
+		}
+		why = fmt.Sprintf("the messages take %.0f %% of what is left for them", l.budget(s, entries).Utilization*100)
+	}
+	return fmt.Errorf("policy %s: %s, so compacting would not help: %w", p.Name(), why, ErrMaxTokens)
+}
+
+// DiscardTruncatedCalls returns an answer that was cut off for length without
+// the tool calls that are not whole (E2): those whose arguments are no complete
+// JSON, and, as the last part of the answer, one that has no arguments yet or
+// takes free text, where nobody can tell. The message is returned as it is when
+// all calls are whole; it may be left without parts.
+func DiscardTruncatedCalls(m thread.Message) thread.Message {
+	truncated := func(n int) bool {
+		call, ok := m.Parts[n].(thread.ToolCall)
+		last := n == len(m.Parts)-1
+		switch {
+		case !ok:
+			return false
+		case call.Type == "custom" || call.Arguments == "":
+			return last
+		}
+		return !rawjson.Valid(call.Arguments)
+	}
+	var parts []thread.Part
+	for n, part := range m.Parts {
+		if !truncated(n) {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == len(m.Parts) {
+		return m
+	}
+	m.Parts, m.Frame, m.Index = parts, nil, 0
+	return m
 }

@@ -36,15 +36,15 @@ func TestBudget(t *testing.T) {
 		name string
 		l    Loop
 		edit func(*Situation)
-		want TokenBudget
+		want loopBudget
 	}{
-		{"the seed's figures", Loop{}, nil, TokenBudget{200_000, 100, 1_013, 16_384, 182_503, 1_013.0 / 183_516}},
-		{"long context", Loop{LongContext: true}, func(s *Situation) { s.Base.Model = "claude-sonnet-4-5" }, TokenBudget{1_000_000, 100, 1_013, 16_384, 982_503, 1_013.0 / 983_516}},
-		{"long context on a model that has none", Loop{LongContext: true}, func(s *Situation) { s.Base.Model = "gpt-4o" }, TokenBudget{200_000, 100, 1_013, 16_384, 182_503, 1_013.0 / 183_516}},
-		{"window and output of the step", Loop{}, func(s *Situation) { s.Window, s.Output = 10_000, 1_000 }, TokenBudget{10_000, 100, 1_013, 1_000, 7_887, 1_013.0 / 8_900}},
-		{"budget of the step", Loop{}, func(s *Situation) { s.Budget, s.Output = 5_000, 1_000 }, TokenBudget{6_000, 100, 1_013, 1_000, 3_887, 1_013.0 / 4_900}},
-		{"negative", Loop{ContextLimit: 2_000, MaxOutput: 1_000}, nil, TokenBudget{2_000, 100, 1_013, 1_000, -113, 1_013.0 / 900}},
-		{"no room at all", Loop{ContextLimit: 1_000, MaxOutput: 1_000}, nil, TokenBudget{1_000, 100, 1_013, 1_000, -1_113, math.Inf(1)}},
+		{"the seed's figures", Loop{}, nil, loopBudget{200_000, 100, 1_013, 16_384, 182_503, 1_013.0 / 183_516}},
+		{"long context", Loop{LongContext: true}, func(s *Situation) { s.Base.Model = "claude-sonnet-4-5" }, loopBudget{1_000_000, 100, 1_013, 16_384, 982_503, 1_013.0 / 983_516}},
+		{"long context on a model that has none", Loop{LongContext: true}, func(s *Situation) { s.Base.Model = "gpt-4o" }, loopBudget{200_000, 100, 1_013, 16_384, 182_503, 1_013.0 / 183_516}},
+		{"window and output of the step", Loop{}, func(s *Situation) { s.Window, s.Output = 10_000, 1_000 }, loopBudget{10_000, 100, 1_013, 1_000, 7_887, 1_013.0 / 8_900}},
+		{"budget of the step", Loop{}, func(s *Situation) { s.Budget, s.Output = 5_000, 1_000 }, loopBudget{6_000, 100, 1_013, 1_000, 3_887, 1_013.0 / 4_900}},
+		{"negative", Loop{ContextLimit: 2_000, MaxOutput: 1_000}, nil, loopBudget{2_000, 100, 1_013, 1_000, -113, 1_013.0 / 900}},
+		{"no room at all", Loop{ContextLimit: 1_000, MaxOutput: 1_000}, nil, loopBudget{1_000, 100, 1_013, 1_000, -1_113, math.Inf(1)}},
 	} {
 		// 4,003 bytes are 1,000 tokens, "Read" and {} are 1; 4 for each of three.
 		s := stateOf(t, strings.Repeat("s", 403), said(thread.User, long), message(thread.Assistant, thread.ToolCall{ID: "c", Name: "Read", Arguments: "{}"}),
@@ -52,9 +52,12 @@ func TestBudget(t *testing.T) {
 		if test.edit != nil {
 			test.edit(s)
 		}
-		got, err := test.l.Budget(s)
-		if err != nil || got != test.want {
-			t.Errorf("%s: %+v, %v; want %+v", test.name, got, err, test.want)
+		entries, err := s.visible()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := test.l.budget(s, entries); got != test.want {
+			t.Errorf("%s: %+v; want %+v", test.name, got, test.want)
 		}
 	}
 }
@@ -74,10 +77,10 @@ func TestUtilization(t *testing.T) {
 // a reason of its own. E2
 func TestAfterLength(t *testing.T) {
 	s := stateOf(t, "", said(thread.User, strings.Repeat("x", 4_000)))
-	if err := (Loop{ContextLimit: 2_000, MaxOutput: 1_000}).AfterLength(s); err != nil {
+	if err := AfterLength(Loop{ContextLimit: 2_000, MaxOutput: 1_000}, s); err != nil {
 		t.Errorf("a compaction is due: %v", err)
 	}
-	if err := (Loop{}).AfterLength(s); !errors.Is(err, ErrMaxTokens) {
+	if err := AfterLength(Loop{}, s); !errors.Is(err, ErrMaxTokens) {
 		t.Errorf("nothing is due: %v", err)
 	}
 }

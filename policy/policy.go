@@ -9,7 +9,7 @@
 //
 // Auto is our own default. Ladder, Session, Timeline, Workstream and Loop keep to
 // the rules of five other systems, the seeds A to E of this module; comments
-// name them, and their requirements by number (A7, D11).
+// name them, and their requirements by number.
 package policy
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -56,6 +57,53 @@ type Bounded interface {
 	// Limit is the largest request that the policy allows, in tokens; 0 leaves it
 	// to the step's budget and window.
 	Limit(s *Situation) int
+}
+
+// Early is implemented by policies that let a compaction be prepared beside the
+// agent, before it must be. Without a queue of jobs it is not asked.
+type Early interface {
+	// Soon reports whether a compaction should be prepared now, and why, in words
+	// for people.
+	Soon(s *Situation) (soon bool, why string)
+	// Patient reports whether every request of a thread waits for a compaction
+	// that is being prepared; otherwise only those do that must not be sent
+	// without one.
+	Patient() bool
+}
+
+// Reserving is implemented by policies that keep room free for content that is
+// brought back.
+type Reserving interface {
+	// Reserve is that room in tokens, and how many artifacts may be brought back
+	// at a time; 0 is none of either.
+	Reserve(s *Situation) (tokens, artifacts int)
+}
+
+var (
+	_ Bounded   = Ladder{}
+	_ Bounded   = Session{}
+	_ Bounded   = Timeline{}
+	_ Bounded   = Workstream{}
+	_ Bounded   = Loop{}
+	_ Early     = Auto{}
+	_ Early     = Workstream{}
+	_ Reserving = Ladder{}
+)
+
+// As returns the policy as a T: itself, or, where it wraps another and says so by
+// a method Unwrap() Policy, the first inside that is one.
+func As[T any](p Policy) (found T, ok bool) {
+	for p != nil {
+		if found, ok = p.(T); ok {
+			return found, true
+		}
+		outer, wraps := p.(interface{ Unwrap() Policy })
+		if !wraps {
+			break
+		}
+		p = outer.Unwrap()
+	}
+	return found, false
 }
 
 // ErrNothing is wrapped by errors of Plan when there is nothing to compact.
@@ -243,6 +291,28 @@ type Fitted struct {
 	// Proposals are what a ladder proposed on the way to the plan, executed or
 	// not; nil for policies whose records are their proposals.
 	Proposals []strategy.Proposal
+}
+
+// Fallback names who wrote a summary because somebody else could not ("extractive",
+// "truncation_note", or another model), and why that one failed: the first of the
+// plan's summaries of which that is true. It is empty where there is none.
+func (f *Fitted) Fallback() (by string, failure error) {
+	for _, r := range f.Summaries {
+		if len(r.Failures) > 0 {
+			return r.By, r.Failures[0].Err
+		}
+	}
+	return "", nil
+}
+
+// Cache says whether all answers of models that the plan took were known: Miss
+// when one was asked, empty where none had to be.
+func (f *Fitted) Cache() event.Cache {
+	var all summarize.Report
+	for _, r := range f.Summaries {
+		all = all.With(r)
+	}
+	return all.Cache
 }
 
 // Render renders a plan over the thread, and counts. Messages that stand as they

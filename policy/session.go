@@ -1,20 +1,31 @@
 package policy
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
+	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // Session is the system of seed B: before a step the messages are estimated by
@@ -60,7 +71,19 @@ type Session struct {
 	Keep int
 }
 
+// Name returns "session".
+func (Session) Name() string { return "session" }
+
+// Defaults returns the policy with those defaults written out that do not depend
+// on the step, for those who show it. It decides as before.
+func (p Session) Defaults() Session {
+	p.SystemReserve, p.OutputReserve, p.SafetyBuffer = cmp.Or(p.SystemReserve, 2_000), cmp.Or(p.OutputReserve, 4_000), cmp.Or(p.SafetyBuffer, 5_000)
+	p.ThresholdPercent, p.Keep = cmp.Or(p.ThresholdPercent, 0.80), cmp.Or(p.Keep, 10)
+	return p
+}
+
 const (
+	sessionLimit = 128_000
 	// summaryTokens is what the model's answer may take, and what code keeps to
 	// where the task leaves it the room; the prompt asks for 800 (B6).
 	summaryTokens = 1_000
@@ -74,14 +97,102 @@ const (
 	unknownTask = "Unknown task"
 )
 
+// sessionLimits are the rows of the seed's table, in tokens (B3). They come
+// before the table of package token, which knows the models of today.
+var sessionLimits = map[string]int{
+	"gpt-4o":                     128_000,
+	"gpt-4-turbo":                128_000,
+	"gpt-4":                      8_192,
+	"claude-3-5-sonnet-20240620": 200_000,
+	"claude-3-haiku-20240307":    200_000,
+}
+
 //go:embed prompts/session.system.txt
 var sessionSystem string
 
 //go:embed prompts/session.user.txt
 var sessionUser string
 
-// Name returns "session".
-func (Session) Name() string { return "session" }
+// Limit is the context limit without what is kept free for the answer.
+func (p Session) Limit(s *Situation) int { return max(0, p.limit(s)-p.Defaults().OutputReserve) }
+
+// limit is the context limit of the model, in tokens: the policy's own setting,
+// the step's window, the seed's row of the model, the row of token.Models, or
+// 128,000 (B3). A budget for the request bounds it: with the answer it may take
+// no more.
+func (p Session) limit(s *Situation) int {
+	limit := cmp.Or(p.ContextLimit, s.Window, sessionLimits[s.Base.Model])
+	if limit == 0 {
+		limit = sessionLimit
+		if m, err := token.Models().Find(s.Base.Model); err == nil {
+			limit = cmp.Or(m.Window, limit)
+		}
+	}
+	if s.Budget > 0 {
+		limit = min(limit, s.Budget+p.Defaults().OutputReserve)
+	}
+	return limit
+}
+
+// threshold is B2: floor((limit − system − output − safety) × share), 93,600 at
+// 128,000. It is below zero where the reserves are larger than the limit, and
+// everything is due then, as in the seed.
+func (p Session) threshold(limit int) int {
+	p = p.Defaults()
+	return int(math.Floor(float64(limit-p.SystemReserve-p.OutputReserve-p.SafetyBuffer) * p.ThresholdPercent))
+}
+
+// estimate is B1's sum over the list as the agent sees it: the system prompt as
+// one message, then the others.
+func estimate(system []prompt.System, entries []entry) int {
+	total := 0
+	if len(system) > 0 {
+		total = roleTokens + quarter(systemUnits(system))
+	}
+	for i := range entries {
+		total += estimateMessage(&entries[i].Message)
+	}
+	return total
+}
+
+// roleTokens is what the seed adds for the role of a message.
+const roleTokens = 2
+
+// estimateMessage is B1 for one message: 2 for its role, and a quarter of the
+// characters, rounded up, of each text, of the name and the arguments of each
+// call, and of each result as JSON. Characters are UTF-16 code units, which is
+// what the length of a JavaScript string counts. Reasoning and media take
+// nothing, as in the seed.
+func estimateMessage(m *thread.Message) int {
+	total := roleTokens
+	for _, part := range m.Parts {
+		switch part := part.(type) {
+		case thread.Text:
+			total += quarter(units(part.Text))
+		case thread.Opaque:
+			total += quarter(units(part.Text))
+		case thread.ToolCall:
+			total += quarter(units(part.Name)) + quarter(units(stringify(part.Arguments)))
+		case thread.ToolResult:
+			if part.Structured != "" {
+				total += quarter(units(stringify(part.Structured)))
+			} else {
+				total += quarter(quotedUnits(part.Text()))
+			}
+		}
+	}
+	return total
+}
+
+func systemUnits(system []prompt.System) int {
+	n := len(system) - 1 // the newlines between the blocks
+	for _, block := range system {
+		n += units(block.Text)
+	}
+	return n
+}
+
+func quarter(characters int) int { return (characters + 3) / 4 }
 
 // Due reports whether the list has more than keep+1 messages, the system prompt
 // counted as one, and its estimate has reached the threshold (B4, B2).
@@ -103,12 +214,17 @@ func (p Session) Due(s *Situation) (bool, string) {
 // long is the summary written by code instead, since the agent could not go on
 // otherwise.
 func (p Session) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
+	f, err := p.plan(ctx, s)
+	return f, named(p.Name(), err)
+}
+
+func (p Session) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	entries, err := s.visible()
 	if err != nil {
-		return nil, fmt.Errorf("policy session: %w", err)
+		return nil, err
 	}
 	if p.short(s, entries) {
-		return nil, fmt.Errorf("policy session: %d messages, the newest %d stay: %w", len(entries), p.keep(s), ErrNothing)
+		return nil, fmt.Errorf("%d messages, the newest %d stay: %w", len(entries), p.keep(s), ErrNothing)
 	}
 	legal := cut.Legal(s.Thread, s.Pairs())
 	end := entries[len(entries)-p.keep(s)].at
@@ -117,40 +233,36 @@ func (p Session) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	}
 	o, err := s.before(entries, end)
 	if err != nil {
-		return nil, fmt.Errorf("policy session: %w", err)
+		return nil, err
 	}
 	sum, err := s.extract(ctx, o, summaryTokens)
 	if err != nil {
-		return nil, fmt.Errorf("policy session: %w", err)
+		return nil, err
 	}
 	form := sessionForm{round: s.round(o.previous) + 1, task: task(s.Thread), chained: o.previous != "", latest: s.requests(o.end, requestRoom(p.Limit(s)))}
-	text := form.extracted(&sum)
-	var failure error
 	model := &asker{s: s, model: p.Model, trust: p.Trust}
-	if p.Model != nil {
-		answer, err := p.ask(ctx, model, o, form)
-		if err != nil && (s.Harder == 0 || ctx.Err() != nil) {
-			return nil, fmt.Errorf("policy session: summary of round %d: %w", form.round, err)
-		}
-		if failure = err; failure == nil {
-			var taken string
-			if taken, failure = form.answered(model, model.check(messagesOf(o.entries), o.previous), answer, &sum); failure == nil {
-				text = taken
-			}
-		}
+	text, failure, err := written(ctx, model,
+		func() (string, error) { return p.ask(ctx, model, o, form) },
+		func(answer string) (string, error) {
+			return form.answered(model, model.check(messagesOf(o.entries), o.previous), answer, &sum)
+		},
+		func(bool) (string, error) { return form.extracted(&sum), nil },
+		func(error) bool { return s.Harder == 0 })
+	if err != nil {
+		return nil, fmt.Errorf("summary of round %d: %w", form.round, err)
 	}
 	why := fmt.Sprintf("round %d: the messages take about %d tokens, %d of them go into the summary",
 		form.round, estimate(s.Base.System, entries), len(o.entries))
 	f, err := s.replace(p.Name(), o, sum, why, plan.Said{Role: thread.Assistant, Text: text})
 	if err != nil {
-		return nil, fmt.Errorf("policy session: %w", err)
+		return nil, err
 	}
 	f.Summaries = model.reports(byCode, failure)
 	return f, nil
 }
 
 // keep is how many of the newest messages stay.
-func (p Session) keep(s *Situation) int { return max(1, or0(p.Keep, sessionKeep)>>min(s.Harder, 16)) }
+func (p Session) keep(s *Situation) int { return max(1, p.Defaults().Keep>>min(s.Harder, 16)) }
 
 // short is B4: with the system prompt the list has not more than keep+1
 // messages.
@@ -164,13 +276,9 @@ func (p Session) ask(ctx context.Context, model *asker, o *old, form sessionForm
 	}
 	temperature := summaryTemperature
 	return inParts(o.entries, o.previous, func(entries []entry, previous string) (string, error) {
-		if previous == "" {
-			previous = firstRound
-		}
-		return model.text(ctx, prompt.System{Text: sessionSystem}, strings.NewReplacer(
-			"{{previous}}", previous, "{{task}}", form.task, "{{messages}}", transcript(entries, sessionCuts),
-			"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim,
-		).Replace(sessionUser)+model.s.asked(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
+		user := fill(sessionUser, "{{previous}}", cmp.Or(previous, firstRound), "{{task}}", form.task, "{{messages}}", transcript(entries, sessionCuts),
+			"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim)
+		return model.text(ctx, prompt.System{Text: sessionSystem}, user+model.s.instructions(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
 	})
 }
 
@@ -192,4 +300,330 @@ func task(t *thread.Thread) string {
 		}
 	}
 	return unknownTask
+}
+
+// sessionForm is the form of a summary of seed B (B6).
+type sessionForm struct {
+	round   int
+	task    string
+	chained bool // it goes on from the summary of an earlier round
+	// latest is what the user asked for last, where that is hidden.
+	latest []summary.Item
+}
+
+// sessionSections are the sections in their order.
+var sessionSections = []string{
+	"Original Task", "Completed Work", "Key Technical Decisions", "Current State", "Pending Work", "Errors & Resolutions",
+}
+
+const (
+	sessionHeading = "Session Summary"
+	// pendingHeading tells that what follows may be acted on.
+	pendingHeading = "### Pending Work\n"
+	chainedNote    = "This summary incorporates context from"
+	workTable      = "| File/Component | Action | Description |\n|----------------|--------|-------------|"
+)
+
+// write joins heading and sections. Sections without a body are left out, and
+// the task is always there.
+func (f sessionForm) write(bodies []string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s (Compaction Round %d)\n", sessionHeading, f.round)
+	for n, body := range bodies {
+		if body = strings.Trim(body, "\n"); body != "" {
+			fmt.Fprintf(&b, "\n### %s\n%s\n", sessionSections[n], body)
+		}
+	}
+	if f.chained {
+		fmt.Fprintf(&b, "\n%s %d previous compaction rounds.", chainedNote, max(1, f.round-1))
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// answered puts a model's answer into the form: the heading with the right
+// round, the sections in their order at their level, and the task word for word
+// in place of whatever the model wrote there. Nothing else of the answer is lost:
+// text before the first section, and sections that nobody asked for, stay with the section
+// above them. Of all that only what can be taken is; a section of which nothing is
+// left is what code has for it, and rules that the user set and the answer lost are
+// added.
+func (f sessionForm) answered(model *asker, g *summarize.Grounds, answer string, sum *summary.Summary) (string, error) {
+	bodies := make([]strings.Builder, len(sessionSections))
+	var lead strings.Builder
+	into := &lead
+	for line := range strings.Lines(unfenced(answer)) {
+		title := strings.TrimSpace(line)
+		heading := strings.HasPrefix(title, "#")
+		title = strings.Trim(title, "#* ")
+		switch n := slices.IndexFunc(sessionSections, func(s string) bool { return strings.EqualFold(s, title) }); {
+		case heading && n >= 0:
+			into = &bodies[n]
+		case heading && strings.HasPrefix(title, sessionHeading), strings.HasPrefix(title, chainedNote):
+		default:
+			into.WriteString(line)
+		}
+	}
+	texts := make([]string, len(bodies))
+	var rejected error
+	taken := false
+	for n := range bodies {
+		body := bodies[n].String()
+		if n == 3 {
+			body = joined(lead.String(), body)
+		}
+		if n == 0 || strings.TrimSpace(body) == "" {
+			continue // the task is put in by code
+		}
+		if n == 4 {
+			body = pendingHeading + body
+		}
+		text, err := model.taken(g, body)
+		if err != nil {
+			rejected = err
+			texts[n] = f.bodies(sum)[n]
+			continue
+		}
+		taken = true
+		texts[n] = strings.TrimPrefix(text, `\`+pendingHeading)
+	}
+	if !taken {
+		return "", cmp.Or[error](rejected, &summarize.RejectedError{Reason: summarize.Empty})
+	}
+	texts[0] = f.task
+	texts[3] = joined(strings.Join(unsaid(strings.Join(texts, "\n"), f.latest), "\n"), texts[3])
+	texts[2] = strings.TrimLeft(texts[2]+"\n"+strings.Join(unsaid(strings.Join(texts, "\n"), sum.Constraints), "\n"), "\n")
+	return f.write(texts), nil
+}
+
+// unfenced takes an answer out of a code block around the whole of it.
+func unfenced(s string) string {
+	s = strings.TrimSpace(s)
+	if opening, rest, ok := strings.Cut(s, "\n"); ok && strings.HasPrefix(opening, "```") && strings.HasSuffix(rest, "\n```") {
+		return strings.TrimSuffix(rest, "```")
+	}
+	return s
+}
+
+// extracted writes what code found into the form. What it quotes of tools and
+// of messages is made harmless by package summary, except the task itself.
+func (f sessionForm) extracted(sum *summary.Summary) string { return f.write(f.bodies(sum)) }
+
+// bodies are the sections as code writes them.
+func (f sessionForm) bodies(sum *summary.Summary) []string {
+	work := workTable
+	for _, file := range sum.Files {
+		work += row(file.Path, strings.Join(file.Operations, ", "), file.Note)
+	}
+	for _, o := range sum.ToolOutcomes {
+		work += row(o.Tool, string(o.Outcome), strings.TrimSpace(o.Input+" "+o.Error))
+	}
+	if work == workTable {
+		work = ""
+	}
+
+	current := ""
+	pending := entriesOf(summary.Summary{OpenItems: sum.OpenItems})
+	for _, step := range sum.CurrentPlan {
+		switch step.Status {
+		case "completed", "done", "cancelled":
+			continue
+		case "in_progress":
+			current = step.Text
+		}
+		pending = append(pending, "- "+harmless(step.Text))
+	}
+	for n, item := range pending {
+		pending[n] = "- [ ] " + strings.TrimPrefix(item, "- ")
+	}
+	if current == "" && sum.CurrentTask != f.task {
+		current = sum.CurrentTask
+	}
+	var state []string
+	if current != "" {
+		state = append(state, "- Working on: "+harmless(current))
+	}
+	said := sum.Conclusions
+	if n := len(said); n > 0 {
+		state = append(state, "- Last completed: "+harmless(said[n-1].Text))
+		said = said[:n-1]
+	}
+	state = append(state, summary.Lines(slices.Concat(said, sum.Facts, sum.Identifiers), false)...)
+	state = append(state, entriesOf(summary.Summary{Artifacts: sum.Artifacts})...)
+
+	requests := slices.DeleteFunc(slices.Clone(sum.Requests), func(i summary.Item) bool { return i.Text == f.task || i.Text == sum.CurrentTask })
+	return []string{
+		f.task,
+		work,
+		strings.Join(slices.Concat(entriesOf(summary.Summary{Decisions: sum.Decisions}), summary.Lines(slices.Concat(sum.Constraints, requests), true)), "\n"),
+		strings.Join(state, "\n"),
+		strings.Join(pending, "\n"),
+		strings.Join(summary.Lines(sum.FailedAttempts, false), "\n"),
+	}
+}
+
+// row is a line of the table.
+func row(cells ...string) string {
+	var b strings.Builder
+	b.WriteString("\n|")
+	for _, cell := range cells {
+		cell = strings.Join(strings.Fields(harmless(cell)), " ")
+		b.WriteString(" " + strings.ReplaceAll(cell, "|", `\|`) + " |")
+	}
+	return b.String()
+}
+
+// How much of a message the summarizer of seed B reads, in UTF-16 code units
+// (B7).
+const (
+	// hugeResult bounds the text of a result before anything is done with it: no
+	// more can ever show, and no megabyte is quoted to keep 500 characters.
+	hugeResult   = 10_000
+	resultHead   = 500
+	messageHead  = 2_000
+	truncatedEnd = "\n[...truncated...]"
+	betweenTurns = "\n\n---\n\n"
+)
+
+// cuts say how much of a message a summarizer reads; 0 is all of it.
+type cuts struct{ result, message int }
+
+// sessionCuts are those of seed B.
+var sessionCuts = cuts{resultHead, messageHead}
+
+// transcript is B7, for the seed's summarizer: numbered from 0, roles in capitals,
+// parts on lines of their own, calls and results in brackets. Where results are
+// cut the three points stand behind each, whether it was cut or not, as in the
+// seed. Reasoning and media leave nothing.
+func transcript(entries []entry, cut cuts) string {
+	var b strings.Builder
+	for n := range entries {
+		m := &entries[n].Message
+		if n > 0 {
+			b.WriteString(betweenTurns)
+		}
+		text := content(m, cut.result)
+		if cut.message > 0 {
+			head, whole := headUnits(text, cut.message)
+			if text = head; !whole {
+				text += truncatedEnd
+			}
+		}
+		fmt.Fprintf(&b, "[%d] %s:\n%s", n, strings.ToUpper(string(m.Role)), text)
+	}
+	return b.String()
+}
+
+func content(m *thread.Message, resultCut int) string {
+	var lines []string
+	for _, part := range m.Parts {
+		switch part := part.(type) {
+		case thread.Text:
+			lines = append(lines, part.Text)
+		case thread.Opaque:
+			if part.Text != "" {
+				lines = append(lines, part.Text)
+			}
+		case thread.ToolCall:
+			lines = append(lines, fmt.Sprintf("[Tool: %s(%s)]", part.Name, stringify(part.Arguments)))
+		case thread.ToolResult:
+			lines = append(lines, "[Result: "+resultJSON(part, resultCut)+"]")
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// resultJSON is a result as JSON.stringify writes it, or its beginning.
+func resultJSON(r thread.ToolResult, limit int) string {
+	if limit == 0 {
+		if r.Structured != "" {
+			return stringify(r.Structured)
+		}
+		return rawjson.Quote(r.Text())
+	}
+	value := stringify(r.Structured)
+	if r.Structured == "" {
+		text, _ := headUnits(r.Text(), hugeResult)
+		value = rawjson.Quote(text)
+	}
+	head, _ := headUnits(value, limit)
+	return head + "..."
+}
+
+// Seed B is written in JavaScript: its lengths are those of UTF-16, and values
+// stand in its texts as JSON.stringify writes them.
+
+// units counts the UTF-16 code units of s.
+func units(s string) int {
+	n := 0
+	for i := 0; i < len(s); {
+		if s[i] < utf8.RuneSelf {
+			i++
+			n++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		i += size
+		n += unitsOf(r)
+	}
+	return n
+}
+
+// unitsOf is 2 for the characters that UTF-16 writes as a pair.
+func unitsOf(r rune) int {
+	if r > 0xffff {
+		return 2
+	}
+	return 1
+}
+
+// quotedUnits is units(rawjson.Quote(s)), without writing it.
+func quotedUnits(s string) int {
+	n := units(s) + len(`""`)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"', c == '\\', c == '\n', c == '\t', c == '\r', c == '\b', c == '\f':
+			n++
+		case c < ' ':
+			n += len(`u0000`)
+		}
+	}
+	return n
+}
+
+// headUnits returns the first n code units of s and whether that is all of it. A
+// pair is never torn: where the cut falls inside one it is left out.
+func headUnits(s string, n int) (head string, whole bool) {
+	if len(s) <= n {
+		return s, true
+	}
+	for i, r := range s {
+		if n -= unitsOf(r); n < 0 {
+			return s[:i], false
+		}
+	}
+	return s, true
+}
+
+var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// stringify writes a JSON document as JSON.stringify writes its value: without
+// white space between, and strings without needless escapes. Members keep their
+// order and numbers their digits. What is no JSON, the arguments of a custom
+// tool, is a string.
+func stringify(doc string) string {
+	var compact bytes.Buffer
+	if json.Compact(&compact, []byte(doc)) != nil {
+		return rawjson.Quote(doc)
+	}
+	text := compact.String()
+	if !strings.Contains(text, `\u`) && !strings.Contains(text, `\/`) {
+		return text
+	}
+	return jsonString.ReplaceAllStringFunc(text, func(s string) string {
+		var plain string
+		if json.Unmarshal([]byte(s), &plain) != nil { // a string of a valid document always is one
+			return s
+		}
+		return rawjson.Quote(plain)
+	})
 }

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -9,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/property"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -93,18 +93,14 @@ func TestUnits(t *testing.T) {
 		if units(s) != len(all) {
 			t.Fatalf("units(%q) = %d, want %d", s, units(s), len(all))
 		}
-		if quotedUnits(s) != units(quoted(s)) {
-			t.Fatalf("quotedUnits(%q) = %d, written it is %q", s, quotedUnits(s), quoted(s))
-		}
-		var back string
-		if err := json.Unmarshal([]byte(quoted(s)), &back); err != nil || back != s {
-			t.Fatalf("quoted(%q) = %s: %v", s, quoted(s), err)
+		if quotedUnits(s) != units(rawjson.Quote(s)) {
+			t.Fatalf("quotedUnits(%q) = %d, written it is %q", s, quotedUnits(s), rawjson.Quote(s))
 		}
 		head, whole := headUnits(s, n)
 		if whole != (len(all) <= n) || !strings.HasPrefix(s, head) || units(head) > n || !whole && units(head) < n-1 {
 			t.Fatalf("headUnits(%q, %d) = %q, %v", s, n, head, whole)
 		}
-		if doc := quoted(s); stringify(" "+doc) != doc {
+		if doc := rawjson.Quote(s); stringify(" "+doc) != doc {
 			t.Fatalf("stringify(%s) = %s", doc, stringify(doc))
 		}
 	})

@@ -1,15 +1,23 @@
 package policy
 
 import (
+	"cmp"
 	"context"
+	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -56,30 +64,52 @@ type Timeline struct {
 	CacheOffset, CacheMinRounds int
 }
 
-const (
-	timelineShare  = 0.9
-	timelineKeep   = 20_000
-	timelineLimit  = 800
-	timelinePrefix = 400
-	timelineRounds = 4
-	hiddenReason   = "older than the cache"
-)
-
 // Name returns "timeline".
 func (Timeline) Name() string { return "timeline" }
 
-func (l Timeline) maximum(s *Situation) int {
+// Defaults returns the policy with those defaults written out that do not depend
+// on the step, for those who show it. It decides as before.
+func (l Timeline) Defaults() Timeline {
+	l.Share, l.CacheOffset = cmp.Or(l.Share, 0.9), cmp.Or(l.CacheOffset, 4)
+	l.SummaryTokens, l.PrefixTokens = cmp.Or(l.SummaryTokens, 800), cmp.Or(l.PrefixTokens, 400)
+	return l
+}
+
+const (
+	timelineKeep = 20_000
+	hiddenReason = "older than the cache"
+	// splitHeading stands above the summary of the beginning of a turn (C6).
+	splitHeading = "Turn Context (split turn)"
+	// timelineChunk is the largest transcript of one request, in characters, and
+	// timelineResult how much of one result stands in it, in bytes.
+	timelineChunk  = 60_000
+	timelineResult = 2_000
+	// leastTimeline is what a summary may always take, in tokens.
+	leastTimeline = 40
+)
+
+//go:embed prompts/timeline.summary.txt
+var summaryTask string
+
+//go:embed prompts/timeline.prefix.txt
+var prefixTask string
+
+//go:embed prompts/timeline.user.txt
+var timelineUser string
+
+// Limit is MaxTokens, or what the step leaves where that is not set.
+func (l Timeline) Limit(s *Situation) int {
 	if l.MaxTokens > 0 {
 		return l.MaxTokens
 	}
-	return s.limit()
+	return s.Limit()
 }
 
 // Due reports whether system and visible blocks are over the share of the
 // maximum (C2), or whether results have outlived a cache that has gone cold:
 // hiding them costs no cached prefix then, and would at any other time.
 func (l Timeline) Due(s *Situation) (bool, string) {
-	if most := l.maximum(s); most > 0 && float64(s.Prompt) > float64(most)*or(l.Share, timelineShare) {
+	if most := l.Limit(s); most > 0 && float64(s.Prompt) > float64(most)*l.Defaults().Share {
 		return true, fmt.Sprintf("the request takes %d tokens of at most %d", s.Prompt, most)
 	}
 	if l.cold(s) && len(l.stale(s, 0)) > 0 {
@@ -130,19 +160,22 @@ func (l Timeline) stale(s *Situation, from int) []int {
 // (C3). The plan holds the latest summary, the hidden results behind it, and the
 // rule for cache points.
 func (l Timeline) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	prev, from := l.latest(s)
+	f, err := l.Defaults().plan(ctx, s)
+	return f, named(l.Name(), err)
+}
+
+func (l Timeline) plan(ctx context.Context, s *Situation) (*Fitted, error) {
+	prev, from := s.inForce(l.Name(), func(r *plan.Summarization) bool { return r.Range != nil })
 	pruned := l.stale(s, from)
-	p := l.draft(s, prev, from, pruned)
-	f, err := s.Render(p)
+	f, err := s.fitted(l.draft(s, prev, from, pruned))
 	if err != nil {
-		return nil, fmt.Errorf("policy timeline: %w", err)
+		return nil, err
 	}
-	p.CompactedTokens = f.Tokens
-	most := l.maximum(s)
-	limit := int(float64(most) * or(l.Share, timelineShare))
+	most := l.Limit(s)
+	limit := int(float64(most) * l.Share)
 	if !s.Forced && (most <= 0 || f.Tokens <= limit) {
 		if len(pruned) == 0 {
-			return nil, fmt.Errorf("policy timeline: the request takes %d tokens, the mark is %d: %w", f.Tokens, limit, ErrNothing)
+			return nil, fmt.Errorf("the request takes %d tokens, the mark is %d: %w", f.Tokens, limit, ErrNothing)
 		}
 		return f, nil
 	}
@@ -151,45 +184,29 @@ func (l Timeline) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		if f.Tokens < s.Prompt {
 			return f, nil
 		}
-		return nil, fmt.Errorf("policy timeline: there is no cut point between the last summary and the newest blocks: %w", ErrNothing)
+		return nil, fmt.Errorf("there is no cut point between the last summary and the newest blocks: %w", ErrNothing)
 	}
 	w := &timelineWriter{Timeline: l, ctx: ctx, asker: asker{s: s, model: l.Model, trust: l.Trust}}
-	record, err := l.summarize(w, prev, blocks, from, at)
+	record, err := w.record(prev, blocks, from, at)
 	if err != nil {
-		return nil, fmt.Errorf("policy timeline: %w", err)
+		return nil, err
 	}
-	p = l.draft(s, record, at, slices.DeleteFunc(pruned, func(i int) bool { return i < at }))
-	if f, err = s.Render(p); err != nil {
-		return nil, fmt.Errorf("policy timeline: %w", err)
+	f, err = s.fitted(l.draft(s, record, at, slices.DeleteFunc(pruned, func(i int) bool { return i < at })))
+	if err != nil {
+		return nil, err
 	}
 	if f.Tokens >= s.Prompt {
-		return nil, fmt.Errorf("policy timeline: the request would take %d tokens, it takes %d now: %w", f.Tokens, s.Prompt, ErrNothing)
+		return nil, fmt.Errorf("the request would take %d tokens, it takes %d now: %w", f.Tokens, s.Prompt, ErrNothing)
 	}
-	p.CompactedTokens, f.Tail = f.Tokens, at
-	f.Summaries = w.asker.reports(byCode, w.failure)
+	f.Tail, f.Summaries = at, w.reports(byCode, w.failure)
 	return f, nil
-}
-
-// latest is the summary block in force, and the first position after it.
-func (l Timeline) latest(s *Situation) (*plan.Summarization, int) {
-	if s.Current == nil {
-		return nil, 0
-	}
-	for i := range s.Current.Summarizations {
-		r := &s.Current.Summarizations[i]
-		if last, ok := s.Thread.Index(r.Span.Last()); ok && r.Strategy == l.Name() && r.Range != nil {
-			return r, last + 1
-		}
-	}
-	return nil, 0
 }
 
 // draft is a plan with a summary block, what is hidden from a position on, and
 // the cache rule.
 func (l Timeline) draft(s *Situation, record *plan.Summarization, from int, pruned []int) *plan.Plan {
 	p := s.Draft(l.Name())
-	offset := or0(l.CacheOffset, timelineRounds)
-	p.Cache = &plan.CacheRule{Offset: offset, MinRounds: or0(l.CacheMinRounds, offset+1)}
+	p.Cache = &plan.CacheRule{Offset: l.CacheOffset, MinRounds: cmp.Or(l.CacheMinRounds, l.CacheOffset+1)}
 	if record != nil {
 		p.Add(*record)
 	}
@@ -226,12 +243,12 @@ func (l Timeline) cut(s *Situation, f *Fitted, from, limit int) (blocks []block,
 	}
 	blocks = blocksOf(uncopied.Messages(s.Thread), from, shown)
 	points := cut.Legal(s.Thread, s.Pairs())
-	keep := or0(l.KeepRecent, timelineKeep)
+	keep := cmp.Or(l.KeepRecent, timelineKeep)
 	if l.KeepRecent == 0 && limit > 0 {
 		keep = min(keep, limit/3)
 	}
 	if s.Forced {
-		limit = min(or0(limit, s.Prompt), s.Prompt*3/4)
+		limit = min(cmp.Or(limit, s.Prompt), s.Prompt*3/4)
 		keep = min(keep, limit/2) >> min(max(s.Harder-1, 0), 16)
 	}
 	at = from
@@ -247,7 +264,7 @@ func (l Timeline) cut(s *Situation, f *Fitted, from, limit int) (blocks []block,
 		if i > at {
 			at = i
 		}
-		size := s.Fixed + or0(l.SummaryTokens, timelineLimit) + or0(l.PrefixTokens, timelinePrefix)
+		size := s.Fixed + l.SummaryTokens + l.PrefixTokens
 		for k := at; k < len(shown); k++ {
 			size += shown[k]
 		}
@@ -257,12 +274,21 @@ func (l Timeline) cut(s *Situation, f *Fitted, from, limit int) (blocks []block,
 	}
 }
 
-// summarize makes the summary block of everything before at (C6, C7).
-func (l Timeline) summarize(w *timelineWriter, prev *plan.Summarization, blocks []block, from, at int) (record *plan.Summarization, err error) {
+// timelineWriter makes the texts of one compaction.
+type timelineWriter struct {
+	Timeline
+	ctx context.Context
+	asker
+	// failure is why the rule took the model's place, the first time.
+	failure error
+}
+
+// record makes the summary block of everything before at (C6, C7).
+func (w *timelineWriter) record(prev *plan.Summarization, blocks []block, from, at int) (*plan.Summarization, error) {
 	s := w.s
 	messages := uncopied.Messages(s.Thread)
 	history, split := at, ""
-	if !messages[min(at, len(messages)-1)].StartsTurn() && at < len(messages) {
+	if at < len(messages) && !messages[at].StartsTurn() {
 		first := slices.IndexFunc(blocks, func(b block) bool { return b.at == at })
 		history = from // the turn may have begun before the last summary
 		if n := turnStart(blocks, first); n >= 0 {
@@ -270,70 +296,339 @@ func (l Timeline) summarize(w *timelineWriter, prev *plan.Summarization, blocks 
 		}
 		split = turnID(messages[at].Turn)
 	}
-	var ids []thread.ID
-	var turns []string
-	for i := range messages[:at] {
-		m := &messages[i]
-		if m.Role == thread.System && m.Kind == thread.Plain {
-			continue // instructions are not conversation: they stay
-		}
-		ids = append(ids, m.ID)
-		if id := turnID(m.Turn); id != split && !slices.Contains(turns[max(0, len(turns)-1):], id) {
-			turns = append(turns, id)
-		}
-	}
-	span, err := thread.NewSpan(s.Thread, ids...)
+	span, _, err := s.stretch(at, at)
 	if err != nil {
 		return nil, fmt.Errorf("what is before the cut: %w: %w", err, ErrNothing)
 	}
-	path := "su:" + turnID(messages[at-1].Turn) + "." + blockSummary
-	if split != "" {
-		path = "su:" + split + "." + blockSummary
+	var turns []string
+	for _, id := range span.MessageIDs {
+		i, _ := s.Thread.Index(id)
+		if id := turnID(messages[i].Turn); id != split && !slices.Contains(turns[max(0, len(turns)-1):], id) {
+			turns = append(turns, id)
+		}
 	}
-	next := &plan.Range{Type: blockSummary, Path: path, CoveredTurns: turns, SplitTurn: split}
+	next := &plan.Range{
+		Type: blockSummary, Path: "su:" + cmp.Or(split, turnID(messages[at-1].Turn)) + "." + blockSummary, CoveredTurns: turns, SplitTurn: split,
+	}
 	var known summary.Summary
-	if prev != nil {
-		known = prev.Summary
-		next.Text = prev.Range.Text
-	}
 	before := ""
 	if prev != nil {
-		before = prev.Range.TurnContext
+		known, next.Text, before = prev.Summary, prev.Range.Text, prev.Range.TurnContext
 	}
 	if split == "" || prev == nil || prev.Range.SplitTurn != split {
 		// The turn that was split the last time is whole now.
-		next.Text, err = w.write(summaryTask, or0(l.SummaryTokens, timelineLimit), joinContext(next.Text, before), from, history)
+		next.Text, err = w.write(summaryTask, w.SummaryTokens, joinContext(next.Text, before), from, history)
 		before = ""
 	}
 	if err == nil && split != "" {
-		next.TurnContext, err = w.write(prefixTask, or0(l.PrefixTokens, timelinePrefix), before, history, at)
+		next.TurnContext, err = w.write(prefixTask, w.PrefixTokens, before, history, at)
 	}
 	if err != nil {
 		return nil, err
 	}
-	record = &plan.Summarization{
-		Span: span, Range: next,
-		Origin: plan.Origin{Strategy: l.Name(), Reason: "over the share of the maximum"},
+	sum, err := w.structured(known, messages[from:at], w.SummaryTokens)
+	if err != nil {
+		return nil, err
 	}
+	sum.Span = span
+	if w.Model != nil {
+		next.Text = w.withUser(next, &sum, at, w.SummaryTokens)
+	}
+	next.Digest = w.digest(prev, &sum, from, at)
+	why := "over the share of the maximum"
 	if s.Forced {
-		record.Reason = "forced"
+		why = "forced"
 	}
-	record.Summary, err = w.structured(known, messages[from:at], or0(l.SummaryTokens, timelineLimit))
+	record := s.record(w.Name(), why, span, plan.Said{Text: blockText(next)})
+	record.Range, record.Summary = next, sum
+	return &record, nil
+}
+
+// The types of blocks (C1).
+const (
+	blockUser    = "user.prompt"
+	blockSaid    = "assistant.completion"
+	blockCall    = "react.tool.call"
+	blockResult  = "react.tool.result"
+	blockTurn    = "turn.header"
+	blockSummary = "conv.range.summary"
+	blockNote    = "note" // whatever else stands in a log: its author says whose it is
+)
+
+// block is a piece of a timeline.
+type block struct {
+	kind, author string
+	at           int // the position of its message in the thread; -1 for a summary
+	tokens       int
+}
+
+// blocksOf maps the messages from position from on to blocks: a header and the
+// prompt for a turn's first message, for an answer its text and each of its
+// calls, and one for every result. A message's tokens are those of its first
+// block that counts, so that a walk over blocks counts each message once.
+func blocksOf(messages []thread.Message, from int, tokens []int) []block {
+	var out []block
+	for i := from; i < len(messages); i++ {
+		m := &messages[i]
+		first := len(out)
+		add := func(kind, author string) { out = append(out, block{kind: kind, author: author, at: i}) }
+		switch {
+		case m.Kind == thread.Recap:
+			add(blockSummary, "system")
+		case m.StartsTurn():
+			add(blockTurn, "system")
+			first++
+			add(blockUser, "user")
+		case m.Role == thread.User:
+			add(blockNote, "harness") // text that a program put in the user's name
+		case m.Role == thread.System:
+			add(blockNote, "system")
+		case m.Role == thread.Tool:
+			add(blockResult, "tool")
+		default:
+			said := false
+			for _, p := range m.Parts {
+				if _, call := p.(thread.ToolCall); !call && !said {
+					said = true
+					add(blockSaid, "assistant")
+				}
+			}
+			for range m.Calls() {
+				add(blockCall, "assistant")
+			}
+			if first == len(out) {
+				add(blockSaid, "assistant")
+			}
+		}
+		out[first].tokens = tokens[i]
+	}
+	return out
+}
+
+// isCutPoint is the seed's rule for candidates (C4), word for word.
+func (b block) isCutPoint() bool {
+	switch b.kind {
+	case blockResult, blockSummary:
+		return false
+	case blockUser, blockSaid, blockCall, blockTurn:
+		return true
+	}
+	return b.author != "" && b.author != "system" && b.author != "tool"
+}
+
+// isMessage says which blocks count towards the recent tokens: the candidates,
+// and results of tools, which are none.
+func (b block) isMessage() bool { return b.kind == blockResult || b.isCutPoint() }
+
+// startsTurn is the seed's rule for turn starts.
+func (b block) startsTurn() bool {
+	return b.kind == blockTurn || b.kind == blockUser || b.author == "user"
+}
+
+// cutIndex chooses where the retained window begins (C5): walk back over message
+// blocks until keep tokens are reached, take the first candidate at or after,
+// and go back to a message boundary or just after a summary, so that what stands
+// between two messages stays with the later one. When all blocks together hold
+// fewer tokens, everything is kept: the answer is the first candidate.
+//
+// The seed does not say what happens when no candidate follows, as when the last
+// block is one huge result. The last candidate before it is taken then: its call
+// stays with it.
+func cutIndex(blocks []block, keep int) (index int, ok bool) {
+	var candidates []int
+	for i, b := range blocks {
+		if b.isCutPoint() {
+			candidates = append(candidates, i)
+		}
+	}
+	if len(candidates) == 0 {
+		return 0, false
+	}
+	index = candidates[0]
+	sum := 0
+	for i := len(blocks) - 1; i >= 0; i-- {
+		if !blocks[i].isMessage() {
+			continue
+		}
+		if sum += blocks[i].tokens; sum < keep {
+			continue
+		}
+		index = candidates[len(candidates)-1]
+		for _, c := range candidates {
+			if c >= i {
+				index = c
+				break
+			}
+		}
+		break
+	}
+	for index > 0 && !blocks[index-1].isMessage() && blocks[index-1].kind != blockSummary {
+		index--
+	}
+	return index, true
+}
+
+// turnStart returns the last turn start at or before a block, or -1.
+func turnStart(blocks []block, i int) int {
+	for ; i >= 0; i-- {
+		if blocks[i].startsTurn() {
+			return i
+		}
+	}
+	return -1
+}
+
+// turnID and resultPath name turns and results.
+func turnID(turn int) string { return "turn_" + strconv.Itoa(turn) }
+
+func resultPath(m *thread.Message) string {
+	r, _ := m.Result()
+	return "tc:" + turnID(m.Turn) + "." + r.CallID + ".result"
+}
+
+// blockText is what the agent sees of a summary block.
+func blockText(r *plan.Range) string {
+	text := "[" + r.Type + " " + r.Path + "]\n" + r.Text
+	if r.Text == "" {
+		text = "[" + r.Type + " " + r.Path + "]"
+	}
+	return joinContext(text, r.TurnContext)
+}
+
+// joinContext puts the summary of a split turn behind a text.
+func joinContext(text, turnContext string) string {
+	if turnContext == "" {
+		return text
+	}
+	return strings.TrimLeft(text+"\n\n"+splitHeading+"\n"+turnContext, "\n")
+}
+
+// write summarizes the messages from position i up to j on top of what is known,
+// in at most limit tokens and in no more than what is known and half of the
+// messages take: a summary that is longer than what it stands for helps nobody.
+// The model reads them piece by piece, each time with the summary so far; when
+// it fails the rule takes its place.
+func (w *timelineWriter) write(task string, limit int, known string, i, j int) (string, error) {
+	messages := uncopied.Messages(w.s.Thread)[i:j]
+	room := w.s.Counter.Text(known)
+	for k := i; k < j; k++ {
+		room += w.s.Changed[k] / 2
+	}
+	limit = min(limit, max(room, leastTimeline))
+	if len(messages) == 0 {
+		return w.clip(known, limit), nil
+	}
+	text, failure, err := written(w.ctx, &w.asker,
+		func() (string, error) { return w.byModel(task, limit, known, messages) },
+		func(text string) (string, error) { return text, nil },
+		func(bool) (string, error) { return w.byRule(limit, known, messages) }, nil)
+	w.failure = cmp.Or(w.failure, failure)
+	return text, err
+}
+
+func (w *timelineWriter) byRule(limit int, known string, messages []thread.Message) (string, error) {
+	budget := limit
+	if known != "" {
+		known = w.clip(known, limit/2)
+		budget -= w.s.Counter.Text(known) + 2
+	}
+	sum, err := w.structured(summary.Summary{}, messages, budget)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	record.Summary.Span = span
-	if l.Model != nil {
-		next.Text = w.withUser(next, &record.Summary, at, or0(l.SummaryTokens, timelineLimit))
+	text := strings.TrimSpace(sum.Render())
+	if known != "" {
+		text = known + "\n" + text
 	}
-	next.Digest = w.digest(prev, &record.Summary, from, at)
-	text := blockText(next)
-	record.Stand = []plan.Said{{Text: text}}
-	record.SummaryTokens = s.Counter.Text(text)
-	record.TokensAfter = record.SummaryTokens
-	for _, id := range ids {
-		i, _ := s.Thread.Index(id)
-		record.TokensBefore += s.Changed[i]
+	return w.clip(text, limit), nil
+}
+
+func (w *timelineWriter) byModel(task string, limit int, known string, messages []thread.Message) (string, error) {
+	system := prompt.System{Text: fill(task, "{{limit}}", strconv.Itoa(limit)), Role: "system"}
+	err := inPieces(chunked(timelineTranscript(messages), timelineChunk), halved, func(chunk string) error {
+		user := fill(strings.TrimSpace(timelineUser), "{{previous}}", inTag(known), "{{blocks}}", inTag(chunk))
+		text, err := w.text(w.ctx, system, user+w.s.instructions(), nil)
+		if err == nil {
+			text, err = w.taken(w.check(messages, known), text)
+		}
+		if err == nil {
+			known = w.clip(neutralLines(text), limit)
+		}
+		return err
+	})
+	return known, err
+}
+
+// withUser adds what the user asked for and the rules that a text does not hold, at
+// most half of the limit, and what code found where the model's text lost
+// something.
+func (w *timelineWriter) withUser(r *plan.Range, sum *summary.Summary, at, limit int) string {
+	text := joined(r.Text, r.TurnContext)
+	block := w.clip(userBlock(text, w.s.requests(at, min(limit, requestRoom(w.Limit(w.s)))), sum.Constraints), limit/2)
+	if block == "" {
+		return r.Text
 	}
-	return record, nil
+	said := w.clip(r.Text, limit-w.s.Counter.Text(block)-2)
+	more := w.filled(text, sum)
+	return joined(block, said, w.clip(more, limit-w.s.Counter.Text(block)-w.s.Counter.Text(said)-4))
+}
+
+// clip cuts a text to limit tokens, at the end of a line or a sentence where it
+// can.
+func (w timelineWriter) clip(text string, limit int) string {
+	for w.s.Counter.Text(text) > limit && text != "" {
+		most := len(text) * 9 / 10
+		whole := clip.Sentences(text, most)
+		if len(whole) < len(text)/2 {
+			whole = text[:clip.Boundary(text, most)]
+		}
+		text = strings.TrimSpace(whole)
+	}
+	return text
+}
+
+// structured is the summary by rule. Where not even the task fits, it is empty.
+func (w *timelineWriter) structured(known summary.Summary, messages []thread.Message, budget int) (summary.Summary, error) {
+	in := summarize.Input{Messages: messages, Budget: max(budget, 1)}
+	if len(known.Span.MessageIDs) > 0 {
+		in.Previous = &known
+	}
+	sum, err := w.summarized(w.ctx, in)
+	if errors.Is(err, summarize.ErrBudget) {
+		return summary.Summary{}, nil
+	}
+	return sum, err
+}
+
+// timelineTranscript writes messages as blocks, numbered, lines after the first
+// indented. Long results are shortened in the middle.
+func timelineTranscript(messages []thread.Message) []string {
+	var out []string
+	add := func(kind, text string) {
+		if text = strings.TrimSpace(text); text != "" {
+			out = append(out, strconv.Itoa(len(out)+1)+". ["+kind+"] "+strings.ReplaceAll(text, "\n", "\n   "))
+		}
+	}
+	calling := -1
+	for _, b := range blocksOf(messages, 0, make([]int, len(messages))) {
+		m := &messages[b.at]
+		switch b.kind {
+		case blockTurn:
+			add(b.kind, turnID(m.Turn))
+		case blockResult:
+			r, _ := m.Result()
+			add(b.kind, r.Tool+" ("+string(r.Outcome)+"): "+clip.Middle(r.Text(), timelineResult))
+		case blockCall:
+			if b.at == calling {
+				break // all calls of a message are written with the first
+			}
+			calling = b.at
+			for _, c := range m.Calls() {
+				add(b.kind, c.Name+" "+clip.Middle(c.Arguments, timelineResult))
+			}
+		default:
+			add(b.kind, m.Text())
+		}
+	}
+	return out
 }

@@ -1,10 +1,14 @@
 package policy
 
 import (
+	"cmp"
 	"context"
+	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -12,6 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -67,32 +72,65 @@ type Workstream struct {
 	ShowState bool
 }
 
-const (
-	workstreamWindow  = 200_000
-	workstreamShare   = 0.7
-	workstreamOutput  = 32_000
-	workstreamSafety  = 8_000
-	workstreamTail    = 6
-	workstreamChunk   = 120_000
-	workstreamRollup  = 80_000
-	workstreamHeader  = "Compacted context summary:"
-	charsPerToken     = 3 // seed D, "Assessment"
-	leastChunk        = 2_000
-	workstreamLeastBy = 500 // tokens that a summary made by rule may always take
-)
-
 // Name returns "workstream".
 func (Workstream) Name() string { return "workstream" }
+
+// Defaults returns the policy with those defaults written out that do not depend
+// on the step, for those who show it. It decides as before.
+func (w Workstream) Defaults() Workstream {
+	w.Share, w.OutputReserve, w.SafetyMargin = cmp.Or(w.Share, 0.7), cmp.Or(w.OutputReserve, 32_000), cmp.Or(w.SafetyMargin, 8_000)
+	w.Tail, w.ChunkChars, w.RollupTokens = cmp.Or(w.Tail, 6), cmp.Or(w.ChunkChars, 120_000), cmp.Or(w.RollupTokens, 80_000)
+	w.Role = cmp.Or(w.Role, thread.System)
+	if w.ToolNames == nil {
+		w.ToolNames = []string{"userQuestions", "proceedInOnboarding"}
+	}
+	if w.ToolPrefixes == nil {
+		w.ToolPrefixes = []string{"linear"}
+	}
+	l := &w.Limits
+	*l = state.Limits{
+		KeyDecisions: cmp.Or(l.KeyDecisions, 8), ActiveConstraints: cmp.Or(l.ActiveConstraints, 6), Tasks: cmp.Or(l.Tasks, 10), OpenQuestions: cmp.Or(l.OpenQuestions, 5),
+		Risks: cmp.Or(l.Risks, 5), Artifacts: cmp.Or(l.Artifacts, 10), AgentContributions: cmp.Or(l.AgentContributions, 6),
+	}
+	return w
+}
+
+const (
+	workstreamWindow  = 200_000
+	workstreamHeader  = "Compacted context summary:"
+	charsPerToken     = 3   // seed D, "Assessment"
+	workstreamLeastBy = 500 // tokens that a summary made by rule may always take
+	onlyCalls         = "(tool calls only; nothing was said)"
+)
+
+// workstreamTask is what the model is told to do, workstreamRollupTask stands in
+// its place when the summary itself is too long; workstreamForm is the form of both
+// answers.
+var (
+	//go:embed prompts/workstream.txt
+	workstreamTask string
+	//go:embed prompts/workstream.rollup.txt
+	workstreamRollupTask string
+	//go:embed prompts/workstream.user.txt
+	workstreamUser string
+	//go:embed prompts/workstream.schema.json
+	workstreamForm string
+
+	workstreamSchema = &llm.Schema{
+		Name: "context_compaction", Description: "The replacement summary and the changes of the state.", JSON: strings.TrimSpace(workstreamForm),
+	}
+)
 
 // marks returns the threshold min(share × context, context − output − safety)
 // (D1) and the size above which no answer fits any more, in tokens. In a window
 // that is not larger than the reserves the second term of the threshold would
 // make every turn compact; only the share counts there.
 func (w Workstream) marks(s *Situation) (threshold, hard int) {
-	window := or0(w.ContextSize, or0(s.Window, workstreamWindow))
+	w = w.Defaults()
+	window := cmp.Or(w.ContextSize, s.Window, workstreamWindow)
 	// The small number keeps 0.7 × 200,000 at 140,000 whatever the rounding.
-	threshold = int(float64(window)*or(w.Share, workstreamShare) + 1e-6)
-	hard = window - or0(w.OutputReserve, workstreamOutput) - or0(w.SafetyMargin, workstreamSafety)
+	threshold = int(float64(window)*w.Share + 1e-6)
+	hard = window - w.OutputReserve - w.SafetyMargin
 	if hard <= 0 {
 		hard = threshold
 	}
@@ -101,6 +139,19 @@ func (w Workstream) marks(s *Situation) (threshold, hard int) {
 	}
 	return min(threshold, hard), hard
 }
+
+// Limit is the window without the reserves for answer and errors; in a window
+// that is no larger than these, the mark.
+func (w Workstream) Limit(s *Situation) int {
+	_, hard := w.marks(s)
+	return hard
+}
+
+// Soon is Due: the seed compacts in a job at the end of the turn (D2).
+func (w Workstream) Soon(s *Situation) (bool, string) { return w.Due(s) }
+
+// Patient is true: requests wait while the thread is compacted (D12).
+func (Workstream) Patient() bool { return true }
 
 // Due reports whether the conversation has reached the threshold, where a turn
 // has ended (D2): where the newest message is not the result of a tool, and no call
@@ -158,84 +209,7 @@ func tokensOf(chars int) int { return (chars + charsPerToken - 1) / charsPerToke
 
 // charsOf counts what a message holds in characters, media as what stands in
 // the log for them.
-func charsOf(m *thread.Message) int {
-	n := 0
-	var count func(parts []thread.Part)
-	count = func(parts []thread.Part) {
-		for _, p := range parts {
-			switch p := p.(type) {
-			case thread.Text:
-				n += utf8.RuneCountInString(p.Text)
-			case thread.Reasoning:
-				n += utf8.RuneCountInString(p.Text)
-			case thread.ToolCall:
-				n += utf8.RuneCountInString(p.Name) + utf8.RuneCountInString(p.Arguments)
-			case thread.ToolResult:
-				count(p.Content)
-			case thread.Media:
-				n += len(p.Data) + utf8.RuneCountInString(p.Text) + len(p.URL) + len(p.FileID)
-			case thread.Opaque:
-				n += utf8.RuneCountInString(p.Text)
-			}
-		}
-	}
-	count(m.Parts)
-	return n
-}
-
-// Plan makes one record of everything before the tail: the summary text, the
-// last compacted message (the last of its span) and the merged state change
-// together or not at all (D8). System messages of the log stay as they are.
-func (w Workstream) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
-	prev, from := w.previous(s)
-	at := w.boundary(s, from)
-	var fresh []thread.Message
-	var ids []thread.ID
-	for i, m := range uncopied.Messages(s.Thread)[:at] {
-		if m.Role == thread.System && m.Kind == thread.Plain {
-			continue
-		}
-		ids = append(ids, m.ID)
-		if i >= from {
-			fresh = append(fresh, m)
-		}
-	}
-	if len(fresh) == 0 {
-		return nil, fmt.Errorf("policy workstream: no message stands between the last summary and the tail: %w", ErrNothing)
-	}
-	span, err := thread.NewSpan(s.Thread, ids...)
-	if err != nil {
-		return nil, fmt.Errorf("policy workstream: %w", err)
-	}
-	model := &asker{s: s, model: w.Model, trust: w.Trust}
-	next, failure, err := w.compact(ctx, model, prev, fresh, uncopied.Messages(s.Thread)[at:])
-	if err != nil {
-		return nil, fmt.Errorf("policy workstream: %w", err)
-	}
-	next.summary.Span = span
-
-	p := s.Draft(w.Name())
-	record := plan.Summarization{
-		Span: span, Summary: next.summary, State: &next.state, Stand: w.stand(next),
-		Origin: plan.Origin{Strategy: w.Name(), Reason: fmt.Sprintf("everything before the last %d messages", s.Thread.Len()-at)},
-	}
-	for _, said := range record.Stand {
-		record.SummaryTokens += s.Counter.Text(said.Text)
-	}
-	record.TokensAfter = record.SummaryTokens
-	for _, id := range ids {
-		i, _ := s.Thread.Index(id)
-		record.TokensBefore += s.Changed[i]
-	}
-	p.Add(record)
-	f, err := s.Render(p)
-	if err != nil {
-		return nil, fmt.Errorf("policy workstream: %w", err)
-	}
-	p.CompactedTokens, f.Tail = f.Tokens, at
-	f.Summaries = model.reports(byCode, failure)
-	return f, nil
-}
+func charsOf(m *thread.Message) int { return sizeOf(m.Parts, utf8.RuneCountInString, true) }
 
 // workstreamNotes is what a compaction knows: the text, the same as structure,
 // and the state.
@@ -245,29 +219,67 @@ type workstreamNotes struct {
 	state   state.State
 }
 
-// previous returns what the record in force holds, and the first position after
-// it. A plan of another policy is passed over: the log has everything.
-func (w Workstream) previous(s *Situation) (workstreamNotes, int) {
-	if s.Current == nil {
-		return workstreamNotes{}, 0
+// workstreamStep is what one compaction is made of.
+type workstreamStep struct {
+	Workstream
+	asker
+	prev workstreamNotes
+	// fresh are the messages that go into the notes, and tail those that stay.
+	fresh, tail []thread.Message
+}
+
+// Plan makes one record of everything before the tail: the summary text, the
+// last compacted message (the last of its span) and the merged state change
+// together or not at all (D8). System messages of the log stay as they are.
+func (w Workstream) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
+	f, err := w.Defaults().plan(ctx, s)
+	return f, named(w.Name(), err)
+}
+
+func (w Workstream) plan(ctx context.Context, s *Situation) (*Fitted, error) {
+	held, from := s.inForce(w.Name(), func(r *plan.Summarization) bool { return r.State != nil && len(r.Stand) > 0 })
+	at := w.boundary(s, from)
+	step := &workstreamStep{Workstream: w, asker: asker{s: s, model: w.Model, trust: w.Trust}, tail: uncopied.Messages(s.Thread)[at:]}
+	if held != nil {
+		text := strings.TrimSpace(strings.TrimPrefix(held.Stand[0].Text, workstreamHeader))
+		step.prev = workstreamNotes{text, held.Summary, *held.State}
 	}
-	for _, r := range s.Current.Summarizations {
-		if r.Strategy != w.Name() || r.State == nil || len(r.Stand) == 0 {
-			continue
-		}
-		if last, ok := s.Thread.Index(r.Span.Last()); ok {
-			text := strings.TrimSpace(strings.TrimPrefix(r.Stand[0].Text, workstreamHeader))
-			return workstreamNotes{text, r.Summary, *r.State}, last + 1
-		}
+	var span thread.Span
+	var err error
+	if span, step.fresh, err = s.stretch(from, at); len(step.fresh) == 0 {
+		return nil, fmt.Errorf("no message stands between the last summary and the tail: %w", ErrNothing)
 	}
-	return workstreamNotes{}, 0
+	if err != nil {
+		return nil, err
+	}
+	next, failure, err := written(ctx, &step.asker,
+		func() (workstreamNotes, error) { return step.byModel(ctx) },
+		func(n workstreamNotes) (workstreamNotes, error) { return n, nil },
+		func(bool) (workstreamNotes, error) { return step.byRule(ctx) },
+		func(failure error) bool { // what was cut off once is cut off at each step
+			return !s.Forced && !errors.Is(failure, summarize.Ungrounded) && !errors.Is(failure, llm.ErrTruncated)
+		})
+	if err != nil {
+		return nil, err
+	}
+	next.summary.Span = span
+	record := s.record(w.Name(), fmt.Sprintf("everything before the last %d messages", s.Thread.Len()-at), span, plan.Said{Role: w.Role, Text: w.shown(next)})
+	record.Summary, record.State = next.summary, &next.state
+	p := s.Draft(w.Name())
+	p.Add(record)
+	f, err := s.fitted(p)
+	if err != nil {
+		return nil, err
+	}
+	f.Tail, f.Summaries = at, step.reports(byCode, failure)
+	return f, nil
 }
 
 // boundary is where the tail begins. Where a forced compaction would find
 // nothing before it, or was not enough the last time, the tail is halved.
 func (w Workstream) boundary(s *Situation, from int) int {
 	points := cut.Legal(s.Thread, s.Pairs())
-	n := or0(w.Tail, workstreamTail)
+	n := w.Tail
 	for range s.Harder - 1 {
 		n = max(1, n/2)
 	}
@@ -280,44 +292,368 @@ func (w Workstream) boundary(s *Situation, from int) int {
 	}
 }
 
-// stand is the system message (D9), and the state behind it where that is asked
-// for.
-func (w Workstream) stand(n workstreamNotes) []plan.Said {
-	role := w.Role
-	if role == "" {
-		role = thread.System
-	}
+// shown is the text of the system message (D9), with the state behind it where that
+// is asked for.
+func (w Workstream) shown(n workstreamNotes) string {
 	text := workstreamHeader + "\n\n" + n.text
 	if w.ShowState && !n.state.Empty() {
 		text += "\n\nWORKSTREAM STATE:\n" + strings.TrimSuffix(n.state.Render(), "\n")
 	}
-	return []plan.Said{{Role: role, Text: text}}
-}
-
-// compact makes the notes that follow prev. The failure is why they are made by
-// rule where there is a model, or nil.
-func (w Workstream) compact(ctx context.Context, model *asker, prev workstreamNotes, fresh, tail []thread.Message) (next workstreamNotes, failure, err error) {
-	if w.Model != nil {
-		next, failure = w.byModel(ctx, model, prev, fresh, tail)
-		// What was cut off once is cut off at each step.
-		rejected := errors.Is(failure, summarize.Ungrounded) || errors.Is(failure, llm.ErrTruncated)
-		if failure == nil || ctx.Err() != nil || !model.s.Forced && !rejected {
-			return next, nil, failure
-		}
-	}
-	next, err = w.byRule(ctx, model, prev, fresh, tail)
-	return next, failure, err
+	return text
 }
 
 // allowed reports whether a tool's calls and results are part of the transcript.
 func (w Workstream) allowed(tool string) bool {
-	names, prefixes := w.ToolNames, w.ToolPrefixes
-	if names == nil {
-		names = []string{"userQuestions", "proceedInOnboarding"}
+	w = w.Defaults()
+	return slices.Contains(w.ToolNames, tool) ||
+		slices.ContainsFunc(w.ToolPrefixes, func(p string) bool { return strings.HasPrefix(tool, p) })
+}
+
+// workstreamAnswer is the structured answer (D5).
+type workstreamAnswer struct {
+	Summary workstreamSections `json:"summary"`
+	Delta   state.Delta        `json:"state_delta"`
+}
+
+// workstreamSections are the seed's three sections.
+type workstreamSections struct {
+	KeyFacts         []string `json:"key_facts"`
+	ConversationFlow []string `json:"conversation_flow"`
+	OpenThreads      []string `json:"open_threads"`
+}
+
+// text writes the sections under the seed's headings, empty ones left out.
+func (s workstreamSections) text() string {
+	var b strings.Builder
+	for _, section := range []struct {
+		heading string
+		entries []string
+	}{{"KEY FACTS", s.KeyFacts}, {"CONVERSATION FLOW", s.ConversationFlow}, {"OPEN THREADS", s.OpenThreads}} {
+		entries := neutralEntries(section.entries)
+		if len(entries) == 0 {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(section.heading + ":\n" + strings.Join(entries, "\n"))
 	}
-	if prefixes == nil {
-		prefixes = []string{"linear"}
+	return b.String()
+}
+
+// within leaves out entries until the text takes at most limit tokens: first
+// the oldest of the flow, then the oldest open threads and facts.
+func (s workstreamSections) within(limit int) workstreamSections {
+	for _, list := range []*[]string{&s.ConversationFlow, &s.OpenThreads, &s.KeyFacts} {
+		for len(*list) > 0 && tokensOf(utf8.RuneCountInString(s.text())) > limit {
+			*list = (*list)[max(1, len(*list)/8):]
+		}
 	}
-	return slices.Contains(names, tool) ||
-		slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(tool, p) })
+	return s
+}
+
+func (s workstreamSections) structured() summary.Summary {
+	var out summary.Summary
+	for _, t := range s.KeyFacts {
+		out.Facts = append(out.Facts, summary.Item{Text: t})
+	}
+	for _, t := range s.ConversationFlow {
+		out.Conclusions = append(out.Conclusions, summary.Item{Text: t})
+	}
+	for _, t := range s.OpenThreads {
+		out.OpenItems = append(out.OpenItems, summary.OpenItem{Description: t})
+	}
+	return out
+}
+
+// byModel gives the transcript to the model, chunk by chunk, each with the
+// summary and the state of the last (D6).
+func (w *workstreamStep) byModel(ctx context.Context) (workstreamNotes, error) {
+	next := w.prev
+	ask := func(task, chunk string) error {
+		answer, err := w.ask(ctx, task, next, chunk)
+		if err == nil {
+			next, err = w.merge(next, answer)
+		}
+		return err
+	}
+	chunks := chunked(w.transcript(w.fresh), w.ChunkChars)
+	if len(chunks) == 0 && next.text == "" {
+		chunks = []string{onlyCalls}
+	}
+	err := inPieces(chunks, halved, func(chunk string) error { return ask(workstreamTask, chunk) })
+	if err == nil && tokensOf(utf8.RuneCountInString(next.text)) > w.RollupTokens {
+		err = ask(workstreamRollupTask, "")
+	}
+	if err != nil {
+		return workstreamNotes{}, err
+	}
+	return w.withUser(ctx, next)
+}
+
+// ask sends one request. An answer with an empty summary is an error: it would
+// take the place of everything.
+func (w *workstreamStep) ask(ctx context.Context, task string, n workstreamNotes, messages string) (*workstreamAnswer, error) {
+	known, err := json.Marshal(n.state)
+	if err != nil {
+		return nil, fmt.Errorf("write the state: %w", err)
+	}
+	user := fill(strings.TrimSpace(workstreamUser), "{{previous}}", inTag(n.text), "{{state}}", inTag(string(known)), "{{messages}}", inTag(messages))
+	reply, err := w.generate(ctx, prompt.System{Text: task, Role: "system"}, user+w.s.instructions(), &llm.Options{Schema: workstreamSchema})
+	if err != nil {
+		return nil, err
+	}
+	var a workstreamAnswer
+	if err := json.Unmarshal([]byte(reply.JSON), &a); err != nil {
+		return nil, &llm.APIError{Kind: llm.ErrResponse, Message: "the answer is no summary and delta", RequestID: reply.RequestID, Err: err}
+	}
+	if a.Summary.text() == "" {
+		return nil, &llm.APIError{Kind: llm.ErrResponse, Message: "the answer has an empty summary", RequestID: reply.RequestID}
+	}
+	if messages == "" { // a rollup
+		a.Summary = a.Summary.within(w.RollupTokens)
+	}
+	return &a, nil
+}
+
+// merge puts the answer in the place of the notes, as far as it can be taken. A
+// constraint is the user's when the user said it in these words, and pinned then;
+// whatever the model pinned does not count.
+//
+// What the model reads leaves out most tools (D4), but a statement stands on all
+// messages.
+func (w *workstreamStep) merge(n workstreamNotes, a *workstreamAnswer) (workstreamNotes, error) {
+	g := w.check(w.fresh, n.text)
+	d := a.Delta.Unpinned()
+	d.ActiveConstraints.Set = slices.DeleteFunc(d.ActiveConstraints.Set, func(it state.Item) bool { return !saidByUser(w.fresh, it.Text) })
+	for i := range d.ActiveConstraints.Set {
+		d.ActiveConstraints.Set[i].Pinned = true
+	}
+	for _, c := range []*state.Change{&d.KeyDecisions, &d.Tasks, &d.OpenQuestions, &d.Risks, &d.Artifacts, &d.AgentContributions} {
+		c.Set = slices.DeleteFunc(c.Set, func(it state.Item) bool { return g != nil && !g.Holds(it.Text) })
+	}
+	said := a.Summary
+	sections := workstreamSections{
+		KeyFacts:         w.entries(g, said.KeyFacts, false),
+		ConversationFlow: w.entries(g, said.ConversationFlow, false),
+		OpenThreads:      w.entries(g, said.OpenThreads, true),
+	}
+	if sections.text() == "" {
+		return workstreamNotes{}, &summarize.RejectedError{Reason: summarize.Ungrounded}
+	}
+	return workstreamNotes{text: sections.text(), summary: sections.structured(), state: n.state.ApplyWithin(d, w.Limits)}, nil
+}
+
+// withUser adds the user's task and rules, word for word, which no model is left
+// to keep: to the facts where they do not stand there, and to the state.
+func (w *workstreamStep) withUser(ctx context.Context, next workstreamNotes) (workstreamNotes, error) {
+	s := w.s
+	in := summarize.Input{Messages: w.extracted(w.fresh), Previous: &summary.Summary{CurrentTask: w.prev.summary.CurrentTask, Constraints: w.prev.summary.Constraints}}
+	sum, err := (&summarize.Extractive{Counter: s.Counter.Text}).Summarize(ctx, in)
+	if err != nil {
+		return workstreamNotes{}, err
+	}
+	next.summary.CurrentTask, next.summary.Constraints = sum.CurrentTask, sum.Constraints
+	var delta state.Delta
+	items := s.requests(s.Thread.Len()-len(w.tail), requestRoom(w.Limit(s)))
+	for _, it := range sum.Constraints {
+		items = append(items, it)
+		delta.ActiveConstraints.Set = append(delta.ActiveConstraints.Set, state.Item{Text: it.Text, By: "user", Pinned: true})
+	}
+	next.state = next.state.ApplyWithin(delta, w.Limits)
+	if entries := unsaid(next.text, items); len(entries) > 0 {
+		next.text = joined(strings.ToUpper(userHeading)+":\n"+strings.Join(entries, "\n"), next.text)
+	}
+	next.text = joined(next.text, w.filled(next.text, &sum.Summary))
+	return next, nil
+}
+
+// leastQuote is how long a text must be to count as a quotation, in bytes.
+const leastQuote = 12
+
+func saidByUser(messages []thread.Message, text string) bool {
+	text = strings.TrimRight(folded(text), ".!")
+	for i := range messages {
+		if m := &messages[i]; len(text) >= leastQuote && m.StartsTurn() && strings.Contains(folded(m.Text()), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// transcript writes what is extracted of the messages (D4), numbered. Lines
+// after the first are indented, so that no message can pass for two.
+func (w Workstream) transcript(messages []thread.Message) []string {
+	var entries []string
+	for _, m := range w.extracted(messages) {
+		who := string(m.Role)
+		switch m.Kind {
+		case thread.Injected:
+			who += " (added by the program)"
+		case thread.Recap:
+			who += " (an earlier summary)"
+		}
+		var texts []string
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case thread.Text:
+				if text := strings.TrimSpace(p.Text); text != "" {
+					texts = append(texts, who+": "+text)
+				}
+			case thread.ToolCall:
+				texts = append(texts, "tool call "+p.Name+": "+p.Arguments)
+			case thread.ToolResult:
+				text := "tool result " + p.Tool
+				if p.Outcome != "" && p.Outcome != thread.Success {
+					text += " (" + string(p.Outcome) + ")"
+				}
+				texts = append(texts, text+": "+p.Text())
+			}
+		}
+		if len(texts) > 0 {
+			entries = append(entries, strconv.Itoa(len(entries)+1)+". "+strings.ReplaceAll(strings.Join(texts, "\n"), "\n", "\n   "))
+		}
+	}
+	return entries
+}
+
+// byRule makes summary and delta without a model, from the structured summary
+// of what may be extracted (D4): the user's and the assistant's words, and the
+// allowed tools.
+func (w *workstreamStep) byRule(ctx context.Context) (workstreamNotes, error) {
+	threshold, _ := w.marks(w.s)
+	in := summarize.Input{Messages: w.extracted(w.fresh), Context: w.tail, Budget: min(w.RollupTokens, max(threshold/4, workstreamLeastBy))}
+	if w.prev.text != "" {
+		in.Previous = &w.prev.summary
+	}
+	sum, err := w.summarized(ctx, in)
+	if err != nil {
+		return workstreamNotes{}, err
+	}
+	text := sectionsOf(&sum).within(w.RollupTokens).text()
+	return workstreamNotes{
+		text: cmp.Or(text, "KEY FACTS:\n- Only tool calls came before; nothing was said."), summary: sum, state: w.prev.state.ApplyWithin(deltaOf(&sum), w.Limits),
+	}, nil
+}
+
+// extracted leaves out reasoning and the tools that are not allowed. Messages
+// keep their ids and turns, and results have the name of their tool.
+func (w Workstream) extracted(messages []thread.Message) []thread.Message {
+	tools := map[string]string{}
+	var out []thread.Message
+	for _, m := range messages {
+		var parts []thread.Part
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case thread.Text:
+				parts = append(parts, p)
+			case thread.ToolCall:
+				tools[p.ID] = p.Name
+				if w.allowed(p.Name) {
+					parts = append(parts, p)
+				}
+			case thread.ToolResult:
+				if p.Tool = cmp.Or(p.Tool, tools[p.CallID]); w.allowed(p.Tool) {
+					parts = append(parts, p)
+				}
+			}
+		}
+		if len(parts) > 0 {
+			m.Parts, m.Frame, m.Index = parts, nil, 0
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// sectionsOf puts a structured summary into the seed's three sections.
+func sectionsOf(s *summary.Summary) workstreamSections {
+	var out workstreamSections
+	facts := func(label string, items []summary.Item) {
+		for _, it := range items {
+			out.KeyFacts = append(out.KeyFacts, label+it.Text)
+		}
+	}
+	if s.CurrentTask != "" {
+		out.KeyFacts = append(out.KeyFacts, "Task, in the user's words: "+s.CurrentTask)
+	}
+	facts("The user's rule: ", s.Constraints)
+	for _, d := range s.Decisions {
+		text := "Decision: " + d.Decision
+		if d.Rationale != "" {
+			text += ", because " + d.Rationale
+		}
+		out.KeyFacts = append(out.KeyFacts, text)
+	}
+	facts("", s.Facts)
+	for _, f := range s.Files {
+		out.KeyFacts = append(out.KeyFacts, "File "+f.Path+": "+strings.Join(f.Operations, ", "))
+	}
+	for _, a := range s.Artifacts {
+		out.KeyFacts = append(out.KeyFacts, "Artifact "+a.ArtifactID+": "+a.Description)
+	}
+	facts("Mentioned: ", s.Identifiers)
+
+	// Requests and conclusions in the order of their turns.
+	asked, said := s.Requests, s.Conclusions
+	for len(asked)+len(said) > 0 {
+		if len(said) == 0 || len(asked) > 0 && asked[0].Turn <= said[0].Turn {
+			out.ConversationFlow = append(out.ConversationFlow, "The user: "+asked[0].Text)
+			asked = asked[1:]
+			continue
+		}
+		out.ConversationFlow = append(out.ConversationFlow, "The assistant: "+said[0].Text)
+		said = said[1:]
+	}
+	for _, o := range s.ToolOutcomes {
+		text := o.Tool + " " + o.Input + ": " + string(o.Outcome)
+		if o.Error != "" {
+			text += ", " + o.Error
+		}
+		out.ConversationFlow = append(out.ConversationFlow, text)
+	}
+	for _, it := range s.FailedAttempts {
+		out.ConversationFlow = append(out.ConversationFlow, "Did not work: "+it.Text)
+	}
+	for _, o := range s.OpenItems {
+		out.OpenThreads = append(out.OpenThreads, o.Description)
+	}
+	for _, step := range s.CurrentPlan {
+		if !done(step.Status) {
+			out.OpenThreads = append(out.OpenThreads, "Planned: "+step.Text)
+		}
+	}
+	return out
+}
+
+func done(status string) bool { return status == "completed" || status == "done" }
+
+// deltaOf reads the state's lists out of a structured summary. Constraints are
+// the user's own words there, so they are pinned.
+func deltaOf(s *summary.Summary) state.Delta {
+	var d state.Delta
+	items := func(c *state.Change, by string, pinned bool, items []summary.Item) {
+		for _, it := range items {
+			c.Set = append(c.Set, state.Item{Text: it.Text, By: by, Pinned: pinned})
+		}
+	}
+	for _, x := range s.Decisions {
+		d.KeyDecisions.Set = append(d.KeyDecisions.Set, state.Item{Text: x.Decision, By: "assistant"})
+	}
+	items(&d.ActiveConstraints, "user", true, s.Constraints)
+	for _, step := range s.CurrentPlan {
+		d.Tasks.Set = append(d.Tasks.Set, state.Item{Text: step.Text, Status: step.Status})
+	}
+	for _, o := range s.OpenItems {
+		d.OpenQuestions.Set = append(d.OpenQuestions.Set, state.Item{Text: o.Description})
+	}
+	items(&d.Risks, "", false, s.FailedAttempts)
+	for _, f := range s.Files {
+		d.Artifacts.Set = append(d.Artifacts.Set, state.Item{ID: f.Path, Text: f.Path, Status: strings.Join(f.Operations, ", ")})
+	}
+	for _, a := range s.Artifacts {
+		d.Artifacts.Set = append(d.Artifacts.Set, state.Item{ID: a.ArtifactID, Text: a.Description})
+	}
+	items(&d.AgentContributions, "assistant", false, s.Conclusions)
+	return d
 }

@@ -48,7 +48,7 @@ func (x *exchange) showWhole(res *http.Response, item string, whole func(string)
 		return res, nil
 	}
 	plain, err := decoded(res.Header, raw, maxAnswer)
-	if err != nil || !rawjson.ValidBytes(plain) {
+	if err != nil || !rawjson.Valid(plain) {
 		return res, nil
 	}
 	body := string(plain)

@@ -170,7 +170,7 @@ func (s *stream) wrote(f *failure) string {
 	if f.res != nil && len(said) == 0 {
 		said = []byte(s.x.said)
 	}
-	if v := gjson.ParseBytes(said); rawjson.ValidBytes(said) && v.IsObject() {
+	if v := gjson.ParseBytes(said); rawjson.Valid(said) && v.IsObject() {
 		return v.Get("@ugly").Raw
 	}
 	return ""

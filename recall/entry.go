@@ -75,7 +75,7 @@ func Removed(t *thread.Thread, p *plan.Plan) []Entry {
 		if r, ok := m.Result(); ok {
 			e.Tool = r.Tool
 			call = callOf(messages, pairs, i, r.CallID)
-			e.Call = oneLine(r.Tool+" "+values(call.Arguments, maxValue), maxCall)
+			e.Call = clip.Line(r.Tool+" "+values(call.Arguments, maxValue), maxCall)
 		}
 		e.Summary = summarize(m, call)
 		entries = append(entries, e)
@@ -131,17 +131,17 @@ func summarize(m *thread.Message, call thread.ToolCall) string {
 	}
 	switch {
 	case head == "":
-		return oneLine(line, maxSummary)
+		return clip.Line(line, maxSummary)
 	case line == "" || strings.HasPrefix(head, "calls "):
-		return oneLine(head, maxSummary)
+		return clip.Line(head, maxSummary)
 	}
-	return oneLine(head+": "+line, maxSummary)
+	return clip.Line(head+": "+line, maxSummary)
 }
 
 // argumentsBrief are the values of a call's arguments, without their names.
 func argumentsBrief(arguments string) string {
 	if !rawjson.Valid(arguments) {
-		return oneLine(arguments, maxArguments)
+		return clip.Line(arguments, maxArguments)
 	}
 	var values []string
 	gjson.Parse(arguments).ForEach(func(_, v gjson.Result) bool {
@@ -150,7 +150,7 @@ func argumentsBrief(arguments string) string {
 		}
 		return len(values) < 3
 	})
-	return oneLine(strings.Join(values, " "), maxArguments)
+	return clip.Line(strings.Join(values, " "), maxArguments)
 }
 
 // values are those of a call's arguments, of each the first line.
@@ -161,7 +161,7 @@ func values(arguments string, each int) string {
 	var values []string
 	gjson.Parse(arguments).ForEach(func(_, v gjson.Result) bool {
 		if text := firstLine(v.String()); text != "" {
-			values = append(values, oneLine(text, each))
+			values = append(values, clip.Line(text, each))
 		}
 		return true
 	})
@@ -176,20 +176,4 @@ func firstLine(s string) string {
 		}
 	}
 	return ""
-}
-
-// oneLine squeezes white space and cuts to about n characters.
-func oneLine(s string, n int) string {
-	// No character takes more than a few bytes: the rest need not be looked at.
-	if len(s) > 16*n {
-		s = s[:clip.Boundary(s, 16*n)]
-	}
-	s = strings.Join(strings.Fields(s), " ")
-	count := 0
-	for i := range s {
-		if count++; count > n {
-			return s[:clip.Boundary(s, i)] + "…"
-		}
-	}
-	return s
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 )
 
 // Embedder turns texts into vectors, so that texts that mean the same lie close
@@ -30,8 +31,8 @@ type Embedder interface {
 type Hybrid struct {
 	Embedder Embedder
 
-	mu    sync.Mutex
-	known map[[32]byte][]float32
+	ready sync.Once
+	known *lru.Cache[[32]byte, []float32]
 }
 
 const (
@@ -161,14 +162,15 @@ func (h *Hybrid) vectors(ctx context.Context, texts []string) ([][]float32, erro
 	out := make([][]float32, len(texts))
 	var missing []int
 	keys := make([][32]byte, len(texts))
-	h.mu.Lock()
+	h.ready.Do(func() { h.known = lru.New[[32]byte, []float32](maxVectors) })
 	for i, text := range texts {
 		keys[i] = sha256.Sum256([]byte(text))
-		if out[i] = h.known[keys[i]]; out[i] == nil {
+		if v, ok := h.known.Get(keys[i]); ok {
+			out[i] = v
+		} else {
 			missing = append(missing, i)
 		}
 	}
-	h.mu.Unlock()
 	for group := range slices.Chunk(missing, batch) {
 		ask := make([]string, len(group))
 		for n, i := range group {
@@ -181,15 +183,10 @@ func (h *Hybrid) vectors(ctx context.Context, texts []string) ([][]float32, erro
 		if len(got) != len(ask) {
 			return nil, errVectors
 		}
-		h.mu.Lock()
-		if h.known == nil || len(h.known) > maxVectors {
-			h.known = map[[32]byte][]float32{}
-		}
 		for n, i := range group {
 			out[i] = got[n]
-			h.known[keys[i]] = got[n]
+			h.known.Put(keys[i], got[n], 1)
 		}
-		h.mu.Unlock()
 	}
 	for _, v := range out {
 		if len(v) == 0 || len(v) != len(out[0]) {

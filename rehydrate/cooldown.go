@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 )
 
 // Shown says in which turn an artifact came back last.
@@ -12,8 +14,8 @@ type Shown struct {
 	Turn       int    `json:"turn"`
 }
 
-// maxThreads bounds the threads that cooldowns are kept of. Beyond it the one
-// that was used longest ago is forgotten: at worst, content comes back sooner.
+// maxThreads bounds the threads that cooldowns are kept of. Of those that are
+// forgotten content comes back sooner, at worst.
 const maxThreads = 4096
 
 // cooldowns remembers per thread what was shown, in order, no longer than it
@@ -21,21 +23,14 @@ const maxThreads = 4096
 type cooldowns struct {
 	turns int
 
-	mu      sync.Mutex
-	clock   int
-	threads map[string]remembered
-}
-
-type remembered struct {
-	used  int
-	shown []Shown
+	mu      sync.Mutex // held from reading to writing
+	threads *lru.Cache[string, []Shown]
 }
 
 // of returns what was shown in the thread.
 func (c *cooldowns) of(threadID string) []Shown {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.threads[threadID].shown
+	shown, _ := c.threads.Get(threadID)
+	return shown
 }
 
 // set replaces what is remembered of a thread.
@@ -47,20 +42,10 @@ func (c *cooldowns) set(threadID string, shown []Shown) {
 
 func (c *cooldowns) put(threadID string, shown []Shown) {
 	if len(shown) == 0 {
-		delete(c.threads, threadID)
+		c.threads.Delete(threadID)
 		return
 	}
-	if _, known := c.threads[threadID]; !known && len(c.threads) >= maxThreads {
-		oldest := ""
-		for id, r := range c.threads {
-			if oldest == "" || r.used < c.threads[oldest].used {
-				oldest = id
-			}
-		}
-		delete(c.threads, oldest)
-	}
-	c.clock++
-	c.threads[threadID] = remembered{used: c.clock, shown: shown}
+	c.threads.Put(threadID, shown, 1)
 }
 
 // cools reports whether an artifact that was shown as s says must wait in a
@@ -80,7 +65,7 @@ func (c *cooldowns) cooling(shown []Shown, id string, turn int) bool {
 func (c *cooldowns) commit(threadID string, turn int, ids []string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	have := c.threads[threadID].shown
+	have := c.of(threadID)
 	allowed := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return c.cooling(have, id, turn) })
 	var next []Shown
 	for _, s := range have {

@@ -3,6 +3,8 @@ package rehydrate
 import (
 	"fmt"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
 // shortRule is the number of dashes in the lines around content that holds none
@@ -46,10 +48,4 @@ func origin(tool string, turn int) string {
 }
 
 // oneLine keeps a name in its line and of a length that a name has.
-func oneLine(name string) string {
-	name = strings.Join(strings.Fields(name), " ")
-	if r := []rune(name); len(r) > 64 {
-		name = string(r[:64]) + "…"
-	}
-	return name
-}
+func oneLine(name string) string { return clip.Line(name, 64) }

@@ -10,6 +10,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
 )
@@ -40,7 +41,7 @@ func New(s Source, count func(string) int, o *Options) *Rehydrator {
 	options := o.resolved()
 	return &Rehydrator{
 		source: s, count: count, options: options,
-		cooldowns: cooldowns{turns: options.CooldownTurns, threads: map[string]remembered{}},
+		cooldowns: cooldowns{turns: options.CooldownTurns, threads: lru.New[string, []Shown](maxThreads)},
 	}
 }
 

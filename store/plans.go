@@ -122,7 +122,7 @@ func (d Document) Check() error {
 		return fmt.Errorf("document %q has no kind: %w", d.ID, ErrName)
 	case len(d.Body) > MaxDocument:
 		return fmt.Errorf("document %s/%s: %d bytes, the limit is %d", d.Kind, d.ID, len(d.Body), MaxDocument)
-	case len(d.Body) > 0 && !rawjson.ValidBytes(d.Body):
+	case len(d.Body) > 0 && !rawjson.Valid(d.Body):
 		return fmt.Errorf("document %s/%s: the body is not JSON", d.Kind, d.ID)
 	}
 	return nil

@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
+	"hash/maphash"
 	"io"
+	"strconv"
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 )
@@ -89,4 +91,37 @@ func (w *hasher) parts(parts []Part) {
 			w.text(doc)
 		}
 	}
+}
+
+// Fingerprint is a hash of all that a message says, each part as it stands: for what
+// is remembered of a message while a process runs. Of equal messages it is equal
+// under one seed.
+func (m *Message) Fingerprint(seed maphash.Seed) uint64 {
+	return fingerprint(seed, maphash.Comparable(seed, [3]string{string(m.Role), m.Name, strconv.Itoa(int(m.Kind))}), m.Parts)
+}
+
+func fingerprint(seed maphash.Seed, sum uint64, parts []Part) uint64 {
+	for _, p := range parts {
+		var says [9]string
+		switch p := p.(type) {
+		case Text:
+			says = [9]string{"text", p.Text}
+		case Reasoning:
+			says = [9]string{"reasoning", p.Text, p.Signature}
+		case Media:
+			says = [9]string{"media", string(p.Type), p.MIME, p.Name, p.Detail, p.Data, p.URL, p.FileID, p.Text}
+		case ToolCall:
+			says = [9]string{"call", p.ID, p.Name, p.Arguments, p.Type, p.Signature}
+		case ToolResult:
+			says = [9]string{"result", p.CallID, p.Tool, string(p.Outcome), p.Structured, p.KeyFields.String(), strconv.Itoa(len(p.Content))}
+			sum = fingerprint(seed, sum, p.Content)
+		case Opaque:
+			says = [9]string{"opaque", p.Kind, p.Text, p.Raw}
+		}
+		sum = maphash.Comparable(seed, struct {
+			before uint64
+			says   [9]string
+		}{sum, says})
+	}
+	return sum
 }

@@ -1,7 +1,10 @@
 package thread
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -111,6 +114,48 @@ func (f Fields) String() string {
 	}
 	b.WriteByte('}')
 	return b.String()
+}
+
+// UnmarshalJSON reads numbers as float64, and as int where only that is exact.
+func (f *Fields) UnmarshalJSON(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	var fields map[string]any
+	if err := d.Decode(&fields); err != nil {
+		return err
+	}
+	*f = fields
+	_, err := number(fields)
+	return err
+}
+
+// number turns the numbers of a JSON value into those of Go, in place.
+func number(v any) (any, error) {
+	switch v := v.(type) {
+	case json.Number:
+		const exact = 1 << 53
+		if n, err := v.Int64(); err == nil && (n > exact || n < -exact) && n >= math.MinInt && n <= math.MaxInt && !strings.ContainsAny(v.String(), ".eE") {
+			return int(n), nil
+		}
+		return v.Float64()
+	case []any:
+		for i := range v {
+			n, err := number(v[i])
+			if err != nil {
+				return nil, err
+			}
+			v[i] = n
+		}
+	case map[string]any:
+		for k := range v {
+			n, err := number(v[k])
+			if err != nil {
+				return nil, err
+			}
+			v[k] = n
+		}
+	}
+	return v, nil
 }
 
 // Determinism is what the source of a replayable result looked like, so that

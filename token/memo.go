@@ -1,10 +1,9 @@
 package token
 
 import (
-	"encoding/binary"
 	"hash/maphash"
-	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -17,15 +16,12 @@ import (
 // form of a message keeps the id of the whole one. Fingerprinting runs at
 // memory speed, some hundred times faster than counting.
 //
-// It holds at most twice the limit given to NewMemo, about 100 bytes each, and
-// forgets what was not asked for longest. Safe for concurrent use.
+// It holds at most as many as NewMemo was told, about 200 bytes each, and forgets
+// what was not asked for longest. Safe for concurrent use.
 type Memo struct {
 	counter *Counter
-	limit   int
 	seed    maphash.Seed
-
-	mu       sync.Mutex
-	now, old map[memoKey]int
+	known   *lru.Cache[memoKey, int]
 }
 
 type memoKey struct {
@@ -33,16 +29,16 @@ type memoKey struct {
 	sum uint64
 }
 
-// defaultMemoLimit holds a dozen of the longest sessions seen.
-const defaultMemoLimit = 16_384
+// defaultMemoLimit holds two dozen of the longest sessions seen.
+const defaultMemoLimit = 32_768
 
 // NewMemo returns an empty memo for the counter. A limit of 0 or less stands
-// for 16,384 messages.
+// for 32,768 messages.
 func NewMemo(c *Counter, limit int) *Memo {
 	if limit <= 0 {
 		limit = defaultMemoLimit
 	}
-	return &Memo{counter: c, limit: limit, seed: maphash.MakeSeed(), now: map[memoKey]int{}}
+	return &Memo{counter: c, seed: maphash.MakeSeed(), known: lru.New[memoKey, int](limit)}
 }
 
 // Counter returns the counter that the memo remembers for.
@@ -50,100 +46,41 @@ func (o *Memo) Counter() *Counter { return o.counter }
 
 // Message returns what the counter's Message returns.
 func (o *Memo) Message(m *thread.Message) int {
-	var h maphash.Hash
-	h.SetSeed(o.seed)
-	sum := fingerprint{&h}
-	sum.text(string(m.Role))
-	sum.text(m.Name)
-	sum.parts(m.Parts)
-	return o.recalled(memoKey{m.ID, h.Sum64()}, func() int { return o.counter.Message(m) })
+	return o.recalled(memoKey{m.ID, m.Fingerprint(o.seed)}, func() int { return o.counter.Message(m) })
 }
 
 // recalled returns what is remembered under the key, or else what count returns.
 func (o *Memo) recalled(key memoKey, count func() int) int {
-	o.mu.Lock()
-	n, ok := o.now[key]
+	n, ok := o.known.Get(key)
 	if !ok {
-		if n, ok = o.old[key]; ok {
-			o.put(key, n)
-		}
+		n = count()
+		o.known.Put(key, n, 1)
 	}
-	o.mu.Unlock()
-	if ok {
-		return n
-	}
-	n = count()
-	o.mu.Lock()
-	o.put(key, n)
-	o.mu.Unlock()
 	return n
-}
-
-// put adds a count; when the young half is full, it becomes the old one. The
-// caller holds the lock.
-func (o *Memo) put(key memoKey, n int) {
-	if len(o.now) >= o.limit {
-		o.old, o.now = o.now, make(map[memoKey]int, o.limit)
-	}
-	o.now[key] = n
 }
 
 // Prompt returns what the counter's Prompt returns.
 func (o *Memo) Prompt(p *prompt.Prompt) int {
-	var h maphash.Hash
-	h.SetSeed(o.seed)
-	sum := fingerprint{&h}
+	var sum uint64
+	add := func(says ...string) {
+		for _, s := range says {
+			sum = maphash.Comparable(o.seed, struct {
+				before uint64
+				says   string
+			}{sum, s})
+		}
+	}
 	for _, s := range p.System {
-		sum.texts('s', s.Text)
+		add("system", s.Text)
 	}
 	for _, t := range p.Tools {
-		sum.texts('d', t.Name, t.Description, t.Schema, t.Raw)
+		add("tool", t.Name, t.Description, t.Schema, t.Raw)
 	}
-	n := o.counter.Overhead() + o.recalled(memoKey{sum: h.Sum64()}, func() int {
+	n := o.counter.Overhead() + o.recalled(memoKey{sum: sum}, func() int {
 		return o.counter.System(p.System) + o.counter.Tools(p.Tools)
 	})
 	for i := range p.Messages {
 		n += o.Message(&p.Messages[i])
 	}
 	return n
-}
-
-// fingerprint hashes everything that a count may depend on, each field with its
-// length in front.
-type fingerprint struct{ h *maphash.Hash }
-
-func (f fingerprint) text(s string) {
-	var n [8]byte
-	binary.LittleEndian.PutUint64(n[:], uint64(len(s)))
-	f.h.Write(n[:])
-	f.h.WriteString(s)
-}
-
-func (f fingerprint) texts(kind byte, fields ...string) {
-	f.h.WriteByte(kind)
-	for _, s := range fields {
-		f.text(s)
-	}
-}
-
-func (f fingerprint) parts(parts []thread.Part) {
-	f.h.WriteByte(byte(min(len(parts), 255)))
-	for _, p := range parts {
-		switch p := p.(type) {
-		case thread.Text:
-			f.texts('t', p.Text)
-		case thread.Reasoning:
-			f.texts('r', p.Text, p.Signature)
-		case thread.Media:
-			f.texts('m', string(p.Type), p.MIME, p.Detail, p.Data, p.URL, p.Text)
-		case thread.ToolCall:
-			f.texts('c', p.Name, p.Arguments, p.Signature)
-		case thread.ToolResult:
-			f.texts('o', p.Structured)
-			f.parts(p.Content)
-			f.h.WriteByte('.')
-		case thread.Opaque:
-			f.texts('x', p.Text, p.Raw)
-		}
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
 // exitMarks are the words with which agents tell how a command ended, in lower
@@ -17,7 +19,7 @@ var exitMarks = []string{
 // first or last lines, where it is not the output of the command itself.
 func exitCode(text string) (int, bool) {
 	const edge = 240
-	if code, ok := exitIn(head(text, edge)); ok {
+	if code, ok := exitIn(text[:clip.Boundary(text, edge)]); ok {
 		return code, true
 	}
 	if len(text) > edge {
@@ -133,7 +135,7 @@ func firstErrorLine(text string) string {
 		if first == "" {
 			first = line
 		}
-		lower := strings.ToLower(head(line, 300))
+		lower := strings.ToLower(line[:clip.Boundary(line, 300)])
 		for at, word := range errorWords[:bestAt] {
 			if strings.Contains(lower, word) {
 				best, bestAt = line, at

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -53,7 +53,7 @@ func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 	}
 	if result.Outcome == thread.Failure || result.Outcome == thread.Partial || fields["exit_code"] != nil && fields["exit_code"] != 0 {
 		if line := firstErrorLine(text); line != "" {
-			fields["error"] = clip(line)
+			fields["error"] = clip.Line(line, maxField-1)
 		}
 	}
 	if class == Other && result.Outcome != thread.Failure {
@@ -79,7 +79,7 @@ func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 func answer(arguments, text string) string {
 	text = strings.TrimSpace(text)
 	if len(text) <= maxField {
-		return clip(text)
+		return clip.Line(text, maxField-1)
 	}
 	var asked []string
 	for _, value := range object(arguments) {
@@ -97,7 +97,7 @@ func answer(arguments, text string) string {
 		if size += len(line); size > maxField && len(found) > 0 {
 			break
 		}
-		found = append(found, clip(line))
+		found = append(found, clip.Line(line, maxField-1))
 	}
 	return strings.Join(found, " | ")
 }
@@ -159,7 +159,7 @@ func short(v any) (any, bool) {
 		if strings.TrimSpace(v) == "" {
 			return nil, false
 		}
-		return clip(v), true
+		return clip.Line(v, maxField-1), true
 	case float64, bool:
 		return v, true
 	case []any:
@@ -170,33 +170,6 @@ func short(v any) (any, bool) {
 		return v, true
 	}
 	return nil, false
-}
-
-// clip keeps the first maxField characters of the first lines, on one line.
-func clip(s string) string {
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(head(s, 4*maxField), "\uFFFD")), " ")
-	if utf8.RuneCountInString(s) <= maxField {
-		return s
-	}
-	n := 0
-	for i := range s {
-		if n == maxField-1 {
-			return s[:i] + "…"
-		}
-		n++
-	}
-	return s
-}
-
-// head returns at most n bytes from the start.
-func head(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 func object(doc string) map[string]any {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
@@ -191,7 +192,7 @@ func readToolBench(j *job) ([]Transcript, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.Title = cut(v.Get("answer_generation.query").String(), 80)
+		t.Title = clip.Line(v.Get("answer_generation.query").String(), 80)
 		each(v.Get("answer_generation.function"), func(_, f gjson.Result) bool {
 			t.Tools = append(t.Tools, prompt.Tool{
 				Name: f.Get("name").Str, Description: f.Get("description").Str, Schema: f.Get("parameters").Raw,

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
 // detectLines is how many lines are looked at before the format is given up.
@@ -47,7 +49,7 @@ func looks(v gjson.Result) string {
 	case v.IsObject():
 		var keys []string
 		v.ForEach(func(k, _ gjson.Result) bool {
-			keys = append(keys, cut(k.String(), 30))
+			keys = append(keys, clip.Line(k.String(), 30))
 			return len(keys) < 8
 		})
 		if len(keys) == 0 {
@@ -55,5 +57,5 @@ func looks(v gjson.Result) string {
 		}
 		return "an object with " + strings.Join(keys, ", ")
 	}
-	return fmt.Sprintf("the value %s", cut(v.Raw, 40))
+	return fmt.Sprintf("the value %s", clip.Line(v.Raw, 40))
 }

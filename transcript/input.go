@@ -12,6 +12,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
@@ -226,12 +227,12 @@ func (in *input) start() error {
 		return broken
 	}
 	if c := first[0]; c != '{' && c != '[' {
-		return fmt.Errorf("the file starts with %q, which is no JSON: %w", cut(string(first), 40), ErrUnknownFormat)
+		return fmt.Errorf("the file starts with %q, which is no JSON: %w", clip.Line(string(first), 40), ErrUnknownFormat)
 	}
 	doc := append(first, '\n')
 	second, err := in.raw()
 	if err == nil {
-		if len(first) > 2 && second[0] == '{' && rawjson.ValidBytes(second) {
+		if len(first) > 2 && second[0] == '{' && rawjson.Valid(second) {
 			return broken
 		}
 		doc = append(doc, in.buf...)
@@ -272,7 +273,7 @@ func (in *input) check(line []byte, number int) ([]byte, error) {
 		in.report.warn(number, "bytes that are not UTF-8 were replaced")
 		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
 	}
-	switch err := rawjson.CheckBytes(line); {
+	switch err := rawjson.Check(line); {
 	case errors.Is(err, rawjson.ErrDepth):
 		return nil, &SyntaxError{Line: number, Err: err}
 	case err != nil:
@@ -295,12 +296,4 @@ func whyInvalid(line []byte) error {
 // hold puts a copy of a line back, to be read again after those already held.
 func (in *input) hold(line []byte, number int) {
 	in.pending = append(in.pending, held{bytes.Clone(line), number})
-}
-
-// cut shortens text for an error message, to at most n characters.
-func cut(text string, n int) string {
-	if r := []rune(text); len(r) > n {
-		return string(r[:n]) + "…"
-	}
-	return text
 }

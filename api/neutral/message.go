@@ -1,3 +1,10 @@
+// Package neutral is the JSON form of messages and prompts that belongs to no
+// provider: what the daemon takes and gives where a caller speaks none of their
+// APIs. It says all that a message holds but the bytes it came from, which only
+// its own provider can read.
+//
+//	m := neutral.MessageOf(log.At(0))       // to JSON
+//	v, err := m.Value("messages[0]")        // and back, checked
 package neutral
 
 import (
@@ -78,7 +85,7 @@ type Part struct {
 	// Structured is the content of a result as JSON, where the tool gave data.
 	Structured json.RawMessage `json:"structured,omitempty"`
 	// KeyFields of a result survive compaction.
-	KeyFields map[string]any `json:"key_fields,omitempty"`
+	KeyFields thread.Fields `json:"key_fields,omitempty"`
 	// Durability of a result is ephemeral, anchoring, replayable or
 	// non_replayable; empty leaves it to the registry of tools.
 	Durability string `json:"durability,omitempty"`
@@ -106,20 +113,14 @@ const (
 	OpaquePart     = "opaque"
 )
 
-// The values of Message.Kind beside "".
-const (
-	injected = "injected"
-	recap    = "recap"
-)
+// kinds are the values of Message.Kind.
+var kinds = [...]string{thread.Plain: "", thread.Injected: "injected", thread.Recap: "recap"}
 
 // MessageOf writes a message of a thread in neutral form.
 func MessageOf(m *thread.Message) Message {
 	out := Message{ID: string(m.ID), Role: string(m.Role), Name: m.Name, Turn: m.Turn, Time: m.Time, Parts: partsOf(m.Parts)}
-	switch m.Kind {
-	case thread.Injected:
-		out.Kind = injected
-	case thread.Recap:
-		out.Kind = recap
+	if int(m.Kind) < len(kinds) {
+		out.Kind = kinds[m.Kind]
 	}
 	return out
 }
@@ -174,28 +175,28 @@ func field(path, format string, args ...any) error {
 	return &FieldError{Path: path, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Value makes a message of a thread of the neutral form. path is where the
-// message stands in its request. The error is a *FieldError.
+// Exact makes a message of a thread as it is written, of parts that were made of
+// its own. It checks nothing, and is false where the kind is not known.
+func (m *Message) Exact(parts []thread.Part) (thread.Message, bool) {
+	kind := slices.Index(kinds[:], m.Kind)
+	return thread.Message{ID: thread.ID(m.ID), Role: thread.Role(m.Role), Kind: thread.Kind(max(kind, 0)), Name: m.Name, Time: m.Time, Parts: parts}, kind >= 0
+}
+
+// Value makes a message of a thread of the neutral form, and checks it. path is
+// where the message stands in its request. The error is a *FieldError.
 func (m *Message) Value(path string) (thread.Message, error) {
-	out := thread.Message{ID: thread.ID(m.ID), Role: thread.Role(m.Role), Name: m.Name, Time: m.Time}
+	out, known := m.Exact(nil)
 	switch out.Role {
 	case thread.System, thread.User, thread.Assistant, thread.Tool:
 	default:
 		return out, field(path+".role", "want system, user, assistant or tool, got %.40q", m.Role)
 	}
-	switch m.Kind {
-	case "":
-	case injected:
-		out.Kind = thread.Injected
-	case recap:
-		out.Kind = thread.Recap
-	default:
+	switch {
+	case !known:
 		return out, field(path+".kind", "want injected, recap or nothing, got %.40q", m.Kind)
-	}
-	if len(m.Parts) == 0 {
+	case len(m.Parts) == 0:
 		return out, field(path+".parts", "a message has at least one part")
-	}
-	if out.Role == thread.Tool && len(m.Parts) != 1 {
+	case out.Role == thread.Tool && len(m.Parts) != 1:
 		return out, field(path+".parts", "a tool message holds exactly one tool_result; send each result as a message of its own")
 	}
 	for i := range m.Parts {
@@ -223,95 +224,110 @@ func allowed(role thread.Role) []string {
 	return []string{TextPart, MediaPart, OpaquePart}
 }
 
-func (p *Part) value(path string) (thread.Part, error) {
-	source := thread.Source{API: p.API, Raw: p.Raw}
+// Exact makes a part of a message as it is written, with content that was made of
+// its own and the source given. It checks nothing, and is false where the type is
+// not known.
+func (p *Part) Exact(content []thread.Part, from thread.Source) (part thread.Part, known bool) {
 	switch p.Type {
 	case TextPart:
-		return thread.Text{Text: p.Text}, nil
+		return thread.Text{Text: p.Text, Source: from}, true
 	case ReasoningPart:
-		return thread.Reasoning{Text: p.Text, Signature: p.Signature, Source: source}, p.checkRaw(path, false)
+		return thread.Reasoning{Text: p.Text, Signature: p.Signature, Source: from}, true
 	case OpaquePart:
-		return thread.Opaque{Kind: p.Kind, Text: p.Text, Source: source}, p.checkRaw(path, true)
+		return thread.Opaque{Kind: p.Kind, Text: p.Text, Source: from}, true
 	case MediaPart:
-		return p.media(path)
+		return thread.Media{
+			Type: thread.MediaType(p.Media), MIME: p.MIME, Name: p.Name, Detail: p.Detail,
+			Data: p.Data, URL: p.URL, FileID: p.FileID, Text: p.Text, Source: from,
+		}, true
+	case ToolCallPart:
+		return thread.ToolCall{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Type: p.CallType, Signature: p.Signature, Source: from}, true
+	case ToolResultPart:
+		return thread.ToolResult{
+			CallID: p.CallID, Tool: p.Tool, Outcome: thread.Outcome(p.Outcome), Content: content, Structured: string(p.Structured), KeyFields: p.KeyFields,
+			Durability: thread.Durability(p.Durability), Determinism: p.Determinism, Started: p.Started, Completed: p.Completed, Source: from,
+		}, true
+	}
+	return nil, false
+}
+
+// value makes the part after checking it.
+func (p *Part) value(path string) (thread.Part, error) {
+	if err := p.check(path); err != nil {
+		return nil, err
+	}
+	var content []thread.Part
+	var from thread.Source
+	switch p.Type {
+	case ReasoningPart, OpaquePart:
+		from = thread.Source{API: p.API, Raw: p.Raw}
+	case ToolResultPart:
+		for i := range p.Content {
+			at := fmt.Sprintf("%s.content[%d]", path, i)
+			if t := p.Content[i].Type; t != TextPart && t != MediaPart && t != OpaquePart {
+				return nil, field(at+".type", "a result may hold text, media and opaque parts, got %.40q", t)
+			}
+			v, err := p.Content[i].value(at)
+			if err != nil {
+				return nil, err
+			}
+			content = append(content, v)
+		}
+	}
+	out, _ := p.Exact(content, from)
+	if r, ok := out.(thread.ToolResult); ok && r.Outcome == "" {
+		r.Outcome = thread.Success
+		out = r
+	}
+	return out, nil
+}
+
+// check says what is wrong with the part itself.
+func (p *Part) check(path string) error {
+	switch p.Type {
+	case TextPart:
+	case ReasoningPart, OpaquePart: // what is sent on as it is must be JSON
+		switch {
+		case p.Raw == "" && p.Type == OpaquePart:
+			return field(path+".raw", "an opaque part is the JSON of its block, as a string, and api says whose")
+		case p.Raw != "" && !rawjson.Valid(p.Raw):
+			return field(path+".raw", "not valid JSON")
+		case p.Raw != "" && p.API == "":
+			return field(path+".api", "say whose block raw is: anthropic, openai, responses or gemini")
+		}
+	case MediaPart:
+		if !slices.Contains([]thread.MediaType{thread.Image, thread.Document, thread.Audio, thread.Video, thread.File}, thread.MediaType(p.Media)) {
+			return field(path+".media", "want image, document, audio, video or file, got %.40q", p.Media)
+		}
+		n := 0
+		for _, s := range []string{p.Data, p.URL, p.FileID, p.Text} {
+			if s != "" {
+				n++
+			}
+		}
+		if n != 1 {
+			return field(path, "a media part has exactly one of data, url, file_id and text, got %d", n)
+		}
 	case ToolCallPart:
 		if p.CallID == "" || p.Tool == "" {
-			return nil, field(path, "a tool_call needs call_id and tool")
+			return field(path, "a tool_call needs call_id and tool")
 		}
-		return thread.ToolCall{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Type: p.CallType, Signature: p.Signature}, nil
 	case ToolResultPart:
-		return p.result(path)
-	}
-	return nil, field(path+".type", "want text, reasoning, media, tool_call, tool_result or opaque, got %.40q", p.Type)
-}
-
-// checkRaw: what is sent on as it is must be JSON.
-func (p *Part) checkRaw(path string, required bool) error {
-	switch {
-	case p.Raw == "" && required:
-		return field(path+".raw", "an opaque part is the JSON of its block, as a string, and api says whose")
-	case p.Raw != "" && !rawjson.Valid(p.Raw):
-		return field(path+".raw", "not valid JSON")
-	case p.Raw != "" && p.API == "":
-		return field(path+".api", "say whose block raw is: anthropic, openai, responses or gemini")
+		if p.CallID == "" {
+			return field(path+".call_id", "a tool_result names the call that it answers")
+		}
+		switch thread.Outcome(p.Outcome) {
+		case "", thread.Success, thread.Failure, thread.Partial:
+		default:
+			return field(path+".outcome", "want success, failure or partial, got %.40q", p.Outcome)
+		}
+		switch thread.Durability(p.Durability) {
+		case "", thread.Ephemeral, thread.Anchoring, thread.Replayable, thread.NonReplayable:
+		default:
+			return field(path+".durability", "want ephemeral, anchoring, replayable or non_replayable, got %.40q", p.Durability)
+		}
+	default:
+		return field(path+".type", "want text, reasoning, media, tool_call, tool_result or opaque, got %.40q", p.Type)
 	}
 	return nil
-}
-
-func (p *Part) media(path string) (thread.Part, error) {
-	out := thread.Media{
-		Type: thread.MediaType(p.Media), MIME: p.MIME, Name: p.Name, Detail: p.Detail,
-		Data: p.Data, URL: p.URL, FileID: p.FileID, Text: p.Text,
-	}
-	switch out.Type {
-	case thread.Image, thread.Document, thread.Audio, thread.Video, thread.File:
-	default:
-		return nil, field(path+".media", "want image, document, audio, video or file, got %.40q", p.Media)
-	}
-	n := 0
-	for _, s := range []string{p.Data, p.URL, p.FileID, p.Text} {
-		if s != "" {
-			n++
-		}
-	}
-	if n != 1 {
-		return nil, field(path, "a media part has exactly one of data, url, file_id and text, got %d", n)
-	}
-	return out, nil
-}
-
-func (p *Part) result(path string) (thread.Part, error) {
-	out := thread.ToolResult{
-		CallID: p.CallID, Tool: p.Tool, Outcome: thread.Outcome(p.Outcome), Structured: string(p.Structured), KeyFields: p.KeyFields,
-		Durability: thread.Durability(p.Durability), Determinism: p.Determinism, Started: p.Started, Completed: p.Completed,
-	}
-	if p.CallID == "" {
-		return nil, field(path+".call_id", "a tool_result names the call that it answers")
-	}
-	switch out.Outcome {
-	case "":
-		out.Outcome = thread.Success
-	case thread.Success, thread.Failure, thread.Partial:
-	default:
-		return nil, field(path+".outcome", "want success, failure or partial, got %.40q", p.Outcome)
-	}
-	switch out.Durability {
-	case "", thread.Ephemeral, thread.Anchoring, thread.Replayable, thread.NonReplayable:
-	default:
-		return nil, field(path+".durability", "want ephemeral, anchoring, replayable or non_replayable, got %.40q", p.Durability)
-	}
-	for i := range p.Content {
-		at := fmt.Sprintf("%s.content[%d]", path, i)
-		switch p.Content[i].Type {
-		case TextPart, MediaPart, OpaquePart:
-		default:
-			return nil, field(at+".type", "a result may hold text, media and opaque parts, got %.40q", p.Content[i].Type)
-		}
-		v, err := p.Content[i].value(at)
-		if err != nil {
-			return nil, err
-		}
-		out.Content = append(out.Content, v)
-	}
-	return out, nil
 }

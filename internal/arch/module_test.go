@@ -38,7 +38,7 @@ var floors = map[string]arch.Package{
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
 	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "store/dsn"}, External: []string{cobra, pflag, gjson}},
 	"internal/config": {Floor: 7, External: []string{koanf, goyaml}},
-	"internal/daemon":   {Floor: 7, Same: []string{"store/mem"}, External: []string{prometheus}},
+	"internal/daemon": {Floor: 7, Same: []string{"store/mem"}, External: []string{prometheus}},
 
 	// 7: names, files and environment become a policy with its models.
 	"internal/choice": {Floor: 7},
@@ -47,8 +47,7 @@ var floors = map[string]arch.Package{
 	"internal/upkeep": {Floor: 6},
 
 	// 6: what the daemon and its clients say to each other.
-	"api":         {Floor: 6, Same: []string{"api/neutral"}},
-	"api/neutral": {Floor: 6},
+	"api": {Floor: 6},
 
 	// 6: measurement.
 	"eval":            {Floor: 6, Same: []string{"internal/references"}},
@@ -141,28 +140,31 @@ var floors = map[string]arch.Package{
 	"wire/openai":       {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
 	"wire/text":         {Floor: 1, Same: []string{"wire"}},
 	"internal/injected": {Floor: 1},
-	"internal/ourform":  {Floor: 0, Same: []string{"thread"}},
+
+	// 1: the JSON form of messages and prompts, and what stores add to it.
+	"api/neutral":          {Floor: 1},
+	"internal/messagejson": {Floor: 1, Same: []string{"api/neutral"}},
+	"internal/ourform":     {Floor: 0, Same: []string{"thread"}},
 
 	// 1: what requests ask of their provider's own compaction.
 	"proxy/native": {Floor: 1, Same: []string{"wire", "wire/anthropic"}, External: []string{gjson, sjson}},
 
 	// 0: values.
-	"thread":               {Floor: 0, Same: []string{"internal/canonjson", "internal/permit"}},
-	"prompt":               {Floor: 0, Same: []string{"thread"}},
-	"state":                {Floor: 0, Same: []string{"thread"}},
-	"summary":              {Floor: 0, Same: []string{"thread", "state"}},
-	"plan":                 {Floor: 0, Same: []string{"thread", "summary", "state", "internal/deepcopy", "internal/uncopied"}},
-	"toolpolicy":           {Floor: 0, Same: []string{"thread"}},
-	"internal/canonjson":   {Floor: 0},
-	"internal/closest":     {Floor: 0},
-	"internal/deepcopy":    {Floor: 0},
-	"internal/clip":        {Floor: 0, External: []string{uax29}},
-	"internal/ident":       {Floor: 0},
-	"internal/jsonrows":    {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson}},
-	"internal/rawjson":     {Floor: 0, External: []string{gjson}},
-	"internal/messagejson": {Floor: 0, Same: []string{"thread", "internal/uncopied"}},
-	"internal/permit":      {Floor: 0},
-	"internal/uncopied":    {Floor: 0, Same: []string{"thread", "internal/permit"}},
+	"thread":             {Floor: 0, Same: []string{"internal/canonjson", "internal/permit"}},
+	"prompt":             {Floor: 0, Same: []string{"thread"}},
+	"state":              {Floor: 0, Same: []string{"thread"}},
+	"summary":            {Floor: 0, Same: []string{"thread", "state"}},
+	"plan":               {Floor: 0, Same: []string{"thread", "summary", "state", "internal/uncopied"}},
+	"toolpolicy":         {Floor: 0, Same: []string{"thread", "internal/clip"}},
+	"internal/canonjson": {Floor: 0},
+	"internal/closest":   {Floor: 0},
+	"internal/clip":      {Floor: 0, External: []string{uax29}},
+	"internal/ident":     {Floor: 0},
+	"internal/jsonrows":  {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson}},
+	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
+	"internal/lru":       {Floor: 0},
+	"internal/permit":    {Floor: 0},
+	"internal/uncopied":  {Floor: 0, Same: []string{"thread", "internal/permit"}},
 
 	// For tests.
 	"internal/arch":         {Support: true},

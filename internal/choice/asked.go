@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -44,7 +44,7 @@ func Measure(models token.ModelSet, o *Options) (llm.TokenCounter, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	m := &measure{models: models, options: o, made: map[string]llm.TokenCounter{}}
+	m := &measure{models: models, options: o, made: lru.New[string, llm.TokenCounter](mostMeasured)}
 	var want []string
 	for _, kind := range slices.Sorted(maps.Values(counting)) {
 		if _, _, ok := providers[kind].found(o); ok {
@@ -65,8 +65,7 @@ type measure struct {
 	models  token.ModelSet
 	options *Options
 
-	mu   sync.Mutex
-	made map[string]llm.TokenCounter // by model
+	made *lru.Cache[string, llm.TokenCounter] // by model
 }
 
 // CountTokens implements llm.TokenCounter.
@@ -91,18 +90,13 @@ func (m *measure) of(model string) (llm.TokenCounter, error) {
 	if !ok {
 		return nil, errors.New(p.wanting())
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c := m.made[model]; c != nil {
+	if c, ok := m.made.Get(model); ok {
 		return c, nil
 	}
 	c, err := p.count(model, m.options, base, keys[0], keys[1])
 	if err != nil {
 		return nil, err
 	}
-	if len(m.made) >= mostMeasured {
-		clear(m.made)
-	}
-	m.made[model] = c
+	m.made.Put(model, c, 1)
 	return c, nil
 }

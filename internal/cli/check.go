@@ -90,7 +90,7 @@ func wellFormed(path string, body []byte) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return fmt.Errorf("%w: %s is empty", errInvalid, path)
 	}
-	err := rawjson.CheckBytes(body)
+	err := rawjson.Check(body)
 	if errors.Is(err, rawjson.ErrDepth) {
 		return fmt.Errorf("%w: %s: %w", errInvalid, path, err)
 	}
@@ -102,7 +102,7 @@ func wellFormed(path string, body []byte) error {
 	before := body[:min(int(syntax.Offset), len(body))]
 	line := 1 + bytes.Count(before, []byte("\n"))
 	column := len(before) - bytes.LastIndexByte(before, '\n') - 1
-	if at := len(before) - 1; at > 0 && strings.IndexByte("{[", body[at]) >= 0 && rawjson.ValidBytes(body[:at]) {
+	if at := len(before) - 1; at > 0 && strings.IndexByte("{[", body[at]) >= 0 && rawjson.Valid(body[:at]) {
 		return fmt.Errorf("%w: %s: line %d: a second value begins; check reads one request body, which `palimpsest compact` makes of a transcript", errInvalid, path, line)
 	}
 	return fmt.Errorf("%w: %s: line %d, byte %d of it: not valid JSON: %w", errInvalid, path, line, max(column, 1), syntax)

@@ -70,6 +70,29 @@ func Sentences(s string, n int) string {
 	return ""
 }
 
+// Short returns s, or its first n bytes with … behind them.
+func Short(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.TrimRight(strings.ToValidUTF8(s[:Boundary(s, n)], ""), " \t\n") + "…"
+}
+
+// Line returns s on one line, or its first n characters with … behind them.
+func Line(s string, n int) string {
+	if len(s) > 16*n { // no character takes more than a few bytes: the rest need not be looked at
+		s = s[:Boundary(s, 16*n)]
+	}
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
+	count := 0
+	for i := range s {
+		if count++; count > n {
+			return s[:Boundary(s, i)] + "…"
+		}
+	}
+	return s
+}
+
 // Head returns s, or its first n bytes and a note of what was left out. The
 // note comes on top of n.
 func Head(s string, n int) string {

@@ -1,6 +1,7 @@
 package clip
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/clipperhouse/uax29/v2/graphemes"
@@ -42,6 +43,32 @@ func TestSentences(t *testing.T) {
 	} {
 		if got := Sentences(c.text, c.n); got != c.want {
 			t.Errorf("%q, %d: %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+}
+
+// TestShort: what is cut says so, in whole characters.
+func TestShort(t *testing.T) {
+	for _, tt := range []struct {
+		s           string
+		n           int
+		short, line string
+	}{
+		{"", 3, "", ""},
+		{"abc", 3, "abc", "abc"},
+		{"abcd", 3, "abc…", "abc…"},
+		{"ab cd", 3, "ab…", "ab …"},
+		{"a\n\tb", 3, "a…", "a b"},
+		{"äöü", 3, "ä…", "äöü"},
+		{"ä\xffü", 9, "ä\xffü", "ä\uFFFDü"},
+		{strings.Repeat("x ", 40), 2, "x…", "x …"},
+		{"👩‍👩‍👧 family", 4, "…", "…"},
+	} {
+		if got := Short(tt.s, tt.n); got != tt.short {
+			t.Errorf("Short(%q, %d) = %q, want %q", tt.s, tt.n, got, tt.short)
+		}
+		if got := Line(tt.s, tt.n); got != tt.line {
+			t.Errorf("Line(%q, %d) = %q, want %q", tt.s, tt.n, got, tt.line)
 		}
 	}
 }

@@ -29,23 +29,57 @@ func Names(name string, known []string, n int) []string {
 	return names
 }
 
-// distance is Levenshtein's, in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+// Name returns the name that most likely was meant; empty when none is near. A
+// name with parts joined by underscores is also near one that has all its parts.
+func Name(name string, known []string) string {
+	best, least := "", max(2, len(name)/3)+1
+	if len(name) > 100 {
+		return ""
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+	name = strings.ToLower(name)
+	for _, k := range known {
+		d := distance(name, k)
+		if d >= least && len(name) >= 4 && (strings.Contains(k, name) || strings.Contains(name, k) || within(name, k)) {
+			d = least - 1
+		}
+		if d < least {
+			best, least = k, d
 		}
 	}
-	return row[len(b)]
+	return best
+}
+
+// within reports whether a key holds all the words of another.
+func within(name, key string) bool {
+	words := strings.Split(key, "_")
+	for word := range strings.SplitSeq(name, "_") {
+		if !slices.Contains(words, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// distance is how many bytes to insert, delete, replace or exchange with their
+// neighbour make b of a.
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row[0] = i + 1
+		for j := range len(b) {
+			change := 1
+			if a[i] == b[j] {
+				change = 0
+			}
+			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+change)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
 }

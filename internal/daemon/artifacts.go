@@ -95,7 +95,8 @@ func (c *call) answerTool(info store.Info, q *neutral.Part) (any, error) {
 	if len(calls) != 1 {
 		return nil, at("type", problem(api.BadRequest, "type: want a part of type tool_call, as the model made it"))
 	}
-	result, ok, err := c.tenant.compactor.Session(info.ID).Answer(c.r.Context(), c.tenant.last(info.ID), calls[0])
+	prepared, _ := c.tenant.open.Get(info.ID)
+	result, ok, err := c.tenant.compactor.Session(info.ID).Answer(c.r.Context(), prepared, calls[0])
 	if err == nil && !ok {
 		err = at("tool", problem(api.NotFound, "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself"))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
 // request is what is known of a request for the log: never its content, its key,
@@ -133,11 +134,7 @@ func (s *Server) record(ctx context.Context, r *http.Request, route string, w *r
 // quote ids and what callers sent, and need neither to be understood.
 func causeOf(err error) string {
 	const most = 300
-	text := quoted.ReplaceAllString(err.Error(), `"…"`)
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
+	return clip.Short(quoted.ReplaceAllString(err.Error(), `"…"`), most)
 }
 
 var quoted = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"?` + "|`[^`]*`?")

@@ -109,7 +109,7 @@ func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
 // shown is the answer with a prompt that the front door handed out. The list of
 // what is hidden stays out: it grows with the history, and a step must not.
 func (c *call) shown(id, name string, made *palimpsest.Prepared) (*api.Prepared, error) {
-	c.tenant.keep(id, made)
+	c.tenant.open.Put(id, made, 1)
 	c.etag(made.Version)
 	manifest := *made.Manifest
 	manifest.Hidden = []render.Hidden{}
@@ -182,7 +182,8 @@ func (c *call) finish(info store.Info, q *api.Answer) (any, error) {
 		return nil, err
 	}
 	// The answer stands in the log: what follows is about the prompt before it.
-	if err := c.tenant.compactor.Session(info.ID).FinishStep(c.r.Context(), c.tenant.last(info.ID), usage); err != nil {
+	prepared, _ := c.tenant.open.Get(info.ID)
+	if err := c.tenant.compactor.Session(info.ID).FinishStep(c.r.Context(), prepared, usage); err != nil {
 		return nil, err
 	}
 	return c.appended(appended), nil

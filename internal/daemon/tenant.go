@@ -1,16 +1,15 @@
 package daemon
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"net/url"
-	"sync"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -25,16 +24,9 @@ type tenant struct {
 	compactor *palimpsest.Compactor
 	hub       *hub
 
-	mu     sync.Mutex
-	open   map[string]*list.Element
-	recent *list.List // of *openThread, the one used last in front
-}
-
-// openThread is a thread that was used lately, with the prompt that was handed out
-// last. Losing it loses only what the next request can tell again.
-type openThread struct {
-	id       string
-	prepared *palimpsest.Prepared // nil: none that this process knows
+	// open are the prompts that were handed out last, by thread. Losing one loses
+	// only what the next request can tell again.
+	open *lru.Cache[string, *palimpsest.Prepared]
 }
 
 // openThreads is how many threads a tenant has open at a time. An open thread
@@ -57,37 +49,10 @@ func (c *call) session(id string) *palimpsest.Session {
 // prepared is the prompt that was handed out last for a thread; where this process
 // knows of none, one that says only what step it was for.
 func (t *tenant) prepared(id string, step palimpsest.Step) *palimpsest.Prepared {
-	if p := t.last(id); p != nil {
+	if p, ok := t.open.Get(id); ok {
 		return p
 	}
 	return &palimpsest.Prepared{Step: step}
-}
-
-// last is the prompt that was handed out last for a thread, or nil.
-func (t *tenant) last(id string) *palimpsest.Prepared {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if at := t.open[id]; at != nil {
-		return at.Value.(*openThread).prepared
-	}
-	return nil
-}
-
-// keep remembers the prompt that was handed out for a thread.
-func (t *tenant) keep(id string, p *palimpsest.Prepared) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if at := t.open[id]; at != nil {
-		t.recent.MoveToFront(at)
-		at.Value = &openThread{id, p}
-		return
-	}
-	t.open[id] = t.recent.PushFront(&openThread{id, p})
-	if t.recent.Len() > openThreads {
-		last := t.recent.Back()
-		delete(t.open, last.Value.(*openThread).id)
-		t.recent.Remove(last)
-	}
 }
 
 func (s *Server) tenant(name string) (*tenant, error) {
@@ -98,7 +63,7 @@ func (s *Server) tenant(name string) (*tenant, error) {
 	}
 	t := &tenant{
 		Tenant: s.config.Store.Tenant(name), name: name, who: artifact.Requester{TenantID: name},
-		hub: newHub(), open: map[string]*list.Element{}, recent: list.New(),
+		hub: newHub(), open: lru.New[string, *palimpsest.Prepared](openThreads),
 	}
 	c := s.config.Compactor
 	c.Log, c.Plans, c.Answers = t.Log, plans{t.Plans, t.hub}, llm.NewAnswers(t.Answers)
@@ -119,12 +84,7 @@ func (s *Server) tenant(name string) (*tenant, error) {
 // forget gives up what is remembered of a thread that was deleted, and ends its
 // streams of events.
 func (t *tenant) forget(id string) {
-	t.mu.Lock()
-	if at := t.open[id]; at != nil {
-		delete(t.open, id)
-		t.recent.Remove(at)
-	}
-	t.mu.Unlock()
+	t.open.Delete(id)
 	t.hub.wake(id)
 }
 

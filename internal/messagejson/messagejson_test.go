@@ -80,9 +80,26 @@ func TestBadValues(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, data := range []string{`{"v":2,"role":"user"}`, `{"role":"user"}`, `{"v":1,"kind":"x"}`, `{"v":1,"parts":[{"type":"hologram"}]}`} {
+	for _, data := range []string{`{"v":3,"role":"user"}`, `{"role":"user"}`, `{"v":1,"kind":"x"}`, `{"v":1,"parts":[{"type":"hologram"}]}`} {
 		if _, err := messagejson.Unmarshal([]byte(data), nil); !errors.Is(err, messagejson.ErrVersion) {
 			t.Errorf("%s: %v", data, err)
+		}
+	}
+}
+
+// TestFirstVersion: what earlier revisions wrote is read.
+func TestFirstVersion(t *testing.T) {
+	for data, want := range map[string]thread.Part{
+		`{"v":1,"role":"assistant","parts":[{"type":"tool_call","id":"c","name":"Read","arguments":"{}"}]}`:                                       thread.ToolCall{ID: "c", Name: "Read", Arguments: "{}"},
+		`{"v":1,"role":"tool","parts":[{"type":"tool_result","id":"c","bytes":{"name":"/w=="},"structured":"[1]"}]}`:                              thread.ToolResult{CallID: "c", Tool: "\xff", Structured: "[1]"},
+		`{"v":1,"role":"user","parts":[{"type":"media","media":"file","name":"a.pdf","text":"words","api":"anthropic","raw":"{}","cache":"5m"}]}`: thread.Media{Type: thread.File, Name: "a.pdf", Text: "words", Source: thread.Source{API: "anthropic", Raw: "{}", Cache: "5m"}},
+	} {
+		m, err := messagejson.Unmarshal([]byte(data), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]thread.Part{want}, m.Parts); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", data, diff)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"unsafe"
 )
 
 // MaxDepth is how deep a document may nest that comes from outside: requests,
@@ -21,45 +20,39 @@ var (
 	ErrSyntax = errors.New("not valid JSON")
 )
 
+// text is a document in memory: checking either form copies nothing.
+type text interface{ ~string | ~[]byte }
+
 // Check reports what is wrong with a text that should be one JSON document, and
 // where. A text that passes can be given to readers that recurse.
-func Check(doc string) error {
+func Check[T text](doc T) error {
 	at, err := check(doc, MaxDepth)
 	switch err {
 	case nil:
 		return nil
 	case ErrDepth:
-		return fmt.Errorf("%w: over %d levels at byte %d%s", ErrDepth, MaxDepth, at, within(doc))
+		return fmt.Errorf("%w: over %d levels at byte %d%s", ErrDepth, MaxDepth, at, within(string(doc)))
 	}
 	return fmt.Errorf("%w at byte %d", ErrSyntax, at)
 }
 
 // Valid reports whether a text is one JSON document that nests at most MaxDepth
 // deep. It takes no memory.
-func Valid(doc string) bool {
+func Valid[T text](doc T) bool {
 	_, err := check(doc, MaxDepth)
 	return err == nil
 }
 
-// ValidBytes is Valid of bytes.
-func ValidBytes(doc []byte) bool { return Valid(text(doc)) }
-
-// CheckBytes is Check of bytes.
-func CheckBytes(doc []byte) error { return Check(text(doc)) }
-
 // TooDeep reports whether a document nests deeper than so many levels, of at most
 // MaxDepth. What is no JSON is judged up to where it breaks.
-func TooDeep(doc []byte, levels int) bool {
-	_, err := check(text(doc), min(levels, MaxDepth))
+func TooDeep[T text](doc T, levels int) bool {
+	_, err := check(doc, min(levels, MaxDepth))
 	return err == ErrDepth
 }
 
-// text is bytes as a string, for as long as nobody writes to them.
-func text(doc []byte) string { return unsafe.String(unsafe.SliceData(doc), len(doc)) }
-
 // check reads a document in a loop, without recursion. The error is ErrDepth or
 // ErrSyntax, as it is, with the byte at which it was found.
-func check(doc string, levels int) (int, error) {
+func check[T text](doc T, levels int) (int, error) {
 	// A bit for each open bracket says that it is that of an object.
 	var objects [MaxDepth/64 + 1]uint64
 	depth, object := 0, false
@@ -137,7 +130,7 @@ func check(doc string, levels int) (int, error) {
 }
 
 // name steps over the name of a member and its colon, to its value.
-func name(doc string, i int) (int, bool) {
+func name[T text](doc T, i int) (int, bool) {
 	if i >= len(doc) || doc[i] != '"' {
 		return i, false
 	}
@@ -149,7 +142,7 @@ func name(doc string, i int) (int, bool) {
 }
 
 // quoted steps over the rest of a string, which begins behind its quote.
-func quoted(doc string, i int) (int, bool) {
+func quoted[T text](doc T, i int) (int, bool) {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	// Most strings are names and end soon.
 	for end := min(i+8, len(doc)); i < end && doc[i] >= ' ' && doc[i] != '\\'; i++ {
@@ -209,8 +202,8 @@ func hexadecimal(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
 }
 
-func word(doc string, i int, want string) (int, bool) {
-	if len(doc)-i < len(want) || doc[i:i+len(want)] != want {
+func word[T text](doc T, i int, want string) (int, bool) {
+	if len(doc)-i < len(want) || string(doc[i:i+len(want)]) != want {
 		return i, false
 	}
 	return i + len(want), true
@@ -218,7 +211,7 @@ func word(doc string, i int, want string) (int, bool) {
 
 // number steps over a number, which has no white space or plus before it and no
 // zero before other digits.
-func number(doc string, i int) (int, bool) {
+func number[T text](doc T, i int) (int, bool) {
 	if i < len(doc) && doc[i] == '-' {
 		i++
 	}
@@ -244,7 +237,7 @@ func number(doc string, i int) (int, bool) {
 	return i, true
 }
 
-func digits(doc string, i int) int {
+func digits[T text](doc T, i int) int {
 	for i < len(doc) && '0' <= doc[i] && doc[i] <= '9' {
 		i++
 	}

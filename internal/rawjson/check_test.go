@@ -43,10 +43,10 @@ func TestCheck(t *testing.T) {
 		if !errors.Is(err, tt.want) || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%.40s: %v, want %v that says %q", tt.doc, err, tt.want, tt.says)
 		}
-		if other := rawjson.CheckBytes([]byte(tt.doc)); fmt.Sprint(other) != fmt.Sprint(err) {
+		if other := rawjson.Check([]byte(tt.doc)); fmt.Sprint(other) != fmt.Sprint(err) {
 			t.Errorf("%.40s as bytes: %v", tt.doc, other)
 		}
-		if rawjson.Valid(tt.doc) != (tt.want == nil) || rawjson.ValidBytes([]byte(tt.doc)) != (tt.want == nil) {
+		if rawjson.Valid(tt.doc) != (tt.want == nil) || rawjson.Valid([]byte(tt.doc)) != (tt.want == nil) {
 			t.Errorf("%.40s: Valid and Check do not agree", tt.doc)
 		}
 	}

@@ -48,7 +48,7 @@ func named(key, name string) bool {
 }
 
 // space returns the position of the first byte from i on that is no white space.
-func space(doc string, i int) int {
+func space[T text](doc T, i int) int {
 	for i < len(doc) && doc[i] <= ' ' && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
 		i++
 	}

@@ -36,7 +36,7 @@ func within(doc string) string {
 				i = space(doc, i+1)
 			}
 			end := valueEnd(doc, i)
-			if end >= len(doc) || deep(doc[i:end]) {
+			if end >= len(doc) || TooDeep(doc[i:end], MaxDepth-shownSteps) {
 				b.WriteString(step)
 				break
 			}
@@ -47,12 +47,6 @@ func within(doc string) string {
 		}
 	}
 	return located(&b)
-}
-
-// deep reports whether a value nests nearly as deep as a document may.
-func deep(value string) bool {
-	_, err := check(value, MaxDepth-shownSteps)
-	return err == ErrDepth
 }
 
 func located(b *strings.Builder) string {

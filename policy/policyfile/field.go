@@ -1,14 +1,16 @@
 package policyfile
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // field is one row of the table: a setting, where it stands in a file, and what
@@ -86,16 +88,27 @@ func (f *field) want(k kind) string {
 		return "one of " + strings.Join(f.enum, ", ")
 	}
 	out := string(k)
-	switch k {
-	case whole, number:
-		out += fmt.Sprintf(" from %s to %s", plain(f.min), plain(f.max))
-	case duration:
-		out += ", from " + short(seconds(f.min)) + " to " + short(seconds(f.max))
+	if limits := f.limits(k); limits != "" {
+		if k == duration {
+			out += ","
+		}
+		out += " from " + limits
 	}
 	for _, w := range f.words {
 		out += ", or " + w.text
 	}
 	return out
+}
+
+// limits is the range of a number or a duration.
+func (f *field) limits(k kind) string {
+	switch k {
+	case whole, number:
+		return plain(f.min) + " to " + plain(f.max)
+	case duration:
+		return short(seconds(f.min)) + " to " + short(seconds(f.max))
+	}
+	return ""
 }
 
 func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
@@ -237,16 +250,14 @@ func (f *field) get(at any) any {
 func written(value any) string {
 	switch v := value.(type) {
 	case string:
-		if isPlain(v) {
+		if plainText.MatchString(v) && !slices.Contains(keywords, strings.ToLower(v)) {
 			return v
 		}
-		return quoted(v)
+		return rawjson.Quote(v) // what JSON writes, YAML reads
 	case []string:
 		out := make([]string, len(v))
 		for i, s := range v {
-			if out[i] = s; !isPlain(s) {
-				out[i] = quoted(s)
-			}
+			out[i] = written(s)
 		}
 		return "[" + strings.Join(out, ", ") + "]"
 	case float64:
@@ -255,38 +266,12 @@ func written(value any) string {
 	return fmt.Sprint(value)
 }
 
-// isPlain reports whether a text needs no quotes, wherever it stands.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
-		case i > 0 && ('0' <= c && c <= '9' || c == '_' || c == '-' || c == '/' || c == '.'):
-		case i > 0 && c == ':' && i+1 < len(s):
-		default:
-			return durationText(s)
-		}
-	}
-	// What YAML, of any version, would read as something else.
-	switch strings.ToLower(s) {
-	case "", "true", "false", "yes", "no", "on", "y", "n", "null", "nan", "inf":
-		return false
-	}
-	return true
-}
-
-func durationText(s string) bool {
-	_, err := time.ParseDuration(s)
-	return err == nil && s != "0" && s[0] >= '0' && s[0] <= '9'
-}
-
-// quoted is a text in double quotes. What JSON writes, YAML reads.
-func quoted(s string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string cannot fail
-	return strings.TrimSuffix(b.String(), "\n")
-}
+// plainText are names and durations, which need no quotes wherever they stand,
+// keywords what YAML, of any version, would read as something else.
+var (
+	plainText = regexp.MustCompile(`^([A-Za-z][\w./-]*(:[\w./:-]*[\w./-])?|([0-9]+(\.[0-9]+)?(ns|us|ms|[smh]))+)$`)
+	keywords  = []string{"true", "false", "yes", "no", "on", "y", "n", "null", "nan", "inf"}
+)
 
 // Extractive is the summarizer without a model.
 const Extractive = "extractive"

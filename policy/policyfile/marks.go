@@ -21,20 +21,12 @@ func (m marks) Name() string { return m.name }
 // Due reports whether the request has passed the hard mark. Prices and the size
 // of new results, by which Auto decides beside it, are for its own ladder.
 func (m marks) Due(s *policy.Situation) (bool, string) {
-	limit := limit(s)
+	limit := s.Limit()
 	hard := int(float64(limit) * m.Hard)
 	if limit <= 0 || s.Prompt <= hard {
 		return false, ""
 	}
 	return true, fmt.Sprintf("the request takes %d tokens, the mark is %d of %d", s.Prompt, hard, limit)
-}
-
-// limit is what the model can read; 0 when that is not known.
-func limit(s *policy.Situation) int {
-	if s.Budget > 0 {
-		return s.Budget
-	}
-	return max(0, s.Window-s.Output)
 }
 
 // harderBy is what the target shrinks by each time that the provider refuses
@@ -43,7 +35,7 @@ const harderBy = 0.7
 
 // Plan brings the request down to the target.
 func (m marks) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
-	limit := limit(s)
+	limit := s.Limit()
 	if limit <= 0 {
 		limit = s.Prompt
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
@@ -305,12 +307,19 @@ func keys(base, path string) ([]string, bool) {
 // habits are keys that people write although no letter of them is wrong.
 var habits = map[string]string{"policy": "base", "summarizer.model": "use", "summarizer.models": "use"}
 
+// hint says what was meant, or what there is.
+func hint(near string, known []string) string {
+	if near != "" {
+		return "did you mean " + near + "?"
+	}
+	return "known are " + strings.Join(known, ", ")
+}
+
 // unknown says what a key that is not there could have been.
 func (r *reader) unknown(base, path string, e entry) {
 	at := joined(path, e.key)
 	list, _ := keys(base, path)
-	hint := "known are " + strings.Join(list, ", ")
-	near := nearest(e.key, list)
+	near := closest.Name(e.key, list)
 	if habit, ok := habits[at]; ok {
 		near = habit
 	}
@@ -318,8 +327,10 @@ func (r *reader) unknown(base, path string, e entry) {
 		near = "overrides." + e.key
 	}
 	if near != "" {
-		hint = "did you mean " + joined(path, near) + "?"
-	} else {
+		near = joined(path, near)
+	}
+	hint := hint(near, list)
+	if near == "" {
 		// The key may be that of another group, or of another policy.
 		var others []string
 		for i := range table {
@@ -395,11 +406,7 @@ func described(n ast.Node) string {
 	case *ast.AliasNode, *ast.AnchorNode, *ast.TagNode, *ast.MergeKeyNode:
 		return "an anchor, alias or tag, which policy files have not"
 	default:
-		text := n.String()
-		if len(text) > 60 {
-			text = strings.ToValidUTF8(text[:60], "") + "…"
-		}
-		return text
+		return clip.Short(n.String(), 60)
 	}
 }
 
@@ -440,11 +447,7 @@ func (r *reader) overrides(s *Settings, n ast.Node) {
 			for _, f := range fields {
 				known = append(known, f.path)
 			}
-			hint := "known are " + strings.Join(known, ", ")
-			if near := nearest(e.key, known); near != "" {
-				hint = "did you mean " + near + "?"
-			}
-			r.add(e.at, joined(at, e.key), "unknown key; %s", hint)
+			r.add(e.at, joined(at, e.key), "unknown key; %s", hint(closest.Name(e.key, known), known))
 		}
 		if len(p.PreserveFields) == 0 {
 			p.PreserveFields = nil // both leave what is built in

@@ -11,7 +11,6 @@
 package policyfile
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -89,19 +89,48 @@ const (
 	None float64 = -2
 )
 
-// bases are the policies a file can start from, each with what it does in a
-// line: when, where, what, how.
-var bases = []struct{ name, line string }{
-	{"auto", "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are put aside or cleared by rule, what is older than fits is summarized."},
-	{"ladder", "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay."},
-	{"session", "At 80 % of the window by characters: all but the newest 10 messages become one summary with fixed sections."},
-	{"timeline", "Above 90 % of the window: what lies between the last summary and a cut becomes a new summary block; old results can expire."},
-	{"workstream", "At 70 % of the window, after a turn: all but the newest 6 messages become a summary in a system message, and a typed state."},
-	{"loop", "Above 80 % of what the window leaves: the older 60 % of the messages become a summary, or a note when none can be made."},
-	{"last-messages", "At 90 % of the budget, down to 50 %: everything before the newest N messages is summarized."},
-	{"last-tokens", "At 90 % of the budget, down to 50 %: everything before the newest N tokens is summarized."},
-	{"last-turns", "At 90 % of the budget, down to 50 %: everything before the newest N turns is summarized."},
-	{"ratio", "At 90 % of the budget, down to 50 %: of the tokens only the newest SHARE stays as it is."},
+// base is a policy a file can start from.
+type base struct {
+	name string
+	line string // what it does: when, where, what, how
+	// argument is what its name takes, "" for nothing, amount where that stands, and
+	// rungs the ladder that fills a budget; nil for a policy that has none.
+	argument string
+	amount   func(*Settings) any
+	rungs    func(*Settings) strategy.Ladder
+}
+
+var bases = []base{
+	{name: "auto", line: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are put aside or cleared by rule, what is older than fits is summarized.",
+		rungs: func(*Settings) strategy.Ladder { return strategy.Auto() }},
+	{name: "ladder", line: "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay.",
+		rungs: func(s *Settings) strategy.Ladder { return append(strategy.Ladder{}, s.Ladder.Rungs()...) }},
+	{name: "session", line: "At 80 % of the window by characters: all but the newest 10 messages become one summary with fixed sections."},
+	{name: "timeline", line: "Above 90 % of the window: what lies between the last summary and a cut becomes a new summary block; old results can expire."},
+	{name: "workstream", line: "At 70 % of the window, after a turn: all but the newest 6 messages become a summary in a system message, and a typed state."},
+	{name: "loop", line: "Above 80 % of what the window leaves: the older 60 % of the messages become a summary, or a note when none can be made."},
+	{name: "last-messages", line: "At 90 % of the budget, down to 50 %: everything before the newest N messages is summarized.",
+		argument: "N", amount: func(s *Settings) any { return &s.Messages },
+		rungs: func(s *Settings) strategy.Ladder { return strategy.Cut(cut.LastMessages{N: s.Messages}) }},
+	{name: "last-tokens", line: "At 90 % of the budget, down to 50 %: everything before the newest N tokens is summarized.",
+		argument: "N", amount: func(s *Settings) any { return &s.Tokens },
+		rungs: func(s *Settings) strategy.Ladder {
+			return strategy.Cut(cut.LastTokens{N: s.Tokens, SplitTurns: s.SplitTurns})
+		}},
+	{name: "last-turns", line: "At 90 % of the budget, down to 50 %: everything before the newest N turns is summarized.",
+		argument: "N", amount: func(s *Settings) any { return &s.Turns },
+		rungs: func(s *Settings) strategy.Ladder { return strategy.Cut(cut.LastTurns{N: s.Turns}) }},
+	{name: "ratio", line: "At 90 % of the budget, down to 50 %: of the tokens only the newest SHARE stays as it is.",
+		argument: "SHARE", amount: func(s *Settings) any { return &s.Ratio },
+		rungs: func(s *Settings) strategy.Ladder { return strategy.Cut(cut.Ratio{Keep: s.Ratio}) }},
+}
+
+// baseOf is the base of a name; the zero value where there is none.
+func baseOf(name string) base {
+	if i := slices.IndexFunc(bases, func(b base) bool { return b.name == name }); i >= 0 {
+		return bases[i]
+	}
+	return base{}
 }
 
 // Bases lists the policies that a file can start from.
@@ -117,12 +146,9 @@ func Bases() []string {
 // capitals.
 func Names() []string {
 	names := Bases()
-	for i, name := range names {
-		switch name {
-		case "last-messages", "last-tokens", "last-turns":
-			names[i] += ":N"
-		case "ratio":
-			names[i] += ":SHARE"
+	for i, b := range bases {
+		if b.argument != "" {
+			names[i] += ":" + b.argument
 		}
 	}
 	return names
@@ -130,14 +156,7 @@ func Names() []string {
 
 // Line says in one line when the policy compacts, where it cuts, and what
 // becomes of the old part; empty for one that is not in Bases.
-func Line(base string) string {
-	for _, b := range bases {
-		if b.name == base {
-			return b.line
-		}
-	}
-	return ""
-}
+func Line(base string) string { return baseOf(base).line }
 
 // Default returns the settings of a base with nothing overridden.
 func Default(base string) *Settings {
@@ -160,34 +179,23 @@ func Default(base string) *Settings {
 	}
 }
 
-// ErrUnknown is wrapped by errors of Named about a name that is no policy.
-var ErrUnknown = errors.New("unknown policy")
-
 // Named returns the settings of a policy by its name: one of Bases, the cuts
 // with how much they keep ("last-messages:12"). The error says what is wrong
 // with the name.
 func Named(name string) (*Settings, error) {
 	base, argument, has := strings.Cut(name, ":")
-	s := Default(base)
-	var amount any
-	switch base {
-	case "last-messages":
-		amount = &s.Messages
-	case "last-tokens":
-		amount = &s.Tokens
-	case "last-turns":
-		amount = &s.Turns
-	case "ratio":
-		amount = &s.Ratio
-	}
-	if !slices.Contains(Bases(), base) || has != (amount != nil) {
+	known, s := baseOf(base), Default(base)
+	if known.name == "" || has != (known.amount != nil) {
 		hint := ""
-		if near := nearest(name, Bases()); near != "" {
+		if near := closest.Name(name, Bases()); near != "" {
 			hint = fmt.Sprintf(" (did you mean %s?)", near)
 		}
-		return nil, fmt.Errorf("%w %q; known are %s%s", ErrUnknown, name, strings.Join(Names(), ", "), hint)
+		return nil, fmt.Errorf("unknown policy %q; known are %s%s", name, strings.Join(Names(), ", "), hint)
 	}
-	switch at := amount.(type) {
+	if !has {
+		return s, nil
+	}
+	switch at := known.amount(s).(type) {
 	case *int:
 		n, err := strconv.Atoi(argument)
 		if err != nil || n < 1 || n > most {
@@ -207,15 +215,15 @@ func Named(name string) (*Settings, error) {
 // Name is the name of the policy in plans and reports: that of the base, for a
 // cut with what it keeps.
 func (s *Settings) Name() string {
-	switch s.Base {
-	case "last-messages":
-		return fmt.Sprintf("%s:%d", s.Base, s.Messages)
-	case "last-tokens":
-		return fmt.Sprintf("%s:%d", s.Base, s.Tokens)
-	case "last-turns":
-		return fmt.Sprintf("%s:%d", s.Base, s.Turns)
-	case "ratio":
-		return s.Base + ":" + strconv.FormatFloat(s.Ratio, 'g', -1, 64)
+	b := baseOf(s.Base)
+	if b.amount == nil {
+		return s.Base
+	}
+	switch at := b.amount(s).(type) {
+	case *float64:
+		return s.Base + ":" + strconv.FormatFloat(*at, 'g', -1, 64)
+	case *int:
+		return s.Base + ":" + strconv.Itoa(*at)
 	}
 	return s.Base
 }
@@ -227,25 +235,12 @@ func (s *Settings) Own() bool { return s.Rungs() == nil }
 // Rungs is the ladder that fills a budget, nil for a policy that has none. With
 // every rung switched off it is empty.
 func (s *Settings) Rungs() strategy.Ladder {
-	var all strategy.Ladder
-	switch s.Base {
-	case "auto":
-		all = strategy.Auto()
-	case "ladder":
-		return append(strategy.Ladder{}, s.Ladder.Rungs()...)
-	case "last-messages":
-		all = strategy.Cut(cut.LastMessages{N: s.Messages})
-	case "last-tokens":
-		all = strategy.Cut(cut.LastTokens{N: s.Tokens, SplitTurns: s.SplitTurns})
-	case "last-turns":
-		all = strategy.Cut(cut.LastTurns{N: s.Turns})
-	case "ratio":
-		all = strategy.Cut(cut.Ratio{Keep: s.Ratio})
-	default:
+	rungs := baseOf(s.Base).rungs
+	if rungs == nil {
 		return nil
 	}
 	off := map[string]bool{"externalize": s.Off.Externalize, "clear": s.Off.Clear, "summarize": s.Off.Summarize, "drop": s.Off.Drop}
-	return slices.DeleteFunc(all, func(rung strategy.Strategy) bool { return off[rung.Name()] })
+	return slices.DeleteFunc(rungs(s), func(rung strategy.Strategy) bool { return off[rung.Name()] })
 }
 
 // Policy returns the policy. A model, which may be nil, writes the summaries of

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // YAML writes the settings as a policy file with every field at its value and a
@@ -68,7 +70,7 @@ func (s *Settings) YAML() []byte {
 			}
 			lines = append(lines, indent+"    "+f.path+": "+written(value)+"\n")
 		}
-		b.WriteString(indent + "  " + quoted(name) + ":")
+		b.WriteString(indent + "  " + rawjson.Quote(name) + ":")
 		if len(lines) == 0 {
 			b.WriteString(" {}")
 		}
@@ -84,12 +86,9 @@ func (f *field) comment(k kind) string {
 	if f.unit != "" {
 		facts = append(facts, f.unit)
 	}
-	switch {
-	case k == whole, k == number:
-		facts = append(facts, plain(f.min)+" to "+plain(f.max))
-	case k == duration:
-		facts = append(facts, short(seconds(f.min))+" to "+short(seconds(f.max)))
-	case f.enum != nil:
+	if limits := f.limits(k); limits != "" {
+		facts = append(facts, limits)
+	} else if f.enum != nil {
 		facts = append(facts, strings.Join(f.enum, ", "))
 	}
 	for _, w := range f.words {

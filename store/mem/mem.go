@@ -13,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	artifactmem "github.com/palimpsest-ai/palimpsest/artifact/mem"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/permit"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
@@ -64,10 +65,10 @@ func (db *DB) Tenant(id string) store.Tenant {
 	defer db.mu.Unlock()
 	t := db.tenants[id]
 	if t == nil {
-		t = &tenant{id: id, artifacts: db.artifacts}
+		t = &tenant{id: id, artifacts: db.artifacts, answers: answers{lru.New[string, []byte](store.MaxAnswers)}}
 		db.tenants[id] = t
 	}
-	return store.Tenant{Log: t, Plans: t, Catalog: t, Events: t, Documents: t, Answers: &t.answers}
+	return store.Tenant{Log: t, Plans: t, Catalog: t, Events: t, Documents: t, Answers: t.answers}
 }
 
 // Tenants implements store.DB.
@@ -111,34 +112,15 @@ func (db *DB) Artifacts() artifact.Backend { return db.artifacts }
 // Close implements store.DB. What was kept goes when nobody uses it any more.
 func (db *DB) Close() error { return nil }
 
-// answers forgets the oldest when there are too many.
-type answers struct {
-	mu   sync.Mutex
-	held map[string][]byte
-	keys []string // in the order in which they came
-}
+type answers struct{ held *lru.Cache[string, []byte] }
 
 // Get implements store.Answers.
-func (a *answers) Get(_ context.Context, key string) ([]byte, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	value, ok := a.held[key]
+func (a answers) Get(_ context.Context, key string) ([]byte, bool) {
+	value, ok := a.held.Get(key)
 	return bytes.Clone(value), ok
 }
 
 // Put implements store.Answers.
-func (a *answers) Put(_ context.Context, key string, value []byte) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.held == nil {
-		a.held = map[string][]byte{}
-	}
-	if _, known := a.held[key]; !known {
-		a.keys = append(a.keys, key)
-	}
-	a.held[key] = bytes.Clone(value)
-	for len(a.keys) > store.MaxAnswers {
-		delete(a.held, a.keys[0])
-		a.keys = a.keys[1:]
-	}
+func (a answers) Put(_ context.Context, key string, value []byte) {
+	a.held.Put(key, bytes.Clone(value), 1)
 }

@@ -11,31 +11,34 @@ import (
 func TestCache(t *testing.T) {
 	c := newCache(10 * knownBytes)
 	at := func(n int) name { return name{"t", fmt.Sprint(n)} }
+	holds := func(when string, threads, bytes int) {
+		t.Helper()
+		if n, size := c.Held(); n != threads || size != bytes {
+			t.Errorf("%s: %d threads of %d bytes, want %d of %d", when, n, size, threads, bytes)
+		}
+	}
 	for n := range 1000 {
 		c.get(at(n))
 	}
-	if len(c.at) != 10 || c.size != 10*knownBytes {
-		t.Errorf("%d threads of %d bytes after a thousand that are not there", len(c.at), c.size)
-	}
+	holds("after a thousand that are not there", 10, 10*knownBytes)
 	k := c.get(at(999))
 	for range 1000 {
 		c.planned(k, 3*knownBytes)
 	}
-	if len(c.at) != 7 || k.dropped || c.size != 10*knownBytes {
-		t.Errorf("%d threads of %d bytes after a thousand plans of one", len(c.at), c.size)
-	}
+	holds("after a thousand plans of one", 7, 10*knownBytes)
 	c.grew(k, 1000*knownBytes)
-	if len(c.at) != 1 || k.dropped || c.get(at(999)) != k {
-		t.Errorf("%d threads, the large one dropped: %v", len(c.at), k.dropped)
+	if holds("with a large one", 1, 1004*knownBytes); c.get(at(999)) != k {
+		t.Error("the large one is forgotten")
 	}
-	if c.get(at(1)); len(c.at) != 1 || !k.dropped || c.size != knownBytes {
-		t.Errorf("%d threads of %d bytes after the next", len(c.at), c.size)
-	}
+	c.get(at(1))
+	holds("after the next", 1, knownBytes)
+	c.grew(k, knownBytes)
+	holds("when a forgotten one grows", 1, knownBytes)
 	c.get(name{"other", "x"})
-	if c.forgetTenant("t"); len(c.at) != 1 || c.size != knownBytes {
-		t.Errorf("%d threads of %d bytes without the tenant", len(c.at), c.size)
+	c.forgetTenant("t")
+	holds("without the tenant", 1, knownBytes)
+	if c = newCache(-1); c.get(at(1)) == nil {
+		t.Error("nothing is known where nothing is kept")
 	}
-	if c = newCache(-1); c.get(at(1)) == nil || len(c.at) != 0 || c.size != 0 {
-		t.Errorf("%d threads where none are kept", len(c.at))
-	}
+	holds("where none are kept", 0, 0)
 }

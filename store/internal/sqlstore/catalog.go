@@ -89,7 +89,7 @@ func (t *tenant) delete(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	t.db.threads.forget(name{t.id, id})
+	t.db.threads.Delete(name{t.id, id})
 	for _, body := range bodies {
 		err = errors.Join(err, t.db.removeBody(body))
 	}

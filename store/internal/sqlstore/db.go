@@ -97,7 +97,7 @@ type DB struct {
 	sealer      store.Sealer
 	now         func() time.Time
 	step        func(string)
-	threads     *cache
+	threads     cache
 	answered    atomic.Int64 // answers written, for when it is looked whether there are too many
 }
 

@@ -1,11 +1,9 @@
-package deepcopy_test
+package plan
 
 import (
 	"reflect"
 	"testing"
 	"time"
-
-	"github.com/palimpsest-ai/palimpsest/internal/deepcopy"
 )
 
 type inner struct{ Names []string }
@@ -31,10 +29,10 @@ func made() sample {
 	}
 }
 
-// TestOf: the copy is the same, and writing to it changes the original nowhere.
-func TestOf(t *testing.T) {
+// TestCopyOf: the copy is the same, and writing to it changes the original nowhere.
+func TestCopyOf(t *testing.T) {
 	v := made()
-	c := deepcopy.Of(v)
+	c := copyOf(v)
 	if !reflect.DeepEqual(v, c) {
 		t.Fatalf("the copy is %+v, want %+v", c, v)
 	}
@@ -47,7 +45,7 @@ func TestOf(t *testing.T) {
 	if want := made(); !reflect.DeepEqual(v, want) {
 		t.Errorf("the original is %+v, want %+v", v, want)
 	}
-	if deepcopy.Of[*inner](nil) != nil || deepcopy.Of[any](nil) != nil {
+	if copyOf[*inner](nil) != nil || copyOf[any](nil) != nil {
 		t.Error("nil has a copy")
 	}
 }

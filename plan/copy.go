@@ -1,14 +1,11 @@
-// Package deepcopy copies values that are pure data: structs, lists, maps and
-// pointers of exported fields, as plans and summaries are. What lies in unexported
-// fields, functions and channels is shared with the original; a time.Time has
-// nothing else and cannot be written to.
-package deepcopy
+package plan
 
 import "reflect"
 
-// Of returns a copy that shares no list, map or pointer with v. A value that
-// holds itself has no copy: Of does not return.
-func Of[T any](v T) T {
+// copyOf returns a copy that shares no list, map or pointer with v, which is pure
+// data: structs, lists, maps and pointers of exported fields. What lies in
+// unexported fields is shared; a time.Time has nothing else and cannot be written to.
+func copyOf[T any](v T) T {
 	var out T
 	write(reflect.ValueOf(&out).Elem(), reflect.ValueOf(&v).Elem())
 	return out

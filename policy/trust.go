@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -27,9 +28,6 @@ const (
 // Trusts lists the values of Trust.
 func Trusts() []string { return []string{string(TrustChecked), string(TrustModel)} }
 
-// userHeading stands above what the user said word for word.
-const userHeading = "The user's words"
-
 // check makes what tells the true sentences of the asked model's text: messages
 // that it may stand on, and the text before. Nil takes all of them.
 func (a *asker) check(messages []thread.Message, previous string) *summarize.Grounds {
@@ -51,10 +49,10 @@ func (a *asker) check(messages []thread.Message, previous string) *summarize.Gro
 	}
 	var log []thread.Message
 	for _, m := range uncopied.All(a.s.Thread) {
-		switch {
-		case shown[m.ID]:
-			return summarize.NewGrounds(messages, previous, log...)
-		case m.Role != thread.System:
+		if shown[m.ID] {
+			break
+		}
+		if m.Role != thread.System {
 			log = append(log, *m)
 		}
 	}
@@ -124,9 +122,12 @@ func (a *asker) filled(text string, sum *summary.Summary) string {
 	return "From the log, in place of what was left out\n" + strings.Join(out, "\n")
 }
 
+// userHeading stands above what the user said word for word.
+const userHeading = "The user's words"
+
 // requests are what the user asked for first and last, word for word, as far as
 // it stands before the position end, where no message shows it any more. What
-// is longer than most bytes is cut in its middle. F1
+// is longer than most bytes is cut in its middle.
 func (s *Situation) requests(end, most int) []summary.Item {
 	first, last := -1, -1
 	for i, m := range uncopied.All(s.Thread) {
@@ -138,14 +139,10 @@ func (s *Situation) requests(end, most int) []summary.Item {
 		}
 	}
 	var out []summary.Item
-	add := func(label string, i int) {
+	for _, i := range slices.Compact([]int{first, last}) {
 		if i >= 0 && i < end {
-			out = append(out, summary.Item{Text: label + clip.Middle(strings.TrimSpace(uncopied.At(s.Thread, i).Text()), most)})
+			out = append(out, summary.Item{Text: clip.Middle(strings.TrimSpace(uncopied.At(s.Thread, i).Text()), most)})
 		}
-	}
-	add("", first)
-	if last != first {
-		add("", last)
 	}
 	return out
 }
@@ -157,7 +154,7 @@ func requestRoom(limit int) int { return min(max(limit/4, 400), 8_000) }
 // userBlock is what the user asked for and the rules, as far as the text does not
 // hold them word for word.
 func userBlock(text string, requests, rules []summary.Item) string {
-	entries := unsaid(text, append(requests[:len(requests):len(requests)], rules...))
+	entries := unsaid(text, slices.Concat(requests, rules))
 	if len(entries) == 0 {
 		return ""
 	}
@@ -179,6 +176,44 @@ func unsaid(text string, items []summary.Item) []string {
 
 func folded(s string) string { return strings.ToLower(strings.Join(strings.Fields(s), " ")) }
 
+// neutralEntries writes texts as entries of a list, with nothing in them that
+// could pass for a heading, a role or a marker (see package summary).
+func neutralEntries(texts []string) []string {
+	var items []summary.Item
+	for _, t := range texts {
+		if t = strings.TrimSpace(t); t != "" {
+			items = append(items, summary.Item{Text: t})
+		}
+	}
+	return summary.Lines(items, false)
+}
+
+// neutralLines writes a model's text so that none of its lines passes for a
+// block, a heading or a role of ours.
+func neutralLines(text string) string {
+	entries := neutralEntries([]string{strings.ReplaceAll(text, splitHeading, "Turn context")})
+	if len(entries) == 0 {
+		return ""
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(entries[0], "- "), "\n  ", "\n")
+}
+
+// harmless is a text as package summary writes it inside an item.
+func harmless(text string) string {
+	return strings.TrimPrefix(summary.Lines([]summary.Item{{Text: text}}, false)[0], "- ")
+}
+
+// entriesOf renders the items of summaries that hold one section each.
+func entriesOf(parts ...summary.Summary) []string {
+	var entries []string
+	for _, part := range parts {
+		for _, section := range part.Sections() {
+			entries = append(entries, section.Entries...)
+		}
+	}
+	return entries
+}
+
 // joined puts blocks of text behind each other, empty ones left out.
 func joined(blocks ...string) string {
 	var out []string
@@ -188,15 +223,4 @@ func joined(blocks ...string) string {
 		}
 	}
 	return strings.Join(out, "\n\n")
-}
-
-// byCode is who writes the summary when a model's could not be taken.
-const byCode = "extractive"
-
-func messagesOf(entries []entry) []thread.Message {
-	out := make([]thread.Message, len(entries))
-	for i := range entries {
-		out[i] = entries[i].Message
-	}
-	return out
 }

@@ -22,7 +22,7 @@ type entry struct {
 
 // recap reports whether the entry is a summary of earlier messages: what a
 // record of the plan in force put there, or what an importer marked as such. It
-// is told by data, so that a message that only looks like one is none (B5).
+// is told by data, so that a message that only looks like one is none.
 func (e *entry) recap() bool { return e.Kind == thread.Recap }
 
 // visible is the list as the agent sees it: the messages of the thread under the
@@ -63,8 +63,8 @@ type old struct {
 }
 
 // before gathers what lies before the position end of the thread. Everything
-// there goes behind the new summary, what is hidden already included, but for
-// messages in the system's role. ErrNothing: nothing new is there.
+// there goes behind the new summary, what is hidden already included, but for the
+// system's instructions. ErrNothing: nothing new is there.
 func (s *Situation) before(entries []entry, end int) (*old, error) {
 	o := &old{end: end}
 	for _, e := range entries {
@@ -81,14 +81,8 @@ func (s *Situation) before(entries []entry, end int) (*old, error) {
 	if len(o.entries) == 0 {
 		return nil, fmt.Errorf("all messages are among those that are kept: %w", ErrNothing)
 	}
-	var ids []thread.ID
-	for i, m := range uncopied.All(s.Thread) {
-		if i < end && m.Role != thread.System {
-			ids = append(ids, m.ID)
-		}
-	}
 	var err error
-	if o.span, err = thread.NewSpan(s.Thread, ids...); err != nil {
+	if o.span, _, err = s.stretch(0, end); err != nil {
 		return nil, err
 	}
 	if s.Current != nil {
@@ -115,7 +109,7 @@ func (s *Situation) extract(ctx context.Context, o *old, budget int) (summary.Su
 		hidden = s.Current.Actions()
 	}
 	for i, m := range uncopied.All(s.Thread) {
-		if i < o.end && m.Role != thread.System && hidden[m.ID].Action != plan.Summarize {
+		if i < o.end && !instructs(m) && hidden[m.ID].Action != plan.Summarize {
 			in.Messages = append(in.Messages, *m)
 		}
 	}
@@ -128,30 +122,115 @@ func (s *Situation) extract(ctx context.Context, o *old, budget int) (summary.Su
 	return sum.Summary, err
 }
 
-// replace makes the plan that puts the given messages in place of the old part.
-func (s *Situation) replace(name string, o *old, sum summary.Summary, why string, stand ...plan.Said) (*Fitted, error) {
-	record := plan.Summarization{Span: o.span, Summary: sum, Stand: stand}
-	record.Strategy, record.Reason = name, why
-	first := -1
-	for _, id := range o.span.MessageIDs {
-		i, _ := s.Thread.Index(id)
-		record.TokensBefore += s.Changed[i]
-		if first < 0 {
-			first = i
+// instructs reports whether a message is the system's own: it is never compacted. A
+// summary of another tool may stand in the system's role too.
+func instructs(m *thread.Message) bool { return m.Role == thread.System && m.Kind == thread.Plain }
+
+// stretch is what of the log before the position end goes behind one record: all but
+// the system's instructions. Fresh are the messages of it from a position on.
+func (s *Situation) stretch(from, end int) (span thread.Span, fresh []thread.Message, err error) {
+	var ids []thread.ID
+	for i, m := range uncopied.Messages(s.Thread)[:end] {
+		if instructs(&m) {
+			continue
+		}
+		ids = append(ids, m.ID)
+		if i >= from {
+			fresh = append(fresh, m)
 		}
 	}
-	for _, said := range stand {
-		record.SummaryTokens += s.Counter.Text(said.Text)
+	span, err = thread.NewSpan(s.Thread, ids...)
+	return span, fresh, err
+}
+
+// inForce is the summary of a policy that the plan in force holds, and the first
+// position after it. A plan of another policy is passed over: the log has everything.
+func (s *Situation) inForce(name string, own func(*plan.Summarization) bool) (*plan.Summarization, int) {
+	if s.Current == nil {
+		return nil, 0
 	}
+	for i := range s.Current.Summarizations {
+		r := &s.Current.Summarizations[i]
+		if last, ok := s.Thread.Index(r.Span.Last()); ok && r.Strategy == name && own(r) {
+			return r, last + 1
+		}
+	}
+	return nil, 0
+}
+
+// record puts texts in place of a span, and says what that takes.
+func (s *Situation) record(name, why string, span thread.Span, stand ...plan.Said) plan.Summarization {
+	r := plan.Summarization{Span: span, Stand: stand, Origin: plan.Origin{Strategy: name, Reason: why}}
+	for _, id := range span.MessageIDs {
+		i, _ := s.Thread.Index(id)
+		r.TokensBefore += s.Changed[i]
+	}
+	for _, said := range stand {
+		r.SummaryTokens += s.Counter.Text(said.Text)
+	}
+	r.TokensAfter = r.SummaryTokens
+	return r
+}
+
+// replace makes the plan that puts the given messages in place of the old part.
+func (s *Situation) replace(name string, o *old, sum summary.Summary, why string, stand ...plan.Said) (*Fitted, error) {
+	record := s.record(name, why, o.span, stand...)
+	record.Summary, record.TokensAfter = sum, 0
+	first, _ := s.Thread.Index(o.span.First())
 	for _, m := range s.Profile.Replacement(*uncopied.At(s.Thread, first), record, false) {
 		record.TokensAfter += s.Count(&m)
 	}
 	p := s.Draft(name)
 	p.Add(record)
+	return s.fitted(p)
+}
+
+// fitted renders a plan and notes in it what it comes to.
+func (s *Situation) fitted(p *plan.Plan) (*Fitted, error) {
 	f, err := s.Render(p)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		p.CompactedTokens = f.Tokens
 	}
-	p.CompactedTokens = f.Tokens
-	return f, nil
+	return f, err
+}
+
+// sizeOf is the size of what parts say: texts, reasoning, calls with their names,
+// results; with media also what stands in the log for those.
+func sizeOf(parts []thread.Part, size func(string) int, media bool) int {
+	n := 0
+	for _, part := range parts {
+		switch part := part.(type) {
+		case thread.Text:
+			n += size(part.Text)
+		case thread.Reasoning:
+			n += size(part.Text)
+		case thread.Opaque:
+			n += size(part.Text)
+		case thread.ToolCall:
+			n += size(part.Name) + size(part.Arguments)
+		case thread.Media:
+			if media {
+				n += len(part.Data) + size(part.Text) + len(part.URL) + len(part.FileID)
+			}
+		case thread.ToolResult:
+			n += sizeOf(part.Content, size, media)
+		}
+	}
+	return n
+}
+
+// named is an error with the policy that it is of.
+func named(policy string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("policy %s: %w", policy, err)
+}
+
+func messagesOf(entries []entry) []thread.Message {
+	out := make([]thread.Message, len(entries))
+	for i := range entries {
+		out[i] = entries[i].Message
+	}
+	return out
 }

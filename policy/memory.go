@@ -5,10 +5,8 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -17,6 +15,9 @@ import (
 
 //go:embed prompts/workstream.memory.txt
 var memoryTask string
+
+//go:embed prompts/workstream.memory.user.txt
+var memoryUser string
 
 // memoryChars is the largest summary of a memory block that is made by rule, in
 // bytes.
@@ -44,33 +45,26 @@ func (w Workstream) CompactMemory(ctx context.Context, m state.Memory) (state.Me
 		}
 		return m.Folded(text, len(oldest))
 	}
-	if w.Model == nil {
-		return byRule(), nil
-	}
-	ask := "<previous-summary>" + inTag(m.Summary) + "</previous-summary>\n<new-entries>\n" + inTag(entries) + "\n</new-entries>"
-	reply, err := w.Model.Generate(ctx, &prompt.Prompt{
-		System:   []prompt.System{{Text: strings.TrimSpace(memoryTask), Role: "system"}},
-		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: ask}}}},
-	}, nil)
-	if err == nil {
-		err = reply.Err()
-	}
-	if err == nil && strings.TrimSpace(reply.Text) == "" {
-		err = &llm.APIError{Kind: llm.ErrResponse, Message: "the answer is empty", RequestID: reply.RequestID}
-	}
+	user := fill(strings.TrimSpace(memoryUser), "{{previous}}", inTag(m.Summary), "{{entries}}", inTag(entries))
+	model := &asker{s: &Situation{}, model: w.Model}
+	folded, _, err := written(ctx, model,
+		func() (string, error) {
+			return model.text(ctx, prompt.System{Text: memoryTask, Role: "system"}, user, nil)
+		},
+		func(text string) (state.Memory, error) {
+			// The block speaks in the system's role: what the entries do not say has no
+			// place in it.
+			said := []thread.Message{{ID: "entries", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: strings.Join(oldest, "\n")}}}}
+			kept, err := summarize.NewGrounds(said, m.Summary).Prose(strings.ToValidUTF8(text, "\uFFFD"))
+			if err == nil && kept.Text == "" {
+				err = &summarize.RejectedError{Reason: summarize.Empty}
+			}
+			return m.Folded(kept.Text, len(oldest)), err
+		},
+		func(bool) (state.Memory, error) { return byRule(), nil },
+		func(error) bool { return true })
 	if err != nil {
 		return m, fmt.Errorf("policy workstream: compact the memory block: %w", err)
 	}
-	text := strings.TrimSpace(reply.Text)
-	if !utf8.ValidString(text) {
-		text = strings.ToValidUTF8(text, "\uFFFD")
-	}
-	// The block speaks in the system's role: what the entries do not say has no
-	// place in it.
-	said := []thread.Message{{ID: "entries", Role: thread.Assistant, Parts: []thread.Part{thread.Text{Text: strings.Join(oldest, "\n")}}}}
-	kept, err := summarize.NewGrounds(said, m.Summary).Prose(text)
-	if err != nil || kept.Text == "" {
-		return byRule(), nil
-	}
-	return m.Folded(kept.Text, len(oldest)), nil
+	return folded, nil
 }
