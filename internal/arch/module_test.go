@@ -181,7 +181,7 @@ var floors = map[string]arch.Package{
 	"store/postgres/pgtest": {Support: true, External: []string{pgx}},
 	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
-	"wire/wiretest":         {Support: true},
+	"wire/wiretest":         {Support: true, External: []string{gjson, sjson}},
 }
 
 // reserved are functions that one package calls for all others.
