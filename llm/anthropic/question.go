@@ -9,10 +9,13 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	wire "github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	codec "github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 // question is one request.
@@ -48,14 +51,14 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 			})
 		}
 	}
-	body, err := wire.Codec{}.Encode(&ask)
+	body, err := codec.Codec{}.Encode(&ask)
 	if err != nil {
 		return nil, err
 	}
 	e := editor{body: body}
 	switch {
 	case q.forced != "":
-		e.set("tool_choice", `{"type":"tool","name":`+exchange.Quote(q.forced)+`,"disable_parallel_tool_use":true}`)
+		e.set("tool_choice", `{"type":"tool","name":`+rawjson.Quote(q.forced)+`,"disable_parallel_tool_use":true}`)
 	case q.schema != nil:
 		e.set("output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
 	}
@@ -73,7 +76,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 
 // thinks reports whether the prompt's own request has thinking on.
 func thinks(p *prompt.Prompt) bool {
-	if p.Source == nil || p.Source.API != (wire.Codec{}).API() {
+	if p.Source == nil || p.Source.API != (codec.Codec{}).API() {
 		return false
 	}
 	switch gjson.Get(p.Source.Body, "thinking.type").Str {
@@ -118,4 +121,23 @@ func (q *question) deltas(to func(llm.Delta)) func(llm.Delta) {
 			to(d)
 		}
 	}
+}
+
+// adjust turns the call of the tool that stands for a structured answer into the
+// text that it is.
+func (q *question) adjust(a *wire.Answer) error {
+	if q.forced == "" {
+		return nil
+	}
+	found := false
+	for i, p := range a.Message.Parts {
+		if call, ok := p.(thread.ToolCall); ok && call.Name == q.forced {
+			a.Message.Parts[i] = thread.Text{Text: call.Arguments}
+			found = true
+		}
+	}
+	if found && a.Stop == wire.StopTool && len(a.Message.Calls()) == 0 {
+		a.Stop = wire.StopEnd // nobody is to run the tool
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -107,7 +108,7 @@ func (c *Counter) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error
 	if err != nil {
 		return 0, fmt.Errorf("gemini: %w", err)
 	}
-	request := map[string]json.RawMessage{"model": json.RawMessage(exchange.Quote("models/" + c.model))}
+	request := map[string]json.RawMessage{"model": json.RawMessage(rawjson.Quote("models/" + c.model))}
 	for _, member := range counted {
 		if v := gjson.GetBytes(body, member); v.Exists() {
 			request[member] = json.RawMessage(v.Raw)
@@ -116,17 +117,5 @@ func (c *Counter) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error
 	if body, err = json.Marshal(map[string]any{"generateContentRequest": request}); err != nil {
 		return 0, fmt.Errorf("gemini: %w", err)
 	}
-	n := 0
-	err = c.exchange.Post(ctx, 0, body, func(r *exchange.Response) (delivered bool, err error) {
-		whole, err := exchange.Whole(provider, r)
-		if err != nil {
-			return false, err
-		}
-		if v := gjson.Get(whole, "totalTokens"); v.Type == gjson.Number && v.Num > 0 && v.Num < 1<<53 {
-			n = int(v.Num)
-			return true, nil
-		}
-		return false, exchange.Garbage(r, "the answer has no totalTokens", whole)
-	})
-	return n, err
+	return c.exchange.Count(ctx, body, "totalTokens")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -78,6 +79,16 @@ func finishChat(e *editor, o *llm.Options, limit int, w wording) {
 	}
 }
 
+// finishResponses sets what only the Responses API has.
+func finishResponses(e *editor, o *llm.Options, _ int, w wording) {
+	if o.Schema != nil {
+		e.format("text.format", "", o.Schema, w.structured)
+	}
+	if !gjson.GetBytes(e.body, "store").Exists() {
+		e.set("store", "false")
+	}
+}
+
 // instruction tells the model of the schema where the server cannot. It holds
 // the word JSON, without which json_object is refused.
 func instruction(s *llm.Schema) string {
@@ -111,9 +122,9 @@ func (e *editor) remove(path string) {
 func (e *editor) format(path, inner string, s *llm.Schema, how Structured) {
 	switch how {
 	case JSONSchema:
-		schema := `"name":` + exchange.Quote(s.Name)
+		schema := `"name":` + rawjson.Quote(s.Name)
 		if s.Description != "" {
-			schema += `,"description":` + exchange.Quote(s.Description)
+			schema += `,"description":` + rawjson.Quote(s.Description)
 		}
 		schema += `,"schema":` + s.JSON
 		if strictSchema(s.JSON) {
