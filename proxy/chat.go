@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -8,8 +9,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 // chat is OpenAI's Chat Completions API, and that of the many servers that speak
@@ -20,18 +19,6 @@ type chat struct{}
 // tools that came before today's.
 func (chat) readable(_ *http.Request, body map[string]gjson.Result) bool {
 	return body["n"].Int() <= 1 && !body["functions"].Exists()
-}
-
-func (chat) said(body []byte) (thread.Message, error) {
-	return chatMessage(gjson.GetBytes(body, "choices.0.message").Raw)
-}
-
-func chatMessage(raw string) (thread.Message, error) {
-	list, _, err := openai.DecodeChatMessages("[" + or(raw, "{}") + "]")
-	if err != nil || len(list) != 1 {
-		return thread.Message{}, or(err, errAnswer)
-	}
-	return list[0], nil
 }
 
 // texts are the members of a message that grow as text.
@@ -90,38 +77,31 @@ func apart(s string) string {
 }
 
 func (chat) translator() translator {
-	return &chatStream{spoke: map[string]bool{}}
+	return &chatStream{spoke: map[string]bool{}, speaks: map[string]bool{}}
 }
 
 // chatStream joins streams of chat completion chunks.
 type chatStream struct {
 	round   int
 	id      string // of the client's answer, as JSON
-	texts   map[string]*strings.Builder
-	calls   []*chatCall
 	at      places // of the calls
 	used    string
 	now     string
 	spoke   map[string]bool // the fields in which earlier rounds said something
+	speaks  map[string]bool // those in which this one does
 	held    []sent
 	stopped bool
 }
 
-type chatCall struct {
-	raw       string
-	arguments strings.Builder
-}
-
 func (m *chatStream) again(counted bool) {
-	for name, b := range m.texts {
-		m.spoke[name] = m.spoke[name] || b.Len() > 0
-	}
+	maps.Copy(m.spoke, m.speaks)
+	clear(m.speaks)
 	m.round++
 	if counted {
 		m.used = chatFigures.joined(m.used, m.now)
 	}
 	m.at.again()
-	m.texts, m.calls, m.now, m.held, m.stopped = nil, nil, "", nil, false
+	m.now, m.held, m.stopped = "", nil, false
 }
 
 func (m *chatStream) next(e sent) (out []byte, last bool) {
@@ -175,21 +155,15 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 	if !d.IsObject() {
 		return data, false
 	}
-	if m.texts == nil {
-		m.texts = map[string]*strings.Builder{}
-	}
 	for _, name := range texts {
 		s := d.Get(name).Str
 		if s == "" {
 			continue
 		}
-		if m.texts[name] == nil {
-			m.texts[name] = &strings.Builder{}
-			if m.spoke[name] {
-				data = set(data, "choices.0.delta."+name, rawjson.Quote("\n\n"+s))
-			}
+		if m.spoke[name] && !m.speaks[name] {
+			data = set(data, "choices.0.delta."+name, rawjson.Quote("\n\n"+s))
 		}
-		m.texts[name].WriteString(s)
+		m.speaks[name] = true
 	}
 	if m.round > 0 && d.Get("role").Exists() {
 		data = without(data, "choices.0.delta.role") // some clients would add it to the first
@@ -203,9 +177,6 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 		i := c.Get("index").Int()
 		if _, known := m.at.at[i]; !known {
 			m.at.put(i, !ours(c.Get("function.name").Str))
-			m.calls = append(m.calls, &chatCall{raw: without(c.Raw, "index")})
-		} else if len(m.calls) > 0 {
-			m.calls[len(m.calls)-1].arguments.WriteString(c.Get("function.arguments").Str)
 		}
 		switch to, show := m.at.of(i); {
 		case !show:
@@ -237,26 +208,7 @@ func nothing(data string) bool {
 	return empty && gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject()
 }
 
-func (m *chatStream) said() (thread.Message, bool) {
-	if !m.stopped {
-		return thread.Message{}, false
-	}
-	raw := `{"role":"assistant","content":null}`
-	for _, name := range texts {
-		if b := m.texts[name]; b != nil {
-			raw = set(raw, name, rawjson.Quote(b.String()))
-		}
-	}
-	for _, c := range m.calls {
-		call := set(c.raw, "function.arguments", rawjson.Quote(gjson.Get(c.raw, "function.arguments").Str+c.arguments.String()))
-		if !gjson.Get(call, "type").Exists() {
-			call = set(call, "type", `"function"`)
-		}
-		raw = set(raw, "tool_calls.-1", call)
-	}
-	said, err := chatMessage(raw)
-	return said, err == nil
-}
+func (m *chatStream) whole() bool { return m.stopped }
 
 func (m *chatStream) end(how ending) []byte {
 	switch {
