@@ -131,17 +131,18 @@ var floors = map[string]arch.Package{
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
-	"cost":              {Floor: 1, Same: []string{"token"}},
-	"token":             {Floor: 1, External: []string{tiktoken}},
-	"cut":               {Floor: 1, Same: []string{"token"}},
-	"render":            {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
-	"wire":              {Floor: 1},
-	"wire/anthropic":    {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
-	"wire/gemini":       {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
-	"wire/openai":       {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
-	"wire/text":         {Floor: 1, Same: []string{"wire"}},
-	"internal/injected": {Floor: 1},
-	"internal/ourform":  {Floor: 0, Same: []string{"thread"}},
+	"cost":                {Floor: 1, Same: []string{"token"}},
+	"token":               {Floor: 1, External: []string{tiktoken}},
+	"cut":                 {Floor: 1, Same: []string{"token"}},
+	"render":              {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
+	"wire":                {Floor: 1},
+	"wire/anthropic":      {Floor: 1, Same: []string{"wire", "wire/internal/shape"}, External: []string{gjson, sjson}},
+	"wire/gemini":         {Floor: 1, Same: []string{"wire", "wire/internal/shape"}, External: []string{gjson, sjson}},
+	"wire/openai":         {Floor: 1, Same: []string{"wire", "wire/internal/shape"}, External: []string{gjson, sjson}},
+	"wire/text":           {Floor: 1, Same: []string{"wire"}},
+	"wire/internal/shape": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
+	"internal/injected":   {Floor: 1},
+	"internal/ourform":    {Floor: 0, Same: []string{"thread"}},
 
 	// 1: what requests ask of their provider's own compaction.
 	"proxy/native": {Floor: 1, Same: []string{"wire", "wire/anthropic"}, External: []string{gjson, sjson}},
