@@ -62,33 +62,3 @@ func chatBody(a *Answer, req gjson.Result) string {
 	return fmt.Sprintf(`{"id":%q,"object":"chat.completion","model":%s,"choices":[{"index":0,"message":%s,"logprobs":null,"finish_reason":%s}]%s}`,
 		a.id("chatcmpl"), req.Get("model").Raw, b.String(), quote(chatStops[a.stop()]), extra)
 }
-
-func chatEvents(a *Answer, req gjson.Result) []string {
-	var events []string
-	chunk := func(choices, rest string) {
-		events = append(events, fmt.Sprintf("data: {\"id\":%q,\"object\":\"chat.completion.chunk\",\"model\":%s,\"choices\":[%s]%s}\n\n", a.id("chatcmpl"), req.Get("model").Raw, choices, rest))
-	}
-	delta := func(d string) { chunk(`{"index":0,"delta":{`+d+`},"finish_reason":null}`, "") }
-	delta(`"role":"assistant","content":""`)
-	for _, s := range split(a.Reasoning) {
-		delta(`"reasoning_content":` + quote(s))
-	}
-	if a.Unknown {
-		events = append(events, ": a comment\n\n")
-		delta(`"aside":{"n":1}`)
-	}
-	for _, s := range split(a.Text) {
-		delta(`"` + chatText(a) + `":` + quote(s))
-	}
-	for i, c := range a.Calls {
-		delta(fmt.Sprintf(`"tool_calls":[{"index":%d,"id":%s,"type":"function","function":{"name":%s,"arguments":""}}]`, i, quote(c.ID), quote(c.Name)))
-		for _, s := range split(c.Arguments) {
-			delta(fmt.Sprintf(`"tool_calls":[{"index":%d,"function":{"arguments":%s}}]`, i, quote(s)))
-		}
-	}
-	chunk(fmt.Sprintf(`{"index":0,"delta":{},"finish_reason":%s}`, quote(chatStops[a.stop()])), "")
-	if a.Usage.Known && req.Get("stream_options.include_usage").Bool() {
-		chunk("", `,"usage":`+chatUsage(a.Usage))
-	}
-	return append(events, "data: [DONE]\n\n")
-}

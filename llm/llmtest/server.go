@@ -1,6 +1,7 @@
 package llmtest
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 	wireanthropic "github.com/palimpsest-ai/palimpsest/wire/anthropic"
 	wireopenai "github.com/palimpsest-ai/palimpsest/wire/openai"
+	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
 // Answer is what a Server answers to one request. The zero value is an empty
@@ -247,26 +249,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, a Answer, api st
 		if a.Events > 0 {
 			pieces = []string{a.Body[:min(a.Events, len(a.Body))]}
 		}
-	case stream && api == wire.Anthropic:
-		pieces = anthropicEvents(&a, req)
-	case stream && api == wire.Responses:
-		pieces = responseEvents(&a, req)
-	case stream:
-		pieces = chatEvents(&a, req)
 	default:
-		body := ""
-		switch api {
-		case wire.Anthropic:
-			body = anthropicBody(&a, req)
-		case wire.Responses:
-			body = responseBody(&a, req)
-		default:
-			body = chatBody(&a, req)
+		body := map[string]func(*Answer, gjson.Result) string{wire.Anthropic: anthropicBody, wire.Responses: responseBody, wire.Chat: chatBody}[api](&a, req)
+		if pieces = []string{body[:min(cmp.Or(a.Events, len(body)), len(body))]}; stream {
+			pieces = wiretest.Events(api, body, &wiretest.StreamOptions{NoUsage: !req.Get("stream_options.include_usage").Bool(), Unknown: a.Unknown})
 		}
-		if a.Events > 0 {
-			body = body[:min(a.Events, len(body))]
-		}
-		pieces = []string{body}
 	}
 	if stream && a.Body == "" && a.Events > 0 {
 		pieces = pieces[:min(a.Events, len(pieces))]
@@ -300,26 +287,6 @@ func signal(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// split cuts a text into pieces as a stream would carry it, on rune borders.
-func split(text string) []string {
-	var list []string
-	for len(text) > 0 {
-		n := 0
-		for i := range text {
-			if i > 6 {
-				break
-			}
-			n = i
-		}
-		if n == 0 {
-			n = len(text)
-		}
-		list = append(list, text[:n])
-		text = text[n:]
-	}
-	return list
 }
 
 // quote writes a JSON string.

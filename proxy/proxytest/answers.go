@@ -55,44 +55,21 @@ func unbound(body gjson.Result) string {
 	return ""
 }
 
-// unit is a part of an answer: whole, and as a stream sends it.
-type unit struct {
-	whole, start string
-	deltas       []string
-}
-
-func pieces(text string) []string {
-	var list []string
-	for _, word := range strings.SplitAfter(text, " ") {
-		if word != "" {
-			list = append(list, word)
-		}
-	}
-	if len(list) > 12 { // long answers need not be many events
-		list = []string{strings.Join(list[:6], ""), strings.Join(list[6:], "")}
-	}
-	return list
-}
-
 func usage(q *Request) (in, out int) { return q.Tokens + 1, 7 }
 
 func whole(q *Request, body gjson.Result, a Answer) string {
 	in, out := usage(q)
 	switch q.API {
 	case wire.Anthropic:
-		var blocks []string
-		for _, b := range anthropicBlocks(body, a) {
-			blocks = append(blocks, b.whole)
-		}
 		return fmt.Sprintf(`{"id":"msg_%d","type":"message","role":"assistant","model":%s,"content":[%s],"stop_reason":%q,"stop_sequence":null,"usage":{"input_tokens":%d,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":%d}}`,
-			q.N, body.Get("model").Raw, strings.Join(blocks, ","), stop(a, "tool_use", "end_turn"), in, out)
+			q.N, body.Get("model").Raw, strings.Join(anthropicBlocks(body, a), ","), stop(a, "tool_use", "end_turn"), in, out)
 	case wire.Chat:
 		return fmt.Sprintf(`{"id":"chatcmpl-%d","object":"chat.completion","created":1,"model":%s,"choices":[{"index":0,"message":%s,"logprobs":null,"finish_reason":%q}],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
 			q.N, body.Get("model").Raw, chatMessage(a), stop(a, "tool_calls", "stop"), in, out, in+out)
 	case wire.Responses:
-		return response(q, body, a, "completed", items(q, a))
+		return response(q, body, items(q, a))
 	}
-	return geminiChunk(q, geminiParts(a), true)
+	return geminiBody(q, geminiParts(a))
 }
 
 func stop(a Answer, calls, end string) string {
@@ -102,34 +79,15 @@ func stop(a Answer, calls, end string) string {
 	return end
 }
 
-func anthropicBlocks(body gjson.Result, a Answer) []unit {
-	var list []unit
+func anthropicBlocks(body gjson.Result, a Answer) (list []string) {
 	if a.Thinking != "" {
-		sign := seal(body, body.Get("messages").Array())
-		list = append(list, unit{
-			whole: fmt.Sprintf(`{"type":"thinking","thinking":%s,"signature":%q}`, quote(a.Thinking), sign),
-			start: `{"type":"thinking","thinking":"","signature":""}`,
-			deltas: []string{
-				`{"type":"thinking_delta","thinking":` + quote(a.Thinking) + `}`,
-				`{"type":"signature_delta","signature":"` + sign + `"}`,
-			},
-		})
+		list = append(list, fmt.Sprintf(`{"type":"thinking","thinking":%s,"signature":%q}`, quote(a.Thinking), seal(body, body.Get("messages").Array())))
 	}
 	if a.Text != "" {
-		u := unit{whole: `{"type":"text","text":` + quote(a.Text) + `}`, start: `{"type":"text","text":""}`}
-		for _, s := range pieces(a.Text) {
-			u.deltas = append(u.deltas, `{"type":"text_delta","text":`+quote(s)+`}`)
-		}
-		list = append(list, u)
+		list = append(list, `{"type":"text","text":`+quote(a.Text)+`}`)
 	}
 	for _, c := range a.Calls {
-		head := fmt.Sprintf(`{"type":"tool_use","id":%s,"name":%s,"input":`, quote(c.ID), quote(c.Name))
-		u := unit{whole: head + c.Arguments + "}", start: head + "{}}"}
-		half := len(c.Arguments) / 2
-		for _, s := range []string{"", c.Arguments[:half], c.Arguments[half:]} {
-			u.deltas = append(u.deltas, `{"type":"input_json_delta","partial_json":`+quote(s)+`}`)
-		}
-		list = append(list, u)
+		list = append(list, fmt.Sprintf(`{"type":"tool_use","id":%s,"name":%s,"input":%s}`, quote(c.ID), quote(c.Name), c.Arguments))
 	}
 	return list
 }
@@ -153,40 +111,28 @@ func chatMessage(a Answer) string {
 	return m + "}"
 }
 
-func items(q *Request, a Answer) []unit {
-	var list []unit
+func items(q *Request, a Answer) (list []string) {
 	if a.Thinking != "" {
-		head := fmt.Sprintf(`{"id":"rs_%d","type":"reasoning","summary":[],"encrypted_content":`, q.N)
-		list = append(list, unit{whole: head + quote("sealed "+a.Thinking) + "}", start: head + `""}`})
+		list = append(list, fmt.Sprintf(`{"id":"rs_%d","type":"reasoning","summary":[],"encrypted_content":%s}`, q.N, quote("sealed "+a.Thinking)))
 	}
 	if a.Text != "" {
-		head := fmt.Sprintf(`{"id":"msg_%d","type":"message","status":%%q,"role":"assistant","content":[%%s]}`, q.N)
-		text := fmt.Sprintf(`{"type":"output_text","annotations":[],"text":%s}`, quote(a.Text))
-		list = append(list, unit{whole: fmt.Sprintf(head, "completed", text), start: fmt.Sprintf(head, "in_progress", ""), deltas: pieces(a.Text)})
+		list = append(list, fmt.Sprintf(`{"id":"msg_%d","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","annotations":[],"text":%s}]}`, q.N, quote(a.Text)))
 	}
 	for n, c := range a.Calls {
-		item := fmt.Sprintf(`{"id":"fc_%d_%d","type":"function_call","status":%%q,"arguments":%%s,"call_id":%s,"name":%s}`, q.N, n, quote(c.ID), quote(c.Name))
-		list = append(list, unit{whole: fmt.Sprintf(item, "completed", quote(c.Arguments)), start: fmt.Sprintf(item, "in_progress", `""`), deltas: []string{c.Arguments}})
+		list = append(list, fmt.Sprintf(`{"id":"fc_%d_%d","type":"function_call","status":"completed","arguments":%s,"call_id":%s,"name":%s}`, q.N, n, quote(c.Arguments), quote(c.ID), quote(c.Name)))
 	}
 	return list
 }
 
-func response(q *Request, body gjson.Result, a Answer, status string, output []unit) string {
+func response(q *Request, body gjson.Result, output []string) string {
 	in, out := usage(q)
-	var list []string
-	for _, u := range output {
-		list = append(list, u.whole)
-	}
-	used := "null"
-	if status == "completed" {
-		used = fmt.Sprintf(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":0},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":%d}`, in, out, in+out)
-	}
+	used := fmt.Sprintf(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":0},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":%d}`, in, out, in+out)
 	declared := body.Get("tools").Raw
 	if declared == "" {
 		declared = "[]"
 	}
-	return fmt.Sprintf(`{"id":"resp_%d","object":"response","created_at":1,"status":%q,"error":null,"incomplete_details":null,"model":%s,"output":[%s],"parallel_tool_calls":true,"tool_choice":"auto","tools":%s,"usage":%s}`,
-		q.N, status, body.Get("model").Raw, strings.Join(list, ","), declared, used)
+	return fmt.Sprintf(`{"id":"resp_%d","object":"response","created_at":1,"status":"completed","error":null,"incomplete_details":null,"model":%s,"output":[%s],"parallel_tool_calls":true,"tool_choice":"auto","tools":%s,"usage":%s}`,
+		q.N, body.Get("model").Raw, strings.Join(output, ","), declared, used)
 }
 
 func geminiParts(a Answer) []string {
@@ -194,8 +140,8 @@ func geminiParts(a Answer) []string {
 	if a.Thinking != "" {
 		list = append(list, `{"text":`+quote(a.Thinking)+`,"thought":true}`)
 	}
-	for _, s := range pieces(a.Text) {
-		list = append(list, `{"text":`+quote(s)+`}`)
+	if a.Text != "" {
+		list = append(list, `{"text":`+quote(a.Text)+`}`)
 	}
 	for n, c := range a.Calls {
 		sign := ""
@@ -207,12 +153,8 @@ func geminiParts(a Answer) []string {
 	return list
 }
 
-func geminiChunk(q *Request, parts []string, last bool) string {
+func geminiBody(q *Request, parts []string) string {
 	in, out := usage(q)
-	end := ""
-	if last {
-		end = `,"finishReason":"STOP"`
-	}
-	return fmt.Sprintf(`{"candidates":[{"content":{"parts":[%s],"role":"model"}%s,"index":0}],"usageMetadata":{"promptTokenCount":%d,"candidatesTokenCount":%d,"totalTokenCount":%d},"modelVersion":"gemini-test","responseId":"r%d"}`,
-		strings.Join(parts, ","), end, in, out, in+out, q.N)
+	return fmt.Sprintf(`{"candidates":[{"content":{"parts":[%s],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":%d,"candidatesTokenCount":%d,"totalTokenCount":%d},"modelVersion":"gemini-test","responseId":"r%d"}`,
+		strings.Join(parts, ","), in, out, in+out, q.N)
 }

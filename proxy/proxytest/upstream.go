@@ -23,6 +23,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
+	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
 // Request is what an Upstream got.
@@ -272,7 +273,7 @@ func (u *Upstream) write(w http.ResponseWriter, r *http.Request, q *Request, bod
 	case a.Stream != "":
 		pieces = []string{a.Stream}
 	case q.Stream:
-		pieces = stream(q, body, a)
+		pieces = wiretest.Events(q.API, whole(q, body, a), &wiretest.StreamOptions{NoUsage: !body.Get("stream_options.include_usage").Bool()})
 	default:
 		pieces = []string{whole(q, body, a)}
 	}

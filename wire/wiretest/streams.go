@@ -11,165 +11,223 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// sample is an answer as a body in one piece and as the events of a stream.
-type sample struct {
-	name, whole string
-	events      []string
-	endless     bool // no event says that it is the last
+// StreamOptions say how a provider streams.
+type StreamOptions struct {
+	// NoUsage: Chat tells of the usage only where it was asked to.
+	NoUsage bool
+	// Unknown adds a comment, and what the API may grow: an event, and a piece of
+	// blocks of other types.
+	Unknown bool
 }
 
-// answerOf makes an answer of the element that stands for it in a request. It is
-// false for elements that no stream has in that form.
-func answerOf(api, element string) (sample, bool) {
+// Events makes a stream of an answer in one piece: its events, each as the provider
+// of the API sends it. Texts and arguments come in a few pieces.
+func Events(api, whole string, o *StreamOptions) []string {
+	if o == nil {
+		o = &StreamOptions{}
+	}
+	s := &streamed{StreamOptions: *o, answer: gjson.Parse(whole)}
 	switch api {
 	case wire.Anthropic:
-		return messageAnswer(gjson.Parse(element))
+		s.messageEvents()
 	case wire.Chat:
-		return chatAnswer(gjson.Parse(element))
+		s.chunks()
 	case wire.Responses:
-		return responseAnswer("[" + element + "]"), true
+		s.responseEvents()
+	default:
+		s.contents()
 	}
-	return contentAnswer(element)
+	return s.events
 }
 
-func messageAnswer(m gjson.Result) (a sample, ok bool) {
-	const used = `{"input_tokens":40,"cache_read_input_tokens":60,"cache_creation_input_tokens":0,"output_tokens":20}`
-	content := m.Get("content")
-	if content.Type == gjson.String {
-		content = gjson.Parse(`[{"type":"text","text":` + content.Raw + `}]`)
-	}
-	a.whole = `{"id":"id_1","type":"message","model":"model-1","role":"assistant","content":` + content.Raw + `,"stop_reason":"end_turn","usage":` + used + `}`
-	a.add(`{"type":"message_start","message":{"id":"id_1","model":"model-1","content":[],"usage":`, set(used, "output_tokens", "1"), `}}`)
-	a.add(`{"type":"ping"}`)
-	for i, b := range content.Array() {
-		at := `"index":` + strconv.Itoa(i)
-		start, pieces := b.Raw, []string(nil)
-		grows := func(field, kind, name string) {
-			if v := b.Get(field); v.Type == gjson.String && v.Str != "" {
-				start = set(start, field, `""`)
-				for _, s := range pieced(v.Str) {
-					pieces = append(pieces, `{"type":"`+kind+`","`+name+`":`+rawjson.Quote(s)+`}`)
-				}
-			}
-		}
-		switch b.Get("type").Str {
-		case "text":
-			grows("text", "text_delta", "text")
-		case "thinking":
-			grows("thinking", "thinking_delta", "thinking")
-			grows("signature", "signature_delta", "signature")
-		case "tool_use":
-			start = set(start, "input", "{}")
-			for _, s := range pieced(b.Get("input").Raw) {
-				pieces = append(pieces, `{"type":"input_json_delta","partial_json":`+rawjson.Quote(s)+`}`)
-			}
-		}
-		a.add(`{"type":"content_block_start",`, at, `,"content_block":`, start, `}`)
-		for _, p := range pieces {
-			a.add(`{"type":"content_block_delta",`, at, `,"delta":`, p, `}`)
-		}
-		a.add(`{"type":"content_block_stop",`, at, `}`)
-	}
-	a.add(`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":20}}`)
-	a.add(`{"type":"message_stop"}`)
-	return a, true
+// streamed is a stream that is being written.
+type streamed struct {
+	StreamOptions
+	answer gjson.Result
+	events []string
 }
 
-func chatAnswer(m gjson.Result) (a sample, ok bool) {
-	const used = `"usage":{"prompt_tokens":100,"completion_tokens":20,"total_tokens":120,"prompt_tokens_details":{"cached_tokens":60}}`
-	a.whole = `{"id":"id_1","model":"model-1","choices":[{"index":0,"message":` + m.Raw + `,"finish_reason":"stop"}],` + used + `}`
-	delta := func(d string) {
-		a.add(`{"id":"id_1","model":"model-1","choices":[{"index":0,"delta":`, d, `,"finish_reason":null}]}`)
+// named adds an event that has its name in its data too.
+func (s *streamed) named(kind string, members ...string) {
+	data := `{"type":"` + kind + `"`
+	if strings.HasPrefix(kind, "response.") {
+		data += `,"sequence_number":` + strconv.Itoa(len(s.events))
 	}
-	delta(`{"role":"assistant","content":""}`)
-	ok = true
-	m.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "role":
-		case "content", "reasoning_content", "reasoning", "refusal":
-			ok = ok && (v.Type == gjson.String && v.Str != "" || v.Type == gjson.Null)
-			for _, s := range pieced(v.Str) {
-				delta(`{` + key.Raw + `:` + rawjson.Quote(s) + `}`)
-			}
-		case "tool_calls":
-			for i, c := range v.Array() {
-				kind, field := "function", "arguments"
-				if c.Get("type").Str == "custom" {
-					kind, field = "custom", "input"
-				}
-				at := `"index":` + strconv.Itoa(i)
-				delta(`{"tool_calls":[{` + at + `,` + strings.TrimPrefix(strings.TrimSpace(set(c.Raw, kind+"."+field, `""`)), "{") + `]}`)
-				for _, s := range pieced(c.Get(kind).Get(field).Str) {
-					delta(`{"tool_calls":[{` + at + `,"` + kind + `":{"` + field + `":` + rawjson.Quote(s) + `}}]}`)
-				}
-			}
-		default:
-			ok = false
-		}
-		return true
-	})
-	a.add(`{"id":"id_1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`)
-	a.add(`{"id":"id_1","choices":[],`, used, `}`)
-	a.add(`[DONE]`)
-	return a, ok
+	for _, m := range members {
+		data += "," + m
+	}
+	s.events = append(s.events, "event: "+kind+"\ndata: "+data+"}\n\n")
 }
 
-func responseAnswer(items string) (a sample) {
-	a.whole = `{"id":"id_1","object":"response","model":"model-1","status":"completed","output":` + items +
-		`,"usage":{"input_tokens":100,"output_tokens":20,"input_tokens_details":{"cached_tokens":60}}}`
-	a.add(`{"type":"response.created","response":{"id":"id_1","model":"model-1","status":"in_progress","output":[]}}`)
-	for i, item := range gjson.Parse(items).Array() {
-		at := `"output_index":` + strconv.Itoa(i)
-		a.add(`{"type":"response.output_item.added",`, at, `,"item":`, item.Raw, `}`)
-		for _, part := range item.Get("content").Array() {
-			for _, s := range pieced(part.Get("text").Str) {
-				a.add(`{"type":"response.output_text.delta",`, at, `,"delta":`, rawjson.Quote(s), `}`)
-			}
-		}
-		if content := item.Get("content"); content.Type == gjson.String && content.Str != "" {
-			a.add(`{"type":"response.output_text.delta",`, at, `,"delta":`, content.Raw, `}`)
-		}
-		for _, s := range pieced(item.Get("arguments").Str) {
-			a.add(`{"type":"response.function_call_arguments.delta",`, at, `,"delta":`, rawjson.Quote(s), `}`)
-		}
-		a.add(`{"type":"response.output_item.done",`, at, `,"item":`, item.Raw, `}`)
+func (s *streamed) unknown(event func()) {
+	if s.Unknown {
+		s.events[len(s.events)-1] += ": a comment\n\n"
+		event()
 	}
-	a.add(`{"type":"response.completed","response":`, a.whole, `}`)
-	return a
 }
 
-func contentAnswer(content string) (a sample, ok bool) {
-	const used = `"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":60,"candidatesTokenCount":20}`
-	chunk := func(content, rest string) string {
-		return `{"responseId":"id_1","modelVersion":"model-1","candidates":[{"index":0,"content":` + content + rest + `}],` + used + `}`
+// messageGrows are the members of blocks that grow; a signature comes at once.
+var messageGrows = []string{"text", "thinking", "signature"}
+
+func (s *streamed) messageEvents() {
+	start := set(set(s.answer.Raw, "content", "[]"), "stop_reason", "null")
+	usage := ""
+	if n := s.answer.Get("usage.output_tokens"); n.Exists() {
+		start, usage = set(start, "usage.output_tokens", "1"), `,"usage":{"output_tokens":`+n.Raw+`}`
 	}
-	a.whole, a.endless = chunk(content, `,"finishReason":"STOP"`), true
-	parts := gjson.Get(content, "parts").Array()
-	for i, part := range parts {
-		if i > 0 && part.Get("text").Exists() && parts[i-1].Get("text").Exists() && part.Get("thought").Bool() == parts[i-1].Get("thought").Bool() {
-			return a, false // a stream has them as one
-		}
-		for _, s := range pieced(part.Get("text").Str) {
-			if len(part.Map()) == 1 {
-				a.add(chunk(`{"role":"model","parts":[{"text":`+rawjson.Quote(s)+`}]}`, ""))
+	s.named("message_start", `"message":`+start)
+	s.named("ping")
+	s.unknown(func() { s.named("novelty", `"n":1`) })
+	for i, b := range s.answer.Get("content").Array() {
+		at, block := `"index":`+strconv.Itoa(i), b.Raw
+		var deltas []string
+		for _, g := range messageGrows {
+			text := b.Get(g)
+			if kind := b.Get("type").Str; text.Type != gjson.String || kind != "text" && kind != "thinking" {
+				continue
+			}
+			block = set(block, g, `""`)
+			list := pieces(text.Str)
+			if g == "signature" {
+				list = []string{text.Raw}
+			}
+			for _, p := range list {
+				deltas = append(deltas, `{"type":"`+g+`_delta","`+g+`":`+p+`}`)
 			}
 		}
-		if part.Get("text").Str == "" || len(part.Map()) > 1 {
-			a.add(chunk(`{"role":"model","parts":[`+part.Raw+`]}`, ""))
+		if input := b.Get("input"); input.IsObject() {
+			block = set(block, "input", "{}")
+			for _, p := range append([]string{`""`}, pieces(input.Raw)...) {
+				deltas = append(deltas, `{"type":"input_json_delta","partial_json":`+p+`}`)
+			}
 		}
+		if s.Unknown && deltas == nil {
+			deltas = []string{`{"type":"aside_delta","n":2}`}
+		}
+		s.named("content_block_start", at, `"content_block":`+block)
+		for _, d := range deltas {
+			s.named("content_block_delta", at, `"delta":`+d)
+		}
+		s.named("content_block_stop", at)
 	}
-	a.add(chunk(`{"role":"model"}`, `,"finishReason":"STOP"`))
-	return a, true
+	s.named("message_delta", `"delta":{"stop_reason":`+s.answer.Get("stop_reason").Raw+`,"stop_sequence":null}`+usage)
+	s.named("message_stop")
 }
 
-func (a *sample) add(event ...string) { a.events = append(a.events, strings.Join(event, "")) }
+func (s *streamed) chunks() {
+	head := set(s.answer.Raw, "object", `"chat.completion.chunk"`)
+	usage := s.answer.Get("usage")
+	head, _ = sjson.Delete(head, "usage")
+	chunk := func(choices, rest string) {
+		s.events = append(s.events, "data: "+strings.TrimSuffix(set(head, "choices", "["+choices+"]"), "}")+rest+"}\n\n")
+	}
+	delta := func(d string) { chunk(`{"index":0,"delta":{`+d+`},"finish_reason":null}`, "") }
+	delta(`"role":"assistant","content":""`)
+	s.unknown(func() { delta(`"aside":{"n":1}`) })
+	message := s.answer.Get("choices.0.message")
+	for _, name := range []string{"reasoning_content", "reasoning", "content", "refusal"} {
+		for _, p := range pieces(message.Get(name).Str) {
+			delta(`"` + name + `":` + p)
+		}
+	}
+	for i, c := range message.Get("tool_calls").Array() {
+		kind, field := "function", "arguments"
+		if c.Get("type").Str == "custom" {
+			kind, field = "custom", "input"
+		}
+		at := `"tool_calls":[{"index":` + strconv.Itoa(i) + `,`
+		delta(at + strings.TrimPrefix(strings.TrimSpace(set(c.Raw, kind+"."+field, `""`)), "{") + `]`)
+		for _, p := range pieces(c.Get(kind).Get(field).Str) {
+			delta(at + `"` + kind + `":{"` + field + `":` + p + `}}]`)
+		}
+	}
+	chunk(`{"index":0,"delta":{},"finish_reason":`+s.answer.Get("choices.0.finish_reason").Raw+`}`, "")
+	if usage.Exists() && !s.NoUsage {
+		chunk("", `,"usage":`+usage.Raw)
+	}
+	s.events = append(s.events, "data: [DONE]\n\n")
+}
 
-// pieced cuts a text into a few pieces between its characters.
-func pieced(text string) (list []string) {
+func (s *streamed) responseEvents() {
+	begun := set(set(set(s.answer.Raw, "status", `"in_progress"`), "output", "[]"), "usage", "null")
+	begun, _ = sjson.Delete(begun, "incomplete_details")
+	s.named("response.created", `"response":`+begun)
+	s.named("response.in_progress", `"response":`+begun)
+	s.unknown(func() { s.named("response.novelty", `"n":1`) })
+	for i, item := range s.answer.Get("output").Array() {
+		at, start := `"output_index":`+strconv.Itoa(i), item.Raw
+		if item.Get("id").Exists() {
+			at = `"item_id":` + item.Get("id").Raw + `,` + at
+		}
+		for member, empty := range map[string]string{"status": `"in_progress"`, "content": "[]", "summary": "[]", "arguments": `""`, "input": `""`, "encrypted_content": `""`} {
+			if item.Get(member).Exists() {
+				start = set(start, member, empty)
+			}
+		}
+		grows := func(kind, more, field, text string) {
+			for _, p := range pieces(text) {
+				s.named("response."+kind+".delta", at+more, `"delta":`+p)
+			}
+			s.named("response."+kind+".done", at+more, `"`+field+`":`+rawjson.Quote(text))
+		}
+		s.named("response.output_item.added", at, `"item":`+start)
+		if text := item.Get("content"); text.Type == gjson.String {
+			grows("output_text", `,"content_index":0`, "text", text.Str)
+		}
+		for k, part := range item.Get("content").Array() {
+			kind, field := part.Get("type").Str, "text"
+			if kind == "refusal" {
+				field = kind
+			}
+			if text := part.Get(field); text.Type == gjson.String && item.Get("type").Str != "reasoning" && item.Get("content").IsArray() {
+				more := `,"content_index":` + strconv.Itoa(k)
+				s.named("response.content_part.added", at+more, `"part":`+set(part.Raw, field, `""`))
+				grows(kind, more, field, text.Str)
+				s.named("response.content_part.done", at+more, `"part":`+part.Raw)
+			}
+		}
+		for k, part := range item.Get("summary").Array() {
+			grows("reasoning_summary_text", `,"summary_index":`+strconv.Itoa(k), "text", part.Get("text").Str)
+		}
+		switch item.Get("type").Str {
+		case "function_call":
+			grows("function_call_arguments", "", "arguments", item.Get("arguments").Str)
+		case "custom_tool_call":
+			grows("custom_tool_call_input", "", "input", item.Get("input").Str)
+		}
+		s.named("response.output_item.done", at, `"item":`+item.Raw)
+	}
+	s.named("response."+s.answer.Get("status").Str, `"response":`+s.answer.Raw)
+}
+
+// contents are responses that hold a part each; the last has what ends the answer.
+func (s *streamed) contents() {
+	var parts []string
+	for _, part := range s.answer.Get("candidates.0.content.parts").Array() {
+		text := part.Get("text")
+		if text.Str == "" || part.Get("thoughtSignature").Exists() {
+			parts = append(parts, part.Raw)
+			continue
+		}
+		for _, p := range pieces(text.Str) {
+			parts = append(parts, set(part.Raw, "text", p))
+		}
+	}
+	for i := 0; i == 0 || i < len(parts); i++ {
+		chunk := set(s.answer.Raw, "candidates.0.content.parts", "["+strings.Join(parts[min(i, len(parts)):min(i+1, len(parts))], "")+"]")
+		if i < len(parts)-1 {
+			chunk, _ = sjson.Delete(chunk, "candidates.0.finishReason")
+		}
+		s.events = append(s.events, "data: "+chunk+"\r\n\r\n")
+	}
+}
+
+// pieces cuts a text into a few pieces between its characters, each as JSON.
+func pieces(text string) (list []string) {
 	r := []rune(text)
 	for n := max(1, (len(r)+4)/5); len(r) > 0; {
 		n = min(n, len(r))
-		list = append(list, string(r[:n]))
+		list = append(list, rawjson.Quote(string(r[:n])))
 		r = r[n:]
 	}
 	return list
