@@ -75,27 +75,11 @@ func shows(block gjson.Result, n int) bool {
 }
 
 func (messages) translator() translator {
-	return &messageStream{}
+	return &messageStream{joining{figures: messagesFigures}}
 }
 
 // messageStream joins streams of the Messages API.
-type messageStream struct {
-	round   int
-	at      places // of the blocks
-	used    string // usage of the earlier rounds
-	now     string // usage of this one
-	held    []sent
-	stopped bool
-}
-
-func (m *messageStream) again(counted bool) {
-	m.round++
-	if counted {
-		m.used = messagesFigures.joined(m.used, m.now)
-	}
-	m.at.again()
-	m.now, m.held, m.stopped = "", nil, false
-}
+type messageStream struct{ joining }
 
 func (m *messageStream) next(e sent) (out []byte, last bool) {
 	v := gjson.Parse(e.data)
@@ -113,14 +97,14 @@ func (m *messageStream) next(e sent) (out []byte, last bool) {
 	case "message_delta":
 		m.now = over(m.now, v.Get("usage").Raw)
 		m.stopped = true
-		m.held = append(m.held, e)
+		m.hold(e)
 		return nil, false
 	case "message_stop":
-		m.held = append(m.held, e)
+		m.hold(e)
 		return nil, true
 	}
 	if len(m.held) > 0 {
-		m.held = append(m.held, e)
+		m.hold(e)
 		return nil, false
 	}
 	return e.raw, false
@@ -128,18 +112,15 @@ func (m *messageStream) next(e sent) (out []byte, last bool) {
 
 // moved is an event of a block under the index that the client knows.
 func (m *messageStream) moved(e sent, v gjson.Result) []byte {
-	from := v.Get("index").Int()
-	to, shown := m.at.of(from)
+	to, shown := m.at.of(v.Get("index").Int())
 	switch {
 	case !shown:
 		return nil
-	case to == from:
+	case to == v.Get("index").Int():
 		return e.raw
 	}
 	return e.with(set(e.data, "index", strconv.FormatInt(to, 10)))
 }
-
-func (m *messageStream) whole() bool { return m.stopped }
 
 func (m *messageStream) end(how ending) []byte {
 	switch {
@@ -148,21 +129,16 @@ func (m *messageStream) end(how ending) []byte {
 	case how.failure != "":
 		return sent{name: "error"}.with(`{"type":"error","error":{"type":"api_error","message":` + rawjson.Quote(how.failure) + `}}`)
 	}
-	var out []byte
-	for _, e := range m.held {
-		raw := e.raw
-		if gjson.Get(e.data, "type").Str == "message_delta" && (m.round > 0 || how.dangling) {
-			data := e.data
-			if m.round > 0 {
-				data = set(data, "usage", messagesFigures.joined(m.used, m.now))
-			}
-			if how.dangling {
-				data = set(data, "delta.stop_reason", `"end_turn"`)
-			}
-			raw = e.with(data)
+	return m.release(func(data string) string {
+		if gjson.Get(data, "type").Str != "message_delta" {
+			return data
 		}
-		out = append(out, raw...)
-	}
-	m.held = nil
-	return out
+		if m.round > 0 {
+			data = set(data, "usage", m.usage())
+		}
+		if how.dangling {
+			data = set(data, "delta.stop_reason", `"end_turn"`)
+		}
+		return data
+	})
 }

@@ -77,36 +77,26 @@ func apart(s string) string {
 }
 
 func (chat) translator() translator {
-	return &chatStream{spoke: map[string]bool{}, speaks: map[string]bool{}}
+	return &chatStream{joining: joining{figures: chatFigures}, spoke: map[string]bool{}, speaks: map[string]bool{}}
 }
 
 // chatStream joins streams of chat completion chunks.
 type chatStream struct {
-	round   int
-	id      string // of the client's answer, as JSON
-	at      places // of the calls
-	used    string
-	now     string
-	spoke   map[string]bool // the fields in which earlier rounds said something
-	speaks  map[string]bool // those in which this one does
-	held    []sent
-	stopped bool
+	joining
+	id     string          // of the client's answer, as JSON
+	spoke  map[string]bool // the fields in which earlier rounds said something
+	speaks map[string]bool // those in which this one does
 }
 
 func (m *chatStream) again(counted bool) {
 	maps.Copy(m.spoke, m.speaks)
 	clear(m.speaks)
-	m.round++
-	if counted {
-		m.used = chatFigures.joined(m.used, m.now)
-	}
-	m.at.again()
-	m.now, m.held, m.stopped = "", nil, false
+	m.joining.again(counted)
 }
 
 func (m *chatStream) next(e sent) (out []byte, last bool) {
 	if strings.TrimSpace(e.data) == "[DONE]" {
-		m.held = append(m.held, e)
+		m.hold(e)
 		return nil, true
 	}
 	v := gjson.Parse(e.data)
@@ -119,19 +109,13 @@ func (m *chatStream) next(e sent) (out []byte, last bool) {
 		m.stopped = true
 	}
 	if m.stopped {
-		if data != e.data {
-			e.raw, e.data = e.with(data), data
-		}
-		m.held = append(m.held, e)
+		m.hold(sent{e.changed(data), e.name, data})
 		return nil, false
 	}
-	switch {
-	case gone:
+	if gone {
 		return nil, false
-	case data == e.data:
-		return e.raw, false
 	}
-	return e.with(data), false
+	return e.changed(data), false
 }
 
 // named gives a chunk of a further round the id of the first: the official SDK
@@ -208,8 +192,6 @@ func nothing(data string) bool {
 	return empty && gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject()
 }
 
-func (m *chatStream) whole() bool { return m.stopped }
-
 func (m *chatStream) end(how ending) []byte {
 	switch {
 	case gjson.Get(how.wrote, "error").Exists():
@@ -217,20 +199,13 @@ func (m *chatStream) end(how ending) []byte {
 	case how.failure != "":
 		return sent{}.with(`{"error":{"message":` + rawjson.Quote(how.failure) + `,"type":"server_error","code":null}}`)
 	}
-	var out []byte
-	for _, e := range m.held {
-		data := e.data
+	return m.release(func(data string) string {
 		if m.round > 0 && gjson.Get(data, "usage").IsObject() {
-			data = set(data, "usage", chatFigures.joined(m.used, m.now))
+			data = set(data, "usage", m.usage())
 		}
 		if how.dangling && gjson.Get(data, "choices.0.finish_reason").Str == "tool_calls" {
 			data = set(data, "choices.0.finish_reason", `"stop"`)
 		}
-		if data != e.data {
-			e.raw = e.with(data)
-		}
-		out = append(out, e.raw...)
-	}
-	m.held = nil
-	return out
+		return data
+	})
 }

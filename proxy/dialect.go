@@ -70,6 +70,50 @@ type ending struct {
 	wrote string
 }
 
+// joining is what the translators have in common.
+type joining struct {
+	figures figures
+	round   int
+	at      places // of blocks, calls or items
+	used    string // usage of the earlier rounds
+	now     string // usage of this one
+	held    []sent
+	stopped bool // this round came to its end
+}
+
+func (j *joining) again(counted bool) {
+	j.round++
+	if counted {
+		j.used = j.usage()
+	}
+	j.at.again()
+	j.now, j.held, j.stopped = "", nil, false
+}
+
+func (j *joining) whole() bool { return j.stopped }
+
+// usage is that of all rounds so far.
+func (j *joining) usage() string { return j.figures.joined(j.used, j.now) }
+
+func (j *joining) hold(e sent) { j.held = append(j.held, e) }
+
+// release gives what was held back, with what change makes of its data.
+func (j *joining) release(change func(data string) string) (out []byte) {
+	for _, e := range j.held {
+		out = append(out, e.changed(change(e.data))...)
+	}
+	j.held = nil
+	return out
+}
+
+// changed is the event with other data, or as it came where they are the same.
+func (ev sent) changed(data string) []byte {
+	if data == ev.data {
+		return ev.raw
+	}
+	return ev.with(data)
+}
+
 // ours reports whether a tool of that name is answered here.
 func ours(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
 

@@ -49,24 +49,12 @@ func (contents) joined(rounds [][]byte) []byte {
 	return []byte(out)
 }
 
-func (contents) translator() translator { return &contentStream{} }
+func (contents) translator() translator {
+	return &contentStream{joining{figures: contentsFigures}}
+}
 
 // contentStream joins streams of generateContent responses.
-type contentStream struct {
-	round   int
-	used    string
-	now     string
-	held    []sent
-	stopped bool
-}
-
-func (m *contentStream) again(counted bool) {
-	m.round++
-	if counted {
-		m.used = contentsFigures.joined(m.used, m.now)
-	}
-	m.now, m.held, m.stopped = "", nil, false
-}
+type contentStream struct{ joining }
 
 func (m *contentStream) next(e sent) (out []byte, last bool) {
 	v := gjson.Parse(e.data)
@@ -85,20 +73,15 @@ func (m *contentStream) next(e sent) (out []byte, last bool) {
 	if candidate.Get("finishReason").Type == gjson.String {
 		m.stopped = true
 	}
-	if data != e.data {
-		e.raw, e.data = e.with(data), data
-	}
 	if m.stopped {
-		m.held = append(m.held, e)
+		m.hold(sent{e.changed(data), e.name, data})
 		return nil, false
 	}
 	if m.round > 0 && m.now != "" {
-		return e.with(set(data, "usageMetadata", contentsFigures.joined(m.used, m.now))), false
+		data = set(data, "usageMetadata", m.usage())
 	}
-	return e.raw, false
+	return e.changed(data), false
 }
-
-func (m *contentStream) whole() bool { return m.stopped }
 
 func (m *contentStream) end(how ending) []byte {
 	switch {
@@ -107,13 +90,10 @@ func (m *contentStream) end(how ending) []byte {
 	case how.failure != "":
 		return sent{}.with(`{"error":{"code":500,"message":` + rawjson.Quote(how.failure) + `,"status":"INTERNAL"}}`)
 	}
-	var out []byte
-	for _, e := range m.held {
-		if m.round > 0 && gjson.Get(e.data, "usageMetadata").IsObject() {
-			e.raw = e.with(set(e.data, "usageMetadata", contentsFigures.joined(m.used, m.now)))
+	return m.release(func(data string) string {
+		if m.round > 0 && gjson.Get(data, "usageMetadata").IsObject() {
+			data = set(data, "usageMetadata", m.usage())
 		}
-		out = append(out, e.raw...)
-	}
-	m.held = nil
-	return out
+		return data
+	})
 }

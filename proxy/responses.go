@@ -62,30 +62,23 @@ func (responses) joined(rounds [][]byte) []byte {
 	return []byte(withoutOurTools(out))
 }
 
-func (responses) translator() translator { return &responseStream{} }
+func (responses) translator() translator {
+	return &responseStream{joining: joining{figures: responsesFigures}}
+}
 
 // responseStream joins streams of response events.
 type responseStream struct {
-	round    int
+	joining
 	id       string   // of the first response, as JSON: that of the client's
 	last     string   // of this round's
 	items    int      // of this round
 	shown    []string // of all rounds, as the client was shown them
-	at       places   // of the items
 	sequence int64    // the client's next number
-	used     string
-	now      string
-	held     []sent
-	stopped  bool
 }
 
 func (m *responseStream) again(counted bool) {
-	m.round++
-	if counted {
-		m.used = responsesFigures.joined(m.used, m.now)
-	}
-	m.at.again()
-	m.items, m.now, m.held, m.stopped = 0, "", nil, false
+	m.items = 0
+	m.joining.again(counted)
 }
 
 func (m *responseStream) next(e sent) (out []byte, last bool) {
@@ -110,7 +103,7 @@ func (m *responseStream) next(e sent) (out []byte, last bool) {
 	case "response.completed", "response.incomplete":
 		m.now = v.Get("response.usage").Raw
 		m.stopped = true
-		m.held = append(m.held, e)
+		m.hold(e)
 		return nil, true
 	}
 	data := m.told(e.data)
@@ -151,13 +144,8 @@ func (m *responseStream) numbered(e sent, data string) []byte {
 		}
 		m.sequence++
 	}
-	if data == e.data {
-		return e.raw
-	}
-	return e.with(data)
+	return e.changed(data)
 }
-
-func (m *responseStream) whole() bool { return m.stopped }
 
 func (m *responseStream) end(how ending) []byte {
 	if how.failure != "" {
@@ -179,7 +167,7 @@ func (m *responseStream) end(how ending) []byte {
 		data := m.told(e.data)
 		if m.round > 0 || len(m.shown) < m.items {
 			data = set(data, "response.output", "["+strings.Join(m.shown, ",")+"]")
-			if used := responsesFigures.joined(m.used, m.now); used != "" {
+			if used := m.usage(); used != "" {
 				data = set(data, "response.usage", used)
 			}
 		}
