@@ -59,7 +59,7 @@ func decodeBody(name string, body json.RawMessage) (*prompt.Prompt, error) {
 }
 
 // decodeResponse reads the answer out of a provider's response body, and what it
-// says that it used; nil where it says nothing.
+// says that it used; nil where it says nothing, or nothing of the prompt alone.
 func decodeResponse(name string, body json.RawMessage) ([]thread.Message, *neutral.Usage, error) {
 	codec := codecs()[name]
 	if codec == nil {
@@ -70,7 +70,7 @@ func decodeResponse(name string, body json.RawMessage) ([]thread.Message, *neutr
 		return nil, nil, at("response", problem(api.BadRequest, "response: "+err.Error()+"; send the whole response body as the provider gave it, of a stream what it adds up to"))
 	}
 	var usage *neutral.Usage
-	if u := a.Usage; u.Known {
+	if u := a.Usage; u.Known && !u.Mixed {
 		usage = &neutral.Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output}
 	}
 	if a.Message.Frame == nil && len(a.Message.Parts) == 0 {

@@ -79,12 +79,8 @@ func FuzzStream(f *testing.F, r Reader, seeds ...string) {
 	}
 	f.Fuzz(func(t *testing.T, events string) {
 		s := r.NewStream()
-		text := ""
 		for line := range strings.Lines(events) {
-			now, _ := s.Event(strings.TrimSuffix(line, "\n"))
-			for _, d := range now.Deltas {
-				text += d.Text
-			}
+			s.Event(strings.TrimSuffix(line, "\n")) // what does not fit is left out
 		}
 		first := look(t, s)
 		if diff := cmp.Diff(first, look(t, s)); diff != "" {
