@@ -4,6 +4,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,22 +89,13 @@ func New(c Config) (*Client, error) {
 	if c.Model == "" {
 		return nil, errors.New("anthropic.New: name the model")
 	}
-	base := c.BaseURL
-	if base == "" {
-		base = os.Getenv("ANTHROPIC_BASE_URL")
-	}
-	if base == "" {
-		base = DefaultBaseURL
-	}
+	base := cmp.Or(c.BaseURL, os.Getenv("ANTHROPIC_BASE_URL"), DefaultBaseURL)
 	key, token := strings.TrimSpace(c.Key), strings.TrimSpace(c.AuthToken)
 	if key == "" && token == "" {
 		key = strings.TrimSpace(os.Getenv("ANTHROPIC_API_KEY"))
 		token = strings.TrimSpace(os.Getenv("ANTHROPIC_AUTH_TOKEN"))
 	}
-	version := c.Version
-	if version == "" {
-		version = DefaultVersion
-	}
+	version := cmp.Or(c.Version, DefaultVersion)
 	extra := c.Header.Clone()
 	ask := exchange.Config{
 		Provider: provider,

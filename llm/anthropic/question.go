@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -55,23 +54,23 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := editor{body: body}
+	e := exchange.Editor{Body: body}
 	switch {
 	case q.forced != "":
-		e.set("tool_choice", `{"type":"tool","name":`+rawjson.Quote(q.forced)+`,"disable_parallel_tool_use":true}`)
+		e.Set("tool_choice", `{"type":"tool","name":`+rawjson.Quote(q.forced)+`,"disable_parallel_tool_use":true}`)
 	case q.schema != nil:
-		e.set("output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
+		e.Set("output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
 	}
 	if o.Temperature != nil && !thinks(p) && !c.noHeat.Load() {
-		e.set("temperature", fmt.Sprint(*o.Temperature))
+		e.Set("temperature", fmt.Sprint(*o.Temperature))
 	}
 	if o.OnDelta != nil {
-		e.set("stream", "true")
-	} else if gjson.GetBytes(e.body, "stream").Exists() {
-		e.set("stream", "false")
+		e.Set("stream", "true")
+	} else if gjson.GetBytes(e.Body, "stream").Exists() {
+		e.Set("stream", "false")
 	}
-	q.body = e.body
-	return q, e.err
+	q.body = e.Body
+	return q, e.Err
 }
 
 // thinks reports whether the prompt's own request has thinking on.
@@ -93,18 +92,6 @@ func freeName(name string, tools []prompt.Tool) string {
 		name = fmt.Sprintf("%s_%d", base, n)
 	}
 	return name
-}
-
-// editor sets members of a body and keeps the first error.
-type editor struct {
-	body []byte
-	err  error
-}
-
-func (e *editor) set(path, value string) {
-	if e.err == nil {
-		e.body, e.err = sjson.SetRawBytes(e.body, path, []byte(value))
-	}
 }
 
 // deltas hands on the pieces of a stream; the arguments of the forced tool are

@@ -4,6 +4,7 @@
 package gemini
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,20 +65,8 @@ func New(c Config) (*Counter, error) {
 	if model == "" {
 		return nil, errors.New("gemini.New: name the model")
 	}
-	base := c.BaseURL
-	if base == "" {
-		base = os.Getenv("GOOGLE_GEMINI_BASE_URL")
-	}
-	if base == "" {
-		base = DefaultBaseURL
-	}
-	key := strings.TrimSpace(c.Key)
-	if key == "" {
-		key = strings.TrimSpace(os.Getenv("GEMINI_API_KEY"))
-	}
-	if key == "" {
-		key = strings.TrimSpace(os.Getenv("GOOGLE_API_KEY"))
-	}
+	base := cmp.Or(c.BaseURL, os.Getenv("GOOGLE_GEMINI_BASE_URL"), DefaultBaseURL)
+	key := cmp.Or(strings.TrimSpace(c.Key), strings.TrimSpace(os.Getenv("GEMINI_API_KEY")), strings.TrimSpace(os.Getenv("GOOGLE_API_KEY")))
 	x, err := exchange.New(exchange.Config{
 		Provider: provider,
 		URL:      strings.TrimRight(base, "/") + "/v1beta/models/" + url.PathEscape(model) + ":countTokens",

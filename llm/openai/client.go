@@ -11,6 +11,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,21 +137,9 @@ func newClient(c Config, api api) (*Client, error) {
 	if c.Model == "" {
 		return nil, errors.New("name the model")
 	}
-	base := c.BaseURL
-	if base == "" {
-		base = os.Getenv("OPENAI_BASE_URL")
-	}
-	if base == "" {
-		base = DefaultBaseURL
-	}
-	key := strings.TrimSpace(c.Key)
-	if key == "" {
-		key = strings.TrimSpace(os.Getenv("OPENAI_API_KEY"))
-	}
-	provider := c.Provider
-	if provider == "" {
-		provider = "openai"
-	}
+	base := cmp.Or(c.BaseURL, os.Getenv("OPENAI_BASE_URL"), DefaultBaseURL)
+	key := cmp.Or(strings.TrimSpace(c.Key), strings.TrimSpace(os.Getenv("OPENAI_API_KEY")))
+	provider := cmp.Or(c.Provider, "openai")
 	address, query, _ := strings.Cut(base, "?") // Azure carries its api-version there
 	address = strings.TrimRight(address, "/") + api.path
 	if query != "" {
