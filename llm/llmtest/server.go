@@ -63,12 +63,20 @@ type Answer struct {
 	serial, seal string
 }
 
-// id is the id of a part of the answer.
-func (a *Answer) id(prefix string) string {
-	if a.serial == "" {
-		return prefix + "_1"
+// said is the answer to a request.
+func (a *Answer) said(api string, req gjson.Result) *wiretest.Said {
+	s := &wiretest.Said{
+		Serial: cmp.Or(a.serial, "1"), Model: req.Get("model").Str, Reasoning: a.Reasoning, Seal: a.seal, Text: a.Text, Calls: a.Calls,
+		Stop: a.stop(), Usage: a.Usage, Unknown: a.Unknown,
 	}
-	return prefix + "_" + a.serial
+	if api == wire.Anthropic {
+		s.Seal = cmp.Or(a.seal, "c2VhbA==")
+		if name := req.Get("tool_choice.name").Str; name != "" && a.Text != "" && s.Stop == llm.StopEnd {
+			s.Calls = []thread.ToolCall{{ID: "toolu_forced", Name: name, Arguments: a.Text}}
+			s.Text, s.Stop = "", llm.StopTool
+		}
+	}
+	return s
 }
 
 // Request is what a Server got.
@@ -250,7 +258,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, a Answer, api st
 			pieces = []string{a.Body[:min(a.Events, len(a.Body))]}
 		}
 	default:
-		body := map[string]func(*Answer, gjson.Result) string{wire.Anthropic: anthropicBody, wire.Responses: responseBody, wire.Chat: chatBody}[api](&a, req)
+		body := wiretest.Body(api, a.said(api, req))
 		if pieces = []string{body[:min(cmp.Or(a.Events, len(body)), len(body))]}; stream {
 			pieces = wiretest.Events(api, body, &wiretest.StreamOptions{NoUsage: !req.Get("stream_options.include_usage").Bool(), Unknown: a.Unknown})
 		}

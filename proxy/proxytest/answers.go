@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
 func quote(s string) string { return rawjson.Quote(s) }
@@ -55,106 +57,17 @@ func unbound(body gjson.Result) string {
 	return ""
 }
 
-func usage(q *Request) (in, out int) { return q.Tokens + 1, 7 }
-
-func whole(q *Request, body gjson.Result, a Answer) string {
-	in, out := usage(q)
-	switch q.API {
-	case wire.Anthropic:
-		return fmt.Sprintf(`{"id":"msg_%d","type":"message","role":"assistant","model":%s,"content":[%s],"stop_reason":%q,"stop_sequence":null,"usage":{"input_tokens":%d,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":%d}}`,
-			q.N, body.Get("model").Raw, strings.Join(anthropicBlocks(body, a), ","), stop(a, "tool_use", "end_turn"), in, out)
-	case wire.Chat:
-		return fmt.Sprintf(`{"id":"chatcmpl-%d","object":"chat.completion","created":1,"model":%s,"choices":[{"index":0,"message":%s,"logprobs":null,"finish_reason":%q}],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
-			q.N, body.Get("model").Raw, chatMessage(a), stop(a, "tool_calls", "stop"), in, out, in+out)
-	case wire.Responses:
-		return response(q, body, items(q, a))
-	}
-	return geminiBody(q, geminiParts(a))
-}
-
-func stop(a Answer, calls, end string) string {
-	if len(a.Calls) > 0 {
-		return calls
-	}
-	return end
-}
-
-func anthropicBlocks(body gjson.Result, a Answer) (list []string) {
-	if a.Thinking != "" {
-		list = append(list, fmt.Sprintf(`{"type":"thinking","thinking":%s,"signature":%q}`, quote(a.Thinking), seal(body, body.Get("messages").Array())))
-	}
-	if a.Text != "" {
-		list = append(list, `{"type":"text","text":`+quote(a.Text)+`}`)
-	}
-	for _, c := range a.Calls {
-		list = append(list, fmt.Sprintf(`{"type":"tool_use","id":%s,"name":%s,"input":%s}`, quote(c.ID), quote(c.Name), c.Arguments))
-	}
-	return list
-}
-
-func chatMessage(a Answer) string {
-	content := "null"
-	if a.Text != "" {
-		content = quote(a.Text)
-	}
-	m := `{"role":"assistant","content":` + content + `,"refusal":null`
-	if a.Thinking != "" {
-		m += `,"reasoning_content":` + quote(a.Thinking)
+// answered is the answer to a request.
+func answered(q *Request, body gjson.Result, a Answer) *wiretest.Said {
+	s := &wiretest.Said{
+		Serial: strconv.Itoa(q.N), Model: body.Get("model").Str, Reasoning: a.Thinking, Seal: "sealed " + a.Thinking, Text: a.Text, Calls: a.Calls,
+		Stop: wire.StopEnd, Usage: wire.Usage{Input: q.Tokens + 1, Output: 7, Known: true}, Tools: body.Get("tools").Raw,
 	}
 	if len(a.Calls) > 0 {
-		var calls []string
-		for _, c := range a.Calls {
-			calls = append(calls, fmt.Sprintf(`{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}`, quote(c.ID), quote(c.Name), quote(c.Arguments)))
-		}
-		m += `,"tool_calls":[` + strings.Join(calls, ",") + `]`
+		s.Stop = wire.StopTool
 	}
-	return m + "}"
-}
-
-func items(q *Request, a Answer) (list []string) {
-	if a.Thinking != "" {
-		list = append(list, fmt.Sprintf(`{"id":"rs_%d","type":"reasoning","summary":[],"encrypted_content":%s}`, q.N, quote("sealed "+a.Thinking)))
+	if q.API == wire.Anthropic {
+		s.Seal = seal(body, body.Get("messages").Array())
 	}
-	if a.Text != "" {
-		list = append(list, fmt.Sprintf(`{"id":"msg_%d","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","annotations":[],"text":%s}]}`, q.N, quote(a.Text)))
-	}
-	for n, c := range a.Calls {
-		list = append(list, fmt.Sprintf(`{"id":"fc_%d_%d","type":"function_call","status":"completed","arguments":%s,"call_id":%s,"name":%s}`, q.N, n, quote(c.Arguments), quote(c.ID), quote(c.Name)))
-	}
-	return list
-}
-
-func response(q *Request, body gjson.Result, output []string) string {
-	in, out := usage(q)
-	used := fmt.Sprintf(`{"input_tokens":%d,"input_tokens_details":{"cached_tokens":0},"output_tokens":%d,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":%d}`, in, out, in+out)
-	declared := body.Get("tools").Raw
-	if declared == "" {
-		declared = "[]"
-	}
-	return fmt.Sprintf(`{"id":"resp_%d","object":"response","created_at":1,"status":"completed","error":null,"incomplete_details":null,"model":%s,"output":[%s],"parallel_tool_calls":true,"tool_choice":"auto","tools":%s,"usage":%s}`,
-		q.N, body.Get("model").Raw, strings.Join(output, ","), declared, used)
-}
-
-func geminiParts(a Answer) []string {
-	var list []string
-	if a.Thinking != "" {
-		list = append(list, `{"text":`+quote(a.Thinking)+`,"thought":true}`)
-	}
-	if a.Text != "" {
-		list = append(list, `{"text":`+quote(a.Text)+`}`)
-	}
-	for n, c := range a.Calls {
-		sign := ""
-		if n == 0 {
-			sign = `,"thoughtSignature":"c2lnbmVk"`
-		}
-		list = append(list, fmt.Sprintf(`{"functionCall":{"name":%s,"args":%s}%s}`, quote(c.Name), c.Arguments, sign))
-	}
-	return list
-}
-
-func geminiBody(q *Request, parts []string) string {
-	in, out := usage(q)
-	return fmt.Sprintf(`{"candidates":[{"content":{"parts":[%s],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":%d,"candidatesTokenCount":%d,"totalTokenCount":%d},"modelVersion":"gemini-test","responseId":"r%d"}`,
-		strings.Join(parts, ","), in, out, in+out, q.N)
+	return s
 }
