@@ -48,7 +48,8 @@ func (x *exchange) answer(res *http.Response, v verdict) (*http.Response, error)
 	uncompressed(res, -1)
 	ctx, cancel := context.WithCancel(x.request.Context())
 	x.request = x.request.WithContext(ctx)
-	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: newEvents(res.Body), translator: x.endpoint.dialect.translator()}
+	d := x.endpoint.dialect
+	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: newEvents(res.Body), answer: d.NewStream(), translator: d.translator()}
 	return res, nil
 }
 
@@ -105,13 +106,13 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 	}
 	bodies := [][]byte{body}
 	for {
-		m, err := d.said(body)
+		said, err := d.DecodeAnswer(body)
 		if err != nil {
 			r.x.fault("answer", err, verdict{step: r.step})
 			r.leave()
 			return given(res, raw), nil
 		}
-		what := r.take(m)
+		what := r.take(said.Message)
 		if what != goesOn {
 			if what == final && len(bodies) == 1 && !bytes.Contains(body, []byte(ourMark)) {
 				r.keep()
