@@ -91,7 +91,7 @@ var floors = map[string]arch.Package{
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
 	"recall":     {Floor: 2, Same: []string{"artifact"}, External: []string{gjson}},
-	"store":      {Floor: 2, Same: []string{"artifact", "event"}},
+	"store":      {Floor: 2, Same: []string{"apikey", "artifact", "event", "keyring"}},
 	"event":      {Floor: 2},
 	"job":        {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
@@ -120,9 +120,9 @@ var floors = map[string]arch.Package{
 	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
 	"llm/gemini":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
 	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
-	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable", "internal/crash"}, External: []string{goose}},
-	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},
-	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{goose, pgx}, Leaf: true},
+	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "apikey", "artifact", "event", "keyring", "internal/durable", "internal/crash"}, External: []string{goose}},
+	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "keyring", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},
+	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "keyring"}, External: []string{goose, pgx}, Leaf: true},
 
 	// Leaves: where keys are kept.
 	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},

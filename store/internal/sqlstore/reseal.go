@@ -240,7 +240,7 @@ func (r *resealer) batch(ctx context.Context, s shelf, rows []looked, place func
 		also = "''"
 	}
 	n, failed := 0, []error(nil)
-	err := r.db.tx(ctx, "reseal", func(tx *sql.Tx) error {
+	err := r.sealing(ctx, "reseal", len(stale), func(tx *sql.Tx, seal sealer) error {
 		n, failed = 0, nil
 		for _, x := range stale {
 			var data []byte
@@ -261,7 +261,7 @@ func (r *resealer) batch(ctx context.Context, s shelf, rows []looked, place func
 				failed = append(failed, err)
 				continue
 			}
-			fresh, err := r.seal(ctx, at, plain)
+			fresh, err := seal(at, plain)
 			if err != nil {
 				return err
 			}
