@@ -12,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
-	"github.com/palimpsest-ai/palimpsest/store/dir"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -20,14 +19,9 @@ import (
 // force, and comes back for one prompt when the agent names it; the log never
 // holds it, and it takes no part in the pressure. A10, A11
 func TestRehydratedOnMention(t *testing.T) {
-	kept, err := dir.Open(t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer kept.Close()
 	counter := o200k(t)
 	c, err := palimpsest.New(palimpsest.Config{
-		Policy: policy.Ladder{}, Counter: counter, Artifacts: kept.Artifacts(), Recall: &palimpsest.Recall{},
+		Policy: policy.Ladder{}, Counter: counter, Artifacts: artifact.NewStore(mem.New(), nil), Recall: &palimpsest.Recall{},
 	})
 	if err != nil {
 		t.Fatal(err)
