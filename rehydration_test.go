@@ -68,7 +68,9 @@ func TestRehydratedOnMention(t *testing.T) {
 // full is a backend whose disk is full.
 type full struct{ artifact.Backend }
 
-func (full) Put(context.Context, artifact.Metadata, []byte) error { return errors.New("disk full") }
+func (full) Put(context.Context, artifact.Metadata, []byte, func(artifact.Metadata, bool) bool) (bool, error) {
+	return false, errors.New("disk full")
+}
 
 // TestNothingPointsAtWhatIsNotKept: a plan whose content cannot be kept does not
 // come into force; the agent goes on under the plan before it, or with everything.

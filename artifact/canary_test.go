@@ -296,13 +296,14 @@ func (c *canary) moved(mine, theirs *tenant) {
 		return
 	}
 	c.done["moved"]++
-	if err := errors.Join(err, c.backend.Put(c.ctx, m, stolen)); err != nil {
+	_, putErr := c.backend.Put(c.ctx, m, stolen, nil)
+	if err := errors.Join(err, putErr); err != nil {
 		c.t.Fatal(err)
 	}
 	_, content, err := c.store.Get(c.ctx, mine.who(), to)
 	c.answer(mine, content, err)
 	c.refused("moved content", content, err, artifact.ErrSealed)
-	if err := c.backend.Put(c.ctx, m, right); err != nil {
+	if _, err := c.backend.Put(c.ctx, m, right, nil); err != nil {
 		c.t.Fatal(err)
 	}
 	c.get(mine, to)
@@ -376,7 +377,7 @@ func (c *canary) erase(te *tenant) {
 	te.gone, te.held = true, nil
 	c.none(te, "replayed", id)
 	if copyErr == nil { // somebody brings it back from a backup
-		if err := c.backend.Put(c.ctx, m, copied); err != nil {
+		if _, err := c.backend.Put(c.ctx, m, copied, nil); err != nil {
 			c.t.Fatal(err)
 		}
 		_, content, err := c.store.Get(c.ctx, te.who(), id)

@@ -56,7 +56,7 @@ func (t *tenant) Delete(ctx context.Context, threadID string) error {
 	var failed error
 	for m, err := range t.artifacts.List(ctx, artifact.Filter{TenantID: t.id, ThreadID: threadID}) {
 		if err == nil && m.ThreadID == threadID {
-			err = t.artifacts.Delete(ctx, t.id, m.ID)
+			_, err = t.artifacts.Delete(ctx, t.id, m.ID, nil)
 		}
 		failed = errors.Join(failed, err)
 	}
