@@ -103,6 +103,9 @@ func (r *Keyring) RotateMaster(ctx context.Context) (n int, err error) {
 			break
 		}
 	}
+	if s, ok := r.keys.(Settler); ok && n > 0 {
+		failed = errors.Join(failed, s.Settle(ctx))
+	}
 	if failed != nil {
 		failed = fmt.Errorf("keyring.RotateMaster: %w", failed)
 	}

@@ -24,6 +24,11 @@ func (db *DB) Keyring() *keyring.Keyring { return db.ring }
 // APIKeys implements store.Keyed.
 func (db *DB) APIKeys() apikey.Store { return apiKeys{db} }
 
+var (
+	_ keyring.Keys    = dataKeys{}
+	_ keyring.Settler = dataKeys{}
+)
+
 // dataKeys implements keyring.Keys. Each tenant has a row of its own, which every
 // change locks and which outlives its keys: it says that they were erased.
 type dataKeys struct{ db *DB }
@@ -82,7 +87,6 @@ func (k dataKeys) change(ctx context.Context, name, tenant string, f func(tx *sq
 
 // Put implements keyring.Keys.
 func (k dataKeys) Put(ctx context.Context, w keyring.Wrapped) error {
-	var before string
 	err := k.change(ctx, "keys", w.Tenant, func(tx *sql.Tx, erased bool) error {
 		if erased {
 			return keyring.ErrErased
@@ -92,8 +96,7 @@ func (k dataKeys) Put(ctx context.Context, w keyring.Wrapped) error {
 		if err != nil {
 			return err
 		}
-		before = w.Master
-		err = tx.QueryRowContext(ctx, `SELECT revision, master FROM data_keys WHERE tenant = $1 AND version = $2`, w.Tenant, w.Version).Scan(&revision, &before)
+		err = tx.QueryRowContext(ctx, `SELECT revision FROM data_keys WHERE tenant = $1 AND version = $2`, w.Tenant, w.Version).Scan(&revision)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
@@ -105,9 +108,6 @@ func (k dataKeys) Put(ctx context.Context, w keyring.Wrapped) error {
 			w.Tenant, w.Version, w.Revision, w.Master, w.Sealed, int64(w.Used), w.Created.Unix())
 		return err
 	})
-	if err == nil && before != w.Master {
-		err = k.settle(ctx) // the master key of before shall open nothing
-	}
 	return k.db.fail(err, "PutKey", w.Tenant)
 }
 
@@ -121,13 +121,13 @@ func (k dataKeys) Erase(ctx context.Context, tenant string) error {
 		return err
 	})
 	if err == nil {
-		err = k.settle(ctx)
+		err = k.Settle(ctx)
 	}
 	return k.db.fail(err, "EraseKeys", tenant)
 }
 
-// settle takes what was there before out of the files of the database.
-func (k dataKeys) settle(ctx context.Context) error {
+// Settle implements keyring.Settler.
+func (k dataKeys) Settle(ctx context.Context) error {
 	for _, statement := range k.db.dialect.SettleKeys {
 		if _, err := k.db.write.ExecContext(ctx, statement); err != nil {
 			return err
