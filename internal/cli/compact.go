@@ -138,7 +138,8 @@ func compactCommand(s Streams) *cobra.Command {
 		Long: `Compact reads an agent's transcript or a request body ("-" is standard input, the
 ID of "palimpsest sessions" its file; the format is detected, gzip too) and writes the
 prompt to go on with, no larger than --budget. The whole conversation is kept in a
-store, for what was taken out to be read with "palimpsest artifact get" and searched with "palimpsest recall".`,
+store, so that what was taken out can be read with "palimpsest artifact get" and
+searched with "palimpsest recall".`,
 		Example: "  palimpsest compact session.jsonl --budget 32000 -o prompt.json\n  palimpsest compact session.jsonl --model claude-sonnet-4-5 --to text",
 		Args:    exactly(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {

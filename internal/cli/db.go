@@ -43,8 +43,8 @@ func dbCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "db",
 		Short: "Look after a store: check, export, import, reseal, stats, vacuum",
-		Example: `  palimpsest db check --store sqlite:palimpsest.db
-  palimpsest db export --store sqlite:palimpsest.db -o backup.jsonl
+		Example: `  palimpsest db check --store palimpsest.db
+  palimpsest db export --store palimpsest.db -o backup.jsonl
   palimpsest db import backup.jsonl --store postgres://palimpsest@localhost/palimpsest`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return fmt.Errorf("%w: want `db check`, `db export`, `db import`, `db reseal`, `db stats` or `db vacuum`", errUsage)
@@ -225,7 +225,7 @@ may use the store meanwhile; where it is stopped it goes on when it is run again
 
 When it ends without an error, nothing that was there when it began is under an older
 key. Processes that run take up to a minute to use a new key: run it after that.`,
-		Example: "  palimpsest db reseal --store sqlite:palimpsest.db --master-key master.key",
+		Example: "  palimpsest db reseal --store palimpsest.db --master-key master.key",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !f.master.given() {

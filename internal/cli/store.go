@@ -116,7 +116,7 @@ func leftBehind(folder string) error {
 	}
 	for _, name := range []string{"daemon.db", "keys"} {
 		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
-			return fmt.Errorf("%s is of an earlier revision, which kept threads in daemon.db and keys in files: threads and keys are in %s now. Move it away, or name a store with --store", filepath.Join(folder, name), dsn.File)
+			return fmt.Errorf("%s is of an earlier revision: threads and keys are in %s now. Rename daemon.db and what stands beside it, make API keys anew, and move the folder keys away; or name a store with --store", filepath.Join(folder, name), dsn.File)
 		}
 	}
 	return nil

@@ -29,7 +29,7 @@ func threadsCommand(s Streams) *cobra.Command {
 		Short: "List the conversations that are kept, with their plans",
 		Long: `List the conversations that compact, run and serve kept, the one that changed last
 first. The id goes with --thread of "artifact list" and "recall".`,
-		Example: "  palimpsest threads\n  palimpsest threads --store sqlite:palimpsest.db",
+		Example: "  palimpsest threads\n  palimpsest threads --store palimpsest.db",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			rows, unread, err := store.threads(c.Context(), most)
