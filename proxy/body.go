@@ -14,24 +14,49 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// readBody reads a body of a length, or -1 where nobody said, up to a limit. It is
-// whole when nothing was left. The error is that of the connection; what came before
-// it is there.
-func readBody(r io.Reader, length, limit int64) ([]byte, bool, error) {
+// readBody reads a body up to a limit, as it comes: what it says of its length reserves
+// nothing. It is whole when nothing was left. The error is that of the connection; what
+// came before it is there.
+func readBody[T string | []byte](r io.Reader, limit int64) (body T, whole bool, err error) {
 	if r == nil {
-		return nil, true, nil
+		return body, true, nil
 	}
-	var b bytes.Buffer
-	if length > 0 {
-		b.Grow(int(min(length, limit)) + bytes.MinRead)
+	r = io.LimitReader(r, limit+1)
+	var pieces [][]byte
+	piece, size := make([]byte, 0, firstPiece), 0
+	for err == nil {
+		if len(piece) == cap(piece) {
+			pieces, piece = append(pieces, piece), make([]byte, 0, min(2*cap(piece), maxPiece))
+		}
+		var n int
+		n, err = r.Read(piece[len(piece):cap(piece)])
+		piece, size = piece[:len(piece)+n], size+n
 	}
-	n, err := b.ReadFrom(io.LimitReader(r, limit+1))
-	return b.Bytes(), err == nil && n <= limit, err
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return joined[T](append(pieces, piece), size), err == nil && int64(size) <= limit, err
+}
+
+// The pieces in which a body is read grow with what has come.
+const (
+	firstPiece = 16 << 10
+	maxPiece   = 1 << 20
+)
+
+// joined puts pieces together.
+func joined[T string | []byte](pieces [][]byte, size int) T {
+	var b strings.Builder
+	b.Grow(size)
+	for _, piece := range pieces {
+		b.Write(piece)
+	}
+	return T(b.String())
 }
 
 // again is a body as it came: what was read of it, and behind it the error that
 // reading ended with or, without one, what was not read yet.
-func again(read []byte, err error, rest io.ReadCloser) io.ReadCloser {
+func again[T string | []byte](read T, err error, rest io.ReadCloser) io.ReadCloser {
 	behind := io.Reader(rest)
 	if err != nil {
 		behind = failing{err}
@@ -39,7 +64,7 @@ func again(read []byte, err error, rest io.ReadCloser) io.ReadCloser {
 	return struct {
 		io.Reader
 		io.Closer
-	}{io.MultiReader(bytes.NewReader(read), behind), rest}
+	}{io.MultiReader(strings.NewReader(string(read)), behind), rest}
 }
 
 // failing gives the error that a body broke off with, in its place.
@@ -50,15 +75,23 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // errEncoding says that a body is compressed in a way that is not read here.
 var errEncoding = errors.New("content encoding that is not read here")
 
-// decoded returns the bytes of a body without its compression.
-func decoded(h http.Header, b []byte, limit int64) ([]byte, error) {
-	r, err := decoder(h, bytes.NewReader(b))
+// A body may be so many times as large without its compression, beyond some bytes that
+// every body may have. Text is packed ten times, hardly ever a hundred times.
+const (
+	maxRatio   = 200
+	alwaysRoom = 4 << 20
+)
+
+// decoded returns a body without its compression.
+func decoded[T string | []byte](h http.Header, body T, limit int64) (T, error) {
+	r, err := decoder(h, strings.NewReader(string(body)))
 	if err != nil || r == nil {
-		return b, err
+		return body, err
 	}
 	defer r.Close()
-	out, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(out)) > limit {
+	limit = min(limit, alwaysRoom+maxRatio*int64(len(body)))
+	out, whole, err := readBody[T](r, limit)
+	if err == nil && !whole {
 		err = fmt.Errorf("the body has more than %d bytes without its compression", limit)
 	}
 	return out, err

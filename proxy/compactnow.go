@@ -12,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy/identify"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -19,57 +20,56 @@ import (
 )
 
 // compactNow makes the compaction that the client asks for.
-func (x *exchange) compactNow(ctx context.Context) (*http.Response, error) {
-	p, err := x.readOn(ctx)
+func (x *exchange) compactNow(ctx context.Context, a *asked) (*http.Response, error) {
+	r, err := x.reassembled(ctx, a.rebuilt)
 	if err != nil {
 		return nil, err
 	}
-	if len(p.Messages) == 0 {
+	if len(r.IDs) == 0 {
 		return refused(x.request, &native.ResponsesRefusal{Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
 	}
-	known := x.model(ctx, x.modelNameOf(p))
-	compactor, err := x.t.compactor(known, x.offers(p))
+	compactor, err := x.t.compactor(r.model, x.offers(r))
 	if err != nil {
 		return nil, err
 	}
-	s := &step{ids: x.known.ids, request: p, ask: palimpsest.Step{
-		Base: p, Profile: x.profile(known), Window: limit(known), Output: output(known, p),
-	}}
-	b, err := x.t.branch(ctx, x.base(p, s.ids), x.scope(p), p.Messages, s.ids)
+	at, err := x.place(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	s.id, s.session, s.ask.Messages = b.id, compactor.Session(b.id), b.news
-	made, err := s.session.PrepareStep(ctx, s.ask)
+	s := compactor.Session(at.Log)
+	made, err := s.PrepareStep(ctx, palimpsest.Step{
+		Base: r.Prompt, Profile: x.profile(r.model), Window: limit(r.model), Output: output(r.model, r.Prompt),
+		Messages: identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:]),
+	})
 	if err != nil {
 		return nil, err
 	}
 	if made.Compacted == nil {
 		ask := made.Step
 		ask.Budget = made.Tokens
-		_, err = s.session.Compact(ctx, ask, "")
+		_, err = s.Compact(ctx, ask, "")
 		if err != nil && !errors.Is(err, policy.ErrNothing) && !errors.Is(err, palimpsest.ErrOverBudget) {
 			return nil, err
 		}
 	}
-	x.t.known.remember(thread.ID(x.scope(p))+s.ids[len(s.ids)-1], b.id)
-	item, h, err := x.compaction(ctx, s)
+	x.t.requests.Found(r.Request, at.Log)
+	item, h, err := x.compaction(ctx, at.Log, r)
 	if err != nil {
 		return nil, err
 	}
-	if x.endpoint.task == generate && x.asked.Stored {
-		k := &link{Made: x.start.UnixNano(), history: h, System: instructions(p), Output: raws([]string{item}), Held: true}
-		if err := x.t.links.save(ctx, x.responseID(item), k); err != nil {
-			x.fault("link", err, verdict{step: s})
+	if x.endpoint.task == generate && a.Stored {
+		k := &response{Made: x.start.UnixNano(), history: h, System: instructions(r.Prompt), Output: raws([]string{item}), Part: true}
+		if err := x.t.responses.save(ctx, x.responseID(item), k); err != nil {
+			x.fault("link", err, &step{id: at.Log})
 		}
 	}
-	return x.compacted(item), nil
+	return x.compacted(a, r.Prompt.Messages, item), nil
 }
 
-// compaction is the item that stands for everything that the log of a step holds
-// up to the end of its request.
-func (x *exchange) compaction(ctx context.Context, s *step) (item string, h history, err error) {
-	h, messages, err := x.t.position(ctx, s)
+// compaction is the item that stands for everything that a log holds up to the end of
+// a request.
+func (x *exchange) compaction(ctx context.Context, log string, r *reading) (item string, h history, err error) {
+	h, messages, err := x.t.position(ctx, log, r)
 	if err != nil {
 		return "", h, err
 	}
@@ -81,17 +81,17 @@ func (x *exchange) compaction(ctx context.Context, s *step) (item string, h hist
 	if err != nil {
 		return "", h, err
 	}
-	if system := instructions(s.request); len(system) > 0 {
+	if system := instructions(r.Prompt); len(system) > 0 {
 		// A client may drop what stands before the item, its instructions as well.
-		if err := x.t.links.save(ctx, itemID(content), &link{Made: x.start.UnixNano(), history: h, System: system}); err != nil {
-			x.fault("link", err, verdict{step: s})
+		if err := x.t.responses.save(ctx, itemID(content), &response{Made: x.start.UnixNano(), history: h, System: system}); err != nil {
+			x.fault("link", err, &step{id: log})
 		}
 	}
 	return native.CompactionItem(itemID(content), content), h, nil
 }
 
 // itemID is the id of the item with a token.
-func itemID(content string) string { return "cmp_" + digest(content) }
+func itemID(content string) string { return "cmp_" + identify.Digest(content) }
 
 // instructions are the system and developer messages at the beginning of a
 // request's input.
@@ -105,13 +105,13 @@ func instructions(p *prompt.Prompt) []json.RawMessage {
 	return list
 }
 
-// position is where the request of a step ends in its log.
-func (t *Transport) position(ctx context.Context, s *step) (history, []thread.Message, error) {
-	log, err := t.log.Load(ctx, s.id)
+// position is where a request ends in its log.
+func (t *Transport) position(ctx context.Context, id string, r *reading) (history, []thread.Message, error) {
+	log, err := t.log.Load(ctx, id)
 	if err != nil {
 		return history{}, nil, err
 	}
-	last := s.ids[len(s.ids)-1]
+	last := r.IDs[len(r.IDs)-1]
 	at, found := log.Index(last)
 	if !found {
 		if at = log.Len() - 1; at < 0 {
@@ -119,17 +119,16 @@ func (t *Transport) position(ctx context.Context, s *step) (history, []thread.Me
 		}
 		last = uncopied.At(log, at).ID
 	}
-	return history{s.id, at + 1, last}, uncopied.Messages(log)[:at+1], nil
+	return history{id, at + 1, last}, uncopied.Messages(log)[:at+1], nil
 }
 
 // compacted is the answer to a request for a compaction.
-func (x *exchange) compacted(item string) *http.Response {
+func (x *exchange) compacted(a *asked, messages []thread.Message, item string) *http.Response {
 	x.t.compactions.Add(1)
-	a := x.asked
 	answer := native.ResponsesAnswer{ID: x.responseID(item), Created: x.start.Unix(), Items: []string{item}}
 	switch {
 	case x.endpoint.task == compaction:
-		answer.Items = append(x.retained(), item)
+		answer.Items = append(retained(a, messages), item)
 		return answering(x.request, http.StatusOK, jsonKind, answer.Compacted())
 	case a.Stream:
 		return answering(x.request, http.StatusOK, streamKind, answer.Events(a.Responses))
@@ -138,17 +137,19 @@ func (x *exchange) compacted(item string) *http.Response {
 }
 
 // responseID is the id of a response that was made here.
-func (x *exchange) responseID(item string) string { return "resp_" + digest(item, x.start.String()) }
+func (x *exchange) responseID(item string) string {
+	return "resp_" + identify.Digest(item, x.start.String())
+}
 
 // retained are the user's messages of the whole conversation, as the answer to
-// /responses/compact repeats them.
-func (x *exchange) retained() []string {
-	if x.known == nil {
-		return native.Retained(x.asked.items)
+// /responses/compact repeats them; nil messages are those of the request.
+func retained(a *asked, messages []thread.Message) []string {
+	if messages == nil {
+		return native.Retained(a.items)
 	}
 	var items []string
-	for i := range x.known.prompt.Messages {
-		m := &x.known.prompt.Messages[i]
+	for i := range messages {
+		m := &messages[i]
 		switch {
 		case m.Role != thread.User:
 		case m.Frame != nil && m.Frame.API() == wire.Responses && strings.HasPrefix(m.Frame.Raw(), "{"):
@@ -162,17 +163,16 @@ func (x *exchange) retained() []string {
 
 // compactInWords makes a compaction that needs no log: it holds a summary of the
 // request.
-func (x *exchange) compactInWords(ctx context.Context) (*http.Response, error) {
-	a := x.asked
+func (x *exchange) compactInWords(ctx context.Context, a *asked) (*http.Response, error) {
 	items := a.items
 	if a.rebuilt != nil && a.rebuilt.fallback != nil {
 		items = a.rebuilt.fallback
 	}
-	p, err := x.endpoint.dialect.Decode([]byte(a.Body(items)))
+	p, err := identify.Decode(x.endpoint.dialect, []byte(a.Body(items)))
 	if err != nil {
 		return nil, err
 	}
-	for i, id := range chainIDs(p.Messages) {
+	for i, id := range identify.Chain(nil, p.Messages) {
 		p.Messages[i].ID = id
 	}
 	summary, err := inWords(ctx, p.Messages, 4*wordsBudget)
@@ -183,7 +183,7 @@ func (x *exchange) compactInWords(ctx context.Context) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x.compacted(native.CompactionItem(itemID(content), content)), nil
+	return x.compacted(a, nil, native.CompactionItem(itemID(content), content)), nil
 }
 
 // inWords is a summary of messages, for whoever has nothing else of them. No model

@@ -6,9 +6,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
-	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -17,15 +14,6 @@ import (
 type dialect struct {
 	wire.Codec
 	answers
-}
-
-// Decode reads a request, and knows summaries of ours in it.
-func (d *dialect) Decode(body []byte) (*prompt.Prompt, error) {
-	p, err := d.Codec.Decode(body)
-	if err == nil {
-		p.Messages = ourform.Mark(p.Messages, nil)
-	}
-	return p, err
 }
 
 // answers reads the answers of an API, and makes one of several.
@@ -68,9 +56,6 @@ type ending struct {
 	// where it wrote nothing of the kind.
 	wrote string
 }
-
-// ours reports whether a tool of that name is answered here.
-func ours(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
 
 // errAnswer says that an answer is not one message of the model's.
 var errAnswer = errors.New("the answer is not one message")

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -16,22 +15,25 @@ import (
 // emulator does what a request asks of its provider's own compaction, where the
 // provider cannot. There is one for each API that has such a thing.
 type emulator interface {
-	// begin reads a request. Nil says that there is nothing to do. emulated says
+	// begin reads a request. emulated says
 	// that the upstream cannot compact; where it can, only items of ours are
 	// replaced by what they stand for. An error is a fault of ours.
-	begin(ctx context.Context, x *exchange, body []byte, emulated bool) (*emulation, error)
+	begin(ctx context.Context, x *exchange, body string, emulated bool) (emulation, error)
 	// stripped is the request without what the upstream does not know and without
-	// items of ours: what is sent where begin has failed. Nil leaves it as it is.
-	stripped(x *exchange, body []byte, emulated bool) *emulation
+	// items of ours: what is sent where begin has failed.
+	stripped(x *exchange, body string, emulated bool) emulation
 }
 
 // emulation is what became of a request. The zero value leaves it as it is.
 type emulation struct {
 	// answer is the whole answer, where the upstream is not asked.
 	answer *http.Response
-	// body and header go to the upstream in place of the client's; nil keeps them.
-	body   []byte
+	// body and header go to the upstream in place of the client's; empty and nil keep
+	// them.
+	body   string
 	header http.Header
+	// asked is what a request of the Responses API asks beside; nil for others.
+	asked *asked
 	// settled says that the request was made smaller as the client asked, so that
 	// the policy leaves it alone unless it is refused as too long.
 	settled bool
@@ -42,13 +44,13 @@ type emulation struct {
 
 // emulatorOf is the emulator of a request that may need one; nil where a look at
 // the bytes shows that it does not.
-func (x *exchange) emulatorOf(body []byte) (e emulator, emulated bool) {
+func (x *exchange) emulatorOf(body string) (e emulator, emulated bool) {
 	api := x.endpoint.dialect.API()
 	emulated = slices.Contains(x.t.options.Emulate, api)
-	if api == wire.Responses && bytes.Contains(body, []byte(`_response_id"`)) {
+	if api == wire.Responses && strings.Contains(body, `_response_id"`) {
 		return nativeResponses{}, emulated // it goes on with a history that the provider holds
 	}
-	if !bytes.Contains(body, []byte(native.Prefix)) && !(emulated && (x.endpoint.task == compaction || mentions(body) || namesBetas(x.request.Header))) {
+	if !strings.Contains(body, native.Prefix) && !(emulated && (x.endpoint.task == compaction || mentions(body) || namesBetas(x.request.Header))) {
 		return nil, false
 	}
 	switch api {
@@ -61,14 +63,14 @@ func (x *exchange) emulatorOf(body []byte) (e emulator, emulated bool) {
 }
 
 // mentions reports whether a body may ask for native compaction.
-func mentions(body []byte) bool {
-	return bytes.Contains(body, []byte(`_management"`)) || bytes.Contains(body, []byte(`mpaction`)) && bytes.Contains(body, []byte(`"compaction`))
+func mentions(body string) bool {
+	return strings.Contains(body, `_management"`) || strings.Contains(body, `mpaction`) && strings.Contains(body, `"compaction`)
 }
 
 // emulate answers the request, with the emulation of what its API can do where
 // the upstream cannot.
 func (x *exchange) emulate() (*http.Response, error) {
-	body, err := decoded(x.request.Header, x.original, x.t.options.MaxBody)
+	body, err := decoded(x.request.Header, x.body, x.t.options.MaxBody)
 	if err != nil {
 		return x.run() // nobody here can read it
 	}
@@ -76,38 +78,33 @@ func (x *exchange) emulate() (*http.Response, error) {
 	if e == nil {
 		return x.run()
 	}
-	if v := x.guarded(x.request.Context(), "native", func(x *exchange, ctx context.Context) (v verdict, err error) {
-		x.native, err = e.begin(ctx, x, body, emulated)
-		return verdict{}, err
-	}); v.reason != "" {
-		x.guarded(x.request.Context(), "native", func(x *exchange, _ context.Context) (verdict, error) {
-			x.native = e.stripped(x, body, emulated)
-			return verdict{}, nil
-		})
-	}
-	m := x.native
-	if m == nil {
-		return x.run()
+	ctx := x.request.Context()
+	m, err := guard(ctx, x.t.options.Deadline, func(ctx context.Context) (emulation, error) { return e.begin(ctx, x, body, emulated) })
+	if err != nil {
+		x.fault("native", err, nil)
+		m, err = guard(ctx, x.t.options.Deadline, func(context.Context) (emulation, error) { return e.stripped(x, body, emulated), nil })
+		if err != nil {
+			x.fault("native", err, nil)
+		}
 	}
 	if m.answer != nil {
 		x.t.requested(x.endpoint)
 		m.answer.Header.Set(ActionHeader, Emulated)
 		return m.answer, nil
 	}
+	next := *x
+	next.native = m
 	if m.header != nil {
-		r := *x.request
-		r.Header = m.header
-		x.request = &r
+		next.request = withHeader(next.request, m.header)
 	}
-	if m.body != nil {
-		x.original = m.body
-		x.request = withBody(x.request)
+	if m.body != "" {
+		next.body, next.request = m.body, unpackedRequest(next.request)
 	}
-	res, err := x.run()
+	res, err := next.run()
 	if err != nil {
 		return nil, err
 	}
-	if m.body != nil && res.Header.Get(ActionHeader) == Passed {
+	if m.body != "" && res.Header.Get(ActionHeader) == Passed {
 		res.Header.Set(ActionHeader, Emulated)
 		if m.settled && x.endpoint.task == generate {
 			x.t.edited.Add(1)
@@ -125,11 +122,16 @@ func (x *exchange) emulate() (*http.Response, error) {
 // counted.
 const usualBytes = 4
 
-// withBody is a request whose body stands in the exchange, without compression.
-func withBody(r *http.Request) *http.Request {
+// unpackedRequest is a request whose body has no compression any more.
+func unpackedRequest(r *http.Request) *http.Request {
+	h := r.Header.Clone()
+	h.Del("Content-Encoding")
+	return withHeader(r, h)
+}
+
+func withHeader(r *http.Request, h http.Header) *http.Request {
 	out := *r
-	out.Header = r.Header.Clone()
-	out.Header.Del("Content-Encoding")
+	out.Header = h
 	return &out
 }
 

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
-	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy/identify"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -56,42 +55,30 @@ func (t *Transport) load(ctx context.Context, h history) ([]thread.Message, erro
 	return uncopied.Messages(log)[:h.At:h.At], nil
 }
 
-// readOn is read for a request whose conversation was put together here.
-func (x *exchange) readOn(ctx context.Context) (*prompt.Prompt, error) {
-	r := x.asked.rebuilt
-	p, err := x.endpoint.dialect.Decode([]byte(r.body))
+// reassembled reads a request whose conversation was put together here.
+func (x *exchange) reassembled(ctx context.Context, from *rebuilt) (*reading, error) {
+	p, err := identify.Decode(x.endpoint.dialect, []byte(from.body))
 	if err != nil {
 		return nil, err
 	}
-	before, err := x.t.load(ctx, r.history)
+	before, err := x.t.load(ctx, from.history)
 	if err != nil {
 		return nil, err
 	}
-	for i := range p.Messages {
-		if m := &p.Messages[i]; m.Role == thread.User {
-			m.Kind = injected.Message(m)
-		}
-	}
-	news := named(before, unknown(before, p.Messages, r.retained))
-	ids := make([]thread.ID, 0, len(before)+len(news))
-	x.before = 0
+	news := named(before, unknown(before, p.Messages, from.retained))
+	known, size := make([]thread.ID, len(before)), len(from.body)
 	for i := range before {
-		ids = append(ids, before[i].ID)
+		known[i] = before[i].ID
 		if f := before[i].Frame; f != nil && before[i].Index == 0 {
-			x.before += len(f.Raw())
+			size += len(f.Raw())
 		}
-	}
-	parent := thread.ID("")
-	if len(ids) > 0 {
-		parent = ids[len(ids)-1]
-	}
-	for i := range news {
-		parent = thread.ChainID(parent, &news[i])
-		ids = append(ids, parent)
 	}
 	p.Messages = append(before, news...)
-	x.known = &known{body: r.body, prompt: p, ids: ids, top: top(r.body), around: surroundings(p)}
-	return p, nil
+	r := x.reading(ctx, identify.Assembled(from.body, p, identify.Chain(known, p.Messages)), size)
+	if from.Log != "" {
+		r.base = from.Log
+	}
+	return r, nil
 }
 
 // unknown leaves out of the first n messages those that the history holds.
@@ -137,12 +124,4 @@ func named(before, news []thread.Message) []thread.Message {
 		}
 	}
 	return news
-}
-
-// size is the request with its whole conversation, in bytes.
-func (x *exchange) size() int {
-	if x.asked != nil && x.asked.rebuilt != nil {
-		return x.before + len(x.asked.rebuilt.body)
-	}
-	return len(x.plain)
 }

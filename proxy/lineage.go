@@ -7,10 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
-	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // lineage knows which logs go on from others, so that what a client took out of
@@ -42,15 +40,6 @@ const (
 	originKind = "proxy-origin"
 )
 
-// session names what the client calls its session; empty where it says nothing.
-func (x *exchange) session() string {
-	said := x.saysOfItself()
-	if len(said) == 0 {
-		return ""
-	}
-	return digest(append(said, x.endpoint.dialect.API())...)
-}
-
 func (l *lineage) session(id string) *session {
 	s := l.sessions[id]
 	if s == nil {
@@ -69,14 +58,14 @@ func (l *lineage) session(id string) *session {
 // passed notes a request beside the conversation. One that is nearly as large as
 // the last step holds the history, and asks for a summary of it: what it is
 // called, or how it is put, differs from client to client.
-func (l *lineage) passed(session, reason string, size int) {
+func (l *lineage) passed(session string, kind identify.Kind, size int) {
 	if session == "" {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.session(session)
-	if reason == ownCompaction || reason == sideRequest && s.size > 0 && size >= s.size/2 {
+	if kind == identify.OwnCompaction || kind == identify.Aside && s.size > 0 && size >= s.size/2 {
 		s.summed = true
 	}
 }
@@ -172,87 +161,48 @@ func (l *lineage) save(ctx context.Context, log string, earlier []string) error 
 	}
 	_, err = l.documents.Put(ctx, store.Document{Kind: originKind, ID: log, Body: body})
 	if errors.Is(err, store.ErrConflict) {
-		return nil // another request of the same conversation was faster
+		return nil // another request of the same conversation has written it
 	}
 	return err
 }
 
-// earlier are the logs that a branch goes on from, the latest first. Where that
+// earlier are the logs that a request goes on from, the latest first. Where that
 // cannot be read it goes on from none: less is found then, and nothing else is
 // wrong.
-func (x *exchange) earlier(ctx context.Context, p *prompt.Prompt, b branch) []string {
-	if x.apart {
+func (x *exchange) earlier(ctx context.Context, r *reading, at identify.Place) []string {
+	if r.beside {
 		return nil
 	}
-	from, err := x.comesFrom(ctx, p, b)
+	from, err := x.comesFrom(ctx, r, at)
 	if err != nil {
 		return nil
 	}
 	return from
 }
 
-func (x *exchange) comesFrom(ctx context.Context, p *prompt.Prompt, b branch) ([]string, error) {
-	kind := digest(x.t.model(x.modelNameOf(p)).Name, x.known.around)
-	session, shown := x.session(), recapped(p)
-	if last := x.t.lineage.last(session, kind); last != "" && last != b.id && !shown {
+func (x *exchange) comesFrom(ctx context.Context, r *reading, at identify.Place) ([]string, error) {
+	kind := identify.Digest(r.model.Name, r.Surroundings)
+	session, shown := r.client.SessionID(), identify.Recapped(r.Prompt.Messages)
+	if last := x.t.lineage.last(session, kind); last != "" && last != at.Log && !shown {
 		old, err := x.t.log.Load(ctx, last)
 		if err != nil {
 			return nil, err
 		}
-		shown = repeats(old, b.news)
+		shown = identify.Repeats(old, r.Prompt.Messages[at.Seen:])
 	}
-	from, err := x.t.lineage.step(ctx, session, kind, b.id, len(x.plain), shown)
+	from, err := x.t.lineage.step(ctx, session, kind, at.Log, r.size, shown)
 	if err != nil {
 		return nil, err
 	}
-	for i := 0; from == nil && i < len(b.above); i++ {
-		if from, err = x.t.lineage.origin(ctx, b.above[i]); err != nil {
+	for i := 0; from == nil && i < len(at.Above); i++ {
+		if from, err = x.t.lineage.origin(ctx, at.Above[i]); err != nil {
 			return nil, err
 		}
 	}
-	for _, id := range b.shortened {
-		if !slices.Contains(from, id) && id != b.id {
+	for _, id := range at.Shortened {
+		if !slices.Contains(from, id) && id != at.Log {
 			from = append(slices.Clip(from), id)
 		}
 	}
 	return from[:min(len(from), maxEarlier)], nil
-}
-
-// repeats reports whether what is new in a history stood in another log already: a
-// client that sums up its history keeps the last results behind the summary.
-func repeats(old *thread.Thread, news []thread.Message) bool {
-	calls := map[string]bool{}
-	for i := range news {
-		if r, ok := news[i].Result(); ok && !thread.IsLocalID(r.CallID) {
-			calls[r.CallID] = true
-		}
-	}
-	if len(calls) == 0 {
-		return false
-	}
-	for _, m := range uncopied.All(old) {
-		if r, ok := m.Result(); ok && calls[r.CallID] {
-			return true
-		}
-	}
-	return false
-}
-
-// recapped reports whether the history begins with a summary of the client's.
-func recapped(p *prompt.Prompt) bool {
-	return slices.ContainsFunc(p.Messages[:min(len(p.Messages), 3)], func(m thread.Message) bool { return m.Kind == thread.Recap })
-}
-
-// shortens reports whether the history holds the result at which it parts from a
-// log in another form: the client has cut it.
-func shortens(log *thread.Thread, where place, messages []thread.Message) bool {
-	if where.at >= log.Len() || where.seen >= len(messages) {
-		return false
-	}
-	was, ok := uncopied.At(log, where.at).Result()
-	if !ok {
-		return false
-	}
-	is, ok := messages[where.seen].Result()
-	return ok && is.CallID == was.CallID && len(is.Text()) < len(was.Text())
 }

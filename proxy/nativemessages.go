@@ -7,11 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy/identify"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
-	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
@@ -22,13 +20,13 @@ import (
 // https://docs.anthropic.com/en/docs/build-with-claude/compaction
 type nativeMessages struct{}
 
-func (n nativeMessages) begin(ctx context.Context, x *exchange, body []byte, emulated bool) (*emulation, error) {
+func (n nativeMessages) begin(ctx context.Context, x *exchange, body string, emulated bool) (emulation, error) {
 	if emulated && !mentions(body) {
 		return n.plain(x), nil
 	}
-	m, err := native.ReadMessages(string(body))
+	m, err := native.ReadMessages(body)
 	if err != nil {
-		return nil, nil // the provider says it better
+		return emulation{}, nil // the provider says it better
 	}
 	if emulated {
 		err = m.Ask()
@@ -36,30 +34,27 @@ func (n nativeMessages) begin(ctx context.Context, x *exchange, body []byte, emu
 	if err == nil {
 		err = m.Expand(x.opener(ctx, wire.Anthropic), emulated)
 	}
-	var done *emulation
+	var done emulation
 	if err == nil && emulated && (m.Managed || m.OnDemand) {
 		done, err = n.ask(ctx, x, m)
+	} else if err == nil && m.Changed() {
+		done = n.onward(x, m, emulated)
+	} else if err == nil && emulated {
+		done = n.plain(x)
 	}
 	var refusal *native.Refusal
-	switch {
-	case errors.As(err, &refusal):
-		return &emulation{answer: answering(x.request, http.StatusBadRequest, jsonKind, refusal.Body())}, nil
-	case err != nil || done != nil:
-		return done, err
-	case m.Changed():
-		return n.onward(x, m, emulated), nil
-	case emulated:
-		return n.plain(x), nil
+	if errors.As(err, &refusal) {
+		return emulation{answer: answering(x.request, http.StatusBadRequest, jsonKind, refusal.Body())}, nil
 	}
-	return nil, nil
+	return done, err
 }
 
 // plain is for a request that asks for nothing, of a client that may.
-func (nativeMessages) plain(x *exchange) *emulation {
+func (nativeMessages) plain(x *exchange) emulation {
 	if !namesBetas(x.request.Header) {
-		return nil
+		return emulation{}
 	}
-	out := &emulation{header: withoutBetas(x.request.Header)}
+	out := emulation{header: withoutBetas(x.request.Header)}
 	if x.endpoint.task == generate && compacts(x.request.Header) {
 		out.shape = func(res *http.Response) (*http.Response, error) {
 			return shaped(res, generate, &native.Addition{Iterations: true})
@@ -74,23 +69,23 @@ func compacts(h http.Header) bool {
 	return strings.Contains(strings.Join(h.Values(betaHeader), ","), native.BetaCompact)
 }
 
-func (n nativeMessages) stripped(x *exchange, body []byte, emulated bool) *emulation {
-	m, err := native.ReadMessages(string(body))
+func (n nativeMessages) stripped(x *exchange, body string, emulated bool) emulation {
+	m, err := native.ReadMessages(body)
 	if err != nil {
-		return nil
+		return emulation{}
 	}
 	if emulated && m.Ask() == nil && m.OnDemand && x.endpoint.task == generate {
-		return &emulation{answer: answering(x.request, 529, jsonKind, native.Unavailable())}
+		return emulation{answer: answering(x.request, 529, jsonKind, native.Unavailable())}
 	}
 	if err := m.Expand(nil, emulated); err != nil {
-		return nil
+		return emulation{}
 	}
 	return n.onward(x, m, emulated)
 }
 
 // onward is the request for the upstream as it is now.
-func (nativeMessages) onward(x *exchange, m *native.Messages, emulated bool) *emulation {
-	out := &emulation{body: []byte(m.Body())}
+func (nativeMessages) onward(x *exchange, m *native.Messages, emulated bool) emulation {
+	out := emulation{body: m.Body()}
 	if emulated {
 		out.header = withoutBetas(x.request.Header)
 	}
@@ -128,18 +123,18 @@ func withoutBetas(h http.Header) http.Header {
 }
 
 // ask does what is asked for.
-func (n nativeMessages) ask(ctx context.Context, x *exchange, m *native.Messages) (*emulation, error) {
+func (n nativeMessages) ask(ctx context.Context, x *exchange, m *native.Messages) (emulation, error) {
 	switch {
 	case m.OnDemand && x.endpoint.task == count:
 		return n.onward(x, m, true), nil // it counts the conversation as it was sent
 	case m.Held() && (m.OnDemand || slices.ContainsFunc(m.Edits, func(e native.Edit) bool { return e.Type == native.Compact })):
-		return &emulation{answer: threadless(x.request)}, nil // the client sends the whole then
+		return emulation{answer: threadless(x.request)}, nil // the client sends the whole then
 	case m.OnDemand:
 		return n.onDemand(ctx, x, m)
 	}
 	memo, err := x.counts(m.Model)
 	if err != nil {
-		return nil, err
+		return emulation{}, err
 	}
 	tokensOf := memo.Counter().Text
 	tokens := 0
@@ -164,7 +159,7 @@ func (n nativeMessages) ask(ctx context.Context, x *exchange, m *native.Messages
 			add.Iterations = true
 			if x.endpoint.task == generate && tokens >= e.Trigger && add.Block == "" {
 				if err := n.compact(ctx, x, m, e, add); err != nil {
-					return nil, err
+					return emulation{}, err
 				}
 				paused = e.Pause && add.Block != ""
 			}
@@ -175,7 +170,7 @@ func (n nativeMessages) ask(ctx context.Context, x *exchange, m *native.Messages
 		}
 	}
 	if paused {
-		return &emulation{answer: n.alone(x, m, add)}, nil
+		return emulation{answer: n.alone(x, m, add)}, nil
 	}
 	if m.Edited() && x.t.model(m.Model).BindsThinking {
 		m.Unbind()
@@ -212,31 +207,31 @@ func (nativeMessages) compact(ctx context.Context, x *exchange, m *native.Messag
 }
 
 // onDemand answers a request for nothing but a summary.
-func (n nativeMessages) onDemand(ctx context.Context, x *exchange, m *native.Messages) (*emulation, error) {
+func (n nativeMessages) onDemand(ctx context.Context, x *exchange, m *native.Messages) (emulation, error) {
 	if m.Empty() {
-		return nil, &native.Refusal{Code: "compaction_nothing_to_summarize", Message: "messages: there is nothing to summarize"}
+		return emulation{}, &native.Refusal{Code: "compaction_nothing_to_summarize", Message: "messages: there is nothing to summarize"}
 	}
 	if err := m.Invalid(); err != nil {
-		return nil, err
+		return emulation{}, err
 	}
 	p, err := decodedPrompt(m.Body())
 	if err != nil {
-		return nil, err
+		return emulation{}, err
 	}
 	made, size, err := x.summarized(ctx, p, m, m.Instructions)
 	if err != nil {
-		return nil, err
+		return emulation{}, err
 	}
 	token, err := x.signed(ctx, m, native.BetaOnDemand, made, size)
 	if err != nil {
-		return nil, err
+		return emulation{}, err
 	}
-	return &emulation{answer: n.alone(x, m, &native.Addition{Block: native.SignedBlock(made.text, token)})}, nil
+	return emulation{answer: n.alone(x, m, &native.Addition{Block: native.SignedBlock(made.text, token)})}, nil
 }
 
 // alone is an answer with nothing but the block.
 func (nativeMessages) alone(x *exchange, m *native.Messages, add *native.Addition) *http.Response {
-	id := "msg_" + digest("native", add.Block)
+	id := "msg_" + identify.Digest("native", add.Block)
 	if m.Stream {
 		return answering(x.request, http.StatusOK, streamKind, add.Stream(id, m.Model))
 	}
@@ -245,37 +240,27 @@ func (nativeMessages) alone(x *exchange, m *native.Messages, add *native.Additio
 
 // decodedPrompt decodes a request as far as a summary needs it.
 func decodedPrompt(body string) (*prompt.Prompt, error) {
-	p, err := anthropic.Codec{}.Decode([]byte(body))
-	if err != nil {
-		return nil, err
-	}
-	p.Messages = ourform.Mark(p.Messages, nil)
-	for i := range p.Messages {
-		if m := &p.Messages[i]; m.Role == thread.User {
-			m.Kind = injected.Message(m)
-		}
-	}
-	return p, nil
+	return identify.Decode(anthropic.Codec{}, []byte(body))
 }
 
 // summarized makes the text that stands for the conversation, and counts what it
 // stands for.
-func (x *exchange) summarized(ctx context.Context, p *prompt.Prompt, m *native.Messages, instructions string) (standIn, int, error) {
+func (x *exchange) summarized(ctx context.Context, p *prompt.Prompt, m *native.Messages, instructions string) (replacement, int, error) {
 	memo, err := x.counts(m.Model)
 	if err != nil {
-		return standIn{}, 0, err
+		return replacement{}, 0, err
 	}
 	size := 0
 	for i := range p.Messages {
 		size += memo.Message(&p.Messages[i])
 	}
-	made, err := x.standIn(ctx, p, m.Previous, instructions)
+	made, err := x.replacement(ctx, p, m.Previous, instructions)
 	return made, size, err
 }
 
 // signed is the opaque value of a text that stands for a request of so many
 // tokens.
-func (x *exchange) signed(ctx context.Context, m *native.Messages, kind string, made standIn, size int) (string, error) {
+func (x *exchange) signed(ctx context.Context, m *native.Messages, kind string, made replacement, size int) (string, error) {
 	return x.sealed(ctx, native.Token{
 		API: wire.Anthropic, Kind: kind, Thread: x.recorded(ctx, m.Body(), size, made.tokens),
 		Digest: native.Digest(made.text), Kept: &made.summary,

@@ -1,16 +1,15 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -25,13 +24,13 @@ type asked struct {
 	items []string
 	// rebuilt is nil where the client's own body is the whole request.
 	rebuilt *rebuilt
-	// known: the history behind previous_response_id is known here. held: the
+	// known: the history behind previous_response_id is known here. part: the
 	// provider was sent less than that.
-	known, held bool
+	known, part bool
 	// emulated: the compaction that the client manages is made here.
 	emulated bool
-	// body goes to the provider in place of the client's; nil keeps it.
-	body []byte
+	// body goes to the provider in place of the client's; empty keeps it.
+	body string
 }
 
 // nativeResponses emulates the compaction of the Responses API, and goes on with
@@ -39,61 +38,59 @@ type asked struct {
 type nativeResponses struct{}
 
 // begin implements emulator.
-func (nativeResponses) begin(ctx context.Context, x *exchange, body []byte, emulated bool) (*emulation, error) {
-	r, err := native.ParseResponses(string(body))
+func (nativeResponses) begin(ctx context.Context, x *exchange, body string, emulated bool) (emulation, error) {
+	refuse := func(why *native.ResponsesRefusal) (emulation, error) {
+		return emulation{answer: refused(x.request, why)}, nil
+	}
+	r, err := native.ParseResponses(body)
 	var invalid *native.ResponsesRefusal
 	switch {
-	case errors.As(err, &invalid) && (emulated || bytes.Contains(body, []byte(native.Prefix))):
-		return &emulation{answer: refused(x.request, invalid)}, nil
+	case errors.As(err, &invalid) && (emulated || strings.Contains(body, native.Prefix)):
+		return refuse(invalid)
 	case err != nil:
-		return nil, nil // the provider says what is wrong
+		return emulation{}, nil // the provider says what is wrong
 	}
 	a := &asked{Responses: r, items: r.Items}
 	if invalid = x.translate(ctx, a, emulated); invalid != nil {
-		return &emulation{answer: refused(x.request, invalid)}, nil
-	}
-	x.asked = a
-	if !x.triggered(a, emulated) {
-		return &emulation{body: a.body}, nil
+		return refuse(invalid)
 	}
 	switch {
+	case !x.triggered(a, emulated):
+		return emulation{asked: a, body: a.body}, nil
 	case a.Previous != "" && !a.known:
-		return &emulation{answer: refused(x.request, unknownResponse(a.Previous))}, nil
+		return refuse(unknownResponse(a.Previous))
 	case a.Conversation:
-		invalid = &native.ResponsesRefusal{Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"}
-		return &emulation{answer: refused(x.request, invalid)}, nil
+		return refuse(&native.ResponsesRefusal{Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"})
 	}
-	answer, err := x.compactNow(ctx)
+	answer, err := x.compactNow(ctx, a)
 	if err != nil && ctx.Err() == nil {
-		x.fault("compaction", err, verdict{})
-		answer, err = x.compactInWords(ctx)
+		x.fault("compaction", err, nil)
+		answer, err = x.compactInWords(ctx, a)
 	}
-	return &emulation{answer: answer}, err
+	return emulation{answer: answer}, err
 }
 
 // stripped implements emulator.
-func (nativeResponses) stripped(x *exchange, body []byte, emulated bool) *emulation {
-	r, err := native.ParseResponses(string(body))
+func (nativeResponses) stripped(x *exchange, body string, emulated bool) emulation {
+	r, err := native.ParseResponses(body)
 	if err != nil {
-		return nil
+		return emulation{}
 	}
 	a := &asked{Responses: r, items: withoutTokens(r.Items)}
 	if x.triggered(a, emulated) {
-		x.asked = a
-		if answer, err := x.compactInWords(x.request.Context()); err == nil {
-			return &emulation{answer: answer}
+		if answer, err := x.compactInWords(x.request.Context(), a); err == nil {
+			return emulation{answer: answer}
 		}
-		x.asked = nil
 	}
 	switch {
 	case emulated:
-		return &emulation{body: []byte(a.Body(a.items, "context_management"))}
-	case !bytes.Contains(body, []byte(native.Prefix)):
-		return nil
+		return emulation{body: a.Body(a.items, "context_management")}
+	case !strings.Contains(body, native.Prefix):
+		return emulation{}
 	case a.Trigger:
 		a.items = append(a.items, trigger)
 	}
-	return &emulation{body: []byte(a.Body(a.items))}
+	return emulation{body: a.Body(a.items)}
 }
 
 // trigger is the item that asks for a compaction.
@@ -109,12 +106,12 @@ func (x *exchange) triggered(a *asked, emulated bool) bool {
 func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *native.ResponsesRefusal {
 	var h history
 	if a.Previous != "" {
-		c, err := x.t.links.follow(ctx, a.Previous)
+		c, err := x.t.responses.follow(ctx, a.Previous)
 		if err != nil {
-			x.fault("link", err, verdict{}) // as one that nobody knows
+			x.fault("link", err, nil) // as one that nobody knows
 		}
 		if c != nil {
-			a.known, a.held, h = true, c.held, c.history
+			a.known, a.part, h = true, c.part, c.history
 			a.items = slices.Concat(c.system, c.items, a.Items)
 		}
 	}
@@ -126,11 +123,11 @@ func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *nati
 	a.emulated = emulated && a.Managed
 	if a.emulated {
 		gone = append(gone, "context_management")
-		a.body = []byte(a.Body(a.Items, gone...))
+		a.body = a.Body(a.Items, gone...)
 	}
 	triggered := x.triggered(a, emulated)
 	if own == nil && (a.known || triggered) {
-		own = &rebuilt{history: h, strict: a.held || triggered}
+		own = &rebuilt{history: h, strict: a.part || triggered}
 	}
 	if own == nil {
 		return nil
@@ -144,7 +141,7 @@ func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *nati
 		if a.known {
 			gone = append(gone, "previous_response_id")
 		}
-		a.body = []byte(a.Body(slices.Concat(own.fallback, tail), gone...))
+		a.body = a.Body(slices.Concat(own.fallback, tail), gone...)
 	}
 	a.rebuilt = own
 	return nil
@@ -152,7 +149,7 @@ func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *nati
 
 // expand finds our own compaction among the items. The history that it stands
 // for takes the place of everything before it but what the client may have added
-// there. It is nil where there is none, or a newer one of somebody else's.
+// there. It is nil where there is none, or a newer one of the provider's.
 func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *native.ResponsesRefusal) {
 	newest, content := -1, ""
 	for i, item := range slices.Backward(a.items) {
@@ -165,7 +162,7 @@ func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *
 		return nil, nil
 	}
 	if !native.Ours(content) {
-		// What stands before somebody else's may go, and what is ours must.
+		// What stands before the provider's may go, and what is ours must.
 		foreign := slices.DeleteFunc(slices.Clone(a.items), func(item string) bool {
 			content, ok := native.Compaction(item)
 			return ok && native.Ours(content)
@@ -192,9 +189,9 @@ func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *
 	r.fallback = slices.Concat(kept, []string{recap(token.Summary)}, after)
 	a.items = slices.Concat(kept, after)
 	if native.Leading(kept) == 0 {
-		if k, err := x.t.links.find(ctx, itemID(content)); err == nil && k != nil {
-			a.items = slices.Concat(strung(k.System), a.items)
-			r.fallback = slices.Concat(strung(k.System), r.fallback)
+		if k, err := x.t.responses.find(ctx, itemID(content)); err == nil && k != nil {
+			a.items = slices.Concat(rawItems(k.System), a.items)
+			r.fallback = slices.Concat(rawItems(k.System), r.fallback)
 		}
 	}
 	if _, err := x.t.load(ctx, r.history); token.Thread == "" || errors.Is(err, errMoved) {
@@ -209,7 +206,7 @@ func (x *exchange) opened(ctx context.Context, content string) (native.Token, er
 	key, err := x.t.secret.of(ctx, &x.t.options)
 	token, forged := native.Open(key, wire.Responses, content)
 	if err != nil {
-		x.fault("secret", err, verdict{})
+		x.fault("secret", err, nil)
 		return native.Token{Summary: token.Summary}, nil
 	}
 	return token, forged
@@ -230,16 +227,6 @@ func clipped(s string) string {
 
 func refused(r *http.Request, why *native.ResponsesRefusal) *http.Response {
 	return answering(r, http.StatusBadRequest, jsonKind, why.Body())
-}
-
-// look reads the request, wherever its conversation comes from.
-func (x *exchange) look(ctx context.Context) (*prompt.Prompt, string, error) {
-	if x.asked != nil && x.asked.rebuilt != nil {
-		p, err := x.readOn(ctx)
-		return p, "", err
-	}
-	p, reason := x.read()
-	return p, reason, nil
 }
 
 // withoutTokens are items with words in the place of our own compactions.

@@ -86,7 +86,7 @@ func (s *shown) more() {
 	e, err := s.events.next()
 	defer func() {
 		if p := recover(); p != nil {
-			s.x.fault("stream", fmt.Errorf("%w: %v", errPanic, p), verdict{})
+			s.x.fault("stream", fmt.Errorf("%w: %v", errPanic, p), nil)
 			s.out, s.err, s.asIs = e.raw, err, true
 		}
 	}()

@@ -69,6 +69,29 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Totals are what was done since the proxy was made.
 func (p *Proxy) Totals() Totals { return p.transport.Totals() }
 
+// Upstream is a provider that a Proxy sends requests to.
+type Upstream struct {
+	// Name is that of the provider: "Anthropic", "OpenAI" or "Gemini".
+	Name string
+	// URL is where its requests go, without a password.
+	URL string
+	// Requests counts those that asked a model, as Totals does.
+	Requests int64
+}
+
+// Upstreams are the providers of a proxy, and how many requests each had so far.
+// Together these are Totals.Requests.
+func (p *Proxy) Upstreams() []Upstream {
+	var all []Upstream
+	for _, u := range []struct {
+		name   string
+		vendor vendor
+	}{{"Anthropic", anthropicVendor}, {"OpenAI", openaiVendor}, {"Gemini", geminiVendor}} {
+		all = append(all, Upstream{u.name, p.upstreams[u.vendor].Redacted(), p.transport.byVendor[u.vendor].Load()})
+	}
+	return all
+}
+
 // Finished tells how the task of a conversation ended, for Config.Quality, and returns
 // how it fared under compaction since this process first saw it (see
 // palimpsest.Session.Quality). The thread is that of ThreadHeader; an empty outcome only

@@ -70,7 +70,7 @@ func keptSecret(ctx context.Context, documents store.Documents) ([]byte, error) 
 		var conflict *store.ConflictError
 		switch {
 		case errors.As(err, &conflict):
-			version = conflict.Have // somebody was faster, or had it removed
+			version = conflict.Have // another process has made it, or had it removed
 		case err != nil:
 			return nil, err
 		}

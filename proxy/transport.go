@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/proxy/identify"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/quality"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -23,21 +24,19 @@ import (
 // Transport is the exchange of a Proxy as an http.RoundTripper, for the
 // http.Client of an SDK in one process. It is safe for concurrent use.
 type Transport struct {
-	options Options
-	models  token.ModelSet
-	events  event.Sink
-	log     store.Log
-	plans   store.Plans
-	known   chains
-	renamed chains // the provider's ids of responses, by the client's
-	ids     *chainMemo
-	bodies  bodies
-	left    left
-	learned learned
-	retry   retry.Policy // of rounds
-	secret  secret
-	links   links
-	lineage lineage
+	options   Options
+	models    token.ModelSet
+	log       store.Log
+	plans     store.Plans
+	documents store.Documents
+	requests  *identify.Tenant
+	waiting   waiting
+	renamed   renamedIDs
+	windows   windows
+	retry     retry.Policy // of further requests for an answer
+	secret    secret
+	responses responseLog
+	lineage   lineage
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
@@ -45,7 +44,13 @@ type Transport struct {
 
 	byVendor [vendors]atomic.Int64 // of requests
 
-	requests, edited, compactions, recovered, faults, before, sent atomic.Int64
+	asked, edited, compactions, recovered, faults, before, sent atomic.Int64
+}
+
+// requested counts a request that asks a model.
+func (t *Transport) requested(e endpoint) {
+	t.asked.Add(1)
+	t.byVendor[e.vendor()].Add(1)
 }
 
 // Totals are sums over the requests that ask a model.
@@ -70,7 +75,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, memos: map[string]*token.Memo{}, ids: newChainMemo()}
+	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, memos: map[string]*token.Memo{}}
 	t.options.Rounds = or(o.Rounds, defaultRounds)
 	t.options.MaxBody = or(o.MaxBody, defaultMaxBody)
 	t.options.Deadline = or(o.Deadline, defaultDeadline)
@@ -83,6 +88,11 @@ func NewTransport(o *Options) (*Transport, error) {
 		base.ResponseHeaderTimeout = 0
 		t.options.Base = base
 	}
+	memory := o.Memory
+	if memory == nil {
+		memory = NewMemory(0, 0)
+	}
+	t.requests = memory.index.Tenant(t.release)
 	t.models = token.Models()
 	if o.Models != nil {
 		t.models = *o.Models
@@ -92,25 +102,24 @@ func NewTransport(o *Options) (*Transport, error) {
 		return nil, fmt.Errorf("proxy.NewTransport: emulate: %w", err)
 	}
 	c := &t.options.Config
-	memory := &store.Memory{}
+	kept := &store.Memory{}
 	if c.Log == nil {
-		c.Log = memory
+		c.Log = kept
 	}
 	if c.Plans == nil {
-		c.Plans = memory
+		c.Plans = kept
 	}
 	if c.Answers == nil {
 		c.Answers = llm.NewAnswers(nil) // one for all counters
 	}
-	t.log, t.plans, t.events = c.Log, c.Plans, c.Events
-	documents := o.Documents
+	t.log, t.plans, t.documents = c.Log, c.Plans, o.Documents
 	if c.Documents == nil {
-		c.Documents = documents
+		c.Documents = o.Documents
 	}
-	if documents == nil {
-		documents = memory
+	if t.documents == nil {
+		t.documents = kept
 	}
-	t.learned.documents, t.links.documents, t.lineage.documents = documents, documents, documents
+	t.windows.documents, t.responses.documents, t.lineage.documents = t.documents, t.documents, t.documents
 	if _, err := palimpsest.New(t.options.Config); err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
 	}
@@ -124,7 +133,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodPost || e.task == other {
 		return t.options.Base.RoundTrip(t.asHeld(withoutOurs(r)))
 	}
-	body, whole, err := readBody(r.Body, r.ContentLength, t.options.MaxBody)
+	body, whole, err := readBody[string](r.Body, t.options.MaxBody)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +142,10 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = again(body, nil, r.Body)
 		return t.options.Base.RoundTrip(r)
 	}
-	r.Body.Close()
-	x := &exchange{t: t, request: r, endpoint: e, original: body, start: time.Now()}
+	if r.Body != nil {
+		r.Body.Close()
+	}
+	x := &exchange{t: t, request: r, endpoint: e, body: body, start: time.Now()}
 	return x.emulate()
 }
 
@@ -148,7 +159,7 @@ func (t *Transport) CloseIdleConnections() {
 // Totals are what was done since the transport was made.
 func (t *Transport) Totals() Totals {
 	return Totals{
-		Requests: t.requests.Load(), Edited: t.edited.Load(), Compactions: t.compactions.Load(),
+		Requests: t.asked.Load(), Edited: t.edited.Load(), Compactions: t.compactions.Load(),
 		Recovered: t.recovered.Load(), Faults: t.faults.Load(),
 		TokensBefore: t.before.Load(), TokensSent: t.sent.Load(),
 	}
@@ -169,7 +180,7 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 	case !offers:
 		config.Recall = nil
 	case config.Recall == nil:
-		config.Recall = recalling()
+		config.Recall = &palimpsest.Recall{Rehydrate: rehydrate.Options{Disabled: true}} // what came back by itself would change the prefix for one prompt
 	}
 	if config.Counter == nil {
 		counter, err := token.New(name, nil)
@@ -185,13 +196,23 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 	return c, err
 }
 
+// release gives up what the compactors hold of a conversation beside the stores.
+func (t *Transport) release(log string) {
+	for _, c := range t.all() {
+		c.Session(log).Release()
+	}
+}
+
+func (t *Transport) all() []*palimpsest.Compactor {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Values(t.compactors))
+}
+
 // finished is Finished of all compactors. One of them has had the conversation; the
 // others have nothing to tell of it.
 func (t *Transport) finished(id string, o thread.Outcome) (seen quality.Metrics) {
-	t.mu.Lock()
-	all := slices.Collect(maps.Values(t.compactors))
-	t.mu.Unlock()
-	for _, c := range all {
+	for _, c := range t.all() {
 		s := c.Session(id)
 		if o != "" {
 			s.Finished(o)

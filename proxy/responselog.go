@@ -11,10 +11,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// link is what is kept of a response that the provider holds (store is not
+// response is what is kept of a response that the provider holds (store is not
 // false), so that a request which goes on with it by previous_response_id can be
 // put together here once it has to be made smaller.
-type link struct {
+type response struct {
 	// The history of the response's request, where it stands in a log; else Prev,
 	// the response before it, and Input, the items of the request.
 	history
@@ -24,73 +24,73 @@ type link struct {
 	System []json.RawMessage `json:"system,omitempty"`
 	// Output is what the client was answered.
 	Output []json.RawMessage `json:"output,omitempty"`
-	// Held: the provider does not know the whole conversation behind the response,
+	// Part: the provider does not know the whole conversation behind the response,
 	// because it was sent less.
-	Held bool `json:"held,omitempty"`
+	Part bool `json:"part,omitempty"`
 	// Made is when, in nanoseconds since 1970, so that the oldest can be told after
 	// a restart.
 	Made int64 `json:"made"`
 }
 
-// linkKind is the kind of the documents that hold links, by the id of the
+// responseKind is the kind of the documents that hold them, by the id of the
 // response.
-const linkKind = "proxy-response"
+const responseKind = "proxy-response"
 
 const (
-	// maxLinks and maxLinksBytes bound how many responses are remembered. An agent names the last
+	// maxResponses and maxResponsesBytes bound how many responses are remembered. An agent names the last
 	// one, hardly ever one before it.
-	maxLinks      = 5_000
-	maxLinksBytes = 128 << 20
-	// maxLink bounds a link, in bytes; a larger one is not remembered.
-	maxLink = 512 << 10
+	maxResponses      = 5_000
+	maxResponsesBytes = 128 << 20
+	// maxResponse bounds one, in bytes; a larger one is not remembered.
+	maxResponse = 512 << 10
 	// maxHops bounds how many responses are gone back through.
 	maxHops = 1_000
 )
 
-// links are the links of a transport. The zero value with documents is ready to
+// responseLog keeps what is behind responses. The zero value with documents is ready to
 // use; it is safe for concurrent use. No lock is held while a store is asked.
-type links struct {
+type responseLog struct {
 	documents store.Documents
 
 	mu     sync.Mutex
 	listed bool
-	oldest []linkName
+	oldest []responseName
 	bytes  int
 }
 
-type linkName struct {
+type responseName struct {
 	id      string
 	version int
 	made    int64
 	bytes   int
 }
 
-// find returns a link; it is nil where nobody knows the response.
-func (l *links) find(ctx context.Context, id string) (*link, error) {
+// find returns a response; it is nil where nobody knows the response.
+func (l *responseLog) find(ctx context.Context, id string) (*response, error) {
 	if store.CheckName("response", id) != nil {
 		return nil, nil
 	}
-	d, err := l.documents.Document(ctx, linkKind, id)
+	d, err := l.documents.Document(ctx, responseKind, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var found link
+	var found response
 	if err := json.Unmarshal(d.Body, &found); err != nil {
 		return nil, err
 	}
 	return &found, nil
 }
 
-// save keeps a link, and forgets the oldest where there are too many.
-func (l *links) save(ctx context.Context, id string, k *link) error {
+// save keeps a response, and forgets the oldest where there are too many.
+func (l *responseLog) save(ctx context.Context, id string, k *response) error {
 	if id == "" || store.CheckName("response", id) != nil {
 		return nil
 	}
 	body, err := json.Marshal(k)
-	if err != nil || len(body) > maxLink {
+	if err != nil || len(body) > maxResponse {
 		return err
 	}
 	before, err := l.list(ctx)
@@ -98,15 +98,15 @@ func (l *links) save(ctx context.Context, id string, k *link) error {
 		return err
 	}
 	old := l.add(before...)
-	version, err := l.documents.Put(ctx, store.Document{Kind: linkKind, ID: id, Body: body})
+	version, err := l.documents.Put(ctx, store.Document{Kind: responseKind, ID: id, Body: body})
 	if errors.Is(err, store.ErrConflict) {
 		return nil // a response is made once
 	}
 	if err != nil {
 		return err
 	}
-	for _, old := range append(old, l.add(linkName{id, version, k.Made, len(body)})...) {
-		_, err := l.documents.Put(ctx, store.Document{Kind: linkKind, ID: old.id, Version: old.version})
+	for _, old := range append(old, l.add(responseName{id, version, k.Made, len(body)})...) {
+		_, err := l.documents.Put(ctx, store.Document{Kind: responseKind, ID: old.id, Version: old.version})
 		if err != nil && !errors.Is(err, store.ErrConflict) {
 			return err
 		}
@@ -114,15 +114,15 @@ func (l *links) save(ctx context.Context, id string, k *link) error {
 	return nil
 }
 
-// add notes links, and returns those that are to be forgotten.
-func (l *links) add(names ...linkName) (old []linkName) {
+// add notes responses, and returns those that are to be forgotten.
+func (l *responseLog) add(names ...responseName) (old []responseName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range names {
 		l.oldest = append(l.oldest, n)
 		l.bytes += n.bytes
 	}
-	for len(l.oldest) > maxLinks || l.bytes > maxLinksBytes && len(l.oldest) > 1 {
+	for len(l.oldest) > maxResponses || l.bytes > maxResponsesBytes && len(l.oldest) > 1 {
 		old = append(old, l.oldest[0])
 		l.bytes -= l.oldest[0].bytes
 		l.oldest = l.oldest[1:]
@@ -130,8 +130,8 @@ func (l *links) add(names ...linkName) (old []linkName) {
 	return old
 }
 
-// list finds out, once, which links there are from before, the oldest first.
-func (l *links) list(ctx context.Context) ([]linkName, error) {
+// list finds out, once, which responses there are from before, the oldest first.
+func (l *responseLog) list(ctx context.Context) ([]responseName, error) {
 	l.mu.Lock()
 	listed := l.listed
 	l.listed = true
@@ -139,9 +139,9 @@ func (l *links) list(ctx context.Context) ([]linkName, error) {
 	if listed {
 		return nil, nil
 	}
-	var all []linkName
+	var all []responseName
 	for after := ""; ; {
-		page, err := l.documents.Documents(ctx, linkKind, after, store.MaxLimit)
+		page, err := l.documents.Documents(ctx, responseKind, after, store.MaxLimit)
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +150,7 @@ func (l *links) list(ctx context.Context) ([]linkName, error) {
 				Made int64 `json:"made"`
 			}
 			if json.Unmarshal(d.Body, &k) == nil {
-				all = append(all, linkName{d.ID, d.Version, k.Made, len(d.Body)})
+				all = append(all, responseName{d.ID, d.Version, k.Made, len(d.Body)})
 			}
 		}
 		if len(page) < store.MaxLimit {
@@ -158,7 +158,7 @@ func (l *links) list(ctx context.Context) ([]linkName, error) {
 		}
 		after = page[len(page)-1].ID
 	}
-	slices.SortFunc(all, func(a, b linkName) int { return cmp.Compare(a.made, b.made) })
+	slices.SortFunc(all, func(a, b responseName) int { return cmp.Compare(a.made, b.made) })
 	return all, nil
 }
 
@@ -166,12 +166,12 @@ func (l *links) list(ctx context.Context) ([]linkName, error) {
 type chain struct {
 	history
 	system, items []string
-	held          bool
+	part          bool
 }
 
 // follow puts together the conversation behind a response; it is nil where a part
 // of it is not known.
-func (l *links) follow(ctx context.Context, id string) (*chain, error) {
+func (l *responseLog) follow(ctx context.Context, id string) (*chain, error) {
 	c := &chain{}
 	var back [][]string // the items of the responses, the newest first
 	for range maxHops {
@@ -179,23 +179,23 @@ func (l *links) follow(ctx context.Context, id string) (*chain, error) {
 		if k == nil || err != nil {
 			return nil, err
 		}
-		back = append(back, strung(k.Output))
-		c.held = c.held || k.Held
+		back = append(back, rawItems(k.Output))
+		c.part = c.part || k.Part
 		if k.Log != "" || k.Prev == "" {
-			c.history, c.system = k.history, strung(k.System)
-			back = append(back, strung(k.Input))
+			c.history, c.system = k.history, rawItems(k.System)
+			back = append(back, rawItems(k.Input))
 			for _, items := range slices.Backward(back) {
 				c.items = append(c.items, items...)
 			}
 			return c, nil
 		}
-		back = append(back, strung(k.Input))
+		back = append(back, rawItems(k.Input))
 		id = k.Prev
 	}
 	return nil, nil
 }
 
-func strung(list []json.RawMessage) []string {
+func rawItems(list []json.RawMessage) []string {
 	out := make([]string, len(list))
 	for i, raw := range list {
 		out[i] = string(raw)

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/proxy/identify"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -22,9 +21,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/text"
 )
 
-// standIn is a text that stands for a whole conversation: a summary of the older
+// replacement is a text that stands for a whole conversation: a summary of the older
 // part, and the newest messages word for word.
-type standIn struct {
+type replacement struct {
 	text string
 	// summary is of all the messages, for the next compaction: text is all that is
 	// left of the newest ones then.
@@ -36,28 +35,28 @@ type standIn struct {
 // it, within bounds that hold the task and what was found at one end, and cost no
 // more than a long answer at the other. A third is for the newest messages.
 const (
-	standShare         = 8
-	minStand, maxStand = 2_000, 16_000
-	newestShare        = 3
-	shortestPart       = 200 // bytes that are left of a message that is shortened
+	replacedShare                  = 8
+	minReplacement, maxReplacement = 2_000, 16_000
+	newestShare                    = 3
+	shortestPart                   = 200 // bytes that are left of a message that is shortened
 )
 
-// standIn makes the text that stands for all messages of a request. previous is
+// replacement makes the text that stands for all messages of a request. previous is
 // the summary that an earlier text was made from, which stands in the request as
 // a Recap; nil where there is none. instructions are what the client wants it to
 // keep in mind.
 //
 // Whoever puts the text into a request gives it the user's role, never a higher
 // one: it quotes tools.
-func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (standIn, error) {
-	memo, err := x.counts(x.modelNameOf(p))
+func (x *exchange) replacement(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (replacement, error) {
+	memo, err := x.counts(or(x.endpoint.model, p.Model))
 	if err != nil {
-		return standIn{}, err
+		return replacement{}, err
 	}
 	counter := memo.Counter()
 	log, err := thread.New("native").Append(p.Messages...)
 	if err != nil {
-		return standIn{}, err
+		return replacement{}, err
 	}
 	messages := uncopied.Messages(log)
 	if previous != nil {
@@ -70,7 +69,7 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 	for i := range messages {
 		total += memo.Message(&messages[i])
 	}
-	room := min(max(total/standShare, minStand), maxStand)
+	room := min(max(total/replacedShare, minReplacement), maxReplacement)
 	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
 	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return memo.Message(&messages[i]) }).Index
 	for i := at; i < len(messages); i++ {
@@ -88,15 +87,15 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 	if maker == nil || len(older) == 0 {
 		maker = code
 	}
-	var out standIn
+	var out replacement
 	var texts []string
 	if len(older) > 0 || previous != nil {
 		made, err := maker.Summarize(ctx, summarize.Input{
 			Messages: older, Previous: previous, Context: newest,
-			Budget: max(room-counter.Text(said), minStand/2), Instructions: strings.TrimSpace(instructions), Answers: x.t.options.Config.Answers,
+			Budget: max(room-counter.Text(said), minReplacement/2), Instructions: strings.TrimSpace(instructions), Answers: x.t.options.Config.Answers,
 		})
 		if err != nil {
-			return standIn{}, fmt.Errorf("summary: %w", err)
+			return replacement{}, fmt.Errorf("summary: %w", err)
 		}
 		if made.Report.By != "" {
 			event.Emit(ctx, x.t.options.Config.Events, made.Report.Event())
@@ -109,7 +108,7 @@ func (x *exchange) standIn(ctx context.Context, p *prompt.Prompt, previous *summ
 		texts = append(texts, "The newest messages, as they were:\n\n"+said)
 		made, err := code.Summarize(ctx, summarize.Input{Messages: newest, Previous: previous, Budget: room + room/newestShare})
 		if err != nil {
-			return standIn{}, fmt.Errorf("summary of the newest: %w", err)
+			return replacement{}, fmt.Errorf("summary of the newest: %w", err)
 		}
 		out.summary = made.Summary
 	}
@@ -189,31 +188,34 @@ func shortened(parts []thread.Part, limit int) []thread.Part {
 // is kept, or the store fails: the text does not depend on it.
 func (x *exchange) recorded(ctx context.Context, body string, before, after int) string {
 	x.t.compactions.Add(1)
-	own := *x
-	own.original, own.request = []byte(body), withBody(x.request)
 	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: before, TokensAfter: after, Duration: time.Since(x.start), Details: map[string]any{"trigger": "native"}}
-	defer func() { event.Emit(ctx, x.t.events, e) }()
-	p, reason := own.read()
-	if reason != "" {
+	defer func() { event.Emit(ctx, x.t.options.Config.Events, e) }()
+	own := *x
+	own.body, own.request = body, unpackedRequest(x.request)
+	r, reason, err := own.read(ctx)
+	if err != nil || reason != "" {
 		return ""
 	}
-	base, scope := own.base(p, own.known.ids), own.scope(p)
 	for range tries {
-		b, err := x.t.branch(ctx, base, scope, p.Messages, own.known.ids)
-		if err != nil {
-			return ""
-		}
-		log, err := x.t.log.Load(ctx, b.id)
-		if err == nil && len(b.news) > 0 {
-			_, err = x.t.log.Append(ctx, b.id, log.Version(), b.news)
-		}
-		if errors.Is(err, store.ErrConflict) || errors.Is(err, thread.ErrDuplicateID) {
-			continue // another request of the same conversation was faster
+		var at identify.Place
+		if at, err = own.place(ctx, r); err == nil {
+			err = own.added(ctx, r, at)
 		}
 		if err == nil {
-			e.ThreadID = b.id
+			e.ThreadID = at.Log
 		}
-		return e.ThreadID
+		if !conflict(err) {
+			break
+		}
 	}
-	return ""
+	return e.ThreadID
+}
+
+// added writes to a log what it does not hold of a request.
+func (x *exchange) added(ctx context.Context, r *reading, at identify.Place) error {
+	log, err := x.t.log.Load(ctx, at.Log)
+	if news := identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:]); err == nil && len(news) > 0 {
+		_, err = x.t.log.Append(ctx, at.Log, log.Version(), news)
+	}
+	return err
 }

@@ -8,22 +8,22 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// TestLinksAreBounded: the oldest responses are forgotten, also those of a process
+// TestResponsesAreBounded: the oldest responses are forgotten, also those of a process
 // before this one.
-func TestLinksAreBounded(t *testing.T) {
+func TestResponsesAreBounded(t *testing.T) {
 	memory := &store.Memory{}
-	save := func(l *links, from, to int) {
+	save := func(l *responseLog, from, to int) {
 		for n := from; n < to; n++ {
-			if err := l.save(t.Context(), fmt.Sprintf("resp_%d", n), &link{Made: int64(n + 1)}); err != nil {
+			if err := l.save(t.Context(), fmt.Sprintf("resp_%d", n), &response{Made: int64(n + 1)}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	l := &links{documents: memory}
-	save(l, 0, maxLinks-10)
-	l = &links{documents: memory} // after a restart
-	save(l, maxLinks-10, maxLinks+5)
-	for n, want := range map[int]bool{0: false, 4: false, 5: true, maxLinks + 4: true} {
+	l := &responseLog{documents: memory}
+	save(l, 0, maxResponses-10)
+	l = &responseLog{documents: memory} // after a restart
+	save(l, maxResponses-10, maxResponses+5)
+	for n, want := range map[int]bool{0: false, 4: false, 5: true, maxResponses + 4: true} {
 		k, err := l.find(t.Context(), fmt.Sprintf("resp_%d", n))
 		if err != nil || (k != nil) != want {
 			t.Errorf("response %d: %v %v, want %v", n, k, err, want)
@@ -34,12 +34,12 @@ func TestLinksAreBounded(t *testing.T) {
 	}
 }
 
-// TestLinksInACircle: links that lead nowhere are as if nobody knew the response.
-func TestLinksInACircle(t *testing.T) {
-	l := &links{documents: &store.Memory{}}
-	l.save(t.Context(), "resp_a", &link{Prev: "resp_b"})
-	l.save(t.Context(), "resp_b", &link{Prev: "resp_a"})
-	l.save(t.Context(), "resp_c", &link{Prev: "resp_z"})
+// TestResponsesInACircle: responses that lead nowhere are as if nobody knew the response.
+func TestResponsesInACircle(t *testing.T) {
+	l := &responseLog{documents: &store.Memory{}}
+	l.save(t.Context(), "resp_a", &response{Prev: "resp_b"})
+	l.save(t.Context(), "resp_b", &response{Prev: "resp_a"})
+	l.save(t.Context(), "resp_c", &response{Prev: "resp_z"})
 	for _, id := range []string{"resp_a", "resp_c", "resp_z"} {
 		if c, err := l.follow(t.Context(), id); c != nil || err != nil {
 			t.Errorf("%s: %v %v", id, c, err)
@@ -51,24 +51,31 @@ func TestLinksInACircle(t *testing.T) {
 // leads to it by the response before; those of other logs stay, and so does a
 // circle, which leads nowhere.
 func TestForget(t *testing.T) {
-	l := &links{documents: &store.Memory{}}
+	l := &responseLog{documents: &store.Memory{}}
 	gone := history{Log: "gone", At: 2, Last: "m"}
-	saved := map[string]*link{
+	saved := map[string]*response{
 		"resp_a": {history: gone}, "resp_b": {Prev: "resp_a"}, "resp_c": {Prev: "resp_b"}, "resp_d": {Prev: "resp_c", history: history{Log: "other", At: 1}},
 		"resp_e": {Prev: "resp_d"}, "resp_f": {Prev: "resp_g"}, "resp_g": {Prev: "resp_f"}, "resp_h": {Prev: "resp_z"}, "resp_i": {},
 	}
 	for n := range 3 * forgetPage { // several pages, and the first and the last hold some
-		saved[fmt.Sprintf("resp_%03d", n)] = &link{history: history{Log: "other"}}
-		saved[fmt.Sprintf("zesp_%03d", n)] = &link{history: gone}
+		saved[fmt.Sprintf("resp_%03d", n)] = &response{history: history{Log: "other"}}
+		saved[fmt.Sprintf("zesp_%03d", n)] = &response{history: gone}
 	}
 	for id, k := range saved {
 		if err := l.save(t.Context(), id, k); err != nil {
 			t.Fatal(err)
 		}
 	}
+	tr := Transport{documents: l.documents}
+	for _, base := range []string{"other", "gone"} {
+		tr.began(t.Context(), "hello", base)
+	}
 	for range 2 {
 		if err := Forget(t.Context(), l.documents, "gone"); err != nil {
 			t.Fatal(err)
+		}
+		if got := tr.others(t.Context(), "hello"); !slices.Equal(got, []string{"other"}) {
+			t.Errorf("conversations that begin so: %q", got)
 		}
 		for id := range saved {
 			want := !slices.Contains([]string{"resp_a", "resp_b", "resp_c"}, id) && id[0] != 'z'

@@ -1,33 +1,32 @@
-package proxy
+package identify
 
 import (
 	"slices"
 	"strings"
-	"unsafe"
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// detacher copies messages out of the request that they are parts of: a message that
-// is kept must not keep a whole request. The bytes of a frame are copied once, and
-// what its parts hold of them stays a part of the copy.
-type detacher map[*thread.Frame]*thread.Frame
-
-func (d detacher) message(m thread.Message) thread.Message {
-	var c copied
-	if m.Frame != nil {
-		own := d[m.Frame]
-		if own == nil {
-			f := m.Frame
-			own = thread.NewFrame(f.API(), strings.Clone(f.Raw()), f.Position(), f.Elements(), f.Messages())
-			d[m.Frame] = own
+// Detached are messages for a log: with the given ids, and with strings of their own,
+// since a message that is kept must not keep the request that it was read from. The
+// bytes of a frame are copied once, and what its parts hold of them is a part of the
+// copy.
+func Detached(messages []thread.Message, ids []thread.ID) []thread.Message {
+	out := make([]thread.Message, len(messages))
+	var from, to *thread.Frame
+	for i, m := range messages {
+		own := copied("")
+		if m.Frame != nil {
+			if m.Frame != from {
+				from, to = m.Frame, thread.NewFrame(m.Frame.API(), strings.Clone(m.Frame.Raw()), m.Frame.Position(), m.Frame.Elements(), m.Frame.Messages())
+			}
+			m.Frame, own = to, copied(to.Raw())
 		}
-		c = copied{m.Frame.Raw(), own.Raw()}
-		m.Frame = own
+		m.Role, m.Name, m.Parts, m.ID = role(m.Role), own.string(m.Name), own.parts(m.Parts), ids[i]
+		out[i] = m
 	}
-	m.Role, m.Name, m.Parts = role(m.Role), c.string(m.Name), c.parts(m.Parts)
-	return m
+	return out
 }
 
 // ownSurroundings copies what stands around the messages out of the request: a
@@ -38,13 +37,13 @@ func ownSurroundings(p *prompt.Prompt) *prompt.Prompt {
 	out.System, out.Tools = slices.Clone(p.System), slices.Clone(p.Tools)
 	for i := range out.System {
 		s := &out.System[i]
-		c := copied{s.Raw, strings.Clone(s.Raw)}
-		s.Text, s.Role, s.Source = c.string(s.Text), c.string(s.Role), c.source(s.Source)
+		own := copied(strings.Clone(s.Raw))
+		s.Text, s.Role, s.Source = own.string(s.Text), own.string(s.Role), own.source(s.Source)
 	}
 	for i := range out.Tools {
 		t := &out.Tools[i]
-		c := copied{t.Raw, strings.Clone(t.Raw)}
-		t.Name, t.Description, t.Schema, t.Source = c.string(t.Name), c.string(t.Description), c.string(t.Schema), c.source(t.Source)
+		own := copied(strings.Clone(t.Raw))
+		t.Name, t.Description, t.Schema, t.Source = own.string(t.Name), own.string(t.Description), own.string(t.Schema), own.source(t.Source)
 	}
 	return &out
 }
@@ -59,29 +58,18 @@ func role(r thread.Role) thread.Role {
 	return thread.Role(strings.Clone(string(r)))
 }
 
-// copied is a text and its copy.
-type copied struct{ from, to string }
+// copied is a text that was copied out of a request.
+type copied string
 
-// string returns a copy of a text: a part of the copy where it is a part of what was
-// copied.
+// string returns a copy of a text: a part of what was copied where it stands in it.
 func (c copied) string(s string) string {
-	if at, within := c.place(s); within {
-		return c.to[at : at+len(s)]
+	if s == "" {
+		return ""
+	}
+	if at := strings.Index(string(c), s); at >= 0 {
+		return string(c[at : at+len(s)])
 	}
 	return strings.Clone(s)
-}
-
-// place is where a text stands in what was copied, if it is a part of it in memory.
-// Nothing is read or written through the addresses.
-func (c copied) place(s string) (at int, within bool) {
-	if len(s) == 0 || len(s) > len(c.from) {
-		return 0, false
-	}
-	off := uintptr(unsafe.Pointer(unsafe.StringData(s))) - uintptr(unsafe.Pointer(unsafe.StringData(c.from)))
-	if off > uintptr(len(c.from)-len(s)) { // also what lies before it: the difference is unsigned
-		return 0, false
-	}
-	return int(off), c.to[off:int(off)+len(s)] == s
 }
 
 func (c copied) parts(list []thread.Part) []thread.Part {

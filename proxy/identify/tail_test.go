@@ -1,4 +1,4 @@
-package proxy
+package identify
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest/internal/property"
@@ -35,7 +36,11 @@ func TestExtended(t *testing.T) {
 			for _, name := range slices.Sorted(maps.Keys(bodies)) {
 				hits += extend(t, codec, name, bodies[name])
 			}
-			if want := map[string]int{wire.Gemini: 10}[codec.API()]; hits < or(want, 40) {
+			want := 40
+			if codec.API() == wire.Gemini {
+				want = 10
+			}
+			if hits < want {
 				t.Errorf("only %d bodies were read by what they add", hits)
 			}
 		})
@@ -46,7 +51,7 @@ func TestExtended(t *testing.T) {
 func TestExtendedGemini(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		contents := []string{`{"role":"user","parts":[{"text":"go"}]}`}
-		var last *known
+		var last *Request
 		id := func(n int) string {
 			return rapid.SampledFrom([]string{"", "", "", fmt.Sprintf(`"id":"c%d",`, n%5), `"id":"",`, `"id":"local_1",`}).Draw(t, "id")
 		}
@@ -69,15 +74,15 @@ func TestExtendedGemini(t *testing.T) {
 			}
 			contents = append(contents, `{"role":"user","parts":[`+strings.Join(responses, ",")+`]}`)
 			text := `{"contents":[` + strings.Join(contents, ",") + `]}`
-			whole, err := gemini.Codec{}.Decode([]byte(text))
+			whole, err := Decode(gemini.Codec{}, []byte(text))
 			if err != nil {
 				t.Fatal(err)
 			}
-			fresh := newKnown(text, whole, top(text))
-			fresh.ids = chainIDs(whole.Messages)
+			fresh := located(text, whole, members(text))
+			fresh.IDs = Chain(nil, whole.Messages)
 			if last != nil {
-				if got := last.extended(gemini.Codec{}, text, commonPrefix(last.body, text)); got != nil {
-					if diff := cmp.Diff(whole, got.prompt); diff != "" {
+				if got := last.extended(gemini.Codec{}, text, commonPrefix(last.Body, text)); got != nil {
+					if diff := cmp.Diff(whole, got.Prompt); diff != "" {
 						t.Fatalf("%s (-whole +extended):\n%s", text, diff)
 					}
 				}
@@ -88,7 +93,7 @@ func TestExtendedGemini(t *testing.T) {
 }
 
 func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int) {
-	array := gjson.GetBytes(body, arrayNames[codec.API()])
+	array := gjson.GetBytes(body, arrays[codec.API()])
 	elements := array.Array()
 	if len(elements) < 3 {
 		return 0
@@ -108,7 +113,7 @@ func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int)
 		return b.String()
 	}
 	random := rand.New(rand.NewPCG(1, uint64(len(body))))
-	var last *known
+	var last *Request
 	list := []string{}
 	for i, e := range elements {
 		list = append(list, e.Raw)
@@ -119,7 +124,7 @@ func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int)
 		switch n := len(now) - 1; random.IntN(5) {
 		case 0: // a mark on the last block, as clients move it
 			if codec.API() == wire.Anthropic && gjson.Get(now[n], "content").IsArray() && gjson.Get(now[n], "content.0.type").Str == "text" {
-				now[n] = set(now[n], "content.0.cache_control", `{"type":"ephemeral"}`)
+				now[n], _ = sjson.SetRaw(now[n], "content.0.cache_control", `{"type":"ephemeral"}`)
 			}
 		case 1: // an edit of the history
 			if random.IntN(4) == 0 && n > 2 {
@@ -127,28 +132,28 @@ func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int)
 			}
 		}
 		text := with(now)
-		whole, err := codec.Decode([]byte(text))
+		whole, err := Decode(codec, []byte(text))
 		if err != nil {
 			continue
 		}
-		fresh := newKnown(text, whole, top(text))
-		fresh.ids = chainIDs(whole.Messages)
+		fresh := located(text, whole, members(text))
+		fresh.IDs = Chain(nil, whole.Messages)
 		if last != nil {
-			if got := last.extended(codec, text, commonPrefix(last.body, text)); got != nil {
+			if got := last.extended(codec, text, commonPrefix(last.Body, text)); got != nil {
 				hits++
-				if diff := cmp.Diff(whole.Messages, got.prompt.Messages); diff != "" {
+				if diff := cmp.Diff(whole.Messages, got.Prompt.Messages); diff != "" {
 					t.Fatalf("%s, %d elements (-whole +extended):\n%s", name, i, diff)
 				}
-				if diff := cmp.Diff(whole, got.prompt); diff != "" {
+				if diff := cmp.Diff(whole, got.Prompt); diff != "" {
 					t.Fatalf("%s, %d elements (-whole +extended):\n%s", name, i, diff)
 				}
 				if !slices.Equal(fresh.ends, got.ends) || !slices.Equal(fresh.upTo, got.upTo) || fresh.end != got.end || fresh.open != got.open {
 					t.Fatalf("%s: places %v %v, want %v %v", name, got.ends, got.upTo, fresh.ends, fresh.upTo)
 				}
-				if again, _ := codec.Encode(got.prompt); string(again) != text {
+				if again, _ := codec.Encode(got.Prompt); string(again) != text {
 					t.Fatalf("%s: what was read is written otherwise", name)
 				}
-				got.ids = chainIDs(got.prompt.Messages)
+				got.IDs = Chain(nil, got.Prompt.Messages)
 				last = got
 				continue
 			}
@@ -170,14 +175,15 @@ func TestShell(t *testing.T) {
 			}
 		}
 		for name, body := range bodies {
-			p, err := codec.Decode(body)
+			p, err := Decode(codec, body)
 			if err != nil || len(p.Messages) < 3 {
 				continue
 			}
-			k := newKnown(string(body), p, top(string(body)))
+			k := located(string(body), p, members(string(body)))
 			summary := thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "what was before"}}}
 			for n, messages := range [][]thread.Message{p.Messages[2:], append([]thread.Message{summary}, p.Messages[1:]...), append(slices.Clip(p.Messages), summary)} {
-				q := own(p)
+				q := &prompt.Prompt{}
+				*q = *p
 				q.Messages = messages
 				q.Tools = append(slices.Clip(q.Tools), prompt.Tool{Name: "more", Schema: `{"type":"object"}`})
 				q.CachePoints = []prompt.CachePoint{{After: -1}, {After: 0}}
@@ -185,7 +191,7 @@ func TestShell(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				shell := k.shell(k.prompt)
+				shell := k.Shell()
 				if len(shell.Source.Body) < len(body) {
 					light++
 				}
@@ -216,30 +222,30 @@ func TestExtendedNot(t *testing.T) {
 		return `{"model":"m","messages":[` + out + `],"system":"` + system + `"}`
 	}
 	first := body("s", "a", "b", "c")
-	p, err := anthropic.Codec{}.Decode([]byte(first))
+	p, err := Decode(anthropic.Codec{}, []byte(first))
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := newKnown(first, p, top(first))
-	k.ids = chainIDs(p.Messages)
+	k := located(first, p, members(first))
+	k.IDs = Chain(nil, p.Messages)
 	for _, other := range []string{
 		body("t", "a", "b", "c", "d"), body("s", "x", "b", "c"), `{"model":"m","messages":[],"system":"s"}`, ``, `{`,
 		first[:len(first)-1], first + first, `{"model":"m","messages":[{"role":"user","content":"a"}}],"system":"s"}`,
 		`{"model":"m","messages":[{"role":"user","content":"a"},],"system":"s"}`,
 	} {
-		got := k.extended(anthropic.Codec{}, other, commonPrefix(k.body, other))
+		got := k.extended(anthropic.Codec{}, other, commonPrefix(k.Body, other))
 		if got == nil {
 			continue
 		}
-		whole, err := anthropic.Codec{}.Decode([]byte(other))
+		whole, err := Decode(anthropic.Codec{}, []byte(other))
 		if err != nil {
 			t.Errorf("%s is no request, and was read", other)
-		} else if diff := cmp.Diff(whole, got.prompt); diff != "" {
+		} else if diff := cmp.Diff(whole, got.Prompt); diff != "" {
 			t.Errorf("%s (-whole +extended):\n%s", other, diff)
 		}
 	}
 	longer := body("s", "a", "b", "c", "d", "e")
-	if got := k.extended(anthropic.Codec{}, longer, commonPrefix(k.body, longer)); got == nil || len(got.prompt.Messages) != 5 {
+	if got := k.extended(anthropic.Codec{}, longer, commonPrefix(k.Body, longer)); got == nil || len(got.Prompt.Messages) != 5 {
 		t.Error("a step more was read whole")
 	}
 }

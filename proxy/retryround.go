@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // longestPatience is how long a round is asked for again, in all: less than the
@@ -21,7 +19,7 @@ const longestPatience = time.Minute
 type failure struct {
 	llm.APIError
 	res   *http.Response // the refusal, to be read; nil where there is none
-	wrote []byte         // what the provider wrote in a stream that began well
+	wrote []byte         // what the provider wrote of it
 }
 
 // Unwrap gives errors.As and errors.Is the error of the API.
@@ -41,15 +39,17 @@ func (f *failure) close() {
 func (r *rounds) ask(read func(*http.Response) error) error {
 	r.n++
 	ctx := r.x.request.Context()
-	v := r.x.guarded(ctx, "round", r.prepare)
-	if v.action == Passed {
-		v.step = r.step
+	d := r.x.guarded(ctx, "round", r.prepare)
+	if d.action == Passed {
+		d.step = r.step
+	} else {
+		r.step, r.logged = d.step, len(r.hidden)
 	}
 	var last *failure
 	err := r.x.t.retry.Do(ctx, func(ctx context.Context) error {
 		last.close()
 		last = nil
-		err := r.try(ctx, &v, read)
+		err := r.try(ctx, &d, read)
 		errors.As(err, &last)
 		return err
 	}, decide)
@@ -57,48 +57,43 @@ func (r *rounds) ask(read func(*http.Response) error) error {
 		r.leave()
 		return err
 	}
-	r.x.t.sent.Add(int64(v.sent))
+	r.x.t.sent.Add(int64(d.sent))
 	return nil
 }
 
 // try sends the request once; where it is too long or not valid, what becomes of
 // it is what is sent from then on.
-func (r *rounds) try(ctx context.Context, v *verdict, read func(*http.Response) error) error {
-	res, err := r.x.send(*v)
+func (r *rounds) try(ctx context.Context, d *decision, read func(*http.Response) error) error {
+	res, err := r.x.send(*d)
 	if err != nil {
 		return &failure{APIError: llm.APIError{Kind: llm.ErrConnection, Err: err}}
 	}
-	kind := r.x.refusal(res, *v)
-	switch kind {
-	case llm.ErrOverflow:
-		*v, res, err = r.x.harder(ctx, *v, res)
-	case llm.ErrInvalid:
-		*v, res, err = r.x.backOff(*v, res)
-	}
-	if kind == llm.ErrOverflow || kind == llm.ErrInvalid {
+	why := r.x.refusal(res, *d)
+	if why.kind == llm.ErrOverflow || why.kind == llm.ErrInvalid {
+		if why.kind == llm.ErrOverflow {
+			*d, res, err = r.x.harder(ctx, *d, res)
+		} else {
+			*d, res, err = r.x.backOff(ctx, *d, res)
+		}
 		if err != nil {
 			return &failure{APIError: llm.APIError{Kind: llm.ErrConnection, Err: err}}
 		}
-		kind = r.x.refusal(res, *v)
+		why = r.x.refusal(res, *d)
 	}
-	if kind != "" || res.StatusCode != http.StatusOK {
-		f := r.refused(res, kind)
-		if res.StatusCode == http.StatusOK {
-			f.wrote = []byte(r.x.said)
-		}
-		return f
+	if why.kind != "" || res.StatusCode != http.StatusOK {
+		return r.refused(res, why)
 	}
 	return r.broken(res, read(res))
 }
 
 // refused is the failure of an answer that says so.
-func (r *rounds) refused(res *http.Response, kind llm.Kind) *failure {
+func (r *rounds) refused(res *http.Response, why refusal) *failure {
 	api := r.x.endpoint.dialect.API()
-	f := &failure{res: res}
-	if e := llm.Failure(api, res.StatusCode, []byte(r.x.said)); e != nil {
+	f := &failure{res: res, wrote: []byte(why.said)}
+	if e := llm.Failure(api, res.StatusCode, f.wrote); e != nil {
 		f.APIError = *e
 	}
-	f.Kind = or(kind, or(f.Kind, llm.ErrResponse))
+	f.Kind = or(why.kind, or(f.Kind, llm.ErrResponse))
 	f.RetryAfter = retry.After(res.Header, time.Now())
 	// What the official SDKs go by.
 	f.Once = res.Header.Get("X-Should-Retry") == "false"
@@ -131,57 +126,8 @@ func decide(err error) retry.Decision {
 // leave has the client's next try go on from the rounds that are in the log.
 func (r *rounds) leave() {
 	if r.logged > 0 {
-		r.x.t.left.add(r.step.id)
+		r.x.t.waiting.add(r.step.id)
 	}
-}
-
-// left are the logs that end with rounds whose answer did not reach the client,
-// and that nobody works on. It is known in this process alone: elsewhere the same
-// request begins anew, in a fork.
-type left struct {
-	mu   sync.Mutex
-	logs map[string]bool
-}
-
-// maxLeft bounds what is remembered.
-const maxLeft = 1000
-
-func (l *left) add(log string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.logs == nil || len(l.logs) >= maxLeft {
-		l.logs = map[string]bool{}
-	}
-	l.logs[log] = true
-}
-
-// claim takes a log, for one request alone.
-func (l *left) claim(log string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	there := l.logs[log]
-	delete(l.logs, log)
-	return there
-}
-
-// unanswered reports whether rounds wait for the model: the last of them holds
-// nothing but answers to calls that are ours.
-func unanswered(rounds []*thread.Message) bool {
-	answered := false
-	for i := len(rounds) - 1; i >= 0; i-- {
-		m := rounds[i]
-		if m.Role == thread.Tool {
-			answered = true
-			continue
-		}
-		for _, c := range m.Calls() {
-			if !ours(c.Name) {
-				return false
-			}
-		}
-		return answered
-	}
-	return false
 }
 
 // said tells of a failure in one sentence, without what could be a secret.

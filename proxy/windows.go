@@ -1,0 +1,160 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/proxy/identify"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// windows are the context windows that providers named when they refused a
+// request, by upstream and model. They outlive the process where there are
+// documents.
+type windows struct {
+	documents store.Documents
+
+	mu     sync.Mutex
+	loaded bool
+	models map[string]knownWindow // by the id of the document
+}
+
+// knownWindow is the body of a document.
+type knownWindow struct {
+	Upstream string    `json:"upstream"`
+	Model    string    `json:"model"`
+	Window   int       `json:"window"` // tokens
+	Seen     time.Time `json:"seen"`
+
+	version int
+}
+
+const (
+	// windowKind is the kind of the documents that hold windows.
+	windowKind = "proxy-window"
+	// maxWindows bounds the models that windows are remembered of.
+	maxWindows = 1000
+	// windowFor is how long a window is believed: providers and servers change
+	// theirs, and a refusal tells it anew.
+	windowFor = 30 * 24 * time.Hour
+)
+
+func windowID(upstream, model string) string { return identify.Digest(upstream, model) }
+
+// find returns the window of a model; 0 where none was learned. A store that
+// fails costs no more than a refusal that could have been known.
+func (l *windows) find(ctx context.Context, upstream, model string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.loaded {
+		l.loaded = l.load(ctx) == nil
+	}
+	w := l.models[windowID(upstream, model)]
+	if time.Since(w.Seen) > windowFor {
+		return 0
+	}
+	return w.Window
+}
+
+// load reads what earlier processes learned.
+func (l *windows) load(ctx context.Context) error {
+	windows := map[string]knownWindow{}
+	for after := ""; len(windows) < maxWindows; {
+		list, err := l.documents.Documents(ctx, windowKind, after, 0)
+		if err != nil {
+			return err
+		}
+		for _, d := range list {
+			var w knownWindow
+			if json.Unmarshal(d.Body, &w) == nil {
+				w.version = d.Version
+				windows[d.ID] = w
+			}
+			after = d.ID
+		}
+		if len(list) < store.DefaultLimit {
+			break
+		}
+	}
+	for id, w := range l.models { // learned while the store could not be read
+		windows[id] = w
+	}
+	l.models = windows
+	return nil
+}
+
+// learn keeps the window that a provider named when it refused a request.
+func (l *windows) learn(ctx context.Context, upstream, model string, window int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := windowID(upstream, model)
+	was, there := l.models[id]
+	if !there && len(l.models) >= maxWindows || was.Window == window && time.Since(was.Seen) < windowFor/2 {
+		return nil
+	}
+	w := knownWindow{Upstream: upstream, Model: model, Window: window, Seen: time.Now().UTC().Truncate(time.Second), version: was.version}
+	if l.models == nil {
+		l.models = map[string]knownWindow{}
+	}
+	l.models[id] = w
+	body, err := json.Marshal(w)
+	if err != nil {
+		return err
+	}
+	version, err := l.documents.Put(ctx, store.Document{Kind: windowKind, ID: id, Version: w.version, Body: body})
+	switch {
+	case errors.Is(err, store.ErrConflict):
+		l.loaded = false // what another process wrote is as good
+	case err != nil:
+		return err
+	default:
+		w.version = version
+		l.models[id] = w
+	}
+	return nil
+}
+
+// model is what is known of the model that the request goes to: what its provider
+// named counts more than the table.
+func (x *exchange) model(ctx context.Context, name string) token.Model {
+	m := x.t.model(name)
+	if w := x.t.windows.find(ctx, x.request.URL.Host, name); w > 0 && (x.t.options.Window == 0 || w < x.t.options.Window) {
+		m.Window, m.MaxInput = w, 0
+	}
+	return m
+}
+
+// learn keeps the window that the provider named when it refused the request.
+func (x *exchange) learn(model string, window int) {
+	x.attempt(x.request.Context(), "window", nil, func(ctx context.Context) error {
+		return x.t.windows.learn(ctx, x.request.URL.Host, model, window)
+	})
+}
+
+// refusedWindows are the places in which providers name the model's window when they
+// refuse a request.
+var refusedWindows = []*regexp.Regexp{
+	regexp.MustCompile(`tokens? > ([0-9]{4,8}) maximum`),                          // Anthropic
+	regexp.MustCompile(`maximum context length is ([0-9]{4,8})`),                  // OpenAI and most compatible servers
+	regexp.MustCompile(`maximum number of tokens allowed[^0-9]{0,4}([0-9]{4,8})`), // Gemini
+	regexp.MustCompile(`context (?:window|size)[^0-9]{0,20}([0-9]{4,8})`),         // llama.cpp and others
+}
+
+// namedWindow finds the window in a refusal; 0 where it names none.
+func namedWindow(refusal string) int {
+	refusal = strings.ToLower(refusal)
+	for _, re := range refusedWindows {
+		if m := re.FindStringSubmatch(refusal); m != nil {
+			n, _ := strconv.Atoi(m[1]) // eight digits at most
+			return n
+		}
+	}
+	return 0
+}
