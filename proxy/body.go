@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
@@ -22,37 +23,37 @@ func readBody[T string | []byte](r io.Reader, limit int64) (body T, whole bool, 
 		return body, true, nil
 	}
 	r = io.LimitReader(r, limit+1)
-	var pieces [][]byte
-	piece, size := make([]byte, 0, firstPiece), 0
+	var pieces []*[pieceSize]byte
+	defer func() {
+		for _, p := range pieces {
+			piecePool.Put(p)
+		}
+	}()
+	size := 0
 	for err == nil {
-		if len(piece) == cap(piece) {
-			pieces, piece = append(pieces, piece), make([]byte, 0, min(2*cap(piece), maxPiece))
+		at := size % pieceSize
+		if at == 0 {
+			pieces = append(pieces, piecePool.Get().(*[pieceSize]byte))
 		}
 		var n int
-		n, err = r.Read(piece[len(piece):cap(piece)])
-		piece, size = piece[:len(piece)+n], size+n
+		n, err = r.Read(pieces[len(pieces)-1][at:])
+		size += n
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return joined[T](append(pieces, piece), size), err == nil && int64(size) <= limit, err
-}
-
-// The pieces in which a body is read grow with what has come.
-const (
-	firstPiece = 16 << 10
-	maxPiece   = 1 << 20
-)
-
-// joined puts pieces together.
-func joined[T string | []byte](pieces [][]byte, size int) T {
 	var b strings.Builder
 	b.Grow(size)
-	for _, piece := range pieces {
-		b.Write(piece)
+	for _, p := range pieces {
+		b.Write(p[:min(pieceSize, size-b.Len())])
 	}
-	return T(b.String())
+	return T(b.String()), err == nil && int64(size) <= limit, err
 }
+
+// The pieces in which bodies are read are used again.
+const pieceSize = 32 << 10
+
+var piecePool = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 // again is a body as it came: what was read of it, and behind it the error that
 // reading ended with or, without one, what was not read yet.

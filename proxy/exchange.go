@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -103,12 +106,12 @@ func (x *exchange) unanswered(d decision) {
 
 // send sends what was decided upon.
 func (x *exchange) send(d decision) (*http.Response, error) {
-	var out *http.Request
+	size, body := len(d.body), func() io.Reader { return bytes.NewReader(d.body) }
 	if d.action == Passed {
-		out = outgoing(x.request, x.renamed())
-	} else {
-		out = outgoing(x.request, string(d.body))
+		own := x.renamed()
+		size, body = len(own), func() io.Reader { return strings.NewReader(own) }
 	}
+	out := outgoing(x.request, size, body)
 	if d.action != Passed || x.near(d) || d.instead() || x.stored() && !readableHere(out.Header) {
 		readable(out) // it is read here, or may be refused as too long, and that must be read then
 	}

@@ -44,15 +44,13 @@ func withoutOurs(r *http.Request) *http.Request {
 }
 
 // outgoing is the request with another body.
-func outgoing(r *http.Request, body string) *http.Request {
+func outgoing(r *http.Request, size int, body func() io.Reader) *http.Request {
 	out := withoutOurs(r)
-	out.Body = io.NopCloser(strings.NewReader(body))
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(body)), nil }
-	out.ContentLength = int64(len(body))
-	out.TransferEncoding = nil
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(body()), nil }
+	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(body()), int64(size), nil
 	if values := r.Header["Content-Length"]; len(values) > 0 {
 		out.Header = out.Header.Clone()
-		out.Header.Set("Content-Length", strconv.Itoa(len(body)))
+		out.Header.Set("Content-Length", strconv.Itoa(size))
 	}
 	return out
 }
