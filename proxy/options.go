@@ -9,7 +9,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
-	"github.com/palimpsest-ai/palimpsest/proxy/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -71,24 +70,6 @@ type Options struct {
 	Base http.RoundTripper
 
 	retry retry.Policy // of rounds; tests wait on no clock
-}
-
-// Memory bounds what proxies remember of conversations, so that a step costs what it
-// adds. What goes beyond it is forgotten, the conversation that was used last at the
-// end; its next step takes longer, and is found and sent as it would have been. It is
-// safe for concurrent use.
-type Memory struct{ index *identify.Index }
-
-// The bounds of a Memory, in bytes, where none are given.
-const (
-	DefaultMemory       = 256 << 20
-	DefaultTenantMemory = 128 << 20
-)
-
-// NewMemory bounds memory to about so many bytes over all proxies that share it, and
-// for each of them; 0 stands for the defaults.
-func NewMemory(all, each int) *Memory {
-	return &Memory{identify.NewIndex(or(all, DefaultMemory), or(each, DefaultTenantMemory))}
 }
 
 // The providers' own addresses.

@@ -88,11 +88,10 @@ func NewTransport(o *Options) (*Transport, error) {
 		base.ResponseHeaderTimeout = 0
 		t.options.Base = base
 	}
-	memory := o.Memory
-	if memory == nil {
-		memory = NewMemory(0, 0)
+	if o.Memory == nil {
+		t.options.Memory = NewMemory(0, 0)
 	}
-	t.requests = memory.index.Tenant(t.release)
+	t.requests = t.options.Memory.index.Tenant(t.release)
 	t.models = token.Models()
 	if o.Models != nil {
 		t.models = *o.Models
@@ -183,11 +182,14 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 		config.Recall = &palimpsest.Recall{Rehydrate: rehydrate.Options{Disabled: true}} // what came back by itself would change the prefix for one prompt
 	}
 	if config.Counter == nil {
-		counter, err := token.New(name, nil)
+		counter, err := t.options.Memory.counter(name)
 		if err != nil {
 			return nil, err
 		}
 		config.Counter = counter
+	}
+	if config.Summarizer == nil {
+		config.Summarizer = t.options.Memory.summarizer(config.Counter)
 	}
 	c, err := palimpsest.New(config)
 	if err == nil {

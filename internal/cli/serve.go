@@ -22,6 +22,7 @@ import (
 	jobqueue "github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/job/river"
 	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/dir"
@@ -192,7 +193,8 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	made.Artifacts = artifact.NewStore(made.Store.Artifacts(), sealed)
 	if c.Text("proxy") != "off" {
 		// One is made at once, so that a wrong upstream is told at the start.
-		all := &proxies{settings: c, daemon: &made, counter: named}
+		memory := proxy.NewMemory(c.Bytes("proxy-memory"), c.Bytes("proxy-tenant-memory"))
+		all := &proxies{settings: c, daemon: &made, counter: named, memory: memory}
 		if _, err := all.of(""); err != nil {
 			return made, fmt.Errorf("%w: %w", errUsage, err)
 		}

@@ -77,7 +77,8 @@ func (m *metrics) counted(work job.Handlers) job.Handlers {
 func (s *Server) metricsPage() http.Handler {
 	page := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := s.identify(r); err != nil {
+		who, err := s.identify(r)
+		if err = s.admit(r, who, err); err != nil {
 			p := problemOf(err)
 			requestOf(r.Context()).failed(p, err)
 			refuse(w, requestID(r.Context()), p)

@@ -87,6 +87,9 @@ type Limits struct {
 	// Rate is how many requests a key, or an address without keys, may make per
 	// second, and Burst how many at once; defaults 200 and 400.
 	Rate, Burst int
+	// Arrive is how long a request may take to arrive, and a caller to read each piece
+	// of an answer; default two minutes.
+	Arrive time.Duration
 	// Page is the largest page of a list; default 500.
 	Page int
 	// Streams is how many event streams a tenant may hold open; default 100.
