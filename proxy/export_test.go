@@ -22,6 +22,3 @@ func JoinedUsage(api, first, second string) string {
 	f := map[string]figures{wire.Anthropic: messagesFigures, wire.Chat: chatFigures, wire.Responses: responsesFigures, wire.Gemini: contentsFigures}[api]
 	return f.joined(first, second)
 }
-
-// Bytes is about what is remembered.
-func (m *Memory) Bytes() int { return m.index.Bytes() }

@@ -35,6 +35,9 @@ func NewMemory(all, each int) *Memory {
 	}
 }
 
+// Bytes is about what is remembered.
+func (m *Memory) Bytes() int { return m.index.Bytes() }
+
 // counter is the counter of that name.
 func (m *Memory) counter(name string) (*token.Counter, error) {
 	m.mu.Lock()

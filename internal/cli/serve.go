@@ -194,6 +194,7 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	if c.Text("proxy") != "off" {
 		// One is made at once, so that a wrong upstream is told at the start.
 		memory := proxy.NewMemory(c.Bytes("proxy-memory"), c.Bytes("proxy-tenant-memory"))
+		made.Remembered = memory.Bytes
 		all := &proxies{settings: c, daemon: &made, counter: named, memory: memory}
 		if _, err := all.of(""); err != nil {
 			return made, fmt.Errorf("%w: %w", errUsage, err)
