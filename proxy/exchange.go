@@ -62,7 +62,7 @@ func (x *exchange) run() (*http.Response, error) {
 			if res, err = x.answer(res, d); err != nil {
 				return nil, err
 			}
-			if res, err = x.keepResponse(res, d); err != nil {
+			if res, err = (nativeResponses{x}).keep(res, d); err != nil {
 				return nil, err
 			}
 		}
@@ -80,8 +80,8 @@ func (x *exchange) ask(ctx context.Context, d decision) (decision, *http.Respons
 		return d, res, err
 	}
 	why := x.refusal(res, d)
-	if x.forgotten(res, d, why) {
-		if d, res, err = x.whole(ctx, d, res); err != nil {
+	if (nativeResponses{x}).forgotten(res, d, why) {
+		if d, res, err = (nativeResponses{x}).whole(ctx, d, res); err != nil {
 			return d, nil, err
 		}
 		why = x.refusal(res, d)
@@ -112,7 +112,7 @@ func (x *exchange) send(d decision) (*http.Response, error) {
 		size, body = len(own), func() io.Reader { return strings.NewReader(own) }
 	}
 	out := outgoing(x.request, size, body)
-	if d.action != Passed || x.near(d) || d.instead() || x.stored() && !readableHere(out.Header) {
+	if d.action != Passed || x.near(d) || d.instead() || (nativeResponses{x}).stored() && !readableHere(out.Header) {
 		readable(out) // it is read here, or may be refused as too long, and that must be read then
 	}
 	if d.action != Passed {

@@ -7,19 +7,20 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/proxy/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // lineage knows which logs go on from others, so that what a client took out of
-// its own history can be reached in the log where it stood before. The zero value
-// with documents is ready to use; it is safe for concurrent use.
+// its own history can be reached in the log where it stood before. It is safe for
+// concurrent use.
 type lineage struct {
 	documents store.Documents
+	origins   *lru.Cache[string, []string] // by log, what it goes on from, as documents have it
 
-	mu       sync.Mutex
-	sessions map[string]*session
-	origins  map[string][]string // by log, what it goes on from, as documents have it
+	mu       sync.Mutex // of what is in sessions
+	sessions *lru.Cache[string, *session]
 }
 
 // session is what happened last in what a client calls a session.
@@ -41,18 +42,7 @@ const (
 )
 
 func (l *lineage) session(id string) *session {
-	s := l.sessions[id]
-	if s == nil {
-		if len(l.sessions) >= maxSessions {
-			clear(l.sessions)
-		}
-		if l.sessions == nil {
-			l.sessions = map[string]*session{}
-		}
-		s = &session{logs: map[string]string{}}
-		l.sessions[id] = s
-	}
-	return s
+	return l.sessions.Of(id, 1, func() *session { return &session{logs: map[string]string{}} })
 }
 
 // passed notes a request beside the conversation. One that is nearly as large as
@@ -74,10 +64,7 @@ func (l *lineage) passed(session string, kind identify.Kind, size int) {
 func (l *lineage) last(id, kind string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.sessions[id]; s != nil {
-		return s.logs[kind]
-	}
-	return ""
+	return l.session(id).logs[kind]
 }
 
 // step notes that a session goes on with a log, and returns what that log goes on
@@ -118,9 +105,7 @@ func (l *lineage) moved(id, kind, log string, size int, shown bool) string {
 
 // origin is what is known of a log; nil for nothing.
 func (l *lineage) origin(ctx context.Context, log string) ([]string, error) {
-	l.mu.Lock()
-	earlier, ok := l.origins[log]
-	l.mu.Unlock()
+	earlier, ok := l.origins.Get(log)
 	if ok || store.CheckName("log", log) != nil {
 		return earlier, nil
 	}
@@ -134,24 +119,12 @@ func (l *lineage) origin(ctx context.Context, log string) ([]string, error) {
 			return nil, err
 		}
 	}
-	l.remember(log, earlier)
+	l.origins.Put(log, earlier, 1)
 	return earlier, nil
 }
 
-func (l *lineage) remember(log string, earlier []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.origins) >= maxSessions {
-		clear(l.origins)
-	}
-	if l.origins == nil {
-		l.origins = map[string][]string{}
-	}
-	l.origins[log] = earlier
-}
-
 func (l *lineage) save(ctx context.Context, log string, earlier []string) error {
-	l.remember(log, earlier)
+	l.origins.Put(log, earlier, 1)
 	if store.CheckName("log", log) != nil {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/permit"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -151,26 +152,16 @@ func (t *Transport) began(ctx context.Context, beginning, base string) {
 // request begins anew, in a fork.
 type waiting struct {
 	mu   sync.Mutex
-	logs map[string]bool
+	logs *lru.Cache[string, bool]
 }
 
-// maxWaiting bounds what is remembered.
-const maxWaiting = 1000
-
-func (w *waiting) add(log string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.logs == nil || len(w.logs) >= maxWaiting {
-		w.logs = map[string]bool{}
-	}
-	w.logs[log] = true
-}
+func (w *waiting) add(log string) { w.logs.Put(log, true, 1) }
 
 // claim takes a log, for one request alone.
 func (w *waiting) claim(log string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	there := w.logs[log]
-	delete(w.logs, log)
+	there, _ := w.logs.Get(log)
+	w.logs.Delete(log)
 	return there
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/identify"
@@ -31,7 +32,7 @@ type Transport struct {
 	documents store.Documents
 	requests  *identify.Tenant
 	waiting   waiting
-	renamed   renamedIDs
+	renamed   *lru.Cache[string, string] // the provider's ids of responses, by the client's
 	windows   windows
 	retry     retry.Policy // of further requests for an answer
 	secret    secret
@@ -52,6 +53,9 @@ func (t *Transport) requested(e endpoint) {
 	t.asked.Add(1)
 	t.byVendor[e.vendor()].Add(1)
 }
+
+// maxRenamed bounds the responses that have another id for the client.
+const maxRenamed = 10_000
 
 // Totals are sums over the requests that ask a model.
 type Totals struct {
@@ -118,7 +122,10 @@ func NewTransport(o *Options) (*Transport, error) {
 	if t.documents == nil {
 		t.documents = kept
 	}
-	t.windows.documents, t.responses.documents, t.lineage.documents = t.documents, t.documents, t.documents
+	t.responses.documents = t.documents
+	t.windows = windows{documents: t.documents, known: lru.New[string, knownWindow](maxWindows)}
+	t.lineage = lineage{documents: t.documents, origins: lru.New[string, []string](maxSessions), sessions: lru.New[string, *session](maxSessions)}
+	t.waiting.logs, t.renamed = lru.New[string, bool](maxSessions), lru.New[string, string](maxRenamed)
 	if _, err := palimpsest.New(t.options.Config); err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
 	}
@@ -130,7 +137,7 @@ func NewTransport(o *Options) (*Transport, error) {
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	e := endpointOf(r.URL.Path)
 	if r.Method != http.MethodPost || e.task == other {
-		return t.options.Base.RoundTrip(t.asHeld(withoutOurs(r)))
+		return t.options.Base.RoundTrip(t.renamedRequest(withoutOurs(r)))
 	}
 	body, whole, err := readBody[string](r.Body, t.options.MaxBody)
 	if err != nil {

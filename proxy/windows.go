@@ -7,9 +7,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/proxy/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -20,13 +20,10 @@ import (
 // documents.
 type windows struct {
 	documents store.Documents
-
-	mu     sync.Mutex
-	loaded bool
-	models map[string]knownWindow // by the id of the document
+	known     *lru.Cache[string, knownWindow] // by the id of the document
 }
 
-// knownWindow is the body of a document.
+// knownWindow is the body of a document; the zero value stands for none.
 type knownWindow struct {
 	Upstream string    `json:"upstream"`
 	Model    string    `json:"model"`
@@ -46,79 +43,53 @@ const (
 	windowFor = 30 * 24 * time.Hour
 )
 
-func windowID(upstream, model string) string { return identify.Digest(upstream, model) }
-
-// find returns the window of a model; 0 where none was learned. A store that
+// find returns the window of a model; 0 where none was named. A store that
 // fails costs no more than a refusal that could have been known.
 func (l *windows) find(ctx context.Context, upstream, model string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.loaded {
-		l.loaded = l.load(ctx) == nil
-	}
-	w := l.models[windowID(upstream, model)]
-	if time.Since(w.Seen) > windowFor {
+	w, err := l.read(ctx, identify.Digest(upstream, model))
+	if err != nil || time.Since(w.Seen) > windowFor {
 		return 0
 	}
 	return w.Window
 }
 
-// load reads what earlier processes learned.
-func (l *windows) load(ctx context.Context) error {
-	windows := map[string]knownWindow{}
-	for after := ""; len(windows) < maxWindows; {
-		list, err := l.documents.Documents(ctx, windowKind, after, 0)
-		if err != nil {
-			return err
-		}
-		for _, d := range list {
-			var w knownWindow
-			if json.Unmarshal(d.Body, &w) == nil {
-				w.version = d.Version
-				windows[d.ID] = w
-			}
-			after = d.ID
-		}
-		if len(list) < store.DefaultLimit {
-			break
-		}
+func (l *windows) read(ctx context.Context, id string) (w knownWindow, err error) {
+	if w, ok := l.known.Get(id); ok {
+		return w, nil
 	}
-	for id, w := range l.models { // learned while the store could not be read
-		windows[id] = w
+	d, err := l.documents.Document(ctx, windowKind, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return w, err
 	}
-	l.models = windows
-	return nil
+	if err == nil && json.Unmarshal(d.Body, &w) == nil {
+		w.version = d.Version
+	}
+	l.known.Put(id, w, 1)
+	return w, nil
 }
 
 // learn keeps the window that a provider named when it refused a request.
 func (l *windows) learn(ctx context.Context, upstream, model string, window int) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	id := windowID(upstream, model)
-	was, there := l.models[id]
-	if !there && len(l.models) >= maxWindows || was.Window == window && time.Since(was.Seen) < windowFor/2 {
+	id := identify.Digest(upstream, model)
+	was, _ := l.read(ctx, id) // one that cannot be read now is named anew
+	if was.Window == window && time.Since(was.Seen) < windowFor/2 {
 		return nil
 	}
 	w := knownWindow{Upstream: upstream, Model: model, Window: window, Seen: time.Now().UTC().Truncate(time.Second), version: was.version}
-	if l.models == nil {
-		l.models = map[string]knownWindow{}
-	}
-	l.models[id] = w
+	l.known.Put(id, w, 1)
 	body, err := json.Marshal(w)
 	if err != nil {
 		return err
 	}
-	version, err := l.documents.Put(ctx, store.Document{Kind: windowKind, ID: id, Version: w.version, Body: body})
+	w.version, err = l.documents.Put(ctx, store.Document{Kind: windowKind, ID: id, Version: w.version, Body: body})
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		l.loaded = false // what another process wrote is as good
-	case err != nil:
-		return err
-	default:
-		w.version = version
-		l.models[id] = w
+		l.known.Delete(id) // what another process wrote is as good
+		return nil
+	case err == nil:
+		l.known.Put(id, w, 1)
 	}
-	return nil
+	return err
 }
 
 // model is what is known of the model that the request goes to: what its provider

@@ -3,7 +3,6 @@ package proxy
 import (
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/tidwall/gjson"
 
@@ -15,54 +14,20 @@ import (
 // the provider holds of the whole, it holds under that of the last: requests that
 // name the first must name the last. This is known to the process alone.
 
-// renamedIDs are the provider's ids of responses, by the client's.
-type renamedIDs struct {
-	mu     sync.Mutex
-	ids    map[string]string
-	oldest []string
-}
-
-// maxRenamed bounds what is remembered.
-const maxRenamed = 10_000
-
-func (n *renamedIDs) add(id, to string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.ids == nil {
-		n.ids = map[string]string{}
-	}
-	if _, there := n.ids[id]; !there {
-		n.oldest = append(n.oldest, id)
-	}
-	n.ids[id] = to
-	if len(n.oldest) > maxRenamed {
-		delete(n.ids, n.oldest[0])
-		n.oldest = n.oldest[1:]
-	}
-}
-
-func (n *renamedIDs) of(id string) string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.ids[id]
-}
-
 // renames has the provider's id found by the client's.
 func (s *stream) renames() {
 	m, ok := s.translator.(*responseStream)
 	if !ok || m.id == m.last {
 		return
 	}
-	s.x.t.renamed.add(gjson.Parse(m.id).Str, gjson.Parse(m.last).Str)
+	s.x.t.renamed.Put(gjson.Parse(m.id).Str, gjson.Parse(m.last).Str, 1)
 }
 
-// heldAs is the provider's id of a response that the client names; empty where it
+// providerID is the provider's id of a response that the client names; empty where it
 // is the same.
-func (t *Transport) heldAs(id string) string {
-	if id == "" {
-		return ""
-	}
-	return t.renamed.of(id)
+func (t *Transport) providerID(id string) string {
+	last, _ := t.renamed.Get(id)
+	return last
 }
 
 // renamed is the body that names the response that a request goes on with as the provider does.
@@ -70,22 +35,22 @@ func (x *exchange) renamed() string {
 	if x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "" {
 		return x.body
 	}
-	last := x.t.heldAs(gjson.Get(x.body, "previous_response_id").Str)
+	last := x.t.providerID(gjson.Get(x.body, "previous_response_id").Str)
 	if last == "" {
 		return x.body
 	}
 	return set(x.body, "previous_response_id", rawjson.Quote(last))
 }
 
-// asHeld is a request about a response, such as GET /v1/responses/ID, under the
+// renamedRequest is a request about a response, such as GET /v1/responses/ID, under the
 // provider's id.
-func (t *Transport) asHeld(r *http.Request) *http.Request {
+func (t *Transport) renamedRequest(r *http.Request) *http.Request {
 	before, rest, found := strings.Cut(r.URL.Path, "/responses/")
 	if !found || r.URL.RawPath != "" {
 		return r
 	}
 	id, rest, deeper := strings.Cut(rest, "/")
-	last := t.heldAs(id)
+	last := t.providerID(id)
 	if last == "" {
 		return r
 	}

@@ -29,20 +29,20 @@ type shown struct {
 }
 
 // show hands an answer on with the compaction in it.
-func (x *exchange) show(res *http.Response, item string, whole func(response string)) (*http.Response, error) {
+func (n nativeResponses) show(res *http.Response, item string, whole func(response string)) (*http.Response, error) {
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		return x.showWhole(res, item, whole)
+		return n.showWhole(res, item, whole)
 	}
 	if !unpacked(res) {
 		return res, nil
 	}
 	res.ContentLength = -1
 	res.Header.Del("Content-Length")
-	res.Body = &shown{x: x, body: res.Body, events: newEvents(res.Body), item: item, whole: whole}
+	res.Body = &shown{x: n.exchange, body: res.Body, events: newEvents(res.Body), item: item, whole: whole}
 	return res, nil
 }
 
-func (x *exchange) showWhole(res *http.Response, item string, whole func(string)) (*http.Response, error) {
+func (n nativeResponses) showWhole(res *http.Response, item string, whole func(string)) (*http.Response, error) {
 	raw, all := readAnswer(res)
 	if !all {
 		return res, nil

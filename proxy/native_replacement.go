@@ -48,8 +48,8 @@ const (
 //
 // Whoever puts the text into a request gives it the user's role, never a higher
 // one: it quotes tools.
-func (x *exchange) replacement(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (replacement, error) {
-	memo, err := x.counts(or(x.endpoint.model, p.Model))
+func (n nativeMessages) replacement(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (replacement, error) {
+	memo, err := n.counts(or(n.endpoint.model, p.Model))
 	if err != nil {
 		return replacement{}, err
 	}
@@ -83,7 +83,7 @@ func (x *exchange) replacement(ctx context.Context, p *prompt.Prompt, previous *
 		older = slices.DeleteFunc(slices.Clone(older), func(m thread.Message) bool { return m.Kind == thread.Recap })
 	}
 	code := &summarize.Extractive{Counter: counter.Text}
-	maker := x.t.options.Config.Summarizer
+	maker := n.t.options.Config.Summarizer
 	if maker == nil || len(older) == 0 {
 		maker = code
 	}
@@ -92,13 +92,13 @@ func (x *exchange) replacement(ctx context.Context, p *prompt.Prompt, previous *
 	if len(older) > 0 || previous != nil {
 		made, err := maker.Summarize(ctx, summarize.Input{
 			Messages: older, Previous: previous, Context: newest,
-			Budget: max(room-counter.Text(said), minReplacement/2), Instructions: strings.TrimSpace(instructions), Answers: x.t.options.Config.Answers,
+			Budget: max(room-counter.Text(said), minReplacement/2), Instructions: strings.TrimSpace(instructions), Answers: n.t.options.Config.Answers,
 		})
 		if err != nil {
 			return replacement{}, fmt.Errorf("summary: %w", err)
 		}
 		if made.Report.By != "" {
-			event.Emit(ctx, x.t.options.Config.Events, made.Report.Event())
+			event.Emit(ctx, n.t.options.Config.Events, made.Report.Event())
 		}
 		out.summary = made.Summary
 		texts = append(texts, out.summary.Render())
@@ -118,15 +118,15 @@ func (x *exchange) replacement(ctx context.Context, p *prompt.Prompt, previous *
 }
 
 // counts counts as a model does, and remembers what it counted.
-func (x *exchange) counts(model string) (*token.Memo, error) {
-	c := x.t.options.Config.Counter
+func (n nativeMessages) counts(model string) (*token.Memo, error) {
+	c := n.t.options.Config.Counter
 	name := ""
 	if c == nil {
-		name = or(x.t.model(model).Counter, "o200k")
+		name = or(n.t.model(model).Counter, "o200k")
 	}
-	x.t.mu.Lock()
-	defer x.t.mu.Unlock()
-	if memo := x.t.memos[name]; memo != nil {
+	n.t.mu.Lock()
+	defer n.t.mu.Unlock()
+	if memo := n.t.memos[name]; memo != nil {
 		return memo, nil
 	}
 	if c == nil {
@@ -135,8 +135,8 @@ func (x *exchange) counts(model string) (*token.Memo, error) {
 			return nil, err
 		}
 	}
-	x.t.memos[name] = token.NewMemo(c, 0)
-	return x.t.memos[name], nil
+	n.t.memos[name] = token.NewMemo(c, 0)
+	return n.t.memos[name], nil
 }
 
 // wordForWord writes messages as text of at most so many tokens: long ones are
@@ -186,12 +186,12 @@ func shortened(parts []thread.Part, limit int) []thread.Part {
 // recorded keeps the conversation that a text will stand for, and tells of the
 // compaction. It returns the id of the log; empty where the request is none that
 // is kept, or the store fails: the text does not depend on it.
-func (x *exchange) recorded(ctx context.Context, body string, before, after int) string {
-	x.t.compactions.Add(1)
-	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: before, TokensAfter: after, Duration: time.Since(x.start), Details: map[string]any{"trigger": "native"}}
-	defer func() { event.Emit(ctx, x.t.options.Config.Events, e) }()
-	own := *x
-	own.body, own.request = body, unpackedRequest(x.request)
+func (n nativeMessages) recorded(ctx context.Context, body string, before, after int) string {
+	n.t.compactions.Add(1)
+	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: before, TokensAfter: after, Duration: time.Since(n.start), Details: map[string]any{"trigger": "native"}}
+	defer func() { event.Emit(ctx, n.t.options.Config.Events, e) }()
+	own := *n.exchange
+	own.body, own.request = body, unpackedRequest(n.request)
 	r, reason, err := own.read(ctx)
 	if err != nil || reason != "" {
 		return ""
@@ -199,7 +199,7 @@ func (x *exchange) recorded(ctx context.Context, body string, before, after int)
 	for range tries {
 		var at identify.Place
 		if at, err = own.place(ctx, r); err == nil {
-			err = own.added(ctx, r, at)
+			err = nativeMessages{&own}.added(ctx, r, at)
 		}
 		if err == nil {
 			e.ThreadID = at.Log
@@ -212,10 +212,10 @@ func (x *exchange) recorded(ctx context.Context, body string, before, after int)
 }
 
 // added writes to a log what it does not hold of a request.
-func (x *exchange) added(ctx context.Context, r *reading, at identify.Place) error {
-	log, err := x.t.log.Load(ctx, at.Log)
+func (n nativeMessages) added(ctx context.Context, r *reading, at identify.Place) error {
+	log, err := n.t.log.Load(ctx, at.Log)
 	if news := identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:]); err == nil && len(news) > 0 {
-		_, err = x.t.log.Append(ctx, at.Log, log.Version(), news)
+		_, err = n.t.log.Append(ctx, at.Log, log.Version(), news)
 	}
 	return err
 }

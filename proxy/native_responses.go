@@ -35,12 +35,12 @@ type asked struct {
 
 // nativeResponses emulates the compaction of the Responses API, and goes on with
 // histories that the provider holds.
-type nativeResponses struct{}
+type nativeResponses struct{ *exchange }
 
 // begin implements emulator.
-func (nativeResponses) begin(ctx context.Context, x *exchange, body string, emulated bool) (emulation, error) {
+func (n nativeResponses) begin(ctx context.Context, body string, emulated bool) (emulation, error) {
 	refuse := func(why *native.ResponsesRefusal) (emulation, error) {
-		return emulation{answer: refused(x.request, why)}, nil
+		return emulation{answer: refused(n.request, why)}, nil
 	}
 	r, err := native.ParseResponses(body)
 	var invalid *native.ResponsesRefusal
@@ -51,34 +51,34 @@ func (nativeResponses) begin(ctx context.Context, x *exchange, body string, emul
 		return emulation{}, nil // the provider says what is wrong
 	}
 	a := &asked{Responses: r, items: r.Items}
-	if invalid = x.translate(ctx, a, emulated); invalid != nil {
+	if invalid = n.translate(ctx, a, emulated); invalid != nil {
 		return refuse(invalid)
 	}
 	switch {
-	case !x.triggered(a, emulated):
+	case !n.triggered(a, emulated):
 		return emulation{asked: a, body: a.body}, nil
 	case a.Previous != "" && !a.known:
 		return refuse(unknownResponse(a.Previous))
 	case a.Conversation:
 		return refuse(&native.ResponsesRefusal{Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"})
 	}
-	answer, err := x.compactNow(ctx, a)
+	answer, err := n.compactNow(ctx, a)
 	if err != nil && ctx.Err() == nil {
-		x.fault("compaction", err, nil)
-		answer, err = x.compactInWords(ctx, a)
+		n.fault("compaction", err, nil)
+		answer, err = n.compactInWords(ctx, a)
 	}
 	return emulation{answer: answer}, err
 }
 
 // stripped implements emulator.
-func (nativeResponses) stripped(x *exchange, body string, emulated bool) emulation {
+func (n nativeResponses) stripped(body string, emulated bool) emulation {
 	r, err := native.ParseResponses(body)
 	if err != nil {
 		return emulation{}
 	}
 	a := &asked{Responses: r, items: withoutTokens(r.Items)}
-	if x.triggered(a, emulated) {
-		if answer, err := x.compactInWords(x.request.Context(), a); err == nil {
+	if n.triggered(a, emulated) {
+		if answer, err := n.compactInWords(n.request.Context(), a); err == nil {
 			return emulation{answer: answer}
 		}
 	}
@@ -98,24 +98,24 @@ const trigger = `{"type":"compaction_trigger"}`
 
 // triggered reports whether a request asks for nothing but a compaction, which is
 // made here.
-func (x *exchange) triggered(a *asked, emulated bool) bool {
-	return emulated && (x.endpoint.task == compaction || x.endpoint.task == generate && a.Trigger)
+func (n nativeResponses) triggered(a *asked, emulated bool) bool {
+	return emulated && (n.endpoint.task == compaction || n.endpoint.task == generate && a.Trigger)
 }
 
 // translate makes of a request one that any provider can answer.
-func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *native.ResponsesRefusal {
+func (n nativeResponses) translate(ctx context.Context, a *asked, emulated bool) *native.ResponsesRefusal {
 	var h history
 	if a.Previous != "" {
-		c, err := x.t.responses.follow(ctx, a.Previous)
+		c, err := n.t.responses.follow(ctx, a.Previous)
 		if err != nil {
-			x.fault("link", err, nil) // as one that nobody knows
+			n.fault("link", err, nil) // as one that nobody knows
 		}
 		if c != nil {
 			a.known, a.part, h = true, c.part, c.history
 			a.items = slices.Concat(c.system, c.items, a.Items)
 		}
 	}
-	own, invalid := x.expand(ctx, a, h)
+	own, invalid := n.expand(ctx, a, h)
 	if invalid != nil {
 		return invalid
 	}
@@ -125,7 +125,7 @@ func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *nati
 		gone = append(gone, "context_management")
 		a.body = a.Body(a.Items, gone...)
 	}
-	triggered := x.triggered(a, emulated)
+	triggered := n.triggered(a, emulated)
 	if own == nil && (a.known || triggered) {
 		own = &rebuilt{history: h, strict: a.part || triggered}
 	}
@@ -150,7 +150,7 @@ func (x *exchange) translate(ctx context.Context, a *asked, emulated bool) *nati
 // expand finds our own compaction among the items. The history that it stands
 // for takes the place of everything before it but what the client may have added
 // there. It is nil where there is none, or a newer one of the provider's.
-func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *native.ResponsesRefusal) {
+func (n nativeResponses) expand(ctx context.Context, a *asked, h history) (*rebuilt, *native.ResponsesRefusal) {
 	newest, content := -1, ""
 	for i, item := range slices.Backward(a.items) {
 		if c, ok := native.Compaction(item); ok {
@@ -173,7 +173,7 @@ func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *
 		a.items = foreign
 		return &rebuilt{history: h, strict: true, fallback: foreign}, nil
 	}
-	token, err := x.opened(ctx, content)
+	token, err := n.opened(ctx, content)
 	if err != nil {
 		return nil, &native.ResponsesRefusal{Code: "invalid_encrypted_content", Message: "The encrypted content " + clipped(content) + " could not be verified."}
 	}
@@ -189,12 +189,12 @@ func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *
 	r.fallback = slices.Concat(kept, []string{recap(token.Summary)}, after)
 	a.items = slices.Concat(kept, after)
 	if native.Leading(kept) == 0 {
-		if k, err := x.t.responses.find(ctx, itemID(content)); err == nil && k != nil {
+		if k, err := n.t.responses.find(ctx, itemID(content)); err == nil && k != nil {
 			a.items = slices.Concat(rawItems(k.System), a.items)
 			r.fallback = slices.Concat(rawItems(k.System), r.fallback)
 		}
 	}
-	if _, err := x.t.load(ctx, r.history); token.Thread == "" || errors.Is(err, errMoved) {
+	if _, err := n.t.load(ctx, r.history); token.Thread == "" || errors.Is(err, errMoved) {
 		r.history, r.retained, a.items = history{}, 0, r.fallback // words are all there is
 	}
 	return r, nil
@@ -202,11 +202,11 @@ func (x *exchange) expand(ctx context.Context, a *asked, h history) (*rebuilt, *
 
 // opened reads a compaction of ours. Where the key cannot be had, its summary is
 // all that counts: it is the client's word then.
-func (x *exchange) opened(ctx context.Context, content string) (native.Token, error) {
-	key, err := x.t.secret.of(ctx, &x.t.options)
+func (n nativeResponses) opened(ctx context.Context, content string) (native.Token, error) {
+	key, err := n.t.secret.of(ctx, &n.t.options)
 	token, forged := native.Open(key, wire.Responses, content)
 	if err != nil {
-		x.fault("secret", err, nil)
+		n.fault("secret", err, nil)
 		return native.Token{Summary: token.Summary}, nil
 	}
 	return token, forged

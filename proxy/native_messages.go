@@ -18,11 +18,11 @@ import (
 // Anthropic Messages API.
 // https://docs.anthropic.com/en/docs/build-with-claude/context-editing
 // https://docs.anthropic.com/en/docs/build-with-claude/compaction
-type nativeMessages struct{}
+type nativeMessages struct{ *exchange }
 
-func (n nativeMessages) begin(ctx context.Context, x *exchange, body string, emulated bool) (emulation, error) {
+func (n nativeMessages) begin(ctx context.Context, body string, emulated bool) (emulation, error) {
 	if emulated && !mentions(body) {
-		return n.plain(x), nil
+		return n.plain(), nil
 	}
 	m, err := native.ReadMessages(body)
 	if err != nil {
@@ -32,30 +32,30 @@ func (n nativeMessages) begin(ctx context.Context, x *exchange, body string, emu
 		err = m.Ask()
 	}
 	if err == nil {
-		err = m.Expand(x.opener(ctx, wire.Anthropic), emulated)
+		err = m.Expand(n.opener(ctx, wire.Anthropic), emulated)
 	}
 	var done emulation
 	if err == nil && emulated && (m.Managed || m.OnDemand) {
-		done, err = n.ask(ctx, x, m)
+		done, err = n.ask(ctx, m)
 	} else if err == nil && m.Changed() {
-		done = n.onward(x, m, emulated)
+		done = n.onward(m, emulated)
 	} else if err == nil && emulated {
-		done = n.plain(x)
+		done = n.plain()
 	}
 	var refusal *native.Refusal
 	if errors.As(err, &refusal) {
-		return emulation{answer: answering(x.request, http.StatusBadRequest, jsonKind, refusal.Body())}, nil
+		return emulation{answer: answering(n.request, http.StatusBadRequest, jsonKind, refusal.Body())}, nil
 	}
 	return done, err
 }
 
 // plain is for a request that asks for nothing, of a client that may.
-func (nativeMessages) plain(x *exchange) emulation {
-	if !namesBetas(x.request.Header) {
+func (n nativeMessages) plain() emulation {
+	if !namesBetas(n.request.Header) {
 		return emulation{}
 	}
-	out := emulation{header: withoutBetas(x.request.Header)}
-	if x.endpoint.task == generate && compacts(x.request.Header) {
+	out := emulation{header: withoutBetas(n.request.Header)}
+	if n.endpoint.task == generate && compacts(n.request.Header) {
 		out.shape = func(res *http.Response) (*http.Response, error) {
 			return shaped(res, generate, &native.Addition{Iterations: true})
 		}
@@ -69,25 +69,25 @@ func compacts(h http.Header) bool {
 	return strings.Contains(strings.Join(h.Values(betaHeader), ","), native.BetaCompact)
 }
 
-func (n nativeMessages) stripped(x *exchange, body string, emulated bool) emulation {
+func (n nativeMessages) stripped(body string, emulated bool) emulation {
 	m, err := native.ReadMessages(body)
 	if err != nil {
 		return emulation{}
 	}
-	if emulated && m.Ask() == nil && m.OnDemand && x.endpoint.task == generate {
-		return emulation{answer: answering(x.request, 529, jsonKind, native.Unavailable())}
+	if emulated && m.Ask() == nil && m.OnDemand && n.endpoint.task == generate {
+		return emulation{answer: answering(n.request, 529, jsonKind, native.Unavailable())}
 	}
 	if err := m.Expand(nil, emulated); err != nil {
 		return emulation{}
 	}
-	return n.onward(x, m, emulated)
+	return n.onward(m, emulated)
 }
 
 // onward is the request for the upstream as it is now.
-func (nativeMessages) onward(x *exchange, m *native.Messages, emulated bool) emulation {
+func (n nativeMessages) onward(m *native.Messages, emulated bool) emulation {
 	out := emulation{body: m.Body()}
 	if emulated {
-		out.header = withoutBetas(x.request.Header)
+		out.header = withoutBetas(n.request.Header)
 	}
 	return out
 }
@@ -123,16 +123,16 @@ func withoutBetas(h http.Header) http.Header {
 }
 
 // ask does what is asked for.
-func (n nativeMessages) ask(ctx context.Context, x *exchange, m *native.Messages) (emulation, error) {
+func (n nativeMessages) ask(ctx context.Context, m *native.Messages) (emulation, error) {
 	switch {
-	case m.OnDemand && x.endpoint.task == count:
-		return n.onward(x, m, true), nil // it counts the conversation as it was sent
+	case m.OnDemand && n.endpoint.task == count:
+		return n.onward(m, true), nil // it counts the conversation as it was sent
 	case m.Held() && (m.OnDemand || slices.ContainsFunc(m.Edits, func(e native.Edit) bool { return e.Type == native.Compact })):
-		return emulation{answer: threadless(x.request)}, nil // the client sends the whole then
+		return emulation{answer: threadless(n.request)}, nil // the client sends the whole then
 	case m.OnDemand:
-		return n.onDemand(ctx, x, m)
+		return n.onDemand(ctx, m)
 	}
-	memo, err := x.counts(m.Model)
+	memo, err := n.counts(m.Model)
 	if err != nil {
 		return emulation{}, err
 	}
@@ -141,11 +141,11 @@ func (n nativeMessages) ask(ctx context.Context, x *exchange, m *native.Messages
 	if slices.ContainsFunc(m.Edits, func(e native.Edit) bool { return e.Trigger > 0 && !e.ByUses && m.Size() > e.Trigger }) {
 		p, err := decodedPrompt(m.Body())
 		if err != nil {
-			return n.onward(x, m, true), nil // the provider says what is wrong with it
+			return n.onward(m, true), nil // the provider says what is wrong with it
 		}
 		tokens = memo.Prompt(p)
 	}
-	add := &native.Addition{Managed: true, Iterations: compacts(x.request.Header)}
+	add := &native.Addition{Managed: true, Iterations: compacts(n.request.Header)}
 	paused := false
 	for _, e := range m.Edits {
 		var done native.Applied
@@ -157,8 +157,8 @@ func (n nativeMessages) ask(ctx context.Context, x *exchange, m *native.Messages
 			done, ok = m.Clear(e, tokens, tokensOf)
 		case native.Compact:
 			add.Iterations = true
-			if x.endpoint.task == generate && tokens >= e.Trigger && add.Block == "" {
-				if err := n.compact(ctx, x, m, e, add); err != nil {
+			if n.endpoint.task == generate && tokens >= e.Trigger && add.Block == "" {
+				if err := n.compact(ctx, m, e, add); err != nil {
 					return emulation{}, err
 				}
 				paused = e.Pause && add.Block != ""
@@ -170,25 +170,25 @@ func (n nativeMessages) ask(ctx context.Context, x *exchange, m *native.Messages
 		}
 	}
 	if paused {
-		return emulation{answer: n.alone(x, m, add)}, nil
+		return emulation{answer: n.alone(m, add)}, nil
 	}
-	if m.Edited() && x.t.model(m.Model).BindsThinking {
+	if m.Edited() && n.t.model(m.Model).BindsThinking {
 		m.Unbind()
 	}
-	out := n.onward(x, m, true)
+	out := n.onward(m, true)
 	out.settled = m.Edited()
-	out.shape = func(res *http.Response) (*http.Response, error) { return shaped(res, x.endpoint.task, add) }
+	out.shape = func(res *http.Response) (*http.Response, error) { return shaped(res, n.endpoint.task, add) }
 	return out, nil
 }
 
 // compact puts a summary in place of the whole conversation. Where that would
 // save less than half of it nothing is done.
-func (nativeMessages) compact(ctx context.Context, x *exchange, m *native.Messages, e native.Edit, add *native.Addition) error {
+func (n nativeMessages) compact(ctx context.Context, m *native.Messages, e native.Edit, add *native.Addition) error {
 	p, err := decodedPrompt(m.Body())
 	if err != nil {
 		return err
 	}
-	made, size, err := x.summarized(ctx, p, m, e.Instructions)
+	made, size, err := n.summarized(ctx, p, m, e.Instructions)
 	if err != nil || 2*made.tokens > size {
 		return err
 	}
@@ -197,7 +197,7 @@ func (nativeMessages) compact(ctx context.Context, x *exchange, m *native.Messag
 			return err // nobody else will look at the request
 		}
 	}
-	token, err := x.signed(ctx, m, native.BetaCompact, made, size)
+	token, err := n.signed(ctx, m, native.BetaCompact, made, size)
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,7 @@ func (nativeMessages) compact(ctx context.Context, x *exchange, m *native.Messag
 }
 
 // onDemand answers a request for nothing but a summary.
-func (n nativeMessages) onDemand(ctx context.Context, x *exchange, m *native.Messages) (emulation, error) {
+func (n nativeMessages) onDemand(ctx context.Context, m *native.Messages) (emulation, error) {
 	if m.Empty() {
 		return emulation{}, &native.Refusal{Code: "compaction_nothing_to_summarize", Message: "messages: there is nothing to summarize"}
 	}
@@ -218,24 +218,24 @@ func (n nativeMessages) onDemand(ctx context.Context, x *exchange, m *native.Mes
 	if err != nil {
 		return emulation{}, err
 	}
-	made, size, err := x.summarized(ctx, p, m, m.Instructions)
+	made, size, err := n.summarized(ctx, p, m, m.Instructions)
 	if err != nil {
 		return emulation{}, err
 	}
-	token, err := x.signed(ctx, m, native.BetaOnDemand, made, size)
+	token, err := n.signed(ctx, m, native.BetaOnDemand, made, size)
 	if err != nil {
 		return emulation{}, err
 	}
-	return emulation{answer: n.alone(x, m, &native.Addition{Block: native.SignedBlock(made.text, token)})}, nil
+	return emulation{answer: n.alone(m, &native.Addition{Block: native.SignedBlock(made.text, token)})}, nil
 }
 
 // alone is an answer with nothing but the block.
-func (nativeMessages) alone(x *exchange, m *native.Messages, add *native.Addition) *http.Response {
+func (n nativeMessages) alone(m *native.Messages, add *native.Addition) *http.Response {
 	id := "msg_" + identify.Digest("native", add.Block)
 	if m.Stream {
-		return answering(x.request, http.StatusOK, streamKind, add.Stream(id, m.Model))
+		return answering(n.request, http.StatusOK, streamKind, add.Stream(id, m.Model))
 	}
-	return answering(x.request, http.StatusOK, jsonKind, add.Alone(id, m.Model))
+	return answering(n.request, http.StatusOK, jsonKind, add.Alone(id, m.Model))
 }
 
 // decodedPrompt decodes a request as far as a summary needs it.
@@ -245,8 +245,8 @@ func decodedPrompt(body string) (*prompt.Prompt, error) {
 
 // summarized makes the text that stands for the conversation, and counts what it
 // stands for.
-func (x *exchange) summarized(ctx context.Context, p *prompt.Prompt, m *native.Messages, instructions string) (replacement, int, error) {
-	memo, err := x.counts(m.Model)
+func (n nativeMessages) summarized(ctx context.Context, p *prompt.Prompt, m *native.Messages, instructions string) (replacement, int, error) {
+	memo, err := n.counts(m.Model)
 	if err != nil {
 		return replacement{}, 0, err
 	}
@@ -254,15 +254,15 @@ func (x *exchange) summarized(ctx context.Context, p *prompt.Prompt, m *native.M
 	for i := range p.Messages {
 		size += memo.Message(&p.Messages[i])
 	}
-	made, err := x.replacement(ctx, p, m.Previous, instructions)
+	made, err := n.replacement(ctx, p, m.Previous, instructions)
 	return made, size, err
 }
 
 // signed is the opaque value of a text that stands for a request of so many
 // tokens.
-func (x *exchange) signed(ctx context.Context, m *native.Messages, kind string, made replacement, size int) (string, error) {
-	return x.sealed(ctx, native.Token{
-		API: wire.Anthropic, Kind: kind, Thread: x.recorded(ctx, m.Body(), size, made.tokens),
+func (n nativeMessages) signed(ctx context.Context, m *native.Messages, kind string, made replacement, size int) (string, error) {
+	return n.sealed(ctx, native.Token{
+		API: wire.Anthropic, Kind: kind, Thread: n.recorded(ctx, m.Body(), size, made.tokens),
 		Digest: native.Digest(made.text), Kept: &made.summary,
 	})
 }

@@ -20,25 +20,25 @@ import (
 )
 
 // compactNow makes the compaction that the client asks for.
-func (x *exchange) compactNow(ctx context.Context, a *asked) (*http.Response, error) {
-	r, err := x.reassembled(ctx, a.rebuilt)
+func (n nativeResponses) compactNow(ctx context.Context, a *asked) (*http.Response, error) {
+	r, err := n.reassembled(ctx, a.rebuilt)
 	if err != nil {
 		return nil, err
 	}
 	if len(r.IDs) == 0 {
-		return refused(x.request, &native.ResponsesRefusal{Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
+		return refused(n.request, &native.ResponsesRefusal{Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
 	}
-	compactor, err := x.t.compactor(r.model, x.offers(r))
+	compactor, err := n.t.compactor(r.model, n.offers(r))
 	if err != nil {
 		return nil, err
 	}
-	at, err := x.place(ctx, r)
+	at, err := n.place(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	s := compactor.Session(at.Log)
 	made, err := s.PrepareStep(ctx, palimpsest.Step{
-		Base: r.Prompt, Profile: x.profile(r.model), Window: limit(r.model), Output: output(r.model, r.Prompt),
+		Base: r.Prompt, Profile: n.profile(r.model), Window: limit(r.model), Output: output(r.model, r.Prompt),
 		Messages: identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:]),
 	})
 	if err != nil {
@@ -52,24 +52,24 @@ func (x *exchange) compactNow(ctx context.Context, a *asked) (*http.Response, er
 			return nil, err
 		}
 	}
-	x.t.requests.Found(r.Request, at.Log)
-	item, h, err := x.compaction(ctx, at.Log, r)
+	n.t.requests.Found(r.Request, at.Log)
+	item, h, err := n.compaction(ctx, at.Log, r)
 	if err != nil {
 		return nil, err
 	}
-	if x.endpoint.task == generate && a.Stored {
-		k := &response{Made: x.start.UnixNano(), history: h, System: instructions(r.Prompt), Output: raws([]string{item}), Part: true}
-		if err := x.t.responses.save(ctx, x.responseID(item), k); err != nil {
-			x.fault("link", err, &step{id: at.Log})
+	if n.endpoint.task == generate && a.Stored {
+		k := &response{Made: n.start.UnixNano(), history: h, System: instructions(r.Prompt), Output: raws([]string{item}), Part: true}
+		if err := n.t.responses.save(ctx, n.responseID(item), k); err != nil {
+			n.fault("link", err, &step{id: at.Log})
 		}
 	}
-	return x.compacted(a, r.Prompt.Messages, item), nil
+	return n.compacted(a, r.Prompt.Messages, item), nil
 }
 
 // compaction is the item that stands for everything that a log holds up to the end of
 // a request.
-func (x *exchange) compaction(ctx context.Context, log string, r *reading) (item string, h history, err error) {
-	h, messages, err := x.t.position(ctx, log, r)
+func (n nativeResponses) compaction(ctx context.Context, log string, r *reading) (item string, h history, err error) {
+	h, messages, err := n.t.position(ctx, log, r)
 	if err != nil {
 		return "", h, err
 	}
@@ -77,14 +77,14 @@ func (x *exchange) compaction(ctx context.Context, log string, r *reading) (item
 	if err != nil {
 		return "", h, err
 	}
-	content, err := x.sealed(ctx, native.Token{API: wire.Responses, Kind: "compaction", Thread: h.Log, At: h.At, Last: string(h.Last), Summary: summary})
+	content, err := n.sealed(ctx, native.Token{API: wire.Responses, Kind: "compaction", Thread: h.Log, At: h.At, Last: string(h.Last), Summary: summary})
 	if err != nil {
 		return "", h, err
 	}
 	if system := instructions(r.Prompt); len(system) > 0 {
 		// A client may drop what stands before the item, its instructions as well.
-		if err := x.t.responses.save(ctx, itemID(content), &response{Made: x.start.UnixNano(), history: h, System: system}); err != nil {
-			x.fault("link", err, &step{id: log})
+		if err := n.t.responses.save(ctx, itemID(content), &response{Made: n.start.UnixNano(), history: h, System: system}); err != nil {
+			n.fault("link", err, &step{id: log})
 		}
 	}
 	return native.CompactionItem(itemID(content), content), h, nil
@@ -123,22 +123,22 @@ func (t *Transport) position(ctx context.Context, id string, r *reading) (histor
 }
 
 // compacted is the answer to a request for a compaction.
-func (x *exchange) compacted(a *asked, messages []thread.Message, item string) *http.Response {
-	x.t.compactions.Add(1)
-	answer := native.ResponsesAnswer{ID: x.responseID(item), Created: x.start.Unix(), Items: []string{item}}
+func (n nativeResponses) compacted(a *asked, messages []thread.Message, item string) *http.Response {
+	n.t.compactions.Add(1)
+	answer := native.ResponsesAnswer{ID: n.responseID(item), Created: n.start.Unix(), Items: []string{item}}
 	switch {
-	case x.endpoint.task == compaction:
+	case n.endpoint.task == compaction:
 		answer.Items = append(retained(a, messages), item)
-		return answering(x.request, http.StatusOK, jsonKind, answer.Compacted())
+		return answering(n.request, http.StatusOK, jsonKind, answer.Compacted())
 	case a.Stream:
-		return answering(x.request, http.StatusOK, streamKind, answer.Events(a.Responses))
+		return answering(n.request, http.StatusOK, streamKind, answer.Events(a.Responses))
 	}
-	return answering(x.request, http.StatusOK, jsonKind, answer.Whole(a.Responses))
+	return answering(n.request, http.StatusOK, jsonKind, answer.Whole(a.Responses))
 }
 
 // responseID is the id of a response that was made here.
-func (x *exchange) responseID(item string) string {
-	return "resp_" + identify.Digest(item, x.start.String())
+func (n nativeResponses) responseID(item string) string {
+	return "resp_" + identify.Digest(item, n.start.String())
 }
 
 // retained are the user's messages of the whole conversation, as the answer to
@@ -163,12 +163,12 @@ func retained(a *asked, messages []thread.Message) []string {
 
 // compactInWords makes a compaction that needs no log: it holds a summary of the
 // request.
-func (x *exchange) compactInWords(ctx context.Context, a *asked) (*http.Response, error) {
+func (n nativeResponses) compactInWords(ctx context.Context, a *asked) (*http.Response, error) {
 	items := a.items
 	if a.rebuilt != nil && a.rebuilt.fallback != nil {
 		items = a.rebuilt.fallback
 	}
-	p, err := identify.Decode(x.endpoint.dialect, []byte(a.Body(items)))
+	p, err := identify.Decode(n.endpoint.dialect, []byte(a.Body(items)))
 	if err != nil {
 		return nil, err
 	}
@@ -179,11 +179,11 @@ func (x *exchange) compactInWords(ctx context.Context, a *asked) (*http.Response
 	if err != nil {
 		return nil, err
 	}
-	content, err := x.sealed(ctx, native.Token{API: wire.Responses, Kind: "compaction", Summary: summary})
+	content, err := n.sealed(ctx, native.Token{API: wire.Responses, Kind: "compaction", Summary: summary})
 	if err != nil {
 		return nil, err
 	}
-	return x.compacted(a, nil, native.CompactionItem(itemID(content), content)), nil
+	return n.compacted(a, nil, native.CompactionItem(itemID(content), content)), nil
 }
 
 // inWords is a summary of messages, for whoever has nothing else of them. No model

@@ -18,10 +18,10 @@ type emulator interface {
 	// begin reads a request. emulated says
 	// that the upstream cannot compact; where it can, only items of ours are
 	// replaced by what they stand for. An error is a fault of ours.
-	begin(ctx context.Context, x *exchange, body string, emulated bool) (emulation, error)
+	begin(ctx context.Context, body string, emulated bool) (emulation, error)
 	// stripped is the request without what the upstream does not know and without
 	// items of ours: what is sent where begin has failed.
-	stripped(x *exchange, body string, emulated bool) emulation
+	stripped(body string, emulated bool) emulation
 }
 
 // emulation is what became of a request. The zero value leaves it as it is.
@@ -48,16 +48,16 @@ func (x *exchange) emulatorOf(body string) (e emulator, emulated bool) {
 	api := x.endpoint.dialect.API()
 	emulated = slices.Contains(x.t.options.Emulate, api)
 	if api == wire.Responses && strings.Contains(body, `_response_id"`) {
-		return nativeResponses{}, emulated // it goes on with a history that the provider holds
+		return nativeResponses{x}, emulated // it goes on with a history that the provider holds
 	}
 	if !strings.Contains(body, native.Prefix) && !(emulated && (x.endpoint.task == compaction || mentions(body) || namesBetas(x.request.Header))) {
 		return nil, false
 	}
 	switch api {
 	case wire.Anthropic:
-		return nativeMessages{}, emulated
+		return nativeMessages{x}, emulated
 	case wire.Responses:
-		return nativeResponses{}, emulated
+		return nativeResponses{x}, emulated
 	}
 	return nil, false
 }
@@ -79,10 +79,10 @@ func (x *exchange) emulate() (*http.Response, error) {
 		return x.run()
 	}
 	ctx := x.request.Context()
-	m, err := guard(ctx, x.t.options.Deadline, func(ctx context.Context) (emulation, error) { return e.begin(ctx, x, body, emulated) })
+	m, err := guard(ctx, x.t.options.Deadline, func(ctx context.Context) (emulation, error) { return e.begin(ctx, body, emulated) })
 	if err != nil {
 		x.fault("native", err, nil)
-		m, err = guard(ctx, x.t.options.Deadline, func(context.Context) (emulation, error) { return e.stripped(x, body, emulated), nil })
+		m, err = guard(ctx, x.t.options.Deadline, func(context.Context) (emulation, error) { return e.stripped(body, emulated), nil })
 		if err != nil {
 			x.fault("native", err, nil)
 		}

@@ -38,44 +38,44 @@ var unstored = regexp.MustCompile(`"store"\s*:\s*false`)
 
 // stored reports whether the provider keeps the response, so that a later
 // request may go on with it by its id alone.
-func (x *exchange) stored() bool {
-	if x.endpoint.task != generate || x.endpoint.dialect.API() != wire.Responses {
+func (n nativeResponses) stored() bool {
+	if n.endpoint.task != generate || n.endpoint.dialect.API() != wire.Responses {
 		return false
 	}
-	if a := x.native.asked; a != nil {
+	if a := n.native.asked; a != nil {
 		return a.Stored && !a.Conversation && (a.Previous == "" || a.known)
 	}
-	return x.request.Header.Get("Content-Encoding") == "" && !unstored.MatchString(x.body)
+	return n.request.Header.Get("Content-Encoding") == "" && !unstored.MatchString(n.body)
 }
 
-// keepResponse shows the client the compaction that it asked for in the answer, and
+// keep shows the client the compaction that it asked for in the answer, and
 // remembers what the provider holds from now on.
-func (x *exchange) keepResponse(res *http.Response, d decision) (*http.Response, error) {
+func (n nativeResponses) keep(res *http.Response, d decision) (*http.Response, error) {
 	item := ""
-	if d.action == Compacted && x.native.asked != nil && x.native.asked.emulated && d.step != nil {
-		item = x.madeItem(d.step)
+	if d.action == Compacted && n.native.asked != nil && n.native.asked.emulated && d.step != nil {
+		item = n.madeItem(d.step)
 	}
 	remember := func(string) {}
-	if x.stored() {
+	if n.stored() {
 		remember = func(response string) {
-			x.attempt(context.WithoutCancel(x.request.Context()), "link", d.step, func(ctx context.Context) error { return x.remember(ctx, d, response) })
+			n.attempt(context.WithoutCancel(n.request.Context()), "link", d.step, func(ctx context.Context) error { return n.remember(ctx, d, response) })
 		}
 	} else if item == "" {
 		return res, nil
 	}
-	return x.show(res, item, remember)
+	return n.show(res, item, remember)
 }
 
 // forgotten reports whether a provider refuses to go on with a response that is
 // known here: it has forgotten it, or it holds none at all.
-func (x *exchange) forgotten(res *http.Response, d decision, why refusal) bool {
-	a := x.native.asked
+func (n nativeResponses) forgotten(res *http.Response, d decision, why refusal) bool {
+	a := n.native.asked
 	return d.action == Passed && a != nil && a.known && a.rebuilt != nil && res.StatusCode >= 400 && res.StatusCode < 500 && strings.Contains(why.said, "previous")
 }
 
 // whole sends the whole conversation in the place of a response's id.
-func (x *exchange) whole(ctx context.Context, d decision, res *http.Response) (decision, *http.Response, error) {
-	own, a, r := *x, *x.native.asked, *x.native.asked.rebuilt
+func (n nativeResponses) whole(ctx context.Context, d decision, res *http.Response) (decision, *http.Response, error) {
+	own, a, r := *n.exchange, *n.native.asked, *n.native.asked.rebuilt
 	r.strict, a.rebuilt, a.part = true, &r, true
 	own.native.asked = &a
 	all := own.guarded(ctx, "prepare", own.decide)
@@ -84,51 +84,51 @@ func (x *exchange) whole(ctx context.Context, d decision, res *http.Response) (d
 	}
 	res.Body.Close()
 	all.whole = true
-	again, err := x.send(all)
+	again, err := n.send(all)
 	return all, again, err
 }
 
 // madeItem is the compaction of a step; empty where something failed.
-func (x *exchange) madeItem(s *step) string {
-	item, err := guard(x.request.Context(), x.t.options.Deadline, func(ctx context.Context) (string, error) {
-		item, _, err := x.compaction(ctx, s.id, s.read)
+func (n nativeResponses) madeItem(s *step) string {
+	item, err := guard(n.request.Context(), n.t.options.Deadline, func(ctx context.Context) (string, error) {
+		item, _, err := n.compaction(ctx, s.id, s.read)
 		return item, err
 	})
 	if err != nil {
-		x.fault("compaction", err, s)
+		n.fault("compaction", err, s)
 	}
 	return item
 }
 
 // remember keeps what is behind a response.
-func (x *exchange) remember(ctx context.Context, d decision, answer string) error {
+func (n nativeResponses) remember(ctx context.Context, d decision, answer string) error {
 	switch gjson.Get(answer, "status").Str {
 	case "", "completed", "incomplete":
 	default:
 		return nil // it goes on in the background
 	}
-	a := x.native.asked
+	a := n.native.asked
 	switch {
 	case a != nil:
 	case d.step != nil:
 		a = &asked{}
-	case len(x.body) > maxResponse:
+	case len(n.body) > maxResponse:
 		return nil
 	default:
-		r, err := native.ParseResponses(x.body)
+		r, err := native.ParseResponses(n.body)
 		if err != nil || r.Conversation {
 			return err
 		}
 		a = &asked{Responses: r}
 	}
-	k := &response{Made: x.start.UnixNano(), Part: a.part || d.whole || d.action != Passed}
+	k := &response{Made: n.start.UnixNano(), Part: a.part || d.whole || d.action != Passed}
 	gjson.Get(answer, "output").ForEach(func(_, item gjson.Result) bool {
 		k.Output = append(k.Output, []byte(item.Raw))
 		return true
 	})
 	switch {
 	case d.step != nil:
-		h, _, err := x.t.position(ctx, d.step.id, d.step.read)
+		h, _, err := n.t.position(ctx, d.step.id, d.step.read)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (x *exchange) remember(ctx context.Context, d decision, answer string) erro
 	default:
 		k.Prev, k.Input = a.Previous, raws(a.Items)
 	}
-	return x.t.responses.save(ctx, gjson.Get(answer, "id").Str, k)
+	return n.t.responses.save(ctx, gjson.Get(answer, "id").Str, k)
 }
 
 // readableHere reports whether all encodings that a client accepts can be read
