@@ -74,3 +74,6 @@ func (x *exchange) fault(what string, err error, s *step) {
 	}
 	event.Emit(context.WithoutCancel(x.request.Context()), x.t.options.Config.Events, e)
 }
+
+// streamFault is fault where an answer is changed while it passes.
+func (x *exchange) streamFault(err error) { x.fault("stream", err, nil) }

@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,20 +10,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// shown is an answer of the Responses API on its way to the client: the
-// compaction that was made for it stands first in its output, and once it is
-// whole it is remembered, before the client has the end of it.
-type shown struct {
-	x      *exchange
-	body   io.ReadCloser
-	events *events
-	item   string // the compaction; empty where there is none
-	whole  func(response string)
-
-	due
-	shown bool // the item was
-	moved int64
-	asIs  bool // something failed here: the rest passes as it comes
+// itemFirst changes a stream of the Responses API: the compaction that was made for it
+// stands first in its output, and once it is whole it is remembered, before the client
+// has the end of it.
+type itemFirst struct {
+	item  string // the compaction; empty where there is none
+	whole func(response string)
+	moved int64 // how many events stand before those of the provider
 }
 
 // show hands an answer on with the compaction in it.
@@ -38,7 +29,8 @@ func (n nativeResponses) show(res *http.Response, item string, whole func(respon
 	}
 	res.ContentLength = -1
 	res.Header.Del("Content-Length")
-	res.Body = &shown{x: n.exchange, body: res.Body, events: newEvents(res.Body), item: item, whole: whole}
+	first := &itemFirst{item: item, whole: whole}
+	res.Body = &rewritten{body: res.Body, events: newEvents(res.Body), change: first.change, failed: n.streamFault}
 	return res, nil
 }
 
@@ -71,38 +63,15 @@ func withItem(doc, path, item string) string {
 	return set(doc, path, "["+item+"]")
 }
 
-// Read gives the client the next bytes.
-func (s *shown) Read(p []byte) (int, error) { return s.give(p, s.more) }
-
-// Close ends the answer.
-func (s *shown) Close() error {
-	if s.err == nil {
-		s.err = http.ErrBodyReadAfterClose
-	}
-	return s.body.Close()
-}
-
-func (s *shown) more() {
-	e, err := s.events.next()
-	defer func() {
-		if p := recover(); p != nil {
-			s.x.fault("stream", fmt.Errorf("%w: %v", errPanic, p), nil)
-			s.out, s.err, s.asIs = e.raw, err, true
-		}
-	}()
-	if err != nil || s.asIs {
-		s.out, s.err = e.raw, err
-		return
-	}
+func (s *itemFirst) change(e sent) (out []byte) {
 	v := gjson.Parse(e.data)
 	kind := v.Get("type").Str
 	switch {
 	case kind == "" || !v.IsObject():
-		s.out = e.raw
-		return
+		return e.raw
 	case kind == "response.created" || kind == "response.in_progress" || kind == "response.queued":
-	case s.item != "" && !s.shown:
-		s.begin(v)
+	case s.item != "" && s.moved == 0:
+		out = s.begin(v)
 	}
 	data := e.data
 	if s.moved > 0 {
@@ -123,19 +92,18 @@ func (s *shown) more() {
 		}
 	}
 	if data == e.data {
-		s.out = append(s.out, e.raw...)
-		return
+		return append(out, e.raw...)
 	}
-	s.out = append(s.out, e.with(data)...)
+	return append(out, e.with(data)...)
 }
 
-// begin shows the compaction before the first thing that the model said.
-func (s *shown) begin(first gjson.Result) {
-	s.shown, s.moved = true, 2
+// begin are the events of the compaction, before the first thing that the model said.
+func (s *itemFirst) begin(first gjson.Result) (out []byte) {
 	n := first.Get("sequence_number").Int()
 	for _, kind := range []string{"response.output_item.added", "response.output_item.done"} {
-		data := `{"type":"` + kind + `","sequence_number":` + strconv.FormatInt(n, 10) + `,"output_index":0,"item":` + s.item + `}`
-		s.out = append(s.out, sent{name: kind}.with(data)...)
-		n++
+		data := `{"type":"` + kind + `","sequence_number":` + strconv.FormatInt(n+s.moved, 10) + `,"output_index":0,"item":` + s.item + `}`
+		out = append(out, sent{name: kind}.with(data)...)
+		s.moved++
 	}
+	return out
 }

@@ -140,23 +140,17 @@ func (l *responseLog) list(ctx context.Context) ([]responseName, error) {
 		return nil, nil
 	}
 	var all []responseName
-	for after := ""; ; {
-		page, err := l.documents.Documents(ctx, responseKind, after, store.MaxLimit)
-		if err != nil {
-			return nil, err
+	err := each(ctx, l.documents, responseKind, func(d store.Document) error {
+		var k struct {
+			Made int64 `json:"made"`
 		}
-		for _, d := range page {
-			var k struct {
-				Made int64 `json:"made"`
-			}
-			if json.Unmarshal(d.Body, &k) == nil {
-				all = append(all, responseName{d.ID, d.Version, k.Made, len(d.Body)})
-			}
+		if json.Unmarshal(d.Body, &k) == nil {
+			all = append(all, responseName{d.ID, d.Version, k.Made, len(d.Body)})
 		}
-		if len(page) < store.MaxLimit {
-			break
-		}
-		after = page[len(page)-1].ID
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(all, func(a, b responseName) int { return cmp.Compare(a.made, b.made) })
 	return all, nil

@@ -57,7 +57,7 @@ func (n nativeMessages) plain() emulation {
 	out := emulation{header: withoutBetas(n.request.Header)}
 	if n.endpoint.task == generate && compacts(n.request.Header) {
 		out.shape = func(res *http.Response) (*http.Response, error) {
-			return shaped(res, generate, &native.Addition{Iterations: true})
+			return shaped(res, generate, &native.Addition{Iterations: true}, n.streamFault)
 		}
 	}
 	return out
@@ -177,7 +177,9 @@ func (n nativeMessages) ask(ctx context.Context, m *native.Messages) (emulation,
 	}
 	out := n.onward(m, true)
 	out.settled = m.Edited()
-	out.shape = func(res *http.Response) (*http.Response, error) { return shaped(res, n.endpoint.task, add) }
+	out.shape = func(res *http.Response) (*http.Response, error) {
+		return shaped(res, n.endpoint.task, add, n.streamFault)
+	}
 	return out, nil
 }
 

@@ -119,24 +119,20 @@ func (n nativeMessages) replacement(ctx context.Context, p *prompt.Prompt, previ
 
 // counts counts as a model does, and remembers what it counted.
 func (n nativeMessages) counts(model string) (*token.Memo, error) {
-	c := n.t.options.Config.Counter
-	name := ""
-	if c == nil {
-		name = or(n.t.model(model).Counter, "o200k")
-	}
-	n.t.mu.Lock()
-	defer n.t.mu.Unlock()
-	if memo := n.t.memos[name]; memo != nil {
-		return memo, nil
-	}
+	t := n.t
+	c := t.options.Config.Counter
 	if c == nil {
 		var err error
-		if c, err = token.New(name, nil); err != nil {
+		if c, err = t.options.Memory.counter(or(t.model(model).Counter, "o200k")); err != nil {
 			return nil, err
 		}
 	}
-	n.t.memos[name] = token.NewMemo(c, 0)
-	return n.t.memos[name], nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.memos[c] == nil {
+		t.memos[c] = token.NewMemo(c, 0)
+	}
+	return t.memos[c], nil
 }
 
 // wordForWord writes messages as text of at most so many tokens: long ones are

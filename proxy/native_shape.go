@@ -1,7 +1,7 @@
 package proxy
 
 import (
-	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -13,13 +13,23 @@ import (
 
 // shaped gives an answer of the Messages API what it says of native compaction.
 // An answer that cannot be read here stays as it is.
-func shaped(res *http.Response, what task, add *native.Addition) (*http.Response, error) {
+func shaped(res *http.Response, what task, add *native.Addition, failed func(error)) (*http.Response, error) {
 	if !unpacked(res) {
 		return res, nil
 	}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		uncompressed(res, -1)
-		res.Body = &shapedStream{body: res.Body, events: newEvents(res.Body), add: add}
+		res.Body = &rewritten{body: res.Body, events: newEvents(res.Body), failed: failed, change: func(e sent) []byte {
+			var out []byte
+			for _, data := range add.Event(e.data) {
+				if data == e.data {
+					out = append(out, e.raw...)
+				} else {
+					out = append(out, sent{name: gjson.Get(data, "type").Str}.with(data)...)
+				}
+			}
+			return out
+		}}
 		return res, nil
 	}
 	said, all := readAnswer(res)
@@ -36,44 +46,34 @@ func shaped(res *http.Response, what task, add *native.Addition) (*http.Response
 	return given(res, []byte(body)), nil
 }
 
-// shapedStream is the body of an answer that is changed while it passes. It is
-// read by one goroutine.
-type shapedStream struct {
+// rewritten is the body of a stream whose events are changed while they pass. Where
+// that fails, the rest passes as it comes. It is read by one goroutine.
+type rewritten struct {
 	body   io.Closer
 	events *events
-	add    *native.Addition
+	change func(sent) []byte
+	failed func(error)
+	asIs   bool
 	due
 }
 
 // Read gives the client the next bytes.
-func (s *shapedStream) Read(p []byte) (int, error) { return s.give(p, s.more) }
+func (s *rewritten) Read(p []byte) (int, error) { return s.give(p, s.more) }
 
-func (s *shapedStream) more() {
+func (s *rewritten) more() {
 	e, err := s.events.next()
 	s.out, s.err = e.raw, err
-	if err != nil || e.data == "" {
+	if err != nil || s.asIs || e.data == "" {
 		return
 	}
-	if data := s.add.Event(e.data); len(data) != 1 || data[0] != e.data {
-		s.out = s.written(e, data)
-	}
-}
-
-// written are events in place of one, named as their data are.
-func (s *shapedStream) written(e sent, data []string) []byte {
-	var out bytes.Buffer
-	for _, d := range data {
-		if d == e.data {
-			out.Write(e.raw)
-			continue
+	defer func() {
+		if p := recover(); p != nil {
+			s.failed(fmt.Errorf("%w: %v", errPanic, p))
+			s.out, s.asIs = e.raw, true
 		}
-		out.Write(sent{name: typeOf(d)}.with(d))
-	}
-	return out.Bytes()
+	}()
+	s.out = s.change(e)
 }
-
-// typeOf is the type of an event, which is its name too.
-func typeOf(data string) string { return gjson.Get(data, "type").Str }
 
 // Close gives the connection back.
-func (s *shapedStream) Close() error { return s.body.Close() }
+func (s *rewritten) Close() error { return s.body.Close() }

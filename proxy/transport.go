@@ -41,7 +41,7 @@ type Transport struct {
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
-	memos      map[string]*token.Memo           // of native compaction, by the name of the counter
+	memos      map[*token.Counter]*token.Memo   // of native compaction
 
 	byVendor [vendors]atomic.Int64 // of requests
 
@@ -79,7 +79,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, memos: map[string]*token.Memo{}}
+	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, memos: map[*token.Counter]*token.Memo{}}
 	t.options.Rounds = or(o.Rounds, defaultRounds)
 	t.options.MaxBody = or(o.MaxBody, defaultMaxBody)
 	t.options.Deadline = or(o.Deadline, defaultDeadline)
