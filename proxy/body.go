@@ -22,6 +22,15 @@ func readBody[T string | []byte](r io.Reader, limit int64) (body T, whole bool, 
 	if r == nil {
 		return body, true, nil
 	}
+	return readPieces[T](r, limit, func(int) bool { return true })
+}
+
+// errBusy says that there is no room for a body.
+var errBusy = errors.New("no room for the body")
+
+// readPieces is readBody where there has to be room for each piece but the first. The
+// error is errBusy where there is none.
+func readPieces[T string | []byte](r io.Reader, limit int64, take func(bytes int) bool) (body T, whole bool, err error) {
 	r = io.LimitReader(r, limit+1)
 	var pieces []*[pieceSize]byte
 	defer func() {
@@ -33,6 +42,9 @@ func readBody[T string | []byte](r io.Reader, limit int64) (body T, whole bool, 
 	for err == nil {
 		at := size % pieceSize
 		if at == 0 {
+			if len(pieces) > 0 && !take(pieceSize) {
+				return body, false, errBusy
+			}
 			pieces = append(pieces, piecePool.Get().(*[pieceSize]byte))
 		}
 		var n int
@@ -85,13 +97,19 @@ const (
 
 // decoded returns a body without its compression.
 func decoded[T string | []byte](h http.Header, body T, limit int64) (T, error) {
+	return decodedPieces(h, body, limit, func(int) bool { return true })
+}
+
+// decodedPieces is decoded where there has to be room for what comes out; see
+// readPieces.
+func decodedPieces[T string | []byte](h http.Header, body T, limit int64, take func(bytes int) bool) (T, error) {
 	r, err := decoder(h, strings.NewReader(string(body)))
 	if err != nil || r == nil {
 		return body, err
 	}
 	defer r.Close()
 	limit = min(limit, alwaysRoom+maxRatio*int64(len(body)))
-	out, whole, err := readBody[T](r, limit)
+	out, whole, err := readPieces[T](r, limit, take)
 	if err == nil && !whole {
 		err = fmt.Errorf("the body has more than %d bytes without its compression", limit)
 	}

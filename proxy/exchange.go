@@ -21,12 +21,14 @@ import (
 // Nothing in it changes once it was made. What is found out on the way is a value
 // that is handed on: the decision above all.
 type exchange struct {
-	t        *Transport
-	request  *http.Request
-	endpoint endpoint
-	body     string // as it came, compressed if it was
-	start    time.Time
-	native   emulation // what native compaction made of the request
+	t          *Transport
+	request    *http.Request
+	endpoint   endpoint
+	body       string // as it came, compressed if it was
+	plain      string // without compression
+	unreadable error  // why there is no such
+	start      time.Time
+	native     emulation // what native compaction made of the request
 }
 
 // decision is what goes to the provider, and why.

@@ -3,6 +3,8 @@ package proxy_test
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -54,7 +56,7 @@ func TestMemory(t *testing.T) {
 		}
 		return sent
 	}
-	small := proxy.NewMemory(bound, bound/2)
+	small := proxy.NewMemory(&proxy.MemoryOptions{All: bound, Tenant: bound / 2})
 	most := 0
 	bounded := run(small, func(int) {
 		if most = max(most, small.Bytes()); small.Bytes() > bound {
@@ -64,7 +66,7 @@ func TestMemory(t *testing.T) {
 	if most < bound/2 {
 		t.Errorf("at most %d bytes were remembered", most)
 	}
-	large := proxy.NewMemory(0, 0)
+	large := proxy.NewMemory(nil)
 	whole := run(large, func(int) {})
 	if large.Bytes() < 2*bound {
 		t.Fatalf("%d bytes without a bound: nothing had to be forgotten", large.Bytes())
@@ -106,5 +108,55 @@ func TestChangedSystem(t *testing.T) {
 		if s := other.peek(); s.thread() == first.thread() || strings.HasPrefix(s.thread(), first.thread()) {
 			t.Errorf("%s: another conversation that begins in the same words is %q", api, s.thread())
 		}
+	}
+}
+
+// TestBusy: what there is no room for is answered with 503 and Retry-After, and passes
+// once what is at work has been answered; small requests pass all the time.
+func TestBusy(t *testing.T) {
+	up := strict(t)
+	hold := make(chan struct{})
+	up.Model = func(q *proxytest.Request) proxytest.Answer {
+		if q.N == 1 {
+			return proxytest.Answer{Text: "one two three", Hold: hold}
+		}
+		return proxytest.Answer{Text: "ok"}
+	}
+	url, p := start(t, up, proxy.Options{Window: window, Memory: proxy.NewMemory(&proxy.MemoryOptions{Bodies: 300 << 10}), Config: palimpsest.Config{Counter: counter()}})
+	a := newAgent(t, wire.Anthropic, url, true)
+	a.grow(0, 24)
+	r, err := http.NewRequest(http.MethodPost, url+a.path(), bytes.NewReader(a.body()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := plainly.RoundTrip(r) // its answer has begun
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := a.peek(); s.status != 503 || s.header.Get("Retry-After") == "" || s.header.Get(proxy.ReasonHeader) != "busy" || len(up.Requests()) != 1 {
+		t.Errorf("status %d, %v: %s", s.status, s.header, s.raw)
+	}
+	bomb := packed(t, "gzip", a.body())
+	if res := post(t, url+a.path(), bomb, http.Header{"Content-Encoding": {"gzip"}}); res.StatusCode != 503 {
+		t.Errorf("%d packed bytes: %s", len(bomb), res.Status)
+	}
+	small := newAgent(t, wire.Anthropic, url, false)
+	small.user("hello")
+	if s := small.peek(); s.status != 200 {
+		t.Errorf("a small request: %d %s", s.status, s.raw)
+	}
+	close(hold)
+	if _, err := io.Copy(io.Discard, first.Body); err != nil {
+		t.Error(err)
+	}
+	first.Body.Close()
+	a.stream = false
+	for range 3 {
+		if s := a.peek(); s.status != 200 || s.action() == proxy.Passed {
+			t.Errorf("afterwards: %d %q %s", s.status, s.action(), s.raw)
+		}
+	}
+	if totals := p.Totals(); totals.Faults != 0 {
+		t.Errorf("totals: %+v", totals)
 	}
 }

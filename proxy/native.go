@@ -70,10 +70,10 @@ func mentions(body string) bool {
 // emulate answers the request, with the emulation of what its API can do where
 // the upstream cannot.
 func (x *exchange) emulate() (*http.Response, error) {
-	body, err := decoded(x.request.Header, x.body, x.t.options.MaxBody)
-	if err != nil {
-		return x.run() // nobody here can read it
+	if x.unreadable != nil {
+		return x.run()
 	}
+	body := x.plain
 	e, emulated := x.emulatorOf(body)
 	if e == nil {
 		return x.run()
@@ -98,7 +98,7 @@ func (x *exchange) emulate() (*http.Response, error) {
 		next.request = withHeader(next.request, m.header)
 	}
 	if m.body != "" {
-		next.body, next.request = m.body, unpackedRequest(next.request)
+		next.body, next.plain, next.request = m.body, m.body, unpackedRequest(next.request)
 	}
 	res, err := next.run()
 	if err != nil {

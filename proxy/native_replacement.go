@@ -187,7 +187,7 @@ func (n nativeMessages) recorded(ctx context.Context, body string, before, after
 	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: before, TokensAfter: after, Duration: time.Since(n.start), Details: map[string]any{"trigger": "native"}}
 	defer func() { event.Emit(ctx, n.t.options.Config.Events, e) }()
 	own := *n.exchange
-	own.body, own.request = body, unpackedRequest(n.request)
+	own.body, own.plain, own.request = body, body, unpackedRequest(n.request)
 	r, reason, err := own.read(ctx)
 	if err != nil || reason != "" {
 		return ""

@@ -179,12 +179,13 @@ func (x *exchange) overflowed(ctx context.Context, d decision) (decision, error)
 	if d.step != nil {
 		return x.smaller(ctx, d.step)
 	}
-	r, reason := d.read, d.reason
+	r := d.read
 	if r == nil {
-		var err error
-		if r, reason, err = x.read(ctx); err != nil || r == nil {
+		read, reason, err := x.read(ctx)
+		if err != nil || read == nil {
 			return pass(reason), err
 		}
+		r = read
 	}
 	switch r.kind {
 	case identify.Step:

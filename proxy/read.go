@@ -28,15 +28,14 @@ func (x *exchange) read(ctx context.Context) (r *reading, reason string, err err
 		r, err := x.reassembled(ctx, a.rebuilt)
 		return r, "", err
 	}
-	body, err := decoded(x.request.Header, x.body, x.t.options.MaxBody)
-	if err != nil {
+	if x.unreadable != nil {
 		return nil, "encoding", nil
 	}
-	found, err := x.t.requests.Read(x.endpoint.dialect, body)
+	found, err := x.t.requests.Read(x.endpoint.dialect, x.plain)
 	if err != nil {
 		return nil, "format", nil
 	}
-	r = x.reading(ctx, found, len(body))
+	r = x.reading(ctx, found, len(x.plain))
 	r.kind = identify.KindOf(found, x.request.Header.Get)
 	return r, string(r.kind), nil
 }
@@ -85,5 +84,5 @@ func (x *exchange) modelName(r *reading) string {
 	case r != nil:
 		return r.Prompt.Model
 	}
-	return gjson.Get(x.body, "model").Str
+	return gjson.Get(x.plain, "model").Str
 }

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -93,7 +95,7 @@ func NewTransport(o *Options) (*Transport, error) {
 		t.options.Base = base
 	}
 	if o.Memory == nil {
-		t.options.Memory = NewMemory(0, 0)
+		t.options.Memory = NewMemory(nil)
 	}
 	t.requests = t.options.Memory.index.Tenant(t.release)
 	t.models = token.Models()
@@ -139,20 +141,70 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodPost || e.task == other {
 		return t.options.Base.RoundTrip(t.renamedRequest(withoutOurs(r)))
 	}
-	body, whole, err := readBody[string](r.Body, t.options.MaxBody)
+	if r.Body == nil {
+		r = withoutOurs(r)
+		r.Body = http.NoBody
+	}
+	held := 0
+	take := func(bytes int) bool {
+		ok := t.options.Memory.take(bytes)
+		if ok {
+			held += bytes
+		}
+		return ok
+	}
+	release := sync.OnceFunc(func() { t.options.Memory.give(held) })
+	x := &exchange{t: t, request: r, endpoint: e, start: time.Now()}
+	body, whole, err := readPieces[string](r.Body, t.options.MaxBody, take)
+	if err == nil && whole {
+		x.body = body
+		x.plain, x.unreadable = decodedPieces(r.Header, body, t.options.MaxBody, take)
+	}
+	if errors.Is(err, errBusy) || errors.Is(x.unreadable, errBusy) {
+		release()
+		r.Body.Close()
+		return busy(r), nil
+	}
 	if err != nil {
+		release()
 		return nil, err
 	}
-	if !whole {
-		r = withoutOurs(r)
-		r.Body = again(body, nil, r.Body)
-		return t.options.Base.RoundTrip(r)
-	}
-	if r.Body != nil {
+	var res *http.Response
+	if whole {
 		r.Body.Close()
+		res, err = x.emulate()
+	} else {
+		out := withoutOurs(r)
+		out.Body = again(body, nil, r.Body)
+		res, err = t.options.Base.RoundTrip(out)
 	}
-	x := &exchange{t: t, request: r, endpoint: e, body: body, start: time.Now()}
-	return x.emulate()
+	if err != nil {
+		release()
+		return nil, err
+	}
+	res.Body = &releasing{res.Body, release}
+	return res, nil
+}
+
+// releasing is the body of an answer, which gives back the room of its request.
+type releasing struct {
+	io.ReadCloser
+	release func()
+}
+
+func (b *releasing) Close() error {
+	b.release()
+	return b.ReadCloser.Close()
+}
+
+// busy answers a request for which there is no room now.
+func busy(r *http.Request) *http.Response {
+	res := answering(r, http.StatusServiceUnavailable, jsonKind,
+		`{"type":"error","error":{"type":"overloaded_error","code":503,"message":"palimpsest: too many large requests are at work: ask again"}}`)
+	res.Header.Set("Retry-After", "1")
+	res.Header.Set(ActionHeader, Passed)
+	res.Header.Set(ReasonHeader, "busy")
+	return res
 }
 
 // CloseIdleConnections closes the connections to providers that nobody uses.

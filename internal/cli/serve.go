@@ -193,7 +193,7 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	made.Artifacts = artifact.NewStore(made.Store.Artifacts(), sealed)
 	if c.Text("proxy") != "off" {
 		// One is made at once, so that a wrong upstream is told at the start.
-		memory := proxy.NewMemory(c.Bytes("proxy-memory"), c.Bytes("proxy-tenant-memory"))
+		memory := proxy.NewMemory(&proxy.MemoryOptions{All: c.Bytes("proxy-memory"), Tenant: c.Bytes("proxy-tenant-memory"), Bodies: c.Bytes("proxy-bodies")})
 		made.Remembered = memory.Bytes
 		all := &proxies{settings: c, daemon: &made, counter: named, memory: memory}
 		if _, err := all.of(""); err != nil {

@@ -266,6 +266,7 @@ func TestEverySettingActs(t *testing.T) {
 		"emulate":             {"anthropic", []string{"--anthropic-upstream", one}, asking("/v1/messages", compactBody, "Anthropic-Beta", "compact-2026-01-12")},
 		"proxy":               {"off", []string{"--anthropic-upstream", one}, asking("/v1/messages", message)},
 		"proxy-memory":        {"1KB", []string{"--anthropic-upstream", one}, remembering},
+		"proxy-bodies":        {"1KB", []string{"--anthropic-upstream", one}, asking("/v1/messages", longTalk(40))},
 		"proxy-tenant-memory": {"1KB", []string{"--anthropic-upstream", one}, remembering},
 		"window":              {"9000", nil, talking(talk{steps: 14, output: 1_000, model: "nobody-knows"})},
 		"models":              {models, nil, talking(unknown)},

@@ -101,6 +101,8 @@ func Settings() []Setting {
 			Usage: "remember so much of the conversations of agents between their steps, of all tenants together; what is forgotten is read from the store again"},
 		{Name: "proxy-tenant-memory", Default: "128MB", Want: "BYTES", check: isBytes,
 			Usage: "of that at most so much for each tenant"},
+		{Name: "proxy-bodies", Default: "512MB", Want: "BYTES", check: isBytes,
+			Usage: "hold so much of requests of agents that are at work, by the size of their bodies; what comes beyond it is answered with 503 and Retry-After"},
 		{Name: "window", Default: "0", Want: "TOKENS", check: isTokens,
 			Usage: "the context window of models that are not in the table; 0 leaves their threads to the policy's own limits"},
 		{Name: "models", Want: "FILE",
