@@ -187,9 +187,9 @@ func (e *entry) remove() {
 	t.index.bytes -= e.bytes
 }
 
-// evicted takes out what is too much: of this tenant, and then of all.
+// evicted takes out what is too much: of this tenant but for its last, and then of all.
 func (t *Tenant) evicted() (gone []*entry) {
-	for len(t.entries) > maxRequests || t.bytes > t.index.each {
+	for len(t.entries) > maxRequests || t.bytes > t.index.each && len(t.entries) > 1 {
 		gone = append(gone, t.entries[0])
 		t.entries[0].remove()
 	}

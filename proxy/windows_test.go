@@ -12,9 +12,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// TestLearnedWindow: a window that a provider named when it refused a request is
+// TestNamedWindow: a window that a provider named when it refused a request is
 // known from then on, after a restart as well, and of that provider alone.
-func TestLearnedWindow(t *testing.T) {
+func TestNamedWindow(t *testing.T) {
 	memory := &store.Memory{}
 	up, other := strict(t), strict(t)
 	other.Window = 0 // takes all
