@@ -23,7 +23,7 @@ func HTTPServer(h http.Handler, arrive time.Duration) *http.Server {
 	}
 	s := &http.Server{
 		Handler:           timed(h, arrive),
-		ReadHeaderTimeout: min(10*time.Second, arrive),
+		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		// What net/http has to say quotes addresses and requests.

@@ -51,13 +51,16 @@ func echo(string) (http.Handler, error) {
 func TestSlowBodies(t *testing.T) {
 	keys := apikey.New(&apikey.Memory{}, nil)
 	token := key(t, keys, "a", apikey.Write)
-	for _, header := range []string{"", "X-Palimpsest-Key: " + token + "\r\n", "Authorization: Bearer " + token + "\r\n"} {
+	for name, header := range map[string]string{"without a key": "", "agent": "X-Palimpsest-Key: " + token + "\r\n", "client": "Authorization: Bearer " + token + "\r\n"} {
 		for _, path := range []string{"/v1/messages", "/v1/threads", "/nothing"} {
-			conn := connected(t, daemon.Config{Keys: keys, Proxy: echo, Limits: daemon.Limits{Arrive: 50 * time.Millisecond}})
-			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: 60000000\r\n\r\n{", path, header)
-			if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {
-				t.Errorf("%s: %v", path, err) // else it ends when the daemon closes the connection
-			}
+			t.Run(name+path, func(t *testing.T) {
+				t.Parallel()
+				conn := connected(t, daemon.Config{Keys: keys, Proxy: echo, Limits: daemon.Limits{Arrive: 50 * time.Millisecond}})
+				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: 60000000\r\n\r\n{", path, header)
+				if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {
+					t.Error(err) // else it ends when the daemon closes the connection
+				}
+			})
 		}
 	}
 }
@@ -94,9 +97,10 @@ func TestSlowReaders(t *testing.T) {
 			io.WriteString(w, "done")
 		}), nil
 	}
-	conn = connected(t, daemon.Config{Proxy: thinking, Limits: daemon.Limits{Arrive: 50 * time.Millisecond}})
+	const arrive = 200 * time.Millisecond
+	conn = connected(t, daemon.Config{Proxy: thinking, Limits: daemon.Limits{Arrive: arrive}})
 	fmt.Fprint(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
-	time.AfterFunc(150*time.Millisecond, func() { close(release) })
+	time.AfterFunc(3*arrive/2, func() { close(release) })
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)
