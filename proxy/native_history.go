@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
-	"github.com/palimpsest-ai/palimpsest/proxy/identify"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/proxy/identify"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/wire"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"

@@ -9,7 +9,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/permit"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/proxy/identify"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"

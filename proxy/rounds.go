@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/proxy/identify"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )

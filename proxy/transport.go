@@ -15,7 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/proxy/identify"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"

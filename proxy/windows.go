@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
-	"github.com/palimpsest-ai/palimpsest/proxy/identify"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
