@@ -143,7 +143,7 @@ func (l *lineage) save(ctx context.Context, log string, earlier []string) error 
 // cannot be read it goes on from none: less is found then, and nothing else is
 // wrong.
 func (x *exchange) earlier(ctx context.Context, r *reading, at identify.Place) []string {
-	if r.beside {
+	if r.summary {
 		return nil
 	}
 	from, err := x.comesFrom(ctx, r, at)

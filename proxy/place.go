@@ -19,8 +19,8 @@ import (
 // place finds where a request goes on (see package identify), and makes the fork that
 // it begins.
 func (x *exchange) place(ctx context.Context, r *reading) (identify.Place, error) {
-	if r.beside {
-		return x.placeBeside(ctx, r)
+	if r.summary {
+		return x.placeSummary(ctx, r)
 	}
 	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, x.logs(ctx, r, true))
 	switch {
@@ -37,8 +37,8 @@ func (x *exchange) place(ctx context.Context, r *reading) (identify.Place, error
 	return at, nil
 }
 
-// placeBeside is the place of a question apart: in a fork of its own.
-func (x *exchange) placeBeside(ctx context.Context, r *reading) (identify.Place, error) {
+// placeSummary is the place of a request for a summary: in a fork of its own.
+func (x *exchange) placeSummary(ctx context.Context, r *reading) (identify.Place, error) {
 	id := identify.SummaryLog(r.base, r.IDs)
 	log, err := x.t.log.Load(ctx, id)
 	if err == nil && log.Len() == 0 {
@@ -57,7 +57,7 @@ func (x *exchange) placeBeside(ctx context.Context, r *reading) (identify.Place,
 	return at, err
 }
 
-// about is the place of the conversation that a question apart is about. A client
+// about is the place of the conversation that a request for a summary is about. A client
 // that leaves out its last turns, so that its question fits, still asks about the
 // same.
 func (x *exchange) about(ctx context.Context, r *reading) (identify.Place, error) {

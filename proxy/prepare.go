@@ -46,15 +46,15 @@ func (x *exchange) decide(ctx context.Context) (decision, error) {
 		if err != nil || !smaller {
 			return d, err
 		}
-		return x.prepare(ctx, r.apart(), false)
+		return x.prepare(ctx, r.toSummarize(), false)
 	}
 	return d, nil
 }
 
-// apart is the request as one that the conversation never sees.
-func (r *reading) apart() *reading {
+// toSummarize is the request as one that the conversation never sees.
+func (r *reading) toSummarize() *reading {
 	out := *r
-	out.beside = true
+	out.summary = true
 	return &out
 }
 
@@ -190,7 +190,7 @@ func (x *exchange) overflowed(ctx context.Context, d decision) (decision, error)
 	switch r.kind {
 	case identify.Step:
 	case identify.OwnCompaction:
-		r = r.apart()
+		r = r.toSummarize()
 	default:
 		return decision{action: Passed, reason: string(r.kind), read: r}, nil
 	}

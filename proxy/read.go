@@ -18,8 +18,9 @@ type reading struct {
 	model  token.Model
 	base   string // the id of its conversation, before any fork
 	size   int    // with its whole conversation, in bytes
-	// beside says that the conversation will not go on with what is asked here.
-	beside bool
+	// summary says that the client has its history summed up: the conversation will
+	// not go on with what is asked here.
+	summary bool
 }
 
 // read looks into the request. It is nil where that cannot be done, for the reason.
