@@ -155,9 +155,14 @@ func TestEverySettingActs(t *testing.T) {
 	remembering := func(t *testing.T, args ...string) string {
 		address, stop := running(t, args...)
 		defer stop()
-		ask(t, address+"/v1/messages", longTalk(1), "X-Palimpsest-Thread", "remembered")
+		for n := range 2 {
+			talk := strings.Replace(longTalk(1), "Tidy", fmt.Sprintf("%d. Tidy", n), 1)
+			ask(t, address+"/v1/messages", talk, "X-Palimpsest-Thread", fmt.Sprint("remembered-", n))
+		}
 		_, _, page := ask(t, address+"/metrics", "")
-		return fmt.Sprint(strings.Contains(page, "\npalimpsest_proxy_memory_bytes 0\n"))
+		_, rest, _ := strings.Cut(page, "\npalimpsest_proxy_memory_bytes ")
+		line, _, _ := strings.Cut(rest, "\n")
+		return line
 	}
 	kept := func(t *testing.T, args ...string) string {
 		address, stop := running(t, args...)
