@@ -134,9 +134,10 @@ func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error)
 }
 
 // FinishStep adds the model's answer to p to the log. What the provider counted of
-// that prompt corrects the counter for this conversation, until the next compaction;
-// the zero Usage stands for a provider that told nothing. A nil p, from a caller who
-// has not kept it, only adds the answer.
+// that prompt corrects the counter for this conversation, until the next compaction,
+// unless the count is of more than the prompt (Usage.Mixed); the zero Usage stands for
+// a provider that told nothing. A nil p, from a caller who has not kept it, only adds
+// the answer.
 func (s *Session) FinishStep(ctx context.Context, p *Prepared, usage llm.Usage, answer ...thread.Message) error {
 	done, err := s.begin(ctx)
 	if err != nil {
@@ -150,7 +151,7 @@ func (s *Session) FinishStep(ctx context.Context, p *Prepared, usage llm.Usage, 
 }
 
 func (s *Session) finish(ctx context.Context, p *Prepared, usage llm.Usage, answer []thread.Message) (loaded, error) {
-	if p != nil && usage.Known && usage.Input > 0 && p.counted.tokens > 0 {
+	if p != nil && usage.Known && !usage.Mixed && usage.Input > 0 && p.counted.tokens > 0 {
 		s.calibrate(ctx, calibration{p.counted, usage.Input})
 	}
 	if len(answer) == 0 && s.c.config.Jobs == nil {

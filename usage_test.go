@@ -73,6 +73,35 @@ func TestUsageCorrectsTheCounter(t *testing.T) {
 	}
 }
 
+// TestUsageOfMoreThanThePrompt: a count that holds what the provider's own tools
+// brought corrects nothing.
+func TestUsageOfMoreThanThePrompt(t *testing.T) {
+	told := &recorder{}
+	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Auto{}, Events: told})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counter, ctx := o200k(t), t.Context()
+	th := c.Session("t")
+	step := palimpsest.Step{Profile: render.For(wire.Anthropic), Budget: loopBudget, Messages: []thread.Message{
+		plain(thread.User, "Tidy the queue.\n"+strings.Repeat("0x1f 0x2e 0x3d\n", 500)),
+	}}
+	out, err := th.PrepareStep(ctx, step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := th.FinishStep(ctx, out, llm.Usage{Input: 3 * counter.Prompt(out.Prompt), Known: true, Mixed: true}, plain(thread.Assistant, "Done.")); err != nil {
+		t.Fatal(err)
+	}
+	step.Messages = []thread.Message{plain(thread.User, "Go on.")}
+	if out, err = th.PrepareStep(ctx, step); err != nil || out.Tokens >= 2*counter.Prompt(out.Prompt) {
+		t.Errorf("%d tokens, %v", out.Tokens, err)
+	}
+	if n := told.count(event.Completed); n != 0 {
+		t.Errorf("%d compactions", n)
+	}
+}
+
 // TestUsageIsNotAnotherTrigger: a figure from before a compaction says nothing
 // about the request after it. The provider counts one huge message as three
 // times its size; once that message is gone, the old figure must not have the

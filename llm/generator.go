@@ -6,6 +6,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Generator asks a model. Implementations are safe for concurrent use.
@@ -73,18 +74,9 @@ type Schema struct {
 	JSON string
 }
 
-// Delta is a piece of an answer that is still being written. It is for
-// progress: what counts is the Reply.
-type Delta struct {
-	// Text, Reasoning and Arguments are what was added to the text, to the
-	// thinking, or to the arguments of a tool call. A structured answer comes as
-	// Text.
-	Text, Reasoning, Arguments string
-	// Call is the position of the tool call among the calls of the answer,
-	// counted from 0, and Tool its name; both only with a call.
-	Call int
-	Tool string
-}
+// Delta is a piece of an answer that is still being written. It is for progress:
+// what counts is the Reply. A structured answer comes as Text.
+type Delta = wire.Delta
 
 // Retry says how often and how long a client asks again after a failure that
 // may pass; see its fields for the defaults.

@@ -1,6 +1,9 @@
 package llm
 
-import "github.com/palimpsest-ai/palimpsest/thread"
+import (
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
 
 // Reply is a model's answer.
 type Reply struct {
@@ -51,33 +54,18 @@ func (r *Reply) Err() error {
 }
 
 // Stop is why a model stopped.
-type Stop string
+type Stop = wire.Stop
 
-// The reasons to stop. Every provider's own reasons are mapped to them.
+// The reasons to stop; see package wire.
 const (
-	StopEnd     Stop = "end"            // the answer is complete
-	StopLength  Stop = "length"         // the limit on the output cut it off
-	StopTool    Stop = "tool"           // it waits for the results of its calls
-	StopRefusal Stop = "refusal"        // the model will not answer
-	StopFilter  Stop = "content-filter" // the provider took the answer away
-	StopContext Stop = "context"        // the context window was full
-	StopOther   Stop = "other"          // a pause, or a reason unknown here
+	StopEnd     = wire.StopEnd
+	StopLength  = wire.StopLength
+	StopTool    = wire.StopTool
+	StopRefusal = wire.StopRefusal
+	StopFilter  = wire.StopFilter
+	StopContext = wire.StopContext
+	StopOther   = wire.StopOther
 )
 
 // Usage is what a provider counted, in tokens.
-type Usage struct {
-	// Input is the whole prompt: what was read from the cache and written to it
-	// included, whichever way the provider counts.
-	Input int
-	// CacheRead and CacheWrite are the parts of Input that came from the prompt
-	// cache and that were written to it.
-	CacheRead, CacheWrite int
-	// Output is the whole answer, reasoning included.
-	Output int
-	// Reasoning is the part of Output that was thinking, where the provider
-	// tells.
-	Reasoning int
-	// Known is false when the provider sent no usage, or only zeros, as some
-	// servers do; then the numbers mean nothing.
-	Known bool
-}
+type Usage = wire.Usage

@@ -8,26 +8,12 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 // messages is the Anthropic Messages API.
 type messages struct{}
 
 func (messages) readable(*http.Request, map[string]gjson.Result) bool { return true }
-
-func (messages) said(body []byte) (thread.Message, error) {
-	return messageOf(gjson.GetBytes(body, "content").Raw)
-}
-
-func messageOf(content string) (thread.Message, error) {
-	list, err := anthropic.DecodeMessage(`{"role":"assistant","content":` + or(content, "[]") + `}`)
-	if err != nil || len(list) != 1 {
-		return thread.Message{}, or(err, errAnswer)
-	}
-	return list[0], nil
-}
 
 // joined shows the blocks of all rounds, but of the thinking only the first
 // round's: it alone is bound to what the client knows.
@@ -89,34 +75,11 @@ func shows(block gjson.Result, n int) bool {
 }
 
 func (messages) translator() translator {
-	return &messageStream{}
+	return &messageStream{joining{figures: messagesFigures}}
 }
 
 // messageStream joins streams of the Messages API.
-type messageStream struct {
-	round   int
-	blocks  []*block // of this round
-	at      places   // of the blocks
-	used    string   // usage of the earlier rounds
-	now     string   // usage of this one
-	held    []sent
-	stopped bool
-}
-
-// block is a content block that is being written.
-type block struct {
-	raw                            string
-	text, thinking, signature, arg strings.Builder
-}
-
-func (m *messageStream) again(counted bool) {
-	m.round++
-	if counted {
-		m.used = messagesFigures.joined(m.used, m.now)
-	}
-	m.at.again()
-	m.blocks, m.now, m.held, m.stopped = nil, "", nil, false
-}
+type messageStream struct{ joining }
 
 func (m *messageStream) next(e sent) (out []byte, last bool) {
 	v := gjson.Parse(e.data)
@@ -127,27 +90,21 @@ func (m *messageStream) next(e sent) (out []byte, last bool) {
 			return nil, false
 		}
 	case "content_block_start":
-		m.blocks = append(m.blocks, &block{raw: v.Get("content_block").Raw})
 		m.at.put(v.Get("index").Int(), shows(v.Get("content_block"), m.round))
 		return m.moved(e, v), false
-	case "content_block_delta":
-		if len(m.blocks) > 0 {
-			m.blocks[len(m.blocks)-1].grow(v.Get("delta"))
-		}
-		return m.moved(e, v), false
-	case "content_block_stop":
+	case "content_block_delta", "content_block_stop":
 		return m.moved(e, v), false
 	case "message_delta":
 		m.now = over(m.now, v.Get("usage").Raw)
 		m.stopped = true
-		m.held = append(m.held, e)
+		m.hold(e)
 		return nil, false
 	case "message_stop":
-		m.held = append(m.held, e)
+		m.hold(e)
 		return nil, true
 	}
 	if len(m.held) > 0 {
-		m.held = append(m.held, e)
+		m.hold(e)
 		return nil, false
 	}
 	return e.raw, false
@@ -155,59 +112,14 @@ func (m *messageStream) next(e sent) (out []byte, last bool) {
 
 // moved is an event of a block under the index that the client knows.
 func (m *messageStream) moved(e sent, v gjson.Result) []byte {
-	from := v.Get("index").Int()
-	to, shown := m.at.of(from)
+	to, shown := m.at.of(v.Get("index").Int())
 	switch {
 	case !shown:
 		return nil
-	case to == from:
+	case to == v.Get("index").Int():
 		return e.raw
 	}
 	return e.with(set(e.data, "index", strconv.FormatInt(to, 10)))
-}
-
-func (b *block) grow(delta gjson.Result) {
-	switch delta.Get("type").Str {
-	case "text_delta":
-		b.text.WriteString(delta.Get("text").Str)
-	case "thinking_delta":
-		b.thinking.WriteString(delta.Get("thinking").Str)
-	case "signature_delta":
-		b.signature.WriteString(delta.Get("signature").Str)
-	case "input_json_delta":
-		b.arg.WriteString(delta.Get("partial_json").Str)
-	case "citations_delta":
-		b.raw = set(b.raw, "citations.-1", delta.Get("citation").Raw)
-	}
-}
-
-// whole is the block as an answer in one piece would have had it.
-func (b *block) whole() string {
-	raw := b.raw
-	for _, f := range []struct {
-		name string
-		text *strings.Builder
-	}{{"text", &b.text}, {"thinking", &b.thinking}, {"signature", &b.signature}} {
-		if f.text.Len() > 0 {
-			raw = set(raw, f.name, rawjson.Quote(gjson.Get(raw, f.name).Str+f.text.String()))
-		}
-	}
-	if arg := b.arg.String(); strings.TrimSpace(arg) != "" && rawjson.Valid(arg) {
-		raw = set(raw, "input", arg)
-	}
-	return raw
-}
-
-func (m *messageStream) said() (thread.Message, bool) {
-	if !m.stopped {
-		return thread.Message{}, false
-	}
-	list := make([]string, len(m.blocks))
-	for i, b := range m.blocks {
-		list[i] = b.whole()
-	}
-	said, err := messageOf("[" + strings.Join(list, ",") + "]")
-	return said, err == nil
 }
 
 func (m *messageStream) end(how ending) []byte {
@@ -217,21 +129,16 @@ func (m *messageStream) end(how ending) []byte {
 	case how.failure != "":
 		return sent{name: "error"}.with(`{"type":"error","error":{"type":"api_error","message":` + rawjson.Quote(how.failure) + `}}`)
 	}
-	var out []byte
-	for _, e := range m.held {
-		raw := e.raw
-		if gjson.Get(e.data, "type").Str == "message_delta" && (m.round > 0 || how.dangling) {
-			data := e.data
-			if m.round > 0 {
-				data = set(data, "usage", messagesFigures.joined(m.used, m.now))
-			}
-			if how.dangling {
-				data = set(data, "delta.stop_reason", `"end_turn"`)
-			}
-			raw = e.with(data)
+	return m.release(func(data string) string {
+		if gjson.Get(data, "type").Str != "message_delta" {
+			return data
 		}
-		out = append(out, raw...)
-	}
-	m.held = nil
-	return out
+		if m.round > 0 {
+			data = set(data, "usage", m.usage())
+		}
+		if how.dangling {
+			data = set(data, "delta.stop_reason", `"end_turn"`)
+		}
+		return data
+	})
 }

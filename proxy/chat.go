@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -8,8 +9,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 // chat is OpenAI's Chat Completions API, and that of the many servers that speak
@@ -20,18 +19,6 @@ type chat struct{}
 // tools that came before today's.
 func (chat) readable(_ *http.Request, body map[string]gjson.Result) bool {
 	return body["n"].Int() <= 1 && !body["functions"].Exists()
-}
-
-func (chat) said(body []byte) (thread.Message, error) {
-	return chatMessage(gjson.GetBytes(body, "choices.0.message").Raw)
-}
-
-func chatMessage(raw string) (thread.Message, error) {
-	list, _, err := openai.DecodeChatMessages("[" + or(raw, "{}") + "]")
-	if err != nil || len(list) != 1 {
-		return thread.Message{}, or(err, errAnswer)
-	}
-	return list[0], nil
 }
 
 // texts are the members of a message that grow as text.
@@ -90,43 +77,26 @@ func apart(s string) string {
 }
 
 func (chat) translator() translator {
-	return &chatStream{spoke: map[string]bool{}}
+	return &chatStream{joining: joining{figures: chatFigures}, spoke: map[string]bool{}, speaks: map[string]bool{}}
 }
 
 // chatStream joins streams of chat completion chunks.
 type chatStream struct {
-	round   int
-	id      string // of the client's answer, as JSON
-	texts   map[string]*strings.Builder
-	calls   []*chatCall
-	at      places // of the calls
-	used    string
-	now     string
-	spoke   map[string]bool // the fields in which earlier rounds said something
-	held    []sent
-	stopped bool
-}
-
-type chatCall struct {
-	raw       string
-	arguments strings.Builder
+	joining
+	id     string          // of the client's answer, as JSON
+	spoke  map[string]bool // the fields in which earlier rounds said something
+	speaks map[string]bool // those in which this one does
 }
 
 func (m *chatStream) again(counted bool) {
-	for name, b := range m.texts {
-		m.spoke[name] = m.spoke[name] || b.Len() > 0
-	}
-	m.round++
-	if counted {
-		m.used = chatFigures.joined(m.used, m.now)
-	}
-	m.at.again()
-	m.texts, m.calls, m.now, m.held, m.stopped = nil, nil, "", nil, false
+	maps.Copy(m.spoke, m.speaks)
+	clear(m.speaks)
+	m.joining.again(counted)
 }
 
 func (m *chatStream) next(e sent) (out []byte, last bool) {
 	if strings.TrimSpace(e.data) == "[DONE]" {
-		m.held = append(m.held, e)
+		m.hold(e)
 		return nil, true
 	}
 	v := gjson.Parse(e.data)
@@ -139,19 +109,13 @@ func (m *chatStream) next(e sent) (out []byte, last bool) {
 		m.stopped = true
 	}
 	if m.stopped {
-		if data != e.data {
-			e.raw, e.data = e.with(data), data
-		}
-		m.held = append(m.held, e)
+		m.hold(sent{e.changed(data), e.name, data})
 		return nil, false
 	}
-	switch {
-	case gone:
+	if gone {
 		return nil, false
-	case data == e.data:
-		return e.raw, false
 	}
-	return e.with(data), false
+	return e.changed(data), false
 }
 
 // named gives a chunk of a further round the id of the first: the official SDK
@@ -175,21 +139,15 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 	if !d.IsObject() {
 		return data, false
 	}
-	if m.texts == nil {
-		m.texts = map[string]*strings.Builder{}
-	}
 	for _, name := range texts {
 		s := d.Get(name).Str
 		if s == "" {
 			continue
 		}
-		if m.texts[name] == nil {
-			m.texts[name] = &strings.Builder{}
-			if m.spoke[name] {
-				data = set(data, "choices.0.delta."+name, rawjson.Quote("\n\n"+s))
-			}
+		if m.spoke[name] && !m.speaks[name] {
+			data = set(data, "choices.0.delta."+name, rawjson.Quote("\n\n"+s))
 		}
-		m.texts[name].WriteString(s)
+		m.speaks[name] = true
 	}
 	if m.round > 0 && d.Get("role").Exists() {
 		data = without(data, "choices.0.delta.role") // some clients would add it to the first
@@ -203,9 +161,6 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 		i := c.Get("index").Int()
 		if _, known := m.at.at[i]; !known {
 			m.at.put(i, !ours(c.Get("function.name").Str))
-			m.calls = append(m.calls, &chatCall{raw: without(c.Raw, "index")})
-		} else if len(m.calls) > 0 {
-			m.calls[len(m.calls)-1].arguments.WriteString(c.Get("function.arguments").Str)
 		}
 		switch to, show := m.at.of(i); {
 		case !show:
@@ -237,27 +192,6 @@ func nothing(data string) bool {
 	return empty && gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject()
 }
 
-func (m *chatStream) said() (thread.Message, bool) {
-	if !m.stopped {
-		return thread.Message{}, false
-	}
-	raw := `{"role":"assistant","content":null}`
-	for _, name := range texts {
-		if b := m.texts[name]; b != nil {
-			raw = set(raw, name, rawjson.Quote(b.String()))
-		}
-	}
-	for _, c := range m.calls {
-		call := set(c.raw, "function.arguments", rawjson.Quote(gjson.Get(c.raw, "function.arguments").Str+c.arguments.String()))
-		if !gjson.Get(call, "type").Exists() {
-			call = set(call, "type", `"function"`)
-		}
-		raw = set(raw, "tool_calls.-1", call)
-	}
-	said, err := chatMessage(raw)
-	return said, err == nil
-}
-
 func (m *chatStream) end(how ending) []byte {
 	switch {
 	case gjson.Get(how.wrote, "error").Exists():
@@ -265,20 +199,13 @@ func (m *chatStream) end(how ending) []byte {
 	case how.failure != "":
 		return sent{}.with(`{"error":{"message":` + rawjson.Quote(how.failure) + `,"type":"server_error","code":null}}`)
 	}
-	var out []byte
-	for _, e := range m.held {
-		data := e.data
+	return m.release(func(data string) string {
 		if m.round > 0 && gjson.Get(data, "usage").IsObject() {
-			data = set(data, "usage", chatFigures.joined(m.used, m.now))
+			data = set(data, "usage", m.usage())
 		}
 		if how.dangling && gjson.Get(data, "choices.0.finish_reason").Str == "tool_calls" {
 			data = set(data, "choices.0.finish_reason", `"stop"`)
 		}
-		if data != e.data {
-			e.raw = e.with(data)
-		}
-		out = append(out, e.raw...)
-	}
-	m.held = nil
-	return out
+		return data
+	})
 }

@@ -1,28 +1,30 @@
 package proxy
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // dialect is what an exchange must know of an API: its requests and its answers.
 type dialect struct {
-	wire.Codec
+	codec
 	answers
 }
 
-// answers reads the answers of an API, and makes one of several.
+// codec reads and writes the requests of an API, and reads its answers.
+type codec interface {
+	wire.Codec
+	wire.Answers
+}
+
+// answers makes one answer of several.
 type answers interface {
 	// readable reports whether the answer to a request comes in a form that is
 	// read here.
 	readable(r *http.Request, body map[string]gjson.Result) bool
-	// said reads what the model said in an answer that came in one piece.
-	said(body []byte) (thread.Message, error)
 	// joined makes one answer of those of several rounds, without the calls that
 	// are ours.
 	joined(rounds [][]byte) []byte
@@ -36,9 +38,8 @@ type translator interface {
 	// next takes an event; it returns what the client gets for it, and whether
 	// it is the last of its round.
 	next(e sent) (out []byte, last bool)
-	// said is what the model said in this round; it is false before the round
-	// has come to its end.
-	said() (thread.Message, bool)
+	// whole reports whether the round has come to its end.
+	whole() bool
 	// again begins another round. counted says that the one before came to its
 	// end, so that its usage counts.
 	again(counted bool)
@@ -57,8 +58,49 @@ type ending struct {
 	wrote string
 }
 
-// errAnswer says that an answer is not one message of the model's.
-var errAnswer = errors.New("the answer is not one message")
+// joining is what the translators have in common.
+type joining struct {
+	figures figures
+	round   int
+	at      places // of blocks, calls or items
+	used    string // usage of the earlier rounds
+	now     string // usage of this one
+	held    []sent
+	stopped bool // this round came to its end
+}
+
+func (j *joining) again(counted bool) {
+	j.round++
+	if counted {
+		j.used = j.usage()
+	}
+	j.at.again()
+	j.now, j.held, j.stopped = "", nil, false
+}
+
+func (j *joining) whole() bool { return j.stopped }
+
+// usage is that of all rounds so far.
+func (j *joining) usage() string { return j.figures.joined(j.used, j.now) }
+
+func (j *joining) hold(e sent) { j.held = append(j.held, e) }
+
+// release gives what was held back, with what change makes of its data.
+func (j *joining) release(change func(data string) string) (out []byte) {
+	for _, e := range j.held {
+		out = append(out, e.changed(change(e.data))...)
+	}
+	j.held = nil
+	return out
+}
+
+// changed is the event with other data, or as it came where they are the same.
+func (ev sent) changed(data string) []byte {
+	if data == ev.data {
+		return ev.raw
+	}
+	return ev.with(data)
+}
 
 // places says under which index the client is shown what a round numbers for
 // itself: as the provider does, without what is ours and behind the earlier

@@ -14,7 +14,7 @@ func translated(t testing.TB, api endpoint, in []byte) []byte {
 	t.Helper()
 	s := &stream{
 		rounds: &rounds{step: &step{}}, body: io.NopCloser(bytes.NewReader(nil)),
-		events: newEvents(bytes.NewReader(in)), translator: api.dialect.translator(),
+		events: newEvents(bytes.NewReader(in)), answer: api.dialect.NewStream(), translator: api.dialect.translator(),
 	}
 	out, err := io.ReadAll(s)
 	if err != nil {

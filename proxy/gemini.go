@@ -7,8 +7,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire/gemini"
 )
 
 // contents is Gemini's generateContent.
@@ -21,18 +19,6 @@ func (contents) readable(r *http.Request, body map[string]gjson.Result) bool {
 		return false
 	}
 	return body["generationConfig"].Get("candidateCount").Int() <= 1
-}
-
-func (contents) said(body []byte) (thread.Message, error) {
-	return contentMessage(gjson.GetBytes(body, "candidates.0.content.parts").Raw)
-}
-
-func contentMessage(parts string) (thread.Message, error) {
-	list, err := gemini.DecodeContents(`[{"role":"model","parts":` + or(parts, "[]") + `}]`)
-	if err != nil || len(list) != 1 {
-		return thread.Message{}, or(err, errAnswer)
-	}
-	return list[0], nil
 }
 
 // ourPart reports whether a part is a call of one of our tools.
@@ -63,25 +49,12 @@ func (contents) joined(rounds [][]byte) []byte {
 	return []byte(out)
 }
 
-func (contents) translator() translator { return &contentStream{} }
+func (contents) translator() translator {
+	return &contentStream{joining{figures: contentsFigures}}
+}
 
 // contentStream joins streams of generateContent responses.
-type contentStream struct {
-	round   int
-	parts   []string // of this round
-	used    string
-	now     string
-	held    []sent
-	stopped bool
-}
-
-func (m *contentStream) again(counted bool) {
-	m.round++
-	if counted {
-		m.used = contentsFigures.joined(m.used, m.now)
-	}
-	m.parts, m.now, m.held, m.stopped = nil, "", nil, false
-}
+type contentStream struct{ joining }
 
 func (m *contentStream) next(e sent) (out []byte, last bool) {
 	v := gjson.Parse(e.data)
@@ -90,12 +63,8 @@ func (m *contentStream) next(e sent) (out []byte, last bool) {
 	}
 	candidate := v.Get("candidates.0")
 	parts := candidate.Get("content.parts")
-	all := parts.Array()
-	for _, p := range all {
-		m.parts = append(m.parts, p.Raw)
-	}
 	data := e.data
-	if shown := kept(parts); len(shown) < len(all) {
+	if shown := kept(parts); int64(len(shown)) < parts.Get("#").Int() {
 		data = set(data, "candidates.0.content.parts", "["+strings.Join(shown, ",")+"]")
 		if len(shown) == 0 && !candidate.Get("finishReason").Exists() && !m.stopped {
 			return nil, false
@@ -104,44 +73,14 @@ func (m *contentStream) next(e sent) (out []byte, last bool) {
 	if candidate.Get("finishReason").Type == gjson.String {
 		m.stopped = true
 	}
-	if data != e.data {
-		e.raw, e.data = e.with(data), data
-	}
 	if m.stopped {
-		m.held = append(m.held, e)
+		m.hold(sent{e.changed(data), e.name, data})
 		return nil, false
 	}
 	if m.round > 0 && m.now != "" {
-		return e.with(set(data, "usageMetadata", contentsFigures.joined(m.used, m.now))), false
+		data = set(data, "usageMetadata", m.usage())
 	}
-	return e.raw, false
-}
-
-func (m *contentStream) said() (thread.Message, bool) {
-	if !m.stopped {
-		return thread.Message{}, false
-	}
-	said, err := contentMessage("[" + strings.Join(joinedTexts(m.parts), ",") + "]")
-	return said, err == nil
-}
-
-// joinedTexts puts the pieces of one text together, which streams cut where they
-// like. What carries a signature stays a part of its own.
-func joinedTexts(parts []string) []string {
-	var out []string
-	for _, raw := range parts {
-		if n := len(out) - 1; n >= 0 && plainText(raw) && plainText(out[n]) && gjson.Get(raw, "thought").Bool() == gjson.Get(out[n], "thought").Bool() {
-			out[n] = set(out[n], "text", rawjson.Quote(gjson.Get(out[n], "text").Str+gjson.Get(raw, "text").Str))
-			continue
-		}
-		out = append(out, raw)
-	}
-	return out
-}
-
-func plainText(raw string) bool {
-	v := gjson.Parse(raw)
-	return v.Get("text").Exists() && !v.Get("thoughtSignature").Exists() && !v.Get("thought_signature").Exists()
+	return e.changed(data), false
 }
 
 func (m *contentStream) end(how ending) []byte {
@@ -151,13 +90,10 @@ func (m *contentStream) end(how ending) []byte {
 	case how.failure != "":
 		return sent{}.with(`{"error":{"code":500,"message":` + rawjson.Quote(how.failure) + `,"status":"INTERNAL"}}`)
 	}
-	var out []byte
-	for _, e := range m.held {
-		if m.round > 0 && gjson.Get(e.data, "usageMetadata").IsObject() {
-			e.raw = e.with(set(e.data, "usageMetadata", contentsFigures.joined(m.used, m.now)))
+	return m.release(func(data string) string {
+		if m.round > 0 && gjson.Get(data, "usageMetadata").IsObject() {
+			data = set(data, "usageMetadata", m.usage())
 		}
-		out = append(out, e.raw...)
-	}
-	m.held = nil
-	return out
+		return data
+	})
 }

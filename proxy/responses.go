@@ -8,8 +8,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 // responses is OpenAI's Responses API.
@@ -18,18 +16,6 @@ type responses struct{}
 // readable is false for answers that are fetched later.
 func (responses) readable(_ *http.Request, body map[string]gjson.Result) bool {
 	return !body["background"].Bool()
-}
-
-func (responses) said(body []byte) (thread.Message, error) {
-	return itemsMessage(gjson.GetBytes(body, "output").Raw)
-}
-
-func itemsMessage(items string) (thread.Message, error) {
-	list, _, err := openai.DecodeItems(or(items, "[]"))
-	if err != nil || len(list) != 1 {
-		return thread.Message{}, or(err, errAnswer)
-	}
-	return list[0], nil
 }
 
 // ourItem reports whether an item of the output is a call of one of our tools.
@@ -76,30 +62,23 @@ func (responses) joined(rounds [][]byte) []byte {
 	return []byte(withoutOurTools(out))
 }
 
-func (responses) translator() translator { return &responseStream{} }
+func (responses) translator() translator {
+	return &responseStream{joining: joining{figures: responsesFigures}}
+}
 
 // responseStream joins streams of response events.
 type responseStream struct {
-	round    int
+	joining
 	id       string   // of the first response, as JSON: that of the client's
 	last     string   // of this round's
-	items    []string // of this round, whole
+	items    int      // of this round
 	shown    []string // of all rounds, as the client was shown them
-	at       places   // of the items
 	sequence int64    // the client's next number
-	used     string
-	now      string
-	held     []sent
-	stopped  bool
 }
 
 func (m *responseStream) again(counted bool) {
-	m.round++
-	if counted {
-		m.used = responsesFigures.joined(m.used, m.now)
-	}
-	m.at.again()
-	m.items, m.now, m.held, m.stopped = nil, "", nil, false
+	m.items = 0
+	m.joining.again(counted)
 }
 
 func (m *responseStream) next(e sent) (out []byte, last bool) {
@@ -117,14 +96,14 @@ func (m *responseStream) next(e sent) (out []byte, last bool) {
 		m.at.put(v.Get("output_index").Int(), !ourItem(v.Get("item")))
 	case "response.output_item.done":
 		item := v.Get("item")
-		m.items = append(m.items, item.Raw)
+		m.items++
 		if !ourItem(item) {
 			m.shown = append(m.shown, item.Raw)
 		}
 	case "response.completed", "response.incomplete":
 		m.now = v.Get("response.usage").Raw
 		m.stopped = true
-		m.held = append(m.held, e)
+		m.hold(e)
 		return nil, true
 	}
 	data := m.told(e.data)
@@ -165,18 +144,7 @@ func (m *responseStream) numbered(e sent, data string) []byte {
 		}
 		m.sequence++
 	}
-	if data == e.data {
-		return e.raw
-	}
-	return e.with(data)
-}
-
-func (m *responseStream) said() (thread.Message, bool) {
-	if !m.stopped {
-		return thread.Message{}, false
-	}
-	said, err := itemsMessage("[" + strings.Join(m.items, ",") + "]")
-	return said, err == nil
+	return e.changed(data)
 }
 
 func (m *responseStream) end(how ending) []byte {
@@ -197,9 +165,9 @@ func (m *responseStream) end(how ending) []byte {
 	var out []byte
 	for _, e := range m.held {
 		data := m.told(e.data)
-		if m.round > 0 || len(m.shown) < len(m.items) {
+		if m.round > 0 || len(m.shown) < m.items {
 			data = set(data, "response.output", "["+strings.Join(m.shown, ",")+"]")
-			if used := responsesFigures.joined(m.used, m.now); used != "" {
+			if used := m.usage(); used != "" {
 				data = set(data, "response.usage", used)
 			}
 		}

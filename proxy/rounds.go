@@ -51,10 +51,10 @@ func (x *exchange) answer(res *http.Response, d decision) (*http.Response, error
 	}
 	uncompressed(res, -1)
 	ctx, cancel := context.WithCancel(x.request.Context())
-	own := *x
+	own, api := *x, x.endpoint.dialect
 	own.request = x.request.WithContext(ctx)
 	r.x = &own
-	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: newEvents(res.Body), translator: x.endpoint.dialect.translator()}
+	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: newEvents(res.Body), answer: api.NewStream(), translator: api.translator()}
 	return res, nil
 }
 
@@ -111,13 +111,13 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 	}
 	bodies := [][]byte{body}
 	for {
-		m, err := d.said(body)
+		said, err := d.DecodeAnswer(body)
 		if err != nil {
 			r.x.fault("answer", err, r.step)
 			r.leave()
 			return given(res, raw), nil
 		}
-		what := r.take(m)
+		what := r.take(said.Message)
 		if what != goesOn {
 			if what == final && len(bodies) == 1 && !bytes.Contains(body, []byte(ourMark)) {
 				r.keep()

@@ -13,6 +13,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // stream is the body of an answer that is read for calls of our tools while it
@@ -20,6 +22,8 @@ import (
 type stream struct {
 	*rounds
 	translator translator
+	answer     wire.Stream // of the round that is read now
+	odd        bool        // it does not add up
 	events     *events
 	due
 	last    bool  // out goes up to the last event of the round
@@ -118,13 +122,27 @@ func (s *stream) pass(e sent) {
 		s.out, s.ended = append(s.translator.end(ending{}), e.raw...), true
 		return
 	}
+	if e.data != "" {
+		_, err := s.answer.Event(e.data)
+		s.odd = s.odd || err != nil
+	}
 	s.out, s.last = s.translator.next(e)
+}
+
+// said is what the model said in this round; it is false before the round has come
+// to its end.
+func (s *stream) said() (thread.Message, bool) {
+	if s.odd || !s.translator.whole() {
+		return thread.Message{}, false
+	}
+	a, err := s.answer.Answer()
+	return a.Message, err == nil
 }
 
 // finish decides at the end of a round. Without an end that was understood
 // everything passes as it came.
 func (s *stream) finish(tail []byte, err error) {
-	m, whole := s.translator.said()
+	m, whole := s.said()
 	if !whole {
 		s.settled()
 		s.leave()
@@ -180,11 +198,11 @@ func (s *stream) begin(res *http.Response) error {
 		return errEncoding
 	}
 	s.read(res.Body)
-	s.events = newEvents(res.Body)
+	s.events, s.answer, s.odd = newEvents(res.Body), s.x.endpoint.dialect.NewStream(), false
 	s.tail, s.tailErr = sent{}, nil
 	for s.out = nil; len(s.out) == 0 && !s.last && !s.ended; {
 		e, err := s.events.next()
-		if _, whole := s.translator.said(); err != nil && whole {
+		if _, whole := s.said(); err != nil && whole {
 			s.last, s.tail, s.tailErr = true, e, err // a stream without an event that ends it
 			break
 		}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -27,7 +25,11 @@ func (x *exchange) metered(res *http.Response, d decision) {
 	if stream && !unpacked(res) {
 		return
 	}
-	res.Body = &meter{ReadCloser: res.Body, x: x, step: d.step, of: d.step.prepared, header: res.Header.Clone(), stream: stream}
+	m := &meter{ReadCloser: res.Body, x: x, step: d.step, of: d.step.prepared, header: res.Header.Clone()}
+	if stream {
+		m.stream = x.endpoint.dialect.NewStream()
+	}
+	res.Body = m
 }
 
 // beyond reports whether the provider puts into the prompt what the request does
@@ -43,17 +45,16 @@ type meter struct {
 	step   *step
 	of     *palimpsest.Prepared // what the request was
 	header http.Header
-	stream bool
+	stream wire.Stream // nil for an answer in one piece
 
 	buf    []byte // a line that is not whole, or a body to be handed out
 	err    error  // behind a body
 	read   bool   // the body was read
 	booked bool
-	usage  string // what a stream has told so far
 }
 
 func (m *meter) Read(p []byte) (int, error) {
-	if m.stream {
+	if m.stream != nil {
 		n, err := m.ReadCloser.Read(p)
 		m.look(p[:n])
 		return n, err
@@ -79,8 +80,12 @@ func (m *meter) whole() {
 	if err != nil || !all {
 		return
 	}
-	if body, err := decoded(m.header, raw, maxAnswer); err == nil {
-		m.book(gjson.ParseBytes(body))
+	body, err := decoded(m.header, raw, maxAnswer)
+	if err != nil {
+		return
+	}
+	if a, err := m.x.endpoint.dialect.DecodeAnswer(body); err == nil {
+		m.book(a.Usage)
 	}
 }
 
@@ -100,37 +105,19 @@ func (m *meter) look(p []byte) {
 			m.buf = nil
 		}
 		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok && bytes.Contains(data, []byte(`"usage`)) {
-			m.event(gjson.ParseBytes(data))
+			m.event(string(bytes.TrimSpace(data)))
 		}
 	}
 }
 
 // event takes in an event that may tell of usage. It is booked at the end of the
-// answer, when all is known that could speak against it.
-func (m *meter) event(e gjson.Result) {
-	switch m.x.endpoint.dialect.API() {
-	case wire.Anthropic:
-		switch e.Get("type").Str {
-		case "message_start":
-			m.usage = e.Get("message.usage").Raw
-		case "message_delta":
-			// The prompt's own count is the first; the last may have grown with
-			// what the provider's own tools brought.
-			e = gjson.Parse(set(e.Raw, "usage", over(e.Get("usage").Raw, m.usage)))
-			m.book(e)
-		}
-	case wire.Chat:
-		if e.Get("usage").IsObject() {
-			m.book(e)
-		}
-	case wire.Responses:
-		if kind := e.Get("type").Str; kind == "response.completed" || kind == "response.incomplete" {
-			m.book(e.Get("response"))
-		}
-	case wire.Gemini:
-		if e.Get("candidates.0.finishReason").Type == gjson.String {
-			m.book(e)
-		}
+// answer, when all is known that could speak against it; Chat tells of it in an
+// event of its own. Where the rest of the answer is left out, not every piece of it
+// fits.
+func (m *meter) event(data string) {
+	now, err := m.stream.Event(data)
+	if err == nil && now.Usage.Known && (now.Stop != "" || m.x.endpoint.dialect.API() == wire.Chat) {
+		m.book(now.Usage)
 	}
 }
 
@@ -140,10 +127,8 @@ const patience = time.Second
 
 // book tells the thread what the provider counted, if it was of the prompt that
 // the thread handed out last.
-func (m *meter) book(answer gjson.Result) {
-	m.booked = true
-	input := promptTokens(m.x.endpoint.dialect.API(), answer)
-	if input == 0 {
+func (m *meter) book(used wire.Usage) {
+	if m.booked = true; used.Mixed || used.Input == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.x.request.Context()), patience)
@@ -157,7 +142,7 @@ func (m *meter) book(answer gjson.Result) {
 				x.fault("usage", fmt.Errorf("%w: %v", errPanic, p), s)
 			}
 		}()
-		if err := s.session.FinishStep(ctx, of, llm.Usage{Input: input, Known: true}); err != nil {
+		if err := s.session.FinishStep(ctx, of, llm.Usage{Input: used.Input, Known: true}); err != nil {
 			x.fault("usage", err, s)
 		}
 	}()
@@ -165,50 +150,4 @@ func (m *meter) book(answer gjson.Result) {
 	case <-done:
 	case <-ctx.Done():
 	}
-}
-
-// promptTokens is what the provider counted of the prompt, in tokens, what it read
-// from its cache included; 0 where it tells nothing, or the count is not of the
-// prompt alone: tools that the provider runs itself ask the model several times,
-// and its own compaction takes away what was sent.
-func promptTokens(api string, answer gjson.Result) int {
-	used := answer.Get("usage")
-	switch api {
-	case wire.Anthropic:
-		if len(used.Get("iterations").Array()) > 1 || len(answer.Get("context_management.applied_edits").Array()) > 0 {
-			return 0
-		}
-		ran := false
-		used.Get("server_tool_use").ForEach(func(_, n gjson.Result) bool { ran = n.Num > 0; return !ran })
-		if ran {
-			return 0
-		}
-		return tokens(used, "input_tokens") + tokens(used, "cache_read_input_tokens") + tokens(used, "cache_creation_input_tokens")
-	case wire.Responses:
-		for _, item := range answer.Get("output").Array() {
-			if kind := item.Get("type").Str; hosted[kind] {
-				return 0
-			}
-		}
-		return tokens(used, "input_tokens")
-	case wire.Gemini:
-		if tokens(answer, "usageMetadata.toolUsePromptTokenCount") > 0 {
-			return 0
-		}
-		return tokens(answer, "usageMetadata.promptTokenCount")
-	}
-	return tokens(used, "prompt_tokens")
-}
-
-// hosted are the items of tools that OpenAI runs, and of its compaction.
-var hosted = map[string]bool{
-	"web_search_call": true, "file_search_call": true, "code_interpreter_call": true, "image_generation_call": true,
-	"mcp_call": true, "mcp_list_tools": true, "compaction": true,
-}
-
-func tokens(v gjson.Result, path string) int {
-	if n := v.Get(path); n.Type == gjson.Number && n.Num > 0 && n.Num < 1<<40 {
-		return int(n.Num)
-	}
-	return 0
 }

@@ -1,7 +1,8 @@
-// Package wire is the border to the providers' request formats: lossless
-// codecs and strict validators, one sub-package per provider. The codecs know
-// prompts and threads and nothing of plans or rendering; the validators are
-// written from the providers' rules and know nothing of the codecs.
+// Package wire is the border to the providers' formats: lossless codecs of
+// requests, readers of answers, and strict validators, one sub-package per
+// provider. The codecs know prompts and threads and nothing of plans or rendering;
+// the validators are written from the providers' rules and know nothing of the
+// codecs.
 package wire
 
 import (
@@ -11,7 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
 
-// The request APIs. The names stand in thread.Source.API and on the command line.
+// The APIs. The names stand in thread.Source.API and on the command line.
 const (
 	Anthropic = "anthropic" // POST /v1/messages
 	Chat      = "openai"    // POST /v1/chat/completions

@@ -108,7 +108,7 @@ var floors = map[string]arch.Package{
 	// What the clients of models have in common.
 	"internal/retry":        {Floor: 2},
 	"internal/sse":          {Floor: 2},
-	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry", "internal/sse"}, External: []string{gjson}},
+	"llm/internal/exchange": {Floor: 2, Same: []string{"llm", "internal/retry", "internal/sse"}, External: []string{gjson, sjson}},
 
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
@@ -117,9 +117,9 @@ var floors = map[string]arch.Package{
 	"event/slogsink":          {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink":          {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
 	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
-	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
 	"llm/gemini":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
-	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson, sjson}, Leaf: true},
+	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
 	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable", "internal/crash"}, External: []string{goose}},
 	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},
 	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{goose, pgx}, Leaf: true},
@@ -130,16 +130,17 @@ var floors = map[string]arch.Package{
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.
-	"cost":              {Floor: 1, Same: []string{"token"}},
-	"token":             {Floor: 1, External: []string{tiktoken}},
-	"cut":               {Floor: 1, Same: []string{"token"}},
-	"render":            {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
-	"wire":              {Floor: 1},
-	"wire/anthropic":    {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
-	"wire/gemini":       {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
-	"wire/openai":       {Floor: 1, Same: []string{"wire"}, External: []string{gjson, sjson}},
-	"wire/text":         {Floor: 1, Same: []string{"wire"}},
-	"internal/injected": {Floor: 1},
+	"cost":                {Floor: 1, Same: []string{"token"}},
+	"token":               {Floor: 1, External: []string{tiktoken}},
+	"cut":                 {Floor: 1, Same: []string{"token"}},
+	"render":              {Floor: 1, Same: []string{"token", "wire"}, External: []string{gjson}},
+	"wire":                {Floor: 1},
+	"wire/anthropic":      {Floor: 1, Same: []string{"wire", "wire/internal/shape"}, External: []string{gjson, sjson}},
+	"wire/gemini":         {Floor: 1, Same: []string{"wire", "wire/internal/shape"}, External: []string{gjson, sjson}},
+	"wire/openai":         {Floor: 1, Same: []string{"wire", "wire/internal/shape"}, External: []string{gjson, sjson}},
+	"wire/text":           {Floor: 1, Same: []string{"wire"}},
+	"wire/internal/shape": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
+	"internal/injected":   {Floor: 1},
 
 	// 1: the JSON form of messages and prompts, and what stores add to it.
 	"api/neutral":          {Floor: 1},
@@ -186,7 +187,7 @@ var floors = map[string]arch.Package{
 	"store/postgres/pgtest": {Support: true, External: []string{pgx}},
 	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
-	"wire/wiretest":         {Support: true},
+	"wire/wiretest":         {Support: true, External: []string{gjson, sjson}},
 }
 
 // reserved are functions that one package calls for all others.

@@ -148,11 +148,12 @@ func answered(q *api.Answer) (messages []thread.Message, usage llm.Usage, err er
 		if len(messages) > 0 {
 			return nil, usage, at("messages", problem(api.BadRequest, "messages: send response or messages, not both"))
 		}
-		if messages, err = decodeResponse(q.API, q.Response); err != nil {
+		var told *neutral.Usage
+		if messages, told, err = decodeResponse(q.API, q.Response); err != nil {
 			return nil, usage, err
 		}
 		if q.Usage == nil {
-			q.Usage = usageOf(q.API, q.Response)
+			q.Usage = told
 		}
 	}
 	if len(messages) == 0 {

@@ -4,6 +4,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	codec "github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 // DefaultBaseURL is where Anthropic's own API is.
@@ -87,22 +89,13 @@ func New(c Config) (*Client, error) {
 	if c.Model == "" {
 		return nil, errors.New("anthropic.New: name the model")
 	}
-	base := c.BaseURL
-	if base == "" {
-		base = os.Getenv("ANTHROPIC_BASE_URL")
-	}
-	if base == "" {
-		base = DefaultBaseURL
-	}
+	base := cmp.Or(c.BaseURL, os.Getenv("ANTHROPIC_BASE_URL"), DefaultBaseURL)
 	key, token := strings.TrimSpace(c.Key), strings.TrimSpace(c.AuthToken)
 	if key == "" && token == "" {
 		key = strings.TrimSpace(os.Getenv("ANTHROPIC_API_KEY"))
 		token = strings.TrimSpace(os.Getenv("ANTHROPIC_AUTH_TOKEN"))
 	}
-	version := c.Version
-	if version == "" {
-		version = DefaultVersion
-	}
+	version := cmp.Or(c.Version, DefaultVersion)
 	extra := c.Header.Clone()
 	ask := exchange.Config{
 		Provider: provider,
@@ -162,28 +155,7 @@ func (c *Client) ask(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*ll
 	if err != nil {
 		return nil, fmt.Errorf("anthropic: %w", err)
 	}
-	var reply *llm.Reply
-	err = c.exchange.Post(ctx, o.Timeout, q.body, func(r *exchange.Response) (delivered bool, err error) {
-		var a *answer
-		if r.Stream {
-			a, delivered, err = readStream(r, q.deltas(o.OnDelta))
-		} else {
-			a, err = readWhole(r)
-		}
-		if err != nil {
-			return delivered, err
-		}
-		if reply, err = a.reply(r, q); err != nil || r.Stream || o.OnDelta == nil {
-			return delivered, err
-		}
-		// A stream was asked for and the whole came.
-		if reply.Text != "" {
-			o.OnDelta(llm.Delta{Text: reply.Text})
-		}
-		return true, nil
+	return c.exchange.Ask(ctx, o.Timeout, &exchange.Question{
+		Body: q.body, API: codec.Codec{}, Schema: q.schema, OnDelta: q.deltas(o.OnDelta), Adjust: q.adjust,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return reply, nil
 }

@@ -7,10 +7,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	wire "github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	codec "github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 var _ llm.TokenCounter = (*Client)(nil)
@@ -23,11 +23,11 @@ var counted = [...]string{"messages", "system", "tools", "tool_choice", "thinkin
 // CountTokens asks /v1/messages/count_tokens; see llm.TokenCounter. It is free of
 // charge and has rate limits of its own.
 func (c *Client) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error) {
-	body, err := wire.Codec{}.Encode(p)
+	body, err := codec.Codec{}.Encode(p)
 	if err != nil {
 		return 0, fmt.Errorf("anthropic: %w", err)
 	}
-	ask := map[string]json.RawMessage{"model": json.RawMessage(exchange.Quote(c.model))}
+	ask := map[string]json.RawMessage{"model": json.RawMessage(rawjson.Quote(c.model))}
 	for _, member := range counted {
 		if v := gjson.GetBytes(body, member); v.Exists() {
 			ask[member] = json.RawMessage(v.Raw)
@@ -36,17 +36,5 @@ func (c *Client) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error)
 	if body, err = json.Marshal(ask); err != nil {
 		return 0, fmt.Errorf("anthropic: %w", err)
 	}
-	n := 0
-	err = c.counting.Post(ctx, 0, body, func(r *exchange.Response) (delivered bool, err error) {
-		whole, err := exchange.Whole(provider, r)
-		if err != nil {
-			return false, err
-		}
-		largest(&n, gjson.Get(whole, "input_tokens"))
-		if n == 0 {
-			return false, exchange.Garbage(r, "the answer has no input_tokens", whole)
-		}
-		return true, nil
-	})
-	return n, err
+	return c.counting.Count(ctx, body, "input_tokens")
 }

@@ -7,12 +7,14 @@ import (
 	"slices"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	wire "github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	codec "github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
 // question is one request.
@@ -48,32 +50,32 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 			})
 		}
 	}
-	body, err := wire.Codec{}.Encode(&ask)
+	body, err := codec.Codec{}.Encode(&ask)
 	if err != nil {
 		return nil, err
 	}
-	e := editor{body: body}
+	e := exchange.Editor{Body: body}
 	switch {
 	case q.forced != "":
-		e.set("tool_choice", `{"type":"tool","name":`+exchange.Quote(q.forced)+`,"disable_parallel_tool_use":true}`)
+		e.Set("tool_choice", `{"type":"tool","name":`+rawjson.Quote(q.forced)+`,"disable_parallel_tool_use":true}`)
 	case q.schema != nil:
-		e.set("output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
+		e.Set("output_config.format", `{"type":"json_schema","schema":`+o.Schema.JSON+`}`)
 	}
 	if o.Temperature != nil && !thinks(p) && !c.noHeat.Load() {
-		e.set("temperature", fmt.Sprint(*o.Temperature))
+		e.Set("temperature", fmt.Sprint(*o.Temperature))
 	}
 	if o.OnDelta != nil {
-		e.set("stream", "true")
-	} else if gjson.GetBytes(e.body, "stream").Exists() {
-		e.set("stream", "false")
+		e.Set("stream", "true")
+	} else if gjson.GetBytes(e.Body, "stream").Exists() {
+		e.Set("stream", "false")
 	}
-	q.body = e.body
-	return q, e.err
+	q.body = e.Body
+	return q, e.Err
 }
 
 // thinks reports whether the prompt's own request has thinking on.
 func thinks(p *prompt.Prompt) bool {
-	if p.Source == nil || p.Source.API != (wire.Codec{}).API() {
+	if p.Source == nil || p.Source.API != (codec.Codec{}).API() {
 		return false
 	}
 	switch gjson.Get(p.Source.Body, "thinking.type").Str {
@@ -92,18 +94,6 @@ func freeName(name string, tools []prompt.Tool) string {
 	return name
 }
 
-// editor sets members of a body and keeps the first error.
-type editor struct {
-	body []byte
-	err  error
-}
-
-func (e *editor) set(path, value string) {
-	if e.err == nil {
-		e.body, e.err = sjson.SetRawBytes(e.body, path, []byte(value))
-	}
-}
-
 // deltas hands on the pieces of a stream; the arguments of the forced tool are
 // the text of the answer. It is nil when nobody wants them.
 func (q *question) deltas(to func(llm.Delta)) func(llm.Delta) {
@@ -118,4 +108,23 @@ func (q *question) deltas(to func(llm.Delta)) func(llm.Delta) {
 			to(d)
 		}
 	}
+}
+
+// adjust turns the call of the tool that stands for a structured answer into the
+// text that it is.
+func (q *question) adjust(a *wire.Answer) error {
+	if q.forced == "" {
+		return nil
+	}
+	found := false
+	for i, p := range a.Message.Parts {
+		if call, ok := p.(thread.ToolCall); ok && call.Name == q.forced {
+			a.Message.Parts[i] = thread.Text{Text: call.Arguments}
+			found = true
+		}
+	}
+	if found && a.Stop == wire.StopTool && len(a.Message.Calls()) == 0 {
+		a.Stop = wire.StopEnd // nobody is to run the tool
+	}
+	return nil
 }

@@ -4,6 +4,7 @@
 package gemini
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -63,20 +65,8 @@ func New(c Config) (*Counter, error) {
 	if model == "" {
 		return nil, errors.New("gemini.New: name the model")
 	}
-	base := c.BaseURL
-	if base == "" {
-		base = os.Getenv("GOOGLE_GEMINI_BASE_URL")
-	}
-	if base == "" {
-		base = DefaultBaseURL
-	}
-	key := strings.TrimSpace(c.Key)
-	if key == "" {
-		key = strings.TrimSpace(os.Getenv("GEMINI_API_KEY"))
-	}
-	if key == "" {
-		key = strings.TrimSpace(os.Getenv("GOOGLE_API_KEY"))
-	}
+	base := cmp.Or(c.BaseURL, os.Getenv("GOOGLE_GEMINI_BASE_URL"), DefaultBaseURL)
+	key := cmp.Or(strings.TrimSpace(c.Key), strings.TrimSpace(os.Getenv("GEMINI_API_KEY")), strings.TrimSpace(os.Getenv("GOOGLE_API_KEY")))
 	x, err := exchange.New(exchange.Config{
 		Provider: provider,
 		URL:      strings.TrimRight(base, "/") + "/v1beta/models/" + url.PathEscape(model) + ":countTokens",
@@ -107,7 +97,7 @@ func (c *Counter) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error
 	if err != nil {
 		return 0, fmt.Errorf("gemini: %w", err)
 	}
-	request := map[string]json.RawMessage{"model": json.RawMessage(exchange.Quote("models/" + c.model))}
+	request := map[string]json.RawMessage{"model": json.RawMessage(rawjson.Quote("models/" + c.model))}
 	for _, member := range counted {
 		if v := gjson.GetBytes(body, member); v.Exists() {
 			request[member] = json.RawMessage(v.Raw)
@@ -116,17 +106,5 @@ func (c *Counter) CountTokens(ctx context.Context, p *prompt.Prompt) (int, error
 	if body, err = json.Marshal(map[string]any{"generateContentRequest": request}); err != nil {
 		return 0, fmt.Errorf("gemini: %w", err)
 	}
-	n := 0
-	err = c.exchange.Post(ctx, 0, body, func(r *exchange.Response) (delivered bool, err error) {
-		whole, err := exchange.Whole(provider, r)
-		if err != nil {
-			return false, err
-		}
-		if v := gjson.Get(whole, "totalTokens"); v.Type == gjson.Number && v.Num > 0 && v.Num < 1<<53 {
-			n = int(v.Num)
-			return true, nil
-		}
-		return false, exchange.Garbage(r, "the answer has no totalTokens", whole)
-	})
-	return n, err
+	return c.exchange.Count(ctx, body, "totalTokens")
 }

@@ -1,6 +1,7 @@
 package llmtest
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 	wireanthropic "github.com/palimpsest-ai/palimpsest/wire/anthropic"
 	wireopenai "github.com/palimpsest-ai/palimpsest/wire/openai"
+	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
 // Answer is what a Server answers to one request. The zero value is an empty
@@ -61,12 +63,20 @@ type Answer struct {
 	serial, seal string
 }
 
-// id is the id of a part of the answer.
-func (a *Answer) id(prefix string) string {
-	if a.serial == "" {
-		return prefix + "_1"
+// said is the answer to a request.
+func (a *Answer) said(api string, req gjson.Result) *wiretest.Said {
+	s := &wiretest.Said{
+		Serial: cmp.Or(a.serial, "1"), Model: req.Get("model").Str, Reasoning: a.Reasoning, Seal: a.seal, Text: a.Text, Calls: a.Calls,
+		Stop: a.stop(), Usage: a.Usage, Unknown: a.Unknown,
 	}
-	return prefix + "_" + a.serial
+	if api == wire.Anthropic {
+		s.Seal = cmp.Or(a.seal, "c2VhbA==")
+		if name := req.Get("tool_choice.name").Str; name != "" && a.Text != "" && s.Stop == llm.StopEnd {
+			s.Calls = []thread.ToolCall{{ID: "toolu_forced", Name: name, Arguments: a.Text}}
+			s.Text, s.Stop = "", llm.StopTool
+		}
+	}
+	return s
 }
 
 // Request is what a Server got.
@@ -247,26 +257,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, a Answer, api st
 		if a.Events > 0 {
 			pieces = []string{a.Body[:min(a.Events, len(a.Body))]}
 		}
-	case stream && api == wire.Anthropic:
-		pieces = anthropicEvents(&a, req)
-	case stream && api == wire.Responses:
-		pieces = responseEvents(&a, req)
-	case stream:
-		pieces = chatEvents(&a, req)
 	default:
-		body := ""
-		switch api {
-		case wire.Anthropic:
-			body = anthropicBody(&a, req)
-		case wire.Responses:
-			body = responseBody(&a, req)
-		default:
-			body = chatBody(&a, req)
+		body := wiretest.Body(api, a.said(api, req))
+		if pieces = []string{body[:min(cmp.Or(a.Events, len(body)), len(body))]}; stream {
+			pieces = wiretest.Events(api, body, &wiretest.StreamOptions{NoUsage: !req.Get("stream_options.include_usage").Bool(), Unknown: a.Unknown})
 		}
-		if a.Events > 0 {
-			body = body[:min(a.Events, len(body))]
-		}
-		pieces = []string{body}
 	}
 	if stream && a.Body == "" && a.Events > 0 {
 		pieces = pieces[:min(a.Events, len(pieces))]
@@ -300,26 +295,6 @@ func signal(c chan struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
-}
-
-// split cuts a text into pieces as a stream would carry it, on rune borders.
-func split(text string) []string {
-	var list []string
-	for len(text) > 0 {
-		n := 0
-		for i := range text {
-			if i > 6 {
-				break
-			}
-			n = i
-		}
-		if n == 0 {
-			n = len(text)
-		}
-		list = append(list, text[:n])
-		text = text[n:]
-	}
-	return list
 }
 
 // quote writes a JSON string.

@@ -11,6 +11,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,16 +96,17 @@ var _ llm.Generator = (*Client)(nil)
 
 // api is what differs between the two APIs.
 type api struct {
-	path       string
-	codec      wire.Codec
-	finish     func(e *editor, o *llm.Options, limit int, w wording)
-	readWhole  func(provider string, r *exchange.Response) (*answer, error)
-	readStream func(provider string, r *exchange.Response, emit func(llm.Delta)) (a *answer, delivered bool, err error)
+	path  string
+	codec interface {
+		wire.Codec
+		wire.Answers
+	}
+	finish func(e *editor, o *llm.Options, limit int, w wording)
 }
 
 var (
-	chat      = api{"/chat/completions", codec.Chat{}, finishChat, readWhole, readStream}
-	responses = api{"/responses", codec.Responses{}, finishResponses, readWholeResponse, readResponseStream}
+	chat      = api{"/chat/completions", codec.Chat{}, finishChat}
+	responses = api{"/responses", codec.Responses{}, finishResponses}
 )
 
 // dialect is what was found out about a server. Calls that run at the same time
@@ -135,21 +137,9 @@ func newClient(c Config, api api) (*Client, error) {
 	if c.Model == "" {
 		return nil, errors.New("name the model")
 	}
-	base := c.BaseURL
-	if base == "" {
-		base = os.Getenv("OPENAI_BASE_URL")
-	}
-	if base == "" {
-		base = DefaultBaseURL
-	}
-	key := strings.TrimSpace(c.Key)
-	if key == "" {
-		key = strings.TrimSpace(os.Getenv("OPENAI_API_KEY"))
-	}
-	provider := c.Provider
-	if provider == "" {
-		provider = "openai"
-	}
+	base := cmp.Or(c.BaseURL, os.Getenv("OPENAI_BASE_URL"), DefaultBaseURL)
+	key := cmp.Or(strings.TrimSpace(c.Key), strings.TrimSpace(os.Getenv("OPENAI_API_KEY")))
+	provider := cmp.Or(c.Provider, "openai")
 	address, query, _ := strings.Cut(base, "?") // Azure carries its api-version there
 	address = strings.TrimRight(address, "/") + api.path
 	if query != "" {
@@ -235,28 +225,19 @@ func withTimeout(o *llm.Options) *llm.Options {
 	return &with
 }
 
-func (c *Client) ask(ctx context.Context, body []byte, o *llm.Options) (reply *llm.Reply, err error) {
-	err = c.exchange.Post(ctx, -1, body, func(r *exchange.Response) (delivered bool, err error) {
-		var a *answer
-		if r.Stream {
-			a, delivered, err = c.api.readStream(c.provider, r, o.OnDelta)
-		} else {
-			a, err = c.api.readWhole(c.provider, r)
-		}
-		if err != nil {
-			return delivered, err
-		}
-		if reply, err = a.reply(r, o.Schema); err != nil || r.Stream || o.OnDelta == nil {
-			return delivered, err
-		}
-		// A stream was asked for and the whole came.
-		if reply.Text != "" {
-			o.OnDelta(llm.Delta{Text: reply.Text})
-		}
-		return true, nil
+func (c *Client) ask(ctx context.Context, body []byte, o *llm.Options) (*llm.Reply, error) {
+	return c.exchange.Ask(ctx, -1, &exchange.Question{
+		Body: body, API: c.api.codec, Schema: o.Schema, OnDelta: o.OnDelta, Adjust: adjust,
 	})
-	if err != nil {
-		return nil, err
+}
+
+// adjust finds the reasons to stop that are failures of the provider.
+func adjust(a *wire.Answer) error {
+	switch strings.ToLower(a.Reason) {
+	case "error", "network_error": // OpenRouter, z.ai
+		return &llm.APIError{Kind: llm.ErrServer, Code: a.Reason, Message: "the provider stopped the answer"}
+	case "insufficient_system_resource": // DeepSeek
+		return &llm.APIError{Kind: llm.ErrOverloaded, Code: a.Reason, Message: "the provider stopped the answer"}
 	}
-	return reply, nil
+	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -49,18 +49,18 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options, w wording) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	e := editor{body: body}
+	e := editor{exchange.Editor{Body: body}}
 	if o.Temperature != nil && !w.noHeat {
-		e.set("temperature", fmt.Sprint(*o.Temperature))
+		e.Set("temperature", fmt.Sprint(*o.Temperature))
 	}
 	if o.OnDelta != nil {
-		e.set("stream", "true")
+		e.Set("stream", "true")
 	} else {
-		e.remove("stream")
-		e.remove("stream_options")
+		e.Remove("stream")
+		e.Remove("stream_options")
 	}
 	c.api.finish(&e, o, ask.MaxOutput, w)
-	return e.body, e.err
+	return e.Body, e.Err
 }
 
 // finishChat sets what only Chat Completions has.
@@ -72,9 +72,19 @@ func finishChat(e *editor, o *llm.Options, limit int, w wording) {
 	switch {
 	case o.OnDelta == nil:
 	case w.noUsage:
-		e.remove("stream_options")
+		e.Remove("stream_options")
 	default:
-		e.set("stream_options.include_usage", "true")
+		e.Set("stream_options.include_usage", "true")
+	}
+}
+
+// finishResponses sets what only the Responses API has.
+func finishResponses(e *editor, o *llm.Options, _ int, w wording) {
+	if o.Schema != nil {
+		e.format("text.format", "", o.Schema, w.structured)
+	}
+	if !gjson.GetBytes(e.Body, "store").Exists() {
+		e.Set("store", "false")
 	}
 }
 
@@ -88,32 +98,17 @@ func instruction(s *llm.Schema) string {
 	return text
 }
 
-// editor changes members of a body and keeps the first error.
-type editor struct {
-	body []byte
-	err  error
-}
-
-func (e *editor) set(path, value string) {
-	if e.err == nil {
-		e.body, e.err = sjson.SetRawBytes(e.body, path, []byte(value))
-	}
-}
-
-func (e *editor) remove(path string) {
-	if e.err == nil && gjson.GetBytes(e.body, path).Exists() {
-		e.body, e.err = sjson.DeleteBytes(e.body, path)
-	}
-}
+// editor changes members of a body.
+type editor struct{ exchange.Editor }
 
 // format asks for a structured answer in the member at path. The schema stands
 // in the member inner, or beside the type when inner is empty.
 func (e *editor) format(path, inner string, s *llm.Schema, how Structured) {
 	switch how {
 	case JSONSchema:
-		schema := `"name":` + exchange.Quote(s.Name)
+		schema := `"name":` + rawjson.Quote(s.Name)
 		if s.Description != "" {
-			schema += `,"description":` + exchange.Quote(s.Description)
+			schema += `,"description":` + rawjson.Quote(s.Description)
 		}
 		schema += `,"schema":` + s.JSON
 		if strictSchema(s.JSON) {
@@ -122,11 +117,11 @@ func (e *editor) format(path, inner string, s *llm.Schema, how Structured) {
 		if inner != "" {
 			schema = `"` + inner + `":{` + schema + "}"
 		}
-		e.set(path, `{"type":"json_schema",`+schema+"}")
+		e.Set(path, `{"type":"json_schema",`+schema+"}")
 	case JSONObject:
-		e.set(path, `{"type":"json_object"}`)
+		e.Set(path, `{"type":"json_object"}`)
 	default:
-		e.remove(path)
+		e.Remove(path)
 	}
 }
 
@@ -136,9 +131,9 @@ func (e *editor) limit(n int, old bool) {
 	if old {
 		from, to = to, from
 	}
-	e.remove(from)
+	e.Remove(from)
 	if n > 0 {
-		e.set(to, fmt.Sprint(n))
+		e.Set(to, fmt.Sprint(n))
 	}
 }
 

@@ -35,14 +35,11 @@ func (k *kept) whole(body []byte) (full []byte, status int, said string) {
 }
 
 // keep holds a response, unless the client asks not to.
-func (k *kept) keep(id string, full []byte, output []unit) {
+func (k *kept) keep(id string, full []byte, output []string) {
 	if v := gjson.GetBytes(full, "store"); v.Exists() && !v.Bool() {
 		return
 	}
-	items := inputItems(full)
-	for _, u := range output {
-		items = append(items, u.whole)
-	}
+	items := append(inputItems(full), output...)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.items == nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
+	"github.com/palimpsest-ai/palimpsest/wire/wiretest"
 )
 
 // Request is what an Upstream got.
@@ -195,7 +196,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a = u.Model(q)
 	}
 	if q.API == wire.Responses && u.Chains && a.Status == 0 {
-		u.kept.keep(fmt.Sprintf("resp_%d", q.N), plain, items(q, a))
+		u.kept.keep(fmt.Sprintf("resp_%d", q.N), plain, answered(q, gjson.ParseBytes(plain), a).Items())
 	}
 	u.write(w, r, q, gjson.ParseBytes(plain), a)
 }
@@ -272,9 +273,9 @@ func (u *Upstream) write(w http.ResponseWriter, r *http.Request, q *Request, bod
 	case a.Stream != "":
 		pieces = []string{a.Stream}
 	case q.Stream:
-		pieces = stream(q, body, a)
+		pieces = wiretest.Events(q.API, wiretest.Body(q.API, answered(q, body, a)), &wiretest.StreamOptions{NoUsage: !body.Get("stream_options.include_usage").Bool()})
 	default:
-		pieces = []string{whole(q, body, a)}
+		pieces = []string{wiretest.Body(q.API, answered(q, body, a))}
 	}
 	kind := "application/json"
 	if q.Stream && a.Status < 300 {

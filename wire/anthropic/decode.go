@@ -1,6 +1,6 @@
 // Package anthropic reads and writes request bodies of the Anthropic Messages
-// API (POST /v1/messages and /v1/messages/count_tokens), and checks them
-// against its published rules.
+// API (POST /v1/messages and /v1/messages/count_tokens), checks them against its
+// published rules, and reads its answers.
 //
 // Decoding keeps the exact bytes of every block, so that a body that nobody
 // touched is encoded to the same bytes, and one in which a message was replaced

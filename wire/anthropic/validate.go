@@ -1,21 +1,71 @@
 package anthropic
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
 // maxBody is the largest request that the API reads, in bytes.
 // https://docs.anthropic.com/en/api/overview (request size limits)
 const maxBody = 32 << 20
+
+// What parts of the body have to be.
+var (
+	// https://docs.anthropic.com/en/api/messages (tools)
+	customTool = shape.Members(shape.Need("input_schema", &shape.Shape{
+		Is: shape.Object, Rule: "tool-schema", Say: "a tool needs the JSON schema of its arguments",
+		Rules: []shape.Rule{shape.Must("", "tool-schema", "the arguments of a tool are an object: the schema must have type object", func(v gjson.Result) bool {
+			return v.Get("type").Str == "object"
+		})},
+	}))
+	toolName = named(128, "tool-name", "the name of a tool has 1 to 128 of the characters a-z, A-Z, 0-9, _ and -")
+
+	// The edits that the provider should make.
+	// https://docs.anthropic.com/en/docs/build-with-claude/context-editing
+	edits = map[string]*shape.Shape{
+		"clear_thinking_20251015": {Rules: []shape.Rule{shape.Must("keep", "context-keep", "keep at least one thinking turn", func(v gjson.Result) bool {
+			keep := v.Get("keep")
+			return keep.Get("type").Str != "thinking_turns" || shape.Whole(keep.Get("value")) && keep.Get("value").Num > 0
+		})}},
+		"clear_tool_uses_20250919": {Rules: []shape.Rule{shape.Must("trigger", "context-trigger", "the trigger takes a type of input_tokens or tool_uses and a value of at least 1", triggers(1, "input_tokens", "tool_uses"))}},
+		"compact_20260112":         {Rules: []shape.Rule{shape.Must("trigger", "context-trigger", "compaction triggers at 50000 input tokens or more", triggers(50000, "input_tokens"))}},
+	}
+
+	// What cannot stand beside a request for a summary.
+	// https://docs.anthropic.com/en/docs/build-with-claude/compaction
+	besideSummary = []struct {
+		path   string
+		stands func(gjson.Result) bool
+	}{
+		{"context_management", gjson.Result.IsObject},
+		{"stop_sequences", gjson.Result.IsArray},
+		{"output_config.format", gjson.Result.IsObject},
+		{"tool_choice", func(v gjson.Result) bool { return v.Get("type").Str == "any" || v.Get("type").Str == "tool" }},
+		{"max_tokens", func(v gjson.Result) bool { return v.Type == gjson.Number && v.Num == 0 }},
+	}
+)
+
+// named is a name of so many of the usual characters.
+func named(most int, rule, say string) *shape.Shape {
+	return &shape.Shape{Is: shape.String, Rule: rule, Say: say, Rules: []shape.Rule{
+		shape.Must("", rule, say, func(v gjson.Result) bool { return shape.Named(v.Str, most) }),
+	}}
+}
+
+// triggers holds for edits whose trigger, if they have one, is of these units and
+// not too small.
+func triggers(least float64, units ...string) func(gjson.Result) bool {
+	return func(v gjson.Result) bool {
+		t := v.Get("trigger")
+		return !t.IsObject() || slices.Contains(units, t.Get("type").Str) && shape.Whole(t.Get("value")) && t.Get("value").Num >= least
+	}
+}
 
 // Validate checks a body against the rules of the Messages API. It walks the
 // body by itself and shares nothing with Decode and Encode but the check that
@@ -26,28 +76,26 @@ const maxBody = 32 << 20
 // A body for count_tokens has no max_tokens, which Validate reports, as it
 // cannot know where the body goes.
 func (Codec) Validate(body []byte) []wire.Problem {
-	c := &checker{callPaths: map[string]string{}}
+	c := &checker{req: map[string]gjson.Result{}, callPaths: map[string]string{}}
 	if len(body) > maxBody {
-		c.report(0, "body", "size", "%d bytes are more than the 32 MB that the API reads: send less, or upload files", len(body))
+		c.Refuse(0, "body", "size", "%d bytes are more than the 32 MB that the API reads: send less, or upload files", len(body))
 	}
 	doc := string(body)
-	if err := rawjson.Check(doc); err != nil {
-		c.report(0, "body", "json", "%v", err)
-		return c.sorted()
-	}
 	top := gjson.Parse(doc)
-	if !top.IsObject() {
-		c.report(0, "body", "json", "the body is not a JSON object")
-		return c.sorted()
+	if err := rawjson.Check(doc); err != nil {
+		c.Refuse(0, "body", "json", "%v", err)
+	} else if !top.IsObject() {
+		c.Refuse(0, "body", "json", "the body is not a JSON object")
+	} else {
+		c.request(top)
 	}
-	c.request(top)
-	return c.sorted()
+	return c.Problems()
 }
 
 // checker collects the problems of one body.
 type checker struct {
-	found []problem
-	req   request
+	shape.Checker
+	req map[string]gjson.Result // the members of the body
 
 	marks     []cacheMark       // in the order of the prompt, not of the body
 	callPaths map[string]string // tool_use ids, and where they were first used
@@ -55,57 +103,18 @@ type checker struct {
 	sealed    []string          // paths of signed compaction blocks
 }
 
-type problem struct {
-	at int // byte offset, for the order
-	wire.Problem
-}
-
-func (c *checker) add(at int, advice bool, path, rule, format string, args ...any) {
-	c.found = append(c.found, problem{at, wire.Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...), Advice: advice}})
-}
-
-func (c *checker) report(at int, path, rule, format string, args ...any) {
-	c.add(at, false, path, rule, format, args...)
-}
-
-func (c *checker) advise(at int, path, rule, format string, args ...any) {
-	c.add(at, true, path, rule, format, args...)
-}
-
-func (c *checker) sorted() []wire.Problem {
-	slices.SortStableFunc(c.found, func(x, y problem) int { return cmp.Compare(x.at, y.at) })
-	var list []wire.Problem
-	for _, p := range c.found {
-		list = append(list, p.Problem)
-	}
-	return list
-}
-
-// request holds the members of the body that rules look at.
-type request struct {
-	model, maxTokens, system, tools, messages, thinking, toolChoice gjson.Result
-	context, compaction, stop, output, version, thread, cache       gjson.Result
-	temperature, topP, topK                                         gjson.Result
+// members are those that rules look at.
+var members = []string{
+	"model", "max_tokens", "system", "tools", "messages", "thinking", "tool_choice", "context_management", "compaction", "stop_sequences",
+	"output_config", "anthropic_version", "thread", "cache_control", "temperature", "top_p", "top_k",
 }
 
 func (c *checker) request(top gjson.Result) {
-	r := &c.req
-	known := map[string]*gjson.Result{
-		"model": &r.model, "max_tokens": &r.maxTokens, "system": &r.system, "tools": &r.tools,
-		"messages": &r.messages, "thinking": &r.thinking, "tool_choice": &r.toolChoice,
-		"context_management": &r.context, "compaction": &r.compaction, "stop_sequences": &r.stop,
-		"output_config": &r.output, "anthropic_version": &r.version, "thread": &r.thread,
-		"cache_control": &r.cache, "temperature": &r.temperature, "top_p": &r.topP, "top_k": &r.topK,
-	}
 	top.ForEach(func(key, value gjson.Result) bool {
-		to := known[key.Str]
-		if to == nil {
-			return true
+		if c.req[key.Str].Exists() && slices.Contains(members, key.Str) {
+			c.Refuse(value.Index, key.Str, "duplicate-member", "the body has %s twice", key.Str)
 		}
-		if to.Exists() {
-			c.report(value.Index, key.Str, "duplicate-member", "the body has %s twice", key.Str)
-		}
-		*to = value
+		c.req[key.Str] = value
 		return true
 	})
 	c.required()
@@ -119,209 +128,205 @@ func (c *checker) request(top gjson.Result) {
 	c.cacheRules()
 }
 
-// enabled reports whether the model thinks with a fixed budget. With adaptive
+// thinks reports whether the model thinks with a fixed budget. With adaptive
 // thinking the rules on where thinking stands do not apply.
-func (r *request) enabled() bool { return r.thinking.Get("type").Str == "enabled" }
+func (c *checker) thinks() bool { return c.req["thinking"].Get("type").Str == "enabled" }
 
 func (c *checker) required() {
-	r := &c.req
 	// The clouds name the model in the URL, and the version in the body.
-	cloud := strings.HasPrefix(r.version.Str, "bedrock-") || strings.HasPrefix(r.version.Str, "vertex-")
-	if !(r.model.Type == gjson.String && r.model.Str != "") && !(cloud && !r.model.Exists()) {
-		c.report(r.model.Index, "model", "required", "name the model")
+	version := c.req["anthropic_version"].Str
+	cloud := strings.HasPrefix(version, "bedrock-") || strings.HasPrefix(version, "vertex-")
+	if m := c.req["model"]; !(m.Type == gjson.String && m.Str != "") && !(cloud && !m.Exists()) {
+		c.Refuse(m.Index, "model", "required", "name the model")
 	}
-	if n := r.maxTokens; !whole(n) || n.Num < 0 {
-		c.report(n.Index, "max_tokens", "required", "give the largest answer in tokens as a whole number (only count_tokens goes without)")
+	if n := c.req["max_tokens"]; !shape.Whole(n) || n.Num < 0 {
+		c.Refuse(n.Index, "max_tokens", "required", "give the largest answer in tokens as a whole number (only count_tokens goes without)")
 	}
-	if !r.messages.IsArray() {
-		c.report(r.messages.Index, "messages", "required", "give an array of messages")
+	if m := c.req["messages"]; !m.IsArray() {
+		c.Refuse(m.Index, "messages", "required", "give an array of messages")
 	}
 }
 
-func whole(v gjson.Result) bool { return v.Type == gjson.Number && v.Num == float64(int64(v.Num)) }
-
 func (c *checker) systemBlocks() {
-	s := c.req.system
-	switch {
-	case !s.Exists() || s.Type == gjson.String:
-	case s.IsArray():
-		eachOf(s, func(i int, v gjson.Result) {
-			path := "system[" + strconv.Itoa(i) + "]"
-			b := readItem(v)
-			if b.kind != "text" || b.text.Type != gjson.String {
-				c.report(v.Index, path, "block", "system takes text blocks only")
-			} else if blank(b.text.Str) {
-				c.report(v.Index, path, "empty-text", "text blocks must hold more than white space: leave the block out")
-			}
-			c.cacheMark(b, path)
-		})
-	default:
-		c.report(s.Index, "system", "block", "system is text or an array of text blocks")
+	s := c.req["system"]
+	if s.Exists() {
+		c.Check(s.Index, "system", s, (&shape.Shape{Is: shape.String | shape.Array}).As("block", "system is text or an array of text blocks"))
 	}
+	shape.Each(s, "system", func(path string, v gjson.Result) {
+		b := readItem(v)
+		if b.kind != "text" || v.Get("text").Type != gjson.String {
+			c.Refuse(v.Index, path, "block", "system takes text blocks only")
+		} else if blank(v.Get("text").Str) {
+			c.Refuse(v.Index, path, "empty-text", "text blocks must hold more than white space: leave the block out")
+		}
+		c.cacheMark(b, path)
+	})
 }
 
 func (c *checker) sampling() {
-	r := &c.req
-	if t := r.temperature; t.Type == gjson.Number && (t.Num < 0 || t.Num > 1) {
-		c.report(t.Index, "temperature", "sampling", "temperature must lie between 0 and 1")
+	number := func(name string, holds func(n float64) bool, rule, say string) {
+		if v := c.req[name]; v.Type == gjson.Number && !holds(v.Num) {
+			c.Refuse(v.Index, name, rule, "%s", say)
+		}
 	}
-	if !r.enabled() {
+	number("temperature", func(n float64) bool { return n >= 0 && n <= 1 }, "sampling", "temperature must lie between 0 and 1")
+	if !c.thinks() {
 		return
 	}
-	if t := r.temperature; t.Type == gjson.Number && t.Num != 1 {
-		c.report(t.Index, "temperature", "thinking-sampling", "with thinking enabled temperature may only be 1: leave it out")
-	}
-	if r.topK.Type == gjson.Number {
-		c.report(r.topK.Index, "top_k", "thinking-sampling", "top_k cannot be set with thinking enabled")
-	}
-	if p := r.topP; p.Type == gjson.Number && p.Num < 0.95 {
-		c.report(p.Index, "top_p", "thinking-sampling", "with thinking enabled top_p must be at least 0.95")
-	}
-	budget := r.thinking.Get("budget_tokens")
-	switch {
-	case !whole(budget) || budget.Num < 1024:
-		c.report(r.thinking.Index, "thinking.budget_tokens", "thinking-budget", "the thinking budget must be at least 1024 tokens")
-	case whole(r.maxTokens) && budget.Num >= r.maxTokens.Num:
+	number("temperature", func(n float64) bool { return n == 1 }, "thinking-sampling", "with thinking enabled temperature may only be 1: leave it out")
+	number("top_k", func(float64) bool { return false }, "thinking-sampling", "top_k cannot be set with thinking enabled")
+	number("top_p", func(n float64) bool { return n >= 0.95 }, "thinking-sampling", "with thinking enabled top_p must be at least 0.95")
+	at, limit := c.req["thinking"].Index, c.req["max_tokens"]
+	switch budget := c.req["thinking"].Get("budget_tokens"); {
+	case !shape.Whole(budget) || budget.Num < 1024:
+		c.Refuse(at, "thinking.budget_tokens", "thinking-budget", "the thinking budget must be at least 1024 tokens")
+	case shape.Whole(limit) && budget.Num >= limit.Num:
 		// Interleaved thinking, which a header turns on, may go beyond it.
-		c.advise(r.thinking.Index, "thinking.budget_tokens", "thinking-budget", "the thinking budget should be smaller than max_tokens")
+		c.Advise(at, "thinking.budget_tokens", "thinking-budget", "the thinking budget should be smaller than max_tokens")
 	}
 }
 
-// contextManagement checks the edits that the provider should make.
-// https://docs.anthropic.com/en/docs/build-with-claude/context-editing
 func (c *checker) contextManagement() {
-	edits := c.req.context.Get("edits")
-	if !edits.IsArray() {
-		return
-	}
-	eachOf(edits, func(i int, v gjson.Result) {
-		path := "context_management.edits[" + strconv.Itoa(i) + "]"
-		at := c.req.context.Index
-		trigger := v.Get("trigger")
-		unit, value := trigger.Get("type").Str, trigger.Get("value")
-		amount := func(units ...string) {
-			if trigger.IsObject() && (!slices.Contains(units, unit) || !whole(value) || value.Num < 1) {
-				c.report(at, path+".trigger", "context-trigger", "the trigger takes a type of %s and a value of at least 1", strings.Join(units, " or "))
+	at := c.req["context_management"].Index
+	first := true
+	shape.Each(c.req["context_management"].Get("edits"), "context_management.edits", func(path string, v gjson.Result) {
+		kind := v.Get("type").Str
+		if kind == "clear_thinking_20251015" {
+			if !first {
+				c.Refuse(at, path, "context-order", "clear_thinking_20251015 must be the first edit")
+			}
+			if thinks := c.req["thinking"].Get("type").Str; thinks != "enabled" && thinks != "adaptive" {
+				c.Refuse(at, path, "context-thinking", "clear_thinking_20251015 needs thinking to be enabled or adaptive")
 			}
 		}
-		switch v.Get("type").Str {
-		case "clear_thinking_20251015":
-			if i > 0 {
-				c.report(at, path, "context-order", "clear_thinking_20251015 must be the first edit")
-			}
-			if kind := c.req.thinking.Get("type").Str; kind != "enabled" && kind != "adaptive" {
-				c.report(at, path, "context-thinking", "clear_thinking_20251015 needs thinking to be enabled or adaptive")
-			}
-			if keep := v.Get("keep"); keep.Get("type").Str == "thinking_turns" && !(whole(keep.Get("value")) && keep.Get("value").Num > 0) {
-				c.report(at, path+".keep", "context-keep", "keep at least one thinking turn")
-			}
-		case "clear_tool_uses_20250919":
-			amount("input_tokens", "tool_uses")
-		case "compact_20260112":
-			amount("input_tokens")
-			if unit == "input_tokens" && whole(value) && value.Num >= 1 && value.Num < 50000 {
-				c.report(at, path+".trigger", "context-trigger", "compaction triggers at 50000 input tokens or more")
-			}
+		if s := edits[kind]; s != nil {
+			c.Check(at, path, v, s)
 		}
+		first = false
 	})
 }
 
 // compactionRequest checks a request for a summary, and what cannot stand
 // beside the block that an earlier one gave.
-// https://docs.anthropic.com/en/docs/build-with-claude/compaction
 func (c *checker) compactionRequest() {
-	r := &c.req
-	if len(c.sealed) > 0 && r.context.IsObject() {
-		c.report(r.context.Index, "context_management", "compaction-combination", "context_management cannot be combined with a signed compaction block")
+	if edits := c.req["context_management"]; len(c.sealed) > 0 && edits.IsObject() {
+		c.Refuse(edits.Index, "context_management", "compaction-combination", "context_management cannot be combined with a signed compaction block")
 	}
-	if r.compaction.Get("type").Str != "summarize" {
+	asked := c.req["compaction"]
+	if asked.Get("type").Str != "summarize" {
 		return
 	}
-	refuse := func(v gjson.Result, path string) {
-		c.report(v.Index, path, "compaction-combination", "%s cannot be combined with a request for a summary", path)
-	}
-	if r.context.IsObject() {
-		refuse(r.context, "context_management")
-	}
-	if r.stop.IsArray() {
-		refuse(r.stop, "stop_sequences")
-	}
-	if r.output.Get("format").IsObject() {
-		refuse(r.output, "output_config.format")
-	}
-	if kind := r.toolChoice.Get("type").Str; kind == "any" || kind == "tool" {
-		refuse(r.toolChoice, "tool_choice")
-	}
-	if r.maxTokens.Type == gjson.Number && r.maxTokens.Num == 0 {
-		refuse(r.maxTokens, "max_tokens")
-	}
-	if text := r.compaction.Get("instructions").Str; len([]rune(text)) > 16384 {
-		c.report(r.compaction.Index, "compaction.instructions", "compaction-instructions", "the instructions may have 16384 characters")
-	}
-}
-
-// item is a block, a tool or a message as the rules see it.
-type item struct {
-	v                                                         gjson.Result
-	kind, role                                                string
-	text, thinking, signature, data, id, name, input, callID  gjson.Result
-	content, isError, source, schema, cache, deferred, server gjson.Result
-	members                                                   int
-}
-
-func readItem(v gjson.Result) item {
-	b := item{v: v}
-	if !v.IsObject() {
-		return b
-	}
-	v.ForEach(func(key, value gjson.Result) bool {
-		b.members++
-		switch key.Str {
-		case "type":
-			b.kind = value.Str
-		case "role":
-			b.role = value.Str
-		case "text":
-			b.text = value
-		case "thinking":
-			b.thinking = value
-		case "signature":
-			b.signature = value
-		case "data":
-			b.data = value
-		case "id":
-			b.id = value
-		case "name":
-			b.name = value
-		case "input":
-			b.input = value
-		case "tool_use_id":
-			b.callID = value
-		case "content":
-			b.content = value
-		case "is_error":
-			b.isError = value
-		case "source":
-			b.source = value
-		case "input_schema":
-			b.schema = value
-		case "cache_control":
-			b.cache = value
-		case "defer_loading":
-			b.deferred = value
-		case "mcp_server_name":
-			b.server = value
+	for _, other := range besideSummary {
+		name, below, _ := strings.Cut(other.path, ".")
+		v := c.req[name]
+		if below != "" {
+			v = v.Get(below)
 		}
-		return true
-	})
-	return b
+		if other.stands(v) {
+			c.Refuse(c.req[name].Index, other.path, "compaction-combination", "%s cannot be combined with a request for a summary", other.path)
+		}
+	}
+	if text := asked.Get("instructions").Str; len([]rune(text)) > 16384 {
+		c.Refuse(asked.Index, "compaction.instructions", "compaction-instructions", "the instructions may have 16384 characters")
+	}
 }
 
-func eachOf(list gjson.Result, f func(i int, v gjson.Result)) {
-	i := 0
-	list.ForEach(func(_, v gjson.Result) bool {
-		f(i, v)
-		i++
-		return true
+// toolList checks the declared tools.
+func (c *checker) toolList() {
+	tools := c.req["tools"]
+	if tools.Type != gjson.Null {
+		c.Check(tools.Index, "tools", tools, (&shape.Shape{Is: shape.Array}).As("tool", "tools is an array"))
+	}
+	seen := map[string]bool{}
+	shape.Each(tools, "tools", func(path string, v gjson.Result) {
+		if !c.Check(v.Index, path, v, shape.Members().As("tool", "a tool is an object")) {
+			return
+		}
+		t, name := readItem(v), v.Get("name").Str
+		if t.kind != "mcp_toolset" {
+			if c.Check(v.Index, path, v, shape.Members(shape.Need("name", toolName))) && seen[name] {
+				c.Refuse(v.Index, path+".name", "tool-unique", "the tool %q is declared twice", name)
+			}
+			seen[name] = true
+		}
+		if t.kind == "" || t.kind == "custom" {
+			c.Check(v.Index, path, v, customTool)
+		}
+		if v.Get("cache_control").IsObject() && v.Get("defer_loading").Type == gjson.True {
+			c.Refuse(v.Index, path, "cache-deferred", "a tool that is loaded later cannot carry a cache mark")
+		}
+		c.cacheMark(t, path)
 	})
+}
+
+func (c *checker) toolChoice() {
+	tools, choice := c.req["tools"], c.req["tool_choice"]
+	declared := tools.IsArray() && tools.Get("#").Int() > 0
+	if c.toolUsed && !declared {
+		c.Advise(c.req["messages"].Index, "tools", "tools-missing", "the messages hold tool blocks and no tool is declared: Bedrock refuses that")
+	}
+	if !choice.IsObject() {
+		return
+	}
+	kind, name := choice.Get("type").Str, choice.Get("name").Str
+	if !declared && kind != "none" {
+		c.Refuse(choice.Index, "tool_choice", "tool-choice", "tool_choice needs tools")
+	}
+	if kind == "tool" && declared && !slices.ContainsFunc(tools.Array(), func(t gjson.Result) bool {
+		return t.Get("name").Str == name || t.Get("type").Str == "mcp_toolset"
+	}) {
+		c.Refuse(choice.Index, "tool_choice.name", "tool-choice", "no tool is called %q", name)
+	}
+	if c.thinks() && (kind == "any" || kind == "tool") {
+		c.Refuse(choice.Index, "tool_choice", "thinking-tool-choice", "thinking cannot be enabled while a tool is forced")
+	}
+}
+
+// cacheMark is a cache_control member where the prompt has it.
+type cacheMark struct {
+	at        int
+	path, ttl string
+}
+
+// cacheMark notes the mark of a block. It must be called in the order of the
+// prompt: tools, system, messages.
+func (c *checker) cacheMark(b item, path string) {
+	mark := b.Get("cache_control")
+	if !mark.IsObject() {
+		return
+	}
+	path += ".cache_control"
+	ttl := mark.Get("ttl")
+	if mark.Get("type").Str != "ephemeral" || ttl.Type != gjson.Null && ttl.Str != "5m" && ttl.Str != "1h" {
+		c.Refuse(b.Index, path, "cache-ttl", `a cache mark is {"type":"ephemeral"} with a ttl of "5m" or "1h"`)
+	}
+	switch {
+	case b.kind == "thinking" || b.kind == "redacted_thinking":
+		c.Refuse(b.Index, path, "cache-thinking", "thinking cannot carry a cache mark: set it on the block after it")
+	case b.kind == "text" && b.Get("text").Str == "":
+		c.Refuse(b.Index, path, "cache-empty", "an empty text cannot carry a cache mark")
+	}
+	c.marks = append(c.marks, cacheMark{b.Index, path, ttl.Str})
+}
+
+// cacheRules checks the marks of the whole request.
+// https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
+func (c *checker) cacheRules() {
+	marks := c.marks
+	if r := c.req["cache_control"]; r.IsObject() {
+		// A mark on the request itself stands for one on its last block.
+		marks = append(marks, cacheMark{r.Index, "cache_control", r.Get("ttl").Str})
+	}
+	short := ""
+	for i, m := range marks {
+		if i >= 4 {
+			c.Refuse(m.at, m.path, "cache-limit", "this is cache mark number %d: a request may carry 4", i+1)
+		}
+		switch {
+		case m.ttl == "1h" && short != "":
+			c.Refuse(m.at, m.path, "cache-order", "a mark of 1h comes after one of 5m at %s: longer ones must come first", short)
+		case m.ttl != "1h":
+			short = m.path
+		}
+	}
 }

@@ -1,39 +1,84 @@
 package anthropic
 
 import (
-	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+// What blocks have to be, by their type.
+var (
+	callID     = named(1<<16, "tool-id", "the id of a call has the characters a-z, A-Z, 0-9, _ and - only")
+	serverCall = &shape.Shape{Rules: []shape.Rule{
+		shape.Must("", "block", "a call of a tool that the provider runs needs an id and a name", func(v gjson.Result) bool {
+			return shape.Named(v.Get("id").Str, 1<<16) && v.Get("name").Str != ""
+		}),
+	}}
+	blockShapes = map[string]*shape.Shape{
+		"text": shape.Members(shape.Need("text", &shape.Shape{
+			Is: shape.String, Rule: "block", Say: "a text block needs text",
+			Rules: []shape.Rule{shape.Must("", "empty-text", "text blocks must hold more than white space: leave the block out", func(v gjson.Result) bool { return !blank(v.Str) })},
+		})),
+		"thinking": {Rules: []shape.Rule{
+			shape.Must("", "thinking-signature", "a thinking block needs its thinking (it may be empty) and its signature", func(v gjson.Result) bool {
+				return v.Get("thinking").Type == gjson.String && v.Get("signature").Str != ""
+			}),
+		}},
+		"redacted_thinking": shape.Members(shape.Need("data", &shape.Shape{Is: shape.String, Filled: true, Rule: "redacted-data", Say: "a redacted thinking block needs its data"})),
+		"tool_use": shape.Members(
+			shape.Need("id", callID),
+			shape.Need("name", named(200, "tool-name", "the name of a tool has the characters a-z, A-Z, 0-9, _ and - only")),
+			shape.Need("input", shape.Members().As("tool-input", "the input of a call is an object")),
+		),
+		"server_tool_use": serverCall,
+		"mcp_tool_use":    serverCall,
+		"tool_result":     shape.Members(shape.Need("tool_use_id", named(1<<16, "tool-id", "a result names its call by an id of the characters a-z, A-Z, 0-9, _ and -"))),
+		"image":           shape.Members(shape.Need("source", sourceOf("image", imageSources))),
+		"document":        shape.Members(shape.Need("source", sourceOf("document", documentSources))),
+	}
 
-// content checks the blocks of one message, each by itself.
-func (c *checker) content(t *turn, last bool) {
-	final := last && t.role == "assistant"
-	if t.text.Type == gjson.String {
-		if blank(t.text.Str) && !final {
-			c.report(t.at, t.path+".content", "empty-content", "a message must not be empty")
-		}
-		return
+	// The sources of images and documents, by their type.
+	// https://docs.anthropic.com/en/docs/build-with-claude/vision
+	imageSources = map[string][]shape.Rule{
+		"base64": {mediaType("images are JPEG, PNG, GIF or WebP", "image/jpeg", "image/png", "image/gif", "image/webp"), sourceHas("data")},
+		"url":    {sourceHas("url")},
+		"file":   {sourceHas("file_id")},
 	}
-	if len(t.blocks) == 0 && !final {
-		c.report(t.at, t.path+".content", "empty-content", "a message must not be empty")
+	documentSources = map[string][]shape.Rule{
+		"base64": {mediaType("documents in base64 are PDF: send text as a text source", "application/pdf"), sourceHas("data")},
+		"url":    {sourceHas("url")},
+		"file":   {sourceHas("file_id")},
+		"text": {mediaType("a text source has the media type text/plain", "text/plain"), shape.Must("", "media-source", "the data is missing", func(v gjson.Result) bool {
+			return v.Get("data").Type == gjson.String
+		})},
+		"content": {shape.Must("", "media-source", "the content is missing", func(v gjson.Result) bool { return v.Get("content").Exists() })},
 	}
-	for k := range t.blocks {
-		b := &t.blocks[k]
-		path := t.block(k)
-		if !b.v.IsObject() || b.kind == "" {
-			c.report(b.v.Index, path, "block", "a block is an object with a type")
-			continue
+)
+
+func mediaType(say string, types ...string) shape.Rule {
+	return shape.Must("", "media-type", say, func(v gjson.Result) bool { return slices.Contains(types, v.Get("media_type").Str) })
+}
+
+func sourceHas(name string) shape.Rule {
+	return shape.Must("", "media-source", "the "+name+" is missing", func(v gjson.Result) bool { return v.Get(name).Str != "" })
+}
+
+// sourceOf is a source of one of the types.
+func sourceOf(block string, sources map[string][]shape.Rule) *shape.Shape {
+	say := "it is no source of " + block + " blocks"
+	s := &shape.Shape{Is: shape.Object, Rule: "media-source", Say: say, Rules: []shape.Rule{
+		shape.Must("", "media-source", say, func(v gjson.Result) bool { return sources[v.Get("type").Str] != nil }),
+	}}
+	for kind, rules := range sources {
+		for _, r := range rules {
+			holds := r.Holds
+			r.Holds = func(v gjson.Result) bool { return v.Get("type").Str != kind || holds(v) }
+			s.Rules = append(s.Rules, r)
 		}
-		if roles := speakers[b.kind]; roles != "" && t.role != roles && (t.role == "user" || t.role == "assistant") {
-			c.report(b.v.Index, path, "block-role", "%s blocks stand in %s messages only", b.kind, roles)
-		}
-		c.blockRules(b, path)
 	}
+	return s
 }
 
 // speakers are the roles of the blocks that only one role may send.
@@ -43,105 +88,54 @@ var speakers = map[string]string{
 	"tool_result": "user", "image": "user", "document": "user", "container_upload": "user", "search_result": "user",
 }
 
-func (c *checker) blockRules(b *item, path string) {
-	at := b.v.Index
-	switch b.kind {
-	case "text":
-		if b.text.Type != gjson.String {
-			c.report(at, path+".text", "block", "a text block needs text")
-		} else if blank(b.text.Str) {
-			c.report(at, path+".text", "empty-text", "text blocks must hold more than white space: leave the block out")
+// content checks the blocks of one message, each by itself.
+func (c *checker) content(t *turn, last bool) {
+	empty := t.text.Type == gjson.String && blank(t.text.Str) || t.text.Type != gjson.String && len(t.blocks) == 0
+	if final := last && t.role == "assistant"; empty && !final {
+		c.Refuse(t.at, t.path+".content", "empty-content", "a message must not be empty")
+	}
+	for k, b := range t.blocks {
+		path := t.block(k)
+		if b.kind == "" {
+			c.Refuse(b.Index, path, "block", "a block is an object with a type")
+			continue
 		}
-	case "image", "document":
-		c.mediaRules(b, path)
-	case "thinking":
-		if b.thinking.Type != gjson.String || b.signature.Type != gjson.String || b.signature.Str == "" {
-			c.report(at, path, "thinking-signature", "a thinking block needs its thinking (it may be empty) and its signature")
+		if role := speakers[b.kind]; role != "" && t.role != role && (t.role == "user" || t.role == "assistant") {
+			c.Refuse(b.Index, path, "block-role", "%s blocks stand in %s messages only", b.kind, role)
 		}
-	case "redacted_thinking":
-		if b.data.Type != gjson.String || b.data.Str == "" {
-			c.report(at, path+".data", "redacted-data", "a redacted thinking block needs its data")
-		}
-	case "tool_use":
-		if !named(b.id, 1<<16) {
-			c.report(at, path+".id", "tool-id", "the id of a call has the characters a-z, A-Z, 0-9, _ and - only")
-		}
-		if !named(b.name, 200) {
-			c.report(at, path+".name", "tool-name", "the name of a tool has the characters a-z, A-Z, 0-9, _ and - only")
-		}
-		if !b.input.IsObject() {
-			c.report(at, path+".input", "tool-input", "the input of a call is an object")
-		}
-	case "server_tool_use", "mcp_tool_use":
-		if !named(b.id, 1<<16) || b.name.Str == "" {
-			c.report(at, path, "block", "%s needs an id and a name", b.kind)
-		}
-	case "tool_result":
+		c.blockRules(b, path)
+	}
+}
+
+func (c *checker) blockRules(b item, path string) {
+	if s := blockShapes[b.kind]; s != nil {
+		c.Check(b.Index, path, b.Result, s)
+	}
+	if b.kind == "tool_result" {
 		c.resultRules(b, path)
-		return
 	}
-	c.cacheMark(*b, path)
+	c.cacheMark(b, path)
 }
 
-func (c *checker) resultRules(b *item, path string) {
-	if !named(b.callID, 1<<16) {
-		c.report(b.v.Index, path+".tool_use_id", "tool-id", "a result names its call by an id of the characters a-z, A-Z, 0-9, _ and -")
+func (c *checker) resultRules(b item, path string) {
+	path += ".content"
+	content, failed := b.Get("content"), b.Get("is_error").Type == gjson.True
+	if failed && (content.Type == gjson.Null || content.Type == gjson.String && content.Str == "" || content.IsArray() && content.Get("#").Int() == 0) {
+		c.Refuse(b.Index, path, "error-content", "a result with is_error must say something")
 	}
-	failed := b.isError.Type == gjson.True
-	if failed && (b.content.Type == gjson.Null || b.content.Type == gjson.String && b.content.Str == "" || b.content.IsArray() && b.content.Get("#").Int() == 0) {
-		c.report(b.v.Index, path+".content", "error-content", "a result with is_error must say something")
+	if content.Exists() {
+		c.Check(b.Index, path, content, (&shape.Shape{Is: shape.String | shape.Array | shape.Null}).As("block", "the content of a result is text or an array of blocks"))
 	}
-	switch {
-	case b.content.IsArray():
-		eachOf(b.content, func(k int, v gjson.Result) {
-			inner := readItem(v)
-			at := path + ".content[" + strconv.Itoa(k) + "]"
-			switch {
-			case inner.kind == "":
-				c.report(v.Index, at, "block", "a block is an object with a type")
-			case failed && inner.kind != "text":
-				c.report(v.Index, at, "error-content", "a result with is_error holds text only")
-			case inner.kind == "tool_use" || inner.kind == "tool_result" || inner.kind == "thinking":
-				c.report(v.Index, at, "block-role", "a result cannot hold a %s block", inner.kind)
-			default:
-				c.blockRules(&inner, at)
-			}
-		})
-	case b.content.Exists() && b.content.Type != gjson.String && b.content.Type != gjson.Null:
-		c.report(b.v.Index, path+".content", "block", "the content of a result is text or an array of blocks")
-	}
-	c.cacheMark(*b, path)
-}
-
-// mediaRules checks images and documents.
-// https://docs.anthropic.com/en/docs/build-with-claude/vision
-func (c *checker) mediaRules(b *item, path string) {
-	at := b.v.Index
-	path += ".source"
-	mime, data := b.source.Get("media_type"), b.source.Get("data")
-	need := func(ok bool, rule, format string, args ...any) {
-		if !ok {
-			c.report(at, path, rule, format, args...)
+	shape.Each(content, path, func(path string, v gjson.Result) {
+		switch inner := readItem(v); {
+		case inner.kind == "":
+			c.Refuse(v.Index, path, "block", "a block is an object with a type")
+		case failed && inner.kind != "text":
+			c.Refuse(v.Index, path, "error-content", "a result with is_error holds text only")
+		case inner.kind == "tool_use" || inner.kind == "tool_result" || inner.kind == "thinking":
+			c.Refuse(v.Index, path, "block-role", "a result cannot hold a %s block", inner.kind)
+		default:
+			c.blockRules(inner, path)
 		}
-	}
-	switch kind := b.source.Get("type").Str; {
-	case kind == "base64":
-		if b.kind == "image" {
-			need(slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp"}, mime.Str), "media-type", "images are JPEG, PNG, GIF or WebP, not %q", mime.Str)
-		} else {
-			need(mime.Str == "application/pdf", "media-type", "documents in base64 are PDF, not %q: send text as a text source", mime.Str)
-		}
-		need(data.Str != "", "media-source", "the data is missing")
-	case kind == "url":
-		need(b.source.Get("url").Str != "", "media-source", "the url is missing")
-	case kind == "file":
-		need(b.source.Get("file_id").Str != "", "media-source", "the file_id is missing")
-	case kind == "text" && b.kind == "document":
-		need(mime.Str == "text/plain", "media-type", "a text source has the media type text/plain, not %q", mime.Str)
-		need(data.Type == gjson.String, "media-source", "the data is missing")
-	case kind == "content" && b.kind == "document":
-		need(b.source.Get("content").Exists(), "media-source", "the content is missing")
-	default:
-		need(false, "media-source", "%q is no source of %s blocks", kind, b.kind)
-	}
+	})
 }

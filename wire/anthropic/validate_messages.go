@@ -1,11 +1,28 @@
 package anthropic
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
+
+// item is a block or a tool, with its type.
+type item struct {
+	gjson.Result
+	kind string
+}
+
+func readItem(v gjson.Result) item {
+	if !v.IsObject() {
+		return item{Result: v}
+	}
+	return item{v, v.Get("type").Str}
+}
 
 // turn is a message as the rules between messages see it.
 type turn struct {
@@ -28,16 +45,14 @@ func (t *turn) count(kind string) (n int) {
 func (t *turn) block(i int) string { return t.path + ".content[" + strconv.Itoa(i) + "]" }
 
 func (c *checker) messageList() {
-	list := c.req.messages
+	list := c.req["messages"]
 	if !list.IsArray() {
 		return
 	}
 	var turns []turn
-	eachOf(list, func(i int, v gjson.Result) {
-		turns = append(turns, c.message(i, v))
-	})
+	shape.Each(list, "messages", func(path string, v gjson.Result) { turns = append(turns, c.message(path, v)) })
 	if len(turns) == 0 {
-		c.report(list.Index, "messages", "required", "a request needs at least one message")
+		c.Refuse(list.Index, "messages", "required", "a request needs at least one message")
 		return
 	}
 	for i := range turns {
@@ -51,23 +66,20 @@ func (c *checker) messageList() {
 	c.ending(&turns[len(turns)-1])
 }
 
-func (c *checker) message(i int, v gjson.Result) turn {
-	t := turn{at: v.Index, path: "messages[" + strconv.Itoa(i) + "]"}
-	m := readItem(v)
-	t.role = m.role
+func (c *checker) message(path string, v gjson.Result) turn {
+	t := turn{at: v.Index, path: path}
+	t.role = v.Get("role").Str
 	if t.role != "user" && t.role != "assistant" && t.role != "system" {
-		c.report(v.Index, t.path+".role", "role", "the role must be user or assistant, or system in mid conversation")
+		c.Refuse(v.Index, t.path+".role", "role", "the role must be user or assistant, or system in mid conversation")
 	}
-	switch {
-	case m.content.Type == gjson.String:
-		t.text = m.content
-	case m.content.IsArray():
-		eachOf(m.content, func(_ int, b gjson.Result) { t.blocks = append(t.blocks, readItem(b)) })
-	default:
-		c.report(v.Index, t.path+".content", "block", "content is text or an array of blocks")
-		// Nothing more can be said about it.
-		t.text = gjson.Result{Type: gjson.String, Str: "?"}
+	content := v.Get("content")
+	if !c.Check(v.Index, t.path+".content", content, (&shape.Shape{Is: shape.String | shape.Array}).As("block", "content is text or an array of blocks")) {
+		content = gjson.Result{Type: gjson.String, Str: "?"} // nothing more can be said about it
 	}
+	if content.Type == gjson.String {
+		t.text = content
+	}
+	shape.Each(content, "", func(_ string, b gjson.Result) { t.blocks = append(t.blocks, readItem(b)) })
 	return t
 }
 
@@ -78,7 +90,7 @@ func (c *checker) start(turns []turn) {
 	if first.role == "user" || first.role == "assistant" && first.count("compaction") > 0 {
 		return
 	}
-	c.report(first.at, first.path+".role", "first-user", "the first message must be the user's")
+	c.Refuse(first.at, first.path+".role", "first-user", "the first message must be the user's")
 }
 
 // ending checks the last message.
@@ -92,12 +104,12 @@ func (c *checker) ending(last *turn) {
 		if b.kind == "server_tool_use" || strings.HasSuffix(b.kind, "_tool_result") {
 			return // a paused turn is sent back to be continued
 		}
-		text = b.text
+		text = b.Get("text")
 	}
 	if s := text.Str; s != strings.TrimRight(s, " \t\r\n") {
-		c.report(last.at, last.path+".content", "trailing-whitespace", "the final assistant text must not end in white space")
+		c.Refuse(last.at, last.path+".content", "trailing-whitespace", "the final assistant text must not end in white space")
 	}
-	c.advise(last.at, last.path, "prefill", "the request ends with the model's own turn: newer models refuse to continue it")
+	c.Advise(last.at, last.path, "prefill", "the request ends with the model's own turn: newer models refuse to continue it")
 }
 
 // pairing checks that every call is answered in the very next message, by one
@@ -116,31 +128,31 @@ func (c *checker) pairing(turns []turn) {
 				continue
 			}
 			c.toolUsed = true
-			id := b.callID.Str
+			id := b.Get("tool_use_id").Str
 			switch {
 			case t.role != "user":
 			case answered[id]:
-				c.report(b.v.Index, t.block(k), "tool-duplicate-result", "call %q has two results: keep one", id)
+				c.Refuse(b.Index, t.block(k), "tool-duplicate-result", "call %q has two results: keep one", id)
 			case open[id] != "":
 				if other {
-					c.report(b.v.Index, t.block(k), "tool-order", "results must come before everything else in their message")
+					c.Refuse(b.Index, t.block(k), "tool-order", "results must come before everything else in their message")
 				}
-			case i == 0 && c.req.thread.Get("type").Str == "continue":
+			case i == 0 && c.req["thread"].Get("type").Str == "continue":
 				// The call is in the part of the conversation that the provider keeps.
 			default:
-				c.report(b.v.Index, t.block(k), "tool-orphan", "result for %q, which the message before does not call", id)
+				c.Refuse(b.Index, t.block(k), "tool-orphan", "result for %q, which the message before does not call", id)
 			}
 			answered[id] = true
 		}
-		for _, id := range sortedKeys(open) {
+		for _, id := range slices.Sorted(maps.Keys(open)) {
 			if !answered[id] || t.role != "user" {
-				c.report(t.at, open[id], "tool-pairing", "call %q has no result in the message after it: add one, or leave the call out", id)
+				c.Refuse(t.at, open[id], "tool-pairing", "call %q has no result in the message after it: add one, or leave the call out", id)
 			}
 		}
 		open = c.calls(t)
 	}
-	for _, id := range sortedKeys(open) {
-		c.report(turns[len(turns)-1].at, open[id], "tool-pairing", "the request ends with call %q unanswered", id)
+	for _, id := range slices.Sorted(maps.Keys(open)) {
+		c.Refuse(turns[len(turns)-1].at, open[id], "tool-pairing", "the request ends with call %q unanswered", id)
 	}
 }
 
@@ -156,9 +168,9 @@ func (c *checker) calls(t *turn) map[string]string {
 			continue
 		}
 		c.toolUsed = true
-		id := b.id.Str
+		id := b.Get("id").Str
 		if first := c.callPaths[id]; first != "" {
-			c.report(b.v.Index, t.block(k)+".id", "tool-id-unique", "call id %q is used at %s already", id, first)
+			c.Refuse(b.Index, t.block(k)+".id", "tool-id-unique", "call id %q is used at %s already", id, first)
 		} else {
 			c.callPaths[id] = t.block(k)
 		}
@@ -188,19 +200,19 @@ func (c *checker) serverTools(turns []turn) {
 			b := &t.blocks[k]
 			switch {
 			case b.kind == "server_tool_use" || b.kind == "mcp_tool_use":
-				open[b.id.Str] = call{b.v.Index, t.block(k)}
+				open[b.Get("id").Str] = call{b.Index, t.block(k)}
 			case strings.HasSuffix(b.kind, "_tool_result"):
-				if _, ok := open[b.callID.Str]; !ok {
-					c.report(b.v.Index, t.block(k), "server-tool-pairing", "%s without the call %q before it", b.kind, b.callID.Str)
+				if _, ok := open[b.Get("tool_use_id").Str]; !ok {
+					c.Refuse(b.Index, t.block(k), "server-tool-pairing", "%s without the call %q before it", b.kind, b.Get("tool_use_id").Str)
 				}
-				delete(open, b.callID.Str)
+				delete(open, b.Get("tool_use_id").Str)
 			}
 		}
 		if i == len(turns)-1 || t.count("tool_use") > 0 || turns[i+1].role == "assistant" {
 			continue
 		}
-		for _, id := range sortedKeys(open) {
-			c.report(open[id].at, open[id].path, "server-tool-pairing", "call %q of a server tool has no result in its message", id)
+		for _, id := range slices.Sorted(maps.Keys(open)) {
+			c.Refuse(open[id].at, open[id].path, "server-tool-pairing", "call %q of a server tool has no result in its message", id)
 		}
 		clear(open)
 	}
@@ -218,20 +230,20 @@ func (c *checker) compactionBlocks(turns []turn) {
 				continue
 			}
 			path := t.block(k)
-			if t.role == "assistant" && !(b.content.Type == gjson.String && b.content.Str != "") && !(b.content.Type == gjson.Null && !b.signature.Exists()) {
-				c.report(b.v.Index, path+".content", "compaction-content", "a summary is text, or null where it failed, and never empty")
+			if t.role == "assistant" && !(b.Get("content").Type == gjson.String && b.Get("content").Str != "") && !(b.Get("content").Type == gjson.Null && !b.Get("signature").Exists()) {
+				c.Refuse(b.Index, path+".content", "compaction-content", "a summary is text, or null where it failed, and never empty")
 			}
-			if b.signature.Type != gjson.String {
+			if b.Get("signature").Type != gjson.String {
 				continue
 			}
 			if i > 0 || k > 0 {
-				c.report(b.v.Index, path, "compaction-misplaced", "a signed compaction block must be the first block of the first message")
+				c.Refuse(b.Index, path, "compaction-misplaced", "a signed compaction block must be the first block of the first message")
 			}
 			if c.sealed = append(c.sealed, path); len(c.sealed) > 1 {
-				c.report(b.v.Index, path, "compaction-single", "a request holds one signed compaction block, the newest")
+				c.Refuse(b.Index, path, "compaction-single", "a request holds one signed compaction block, the newest")
 			}
-			if b.members != 3 {
-				c.report(b.v.Index, path, "compaction-fields", "a signed compaction block has type, content and signature, as it was given, and nothing else")
+			if len(b.Map()) != 3 {
+				c.Refuse(b.Index, path, "compaction-fields", "a signed compaction block has type, content and signature, as it was given, and nothing else")
 			}
 		}
 	}
@@ -245,7 +257,7 @@ func (c *checker) compactionBlocks(turns []turn) {
 // provider turns thinking off for the turn, which is accepted.
 // https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking
 func (c *checker) loopThinking(turns []turn) {
-	if !c.req.enabled() || turns[len(turns)-1].count("tool_result") == 0 {
+	if !c.thinks() || turns[len(turns)-1].count("tool_result") == 0 {
 		return
 	}
 	first, thought := -1, false
@@ -265,7 +277,7 @@ func (c *checker) loopThinking(turns []turn) {
 		thought = true
 		for k := range t.blocks[:at] {
 			if t.blocks[k].kind == "tool_use" {
-				c.report(t.at, t.block(k), "thinking-first", "thinking stands after the call that it led to: send the blocks in the order they came")
+				c.Refuse(t.at, t.block(k), "thinking-first", "thinking stands after the call that it led to: send the blocks in the order they came")
 				break
 			}
 		}
@@ -279,7 +291,7 @@ func (c *checker) loopThinking(turns []turn) {
 		k++
 	}
 	if at := firstThinking(t); at != k {
-		c.report(t.at, t.path+".content[0]", "thinking-first", "with thinking enabled the open tool loop must begin with its thinking: keep all thinking of the loop, or leave out all of it")
+		c.Refuse(t.at, t.path+".content[0]", "thinking-first", "with thinking enabled the open tool loop must begin with its thinking: keep all thinking of the loop, or leave out all of it")
 	}
 }
 

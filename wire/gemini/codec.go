@@ -1,5 +1,5 @@
 // Package gemini reads, writes and checks requests of Gemini's generateContent
-// (the public API and Vertex AI).
+// (the public API and Vertex AI), and reads its answers.
 //
 // A content of the request becomes one message, except that every function
 // response in it becomes a tool message of its own. Field names are read in

@@ -1,13 +1,14 @@
 package gemini
 
 import (
-	"fmt"
+	"math"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
 
 // The rules, by their short names. Sources: the REST reference of
@@ -35,169 +36,125 @@ const (
 	ruleDeclaration = "declaration"
 )
 
+// What parts of the body have to be.
+var (
+	filled = shape.Shape{Is: shape.String, Filled: true}
+	some   = shape.Shape{Is: shape.Array, Filled: true}
+
+	contentsShape = some.As(ruleContents, "want an array of contents, with at least one of the user's")
+	contentShape  = shape.Members(shape.Need("parts", some.As(ruleParts, "want at least one part"))).As(ruleContents, "want an object with role and parts")
+	systemShape   = shape.Members(shape.Need("parts", some.As(ruleSystem, "want at least one part; leave the field out when there is nothing to say"))).As(ruleSystem, "want an object with parts")
+	toolsShape    = &shape.Shape{
+		Is: shape.Array, Rule: ruleDeclaration, Say: "want an array",
+		Items: shape.Members(shape.May("functionDeclarations", &shape.Shape{
+			Is: shape.Array, Rule: ruleDeclaration, Say: "want an array",
+			Items: &shape.Shape{Is: shape.Object, Rule: ruleDeclaration, Say: "want an object", Rules: []shape.Rule{
+				shape.Must("", ruleDeclaration, "parameters and parametersJsonSchema exclude each other; keep one", func(v gjson.Result) bool {
+					return !field(v, "parameters").Exists() || !field(v, "parametersJsonSchema").Exists()
+				}),
+				shape.Must("", ruleDeclaration, "the schema is not an object", func(v gjson.Result) bool {
+					return objectOrNothing(field(v, "parameters")) && objectOrNothing(field(v, "parametersJsonSchema"))
+				}),
+			}},
+		})).As(ruleDeclaration, "want an object"),
+	}
+
+	// The fields of a request beside those that are checked: the public API's and
+	// those of Vertex AI.
+	known = map[string]bool{
+		"model": true, "toolConfig": true, "safetySettings": true, "generationConfig": true, "cachedContent": true,
+		"labels": true, "modelArmorConfig": true, "serviceTier": true, "store": true,
+	}
+)
+
+func objectOrNothing(v gjson.Result) bool { return v.Type == gjson.Null || v.IsObject() }
+
 // checker collects problems.
-type checker struct{ problems []wire.Problem }
-
-func (c *checker) refuse(path, rule, format string, args ...any) {
-	c.problems = append(c.problems, wire.Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...)})
-}
-
-func (c *checker) advise(path, rule, format string, args ...any) {
-	c.problems = append(c.problems, wire.Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...), Advice: true})
-}
+type checker struct{ shape.Checker }
 
 func validate(body string) []wire.Problem {
-	var c checker
+	c := checker{shape.Checker{Absent: true, Get: field}}
 	if !utf8.ValidString(body) {
-		c.refuse("", ruleJSON, "the body is not UTF-8; encode it anew")
+		c.Refuse(0, "", ruleJSON, "the body is not UTF-8; encode it anew")
 	}
 	root, ok := parse(body)
 	switch {
 	case !ok:
-		c.refuse("", ruleJSON, "the body is not valid JSON, or nests deeper than %d", rawjson.MaxDepth)
-		return c.problems
+		c.Refuse(0, "", ruleJSON, "the body is not valid JSON, or nests deeper than %d", rawjson.MaxDepth)
 	case !root.IsObject():
-		c.refuse("", ruleJSON, "the body is not a JSON object")
-		return c.problems
+		c.Refuse(0, "", ruleJSON, "the body is not a JSON object")
+	default:
+		c.body(root)
 	}
+	return c.Problems()
+}
+
+func (c *checker) body(root gjson.Result) {
 	cached := str(field(root, "cachedContent")) != ""
 	seen := map[string]bool{}
 	root.ForEach(func(key, value gjson.Result) bool {
 		name := camel(key.Str)
 		if seen[name] {
-			c.refuse(name, ruleField, "the field stands twice; send it once")
+			c.Refuse(value.Index, name, ruleField, "the field stands twice; send it once")
 		}
 		seen[name] = true
-		switch name {
-		case "contents":
+		switch {
+		case name == "contents":
 			c.contents(value, cached)
-		case "systemInstruction":
+		case name == "systemInstruction" && value.Type != gjson.Null:
 			c.system(value)
-		case "tools":
+		case name == "tools" && value.Type != gjson.Null:
 			c.tools(value)
-		default:
-			if !known(name) {
-				c.advise(name, ruleField, "unknown field; Vertex AI refuses it")
-			}
+		case name != "systemInstruction" && name != "tools" && !known[name]:
+			c.Advise(value.Index, name, ruleField, "unknown field; Vertex AI refuses it")
 		}
 		return true
 	})
 	if !seen["contents"] {
-		c.refuse("contents", ruleContents, "contents are missing; send at least one user content")
+		c.Refuse(math.MaxInt, "contents", ruleContents, "contents are missing; send at least one user content")
 	}
-	return c.problems
-}
-
-// known reports whether a request may have a field of this name: the public
-// API's and those of Vertex AI.
-func known(name string) bool {
-	switch name {
-	case "model", "toolConfig", "safetySettings", "generationConfig", "cachedContent",
-		"labels", "modelArmorConfig", "serviceTier", "store":
-		return true
-	}
-	return false
 }
 
 // system checks the system instruction: text only.
 func (c *checker) system(v gjson.Result) {
-	if v.Type == gjson.Null {
+	if !c.Check(v.Index, "systemInstruction", v, systemShape) {
 		return
 	}
-	if !v.IsObject() {
-		c.refuse("systemInstruction", ruleSystem, "want an object with parts")
-		return
-	}
-	parts := field(v, "parts")
-	if !parts.IsArray() || len(parts.Raw) < 2 || !hasElements(parts) {
-		c.refuse("systemInstruction.parts", ruleSystem, "want at least one part; leave the field out when there is nothing to say")
-		return
-	}
-	n := 0
-	parts.ForEach(func(_, part gjson.Result) bool {
-		if f := cutPart(part); f.kind != "text" || f.several || f.data.Type != gjson.String {
-			c.refuse(fmt.Sprintf("systemInstruction.parts[%d]", n), ruleSystem, "only text may stand here")
+	shape.Each(field(v, "parts"), "systemInstruction.parts", func(path string, part gjson.Result) {
+		if p := readPart(part); p.kind != "text" || p.several || p.data.Type != gjson.String {
+			c.Refuse(v.Index, path, ruleSystem, "only text may stand here")
 		}
-		n++
-		return true
 	})
-}
-
-func hasElements(array gjson.Result) (some bool) {
-	array.ForEach(func(_, _ gjson.Result) bool {
-		some = true
-		return false
-	})
-	return some
 }
 
 // tools checks the declarations of functions.
 func (c *checker) tools(v gjson.Result) {
-	if v.Type == gjson.Null {
-		return
-	}
-	if !v.IsArray() {
-		c.refuse("tools", ruleDeclaration, "want an array")
-		return
-	}
+	c.Check(v.Index, "tools", v, toolsShape)
 	first := map[string]string{}
-	n := 0
-	v.ForEach(func(_, element gjson.Result) bool {
-		path := fmt.Sprintf("tools[%d]", n)
-		n++
-		if !element.IsObject() {
-			c.refuse(path, ruleDeclaration, "want an object")
-			return true
-		}
-		list := field(element, "functionDeclarations")
-		if !list.Exists() || list.Type == gjson.Null {
-			return true
-		}
-		if !list.IsArray() {
-			c.refuse(path+".functionDeclarations", ruleDeclaration, "want an array")
-			return true
-		}
-		i := 0
-		list.ForEach(func(_, d gjson.Result) bool {
-			c.declaration(d, fmt.Sprintf("%s.functionDeclarations[%d]", path, i), first)
-			i++
-			return true
+	shape.Each(v, "tools", func(path string, element gjson.Result) {
+		shape.Each(field(element, "functionDeclarations"), path+".functionDeclarations", func(path string, d gjson.Result) {
+			if !d.IsObject() {
+				return
+			}
+			name := str(field(d, "name"))
+			c.name(v.Index, name, path+".name", ruleDeclaration)
+			if at, twice := first[name]; twice {
+				c.Refuse(v.Index, path+".name", ruleDeclaration, "function %q is declared at %s already; declare it once", name, at)
+			} else {
+				first[name] = path
+			}
 		})
-		return true
 	})
 }
 
-func (c *checker) declaration(d gjson.Result, path string, first map[string]string) {
-	if !d.IsObject() {
-		c.refuse(path, ruleDeclaration, "want an object")
-		return
-	}
-	name := str(field(d, "name"))
-	c.name(name, path+".name", ruleDeclaration)
-	if at, twice := first[name]; twice {
-		c.refuse(path+".name", ruleDeclaration, "function %q is declared at %s already; declare it once", name, at)
-	} else {
-		first[name] = path
-	}
-	old, schema := field(d, "parameters"), field(d, "parametersJsonSchema")
-	if old.Exists() && schema.Exists() {
-		c.refuse(path, ruleDeclaration, "parameters and parametersJsonSchema exclude each other; keep one")
-	}
-	for _, s := range []gjson.Result{old, schema} {
-		if s.Exists() && s.Type != gjson.Null && !s.IsObject() {
-			c.refuse(path, ruleDeclaration, "the schema is not an object")
-		}
-	}
-}
-
 // name checks the name of a function.
-func (c *checker) name(name, path, rule string) {
+func (c *checker) name(at int, name, path, rule string) {
 	switch {
 	case name == "":
-		c.refuse(path, rule, "the function has no name")
+		c.Refuse(at, path, rule, "the function has no name")
 	case !wideName(name):
-		c.refuse(path, rule, "function name %q: want a letter or underscore, then up to 63 letters, digits, underscores, dots and dashes", name)
+		c.Refuse(at, path, rule, "function name %q: want a letter or underscore, then up to 63 letters, digits, underscores, dots and dashes", name)
 	case !plainName(name):
-		c.advise(path, rule, "function name %q: older models take at most %d characters and no colons", name, nameLength)
+		c.Advise(at, path, rule, "function name %q: older models take at most %d characters and no colons", name, nameLength)
 	}
 }

@@ -1,13 +1,70 @@
 package openai
 
 import (
-	"fmt"
+	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
+)
+
+// What parts of the body have to be.
+var (
+	anyText = &shape.Shape{Is: shape.String}
+	text    = &shape.Shape{Is: shape.String, Filled: true}
+
+	chatFunctionName = &shape.Shape{Is: shape.String, Filled: true, Rules: []shape.Rule{
+		shape.Must("", "name", "want at most 64 letters, digits, _ and -", func(v gjson.Result) bool { return shape.Named(v.Str, 64) }),
+	}}
+	// What tools of either type and legacy functions declare.
+	chatDefinition = shape.Members(
+		shape.Need("name", chatFunctionName),
+		shape.May("description", anyText),
+		shape.May("parameters", shape.Members(shape.May("type", shape.OneOf("object").As("value", "the schema of the arguments must be of type object")))),
+		shape.May("strict", &shape.Shape{Is: shape.Bool | shape.Null}),
+	).As("type", "want an object")
+	chatTools = map[string]*shape.Shape{
+		"function": shape.Members(shape.Need("function", chatDefinition)),
+		"custom":   shape.Members(shape.Need("custom", chatDefinition)),
+	}
+
+	chatFunctionCall = shape.Members(shape.Need("name", chatFunctionName), shape.Need("arguments", anyText)).As("type", "want an object")
+	chatCalls        = map[string]*shape.Shape{
+		"function": shape.Members(shape.Need("function", chatFunctionCall)),
+		"custom":   shape.Members(shape.Need("custom", shape.Members(shape.Need("name", chatFunctionName), shape.Need("input", anyText)).As("type", "want an object"))),
+	}
+	chatCallID = &shape.Shape{Is: shape.String, Filled: true, Rules: []shape.Rule{
+		shape.Must("", "id", "at most 40 characters are allowed", func(v gjson.Result) bool { return utf8.RuneCountInString(v.Str) <= 40 }),
+	}}
+
+	// Of a file there is an id, or its data with a name.
+	chatFile       = shape.Members(shape.Need("file", chatFileInline)).As("type", "want an object")
+	chatFileInline = (&shape.Shape{Is: shape.Object, Members: []shape.Member{shape.May("file_id", text)}, Rules: []shape.Rule{
+		shape.Must("file_data", "required", "give a file_id, or the data", func(v gjson.Result) bool { return v.Get("file_id").Exists() || v.Get("file_data").Str != "" }),
+		shape.Must("filename", "required", "data needs a name", func(v gjson.Result) bool {
+			return v.Get("file_id").Exists() || v.Get("file_data").Str == "" || v.Get("filename").Str != ""
+		}),
+	}}).As("type", "want an object")
+	// The types of content parts.
+	chatPartShapes = map[string]*shape.Shape{
+		"text":    shape.Members(shape.Need("text", anyText)),
+		"refusal": shape.Members(shape.Need("refusal", anyText)),
+		"image_url": shape.Members(shape.Need("image_url", shape.Members(
+			shape.Need("url", text),
+			shape.May("detail", shape.OneOf("auto", "low", "high", "original").As("value", "want auto, low, high or original")),
+		).As("type", "want an object"))),
+		"input_audio": shape.Members(shape.Need("input_audio", shape.Members(
+			shape.Need("data", text),
+			shape.Need("format", &shape.Shape{Is: shape.String, Filled: true, OneOf: []string{"wav", "mp3"}}),
+		).As("type", "want an object"))),
+		"file": chatFile,
+	}
+	// The parts that only one role may have.
+	chatSpeakers = map[string]string{"refusal": "assistant", "image_url": "user", "input_audio": "user", "file": "user"}
 )
 
 // Validate checks a body against the rules of OpenAI's Chat Completions
@@ -37,158 +94,160 @@ import (
 // problems stand in the order of the messages they point to.
 func (Chat) Validate(body []byte) []wire.Problem {
 	doc := string(body)
-	v := &chatValidator{}
-	if err := rawjson.Check(doc); err != nil {
-		v.refuse("", "json", "%v", err)
-		return v.problems
-	}
+	v := &chatValidator{seen: map[string]gjson.Result{}}
 	root := gjson.Parse(doc)
-	if !root.IsObject() {
-		v.refuse("", "json", "not a JSON object")
-		return v.problems
+	if err := rawjson.Check(doc); err != nil {
+		v.Refuse(0, "", "json", "%v", err)
+	} else if !root.IsObject() {
+		v.Refuse(0, "", "json", "not a JSON object")
+	} else {
+		v.body(root)
 	}
-	v.body(root)
-	return v.problems
+	return v.Problems()
 }
 
 type chatValidator struct {
-	problems []wire.Problem
-	seen     map[string]gjson.Result
-	tools    map[string]bool // declared names
+	shape.Checker
+	seen  map[string]gjson.Result // the members of the body
+	tools map[string]bool         // declared names
+	open  chatOpen
 }
 
-func (v *chatValidator) refuse(path, rule, format string, args ...any) {
-	v.problems = append(v.problems, wire.Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...)})
-}
-
-func (v *chatValidator) advise(path, rule, format string, args ...any) {
-	v.problems = append(v.problems, wire.Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...), Advice: true})
-}
+func (v *chatValidator) given(name string) bool { return v.seen[name].Exists() }
 
 func (v *chatValidator) body(root gjson.Result) {
-	v.seen = map[string]gjson.Result{}
 	root.ForEach(func(key, value gjson.Result) bool {
-		if _, twice := v.seen[key.Str]; twice {
-			v.advise(key.Str, "duplicate", "given twice; servers take one of them")
+		if v.given(key.Str) {
+			v.Advise(value.Index, key.Str, "duplicate", "given twice; servers take one of them")
 		}
 		v.seen[key.Str] = value
 		return true
 	})
-	v.tools = chatDeclared(v.seen["tools"])
+	v.tools = map[string]bool{}
+	shape.Each(v.seen["tools"], "", func(_ string, tool gjson.Result) {
+		name, _ := chatToolName(tool)
+		v.tools[name] = true
+	})
 	root.ForEach(func(key, value gjson.Result) bool {
-		v.field(key.Str, value)
+		v.member(key.Str, value)
 		return true
 	})
 	for _, name := range [...]string{"model", "messages"} {
-		if _, ok := v.seen[name]; !ok {
-			v.refuse(name, "required", "missing")
+		if !v.given(name) {
+			v.Refuse(math.MaxInt, name, "required", "this field is missing")
 		}
 	}
 }
 
-func (v *chatValidator) field(name string, value gjson.Result) {
+// member checks a member of the body.
+func (v *chatValidator) member(name string, value gjson.Result) {
+	at := value.Index
+	alone := func(beside string) {
+		if !v.given(beside) {
+			v.Refuse(at, name, "tools", "only allowed when %s are given", beside)
+		}
+	}
 	switch name {
 	case "model":
-		v.nonEmpty("model", value)
+		v.Check(at, name, value, text)
 	case "messages":
 		v.messages(value)
 	case "tools":
-		v.toolList(value)
+		v.definitions(name, value, v.tool)
 	case "functions":
-		v.functionList(value)
-		if _, both := v.seen["tools"]; both {
-			v.refuse("functions", "tools", "functions and tools are not allowed together; keep tools")
+		v.definitions(name, value, func(path string, entry gjson.Result) string {
+			v.Check(at, path, entry, chatDefinition)
+			return entry.Get("name").Str
+		})
+		if v.given("tools") {
+			v.Refuse(at, name, "tools", "functions and tools are not allowed together; keep tools")
 		}
 	case "tool_choice":
 		v.toolChoice(value)
 	case "parallel_tool_calls":
-		if _, ok := v.seen["tools"]; !ok {
-			v.refuse(name, "tools", "only allowed when tools are given")
-		}
+		alone("tools")
 	case "function_call":
-		if _, ok := v.seen["functions"]; !ok {
-			v.refuse(name, "tools", "only allowed when functions are given")
-		}
+		alone("functions")
 	case "max_tokens", "max_completion_tokens":
 		v.outputLimit(name, value)
 	}
 }
 
 func (v *chatValidator) outputLimit(name string, value gjson.Result) {
-	if value.Type == gjson.Null {
+	at := value.Index
+	switch {
+	case value.Type == gjson.Null:
 		return
+	case value.Type != gjson.Number || strings.ContainsAny(value.Raw, ".eE"):
+		v.Refuse(at, name, "type", "want a whole number, have %s", value.Raw)
+	case value.Num < 1:
+		v.Refuse(at, name, "limit", "want at least 1, have %s", value.Raw)
 	}
-	if value.Type != gjson.Number || strings.ContainsAny(value.Raw, ".eE") {
-		v.refuse(name, "type", "want an integer, have %s", chatTypeName(value))
-	} else if value.Num < 1 {
-		v.refuse(name, "limit", "want at least 1, have %s", value.Raw)
-	}
-	if other := v.seen["max_completion_tokens"]; name == "max_tokens" && other.Exists() && other.Type != gjson.Null {
-		v.refuse(name, "limit", "not allowed beside max_completion_tokens; keep that one")
+	if other := v.seen["max_completion_tokens"]; name == "max_tokens" && other.Type != gjson.Null {
+		v.Refuse(at, name, "limit", "not allowed beside max_completion_tokens; keep that one")
 	}
 }
 
-// nonEmpty checks for a string that is not empty.
-func (v *chatValidator) nonEmpty(path string, value gjson.Result) bool {
-	switch {
-	case !value.Exists():
-		v.refuse(path, "required", "missing")
-	case value.Type != gjson.String:
-		v.refuse(path, "type", "want a string, have %s", chatTypeName(value))
-	case value.Str == "":
-		v.refuse(path, "empty", "the string is empty")
-	default:
-		return true
-	}
-	return false
-}
-
-// isString checks for a string, which may be empty.
-func (v *chatValidator) isString(path string, value gjson.Result) bool {
-	switch {
-	case !value.Exists():
-		v.refuse(path, "required", "missing")
-	case value.Type != gjson.String:
-		v.refuse(path, "type", "want a string, have %s", chatTypeName(value))
-	default:
-		return true
-	}
-	return false
-}
-
-// functionName checks a name against ^[a-zA-Z0-9_-]{1,64}$.
-func (v *chatValidator) functionName(path string, value gjson.Result) bool {
-	if !v.nonEmpty(path, value) {
+// typed checks an object by its type against the shape of that type.
+func (v *chatValidator) typed(at int, path string, value gjson.Result, shapes map[string]*shape.Shape) bool {
+	if !v.Check(at, path, value, &shape.Shape{Is: shape.Object, Members: []shape.Member{shape.Need("type", text)}}) {
 		return false
 	}
-	for _, c := range value.Str {
-		if !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-", c) {
-			v.refuse(path, "name", "%q has %q; only letters, digits, _ and - are allowed", value.Str, c)
-			return false
+	kind := value.Get("type").Str
+	if shapes[kind] == nil {
+		v.Refuse(at, path+".type", "value", "%q is neither function nor custom", kind)
+		return false
+	}
+	return v.Check(at, path, value, shapes[kind])
+}
+
+// chatToolName returns the name that a tool declares, and the type it has.
+func chatToolName(tool gjson.Result) (name, kind string) {
+	if kind = tool.Get("type").Str; chatTools[kind] != nil {
+		name = tool.Get(kind).Get("name").Str
+	}
+	return name, kind
+}
+
+// chatMaxTools is the provider's limit on tools and on functions.
+const chatMaxTools = 128
+
+// definitions walks an array of tools or functions; check returns the name of one.
+func (v *chatValidator) definitions(path string, list gjson.Result, check func(path string, entry gjson.Result) string) {
+	v.Check(list.Index, path, list, &shape.Shape{Is: shape.Array, Filled: true})
+	first := map[string]string{}
+	shape.Each(list, path, func(path string, entry gjson.Result) {
+		name := check(path, entry)
+		if at := first[name]; name != "" && at != "" {
+			v.Refuse(list.Index, path, "name", "%q is the name of %s too; names must be unique", name, at)
+		} else {
+			first[name] = path
 		}
+	})
+	if n := list.Get("#").Int(); n > chatMaxTools {
+		v.Refuse(list.Index, path, "limit", "%d entries; at most %d are allowed", n, chatMaxTools)
 	}
-	if len(value.Str) > 64 {
-		v.refuse(path, "name", "%d characters; at most 64 are allowed", len(value.Str))
-		return false
-	}
-	return true
 }
 
-// chatTypeName names a JSON type for people.
-func chatTypeName(v gjson.Result) string {
+func (v *chatValidator) tool(path string, tool gjson.Result) string {
+	v.typed(v.seen["tools"].Index, path, tool, chatTools)
+	name, _ := chatToolName(tool)
+	return name
+}
+
+func (v *chatValidator) toolChoice(value gjson.Result) {
+	const path = "tool_choice"
+	at := value.Index
+	name, kind := chatToolName(value)
 	switch {
-	case !v.Exists():
-		return "nothing"
-	case v.Type == gjson.Null:
-		return "null"
-	case v.Type == gjson.String:
-		return "a string"
-	case v.Type == gjson.Number:
-		return "a number"
-	case v.Type == gjson.JSON && v.IsArray():
-		return "an array"
-	case v.Type == gjson.JSON:
-		return "an object"
+	case !v.given("tools"):
+		v.Refuse(at, path, "tools", "only allowed when tools are given")
+	case !value.IsObject():
+		v.Check(at, path, value, shape.OneOf("none", "auto", "required"))
+	case kind == "allowed_tools":
+	case chatTools[kind] == nil:
+		v.Refuse(at, path+".type", "value", "%q is none of function, custom, allowed_tools", kind)
+	case !v.tools[name]:
+		v.Refuse(at, path+"."+kind+".name", "tools", "%q is not among the tools", name)
 	}
-	return "a boolean"
 }

@@ -37,6 +37,15 @@ func (w *responsesWriter) repaired(text string) string {
 // responsesSuspicious is what stands in all items that may need repair.
 var responsesSuspicious = []string{`"id"`, `"input_image"`, `"input_file"`, `"output":{`, `"assistant"`, `"name"`, `"tool_search_call"`}
 
+// responsesIDs are what ids begin with, and responsesNeedID the items of a request
+// that do not go without.
+var (
+	responsesIDs    = map[string]string{"message": "msg", "function_call": "fc", "reasoning": "rs"}
+	responsesNeedID = []string{
+		"item_reference", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_list_tools", "mcp_call", "mcp_approval_request",
+	}
+)
+
 func (w *responsesWriter) repairedItem(item gjson.Result) string {
 	if !item.IsObject() {
 		return item.Raw
@@ -47,12 +56,12 @@ func (w *responsesWriter) repairedItem(item gjson.Result) string {
 	}
 	if id := item.Get("id").Str; id != "" && kind != "item_reference" {
 		fixed, err := out, error(nil)
-		switch needed := slices.Contains(responsesShapes[kind], responsesField{"id", "string"}); {
-		case strings.HasPrefix(id, responsesPrefixes[kind]) && len(id) <= 64 && !w.ids[id]:
+		switch needed := slices.Contains(responsesNeedID, kind); {
+		case strings.HasPrefix(id, responsesIDs[kind]) && len(id) <= 64 && !w.ids[id]:
 		case needed:
 			// The API wants one of these; any that is free does.
 			for n := 2; w.ids[id] || len(id) > 64; n++ {
-				id = responsesPrefixes[kind] + "item_" + strconv.Itoa(n)
+				id = responsesIDs[kind] + "item_" + strconv.Itoa(n)
 			}
 			fixed, err = sjson.Set(out, "id", id)
 		default:

@@ -1,15 +1,115 @@
 package openai
 
 import (
-	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/shape"
 )
+
+// What parts of the body have to be. Fields that the published schema wants but
+// real clients leave out and OpenAI does not miss (ids and states of its own
+// items) are not among them.
+var (
+	anything  = &shape.Shape{}
+	anyArray  = &shape.Shape{Is: shape.Array}
+	anyObject = &shape.Shape{Is: shape.Object}
+
+	// The pattern of a function's name is published for both APIs, the length for
+	// Chat Completions; a longer name may pass here, but not there.
+	responsesNameShape = &shape.Shape{Is: shape.String, Rules: []shape.Rule{
+		shape.Must("", "name", "want 1 to 64 letters, digits, _ and -", func(v gjson.Result) bool { return shape.Named(v.Str, 64) }),
+	}}
+	responsesToolShapes = map[string]*shape.Shape{
+		"function":    shape.Members(shape.Need("name", responsesNameShape), shape.May("parameters", anyObject)),
+		"custom":      shape.Members(shape.Need("name", responsesNameShape)),
+		"namespace":   shape.Members(shape.Need("name", responsesNameShape), shape.Need("tools", anyArray)),
+		"mcp":         shape.Members(shape.Need("server_label", anyText)),
+		"file_search": shape.Members(shape.Need("vector_store_ids", anyArray)),
+	}
+
+	responsesCallID     = shape.Need("call_id", anyText)
+	responsesID         = shape.Need("id", anyText)
+	responsesMCPCall    = shape.Members(responsesID, shape.Need("server_label", anyText), shape.Need("name", anyText), shape.Need("arguments", anyText))
+	responsesItemShapes = map[string]*shape.Shape{
+		"function_call":           shape.Members(responsesCallID, shape.Need("name", responsesNameShape), shape.Need("arguments", anyText)),
+		"function_call_output":    shape.Members(responsesCallID, shape.Need("output", anything)),
+		"custom_tool_call":        shape.Members(responsesCallID, shape.Need("name", responsesNameShape), shape.Need("input", anyText)),
+		"custom_tool_call_output": shape.Members(responsesCallID, shape.Need("output", anything)),
+		"local_shell_call":        shape.Members(responsesCallID, shape.Need("action", anyObject)),
+		"local_shell_call_output": shape.Members(shape.Need("output", anyText)),
+		"shell_call": shape.Members(responsesCallID, shape.Need("action", shape.Members(
+			shape.Need("commands", anyArray.As("required", "want an array of commands"))))),
+		"shell_call_output":       shape.Members(responsesCallID, shape.Need("output", anyArray)),
+		"apply_patch_call":        shape.Members(responsesCallID, shape.Need("operation", anyObject)),
+		"apply_patch_call_output": shape.Members(responsesCallID, shape.Need("status", shape.OneOf("completed", "failed"))),
+		"computer_call": {Is: shape.Object, Members: []shape.Member{responsesCallID}, Rules: []shape.Rule{
+			shape.Must("action", "required", "give an action, or an array of actions", func(v gjson.Result) bool { return v.Get("action").IsObject() || v.Get("actions").IsArray() }),
+		}},
+		"computer_call_output": shape.Members(responsesCallID, shape.Need("output", &shape.Shape{Is: shape.Object, Rules: []shape.Rule{
+			shape.Must("type", "content-type", "want computer_screenshot", func(v gjson.Result) bool { return v.Get("type").Str == "computer_screenshot" }),
+			shape.Must("image_url", "required", "give an image_url or a file_id", responsesHas("image_url", "file_id")),
+		}})),
+		"tool_search_call":   shape.Members(shape.Need("arguments", anything)),
+		"tool_search_output": shape.Members(shape.Need("tools", anyArray)),
+		"reasoning": shape.Members(shape.Need("summary", &shape.Shape{Is: shape.Array, Items: &shape.Shape{Rules: []shape.Rule{
+			shape.Must("", "content-type", "want {type: summary_text, text}", func(v gjson.Result) bool {
+				return v.Get("type").Str == "summary_text" && v.Get("text").Type == gjson.String
+			}),
+		}}})),
+		"compaction":            shape.Members(shape.Need("encrypted_content", anyText)),
+		"compaction_trigger":    anyObject,
+		"item_reference":        shape.Members(responsesID),
+		"web_search_call":       anyObject,
+		"file_search_call":      shape.Members(responsesID, shape.Need("queries", anyArray)),
+		"code_interpreter_call": shape.Members(responsesID, shape.Need("container_id", anyText)),
+		"image_generation_call": shape.Members(responsesID),
+		"mcp_list_tools":        shape.Members(responsesID, shape.Need("server_label", anyText), shape.Need("tools", anyArray)),
+		"mcp_call":              responsesMCPCall,
+		"mcp_approval_request":  responsesMCPCall,
+		"mcp_approval_response": shape.Members(shape.Need("approval_request_id", anyText), shape.Need("approve", &shape.Shape{Is: shape.Bool})),
+	}
+
+	responsesAnyItem = &shape.Shape{Rules: []shape.Rule{
+		shape.Must("id", "item-id", "longer than 64 characters", func(v gjson.Result) bool { return len(v.Get("id").Str) <= 64 }),
+		shape.Must("call_id", "call-id", "longer than 64 characters", func(v gjson.Result) bool { return len(v.Get("call_id").Str) <= 64 }),
+	}}
+
+	// The types of content parts. Those of the model's own messages stand nowhere
+	// else, and the others not there.
+	responsesSaidParts = map[string]*shape.Shape{
+		"output_text": shape.Members(shape.Need("text", anyText)),
+		"refusal":     shape.Members(shape.Need("refusal", anyText)),
+	}
+	responsesGivenParts = map[string]*shape.Shape{
+		"input_text":  shape.Members(shape.Need("text", anyText)),
+		"input_image": {Rules: []shape.Rule{shape.Must("image_url", "required", "give an image_url (as a string) or a file_id", responsesHas("image_url", "file_id"))}},
+		"input_file":  {Rules: []shape.Rule{shape.Must("file_id", "required", "give one of file_id, file_data and file_url", responsesHas("file_id", "file_data", "file_url"))}},
+		"input_audio": shape.Members(shape.Need("input_audio", anyObject)),
+	}
+
+	responsesManagement = &shape.Shape{Is: shape.Array, Items: &shape.Shape{Rules: []shape.Rule{
+		shape.Must("type", "required", "name the type, such as compaction", responsesHas("type")),
+		shape.Must("compact_threshold", "compact-threshold", "want at least 1000 tokens", func(v gjson.Result) bool {
+			n := v.Get("compact_threshold")
+			return n.Type == gjson.Null || n.Type == gjson.Number && n.Num >= 1000
+		}),
+	}}}
+)
+
+// responsesHas holds where one of the members is a string that is not empty.
+func responsesHas(names ...string) func(gjson.Result) bool {
+	return func(v gjson.Result) bool {
+		for _, name := range names {
+			if v.Get(name).Str != "" {
+				return true
+			}
+		}
+		return false
+	}
+}
 
 // Validate checks a body against the published rules of the Responses API and
 // those that its error messages give away. A history that OpenAI keeps
@@ -17,49 +117,29 @@ import (
 // results are not checked.
 func (Responses) Validate(body []byte) []wire.Problem {
 	text := string(body)
-	if err := responsesCheckJSON(text); err != nil {
-		return []wire.Problem{{Path: "$", Rule: "json", Message: "not one JSON document: " + err.Error()}}
-	}
+	c := responsesChecker{Checker: shape.Checker{Absent: true}, fields: map[string]gjson.Result{}}
 	root := gjson.Parse(text)
-	if !root.IsObject() {
-		return []wire.Problem{{Path: "$", Rule: "json", Message: "the body is not an object"}}
+	if err := responsesCheckJSON(text); err != nil {
+		c.Refuse(0, "$", "json", "not one JSON document: %v", err)
+	} else if !root.IsObject() {
+		c.Refuse(0, "$", "json", "the body is not an object")
+	} else {
+		root.ForEach(func(key, value gjson.Result) bool {
+			c.fields[key.Str] = value
+			return true
+		})
+		c.body()
 	}
-	c := responsesChecker{fields: map[string]gjson.Result{}}
-	root.ForEach(func(key, value gjson.Result) bool {
-		c.fields[key.Str] = value
-		return true
-	})
-	c.body()
-	slices.SortStableFunc(c.found, func(a, b responsesFound) int { return a.at - b.at })
-	var problems []wire.Problem
-	for _, f := range c.found {
-		problems = append(problems, f.Problem)
-	}
-	return problems
-}
-
-// responsesFound is a problem and the byte that it is at.
-type responsesFound struct {
-	at int
-	wire.Problem
+	return c.Problems()
 }
 
 type responsesChecker struct {
+	shape.Checker
 	fields map[string]gjson.Result
-	found  []responsesFound
 
 	items  []responsesChecked
 	remote bool // part of the history is kept by OpenAI
 	stored bool // the client does not say store: false
-}
-
-func (c *responsesChecker) problem(at int, path, rule, format string, args ...any) {
-	c.found = append(c.found, responsesFound{at, wire.Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...)}})
-}
-
-func (c *responsesChecker) advice(at int, path, rule, format string, args ...any) {
-	c.problem(at, path, rule, format, args...)
-	c.found[len(c.found)-1].Advice = true
 }
 
 func (c *responsesChecker) given(name string) bool { return c.fields[name].Type != gjson.Null }
@@ -67,151 +147,154 @@ func (c *responsesChecker) given(name string) bool { return c.fields[name].Type 
 func (c *responsesChecker) body() {
 	model := c.fields["model"]
 	if !(model.Type == gjson.String && model.Str != "") && !(model.Type == gjson.Null && c.given("prompt")) {
-		c.problem(model.Index, "model", "required", "name the model, or a prompt that names it")
+		c.Refuse(model.Index, "model", "required", "name the model, or a prompt that names it")
 	}
 	c.remote = c.given("previous_response_id") || c.given("conversation")
 	c.stored = c.fields["store"].Type != gjson.False
 	if c.given("previous_response_id") && c.given("conversation") {
-		c.problem(c.fields["conversation"].Index, "conversation", "one-history", "previous_response_id and conversation exclude each other; send one of them")
+		c.Refuse(c.fields["conversation"].Index, "conversation", "one-history", "previous_response_id and conversation exclude each other; send one of them")
 	}
-	for _, name := range []string{"instructions", "previous_response_id"} {
-		if v := c.fields[name]; v.Type != gjson.Null && v.Type != gjson.String {
-			c.problem(v.Index, name, "type", "want a string")
+	for name, s := range map[string]*shape.Shape{"instructions": anyText, "previous_response_id": anyText, "context_management": responsesManagement} {
+		if v := c.fields[name]; c.given(name) {
+			c.Check(v.Index, name, v, s)
 		}
 	}
 	if v := c.fields["max_output_tokens"]; v.Type != gjson.Null {
 		switch {
 		case v.Type != gjson.Number || strings.ContainsAny(v.Raw, ".eE") || v.Int() < 1:
-			c.problem(v.Index, "max_output_tokens", "max-output", "want a whole number of tokens, at least 1")
+			c.Refuse(v.Index, "max_output_tokens", "max-output", "want a whole number of tokens, at least 1")
 		case v.Int() < 16:
-			c.advice(v.Index, "max_output_tokens", "max-output", "most models refuse less than 16")
+			c.Advise(v.Index, "max_output_tokens", "max-output", "most models refuse less than 16")
 		}
 	}
-	c.contextManagement(c.fields["context_management"])
-	c.tools(c.fields["tools"], "tools")
+	if tools := c.fields["tools"]; c.given("tools") && c.Check(tools.Index, "tools", tools, anyArray) {
+		c.tools(tools, "tools")
+	}
 	c.input(c.fields["input"])
 }
 
-func (c *responsesChecker) contextManagement(list gjson.Result) {
-	if list.Type == gjson.Null {
-		return
-	}
-	if !list.IsArray() {
-		c.problem(list.Index, "context_management", "type", "want an array")
-		return
-	}
-	n := 0
-	list.ForEach(func(_, entry gjson.Result) bool {
-		path := "context_management[" + strconv.Itoa(n) + "]"
-		n++
-		if entry.Get("type").Str == "" {
-			c.problem(entry.Index, path+".type", "required", "name the type, such as compaction")
-		}
-		if v := entry.Get("compact_threshold"); v.Type != gjson.Null && (v.Type != gjson.Number || v.Num < 1000) {
-			c.problem(entry.Index, path+".compact_threshold", "compact-threshold", "want at least 1000 tokens")
-		}
-		return true
-	})
-}
-
-// responsesToolFields are the fields that tools of a type must have.
-var responsesToolFields = map[string][]responsesField{
-	"function":    {{"name", "string"}},
-	"custom":      {{"name", "string"}},
-	"namespace":   {{"name", "string"}, {"tools", "array"}},
-	"mcp":         {{"server_label", "string"}},
-	"file_search": {{"vector_store_ids", "array"}},
-}
-
 func (c *responsesChecker) tools(tools gjson.Result, path string) {
-	if tools.Type == gjson.Null {
-		return
-	}
-	if !tools.IsArray() {
-		c.problem(tools.Index, path, "type", "want an array")
-		return
-	}
 	seen := map[string]bool{}
-	n := 0
-	tools.ForEach(func(_, tool gjson.Result) bool {
-		at := path + "[" + strconv.Itoa(n) + "]"
-		n++
-		if !tool.IsObject() {
-			c.problem(tool.Index, at, "type", "want a tool object")
-			return true
+	shape.Each(tools, path, func(path string, tool gjson.Result) {
+		at := tool.Index
+		if !c.Check(at, path, tool, shape.Members(shape.Need("type", text.As("required", "name the type of the tool")))) {
+			return
 		}
-		kind := tool.Get("type").Str
-		if kind == "" {
-			c.problem(tool.Index, at+".type", "required", "name the type of the tool")
-			return true
+		kind, name := tool.Get("type").Str, tool.Get("name")
+		if s := responsesToolShapes[kind]; s != nil {
+			c.Check(at, path, tool, s)
 		}
-		c.required(tool, tool.Index, at, responsesToolFields[kind])
-		name := tool.Get("name")
 		switch kind {
 		case "function", "custom", "namespace":
-			if name.Type != gjson.String {
-				break
-			}
-			c.name(tool.Index, at+".name", name.Str)
-			if seen[name.Str] {
-				c.problem(tool.Index, at+".name", "unique-tools", "another tool is called %q; rename one", name.Str)
+			if name.Type == gjson.String && seen[name.Str] {
+				c.Refuse(at, path+".name", "unique-tools", "another tool is called %q; rename one", name.Str)
 			}
 			seen[name.Str] = true
 		}
-		switch kind {
-		case "function":
-			if v := tool.Get("parameters"); v.Type != gjson.Null && !v.IsObject() {
-				c.problem(tool.Index, at+".parameters", "type", "want a JSON schema object")
-			}
-		case "namespace":
-			if v := tool.Get("tools"); v.IsArray() {
-				c.tools(v, at+".tools")
-			}
+		if kind == "namespace" {
+			c.tools(tool.Get("tools"), path+".tools")
 		}
-		return true
 	})
 }
 
-// name checks a function's name. The pattern is published for both APIs, the
-// length for Chat Completions; a longer name may pass here, but not there.
-func (c *responsesChecker) name(at int, path, name string) {
-	if len(name) < 1 || len(name) > 64 {
-		c.problem(at, path, "name", "want 1 to 64 characters, got %d", len(name))
+func (c *responsesChecker) input(input gjson.Result) {
+	nothing := "give an input, or a history to go on with"
+	if input.IsArray() {
+		nothing = "the input is empty"
+		shape.Each(input, "input", func(path string, item gjson.Result) { c.item(item, path) })
+	} else if input.Type != gjson.Null {
+		c.Check(input.Index, "input", input, &shape.Shape{Is: shape.String | shape.Array})
 		return
 	}
-	for i := range len(name) {
-		b := name[i] | 0x20
-		if !(b >= 'a' && b <= 'z' || name[i] >= '0' && name[i] <= '9' || name[i] == '_' || name[i] == '-') {
-			c.problem(at, path, "name", "%q: only letters, digits, _ and - are allowed", name)
-			return
+	if len(c.items) == 0 && !c.remote && !c.given("prompt") {
+		c.Refuse(input.Index, "input", "required", "%s", nothing)
+	}
+	c.order()
+	c.pairs()
+}
+
+func (c *responsesChecker) item(item gjson.Result, path string) {
+	it := responsesChecked{at: item.Index}
+	if !c.Check(it.at, path, item, anyObject) {
+		c.items = append(c.items, it)
+		return
+	}
+	it.read(item)
+	c.items = append(c.items, it)
+	c.Check(it.at, path, item, responsesAnyItem)
+	if prefix := responsesPrefixes[it.typ]; it.id != "" && !strings.HasPrefix(it.id, prefix) {
+		c.Refuse(it.at, path+".id", "item-id", "%q: ids of this type begin with %s; leave it out if you have none", it.id, prefix)
+	}
+	s := responsesItemShapes[it.typ]
+	switch {
+	case it.typ == "message":
+		c.message(item, it, path)
+	case it.typ == "":
+		c.Refuse(it.at, path+".type", "required", "name the type of the item")
+	case s == nil:
+		c.Advise(it.at, path+".type", "item-type", "%q is no item type that is published", it.typ)
+	default:
+		c.Check(it.at, path, item, s)
+	}
+	switch it.typ {
+	case "function_call_output", "custom_tool_call_output":
+		if output := c.Member(item, "output"); output.Exists() {
+			c.content(it.at, path+".output", output, "tool")
+		}
+	case "local_shell_call_output":
+		if it.callID == "" {
+			c.Refuse(it.at, path+".call_id", "required", "name the call that it answers")
+		}
+	case "reasoning":
+		if !c.stored && !it.encrypted {
+			c.Advise(it.at, path+".encrypted_content", "reasoning-encrypted",
+				"nothing is stored, so reasoning is lost without its encrypted content; ask for it with include: [reasoning.encrypted_content]")
+		}
+	case "item_reference":
+		if !c.stored {
+			c.Advise(it.at, path, "item-reference", "store is false: the item is only found when an earlier request stored it; send the item itself")
 		}
 	}
 }
 
-// responsesField is a required field and the type of its value; "" for any that
-// is not null.
-type responsesField struct{ name, typ string }
+func (c *responsesChecker) message(item gjson.Result, it responsesChecked, path string) {
+	switch it.role {
+	case "user", "system", "developer", "assistant":
+	default:
+		c.Refuse(it.at, path+".role", "role", "want user, assistant, system or developer, got %q", it.role)
+		return
+	}
+	if !c.Check(it.at, path, item, shape.Members(shape.Need("content", anything))) {
+		return
+	}
+	content := item.Get("content")
+	if c.content(it.at, path+".content", content, it.role); content.IsArray() && content.Get("#").Int() == 0 {
+		c.Refuse(it.at, path+".content", "empty-content", "the array is empty; leave the message out")
+	}
+}
 
-func (c *responsesChecker) required(v gjson.Result, at int, path string, fields []responsesField) {
-	for _, f := range fields {
-		got := v.Get(f.name)
-		if !got.Exists() || got.Type == gjson.Null {
-			c.problem(at, path+"."+f.name, "required", "this field is missing")
-			continue
-		}
-		ok := true
-		switch f.typ {
-		case "string":
-			ok = got.Type == gjson.String
-		case "array":
-			ok = got.IsArray()
-		case "object":
-			ok = got.IsObject()
-		case "bool":
-			ok = got.IsBool()
-		}
-		if !ok {
-			c.problem(at, path+"."+f.name, "type", "want %s", f.typ)
-		}
+// content checks the content of a message of the role, or of a result ("tool").
+func (c *responsesChecker) content(at int, path string, content gjson.Result, role string) {
+	c.Check(at, path, content, &shape.Shape{Is: shape.String | shape.Array})
+	shape.Each(content, path, func(path string, part gjson.Result) { c.part(at, path, part, role) })
+}
+
+func (c *responsesChecker) part(at int, path string, part gjson.Result, role string) {
+	if !c.Check(at, path, part, shape.Members(shape.Need("type", text.As("required", "name the type of the content part")))) {
+		return
+	}
+	may, not := responsesGivenParts, responsesSaidParts
+	if role == "assistant" {
+		may, not = not, may
+	}
+	switch kind := part.Get("type").Str; {
+	case may[kind] != nil:
+		c.Check(at, path, part, may[kind])
+	case not[kind] != nil:
+		c.Refuse(at, path+".type", "content-type", "%s cannot stand in a message of the role %s", kind, role)
+	case kind == "text" || kind == "image_url" || kind == "file": // the types of Chat Completions
+		c.Refuse(at, path+".type", "content-type", "%q is not a type of this API; want input_… or output_text", kind)
+	default:
+		c.Advise(at, path+".type", "content-type", "%q is no content type that is published", kind)
 	}
 }

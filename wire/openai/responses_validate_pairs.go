@@ -1,6 +1,50 @@
 package openai
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// responsesPrefixes are what the ids of items begin with; OpenAI says so when
+// it refuses others ("Expected an ID that begins with 'fc'").
+var responsesPrefixes = map[string]string{"message": "msg", "function_call": "fc", "reasoning": "rs"}
+
+// responsesChecked is what the checks across items need to know of one.
+type responsesChecked struct {
+	at                    int
+	typ, role, callID, id string
+	encrypted             bool
+}
+
+func (i *responsesChecked) read(item gjson.Result) {
+	str := func(name string) string { return item.Get(name).Str }
+	i.typ, i.role, i.id, i.callID = str("type"), str("role"), str("id"), str("call_id")
+	i.encrypted = str("encrypted_content") != ""
+	switch {
+	case i.typ == "" && i.role != "":
+		i.typ = "message"
+	case i.callID == "" && i.typ == "mcp_approval_response":
+		i.callID = str("approval_request_id")
+	case i.callID == "" && i.typ == "local_shell_call_output":
+		i.callID = i.id
+	}
+}
+
+// model reports whether the item was made by the model.
+func (i responsesChecked) model() bool {
+	switch i.typ {
+	case "message":
+		return i.role == "assistant"
+	case "compaction_trigger", "mcp_approval_response":
+		return false
+	case "tool_search_output":
+		return i.callID == ""
+	}
+	return !strings.HasSuffix(i.typ, "_output")
+}
 
 // responsesAnswers says which items answer a call.
 var responsesAnswers = map[string][]string{
@@ -22,18 +66,18 @@ func (c *responsesChecker) order() {
 		last := i == len(c.items)-1
 		switch {
 		case it.typ == "reasoning" && (last || !c.items[i+1].model()):
-			c.problem(it.at, path, "reasoning-follower", "reasoning without the item that followed it; leave it out or send the item")
+			c.Refuse(it.at, path, "reasoning-follower", "reasoning without the item that followed it; leave it out or send the item")
 		case it.typ == "compaction_trigger" && !last:
-			c.problem(it.at, path, "trigger-last", "compaction_trigger must be the last item")
+			c.Refuse(it.at, path, "trigger-last", "compaction_trigger must be the last item")
 		}
 		if it.id != "" && it.typ != "local_shell_call_output" {
 			if ids[it.id] {
-				c.problem(it.at, path+".id", "item-id", "another item has the id %q; send each item once", it.id)
+				c.Refuse(it.at, path+".id", "item-id", "another item has the id %q; send each item once", it.id)
 			}
 			ids[it.id] = true
 		}
 		if last && it.model() && it.typ != "reasoning" && responsesAnswers[it.typ] == nil {
-			c.advice(it.at, path, "ends-with-assistant", "the input ends with what the model said; it goes on as if nothing was asked")
+			c.Advise(it.at, path, "ends-with-assistant", "the input ends with what the model said; it goes on as if nothing was asked")
 		}
 	}
 }
@@ -69,7 +113,7 @@ func (c *responsesChecker) pairs() {
 		}
 		if responsesAnswers[it.typ] != nil {
 			if calls[id] != nil {
-				c.problem(it.at, path+".call_id", "tool-pairing", "another call has the id %q", id)
+				c.Refuse(it.at, path+".call_id", "tool-pairing", "another call has the id %q", id)
 				continue
 			}
 			calls[id] = &asked{item: i}
@@ -83,15 +127,15 @@ func (c *responsesChecker) pairs() {
 		call := calls[id]
 		switch {
 		case call == nil && !open:
-			c.problem(it.at, path, "tool-pairing", "no call before this result has the id %q; leave the result out or send the call", id)
+			c.Refuse(it.at, path, "tool-pairing", "no call before this result has the id %q; leave the result out or send the call", id)
 		case call == nil:
 			calls[id] = &asked{item: -1, answered: true} // the call is kept by OpenAI
 		case call.answered:
-			c.problem(it.at, path, "tool-pairing", "another result answers the call %q; send one", id)
+			c.Refuse(it.at, path, "tool-pairing", "another result answers the call %q; send one", id)
 		default:
 			call.answered = true
-			if typ := c.items[call.item].typ; !responsesMayAnswer(typ, it.typ) {
-				c.problem(it.at, path, "tool-pairing", "a %s is not answered by a %s", typ, it.typ)
+			if typ := c.items[call.item].typ; !slices.Contains(responsesAnswers[typ], it.typ) {
+				c.Refuse(it.at, path, "tool-pairing", "a %s is not answered by a %s", typ, it.typ)
 			}
 		}
 	}
@@ -100,16 +144,7 @@ func (c *responsesChecker) pairs() {
 	}
 	for i, it := range c.items {
 		if call := calls[it.callID]; call != nil && call.item == i && !call.answered {
-			c.problem(it.at, "input["+strconv.Itoa(i)+"].call_id", "tool-pairing", "no result answers the call %q; send one, such as that it was aborted", it.callID)
+			c.Refuse(it.at, "input["+strconv.Itoa(i)+"].call_id", "tool-pairing", "no result answers the call %q; send one, such as that it was aborted", it.callID)
 		}
 	}
-}
-
-func responsesMayAnswer(call, output string) bool {
-	for _, typ := range responsesAnswers[call] {
-		if typ == output {
-			return true
-		}
-	}
-	return false
 }

@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,19 +25,34 @@ func Whole(provider string, r *Response) (string, error) {
 	if !rawjson.Valid(body) || !strings.HasPrefix(body, "{") {
 		return "", Garbage(r, "the answer is not a JSON object", body)
 	}
-	if e := llm.Failure(provider, r.Status, raw); e != nil {
+	if e := failure(provider, r.Status, body); e != nil {
 		return "", e
 	}
 	return body, nil
 }
 
-// Events reads a stream of events and hands on the data of each, which is one
-// JSON object, until each says it is done. The stream may end before; what that
-// means is the caller's to say. An event that is an error is returned as that.
-func Events(provider string, r *Response, each func(name, data string) (done bool, err error)) error {
-	events := sse.NewReader(r.Body, 0)
+// failure is the error that a body or an event says it is; nil for none. OpenRouter
+// has it in the choice when the provider behind it failed.
+func failure(provider string, status int, doc string) error {
+	if e := llm.Failure(provider, status, []byte(doc)); e != nil {
+		return e
+	}
+	if choice := gjson.Get(doc, "choices.0"); choice.IsObject() {
+		if e := llm.Failure(provider, status, []byte(choice.Raw)); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// events reads a stream of events and hands on the data of each, which is one
+// JSON object or the word that ends a stream, until each says it is done. The
+// stream may end before; what that means is the caller's to say. An event that is
+// an error is returned as that.
+func events(provider string, r *Response, each func(data string) (done bool, err error)) error {
+	stream := sse.NewReader(r.Body, 0)
 	for {
-		e, err := events.Next()
+		e, err := stream.Next()
 		switch {
 		case err == io.EOF:
 			return nil
@@ -52,12 +66,12 @@ func Events(provider string, r *Response, each func(name, data string) (done boo
 			continue
 		}
 		if data == "[DONE]" {
-			_, err := each(e.Name, data)
+			_, err := each(data)
 			return err
 		}
 		if !rawjson.Valid(data) || !strings.HasPrefix(data, "{") {
 			if e.Cut {
-				if _, err := events.Next(); err != io.EOF {
+				if _, err := stream.Next(); err != io.EOF {
 					return err // why it was cut
 				}
 				return io.ErrUnexpectedEOF
@@ -65,10 +79,10 @@ func Events(provider string, r *Response, each func(name, data string) (done boo
 			return Garbage(r, "an event of the stream is not a JSON object", data)
 		}
 		// An error counts whatever the event is called.
-		if f := llm.Failure(provider, r.Status, []byte(data)); f != nil {
-			return f
+		if e := failure(provider, r.Status, data); e != nil {
+			return e
 		}
-		if done, err := each(e.Name, data); done || err != nil {
+		if done, err := each(data); done || err != nil {
 			return err
 		}
 	}
@@ -87,22 +101,11 @@ func Garbage(r *Response, what, body string) error {
 	return &llm.APIError{Kind: llm.ErrResponse, Status: r.Status, RequestID: r.RequestID, Message: what}
 }
 
-// Quote writes a JSON string as providers do: only what must be escaped is.
-func Quote(s string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(s) != nil {
-		return `""` // unreachable: every string can be encoded
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// Structured sets the reply's JSON from its text when a schema was asked for.
+// structured sets the reply's JSON from its text when a schema was asked for.
 // Where the model stopped before it was done there need be none; where it said
 // it was done, an answer without an object, or without a member that the schema
 // requires, is unreadable: it may be a part of what was asked for.
-func Structured(r *Response, reply *llm.Reply, s *llm.Schema) error {
+func structured(r *Response, reply *llm.Reply, s *llm.Schema) error {
 	if s == nil || reply.Stop != llm.StopEnd {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -84,7 +85,8 @@ func TestPackedAnswers(t *testing.T) {
 			w.Write(c.packed)
 		}, exchange.Config{Limit: 10 << 20}, func(r *exchange.Response) (bool, error) {
 			if c.stream {
-				return false, exchange.Events("test", r, func(string, string) (bool, error) { return false, nil })
+				_, delivered, err := (&exchange.Question{API: openai.Chat{}}).Reply("test", r)
+				return delivered, err
 			}
 			_, err := exchange.Whole("test", r)
 			return false, err
@@ -132,11 +134,5 @@ func TestCheckSchema(t *testing.T) {
 		if err := exchange.CheckSchema("test", &test.s); (err == nil) != test.want {
 			t.Errorf("%+v: %v", test.s, err)
 		}
-	}
-}
-
-func TestQuote(t *testing.T) {
-	if got, want := exchange.Quote("<a> & \"b\"\n\x00é\xff"), `"<a> & \"b\"\n\u0000é`+"\ufffd"+`"`; got != want && got != `"<a> & \"b\"\n\u0000é\ufffd"` {
-		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -1,0 +1,179 @@
+package gemini
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+var _ wire.Answers = Codec{}
+
+// DecodeAnswer reads a response of generateContent, its first candidate; see
+// wire.Answers.
+func (Codec) DecodeAnswer(body []byte) (wire.Answer, error) {
+	doc := string(body)
+	if err := rawjson.Check(doc); err != nil {
+		return wire.Answer{}, fmt.Errorf("%w: %v", wire.ErrAnswer, err)
+	}
+	v := gjson.Parse(doc)
+	s := &stream{}
+	s.chunk(v)
+	switch content := v.Get("candidates.0.content"); {
+	case content.Type != gjson.Null && !content.IsObject():
+		return wire.Answer{}, fmt.Errorf("%w: its content is no object", wire.ErrAnswer)
+	case content.Get("role").Str == "model":
+		s.content = content.Raw // its bytes are what goes back
+	}
+	a, err := s.Answer()
+	if err == nil && a.Stop == "" {
+		a.Stop = wire.StopOther
+	}
+	return a, err
+}
+
+// NewStream returns the reader of a streamed answer; see wire.Answers.
+func (Codec) NewStream() wire.Stream { return &stream{} }
+
+// stream adds an answer up from responses that each hold a piece.
+type stream struct {
+	id, model, reason string
+	parts             []*growing
+	content           string // as it came whole; empty for a stream
+	calls             int
+	usage             wire.Usage
+	deltas            []wire.Delta // of the last event
+	started           bool
+}
+
+// Event takes a response; see wire.Stream. No event says that it is the last.
+func (s *stream) Event(data string) (wire.Progress, error) {
+	s.deltas = nil
+	s.chunk(gjson.Parse(data))
+	return wire.Progress{Deltas: s.deltas, Stop: s.stop(), Usage: s.usage}, nil
+}
+
+func (s *stream) chunk(v gjson.Result) {
+	later := func(to *string, v gjson.Result) {
+		if v.Type == gjson.String && v.Str != "" {
+			*to = v.Str
+		}
+	}
+	later(&s.id, v.Get("responseId"))
+	later(&s.model, v.Get("modelVersion"))
+	s.count(v.Get("usageMetadata"))
+	candidate := v.Get("candidates.0")
+	later(&s.reason, v.Get("promptFeedback.blockReason"))
+	later(&s.reason, candidate.Get("finishReason"))
+	s.started = s.started || candidate.IsObject() || s.reason != ""
+	candidate.Get("content.parts").ForEach(func(_, part gjson.Result) bool {
+		s.part(part)
+		return true
+	})
+}
+
+// count takes in a usage; what a later one counts is the whole.
+func (s *stream) count(v gjson.Result) {
+	n := func(name string, before int) int {
+		if c := v.Get(name); c.Type == gjson.Number && c.Num > 0 && c.Num < 1<<53 {
+			return int(c.Num)
+		}
+		return before
+	}
+	u := s.usage
+	written := n("candidatesTokenCount", u.Output-u.Reasoning)
+	u.Reasoning = n("thoughtsTokenCount", u.Reasoning)
+	u.Input, u.CacheRead, u.Output = n("promptTokenCount", u.Input), n("cachedContentTokenCount", u.CacheRead), written+u.Reasoning
+	u.Known = u.Input > 0 || u.Output > 0
+	u.Mixed = u.Known && (u.Mixed || n("toolUsePromptTokenCount", 0) > 0)
+	s.usage = u
+}
+
+// part adds a part. The pieces of one text are put together, which streams cut
+// where they like; what carries a signature stays a part of its own.
+func (s *stream) part(v gjson.Result) {
+	text := v.Get("text").Str
+	switch call := v.Get("functionCall"); {
+	case call.IsObject():
+		s.deltas = append(s.deltas, wire.Delta{Arguments: call.Get("args").Raw, Call: s.calls, Tool: call.Get("name").Str})
+		s.calls++
+	case text != "" && v.Get("thought").Bool():
+		s.deltas = append(s.deltas, wire.Delta{Reasoning: text})
+	case text != "":
+		s.deltas = append(s.deltas, wire.Delta{Text: text})
+	}
+	if last := len(s.parts) - 1; last >= 0 && plainText(v) {
+		if before := s.parts[last].first; plainText(before) && before.Get("thought").Bool() == v.Get("thought").Bool() {
+			s.parts[last].more.WriteString(text)
+			return
+		}
+	}
+	s.parts = append(s.parts, &growing{first: v})
+}
+
+// growing is a part, and the texts that were put to it.
+type growing struct {
+	first gjson.Result
+	more  strings.Builder
+}
+
+func (g *growing) whole() string {
+	if g.more.Len() > 0 {
+		if raw, err := sjson.SetRaw(g.first.Raw, "text", rawjson.Quote(g.first.Get("text").Str+g.more.String())); err == nil {
+			return raw
+		}
+	}
+	return g.first.Raw
+}
+
+func plainText(part gjson.Result) bool {
+	return part.Get("text").Exists() && !part.Get("thoughtSignature").Exists() && !part.Get("thought_signature").Exists()
+}
+
+// Answer reads the parts that came; see wire.Stream.
+func (s *stream) Answer() (wire.Answer, error) {
+	if !s.started {
+		return wire.Answer{}, fmt.Errorf("%w: it has no candidate", wire.ErrAnswer)
+	}
+	a := wire.Answer{ID: s.id, Model: s.model, Reason: s.reason, Usage: s.usage, Stop: s.stop()}
+	content := s.content
+	if content == "" && len(s.parts) > 0 {
+		parts := make([]string, len(s.parts))
+		for i, part := range s.parts {
+			parts[i] = part.whole()
+		}
+		content = `{"role":"model","parts":[` + strings.Join(parts, ",") + `]}`
+	}
+	a.Message.Role = thread.Assistant
+	if content == "" {
+		return a, nil // blocked, or nothing said
+	}
+	list, err := DecodeContents("[" + content + "]")
+	if err != nil {
+		return a, fmt.Errorf("%w: %v", wire.ErrAnswer, err)
+	}
+	a.Message = list[0]
+	if a.Stop == wire.StopEnd && len(a.Message.Calls()) > 0 {
+		a.Stop = wire.StopTool // the API says STOP
+	}
+	return a, nil
+}
+
+func (s *stream) stop() wire.Stop {
+	switch s.reason {
+	case "":
+		return ""
+	case "STOP":
+		return wire.StopEnd
+	case "MAX_TOKENS":
+		return wire.StopLength
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY":
+		return wire.StopFilter
+	}
+	return wire.StopOther
+}

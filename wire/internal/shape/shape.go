@@ -1,0 +1,256 @@
+// Package shape checks JSON against shapes that are written down as data: types,
+// required members, allowed values. The validators of package wire are made of it.
+// Rules between messages are their own code, which reports to the same Checker.
+//
+// It shares nothing with the codecs, so that one can find the other's mistakes.
+package shape
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// Type is a set of JSON types.
+type Type uint8
+
+// The types of JSON.
+const (
+	Null Type = 1 << iota
+	Bool
+	Number
+	String
+	Array
+	Object
+)
+
+// Shape is what a value has to be. The zero value takes anything.
+type Shape struct {
+	// Is are the types that it may have; 0 for all.
+	Is Type
+	// Filled: a string or an array must not be empty.
+	Filled bool
+	// OneOf is what a string may be; nil for anything.
+	OneOf []string
+	// Members are those of an object that are looked at, in the order of their
+	// problems.
+	Members []Member
+	// Items are those of an array.
+	Items *Shape
+	// Rules hold where all of the above does.
+	Rules []Rule
+	// Rule and Say name what is broken here, in place of the general "required",
+	// "type", "empty" and "value".
+	Rule, Say string
+}
+
+// Member is a member of an object.
+type Member struct {
+	Name  string
+	Shape *Shape
+	Need  bool // it must be there
+}
+
+// Rule is a condition on a value. At is the member that a problem points to, or
+// empty for the value itself.
+type Rule struct {
+	At, Rule, Say string
+	Holds         func(gjson.Result) bool
+}
+
+// Need is a member that must be there, May one that need not.
+func Need(name string, s *Shape) Member { return Member{name, s, true} }
+func May(name string, s *Shape) Member  { return Member{name, s, false} }
+
+// Members is an object with these.
+func Members(list ...Member) *Shape { return &Shape{Is: Object, Members: list} }
+
+// OneOf is a string that is one of these.
+func OneOf(values ...string) *Shape { return &Shape{Is: String, OneOf: values} }
+
+// Must is a rule, here for the member at, or for the value itself.
+func Must(at, rule, say string, holds func(gjson.Result) bool) Rule {
+	return Rule{At: at, Rule: rule, Say: say, Holds: holds}
+}
+
+// As is the shape with words of its own for whatever is wrong.
+func (s Shape) As(rule, say string) *Shape {
+	s.Rule, s.Say = rule, say
+	return &s
+}
+
+// Checker collects problems.
+type Checker struct {
+	// Absent says that a member that is null counts as one that is not there.
+	Absent bool
+	// Get finds a member of an object; nil for its exact name.
+	Get func(object gjson.Result, name string) gjson.Result
+
+	found []found
+}
+
+type found struct {
+	at int
+	wire.Problem
+}
+
+// Refuse reports a broken rule. at is the byte that orders the problems.
+func (c *Checker) Refuse(at int, path, rule, format string, args ...any) {
+	c.found = append(c.found, found{at, wire.Problem{Path: path, Rule: rule, Message: fmt.Sprintf(format, args...)}})
+}
+
+// Advise reports what is accepted and likely a mistake.
+func (c *Checker) Advise(at int, path, rule, format string, args ...any) {
+	c.Refuse(at, path, rule, format, args...)
+	c.found[len(c.found)-1].Advice = true
+}
+
+// Problems are those that were reported, in the order of the document.
+func (c *Checker) Problems() []wire.Problem {
+	slices.SortStableFunc(c.found, func(a, b found) int { return cmp.Compare(a.at, b.at) })
+	var list []wire.Problem
+	for _, f := range c.found {
+		list = append(list, f.Problem)
+	}
+	return list
+}
+
+// Check reports what is wrong with a value, and whether nothing is.
+func (c *Checker) Check(at int, path string, v gjson.Result, s *Shape) bool {
+	before := len(c.found)
+	switch is := TypeOf(v); {
+	case s.Is != 0 && s.Is&is == 0:
+		if is == 0 {
+			c.broken(at, path, s, "required", "this field is missing")
+		} else {
+			c.broken(at, path, s, "type", "want %s, have %s", s.Is, is)
+		}
+	case is == String && s.Filled && v.Str == "":
+		c.broken(at, path, s, "empty", "the string is empty")
+	case is == String && s.OneOf != nil && !slices.Contains(s.OneOf, v.Str):
+		c.broken(at, path, s, "value", "%q is none of %s", v.Str, strings.Join(s.OneOf, ", "))
+	case is == Array:
+		Each(v, path, func(path string, item gjson.Result) {
+			if s.Items != nil {
+				c.Check(at, path, item, s.Items)
+			}
+		})
+		if s.Filled && v.Get("#").Int() == 0 {
+			c.broken(at, path, s, "empty", "an empty array is refused: leave it out")
+		}
+	case is == Object:
+		c.members(at, path, v, s)
+	}
+	if len(c.found) == before {
+		for _, r := range s.Rules {
+			if !r.Holds(v) {
+				c.Refuse(at, Join(path, r.At), r.Rule, "%s", r.Say)
+			}
+		}
+	}
+	return len(c.found) == before
+}
+
+func (c *Checker) members(at int, path string, v gjson.Result, s *Shape) {
+	for _, m := range s.Members {
+		got := c.Member(v, m.Name)
+		switch path := Join(path, m.Name); {
+		case got.Exists():
+			c.Check(at, path, got, m.Shape)
+		case m.Need:
+			c.broken(at, path, m.Shape, "required", "this field is missing")
+		}
+	}
+}
+
+// Member is a member of an object, as the shapes see it.
+func (c *Checker) Member(v gjson.Result, name string) gjson.Result {
+	var got gjson.Result
+	if c.Get != nil {
+		got = c.Get(v, name)
+	} else if v.IsObject() {
+		got = v.Get(name)
+	}
+	if c.Absent && got.Type == gjson.Null {
+		return gjson.Result{}
+	}
+	return got
+}
+
+func (c *Checker) broken(at int, path string, s *Shape, rule, format string, args ...any) {
+	if s.Rule != "" {
+		c.Refuse(at, path, s.Rule, "%s", s.Say)
+		return
+	}
+	c.Refuse(at, path, rule, format, args...)
+}
+
+// Join is the path of a member.
+func Join(path, name string) string {
+	if path == "" || name == "" {
+		return path + name
+	}
+	return path + "." + name
+}
+
+// Each goes through an array with the path of each item. What is no array has none.
+func Each(list gjson.Result, path string, each func(path string, item gjson.Result)) {
+	if !list.IsArray() {
+		return
+	}
+	i := 0
+	list.ForEach(func(_, item gjson.Result) bool {
+		each(path+"["+strconv.Itoa(i)+"]", item)
+		i++
+		return true
+	})
+}
+
+// TypeOf is the type of a value; 0 for what is not there.
+func TypeOf(v gjson.Result) Type {
+	switch {
+	case !v.Exists():
+		return 0
+	case v.Type == gjson.Null:
+		return Null
+	case v.Type == gjson.Number:
+		return Number
+	case v.Type == gjson.String:
+		return String
+	case v.IsArray():
+		return Array
+	case v.IsObject():
+		return Object
+	}
+	return Bool
+}
+
+var typeNames = []string{"null", "a boolean", "a number", "a string", "an array", "an object"}
+
+// String names the types for people.
+func (t Type) String() string {
+	var names []string
+	for i, name := range typeNames {
+		if t&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// Whole reports whether a value is a number without a fraction.
+func Whole(v gjson.Result) bool { return v.Type == gjson.Number && v.Num == float64(int64(v.Num)) }
+
+// Named reports whether a text has only the characters a-z, A-Z, 0-9, _ and -, and
+// so many of them at most.
+func Named(s string, most int) bool {
+	return s != "" && len(s) <= most && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	})
+}
