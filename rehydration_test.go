@@ -12,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
-	"github.com/palimpsest-ai/palimpsest/store/dir"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -20,14 +19,9 @@ import (
 // force, and comes back for one prompt when the agent names it; the log never
 // holds it, and it takes no part in the pressure. A10, A11
 func TestRehydratedOnMention(t *testing.T) {
-	kept, err := dir.Open(t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer kept.Close()
 	counter := o200k(t)
 	c, err := palimpsest.New(palimpsest.Config{
-		Policy: policy.Ladder{}, Counter: counter, Artifacts: kept.Artifacts(), Recall: &palimpsest.Recall{},
+		Policy: policy.Ladder{}, Counter: counter, Artifacts: artifact.NewStore(mem.New(), nil), Recall: &palimpsest.Recall{},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +68,9 @@ func TestRehydratedOnMention(t *testing.T) {
 // full is a backend whose disk is full.
 type full struct{ artifact.Backend }
 
-func (full) Put(context.Context, artifact.Metadata, []byte) error { return errors.New("disk full") }
+func (full) Put(context.Context, artifact.Metadata, []byte, func(artifact.Metadata, bool) bool) (bool, error) {
+	return false, errors.New("disk full")
+}
 
 // TestNothingPointsAtWhatIsNotKept: a plan whose content cannot be kept does not
 // come into force; the agent goes on under the plan before it, or with everything.

@@ -2,6 +2,7 @@ package apikey_test
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -111,4 +112,22 @@ func FuzzCheck(f *testing.F) {
 			t.Errorf("%q: %v", s, err)
 		}
 	})
+}
+
+// TestFirstForm takes a key that the first version kept. What is kept of a key may
+// not change.
+func TestFirstForm(t *testing.T) {
+	hash, err := hex.DecodeString("90b36ea863a02d7f7a7584c5b84b8d47dc4af717f4ff80baf4c52fa127f5cf77")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &apikey.Memory{}
+	k := apikey.Key{ID: "mzuxq5dvojsscztj", Grant: apikey.Grant{Tenant: "acme", Rights: apikey.Read | apikey.Admin}, Hash: [32]byte(hash)}
+	if err := s.Add(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+	got, err := apikey.New(s, nil).Check(t.Context(), "plk_mzuxq5dvojsscztj_pb2hk4tfeftgs6duovzgkilgnf4hi5lsmuqwm2lyor2xezjbmzuq")
+	if err != nil || got != k {
+		t.Errorf("%+v, %v", got, err)
+	}
 }

@@ -32,10 +32,12 @@ var (
 // by tenant and id together: two tenants may hold the same id. All methods are
 // safe for concurrent use. Package artifacttest holds what a backend must do.
 type Backend interface {
-	// Put keeps a record, replacing the one of the same tenant and id. After it
-	// returns, the record survives a crash, as far as the backend keeps things
-	// at all; before, no reader sees half of it.
-	Put(ctx context.Context, m Metadata, content []byte) error
+	// Put keeps a record in place of the one of the same tenant and id, if may says
+	// yes to what is held, so that of several processes none overwrites what it has
+	// not seen; there is false where nothing is, or nothing that can be read. A nil
+	// may says yes. After it returns, the record survives a crash, as far as the
+	// backend keeps things at all; before, no reader sees half of it.
+	Put(ctx context.Context, m Metadata, content []byte, may func(held Metadata, there bool) bool) (done bool, err error)
 	// Get returns a record. The error wraps ErrNotFound when there is none and
 	// ErrCorrupt when it cannot be read as it was written.
 	Get(ctx context.Context, tenant, id string) (Metadata, []byte, error)
@@ -43,20 +45,9 @@ type Backend interface {
 	// reading content. What cannot be read comes as an error in its place, with
 	// the id in the metadata as far as it is known, and the listing goes on.
 	List(ctx context.Context, f Filter) iter.Seq2[Metadata, error]
-	// Delete removes a record. Removing one that is not there is no error.
-	Delete(ctx context.Context, tenant, id string) error
-}
-
-// Comparer is what a Backend can do besides that several processes share: change a
-// record only if it still is what the caller has seen. Without it the last of two
-// processes that change the same record at the same moment wins.
-type Comparer interface {
-	// PutIf is Put if may says yes to what is held; there is false where nothing
-	// is, or nothing that can be read.
-	PutIf(ctx context.Context, m Metadata, content []byte, may func(held Metadata, there bool) bool) (done bool, err error)
-	// DeleteIf is Delete if may says yes to what is held. Where nothing is, it is not
-	// asked, and nothing is done.
-	DeleteIf(ctx context.Context, tenant, id string, may func(held Metadata) bool) (done bool, err error)
+	// Delete removes a record if may says yes to what is held; a nil may says yes.
+	// Where nothing is, it is not asked, and nothing is done, which is no error.
+	Delete(ctx context.Context, tenant, id string, may func(held Metadata) bool) (done bool, err error)
 }
 
 // Filter selects records of one tenant.

@@ -10,7 +10,7 @@ import (
 // many there were. Until then they take room, but no one can read them. Where
 // live is given, those of which it says true stay: what a plan in force still
 // points at. A Put that lengthens the life of an artifact just while it is deleted
-// keeps it, also from another process where the backend is a Comparer.
+// keeps it, also from another process.
 func (s *Store) Sweep(ctx context.Context, who Requester, live func(Metadata) bool) (n int, err error) {
 	defer wrap(&err, "Sweep", who.TenantID)
 	var over []string
@@ -34,14 +34,7 @@ func (s *Store) Sweep(ctx context.Context, who Requester, live func(Metadata) bo
 // sweep deletes one artifact unless it was put again meanwhile.
 func (s *Store) sweep(ctx context.Context, who Requester, id string) (bool, error) {
 	defer s.lock(who.TenantID, id)()
-	if c, ok := s.backend.(Comparer); ok {
-		return c.DeleteIf(ctx, who.TenantID, id, func(held Metadata) bool { return held.expired(s.now()) })
-	}
-	m, err := s.find(ctx, who, id)
-	if err != nil || !m.expired(s.now()) {
-		return false, ignore(err, ErrNotFound)
-	}
-	return true, s.backend.Delete(ctx, who.TenantID, id)
+	return s.backend.Delete(ctx, who.TenantID, id, func(held Metadata) bool { return held.expired(s.now()) })
 }
 
 // Reseal seals anew, under the tenant's newest key, what was sealed under an
@@ -123,21 +116,13 @@ func (s *Store) Erase(ctx context.Context, who Requester) (n int, err error) {
 		}
 	}
 	for _, id := range all {
-		if err := s.backend.Delete(ctx, who.TenantID, id); err != nil {
+		if _, err := s.backend.Delete(ctx, who.TenantID, id, nil); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
 		n++
 	}
 	return n, failed
-}
-
-// ignore drops an error that is expected.
-func ignore(err, expected error) error {
-	if errors.Is(err, expected) {
-		return nil
-	}
-	return err
 }
 
 // Dump returns an artifact for a copy of the store, with its content in the

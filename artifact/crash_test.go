@@ -13,29 +13,22 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/keyring"
-	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
-	"github.com/palimpsest-ai/palimpsest/store/dir"
+	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 )
 
-// openSealed opens a store of files with keys beside it.
+// openSealed opens a store with its keys.
 func openSealed(t *testing.T, path, master string) (*artifact.Store, *keyring.Keyring) {
 	t.Helper()
-	files, err := dir.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { files.Close() })
-	kept, err := wrapdir.Open(filepath.Join(path, dir.KeysDir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { kept.Close() })
 	masters, err := keyring.ParseMasters(master)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ring := keyring.New(masters, kept, nil)
-	return artifact.NewStore(files.Backend(), &artifact.Options{Sealer: ring, KeyedIDs: true}), ring
+	db, err := sqlite.Open(t.Context(), filepath.Join(path, "p.db"), &sqlite.Options{Masters: masters})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: db.Keyring(), KeyedIDs: true}), db.Keyring()
 }
 
 // TestKilled kills pairs of processes while they put, rotate and reseal in one

@@ -121,7 +121,7 @@ func (s *Store) write(ctx context.Context, m Metadata, content string) error {
 	return err
 }
 
-// replace is write if what is held may be replaced, over a backend that can tell.
+// replace is write if what is held may be replaced.
 func (s *Store) replace(ctx context.Context, m Metadata, content string, may func(held Metadata, there bool) bool) (done bool, err error) {
 	data := []byte(content)
 	m.EncryptionKeyID, m.Digest = "", ""
@@ -134,10 +134,7 @@ func (s *Store) replace(ctx context.Context, m Metadata, content string, may fun
 			return false, err
 		}
 	}
-	if c, ok := s.backend.(Comparer); ok {
-		return c.PutIf(ctx, m, data, may)
-	}
-	return true, s.backend.Put(ctx, m, data)
+	return s.backend.Put(ctx, m, data, may)
 }
 
 // open checks what the backend gave, and decrypts it. A backend may keep content

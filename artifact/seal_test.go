@@ -121,7 +121,7 @@ func TestMovedContent(t *testing.T) {
 		}
 		for _, key := range []string{m.EncryptionKeyID, ""} {
 			m.EncryptionKeyID = key
-			if err := b.Put(ctx, m, data); err != nil {
+			if _, err := b.Put(ctx, m, data, nil); err != nil {
 				t.Fatal(err)
 			}
 			_, content, err := s.Get(ctx, artifact.Requester{TenantID: toTenant}, to)
@@ -129,7 +129,7 @@ func TestMovedContent(t *testing.T) {
 				t.Errorf("%s of %s as %s of %s: %q, %v", from, fromTenant, to, toTenant, content, err)
 			}
 		}
-		if err := b.Put(ctx, m, good); err != nil {
+		if _, err := b.Put(ctx, m, good, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := s.Get(ctx, artifact.Requester{TenantID: toTenant}, to); err != nil {
@@ -143,7 +143,7 @@ func TestMovedContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.TenantID = "b" // the whole record, under the same id
-	if err := b.Put(ctx, m, data); err != nil {
+	if _, err := b.Put(ctx, m, data, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, content, err := s.Get(ctx, artifact.Requester{TenantID: "b"}, m.ID); !errors.Is(err, artifact.ErrSealed) || content != "" {
@@ -179,7 +179,7 @@ func TestHalfWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Put(ctx, before, after); err != nil {
+		if _, err := b.Put(ctx, before, after, nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, content, err := sealed.Get(ctx, artifact.Requester{}, id); err != nil || content != "x" {
@@ -205,7 +205,7 @@ func TestPutSealsAndHeals(t *testing.T) {
 		t.Fatalf("%+v %q %v", held, data, err)
 	}
 	data[len(data)-1]++
-	if err := b.Put(ctx, held, data); err != nil {
+	if _, err := b.Put(ctx, held, data, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Get(ctx, artifact.Requester{}, m.ID); !errors.Is(err, artifact.ErrSealed) || !errors.Is(err, keyring.ErrOpen) {
@@ -220,8 +220,7 @@ func TestPutSealsAndHeals(t *testing.T) {
 	}
 }
 
-// stuck is a backend that fails to write from some point on. It can do no more
-// than a Backend must.
+// stuck is a backend that fails to write from some point on.
 type stuck struct {
 	artifact.Backend
 	left int
@@ -229,12 +228,12 @@ type stuck struct {
 
 var errFull = errors.New("disk full")
 
-func (s *stuck) Put(ctx context.Context, m artifact.Metadata, content []byte) error {
+func (s *stuck) Put(ctx context.Context, m artifact.Metadata, content []byte, may func(artifact.Metadata, bool) bool) (bool, error) {
 	if s.left == 0 {
-		return errFull
+		return false, errFull
 	}
 	s.left--
-	return s.Backend.Put(ctx, m, content)
+	return s.Backend.Put(ctx, m, content, may)
 }
 
 // TestResealGoesOn: what a fault interrupted is done by the next call, and at
@@ -300,7 +299,7 @@ func TestClearance(t *testing.T) {
 		}
 	}
 	odd := artifact.Metadata{ID: artifact.IDOf("t", "odd"), ThreadID: "t", Sensitivity: "odd"}
-	if err := b.Put(ctx, odd, []byte("odd")); err != nil {
+	if _, err := b.Put(ctx, odd, []byte("odd"), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Get(ctx, artifact.Requester{Clearance: artifact.Restricted}, odd.ID); !errors.Is(err, artifact.ErrForbidden) {
@@ -439,13 +438,13 @@ func TestForeignIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := backend.Put(ctx, held, []byte("forged")); err != nil {
+	if _, err := backend.Put(ctx, held, []byte("forged"), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, content, err := plain.Get(ctx, who, id); !errors.Is(err, artifact.ErrCorrupt) {
 		t.Errorf("with another content: %q, %v", content, err)
 	}
-	if err := backend.Put(ctx, held, []byte("content")); err != nil {
+	if _, err := backend.Put(ctx, held, []byte("content"), nil); err != nil {
 		t.Fatal(err)
 	}
 	sealed := artifact.NewStore(backend, &artifact.Options{Sealer: newRing(t), KeyedIDs: true})
@@ -467,14 +466,9 @@ type meanwhile struct {
 	other func()
 }
 
-func (b meanwhile) Delete(ctx context.Context, tenant, id string) error {
+func (b meanwhile) Delete(ctx context.Context, tenant, id string, may func(artifact.Metadata) bool) (bool, error) {
 	b.other()
-	return b.Backend.Delete(ctx, tenant, id)
-}
-
-func (b meanwhile) DeleteIf(ctx context.Context, tenant, id string, may func(artifact.Metadata) bool) (bool, error) {
-	b.other()
-	return b.Backend.DeleteIf(ctx, tenant, id, may)
+	return b.Backend.Delete(ctx, tenant, id, may)
 }
 
 // TestSweepAndPut: what another process puts again just before it is swept stays.

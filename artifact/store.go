@@ -35,9 +35,7 @@ type Options struct {
 // Store keeps artifacts in a backend and holds what must be true of all of
 // them. It is safe for concurrent use. When several processes change what is
 // known about the same artifact at the same moment (Put of the same content,
-// Sweep, Reseal), each goes on from what the other left, where the backend is a
-// Comparer; over others the last one wins, and a Sweep may take what was just put
-// again.
+// Sweep, Reseal), each goes on from what the other left.
 type Store struct {
 	backend Backend
 	max     int
@@ -244,7 +242,8 @@ func (s *Store) Delete(ctx context.Context, who Requester, id string) (err error
 		return nil
 	}
 	defer s.lock(who.TenantID, id)()
-	return s.backend.Delete(ctx, who.TenantID, id)
+	_, err = s.backend.Delete(ctx, who.TenantID, id, nil)
+	return err
 }
 
 func wrap(err *error, op, subject string) {

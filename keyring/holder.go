@@ -19,11 +19,17 @@ type dataKey struct {
 	left    uint64 // messages that are reserved and not sealed
 }
 
-// holder holds the unwrapped keys of one tenant. Its lock is held while Keys is
-// asked, so that many who need the same keys ask once.
+// holder holds the unwrapped keys of one tenant.
 type holder struct {
 	tenant string
 
+	// changing is held while Keys is written to, so that of many who need a change
+	// one makes it. Who opens never waits for it: Keys may be a table of the
+	// database whose contents are opened, where a writer waits for transactions and
+	// these open.
+	changing sync.Mutex
+
+	// mu is held while Keys is read, so that many who need the same keys ask once.
 	mu     sync.Mutex
 	loaded time.Time // zero: must be loaded
 	keys   []*dataKey
@@ -114,71 +120,111 @@ func (r *Keyring) find(ctx context.Context, tenant string, version int) (dataKey
 	return *k, k.err
 }
 
-// take returns the newest key of a tenant for one message, and counts it.
-func (r *Keyring) take(ctx context.Context, tenant string) (dataKey, error) {
+// share is a number of messages that may be sealed with a key.
+type share struct {
+	dataKey
+	n uint64
+}
+
+// take returns the newest keys of a tenant for n messages together, and counts
+// them.
+func (r *Keyring) take(ctx context.Context, tenant string, n uint64) (shares []share, err error) {
 	h := r.holder(tenant)
+	for try := 0; try < attempts; try++ {
+		got, err := r.reserved(ctx, h, n)
+		if err != nil {
+			return nil, err
+		}
+		if got.n > 0 {
+			shares, n, try = append(shares, got), n-got.n, 0
+		}
+		if n == 0 {
+			return shares, nil
+		}
+		if err := r.reserve(ctx, h, n); err != nil {
+			return nil, err
+		}
+	}
+	return nil, ErrConflict
+}
+
+// reserved takes what is reserved of the newest key, at most n.
+func (r *Keyring) reserved(ctx context.Context, h *holder, n uint64) (share, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := r.refresh(ctx, h); err != nil {
-		return dataKey{}, err
+		return share{}, err
 	}
-	for range attempts {
-		if n := len(h.keys); n > 0 {
-			k := h.keys[n-1]
-			if k.err != nil {
-				return dataKey{}, k.err
-			}
-			if k.left > 0 {
-				k.left--
-				return *k, nil
-			}
-		}
-		if err := r.reserve(ctx, h); err != nil {
-			return dataKey{}, err
-		}
+	if len(h.keys) == 0 {
+		return share{}, nil
 	}
-	return dataKey{}, ErrConflict
+	k := h.keys[len(h.keys)-1]
+	if k.err != nil {
+		return share{}, k.err
+	}
+	got := min(k.left, n)
+	k.left -= got
+	return share{*k, got}, nil
 }
 
-// reserve gets a block of messages for the newest key, or makes the next key
-// when there is none or it has reached its limit. When somebody else was faster
-// it only loads what there is.
-func (r *Keyring) reserve(ctx context.Context, h *holder) error {
-	n := len(h.keys)
-	if n == 0 || h.keys[n-1].wrapped.Used >= r.limit {
-		return r.add(ctx, h)
+// reserve gets a block of messages for the newest key, of n or more where the key
+// allows so many, or makes the next key when there is none or it has reached its
+// limit. When somebody else was faster it only loads what there is.
+func (r *Keyring) reserve(ctx context.Context, h *holder, n uint64) error {
+	h.changing.Lock()
+	defer h.changing.Unlock()
+	h.mu.Lock()
+	if len(h.keys) == 0 || h.keys[len(h.keys)-1].wrapped.Used >= r.limit {
+		h.mu.Unlock()
+		return r.add(ctx, h, n)
 	}
-	k := h.keys[n-1]
-	w := k.wrapped
-	block := min(h.block, r.limit-w.Used)
+	w, left := h.keys[len(h.keys)-1].wrapped, h.keys[len(h.keys)-1].left
+	block := min(max(h.block, n), r.limit-w.Used)
+	h.block = min(2*h.block, maxBlock)
+	h.mu.Unlock()
+	if left > 0 {
+		return nil // somebody has reserved meanwhile
+	}
 	w.Revision++
 	w.Used += block
-	switch err := r.keys.Put(ctx, w); {
-	case errors.Is(err, ErrConflict):
-		return r.load(ctx, h)
-	case err != nil:
-		return err
-	}
-	k.wrapped, k.left = w, block
-	h.block = min(2*h.block, maxBlock)
-	return nil
+	return r.put(ctx, h, w, block)
 }
 
-// add makes the next key of a tenant, with its first block of messages.
-func (r *Keyring) add(ctx context.Context, h *holder) error {
+// add makes the next key of a tenant, with its first block of messages. The
+// caller holds the lock for changes.
+func (r *Keyring) add(ctx context.Context, h *holder, n uint64) error {
+	h.mu.Lock()
+	version := len(h.keys) + 1
+	h.block = 2 * firstBlock
+	h.mu.Unlock()
 	w := Wrapped{
-		Tenant: h.tenant, Version: len(h.keys) + 1, Revision: 1,
-		Used: min(firstBlock, r.limit), Created: r.now().UTC().Truncate(time.Second),
+		Tenant: h.tenant, Version: version, Revision: 1,
+		Used: min(max(firstBlock, n), r.limit), Created: r.now().UTC().Truncate(time.Second),
 	}
-	w = r.masters.wrap(w, randomBytes(keyBytes))
-	switch err := r.keys.Put(ctx, w); {
+	return r.put(ctx, h, r.masters.wrap(w, randomBytes(keyBytes)), w.Used)
+}
+
+// put writes a key to Keys, with a block of messages for this process, or loads
+// what is there when somebody else was faster.
+func (r *Keyring) put(ctx context.Context, h *holder, w Wrapped, block uint64) error {
+	err := r.keys.Put(ctx, w)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
 	case errors.Is(err, ErrConflict):
 		return r.load(ctx, h)
 	case err != nil:
 		return err
+	case len(h.keys) == w.Version-1:
+		h.keys = append(h.keys, r.unwrap(w))
+	case len(h.keys) < w.Version:
+		return nil // forgotten meanwhile, and the block with it
 	}
-	k := r.unwrap(w)
-	k.left = w.Used
-	h.keys, h.block = append(h.keys, k), 2*firstBlock
+	// Others may have loaded the keys meanwhile, this one or a later revision.
+	k := h.keys[w.Version-1]
+	if k.wrapped.Revision < w.Revision {
+		k.wrapped = w
+	}
+	k.left += block
 	return k.err
 }

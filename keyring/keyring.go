@@ -88,16 +88,42 @@ func New(masters Masters, keys Keys, o *Options) *Keyring {
 // wraps ErrErased or ErrNoMaster, or is that of Keys.
 func (r *Keyring) Seal(ctx context.Context, tenant string, aad, plaintext []byte) (sealed []byte, keyID string, err error) {
 	defer wrapErr(&err, "Seal", tenant)
-	k, err := r.take(ctx, tenant)
+	shares, err := r.take(ctx, tenant, 1)
 	if err != nil {
 		return nil, "", err
 	}
-	sealed = make([]byte, headerBytes+nonceBytes, Overhead+len(plaintext))
+	return shares[0].seal(aad, plaintext), nameOf(shares[0].wrapped.Version), nil
+}
+
+// Reserve is for n calls of Seal that must not wait for Keys, such as those inside
+// a transaction of the database that keeps them: they are counted now, and seal
+// makes them. More are an error. seal is for one goroutine.
+func (r *Keyring) Reserve(ctx context.Context, tenant string, n int) (seal func(aad, plaintext []byte) ([]byte, error), err error) {
+	defer wrapErr(&err, "Reserve", tenant)
+	shares, err := r.take(ctx, tenant, uint64(max(n, 0)))
+	if err != nil {
+		return nil, err
+	}
+	return func(aad, plaintext []byte) ([]byte, error) {
+		for len(shares) > 0 && shares[0].n == 0 {
+			shares = shares[1:]
+		}
+		if len(shares) == 0 {
+			return nil, fmt.Errorf("keyring.Reserve(tenant %q): more than %d messages", tenant, n)
+		}
+		shares[0].n--
+		return shares[0].seal(aad, plaintext), nil
+	}, nil
+}
+
+// seal encrypts one message.
+func (k dataKey) seal(aad, plaintext []byte) []byte {
+	sealed := make([]byte, headerBytes+nonceBytes, Overhead+len(plaintext))
 	sealed[0] = form
 	binary.BigEndian.PutUint32(sealed[1:], uint32(k.wrapped.Version))
 	nonce := sealed[headerBytes:]
 	rand.Read(nonce) // never fails
-	return k.aead.Seal(sealed, nonce, plaintext, bind(sealed[:headerBytes], tenant, aad)), nameOf(k.wrapped.Version), nil
+	return k.aead.Seal(sealed, nonce, plaintext, bind(sealed[:headerBytes], k.wrapped.Tenant, aad))
 }
 
 // Open decrypts what Seal returned for the same tenant and aad. The error wraps
@@ -160,7 +186,7 @@ func (r *Keyring) Secret(ctx context.Context, tenant, purpose string) (secret []
 	defer wrapErr(&err, "Secret", tenant)
 	k, err := r.find(ctx, tenant, 1)
 	if errors.Is(err, ErrOpen) { // no key yet
-		if _, err = r.take(ctx, tenant); err == nil {
+		if _, err = r.take(ctx, tenant, 1); err == nil {
 			k, err = r.find(ctx, tenant, 1)
 		}
 	}

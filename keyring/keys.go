@@ -60,6 +60,13 @@ type Keys interface {
 	Tenants(ctx context.Context) iter.Seq2[string, error]
 }
 
+// Settler is what Keys can do besides that do not write over what they replace:
+// take it out of their files. RotateMaster calls it in the end, so that an older
+// master key opens nothing there.
+type Settler interface {
+	Settle(ctx context.Context) error
+}
+
 // wrap encrypts a data key under the newest master key.
 func (ms Masters) wrap(w Wrapped, key []byte) Wrapped {
 	m := ms.newest()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -19,11 +20,7 @@ func (r *Keyring) Current(ctx context.Context, tenant string) (keyID string, err
 }
 
 func (r *Keyring) newest(ctx context.Context, tenant string) (int, error) {
-	h := r.holder(tenant)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	err := r.refresh(ctx, h)
-	return len(h.keys), err
+	return r.count(ctx, r.holder(tenant), r.refresh)
 }
 
 // Stale reports whether text was sealed with an older key than Seal uses now, so
@@ -55,22 +52,36 @@ func (r *Keyring) Erased(ctx context.Context, tenant string) (erased bool, err e
 func (r *Keyring) Rotate(ctx context.Context, tenant string) (keyID string, err error) {
 	defer wrapErr(&err, "Rotate", tenant)
 	h := r.holder(tenant)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err := r.load(ctx, h); err != nil {
+	h.changing.Lock()
+	defer h.changing.Unlock()
+	before, err := r.count(ctx, h, r.load)
+	if err != nil {
 		return "", err
 	}
-	before := len(h.keys)
 	for range attempts {
-		if err := r.add(ctx, h); err != nil {
+		if err := r.add(ctx, h, 0); err != nil {
 			return "", err
 		}
-		if n := len(h.keys); n > before {
-			return nameOf(n), h.keys[n-1].err
+		h.mu.Lock()
+		n := len(h.keys)
+		h.mu.Unlock()
+		if n > before {
+			return nameOf(n), nil
 		}
 	}
 	return "", ErrConflict
 }
+
+// count returns how many keys a tenant has, after load or refresh.
+func (r *Keyring) count(ctx context.Context, h *holder, look func(context.Context, *holder) error) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err := look(ctx, h)
+	return len(h.keys), err
+}
+
+// Tenants yields the tenants that have keys, as Keys.Tenants does.
+func (r *Keyring) Tenants(ctx context.Context) iter.Seq2[string, error] { return r.keys.Tenants(ctx) }
 
 // RotateMaster wraps every data key of every tenant with the newest master key,
 // and returns how many it changed. Data keys and what they sealed stay the same.
@@ -91,6 +102,9 @@ func (r *Keyring) RotateMaster(ctx context.Context) (n int, err error) {
 		if ctx.Err() != nil {
 			break
 		}
+	}
+	if s, ok := r.keys.(Settler); ok && n > 0 {
+		failed = errors.Join(failed, s.Settle(ctx))
 	}
 	if failed != nil {
 		failed = fmt.Errorf("keyring.RotateMaster: %w", failed)
@@ -138,11 +152,13 @@ func (r *Keyring) rewrap(ctx context.Context, tenant string) (n int, err error) 
 func (r *Keyring) Erase(ctx context.Context, tenant string) (err error) {
 	defer wrapErr(&err, "Erase", tenant)
 	h := r.holder(tenant)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.changing.Lock()
+	defer h.changing.Unlock()
 	if err := r.keys.Erase(ctx, tenant); err != nil {
 		return err
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.keys, h.loaded = nil, time.Time{}
 	return nil
 }

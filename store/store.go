@@ -25,8 +25,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -151,6 +153,17 @@ type Answers interface {
 // MaxAnswers is how many answers are kept for a tenant; a store may keep some
 // more until it next looks.
 const MaxAnswers = 4096
+
+// Keyed is what a DB can do besides that keeps keys.
+type Keyed interface {
+	// APIKeys keeps the keys that let clients of a daemon in, as hashes.
+	APIKeys() apikey.Store
+	// DataKeys keeps the keys that encrypt, each wrapped by a master key.
+	DataKeys() keyring.Keys
+	// Keyring seals with them. It is nil where the store was opened without master
+	// keys.
+	Keyring() *keyring.Keyring
+}
 
 // Sealer encrypts what a store writes: messages, plans, answers, documents and
 // the details of events. Ids, counts and times stay clear. The additional data

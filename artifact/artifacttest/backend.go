@@ -51,7 +51,7 @@ func records(t *testing.T, b artifact.Backend) {
 	}
 	for _, content := range []string{"one", "two"} {
 		m.Turn++
-		if err := b.Put(ctx, m, []byte(content)); err != nil {
+		if _, err := b.Put(ctx, m, []byte(content), nil); err != nil {
 			t.Fatal(err)
 		}
 		got, data, err := b.Get(ctx, "", m.ID)
@@ -60,7 +60,7 @@ func records(t *testing.T, b artifact.Backend) {
 		}
 	}
 	for range 2 {
-		if err := b.Delete(ctx, "", m.ID); err != nil {
+		if _, err := b.Delete(ctx, "", m.ID, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,7 +76,7 @@ func listing(t *testing.T, b artifact.Backend) {
 		content := fmt.Sprint("content ", n)
 		m := metadata("", fmt.Sprint("thread ", n%3), content)
 		want[m.ID] = m
-		if err := b.Put(t.Context(), m, []byte(content)); err != nil {
+		if _, err := b.Put(t.Context(), m, []byte(content), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,7 +132,7 @@ func tenants(t *testing.T, b artifact.Backend) {
 	for turn, tenant := range names {
 		m := metadata(tenant, "t", "x")
 		m.Turn = turn
-		if err := b.Put(ctx, m, []byte(tenant)); err != nil {
+		if _, err := b.Put(ctx, m, []byte(tenant), nil); err != nil {
 			t.Fatalf("tenant %q: %v", tenant, err)
 		}
 	}
@@ -145,7 +145,7 @@ func tenants(t *testing.T, b artifact.Backend) {
 			t.Errorf("tenant %q lists %v", tenant, found)
 		}
 	}
-	if err := b.Delete(ctx, "a", id); err != nil {
+	if _, err := b.Delete(ctx, "a", id, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := b.Get(ctx, "", id); err != nil {
@@ -161,7 +161,7 @@ func contents(t *testing.T, b artifact.Backend) {
 	}
 	for _, content := range []string{"", "\n", "a\r\nb\x00", string(all), strings.Repeat("líne 漢字\n", 100_000)} {
 		m := metadata("", "t", content)
-		if err := b.Put(t.Context(), m, []byte(content)); err != nil {
+		if _, err := b.Put(t.Context(), m, []byte(content), nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, data, err := b.Get(t.Context(), "", m.ID); err != nil || string(data) != content {
@@ -174,7 +174,7 @@ func cancelled(t *testing.T, b artifact.Backend) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	m := metadata("", "t", "x")
-	if err := b.Put(ctx, m, []byte("x")); !errors.Is(err, context.Canceled) {
+	if _, err := b.Put(ctx, m, []byte("x"), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("Put: %v", err)
 	}
 	if _, _, err := b.Get(ctx, "", m.ID); !errors.Is(err, context.Canceled) {
@@ -250,7 +250,7 @@ func store(t *testing.T, b artifact.Backend) {
 	}
 	damaged := metadata("", "t", "right")
 	damaged.TTLSeconds, damaged.EncryptionKeyID = 0, ""
-	if err := b.Put(ctx, damaged, []byte("wrong")); err != nil {
+	if _, err := b.Put(ctx, damaged, []byte("wrong"), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Get(ctx, artifact.Requester{}, damaged.ID); !errors.Is(err, artifact.ErrCorrupt) {

@@ -13,26 +13,21 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// compared: a Comparer changes a record only as it was seen, so that two
-// processes lose nothing of what each says of the same content. Backends that are
-// none are passed over.
+// compared: a record is changed only as it was seen, so that two processes lose
+// nothing of what each says of the same content.
 func compared(t *testing.T, b artifact.Backend) {
-	c, ok := b.(artifact.Comparer)
-	if !ok {
-		return
-	}
 	ctx := t.Context()
 	m := metadata("", "t", "one")
 	put := func(want bool, content string, may func(artifact.Metadata, bool) bool) {
 		t.Helper()
-		if done, err := c.PutIf(ctx, m, []byte(content), may); done != want || err != nil {
-			t.Errorf("PutIf: %v, %v, want %v", done, err, want)
+		if done, err := b.Put(ctx, m, []byte(content), may); done != want || err != nil {
+			t.Errorf("Put: %v, %v, want %v", done, err, want)
 		}
 	}
 	large := strings.Repeat("x", 200_000)
 	put(false, large, func(_ artifact.Metadata, there bool) bool { return there })
-	if done, err := c.DeleteIf(ctx, "", m.ID, func(artifact.Metadata) bool { t.Error("it was asked"); return true }); done || err != nil {
-		t.Errorf("DeleteIf of nothing: %v, %v", done, err)
+	if done, err := b.Delete(ctx, "", m.ID, func(artifact.Metadata) bool { t.Error("it was asked"); return true }); done || err != nil {
+		t.Errorf("Delete of nothing: %v, %v", done, err)
 	}
 	put(true, large, func(_ artifact.Metadata, there bool) bool { return !there })
 	m.Turn++
@@ -42,8 +37,8 @@ func compared(t *testing.T, b artifact.Backend) {
 	}
 	put(true, "two", func(held artifact.Metadata, there bool) bool { return there && held.Turn == m.Turn-1 })
 	for _, may := range []bool{false, true} {
-		if done, err := c.DeleteIf(ctx, "", m.ID, func(held artifact.Metadata) bool { return may && held.Turn == m.Turn }); done != may || err != nil {
-			t.Errorf("DeleteIf: %v, %v, want %v", done, err, may)
+		if done, err := b.Delete(ctx, "", m.ID, func(held artifact.Metadata) bool { return may && held.Turn == m.Turn }); done != may || err != nil {
+			t.Errorf("Delete: %v, %v, want %v", done, err, may)
 		}
 	}
 

@@ -28,49 +28,23 @@ type record struct {
 	content  []byte
 }
 
-var _ artifact.Comparer = (*Backend)(nil)
+var _ artifact.Backend = (*Backend)(nil)
 
 // New returns an empty backend.
 func New() *Backend { return &Backend{records: map[key]record{}} }
 
-// Put keeps a copy of the content.
-func (b *Backend) Put(ctx context.Context, m artifact.Metadata, content []byte) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.records[key{m.TenantID, m.ID}] = record{copied(m), bytes.Clone(content)}
-	return nil
-}
-
-// PutIf implements artifact.Comparer.
-func (b *Backend) PutIf(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (bool, error) {
+// Put implements artifact.Backend. It keeps a copy of the content.
+func (b *Backend) Put(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	held, there := b.records[key{m.TenantID, m.ID}]
-	if !may(copied(held.metadata), there) {
+	if may != nil && !may(copied(held.metadata), there) {
 		return false, nil
 	}
 	b.records[key{m.TenantID, m.ID}] = record{copied(m), bytes.Clone(content)}
-	return true, nil
-}
-
-// DeleteIf implements artifact.Comparer.
-func (b *Backend) DeleteIf(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (bool, error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	held, there := b.records[key{tenant, id}]
-	if !there || !may(copied(held.metadata)) {
-		return false, nil
-	}
-	delete(b.records, key{tenant, id})
 	return true, nil
 }
 
@@ -127,15 +101,19 @@ func (b *Backend) matching(f artifact.Filter) []artifact.Metadata {
 	return found
 }
 
-// Delete removes a record.
-func (b *Backend) Delete(ctx context.Context, tenant, id string) error {
+// Delete implements artifact.Backend.
+func (b *Backend) Delete(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (bool, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return false, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	held, there := b.records[key{tenant, id}]
+	if !there || may != nil && !may(copied(held.metadata)) {
+		return false, nil
+	}
 	delete(b.records, key{tenant, id})
-	return nil
+	return true, nil
 }
 
 func copied(m artifact.Metadata) artifact.Metadata {

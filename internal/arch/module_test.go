@@ -62,9 +62,8 @@ var floors = map[string]arch.Package{
 	// 7: every store, by name.
 	"store/dsn": {Floor: 7, Same: []string{"store/mem"}, Leaf: true},
 
-	// 7: glue to an implementation, for programs.
-	"rehydrate/dirsource": {Floor: 7, Leaf: true},
-	"store/mem":           {Floor: 7, Leaf: true},
+	// 7: nothing outlives the process.
+	"store/mem": {Floor: 7, Leaf: true},
 
 	// 6: HTTP in front of providers.
 	"proxy": {Floor: 6, External: []string{gjson, sjson, zstd}},
@@ -91,7 +90,7 @@ var floors = map[string]arch.Package{
 	"artifact":   {Floor: 2},
 	"transcript": {Floor: 2, External: []string{gjson}},
 	"recall":     {Floor: 2, Same: []string{"artifact"}, External: []string{gjson}},
-	"store":      {Floor: 2, Same: []string{"artifact", "event"}},
+	"store":      {Floor: 2, Same: []string{"apikey", "artifact", "event", "keyring"}},
 	"event":      {Floor: 2},
 	"job":        {Floor: 2},
 	"llm":        {Floor: 2, Same: []string{"internal/retry"}, External: []string{gjson}},
@@ -113,20 +112,15 @@ var floors = map[string]arch.Package{
 	// Leaves: implementations, which only programs and tests choose.
 	"artifact/mem":            {Floor: 2, Same: []string{"artifact"}, Leaf: true},
 	"store/care":              {Floor: 2, Same: []string{"store", "artifact", "event", "recall"}},
-	"store/dir":               {Floor: 2, Same: []string{"artifact", "recall", "internal/durable"}, Leaf: true},
 	"event/slogsink":          {Floor: 2, Same: []string{"event"}, Leaf: true},
 	"event/otelsink":          {Floor: 2, Same: []string{"event"}, External: []string{otel}, Leaf: true},
 	"job/river":               {Floor: 2, Same: []string{"job"}, External: []string{river, pgx}, Leaf: true},
 	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
 	"llm/gemini":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
 	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
-	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "artifact", "event", "internal/durable", "internal/crash"}, External: []string{goose}},
-	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},
-	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{goose, pgx}, Leaf: true},
-
-	// Leaves: where keys are kept.
-	"apikey/keydir":   {Floor: 2, Same: []string{"apikey", "internal/durable"}, Leaf: true},
-	"keyring/wrapdir": {Floor: 2, Same: []string{"keyring", "internal/durable", "internal/crash"}, Leaf: true},
+	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "apikey", "artifact", "event", "keyring", "internal/durable", "internal/crash"}, External: []string{goose}},
+	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "keyring", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},
+	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "keyring"}, External: []string{goose, pgx}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.

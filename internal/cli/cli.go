@@ -156,7 +156,7 @@ func newFailure(err error, status int) failure {
 }
 
 // through finds the names of the functions that an error came through.
-var through = regexp.MustCompile(`\b(palimpsest|care|apikey|artifact|dir|eval|job|keyring|keydir|wrapdir|plan|recall|references|rehydrate|render|river|strategy|cut|thread|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
+var through = regexp.MustCompile(`\b(palimpsest|care|apikey|artifact|eval|job|keyring|plan|recall|references|rehydrate|render|river|strategy|cut|thread|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
 
 // message is the error as people read it: without the names of the functions
 // it came through, and on a line of its own without control characters.

@@ -25,7 +25,7 @@ func TestMessage(t *testing.T) {
 		{errors.New("a.json: palimpsest.Render(run (1)): render.Render: plan.Validate: it is for another thread"), "a.json: palimpsest.Render(run (1)): it is for another thread"},
 		{errors.New("a.json: palimpsest.Render(run-1): render.Render: plan.Validate: it is for another thread"), "a.json: it is for another thread"},
 		{fmt.Errorf("transcript: %w", &fs.PathError{Op: "open", Path: "a.json", Err: fs.ErrNotExist}), "a.json: file does not exist"},
-		{errors.New("dir.Save(small/st): no space left on device"), "no space left on device"},
+		{errors.New("sqlite.Append(small/st): no space left on device"), "no space left on device"},
 		{fmt.Errorf("policy: %w: unknown policy", errUsage), "policy: unknown policy"},
 		{errors.New("tool \x1b[2Jsaid\u202e so"), "tool [2Jsaid so"},
 		{errors.New("unknown command \"x\"\n\nDid you mean this?\n\tcompact\n\n"), "unknown command \"x\"\nDid you mean this?\n  compact"},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,7 +85,7 @@ const reachMark = "[Parts of this conversation were removed to save room. "
 // reach says which commands read what is kept in the store.
 func (f *storeFlag) reach() string {
 	flags := ""
-	if f.dir != "" {
+	if f.name != "" {
 		flags += " --store " + quotedWord(f.shown())
 	}
 	if f.tenant != "" {
@@ -103,6 +104,30 @@ func quotedWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
+// compact makes the conversation fit and keeps what that takes out, and says where.
+// A plan that hides nothing opens no store.
+func (j *job) compact(ctx context.Context, r *resolved, late *lateStore) (*palimpsest.Result, string, error) {
+	res, err := r.compact(ctx, j.told(r, late.flag))
+	if err != nil || res.Plan.Empty() {
+		return res, "", err
+	}
+	k, err := late.open(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	held, err := k.under(ctx, j.in.Thread)
+	if err != nil {
+		return nil, "", err
+	}
+	if held != j.in.Thread { // what is put aside is named by the thread
+		j.in.Thread = held
+		if res, err = r.compact(ctx, j.told(r, late.flag)); err != nil {
+			return nil, "", err
+		}
+	}
+	return res, late.flag.shown(), k.save(ctx, j.in.Thread, res.Plan)
+}
+
 func compactCommand(s Streams) *cobra.Command {
 	var j job
 	var store storeFlag
@@ -112,23 +137,24 @@ func compactCommand(s Streams) *cobra.Command {
 		Short: "Make a transcript fit a budget: the prompt goes to the output, a report to standard error",
 		Long: `Compact reads an agent's transcript or a request body ("-" is standard input, the
 ID of "palimpsest sessions" its file; the format is detected, gzip too) and writes the
-prompt to go on with, no larger than --budget. What was taken out is kept in a store,
-to be read with "palimpsest artifact get" and searched with "palimpsest recall".`,
+prompt to go on with, no larger than --budget. The whole conversation is kept in a
+store, so that what was taken out can be read with "palimpsest artifact get" and
+searched with "palimpsest recall".`,
 		Example: "  palimpsest compact session.jsonl --budget 32000 -o prompt.json\n  palimpsest compact session.jsonl --model claude-sonnet-4-5 --to text",
 		Args:    exactly(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := distinct(sessionFile(args[0]), out, planOut); err != nil {
 				return err
 			}
-			answers := &keptAnswers{store: &store}
-			j.target.answers = answers
+			kept := &lateStore{flag: &store}
+			j.target.answers = kept
 			r, err := j.open(args[0], s)
 			if err != nil {
 				return err
 			}
 			r.profile.Reach = render.Command
-			res, err := r.compact(c.Context(), j.told(r, &store))
-			if err = errors.Join(err, answers.Close()); err != nil {
+			res, where, err := j.compact(c.Context(), r, kept)
+			if err = errors.Join(err, kept.Close()); err != nil {
 				return err
 			}
 			body, err := r.encode(res.Prompt, &j.in)
@@ -136,9 +162,7 @@ to be read with "palimpsest artifact get" and searched with "palimpsest recall".
 				return err
 			}
 			rep := newReport(&j.in, r, res)
-			if rep.Store, err = store.save(c.Context(), j.in.Thread, res.Plan); err != nil {
-				return err
-			}
+			rep.Store = where
 			if err := writePlan(planOut, res.Plan, s); err != nil {
 				return err
 			}
@@ -238,6 +262,11 @@ what the plan removes, the prompt says how to read it.`,
 			if err != nil {
 				return err
 			}
+			if strings.HasPrefix(p.ThreadID, j.in.Thread.ID()+"-") { // as kept.under names it
+				if j.in.Thread, err = renamed(j.in.Thread, p.ThreadID); err != nil {
+					return err
+				}
+			}
 			q := j.request(r)
 			if r.profile.Reach = render.Nowhere; store.holds(c.Context(), p) {
 				r.profile.Reach = render.Command
@@ -268,7 +297,7 @@ what the plan removes, the prompt says how to read it.`,
 	}
 	j.flags(c)
 	store.flags(c)
-	c.Flags().Lookup("store").Usage = "where compact has kept what was removed, in `STORE`: then the prompt says how to read it (default: palimpsest in your data directory)"
+	c.Flags().Lookup("store").Usage = "where compact has kept what was removed, in which case the prompt says how to read it; " + storeUsage
 	c.Flags().StringVar(&planPath, "plan", "", "the plan to apply, from `PLAN.json`")
 	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output)")
 	return c

@@ -4,22 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
-	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/keyring"
-	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
-	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/store/care"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 )
-
-// dataKeysDir is where wrapped data keys are in a directory of keys.
-const dataKeysDir = "data"
 
 // masterFlag is the --master-key flag: the keys that wrap data keys.
 type masterFlag struct{ file string }
@@ -29,6 +19,9 @@ const (
 	masterVariable     = "PALIMPSEST_MASTER_KEY"
 	masterFileVariable = "PALIMPSEST_MASTER_KEY_FILE"
 )
+
+// errNoMaster is the error of what needs a master key.
+var errNoMaster = fmt.Errorf("%w: no master key: give --master-key FILE, or set %s or %s", errUsage, masterFileVariable, masterVariable)
 
 func (f *masterFlag) flags(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "master-key", "", "a `FILE` of master keys, the newest last (default: $"+masterFileVariable+", or the keys in $"+masterVariable+")")
@@ -42,7 +35,7 @@ func (f *masterFlag) masters() (keyring.Masters, error) {
 	if file == "" {
 		text := os.Getenv(masterVariable)
 		if text == "" {
-			return keyring.Masters{}, fmt.Errorf("%w: no master key: give --master-key FILE, or set %s or %s", errUsage, masterFileVariable, masterVariable)
+			return keyring.Masters{}, errNoMaster
 		}
 		masters, err := keyring.ParseMasters(text)
 		if err != nil {
@@ -66,88 +59,22 @@ func (f *masterFlag) given() bool {
 	return f.file != "" || os.Getenv(masterFileVariable) != "" || os.Getenv(masterVariable) != ""
 }
 
-// openRing opens the keys that encrypt what is stored. It is nil, and close does
-// nothing, where there is no master key: then nothing is encrypted.
-func openRing(keys keysFlag, master masterFlag) (ring *keyring.Keyring, close func() error, err error) {
-	if !master.given() {
-		return nil, func() error { return nil }, nil
+// withRing opens the data keys of a store that must be there, and calls use with
+// them.
+func (f *keysFlag) withRing(ctx context.Context, use func(*keyring.Keyring) error) error {
+	if !f.master.given() {
+		return errNoMaster
 	}
-	masters, err := master.masters()
-	if err != nil {
-		return nil, nil, err
-	}
-	path, err := keys.path()
-	if err != nil {
-		return nil, nil, err
-	}
-	wrapped, err := wrapdir.Open(filepath.Join(path, dataKeysDir))
-	if err != nil {
-		return nil, nil, fmt.Errorf("keys: %w", err)
-	}
-	return keyring.New(masters, wrapped, nil), wrapped.Close, nil
-}
-
-// sealedDB is a database with the keys that it is sealed with.
-type sealedDB struct {
-	store.DB
-	ring      *keyring.Keyring // nil where there is no master key
-	closeKeys func() error
-}
-
-// care is how artifacts are looked after: with the keys that there are.
-func (db *sealedDB) care() *care.Options {
-	o := &artifact.Options{}
-	if db.ring != nil {
-		o.Sealer, o.KeyedIDs = db.ring, true
-	}
-	return &care.Options{Artifacts: artifact.NewStore(db.Artifacts(), o)}
-}
-
-// Close implements store.DB.
-func (db *sealedDB) Close() error { return errors.Join(db.DB.Close(), db.closeKeys()) }
-
-// openDB opens a database with the keys that there are.
-func openDB(ctx context.Context, name string, existing bool, keys keysFlag, master masterFlag) (*sealedDB, error) {
-	ring, closeKeys, err := openRing(keys, master)
-	if err != nil {
-		return nil, err
-	}
-	o := &dsn.Options{Existing: existing}
-	if ring != nil {
-		o.Sealer = ring
-	}
-	db, err := dsn.Open(ctx, name, o)
-	switch {
-	case errors.Is(err, dsn.ErrSyntax):
-		err = fmt.Errorf("%w: --store: %w", errUsage, err)
-	case err != nil && !errors.Is(err, fs.ErrNotExist): // which names the file
-		err = fmt.Errorf("%s: %w", withoutPassword(name), err)
-	}
-	if err != nil {
-		return nil, errors.Join(err, closeKeys())
-	}
-	return &sealedDB{db, ring, closeKeys}, nil
-}
-
-// dataKeys opens the data keys in a directory of keys that must be there.
-func dataKeys(keys keysFlag, master masterFlag, use func(*keyring.Keyring, keyring.Keys) error) error {
-	masters, err := master.masters()
+	db, err := f.store.open(ctx, true, f.master)
 	if err != nil {
 		return err
 	}
-	path, err := keys.path()
-	if err != nil {
-		return err
+	if db.ring == nil {
+		err = fmt.Errorf("%w: nothing is encrypted in memory", errUsage)
+	} else {
+		err = use(db.ring)
 	}
-	path = filepath.Join(path, dataKeysDir)
-	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("there are no data keys at %s: nothing was encrypted with them yet; --keys names another directory", path)
-	}
-	wrapped, err := wrapdir.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(keyring.New(masters, wrapped, nil), wrapped), wrapped.Close())
+	return errors.Join(err, db.Close())
 }
 
 func keysMasterCommand(s Streams) *cobra.Command {
@@ -169,7 +96,6 @@ run "palimpsest keys rotate --master"; then the old one can go.`,
 
 func keysRotateCommand(s Streams) *cobra.Command {
 	var keys keysFlag
-	var master masterFlag
 	var tenant string
 	var wrapping bool
 	c := &cobra.Command{
@@ -189,7 +115,7 @@ last one of those given. When that is done the older master keys can go.`,
 			if one && wrapping {
 				return fmt.Errorf("%w: --master wraps the keys of all tenants; leave --tenant out", errUsage)
 			}
-			return dataKeys(keys, master, func(ring *keyring.Keyring, kept keyring.Keys) error {
+			return keys.withRing(c.Context(), func(ring *keyring.Keyring) error {
 				switch {
 				case wrapping:
 					n, err := ring.RotateMaster(c.Context())
@@ -198,12 +124,12 @@ last one of those given. When that is done the older master keys can go.`,
 				case one:
 					return rotate(c.Context(), s, ring, tenant)
 				}
-				return rotateAll(c.Context(), s, ring, kept)
+				return rotateAll(c.Context(), s, ring)
 			})
 		},
 	}
 	keys.flags(c)
-	master.flags(c)
+	keys.master.flags(c)
 	c.Flags().StringVar(&tenant, "tenant", "", "only the tenant `NAME`")
 	c.Flags().BoolVar(&wrapping, "master", false, "change the master key, not the data keys")
 	return c
@@ -226,27 +152,30 @@ func rotate(ctx context.Context, s Streams, ring *keyring.Keyring, tenant string
 	return nil
 }
 
-func rotateAll(ctx context.Context, s Streams, ring *keyring.Keyring, kept keyring.Keys) error {
+func rotateAll(ctx context.Context, s Streams, ring *keyring.Keyring) error {
 	var failed error
-	for tenant, err := range kept.Tenants(ctx) {
-		if err == nil {
+	none := true
+	for tenant, err := range ring.Tenants(ctx) {
+		if none = false; err == nil {
 			err = rotate(ctx, s, ring, tenant)
 		}
 		failed = errors.Join(failed, err)
+	}
+	if none {
+		return errors.New("there are no data keys: nothing was encrypted yet")
 	}
 	return failed
 }
 
 func keysEraseCommand(s Streams) *cobra.Command {
 	var keys keysFlag
-	var master masterFlag
 	var tenant, confirm string
 	c := &cobra.Command{
 		Use:   "erase",
 		Short: "Forget a tenant's data keys: all that was encrypted for it is lost",
 		Long: `Forget the data keys of a tenant. Everything that was encrypted for it can never be
-read again, in no copy, as long as no copy of the keys themselves is left (backups
-of the directory of keys, with the master key). The name cannot be used again.
+read again, as long as no copy of the keys themselves is left: a backup of the store
+has them, for whoever has the master key. The name cannot be used again.
 There is no way back. Running daemons forget the keys, and what they have in memory,
 within a minute; what is left in the store is removed by them, or by "palimpsest db
 reseal".`,
@@ -256,7 +185,7 @@ reseal".`,
 			if !c.Flags().Changed("tenant") || !c.Flags().Changed("confirm") || tenant != confirm {
 				return fmt.Errorf("%w: this cannot be undone: give the name twice, as --tenant NAME --confirm NAME", errUsage)
 			}
-			return dataKeys(keys, master, func(ring *keyring.Keyring, _ keyring.Keys) error {
+			return keys.withRing(c.Context(), func(ring *keyring.Keyring) error {
 				current, err := ring.Current(c.Context(), tenant)
 				switch {
 				case err != nil:
@@ -273,7 +202,7 @@ reseal".`,
 		},
 	}
 	keys.flags(c)
-	master.flags(c)
+	keys.master.flags(c)
 	c.Flags().StringVar(&tenant, "tenant", "", "the tenant's `NAME`")
 	c.Flags().StringVar(&confirm, "confirm", "", "the `NAME` once more")
 	return c

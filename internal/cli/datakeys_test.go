@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/keyring"
-	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
+	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 )
 
 // TestDataKeys changes data keys and the master key under what is encrypted, as
 // an operator does, and erases a tenant.
 func TestDataKeys(t *testing.T) {
-	keys := t.TempDir()
+	file := filepath.Join(t.TempDir(), "p.db")
 	run := func(want int, args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
@@ -39,16 +39,20 @@ func TestDataKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, err := wrapdir.Open(filepath.Join(keys, dataKeysDir))
+		db, err := sqlite.Open(t.Context(), file, &sqlite.Options{Masters: masters})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { kept.Close() })
-		return keyring.New(masters, kept, nil)
+		t.Cleanup(func() { db.Close() })
+		return db.Keyring()
 	}
 	saveMaster()
-	flags := []string{"--keys", keys, "--master-key", masterFile}
+	flags := []string{"--store", file, "--master-key", masterFile}
 	with := func(args ...string) []string { return append(args, flags...) }
+	if told := run(1, with("rotate")...); !strings.Contains(told, "there is no store") {
+		t.Errorf("without a store: %s", told)
+	}
+	ring()
 	if told := run(1, with("rotate")...); !strings.Contains(told, "nothing was encrypted") {
 		t.Errorf("without data keys: %s", told)
 	}

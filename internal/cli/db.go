@@ -11,39 +11,40 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/store/care"
-	"github.com/palimpsest-ai/palimpsest/store/dir"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 )
 
-// dbFlag is the --store flag of the commands that look after a store.
+// dbFlag are the flags of the commands that look after a store.
 type dbFlag struct {
-	name   string
-	keys   keysFlag
+	store  storeFlag
 	master masterFlag
 	asJSON bool
 }
 
 func (f *dbFlag) flags(c *cobra.Command) {
-	c.Flags().StringVar(&f.name, "store", "", "the store: `DSN` is sqlite:FILE or postgres://USER@HOST/NAME")
-	f.keys.flags(c)
+	c.Flags().StringVar(&f.store.name, "store", "", "the store to look after; "+storeUsage)
 	f.master.flags(c)
 	c.Flags().BoolVar(&f.asJSON, "json", false, "write one JSON object")
 }
 
-// open opens the store; an existing one is never made by a mistyped name.
-func (f *dbFlag) open(ctx context.Context, existing bool) (*sealedDB, error) {
-	if !dsn.Is(f.name) {
-		return nil, fmt.Errorf("%w: want --store sqlite:FILE or --store postgres://USER@HOST/NAME", errUsage)
+// use opens the store and calls do with it. An existing one is never made by a
+// mistyped name.
+func (f *dbFlag) use(ctx context.Context, existing bool, do func(*database) error) error {
+	db, err := f.store.open(ctx, existing, f.master)
+	if err != nil {
+		return err
 	}
-	return openDB(ctx, f.name, existing, f.keys, f.master)
+	return errors.Join(do(db), db.Close())
 }
+
+// care is how artifacts are looked after: with the keys that there are.
+func (db *database) care() *care.Options { return &care.Options{Artifacts: db.artifacts()} }
 
 func dbCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "db",
 		Short: "Look after a store: check, export, import, reseal, stats, vacuum",
-		Example: `  palimpsest db check --store sqlite:palimpsest.db
-  palimpsest db export --store sqlite:palimpsest.db -o backup.jsonl
+		Example: `  palimpsest db check --store palimpsest.db
+  palimpsest db export --store palimpsest.db -o backup.jsonl
   palimpsest db import backup.jsonl --store postgres://palimpsest@localhost/palimpsest`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return fmt.Errorf("%w: want `db check`, `db export`, `db import`, `db reseal`, `db stats` or `db vacuum`", errUsage)
@@ -63,13 +64,14 @@ func dbCheckCommand(s Streams) *cobra.Command {
 		Short: "Read everything and tell what does not fit together",
 		Long: `Reads everything in a store and tells what does not fit together: ids that do not
 follow from what was said, plans that do not hold for their thread, pointers that
-lead nowhere, contents that are not what was put in. Nothing is changed.
-
---store may also name the folder of a store that ` + "`palimpsest compact`" + ` made.`,
+lead nowhere, contents that are not what was put in. Nothing is changed.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			var found checked
-			err := found.check(c.Context(), &f)
+			found := checked{Problems: []string{}}
+			err := f.use(c.Context(), true, func(db *database) (err error) {
+				found.Counts, err = care.Check(c.Context(), db.DB, func(p care.Problem) { found.Problems = append(found.Problems, p.String()) }, db.care())
+				return err
+			})
 			if err != nil {
 				return err
 			}
@@ -88,38 +90,14 @@ lead nowhere, contents that are not what was put in. Nothing is changed.
 	return c
 }
 
-// checked is the report of a check. Counts are those of a DSN, not of a folder.
+// checked is the report of a check.
 type checked struct {
-	Counts   *care.Counts `json:"counts,omitempty"`
-	Problems []string     `json:"problems"`
-}
-
-func (r *checked) check(ctx context.Context, f *dbFlag) (err error) {
-	r.Problems = []string{}
-	if f.name != "" && !dsn.Is(f.name) {
-		st, err := dir.Open(f.name, &dir.Options{ReadOnly: true})
-		if err != nil {
-			return err
-		}
-		damage, err := st.Check(ctx)
-		for _, d := range damage {
-			r.Problems = append(r.Problems, d.String())
-		}
-		return errors.Join(err, st.Close())
-	}
-	db, err := f.open(ctx, true)
-	if err != nil {
-		return err
-	}
-	counts, err := care.Check(ctx, db.DB, func(p care.Problem) { r.Problems = append(r.Problems, p.String()) }, db.care())
-	r.Counts = &counts
-	return errors.Join(err, db.Close())
+	Counts   care.Counts `json:"counts"`
+	Problems []string    `json:"problems"`
 }
 
 func (r *checked) print(p *printer) {
-	if r.Counts != nil {
-		printCounts(p, *r.Counts)
-	}
+	printCounts(p, r.Counts)
 	for _, problem := range r.Problems {
 		p.line("%s", printable(problem))
 	}
@@ -148,16 +126,14 @@ is encrypted: keep the file as you keep your keys. The last line counts the
 others, so an export that was cut off is never taken for a whole one.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := f.open(c.Context(), true)
-			if err != nil {
-				return err
-			}
 			var counts care.Counts
-			err = writeStream(out, s.Out, func(w io.Writer) error {
-				counts, err = care.Export(c.Context(), db.DB, w, db.care())
-				return err
+			err := f.use(c.Context(), true, func(db *database) error {
+				return writeStream(out, s.Out, func(w io.Writer) (err error) {
+					counts, err = care.Export(c.Context(), db.DB, w, db.care())
+					return err
+				})
 			})
-			if err = errors.Join(err, db.Close()); err != nil {
+			if err != nil {
 				return err
 			}
 			return f.tell(s.Err, counts)
@@ -219,18 +195,60 @@ is passed over, so an import that was cut off can be run again.`,
 				defer file.Close()
 				in = file
 			}
-			db, err := f.open(c.Context(), false)
-			if err != nil {
+			var counts care.Counts
+			err := f.use(c.Context(), false, func(db *database) (err error) {
+				counts, err = care.Import(c.Context(), db.DB, in, db.care())
 				return err
-			}
-			counts, err := care.Import(c.Context(), db.DB, in, db.care())
+			})
 			if errors.Is(err, care.ErrFormat) {
 				err = fmt.Errorf("%w: %s: %w", errInvalid, args[0], err)
 			}
-			if err = errors.Join(err, db.Close()); err != nil {
+			if err != nil {
 				return err
 			}
 			return f.tell(s.Out, counts)
+		},
+	}
+	f.flags(c)
+	return c
+}
+
+func dbResealCommand(s Streams) *cobra.Command {
+	var f dbFlag
+	c := &cobra.Command{
+		Use:   "reseal",
+		Short: "Encrypt anew what is under an older key, or under none",
+		Long: `Encrypts under each tenant's newest key what is under an older one or in the clear,
+messages, plans, events, documents, cached summaries and artifacts, and removes what
+is left of tenants whose keys were erased. A daemon does the same every hour. Others
+may use the store meanwhile; where it is stopped it goes on when it is run again.
+
+When it ends without an error, nothing that was there when it began is under an older
+key. Processes that run take up to a minute to use a new key: run it after that.`,
+		Example: "  palimpsest db reseal --store palimpsest.db --master-key master.key",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !f.master.given() {
+				return errNoMaster
+			}
+			var r care.Resealed
+			err := f.use(c.Context(), true, func(db *database) (err error) {
+				r, err = care.Reseal(c.Context(), db.DB, db.care())
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if f.asJSON {
+				return writeJSON(s.Out, r)
+			}
+			p := newPrinter(s.Out)
+			p.line("%s and %s encrypted anew", plural(r.Records, "record"), plural(r.Artifacts, "artifact"))
+			if r.Erased > 0 {
+				p.line("what was left of %s whose keys were erased is removed", plural(r.Erased, "tenant"))
+			}
+			p.line("all of %s is under the newest keys", plural(r.Tenants, "tenant"))
+			return nil
 		},
 	}
 	f.flags(c)
@@ -259,12 +277,12 @@ func dbStatsCommand(s Streams) *cobra.Command {
 		Short: "Count what is in a store",
 		Args:  exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := f.open(c.Context(), true)
-			if err != nil {
+			var r stats
+			err := f.use(c.Context(), true, func(db *database) (err error) {
+				r, err = statsOf(c.Context(), db)
 				return err
-			}
-			r, err := statsOf(c.Context(), db)
-			if err = errors.Join(err, db.Close()); err != nil {
+			})
+			if err != nil {
 				return err
 			}
 			if f.asJSON {
@@ -285,7 +303,7 @@ func dbStatsCommand(s Streams) *cobra.Command {
 	return c
 }
 
-func statsOf(ctx context.Context, db *sealedDB) (r stats, err error) {
+func statsOf(ctx context.Context, db *database) (r stats, err error) {
 	if r.Counts, err = care.Count(ctx, db.DB); err != nil {
 		return r, err
 	}
@@ -311,19 +329,18 @@ gives back the room of what was deleted. Others may use the store meanwhile, and
 wait while a SQLite file is written anew.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			db, err := f.open(c.Context(), true)
-			if err != nil {
+			var before, after stats
+			err := f.use(c.Context(), true, func(db *database) (err error) {
+				before, err = statsOf(c.Context(), db)
+				if v, ok := db.DB.(interface{ Vacuum(context.Context) error }); ok && err == nil {
+					err = v.Vacuum(c.Context())
+				}
+				if err == nil {
+					after, err = statsOf(c.Context(), db)
+				}
 				return err
-			}
-			before, err := statsOf(c.Context(), db)
-			if v, ok := db.DB.(interface{ Vacuum(context.Context) error }); ok && err == nil {
-				err = v.Vacuum(c.Context())
-			}
-			var after stats
-			if err == nil {
-				after, err = statsOf(c.Context(), db)
-			}
-			if err = errors.Join(err, db.Close()); err != nil {
+			})
+			if err != nil {
 				return err
 			}
 			if f.asJSON {

@@ -4,60 +4,32 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/apikey"
-	"github.com/palimpsest-ai/palimpsest/apikey/keydir"
-	"github.com/palimpsest-ai/palimpsest/store/dir"
 )
 
-// keysVariable names the directory of keys where --keys does not.
-const keysVariable = "PALIMPSEST_KEYS"
-
-// keysFlag is the --keys flag: where API keys and wrapped data keys are kept.
-type keysFlag struct{ dir string }
+// keysFlag are the flags of the commands for keys: the store that keeps them, and
+// the master keys.
+type keysFlag struct {
+	store  storeFlag
+	master masterFlag
+}
 
 func (f *keysFlag) flags(c *cobra.Command) {
-	c.Flags().StringVar(&f.dir, "keys", "", "keys are kept in `DIR` (default: $"+keysVariable+", or keys in palimpsest's data directory)")
+	c.Flags().StringVar(&f.store.name, "store", "", "the store of the daemon, which keeps its keys; "+storeUsage)
 }
 
-func (f *keysFlag) path() (string, error) {
-	if f.dir != "" {
-		return f.dir, nil
-	}
-	if path := os.Getenv(keysVariable); path != "" {
-		return path, nil
-	}
-	store, err := dir.Default()
-	return filepath.Join(store, dir.KeysDir), err
-}
-
-// there is path for a directory that must be there, so that a mistyped name
-// makes none.
-func (f *keysFlag) there() (string, error) {
-	path, err := f.path()
-	if err != nil {
-		return "", err
-	}
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("there are no keys at %s: `palimpsest keys add` makes one; --keys names another directory", path)
-	}
-	return path, nil
-}
-
-// apiKeys opens the API keys in a directory, and calls use with them.
-func apiKeys(path string, use func(*apikey.Keys) error) error {
-	store, err := keydir.Open(path)
+// apiKeys opens the API keys of a store, and calls use with them.
+func (f *keysFlag) apiKeys(ctx context.Context, existing bool, use func(*apikey.Keys) error) error {
+	db, err := f.store.open(ctx, existing, masterFlag{})
 	if err != nil {
 		return err
 	}
-	return errors.Join(use(apikey.New(store, nil)), store.Close())
+	return errors.Join(use(apikey.New(db.keys.APIKeys(), nil)), db.Close())
 }
 
 func keysCommand(s Streams) *cobra.Command {
@@ -66,7 +38,8 @@ func keysCommand(s Streams) *cobra.Command {
 		Short: "Make and take back API keys, change the keys that encrypt",
 		Long: `API keys let clients of the daemon in: each opens one tenant's data with some
 rights. They are kept as hashes. Data keys encrypt what is kept for a tenant; they
-are kept encrypted under a master key, which you keep elsewhere.`,
+are kept encrypted under a master key, which you keep elsewhere. Both are in the
+store of the daemon.`,
 		Example: `  palimpsest keys add --tenant acme --rights read,write --name "build server"
   palimpsest keys revoke KEYID
   palimpsest keys master > master.key
@@ -103,11 +76,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 			if life > 0 {
 				g.Expires = time.Now().Add(life)
 			}
-			path, err := keys.path()
-			if err != nil {
-				return err
-			}
-			return apiKeys(path, func(all *apikey.Keys) error {
+			return keys.apiKeys(c.Context(), false, func(all *apikey.Keys) error {
 				first := true
 				for range all.List(c.Context()) {
 					first = false
@@ -119,7 +88,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 				}
 				fmt.Fprintln(s.Out, token)
 				fmt.Fprintf(s.Err, "key %s: %s for %s, kept in %s. It is shown this once; clients send it as \"Authorization: Bearer …\"\n",
-					k.ID, k.Rights, tenantName(k.Tenant), path)
+					k.ID, k.Rights, tenantName(k.Tenant), keys.store.shown())
 				if first {
 					fmt.Fprintln(s.Err, "It is the first: a daemon that runs without keys goes on without until it is started anew")
 				}
@@ -178,30 +147,26 @@ func keysListCommand(s Streams) *cobra.Command {
 		Example: "  palimpsest keys list --tenant acme",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			path, err := keys.path()
-			if err != nil {
-				return err
-			}
 			rows := []keyRow{}
 			var damaged error
-			// A place that is not there holds no keys, and listing them makes none.
-			if _, missing := os.Stat(path); !errors.Is(missing, fs.ErrNotExist) {
-				err = apiKeys(path, func(all *apikey.Keys) error {
-					for k, err := range all.List(c.Context()) {
-						switch {
-						case err != nil:
-							damaged = errors.Join(damaged, err)
-						case !c.Flags().Changed("tenant") || k.Tenant == tenant:
-							rows = append(rows, newKeyRow(k, time.Now()))
-						}
+			err := keys.apiKeys(c.Context(), true, func(all *apikey.Keys) error {
+				for k, err := range all.List(c.Context()) {
+					switch {
+					case err != nil:
+						damaged = errors.Join(damaged, err)
+					case !c.Flags().Changed("tenant") || k.Tenant == tenant:
+						rows = append(rows, newKeyRow(k, time.Now()))
 					}
-					return nil
-				})
+				}
+				return nil
+			})
+			if errors.Is(err, errNoStore) { // it holds no keys, and listing them makes none
+				err = nil
 			}
 			if err == nil && asJSON {
 				err = writeJSON(s.Out, rows)
 			} else if err == nil {
-				printKeys(s, rows, path)
+				printKeys(s, rows, keys.store.shown())
 			}
 			return errors.Join(err, damaged)
 		},
@@ -239,11 +204,7 @@ func keysRevokeCommand(s Streams) *cobra.Command {
 			if len(ids) == 0 {
 				return fmt.Errorf("%w: want the ids of the keys; `palimpsest keys list` shows them", errUsage)
 			}
-			path, err := keys.there()
-			if err != nil {
-				return err
-			}
-			return apiKeys(path, func(all *apikey.Keys) error { return revoke(c.Context(), s, all, ids) })
+			return keys.apiKeys(c.Context(), true, func(all *apikey.Keys) error { return revoke(c.Context(), s, all, ids) })
 		},
 	}
 	keys.flags(c)

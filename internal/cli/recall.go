@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,113 +11,30 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
-	"github.com/palimpsest-ai/palimpsest/store/dir"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
-
-// storeFlag is the --store flag of the commands that keep or read what was
-// taken out.
-type storeFlag struct{ dir, tenant string }
-
-func (f *storeFlag) flags(c *cobra.Command) {
-	c.Flags().StringVar(&f.dir, "store", "", "what is taken out is kept in `DIR`, or with the whole conversation in sqlite:FILE or postgres://… (default: palimpsest in your data directory)")
-	c.Flags().StringVar(&f.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
-}
-
-// path is the folder of a store that is none of package dsn.
-func (f *storeFlag) path() (string, error) {
-	if f.tenant != "" {
-		return "", fmt.Errorf("%w: --tenant has no use in a folder: name a store of several tenants with --store, sqlite:FILE or postgres://…", errUsage)
-	}
-	if f.dir != "" {
-		return f.dir, nil
-	}
-	return dir.Default()
-}
-
-// shown is the name of the store for people.
-func (f *storeFlag) shown() string {
-	if dsn.Is(f.dir) {
-		return withoutPassword(f.dir)
-	}
-	path, err := f.path()
-	if err != nil {
-		return f.dir
-	}
-	return path
-}
-
-// save keeps what a plan takes out, and returns where. A plan that hides
-// nothing opens no store.
-func (f *storeFlag) save(ctx context.Context, t *thread.Thread, p *plan.Plan) (string, error) {
-	if p.Empty() {
-		return "", nil
-	}
-	if dsn.Is(f.dir) {
-		k, err := openKept(ctx, f.dir, f.tenant, false)
-		if err != nil {
-			return "", fmt.Errorf("nowhere to keep what is taken out (see --store): %w", err)
-		}
-		return f.shown(), errors.Join(k.save(ctx, t, p), k.Close())
-	}
-	path, err := f.path()
-	if err != nil {
-		return "", err
-	}
-	s, err := dir.Open(path, nil)
-	if err != nil {
-		return "", fmt.Errorf("nowhere to keep what is taken out (see --store): %w", err)
-	}
-	if err := s.Save(ctx, t, p); err != nil {
-		return "", errors.Join(err, s.Close())
-	}
-	return path, s.Close()
-}
-
-// withoutPassword is the name of a store as it may be shown.
-func withoutPassword(name string) string {
-	if u, err := url.Parse(name); err == nil && u.User != nil {
-		return u.Redacted()
-	}
-	return name
-}
-
-// read opens a store that must be there.
-func (f *storeFlag) read(ctx context.Context) (reader, error) {
-	if dsn.Is(f.dir) {
-		k, err := openKept(ctx, f.dir, f.tenant, true)
-		if err != nil {
-			return nil, err
-		}
-		return k, nil
-	}
-	path, err := f.path()
-	if err != nil {
-		return nil, err
-	}
-	s, err := dir.Open(path, &dir.Options{ReadOnly: true})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no store at %s: `palimpsest compact` makes one when it takes something out; --store names another", path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
-}
 
 // holds reports whether all that a plan removes can be read in the store.
 func (f *storeFlag) holds(ctx context.Context, p *plan.Plan) bool {
 	if p.Empty() {
 		return false
 	}
-	st, err := f.read(ctx)
+	k, err := f.kept(ctx, true)
 	if err != nil {
 		return false
 	}
-	defer st.Close()
+	defer k.db.Close()
+	entries, err := k.removed(ctx, p.ThreadID)
+	if err != nil {
+		return false
+	}
+	have := map[thread.ID]bool{}
+	for _, e := range entries {
+		have[e.MessageID] = true
+	}
 	for _, ref := range p.Refs() {
-		if _, err := st.Artifact(ctx, string(p.Record(ref).Covers().First()), p.ThreadID); err != nil {
+		if !have[p.Record(ref).Covers().First()] {
 			return false
 		}
 	}
@@ -148,13 +63,13 @@ func artifactGetCommand(s Streams) *cobra.Command {
 		Example: "  palimpsest artifact get art_8b69b77d2582a190",
 		Args:    exactly(1, "the ID of an artifact or of a message"),
 		RunE: func(c *cobra.Command, args []string) error {
-			st, err := store.read(c.Context())
+			k, err := store.kept(c.Context(), true)
 			if err != nil {
 				return err
 			}
-			defer st.Close()
-			content, err := st.Artifact(c.Context(), args[0], threadID)
-			var several *dir.AmbiguousError
+			defer k.db.Close()
+			content, err := k.find(c.Context(), args[0], threadID)
+			var several *rehydrate.AmbiguousError
 			switch {
 			case errors.As(err, &several):
 				return fmt.Errorf("%w: %w", errUsage, err)
@@ -185,16 +100,16 @@ func artifactListCommand(s Streams) *cobra.Command {
 		Short: "List the messages that were taken out of prompts",
 		Args:  exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
-			st, err := store.read(c.Context())
+			k, err := store.kept(c.Context(), true)
 			if err != nil {
 				return err
 			}
-			defer st.Close()
-			entries, damage, err := st.List(c.Context(), threadID)
+			defer k.db.Close()
+			entries, unread, err := k.list(c.Context(), threadID)
 			if err != nil {
 				return err
 			}
-			warn(s, damage)
+			warn(s, unread)
 			if asJSON {
 				return writeJSON(s.Out, entries)
 			}
@@ -258,16 +173,17 @@ func recallCommand(s Streams) *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			st, err := store.read(c.Context())
+			k, err := store.kept(c.Context(), true)
 			if err != nil {
 				return err
 			}
-			defer st.Close()
-			hits, damage, err := st.Recall(c.Context(), strings.Join(args, " "), &o)
+			defer k.db.Close()
+			entries, unread, err := k.list(c.Context(), o.ThreadID)
 			if err != nil {
 				return err
 			}
-			warn(s, damage)
+			warn(s, unread)
+			hits := recall.NewIndex(entries).Search(strings.Join(args, " "), &o)
 			if asJSON {
 				if hits == nil {
 					hits = []recall.Hit{}
@@ -326,9 +242,9 @@ func speakerOf(role thread.Role, tool string) string {
 	return string(role)
 }
 
-// warn tells of damage in a store without hiding what can be read.
-func warn(s Streams, damage []dir.Damage) {
-	for _, d := range damage {
-		fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", d)
+// warn tells of what cannot be read without hiding what can.
+func warn(s Streams, unread []error) {
+	for _, err := range unread {
+		fmt.Fprintf(s.Err, "palimpsest: warning: %s\n", message(err))
 	}
 }

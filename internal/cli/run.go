@@ -22,7 +22,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -57,7 +56,7 @@ kept there: an agent that resumes a session finds what was removed, and goes on 
 the same prompt, which its provider's cache may still hold.`,
 		Example: `  palimpsest run -- claude
   palimpsest run --window 120k -- codex exec "fix the failing test"
-  palimpsest run --store sqlite:agents.db -- claude --continue`,
+  palimpsest run --store agents.db -- claude --continue`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return fmt.Errorf("%w: which command? Write it after --", errUsage)
@@ -76,7 +75,7 @@ the same prompt, which its provider's cache may still hold.`,
 	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 	f.Var((*tokens)(&r.window), "window", "take the models' windows for this many `TOKENS`, such as 120k (default: the table of models)")
 	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "do what the agent asks of native compaction here, for upstreams of these `APIS` that cannot: anthropic, openai")
-	f.StringVar(&r.store, "store", "memory:", "keep conversations and plans in `STORE`: memory:, sqlite:FILE or postgres://…")
+	f.StringVar(&r.store, "store", "memory:", "keep conversations and plans in `STORE`: memory:, a SQLite FILE or postgres://…")
 	f.StringVar(&r.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
 	f.BoolVar(&r.options.NoTools, "no-tools", false, "offer the model no tools to read again what was removed")
 	return c
@@ -106,14 +105,12 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	if r.options.Secret, err = secret(len(r.options.Emulate) > 0); err != nil {
 		fmt.Fprintf(s.Err, "palimpsest: compactions that are emulated now are not known in a later run: %v\n", err)
 	}
-	if !dsn.Is(r.store) {
-		return fmt.Errorf("%w: --store %s: %w", errUsage, r.store, dsn.ErrSyntax)
-	}
-	kept, err := openKept(ctx, r.store, r.tenant, false)
+	named := storeFlag{name: r.store, tenant: r.tenant}
+	kept, err := named.kept(ctx, false)
 	if err != nil {
 		return fmt.Errorf("nowhere to keep conversations (see --store): %w", err)
 	}
-	defer func() { err = errors.Join(err, kept.Close()) }()
+	defer func() { err = errors.Join(err, kept.db.Close()) }()
 	r.options.Config.Log, r.options.Config.Plans, r.options.Documents = kept.tenant.Log, kept.tenant.Plans, kept.tenant.Documents
 	told := &held{w: s.Err, hold: draws(s)}
 	counts := &event.Counters{}
@@ -242,15 +239,11 @@ func (r *agentRun) setUp(upstreams []proxy.Upstream) string {
 	for _, u := range upstreams {
 		to = append(to, u.URL)
 	}
-	return fmt.Sprintf("%s, kept in %s; requests go to %s", r.rule(), kept(r.store), strings.Join(to, ", "))
-}
-
-// kept is where conversations are kept, for people.
-func kept(store string) string {
-	if store == "memory:" {
-		return "memory"
+	kept := "memory"
+	if r.store != "memory:" {
+		kept = withoutPassword(r.store)
 	}
-	return withoutPassword(store)
+	return fmt.Sprintf("%s, kept in %s; requests go to %s", r.rule(), kept, strings.Join(to, ", "))
 }
 
 // saved tells in one line what the proxy did, in the words of setUp.

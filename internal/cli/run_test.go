@@ -161,7 +161,7 @@ func TestRunWrong(t *testing.T) {
 		{[]string{"run", "--favor", "cost", "--policy", "loop", "--", "true"}, 2, "the policy loop keeps to its own marks"},
 		{[]string{"run", "--openai-upstream", "nowhere", "--", "true"}, 2, "nowhere"},
 		{[]string{"run", "--emulate", "anthropic,opnai", "--", "true"}, 2, `"opnai" is not known; did you mean openai?`},
-		{[]string{"run", "--store", "agents.db", "--", "true"}, 2, "want sqlite:FILE"},
+		{[]string{"run", "--store", "agents:db", "--", "true"}, 2, "want FILE, sqlite:FILE"},
 		{[]string{"run", "--store", "sqlite:/no/such/folder/agents.db", "--", "true"}, 1, "nowhere to keep conversations (see --store)"},
 		{[]string{"run", "--", "no-such-command-here"}, 1, "no-such-command-here cannot be started"},
 	} {

@@ -9,19 +9,19 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/proxy"
-	"github.com/palimpsest-ai/palimpsest/store/dir"
 )
 
 // secretFile holds the key that signs what emulated compactions give agents, in
 // palimpsest's data directory: a session that is resumed brings it back.
-const secretFile = dir.CompactionKeyFile
+const secretFile = "native-compaction.key"
 
 // secret reads the key, or makes it where it is needed. It is nil where there is
 // none.
 func secret(needed bool) ([]byte, error) {
-	folder, err := dir.Default()
+	folder, err := config.DataDir()
 	if err != nil {
 		return nil, err
 	}

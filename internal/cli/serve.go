@@ -5,15 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/apikey"
-	"github.com/palimpsest-ai/palimpsest/apikey/keydir"
-	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
@@ -25,8 +21,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/store/dir"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -46,7 +40,7 @@ agent sends one of them as X-Palimpsest-Key.
 Every setting is a flag, PALIMPSEST_NAME in the environment, or a key of a YAML
 file; ` + "`palimpsest config show`" + ` tells where each value comes from. Without keys
 the daemon listens to this machine only.`,
-		Example: "  palimpsest serve\n  palimpsest serve --listen 0.0.0.0:7433 --keys keys --config daemon.yaml",
+		Example: "  palimpsest serve\n  palimpsest serve --listen 0.0.0.0:7433 --store postgres://palimpsest@localhost/palimpsest --config daemon.yaml",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, err := given.load()
@@ -168,29 +162,21 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 			return made, err
 		}
 	}
-	keys := keysFlag{dir: c.Text("keys")}
-	if made.Keys, err = o.apiKeys(ctx, keys); err != nil {
-		return made, err
-	}
-	ring, closeKeys, err := openRing(keys, masterFlag{file: c.Text("master-key")})
+	place := storeFlag{name: c.Text("store")}
+	db, err := place.open(ctx, false, masterFlag{file: c.Text("master-key")})
 	if err != nil {
 		return made, err
 	}
-	o.ring = ring
-	o.closers = append(o.closers, closeKeys)
-	if made.Store, err = o.store(ctx, c.Text("store")); err != nil {
+	o.ring, made.Store = db.ring, db.DB
+	o.closers = append(o.closers, db.Close)
+	if made.Keys, err = apiKeys(ctx, db); err != nil {
 		return made, err
 	}
-	o.closers = append(o.closers, made.Store.Close)
 	made.Counters = &event.Counters{}
 	made.Jobs = func(work jobqueue.Handlers, o *jobqueue.Options) (jobqueue.Queue, error) {
 		return queue(ctx, made.Store, work, o)
 	}
-	sealed := &artifact.Options{}
-	if o.ring != nil {
-		sealed.Sealer, sealed.KeyedIDs, made.Reseal = o.ring, true, true
-	}
-	made.Artifacts = artifact.NewStore(made.Store.Artifacts(), sealed)
+	made.Artifacts, made.Reseal = db.artifacts(), db.ring != nil
 	if c.Text("proxy") != "off" {
 		// One is made at once, so that a wrong upstream is told at the start.
 		memory := proxy.NewMemory(&proxy.MemoryOptions{All: c.Bytes("proxy-memory"), Tenant: c.Bytes("proxy-tenant-memory"), Bodies: c.Bytes("proxy-bodies")})
@@ -229,56 +215,20 @@ func queue(ctx context.Context, db store.DB, work jobqueue.Handlers, o *jobqueue
 	return jobqueue.NewMemory(work, o), nil
 }
 
-// apiKeys opens the API keys: of the directory that is named, or of the usual one
-// when it holds any. Nil lets everybody on this machine in.
-func (o *opened) apiKeys(ctx context.Context, keys keysFlag) (daemon.Keys, error) {
-	path, err := keys.path()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(path); err != nil && keys.dir == "" {
+// apiKeys are the API keys of the store. Nil, where there are none, lets everybody
+// on this machine in.
+func apiKeys(ctx context.Context, db *database) (daemon.Keys, error) {
+	if db.keys == nil {
 		return nil, nil
 	}
-	kept, err := keydir.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("keys: %w", err)
-	}
-	o.closers = append(o.closers, kept.Close)
-	all := apikey.New(kept, nil)
+	all := apikey.New(db.keys.APIKeys(), nil)
 	for _, err := range all.List(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("keys: %w", err)
 		}
 		return all, nil
 	}
-	if keys.dir == "" {
-		return nil, nil
-	}
-	o.logger.Warn("there are no keys yet: every request is refused until `palimpsest keys add` has made one", "keys", path)
-	return all, nil
-}
-
-// store opens the store that is named, or daemon.db in the data directory.
-func (o *opened) store(ctx context.Context, name string) (store.DB, error) {
-	if name == "" {
-		folder, err := dir.Default()
-		if err != nil {
-			return nil, err
-		}
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return nil, fmt.Errorf("store: %w", err)
-		}
-		name = "sqlite:" + filepath.Join(folder, dir.DaemonFile)
-	}
-	options := &dsn.Options{}
-	if o.ring != nil {
-		options.Sealer = o.ring
-	}
-	db, err := dsn.Open(ctx, name, options)
-	if errors.Is(err, dsn.ErrSyntax) {
-		err = fmt.Errorf("%w: store: %w", errUsage, err)
-	}
-	return db, err
+	return nil, nil
 }
 
 func newLogger(c *config.Config, s Streams) *slog.Logger {

@@ -193,18 +193,6 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// TestServeWithoutAnyKey: a directory of keys that holds none lets nobody in.
-func TestServeWithoutAnyKey(t *testing.T) {
-	dir := alone(t)
-	address, stop := running(t, "--keys", filepath.Join(dir, "mine"), "--store", "memory:")
-	if _, err := client(t, address, "").Threads(t.Context(), "", 0); !api.IsKind(err, api.Unauthorized) {
-		t.Errorf("got %v", err)
-	}
-	if _, log := stop(); !strings.Contains(log, "there are no keys yet") {
-		t.Errorf("nobody was warned:\n%s", log)
-	}
-}
-
 // TestOperationsCommands: the curl commands of the documentation do what they are
 // shown for, one after the other, as they are written there.
 func TestOperationsCommands(t *testing.T) {

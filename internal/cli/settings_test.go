@@ -47,8 +47,6 @@ func TestEverySettingActs(t *testing.T) {
 	summaries := writer(t, false)
 	environment(t, summaries.URL)
 	master := write("master.key", said(t, "keys", "master"))
-	keys := filepath.Join(dir, "mine")
-	said(t, "keys", "add", "--keys", keys)
 	models := write("models.json", `{"models":[{"name":"model-of-ours","window":6000,"counter":"o200k","source":"a test"}]}`)
 	usual := talk{steps: 14, window: 12_000, output: 1_000, large: 90}
 	unknown, injecting := usual, usual
@@ -252,7 +250,6 @@ func TestEverySettingActs(t *testing.T) {
 			return address[:len("http://127.0.0.1")]
 		}},
 		"store":               {"sqlite:" + filepath.Join(dir, "kept.db"), nil, kept},
-		"keys":                {keys, nil, asking("/v1/threads", "")},
 		"master-key":          {master, nil, legible},
 		"tls-cert":            {"x", nil, secured},
 		"tls-key":             {"x", nil, secured},

@@ -90,7 +90,7 @@ func TestBadFiles(t *testing.T) {
 	if _, err := config.Load(config.Sources{File: filepath.Join(t.TempDir(), "none"), Optional: true}); err != nil {
 		t.Errorf("a file that need not be there: %v", err)
 	}
-	for _, text := range []string{"", "# nothing\n", "\n\n", "rate: 5 # comment\n", "keys: \"\"\n", "keys: ~\n"} {
+	for _, text := range []string{"", "# nothing\n", "\n\n", "rate: 5 # comment\n", "tls-key: \"\"\n", "tls-key: ~\n"} {
 		if _, err := config.Load(config.Sources{File: file(t, text)}); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -2,26 +2,23 @@ package crash_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"path/filepath"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/keyring"
-	"github.com/palimpsest-ai/palimpsest/keyring/wrapdir"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
 )
 
-// place is where a store and its keys are. It goes to other processes as JSON.
+// place is where a store is. It goes to other processes as JSON.
 type place struct {
 	// Store is the name of the store, for dsn.Open.
 	Store string
-	// Folder holds the keys.
+	// Folder is where other stores may be made.
 	Folder string
 	Master string
 }
@@ -31,7 +28,6 @@ type opened struct {
 	db        store.DB
 	artifacts *artifact.Store
 	ring      *keyring.Keyring
-	keys      *wrapdir.Keys
 }
 
 // open opens the place as a process does that starts.
@@ -40,23 +36,15 @@ func (p place) open(ctx context.Context) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := wrapdir.Open(filepath.Join(p.Folder, "keys"))
+	db, err := dsn.Open(ctx, p.Store, &dsn.Options{Masters: masters})
 	if err != nil {
 		return nil, err
 	}
-	// Keys that another process has changed are seen at once.
-	ring := keyring.New(masters, keys, &keyring.Options{Fresh: time.Nanosecond})
-	db, err := dsn.Open(ctx, p.Store, &dsn.Options{Sealer: ring})
-	if err != nil {
-		return nil, errors.Join(err, keys.Close())
-	}
-	return &opened{
-		db: db, ring: ring, keys: keys,
-		artifacts: artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring}),
-	}, nil
+	ring := db.(store.Keyed).Keyring()
+	return &opened{db: db, ring: ring, artifacts: artifact.NewStore(db.Artifacts(), &artifact.Options{Sealer: ring})}, nil
 }
 
-func (o *opened) close() error { return errors.Join(o.db.Close(), o.keys.Close()) }
+func (o *opened) close() error { return o.db.Close() }
 
 // another is a place beside this one, whose store has not been made yet.
 func (p place) another(ctx context.Context, name string) (place, error) {

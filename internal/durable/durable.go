@@ -19,8 +19,8 @@ import (
 
 // The modes of what is made: nobody but the owner reads it.
 const (
-	DirMode  = 0o700
-	FileMode = 0o600
+	dirMode  = 0o700
+	fileMode = 0o600
 )
 
 // tempPrefix begins the names of files that are not finished.
@@ -34,28 +34,14 @@ type Dir struct{ Root *os.Root }
 // Open opens a directory, which it makes with all above it. Close its Root when
 // it is no longer needed.
 func Open(path string) (Dir, error) {
-	if err := os.MkdirAll(path, DirMode); err != nil {
+	if err := os.MkdirAll(path, dirMode); err != nil {
 		return Dir{}, err
 	}
 	root, err := os.OpenRoot(path)
 	return Dir{root}, err
 }
 
-// Replace puts a file in place of the one that may be there.
-func (d Dir) Replace(name string, data []byte) error {
-	temp, err := d.temp(name, data)
-	if err != nil {
-		return err
-	}
-	crash.Point("file: written to replace")
-	if err := d.Root.Rename(temp, name); err != nil {
-		return errors.Join(err, d.Root.Remove(temp))
-	}
-	crash.Point("file: replaced")
-	return d.SyncDir(path.Dir(name))
-}
-
-// Create is Replace for a name that must be free; else the error wraps
+// Create writes a file under a name that must be free; else the error wraps
 // fs.ErrExist.
 func (d Dir) Create(name string, data []byte) error {
 	temp, err := d.temp(name, data)
@@ -69,17 +55,17 @@ func (d Dir) Create(name string, data []byte) error {
 		if removed := d.Root.Remove(temp); err == nil {
 			err = removed
 		}
-		return errors.Join(err, d.SyncDir(path.Dir(name)))
+		return errors.Join(err, d.syncDir(path.Dir(name)))
 	}
 	// A file system without links: an empty file claims the name.
-	claim, err := d.Root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, FileMode)
+	claim, err := d.Root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return errors.Join(err, d.Root.Remove(temp))
 	}
 	if err := errors.Join(claim.Close(), d.Root.Rename(temp, name)); err != nil {
 		return err
 	}
-	return d.SyncDir(path.Dir(name))
+	return d.syncDir(path.Dir(name))
 }
 
 // temp writes a whole, synced file beside where it will stand.
@@ -90,7 +76,7 @@ func (d Dir) temp(name string, data []byte) (temp string, err error) {
 	var random [8]byte
 	rand.Read(random[:]) // never fails
 	temp = path.Join(path.Dir(name), tempPrefix+hex.EncodeToString(random[:]))
-	file, err := d.Root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, FileMode)
+	file, err := d.Root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
 		return "", err
 	}
@@ -100,39 +86,6 @@ func (d Dir) temp(name string, data []byte) (temp string, err error) {
 		return "", errors.Join(err, d.Root.Remove(temp))
 	}
 	return temp, nil
-}
-
-// Append adds lines to a file with one write. Where a crash has left half a
-// line at the end, the lines begin behind a newline, so that only the half is
-// lost.
-func (d Dir) Append(name string, lines []byte) error {
-	if err := d.mkdir(path.Dir(name)); err != nil {
-		return err
-	}
-	file, err := d.Root.OpenFile(name, os.O_RDWR|os.O_APPEND|os.O_CREATE, FileMode)
-	if err != nil {
-		return err
-	}
-	if info, err := file.Stat(); err == nil && info.Size() > 0 {
-		var last [1]byte
-		if _, err := file.ReadAt(last[:], info.Size()-1); err != nil || last[0] != '\n' {
-			lines = append([]byte{'\n'}, lines...)
-		}
-	}
-	_, err = file.Write(lines)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return d.SyncDir(path.Dir(name))
-}
-
-// Writable tells whether files can be made, by making one.
-func (d Dir) Writable() error {
-	temp, err := d.temp("x", nil)
-	if err != nil {
-		return err
-	}
-	return d.Root.Remove(temp)
 }
 
 // mkdir makes a directory and those above it, and syncs what it has made.
@@ -146,15 +99,15 @@ func (d Dir) mkdir(name string) error {
 	if err := d.mkdir(path.Dir(name)); err != nil {
 		return err
 	}
-	if err := d.Root.Mkdir(name, DirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := d.Root.Mkdir(name, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return d.SyncDir(path.Dir(name))
+	return d.syncDir(path.Dir(name))
 }
 
-// SyncDir makes names in a directory last. Windows cannot do it and does not
+// syncDir makes names in a directory last. Windows cannot do it and does not
 // need it; some file systems refuse it.
-func (d Dir) SyncDir(name string) error {
+func (d Dir) syncDir(name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}

@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
-	"github.com/palimpsest-ai/palimpsest/internal/property"
-	"pgregory.net/rapid"
 )
 
 func open(t *testing.T) (durable.Dir, string) {
@@ -27,7 +25,7 @@ func open(t *testing.T) (durable.Dir, string) {
 }
 
 // TestCreate: of several who want a name one gets it, whole, and nothing else is
-// left; Replace takes it in any case.
+// left.
 func TestCreate(t *testing.T) {
 	d, path := open(t)
 	var won atomic.Int32
@@ -47,15 +45,12 @@ func TestCreate(t *testing.T) {
 	if err != nil || won.Load() != 1 || len(data) != 10_000 || strings.Trim(string(data), string(data[:1])) != "" {
 		t.Errorf("%d won, %d bytes, %v", won.Load(), len(data), err)
 	}
-	if err := d.Replace("x/y", []byte("new")); err != nil {
-		t.Fatal(err)
-	}
 	entries, err := d.List("x")
 	if err != nil || len(entries) != 1 {
 		t.Fatal(entries, err)
 	}
 	info, err := entries[0].Info()
-	if err != nil || info.Size() != 3 || runtime.GOOS != "windows" && info.Mode().Perm() != durable.FileMode {
+	if err != nil || info.Size() != 10_000 || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
 }
@@ -64,27 +59,11 @@ func TestCreate(t *testing.T) {
 func TestStaysInside(t *testing.T) {
 	d, path := open(t)
 	for _, name := range []string{"../out", "x/../../out", "/out"} {
-		if d.Replace(name, nil) == nil || d.Create(name, nil) == nil || d.Append(name, nil) == nil {
+		if d.Create(name, nil) == nil {
 			t.Errorf("%s was written", name)
 		}
 	}
 	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
 		t.Errorf("outside: %v, %v", entries, err)
 	}
-}
-
-// TestEscape: one path element for each text, that no file system takes for
-// another's.
-func TestEscape(t *testing.T) {
-	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[aA.%/\\: -]{0,4}`), rapid.StringMatching(`(long|LONG){38,42}`), rapid.SampledFrom([]string{"con", "NUL.txt", "com1", ".."}))
-	property.Check(t, func(t *rapid.T) {
-		a, b := text.Draw(t, "a"), text.Draw(t, "b")
-		x, y := durable.Escape(a, false), durable.Escape(b, false)
-		if (a == b) != (x == y) || (a == b) != strings.EqualFold(x, y) {
-			t.Errorf("%q is %q, %q is %q", a, x, b, y)
-		}
-		if x == "" || x == "." || x == ".." || len(x) > 200 || strings.ContainsAny(x, `/\:`) || durable.IsTemp(x) || !filepath.IsLocal(x) {
-			t.Errorf("%q is %q", a, x)
-		}
-	})
 }

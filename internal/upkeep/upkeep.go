@@ -14,12 +14,12 @@ package upkeep
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/care"
 )
 
 // The kinds of jobs, which are their keys too: there is one of each at a time.
@@ -33,9 +33,6 @@ type Upkeep struct {
 	// Store and Artifacts are required.
 	Store     store.DB
 	Artifacts *artifact.Store
-	// SweepPointed lets the sweep take what a plan in force still points to. By
-	// default it stays until no plan does, although nobody may read it.
-	SweepPointed bool
 	// Reseal says that there are keys to seal with, so that what is not sealed
 	// under the newest is sealed anew.
 	Reseal bool
@@ -48,9 +45,16 @@ type Upkeep struct {
 
 // Handlers returns the handlers of the jobs.
 func (u *Upkeep) Handlers() job.Handlers {
+	o := &care.Options{Artifacts: u.Artifacts}
 	return job.Handlers{
-		SweepJob:  func(ctx context.Context, _ job.Job) error { return u.each(ctx, u.sweep) },
-		ResealJob: func(ctx context.Context, _ job.Job) error { return u.each(ctx, u.reseal) },
+		SweepJob: func(ctx context.Context, _ job.Job) error { return care.Sweep(ctx, u.Store, o) },
+		ResealJob: func(ctx context.Context, _ job.Job) error {
+			if !u.Reseal {
+				return errors.New("upkeep: there are no keys to seal with")
+			}
+			_, err := care.Reseal(ctx, u.Store, o)
+			return err
+		},
 	}
 }
 
@@ -79,84 +83,4 @@ func (u *Upkeep) Run(ctx context.Context, q job.Queue) {
 			return
 		}
 	}
-}
-
-// each does something for every tenant. One that fails does not stop the others.
-func (u *Upkeep) each(ctx context.Context, do func(ctx context.Context, tenant string) error) error {
-	var failed error
-	for tenant, err := range u.Store.Tenants(ctx) {
-		if err == nil {
-			err = u.one(ctx, tenant, do)
-		}
-		failed = errors.Join(failed, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return failed
-}
-
-// one does something for a tenant, or removes what is left of one whose keys were
-// erased: nobody can read it, and nothing can be added to it.
-func (u *Upkeep) one(ctx context.Context, tenant string, do func(ctx context.Context, tenant string) error) error {
-	sealed, ok := u.Store.(store.Sealed)
-	if !ok {
-		return do(ctx, tenant)
-	}
-	erased, err := sealed.Erased(ctx, tenant)
-	switch {
-	case err != nil:
-		return err
-	case erased:
-		return sealed.Erase(ctx, tenant)
-	}
-	return do(ctx, tenant)
-}
-
-func (u *Upkeep) sweep(ctx context.Context, tenant string) error {
-	var live func(artifact.Metadata) bool
-	var failed error
-	if !u.SweepPointed {
-		plans := u.Store.Tenant(tenant).Plans
-		pointed := map[string]map[string]bool{}
-		live = func(m artifact.Metadata) bool {
-			ids, known := pointed[m.ThreadID]
-			if !known {
-				var err error
-				if ids, err = pointers(ctx, plans, m.ThreadID); err != nil {
-					failed = errors.Join(failed, err)
-					return true // nobody knows
-				}
-				pointed[m.ThreadID] = ids
-			}
-			return ids[m.ID]
-		}
-	}
-	_, err := u.Artifacts.Sweep(ctx, artifact.Requester{TenantID: tenant}, live)
-	return errors.Join(err, failed)
-}
-
-// pointers are the artifacts that a thread's plan in force points to.
-func pointers(ctx context.Context, plans store.Plans, threadID string) (map[string]bool, error) {
-	p, _, err := plans.Current(ctx, threadID)
-	if err != nil || p == nil {
-		return nil, err
-	}
-	ids := make(map[string]bool, len(p.Externalizations))
-	for _, x := range p.Externalizations {
-		ids[x.ArtifactID] = true
-	}
-	return ids, nil
-}
-
-func (u *Upkeep) reseal(ctx context.Context, tenant string) error {
-	if !u.Reseal {
-		return fmt.Errorf("upkeep: tenant %q: there are no keys to seal with", tenant)
-	}
-	_, err := u.Artifacts.Reseal(ctx, artifact.Requester{TenantID: tenant})
-	if sealed, ok := u.Store.(store.Sealed); ok {
-		_, records := sealed.Reseal(ctx, tenant)
-		err = errors.Join(err, records)
-	}
-	return err
 }

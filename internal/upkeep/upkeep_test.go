@@ -60,52 +60,46 @@ func point(t *testing.T, db store.DB, tenant, id string) {
 }
 
 // TestSweep: round after round what has expired goes, of every tenant, but for
-// what a plan in force points to, unless it is told to take that too. A20
+// what a plan in force points to. A20
 func TestSweep(t *testing.T) {
-	for _, pointed := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			db := mem.New()
-			s := artifact.NewStore(db.Artifacts(), nil)
-			u := &upkeep.Upkeep{Store: db, Artifacts: s, SweepPointed: pointed, Failed: func(err error) { t.Error(err) }}
-			q := job.NewMemory(u.Handlers(), nil)
-			kept, live := put(t, s, "a", "kept", 0), put(t, s, "a", "live", time.Minute)
-			short, long, other := put(t, s, "a", "short", time.Minute), put(t, s, "a", "long", 90*time.Minute), put(t, s, "b", "other", time.Minute)
-			point(t, db, "a", live)
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan struct{})
-			go func() {
-				defer close(ended)
-				u.Run(ctx, q)
-			}()
-			check := func(when string, wantA, wantB []string) {
-				t.Helper()
-				synctest.Wait()
-				a, b := ids(t, db, "a"), ids(t, db, "b")
-				for _, id := range wantA {
-					if _, there := a[id]; !there {
-						t.Errorf("pointed %v, %s: %s is gone", pointed, when, id)
-					}
-				}
-				if len(a) != len(wantA) || len(b) != len(wantB) {
-					t.Errorf("pointed %v, %s: %d and %d artifacts, want %d and %d", pointed, when, len(a), len(b), len(wantA), len(wantB))
+	synctest.Test(t, func(t *testing.T) {
+		db := mem.New()
+		s := artifact.NewStore(db.Artifacts(), nil)
+		u := &upkeep.Upkeep{Store: db, Artifacts: s, Failed: func(err error) { t.Error(err) }}
+		q := job.NewMemory(u.Handlers(), nil)
+		kept, live := put(t, s, "a", "kept", 0), put(t, s, "a", "live", time.Minute)
+		short, long, other := put(t, s, "a", "short", time.Minute), put(t, s, "a", "long", 90*time.Minute), put(t, s, "b", "other", time.Minute)
+		point(t, db, "a", live)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			u.Run(ctx, q)
+		}()
+		check := func(when string, wantA, wantB []string) {
+			t.Helper()
+			synctest.Wait()
+			a, b := ids(t, db, "a"), ids(t, db, "b")
+			for _, id := range wantA {
+				if _, there := a[id]; !there {
+					t.Errorf("%s: %s is gone", when, id)
 				}
 			}
-			check("at first", []string{kept, live, short, long}, []string{other})
-			time.Sleep(time.Hour) // of the bubble's clock
-			first, second := []string{kept, long}, []string{kept}
-			if !pointed {
-				first, second = append(first, live), append(second, live)
+			if len(a) != len(wantA) || len(b) != len(wantB) {
+				t.Errorf("%s: %d and %d artifacts, want %d and %d", when, len(a), len(b), len(wantA), len(wantB))
 			}
-			check("after an hour", first, nil)
-			time.Sleep(time.Hour)
-			check("after two", second, nil)
-			cancel()
-			<-ended
-			if err := q.Stop(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
+		}
+		check("at first", []string{kept, live, short, long}, []string{other})
+		time.Sleep(time.Hour) // of the bubble's clock
+		check("after an hour", []string{kept, live, long}, nil)
+		time.Sleep(time.Hour)
+		check("after two", []string{kept, live}, nil)
+		cancel()
+		<-ended
+		if err := q.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestReseal: what was sealed under an older key, or not at all, is sealed under

@@ -1,13 +1,9 @@
-// Package care looks after the data of a store: it checks that all of it fits
-// together, and moves it from any store to any other. It needs nothing but the
-// contracts of package store.
 package care
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"regexp"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
@@ -17,25 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
-
-// Counts are how much of each kind there is.
-type Counts struct {
-	Tenants   int `json:"tenants"`
-	Threads   int `json:"threads"`
-	Messages  int `json:"messages"`
-	Plans     int `json:"plans"`
-	Events    int `json:"events"`
-	Documents int `json:"documents"`
-	Artifacts int `json:"artifacts"`
-	// ArtifactBytes is the length of all contents of artifacts.
-	ArtifactBytes int64 `json:"artifact_bytes"`
-	// Erased counts tenants whose keys were erased: nothing of them can be read,
-	// and what is left of them is in none of the other counts.
-	Erased int `json:"erased_tenants,omitempty"`
-	// Brought counts messages whose id was given by a caller, so that it says
-	// nothing about their content.
-	Brought int `json:"brought_ids,omitempty"`
-}
 
 // Problem is something in a store that does not fit together.
 type Problem struct {
@@ -61,21 +38,6 @@ func (p Problem) String() string {
 	return text + p.Reason
 }
 
-// Options tune Check, Export and Import; nil or the zero value holds the defaults.
-type Options struct {
-	// Artifacts holds what is true of artifacts over the store's own backend, with
-	// the keys where contents are encrypted. Nil is one without keys, to which
-	// encrypted contents are closed: Check cannot look into them, and Export fails.
-	Artifacts *artifact.Store
-}
-
-func (o *Options) artifacts(db store.DB) *artifact.Store {
-	if o != nil && o.Artifacts != nil {
-		return o.Artifacts
-	}
-	return artifact.NewStore(db.Artifacts(), nil)
-}
-
 // checker carries what Check finds.
 type checker struct {
 	db       store.DB
@@ -94,138 +56,26 @@ type checker struct {
 // cannot be read at all.
 func Check(ctx context.Context, db store.DB, tell func(Problem), o *Options) (Counts, error) {
 	c := &checker{db: db, contents: o.artifacts(db), tell: tell}
-	err := c.tenants(ctx)
-	if err != nil {
-		err = fmt.Errorf("care.Check: %w", err)
-	}
-	return c.counts, err
-}
-
-func (c *checker) tenants(ctx context.Context) error {
-	for tenant, err := range c.db.Tenants(ctx) {
-		if err != nil {
+	var err error
+	c.counts.Tenants, c.counts.Erased, err = walk(ctx, db, visitor{
+		tenant: func(tenant string) (err error) {
+			c.names, err = c.contents.Names(ctx, tenant)
 			return err
-		}
-		switch gone, err := erased(ctx, c.db, tenant); {
-		case err != nil:
-			return err
-		case gone:
-			c.counts.Erased++
-			continue
-		}
-		c.counts.Tenants++
-		if c.names, err = c.contents.Names(ctx, tenant); err != nil {
-			return err
-		}
-		for info, err := range threads(ctx, c.db.Tenant(tenant)) {
-			if err != nil {
-				return err
-			}
-			if err := c.thread(ctx, tenant, info); err != nil {
-				return err
-			}
-		}
-		if err := c.artifacts(ctx, tenant); err != nil {
-			return err
-		}
-		for d, err := range documents(ctx, c.db.Tenant(tenant)) {
+		},
+		thread:   func(tenant string, info store.Info) error { return c.thread(ctx, tenant, info) },
+		artifact: func(tenant string, m artifact.Metadata, err error) error { return c.artifact(ctx, tenant, m, err) },
+		document: func(tenant string, d store.Document, err error) error {
 			c.counts.Documents++
 			if err != nil {
 				c.tell(Problem{Tenant: tenant, Where: "documents of kind " + d.Kind, Reason: err.Error()})
 			}
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+			return nil
+		},
+	})
+	if err != nil {
+		err = fmt.Errorf("care.Check: %w", err)
 	}
-	return nil
-}
-
-// erased reports whether the keys of a tenant were erased. A store says so, where
-// its keys can be erased at all.
-func erased(ctx context.Context, db store.DB, tenant string) (bool, error) {
-	k, ok := db.(store.Sealed)
-	if !ok {
-		return false, nil
-	}
-	return k.Erased(ctx, tenant)
-}
-
-// threads yields all threads of a tenant.
-func threads(ctx context.Context, s store.Tenant) iter.Seq2[store.Info, error] {
-	return func(yield func(store.Info, error) bool) {
-		for after := ""; ; {
-			page, err := s.Catalog.Threads(ctx, after, store.MaxLimit)
-			if err != nil {
-				yield(store.Info{}, err)
-				return
-			}
-			for _, info := range page {
-				if !yield(info, nil) {
-					return
-				}
-				after = info.ID
-			}
-			if len(page) == 0 {
-				return
-			}
-		}
-	}
-}
-
-// documents yields all documents of a tenant. A kind that cannot be read comes
-// as an error, and the next one follows.
-func documents(ctx context.Context, s store.Tenant) iter.Seq2[store.Document, error] {
-	return func(yield func(store.Document, error) bool) {
-		kinds, err := s.Documents.Kinds(ctx)
-		if err != nil {
-			yield(store.Document{}, err)
-			return
-		}
-		for _, kind := range kinds {
-			for after := ""; ; {
-				page, err := s.Documents.Documents(ctx, kind, after, store.DefaultLimit)
-				if err != nil {
-					if !yield(store.Document{Kind: kind}, err) {
-						return
-					}
-					break
-				}
-				for _, d := range page {
-					if !yield(d, nil) {
-						return
-					}
-					after = d.ID
-				}
-				if len(page) == 0 {
-					break
-				}
-			}
-		}
-	}
-}
-
-// events yields all events of a thread, up to those that there were when it was
-// looked up.
-func events(ctx context.Context, s store.Tenant, info store.Info) iter.Seq2[recorded, error] {
-	return func(yield func(recorded, error) bool) {
-		for n := 0; n < info.Events; {
-			page, err := s.Events.Events(ctx, info.ID, n, store.MaxLimit)
-			if err == nil && len(page) == 0 {
-				err = errors.New("it is missing")
-			}
-			if err != nil {
-				yield(recorded{position: n + 1}, err)
-				return
-			}
-			for _, e := range page[:min(len(page), info.Events-n)] {
-				n++
-				if !yield(recorded{position: n, Event: e}, nil) {
-					return
-				}
-			}
-		}
-	}
+	return c.counts, err
 }
 
 func (c *checker) thread(ctx context.Context, tenant string, info store.Info) error {
@@ -354,75 +204,15 @@ func (c *checker) marks(ctx context.Context, s store.Tenant, log *thread.Thread,
 	}
 }
 
-func (c *checker) artifacts(ctx context.Context, tenant string) error {
-	for m, err := range c.db.Artifacts().List(ctx, artifact.Filter{TenantID: tenant}) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		c.counts.Artifacts++
-		where := "artifact " + m.ID
-		if err != nil {
-			c.tell(Problem{Tenant: tenant, Thread: m.ThreadID, Where: where, Reason: err.Error()})
-			continue
-		}
-		_, content, err := c.contents.Dump(ctx, tenant, m.ID)
-		if errors.Is(err, artifact.ErrNotFound) { // deleted meanwhile
-			continue
-		}
-		if err != nil {
-			c.tell(Problem{Tenant: tenant, Thread: m.ThreadID, Where: where, Reason: err.Error()})
-		}
-		c.counts.ArtifactBytes += int64(len(content))
+func (c *checker) artifact(ctx context.Context, tenant string, m artifact.Metadata, err error) error {
+	c.counts.Artifacts++
+	content := ""
+	if err == nil {
+		_, content, err = c.contents.Dump(ctx, tenant, m.ID)
 	}
-	return nil
-}
-
-// Count counts without reading contents, but for those of documents.
-func Count(ctx context.Context, db store.DB) (Counts, error) {
-	var c Counts
-	err := count(ctx, db, &c)
-	if err != nil {
-		err = fmt.Errorf("care.Count: %w", err)
+	if err != nil && !errors.Is(err, artifact.ErrNotFound) { // deleted meanwhile
+		c.tell(Problem{Tenant: tenant, Thread: m.ThreadID, Where: "artifact " + m.ID, Reason: err.Error()})
 	}
-	return c, err
-}
-
-func count(ctx context.Context, db store.DB, c *Counts) error {
-	for tenant, err := range db.Tenants(ctx) {
-		if err != nil {
-			return err
-		}
-		switch gone, err := erased(ctx, db, tenant); {
-		case err != nil:
-			return err
-		case gone:
-			c.Erased++
-			continue
-		}
-		c.Tenants++
-		s := db.Tenant(tenant)
-		for info, err := range threads(ctx, s) {
-			if err != nil {
-				return err
-			}
-			c.Threads++
-			c.Messages += info.Messages
-			c.Plans += info.Plans
-			c.Events += info.Events
-		}
-		for _, err := range documents(ctx, s) {
-			if err != nil {
-				return err
-			}
-			c.Documents++
-		}
-		for m, err := range db.Artifacts().List(ctx, artifact.Filter{TenantID: tenant}) {
-			if err != nil {
-				return err
-			}
-			c.Artifacts++
-			c.ArtifactBytes += int64(m.Bytes)
-		}
-	}
+	c.counts.ArtifactBytes += int64(len(content))
 	return nil
 }

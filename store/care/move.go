@@ -24,12 +24,6 @@ var ErrFormat = errors.New("not an export that this version can read")
 // exportVersion is the version of the format.
 const exportVersion = 1
 
-// recorded is an event and its position in its thread.
-type recorded struct {
-	position int
-	event.Event
-}
-
 // record is one line of an export. The first has Export, the last End; each of
 // the others has a tenant, and one of the rest. The records of a thread stand
 // together: messages, plans, events.
@@ -99,44 +93,29 @@ func (e *exporter) export(ctx context.Context) error {
 	if err := e.write(record{Export: exportVersion}); err != nil {
 		return err
 	}
-	for tenant, err := range e.db.Tenants(ctx) {
-		if err != nil {
-			return err
-		}
-		switch gone, err := erased(ctx, e.db, tenant); {
-		case err != nil:
-			return err
-		case gone:
-			e.counts.Erased++
-			continue
-		}
-		e.begun = false
-		s := e.db.Tenant(tenant)
-		for info, err := range threads(ctx, s) {
-			if err == nil {
-				err = e.thread(ctx, tenant, info)
-			}
+	var err error
+	_, e.counts.Erased, err = walk(ctx, e.db, visitor{
+		tenant: func(string) error {
+			e.begun = false
+			return nil
+		},
+		thread: func(tenant string, info store.Info) error { return e.thread(ctx, tenant, info) },
+		document: func(tenant string, d store.Document, err error) error {
 			if err != nil {
 				return err
 			}
-		}
-		for d, err := range documents(ctx, s) {
-			if err == nil {
-				e.counts.Documents++
-				err = e.write(record{Tenant: tenant, Document: &document{d.Kind, d.ID, string(d.Body)}})
-			}
+			e.counts.Documents++
+			return e.write(record{Tenant: tenant, Document: &document{d.Kind, d.ID, string(d.Body)}})
+		},
+		artifact: func(tenant string, m artifact.Metadata, err error) error {
 			if err != nil {
 				return err
 			}
-		}
-		for m, err := range e.db.Artifacts().List(ctx, artifact.Filter{TenantID: tenant}) {
-			if err == nil {
-				err = e.artifact(ctx, tenant, m.ID)
-			}
-			if err != nil {
-				return err
-			}
-		}
+			return e.artifact(ctx, tenant, m.ID)
+		},
+	})
+	if err != nil {
+		return err
 	}
 	if err := e.write(record{End: &e.counts}); err != nil {
 		return err

@@ -1,6 +1,7 @@
 // Package dsn opens a store by its name, as a flag or a configuration gives it:
 //
-//	sqlite:FILE                          one file, for one machine
+//	FILE, sqlite:FILE                    one SQLite file, for one machine
+//	FOLDER/                              palimpsest.db in it; the slash may be left out where the folder is there
 //	postgres://USER:PASSWORD@HOST/NAME   PostgreSQL 15 or later, for several
 //	memory:                              nothing outlives the process
 package dsn
@@ -9,101 +10,114 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 )
 
+// File is the name of the database in a folder.
+const File = "palimpsest.db"
+
 // ErrSyntax is wrapped by the error of Open for a name that is none of those of
 // the package comment.
-var ErrSyntax = errors.New("want sqlite:FILE, memory: or postgres://USER:PASSWORD@HOST/NAME")
+var ErrSyntax = errors.New("want FILE, sqlite:FILE, memory: or postgres://USER:PASSWORD@HOST/NAME")
 
 // Options tune a store; nil or the zero value holds the defaults. They mean what
 // they mean in store/sqlite and store/postgres; memory: has none, and Existing is
-// of sqlite: alone.
+// of files alone.
 type Options struct {
-	Sealer     store.Sealer
+	Masters    keyring.Masters
 	CacheBytes int
 	Now        func() time.Time
 	Existing   bool
 }
 
-// engine is what stands before the colon, and whose slashes belong to the name.
-type engine string
-
-const (
-	sqliteEngine   engine = "sqlite"
-	postgresEngine engine = "postgres"
-	memoryEngine   engine = "memory"
-)
-
-func split(name string) (engine, string, bool) {
-	scheme, rest, ok := strings.Cut(name, ":")
-	if !ok {
-		return "", "", false
-	}
-	switch scheme {
-	case "sqlite":
-		return sqliteEngine, rest, true
-	case "postgres", "postgresql":
-		return postgresEngine, rest, true
-	case "memory":
-		return memoryEngine, rest, true
-	}
-	return "", "", false
-}
-
-// Is reports whether a name is meant for Open, which may still refuse it: it
-// begins with what Open knows, or is a URL. Anything else may be the name of a
-// folder.
-func Is(name string) bool {
-	_, _, ok := split(name)
-	return ok || strings.Contains(name, "://")
-}
-
-// Open opens the store. Its dynamic type is *sqlite.DB, *postgres.DB or *mem.DB.
-// The error wraps ErrSyntax, or is that of the store; it never holds a password.
+// Open opens the store, and makes the folder of a name that ends in a slash. Its
+// dynamic type is *sqlite.DB, *postgres.DB or *mem.DB. The error wraps ErrSyntax,
+// or is that of the store; it never holds a password.
 func Open(ctx context.Context, name string, o *Options) (store.DB, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	kind, rest, ok := split(name)
+	engine, rest, named := strings.Cut(name, ":")
+	if !named {
+		engine = ""
+	}
 	// Results are checked one by one: a nil *DB in an interface is not nil.
-	switch {
-	case !ok:
-		// The whole of it may hold a password.
-		scheme, _, colon := strings.Cut(name, ":")
-		if !colon {
-			return nil, fmt.Errorf("dsn.Open: %q has no scheme: %w", name, ErrSyntax)
+	switch engine {
+	case "memory":
+		if rest != "" {
+			return nil, fmt.Errorf("dsn.Open: memory: has no name behind it: %w", ErrSyntax)
 		}
-		return nil, fmt.Errorf("dsn.Open: %q is not a scheme that is known: %w", scheme, ErrSyntax)
-	case kind == memoryEngine && rest != "":
-		return nil, fmt.Errorf("dsn.Open: memory: has no name behind it: %w", ErrSyntax)
-	case kind == memoryEngine:
 		return mem.New(), nil
-	case kind == sqliteEngine && strings.HasPrefix(rest, "//"):
-		// sqlite:///var/x.db and sqlite://x.db are what people write for files.
-		rest = strings.TrimPrefix(rest, "//")
-		fallthrough
-	case kind == sqliteEngine:
-		if rest == "" {
-			return nil, fmt.Errorf("dsn.Open: sqlite: names no file: %w", ErrSyntax)
+	case "postgres", "postgresql":
+		if !strings.HasPrefix(rest, "//") {
+			return nil, fmt.Errorf("dsn.Open: postgres: without //: %w", ErrSyntax)
 		}
-		db, err := sqlite.Open(ctx, rest, &sqlite.Options{Sealer: o.Sealer, CacheBytes: o.CacheBytes, Now: o.Now, Existing: o.Existing})
+		db, err := postgres.Open(ctx, name, &postgres.Options{Masters: o.Masters, CacheBytes: o.CacheBytes, Now: o.Now})
 		if err != nil {
 			return nil, err
 		}
 		return db, nil
-	case !strings.HasPrefix(rest, "//"):
-		return nil, fmt.Errorf("dsn.Open: postgres: without //: %w", ErrSyntax)
 	}
-	db, err := postgres.Open(ctx, name, &postgres.Options{Sealer: o.Sealer, CacheBytes: o.CacheBytes, Now: o.Now})
+	file, err := fileOf(name, o.Existing)
+	if err != nil {
+		return nil, fmt.Errorf("dsn.Open: %w", err)
+	}
+	db, err := sqlite.Open(ctx, file, &sqlite.Options{Masters: o.Masters, CacheBytes: o.CacheBytes, Now: o.Now, Existing: o.Existing})
 	if err != nil {
 		return nil, err
 	}
 	return db, nil
+}
+
+// scheme is what a name begins with that is none of a file: two letters or more, as
+// drives have one.
+var scheme = regexp.MustCompile(`^([[:alpha:]][[:alnum:]+-]+):`)
+
+// fileOf finds the file that a name means, and makes the folder of one that is
+// not there unless it must be.
+func fileOf(name string, existing bool) (string, error) {
+	if file, ok := strings.CutPrefix(name, "sqlite:"); ok {
+		// sqlite:///var/x.db and sqlite://x.db are what people write for files.
+		if file = strings.TrimPrefix(file, "//"); file == "" {
+			return "", fmt.Errorf("sqlite: names no file: %w", ErrSyntax)
+		}
+		return file, nil
+	}
+	if name == "" {
+		return "", fmt.Errorf("no store was named: %w", ErrSyntax)
+	}
+	if match := scheme.FindStringSubmatch(name); match != nil { // The whole of it may hold a password.
+		return "", fmt.Errorf("%q is not a scheme that is known: %w", match[1], ErrSyntax)
+	}
+	info, err := os.Stat(name)
+	if there := err == nil && info.IsDir(); !there && !os.IsPathSeparator(name[len(name)-1]) {
+		return name, nil
+	}
+	file := filepath.Join(name, File)
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	if readme, err := os.ReadFile(filepath.Join(name, "README.txt")); err == nil && strings.HasPrefix(string(readme), "palimpsest store, format 1\n") {
+		return "", fmt.Errorf("%s holds a store of plain files, which an earlier revision made and this one does not read: name another place, or move its files away and compact the conversations again", name)
+	}
+	if existing {
+		return file, nil
+	}
+	if err := os.MkdirAll(name, 0o700); errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("%w: %w", store.ErrReadOnly, err)
+	} else if err != nil {
+		return "", err
+	}
+	return file, nil
 }

@@ -3,6 +3,7 @@ package dsn_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -81,8 +82,7 @@ func TestBadNames(t *testing.T) {
 		is   error
 		says string
 	}{
-		{"", dsn.ErrSyntax, "no scheme"},
-		{"palimpsest.db", dsn.ErrSyntax, "sqlite:FILE"},
+		{"", dsn.ErrSyntax, "no store was named"},
 		{"mysql://u:" + secret + "@h/d", dsn.ErrSyntax, `"mysql"`},
 		{"sqlite:", dsn.ErrSyntax, "names no file"},
 		{"memory:x", dsn.ErrSyntax, "memory:"},
@@ -110,14 +110,43 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
-// TestIs tells stores from folders.
-func TestIs(t *testing.T) {
-	for name, want := range map[string]bool{
-		"sqlite:p.db": true, "postgres://h/d": true, "postgresql://h/d": true, "memory:": true, "mysql://u:p@h/d": true,
-		"": false, "folder": false, "/abs/folder": false, `C:\folder`: false, "./sqlite:x": false,
+// TestPaths: a name without a scheme is a file, or a folder with the usual file in
+// it. What must be there is not made, and the folder of an earlier form is told.
+func TestPaths(t *testing.T) {
+	base := t.TempDir()
+	there, old := filepath.Join(base, "there"), filepath.Join(base, "old")
+	for _, folder := range []string{there, old} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(old, "README.txt"), []byte("palimpsest store, format 1\n\nWhat palimpsest took out"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, file := range map[string]string{
+		filepath.Join(base, "a.db"):           filepath.Join(base, "a.db"),
+		filepath.Join(base, "no suffix:here"): filepath.Join(base, "no suffix:here"),
+		there:                                 filepath.Join(there, dsn.File),
+		filepath.Join(base, "made", "two") + string(filepath.Separator): filepath.Join(base, "made", "two", dsn.File),
 	} {
-		if got := dsn.Is(name); got != want {
-			t.Errorf("%q: %v", name, got)
+		if db, err := dsn.Open(t.Context(), name, &dsn.Options{Existing: true}); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v, %v", name, db, err)
+		}
+		db, err := dsn.Open(t.Context(), name, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+		if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	for _, name := range []string{old, old + string(filepath.Separator)} {
+		if db, err := dsn.Open(t.Context(), name, nil); err == nil || !strings.Contains(err.Error(), "a store of plain files") {
+			t.Errorf("%s: %v, %v", name, db, err)
 		}
 	}
 }

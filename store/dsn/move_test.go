@@ -44,8 +44,7 @@ func openKept(t *testing.T, name string, sealed bool) kept {
 	var k kept
 	o, ao := &dsn.Options{CacheBytes: -1}, &artifact.Options{}
 	if sealed {
-		k.ring = storetest.NewRing(t)
-		o.Sealer, ao.Sealer, ao.KeyedIDs = k.ring, k.ring, true
+		o.Masters = parsed(t, keyring.NewMaster())
 	}
 	db, err := dsn.Open(t.Context(), name, o)
 	if err != nil {
@@ -56,6 +55,10 @@ func openKept(t *testing.T, name string, sealed bool) kept {
 			t.Error(err)
 		}
 	})
+	if sealed {
+		k.ring = db.(store.Keyed).Keyring()
+		ao.Sealer, ao.KeyedIDs = k.ring, true
+	}
 	k.DB, k.artifacts = db, artifact.NewStore(db.Artifacts(), ao)
 	return k
 }

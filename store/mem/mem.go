@@ -11,10 +11,12 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	artifactmem "github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
@@ -24,9 +26,14 @@ type DB struct {
 	mu        sync.Mutex
 	tenants   map[string]*tenant
 	artifacts *artifactmem.Backend
+	apiKeys   apikey.Memory
+	dataKeys  keyring.Memory
 }
 
-var _ store.DB = (*DB)(nil)
+var (
+	_ store.DB    = (*DB)(nil)
+	_ store.Keyed = (*DB)(nil)
+)
 
 // New returns an empty store.
 func New() *DB {
@@ -49,7 +56,7 @@ func (t *tenant) Delete(ctx context.Context, threadID string) error {
 	var failed error
 	for m, err := range t.artifacts.List(ctx, artifact.Filter{TenantID: t.id, ThreadID: threadID}) {
 		if err == nil && m.ThreadID == threadID {
-			err = t.artifacts.Delete(ctx, t.id, m.ID)
+			_, err = t.artifacts.Delete(ctx, t.id, m.ID, nil)
 		}
 		failed = errors.Join(failed, err)
 	}
@@ -108,6 +115,15 @@ func (t *tenant) keeps(ctx context.Context) (bool, error) {
 
 // Artifacts implements store.DB.
 func (db *DB) Artifacts() artifact.Backend { return db.artifacts }
+
+// APIKeys implements store.Keyed.
+func (db *DB) APIKeys() apikey.Store { return &db.apiKeys }
+
+// DataKeys implements store.Keyed.
+func (db *DB) DataKeys() keyring.Keys { return &db.dataKeys }
+
+// Keyring implements store.Keyed: nothing is encrypted in memory.
+func (db *DB) Keyring() *keyring.Keyring { return nil }
 
 // Close implements store.DB. What was kept goes when nobody uses it any more.
 func (db *DB) Close() error { return nil }

@@ -26,6 +26,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/internal/sqlstore"
 )
@@ -35,9 +36,13 @@ var migrations embed.FS
 
 // Options tune a DB; nil or the zero value holds the defaults.
 type Options struct {
-	// Sealer encrypts contents: messages, plans, summaries, documents and events.
-	// What was written without one stays readable. Nil for none. Artifacts are
+	// Masters encrypt contents: messages, plans, summaries, documents and events.
+	// The data keys that they wrap are kept in the database, and DB.Keyring has
+	// them; a connection more than pool_max_conns says reads them. What was written
+	// without a key stays readable. The zero value encrypts nothing. Artifacts are
 	// encrypted by artifact.Store.
+	Masters keyring.Masters
+	// Sealer encrypts in place of Masters; nil for none.
 	Sealer store.Sealer
 	// CacheBytes is about how much of loaded threads stays in memory, as stored;
 	// in memory they take about twice that. 0 stands for 64 MiB, a negative
@@ -51,6 +56,7 @@ type Options struct {
 type DB struct {
 	*sqlstore.DB
 	pool *pgxpool.Pool
+	keys *pgxpool.Pool // nil without master keys
 }
 
 var _ store.DB = (*DB)(nil)
@@ -91,10 +97,12 @@ func open(ctx context.Context, address string, o *Options, step func(string)) (_
 		return nil, err
 	}
 	write := stdlib.OpenDBFromPool(pool)
+	db := &DB{pool: pool}
+	pools := sqlstore.Pools{Write: write, Read: write}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, write.Close())
-			pool.Close()
+			err = errors.Join(err, pools.Close())
+			db.closePools()
 		}
 	}()
 	var version int
@@ -106,14 +114,21 @@ func open(ctx context.Context, address string, o *Options, step func(string)) (_
 	}
 	so := &sqlstore.Options{Step: step}
 	if o != nil {
-		so.Sealer, so.CacheBytes, so.Now = o.Sealer, o.CacheBytes, o.Now
+		so.Masters, so.Sealer, so.CacheBytes, so.Now = o.Masters, o.Sealer, o.CacheBytes, o.Now
+	}
+	if len(so.Masters.IDs()) > 0 {
+		one := config.Copy()
+		one.MaxConns, one.MinConns, one.MinIdleConns = 1, 0, 0
+		if db.keys, err = pgxpool.NewWithConfig(ctx, one); err != nil {
+			return nil, err
+		}
+		pools.Keys = stdlib.OpenDBFromPool(db.keys)
 	}
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{pool: pool}
-	db.DB, err = sqlstore.New(ctx, write, write, sqlstore.Dialect{
+	db.DB, err = sqlstore.New(ctx, pools, sqlstore.Dialect{
 		Name: "postgres", Goose: goose.DialectPostgres, Migrations: files, ForUpdate: ` FOR UPDATE`,
 		Alone:    []string{`BEGIN`, fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, int64(lock))},
 		HasTable: `SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = $1`,
@@ -121,7 +136,9 @@ func open(ctx context.Context, address string, o *Options, step func(string)) (_
 		Renew:    pool.Reset,
 		Again:    gaveUp,
 		Tidy:     tidy(),
-		Size:     `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r'`,
+		// The rows of before stand in the file until it is written anew. It is small.
+		SettleKeys: []string{`VACUUM FULL data_keys`},
+		Size:       `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema() AND c.relkind = 'r'`,
 	}, so)
 	if err != nil {
 		return nil, err
@@ -131,7 +148,7 @@ func open(ctx context.Context, address string, o *Options, step func(string)) (_
 
 func tidy() []string {
 	var all []string
-	for _, table := range []string{"threads", "messages", "plans", "marks", "events", "documents", "summaries", "artifacts"} {
+	for _, table := range []string{"threads", "messages", "plans", "marks", "events", "documents", "summaries", "artifacts", "key_owners", "data_keys", "api_keys"} {
 		all = append(all, `VACUUM (ANALYZE) `+table)
 	}
 	return all
@@ -144,8 +161,15 @@ func (db *DB) Pool() *pgxpool.Pool { return db.pool }
 // Close gives all connections back. It waits for those that are in use.
 func (db *DB) Close() error {
 	err := db.DB.Close()
-	db.pool.Close()
+	db.closePools()
 	return err
+}
+
+func (db *DB) closePools() {
+	db.pool.Close()
+	if db.keys != nil {
+		db.keys.Close()
+	}
 }
 
 // hide takes a password out of an error, should it ever be in there. The error

@@ -168,7 +168,7 @@ func TestCareTellsSealedDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Artifacts().Put(ctx, held, stolen); err != nil {
+	if _, err := db.Artifacts().Put(ctx, held, stolen, nil); err != nil {
 		t.Fatal(err)
 	}
 	if all := check(keyed); len(all) != 1 || !strings.Contains(all[0], id) {

@@ -179,7 +179,7 @@ func TestBodies(t *testing.T) {
 	}
 	put := func(m artifact.Metadata, size int) {
 		t.Helper()
-		if err := b.Put(ctx, m, bytes.Repeat([]byte{'x'}, size)); err != nil {
+		if _, err := b.Put(ctx, m, bytes.Repeat([]byte{'x'}, size), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -221,7 +221,7 @@ func TestBodies(t *testing.T) {
 	if _, _, err := b.Get(ctx, "", m.ID); !errors.Is(err, artifact.ErrCorrupt) {
 		t.Errorf("a lost file: %v", err)
 	}
-	if err := b.Delete(ctx, "", m.ID); err != nil {
+	if _, err := b.Delete(ctx, "", m.ID, nil); err != nil {
 		t.Error(err)
 	}
 }

@@ -38,6 +38,7 @@ import (
 	codes "modernc.org/sqlite/lib"
 
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/internal/sqlstore"
 )
@@ -47,9 +48,12 @@ var migrations embed.FS
 
 // Options tune a DB; nil or the zero value holds the defaults.
 type Options struct {
-	// Sealer encrypts contents: messages, plans, summaries, documents and events.
-	// What was written without one stays readable. Nil for none. Artifacts are
-	// encrypted by artifact.Store.
+	// Masters encrypt contents: messages, plans, summaries, documents and events.
+	// The data keys that they wrap are kept in the database, and DB.Keyring has
+	// them. What was written without a key stays readable. The zero value encrypts
+	// nothing. Artifacts are encrypted by artifact.Store.
+	Masters keyring.Masters
+	// Sealer encrypts in place of Masters; nil for none.
 	Sealer store.Sealer
 	// CacheBytes is about how much of loaded threads stays in memory, as stored;
 	// in memory they take about twice that. 0 stands for 64 MiB, a negative
@@ -98,12 +102,18 @@ func open(ctx context.Context, path string, o *Options, step func(string)) (_ *D
 	if err != nil {
 		return nil, errors.Join(err, write.Close())
 	}
-	db := &DB{write: write}
+	pools := sqlstore.Pools{Write: write, Read: read}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, write.Close(), read.Close())
+			err = errors.Join(err, pools.Close())
 		}
 	}()
+	if o != nil && len(o.Masters.IDs()) > 0 {
+		if pools.Keys, err = pool(path, "_pragma=query_only(1)", 1); err != nil {
+			return nil, err
+		}
+	}
+	db := &DB{write: write}
 	if err := ready(ctx, write); err != nil {
 		return nil, err
 	}
@@ -112,20 +122,21 @@ func open(ctx context.Context, path string, o *Options, step func(string)) (_ *D
 	}
 	so := &sqlstore.Options{Step: step}
 	if o != nil {
-		so.Sealer, so.CacheBytes, so.Now = o.Sealer, o.CacheBytes, o.Now
+		so.Masters, so.Sealer, so.CacheBytes, so.Now = o.Masters, o.Sealer, o.CacheBytes, o.Now
 	}
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, err
 	}
-	db.DB, err = sqlstore.New(ctx, write, read, sqlstore.Dialect{
+	db.DB, err = sqlstore.New(ctx, pools, sqlstore.Dialect{
 		Name: "sqlite", Goose: goose.DialectSQLite3, Migrations: files, Bodies: &db.bodies,
-		Alone:    []string{"BEGIN EXCLUSIVE"},
-		HasTable: `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1`,
-		Explain:  explain,
-		Tidy:     []string{`VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`},
-		Settle:   []string{`PRAGMA wal_checkpoint(TRUNCATE)`},
-		Size:     `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
+		Alone:      []string{"BEGIN EXCLUSIVE"},
+		HasTable:   `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1`,
+		Explain:    explain,
+		Tidy:       []string{`VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`},
+		Settle:     []string{`PRAGMA wal_checkpoint(TRUNCATE)`},
+		SettleKeys: []string{`PRAGMA wal_checkpoint(TRUNCATE)`},
+		Size:       `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
 	}, so)
 	if err != nil {
 		return nil, errors.Join(err, db.bodies.Root.Close())
@@ -148,7 +159,7 @@ func prepare(path string, existing bool) error {
 		return fmt.Errorf("%s is not a folder", folder)
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return errors.New("it is a folder, and a file is wanted; a store in a folder is named without the sqlite: in front")
+		return errors.New("it is a folder, and a file is wanted; without sqlite: in front it names palimpsest.db in the folder")
 	}
 	flags := os.O_RDWR
 	if !existing {

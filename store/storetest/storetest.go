@@ -7,8 +7,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/apikey"
+	"github.com/palimpsest-ai/palimpsest/apikey/apikeytest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/artifact/artifacttest"
+	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/keyring/keyringtest"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -38,9 +42,24 @@ func Test(t *testing.T, open func(testing.TB) store.DB) {
 		TestAnswers(t, func(tb testing.TB) store.Answers { return tenant(tb).Answers })
 	})
 	t.Run("tenants", func(t *testing.T) { TestTenants(t, open) })
+	t.Run("API keys", func(t *testing.T) {
+		apikeytest.TestStore(t, func(tb testing.TB) apikey.Store { return keyed(tb, open(tb)).APIKeys() })
+	})
+	t.Run("data keys", func(t *testing.T) {
+		keyringtest.TestKeys(t, func(tb testing.TB) keyring.Keys { return keyed(tb, open(tb)).DataKeys() })
+	})
 	t.Run("artifacts", func(t *testing.T) {
 		artifacttest.TestBackend(t, func(tb testing.TB) artifact.Backend { return open(tb).Artifacts() })
 	})
+}
+
+func keyed(tb testing.TB, db store.DB) store.Keyed {
+	tb.Helper()
+	k, ok := db.(store.Keyed)
+	if !ok {
+		tb.Fatalf("%T keeps no keys", db)
+	}
+	return k
 }
 
 func say(role thread.Role, text string) thread.Message {

@@ -27,23 +27,14 @@ const inline = 100_000
 // no row does: a crash leaves at most a file that nobody needs.
 type backend struct{ db *DB }
 
-var (
-	_ artifact.Backend  = backend{}
-	_ artifact.Comparer = backend{}
-)
+var _ artifact.Backend = backend{}
 
 func checkArtifact(tenant, thread, id string) error {
 	return errors.Join(store.CheckName("tenant", tenant), store.CheckName("thread", thread), store.CheckName("artifact", id))
 }
 
 // Put implements artifact.Backend.
-func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte) error {
-	_, err := b.PutIf(ctx, m, content, nil)
-	return err
-}
-
-// PutIf implements artifact.Comparer.
-func (b backend) PutIf(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (bool, error) {
+func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (bool, error) {
 	done, err := b.put(ctx, m, content, may)
 	return done, b.db.fail(err, "PutArtifact", m.ID)
 }
@@ -64,7 +55,6 @@ func (b backend) held(ctx context.Context, tx *sql.Tx, tenant, id string) (m art
 	return m, err == nil, true, nil
 }
 
-// put keeps a record if may, which can be nil, says yes to what is there.
 func (b backend) put(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (done bool, err error) {
 	if err := checkArtifact(m.TenantID, m.ThreadID, m.ID); err != nil {
 		return false, err
@@ -281,30 +271,22 @@ func (b backend) list(ctx context.Context, f artifact.Filter, after string, firs
 }
 
 // Delete implements artifact.Backend.
-func (b backend) Delete(ctx context.Context, tenant, id string) error {
-	_, err := b.delete(ctx, tenant, id, nil)
-	return b.db.fail(err, "DeleteArtifact", id)
-}
-
-// DeleteIf implements artifact.Comparer.
-func (b backend) DeleteIf(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (bool, error) {
+func (b backend) Delete(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (bool, error) {
 	done, err := b.delete(ctx, tenant, id, may)
 	return done, b.db.fail(err, "DeleteArtifact", id)
 }
 
-// delete removes a record if may, which can be nil, says yes to it.
 func (b backend) delete(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (done bool, err error) {
 	if checkArtifact(tenant, "", id) != nil {
 		return false, nil // there is none
 	}
 	var bodies []string
 	err = b.db.tx(ctx, "artifact delete", func(tx *sql.Tx) (err error) {
-		bodies, done = nil, may == nil
-		if !done {
-			held, there, _, err := b.held(ctx, tx, tenant, id)
-			if done = there && err == nil && may(held); !done {
-				return err
-			}
+		bodies, done = nil, false
+		held, there, row, err := b.held(ctx, tx, tenant, id)
+		// What cannot be read goes where nobody asks.
+		if done = err == nil && row && (may == nil || there && may(held)); !done {
+			return err
 		}
 		if bodies, err = b.db.bodies(ctx, tx, `tenant = $1 AND id = $2`, tenant, id); err != nil {
 			return err

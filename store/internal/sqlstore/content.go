@@ -49,6 +49,33 @@ func (t *tenant) seal(ctx context.Context, at, plain []byte) ([]byte, error) {
 	return append([]byte{sealed}, data...), nil
 }
 
+// sealer seals contents inside of a transaction.
+type sealer func(at, plain []byte) ([]byte, error)
+
+// reserver is a Sealer that can be asked beforehand; *keyring.Keyring is one.
+type reserver interface {
+	Reserve(ctx context.Context, tenant string, n int) (func(aad, plain []byte) ([]byte, error), error)
+}
+
+// reserve returns what seals so many contents of the tenant and waits for nobody.
+func (t *tenant) reserve(ctx context.Context, contents int) (sealer, error) {
+	r, ok := t.db.sealer.(reserver)
+	if !ok {
+		return func(at, plain []byte) ([]byte, error) { return t.seal(ctx, at, plain) }, nil
+	}
+	seal, err := r.Reserve(ctx, t.id, contents)
+	if err != nil {
+		return nil, err
+	}
+	return func(at, plain []byte) ([]byte, error) {
+		data, err := seal(at, plain)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", at, err)
+		}
+		return append([]byte{sealed}, data...), nil
+	}, nil
+}
+
 func (t *tenant) open(ctx context.Context, at, data []byte) ([]byte, error) {
 	switch {
 	case len(data) >= 5 && data[0] == inClear:

@@ -12,6 +12,8 @@
 //	documents  (tenant, kind, id)
 //	summaries  (tenant, key): a cache of what models answered
 //	artifacts  (tenant, id)
+//	data_keys  (tenant, version): wrapped by a master key; key_owners says whose were erased
+//	api_keys   (id)
 //
 // Threads have a number of their own, which is never given twice, so that a
 // thread that was deleted and begun anew is told from the one before. All other
@@ -24,6 +26,13 @@
 // writers of a thread follow each other and the counts in that row are its
 // versions. Threads that were loaded stay in memory: they only grow, so loading
 // one again reads the rows behind what is known.
+//
+// # Keys
+//
+// Data keys are kept in the same database as what they seal. So that no
+// transaction waits for another of the same process, what is to be sealed inside
+// of one is counted before it begins, and keys are loaded over a connection of
+// their own.
 package sqlstore
 
 import (
@@ -41,6 +50,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/crash"
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
@@ -72,13 +82,17 @@ type Dialect struct {
 	// Settle takes what was written over out of the journal, where there is one
 	// that holds it.
 	Settle []string
+	// SettleKeys takes keys that were erased or replaced out of the files.
+	SettleKeys []string
 	// Size is the query of how many bytes the database takes.
 	Size string
 }
 
 // Options tune a DB; nil or the zero value holds the defaults.
 type Options struct {
-	// Sealer encrypts contents; nil for none.
+	// Masters encrypt contents by way of data keys that the database keeps.
+	Masters keyring.Masters
+	// Sealer encrypts contents in their place; nil for none.
 	Sealer store.Sealer
 	// CacheBytes is about how much of loaded threads stays in memory; 0 stands
 	// for 64 MiB, a negative number for nothing.
@@ -92,28 +106,54 @@ type Options struct {
 
 // DB is a store.DB in a SQL database.
 type DB struct {
-	write, read *sql.DB
-	dialect     Dialect
-	sealer      store.Sealer
-	now         func() time.Time
-	step        func(string)
-	threads     cache
-	answered    atomic.Int64 // answers written, for when it is looked whether there are too many
+	write, read, keys *sql.DB
+	dialect           Dialect
+	ring              *keyring.Keyring // nil without master keys
+	sealer            store.Sealer
+	now               func() time.Time
+	step              func(string)
+	threads           cache
+	answered          atomic.Int64 // answers written, for when it is looked whether there are too many
 }
 
 var (
 	_ store.DB     = (*DB)(nil)
 	_ store.Sealed = (*DB)(nil)
+	_ store.Keyed  = (*DB)(nil)
 )
 
+// Pools are the connections to one database. Those to write and to read may be
+// the same. That for keys has one connection, which nothing else uses; nil where
+// there are no master keys.
+type Pools struct{ Write, Read, Keys *sql.DB }
+
+// Close closes all of them.
+func (p Pools) Close() error {
+	err := p.Write.Close()
+	if p.Read != p.Write {
+		err = errors.Join(err, p.Read.Close())
+	}
+	if p.Keys != nil && p.Keys != p.Read {
+		err = errors.Join(err, p.Keys.Close())
+	}
+	return err
+}
+
 // New returns the store in a database, whose tables it makes or brings up to
-// date. The pools may be the same. The error wraps store.ErrNewer when the
-// database was made by a later version.
-func New(ctx context.Context, write, read *sql.DB, d Dialect, o *Options) (*DB, error) {
-	db := &DB{write: write, read: read, dialect: d, now: time.Now, step: crash.Point}
+// date. The error wraps store.ErrNewer when the database was made by a later
+// version.
+func New(ctx context.Context, pools Pools, d Dialect, o *Options) (*DB, error) {
+	db := &DB{write: pools.Write, read: pools.Read, keys: pools.Keys, dialect: d, now: time.Now, step: crash.Point}
+	if db.keys == nil {
+		db.keys = db.read
+	}
 	size := 0
 	if o != nil {
 		db.sealer, size = o.Sealer, o.CacheBytes
+		if len(o.Masters.IDs()) > 0 {
+			db.ring = keyring.New(o.Masters, db.DataKeys(), nil)
+			db.sealer = db.ring
+		}
 		if o.Now != nil {
 			db.now = o.Now
 		}
@@ -137,37 +177,14 @@ func (db *DB) Tenant(id string) store.Tenant {
 // Tenants implements store.DB.
 func (db *DB) Tenants(ctx context.Context) iter.Seq2[string, error] {
 	const all = `SELECT tenant FROM threads UNION SELECT tenant FROM documents WHERE length(content) > 0 UNION SELECT tenant FROM artifacts`
-	return func(yield func(string, error) bool) {
-		var names []string
-		err := db.rows(ctx, db.read, func(scan func(...any) error) error {
-			var name string
-			err := scan(&name)
-			names = append(names, name)
-			return err
-		}, `SELECT tenant FROM (`+all+`) AS known ORDER BY tenant`)
-		if err != nil {
-			yield("", db.fail(err, "Tenants", ""))
-			return
-		}
-		for _, name := range names {
-			if !yield(name, nil) {
-				return
-			}
-		}
-	}
+	return names(ctx, db, "Tenants", `SELECT tenant FROM (`+all+`) AS known ORDER BY tenant`)
 }
 
 // Artifacts implements store.DB.
 func (db *DB) Artifacts() artifact.Backend { return backend{db} }
 
-// Close implements store.DB: it closes both pools.
-func (db *DB) Close() error {
-	err := db.write.Close()
-	if db.read != db.write {
-		err = errors.Join(err, db.read.Close())
-	}
-	return err
-}
+// Close implements store.DB.
+func (db *DB) Close() error { return Pools{db.write, db.read, db.keys}.Close() }
 
 // tenant implements the contracts of what one tenant keeps.
 type tenant struct {
@@ -238,8 +255,23 @@ const tries = 4
 // tx runs f in a transaction, which is committed when f gives no error. f may
 // run several times. The name is that of its steps.
 func (db *DB) tx(ctx context.Context, name string, f func(*sql.Tx) error) error {
+	return db.again(func() error { return db.once(ctx, name, f) })
+}
+
+// sealing is DB.tx for what seals so many contents of a tenant at most.
+func (t *tenant) sealing(ctx context.Context, name string, contents int, f func(*sql.Tx, sealer) error) error {
+	return t.db.again(func() error {
+		seal, err := t.reserve(ctx, contents)
+		if err != nil {
+			return err
+		}
+		return t.db.once(ctx, name, func(tx *sql.Tx) error { return f(tx, seal) })
+	})
+}
+
+func (db *DB) again(transaction func() error) error {
 	for try := 1; ; try++ {
-		err := db.once(ctx, name, f)
+		err := transaction()
 		if err == nil || db.dialect.Again == nil || !db.dialect.Again(err) || try == tries {
 			return err
 		}

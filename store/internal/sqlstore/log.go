@@ -128,7 +128,7 @@ func (t *tenant) append(ctx context.Context, id string, version int, messages []
 	defer k.mu.Unlock()
 	var next *thread.Thread
 	size := 0
-	err := t.db.tx(ctx, "append", func(tx *sql.Tx) error {
+	err := t.sealing(ctx, "append", len(messages), func(tx *sql.Tx, seal sealer) error {
 		r, err := t.lock(ctx, tx, id)
 		if err != nil {
 			return err
@@ -144,7 +144,7 @@ func (t *tenant) append(ctx context.Context, id string, version int, messages []
 		if next, err = th.Append(rest...); err != nil || len(rest) == 0 {
 			return err
 		}
-		if size, err = t.insert(ctx, tx, r, next); err != nil {
+		if size, err = insert(ctx, tx, seal, r, next); err != nil {
 			return err
 		}
 		r.messages = next.Len()
@@ -160,7 +160,7 @@ func (t *tenant) append(ctx context.Context, id string, version int, messages []
 
 // insert writes the messages of a thread behind those that it has, and returns
 // how many bytes they took.
-func (t *tenant) insert(ctx context.Context, tx *sql.Tx, r row, next *thread.Thread) (size int, err error) {
+func insert(ctx context.Context, tx *sql.Tx, seal sealer, r row, next *thread.Thread) (size int, err error) {
 	rows := inserter{q: tx, table: "messages", columns: []string{"thread", "position", "id", "content"}}
 	for i := r.messages; i < next.Len(); i++ {
 		m := uncopied.At(next, i)
@@ -168,7 +168,7 @@ func (t *tenant) insert(ctx context.Context, tx *sql.Tx, r row, next *thread.Thr
 		if err != nil {
 			return 0, err
 		}
-		data, err := t.seal(ctx, place("messages", next.ID(), i, m.ID), plain)
+		data, err := seal(place("messages", next.ID(), i, m.ID), plain)
 		if err != nil {
 			return 0, err
 		}

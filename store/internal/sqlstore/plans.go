@@ -111,10 +111,6 @@ func (t *tenant) commit(ctx context.Context, id string, expected int, c store.Co
 	if err != nil {
 		return fmt.Errorf("plan: %w", err)
 	}
-	data, err := t.seal(ctx, place("plans", id, expected+1), plain)
-	if err != nil {
-		return err
-	}
 	// Everybody locks documents in the same order.
 	documents := slices.Clone(c.Documents)
 	slices.SortFunc(documents, func(a, b store.Document) int {
@@ -123,7 +119,8 @@ func (t *tenant) commit(ctx context.Context, id string, expected int, c store.Co
 	k := t.db.threads.get(name{t.id, id})
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	err = t.db.tx(ctx, "commit", func(tx *sql.Tx) error {
+	var data []byte
+	err = t.sealing(ctx, "commit", 1+len(documents)+len(c.Events), func(tx *sql.Tx, seal sealer) error {
 		r, err := t.lock(ctx, tx, id)
 		if err != nil {
 			return err
@@ -137,18 +134,21 @@ func (t *tenant) commit(ctx context.Context, id string, expected int, c store.Co
 			return err
 		}
 		for _, d := range documents {
-			if _, err := t.put(ctx, tx, d); err != nil {
+			if _, err := t.put(ctx, tx, seal, d); err != nil {
 				return err
 			}
 		}
 		t.db.step("commit: documents")
 		r.plans++
+		if data, err = seal(place("plans", id, r.plans), plain); err != nil {
+			return err
+		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO plans (thread, version, created, content) VALUES ($1, $2, $3, $4)`, r.number, r.plans, t.db.now().UnixNano(), data)
 		if err != nil {
 			return err
 		}
 		t.db.step("commit: plan")
-		if err := t.record(ctx, tx, id, &r, c.Events); err != nil {
+		if err := record(ctx, tx, seal, id, &r, c.Events); err != nil {
 			return err
 		}
 		t.db.step("commit: events")

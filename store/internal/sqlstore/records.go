@@ -25,14 +25,14 @@ func (t *tenant) Record(ctx context.Context, events ...event.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	err := t.db.tx(ctx, "record", func(tx *sql.Tx) error {
+	err := t.sealing(ctx, "record", len(events), func(tx *sql.Tx, seal sealer) error {
 		// Everybody locks threads in the same order.
 		for _, id := range slices.Sorted(maps.Keys(byThread)) {
 			r, err := t.lock(ctx, tx, id)
 			if err != nil {
 				return err
 			}
-			if err := t.record(ctx, tx, id, &r, byThread[id]); err != nil {
+			if err := record(ctx, tx, seal, id, &r, byThread[id]); err != nil {
 				return err
 			}
 			if err := t.touch(ctx, tx, r); err != nil {
@@ -45,7 +45,7 @@ func (t *tenant) Record(ctx context.Context, events ...event.Event) error {
 }
 
 // record adds events to a thread that is locked.
-func (t *tenant) record(ctx context.Context, tx *sql.Tx, id string, r *row, events []event.Event) error {
+func record(ctx context.Context, tx *sql.Tx, seal sealer, id string, r *row, events []event.Event) error {
 	rows := inserter{q: tx, table: "events", columns: []string{"thread", "position", "at", "content"}}
 	for _, e := range events {
 		r.events++
@@ -53,7 +53,7 @@ func (t *tenant) record(ctx context.Context, tx *sql.Tx, id string, r *row, even
 		if err != nil {
 			return fmt.Errorf("event %s: %w", e.Type, err)
 		}
-		data, err := t.seal(ctx, place("events", id, r.events), plain)
+		data, err := seal(place("events", id, r.events), plain)
 		if err != nil {
 			return err
 		}
@@ -121,15 +121,15 @@ func (t *tenant) Document(ctx context.Context, kind, id string) (store.Document,
 func (t *tenant) Put(ctx context.Context, d store.Document) (version int, err error) {
 	err = errors.Join(d.Check(), store.CheckName("tenant", t.id), t.living(ctx))
 	if err == nil {
-		err = t.db.tx(ctx, "put", func(tx *sql.Tx) error {
-			version, err = t.put(ctx, tx, d)
+		err = t.sealing(ctx, "put", 1, func(tx *sql.Tx, seal sealer) error {
+			version, err = t.put(ctx, tx, seal, d)
 			return err
 		})
 	}
 	return version, t.db.fail(err, "Put", d.Kind+"/"+d.ID)
 }
 
-func (t *tenant) put(ctx context.Context, tx *sql.Tx, d store.Document) (int, error) {
+func (t *tenant) put(ctx context.Context, tx *sql.Tx, seal sealer, d store.Document) (int, error) {
 	// A row of version 0 is there to be locked; nobody has ever read it.
 	_, err := tx.ExecContext(ctx, `INSERT INTO documents (tenant, kind, id, version, content) VALUES ($1, $2, $3, 0, $4) ON CONFLICT DO NOTHING`, t.id, d.Kind, d.ID, []byte{})
 	if err != nil {
@@ -150,7 +150,7 @@ func (t *tenant) put(ctx context.Context, tx *sql.Tx, d store.Document) (int, er
 	version++
 	data := []byte{}
 	if len(d.Body) > 0 {
-		if data, err = t.seal(ctx, place("documents", d.Kind, d.ID, version), d.Body); err != nil {
+		if data, err = seal(place("documents", d.Kind, d.ID, version), d.Body); err != nil {
 			return 0, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -93,13 +94,7 @@ func (r *resealer) all(ctx context.Context) error {
 		}
 		for _, each := range page {
 			for _, s := range ofThread {
-				place := func(key []any, also string) []byte {
-					if s.also != "" {
-						return place(s.table, each.name, key[1], also)
-					}
-					return place(s.table, each.name, key[1])
-				}
-				if err := r.shelf(ctx, s, each.number, place); err != nil {
+				if err := r.shelf(ctx, s, each.number, each.name); err != nil {
 					return err
 				}
 			}
@@ -110,13 +105,7 @@ func (r *resealer) all(ctx context.Context) error {
 		}
 	}
 	for _, s := range ofTenant {
-		place := func(key []any, also string) []byte {
-			if s.also != "" {
-				return place(s.table, key[1], key[2], also)
-			}
-			return place(s.table, key[1])
-		}
-		if err := r.shelf(ctx, s, r.id, place); err != nil {
+		if err := r.shelf(ctx, s, r.id); err != nil {
 			return err
 		}
 	}
@@ -139,8 +128,8 @@ func (r *resealer) threads(ctx context.Context, after string) (page []numbered, 
 }
 
 // shelf seals anew what needs it among the rows of a table whose key begins with
-// first.
-func (r *resealer) shelf(ctx context.Context, s shelf, first any, place func(key []any, also string) []byte) error {
+// first. Their places begin with the name of the thread, where they are of one.
+func (r *resealer) shelf(ctx context.Context, s shelf, first any, name ...any) error {
 	for after := []any(nil); ; {
 		page, err := r.page(ctx, s, first, after)
 		if err != nil {
@@ -152,7 +141,7 @@ func (r *resealer) shelf(ctx context.Context, s shelf, first any, place func(key
 				size += page[to].size
 				to++
 			}
-			if err := r.batch(ctx, s, page[from:to], place); err != nil {
+			if err := r.batch(ctx, s, page[from:to], name); err != nil {
 				return err
 			}
 			from = to
@@ -220,7 +209,7 @@ func (r *resealer) stale(ctx context.Context, head []byte) bool {
 }
 
 // batch seals rows anew in one transaction.
-func (r *resealer) batch(ctx context.Context, s shelf, rows []looked, place func(key []any, also string) []byte) error {
+func (r *resealer) batch(ctx context.Context, s shelf, rows []looked, name []any) error {
 	var stale []looked
 	for _, x := range rows {
 		if x.stale {
@@ -240,7 +229,7 @@ func (r *resealer) batch(ctx context.Context, s shelf, rows []looked, place func
 		also = "''"
 	}
 	n, failed := 0, []error(nil)
-	err := r.db.tx(ctx, "reseal", func(tx *sql.Tx) error {
+	err := r.sealing(ctx, "reseal", len(stale), func(tx *sql.Tx, seal sealer) error {
 		n, failed = 0, nil
 		for _, x := range stale {
 			var data []byte
@@ -255,13 +244,17 @@ func (r *resealer) batch(ctx context.Context, s shelf, rows []looked, place func
 			if !r.stale(ctx, data) {
 				continue // by somebody else
 			}
-			at := place(x.key, besides)
+			keys := slices.Concat(name, x.key[1:])
+			if s.also != "" {
+				keys = append(keys, besides)
+			}
+			at := place(s.table, keys...)
 			plain, err := r.open(ctx, at, data)
 			if err != nil {
 				failed = append(failed, err)
 				continue
 			}
-			fresh, err := r.seal(ctx, at, plain)
+			fresh, err := seal(at, plain)
 			if err != nil {
 				return err
 			}

@@ -1,10 +1,9 @@
-package dir_test
+package cli
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,26 +14,46 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
-	"github.com/palimpsest-ai/palimpsest/store/dir"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-func open(t testing.TB, path string, o *dir.Options) *dir.Store {
+// openKept opens a store that is empty at first.
+func openKept(t testing.TB, name string) *kept {
 	t.Helper()
-	s, err := dir.Open(path, o)
+	f := storeFlag{name: name}
+	k, err := f.kept(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	t.Cleanup(func() { k.db.Close() })
+	return k
+}
+
+func save(t testing.TB, k *kept, th *thread.Thread, p *plan.Plan) {
+	t.Helper()
+	if err := k.save(t.Context(), th, p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func removedOf(t testing.TB, k *kept, threadID string) []recall.Entry {
+	t.Helper()
+	entries, unread, err := k.list(t.Context(), threadID)
+	if err != nil || len(unread) > 0 {
+		t.Fatal(unread, err)
+	}
+	return entries
 }
 
 func say(role thread.Role, text string) thread.Message {
@@ -62,8 +81,8 @@ func newThread(t testing.TB, id string, messages ...thread.Message) *thread.Thre
 	return th
 }
 
-// session is a small thread and a plan with every action in it.
-func session(t testing.TB, id string) (*thread.Thread, *plan.Plan) {
+// small is a small thread and a plan with every action in it.
+func small(t testing.TB, id string) (*thread.Thread, *plan.Plan) {
 	t.Helper()
 	th := newThread(t, id,
 		say(thread.User, "why does the worker stop?"),
@@ -87,25 +106,23 @@ func session(t testing.TB, id string) (*thread.Thread, *plan.Plan) {
 // TestSaveAndReadBack: every hidden message comes back by its id, by a part of
 // its id and by a word; artifacts come back by theirs. A20, A22, A23
 func TestSaveAndReadBack(t *testing.T) {
-	s := open(t, filepath.Join(t.TempDir(), "a", "store"), nil)
-	th, p := session(t, "ticket/../4711")
+	k := openKept(t, filepath.Join(t.TempDir(), "a", "store")+string(filepath.Separator))
+	th, p := small(t, "ticket/../4711")
 	for range 2 {
-		if err := s.Save(t.Context(), th, p); err != nil {
-			t.Fatal(err)
-		}
+		save(t, k, th, p)
 	}
-	entries, damage, err := s.List(t.Context(), "")
-	if err != nil || len(damage) > 0 || len(entries) != 4 {
-		t.Fatalf("%d entries, damage %v, %v", len(entries), damage, err)
+	entries := removedOf(t, k, "")
+	if len(entries) != 4 {
+		t.Fatalf("%d entries", len(entries))
 	}
 	for word, at := range map[string]int{"stop": 0, "GULLWING": 2, "quokka": 4, "marmoset": 5, "worker.go": 2} {
 		m := th.At(at)
-		hits, _, err := s.Recall(t.Context(), word, nil)
-		if err != nil || len(hits) == 0 || hits[0].MessageID != m.ID {
-			t.Errorf("recall %s: %+v, %v", word, hits, err)
+		hits := recall.NewIndex(entries).Search(word, nil)
+		if len(hits) == 0 || hits[0].MessageID != m.ID {
+			t.Errorf("recall %s: %+v", word, hits)
 		}
 		for _, id := range []thread.ID{m.ID, m.ID[:6]} {
-			c, err := s.Artifact(t.Context(), string(id), "")
+			c, err := k.find(t.Context(), string(id), "")
 			if err != nil || c.Text != recall.FullText(m) || c.ThreadID != th.ID() {
 				t.Errorf("%s: %+v, %v", id, c, err)
 			}
@@ -113,99 +130,61 @@ func TestSaveAndReadBack(t *testing.T) {
 	}
 	id := p.Externalizations[0].ArtifactID
 	for _, id := range []string{id, id[:8]} {
-		c, err := s.Artifact(t.Context(), id, "")
+		c, err := k.find(t.Context(), id, "")
 		if err != nil || !strings.Contains(c.Text, "gullwing") || !slices.Equal(c.MessageIDs, []thread.ID{th.At(2).ID}) || c.Tool != "Read" {
 			t.Errorf("%s: %+v, %v", id, c, err)
 		}
 	}
-	plans, damage, err := s.Plans(t.Context(), th.ID())
-	if err != nil || len(plans) != 1 || len(damage) > 0 || plans[0].Drops[0].Span.First() != th.At(0).ID {
-		t.Errorf("plans %v, %v, %v", plans, damage, err)
-	}
 	for _, id := range []string{"", "art", "zzzzzzzz", "art_0000000000000000", "../../../etc/passwd", string(th.At(6).ID)} {
-		if _, err := s.Artifact(t.Context(), id, ""); !errors.Is(err, artifact.ErrNotFound) {
+		if _, err := k.find(t.Context(), id, ""); !errors.Is(err, artifact.ErrNotFound) {
 			t.Errorf("%q: %v", id, err)
 		}
-	}
-	if damage, err := s.Check(t.Context()); err != nil || len(damage) > 0 {
-		t.Errorf("check: %v, %v", damage, err)
 	}
 }
 
 // TestUndoAndGrow: later plans are added, an empty one is an undo, and a message
 // that becomes an artifact later is read from either id.
 func TestUndoAndGrow(t *testing.T) {
-	s := open(t, t.TempDir(), nil)
-	th, p := session(t, "t")
+	k := openKept(t, "memory:")
+	th, p := small(t, "t")
 	none := &plan.Plan{ThreadID: "t", ThreadVersion: th.Version()}
 	first := &plan.Plan{ThreadID: "t", ThreadVersion: th.Version(), Clearings: []plan.Clearing{{Span: th.Range(2, 3)}}}
 	for _, p := range []*plan.Plan{none, first, none, p} {
-		if err := s.Save(t.Context(), th, p); err != nil {
-			t.Fatal(err)
+		save(t, k, th, p)
+	}
+	entries := removedOf(t, k, "t")
+	if len(entries) != 4 || entries[1].ArtifactID == "" || entries[1].Action != plan.Externalize {
+		t.Errorf("entries %+v", entries)
+	}
+	// What the plans before took out can be read as long as a prompt may point to it.
+	save(t, k, th, &plan.Plan{ThreadID: "t", ThreadVersion: th.Version(), Drops: []plan.Removal{{Span: th.Range(2, 3)}}})
+	for _, id := range []string{p.Externalizations[0].ArtifactID, string(th.At(0).ID), string(th.At(5).ID)} {
+		if c, err := k.find(t.Context(), id, ""); err != nil || c.Text == "" {
+			t.Errorf("%s: %+v, %v", id, c, err)
 		}
-	}
-	plans, _, err := s.Plans(t.Context(), "t")
-	if err != nil || len(plans) != 3 || !plans[1].Empty() || len(plans[2].Drops) != 1 {
-		t.Fatalf("%d plans, %v", len(plans), err)
-	}
-	entries, _, err := s.List(t.Context(), "t")
-	if err != nil || len(entries) != 4 || entries[1].ArtifactID == "" || entries[1].Action != plan.Externalize {
-		t.Errorf("entries %+v, %v", entries, err)
-	}
-}
-
-// TestSaveRefuses names what cannot be kept.
-func TestSaveRefuses(t *testing.T) {
-	path := t.TempDir()
-	s := open(t, path, nil)
-	th, p := session(t, "t")
-	other := *p
-	other.ThreadID = "other"
-	if err := s.Save(t.Context(), th, &other); !errors.Is(err, plan.ErrInvalid) {
-		t.Errorf("another thread's plan: %v", err)
-	}
-	if err := s.Save(t.Context(), th, nil); err == nil {
-		t.Error("no plan was saved")
-	}
-	nameless, p0 := session(t, "")
-	if err := s.Save(t.Context(), nameless, p0); err == nil {
-		t.Error("a thread without id was saved")
-	}
-	reader := open(t, path, &dir.Options{ReadOnly: true})
-	if err := reader.Save(t.Context(), th, p); !errors.Is(err, dir.ErrReadOnly) {
-		t.Errorf("read only: %v", err)
-	}
-	if _, err := reader.Sweep(t.Context()); !errors.Is(err, dir.ErrReadOnly) {
-		t.Errorf("read only: %v", err)
-	}
-	if entries, err := os.ReadDir(filepath.Join(path, "threads")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("something was written: %v, %v", entries, err)
 	}
 }
 
 // TestAmbiguous lists what an id may mean.
 func TestAmbiguous(t *testing.T) {
-	s := open(t, t.TempDir(), nil)
+	k := openKept(t, "memory:")
 	for _, id := range []string{"one", "two"} {
 		a, b := say(thread.User, "shared"), say(thread.Assistant, "only of "+id)
 		a.ID, b.ID = "message-a", "message-b"
 		th := newThread(t, id, a, b)
-		err := s.Save(t.Context(), th, &plan.Plan{ThreadID: id, ThreadVersion: 2, Drops: []plan.Removal{{Span: th.Range(0, 2)}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		save(t, k, th, &plan.Plan{ThreadID: id, ThreadVersion: 2, Drops: []plan.Removal{{Span: th.Range(0, 2)}}})
 	}
-	if c, err := s.Artifact(t.Context(), "message-a", ""); err != nil || c.Text != "shared" {
+	if c, err := k.find(t.Context(), "message-a", ""); err != nil || c.Text != "shared" {
 		t.Errorf("two threads that say the same: %+v, %v", c, err)
 	}
 	for id, want := range map[string]int{"message-b": 2, "messag": 3} {
-		_, err := s.Artifact(t.Context(), id, "")
-		var ambiguous *dir.AmbiguousError
+		_, err := k.find(t.Context(), id, "")
+		var ambiguous *rehydrate.AmbiguousError
 		if !errors.As(err, &ambiguous) || len(ambiguous.Candidates) != want {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	if c, err := s.Artifact(t.Context(), "message-b", "two"); err != nil || c.Text != "only of two" {
+	if c, err := k.find(t.Context(), "message-b", "two"); err != nil || c.Text != "only of two" {
 		t.Errorf("in one thread: %+v, %v", c, err)
 	}
 }
@@ -213,54 +192,14 @@ func TestAmbiguous(t *testing.T) {
 // TestSharedPointer: a plan of another maker may point at several messages, or
 // by an id that is no content's; they are read through the messages.
 func TestSharedPointer(t *testing.T) {
-	s := open(t, t.TempDir(), nil)
+	k := openKept(t, "memory:")
 	th := newThread(t, "t", say(thread.User, "alpha"), say(thread.Assistant, "beta"), say(thread.User, "go on"))
 	p := &plan.Plan{ThreadID: "t", ThreadVersion: 3, Externalizations: []plan.Externalization{{Span: th.Range(0, 2), ArtifactID: "blob-00012"}}}
-	if err := s.Save(t.Context(), th, p); err != nil {
-		t.Fatal(err)
-	}
+	save(t, k, th, p)
 	for _, id := range []string{"blob-00012", "blob-0"} {
-		if c, err := s.Artifact(t.Context(), id, ""); err != nil || c.Text != "alpha\nbeta" || len(c.MessageIDs) != 2 {
+		if c, err := k.find(t.Context(), id, ""); err != nil || c.Text != "alpha\nbeta" || len(c.MessageIDs) != 2 {
 			t.Errorf("%s: %+v, %v", id, c, err)
 		}
-	}
-}
-
-// TestExpiry: an artifact whose time is over is not read by any way. A20
-func TestExpiry(t *testing.T) {
-	now := time.Date(2025, 5, 12, 10, 0, 0, 0, time.UTC)
-	s := open(t, t.TempDir(), &dir.Options{TTL: time.Minute, Sensitivity: artifact.Confidential, Now: func() time.Time { return now }})
-	th, p := session(t, "t")
-	if err := s.Save(t.Context(), th, p); err != nil {
-		t.Fatal(err)
-	}
-	m, err := s.Artifacts().Metadata(t.Context(), artifact.Requester{}, p.Externalizations[0].ArtifactID)
-	if err != nil || m.TTLSeconds != 60 || m.Sensitivity != artifact.Confidential {
-		t.Errorf("metadata %+v, %v", m, err)
-	}
-	now = now.Add(time.Hour)
-	for _, id := range []string{m.ID, m.ID[:8], string(th.At(2).ID)} {
-		if c, err := s.Artifact(t.Context(), id, ""); !errors.Is(err, artifact.ErrExpired) {
-			t.Errorf("%s: %+v, %v", id, c, err)
-		}
-	}
-	hits, damage, err := s.Recall(t.Context(), "/* gullwing */", nil)
-	if err != nil || len(damage) > 0 {
-		t.Fatal(damage, err)
-	}
-	for _, h := range hits {
-		if strings.Contains(h.Excerpt, "gullwing") {
-			t.Errorf("expired content was found: %+v", h)
-		}
-	}
-	if n, err := s.Sweep(t.Context()); n != 1 || err != nil {
-		t.Errorf("swept %d, %v", n, err)
-	}
-	if err := s.Save(t.Context(), th, p); err != nil {
-		t.Fatal(err)
-	}
-	if c, err := s.Artifact(t.Context(), string(th.At(2).ID), ""); err != nil || !strings.Contains(c.Text, "gullwing") {
-		t.Errorf("saved again: %+v, %v", c, err)
 	}
 }
 
@@ -298,8 +237,6 @@ func TestNothingIsLost(t *testing.T) {
 		"clear": {strategy.Clear{Arguments: true}, strategy.Drop{}},
 	}
 	hidden := map[plan.Action]int{}
-	base := t.TempDir()
-	runs := 0
 	property.Check(t, func(rt *rapid.T) {
 		th := marked(rt, threadgen.Thread().Draw(rt, "thread"))
 		ladder := rapid.SampledFrom([]string{"auto", "seed", "aside", "drop", "clear"}).Draw(rt, "ladder")
@@ -320,19 +257,13 @@ func TestNothingIsLost(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		runs++
-		s, err := dir.Open(filepath.Join(base, fmt.Sprint(runs)), nil)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		defer s.Close()
-		if err := s.Save(t.Context(), th, res.Plan); err != nil {
-			rt.Fatal(err)
-		}
+		k := openKept(t, "memory:")
+		save(t, k, th, res.Plan)
+		index := recall.NewIndex(removedOf(t, k, ""))
 		for _, h := range res.Manifest.Hidden {
 			hidden[h.Record.Action]++
 			i, _ := th.Index(h.ID)
-			content, err := s.Artifact(t.Context(), string(h.ID), th.ID())
+			content, err := k.find(t.Context(), string(h.ID), th.ID())
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -341,18 +272,15 @@ func TestNothingIsLost(t *testing.T) {
 					rt.Fatalf("message %d: %q lacks %q", i, content.Text, text)
 				}
 			}
-			hits, damage, err := s.Recall(t.Context(), fmt.Sprintf("zmark%dq", i), &recall.Options{Limit: 1})
-			if err != nil || len(damage) > 0 || len(hits) != 1 || hits[0].MessageID != h.ID {
-				rt.Fatalf("message %d is not found: %+v, %v, %v", i, hits, damage, err)
+			hits := index.Search(fmt.Sprintf("zmark%dq", i), &recall.Options{Limit: 1})
+			if len(hits) != 1 || hits[0].MessageID != h.ID {
+				rt.Fatalf("message %d is not found: %+v", i, hits)
 			}
 		}
 		for _, x := range res.Plan.Externalizations {
-			if _, _, err := s.Artifacts().Get(t.Context(), artifact.Requester{}, x.ArtifactID); err != nil {
+			if _, err := k.find(t.Context(), x.ArtifactID, ""); err != nil {
 				rt.Fatal(err)
 			}
-		}
-		if damage, err := s.Check(t.Context()); err != nil || len(damage) > 0 {
-			rt.Fatal(damage, err)
 		}
 	})
 	for _, a := range []plan.Action{plan.Clear, plan.Summarize, plan.Externalize, plan.Drop} {
@@ -365,9 +293,9 @@ func TestNothingIsLost(t *testing.T) {
 
 // texts are the pieces of a message that a reader must get back, found without
 // the code under test.
-func texts(m *thread.Message) []string { return textsOf(m.Parts) }
+func texts(m *thread.Message) []string { return saidIn(m.Parts) }
 
-func textsOf(parts []thread.Part) []string {
+func saidIn(parts []thread.Part) []string {
 	var out []string
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -378,7 +306,7 @@ func textsOf(parts []thread.Part) []string {
 		case thread.ToolCall:
 			out = append(out, p.Name, p.Arguments)
 		case thread.ToolResult:
-			out = append(out, textsOf(p.Content)...)
+			out = append(out, saidIn(p.Content)...)
 		case thread.Media:
 			out = append(out, string(p.Type), p.MIME)
 		case thread.Opaque:
@@ -386,4 +314,94 @@ func textsOf(parts []thread.Part) []string {
 		}
 	}
 	return out
+}
+
+// TestKeptCorpus: real sessions, one from each folder or two in a long run, compacted to a third, lose nothing: each hidden
+// message is kept in full, each artifact can be read, and the words that the
+// index gives a message lead back to it. A20, A22, A23
+func TestKeptCorpus(t *testing.T) {
+	root := corpus.Dir(t, "transcripts")
+	counter, err := token.New("chars/4", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := palimpsest.New(palimpsest.Config{Counter: counter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := openKept(t, filepath.Join(t.TempDir(), "p.db"))
+	sessions, hidden, first, asked := 0, 0, 0, 0
+	perFolder, most := map[string]int{}, 1
+	if corpus.Long() {
+		most = 2
+	}
+	err = filepath.WalkDir(root, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		info, err := e.Info()
+		folder := filepath.Dir(name)
+		if err != nil || info.Size() < 20_000 || info.Size() > 800_000 || perFolder[folder] >= most {
+			return err
+		}
+		f, err := transcript.Open(name, nil)
+		if err != nil || len(f.Transcripts) == 0 {
+			return nil // README and index files; reading is tested elsewhere
+		}
+		perFolder[folder]++
+		th, err := thread.New(filepath.ToSlash(strings.TrimPrefix(name, root))).Append(f.Transcripts[0].Thread.Messages()...)
+		if err != nil {
+			return err
+		}
+		q := palimpsest.Request{Thread: th, Budget: 1 << 30, Profile: render.For(wire.Anthropic)}
+		whole, err := c.Compact(t.Context(), q)
+		if err != nil {
+			return err
+		}
+		q.Budget = whole.Before / 3
+		res, err := c.Compact(t.Context(), q)
+		if errors.Is(err, palimpsest.ErrOverBudget) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		sessions++
+		save(t, k, th, res.Plan)
+		entries := removedOf(t, k, th.ID())
+		if len(entries) != len(res.Manifest.Hidden) {
+			return fmt.Errorf("%s: %d entries of %d hidden messages", name, len(entries), len(res.Manifest.Hidden))
+		}
+		x := recall.NewIndex(entries)
+		for i, h := range res.Manifest.Hidden {
+			at, _ := th.Index(h.ID)
+			if entries[i].MessageID != h.ID || entries[i].Text != recall.FullText(th.At(at)) {
+				t.Errorf("%s: message %d is not kept as it was", name, at)
+			}
+			hidden++
+			if len(entries[i].Keywords) < 4 || i%5 > 0 && !corpus.Long() {
+				continue
+			}
+			asked++
+			for _, hit := range x.Search(strings.Join(entries[i].Keywords[:4], " "), nil) {
+				if hit.MessageID == h.ID || slices.Contains(hit.Also, h.ID) {
+					first++
+					break
+				}
+			}
+		}
+		for _, r := range res.Plan.Externalizations {
+			if _, err := k.find(t.Context(), r.ArtifactID, th.ID()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d sessions, %d hidden messages, %d of %d among the first ten for four of their keywords", sessions, hidden, first, asked)
+	if sessions == 0 || first*100 < asked*90 {
+		t.Errorf("%d sessions; keywords lead back to %d of %d messages", sessions, first, asked)
+	}
 }

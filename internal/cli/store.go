@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
+)
+
+// storeFlag is the --store flag: where conversations and keys are kept.
+type storeFlag struct{ name, tenant string }
+
+const storeUsage = "`STORE` is a SQLite FILE, postgres://USER@HOST/NAME or memory: (default: " + dsn.File + " in palimpsest's data directory)"
+
+// flags adds the flags of commands that keep or read one tenant's conversations.
+func (f *storeFlag) flags(c *cobra.Command) {
+	c.Flags().StringVar(&f.name, "store", "", "where conversations are kept whole when something is taken out of them; "+storeUsage)
+	c.Flags().StringVar(&f.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
+}
+
+// shown is the name of the store for people.
+func (f *storeFlag) shown() string {
+	if f.name != "" {
+		return withoutPassword(f.name)
+	}
+	folder, err := config.DataDir()
+	if err != nil {
+		return dsn.File
+	}
+	return filepath.Join(folder, dsn.File)
+}
+
+// withoutPassword is the name of a store as it may be shown.
+func withoutPassword(name string) string {
+	if u, err := url.Parse(name); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return name
+}
+
+// database is a store with the keys that it is sealed with.
+type database struct {
+	store.DB
+	keys store.Keyed
+	ring *keyring.Keyring // nil where there is no master key
+}
+
+// artifacts is what is true of artifacts, with the keys that there are.
+func (db *database) artifacts() *artifact.Store {
+	o := &artifact.Options{}
+	if db.ring != nil {
+		o.Sealer, o.KeyedIDs = db.ring, true
+	}
+	return artifact.NewStore(db.Artifacts(), o)
+}
+
+// open opens the store with the keys that there are. An existing one is never made
+// by a mistyped name.
+func (f *storeFlag) open(ctx context.Context, existing bool, master masterFlag) (*database, error) {
+	o := &dsn.Options{Existing: existing}
+	if master.given() {
+		var err error
+		if o.Masters, err = master.masters(); err != nil {
+			return nil, err
+		}
+	}
+	name := f.name
+	if name == "" {
+		folder, err := config.DataDir()
+		if err == nil {
+			err = leftBehind(folder)
+		}
+		if err != nil {
+			return nil, err
+		}
+		name = folder + string(filepath.Separator)
+	}
+	db, err := dsn.Open(ctx, name, o)
+	switch {
+	case errors.Is(err, dsn.ErrSyntax):
+		return nil, fmt.Errorf("%w: --store: %w", errUsage, err)
+	case existing && errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no store at %s: `palimpsest compact` and `palimpsest serve` make one; --store names another: %w", f.shown(), errNoStore)
+	case errors.Is(err, fs.ErrNotExist): // it names the folder
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", f.shown(), err)
+	}
+	opened := &database{DB: db}
+	if keys, ok := db.(store.Keyed); ok {
+		opened.keys, opened.ring = keys, keys.Keyring()
+	}
+	return opened, nil
+}
+
+// errNoStore is wrapped by the error of opening a store that must be there.
+var errNoStore = errors.New("nothing was kept there yet")
+
+// leftBehind tells of what earlier revisions kept in the data directory and nothing
+// reads any more.
+func leftBehind(folder string) error {
+	if _, err := os.Stat(filepath.Join(folder, dsn.File)); err == nil {
+		return nil
+	}
+	for _, name := range []string{"daemon.db", "keys"} {
+		if _, err := os.Stat(filepath.Join(folder, name)); err == nil {
+			return fmt.Errorf("%s is of an earlier revision: threads and keys are in %s now. Rename daemon.db and what stands beside it, make API keys anew, and move the folder keys away; or name a store with --store", filepath.Join(folder, name), dsn.File)
+		}
+	}
+	return nil
+}
+
+// lateStore is a store that is opened when it is first needed: most compactions ask
+// no model, and some take nothing out. It is an llm.Cache of what models answered.
+type lateStore struct {
+	flag *storeFlag
+
+	mu     sync.Mutex
+	opened bool
+	kept   *kept
+	err    error
+}
+
+func (l *lateStore) open(ctx context.Context) (*kept, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.opened {
+		l.opened = true
+		if l.kept, l.err = l.flag.kept(ctx, false); l.err != nil {
+			l.err = fmt.Errorf("nowhere to keep what is taken out (see --store): %w", l.err)
+		}
+	}
+	return l.kept, l.err
+}
+
+// Get implements llm.Cache. A store that cannot be opened has nothing; whoever
+// keeps something there is told why.
+func (l *lateStore) Get(ctx context.Context, key string) ([]byte, bool) {
+	if k, err := l.open(ctx); err == nil {
+		return k.tenant.Answers.Get(ctx, key)
+	}
+	return nil, false
+}
+
+// Put implements llm.Cache.
+func (l *lateStore) Put(ctx context.Context, key string, value []byte) {
+	if k, err := l.open(ctx); err == nil {
+		k.tenant.Answers.Put(ctx, key, value)
+	}
+}
+
+// Close gives the store back.
+func (l *lateStore) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept == nil {
+		return nil
+	}
+	return l.kept.db.Close()
+}
