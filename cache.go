@@ -50,6 +50,21 @@ func (s *Session) Delete(ctx context.Context, remove func(context.Context) error
 	return nil
 }
 
+// Release gives up what this process remembers of the conversation between steps,
+// unless a step of it is being taken. The next step reads it from the stores.
+func (s *Session) Release() {
+	k, ok := s.c.cache.Get(s.id)
+	if !ok {
+		return
+	}
+	select {
+	case k.turn <- struct{}{}:
+		s.c.cache.Delete(s.id)
+		<-k.turn
+	default:
+	}
+}
+
 // cached returns what is remembered of the session's conversation.
 func (s *Session) cached() *cached {
 	if s.own != nil {

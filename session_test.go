@@ -62,6 +62,46 @@ func TestStepTwice(t *testing.T) {
 	}
 }
 
+// TestRelease: a conversation that this process has given up in between goes on with
+// the same prompts and plans.
+func TestRelease(t *testing.T) {
+	run := func(release bool) (prompts []string) {
+		c, err := palimpsest.New(palimpsest.Config{Now: func() time.Time { return time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := c.Session("t")
+		messages := []thread.Message{plain(thread.User, "Tidy the queue.")}
+		for n := range 30 {
+			p, err := s.PrepareStep(t.Context(), palimpsest.Step{Messages: messages, Budget: 8000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprint(p.PlanVersion)
+			for i := range p.Messages {
+				text += "\n" + p.Messages[i].Text()
+			}
+			prompts = append(prompts, text)
+			if release {
+				s.Release()
+				c.Session("another").Release()
+			}
+			call, result := work(n)
+			messages = []thread.Message{call, result}
+		}
+		return prompts
+	}
+	kept, released := run(false), run(true)
+	for n := range kept {
+		if kept[n] != released[n] {
+			t.Fatalf("step %d is\n%.500s\nand was\n%.500s", n, released[n], kept[n])
+		}
+	}
+	if strings.HasPrefix(kept[29], "0") {
+		t.Errorf("there was no plan: %.20q", kept[29])
+	}
+}
+
 // losing is a store in which every plan comes second.
 type losing struct {
 	store.Memory

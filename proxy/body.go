@@ -10,28 +10,66 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 )
 
-// readBody reads a body of a length, or -1 where nobody said, up to a limit. It is
-// whole when nothing was left. The error is that of the connection; what came before
-// it is there.
-func readBody(r io.Reader, length, limit int64) ([]byte, bool, error) {
+// readBody reads a body up to a limit, as it comes: what it says of its length reserves
+// nothing. It is whole when nothing was left. The error is that of the connection; what
+// came before it is there.
+func readBody[T string | []byte](r io.Reader, limit int64) (body T, whole bool, err error) {
 	if r == nil {
-		return nil, true, nil
+		return body, true, nil
 	}
-	var b bytes.Buffer
-	if length > 0 {
-		b.Grow(int(min(length, limit)) + bytes.MinRead)
-	}
-	n, err := b.ReadFrom(io.LimitReader(r, limit+1))
-	return b.Bytes(), err == nil && n <= limit, err
+	return readPieces[T](r, limit, func(int) bool { return true })
 }
+
+// errBusy says that there is no room for a body.
+var errBusy = errors.New("no room for the body")
+
+// readPieces is readBody where there has to be room for each piece but the first. The
+// error is errBusy where there is none.
+func readPieces[T string | []byte](r io.Reader, limit int64, take func(bytes int) bool) (body T, whole bool, err error) {
+	r = io.LimitReader(r, limit+1)
+	var pieces []*[pieceSize]byte
+	defer func() {
+		for _, p := range pieces {
+			piecePool.Put(p)
+		}
+	}()
+	size := 0
+	for err == nil {
+		at := size % pieceSize
+		if at == 0 {
+			if len(pieces) > 0 && !take(pieceSize) {
+				return body, false, errBusy
+			}
+			pieces = append(pieces, piecePool.Get().(*[pieceSize]byte))
+		}
+		var n int
+		n, err = r.Read(pieces[len(pieces)-1][at:])
+		size += n
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for _, p := range pieces {
+		b.Write(p[:min(pieceSize, size-b.Len())])
+	}
+	return T(b.String()), err == nil && int64(size) <= limit, err
+}
+
+// The pieces in which bodies are read are used again.
+const pieceSize = 32 << 10
+
+var piecePool = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 // again is a body as it came: what was read of it, and behind it the error that
 // reading ended with or, without one, what was not read yet.
-func again(read []byte, err error, rest io.ReadCloser) io.ReadCloser {
+func again[T string | []byte](read T, err error, rest io.ReadCloser) io.ReadCloser {
 	behind := io.Reader(rest)
 	if err != nil {
 		behind = failing{err}
@@ -39,7 +77,7 @@ func again(read []byte, err error, rest io.ReadCloser) io.ReadCloser {
 	return struct {
 		io.Reader
 		io.Closer
-	}{io.MultiReader(bytes.NewReader(read), behind), rest}
+	}{io.MultiReader(strings.NewReader(string(read)), behind), rest}
 }
 
 // failing gives the error that a body broke off with, in its place.
@@ -50,15 +88,29 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // errEncoding says that a body is compressed in a way that is not read here.
 var errEncoding = errors.New("content encoding that is not read here")
 
-// decoded returns the bytes of a body without its compression.
-func decoded(h http.Header, b []byte, limit int64) ([]byte, error) {
-	r, err := decoder(h, bytes.NewReader(b))
+// A body may be so many times as large without its compression, beyond some bytes that
+// every body may have. Text is packed ten times, hardly ever a hundred times.
+const (
+	maxRatio   = 200
+	alwaysRoom = 4 << 20
+)
+
+// decoded returns a body without its compression.
+func decoded[T string | []byte](h http.Header, body T, limit int64) (T, error) {
+	return decodedPieces(h, body, limit, func(int) bool { return true })
+}
+
+// decodedPieces is decoded where there has to be room for what comes out; see
+// readPieces.
+func decodedPieces[T string | []byte](h http.Header, body T, limit int64, take func(bytes int) bool) (T, error) {
+	r, err := decoder(h, strings.NewReader(string(body)))
 	if err != nil || r == nil {
-		return b, err
+		return body, err
 	}
 	defer r.Close()
-	out, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(out)) > limit {
+	limit = min(limit, alwaysRoom+maxRatio*int64(len(body)))
+	out, whole, err := readPieces[T](r, limit, take)
+	if err == nil && !whole {
 		err = fmt.Errorf("the body has more than %d bytes without its compression", limit)
 	}
 	return out, err

@@ -10,7 +10,9 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"os"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -71,6 +73,7 @@ func TestOtherPaths(t *testing.T) {
 		{"GET", "/v1/models", "", openai, "/v1/models"},
 		{"GET", "/v1/models?limit=3", "X-Api-Key", anthropic, "/v1/models?limit=3"},
 		{"GET", "/v1beta/models?key=k&pageSize=2", "", gemini, "/v1beta/models?key=k&pageSize=2"},
+		{"POST", "//v1///embeddings", "", openai, "/v1/embeddings"},
 		{"POST", "/v1/messages/batches?x=%20y&z", "Anthropic-Version", anthropic, "/v1/messages/batches?x=%20y&z"},
 		{"POST", "/messages/count_tokens", "", anthropic, "/v1/messages/count_tokens"},
 		{"DELETE", "/v1/files/a%2Fb", "", openai, "/v1/files/a%2Fb"},
@@ -322,24 +325,6 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// TestUnreachable: a provider that is not there is a 502 in a form that SDKs
-// read.
-func TestUnreachable(t *testing.T) {
-	gone := httptest.NewServer(nil)
-	gone.Close()
-	p, err := proxy.New(&proxy.Options{Anthropic: gone.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(p)
-	defer server.Close()
-	a := newAgent(t, wire.Anthropic, server.URL, false)
-	a.user("hello")
-	if s := a.peek(); s.status != http.StatusBadGateway || !strings.Contains(string(s.raw), `"type":"error"`) {
-		t.Errorf("status %d: %s", s.status, s.raw)
-	}
-}
-
 // TestTransport: the same exchange in one process, for an http.Client.
 func TestTransport(t *testing.T) {
 	up := strict(t)
@@ -448,5 +433,84 @@ func TestNoWebSocket(t *testing.T) {
 		if asked := len(up.Requests()) > before; asked != (want == http.StatusOK) {
 			t.Errorf("%s: the provider was asked: %t", path, asked)
 		}
+	}
+}
+
+// TestUnreachable: an answer in place of the provider's says what is wrong, and not
+// where its server stands.
+func TestUnreachable(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	closing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }))
+	defer closing.Close()
+	for upstream, want := range map[string]string{gone.URL: "connection refused", closing.URL: "broke off", "http://no.such.server.invalid": "not known", "https" + closing.URL[4:]: "TLS"} {
+		p, err := proxy.New(&proxy.Options{OpenAI: upstream + "/v1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := httptest.NewServer(p)
+		res := post(t, server.URL+"/v1/chat/completions", []byte(`{"model":"m","messages":[{"role":"user","content":"hi"}]}`), nil)
+		said, _ := io.ReadAll(res.Body)
+		server.Close()
+		_, address, _ := strings.Cut(upstream, "//")
+		host, _, _ := strings.Cut(address, ":")
+		if res.StatusCode != http.StatusBadGateway || !strings.Contains(string(said), `"type":"error"`) || !strings.Contains(string(said), want) || strings.Contains(string(said), host) {
+			t.Errorf("%s: %d %s", upstream, res.StatusCode, said)
+		}
+	}
+}
+
+// TestNoBody: a request without a body, which no provider's API has, passes.
+func TestNoBody(t *testing.T) {
+	up := proxytest.New(t)
+	url, p := start(t, up, proxy.Options{Window: 20_000})
+	for _, path := range []string{"/v1/messages", "/v1/chat/completions", "/v1/responses", "/v1/responses/compact", "/v1/messages/count_tokens", "/v1beta/models/m:generateContent"} {
+		if res := post(t, url+path, nil, nil); res.StatusCode == http.StatusBadGateway {
+			t.Errorf("%s: %d", path, res.StatusCode)
+		}
+	}
+	if got := len(up.Requests()); got != 6 || p.Totals().Faults != 0 {
+		t.Errorf("%d requests arrived, %+v", got, p.Totals())
+	}
+}
+
+// TestDeclaredLength: a body that is said to be large and does not come takes no
+// memory.
+func TestDeclaredLength(t *testing.T) {
+	up := proxytest.New(t)
+	url, _ := start(t, up, proxy.Options{Window: 20_000})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	ctx, cancel := context.WithCancel(t.Context())
+	const connections = 20
+	sent, wait := make(chan struct{}, connections), sync.WaitGroup{}
+	for range connections {
+		body, feed := io.Pipe()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/messages", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = 60 << 20
+		wait.Go(func() {
+			if res, err := plainly.RoundTrip(r); err == nil {
+				res.Body.Close()
+			}
+		})
+		wait.Go(func() {
+			feed.Write([]byte("{"))
+			feed.Write([]byte(strings.Repeat(" ", 32<<10))) // once this has gone the first has been read
+			sent <- struct{}{}
+			<-ctx.Done()
+			feed.CloseWithError(ctx.Err())
+		})
+	}
+	for range connections {
+		<-sent
+	}
+	runtime.ReadMemStats(&after)
+	cancel()
+	wait.Wait()
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 100 {
+		t.Errorf("%d requests that did not come took %d MB", connections, took)
 	}
 }

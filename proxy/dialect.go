@@ -5,9 +5,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
-	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -21,15 +18,6 @@ type dialect struct {
 type codec interface {
 	wire.Codec
 	wire.Answers
-}
-
-// Decode reads a request, and knows summaries of ours in it.
-func (d *dialect) Decode(body []byte) (*prompt.Prompt, error) {
-	p, err := d.codec.Decode(body)
-	if err == nil {
-		p.Messages = ourform.Mark(p.Messages, nil)
-	}
-	return p, err
 }
 
 // answers makes one answer of several.
@@ -113,9 +101,6 @@ func (ev sent) changed(data string) []byte {
 	}
 	return ev.with(data)
 }
-
-// ours reports whether a tool of that name is answered here.
-func ours(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
 
 // places says under which index the client is shown what a round numbers for
 // itself: as the provider does, without what is ours and behind the earlier

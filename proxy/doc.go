@@ -11,11 +11,11 @@
 // # What happens to a request
 //
 // A request that is small passes as it is, byte for byte, and so does everything
-// that is no question to a model. Of a larger one the conversation is recognised:
-// by the header X-Palimpsest-Thread, else by the ids that the clients send
-// together with model, system, tools and first message, and always by the chained
-// ids of its messages. A history that was rewritten (a rewind, an edit, the
-// client's own compaction) is a fork of the log, with the plan that still holds.
+// that is no question to a model. Of a larger one the conversation is recognised
+// (package identify): by the header X-Palimpsest-Thread, else by the ids that the
+// clients send together with model, system, tools and first message, and always by
+// the chained ids of its messages. A history that was rewritten (a rewind, an edit,
+// the client's own compaction) is a fork of the log, with the plan that still holds.
 // What is new goes to the log, and the render goes to the provider: the same
 // prefix from step to step until the next compaction.
 //
@@ -23,6 +23,11 @@
 // smaller one, before the client has seen a byte. Once something was taken out,
 // the model is offered read_artifact and recall; its calls to them are answered
 // here, in further requests that the client does not see.
+//
+// The files: exchange.go is the way of a request, read.go, place.go and prepare.go
+// its steps before the provider is asked, refusal.go those after it has refused,
+// rounds.go and stream.go the answer, native*.go what concerns the provider's own
+// compaction.
 //
 // # Never harm
 //

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"strconv"
@@ -45,21 +44,19 @@ func withoutOurs(r *http.Request) *http.Request {
 }
 
 // outgoing is the request with another body.
-func outgoing(r *http.Request, b []byte) *http.Request {
+func outgoing(r *http.Request, size int, body func() io.Reader) *http.Request {
 	out := withoutOurs(r)
-	out.Body = io.NopCloser(bytes.NewReader(b))
-	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
-	out.ContentLength = int64(len(b))
-	out.TransferEncoding = nil
+	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(body()), nil }
+	out.Body, out.ContentLength, out.TransferEncoding = io.NopCloser(body()), int64(size), nil
 	if values := r.Header["Content-Length"]; len(values) > 0 {
 		out.Header = out.Header.Clone()
-		out.Header.Set("Content-Length", strconv.Itoa(len(b)))
+		out.Header.Set("Content-Length", strconv.Itoa(size))
 	}
 	return out
 }
 
-// plainly asks for an answer that can be read here: compressed by gzip at most.
-func plainly(out *http.Request) {
+// readable asks for an answer that can be read here: compressed by gzip at most.
+func readable(out *http.Request) {
 	out.Header = out.Header.Clone()
 	accepted := out.Header.Get("Accept-Encoding")
 	switch {

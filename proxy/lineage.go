@@ -7,21 +7,20 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
-	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // lineage knows which logs go on from others, so that what a client took out of
-// its own history can be reached in the log where it stood before. The zero value
-// with documents is ready to use; it is safe for concurrent use.
+// its own history can be reached in the log where it stood before. It is safe for
+// concurrent use.
 type lineage struct {
 	documents store.Documents
+	origins   *lru.Cache[string, []string] // by log, what it goes on from, as documents have it
 
-	mu       sync.Mutex
-	sessions map[string]*session
-	origins  map[string][]string // by log, what it goes on from, as documents have it
+	mu       sync.Mutex // of what is in sessions
+	sessions *lru.Cache[string, *session]
 }
 
 // session is what happened last in what a client calls a session.
@@ -42,41 +41,21 @@ const (
 	originKind = "proxy-origin"
 )
 
-// session names what the client calls its session; empty where it says nothing.
-func (x *exchange) session() string {
-	said := x.saysOfItself()
-	if len(said) == 0 {
-		return ""
-	}
-	return digest(append(said, x.endpoint.dialect.API())...)
-}
-
 func (l *lineage) session(id string) *session {
-	s := l.sessions[id]
-	if s == nil {
-		if len(l.sessions) >= maxSessions {
-			clear(l.sessions)
-		}
-		if l.sessions == nil {
-			l.sessions = map[string]*session{}
-		}
-		s = &session{logs: map[string]string{}}
-		l.sessions[id] = s
-	}
-	return s
+	return l.sessions.Of(id, 1, func() *session { return &session{logs: map[string]string{}} })
 }
 
 // passed notes a request beside the conversation. One that is nearly as large as
 // the last step holds the history, and asks for a summary of it: what it is
 // called, or how it is put, differs from client to client.
-func (l *lineage) passed(session, reason string, size int) {
+func (l *lineage) passed(session string, kind identify.Kind, size int) {
 	if session == "" {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.session(session)
-	if reason == ownCompaction || reason == sideRequest && s.size > 0 && size >= s.size/2 {
+	if kind == identify.OwnCompaction || kind == identify.Aside && s.size > 0 && size >= s.size/2 {
 		s.summed = true
 	}
 }
@@ -85,10 +64,7 @@ func (l *lineage) passed(session, reason string, size int) {
 func (l *lineage) last(id, kind string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := l.sessions[id]; s != nil {
-		return s.logs[kind]
-	}
-	return ""
+	return l.session(id).logs[kind]
 }
 
 // step notes that a session goes on with a log, and returns what that log goes on
@@ -129,9 +105,7 @@ func (l *lineage) moved(id, kind, log string, size int, shown bool) string {
 
 // origin is what is known of a log; nil for nothing.
 func (l *lineage) origin(ctx context.Context, log string) ([]string, error) {
-	l.mu.Lock()
-	earlier, ok := l.origins[log]
-	l.mu.Unlock()
+	earlier, ok := l.origins.Get(log)
 	if ok || store.CheckName("log", log) != nil {
 		return earlier, nil
 	}
@@ -145,24 +119,12 @@ func (l *lineage) origin(ctx context.Context, log string) ([]string, error) {
 			return nil, err
 		}
 	}
-	l.remember(log, earlier)
+	l.origins.Put(log, earlier, 1)
 	return earlier, nil
 }
 
-func (l *lineage) remember(log string, earlier []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.origins) >= maxSessions {
-		clear(l.origins)
-	}
-	if l.origins == nil {
-		l.origins = map[string][]string{}
-	}
-	l.origins[log] = earlier
-}
-
 func (l *lineage) save(ctx context.Context, log string, earlier []string) error {
-	l.remember(log, earlier)
+	l.origins.Put(log, earlier, 1)
 	if store.CheckName("log", log) != nil {
 		return nil
 	}
@@ -172,87 +134,48 @@ func (l *lineage) save(ctx context.Context, log string, earlier []string) error 
 	}
 	_, err = l.documents.Put(ctx, store.Document{Kind: originKind, ID: log, Body: body})
 	if errors.Is(err, store.ErrConflict) {
-		return nil // another request of the same conversation was faster
+		return nil // another request of the same conversation has written it
 	}
 	return err
 }
 
-// earlier are the logs that a branch goes on from, the latest first. Where that
+// earlier are the logs that a request goes on from, the latest first. Where that
 // cannot be read it goes on from none: less is found then, and nothing else is
 // wrong.
-func (x *exchange) earlier(ctx context.Context, p *prompt.Prompt, b branch) []string {
-	if x.apart {
+func (x *exchange) earlier(ctx context.Context, r *reading, at identify.Place) []string {
+	if r.summary {
 		return nil
 	}
-	from, err := x.comesFrom(ctx, p, b)
+	from, err := x.comesFrom(ctx, r, at)
 	if err != nil {
 		return nil
 	}
 	return from
 }
 
-func (x *exchange) comesFrom(ctx context.Context, p *prompt.Prompt, b branch) ([]string, error) {
-	kind := digest(x.t.model(x.modelNameOf(p)).Name, x.known.around)
-	session, shown := x.session(), recapped(p)
-	if last := x.t.lineage.last(session, kind); last != "" && last != b.id && !shown {
+func (x *exchange) comesFrom(ctx context.Context, r *reading, at identify.Place) ([]string, error) {
+	kind := identify.Digest(r.model.Name, r.Surroundings)
+	session, shown := r.client.SessionID(), identify.Recapped(r.Prompt.Messages)
+	if last := x.t.lineage.last(session, kind); last != "" && last != at.Log && !shown {
 		old, err := x.t.log.Load(ctx, last)
 		if err != nil {
 			return nil, err
 		}
-		shown = repeats(old, b.news)
+		shown = identify.Repeats(old, r.Prompt.Messages[at.Seen:])
 	}
-	from, err := x.t.lineage.step(ctx, session, kind, b.id, len(x.plain), shown)
+	from, err := x.t.lineage.step(ctx, session, kind, at.Log, r.size, shown)
 	if err != nil {
 		return nil, err
 	}
-	for i := 0; from == nil && i < len(b.above); i++ {
-		if from, err = x.t.lineage.origin(ctx, b.above[i]); err != nil {
+	for i := 0; from == nil && i < len(at.Above); i++ {
+		if from, err = x.t.lineage.origin(ctx, at.Above[i]); err != nil {
 			return nil, err
 		}
 	}
-	for _, id := range b.shortened {
-		if !slices.Contains(from, id) && id != b.id {
+	for _, id := range at.Shortened {
+		if !slices.Contains(from, id) && id != at.Log {
 			from = append(slices.Clip(from), id)
 		}
 	}
 	return from[:min(len(from), maxEarlier)], nil
-}
-
-// repeats reports whether what is new in a history stood in another log already: a
-// client that sums up its history keeps the last results behind the summary.
-func repeats(old *thread.Thread, news []thread.Message) bool {
-	calls := map[string]bool{}
-	for i := range news {
-		if r, ok := news[i].Result(); ok && !thread.IsLocalID(r.CallID) {
-			calls[r.CallID] = true
-		}
-	}
-	if len(calls) == 0 {
-		return false
-	}
-	for _, m := range uncopied.All(old) {
-		if r, ok := m.Result(); ok && calls[r.CallID] {
-			return true
-		}
-	}
-	return false
-}
-
-// recapped reports whether the history begins with a summary of the client's.
-func recapped(p *prompt.Prompt) bool {
-	return slices.ContainsFunc(p.Messages[:min(len(p.Messages), 3)], func(m thread.Message) bool { return m.Kind == thread.Recap })
-}
-
-// shortens reports whether the history holds the result at which it parts from a
-// log in another form: the client has cut it.
-func shortens(log *thread.Thread, where place, messages []thread.Message) bool {
-	if where.at >= log.Len() || where.seen >= len(messages) {
-		return false
-	}
-	was, ok := uncopied.At(log, where.at).Result()
-	if !ok {
-		return false
-	}
-	is, ok := messages[where.seen].Result()
-	return ok && is.CallID == was.CallID && len(is.Text()) < len(was.Text())
 }

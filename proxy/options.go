@@ -48,6 +48,11 @@ type Options struct {
 	// in memory. Forget is for who deletes a log.
 	Documents store.Documents
 
+	// Memory bounds what is remembered of conversations between their steps, and may
+	// be shared by the proxies of several tenants. Nil is one of its own, with the
+	// default bounds.
+	Memory *Memory
+
 	// NoTools offers the model no tools to read again what was removed.
 	NoTools bool
 	// Rounds is how many requests one request of the client's may become while

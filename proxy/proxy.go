@@ -1,13 +1,18 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"path"
+	"strings"
+	"syscall"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/quality"
@@ -49,7 +54,8 @@ func New(o *Options) (*Proxy, error) {
 // ServeHTTP forwards a request, by way of the Transport. One that would turn a
 // question to a model into a WebSocket, as Codex tries first, is refused with 426,
 // on which clients go on over HTTP: nothing could be done for a conversation there.
-// What is no path of a provider's is answered here, with 404 or 405.
+// What is no path of a provider's is answered here, with 404 or 405; one that is
+// written with empty segments is sent on without them.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != "" && endpointOf(r.URL.Path).task == generate {
 		w.Header().Set(ActionHeader, Passed)
@@ -58,6 +64,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUpgradeRequired)
 		io.WriteString(w, `{"error":{"message":"palimpsest: no WebSocket here, use HTTP","type":"invalid_request_error","param":null,"code":null}}`)
 		return
+	}
+	if clean := path.Clean("/" + r.URL.Path); r.URL.RawPath == "" && strings.Contains(r.URL.Path, "//") {
+		own, u := *r, *r.URL
+		u.Path, own.URL = clean, &u
+		r = &own
 	}
 	if !Takes(r.Method, r.URL.Path) {
 		refuseUnknown(w, r)
@@ -68,6 +79,29 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Totals are what was done since the proxy was made.
 func (p *Proxy) Totals() Totals { return p.transport.Totals() }
+
+// Upstream is a provider that a Proxy sends requests to.
+type Upstream struct {
+	// Name is that of the provider: "Anthropic", "OpenAI" or "Gemini".
+	Name string
+	// URL is where its requests go, without a password.
+	URL string
+	// Requests counts those that asked a model, as Totals does.
+	Requests int64
+}
+
+// Upstreams are the providers of a proxy, and how many requests each had so far.
+// Together these are Totals.Requests.
+func (p *Proxy) Upstreams() []Upstream {
+	var all []Upstream
+	for _, u := range []struct {
+		name   string
+		vendor vendor
+	}{{"Anthropic", anthropicVendor}, {"OpenAI", openaiVendor}, {"Gemini", geminiVendor}} {
+		all = append(all, Upstream{u.name, p.upstreams[u.vendor].Redacted(), p.transport.byVendor[u.vendor].Load()})
+	}
+	return all
+}
 
 // Finished tells how the task of a conversation ended, for Config.Quality, and returns
 // how it fared under compaction since this process first saw it (see
@@ -106,5 +140,32 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	fmt.Fprintf(w, `{"type":"error","error":{"type":"api_error","code":%d,"message":%s}}`,
-		status, rawjson.Quote("palimpsest: the provider gave no answer: "+err.Error()))
+		status, rawjson.Quote("palimpsest: the provider gave no answer: "+trouble(err)))
+}
+
+// trouble says what is wrong with a connection, without its address: that may be
+// nobody's business but of who runs the proxy.
+func trouble(err error) string {
+	var named *net.DNSError
+	var tlsRecord tls.RecordHeaderError
+	var certificate *tls.CertificateVerificationError
+	var large *http.MaxBytesError
+	var network net.Error
+	switch {
+	case errors.As(err, &large):
+		return "the request is too large"
+	case errors.As(err, &named):
+		return "the name of its server is not known"
+	case errors.As(err, &certificate):
+		return "its certificate is not valid"
+	case errors.As(err, &tlsRecord):
+		return "its server does not speak TLS"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection broke off"
+	case errors.As(err, &network) && network.Timeout():
+		return "it took too long"
+	}
+	return "the connection failed"
 }

@@ -1,15 +1,21 @@
 package proxy
 
 import (
+	"slices"
+
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// refresh puts the client's own bytes of now into a rendered prompt, where the
+// refreshed is a rendered prompt with the client's own bytes of now, where the
 // log holds those of an earlier request: what is volatile in them (cache marks
-// above all) counts as the client sent it last.
-func refresh(p *prompt.Prompt, log *thread.Thread, messages []thread.Message, ids []thread.ID) {
+// above all) counts as the client sent it last. What was rendered may be remembered
+// for the next step, and is not written to.
+func refreshed(rendered *prompt.Prompt, log *thread.Thread, r *reading) *prompt.Prompt {
+	p := *rendered
+	p.Messages = slices.Clone(rendered.Messages)
+	messages, ids := r.Prompt.Messages, r.IDs
 	var now map[thread.ID]*thread.Message
 	next := 0 // where in the log the next message stands, mostly
 	for k := range p.Messages {
@@ -54,6 +60,7 @@ func refresh(p *prompt.Prompt, log *thread.Thread, messages []thread.Message, id
 		}
 		m.Parts = own
 	}
+	return &p
 }
 
 // untouched reports whether the renderer passed a message on as it stands in the

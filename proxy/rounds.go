@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -36,8 +37,11 @@ const (
 )
 
 // answer reads an answer for calls of our tools, whole or as it streams.
-func (x *exchange) answer(res *http.Response, v verdict) (*http.Response, error) {
-	r := &rounds{x: x, step: v.step}
+func (x *exchange) answer(res *http.Response, d decision) (*http.Response, error) {
+	if d.step == nil || !d.step.offered {
+		return res, nil
+	}
+	r := &rounds{x: x, step: d.step}
 	r.resume()
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return r.whole(res)
@@ -47,15 +51,16 @@ func (x *exchange) answer(res *http.Response, v verdict) (*http.Response, error)
 	}
 	uncompressed(res, -1)
 	ctx, cancel := context.WithCancel(x.request.Context())
-	x.request = x.request.WithContext(ctx)
-	d := x.endpoint.dialect
-	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: newEvents(res.Body), answer: d.NewStream(), translator: d.translator()}
+	own, api := *x, x.endpoint.dialect
+	own.request = x.request.WithContext(ctx)
+	r.x = &own
+	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: newEvents(res.Body), answer: api.NewStream(), translator: api.translator()}
 	return res, nil
 }
 
 // resume takes up the rounds of an earlier try.
 func (r *rounds) resume() {
-	for _, m := range r.step.rounds {
+	for _, m := range r.step.open {
 		r.hidden = append(r.hidden, *m)
 		if m.Role == thread.Assistant {
 			r.n++
@@ -82,7 +87,7 @@ const maxAnswer = 64 << 20
 // readAnswer reads the body of an answer, which can be read again afterwards. It
 // is false where that is too long or broke off.
 func readAnswer(res *http.Response) ([]byte, bool) {
-	read, all, err := readBody(res.Body, -1, maxAnswer)
+	read, all, err := readBody[[]byte](res.Body, maxAnswer)
 	if err != nil || !all {
 		res.Body = again(read, err, res.Body)
 		return nil, false
@@ -108,7 +113,7 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 	for {
 		said, err := d.DecodeAnswer(body)
 		if err != nil {
-			r.x.fault("answer", err, verdict{step: r.step})
+			r.x.fault("answer", err, r.step)
 			r.leave()
 			return given(res, raw), nil
 		}
@@ -122,7 +127,7 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 		}
 		err = r.ask(func(further *http.Response) (err error) {
 			res = further
-			read, all, err := readBody(res.Body, -1, maxAnswer)
+			read, all, err := readBody[[]byte](res.Body, maxAnswer)
 			if err != nil {
 				return err
 			}
@@ -224,8 +229,8 @@ func (r *rounds) named(m thread.Message, last bool) thread.Message {
 	m.Parts = append([]thread.Part(nil), m.Parts...)
 	m.Frame = nil
 	next := 0
-	for i := range r.step.request.Messages {
-		for _, c := range r.step.request.Messages[i].Calls() {
+	for i := range r.step.read.Prompt.Messages {
+		for _, c := range r.step.read.Prompt.Messages[i].Calls() {
 			if thread.IsLocalID(c.ID) {
 				next++
 			}
@@ -253,27 +258,24 @@ const hiddenCalls = 1_000_000
 
 // prepare writes the rounds so far to the log, and renders the request of the
 // next from it.
-func (r *rounds) prepare(x *exchange, ctx context.Context) (verdict, error) {
-	ask, news := r.step.ask, r.news()
-	ask.Messages = news
+func (r *rounds) prepare(ctx context.Context) (decision, error) {
+	ask := r.step.ask
+	ask.Messages = r.news()
 	made, err := r.step.session.PrepareStep(ctx, ask)
 	if err != nil {
-		return verdict{step: r.step}, err
+		return decision{step: r.step}, err
 	}
-	r.logged += len(news)
-	return x.finish(ctx, r.step, made, true)
+	return r.x.finish(ctx, r.step, made, true)
 }
 
 // news are the messages of the rounds that the log does not hold yet.
 func (r *rounds) news() []thread.Message {
-	stem := digest(string(r.step.ids[len(r.step.ids)-1]))
-	var news []thread.Message
-	for i := r.logged; i < len(r.hidden); i++ {
-		m := detacher{}.message(r.hidden[i])
-		m.ID = thread.ID(fmt.Sprintf("%s%s-%d", hiddenPrefix, stem, i))
-		news = append(news, m)
+	last := r.step.read.IDs[len(r.step.read.IDs)-1]
+	var ids []thread.ID
+	for n := r.logged; n < len(r.hidden); n++ {
+		ids = append(ids, identify.HiddenID(last, n))
 	}
-	return news
+	return identify.Detached(r.hidden[r.logged:], ids)
 }
 
 // keep writes the rounds to the log before the client hears of their end. A store
@@ -282,8 +284,8 @@ func (r *rounds) keep() {
 	if len(r.hidden) == 0 {
 		return
 	}
-	ctx := context.WithoutCancel(r.x.request.Context())
-	r.x.guarded(ctx, "rounds", func(_ *exchange, ctx context.Context) (verdict, error) {
-		return verdict{step: r.step}, r.step.session.FinishStep(ctx, r.step.prepared, llm.Usage{}, r.news()...)
+	s, news := r.step, r.news()
+	r.x.attempt(context.WithoutCancel(r.x.request.Context()), "rounds", s, func(ctx context.Context) error {
+		return s.session.FinishStep(ctx, s.prepared, llm.Usage{}, news...)
 	})
 }

@@ -67,7 +67,7 @@ func (s *stream) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open {
-		s.x.t.left.add(s.step.id)
+		s.x.t.waiting.add(s.step.id)
 	}
 	s.open, s.closed = false, true
 	return s.body.Close()
@@ -95,7 +95,7 @@ func (s *stream) read(body io.ReadCloser) {
 func (s *stream) more() {
 	defer func() {
 		if p := recover(); p != nil {
-			s.x.fault("stream", fmt.Errorf("%w: %v", errPanic, p), verdict{step: s.step})
+			s.x.fault("stream", fmt.Errorf("%w: %v", errPanic, p), s.step)
 			s.out, s.err = nil, io.ErrUnexpectedEOF
 		}
 	}()
@@ -184,11 +184,7 @@ func (s *stream) next() {
 
 // wrote is what the provider wrote of a failure, as JSON; empty when it is none.
 func (s *stream) wrote(f *failure) string {
-	said := f.wrote
-	if f.res != nil && len(said) == 0 {
-		said = []byte(s.x.said)
-	}
-	if v := gjson.ParseBytes(said); rawjson.Valid(said) && v.IsObject() {
+	if v := gjson.ParseBytes(f.wrote); rawjson.Valid(f.wrote) && v.IsObject() {
 		return v.Get("@ugly").Raw
 	}
 	return ""

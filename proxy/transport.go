@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -10,11 +12,13 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/quality"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -23,30 +27,37 @@ import (
 // Transport is the exchange of a Proxy as an http.RoundTripper, for the
 // http.Client of an SDK in one process. It is safe for concurrent use.
 type Transport struct {
-	options Options
-	models  token.ModelSet
-	events  event.Sink
-	log     store.Log
-	plans   store.Plans
-	known   chains
-	renamed chains // the provider's ids of responses, by the client's
-	ids     *chainMemo
-	bodies  bodies
-	left    left
-	learned learned
-	retry   retry.Policy // of rounds
-	secret  secret
-	links   links
-	lineage lineage
+	options   Options
+	models    token.ModelSet
+	log       store.Log
+	plans     store.Plans
+	documents store.Documents
+	requests  *identify.Tenant
+	waiting   waiting
+	renamed   *lru.Cache[string, string] // the provider's ids of responses, by the client's
+	windows   windows
+	retry     retry.Policy // of further requests for an answer
+	secret    secret
+	responses responseLog
+	lineage   lineage
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
-	memos      map[string]*token.Memo           // of native compaction, by the name of the counter
+	memos      map[*token.Counter]*token.Memo   // of native compaction
 
 	byVendor [vendors]atomic.Int64 // of requests
 
-	requests, edited, compactions, recovered, faults, before, sent atomic.Int64
+	asked, edited, compactions, recovered, faults, before, sent atomic.Int64
 }
+
+// requested counts a request that asks a model.
+func (t *Transport) requested(e endpoint) {
+	t.asked.Add(1)
+	t.byVendor[e.vendor()].Add(1)
+}
+
+// maxRenamed bounds the responses that have another id for the client.
+const maxRenamed = 10_000
 
 // Totals are sums over the requests that ask a model.
 type Totals struct {
@@ -70,7 +81,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, memos: map[string]*token.Memo{}, ids: newChainMemo()}
+	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, memos: map[*token.Counter]*token.Memo{}}
 	t.options.Rounds = or(o.Rounds, defaultRounds)
 	t.options.MaxBody = or(o.MaxBody, defaultMaxBody)
 	t.options.Deadline = or(o.Deadline, defaultDeadline)
@@ -83,6 +94,10 @@ func NewTransport(o *Options) (*Transport, error) {
 		base.ResponseHeaderTimeout = 0
 		t.options.Base = base
 	}
+	if o.Memory == nil {
+		t.options.Memory = NewMemory(nil)
+	}
+	t.requests = t.options.Memory.index.Tenant(t.release)
 	t.models = token.Models()
 	if o.Models != nil {
 		t.models = *o.Models
@@ -92,25 +107,27 @@ func NewTransport(o *Options) (*Transport, error) {
 		return nil, fmt.Errorf("proxy.NewTransport: emulate: %w", err)
 	}
 	c := &t.options.Config
-	memory := &store.Memory{}
+	kept := &store.Memory{}
 	if c.Log == nil {
-		c.Log = memory
+		c.Log = kept
 	}
 	if c.Plans == nil {
-		c.Plans = memory
+		c.Plans = kept
 	}
 	if c.Answers == nil {
 		c.Answers = llm.NewAnswers(nil) // one for all counters
 	}
-	t.log, t.plans, t.events = c.Log, c.Plans, c.Events
-	documents := o.Documents
+	t.log, t.plans, t.documents = c.Log, c.Plans, o.Documents
 	if c.Documents == nil {
-		c.Documents = documents
+		c.Documents = o.Documents
 	}
-	if documents == nil {
-		documents = memory
+	if t.documents == nil {
+		t.documents = kept
 	}
-	t.learned.documents, t.links.documents, t.lineage.documents = documents, documents, documents
+	t.responses.documents = t.documents
+	t.windows = windows{documents: t.documents, known: lru.New[string, knownWindow](maxWindows)}
+	t.lineage = lineage{documents: t.documents, origins: lru.New[string, []string](maxSessions), sessions: lru.New[string, *session](maxSessions)}
+	t.waiting.logs, t.renamed = lru.New[string, bool](maxSessions), lru.New[string, string](maxRenamed)
 	if _, err := palimpsest.New(t.options.Config); err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
 	}
@@ -122,20 +139,72 @@ func NewTransport(o *Options) (*Transport, error) {
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	e := endpointOf(r.URL.Path)
 	if r.Method != http.MethodPost || e.task == other {
-		return t.options.Base.RoundTrip(t.asHeld(withoutOurs(r)))
+		return t.options.Base.RoundTrip(t.renamedRequest(withoutOurs(r)))
 	}
-	body, whole, err := readBody(r.Body, r.ContentLength, t.options.MaxBody)
+	if r.Body == nil {
+		r = withoutOurs(r)
+		r.Body = http.NoBody
+	}
+	held := 0
+	take := func(bytes int) bool {
+		ok := t.options.Memory.take(bytes)
+		if ok {
+			held += bytes
+		}
+		return ok
+	}
+	release := sync.OnceFunc(func() { t.options.Memory.give(held) })
+	x := &exchange{t: t, request: r, endpoint: e, start: time.Now()}
+	body, whole, err := readPieces[string](r.Body, t.options.MaxBody, take)
+	if err == nil && whole {
+		x.body = body
+		x.plain, x.unreadable = decodedPieces(r.Header, body, t.options.MaxBody, take)
+	}
+	if errors.Is(err, errBusy) || errors.Is(x.unreadable, errBusy) {
+		release()
+		r.Body.Close()
+		return busy(r), nil
+	}
 	if err != nil {
+		release()
 		return nil, err
 	}
-	if !whole {
-		r = withoutOurs(r)
-		r.Body = again(body, nil, r.Body)
-		return t.options.Base.RoundTrip(r)
+	var res *http.Response
+	if whole {
+		r.Body.Close()
+		res, err = x.emulate()
+	} else {
+		out := withoutOurs(r)
+		out.Body = again(body, nil, r.Body)
+		res, err = t.options.Base.RoundTrip(out)
 	}
-	r.Body.Close()
-	x := &exchange{t: t, request: r, endpoint: e, original: body, start: time.Now()}
-	return x.emulate()
+	if err != nil {
+		release()
+		return nil, err
+	}
+	res.Body = &releasing{res.Body, release}
+	return res, nil
+}
+
+// releasing is the body of an answer, which gives back the room of its request.
+type releasing struct {
+	io.ReadCloser
+	release func()
+}
+
+func (b *releasing) Close() error {
+	b.release()
+	return b.ReadCloser.Close()
+}
+
+// busy answers a request for which there is no room now.
+func busy(r *http.Request) *http.Response {
+	res := answering(r, http.StatusServiceUnavailable, jsonKind,
+		`{"type":"error","error":{"type":"overloaded_error","code":503,"message":"palimpsest: too many large requests are at work: ask again"}}`)
+	res.Header.Set("Retry-After", "1")
+	res.Header.Set(ActionHeader, Passed)
+	res.Header.Set(ReasonHeader, "busy")
+	return res
 }
 
 // CloseIdleConnections closes the connections to providers that nobody uses.
@@ -148,7 +217,7 @@ func (t *Transport) CloseIdleConnections() {
 // Totals are what was done since the transport was made.
 func (t *Transport) Totals() Totals {
 	return Totals{
-		Requests: t.requests.Load(), Edited: t.edited.Load(), Compactions: t.compactions.Load(),
+		Requests: t.asked.Load(), Edited: t.edited.Load(), Compactions: t.compactions.Load(),
 		Recovered: t.recovered.Load(), Faults: t.faults.Load(),
 		TokensBefore: t.before.Load(), TokensSent: t.sent.Load(),
 	}
@@ -169,14 +238,17 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 	case !offers:
 		config.Recall = nil
 	case config.Recall == nil:
-		config.Recall = recalling()
+		config.Recall = &palimpsest.Recall{Rehydrate: rehydrate.Options{Disabled: true}} // what came back by itself would change the prefix for one prompt
 	}
 	if config.Counter == nil {
-		counter, err := token.New(name, nil)
+		counter, err := t.options.Memory.counter(name)
 		if err != nil {
 			return nil, err
 		}
 		config.Counter = counter
+	}
+	if config.Summarizer == nil {
+		config.Summarizer = t.options.Memory.summarizer(config.Counter)
 	}
 	c, err := palimpsest.New(config)
 	if err == nil {
@@ -185,13 +257,23 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 	return c, err
 }
 
+// release gives up what the compactors hold of a conversation beside the stores.
+func (t *Transport) release(log string) {
+	for _, c := range t.all() {
+		c.Session(log).Release()
+	}
+}
+
+func (t *Transport) all() []*palimpsest.Compactor {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Collect(maps.Values(t.compactors))
+}
+
 // finished is Finished of all compactors. One of them has had the conversation; the
 // others have nothing to tell of it.
 func (t *Transport) finished(id string, o thread.Outcome) (seen quality.Metrics) {
-	t.mu.Lock()
-	all := slices.Collect(maps.Values(t.compactors))
-	t.mu.Unlock()
-	for _, c := range all {
+	for _, c := range t.all() {
 		s := c.Session(id)
 		if o != "" {
 			s.Finished(o)

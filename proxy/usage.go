@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -19,34 +17,25 @@ import (
 // metered has an answer read, while it passes, for what the provider counted of
 // the request: that corrects the counter for the thread. What stays far below
 // every mark is not looked into.
-func (x *exchange) metered(res *http.Response, v verdict) {
-	if v.step == nil || res.StatusCode != http.StatusOK || v.instead() || v.action == Passed && !x.near(v) || x.beside() {
+func (x *exchange) metered(res *http.Response, d decision) {
+	if d.step == nil || res.StatusCode != http.StatusOK || d.instead() || d.action == Passed && !x.near(d) || d.step.read.beyond() {
 		return
 	}
 	stream := strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")
 	if stream && !unpacked(res) {
 		return
 	}
-	m := &meter{ReadCloser: res.Body, x: x, step: v.step, of: v.step.prepared, header: res.Header.Clone()}
+	m := &meter{ReadCloser: res.Body, x: x, step: d.step, of: d.step.prepared, header: res.Header.Clone()}
 	if stream {
 		m.stream = x.endpoint.dialect.NewStream()
 	}
 	res.Body = m
 }
 
-// beside reports whether the provider puts into the prompt what the request does
-// not hold, so that its count is of something else.
-func (x *exchange) beside() bool {
-	if x.known == nil {
-		return false
-	}
-	for _, name := range []string{"cachedContent", "prompt"} { // Gemini's caches, OpenAI's stored prompts
-		if v := x.known.top[name]; v.Exists() && v.Type != gjson.Null {
-			return true
-		}
-	}
-	return false
-}
+// beyond reports whether the provider puts into the prompt what the request does
+// not hold, so that its count is of something else: Gemini's caches, OpenAI's stored
+// prompts.
+func (r *reading) beyond() bool { return r.Names("cachedContent") || r.Names("prompt") }
 
 // meter is the body of an answer. It books the usage before it hands out the
 // bytes that tell of it, so that no further request can be there first.
@@ -86,7 +75,7 @@ func (m *meter) Read(p []byte) (int, error) {
 
 // whole reads a body in one piece. What is longer than anybody's answer passes.
 func (m *meter) whole() {
-	raw, all, err := readBody(m.ReadCloser, -1, maxAnswer)
+	raw, all, err := readBody[[]byte](m.ReadCloser, maxAnswer)
 	m.buf, m.err = raw, err
 	if err != nil || !all {
 		return
@@ -150,11 +139,11 @@ func (m *meter) book(used wire.Usage) {
 		defer close(done)
 		defer func() {
 			if p := recover(); p != nil {
-				x.fault("usage", fmt.Errorf("%w: %v", errPanic, p), verdict{step: s})
+				x.fault("usage", fmt.Errorf("%w: %v", errPanic, p), s)
 			}
 		}()
 		if err := s.session.FinishStep(ctx, of, llm.Usage{Input: used.Input, Known: true}); err != nil {
-			x.fault("usage", err, verdict{step: s})
+			x.fault("usage", err, s)
 		}
 	}()
 	select {

@@ -18,6 +18,7 @@ type proxies struct {
 	settings *config.Config
 	daemon   *daemon.Config
 	counter  *token.Counter // nil: each model has its own
+	memory   *proxy.Memory  // of all tenants
 
 	mu   sync.Mutex
 	made map[string]*proxy.Proxy
@@ -47,7 +48,7 @@ func (p *proxies) of(tenant string) (http.Handler, error) {
 		Anthropic: p.settings.Text("anthropic-upstream"), OpenAI: p.settings.Text("openai-upstream"), Gemini: p.settings.Text("gemini-upstream"),
 		Config: c, Models: p.daemon.Models, Window: p.daemon.Window,
 		Emulate: strings.Split(p.settings.Text("emulate"), ","), Documents: kept.Documents,
-		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body,
+		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body, Memory: p.memory,
 	})
 	if err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -124,9 +125,9 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 		return err
 	}
 	fmt.Fprintf(s.Err, "palimpsest: %s\n", r.setUp(p.Upstreams()))
-	server := &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
+	server := daemon.HTTPServer(daemon.Local(p), 0)
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	go func() { served <- server.Serve(daemon.Listener(listener)) }()
 	fmt.Fprintln(s.Err, "palimpsest: "+whenActs(chosen.Settings, r.window))
 	status, err := child(ctx, args, "http://"+listener.Addr().String(), s)
 	server.Close()

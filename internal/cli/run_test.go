@@ -47,6 +47,18 @@ func TestAsAgent(t *testing.T) {
 		os.Exit(8)
 	}
 	res.Body.Close()
+	// What a web page could send is refused.
+	foreign, _ := http.NewRequest(http.MethodPost, os.Getenv("ANTHROPIC_BASE_URL")+"/v1/messages", strings.NewReader("{}"))
+	foreign.Header.Set("Origin", "https://page.example")
+	renamed := foreign.Clone(context.Background())
+	renamed.Header.Del("Origin")
+	renamed.Host, renamed.Body = "page.example", http.NoBody
+	for _, r := range []*http.Request{foreign, renamed} {
+		if refused, err := http.DefaultClient.Do(r); err != nil || refused.StatusCode != http.StatusForbidden {
+			fmt.Println("not refused", err)
+			os.Exit(6)
+		}
+	}
 	fmt.Printf("said %s, got %d\n", in, res.StatusCode)
 	fmt.Printf("tokens %s %s\n", res.Header.Get(proxy.BeforeHeader), res.Header.Get(proxy.SentHeader))
 	os.Exit(7)

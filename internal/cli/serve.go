@@ -18,6 +18,7 @@ import (
 	jobqueue "github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/job/river"
 	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
@@ -178,7 +179,9 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	made.Artifacts, made.Reseal = db.artifacts(), db.ring != nil
 	if c.Text("proxy") != "off" {
 		// One is made at once, so that a wrong upstream is told at the start.
-		all := &proxies{settings: c, daemon: &made, counter: named}
+		memory := proxy.NewMemory(&proxy.MemoryOptions{All: c.Bytes("proxy-memory"), Tenant: c.Bytes("proxy-tenant-memory"), Bodies: c.Bytes("proxy-bodies")})
+		made.Remembered = memory.Bytes
+		all := &proxies{settings: c, daemon: &made, counter: named, memory: memory}
 		if _, err := all.of(""); err != nil {
 			return made, fmt.Errorf("%w: %w", errUsage, err)
 		}

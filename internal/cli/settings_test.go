@@ -150,6 +150,18 @@ func TestEverySettingActs(t *testing.T) {
 			return b.String()
 		}
 	}
+	remembering := func(t *testing.T, args ...string) string {
+		address, stop := running(t, args...)
+		defer stop()
+		for n := range 2 {
+			talk := strings.Replace(longTalk(1), "Tidy", fmt.Sprintf("%d. Tidy", n), 1)
+			ask(t, address+"/v1/messages", talk, "X-Palimpsest-Thread", fmt.Sprint("remembered-", n))
+		}
+		_, _, page := ask(t, address+"/metrics", "")
+		_, rest, _ := strings.Cut(page, "\npalimpsest_proxy_memory_bytes ")
+		line, _, _ := strings.Cut(rest, "\n")
+		return line
+	}
 	kept := func(t *testing.T, args ...string) string {
 		address, stop := running(t, args...)
 		ask(t, address+"/v1/threads", `{"id":"t"}`)
@@ -237,34 +249,37 @@ func TestEverySettingActs(t *testing.T) {
 			stop()
 			return address[:len("http://127.0.0.1")]
 		}},
-		"store":              {"sqlite:" + filepath.Join(dir, "kept.db"), nil, kept},
-		"master-key":         {master, nil, legible},
-		"tls-cert":           {"x", nil, secured},
-		"tls-key":            {"x", nil, secured},
-		"policy":             {"last-messages:3", nil, talking(usual)},
-		"summarizer":         {"openai:gpt-5-mini", nil, talking(usual)},
-		"counter":            {"chars/4", nil, talking(usual)},
-		"favor":              {"quality", nil, talking(usual)},
-		"recall":             {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, talking(usual)},
-		"inject":             {"2000", nil, talking(injecting)},
-		"embedder":           {"openai:vectors", nil, searching},
-		"measure":            {"on", []string{"--counter", "claude"}, measured},
-		"quality":            {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, measuring(rereading, "palimpsest_context_requests_total")},
-		"anthropic-upstream": {other, []string{"--anthropic-upstream", one}, asking("/v1/messages", message)},
-		"openai-upstream":    {other, []string{"--openai-upstream", one}, asking("/v1/chat/completions", chatBody)},
-		"gemini-upstream":    {other, []string{"--gemini-upstream", one}, asking("/v1beta/models/m:generateContent", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`)},
-		"emulate":            {"anthropic", []string{"--anthropic-upstream", one}, asking("/v1/messages", compactBody, "Anthropic-Beta", "compact-2026-01-12")},
-		"proxy":              {"off", []string{"--anthropic-upstream", one}, asking("/v1/messages", message)},
-		"window":             {"9000", nil, talking(talk{steps: 14, output: 1_000, model: "nobody-knows"})},
-		"models":             {models, nil, talking(unknown)},
-		"max-body":           {"10", nil, asking("/v1/threads", `{"id":"t","labels":{}}`)},
-		"max-depth":          {"5", nil, asking("/v1/threads", deep)},
-		"rate":               {"1", []string{"--burst", "20"}, bursting},
-		"burst":              {"5", nil, bursting},
-		"max-streams":        {"1", nil, streaming},
-		"drain":              {"1ms", []string{"--drain", "2s"}, draining},
-		"log-level":          {"error", nil, logging},
-		"log-format":         {"json", nil, logging},
+		"store":               {"sqlite:" + filepath.Join(dir, "kept.db"), nil, kept},
+		"master-key":          {master, nil, legible},
+		"tls-cert":            {"x", nil, secured},
+		"tls-key":             {"x", nil, secured},
+		"policy":              {"last-messages:3", nil, talking(usual)},
+		"summarizer":          {"openai:gpt-5-mini", nil, talking(usual)},
+		"counter":             {"chars/4", nil, talking(usual)},
+		"favor":               {"quality", nil, talking(usual)},
+		"recall":              {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, talking(usual)},
+		"inject":              {"2000", nil, talking(injecting)},
+		"embedder":            {"openai:vectors", nil, searching},
+		"measure":             {"on", []string{"--counter", "claude"}, measured},
+		"quality":             {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, measuring(rereading, "palimpsest_context_requests_total")},
+		"anthropic-upstream":  {other, []string{"--anthropic-upstream", one}, asking("/v1/messages", message)},
+		"openai-upstream":     {other, []string{"--openai-upstream", one}, asking("/v1/chat/completions", chatBody)},
+		"gemini-upstream":     {other, []string{"--gemini-upstream", one}, asking("/v1beta/models/m:generateContent", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`)},
+		"emulate":             {"anthropic", []string{"--anthropic-upstream", one}, asking("/v1/messages", compactBody, "Anthropic-Beta", "compact-2026-01-12")},
+		"proxy":               {"off", []string{"--anthropic-upstream", one}, asking("/v1/messages", message)},
+		"proxy-memory":        {"1KB", []string{"--anthropic-upstream", one}, remembering},
+		"proxy-bodies":        {"1KB", []string{"--anthropic-upstream", one}, asking("/v1/messages", longTalk(40))},
+		"proxy-tenant-memory": {"1KB", []string{"--anthropic-upstream", one}, remembering},
+		"window":              {"9000", nil, talking(talk{steps: 14, output: 1_000, model: "nobody-knows"})},
+		"models":              {models, nil, talking(unknown)},
+		"max-body":            {"10", nil, asking("/v1/threads", `{"id":"t","labels":{}}`)},
+		"max-depth":           {"5", nil, asking("/v1/threads", deep)},
+		"rate":                {"1", []string{"--burst", "20"}, bursting},
+		"burst":               {"5", nil, bursting},
+		"max-streams":         {"1", nil, streaming},
+		"drain":               {"1ms", []string{"--drain", "2s"}, draining},
+		"log-level":           {"error", nil, logging},
+		"log-format":          {"json", nil, logging},
 	}
 	for _, s := range config.Settings() {
 		tt, ok := cases[s.Name]

@@ -9,11 +9,9 @@ import (
 	"io"
 	"math"
 	"mime"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/api"
@@ -59,7 +57,6 @@ func (s *Server) operation(op api.Operation, h handler) http.Handler {
 		case text:
 			w.Header().Set("Content-Type", answer.mediaType)
 			w.Header().Set("Cache-Control", "no-store")
-			c.hurry()
 			io.WriteString(w, answer.content)
 		default:
 			c.json(answer)
@@ -70,16 +67,10 @@ func (s *Server) operation(op api.Operation, h handler) http.Handler {
 // answer checks who asks for what, and asks the handler.
 func (c *call) answer(h handler) (any, error) {
 	who, err := c.s.identify(c.r)
-	if err != nil {
+	if err = c.s.admit(c.r, who, err); err != nil {
 		return nil, err
 	}
 	c.who = who
-	requestOf(c.r.Context()).known(who)
-	if wait := c.s.rate.take(c.payer()); wait > 0 {
-		p := problem(api.TooManyRequests, fmt.Sprintf("more than %d requests in a second; wait %d s", c.s.config.Limits.Rate, wait))
-		p.RetryAfter = wait
-		return nil, p
-	}
 	if err := who.allow(c.op.Right); err != nil {
 		return nil, err
 	}
@@ -110,18 +101,6 @@ func contains(names []string, name string) bool {
 	return false
 }
 
-// payer is whose requests are counted together.
-func (c *call) payer() string {
-	if c.who.key != "" {
-		return "key " + c.who.key
-	}
-	host, _, err := net.SplitHostPort(c.r.RemoteAddr)
-	if err != nil {
-		host = c.r.RemoteAddr
-	}
-	return "address " + host
-}
-
 // json writes an answer.
 func (c *call) json(v any) {
 	var data bytes.Buffer
@@ -136,19 +115,8 @@ func (c *call) json(v any) {
 	}
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.Header().Set("Cache-Control", "no-store")
-	c.hurry()
 	c.w.WriteHeader(c.op.Status)
 	c.w.Write(data.Bytes())
-}
-
-// arrive is how long a request may take to arrive, or its answer to be read, once
-// it has begun.
-const arrive = 2 * time.Minute
-
-// hurry bounds how long a caller may take to read an answer.
-func (c *call) hurry() {
-	// Writers that know no deadlines are those of tests.
-	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(arrive))
 }
 
 // readVersion reads If-Match: one strong tag with a number, as the daemon gives
@@ -194,11 +162,6 @@ func (c *call) decode(v any) error {
 		return problem(api.WrongType, "send the body as it is, without Content-Encoding")
 	}
 	limits := c.s.config.Limits
-	// The deadline holds for the body alone: with one on the connection, what takes
-	// long to answer would be taken for a caller who is gone.
-	control := http.NewResponseController(c.w)
-	_ = control.SetReadDeadline(time.Now().Add(arrive))
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limits.Body))
 	var large *http.MaxBytesError
 	switch {

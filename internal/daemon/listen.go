@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"net/http"
-	"time"
 )
 
 // ErrOpen is wrapped by the error about an address that others could reach while
@@ -34,21 +31,14 @@ func (s *Server) Listen(ctx context.Context, address string) (net.Listener, erro
 // events end, and requests may finish; those that have not within Config.Drain
 // are cut off, and the error says so. The listener is closed when it returns.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{
-		Handler:           s,
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		TLSConfig:         s.config.TLS,
-		// What net/http has to say quotes addresses and requests.
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
-	}
+	server := HTTPServer(s, s.config.Limits.Arrive)
+	server.TLSConfig = s.config.TLS
 	failed := make(chan error, 1)
 	go func() {
 		if s.config.TLS != nil {
 			failed <- server.ServeTLS(listener, "", "")
 		} else {
-			failed <- server.Serve(listener)
+			failed <- server.Serve(headedListener{listener})
 		}
 	}()
 	if s.jobs != nil {

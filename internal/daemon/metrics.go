@@ -25,7 +25,7 @@ type metrics struct {
 	jobs     *prometheus.CounterVec
 }
 
-func newMetrics(counters *event.Counters) *metrics {
+func newMetrics(counters *event.Counters, remembered func() int) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -47,6 +47,11 @@ func newMetrics(counters *event.Counters) *metrics {
 	}
 	m.registry.MustRegister(m.requests, m.took, m.inFlight, m.streams, m.jobs, &collector{counters},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if remembered != nil {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "palimpsest_proxy_memory_bytes", Help: "About what the proxies remember of conversations between their steps.",
+		}, func() float64 { return float64(remembered()) }))
+	}
 	return m
 }
 
@@ -77,7 +82,8 @@ func (m *metrics) counted(work job.Handlers) job.Handlers {
 func (s *Server) metricsPage() http.Handler {
 	page := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := s.identify(r); err != nil {
+		who, err := s.identify(r)
+		if err = s.admit(r, who, err); err != nil {
 			p := problemOf(err)
 			requestOf(r.Context()).failed(p, err)
 			refuse(w, requestID(r.Context()), p)

@@ -15,6 +15,7 @@ const KeyHeader = "X-Palimpsest-Key"
 // who sent it.
 func (s *Server) proxied(w http.ResponseWriter, r *http.Request) {
 	who, err := s.proxyUser(r)
+	err = s.admit(r, who, err)
 	var handler http.Handler
 	if err == nil {
 		handler, err = s.config.Proxy(who.tenant)
@@ -45,4 +46,16 @@ func (s *Server) proxyUser(r *http.Request) (identity, error) {
 		err = who.allow(apikey.Write)
 	}
 	return who, err
+}
+
+// Local refuses what a web page could send to a handler that listens to this machine
+// only.
+func Local(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := fromHere(r); err != nil {
+			refuse(w, "", problemOf(err))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -1,10 +1,42 @@
 package daemon
 
 import (
+	"fmt"
 	"math"
+	"net"
+	"net/http"
 	"sync"
 	"time"
+
+	"github.com/palimpsest-ai/palimpsest/api"
 )
+
+// admit counts a request, and refuses it where its payer has made too many. err is
+// what was wrong with its key: it counts for the address that it came from.
+func (s *Server) admit(r *http.Request, who identity, err error) error {
+	if err == nil {
+		requestOf(r.Context()).known(who)
+	}
+	wait := s.rate.take(payer(r, who))
+	if wait == 0 {
+		return err
+	}
+	p := problem(api.TooManyRequests, fmt.Sprintf("more than %d requests in a second; wait %d s", s.config.Limits.Rate, wait))
+	p.RetryAfter = wait
+	return p
+}
+
+// payer is whose requests are counted together.
+func payer(r *http.Request, who identity) string {
+	if who.key != "" {
+		return "key " + who.key
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	return "address " + host
+}
 
 // rates counts the requests of each payer in a bucket of tokens: it holds burst,
 // is filled by rate per second, and each request takes one.

@@ -60,6 +60,9 @@ type Config struct {
 	// Proxy gives the handler of a tenant's requests that are none of the API's:
 	// those that agents send to a provider. Nil refuses them.
 	Proxy func(tenant string) (http.Handler, error)
+	// Remembered is about how many bytes the proxies remember of conversations, for
+	// /metrics; nil leaves it out.
+	Remembered func() int
 	// Ready reports why the daemon cannot work, such as a store that does not
 	// answer; nil is always ready.
 	Ready func(context.Context) error
@@ -87,6 +90,9 @@ type Limits struct {
 	// Rate is how many requests a key, or an address without keys, may make per
 	// second, and Burst how many at once; defaults 200 and 400.
 	Rate, Burst int
+	// Arrive is how long a request may take to arrive, and a caller to read each piece
+	// of an answer; default two minutes.
+	Arrive time.Duration
 	// Page is the largest page of a list; default 500.
 	Page int
 	// Streams is how many event streams a tenant may hold open; default 100.
@@ -165,7 +171,7 @@ func New(c Config) (*Server, error) {
 	if s.models = token.Models(); c.Models != nil {
 		s.models = *c.Models
 	}
-	s.metrics = newMetrics(s.counters)
+	s.metrics = newMetrics(s.counters, c.Remembered)
 	// What cannot be used is told now and not at the first request.
 	if _, err := palimpsest.New(c.Compactor); err != nil {
 		return nil, fmt.Errorf("daemon.New: %w", err)

@@ -68,7 +68,10 @@ func Kind(text string) thread.Kind {
 	if rest == "" {
 		return thread.Plain
 	}
-	for rest != "" {
+	for n := 0; rest != ""; n++ {
+		if n == maxElements {
+			return thread.Injected // nobody knows who wrote it
+		}
 		if begins(rest, recaps) {
 			return thread.Recap
 		}
@@ -133,10 +136,15 @@ func Words(m *thread.Message) string {
 	return strings.Join(words, "\n")
 }
 
+// maxElements bounds the elements that are looked at, at either end of a text. Clients
+// write a handful; a text of nothing else is nobody's words, and to look at each of them
+// would take a time that grows with its square.
+const maxElements = 256
+
 // inner cuts the elements off both ends of a text.
 func inner(text string) string {
 	text = strings.TrimSpace(text)
-	for {
+	for n := 0; ; n++ {
 		after, ok := agentsFile(text)
 		if !ok {
 			after, ok = element(text)
@@ -144,19 +152,28 @@ func inner(text string) string {
 		if !ok {
 			break
 		}
+		if n == maxElements {
+			return ""
+		}
 		text = strings.TrimSpace(after)
 	}
+	looked := 0
 	for end := len(text); end > 0; {
 		at := strings.LastIndex(text[:end], "\n<")
 		if at < 0 {
 			break
 		}
+		end = at
+		if name, _, ok := tag(text[at+1:]); !ok || !wrappers[name] {
+			continue
+		}
+		if looked++; looked > maxElements {
+			return ""
+		}
 		if after, ok := element(text[at+1:]); ok && strings.TrimSpace(after) == "" {
 			text = strings.TrimSpace(text[:at])
 			end = len(text)
-			continue
 		}
-		end = at
 	}
 	return text
 }
@@ -244,13 +261,16 @@ func withoutArguments(text string) string {
 	return text[:i] + text[i+j+len(close):]
 }
 
+// maxTag bounds an opening tag, in bytes.
+const maxTag = 1 << 10
+
 // tag reads the name of the opening tag at the front of the text and what
 // follows the tag.
 func tag(text string) (name, after string, ok bool) {
 	if !strings.HasPrefix(text, "<") {
 		return "", "", false
 	}
-	gt := strings.IndexByte(text, '>')
+	gt := strings.IndexByte(text[:min(len(text), maxTag)], '>')
 	if gt < 2 {
 		return "", "", false
 	}

@@ -3,6 +3,7 @@ package injected_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -130,6 +131,24 @@ func TestWords(t *testing.T) {
 		}
 		if got := injected.Words(&m); got != test.want {
 			t.Errorf("%q: the words are %q, want %q", test.texts, got, test.want)
+		}
+	}
+}
+
+// TestManyElements: a text of nothing but elements, open or closed, takes a time that
+// grows with its size alone, and is nobody's words.
+func TestManyElements(t *testing.T) {
+	for _, piece := range []string{
+		"\n<system-reminder>", "<system-reminder>x</system-reminder>\n", "\n<ide_selection> x </ide_selection> y", "\n<", "\n<a>", "<",
+		"<command-name>/clear</command-name><command-args>x</command-args>\n", "# AGENTS.md instructions", "\n<total_tokens>1</total_tokens>",
+	} {
+		text := strings.Repeat(piece, (2<<20)/len(piece))
+		start := time.Now()
+		m := thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}, thread.Text{Text: "Mend it." + text}}}
+		injected.Message(&m)
+		injected.Words(&m)
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%q: %s for two megabytes", piece, took)
 		}
 	}
 }

@@ -1,0 +1,172 @@
+package daemon
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// defaultArrive is how long a request may take to arrive once its header is there, and
+// how long a reader may take for what is written to it at once.
+const defaultArrive = 2 * time.Minute
+
+// HTTPServer is a server for a handler that agents are pointed at. A request has so
+// long to arrive, and a reader as long for each piece of an answer; 0 is two minutes.
+// One that says in two ways where its body ends is refused.
+func HTTPServer(h http.Handler, arrive time.Duration) *http.Server {
+	if arrive <= 0 {
+		arrive = defaultArrive
+	}
+	s := &http.Server{
+		Handler:           timed(h, arrive),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		// What net/http has to say quotes addresses and requests.
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}
+	s.ConnState = func(c net.Conn, state http.ConnState) {
+		if h, ok := c.(*headed); ok && state == http.StateIdle {
+			h.next()
+		}
+	}
+	return s
+}
+
+// timed gives each request its deadlines. That of the body ends with the body: what
+// takes long to answer would else be taken for a caller who is gone.
+func timed(next http.Handler, arrive time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Writers that know no deadlines are those of tests.
+		control := http.NewResponseController(w)
+		_ = control.SetWriteDeadline(time.Now().Add(arrive))
+		if r.ContentLength != 0 {
+			_ = control.SetReadDeadline(time.Now().Add(arrive))
+			own := *r
+			own.Body = &arriving{ReadCloser: r.Body, control: control}
+			r = &own
+		}
+		next.ServeHTTP(&writing{ResponseWriter: w, control: control, patience: arrive}, r)
+		_ = control.SetWriteDeadline(time.Now().Add(arrive)) // for what was not sent yet
+	})
+}
+
+// arriving is a body with a deadline.
+type arriving struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *arriving) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// writing is an answer, each piece of which has a deadline.
+type writing struct {
+	http.ResponseWriter
+	control  *http.ResponseController
+	patience time.Duration
+	own      bool // the handler sets deadlines of its own
+}
+
+func (w *writing) Write(p []byte) (int, error) {
+	w.hurry()
+	return w.ResponseWriter.Write(p)
+}
+
+// FlushError sends what was written.
+func (w *writing) FlushError() error {
+	w.hurry()
+	return w.control.Flush()
+}
+
+func (w *writing) hurry() {
+	if !w.own {
+		_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
+	}
+}
+
+// SetWriteDeadline is for http.ResponseController.
+func (w *writing) SetWriteDeadline(t time.Time) error {
+	w.own = true
+	return w.control.SetWriteDeadline(t)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *writing) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Listener is a listener for an HTTPServer: it looks at the headers of requests before
+// anybody reads them.
+func Listener(l net.Listener) net.Listener { return headedListener{l} }
+
+type headedListener struct{ net.Listener }
+
+func (l headedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &headed{Conn: c, looking: true}, nil
+}
+
+// headed is a connection that breaks off where the header of a request names both a
+// length and a transfer encoding. net/http takes such a request by its encoding; who
+// stands before it may have taken it by its length, and what is the rest for the one
+// is a request of somebody else's for the other.
+type headed struct {
+	net.Conn
+
+	mu      sync.Mutex
+	looking bool // a header is read
+	line    []byte
+	length  bool
+	coding  bool
+}
+
+// next begins another request.
+func (c *headed) next() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.looking, c.line, c.length, c.coding = true, nil, false, false
+}
+
+func (c *headed) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, b := range p[:n] {
+		if !c.looking {
+			break
+		}
+		if b != '\n' {
+			if len(c.line) < len("transfer-encoding:") {
+				c.line = append(c.line, b)
+			}
+			continue
+		}
+		name, _, _ := bytes.Cut(bytes.ToLower(c.line), []byte(":"))
+		switch string(bytes.TrimSpace(name)) {
+		case "content-length":
+			c.length = true
+		case "transfer-encoding":
+			c.coding = true
+		case "":
+			c.looking = false
+		}
+		c.line = c.line[:0]
+		if c.length && c.coding {
+			_, _ = io.WriteString(c.Conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request: both Content-Length and Transfer-Encoding")
+			c.Conn.Close()
+			return 0, net.ErrClosed
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,79 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/event"
+)
+
+var errPanic = errors.New("panic")
+
+// guard runs what is ours, within a deadline: a panic is an error. What it has not
+// finished in time goes on by itself as long as it does not look at its context, and
+// its result is nobody's.
+func guard[T any](ctx context.Context, deadline time.Duration, f func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				done <- outcome{err: fmt.Errorf("%w: %v", errPanic, p)}
+			}
+		}()
+		value, err := f(ctx)
+		done <- outcome{value, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+// guarded decides what is sent: whatever goes wrong, the client's request passes as it
+// came.
+func (x *exchange) guarded(ctx context.Context, what string, f func(context.Context) (decision, error)) decision {
+	d, err := guard(ctx, x.t.options.Deadline, f)
+	if err == nil {
+		return d
+	}
+	x.fault(what, err, d.step)
+	return pass("fault")
+}
+
+// attempt does what nothing depends on.
+func (x *exchange) attempt(ctx context.Context, what string, s *step, f func(context.Context) error) {
+	_, err := guard(ctx, x.t.options.Deadline, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
+	if err != nil {
+		x.fault(what, err, s)
+	}
+}
+
+// fault says that something of ours failed and that the request goes on as it came.
+func (x *exchange) fault(what string, err error, s *step) {
+	x.t.faults.Add(1)
+	e := event.Event{
+		Type: event.Failed, Err: event.ErrorClass(err), Duration: time.Since(x.start),
+		Details: map[string]any{"fallback": "passthrough", "where": "proxy_" + what},
+	}
+	if errors.Is(err, errPanic) {
+		e.Err = "panic"
+	}
+	if s != nil {
+		e.ThreadID = s.id
+	}
+	event.Emit(context.WithoutCancel(x.request.Context()), x.t.options.Config.Events, e)
+}
+
+// streamFault is fault where an answer is changed while it passes.
+func (x *exchange) streamFault(err error) { x.fault("stream", err, nil) }

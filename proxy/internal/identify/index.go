@@ -1,0 +1,202 @@
+package identify
+
+import (
+	"container/list"
+	"slices"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// Index remembers the requests that were read last, by their bytes, so that the next
+// step of a conversation costs what the step adds. It is bounded in bytes, over all
+// tenants and for each of them; what was not used for longest goes first. What it has
+// forgotten is read from the whole body again, and the conversation is found in the
+// store as before. It is safe for concurrent use.
+type Index struct {
+	all, each int
+
+	mu     sync.Mutex
+	bytes  int
+	recent list.List // of *entry, the one used last in front
+}
+
+// NewIndex returns an index that holds about so many bytes, over all tenants and for
+// each of them.
+func NewIndex(all, each int) *Index { return &Index{all: all, each: min(all, each)} }
+
+// maxRequests bounds the requests of a tenant: each is looked at to find the one that
+// a body goes on with.
+const maxRequests = 256
+
+// What a request takes is its body, about twice as much decoded, the messages
+// themselves, and, once its log is known, what the log and its last rendering hold.
+const (
+	decodedBytes = 2
+	messageBytes = 512
+	loggedBytes  = 2
+)
+
+// Tenant is one tenant's part of an index.
+type Tenant struct {
+	index   *Index
+	dropped func(log string)
+
+	bytes   int
+	entries []*entry // the one used last behind
+}
+
+type entry struct {
+	tenant  *Tenant
+	request *Request
+	log     string // that the request was found to go on with
+	bytes   int
+	at      *list.Element
+}
+
+// Tenant returns the part of a tenant; dropped is called for the log of each request
+// that is forgotten, so that who holds more of the conversation can give it up.
+func (x *Index) Tenant(dropped func(log string)) *Tenant { return &Tenant{index: x, dropped: dropped} }
+
+// Bytes is about what the index holds.
+func (x *Index) Bytes() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.bytes
+}
+
+// Read reads a body: by what it adds to the request that it has most in common with,
+// if there is one. The error says that it is no request of the API.
+func (t *Tenant) Read(codec wire.Codec, body string) (*Request, error) {
+	before, same := t.find(codec.API(), body)
+	var r *Request
+	if before != nil {
+		r = before.request.extended(codec, body, same)
+	}
+	if r == nil {
+		before = nil
+		var err error
+		if r, err = Read(codec, body); err != nil {
+			return nil, err
+		}
+	}
+	t.keep(r, before)
+	return r, nil
+}
+
+// find returns the request that has most in common with a body, and how much that is
+// in bytes: nil where there is none with the same first message.
+func (t *Tenant) find(api, body string) (best *entry, most int) {
+	t.index.mu.Lock()
+	entries := slices.Clone(t.entries)
+	t.index.mu.Unlock()
+	for _, e := range slices.Backward(entries) {
+		r := e.request
+		if len(r.ends) == 0 || r.Prompt.Source.API != api || !r.begins(body) {
+			continue
+		}
+		if most > 0 && (most > len(r.Body) || r.Body[most-1] != body[min(most-1, len(body)-1)]) {
+			continue
+		}
+		if n := commonPrefix(r.Body, body); n > most {
+			best, most = e, n
+		}
+	}
+	return best, most
+}
+
+// begins reports whether a body has the first element where this one has it.
+// Conversations mostly have system and tools in common, and part in their first
+// message.
+func (r *Request) begins(body string) bool {
+	return r.ends[0] <= len(body) && body[r.open:r.ends[0]] == r.Body[r.open:r.ends[0]]
+}
+
+// commonPrefix is the length of what two texts have in common at their beginning.
+func commonPrefix(a, b string) int {
+	const chunk = 4 << 10
+	n, limit := 0, min(len(a), len(b))
+	for n+chunk <= limit && a[n:n+chunk] == b[n:n+chunk] {
+		n += chunk
+	}
+	for n < limit && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// keep remembers a request, in place of the one that it goes on with.
+func (t *Tenant) keep(r *Request, before *entry) {
+	e := &entry{tenant: t, request: r}
+	t.index.change(func() []*entry {
+		if before != nil && before.at != nil {
+			e.log = before.log
+			before.remove()
+		}
+		e.add()
+		return t.evicted()
+	})
+}
+
+// Found notes the log that a request goes on with, so that it is told of when the
+// request is forgotten.
+func (t *Tenant) Found(r *Request, log string) {
+	t.index.change(func() []*entry {
+		e := &entry{tenant: t, request: r}
+		if i := slices.IndexFunc(t.entries, func(e *entry) bool { return e.request == r }); i >= 0 {
+			e = t.entries[i]
+			e.remove()
+		}
+		e.log = log
+		e.add()
+		return t.evicted()
+	})
+}
+
+// change makes a change, and then tells of what it has pushed out.
+func (x *Index) change(f func() []*entry) {
+	x.mu.Lock()
+	gone := f()
+	x.mu.Unlock()
+	for _, e := range gone {
+		if e.log != "" && e.tenant.dropped != nil {
+			e.tenant.dropped(e.log)
+		}
+	}
+}
+
+func (e *entry) add() {
+	t := e.tenant
+	e.bytes = len(e.request.Body) + e.request.decoded + messageBytes*len(e.request.IDs)
+	if e.log != "" {
+		e.bytes += loggedBytes * len(e.request.Body)
+	}
+	e.at = t.index.recent.PushFront(e)
+	t.entries = append(t.entries, e)
+	t.bytes += e.bytes
+	t.index.bytes += e.bytes
+}
+
+func (e *entry) remove() {
+	t := e.tenant
+	t.index.recent.Remove(e.at)
+	e.at = nil
+	i := slices.Index(t.entries, e)
+	t.entries = slices.Delete(t.entries, i, i+1)
+	t.bytes -= e.bytes
+	t.index.bytes -= e.bytes
+}
+
+// evicted takes out what is too much: of this tenant but for its last, and then of all.
+func (t *Tenant) evicted() (gone []*entry) {
+	for len(t.entries) > maxRequests || t.bytes > t.index.each && len(t.entries) > 1 {
+		gone = append(gone, t.entries[0])
+		t.entries[0].remove()
+	}
+	for t.index.bytes > t.index.all {
+		e := t.index.recent.Back().Value.(*entry)
+		gone = append(gone, e)
+		e.remove()
+	}
+	return gone
+}

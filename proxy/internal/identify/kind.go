@@ -1,0 +1,90 @@
+package identify
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Kind is what a request is in a conversation.
+type Kind string
+
+const (
+	// Step is a step of an agent.
+	Step Kind = ""
+	// Empty has no message.
+	Empty Kind = "no-messages"
+	// Aside stands beside the conversation: a title, a summary of text, a question
+	// without a history.
+	Aside Kind = "side-request"
+	// Held goes on with a history that the provider holds: there is nothing here to
+	// make smaller.
+	Held Kind = "server-side-history"
+	// OwnCompaction is a request in which a client has its own history summed up.
+	OwnCompaction Kind = "own-compaction"
+)
+
+// heldBy are the members of a body whose history the provider holds.
+var heldBy = []string{"previous_response_id", "conversation", "thread"}
+
+// KindOf tells what a request is; header gives its headers.
+func KindOf(r *Request, header func(name string) string) Kind {
+	for _, name := range heldBy {
+		if r.Names(name) {
+			return Held
+		}
+	}
+	switch {
+	case len(r.Prompt.Messages) == 0:
+		return Empty
+	case strings.Contains(header("X-Codex-Turn-Metadata"), `"request_kind":"compaction"`), asksForSummary(r):
+		return OwnCompaction
+	case len(r.Prompt.Tools) == 0 && turns(r.Prompt.Messages) < 2:
+		return Aside
+	}
+	return Step
+}
+
+// What a request for a summary says: of what, and that no tool is to be used.
+var (
+	summaryWords = regexp.MustCompile(`(?i)\bsummar(y|i[sz]e|i[sz]ing|i[sz]ation)\b|\bhandoff\b|\bcheckpoint\b`)
+	historyWords = regexp.MustCompile(`(?i)\b(conversation|session|history|context)\b`)
+	noToolWords  = regexp.MustCompile(`(?i)\b(do not|don't|never|must not|without|no)\b[^.!?\n]{0,30}\btools?\b|\btext only\b`)
+)
+
+// asksForSummary recognises a client that has its history summarised in the
+// conversation itself, its tools declared as ever, as Claude Code does: no header
+// says so. At the end of a history stands a text of the user's that asks for a
+// summary of it, and no tool is to be called, by the request's own tool choice or
+// by the text's words, though tools are declared. A user can say the same, and
+// nothing is lost then: the answer is made in a fork, and the conversation goes on
+// with both in its log.
+func asksForSummary(r *Request) bool {
+	last := &r.Prompt.Messages[len(r.Prompt.Messages)-1]
+	if last.Role != thread.User || turns(r.Prompt.Messages) < 2 {
+		return false
+	}
+	text := last.Text()
+	if !summaryWords.MatchString(text) || !historyWords.MatchString(text) {
+		return false
+	}
+	return noToolWords.MatchString(text) || forbidsTools(r)
+}
+
+// forbidsTools reports whether the request lets no tool be called.
+func forbidsTools(r *Request) bool {
+	choice := r.Members["tool_choice"]
+	return choice.Str == "none" || choice.Get("type").Str == "none" || r.Member("toolConfig.functionCallingConfig.mode").Str == "NONE"
+}
+
+// turns counts the turns of the model's.
+func turns(messages []thread.Message) int {
+	n := 0
+	for i := range messages {
+		if messages[i].Role == thread.Assistant {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,195 @@
+package identify
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// Request is a request that was read. It is not changed afterwards, and may be used
+// from several goroutines.
+type Request struct {
+	Body   string
+	Prompt *prompt.Prompt
+	// IDs are the chained ids of its messages: the client's history, whatever stands
+	// in our log beside it.
+	IDs []thread.ID
+	// Members are those of the body, without the messages.
+	Members map[string]gjson.Result
+	// Surroundings is a digest of system and tools.
+	Surroundings string
+
+	decoded   int   // about what the messages hold beside the body, in bytes
+	open, end int   // the messages array: behind its bracket, and at the closing one
+	ends      []int // the ends of the frames, as offsets into Body
+	upTo      []int // how many messages there are up to each of them
+}
+
+// Decode decodes a body, and knows in it our own summaries and what a harness wrote
+// in the user's name.
+func Decode(codec wire.Codec, body []byte) (*prompt.Prompt, error) {
+	p, err := codec.Decode(body)
+	if err == nil {
+		p.Messages = marked(p.Messages)
+	}
+	return p, err
+}
+
+func marked(messages []thread.Message) []thread.Message {
+	messages = ourform.Mark(messages, nil)
+	for i := range messages {
+		if m := &messages[i]; m.Role == thread.User {
+			m.Kind = injected.Message(m)
+		}
+	}
+	return messages
+}
+
+// Read reads a whole body.
+func Read(codec wire.Codec, body string) (*Request, error) {
+	p, err := Decode(codec, []byte(body))
+	if err != nil {
+		return nil, err
+	}
+	if p.Source.Body == body {
+		body = p.Source.Body // the same bytes, which need not be kept twice
+	}
+	r := located(body, p, members(body))
+	r.IDs = Chain(nil, r.Prompt.Messages)
+	return r, nil
+}
+
+// Assembled is a request whose conversation was put together from several places: the
+// body holds only a part of it.
+func Assembled(body string, p *prompt.Prompt, ids []thread.ID) *Request {
+	return &Request{Body: body, Prompt: p, IDs: ids, Members: members(body), Surroundings: surroundings(p)}
+}
+
+// Chain are the chained ids of messages, the first of which are known.
+func Chain(known []thread.ID, messages []thread.Message) []thread.ID {
+	ids := make([]thread.ID, len(messages))
+	n := copy(ids, known)
+	parent := thread.ID("")
+	if n > 0 {
+		parent = ids[n-1]
+	}
+	for i := n; i < len(messages); i++ {
+		parent = thread.ChainID(parent, &messages[i])
+		ids[i] = parent
+	}
+	return ids
+}
+
+// Member is a member of the body, or of an object in it.
+func (r *Request) Member(path string) gjson.Result {
+	first, rest, deeper := strings.Cut(path, ".")
+	if !deeper {
+		return r.Members[first]
+	}
+	return r.Members[first].Get(rest)
+}
+
+// Names reports whether a member is there and is not null.
+func (r *Request) Names(member string) bool {
+	v := r.Members[member]
+	return v.Exists() && v.Type != gjson.Null
+}
+
+// members are those of a body, found in one pass: there is one for each question,
+// and most bodies are long.
+func members(body string) map[string]gjson.Result {
+	found := map[string]gjson.Result{}
+	gjson.Parse(body).ForEach(func(k, v gjson.Result) bool {
+		found[k.Str] = v
+		return true
+	})
+	return found
+}
+
+// arrays are the members that hold the messages.
+var arrays = map[string]string{wire.Anthropic: "messages", wire.Chat: "messages", wire.Responses: "input", wire.Gemini: "contents"}
+
+// located finds the places of the messages in a body that was decoded.
+func located(body string, p *prompt.Prompt, members map[string]gjson.Result) *Request {
+	p = ownSurroundings(p)
+	r := &Request{Body: body, Prompt: p, Members: members, Surroundings: surroundings(p), decoded: decodedBytes * len(body)}
+	name := arrays[p.Source.API]
+	array, there := members[name]
+	if !there || !array.IsArray() || array.Index == 0 {
+		return r
+	}
+	delete(members, name) // it is long, and nobody asks for it
+	r.open, r.end = array.Index+1, array.Index+len(array.Raw)-1
+	if !r.place(r.open, p.Messages, 0) {
+		r.ends, r.upTo = nil, nil
+	}
+	return r
+}
+
+// place finds the frames of messages in the body from an offset on; before them stand
+// so many messages. It is false where one is not there.
+func (r *Request) place(at int, messages []thread.Message, before int) bool {
+	for i := range messages {
+		f := messages[i].Frame
+		if f == nil {
+			return false
+		}
+		if i > 0 && messages[i-1].Frame == f {
+			r.upTo[len(r.upTo)-1] = before + i + 1
+			continue
+		}
+		from := strings.Index(r.Body[at:r.end], f.Raw())
+		if from < 0 {
+			return false
+		}
+		at += from + len(f.Raw())
+		r.ends, r.upTo = append(r.ends, at), append(r.upTo, before+i+1)
+	}
+	return true
+}
+
+// Shell is the prompt without its messages, for what goes on after it: a conversation
+// that waits for its next step must not keep the whole of this one. Where the encoder
+// writes the same without them, they are taken out of the body behind it as well, and
+// the encoder need not go through them.
+func (r *Request) Shell() *prompt.Prompt {
+	out := *r.Prompt
+	out.Messages = nil
+	if !r.separable() {
+		return &out
+	}
+	source := *out.Source
+	source.Body = r.Body[:r.open] + r.Body[r.end:]
+	out.Source = &source
+	return &out
+}
+
+// separable reports whether an encoder that writes the messages anew looks at nothing
+// but them.
+func (r *Request) separable() bool {
+	switch api := r.Prompt.Source.API; {
+	case len(r.ends) == 0:
+		return false
+	case api == wire.Anthropic: // system messages in the body say whether the model takes such
+		return !slices.ContainsFunc(r.Prompt.Messages, func(m thread.Message) bool { return m.Role == thread.System })
+	case api == wire.Chat, api == wire.Gemini: // what stands between two elements stays there
+		size := -1
+		for i := range r.Prompt.System {
+			if api == wire.Chat {
+				size += len(r.Prompt.System[i].Raw) + 1
+			}
+		}
+		for f := range frames(r.Prompt.Messages) {
+			size += len(f.Raw()) + 1
+		}
+		return size == r.end-r.open
+	}
+	return false
+}

@@ -1,0 +1,211 @@
+package identify
+
+import (
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// extended reads a body that goes on where a known one ends: everything around the
+// messages is the same, and so are most of them. Only the rest is decoded. It is nil
+// where that cannot be done, and then the whole has to be.
+//
+// same is how much the two have in common at their beginning, in bytes.
+func (r *Request) extended(codec wire.Codec, body string, same int) *Request {
+	tail := len(r.Body) - r.end // what stands behind the messages
+	if len(r.ends) == 0 || len(body) < tail+r.open || body[len(body)-tail:] != r.Body[r.end:] {
+		return nil
+	}
+	same = min(same, r.end, len(body)-tail)
+	n := len(r.ends)
+	for n > 0 && (r.ends[n-1] > same || r.Prompt.Messages[r.upTo[n-1]-1].Role == thread.Assistant) {
+		n-- // a run of the model's items could go on
+	}
+	if n == 0 {
+		return nil
+	}
+	from, kept := r.ends[n-1], r.upTo[n-1]
+	rest := strings.TrimLeft(body[from:len(body)-tail], " \t\r\n")
+	rest, more := strings.CutPrefix(rest, ",")
+	if more == (strings.TrimSpace(rest) == "") {
+		return nil
+	}
+	before := r.Prompt.Messages[:kept]
+	news, ok := decodeTail(codec, rest, before)
+	if !ok {
+		return nil
+	}
+	news = marked(news)
+	p := *r.Prompt
+	source := *r.Prompt.Source
+	source.Body = body
+	for f := range frames(r.Prompt.Messages[kept:]) {
+		source.Elements -= f.Elements()
+	}
+	for f := range frames(news) {
+		source.Elements += f.Elements()
+	}
+	last := before[kept-1].Frame
+	move(news, last.Position()+last.Elements())
+	p.Messages = append(slices.Clip(before), news...)
+	p.Source = &source
+	next := &Request{
+		Body: body, Prompt: &p, IDs: Chain(r.IDs[:kept], p.Messages), Members: r.Members, Surroundings: r.Surroundings,
+		decoded: r.decoded*from/len(r.Body) + decodedBytes*len(rest),
+		open:    r.open, end: len(body) - tail, ends: slices.Clip(r.ends[:n]), upTo: slices.Clip(r.upTo[:n]),
+	}
+	if !next.place(from, news, kept) {
+		return nil
+	}
+	return next
+}
+
+// frames are the frames of messages, each once.
+func frames(messages []thread.Message) iter.Seq[*thread.Frame] {
+	return func(yield func(*thread.Frame) bool) {
+		for i := range messages {
+			if f := messages[i].Frame; f != nil && (i == 0 || messages[i-1].Frame != f) && !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+// move puts the frames of messages so many elements further back.
+func move(messages []thread.Message, by int) {
+	var from, to *thread.Frame
+	for i := range messages {
+		if f := messages[i].Frame; f != nil && f != from {
+			from, to = f, thread.NewFrame(f.API(), f.Raw(), f.Position()+by, f.Elements(), f.Messages())
+		}
+		if messages[i].Frame != nil {
+			messages[i].Frame = to
+		}
+	}
+}
+
+// decodeTail reads elements of a messages array that stand behind others.
+func decodeTail(codec wire.Codec, elements string, before []thread.Message) ([]thread.Message, bool) {
+	if strings.TrimSpace(elements) == "" {
+		return nil, true
+	}
+	p, err := codec.Decode([]byte(`{"` + arrays[codec.API()] + `":[` + elements + `]}`))
+	if err != nil || len(p.System) > 0 || len(p.Messages) == 0 {
+		return nil, false // instructions at the beginning are none in the middle
+	}
+	if codec.API() == wire.Gemini {
+		return p.Messages, number(p.Messages, before)
+	}
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		for _, c := range m.Calls() {
+			if thread.IsLocalID(c.ID) {
+				return nil, false
+			}
+		}
+		r, ok := m.Result()
+		if !ok {
+			continue
+		}
+		if thread.IsLocalID(r.CallID) {
+			return nil, false
+		}
+		if r.Tool != "" {
+			continue
+		}
+		if name := caller(before, r.CallID); name != "" {
+			r.Tool = name
+			m.Parts = []thread.Part{r}
+		}
+	}
+	return p.Messages, true
+}
+
+// caller is the name of the tool that the last call with an id was for.
+func caller(messages []thread.Message, id string) string {
+	for i := len(messages) - 1; i >= 0; i-- {
+		for _, part := range slices.Backward(messages[i].Parts) {
+			if c, ok := part.(thread.ToolCall); ok && c.ID == id {
+				return c.Name
+			}
+		}
+	}
+	return ""
+}
+
+// number gives Gemini's calls that have no ids of their own the numbers that they
+// have behind others, and the results of these calls with them. It is false where
+// that cannot be told without those before: where results come first, or name a call
+// that is not here.
+func number(news, before []thread.Message) bool {
+	if news[0].Role != thread.Assistant {
+		return false
+	}
+	called, first := map[string]bool{}, -1
+	for i := range news {
+		m := &news[i]
+		for k, part := range m.Parts {
+			switch p := part.(type) {
+			case thread.ToolCall:
+				called[p.ID] = true
+				if !thread.IsLocalID(p.ID) {
+					continue
+				}
+				if ownID(p.Raw) != "" {
+					return false // it only looks like a number
+				}
+				if first < 0 {
+					first = numbers(before)
+				}
+				p.ID = renumbered(p.ID, first)
+				m.Parts[k] = p
+			case thread.ToolResult:
+				if id := ownID(p.Raw); !called[p.CallID] || id != "" && (id != p.CallID || thread.IsLocalID(id)) {
+					return false
+				}
+				if thread.IsLocalID(p.CallID) {
+					p.CallID = renumbered(p.CallID, first)
+					m.Parts[k] = p
+				}
+			}
+		}
+	}
+	return true
+}
+
+// ownID is the id that a call or a response has on the wire.
+func ownID(part string) (id string) {
+	gjson.Parse(part).ForEach(func(_, v gjson.Result) bool {
+		if v.IsObject() {
+			if own := v.Get("id"); own.Exists() {
+				id = own.String()
+			}
+		}
+		return true
+	})
+	return id
+}
+
+// numbers is how many calls have numbers for ids.
+func numbers(messages []thread.Message) int {
+	n := 0
+	for i := range messages {
+		for _, part := range messages[i].Parts {
+			if c, ok := part.(thread.ToolCall); ok && thread.IsLocalID(c.ID) && ownID(c.Raw) == "" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func renumbered(id string, first int) string {
+	n, _ := strconv.Atoi(strings.TrimPrefix(id, strings.TrimSuffix(thread.LocalID(0), "0"))) // as the codec made it
+	return thread.LocalID(first + n)
+}

@@ -1,0 +1,153 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// emulator does what a request asks of its provider's own compaction, where the
+// provider cannot. There is one for each API that has such a thing.
+type emulator interface {
+	// begin reads a request. emulated says
+	// that the upstream cannot compact; where it can, only items of ours are
+	// replaced by what they stand for. An error is a fault of ours.
+	begin(ctx context.Context, body string, emulated bool) (emulation, error)
+	// stripped is the request without what the upstream does not know and without
+	// items of ours: what is sent where begin has failed.
+	stripped(body string, emulated bool) emulation
+}
+
+// emulation is what became of a request. The zero value leaves it as it is.
+type emulation struct {
+	// answer is the whole answer, where the upstream is not asked.
+	answer *http.Response
+	// body and header go to the upstream in place of the client's; empty and nil keep
+	// them.
+	body   string
+	header http.Header
+	// asked is what a request of the Responses API asks beside; nil for others.
+	asked *asked
+	// settled says that the request was made smaller as the client asked, so that
+	// the policy leaves it alone unless it is refused as too long.
+	settled bool
+	// shape gives the upstream's answer, of status 200, the form that the client waits for; nil
+	// leaves it as it is.
+	shape func(*http.Response) (*http.Response, error)
+}
+
+// emulatorOf is the emulator of a request that may need one; nil where a look at
+// the bytes shows that it does not.
+func (x *exchange) emulatorOf(body string) (e emulator, emulated bool) {
+	api := x.endpoint.dialect.API()
+	emulated = slices.Contains(x.t.options.Emulate, api)
+	if api == wire.Responses && strings.Contains(body, `_response_id"`) {
+		return nativeResponses{x}, emulated // it goes on with a history that the provider holds
+	}
+	if !strings.Contains(body, native.Prefix) && !(emulated && (x.endpoint.task == compaction || mentions(body) || namesBetas(x.request.Header))) {
+		return nil, false
+	}
+	switch api {
+	case wire.Anthropic:
+		return nativeMessages{x}, emulated
+	case wire.Responses:
+		return nativeResponses{x}, emulated
+	}
+	return nil, false
+}
+
+// mentions reports whether a body may ask for native compaction.
+func mentions(body string) bool {
+	return strings.Contains(body, `_management"`) || strings.Contains(body, `mpaction`) && strings.Contains(body, `"compaction`)
+}
+
+// emulate answers the request, with the emulation of what its API can do where
+// the upstream cannot.
+func (x *exchange) emulate() (*http.Response, error) {
+	if x.unreadable != nil {
+		return x.run()
+	}
+	body := x.plain
+	e, emulated := x.emulatorOf(body)
+	if e == nil {
+		return x.run()
+	}
+	ctx := x.request.Context()
+	m, err := guard(ctx, x.t.options.Deadline, func(ctx context.Context) (emulation, error) { return e.begin(ctx, body, emulated) })
+	if err != nil {
+		x.fault("native", err, nil)
+		m, err = guard(ctx, x.t.options.Deadline, func(context.Context) (emulation, error) { return e.stripped(body, emulated), nil })
+		if err != nil {
+			x.fault("native", err, nil)
+		}
+	}
+	if m.answer != nil {
+		x.t.requested(x.endpoint)
+		m.answer.Header.Set(ActionHeader, Emulated)
+		return m.answer, nil
+	}
+	next := *x
+	next.native = m
+	if m.header != nil {
+		next.request = withHeader(next.request, m.header)
+	}
+	if m.body != "" {
+		next.body, next.plain, next.request = m.body, m.body, unpackedRequest(next.request)
+	}
+	res, err := next.run()
+	if err != nil {
+		return nil, err
+	}
+	if m.body != "" && res.Header.Get(ActionHeader) == Passed {
+		res.Header.Set(ActionHeader, Emulated)
+		if m.settled && x.endpoint.task == generate {
+			x.t.edited.Add(1)
+			x.t.before.Add(int64(len(body)) / usualBytes)
+			x.t.sent.Add(int64(len(m.body)) / usualBytes)
+		}
+	}
+	if m.shape != nil && res.StatusCode == http.StatusOK {
+		return m.shape(res)
+	}
+	return res, nil
+}
+
+// usualBytes is about how many bytes a token has, for totals of what nobody has
+// counted.
+const usualBytes = 4
+
+// unpackedRequest is a request whose body has no compression any more.
+func unpackedRequest(r *http.Request) *http.Request {
+	h := r.Header.Clone()
+	h.Del("Content-Encoding")
+	return withHeader(r, h)
+}
+
+func withHeader(r *http.Request, h http.Header) *http.Request {
+	out := *r
+	out.Header = h
+	return &out
+}
+
+// answering is an answer that was made here.
+func answering(r *http.Request, status int, kind, body string) *http.Response {
+	return &http.Response{
+		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header:        http.Header{"Content-Type": {kind}},
+		Body:          io.NopCloser(strings.NewReader(body)),
+		ContentLength: int64(len(body)),
+	}
+}
+
+// The types of content of answers.
+const (
+	jsonKind   = "application/json"
+	streamKind = "text/event-stream; charset=utf-8"
+)

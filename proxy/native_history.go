@@ -1,0 +1,127 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// history is what stands before the items of a request that do not hold their
+// conversation from the beginning: a compaction of ours stands for it, or the
+// provider holds it.
+type history struct {
+	// Log is the thread, At how many of its messages belong to the history, Last
+	// the id of the last of them. Without a log the body holds everything.
+	Log  string    `json:"log,omitempty"`
+	At   int       `json:"at,omitempty"`
+	Last thread.ID `json:"last,omitempty"`
+}
+
+// rebuilt is a request whose conversation was put together here.
+type rebuilt struct {
+	history
+	// body is the request, with what follows the history as its input.
+	body string
+	// strict says that the client's own bytes are nothing that the provider could
+	// answer, so that what is rendered goes out in any case.
+	strict bool
+	// retained is how many messages at the beginning of the body stood before the
+	// compaction: those of them that the log holds are not new.
+	retained int
+	// fallback are the items of a request that needs no log; nil where the client's
+	// own will do.
+	fallback []string
+}
+
+// errMoved says that a log does not hold the history any more that a request
+// goes on with.
+var errMoved = errors.New("the log does not hold the history that the request goes on with")
+
+// load returns the messages of a history.
+func (t *Transport) load(ctx context.Context, h history) ([]thread.Message, error) {
+	if h.Log == "" {
+		return nil, nil
+	}
+	log, err := t.log.Load(ctx, h.Log)
+	if err != nil {
+		return nil, err
+	}
+	if h.At < 1 || h.At > log.Len() || uncopied.At(log, h.At-1).ID != h.Last {
+		return nil, errMoved
+	}
+	return uncopied.Messages(log)[:h.At:h.At], nil
+}
+
+// reassembled reads a request whose conversation was put together here.
+func (x *exchange) reassembled(ctx context.Context, from *rebuilt) (*reading, error) {
+	p, err := identify.Decode(x.endpoint.dialect, []byte(from.body))
+	if err != nil {
+		return nil, err
+	}
+	before, err := x.t.load(ctx, from.history)
+	if err != nil {
+		return nil, err
+	}
+	news := named(before, unknown(before, p.Messages, from.retained))
+	known, size := make([]thread.ID, len(before)), len(from.body)
+	for i := range before {
+		known[i] = before[i].ID
+		if f := before[i].Frame; f != nil && before[i].Index == 0 {
+			size += len(f.Raw())
+		}
+	}
+	p.Messages = append(before, news...)
+	r := x.reading(ctx, identify.Assembled(from.body, p, identify.Chain(known, p.Messages)), size)
+	if from.Log != "" {
+		r.base = from.Log
+	}
+	return r, nil
+}
+
+// unknown leaves out of the first n messages those that the history holds.
+func unknown(before, messages []thread.Message, n int) []thread.Message {
+	if n == 0 || len(before) == 0 {
+		return messages
+	}
+	there := map[thread.ID]bool{}
+	for i := range before {
+		if m := &before[i]; m.Role == thread.User || m.Role == thread.System {
+			there[thread.ChainID("", m)] = true
+		}
+	}
+	var news []thread.Message
+	for i := range messages {
+		m := &messages[i]
+		if i < n && there[thread.ChainID("", m)] {
+			continue
+		}
+		news = append(news, *m)
+	}
+	return news
+}
+
+// named gives results the names of the tools whose calls stand in the history.
+func named(before, news []thread.Message) []thread.Message {
+	var names map[string]string
+	for i := range news {
+		r, ok := news[i].Result()
+		if !ok || r.Tool != "" {
+			continue
+		}
+		if names == nil {
+			names = map[string]string{}
+			for j := range before {
+				for _, c := range before[j].Calls() {
+					names[c.ID] = c.Name
+				}
+			}
+		}
+		if r.Tool = names[r.CallID]; r.Tool != "" {
+			news[i].Parts = []thread.Part{r}
+		}
+	}
+	return news
+}

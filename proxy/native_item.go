@@ -1,0 +1,109 @@
+package proxy
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+)
+
+// itemFirst changes a stream of the Responses API: the compaction that was made for it
+// stands first in its output, and once it is whole it is remembered, before the client
+// has the end of it.
+type itemFirst struct {
+	item  string // the compaction; empty where there is none
+	whole func(response string)
+	moved int64 // how many events stand before those of the provider
+}
+
+// show hands an answer on with the compaction in it.
+func (n nativeResponses) show(res *http.Response, item string, whole func(response string)) (*http.Response, error) {
+	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		return n.showWhole(res, item, whole)
+	}
+	if !unpacked(res) {
+		return res, nil
+	}
+	res.ContentLength = -1
+	res.Header.Del("Content-Length")
+	first := &itemFirst{item: item, whole: whole}
+	res.Body = &rewritten{body: res.Body, events: newEvents(res.Body), change: first.change, failed: n.streamFault}
+	return res, nil
+}
+
+func (n nativeResponses) showWhole(res *http.Response, item string, whole func(string)) (*http.Response, error) {
+	raw, all := readAnswer(res)
+	if !all {
+		return res, nil
+	}
+	plain, err := decoded(res.Header, raw, maxAnswer)
+	if err != nil || !rawjson.Valid(plain) {
+		return res, nil
+	}
+	body := string(plain)
+	if item != "" {
+		body = withItem(body, "output", item)
+		uncompressed(res, int64(len(body)))
+		given(res, []byte(body))
+	}
+	whole(body)
+	return res, nil
+}
+
+// withItem puts an item before the others of a list.
+func withItem(doc, path, item string) string {
+	list := strings.TrimSpace(gjson.Get(doc, path).Raw)
+	inner := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(list, "["), "]"))
+	if inner != "" {
+		item += "," + inner
+	}
+	return set(doc, path, "["+item+"]")
+}
+
+func (s *itemFirst) change(e sent) (out []byte) {
+	v := gjson.Parse(e.data)
+	kind := v.Get("type").Str
+	switch {
+	case kind == "" || !v.IsObject():
+		return e.raw
+	case kind == "response.created" || kind == "response.in_progress" || kind == "response.queued":
+	case s.item != "" && s.moved == 0:
+		out = s.begin(v)
+	}
+	data := e.data
+	if s.moved > 0 {
+		if n := v.Get("sequence_number"); n.Exists() {
+			data = set(data, "sequence_number", strconv.FormatInt(n.Int()+s.moved, 10))
+		}
+		if n := v.Get("output_index"); n.Exists() {
+			data = set(data, "output_index", strconv.FormatInt(n.Int()+1, 10))
+		}
+	}
+	switch kind {
+	case "response.completed", "response.incomplete", "response.failed":
+		if s.item != "" {
+			data = set(data, "response", withItem(gjson.Get(data, "response").Raw, "output", s.item))
+		}
+		if kind != "response.failed" {
+			s.whole(gjson.Get(data, "response").Raw)
+		}
+	}
+	if data == e.data {
+		return append(out, e.raw...)
+	}
+	return append(out, e.with(data)...)
+}
+
+// begin are the events of the compaction, before the first thing that the model said.
+func (s *itemFirst) begin(first gjson.Result) (out []byte) {
+	n := first.Get("sequence_number").Int()
+	for _, kind := range []string{"response.output_item.added", "response.output_item.done"} {
+		data := `{"type":"` + kind + `","sequence_number":` + strconv.FormatInt(n+s.moved, 10) + `,"output_index":0,"item":` + s.item + `}`
+		out = append(out, sent{name: kind}.with(data)...)
+		s.moved++
+	}
+	return out
+}

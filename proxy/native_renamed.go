@@ -1,0 +1,64 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// A stream of several responses has for the client one id, that of the first. What
+// the provider holds of the whole, it holds under that of the last: requests that
+// name the first must name the last. This is known to the process alone.
+
+// renames has the provider's id found by the client's.
+func (s *stream) renames() {
+	m, ok := s.translator.(*responseStream)
+	if !ok || m.id == m.last {
+		return
+	}
+	s.x.t.renamed.Put(gjson.Parse(m.id).Str, gjson.Parse(m.last).Str, 1)
+}
+
+// providerID is the provider's id of a response that the client names; empty where it
+// is the same.
+func (t *Transport) providerID(id string) string {
+	last, _ := t.renamed.Get(id)
+	return last
+}
+
+// renamed is the body that names the response that a request goes on with as the provider does.
+func (x *exchange) renamed() string {
+	if x.endpoint.dialect.API() != wire.Responses || x.request.Header.Get("Content-Encoding") != "" {
+		return x.body
+	}
+	last := x.t.providerID(gjson.Get(x.body, "previous_response_id").Str)
+	if last == "" {
+		return x.body
+	}
+	return set(x.body, "previous_response_id", rawjson.Quote(last))
+}
+
+// renamedRequest is a request about a response, such as GET /v1/responses/ID, under the
+// provider's id.
+func (t *Transport) renamedRequest(r *http.Request) *http.Request {
+	before, rest, found := strings.Cut(r.URL.Path, "/responses/")
+	if !found || r.URL.RawPath != "" {
+		return r
+	}
+	id, rest, deeper := strings.Cut(rest, "/")
+	last := t.providerID(id)
+	if last == "" {
+		return r
+	}
+	if deeper {
+		last += "/"
+	}
+	out, u := *r, *r.URL
+	u.Path = before + "/responses/" + last + rest
+	out.URL = &u
+	return &out
+}

@@ -1,0 +1,217 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
+	"github.com/palimpsest-ai/palimpsest/summarize"
+	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/wire/text"
+)
+
+// replacement is a text that stands for a whole conversation: a summary of the older
+// part, and the newest messages word for word.
+type replacement struct {
+	text string
+	// summary is of all the messages, for the next compaction: text is all that is
+	// left of the newest ones then.
+	summary summary.Summary
+	tokens  int // of text
+}
+
+// The room for a text that stands for a conversation of n tokens is an eighth of
+// it, within bounds that hold the task and what was found at one end, and cost no
+// more than a long answer at the other. A third is for the newest messages.
+const (
+	replacedShare                  = 8
+	minReplacement, maxReplacement = 2_000, 16_000
+	newestShare                    = 3
+	shortestPart                   = 200 // bytes that are left of a message that is shortened
+)
+
+// replacement makes the text that stands for all messages of a request. previous is
+// the summary that an earlier text was made from, which stands in the request as
+// a Recap; nil where there is none. instructions are what the client wants it to
+// keep in mind.
+//
+// Whoever puts the text into a request gives it the user's role, never a higher
+// one: it quotes tools.
+func (n nativeMessages) replacement(ctx context.Context, p *prompt.Prompt, previous *summary.Summary, instructions string) (replacement, error) {
+	memo, err := n.counts(or(n.endpoint.model, p.Model))
+	if err != nil {
+		return replacement{}, err
+	}
+	counter := memo.Counter()
+	log, err := thread.New("native").Append(p.Messages...)
+	if err != nil {
+		return replacement{}, err
+	}
+	messages := uncopied.Messages(log)
+	if previous != nil {
+		messages = slices.Clone(messages)
+		for i := range messages {
+			messages[i].Turn += previous.Span.LastTurn // turns go on being counted
+		}
+	}
+	total := 0
+	for i := range messages {
+		total += memo.Message(&messages[i])
+	}
+	room := min(max(total/replacedShare, minReplacement), maxReplacement)
+	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
+	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return memo.Message(&messages[i]) }).Index
+	for i := at; i < len(messages); i++ {
+		if messages[i].Kind == thread.Recap {
+			at = i + 1 // a summary is no message to be shown word for word
+		}
+	}
+	older, newest := messages[:at], messages[at:]
+	said := wordForWord(newest, room/newestShare, counter)
+	if previous != nil {
+		older = slices.DeleteFunc(slices.Clone(older), func(m thread.Message) bool { return m.Kind == thread.Recap })
+	}
+	code := &summarize.Extractive{Counter: counter.Text}
+	maker := n.t.options.Config.Summarizer
+	if maker == nil || len(older) == 0 {
+		maker = code
+	}
+	var out replacement
+	var texts []string
+	if len(older) > 0 || previous != nil {
+		made, err := maker.Summarize(ctx, summarize.Input{
+			Messages: older, Previous: previous, Context: newest,
+			Budget: max(room-counter.Text(said), minReplacement/2), Instructions: strings.TrimSpace(instructions), Answers: n.t.options.Config.Answers,
+		})
+		if err != nil {
+			return replacement{}, fmt.Errorf("summary: %w", err)
+		}
+		if made.Report.By != "" {
+			event.Emit(ctx, n.t.options.Config.Events, made.Report.Event())
+		}
+		out.summary = made.Summary
+		texts = append(texts, out.summary.Render())
+		previous = &out.summary
+	}
+	if said != "" {
+		texts = append(texts, "The newest messages, as they were:\n\n"+said)
+		made, err := code.Summarize(ctx, summarize.Input{Messages: newest, Previous: previous, Budget: room + room/newestShare})
+		if err != nil {
+			return replacement{}, fmt.Errorf("summary of the newest: %w", err)
+		}
+		out.summary = made.Summary
+	}
+	out.text = strings.Join(texts, "\n\n")
+	out.tokens = counter.Text(out.text)
+	return out, nil
+}
+
+// counts counts as a model does, and remembers what it counted.
+func (n nativeMessages) counts(model string) (*token.Memo, error) {
+	t := n.t
+	c := t.options.Config.Counter
+	if c == nil {
+		var err error
+		if c, err = t.options.Memory.counter(or(t.model(model).Counter, "o200k")); err != nil {
+			return nil, err
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.memos[c] == nil {
+		t.memos[c] = token.NewMemo(c, 0)
+	}
+	return t.memos[c], nil
+}
+
+// wordForWord writes messages as text of at most so many tokens: long ones are
+// shortened in their middle, and reasoning is left out.
+func wordForWord(messages []thread.Message, room int, counter *token.Counter) string {
+	for limit := room * 4; ; limit /= 2 {
+		var short []thread.Message
+		for _, m := range messages {
+			if m.Parts = shortened(m.Parts, limit); len(m.Parts) > 0 {
+				short = append(short, m)
+			}
+		}
+		if len(short) == 0 {
+			return ""
+		}
+		said := string(text.Encode(&prompt.Prompt{Messages: short}))
+		if limit <= shortestPart || counter.Text(said) <= room {
+			return said
+		}
+	}
+}
+
+// shortened are the parts of a message whose texts have at most so many bytes.
+func shortened(parts []thread.Part, limit int) []thread.Part {
+	var out []thread.Part
+	for _, part := range parts {
+		switch p := part.(type) {
+		case thread.Text:
+			p.Text = clip.Middle(p.Text, limit)
+			part = p
+		case thread.ToolCall:
+			if len(p.Arguments) > limit {
+				p.Arguments = rawjson.Quote(clip.Middle(p.Arguments, limit))
+			}
+			part = p
+		case thread.ToolResult:
+			p.Content = shortened(p.Content, limit)
+			part = p
+		case thread.Reasoning:
+			continue
+		}
+		out = append(out, part)
+	}
+	return out
+}
+
+// recorded keeps the conversation that a text will stand for, and tells of the
+// compaction. It returns the id of the log; empty where the request is none that
+// is kept, or the store fails: the text does not depend on it.
+func (n nativeMessages) recorded(ctx context.Context, body string, before, after int) string {
+	n.t.compactions.Add(1)
+	e := event.Event{Type: event.Completed, Policy: "native", TokensBefore: before, TokensAfter: after, Duration: time.Since(n.start), Details: map[string]any{"trigger": "native"}}
+	defer func() { event.Emit(ctx, n.t.options.Config.Events, e) }()
+	own := *n.exchange
+	own.body, own.plain, own.request = body, body, unpackedRequest(n.request)
+	r, reason, err := own.read(ctx)
+	if err != nil || reason != "" {
+		return ""
+	}
+	for range tries {
+		var at identify.Place
+		if at, err = own.place(ctx, r); err == nil {
+			err = nativeMessages{&own}.added(ctx, r, at)
+		}
+		if err == nil {
+			e.ThreadID = at.Log
+		}
+		if !conflict(err) {
+			break
+		}
+	}
+	return e.ThreadID
+}
+
+// added writes to a log what it does not hold of a request.
+func (n nativeMessages) added(ctx context.Context, r *reading, at identify.Place) error {
+	log, err := n.t.log.Load(ctx, at.Log)
+	if news := identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:]); err == nil && len(news) > 0 {
+		_, err = n.t.log.Append(ctx, at.Log, log.Version(), news)
+	}
+	return err
+}

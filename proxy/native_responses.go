@@ -1,0 +1,248 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// asked is what a request of the Responses API asks beside a question to the
+// model: a compaction in the provider's own way, or to go on with a history that
+// the provider holds.
+type asked struct {
+	*native.Responses
+	// items are the conversation as far as the body of what goes out holds it.
+	items []string
+	// rebuilt is nil where the client's own body is the whole request.
+	rebuilt *rebuilt
+	// known: the history behind previous_response_id is known here. part: the
+	// provider was sent less than that.
+	known, part bool
+	// emulated: the compaction that the client manages is made here.
+	emulated bool
+	// body goes to the provider in place of the client's; empty keeps it.
+	body string
+}
+
+// nativeResponses emulates the compaction of the Responses API, and goes on with
+// histories that the provider holds.
+type nativeResponses struct{ *exchange }
+
+// begin implements emulator.
+func (n nativeResponses) begin(ctx context.Context, body string, emulated bool) (emulation, error) {
+	refuse := func(why *native.ResponsesRefusal) (emulation, error) {
+		return emulation{answer: refused(n.request, why)}, nil
+	}
+	r, err := native.ParseResponses(body)
+	var invalid *native.ResponsesRefusal
+	switch {
+	case errors.As(err, &invalid) && (emulated || strings.Contains(body, native.Prefix)):
+		return refuse(invalid)
+	case err != nil:
+		return emulation{}, nil // the provider says what is wrong
+	}
+	a := &asked{Responses: r, items: r.Items}
+	if invalid = n.translate(ctx, a, emulated); invalid != nil {
+		return refuse(invalid)
+	}
+	switch {
+	case !n.triggered(a, emulated):
+		return emulation{asked: a, body: a.body}, nil
+	case a.Previous != "" && !a.known:
+		return refuse(unknownResponse(a.Previous))
+	case a.Conversation:
+		return refuse(&native.ResponsesRefusal{Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"})
+	}
+	answer, err := n.compactNow(ctx, a)
+	if err != nil && ctx.Err() == nil {
+		n.fault("compaction", err, nil)
+		answer, err = n.compactInWords(ctx, a)
+	}
+	return emulation{answer: answer}, err
+}
+
+// stripped implements emulator.
+func (n nativeResponses) stripped(body string, emulated bool) emulation {
+	r, err := native.ParseResponses(body)
+	if err != nil {
+		return emulation{}
+	}
+	a := &asked{Responses: r, items: withoutTokens(r.Items)}
+	if n.triggered(a, emulated) {
+		if answer, err := n.compactInWords(n.request.Context(), a); err == nil {
+			return emulation{answer: answer}
+		}
+	}
+	switch {
+	case emulated:
+		return emulation{body: a.Body(a.items, "context_management")}
+	case !strings.Contains(body, native.Prefix):
+		return emulation{}
+	case a.Trigger:
+		a.items = append(a.items, trigger)
+	}
+	return emulation{body: a.Body(a.items)}
+}
+
+// trigger is the item that asks for a compaction.
+const trigger = `{"type":"compaction_trigger"}`
+
+// triggered reports whether a request asks for nothing but a compaction, which is
+// made here.
+func (n nativeResponses) triggered(a *asked, emulated bool) bool {
+	return emulated && (n.endpoint.task == compaction || n.endpoint.task == generate && a.Trigger)
+}
+
+// translate makes of a request one that any provider can answer.
+func (n nativeResponses) translate(ctx context.Context, a *asked, emulated bool) *native.ResponsesRefusal {
+	var h history
+	if a.Previous != "" {
+		c, err := n.t.responses.follow(ctx, a.Previous)
+		if err != nil {
+			n.fault("link", err, nil) // as one that nobody knows
+		}
+		if c != nil {
+			a.known, a.part, h = true, c.part, c.history
+			a.items = slices.Concat(c.system, c.items, a.Items)
+		}
+	}
+	own, invalid := n.expand(ctx, a, h)
+	if invalid != nil {
+		return invalid
+	}
+	var gone []string
+	a.emulated = emulated && a.Managed
+	if a.emulated {
+		gone = append(gone, "context_management")
+		a.body = a.Body(a.Items, gone...)
+	}
+	triggered := n.triggered(a, emulated)
+	if own == nil && (a.known || triggered) {
+		own = &rebuilt{history: h, strict: a.part || triggered}
+	}
+	if own == nil {
+		return nil
+	}
+	var tail []string
+	if a.Trigger && !emulated {
+		tail = append(tail, trigger)
+	}
+	own.body = a.Body(slices.Concat(a.items, tail), append(gone, "previous_response_id")...)
+	if own.fallback != nil {
+		if a.known {
+			gone = append(gone, "previous_response_id")
+		}
+		a.body = a.Body(slices.Concat(own.fallback, tail), gone...)
+	}
+	a.rebuilt = own
+	return nil
+}
+
+// expand finds our own compaction among the items. The history that it stands
+// for takes the place of everything before it but what the client may have added
+// there. It is nil where there is none, or a newer one of the provider's.
+func (n nativeResponses) expand(ctx context.Context, a *asked, h history) (*rebuilt, *native.ResponsesRefusal) {
+	newest, content := -1, ""
+	for i, item := range slices.Backward(a.items) {
+		if c, ok := native.Compaction(item); ok {
+			newest, content = i, c
+			break
+		}
+	}
+	if newest < 0 {
+		return nil, nil
+	}
+	if !native.Ours(content) {
+		// What stands before the provider's may go, and what is ours must.
+		foreign := slices.DeleteFunc(slices.Clone(a.items), func(item string) bool {
+			content, ok := native.Compaction(item)
+			return ok && native.Ours(content)
+		})
+		if len(foreign) == len(a.items) {
+			return nil, nil
+		}
+		a.items = foreign
+		return &rebuilt{history: h, strict: true, fallback: foreign}, nil
+	}
+	token, err := n.opened(ctx, content)
+	if err != nil {
+		return nil, &native.ResponsesRefusal{Code: "invalid_encrypted_content", Message: "The encrypted content " + clipped(content) + " could not be verified."}
+	}
+	var kept []string
+	for _, item := range a.items[:newest] {
+		switch gjson.Get(item, "role").Str {
+		case "user", "system", "developer":
+			kept = append(kept, item)
+		}
+	}
+	after := a.items[newest+1:]
+	r := &rebuilt{history: history{token.Thread, token.At, thread.ID(token.Last)}, strict: true, retained: len(kept) - native.Leading(kept)}
+	r.fallback = slices.Concat(kept, []string{recap(token.Summary)}, after)
+	a.items = slices.Concat(kept, after)
+	if native.Leading(kept) == 0 {
+		if k, err := n.t.responses.find(ctx, itemID(content)); err == nil && k != nil {
+			a.items = slices.Concat(rawItems(k.System), a.items)
+			r.fallback = slices.Concat(rawItems(k.System), r.fallback)
+		}
+	}
+	if _, err := n.t.load(ctx, r.history); token.Thread == "" || errors.Is(err, errMoved) {
+		r.history, r.retained, a.items = history{}, 0, r.fallback // words are all there is
+	}
+	return r, nil
+}
+
+// opened reads a compaction of ours. Where the key cannot be had, its summary is
+// all that counts: it is the client's word then.
+func (n nativeResponses) opened(ctx context.Context, content string) (native.Token, error) {
+	key, err := n.t.secret.of(ctx, &n.t.options)
+	token, forged := native.Open(key, wire.Responses, content)
+	if err != nil {
+		n.fault("secret", err, nil)
+		return native.Token{Summary: token.Summary}, nil
+	}
+	return token, forged
+}
+
+// recap says in words what a compaction stands for.
+func recap(summary string) string {
+	return `{"type":"message","role":"user","content":[{"type":"input_text","text":` + rawjson.Quote("[What happened before, in short; the messages themselves are not here any more.]\n"+summary) + `}]}`
+}
+
+// clipped is a token as it stands in a message about it.
+func clipped(s string) string {
+	if len(s) <= 8 {
+		return s
+	}
+	return s[:4] + "..." + s[len(s)-4:]
+}
+
+func refused(r *http.Request, why *native.ResponsesRefusal) *http.Response {
+	return answering(r, http.StatusBadRequest, jsonKind, why.Body())
+}
+
+// withoutTokens are items with words in the place of our own compactions.
+func withoutTokens(items []string) []string {
+	var list []string
+	for _, item := range items {
+		if content, ok := native.Compaction(item); ok && native.Ours(content) {
+			token, _ := native.Open(nil, wire.Responses, content)
+			item = recap(token.Summary)
+		}
+		list = append(list, item)
+	}
+	return list
+}
+
+// unknownResponse is the refusal on which clients send their history themselves.
+func unknownResponse(id string) *native.ResponsesRefusal {
+	return &native.ResponsesRefusal{Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."}
+}

@@ -1,0 +1,109 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// secret is the key that opaque values are signed with: the one of the options,
+// else one that is kept among the documents (sealed where the store seals), else
+// one of this process.
+type secret struct {
+	mu  sync.Mutex
+	key []byte
+}
+
+// secretKind and secretID name the document that holds the key.
+const (
+	secretKind = "proxy"
+	secretID   = "native-compaction-key"
+)
+
+// of returns the key. It is read, or made, when it is first needed; a store that
+// fails is asked again the next time.
+func (s *secret) of(ctx context.Context, o *Options) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.key != nil {
+		return s.key, nil
+	}
+	key := o.Secret
+	if len(key) == 0 && o.Documents != nil {
+		var err error
+		if key, err = keptSecret(ctx, o.Documents); err != nil {
+			return nil, fmt.Errorf("key of native compaction: %w", err)
+		}
+	}
+	if len(key) == 0 {
+		key = NewSecret()
+	}
+	s.key = key
+	return key, nil
+}
+
+// keptSecret reads the key from the documents. The first who needs it writes it;
+// who comes second reads what the first has written.
+func keptSecret(ctx context.Context, documents store.Documents) ([]byte, error) {
+	version := 0
+	for range tries {
+		d, err := documents.Document(ctx, secretKind, secretID)
+		switch {
+		case err == nil:
+			var text string
+			if err := json.Unmarshal(d.Body, &text); err != nil {
+				return nil, err
+			}
+			return hex.DecodeString(text)
+		case !errors.Is(err, store.ErrNotFound):
+			return nil, err
+		}
+		body := []byte(`"` + hex.EncodeToString(NewSecret()) + `"`)
+		_, err = documents.Put(ctx, store.Document{Kind: secretKind, ID: secretID, Version: version, Body: body})
+		var conflict *store.ConflictError
+		switch {
+		case errors.As(err, &conflict):
+			version = conflict.Have // another process has made it, or had it removed
+		case err != nil:
+			return nil, err
+		}
+	}
+	return nil, store.ErrConflict
+}
+
+// NewSecret makes a key for Options.Secret, of 256 random bits.
+func NewSecret() []byte {
+	key := make([]byte, 32)
+	rand.Read(key) // never fails
+	return key
+}
+
+// opener verifies tokens of an API.
+func (x *exchange) opener(ctx context.Context, api string) native.Opener {
+	return func(value string) (native.Token, error) {
+		if !native.Ours(value) {
+			return native.Token{}, native.ErrForeign // without a look at the key
+		}
+		key, err := x.t.secret.of(ctx, &x.t.options)
+		if err != nil {
+			return native.Token{}, err
+		}
+		return native.Open(key, api, value)
+	}
+}
+
+// sealed signs a token.
+func (x *exchange) sealed(ctx context.Context, t native.Token) (string, error) {
+	key, err := x.t.secret.of(ctx, &x.t.options)
+	if err != nil {
+		return "", err
+	}
+	return native.Seal(key, t), nil
+}

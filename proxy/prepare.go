@@ -1,0 +1,307 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// decide looks at a request and says what goes to the provider.
+func (x *exchange) decide(ctx context.Context) (decision, error) {
+	switch {
+	case x.endpoint.task == count:
+		return x.counted(ctx)
+	case x.endpoint.task == compaction || x.native.settled:
+		return pass("native"), nil
+	case x.small(ctx):
+		return pass("below-mark"), nil
+	}
+	r, reason, err := x.read(ctx)
+	if err != nil {
+		return decision{}, err
+	}
+	if r == nil {
+		return pass(reason), nil
+	}
+	if reason != "" {
+		x.t.lineage.passed(r.client.SessionID(), r.kind, r.size)
+	}
+	d := decision{action: Passed, reason: reason, read: r}
+	switch r.kind {
+	case identify.Step:
+		return x.prepare(ctx, r, false)
+	case identify.OwnCompaction:
+		smaller, err := x.needsRoom(ctx, r)
+		if err != nil || !smaller {
+			return d, err
+		}
+		return x.prepare(ctx, r.toSummarize(), false)
+	}
+	return d, nil
+}
+
+// toSummarize is the request as one that the conversation never sees.
+func (r *reading) toSummarize() *reading {
+	out := *r
+	out.summary = true
+	return &out
+}
+
+// needsRoom reports whether a request in which the client has its own history summed
+// up must be made smaller: its conversation is under a plan, or the history comes near
+// the window (the client keeps all that we have removed, and may not know). Else it
+// passes as it is.
+func (x *exchange) needsRoom(ctx context.Context, r *reading) (bool, error) {
+	about, err := x.about(ctx, r)
+	if err != nil {
+		return false, err
+	}
+	if about.Of != nil {
+		current, _, err := store.CurrentUncopied(ctx, x.t.plans, about.Of.ID(), permit.Key{})
+		if err != nil || !current.Empty() {
+			return true, err
+		}
+	}
+	return r.model.Window > 0 && r.size/leastBytes+output(r.model, r.Prompt) >= limit(r.model), nil
+}
+
+// leastBytes is about how many bytes a token has in dense text, code and JSON.
+const leastBytes = 3
+
+// prepare adds what is new to the log and renders. forced says that the provider has
+// refused the request already.
+func (x *exchange) prepare(ctx context.Context, r *reading, forced bool) (decision, error) {
+	compactor, err := x.t.compactor(r.model, x.offers(r))
+	if err != nil {
+		return decision{}, err
+	}
+	s := step{read: r, ask: palimpsest.Step{
+		Base: r.Shell(), Profile: x.profile(r.model), Window: limit(r.model), Output: output(r.model, r.Prompt),
+	}}
+	s.ask.Budget = x.native.budget(&s.ask)
+	changed := false
+	for n := 1; ; n++ {
+		at, err := x.place(ctx, r)
+		if err == nil {
+			s.id, s.open, s.earlier = at.Log, at.Open, x.earlier(ctx, r, at)
+			s.ask.Messages = identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:])
+			s.session = compactor.Session(s.id, s.earlier...)
+			changed = at.Changed
+			s.prepared, err = s.session.PrepareStep(ctx, s.ask)
+		}
+		if err == nil {
+			break
+		}
+		if n == tries || !conflict(err) {
+			return decision{step: &s}, err
+		}
+	}
+	x.t.requests.Found(r.Request, s.id)
+	if forced && s.prepared.Compacted == nil {
+		return x.smaller(ctx, &s)
+	}
+	return x.finish(ctx, &s, s.prepared, changed)
+}
+
+// tries bounds how often a log is looked at again because another request of the same
+// conversation has written to it meanwhile.
+const tries = 8
+
+func conflict(err error) bool {
+	return errors.Is(err, store.ErrConflict) || errors.Is(err, thread.ErrDuplicateID)
+}
+
+// profile is what the provider's API demands of a prompt. Models that are known not
+// to bind their thinking to what stands before it keep it; of one that is not
+// known it is not believed.
+func (x *exchange) profile(m token.Model) render.Profile {
+	p := render.For(x.endpoint.dialect.API())
+	p.LastUser = true // models of other providers, behind the same API, refuse it as well
+	p.BoundReasoning = p.BoundReasoning && (m.BindsThinking || m.Source == "")
+	return p
+}
+
+// limit is the largest request that the model takes, answer included, in tokens.
+func limit(m token.Model) int {
+	if m.MaxInput > 0 && m.MaxInput < m.Window {
+		return m.MaxInput
+	}
+	return m.Window
+}
+
+// output is the room that is kept free for the answer: what the request asks
+// for, else enough for a long one, and never more than a third of the window. It is
+// less where system and tools are so large that less than a third of the window
+// would be left for the conversation: agents ask for the longest answer that any
+// model gives, and a conversation without room cannot be compacted.
+func output(m token.Model, p *prompt.Prompt) int {
+	asked := p.MaxOutput
+	if asked == 0 {
+		asked = usualOutput
+		if m.MaxOutput > 0 && m.MaxOutput < asked {
+			asked = m.MaxOutput
+		}
+	}
+	left := m.Window - fixed(p) - m.Window/3
+	return min(asked, m.Window/3, max(left, m.Window/8))
+}
+
+// usualOutput is the room for an answer of a request that names no limit, in
+// tokens.
+const usualOutput = 16_000
+
+// fixed is about what system and tools take, in tokens of three bytes.
+func fixed(p *prompt.Prompt) int {
+	bytes := 0
+	for i := range p.System {
+		bytes += len(p.System[i].Text)
+	}
+	for i := range p.Tools {
+		bytes += len(p.Tools[i].Name) + len(p.Tools[i].Description) + len(p.Tools[i].Schema)
+	}
+	return bytes / leastBytes
+}
+
+// overflowed makes a smaller request of one that the provider refused as too
+// long.
+func (x *exchange) overflowed(ctx context.Context, d decision) (decision, error) {
+	if d.step != nil {
+		return x.smaller(ctx, d.step)
+	}
+	r := d.read
+	if r == nil {
+		read, reason, err := x.read(ctx)
+		if err != nil || read == nil {
+			return pass(reason), err
+		}
+		r = read
+	}
+	switch r.kind {
+	case identify.Step:
+	case identify.OwnCompaction:
+		r = r.toSummarize()
+	default:
+		return decision{action: Passed, reason: string(r.kind), read: r}, nil
+	}
+	d, err := x.prepare(ctx, r, true)
+	if d.action != Passed && err == nil {
+		d.action = Recovered
+	}
+	return d, err
+}
+
+// smaller compacts harder than the last time.
+func (x *exchange) smaller(ctx context.Context, s *step) (decision, error) {
+	made, err := s.session.Overflowed(ctx, s.prepared)
+	if errors.Is(err, palimpsest.ErrNoRoom) {
+		return decision{action: Passed, reason: "no-room", read: s.read, step: s}, nil
+	}
+	if err != nil {
+		return decision{step: s}, err
+	}
+	d, err := x.finish(ctx, s, made, false)
+	if d.action != Passed {
+		d.action = Recovered
+	}
+	return d, err
+}
+
+// finish encodes what was rendered. A rendering without a plan is the client's
+// own request, unless changed says that the log holds what the client does not.
+func (x *exchange) finish(ctx context.Context, s *step, made *palimpsest.Prepared, changed bool) (decision, error) {
+	next := *s
+	next.prepared = made
+	d := decision{action: Planned, read: s.read, step: &next, before: made.Before, sent: made.Tokens}
+	current, _, err := store.CurrentUncopied(ctx, x.t.plans, s.id, permit.Key{})
+	if err != nil {
+		return d, err
+	}
+	if made.Compacted != nil {
+		x.t.compactions.Add(1)
+		d.action = Compacted
+	}
+	if current.Empty() && !changed && !x.native.strict() && (len(s.earlier) == 0 || !x.offers(s.read)) {
+		d.action, d.reason = Passed, "below-mark"
+		return d, nil
+	}
+	log, err := x.t.log.Load(ctx, s.id)
+	if err != nil {
+		return d, err
+	}
+	rendered := refreshed(made.Prompt, log, s.read)
+	next.offered = x.offers(s.read) && slices.ContainsFunc(rendered.Tools, isOurs)
+	if d.body, err = x.endpoint.dialect.Encode(rendered); err != nil {
+		return d, fmt.Errorf("encode: %w", err)
+	}
+	return d, nil
+}
+
+// offers reports whether the model may be offered our tools: where the client
+// offers some, none of them by our names, and where the answer can be read.
+func (x *exchange) offers(r *reading) bool {
+	tools := r.Prompt.Tools
+	return !x.t.options.NoTools && len(tools) > 0 && !slices.ContainsFunc(tools, isOurs) && x.endpoint.dialect.readable(x.request, r.Members)
+}
+
+func isOurs(t prompt.Tool) bool { return ours(t.Name) }
+
+// ours reports whether a tool of that name is answered here.
+func ours(name string) bool { return name == rehydrate.ReadArtifact || name == rehydrate.Recall }
+
+// counted makes of a request to count tokens one about what would be sent. A
+// count writes nothing: of a conversation that is not known it is the client's
+// own.
+func (x *exchange) counted(ctx context.Context) (decision, error) {
+	r, reason, err := x.read(ctx)
+	if err != nil || r == nil || len(r.IDs) == 0 {
+		return pass(or(reason, string(identify.Empty))), err
+	}
+	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, x.logs(ctx, r, false))
+	if err != nil || at.Of == nil || at.Fork {
+		return pass("count"), err
+	}
+	current, _, err := store.CurrentUncopied(ctx, x.t.plans, at.Log, permit.Key{})
+	if err != nil || current.Empty() {
+		return pass("count"), err
+	}
+	whole, err := at.Of.Append(identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:])...)
+	if err != nil {
+		return decision{}, err
+	}
+	offered := x.offers(r)
+	compactor, err := x.t.compactor(r.model, offered)
+	if err != nil {
+		return decision{}, err
+	}
+	s := &step{id: at.Log, read: r}
+	around, profile := *r.Prompt, x.profile(r.model)
+	if offered {
+		tools, err := compactor.Session(s.id).Tools(ctx)
+		if err != nil {
+			return decision{step: s}, err
+		}
+		around.Tools = append(slices.Clip(around.Tools), tools...)
+	} else {
+		profile.Reach = render.Nowhere
+	}
+	res, err := compactor.Render(current, palimpsest.Request{Thread: whole, Base: &around, Profile: profile})
+	if err != nil {
+		return decision{step: s}, err
+	}
+	body, err := x.endpoint.dialect.Encode(refreshed(res.Prompt, whole, r))
+	if err != nil {
+		return decision{step: s}, fmt.Errorf("encode: %w", err)
+	}
+	return decision{action: Planned, read: r, step: s, body: body, before: res.Before, sent: res.After}, nil
+}

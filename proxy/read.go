@@ -1,0 +1,89 @@
+package proxy
+
+import (
+	"context"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// reading is a request that was looked into.
+type reading struct {
+	*identify.Request
+	kind   identify.Kind
+	client identify.Client
+	model  token.Model
+	base   string // the id of its conversation, before any fork
+	size   int    // with its whole conversation, in bytes
+	// summary says that the client has its history summed up: the conversation will
+	// not go on with what is asked here.
+	summary bool
+}
+
+// read looks into the request. It is nil where that cannot be done, for the reason.
+func (x *exchange) read(ctx context.Context) (r *reading, reason string, err error) {
+	if a := x.native.asked; a != nil && a.rebuilt != nil {
+		r, err := x.reassembled(ctx, a.rebuilt)
+		return r, "", err
+	}
+	if x.unreadable != nil {
+		return nil, "encoding", nil
+	}
+	found, err := x.t.requests.Read(x.endpoint.dialect, x.plain)
+	if err != nil {
+		return nil, "format", nil
+	}
+	r = x.reading(ctx, found, len(x.plain))
+	r.kind = identify.KindOf(found, x.request.Header.Get)
+	return r, string(r.kind), nil
+}
+
+// reading says whose request it is.
+func (x *exchange) reading(ctx context.Context, r *identify.Request, size int) *reading {
+	model := x.model(ctx, or(x.endpoint.model, r.Prompt.Model))
+	out := &reading{Request: r, model: model, size: size}
+	out.client = identify.ClientOf(r, x.request.Header.Get, model.Name, x.request.Header.Get(ThreadHeader))
+	if len(r.IDs) > 0 {
+		out.base = out.client.Base(r)
+	}
+	return out
+}
+
+// small reports whether a request is too small for any policy. Where the window is
+// not known the automatic policy waits for the provider to refuse.
+func (x *exchange) small(ctx context.Context) bool {
+	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
+		return false
+	}
+	if a := x.native.asked; a != nil {
+		if r := a.rebuilt; r != nil || a.emulated {
+			return !a.emulated && !r.strict && r.Log == "" && len(r.body) < smallAlways
+		}
+	}
+	if len(x.body) < smallAlways {
+		return true
+	}
+	switch x.t.options.Config.Policy.(type) {
+	case nil, policy.Auto:
+		return x.model(ctx, x.modelName(nil)).Window == 0
+	}
+	return false
+}
+
+// smallAlways is the size of a body, in bytes, below which no policy is asked.
+const smallAlways = 12 << 10
+
+// modelName is the model that the request asks for, which need not have been looked
+// into.
+func (x *exchange) modelName(r *reading) string {
+	switch {
+	case x.endpoint.model != "":
+		return x.endpoint.model
+	case r != nil:
+		return r.Prompt.Model
+	}
+	return gjson.Get(x.plain, "model").Str
+}

@@ -1,0 +1,230 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// refusal is why a provider refused a request. The kind is empty when it did not, or
+// when there is nothing to do about it; said is what it wrote.
+type refusal struct {
+	kind llm.Kind
+	said string
+}
+
+// maxRefusal bounds what is read of an error, in bytes.
+const maxRefusal = 1 << 20
+
+// refusal reads why a provider refused a request. The answer can still be read
+// afterwards.
+func (x *exchange) refusal(res *http.Response, d decision) refusal {
+	if res.StatusCode < 400 {
+		return x.early(res, d)
+	}
+	said, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
+	res.Body = again(said, err, res.Body)
+	if err != nil || res.StatusCode == http.StatusTooManyRequests && len(said) == 0 {
+		return refusal{}
+	}
+	text, err := decoded(res.Header, string(said), maxRefusal)
+	if err != nil {
+		text = ""
+		if res.StatusCode != http.StatusRequestEntityTooLarge {
+			return refusal{}
+		}
+	}
+	why := refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, []byte(text)), text}
+	if why.kind == llm.ErrOverflow {
+		if window := namedWindow(text); window > 0 {
+			x.learn(x.modelName(d.read), window)
+		}
+	}
+	return why
+}
+
+// largeEnough is the size of a body, in bytes, from which a stream is looked
+// into for a refusal: a smaller one fits every window.
+const largeEnough = 64 << 10
+
+// early finds a refusal at the beginning of an answer whose status says that all
+// is well. The answer can still be read from its beginning afterwards.
+func (x *exchange) early(res *http.Response, d decision) refusal {
+	if res.StatusCode != http.StatusOK || d.step == nil && len(x.body) < largeEnough || res.Header.Get("Content-Encoding") != "" {
+		return refusal{}
+	}
+	kind := res.Header.Get("Content-Type")
+	switch {
+	case strings.HasPrefix(kind, "text/event-stream"):
+		return x.earlyEvent(res)
+	case strings.HasPrefix(kind, "application/json") && res.ContentLength < maxError:
+		// Gateways hand on what a provider behind them said.
+		said, err := io.ReadAll(io.LimitReader(res.Body, maxError))
+		res.Body = again(said, err, res.Body)
+		if len(said) < maxError && gjson.GetBytes(said, "error").IsObject() {
+			return refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, said), string(said)}
+		}
+	}
+	return refusal{}
+}
+
+// maxError is the size of a body, in bytes, up to which it can be nothing but an
+// error.
+const maxError = 8 << 10
+
+// earlyEvent looks at the first event that says anything.
+func (x *exchange) earlyEvent(res *http.Response) (why refusal) {
+	stream := newEvents(res.Body)
+	var seen []byte
+	var failed error
+	for len(seen) < maxRefusal {
+		e, err := stream.next()
+		seen = append(seen, e.raw...)
+		if err != nil {
+			failed = err
+			break
+		}
+		if prelude(e) {
+			continue
+		}
+		if e.isError() {
+			why = refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, []byte(e.data)), e.data}
+		}
+		break
+	}
+	rest := io.Reader(stream.r)
+	if failed != nil {
+		rest = failing{failed}
+	}
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(seen), rest), res.Body}
+	return why
+}
+
+// isError reports whether an event says that the answer has failed.
+func (ev sent) isError() bool {
+	if v := gjson.Get(ev.data, "error"); v.Exists() && v.Type != gjson.Null {
+		return true
+	}
+	return ev.name == "error" || gjson.Get(ev.data, "response.error").IsObject()
+}
+
+// prelude reports whether an event comes before the model has begun to answer.
+func prelude(e sent) bool {
+	switch gjson.Get(e.data, "type").Str {
+	case "response.created", "response.in_progress", "response.queued", "ping":
+		return true
+	}
+	return strings.TrimSpace(e.data) == ""
+}
+
+// harder asks once more with a smaller request. Where none can be made the
+// refusal is the answer.
+func (x *exchange) harder(ctx context.Context, d decision, res *http.Response) (decision, *http.Response, error) {
+	smaller := x.guarded(ctx, "overflow", func(ctx context.Context) (decision, error) { return x.overflowed(ctx, d) })
+	if smaller.action == Passed {
+		if smaller.reason != "" {
+			d.reason = smaller.reason
+		}
+		if a := x.native.asked; a != nil && a.Previous != "" && !a.known {
+			res.Body.Close()
+			return d, refused(x.request, unknownResponse(a.Previous)), nil
+		}
+		if smaller.read != nil && smaller.read.Members["thread"].IsObject() && x.endpoint.dialect.API() == wire.Anthropic {
+			res.Body.Close()
+			return d, threadless(x.request), nil
+		}
+		return d, res, nil
+	}
+	res.Body.Close()
+	again, err := x.send(smaller)
+	if err != nil {
+		return smaller, nil, err
+	}
+	switch why := x.refusal(again, smaller); {
+	case why.kind == llm.ErrInvalid:
+		return x.backOff(ctx, smaller, again)
+	case why.kind == "" && again.StatusCode == http.StatusOK:
+		x.t.recovered.Add(1)
+	}
+	return smaller, again, nil
+}
+
+// threadless answers a request that goes on with a message thread, whose history
+// the provider holds, in the way that makes the client send its history itself:
+// then it can be made smaller.
+func threadless(r *http.Request) *http.Response {
+	const body = `{"type":"error","error":{"type":"invalid_request_error","message":"the thread does not fit the context window any more: send the messages themselves","details":{"error_code":"thread_unsupported_request","unsupported":["thread"]}}}`
+	return answering(r, http.StatusBadRequest, jsonKind, body)
+}
+
+// backOff is for a request of ours that the provider finds invalid: the client's
+// own goes out, and its answer counts, whatever it is.
+func (x *exchange) backOff(ctx context.Context, d decision, res *http.Response) (decision, *http.Response, error) {
+	x.fault("invalid", llm.ErrInvalid, d.step)
+	res.Body.Close()
+	d = decision{action: Passed, reason: "refused", read: d.read, step: d.step}
+	again, err := x.send(d)
+	if err != nil {
+		return d, nil, err
+	}
+	why := x.refusal(again, d)
+	if why.kind != llm.ErrInvalid {
+		return d, again, nil
+	}
+	return x.unbound(ctx, d, again, why)
+}
+
+// aboutReasoning finds out whether a refusal is about reasoning.
+var aboutReasoning = regexp.MustCompile(`(?i)thinking|signature|encrypted|reasoning`)
+
+// unbound is for a request of the client's own that is refused because of the
+// model's reasoning in it: reasoning that was made for a prompt of ours does not
+// hold for the client's. Without any reasoning the request is sent once more.
+func (x *exchange) unbound(ctx context.Context, d decision, res *http.Response, why refusal) (decision, *http.Response, error) {
+	if d.step == nil && d.reason != "fault" && d.reason != "native" || !aboutReasoning.MatchString(why.said) {
+		return d, res, nil
+	}
+	plain := x.guarded(ctx, "reasoning", func(ctx context.Context) (decision, error) { return x.withoutReasoning(ctx, d.read) })
+	if plain.action == Passed {
+		return d, res, nil
+	}
+	res.Body.Close()
+	again, err := x.send(plain)
+	return plain, again, err
+}
+
+func (x *exchange) withoutReasoning(ctx context.Context, r *reading) (decision, error) {
+	if r == nil {
+		var reason string
+		var err error
+		if r, reason, err = x.read(ctx); err != nil || r == nil {
+			return pass(reason), err
+		}
+	}
+	profile := render.For(x.endpoint.dialect.API())
+	profile.BoundReasoning = true
+	p := *r.Prompt
+	p.Messages = nil
+	for _, m := range r.Prompt.Messages {
+		if m = profile.Translate(m, true); len(m.Parts) > 0 {
+			p.Messages = append(p.Messages, m)
+		}
+	}
+	body, err := x.endpoint.dialect.Encode(&p)
+	if err != nil {
+		return decision{}, err
+	}
+	return decision{action: Planned, reason: "without-reasoning", read: r, body: body}, nil
+}

@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/internal/retry"
+	"github.com/palimpsest-ai/palimpsest/llm"
+)
+
+// longestPatience is how long a round is asked for again, in all: less than the
+// clients wait for the next byte of a stream (Codex 300 s, the SDKs 600 s).
+const longestPatience = time.Minute
+
+// failure is a round that was not answered.
+type failure struct {
+	llm.APIError
+	res   *http.Response // the refusal, to be read; nil where there is none
+	wrote []byte         // what the provider wrote of it
+}
+
+// Unwrap gives errors.As and errors.Is the error of the API.
+func (f *failure) Unwrap() error { return &f.APIError }
+
+func (f *failure) close() {
+	if f != nil && f.res != nil {
+		f.res.Body.Close()
+	}
+}
+
+// ask sends a further request and has its answer read. What may pass is tried
+// again, as a good client would, so that a moment's trouble does not cost the
+// rounds before it; read fails only while nothing of the answer has reached the
+// client. When ask fails the rounds so far are left for the client's next try.
+// Where something of ours fails the client's own request takes the round's place.
+func (r *rounds) ask(read func(*http.Response) error) error {
+	r.n++
+	ctx := r.x.request.Context()
+	d := r.x.guarded(ctx, "round", r.prepare)
+	if d.action == Passed {
+		d.step = r.step
+	} else {
+		r.step, r.logged = d.step, len(r.hidden)
+	}
+	var last *failure
+	err := r.x.t.retry.Do(ctx, func(ctx context.Context) error {
+		last.close()
+		last = nil
+		err := r.try(ctx, &d, read)
+		errors.As(err, &last)
+		return err
+	}, decide)
+	if err != nil {
+		r.leave()
+		return err
+	}
+	r.x.t.sent.Add(int64(d.sent))
+	return nil
+}
+
+// try sends the request once; where it is too long or not valid, what becomes of
+// it is what is sent from then on.
+func (r *rounds) try(ctx context.Context, d *decision, read func(*http.Response) error) error {
+	res, err := r.x.send(*d)
+	if err != nil {
+		return &failure{APIError: llm.APIError{Kind: llm.ErrConnection, Err: err}}
+	}
+	why := r.x.refusal(res, *d)
+	if why.kind == llm.ErrOverflow || why.kind == llm.ErrInvalid {
+		if why.kind == llm.ErrOverflow {
+			*d, res, err = r.x.harder(ctx, *d, res)
+		} else {
+			*d, res, err = r.x.backOff(ctx, *d, res)
+		}
+		if err != nil {
+			return &failure{APIError: llm.APIError{Kind: llm.ErrConnection, Err: err}}
+		}
+		why = r.x.refusal(res, *d)
+	}
+	if why.kind != "" || res.StatusCode != http.StatusOK {
+		return r.refused(res, why)
+	}
+	return r.broken(res, read(res))
+}
+
+// refused is the failure of an answer that says so.
+func (r *rounds) refused(res *http.Response, why refusal) *failure {
+	api := r.x.endpoint.dialect.API()
+	f := &failure{res: res, wrote: []byte(why.said)}
+	if e := llm.Failure(api, res.StatusCode, f.wrote); e != nil {
+		f.APIError = *e
+	}
+	f.Kind = or(why.kind, or(f.Kind, llm.ErrResponse))
+	f.RetryAfter = retry.After(res.Header, time.Now())
+	// What the official SDKs go by.
+	f.Once = res.Header.Get("X-Should-Retry") == "false"
+	return f
+}
+
+// broken is the failure of an answer that began and did not come to its end.
+func (r *rounds) broken(res *http.Response, err error) error {
+	var f *failure
+	if err == nil || errors.As(err, &f) {
+		return err
+	}
+	res.Body.Close()
+	kind := llm.ErrConnection
+	if errors.Is(err, errEncoding) || errors.Is(err, errLong) {
+		kind = llm.ErrResponse
+	}
+	return &failure{APIError: llm.APIError{Kind: kind, Err: err}}
+}
+
+// decide says which failures of a round may pass.
+func decide(err error) retry.Decision {
+	var f *failure
+	if !errors.As(err, &f) {
+		return retry.Decision{}
+	}
+	return retry.Decision{Again: f.Temporary(), After: f.RetryAfter}
+}
+
+// leave has the client's next try go on from the rounds that are in the log.
+func (r *rounds) leave() {
+	if r.logged > 0 {
+		r.x.t.waiting.add(r.step.id)
+	}
+}
+
+// said tells of a failure in one sentence, without what could be a secret.
+func (f *failure) said() string {
+	if f.Message != "" {
+		return f.Message
+	}
+	return fmt.Sprintf("the provider gave no further answer (%s)", f.Kind)
+}

@@ -1,0 +1,106 @@
+package proxy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// TestNamedWindow: a window that a provider named when it refused a request is
+// known from then on, after a restart as well, and of that provider alone.
+func TestNamedWindow(t *testing.T) {
+	memory := &store.Memory{}
+	up, other := strict(t), strict(t)
+	other.Window = 0 // takes all
+	ask := func(up *proxytest.Upstream, first string) (said, proxy.Totals) {
+		t.Helper()
+		url, p := start(t, up, proxy.Options{Documents: memory, Config: palimpsest.Config{Counter: counter()}})
+		a := newAgent(t, wire.Chat, url, false)
+		a.user(first)
+		a.grow(1, 34)
+		return a.ask(), p.Totals()
+	}
+	if s, totals := ask(up, "First."); s.action() != proxy.Recovered || totals.Recovered != 1 || totals.Compactions < 1 {
+		t.Errorf("%q, %+v", s.action(), totals)
+	}
+	before := len(up.Requests())
+	if s, totals := ask(up, "Second."); s.action() != proxy.Compacted || totals.Recovered != 0 || len(up.Requests()) != before+1 {
+		t.Errorf("after a restart: %q, %+v, %d requests upstream", s.action(), totals, len(up.Requests())-before)
+	}
+	if s, _ := ask(other, "Third."); s.action() != proxy.Passed {
+		t.Errorf("another provider: %q", s.action())
+	}
+}
+
+// TestRecoveredInRounds: what is refused as too long in a request that the client
+// does not see counts as well.
+func TestRecoveredInRounds(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		up := strict(t)
+		refusing := true
+		up.Model = func(q *proxytest.Request) proxytest.Answer {
+			switch n := asks(q); {
+			case n == 0:
+				return lookup(q)
+			case refusing:
+				refusing = false
+				return proxytest.Answer{Status: 400, Body: `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}`}
+			}
+			return proxytest.Answer{Text: "Done."}
+		}
+		url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+		a := newAgent(t, wire.Anthropic, url, stream)
+		a.grow(0, 24)
+		s := a.ask()
+		if totals := p.Totals(); !strings.HasSuffix(s.text, "Done.") || totals.Recovered != 1 || totals.Compactions != 2 || totals.Requests != 1 || totals.TokensSent < 20_000 {
+			t.Errorf("stream %t: %q, %+v", stream, s.text, totals)
+		}
+	}
+}
+
+// TestThinkingStays: only models that bind their thinking to what stands before it
+// lose it at a compaction. Of a model that is not known nothing is believed.
+func TestThinkingStays(t *testing.T) {
+	for model, binds := range map[string]bool{"claude-sonnet-4-6": false, "claude-opus-5-5": true, "test-model": true} {
+		t.Run(model, func(t *testing.T) {
+			t.Parallel()
+			up := strict(t)
+			up.BindThinking = binds
+			up.Model = steps(40, true)
+			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+			a := newAgent(t, wire.Anthropic, url, false)
+			a.think, a.model = true, model
+			a.user("Read all parts in order and tell me when you are done.")
+			done := 0
+			for {
+				s := a.ask()
+				n := 0
+				requests := up.Requests()
+				for _, m := range requests[len(requests)-1].Prompt.Messages {
+					for _, part := range m.Parts {
+						if _, ok := part.(thread.Reasoning); ok {
+							n++
+						}
+					}
+				}
+				if s.action() == proxy.Compacted && (n == 0) != binds {
+					t.Errorf("after %d results: %d blocks of thinking stay", done, n)
+				}
+				if len(s.calls) == 0 {
+					break
+				}
+				a.results(s.calls, func(thread.ToolCall) string { done++; return result(done - 1) })
+			}
+			refused(t, up.Requests())
+			if totals := p.Totals(); totals.Compactions < 2 || totals.Faults != 0 {
+				t.Errorf("totals: %+v", totals)
+			}
+		})
+	}
+}
