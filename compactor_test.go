@@ -51,7 +51,7 @@ func TestCompactHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ladders := map[string]strategy.Ladder{"auto": strategy.Auto(), "seed": strategy.Seed()}
+	ladders := map[string]strategy.Ladder{"auto": strategy.Auto(), "seed": strategy.SeedLadder()}
 	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
 		name := rapid.SampledFrom([]string{"auto", "seed"}).Draw(rt, "ladder")

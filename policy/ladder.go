@@ -109,7 +109,8 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	return Fit(ctx, s, l.Name(), l.Rungs(), target, budget)
 }
 
-// Rungs is the ladder with the policy's settings, gentlest rung first.
+// Rungs is the ladder with the policy's settings, gentlest rung first. The order is
+// that of the aggressiveness of its rungs (strategy/ladders.go).
 func (l Ladder) Rungs() strategy.Ladder {
 	l = l.Defaults()
 	externalize := strategy.Externalize{Threshold: l.ExternalizeThreshold}

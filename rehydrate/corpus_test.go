@@ -24,7 +24,7 @@ func TestRealConversations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Ladder: strategy.Seed()})
+	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Ladder: strategy.SeedLadder()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func newAgentLoop(t *testing.T, naive bool, refer func(int, []string) []string) 
 		t.Fatal(err)
 	}
 	happened := rehydrate.TurnContext{Happened: true}
-	gentle := slices.DeleteFunc(strategy.Seed(), func(s strategy.Strategy) bool { return !happened.Allows(s.Name()) })
+	gentle := slices.DeleteFunc(strategy.SeedLadder(), func(s strategy.Strategy) bool { return !happened.Allows(s.Name()) })
 	if len(gentle) != 2 {
 		t.Fatalf("%d rungs are gentle; externalize and drop are not", len(gentle))
 	}
@@ -70,7 +70,7 @@ func newAgentLoop(t *testing.T, naive bool, refer func(int, []string) []string) 
 	for _, c := range []struct {
 		to     **palimpsest.Compactor
 		ladder strategy.Ladder
-	}{{&l.whole, strategy.Seed()}, {&l.gentle, gentle}} {
+	}{{&l.whole, strategy.SeedLadder()}, {&l.gentle, gentle}} {
 		if *c.to, err = palimpsest.New(palimpsest.Config{Counter: counter, Ladder: c.ladder}); err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 	for name, rung := range rungs {
 		t.Run(name, func(t *testing.T) { strategytest.Run(t, rung) })
 	}
-	for name, ladder := range map[string]strategy.Ladder{"auto": strategy.Auto(), "seed": strategy.Seed()} {
+	for name, ladder := range map[string]strategy.Ladder{"auto": strategy.Auto(), "seed": strategy.SeedLadder()} {
 		for _, rung := range ladder {
 			t.Run(name+"/"+rung.Name(), func(t *testing.T) { strategytest.Run(t, rung) })
 		}

@@ -113,7 +113,7 @@ func answer(id, tool, text string) thread.Message {
 func TestSeedOrder(t *testing.T) {
 	var climbed []string
 	v := view(t, session(t, 12, 2000), 60, strategy.Bare)
-	spied(strategy.Seed(), &climbed).Climb(t.Context(), v)
+	spied(strategy.SeedLadder(), &climbed).Climb(t.Context(), v)
 	if got := strings.Join(climbed, " "); got != "externalize summarize clear externalize summarize clear drop" {
 		t.Errorf("climbed %s", got)
 	}
@@ -144,7 +144,7 @@ func (own) Execute(context.Context, *strategy.View, strategy.Proposal) (strategy
 func TestOwnRung(t *testing.T) {
 	var climbed []string
 	v := view(t, session(t, 12, 2000), 60, strategy.Bare)
-	spied(append(strategy.Seed(), own{}), &climbed).Climb(t.Context(), v)
+	spied(append(strategy.SeedLadder(), own{}), &climbed).Climb(t.Context(), v)
 	if got := strings.Join(climbed, " "); got != "externalize own summarize clear externalize own summarize clear drop" {
 		t.Errorf("climbed %s", got)
 	}
@@ -238,7 +238,7 @@ func TestClimbHolds(t *testing.T) {
 		v.Protect(rapid.SampledFrom(strategy.Protections()).Draw(rt, "protection"))
 		ladder := strategy.Auto()
 		if rapid.Bool().Draw(rt, "seed") {
-			ladder = strategy.Seed()
+			ladder = strategy.SeedLadder()
 		}
 		before := v.Total()
 		fits, _ := ladder.Climb(t.Context(), v)

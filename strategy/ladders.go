@@ -2,6 +2,15 @@ package strategy
 
 import "github.com/palimpsest-ai/palimpsest/cut"
 
+// The order of the rungs: a ladder climbs by the aggressiveness of its strategies,
+// whatever order they are listed in. Others fit in between.
+const (
+	externalizeRung = 10
+	clearRung       = 20
+	summarizeRung   = 30
+	dropRung        = 40
+)
+
 // Auto is the ladder of our own default: the newest part stays whole but for
 // results that would fill it alone, and what is older is summarized, since lines
 // chosen from all of it hold more of what later steps need than whole messages or
@@ -14,10 +23,10 @@ func Auto() Ladder {
 	}
 }
 
-// Seed is the ladder of seed A in its own order, with the defaults of its
+// SeedLadder is the ladder of seed A in its own order, with the defaults of its
 // configuration table: externalize, summarize, clear, drop; the last three
 // turns are kept and summaries take a quarter of what they replace.
-func Seed() Ladder {
+func SeedLadder() Ladder {
 	return Ladder{
 		Externalize{Threshold: 1000},
 		Summarize{Keep: cut.LastTurns{N: 3}, Ratio: 0.25},

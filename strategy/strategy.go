@@ -40,11 +40,3 @@ type Proposal struct {
 	// where the strategy has no choice.
 	Room int
 }
-
-// The aggressiveness of the built-in strategies. Others fit in between.
-const (
-	externalizeRung = 10
-	clearRung       = 20
-	summarizeRung   = 30
-	dropRung        = 40
-)

@@ -233,7 +233,7 @@ func TestNothingIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	ladders := map[string]strategy.Ladder{
-		"auto": strategy.Auto(), "seed": strategy.Seed(), "aside": {strategy.Externalize{Threshold: 20}, strategy.Drop{}}, "drop": {strategy.Drop{}},
+		"auto": strategy.Auto(), "seed": strategy.SeedLadder(), "aside": {strategy.Externalize{Threshold: 20}, strategy.Drop{}}, "drop": {strategy.Drop{}},
 		"clear": {strategy.Clear{Arguments: true}, strategy.Drop{}},
 	}
 	hidden := map[plan.Action]int{}

@@ -1,0 +1,239 @@
+package openai
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// NewStream returns the reader of a streamed chat completion; see wire.Answers
+// (https://platform.openai.com/docs/api-reference/chat-streaming).
+func (Chat) NewStream() wire.Stream { return &chatStream{byIndex: map[int64]*chatGrowing{}} }
+
+// chatStream adds a message up from its chunks.
+type chatStream struct {
+	id, model, reason           string
+	usage                       wire.Usage
+	content, refusal, reasoning strings.Builder
+	thought                     string   // the field that reasoning came in
+	details                     []string // the pieces of reasoning_details
+	calls                       []*chatGrowing
+	byIndex                     map[int64]*chatGrowing // the last call of each index
+	deltas                      []wire.Delta           // of the last chunk
+	started, done               bool
+}
+
+// chatGrowing is a tool call that is being written.
+type chatGrowing struct {
+	position       int
+	id, kind, name string
+	args           strings.Builder
+	extra          []string // other members, as they came
+}
+
+// Event takes a chunk; see wire.Stream.
+func (s *chatStream) Event(data string) (wire.Progress, error) {
+	s.deltas = nil
+	if strings.TrimSpace(data) == "[DONE]" {
+		s.done = true
+	} else {
+		s.chunk(gjson.Parse(data))
+	}
+	now := wire.Progress{Deltas: s.deltas, Usage: s.usage, Done: s.done}
+	if s.reason != "" {
+		now.Stop = stopOf(s.reason)
+	}
+	return now, nil
+}
+
+func (s *chatStream) chunk(v gjson.Result) {
+	s.id, s.model = chatLater(s.id, v.Get("id").Str), chatLater(s.model, v.Get("model").Str)
+	choice := v.Get("choices.0")
+	for _, of := range []gjson.Result{v, choice} { // Kimi has it in the choice
+		if u := usageOf(of.Get("usage")); u.Known {
+			s.usage = u // the last one counts: servers that send several add up
+		}
+	}
+	if !choice.IsObject() {
+		return
+	}
+	s.started = true
+	s.reason = chatLater(s.reason, choice.Get("finish_reason").Str)
+	choice.Get("delta").ForEach(func(key, v gjson.Result) bool {
+		s.member(key.Str, v)
+		return true
+	})
+}
+
+func chatLater(before, now string) string {
+	if now == "" {
+		return before
+	}
+	return now
+}
+
+func (s *chatStream) member(name string, v gjson.Result) {
+	switch name {
+	case "content":
+		s.content.WriteString(v.Str)
+		s.told(wire.Delta{Text: v.Str})
+	case "refusal":
+		s.refusal.WriteString(v.Str)
+	case "reasoning_content", "reasoning":
+		// Some servers send both, with the same text: the first one counts.
+		if v.Str != "" && (s.thought == "" || s.thought == name) {
+			s.thought = name
+			s.reasoning.WriteString(v.Str)
+			s.told(wire.Delta{Reasoning: v.Str})
+		}
+	case "reasoning_details":
+		v.ForEach(func(_, piece gjson.Result) bool {
+			s.details = append(s.details, piece.Raw)
+			return true
+		})
+	case "tool_calls":
+		v.ForEach(func(_, piece gjson.Result) bool {
+			s.callPiece(piece)
+			return true
+		})
+	case "function_call":
+		if v.IsObject() {
+			s.legacyPiece(v)
+		}
+	}
+}
+
+// callPiece adds to a call. Pieces belong together by their index; servers
+// without one, or with the same for all, begin a new call with a new id.
+func (s *chatStream) callPiece(v gjson.Result) {
+	index, id := v.Get("index"), v.Get("id").Str
+	c := s.byIndex[index.Int()]
+	if !index.Exists() && len(s.calls) > 0 {
+		c = s.calls[len(s.calls)-1]
+	}
+	if c == nil || id != "" && c.id != "" && id != c.id {
+		c = &chatGrowing{position: len(s.calls)}
+		s.calls = append(s.calls, c)
+		s.byIndex[index.Int()] = c
+	}
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "index":
+		case "id":
+			if c.id == "" {
+				c.id = v.Str
+			}
+		case "type":
+			c.kind = chatLater(c.kind, v.Str)
+		case "function":
+			s.grow(c, v, "arguments")
+		case "custom":
+			s.grow(c, v, "input")
+		default:
+			if v.Type != gjson.Null {
+				c.extra = append(c.extra, key.Raw+":"+v.Raw)
+			}
+		}
+		return true
+	})
+}
+
+func (s *chatStream) legacyPiece(v gjson.Result) {
+	if len(s.calls) == 0 {
+		s.calls = []*chatGrowing{{kind: chatLegacy}}
+	}
+	s.grow(s.calls[0], v, "arguments")
+}
+
+func (s *chatStream) grow(c *chatGrowing, v gjson.Result, field string) {
+	if c.name == "" {
+		c.name = v.Get("name").Str
+	}
+	args := v.Get(field)
+	text := args.Str
+	if args.IsObject() {
+		text = args.Raw // a server that forgets to quote them sends them whole
+	}
+	c.args.WriteString(text)
+	if text != "" {
+		s.told(wire.Delta{Arguments: text, Call: c.position, Tool: c.name})
+	}
+}
+
+func (s *chatStream) told(d wire.Delta) {
+	if d != (wire.Delta{}) {
+		s.deltas = append(s.deltas, d)
+	}
+}
+
+// Answer reads what came as an answer in one piece; see wire.Stream. A stream that
+// says it is done need give no reason to stop.
+func (s *chatStream) Answer() (wire.Answer, error) {
+	if !s.started {
+		return wire.Answer{}, fmt.Errorf("%w: the stream holds no chat completion", wire.ErrAnswer)
+	}
+	a := wire.Answer{ID: s.id, Model: s.model, Reason: s.reason, Usage: s.usage}
+	err := chatAnswered(&a, s.message())
+	if !s.done && s.reason == "" {
+		a.Stop = ""
+	}
+	return a, err
+}
+
+// message writes the message as an answer in one piece would hold it.
+func (s *chatStream) message() string {
+	var b strings.Builder
+	b.WriteString(`{"role":"assistant","content":`)
+	if s.content.Len() > 0 {
+		b.WriteString(rawjson.Quote(s.content.String()))
+	} else {
+		b.WriteString("null")
+	}
+	if s.refusal.Len() > 0 {
+		b.WriteString(`,"refusal":` + rawjson.Quote(s.refusal.String()))
+	}
+	if s.thought != "" {
+		b.WriteString(`,"` + s.thought + `":` + rawjson.Quote(s.reasoning.String()))
+	}
+	if len(s.details) > 0 {
+		b.WriteString(`,"reasoning_details":[` + strings.Join(s.details, ",") + "]")
+	}
+	var calls []string
+	for _, c := range s.calls {
+		if c.kind == chatLegacy {
+			b.WriteString(`,"function_call":` + c.body("arguments"))
+			continue
+		}
+		calls = append(calls, c.entry())
+	}
+	if len(calls) > 0 {
+		b.WriteString(`,"tool_calls":[` + strings.Join(calls, ",") + "]")
+	}
+	return b.String() + "}"
+}
+
+// entry is the call as an entry of tool_calls.
+func (c *chatGrowing) entry() string {
+	var b strings.Builder
+	b.WriteByte('{')
+	if c.id != "" {
+		b.WriteString(`"id":` + rawjson.Quote(c.id) + ",")
+	}
+	if c.kind == "custom" {
+		b.WriteString(`"type":"custom","custom":` + c.body("input"))
+	} else {
+		b.WriteString(`"type":"function","function":` + c.body("arguments"))
+	}
+	for _, member := range c.extra {
+		b.WriteString("," + member)
+	}
+	return b.String() + "}"
+}
+
+func (c *chatGrowing) body(field string) string {
+	return `{"name":` + rawjson.Quote(c.name) + `,"` + field + `":` + rawjson.Quote(c.args.String()) + "}"
+}
