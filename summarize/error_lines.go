@@ -156,3 +156,99 @@ func mentionedArtifacts(s string) []artifactMention {
 	}
 	return out
 }
+
+// What is told of a failure, in bytes: among the calls, and in the story.
+const (
+	maxErrorText = 420
+	maxReason    = 300
+)
+
+// errorText joins the lines that matter of a failure, the most telling first
+// chosen, in their order.
+func errorText(r *resultFacts) (string, []mention) {
+	var chosen []piece
+	size := 0
+	for score := float32(3); score >= 1; score-- {
+		for _, p := range r.errors {
+			if p.score == score && size+len(p.text) <= maxErrorText && len(chosen) < 6 {
+				chosen = append(chosen, p)
+				size += len(p.text)
+			}
+		}
+	}
+	var lines []string
+	var idents []mention
+	for _, p := range r.errors {
+		for _, q := range chosen {
+			if p.text == q.text && !contains(lines, p.text) {
+				lines = append(lines, p.text)
+				idents = append(idents, p.idents...)
+			}
+		}
+	}
+	if len(lines) == 0 {
+		for _, l := range []string{r.first, r.last} {
+			if l != "" && !contains(lines, l) {
+				lines = append(lines, clip(l, maxLine))
+			}
+		}
+	} else if r.last != "" && !contains(lines, r.last) && len(r.last) < 100 {
+		lines = append(lines, r.last)
+	}
+	return strings.Join(lines, "\n"), idents
+}
+
+// reason is what a failed result says about why: its most telling lines, in order.
+func reason(r *resultFacts) (string, []mention) {
+	best := float32(0)
+	for n := range r.errors {
+		best = max(best, telltale(&r.errors[n]))
+	}
+	var lines []string
+	var idents []mention
+	size := 0
+	for n := range r.errors {
+		p := &r.errors[n]
+		if telltale(p) < best || exitCode(p.text) >= 0 || contains(lines, p.text) {
+			continue
+		}
+		text := clip(p.text, 160)
+		if size += len(text); len(lines) > 0 && size > maxReason {
+			break
+		}
+		lines, idents = append(lines, text), append(idents, p.idents...)
+	}
+	if len(lines) > 0 {
+		return strings.Join(lines, " ; "), idents
+	}
+	for n := range r.keys {
+		if p := &r.keys[n]; placed(p.text) {
+			return clip(p.text, 160), p.idents
+		}
+	}
+	for _, line := range []string{r.first, r.last} {
+		if line != "" && exitCode(line) < 0 && line != "(no output)" {
+			return clip(line, 140), nil
+		}
+	}
+	return "", nil
+}
+
+// telltale is how much a line of a failed output says about why: more where it names
+// a place in a file.
+func telltale(p *piece) float32 {
+	score := min(p.score, 2)
+	if placed(p.text) {
+		score += 2
+	}
+	return score
+}
+
+// placed reports whether a line begins with a place in a file: "a/b.go:12:3: ".
+func placed(s string) bool {
+	at := strings.IndexByte(s, ':')
+	if open := strings.IndexByte(s, '('); open > 0 && (at < 0 || open < at) {
+		at = open // src/a.ts(12,3): error
+	}
+	return at > 2 && at+1 < len(s) && charClass[s[at+1]] == digit && strings.IndexByte(s[:at], '.') > 0 && !strings.ContainsAny(s[:at], " \t")
+}

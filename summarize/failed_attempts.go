@@ -16,8 +16,6 @@ const (
 	missWorth    = 0.4
 	// maxMending is how many edits after a failure are told of it.
 	maxMending = 2
-	// maxReason bounds what is told of why, in bytes.
-	maxReason = 300
 )
 
 // failure notes what was tried, how it failed, and what the agent said and changed
@@ -143,59 +141,4 @@ func (h hunk) brief() string {
 		return "with: " + to
 	}
 	return from + " → " + to
-}
-
-// reason is what a failed result says about why: its most telling lines, in order.
-func reason(r *resultFacts) (string, []mention) {
-	best := float32(0)
-	for n := range r.errors {
-		best = max(best, telltale(&r.errors[n]))
-	}
-	var lines []string
-	var idents []mention
-	size := 0
-	for n := range r.errors {
-		p := &r.errors[n]
-		if telltale(p) < best || exitCode(p.text) >= 0 || contains(lines, p.text) {
-			continue
-		}
-		text := clip(p.text, 160)
-		if size += len(text); len(lines) > 0 && size > maxReason {
-			break
-		}
-		lines, idents = append(lines, text), append(idents, p.idents...)
-	}
-	if len(lines) > 0 {
-		return strings.Join(lines, " ; "), idents
-	}
-	for n := range r.keys {
-		if p := &r.keys[n]; placed(p.text) {
-			return clip(p.text, 160), p.idents
-		}
-	}
-	for _, line := range []string{r.first, r.last} {
-		if line != "" && exitCode(line) < 0 && line != "(no output)" {
-			return clip(line, 140), nil
-		}
-	}
-	return "", nil
-}
-
-// telltale is how much a line of a failed output says about why: more where it names
-// a place in a file.
-func telltale(p *piece) float32 {
-	score := min(p.score, 2)
-	if placed(p.text) {
-		score += 2
-	}
-	return score
-}
-
-// placed reports whether a line begins with a place in a file: "a/b.go:12:3: ".
-func placed(s string) bool {
-	at := strings.IndexByte(s, ':')
-	if open := strings.IndexByte(s, '('); open > 0 && (at < 0 || open < at) {
-		at = open // src/a.ts(12,3): error
-	}
-	return at > 2 && at+1 < len(s) && charClass[s[at+1]] == digit && strings.IndexByte(s[:at], '.') > 0 && !strings.ContainsAny(s[:at], " \t")
 }

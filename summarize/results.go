@@ -140,44 +140,6 @@ func prints(command string) bool {
 	return len(commands) > 0
 }
 
-// maxErrorText bounds the error lines of one outcome, in bytes.
-const maxErrorText = 420
-
-// errorText joins the lines that matter of a failure, the most telling first
-// chosen, in their order.
-func errorText(r *resultFacts) (string, []mention) {
-	var chosen []piece
-	size := 0
-	for score := float32(3); score >= 1; score-- {
-		for _, p := range r.errors {
-			if p.score == score && size+len(p.text) <= maxErrorText && len(chosen) < 6 {
-				chosen = append(chosen, p)
-				size += len(p.text)
-			}
-		}
-	}
-	var lines []string
-	var idents []mention
-	for _, p := range r.errors {
-		for _, q := range chosen {
-			if p.text == q.text && !contains(lines, p.text) {
-				lines = append(lines, p.text)
-				idents = append(idents, p.idents...)
-			}
-		}
-	}
-	if len(lines) == 0 {
-		for _, l := range []string{r.first, r.last} {
-			if l != "" && !contains(lines, l) {
-				lines = append(lines, clip(l, maxLine))
-			}
-		}
-	} else if r.last != "" && !contains(lines, r.last) && len(r.last) < 100 {
-		lines = append(lines, r.last)
-	}
-	return strings.Join(lines, "\n"), idents
-}
-
 // outcome adds a call to the list of calls, unless the ledger already says it
 // all, and a failed attempt where it failed.
 func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resultFacts, class toolpolicy.Class, ended thread.Outcome) {
