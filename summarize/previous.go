@@ -66,8 +66,29 @@ func (b *builder) previous(s *summary.Summary) {
 		}
 	}
 	b.previousGroups(&b.recaps, secFact, s.Facts, 't', 1)
-	b.previousGroups(&b.said, secSaid, s.Conclusions, 'c', 1)
+	b.previousWords(s.Conclusions)
 	b.previousGroups(&b.snippets, secSnippet, s.Identifiers, 't', 0.2)
+}
+
+// previousWords takes over what the assistant said, piece by piece as it was chosen.
+func (b *builder) previousWords(items []summary.Item) {
+	for _, it := range items {
+		g := group{turn: it.Turn, sources: it.Sources}
+		line := 0
+		for _, run := range strings.Split(it.Text, "\n"+gap) {
+			for _, p := range paragraphs(run) {
+				if heading(p.text) || !b.once('c', p.text) {
+					continue
+				}
+				p.line += line
+				base := wordsFinal * min(1, float32(len(p.text))/fullWords)
+				b.add(candidate{section: secSaid, entry: len(b.said), piece: len(g.pieces), at: -1, base: base, text: p.text, terms: b.terms.add(p.terms)}, p.idents)
+				g.add(p)
+			}
+			line += strings.Count(run, "\n") + 2 // something was left out behind it
+		}
+		b.said = append(b.said, g)
+	}
 }
 
 // previousGroups takes over items that were made of pieces, as pieces again.
@@ -75,7 +96,7 @@ func (b *builder) previousGroups(groups *[]group, sec section, items []summary.I
 	for _, it := range items {
 		g := group{turn: it.Turn, sources: it.Sources}
 		lines := strings.Split(it.Text, "\n")
-		if sec != secSaid && len(lines) > 1 && strings.HasSuffix(lines[0], ":") {
+		if len(lines) > 1 && strings.HasSuffix(lines[0], ":") {
 			g.label = strings.TrimSuffix(lines[0], ":")
 			lines = lines[1:]
 		}
