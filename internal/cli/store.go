@@ -85,7 +85,14 @@ func (f *storeFlag) open(ctx context.Context, existing bool, master masterFlag) 
 		if err != nil {
 			return nil, err
 		}
-		name = folder + string(filepath.Separator)
+		if !existing {
+			if err := os.MkdirAll(folder, 0o700); err != nil {
+				return nil, err
+			}
+		}
+		// The file, not the folder: files that earlier revisions kept beside it are no
+		// reason to stop.
+		name = filepath.Join(folder, dsn.File)
 	}
 	db, err := dsn.Open(ctx, name, o)
 	switch {
