@@ -18,7 +18,8 @@ import (
 )
 
 // TestRequestKeepsBudget: what a provider reads from the body, system and tools
-// included, is no larger than the budget, and what does not fit is refused with
+// included, is no larger than the budget, but for what a codec adds to a conversation
+// of another API, and what does not fit is refused with
 // the parts named. With what a refusal says is needed, the request fits. A12, A13, A21
 func TestRequestKeepsBudget(t *testing.T) {
 	counter := o200k(t)
@@ -73,7 +74,7 @@ func TestRequestKeepsBudget(t *testing.T) {
 			rt.Fatal(err)
 		}
 		fitted++
-		if n := counter.Prompt(read); n > q.Budget {
+		if n := counter.Prompt(read); n > q.Budget+translated(read) {
 			rt.Fatalf("%s: the body takes %d tokens, counted as %d before it was written, the budget is %d", codec.API(), n, res.After, q.Budget)
 		}
 	})

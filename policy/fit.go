@@ -65,7 +65,7 @@ const (
 	slackStep = 4
 	// leastSummary is room in which every stretch finds a summary, in tokens: no
 	// drawn conversation needed more. Many do with half of it.
-	leastSummary = 300
+	leastSummary = 340
 )
 
 // Fit climbs a ladder until the whole request takes at most budget tokens. The plan
