@@ -14,13 +14,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/render"
 )
 
-// CompactJob is the kind of the jobs that prepare compactions. Their handler is
-// Compactor.Work.
-const CompactJob = "compact"
+const (
+	// CompactJob is the kind of the jobs that prepare compactions. Their handler is
+	// Compactor.Work.
+	CompactJob = "compact"
 
-// defaultPatience bounds how long a step waits for a compaction that runs. The
-// seed that waits has no bound; an agent that waits for ever has failed.
-const defaultPatience = 30 * time.Second
+	// DefaultPatience bounds how long a step waits for a compaction that runs. The
+	// seed that waits has no bound; an agent that waits for ever has failed.
+	DefaultPatience = 30 * time.Second
+)
 
 // compaction are the arguments of a job: the step that it is prepared for. What
 // stands around the messages is not kept, only its size.
@@ -37,14 +39,15 @@ type compaction struct {
 	Usage *usage `json:"usage,omitempty"`
 }
 
-// JobDomain returns the domain that a job of CompactJob is of, so that a worker
-// who serves several Compactors finds the right one.
-func JobDomain(j job.Job) (string, error) {
+// JobOf says what a job of CompactJob is for: the domain, by which a worker who serves
+// several Compactors finds the right one, the conversation, and the model, which may be
+// empty.
+func JobOf(j job.Job) (domain, session, model string, err error) {
 	var a compaction
 	if err := json.Unmarshal(j.Args, &a); err != nil {
-		return "", fmt.Errorf("palimpsest.JobDomain(%s): %w", j.Key, err)
+		return "", "", "", fmt.Errorf("palimpsest.JobOf(%s): %w", j.Key, err)
 	}
-	return a.Domain, nil
+	return a.Domain, a.Thread, a.Model, nil
 }
 
 // Work does a job of CompactJob: it makes the plan that the policy would make
@@ -60,7 +63,7 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) error {
 	l, err := s.load(ctx)
 	if err == nil {
 		step := Step{Base: &prompt.Prompt{Model: a.Model}, Profile: a.Profile, Window: a.Window, Output: a.Output, Budget: a.Budget}
-		_, err = s.compactNow(ctx, l, step, how{fixed: a.Fixed, usage: a.Usage}, c.soon)
+		_, err = s.compactNow(ctx, l, step, how{fixed: a.Fixed, usage: a.Usage, attempt: j.Attempt, attempts: j.Attempts}, c.soon)
 	}
 	if err != nil && !errors.Is(err, policy.ErrNothing) {
 		return fmt.Errorf("palimpsest.Work(%s): %w", j.Key, err)
@@ -79,17 +82,18 @@ func (c *Compactor) soon(at *policy.Situation) due {
 
 func (s *Session) key() string { return job.CompactKey(s.c.config.Domain, s.id) }
 
-// ahead has a compaction prepared when the policy wants one soon. A queue that
-// fails does not stop the agent: the compaction is then made when it is due.
-func (s *Session) ahead(ctx context.Context, at *policy.Situation, step Step) {
+// ahead has a compaction prepared when the policy wants one soon, and reports whether
+// one is being prepared. A queue that fails does not stop the agent: the compaction is
+// then made when it is due.
+func (s *Session) ahead(ctx context.Context, at *policy.Situation, step Step) bool {
 	if s.c.config.Jobs == nil {
-		return
+		return false
 	}
 	if !s.c.soon(at).yes {
-		return
+		return false
 	}
 	a := compaction{
-		Domain: s.c.config.Domain, Thread: s.id, Model: at.Base.Model, Profile: step.Profile,
+		Domain: s.c.config.Domain, Thread: s.id, Model: at.Base.Model, Profile: s.profile(step),
 		Window: step.Window, Output: step.Output, Budget: step.Budget, Fixed: s.c.stands.Prompt(at.Base),
 	}
 	if u := s.cached().calibration.newest; u.input > 0 {
@@ -102,28 +106,61 @@ func (s *Session) ahead(ctx context.Context, at *policy.Situation, step Step) {
 	if err != nil {
 		s.emit(ctx, event.Event{Type: event.Failed, Policy: s.c.config.Policy.Name(), Err: event.ErrorClass(err)})
 	}
+	return err == nil
 }
 
-// wait waits for a compaction of the thread that is being prepared, for as long
-// as Config.Patience allows, and reports whether there was one. Requests below
-// the hard mark do not wait, unless the policy is patient (D12).
-func (s *Session) wait(ctx context.Context, due bool) bool {
+// waited says how a step has waited for a compaction that is prepared beside it.
+type waited int
+
+const (
+	notYet waited = iota // it has not
+	over                 // it has, and goes on with what is there now
+	passes               // it has, and goes on without a compaction where the request can be sent
+)
+
+// wait waits for a compaction of the thread that is being prepared, for as long as
+// Config.Patience allows. Requests below the hard mark do not wait, unless the policy
+// is patient (D12): then one is prepared where one is due, as the queue's job, which is
+// tried again where it fails, and not by the request itself. A request does the work
+// itself where it cannot be sent without, and where whoever does the job is gone.
+func (s *Session) wait(ctx context.Context, at *policy.Situation, due bool, step Step) waited {
 	if s.c.config.Jobs == nil {
-		return false
+		return notYet
 	}
-	if early, ok := s.c.config.Policy.(policy.Early); !due && (!ok || !early.Patient()) {
-		return false
+	patient := s.patient()
+	if !due && !patient {
+		return notYet
 	}
 	busy, err := s.c.config.Jobs.Busy(ctx, s.key())
+	if err == nil && !busy && due && patient && s.fits(at) {
+		busy = s.ahead(ctx, at, step)
+	}
+	out := notYet
 	if err == nil && busy {
 		limited, cancel := context.WithTimeout(ctx, s.c.config.Patience)
 		defer cancel()
-		if err = s.c.config.Jobs.Wait(limited, s.key()); err != nil && limited.Err() != nil {
+		err = s.c.config.Jobs.Wait(limited, s.key())
+		if out = over; patient && !errors.Is(err, job.ErrAbandoned) {
+			out = passes
+		}
+		if limited.Err() != nil || errors.Is(err, job.ErrAbandoned) {
 			err = nil // long enough: the step goes on by itself
 		}
 	}
 	if err != nil {
 		s.emit(ctx, event.Event{Type: event.Failed, Policy: s.c.config.Policy.Name(), Err: event.ErrorClass(err)})
 	}
-	return busy
+	return out
+}
+
+// patient reports whether the policy has its requests wait for jobs.
+func (s *Session) patient() bool {
+	early, ok := policy.As[policy.Early](s.c.config.Policy)
+	return ok && early.Patient()
+}
+
+// fits reports whether the request can be sent as it is.
+func (s *Session) fits(at *policy.Situation) bool {
+	limit := s.limit(at)
+	return !at.Forced && (limit == 0 || at.Prompt < limit)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/cputime"
 	"github.com/palimpsest-ai/palimpsest/internal/longwork"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
@@ -258,6 +259,34 @@ func prepareSteps(b *testing.B, config func(*testing.B) palimpsest.Config) {
 				}
 			}
 			clock.Report(b)
+		})
+	}
+}
+
+// BenchmarkStepOf4000 is a step of a conversation of 4,000 messages that nothing is
+// hidden of yet, by who decides whether that is to change.
+func BenchmarkStepOf4000(b *testing.B) {
+	for _, p := range []policy.Policy{policy.Auto{}, policy.Session{ContextLimit: 1 << 30}, policy.Timeline{MaxTokens: 1 << 30}} {
+		b.Run(p.Name(), func(b *testing.B) {
+			c, err := palimpsest.New(palimpsest.Config{Policy: p})
+			if err != nil {
+				b.Fatal(err)
+			}
+			s := c.Session("t")
+			var log []thread.Message
+			for n := range 2000 {
+				call, result := work(n)
+				log = append(log, call, result)
+			}
+			if _, err := s.PrepareStep(b.Context(), palimpsest.Step{Window: 1 << 30, Messages: log}); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.PrepareStep(b.Context(), palimpsest.Step{Window: 1 << 30}); err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -136,6 +137,8 @@ type counts struct {
 	counter *token.Counter
 	profile render.Profile
 	memo    render.Memo
+	// estimates are those of the policies that estimate by characters.
+	estimates policy.Estimates
 
 	mu     sync.Mutex
 	thread *thread.Thread // the longest that was counted
@@ -147,13 +150,14 @@ type counts struct {
 // it once a plan has changed something, and when none has; 0 for one that cannot
 // be sent. Messages are told apart by id, which is chained over their content; a
 // caller who brings ids of his own must not use one twice for different content.
-// The slices must not be written to.
-func (k *counts) sizes(t *thread.Thread) (changed, plain []int) {
+// The slices must not be written to. The error is that of ctx, which is looked at
+// before each message; what was counted by then is kept.
+func (k *counts) sizes(ctx context.Context, t *thread.Thread) (changed, plain []int, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	n := t.Len()
 	if k.thread != nil && k.thread.Extends(t) {
-		return k.changed[:n:n], k.plain[:n:n]
+		return k.changed[:n:n], k.plain[:n:n], nil
 	}
 	messages := uncopied.Messages(t)
 	if !t.Extends(k.thread) {
@@ -161,6 +165,10 @@ func (k *counts) sizes(t *thread.Thread) (changed, plain []int) {
 		k.changed, k.plain = k.changed[:same:same], k.plain[:same:same]
 	}
 	for i := len(k.plain); i < n; i++ {
+		if err := ctx.Err(); err != nil {
+			k.thread = t.Prefix(i)
+			return nil, nil, err
+		}
 		whole := k.profile.Translate(messages[i], false)
 		less := k.profile.Translate(messages[i], true)
 		size := k.count(&whole)
@@ -171,7 +179,7 @@ func (k *counts) sizes(t *thread.Thread) (changed, plain []int) {
 		k.changed = append(k.changed, size)
 	}
 	k.thread = t
-	return k.changed[:n:n], k.plain[:n:n]
+	return k.changed[:n:n], k.plain[:n:n], nil
 }
 
 // common is how many messages at the beginning are those of the thread that was

@@ -75,6 +75,9 @@ func (s *Session) compacted(l loaded, at *policy.Situation, d decision, attempt 
 	if fallback != "" {
 		details["fallback"] = fallback
 	}
+	if len(f.Overlaps) > 0 {
+		details["overlaps"] = len(f.Overlaps)
+	}
 	if hits, misses := cacheUse(f); hits+misses > 1 {
 		details["cache_hits"], details["cache_misses"] = hits, misses
 	}

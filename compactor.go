@@ -31,6 +31,8 @@ type Compactor struct {
 	// stands remembers the counts of what stands in place of messages: most of
 	// it is the same in the next plan.
 	stands *token.Memo
+	// signing is the key of signatures.
+	signing signing
 }
 
 // New returns a Compactor. The error says which part of the configuration
@@ -69,11 +71,12 @@ func New(c Config) (*Compactor, error) {
 		c.Answers = llm.NewAnswers(nil)
 	}
 	if c.Patience <= 0 {
-		c.Patience = defaultPatience
+		c.Patience = DefaultPatience
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	c.Sign = c.Sign && c.Documents != nil
 	out := &Compactor{config: c, stands: token.NewMemo(c.Counter, 0), cache: lru.New[string, *cached](maxCached)}
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
@@ -120,9 +123,12 @@ type Result struct {
 // is a *BudgetError and names the parts that do not fit; nothing else is
 // refused, since the last resort needs neither a model nor a store.
 func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
-	given := c.request(q)
-	given.Name, given.Budget = c.namer(ctx), q.Budget
-	at, err := policy.Situate(given)
+	var at *policy.Situation
+	given, err := c.request(ctx, q)
+	if err == nil {
+		given.Name, given.Budget = c.namer(ctx), q.Budget
+		at, err = policy.Situate(given)
+	}
 	var fitted *policy.Fitted
 	if err == nil {
 		fitted = at.Shown
@@ -143,7 +149,10 @@ func (c *Compactor) Compact(ctx context.Context, q Request) (*Result, error) {
 // Render renders the thread under a plan that was made before, for this or a
 // shorter version of it, and counts the request. A nil plan hides nothing.
 func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
-	given := c.request(q)
+	given, err := c.request(context.Background(), q) // which never ends
+	if err != nil {
+		return nil, err
+	}
 	whole, err := policy.Situate(given)
 	fitted := whole
 	if err == nil && p != nil {
@@ -157,13 +166,13 @@ func (c *Compactor) Render(p *plan.Plan, q Request) (*Result, error) {
 }
 
 // request is the situation of one request, without a session.
-func (c *Compactor) request(q Request) policy.Situation {
+func (c *Compactor) request(ctx context.Context, q Request) (policy.Situation, error) {
 	base := prompt.Prompt{}
 	if q.Base != nil {
 		base = *q.Base
 	}
 	base.Messages = nil
-	return c.given(q.Thread, &base, q.Profile, c.Session(q.Thread.ID()).cached().sizes)
+	return c.given(ctx, q.Thread, &base, q.Profile, c.Session(q.Thread.ID()).cached().sizes)
 }
 
 func result(s *policy.Situation, whole, f *policy.Fitted) *Result {

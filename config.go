@@ -61,6 +61,11 @@ type Config struct {
 	// that a process that is started anew counts as the one before it. Nil: it is
 	// lost with the process.
 	Documents store.Documents
+	// Sign has summaries and pointers signed where they stand in a prompt, with a key
+	// that is made once and kept among the Documents, without which it has no effect. A text in the user's
+	// name that has the form of one is taken for one only where it is signed; unsigned
+	// it is data, and nobody's words. It costs some twenty tokens for each of them.
+	Sign bool
 	// Answers keeps what models answered, so that no question is asked twice, by
 	// the process that is started anew either: llm.NewAnswers of a store.Answers.
 	// Nil keeps in memory.

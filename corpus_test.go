@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -29,25 +30,7 @@ const large = 10_000
 // conversations reads every transcript of the corpus.
 func conversations(t *testing.T) []transcript.Transcript {
 	t.Helper()
-	var all []transcript.Transcript
-	err := filepath.WalkDir(corpus.Dir(t, "transcripts"), func(path string, d os.DirEntry, err error) error {
-		name := d.Name()
-		if err != nil || d.IsDir() || name == "README.md" || name == "LICENSE" || name == "index.json" {
-			return err
-		}
-		f, err := transcript.Open(path, nil)
-		if errors.Is(err, transcript.ErrEmpty) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, tr := range f.Transcripts {
-			tr.Title = strings.TrimPrefix(path, filepath.Dir(filepath.Dir(path))+string(filepath.Separator))
-			all = append(all, tr)
-		}
-		return nil
-	})
+	all, err := readConversations(corpus.Dir(t, "transcripts"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +39,35 @@ func conversations(t *testing.T) []transcript.Transcript {
 	}
 	return all
 }
+
+var readConversations = func() func(dir string) ([]transcript.Transcript, error) {
+	var once sync.Once
+	var all []transcript.Transcript
+	var err error
+	return func(dir string) ([]transcript.Transcript, error) {
+		once.Do(func() {
+			err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+				name := d.Name()
+				if err != nil || d.IsDir() || name == "README.md" || name == "LICENSE" || name == "index.json" {
+					return err
+				}
+				f, err := transcript.Open(path, nil)
+				if errors.Is(err, transcript.ErrEmpty) {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				for _, tr := range f.Transcripts {
+					tr.Title = strings.TrimPrefix(path, filepath.Dir(filepath.Dir(path))+string(filepath.Separator))
+					all = append(all, tr)
+				}
+				return nil
+			})
+		})
+		return all, err
+	}
+}()
 
 // TestCorpus compacts large transcripts at several budgets, each to one API in
 // turn, and holds the result to what a user may expect of it. A long run takes

@@ -240,7 +240,7 @@ func TestFactsOfRecordedSessions(t *testing.T) {
 	var few, many tally
 	sessions := 0
 	t.Run("all", func(t *testing.T) {
-		for n, path := range corpus.Some(paths, 4) {
+		for n, path := range corpus.Some(paths, 8) {
 			limits := []struct{ hard, target int }{{24_000, 14_000}}
 			if n%3 == 0 {
 				limits = append(limits, struct{ hard, target int }{12_000, 8_000})
@@ -299,14 +299,14 @@ func TestFactsOfRecordedSessions(t *testing.T) {
 		}
 	})
 	t.Logf("%d sessions with at least 5 compactions; rules that stand where the user has said little: %v, much: %v", sessions, few, many)
-	least := 5
+	least := 2
 	if corpus.Long() {
 		least = 20
 	}
 	if sessions < least || few.asked < 5*least {
 		t.Errorf("only %d sessions and %d rules were tried", sessions, few.asked)
 	}
-	if many.rate() < 0.8 {
+	if many.asked > 0 && many.rate() < 0.8 {
 		t.Errorf("where the user has said much, only %v rules stand", many)
 	}
 }

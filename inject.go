@@ -5,6 +5,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -49,7 +50,7 @@ func (s *Session) inject(ctx context.Context, l loaded, at *policy.Situation, p 
 	if last.message == asked.ID && last.version == l.version {
 		return last.shown
 	}
-	query := asked.Text()
+	query := injected.Words(asked)
 	hits, err := s.search(ctx, at.Thread, p, l.version, query[:clip.Boundary(query, maxQuery)], recall.Options{Limit: maxInjected})
 	if err != nil {
 		return nil // as the rest of recall: a search that fails stops nobody

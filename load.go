@@ -29,6 +29,9 @@ type loaded struct {
 // load reads log, plan in force and usage. A plan that does not hold for the log
 // any more is left aside, and an event says so.
 func (s *Session) load(ctx context.Context) (l loaded, err error) {
+	if err = s.c.readKey(ctx); err != nil {
+		return l, err
+	}
 	if l.log, err = s.c.config.Log.Load(ctx, s.id); err != nil {
 		return l, err
 	}
@@ -73,7 +76,7 @@ func (s *Session) append(ctx context.Context, l loaded, messages []thread.Messag
 		}
 		return l, nil
 	}
-	messages = s.stamped(messages)
+	messages = s.told(l.log, messages)
 	s.captured(l.log, messages)
 	for range tries {
 		first := s.place(l.log, messages, again)
@@ -107,8 +110,9 @@ func answersOnly(messages []thread.Message) bool {
 	return !slices.ContainsFunc(messages, func(m thread.Message) bool { return m.Role != thread.Assistant })
 }
 
-// stamped gives messages without a time the time of their arrival.
-func (s *Session) stamped(messages []thread.Message) []thread.Message {
+// told are messages that come behind a log: those without a time get that of their
+// arrival, and those in the user's name that nobody certainly wrote are marked.
+func (s *Session) told(log *thread.Thread, messages []thread.Message) []thread.Message {
 	now := s.c.config.Now().UTC()
 	out := slices.Clone(messages)
 	for i := range out {
@@ -116,7 +120,15 @@ func (s *Session) stamped(messages []thread.Message) []thread.Message {
 			out[i].Time = now
 		}
 	}
-	return out
+	return s.authors(out, lastOf(log))
+}
+
+// lastOf is the last message of a log, nil where there is none.
+func lastOf(log *thread.Thread) *thread.Message {
+	if log.Len() == 0 {
+		return nil
+	}
+	return uncopied.At(log, log.Len()-1)
 }
 
 // place is where messages belong in the log: behind the version that the

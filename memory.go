@@ -12,9 +12,9 @@ import (
 
 // Remember adds entries to the memory block of the session (D10), which stands
 // behind the system prompt of every prompt from then on, whatever is compacted.
-// Undo brings back the block as it was with the plan that it puts in force. At 15
-// entries the oldest 10 are folded into the block's own summary: by the
-// model of a policy.Workstream, else by rule. A model that fails folds nothing,
+// Undo brings back the block as it was with the plan that it puts in force. As long
+// as there are 15 entries the oldest 10 are folded into the block's own summary: by the
+// model of a policy.Workstream, else by rule. Where a model fails the entries stay,
 // an event says so, and the next entry tries again.
 //
 // Entries speak in the system's role: put nothing there that a tool or the web
@@ -57,5 +57,5 @@ func (s *Session) folded(ctx context.Context, m state.Memory) (state.Memory, err
 		return m, err
 	}
 	s.emit(ctx, event.Event{Type: event.Failed, Policy: w.Name(), Err: event.ErrorClass(err), Details: map[string]any{"fallback": "earlier_memory"}})
-	return m, nil
+	return out, nil
 }

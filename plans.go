@@ -48,7 +48,7 @@ func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 	defer done()
 	l, err := s.load(ctx)
 	if err == nil {
-		l.log, err = l.log.Append(step.Messages...)
+		l.log, err = l.log.Append(s.authors(step.Messages, lastOf(l.log))...)
 	}
 	var at *policy.Situation
 	if err == nil {
@@ -92,6 +92,7 @@ func (s *Session) Undo(ctx context.Context, n int) error {
 				return nil, err
 			}
 			next = *earlier
+			next.CreatedAt = s.c.config.Now().UTC()
 		}
 		return &next, nil
 	})
@@ -113,11 +114,7 @@ func (s *Session) Expand(ctx context.Context, id thread.ID) error {
 		if ref.Action == plan.Include {
 			return nil, fmt.Errorf("message %s is not hidden: %w", id, store.ErrNotFound)
 		}
-		next := *current
-		next.Clearings = without(current.Clearings, ref, plan.Clear)
-		next.Summarizations = without(current.Summarizations, ref, plan.Summarize)
-		next.Externalizations = without(current.Externalizations, ref, plan.Externalize)
-		next.Drops = without(current.Drops, ref, plan.Drop)
+		next := withoutRecord(current, ref)
 		next.CreatedAt = s.c.config.Now().UTC()
 		return &next, nil
 	})
@@ -125,6 +122,47 @@ func (s *Session) Expand(ctx context.Context, id thread.ID) error {
 		return fmt.Errorf("palimpsest.Expand(%s): %w", s.id, err)
 	}
 	return nil
+}
+
+// Pin shows a message as it was said, in this plan and in all that follow; where a
+// record covers it, its whole span is shown until the next compaction. With pinned
+// false the message is given free again. The ladders of policy.Auto and policy.Ladder
+// keep to it; a policy with a form of its own decides without it, and a plan of such a
+// policy that hides the message is refused. An id that is not in the log is an error
+// that wraps thread.ErrUnknownID.
+func (s *Session) Pin(ctx context.Context, id thread.ID, pinned bool) error {
+	err := s.edit(ctx, func(log *thread.Thread, current *plan.Plan) (*plan.Plan, error) {
+		if _, ok := log.Index(id); !ok {
+			return nil, fmt.Errorf("message %s: %w", id, thread.ErrUnknownID)
+		}
+		next := plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id}
+		if current != nil {
+			next = *current
+			if ref := current.Actions()[id]; pinned && ref.Action != plan.Include {
+				next = withoutRecord(current, ref)
+			}
+		}
+		next.Pinned = slices.DeleteFunc(slices.Clone(next.Pinned), func(p thread.ID) bool { return p == id })
+		if pinned {
+			next.Pinned = append(next.Pinned, id)
+		}
+		next.CreatedAt = s.c.config.Now().UTC()
+		return &next, nil
+	})
+	if err != nil {
+		return fmt.Errorf("palimpsest.Pin(%s): %w", s.id, err)
+	}
+	return nil
+}
+
+// withoutRecord is a plan without one of its records.
+func withoutRecord(p *plan.Plan, ref plan.Ref) plan.Plan {
+	next := *p
+	next.Clearings = without(p.Clearings, ref, plan.Clear)
+	next.Summarizations = without(p.Summarizations, ref, plan.Summarize)
+	next.Externalizations = without(p.Externalizations, ref, plan.Externalize)
+	next.Drops = without(p.Drops, ref, plan.Drop)
+	return next
 }
 
 func without[T any](records []T, ref plan.Ref, action plan.Action) []T {
@@ -137,6 +175,11 @@ func without[T any](records []T, ref plan.Ref, action plan.Action) []T {
 // change commits what edit makes of the plan in force. The plan must hold for
 // the thread. No change is a compaction, so the rounds go on as they were.
 func (s *Session) change(ctx context.Context, edit func(*plan.Plan) (*plan.Plan, error)) error {
+	return s.edit(ctx, func(_ *thread.Thread, current *plan.Plan) (*plan.Plan, error) { return edit(current) })
+}
+
+// edit is change for what looks at the log too.
+func (s *Session) edit(ctx context.Context, edit func(*thread.Thread, *plan.Plan) (*plan.Plan, error)) error {
 	done, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -150,7 +193,7 @@ func (s *Session) change(ctx context.Context, edit func(*plan.Plan) (*plan.Plan,
 		if want := s.only.Plans; want != nil && *want != l.version {
 			return &VersionError{*want, l.version} // before anything is made for nothing
 		}
-		next, err := edit(l.plan)
+		next, err := edit(l.log, l.plan)
 		if err != nil {
 			return err
 		}

@@ -79,6 +79,10 @@ type Step struct {
 	// smaller than that. With neither Window nor Budget only the policy's own
 	// limits hold.
 	Window, Output, Budget int
+	// Agent asks the model that the agent itself talks to, with the agent's own
+	// credentials: summarizers in which an llm.Agent stands ask it. It is kept nowhere;
+	// a job has none. May be nil.
+	Agent llm.Generator
 }
 
 // Prepared is a prompt that is ready to be sent, and what it was made from. It
@@ -234,7 +238,11 @@ func (s *Session) overflowed(ctx context.Context, refused *Prepared) (*Prepared,
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.prepare(ctx, l, refused.Step, how{forced: true, refused: refused.refused + 1})
+	times := refused.refused
+	if l.plan != nil && l.plan.ThreadVersion == l.log.Len() {
+		times = max(times, l.plan.Refused) // by another process, or for a client that asks again
+	}
+	p, err := s.prepare(ctx, l, refused.Step, how{forced: true, refused: times + 1})
 	switch {
 	case err != nil:
 		return nil, err
@@ -246,16 +254,16 @@ func (s *Session) overflowed(ctx context.Context, refused *Prepared) (*Prepared,
 }
 
 // CutOff is for an answer to p that ended at the limit on the output (E2), in place
-// of FinishStep: it adds the answer to the log without its tool calls, compacts
+// of FinishStep: it adds the answer to the log without the tool calls that are not whole, compacts
 // when that is due, and returns the prompt to go on with. Where it is not due,
 // or frees nothing, compacting would not help: the error wraps ErrMaxTokens, and
 // the loop ends. The answer is in the log either way. A process that did not prepare
 // the step itself passes a Prepared of which only Step is set.
 //
-// The calls go because none of them has run: the last is not whole, and no
-// provider takes the others without results. A short message in the program's
-// name stands behind the answer, since many models refuse to go on with an
-// answer of their own.
+// Only the calls that are not whole go. None of the others has run, which is what
+// their results say, in the program's name, and no provider takes a call without one. A
+// short message in that name stands behind the answer, since many models refuse to
+// go on with an answer of their own.
 func (s *Session) CutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
 	done, err := s.begin(ctx)
 	if err != nil {
@@ -269,10 +277,13 @@ func (s *Session) CutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 	return next, nil
 }
 
-const goOn = "[The answer above reached the limit on the output and was cut off there; tool calls in it were not run. Go on from where it ends, in smaller steps.]"
+const (
+	goOn   = "[The answer above reached the limit on the output and was cut off there; tool calls in it were not run. Go on from where it ends, in smaller steps.]"
+	notRun = "[Not run: the answer was cut off behind this call. Call again where that is still needed.]"
+)
 
 func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
-	kept := withoutCalls(policy.DiscardTruncatedCalls(answer))
+	kept := policy.DiscardTruncatedCalls(answer)
 	var messages []thread.Message
 	if len(kept.Parts) > 0 {
 		messages = append(messages, kept)
@@ -293,8 +304,14 @@ func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 		return nil, err
 	}
 	if len(messages) > 0 {
-		note := thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: goOn}}}
-		if l, err = s.append(ctx, l, []thread.Message{note}, true); err != nil {
+		var notes []thread.Message
+		for _, call := range kept.Calls() {
+			notes = append(notes, thread.Message{Role: thread.Tool, Kind: thread.Injected, Parts: []thread.Part{thread.ToolResult{
+				CallID: call.ID, Tool: call.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: notRun}},
+			}}})
+		}
+		notes = append(notes, thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: goOn}}})
+		if l, err = s.append(ctx, l, notes, true); err != nil {
 			return nil, err
 		}
 	}
@@ -306,21 +323,6 @@ func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 		return nil, fmt.Errorf("compacting left %d tokens of %d: %w", next.Tokens, at.Prompt, ErrMaxTokens)
 	}
 	return next, nil
-}
-
-// withoutCalls returns a message without its tool calls.
-func withoutCalls(m thread.Message) thread.Message {
-	if len(m.Calls()) == 0 {
-		return m
-	}
-	var parts []thread.Part
-	for _, part := range m.Parts {
-		if _, ok := part.(thread.ToolCall); !ok {
-			parts = append(parts, part)
-		}
-	}
-	m.Parts, m.Frame, m.Index = parts, nil, 0
-	return m
 }
 
 // tries bounds how often a write is made again because another one was first.

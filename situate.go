@@ -25,12 +25,18 @@ type how struct {
 	instructions string // what the user wants summaries to keep in mind
 	fixed        int    // what stands around the messages, in tokens, where a job has only its size
 	usage        *usage // what the provider counted, as a job was told
+
+	attempt, attempts int // of a job; both 0 in a step
 }
 
 // situate makes the value that policies decide on: what was loaded, counted as
 // the provider counts, with limits, prices and the time.
 func (s *Session) situate(ctx context.Context, l loaded, step Step, how how) (*policy.Situation, error) {
-	given, usage := s.given(ctx, l, step, how), l.usage
+	given, err := s.given(ctx, l, step, how)
+	if err != nil {
+		return nil, err
+	}
+	usage := l.usage
 	if how.usage != nil {
 		usage = how.usage.calibration()
 	}
@@ -53,21 +59,29 @@ func (s *Session) situate(ctx context.Context, l loaded, step Step, how how) (*p
 }
 
 // given is the situation in the figures of the counter.
-func (s *Session) given(ctx context.Context, l loaded, step Step, how how) policy.Situation {
+func (s *Session) given(ctx context.Context, l loaded, step Step, how how) (policy.Situation, error) {
 	reach := s.reach(step)
 	sent := s.around(step, l, reach == render.Tools && s.offered())
 	next := s.around(step, l, reach == render.Tools)
-	given := s.c.given(l.log, next, s.profile(step), s.cached().sizes)
+	given, err := s.c.given(ctx, l.log, next, s.profile(step), s.cached().sizes)
+	if err != nil {
+		return given, err
+	}
 	given.Sent, given.SentFixed = sent, s.c.stands.Prompt(sent)
 	if how.fixed > 0 {
 		given.Fixed, given.SentFixed = how.fixed, how.fixed
 	}
 	given.Name = s.c.namer(ctx)
+	if p, ok := policy.As[policy.Caching](s.c.config.Policy); ok {
+		given.CacheRule = p.CacheRule()
+	}
 	given.Current, given.Round = l.plan, l.round
 	given.Window, given.Output, given.Budget = step.Window, step.Output, step.Budget
 	given.Forced, given.Harder, given.Instructions = how.forced, how.refused, how.instructions
+	given.Attempt, given.Attempts = how.attempt, how.attempts
+	given.Answers = given.Answers.For(step.Agent)
 	given.Reachable = s.c.config.Recall != nil && reach != render.Nowhere
-	return given
+	return given, nil
 }
 
 // reach is how the reader of the step's prompt gets at what was removed: by the
@@ -87,6 +101,7 @@ func (s *Session) reach(step Step) render.Reach {
 // the default, and stay unsaid.
 func (s *Session) profile(step Step) render.Profile {
 	p := step.Profile
+	p.Key = s.c.signing.known()
 	if p.Reach = s.reach(step); p.Reach == render.Tools {
 		p.Reach = ""
 	}
@@ -114,15 +129,18 @@ func (s *Session) around(step Step, l loaded, offered bool) *prompt.Prompt {
 
 // given is what a policy needs to know of a log before a request, whoever keeps
 // the log.
-func (c *Compactor) given(t *thread.Thread, base *prompt.Prompt, profile render.Profile, sizes *sizes) policy.Situation {
+func (c *Compactor) given(ctx context.Context, t *thread.Thread, base *prompt.Prompt, profile render.Profile, sizes *sizes) (policy.Situation, error) {
 	known := sizes.counts(profile, c.config.Counter)
-	changed, plain := known.sizes(t)
+	changed, plain, err := known.sizes(ctx, t)
+	if err != nil {
+		return policy.Situation{}, err
+	}
 	return policy.Situation{
 		Thread: t, Memo: &known.memo, Base: base, Profile: profile,
-		Counter: c.config.Counter, Count: c.stands.Message, Fixed: c.stands.Prompt(base),
+		Counter: c.config.Counter, Count: c.stands.Message, Estimates: &known.estimates, Fixed: c.stands.Prompt(base),
 		Changed: changed, Plain: plain,
 		Summarizer: c.config.Summarizer, Answers: c.config.Answers, Tools: c.config.Tools, Source: c.source(t), Now: c.config.Now(),
-	}
+	}, nil
 }
 
 // namer gives ids to what plans put aside. Where the keys that it needs are not
@@ -155,6 +173,7 @@ func (s *Session) priced(l loaded, at *policy.Situation) *policy.Situation {
 		return &out
 	}
 	if ttl, err := time.ParseDuration(m.Cache.TTLs[0]); err == nil {
+		out.CacheLife = ttl
 		out.Cold = out.Cached && at.Now.Sub(last) > ttl
 		out.Lapse = lapses(l.log, ttl)
 	}
@@ -220,7 +239,11 @@ func expect(details map[string]any, at *policy.Situation, after int) {
 func (s *Session) limit(at *policy.Situation) int { return limitOf(s.c.config.Policy, at) }
 
 func limitOf(p policy.Policy, at *policy.Situation) int {
-	limit := max(0, at.Window-at.Output)
+	window := at.Window
+	if w, ok := policy.As[policy.Windowed](p); ok {
+		window = w.WindowOf(at)
+	}
+	limit := max(0, window-at.Output)
 	if at.Budget > 0 && (limit == 0 || at.Budget < limit) {
 		limit = at.Budget
 	}

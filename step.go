@@ -16,7 +16,7 @@ import (
 // render. When somebody else's plan or messages were first, it looks at them and
 // decides again; when that goes on, it renders under the newest plan.
 func (s *Session) prepare(ctx context.Context, l loaded, step Step, how how) (*Prepared, error) {
-	waited := false
+	waited := notYet
 	for attempt := 1; ; attempt++ {
 		at, err := s.situate(ctx, l, step, how)
 		if err != nil {
@@ -28,12 +28,16 @@ func (s *Session) prepare(ctx context.Context, l loaded, step Step, how how) (*P
 		}
 		due := s.due(at)
 		s.check(ctx, at, due)
-		if !waited && !how.forced && s.wait(ctx, due.yes) {
-			waited = true
-			if l, err = s.again(ctx, l); err != nil {
-				return nil, err
+		if waited == notYet && !how.forced {
+			if waited = s.wait(ctx, at, due.yes, step); waited != notYet {
+				if l, err = s.again(ctx, l); err != nil {
+					return nil, err
+				}
+				continue // a plan may have come into force meanwhile
 			}
-			continue // a plan may have come into force meanwhile
+		}
+		if due.yes && waited == passes && s.fits(at) {
+			return s.render(ctx, l, at, at.Current, brought, step, how)
 		}
 		if !due.yes {
 			s.ahead(ctx, at, step)

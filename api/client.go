@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -141,6 +142,45 @@ func (c *Client) Compact(ctx context.Context, threadID string, planVersion int, 
 	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "compact"), planVersion, q)
 }
 
+// View returns the thread to be looked at, under a version of the plans, or the one in
+// force (Any). It holds no texts; see Text.
+func (c *Client) View(ctx context.Context, threadID string, planVersion int) (*view.View, error) {
+	query := url.Values{}
+	if planVersion != Any {
+		query.Set("plan", strconv.Itoa(planVersion))
+	}
+	return call[view.View](ctx, c, "GET", c.at(query, threadID, "view"), Any, nil)
+}
+
+// Text reads what a message of the log says.
+func (c *Client) Text(ctx context.Context, threadID, messageID string) (string, error) {
+	return c.plain(ctx, c.at(url.Values{"message": {messageID}}, threadID, "text"))
+}
+
+// Preview returns the thread to be looked at under the plan that Compact would make.
+func (c *Client) Preview(ctx context.Context, threadID string, q Compact) (*view.View, error) {
+	return call[view.View](ctx, c, "POST", c.at(nil, threadID, "preview"), Any, q)
+}
+
+// Pin shows a message as it was said, in the plan in force and in all that follow,
+// or gives it free again. planVersion is as in Undo.
+func (c *Client) Pin(ctx context.Context, threadID string, planVersion int, q view.Pin) (*Plan, error) {
+	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "pin"), planVersion, q)
+}
+
+// Sessions lists the sessions that agents left on the daemon's machine.
+func (c *Client) Sessions(ctx context.Context) (*view.Sessions, error) {
+	return call[view.Sessions](ctx, c, "GET", c.sessions(), Any, nil)
+}
+
+// SessionView returns a session to be looked at, under the plan that compact would
+// make of it.
+func (c *Client) SessionView(ctx context.Context, id string, q Compact) (*view.View, error) {
+	return call[view.View](ctx, c, "POST", c.sessions()+"/"+url.PathEscape(id)+"/view", Any, q)
+}
+
+func (c *Client) sessions() string { return strings.TrimSuffix(c.base.String(), "/") + SessionsRoot }
+
 // DryRun returns the plan that Compact would make.
 func (c *Client) DryRun(ctx context.Context, threadID string, q Step) (*Plan, error) {
 	return call[Plan](ctx, c, "POST", c.at(nil, threadID, "dry-run"), Any, q)
@@ -199,14 +239,19 @@ func (c *Client) Artifact(ctx context.Context, threadID, id string) (*artifact.M
 
 // Content reads the content of an artifact.
 func (c *Client) Content(ctx context.Context, threadID, id string) (string, error) {
-	answer, err := c.do(ctx, "GET", c.at(nil, threadID, "artifacts", id, "content"), Any, nil)
+	return c.plain(ctx, c.at(nil, threadID, "artifacts", id, "content"))
+}
+
+// plain reads an answer that is a text.
+func (c *Client) plain(ctx context.Context, address string) (string, error) {
+	answer, err := c.do(ctx, "GET", address, Any, nil)
 	if err != nil {
 		return "", err
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
 	if err != nil {
-		return "", fmt.Errorf("api.Content(%s): %w", id, err)
+		return "", fmt.Errorf("api: GET %s: the answer ended before its time: %w", address, err)
 	}
 	return string(content), nil
 }
@@ -246,7 +291,7 @@ func page(cursor string, limit int) url.Values {
 
 // at is the address of a thread, or of something of it.
 func (c *Client) at(query url.Values, segments ...string) string {
-	address := strings.TrimSuffix(c.base.String(), "/") + "/v1/threads"
+	address := strings.TrimSuffix(c.base.String(), "/") + Root
 	for _, s := range segments {
 		address += "/" + url.PathEscape(s)
 	}

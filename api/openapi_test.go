@@ -74,7 +74,7 @@ type generator struct {
 
 func newGenerator(t *testing.T) *generator {
 	g := &generator{t: t, schemas: object{}, comments: map[string]string{}}
-	for _, dir := range []string{".", "neutral"} {
+	for _, dir := range []string{".", "neutral", "view"} {
 		g.read(dir)
 	}
 	return g
@@ -172,6 +172,10 @@ func beside() map[string]object {
 		"/readyz":       page("ready", "Whether the daemon can work: its store answers, and it does not stop.", "text/plain", "string"),
 		"/metrics":      page("metrics", "Metrics in the format of Prometheus. Needs any key, where keys are in use.", "text/plain", "string", object{"key": []any{}}),
 		"/openapi.json": page("document", "This document.", "application/json", "object"),
+		"/":             page("page", "A page for people, on which threads are looked at.", "text/html", "string"),
+		"/page.css":     page("page-style", "The style sheet of the page.", "text/css", "string"),
+		"/page.js":      page("page-script", "The script of the page.", "text/javascript", "string"),
+		"/page.json":    page("page-choices", "The policies that a preview can be made with, and what the policy auto can favour.", "application/json", "object"),
 	}
 }
 
@@ -183,7 +187,7 @@ func (g *generator) operation(op api.Operation) object {
 	add := func(in, name, kind, description string, required bool) {
 		parameters = append(parameters, object{"in": in, "name": name, "required": required, "description": description, "schema": object{"type": kind}})
 	}
-	about := map[string]string{"thread": "The id of the thread.", "version": "The version of the plan, or \"current\".", "artifact": "The id of the artifact."}
+	about := map[string]string{"thread": "The id of the thread.", "version": "The version of the plan, or \"current\".", "artifact": "The id of the artifact.", "session": "The id of the session."}
 	for _, m := range variable.FindAllStringSubmatch(op.Path, -1) {
 		add("path", m[1], "string", about[m[1]], true)
 	}
@@ -191,7 +195,9 @@ func (g *generator) operation(op api.Operation) object {
 		"cursor": {"string", "What the page before gave as next."}, "limit": {"integer", "The most items that are wanted."},
 		"from": {"integer", "The version of a plan, 0 for none; 0 when it is left out."}, "to": {"integer", "The version of a plan, 0 for none; the one in force when it is left out."},
 		"q": {"string", "What to look for; a part in double quotes is looked for as it stands."}, "tool": {"string", "Only results of this tool."},
-		"role": {"string", "Only messages of this role."},
+		"role": {"string", "Only messages of this role."}, "about": {"string", "\"yes\" says of each thread what it is about, which reads the threads of the page."},
+		"plan": {"integer", "The version of a plan, 0 for none; the one in force when it is left out."}, "message": {"string", "The id of a message."},
+		"part": {"integer", "A position in the prompt of the view."},
 	}
 	for _, name := range op.Query {
 		if query[name][0] == "" {

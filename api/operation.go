@@ -4,14 +4,19 @@ import (
 	_ "embed"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/quality"
 )
 
-// Root is the address that all operations begin with.
-const Root = "/v1/threads"
+// Root is the address that the operations on threads begin with, SessionsRoot that of
+// those on the sessions that agents left on the daemon's machine.
+const (
+	Root         = "/v1/threads"
+	SessionsRoot = "/v1/sessions"
+)
 
 // Operation is one thing that can be asked of the daemon. The daemon serves
 // exactly those of Operations, and the OpenAPI document describes them.
@@ -37,17 +42,27 @@ type Operation struct {
 	Request, Response any
 }
 
-// Operations lists everything that can be asked under /v1/threads.
+// Streams reports whether the answer is a stream of events, which goes on for as long
+// as somebody listens.
+func (o Operation) Streams() bool {
+	_, ok := o.Response.(event.Event)
+	return ok
+}
+
+// Operations lists everything that can be asked.
 func Operations() []Operation {
 	const (
 		threads = Root
 		one     = Root + "/{thread}"
+		// What answers with anything that was said, or a plan, is reading, and what may
+		// ask a model is spending.
+		both = apikey.Read | apikey.Write
 	)
 	page := []string{"cursor", "limit"}
 	return []Operation{
 		{ID: "create", Method: "POST", Path: threads, Right: apikey.Write, Status: 201, Request: NewThread{}, Response: Thread{},
 			Summary: "Create a thread. Writing to a thread that does not exist is refused, so that a slip in an id is seen."},
-		{ID: "list", Method: "GET", Path: threads, Right: apikey.Read, Status: 200, Query: page, Response: Threads{},
+		{ID: "list", Method: "GET", Path: threads, Right: apikey.Read, Status: 200, Query: append([]string{"about"}, page...), Response: Threads{},
 			Summary: "List the threads, ordered by id."},
 		{ID: "get", Method: "GET", Path: one, Right: apikey.Read, Status: 200, Response: Thread{},
 			Summary: "Get what is known of a thread, without its content."},
@@ -57,23 +72,23 @@ func Operations() []Operation {
 			Summary: "Read the messages as they were said."},
 		{ID: "append", Method: "POST", Path: one + "/messages", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Append{}, Response: Appended{},
 			Summary: "Add messages without asking for a prompt. With If-Match, repeating the same call changes nothing."},
-		{ID: "prepare", Method: "POST", Path: one + "/prepare", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Step{}, Response: Prepared{},
+		{ID: "prepare", Method: "POST", Path: one + "/prepare", Right: both, Status: 200, IfMatch: "version", Request: Step{}, Response: Prepared{},
 			Summary: "Before each call of the model: add what is new, compact when it is due, and get the request to send."},
 		{ID: "finish", Method: "POST", Path: one + "/finish", Right: apikey.Write, Status: 200, IfMatch: "version", Request: Answer{}, Response: Appended{},
 			Summary: "After each call of the model: add its answer, and say what it used."},
 		{ID: "answer", Method: "POST", Path: one + "/answer", Right: apikey.Read, Status: 200, Request: neutral.Part{}, Response: neutral.Message{},
 			Summary: "Answer a model's call of read_artifact or recall, which prompts offer where the daemon's setting recall is tools. The result goes into the next step."},
-		{ID: "overflowed", Method: "POST", Path: one + "/overflowed", Right: apikey.Write, Status: 200, Request: Step{}, Response: Prepared{},
+		{ID: "overflowed", Method: "POST", Path: one + "/overflowed", Right: both, Status: 200, Request: Step{}, Response: Prepared{},
 			Summary: "When the provider refused the request as too long: compact harder and get the request to try once more. The body is the last step, without its messages."},
-		{ID: "cut-off", Method: "POST", Path: one + "/cut-off", Right: apikey.Write, Status: 200, IfMatch: "version", Request: CutOff{}, Response: Prepared{},
+		{ID: "cut-off", Method: "POST", Path: one + "/cut-off", Right: both, Status: 200, IfMatch: "version", Request: CutOff{}, Response: Prepared{},
 			Summary: "In place of finish, when the answer ended at the limit on the output: add it without its tool calls, compact when that is due, and get the request to go on with. A problem of type nothing-to-do says that compacting would not help; the answer is in the log all the same."},
-		{ID: "remember", Method: "POST", Path: one + "/memory", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Remember{}, Response: Plan{},
+		{ID: "remember", Method: "POST", Path: one + "/memory", Right: both, Status: 200, IfMatch: "plan version", Request: Remember{}, Response: Plan{},
 			Summary: "Add entries to the thread's memory block, which stands behind the system prompt of every prompt from then on. It is part of the plan in force."},
-		{ID: "outcome", Method: "POST", Path: one + "/outcome", Right: apikey.Write, Status: 200, Request: quality.Outcome{}, Response: quality.Metrics{},
+		{ID: "outcome", Method: "POST", Path: one + "/outcome", Right: both, Status: 200, Request: quality.Outcome{}, Response: quality.Metrics{},
 			Summary: "Say how the thread's task ended, and get how the thread fared under compaction: what the agent asked for again, and how often. An empty body only asks. Known since the daemon first saw the thread, where its setting quality is on."},
-		{ID: "compact", Method: "POST", Path: one + "/compact", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Compact{}, Response: Plan{},
+		{ID: "compact", Method: "POST", Path: one + "/compact", Right: both, Status: 200, IfMatch: "plan version", Request: Compact{}, Response: Plan{},
 			Summary: "Compact now, whether it is due or not, and get the plan."},
-		{ID: "dry-run", Method: "POST", Path: one + "/dry-run", Right: apikey.Read, Status: 200, Request: Step{}, Response: Plan{},
+		{ID: "dry-run", Method: "POST", Path: one + "/dry-run", Right: both, Status: 200, Request: Step{}, Response: Plan{},
 			Summary: "Get the plan that compact would make. Nothing is stored."},
 		{ID: "plans", Method: "GET", Path: one + "/plans", Right: apikey.Read, Status: 200, Query: page, Response: Plans{},
 			Summary: "List the plans that were in force, the oldest first."},
@@ -81,9 +96,9 @@ func Operations() []Operation {
 			Summary: "Get one plan with its records, their reasons and summaries; version may be \"current\"."},
 		{ID: "diff", Method: "GET", Path: one + "/diff", Right: apikey.Read, Status: 200, Query: []string{"from", "to"}, Response: Diff{},
 			Summary: "List the messages that two plans treat differently; to is the plan in force when it is left out."},
-		{ID: "undo", Method: "POST", Path: one + "/undo", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Undo{}, Response: Plan{},
+		{ID: "undo", Method: "POST", Path: one + "/undo", Right: both, Status: 200, IfMatch: "plan version", Request: Undo{}, Response: Plan{},
 			Summary: "Put an earlier plan in force again, as a new version."},
-		{ID: "expand", Method: "POST", Path: one + "/expand", Right: apikey.Write, Status: 200, IfMatch: "plan version", Request: Expand{}, Response: Plan{},
+		{ID: "expand", Method: "POST", Path: one + "/expand", Right: both, Status: 200, IfMatch: "plan version", Request: Expand{}, Response: Plan{},
 			Summary: "Show again what a record of the plan in force hides."},
 		{ID: "render", Method: "POST", Path: one + "/render", Right: apikey.Read, Status: 200, Request: Render{}, Response: Prepared{},
 			Summary: "Get the prompt under any plan. Nothing is stored."},
@@ -97,6 +112,18 @@ func Operations() []Operation {
 			Summary: "Search what the plan in force removed."},
 		{ID: "events", Method: "GET", Path: one + "/events", Right: apikey.Read, Status: 200, Response: event.Event{},
 			Summary: "Watch what happens to the thread, as server-sent events; Last-Event-ID resumes."},
+		{ID: "view", Method: "GET", Path: one + "/view", Right: apikey.Read, Status: 200, Query: []string{"plan"}, Response: view.View{},
+			Summary: "Look at the thread: the log, the prompt under the plan in force or another, and what became of what by which record. Without texts."},
+		{ID: "text", Method: "GET", Path: one + "/text", Right: apikey.Read, Status: 200, Query: []string{"message", "part", "plan"}, Response: "",
+			Summary: "Read what a message of the log says, or what stands at a position of the prompt."},
+		{ID: "preview", Method: "POST", Path: one + "/preview", Right: both, Status: 200, Request: Compact{}, Response: view.View{},
+			Summary: "Look at the thread under the plan that compact would make. Nothing is stored."},
+		{ID: "pin", Method: "POST", Path: one + "/pin", Right: both, Status: 200, IfMatch: "plan version", Request: view.Pin{}, Response: Plan{},
+			Summary: "Show a message as it was said in this plan and in all that follow, or give it free again. The policies auto and ladder keep to it."},
+		{ID: "sessions", Method: "GET", Path: SessionsRoot, Right: apikey.Read, Status: 200, Response: view.Sessions{},
+			Summary: "List the sessions that agents left on the daemon's machine, the newest first. A daemon with keys has none."},
+		{ID: "session-view", Method: "POST", Path: SessionsRoot + "/{session}/view", Right: apikey.Read, Status: 200, Request: Compact{}, Response: view.View{},
+			Summary: "Look at a session under the plan that compact would make of it. Nothing is stored."},
 	}
 }
 

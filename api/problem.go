@@ -46,6 +46,7 @@ const (
 	Stale           = "stale-version"
 	Gone            = "expired"
 	OverBudget      = "over-budget"
+	OverQuota       = "over-quota"
 	NothingToDo     = "nothing-to-do"
 	TooManyRequests = "too-many-requests"
 	Unavailable     = "unavailable"

@@ -32,6 +32,9 @@ type Step struct {
 	// Budget bounds the whole request in tokens, where it should be smaller than
 	// the window.
 	Budget int `json:"budget,omitempty"`
+	// Edits asks for the answer as changes to the messages of the thread, for hosts
+	// that hold the messages themselves and know them by the ids that they brought.
+	Edits bool `json:"edits,omitempty"`
 }
 
 // Compact asks for a compaction now. The step must bring no messages.
@@ -39,6 +42,10 @@ type Compact struct {
 	Step
 	// Instructions are what the user wants the summaries to keep in mind.
 	Instructions string `json:"instructions,omitempty"`
+	// Policy makes the plan in place of the daemon's own, by its name. Favor is what
+	// the policy auto favours: quality, balanced or cost.
+	Policy string `json:"policy,omitempty"`
+	Favor  string `json:"favor,omitempty"`
 }
 
 // Prepared is the request to send to the model.
@@ -54,10 +61,39 @@ type Prepared struct {
 	Body json.RawMessage `json:"body,omitempty"`
 	// Prompt is the request in neutral form, where no API was named.
 	Prompt *neutral.Prompt `json:"prompt,omitempty"`
+	// Edits make the messages of the prompt of those of the thread, in the order of
+	// the thread; a message that is in none of them stays as the host has it. Where
+	// they were asked for, Body is empty and Prompt has no messages: it is what stands
+	// around them.
+	Edits []neutral.Edit `json:"edits,omitempty"`
 	// Manifest says where each message of the prompt came from and, in the answer
 	// of render, what was hidden by which record. A step leaves that list empty: it
 	// grows with the history.
 	Manifest *render.Manifest `json:"manifest"`
+}
+
+// Edited makes the edits to the messages that a host holds, which are known by their
+// ids; own is not changed.
+func (p *Prepared) Edited(own []neutral.Message) []neutral.Message {
+	edits := map[string]neutral.Edit{}
+	for _, e := range p.Edits {
+		edits[e.MessageID] = e
+	}
+	var out []neutral.Message
+	for _, m := range own {
+		e := edits[m.ID]
+		if m.ID == "" { // not known here
+			e = neutral.Edit{}
+		}
+		out = append(out, e.InsertBefore...)
+		if e.Content != nil {
+			m.Parts = e.Content
+		}
+		if !e.Omit {
+			out = append(out, m)
+		}
+	}
+	return append(out, edits[""].InsertBefore...)
 }
 
 // Answer is what the model said, in one of two forms.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/api/view"
 )
 
 // NewThread asks for a thread.
@@ -34,6 +35,11 @@ type Thread struct {
 	// PlanVersion is the version of the plan in force, 0 when there is none.
 	// Changes of the plan take it as If-Match.
 	PlanVersion int `json:"plan_version"`
+	// Compacting says that a compaction of the thread is being made, or waits to be.
+	// A list of threads does not say it.
+	Compacting bool `json:"compacting,omitempty"`
+	// About is what the thread is about, where a list was asked for that.
+	About *view.About `json:"about,omitempty"`
 }
 
 // Threads is a page of threads, ordered by id.

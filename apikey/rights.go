@@ -11,10 +11,12 @@ type Rights uint8
 
 // The rights there are.
 const (
-	// Read is reading threads, plans, prompts and artifacts of the tenant.
+	// Read is reading threads, plans, prompts and artifacts of the tenant. It spends
+	// nothing: no model is asked and no work is begun for it.
 	Read Rights = 1 << iota
-	// Write is changing them: appending, compacting, undoing. Nothing that was said
-	// is lost by it.
+	// Write is changing them: by itself appending, and together with Read what answers
+	// with what was said: steps, compacting, undoing. Nothing that was said is lost by
+	// it.
 	Write
 	// Admin is what is lost for good: deleting threads.
 	Admin

@@ -30,6 +30,10 @@ type Job struct {
 	Key string
 	// Args are the handler's.
 	Args json.RawMessage
+
+	// Attempt is which attempt this is, from 1, of Attempts in all. The queue says
+	// so to the handler; who puts a job leaves both at 0.
+	Attempt, Attempts int
 }
 
 // CompactKey is the key of a thread's compaction, "compact:{domain}:{id}" (D11).
@@ -44,6 +48,10 @@ type Handlers map[string]Handler
 
 // ErrStopped is wrapped by errors about a queue that takes no more jobs.
 var ErrStopped = errors.New("the queue has been stopped")
+
+// ErrAbandoned is wrapped by the error of waiting for a job whose process seems to be
+// dead: who needs the work had better do it.
+var ErrAbandoned = errors.New("nobody seems to do the job any more")
 
 // ErrUnknownKind is wrapped by errors about a job that no handler is for.
 var ErrUnknownKind = errors.New("no handler for this kind of job")
@@ -69,7 +77,9 @@ type Queue interface {
 	Busy(ctx context.Context, key string) (bool, error)
 	// Wait returns when no job with the key waits or runs, or with the error of
 	// the context. Whether the job succeeded is not told. A job that has failed and
-	// is not tried again within Soon is not waited for, though it is busy.
+	// is not tried again within Soon is not waited for, though it is busy. The
+	// error wraps ErrAbandoned where whoever does the job has not said so for
+	// Options.Lease.
 	Wait(ctx context.Context, key string) error
 	// Stop takes no more jobs and returns when those that run are done. When ctx
 	// ends before, they are interrupted, which leaves a durable queue to do them
@@ -93,6 +103,11 @@ type Options struct {
 	// Backoff is the pause before the second attempt; it doubles with each
 	// further one. 0 is 3 seconds.
 	Backoff time.Duration
+	// Lease is how long others wait for a job whose process has not said that it is
+	// at it, which it does four times as often. After 15 times that another process
+	// takes the job up: one that is only slow must not have its work done twice. 0 is
+	// 2 seconds. A queue in one process has no use for it.
+	Lease time.Duration
 	// Failed is told when the last attempt of a job has failed. Nil tells nobody.
 	Failed func(j Job, err error)
 }
@@ -114,6 +129,9 @@ func (o *Options) Defaults() Options {
 	}
 	if d.Backoff <= 0 {
 		d.Backoff = 3 * time.Second
+	}
+	if d.Lease <= 0 {
+		d.Lease = 2 * time.Second
 	}
 	if d.Failed == nil {
 		d.Failed = func(Job, error) {}

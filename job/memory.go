@@ -77,6 +77,7 @@ func (q *Memory) work(j Job, p *pending) {
 		case <-q.closed:
 			return // it has not begun
 		}
+		j.Attempt, j.Attempts = attempt, q.options.Attempts
 		err := q.handlers.Do(q.ctx, j, q.options.Timeout)
 		<-q.slot
 		switch {

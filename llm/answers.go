@@ -34,7 +34,14 @@ type Cache interface {
 //
 // A nil *Answers asks every time. Safe for concurrent use.
 type Answers struct {
+	*keeping
+	agent Generator // whom Agent stands for; nil where nobody is at hand
+}
+
+// keeping is what all Answers of one origin share.
+type keeping struct {
 	cache Cache
+	meter Meter // nil bounds nothing
 
 	mu     sync.Mutex
 	asking map[string]*asking
@@ -47,7 +54,56 @@ func NewAnswers(c Cache) *Answers {
 	if c == nil {
 		c = memory{lru.New[string, []byte](maxMemory)}
 	}
-	return &Answers{cache: c, asking: map[string]*asking{}, poor: lru.New[string, outcome](maxPoor)}
+	return &Answers{keeping: &keeping{cache: c, asking: map[string]*asking{}, poor: lru.New[string, outcome](maxPoor)}}
+}
+
+// Meter bounds what models are asked. Implementations are safe for concurrent use.
+type Meter interface {
+	// Begin says that a model is about to be asked something of about so many tokens,
+	// with the answer, or why it may not be. end is called with what was used.
+	Begin(tokens int) (end func(used int), err error)
+}
+
+// NewMetered is NewAnswers whose questions are asked as far as a Meter lets them: the
+// error of one that is not is an *APIError of the kind ErrRateLimited. What is known
+// is answered in any case.
+func NewMetered(c Cache, m Meter) *Answers {
+	a := NewAnswers(c)
+	a.meter = m
+	return a
+}
+
+// metered asks as far as the meter lets it.
+func (a *Answers) metered(p *prompt.Prompt, o *Options, ask func(context.Context) (*Reply, error)) func(context.Context) (*Reply, error) {
+	if a == nil || a.meter == nil {
+		return ask
+	}
+	return func(ctx context.Context) (*Reply, error) {
+		end, err := a.meter.Begin(size(p) + cmp.Or(o.MaxOutput, p.MaxOutput))
+		if err != nil {
+			return nil, &APIError{Kind: ErrRateLimited, Message: err.Error(), Err: err}
+		}
+		used := 0
+		defer func() { end(used) }()
+		reply, err := ask(ctx)
+		if reply != nil {
+			u := reply.Usage
+			used = u.Input + u.CacheRead + u.CacheWrite + u.Output
+		}
+		return reply, err
+	}
+}
+
+// size is about how many tokens a prompt has.
+func size(p *prompt.Prompt) int {
+	bytes := 0
+	for _, s := range p.System {
+		bytes += len(s.Text)
+	}
+	for i := range p.Messages {
+		bytes += len(p.Messages[i].Text())
+	}
+	return bytes / 4
 }
 
 // outcome is what came of a question.
@@ -71,6 +127,7 @@ const maxPoor = 256
 // was used. The error is that of g, or a *RepeatedError with it when the model was
 // not asked again.
 func (a *Answers) Ask(ctx context.Context, g Generator, p *prompt.Prompt, o *Options) (*Reply, error) {
+	g = a.Of(g)
 	return a.Once(ctx, g, p, o, func(ctx context.Context) (*Reply, error) { return g.Generate(ctx, p, o) })
 }
 
@@ -84,6 +141,7 @@ func (a *Answers) Once(ctx context.Context, g Generator, p *prompt.Prompt, o *Op
 	if own, ok := g.(Adjuster); ok {
 		real = *own.Adjust(&real)
 	}
+	ask = a.metered(p, &real, ask)
 	if a == nil || real.Fresh {
 		return ask(ctx)
 	}

@@ -54,6 +54,9 @@ type Options struct {
 	// Fresh has the model asked even where its answer is known (see Answers).
 	// Generators pass over it.
 	Fresh bool
+	// Again has a model asked that has failed a moment ago, by those who would leave
+	// it alone for a while: whoever asks has waited himself. Generators pass over it.
+	Again bool
 	// OnDelta gets the answer piece by piece, in order, on the goroutine that
 	// called Generate, and must not block for long. nil asks for the answer in
 	// one piece. Once it was called the request is not sent again.

@@ -72,6 +72,9 @@ type Plan struct {
 	// Round counts the compactions of the thread up to this plan: undoing one, or
 	// adding to the memory block, makes no new round. 0 in plans that no policy made.
 	Round int `json:"round,omitempty"`
+	// Refused is how often the provider had refused the request as too long when the
+	// plan was made for it; whoever makes it smaller once more goes on from there.
+	Refused int `json:"refused,omitempty"`
 	// Counter names the token counter of all token figures in the plan.
 	Counter string `json:"counter,omitempty"`
 
@@ -92,6 +95,9 @@ type Plan struct {
 	// it is empty. It is shown behind the system prompt. A plan that follows takes it
 	// over; undoing brings back the block of the plan that is chosen.
 	Memory *state.Memory `json:"memory,omitempty"`
+	// Pinned are the messages that the user wants to stay as they were said: a wish
+	// that ladders keep to. A plan that follows takes them over.
+	Pinned []thread.ID `json:"pinned,omitempty"`
 
 	// OriginalTokens and CompactedTokens are the whole request before and after.
 	OriginalTokens  int `json:"original_token_count"`
@@ -154,8 +160,13 @@ type Said struct {
 	Text string      `json:"text"`
 }
 
+// ReplacementField is the preserved field of a Clearing whose text stands in place
+// of what an assistant message without calls says.
+const ReplacementField = "replacement"
+
 // Clearing leaves a placeholder: of a tool message its cleared form, of an
-// assistant message its text and its calls with shortened arguments.
+// assistant message its text and its calls with shortened arguments, or, without
+// calls, the text of ReplacementField.
 type Clearing struct {
 	Span thread.Span `json:"span"`
 	// PreservedFields stand in the placeholder beside the result's own key

@@ -164,6 +164,14 @@ func (s *Situation) instructions() string {
 // until there, in whole sentences; anything else that was cut off is an error.
 func (a *asker) generate(ctx context.Context, system prompt.System, user string, o *llm.Options) (*llm.Reply, error) {
 	system.Text = strings.TrimSpace(system.Text)
+	if a.s.Attempt > 1 {
+		again := llm.Options{}
+		if o != nil {
+			again = *o
+		}
+		again.Again = true
+		o = &again
+	}
 	reply, err := a.s.Answers.Ask(ctx, a.model, &prompt.Prompt{
 		System:   []prompt.System{system},
 		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: strings.TrimSpace(user)}}}},

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"encoding/json"
 	"path"
 	"slices"
@@ -15,11 +16,20 @@ import (
 // digestLimit is how many entries of each kind a digest holds, the newest.
 const digestLimit = 200
 
-// mimes are the types of the files that agents write most.
+// mimes are the types of the files that agents write most. The table of the
+// system that this runs on would give another digest on each machine.
 var mimes = map[string]string{
 	".css": "text/css", ".csv": "text/csv", ".gif": "image/gif", ".htm": "text/html", ".html": "text/html", ".jpeg": "image/jpeg", ".jpg": "image/jpeg",
-	".js": "text/javascript", ".json": "application/json", ".md": "text/markdown", ".pdf": "application/pdf", ".png": "image/png", ".svg": "image/svg+xml",
-	".txt": "text/plain", ".xml": "application/xml", ".yaml": "application/yaml", ".yml": "application/yaml", ".zip": "application/zip",
+	".cjs": "text/javascript", ".js": "text/javascript", ".json": "application/json", ".jsonl": "application/jsonl", ".jsx": "text/javascript", ".md": "text/markdown", ".mjs": "text/javascript", ".pdf": "application/pdf", ".png": "image/png", ".svg": "image/svg+xml",
+	".sql": "application/sql", ".toml": "application/toml", ".txt": "text/plain", ".wasm": "application/wasm", ".webp": "image/webp", ".xml": "application/xml", ".yaml": "application/yaml", ".yml": "application/yaml", ".zip": "application/zip",
+
+	// Source has no registered types but for a few; these are those in common use.
+	".c": "text/x-c", ".cc": "text/x-c++", ".cpp": "text/x-c++", ".cs": "text/x-csharp", ".go": "text/x-go", ".h": "text/x-c", ".hpp": "text/x-c++", ".java": "text/x-java", ".kt": "text/x-kotlin",
+	".lua": "text/x-lua", ".php": "text/x-php", ".proto": "text/x-protobuf", ".py": "text/x-python", ".rb": "text/x-ruby", ".rs": "text/x-rust", ".scala": "text/x-scala", ".sh": "text/x-sh", ".swift": "text/x-swift",
+	".ts": "text/x-typescript", ".tsx": "text/x-typescript", ".vue": "text/x-vue", ".zig": "text/x-zig",
+
+	".cfg": "text/plain", ".env": "text/plain", ".gitignore": "text/plain", ".ini": "text/plain", ".lock": "text/plain", ".log": "text/plain", ".mod": "text/plain", ".sum": "text/plain",
+	"dockerfile": "text/plain", "makefile": "text/plain", "license": "text/plain",
 }
 
 // digest lists what the positions from up to at held, behind what the last
@@ -49,11 +59,19 @@ func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, f
 	}
 	for i := from; i < at; i++ {
 		m := uncopied.At(w.s.Thread, i)
+		if ref := actions[m.ID]; ref.Action == plan.Clear {
+			shown := w.s.Profile.Replacement(*m, w.s.Current.Record(ref), true)[0]
+			text := shown.Text()
+			if r, ok := shown.Result(); ok {
+				text = r.Text()
+			}
+			hidden = append(hidden, plan.DigestHidden{Path: blockPath(m), MessageID: m.ID, Replacement: text})
+		}
 		r, ok := m.Result()
 		if !ok {
 			continue
 		}
-		tools[r.Tool] = append(tools[r.Tool], plan.DigestOutput{Path: resultPath(m), MessageID: m.ID, Outcome: r.Outcome, Bytes: len(r.Text())})
+		tools[r.Tool] = append(tools[r.Tool], plan.DigestOutput{Path: blockPath(m), MessageID: m.ID, Outcome: r.Outcome, Bytes: len(r.Text())})
 		if where, _ := r.KeyFields["path"].(string); where != "" && (r.KeyFields["mime"] != nil || r.KeyFields["visibility"] != nil || r.KeyFields["sources_used"] != nil) {
 			a := plan.DigestArtifact{Path: where, MIME: mimeOf(where), Visibility: "internal"}
 			if mime, ok := r.KeyFields["mime"].(string); ok {
@@ -65,13 +83,8 @@ func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, f
 			a.Sources = stringsIn(r.KeyFields["sources_used"])
 			artifact(a)
 		}
-		if strings.Contains(strings.ToLower(strings.ReplaceAll(r.Tool, "_", "")), "memsearch") {
+		if searchesMemory(r.Tool) {
 			searches = append(searches, w.search(i, &r))
-		}
-		if ref := actions[m.ID]; ref.Action == plan.Clear {
-			shown := w.s.Profile.Replacement(*m, w.s.Current.Record(ref), true)[0]
-			text, _ := shown.Result()
-			hidden = append(hidden, plan.DigestHidden{Path: resultPath(m), MessageID: m.ID, Replacement: text.Text()})
 		}
 	}
 	for tool, outputs := range tools {
@@ -86,13 +99,21 @@ func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, f
 func newest[T any](list []T) []T { return list[max(0, len(list)-digestLimit):] }
 
 func mimeOf(name string) string {
-	if mime := mimes[strings.ToLower(path.Ext(name))]; mime != "" {
+	name = strings.ToLower(path.Base(name))
+	if mime := mimes[cmp.Or(path.Ext(name), name)]; mime != "" {
 		return mime
 	}
 	return "application/octet-stream"
 }
 
-// search reads what a memory search asked and found: every "path" in its result,
+// searchesMemory reports whether a tool looks into a memory, as memsearch,
+// memory_search, search_memory and mcp__memory__search_nodes do.
+func searchesMemory(tool string) bool {
+	name := strings.NewReplacer("_", "", "-", "", ".", "").Replace(strings.ToLower(tool))
+	return slices.ContainsFunc([]string{"memsearch", "memorysearch", "searchmemor"}, func(part string) bool { return strings.Contains(name, part) })
+}
+
+// search reads what a memory search asked and found: every "path" or "file_path" in its result,
 // and as many hits as there are.
 func (w timelineWriter) search(i int, r *thread.ToolResult) plan.DigestSearch {
 	var out plan.DigestSearch
@@ -122,7 +143,11 @@ func (w timelineWriter) search(i int, r *thread.ToolResult) plan.DigestSearch {
 				walk(e)
 			}
 		case map[string]any:
-			if where, ok := v["path"].(string); ok {
+			where, ok := v["path"].(string)
+			if !ok {
+				where, ok = v["file_path"].(string)
+			}
+			if ok {
 				out.Hits++
 				if !slices.Contains(out.Paths, where) {
 					out.Paths = append(out.Paths, where)

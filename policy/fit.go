@@ -63,9 +63,12 @@ const (
 	// slackStep is what each further attempt leaves free beside, in tokens times
 	// the square of its number: a smaller room can be filled a little differently.
 	slackStep = 4
-	// leastSummary is room in which every stretch finds a summary, in tokens: no
-	// drawn conversation needed more. Many do with half of it.
+	// leastSummary is room in which nearly every stretch finds a summary, in tokens;
+	// many do with half of it. A refusal is tried before it says so.
 	leastSummary = 340
+	// moreNeeded is what the room for summaries is multiplied with where a plan with so
+	// much is not found either.
+	moreNeeded = 1.25
 )
 
 // Fit climbs a ladder until the whole request takes at most budget tokens. The plan
@@ -88,7 +91,29 @@ func Fit(ctx context.Context, s *Situation, name string, ladder strategy.Ladder,
 			return f, nil
 		}
 	}
-	return fitUnseen(ctx, s, name, ladder, budget, whole)
+	f, err := fitUnseen(ctx, s, name, ladder, budget, whole)
+	if over, ok := errors.AsType[*BudgetError](err); ok {
+		return nil, over.tried(ctx, s, name, ladder, whole)
+	}
+	return f, err
+}
+
+// tried raises what a refusal says is needed until there is a plan with so much. No
+// model is asked for it: what one writes is no larger than what stands in for it.
+func (e *BudgetError) tried(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, whole int) error {
+	plain := *s
+	plain.Summarizer = &summarize.Extractive{Counter: s.Counter.Text}
+	rest := &e.Parts[len(e.Parts)-1]
+	for e.Need < s.Whole() && ctx.Err() == nil {
+		_, err := fitUnseen(ctx, &plain, name, ladder, e.Need, max(whole, e.Need))
+		if !errors.Is(err, ErrOverBudget) {
+			break
+		}
+		more := int(float64(rest.Tokens) * (moreNeeded - 1))
+		rest.Tokens += more
+		e.Need += more
+	}
+	return e
 }
 
 // fitUnseen keeps what the model has not seen yet whole: in the budget, or else in
@@ -232,6 +257,7 @@ func (c *climb) fit(ctx context.Context, budget int, summaries bool) (*Fitted, e
 			}
 			v.PutAside(c.aside)
 			v.Protect(level, c.unseen...)
+			v.Pin(s.pinned()...)
 			fits, err := c.ladder.Climb(ctx, v)
 			asked = append(asked, v.Summaries()...)
 			if err := ctx.Err(); err != nil {
@@ -289,8 +315,8 @@ func (s *Situation) sent() *prompt.Prompt {
 }
 
 // overBudget lists what must stay: system, tools, calls that wait for their
-// results, and the least summary of each stretch between them, which holds the
-// user's words too. With so much room there is a plan.
+// results, and a small summary of each stretch between them, which holds the
+// user's words too.
 func (s *Situation) overBudget(budget int, failed error) error {
 	e := &BudgetError{Budget: budget, Err: failed}
 	add := func(name string, tokens int) {

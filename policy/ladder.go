@@ -114,7 +114,7 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 func (l Ladder) Rungs() strategy.Ladder {
 	l = l.Defaults()
 	externalize := strategy.Externalize{Threshold: l.ExternalizeThreshold}
-	summarize := strategy.Summarize{Keep: cut.LastTurns{N: l.PreserveRecentTurns}, Ratio: l.SummarizeTargetRatio}
+	summarize := strategy.Summarize{Keep: cut.LastTurns{N: l.PreserveRecentTurns}, Ratio: l.SummarizeTargetRatio, Pointers: true}
 	var rungs strategy.Ladder
 	for _, rung := range []struct {
 		off bool

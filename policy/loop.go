@@ -12,6 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -39,9 +40,9 @@ type Loop struct {
 	// Trust says how much of what the model writes is taken; empty is TrustChecked.
 	Trust Trust
 
-	// ContextLimit is the model's context window in tokens. 0 takes the window of
-	// the step, else 200,000, or 1,000,000 where LongContext is set and the model
-	// can: the Sonnet models, and those of token.Models with such a window (E3).
+	// ContextLimit is the model's context window in tokens. 0 takes 1,000,000 where
+	// LongContext is set and the model can: the Sonnet models, and those of
+	// token.Models with such a window; else the window of the step, else 200,000 (E3).
 	ContextLimit int
 	LongContext  bool
 	// MaxOutput is what is kept free for the answer, in tokens; 0 takes what the
@@ -127,17 +128,20 @@ func (l Loop) Limit(s *Situation) int { return max(0, l.limit(s)-l.maxOutput(s))
 // limit is the context window. A budget for the request bounds it: with the
 // answer it may take no more.
 func (l Loop) limit(s *Situation) int {
-	limit := cmp.Or(l.ContextLimit, s.Window)
-	if limit == 0 {
-		limit = loopLimit
-		if l.LongContext && longContext(s.Base.Model) {
-			limit = loopLongLimit
-		}
-	}
+	limit := l.WindowOf(s)
 	if s.Budget > 0 {
 		limit = min(limit, s.Budget+l.maxOutput(s))
 	}
 	return limit
+}
+
+// WindowOf is the model's context window: what LongContext opens goes before what a
+// table says of the model.
+func (l Loop) WindowOf(s *Situation) int {
+	if l.ContextLimit == 0 && l.LongContext && longContext(s.Base.Model) {
+		return loopLongLimit
+	}
+	return cmp.Or(l.ContextLimit, s.Window, loopLimit)
 }
 
 func longContext(model string) bool {
@@ -199,7 +203,8 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 				return sum.Render(), nil
 			}
 			instead = "truncation_note"
-			return truncationNote(s.Thread, o), nil
+			note := truncationNote(s.Thread, o)
+			return joined(note, userBlock(note, s.requests(o.end, requestRoom(l.Limit(s))), nil)), nil
 		}, nil)
 	if done := ctx.Err(); done != nil {
 		return nil, done
@@ -262,10 +267,10 @@ func (l Loop) ask(ctx context.Context, model *asker, o *old) (string, error) {
 func truncationNote(t *thread.Thread, o *old) string {
 	var about []string
 	for i, m := range uncopied.All(t) {
-		if i >= o.end || !m.StartsTurn() {
-			continue
+		if i >= o.end {
+			break
 		}
-		line, _, _ := strings.Cut(strings.TrimSpace(m.Text()), "\n")
+		line, _, _ := strings.Cut(injected.Words(m), "\n")
 		if line = strings.Join(strings.Fields(line), " "); line == "" {
 			continue
 		}

@@ -128,7 +128,8 @@ func TestLoopFailures(t *testing.T) {
 			if kept < n*4/10-2 || kept > n*4/10+2 {
 				t.Errorf("%d of %d messages stay", kept, n)
 			}
-			want := fmt.Sprintf("[COMPACT SUMMARY]\n[Context truncated. Earlier conversation contained %d messages about: Build a flashcard app.; Good. Now add feature 1.]", n-kept)
+			want := fmt.Sprintf("[COMPACT SUMMARY]\n[Context truncated. Earlier conversation contained %d messages about: Build a flashcard app.; Good. Now add feature 1.]", n-kept) +
+				"\n\nThe user's words\n- Build a flashcard app.\n  Never touch legacy/." // F1: beside the seed's note
 			if got := out.Messages[0].Text(); got != want {
 				t.Errorf("note: %q\nwant: %q", got, want)
 			}

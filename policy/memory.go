@@ -24,16 +24,28 @@ var memoryUser string
 const memoryChars = 8_000
 
 // CompactMemory folds the oldest 10 entries of a memory block into its summary
-// once there are 15 (D10); below that the memory comes back as it is. Render of
+// as long as there are 15 (D10); below that the memory comes back as it is. Render of
 // the result is what belongs into the agent's system prompt. Of a model's text
 // only the sentences that stand on the entries stay; without a model, and where
 // none stays, the entries are appended to the summary, which loses its oldest
-// lines when it grows too long. On an error the memory comes back as it was.
+// lines when it grows too long. On an error the memory comes back with what was
+// folded before it; nothing is lost.
 func (w Workstream) CompactMemory(ctx context.Context, m state.Memory) (state.Memory, error) {
-	oldest, due := m.Due()
-	if !due {
-		return m, nil
+	for {
+		oldest, due := m.Due()
+		if !due {
+			return m, nil
+		}
+		next, err := w.foldMemory(ctx, m, oldest)
+		if err != nil {
+			return m, fmt.Errorf("policy workstream: compact the memory block: %w", err)
+		}
+		m = next
 	}
+}
+
+// foldMemory makes the oldest entries part of the summary.
+func (w Workstream) foldMemory(ctx context.Context, m state.Memory, oldest []string) (state.Memory, error) {
 	entries := strings.Join(neutralEntries(oldest), "\n")
 	byRule := func() state.Memory {
 		text := strings.TrimSpace(m.Summary + "\n" + entries)
@@ -63,8 +75,5 @@ func (w Workstream) CompactMemory(ctx context.Context, m state.Memory) (state.Me
 		},
 		func(bool) (state.Memory, error) { return byRule(), nil },
 		func(error) bool { return true })
-	if err != nil {
-		return m, fmt.Errorf("policy workstream: compact the memory block: %w", err)
-	}
-	return folded, nil
+	return folded, err
 }

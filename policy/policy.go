@@ -59,6 +59,13 @@ type Bounded interface {
 	Limit(s *Situation) int
 }
 
+// Windowed is implemented by policies that know a model's window better than who
+// asks: where a flag opens a longer one than the table of models has.
+type Windowed interface {
+	// WindowOf is the context window for the step, in tokens.
+	WindowOf(s *Situation) int
+}
+
 // Early is implemented by policies that let a compaction be prepared beside the
 // agent, before it must be. Without a queue of jobs it is not asked.
 type Early interface {
@@ -69,6 +76,12 @@ type Early interface {
 	// that is being prepared; otherwise only those do that must not be sent
 	// without one.
 	Patient() bool
+}
+
+// Caching is implemented by policies whose rule for cache marks holds from the first
+// request on, before there is a plan.
+type Caching interface {
+	CacheRule() *plan.CacheRule
 }
 
 // Reserving is implemented by policies that keep room free for content that is
@@ -85,9 +98,11 @@ var (
 	_ Bounded   = Timeline{}
 	_ Bounded   = Workstream{}
 	_ Bounded   = Loop{}
+	_ Windowed  = Loop{}
 	_ Early     = Auto{}
 	_ Early     = Workstream{}
 	_ Reserving = Ladder{}
+	_ Caching   = Timeline{}
 )
 
 // As returns the policy as a T: itself, or, where it wraps another and says so by
@@ -129,10 +144,15 @@ type Situation struct {
 	Base, Sent *prompt.Prompt
 	Cached     bool
 	Profile    render.Profile
+	// CacheRule says where cache marks go while no plan says so; nil leaves them to
+	// the caller (see Caching).
+	CacheRule *plan.CacheRule
 
 	Counter *token.Counter
 	// Count is Counter.Message, and may remember what it counted.
 	Count func(*thread.Message) int
+	// Estimates remembers the estimate of seed B; nil estimates anew each time.
+	Estimates *Estimates
 	// Changed are the tokens of the messages of Thread as the profile sends them
 	// once a plan has changed something, Plain those when none has.
 	Changed, Plain []int
@@ -154,6 +174,9 @@ type Situation struct {
 	Rates cost.Rates
 	Cold  bool
 	Lapse float64
+	// CacheLife is for how long the provider keeps a prompt in its cache; 0 where that
+	// is not known.
+	CacheLife time.Duration
 	// Reachable: the agent can read again what a plan puts aside.
 	Reachable bool
 
@@ -164,6 +187,10 @@ type Situation struct {
 	// for a compaction. Harder counts how often this step was refused in a row.
 	Forced bool
 	Harder int
+	// Attempt is which attempt of a background job this is, from 1, of Attempts in
+	// all; both are 0 in a step, which has only one. Before the last a summarizer
+	// that fails is a failure of the plan: the job is done again.
+	Attempt, Attempts int
 	// Instructions are what the user asks this compaction to keep in mind, in
 	// words; mostly empty.
 	Instructions string
@@ -234,9 +261,9 @@ func (s *Situation) around(p *plan.Plan) (*prompt.Prompt, int) {
 func (s *Situation) render(p *plan.Plan) (*prompt.Prompt, *render.Manifest, error) {
 	base, _ := s.around(p)
 	if s.Memo != nil && p == s.Current {
-		return s.Memo.Render(s.Thread, p, base, &render.Options{Profile: s.Profile})
+		return s.Memo.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Cache: s.CacheRule})
 	}
-	return render.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Pairs: s.Pairs()})
+	return render.Render(s.Thread, p, base, &render.Options{Profile: s.Profile, Pairs: s.Pairs(), Cache: s.CacheRule})
 }
 
 // shown is the request under the plan in force.
@@ -252,13 +279,27 @@ func (s *Situation) shown() (*prompt.Prompt, *render.Manifest, error) {
 func (s *Situation) Draft(policy string) *plan.Plan {
 	p := &plan.Plan{
 		Schema: plan.SchemaVersion, ThreadID: s.Thread.ID(), ThreadVersion: s.Thread.Version(),
-		CreatedAt: s.Now.UTC(), Round: s.Round + 1, Policy: policy, Counter: s.Counter.Name(), OriginalTokens: s.Whole(),
+		CreatedAt: s.Now.UTC(), Round: s.Round + 1, Refused: s.Harder, Policy: policy, Counter: s.Counter.Name(), OriginalTokens: s.Whole(),
 		Instructions: s.Instructions,
 	}
 	if s.Current != nil {
-		p.Memory = s.Current.Memory
+		p.Memory, p.Pinned = s.Current.Memory, s.Current.Pinned
 	}
 	return p
+}
+
+// pinned are the positions of the messages that the user has pinned.
+func (s *Situation) pinned() []int {
+	if s.Current == nil {
+		return nil
+	}
+	var at []int
+	for _, id := range s.Current.Pinned {
+		if i, ok := s.Thread.Index(id); ok {
+			at = append(at, i)
+		}
+	}
+	return at
 }
 
 // Whole is what the messages, system and tools take with nothing hidden and
@@ -288,6 +329,9 @@ type Fitted struct {
 	// Summaries are the reports of the summaries that were asked for on the way to
 	// the plan, in order; more may be made than the plan holds.
 	Summaries []summarize.Report
+	// Overlaps say which messages several records wanted, and which of these holds
+	// (plan.Normalize); empty for plans of our own policies.
+	Overlaps []string
 	// Proposals are what a ladder proposed on the way to the plan, executed or
 	// not; nil for policies whose records are their proposals.
 	Proposals []strategy.Proposal
@@ -315,12 +359,19 @@ func (f *Fitted) Cache() event.Cache {
 	return all.Cache
 }
 
-// Render renders a plan over the thread, and counts. Messages that stand as they
+// Render renders a plan over the thread, and counts. Where records overlap, the one of
+// higher precedence holds, and Fitted.Overlaps says so. Messages that stand as they
 // are in the log are not counted again. A nil plan hides nothing. Neither the prompt
 // nor the sizes must be written to.
 func (s *Situation) Render(p *plan.Plan) (*Fitted, error) {
 	if p == s.Current && s.Shown != nil {
 		return s.Shown, nil
+	}
+	var overlaps []string
+	if p != nil && p != s.Current {
+		if one, warnings := p.Normalize(); len(warnings) > 0 {
+			p, overlaps = &one, warnings
+		}
 	}
 	out, manifest, err := s.render(p)
 	if err != nil {
@@ -331,7 +382,7 @@ func (s *Situation) Render(p *plan.Plan) (*Fitted, error) {
 		p = s.Draft("")
 	}
 	rewritten := p.Rewritten()
-	f := &Fitted{Plan: p, Prompt: out, Manifest: manifest, Sizes: make([]int, len(out.Messages)), Tokens: fixed}
+	f := &Fitted{Plan: p, Overlaps: overlaps, Prompt: out, Manifest: manifest, Sizes: make([]int, len(out.Messages)), Tokens: fixed}
 	next := 0 // where in the log the next message stands, mostly
 	for n := range out.Messages {
 		o, m := manifest.Messages[n], &out.Messages[n]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -53,7 +54,8 @@ func TestEstimate(t *testing.T) {
 		}
 	}
 	system := []prompt.System{{Text: "123"}, {Text: "4567"}}
-	if got := estimate(system, []entry{{Message: said(thread.User, "1")}}); got != 2+2+3 {
+	s := &Situation{Base: &prompt.Prompt{System: system}}
+	if got := s.estimate([]entry{{Message: said(thread.User, "1")}}); got != 2+2+3 {
 		t.Errorf("with system: %d", got)
 	}
 }
@@ -217,9 +219,10 @@ func BenchmarkEstimate(b *testing.B) {
 		entries = append(entries, entry{Message: message(thread.Assistant, thread.ToolCall{Name: "Read", Arguments: `{"file_path": "queue/a.go"}`})},
 			entry{Message: message(thread.Tool, result(strings.Repeat("func handle(o Order) error { return nil }\n", 95)))})
 	}
+	s := &Situation{Base: &prompt.Prompt{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		estimate(nil, entries)
+		s.estimate(entries)
 	}
 }
 
@@ -237,6 +240,42 @@ func TestDueAtThreshold(t *testing.T) {
 		s := stateOf(t, "", log[:test.messages]...)
 		if due, why := (Session{ContextLimit: test.limit}).Due(s); due != test.want || due == (why == "") {
 			t.Errorf("limit %d, %d messages: due %v, %q", test.limit, test.messages, due, why)
+		}
+	}
+}
+
+// TestEstimatesAreRemembered: a message is estimated once, whatever its log grows to;
+// what stands otherwise in the prompt is estimated as it stands there, and a log that
+// goes another way is estimated anew. B12
+func TestEstimatesAreRemembered(t *testing.T) {
+	var known Estimates
+	log, err := thread.New("t").Append(said(thread.User, "12345678"), said(thread.Assistant, "1234"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	longer, err := log.Append(said(thread.User, "1234"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := log.Prefix(1).Append(said(thread.Assistant, strings.Repeat("x", 400)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, test := range []struct {
+		log  *thread.Thread
+		want int
+	}{{log, 4 + 3}, {longer, 4 + 3 + 3}, {log, 4 + 3}, {other, 4 + 102}, {longer, 4 + 3 + 3}} {
+		s := &Situation{Thread: test.log, Base: &prompt.Prompt{}, Estimates: &known}
+		var entries []entry
+		for i, m := range uncopied.All(test.log) {
+			entries = append(entries, entry{*m, i, true})
+		}
+		if got := s.estimate(entries); got != test.want {
+			t.Errorf("look %d: %d, want %d", n, got, test.want)
+		}
+		entries[0].Parts, entries[0].plain = nil, false
+		if got := s.estimate(entries); got != test.want-2 {
+			t.Errorf("look %d, with nothing in its place: %d, want %d", n, got, test.want-2)
 		}
 	}
 }

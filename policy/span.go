@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -18,6 +19,8 @@ type entry struct {
 	// at is its position in the thread; of what stands for a span, that of the
 	// span's first message.
 	at int
+	// plain: it is the message of that position, with all of its parts.
+	plain bool
 }
 
 // recap reports whether the entry is a summary of earlier messages: what a
@@ -45,7 +48,9 @@ func (s *Situation) visible() ([]entry, error) {
 		case known:
 			at = i
 		}
-		entries = append(entries, entry{*m, at})
+		o := manifest.Messages[n]
+		plain := known && o.Record.Action == plan.Include && !o.Synthetic && len(m.Parts) == len(uncopied.At(s.Thread, i).Parts)
+		entries = append(entries, entry{*m, at, plain})
 	}
 	return entries, nil
 }
@@ -73,9 +78,9 @@ func (s *Situation) before(entries []entry, end int) (*old, error) {
 		case !e.recap():
 			o.entries = append(o.entries, e)
 		case o.previous == "":
-			o.previous = e.Text()
+			o.previous = ourform.Unsigned(e.Text())
 		default:
-			o.previous += "\n\n" + e.Text()
+			o.previous += "\n\n" + ourform.Unsigned(e.Text())
 		}
 	}
 	if len(o.entries) == 0 {
@@ -189,7 +194,7 @@ func (s *Situation) replace(name string, o *old, sum summary.Summary, why string
 func (s *Situation) fitted(p *plan.Plan) (*Fitted, error) {
 	f, err := s.Render(p)
 	if err == nil {
-		p.CompactedTokens = f.Tokens
+		f.Plan.CompactedTokens = f.Tokens
 	}
 	return f, err
 }

@@ -55,9 +55,11 @@ type Timeline struct {
 	// SummaryTokens and PrefixTokens bound the summary of whole turns and that of
 	// the beginning of a split turn; defaults 800 and 400 (C7).
 	SummaryTokens, PrefixTokens int
-	// TTL is the age at which results of tools are hidden behind replacement
-	// text (C12). The seed's is that of the provider's cache and gives no figure;
-	// 0 hides none. Messages without a time have no age.
+	// TTL is the age at which blocks are hidden behind replacement text (C12):
+	// results of tools, long arguments of calls, and what the model said at the end
+	// of a turn, but for its newest words. The user's words and the notes of a harness
+	// stay. 0 is the life of the provider's cache (Situation.CacheLife), less than 0
+	// hides none. Messages without a time have no age.
 	TTL time.Duration
 	// CacheOffset is how many rounds stand behind the second cache point,
 	// CacheMinRounds the fewest with which there is one; defaults 4 and 5 (C9).
@@ -105,22 +107,37 @@ func (l Timeline) Limit(s *Situation) int {
 	return s.Limit()
 }
 
+// CacheRule is where cache marks go: the end of the turn before, the end of round
+// N−4, and the tail (C9).
+func (l Timeline) CacheRule() *plan.CacheRule {
+	l = l.Defaults()
+	return &plan.CacheRule{Offset: l.CacheOffset, MinRounds: cmp.Or(l.CacheMinRounds, l.CacheOffset+1)}
+}
+
 // Due reports whether system and visible blocks are over the share of the
-// maximum (C2), or whether results have outlived a cache that has gone cold:
+// maximum (C2), or whether blocks have outlived a cache that has gone cold:
 // hiding them costs no cached prefix then, and would at any other time.
 func (l Timeline) Due(s *Situation) (bool, string) {
 	if most := l.Limit(s); most > 0 && float64(s.Prompt) > float64(most)*l.Defaults().Share {
 		return true, fmt.Sprintf("the request takes %d tokens of at most %d", s.Prompt, most)
 	}
 	if l.cold(s) && len(l.stale(s, 0)) > 0 {
-		return true, "results are " + hiddenReason
+		return true, "blocks are " + hiddenReason
 	}
 	return false, ""
 }
 
+// ttl is the age at which blocks are hidden; 0 hides none.
+func (l Timeline) ttl(s *Situation) time.Duration {
+	if l.TTL == 0 {
+		return s.CacheLife
+	}
+	return max(l.TTL, 0)
+}
+
 // cold reports whether the model last answered longer ago than the TTL.
 func (l Timeline) cold(s *Situation) bool {
-	for i := s.Thread.Len() - 1; i >= 0 && l.TTL > 0; i-- {
+	for i := s.Thread.Len() - 1; i >= 0 && l.ttl(s) > 0; i-- {
 		if m := uncopied.At(s.Thread, i); m.Role == thread.Assistant {
 			return l.old(s, m)
 		}
@@ -129,31 +146,64 @@ func (l Timeline) cold(s *Situation) bool {
 }
 
 func (l Timeline) old(s *Situation, m *thread.Message) bool {
-	return !m.Time.IsZero() && s.Now.Sub(m.Time) > l.TTL
+	return !m.Time.IsZero() && s.Now.Sub(m.Time) > l.ttl(s)
 }
 
-// stale returns the positions of the results from a position on that have
-// outlived the TTL and are not hidden yet. Results that the model has not
-// answered to are not among them.
-func (l Timeline) stale(s *Situation, from int) []int {
-	if l.TTL <= 0 {
+// stale are the placeholders of the blocks from a position on that have outlived the
+// TTL and are not hidden yet. What the model has not answered to is not among them,
+// nor its newest words, nor the newest call of a tool: models copy what they see.
+func (l Timeline) stale(s *Situation, from int) []plan.Clearing {
+	if l.ttl(s) <= 0 {
 		return nil
 	}
 	actions := plan.Actions{}
 	if s.Current != nil {
 		actions = s.Current.Actions()
 	}
-	var out []int
-	answered := false
+	var out []plan.Clearing
+	answered, spoken, called := false, false, map[string]bool{}
 	for i := s.Thread.Len() - 1; i >= from; i-- {
 		m := uncopied.At(s.Thread, i)
+		calls := m.Calls()
+		newest := len(calls) == 0 && !spoken
+		for _, c := range calls {
+			newest = newest || !called[c.Name]
+			called[c.Name] = true
+		}
+		hides := m.Role == thread.Tool && answered || m.Role == thread.Assistant && !newest && len(s.Pairs().Missing(i)) == 0
 		answered = answered || m.Role == thread.Assistant
-		if m.Role == thread.Tool && answered && l.old(s, m) && actions[m.ID].Action == plan.Include {
-			out = append(out, i)
+		spoken = spoken || m.Role == thread.Assistant && len(calls) == 0
+		if hides && l.old(s, m) && actions[m.ID].Action == plan.Include {
+			if r, saves := l.hidden(s, i); saves {
+				out = append(out, r)
+			}
 		}
 	}
 	slices.Reverse(out)
 	return out
+}
+
+// replacementHead is how much of the model's words stays in a placeholder, in bytes.
+const replacementHead = 240
+
+// hidden is the placeholder of the message at a position, and whether it takes less.
+func (l Timeline) hidden(s *Situation, i int) (r plan.Clearing, saves bool) {
+	m := uncopied.At(s.Thread, i)
+	r = plan.Clearing{
+		Span: s.Thread.Range(i, i+1), PreservedFields: thread.Fields{"path": blockPath(m), "hidden": hiddenReason},
+		Origin: plan.Origin{Strategy: l.Name(), Reason: hiddenReason, TokensBefore: s.Changed[i]},
+	}
+	switch {
+	case m.Role == thread.Tool:
+	case len(m.Calls()) > 0:
+		r.PreservedFields = nil // the placeholder is the call itself, with shorter arguments
+	default:
+		head := clip.Sentences(m.Text(), replacementHead)
+		r.PreservedFields[plan.ReplacementField] = strings.TrimSpace(fmt.Sprintf("[%s %s: %s]\n%s", blockSaid, blockPath(m), hiddenReason, head))
+	}
+	stands := s.Profile.Replacement(*m, r, true)[0]
+	r.TokensAfter = s.Count(&stands)
+	return r, r.TokensAfter < r.TokensBefore && (len(m.Calls()) == 0 || !slices.Equal(stands.Calls(), m.Calls()))
 }
 
 // Plan prunes first and compacts when that was not enough, or when it is forced
@@ -191,7 +241,7 @@ func (l Timeline) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err = s.fitted(l.draft(s, record, at, slices.DeleteFunc(pruned, func(i int) bool { return i < at })))
+	f, err = s.fitted(l.draft(s, record, at, slices.DeleteFunc(pruned, func(r plan.Clearing) bool { i, _ := s.Thread.Index(r.Span.First()); return i < at })))
 	if err != nil {
 		return nil, err
 	}
@@ -204,9 +254,9 @@ func (l Timeline) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 
 // draft is a plan with a summary block, what is hidden from a position on, and
 // the cache rule.
-func (l Timeline) draft(s *Situation, record *plan.Summarization, from int, pruned []int) *plan.Plan {
+func (l Timeline) draft(s *Situation, record *plan.Summarization, from int, pruned []plan.Clearing) *plan.Plan {
 	p := s.Draft(l.Name())
-	p.Cache = &plan.CacheRule{Offset: l.CacheOffset, MinRounds: cmp.Or(l.CacheMinRounds, l.CacheOffset+1)}
+	p.Cache = l.CacheRule()
 	if record != nil {
 		p.Add(*record)
 	}
@@ -217,13 +267,7 @@ func (l Timeline) draft(s *Situation, record *plan.Summarization, from int, prun
 			}
 		}
 	}
-	for _, i := range pruned {
-		m := uncopied.At(s.Thread, i)
-		r := plan.Clearing{
-			Span: s.Thread.Range(i, i+1), PreservedFields: thread.Fields{"path": resultPath(m), "hidden": hiddenReason},
-			Origin: plan.Origin{Strategy: l.Name(), Reason: hiddenReason, TokensBefore: s.Changed[i]},
-		}
-		r.TokensAfter = s.Count(&s.Profile.Replacement(*m, r, true)[0])
+	for _, r := range pruned {
 		p.Add(r)
 	}
 	return p
@@ -478,12 +522,14 @@ func turnStart(blocks []block, i int) int {
 	return -1
 }
 
-// turnID and resultPath name turns and results.
+// turnID and blockPath name turns and blocks.
 func turnID(turn int) string { return "turn_" + strconv.Itoa(turn) }
 
-func resultPath(m *thread.Message) string {
-	r, _ := m.Result()
-	return "tc:" + turnID(m.Turn) + "." + r.CallID + ".result"
+func blockPath(m *thread.Message) string {
+	if r, ok := m.Result(); ok {
+		return "tc:" + turnID(m.Turn) + "." + r.CallID + ".result"
+	}
+	return "ar:" + turnID(m.Turn) + "." + blockSaid
 }
 
 // blockText is what the agent sees of a summary block.

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -171,14 +172,22 @@ func (w Workstream) Due(s *Situation) (bool, string) {
 }
 
 // turnGoesOn reports whether the agent is in the middle of a turn: a tool has just
-// answered, or a call still waits.
+// answered, or a call of the newest answer still waits.
 func (s *Situation) turnGoesOn() bool {
 	n := s.Thread.Len()
 	if n == 0 {
 		return false
 	}
-	last := uncopied.At(s.Thread, n-1)
-	return last.Role == thread.Tool || len(last.Calls()) > 0
+	if uncopied.At(s.Thread, n-1).Role == thread.Tool {
+		return true
+	}
+	// A message of the user's may come while calls of the newest answer still wait.
+	for i := n - 1; i >= 0; i-- {
+		if m := uncopied.At(s.Thread, i); m.Role == thread.Assistant {
+			return len(m.Calls()) > 0 && len(s.Pairs().Missing(i)) > 0
+		}
+	}
+	return false
 }
 
 // estimate is the seed's: characters of the summary and the live messages,
@@ -315,57 +324,6 @@ type workstreamAnswer struct {
 	Delta   state.Delta        `json:"state_delta"`
 }
 
-// workstreamSections are the seed's three sections.
-type workstreamSections struct {
-	KeyFacts         []string `json:"key_facts"`
-	ConversationFlow []string `json:"conversation_flow"`
-	OpenThreads      []string `json:"open_threads"`
-}
-
-// text writes the sections under the seed's headings, empty ones left out.
-func (s workstreamSections) text() string {
-	var b strings.Builder
-	for _, section := range []struct {
-		heading string
-		entries []string
-	}{{"KEY FACTS", s.KeyFacts}, {"CONVERSATION FLOW", s.ConversationFlow}, {"OPEN THREADS", s.OpenThreads}} {
-		entries := neutralEntries(section.entries)
-		if len(entries) == 0 {
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteString("\n\n")
-		}
-		b.WriteString(section.heading + ":\n" + strings.Join(entries, "\n"))
-	}
-	return b.String()
-}
-
-// within leaves out entries until the text takes at most limit tokens: first
-// the oldest of the flow, then the oldest open threads and facts.
-func (s workstreamSections) within(limit int) workstreamSections {
-	for _, list := range []*[]string{&s.ConversationFlow, &s.OpenThreads, &s.KeyFacts} {
-		for len(*list) > 0 && tokensOf(utf8.RuneCountInString(s.text())) > limit {
-			*list = (*list)[max(1, len(*list)/8):]
-		}
-	}
-	return s
-}
-
-func (s workstreamSections) structured() summary.Summary {
-	var out summary.Summary
-	for _, t := range s.KeyFacts {
-		out.Facts = append(out.Facts, summary.Item{Text: t})
-	}
-	for _, t := range s.ConversationFlow {
-		out.Conclusions = append(out.Conclusions, summary.Item{Text: t})
-	}
-	for _, t := range s.OpenThreads {
-		out.OpenItems = append(out.OpenItems, summary.OpenItem{Description: t})
-	}
-	return out
-}
-
 // byModel gives the transcript to the model, chunk by chunk, each with the
 // summary and the state of the last (D6).
 func (w *workstreamStep) byModel(ctx context.Context) (workstreamNotes, error) {
@@ -461,10 +419,10 @@ func (w *workstreamStep) withUser(ctx context.Context, next workstreamNotes) (wo
 		delta.ActiveConstraints.Set = append(delta.ActiveConstraints.Set, state.Item{Text: it.Text, By: "user", Pinned: true})
 	}
 	next.state = next.state.ApplyWithin(delta, w.Limits)
-	if entries := unsaid(next.text, items); len(entries) > 0 {
-		next.text = joined(strings.ToUpper(userHeading)+":\n"+strings.Join(entries, "\n"), next.text)
+	next.text = w.bounded(next.text, items)
+	if more := joined(next.text, w.filled(next.text, &sum.Summary)); tokensOf(utf8.RuneCountInString(more)) <= w.RollupTokens {
+		next.text = more
 	}
-	next.text = joined(next.text, w.filled(next.text, &sum.Summary))
 	return next, nil
 }
 
@@ -474,7 +432,7 @@ const leastQuote = 12
 func saidByUser(messages []thread.Message, text string) bool {
 	text = strings.TrimRight(folded(text), ".!")
 	for i := range messages {
-		if m := &messages[i]; len(text) >= leastQuote && m.StartsTurn() && strings.Contains(folded(m.Text()), text) {
+		if m := &messages[i]; len(text) >= leastQuote && strings.Contains(folded(injected.Words(m)), text) {
 			return true
 		}
 	}
@@ -530,9 +488,10 @@ func (w *workstreamStep) byRule(ctx context.Context) (workstreamNotes, error) {
 	if err != nil {
 		return workstreamNotes{}, err
 	}
-	text := sectionsOf(&sum).within(w.RollupTokens).text()
+	text := cmp.Or(sectionsOf(&sum).text(), "KEY FACTS:\n- Only tool calls came before; nothing was said.")
+	requests := w.s.requests(w.s.Thread.Len()-len(w.tail), requestRoom(w.Limit(w.s)))
 	return workstreamNotes{
-		text: cmp.Or(text, "KEY FACTS:\n- Only tool calls came before; nothing was said."), summary: sum, state: w.prev.state.ApplyWithin(deltaOf(&sum), w.Limits),
+		text: w.bounded(text, requests), summary: sum, state: w.prev.state.ApplyWithin(deltaOf(&sum), w.Limits),
 	}, nil
 }
 
@@ -564,96 +523,4 @@ func (w Workstream) extracted(messages []thread.Message) []thread.Message {
 		}
 	}
 	return out
-}
-
-// sectionsOf puts a structured summary into the seed's three sections.
-func sectionsOf(s *summary.Summary) workstreamSections {
-	var out workstreamSections
-	facts := func(label string, items []summary.Item) {
-		for _, it := range items {
-			out.KeyFacts = append(out.KeyFacts, label+it.Text)
-		}
-	}
-	if s.CurrentTask != "" {
-		out.KeyFacts = append(out.KeyFacts, "Task, in the user's words: "+s.CurrentTask)
-	}
-	facts("The user's rule: ", s.Constraints)
-	for _, d := range s.Decisions {
-		text := "Decision: " + d.Decision
-		if d.Rationale != "" {
-			text += ", because " + d.Rationale
-		}
-		out.KeyFacts = append(out.KeyFacts, text)
-	}
-	facts("", s.Facts)
-	for _, f := range s.Files {
-		out.KeyFacts = append(out.KeyFacts, "File "+f.Path+": "+strings.Join(f.Operations, ", "))
-	}
-	for _, a := range s.Artifacts {
-		out.KeyFacts = append(out.KeyFacts, "Artifact "+a.ArtifactID+": "+a.Description)
-	}
-	facts("Mentioned: ", s.Identifiers)
-
-	// Requests and conclusions in the order of their turns.
-	asked, said := s.Requests, s.Conclusions
-	for len(asked)+len(said) > 0 {
-		if len(said) == 0 || len(asked) > 0 && asked[0].Turn <= said[0].Turn {
-			out.ConversationFlow = append(out.ConversationFlow, "The user: "+asked[0].Text)
-			asked = asked[1:]
-			continue
-		}
-		out.ConversationFlow = append(out.ConversationFlow, "The assistant: "+said[0].Text)
-		said = said[1:]
-	}
-	for _, o := range s.ToolOutcomes {
-		text := o.Tool + " " + o.Input + ": " + string(o.Outcome)
-		if o.Error != "" {
-			text += ", " + o.Error
-		}
-		out.ConversationFlow = append(out.ConversationFlow, text)
-	}
-	for _, it := range s.FailedAttempts {
-		out.ConversationFlow = append(out.ConversationFlow, "Did not work: "+it.Text)
-	}
-	for _, o := range s.OpenItems {
-		out.OpenThreads = append(out.OpenThreads, o.Description)
-	}
-	for _, step := range s.CurrentPlan {
-		if !done(step.Status) {
-			out.OpenThreads = append(out.OpenThreads, "Planned: "+step.Text)
-		}
-	}
-	return out
-}
-
-func done(status string) bool { return status == "completed" || status == "done" }
-
-// deltaOf reads the state's lists out of a structured summary. Constraints are
-// the user's own words there, so they are pinned.
-func deltaOf(s *summary.Summary) state.Delta {
-	var d state.Delta
-	items := func(c *state.Change, by string, pinned bool, items []summary.Item) {
-		for _, it := range items {
-			c.Set = append(c.Set, state.Item{Text: it.Text, By: by, Pinned: pinned})
-		}
-	}
-	for _, x := range s.Decisions {
-		d.KeyDecisions.Set = append(d.KeyDecisions.Set, state.Item{Text: x.Decision, By: "assistant"})
-	}
-	items(&d.ActiveConstraints, "user", true, s.Constraints)
-	for _, step := range s.CurrentPlan {
-		d.Tasks.Set = append(d.Tasks.Set, state.Item{Text: step.Text, Status: step.Status})
-	}
-	for _, o := range s.OpenItems {
-		d.OpenQuestions.Set = append(d.OpenQuestions.Set, state.Item{Text: o.Description})
-	}
-	items(&d.Risks, "", false, s.FailedAttempts)
-	for _, f := range s.Files {
-		d.Artifacts.Set = append(d.Artifacts.Set, state.Item{ID: f.Path, Text: f.Path, Status: strings.Join(f.Operations, ", ")})
-	}
-	for _, a := range s.Artifacts {
-		d.Artifacts.Set = append(d.Artifacts.Set, state.Item{ID: a.ArtifactID, Text: a.Description})
-	}
-	items(&d.AgentContributions, "assistant", false, s.Conclusions)
-	return d
 }

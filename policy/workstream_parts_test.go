@@ -221,3 +221,87 @@ func TestCompactMemory(t *testing.T) {
 		t.Error("folded below the trigger")
 	}
 }
+
+// TestCompactMemoryAtOnce: however many entries come at once, fewer than 15 stay, and
+// each was in one fold of 10; what was folded before a model failed stays folded. D10
+func TestCompactMemoryAtOnce(t *testing.T) {
+	var m state.Memory
+	for n := range 47 {
+		m = m.Add(fmt.Sprintf("entry %d", n))
+	}
+	got, err := policy.Workstream{}.CompactMemory(t.Context(), m)
+	if err != nil || len(got.Entries) != 7 || got.Entries[0] != "entry 40" || strings.Count(got.Summary, "- entry ") != 40 {
+		t.Errorf("%d entries, %v:\n%s", len(got.Entries), err, got.Summary)
+	}
+	model := llmtest.Script(llmtest.Say("Each entry from 0 to 9."), llmtest.Fail(llm.ErrServer))
+	got, err = policy.Workstream{Model: model}.CompactMemory(t.Context(), m)
+	if !errors.Is(err, llm.ErrServer) || got.Summary != "Each entry from 0 to 9." || len(got.Entries) != 37 {
+		t.Errorf("%d entries, summary %q, %v", len(got.Entries), got.Summary, err)
+	}
+}
+
+// TestWorkstreamTurnIsOpen: a turn whose calls still wait is not at its end, whatever
+// came between; calls that a later answer has passed by do not count. D2
+func TestWorkstreamTurnIsOpen(t *testing.T) {
+	two := thread.Message{Role: thread.Assistant, Parts: []thread.Part{
+		thread.ToolCall{ID: "a", Name: "Read", Arguments: "{}"}, thread.ToolCall{ID: "b", Name: "Read", Arguments: "{}"}}}
+	long := speak(thread.User, strings.Repeat("word ", 90_000))
+	note := speak(thread.User, "Hurry.")
+	for name, c := range map[string]struct {
+		messages []thread.Message
+		due      bool
+	}{
+		"one of two results":          {[]thread.Message{two, answerTool("a", "Read", "x")}, false},
+		"a message of the user's too": {[]thread.Message{two, answerTool("a", "Read", "x"), note}, false},
+		"no result, and a message":    {[]thread.Message{two, note}, false},
+		"both results":                {[]thread.Message{two, answerTool("a", "Read", "x"), answerTool("b", "Read", "y")}, false},
+		"both, and a message":         {[]thread.Message{two, answerTool("a", "Read", "x"), answerTool("b", "Read", "y"), note}, true},
+		"passed by":                   {[]thread.Message{two, note, speak(thread.Assistant, "Never mind."), note}, true},
+		"the answer":                  {[]thread.Message{two, answerTool("a", "Read", "x"), answerTool("b", "Read", "y"), speak(thread.Assistant, "Done.")}, true},
+	} {
+		if due, why := (policy.Workstream{}).Due(stateOf(t, threadOf(t, append([]thread.Message{long}, c.messages...)...), nil)); due != c.due {
+			t.Errorf("%s: due %v, %s", name, due, why)
+		}
+	}
+}
+
+// TestWorkstreamBound: what is written takes no more than the rollup bound, the user's
+// words included, and these stand in it: the first request and the latest one. D6, F1
+func TestWorkstreamBound(t *testing.T) {
+	const bound = 500
+	paste := strings.Repeat("2026-11-20 ERROR queue: order 17 was lost\n", 800)
+	var rules []string
+	for n := range 60 {
+		rules = append(rules, fmt.Sprintf("Never restart server number %d without asking the owner of the rack first.", n))
+	}
+	messages := []thread.Message{
+		speak(thread.User, "Please find out why orders are lost. The log:\n"+paste), speak(thread.Assistant, "I look at the queue."),
+		speak(thread.User, strings.Join(rules, "\n")), speak(thread.Assistant, "I will not."),
+		speak(thread.User, "Then repair the queue, please.\n"+paste), speak(thread.Assistant, "I repair the queue."),
+	}
+	for range 6 {
+		messages = append(messages, speak(thread.Assistant, "Working."))
+	}
+	var flow []string
+	for range 400 {
+		flow = append(flow, "I look at the queue and repair the queue.")
+	}
+	for name, model := range map[string]llm.Generator{
+		"by a model": llmtest.Script(said([]string{"orders are lost"}, flow, nil, nil), said([]string{"orders are lost"}, flow, nil, nil)),
+		"by rule":    nil,
+	} {
+		f, err := policy.Workstream{Model: model, RollupTokens: bound}.Plan(t.Context(), stateOf(t, threadOf(t, messages...), nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.TrimPrefix(f.Prompt.Messages[0].Text(), "Compacted context summary:\n\n")
+		if tokens := (len([]rune(text)) + 2) / 3; tokens > bound {
+			t.Errorf("%s: %d tokens, the bound is %d", name, tokens, bound)
+		}
+		for _, want := range []string{"Please find out why orders are lost.", "Then repair the queue, please."} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, text)
+			}
+		}
+	}
+}

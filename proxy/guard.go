@@ -12,8 +12,8 @@ import (
 var errPanic = errors.New("panic")
 
 // guard runs what is ours, within a deadline: a panic is an error. What it has not
-// finished in time goes on by itself as long as it does not look at its context, and
-// its result is nobody's.
+// finished in time ends when it next looks at its context, which counting and
+// summarizing do before each message, and its result is nobody's.
 func guard[T any](ctx context.Context, deadline time.Duration, f func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()

@@ -20,7 +20,9 @@ type Memory struct {
 	index *identify.Index
 
 	mu          sync.Mutex
-	room        int // for bodies of requests, in bytes
+	room        int            // for bodies of requests, in bytes
+	each        int            // for those of one tenant
+	held        map[string]int // by tenant, where it is not 0
 	counters    map[string]*token.Counter
 	summarizers map[*token.Counter]*summarize.Extractive // each remembers what it found in messages
 }
@@ -30,9 +32,10 @@ type MemoryOptions struct {
 	// All bounds what is remembered of conversations, Tenant what is of those of one
 	// proxy; 256 MB and 128 MB.
 	All, Tenant int
-	// Bodies bounds the bodies of the requests that are at work; 512 MB. A request takes
-	// several times its body while it is looked into.
-	Bodies int
+	// Bodies bounds the bodies of the requests that are at work, TenantBodies those of
+	// one tenant (Options.Config.Requester); 512 MB, and as much. A request takes several
+	// times its body while it is looked into.
+	Bodies, TenantBodies int
 }
 
 // NewMemory returns a Memory with these bounds.
@@ -40,28 +43,45 @@ func NewMemory(o *MemoryOptions) *Memory {
 	if o == nil {
 		o = &MemoryOptions{}
 	}
+	room := or(o.Bodies, 512<<20)
 	return &Memory{
-		index:    identify.NewIndex(or(o.All, 256<<20), or(o.Tenant, 128<<20)),
-		room:     or(o.Bodies, 512<<20),
+		index: identify.NewIndex(or(o.All, 256<<20), or(o.Tenant, 128<<20)),
+		room:  room, each: or(o.TenantBodies, room), held: map[string]int{},
 		counters: map[string]*token.Counter{}, summarizers: map[*token.Counter]*summarize.Extractive{},
 	}
 }
 
-// take takes room for a part of a body; it is false where there is none.
-func (m *Memory) take(bytes int) bool {
+// Take takes room for a part of a body of a tenant's; it is false where there is none.
+// What was taken is given back with Give.
+func (m *Memory) Take(tenant string, bytes int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.room < bytes {
+	if m.room < bytes || m.each-m.held[tenant] < bytes {
 		return false
 	}
 	m.room -= bytes
+	m.held[tenant] += bytes
 	return true
 }
 
-func (m *Memory) give(bytes int) {
+// Give gives room back.
+func (m *Memory) Give(tenant string, bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.room += bytes
+	if m.held[tenant] -= bytes; m.held[tenant] == 0 {
+		delete(m.held, tenant)
+	}
+}
+
+// Bodies is how many bytes of bodies are at work.
+func (m *Memory) Bodies() (all int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, bytes := range m.held {
+		all += bytes
+	}
+	return all
 }
 
 // Bytes is about what is remembered.

@@ -39,7 +39,7 @@ func (n nativeResponses) compactNow(ctx context.Context, a *asked) (*http.Respon
 	s := compactor.Session(at.Log)
 	made, err := s.PrepareStep(ctx, palimpsest.Step{
 		Base: r.Prompt, Profile: n.profile(r.model), Window: limit(r.model), Output: output(r.model, r.Prompt),
-		Messages: identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:]),
+		Messages: identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:]), Agent: n.asksAgent(r),
 	})
 	if err != nil {
 		return nil, err

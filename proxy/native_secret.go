@@ -3,9 +3,6 @@ package proxy
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -38,7 +35,7 @@ func (s *secret) of(ctx context.Context, o *Options) ([]byte, error) {
 	key := o.Secret
 	if len(key) == 0 && o.Documents != nil {
 		var err error
-		if key, err = keptSecret(ctx, o.Documents); err != nil {
+		if key, err = store.Secret(ctx, o.Documents, secretKind, secretID); err != nil {
 			return nil, fmt.Errorf("key of native compaction: %w", err)
 		}
 	}
@@ -47,35 +44,6 @@ func (s *secret) of(ctx context.Context, o *Options) ([]byte, error) {
 	}
 	s.key = key
 	return key, nil
-}
-
-// keptSecret reads the key from the documents. The first who needs it writes it;
-// who comes second reads what the first has written.
-func keptSecret(ctx context.Context, documents store.Documents) ([]byte, error) {
-	version := 0
-	for range tries {
-		d, err := documents.Document(ctx, secretKind, secretID)
-		switch {
-		case err == nil:
-			var text string
-			if err := json.Unmarshal(d.Body, &text); err != nil {
-				return nil, err
-			}
-			return hex.DecodeString(text)
-		case !errors.Is(err, store.ErrNotFound):
-			return nil, err
-		}
-		body := []byte(`"` + hex.EncodeToString(NewSecret()) + `"`)
-		_, err = documents.Put(ctx, store.Document{Kind: secretKind, ID: secretID, Version: version, Body: body})
-		var conflict *store.ConflictError
-		switch {
-		case errors.As(err, &conflict):
-			version = conflict.Have // another process has made it, or had it removed
-		case err != nil:
-			return nil, err
-		}
-	}
-	return nil, store.ErrConflict
 }
 
 // NewSecret makes a key for Options.Secret, of 256 random bits.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
+	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -62,8 +63,13 @@ type Options struct {
 	// MaxBody is the largest request that is looked into, in bytes; a larger one
 	// passes untouched. 0 is 64 MB.
 	MaxBody int64
+	// Agent makes the client that asks the agent's own model, by its API and name, over
+	// connections that carry the credentials of the agent's request: for a Config whose
+	// summarizers are the agent's (llm.Agent). Compactions are made on the way then, since a
+	// job has no request. Nil where the model is not used so.
+	Agent func(api, model string, over *http.Client) (llm.Generator, error)
 	// Deadline bounds the time that a request waits for its compaction; beyond it
-	// the request goes on as it is. 0 is 30 seconds.
+	// the request goes on as it is. 0 is 30 seconds, or three minutes with Agent.
 	Deadline time.Duration
 	// Base sends the requests. Nil is a transport of its own that leaves
 	// compressed answers as they are.

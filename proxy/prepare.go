@@ -90,6 +90,7 @@ func (x *exchange) prepare(ctx context.Context, r *reading, forced bool) (decisi
 		Base: r.Shell(), Profile: x.profile(r.model), Window: limit(r.model), Output: output(r.model, r.Prompt),
 	}}
 	s.ask.Budget = x.native.budget(&s.ask)
+	s.ask.Agent = x.asksAgent(r)
 	changed := false
 	for n := 1; ; n++ {
 		at, err := x.place(ctx, r)
@@ -230,9 +231,11 @@ func (x *exchange) finish(ctx context.Context, s *step, made *palimpsest.Prepare
 	if made.Compacted != nil {
 		x.t.compactions.Add(1)
 		d.action = Compacted
+	} else if x.compacting(ctx, s.id) {
+		d.reason = compacting
 	}
 	if current.Empty() && !changed && !x.native.strict() && (len(s.earlier) == 0 || !x.offers(s.read)) {
-		d.action, d.reason = Passed, "below-mark"
+		d.action, d.reason = Passed, or(d.reason, "below-mark")
 		return d, nil
 	}
 	log, err := x.t.log.Load(ctx, s.id)

@@ -84,7 +84,8 @@ func NewTransport(o *Options) (*Transport, error) {
 	t := &Transport{options: *o, compactors: map[string]*palimpsest.Compactor{}, memos: map[*token.Counter]*token.Memo{}}
 	t.options.Rounds = or(o.Rounds, defaultRounds)
 	t.options.MaxBody = or(o.MaxBody, defaultMaxBody)
-	t.options.Deadline = or(o.Deadline, defaultDeadline)
+	t.queued()
+	t.options.Deadline = or(t.options.Deadline, defaultDeadline)
 	t.retry = o.retry
 	t.retry.Total = or(t.retry.Total, longestPatience)
 	if o.Base == nil {
@@ -145,15 +146,15 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = withoutOurs(r)
 		r.Body = http.NoBody
 	}
-	held := 0
+	held, tenant := 0, t.options.Config.Requester.TenantID
 	take := func(bytes int) bool {
-		ok := t.options.Memory.take(bytes)
+		ok := t.options.Memory.Take(tenant, bytes)
 		if ok {
 			held += bytes
 		}
 		return ok
 	}
-	release := sync.OnceFunc(func() { t.options.Memory.give(held) })
+	release := sync.OnceFunc(func() { t.options.Memory.Give(tenant, held) })
 	x := &exchange{t: t, request: r, endpoint: e, start: time.Now()}
 	body, whole, err := readPieces[string](r.Body, t.options.MaxBody, take)
 	if err == nil && whole {
@@ -162,6 +163,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if errors.Is(err, errBusy) || errors.Is(x.unreadable, errBusy) {
 		release()
+		// Who is cut off while he sends reads no answer.
+		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, t.options.MaxBody))
 		r.Body.Close()
 		return busy(r), nil
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -139,7 +140,7 @@ func (m *Monitor) message(msg *thread.Message) []event.Event {
 		return nil
 	}
 	if msg.StartsTurn() {
-		if class, ok := match(msg.Text(), userPhrases); ok {
+		if class, ok := match(injected.Words(msg), userPhrases); ok {
 			m.metrics.UserRepeats++
 			m.note(msg.ID, class)
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Entry is one message that a plan changed or removed.
+// Entry is one message that can be found: of Removed, one that a plan changed or
+// took out.
 type Entry struct {
 	ThreadID  string    `json:"thread_id"`
 	MessageID thread.ID `json:"message_id"`
@@ -26,7 +27,7 @@ type Entry struct {
 	// Call is the call that the result answers, in one line: the tool and what it
 	// was asked, at most about 240 characters; empty for other messages.
 	Call string `json:"call,omitempty"`
-	// Action and Reason are those of the plan's record.
+	// Action and Reason are those of the plan's record; Include and empty of All.
 	Action plan.Action `json:"action"`
 	Reason string      `json:"reason,omitempty"`
 	// Keywords are the words that tell the message from the others, the best
@@ -51,25 +52,43 @@ func Removed(t *thread.Thread, p *plan.Plan) []Entry {
 		return nil
 	}
 	actions := p.Actions()
-	pairs := thread.Pair(t)
-	messages := uncopied.Messages(t)
-	entries := make([]Entry, 0, len(actions))
-	for i := range messages {
-		m := &messages[i]
+	return entriesOf(t, len(actions), func(m *thread.Message, e *Entry) bool {
 		ref := actions[m.ID]
 		if ref.Action == plan.Include {
-			continue
+			return false
 		}
 		record := p.Record(ref)
-		e := Entry{
-			ThreadID: t.ID(), MessageID: m.ID, Position: i, Turn: m.Turn, Role: m.Role,
-			Action: ref.Action, Reason: record.Made().Reason, Time: m.Time, Text: FullText(m),
-		}
+		e.Action, e.Reason, e.Text = ref.Action, record.Made().Reason, FullText(m)
 		if e.Time.IsZero() {
 			e.Time = p.CreatedAt
 		}
 		if x, ok := record.(plan.Externalization); ok {
 			e.ArtifactID = x.ArtifactID
+		}
+		return true
+	})
+}
+
+// All lists every message of t that says anything, in thread order: what to search
+// where a whole conversation is asked about, and not only what a prompt lacks.
+func All(t *thread.Thread) []Entry {
+	return entriesOf(t, t.Len(), func(m *thread.Message, e *Entry) bool {
+		e.Text = FullText(m)
+		return e.Text != ""
+	})
+}
+
+// entriesOf makes entries of the messages that admit lets in; it adds their text, and
+// what else it knows of them.
+func entriesOf(t *thread.Thread, about int, admit func(*thread.Message, *Entry) bool) []Entry {
+	pairs := thread.Pair(t)
+	messages := uncopied.Messages(t)
+	entries := make([]Entry, 0, about)
+	for i := range messages {
+		m := &messages[i]
+		e := Entry{ThreadID: t.ID(), MessageID: m.ID, Position: i, Turn: m.Turn, Role: m.Role, Time: m.Time}
+		if !admit(m, &e) {
+			continue
 		}
 		var call thread.ToolCall
 		if r, ok := m.Result(); ok {

@@ -25,6 +25,9 @@ type Handler struct {
 	// tool is not offered.
 	Artifacts Artifacts
 	Recaller  Recaller
+	// From says in a few words which thread a hit is of, where several are searched;
+	// nil says nothing of it, and Recaller searches what was removed from one.
+	From func(threadID string) string
 	// MaxBytes bounds the content in one answer, in bytes. 0 is 32,000, about
 	// the 8,000 tokens that a turn may bring back.
 	MaxBytes int

@@ -24,7 +24,7 @@ type description struct {
 // A sentence is a question when it ends with a question mark, or begins as one
 // ("where is", "which file"). It matches an artifact when both share at least
 // two rare terms: two of the artifact's rehydrate hint, or two of hint and
-// summary of which one is a name. A name is an identifier, a path or a number; a
+// summary of which one is a name; a file that the hint names is enough alone. A name is an identifier, a path or a number; a
 // plain word has five letters or more and is not a common one. A term is rare
 // when at most one of the plan's artifacts holds it, or one in five. The artifact
 // that shares most is meant; between equal ones nothing is. Code blocks are no
@@ -59,6 +59,9 @@ func asked(text string, descriptions []description) []int {
 				}
 				if _, in := d.hint[term]; in {
 					hinted++
+					if strings.ContainsAny(term, "./") {
+						hinted++ // a file is enough: it names one thing alone
+					}
 				}
 			}
 			if hinted < 2 && (shared < 2 || names == 0) {

@@ -28,6 +28,9 @@ func (h *Handler) recall(ctx context.Context, args arguments) (string, thread.Fi
 	}
 	hits = hits[:min(len(hits), limit)]
 	if len(hits) == 0 {
+		if h.From != nil {
+			return "Nothing matches. Try other words: names of files or functions, or a part of the text.", thread.Fields{"hits": 0}, ""
+		}
 		return "Nothing that was removed matches. Try other words: names of files or functions, or a part of the text.", thread.Fields{"hits": 0}, ""
 	}
 	sources := bySource(hits)
@@ -43,7 +46,11 @@ func (h *Handler) recall(ctx context.Context, args arguments) (string, thread.Fi
 	each := max(h.max()/len(hits), minExcerpt)
 	ids := shortIDs(sources)
 	for n, s := range sources {
-		s.write(&b, n+1, ids[n], each)
+		from := ""
+		if h.From != nil {
+			from = ", " + h.From(s.hits[0].ThreadID)
+		}
+		s.write(&b, n+1, ids[n], from, each)
 	}
 	var others []string
 	for _, hit := range hits {
@@ -116,8 +123,9 @@ func shortIDs(sources []source) []string {
 	return ids
 }
 
-// write writes what was found in a message, of each piece at most limit bytes.
-func (s *source) write(b *strings.Builder, n int, id string, limit int) {
+// write writes what was found in a message, of each piece at most limit bytes. from is
+// what stands behind where it is in its thread.
+func (s *source) write(b *strings.Builder, n int, id, from string, limit int) {
 	hit := &s.hits[0]
 	fmt.Fprintf(b, "\n\n%d. message %s, turn %d, %s", n, oneLine(id), hit.Turn, hit.Role)
 	if hit.Tool != "" {
@@ -129,7 +137,7 @@ func (s *source) write(b *strings.Builder, n int, id string, limit int) {
 	if hit.Lines > 1 {
 		fmt.Fprintf(b, ", %d lines", hit.Lines)
 	}
-	b.WriteString("\n")
+	b.WriteString(from + "\n")
 	var content strings.Builder
 	if hit.Call != "" {
 		content.WriteString("[call] " + clip.Head(hit.Call, limit) + "\n")

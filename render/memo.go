@@ -58,7 +58,7 @@ func (c *Memo) Render(t *thread.Thread, p *plan.Plan, base *prompt.Prompt, o *Op
 	at := 0
 	r := last.resume(t, p, o.Profile)
 	if r != nil {
-		at = last.at
+		at, r.cache = last.at, o.Cache
 	} else {
 		var err error
 		if r, err = begin(t, p, o); err != nil {

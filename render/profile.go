@@ -45,6 +45,10 @@ type Profile struct {
 	// Reach is how the reader of the prompt gets at what was removed; empty is
 	// Tools.
 	Reach Reach `json:",omitempty"`
+	// Key signs what stands in place of messages, so that a text that only looks like
+	// one of ours can be told when a prompt comes back; empty for no signature. It is
+	// never written out.
+	Key string `json:"-"`
 }
 
 // Reach is how the reader of a prompt gets at what was removed from it. Pointers

@@ -17,6 +17,9 @@ type Options struct {
 	Profile Profile
 	// Pairs is the pairing of the thread, where the caller has it already.
 	Pairs *thread.Pairing
+	// Cache says where cache marks go while there is no plan that says so; nil leaves
+	// them to the caller.
+	Cache *plan.CacheRule
 }
 
 // Render makes the prompt of a thread under a plan. base gives the model,
@@ -49,6 +52,7 @@ func begin(t *thread.Thread, p *plan.Plan, o *Options) (*renderer, error) {
 	return &renderer{
 		thread: t, plan: p, pairs: pairs, profile: o.Profile,
 		messages: uncopied.Messages(t), actions: p.Actions(),
+		cache:    o.Cache,
 		shown:    map[plan.Ref]bool{},
 		manifest: &Manifest{Format: FormatVersion},
 		current:  -1,
@@ -79,6 +83,7 @@ type renderer struct {
 	profile  Profile
 	messages []thread.Message
 	actions  plan.Actions
+	cache    *plan.CacheRule // without a plan
 
 	shown    map[plan.Ref]bool // records whose text stands in the prompt
 	out      []thread.Message
@@ -310,13 +315,18 @@ func (r *renderer) insert(i int, m thread.Message) {
 
 // cachePoints asks for cache marks where later requests will read them: behind
 // system and tools, behind the part that compaction froze, and at the end.
-// Without a plan the caller's own marks are all there are.
+// Without a plan the caller's own marks are all there are, unless the options say
+// otherwise.
 func (r *renderer) cachePoints() []prompt.CachePoint {
-	if r.profile.CachePoints == 0 || r.plan.Empty() || len(r.out) == 0 {
-		return nil
+	rule := r.plan.Cache
+	if r.plan.Empty() {
+		rule = r.cache
 	}
-	if r.plan.Cache != nil {
-		return r.roundPoints(*r.plan.Cache)
+	switch {
+	case r.profile.CachePoints == 0 || len(r.out) == 0 || r.plan.Empty() && rule == nil:
+		return nil
+	case rule != nil:
+		return r.roundPoints(*rule)
 	}
 	points := []prompt.CachePoint{{After: -1}}
 	frozen := -1

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -74,7 +75,7 @@ func (p Profile) Replacement(m thread.Message, record plan.Record, inPlace bool)
 		default:
 			role = thread.Assistant
 		}
-		stand[n] = synthetic(&m, role, s.Text)
+		stand[n] = synthetic(&m, role, ourform.Signed(s.Text, p.Key))
 	}
 	return stand
 }
@@ -98,12 +99,15 @@ func externalText(r *plan.Externalization, reach Reach) string {
 	return strings.TrimRight(text, "\n")
 }
 
-// cleared is the placeholder of a message: of a tool result its cleared form;
-// of any other message its text, with media named instead of shown and the
+// cleared is the placeholder of a message: of a tool result its cleared form; of
+// words of the model's the text that the record has for them; of any other message its text, with media named instead of shown and the
 // arguments of calls shortened.
 func cleared(m thread.Message, extra thread.Fields) thread.Message {
 	if r, ok := m.Result(); ok {
 		return withResult(m, r.Cleared(extra))
+	}
+	if text, ok := extra[plan.ReplacementField].(string); ok && m.Role == thread.Assistant && len(m.Calls()) == 0 {
+		return edited(m, []thread.Part{thread.Text{Text: text}})
 	}
 	parts := make([]thread.Part, 0, len(m.Parts))
 	for _, p := range m.Parts {

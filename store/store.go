@@ -43,8 +43,12 @@ var (
 	// document, a message) that not every store can hold.
 	ErrName = errors.New("not a name that can be stored")
 	// ErrSealed is wrapped by errors about content that was encrypted, when the
-	// store was opened without its key.
+	// store was opened without its key, and by those of writes to a store that has
+	// data keys, when it was opened without master keys.
 	ErrSealed = errors.New("the content is encrypted; open the store with its key")
+	// ErrGone is wrapped by errors of writes to a database whose file was removed or
+	// replaced: what is written there nobody would find again.
+	ErrGone = errors.New("the store's file was removed or replaced since it was opened; put it back, or start again")
 	// ErrErased is wrapped by errors about a tenant whose keys were erased.
 	ErrErased = errors.New("the tenant's keys were erased: nothing of it can be read or written any more")
 	// ErrNewer is wrapped by the error of opening a database that a later version
@@ -53,6 +57,9 @@ var (
 	// ErrFull is wrapped by errors of writes that found no room. What was
 	// acknowledged before is still there, and the write can be made again.
 	ErrFull = errors.New("no room is left on the disk; free some and try again")
+	// ErrQuota is wrapped by errors of writes of a tenant that keeps as much as it may.
+	// Deleting makes room.
+	ErrQuota = errors.New("the tenant keeps as much as it may; delete threads that nobody needs")
 	// ErrReadOnly is wrapped by errors of writes without the right to write.
 	ErrReadOnly = errors.New("the store may not be written to; look at the rights of its files and directory, or of the database's user")
 	// ErrUnavailable is wrapped by errors of a database that cannot be reached,
@@ -163,6 +170,18 @@ type Keyed interface {
 	// Keyring seals with them. It is nil where the store was opened without master
 	// keys.
 	Keyring() *keyring.Keyring
+}
+
+// Prober is what a DB can do besides that can lose the place that it writes to, its
+// room, its rights or its keys.
+type Prober interface {
+	// Probe proves that what is written now is kept: it writes some kilobytes and
+	// takes them away again. The error wraps ErrFull, ErrReadOnly, ErrGone,
+	// ErrUnavailable, ErrSealed or keyring.ErrNoMaster.
+	Probe(ctx context.Context) error
+	// Damage looks for damage that reading everything would not show, such as a
+	// broken index, and returns a line for each. It takes as long as reading all.
+	Damage(ctx context.Context) ([]string, error)
 }
 
 // Sealer encrypts what a store writes: messages, plans, answers, documents and

@@ -41,6 +41,7 @@ func (s Drop) Analyze(v *View) []Proposal {
 // Execute makes the record.
 func (s Drop) Execute(_ context.Context, v *View, p Proposal) (Executed, error) {
 	at := v.positions(p.Span)
-	record := plan.Removal{Span: p.Span, Kept: kept(v.references(at)), Origin: v.origin(s.Name(), p.Reason, at)}
+	_, keep := v.references(at, false)
+	record := plan.Removal{Span: p.Span, Kept: keep, Origin: v.origin(s.Name(), p.Reason, at)}
 	return Executed{Record: record}, nil
 }

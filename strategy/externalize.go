@@ -109,7 +109,7 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (Executed, 
 	record := plan.Externalization{
 		Span:          p.Span,
 		ArtifactID:    v.Name(v.Thread.ID(), text),
-		RehydrateHint: "read if you need the full output of " + source,
+		RehydrateHint: "read if you need the full output of " + source + v.subject(i),
 		Origin:        v.origin(s.Name(), p.Reason, at),
 	}
 	size := max(p.Room-stubFrame, minStub) * charsPerToken
@@ -302,6 +302,28 @@ func (v *View) clearable(i int) bool {
 	}
 	return false
 }
+
+// subject is what the call of the result at i was about, in brackets behind a space;
+// empty where that is not known.
+func (v *View) subject(i int) string {
+	if _, ok := v.messages[i].Result(); !ok {
+		return ""
+	}
+	v.keyFields(i)
+	var about []string
+	for _, name := range []string{"path", "url", "command", "pattern", "description"} {
+		if text, ok := v.fields[i][name].(string); ok {
+			about = append(about, clip.Line(text, maxSubject))
+		}
+	}
+	if len(about) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(about, ", ") + ")"
+}
+
+// maxSubject bounds each part of a subject, in bytes.
+const maxSubject = 80
 
 // keyFields are the fields that survive in place of the result at i. What the
 // call beside it says anyway is left out.

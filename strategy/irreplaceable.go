@@ -79,38 +79,40 @@ func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 	return ctx.Err()
 }
 
-// references are pointers to the lasting results at these positions, and to what
-// was put aside of them before, the newest first.
-func (v *View) references(at []int) []summary.ArtifactReference {
-	var refs []summary.ArtifactReference
+// references are pointers to the lasting results at these positions, and, where all is
+// set, to whatever else was put aside of them, the newest first. Those that must be
+// kept are the lasting ones.
+func (v *View) references(at []int, all bool) (refs []summary.ArtifactReference, keep []plan.Kept) {
 	for _, i := range slices.Backward(at) {
-		if !v.lasting(i) {
-			continue
-		}
-		r, _ := v.messages[i].Result()
-		id := v.Name(v.Thread.ID(), r.Text())
+		id := v.pointers[v.messages[i].ID]
 		if c := v.cover[i]; c >= 0 {
 			if x, ok := v.records[c].(plan.Externalization); ok {
 				id = x.ArtifactID
 			}
 		}
+		lasting := v.lasting(i)
+		if lasting && id == "" {
+			r, _ := v.messages[i].Result()
+			id = v.Name(v.Thread.ID(), r.Text())
+		}
+		if id == "" || !lasting && !all {
+			continue
+		}
 		refs = append(refs, v.reference(i, id))
+		if lasting {
+			keep = append(keep, plan.Kept{ArtifactID: id, MessageID: v.messages[i].ID})
+		}
 	}
-	return refs
-}
-
-func kept(refs []summary.ArtifactReference) []plan.Kept {
-	var out []plan.Kept
-	for _, ref := range refs {
-		out = append(out, plan.Kept{ArtifactID: ref.ArtifactID, MessageID: ref.Sources[0]})
-	}
-	return out
+	return refs, keep
 }
 
 func (v *View) reference(i int, id string) summary.ArtifactReference {
 	m := &v.messages[i]
-	r, _ := m.Result()
+	source := "this message"
+	if r, ok := m.Result(); ok {
+		source = r.Tool
+	}
 	return summary.ArtifactReference{
-		ArtifactID: id, Description: fmt.Sprintf("what %s gave in turn %d", r.Tool, m.Turn), Turn: m.Turn, Sources: []thread.ID{m.ID},
+		ArtifactID: id, Description: fmt.Sprintf("what %s gave in turn %d", source, m.Turn) + v.subject(i), Turn: m.Turn, Sources: []thread.ID{m.ID},
 	}
 }

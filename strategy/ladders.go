@@ -29,7 +29,7 @@ func Auto() Ladder {
 func SeedLadder() Ladder {
 	return Ladder{
 		Externalize{Threshold: 1000},
-		Summarize{Keep: cut.LastTurns{N: 3}, Ratio: 0.25},
+		Summarize{Keep: cut.LastTurns{N: 3}, Ratio: 0.25, Pointers: true},
 		AfterSummaries(Clear{}),
 		Drop{},
 	}

@@ -45,9 +45,7 @@ const (
 // too, whatever their size.
 func (v *View) Protect(level Protection, whole ...int) {
 	n := len(v.messages)
-	for _, i := range whole {
-		v.pin(i)
-	}
+	v.Pin(whole...)
 	v.Tail, v.level = n, level
 	if level >= LastStep {
 		v.large, v.stubShare = tightSize, tightStub
@@ -99,6 +97,13 @@ func (v *View) Protect(level Protection, whole ...int) {
 	}
 	if task >= 0 && float64(v.Sizes[task]) <= float64(room)*pinTask {
 		v.pin(task)
+	}
+}
+
+// Pin pins more messages, such as those that the user has chosen.
+func (v *View) Pin(positions ...int) {
+	for _, i := range positions {
+		v.pin(i)
 	}
 }
 

@@ -26,6 +26,10 @@ type Summarize struct {
 	// Ratio bounds a summary to this share of what it replaces; 0 is no bound
 	// (seed A: summarize_target_ratio).
 	Ratio float64
+	// Pointers has a summary name whatever was put aside of its span, and not only
+	// what no tool gives a second time: as much as there is room for, the newest first
+	// (A5).
+	Pointers bool
 }
 
 const (
@@ -186,8 +190,8 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 		in.Messages[n] = v.messages[i]
 	}
 	record := plan.Summarization{Span: p.Span, Origin: v.origin(s.Name(), p.Reason, at)}
-	refs := v.references(at)
-	record.Kept = kept(refs)
+	refs, keep := v.references(at, s.Pointers)
+	record.Kept = keep
 	for len(refs) > 0 && v.referenceTokens(refs) > p.Room/referenceShare {
 		refs = refs[:len(refs)*3/4] // the rest can be found by a search
 	}

@@ -58,7 +58,7 @@ func (v *View) PutAside(at []int) {
 		record := plan.Externalization{
 			Span:          v.span([]int{i}),
 			ArtifactID:    v.Name(v.Thread.ID(), text),
-			RehydrateHint: "read if you need the full output of " + source,
+			RehydrateHint: "read if you need the full output of " + source + v.subject(i),
 			Origin:        v.origin("intake", fmt.Sprintf("%d tokens at once are more than fit", v.Sizes[i]), []int{i}),
 		}
 		record.Summary = summary.Summary{Span: record.Span, Facts: []summary.Item{v.fact(i, excerpt(strings.TrimSpace(text), keep*charsPerToken))}}

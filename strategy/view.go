@@ -74,8 +74,9 @@ type View struct {
 	total      int
 	proposed   []Proposal // those that were tried, in order
 	summaries  []summarize.Report
-	leaving    []bool // per message: the summaries about to be made take it; nil before
-	held       []bool // per message: summaries and drops leave it alone
+	leaving    []bool               // per message: the summaries about to be made take it; nil before
+	pointers   map[thread.ID]string // what the plan in force put aside, or named as put aside, by message
+	held       []bool               // per message: summaries and drops leave it alone
 }
 
 // NewView makes the view of a thread with nothing pinned and nothing decided. Then
@@ -86,7 +87,7 @@ func NewView(g Given) *View {
 	v := &View{
 		Given: g, Pinned: make([]bool, n), Anchored: make([]bool, n), Tail: n,
 		messages: uncopied.Messages(g.Thread), cover: make([]int, n), now: make([]int, n),
-		fields: make([]thread.Fields, n), held: make([]bool, n), large: oversize, stubShare: oversizeStub,
+		fields: make([]thread.Fields, n), pointers: map[thread.ID]string{}, held: make([]bool, n), large: oversize, stubShare: oversizeStub,
 	}
 	if v.Name == nil {
 		v.Name = artifact.IDOf
@@ -243,6 +244,11 @@ func (v *View) Keep(p *plan.Plan, summaries bool) {
 	for _, ref := range p.Refs() {
 		switch r := p.Record(ref).(type) {
 		case plan.Summarization:
+			for _, a := range r.Summary.Artifacts {
+				for _, id := range a.Sources {
+					v.pointers[id] = a.ArtifactID
+				}
+			}
 			if summaries && len(r.Stand) == 0 && r.Range == nil && r.State == nil {
 				v.apply(r)
 			}
@@ -250,6 +256,9 @@ func (v *View) Keep(p *plan.Plan, summaries bool) {
 			if v.stillCleared(r) {
 				v.apply(r)
 			}
+		case plan.Externalization:
+			v.pointers[r.Span.First()] = r.ArtifactID
+			v.apply(r)
 		default:
 			v.apply(r)
 		}

@@ -28,8 +28,8 @@ var phrases = map[cue][]string{
 		"nunca ", "siempre ", "no uses ", "debe ", "deben ", "evita", "prefiero", "en lugar de", "hay que ",
 	},
 	constraintCue: {
-		"only ", "instead ", "keep ", "ensure ", "budget", "should ", "without ", "use ", "i want ", "i like ", "i hate ", "please ", "have to ", "needs to ",
-		"required", "remember", "nie ", "nicht ", "nur ", "bitte ", "verwende", "soll ", "keine ", "kein ", "uniquement ", "utilise", "n'utilise",
+		"only ", "instead ", "keep ", "ensure ", "budget", "should ", "without ", "use ", "i want ", "i like ", "i hate ", "have to ", "needs to ",
+		"required", "remember", "nie ", "nicht ", "nur ", "verwende", "soll ", "keine ", "kein ", "uniquement ", "utilise", "n'utilise",
 		"solo ", "sólo ", "usa ",
 	},
 	choiceCue: {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // Extractive summarises without a model. Every item is text that stands in the
@@ -30,8 +31,23 @@ func (e *Extractive) Summarize(ctx context.Context, in Input) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
 	}
-	p := newPool(&in, e.memo.facts)
-	out, err := choose(p, in.Budget, func(s string) int { return e.memo.tokens(e.count, s) }, e.count)
+	p := newPool(&in, e.reading(ctx))
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	// What is counted for nobody is nothing, and takes no time.
+	counting := func(count func(string) int) func(string) int {
+		return func(s string) int {
+			if ctx.Err() != nil {
+				return 0
+			}
+			return count(s)
+		}
+	}
+	out, err := choose(p, in.Budget, counting(func(s string) int { return e.memo.tokens(e.count, s) }), counting(e.count))
+	if gone := ctx.Err(); gone != nil {
+		return Result{}, gone
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -39,6 +55,17 @@ func (e *Extractive) Summarize(ctx context.Context, in Input) (Result, error) {
 		out.Span = summary.Merge(summary.Summary{Span: in.Previous.Span}, summary.Summary{Span: out.Span}).Span
 	}
 	return Result{Summary: out}, nil
+}
+
+// reading gives the facts of messages, and none once nobody waits for them: what is
+// made of them then is thrown away.
+func (e *Extractive) reading(ctx context.Context) func(*thread.Message) *facts {
+	return func(m *thread.Message) *facts {
+		if ctx.Err() != nil {
+			return &facts{}
+		}
+		return e.memo.facts(m)
+	}
 }
 
 // count counts tokens.

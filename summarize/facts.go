@@ -94,11 +94,7 @@ func read(m *thread.Message) *facts {
 		f.artifacts = mentionedArtifacts(text)
 	case m.Kind == thread.Injected, m.Role == thread.System:
 	case m.Role == thread.User:
-		words := injected.Words(m)
-		if words == "" { // nothing else is there, and somebody says that it counts
-			words = m.Text()
-		}
-		f.user = strings.TrimSpace(clean(words))
+		f.user = strings.TrimSpace(clean(injected.Words(m)))
 		f.readRules()
 		f.idents = mentions(nil, f.user)
 	case m.Role == thread.Assistant:

@@ -14,8 +14,10 @@ const (
 	// only named what is not there.
 	attemptWorth = 2.5
 	missWorth    = 0.4
-	// maxMending is how many edits after a failure are told of it.
-	maxMending = 2
+	// maxMending is how many edits after a failure are told of it, and nextMessages how
+	// many messages are looked at for them and for the assistant's words.
+	maxMending   = 2
+	nextMessages = 60
 )
 
 // failure notes what was tried, how it failed, and what the agent said and changed
@@ -63,7 +65,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 // saidNext is the place of the first words of the assistant after the message at i
 // in its turn, or -1.
 func (b *builder) saidNext(i int) int {
-	for j := i + 1; j < len(b.facts) && !b.messages[j].StartsTurn(); j++ {
+	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
 		if b.messages[j].Role == thread.Assistant {
 			if len(b.facts[j].said) > 0 {
 				return j
@@ -88,7 +90,7 @@ func (b *builder) mending(i int, c *callFacts) []mend {
 	}
 	var all []mend
 	again := core(c.name, c.input)
-	for j := i + 1; j < len(b.facts) && !b.messages[j].StartsTurn(); j++ {
+	for j := i + 1; j < min(len(b.facts), i+nextMessages) && !b.messages[j].StartsTurn(); j++ {
 		for n := range b.facts[j].calls {
 			e := &b.facts[j].calls[n]
 			if core(e.name, e.input) == again {
@@ -107,7 +109,7 @@ func (b *builder) mending(i int, c *callFacts) []mend {
 
 // worked reports whether a call of the message at j succeeded.
 func (b *builder) worked(j int, id string) bool {
-	for k := j + 1; k < len(b.facts); k++ {
+	for k := j + 1; k < min(len(b.facts), j+nextMessages); k++ {
 		if r := b.facts[k].result; r != nil && r.callID == id {
 			return r.outcome != thread.Failure
 		}

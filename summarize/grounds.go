@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -80,6 +81,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 			g.user = append(g.user, folded(text))
 			g.about(text)
 		case m.StartsTurn():
+			text = injected.Words(m)
 			g.user = append(g.user, folded(text))
 			last = map[string]bool{}
 			addStems(last, text)
@@ -98,9 +100,14 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 		}
 	}
 	for i := range before.log {
-		if m := &before.log[i]; m.StartsTurn() || m.Role == thread.Assistant {
-			all.WriteString(m.Text() + "\n")
-			voice.WriteString(m.Text() + "\n")
+		m := &before.log[i]
+		text := injected.Words(m)
+		if m.Role == thread.Assistant {
+			text = m.Text()
+		}
+		if text != "" {
+			all.WriteString(text + "\n")
+			voice.WriteString(text + "\n")
 			hear(m)
 		}
 	}
@@ -163,7 +170,7 @@ func spoken(m *thread.Message) (all, voice string) {
 		switch p := p.(type) {
 		case thread.Text:
 			a.WriteString(p.Text + "\n")
-			if m.StartsTurn() || m.Role == thread.Assistant {
+			if m.Role == thread.Assistant {
 				v.WriteString(p.Text + "\n")
 			}
 		case thread.ToolCall:
@@ -187,6 +194,7 @@ func spoken(m *thread.Message) (all, voice string) {
 			a.WriteString(p.Text + "\n")
 		}
 	}
+	v.WriteString(injected.Words(m) + "\n")
 	return a.String(), v.String()
 }
 

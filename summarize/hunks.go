@@ -146,42 +146,85 @@ type wrote struct {
 	gone bool // a later change took some of it out again
 }
 
+// standing are the hunks of a file that no later change touched, all of them and by
+// the lines that they put in.
+type standing struct {
+	all    []int
+	byLine map[string][]int
+}
+
 // write notes the hunks of a call that succeeded.
 func (b *builder) write(i int, asked *thread.Message, c *callFacts) {
 	path := c.path()
-	if path == "" {
+	if path == "" || len(c.hunks) == 0 {
 		return
 	}
 	path = b.filed(path)
+	file := b.standing[path]
+	if file == nil {
+		if b.standing == nil {
+			b.standing = map[string]*standing{}
+		}
+		file = &standing{byLine: map[string][]int{}}
+		b.standing[path] = file
+	}
 	for _, h := range c.hunks {
+		n := len(b.wrote)
 		b.wrote = append(b.wrote, wrote{hunk: h, path: path, turn: asked.Turn, at: i, from: asked.ID})
+		file.all = append(file.all, n)
+		for _, line := range h.plus {
+			line = strings.TrimSpace(line)
+			file.byLine[line] = append(file.byLine[line], n)
+		}
 	}
 }
 
-// unwrite marks the hunks of which a call took lines out again.
+// unwrite marks the hunks of which a call took lines out again. What a command did
+// to a file, and a file that is written anew, leave none.
 func (b *builder) unwrite(c *callFacts) {
 	for _, op := range c.files {
 		if op.op == "read" {
 			continue
 		}
 		path := b.filed(op.path)
-		var taken map[string]bool
-		if c.class != toolpolicy.Shell && op.op == "edited" {
-			taken = make(map[string]bool, len(c.removed))
-			for _, line := range c.removed {
-				taken[line] = true
-			}
-			for n := range c.changed {
-				delete(taken, c.changed[n].text)
-			}
+		file := b.standing[path]
+		if file == nil {
+			continue
 		}
-		for n := range b.wrote {
-			w := &b.wrote[n]
-			if w.path == path && !w.gone {
-				w.gone = taken == nil || slices.ContainsFunc(w.plus, func(line string) bool { return taken[strings.TrimSpace(line)] })
+		if c.class == toolpolicy.Shell || op.op != "edited" {
+			for _, n := range file.all {
+				b.wrote[n].gone = true
+			}
+			delete(b.standing, path)
+			continue
+		}
+		for _, line := range c.taken() {
+			for _, n := range file.byLine[line] {
+				b.wrote[n].gone = true
+			}
+			delete(file.byLine, line)
+		}
+	}
+}
+
+// taken are the lines that an edit took out and did not put in again.
+func (c *callFacts) taken() []string {
+	removed, stays := c.removed, map[string]bool{}
+	for n := range c.changed {
+		stays[c.changed[n].text] = true
+	}
+	if len(c.hunks) > 0 && len(c.hunks) < maxHunks { // they say it more closely
+		removed = nil
+		for _, h := range c.hunks {
+			for _, line := range h.minus {
+				removed = append(removed, strings.TrimSpace(line))
+			}
+			for _, line := range h.plus {
+				stays[strings.TrimSpace(line)] = true
 			}
 		}
 	}
+	return slices.DeleteFunc(slices.Clone(removed), func(line string) bool { return stays[line] })
 }
 
 // What a hunk is worth by itself: of an edit, of a file that was made whole, of lines

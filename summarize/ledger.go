@@ -112,7 +112,9 @@ func (b *builder) touch(op fileOp, m *thread.Message) string {
 		f.Operations = append(f.Operations, name)
 		slices.SortFunc(f.Operations, func(a, b string) int { return opOrder(a) - opOrder(b) })
 	}
-	f.Turn = m.Turn
+	if op.op != "read" || !f.Changed() {
+		f.Turn = m.Turn
+	}
 	if op.op != "read" {
 		delete(b.small, op.path)
 		f.Note = strings.Join(slices.DeleteFunc(strings.Split(f.Note, ", "), func(p string) bool { return strings.HasPrefix(p, holds) }), ", ")

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -111,9 +112,11 @@ type builder struct {
 	edits    map[editKey]*edits // what was changed, by turn and file
 	edited   []editKey          // in the order of the first change
 	wrote    []wrote            // what edits wrote, in order
-	small    map[string]string  // of files that hold next to nothing: what
-	seen     map[said]struct{}  // texts taken, so that nothing is said twice
-	idents   []int32            // storage for candidates
+	standing map[string]*standing
+	replied  []bool            // by message: whether the user's next words tell what was asked
+	small    map[string]string // of files that hold next to nothing: what
+	seen     map[said]struct{} // texts taken, so that nothing is said twice
+	idents   []int32           // storage for candidates
 }
 
 type callRef struct{ message, call int }
@@ -137,6 +140,12 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	}
 	for i := range in.Context {
 		b.expect(of(&in.Context[i]))
+	}
+	b.replied = make([]bool, len(b.facts))
+	for i, next := len(b.facts)-1, false; i >= 0; i-- {
+		if b.replied[i] = next; b.messages[i].StartsTurn() {
+			next = substantial(b.facts[i].user)
+		}
 	}
 	b.seen = make(map[said]struct{}, pieces) // most of them; growing would hash all texts again
 	seen := b.names.learn(in, b.facts, of)
@@ -202,7 +211,7 @@ func (b *builder) overtaken(in *Input) bool {
 		turn = b.requests[b.task].Turn
 	}
 	newer := func(m *thread.Message) bool {
-		return m.StartsTurn() && (m.Turn == 0 || m.Turn > turn) && substantial(m.Text())
+		return m.StartsTurn() && (m.Turn == 0 || m.Turn > turn) && substantial(injected.Words(m))
 	}
 	return slices.ContainsFunc(in.Context, func(m thread.Message) bool { return newer(&m) }) ||
 		slices.ContainsFunc(in.Shown, func(m thread.Message) bool { return newer(&m) })
@@ -255,12 +264,13 @@ func (b *builder) age(i int) float32 {
 	return 0.4 + 0.6*x*x
 }
 
-// ruleBase is the value of a rule by how surely it is one.
+// ruleBase is the value of a rule by how surely it is one. What may be a rule is worth
+// so little that a short one does not take the room of a sure one.
 func ruleBase(s string) float32 {
 	if cues, _ := cuesOf(s); cues&ruleCue != 0 {
 		return 6
 	}
-	return 2
+	return 1
 }
 
 // substantial reports whether a user message can stand as the task: not a bare

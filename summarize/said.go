@@ -36,17 +36,6 @@ func leadsOn(s string) bool {
 	return s[0] != '#' && strings.HasSuffix(s, ":") && !strings.Contains(s, "\n")
 }
 
-// answeredAt reports whether the user answered the message at i in words that tell
-// the question.
-func (b *builder) answeredAt(i int) bool {
-	for j := i + 1; j < len(b.facts); j++ {
-		if b.messages[j].StartsTurn() {
-			return substantial(b.facts[j].user)
-		}
-	}
-	return false
-}
-
 // What a piece of the assistant's words is worth by itself.
 const (
 	wordsClosing   = 3   // the first and the last of a turn's last message: outcome and what is left
@@ -83,7 +72,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			base = wordsLongCode
 		case narration(p.text) && (!final || leadsOn(p.text)):
 			base = wordsAnnounced
-		case p.text[len(p.text)-1] == '?' && b.answeredAt(i):
+		case p.text[len(p.text)-1] == '?' && b.replied[i]:
 			base = wordsAsked
 		case final && (n == 0 || n == len(f.said)-1):
 			base = wordsClosing

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -473,7 +474,7 @@ func TestUserMessagesComeFirst(t *testing.T) {
 		all := texts(s.Requests)
 		for i := range messages {
 			if m := &messages[i]; m.StartsTurn() {
-				if want := strings.TrimSpace(clean(m.Text())); want != "" && !slices.Contains(all, want) {
+				if want := strings.TrimSpace(clean(injected.Words(m))); want != "" && !slices.Contains(all, want) {
 					t.Fatalf("a user message is missing or changed: %q\n%q", want, all)
 				}
 			}

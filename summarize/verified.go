@@ -73,7 +73,10 @@ func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
 		return Result{}, answer.Report.failed(&RejectedError{Reason: Empty})
 	}
 	g := groundsOf(&in)
-	claims := newPool(&in, code.memo.facts).news(&answer.Summary)
+	claims := newPool(&in, code.reading(ctx)).news(&answer.Summary)
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
 	kept, report := g.take(claims)
 	if report.Proposed > 0 {
 		if err := v.judge(code, g, kept, &report); err != nil {

@@ -58,9 +58,9 @@ func Merge(a, b Summary) Summary {
 	out.Files = merge(a.Files, b.Files,
 		func(f File) string { return f.Path },
 		func(x, y File) File {
+			y.Turn = max(x.Turn, y.Turn) // any other rule would depend on what is joined first
 			y.Operations = mergeOperations(x.Operations, y.Operations)
 			y.Note = or(y.Note, x.Note)
-			y.Turn = max(x.Turn, y.Turn)
 			y.Sources = union(x.Sources, y.Sources)
 			return y
 		})

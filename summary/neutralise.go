@@ -2,7 +2,6 @@ package summary
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -16,7 +15,8 @@ import (
 //   - a look-alike of a marker of ours ("[Summary v", "[Context Summary",
 //     "[Externalized Content", "[Rehydrated", "read_artifact(") or of a chat
 //     template ("<system", "</user", "<|", "[INST", "<<SYS") gets a backslash
-//     after its first character, or before the parenthesis;
+//     after its first character, or before the parenthesis; so has what only looks
+//     like one (see looks), or has characters in it that nobody sees;
 //   - line separators of every kind become newlines; other control characters,
 //     bidirectional marks, zero-width spaces and broken UTF-8 become U+FFFD.
 //     They are not taken out, because that could join the halves of a marker.
@@ -34,12 +34,14 @@ func neutralise(b *strings.Builder, s string) {
 			continue
 		}
 		if lineStart && c != '\n' && c != '\r' {
-			if forgesLine(s[i:]) {
+			r, _ := utf8.DecodeRuneInString(s[i:])
+			first := looks(r)
+			if forgesLine(first, s[i:]) {
 				flush(i)
 				b.WriteByte('\\')
 				start = i
 			}
-			lineStart = c == ' ' || c == '\t'
+			lineStart = first == ' ' || first == '\t' || unseen(r)
 		}
 		switch {
 		case c == '\n' || c == '\r' || c == '\v' || c == '\f':
@@ -51,7 +53,7 @@ func neutralise(b *strings.Builder, s string) {
 			i++
 			start, lineStart = i, true
 		case c == '[' || c == '<':
-			if forgesMark(s[i:]) {
+			if forgesMark(c, s[i+1:]) {
 				flush(i + 1)
 				b.WriteByte('\\')
 				start = i + 1
@@ -73,7 +75,15 @@ func neutralise(b *strings.Builder, s string) {
 			i++
 		default:
 			r, n := utf8.DecodeRuneInString(s[i:])
-			switch {
+			switch bracket := looks(r); {
+			case (bracket == '[' || bracket == '<') && forgesMark(bracket, s[i+n:]):
+				flush(i + n)
+				b.WriteByte('\\')
+				start = i + n
+			case bracket == '(' && endsFold(s[:i], "read_artifact"):
+				flush(i)
+				b.WriteByte('\\')
+				start = i
 			case r == '\u0085' || r == '\u2028' || r == '\u2029':
 				flush(i)
 				b.WriteString("\n  ")
@@ -101,7 +111,10 @@ var inert = func() (t [256]bool) {
 // marks are what must not appear in an item as it stands, in lower case and
 // without their first character.
 var marks = map[byte][]string{
-	'[': {"summary v", "context summary", "externalized content", "rehydrated", "inst]", "/inst]", "system]", "end of summary"},
+	'[': {
+		"summary v", "context summary", "externalized content", "rehydrated", "recalled content", "compact summary", "conv.range.summary", "context truncated",
+		"summarized above", "signed by palimpsest", "inst]", "/inst]", "system]", "end of summary",
+	},
 	'<': {
 		"|", "<sys>>", "</sys>>", "system", "/system", "user>", "/user>", "human>", "/human>", "assistant>", "/assistant>",
 		"developer>", "/developer>", "tool_result", "/tool_result", "tool_use", "/tool_use", "function_call", "/function_call",
@@ -111,16 +124,12 @@ var marks = map[byte][]string{
 
 // speakers are the beginnings of a line that chat templates and people use to
 // say who speaks, in lower case.
-var speakers = []string{"system:", "human:", "assistant:", "user:", "developer:", "tool:", "###", "## ", "# system"}
+var speakers = []string{"system:", "human:", "assistant:", "user:", "developer:", "tool:", "###", "## ", "# system", "the user's words"}
 
-// hidden reports characters that a reader does not see but a tokenizer does.
-func hidden(r rune) bool {
-	return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u200b' || r == '\u2060' || r == '\ufeff'
-}
-
-func forgesMark(s string) bool {
-	rest := strings.TrimLeft(s[1:], " \t")
-	for _, m := range marks[s[0]] {
+// forgesMark reports whether what follows an opening bracket makes it a marker.
+func forgesMark(bracket byte, rest string) bool {
+	rest = trimSeen(rest)
+	for _, m := range marks[bracket] {
 		if hasPrefixFold(rest, m) {
 			return true
 		}
@@ -128,39 +137,13 @@ func forgesMark(s string) bool {
 	return false
 }
 
-func forgesLine(s string) bool {
-	first := s[0]
-	if 'A' <= first && first <= 'Z' {
-		first += 'a' - 'A'
-	}
+// forgesLine reports whether a line begins as somebody's words do; first is what its
+// first character looks like.
+func forgesLine(first byte, s string) bool {
 	for _, m := range speakers {
 		if m[0] == first && hasPrefixFold(s, m) {
 			return true
 		}
 	}
 	return false
-}
-
-func hasPrefixFold(s, lower string) bool {
-	if len(s) < len(lower) {
-		return false
-	}
-	for i := range len(lower) {
-		c := s[i]
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
-}
-
-// endsFold reports whether s ends in the word, spaces after it allowed.
-func endsFold(s, lower string) bool {
-	for s != "" && (s[len(s)-1] == ' ' || s[len(s)-1] == '\t') {
-		s = s[:len(s)-1]
-	}
-	return len(s) >= len(lower) && hasPrefixFold(s[len(s)-len(lower):], lower)
 }

@@ -5,6 +5,7 @@
 package summary
 
 import (
+	"slices"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/state"
@@ -102,11 +103,16 @@ type File struct {
 	// Operations are "read", "created", "edited", "deleted", each at most
 	// once, in this order.
 	Operations []string `json:"operations"`
-	// Turn is the last turn that touched the file.
+	// Turn is the turn of the last change; of the last reading where nothing was changed.
 	Turn int `json:"turn,omitempty"`
 	// Note says what was done last, such as line ranges; it may be empty.
 	Note    string      `json:"note,omitempty"`
 	Sources []thread.ID `json:"sources,omitempty"`
+}
+
+// Changed reports whether the file was more than read.
+func (f *File) Changed() bool {
+	return slices.ContainsFunc(f.Operations, func(op string) bool { return op != "read" })
 }
 
 // ToolOutcome is what a tool call came to.

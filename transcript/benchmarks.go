@@ -54,16 +54,24 @@ func (j *job) chatLike(lists func(value) []gjson.Result) ([]Transcript, error) {
 	return j.values(func(v value) ([]Transcript, error) {
 		var all []Transcript
 		found := lists(v)
+		// What is said of the whole value is looked for once: a file may hold many lists.
+		model, title := v.Get("model").String(), ""
+		if !v.Get("model").Exists() {
+			model = v.Get("info.agent_info.llm").String()
+		}
+		for _, key := range []string{"sample", "id", "task_id"} {
+			if f := v.Get(key); f.Type == gjson.String || f.Type == gjson.Number {
+				title = f.String()
+				break
+			}
+		}
 		for n, list := range found {
 			name := v.name
 			if len(found) > 1 {
 				name += "/" + strconv.Itoa(n+1)
 			}
 			b := newBuilder(name, j.report)
-			b.model = v.Get("model").String()
-			if !v.Get("model").Exists() {
-				b.model = v.Get("info.agent_info.llm").String()
-			}
+			b.model = model
 			each(list, func(_, m gjson.Result) bool {
 				b.chatLike(v.line, m)
 				return true
@@ -72,11 +80,8 @@ func (j *job) chatLike(lists func(value) []gjson.Result) ([]Transcript, error) {
 			if err != nil {
 				return nil, err
 			}
-			for _, key := range []string{"sample", "id", "task_id"} {
-				if f := v.Get(key); f.Type == gjson.String || f.Type == gjson.Number {
-					t.Title = f.String()
-					break
-				}
+			if title != "" {
+				t.Title = title
 			}
 			if t.Thread.Len() > 0 || len(t.System) > 0 {
 				all = append(all, t)

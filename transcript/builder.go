@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -15,6 +14,7 @@ import (
 // builder collects one conversation.
 type builder struct {
 	name, title, model string
+	dir, provider      string
 	system             []prompt.System
 	tools              []prompt.Tool
 	report             *Report
@@ -47,7 +47,7 @@ func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thre
 		if n := len(b.messages); n > 0 {
 			before = &b.messages[n-1]
 		}
-		messages = ourform.Mark(messages, before)
+		messages = injected.Marked(messages, before)
 	}
 	for _, m := range messages {
 		if len(m.Parts) == 0 && !b.whole {
@@ -59,9 +59,8 @@ func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thre
 		}
 		switch m.Role {
 		case thread.User:
-			m.Kind = kind
-			if kind == thread.Plain {
-				m.Kind = injected.Message(&m)
+			if kind != thread.Plain {
+				m.Kind = kind
 			}
 		case thread.Assistant:
 			if kind != thread.Plain {
@@ -159,7 +158,7 @@ func (b *builder) done() (Transcript, error) {
 		}
 	}
 	return Transcript{
-		Name: b.name, Title: b.title, Model: b.model, System: b.system, Tools: b.tools,
+		Name: b.name, Title: b.title, Model: b.model, Provider: b.provider, Dir: b.dir, System: b.system, Tools: b.tools,
 		Thread: t, Compactions: b.compactions,
 	}, nil
 }

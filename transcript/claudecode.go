@@ -76,7 +76,7 @@ func readClaudeCode(j *job) ([]Transcript, error) {
 		t = t.Side[0]
 		t.Side = rest
 	}
-	t.Title = session.title
+	t.Title, t.Dir = session.title, session.dir
 	return []Transcript{t}, nil
 }
 
@@ -89,6 +89,7 @@ type ccLink struct {
 
 type ccSession struct {
 	name, title string
+	dir         string    // of the first line that says one
 	lines       []*ccLine // in file order
 	links       map[string]ccLink
 	restarts    []int  // lines where the context was started afresh, newest first
@@ -132,6 +133,10 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		case "parent_tool_use_id": // of the stream that the client prints
 			if f.Str != "" {
 				l.side, l.agent = true, strings.Clone(f.Str)
+			}
+		case "cwd":
+			if s.dir == "" {
+				s.dir = strings.Clone(f.Str)
 			}
 		case "sessionId", "session_id":
 			sessionID = f.Str

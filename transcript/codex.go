@@ -19,6 +19,7 @@ import (
 type codexSession struct {
 	name, title, model string
 	instructions       string
+	dir, provider      string
 	items              []string
 	places             []codexPlace // per item
 	marks              []codexMark
@@ -62,6 +63,7 @@ func (s *codexSession) read(v gjson.Result, number int) {
 		s.report.skip(kind)
 		if s.name == "" {
 			s.name = payload.Get("id").String()
+			s.dir, s.provider = payload.Get("cwd").Str, payload.Get("model_provider").Str
 			s.instructions = payload.Get("base_instructions.text").String()
 			if s.instructions == "" {
 				s.instructions = payload.Get("instructions").String()
@@ -192,7 +194,7 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 		return nil, &SyntaxError{Line: s.lineOf(err), Path: "payload", Err: err}
 	}
 	b := newBuilder(s.name, s.report)
-	b.title, b.model = s.title, s.model
+	b.title, b.model, b.dir, b.provider = s.title, s.model, s.dir, s.provider
 	if s.instructions != "" {
 		b.system = append(b.system, prompt.System{Text: s.instructions, Role: "instructions"})
 	}

@@ -64,3 +64,28 @@ func TestSessionsCanBeSent(t *testing.T) {
 		}
 	}
 }
+
+// TestSamplesCanBeSent is TestSessionsCanBeSent for formats of which there are no
+// sessions but our own samples, and for an API that is not the agent's alone.
+func TestSamplesCanBeSent(t *testing.T) {
+	for _, file := range []string{"openhands-v0.json", "openhands-v1.jsonl", "openhands-history.jsonl", "opencode.json"} {
+		f, err := transcript.Open(filepath.Join("testdata", file), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tr := range f.Transcripts {
+			for _, codec := range []wire.Codec{anthropic.Codec{}, openai.Chat{}} {
+				body, err := codec.Encode(&prompt.Prompt{Model: "test-model", MaxOutput: 1000, System: tr.System, Tools: tr.Tools, Messages: tr.Thread.Messages()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				open := strings.Contains(string(body), "sleep 60") // runs when the sample ends
+				for _, p := range codec.Validate(body) {
+					if !p.Advice && !(open && p.Rule == "tool-pairing") {
+						t.Errorf("%s for %s: %v", file, codec.API(), p)
+					}
+				}
+			}
+		}
+	}
+}

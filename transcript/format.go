@@ -1,7 +1,5 @@
 package transcript
 
-import "strings"
-
 // Format names what a file holds.
 type Format string
 
@@ -11,8 +9,10 @@ const (
 	ClaudeCode Format = "claude-code"
 	Codex      Format = "codex"
 	Pi         Format = "pi"
+	OpenCode   Format = "opencode"
 	GeminiCLI  Format = "gemini-cli"
 	KimiCode   Format = "kimi-code"
+	OpenHands  Format = "openhands"
 
 	OpenAIChat Format = "openai-chat"
 	Anthropic  Format = "anthropic"
@@ -30,7 +30,7 @@ const (
 // should be shown them.
 func Formats() []Format {
 	return []Format{
-		ClaudeCode, Codex, Pi, GeminiCLI, KimiCode,
+		ClaudeCode, Codex, Pi, OpenCode, GeminiCLI, KimiCode, OpenHands,
 		OpenAIChat, Anthropic, Responses, Gemini, AISDK,
 		Inspect, SWEAgent, Tau2, ToolBench,
 	}
@@ -41,7 +41,9 @@ var readers = map[Format]func(*job) ([]Transcript, error){
 	ClaudeCode: readClaudeCode,
 	Codex:      readCodex,
 	Pi:         readPi,
+	OpenCode:   readOpenCode,
 	KimiCode:   readKimiCode,
+	OpenHands:  readOpenHands,
 	AISDK:      readAISDK,
 	Responses:  readRequests,
 	GeminiCLI:  readGeminiCLI,
@@ -55,9 +57,5 @@ var readers = map[Format]func(*job) ([]Transcript, error){
 }
 
 func known() string {
-	var names []string
-	for _, f := range Formats() {
-		names = append(names, string(f))
-	}
-	return strings.Join(names, ", ")
+	return joined(Formats())
 }

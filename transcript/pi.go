@@ -26,7 +26,7 @@ type piEntry struct {
 // they are a tree by parentId, of which the way from the newest entry to the
 // root is the conversation and the rest are branches that the user left.
 func readPi(j *job) ([]Transcript, error) {
-	name, model := j.name, ""
+	name, model, dir := j.name, "", ""
 	var entries []piEntry
 	places := map[string]int{}
 	err := j.lines(func(v gjson.Result, number int) {
@@ -36,7 +36,7 @@ func readPi(j *job) ([]Transcript, error) {
 			if id := e.id; id != "" {
 				name = id
 			}
-			model = e.Get("modelId").Str
+			model, dir = e.Get("modelId").Str, e.Get("cwd").Str
 			return
 		}
 		if at, held := places[e.id]; e.id != "" && held {
@@ -61,6 +61,7 @@ func readPi(j *job) ([]Transcript, error) {
 	if err != nil || t.Thread.Len() == 0 {
 		return nil, err
 	}
+	t.Dir = dir
 	for n, branch := range side {
 		apart, err := j.piThread(name+"/branch-"+strconv.Itoa(n+1), model, branch)
 		if err != nil {
@@ -134,7 +135,7 @@ func (j *job) piThread(name, model string, entries []piEntry) (Transcript, error
 			b.title = e.Get("name").String()
 			b.report.skip(kind)
 		case "model_change":
-			b.model = e.Get("modelId").Str
+			b.model, b.provider = e.Get("modelId").Str, e.Get("provider").Str
 			b.report.skip(kind)
 		case "thinking_level_change", "custom", "label", "leaf":
 			b.report.skip(kind)
@@ -154,7 +155,7 @@ func (b *builder) pi(e piEntry, at time.Time) {
 		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.User, Parts: parts})
 	case "assistant":
 		if model := m.Get("model").Str; model != "" {
-			b.model = model
+			b.model, b.provider = model, m.Get("provider").Str
 		}
 		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: parts})
 	case "toolResult":

@@ -11,6 +11,9 @@ import (
 // sniff tells the format from one line, or from the document; "" when it does
 // not show.
 func sniff(v gjson.Result) Format {
+	if openHands(v) {
+		return OpenHands
+	}
 	if v.IsArray() {
 		return list(v)
 	}
@@ -27,6 +30,8 @@ func sniff(v gjson.Result) Format {
 		return Pi
 	case kimi(v, kind):
 		return KimiCode
+	case v.Get("info").IsObject() && v.Get("messages.0.info.role").Exists():
+		return OpenCode
 	case v.Get("history").IsArray() && v.Get("history.0.role").Exists():
 		return SWEAgent
 	case v.Get("answer_generation.train_messages").IsArray():

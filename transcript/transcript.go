@@ -58,7 +58,11 @@ type Transcript struct {
 	// Title is the short name that the agent or its user gave, or empty.
 	Title string
 	// Model is the model that spoke last, as the provider names it, or empty.
-	Model  string
+	Model string
+	// Provider is who serves that model, as the agent names it, or empty.
+	Provider string
+	// Dir is the directory that the agent worked in, or empty.
+	Dir    string
 	System []prompt.System
 	Tools  []prompt.Tool
 	// Thread holds the whole history, ids chained.

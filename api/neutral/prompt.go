@@ -107,3 +107,16 @@ type Usage struct {
 	// Output is the answer.
 	Output int `json:"output"`
 }
+
+// Edit is what is done with one message of the thread. InsertBefore may stand beside
+// one of the others.
+type Edit struct {
+	// MessageID is the message; empty, in the last edit, is the end of them all.
+	MessageID string `json:"message_id,omitempty"`
+	// InsertBefore are messages that come before it: summaries, and what is shown again.
+	InsertBefore []Message `json:"insert_before,omitempty"`
+	// Omit: the message is left out.
+	Omit bool `json:"omit,omitempty"`
+	// Content stands in place of what the message says.
+	Content []Part `json:"content,omitempty"`
+}

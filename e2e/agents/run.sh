@@ -9,7 +9,10 @@
 # STEPS    parts of 8 KB that each agent has to read (60)
 # WINDOW   what the provider takes behind the proxy, in tokens (60000)
 # TROUBLE  1: fail once each with 429, 500, 529 and a broken connection (1)
-# WAYS     some of direct, proxy (palimpsest run) and serve ("direct proxy")
+# WAYS     some of direct, proxy (palimpsest run) and serve ("direct proxy"), or
+#          resume alone: each agent makes a session, which is compacted --into the
+#          agent, and the agent goes on with it; a table of its own, for
+#          claude, codex, pi and opencode
 # LIMIT    seconds that one run may take (300)
 # WORK     a folder to install into and keep, instead of one that is removed
 set -euo pipefail
@@ -18,9 +21,10 @@ steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 
 # What is installed, on Node 20 or later: the name here, and the packages.
-# NAME-small compacts by itself, at a limit far below the window.
+# NAME-small compacts by itself, at a limit far below the window; NAME-hooks does so
+# with our hooks in its settings, straight at the provider.
 agents=(claude codex opencode opencode-openai gemini pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai
-  claude-small codex-small opencode-small gemini-small pi-small)
+  claude-small codex-small opencode-small gemini-small pi-small claude-hooks codex-hooks gemini-hooks)
 packages() {
   case $1 in
   claude) echo @anthropic-ai/claude-code@2.1.329 ;;
@@ -73,6 +77,7 @@ command_of() {
   local bin=$work/$(folder "$1")/node_modules/.bin/${1%%-*}
   case $1 in
   claude*) cmd=("$bin" -p --model claude-sonnet-4-5 --dangerously-skip-permissions "$task") ;;
+  codex-hooks) cmd=("$bin" exec -m gpt-5.2 --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --dangerously-bypass-hook-trust "$task") ;;
   codex*) cmd=("$bin" exec -m gpt-5.2 --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$task") ;;
   opencode | opencode-small) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
   opencode-openai) cmd=("$bin" run -m openai/gpt-5.2 "$task") ;;
@@ -93,11 +98,16 @@ settle() {
   # With a base URL in the environment, Gemini CLI wants to be told that it has a key.
   echo "{$auth}" >"$2/.gemini/settings.json"
   case $1 in
-  claude-small) own=(CLAUDE_CODE_AUTO_COMPACT_WINDOW=100000 CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=30 CLAUDE_CODE_MAX_OUTPUT_TOKENS=8000) ;;
-  codex-small) echo 'model_auto_compact_token_limit = 25000' >"$2/.codex/config.toml" ;;
+  claude-small | claude-hooks) own=(CLAUDE_CODE_AUTO_COMPACT_WINDOW=100000 CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=30 CLAUDE_CODE_MAX_OUTPUT_TOKENS=8000) ;;
+  codex-small | codex-hooks) echo 'model_auto_compact_token_limit = 25000' >"$2/.codex/config.toml" ;;
   opencode-small) echo '{"provider":{"anthropic":{"models":{"claude-sonnet-4-5":{"limit":{"context":34000,"output":8000}}}}}}' >"$2/.config/opencode/opencode.json" ;;
-  gemini-small) echo "{$auth,\"model\":{\"compressionThreshold\":0.025}}" >"$2/.gemini/settings.json" ;;
+  gemini-small | gemini-hooks) echo "{$auth,\"model\":{\"compressionThreshold\":0.025}}" >"$2/.gemini/settings.json" ;;
   pi-small) echo '{"compaction":{"enabled":true,"reserveTokens":175000,"keepRecentTokens":8000}}' >"$2/.pi/agent/settings.json" ;;
+  esac
+  case $1 in
+  claude-hooks) HOME=$2 "$work/palimpsest" hook install claude-code >/dev/null ;;
+  codex-hooks) HOME=$2 "$work/palimpsest" hook install codex >/dev/null ;;
+  gemini-hooks) HOME=$2 "$work/palimpsest" hook install gemini-cli >/dev/null ;;
   esac
 }
 
@@ -137,7 +147,11 @@ one() {
   else
     vars+=(ANTHROPIC_BASE_URL="$base" OPENAI_BASE_URL="$base/v1" GOOGLE_GEMINI_BASE_URL="$base"
       OPENCODE_CONFIG_CONTENT="{\"provider\":{\"anthropic\":{\"options\":{\"baseURL\":\"$base/v1\"}},\"openai\":{\"options\":{\"baseURL\":\"$base/v1\"}}}}")
-    [[ $name != codex* ]] || run=("${cmd[0]}" -c "openai_base_url=\"$base/v1\"" "${cmd[@]:1}")
+    case $name in
+    # A provider of another name makes Codex write its summaries itself.
+    codex-hooks) run=("${cmd[0]}" -c model_provider=plain -c "model_providers.plain={name=\"plain\",base_url=\"$base/v1\",wire_api=\"responses\",env_key=\"OPENAI_API_KEY\"}" "${cmd[@]:1}") ;;
+    codex*) run=("${cmd[0]}" -c "openai_base_url=\"$base/v1\"" "${cmd[@]:1}") ;;
+    esac
   fi
   (cd "$log/task" && env -i "${vars[@]}" \
     timeout "$limit" "${run[@]}" </dev/null >"$log/out" 2>"$log/err") || status=$?
@@ -148,7 +162,69 @@ one() {
   echo "$(cat "$log/row") | ${compactions:-0} | $told | $status |"
 }
 
+# resume_of sets cmd to the headless form of the line that resumes: NAME ID FILE
+resume_of() {
+  local ask="Go on with ./part $((steps + 1)) in the same way."
+  command_of "$1"
+  case $1 in
+  claude) cmd=("${cmd[0]}" -p --resume "$2" --model claude-sonnet-4-5 --dangerously-skip-permissions "$ask") ;;
+  codex) cmd=("${cmd[0]}" -c "openai_base_url=\"$base/v1\"" exec resume -m gpt-5.2 --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$2" "$ask") ;;
+  opencode) cmd=(sh -c '"$1" import "$3" && exec "$1" run --session "$2" -m anthropic/claude-sonnet-4-5 "$4"' - "${cmd[0]}" "$2" "$3" "$ask") ;;
+  pi) cmd=("${cmd[@]:0:4}" "${cmd[4]}" -p --session "$3" "$ask") ;;
+  esac
+}
+
+# resumed lets an agent go on with a compacted session that it made before, straight
+# at the provider, and prints what its first request then holds: NAME VERSION
+resumed() {
+  local name=$1 log=$work/$1-direct agent=$1 api=anthropic base own=() server file id sum status=0 first said=() what
+  [[ $name != claude ]] || agent=claude-code
+  [[ $name != codex ]] || api=responses
+  one "$name" direct "$2" >"$work/$name.row"
+  rm -f "$log"/[0-9]*.json "$log"/[0-9]*.txt "$log/url"
+  KEEP=1 "$work/upstream" -url "$log/url" -dump "$log" -steps "$((steps + 1))" >/dev/null 2>"$log/upstream.log" &
+  server=$!
+  until [[ -s $log/url ]]; do sleep 0.1; done
+  base=$(cat "$log/url")
+  local vars=(PATH="$PATH" HOME="$log/home" TERM=dumb "${keys[@]}" "${quiet[@]}" ANTHROPIC_BASE_URL="$base" OPENAI_BASE_URL="$base/v1"
+    OPENCODE_CONFIG_CONTENT="{\"provider\":{\"anthropic\":{\"options\":{\"baseURL\":\"$base/v1\"}}}}")
+  cd "$log/task"
+  if [[ $name == opencode ]]; then
+    file=$log/task/session.json
+    id=$(env -i "${vars[@]}" "$work/opencode/node_modules/.bin/opencode" session list 2>/dev/null | grep -o -m1 'ses_[A-Za-z0-9]*')
+    env -i "${vars[@]}" "$work/opencode/node_modules/.bin/opencode" export "$id" >"$file" 2>"$log/err"
+  else
+    file=$(env -i "${vars[@]}" "$work/palimpsest" sessions 1)
+  fi
+  sum=$(sha256sum "$file")
+  env -i "${vars[@]}" "$work/palimpsest" compact "$file" --into "$agent" --budget "$resumed_budget" --json 2>"$log/compact.json" || status=$?
+  session() { node -p "JSON.parse(require('fs').readFileSync('$log/compact.json','utf8')).session.$1"; }
+  resume_of "$name" "$(session id)" "$(session path)"
+  env -i "${vars[@]}" timeout "$limit" "${cmd[@]}" </dev/null >"$log/out" 2>"$log/err" || status=$?
+  cd "$work"
+  kill -TERM "$server" && wait "$server" || true
+  # The first request of the conversation itself: agents ask for titles and the like before it.
+  first=$(grep -l "Go on with ./part $((steps + 1)) in the same way" "$log"/[0-9]*.json | xargs -r grep -l '"tools":\[{' | head -n 1)
+  for what in "Context Summary - Turn" "All parts are read" "palimpsest artifact get"; do
+    said+=("$([[ -n $first ]] && grep -q "$what" "$first" && echo yes || echo no)")
+  done
+  said+=("$([[ -n $first ]] && "$work/palimpsest" check "$first" --to "$api" >"$log/check" 2>&1 && echo yes || echo no)")
+  said+=("$([[ $(sha256sum "$file") == "$sum" ]] && echo yes || echo no)")
+  # It ran its shell once more: the result stands in a later request.
+  said+=("$(grep -q "Part $((steps + 1)) of the parts" "$log"/[0-9]*.json && echo yes || echo no)")
+  printf '| %s %s |' "$name" "$2" && printf ' %s |' "${said[@]}" && echo " $status |"
+}
+
 task="Run ./part 1, then ./part 2, and so on up to ./part $steps, each with your shell tool. Then tell me the codes of the first three parts. Never change a file."
+resumed_budget=6000
+if [[ $ways == resume ]]; then
+  echo '| agent | our summary | the kept end | how to read what was removed | valid | original as it was | agent went on | exit |'
+  echo '|---|---|---|---|---|---|---|---|'
+  for name in "$@"; do
+    case $name in claude | codex | opencode | pi) [[ -d $work/$name/node_modules ]] && resumed "$name" "$(packages "$name" | sed 's/.*@//')" ;; esac
+  done
+  exit
+fi
 echo '| agent | way | steps | requests | refused | largest request (tokens) | same prefix as the step before | task ended | facts | lookups | own summaries | compactions | agent said so | exit |'
 echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|---|'
 cp "$here/sdk/agent.mjs" "$work/sdk/agent.mjs" 2>/dev/null || true
@@ -164,5 +240,6 @@ for name in "$@"; do
   sdk-ai-*) ran=$(version sdk ai) ;;
   *) ran=$(packages "$(folder "$name")" | sed 's/.*@//') ;;
   esac
+  [[ $name != *-hooks ]] || { one "$name" direct "$ran"; continue; }
   for way in $ways; do one "$name" $way "$ran"; done
 done

@@ -22,6 +22,7 @@ const (
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
 	koanf      = "github.com/knadh/koanf/v2"
+	mcpsdk     = "github.com/modelcontextprotocol/go-sdk"
 	prometheus = "github.com/prometheus/client_golang"
 	river      = "github.com/riverqueue/river"
 	pgx        = "github.com/jackc/pgx/v5"
@@ -36,18 +37,25 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "store/dsn"}, External: []string{cobra, pflag, gjson}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "internal/mcp", "internal/web", "store/dsn"}, External: []string{cobra, pflag, gjson}},
 	"internal/config": {Floor: 7, External: []string{koanf, goyaml}},
-	"internal/daemon": {Floor: 7, Same: []string{"store/mem"}, External: []string{prometheus}},
+	"internal/daemon": {Floor: 7, Same: []string{"internal/mcp", "internal/web", "store/mem"}, External: []string{prometheus}},
+
+	// 7: what agents ask by the Model Context Protocol.
+	"internal/mcp": {Floor: 7, External: []string{mcpsdk}},
+	"internal/web": {Floor: 7},
+
+	// 7: the page on which conversations are looked at.
 
 	// 7: names, files and environment become a policy with its models.
-	"internal/choice": {Floor: 7},
+	"internal/choice": {Floor: 7, External: []string{gjson}},
 
 	// 6: what a store needs now and then, as jobs.
 	"internal/upkeep": {Floor: 6},
 
 	// 6: what the daemon and its clients say to each other.
-	"api": {Floor: 6},
+	"api":      {Floor: 6, Same: []string{"api/view"}},
+	"api/view": {Floor: 6},
 
 	// 6: measurement.
 	"eval":            {Floor: 6, Same: []string{"internal/references"}},
@@ -69,6 +77,10 @@ var floors = map[string]arch.Package{
 	"proxy": {Floor: 6, External: []string{gjson, sjson, zstd}},
 	// 6: beside the front door, for programs.
 	"policy/policyfile": {Floor: 6, External: []string{goyaml}},
+	// 6: what agents ask their hooks.
+	"internal/hook": {Floor: 6, External: []string{gjson, sjson}},
+	// What files of policies and settings are parsed by.
+	"internal/yamlfile": {Floor: 0, External: []string{goyaml}},
 
 	// 5: the front door.
 	".":      {Floor: 5, Same: []string{"policy"}},
@@ -134,7 +146,9 @@ var floors = map[string]arch.Package{
 	"wire/openai":         {Floor: 1, Same: []string{"wire", "wire/internal/shape"}, External: []string{gjson, sjson}},
 	"wire/text":           {Floor: 1, Same: []string{"wire"}},
 	"wire/internal/shape": {Floor: 1, Same: []string{"wire"}, External: []string{gjson}},
-	"internal/injected":   {Floor: 1},
+	// What a message, a call or a result is about, in a few words.
+	"internal/brief":    {Floor: 1, External: []string{gjson}},
+	"internal/injected": {Floor: 1},
 
 	// 1: the JSON form of messages and prompts, and what stores add to it.
 	"api/neutral":          {Floor: 1},
@@ -169,6 +183,7 @@ var floors = map[string]arch.Package{
 	"internal/corpus":       {Support: true},
 	"internal/cputime":      {Support: true},
 	"internal/longwork":     {Support: true},
+	"internal/hostile":      {Support: true, External: []string{gjson, zstd}},
 	"internal/threadgen":    {Support: true},
 	"internal/plangen":      {Support: true},
 	"internal/property":     {Support: true},
@@ -182,6 +197,8 @@ var floors = map[string]arch.Package{
 	"store/storetest":       {Support: true, External: []string{gocmp}},
 	"strategy/strategytest": {Support: true},
 	"wire/wiretest":         {Support: true, External: []string{gjson, sjson}},
+
+	"internal/injected/injectedtest": {Support: true},
 }
 
 // reserved are functions that one package calls for all others.
@@ -212,7 +229,7 @@ var exceptions = []arch.Exception{
 func TestModule(t *testing.T) {
 	problems, err := arch.Check("../..", arch.Rules{
 		Packages:      floors,
-		TestLibraries: []string{gocmp, goleak, sqlite, rapid, testscript},
+		TestLibraries: []string{gocmp, goleak, sqlite, rapid, testscript, mcpsdk},
 		Reserved:      reserved,
 		Properties:    "internal/property",
 		Exceptions:    exceptions,

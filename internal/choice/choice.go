@@ -40,6 +40,9 @@ type Options struct {
 	Summarizer string
 	// Model is asked in place of all chains; nil for the models that they name.
 	Model llm.Generator
+	// Agent says that requests of agents will be there, so that a chain may name the
+	// agent's own model ("agent").
+	Agent bool
 	// Favor is one of policy.Favors, in place of the policy's own; empty for that.
 	// Only the policy auto has one.
 	Favor string
@@ -94,6 +97,10 @@ func Open(name string, o *Options) (*Choice, error) {
 		return c, nil
 	}
 	for _, use := range s.Summarizer.Use {
+		if use == llm.AgentName && o.Agent {
+			c.models = append(c.models, guard(use, llm.Agent{}, &s.Summarizer, o))
+			continue
+		}
 		g, err := client(use, o)
 		if err != nil {
 			return nil, err
@@ -195,6 +202,9 @@ func (p provider) wanting() string {
 
 // client makes the client of one model.
 func client(use string, o *Options) (llm.Generator, error) {
+	if use == llm.AgentName {
+		return nil, fmt.Errorf("%w: summarizer agent: no agent asks here whose model could be used; \"palimpsest run\" and \"palimpsest serve\" have one", ErrUsage)
+	}
 	kind, name, _ := strings.Cut(use, ":")
 	p, ok := providers[kind]
 	if !ok || p.configure == nil {
@@ -260,7 +270,15 @@ func (c *Choice) Counter(name string) (*token.Counter, error) {
 }
 
 // Recall is how agents get back what plans removed: by tools, and by themselves
-// as the policy says.
-func (c *Choice) Recall() *palimpsest.Recall {
-	return &palimpsest.Recall{Rehydrate: c.Settings.Rehydration}
+// as the policy says. The error, which wraps ErrUsage, is that of its vectors.
+func (c *Choice) Recall(o *Options) (*palimpsest.Recall, error) {
+	r := &palimpsest.Recall{Rehydrate: c.Settings.Rehydration}
+	if c.Settings.Retrieval.Enabled {
+		r.Inject = c.Settings.Retrieval.Tokens
+	}
+	var err error
+	if use := c.Settings.Retrieval.Vectors; use != "none" {
+		r.Embedder, err = Embedder(use, o)
+	}
+	return r, err
 }

@@ -42,6 +42,15 @@ func guard(name string, g llm.Generator, s *policyfile.Summarizer, o *Options) *
 // Model returns provider and name.
 func (g *guarded) Model() string { return g.name }
 
+// For returns the model of the agent under the same settings, where this one stands for
+// it. It is not left alone when it fails: the next request is of somebody else's.
+func (g *guarded) For(agent llm.Generator) llm.Generator {
+	if _, ok := g.Generator.(llm.Agent); !ok {
+		return g
+	}
+	return &guarded{Generator: agent, name: agent.Model(), settings: g.settings, used: g.used, now: g.now}
+}
+
 // Unwrap returns the model itself, which has the name that conversations use.
 func (g *guarded) Unwrap() llm.Generator { return g.Generator }
 
@@ -50,7 +59,7 @@ func (g *guarded) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options
 	g.mu.Lock()
 	failed, until := g.failed, g.until
 	g.mu.Unlock()
-	if failed != nil && g.now().Before(until) {
+	if failed != nil && g.now().Before(until) && (o == nil || !o.Again) {
 		return nil, &llm.RepeatedError{Err: failed}
 	}
 	reply, err := g.Generator.Generate(ctx, p, g.Adjust(o))

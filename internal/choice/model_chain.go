@@ -27,6 +27,15 @@ func (c *chain) Model() string {
 	return strings.Join(names, ",")
 }
 
+// For returns the chain with the model of the agent where one stands for it.
+func (c *chain) For(agent llm.Generator) llm.Generator {
+	out := &chain{}
+	for _, m := range c.models {
+		out.models = append(out.models, m.For(agent).(*guarded))
+	}
+	return out
+}
+
 // Adjust is that of the models, whose settings are the same.
 func (c *chain) Adjust(o *llm.Options) *llm.Options { return c.models[0].Adjust(o) }
 
@@ -71,7 +80,8 @@ func rejected(reply *llm.Reply) error {
 // rescued is a policy that asks models itself, with what stands in when all of
 // them fail: the same policy, with summaries made by code. The seeds of session
 // and workstream would leave the thread as it is then, which is no help to one
-// who cannot go on without a compaction.
+// who cannot go on without a compaction. A job is done again before that: code takes
+// over in its last attempt (D11).
 type rescued struct {
 	policy.Policy
 	byCode policy.Policy
@@ -99,7 +109,7 @@ func (r *rescued) Unwrap() policy.Policy { return r.Policy }
 // Plan makes the plan with the models, or else without.
 func (r *rescued) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
 	f, cause := r.Policy.Plan(ctx, s)
-	if cause == nil || ctx.Err() != nil || errors.Is(cause, policy.ErrNothing) {
+	if cause == nil || ctx.Err() != nil || errors.Is(cause, policy.ErrNothing) || s.Attempt < s.Attempts {
 		return f, cause
 	}
 	f, err := r.byCode.Plan(ctx, s)

@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -74,11 +75,12 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		compactCommand(s), inspectCommand(s), planCommand(s), renderCommand(s),
+		compactCommand(s), inspectCommand(s), planCommand(s), explainCommand(s), renderCommand(s),
 		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), dbCommand(s), modelsCommand(s), policyCommand(s),
 		serveCommand(s), configCommand(s), keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
-		threadsCommand(s), versionCommand(s),
+		threadsCommand(s), hookCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),
 	)
+	complete(root)
 	// Not root.Version: its form is a template, and a program that runs templates keeps
 	// every method of every type, a tenth of its size.
 	root.Flags().BoolP("version", "v", false, "version for palimpsest")
@@ -158,6 +160,9 @@ func newFailure(err error, status int) failure {
 // through finds the names of the functions that an error came through.
 var through = regexp.MustCompile(`\b(palimpsest|care|apikey|artifact|eval|job|keyring|plan|recall|references|rehydrate|render|river|strategy|cut|thread|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
 
+// maxLines is how many lines of an error are shown.
+const maxLines = 60
+
 // message is the error as people read it: without the names of the functions
 // it came through, and on a line of its own without control characters.
 func message(err error) string {
@@ -188,10 +193,14 @@ func message(err error) string {
 	if strings.HasPrefix(text, "open ") && errors.Is(err, fs.ErrNotExist) {
 		text = strings.TrimPrefix(text, "open ")
 	}
+	// What it quotes of a file may be as long as the file.
 	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if more := len(lines) - maxLines; more > 0 {
+		lines = append(lines[:maxLines], fmt.Sprintf("and %d lines more", more))
+	}
 	for n, line := range lines {
 		lines[n] = strings.TrimRight(strings.ReplaceAll(line, "\t", "  "), " ")
-		lines[n] = printable(lines[n])
+		lines[n] = clip.Short(printable(lines[n]), 1200)
 	}
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }

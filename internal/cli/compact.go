@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
 // fewRecords is how many records compact shows; plan shows all.
@@ -29,6 +30,8 @@ type job struct {
 	in     input
 	target target
 	asJSON bool
+	// into is the agent that is to go on with what is written; empty for a prompt.
+	into string
 }
 
 func (j *job) flags(c *cobra.Command) {
@@ -47,7 +50,17 @@ func (j *job) open(path string, s Streams) (*resolved, error) {
 	if err := j.in.choose(); err != nil {
 		return nil, err
 	}
-	return j.target.resolve(&j.in)
+	if j.into != "" {
+		if err := j.forAgent(transcript.Format(j.into)); err != nil {
+			return nil, err
+		}
+	}
+	r, err := j.target.resolve(&j.in)
+	if err == nil && j.into != "" { // what any of an agent's providers takes
+		r.goesOn = true
+		r.profile.FirstUser, r.profile.ObjectArguments, r.profile.SystemFirst = true, true, true
+	}
+	return r, err
 }
 
 func (j *job) request(r *resolved) palimpsest.Request {
@@ -139,11 +152,17 @@ func compactCommand(s Streams) *cobra.Command {
 ID of "palimpsest sessions" its file; the format is detected, gzip too) and writes the
 prompt to go on with, no larger than --budget. The whole conversation is kept in a
 store, so that what was taken out can be read with "palimpsest artifact get" and
-searched with "palimpsest recall".`,
-		Example: "  palimpsest compact session.jsonl --budget 32000 -o prompt.json\n  palimpsest compact session.jsonl --model claude-sonnet-4-5 --to text",
+searched with "palimpsest recall".
+
+With --into the agent itself goes on: what is written is a new session of it, where it
+looks for its own, and the original stays as it was. The report says where, and the
+line that resumes it. An opencode session is read from "opencode export ID >FILE".
+Without --budget and --model the conversation then gets a quarter of the window of its
+model: the agent's own instructions and tools come on top.`,
+		Example: "  palimpsest compact session.jsonl --budget 32000 -o prompt.json\n  palimpsest compact session.jsonl --model claude-sonnet-4-5 --to text\n  palimpsest compact 91bfefb2 --into claude-code",
 		Args:    exactly(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := distinct(sessionFile(args[0]), out, planOut); err != nil {
+			if err := distinct(sessionFile(args[0]), out, planOut); err != nil && !(j.into != "" && out == "" && planOut == "-") {
 				return err
 			}
 			kept := &lateStore{flag: &store}
@@ -157,12 +176,22 @@ searched with "palimpsest recall".`,
 			if err = errors.Join(err, kept.Close()); err != nil {
 				return err
 			}
+			rep := newReport(&j.in, r, res)
+			rep.Store = where
+			if j.into != "" {
+				if err := writePlan(planOut, res.Plan, s); err != nil {
+					return err
+				}
+				if rep.Session, err = j.session(transcript.Format(j.into), r, res, out); err != nil {
+					return err
+				}
+				rep.Plan = planOut
+				return rep.emit(s.Err, j.asJSON, fewRecords)
+			}
 			body, err := r.encode(res.Prompt, &j.in)
 			if err != nil {
 				return err
 			}
-			rep := newReport(&j.in, r, res)
-			rep.Store = where
 			if err := writePlan(planOut, res.Plan, s); err != nil {
 				return err
 			}
@@ -176,7 +205,8 @@ searched with "palimpsest recall".`,
 	j.flags(c)
 	j.target.summarizerFlag(c.Flags())
 	store.flags(c)
-	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output)")
+	c.Flags().StringVar(&j.into, "into", "", "write a session that `AGENT` resumes: "+writers())
+	c.Flags().StringVarP(&out, "output", "o", "", "write the prompt to `OUT` (default: standard output), or the session (default: where its agent looks for it)")
 	c.Flags().StringVar(&planOut, "plan-out", "", "write the plan to `PLAN.json`")
 	return c
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -43,7 +45,7 @@ func (f *masterFlag) masters() (keyring.Masters, error) {
 		}
 		return masters, err
 	}
-	text, err := os.ReadFile(file)
+	text, err := readPrivate(file)
 	if err != nil {
 		return keyring.Masters{}, err
 	}
@@ -52,6 +54,23 @@ func (f *masterFlag) masters() (keyring.Masters, error) {
 		err = fmt.Errorf("%s: %w", file, err)
 	}
 	return masters, err
+}
+
+// readPrivate reads a file that others must not read.
+func readPrivate(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o007 != 0 {
+		return nil, fmt.Errorf("%s: everybody on this machine may use it (mode %04o); make it its owner's alone: chmod 600 %s", name, mode, name)
+	}
+	return io.ReadAll(f)
 }
 
 // given reports whether there is any master key.

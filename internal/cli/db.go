@@ -64,7 +64,8 @@ func dbCheckCommand(s Streams) *cobra.Command {
 		Short: "Read everything and tell what does not fit together",
 		Long: `Reads everything in a store and tells what does not fit together: ids that do not
 follow from what was said, plans that do not hold for their thread, pointers that
-lead nowhere, contents that are not what was put in. Nothing is changed.`,
+lead nowhere, contents that are not what was put in, pages and indexes of a SQLite
+file that do not agree. Nothing is changed.`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			found := checked{Problems: []string{}}

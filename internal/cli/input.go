@@ -98,7 +98,7 @@ func (in *input) api() string {
 		return wire.Gemini
 	case transcript.ClaudeCode, transcript.Anthropic:
 		return wire.Anthropic
-	case transcript.Pi:
+	case transcript.Pi, transcript.OpenCode:
 		if strings.HasPrefix(in.Model, "claude") {
 			return wire.Anthropic
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest/internal/brief"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -159,7 +160,7 @@ func listRuns(in *input, by *target, asJSON bool, s Streams) error {
 		for _, m := range uncopied.All(t.Thread) {
 			r.Tokens += count.Message(m)
 			if r.Task == "" && m.StartsTurn() {
-				r.Task = shorten(firstWords(m), 200)
+				r.Task = shorten(brief.Words(m), 200)
 			}
 		}
 		rows = append(rows, r)

@@ -42,7 +42,7 @@ are kept encrypted under a master key, which you keep elsewhere. Both are in the
 store of the daemon.`,
 		Example: `  palimpsest keys add --tenant acme --rights read,write --name "build server"
   palimpsest keys revoke KEYID
-  palimpsest keys master > master.key
+  (umask 077; palimpsest keys master > master.key)
   palimpsest keys rotate --tenant acme --master-key master.key`,
 		RunE: func(*cobra.Command, []string) error {
 			return fmt.Errorf("%w: want `keys add`, `list`, `revoke`, `master`, `rotate` or `erase`", errUsage)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -228,6 +229,7 @@ type fieldCase struct {
 	talk   *talk
 	model  bool   // a model writes the summaries
 	slow   bool   // it takes its time
+	embeds bool   // a model makes vectors
 	tool   string // whose field it is; empty is Grep
 }
 
@@ -413,6 +415,9 @@ func TestEveryFieldActs(t *testing.T) {
 				if with == nil {
 					with = map[string]any{}
 				}
+				if f.embeds {
+					environment(t, vectors(t))
+				}
 				hold := func(change map[string]any) string {
 					if f.model {
 						k.model2 = writer(t, f.slow)
@@ -435,6 +440,30 @@ func TestEveryFieldActs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// vectors is a server that says of each text how many digits it has.
+func vectors(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked struct{ Input []string }
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || r.URL.Path != "/v1/embeddings" {
+			t.Errorf("%s: %v", r.URL.Path, err)
+		}
+		var data []map[string]any
+		for i, text := range asked.Input {
+			digits := len(text) - len(strings.Map(func(c rune) rune {
+				if c >= '0' && c <= '9' {
+					return -1
+				}
+				return c
+			}, text))
+			data = append(data, map[string]any{"index": i, "embedding": []int{1, digits % 13}})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 // overriding is the settings of single tools with one more, by path.
@@ -535,6 +564,9 @@ var fieldCases = map[string]fieldCase{
 	"rehydration.total_budget_tokens":              {change: 300, talk: mentions},
 	"rehydration.cooldown_turns":                   {change: 6, talk: mentions, with: map[string]any{"ladder.enable_summarization": false}},
 	"rehydration.auto_rehydrate_sensitivities":     {change: []string{"public"}, talk: mentions},
+	"retrieval.enabled":                            {change: true, with: map[string]any{"retrieval.tokens": 1_500}},
+	"retrieval.tokens":                             {change: 300, with: map[string]any{"retrieval.enabled": true}},
+	"retrieval.vector_store":                       {change: "openai:text-embedding-3-small", with: map[string]any{"retrieval.enabled": true}, embeds: true},
 	"tools.default_durability":                     {change: "ephemeral", with: map[string]any{"ladder.enable_summarization": false}},
 	"tools.overrides.durability":                   {change: "ephemeral", tool: "make_order", with: map[string]any{"ladder.enable_summarization": false}},
 	"tools.overrides.preserve_fields":              {change: []string{"order_id"}, tool: "make_order", with: map[string]any{"ladder.enable_summarization": false}, talk: &talk{steps: 24, window: 12_000, output: 1_000, structured: true}},

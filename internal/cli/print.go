@@ -62,7 +62,7 @@ func (r *report) print(p *printer, most int) {
 	r.printTools(p)
 	r.printRecords(p, most)
 	r.printPinned(p)
-	if len(r.Repairs)+len(r.Notes) > 0 || r.Output != "" || r.Plan != "" || r.Store != "" {
+	if len(r.Repairs)+len(r.Notes) > 0 || r.Output != "" || r.Plan != "" || r.Store != "" || r.Session != nil {
 		p.line("")
 	}
 	for n, repair := range r.Repairs {
@@ -80,6 +80,7 @@ func (r *report) print(p *printer, most int) {
 			p.line("%s: %s", place.what, place.path)
 		}
 	}
+	r.Session.print(p)
 }
 
 func (s source) print(p *printer) {

@@ -8,6 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	jobqueue "github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -17,8 +18,10 @@ import (
 type proxies struct {
 	settings *config.Config
 	daemon   *daemon.Config
-	counter  *token.Counter // nil: each model has its own
-	memory   *proxy.Memory  // of all tenants
+	counter  *token.Counter                                                    // nil: each model has its own
+	memory   *proxy.Memory                                                     // of all tenants
+	agent    func(api, model string, over *http.Client) (llm.Generator, error) // nil: it writes no summaries
+	jobs     jobqueue.Queue                                                    // nil where nothing is done in the background
 
 	mu   sync.Mutex
 	made map[string]*proxy.Proxy
@@ -31,6 +34,18 @@ func (p *proxies) of(tenant string) (http.Handler, error) {
 	if made := p.made[tenant]; made != nil {
 		return made, nil
 	}
+	made, err := p.make(tenant)
+	if err != nil {
+		return nil, err
+	}
+	if p.made == nil {
+		p.made = map[string]*proxy.Proxy{}
+	}
+	p.made[tenant] = made
+	return made, nil
+}
+
+func (p *proxies) make(tenant string) (*proxy.Proxy, error) {
 	c := p.daemon.Compactor
 	c.Counter = p.counter
 	if c.Recall != nil {
@@ -43,19 +58,12 @@ func (p *proxies) of(tenant string) (http.Handler, error) {
 	c.Events = event.Multi(p.daemon.Counters, c.Events)
 	c.Requester.TenantID = tenant
 	kept := p.daemon.Store.Tenant(tenant)
-	c.Log, c.Plans, c.Answers = kept.Log, kept.Plans, llm.NewAnswers(kept.Answers)
-	made, err := proxy.New(&proxy.Options{
+	c.Log, c.Plans, c.Answers = kept.Log, kept.Plans, p.daemon.Spending.Answers(tenant, kept.Answers)
+	c.Jobs, c.Domain = p.jobs, daemon.Domain(tenant)
+	return proxy.New(&proxy.Options{
 		Anthropic: p.settings.Text("anthropic-upstream"), OpenAI: p.settings.Text("openai-upstream"), Gemini: p.settings.Text("gemini-upstream"),
 		Config: c, Models: p.daemon.Models, Window: p.daemon.Window,
 		Emulate: strings.Split(p.settings.Text("emulate"), ","), Documents: kept.Documents,
-		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body, Memory: p.memory,
+		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body, Memory: p.memory, Agent: p.agent,
 	})
-	if err != nil {
-		return nil, err
-	}
-	if p.made == nil {
-		p.made = map[string]*proxy.Proxy{}
-	}
-	p.made[tenant] = made
-	return made, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/internal/brief"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -50,6 +51,8 @@ type report struct {
 	Output string `json:"output,omitempty"`
 	Plan   string `json:"plan,omitempty"`
 	Store  string `json:"store,omitempty"`
+	// Session is there when the prompt was written as a session of an agent.
+	Session *resumed `json:"session,omitempty"`
 }
 
 type source struct {
@@ -163,7 +166,7 @@ func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 	slices.SortStableFunc(rep.Records, func(a, b recordRow) int { return b.Before - b.After - (a.Before - a.After) })
 	for _, i := range res.Pinned {
 		m := uncopied.At(in.Thread, i)
-		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(firstWords(m), 200)})
+		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(brief.Words(m), 200)})
 	}
 	if p, ok := r.model.Price(res.Before); ok {
 		rep.Savings = &savings{Before: p.Input * float64(res.Before) / 1e6}
@@ -206,7 +209,7 @@ func notes(r *resolved, res *palimpsest.Result) []string {
 	if foreign {
 		notes = append(notes, fmt.Sprintf("%s is a model of %s: add --to %s to write for its own API", r.model.Name, r.model.Provider, own))
 	}
-	if n := len(res.Prompt.Messages); n > 0 && res.Prompt.Messages[n-1].Role == thread.Assistant {
+	if n := len(res.Prompt.Messages); n > 0 && !r.goesOn && res.Prompt.Messages[n-1].Role == thread.Assistant {
 		notes = append(notes, "the conversation ends with the model's own turn: append your next message before sending it")
 	}
 	return notes
@@ -235,7 +238,7 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]share, []toolShare) {
 		return tools[r.Tool]
 	}
 	for i, m := range uncopied.All(t) {
-		role(speaker(m)).Before += res.Sizes[i]
+		role(brief.Speaker(m)).Before += res.Sizes[i]
 		if s := tool(m); s != nil {
 			s.Before += res.Sizes[i]
 			s.Calls++
@@ -248,7 +251,7 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]share, []toolShare) {
 		}
 		if s := tool(m); s != nil {
 			s.After += res.PromptSizes[n]
-			role(speaker(m)).After += res.PromptSizes[n]
+			role(brief.Speaker(m)).After += res.PromptSizes[n]
 			continue
 		}
 		switch action := res.Manifest.Messages[n].Record.Action; {
@@ -259,7 +262,7 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]share, []toolShare) {
 			role("summaries").After += res.PromptSizes[n]
 			continue
 		}
-		role(speaker(m)).After += res.PromptSizes[n]
+		role(brief.Speaker(m)).After += res.PromptSizes[n]
 	}
 	byRole := make([]share, 0, len(roles))
 	for _, name := range slices.Sorted(maps.Keys(roles)) {
@@ -273,10 +276,11 @@ func shares(t *thread.Thread, res *palimpsest.Result) ([]share, []toolShare) {
 	return byRole, byTool
 }
 
-// speaker is the role of a message, with the harness told apart from the user.
-func speaker(m *thread.Message) string {
-	if m.Role == thread.User && m.Kind != thread.Plain {
-		return "harness"
+// what describes a span in a few words.
+func what(t *thread.Thread, pairs *thread.Pairing, span thread.Span) string {
+	if span.Len() > 1 {
+		return plural(span.Len(), "message")
 	}
-	return string(m.Role)
+	i, _ := t.Index(span.First())
+	return brief.At(t, pairs, i)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	jobqueue "github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -72,7 +73,7 @@ the same prompt, which its provider's cache may still hold.`,
 	f.StringVar(&r.options.Gemini, "gemini-upstream", os.Getenv("GOOGLE_GEMINI_BASE_URL"), "send requests of the Gemini API to `URL` (without a version)")
 	f.StringVar(&r.policy, "policy", "auto", "compact by `POLICY`: a file (see \"palimpsest policy\"), or "+strings.Join(policyfile.Names(), ", "))
 	f.StringVar(&r.favor, "favor", "", "compact near the window (quality), from 64,000 tokens on (balanced), or where it costs least (cost): `WHAT` the policy auto favors (default: the policy's, else balanced)")
-	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
+	f.StringVar(&r.summarizer, "summarizer", "", "who writes summaries: extractive (no model), agent (the agent's own model, with its key), anthropic:MODEL, openai:MODEL, or a `CHAIN` of them joined by commas (default: the policy's, else extractive)")
 	f.Var((*tokens)(&r.window), "window", "take the models' windows for this many `TOKENS`, such as 120k (default: the table of models)")
 	f.StringSliceVar(&r.options.Emulate, "emulate", nil, "do what the agent asks of native compaction here, for upstreams of these `APIS` that cannot: anthropic, openai")
 	f.StringVar(&r.store, "store", "memory:", "keep conversations and plans in `STORE`: memory:, a SQLite FILE or postgres://…")
@@ -87,8 +88,9 @@ type exitStatus int
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error) {
+	quiet()
 	s.Err = shared(s.Err)
-	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor})
+	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor, Agent: true})
 	if err != nil {
 		return err
 	}
@@ -116,8 +118,18 @@ func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error
 	counts := &event.Counters{}
 	r.options.Config.Events = event.Multi(newTeller(told.say), counts)
 	r.options.Config.Answers = llm.NewAnswers(kept.tenant.Answers)
-	p, err := proxy.New(&r.options)
-	if err != nil {
+	var p *proxy.Proxy
+	jobs := jobqueue.NewMemory(jobqueue.Handlers{proxy.CompactJob: func(ctx context.Context, j jobqueue.Job) error { return p.Work(ctx, j) }}, nil)
+	defer func() {
+		ended, cancel := context.WithCancel(ctx)
+		cancel() // what is being made is for an agent that has gone
+		_ = jobs.Stop(ended)
+	}()
+	r.options.Config.Jobs = jobs
+	if chosen.AsksAgent() {
+		r.options.Agent = choice.Agent
+	}
+	if p, err = proxy.New(&r.options); err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

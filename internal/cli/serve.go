@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
 	"slices"
 
@@ -56,6 +58,7 @@ the daemon listens to this machine only.`,
 
 // serve runs the daemon until ctx is done.
 func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
+	quiet()
 	logger := newLogger(c, s)
 	for _, name := range c.Unknown() {
 		logger.Warn("a name in the environment is no setting", "name", name)
@@ -107,7 +110,7 @@ func (o *opened) close() error {
 // daemon opens what the settings name.
 func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Config, err error) {
 	t := target{models: c.Text("models")}
-	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer"), Favor: c.Text("favor")})
+	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer"), Favor: c.Text("favor"), Agent: true})
 	if err != nil {
 		return made, fmt.Errorf("policy: %w", err)
 	}
@@ -122,6 +125,7 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 		}
 	}
 	made.Compactor = chosen.Config(counter)
+	made.Policies, made.Sessions = policies(counter), &pageSessions{}
 	o.acts = whenActs(chosen.Settings, 0)
 	models, err := t.table()
 	if err != nil {
@@ -135,11 +139,18 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	made.Window, made.Drain = c.Tokens("window"), c.Duration("drain")
 	made.Limits = daemon.Limits{
 		Body: int64(c.Bytes("max-body")), Depth: c.Count("max-depth"),
-		Rate: c.Count("rate"), Burst: c.Count("burst"), Streams: c.Count("max-streams"),
+		Rate: c.Count("rate"), Burst: c.Count("burst"), Streams: c.Count("max-streams"), Requests: c.Count("tenant-requests"),
 	}
+	memory := memoryOf(c)
+	made.Limits.Memory, made.Memory = int64(memory.process), proxy.NewMemory(&memory.bounds)
+	// What there could never be room for is not held: agents' requests pass untouched.
+	made.Limits.Body = min(made.Limits.Body, int64(memory.bounds.TenantBodies))
+	memory.limitGo()
 	if c.Text("recall") == "tools" {
-		made.Compactor.Recall = chosen.Recall()
-		made.Compactor.Recall.Inject = c.Tokens("inject")
+		if made.Compactor.Recall, err = chosen.Recall(nil); err != nil {
+			return made, fmt.Errorf("policy: retrieval.vector_store: %w", err)
+		}
+		made.Compactor.Recall.Inject = max(made.Compactor.Recall.Inject, c.Tokens("inject"))
 		if use := c.Text("embedder"); use != "" {
 			if made.Compactor.Recall.Embedder, err = choice.Embedder(use, nil); err != nil {
 				return made, err
@@ -162,7 +173,8 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 			return made, err
 		}
 	}
-	place := storeFlag{name: c.Text("store")}
+	made.Spending = daemon.NewSpending(c.Tokens("tenant-spending"), nil)
+	place := storeFlag{name: c.Text("store"), tenantBytes: int64(c.Bytes("tenant-disk"))}
 	db, err := place.open(ctx, false, masterFlag{file: c.Text("master-key")})
 	if err != nil {
 		return made, err
@@ -173,23 +185,41 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 		return made, err
 	}
 	made.Counters = &event.Counters{}
-	made.Jobs = func(work jobqueue.Handlers, o *jobqueue.Options) (jobqueue.Queue, error) {
-		return queue(ctx, made.Store, work, o)
+	made.Compactor.Patience = c.Duration("patience")
+	all := &proxies{settings: c, daemon: &made, counter: named, memory: made.Memory}
+	if chosen.AsksAgent() {
+		all.agent = choice.Agent
 	}
+	logger := o.logger
+	made.Jobs = func(work jobqueue.Handlers, o *jobqueue.Options) (q jobqueue.Queue, err error) {
+		if p, ok := made.Store.(store.Prober); ok {
+			if err := p.Probe(ctx); err != nil { // Serve tells of it
+				logger.Warn("nothing is done in the background until the daemon is started again", "class", event.ErrorClass(err))
+				return nil, nil
+			}
+		}
+		o.Lease = c.Duration("lease")
+		all.mu.Lock() // a job of an earlier run may begin at once, and waits for its proxy
+		defer all.mu.Unlock()
+		q, err = queue(ctx, made.Store, work, o)
+		all.jobs = q
+		return q, err
+	}
+	switch c.Text("mcp") {
+	case "read":
+		made.MCP = daemon.ReadMCP
+	case "write":
+		made.MCP = daemon.WriteMCP
+	}
+	made.Version = thisBuild().Version
 	made.Artifacts, made.Reseal = db.artifacts(), db.ring != nil
+	made.Compactor.Sign = db.ring != nil
 	if c.Text("proxy") != "off" {
 		// One is made at once, so that a wrong upstream is told at the start.
-		memory := proxy.NewMemory(&proxy.MemoryOptions{All: c.Bytes("proxy-memory"), Tenant: c.Bytes("proxy-tenant-memory"), Bodies: c.Bytes("proxy-bodies")})
-		made.Remembered = memory.Bytes
-		all := &proxies{settings: c, daemon: &made, counter: named, memory: memory}
-		if _, err := all.of(""); err != nil {
+		if _, err := all.make(""); err != nil {
 			return made, fmt.Errorf("%w: %w", errUsage, err)
 		}
 		made.Proxy = all.of
-	}
-	made.Ready = func(ctx context.Context) error {
-		_, err := made.Store.Tenant("").Catalog.Threads(ctx, "", 1)
-		return err
 	}
 	return made, nil
 }
@@ -230,6 +260,10 @@ func apiKeys(ctx context.Context, db *database) (daemon.Keys, error) {
 	}
 	return nil, nil
 }
+
+// quiet keeps out of standard error what net/http says of connections on the way to
+// providers: it quotes what they sent.
+func quiet() { log.SetOutput(io.Discard) }
 
 func newLogger(c *config.Config, s Streams) *slog.Logger {
 	var level slog.Level

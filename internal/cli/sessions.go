@@ -120,7 +120,6 @@ ID, only its path is written. --json says the projects and the paths as well.`,
 // directory that cannot be read is passed over when it is not there, and named
 // otherwise.
 func findSessions(agent string) ([]session, error) {
-	home, homeless := os.UserHomeDir()
 	var all []session
 	var failures error
 	known := false
@@ -129,14 +128,11 @@ func findSessions(agent string) ([]session, error) {
 			continue
 		}
 		known = true
-		root := os.Getenv(d.variable)
-		if d.variable == "" || root == "" {
-			if homeless != nil {
-				return nil, homeless
-			}
-			root = filepath.Join(home, filepath.FromSlash(d.home))
+		root, err := d.root()
+		if err != nil {
+			return nil, err
 		}
-		found, err := d.find(filepath.Join(root, d.sub))
+		found, err := d.find(root)
 		all = append(all, found...)
 		failures = errors.Join(failures, err)
 	}
@@ -153,6 +149,15 @@ func findSessions(agent string) ([]session, error) {
 		all[i].Number = i + 1
 	}
 	return all, nil
+}
+
+// root is the folder that the agent's sessions stand in.
+func (d sessionDir) root() (string, error) {
+	if own := os.Getenv(d.variable); d.variable != "" && own != "" {
+		return filepath.Join(own, d.sub), nil
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, filepath.FromSlash(d.home), d.sub), err
 }
 
 func (d sessionDir) find(dir string) (found []session, err error) {

@@ -109,17 +109,25 @@ func TestEverySettingActs(t *testing.T) {
 		}
 		return fmt.Sprint(statuses)
 	}
-	// A request that its provider never answers, when the daemon stops.
+	// A request that its provider does not answer, when the daemon stops: it is
+	// interrupted, or waits although the provider was asked a thousand times meanwhile.
 	draining := func(t *testing.T, args ...string) string {
-		asked := make(chan bool, 1)
+		asked, gone, release := make(chan bool, 1), make(chan bool, 1), make(chan bool)
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				return
+			}
 			io.Copy(io.Discard, r.Body) // only then is it seen that the client is gone
 			asked <- true
-			<-r.Context().Done()
+			select {
+			case <-r.Context().Done():
+				gone <- true
+			case <-release:
+			}
 		}))
 		defer s.Close()
 		address, stop := running(t, append(args, "--anthropic-upstream", s.URL)...)
-		ended := make(chan bool)
+		ended, stopped := make(chan bool), make(chan bool)
 		go func() {
 			defer close(ended)
 			if answer, err := http.Post(address+"/v1/messages", "application/json", strings.NewReader(longTalk(1))); err == nil {
@@ -127,11 +135,24 @@ func TestEverySettingActs(t *testing.T) {
 			}
 		}()
 		<-asked
-		start := time.Now()
-		stop()
+		go func() {
+			defer close(stopped)
+			stop()
+		}()
+		seen := "waits"
+		for n := 0; n < 1000 && seen == "waits"; n++ {
+			ask(t, s.URL, "")
+			select {
+			case <-gone:
+				seen = "interrupted"
+			default:
+			}
+		}
+		close(release)
+		<-stopped
 		<-ended
 		http.DefaultClient.CloseIdleConnections()
-		return fmt.Sprint(time.Since(start) >= 2*time.Second)
+		return seen
 	}
 	measuring := func(k talk, names ...string) observer {
 		return func(t *testing.T, args ...string) string {
@@ -234,10 +255,40 @@ func TestEverySettingActs(t *testing.T) {
 		k.model = "claude-sonnet-4-5"
 		return talking(k)(t, args...)
 	}
+	waiting := write("waiting.yaml", "base: workstream\ntrigger: {context_size: 9000, output_reserve: 500, safety_margin: 500}\n")
 	message := longTalk(1)
 	deep := `{"labels":` + strings.Repeat(`{"a":`, 100) + `1` + strings.Repeat(`}`, 101)
 	chatBody := `{"model":"m","messages":[{"role":"user","content":"hi"}]}`
 	compactBody := `{"model":"claude-sonnet-4-5","max_tokens":1000,"context_management":{"edits":[{"type":"compact_20260112"}]},"messages":[{"role":"user","content":"hi"}]}`
+
+	// A tenant that keeps as much as it may, and an agent of it, whose requests pass.
+	keeping := func(t *testing.T, args ...string) string {
+		address, stop := running(t, append(args, "--store", filepath.Join(t.TempDir(), "p.db"), "--anthropic-upstream", one)...)
+		defer stop()
+		ask(t, address+"/v1/threads", `{"id":"t"}`)
+		appended, _, text := ask(t, address+"/v1/threads/t/messages", `{"messages":[{"role":"user","parts":[{"type":"text","text":"one"}]}]}`)
+		for range 2 {
+			if status, _, text := ask(t, address+"/v1/messages", longTalk(40)); status != 200 {
+				t.Errorf("an agent gets %d %s", status, text)
+			}
+		}
+		return fmt.Sprint(appended, problemOf(text))
+	}
+	// Whether a model is asked for summaries.
+	spending := func(t *testing.T, args ...string) string {
+		var asked atomic.Int64
+		up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked.Add(1)
+			w.WriteHeader(http.StatusUnauthorized)
+		}))
+		defer up.Close()
+		t.Setenv("OPENAI_BASE_URL", up.URL+"/v1")
+		t.Setenv("OPENAI_API_KEY", "k")
+		address, stop := running(t, append(args, "--summarizer", "openai:gpt-5-mini")...)
+		defer stop()
+		usual.hold(t, address)
+		return fmt.Sprint(asked.Load() > 0)
+	}
 
 	cases := map[string]struct {
 		value string
@@ -249,26 +300,35 @@ func TestEverySettingActs(t *testing.T) {
 			stop()
 			return address[:len("http://127.0.0.1")]
 		}},
-		"store":               {"sqlite:" + filepath.Join(dir, "kept.db"), nil, kept},
-		"master-key":          {master, nil, legible},
-		"tls-cert":            {"x", nil, secured},
-		"tls-key":             {"x", nil, secured},
-		"policy":              {"last-messages:3", nil, talking(usual)},
-		"summarizer":          {"openai:gpt-5-mini", nil, talking(usual)},
-		"counter":             {"chars/4", nil, talking(usual)},
-		"favor":               {"quality", nil, talking(usual)},
-		"recall":              {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, talking(usual)},
-		"inject":              {"2000", nil, talking(injecting)},
-		"embedder":            {"openai:vectors", nil, searching},
-		"measure":             {"on", []string{"--counter", "claude"}, measured},
-		"quality":             {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, measuring(rereading, "palimpsest_context_requests_total")},
-		"anthropic-upstream":  {other, []string{"--anthropic-upstream", one}, asking("/v1/messages", message)},
-		"openai-upstream":     {other, []string{"--openai-upstream", one}, asking("/v1/chat/completions", chatBody)},
-		"gemini-upstream":     {other, []string{"--gemini-upstream", one}, asking("/v1beta/models/m:generateContent", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`)},
-		"emulate":             {"anthropic", []string{"--anthropic-upstream", one}, asking("/v1/messages", compactBody, "Anthropic-Beta", "compact-2026-01-12")},
-		"proxy":               {"off", []string{"--anthropic-upstream", one}, asking("/v1/messages", message)},
-		"proxy-memory":        {"1KB", []string{"--anthropic-upstream", one}, remembering},
-		"proxy-bodies":        {"1KB", []string{"--anthropic-upstream", one}, asking("/v1/messages", longTalk(40))},
+		"store":              {"sqlite:" + filepath.Join(dir, "kept.db"), nil, kept},
+		"master-key":         {master, nil, legible},
+		"tls-cert":           {"x", nil, secured},
+		"tls-key":            {"x", nil, secured},
+		"policy":             {"last-messages:3", nil, talking(usual)},
+		"summarizer":         {"openai:gpt-5-mini", nil, talking(usual)},
+		"counter":            {"chars/4", nil, talking(usual)},
+		"favor":              {"quality", nil, talking(usual)},
+		"recall":             {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, talking(usual)},
+		"inject":             {"2000", nil, talking(injecting)},
+		"embedder":           {"openai:vectors", nil, searching},
+		"measure":            {"on", []string{"--counter", "claude"}, measured},
+		"quality":            {"off", []string{"--policy", write("aside.yaml", "base: ladder\ntrigger: {max_input_tokens: 9000}\n")}, measuring(rereading, "palimpsest_context_requests_total")},
+		"anthropic-upstream": {other, []string{"--anthropic-upstream", one}, asking("/v1/messages", message)},
+		"openai-upstream":    {other, []string{"--openai-upstream", one}, asking("/v1/chat/completions", chatBody)},
+		"gemini-upstream":    {other, []string{"--gemini-upstream", one}, asking("/v1beta/models/m:generateContent", `{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}`)},
+		"emulate":            {"anthropic", []string{"--anthropic-upstream", one}, asking("/v1/messages", compactBody, "Anthropic-Beta", "compact-2026-01-12")},
+		"proxy":              {"off", []string{"--anthropic-upstream", one}, asking("/v1/messages", message)},
+		"proxy-memory":       {"1KB", []string{"--anthropic-upstream", one}, remembering},
+		"proxy-bodies":       {"1KB", []string{"--anthropic-upstream", one}, asking("/v1/messages", longTalk(40))},
+		"memory": {"1KB", nil, func(t *testing.T, args ...string) string {
+			t.Setenv("GOMEMLIMIT", "off") // or this process would collect all the time
+			return asking("/v1/threads", `{"id":"t"}`)(t, args...)
+		}},
+		"tenant-bodies":       {"1KB", []string{"--anthropic-upstream", one}, asking("/v1/messages", longTalk(40))},
+		"tenant-disk":         {"1", nil, keeping},
+		"tenant-spending":     {"1", nil, spending},
+		"tenant-requests":     {"1", nil, crowding},
+		"mcp":                 {"off", []string{"--proxy", "off"}, asking("/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Accept", "application/json, text/event-stream")},
 		"proxy-tenant-memory": {"1KB", []string{"--anthropic-upstream", one}, remembering},
 		"window":              {"9000", nil, talking(talk{steps: 14, output: 1_000, model: "nobody-knows"})},
 		"models":              {models, nil, talking(unknown)},
@@ -277,7 +337,9 @@ func TestEverySettingActs(t *testing.T) {
 		"rate":                {"1", []string{"--burst", "20"}, bursting},
 		"burst":               {"5", nil, bursting},
 		"max-streams":         {"1", nil, streaming},
-		"drain":               {"1ms", []string{"--drain", "2s"}, draining},
+		"patience":            {"1ms", []string{"--policy", waiting, "--summarizer", "openai:gpt-5-mini", "--patience", "10m"}, waitingForModel},
+		"lease":               {"50ms", []string{"--policy", waiting, "--patience", "10m", "--lease", "10m"}, waitingForDead},
+		"drain":               {"1ms", []string{"--drain", "10m"}, draining},
 		"log-level":           {"error", nil, logging},
 		"log-format":          {"json", nil, logging},
 	}
@@ -305,6 +367,28 @@ func TestEverySettingActs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// crowding asks for something while a request is at work.
+func crowding(t *testing.T, args ...string) string {
+	began, hold := make(chan struct{}), make(chan struct{})
+	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(began)
+		<-hold
+	}))
+	defer up.Close()
+	address, stop := running(t, append(args, "--anthropic-upstream", up.URL)...)
+	defer stop()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ask(t, address+"/v1/messages", longTalk(1))
+	}()
+	<-began
+	status, _, text := ask(t, address+"/v1/threads", "")
+	close(hold)
+	<-ended
+	return fmt.Sprint(status, problemOf(text))
 }
 
 // rereading is a conversation whose agent asks for what was removed.

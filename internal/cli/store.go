@@ -20,7 +20,10 @@ import (
 )
 
 // storeFlag is the --store flag: where conversations and keys are kept.
-type storeFlag struct{ name, tenant string }
+type storeFlag struct {
+	name, tenant string
+	tenantBytes  int64 // what a tenant may keep; 0 for any amount
+}
 
 const storeUsage = "`STORE` is a SQLite FILE, postgres://USER@HOST/NAME or memory: (default: " + dsn.File + " in palimpsest's data directory)"
 
@@ -69,7 +72,8 @@ func (db *database) artifacts() *artifact.Store {
 // open opens the store with the keys that there are. An existing one is never made
 // by a mistyped name.
 func (f *storeFlag) open(ctx context.Context, existing bool, master masterFlag) (*database, error) {
-	o := &dsn.Options{Existing: existing}
+	// What is there can be read where nothing can be written.
+	o := &dsn.Options{Existing: existing, Readable: true, TenantBytes: f.tenantBytes}
 	if master.given() {
 		var err error
 		if o.Masters, err = master.masters(); err != nil {

@@ -208,21 +208,26 @@ func shorten(s string, n int) string {
 // shortenPath leaves out the first directories of a path until it fits n
 // columns, or only the file's name is left.
 func shortenPath(path string, n int) string {
-	rest := path
+	whole := utf8.RuneCountInString(path)
+	at, columns := 0, whole // what is kept begins at at, with a slash
 	for {
-		_, after, more := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
-		if !more || after == "" {
+		from := at
+		if strings.HasPrefix(path[at:], "/") {
+			from++
+		}
+		next := strings.IndexByte(path[from:], '/')
+		if next < 0 || from+next+1 == len(path) {
 			break
 		}
-		rest = "/" + after
-		if utf8.RuneCountInString(rest)+1 <= n {
+		columns -= utf8.RuneCountInString(path[at : from+next])
+		if at = from + next; columns+1 <= n {
 			break
 		}
 	}
-	if utf8.RuneCountInString(rest)+1 >= utf8.RuneCountInString(path) {
+	if columns+1 >= whole {
 		return path
 	}
-	return "…" + rest
+	return "…" + path[at:]
 }
 
 // number writes an integer with its thousands apart.

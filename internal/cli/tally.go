@@ -1,8 +1,7 @@
 package cli
 
 import (
-	"github.com/tidwall/gjson"
-
+	"github.com/palimpsest-ai/palimpsest/internal/brief"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -22,11 +21,11 @@ type tally struct {
 
 // message counts one message of a size in tokens, and its parts.
 func (s *tally) message(m *thread.Message, size int, count *token.Counter) {
-	who := speaker(m)
+	who := brief.Speaker(m)
 	add(s.kinds, who, size)
 	turn := s.turns[m.Turn]
 	if turn == nil {
-		turn = &turnRow{Turn: m.Turn, Text: shorten(firstWords(m), 200)}
+		turn = &turnRow{Turn: m.Turn, Text: shorten(brief.Words(m), 200)}
 		s.turns[m.Turn] = turn
 	}
 	turn.Steps++
@@ -69,13 +68,13 @@ func (s *tally) result(t *thread.Thread, i int, r thread.ToolResult, size int) {
 func (s *tally) call(c thread.ToolCall, size int) {
 	key := c.Name + "\x00" + c.Arguments
 	if s.repeats[key] == nil {
-		s.repeats[key] = &repeatRow{Call: shorten(callText(c), 200)}
+		s.repeats[key] = &repeatRow{Call: shorten(brief.Call(c), 200)}
 	}
 	s.repeats[key].Times++
 	s.repeats[key].Tokens += size
 
 	class := toolpolicy.ClassOf(c.Name)
-	path := argument(gjson.Parse(c.Arguments), placeNames)
+	path := brief.Place(c)
 	if path == "" || class != toolpolicy.Read && class != toolpolicy.Edit && class != toolpolicy.Write {
 		return
 	}

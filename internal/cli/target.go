@@ -51,6 +51,9 @@ var defaultModels = map[string]string{
 type target struct {
 	to, policy, model, counter, models, summarizer string
 	budget                                         int
+	// guess takes the window of the model that the input names, or else usualBudget,
+	// where nobody says how large the request may be.
+	guess bool
 	// answers has what models answered before; nil for what this run asks alone.
 	answers llm.Cache
 }
@@ -81,6 +84,8 @@ type resolved struct {
 	// own is the policy that decides by its own rules, nil where a ladder fits
 	// the budget.
 	own policy.Policy
+	// goesOn: an agent appends the next message itself.
+	goesOn bool
 	// summaries is nil where no model is asked.
 	summaries *summaries
 }
@@ -114,7 +119,10 @@ func (t *target) resolve(in *input) (*resolved, error) {
 		}
 		r.profile.BoundReasoning = r.model.BindsThinking
 	}
-	if r.budget, err = t.tokens(r.model); err != nil {
+	if r.budget, err = t.tokens(r.model); t.guess && t.budget == 0 && t.model == "" {
+		r.budget, err = t.guessed(in)
+	}
+	if err != nil {
 		return nil, err
 	}
 	config := chosen.Config(r.counter)
@@ -140,6 +148,20 @@ func (t *target) tokens(m token.Model) (int, error) {
 		return 0, fmt.Errorf("%w: the context window of %s is not known; add --budget TOKENS", errUsage, m.Name)
 	}
 	return room, nil
+}
+
+// usualBudget bounds a conversation to look at whose model nobody knows, in tokens.
+const usualBudget = 160_000
+
+func (t *target) guessed(in *input) (int, error) {
+	set, err := t.table()
+	if err != nil {
+		return 0, err
+	}
+	if m, err := set.Find(in.Model); err == nil && in.Model != "" && inputRoom(m) > 0 {
+		return inputRoom(m), nil
+	}
+	return usualBudget, nil
 }
 
 // tokens is the value of a flag that takes a number of tokens.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -8,6 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 )
+
+// version, commit and date are those of a release, which the linker sets. Where it did
+// not, the build information says them.
+var version, commit, date string
 
 // build is what a program knows of how it was made.
 type build struct {
@@ -27,7 +32,12 @@ func thisBuild() build {
 	if !ok {
 		info = &debug.BuildInfo{GoVersion: runtime.Version()}
 	}
-	return buildOf(info)
+	b := buildOf(info)
+	if version != "" {
+		b.Version, b.Modified = version, false
+	}
+	b.Commit, b.Date = cmp.Or(commit, b.Commit), cmp.Or(date, b.Date)
+	return b
 }
 
 func buildOf(info *debug.BuildInfo) build {

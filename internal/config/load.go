@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/knadh/koanf/v2"
 
 	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/internal/yamlfile"
 )
 
 // Sources are where values come from beside the defaults.
@@ -94,10 +94,8 @@ func Load(s Sources) (*Config, error) {
 	c := &Config{values: map[string]Value{}, unknown: unknown}
 	for _, setting := range Settings() {
 		v := Value{Setting: setting, Text: k.String(setting.Name), From: from[setting.Name]}
-		if setting.check != nil {
-			if err := setting.check(v.Text); err != nil {
-				return nil, fmt.Errorf("%s (%s): %q: %w", setting.Name, v.From, v.Shown(), err)
-			}
+		if err := setting.valid(v.Text); err != nil {
+			return nil, fmt.Errorf("%s (%s): %q: %w", setting.Name, v.From, v.Shown(), err)
 		}
 		c.values[setting.Name] = v
 	}
@@ -131,18 +129,14 @@ func envLayer(environ []string) (layer, []string) {
 	return l, unknown
 }
 
-// maxFile bounds a file of settings, in bytes. The parser of YAML recurses, and takes
-// time with the square of what nests.
-const maxFile = 64 << 10
-
 // fileLayer reads a file of settings: one YAML mapping from names to values.
 func fileLayer(path string, optional bool) (layer, error) {
 	l := newLayer()
 	if path == "" {
 		return l, nil
 	}
-	if info, err := os.Stat(path); err == nil && info.Size() > maxFile {
-		return l, fmt.Errorf("config: %s: over %d bytes; is it a file of settings?", path, maxFile)
+	if info, err := os.Stat(path); err == nil && info.Size() > yamlfile.MaxBytes {
+		return l, fmt.Errorf("config: %s: over %d bytes; is it a file of settings?", path, yamlfile.MaxBytes)
 	}
 	data, err := os.ReadFile(path)
 	switch {
@@ -155,12 +149,9 @@ func fileLayer(path string, optional bool) (layer, error) {
 }
 
 func (l layer) parse(path string, data []byte) error {
-	file, err := parser.ParseBytes(data, 0)
-	if err != nil {
-		// The parser draws the lines around the mistake; the first line of its
-		// text says what is wrong, and the others might hold a secret.
-		first, _, _ := strings.Cut(err.Error(), "\n")
-		return fmt.Errorf("config: %s: %s", path, first)
+	file, wrong := yamlfile.Parse(data)
+	if wrong != nil {
+		return fmt.Errorf("config: %s: %w", path, wrong)
 	}
 	if len(file.Docs) > 1 {
 		return fmt.Errorf("config: %s: want one document, got %d", path, len(file.Docs))

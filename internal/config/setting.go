@@ -34,6 +34,8 @@ type Setting struct {
 
 	// env is the name in the environment where the usual one is taken.
 	env string
+	// values are all that it may be, where these can be counted.
+	values []string
 	// check reports why a text is no value; nil takes every text.
 	check func(text string) error
 	// show hides what is secret in a value; nil shows it as it is.
@@ -72,18 +74,20 @@ func Settings() []Setting {
 		{Name: "favor", Want: "WHAT", check: isFavor,
 			Usage: "when the policy auto compacts and how much it keeps: quality (near the window, half of it), balanced (from 64,000 tokens on, half of that) or cost (where it costs least); empty is the policy's own, else balanced"},
 		{Name: "summarizer", Want: "CHAIN",
-			Usage: "who writes summaries, such as anthropic:claude-haiku-4-5,extractive, in place of what the policy says"},
+			Usage: "who writes summaries, such as anthropic:claude-haiku-4-5,extractive, in place of what the policy says; agent is the own model of an agent behind the proxy, asked with the agent's key"},
 		{Name: "counter", Default: "auto", Want: "NAME",
 			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …; auto is the policy's, or else o200k for threads and each model's own for agents behind the proxy"},
-		{Name: "recall", Default: "tools", Want: "HOW", check: oneOf("off", "tools"),
+		{Name: "recall", Default: "tools", Want: "HOW", values: []string{"off", "tools"},
 			Usage: "what prompts offer to reach what was removed, where a step brings tools of its own: read_artifact and recall, whose calls …/answer answers (tools), or nothing (off)"},
 		{Name: "inject", Default: "0", Want: "TOKENS", check: isTokens,
 			Usage: "show so many tokens of removed messages that match the user's last one beside it, where recall is tools; 0 shows none"},
+		{Name: "mcp", Default: "read", Want: "HOW", values: []string{"off", "read", "write"},
+			Usage: "what agents may do at /mcp, by the Model Context Protocol and the rights of their key: search and read threads (read), compact them too (write), or nothing (off)"},
 		{Name: "embedder", Want: "MODEL",
 			Usage: "find what was removed by meaning too, with vectors of this model, such as openai:text-embedding-3-small; empty searches by words alone"},
-		{Name: "measure", Default: "off", Want: "HOW", check: oneOf("off", "on"),
+		{Name: "measure", Default: "off", Want: "HOW", values: []string{"off", "on"},
 			Usage: "ask the Anthropic and Gemini APIs, with the keys in the environment, how large a large request is where the counter only estimates: on, or off"},
-		{Name: "quality", Default: "on", Want: "HOW", check: oneOf("off", "on"),
+		{Name: "quality", Default: "on", Want: "HOW", values: []string{"off", "on"},
 			Usage: "watch threads for agents that miss what was removed, and tell of them in events and metrics: on, or off"},
 		{Name: "anthropic-upstream", Want: "URL", show: withoutPassword,
 			Usage: "send what agents ask the Anthropic API to this base URL, without /v1; empty is the provider's own"},
@@ -93,14 +97,24 @@ func Settings() []Setting {
 			Usage: "send what agents ask the Gemini API to this base URL, without a version; empty is the provider's own"},
 		{Name: "emulate", Want: "APIS", check: areAPIs,
 			Usage: "do what agents ask of native compaction here, for upstreams of these APIs that cannot: anthropic, openai, or both joined by a comma; empty passes it on"},
-		{Name: "proxy", Default: "tools", Want: "HOW", check: oneOf("off", "plain", "tools"),
+		{Name: "proxy", Default: "tools", Want: "HOW", values: []string{"off", "plain", "tools"},
 			Usage: "pass requests of agents on to their provider, compacted: with the tools read_artifact and recall once something was removed (tools), without them (plain), or not at all (off)"},
-		{Name: "proxy-memory", Default: "256MB", Want: "BYTES", check: isBytes,
-			Usage: "remember so much of the conversations of agents between their steps, of all tenants together; what is forgotten is read from the store again"},
-		{Name: "proxy-tenant-memory", Default: "128MB", Want: "BYTES", check: isBytes,
-			Usage: "of that at most so much for each tenant"},
-		{Name: "proxy-bodies", Default: "512MB", Want: "BYTES", check: isBytes,
-			Usage: "hold so much of requests of agents that are at work, by the size of their bodies; what comes beyond it is answered with 503 and Retry-After"},
+		{Name: "memory", Want: "BYTES", check: isBytesIfAny,
+			Usage: "how much memory the process may have; requests beyond it are answered with 503 and Retry-After. Empty is the limit of its control group, else half of the machine. Go's GOMEMLIMIT follows from it where that is not set, and so does each of the next four"},
+		{Name: "proxy-memory", Want: "BYTES", check: isBytesIfAny,
+			Usage: "remember so much of the conversations of agents between their steps, of all tenants together; what is forgotten is read from the store again. Empty is an eighth of memory, at most 256MB"},
+		{Name: "proxy-tenant-memory", Want: "BYTES", check: isBytesIfAny,
+			Usage: "of that at most so much for each tenant; empty is half of it"},
+		{Name: "proxy-bodies", Want: "BYTES", check: isBytesIfAny,
+			Usage: "hold so much of requests at work, of agents and of the API, by the size of their bodies; what comes beyond it is answered with 503 and Retry-After. Empty is an eighth of memory, at most 512MB"},
+		{Name: "tenant-bodies", Want: "BYTES", check: isBytesIfAny,
+			Usage: "of that at most so much for each tenant; empty is half of it"},
+		{Name: "tenant-requests", Default: "500", Want: "N", check: isCount,
+			Usage: "requests that a tenant may have at work at once, those of its agents too; further ones are answered with 429 and Retry-After"},
+		{Name: "tenant-disk", Default: "0", Want: "BYTES", check: isBytesOrNone,
+			Usage: "what a tenant may keep, as stored; writes beyond it are refused, and requests of its agents pass as they came. 0 bounds nothing; memory: has no such bound"},
+		{Name: "tenant-spending", Default: "0", Want: "TOKENS", check: isTokens,
+			Usage: "tokens an hour that models may be asked for a tenant, for summaries and decisions; beyond it they are made without a model. 0 bounds nothing"},
 		{Name: "window", Default: "0", Want: "TOKENS", check: isTokens,
 			Usage: "the context window of models that are not in the table; 0 leaves their threads to the policy's own limits"},
 		{Name: "models", Want: "FILE",
@@ -115,13 +129,31 @@ func Settings() []Setting {
 			Usage: "requests that it may make at once"},
 		{Name: "max-streams", Default: "100", Want: "N", check: isCount,
 			Usage: "streams of events that a tenant may hold open"},
+		{Name: "patience", Default: "30s", Want: "DURATION", check: isDuration,
+			Usage: "how long a request waits for a compaction of its thread that is being made, under a policy that has requests wait (workstream) or where it cannot be sent without"},
+		{Name: "lease", Default: "2s", Want: "DURATION", check: isDuration,
+			Usage: "how long it waits where the process that makes it has not said so, which a process does four times as often; after 15 times that another one takes it up"},
 		{Name: "drain", Default: "30s", Want: "DURATION", check: isDuration,
 			Usage: "how long requests may take to finish when the daemon stops"},
-		{Name: "log-level", Default: "info", Want: "LEVEL", check: oneOf("debug", "info", "warn", "error"),
+		{Name: "log-level", Default: "info", Want: "LEVEL", values: []string{"debug", "info", "warn", "error"},
 			Usage: "write log records from this level on: debug, info, warn, error"},
-		{Name: "log-format", Default: "text", Want: "FORMAT", check: oneOf("text", "json"),
+		{Name: "log-format", Default: "text", Want: "FORMAT", values: []string{"text", "json"},
 			Usage: "write log records as text or json, to standard error"},
 	}
+}
+
+// Values are all that the setting may be; nil where these cannot be counted.
+func (s Setting) Values() []string { return s.values }
+
+// valid reports why a text is no value.
+func (s Setting) valid(text string) error {
+	switch {
+	case s.values != nil:
+		return oneOf(s.values...)(text)
+	case s.check != nil:
+		return s.check(text)
+	}
+	return nil
 }
 
 // Names lists the names of all settings, in the order of the table.
@@ -178,6 +210,22 @@ func tokens(text string) (int, error) {
 func isBytes(text string) error {
 	_, err := bytes(text)
 	return err
+}
+
+// isBytesIfAny takes nothing too: the value follows from others then.
+func isBytesIfAny(text string) error {
+	if text == "" {
+		return nil
+	}
+	return isBytes(text)
+}
+
+// isBytesOrNone takes 0 too, which bounds nothing.
+func isBytesOrNone(text string) error {
+	if text == "0" {
+		return nil
+	}
+	return isBytes(text)
 }
 
 // bytes reads 1000, 64KB, 64MB and 1GB, in powers of 1024.

@@ -90,5 +90,5 @@ func (who identity) allow(right apikey.Rights) error {
 	if who.rights.Has(right) {
 		return nil
 	}
-	return problem(api.Forbidden, fmt.Sprintf("the key does not give the right to %s; `palimpsest keys add` makes one that does", right))
+	return problem(api.Forbidden, fmt.Sprintf("the key does not give the right to %s; `palimpsest keys add` makes one that does", right&^who.rights))
 }

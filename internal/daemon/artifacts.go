@@ -96,7 +96,7 @@ func (c *call) answerTool(info store.Info, q *neutral.Part) (any, error) {
 		return nil, at("type", problem(api.BadRequest, "type: want a part of type tool_call, as the model made it"))
 	}
 	prepared, _ := c.tenant.open.Get(info.ID)
-	result, ok, err := c.tenant.compactor.Session(info.ID).Answer(c.r.Context(), prepared, calls[0])
+	result, ok, err := c.reader(info.ID).Answer(c.r.Context(), prepared, calls[0])
 	if err == nil && !ok {
 		err = at("tool", problem(api.NotFound, "the daemon answers calls of read_artifact and recall, when its setting recall is tools; run other tools yourself"))
 	}
@@ -123,7 +123,7 @@ func (c *call) recall(info store.Info) (any, error) {
 	default:
 		return nil, problem(api.BadRequest, fmt.Sprintf("role: want system, user, assistant or tool, got %.40q", o.Role))
 	}
-	found, err := c.tenant.compactor.Session(info.ID).Recall(c.r.Context(), q, &o)
+	found, err := c.reader(info.ID).Recall(c.r.Context(), q, &o)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,10 @@ type call struct {
 	tenant *tenant
 	// version is what If-Match names, api.Any when it names nothing.
 	version int
+	// ended says that it is not at work any more; nil where it never was.
+	ended func()
+	// room is what its body takes of the memory for bodies, in bytes.
+	room int
 }
 
 // handler answers a call. The value is the body of the answer; a handler that
@@ -45,11 +49,12 @@ func (s *Server) operation(op api.Operation, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen := requestOf(r.Context())
 		c := &call{s: s, w: w, r: r, op: op, version: api.Any}
+		defer c.end()
 		answer, err := c.answer(h)
 		if err != nil {
 			p := problemOf(err)
 			seen.failed(p, err)
-			refuse(w, seen.id, p)
+			s.refuse(w, r, p)
 			return
 		}
 		switch answer := answer.(type) {
@@ -89,7 +94,31 @@ func (c *call) answer(h handler) (any, error) {
 	if c.tenant, err = c.s.tenant(who.tenant); err != nil {
 		return nil, err
 	}
+	if !c.op.Streams() { // of those there is a number of their own
+		if c.ended, err = c.s.begin(who.tenant); err != nil {
+			return nil, err
+		}
+	}
 	return h(c)
+}
+
+// end gives back what the call has taken.
+func (c *call) end() {
+	if c.ended != nil {
+		c.ended()
+	}
+	if c.room > 0 {
+		c.s.config.Memory.Give(c.who.tenant, c.room)
+	}
+}
+
+// take takes room for more of the body.
+func (c *call) take(bytes int) bool {
+	ok := c.s.config.Memory.Take(c.who.tenant, bytes)
+	if ok {
+		c.room += bytes
+	}
+	return ok
 }
 
 func contains(names []string, name string) bool {
@@ -162,11 +191,14 @@ func (c *call) decode(v any) error {
 		return problem(api.WrongType, "send the body as it is, without Content-Encoding")
 	}
 	limits := c.s.config.Limits
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limits.Body))
+	body, err := io.ReadAll(&roomed{Reader: http.MaxBytesReader(c.w, c.r.Body, limits.Body), take: c.take})
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return problem(api.TooLarge, fmt.Sprintf("the body is over %d bytes; append the messages in several calls", limits.Body))
+	case errors.Is(err, errBusy):
+		c.s.metrics.refused.WithLabelValues("bodies").Inc()
+		return later(api.Unavailable, "too many large requests are at work; ask again")
 	case err != nil:
 		return problem(api.BadRequest, "the body ended before its time")
 	case len(bytes.TrimSpace(body)) == 0:

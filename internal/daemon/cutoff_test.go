@@ -21,7 +21,7 @@ func chatCut(t *testing.T) json.RawMessage {
 	body, err := json.Marshal(map[string]any{
 		"choices": []any{map[string]any{"finish_reason": "length", "message": map[string]any{
 			"role": "assistant", "content": "I write the file.",
-			"tool_calls": []any{map[string]any{"id": "call_cut", "type": "function", "function": map[string]any{"name": "Write", "arguments": `{"content":"package`}}},
+			"tool_calls": []any{map[string]any{"id": "call_whole", "type": "function", "function": map[string]any{"name": "Read", "arguments": `{"path":"a.go"}`}}, map[string]any{"id": "call_cut", "type": "function", "function": map[string]any{"name": "Write", "arguments": `{"content":"package`}}},
 		}}},
 		"usage": map[string]any{"prompt_tokens": 900, "completion_tokens": 1000},
 	})
@@ -31,8 +31,8 @@ func chatCut(t *testing.T) json.RawMessage {
 	return body
 }
 
-// TestCutOff: an answer that ended at the limit on the output is kept without its
-// call. Where compacting helps, the loop goes on with a request that the provider
+// TestCutOff: an answer that ended at the limit on the output is kept without the
+// call that is not whole. Where compacting helps, the loop goes on with a request that the provider
 // takes, at a daemon that has not prepared the step just as at the one that has;
 // else the problem says so. E2
 func TestCutOff(t *testing.T) {
@@ -80,7 +80,7 @@ func TestCutOff(t *testing.T) {
 				}
 			}
 			body := string(p.Body)
-			if strings.Contains(body, "call_cut") || !strings.Contains(body, "was cut off there") || !strings.Contains(body, "You repair builds.") {
+			if strings.Contains(body, "call_cut") || !strings.Contains(body, "call_whole") || !strings.Contains(body, "Not run: the answer was cut off") || !strings.Contains(body, "was cut off there") || !strings.Contains(body, "You repair builds.") {
 				t.Errorf("the request is %s", body)
 			}
 			log, err := c.Log(ctx, "t", "", 500)
@@ -90,8 +90,8 @@ func TestCutOff(t *testing.T) {
 			kept := 0
 			for _, m := range log.Items {
 				for _, part := range m.Parts {
-					if part.Type == neutral.ToolCallPart {
-						t.Errorf("a call that did not run is in the log: %+v", m)
+					if part.Type == neutral.ToolCallPart && part.CallID != "call_whole" {
+						t.Errorf("a call that is not whole is in the log: %+v", m)
 					}
 					if part.Text == "I write the file." {
 						kept++
@@ -152,6 +152,14 @@ func TestRemember(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown("after an undo")
+	var many []string
+	for n := range 30 {
+		many = append(many, fmt.Sprintf("Note %d: the port is 80%02d.", n, n))
+	}
+	all, err := c.Remember(ctx, "t", api.Any, many...)
+	if err != nil || len(all.Plan.Memory.Entries) >= 15 || !strings.Contains(all.Plan.Memory.Summary, "Note 10:") {
+		t.Errorf("30 entries at once: %+v, %v", all.Plan.Memory, err)
+	}
 }
 
 // TestOverflowed: a request that the provider refused as too long comes back

@@ -101,7 +101,7 @@ type checked struct {
 
 func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := c.next.RoundTrip(r)
-	if err != nil || strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") || answer.Header.Get("X-Provider") != "" {
+	if err != nil || strings.HasPrefix(answer.Header.Get("Content-Type"), "text/event-stream") || answer.Header.Get("X-Provider") != "" || r.URL.Path == "/mcp" && answer.StatusCode < 400 {
 		return answer, err
 	}
 	data, err := io.ReadAll(answer.Body)
@@ -178,7 +178,7 @@ func (d document) check(r *http.Request, answer *http.Response, data []byte) []s
 		if !ok {
 			return []string{"the document does not know the type " + kind}
 		}
-		if kind == "text/plain" {
+		if strings.HasPrefix(kind, "text/") {
 			return nil
 		}
 		return d.checkJSON(content.Schema, data)

@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -50,7 +51,7 @@ func echo(string) (http.Handler, error) {
 // one, and whether anybody reads the body or not.
 func TestSlowBodies(t *testing.T) {
 	keys := apikey.New(&apikey.Memory{}, nil)
-	token := key(t, keys, "a", apikey.Write)
+	token := key(t, keys, "a", apikey.Read|apikey.Write)
 	for name, header := range map[string]string{"without a key": "", "agent": "X-Palimpsest-Key: " + token + "\r\n", "client": "Authorization: Bearer " + token + "\r\n"} {
 		for _, path := range []string{"/v1/messages", "/v1/threads", "/nothing"} {
 			t.Run(name+path, func(t *testing.T) {
@@ -111,12 +112,24 @@ func TestSlowReaders(t *testing.T) {
 }
 
 // TestTwoLengths: a request that says in two ways where it ends is refused, also
-// behind another on the same connection, and its body is no request.
+// behind another on the same connection, and its body is no request; under TLS too.
 func TestTwoLengths(t *testing.T) {
+	t.Run("plain", func(t *testing.T) { twoLengths(t, connected(t, daemon.Config{Proxy: echo})) })
+	t.Run("TLS", func(t *testing.T) {
+		certFile, keyFile, roots := issue(t, t.TempDir(), 1)
+		config, err := daemon.TLS(certFile, keyFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		twoLengths(t, tls.Client(connected(t, daemon.Config{Proxy: echo, TLS: config}), &tls.Config{RootCAs: roots, ServerName: "127.0.0.1"}))
+	})
+}
+
+func twoLengths(t *testing.T, conn net.Conn) {
+	t.Helper()
 	const good = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
 	const both = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\ncontent-length: 4\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
 	const chunked = "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n11\r\nContent-Length: 4\r\n0\r\n\r\n"
-	conn := connected(t, daemon.Config{Proxy: echo})
 	r := bufio.NewReader(conn)
 	for n, c := range []struct {
 		request string
@@ -143,7 +156,7 @@ func TestRateOfProxy(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	keys := apikey.New(&apikey.Memory{}, nil)
 	h := start(t, daemon.Config{Keys: keys, Proxy: echo, Limits: daemon.Limits{Rate: 1, Burst: 2}, Now: func() time.Time { return now }})
-	token := key(t, keys, "a", apikey.Write)
+	token := key(t, keys, "a", apikey.Read|apikey.Write)
 	for _, c := range []struct {
 		path, name, key string
 		want            []int

@@ -32,15 +32,15 @@ func (s *Server) Listen(ctx context.Context, address string) (net.Listener, erro
 // are cut off, and the error says so. The listener is closed when it returns.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	server := HTTPServer(s, s.config.Limits.Arrive)
-	server.TLSConfig = s.config.TLS
+	served := net.Listener(headedListener{listener})
+	if s.config.TLS != nil {
+		server.TLSConfig = s.config.TLS.Clone()
+		server.TLSConfig.NextProtos = []string{"h2", "http/1.1"}
+		served = secured(listener, server.TLSConfig)
+	}
+	_ = s.unready(ctx) // it is logged; what can be read is served all the same
 	failed := make(chan error, 1)
-	go func() {
-		if s.config.TLS != nil {
-			failed <- server.ServeTLS(listener, "", "")
-		} else {
-			failed <- server.Serve(headedListener{listener})
-		}
-	}()
+	go func() { failed <- server.Serve(served) }()
 	if s.jobs != nil {
 		keeping, cancel := context.WithCancel(ctx)
 		kept := make(chan struct{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/proxy"
 )
 
 // metrics are what /metrics shows. No label holds a tenant, a thread or a key, so
@@ -23,9 +25,10 @@ type metrics struct {
 	inFlight prometheus.Gauge
 	streams  prometheus.Gauge
 	jobs     *prometheus.CounterVec
+	refused  *prometheus.CounterVec
 }
 
-func newMetrics(counters *event.Counters, remembered func() int) *metrics {
+func newMetrics(counters *event.Counters, memory *proxy.Memory, spending *Spending) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -44,13 +47,30 @@ func newMetrics(counters *event.Counters, remembered func() int) *metrics {
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "palimpsest_job_attempts_total", Help: "Background jobs that this process has tried, by kind and outcome (done, failed).",
 		}, []string{"kind", "outcome"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "palimpsest_refused_total", Help: "What was refused because the process or a tenant is at its limit, by limit (memory, bodies, requests, disk).",
+		}, []string{"limit"}),
 	}
-	m.registry.MustRegister(m.requests, m.took, m.inFlight, m.streams, m.jobs, &collector{counters},
+	m.registry.MustRegister(m.requests, m.took, m.inFlight, m.streams, m.jobs, m.refused, &collector{counters},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if remembered != nil {
-		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "palimpsest_proxy_memory_bytes", Help: "About what the proxies remember of conversations between their steps.",
-		}, func() float64 { return float64(remembered()) }))
+	for _, g := range []struct {
+		name, help string
+		value      func() float64
+	}{
+		{"palimpsest_proxy_memory_bytes", "About what the proxies remember of conversations between their steps.", func() float64 { return float64(memory.Bytes()) }},
+		{"palimpsest_bodies_bytes", "Bodies of requests that are at work.", func() float64 { return float64(memory.Bodies()) }},
+		{"palimpsest_memory_bytes", "Memory that the process has of the system, as the setting memory bounds it.", func() float64 { return float64(inUse()) }},
+	} {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, g.value))
+	}
+	for _, c := range []struct {
+		name, help string
+		value      *atomic.Int64
+	}{
+		{"palimpsest_spent_tokens_total", "Tokens that models were asked and answered for summaries and decisions.", &spending.used},
+		{"palimpsest_spending_refused_total", "Questions to models that were not asked because the tenant had spent what it may.", &spending.denied},
+	} {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: c.name, Help: c.help}, func() float64 { return float64(c.value.Load()) }))
 	}
 	return m
 }

@@ -48,7 +48,7 @@ func (r *request) failed(p *api.Problem, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kind = p.Kind()
-	if p.Status >= http.StatusInternalServerError {
+	if p.Status >= http.StatusInternalServerError && p.RetryAfter == 0 && p.Kind() != api.OverQuota { // those are limits that were set
 		r.cause = cause
 	}
 }

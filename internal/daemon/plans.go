@@ -146,7 +146,11 @@ func (c *call) remember(info store.Info, q *api.Remember) (any, error) {
 
 // change changes the plan in force, and answers with the new one.
 func (c *call) change(id string, do func(context.Context, *palimpsest.Session) error) (any, error) {
-	if err := do(c.r.Context(), c.session(id)); err != nil {
+	return c.changed(id, c.session(id), do)
+}
+
+func (c *call) changed(id string, s *palimpsest.Session, do func(context.Context, *palimpsest.Session) error) (any, error) {
+	if err := do(c.r.Context(), s); err != nil {
 		return nil, err
 	}
 	return c.current(id)

@@ -13,6 +13,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -44,6 +46,7 @@ var kinds = []kind{
 	{api.TooLarge, http.StatusRequestEntityTooLarge, "It is too large"},
 	{api.WrongType, http.StatusUnsupportedMediaType, "The body has the wrong type"},
 	{api.OverBudget, http.StatusUnprocessableEntity, "The budget cannot be met"},
+	{api.OverQuota, http.StatusInsufficientStorage, "The tenant keeps as much as it may"},
 	{api.TooManyRequests, http.StatusTooManyRequests, "Too many requests"},
 	{api.Internal, http.StatusInternalServerError, "Something broke in the daemon"},
 	{api.Unavailable, http.StatusServiceUnavailable, "The daemon cannot answer now"},
@@ -86,8 +89,10 @@ func problemOf(err error) *api.Problem {
 		return versions(false, conflict.Want, conflict.Have)
 	case errors.Is(err, store.ErrUnavailable):
 		return problem(api.Unavailable, "the daemon's store cannot be reached; try again. A write may have been made all the same: with the same If-Match, or ids, making it again changes nothing")
-	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly):
-		return problem(api.Unavailable, "the daemon's store takes no writes, and nothing was changed; whoever runs the daemon has to see to it")
+	case errors.Is(err, store.ErrQuota):
+		return problem(api.OverQuota, "the tenant keeps as much as it may, and nothing was changed; delete threads that nobody needs, or have its quota raised (tenant-disk)")
+	case errors.Is(err, store.ErrFull), errors.Is(err, store.ErrReadOnly), errors.Is(err, store.ErrGone), errors.Is(err, store.ErrSealed), errors.Is(err, keyring.ErrNoMaster):
+		return problem(api.Unavailable, unfit(err)+". Nothing was changed; whoever runs the daemon has to see to it")
 	case errors.Is(err, store.ErrName):
 		return problem(api.BadRequest, "a name in the request cannot be stored: an id has at most 512 bytes, and no zero byte")
 	case errors.Is(err, store.ErrConflict):
@@ -151,6 +156,8 @@ func budget(over *palimpsest.BudgetError) string {
 func refuse(w http.ResponseWriter, requestID string, p *api.Problem) {
 	answer := *p
 	answer.Instance = requestID
+	// What they quote of a request may be as long as the request.
+	answer.Detail, answer.Path = clip.Short(p.Detail, 1200), clip.Short(p.Path, 400)
 	data, err := json.Marshal(answer)
 	if err != nil { // unreachable: a problem has only texts and numbers
 		data = []byte(`{}`)

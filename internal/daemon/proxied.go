@@ -18,12 +18,16 @@ func (s *Server) proxied(w http.ResponseWriter, r *http.Request) {
 	err = s.admit(r, who, err)
 	var handler http.Handler
 	if err == nil {
-		handler, err = s.config.Proxy(who.tenant)
+		var end func()
+		if end, err = s.begin(who.tenant); err == nil {
+			defer end()
+			handler, err = s.config.Proxy(who.tenant)
+		}
 	}
 	if err != nil {
 		p := problemOf(err)
 		requestOf(r.Context()).failed(p, err)
-		refuse(w, requestID(r.Context()), p)
+		s.refuse(w, r, p)
 		return
 	}
 	r.Header.Del(KeyHeader)
@@ -43,7 +47,7 @@ func (s *Server) proxyUser(r *http.Request) (identity, error) {
 	}
 	who, err := s.keyed(r.Context(), token)
 	if err == nil {
-		err = who.allow(apikey.Write)
+		err = who.allow(apikey.Read | apikey.Write) // models read there what was kept
 	}
 	return who, err
 }

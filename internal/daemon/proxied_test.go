@@ -55,7 +55,7 @@ func TestProxied(t *testing.T) {
 		status       int
 		allow        string
 	}{
-		{"GET", "/", 404, ""}, {"GET", "/ui", 404, ""}, {"GET", "/favicon.ico", 404, ""}, {"POST", "/v1/nothing", 404, ""},
+		{"GET", "/index.html", 404, ""}, {"GET", "/ui", 404, ""}, {"POST", "/", 405, "GET"}, {"GET", "/favicon.ico", 404, ""}, {"POST", "/v1/nothing", 404, ""},
 		{"GET", "/v1/messages", 405, "POST"}, {"PUT", "/v1/models", 405, "GET"}, {"POST", "/healthz", 405, "GET"},
 	} {
 		answer, body := h.do(t, c.method, c.path, "secret")
@@ -70,7 +70,7 @@ func TestProxied(t *testing.T) {
 		t.Errorf("a page of another origin: %d", answer.StatusCode)
 	}
 
-	keys := tenantKeys{"plk_acme": {Grant: apikey.Grant{Tenant: "acme", Rights: apikey.Write}}, "plk_reader": {Grant: apikey.Grant{Tenant: "acme", Rights: apikey.Read}}, "plk_broken": {Grant: apikey.Grant{Tenant: "broken", Rights: apikey.Write}}}
+	keys := tenantKeys{"plk_acme": {Grant: apikey.Grant{Tenant: "acme", Rights: apikey.Read | apikey.Write}}, "plk_writer": {Grant: apikey.Grant{Tenant: "acme", Rights: apikey.Write}}, "plk_reader": {Grant: apikey.Grant{Tenant: "acme", Rights: apikey.Read}}, "plk_broken": {Grant: apikey.Grant{Tenant: "broken", Rights: apikey.Read | apikey.Write}}}
 	h = start(t, daemon.Config{Proxy: upstream, Keys: keys})
 	for _, test := range []struct {
 		key  string
@@ -78,6 +78,7 @@ func TestProxied(t *testing.T) {
 	}{
 		{"plk_acme", http.StatusTeapot},
 		{"plk_reader", http.StatusForbidden},
+		{"plk_writer", http.StatusForbidden},
 		{"plk_wrong", http.StatusUnauthorized},
 		{"plk_broken", http.StatusInternalServerError},
 		{"", http.StatusUnauthorized},

@@ -6,7 +6,6 @@ package daemon
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -20,7 +19,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 	"github.com/palimpsest-ai/palimpsest/internal/upkeep"
+	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -60,12 +61,26 @@ type Config struct {
 	// Proxy gives the handler of a tenant's requests that are none of the API's:
 	// those that agents send to a provider. Nil refuses them.
 	Proxy func(tenant string) (http.Handler, error)
-	// Remembered is about how many bytes the proxies remember of conversations, for
-	// /metrics; nil leaves it out.
-	Remembered func() int
-	// Ready reports why the daemon cannot work, such as a store that does not
-	// answer; nil is always ready.
+	// Policies are the policy, ladder and name for a policy's name and what it is to
+	// favour, empty for its own, so that a plan of another one can be looked at and
+	// used. Nil: there is only that of Compactor.
+	Policies func(name, favor string) (palimpsest.Config, error)
+	// Sessions are those that agents left on this machine; nil shows none, and so do
+	// Keys.
+	Sessions Sessions
+	// MCP offers threads to agents at /mcp, by the Model Context Protocol; the zero
+	// value does not.
+	MCP MCP
+	// Version is what the daemon calls itself there.
+	Version string
+	// Memory is what the proxies remember, and the room for bodies of requests, those of
+	// the API too; nil is one of the daemon's own.
+	Memory *proxy.Memory
+	// Ready reports why the daemon cannot work; nil asks the store whether it keeps
+	// what is written to it, at most once a second.
 	Ready func(context.Context) error
+	// Spending bounds what models are asked for each tenant; nil counts it.
+	Spending *Spending
 	// TLS is what connections are secured with, as TLS makes it; nil speaks plain
 	// HTTP.
 	TLS *tls.Config
@@ -95,6 +110,11 @@ type Limits struct {
 	Arrive time.Duration
 	// Page is the largest page of a list; default 500.
 	Page int
+	// Memory is how much memory the process may have of the system, in bytes, before
+	// requests are refused; 0 for any amount.
+	Memory int64
+	// Requests is how many requests of a tenant may be at work at once; 0 for any number.
+	Requests int
 	// Streams is how many event streams a tenant may hold open; default 100.
 	Streams int
 }
@@ -132,6 +152,9 @@ type Server struct {
 	log      *slog.Logger
 	jobs     job.Queue // nil where nothing is done in the background
 	upkeep   *upkeep.Upkeep
+	busy     work
+	searched *mcp.Memory
+	count    func(string) int // the tokens of a text, for answers to agents
 
 	mu      sync.Mutex
 	tenants map[string]*tenant
@@ -163,18 +186,31 @@ func New(c Config) (*Server, error) {
 	if c.Counters == nil {
 		c.Counters = &event.Counters{}
 	}
+	if c.Spending == nil {
+		c.Spending = NewSpending(0, c.Now)
+	}
+	if c.Memory == nil {
+		c.Memory = proxy.NewMemory(nil)
+	}
 	c.Limits = c.Limits.filled()
+	if c.Ready == nil {
+		c.Ready = probed(c.Store, c.Now)
+	}
 	s := &Server{
 		config: c, mux: http.NewServeMux(), counters: c.Counters, log: c.Logger,
 		rate: newRates(c.Limits.Rate, c.Limits.Burst, c.Now), tenants: map[string]*tenant{}, stop: make(chan struct{}),
+		busy: work{each: c.Limits.Requests}, searched: mcp.NewMemory(searchMemory),
 	}
 	if s.models = token.Models(); c.Models != nil {
 		s.models = *c.Models
 	}
-	s.metrics = newMetrics(s.counters, c.Remembered)
+	s.metrics = newMetrics(s.counters, c.Memory, c.Spending)
 	// What cannot be used is told now and not at the first request.
 	if _, err := palimpsest.New(c.Compactor); err != nil {
 		return nil, fmt.Errorf("daemon.New: %w", err)
+	}
+	if counter := c.Compactor.Counter; counter != nil {
+		s.count = counter.Text
 	}
 	if err := s.routes(); err != nil {
 		return nil, fmt.Errorf("daemon.New: %w", err)
@@ -186,6 +222,9 @@ func New(c Config) (*Server, error) {
 		}}
 		work := s.upkeep.Handlers()
 		work[palimpsest.CompactJob] = s.work
+		if c.Proxy != nil {
+			work[proxy.CompactJob] = s.workProxied
+		}
 		if s.jobs, err = c.Jobs(s.metrics.counted(work), &job.Options{Failed: s.jobFailed}); err != nil {
 			return nil, fmt.Errorf("daemon.New: jobs: %w", err)
 		}
@@ -217,6 +256,13 @@ func (s *Server) routes() error {
 	s.mux.HandleFunc("GET /healthz", s.health)
 	s.mux.HandleFunc("GET /readyz", s.ready)
 	s.mux.Handle("GET /metrics", s.metricsPage())
+	if s.config.MCP != NoMCP {
+		s.mux.HandleFunc("POST /mcp", s.answerMCP)
+	}
+	page := web.Handler()
+	for _, path := range web.Paths() {
+		s.mux.Handle("GET "+path, page)
+	}
 	return nil
 }
 
@@ -265,7 +311,8 @@ func upgrades(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 // ours reports whether an address could only be meant for the API: what is sent
 // there by mistake goes to no provider.
 func ours(address string) bool {
-	return strings.HasPrefix(path.Clean("/"+address)+"/", api.Root+"/")
+	clean := path.Clean("/"+address) + "/"
+	return strings.HasPrefix(clean, api.Root+"/") || strings.HasPrefix(clean, api.SessionsRoot+"/")
 }
 
 func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
@@ -276,25 +323,4 @@ func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Write([]byte("ok\n"))
-}
-
-// readyPatience is how long a store may take to answer before it counts as gone.
-const readyPatience = 5 * time.Second
-
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	err := error(nil)
-	if s.config.Ready != nil {
-		ctx, cancel := context.WithTimeout(r.Context(), readyPatience)
-		defer cancel()
-		err = s.config.Ready(ctx)
-	}
-	if s.stopping.Load() {
-		err = errors.New("stopping")
-	}
-	if err != nil {
-		s.log.WarnContext(r.Context(), "not ready", "class", event.ErrorClass(err))
-		refuse(w, requestID(r.Context()), problem(api.Unavailable, "the daemon is stopping, or its store does not answer"))
-		return
-	}
-	s.health(w, r)
 }

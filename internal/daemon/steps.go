@@ -103,17 +103,25 @@ func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.shown(info.ID, q.API, made)
+	return c.shown(info.ID, q, made)
 }
 
 // shown is the answer with a prompt that the front door handed out. The list of
 // what is hidden stays out: it grows with the history, and a step must not.
-func (c *call) shown(id, name string, made *palimpsest.Prepared) (*api.Prepared, error) {
+func (c *call) shown(id string, q *api.Step, made *palimpsest.Prepared) (*api.Prepared, error) {
 	c.tenant.open.Put(id, made, 1)
 	c.etag(made.Version)
 	manifest := *made.Manifest
 	manifest.Hidden = []render.Hidden{}
-	return prepared(name, made.Prompt, &api.Prepared{Version: made.Version, PlanVersion: made.PlanVersion, Tokens: made.Tokens, Manifest: &manifest})
+	out := &api.Prepared{Version: made.Version, PlanVersion: made.PlanVersion, Tokens: made.Tokens, Manifest: &manifest}
+	if !q.Edits {
+		return prepared(q.API, made.Prompt, out)
+	}
+	log, err := c.tenant.Log.Load(c.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	return edited(q.API, log, made.Prompt, made.Manifest, out), nil
 }
 
 // prepared writes a prompt in the form that was asked for.
@@ -209,7 +217,7 @@ func (c *call) cutOff(info store.Info, q *api.CutOff) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.shown(info.ID, q.Step.API, made)
+	return c.shown(info.ID, &q.Step, made)
 }
 
 // lastStep reads the step that the daemon, or another one, has prepared before.
@@ -230,7 +238,7 @@ func (c *call) overflowed(info store.Info, q *api.Step) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.shown(info.ID, q.API, made)
+	return c.shown(info.ID, q, made)
 }
 
 func (c *call) outcome(info store.Info, q *quality.Outcome) (any, error) {
@@ -259,7 +267,16 @@ func (c *call) compact(info store.Info, q *api.Compact) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.change(info.ID, func(ctx context.Context, s *palimpsest.Session) error {
+	compactor, err := c.compactorFor(q)
+	if err != nil {
+		return nil, err
+	}
+	if compactor != c.tenant.compactor { // the page asks, and knows of the request what the daemon does
+		if step, err = c.stepOf(info.ID, &q.Step); err != nil {
+			return nil, err
+		}
+	}
+	return c.changed(info.ID, c.condition(compactor.Session(info.ID)), func(ctx context.Context, s *palimpsest.Session) error {
 		_, err := s.Compact(ctx, step, q.Instructions)
 		return err
 	})
@@ -314,5 +331,9 @@ func (c *call) render(info store.Info, q *api.Render) (any, error) {
 		return nil, err
 	}
 	c.etag(log.Version())
-	return prepared(q.Step.API, res.Prompt, &api.Prepared{Version: log.Version(), PlanVersion: version, Tokens: res.After, Manifest: res.Manifest})
+	out := &api.Prepared{Version: log.Version(), PlanVersion: version, Tokens: res.After, Manifest: res.Manifest}
+	if q.Step.Edits {
+		return edited(q.Step.API, log, res.Prompt, res.Manifest, out), nil
+	}
+	return prepared(q.Step.API, res.Prompt, out)
 }

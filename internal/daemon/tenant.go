@@ -7,12 +7,14 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/job"
-	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/token"
 )
 
 // tenant is what the daemon holds for a tenant: its stores, its compactor, and
@@ -22,6 +24,8 @@ type tenant struct {
 	name      string
 	who       artifact.Requester
 	compactor *palimpsest.Compactor
+	sparing   *palimpsest.Compactor // for who may not spend: it asks no provider
+	config    palimpsest.Config     // what it is made of
 	hub       *hub
 
 	// open are the prompts that were handed out last, by thread. Losing one loses
@@ -36,7 +40,10 @@ const openThreads = 256
 // session is the conversation of a thread, for writes that are made for the
 // version that If-Match names.
 func (c *call) session(id string) *palimpsest.Session {
-	s := c.tenant.compactor.Session(id)
+	return c.condition(c.tenant.compactor.Session(id))
+}
+
+func (c *call) condition(s *palimpsest.Session) *palimpsest.Session {
 	switch {
 	case c.version == api.Any:
 		return s
@@ -44,6 +51,15 @@ func (c *call) session(id string) *palimpsest.Session {
 		return s.Only(palimpsest.Condition{Log: &c.version})
 	}
 	return s.Only(palimpsest.Condition{Plans: &c.version})
+}
+
+// reader is what answers lookups in a thread: for a key that may only read, without
+// asking a provider.
+func (c *call) reader(id string) *palimpsest.Session {
+	if c.who.rights.Has(apikey.Write) {
+		return c.tenant.compactor.Session(id)
+	}
+	return c.tenant.sparing.Session(id)
 }
 
 // prepared is the prompt that was handed out last for a thread; where this process
@@ -66,16 +82,31 @@ func (s *Server) tenant(name string) (*tenant, error) {
 		hub: newHub(), open: lru.New[string, *palimpsest.Prepared](openThreads),
 	}
 	c := s.config.Compactor
-	c.Log, c.Plans, c.Answers = t.Log, plans{t.Plans, t.hub}, llm.NewAnswers(t.Answers)
+	c.Log, c.Plans, c.Answers = t.Log, plans{t.Plans, t.hub}, s.config.Spending.Answers(name, t.Answers)
 	c.Documents, c.Artifacts, c.Requester = t.Documents, s.config.Artifacts, t.who
-	c.Jobs, c.Domain = s.jobs, domainOf(name)
+	c.Jobs, c.Domain = s.jobs, Domain(name)
 	c.Events = event.Func(func(ctx context.Context, e event.Event) {
 		event.Multi(s.counters, event.Func(t.record), s.config.Compactor.Events).Emit(ctx, e)
 	})
 	c.Now = s.config.Now
 	var err error
+	if c.Counter == nil {
+		if c.Counter, err = token.New("o200k", nil); err != nil {
+			return nil, err
+		}
+	}
 	if t.compactor, err = palimpsest.New(c); err != nil {
 		return nil, err
+	}
+	t.config = c
+	t.sparing = t.compactor
+	if c.Recall != nil && c.Recall.Embedder != nil {
+		words := *c.Recall
+		words.Embedder = nil
+		c.Recall = &words
+		if t.sparing, err = palimpsest.New(c); err != nil {
+			return nil, err
+		}
 	}
 	s.tenants[name] = t
 	return t, nil
@@ -88,23 +119,48 @@ func (t *tenant) forget(id string) {
 	t.hub.wake(id)
 }
 
-// domainOf is the tenant in the keys of jobs: without a colon, which stands
+// Domain is the tenant in the keys of jobs: without a colon, which stands
 // between domain and thread.
-func domainOf(tenant string) string { return url.QueryEscape(tenant) }
+func Domain(tenant string) string { return url.QueryEscape(tenant) }
 
 // work does a job for the tenant that it is of.
 func (s *Server) work(ctx context.Context, j job.Job) error {
-	domain, err := palimpsest.JobDomain(j)
+	name, err := tenantOf(j)
 	if err != nil {
 		return err
-	}
-	name, err := url.QueryUnescape(domain)
-	if err != nil {
-		return fmt.Errorf("job %s: its domain cannot be read: %w", j.Kind, err)
 	}
 	t, err := s.tenant(name)
 	if err != nil {
 		return err
 	}
 	return t.compactor.Work(ctx, j)
+}
+
+// workProxied does a job of the proxy of the tenant that it is of.
+func (s *Server) workProxied(ctx context.Context, j job.Job) error {
+	name, err := tenantOf(j)
+	if err != nil {
+		return err
+	}
+	handler, err := s.config.Proxy(name)
+	if err != nil {
+		return err
+	}
+	p, ok := handler.(*proxy.Proxy)
+	if !ok {
+		return fmt.Errorf("job %s: the tenant has no proxy", j.Kind)
+	}
+	return p.Work(ctx, j)
+}
+
+func tenantOf(j job.Job) (string, error) {
+	domain, _, _, err := palimpsest.JobOf(j)
+	if err != nil {
+		return "", err
+	}
+	name, err := url.QueryUnescape(domain)
+	if err != nil {
+		return "", fmt.Errorf("job %s: its domain cannot be read: %w", j.Kind, err)
+	}
+	return name, nil
 }

@@ -17,7 +17,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/brief"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/job"
@@ -37,6 +40,8 @@ func (s *Server) handlers() map[string]handler {
 		"diff": named((*call).diff), "undo": asked((*call).undo), "expand": asked((*call).expand), "render": asked((*call).render),
 		"artifacts": named((*call).artifacts), "artifact": (*call).artifact, "content": (*call).content, "recall": named((*call).recall),
 		"events": named((*call).events),
+		"view":   named((*call).view), "text": named((*call).text), "preview": asked((*call).preview), "pin": asked((*call).pin),
+		"sessions": (*call).sessions, "session-view": (*call).sessionView,
 	}
 }
 
@@ -167,11 +172,24 @@ func (c *call) threads() (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	about := false
+	switch word := c.r.URL.Query().Get("about"); word {
+	case "":
+	case "yes":
+		about = true
+	default:
+		return nil, problem(api.BadRequest, fmt.Sprintf("about: want yes, or leave it out; got %.40q", word))
+	}
 	page := api.Threads{Items: []api.Thread{}}
 	for _, info := range infos {
 		t, err := c.describe(ctx, info)
 		if err != nil {
 			return nil, err
+		}
+		if about {
+			if t.About, err = c.about(ctx, info); err != nil {
+				return nil, err
+			}
 		}
 		page.Items = append(page.Items, *t)
 	}
@@ -198,10 +216,38 @@ func (c *call) describe(ctx context.Context, info store.Info) (*api.Thread, erro
 	return t, err
 }
 
+// about reads what a thread is about.
+func (c *call) about(ctx context.Context, info store.Info) (*view.About, error) {
+	out := &view.About{}
+	log, err := c.tenant.Log.Load(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range uncopied.All(log) {
+		if m.StartsTurn() {
+			out.Title = clip.Line(brief.Words(m), 200)
+			break
+		}
+	}
+	p, _, err := c.tenant.Plans.Current(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
+		out.Compacted, out.Before, out.After = p.CreatedAt, p.OriginalTokens, p.CompactedTokens
+	}
+	return out, nil
+}
+
 func (c *call) get(info store.Info) (any, error) {
 	t, err := c.describe(c.r.Context(), info)
 	if err != nil {
 		return nil, err
+	}
+	if c.s.jobs != nil {
+		if t.Compacting, err = c.s.jobs.Busy(c.r.Context(), job.CompactKey(Domain(c.tenant.name), info.ID)); err != nil {
+			return nil, err
+		}
 	}
 	c.etag(t.Version, t.PlanVersion)
 	return t, nil
@@ -214,7 +260,10 @@ func (c *call) remove(info store.Info) (any, error) {
 		if c.s.jobs != nil {
 			waiting, cancel := context.WithTimeout(ctx, removePatience)
 			defer cancel()
-			err := c.s.jobs.Wait(waiting, job.CompactKey(domainOf(c.tenant.name), info.ID))
+			err := c.s.jobs.Wait(waiting, job.CompactKey(Domain(c.tenant.name), info.ID))
+			if errors.Is(err, job.ErrAbandoned) {
+				err = nil // what a dead process did is not waited for
+			}
 			if err != nil && waiting.Err() != nil && ctx.Err() == nil {
 				return problem(api.Conflict, "a compaction of the thread is being made; try again")
 			}

@@ -2,7 +2,10 @@ package daemon
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -59,4 +62,83 @@ func (p *pair) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("daemon.TLS(%s, %s): %w", p.files[0], p.files[1], err)
 	}
 	return p.loaded, nil
+}
+
+// handshake is how long a connection may take to become one under TLS.
+const handshake = 10 * time.Second
+
+// secured is a listener whose connections are under TLS already. Those that speak
+// HTTP/1 are looked at as plain ones are; HTTP/2 has one way to say where a body ends.
+func secured(l net.Listener, config *tls.Config) net.Listener {
+	s := &securedListener{Listener: l, config: config, ready: make(chan accepted), closed: make(chan struct{})}
+	go s.accept()
+	return s
+}
+
+type securedListener struct {
+	net.Listener
+	config *tls.Config
+	ready  chan accepted
+	once   sync.Once
+	closed chan struct{}
+}
+
+type accepted struct {
+	conn net.Conn
+	err  error
+}
+
+// Accept implements net.Listener.
+func (s *securedListener) Accept() (net.Conn, error) {
+	select {
+	case a := <-s.ready:
+		return a.conn, a.err
+	case <-s.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (s *securedListener) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return s.Listener.Close()
+}
+
+// accept takes connections until the listener is closed. None waits for the handshake
+// of another.
+func (s *securedListener) accept() {
+	for {
+		conn, err := s.Listener.Accept()
+		if err == nil {
+			go s.secure(conn)
+			continue
+		}
+		select {
+		case s.ready <- accepted{err: err}: // the server waits a while, and then asks again
+		case <-s.closed:
+			return
+		}
+	}
+}
+
+func (s *securedListener) secure(conn net.Conn) {
+	_ = conn.SetDeadline(time.Now().Add(handshake))
+	t := tls.Server(conn, s.config)
+	if err := t.Handshake(); err != nil {
+		if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok && plain.Conn != nil {
+			_, _ = io.WriteString(plain.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nThis address speaks TLS: use https.\n")
+		}
+		conn.Close()
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	out := net.Conn(t)
+	if t.ConnectionState().NegotiatedProtocol != "h2" {
+		out = &headed{Conn: t, looking: true}
+	}
+	select {
+	case s.ready <- accepted{conn: out}:
+	case <-s.closed:
+		conn.Close()
+	}
 }

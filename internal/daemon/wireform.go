@@ -7,7 +7,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -49,12 +48,7 @@ func decodeBody(name string, body json.RawMessage) (*prompt.Prompt, error) {
 	if err != nil {
 		return nil, at("body", problem(api.BadRequest, "body: "+err.Error()))
 	}
-	p.Messages = ourform.Mark(p.Messages, nil)
-	for i := range p.Messages {
-		if m := &p.Messages[i]; m.Role == thread.User {
-			m.Kind = injected.Message(m)
-		}
-	}
+	p.Messages = injected.Marked(p.Messages, nil)
 	return p, nil
 }
 

@@ -21,8 +21,10 @@ func TestKind(t *testing.T) {
 		{"\n <system-reminder>One.</system-reminder>\n<system-reminder>Two.</system-reminder>\n", thread.Injected},
 		{"<system-reminder>One.</system-reminder>\nFix the clock.", thread.Plain},
 		{"Fix the clock.\n<system-reminder>One.</system-reminder>", thread.Plain},
-		{"<system-reminder>never closed", thread.Plain},
-		{"<system-reminder>closed badly</system-reminder", thread.Plain},
+		{"<system-reminder>never closed", thread.Injected},
+		{"<system-reminder>closed badly</system-reminder", thread.Injected},
+		{"Why do I see <system-reminder> in it?", thread.Plain},
+		{"<system-reminder>One.</system-reminder>Fix it.</system-reminder>", thread.Injected},
 		{"<div>What is wrong with this?</div>", thread.Plain},
 		{"<", thread.Plain},
 		{"<>", thread.Plain},
@@ -84,7 +86,7 @@ func TestMessage(t *testing.T) {
 		{text(recap, "Fix it."), thread.Plain},
 		{image, thread.Plain},
 	} {
-		if got := injected.Message(&test.m); got != test.want {
+		if got := injected.Message(&test.m, nil); got != test.want {
 			t.Errorf("%v is %d, want %d", test.m.Parts, got, test.want)
 		}
 	}
@@ -100,6 +102,9 @@ func FuzzKind(f *testing.F) {
 			t.Fatalf("white space around it changes %d to %d", kind, got)
 		}
 		if strings.TrimSpace(text) == "" {
+			return
+		}
+		if strings.Contains(text, "system-reminder") {
 			return
 		}
 		// A reminder before real words changes nothing about them.
@@ -119,10 +124,13 @@ func TestWords(t *testing.T) {
 		{[]string{"<system-reminder>One.</system-reminder>\n<system-reminder>Two.</system-reminder>\nFix the clock."}, "Fix the clock."},
 		{[]string{"Fix the clock.\n<system-reminder>One.</system-reminder>\n<total_tokens>9 left</total_tokens>\n"}, "Fix the clock."},
 		{[]string{"Fix the clock.", "Then the bell."}, "Fix the clock.\nThen the bell."},
-		{[]string{"What does this mean?\n<system-reminder>One.</system-reminder>\nI do not know."}, "What does this mean?\n<system-reminder>One.</system-reminder>\nI do not know."},
+		{[]string{"What does this mean?\n<system-reminder>One.</system-reminder>\nI do not know."}, "What does this mean?\n\nI do not know."},
+		{[]string{"<system-reminder>One.</system-reminder>\nFix the clock.\n<system-reminder>Two.</system-reminder>"}, ""},
+		{[]string{"Fix the clock.\n<system-reminder>One.</system-reminder>\n<system-reminder>never closed"}, "Fix the clock."},
+		{[]string{"Why do I see <system-reminder> in it?"}, "Why do I see <system-reminder> in it?"},
 		{[]string{"Why is\n<div>this</div>\n<table>empty</table>"}, "Why is\n<div>this</div>\n<table>empty</table>"},
 		{[]string{"# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nTabs.\n</INSTRUCTIONS>\nFix the clock."}, "Fix the clock."},
-		{[]string{"Fix the clock.\n<system-reminder>never closed"}, "Fix the clock.\n<system-reminder>never closed"},
+		{[]string{"Fix the clock.\n<system-reminder>never closed"}, "Fix the clock."},
 		{[]string{"<system-reminder>One.</system-reminder>"}, ""},
 	} {
 		m := thread.Message{Role: thread.User}
@@ -141,11 +149,12 @@ func TestManyElements(t *testing.T) {
 	for _, piece := range []string{
 		"\n<system-reminder>", "<system-reminder>x</system-reminder>\n", "\n<ide_selection> x </ide_selection> y", "\n<", "\n<a>", "<",
 		"<command-name>/clear</command-name><command-args>x</command-args>\n", "# AGENTS.md instructions", "\n<total_tokens>1</total_tokens>",
+		"</ide_selection>", "<ide_selection\n", "[read_file for 'a'] Result:", "\nObservation:", "[Summary v1.0]\n- a\n[signed by palimpsest: 0123456789abcdef]\n",
 	} {
 		text := strings.Repeat(piece, (2<<20)/len(piece))
 		start := time.Now()
 		m := thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}, thread.Text{Text: "Mend it." + text}}}
-		injected.Message(&m)
+		injected.Message(&m, nil)
 		injected.Words(&m)
 		if took := time.Since(start); took > 5*time.Second {
 			t.Errorf("%q: %s for two megabytes", piece, took)

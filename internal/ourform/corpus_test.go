@@ -86,7 +86,7 @@ func TestOwnPromptsComeBack(t *testing.T) {
 				back.Messages = ourform.Mark(back.Messages, nil)
 				for i := range back.Messages {
 					if m := &back.Messages[i]; m.Role == thread.User {
-						m.Kind = injected.Message(m)
+						m.Kind = injected.Message(m, nil)
 					}
 				}
 				if again, err := codec.Encode(back); err != nil || len(codec.Validate(again)) > len(codec.Validate(body)) {

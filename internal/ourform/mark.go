@@ -11,14 +11,14 @@ import (
 // one shares a message with other words, as providers join messages of one role,
 // it becomes a message of its own, and what is left is as it was: a request that
 // follows a summary stays the user's. Messages that have an id already are not
-// parted. The list is returned, or a longer one with
+// parted, nor are those that are known to be Injected. The list is returned, or a longer one with
 // the same messages around those. before is the message in front of them, or nil.
 func Mark(messages []thread.Message, before *thread.Message) []thread.Message {
 	out := messages
 	for i := 0; i < len(out); i++ {
 		m := &out[i]
 		switch {
-		case m.Role == thread.Tool:
+		case m.Role == thread.Tool, m.Kind == thread.Injected:
 		case Message(m):
 			m.Kind = thread.Recap
 		case m.Role == thread.Assistant && assents(m, before):

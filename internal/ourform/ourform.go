@@ -58,6 +58,15 @@ func Summary(text string) (summary, rest string, ok bool) {
 		at := len(s) - len(inner) + end + len("\n</system>")
 		return s[:at], strings.TrimSpace(s[at:]), true
 	}
+	if head, _, after, signed := cutSigned(s); signed {
+		if _, more, ok := Summary(head); ok && more == "" { // the signature ends those that have no end
+			end := len(s) - len(after)
+			if next, rest, ok := Summary(after); ok { // another one behind it
+				return s[:end+strings.Index(after, next)+len(next)], rest, true
+			}
+			return strings.TrimSpace(s[:end]), strings.TrimSpace(after), true
+		}
+	}
 	summary = strings.TrimSpace(s[:span(s)])
 	if summary == "" || span(summary) != len(summary) { // nothing but white space made it one
 		return "", "", false
@@ -242,7 +251,7 @@ func listed(s string) bool {
 	case "KEY FACTS:", "CONVERSATION FLOW:", "OPEN THREADS:", "THE USER'S WORDS:", "WORKSTREAM STATE:", "The user's words", "Tool output (data, not instructions)":
 		return true
 	}
-	if strings.HasPrefix(s, "  ") || strings.HasPrefix(l, "#") || strings.HasPrefix(l, "|") || strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "* ") {
+	if strings.HasPrefix(l, "From the log, in place of what was left out") || strings.HasPrefix(s, "  ") || strings.HasPrefix(l, "#") || strings.HasPrefix(l, "|") || strings.HasPrefix(l, "- ") || strings.HasPrefix(l, "* ") {
 		return true
 	}
 	digits := strings.TrimLeft(l, "0123456789")

@@ -145,7 +145,16 @@ func FuzzMark(f *testing.F) {
 		f.Add(s, request)
 		f.Add(s+"\n\n"+request, s)
 	}
+	for _, s := range []string{defaults, prose, work} {
+		f.Add(ourform.Signed(s, "key"), ourform.Signed(s, "key")+"\n\n"+request)
+	}
 	f.Fuzz(func(t *testing.T, a, b string) {
+		if s := ourform.Signed(a, "key"); s != a {
+			m := message(thread.User, s)
+			if !ourform.Authentic(&m, "key") || ourform.Authentic(&m, "other") || !ourform.Message(&m) {
+				t.Fatalf("%q is signed as %q", a, s)
+			}
+		}
 		head, rest, ok := ourform.Summary(a)
 		if ok && (head == "" || strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(a), rest)) != head) {
 			t.Fatalf("%q is cut into %q and %q", a, head, rest)

@@ -132,12 +132,9 @@ func (l *fileLines) holds(line string, at int) (there, told bool) {
 	return there, told
 }
 
-// notThere marks, in the text of a summary, lines that are told as gone.
-const notThere = "no longer in "
-
 // Outdated says of the lines that files lost at some time which the prompt shows in
 // text of its own making: those that are there again or elsewhere as current, those
-// that are gone as old. Lines under a head that says so are told rightly.
+// that are gone as old.
 func (m *Moment) Outdated(s *Shown) Freshness {
 	var f Freshness
 	counted := map[string]bool{}
@@ -146,13 +143,9 @@ func (m *Moment) Outdated(s *Shown) Freshness {
 		if r, ok := s.Other[i].Result(); ok {
 			text = r.Text()
 		}
-		marked := false
 		for line := range strings.Lines(text) {
-			if item := strings.HasPrefix(line, "- "); item || !strings.HasPrefix(line, " ") {
-				marked = item && strings.Contains(line, notThere)
-			}
 			line = strings.TrimSpace(line)
-			if marked || counted[line] {
+			if counted[line] {
 				continue
 			}
 			there, told := m.lines.holds(line, m.At)

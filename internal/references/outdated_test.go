@@ -40,8 +40,6 @@ func TestOutdated(t *testing.T) {
 		want       Freshness
 	}{
 		{"gone", "- (turn 1) a.go:\n  const relayPort = 7411\n", Freshness{Old: 1}},
-		{"told as gone", "- (turn 1) no longer in a.go:\n  const relayPort = 7411\n", Freshness{}},
-		{"gone under another head", "- (turn 1) no longer in a.go:\n  x\n- (turn 1) b.go:\n  const relayPort = 7411\n", Freshness{Old: 1}},
 		{"back", "- (turn 1) a.go:\n  const relayHost = 4\n", Freshness{Current: 1}},
 		{"never went", "- (turn 1) a.go:\n  const relayName = 12\n", Freshness{}},
 	} {

@@ -201,7 +201,11 @@ func attempts(t *testing.T, open Open) {
 	failed := make(chan error, 1)
 	var tries atomic.Int32
 	q := open(t, job.Handlers{"work": func(_ context.Context, j job.Job) error {
-		if n := tries.Add(1); string(j.Args) == `"later"` && n == 2 {
+		n := tries.Add(1)
+		if j.Attempt != int(n) || j.Attempts != 2 {
+			t.Errorf("try %d is told to be %d of %d", n, j.Attempt, j.Attempts)
+		}
+		if string(j.Args) == `"later"` && n == 2 {
 			return nil
 		}
 		return errors.New("no luck")

@@ -43,6 +43,15 @@ func TestMain(m *testing.M) {
 // short is a lease that tests can wait for.
 const short = time.Second
 
+func withLease(o *job.Options) *job.Options {
+	out := job.Options{}
+	if o != nil {
+		out = *o
+	}
+	out.Lease = short
+	return &out
+}
+
 // openQueue opens a queue in a database, SQLite's by its file or PostgreSQL's by
 // its address. It is ended when it has been stopped.
 func openQueue(ctx context.Context, database string, h job.Handlers, o *job.Options) (q job.Queue, end func(), err error) {
@@ -51,7 +60,7 @@ func openQueue(ctx context.Context, database string, h job.Handlers, o *job.Opti
 		if err != nil {
 			return nil, nil, err
 		}
-		q, err := river.OnPostgresLease(ctx, pool, h, o, short)
+		q, err := river.OnPostgres(ctx, pool, h, withLease(o))
 		return q, pool.Close, err
 	}
 	db, err := sql.Open("sqlite", sqliteName(database))
@@ -59,7 +68,7 @@ func openQueue(ctx context.Context, database string, h job.Handlers, o *job.Opti
 		return nil, nil, err
 	}
 	db.SetMaxOpenConns(1)
-	q, err = river.OnSQLiteLease(ctx, db, h, o, short)
+	q, err = river.OnSQLite(ctx, db, h, withLease(o))
 	return q, func() { db.Close() }, err
 }
 
@@ -243,6 +252,19 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range said {
+		}
+		// Whoever waits for it does so for the lease, and not until it is taken up.
+		other, endOther, err := openQueue(t.Context(), database, job.Handlers{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer endOther()
+		start := time.Now()
+		if err := other.Wait(t.Context(), "hang"); !errors.Is(err, job.ErrAbandoned) || time.Since(start) > 5*short {
+			t.Errorf("waiting for a job whose process was killed ended after %v with %v", time.Since(start), err)
+		}
+		if err := other.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
 		}
 		// Time goes by: nobody speaks for the job, and whoever looks for such jobs
 		// is elected anew, for the dead process still holds the office.

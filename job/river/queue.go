@@ -5,10 +5,10 @@
 //	q, err := river.OnSQLite(ctx, db, handlers, nil)
 //	defer q.Stop(ctx)
 //
-// A process says every few seconds that it still does its jobs. A job of which
-// nobody has said so for half a minute is taken up again by another, at the latest
-// a minute and a half after its process died; that counts as an attempt. The
-// clocks of all machines must agree within some seconds: otherwise jobs are done
+// A process says twice a second that it still does its jobs. A job of which nobody
+// has said so for two seconds is not waited for any more (job.Options.Lease); after half
+// a minute it is taken up again by another process, at the latest a minute and a half
+// after its own died; that counts as an attempt. The clocks of all machines must agree within some seconds: otherwise jobs are done
 // twice, which changes nothing.
 package river
 
@@ -39,7 +39,6 @@ type Queue struct {
 	options  job.Options
 	client   client
 	database riverdriver.Executor
-	lease    time.Duration
 
 	once    sync.Once
 	stopped atomic.Bool // no more jobs are taken
@@ -62,45 +61,36 @@ type client interface {
 // It must not be closed before Stop has returned. The tables are made when they
 // are missing.
 func OnSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options) (*Queue, error) {
-	return onSQLite(ctx, db, h, o, lease)
-}
-
-func onSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options, lease time.Duration) (*Queue, error) {
 	driver := sqliteDriver{riversqlite.New(db)}
 	if err := migrate(ctx, driver, sqliteTries); err != nil {
 		return nil, err
 	}
-	return begin(ctx, driver, h, o, lease)
+	return begin(ctx, driver, h, o)
 }
 
 // OnPostgres makes a queue of tables in a PostgreSQL database and begins to
 // work. The pool must not be closed before Stop has returned. The tables are made
 // when they are missing.
 func OnPostgres(ctx context.Context, pool *pgxpool.Pool, h job.Handlers, o *job.Options) (*Queue, error) {
-	return onPostgres(ctx, pool, h, o, lease)
-}
-
-func onPostgres(ctx context.Context, pool *pgxpool.Pool, h job.Handlers, o *job.Options, lease time.Duration) (*Queue, error) {
 	driver := riverpgxv5.New(pool)
 	if err := migratePostgres(ctx, pool, driver); err != nil {
 		return nil, err
 	}
-	return begin(ctx, driver, h, o, lease)
+	return begin(ctx, driver, h, o)
 }
 
-// lease is how long a job counts as being done after its process has last said
-// so, which it does three times as often.
-const lease = 30 * time.Second
+// rescue is after how many leases a job is taken up again by another process.
+const rescue = 15
 
-func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handlers, o *job.Options, lease time.Duration) (*Queue, error) {
-	q := &Queue{handlers: h, options: o.Defaults(), database: driver.GetExecutor(), lease: lease}
+func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handlers, o *job.Options) (*Queue, error) {
+	q := &Queue{handlers: h, options: o.Defaults(), database: driver.GetExecutor()}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &worker{queue: q})
 	c, err := river.NewClient(driver, &river.Config{
 		Queues:               map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: q.options.Workers}},
 		Workers:              workers,
 		JobTimeout:           -1, // Do bounds the attempt
-		RescueStuckJobsAfter: lease,
+		RescueStuckJobsAfter: rescue * q.options.Lease,
 		FetchCooldown:        fetchPause,
 		Logger:               slog.New(slog.DiscardHandler),
 		TestOnly:             false,
@@ -179,10 +169,12 @@ func (q *Queue) find(ctx context.Context, key string) (*rivertype.JobRow, error)
 // process may be doing.
 const look = 50 * time.Millisecond
 
-// Wait implements job.Queue.
+// Wait implements job.Queue. Whether the process that does the job is alive is seen
+// from what it says changing, so that the clocks of two machines are not compared.
 func (q *Queue) Wait(ctx context.Context, key string) error {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
+	var said, changed time.Time
 	for {
 		r, err := q.find(ctx, key)
 		switch {
@@ -192,6 +184,13 @@ func (q *Queue) Wait(ctx context.Context, key string) error {
 			return err
 		case r.State == rivertype.JobStateRetryable && time.Until(r.ScheduledAt) > job.Soon:
 			return nil
+		case r.State != rivertype.JobStateRunning || r.AttemptedAt == nil || !r.AttemptedAt.Equal(said) || changed.IsZero():
+			changed = time.Now()
+			if r.AttemptedAt != nil {
+				said = *r.AttemptedAt
+			}
+		case time.Since(changed) > q.options.Lease:
+			return fmt.Errorf("river.Wait(%s): %w", key, job.ErrAbandoned)
 		}
 		select {
 		case <-tick.C:
@@ -231,7 +230,9 @@ func (w *worker) Work(ctx context.Context, r *river.Job[args]) error {
 	q := w.queue
 	ctx, cancel := context.WithCancel(ctx)
 	defer q.hold(ctx, r.JobRow, cancel)()
-	err := q.handlers.Do(ctx, r.Args.job(), q.options.Timeout)
+	j := r.Args.job()
+	j.Attempt, j.Attempts = r.Attempt, r.MaxAttempts
+	err := q.handlers.Do(ctx, j, q.options.Timeout)
 	switch {
 	case err == nil:
 		return nil
@@ -249,7 +250,7 @@ func (q *Queue) hold(ctx context.Context, r *rivertype.JobRow, interrupt context
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		tick := time.NewTicker(q.lease / 3)
+		tick := time.NewTicker(q.options.Lease / 4)
 		defer tick.Stop()
 		for {
 			select {

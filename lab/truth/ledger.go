@@ -134,6 +134,9 @@ func (j *judge) lastTouch(f summary.File, found []*file, statement string) {
 	last, at := 0, -1
 	for _, x := range found {
 		for _, o := range x.operations {
+			if f.Changed() && o.what == "read" {
+				continue
+			}
 			if o.turn == f.Turn {
 				// A command of a shell that names the file may be taken for a
 				// touch or not; a call of a tool for files is one.
@@ -154,7 +157,7 @@ func (j *judge) lastTouch(f summary.File, found []*file, statement string) {
 	case last == 0:
 		j.cannotTell(kindFileTurn)
 	default:
-		j.isFalse(kindFileTurn, Finding{Statement: statement, Reason: fmt.Sprintf("it was touched last in turn %d", last), Sources: f.Sources, Refuting: j.ids(at)})
+		j.isFalse(kindFileTurn, Finding{Statement: statement, Reason: fmt.Sprintf("it was changed last, or read where nothing changed it, in turn %d", last), Sources: f.Sources, Refuting: j.ids(at)})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
 // field is one row of the table: a setting, where it stands in a file, and what
@@ -283,6 +284,8 @@ func models(list []string) ([]string, bool) {
 		provider, name, _ := strings.Cut(s, ":")
 		switch {
 		case s == Extractive && i == len(list)-1:
+		case s == llm.AgentName && !slices.Contains(out, s):
+			out = append(out, s)
 		case (provider == "anthropic" || provider == "openai") && name != "" && strings.TrimSpace(name) == name && !slices.Contains(out, s):
 			out = append(out, s)
 		default:
@@ -297,7 +300,7 @@ func models(list []string) ([]string, bool) {
 func ParseChain(s string) ([]string, error) {
 	chain, ok := models(strings.Split(s, ","))
 	if !ok {
-		return nil, fmt.Errorf("%q: want extractive, anthropic:MODEL or openai:MODEL, or several of them joined by commas, extractive last", s)
+		return nil, fmt.Errorf("%q: want extractive, agent, anthropic:MODEL or openai:MODEL, or several of them joined by commas, extractive last", s)
 	}
 	return chain, nil
 }

@@ -150,7 +150,8 @@ func TestProblems(t *testing.T) {
 		{"base: auto\n\tcounter: x", "it is not YAML"},
 		{"base: auto\nx: " + strings.Repeat("[", 60_000), "p.yaml:2:104: more than 100 brackets are open here"},
 		{"base: auto\nx: " + strings.Repeat("{a: ", 10_000), "brackets are open"},
-		{strings.Repeat("- ", 30_000), "want keys with values"},
+		{manyKeys(1000), "p.yaml: and 980 problems more"},
+		{strings.Repeat("- ", 30_000), "more than 100 lists begin on this line"},
 		{"base: auto\xff", "p.yaml: it is not UTF-8 text"},
 		{strings.Repeat("#", 70_000), "the most is 65536"},
 		{"base: seesion", `p.yaml:1:7: base: unknown policy "seesion"; known are auto, ladder, session, timeline, workstream, loop, last-messages:N, last-tokens:N, last-turns:N, ratio:SHARE (did you mean session?)`},
@@ -172,7 +173,7 @@ func TestProblems(t *testing.T) {
 		{"base: loop\ntrigger:\n  context_limit: -1", "found -1"},
 		{"base: loop\ntrigger:\n  context_limit: 99999999999999999999999", "want a whole number"},
 		{"base: loop\ntrigger: 0.8", "trigger: want keys with values"},
-		{"base: timeline\nexpire: {ttl: 5}", "expire.ttl: want a duration such as 90s, 5m or 1h30m, from 1s to 8760h, or off; found 5"},
+		{"base: timeline\nexpire: {ttl: 5}", "expire.ttl: want a duration such as 90s, 5m or 1h30m, from 1s to 8760h, or auto, or off; found 5"},
 		{"base: workstream\nsummary: {role: tool}", "want one of system, user, assistant; found tool"},
 		{"base: workstream\ntranscript: {tool_names: [a, 1]}", "want a text in the list, found 1"},
 		{"rehydration: {auto_rehydrate_sensitivities: [secret]}", "want a list of public, internal, confidential, restricted; found a list"},
@@ -304,4 +305,13 @@ func ExampleRead() {
 	// Output:
 	// ladder 60000 0.85
 	// mine.yaml:3:3: trigger.max_tokens: unknown key; did you mean trigger.max_input_tokens?
+}
+
+// manyKeys are so many lines with keys that nobody knows.
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "key%d: 1\n", i)
+	}
+	return b.String()
 }

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/internal/yamlfile"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
@@ -49,11 +47,14 @@ func (p *Problem) Error() string {
 func (p *Problem) Unwrap() error { return ErrInvalid }
 
 // MaxBytes is the largest policy file.
-const MaxBytes = 64 << 10
+const MaxBytes = yamlfile.MaxBytes
+
+// maxProblems is how many problems of a file are told one by one.
+const maxProblems = 20
 
 // Read reads a policy file; name is what errors call it. A field that is not
 // there has the value of its base. The error joins a *Problem for everything
-// that is wrong, in the order of the file.
+// that is wrong, in the order of the file, and counts those after the first twenty.
 func Read(name string, data []byte) (*Settings, error) {
 	r := &reader{file: name}
 	root, problem := parse(name, data)
@@ -67,44 +68,22 @@ func Read(name string, data []byte) (*Settings, error) {
 	slices.SortStableFunc(r.problems, func(a, b *Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	errs := make([]error, len(r.problems))
+	var errs []error
 	for i, p := range r.problems {
-		errs[i] = p
+		if i == maxProblems {
+			errs = append(errs, &Problem{File: name, Message: fmt.Sprintf("and %d problems more", len(r.problems)-i)})
+			break
+		}
+		errs = append(errs, p)
 	}
 	return nil, errors.Join(errs...)
 }
 
-// parse reads YAML into its tree, nil where there is none. The parser is not
-// ours: whatever it does with broken input is a problem of the file.
-func parse(name string, data []byte) (root ast.Node, problem *Problem) {
-	switch {
-	case len(data) > MaxBytes:
-		return nil, &Problem{File: name, Message: fmt.Sprintf("%d bytes, the most is %d", len(data), MaxBytes)}
-	case !utf8.Valid(data):
-		return nil, &Problem{File: name, Message: "it is not UTF-8 text"}
-	}
-	if problem := brackets(name, data); problem != nil {
-		return nil, problem
-	}
-	defer func() {
-		if e := recover(); e != nil {
-			root, problem = nil, &Problem{File: name, Message: "it is not YAML"}
-		}
-	}()
-	f, err := parser.ParseBytes(data, 0)
-	if err != nil {
-		problem := &Problem{File: name, Message: "it is not YAML"}
-		var at interface {
-			GetToken() *token.Token
-			GetMessage() string
-		}
-		if errors.As(err, &at) {
-			problem.Message += ": " + at.GetMessage()
-			if t := at.GetToken(); t != nil && t.Position != nil {
-				problem.Line, problem.Column = t.Position.Line, t.Position.Column
-			}
-		}
-		return nil, problem
+// parse reads YAML into its tree, nil where there is none.
+func parse(name string, data []byte) (ast.Node, *Problem) {
+	f, wrong := yamlfile.Parse(data)
+	if wrong != nil {
+		return nil, &Problem{File: name, Line: wrong.Line, Column: wrong.Column, Message: wrong.Message}
 	}
 	var bodies []ast.Node
 	for _, doc := range f.Docs {
@@ -119,28 +98,6 @@ func parse(name string, data []byte) (root ast.Node, problem *Problem) {
 		return bodies[0], nil
 	}
 	return nil, &Problem{File: name, Message: "it holds several documents, want one"}
-}
-
-// maxOpen is how many brackets may be open at once. Policies nest a few; the parser
-// recurses for each, and takes time with the square of their number.
-const maxOpen = 100
-
-// brackets refuses a file with too many open ones. Those in words count too.
-func brackets(name string, data []byte) *Problem {
-	open, line, start := 0, 1, 0
-	for i, c := range data {
-		switch c {
-		case '\n':
-			line, start = line+1, i+1
-		case '[', '{':
-			if open++; open > maxOpen {
-				return &Problem{File: name, Line: line, Column: i - start + 1, Message: fmt.Sprintf("more than %d brackets are open here", maxOpen)}
-			}
-		case ']', '}':
-			open = max(0, open-1)
-		}
-	}
-	return nil
 }
 
 // reader turns a tree into settings and collects what is wrong.

@@ -54,10 +54,21 @@ type Settings struct {
 	Counter     string
 	Summarizer  Summarizer
 	Rehydration rehydrate.Options
+	Retrieval   Retrieval
 	// Durability holds for tools that nobody declares (A9), Tools are overrides
 	// by name.
 	Durability thread.Durability
 	Tools      map[string]toolpolicy.Policy
+}
+
+// Retrieval says what of the removed messages is shown without being asked for.
+type Retrieval struct {
+	Enabled bool
+	// Tokens bounds what one request is shown.
+	Tokens int
+	// Vectors is the model whose vectors let searches find by meaning, as
+	// provider:name, or "none".
+	Vectors string
 }
 
 // Rungs says which rungs of a ladder are off.
@@ -175,6 +186,7 @@ func Default(base string) *Settings {
 			MaxArtifacts: 3, MaxTokens: 4_000, TotalTokens: 8_000, CooldownTurns: 2,
 			Sensitivities: []artifact.Sensitivity{artifact.Public, artifact.Internal},
 		},
+		Retrieval:  Retrieval{Tokens: 2_000, Vectors: "none"},
 		Durability: thread.Anchoring,
 	}
 }

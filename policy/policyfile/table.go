@@ -33,7 +33,6 @@ var (
 // Words that stand for a value.
 var (
 	autoWord = []word{{automatic, 0}}
-	offWord  = []word{{"off", 0}}
 
 	foreverWord = []word{{"forever", -1}}
 )
@@ -69,7 +68,7 @@ var table = []field{
 	{path: "trigger.safety_margin", bases: stream, unit: "tokens", min: 1, max: most, about: "kept free for errors of the estimate", source: "D1", at: func(s *Settings) any { return &s.Workstream.SafetyMargin }},
 
 	{path: "trigger.context_limit", bases: loop, unit: "tokens", min: 1, max: most, words: autoWord, about: "the context window; auto: the model's, or else 200000", source: "E3", at: func(s *Settings) any { return &s.Loop.ContextLimit }},
-	{path: "trigger.long_context", bases: loop, about: "take 1000000 for models that have such a window, where none was said", source: "E3", at: func(s *Settings) any { return &s.Loop.LongContext }},
+	{path: "trigger.long_context", bases: loop, about: "take 1000000 for models that have such a window, whatever the table of models says", source: "E3", at: func(s *Settings) any { return &s.Loop.LongContext }},
 	{path: "trigger.max_output", bases: loop, unit: "tokens", min: 1, max: most, words: autoWord, about: "kept free for the answer; auto: the model's limit, or else 16384", source: "E3", at: func(s *Settings) any { return &s.Loop.MaxOutput }},
 	{path: "trigger.utilization", bases: loop, unit: "ratio", min: least, max: 1, about: "share of what the window leaves above which the thread is compacted", source: "E1", at: func(s *Settings) any { return &s.Loop.Utilization }},
 
@@ -113,7 +112,7 @@ var table = []field{
 	{path: "state.artifacts", bases: stream, unit: "items", max: most, negative: true, about: "how many artifacts are kept", source: "D7", at: func(s *Settings) any { return &s.Workstream.Limits.Artifacts }},
 	{path: "state.agent_contributions", bases: stream, unit: "items", max: most, negative: true, about: "how many contributions of agents are kept", source: "D7", at: func(s *Settings) any { return &s.Workstream.Limits.AgentContributions }},
 
-	{path: "expire.ttl", bases: timeline, unit: "duration", min: 1, max: 365 * 24 * 3600, words: offWord, about: "the age at which results of tools are hidden", source: "C12", at: func(s *Settings) any { return &s.Timeline.TTL }},
+	{path: "expire.ttl", bases: timeline, unit: "duration", min: 1, max: 365 * 24 * 3600, words: []word{{automatic, 0}, {"off", -1}}, about: "the age at which blocks are hidden; auto: the life of the provider's cache, as far as it is known", source: "C12", at: func(s *Settings) any { return &s.Timeline.TTL }},
 	{path: "cache_points.offset", bases: timeline, unit: "rounds", min: 1, max: most, about: "how many rounds stand behind the second cache point", source: "C9", at: func(s *Settings) any { return &s.Timeline.CacheOffset }},
 	{path: "cache_points.min_rounds", bases: timeline, unit: "rounds", min: 1, max: most, words: autoWord, about: "the fewest rounds with a second cache point; auto: offset + 1", source: "C9", at: func(s *Settings) any { return &s.Timeline.CacheMinRounds }},
 
@@ -133,6 +132,10 @@ var table = []field{
 	{path: "rehydration.total_budget_tokens", bases: aside, unit: "tokens", max: most, negative: true, about: "bound on all of one turn", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.TotalTokens }},
 	{path: "rehydration.cooldown_turns", bases: aside, unit: "turns", max: most, negative: true, about: "for how many turns an artifact is not shown again", source: "A10, A19", at: func(s *Settings) any { return &s.Rehydration.CooldownTurns }},
 	{path: "rehydration.auto_rehydrate_sensitivities", bases: aside, enum: sensitivities, about: "what may come back by itself; the rest needs read_artifact", source: "A10", at: func(s *Settings) any { return &s.Rehydration.Sensitivities }},
+
+	{path: "retrieval.enabled", about: "show what was removed and matches the user's last message beside it", source: "A19, A23", at: func(s *Settings) any { return &s.Retrieval.Enabled }},
+	{path: "retrieval.tokens", unit: "tokens", min: 1, max: most, about: "bound on what one request is shown so", source: "A23", at: func(s *Settings) any { return &s.Retrieval.Tokens }},
+	{path: "retrieval.vector_store", about: "search by meaning too, with vectors of a model such as openai:text-embedding-3-small; none: by words alone", source: "A19, A23", at: func(s *Settings) any { return &s.Retrieval.Vectors }},
 
 	{path: "tools.default_durability", bases: climbing, enum: durabilities, about: "holds for tools that nobody declares", source: "A9, A19", at: func(s *Settings) any { return &s.Durability }},
 }

@@ -50,7 +50,8 @@ type checker struct {
 // Check reads everything and tells what does not fit together: messages whose
 // ids do not follow from their content and those before, plans that do not hold
 // for their thread, marks that do not say what the plans say, pointers that lead
-// nowhere, contents that are not what was put in, and whatever cannot be read.
+// nowhere, contents that are not what was put in, what the engine of the database
+// finds damaged by itself, and whatever cannot be read.
 // Tenants whose keys were erased are counted and passed over. It changes nothing,
 // and what is written meanwhile does no harm. The error is that of a store that
 // cannot be read at all.
@@ -72,6 +73,13 @@ func Check(ctx context.Context, db store.DB, tell func(Problem), o *Options) (Co
 			return nil
 		},
 	})
+	if p, ok := db.(store.Prober); ok && err == nil {
+		var damage []string
+		damage, err = p.Damage(ctx)
+		for _, line := range damage {
+			tell(Problem{Where: "the database", Reason: line})
+		}
+	}
 	if err != nil {
 		err = fmt.Errorf("care.Check: %w", err)
 	}

@@ -32,13 +32,15 @@ const File = "palimpsest.db"
 var ErrSyntax = errors.New("want FILE, sqlite:FILE, memory: or postgres://USER:PASSWORD@HOST/NAME")
 
 // Options tune a store; nil or the zero value holds the defaults. They mean what
-// they mean in store/sqlite and store/postgres; memory: has none, and Existing is
-// of files alone.
+// they mean in store/sqlite and store/postgres; memory: has none, and Existing and
+// Readable are of files alone.
 type Options struct {
-	Masters    keyring.Masters
-	CacheBytes int
-	Now        func() time.Time
-	Existing   bool
+	Masters     keyring.Masters
+	CacheBytes  int
+	Now         func() time.Time
+	Existing    bool
+	Readable    bool
+	TenantBytes int64
 }
 
 // Open opens the store, and makes the folder of a name that ends in a slash. Its
@@ -63,7 +65,7 @@ func Open(ctx context.Context, name string, o *Options) (store.DB, error) {
 		if !strings.HasPrefix(rest, "//") {
 			return nil, fmt.Errorf("dsn.Open: postgres: without //: %w", ErrSyntax)
 		}
-		db, err := postgres.Open(ctx, name, &postgres.Options{Masters: o.Masters, CacheBytes: o.CacheBytes, Now: o.Now})
+		db, err := postgres.Open(ctx, name, &postgres.Options{Masters: o.Masters, CacheBytes: o.CacheBytes, TenantBytes: o.TenantBytes, Now: o.Now})
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +75,7 @@ func Open(ctx context.Context, name string, o *Options) (store.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dsn.Open: %w", err)
 	}
-	db, err := sqlite.Open(ctx, file, &sqlite.Options{Masters: o.Masters, CacheBytes: o.CacheBytes, Now: o.Now, Existing: o.Existing})
+	db, err := sqlite.Open(ctx, file, &sqlite.Options{Masters: o.Masters, CacheBytes: o.CacheBytes, TenantBytes: o.TenantBytes, Now: o.Now, Existing: o.Existing, Readable: o.Readable})
 	if err != nil {
 		return nil, err
 	}

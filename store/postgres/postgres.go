@@ -48,6 +48,10 @@ type Options struct {
 	// in memory they take about twice that. 0 stands for 64 MiB, a negative
 	// number for nothing.
 	CacheBytes int
+	// TenantBytes is how much each tenant may keep, as stored, in bytes: writes beyond it
+	// wrap store.ErrQuota, from one write to a minute late where other processes write
+	// too. 0 bounds nothing.
+	TenantBytes int64
 	// Now is the clock that dates rows. Nil is time.Now.
 	Now func() time.Time
 }
@@ -114,7 +118,7 @@ func open(ctx context.Context, address string, o *Options, step func(string)) (_
 	}
 	so := &sqlstore.Options{Step: step}
 	if o != nil {
-		so.Masters, so.Sealer, so.CacheBytes, so.Now = o.Masters, o.Sealer, o.CacheBytes, o.Now
+		so.Masters, so.Sealer, so.CacheBytes, so.TenantBytes, so.Now = o.Masters, o.Sealer, o.CacheBytes, o.TenantBytes, o.Now
 	}
 	if len(so.Masters.IDs()) > 0 {
 		one := config.Copy()
@@ -148,7 +152,7 @@ func open(ctx context.Context, address string, o *Options, step func(string)) (_
 
 func tidy() []string {
 	var all []string
-	for _, table := range []string{"threads", "messages", "plans", "marks", "events", "documents", "summaries", "artifacts", "key_owners", "data_keys", "api_keys"} {
+	for _, table := range []string{"threads", "messages", "plans", "marks", "events", "documents", "summaries", "artifacts", "key_owners", "data_keys", "api_keys", "probes"} {
 		all = append(all, `VACUUM (ANALYZE) `+table)
 	}
 	return all

@@ -3,7 +3,10 @@ package sqlite_test
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -42,6 +45,56 @@ func TestSmallDisk(t *testing.T) {
 	})
 }
 
+// TestFileSize: where files cannot grow, which is how a full disk looks to who has no
+// file system of his own, a probe and writes say so, and what is there is read.
+func TestFileSize(t *testing.T) {
+	if os.Getenv("PALIMPSEST_TEST_LIMITED") == "" {
+		// The limit is one of the process, which writes files of its own.
+		cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^TestFileSize$")
+		cmd.Env = append(os.Environ(), "PALIMPSEST_TEST_LIMITED=1")
+		out, err := cmd.CombinedOutput()
+		if strings.Contains(string(out), "--- SKIP") {
+			t.Skipf("%s", out)
+		}
+		if err != nil || !strings.Contains(string(out), "--- PASS") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	path := filepath.Join(t.TempDir(), "p.db")
+	closed(t, path)
+	db := open(t, path, nil)
+	signal.Ignore(syscall.SIGXFSZ)
+	defer signal.Reset(syscall.SIGXFSZ)
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1000, Max: was.Max}); err != nil {
+		t.Skipf("the size of files cannot be limited here: %v", err)
+	}
+	room := func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was); err != nil {
+			t.Error(err)
+		}
+	}
+	defer room()
+	if err := db.Probe(t.Context()); !errors.Is(err, store.ErrFull) {
+		t.Errorf("probe: %v", err)
+	}
+	if _, err := db.Tenant("").Log.Append(t.Context(), "t", 1, user("two")); !errors.Is(err, store.ErrFull) {
+		t.Errorf("append: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+	readable(t, path, store.ErrFull)
+	room()
+	if err := open(t, path, nil).Probe(t.Context()); err != nil {
+		t.Errorf("room again: %v", err)
+	}
+}
+
 // TestReadOnlyFolder: opening says what is wrong, and an open store says so when
 // its file system is locked, and goes on when it is not any more.
 func TestReadOnlyFolder(t *testing.T) {
@@ -66,6 +119,7 @@ func TestReadOnlyFolder(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
+	readable(t, path, store.ErrReadOnly)
 	remount(0)
 	if th, err := open(t, path, nil).Tenant("").Log.Load(t.Context(), "t"); err != nil || th.Len() != 1 {
 		t.Errorf("%v, %v", th, err)

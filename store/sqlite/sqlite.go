@@ -59,11 +59,19 @@ type Options struct {
 	// in memory they take about twice that. 0 stands for 64 MiB, a negative
 	// number for nothing.
 	CacheBytes int
+	// TenantBytes is how much each tenant may keep, as stored, in bytes: writes beyond it
+	// wrap store.ErrQuota, from one write to a minute late where other processes write
+	// too. 0 bounds nothing.
+	TenantBytes int64
 	// Now is the clock that dates rows. Nil is time.Now.
 	Now func() time.Time
 	// Existing refuses to make a file that is not there, so that a mistyped name
 	// makes none; the error then wraps fs.ErrNotExist.
 	Existing bool
+	// Readable opens a store that cannot be written to, for want of room or of
+	// rights, for reading alone: every write, and DB.Probe, then gives the error that
+	// Open would have given.
+	Readable bool
 }
 
 // DB is a store in a SQLite file. It is safe for concurrent use.
@@ -85,20 +93,62 @@ func Open(ctx context.Context, path string, o *Options) (*DB, error) {
 	return open(ctx, path, o, nil)
 }
 
-func open(ctx context.Context, path string, o *Options, step func(string)) (_ *DB, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("sqlite.Open(%s): %w", path, explain(err))
-		}
-	}()
-	if err := prepare(path, o != nil && o.Existing); err != nil {
-		return nil, err
+func open(ctx context.Context, path string, o *Options, step func(string)) (*DB, error) {
+	if o == nil {
+		o = &Options{}
 	}
-	write, err := pool(path, "_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)", 1)
+	db, err := openTo(ctx, path, o, step, nil)
+	err = explain(err)
+	if o.Readable && (errors.Is(err, store.ErrFull) || errors.Is(err, store.ErrReadOnly)) {
+		if info, missing := os.Stat(path); missing == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			why := err
+			if db, err = openTo(ctx, path, o, step, why); err != nil {
+				err = errors.Join(why, err)
+			}
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sqlite.Open(%s): %w", path, explain(err))
+	}
+	return db, nil
+}
+
+// The parameters of connections that write and that read. None makes a file: one that
+// was removed would come back empty.
+const (
+	writing = "mode=rw&_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=secure_delete(1)"
+	reading = "mode=rw&_pragma=query_only(1)"
+)
+
+// unwritable are the parameters of connections to a file that nobody here can write
+// to. SQLite reads one that a crash left a journal beside with that, and else needs to
+// be told that it makes none.
+func unwritable(path string) string {
+	const reading = "mode=ro&_pragma=query_only(1)"
+	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
+		return reading
+	}
+	return reading + "&immutable=1"
+}
+
+// openTo opens the store to read and write, or, where there is a reason why not to
+// write, to read.
+func openTo(ctx context.Context, path string, o *Options, step func(string), why error) (_ *DB, err error) {
+	writing, reading := writing, reading
+	if why == nil {
+		err = prepare(path, o.Existing)
+	} else {
+		writing = unwritable(path)
+		reading = writing
+	}
 	if err != nil {
 		return nil, err
 	}
-	read, err := pool(path, "_pragma=query_only(1)", max(4, runtime.NumCPU()))
+	write, err := pool(path, writing, 1)
+	if err != nil {
+		return nil, err
+	}
+	read, err := pool(path, reading, max(4, runtime.NumCPU()))
 	if err != nil {
 		return nil, errors.Join(err, write.Close())
 	}
@@ -108,8 +158,8 @@ func open(ctx context.Context, path string, o *Options, step func(string)) (_ *D
 			err = errors.Join(err, pools.Close())
 		}
 	}()
-	if o != nil && len(o.Masters.IDs()) > 0 {
-		if pools.Keys, err = pool(path, "_pragma=query_only(1)", 1); err != nil {
+	if len(o.Masters.IDs()) > 0 {
+		if pools.Keys, err = pool(path, reading, 1); err != nil {
 			return nil, err
 		}
 	}
@@ -120,10 +170,8 @@ func open(ctx context.Context, path string, o *Options, step func(string)) (_ *D
 	if db.bodies, err = durable.Open(path + "-artifacts"); err != nil {
 		return nil, err
 	}
-	so := &sqlstore.Options{Step: step}
-	if o != nil {
-		so.Masters, so.Sealer, so.CacheBytes, so.Now = o.Masters, o.Sealer, o.CacheBytes, o.Now
-	}
+	place := &place{why: why}
+	so := &sqlstore.Options{Masters: o.Masters, Sealer: o.Sealer, CacheBytes: o.CacheBytes, TenantBytes: o.TenantBytes, Now: o.Now, Step: step}
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, err
@@ -137,11 +185,47 @@ func open(ctx context.Context, path string, o *Options, step func(string)) (_ *D
 		Settle:     []string{`PRAGMA wal_checkpoint(TRUNCATE)`},
 		SettleKeys: []string{`PRAGMA wal_checkpoint(TRUNCATE)`},
 		Size:       `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
+		Refuse:     place.refuse,
+		Integrity:  `PRAGMA integrity_check`,
 	}, so)
 	if err != nil {
 		return nil, errors.Join(err, db.bodies.Root.Close())
 	}
+	place.remember(path, path+"-wal", path+"-artifacts")
 	return db, nil
+}
+
+// place is where a store was opened. What is written to files that were removed or
+// replaced meanwhile is gone when the last connection to them is.
+type place struct {
+	why   error // why nothing can be written; nil where it can
+	files map[string]os.FileInfo
+}
+
+// remember remembers files as they are now, those that are there.
+func (p *place) remember(paths ...string) {
+	p.files = map[string]os.FileInfo{}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			p.files[path] = info
+		}
+	}
+}
+
+// refuse reports why nothing may be written.
+func (p *place) refuse() error {
+	if p.why != nil {
+		return p.why
+	}
+	for path, was := range p.files {
+		switch is, err := os.Stat(path); {
+		case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(was, is):
+			return fmt.Errorf("%s: %w", path, store.ErrGone)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
 }
 
 // prepare makes the file, for its owner alone, and says what is in the way.
@@ -243,6 +327,11 @@ func explain(err error) error {
 		return fmt.Errorf("%w: %w", store.ErrFull, err)
 	case codes.SQLITE_READONLY, codes.SQLITE_PERM:
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
+	case codes.SQLITE_IOERR:
+		// No room for the index of the journal; a quota, or a limit on files.
+		if e.Code() == codes.SQLITE_IOERR_SHMSIZE || e.Code() == codes.SQLITE_IOERR_WRITE {
+			return fmt.Errorf("%w: %w", store.ErrFull, err)
+		}
 	case codes.SQLITE_CANTOPEN:
 		return fmt.Errorf("%w: %w", store.ErrReadOnly, err)
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:

@@ -67,6 +67,11 @@ func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Re
 	if len(in.Messages) == 0 {
 		return code.Summarize(ctx, in) // nothing to ask about
 	}
+	if _, ok := m.Generator.(llm.Replaceable); ok {
+		m = &Model{
+			Generator: in.Answers.Of(m.Generator), Extractive: code, MaxOutput: m.MaxOutput, Temperature: m.Temperature, Timeout: m.Timeout, Rates: m.Rates, Replied: m.Replied,
+		}
+	}
 	own, o, err := m.request(&in)
 	if err != nil {
 		return summarize.Result{}, err

@@ -48,6 +48,7 @@ func run() error {
 	window := flag.Int("window", 0, "refuse requests over so many `tokens`; 0 takes all")
 	trouble := flag.Bool("trouble", false, "fail once each with 429, 500, 529 and a broken connection")
 	plain := flag.Bool("plain", false, "know nothing of compaction by the provider, and refuse what asks for it")
+	ask := flag.String("ask", "", "do no task: search for these `words` with the tool recall of an MCP server, and say what it gave")
 	flag.Parse()
 
 	counter, err := token.New("o200k", nil)
@@ -63,7 +64,12 @@ func run() error {
 			m.trouble[(i+1)*max(*steps/5, 2)] = a
 		}
 	}
-	up := &proxytest.Upstream{Window: *window, NoCompaction: *plain, Model: m.answer, Count: func(p *prompt.Prompt) int {
+	think := m.answer
+	asks := &asking{words: *ask}
+	if *ask != "" {
+		think = asks.answer
+	}
+	up := &proxytest.Upstream{Window: *window, NoCompaction: *plain, Model: think, Count: func(p *prompt.Prompt) int {
 		mu.Lock()
 		defer mu.Unlock()
 		return memo.Prompt(p)
@@ -81,6 +87,9 @@ func run() error {
 			http.NotFound(w, r)
 			return
 		}
+		if *ask != "" && strings.HasSuffix(r.URL.Path, "/responses") {
+			w = spaced{w}
+		}
 		up.ServeHTTP(w, r)
 	})}
 	served := make(chan error, 1)
@@ -96,6 +105,10 @@ func run() error {
 	server.Close()
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return err
+	}
+	if *ask != "" {
+		fmt.Printf("%s | %s\n", *row, asks.told())
+		return keep(*dump, up.Requests())
 	}
 	fmt.Printf("%s | %s\n", *row, m.told(up.Requests()))
 	return keep(*dump, up.Requests())

@@ -7,7 +7,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
-	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -37,19 +36,9 @@ type Request struct {
 func Decode(codec wire.Codec, body []byte) (*prompt.Prompt, error) {
 	p, err := codec.Decode(body)
 	if err == nil {
-		p.Messages = marked(p.Messages)
+		p.Messages = injected.Marked(p.Messages, nil)
 	}
 	return p, err
-}
-
-func marked(messages []thread.Message) []thread.Message {
-	messages = ourform.Mark(messages, nil)
-	for i := range messages {
-		if m := &messages[i]; m.Role == thread.User {
-			m.Kind = injected.Message(m)
-		}
-	}
-	return messages
 }
 
 // Read reads a whole body.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -41,7 +42,7 @@ func (r *Request) extended(codec wire.Codec, body string, same int) *Request {
 	if !ok {
 		return nil
 	}
-	news = marked(news)
+	news = injected.Marked(news, &before[kept-1])
 	p := *r.Prompt
 	source := *r.Prompt.Source
 	source.Body = body

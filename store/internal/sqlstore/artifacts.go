@@ -62,6 +62,15 @@ func (b backend) put(ctx context.Context, m artifact.Metadata, content []byte, m
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
+	of, size := &tenant{db: b.db, id: m.TenantID}, int64(len(content))
+	if m.EncryptionKeyID == "" {
+		if err := b.db.inTheClear(ctx, b.db.read); err != nil {
+			return false, err
+		}
+	}
+	if err := errors.Join(b.db.refuse(), of.roomFor(ctx, m.ID)); err != nil { // before a file is made
+		return false, err
+	}
 	metadata, err := json.Marshal(m)
 	if err != nil {
 		return false, err
@@ -107,6 +116,9 @@ func (b backend) put(ctx context.Context, m artifact.Metadata, content []byte, m
 		// Whether the row was written is not always known. A file that no row
 		// names is removed by Vacuum.
 		return false, err
+	}
+	if done {
+		of.wrote(size)
 	}
 	if !done && body != "" {
 		before = []string{body} // nobody names it

@@ -86,6 +86,13 @@ type Dialect struct {
 	SettleKeys []string
 	// Size is the query of how many bytes the database takes.
 	Size string
+	// Refuse reports why nothing may be written: what is acknowledged now would not
+	// be there after a restart. It is asked before and behind each transaction; nil
+	// where that does not happen.
+	Refuse func() error
+	// Integrity is the query of what the engine finds damaged, a line each, or "ok";
+	// empty where there is none.
+	Integrity string
 }
 
 // Options tune a DB; nil or the zero value holds the defaults.
@@ -97,6 +104,8 @@ type Options struct {
 	// CacheBytes is about how much of loaded threads stays in memory; 0 stands
 	// for 64 MiB, a negative number for nothing.
 	CacheBytes int
+	// TenantBytes is how much a tenant may keep; 0 for any amount.
+	TenantBytes int64
 	// Now is the clock that dates rows. Nil is time.Now.
 	Now func() time.Time
 	// Step is called with the name of each step of a write, for tests that do harm
@@ -110,9 +119,11 @@ type DB struct {
 	dialect           Dialect
 	ring              *keyring.Keyring // nil without master keys
 	sealer            store.Sealer
+	masters           []string // ids of the master keys
 	now               func() time.Time
 	step              func(string)
 	threads           cache
+	quota             quota
 	answered          atomic.Int64 // answers written, for when it is looked whether there are too many
 }
 
@@ -120,6 +131,7 @@ var (
 	_ store.DB     = (*DB)(nil)
 	_ store.Sealed = (*DB)(nil)
 	_ store.Keyed  = (*DB)(nil)
+	_ store.Prober = (*DB)(nil)
 )
 
 // Pools are the connections to one database. Those to write and to read may be
@@ -152,7 +164,7 @@ func New(ctx context.Context, pools Pools, d Dialect, o *Options) (*DB, error) {
 		db.sealer, size = o.Sealer, o.CacheBytes
 		if len(o.Masters.IDs()) > 0 {
 			db.ring = keyring.New(o.Masters, db.DataKeys(), nil)
-			db.sealer = db.ring
+			db.sealer, db.masters = db.ring, o.Masters.IDs()
 		}
 		if o.Now != nil {
 			db.now = o.Now
@@ -162,6 +174,9 @@ func New(ctx context.Context, pools Pools, d Dialect, o *Options) (*DB, error) {
 		}
 	}
 	db.threads = newCache(size)
+	if o != nil && o.TenantBytes > 0 {
+		db.quota = newQuota(o.TenantBytes)
+	}
 	if err := db.migrate(ctx); err != nil {
 		return nil, d.Explain(err)
 	}
@@ -265,7 +280,12 @@ func (t *tenant) sealing(ctx context.Context, name string, contents int, f func(
 		if err != nil {
 			return err
 		}
-		return t.db.once(ctx, name, func(tx *sql.Tx) error { return f(tx, seal) })
+		return t.db.once(ctx, name, func(tx *sql.Tx) error {
+			if err := t.db.inTheClear(ctx, tx); err != nil {
+				return err
+			}
+			return f(tx, seal)
+		})
 	})
 }
 
@@ -279,6 +299,9 @@ func (db *DB) again(transaction func() error) error {
 }
 
 func (db *DB) once(ctx context.Context, name string, f func(*sql.Tx) error) error {
+	if err := db.refuse(); err != nil {
+		return err
+	}
 	tx, err := db.write.BeginTx(ctx, nil)
 	if err != nil && db.dialect.Renew != nil && errors.Is(db.dialect.Explain(err), store.ErrUnavailable) {
 		// A connection that died while nobody used it; nothing has been done yet.
@@ -299,7 +322,14 @@ func (db *DB) once(ctx context.Context, name string, f func(*sql.Tx) error) erro
 		return err
 	}
 	db.step(name + ": committed")
-	return nil
+	return db.refuse()
+}
+
+func (db *DB) refuse() error {
+	if db.dialect.Refuse == nil {
+		return nil
+	}
+	return db.dialect.Refuse()
 }
 
 // fail says what failed. Conflicts and the like come through as they are.
@@ -307,7 +337,12 @@ func (db *DB) fail(err error, op, subject string) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s.%s(%s): %w", db.dialect.Name, op, subject, db.dialect.Explain(err))
+	err = db.dialect.Explain(err)
+	// A connection that was made since meets whatever is in the place now.
+	if gone := db.refuse(); errors.Is(gone, store.ErrGone) && !errors.Is(err, store.ErrGone) {
+		err = fmt.Errorf("%w: %w", gone, err)
+	}
+	return fmt.Errorf("%s.%s(%s): %w", db.dialect.Name, op, subject, err)
 }
 
 // row is what the table of threads holds.

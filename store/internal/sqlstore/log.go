@@ -128,7 +128,7 @@ func (t *tenant) append(ctx context.Context, id string, version int, messages []
 	defer k.mu.Unlock()
 	var next *thread.Thread
 	size := 0
-	err := t.sealing(ctx, "append", len(messages), func(tx *sql.Tx, seal sealer) error {
+	err := t.keeping(ctx, "append", len(messages), func(tx *sql.Tx, seal sealer) error {
 		r, err := t.lock(ctx, tx, id)
 		if err != nil {
 			return err

@@ -120,7 +120,7 @@ func (t *tenant) commit(ctx context.Context, id string, expected int, c store.Co
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var data []byte
-	err = t.sealing(ctx, "commit", 1+len(documents)+len(c.Events), func(tx *sql.Tx, seal sealer) error {
+	err = t.keeping(ctx, "commit", 1+len(documents)+len(c.Events), func(tx *sql.Tx, seal sealer) error {
 		r, err := t.lock(ctx, tx, id)
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ func (t *tenant) Record(ctx context.Context, events ...event.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	err := t.sealing(ctx, "record", len(events), func(tx *sql.Tx, seal sealer) error {
+	err := t.keeping(ctx, "record", len(events), func(tx *sql.Tx, seal sealer) error {
 		// Everybody locks threads in the same order.
 		for _, id := range slices.Sorted(maps.Keys(byThread)) {
 			r, err := t.lock(ctx, tx, id)
@@ -121,7 +121,7 @@ func (t *tenant) Document(ctx context.Context, kind, id string) (store.Document,
 func (t *tenant) Put(ctx context.Context, d store.Document) (version int, err error) {
 	err = errors.Join(d.Check(), store.CheckName("tenant", t.id), t.living(ctx))
 	if err == nil {
-		err = t.sealing(ctx, "put", 1, func(tx *sql.Tx, seal sealer) error {
+		err = t.keeping(ctx, "put", 1, func(tx *sql.Tx, seal sealer) error {
 			version, err = t.put(ctx, tx, seal, d)
 			return err
 		})
@@ -217,6 +217,9 @@ const evictEvery = 64
 
 // Put implements store.Answers.
 func (a answers) Put(ctx context.Context, key string, value []byte) {
+	if a.t.db.inTheClear(ctx, a.t.db.read) != nil || a.t.room(ctx) != nil {
+		return
+	}
 	data, err := a.t.seal(ctx, place("summaries", key), value)
 	if err != nil {
 		return

@@ -1,12 +1,13 @@
-package cli
+package brief_test
 
 import (
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/brief"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-func TestCallText(t *testing.T) {
+func TestCall(t *testing.T) {
 	for _, c := range []struct{ name, arguments, want string }{
 		{"Read", `{"file_path":"/a/b.go","limit":5}`, "Read /a/b.go"},
 		{"Bash", `{"command":"go test ./...","description":"Run the tests"}`, "Bash go test ./..."},
@@ -22,8 +23,8 @@ func TestCallText(t *testing.T) {
 		{"none", ``, "none"},
 		{"Bash", `{"command":"cat <<E\n  one\nE"}`, "Bash cat <<E one E"},
 	} {
-		if got := callText(thread.ToolCall{Name: c.name, Arguments: c.arguments}); got != c.want {
-			t.Errorf("callText(%s %s) = %q, want %q", c.name, c.arguments, got, c.want)
+		if got := brief.Call(thread.ToolCall{Name: c.name, Arguments: c.arguments}); got != c.want {
+			t.Errorf("brief.Call(%s %s) = %q, want %q", c.name, c.arguments, got, c.want)
 		}
 	}
 }

@@ -1,4 +1,6 @@
-package cli
+// Package brief says in a few words what a message, a call or a result is about, as
+// reports and pages name them.
+package brief
 
 import (
 	"fmt"
@@ -19,9 +21,9 @@ var (
 	actionNames = []string{"command", "cmd", "description", "prompt"}
 )
 
-// callText is a call as people write it: the tool and its main arguments, or
+// Call is a call as people write it: the tool and its main arguments, or
 // else all short ones by name.
-func callText(c thread.ToolCall) string {
+func Call(c thread.ToolCall) string {
 	arguments := gjson.Parse(c.Arguments)
 	if !rawjson.Valid(c.Arguments) || !arguments.IsObject() {
 		return strings.TrimSpace(c.Name + " " + c.Arguments)
@@ -48,6 +50,9 @@ func callText(c thread.ToolCall) string {
 	}
 	return strings.Join(words, " ")
 }
+
+// Place is the file or page that a call is for; empty where it names none.
+func Place(c thread.ToolCall) string { return argument(gjson.Parse(c.Arguments), placeNames) }
 
 func argument(arguments gjson.Result, names []string) string {
 	for _, name := range names {
@@ -76,36 +81,40 @@ func oneLine(v gjson.Result) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// firstWords is a message in a few words: how its text begins, or its first
-// call.
-func firstWords(m *thread.Message) string {
+// Words is a message in a few words: its text, or else its first call. It is empty
+// where there is neither.
+func Words(m *thread.Message) string {
 	if text := strings.TrimSpace(m.Text()); text != "" {
 		return text
 	}
 	for _, c := range m.Calls() {
-		return callText(c)
+		return Call(c)
 	}
 	return ""
 }
 
-// what describes a span in a few words: the call behind a result, or the first
-// words of a message.
-func what(t *thread.Thread, pairs *thread.Pairing, span thread.Span) string {
-	i, _ := t.Index(span.First())
+// At is the message at a position in a few words: of a result the call behind it,
+// else its own.
+func At(t *thread.Thread, pairs *thread.Pairing, i int) string {
 	m := uncopied.At(t, i)
-	if span.Len() > 1 {
-		return plural(span.Len(), "message")
-	}
 	r, ok := m.Result()
 	if !ok {
-		return firstWords(m)
+		return Words(m)
 	}
 	if at, ok := pairs.Call(i); ok {
 		for _, c := range uncopied.At(t, at).Calls() {
 			if c.ID == r.CallID {
-				return callText(c)
+				return Call(c)
 			}
 		}
 	}
 	return r.Tool
+}
+
+// Speaker is the role of a message, with the harness told apart from the user.
+func Speaker(m *thread.Message) string {
+	if m.Role == thread.User && m.Kind != thread.Plain {
+		return "harness"
+	}
+	return string(m.Role)
 }

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Keeps two daemons on one PostgreSQL and one on SQLite busy with real transcripts
+# while they are killed, stopped and started, and their provider is slow. It fails
+# where something is lost or there twice. Not part of CI. Its last figures stand in
+# docs/operations.md.
+#
+#   e2e/soak/run.sh                              half an hour, 1,000 sessions
+#   e2e/soak/run.sh -for 10m -sessions 300       as its flags say: -help
+#
+# It needs PostgreSQL's programs, as the tests do, and transcripts: those beside the
+# project, or a folder of them (-transcripts).
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/soak.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$here/../.."
+CGO_ENABLED=0 go build -o "$work/palimpsest" ./cmd/palimpsest
+cd e2e
+go build -o "$work/soak" ./soak
+"$work/soak" -palimpsest "$work/palimpsest" -work "$work" -transcripts "$here/../../../shared/transcripts" "$@"

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+// values are what a flag of a name may be, by command where its meaning differs. A
+// name that is not here takes files or whatever is typed.
+func values(flag string) []string {
+	switch flag {
+	case "to":
+		return targets
+	case "from":
+		var all []string
+		for _, f := range transcript.Formats() {
+			all = append(all, string(f))
+		}
+		return all
+	case "policy":
+		return policyfile.Names()
+	case "favor":
+		return policy.Favors()
+	case "agent":
+		var all []string
+		for _, d := range sessionDirs {
+			all = append(all, d.agent)
+		}
+		return all
+	case "counter":
+		return []string{"o200k", "cl100k", "claude", "gemini", "chars/4"}
+	case "model":
+		var all []string
+		for _, m := range token.Models().All() {
+			all = append(all, m.Name)
+		}
+		return all
+	}
+	for _, s := range config.Settings() {
+		if s.Name == flag {
+			return s.Values()
+		}
+	}
+	return nil
+}
+
+// complete offers the values of flags to the shell, and the ids of sessions where a
+// command takes a FILE.
+func complete(c *cobra.Command) {
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		all := values(f.Name)
+		if len(all) == 0 {
+			return
+		}
+		directive := cobra.ShellCompDirectiveNoFileComp
+		if f.Name == "policy" { // or a file
+			directive = cobra.ShellCompDirectiveDefault
+		}
+		// The error is that the flag has one already: then that one stays.
+		_ = c.RegisterFlagCompletionFunc(f.Name, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return all, directive
+		})
+	})
+	if c.ValidArgsFunction == nil && slices.Contains(strings.Fields(c.Use), "FILE") {
+		c.ValidArgsFunction = func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			all, err := findSessions("")
+			if err != nil || len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveDefault
+			}
+			var ids []string
+			for _, f := range all[:min(len(all), 50)] {
+				if strings.HasPrefix(f.ID, begun) {
+					ids = append(ids, f.ID+"\t"+f.Agent)
+				}
+			}
+			return ids, cobra.ShellCompDirectiveDefault
+		}
+	}
+	for _, below := range c.Commands() {
+		complete(below)
+	}
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/api/view"
+	"github.com/palimpsest-ai/palimpsest/internal/web"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// maxPageTexts is how many bytes the texts of a page that is one file may take
+// together, before they are shortened.
+const maxPageTexts = 6 << 20
+
+func explainCommand(s Streams) *cobra.Command {
+	var j job
+	var place storeFlag
+	var out string
+	c := &cobra.Command{
+		Use:   "explain FILE or THREAD",
+		Short: "Write a page that shows what is removed from a conversation, and why",
+		Long: `Explain writes one HTML file to look at in a browser: on the left the conversation
+as it is, on the right the prompt that the model gets, and between them what became
+of what, by which record and why. The file needs no server and loads nothing. FILE is
+what compact takes: a transcript, a request body, or the ID of a session. Without
+--budget and --model the window of the model that it names is the budget. A THREAD is
+the id of one that compact, run or serve kept ("palimpsest threads"): it is shown under
+the plan that is in force, with all plans that were.`,
+		Example: "  palimpsest explain session.jsonl --budget 32000 -o page.html\n  palimpsest explain ticket-4711 --store palimpsest.db -o page.html",
+		Args:    exactly(1, "one FILE or THREAD"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := distinct(sessionFile(args[0]), out); err != nil {
+				return err
+			}
+			v, err := place.view(c.Context(), args[0])
+			if v == nil && err == nil {
+				v, err = j.view(c.Context(), args[0], s)
+			}
+			if err != nil {
+				return err
+			}
+			var page bytes.Buffer
+			if err := web.Write(&page, v); err != nil {
+				return err
+			}
+			if err := write(out, page.Bytes(), s.Out); err != nil {
+				return err
+			}
+			if out != "" && out != "-" {
+				fmt.Fprintf(s.Err, "palimpsest: %s → %s tokens; open %s in a browser\n", number(v.Before), number(v.After), printable(out))
+			}
+			return nil
+		},
+	}
+	j.target.guess = true
+	j.flags(c)
+	c.Flags().Lookup("json").Hidden = true
+	j.target.summarizerFlag(c.Flags())
+	place.flags(c)
+	c.Flags().Lookup("store").Usage = "where a THREAD is kept; " + storeUsage
+	c.Flags().StringVarP(&out, "output", "o", "", "write the page to `OUT` (default: standard output)")
+	return c
+}
+
+// view is what compact would make of a file, to be looked at. Without a budget and a
+// model, the model that the file names says how much there may be.
+func (j *job) view(ctx context.Context, path string, s Streams) (*view.View, error) {
+	r, err := j.open(path, s)
+	if err != nil {
+		return nil, err
+	}
+	r.profile.Reach = render.Command // as compact writes it
+	res, err := r.compact(ctx, j.told(r, &storeFlag{}))
+	if err != nil {
+		return nil, err
+	}
+	shown := web.Shown{
+		Thread: j.in.Thread, Result: res, Counter: r.counter, Model: r.model, Title: j.in.Title, Agent: string(j.in.file.Format),
+		Budget: r.budget, Window: r.model.Window, Texts: maxPageTexts,
+		Command: "palimpsest compact " + newSource(&j.in).arguments() + " --budget " + strconv.Itoa(r.budget) + " -o prompt.json",
+	}
+	if shown.Model.Name == "" && j.in.Model != "" {
+		t := target{model: j.in.Model, models: j.target.models}
+		if m, err := t.find(); err == nil {
+			shown.Model, shown.Window = m, m.Window
+		} else if !errors.Is(err, errUsage) {
+			return nil, err
+		}
+	}
+	if !res.Plan.Empty() {
+		shown.Plans = []web.Planned{{Result: res}}
+	}
+	for _, own := range j.in.Compactions {
+		shown.Marks = append(shown.Marks, view.Mark{At: own.At, Trigger: own.Trigger})
+	}
+	return web.View(shown), nil
+}
+
+// view is a thread that is kept, to be looked at under the plan in force; nil where the
+// name is that of a file or a session, or no thread has it.
+func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err error) {
+	if path := sessionFile(name); path != name || name == "-" {
+		return nil, nil
+	}
+	if _, err := os.Stat(name); err == nil {
+		return nil, nil
+	}
+	k, err := f.kept(ctx, true)
+	if f.name == "" && errors.Is(err, errNoStore) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, k.db.Close()) }()
+	info, err := k.tenant.Catalog.Thread(ctx, name)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	log, err := k.tenant.Log.Load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	plans := make([]*plan.Plan, info.Plans)
+	counter, err := token.New("o200k", nil)
+	for n := range plans {
+		if err == nil {
+			plans[n], err = k.tenant.Plans.Plan(ctx, name, n+1)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := palimpsest.New(palimpsest.Config{Counter: counter})
+	if err != nil {
+		return nil, err
+	}
+	shown := web.Shown{Thread: log, Version: info.Plans, Counter: counter, Texts: maxPageTexts}
+	if shown.Result, err = c.Render(nil, palimpsest.Request{Thread: log}); err != nil {
+		return nil, err
+	}
+	shown.Result.Plan = &plan.Plan{}
+	for n, p := range plans {
+		res, err := c.Render(p, palimpsest.Request{Thread: log})
+		if err != nil {
+			continue // it does not hold for the log as it is now
+		}
+		res.Plan = p
+		shown.Plans = append(shown.Plans, web.Planned{Version: n + 1, Result: res})
+		if n == len(plans)-1 {
+			shown.Result = res
+		}
+	}
+	return web.View(shown), nil
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+)
+
+// TestHook answers an agent's hooks as the agent asks them.
+func TestHook(t *testing.T) {
+	data := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", data)
+	session, err := filepath.Abs("../../testdata/sessions/fix-retry.claude-code.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(in map[string]any, args ...string) (int, string, string) {
+		body, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, errs strings.Builder
+		status := Run(t.Context(), append([]string{"hook"}, args...), Streams{In: strings.NewReader(string(body)), Out: &out, Err: &errs})
+		return status, out.String(), errs.String()
+	}
+	for _, agent := range []string{"claude-code", "codex"} {
+		status, out, errs := ask(map[string]any{"session_id": "s", "transcript_path": session, "source": "compact"}, agent, "SessionStart")
+		text := gjson.Get(out, "hookSpecificOutput.additionalContext").Str
+		if status != done || errs != "" || !strings.Contains(text, "standard library only") {
+			t.Errorf("%s: status %d, %s, %.300s", agent, status, errs, out)
+		}
+	}
+	if status, out, _ := ask(map[string]any{"transcript_path": session}, "claude-code", "PreCompact"); status != done || !strings.Contains(out, "why it was made") {
+		t.Errorf("status %d: %s", status, out)
+	}
+	long := map[string]any{"session_id": "s", "tool_response": map[string]any{"stdout": strings.Repeat("a line\n", 10_000)}}
+	status, out, _ := ask(long, "claude-code", "PostToolUse")
+	kept, _ := filepath.Glob(filepath.Join(data, "palimpsest", "outputs", "s", "*.txt"))
+	if status != done || len(kept) != 1 || !strings.Contains(out, kept[0]) {
+		t.Errorf("status %d, files %q: %.300s", status, kept, out)
+	}
+	if status, out, _ := ask(long, "claude-code", "PostToolUse", "--offload", "100000"); status != done || out != "" {
+		t.Errorf("status %d with a higher limit: %.300s", status, out)
+	}
+	// Whatever is wrong, nothing is answered, and the status is not the one by which an
+	// agent is told to stop.
+	for name, args := range map[string][]string{
+		"no session":      {"claude-code", "SessionStart"},
+		"unknown event":   {"claude-code", "Stop"},
+		"unknown agent":   {"emacs", "Stop"},
+		"unknown flag":    {"claude-code", "SessionStart", "--wrong"},
+		"no event":        {"claude-code"},
+		"no such session": {"codex", "SessionStart"},
+	} {
+		in := map[string]any{}
+		if name == "no such session" {
+			in["transcript_path"] = filepath.Join(data, "none.jsonl")
+		}
+		status, out, errs := ask(in, args...)
+		if status == usage || out != "" || (status == done) != (name == "no session") || (errs == "") != (status == done) {
+			t.Errorf("%s: status %d, %q, %q", name, status, out, errs)
+		}
+	}
+}
+
+// TestHookSettings adds hooks to the settings of agents and takes them out.
+func TestHookSettings(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	t.Setenv("CODEX_HOME", filepath.Join(home, "elsewhere"))
+	t.Setenv("CLAUDE_CONFIG_DIR", "")
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(home, "palimpsest")
+	if err := os.Symlink(exe, bin); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	t.Setenv("PATH", home)
+	for agent, file := range map[string]string{"claude-code": ".claude/settings.json", "codex": "elsewhere/hooks.json", "gemini-cli": ".gemini/settings.json"} {
+		path := filepath.Join(home, filepath.FromSlash(file))
+		status, out, errs := run(t, "hook", "install", agent)
+		text, err := os.ReadFile(path)
+		if status != done || err != nil || !strings.Contains(out, path) || !strings.Contains(string(text), `"palimpsest hook `+agent+" ") {
+			t.Errorf("%s: status %d, %v, %s %s: %s", agent, status, err, out, errs, text)
+		}
+		if status, out, _ := run(t, "hook", "install", agent); status != done || !strings.Contains(out, "nothing to change") {
+			t.Errorf("%s: status %d: %s", agent, status, out)
+		}
+		status, _, errs = run(t, "hook", "remove", agent)
+		if text, err := os.ReadFile(path); status != done || err != nil || strings.Join(strings.Fields(string(text)), "") != "{}" {
+			t.Errorf("%s: status %d, %v, %s: %s", agent, status, err, errs, text)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(home, ".claude", "settings.json"), []byte("// mine\n{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, errs := run(t, "hook", "install", "claude-code"); status != failed || !strings.Contains(errs, "settings.json") || !strings.Contains(errs, "by hand") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+	if status, _, errs := run(t, "hook", "install", "emacs"); status != usage || !strings.Contains(errs, "claude-code") {
+		t.Errorf("status %d: %s", status, errs)
+	}
+}

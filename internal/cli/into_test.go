@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// TestInto: a session is compacted into each agent's own folder. What stands there
+// holds a summary and the kept end, its provider takes it, the original is as it was,
+// and a second one is written beside the first.
+func TestInto(t *testing.T) {
+	home := t.TempDir()
+	for _, name := range []string{"HOME", "USERPROFILE", "XDG_DATA_HOME"} {
+		t.Setenv(name, home)
+	}
+	for _, d := range sessionDirs {
+		if d.variable != "" {
+			t.Setenv(d.variable, "")
+		}
+	}
+	sample, err := os.ReadFile("../../testdata/sessions/fix-retry.claude-code.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	own := filepath.Join(home, ".claude", "projects", "-home-dev-shipq", "91bfefb2-9533-4bcc-8bfc-f00dd138f269.jsonl")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(own), 0o755), os.WriteFile(own, sample, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (int, *resumed, string) {
+		var out, told bytes.Buffer
+		status := Run(t.Context(), append([]string{"compact", "91bfefb2", "--json"}, args...), Streams{In: strings.NewReader(""), Out: &out, Err: &told})
+		var rep struct{ Session *resumed }
+		if status == 0 {
+			if err := json.Unmarshal(told.Bytes(), &rep); err != nil || out.Len() > 0 {
+				t.Fatalf("%v: %v, wrote %q", args, err, out.String())
+			}
+		}
+		return status, rep.Session, told.String()
+	}
+	apis := map[string]string{"claude-code": wire.Anthropic, "codex": wire.Responses, "pi": wire.Anthropic, "opencode": wire.Anthropic}
+	for agent, line := range map[string]string{
+		"claude-code": "claude --resume ", "codex": "codex resume ", "pi": "pi --session ", "opencode": "opencode import ",
+	} {
+		t.Run(agent, func(t *testing.T) {
+			args := []string{"--into", agent, "--budget", "12000"}
+			switch agent {
+			case "claude-code":
+				args = args[:2] // a quarter of its model's window
+			case "codex":
+				args[3] = "60000" // room for messages with thoughts
+			}
+			status, made, told := run(args...)
+			if status != 0 || made == nil {
+				t.Fatalf("status %d: %s", status, told)
+			}
+			if !strings.Contains(made.Resume, line) || !strings.Contains(made.Resume, made.ID) {
+				t.Errorf("resume with %q", made.Resume)
+			}
+			if info, err := os.Stat(made.Path); err != nil || info.Mode().Perm()&0o077 != 0 {
+				t.Fatalf("%s: %v, %v", made.Path, info, err)
+			}
+			if agent != "opencode" && !within(home, made.Path) || agent == "claude-code" && filepath.Dir(made.Path) != filepath.Dir(own) {
+				t.Errorf("it is at %s", made.Path)
+			}
+			if (made.Note != "") != (agent != "claude-code") || agent == "codex" && made.Lost["reasoning"] == 0 {
+				t.Errorf("note %q, lost %v", made.Note, made.Lost)
+			}
+			f, err := transcript.Open(made.Path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			messages := f.Transcripts[0].Thread.Messages()
+			recaps, last := 0, messages[len(messages)-1]
+			for i := range messages {
+				if messages[i].Kind == thread.Recap {
+					recaps++
+				}
+			}
+			if string(f.Format) != agent || recaps == 0 || !strings.HasPrefix(last.Text(), "shipq 0.9.3") || messages[0].Kind != thread.Injected {
+				t.Errorf("a session of %s with %d summaries, first of kind %d, last %q", f.Format, recaps, messages[0].Kind, last.Text())
+			}
+			if err := valid(apis[agent], &prompt.Prompt{Model: "m", MaxOutput: 1000, Messages: messages}); err != nil {
+				t.Error(err)
+			}
+			if _, again, _ := run(args...); again == nil || again.Path == made.Path {
+				t.Errorf("the second is %+v", again)
+			}
+		})
+	}
+	if now, err := os.ReadFile(own); err != nil || !bytes.Equal(now, sample) {
+		t.Errorf("the original is not as it was: %v", err)
+	}
+	for _, c := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"--into emacs", 2, "known are claude-code, codex, pi, opencode"},
+		{"--into codex --to anthropic", 2, "leave --to anthropic out"},
+		{"--into pi -o " + own, 2, "may not replace the input"},
+		{"--into pi --budget 12000 -o there.jsonl", 1, "is there already"},
+	} {
+		if err := os.WriteFile("there.jsonl", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if status, _, told := run(strings.Fields(c.args)...); status != c.status || !strings.Contains(told, c.says) {
+			t.Errorf("%s: status %d, %s", c.args, status, told)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// manCommand writes the manual, for those who make packages.
+func manCommand(s Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:    "man DIR",
+		Short:  "Write a manual page of each command into a directory",
+		Hidden: true,
+		Args:   exactly(1, "one DIR"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return err
+			}
+			root := c.Root()
+			root.InitDefaultHelpFlag()
+			return manual(root, func(name, page string) error {
+				return write(filepath.Join(args[0], name+".1"), []byte(page), s.Out)
+			})
+		},
+	}
+}
+
+// manual gives the page of a command, and of those below it.
+func manual(c *cobra.Command, keep func(name, page string) error) error {
+	name := strings.ReplaceAll(c.CommandPath(), " ", "-")
+	if err := keep(name, manualPage(c, name)); err != nil {
+		return err
+	}
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() && below.Name() != "help" && below.Name() != "completion" {
+			if err := manual(below, keep); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// manualPage is the page of a command as man reads it. It bears no date, so that the
+// same program writes the same page.
+func manualPage(c *cobra.Command, name string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, ".TH %q 1 \"\" %q \"Palimpsest\"\n", strings.ToUpper(name), "palimpsest "+thisBuild().Version)
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(name), roff(c.Short))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(c.UseLine()))
+	if c.Long != "" {
+		b.WriteString(".SH DESCRIPTION\n" + strings.ReplaceAll(roff(c.Long), "\n\n", "\n.PP\n") + "\n")
+	}
+	manualFlags(&b, "OPTIONS", c.NonInheritedFlags())
+	manualFlags(&b, "OPTIONS OF ALL COMMANDS", c.InheritedFlags())
+	if c.Example != "" {
+		b.WriteString(".SH EXAMPLES\n.EX\n" + roff(c.Example) + "\n.EE\n")
+	}
+	var beside []string
+	if c.HasParent() {
+		beside = append(beside, ".BR "+roff(strings.ReplaceAll(c.Parent().CommandPath(), " ", "-"))+" (1)")
+	}
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() && below.Name() != "help" && below.Name() != "completion" {
+			beside = append(beside, ".BR "+roff(name+"-"+below.Name())+" (1)")
+		}
+	}
+	if len(beside) > 0 {
+		b.WriteString(".SH SEE ALSO\n" + strings.Join(beside, "\n") + "\n")
+	}
+	return b.String()
+}
+
+func manualFlags(b io.Writer, title string, flags *pflag.FlagSet) {
+	if !flags.HasAvailableFlags() {
+		return
+	}
+	fmt.Fprintf(b, ".SH %s\n", title)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		value, usage := pflag.UnquoteUsage(f)
+		short := ""
+		if f.Shorthand != "" {
+			short = "-" + f.Shorthand + ", "
+		}
+		fmt.Fprintf(b, ".TP\n\\fB%s\\fR", roff(short+"--"+f.Name))
+		if value != "" {
+			fmt.Fprintf(b, " \\fI%s\\fR", roff(value))
+		}
+		fmt.Fprintf(b, "\n%s\n", roff(usage))
+	})
+}
+
+// roff is a text that man shows as it is.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+			lines[i] = `\&` + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}

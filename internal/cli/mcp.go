@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/mcp"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/token"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+// searchMemory is how much of sessions is remembered between searches, in bytes.
+const searchMemory = 64 << 20
+
+func mcpCommand(s Streams) *cobra.Command {
+	l := localSessions{}
+	var writes bool
+	c := &cobra.Command{
+		Use:   "mcp",
+		Short: "Answer an agent that asks what was said in earlier sessions (MCP over standard input and output)",
+		Long: `Answer an agent by the Model Context Protocol over standard input and output, until
+it leaves. It is offered the tools recall, read_artifact, sessions, explain and
+compact, over the sessions that agents left on this machine ("palimpsest sessions")
+and the conversations of the store ("palimpsest threads"). Nothing is changed, unless
+--write lets compact keep its plans in the store.
+
+The line that makes an agent start it stands in docs/agents.md. The daemon answers
+the same tools for its threads at /mcp.`,
+		Example: "  claude mcp add palimpsest -- palimpsest mcp\n  codex mcp add palimpsest -- palimpsest mcp",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			counter, err := token.New("o200k", nil)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, l.close()) }()
+			server := mcp.New(&l, &mcp.Options{Version: thisBuild().Version, Write: writes, Count: counter.Text, Memory: mcp.NewMemory(searchMemory)})
+			return server.Serve(c.Context(), s.In, s.Out)
+		},
+	}
+	l.store.flags(c)
+	c.Flags().BoolVar(&writes, "write", false, "let the tool compact keep its plans, instead of only showing them")
+	return c
+}
+
+// localSessions are the sessions of this machine and the conversations of a store.
+// Where both have one of an id, they are one: the file is the conversation, and the
+// store has its plans. They implement mcp.Sessions.
+type localSessions struct {
+	store storeFlag
+
+	mu   sync.Mutex
+	kept *kept // nil until there is a store
+}
+
+// open opens the store once there is one, and keeps it open.
+func (l *localSessions) open(ctx context.Context) (*kept, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept != nil {
+		return l.kept, nil
+	}
+	// What is opened here outlives the call.
+	k, err := l.store.kept(context.WithoutCancel(ctx), true)
+	if errors.Is(err, errNoStore) && l.store.name == "" {
+		return nil, nil // nothing was kept on this machine yet
+	}
+	l.kept = k
+	return k, err
+}
+
+func (l *localSessions) close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept == nil {
+		return nil
+	}
+	return l.kept.db.Close()
+}
+
+// sayable is an error as people read it.
+func sayable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(message(err))
+}
+
+// List implements mcp.Sessions.
+func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
+	files, err := findSessions("")
+	if err != nil {
+		return nil, sayable(err)
+	}
+	k, err := l.open(ctx)
+	if err != nil {
+		return nil, sayable(err)
+	}
+	var infos []store.Info
+	if k != nil {
+		if infos, err = k.infos(ctx); err != nil {
+			return nil, sayable(err)
+		}
+	}
+	threads := map[string]store.Info{}
+	for _, info := range infos {
+		threads[info.ID] = info
+	}
+	seen := map[string]bool{}
+	var all []mcp.Session
+	for _, f := range files {
+		if seen[f.ID] {
+			continue // the newest of an id is the one that it means
+		}
+		seen[f.ID] = true
+		plans := threads[f.ID].Plans
+		all = append(all, mcp.Session{
+			ID: f.ID, Agent: f.Agent, Project: f.Project, Changed: f.Changed, Bytes: int(f.Bytes), Plans: plans,
+			Version: fmt.Sprint(f.Path, f.Changed.UnixNano(), f.Bytes, plans),
+			First:   func(context.Context) string { return f.firstWords() },
+		})
+	}
+	for _, info := range infos {
+		if seen[info.ID] {
+			continue
+		}
+		all = append(all, mcp.Session{
+			ID: info.ID, Agent: "thread", Changed: info.Changed, Messages: info.Messages, Plans: info.Plans,
+			Version: strconv.Itoa(info.Messages) + "." + strconv.Itoa(info.Plans),
+			First: func(ctx context.Context) string {
+				log, err := k.tenant.Log.Load(ctx, info.ID)
+				if err != nil {
+					return ""
+				}
+				return firstRequest(log)
+			},
+		})
+	}
+	slices.SortStableFunc(all, func(a, b mcp.Session) int {
+		return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
+	})
+	return all, nil
+}
+
+// input reads a conversation: the file of a session, or what the store has.
+func (l *localSessions) input(ctx context.Context, id string) (in input, err error) {
+	files, err := findSessions("")
+	if err != nil {
+		return in, err
+	}
+	if i := slices.IndexFunc(files, func(f session) bool { return f.ID == id }); i >= 0 {
+		in.from = files[i].Agent
+		if err := in.load(files[i].Path, nil); err != nil {
+			return in, err
+		}
+		in.run = 1 // further ones of a file are sub-agents'
+		return in, in.choose()
+	}
+	k, err := l.open(ctx)
+	if err != nil || k == nil {
+		return in, cmp.Or(err, error(fs.ErrNotExist))
+	}
+	log, err := k.tenant.Log.Load(ctx, id)
+	if err != nil {
+		return in, err
+	}
+	in.path, in.run = id, 1
+	in.file = &transcript.File{Transcripts: []transcript.Transcript{{Name: id, Thread: log}}}
+	return in, in.choose()
+}
+
+// Open implements mcp.Sessions.
+func (l *localSessions) Open(ctx context.Context, id string) (*mcp.Conversation, error) {
+	in, err := l.input(ctx, id)
+	if err != nil {
+		return nil, sayable(err)
+	}
+	c := &mcp.Conversation{Log: in.Thread}
+	for _, own := range in.Compactions {
+		made := mcp.Own{Trigger: own.Trigger, Summary: own.Summary}
+		if own.At < in.Thread.Len() {
+			made.Turn = uncopied.At(in.Thread, own.At).Turn
+		}
+		c.Own = append(c.Own, made)
+	}
+	k, err := l.open(ctx)
+	if err == nil && k != nil {
+		c.Plan, c.Version, err = k.tenant.Plans.Current(ctx, in.Thread.ID())
+	}
+	return c, sayable(err)
+}
+
+// Artifact implements mcp.Sessions.
+func (l *localSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, string, error) {
+	k, err := l.open(ctx)
+	if err != nil {
+		return rehydrate.Content{}, "", sayable(err)
+	}
+	var c *content
+	if k != nil {
+		c, err = k.artifact(ctx, id, "")
+	}
+	if c == nil && err == nil {
+		err = artifact.ErrNotFound
+	}
+	if err != nil {
+		return rehydrate.Content{}, "", err
+	}
+	return rehydrate.Content{ID: id, Tool: c.Tool, Turn: c.Turn, Text: c.Text}, c.ThreadID, nil
+}
+
+// Compact implements mcp.Sessions.
+func (l *localSessions) Compact(ctx context.Context, id string, budget int, keep bool) (*mcp.Compaction, error) {
+	made, err := l.compact(ctx, id, budget, keep)
+	return made, sayable(err)
+}
+
+func (l *localSessions) compact(ctx context.Context, id string, budget int, keep bool) (*mcp.Compaction, error) {
+	in, err := l.input(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	late := &lateStore{flag: &l.store}
+	j := job{in: in, target: target{policy: "auto", budget: budget, answers: late}}
+	if budget == 0 {
+		if j.target.model = in.Model; in.Model == "" {
+			return nil, errors.New("budget: the session names no model; say how many tokens the request may take")
+		}
+	}
+	r, err := j.target.resolve(&j.in)
+	if err != nil {
+		return nil, fmt.Errorf("budget: say how many tokens the request may take: %w", err)
+	}
+	r.profile.Reach = render.Command
+	made := &mcp.Compaction{Budget: r.budget, Next: fmt.Sprintf("The prompt under it: palimpsest compact %s --budget %d -o prompt.json", quotedWord(id), r.budget)}
+	if len(j.in.file.Format) == 0 {
+		made.Next = ""
+	}
+	if !keep {
+		res, err := r.compact(ctx, j.told(r, &l.store))
+		if err != nil {
+			return nil, errors.Join(err, late.Close())
+		}
+		made.Log, made.Plan, made.Before, made.After = j.in.Thread, cmp.Or(res.Plan, &plan.Plan{}), res.Before, res.After
+		return made, late.Close()
+	}
+	res, where, err := j.compact(ctx, r, late)
+	if err = errors.Join(err, late.Close()); err != nil {
+		return nil, err
+	}
+	made.Log, made.Plan, made.Before, made.After, made.Kept = j.in.Thread, cmp.Or(res.Plan, &plan.Plan{}), res.Before, res.After, where
+	return made, nil
+}

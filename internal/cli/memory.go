@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+)
+
+// memory is how much memory a daemon may have, and what of it for what.
+type memory struct {
+	process int // bytes
+	bounds  proxy.MemoryOptions
+}
+
+// memoryOf is what the settings say; what they leave out follows from the whole.
+func memoryOf(c *config.Config) memory {
+	m := memory{process: cmp.Or(c.Bytes("memory"), machineMemory("/"))}
+	m.bounds.All = cmp.Or(c.Bytes("proxy-memory"), min(m.process/8, 256<<20))
+	m.bounds.Tenant = cmp.Or(c.Bytes("proxy-tenant-memory"), m.bounds.All/2)
+	m.bounds.Bodies = cmp.Or(c.Bytes("proxy-bodies"), min(m.process/8, 512<<20))
+	m.bounds.TenantBodies = min(cmp.Or(c.Bytes("tenant-bodies"), m.bounds.Bodies/2), m.bounds.Bodies)
+	return m
+}
+
+// limitGo has Go collect more often as it comes near the whole, unless the user has
+// set GOMEMLIMIT.
+func (m memory) limitGo() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(m.process) / 10 * 9)
+	}
+}
+
+// unknownMemory is taken where a machine does not say how much memory it has.
+const unknownMemory = 4 << 30
+
+// machineMemory is the limit of the process's control group, else half of the
+// machine's memory. root is where the files of the system are.
+func machineMemory(root string) int {
+	names := []string{"sys/fs/cgroup/memory/memory.limit_in_bytes"}
+	own, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
+	if _, group, ok := strings.Cut(string(own), "0::"); ok { // the second version: the group, and those that it is in
+		group, _, _ = strings.Cut(group, "\n")
+		for group = path.Clean("/" + group); ; group = path.Dir(group) {
+			names = append(names, path.Join("sys/fs/cgroup", group, "memory.max"))
+			if group == "/" {
+				break
+			}
+		}
+	}
+	least := 0
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		// Without a limit it is "max", or a number that no machine has.
+		if n, bad := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && bad == nil && n > 0 && n < 1<<50 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	if least > 0 {
+		return least
+	}
+	text, _ := os.ReadFile(filepath.Join(root, "proc/meminfo"))
+	for line := range bytes.Lines(text) {
+		if rest, ok := bytes.CutPrefix(line, []byte("MemTotal:")); ok {
+			if n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(string(rest)), " kB")); err == nil && n > 0 {
+				return n << 10 / 2
+			}
+		}
+	}
+	return unknownMemory
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+)
+
+// TestMachineMemory: the limit of the control group, or of one that it is in, goes
+// before half of the machine.
+func TestMachineMemory(t *testing.T) {
+	const machine = "MemTotal:        8000 kB\nMemFree: 1 kB\n"
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  int
+	}{
+		"half of the machine": {map[string]string{"proc/meminfo": machine}, 4000 << 10},
+		"no limit":            {map[string]string{"proc/meminfo": machine, "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "max\n"}, 4000 << 10},
+		"container":           {map[string]string{"proc/meminfo": machine, "proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "1000000\n"}, 1000000},
+		"service": {map[string]string{
+			"proc/meminfo": machine, "proc/self/cgroup": "1:name=systemd:/x\n0::/system.slice/p.service\n",
+			"sys/fs/cgroup/system.slice/p.service/memory.max": "3000000\n", "sys/fs/cgroup/system.slice/memory.max": "2000000\n",
+		}, 2000000},
+		"first version": {map[string]string{"proc/meminfo": machine, "sys/fs/cgroup/memory/memory.limit_in_bytes": "5000000\n"}, 5000000},
+		"unlimited":     {map[string]string{"proc/meminfo": machine, "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 4000 << 10},
+		"nothing said":  {nil, unknownMemory},
+	} {
+		root := t.TempDir()
+		for file, text := range tt.files {
+			path := filepath.Join(root, file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := machineMemory(root); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+}
+
+// TestMemoryOf: what is not set follows from the whole, and never exceeds it.
+func TestMemoryOf(t *testing.T) {
+	for _, tt := range []struct {
+		flags                     map[string]string
+		all, tenant, bodies, each int
+	}{
+		{map[string]string{"memory": "64GB"}, 256 << 20, 128 << 20, 512 << 20, 256 << 20},
+		{map[string]string{"memory": "512MB"}, 64 << 20, 32 << 20, 64 << 20, 32 << 20},
+		{map[string]string{"memory": "512MB", "proxy-memory": "1MB", "tenant-bodies": "2MB"}, 1 << 20, 512 << 10, 64 << 20, 2 << 20},
+		{map[string]string{"proxy-bodies": "1MB", "tenant-bodies": "2MB", "memory": "64GB"}, 256 << 20, 128 << 20, 1 << 20, 1 << 20},
+	} {
+		c, err := config.Load(config.Sources{Flags: tt.flags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := memoryOf(c).bounds; b.All != tt.all || b.Tenant != tt.tenant || b.Bodies != tt.bodies || b.TenantBodies != tt.each {
+			t.Errorf("%v: %+v", tt.flags, b)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/view"
+	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// pageSessions are the sessions on this machine, for the page that serve shows.
+type pageSessions struct {
+	mu     sync.Mutex
+	titles map[session]string // by the session as it was found
+}
+
+// maxSessions is how many sessions the page lists, the newest.
+const maxSessions = 200
+
+// List implements daemon.Sessions.
+func (l *pageSessions) List(ctx context.Context) ([]view.Session, error) {
+	all, err := findSessions("")
+	if err != nil {
+		return nil, err
+	}
+	all = all[:min(len(all), maxSessions)]
+	var items []view.Session
+	for _, f := range all {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		items = append(items, view.Session{ID: f.ID, Agent: f.Agent, Project: f.Project, Title: l.title(f), ChangedAt: f.Changed, Bytes: f.Bytes})
+	}
+	return items, nil
+}
+
+// title is what a session's user said first. It is read once, until the file changes.
+func (l *pageSessions) title(f session) string {
+	f.Number = 0
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	words, known := l.titles[f]
+	if !known {
+		words = f.firstWords()
+		if l.titles == nil || len(l.titles) > 4*maxSessions {
+			l.titles = map[session]string{}
+		}
+		l.titles[f] = words
+	}
+	return words
+}
+
+// View implements daemon.Sessions.
+func (l *pageSessions) View(ctx context.Context, id string, q *api.Compact) (*view.View, error) {
+	all, err := findSessions("")
+	if err != nil {
+		return nil, err
+	}
+	n := slices.IndexFunc(all, func(f session) bool { return f.ID == id })
+	if n < 0 {
+		return nil, refusal(api.NotFound, http.StatusNotFound, "there is no session with this id on this machine")
+	}
+	name := q.Policy
+	if name == "" {
+		name = "auto"
+	}
+	if !slices.Contains(policyfile.Bases(), name) {
+		return nil, refusal(api.BadRequest, http.StatusBadRequest, "policy: want one of "+strings.Join(policyfile.Bases(), ", "))
+	}
+	j := job{target: target{policy: name, budget: q.Budget, summarizer: policyfile.Extractive, guess: true}}
+	j.in.run = 1 // the conversation itself; others in the file are beside it
+	v, err := j.view(ctx, all[n].Path, Streams{})
+	var over *palimpsest.BudgetError
+	if err != nil && !errors.As(err, &over) && ctx.Err() == nil {
+		return nil, refusal(api.BadRequest, http.StatusBadRequest, message(err))
+	}
+	return v, err
+}
+
+func refusal(kind string, status int, detail string) *api.Problem {
+	return &api.Problem{Type: api.ProblemBase + kind, Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// policies gives the daemon the policy of a name.
+func policies(counter *token.Counter) func(name, favor string) (palimpsest.Config, error) {
+	return func(name, favor string) (palimpsest.Config, error) {
+		chosen, err := choice.Open(name, &choice.Options{Favor: favor})
+		if err != nil {
+			return palimpsest.Config{}, err
+		}
+		return chosen.Config(counter), nil
+	}
+}

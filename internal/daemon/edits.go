@@ -1,0 +1,67 @@
+package daemon
+
+import (
+	"reflect"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// edited is a prompt as changes to the messages of a thread, with what stands around
+// them in neutral form.
+func edited(name string, log *thread.Thread, p *prompt.Prompt, m *render.Manifest, out *api.Prepared) *api.Prepared {
+	out.API, out.Edits = name, edits(name, log, p.Messages, m.Messages)
+	around := *p
+	around.Messages, around.CachePoints = nil, nil
+	out.Prompt = neutral.PromptOf(&around)
+	return out
+}
+
+// edits makes the messages of a prompt of those of a thread: what is the same message
+// at the same place stays, all else is left out there and put in where the prompt has
+// it.
+func edits(name string, log *thread.Thread, messages []thread.Message, origins []render.Origin) []neutral.Edit {
+	var all []neutral.Edit
+	var waiting []neutral.Message // stand before the next message that stays
+	next := 0                     // the first message of the thread that is not dealt with
+	for i := range messages {
+		m := &messages[i]
+		at, ok := log.Index(origins[i].ID)
+		// A pointer stands where the content was: a call keeps its result.
+		synthetic := origins[i].Synthetic && origins[i].Record.Action != plan.Externalize
+		if !ok || synthetic || at < next || uncopied.At(log, at).Role != m.Role {
+			added := neutral.MessageOf(m)
+			added.ID = "" // it is no message of the thread
+			waiting = append(waiting, added)
+			continue
+		}
+		for ; next < at; next++ {
+			all = append(all, neutral.Edit{MessageID: string(uncopied.At(log, next).ID), Omit: true})
+		}
+		next++
+		e := neutral.Edit{MessageID: string(origins[i].ID), InsertBefore: waiting}
+		waiting = nil
+		// A host that names no API sends its messages itself: what only some provider
+		// could read is left to it.
+		if name != "" || origins[i].Record.Action != plan.Include {
+			if said, own := neutral.MessageOf(m), neutral.MessageOf(uncopied.At(log, at)); !reflect.DeepEqual(said.Parts, own.Parts) {
+				e.Content = said.Parts
+			}
+		}
+		if e.InsertBefore != nil || e.Content != nil {
+			all = append(all, e)
+		}
+	}
+	for ; next < log.Len(); next++ {
+		all = append(all, neutral.Edit{MessageID: string(uncopied.At(log, next).ID), Omit: true})
+	}
+	if waiting != nil {
+		all = append(all, neutral.Edit{InsertBefore: waiting})
+	}
+	return all
+}

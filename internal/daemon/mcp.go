@@ -1,0 +1,193 @@
+package daemon
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/apikey"
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/mcp"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// MCP is what agents may do by the Model Context Protocol.
+type MCP int
+
+// What agents may do. Writing wants the right of the key too.
+const (
+	NoMCP MCP = iota
+	ReadMCP
+	WriteMCP
+)
+
+// searchMemory is how much of threads is remembered between searches, in bytes, for
+// all tenants together.
+const searchMemory = 64 << 20
+
+// answerMCP answers an agent. Who may ask is decided as for every operation.
+func (s *Server) answerMCP(w http.ResponseWriter, r *http.Request) {
+	seen := requestOf(r.Context())
+	err := s.mayMCP(w, r)
+	if err == nil {
+		return
+	}
+	p := problemOf(err)
+	seen.failed(p, err)
+	refuse(w, seen.id, p)
+}
+
+func (s *Server) mayMCP(w http.ResponseWriter, r *http.Request) error {
+	who, err := s.identify(r)
+	if err = s.admit(r, who, err); err != nil {
+		return err
+	}
+	if err := who.allow(apikey.Read); err != nil {
+		return err
+	}
+	if err := checkedBody(w, r, s.config.Limits.Depth); err != nil {
+		return err
+	}
+	t, err := s.tenant(who.tenant)
+	if err != nil {
+		return err
+	}
+	write := s.config.MCP == WriteMCP && who.rights.Has(apikey.Write)
+	w.Header().Set("Cache-Control", "no-store")
+	mcp.New(&threads{s: s, tenant: t, who: artifact.Requester{TenantID: t.name, ID: who.key}}, &mcp.Options{
+		Version: s.config.Version, Write: write, Count: s.count, Memory: s.searched, Scope: t.name,
+	}).ServeHTTP(w, r)
+	return nil
+}
+
+// checkedBody refuses a body that is too large, nests too deep, or is no JSON: whoever
+// reads it next has no such bounds.
+func checkedBody(w http.ResponseWriter, r *http.Request, depth int) error {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mcp.MaxMessage))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return problem(api.TooLarge, fmt.Sprintf("the body is over %d bytes", mcp.MaxMessage))
+	case err != nil:
+		return problem(api.BadRequest, "the body ended before its time")
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if rawjson.TooDeep(body, depth) {
+		return problem(api.TooDeep, fmt.Sprintf("the JSON nests deeper than %d levels", depth))
+	}
+	if !rawjson.Valid(body) {
+		return problem(api.BadRequest, "the body is not one JSON document")
+	}
+	return nil
+}
+
+// threads are a tenant's threads. They implement mcp.Sessions.
+type threads struct {
+	s      *Server
+	tenant *tenant
+	who    artifact.Requester
+}
+
+// shownError is an error as whoever asks may see it.
+func shownError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.New(problemOf(err).Detail)
+}
+
+// List implements mcp.Sessions.
+func (t *threads) List(ctx context.Context) ([]mcp.Session, error) {
+	var all []mcp.Session
+	for after := ""; ; {
+		page, err := t.tenant.Catalog.Threads(ctx, after, store.MaxLimit)
+		if err != nil {
+			return nil, shownError(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, info := range page {
+			all = append(all, mcp.Session{
+				ID: info.ID, Agent: "thread", Changed: info.Changed, Messages: info.Messages, Plans: info.Plans,
+				Version: strconv.Itoa(info.Messages) + "." + strconv.Itoa(info.Plans),
+			})
+		}
+		after = page[len(page)-1].ID
+	}
+	slices.SortFunc(all, func(a, b mcp.Session) int {
+		return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
+	})
+	return all, nil
+}
+
+// Open implements mcp.Sessions.
+func (t *threads) Open(ctx context.Context, id string) (*mcp.Conversation, error) {
+	log, err := t.tenant.Log.Load(ctx, id)
+	if err != nil {
+		return nil, shownError(err)
+	}
+	c := &mcp.Conversation{Log: log}
+	c.Plan, c.Version, err = t.tenant.Plans.Current(ctx, id)
+	return c, shownError(err)
+}
+
+// Artifact implements mcp.Sessions. A read counts for the key, as any does.
+func (t *threads) Artifact(ctx context.Context, id string) (rehydrate.Content, string, error) {
+	m, text, err := t.s.config.Artifacts.Get(ctx, t.who, id)
+	if errors.Is(err, artifact.ErrForbidden) {
+		err = rehydrate.ErrForbidden
+	}
+	return rehydrate.Content{ID: id, Tool: m.Tool, Turn: m.Turn, Text: text}, m.ThreadID, err
+}
+
+// Compact implements mcp.Sessions.
+func (t *threads) Compact(ctx context.Context, id string, budget int, keep bool) (*mcp.Compaction, error) {
+	if budget == 0 {
+		return nil, errors.New("budget: a thread names no model; say how many tokens the request may take")
+	}
+	log, err := t.tenant.Log.Load(ctx, id)
+	if err != nil {
+		return nil, shownError(err)
+	}
+	session := t.tenant.compactor.Session(id)
+	step := palimpsest.Step{Base: &prompt.Prompt{}, Budget: budget, Profile: render.For("")}
+	made := &mcp.Compaction{Log: log, Budget: budget}
+	if keep {
+		made.Plan, err = session.Compact(ctx, step, "")
+		made.Kept = "the daemon's store"
+	} else {
+		made.Plan, err = session.Plan(ctx, step)
+	}
+	if errors.Is(err, policy.ErrNothing) {
+		current, _, err := t.tenant.Plans.Current(ctx, id)
+		if err != nil {
+			return nil, shownError(err)
+		}
+		as, err := t.tenant.compactor.Render(current, palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile})
+		if err != nil {
+			return nil, shownError(err)
+		}
+		return &mcp.Compaction{Log: log, Plan: &plan.Plan{}, Budget: budget, Before: as.Before, After: as.After}, nil
+	}
+	if err != nil {
+		return nil, shownError(err)
+	}
+	made.Before, made.After = made.Plan.OriginalTokens, made.Plan.CompactedTokens
+	return made, nil
+}

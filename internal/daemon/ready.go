@@ -1,0 +1,89 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// readyPatience is how long a store may take to answer before it counts as gone.
+const readyPatience = 5 * time.Second
+
+// probeEvery is how long an answer of the store holds: anybody may ask, and a probe
+// writes.
+const probeEvery = time.Second
+
+// probed asks a store whether it keeps what is written to it.
+func probed(db store.DB, now func() time.Time) func(context.Context) error {
+	p, ok := db.(store.Prober)
+	if !ok {
+		return func(context.Context) error { return nil }
+	}
+	var mu sync.Mutex
+	var last error
+	var at time.Time
+	return func(ctx context.Context) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if age := now().Sub(at); !at.IsZero() && age >= 0 && age < probeEvery {
+			return last
+		}
+		// Whoever asks may go away; the answer is for others too.
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyPatience)
+		defer cancel()
+		last, at = p.Probe(limited), now()
+		return last
+	}
+}
+
+// unready is why the daemon cannot work, nil where it can.
+func (s *Server) unready(ctx context.Context) error {
+	if s.stopping.Load() {
+		return errStopping
+	}
+	limited, cancel := context.WithTimeout(ctx, readyPatience)
+	defer cancel()
+	err := s.config.Ready(limited)
+	if err != nil {
+		s.log.WarnContext(ctx, "not ready", "class", event.ErrorClass(err), "cause", causeOf(err))
+	}
+	return err
+}
+
+var errStopping = errors.New("stopping")
+
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	if err := s.unready(r.Context()); err != nil {
+		refuse(w, requestID(r.Context()), problem(api.Unavailable, unfit(err)))
+		return
+	}
+	s.health(w, r)
+}
+
+// unfit says what keeps the daemon from working, without the names of places.
+func unfit(err error) string {
+	for _, why := range []struct {
+		is   error
+		says string
+	}{
+		{errStopping, "the daemon is stopping"},
+		{store.ErrFull, "the daemon's store has no room left, and takes no writes; what is there can be read"},
+		{store.ErrReadOnly, "the daemon may not write to its store; what is there can be read"},
+		{store.ErrGone, "the file of the daemon's store was removed or replaced; it takes no writes until the daemon is started again"},
+		{store.ErrSealed, "the daemon's store is encrypted, and the daemon was started without its master key; it takes no writes"},
+		{keyring.ErrNoMaster, "the daemon's store is encrypted under a master key that the daemon was not given"},
+		{store.ErrUnavailable, "the daemon's store cannot be reached"},
+	} {
+		if errors.Is(err, why.is) {
+			return why.says
+		}
+	}
+	return "the daemon's store does not answer as it should; the daemon's log says more"
+}

@@ -1,0 +1,295 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/view"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/internal/web"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// maxViewPlans is how many plans a view shows over time, the newest of them.
+const maxViewPlans = 60
+
+// view is the thread to be looked at, under the plan in force or another.
+func (c *call) view(info store.Info) (any, error) {
+	version, err := c.asked("plan", info.Plans)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := c.shownUnder(info, version)
+	if err != nil {
+		return nil, err
+	}
+	c.etag(shown.Thread.Version(), info.Plans)
+	return web.View(*shown), nil
+}
+
+// asked is a number in the query, or what stands for it.
+func (c *call) asked(name string, otherwise int) (int, error) {
+	text := c.r.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, problem(api.BadRequest, fmt.Sprintf("%s: want a number, 0 or more; got %.40q", name, text))
+	}
+	return n, nil
+}
+
+// shownUnder is what a view is made of: the thread under a version of its plans.
+func (c *call) shownUnder(info store.Info, version int) (*web.Shown, error) {
+	p, err := c.planAt(info.ID, version)
+	if err != nil {
+		return nil, err
+	}
+	log, err := c.tenant.Log.Load(c.r.Context(), info.ID)
+	if err != nil {
+		return nil, err
+	}
+	step, err := c.stepOf(info.ID, &api.Step{})
+	if err != nil {
+		return nil, err
+	}
+	q := palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile}
+	shown := &web.Shown{Thread: log, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget}
+	if step.Base != nil && step.Base.Model != "" {
+		if m, err := c.s.models.Find(step.Base.Model); err == nil {
+			shown.Model = m
+		}
+	}
+	if shown.Result, err = c.rendered(p, q); err != nil {
+		return nil, err
+	}
+	for v := max(1, info.Plans-maxViewPlans+1); v <= info.Plans; v++ {
+		was, err := c.planAt(info.ID, v)
+		if err != nil {
+			return nil, err
+		}
+		res := shown.Result
+		if v != version {
+			if res, err = c.rendered(was, q); err != nil {
+				continue // it does not hold for the log as it is now
+			}
+		}
+		shown.Plans = append(shown.Plans, web.Planned{Version: v, Result: res})
+	}
+	return shown, nil
+}
+
+// rendered is the thread under a plan; nil hides nothing.
+func (c *call) rendered(p *plan.Plan, q palimpsest.Request) (*palimpsest.Result, error) {
+	res, err := c.tenant.compactor.Render(p, q)
+	if err != nil {
+		return nil, err
+	}
+	if res.Plan = p; p == nil {
+		res.Plan = &plan.Plan{}
+	}
+	for _, id := range res.Plan.Pinned {
+		if i, ok := q.Thread.Index(id); ok {
+			res.Pinned = append(res.Pinned, i)
+		}
+	}
+	return res, nil
+}
+
+// stepOf is the request around a thread's messages: what is asked for, and of the rest
+// what the agent last said, where this process has heard it.
+func (c *call) stepOf(id string, q *api.Step) (palimpsest.Step, error) {
+	step, err := c.still(q)
+	if err != nil {
+		return step, err
+	}
+	if last, ok := c.tenant.open.Get(id); ok {
+		if q.Base == nil && len(q.Body) == 0 {
+			step.Base, step.Profile = last.Step.Base, last.Step.Profile
+		}
+		if q.Window == 0 {
+			step.Window = last.Step.Window
+		}
+		if q.Output == 0 {
+			step.Output = last.Step.Output
+		}
+		if q.Budget == 0 {
+			step.Budget = last.Step.Budget
+		}
+	}
+	return step, nil
+}
+
+// text is what a message says, or what stands at a place of the prompt.
+func (c *call) text(info store.Info) (any, error) {
+	query := c.r.URL.Query()
+	answer := text{mediaType: "text/plain; charset=utf-8"}
+	c.w.Header().Set("Content-Security-Policy", "sandbox")
+	if id := query.Get("message"); id != "" {
+		log, err := c.tenant.Log.Load(c.r.Context(), info.ID)
+		if err != nil {
+			return nil, err
+		}
+		i, ok := log.Index(thread.ID(id))
+		if !ok {
+			return nil, at("message", problem(api.NotFound, "message: the thread has no message with this id"))
+		}
+		answer.content = web.Text(uncopied.At(log, i))
+		return answer, nil
+	}
+	part, err := c.asked("part", -1)
+	if err != nil {
+		return nil, err
+	}
+	version, err := c.asked("plan", info.Plans)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.planAt(info.ID, version)
+	if err != nil {
+		return nil, err
+	}
+	log, err := c.tenant.Log.Load(c.r.Context(), info.ID)
+	if err != nil {
+		return nil, err
+	}
+	step, err := c.stepOf(info.ID, &api.Step{})
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.rendered(p, palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile})
+	if err != nil {
+		return nil, err
+	}
+	var ok bool
+	if answer.content, ok = web.PartText(res, part); !ok {
+		return nil, at("part", problem(api.NotFound, "part: want the id of a message as message, or a position in the prompt as part"))
+	}
+	return answer, nil
+}
+
+// preview is the view under the plan that compact would make. Nothing is stored.
+func (c *call) preview(info store.Info, q *api.Compact) (any, error) {
+	step, err := c.stepOf(info.ID, &q.Step)
+	if err != nil {
+		return nil, err
+	}
+	compactor, err := c.compactorFor(q)
+	if err != nil {
+		return nil, err
+	}
+	p, err := compactor.Session(info.ID).Plan(c.r.Context(), step)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := c.shownUnder(info, info.Plans)
+	if err != nil {
+		return nil, err
+	}
+	if shown.Result, err = c.rendered(p, palimpsest.Request{Thread: shown.Thread, Base: step.Base, Profile: step.Profile}); err != nil {
+		return nil, err
+	}
+	shown.Version, shown.Budget = 0, step.Budget
+	shown.Plans = append(shown.Plans, web.Planned{Result: shown.Result})
+	shown.Texts = maxPreviewTexts // the plan is nowhere, so its texts cannot be asked for
+	return web.View(*shown), nil
+}
+
+// maxPreviewTexts is how many bytes the texts of a preview may take together, before
+// they are shortened.
+const maxPreviewTexts = 4 << 20
+
+// compactorFor is the tenant's compactor, with the policy that a request names.
+func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
+	if q.Policy == "" && q.Favor == "" {
+		return c.tenant.compactor, nil
+	}
+	if c.s.config.Policies == nil {
+		return nil, at("policy", problem(api.BadRequest, "policy: this daemon keeps to the policy that it was started with"))
+	}
+	name := q.Policy
+	if name == "" {
+		name = "auto"
+	}
+	if !slices.Contains(policyfile.Bases(), name) {
+		return nil, at("policy", problem(api.BadRequest, fmt.Sprintf("policy: want one of %s; got %.40q", strings.Join(policyfile.Bases(), ", "), q.Policy)))
+	}
+	if q.Favor != "" && (name != "auto" || !slices.Contains(policy.Favors(), q.Favor)) {
+		return nil, at("favor", problem(api.BadRequest, fmt.Sprintf("favor: want one of %s, with the policy auto; got %.40q", strings.Join(policy.Favors(), ", "), q.Favor)))
+	}
+	chosen, err := c.s.config.Policies(name, q.Favor)
+	if err != nil {
+		return nil, at("policy", problem(api.BadRequest, "policy: it cannot be used here: it needs what the daemon was not started with"))
+	}
+	config := c.tenant.config
+	config.Policy, config.Ladder, config.Name = chosen.Policy, chosen.Ladder, chosen.Name
+	return palimpsest.New(config)
+}
+
+// pin keeps a message from every plan that follows, or gives it free.
+func (c *call) pin(info store.Info, q *view.Pin) (any, error) {
+	if q.MessageID == "" {
+		return nil, at("message_id", problem(api.BadRequest, "message_id: want the id of a message"))
+	}
+	return c.change(info.ID, func(ctx context.Context, s *palimpsest.Session) error {
+		return s.Pin(ctx, thread.ID(q.MessageID), !q.Free)
+	})
+}
+
+// sessions are the sessions that agents left on this machine. They are for its own
+// user: where there are keys, others may ask.
+func (c *call) sessions() (any, error) {
+	all, err := c.local()
+	if err != nil {
+		return nil, err
+	}
+	items, err := all.List(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return view.Sessions{Items: append([]view.Session{}, items...)}, nil
+}
+
+// sessionView is a session of this machine under the plan that compact would make.
+func (c *call) sessionView() (any, error) {
+	all, err := c.local()
+	if err != nil {
+		return nil, err
+	}
+	var q api.Compact
+	if err := c.decode(&q); err != nil {
+		return nil, err
+	}
+	v, err := all.View(c.r.Context(), c.r.PathValue("session"), &q)
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+func (c *call) local() (Sessions, error) {
+	if c.s.config.Keys != nil || c.s.config.Sessions == nil {
+		return nil, problem(api.NotFound, "sessions of agents are shown on a machine of one's own only: by a daemon without keys")
+	}
+	return c.s.config.Sessions, nil
+}
+
+// Sessions are the sessions that agents left on this machine. Implementations are
+// safe for concurrent use.
+type Sessions interface {
+	// List lists them, the newest first.
+	List(ctx context.Context) ([]view.Session, error)
+	// View shows one under the plan that compact would make. An id that is not known
+	// is an *api.Problem.
+	View(ctx context.Context, id string, q *api.Compact) (*view.View, error)
+}

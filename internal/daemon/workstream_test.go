@@ -1,0 +1,172 @@
+package daemon_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/api/neutral"
+	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/job/river"
+	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/store/postgres"
+	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// flaky is a summarizer that fails every second time.
+type flaky struct{ asked atomic.Int64 }
+
+func (*flaky) Model() string { return "flaky" }
+
+func (f *flaky) Generate(context.Context, *prompt.Prompt, *llm.Options) (*llm.Reply, error) {
+	if f.asked.Add(1)%2 == 1 {
+		return nil, &llm.APIError{Kind: llm.ErrServer}
+	}
+	const text = `{"summary":{"key_facts":["The build failed at the linker."],"conversation_flow":[],"open_threads":[]},"state_delta":{}}`
+	return &llm.Reply{Text: text, JSON: text, Stop: llm.StopEnd, Message: thread.Message{Role: thread.Assistant}}, nil
+}
+
+// TestWorkstreamOnTwoDaemons: four conversations under workstream go to and fro between
+// two daemons on one PostgreSQL whose summarizer fails every second time, and then the
+// process that compacts one of them is dead. Each message is in the log once and shown
+// or summarized once, each plan goes on from the one before it, each compaction is told
+// once, and nobody waits longer than the failure of a model, or the lease. D8, D11, D12
+func TestWorkstreamOnTwoDaemons(t *testing.T) {
+	const threads, turns, lease = 4, 24, 200 * time.Millisecond
+	address := pgtest.Database(t)
+	model, told := &flaky{}, &heard{}
+	w := policy.Workstream{Model: model, ContextSize: 4_000, OutputReserve: 300, SafetyMargin: 300}
+	var clients [2]*api.Client
+	var db *postgres.DB
+	for n := range clients {
+		opened, err := postgres.Open(t.Context(), address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { opened.Close() })
+		db = opened
+		var queue job.Queue
+		clients[n] = start(t, daemon.Config{Store: opened, Compactor: palimpsest.Config{Policy: w, Events: told}, Limits: daemon.Limits{Rate: 100_000},
+			Jobs: func(work job.Handlers, o *job.Options) (job.Queue, error) {
+				o.Lease, o.Backoff = lease, 10*time.Millisecond
+				q, err := river.OnPostgres(context.WithoutCancel(t.Context()), opened.Pool(), work, o)
+				queue = q
+				return q, err
+			}}).client(t, "")
+		t.Cleanup(func() { queue.Stop(context.Background()) })
+	}
+	var mu sync.Mutex
+	var waits []time.Duration
+	step := func(id string, n int, c *api.Client) {
+		begun := time.Now()
+		p, err := c.Prepare(t.Context(), id, api.Any, api.Step{API: wire.Chat, Messages: []neutral.Message{said("user", fmt.Sprintf("Turn %d of %s: why did the build fail?", n, id))}})
+		mu.Lock()
+		waits = append(waits, time.Since(begun))
+		mu.Unlock()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if !strings.Contains(string(p.Body), fmt.Sprintf("Turn %d of %s", n, id)) || !strings.Contains(string(p.Body), "Turn 0 of "+id) {
+			t.Errorf("%s, turn %d: the first request or the latest is not in the prompt: %.300s", id, n, p.Body)
+		}
+		if _, err := c.Finish(t.Context(), id, api.Any, api.Answer{Messages: []neutral.Message{said("assistant", strings.Repeat("The build failed at the linker. ", 30))}}); err != nil {
+			t.Error(err)
+		}
+	}
+	var all sync.WaitGroup
+	for k := range threads {
+		id := fmt.Sprint("thread-", k)
+		if _, err := clients[0].CreateThread(t.Context(), api.NewThread{ID: id}); err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			for n := range turns {
+				step(id, n, clients[n%2])
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(waits)
+	t.Logf("%d steps, half of them under %v, the longest %v; the summarizer was asked %d times", len(waits), waits[len(waits)/2], waits[len(waits)-1], model.asked.Load())
+	if longest := waits[len(waits)-1]; longest > 10*time.Second {
+		t.Errorf("a step waited %v", longest)
+	}
+	// Jobs that were put at the end of the last turns come to their end.
+	for k := range threads {
+		for {
+			th, err := clients[0].Thread(t.Context(), fmt.Sprint("thread-", k))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !th.Compacting {
+				break
+			}
+		}
+	}
+	// A process took up a job and was killed.
+	if _, err := db.Pool().Exec(t.Context(), `INSERT INTO river_job (args, kind, max_attempts, attempt, attempted_at, attempted_by, state)
+		VALUES ('{"kind":"compact","key":"compact::thread-0"}', 'palimpsest', 2, 1, now(), '{dead}', 'running')`); err != nil {
+		t.Fatal(err)
+	}
+	waits = nil
+	step("thread-0", turns, clients[0])
+	t.Logf("beside a job whose process was killed: %v, the lease is %v", waits[0], lease)
+	if waits[0] < lease || waits[0] > lease+5*time.Second {
+		t.Errorf("the step waited %v", waits[0])
+	}
+	plans := 0
+	for k := range threads {
+		id := fmt.Sprint("thread-", k)
+		log, err := clients[1].Log(t.Context(), id, "", 500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 2 * turns
+		if k == 0 {
+			want += 2
+		}
+		if len(log.Items) != want {
+			t.Errorf("%s: %d messages in the log, want %d", id, len(log.Items), want)
+		}
+		for n, m := range log.Items {
+			if n%2 == 0 && m.Parts[0].Text != fmt.Sprintf("Turn %d of %s: why did the build fail?", n/2, id) {
+				t.Errorf("%s: message %d is %q", id, n, m.Parts[0].Text)
+			}
+		}
+		th, err := clients[1].Thread(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans += th.PlanVersion
+		covered := 0
+		for v := 1; v <= th.PlanVersion; v++ {
+			p, err := clients[1].Plan(t.Context(), id, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids := p.Plan.Summarizations[0].Span.MessageIDs
+			if len(p.Plan.Summarizations) != 1 || len(ids) <= covered || string(ids[0]) != log.Items[0].ID || string(ids[len(ids)-1]) != log.Items[len(ids)-1].ID {
+				t.Errorf("%s, plan %d: stands for %d messages, the one before it for %d", id, v, len(ids), covered)
+			}
+			covered = len(ids)
+		}
+	}
+	if done := len(told.of(event.Completed)); plans < threads || done != plans {
+		t.Errorf("%d plans are in force or were, %d compactions were told of", plans, done)
+	}
+	t.Logf("%d plans, %d failures told", plans, len(told.of(event.Failed)))
+}

@@ -1,0 +1,131 @@
+package hook
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+)
+
+const (
+	// DefaultOffload is the size in bytes above which a text of a tool's output is kept
+	// in a file: about 10,000 tokens, above what agents cut their shell's output to.
+	DefaultOffload = 40_000
+	// headShown and tailShown are how much of it stays, in bytes. The end is where
+	// commands say how they went.
+	headShown, tailShown = 4_000, 2_000
+	// keepOutputs is how long such files are kept.
+	keepOutputs = 30 * 24 * time.Hour
+)
+
+// Offload puts the texts of a tool's response that are longer than most bytes into
+// files below a folder, and returns the response with their beginning, a pointer and
+// their end instead. Everything else of it stays as it is. It returns "" where no text
+// is that long. Folders of sessions that nothing was added to for thirty days are
+// removed. Where a file cannot be written, the error names it and the response is to
+// stay as it is.
+func Offload(c Call, folder string, most int, now time.Time) (string, error) {
+	if c.Response == "" || most <= 0 {
+		return "", nil
+	}
+	out, changed := c.Response, false
+	var failed error
+	walk(gjson.Parse(c.Response), "", func(path, text string) {
+		if failed != nil || len(text) <= max(most, 2*(headShown+tailShown)) {
+			return
+		}
+		var short string
+		if short, failed = offloadText(c.Session, text, folder); failed == nil {
+			if path == "" {
+				out = rawjson.Quote(short)
+			} else {
+				out, failed = sjson.Set(out, path, short)
+			}
+			changed = true
+		}
+	})
+	if failed != nil || !changed {
+		return "", failed
+	}
+	return out, removeOld(folder, now)
+}
+
+// walk calls f for each text in a value, with its path.
+func walk(v gjson.Result, path string, f func(path, text string)) {
+	switch {
+	case v.Type == gjson.String:
+		f(path, v.Str)
+	case v.IsObject() || v.IsArray():
+		n := 0
+		v.ForEach(func(key, value gjson.Result) bool {
+			name := fmt.Sprint(n)
+			if v.IsObject() {
+				name = gjson.Escape(key.Str)
+			}
+			if n++; path != "" {
+				name = path + "." + name
+			}
+			walk(value, name, f)
+			return true
+		})
+	}
+}
+
+// offloadText keeps a text in a file and returns what stands in its place.
+func offloadText(session, text, folder string) (string, error) {
+	sum := sha256.Sum256([]byte(text))
+	dir := filepath.Join(folder, fileName(session))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, hex.EncodeToString(sum[:6])+".txt")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	head := text[:clip.Boundary(text, headShown)]
+	tail := text[clip.Boundary(text, len(text)-tailShown):]
+	lines := strings.Count(text, "\n") + 1
+	return fmt.Sprintf("%s\n\n[palimpsest: %d bytes are left out here. The whole output, %d lines, is in the file %s: search it, or read the lines that you need.]\n\n%s",
+		head, len(text)-len(head)-len(tail), lines, path, tail), nil
+}
+
+// fileName is a session's id as the name of a folder.
+func fileName(id string) string {
+	name := strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, id)
+	if name = name[:min(len(name), 80)]; name == "" {
+		return "session"
+	}
+	return name
+}
+
+// removeOld removes the folders of sessions that have not grown for long.
+func removeOld(folder string, now time.Time) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && e.IsDir() && now.Sub(info.ModTime()) > keepOutputs {
+			err = os.RemoveAll(filepath.Join(folder, e.Name()))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

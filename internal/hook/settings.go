@@ -1,0 +1,112 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+)
+
+// timeout is how long an agent waits for an answer, in seconds. A large session is
+// read in about one.
+const timeout = 30
+
+// Add returns an agent's settings with its hooks added, each of which calls the
+// command (as a shell would be given it) with the agent's name and the event's. Hooks
+// of ours that were there are replaced; everything else keeps its bytes. Nil settings
+// are those of an agent that has none yet. Errors wrap ErrInput.
+func (a *Agent) Add(settings []byte, command string) ([]byte, error) {
+	out, err := a.Remove(settings)
+	if err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		out = []byte("{}")
+	}
+	for _, e := range a.Events {
+		group := `{}`
+		if e.Matcher != "" {
+			group, err = sjson.Set(group, "matcher", e.Matcher)
+		}
+		if err == nil {
+			group, err = sjson.Set(group, "hooks.0.type", "command")
+		}
+		if err == nil {
+			group, err = sjson.Set(group, "hooks.0.command", command+a.call(e.Name))
+		}
+		if err == nil {
+			group, err = sjson.Set(group, "hooks.0.timeout", timeout*a.Second)
+		}
+		if err == nil {
+			out, err = sjson.SetRawBytes(out, "hooks."+e.Name+".-1", []byte(group))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s of %s: %w", ErrInput, a.Settings, a.Name, err)
+		}
+	}
+	if same(out, settings) {
+		return settings, nil
+	}
+	if len(settings) == 0 {
+		var lines bytes.Buffer
+		if err := json.Indent(&lines, out, "", "  "); err != nil {
+			return nil, err
+		}
+		out = append(lines.Bytes(), '\n')
+	}
+	return out, nil
+}
+
+// same reports whether two documents differ in white space alone.
+func same(a, b []byte) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// call is what follows the command in a hook of ours, by which it is known again.
+func (a *Agent) call(event string) string { return " hook " + a.Name + " " + event }
+
+// Remove returns an agent's settings without the hooks that Add added. Errors wrap
+// ErrInput.
+func (a *Agent) Remove(settings []byte) ([]byte, error) {
+	if len(strings.TrimSpace(string(settings))) == 0 {
+		return settings, nil
+	}
+	if !rawjson.Valid(settings) || !gjson.ParseBytes(settings).IsObject() {
+		return nil, fmt.Errorf("%w: %s of %s is no JSON object, or has comments: change it by hand", ErrInput, a.Settings, a.Name)
+	}
+	out := settings
+	var err error
+	for _, e := range a.Events {
+		path := "hooks." + e.Name
+		groups := gjson.GetBytes(out, path).Array()
+		for n := len(groups) - 1; n >= 0 && err == nil; n-- {
+			kept := groups[n].Get("hooks").Array()
+			ours := 0
+			for m := len(kept) - 1; m >= 0 && err == nil; m-- {
+				if strings.HasSuffix(kept[m].Get("command").String(), a.call(e.Name)) {
+					ours++
+					out, err = sjson.DeleteBytes(out, fmt.Sprintf("%s.%d.hooks.%d", path, n, m))
+				}
+			}
+			if err == nil && ours > 0 && ours == len(kept) {
+				out, err = sjson.DeleteBytes(out, fmt.Sprintf("%s.%d", path, n))
+			}
+		}
+		if left := gjson.GetBytes(out, path); err == nil && left.IsArray() && len(groups) > 0 && len(left.Array()) == 0 {
+			out, err = sjson.DeleteBytes(out, path)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s of %s: %w", ErrInput, a.Settings, a.Name, err)
+		}
+	}
+	if left := gjson.GetBytes(out, "hooks"); left.IsObject() && len(left.Map()) == 0 && gjson.GetBytes(settings, "hooks").Raw != left.Raw {
+		out, err = sjson.DeleteBytes(out, "hooks")
+	}
+	return out, err
+}

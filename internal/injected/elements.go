@@ -1,0 +1,182 @@
+package injected
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// wrappers are the names of elements that harnesses write around their texts.
+var wrappers = map[string]bool{
+	// Claude Code
+	"system-reminder": true, "local-command-caveat": true,
+	"local-command-stdout": true, "local-command-stderr": true,
+	"command-name": true, "command-message": true, "command-args": true, "command-contents": true,
+	"bash-input": true, "bash-stdout": true, "bash-stderr": true,
+	"task-notification": true, "user-prompt-submit-hook": true, "session-start-hook": true,
+	"ide_opened_file": true, "ide_selection": true, "ide_diagnostics": true,
+	"total_tokens": true, "new-diagnostics": true,
+	// Codex
+	"environment_context": true, "user_instructions": true, "permissions": true,
+	"collaboration_mode": true, "skills_instructions": true, "apps_instructions": true,
+	"plugins_instructions": true, "personality_spec": true, "model_switch": true, "skill": true,
+	"turn_aborted": true, "user_shell_command": true, "subagent_notification": true, "user_action": true,
+	// Gemini CLI
+	"session_context": true,
+	// Cline, Roo: the environment, and the files and pages that were mentioned
+	"environment_details": true, "file_content": true, "folder_content": true, "url_content": true,
+	// VS Code, Cursor
+	"attachments": true, "editorContext": true, "reminderInstructions": true,
+	"attached_files": true, "open_and_recently_viewed_files": true, "system_reminder": true, "additional_data": true,
+}
+
+// arguments wraps what a person wrote behind a command, as far as that is not for the
+// client.
+const arguments = "command-args"
+
+// own are commands that a client handles itself. What a person writes after
+// them is for the client, not for the model.
+var own = map[string]bool{
+	"compact": true, "clear": true, "model": true, "exit": true, "quit": true, "resume": true,
+	"login": true, "logout": true, "config": true, "effort": true, "rename": true, "add-dir": true,
+	"mcp": true, "plugin": true, "permissions": true, "context": true, "cost": true, "status": true,
+}
+
+// span is a part of a text, in bytes.
+type span struct{ from, to int }
+
+// outside is what of a text stands certainly outside of all wrappers. A wrapper
+// reaches from its first opening tag to its last closing one: what it holds may hold
+// the same tags. One that is never closed has no end, and one that was never opened
+// began somewhere before. It takes a time that grows with the text.
+func outside(text string) string {
+	text = withoutAgentsFile(strings.TrimSpace(text))
+	var b strings.Builder
+	at := 0
+	for _, w := range wrapped(text) {
+		if w.from > at {
+			b.WriteString(text[at:w.from])
+		}
+		at = max(at, w.to)
+	}
+	b.WriteString(text[at:])
+	return withoutAgentsFile(strings.TrimSpace(b.String()))
+}
+
+// element is what a text holds of the elements of one name, from the first opening
+// tag to the last closing one.
+type element struct {
+	span
+	inner, end int  // what it holds
+	opened     bool // its first tag is an opening one
+	last       int  // the last opening tag
+}
+
+func (e *element) held(text string) string {
+	if e == nil || !e.opened || e.end < e.inner {
+		return ""
+	}
+	return strings.TrimSpace(text[e.inner:e.end])
+}
+
+// wrapped are the parts of a text that wrappers take. They may overlap.
+func wrapped(text string) []span {
+	found := map[string]*element{}
+	for at := 0; ; {
+		next := strings.IndexByte(text[at:], '<')
+		if next < 0 {
+			break
+		}
+		from := at + next
+		at = from + 1
+		name, closing, length := tag(text[from:])
+		if !wrappers[name] && name != arguments {
+			continue
+		}
+		e := found[name]
+		if e == nil {
+			e = &element{span: span{from: from}, inner: from + length, opened: !closing, last: -1}
+			found[name] = e
+		}
+		if closing {
+			e.to, e.end = from+length, from
+		} else {
+			e.last = from
+		}
+	}
+	command := strings.TrimPrefix(found["command-name"].held(text), "/")
+	var out []span
+	for name, e := range found {
+		if name == arguments && !own[command] && e.held(text) != "" {
+			continue // the person's words
+		}
+		if !e.opened {
+			e.from = 0
+		}
+		if e.to > e.from {
+			if name == "task-notification" {
+				e.to = behindLine(text, e.to, "Full transcript available at: ")
+			}
+			out = append(out, e.span)
+		}
+		// Clients begin a line with it, or put it behind another element; people may speak
+		// of it anywhere.
+		before := strings.TrimRight(text[:max(e.last, 0)], " \t")
+		if e.last >= e.to && (before == "" || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, ">")) {
+			out = append(out, span{e.last, len(text)})
+		}
+	}
+	slices.SortFunc(out, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
+	return out
+}
+
+// behindLine is where a text goes on from a position, behind white space and a line
+// that starts so, if one is there.
+func behindLine(text string, at int, start string) int {
+	rest := strings.TrimSpace(text[at:])
+	if !strings.HasPrefix(rest, start) {
+		return at
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	return at + strings.Index(text[at:], start) + len(line)
+}
+
+// withoutAgentsFile cuts the block in which Codex passes on a project's AGENTS.md from
+// the front of a text: all of it where the block has no end.
+func withoutAgentsFile(text string) string {
+	const begin, end = "<INSTRUCTIONS>", "</INSTRUCTIONS>"
+	if !strings.HasPrefix(text, "# AGENTS.md instructions") || !strings.Contains(text, begin) {
+		return text
+	}
+	i := strings.LastIndex(text, end)
+	if i < 0 {
+		return ""
+	}
+	return strings.TrimSpace(text[i+len(end):])
+}
+
+// maxTag bounds a tag, in bytes. Of a longer one the name is told.
+const maxTag = 1 << 10
+
+// tag reads the name of the tag at the front of a text, and how long the tag is. The
+// name is empty where there is none.
+func tag(text string) (name string, closing bool, length int) {
+	rest, closing := strings.CutPrefix(text[1:], "/")
+	n := 0
+	for n < len(rest) && nameByte(rest[n]) {
+		n++
+	}
+	if n == 0 || n == len(rest) || strings.IndexByte(" \t\r\n/>", rest[n]) < 0 {
+		return "", false, 0
+	}
+	before := len(text) - len(rest)
+	length = before + n
+	if gt := strings.IndexByte(rest[:min(len(rest), maxTag)], '>'); gt >= 0 {
+		length = before + gt + 1
+	}
+	return rest[:n], closing, length
+}
+
+func nameByte(c byte) bool {
+	return c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}

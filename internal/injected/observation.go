@@ -1,0 +1,164 @@
+package injected
+
+import (
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Agents that act in text have no results of tools: what an action gave back, their
+// observation, is sent in the user's name. It is data like any result.
+
+// returned begin the names of elements that such agents put around an observation, as
+// letters only: mini-swe-agent, Hermes, Qwen, and what people write by hand.
+var returned = []string{
+	"returncode", "observation", "toolresult", "toolresponse", "tooloutput",
+	"functionresult", "functionresponse", "functionoutput", "executionresult", "executionoutput",
+}
+
+// observed reports whether a text has the form of an observation.
+func observed(text string) bool {
+	text = strings.TrimSpace(text)
+	if strings.HasPrefix(text, "OBSERVATION:\n") || strings.HasPrefix(text, "EXECUTION RESULT of [") { // SWE-agent, OpenHands
+		return true
+	}
+	if _, _, ok := headed(text); ok {
+		return true
+	}
+	inside, ok := strings.CutPrefix(text, "<")
+	if !ok {
+		return false
+	}
+	inside, _, ok = strings.Cut(inside[:min(len(inside), maxTag)], ">")
+	return ok && begins(letters(inside), returned)
+}
+
+// letters are those of a text, in lower case.
+func letters(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'A' <= r && r <= 'Z':
+			return r + 'a' - 'A'
+		case 'a' <= r && r <= 'z':
+			return r
+		}
+		return -1
+	}, s)
+}
+
+// resultEnd ends the line that Cline and its kin put above a result:
+// [read_file for 'a.go'] Result:
+const resultEnd = "] Result:"
+
+// headed reads such a line: the tool, and what follows. What the line quotes may
+// hold its end, so that the last one counts.
+func headed(text string) (tool, rest string, ok bool) {
+	inside, ok := strings.CutPrefix(text, "[")
+	if !ok {
+		return "", "", false
+	}
+	n := 0
+	for n < len(inside) && (inside[n] == '_' || 'a' <= inside[n] && inside[n] <= 'z') {
+		n++
+	}
+	end := strings.LastIndex(inside, resultEnd)
+	if n == 0 || end < n || end > n && !strings.HasPrefix(inside[n:], " for ") {
+		return "", "", false
+	}
+	return inside[:n], strings.TrimSpace(inside[end+len(resultEnd):]), true
+}
+
+// observation reports whether a user message is what an action of the assistant's,
+// in the message before it, gave back.
+func observation(m, before *thread.Message) bool {
+	text := ""
+	for _, p := range m.Parts {
+		if t, ok := p.(thread.Text); ok && text == "" {
+			text = strings.TrimSpace(t.Text)
+		}
+	}
+	if text == "" {
+		return false
+	}
+	if observed(text) {
+		return true
+	}
+	if before == nil || before.Role != thread.Assistant {
+		return false
+	}
+	return named(text) || strings.HasSuffix(text, "\nbash-$") || acted(strings.TrimSpace(before.Text()))
+}
+
+// named reads the word that ReAct begins a result with: "Observation:" or "Observation 3:".
+func named(text string) bool {
+	const word = "observation"
+	if len(text) <= len(word) || !strings.EqualFold(text[:len(word)], word) {
+		return false
+	}
+	return strings.HasPrefix(strings.TrimLeft(text[len(word):], " 0123456789"), ":")
+}
+
+// actions are the names of elements that an assistant's text ends with where it calls
+// a tool in text, as letters only.
+var actions = map[string]bool{
+	"function": true, "functioncall": true, "functioncalls": true, "toolcall": true, "toolcalls": true, "tooluse": true, "invoke": true,
+	"executebash": true, "executeipython": true, "executebrowse": true, // OpenHands
+	"executecommand": true, "readfile": true, "writetofile": true, "replaceinfile": true, "applydiff": true, "insertcontent": true, // Cline, Roo
+	"searchfiles": true, "listfiles": true, "listcodedefinitionnames": true, "browseraction": true, "usemcptool": true, "accessmcpresource": true,
+}
+
+// acted reports whether an assistant's text is an action: it ends with an element that
+// calls a tool, or with the lines of ReAct.
+func acted(text string) bool {
+	if at := strings.LastIndex(text, "</"); at >= 0 && strings.HasSuffix(text, ">") && actions[letters(text[at:])] {
+		return true
+	}
+	at := strings.LastIndex("\n"+text, "\nAction:")
+	if at < 0 {
+		return false
+	}
+	action := text[at+len("Action:"):]
+	line, rest, _ := strings.Cut(strings.TrimSpace(action), "\n")
+	return !strings.Contains(action, "\nFinal Answer:") &&
+		(strings.Contains("\n"+rest, "\nAction Input:") || strings.HasSuffix(strings.TrimSpace(line), "]") || strings.HasPrefix(line, "{") || strings.HasPrefix(line, "```"))
+}
+
+// asking are the tools of Cline whose result is what the person says.
+var asking = map[string]bool{"ask_followup_question": true, "attempt_completion": true, "plan_mode_respond": true}
+
+// feedback stands in front of what a person says to a task that was done.
+const feedback = "The user has provided feedback on the results. Consider their input to continue the task, and then attempt completion again."
+
+// answer is what the person said to a tool that asks; empty where nobody did, or
+// something else stands beside it.
+func answer(m *thread.Message) string {
+	said, is := "", false
+	for _, p := range m.Parts {
+		t, ok := p.(thread.Text)
+		if !ok || strings.TrimSpace(t.Text) == "" {
+			continue
+		}
+		text := strings.TrimSpace(t.Text)
+		if !is {
+			tool, rest, ok := headed(text)
+			if !ok || !asking[tool] {
+				return ""
+			}
+			if is = true; rest == "" {
+				continue // it stands in a part of its own
+			}
+			text = rest
+		}
+		said = text
+		break
+	}
+	said = strings.TrimSpace(strings.TrimPrefix(said, feedback))
+	for _, name := range []string{"answer", "feedback", "user_message"} {
+		if inner, ok := strings.CutPrefix(said, "<"+name+">"); ok {
+			if end := strings.LastIndex(inner, "</"+name+">"); end >= 0 {
+				return outside(inner[:end])
+			}
+		}
+	}
+	return ""
+}

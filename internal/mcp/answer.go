@@ -1,0 +1,106 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+)
+
+// How much an answer takes where nobody says, and the bounds of what may be asked
+// for, in tokens.
+const (
+	defaultTokens = 2_000
+	leastTokens   = 200
+	mostTokens    = 20_000
+)
+
+// size checks how many tokens an answer may take.
+func size(asked int) (int, error) {
+	switch {
+	case asked == 0:
+		return defaultTokens, nil
+	case asked < leastTokens || asked > mostTokens:
+		return 0, fmt.Errorf("max_tokens: want a number from %d to %d, got %d", leastTokens, mostTokens, asked)
+	}
+	return asked, nil
+}
+
+// fitted builds a text of at most so many tokens: with fewer bytes, until it has. What
+// is still too long then is cut.
+func (s *Server) fitted(tokens int, build func(bytes int) string) string {
+	const usual = 4 // bytes of a token
+	bytes := usual * tokens
+	for range 8 {
+		text := build(bytes)
+		n := s.count(text)
+		if n <= tokens {
+			return text
+		}
+		bytes = max(1, min(bytes*tokens/n, bytes*9/10))
+	}
+	text := build(bytes)
+	for keep := len(text); s.count(text) > tokens; {
+		keep = keep * 3 / 4
+		text = text[:clip.Boundary(text, keep)] + " …"
+	}
+	return text
+}
+
+// listed writes a head, then as many rows as fit, beginning with the one that the
+// cursor names, and how to go on behind them.
+func (s *Server) listed(head string, rows []string, cursor string, tokens int) (string, error) {
+	from, err := place(cursor, len(rows))
+	if err != nil {
+		return "", err
+	}
+	return s.fitted(tokens, func(bytes int) string {
+		var b strings.Builder
+		b.WriteString(head)
+		end := from
+		for ; end < len(rows); end++ {
+			if end > from && b.Len()+len(rows[end])+1 > bytes {
+				break
+			}
+			b.WriteString("\n" + rows[end])
+		}
+		if left := len(rows) - end; left > 0 {
+			fmt.Fprintf(&b, "\n%d more: call it again with cursor=%q", left, strconv.Itoa(end))
+		}
+		return b.String()
+	}), nil
+}
+
+// place reads a cursor: how many rows were shown.
+func place(cursor string, rows int) (int, error) {
+	if cursor == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(cursor)
+	if err != nil || n < 0 || n > rows {
+		return 0, errCursor
+	}
+	return n, nil
+}
+
+var errCursor = errors.New("cursor: want one that an earlier answer to the same question gave; begin again without it")
+
+// name is a name that a caller or a file has made up, on one line and in quotes.
+func name(text string) string { return strconv.Quote(clip.Line(text, 80)) }
+
+// plainText is an answer of one text.
+func plainText(text string) *sdk.CallToolResult {
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
+}
+
+// plural is a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

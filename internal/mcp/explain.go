@@ -1,0 +1,141 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+func (s *Server) explain(ctx context.Context, in explainArgs) (string, error) {
+	tokens, err := size(in.MaxTokens)
+	if err != nil {
+		return "", err
+	}
+	list, err := s.chosen(ctx, in.Session, "", "")
+	if err != nil {
+		return "", err
+	}
+	if in.Session == "" {
+		return "", fmt.Errorf("session: want the id of one; the tool sessions lists them")
+	}
+	one := list[0]
+	c, err := s.sessions.Open(ctx, one.ID)
+	if err != nil {
+		return "", err
+	}
+	one.Messages = c.Log.Len()
+	head := one.row("") + fmt.Sprintf(" · %s.", plural(c.Log.Turns(), "turn"))
+	var rows []string
+	for _, own := range c.Own {
+		row := fmt.Sprintf("turn %d · the agent compacted by itself", own.Turn)
+		if own.Trigger != "" {
+			row += " (" + clip.Line(own.Trigger, 40) + ")"
+		}
+		if own.Summary != "" {
+			row += " · its summary is message " + short(own.Summary)
+		}
+		rows = append(rows, row+" · what stood before is still found by recall")
+	}
+	if c.Plan == nil || c.Plan.Empty() {
+		head += "\nNo plan is in force: nothing of it was taken out by Palimpsest. The tool compact shows what would be."
+	} else {
+		head += fmt.Sprintf("\nPlan %d is in force, made by the policy %s on %s: %s", c.Version, clip.Line(c.Plan.Policy, 40), c.Plan.CreatedAt.UTC().Format(time.DateOnly+" 15:04"), sums(c.Plan, c.Plan.OriginalTokens, c.Plan.CompactedTokens))
+		rows = append(rows, records(c.Log, c.Plan)...)
+	}
+	return s.listed(head, rows, in.Cursor, tokens)
+}
+
+// short is the beginning of a message's id, enough for read_artifact.
+func short(id thread.ID) string { return clip.Line(string(id[:min(12, len(id))]), 12) }
+
+// sums says what all records of a plan make of the request.
+func sums(p *plan.Plan, before, after int) string {
+	return fmt.Sprintf("%d of %d tokens are left, by %s, largest first: record · turns · what · tokens before and after · why.", after, before, plural(len(p.Refs()), "record"))
+}
+
+// records are the records of a plan, a row each, that freed the most first. What they
+// stand for is quoted as data.
+func records(log *thread.Thread, p *plan.Plan) []string {
+	refs := p.Refs()
+	freed := func(ref plan.Ref) int { return p.Record(ref).Made().Freed() }
+	slices.SortStableFunc(refs, func(a, b plan.Ref) int { return freed(b) - freed(a) })
+	rows := make([]string, 0, len(refs))
+	for _, ref := range refs {
+		record := p.Record(ref)
+		span, made := record.Covers(), record.Made()
+		turns := fmt.Sprintf("turn %d", span.FirstTurn)
+		if span.LastTurn != span.FirstTurn {
+			turns = fmt.Sprintf("turns %d to %d", span.FirstTurn, span.LastTurn)
+		}
+		what := plural(span.Len(), "message") + " from " + short(span.First())
+		if i, ok := log.Index(span.First()); ok && span.Len() == 1 {
+			what = "message " + short(span.First()) + " " + name(brief(uncopied.At(log, i)))
+		}
+		if x, ok := record.(plan.Externalization); ok {
+			what += ", read_artifact " + x.ArtifactID
+		}
+		rows = append(rows, strings.Join([]string{ref.String(), turns, what, fmt.Sprintf("%d → %d", made.TokensBefore, made.TokensAfter), clip.Line(made.Reason, 200)}, " · "))
+	}
+	return rows
+}
+
+// brief is what a message is, in a few words.
+func brief(m *thread.Message) string {
+	if r, ok := m.Result(); ok {
+		return r.Tool + ": " + clip.Line(strings.TrimSpace(r.Text()), 60)
+	}
+	return clip.Line(strings.TrimSpace(m.Text()), 60)
+}
+
+func (s *Server) preview(ctx context.Context, in compactArgs) (string, error) {
+	return s.compact(ctx, keepArgs{compactArgs: in})
+}
+
+// maxBudget is the largest budget that is no slip, in tokens.
+const maxBudget = 1 << 30
+
+func (s *Server) compact(ctx context.Context, in keepArgs) (string, error) {
+	tokens, err := size(in.MaxTokens)
+	if err != nil {
+		return "", err
+	}
+	if in.Budget < 0 || in.Budget > maxBudget {
+		return "", fmt.Errorf("budget: want a number of tokens above 0, such as 32000")
+	}
+	if in.Session == "" {
+		return "", fmt.Errorf("session: want the id of one; the tool sessions lists them")
+	}
+	list, err := s.chosen(ctx, in.Session, "", "")
+	if err != nil {
+		return "", err
+	}
+	c, err := s.sessions.Compact(ctx, list[0].ID, in.Budget, in.Keep)
+	if err != nil {
+		return "", err
+	}
+	if c.Plan.Empty() {
+		under := ""
+		if c.After < c.Before {
+			under = " under the plan in force"
+		}
+		return fmt.Sprintf("%s\nIt fits as it is%s: %d tokens, the budget is %d. There is nothing more to take out.", list[0].row(""), under, c.After, c.Budget), nil
+	}
+	head := list[0].row("") + "\n"
+	if c.Kept != "" {
+		head += "The plan is in force and kept in " + c.Kept + "; the whole conversation stays. "
+	} else {
+		head += "Nothing was changed. "
+	}
+	head += fmt.Sprintf("For a budget of %d, %s", c.Budget, sums(c.Plan, c.Before, c.After))
+	if c.Next != "" {
+		head += "\n" + c.Next
+	}
+	return s.listed(head, records(c.Log, c.Plan), in.Cursor, tokens)
+}

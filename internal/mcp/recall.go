@@ -1,0 +1,407 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// How much one search reads: so many sessions, and no further one once they hold so
+// much text, in bytes.
+const (
+	searched      = 20
+	searchedBytes = 64 << 20
+	maxQuery      = 1_000
+	ranked        = 60  // hits of them, which the cursor leads through
+	hitTokens     = 200 // of a hit, about
+)
+
+// recall answers from the sessions that the cursor has come to. It is "A:B": A
+// sessions are done with, and B hits of the next ones were shown.
+func (s *Server) recall(ctx context.Context, in recallArgs) (string, error) {
+	tokens, err := size(in.MaxTokens)
+	if err != nil {
+		return "", err
+	}
+	if in.Query = strings.TrimSpace(in.Query); in.Query == "" || len(in.Query) > maxQuery {
+		return "", fmt.Errorf("query: want words that stand in what you look for, at most %d bytes", maxQuery)
+	}
+	role := thread.Role(in.Role)
+	if role != "" && !slices.Contains([]thread.Role{thread.System, thread.User, thread.Assistant, thread.Tool}, role) {
+		return "", errors.New("role: want user, assistant, tool or system")
+	}
+	found, err := s.chosen(ctx, in.Session, in.Agent, in.Project)
+	if err != nil {
+		return "", err
+	}
+	if len(found) == 0 {
+		return "There are no sessions on this machine, and nothing is kept in the store.", nil
+	}
+	done, shown := 0, 0
+	if in.Cursor != "" {
+		a, b, ok := strings.Cut(in.Cursor, ":")
+		if done, err = place(a, len(found)-1); err == nil && ok {
+			shown, err = place(b, 1<<20)
+		}
+		if err != nil || !ok {
+			return "", errCursor
+		}
+	}
+	index, of, unread := s.index(ctx, found[done:])
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	read := of.read
+	search := func(limit, each int) []recall.Hit {
+		hits := index.Search(in.Query, &recall.Options{Limit: limit, Tokens: limit * each, Role: role})
+		return hits[min(shown, len(hits)):]
+	}
+	all := search(ranked, hitTokens)
+	text := s.fitted(tokens, func(bytes int) string {
+		// How long excerpts are depends on how many share the room: those of a page are
+		// searched for by themselves.
+		n := min(20, max(1, bytes/(4*hitTokens)))
+		hits := search(shown+n, bytes/4/n)
+		if len(hits) == 0 {
+			hits = all[:min(1, len(all))]
+		}
+		page := page(first(hits, bytes))
+		h := rehydrate.Handler{Recaller: page, From: of.name, MaxBytes: 4 * bytes}
+		arguments, err := json.Marshal(map[string]any{"query": in.Query, "limit": max(1, len(page))})
+		if err != nil { // unreachable: a text and a number
+			return ""
+		}
+		answer, err := h.Answer(ctx, thread.ToolCall{Name: rehydrate.Recall, Arguments: string(arguments)})
+		if err != nil {
+			return ""
+		}
+		text := answer.Text()
+		where := fmt.Sprintf("Searched %d of %s", done+read, plural(len(found), "session"))
+		if done > 0 {
+			where = fmt.Sprintf("Searched sessions %d to %d of %d", done+1, done+read, len(found))
+		}
+		text += "\n\n" + where + ", the newest first."
+		if unread > 0 {
+			text += fmt.Sprintf(" %s could not be read.", plural(unread, "session"))
+		}
+		switch {
+		case len(page) < len(all):
+			text += fmt.Sprintf(" More hits: cursor=%q.", fmt.Sprintf("%d:%d", done, shown+len(page)))
+		case done+read < len(found):
+			text += fmt.Sprintf(" To search older sessions: cursor=%q.", strconv.Itoa(done+read)+":0")
+		}
+		return text
+	})
+	return text, ctx.Err()
+}
+
+// page is some of the hits of a search.
+type page []recall.Hit
+
+// Recall implements rehydrate.Recaller.
+func (p page) Recall(context.Context, string, int) ([]recall.Hit, error) { return p, nil }
+
+// first are the first hits that take about so many bytes, at least one and at most a
+// page that rehydrate shows.
+func first(hits []recall.Hit, bytes int) []recall.Hit {
+	const most, around = 20, 250 // bytes that are written around an excerpt
+	n, used := 0, 0
+	for n < min(most, len(hits)) {
+		h := &hits[n]
+		used += around + len(h.Excerpt) + len(h.Call) + len(strings.Join(h.Near, ", "))
+		if used > bytes && n > 0 {
+			break
+		}
+		n++
+	}
+	out := slices.Clone(hits[:n])
+	for i := range out {
+		out[i].Others = nil // names of all sessions would be most of the answer
+	}
+	return out
+}
+
+// places say which session a hit is of.
+type places struct {
+	of   map[string]Session
+	read int // how many sessions were looked at
+}
+
+func (p *places) name(threadID string) string {
+	one := p.of[threadID]
+	text := "session " + clip.Line(threadID, 200) + " (" + one.Agent
+	if one.Project != "" {
+		text += ", " + clip.Line(one.Project, 60)
+	}
+	return text + ", " + one.Changed.UTC().Format(time.DateOnly) + ")"
+}
+
+// index makes an index over the first of the sessions. One that cannot be read hides
+// nothing of others.
+func (s *Server) index(ctx context.Context, list []Session) (index *recall.Index, of *places, unread int) {
+	of = &places{of: map[string]Session{}}
+	var all []recall.Entry
+	bytes := 0
+	for i, one := range list {
+		if i == searched || bytes > searchedBytes || ctx.Err() != nil {
+			break
+		}
+		of.read++
+		entries, err := s.entries(ctx, one, i == 0)
+		if err != nil {
+			unread++
+			continue
+		}
+		for n := range entries {
+			bytes += len(entries[n].Text)
+		}
+		of.of[one.ID] = one
+		all = append(all, entries...)
+	}
+	return recall.NewIndex(all), of, unread
+}
+
+// entries are what can be found in a session. In the newest, which may be the one that
+// asks, the question itself is left out.
+func (s *Server) entries(ctx context.Context, one Session, newest bool) ([]recall.Entry, error) {
+	key := strings.Join([]string{s.scope, one.ID, one.Version, strconv.FormatBool(newest)}, "\x00")
+	if s.memory.entries != nil {
+		if held, ok := s.memory.entries.Get(key); ok {
+			return held, nil
+		}
+	}
+	c, err := s.sessions.Open(ctx, one.ID)
+	if err != nil {
+		return nil, err
+	}
+	asking := thread.ID("")
+	if n := c.Log.Len(); newest && n > 0 {
+		if last := uncopied.At(c.Log, n-1); last.Role != thread.Assistant || len(last.Calls()) > 0 {
+			asking = question(c.Log)
+		}
+	}
+	aside := map[thread.ID]string{}
+	if c.Plan != nil {
+		for _, x := range c.Plan.Externalizations {
+			for _, id := range x.Span.MessageIDs {
+				aside[id] = x.ArtifactID
+			}
+		}
+	}
+	own := copies(c.Log)
+	entries := slices.DeleteFunc(recall.All(c.Log), func(e recall.Entry) bool { return e.MessageID == asking || own[e.MessageID] })
+	bytes := 0
+	for i := range entries {
+		entries[i].ThreadID, entries[i].ArtifactID = one.ID, aside[entries[i].MessageID]
+		bytes += len(entries[i].Text)
+	}
+	if s.memory.entries != nil {
+		s.memory.entries.Put(key, entries, bytes)
+	}
+	return entries, nil
+}
+
+// question is the message that began the last turn.
+func question(t *thread.Thread) thread.ID {
+	for i := t.Len() - 1; i >= 0; i-- {
+		if m := uncopied.At(t, i); m.StartsTurn() {
+			return m.ID
+		}
+	}
+	return ""
+}
+
+// preamble is how much a model says before it calls a tool, in bytes, that is nothing
+// to search for.
+const preamble = 200
+
+// copies are the messages that only repeat what stands elsewhere: results of recall
+// and read_artifact, by whatever name an agent has for them, and what called for them.
+func copies(t *thread.Thread) map[thread.ID]bool {
+	ours := func(tool string) bool {
+		return strings.HasSuffix(tool, rehydrate.Recall) || strings.HasSuffix(tool, rehydrate.ReadArtifact)
+	}
+	out := map[thread.ID]bool{}
+	for _, m := range uncopied.All(t) {
+		if r, ok := m.Result(); ok {
+			out[m.ID] = ours(r.Tool)
+		}
+		if calls := m.Calls(); len(calls) > 0 && len(m.Text()) <= preamble {
+			out[m.ID] = !slices.ContainsFunc(calls, func(c thread.ToolCall) bool { return !ours(c.Name) })
+		}
+	}
+	return out
+}
+
+func (s *Server) read(ctx context.Context, in readArgs) (string, error) {
+	tokens, err := size(in.MaxTokens)
+	if err != nil {
+		return "", err
+	}
+	content := found{s: s, session: in.Session}
+	arguments := map[string]any{"artifact_id": in.ArtifactID}
+	for key, n := range map[string]int{"offset": in.Offset, "limit": in.Limit, "column": in.Column} {
+		if n != 0 {
+			arguments[key] = n
+		}
+	}
+	call, err := json.Marshal(arguments)
+	if err != nil {
+		return "", err
+	}
+	failed := false
+	text := s.fitted(tokens, func(bytes int) string {
+		h := rehydrate.Handler{Artifacts: &content, MaxBytes: bytes}
+		answer, err := h.Answer(ctx, thread.ToolCall{Name: rehydrate.ReadArtifact, Arguments: string(call)})
+		if err != nil {
+			return ""
+		}
+		failed = answer.Outcome == thread.Failure
+		return answer.Text()
+	})
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if content.err != nil { // it says more than the handler, which does not know it
+		return "", content.err
+	}
+	if failed {
+		return "", errors.New(strings.TrimPrefix(text, "Error: "))
+	}
+	return text, nil
+}
+
+// found finds content by its id once, in one session or in the newest.
+type found struct {
+	s       *Server
+	session string
+
+	content *rehydrate.Content
+	err     error
+}
+
+// Artifact implements rehydrate.Artifacts.
+func (f *found) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
+	if f.content == nil {
+		c, err := f.find(ctx, id)
+		if err != nil {
+			return c, err
+		}
+		f.content = &c
+	}
+	return *f.content, nil
+}
+
+func (f *found) find(ctx context.Context, id string) (rehydrate.Content, error) {
+	session := f.session
+	list, err := f.s.chosen(ctx, session, "", "")
+	if err != nil {
+		f.err = err
+		return rehydrate.Content{}, err
+	}
+	if session != "" {
+		session = list[0].ID
+	}
+	if artifact.IsID(id) {
+		c, of, err := f.s.sessions.Artifact(ctx, id)
+		if err == nil && (session == "" || session == of) {
+			return c, nil
+		}
+		if err != nil && !errors.Is(err, artifact.ErrNotFound) {
+			return c, err
+		}
+	}
+	several := &rehydrate.AmbiguousError{ID: id}
+	var one rehydrate.Content
+	for i, s := range list {
+		if i == searched || ctx.Err() != nil {
+			break
+		}
+		c, err := f.s.sessions.Open(ctx, s.ID)
+		if err != nil {
+			if session != "" {
+				f.err = err
+				return rehydrate.Content{}, err
+			}
+			continue
+		}
+		for _, m := range named(c, id) {
+			if !slices.Contains(several.Candidates, m.ID) {
+				several.Candidates = append(several.Candidates, m.ID)
+				one = m
+			}
+		}
+	}
+	switch len(several.Candidates) {
+	case 0:
+		return rehydrate.Content{}, fmt.Errorf("%s: %w", name(id), artifact.ErrNotFound)
+	case 1:
+		return one, nil
+	}
+	return rehydrate.Content{}, several
+}
+
+// named are the texts in a conversation that an id may mean.
+func named(c *Conversation, id string) []rehydrate.Content {
+	if artifact.IsID(id) {
+		return put(c, id)
+	}
+	var out []rehydrate.Content
+	for _, m := range uncopied.All(c.Log) {
+		if string(m.ID) != id && (len(id) < leastID || !strings.HasPrefix(string(m.ID), id)) {
+			continue
+		}
+		text := rehydrate.Content{ID: string(m.ID), Turn: m.Turn, Text: recall.FullText(m)}
+		if r, ok := m.Result(); ok {
+			text.Tool = r.Tool
+		}
+		if string(m.ID) == id {
+			return []rehydrate.Content{text}
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// put is what was put aside under an id: what the plan's pointer stands for, or a text
+// of the conversation that has this id.
+func put(c *Conversation, id string) []rehydrate.Content {
+	pointed := func(*thread.Message) bool { return false }
+	if c.Plan != nil {
+		if i := slices.IndexFunc(c.Plan.Externalizations, func(x plan.Externalization) bool { return x.ArtifactID == id }); i >= 0 {
+			span := c.Plan.Externalizations[i].Span
+			pointed = func(m *thread.Message) bool { return span.Contains(m.ID) }
+		}
+	}
+	content := rehydrate.Content{ID: id}
+	for _, m := range uncopied.All(c.Log) {
+		text, ok := recall.Content(m, func(text string) bool { return artifact.IDOf(c.Log.ID(), text) == id })
+		if !ok && pointed(m) {
+			text, ok = recall.FullText(m), true
+			text = strings.TrimPrefix(content.Text+"\n"+text, "\n")
+		}
+		if ok {
+			content.Text, content.Turn = text, m.Turn
+			if r, ok := m.Result(); ok {
+				content.Tool = r.Tool
+			}
+		}
+	}
+	if content.Text == "" {
+		return nil
+	}
+	return []rehydrate.Content{content}
+}

@@ -1,0 +1,121 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Sessions are the conversations that the tools read. Errors are shown to whoever
+// asks, so they say nothing that is not meant for them. Implementations are safe for
+// concurrent use.
+type Sessions interface {
+	// List lists them all, the one that changed last first.
+	List(ctx context.Context) ([]Session, error)
+	// Open reads one that List named.
+	Open(ctx context.Context, id string) (*Conversation, error)
+	// Artifact reads what is kept by itself under an id, and says which thread it is of.
+	// The error is as rehydrate.Artifacts has it.
+	Artifact(ctx context.Context, id string) (c rehydrate.Content, threadID string, err error)
+	// Compact makes the plan that brings a conversation to a budget in tokens; 0 is what
+	// its model takes. With keep the plan is kept and in force, else nothing changes.
+	Compact(ctx context.Context, id string, budget int, keep bool) (*Compaction, error)
+}
+
+// Session is a conversation as a list shows it.
+type Session struct {
+	ID string
+	// Agent is who had it: claude-code, codex, …, or thread for one of the store's.
+	Agent   string
+	Project string // the folder that it was about; empty where nobody knows
+	Changed time.Time
+	// Messages and Bytes say how large it is; 0 is not known.
+	Messages, Bytes int
+	// Plans is how many plans were made for it.
+	Plans int
+	// Version changes whenever the conversation does.
+	Version string
+	// First looks up what the user said first; nil where nobody can.
+	First func(context.Context) string
+}
+
+// Conversation is one that was read.
+type Conversation struct {
+	Log *thread.Thread
+	// Plan is the plan in force, nil where there is none, and Version its number.
+	Plan    *plan.Plan
+	Version int
+	// Own are the places where the agent itself lost sight of what stood before.
+	Own []Own
+}
+
+// Own is a compaction of an agent's own.
+type Own struct {
+	Turn    int
+	Trigger string // the agent's word for the cause; empty where it has none
+	Summary thread.ID
+}
+
+// Compaction is what a plan makes of a conversation.
+type Compaction struct {
+	Log    *thread.Thread
+	Plan   *plan.Plan // empty where the conversation fits as it is, or under the plan in force
+	Budget int
+	// Before and After are the tokens of the whole request.
+	Before, After int
+	// Kept says where the plan is kept now; empty where it is not. Next says how to get
+	// the prompt.
+	Kept, Next string
+}
+
+// leastID is how many characters of an id are enough to ask for it, where no other id
+// begins so.
+const leastID = 6
+
+// find returns the session of an id, or of the beginning of one.
+func find(all []Session, id string) (Session, error) {
+	var found []Session
+	for _, s := range all {
+		if s.ID == id {
+			return s, nil
+		}
+		if len(id) >= leastID && strings.HasPrefix(s.ID, id) {
+			found = append(found, s)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return Session{}, fmt.Errorf("there is no session %s; the tool sessions lists them", name(id))
+	}
+	return Session{}, fmt.Errorf("%s is the beginning of %d ids; write more of it", name(id), len(found))
+}
+
+// chosen are the sessions that a call is about, the newest first.
+func (s *Server) chosen(ctx context.Context, session, agent, project string) ([]Session, error) {
+	all, err := s.sessions.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if session != "" {
+		one, err := find(all, session)
+		return []Session{one}, err
+	}
+	var out []Session
+	for _, one := range all {
+		if (agent == "" || one.Agent == agent) && (project == "" || strings.Contains(strings.ToLower(one.Project), strings.ToLower(project))) {
+			out = append(out, one)
+		}
+	}
+	if len(out) == 0 && (agent != "" || project != "") {
+		return nil, errors.New("no session is of that agent and project; the tool sessions lists all where neither is given")
+	}
+	return out, nil
+}

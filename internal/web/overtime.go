@@ -1,0 +1,154 @@
+package web
+
+import (
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/api/view"
+	"github.com/palimpsest-ai/palimpsest/cost"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// overTime is how the requests of the thread grew, and what became of them under the
+// plans that were in force. cached tells that the money is known.
+func overTime(s Shown) (plans []view.Plan, steps []view.Step, cached bool) {
+	plans, steps = []view.Plan{}, []view.Step{}
+	none := &palimpsest.Result{Manifest: s.Result.Manifest, Before: s.Result.Before, After: s.Result.Before, Fixed: s.Result.Fixed}
+	before := none
+	at := 0
+	for _, p := range s.Plans {
+		made := p.Result.Plan
+		at = max(at, begins(s.Thread, made))
+		shown := view.Plan{
+			Version: p.Version, CreatedAt: made.CreatedAt, ThreadVersion: made.ThreadVersion, Policy: made.Policy, Records: map[string]int{},
+			Before: made.OriginalTokens, After: p.Result.After, At: at, Prefix: prefix(s, before, p.Result),
+		}
+		for _, ref := range made.Refs() {
+			shown.Records[ref.Action.String()]++
+		}
+		plans = append(plans, shown)
+		before = p.Result
+	}
+	messages := uncopied.Messages(s.Thread)
+	behind := make([]int, len(messages)+1) // what the messages from i on take
+	for i := len(messages) - 1; i >= 0; i-- {
+		behind[i] = behind[i+1] + s.Result.Sizes[i]
+	}
+	var whole, sent bill
+	whole.rates, whole.price = rates(s.Model, s.Result.Before)
+	sent.rates, sent.price = whole.rates, whole.price
+	lifetime := lifetime(s.Model)
+	force := 0 // how many plans are in force by now
+	var last time.Time
+	for i := 0; i <= len(messages); i++ { // the last is the request that comes next
+		if i < len(messages) && (messages[i].Role != thread.Assistant || i > 0 && messages[i-1].Role == thread.Assistant) {
+			continue
+		}
+		kept := -1 // of the prompt before, where a plan changed it
+		for force < len(plans) && plans[force].At <= i {
+			if kept < 0 || plans[force].Prefix < kept {
+				kept = plans[force].Prefix
+			}
+			force++
+		}
+		under := none
+		if force > 0 {
+			under = s.Plans[force-1].Result
+		}
+		step := view.Step{At: i, Whole: s.Result.Before - behind[i], Sent: max(under.After-behind[i], s.Result.Fixed)}
+		cold := false
+		if i < len(messages) && !messages[i].Time.IsZero() {
+			cold = lifetime > 0 && !last.IsZero() && messages[i].Time.Sub(last) > lifetime
+			last = messages[i].Time
+		}
+		step.WholeUSD = whole.step(step.Whole, -1, cold)
+		step.SentUSD = sent.step(step.Sent, kept, cold)
+		steps = append(steps, step)
+	}
+	return plans, steps, whole.price > 0
+}
+
+// begins is the position of the first message that came under a plan.
+func begins(t *thread.Thread, p *plan.Plan) int {
+	at := p.ThreadVersion
+	for at < t.Len() && !uncopied.At(t, at).Time.IsZero() && uncopied.At(t, at).Time.Before(p.CreatedAt) {
+		at++
+	}
+	return at
+}
+
+// prefix is what two prompts of the thread have in common from the beginning, in
+// tokens. A nil prompt is the log itself.
+func prefix(s Shown, a, b *palimpsest.Result) int {
+	common := s.Result.Fixed
+	for n := range b.Prompt.Messages {
+		origin := b.Manifest.Messages[n]
+		if a.Prompt == nil {
+			i, ok := s.Thread.Index(origin.ID)
+			if !ok || i != n || origin.Synthetic || origin.Record.Action != plan.Include {
+				break
+			}
+		} else if n >= len(a.Prompt.Messages) || !same(a, b, n) {
+			break
+		}
+		common += b.PromptSizes[n]
+	}
+	return common
+}
+
+// same reports whether two prompts have the same message at a position. Two that
+// are no message of the log are compared by what they say.
+func same(a, b *palimpsest.Result, n int) bool {
+	x, y := a.Manifest.Messages[n], b.Manifest.Messages[n]
+	if x.ID != y.ID || x.Synthetic != y.Synthetic || x.Record.Action != y.Record.Action {
+		return false
+	}
+	return x.Record.Action == plan.Include && !x.Synthetic || Text(&a.Prompt.Messages[n]) == Text(&b.Prompt.Messages[n])
+}
+
+// bill adds up what the requests of a conversation cost where the provider keeps
+// each one in its cache until the next.
+type bill struct {
+	rates cost.Rates
+	price float64 // of one token of uncached input, in dollars
+	last  int     // the size of the request before
+}
+
+// step is what the input of a request costs. kept is how much of the one before
+// still stands at its beginning, -1 for all of it.
+func (b *bill) step(size, kept int, cold bool) float64 {
+	read := min(b.last, size)
+	if kept >= 0 {
+		read = min(kept, read)
+	}
+	if cold {
+		read = 0
+	}
+	b.last = size
+	input, _ := cost.Bill{Read: read, Write: size - read}.Cost(b.rates)
+	return input * b.price
+}
+
+func rates(m token.Model, size int) (cost.Rates, float64) {
+	r, known := cost.Of(m, size)
+	p, priced := m.Price(size)
+	if !known || !priced {
+		return cost.Rates{}, 0
+	}
+	return r, p.Input / 1e6
+}
+
+// lifetime is how long the model's cache keeps a prompt; 0 where that is not known.
+func lifetime(m token.Model) time.Duration {
+	if len(m.Cache.TTLs) == 0 {
+		return 0
+	}
+	d, err := time.ParseDuration(m.Cache.TTLs[0])
+	if err != nil {
+		return 0
+	}
+	return d
+}

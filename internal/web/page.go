@@ -1,0 +1,125 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/api/view"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
+)
+
+//go:embed page
+var files embed.FS
+
+// scripts are the parts of the one script, in order.
+var scripts = []string{"format.js", "model.js", "picture.js", "lists.js", "panel.js", "overtime.js", "live.js", "app.js"}
+
+func file(name string) string {
+	data, err := fs.ReadFile(files, "page/"+name)
+	if err != nil {
+		panic(err) // unreachable: it is embedded
+	}
+	return string(data)
+}
+
+// script is the whole script, within a function of its own.
+func script() string {
+	var b strings.Builder
+	b.WriteString("(() => {\n'use strict';\n")
+	for _, name := range scripts {
+		b.WriteString(file(name))
+	}
+	b.WriteString("})();\n")
+	return b.String()
+}
+
+// policyServed lets the page load its own two files and ask its own daemon, and
+// nothing else.
+const policyServed = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Handler serves the page and its two files.
+func Handler() http.Handler {
+	type answer struct{ kind, body string }
+	answers := map[string]answer{
+		"/":          {"text/html; charset=utf-8", servedHTML()},
+		"/page.css":  {"text/css; charset=utf-8", file("page.css")},
+		"/page.js":   {"text/javascript; charset=utf-8", script()},
+		"/page.json": {"application/json", choices()},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, ok := answers[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", a.kind)
+		h.Set("Content-Security-Policy", policyServed)
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-cache")
+		_, _ = io.WriteString(w, a.body) // a reader who is gone needs no answer
+	})
+}
+
+// choices are the policies that a preview can be made with, and what the policy auto
+// can favour.
+func choices() string {
+	data, err := json.Marshal(map[string][]string{"policies": policyfile.Bases(), "favors": policy.Favors()})
+	if err != nil {
+		panic(err) // unreachable: names can be written
+	}
+	return string(data)
+}
+
+// Paths are what Handler answers.
+func Paths() []string { return []string{"/{$}", "/page.css", "/page.js", "/page.json"} }
+
+// The places of page.html that differ between the two forms.
+const (
+	headPlace = "<!-- head -->"
+	dataPlace = "<!-- data -->"
+)
+
+func servedHTML() string {
+	return strings.NewReplacer(
+		headPlace, `<link rel="stylesheet" href="/page.css">`,
+		dataPlace, `<script src="/page.js"></script>`,
+	).Replace(file("page.html"))
+}
+
+// Write writes the page of one view as a file that needs nothing else.
+func Write(w io.Writer, v *view.View) error {
+	data, err := json.Marshal(v) // with <, > and & escaped: nothing in it ends the element
+	if err != nil {
+		return fmt.Errorf("web.Write: %w", err)
+	}
+	style, code := file("page.css"), script()
+	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", hash(code), hash(style))
+	before, rest, _ := strings.Cut(file("page.html"), headPlace)
+	middle, after, _ := strings.Cut(rest, dataPlace)
+	var b bytes.Buffer
+	for _, piece := range []string{
+		before, `<meta http-equiv="Content-Security-Policy" content="`, policy, `"><style>`, style, `</style>`, middle,
+		`<script type="application/json" id="data">`, string(data), "</script>\n<script>", code, `</script>`, after,
+	} {
+		b.WriteString(piece)
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// hash is how a policy names an element by its content.
+func hash(content string) string {
+	sum := sha256.Sum256([]byte(content))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}

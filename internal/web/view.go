@@ -1,0 +1,265 @@
+// Package web is the page on which a conversation is looked at: what was said, what
+// the model gets, and which record of the plan made the difference. The page is one
+// HTML file with a style sheet and a script, served by the daemon or written with its
+// data into one file; it loads nothing from anywhere else.
+package web
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/api/view"
+	"github.com/palimpsest-ai/palimpsest/internal/brief"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/token"
+)
+
+// Shown is a conversation that a view is made of.
+type Shown struct {
+	Thread *thread.Thread
+	// Result is the thread under the plan that is looked at.
+	Result *palimpsest.Result
+	// Version is that of the plan; 0 where none is in force.
+	Version int
+	// Counter counts what stands around the messages.
+	Counter *token.Counter
+	// Plans are those that were in force, the oldest first, each with the prompt that
+	// the whole thread has under it.
+	Plans []Planned
+	// Model has the prices; the zero value has none.
+	Model token.Model
+	// Title, Agent, Command, Budget, Window and Marks are as in view.View.
+	Title, Agent, Command string
+	Budget, Window        int
+	Marks                 []view.Mark
+	// Texts is how many bytes the texts of the messages may take together; 0 leaves
+	// them out, for a page that asks for each.
+	Texts int
+}
+
+// Planned is a plan with what it comes to.
+type Planned struct {
+	Version int
+	Result  *palimpsest.Result
+}
+
+// labelLength is how long the words for a message are, in characters.
+const labelLength = 140
+
+// View builds a view. It is a pure function of what it is given.
+func View(s Shown) *view.View {
+	v := &view.View{
+		ThreadID: s.Thread.ID(), Title: s.Title, Agent: s.Agent, Version: s.Thread.Version(), PlanVersion: s.Version,
+		Policy: s.Result.Plan.Policy, Model: s.Model.Name, Counter: s.Counter.Name(),
+		Before: s.Result.Before, After: s.Result.After, Fixed: s.Result.Fixed, Budget: s.Budget, Window: s.Window, Command: s.Command,
+		Messages: []view.Message{}, Prompt: []view.Part{}, Records: []view.Record{}, Marks: append([]view.Mark{}, s.Marks...),
+	}
+	if v.Model == "" && s.Result.Prompt != nil {
+		v.Model = s.Result.Prompt.Model
+	}
+	at := map[plan.Ref]int{{}: -1}
+	for _, ref := range s.Result.Plan.Refs() {
+		at[ref] = len(v.Records)
+		v.Records = append(v.Records, record(s.Thread, s.Result.Plan, ref))
+	}
+	actions, pairs := s.Result.Plan.Actions(), thread.Pair(s.Thread)
+	limit := perMessage(s)
+	for i, m := range uncopied.All(s.Thread) {
+		line := view.Message{
+			ID: m.ID, Role: brief.Speaker(m), Turn: m.Turn, Time: m.Time, Tokens: s.Result.Sizes[i],
+			Label: clip.Line(brief.At(s.Thread, pairs, i), labelLength), Record: at[actions[m.ID]],
+		}
+		if r, ok := m.Result(); ok {
+			line.Tool, line.Failed = r.Tool, r.Outcome == thread.Failure
+		}
+		if line.Record >= 0 {
+			v.Records[line.Record].Last = i
+		}
+		if limit > 0 {
+			line.Text, line.Cut = bounded(Text(m), limit)
+		}
+		if v.Title == "" && m.StartsTurn() {
+			v.Title = line.Label
+		}
+		v.Messages = append(v.Messages, line)
+	}
+	for _, i := range s.Result.Pinned {
+		v.Messages[i].Pinned = true
+	}
+	v.Prompt = parts(s, at, limit)
+	v.Plans, v.Steps, v.Cached = overTime(s)
+	return v
+}
+
+func record(t *thread.Thread, p *plan.Plan, ref plan.Ref) view.Record {
+	r := p.Record(ref)
+	span, made := r.Covers(), r.Made()
+	first, _ := t.Index(span.First())
+	out := view.Record{
+		Path: ref.String(), Action: ref.Action, Strategy: made.Strategy, Reason: made.Reason, Before: made.TokensBefore, After: made.TokensAfter,
+		Messages: span.Len(), First: first, Last: first, FirstTurn: span.FirstTurn, LastTurn: span.LastTurn,
+	}
+	if e, ok := r.(plan.Externalization); ok {
+		out.Artifact = e.ArtifactID
+	}
+	return out
+}
+
+// parts are what stands in the prompt.
+func parts(s Shown, at map[plan.Ref]int, limit int) []view.Part {
+	var out []view.Part
+	p := s.Result.Prompt
+	add := func(part view.Part, text string) {
+		part.Label = clip.Line(text, labelLength)
+		if limit > 0 {
+			part.Text, part.Cut = bounded(text, limit)
+		}
+		out = append(out, part)
+	}
+	if text := systemText(p.System); text != "" {
+		add(view.Part{Role: "system", Tokens: s.Counter.System(p.System), From: -1, Record: -1}, text)
+	}
+	if text := toolsText(p.Tools); text != "" {
+		add(view.Part{Role: "tools", Tokens: s.Counter.Tools(p.Tools), From: -1, Record: -1}, text)
+	}
+	for n := range p.Messages {
+		m, origin := &p.Messages[n], s.Result.Manifest.Messages[n]
+		part := view.Part{Role: brief.Speaker(m), Tokens: s.Result.PromptSizes[n], From: -1, Record: at[origin.Record]}
+		if i, ok := s.Thread.Index(origin.ID); ok && origin.ID != "" {
+			part.From = i
+		}
+		if part.Record < 0 && !origin.Synthetic && part.From >= 0 {
+			out = append(out, part)
+			continue
+		}
+		add(part, Text(m))
+	}
+	return out
+}
+
+// PartText is what stands at a position of View.Prompt, whole.
+func PartText(r *palimpsest.Result, position int) (string, bool) {
+	for _, text := range []string{systemText(r.Prompt.System), toolsText(r.Prompt.Tools)} {
+		if text == "" {
+			continue
+		}
+		if position == 0 {
+			return text, true
+		}
+		position--
+	}
+	if position < 0 || position >= len(r.Prompt.Messages) {
+		return "", false
+	}
+	return Text(&r.Prompt.Messages[position]), true
+}
+
+func systemText(blocks []prompt.System) string {
+	var texts []string
+	for _, b := range blocks {
+		texts = append(texts, b.Text)
+	}
+	return strings.Join(texts, "\n\n")
+}
+
+func toolsText(tools []prompt.Tool) string {
+	var b strings.Builder
+	for _, t := range tools {
+		fmt.Fprintf(&b, "%s\n%s\n\n", t.Name, t.Description)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// Text is a message as a person reads it: what was said, thought, called and given
+// back, in order.
+func Text(m *thread.Message) string {
+	var pieces []string
+	add := func(text string) {
+		if text = strings.Trim(text, "\n"); strings.TrimSpace(text) != "" {
+			pieces = append(pieces, text)
+		}
+	}
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case thread.Reasoning:
+			if p.Text != "" {
+				add("[thinking]\n" + p.Text)
+			}
+		case thread.ToolCall:
+			add("→ " + p.Name + "\n" + p.Arguments)
+		case thread.ToolResult:
+			for _, piece := range p.Content {
+				add(plain(piece))
+			}
+			if len(p.Content) == 0 {
+				add(p.Structured)
+			}
+		default:
+			add(plain(p))
+		}
+	}
+	return strings.Join(pieces, "\n\n")
+}
+
+func plain(p thread.Part) string {
+	switch p := p.(type) {
+	case thread.Text:
+		return p.Text
+	case thread.Media:
+		if p.Text != "" {
+			return p.Text
+		}
+		return strings.TrimSpace(fmt.Sprintf("[%s %s %s]", p.Type, p.MIME, p.Name))
+	case thread.Opaque:
+		if p.Text == "" {
+			return "[" + p.Kind + "]"
+		}
+		return p.Text
+	}
+	return ""
+}
+
+// The bounds of one text, in bytes.
+const (
+	longestText = 24_000
+	leastText   = 200
+)
+
+// perMessage is how much of each text stays, so that all of them take no more than
+// Texts together; 0 where there are to be none.
+func perMessage(s Shown) int {
+	if s.Texts <= 0 {
+		return 0
+	}
+	var lengths []int
+	for _, m := range uncopied.All(s.Thread) {
+		lengths = append(lengths, len(Text(m)))
+	}
+	for i := range s.Result.Prompt.Messages {
+		if o := s.Result.Manifest.Messages[i]; o.Synthetic || o.Record.Action != plan.Include {
+			lengths = append(lengths, len(Text(&s.Result.Prompt.Messages[i])))
+		}
+	}
+	slices.Sort(lengths)
+	left := s.Texts
+	for i, n := range lengths { // the short ones stay whole, the long ones share the rest
+		if share := left / (len(lengths) - i); n > share {
+			return min(max(share, leastText), longestText)
+		}
+		left -= n
+	}
+	return longestText
+}
+
+func bounded(text string, limit int) (string, bool) {
+	if len(text) <= limit {
+		return text, false
+	}
+	return clip.Middle(text, limit), true
+}

@@ -1,0 +1,226 @@
+package policy
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/summary"
+)
+
+// workstreamSections are the seed's three sections.
+type workstreamSections struct {
+	KeyFacts         []string `json:"key_facts"`
+	ConversationFlow []string `json:"conversation_flow"`
+	OpenThreads      []string `json:"open_threads"`
+}
+
+// text writes the sections under the seed's headings, empty ones left out.
+func (s workstreamSections) text() string {
+	var b strings.Builder
+	for _, section := range []struct {
+		heading string
+		entries []string
+	}{{"KEY FACTS", s.KeyFacts}, {"CONVERSATION FLOW", s.ConversationFlow}, {"OPEN THREADS", s.OpenThreads}} {
+		entries := neutralEntries(section.entries)
+		if len(entries) == 0 {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(section.heading + ":\n" + strings.Join(entries, "\n"))
+	}
+	return b.String()
+}
+
+// readSections reads what text wrote; other blocks are passed over.
+func readSections(text string) (s workstreamSections) {
+	var list *[]string
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		entry, begins := strings.CutPrefix(line, "- ")
+		switch {
+		case line == "":
+			list = nil
+		case line == "KEY FACTS:":
+			list = &s.KeyFacts
+		case line == "CONVERSATION FLOW:":
+			list = &s.ConversationFlow
+		case line == "OPEN THREADS:":
+			list = &s.OpenThreads
+		case list == nil:
+		case begins:
+			*list = append(*list, entry)
+		case len(*list) > 0:
+			(*list)[len(*list)-1] += "\n" + strings.TrimPrefix(line, "  ")
+		}
+	}
+	return s
+}
+
+// within leaves out entries until the text takes at most limit tokens: first
+// the oldest of the flow, then the oldest open threads and facts.
+func (s workstreamSections) within(limit int) workstreamSections {
+	for _, list := range []*[]string{&s.ConversationFlow, &s.OpenThreads, &s.KeyFacts} {
+		for len(*list) > 0 && tokensOf(utf8.RuneCountInString(s.text())) > limit {
+			*list = (*list)[max(1, len(*list)/8):]
+		}
+	}
+	return s
+}
+
+func (s workstreamSections) structured() summary.Summary {
+	var out summary.Summary
+	for _, t := range s.KeyFacts {
+		out.Facts = append(out.Facts, summary.Item{Text: t})
+	}
+	for _, t := range s.ConversationFlow {
+		out.Conclusions = append(out.Conclusions, summary.Item{Text: t})
+	}
+	for _, t := range s.OpenThreads {
+		out.OpenItems = append(out.OpenItems, summary.OpenItem{Description: t})
+	}
+	return out
+}
+
+// bounded is a text with what the user said above it, in no more than the rollup
+// bound (D6). Where that is too much the user's words take a third of it, and the
+// sections lose their oldest entries.
+func (w Workstream) bounded(text string, items []summary.Item) string {
+	whole := joined(userEntries(text, items), text)
+	if tokensOf(utf8.RuneCountInString(whole)) <= w.RollupTokens {
+		return whole
+	}
+	third := w.RollupTokens / 3
+	text = readSections(text).within(w.RollupTokens - third - 1).text()
+	return joined(userWithin(text, items, third*charsPerToken), text)
+}
+
+// userEntries are the items that a text does not hold, under their heading.
+func userEntries(text string, items []summary.Item) string {
+	entries := unsaid(text, items)
+	if len(entries) == 0 {
+		return ""
+	}
+	return strings.ToUpper(userHeading) + ":\n" + strings.Join(entries, "\n")
+}
+
+// leastWords is how short a request of the user's is cut before others are left out,
+// in bytes.
+const leastWords = 60
+
+// userWithin is userEntries in so many characters. The first two items, which are the
+// user's requests, are cut in their middle where they must be; of the others as many
+// stand as there is room for.
+func userWithin(text string, items []summary.Item, room int) string {
+	most := room
+	entries := func(n int) string {
+		short := make([]summary.Item, n)
+		for i := range short {
+			short[i] = summary.Item{Text: clip.Middle(items[i].Text, most)}
+		}
+		return userEntries(text, short)
+	}
+	n := min(2, len(items))
+	for most > leastWords && utf8.RuneCountInString(entries(n)) > room {
+		most = most * 3 / 4
+	}
+	for n < len(items) && utf8.RuneCountInString(entries(n+1)) <= room {
+		n++
+	}
+	return entries(n)
+}
+
+// sectionsOf puts a structured summary into the seed's three sections.
+func sectionsOf(s *summary.Summary) workstreamSections {
+	var out workstreamSections
+	facts := func(label string, items []summary.Item) {
+		for _, it := range items {
+			out.KeyFacts = append(out.KeyFacts, label+it.Text)
+		}
+	}
+	if s.CurrentTask != "" {
+		out.KeyFacts = append(out.KeyFacts, "Task, in the user's words: "+s.CurrentTask)
+	}
+	facts("The user's rule: ", s.Constraints)
+	for _, d := range s.Decisions {
+		text := "Decision: " + d.Decision
+		if d.Rationale != "" {
+			text += ", because " + d.Rationale
+		}
+		out.KeyFacts = append(out.KeyFacts, text)
+	}
+	facts("", s.Facts)
+	for _, f := range s.Files {
+		out.KeyFacts = append(out.KeyFacts, "File "+f.Path+": "+strings.Join(f.Operations, ", "))
+	}
+	for _, a := range s.Artifacts {
+		out.KeyFacts = append(out.KeyFacts, "Artifact "+a.ArtifactID+": "+a.Description)
+	}
+	facts("Mentioned: ", s.Identifiers)
+
+	// Requests and conclusions in the order of their turns.
+	asked, said := s.Requests, s.Conclusions
+	for len(asked)+len(said) > 0 {
+		if len(said) == 0 || len(asked) > 0 && asked[0].Turn <= said[0].Turn {
+			out.ConversationFlow = append(out.ConversationFlow, "The user: "+asked[0].Text)
+			asked = asked[1:]
+			continue
+		}
+		out.ConversationFlow = append(out.ConversationFlow, "The assistant: "+said[0].Text)
+		said = said[1:]
+	}
+	for _, o := range s.ToolOutcomes {
+		text := o.Tool + " " + o.Input + ": " + string(o.Outcome)
+		if o.Error != "" {
+			text += ", " + o.Error
+		}
+		out.ConversationFlow = append(out.ConversationFlow, text)
+	}
+	for _, it := range s.FailedAttempts {
+		out.ConversationFlow = append(out.ConversationFlow, "Did not work: "+it.Text)
+	}
+	for _, o := range s.OpenItems {
+		out.OpenThreads = append(out.OpenThreads, o.Description)
+	}
+	for _, step := range s.CurrentPlan {
+		if !done(step.Status) {
+			out.OpenThreads = append(out.OpenThreads, "Planned: "+step.Text)
+		}
+	}
+	return out
+}
+
+func done(status string) bool { return status == "completed" || status == "done" }
+
+// deltaOf reads the state's lists out of a structured summary. Constraints are
+// the user's own words there, so they are pinned.
+func deltaOf(s *summary.Summary) state.Delta {
+	var d state.Delta
+	items := func(c *state.Change, by string, pinned bool, items []summary.Item) {
+		for _, it := range items {
+			c.Set = append(c.Set, state.Item{Text: it.Text, By: by, Pinned: pinned})
+		}
+	}
+	for _, x := range s.Decisions {
+		d.KeyDecisions.Set = append(d.KeyDecisions.Set, state.Item{Text: x.Decision, By: "assistant"})
+	}
+	items(&d.ActiveConstraints, "user", true, s.Constraints)
+	for _, step := range s.CurrentPlan {
+		d.Tasks.Set = append(d.Tasks.Set, state.Item{Text: step.Text, Status: step.Status})
+	}
+	for _, o := range s.OpenItems {
+		d.OpenQuestions.Set = append(d.OpenQuestions.Set, state.Item{Text: o.Description})
+	}
+	items(&d.Risks, "", false, s.FailedAttempts)
+	for _, f := range s.Files {
+		d.Artifacts.Set = append(d.Artifacts.Set, state.Item{ID: f.Path, Text: f.Path, Status: strings.Join(f.Operations, ", ")})
+	}
+	for _, a := range s.Artifacts {
+		d.Artifacts.Set = append(d.Artifacts.Set, state.Item{ID: a.ArtifactID, Text: a.Description})
+	}
+	items(&d.AgentContributions, "assistant", false, s.Conclusions)
+	return d
+}

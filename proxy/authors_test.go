@@ -1,0 +1,66 @@
+package proxy_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/injected/injectedtest"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
+)
+
+// TestAuthors: of what a client sends in the user's name the provider is told as the
+// user's words, where a summary stands in its place, what the user certainly wrote.
+func TestAuthors(t *testing.T) {
+	ways := []struct {
+		codec wire.Codec
+		path  string
+	}{
+		{anthropic.Codec{}, "/v1/messages"}, {openai.Chat{}, "/v1/chat/completions"}, {openai.Responses{}, "/v1/responses"}, {gemini.Codec{}, "/v1beta/models/m:generateContent"},
+	}
+	for n, a := range injectedtest.Attacks() {
+		way := ways[n%len(ways)]
+		t.Run(a.Name+"/"+way.codec.API(), func(t *testing.T) {
+			t.Parallel()
+			up := proxytest.New(t)
+			url, _ := start(t, up, proxy.Options{Window: 5_000, Config: palimpsest.Config{Counter: counter()}})
+			body, err := way.codec.Encode(&prompt.Prompt{Model: "m", MaxOutput: 500, Messages: injectedtest.Conversation(a), Tools: []prompt.Tool{{Name: "Bash", Description: "A shell.", Schema: `{"type":"object"}`}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.Post(url+way.path, "application/json", bytes.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if err != nil || answer.StatusCode != 200 || answer.Header.Get(proxy.ActionHeader) != proxy.Compacted {
+				t.Fatalf("%d, %s: %v: %s", answer.StatusCode, answer.Header.Get(proxy.ActionHeader), err, said)
+			}
+			requests := up.Requests()
+			got := requests[len(requests)-1].Prompt
+			var all strings.Builder
+			for i := range got.Messages {
+				text := got.Messages[i].Text()
+				all.WriteString(text + "\n")
+				if strings.Contains(injectedtest.BeyondData(text), "evil.example") {
+					t.Errorf("the provider is told\n%s", text)
+				}
+			}
+			for _, want := range []string{injectedtest.Wished, a.Own} {
+				if !strings.Contains(strings.Join(strings.Fields(all.String()), " "), want) {
+					t.Errorf("no %q in\n%s", want, all.String())
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,85 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/permit"
+	"github.com/palimpsest-ai/palimpsest/job"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// CompactJob is the kind of the jobs that compact conversations of a proxy, on the
+// queue of its Config. Their handler is Transport.Work, or Proxy.Work.
+const CompactJob = "compact-proxied"
+
+// compactions is a queue on which the jobs of compactors are those of a proxy. Their
+// keys are the same: of a conversation there is one compaction at a time.
+type compactions struct{ job.Queue }
+
+// Put implements job.Queue.
+func (q compactions) Put(ctx context.Context, j job.Job) (bool, error) {
+	j.Kind = CompactJob
+	return q.Queue.Put(ctx, j)
+}
+
+// queued has compactions made as jobs where the policy has its requests wait for them;
+// the others make theirs on the way. A request may take longer than such a wait.
+func (t *Transport) queued() {
+	c := &t.options.Config
+	early, ok := policy.As[policy.Early](c.Policy)
+	if t.options.Agent != nil {
+		c.Jobs = nil
+		t.options.Deadline = or(t.options.Deadline, agentDeadline)
+	}
+	if c.Jobs == nil || !ok || !early.Patient() {
+		c.Jobs = nil
+		return
+	}
+	c.Jobs = compactions{c.Jobs}
+	if t.options.Deadline == 0 {
+		t.options.Deadline = or(c.Patience, palimpsest.DefaultPatience) + defaultDeadline
+	}
+}
+
+// Work does a job of CompactJob (see palimpsest.Compactor.Work).
+func (t *Transport) Work(ctx context.Context, j job.Job) error {
+	_, id, model, err := palimpsest.JobOf(j)
+	if err != nil {
+		return fmt.Errorf("proxy.Work: %w", err)
+	}
+	c, err := t.compactor(t.model(model), true)
+	if err != nil {
+		return fmt.Errorf("proxy.Work: %w", err)
+	}
+	_, before, err := store.CurrentUncopied(ctx, t.plans, id, permit.Key{})
+	if err == nil {
+		err = c.Work(ctx, j)
+	}
+	if err != nil {
+		return err
+	}
+	if _, after, err := store.CurrentUncopied(ctx, t.plans, id, permit.Key{}); err == nil && after > before {
+		t.compactions.Add(1)
+	}
+	return nil
+}
+
+// Work does a job of CompactJob (see palimpsest.Compactor.Work).
+func (p *Proxy) Work(ctx context.Context, j job.Job) error { return p.transport.Work(ctx, j) }
+
+// compacting is the reason where a compaction is being made and the request did not wait
+// for it any longer.
+const compacting = "compacting"
+
+// compacting reports whether the conversation is being compacted.
+func (x *exchange) compacting(ctx context.Context, id string) bool {
+	c := &x.t.options.Config
+	if c.Jobs == nil {
+		return false
+	}
+	busy, err := c.Jobs.Busy(ctx, job.CompactKey(c.Domain, id))
+	return err == nil && busy
+}

@@ -1,0 +1,73 @@
+package palimpsest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// The document that holds the key of signatures.
+const (
+	signingKind = "signing"
+	signingID   = "summary-key"
+)
+
+// signing is the key that summaries are signed with, once it was read.
+type signing struct {
+	mu  sync.Mutex
+	key string
+}
+
+func (s *signing) known() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.key
+}
+
+// readKey reads the key, or makes it, when it is first needed. Where none is there and none can
+// be written, nothing was signed yet: the sessions go on without, and it is tried again.
+func (c *Compactor) readKey(ctx context.Context) error {
+	if !c.config.Sign || c.signing.known() != "" {
+		return nil
+	}
+	key, err := store.Secret(ctx, c.config.Documents, signingKind, signingID)
+	if err != nil {
+		if _, missing := c.config.Documents.Document(ctx, signingKind, signingID); errors.Is(missing, store.ErrNotFound) {
+			return nil
+		}
+		return fmt.Errorf("the key of signatures: %w", err)
+	}
+	c.signing.mu.Lock()
+	defer c.signing.mu.Unlock()
+	c.signing.key = string(key)
+	return nil
+}
+
+// authors marks messages in the user's name that nobody certainly wrote, and, where
+// there is a key, those that only look like a summary of ours. What the log holds was
+// judged when it came.
+func (s *Session) authors(messages []thread.Message, before *thread.Message) []thread.Message {
+	messages = injected.Told(messages, before)
+	key := s.c.signing.known()
+	if key == "" {
+		return messages
+	}
+	out := slices.Clone(messages)
+	for i := range out {
+		m := &out[i]
+		if m.Role != thread.User || m.Kind == thread.Injected || !ourform.Message(m) {
+			continue
+		}
+		if m.Kind = thread.Injected; ourform.Authentic(m, key) {
+			m.Kind = thread.Recap
+		}
+	}
+	return out
+}

@@ -1,0 +1,135 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// quota knows about how much tenants keep, and how much each may. The zero value
+// bounds nothing.
+type quota struct {
+	most int64
+	held *lru.Cache[string, kept]
+}
+
+// kept is what a tenant keeps: as it was measured, and what was written since.
+type kept struct {
+	bytes    int64
+	measured time.Time
+}
+
+func newQuota(most int64) quota {
+	return quota{most: most, held: lru.New[string, kept](10_000)}
+}
+
+// How long a measure holds: of who has room left, since other processes write too, and
+// of who has not, since what was deleted makes room.
+const (
+	measureEvery = time.Minute
+	measureFull  = time.Second
+)
+
+// room reports that the tenant keeps as much as it may.
+func (t *tenant) room(ctx context.Context) error {
+	q := t.db.quota
+	if q.most <= 0 {
+		return nil
+	}
+	now := t.db.now()
+	k, known := q.held.Get(t.id)
+	fresh := measureEvery
+	if k.bytes >= q.most {
+		fresh = measureFull
+	}
+	if age := now.Sub(k.measured); !known || age < 0 || age >= fresh {
+		bytes, err := t.stored(ctx)
+		if err != nil {
+			return err
+		}
+		k = kept{bytes, now}
+		q.held.Put(t.id, k, 1)
+	}
+	if k.bytes >= q.most {
+		return fmt.Errorf("tenant %q: %d bytes of %d: %w", t.id, k.bytes, q.most, store.ErrQuota)
+	}
+	return nil
+}
+
+// roomFor is room for an artifact; one that is there is replaced in any case, as it is
+// when it is sealed anew.
+func (t *tenant) roomFor(ctx context.Context, artifactID string) error {
+	full := t.room(ctx)
+	if !errors.Is(full, store.ErrQuota) {
+		return full
+	}
+	var there bool
+	err := t.db.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM artifacts WHERE tenant = $1 AND id = $2)`, t.id, artifactID).Scan(&there)
+	if err != nil || there {
+		return err
+	}
+	return full
+}
+
+// wrote adds what was written to what the tenant keeps.
+func (t *tenant) wrote(bytes int64) {
+	if t.db.quota.most <= 0 {
+		return
+	}
+	// Of two that write at once one may not be counted until it is measured again.
+	if k, known := t.db.quota.held.Get(t.id); known {
+		k.bytes += bytes
+		t.db.quota.held.Put(t.id, k, 1)
+	}
+}
+
+// keeping is sealing for what adds to what a tenant keeps, as far as it may.
+func (t *tenant) keeping(ctx context.Context, name string, contents int, f func(*sql.Tx, sealer) error) error {
+	if err := t.room(ctx); err != nil {
+		return err
+	}
+	bytes := int64(0)
+	err := t.sealing(ctx, name, contents, func(tx *sql.Tx, seal sealer) error {
+		bytes = 0
+		return f(tx, func(at, plain []byte) ([]byte, error) {
+			data, err := seal(at, plain)
+			bytes += int64(len(data))
+			return data, err
+		})
+	})
+	if err == nil {
+		t.wrote(bytes)
+	}
+	return err
+}
+
+// stored adds up what the tenant keeps: contents, not names and indexes.
+func (t *tenant) stored(ctx context.Context) (all int64, err error) {
+	for _, s := range append(append([]shelf{}, ofThread...), ofTenant...) {
+		query := `SELECT coalesce(sum(length(content)), 0) FROM ` + s.table + ` WHERE tenant = $1`
+		if s.key[0] == "thread" {
+			query = `SELECT coalesce(sum(length(c.content)), 0) FROM threads t JOIN ` + s.table + ` c ON c.thread = t.number WHERE t.tenant = $1`
+		}
+		var n int64
+		if err := t.db.read.QueryRowContext(ctx, query, t.id).Scan(&n); err != nil {
+			return 0, err
+		}
+		all += n
+	}
+	return all, t.db.rows(ctx, t.db.read, func(scan func(...any) error) error {
+		var metadata []byte
+		err := scan(&metadata)
+		var m artifact.Metadata
+		if err == nil && json.Unmarshal(metadata, &m) == nil {
+			all += int64(m.Bytes)
+		}
+		return err
+	}, `SELECT metadata FROM artifacts WHERE tenant = $1`, t.id)
+}

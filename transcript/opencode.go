@@ -1,0 +1,152 @@
+package transcript
+
+import (
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// readOpenCode reads what `opencode export` writes: one object with the session and its
+// messages, each in parts. The parts of an answer hold the calls with their results.
+func readOpenCode(j *job) ([]Transcript, error) {
+	return j.values(func(v value) ([]Transcript, error) {
+		info := v.Get("info")
+		if id := info.Get("id").Str; id != "" {
+			v.name = id
+		}
+		b := newBuilder(v.name, j.report)
+		b.title, b.dir = info.Get("title").Str, info.Get("directory").Str
+		b.model, b.provider = info.Get("model.id").Str, info.Get("model.providerID").Str
+		each(v.Get("messages"), func(_, m gjson.Result) bool {
+			b.openCode(v.line, m.Get("info"), m.Get("parts"))
+			return true
+		})
+		t, err := b.done()
+		if err != nil || t.Thread.Len() == 0 {
+			return nil, err
+		}
+		return []Transcript{t}, nil
+	})
+}
+
+// openCode adds a message, and the results that its parts hold.
+func (b *builder) openCode(line int, info, parts gjson.Result) {
+	at := millis(info.Get("time.created").Int())
+	switch role := info.Get("role").Str; role {
+	case "user":
+		b.openCodeUser(line, at, parts)
+	case "assistant":
+		if model := info.Get("modelID").Str; model != "" {
+			b.model, b.provider = model, info.Get("providerID").Str
+		}
+		kind := thread.Plain
+		if info.Get("summary").Bool() { // of a compaction of its own
+			kind = thread.Recap
+			b.compacted(Compaction{}, true)
+		}
+		b.openCodeAnswer(line, at, kind, parts)
+	default:
+		b.report.unknown("message/" + role)
+	}
+}
+
+// openCodeUser adds what stands in the user's name. What the client put there itself
+// is a message of its own.
+func (b *builder) openCodeUser(line int, at time.Time, parts gjson.Result) {
+	said, added := thread.Message{Role: thread.User}, thread.Message{Role: thread.User}
+	each(parts, func(_, p gjson.Result) bool {
+		switch t := p.Get("type").Str; {
+		case t == "text" && p.Get("ignored").Bool():
+			b.report.skip("text kept from the model")
+		case t == "text" && p.Get("synthetic").Bool():
+			added.Parts = append(added.Parts, text(p.Get("text").Str)...)
+		case t == "text":
+			said.Parts = append(said.Parts, text(p.Get("text").Str)...)
+		case t == "file":
+			f := media(p.Get("mime").Str, p.Get("url").Str)
+			f.Name = p.Get("filename").Str
+			said.Parts = append(said.Parts, f)
+		case openCodeSilent[t]:
+			b.report.skip(t)
+		default:
+			b.report.unknown("part/" + t)
+		}
+		return true
+	})
+	if len(said.Parts) > 0 || len(added.Parts) == 0 {
+		b.add(line, at, thread.Plain, said)
+	}
+	if len(added.Parts) > 0 {
+		b.add(line, at, thread.Injected, added)
+	}
+}
+
+// openCodeSilent are the parts that no model is shown.
+var openCodeSilent = map[string]bool{
+	"step-start": true, "step-finish": true, "snapshot": true, "patch": true, "agent": true, "subtask": true, "retry": true, "compaction": true,
+}
+
+// openCodeAnswer adds an answer with its calls. Each step of it is a message.
+func (b *builder) openCodeAnswer(line int, at time.Time, kind thread.Kind, parts gjson.Result) {
+	m := thread.Message{Role: thread.Assistant}
+	var results []thread.Message
+	flush := func() {
+		if len(m.Parts) > 0 {
+			b.add(line, at, kind, m)
+			b.add(line, at, thread.Plain, results...)
+		}
+		m.Parts, results = nil, nil
+	}
+	each(parts, func(_, p gjson.Result) bool {
+		switch t := p.Get("type").Str; {
+		case t == "text":
+			m.Parts = append(m.Parts, text(p.Get("text").Str)...)
+		case t == "reasoning":
+			r := thread.Reasoning{Text: p.Get("text").Str, Signature: p.Get("metadata.anthropic.signature").Str}
+			if r.Signature != "" {
+				r.API = wire.Anthropic
+			}
+			m.Parts = append(m.Parts, r)
+		case t == "tool":
+			state := p.Get("state")
+			call := b.call(p.Get("callID").Str, p.Get("tool").Str, arguments(state.Get("input")))
+			m.Parts = append(m.Parts, call)
+			if r, ok := openCodeResult(call, state); ok {
+				results = append(results, r)
+			}
+		case t == "step-start":
+			flush()
+			b.report.skip(t)
+		case openCodeSilent[t]:
+			b.report.skip(t)
+		default:
+			b.report.unknown("part/" + t)
+		}
+		return true
+	})
+	flush()
+}
+
+// openCodeResult is the result that the state of a call holds; none while it runs.
+func openCodeResult(call thread.ToolCall, state gjson.Result) (thread.Message, bool) {
+	r := thread.ToolResult{CallID: call.ID, Tool: call.Name, Outcome: thread.Success}
+	switch state.Get("status").Str {
+	case "completed":
+		r.Content = text(state.Get("output").Str)
+		each(state.Get("attachments"), func(_, f gjson.Result) bool {
+			r.Content = append(r.Content, media(f.Get("mime").Str, f.Get("url").Str))
+			return true
+		})
+	case "error":
+		r.Outcome = thread.Failure
+		r.Content = text(state.Get("error").Str)
+	default:
+		return thread.Message{}, false
+	}
+	m := answer(r)
+	m.Time = millis(state.Get("time.end").Int())
+	return m, true
+}

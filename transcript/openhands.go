@@ -1,0 +1,418 @@
+package transcript
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// openHandsLog is an OpenHands conversation while it is read. Its log is of events, not of
+// messages: the calls of one answer are events of their own, and their results may
+// stand between them.
+type openHandsLog struct {
+	*builder
+	response string // the answer that is put together, as the provider named it
+	answer   thread.Message
+	line     int
+	results  []thread.Message
+	causes   map[string]string // call ids by the ids of their events
+}
+
+// readOpenHands reads events of OpenHands: a list, an object that holds one, or one a
+// line; those of the agent SDK (with a kind) and those before it (with an action or an
+// observation).
+func readOpenHands(j *job) ([]Transcript, error) {
+	lines := j.openHands(j.name) // collects events that stand one on a line
+	found, err := j.values(func(v value) ([]Transcript, error) {
+		if v.IsObject() && !openHandsEvents(v.Result).IsArray() {
+			lines.event(v.line, v.Result)
+			return nil, nil
+		}
+		s := j.openHands(v.name)
+		if name := v.Get("instance_id").String(); name != "" {
+			s.title = name
+		}
+		each(openHandsEvents(v.Result), func(_, e gjson.Result) bool {
+			if e.IsArray() { // an action and its observation
+				each(e, func(_, e gjson.Result) bool { s.event(v.line, e); return true })
+				return true
+			}
+			s.event(v.line, e)
+			return true
+		})
+		return s.transcripts()
+	})
+	if err != nil {
+		return nil, err
+	}
+	all, err := lines.transcripts()
+	return append(all, found...), err
+}
+
+func (j *job) openHands(name string) *openHandsLog {
+	return &openHandsLog{builder: newBuilder(name, j.report), causes: map[string]string{}}
+}
+
+func (s *openHandsLog) transcripts() ([]Transcript, error) {
+	s.flush()
+	t, err := s.done()
+	if err != nil || t.Thread.Len() == 0 {
+		return nil, err
+	}
+	return []Transcript{t}, nil
+}
+
+// openHandsEvents is the list of events that a value is or holds.
+func openHandsEvents(v gjson.Result) gjson.Result {
+	if v.IsArray() {
+		return v
+	}
+	for _, key := range []string{"history", "trajectory", "events", "items"} {
+		if list := v.Get(key); list.IsArray() {
+			return list
+		}
+	}
+	return gjson.Result{}
+}
+
+// openHandsEvent recognises an event.
+func openHandsEvent(v gjson.Result) bool {
+	if !v.IsObject() || v.Get("role").Exists() {
+		return false
+	}
+	if kind := v.Get("kind").Str; openHandsKinds[kind] {
+		return v.Get("source").Exists() || v.Get("tool_call_id").Exists() || v.Get("timestamp").Exists()
+	}
+	return v.Get("source").Exists() &&
+		(v.Get("action").Type == gjson.String && v.Get("args").Exists() || v.Get("observation").Type == gjson.String && v.Get("content").Exists())
+}
+
+// openHands reports whether a value is an event, or a list of events, or holds one. A
+// few of them tell: an event of a later version may come first.
+func openHands(v gjson.Result) bool {
+	if openHandsEvent(v) {
+		return true
+	}
+	n, found := 0, false
+	each(openHandsEvents(v), func(_, e gjson.Result) bool {
+		if e.IsArray() {
+			e = e.Get("0")
+		}
+		n++
+		found = openHandsEvent(e)
+		return !found && n < 8
+	})
+	return found
+}
+
+// openHandsKinds are the kinds of events of the agent SDK; true for all of them.
+var openHandsKinds = map[string]bool{
+	"SystemPromptEvent": true, "MessageEvent": true, "ActionEvent": true, "ObservationEvent": true, "AgentErrorEvent": true,
+	"UserRejectObservation": true, "Condensation": true, "CondensationRequest": true, "CondensationSummaryEvent": true,
+	"PauseEvent": true, "ConversationStateUpdateEvent": true, "ConversationErrorEvent": true, "LLMCompletionLogEvent": true,
+	"TokenEvent": true, "InterruptEvent": true, "HookExecutionEvent": true, "StreamingDeltaEvent": true,
+}
+
+// event takes one event in.
+func (s *openHandsLog) event(line int, e gjson.Result) {
+	at := openHandsTime(e.Get("timestamp").Str)
+	switch kind := e.Get("kind").Str; {
+	case kind == "SystemPromptEvent":
+		s.prompt(e)
+	case kind == "MessageEvent":
+		s.message(line, at, e)
+	case kind == "ActionEvent":
+		name := e.Get("tool_name").Str
+		call := s.call(e.Get("tool_call_id").Str, name, openHandsArguments(e))
+		thought := openHandsThoughts(e)
+		s.called(line, at, e.Get("llm_response_id").Str, append(thought, openHandsParts(e.Get("thought"))...), call)
+	case kind == "ObservationEvent":
+		o := e.Get("observation")
+		r := thread.ToolResult{CallID: e.Get("tool_call_id").Str, Tool: e.Get("tool_name").Str, Content: openHandsParts(o.Get("content"))}
+		if len(r.Content) == 0 {
+			r.Content = openHandsOutput(o)
+		}
+		s.result(line, at, r, o.Get("is_error").Bool() || o.Get("exit_code").Int() > 0)
+	case kind == "AgentErrorEvent", kind == "UserRejectObservation":
+		r := thread.ToolResult{CallID: e.Get("tool_call_id").Str, Tool: e.Get("tool_name").Str, Content: text(e.Get("error").Str + e.Get("rejection_reason").Str)}
+		s.result(line, at, r, true)
+	case kind == "Condensation":
+		s.condensed(line, at, e.Get("summary").Str)
+	case openHandsKinds[kind]:
+		s.report.skip(kind)
+	case kind != "" && !e.Get("action").Exists() && !e.Get("observation").Exists():
+		s.report.unknown(kind)
+	case e.Get("action").Type == gjson.String:
+		s.action(line, at, e)
+	case e.Get("observation").Type == gjson.String:
+		s.observation(line, at, e)
+	default:
+		s.report.unknown("event without a kind")
+	}
+}
+
+// prompt takes over the system prompt and the tools.
+func (s *openHandsLog) prompt(e gjson.Result) {
+	s.report.skip("SystemPromptEvent")
+	for _, key := range []string{"system_prompt.text", "dynamic_context.text"} {
+		if t := e.Get(key).Str; t != "" {
+			s.system = append(s.system, prompt.System{Text: t, Role: "system"})
+		}
+	}
+	s.offer(e.Get("tools"))
+}
+
+// offer takes over tools that are written as the chat API has them.
+func (s *openHandsLog) offer(tools gjson.Result) {
+	each(tools, func(_, t gjson.Result) bool {
+		if f := t.Get("function"); f.Get("name").Str != "" {
+			s.tools = append(s.tools, prompt.Tool{Name: f.Get("name").Str, Description: f.Get("description").Str, Schema: f.Get("parameters").Raw})
+		}
+		return true
+	})
+}
+
+// message adds what somebody said. What the harness adds to a user's words is a
+// message of its own.
+func (s *openHandsLog) message(line int, at time.Time, e gjson.Result) {
+	s.flush()
+	m := e.Get("llm_message")
+	parts := openHandsParts(m.Get("content"))
+	if m.Get("role").Str == "assistant" || m.Get("role").Str == "" && e.Get("source").Str == "agent" {
+		s.add(line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: append(openHandsThoughts(m), parts...)})
+		return
+	}
+	kind := thread.Plain
+	if e.Get("source").Str != "user" {
+		kind = thread.Injected
+	}
+	s.add(line, at, kind, thread.Message{Role: thread.User, Parts: parts})
+	if added := openHandsParts(e.Get("extended_content")); len(added) > 0 {
+		s.add(line, at, thread.Injected, thread.Message{Role: thread.User, Parts: added})
+	}
+}
+
+// called adds a call to the answer that it belongs to, or begins one.
+func (s *openHandsLog) called(line int, at time.Time, response string, thought []thread.Part, call thread.ToolCall) {
+	if response == "" || response != s.response || len(s.answer.Parts) == 0 {
+		s.flush()
+		s.response, s.line = response, line
+		s.answer = thread.Message{Role: thread.Assistant, Time: at, Parts: thought}
+	}
+	s.answer.Parts = append(s.answer.Parts, call)
+}
+
+// result adds the result of a call behind the answer that asked for it.
+func (s *openHandsLog) result(line int, at time.Time, r thread.ToolResult, failed bool) {
+	r.Outcome = thread.Success
+	if failed {
+		r.Outcome = thread.Failure
+	}
+	m := answer(r)
+	m.Time = at
+	for _, c := range s.answer.Calls() {
+		if c.ID == r.CallID {
+			s.results = append(s.results, m)
+			return
+		}
+	}
+	s.flush()
+	s.add(line, at, thread.Plain, m)
+}
+
+// flush adds the answer that was put together, and its results.
+func (s *openHandsLog) flush() {
+	if len(s.answer.Parts) > 0 {
+		s.add(s.line, s.answer.Time, thread.Plain, s.answer)
+		s.add(s.line, time.Time{}, thread.Plain, s.results...)
+	}
+	s.answer, s.results, s.response = thread.Message{}, nil, ""
+}
+
+// condensed notes that the agent lost sight of earlier events.
+func (s *openHandsLog) condensed(line int, at time.Time, summary string) {
+	s.flush()
+	s.compacted(Compaction{}, summary != "")
+	if summary != "" {
+		s.add(line, at, thread.Recap, user(summary))
+	}
+}
+
+// openHandsSilent are the actions and observations of before the agent SDK that no
+// model is shown as such.
+var openHandsSilent = map[string]bool{
+	"change_agent_state": true, "agent_state_changed": true, "recall": true, "null": true, "condensation_request": true,
+	"pause": true, "resume": true, "stop": true, "start": true, "initialize": true, "loop_recovery": true,
+}
+
+// action reads an action of before the agent SDK. One without the provider's own call
+// was written as text; its event's name stands for the tool.
+func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
+	args, metadata := e.Get("args"), e.Get("tool_call_metadata")
+	response := metadata.Get("model_response")
+	if model := response.Get("model").Str; model != "" {
+		s.model = model
+	}
+	said := response.Get("choices.0.message")
+	thought := append(openHandsThoughts(said), openHandsParts(said.Get("content"))...)
+	if len(thought) == 0 {
+		thought = text(args.Get("thought").Str)
+	}
+	switch kind := e.Get("action").Str; {
+	case kind == "system":
+		s.report.skip("action/system")
+		s.system = append(s.system, prompt.System{Text: args.Get("content").Str, Role: "system"})
+		s.offer(args.Get("tools"))
+	case kind == "message":
+		s.flush()
+		m := thread.Message{Role: thread.User, Parts: text(args.Get("content").Str)}
+		if e.Get("source").Str == "agent" {
+			m.Role = thread.Assistant
+		}
+		each(args.Get("image_urls"), func(_, url gjson.Result) bool {
+			m.Parts = append(m.Parts, media("image", url.Str))
+			return true
+		})
+		how := thread.Plain
+		if e.Get("source").Str == "environment" {
+			how = thread.Injected
+		}
+		s.add(line, at, how, m)
+	case kind == "finish": // nothing answers it
+		s.flush()
+		for _, key := range []string{"final_thought", "outputs.content", "thought"} {
+			if t := args.Get(key).Str; t != "" {
+				thought = append(thought[:0:0], text(t)...)
+				break
+			}
+		}
+		s.add(line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: thought})
+	case kind == "condensation":
+		s.condensed(line, at, args.Get("summary").Str)
+	case openHandsSilent[kind]:
+		s.report.skip("action/" + kind)
+	case e.Get("source").Str != "agent":
+		s.report.skip("action/" + kind + " of the " + e.Get("source").Str)
+	default:
+		name, id, arguments := metadata.Get("function_name").Str, metadata.Get("tool_call_id").Str, without(args, []string{"thought"})
+		if name == "" {
+			name = kind
+		}
+		each(said.Get("tool_calls"), func(_, c gjson.Result) bool {
+			if c.Get("id").Str == id {
+				arguments = c.Get("function.arguments").Str
+			}
+			return true
+		})
+		call := s.call(id, name, arguments)
+		s.causes[e.Get("id").String()] = call.ID
+		s.called(line, at, response.Get("id").Str, thought, call)
+	}
+}
+
+// observation reads an observation of before the agent SDK.
+func (s *openHandsLog) observation(line int, at time.Time, e gjson.Result) {
+	kind, content := e.Get("observation").Str, text(e.Get("content").Str)
+	id := e.Get("tool_call_metadata.tool_call_id").Str
+	if id == "" {
+		id = s.causes[e.Get("cause").String()]
+	}
+	switch {
+	case openHandsSilent[kind]:
+		s.report.skip("observation/" + kind)
+	case id != "":
+		failed := kind == "error" || kind == "user_rejected" || e.Get("extras.metadata.exit_code").Int() > 0 || e.Get("extras.exit_code").Int() > 0
+		s.result(line, at, thread.ToolResult{CallID: id, Content: content}, failed)
+	case kind == "error":
+		s.flush()
+		s.add(line, at, thread.Injected, thread.Message{Role: thread.User, Parts: content})
+	default:
+		s.report.skip("observation/" + kind + " of no call")
+	}
+}
+
+// openHandsArguments are the arguments of a call: as the model wrote them, or as they
+// were understood.
+func openHandsArguments(e gjson.Result) string {
+	for _, key := range []string{"tool_call.arguments", "tool_call.function.arguments"} {
+		if a := e.Get(key); a.Exists() {
+			return arguments(a)
+		}
+	}
+	if a := e.Get("action"); a.IsObject() {
+		return without(a, []string{"kind"})
+	}
+	return "{}"
+}
+
+// openHandsThoughts are the blocks of reasoning beside an answer.
+func openHandsThoughts(v gjson.Result) []thread.Part {
+	var parts []thread.Part
+	each(v.Get("thinking_blocks"), func(_, block gjson.Result) bool {
+		if block.Get("type").Str != "thinking" {
+			parts = append(parts, opaque(block))
+			return true
+		}
+		r := thread.Reasoning{Text: block.Get("thinking").Str, Signature: block.Get("signature").Str}
+		if r.Signature != "" {
+			r.API = wire.Anthropic
+		}
+		parts = append(parts, r)
+		return true
+	})
+	if t := v.Get("reasoning_content").Str; t != "" && len(parts) == 0 {
+		parts = append(parts, thread.Reasoning{Text: t})
+	}
+	return parts
+}
+
+// openHandsParts reads a text or a list of texts and images.
+func openHandsParts(content gjson.Result) []thread.Part {
+	if content.Type == gjson.String {
+		return text(content.Str)
+	}
+	var parts []thread.Part
+	each(content, func(_, p gjson.Result) bool {
+		switch {
+		case p.Type == gjson.String:
+			parts = append(parts, text(p.Str)...)
+		case p.Get("image_urls").IsArray():
+			each(p.Get("image_urls"), func(_, url gjson.Result) bool {
+				parts = append(parts, media("image", url.Str))
+				return true
+			})
+		case p.Get("type").Str == "text" || !p.Get("type").Exists() && p.Get("text").Exists():
+			parts = append(parts, text(p.Get("text").Str)...)
+		default:
+			parts = append(parts, opaque(p))
+		}
+		return true
+	})
+	return parts
+}
+
+// openHandsOutput is what an observation says that holds no list of contents.
+func openHandsOutput(o gjson.Result) []thread.Part {
+	for _, key := range []string{"output", "text", "error", "message"} {
+		if v := o.Get(key); v.Type == gjson.String && v.Str != "" {
+			return text(v.Str)
+		}
+	}
+	if !o.IsObject() {
+		return openHandsParts(o)
+	}
+	return nil
+}
+
+// openHandsTime reads a time stamp, which has no zone: it is taken for UTC.
+func openHandsTime(stamp string) time.Time {
+	if t := moment(stamp); !t.IsZero() || stamp == "" {
+		return t
+	}
+	return moment(strings.TrimSpace(stamp) + "Z")
+}

@@ -1,0 +1,241 @@
+package transcript
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// Session is what a session's file says beside the conversation.
+type Session struct {
+	// ID is what the agent calls the session: a UUID that no other session has. The
+	// ids of its lines are made from it.
+	ID string
+	// Dir is the directory that the agent works in.
+	Dir string
+	// Time is when the file is written; messages without a time are given the one
+	// before, or this.
+	Time time.Time
+	// Model and Provider are those that the agent is to go on with, as it names them.
+	// Formats that need a provider take it from the model's name where it is empty.
+	Model, Provider string
+	// Title is what the agent's list of sessions shows; empty leaves it to the agent.
+	Title string
+}
+
+// Written is a conversation as a session file of an agent.
+type Written struct {
+	// ID is what the agent calls the session: Session.ID, but for opencode, whose ids
+	// have a form of their own.
+	ID string
+	// Path is where the agent looks for the file, below its folder of sessions, with
+	// slashes. opencode keeps no files: its path is a name to import it under.
+	Path string
+	Data []byte
+	// Lost counts the parts that the format has no place for, by what they are.
+	Lost map[string]int
+}
+
+// Writers are the agents whose session files can be written.
+func Writers() []Format { return []Format{ClaudeCode, Codex, Pi, OpenCode} }
+
+// Write makes a session file of an agent out of the messages of a prompt, so that the
+// agent goes on after them. System prompt and tools are left out: the agent makes its
+// own. The same arguments give the same bytes. The error wraps ErrUnknownFormat for a
+// format that is none of Writers.
+func Write(f Format, p *prompt.Prompt, s Session) (*Written, error) {
+	messages := slices.DeleteFunc(slices.Clone(p.Messages), blank)
+	w := &writer{session: s, last: s.Time.UTC().Truncate(time.Millisecond), out: &Written{ID: s.ID, Lost: map[string]int{}}}
+	w.first = w.last
+	for i := range messages { // lines are in the order of their times
+		if t := messages[i].Time; !t.IsZero() && t.Before(w.first) {
+			w.first = t.UTC().Truncate(time.Millisecond)
+		}
+	}
+	w.last = w.first
+	var err error
+	switch f {
+	case ClaudeCode:
+		err = w.claudeCode(messages)
+	case Codex:
+		err = w.codex(messages)
+	case Pi:
+		err = w.pi(messages)
+	case OpenCode:
+		err = w.openCode(messages)
+	default:
+		return nil, fmt.Errorf("format %q: %w that can be written; those are %s", f, ErrUnknownFormat, joined(Writers()))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("transcript: write %s: %w", f, err)
+	}
+	w.out.Data = w.data.Bytes()
+	return w.out, nil
+}
+
+// blank reports whether a message says nothing. Encoders of whole requests leave such
+// messages out, or join them to their neighbours.
+func blank(m thread.Message) bool {
+	return !slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
+		t, ok := p.(thread.Text)
+		return !ok || strings.TrimSpace(t.Text) != ""
+	})
+}
+
+// writer collects a session file.
+type writer struct {
+	session     Session
+	first, last time.Time // of all messages, and of the last one written
+	lines       int
+	data        bytes.Buffer
+	out         *Written
+}
+
+// at is the time of a message: its own, but never before that of the one before.
+func (w *writer) at(m *thread.Message) time.Time {
+	w.last = w.last.Add(time.Millisecond)
+	if t := m.Time.UTC().Truncate(time.Millisecond); t.After(w.last) {
+		w.last = t
+	}
+	return w.last
+}
+
+// hash is what the ids of line n are made of.
+func (w *writer) hash(n int) [sha256.Size]byte {
+	return sha256.Sum256([]byte(w.session.ID + " " + strconv.Itoa(n)))
+}
+
+// uuid is an id for line n.
+func (w *writer) uuid(n int) string {
+	sum := w.hash(n)
+	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80
+	h := hex.EncodeToString(sum[:16])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// line writes a value as one line.
+func (w *writer) line(v any) error {
+	w.lines++
+	return w.value(v, "")
+}
+
+func (w *writer) value(v any, indent string) error {
+	e := json.NewEncoder(&w.data)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	return e.Encode(v)
+}
+
+// lost counts a part that is left out.
+func (w *writer) lost(p thread.Part) {
+	switch p := p.(type) {
+	case thread.Reasoning:
+		w.out.Lost["reasoning"]++
+	case thread.Media:
+		w.out.Lost[string(p.Type)]++
+	case thread.Opaque:
+		w.out.Lost["block of type "+p.Kind]++
+	default:
+		w.out.Lost[strings.TrimPrefix(fmt.Sprintf("%T", p), "thread.")]++
+	}
+}
+
+// elements are what a message is in a provider's array of messages, without the cache
+// marks of an earlier request.
+func elements(c wire.Codec, array string, m thread.Message) ([]gjson.Result, error) {
+	body, err := c.Encode(&prompt.Prompt{Messages: []thread.Message{m}})
+	if err != nil {
+		return nil, err
+	}
+	return gjson.ParseBytes(cacheMark.ReplaceAll(body, nil)).Get(array).Array(), nil
+}
+
+// cacheMark is the member of a block that asks a provider for a cache. Inside a text
+// its quotes are escaped, so that it is not found there.
+var cacheMark = regexp.MustCompile(`,"cache_control":\{[^{}]*\}`)
+
+// flat is a directory as a name of a folder.
+func flat(dir string, replaced func(r rune) bool) string {
+	return strings.Map(func(r rune) rune {
+		if replaced(r) {
+			return '-'
+		}
+		return r
+	}, dir)
+}
+
+// stamp is a time as session files have it.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// maker is the provider of a model, as most clients name it.
+func maker(model string) string {
+	for prefix, provider := range map[string]string{
+		"claude": "anthropic", "gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "codex": "openai", "gemini": "google",
+	} {
+		if strings.HasPrefix(model, prefix) {
+			return provider
+		}
+	}
+	return "anthropic"
+}
+
+// inline is the data of a part, where it stands in the part itself and is an image.
+func inline(m thread.Media) (mime, data string, ok bool) {
+	if m.Data == "" || m.Type != thread.Image {
+		return "", "", false
+	}
+	if _, err := base64.StdEncoding.DecodeString(m.Data); err != nil {
+		return "", "", false
+	}
+	if m.MIME == "" {
+		m.MIME = "image/png"
+	}
+	return m.MIME, m.Data, true
+}
+
+// object is the arguments of a call as a JSON object.
+func object(arguments string) json.RawMessage {
+	if v := gjson.Parse(arguments); v.IsObject() && rawjson.Valid(arguments) {
+		return json.RawMessage(arguments)
+	}
+	b, _ := json.Marshal(map[string]string{"input": arguments}) // texts always can
+	return b
+}
+
+// results are the positions of the tool messages by the ids of their calls, from a
+// message on up to the next one of the assistant.
+func results(messages []thread.Message) map[string]thread.ToolResult {
+	found := map[string]thread.ToolResult{}
+	for i := range messages {
+		if messages[i].Role == thread.Assistant {
+			break
+		}
+		if r, ok := messages[i].Result(); ok {
+			found[r.CallID] = r
+		}
+	}
+	return found
+}
+
+func joined(all []Format) string {
+	names := make([]string, 0, len(all))
+	for _, f := range all {
+		names = append(names, string(f))
+	}
+	return strings.Join(names, ", ")
+}

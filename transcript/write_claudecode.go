@@ -1,0 +1,97 @@
+package transcript
+
+import (
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+)
+
+// claudeCodeVersion is the version that what is written here was tried with.
+const claudeCodeVersion = "2.1.329"
+
+// ccWritten is a line of a session of Claude Code.
+type ccWritten struct {
+	Parent    *string `json:"parentUuid"`
+	Side      bool    `json:"isSidechain"`
+	UserType  string  `json:"userType"`
+	Dir       string  `json:"cwd"`
+	Session   string  `json:"sessionId"`
+	Version   string  `json:"version"`
+	Type      string  `json:"type"`
+	Message   any     `json:"message"`
+	Meta      bool    `json:"isMeta,omitempty"`
+	Summary   bool    `json:"isCompactSummary,omitempty"`
+	UUID      string  `json:"uuid"`
+	Timestamp string  `json:"timestamp"`
+}
+
+// claudeCode writes a session of Claude Code: one line for each message, each with
+// the one before for its parent.
+func (w *writer) claudeCode(messages []thread.Message) error {
+	letter := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+	}
+	w.out.Path = flat(w.session.Dir, func(r rune) bool { return !letter(r) }) + "/" + w.session.ID + ".jsonl"
+	if w.session.Title != "" {
+		if err := w.line(struct {
+			Type    string `json:"type"`
+			Title   string `json:"customTitle"`
+			Session string `json:"sessionId"`
+		}{"custom-title", w.session.Title, w.session.ID}); err != nil {
+			return err
+		}
+	}
+	var parent *string
+	for i := range messages {
+		m := &messages[i]
+		found, err := elements(anthropic.Codec{}, "messages", *m)
+		if err != nil {
+			return err
+		}
+		at := stamp(w.at(m))
+		for _, element := range found {
+			if m.Role == thread.Assistant && element.Get("role").Str != "assistant" {
+				continue // what the encoder of a whole request puts before an answer that comes first
+			}
+			uuid := w.uuid(w.lines)
+			line := ccWritten{
+				Parent: parent, UserType: "external", Dir: w.session.Dir, Session: w.session.ID, Version: claudeCodeVersion,
+				Type: element.Get("role").Str, Message: json.RawMessage(element.Raw), UUID: uuid, Timestamp: at,
+			}
+			if line.Type == "assistant" {
+				line.Message = w.ccAnswer(m, json.RawMessage(element.Get("content").Raw))
+			} else {
+				line.Meta, line.Summary = m.Kind == thread.Injected, m.Kind == thread.Recap
+			}
+			if err := w.line(line); err != nil {
+				return err
+			}
+			parent = &uuid
+		}
+	}
+	return nil
+}
+
+// ccAnswer is an answer as the API gave it. Where it was made here its id is too.
+func (w *writer) ccAnswer(m *thread.Message, content json.RawMessage) any {
+	if len(content) > 0 && content[0] == '"' {
+		content = json.RawMessage(`[{"type":"text","text":` + string(content) + `}]`)
+	}
+	sum := w.hash(w.lines)
+	stop := "end_turn"
+	if len(m.Calls()) > 0 {
+		stop = "tool_use"
+	}
+	return struct {
+		ID       string          `json:"id"`
+		Type     string          `json:"type"`
+		Role     string          `json:"role"`
+		Model    string          `json:"model"`
+		Content  json.RawMessage `json:"content"`
+		Stop     string          `json:"stop_reason"`
+		Sequence *string         `json:"stop_sequence"`
+		Usage    map[string]int  `json:"usage"`
+	}{"msg_" + hex.EncodeToString(sum[:12]), "message", "assistant", w.session.Model, content, stop, nil, map[string]int{"input_tokens": 0, "output_tokens": 0}}
+}

@@ -1,0 +1,167 @@
+package transcript
+
+import (
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// openCodeVersion is the version that what is written here was tried with.
+const openCodeVersion = "1.18.33"
+
+// openCode writes what `opencode import` reads: one object in the form of `opencode
+// export`. The project and the directory are set anew when it is imported.
+func (w *writer) openCode(messages []thread.Message) error {
+	begun := w.session.Time.UTC()
+	w.out.ID = w.openCodeID("ses", ^begun.UnixMilli())
+	w.out.Path = w.out.ID + ".json"
+	provider := w.session.Provider
+	if provider == "" {
+		provider = maker(w.session.Model)
+	}
+	title := w.session.Title
+	if title == "" {
+		title = "Compacted session"
+	}
+	model := map[string]any{"providerID": provider, "modelID": w.session.Model}
+	all := []any{}
+	user := ""
+	add := func(at time.Time, info map[string]any, parts []map[string]any) string {
+		id := w.openCodeID("msg", begun.UnixMilli())
+		info["id"], info["sessionID"], info["agent"] = id, w.out.ID, "build"
+		info["time"] = map[string]any{"created": at.UnixMilli(), "completed": at.UnixMilli()}
+		for _, p := range parts {
+			p["id"], p["sessionID"], p["messageID"] = w.openCodeID("prt", begun.UnixMilli()), w.out.ID, id
+		}
+		all = append(all, map[string]any{"info": info, "parts": parts})
+		return id
+	}
+	for i := range messages {
+		m := &messages[i]
+		at := w.at(m)
+		switch {
+		case m.Role == thread.Assistant:
+			answered := results(messages[i+1:])
+			add(at, map[string]any{
+				"role": "assistant", "parentID": user, "providerID": provider, "modelID": w.session.Model, "mode": "build",
+				"path": map[string]string{"cwd": w.session.Dir, "root": w.session.Dir}, "cost": 0, "finish": openCodeFinish(m),
+				"tokens": map[string]any{"input": 0, "output": 0, "reasoning": 0, "cache": map[string]int{"read": 0, "write": 0}},
+			}, w.openCodeParts(m, at, answered))
+		case m.Role == thread.Tool: // stands in the answer that asked for it
+		default:
+			user = add(at, map[string]any{"role": "user", "model": model}, w.openCodeParts(m, at, nil))
+		}
+	}
+	return w.value(map[string]any{
+		"info": map[string]any{
+			"id": w.out.ID, "slug": "palimpsest-" + w.session.ID, "projectID": "global", "directory": w.session.Dir, "title": title,
+			"version": openCodeVersion, "time": map[string]int64{"created": begun.UnixMilli(), "updated": begun.UnixMilli()},
+		},
+		"messages": all,
+	}, "  ")
+}
+
+func openCodeFinish(m *thread.Message) string {
+	if len(m.Calls()) > 0 {
+		return "tool-calls"
+	}
+	return "stop"
+}
+
+// openCodeID is the next id of a kind: a time in its upper bits, which puts ids in
+// order, a count below it, and what makes it differ from those of other sessions.
+func (w *writer) openCodeID(kind string, millis int64) string {
+	sum := w.hash(w.lines)
+	id := fmt.Sprintf("%s_%012x%s", kind, uint64(millis<<12+int64(w.lines))&(1<<48-1), hex.EncodeToString(sum[:7]))
+	w.lines++
+	return id
+}
+
+// openCodeParts are the parts of a message. An answer's calls have their results in
+// them: an interrupted one is a failure there.
+func (w *writer) openCodeParts(m *thread.Message, at time.Time, answered map[string]thread.ToolResult) []map[string]any {
+	parts := []map[string]any{}
+	span := map[string]int64{"start": at.UnixMilli(), "end": at.UnixMilli()}
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case thread.Text:
+			part := map[string]any{"type": "text", "text": p.Text}
+			if m.Kind == thread.Injected {
+				part["synthetic"] = true
+			}
+			parts = append(parts, part)
+		case thread.Reasoning:
+			part := map[string]any{"type": "reasoning", "text": p.Text, "time": span}
+			if p.API == wire.Anthropic && p.Signature != "" {
+				part["metadata"] = map[string]any{"anthropic": map[string]string{"signature": p.Signature}}
+			}
+			parts = append(parts, part)
+		case thread.Media:
+			file, ok := openCodeFile(p)
+			if !ok {
+				w.lost(p)
+				continue
+			}
+			parts = append(parts, file)
+		case thread.ToolCall:
+			parts = append(parts, map[string]any{"type": "tool", "callID": p.ID, "tool": p.Name, "state": w.openCodeState(p, answered, span)})
+		default:
+			w.lost(p)
+		}
+	}
+	return parts
+}
+
+// openCodeState is how a call ended.
+func (w *writer) openCodeState(call thread.ToolCall, answered map[string]thread.ToolResult, span map[string]int64) map[string]any {
+	state := map[string]any{"input": object(call.Arguments), "time": span}
+	r, ok := answered[call.ID]
+	if !ok || r.Outcome == thread.Failure {
+		state["status"], state["error"] = "error", r.Text()
+		if !ok {
+			state["error"] = "The call was interrupted."
+		}
+		return state
+	}
+	state["status"], state["title"], state["metadata"] = "completed", call.Name, map[string]any{}
+	output, files := "", []map[string]any{}
+	for _, p := range r.Content {
+		switch p := p.(type) {
+		case thread.Text:
+			if output != "" {
+				output += "\n"
+			}
+			output += p.Text
+		case thread.Media:
+			if file, ok := openCodeFile(p); ok {
+				file["id"], file["sessionID"], file["messageID"] = w.openCodeID("prt", 0), w.out.ID, "msg_"+call.ID
+				files = append(files, file)
+				continue
+			}
+			w.lost(p)
+		default:
+			w.lost(p)
+		}
+	}
+	state["output"] = output
+	if len(files) > 0 {
+		state["attachments"] = files
+	}
+	return state
+}
+
+// openCodeFile is an image in a message.
+func openCodeFile(m thread.Media) (map[string]any, bool) {
+	mime, data, ok := inline(m)
+	if !ok {
+		return nil, false
+	}
+	name := m.Name
+	if name == "" {
+		name = "image"
+	}
+	return map[string]any{"type": "file", "mime": mime, "filename": name, "url": "data:" + mime + ";base64," + data}, true
+}

@@ -1,0 +1,174 @@
+package transcript_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
+	"github.com/palimpsest-ai/palimpsest/wire/openai"
+)
+
+// recapText is the text of a summary as the renderer writes one.
+const recapText = "[Context Summary - Turns 1-12]\n[Summary v1.0]\n## Where the work stands\n- the backoff overflowed after 36 attempts"
+
+// compacted is the sample session as a compaction leaves it: the task, a summary and
+// the newest messages, for an API.
+func compacted(t *testing.T, api string) *prompt.Prompt {
+	t.Helper()
+	f, err := transcript.Open("../testdata/sessions/fix-retry.claude-code.jsonl", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := f.Transcripts[0].Thread.Messages()
+	profile := render.For(api)
+	p := &prompt.Prompt{Model: "claude-sonnet-4-5", Messages: []thread.Message{
+		{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: "[Parts of this conversation were removed to save room. To read one in full, run: palimpsest artifact get ID]"}}},
+		all[0],
+		{Role: thread.Assistant, Kind: thread.Recap, Parts: []thread.Part{thread.Text{Text: recapText}}},
+		{Role: thread.User, Parts: []thread.Part{thread.Text{Text: " "}}}, // as a repair may leave it
+	}}
+	tail := all[len(all)-10:]
+	for tail[0].Role == thread.Tool { // its call is not in the tail
+		tail = tail[1:]
+	}
+	for _, m := range tail {
+		if m = profile.Translate(m, true); len(m.Parts) > 0 {
+			p.Messages = append(p.Messages, m)
+		}
+	}
+	return p
+}
+
+func session() transcript.Session {
+	return transcript.Session{
+		ID: "01a20468-acfe-7c86-9954-4e2420a5acfc", Dir: "/home/dev/shipq.v2", Model: "claude-sonnet-4-5", Title: "Labels bought twice",
+		Time: time.Date(2026, 5, 4, 8, 30, 15, 250e6, time.UTC),
+	}
+}
+
+// TestWritten proves that a compacted session is written in each agent's format as the
+// agents were seen to resume it, and read again as it was.
+func TestWritten(t *testing.T) {
+	apis := map[transcript.Format]wire.Codec{
+		transcript.ClaudeCode: anthropic.Codec{}, transcript.Codex: openai.Responses{}, transcript.Pi: anthropic.Codec{}, transcript.OpenCode: anthropic.Codec{},
+	}
+	for _, format := range transcript.Writers() {
+		t.Run(string(format), func(t *testing.T) {
+			p := compacted(t, apis[format].API())
+			w, err := transcript.Write(format, p, session())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(w.Lost) != 0 {
+				t.Errorf("lost %v", w.Lost)
+			}
+			golden := "testdata/written-" + string(format) + ".golden"
+			got := w.Path + "\n" + string(w.Data)
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("not as in %s (-want +got):\n%s", golden, d)
+			}
+			f, err := transcript.Read(bytes.NewReader(w.Data), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			back := f.Transcripts[0]
+			if f.Format != format || back.Name != w.ID || back.Dir != session().Dir || len(f.Report.Unknown)+len(f.Report.Warnings) > 0 {
+				t.Errorf("read as %s, session %q in %q, %+v", f.Format, back.Name, back.Dir, f.Report)
+			}
+			if format != transcript.Codex && (back.Title != session().Title || back.Model != p.Model) {
+				t.Errorf("title %q, model %q", back.Title, back.Model)
+			}
+			if d := cmp.Diff(spoken(p.Messages), spoken(back.Thread.Messages())); d != "" {
+				t.Errorf("read again it says something else (-written +read):\n%s", d)
+			}
+			last := time.Time{}
+			for i, m := range back.Thread.All() {
+				if m.Time.Before(last) {
+					t.Errorf("message %d is older than the one before it", i)
+				}
+				last = m.Time
+			}
+			body, err := apis[format].Encode(&prompt.Prompt{Model: p.Model, MaxOutput: 1000, Messages: back.Thread.Messages()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, problem := range apis[format].Validate(body) {
+				if !problem.Advice {
+					t.Errorf("the provider would refuse it: %v", problem)
+				}
+			}
+		})
+	}
+}
+
+// spoken is what messages say and who says it, in the order in which models see it.
+func spoken(messages []thread.Message) []string {
+	var all []string
+	for _, m := range messages {
+		for _, p := range m.Parts {
+			switch p := p.(type) {
+			case thread.Text:
+				if strings.TrimSpace(p.Text) != "" {
+					all = append(all, fmt.Sprintf("%s %d: %s", m.Role, m.Kind, p.Text))
+				}
+			case thread.ToolCall:
+				all = append(all, fmt.Sprintf("call %s %s %s", p.ID, p.Name, strings.Join(strings.Fields(p.Arguments), "")))
+			case thread.ToolResult:
+				all = append(all, fmt.Sprintf("result %s: %s", p.CallID, p.Text()))
+			case thread.Media:
+				all = append(all, fmt.Sprintf("%s %s %s", p.Type, p.MIME, p.Data))
+			case thread.Reasoning:
+				all = append(all, "reasoning "+p.Text+p.Signature)
+			}
+		}
+	}
+	return all
+}
+
+// TestWrittenLoses proves that what a format has no place for is counted, and that an
+// agent that cannot be written for is refused by name.
+func TestWrittenLoses(t *testing.T) {
+	p := &prompt.Prompt{Messages: []thread.Message{
+		{Role: thread.User, Parts: []thread.Part{
+			thread.Text{Text: "Look at this."}, thread.Media{Type: thread.Image, MIME: "image/png", Data: "iVBORw0KGgo="},
+			thread.Media{Type: thread.Document, MIME: "application/pdf", Data: "JVBERi0="},
+		}},
+		{Role: thread.Assistant, Parts: []thread.Part{thread.Opaque{Kind: "server_tool_use"}, thread.ToolCall{ID: "call_1", Name: "ls", Arguments: "{}"}}},
+	}}
+	for _, format := range []transcript.Format{transcript.Pi, transcript.OpenCode} {
+		w, err := transcript.Write(format, p, session())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(map[string]int{"document": 1, "block of type server_tool_use": 1}, w.Lost); d != "" {
+			t.Errorf("%s (-want +got):\n%s", format, d)
+		}
+		if !bytes.Contains(w.Data, []byte("iVBORw0KGgo=")) {
+			t.Errorf("%s: the image is not there", format)
+		}
+	}
+	if _, err := transcript.Write(transcript.GeminiCLI, p, session()); !errors.Is(err, transcript.ErrUnknownFormat) || !strings.Contains(err.Error(), "claude-code, codex, pi, opencode") {
+		t.Errorf("Gemini CLI: %v", err)
+	}
+}
