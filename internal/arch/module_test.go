@@ -37,13 +37,16 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "internal/mcp", "internal/web", "store/dsn"}, External: []string{cobra, pflag, gjson}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "internal/mcp", "internal/sessions", "internal/web", "store/dsn"}, External: []string{cobra, pflag, gjson}},
 	"internal/config": {Floor: 7, External: []string{koanf, goyaml}},
 	"internal/daemon": {Floor: 7, Same: []string{"internal/mcp", "internal/web", "store/mem"}, External: []string{prometheus}},
 
 	// 7: what agents ask by the Model Context Protocol.
 	"internal/mcp": {Floor: 7, External: []string{mcpsdk}},
 	"internal/web": {Floor: 7},
+
+	// 7: the sessions that agents left on this machine.
+	"internal/sessions": {Floor: 7, External: []string{sqlite}},
 
 	// 7: the page on which conversations are looked at.
 

@@ -184,7 +184,7 @@ func TestProblems(t *testing.T) {
 		{"? [a]\n: b", "it is not YAML: found an invalid key"},
 		{"x: &a 1\ny: *a", "unknown key"},
 		{"counter: &a o200k", "an anchor, alias or tag"},
-		{"tools:\n  overrides:\n    Bash: {durabilty: anchoring}", "p.yaml:3:12: tools.overrides.Bash.durabilty: unknown key; did you mean durability?"},
+		{"tools:\n  overrides:\n    Bash: {durabilty: anchoring}", "p.yaml:3:12: tools.overrides.Bash.durabilty: unknown key; did you mean tools.overrides.Bash.durability?"},
 		{"tools:\n  overrides:\n    Bash: {durability: forever}", "want one of ephemeral, anchoring, replayable, non_replayable; found forever"},
 		{"tools:\n  overrides:\n    Bash: {}\n    bash: {}", "it is the same tool as Bash"},
 		{"tools:\n  overrides:\n    '*': {}", "default_durability holds for tools that nobody declares"},
