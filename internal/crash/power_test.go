@@ -16,10 +16,13 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/job/river"
 	"github.com/palimpsest-ai/palimpsest/keyring"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // workAWhile does so many deeds for two tenants, and puts jobs that nobody finishes;
@@ -45,6 +48,9 @@ func workAWhile(ctx context.Context, k task, out io.Writer) error {
 		mu.Lock()
 		defer mu.Unlock()
 		_, err = out.Write(append(text, '\n')) // one call of the system, which is looked for
+		return err
+	}
+	if err := begin(ctx, k.Place.Folder, say); err != nil {
 		return err
 	}
 	failed := make(chan error)
@@ -79,6 +85,62 @@ func workAWhile(ctx context.Context, k task, out io.Writer) error {
 	cancel() // the jobs are not waited for
 	_ = jobs.Stop(stopped)
 	return o.close()
+}
+
+// The folder that a process makes for its first store, and what it says there.
+const (
+	beginning = "data/of/one/user"
+	firstText = "the first of all"
+)
+
+// begin makes a store in a folder that is not there, as the command does when it is
+// first used, and a file in another.
+func begin(ctx context.Context, folder string, say func(deed) error) error {
+	db, err := dsn.Open(ctx, filepath.Join(folder, beginning)+"/", nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.Tenant("").Log.Append(ctx, "t", 0, []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: firstText}}}}); err != nil {
+		return err
+	}
+	if err := say(deed{Kind: "begin", Done: true}); err != nil {
+		return err
+	}
+	keys, err := durable.Open(filepath.Join(folder, "keys", "of"))
+	if err != nil {
+		return err
+	}
+	defer keys.Root.Close()
+	// A process that was killed has made a folder, and did not come to sync it.
+	if err := os.Mkdir(filepath.Join(folder, "keys", "of", "half"), 0o700); err != nil {
+		return err
+	}
+	if err := keys.Create("half/one", []byte(firstText)); err != nil {
+		return err
+	}
+	return say(deed{Kind: "key", Done: true})
+}
+
+// begun says what is missing of what begin has acknowledged.
+func begun(ctx context.Context, folder, kind string) error {
+	if kind == "key" {
+		text, err := os.ReadFile(filepath.Join(folder, "keys", "of", "half", "one"))
+		if err == nil && string(text) != firstText {
+			err = fmt.Errorf("the key is %q", text)
+		}
+		return err
+	}
+	db, err := dsn.Open(ctx, filepath.Join(folder, beginning)+"/", &dsn.Options{Existing: true})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	th, err := db.Tenant("").Log.Load(ctx, "t")
+	if err == nil && (th.Len() != 1 || th.At(0).Text() != firstText) {
+		err = fmt.Errorf("the first store has %d messages", th.Len())
+	}
+	return err
 }
 
 // recorded lets a process work under strace, and returns its calls.
@@ -196,6 +258,12 @@ func after(t *testing.T, d *disk, random *rand.Rand, p place, deeds []deed) {
 	}()
 	ledgers := map[string]*ledger{}
 	for _, told := range deeds {
+		if told.Kind == "begin" || told.Kind == "key" {
+			if err := begun(ctx, folder, told.Kind); err != nil {
+				t.Error(err)
+			}
+			continue
+		}
 		l := ledgers[told.Tenant]
 		if l == nil {
 			l = newLedger(told.Tenant)
