@@ -340,7 +340,9 @@ func (s *Session) indexOf(ctx context.Context, log *thread.Thread, p *plan.Plan,
 	if err != nil {
 		return nil, err
 	}
-	index = recall.NewIndex(append(lost, recall.Removed(log, p)...))
+	if index, err = recall.NewIndexContext(ctx, append(lost, recall.Removed(log, p)...)); err != nil {
+		return nil, err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.index, r.indexed, r.earlier = index, version, s.earlier
