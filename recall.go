@@ -29,9 +29,7 @@ type removed struct {
 	any      bool                   // one of them removed something
 	pointers map[string][]thread.ID // the messages that hold what was put aside, by artifact
 	digests  map[string]*plan.Range // of timelines, by path
-	index    *recall.Index          // of what the plan of a version removed, and of the earlier conversations
-	indexed  int
-	earlier  []string
+	making   *index                 // that is made now; nil for none
 	injected injection
 }
 
@@ -56,7 +54,8 @@ func (s *Session) look(ctx context.Context, version int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if version < r.looked { // the thread was deleted, and begun anew
-		r.looked, r.any, r.pointers, r.digests, r.index = 0, false, nil, nil, nil
+		r.looked, r.any, r.pointers, r.digests, r.making = 0, false, nil, nil, nil
+		s.c.indexes.Delete(s.id)
 	}
 	for r.looked < version {
 		p, err := s.c.config.Plans.Plan(ctx, s.id, r.looked+1)
@@ -324,29 +323,6 @@ func (s *Session) recall(ctx context.Context, query string, o recall.Options) ([
 		return nil, err
 	}
 	return s.search(ctx, log, current, version, query, o)
-}
-
-// indexOf is the index over what a plan removed, and over what earlier threads
-// hold. It is made once for each plan.
-func (s *Session) indexOf(ctx context.Context, log *thread.Thread, p *plan.Plan, version int) (*recall.Index, error) {
-	r := &s.cached().removed
-	r.mu.Lock()
-	index, same := r.index, r.indexed == version && slices.Equal(r.earlier, s.earlier)
-	r.mu.Unlock()
-	if index != nil && same {
-		return index, nil
-	}
-	lost, err := s.lost(ctx, log, p)
-	if err != nil {
-		return nil, err
-	}
-	if index, err = recall.NewIndexContext(ctx, append(lost, recall.Removed(log, p)...)); err != nil {
-		return nil, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.index, r.indexed, r.earlier = index, version, s.earlier
-	return index, nil
 }
 
 // answerTokens is how much one search may bring, in tokens: less than usual where

@@ -245,6 +245,7 @@ func (s *Session) render(ctx context.Context, l loaded, at *policy.Situation, p 
 		out.Compacted = p
 	}
 	s.tellPrepared(ctx, at, f, tokens)
+	s.indexAhead(ctx, at.Thread, p, l.version)
 	out.counted = counted{position: at.Thread.Len(), version: l.version, tokens: float64(tokens) / l.usage.factor(l.log.Len(), l.version)}
 	return out, nil
 }
