@@ -27,10 +27,9 @@ type callWork struct {
 }
 
 type checkAct struct {
+	check
 	step    int
-	kind    string
 	command string
-	by      runner
 	lists   bool // it reports by what it prints, and its status says nothing
 	mute    bool // it prints nothing where it finds nothing
 }
@@ -101,8 +100,8 @@ func (w *callWork) readSteps(tool, line string) bool {
 		words := s.plain()
 		if a := readGit(n, s); a != nil {
 			w.acts = append(w.acts, *a)
-		} else if kind, by, ok := checkOf(words); ok {
-			w.checks = append(w.checks, checkAct{step: n, kind: kind, by: by, command: clip(s.text, maxCommand), lists: listing(words), mute: mute(words)})
+		} else if c, ok := checkOf(words); ok {
+			w.checks = append(w.checks, checkAct{check: c, step: n, command: clip(s.text, maxCommand), lists: listing(words), mute: mute(words)})
 		}
 		for _, op := range s.targets {
 			w.edits = append(w.edits, editAct{n, fileOp{op.path, "edited", ""}}) // it may have been there
