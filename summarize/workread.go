@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -129,16 +130,13 @@ func (w *callWork) readSteps(tool, line string) bool {
 }
 
 // shellSpeech are the tools of class Shell whose input is a command line of a shell.
-var shellSpeech = map[string]bool{
-	"bash": true, "shell": true, "localshell": true, "shellcommand": true, "execcommand": true, "containerexec": true, "unifiedexec": true, "exec": true,
-	"runshellcommand": true, "executecommand": true, "executebash": true, "cmdrun": true, "terminal": true, "runinterminal": true, "runcommand": true,
-	"writestdin": true,
-}
+var shellSpeech = set("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
+	"cmdrun terminal runinterminal runcommand writestdin")
 
 // listing reports whether a formatter only lists the files that it would change.
 func listing(words []string) bool {
 	words = unwrap(words)
-	return len(words) > 0 && (words[0] == "gofmt" || words[0] == "goimports" || words[0] == "gofumpt") && !contains(words, "-w")
+	return len(words) > 0 && (words[0] == "gofmt" || words[0] == "goimports" || words[0] == "gofumpt") && !slices.Contains(words, "-w")
 }
 
 // resultWork is what a result says about the work.
