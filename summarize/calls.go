@@ -45,19 +45,13 @@ const (
 var pathKeys = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "notebook_path", "target_file", "filename", "file", "file_name"}
 
 // bodyKeys are the names of arguments that hold what is written to a file.
-var bodyKeys = map[string]bool{
-	"new_string": true, "newText": true, "newString": true, "new_str": true, "content": true, "contents": true, "file_text": true, "text": true,
-	"new_source": true, "insert_text": true, "code_edit": true, "replace": true, "insert": true,
-}
+var bodyKeys = set("new_string newText newString new_str content contents file_text text new_source insert_text code_edit replace insert")
 
 // oldKeys are the names of arguments that repeat what stood in a file.
-var oldKeys = map[string]bool{"old_string": true, "oldText": true, "oldString": true, "old_str": true, "old_source": true, "search": true}
+var oldKeys = set("old_string oldText oldString old_str old_source search")
 
 // formKeys are the names of arguments that only shape the answer.
-var formKeys = map[string]bool{
-	"replace_all": true, "activeForm": true, "timeout": true, "output_mode": true, "head_limit": true, "-n": true, "-A": true, "-B": true, "-C": true, "-i": true,
-	"run_in_background": true, "dangerouslyDisableSandbox": true,
-}
+var formKeys = set("replace_all activeForm timeout output_mode head_limit -n -A -B -C -i run_in_background dangerouslyDisableSandbox")
 
 // readCall extracts the facts of a call from its name and arguments.
 func readCall(c *thread.ToolCall) callFacts {

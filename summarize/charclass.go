@@ -1,5 +1,16 @@
 package summarize
 
+import "strings"
+
+// set makes a set of the words of a list.
+func set(words string) map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		m[w] = true
+	}
+	return m
+}
+
 // What a byte is to those who look for words and identifiers.
 const (
 	sep   = iota // ends a word

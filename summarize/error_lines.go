@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -180,7 +181,7 @@ func errorText(r *resultFacts) (string, []mention) {
 	var idents []mention
 	for _, p := range r.errors {
 		for _, q := range chosen {
-			if p.text == q.text && !contains(lines, p.text) {
+			if p.text == q.text && !slices.Contains(lines, p.text) {
 				lines = append(lines, p.text)
 				idents = append(idents, p.idents...)
 			}
@@ -188,11 +189,11 @@ func errorText(r *resultFacts) (string, []mention) {
 	}
 	if len(lines) == 0 {
 		for _, l := range []string{r.first, r.last} {
-			if l != "" && !contains(lines, l) {
+			if l != "" && !slices.Contains(lines, l) {
 				lines = append(lines, clip(l, maxLine))
 			}
 		}
-	} else if r.last != "" && !contains(lines, r.last) && len(r.last) < 100 {
+	} else if r.last != "" && !slices.Contains(lines, r.last) && len(r.last) < 100 {
 		lines = append(lines, r.last)
 	}
 	return strings.Join(lines, "\n"), idents
@@ -209,7 +210,7 @@ func reason(r *resultFacts) (string, []mention) {
 	size := 0
 	for n := range r.errors {
 		p := &r.errors[n]
-		if telltale(p) < best || exitCode(p.text) >= 0 || contains(lines, p.text) {
+		if telltale(p) < best || exitCode(p.text) >= 0 || slices.Contains(lines, p.text) {
 			continue
 		}
 		text := clip(p.text, 160)

@@ -278,11 +278,5 @@ func wide(r rune) bool {
 }
 
 // stopWords are frequent words as stems yields them.
-var stopWords = func() map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields("that with this from which were have been will shoul when then also into becau after befor using used uses does done " +
-		"some they there their them must only more most than such each other about over under while where whose would could being still") {
-		m[w] = true
-	}
-	return m
-}()
+var stopWords = set("that with this from which were have been will shoul when then also into becau after befor using used uses does done " +
+	"some they there their them must only more most than such each other about over under while where whose would could being still")

@@ -133,7 +133,7 @@ var printers = []string{"cat", "head", "tail", "grep", "rg", "sed", "awk", "ls",
 func prints(command string) bool {
 	commands := shellCommands(command)
 	for _, words := range commands {
-		if words[0] != "cd" && !contains(printers, words[0]) {
+		if words[0] != "cd" && !slices.Contains(printers, words[0]) {
 			return false
 		}
 	}

@@ -177,7 +177,7 @@ func appendOps(ops []fileOp, words []string, dir string) []fileOp {
 		case "mv":
 			move(args(2), true)
 		case "checkout", "restore":
-			if words[1] == "restore" || contains(words, "--") {
+			if words[1] == "restore" || slices.Contains(words, "--") {
 				for _, a := range args(2) {
 					if strings.ContainsAny(a, "./") {
 						add("edited", a, "restored by git")
@@ -187,15 +187,6 @@ func appendOps(ops []fileOp, words []string, dir string) []fileOp {
 		}
 	}
 	return ops
-}
-
-func contains(words []string, w string) bool {
-	for _, x := range words {
-		if x == w {
-			return true
-		}
-	}
-	return false
 }
 
 // shellPath returns the word if it can only be a path, else "".

@@ -9,16 +9,11 @@ import (
 )
 
 // changing are the words that begin the names of tools that change something.
-var changing = map[string]bool{
-	"book": true, "cancel": true, "update": true, "modify": true, "exchange": true, "return": true, "send": true, "create": true, "transfer": true, "add": true,
-	"remove": true, "delete": true, "set": true, "assign": true, "refund": true, "pay": true, "order": true, "place": true, "submit": true, "approve": true,
-	"reject": true, "change": true, "edit": true, "reset": true, "enable": true, "disable": true, "activate": true, "deactivate": true, "suspend": true,
-	"resume": true, "grant": true, "revoke": true, "upload": true, "post": true, "publish": true, "close": true, "reopen": true, "rename": true, "merge": true,
-	"schedule": true, "reschedule": true, "register": true, "unregister": true, "subscribe": true, "unsubscribe": true, "charge": true, "reserve": true,
-	"purchase": true, "buy": true, "sell": true, "rebook": true, "toggle": true, "reboot": true, "unlock": true, "lock": true, "save": true, "start": true,
-	"stop": true, "deploy": true, "escalate": true, "invite": true, "archive": true, "restore": true, "move": true, "insert": true, "issue": true, "apply": true,
-	"reply": true, "comment": true, "record": true, "withdraw": true, "deposit": true, "redeem": true, "replace": true,
-}
+var changing = set("book cancel update modify exchange return send create transfer add remove delete set assign refund pay order place submit " +
+	"approve reject change edit reset enable disable activate deactivate suspend resume grant revoke upload post publish close " +
+	"reopen rename merge schedule reschedule register unregister subscribe unsubscribe charge reserve purchase buy sell rebook " +
+	"toggle reboot unlock lock save start stop deploy escalate invite archive restore move insert issue apply reply comment record " +
+	"withdraw deposit redeem replace")
 
 // changes reports whether a tool changes something, by its name.
 func changes(name string) bool {

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -27,10 +28,9 @@ type callWork struct {
 }
 
 type checkAct struct {
+	check
 	step    int
-	kind    string
 	command string
-	by      runner
 	lists   bool // it reports by what it prints, and its status says nothing
 	mute    bool // it prints nothing where it finds nothing
 }
@@ -101,8 +101,8 @@ func (w *callWork) readSteps(tool, line string) bool {
 		words := s.plain()
 		if a := readGit(n, s); a != nil {
 			w.acts = append(w.acts, *a)
-		} else if kind, by, ok := checkOf(words); ok {
-			w.checks = append(w.checks, checkAct{step: n, kind: kind, by: by, command: clip(s.text, maxCommand), lists: listing(words), mute: mute(words)})
+		} else if c, ok := checkOf(words); ok {
+			w.checks = append(w.checks, checkAct{check: c, step: n, command: clip(s.text, maxCommand), lists: listing(words), mute: mute(words)})
 		}
 		for _, op := range s.targets {
 			w.edits = append(w.edits, editAct{n, fileOp{op.path, "edited", ""}}) // it may have been there
@@ -130,16 +130,13 @@ func (w *callWork) readSteps(tool, line string) bool {
 }
 
 // shellSpeech are the tools of class Shell whose input is a command line of a shell.
-var shellSpeech = map[string]bool{
-	"bash": true, "shell": true, "localshell": true, "shellcommand": true, "execcommand": true, "containerexec": true, "unifiedexec": true, "exec": true,
-	"runshellcommand": true, "executecommand": true, "executebash": true, "cmdrun": true, "terminal": true, "runinterminal": true, "runcommand": true,
-	"writestdin": true,
-}
+var shellSpeech = set("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
+	"cmdrun terminal runinterminal runcommand writestdin")
 
 // listing reports whether a formatter only lists the files that it would change.
 func listing(words []string) bool {
 	words = unwrap(words)
-	return len(words) > 0 && (words[0] == "gofmt" || words[0] == "goimports" || words[0] == "gofumpt") && !contains(words, "-w")
+	return len(words) > 0 && (words[0] == "gofmt" || words[0] == "goimports" || words[0] == "gofumpt") && !slices.Contains(words, "-w")
 }
 
 // resultWork is what a result says about the work.

@@ -48,10 +48,7 @@ const unknownDir = "?"
 const maxScript = 20_000
 
 // compound are the words that begin what is no simple command.
-var compound = map[string]bool{
-	"if": true, "then": true, "else": true, "elif": true, "fi": true, "for": true, "while": true, "until": true, "do": true, "done": true, "case": true,
-	"esac": true, "function": true, "{": true, "}": true, "!": true, "[[": true, "select": true,
-}
+var compound = set("if then else elif fi for while until do done case esac function { } ! [[ select")
 
 // command as it stands in the line, and the operator behind it.
 type rawStep struct {
@@ -497,10 +494,7 @@ func (r *scriptReader) bodies() bool {
 
 // harmless are commands that say nothing about the work: where they fail, the line
 // says so by itself.
-var harmless = map[string]bool{
-	"cd": true, "pushd": true, "export": true, "set": true, "source": true, ".": true, "true": true, ":": true, "echo": true, "printf": true, "sleep": true,
-	"mkdir": true, "unset": true, "alias": true, "ulimit": true, "umask": true, "shopt": true,
-}
+var harmless = set("cd pushd export set source . true : echo printf sleep mkdir unset alias ulimit umask shopt")
 
 // judge says of each command what the line as a whole shows of it.
 func (r *scriptReader) judge() []step {
