@@ -10,11 +10,13 @@ import (
 	"github.com/tidwall/sjson"
 )
 
-// kept are the responses that an upstream holds, so that later requests can go on
-// with them: the whole input and output of each, by its id.
+// kept are the answers that an upstream holds, so that later requests can go on
+// with them: the whole input and output of each, by its id; of a message of a thread,
+// its system and tools before that.
 type kept struct {
-	mu    sync.Mutex
-	items map[string][]string
+	mu        sync.Mutex
+	items     map[string][]string
+	continued map[string]bool // messages of threads
 }
 
 // whole is the body with the history that stands behind its previous_response_id.
@@ -48,11 +50,11 @@ func (k *kept) keep(id string, full []byte, output []string) {
 	k.items[id] = items
 }
 
-// ForgetResponses forgets the responses that Chains holds.
+// ForgetResponses forgets the responses and threads that Chains holds.
 func (u *Upstream) ForgetResponses() {
 	u.kept.mu.Lock()
 	defer u.kept.mu.Unlock()
-	u.kept.items = nil
+	u.kept.items, u.kept.continued = nil, nil
 }
 
 func inputItems(body []byte) []string {

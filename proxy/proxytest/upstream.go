@@ -68,8 +68,8 @@ type Upstream struct {
 	// BindThinking refuses a thinking block before which anything has changed, as
 	// the newest Anthropic models do.
 	BindThinking bool
-	// Chains is a provider that holds responses: a request goes on with one of those
-	// by previous_response_id, and with no other.
+	// Chains is a provider that holds responses and message threads: a request goes on
+	// with one of those by previous_response_id, or by thread, and with no other.
 	Chains bool
 	// NoCompaction refuses whatever belongs to the providers' own compaction, as
 	// servers do that know nothing of it.
@@ -176,8 +176,14 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	status, said := 0, ""
-	if q.API == wire.Responses && u.Chains {
-		if plain, status, said = u.kept.whole(plain); status != 0 {
+	if u.Chains {
+		switch q.API {
+		case wire.Responses:
+			plain, status, said = u.kept.whole(plain)
+		case wire.Anthropic:
+			plain, status, said = u.kept.thread(q.Header, plain)
+		}
+		if status != 0 {
 			plain = body
 		}
 	}
@@ -195,8 +201,13 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if u.Model != nil {
 		a = u.Model(q)
 	}
-	if q.API == wire.Responses && u.Chains && a.Status == 0 {
-		u.kept.keep(fmt.Sprintf("resp_%d", q.N), plain, answered(q, gjson.ParseBytes(plain), a).Items())
+	if u.Chains && a.Status == 0 {
+		switch q.API {
+		case wire.Responses:
+			u.kept.keep(fmt.Sprintf("resp_%d", q.N), plain, answered(q, gjson.ParseBytes(plain), a).Items())
+		case wire.Anthropic:
+			u.kept.keepThread(fmt.Sprintf("msg_%d", q.N), body, plain, wiretest.Body(q.API, answered(q, gjson.ParseBytes(plain), a)))
+		}
 	}
 	u.write(w, r, q, gjson.ParseBytes(plain), a)
 }

@@ -22,6 +22,9 @@ type response struct {
 	Input []json.RawMessage `json:"input,omitempty"`
 	// System are the instructions in the input, which no log holds.
 	System []json.RawMessage `json:"system,omitempty"`
+	// Around are the members that the first request of a message thread has alone; of
+	// a response that names one before it, that has them.
+	Around json.RawMessage `json:"around,omitempty"`
 	// Output is what the client was answered.
 	Output []json.RawMessage `json:"output,omitempty"`
 	// Part: the provider does not know the whole conversation behind the response,
@@ -160,6 +163,7 @@ func (l *responseLog) list(ctx context.Context) ([]responseName, error) {
 type chain struct {
 	history
 	system, items []string
+	around        string
 	part          bool
 }
 
@@ -176,7 +180,7 @@ func (l *responseLog) follow(ctx context.Context, id string) (*chain, error) {
 		back = append(back, rawItems(k.Output))
 		c.part = c.part || k.Part
 		if k.Log != "" || k.Prev == "" {
-			c.history, c.system = k.history, rawItems(k.System)
+			c.history, c.system, c.around = k.history, rawItems(k.System), string(k.Around)
 			back = append(back, rawItems(k.Input))
 			for _, items := range slices.Backward(back) {
 				c.items = append(c.items, items...)
