@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -22,6 +23,11 @@ type held struct {
 	// name is under what the answers before it are remembered here; empty where the
 	// request begins a history.
 	name string
+	// prev is the answer that stands before the added messages, under its name here; it is
+	// the name itself but in a conversation, which conversation is the id of.
+	prev, conversation string
+	// put is how many of the added messages the client had put into the conversation before.
+	put int
 	// keeps: the provider keeps the answer, so that a later request can name it.
 	keeps bool
 	// word is in whatever the provider says when it cannot go on with the history.
@@ -129,7 +135,7 @@ func elements(list gjson.Result) []string {
 // here: it has forgotten it, or it holds none at all.
 func (x *exchange) forgotten(res *http.Response, d decision, why refusal) bool {
 	h := x.native.held
-	return d.action == Passed && h != nil && h.known && h.rebuilt != nil && res.StatusCode >= 400 && res.StatusCode < 500 && strings.Contains(why.said, h.word)
+	return d.action == Passed && h != nil && h.known && h.rebuilt != nil && res.StatusCode >= 400 && res.StatusCode < 500 && strings.Contains(strings.ToLower(why.said), h.word)
 }
 
 // whole sends the whole conversation in the place of its name.
@@ -167,7 +173,7 @@ func (x *exchange) remember(ctx context.Context, d decision, a answer) error {
 		return nil
 	default:
 		r, err := native.ParseResponses(x.body)
-		if err != nil || r.Conversation {
+		if err != nil {
 			return err
 		}
 		h = x.heldResponse(r)
@@ -184,12 +190,29 @@ func (x *exchange) remember(ctx context.Context, d decision, a answer) error {
 	case h.rebuilt != nil && h.rebuilt.Log != "":
 		return nil // what went out is not what the log holds
 	default:
-		k.Prev, k.Input = h.name, raws(h.added)
+		k.Prev, k.Input = h.prev, raws(h.added)
 		if h.name == "" {
 			k.Around = json.RawMessage(h.around)
 		}
 	}
-	return x.t.responses.save(ctx, x.endpoint.held(a.id), k)
+	if err := x.t.responses.save(ctx, x.endpoint.held(a.id), k); err != nil || h.conversation == "" {
+		return err
+	}
+	if err := x.t.responses.change(ctx, h.conversation, h.advanced(a.id, k.Made)); err != nil || d.action == Passed || d.whole {
+		return err
+	}
+	return x.handOver(ctx, h.conversation, slices.Concat(h.added[h.put:], a.messages))
+}
+
+// advanced is a conversation behind one more response: what was put into it meanwhile
+// stands behind that. Where two responses were asked for at once nobody knows their order.
+func (h *held) advanced(id string, made int64) func(*response) *response {
+	return func(now *response) *response {
+		if now == nil || now.Prev != h.prev || len(now.Input) < h.put {
+			return nil
+		}
+		return &response{Made: made, Prev: id, Input: now.Input[h.put:]}
+	}
 }
 
 // held is the name under which an answer of an endpoint is remembered: the ids of
@@ -209,8 +232,12 @@ func (x *exchange) unknownResponse(id string) *http.Response {
 // heldResponse is a request of the Responses API as one of a history that the provider
 // holds.
 func (x *exchange) heldResponse(r *native.Responses) *held {
+	if r.Conversation {
+		// Its items are kept whatever becomes of the response. A client has no other copy of them.
+		return &held{name: r.ConversationID, conversation: r.ConversationID, keeps: r.ConversationID != "", word: "conversation", added: r.Items}
+	}
 	return &held{
-		name: r.Previous, keeps: r.Stored && !r.Conversation, word: "previous", added: r.Items,
+		name: r.Previous, prev: r.Previous, keeps: r.Stored, word: "previous", added: r.Items,
 		unknown: func() *http.Response { return x.unknownResponse(r.Previous) },
 	}
 }

@@ -36,7 +36,7 @@ func (n messageThreads) begin(ctx context.Context, body string, emulated bool) (
 		out = own.plain()
 	}
 	added, marked := m.Unmarked()
-	h := &held{name: n.endpoint.held(previous), keeps: true, word: "thread", added: added, marked: marked, around: m.Around(), unknown: n.notFound}
+	h := &held{name: n.endpoint.held(previous), prev: n.endpoint.held(previous), keeps: true, word: "thread", added: added, marked: marked, around: m.Around(), unknown: n.notFound}
 	out.held = h
 	strict := n.endpoint.task == count // no count knows of threads
 	if previous == "" {

@@ -50,7 +50,7 @@ type emulation struct {
 func (x *exchange) emulatorOf(body string) (e emulator, emulated bool) {
 	api := x.endpoint.dialect.API()
 	emulated = slices.Contains(x.t.options.Emulate, api)
-	if api == wire.Responses && strings.Contains(body, `_response_id"`) {
+	if api == wire.Responses && (strings.Contains(body, `_response_id"`) || strings.Contains(body, `"conversation"`)) {
 		return nativeResponses{x}, emulated // it goes on with a history that the provider holds
 	}
 	if api == wire.Anthropic && names(body, "thread") {

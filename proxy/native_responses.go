@@ -102,14 +102,17 @@ func (n nativeResponses) triggered(a *asked, emulated bool) bool {
 // translate makes of a request one that any provider can answer.
 func (n nativeResponses) translate(ctx context.Context, a *asked, emulated bool) *native.ResponsesRefusal {
 	var h history
-	if a.Previous != "" {
-		c, err := n.t.responses.follow(ctx, a.Previous)
+	if a.name != "" {
+		c, err := n.t.responses.follow(ctx, a.name)
 		if err != nil {
 			n.fault("link", err, nil) // as one that nobody knows
 		}
 		if c != nil {
 			a.known, a.part, h = true, c.part, c.history
 			a.items = slices.Concat(c.system, c.items, a.Items)
+			if a.conversation != "" {
+				a.prev, a.added, a.put = c.last.Prev, slices.Concat(rawItems(c.last.Input), a.Items), len(c.last.Input)
+			}
 		}
 	}
 	own, invalid := n.expand(ctx, a, h)
@@ -133,16 +136,19 @@ func (n nativeResponses) translate(ctx context.Context, a *asked, emulated bool)
 	if a.Trigger && !emulated {
 		tail = append(tail, trigger)
 	}
-	own.body = a.Body(slices.Concat(a.items, tail), append(gone, "previous_response_id")...)
+	own.body = a.Body(slices.Concat(a.items, tail), append(gone, heldMembers...)...)
 	if own.fallback != nil {
 		if a.known {
-			gone = append(gone, "previous_response_id")
+			gone = append(gone, heldMembers...)
 		}
 		a.body = a.Body(slices.Concat(own.fallback, tail), gone...)
 	}
 	a.rebuilt = own
 	return nil
 }
+
+// heldMembers are those that name what a request goes on with.
+var heldMembers = []string{"previous_response_id", "conversation"}
 
 // expand finds our own compaction among the items. The history that it stands
 // for takes the place of everything before it but what the client may have added

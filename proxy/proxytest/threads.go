@@ -46,6 +46,9 @@ func (k *kept) thread(header http.Header, body []byte) (full []byte, status int,
 	case k.continued[previous]:
 		return nil, http.StatusBadRequest, threadError("invalid_request_error", "thread_already_continued")
 	}
+	if k.continued == nil {
+		k.continued = map[string]bool{}
+	}
 	k.continued[previous] = true
 	for i, name := range []string{"system", "tools"} {
 		if items[i] != "" {
@@ -74,15 +77,7 @@ func (k *kept) keepThread(id string, body, full []byte, answer string) {
 		items = append(items, m)
 	}
 	items = append(items, `{"role":"assistant","content":`+gjson.Get(answer, "content").Raw+`}`)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.items == nil {
-		k.items = map[string][]string{}
-	}
-	if k.continued == nil {
-		k.continued = map[string]bool{}
-	}
-	k.items[id] = items
+	k.put(id, items)
 }
 
 func elements(list gjson.Result) []string {
