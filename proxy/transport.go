@@ -139,6 +139,9 @@ func NewTransport(o *Options) (*Transport, error) {
 // what the provider answered; errors are those of the connection to it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	e := endpointOf(r.URL.Path)
+	if c := conversationOf(r); c.change != "" {
+		return t.conversed(withoutOurs(r), c)
+	}
 	if r.Method != http.MethodPost || e.task == other {
 		return t.options.Base.RoundTrip(t.renamedRequest(withoutOurs(r)))
 	}

@@ -68,8 +68,9 @@ type Upstream struct {
 	// BindThinking refuses a thinking block before which anything has changed, as
 	// the newest Anthropic models do.
 	BindThinking bool
-	// Chains is a provider that holds responses: a request goes on with one of those
-	// by previous_response_id, and with no other.
+	// Chains is a provider that holds responses, conversations and message threads: a
+	// request goes on with one of those by previous_response_id, conversation or thread,
+	// and with no other.
 	Chains bool
 	// NoCompaction refuses whatever belongs to the providers' own compaction, as
 	// servers do that know nothing of it.
@@ -154,7 +155,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if u.counted(w, q) {
+	if u.counted(w, q) || u.Chains && u.kept.conversations(w, q) {
 		return
 	}
 	if q.API == "" || r.Method != http.MethodPost {
@@ -176,8 +177,14 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	status, said := 0, ""
-	if q.API == wire.Responses && u.Chains {
-		if plain, status, said = u.kept.whole(plain); status != 0 {
+	if u.Chains {
+		switch q.API {
+		case wire.Responses:
+			plain, status, said = u.kept.whole(plain)
+		case wire.Anthropic:
+			plain, status, said = u.kept.thread(q.Header, plain)
+		}
+		if status != 0 {
 			plain = body
 		}
 	}
@@ -195,8 +202,13 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if u.Model != nil {
 		a = u.Model(q)
 	}
-	if q.API == wire.Responses && u.Chains && a.Status == 0 {
-		u.kept.keep(fmt.Sprintf("resp_%d", q.N), plain, answered(q, gjson.ParseBytes(plain), a).Items())
+	if u.Chains && a.Status == 0 && a.Reset == 0 {
+		switch q.API {
+		case wire.Responses:
+			u.kept.keep(fmt.Sprintf("resp_%d", q.N), conversationID(body), plain, answered(q, gjson.ParseBytes(plain), a).Items())
+		case wire.Anthropic:
+			u.kept.keepThread(fmt.Sprintf("msg_%d", q.N), body, plain, wiretest.Body(q.API, answered(q, gjson.ParseBytes(plain), a)))
+		}
 	}
 	u.write(w, r, q, gjson.ParseBytes(plain), a)
 }

@@ -11,9 +11,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// response is what is kept of a response that the provider holds (store is not
-// false), so that a request which goes on with it by previous_response_id can be
-// put together here once it has to be made smaller.
+// response is what is kept of an answer that the provider holds (of OpenAI's API where
+// store is not false, of Anthropic's in a message thread), so that a request which goes
+// on with it by its id can be put together here once it has to be made smaller. What
+// is kept of a conversation of OpenAI's is one without output: Prev is its last response,
+// and Input what the client has put into it since.
 type response struct {
 	// The history of the response's request, where it stands in a log; else Prev,
 	// the response before it, and Input, the items of the request.
@@ -22,6 +24,9 @@ type response struct {
 	Input []json.RawMessage `json:"input,omitempty"`
 	// System are the instructions in the input, which no log holds.
 	System []json.RawMessage `json:"system,omitempty"`
+	// Around are the members that the first request of a message thread has alone; of
+	// a response that names one before it, that has them.
+	Around json.RawMessage `json:"around,omitempty"`
 	// Output is what the client was answered.
 	Output []json.RawMessage `json:"output,omitempty"`
 	// Part: the provider does not know the whole conversation behind the response,
@@ -105,7 +110,55 @@ func (l *responseLog) save(ctx context.Context, id string, k *response) error {
 	if err != nil {
 		return err
 	}
-	for _, old := range append(old, l.add(responseName{id, version, k.Made, len(body)})...) {
+	return l.drop(ctx, append(old, l.add(responseName{id, version, k.Made, len(body)})...))
+}
+
+// change keeps another state of what a name stands for; nil forgets it. make gets the one of
+// now, which is nil where nobody knows the name. Somebody else who writes at the same
+// time is waited for.
+func (l *responseLog) change(ctx context.Context, id string, make func(*response) *response) error {
+	if id == "" || store.CheckName("response", id) != nil {
+		return nil
+	}
+	for n := 1; ; n++ {
+		d, err := l.documents.Document(ctx, responseKind, id)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		var now *response
+		if err == nil {
+			now = &response{}
+			if err := json.Unmarshal(d.Body, now); err != nil {
+				return err
+			}
+		}
+		next := make(now)
+		if now == nil && next == nil {
+			return nil
+		}
+		var body []byte
+		if next != nil {
+			if body, err = json.Marshal(next); err != nil {
+				return err
+			}
+			if len(body) > maxResponse {
+				next, body = nil, nil // it is not known any more
+			}
+		}
+		version, err := l.documents.Put(ctx, store.Document{Kind: responseKind, ID: id, Version: d.Version, Body: body})
+		if errors.Is(err, store.ErrConflict) && n < tries {
+			continue
+		}
+		if err != nil || next == nil {
+			return err
+		}
+		return l.drop(ctx, l.add(responseName{id, version, next.Made, len(body)}))
+	}
+}
+
+// drop forgets responses.
+func (l *responseLog) drop(ctx context.Context, old []responseName) error {
+	for _, old := range old {
 		_, err := l.documents.Put(ctx, store.Document{Kind: responseKind, ID: old.id, Version: old.version})
 		if err != nil && !errors.Is(err, store.ErrConflict) {
 			return err
@@ -160,7 +213,9 @@ func (l *responseLog) list(ctx context.Context) ([]responseName, error) {
 type chain struct {
 	history
 	system, items []string
+	around        string
 	part          bool
+	last          *response // what the name itself stands for
 }
 
 // follow puts together the conversation behind a response; it is nil where a part
@@ -173,10 +228,13 @@ func (l *responseLog) follow(ctx context.Context, id string) (*chain, error) {
 		if k == nil || err != nil {
 			return nil, err
 		}
+		if c.last == nil {
+			c.last = k
+		}
 		back = append(back, rawItems(k.Output))
 		c.part = c.part || k.Part
 		if k.Log != "" || k.Prev == "" {
-			c.history, c.system = k.history, rawItems(k.System)
+			c.history, c.system, c.around = k.history, rawItems(k.System), string(k.Around)
 			back = append(back, rawItems(k.Input))
 			for _, items := range slices.Backward(back) {
 				c.items = append(c.items, items...)
