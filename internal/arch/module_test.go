@@ -55,6 +55,8 @@ var floors = map[string]arch.Package{
 
 	// 6: what a store needs now and then, as jobs.
 	"internal/upkeep": {Floor: 6},
+	// It starts programs and asks them over HTTP.
+	"internal/ondemand": {Floor: 6},
 
 	// 6: what the daemon and its clients say to each other.
 	"api":      {Floor: 6, Same: []string{"api/view"}},

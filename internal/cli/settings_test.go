@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -300,6 +302,29 @@ func TestEverySettingActs(t *testing.T) {
 			stop()
 			return address[:len("http://127.0.0.1")]
 		}},
+		"socket": {filepath.Join(shortDir(t), "s", "daemon.sock"), nil, func(t *testing.T, args ...string) string {
+			address, stop := running(t, args...)
+			defer stop()
+			status, _, _ := ask(t, address+"/v1/threads", "")
+			return fmt.Sprint(status)
+		}},
+		"idle": {"1ms", nil, func(t *testing.T, args ...string) string {
+			address, stop := running(t, args...)
+			defer stop()
+			for slices.Contains(args, "--idle") { // it ends, or the test does not
+				r, err := http.Get(address + "/healthz")
+				if err != nil {
+					return "ended"
+				}
+				r.Body.Close()
+				http.DefaultClient.CloseIdleConnections()
+				runtime.Gosched()
+			}
+			for range 100 {
+				ask(t, address+"/healthz", "")
+			}
+			return "serves"
+		}},
 		"store":              {"sqlite:" + filepath.Join(dir, "kept.db"), nil, kept},
 		"master-key":         {master, nil, legible},
 		"tls-cert":           {"x", nil, secured},
@@ -367,6 +392,17 @@ func TestEverySettingActs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shortDir is a folder whose name leaves room for that of a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }
 
 // crowding asks for something while a request is at work.
