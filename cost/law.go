@@ -120,17 +120,6 @@ func lapses(z float64) float64 {
 // in it after the best number of steps.
 func (c Cycle) Mark(r Rates) float64 { return c.After + (c.Steps(r)-1)*c.Growth }
 
-// Pays reports whether it pays to take `freed` tokens out of a prompt, when what
-// stands behind the first of them is `rest` tokens, the freed ones included, and
-// so many steps are still to come. On a cold cache everything is written anyway,
-// so anything that is freed pays.
-func Pays(r Rates, freed, rest int, steps float64, cold bool) bool {
-	if cold {
-		return freed > 0
-	}
-	return r.Read*float64(freed)*steps > (r.Write-r.Read)*float64(rest-freed)
-}
-
 // BreakEven is the number of steps after which a compaction has earned what it
 // cost: it took `freed` tokens out of a prompt, and what stood behind the first of
 // them was `rest` tokens, the freed ones included. On a cold cache it is 0; when

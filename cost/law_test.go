@@ -136,35 +136,14 @@ func TestLapsesAreTheOptimum(t *testing.T) {
 	}
 }
 
-// TestPays: what is freed must earn, in the steps to come, what writing the rest
-// costs; on a cold cache anything pays.
-func TestPays(t *testing.T) {
-	r := cost.Rates{Write: 1.25, Read: 0.10}
-	for _, test := range []struct {
-		freed, rest int
-		steps       float64
-		cold, want  bool
-	}{
-		{38, 100, 20, false, true}, // the least share at 20 steps is 37 %
-		{36, 100, 20, false, false},
-		{10, 100, 100, false, false}, // 10.3 %
-		{11, 100, 100, false, true},
-		{1, 100, 1, true, true},
-		{0, 100, 1, true, false},
-	} {
-		if got := cost.Pays(r, test.freed, test.rest, test.steps, test.cold); got != test.want {
-			t.Errorf("%+v: %v", test, got)
-		}
-	}
-}
-
-// TestBreakEven: what Pays says turns at that number of steps.
+// TestBreakEven: at that number of steps what is freed has saved as much in reading as
+// writing the rest cost, and on a cold cache at once.
 func TestBreakEven(t *testing.T) {
 	r := cost.Rates{Write: 1.25, Read: 0.10}
-	for _, freed := range []int{10, 37, 50, 90} {
-		n := cost.BreakEven(r, freed, 100, false)
-		if cost.Pays(r, freed, 100, n-0.1, false) || !cost.Pays(r, freed, 100, n+0.1, false) {
-			t.Errorf("%d of 100 tokens: %.1f steps", freed, n)
+	for _, freed := range []float64{10, 37, 50, 90} {
+		n := cost.BreakEven(r, int(freed), 100, false)
+		if saved, written := r.Read*freed*n, (r.Write-r.Read)*(100-freed); math.Abs(saved-written) > 1e-9 {
+			t.Errorf("%v of 100 tokens, %.1f steps: %v saved, %v spent", freed, n, saved, written)
 		}
 	}
 	if n := cost.BreakEven(r, 5, 100, true); n != 0 {
