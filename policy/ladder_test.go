@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
@@ -39,7 +40,7 @@ func TestAutoRounds(t *testing.T) {
 
 func checkRounds(t *testing.T, name string, r *trace, th *palimpsest.Session) {
 	t.Helper()
-	golden(t, name, r.String())
+	golden.Equal(t, "testdata/"+name+".golden", r.String())
 	all, err := th.Plans(t.Context())
 	if err != nil || len(all) < 3 {
 		t.Fatalf("%d plans, %v", len(all), err)

@@ -185,6 +185,7 @@ var floors = map[string]arch.Package{
 	"internal/arch":         {Support: true},
 	"internal/corpus":       {Support: true},
 	"internal/cputime":      {Support: true},
+	"internal/golden":       {Support: true},
 	"internal/longwork":     {Support: true},
 	"internal/hostile":      {Support: true, External: []string{gjson, zstd}},
 	"internal/threadgen":    {Support: true},
