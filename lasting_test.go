@@ -64,7 +64,7 @@ func TestLastingResults(t *testing.T) {
 							continue
 						}
 						if removed++; !aside[id] {
-							t.Errorf("plan %d: the result %s is gone by %s and was never put aside", v+1, id, ref.Action)
+							t.Errorf("plan %d: the result %s is gone by %s and was never externalized", v+1, id, ref.Action)
 						}
 					}
 				}

@@ -27,7 +27,7 @@ type removed struct {
 	mu       sync.Mutex
 	looked   int                    // the plans up to this version were read
 	any      bool                   // one of them removed something
-	pointers map[string][]thread.ID // the messages that hold what was put aside, by artifact
+	pointers map[string][]thread.ID // the messages that hold what was externalized, by artifact
 	digests  map[string]*plan.Range // of timelines, by path
 	index    *recall.Index          // of what the plan of a version removed, and of the earlier conversations
 	indexed  int

@@ -60,7 +60,7 @@ func (s *Session) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) er
 	return nil
 }
 
-// declared fills in what the tool declares about the results that are put aside.
+// declared fills in what the tool declares about the results that are externalized.
 func (s *Session) declared(m *artifact.Metadata) {
 	p := s.c.config.Tools.Policy(m.Tool)
 	if p.Sensitivity != "" {

@@ -15,7 +15,7 @@ type Aside struct {
 	Path string
 }
 
-// Asides lists what the plan has put aside: what its externalizations replace, and
+// Asides lists what the plan has externalized: what its externalizations replace, and
 // the results that no tool gives a second time in what it summarizes and drops.
 func (p *Plan) Asides() []Aside {
 	var out []Aside

@@ -20,7 +20,7 @@ func writer() *llmtest.Scripted {
 	return llmtest.Script(slices.Repeat([]llmtest.Turn{turn}, 60)...)
 }
 
-// TestLadderRounds: over several rounds the ladder puts results aside, summarizes
+// TestLadderRounds: over several rounds the ladder externalizes results, summarizes
 // what is older than the turns that stay, and clears. The golden file holds what
 // the summarizer is asked, the events, and the prompts. A16, A17, A18
 func TestLadderRounds(t *testing.T) {

@@ -40,7 +40,7 @@ func outputOf(m *thread.Message) (tool, text string) {
 	return "", ""
 }
 
-// asideMost is the most that stays of an output that is put aside on arrival, in
+// asideMost is the most that stays of an output that is externalized on arrival, in
 // tokens; in a small room the share oversizeStub of the room.
 const asideMost = 4_000
 

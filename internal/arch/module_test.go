@@ -98,7 +98,7 @@ var floors = map[string]arch.Package{
 
 	"quality": {Floor: 3},
 
-	// 3: what brings content back that was put aside.
+	// 3: what brings content back that was externalized.
 	"rehydrate": {Floor: 3},
 
 	// 2: contracts and portable types.
