@@ -13,10 +13,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// TestLadderNamesWhatItPutAside: a summary over results that were externalized before
+// TestLadderNamesWhatItExternalized: a summary over results that were externalized before
 // names the newest of them, and each name can be read; and a question about a file that
 // was externalized brings its content back for the turn. A5, A10
-func TestLadderNamesWhatItPutAside(t *testing.T) {
+func TestLadderNamesWhatItExternalized(t *testing.T) {
 	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Ladder{MaxInputTokens: 14_000}, Recall: &palimpsest.Recall{}})
 	if err != nil {
 		t.Fatal(err)

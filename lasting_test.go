@@ -53,7 +53,7 @@ func TestLastingResults(t *testing.T) {
 				}
 				aside, removed := map[thread.ID]bool{}, 0
 				for v, p := range plans {
-					for _, a := range p.Asides() {
+					for _, a := range p.Externalized() {
 						for _, id := range a.Messages {
 							aside[id] = true
 						}

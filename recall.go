@@ -74,7 +74,7 @@ func (r *removed) add(p *plan.Plan) {
 		r.pointers, r.digests = map[string][]thread.ID{}, map[string]*plan.Range{}
 	}
 	r.any = r.any || !p.Empty()
-	for _, x := range p.Asides() {
+	for _, x := range p.Externalized() {
 		r.pointers[x.ArtifactID] = x.Messages
 	}
 	for i := range p.Summarizations {

@@ -24,7 +24,7 @@ func (s *Session) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) er
 	if err != nil {
 		return fmt.Errorf("keep: %w", err)
 	}
-	for _, aside := range p.Asides() {
+	for _, aside := range p.Externalized() {
 		found := false
 		for _, id := range aside.Messages {
 			i, ok := log.Index(id)

@@ -134,7 +134,7 @@ type Summarization struct {
 	SummaryTokens int `json:"summary_token_count"`
 	// Stand is what stands in place of the span, for policies with a form of
 	// their own; empty for the default form around the rendered Summary.
-	Stand []Said `json:"stand,omitempty"`
+	Stand []Replacement `json:"stand,omitempty"`
 	// Kept are the results in the span that no tool gives a second time. The summary
 	// names the newest of them.
 	Kept []Kept `json:"kept,omitempty"`
@@ -154,8 +154,8 @@ type Kept struct {
 	MessageID  thread.ID `json:"message_id"`
 }
 
-// Said is a message that stands in place of others.
-type Said struct {
+// Replacement is a message that stands in place of others.
+type Replacement struct {
 	Role thread.Role `json:"role"`
 	Text string      `json:"text"`
 }

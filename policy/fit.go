@@ -255,7 +255,7 @@ func (c *climb) fit(ctx context.Context, budget int, summaries bool) (*Fitted, e
 			if summaries && float64(v.Summarized()) > mostKept*float64(room) {
 				return nil, s.overBudget(budget, nil)
 			}
-			v.PutAside(c.aside)
+			v.ExternalizeLarge(c.aside)
 			v.Protect(level, c.unseen...)
 			v.Pin(s.pinned()...)
 			fits, err := c.ladder.Climb(ctx, v)

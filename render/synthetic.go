@@ -40,16 +40,16 @@ const (
 // written is for the readers of the profile: pointers say how Reach lets them be
 // followed.
 func (p Profile) Replacement(m thread.Message, record plan.Record, inPlace bool) []thread.Message {
-	var said []plan.Said
+	var said []plan.Replacement
 	switch r := record.(type) {
 	case plan.Clearing:
 		return []thread.Message{cleared(m, r.PreservedFields)}
 	case plan.Summarization:
 		if said = r.Stand; len(said) == 0 {
-			said = []plan.Said{{Text: summaryText(&r)}}
+			said = []plan.Replacement{{Text: summaryText(&r)}}
 		}
 	case plan.Externalization:
-		said = []plan.Said{{Text: externalText(&r, p.Reach)}}
+		said = []plan.Replacement{{Text: externalText(&r, p.Reach)}}
 	default:
 		return nil
 	}

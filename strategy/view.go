@@ -80,7 +80,7 @@ type View struct {
 }
 
 // NewView makes the view of a thread with nothing pinned and nothing decided. Then
-// come Keep, PutAside and Protect, in this order and each where it is wanted, and
+// come Keep, ExternalizeLarge and Protect, in this order and each where it is wanted, and
 // Ladder.Climb.
 func NewView(g Given) *View {
 	n := g.Thread.Len()
