@@ -27,7 +27,7 @@ type removed struct {
 	mu       sync.Mutex
 	looked   int                    // the plans up to this version were read
 	any      bool                   // one of them removed something
-	pointers map[string][]thread.ID // the messages that hold what was put aside, by artifact
+	pointers map[string][]thread.ID // the messages that hold what was externalized, by artifact
 	digests  map[string]*plan.Range // of timelines, by path
 	making   *index                 // that is made now; nil for none
 	injected injection
@@ -73,7 +73,7 @@ func (r *removed) add(p *plan.Plan) {
 		r.pointers, r.digests = map[string][]thread.ID{}, map[string]*plan.Range{}
 	}
 	r.any = r.any || !p.Empty()
-	for _, x := range p.Asides() {
+	for _, x := range p.Externalized() {
 		r.pointers[x.ArtifactID] = x.Messages
 	}
 	for i := range p.Summarizations {

@@ -217,8 +217,8 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	}
 	why := fmt.Sprintf("%d of %d messages go into the summary", len(o.entries), len(entries))
 	f, err := s.replace(l.Name(), o, sum, why,
-		plan.Said{Role: thread.User, Text: summaryMark + strings.TrimRight(text, "\n")},
-		plan.Said{Role: thread.Assistant, Text: understood})
+		plan.Replacement{Role: thread.User, Text: summaryMark + strings.TrimRight(text, "\n")},
+		plan.Replacement{Role: thread.Assistant, Text: understood})
 	if err != nil {
 		return nil, err
 	}

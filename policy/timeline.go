@@ -383,7 +383,7 @@ func (w *timelineWriter) record(prev *plan.Summarization, blocks []block, from, 
 	if s.Forced {
 		why = "forced"
 	}
-	record := s.record(w.Name(), why, span, plan.Said{Text: blockText(next)})
+	record := s.record(w.Name(), why, span, plan.Replacement{Text: blockText(next)})
 	record.Range, record.Summary = next, sum
 	return &record, nil
 }

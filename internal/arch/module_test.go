@@ -100,7 +100,7 @@ var floors = map[string]arch.Package{
 
 	"quality": {Floor: 3},
 
-	// 3: what brings content back that was put aside.
+	// 3: what brings content back that was externalized.
 	"rehydrate": {Floor: 3},
 
 	// 2: contracts and portable types.
@@ -187,6 +187,7 @@ var floors = map[string]arch.Package{
 	"internal/arch":         {Support: true},
 	"internal/corpus":       {Support: true},
 	"internal/cputime":      {Support: true},
+	"internal/golden":       {Support: true},
 	"internal/longwork":     {Support: true},
 	"internal/hostile":      {Support: true, External: []string{gjson, zstd}},
 	"internal/threadgen":    {Support: true},

@@ -133,7 +133,7 @@ func (j *job) compact(ctx context.Context, r *resolved, late *lateStore) (*palim
 	if err != nil {
 		return nil, "", err
 	}
-	if held != j.in.Thread { // what is put aside is named by the thread
+	if held != j.in.Thread { // what is externalized is named by the thread
 		j.in.Thread = held
 		if res, err = r.compact(ctx, j.told(r, late.flag)); err != nil {
 			return nil, "", err

@@ -48,7 +48,7 @@ type talk struct {
 var shownArtifact = regexp.MustCompile(`artifact:(art_[0-9a-z]+)`)
 
 // hold has the conversation, and writes down what the daemon did: each prompt with
-// its size, the plans, what was put aside, and what models were asked.
+// its size, the plans, what was externalized, and what models were asked.
 func (k talk) hold(t *testing.T, address string) string {
 	t.Helper()
 	c, ctx := client(t, address, ""), t.Context()
@@ -576,5 +576,5 @@ var fieldCases = map[string]fieldCase{
 	"tools.overrides.ttl":                          {change: "2h"},
 }
 
-// mentions is a conversation in which the agent names what was put aside.
+// mentions is a conversation in which the agent names what was externalized.
 var mentions = &talk{steps: 24, window: 20_000, output: 1_000, large: 120, mention: 3}

@@ -4,19 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // run runs one command line in this process.
 func run(t testing.TB, args ...string) (status int, stdout, stderr string) {
@@ -28,7 +24,7 @@ func run(t testing.TB, args ...string) (status int, stdout, stderr string) {
 
 // The reports of the sample sessions, as a person sees them.
 func TestGoldenReports(t *testing.T) {
-	golden, err := filepath.Abs("testdata/golden")
+	reports, err := filepath.Abs("testdata/golden")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,22 +54,7 @@ func TestGoldenReports(t *testing.T) {
 				}
 				got := stdout + stderr
 				readable(t, got)
-				path := filepath.Join(golden, short+"."+name+".txt")
-				if *update {
-					if err := os.MkdirAll(golden, 0o755); err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if d := cmp.Diff(string(want), got); d != "" {
-					t.Errorf("the report changed (-want +got); if it is better, run with -update:\n%s", d)
-				}
+				golden.Equal(t, filepath.Join(reports, short+"."+name+".txt"), got)
 			})
 		}
 	}

@@ -120,7 +120,7 @@ type base struct {
 }
 
 var bases = []base{
-	{name: "auto", line: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are put aside or cleared by rule, what is older than fits is summarized.",
+	{name: "auto", line: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are externalized or cleared by rule, what is older than fits is summarized.",
 		rungs: func(*Settings) strategy.Ladder { return strategy.Auto() }},
 	{name: "ladder", line: "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay.",
 		rungs: func(s *Settings) strategy.Ladder { return append(strategy.Ladder{}, s.Ladder.Rungs()...) }},

@@ -6,8 +6,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Aside is content that a plan keeps outside the prompt.
-type Aside struct {
+// External is content that a plan keeps outside the prompt.
+type External struct {
 	// ArtifactID names the content, Messages are those that hold it.
 	ArtifactID string
 	Messages   []thread.ID
@@ -15,17 +15,17 @@ type Aside struct {
 	Path string
 }
 
-// Asides lists what the plan has put aside: what its externalizations replace, and
+// Externalized lists what the plan has externalized: what its externalizations replace, and
 // the results that no tool gives a second time in what it summarizes and drops.
-func (p *Plan) Asides() []Aside {
-	var out []Aside
+func (p *Plan) Externalized() []External {
+	var out []External
 	kept := func(path string, list []Kept) {
 		for i, k := range list {
-			out = append(out, Aside{k.ArtifactID, []thread.ID{k.MessageID}, fmt.Sprintf("%s.kept[%d]", path, i)})
+			out = append(out, External{k.ArtifactID, []thread.ID{k.MessageID}, fmt.Sprintf("%s.kept[%d]", path, i)})
 		}
 	}
 	for n, r := range p.Externalizations {
-		out = append(out, Aside{r.ArtifactID, r.Span.MessageIDs, Ref{Externalize, n}.String()})
+		out = append(out, External{r.ArtifactID, r.Span.MessageIDs, Ref{Externalize, n}.String()})
 	}
 	for n, r := range p.Summarizations {
 		kept(Ref{Summarize, n}.String(), r.Kept)
