@@ -2,12 +2,11 @@ package mcp_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
-
-	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 )
@@ -23,10 +22,15 @@ func TestLines(t *testing.T) {
 		out.Close()
 		ended <- err
 	}()
-	answers := bufio.NewReader(read)
+	type answer struct {
+		ID     *string
+		Result json.RawMessage
+		Error  struct{ Code int }
+	}
+	answers := json.NewDecoder(bufio.NewReader(read))
 	for n, c := range []struct {
 		line string
-		code int64
+		code int
 	}{
 		{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protoc`, -32700},
 		{`[[[[`, -32700}, {`"`, -32700}, {"\xff\xfe{\x00}\x00", -32700}, {strings.Repeat("[", 5000) + strings.Repeat("]", 5000), -32700}, {`{} {}`, -32700},
@@ -38,13 +42,14 @@ func TestLines(t *testing.T) {
 		ping := fmt.Sprintf(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, n)
 		go func() { _, _ = io.WriteString(write, c.line+"\n"+ping+"\n") }() // it is read below whether it was written
 		if c.code != 0 {
-			answer, err := answers.ReadString('\n')
-			if err != nil || gjson.Get(answer, "error.code").Int() != c.code || gjson.Get(answer, "id").Raw != "null" {
-				t.Fatalf("%.60q: %q, %v", c.line, answer, err)
+			var refused answer
+			if err := answers.Decode(&refused); err != nil || refused.Error.Code != c.code || refused.ID != nil {
+				t.Fatalf("%.60q: %+v, %v", c.line, refused, err)
 			}
 		}
-		if answer, err := answers.ReadString('\n'); err != nil || gjson.Get(answer, "id").Str != fmt.Sprint("p", n) || !gjson.Get(answer, "result").Exists() {
-			t.Fatalf("behind %.60q: %q, %v", c.line, answer, err)
+		var pong answer
+		if err := answers.Decode(&pong); err != nil || pong.ID == nil || *pong.ID != fmt.Sprint("p", n) || pong.Result == nil {
+			t.Fatalf("behind %.60q: %+v, %v", c.line, pong, err)
 		}
 	}
 	write.Close()
