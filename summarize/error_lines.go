@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
 // evidence is what the text of a result says about how the call ended.
@@ -152,7 +154,7 @@ func mentionedArtifacts(s string) []artifactMention {
 		rest = rest[len(id)+1:]
 		about := strings.TrimPrefix(strings.TrimLeft(rest, "\n "), "Summary: ")
 		line, _, _ := strings.Cut(about, "\n")
-		out = append(out, artifactMention{id, clip(line, maxLine)})
+		out = append(out, artifactMention{id, clip.Brief(line, maxLine)})
 		s = rest
 	}
 	return out
@@ -190,7 +192,7 @@ func errorText(r *resultFacts) (string, []mention) {
 	if len(lines) == 0 {
 		for _, l := range []string{r.first, r.last} {
 			if l != "" && !slices.Contains(lines, l) {
-				lines = append(lines, clip(l, maxLine))
+				lines = append(lines, clip.Brief(l, maxLine))
 			}
 		}
 	} else if r.last != "" && !slices.Contains(lines, r.last) && len(r.last) < 100 {
@@ -213,7 +215,7 @@ func reason(r *resultFacts) (string, []mention) {
 		if telltale(p) < best || exitCode(p.text) >= 0 || slices.Contains(lines, p.text) {
 			continue
 		}
-		text := clip(p.text, 160)
+		text := clip.Brief(p.text, 160)
 		if size += len(text); len(lines) > 0 && size > maxReason {
 			break
 		}
@@ -224,12 +226,12 @@ func reason(r *resultFacts) (string, []mention) {
 	}
 	for n := range r.keys {
 		if p := &r.keys[n]; placed(p.text) {
-			return clip(p.text, 160), p.idents
+			return clip.Brief(p.text, 160), p.idents
 		}
 	}
 	for _, line := range []string{r.first, r.last} {
 		if line != "" && exitCode(line) < 0 && line != "(no output)" {
-			return clip(line, 140), nil
+			return clip.Brief(line, 140), nil
 		}
 	}
 	return "", nil

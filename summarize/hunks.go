@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -124,7 +125,7 @@ func (h hunk) text(path string) string {
 			if strings.TrimSpace(line) != "" {
 				line = strings.TrimRight(strings.TrimPrefix(line, indent), " \t\r")
 				text := strings.TrimLeft(line, " \t")
-				s.WriteString("\n" + mark + line[:len(line)-len(text)] + clip(text, maxHunkLine))
+				s.WriteString("\n" + mark + line[:len(line)-len(text)] + clip.Brief(text, maxHunkLine))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -346,7 +347,7 @@ const maxLabel = 110
 
 // snippet adds the pieces of one message as a group of the last section.
 func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, pieces []piece, base float32) {
-	g := group{label: clip(label, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
+	g := group{label: clip.Brief(label, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
 	if c != nil {
 		g.path = c.path()
 		for _, x := range c.asked {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
@@ -59,7 +60,7 @@ func (r *Report) take(text, cause string) bool {
 	}
 	r.Dropped[cause]++
 	if len(r.Left) < maxLeft {
-		r.Left = append(r.Left, Left{clip(text, maxLeftText), cause})
+		r.Left = append(r.Left, Left{clip.Brief(text, maxLeftText), cause})
 	}
 	return false
 }

@@ -3,6 +3,7 @@ package summarize
 import (
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
@@ -144,7 +145,7 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 func (s *selection) least() (summary.Summary, error) {
 	need := 0
 	for _, limit := range [...]int{taskBytes, 200, 120, 64} {
-		out := summary.Summary{Span: s.pool.span, CurrentTask: trimMiddle(s.taskText(), limit)}
+		out := summary.Summary{Span: s.pool.span, CurrentTask: clip.Ends(s.taskText(), limit)}
 		need = s.whole(out.Render())
 		if need <= s.budget {
 			return out, nil
@@ -225,14 +226,14 @@ func (s *selection) reset(kept, each int) {
 	s.told, s.snippets = map[int]int{}, 0
 	s.toldTerms = make([]bool, len(s.pool.terms.count))
 	if s.task = ""; !s.pool.later {
-		s.task = trimMiddle(s.taskText(), taskBytes)
+		s.task = clip.Ends(s.taskText(), taskBytes)
 	}
 	keep := slices.Clone(s.rank[:min(kept, len(s.rank))])
 	slices.Sort(keep)
 	for _, i := range keep {
 		r, holds := p.requests[i], p.asking[i]
 		if limit := s.room(i, each); len(r.Text) > limit+littleMore {
-			r.Text = trimMiddle(r.Text, limit)
+			r.Text = clip.Ends(r.Text, limit)
 			holds = mentions(nil, r.Text)
 		} else {
 			s.inFull[r.Text] = true

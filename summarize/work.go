@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -119,7 +120,7 @@ func (f *workFold) call(m *thread.Message, c *callFacts) {
 	p := pendingCall{facts: c, asked: m, operation: -1}
 	if c.work != nil && c.work.operates {
 		p.operation = len(f.w.Operations)
-		f.w.Operations = append(f.w.Operations, state.Operation{Tool: c.name, Input: clip(c.input, maxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		f.w.Operations = append(f.w.Operations, state.Operation{Tool: c.name, Input: clip.Brief(c.input, maxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
 	}
 	f.calls[c.id] = p
 }
@@ -168,7 +169,7 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 
 // refused notes a call that was not allowed.
 func (f *workFold) refused(p pendingCall, w *resultWork, sources []thread.ID) {
-	text := strings.TrimSpace(p.facts.name + " " + clip(p.facts.input, maxCommand))
+	text := strings.TrimSpace(p.facts.name + " " + clip.Brief(p.facts.input, maxCommand))
 	switch {
 	case w.barred:
 		text += " | by a permission rule"
@@ -192,7 +193,7 @@ func (f *workFold) ran(c *callFacts) {
 	if len(f.w.Refused) == 0 {
 		return
 	}
-	text := strings.TrimSpace(c.name+" "+clip(c.input, maxCommand)) + " | "
+	text := strings.TrimSpace(c.name+" "+clip.Brief(c.input, maxCommand)) + " | "
 	f.w.Refused = slices.DeleteFunc(f.w.Refused, func(s state.Seen) bool { return strings.HasPrefix(s.Text, text) })
 }
 
@@ -208,7 +209,7 @@ func (f *workFold) operation(p pendingCall, r *resultFacts, sources []thread.ID)
 	case r.outcome == thread.Failure || w.refusal != "":
 		o.Outcome, o.Reason = thread.Failure, w.refusal
 		if o.Reason == "" {
-			o.Reason = clip(r.first, maxLine)
+			o.Reason = clip.Brief(r.first, maxLine)
 		}
 	case r.outcome == thread.Partial:
 		o.Outcome, o.Reason = thread.Partial, ""
@@ -222,7 +223,7 @@ func (f *workFold) started(c *callFacts, id string, turn int, sources []thread.I
 		return
 	}
 	f.over(id)
-	text := strings.TrimSpace(c.name+" "+clip(c.input, maxCommand)) + idOpen + id + ")"
+	text := strings.TrimSpace(c.name+" "+clip.Brief(c.input, maxCommand)) + idOpen + id + ")"
 	f.w.Running = append(f.w.Running, state.Seen{Text: text, Turn: turn, Sources: sources})
 }
 
@@ -487,7 +488,7 @@ func announced(said []piece) string {
 			}
 		})
 		if found != "" {
-			return clip(found, maxSentence)
+			return clip.Brief(found, maxSentence)
 		}
 	}
 	return ""

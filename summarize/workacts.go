@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -185,10 +186,10 @@ func (f *workFold) commit(a *gitAct, out *outputOf, done, foreign bool, turn int
 	if g == nil && (!done || subject == "" && !(a.amend && last >= 0)) {
 		return
 	}
-	c := state.Commit{Subject: clip(subject, maxSubject), Turn: turn, Sources: sources, Branch: f.branch}
+	c := state.Commit{Subject: clip.Brief(subject, maxSubject), Turn: turn, Sources: sources, Branch: f.branch}
 	if g != nil {
 		c.Hash, c.Branch = g.hash, g.branch
-		c.Subject = clip(g.text, maxSubject)
+		c.Subject = clip.Brief(g.text, maxSubject)
 		if !foreign && g.branch != "HEAD" {
 			f.onBranch(g.branch, turn, sources)
 		}
@@ -210,7 +211,7 @@ func (f *workFold) picked(out *outputOf, done, foreign bool, turn int, sources [
 			break
 		}
 		done = true
-		f.w.Commits = append(f.w.Commits, state.Commit{Hash: g.hash, Subject: clip(g.text, maxSubject), Branch: g.branch, Turn: turn, Sources: sources})
+		f.w.Commits = append(f.w.Commits, state.Commit{Hash: g.hash, Subject: clip.Brief(g.text, maxSubject), Branch: g.branch, Turn: turn, Sources: sources})
 		if !foreign && g.branch != "HEAD" {
 			f.onBranch(g.branch, turn, sources)
 		}
@@ -335,12 +336,12 @@ func (f *workFold) check(k *checkAct, s *step, out *outputOf, r *resultFacts, co
 		c.Line = best.text
 	case c.Outcome == thread.Failure && s.alone:
 		line, _ := reason(r)
-		c.Line = clip(line, maxLine)
+		c.Line = clip.Brief(line, maxLine)
 	case c.Outcome == thread.Success && s.alone && w.lines == 1:
 		c.Line = w.one
 	case c.Outcome == "" && (w.halted || notRun(code)) && s.alone:
 		if c.Line = w.one; c.Line == "" {
-			c.Line = clip(r.first, maxLine)
+			c.Line = clip.Brief(r.first, maxLine)
 		}
 	}
 	key := func(c state.Check) bool { return c.Command == command && c.Kind == k.kind }
