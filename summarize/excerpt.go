@@ -100,23 +100,14 @@ func (x *Excerpts) choose(all []piece, room int, full bool) []int {
 	if len(all) > 0 {
 		take(0)
 	}
-	h := make(heap, 0, len(all))
+	rest := make([]int, 0, len(all))
 	for i := 1; i < len(all); i++ {
-		if d := density(i); d > 0 {
-			h = append(h, scored{d, i})
-		}
+		rest = append(rest, i)
 	}
-	h.order()
-	for len(h) > 0 && room > 0 {
-		top := h[0]
-		if d := density(top.at); d < top.density {
-			h[0].density = d
-			h.down(0)
-			continue
-		}
-		h.pop()
-		take(top.at)
-	}
+	greedy(rest, density, func(i int, _ float32) bool {
+		take(i)
+		return room > 0
+	})
 	if !full {
 		slices.Sort(chosen)
 		return chosen

@@ -28,8 +28,8 @@ const (
 	// leastWork is what it may take of a small budget, up to a quarter; where that is not
 	// three times as much, it gets no more than its share.
 	leastWork = 260
-	// fill is how full the budget is to be when there is material.
-	fill = 0.97
+	// fullness is how full the budget is to be when there is material.
+	fullness = 0.97
 	// mostSnippets is the share of the budget that lines of output may take before
 	// all else that there is to say is said.
 	mostSnippets = 0.20
@@ -111,7 +111,7 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 		s.takeAll()
 		return s.build(), nil
 	}
-	limit := int(float32(budget) * fill)
+	limit := int(float32(budget) * fullness)
 	share := float32(requestShare)
 	var best summary.Summary
 	found := false
@@ -272,7 +272,7 @@ func (s *selection) takeFloors(limit int) {
 		if sec == secSnippet && s.budget < smallBudget {
 			share /= 3
 		}
-		s.greedy(bySection[sec], min(limit, s.spent+share))
+		s.fill(bySection[sec], min(limit, s.spent+share))
 	}
 }
 
@@ -285,9 +285,9 @@ func (s *selection) takeBest(limit int) {
 		}
 	}
 	s.capped = true
-	s.greedy(rest, limit)
+	s.fill(rest, limit)
 	s.capped = false
-	s.greedy(slices.DeleteFunc(rest, func(i int) bool { return s.isTaken[i] }), limit)
+	s.fill(slices.DeleteFunc(rest, func(i int) bool { return s.isTaken[i] }), limit)
 }
 
 // takeAll is for no budget: everything but lines of tool output that hold
@@ -322,39 +322,29 @@ func (s *selection) isOpen(c *candidate) *bool {
 	return &s.opened[secSnippet][c.entry]
 }
 
-// greedy takes the candidates of the list in the order of density while they
-// fit. Densities only fall as others are taken, so a candidate whose density,
-// computed again, still beats the next one's old figure is the best (lazy
-// greedy for submodular values; Minoux 1978).
-func (s *selection) greedy(list []int, limit int) {
-	h := make(heap, 0, len(list))
-	for _, i := range list {
-		if d := s.density(&s.pool.candidates[i]); d > 0 {
-			h = append(h, scored{d, i})
-		}
+// fill takes the candidates of the list in the order of density while they fit.
+func (s *selection) fill(list []int, limit int) {
+	if s.spent >= limit {
+		return
 	}
-	h.order()
 	misses := 0
-	for len(h) > 0 && misses < 60 && s.spent < limit {
-		top := h[0]
-		c := &s.pool.candidates[top.at]
-		if d := s.density(c); d < top.density {
-			h[0].density = d
-			h.down(0)
-			continue
+	density := func(i int) float32 { return s.density(&s.pool.candidates[i]) }
+	greedy(list, density, func(i int, density float32) bool {
+		c := &s.pool.candidates[i]
+		if s.capped && (density < worthSaying || c.section == secSnippet && s.snippets >= s.mostSnippets()) {
+			return true
 		}
-		h.pop()
-		if s.capped && (top.density < worthSaying || c.section == secSnippet && s.snippets >= s.mostSnippets()) {
-			continue
-		}
-		cost := s.cost(c)
-		if s.spent+cost > limit {
+		if cost := s.cost(c); s.spent+cost > limit {
 			misses++ // too large for what is left; a smaller one may fit
-			continue
+		} else {
+			s.take(i, cost)
 		}
-		s.take(top.at, cost)
-	}
+		return misses < mostMisses && s.spent < limit
+	})
 }
+
+// mostMisses is how many candidates may be too large before no more are tried.
+const mostMisses = 60
 
 // cost counts what taking a candidate adds, in tokens.
 func (s *selection) cost(c *candidate) int {
