@@ -98,7 +98,7 @@ func (b *builder) changed() {
 		e := b.edits[key]
 		text := e.text(key.path, "")
 		b.changes = append(b.changes, change{summary.Item{Text: text, Turn: key.turn, Sources: e.sources}, key, e})
-		b.add(candidate{section: secChange, entry: len(b.changes) - 1, piece: -1, at: e.at, base: 2.5 * b.age(e.at)}, mentions(nil, text))
+		b.entry(secChange, e.at, 2.5*b.age(e.at), mentions(nil, text))
 	}
 }
 

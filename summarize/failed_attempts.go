@@ -60,7 +60,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if !mended && c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
 		worth = missWorth
 	}
-	b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: i, base: worth * b.age(i)}, idents)
+	b.entry(secFailed, i, worth*b.age(i), idents)
 }
 
 // saidNext is the place of the first words of the assistant after the message at i

@@ -268,6 +268,6 @@ func (b *builder) written() {
 			worth = madeWorth
 		}
 		b.changes = append(b.changes, change{Item: summary.Item{Text: text, Turn: w.turn, Sources: []thread.ID{w.from}}, key: editKey{w.turn, w.path}})
-		b.add(candidate{section: secChange, entry: len(b.changes) - 1, piece: -1, at: w.at, base: worth * b.age(w.at), terms: b.terms.add(termsOf(text))}, mentions(nil, text))
+		b.entry(secChange, w.at, worth*b.age(w.at), mentions(nil, text)).terms = b.terms.add(termsOf(text))
 	}
 }

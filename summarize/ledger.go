@@ -177,7 +177,7 @@ func (b *builder) finish() {
 		if b.plan[i].Status == "completed" {
 			base = 2.5
 		}
-		b.add(candidate{section: secPlan, entry: i, piece: -1, at: len(b.messages), base: base}, nil)
+		b.entry(secPlan, len(b.messages), base, nil)
 	}
 	position := make(map[thread.ID]int, len(b.messages))
 	for i := range b.messages {
@@ -201,6 +201,6 @@ func (b *builder) finish() {
 			f.Note = addNote(f.Note, holds+text)
 			idents = mentions(idents, text)
 		}
-		b.add(candidate{section: secFile, entry: i, piece: -1, at: at, base: base * b.age(at)}, idents)
+		b.entry(secFile, at, base*b.age(at), idents)
 	}
 }

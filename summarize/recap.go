@@ -26,14 +26,13 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 		if p.code || narration(p.text) {
 			base *= 0.2
 		}
-		b.add(candidate{section: secFact, entry: -1 - len(b.recaps), piece: len(g.pieces), at: i, base: base, text: p.text}, p.idents)
-		g.add(p)
+		b.piece(secFact, &g, i, base, p)
 	}
 	b.recaps = append(b.recaps, g)
 	for _, a := range f.artifacts {
 		if b.once('a', a.id) {
 			b.pool.artifacts = append(b.pool.artifacts, summary.ArtifactReference{ArtifactID: a.id, Description: a.description, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-			b.add(candidate{section: secArtifact, entry: len(b.pool.artifacts) - 1, piece: -1, at: i, base: 6}, nil)
+			b.entry(secArtifact, i, 6, nil)
 		}
 	}
 }

@@ -209,7 +209,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	b.outcomes[key] = len(b.pool.outcomes)
 	b.pool.outcomes = append(b.pool.outcomes, o)
 	b.latest = append(b.latest, len(b.candidates))
-	b.add(candidate{section: secOutcome, entry: len(b.pool.outcomes) - 1, piece: -1, at: i, base: base * b.age(i)}, idents)
+	b.entry(secOutcome, i, base*b.age(i), idents)
 
 	if ended == thread.Failure && c != nil {
 		b.failure(i, m, asked, c, r)

@@ -93,10 +93,9 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			b.decision(i, m, p)
 		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && b.lastTurn(i):
 			b.open = append(b.open, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-			b.add(candidate{section: secOpen, entry: len(b.open) - 1, piece: -1, at: i, base: 4}, p.idents)
+			b.entry(secOpen, i, 4, p.idents)
 		default:
-			b.add(candidate{section: secSaid, entry: len(b.said), piece: len(g.pieces), at: i, base: base * age, text: p.text, terms: b.terms.add(p.terms)}, p.idents)
-			g.add(p)
+			b.piece(secSaid, &g, i, base*age, p).terms = b.terms.add(p.terms)
 		}
 	}
 	b.said = append(b.said, g)
