@@ -50,9 +50,10 @@ type pool struct {
 	open        []summary.OpenItem
 	artifacts   []summary.ArtifactReference
 	changes     []change
-	said        []group // assistant messages
-	recaps      []group // lines of earlier summaries
-	snippets    []group // lines of tool output, of edits and of arguments
+	// groups are the entries of which single pieces may be taken: messages of the
+	// assistant, earlier summaries as facts, and lines of tool output, of edits and of
+	// arguments.
+	groups [sections][]group
 
 	candidates []candidate
 	names      names
@@ -239,15 +240,7 @@ func (b *builder) entry(sec section, at int, base float32, idents []mention) *ca
 // piece adds a piece to a group that will be the next of its section, and its
 // candidate.
 func (b *builder) piece(sec section, g *group, at int, base float32, p piece) *candidate {
-	c := candidate{section: sec, piece: len(g.pieces), at: at, base: base, text: p.text}
-	switch sec {
-	case secSaid:
-		c.entry = len(b.said)
-	case secFact:
-		c.entry = -1 - len(b.recaps)
-	default:
-		c.entry = len(b.snippets)
-	}
+	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.pieces), at: at, base: base, text: p.text}
 	g.add(p)
 	return b.add(c, p.idents)
 }
@@ -357,7 +350,7 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 				}
 				b.piece(secSaid, &g, i, 0.8*b.age(i), p)
 			}
-			b.said = append(b.said, g)
+			b.groups[secSaid] = append(b.groups[secSaid], g)
 		}
 	}
 }
@@ -385,7 +378,7 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 		b.piece(secSnippet, &g, i, base*(1+p.score)*age, p)
 	}
 	if len(g.pieces) > 0 {
-		b.snippets = append(b.snippets, g)
+		b.groups[secSnippet] = append(b.groups[secSnippet], g)
 	}
 }
 

@@ -65,9 +65,9 @@ func (b *builder) previous(s *summary.Summary) {
 			b.entry(secChange, -1, 1, mentions(nil, it.Text))
 		}
 	}
-	b.previousGroups(&b.recaps, secFact, s.Facts, 't', 1)
+	b.previousGroups(secFact, s.Facts, 1)
 	b.previousWords(s.Conclusions)
-	b.previousGroups(&b.snippets, secSnippet, s.Identifiers, 't', 0.2)
+	b.previousGroups(secSnippet, s.Identifiers, 0.2)
 }
 
 // previousWords takes over what the assistant said, piece by piece as it was chosen.
@@ -86,12 +86,12 @@ func (b *builder) previousWords(items []summary.Item) {
 			}
 			line += strings.Count(run, "\n") + 2 // something was left out behind it
 		}
-		b.said = append(b.said, g)
+		b.groups[secSaid] = append(b.groups[secSaid], g)
 	}
 }
 
 // previousGroups takes over items that were made of pieces, as pieces again.
-func (b *builder) previousGroups(groups *[]group, sec section, items []summary.Item, kind byte, base float32) {
+func (b *builder) previousGroups(sec section, items []summary.Item, base float32) {
 	for _, it := range items {
 		g := group{turn: it.Turn, sources: it.Sources}
 		lines := strings.Split(it.Text, "\n")
@@ -105,11 +105,11 @@ func (b *builder) previousGroups(groups *[]group, sec section, items []summary.I
 			if at++; apart {
 				at++
 			}
-			if line == "" || !b.once(kind, line) {
+			if line == "" || !b.once('t', line) {
 				continue
 			}
 			b.piece(sec, &g, -1, base, piece{text: line, idents: mentions(nil, line), place: place{line: at}})
 		}
-		*groups = append(*groups, g)
+		b.groups[sec] = append(b.groups[sec], g)
 	}
 }

@@ -28,7 +28,7 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 		}
 		b.piece(secFact, &g, i, base, p)
 	}
-	b.recaps = append(b.recaps, g)
+	b.groups[secFact] = append(b.groups[secFact], g)
 	for _, a := range f.artifacts {
 		if b.once('a', a.id) {
 			b.pool.artifacts = append(b.pool.artifacts, summary.ArtifactReference{ArtifactID: a.id, Description: a.description, Turn: m.Turn, Sources: []thread.ID{m.ID}})

@@ -98,5 +98,5 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			b.piece(secSaid, &g, i, base*age, p).terms = b.terms.add(p.terms)
 		}
 	}
-	b.said = append(b.said, g)
+	b.groups[secSaid] = append(b.groups[secSaid], g)
 }

@@ -218,9 +218,9 @@ func (s *selection) reset(kept, each int) {
 	s.requests, s.taken, s.spent = s.requests[:0:0], nil, 0
 	s.isTaken = make([]bool, len(p.candidates))
 	s.covered = make([]bool, len(p.names.weight))
-	s.opened[secSaid] = make([]bool, len(p.said))
-	s.opened[secFact] = make([]bool, len(p.recaps))
-	s.opened[secSnippet] = make([]bool, len(p.snippets))
+	for sec := range sections {
+		s.opened[sec] = make([]bool, len(p.groups[sec]))
+	}
 	s.used = [sections]bool{}
 	s.listed, s.inFull = map[string]bool{}, map[string]bool{}
 	s.told, s.snippets = map[int]int{}, 0
@@ -301,26 +301,10 @@ func (s *selection) takeAll() {
 	}
 }
 
-func (s *selection) group(c *candidate) *group {
-	switch {
-	case c.section == secSaid:
-		return &s.pool.said[c.entry]
-	case c.section == secFact:
-		return &s.pool.recaps[-1-c.entry]
-	}
-	return &s.pool.snippets[c.entry]
-}
+func (s *selection) group(c *candidate) *group { return &s.pool.groups[c.section][c.entry] }
 
 // isOpen is where it stands whether a piece of the candidate's group is taken.
-func (s *selection) isOpen(c *candidate) *bool {
-	switch {
-	case c.section == secSaid:
-		return &s.opened[secSaid][c.entry]
-	case c.section == secFact:
-		return &s.opened[secFact][-1-c.entry]
-	}
-	return &s.opened[secSnippet][c.entry]
-}
+func (s *selection) isOpen(c *candidate) *bool { return &s.opened[c.section][c.entry] }
 
 // fill takes the candidates of the list in the order of density while they fit.
 func (s *selection) fill(list []int, limit int) {
