@@ -274,7 +274,7 @@ func little(s string) string {
 // line ("  12→", "  12\t", "12|"): it is stale after the next edit.
 func afterLineNumber(s string, p span) int {
 	i := p.from
-	for i < p.to && charClass[s[i]] == digit {
+	for i < p.to && isDigit(s[i]) {
 		i++
 	}
 	if i == p.from || i == p.to {

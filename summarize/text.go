@@ -111,3 +111,81 @@ func sentences(s string, yield func(span)) {
 	}
 	emit(span{from, len(s)})
 }
+
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func isLower(c byte) bool  { return c >= 'a' && c <= 'z' }
+func isLetter(c byte) bool { return isLower(lower(c)) }
+
+// wordByte reports whether a byte is part of a word or of a name: of what is beyond
+// ASCII all but the punctuation, the arrows and the boxes that begin with 0xE2.
+func wordByte(c byte) bool {
+	return isLetter(c) || isDigit(c) || c == '_' || c >= 0x80 && c != 0xe2
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}
+
+func hasPrefixFold(s, low string) bool {
+	if len(s) < len(low) {
+		return false
+	}
+	for i := range len(low) {
+		if lower(s[i]) != low[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// matchPhrase reports whether s begins with the phrase; the trailing space of a
+// phrase matches the end of a word.
+func matchPhrase(s, p string) bool {
+	k := 0 // in s; an apostrophe may take three bytes there
+	for i := range len(p) {
+		end := p[i] == ' ' && i == len(p)-1
+		if k >= len(s) {
+			return end && k == len(s)
+		}
+		c := lower(s[k])
+		switch {
+		case end:
+			return !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_')
+		case c == p[i]:
+			k++
+		case p[i] == '\'' && strings.HasPrefix(s[k:], "’"):
+			k += len("’")
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// after reads the number behind a prefix.
+func after(line, prefix string) (int, bool) {
+	rest, ok := strings.CutPrefix(line, prefix)
+	if !ok {
+		return 0, false
+	}
+	n, digits := 0, 0
+	for digits < len(rest) && digits < 9 && isDigit(rest[digits]) {
+		n = n*10 + int(rest[digits]-'0')
+		digits++
+	}
+	return n, digits > 0
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// set makes a set of the words of a list.
+func set(words string) map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		m[w] = true
+	}
+	return m
+}

@@ -25,12 +25,12 @@ func changes(name string) bool {
 		name = name[i+1:]
 	}
 	end := 0
-	for end < len(name) && charClass[name[end]] == alpha {
+	for end < len(name) && isLower(name[end]) {
 		end++
 	}
 	if end == 0 { // BookFlight
 		end = min(1, len(name))
-		for end < len(name) && charClass[name[end]] == alpha {
+		for end < len(name) && isLower(name[end]) {
 			end++
 		}
 	}

@@ -313,7 +313,7 @@ func shellCommands(s string) [][]string {
 				mark := strings.TrimLeft(s[i+2:], "- ")
 				mark = strings.TrimLeft(mark, `'"`)
 				n := 0
-				for n < len(mark) && (charClass[mark[n]] == alpha || charClass[mark[n]] == upper || charClass[mark[n]] == under || charClass[mark[n]] == digit) {
+				for n < len(mark) && wordByte(mark[n]) {
 					n++
 				}
 				heredoc = mark[:n]
