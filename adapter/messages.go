@@ -20,7 +20,7 @@ func (s *Sessions[M]) written(call Call[M], p *palimpsest.Prepared) (Call[M], er
 	if len(call.own) > 0 {
 		lead = call.own[0].Frame.Position()
 	}
-	w.out = append(w.out, call.history[:lead]...)
+	w.add(false, call.history[:lead]...)
 	for _, block := range p.System[len(call.base.System):] {
 		call.System = append(call.System, block.Text)
 		w.changed = append(w.changed, thread.Message{Role: thread.System, Parts: []thread.Part{thread.Text{Text: block.Text}}})
@@ -80,6 +80,7 @@ type writer[M any] struct {
 	codec   Codec[M]
 	history []M
 	out     []M
+	written bool             // the last of out was written here
 	changed []thread.Message // are to be written before what comes next
 	err     error
 }
@@ -87,7 +88,7 @@ type writer[M any] struct {
 // same takes over a piece of the history.
 func (w *writer[M]) same(f *thread.Frame) {
 	w.flush()
-	w.out = append(w.out, w.history[f.Position():f.Position()+f.Elements()]...)
+	w.add(false, w.history[f.Position():f.Position()+f.Elements()]...)
 }
 
 func (w *writer[M]) flush() {
@@ -96,7 +97,20 @@ func (w *writer[M]) flush() {
 	}
 	var messages []M
 	if messages, w.err = w.codec.Encode(w.changed); w.err == nil {
-		w.out = append(w.out, messages...)
+		w.add(true, messages...)
 	}
 	w.changed = nil
+}
+
+func (w *writer[M]) add(written bool, messages ...M) {
+	joiner, _ := w.codec.(Joiner[M])
+	for _, m := range messages {
+		if last := len(w.out) - 1; joiner != nil && last >= 0 && (written || w.written) {
+			if joined, ok := joiner.Join(w.out[last], m); ok {
+				w.out[last], w.written = joined, true
+				continue
+			}
+		}
+		w.out, w.written = append(w.out, m), written
+	}
 }

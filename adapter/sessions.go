@@ -30,6 +30,13 @@ type Codec[M any] interface {
 	Encode(messages []thread.Message) ([]M, error)
 }
 
+// Joiner is for codecs of frameworks whose providers want the roles to alternate: of two
+// neighbours, one of which was written here, it makes one message, or says that they
+// stay apart. It changes neither.
+type Joiner[M any] interface {
+	Join(a, b M) (joined M, ok bool)
+}
+
 // Options tune Sessions. The zero value has no limit but those of the policy.
 type Options struct {
 	// Window is the model's context window and Output what is kept free for its

@@ -1,6 +1,7 @@
 package adaptertest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -67,6 +68,22 @@ func TestCodec[M any](t *testing.T, codec adapter.Codec[M], draw *rapid.Generato
 				bare[i] = m
 			}
 			if diff := cmp.Diff(said(messages), said(decode(t, encode(t, bare)))); diff != "" {
+				t.Fatalf("-want +got\n%s", diff)
+			}
+		})
+	})
+	t.Run("so does a piece of a history", func(t *testing.T) {
+		property.Check(t, func(t *rapid.T) {
+			messages := decode(t, draw.Draw(t, "history"))
+			if len(messages) == 0 {
+				return
+			}
+			from := rapid.IntRange(0, len(messages)-1).Draw(t, "from")
+			piece := slices.Clone(messages[from:rapid.IntRange(from+1, len(messages)).Draw(t, "to")])
+			for i := range piece {
+				piece[i].Frame, piece[i].Index = nil, 0
+			}
+			if diff := cmp.Diff(said(piece), said(decode(t, encode(t, piece)))); diff != "" {
 				t.Fatalf("-want +got\n%s", diff)
 			}
 		})
