@@ -55,37 +55,9 @@ func (Codec) Decode(history []*ai.Message) ([]thread.Message, error) {
 			}
 			parts = append(parts, p)
 		}
-		messages := split(role, parts)
-		f := thread.NewFrame(API, string(raw), i, 1, len(messages))
-		for n := range messages {
-			messages[n].Frame, messages[n].Index = f, n
-		}
-		out = append(out, messages...)
+		out = append(out, adapter.Split(role, parts, API, string(raw), i)...)
 	}
 	return out, nil
-}
-
-// split makes a message of each answer of a tool, and one of what stands between.
-func split(role thread.Role, parts []thread.Part) (out []thread.Message) {
-	other := role
-	if role == thread.Tool {
-		other = thread.User
-	}
-	begun := false
-	for _, p := range parts {
-		if _, ok := p.(thread.ToolResult); ok {
-			out, begun = append(out, thread.Message{Role: thread.Tool, Parts: []thread.Part{p}}), false
-			continue
-		}
-		if !begun {
-			out, begun = append(out, thread.Message{Role: other}), true
-		}
-		out[len(out)-1].Parts = append(out[len(out)-1].Parts, p)
-	}
-	if out == nil {
-		out = []thread.Message{{Role: other, Parts: []thread.Part{thread.Text{}}}}
-	}
-	return out
 }
 
 // open are the calls without a reference that wait for an answer: it belongs to the
@@ -186,7 +158,7 @@ func (o *open) result(r *rawResponse, from thread.Source) (thread.Part, error) {
 func (Codec) Encode(messages []thread.Message) (out []*ai.Message, err error) {
 	for i := 0; i < len(messages); {
 		m := &messages[i]
-		if n := whole(messages[i:]); n > 0 {
+		if n := adapter.Whole(messages[i:], API); n > 0 {
 			var raw rawMessage
 			if err := read(m.Frame.Raw(), &raw); err != nil {
 				return nil, fmt.Errorf("genkit.Encode: message %s: %w", m.ID, err)
@@ -200,7 +172,7 @@ func (Codec) Encode(messages []thread.Message) (out []*ai.Message, err error) {
 			continue
 		}
 		said := &ai.Message{Role: back(m.Role)}
-		for ; i < len(messages) && (&messages[i] == m || m.Role == thread.Tool && messages[i].Role == thread.Tool && whole(messages[i:]) == 0); i++ {
+		for ; i < len(messages) && (&messages[i] == m || m.Role == thread.Tool && messages[i].Role == thread.Tool && adapter.Whole(messages[i:], API) == 0); i++ {
 			for _, p := range messages[i].Parts {
 				part, err := written(p)
 				if err != nil {
@@ -212,20 +184,6 @@ func (Codec) Encode(messages []thread.Message) (out []*ai.Message, err error) {
 		out = append(out, said)
 	}
 	return out, nil
-}
-
-// whole is how many messages at the beginning are all those of one frame.
-func whole(messages []thread.Message) int {
-	f := messages[0].Frame
-	if f == nil || f.API() != API || messages[0].Index != 0 || f.Messages() > len(messages) {
-		return 0
-	}
-	for i := range f.Messages() {
-		if messages[i].Frame != f {
-			return 0
-		}
-	}
-	return f.Messages()
 }
 
 func back(role thread.Role) ai.Role {
