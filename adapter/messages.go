@@ -11,8 +11,8 @@ import (
 func (s *Sessions[M]) written(call Call[M], p *palimpsest.Prepared) (Call[M], error) {
 	call.prepared = p
 	call.System = nil
-	if untouched(p) {
-		call.Messages = call.history
+	if p.PlanVersion == 0 {
+		call.Messages = call.history // nothing is compacted, and nothing is put right
 		return call, nil
 	}
 	w := writer[M]{codec: s.codec, history: call.history}
@@ -46,19 +46,6 @@ func (s *Sessions[M]) written(call Call[M], p *palimpsest.Prepared) (Call[M], er
 	return call, w.err
 }
 
-// untouched reports whether a prompt is the history itself.
-func untouched(p *palimpsest.Prepared) bool {
-	if p.PlanVersion != 0 {
-		return false
-	}
-	for _, origin := range p.Manifest.Messages {
-		if origin.Synthetic {
-			return false
-		}
-	}
-	return true
-}
-
 // whole is how many messages at the beginning of a prompt are all those of the frame
 // that own begins with, as they were; 0 where they are not.
 func whole(messages []thread.Message, origins []render.Origin, own []thread.Message) int {
@@ -67,8 +54,9 @@ func whole(messages []thread.Message, origins []render.Origin, own []thread.Mess
 		return 0
 	}
 	for i := range n {
-		// The renderer takes the frame from a message that it changes.
-		if origins[i].ID != own[i].ID || origins[i].Synthetic || messages[i].Frame == nil {
+		// The renderer takes the frame from a message that it changes, and what it
+		// writes itself has none.
+		if origins[i].ID != own[i].ID || messages[i].Frame == nil {
 			return 0
 		}
 	}

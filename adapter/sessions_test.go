@@ -20,7 +20,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// message is one of a framework: role, a colon and what is said.
+// message is one of a framework: role, a colon and what is said. What the assistant
+// says with a * is a call, which the next message of a tool answers.
 type message = string
 
 type codec struct{}
@@ -34,16 +35,29 @@ func (codec) Decode(history []message) ([]thread.Message, error) {
 		if !ok {
 			return nil, fmt.Errorf("message %d: no role", i)
 		}
-		out = append(out, thread.Message{
-			Role: thread.Role(role), Parts: []thread.Part{thread.Text{Text: said}}, Frame: thread.NewFrame("simple", m, i, 1, 1),
-		})
+		var part thread.Part = thread.Text{Text: said}
+		switch {
+		case role == "assistant" && strings.HasPrefix(said, "*"):
+			part = thread.ToolCall{ID: said, Name: "look", Arguments: "{}"}
+		case role == "tool":
+			id, text, _ := strings.Cut(said, " ")
+			part = thread.ToolResult{CallID: id, Tool: "look", Content: []thread.Part{thread.Text{Text: text}}}
+		}
+		out = append(out, thread.Message{Role: thread.Role(role), Parts: []thread.Part{part}, Frame: thread.NewFrame("simple", m, i, 1, 1)})
 	}
 	return out, nil
 }
 
 func (codec) Encode(messages []thread.Message) (out []message, err error) {
 	for i := range messages {
-		out = append(out, string(messages[i].Role)+":"+messages[i].Text())
+		said := messages[i].Text()
+		for _, c := range messages[i].Calls() {
+			said += c.ID
+		}
+		if r, ok := messages[i].Result(); ok {
+			said = r.CallID + " " + r.Text()
+		}
+		out = append(out, string(messages[i].Role)+":"+said)
 	}
 	return out, nil
 }
@@ -116,6 +130,7 @@ func TestHistories(t *testing.T) {
 		t.Errorf("logs %v: -want +got\n%s", got, diff)
 	}
 
+	send("c", "user:one", "tool:*9 an answer that nobody asked for", "assistant:*1", "user:never mind")
 	send("", "user:no conversation")
 	send("b")
 	if got := logged(t, memory); got[""] != 0 || got["b"] != 0 {
@@ -168,6 +183,84 @@ func TestCompacts(t *testing.T) {
 	}
 	if got := logged(t, memory)["a"]; got != len(history)+1 {
 		t.Errorf("the log has %d messages, want %d", got, len(history)+1)
+	}
+}
+
+// A result that is put aside stands as a pointer behind its call.
+func TestChangedMessages(t *testing.T) {
+	s, _ := sessions(t, &adapter.Options{Window: 8_000, Output: 500})
+	big := strings.Repeat("a line of the report, one of many\n", 400)
+	history := []message{"user:read the reports"}
+	for n := range 5 {
+		history = append(history, fmt.Sprintf("assistant:*%d", n), fmt.Sprintf("tool:*%d %d %s", n, n, big))
+	}
+	call := s.Prepare(t.Context(), "a", nil, history)
+	changed := 0
+	for i, m := range call.Messages {
+		id, isResult := strings.CutPrefix(m, "tool:")
+		if !isResult {
+			continue
+		}
+		if id = id[:2]; call.Messages[i-1] != "assistant:"+id {
+			t.Errorf("behind %.40q stands %.40q", call.Messages[i-1], m)
+		}
+		if !slices.Contains(history, m) {
+			changed++
+		}
+	}
+	if size := len(strings.Join(call.Messages, "")); changed == 0 || size > 4*8_000 {
+		t.Errorf("%d results changed, %d bytes in all: %.100q", changed, size, call.Messages)
+	}
+}
+
+// Another process writes to the same log in the middle of a call.
+func TestConflict(t *testing.T) {
+	memory := &store.Memory{}
+	log := &raced{Memory: memory}
+	c, err := palimpsest.New(palimpsest.Config{Log: log, Plans: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := adapter.New(c, codec{}, &adapter.Options{Failed: func(_ context.Context, id string, err error) { t.Errorf("%s: %v", id, err) }})
+	s.Prepare(t.Context(), "a", nil, []message{"user:ours"})
+	sizes := []int{}
+	for _, n := range logged(t, memory) {
+		sizes = append(sizes, n)
+	}
+	if diff := cmp.Diff([]int{1, 1}, sizes); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// raced is a log to which somebody else writes before the first append.
+type raced struct {
+	*store.Memory
+	once sync.Once
+}
+
+func (r *raced) Append(ctx context.Context, id string, version int, messages []thread.Message) (*thread.Thread, error) {
+	r.once.Do(func() {
+		theirs := []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "theirs"}}}}
+		if _, err := r.Memory.Append(ctx, id, version, theirs); err != nil {
+			panic(err)
+		}
+	})
+	return r.Memory.Append(ctx, id, version, messages)
+}
+
+// A process that is started anew goes on under the plan of the one before it.
+func TestNewProcess(t *testing.T) {
+	o := &adapter.Options{Window: 8_000, Output: 500}
+	s, memory := sessions(t, o)
+	history := long(40)
+	before := s.Prepare(t.Context(), "a", nil, history)
+	c, err := palimpsest.New(palimpsest.Config{Log: memory, Plans: memory, Recall: &palimpsest.Recall{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := adapter.New(c, codec{}, o).Prepare(t.Context(), "a", nil, append(slices.Clone(history), "assistant:well", "user:go on"))
+	if diff := cmp.Diff(before.Messages, after.Messages[:len(before.Messages)]); diff != "" || after.Compacted() {
+		t.Errorf("compacted anew %v: -want +got\n%s", after.Compacted(), diff)
 	}
 }
 
