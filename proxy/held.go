@@ -99,7 +99,16 @@ func (x *exchange) keep(res *http.Response, d decision) (*http.Response, error) 
 	whole := func(answer) {}
 	if x.keeps() {
 		whole = func(a answer) {
-			x.attempt(context.WithoutCancel(x.request.Context()), "link", d.step, func(ctx context.Context) error { return x.remember(ctx, d, a) })
+			h := x.native.held
+			if h == nil {
+				h = &held{}
+			}
+			x.linked(d.step, h.conversation, func(ctx context.Context) error { return x.remember(ctx, d, a) })
+			if h.conversation != "" && d.action != Passed && !d.whole {
+				x.attempt(context.WithoutCancel(x.request.Context()), "conversation", d.step, func(ctx context.Context) error {
+					return x.handOver(ctx, h.conversation, slices.Concat(h.added[h.put:], a.messages))
+				})
+			}
 		}
 	} else if item == "" {
 		return res, nil
@@ -113,6 +122,14 @@ func (x *exchange) keep(res *http.Response, d decision) (*http.Response, error) 
 			whole(answer{gjson.Get(response, "id").Str, elements(gjson.Get(response, "output"))})
 		} // others go on in the background
 	})
+}
+
+// linked keeps what goes on with what. A conversation of which that fails is not known any
+// more; it is empty for what goes on with an answer.
+func (x *exchange) linked(s *step, conversation string, f func(context.Context) error) {
+	if !x.attempt(context.WithoutCancel(x.request.Context()), "link", s, f) && conversation != "" {
+		x.t.lost.Put(conversation, true, 1)
+	}
 }
 
 // answer is what a provider answered: the id, under which the client names it later, and the
@@ -198,10 +215,7 @@ func (x *exchange) remember(ctx context.Context, d decision, a answer) error {
 	if err := x.t.responses.save(ctx, x.endpoint.held(a.id), k); err != nil || h.conversation == "" {
 		return err
 	}
-	if err := x.t.responses.change(ctx, h.conversation, h.advanced(a.id, k.Made)); err != nil || d.action == Passed || d.whole {
-		return err
-	}
-	return x.handOver(ctx, h.conversation, slices.Concat(h.added[h.put:], a.messages))
+	return x.t.responses.change(ctx, h.conversation, h.advanced(a.id, k.Made))
 }
 
 // advanced is a conversation behind one more response: what was put into it meanwhile

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -202,4 +203,52 @@ func TestConversationElsewhere(t *testing.T) {
 	if refused != 1 || c.actions[proxy.Planned]+c.actions[proxy.Compacted] < 10 {
 		t.Errorf("%d refused, actions %v, %+v", refused, c.actions, p.Totals())
 	}
+}
+
+// TestConversationFaults: a conversation of which something could not be kept is not known
+// any more: nothing is left out of it silently.
+func TestConversationFaults(t *testing.T) {
+	up := plainUpstream(t)
+	up.Model = steps(40, false)
+	up.Window = 0
+	documents := &faultyDocuments{harm: func(context.Context) error { return errDisk }}
+	url, p := start(t, up, proxy.Options{Window: window, Documents: documents, Secret: []byte("a secret of this test"), Config: palimpsest.Config{Counter: counter()}})
+	c := newConversing(t, url, true)
+	c.user("Read all parts.")
+	for n := range 4 {
+		if documents.at = ""; n == 2 {
+			documents.at = "put"
+		}
+		c.previous = ""
+		c.results(c.ask().calls, partOf)
+	}
+	c.run()
+	refusals(t, up)
+	if p.Totals().Faults == 0 || len(c.actions) != 1 {
+		t.Errorf("%+v, actions %v", p.Totals(), c.actions)
+	}
+}
+
+// TestConversationHandOver: where the provider does not take what was said, the client is
+// answered all the same, and somebody is told.
+func TestConversationHandOver(t *testing.T) {
+	up := plainUpstream(t)
+	up.Model = steps(40, false)
+	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}, Base: refusing{http.DefaultTransport}})
+	c := newConversing(t, url, false)
+	c.user("Read all parts.")
+	c.run()
+	if totals := p.Totals(); totals.Compactions == 0 || totals.Faults < 3 {
+		t.Errorf("%+v", totals)
+	}
+}
+
+// refusing takes no items.
+type refusing struct{ http.RoundTripper }
+
+func (r refusing) RoundTrip(q *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(q.URL.Path, "/items") {
+		return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: http.NoBody, Request: q}, nil
+	}
+	return r.RoundTripper.RoundTrip(q)
 }

@@ -102,7 +102,7 @@ func (n nativeResponses) triggered(a *asked, emulated bool) bool {
 // translate makes of a request one that any provider can answer.
 func (n nativeResponses) translate(ctx context.Context, a *asked, emulated bool) *native.ResponsesRefusal {
 	var h history
-	if a.name != "" {
+	if gone, _ := n.t.lost.Get(a.conversation); a.name != "" && !gone {
 		c, err := n.t.responses.follow(ctx, a.name)
 		if err != nil {
 			n.fault("link", err, nil) // as one that nobody knows

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -108,7 +109,7 @@ func (f *callFacts) readText(text string) {
 	} else if f.class == toolpolicy.Shell {
 		f.readCommand(text)
 	} else {
-		f.input = clip(text, maxInput)
+		f.input = clip.Brief(text, maxInput)
 	}
 	f.asked = mentions(nil, f.input)
 	f.idents = mentions(f.idents, text)
@@ -120,7 +121,7 @@ func (f *callFacts) readCommand(s string) {
 		f.readPatch(s)
 		return
 	}
-	f.input = clip(strings.TrimSpace(s), maxInput)
+	f.input = clip.Brief(strings.TrimSpace(s), maxInput)
 	f.files = append(f.files, shellFiles(s)...)
 }
 
@@ -227,7 +228,7 @@ func (f *callFacts) readPatch(patch string) {
 		}
 	}
 	f.class = toolpolicy.Edit
-	f.input = clip(strings.Join(names, ", "), maxInput)
+	f.input = clip.Brief(strings.Join(names, ", "), maxInput)
 	f.changedLines(added.String())
 	if len(names) == 1 {
 		f.defines = define(f.defines, added.String(), names[0])
@@ -299,7 +300,7 @@ func define(defines []string, text, path string) []string {
 		if waits != "" {
 			waits += " " + line
 			if strings.Contains(line, ")") || len(waits) > maxDefined {
-				defines = append(defines, clip(waits, maxDefined))
+				defines = append(defines, clip.Brief(waits, maxDefined))
 				waits = ""
 			}
 			continue
@@ -315,7 +316,7 @@ func define(defines []string, text, path string) []string {
 			waits = line
 			continue
 		}
-		defines = append(defines, clip(line, maxDefined))
+		defines = append(defines, clip.Brief(line, maxDefined))
 	}
 	return defines
 }
@@ -408,7 +409,7 @@ func describe(args gjson.Result, class toolpolicy.Class) string {
 		if class == toolpolicy.Agent {
 			limit = 2 * maxArg
 		}
-		s = clip(s, limit)
+		s = clip.Brief(s, limit)
 		if s == "" || b.Len()+len(s) > 2*maxInput {
 			return true
 		}

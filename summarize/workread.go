@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -102,7 +103,7 @@ func (w *callWork) readSteps(tool, line string) bool {
 		if a := readGit(n, s); a != nil {
 			w.acts = append(w.acts, *a)
 		} else if c, ok := checkOf(words); ok {
-			w.checks = append(w.checks, checkAct{check: c, step: n, command: clip(s.text, maxCommand), lists: listing(words), mute: mute(words)})
+			w.checks = append(w.checks, checkAct{check: c, step: n, command: clip.Brief(s.text, maxCommand), lists: listing(words), mute: mute(words)})
 		}
 		for _, op := range s.targets {
 			w.edits = append(w.edits, editAct{n, fileOp{op.path, "edited", ""}}) // it may have been there
@@ -239,7 +240,7 @@ func (w *resultWork) readRejection(r *thread.ToolResult, class toolpolicy.Class,
 			if _, rest, ok := strings.Cut(head, mark); ok {
 				rest, _, _ = strings.Cut(rest, "</feedback>")
 				rest, _, _ = strings.Cut(rest, "\n\nNote: The user's next message")
-				w.said = clip(strings.TrimSpace(rest), 2*maxArg)
+				w.said = clip.Brief(strings.TrimSpace(rest), 2*maxArg)
 				return
 			}
 		}
@@ -265,7 +266,7 @@ func (w *resultWork) readOutput(s string) {
 			continue
 		}
 		if w.lines++; w.lines == 1 {
-			w.one = clip(line, maxLine)
+			w.one = clip.Brief(line, maxLine)
 		}
 		w.last = line
 		if len(w.git) < maxGitLines {
@@ -281,7 +282,7 @@ func (w *resultWork) readOutput(s string) {
 			if !v.good {
 				fails++
 			}
-			v.text = clip(v.text, maxLine)
+			v.text = clip.Brief(v.text, maxLine)
 			if len(w.verdicts) >= maxVerdicts { // drop the oldest that says less
 				for i := range w.verdicts {
 					if w.verdicts[i].good {
@@ -293,7 +294,7 @@ func (w *resultWork) readOutput(s string) {
 			w.verdicts = append(w.verdicts, v)
 		}
 	}
-	w.last = clip(w.last, maxLine)
+	w.last = clip.Brief(w.last, maxLine)
 }
 
 // harness takes what the harness wrote around the output off it.

@@ -180,24 +180,10 @@ func counted(line string) (verdictLine, bool) {
 	return count(pythonRunner, m, ok)
 }
 
-// after reads the number behind a prefix.
-func after(line, prefix string) (int, bool) {
-	rest, ok := strings.CutPrefix(line, prefix)
-	if !ok {
-		return 0, false
-	}
-	n, digits := 0, 0
-	for digits < len(rest) && digits < 9 && charClass[rest[digits]] == digit {
-		n = n*10 + int(rest[digits]-'0')
-		digits++
-	}
-	return n, digits > 0
-}
-
 // pytestLine reads "1 failed, 2 passed in 0.12s": how many failed.
 func pytestLine(line string) (int, bool) {
 	head, took, ok := strings.Cut(line, " in ")
-	if !ok || !strings.Contains(head, " passed") && !strings.Contains(head, " failed") && !strings.Contains(head, " error") || len(took) == 0 || charClass[took[0]] != digit {
+	if !ok || !strings.Contains(head, " passed") && !strings.Contains(head, " failed") && !strings.Contains(head, " error") || len(took) == 0 || !isDigit(took[0]) {
 		return 0, false
 	}
 	failed := 0
@@ -239,5 +225,3 @@ func jestLine(line string) (int, bool) {
 	}
 	return 0, true
 }
-
-func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

@@ -80,6 +80,8 @@ var floors = map[string]arch.Package{
 
 	// 6: HTTP in front of providers.
 	"proxy": {Floor: 6, External: []string{gjson, sjson, zstd}},
+	// 6: what the adapters to agent frameworks share; each is a module of its own.
+	"adapter": {Floor: 6},
 	// 6: beside the front door, for programs.
 	"policy/policyfile": {Floor: 6, External: []string{goyaml}},
 	// 6: what agents ask their hooks.
@@ -198,6 +200,7 @@ var floors = map[string]arch.Package{
 	"proxy/proxytest":       {Support: true, External: []string{gjson, sjson, zstd}},
 	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
+	"adapter/adaptertest":   {Support: true, External: []string{gocmp}},
 	"job/jobtest":           {Support: true},
 	"store/postgres/pgtest": {Support: true, External: []string{pgx}},
 	"store/storetest":       {Support: true, External: []string{gocmp}},

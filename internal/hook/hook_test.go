@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -216,6 +217,21 @@ func TestSettings(t *testing.T) {
 				t.Errorf("%s: %q gives %q, %v", name, bad, out, err)
 			}
 		}
+	}
+}
+
+// TestOffloadMany: of many texts each long one is put aside, wherever it stands, and
+// everything around them stays as it is.
+func TestOffloadMany(t *testing.T) {
+	long := strings.Repeat("x", 50_000)
+	response := ` { "a" : [ "short", "` + long + `1" , {"b.c": "` + long + `2"}],  "n":1e3 ,"a":"` + long + `3"} `
+	out, err := hook.Offload(hook.Call{Session: "s", Response: response}, t.TempDir(), hook.DefaultOffload, time.Unix(0, 0))
+	if err != nil || len(out) > 30_000 {
+		t.Fatalf("%d bytes, %v", len(out), err)
+	}
+	pointers := regexp.MustCompile(`"xxx[^"]*([123])"`)
+	if got := pointers.ReplaceAllString(out, "$1"); got != ` { "a" : [ "short", 1 , {"b.c": 2}],  "n":1e3 ,"a":3} ` {
+		t.Errorf("%.1000s", got)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
 // fileOp is something that a call did to a file.
@@ -211,7 +213,7 @@ func cleanPath(p string) string {
 func shellCommands(s string) [][]string {
 	const limit = 4000
 	if len(s) > limit {
-		s = s[:cutBefore(s, limit)]
+		s = s[:clip.Before(s, limit)]
 	}
 	var all [][]string
 	var words []string
@@ -311,7 +313,7 @@ func shellCommands(s string) [][]string {
 				mark := strings.TrimLeft(s[i+2:], "- ")
 				mark = strings.TrimLeft(mark, `'"`)
 				n := 0
-				for n < len(mark) && (charClass[mark[n]] == alpha || charClass[mark[n]] == upper || charClass[mark[n]] == under || charClass[mark[n]] == digit) {
+				for n < len(mark) && wordByte(mark[n]) {
 					n++
 				}
 				heredoc = mark[:n]
