@@ -120,7 +120,7 @@ func (d *daemon) tenant(store, name string) (*daemon, error) {
 	return own, err
 }
 
-// saturate asks without a pause until ctx ends, whatever is answered.
+// saturate asks without a pause until ctx ends, but for those that it is told to make.
 func saturate(ctx context.Context, d *daemon, talks []talk, id string, did, refused *atomic.Int64) {
 	for n := 0; ctx.Err() == nil; n++ {
 		k, version := talks[n%len(talks)], 0
@@ -131,6 +131,10 @@ func saturate(ctx context.Context, d *daemon, talks []talk, id string, did, refu
 				did.Add(1)
 			case api.IsKind(err, api.TooManyRequests):
 				refused.Add(1)
+				select {
+				case <-time.After(time.Second): // as Retry-After says
+				case <-ctx.Done():
+				}
 			}
 			return err == nil
 		}
