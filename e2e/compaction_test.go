@@ -39,14 +39,21 @@ func compacting(t *testing.T, place string) (*openai.Client, *proxytest.Upstream
 	up.Model = func(q *proxytest.Request) proxytest.Answer {
 		return proxytest.Answer{Text: fmt.Sprintf("Noted, this is answer %d.", q.N)}
 	}
-	o := proxy.Options{Emulate: []string{"openai"}, OpenAI: up.URL + "/v1", Window: 30_000}
+	url, client := before(t, place, up, proxy.Options{Emulate: []string{"openai"}, Window: 30_000})
+	c := openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey("k"), option.WithMaxRetries(0), option.WithHTTPClient(client))
+	return &c, up
+}
+
+// before is the address of a proxy before an upstream, and the client that asks it.
+func before(t *testing.T, place string, up *proxytest.Upstream, o proxy.Options) (string, *http.Client) {
+	t.Helper()
+	o.OpenAI, o.Anthropic = up.URL+"/v1", up.URL
 	if place == "transport" {
 		p, err := proxy.NewTransport(&o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := openai.NewClient(option.WithBaseURL(up.URL+"/v1"), option.WithAPIKey("k"), option.WithMaxRetries(0), option.WithHTTPClient(httpClient(p)))
-		return &c, up
+		return up.URL, httpClient(p)
 	}
 	p, err := proxy.New(&o)
 	if err != nil {
@@ -54,8 +61,7 @@ func compacting(t *testing.T, place string) (*openai.Client, *proxytest.Upstream
 	}
 	front := httptest.NewServer(p)
 	t.Cleanup(front.Close)
-	c := openai.NewClient(option.WithBaseURL(front.URL+"/v1"), option.WithAPIKey("k"), option.WithMaxRetries(0))
-	return &c, up
+	return front.URL, front.Client()
 }
 
 // said is a message of the user's: about 1,500 tokens that begin with a fact.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -37,7 +38,7 @@ type decision struct {
 	read           *reading // nil when the request was not looked into
 	step           *step    // nil when its conversation was not looked at
 	body           []byte   // empty for the client's own
-	whole          bool     // the whole conversation in place of a response's id
+	whole          bool     // the whole conversation in place of its name
 	before, sent   int      // tokens; 0 when nobody counted
 }
 
@@ -64,7 +65,7 @@ func (x *exchange) run() (*http.Response, error) {
 			if res, err = x.answer(res, d); err != nil {
 				return nil, err
 			}
-			if res, err = (nativeResponses{x}).keep(res, d); err != nil {
+			if res, err = x.keep(res, d); err != nil {
 				return nil, err
 			}
 		}
@@ -82,8 +83,8 @@ func (x *exchange) ask(ctx context.Context, d decision) (decision, *http.Respons
 		return d, res, err
 	}
 	why := x.refusal(res, d)
-	if (nativeResponses{x}).forgotten(res, d, why) {
-		if d, res, err = (nativeResponses{x}).whole(ctx, d, res); err != nil {
+	if x.forgotten(res, d, why) {
+		if d, res, err = x.whole(ctx, d, res); err != nil {
 			return d, nil, err
 		}
 		why = x.refusal(res, d)
@@ -114,11 +115,14 @@ func (x *exchange) send(d decision) (*http.Response, error) {
 		size, body = len(own), func() io.Reader { return strings.NewReader(own) }
 	}
 	out := outgoing(x.request, size, body)
-	if d.action != Passed || x.near(d) || d.instead() || (nativeResponses{x}).stored() && !readableHere(out.Header) {
+	if d.action != Passed || x.near(d) || d.instead() || x.keeps() && !readableHere(out.Header) {
 		readable(out) // it is read here, or may be refused as too long, and that must be read then
 	}
 	if d.action != Passed {
 		out.Header.Del("Content-Encoding")
+		if x.native.held != nil {
+			out.Header = withoutBetas(out.Header, native.BetaThreads)
+		}
 	}
 	res, err := x.t.options.Base.RoundTrip(out)
 	if err == nil && x.endpoint.task == generate {

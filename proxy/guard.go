@@ -51,12 +51,13 @@ func (x *exchange) guarded(ctx context.Context, what string, f func(context.Cont
 	return pass("fault")
 }
 
-// attempt does what nothing depends on.
-func (x *exchange) attempt(ctx context.Context, what string, s *step, f func(context.Context) error) {
+// attempt does what nothing depends on, and reports whether that went well.
+func (x *exchange) attempt(ctx context.Context, what string, s *step, f func(context.Context) error) bool {
 	_, err := guard(ctx, x.t.options.Deadline, func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) })
 	if err != nil {
 		x.fault(what, err, s)
 	}
+	return err == nil
 }
 
 // fault says that something of ours failed and that the request goes on as it came.

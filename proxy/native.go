@@ -34,6 +34,9 @@ type emulation struct {
 	header http.Header
 	// asked is what a request of the Responses API asks beside; nil for others.
 	asked *asked
+	// held is the history that the provider holds for the client; nil where the request
+	// has its own.
+	held *held
 	// settled says that the request was made smaller as the client asked, so that
 	// the policy leaves it alone unless it is refused as too long.
 	settled bool
@@ -47,8 +50,11 @@ type emulation struct {
 func (x *exchange) emulatorOf(body string) (e emulator, emulated bool) {
 	api := x.endpoint.dialect.API()
 	emulated = slices.Contains(x.t.options.Emulate, api)
-	if api == wire.Responses && strings.Contains(body, `_response_id"`) {
+	if api == wire.Responses && (strings.Contains(body, `_response_id"`) || strings.Contains(body, `"conversation"`)) {
 		return nativeResponses{x}, emulated // it goes on with a history that the provider holds
+	}
+	if api == wire.Anthropic && names(body, "thread") {
+		return messageThreads{x}, emulated
 	}
 	if !strings.Contains(body, native.Prefix) && !(emulated && (x.endpoint.task == compaction || mentions(body) || namesBetas(x.request.Header))) {
 		return nil, false

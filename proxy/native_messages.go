@@ -54,7 +54,7 @@ func (n nativeMessages) plain() emulation {
 	if !namesBetas(n.request.Header) {
 		return emulation{}
 	}
-	out := emulation{header: withoutBetas(n.request.Header)}
+	out := emulation{header: withoutBetas(n.request.Header, betas...)}
 	if n.endpoint.task == generate && compacts(n.request.Header) {
 		out.shape = func(res *http.Response) (*http.Response, error) {
 			return shaped(res, generate, &native.Addition{Iterations: true}, n.streamFault)
@@ -87,7 +87,7 @@ func (n nativeMessages) stripped(body string, emulated bool) emulation {
 func (n nativeMessages) onward(m *native.Messages, emulated bool) emulation {
 	out := emulation{body: m.Body()}
 	if emulated {
-		out.header = withoutBetas(n.request.Header)
+		out.header = withoutBetas(n.request.Header, betas...)
 	}
 	return out
 }
@@ -104,13 +104,13 @@ func namesBetas(h http.Header) bool {
 	return slices.ContainsFunc(betas, func(beta string) bool { return strings.Contains(strings.Join(h.Values(betaHeader), ","), beta) })
 }
 
-// withoutBetas leaves them out.
-func withoutBetas(h http.Header) http.Header {
+// withoutBetas are headers that do not name some betas.
+func withoutBetas(h http.Header, gone ...string) http.Header {
 	out := h.Clone()
 	var left []string
 	for _, line := range h.Values(betaHeader) {
 		for beta := range strings.SplitSeq(line, ",") {
-			if beta = strings.TrimSpace(beta); beta != "" && !slices.Contains(betas, beta) {
+			if beta = strings.TrimSpace(beta); beta != "" && !slices.Contains(gone, beta) {
 				left = append(left, beta)
 			}
 		}
@@ -127,8 +127,6 @@ func (n nativeMessages) ask(ctx context.Context, m *native.Messages) (emulation,
 	switch {
 	case m.OnDemand && n.endpoint.task == count:
 		return n.onward(m, true), nil // it counts the conversation as it was sent
-	case m.Held() && (m.OnDemand || slices.ContainsFunc(m.Edits, func(e native.Edit) bool { return e.Type == native.Compact })):
-		return emulation{answer: threadless(n.request)}, nil // the client sends the whole then
 	case m.OnDemand:
 		return n.onDemand(ctx, m)
 	}

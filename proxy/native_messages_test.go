@@ -406,15 +406,17 @@ func TestNativeCompressed(t *testing.T) {
 	}
 }
 
-// TestHeldThread: a request that goes on with what the provider holds is no
-// conversation that could be compacted: the client is told to send all of it.
+// TestHeldThread: what is asked of native compaction and message threads do not go
+// together, as at the provider's: the client is told to send the messages themselves.
 func TestHeldThread(t *testing.T) {
 	up, url := ignorant(t, proxy.Options{})
-	for _, members := range []string{`"compaction":{"type":"summarize"}`, `"context_management":{"edits":[{"type":"compact_20260112"}]}`} {
-		res := post(t, url+"/v1/messages", []byte(`{"model":"m","max_tokens":9,`+members+`,"thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[{"role":"user","content":"Go on."}]}`), nil)
-		body, _ := io.ReadAll(res.Body)
-		if res.StatusCode != http.StatusBadRequest || gjson.GetBytes(body, "error.details.error_code").Str != "thread_unsupported_request" || len(up.Requests()) > 0 {
-			t.Errorf("%s: %d %s", members, res.StatusCode, body)
+	for _, thread := range []string{`{"type":"create"}`, `{"type":"continue","previous_message_id":"msg_1"}`} {
+		for _, members := range []string{`"compaction":{"type":"summarize"}`, `"context_management":{"edits":[{"type":"compact_20260112"}]}`} {
+			res := post(t, url+"/v1/messages", []byte(`{"model":"m","max_tokens":9,`+members+`,"thread":`+thread+`,"messages":[{"role":"user","content":"Go on."}]}`), nil)
+			body, _ := io.ReadAll(res.Body)
+			if res.StatusCode != http.StatusBadRequest || gjson.GetBytes(body, "error.details.error_code").Str != "thread_unsupported_request" || len(up.Requests()) > 0 {
+				t.Errorf("%s %s: %d %s", members, thread, res.StatusCode, body)
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -20,13 +21,9 @@ import (
 // the provider holds.
 type asked struct {
 	*native.Responses
+	*held
 	// items are the conversation as far as the body of what goes out holds it.
 	items []string
-	// rebuilt is nil where the client's own body is the whole request.
-	rebuilt *rebuilt
-	// known: the history behind previous_response_id is known here. part: the
-	// provider was sent less than that.
-	known, part bool
 	// emulated: the compaction that the client manages is made here.
 	emulated bool
 	// body goes to the provider in place of the client's; empty keeps it.
@@ -50,15 +47,15 @@ func (n nativeResponses) begin(ctx context.Context, body string, emulated bool) 
 	case err != nil:
 		return emulation{}, nil // the provider says what is wrong
 	}
-	a := &asked{Responses: r, items: r.Items}
+	a := &asked{Responses: r, items: r.Items, held: n.heldResponse(r)}
 	if invalid = n.translate(ctx, a, emulated); invalid != nil {
 		return refuse(invalid)
 	}
 	switch {
 	case !n.triggered(a, emulated):
-		return emulation{asked: a, body: a.body}, nil
+		return emulation{asked: a, held: a.held, body: a.body}, nil
 	case a.Previous != "" && !a.known:
-		return refuse(unknownResponse(a.Previous))
+		return emulation{answer: n.unknownResponse(a.Previous)}, nil
 	case a.Conversation:
 		return refuse(&native.ResponsesRefusal{Param: "conversation", Message: "a conversation that the provider holds cannot be compacted here: send its items as the input"})
 	}
@@ -76,7 +73,7 @@ func (n nativeResponses) stripped(body string, emulated bool) emulation {
 	if err != nil {
 		return emulation{}
 	}
-	a := &asked{Responses: r, items: withoutTokens(r.Items)}
+	a := &asked{Responses: r, items: withoutTokens(r.Items), held: n.heldResponse(r)}
 	if n.triggered(a, emulated) {
 		if answer, err := n.compactInWords(n.request.Context(), a); err == nil {
 			return emulation{answer: answer}
@@ -105,14 +102,17 @@ func (n nativeResponses) triggered(a *asked, emulated bool) bool {
 // translate makes of a request one that any provider can answer.
 func (n nativeResponses) translate(ctx context.Context, a *asked, emulated bool) *native.ResponsesRefusal {
 	var h history
-	if a.Previous != "" {
-		c, err := n.t.responses.follow(ctx, a.Previous)
+	if gone, _ := n.t.lost.Get(a.conversation); a.name != "" && !gone {
+		c, err := n.t.responses.follow(ctx, a.name)
 		if err != nil {
 			n.fault("link", err, nil) // as one that nobody knows
 		}
 		if c != nil {
 			a.known, a.part, h = true, c.part, c.history
 			a.items = slices.Concat(c.system, c.items, a.Items)
+			if a.conversation != "" {
+				a.prev, a.added, a.put = c.last.Prev, slices.Concat(rawItems(c.last.Input), a.Items), len(c.last.Input)
+			}
 		}
 	}
 	own, invalid := n.expand(ctx, a, h)
@@ -136,16 +136,19 @@ func (n nativeResponses) translate(ctx context.Context, a *asked, emulated bool)
 	if a.Trigger && !emulated {
 		tail = append(tail, trigger)
 	}
-	own.body = a.Body(slices.Concat(a.items, tail), append(gone, "previous_response_id")...)
+	own.body = a.Body(slices.Concat(a.items, tail), append(gone, heldMembers...)...)
 	if own.fallback != nil {
 		if a.known {
-			gone = append(gone, "previous_response_id")
+			gone = append(gone, heldMembers...)
 		}
 		a.body = a.Body(slices.Concat(own.fallback, tail), gone...)
 	}
 	a.rebuilt = own
 	return nil
 }
+
+// heldMembers are those that name what a request goes on with.
+var heldMembers = []string{"previous_response_id", "conversation"}
 
 // expand finds our own compaction among the items. The history that it stands
 // for takes the place of everything before it but what the client may have added
@@ -242,7 +245,27 @@ func withoutTokens(items []string) []string {
 	return list
 }
 
-// unknownResponse is the refusal on which clients send their history themselves.
-func unknownResponse(id string) *native.ResponsesRefusal {
-	return &native.ResponsesRefusal{Param: "previous_response_id", Code: "previous_response_not_found", Message: "Previous response with id '" + id + "' not found."}
+// budget is what bounds a request whose compaction the client manages, in tokens;
+// 0 where nothing but the window does. A policy compacts at nine tenths of it.
+func (m emulation) budget(ask *palimpsest.Step) int {
+	if m.asked == nil || !m.asked.emulated || m.asked.Threshold == 0 {
+		return 0
+	}
+	budget := m.asked.Threshold * 10 / 9
+	if room := ask.Window - ask.Output; room > 0 {
+		budget = min(budget, room)
+	}
+	return budget
+}
+
+// madeItem is the compaction of a step; empty where something failed.
+func (n nativeResponses) madeItem(s *step) string {
+	item, err := guard(n.request.Context(), n.t.options.Deadline, func(ctx context.Context) (string, error) {
+		item, _, err := n.compaction(ctx, s.id, s.read)
+		return item, err
+	})
+	if err != nil {
+		n.fault("compaction", err, s)
+	}
+	return item
 }

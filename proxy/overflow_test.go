@@ -162,10 +162,11 @@ func TestServerSideHistory(t *testing.T) {
 	thread := []byte(`{"model":"m","max_tokens":10,"thread":{"type":"continue","previous_message_id":"msg_1"},"messages":[{"role":"user","content":"` + long + `"}]}`)
 	previous := []byte(`{"model":"m","previous_response_id":"resp_1","input":"` + long + `"}`)
 	for _, c := range []struct {
-		path string
-		body []byte
-		says string
-	}{{"/v1/messages", thread, `"error_code":"thread_unsupported_request"`}, {"/v1/responses", previous, `"code":"previous_response_not_found"`}} {
+		path   string
+		body   []byte
+		status int
+		says   string
+	}{{"/v1/messages", thread, 404, `"error_code":"thread_not_found"`}, {"/v1/responses", previous, 400, `"code":"previous_response_not_found"`}} {
 		full = false
 		res := post(t, url+c.path, c.body, nil)
 		got := up.Requests()
@@ -175,7 +176,7 @@ func TestServerSideHistory(t *testing.T) {
 		full = true
 		res = post(t, url+c.path, c.body, nil)
 		said, _ := io.ReadAll(res.Body)
-		if res.StatusCode != 400 || !strings.Contains(string(said), c.says) {
+		if res.StatusCode != c.status || !strings.Contains(string(said), c.says) {
 			t.Errorf("%s: status %d: %s", c.path, res.StatusCode, said)
 		}
 	}

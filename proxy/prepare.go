@@ -242,7 +242,7 @@ func (x *exchange) finish(ctx context.Context, s *step, made *palimpsest.Prepare
 	if err != nil {
 		return d, err
 	}
-	rendered := refreshed(made.Prompt, log, s.read)
+	rendered := x.native.held.pointed(refreshed(made.Prompt, log, s.read))
 	next.offered = x.offers(s.read) && slices.ContainsFunc(rendered.Tools, isOurs)
 	if d.body, err = x.endpoint.dialect.Encode(rendered); err != nil {
 		return d, fmt.Errorf("encode: %w", err)
@@ -272,11 +272,11 @@ func (x *exchange) counted(ctx context.Context) (decision, error) {
 	}
 	at, err := identify.Find(r.base, r.Prompt.Messages, r.IDs, x.logs(ctx, r, false))
 	if err != nil || at.Of == nil || at.Fork {
-		return pass("count"), err
+		return x.uncompacted(r, err)
 	}
 	current, _, err := store.CurrentUncopied(ctx, x.t.plans, at.Log, permit.Key{})
 	if err != nil || current.Empty() {
-		return pass("count"), err
+		return x.uncompacted(r, err)
 	}
 	whole, err := at.Of.Append(identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:])...)
 	if err != nil {
@@ -307,4 +307,17 @@ func (x *exchange) counted(ctx context.Context) (decision, error) {
 		return decision{step: s}, fmt.Errorf("encode: %w", err)
 	}
 	return decision{action: Planned, read: r, step: s, body: body, before: res.Before, sent: res.After}, nil
+}
+
+// uncompacted counts what nothing was removed from: as the client has it, or the whole
+// of a history that the provider would not know.
+func (x *exchange) uncompacted(r *reading, err error) (decision, error) {
+	if err != nil || !x.native.strict() {
+		return pass("count"), err
+	}
+	body, err := x.endpoint.dialect.Encode(r.Prompt)
+	if err != nil {
+		return decision{}, fmt.Errorf("encode: %w", err)
+	}
+	return decision{action: Planned, read: r, body: body}, nil
 }

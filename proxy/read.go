@@ -25,8 +25,8 @@ type reading struct {
 
 // read looks into the request. It is nil where that cannot be done, for the reason.
 func (x *exchange) read(ctx context.Context) (r *reading, reason string, err error) {
-	if a := x.native.asked; a != nil && a.rebuilt != nil {
-		r, err := x.reassembled(ctx, a.rebuilt)
+	if h := x.native.held; h != nil && h.rebuilt != nil {
+		r, err := x.reassembled(ctx, h.rebuilt)
 		return r, "", err
 	}
 	if x.unreadable != nil {
@@ -61,10 +61,11 @@ func (x *exchange) small(ctx context.Context) bool {
 	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
 		return false
 	}
-	if a := x.native.asked; a != nil {
-		if r := a.rebuilt; r != nil || a.emulated {
-			return !a.emulated && !r.strict && r.Log == "" && len(r.body) < smallAlways
-		}
+	if a := x.native.asked; a != nil && a.emulated {
+		return false
+	}
+	if h := x.native.held; h != nil && h.rebuilt != nil {
+		return !h.rebuilt.strict && h.rebuilt.Log == "" && len(h.rebuilt.body) < smallAlways
 	}
 	if len(x.body) < smallAlways {
 		return true

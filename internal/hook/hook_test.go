@@ -2,7 +2,6 @@ package hook_test
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,11 +11,10 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/internal/hook"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 const sample = "../../testdata/sessions/fix-retry.claude-code.jsonl"
 
@@ -58,15 +56,7 @@ func TestContext(t *testing.T) {
 		if v.Get("hookEventName").Str != hook.SessionStart || v.Get("additionalContext").Str != text {
 			t.Errorf("%s: the answer is %.200s", name, out)
 		}
-		golden := filepath.Join("testdata", name+".context.txt")
-		if *update {
-			if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if want, err := os.ReadFile(golden); err != nil || string(want) != text {
-			t.Errorf("%s: %v; the text is not the golden one:\n%s", name, err, text)
-		}
+		golden.Equal(t, "testdata/"+name+".context.txt", text)
 	}
 }
 

@@ -72,6 +72,8 @@ var commands = map[string][]reads{
 	"keys add": nil, "keys revoke": nil, "keys master": nil, "keys rotate": nil, "keys erase": nil,
 	// Requests are what they read: see the daemon and the proxy.
 	"serve": nil, "run": nil,
+	// They read what a daemon of the user's says at its socket.
+	"daemon": nil, "daemon stop": nil,
 	// What they read on standard input has tests of its own: mcp_test.go, hook_test.go.
 	"mcp": nil, "hook": nil,
 	"hook install": nil, "hook remove": nil,

@@ -23,7 +23,8 @@ import (
 //	the command     command_test.go     every transcript format; every command, with the files that it reads
 //	the daemon      daemon_test.go      every operation of the API: bodies, addresses, queries, headers
 //	the proxy       proxy_test.go       every API, whole and as a stream: requests, and answers of the upstream
-//	connections     connection_test.go  slow and half requests to both
+//	                held_test.go        histories that the provider holds: message threads, conversations
+//	connections     connection_test.go  slow and half requests to both, at the port and at the socket
 //	MCP             mcp_test.go         messages to `palimpsest mcp` and to /mcp of the daemon: every tool
 //	hooks           hook_test.go        what each agent writes to `palimpsest hook`, at every event
 

@@ -377,7 +377,7 @@ func named(c *Conversation, id string) []rehydrate.Content {
 	return out
 }
 
-// put is what was put aside under an id: what the plan's pointer stands for, or a text
+// put is what was externalized under an id: what the plan's pointer stands for, or a text
 // of the conversation that has this id.
 func put(c *Conversation, id string) []rehydrate.Content {
 	pointed := func(*thread.Message) bool { return false }

@@ -188,10 +188,6 @@ func (m *Messages) Invalid() error {
 	return nil
 }
 
-// Held reports whether the provider holds the history, and the request goes on with
-// it: the messages are then no conversation by themselves.
-func (m *Messages) Held() bool { return m.top["thread"].Get("type").Str == "continue" }
-
 // Empty reports whether there is nothing that a summary could be made of: no
 // message beside what an earlier compaction left.
 func (m *Messages) Empty() bool {

@@ -27,10 +27,12 @@ type Responses struct {
 	// Newest is the position of the last compaction item among Items, -1 when
 	// there is none.
 	Newest int
-	// Previous is previous_response_id, Conversation says that the provider holds
-	// the history in a conversation.
-	Previous     string
-	Conversation bool
+	// Previous is previous_response_id. Conversation says that the provider holds
+	// the history in a conversation, and ConversationID which; that is empty where the
+	// body does not say it.
+	Previous       string
+	Conversation   bool
+	ConversationID string
 	// Stored: the provider keeps the response, so that a later request can name it.
 	Stored, Stream bool
 	Model          string
@@ -68,6 +70,9 @@ func ParseResponses(body string) (*Responses, error) {
 			r.Previous = v.Str
 		case "conversation":
 			r.Conversation = v.Type != gjson.Null
+			if r.ConversationID = v.Str; v.IsObject() {
+				r.ConversationID = v.Get("id").Str
+			}
 		case "store":
 			r.Stored = v.Type != gjson.False
 		case "stream":

@@ -8,38 +8,53 @@ import (
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
+
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// kept are the responses that an upstream holds, so that later requests can go on
-// with them: the whole input and output of each, by its id.
+// kept are the answers that an upstream holds, so that later requests can go on
+// with them: the whole input and output of each, by its id; of a message of a thread,
+// its system and tools before that.
 type kept struct {
-	mu    sync.Mutex
-	items map[string][]string
+	mu        sync.Mutex
+	items     map[string][]string
+	continued map[string]bool // messages of threads
 }
 
 // whole is the body with the history that stands behind its previous_response_id.
 func (k *kept) whole(body []byte) (full []byte, status int, said string) {
 	previous := gjson.GetBytes(body, "previous_response_id").Str
-	if previous == "" {
+	conversation := conversationID(body)
+	if previous == "" && conversation == "" {
 		return body, 0, ""
 	}
 	k.mu.Lock()
-	items, known := k.items[previous]
+	items, known := k.items[previous+conversation]
 	k.mu.Unlock()
+	if !known && conversation != "" {
+		return nil, http.StatusNotFound, fmt.Sprintf(`{"error":{"message":"Conversation with id '%s' not found.","type":"invalid_request_error","param":null,"code":null}}`, conversation)
+	}
 	if !known {
 		return nil, http.StatusBadRequest, fmt.Sprintf(`{"error":{"message":"Previous response with id '%s' not found.","type":"invalid_request_error","param":"previous_response_id","code":"previous_response_not_found"}}`, previous)
 	}
 	full, _ = sjson.DeleteBytes(body, "previous_response_id")
+	full, _ = sjson.DeleteBytes(full, "conversation")
 	full, _ = sjson.SetRawBytes(full, "input", []byte("["+strings.Join(append(items[:len(items):len(items)], inputItems(body)...), ",")+"]"))
 	return full, 0, ""
 }
 
 // keep holds a response, unless the client asks not to.
-func (k *kept) keep(id string, full []byte, output []string) {
+func (k *kept) keep(id, conversation string, full []byte, output []string) {
+	if conversation != "" {
+		k.put(conversation, append(inputItems(full), output...))
+	}
 	if v := gjson.GetBytes(full, "store"); v.Exists() && !v.Bool() {
 		return
 	}
-	items := append(inputItems(full), output...)
+	k.put(id, append(inputItems(full), output...))
+}
+
+func (k *kept) put(id string, items []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.items == nil {
@@ -48,11 +63,61 @@ func (k *kept) keep(id string, full []byte, output []string) {
 	k.items[id] = items
 }
 
-// ForgetResponses forgets the responses that Chains holds.
+func conversationID(body []byte) string {
+	v := gjson.GetBytes(body, "conversation")
+	return v.Str + v.Get("id").Str
+}
+
+// conversations answers a request about conversations; false for others.
+func (k *kept) conversations(w http.ResponseWriter, q *Request) bool {
+	path := strings.Split(strings.TrimPrefix(q.Path, "/v1/"), "/")
+	if path[0] != "conversations" {
+		return false
+	}
+	id := ""
+	if len(path) > 1 {
+		id = path[1]
+	}
+	k.mu.Lock()
+	items, known := k.items[id]
+	k.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	added := elements(gjson.GetBytes(q.Body, "items"))
+	switch {
+	case len(added) > 20:
+		w.WriteHeader(http.StatusBadRequest)
+		q.Refused = "at most 20 items at a time"
+		fmt.Fprint(w, refusal(wire.Responses, q.Refused))
+	case id == "":
+		id = fmt.Sprintf("conv_%d", q.N)
+		k.put(id, added)
+		fmt.Fprintf(w, `{"id":%q,"object":"conversation","created_at":1,"metadata":{}}`, id)
+	case !known:
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, refusal(wire.Responses, "Conversation with id '"+id+"' not found."))
+	case q.Method == http.MethodDelete && len(path) == 2:
+		k.mu.Lock()
+		delete(k.items, id)
+		k.mu.Unlock()
+		fmt.Fprintf(w, `{"id":%q,"object":"conversation.deleted","deleted":true}`, id)
+	case q.Method == http.MethodDelete: // the last one, whichever is named
+		k.put(id, items[:len(items)-1])
+		fmt.Fprintf(w, `{"id":%q,"object":"conversation","created_at":1,"metadata":{}}`, id)
+	default:
+		if q.Method == http.MethodPost {
+			k.put(id, append(items[:len(items):len(items)], added...))
+			items = added
+		}
+		fmt.Fprintf(w, `{"object":"list","data":[%s],"first_id":"","last_id":"","has_more":false}`, strings.Join(items, ","))
+	}
+	return true
+}
+
+// ForgetResponses forgets the responses and threads that Chains holds.
 func (u *Upstream) ForgetResponses() {
 	u.kept.mu.Lock()
 	defer u.kept.mu.Unlock()
-	u.kept.items = nil
+	u.kept.items, u.kept.continued = nil, nil
 }
 
 func inputItems(body []byte) []string {

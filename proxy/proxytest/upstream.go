@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,6 +47,9 @@ type Request struct {
 type Answer struct {
 	Text, Thinking string
 	Calls          []thread.ToolCall
+	// Cut says that the answer ended at the limit on the output. A stream of Anthropic's
+	// then lacks the end of the last call's arguments.
+	Cut bool
 	// Status and Body answer in place of the model; Stream is sent as a stream of
 	// status 200 instead.
 	Status int
@@ -68,8 +72,9 @@ type Upstream struct {
 	// BindThinking refuses a thinking block before which anything has changed, as
 	// the newest Anthropic models do.
 	BindThinking bool
-	// Chains is a provider that holds responses: a request goes on with one of those
-	// by previous_response_id, and with no other.
+	// Chains is a provider that holds responses, conversations and message threads: a
+	// request goes on with one of those by previous_response_id, conversation or thread,
+	// and with no other.
 	Chains bool
 	// NoCompaction refuses whatever belongs to the providers' own compaction, as
 	// servers do that know nothing of it.
@@ -154,7 +159,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	if u.counted(w, q) {
+	if u.counted(w, q) || u.Chains && u.kept.conversations(w, q) {
 		return
 	}
 	if q.API == "" || r.Method != http.MethodPost {
@@ -176,8 +181,14 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	status, said := 0, ""
-	if q.API == wire.Responses && u.Chains {
-		if plain, status, said = u.kept.whole(plain); status != 0 {
+	if u.Chains {
+		switch q.API {
+		case wire.Responses:
+			plain, status, said = u.kept.whole(plain)
+		case wire.Anthropic:
+			plain, status, said = u.kept.thread(q.Header, plain)
+		}
+		if status != 0 {
 			plain = body
 		}
 	}
@@ -195,8 +206,13 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if u.Model != nil {
 		a = u.Model(q)
 	}
-	if q.API == wire.Responses && u.Chains && a.Status == 0 {
-		u.kept.keep(fmt.Sprintf("resp_%d", q.N), plain, answered(q, gjson.ParseBytes(plain), a).Items())
+	if u.Chains && a.Status == 0 && a.Reset == 0 {
+		switch q.API {
+		case wire.Responses:
+			u.kept.keep(fmt.Sprintf("resp_%d", q.N), conversationID(body), plain, answered(q, gjson.ParseBytes(plain), a).Items())
+		case wire.Anthropic:
+			u.kept.keepThread(fmt.Sprintf("msg_%d", q.N), body, plain, wiretest.Body(q.API, answered(q, gjson.ParseBytes(plain), a)))
+		}
 	}
 	u.write(w, r, q, gjson.ParseBytes(plain), a)
 }
@@ -261,6 +277,16 @@ func overflow(api string, tokens, window int) string {
 		quote(fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens.", window, tokens)))
 }
 
+// cutArguments leaves out the last piece of a call's arguments in Anthropic's API.
+func cutArguments(events []string) []string {
+	for n := range slices.Backward(events) {
+		if strings.Contains(events[n], `"input_json_delta"`) {
+			return slices.Delete(events, n, n+1)
+		}
+	}
+	return events
+}
+
 // write sends an answer, whole or as a stream.
 func (u *Upstream) write(w http.ResponseWriter, r *http.Request, q *Request, body gjson.Result, a Answer) {
 	for name, values := range a.Header {
@@ -274,6 +300,9 @@ func (u *Upstream) write(w http.ResponseWriter, r *http.Request, q *Request, bod
 		pieces = []string{a.Stream}
 	case q.Stream:
 		pieces = wiretest.Events(q.API, wiretest.Body(q.API, answered(q, body, a)), &wiretest.StreamOptions{NoUsage: !body.Get("stream_options.include_usage").Bool()})
+		if a.Cut {
+			pieces = cutArguments(pieces)
+		}
 	default:
 		pieces = []string{wiretest.Body(q.API, answered(q, body, a))}
 	}

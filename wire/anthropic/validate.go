@@ -37,6 +37,15 @@ var (
 		"compact_20260112":         {Rules: []shape.Rule{shape.Must("trigger", "context-trigger", "compaction triggers at 50000 input tokens or more", triggers(50000, "input_tokens"))}},
 	}
 
+	// A request of a message thread, whose history the provider holds.
+	// https://docs.anthropic.com/en/api/messages (thread)
+	messageThread = &shape.Shape{Is: shape.Object, Rule: "thread", Say: "thread is {\"type\":\"create\"} or {\"type\":\"continue\",\"previous_message_id\":\"msg_...\"}", Rules: []shape.Rule{
+		shape.Must("", "thread", "thread has the type create, or continue with the previous_message_id of the answer that it goes on with", func(v gjson.Result) bool {
+			id := v.Get("previous_message_id")
+			return v.Get("type").Str == "create" || v.Get("type").Str == "continue" && id.Type == gjson.String && id.Str != ""
+		}),
+	}}
+
 	// What cannot stand beside a request for a summary.
 	// https://docs.anthropic.com/en/docs/build-with-claude/compaction
 	besideSummary = []struct {
@@ -118,6 +127,7 @@ func (c *checker) request(top gjson.Result) {
 		return true
 	})
 	c.required()
+	c.thread()
 	c.toolList()
 	c.systemBlocks()
 	c.messageList()
@@ -144,6 +154,22 @@ func (c *checker) required() {
 	}
 	if m := c.req["messages"]; !m.IsArray() {
 		c.Refuse(m.Index, "messages", "required", "give an array of messages")
+	}
+}
+
+// continues reports whether the request goes on with a thread: the messages are the
+// end of a conversation then.
+func (c *checker) continues() bool { return c.req["thread"].Get("type").Str == "continue" }
+
+func (c *checker) thread() {
+	t := c.req["thread"]
+	if t.Type == gjson.Null || !c.Check(t.Index, "thread", t, messageThread) || !c.continues() {
+		return
+	}
+	for _, name := range []string{"system", "tools"} {
+		if v := c.req[name]; v.Exists() {
+			c.Refuse(v.Index, name, "thread-fields", "%s is that of the request that began the thread: leave it out", name)
+		}
 	}
 }
 
@@ -262,6 +288,9 @@ func (c *checker) toolList() {
 func (c *checker) toolChoice() {
 	tools, choice := c.req["tools"], c.req["tool_choice"]
 	declared := tools.IsArray() && tools.Get("#").Int() > 0
+	if c.continues() {
+		return // they are those of the thread
+	}
 	if c.toolUsed && !declared {
 		c.Advise(c.req["messages"].Index, "tools", "tools-missing", "the messages hold tool blocks and no tool is declared: Bedrock refuses that")
 	}

@@ -51,6 +51,9 @@ func (c *checker) messageList() {
 	}
 	var turns []turn
 	shape.Each(list, "messages", func(path string, v gjson.Result) { turns = append(turns, c.message(path, v)) })
+	if len(turns) == 0 && c.continues() {
+		return // the model goes on with a turn that it has paused
+	}
 	if len(turns) == 0 {
 		c.Refuse(list.Index, "messages", "required", "a request needs at least one message")
 		return
@@ -87,7 +90,7 @@ func (c *checker) message(path string, v gjson.Result) turn {
 // the messages that it replaced, so the model's message with it may be first.
 func (c *checker) start(turns []turn) {
 	first := &turns[0]
-	if first.role == "user" || first.role == "assistant" && first.count("compaction") > 0 {
+	if first.role == "user" || c.continues() || first.role == "assistant" && first.count("compaction") > 0 {
 		return
 	}
 	c.Refuse(first.at, first.path+".role", "first-user", "the first message must be the user's")
@@ -137,7 +140,7 @@ func (c *checker) pairing(turns []turn) {
 				if other {
 					c.Refuse(b.Index, t.block(k), "tool-order", "results must come before everything else in their message")
 				}
-			case i == 0 && c.req["thread"].Get("type").Str == "continue":
+			case i == 0 && c.continues():
 				// The call is in the part of the conversation that the provider keeps.
 			default:
 				c.Refuse(b.Index, t.block(k), "tool-orphan", "result for %q, which the message before does not call", id)

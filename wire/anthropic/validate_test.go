@@ -23,6 +23,7 @@ const (
 	long   = `{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}`
 	sealed = `{"type":"compaction","content":"c","signature":"s"}`
 	tool   = `"tools":[{"name":"t","input_schema":{"type":"object"}}]`
+	goesOn = `"thread":{"type":"continue","previous_message_id":"msg_1"}`
 	budget = `"thinking":{"type":"enabled","budget_tokens":1024}`
 	search = `{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}`
 	found  = `{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}`
@@ -89,7 +90,14 @@ var ruleTests = []struct{ rule, path, bad, good string }{
 	{"tool-pairing", "messages[1].content[0]", chat(tool, hi, assistant(callA), hi), chat(tool, hi, assistant(callA), user(giveA, text))},
 	{"tool-pairing", "messages[1].content[0]", chat(tool, hi, assistant(callA)), chat(tool, hi, assistant(callA), user(giveA))},
 	{"tool-pairing", "messages[1].content[1]", chat(tool, hi, assistant(callA, callB), user(giveA)), chat(tool, hi, assistant(callA, callB), user(giveB, giveA))},
-	{"tool-orphan", "messages[0].content[0]", chat(tool, user(giveA)), chat(tool+`,"thread":{"type":"continue"}`, user(giveA))},
+	{"tool-orphan", "messages[0].content[0]", chat(tool, user(giveA)), chat(goesOn, user(giveA))},
+	{"thread", "thread", chat(`"thread":"create"`, hi), chat(`"thread":{"type":"create"}`, hi)},
+	{"thread", "thread", chat(`"thread":{"type":"continue"}`, hi), chat(goesOn, hi)},
+	{"thread", "thread", chat(`"thread":{"type":"fork"}`, hi), chat(`"thread":null`, hi)},
+	{"thread-fields", "system", chat(goesOn+`,"system":"x"`, hi), chat(`"thread":{"type":"create"},"system":"x"`, hi)},
+	{"thread-fields", "tools", chat(goesOn+`,`+tool, hi), chat(goesOn+`,"tool_choice":{"type":"any"}`, hi)},
+	{"required", "messages", chat(`"thread":{"type":"create"}`), chat(goesOn)},
+	{"first-user", "messages[0].role", chat("", `{"role":"system","content":"x"}`, hi), chat(goesOn, `{"role":"system","content":"x"}`, hi)},
 	{"tool-orphan", "messages[4].content[0]", chat(tool, hi, assistant(callA), user(giveA), ok, user(giveA)), chat(tool, hi, assistant(callA), user(giveA), ok, hi)},
 	{"tool-duplicate-result", "messages[2].content[1]", chat(tool, hi, assistant(callA), user(giveA, giveA)), chat(tool, hi, assistant(callA), user(giveA))},
 	{"tool-order", "messages[2].content[1]", chat(tool, hi, assistant(callA), user(text, giveA)), chat(tool, hi, assistant(callA), user(giveA, text))},

@@ -1,5 +1,5 @@
 // An agent with one shell tool, written with each of the npm SDKs:
-//   node agent.mjs anthropic|openai-chat|openai-responses|ai-anthropic|ai-openai TASK
+//   node agent.mjs anthropic|anthropic-threads|openai-chat|openai-responses|openai-conversations|ai-anthropic|ai-openai TASK
 // Base URL and key come from the environment, as each SDK reads them.
 import { execFileSync } from 'node:child_process';
 
@@ -36,6 +36,16 @@ const agents = {
       messages.push({ role: 'user', content: calls.map((c) => ({ type: 'tool_result', tool_use_id: c.id, content: run(c.input.command) })) });
     }
   },
+  // A message thread: the SDK's tool runner sends what is new alone.
+  async 'anthropic-threads'() {
+    const { default: Anthropic } = await import('@anthropic-ai/sdk');
+    const thread = new Anthropic().beta.messages.thread({
+      model: 'claude-sonnet-4-5', max_tokens: 4096, messages: [{ role: 'user', content: task }], system: 'You run commands.',
+      tools: [{ name: 'bash', description, input_schema: schema, run: ({ command }) => run(command) }],
+    });
+    const answer = await again(() => thread.toolRunner({ max_iterations: most }).runUntilDone());
+    return answer.content.filter((b) => b.type === 'text').map((b) => b.text).join('');
+  },
   // Streamed.
   async 'openai-chat'() {
     const { default: OpenAI } = await import('openai');
@@ -66,6 +76,22 @@ const agents = {
       const calls = answer.output.filter((item) => item.type === 'function_call');
       if (!calls.length) return answer.output_text;
       for (const c of calls) input.push({ type: 'function_call_output', call_id: c.call_id, output: run(JSON.parse(c.arguments).command) });
+    }
+  },
+  // Streamed, over a conversation that the provider holds.
+  async 'openai-conversations'() {
+    const { default: OpenAI } = await import('openai');
+    const client = new OpenAI();
+    const conversation = await client.conversations.create();
+    let input = [{ role: 'user', content: task }];
+    for (let i = 0; i < most; i++) {
+      const answer = await again(() => client.responses.stream({
+        model: 'gpt-5.2', instructions: 'You run commands.', input, conversation: conversation.id,
+        tools: [{ type: 'function', name: 'bash', description, parameters: schema, strict: true }],
+      }).finalResponse());
+      const calls = answer.output.filter((item) => item.type === 'function_call');
+      if (!calls.length) return answer.output_text;
+      input = calls.map((c) => ({ type: 'function_call_output', call_id: c.call_id, output: run(JSON.parse(c.arguments).command) }));
     }
   },
   // Streamed; tools are run by the AI SDK.

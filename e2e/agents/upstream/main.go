@@ -48,6 +48,7 @@ func run() error {
 	window := flag.Int("window", 0, "refuse requests over so many `tokens`; 0 takes all")
 	trouble := flag.Bool("trouble", false, "fail once each with 429, 500, 529 and a broken connection")
 	plain := flag.Bool("plain", false, "know nothing of compaction by the provider, and refuse what asks for it")
+	holds := flag.Bool("holds", false, "hold the histories of responses, conversations and message threads")
 	ask := flag.String("ask", "", "do no task: search for these `words` with the tool recall of an MCP server, and say what it gave")
 	flag.Parse()
 
@@ -69,7 +70,7 @@ func run() error {
 	if *ask != "" {
 		think = asks.answer
 	}
-	up := &proxytest.Upstream{Window: *window, NoCompaction: *plain, Model: think, Count: func(p *prompt.Prompt) int {
+	up := &proxytest.Upstream{Window: *window, NoCompaction: *plain, Chains: *holds, Model: think, Count: func(p *prompt.Prompt) int {
 		mu.Lock()
 		defer mu.Unlock()
 		return memo.Prompt(p)

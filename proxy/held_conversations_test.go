@@ -1,0 +1,254 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
+)
+
+// conversing is an agent whose history stands in a conversation of the provider's.
+type conversing struct {
+	*chained
+	id string
+}
+
+func newConversing(t testing.TB, url string, stream bool, items ...string) *conversing {
+	c := &conversing{chained: newChained(t, url, stream)}
+	c.id = c.about(http.MethodPost, "", `{"items":[`+strings.Join(items, ",")+`]}`).Get("id").Str
+	c.always = fmt.Sprintf(`,"conversation":%q`, c.id)
+	if c.id == "" {
+		t.Fatal("no conversation")
+	}
+	return c
+}
+
+// about is the answer to a request about the conversation.
+func (c *conversing) about(method, path, body string) gjson.Result {
+	c.t.Helper()
+	r, err := http.NewRequest(method, c.url+"/v1/conversations"+path, strings.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	res, err := c.client.Do(r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	s := told(c.t, res)
+	if s.status != http.StatusOK {
+		c.t.Fatalf("%s %s: %d %s", method, path, s.status, s.raw)
+	}
+	return gjson.ParseBytes(s.raw)
+}
+
+func (c *conversing) run() {
+	c.t.Helper()
+	for range 200 {
+		c.previous = "" // the conversation is all that is named
+		s := c.ask()
+		if s.status != 200 {
+			c.t.Fatalf("status %d: %.300s", s.status, s.raw)
+		}
+		if len(s.calls) == 0 {
+			return
+		}
+		c.results(s.calls, partOf)
+	}
+	c.t.Fatal("the task has no end")
+}
+
+// TestConversation: a conversation that the provider holds passes as it is below the mark;
+// above it the whole is put together here, items that the client has put there itself
+// included, and the provider's conversation still gets all of it.
+func TestConversation(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stream %t", stream), func(t *testing.T) {
+			t.Parallel()
+			up := plainUpstream(t)
+			up.Model = steps(40, false)
+			url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+			c := newConversing(t, url, stream, `{"type":"message","role":"developer","content":"Answer in English."}`, `{"type":"message","role":"user","content":"My name is Ada."}`)
+			c.about(http.MethodPost, "/"+c.id+"/items", `{"items":[{"type":"message","role":"assistant","content":"Welcome, Ada."}]}`)
+			c.user("Read all parts.")
+			c.run()
+			refusals(t, up)
+			if totals := p.Totals(); totals.Faults != 0 || totals.Compactions < 1 || c.actions[proxy.Passed] < 3 || c.actions[proxy.Planned] < 3 {
+				t.Errorf("totals %+v, actions %v", totals, c.actions)
+			}
+			var passed, whole []*proxytest.Request
+			for _, q := range up.Requests() {
+				if q.Path != "/v1/responses" {
+					continue
+				}
+				if gjson.GetBytes(q.Body, "conversation").Exists() {
+					passed = append(passed, q)
+				} else {
+					whole = append(whole, q)
+				}
+			}
+			if len(passed) < 3 || len(whole) < 3 {
+				t.Fatalf("%d requests named the conversation, %d held all", len(passed), len(whole))
+			}
+			if first := string(whole[0].Body); !strings.Contains(first, "Answer in English.") || !strings.Contains(first, "My name is Ada.") || !strings.Contains(first, "Welcome, Ada.") {
+				t.Errorf("the first whole request: %.500s", first)
+			}
+			if last := string(whole[len(whole)-1].Body); !strings.Contains(last, "Read all parts.") || !strings.Contains(last, "part_039.go") {
+				t.Errorf("the last request: %.500s", last)
+			}
+			items := c.about(http.MethodGet, "/"+c.id+"/items", "").Get("data").Raw
+			for n := range 40 {
+				if strings.Count(items, fmt.Sprintf(`"call_id":"call_%04d","output"`, n)) != 1 {
+					t.Errorf("the provider's conversation has the result %d other than once", n)
+				}
+			}
+			if !strings.Contains(items, "All parts are read.") {
+				t.Errorf("the provider's conversation ends so: %s", items[max(0, len(items)-300):])
+			}
+		})
+	}
+}
+
+// TestConversationRestart: a new proxy over the same store goes on with a conversation.
+func TestConversationRestart(t *testing.T) {
+	up := plainUpstream(t)
+	up.Model = steps(40, false)
+	file := "sqlite:" + filepath.Join(t.TempDir(), "kept.db")
+	again := func() string {
+		db, err := dsn.Open(t.Context(), file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		kept := db.Tenant("")
+		url, _ := start(t, up, proxy.Options{Window: window, Documents: kept.Documents, Config: palimpsest.Config{Counter: counter(), Log: kept.Log, Plans: kept.Plans}})
+		return url
+	}
+	c := newConversing(t, again(), true)
+	c.user("Read all parts.")
+	for n := range 20 {
+		if n == 5 || n == 15 {
+			c.url = again()
+		}
+		c.previous = ""
+		c.results(c.ask().calls, partOf)
+	}
+	c.url = again()
+	c.run()
+	refusals(t, up)
+	if c.actions[proxy.Compacted] == 0 {
+		t.Errorf("actions %v", c.actions)
+	}
+}
+
+// TestConversationUnknown: of a conversation that nobody here has seen, or of which the client
+// has deleted something, all requests pass untouched.
+func TestConversationUnknown(t *testing.T) {
+	up := plainUpstream(t)
+	up.Window = 0
+	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	for name, before := range map[string]func(*conversing){
+		"not seen":     func(c *conversing) {},
+		"item deleted": func(c *conversing) { c.about(http.MethodDelete, "/"+c.id+"/items/msg_1", "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newConversing(t, map[bool]string{true: url, false: up.URL}[name == "item deleted"], false, `{"type":"message","role":"user","content":"My name is Ada."}`)
+			c.url = url
+			before(c)
+			for n := range 30 {
+				c.user(result(n))
+				c.previous = ""
+				if s := c.ask(); s.status != 200 {
+					t.Fatalf("%d %s", s.status, s.raw)
+				}
+			}
+			if len(c.actions) != 1 || c.actions[proxy.Passed] != 30 {
+				t.Errorf("actions %v", c.actions)
+			}
+		})
+	}
+	if p.Totals().Faults != 0 {
+		t.Errorf("%+v", p.Totals())
+	}
+}
+
+// TestConversationElsewhere: a provider that has forgotten a conversation gets the whole.
+func TestConversationElsewhere(t *testing.T) {
+	up := plainUpstream(t)
+	up.Model = steps(24, false)
+	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	c := newConversing(t, url, true)
+	c.user("Read all parts.")
+	for range 2 {
+		c.previous = ""
+		c.results(c.ask().calls, partOf)
+	}
+	up.ForgetResponses()
+	c.run()
+	refused := 0
+	for _, q := range up.Requests() {
+		if q.Refused != "" {
+			refused++
+		}
+	}
+	if refused != 1 || c.actions[proxy.Planned]+c.actions[proxy.Compacted] < 10 {
+		t.Errorf("%d refused, actions %v, %+v", refused, c.actions, p.Totals())
+	}
+}
+
+// TestConversationFaults: a conversation of which something could not be kept is not known
+// any more: nothing is left out of it silently.
+func TestConversationFaults(t *testing.T) {
+	up := plainUpstream(t)
+	up.Model = steps(40, false)
+	up.Window = 0
+	documents := &faultyDocuments{harm: func(context.Context) error { return errDisk }}
+	url, p := start(t, up, proxy.Options{Window: window, Documents: documents, Secret: []byte("a secret of this test"), Config: palimpsest.Config{Counter: counter()}})
+	c := newConversing(t, url, true)
+	c.user("Read all parts.")
+	for n := range 4 {
+		if documents.at = ""; n == 2 {
+			documents.at = "put"
+		}
+		c.previous = ""
+		c.results(c.ask().calls, partOf)
+	}
+	c.run()
+	refusals(t, up)
+	if p.Totals().Faults == 0 || len(c.actions) != 1 {
+		t.Errorf("%+v, actions %v", p.Totals(), c.actions)
+	}
+}
+
+// TestConversationHandOver: where the provider does not take what was said, the client is
+// answered all the same, and somebody is told.
+func TestConversationHandOver(t *testing.T) {
+	up := plainUpstream(t)
+	up.Model = steps(40, false)
+	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}, Base: refusing{http.DefaultTransport}})
+	c := newConversing(t, url, false)
+	c.user("Read all parts.")
+	c.run()
+	if totals := p.Totals(); totals.Compactions == 0 || totals.Faults < 3 {
+		t.Errorf("%+v", totals)
+	}
+}
+
+// refusing takes no items.
+type refusing struct{ http.RoundTripper }
+
+func (r refusing) RoundTrip(q *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(q.URL.Path, "/items") {
+		return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: http.NoBody, Request: q}, nil
+	}
+	return r.RoundTripper.RoundTrip(q)
+}

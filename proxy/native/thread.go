@@ -1,0 +1,113 @@
+package native
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+)
+
+// BetaThreads is the beta of message threads, which is named with a request that holds
+// its conversation itself no more.
+const BetaThreads = "message-threads-2026-08-12"
+
+// Thread is the message that a request of a message thread goes on with, empty where
+// it begins the thread; false where the request is of no thread, or of a form that is not
+// known here.
+func (m *Messages) Thread() (previous string, ok bool) {
+	switch t := m.top["thread"]; t.Get("type").Str {
+	case "create":
+		return "", true
+	case "continue":
+		previous = t.Get("previous_message_id").Str
+		return previous, previous != ""
+	}
+	return "", false
+}
+
+// onceInThread are the members that the first request of a thread has, and no other.
+var onceInThread = []string{"system", "tools"}
+
+// Around are the members of the body that hold for the whole thread, as an object.
+func (m *Messages) Around() string {
+	var b strings.Builder
+	for _, name := range onceInThread {
+		if v, there := m.top[name]; there {
+			put(&b, name, v.Raw)
+		}
+	}
+	return "{" + b.String() + "}"
+}
+
+// Whole is the request with other messages, as one that holds its conversation itself:
+// around are the members of the request that began the thread, which count where this
+// one has none.
+func (m *Messages) Whole(around string, messages []string) string {
+	var b strings.Builder
+	for _, name := range m.names {
+		if name != "thread" && name != "messages" {
+			put(&b, name, m.top[name].Raw)
+		}
+	}
+	for _, name := range onceInThread {
+		if v := gjson.Get(around, name); v.Exists() && !m.top[name].Exists() {
+			put(&b, name, v.Raw)
+		}
+	}
+	put(&b, "messages", "["+strings.Join(messages, ",")+"]")
+	return "{" + b.String() + "}"
+}
+
+// put adds a member to those of an object.
+func put(b *strings.Builder, name, value string) {
+	if b.Len() > 0 {
+		b.WriteByte(',')
+	}
+	b.WriteString(rawjson.Quote(name))
+	b.WriteByte(':')
+	b.WriteString(value)
+}
+
+// Unmarked are the messages without their cache marks: a request may have few, and a
+// conversation that is put together of many requests would have those of all. marked is
+// the time to live of the last of them, empty for the provider's default; nil where there was none.
+func (m *Messages) Unmarked() (messages []string, marked *string) {
+	for _, v := range m.top["messages"].Array() {
+		raw := v.Raw
+		if strings.Contains(raw, `"cache_control"`) {
+			var ttl *string
+			if raw, ttl = unmarked(raw, "content", 2); ttl != nil {
+				marked = ttl
+			}
+		}
+		messages = append(messages, raw)
+	}
+	return messages, marked
+}
+
+// unmarked takes the cache marks out of the blocks of a list, and out of the blocks in
+// these.
+func unmarked(doc, list string, levels int) (out string, ttl *string) {
+	for i, block := range gjson.Get(doc, list).Array() {
+		at := list + "." + strconv.Itoa(i)
+		if mark := block.Get("cache_control"); mark.Exists() {
+			if mark.IsObject() {
+				own := mark.Get("ttl").Str
+				ttl = &own
+			}
+			if cut, err := sjson.Delete(doc, at+".cache_control"); err == nil {
+				doc = cut
+			}
+		}
+		if levels > 1 && block.Get("content").IsArray() {
+			var inner *string
+			if doc, inner = unmarked(doc, at+".content", levels-1); inner != nil && ttl == nil {
+				ttl = inner
+			}
+		}
+	}
+	return doc, ttl
+}
