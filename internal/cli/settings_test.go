@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -109,14 +110,11 @@ func TestEverySettingActs(t *testing.T) {
 		}
 		return fmt.Sprint(statuses)
 	}
-	// A request that its provider does not answer, when the daemon stops: it is
-	// interrupted, or waits although the provider was asked a thousand times meanwhile.
+	// A request whose provider has not answered yet when the daemon stops: it is
+	// interrupted, or waits for the answer.
 	draining := func(t *testing.T, args ...string) string {
 		asked, gone, release := make(chan bool, 1), make(chan bool, 1), make(chan bool)
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodGet {
-				return
-			}
 			io.Copy(io.Discard, r.Body) // only then is it seen that the client is gone
 			asked <- true
 			select {
@@ -125,7 +123,6 @@ func TestEverySettingActs(t *testing.T) {
 			case <-release:
 			}
 		}))
-		defer s.Close()
 		address, stop := running(t, append(args, "--anthropic-upstream", s.URL)...)
 		ended, stopped := make(chan bool), make(chan bool)
 		go func() {
@@ -139,20 +136,29 @@ func TestEverySettingActs(t *testing.T) {
 			defer close(stopped)
 			stop()
 		}()
-		seen := "waits"
-		for n := 0; n < 1000 && seen == "waits"; n++ {
-			ask(t, s.URL, "")
-			select {
-			case <-gone:
-				seen = "interrupted"
-			default:
+		refused := false // then it has begun to stop
+		for !refused {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(address, "http://"))
+			if refused = err != nil; !refused {
+				conn.Close()
 			}
 		}
-		close(release)
+		var late time.Duration
+		if args[len(args)-1] == "1ms" {
+			late = 10 * time.Second // less than the setting is by default
+		}
+		answers := time.AfterFunc(late, func() { close(release) })
+		defer answers.Stop()
 		<-stopped
 		<-ended
 		http.DefaultClient.CloseIdleConnections()
-		return seen
+		s.Close() // waits for the provider to be through with the request
+		select {
+		case <-gone:
+			return "interrupted"
+		default:
+			return "waits"
+		}
 	}
 	measuring := func(k talk, names ...string) observer {
 		return func(t *testing.T, args ...string) string {
