@@ -252,15 +252,11 @@ func (w *resultWork) readOutput(s string) {
 	w.code = -1
 	s = w.harness(s)
 	fails := 0
-	for at := 0; at < len(s); {
-		var p span
-		p, at = nextLine(s, at)
-		start := p.from
-		p = trimSpan(s, p)
-		if p.from == p.to {
+	for _, p := range lineSpans(s) {
+		line := s[p.from:p.to]
+		if line == "" {
 			continue
 		}
-		line := s[p.from:p.to]
 		if rest, ok := strings.CutPrefix(line, "Shell cwd was reset to "); ok {
 			w.reset = rest
 			continue
@@ -275,7 +271,7 @@ func (w *resultWork) readOutput(s string) {
 				continue
 			}
 		}
-		if v, ok := verdictOf(line, p.from > start); ok {
+		if v, ok := verdictOf(line, p.from > 0 && s[p.from-1] != '\n'); ok {
 			if len(w.verdicts) >= maxVerdicts && !v.good && fails >= maxVerdicts/2 {
 				continue
 			}
