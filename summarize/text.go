@@ -205,3 +205,11 @@ func set(words string) map[string]bool {
 	}
 	return m
 }
+
+// firstWord is the first word of a text; "" where there is none.
+func firstWord(s string) string {
+	for w := range strings.FieldsSeq(s) {
+		return w
+	}
+	return ""
+}
