@@ -18,14 +18,14 @@ import (
 // field is one field of a file: where it stands, what it may be, and the setting
 // that it is read into.
 type field struct {
-	path                string // the keys down to it, joined by dots
-	unit, about, source string
-	kind                kind
-	min, max            float64 // of numbers; of durations in nanoseconds
-	words               []word
-	enum                []string
-	models, not         bool
-	setting             reflect.Value
+	path        string // the keys down to it, joined by dots
+	unit, about string
+	kind        kind
+	min, max    float64 // of numbers; of durations in nanoseconds
+	words       []word
+	enum        []string
+	models, not bool
+	setting     reflect.Value
 }
 
 // word stands for a number.
@@ -77,7 +77,7 @@ func fieldsOf(base string, at any) []field {
 			continue
 		}
 		f := field{
-			path: tag.Get("file"), unit: tag.Get("unit"), about: tag.Get("about"), source: tag.Get("source"),
+			path: tag.Get("file"), unit: tag.Get("unit"), about: tag.Get("about"),
 			kind: kinds[value.Kind()], not: tag.Get("not") == "true", setting: value,
 		}
 		if low, high, ok := strings.Cut(tag.Get("range"), ".."); ok {

@@ -47,59 +47,59 @@ type Settings struct {
 	Loop       policy.Loop
 	// Messages, Tokens, Turns and Ratio are how much the cut of that name keeps;
 	// SplitTurns lets last-tokens cut inside a turn.
-	Messages   int     `file:"cut.messages" bases:"last-messages" unit:"messages" range:"1.." about:"how many of the newest messages stay" source:"docs/policies.md"`
-	Tokens     int     `file:"cut.tokens" bases:"last-tokens" unit:"tokens" range:"1.." about:"how much of the newest part stays" source:"docs/policies.md"`
-	SplitTurns bool    `file:"cut.split_turns" bases:"last-tokens" about:"cut inside a turn where that keeps more" source:"docs/policies.md"`
-	Turns      int     `file:"cut.turns" bases:"last-turns" unit:"turns" range:"1.." about:"how many of the newest turns stay whole" source:"docs/policies.md"`
-	Ratio      float64 `file:"cut.ratio" bases:"ratio" unit:"ratio" range:"0.001..0.999" about:"share of the tokens that stays" source:"docs/policies.md"`
+	Messages   int     `file:"cut.messages" bases:"last-messages" unit:"messages" range:"1.." about:"how many of the newest messages stay"`
+	Tokens     int     `file:"cut.tokens" bases:"last-tokens" unit:"tokens" range:"1.." about:"how much of the newest part stays"`
+	SplitTurns bool    `file:"cut.split_turns" bases:"last-tokens" about:"cut inside a turn where that keeps more"`
+	Turns      int     `file:"cut.turns" bases:"last-turns" unit:"turns" range:"1.." about:"how many of the newest turns stay whole"`
+	Ratio      float64 `file:"cut.ratio" bases:"ratio" unit:"ratio" range:"0.001..0.999" about:"share of the tokens that stays"`
 
 	// Counter is how tokens are counted; "auto" leaves it to the caller.
-	Counter     string `file:"counter" about:"how tokens are counted: o200k, cl100k, claude, gemini, chars/4, …; auto: as the model counts, or else o200k" source:"A13, A19"`
+	Counter     string `file:"counter" about:"how tokens are counted: o200k, cl100k, claude, gemini, chars/4, …; auto: as the model counts, or else o200k"`
 	Summarizer  Summarizer
 	Rehydration rehydrate.Options
 	Retrieval   Retrieval
 	// Durability holds for tools that nobody declares (A9), Tools are overrides
 	// by name.
-	Durability thread.Durability            `file:"tools.default_durability" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"holds for tools that nobody declares" source:"A9, A19"`
-	Tools      map[string]toolpolicy.Policy `file:"tools.overrides" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"by the name of a tool; what is not said of it is as built in" source:"A9, A19"`
+	Durability thread.Durability            `file:"tools.default_durability" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"holds for tools that nobody declares"`
+	Tools      map[string]toolpolicy.Policy `file:"tools.overrides" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"by the name of a tool; what is not said of it is as built in"`
 }
 
 // Retrieval says what of the removed messages is shown without being asked for.
 type Retrieval struct {
-	Enabled bool `file:"retrieval.enabled" about:"show what was removed and matches the user's last message beside it" source:"A19, A23"`
+	Enabled bool `file:"retrieval.enabled" about:"show what was removed and matches the user's last message beside it"`
 	// Tokens bounds what one request is shown.
-	Tokens int `file:"retrieval.tokens" unit:"tokens" range:"1.." about:"bound on what one request is shown so" source:"A23"`
+	Tokens int `file:"retrieval.tokens" unit:"tokens" range:"1.." about:"bound on what one request is shown so"`
 	// Vectors is the model whose vectors let searches find by meaning, as
 	// provider:name, or "none".
-	Vectors string `file:"retrieval.vector_store" about:"search by meaning too, with vectors of a model such as openai:text-embedding-3-small; none: by words alone" source:"A19, A23"`
+	Vectors string `file:"retrieval.vector_store" about:"search by meaning too, with vectors of a model such as openai:text-embedding-3-small; none: by words alone"`
 }
 
 // Rungs says which rungs of a ladder are off.
 type Rungs struct {
-	Externalize bool `file:"ladder.enable_externalization" bases:"auto" not:"true" about:"store large results outside of the prompt and leave a pointer" source:"A17"`
-	Clear       bool `file:"ladder.enable_clearing" not:"true" about:"replace results by a placeholder" source:"A17"`
-	Summarize   bool `file:"ladder.enable_summarization" not:"true" about:"summarize older spans" source:"A17"`
-	Drop        bool `file:"ladder.enable_dropping" not:"true" about:"leave messages out, as the last resort" source:"A17"`
+	Externalize bool `file:"ladder.enable_externalization" bases:"auto" not:"true" about:"store large results outside of the prompt and leave a pointer"`
+	Clear       bool `file:"ladder.enable_clearing" not:"true" about:"replace results by a placeholder"`
+	Summarize   bool `file:"ladder.enable_summarization" not:"true" about:"summarize older spans"`
+	Drop        bool `file:"ladder.enable_dropping" not:"true" about:"leave messages out, as the last resort"`
 }
 
 // Summarizer says who writes summaries.
 type Summarizer struct {
 	// Use are models as provider:name, asked in this order. After the last one,
 	// or with none, code writes the summary.
-	Use []string `file:"summarizer.use" enum:"models" about:"models that write summaries, asked in order: anthropic:MODEL or openai:MODEL; after them, and with extractive alone, code does" source:"A19"`
+	Use []string `file:"summarizer.use" enum:"models" about:"models that write summaries, asked in order: anthropic:MODEL or openai:MODEL; after them, and with extractive alone, code does"`
 	// Timeout bounds each model.
-	Timeout time.Duration `file:"summarizer.timeout" unit:"duration" range:"1ms..1h" about:"bound on each model" source:"docs/policies.md"`
+	Timeout time.Duration `file:"summarizer.timeout" unit:"duration" range:"1ms..1h" about:"bound on each model"`
 	// Temperature is sent with requests: Own leaves it to each prompt, None
 	// sends none.
-	Temperature float64 `file:"summarizer.temperature" range:"0..2" words:"auto=-1 none=-2" about:"sent with each request; auto: each prompt's own; none: for models that take none" source:"B6"`
+	Temperature float64 `file:"summarizer.temperature" range:"0..2" words:"auto=-1 none=-2" about:"sent with each request; auto: each prompt's own; none: for models that take none"`
 	// MaxOutput bounds answers in tokens; 0 leaves it to each prompt.
-	MaxOutput int `file:"summarizer.max_output" unit:"tokens" range:"1.." words:"auto=0" about:"bound on each answer, thinking included; auto: each prompt's own" source:"docs/policies.md"`
+	MaxOutput int `file:"summarizer.max_output" unit:"tokens" range:"1.." words:"auto=0" about:"bound on each answer, thinking included; auto: each prompt's own"`
 	// ChunkCharacters is the most of a span that is sent at once (D6).
-	ChunkCharacters int `file:"summarizer.chunk_characters" bases:"auto ladder last-messages last-tokens last-turns ratio" unit:"characters" range:"1000.." about:"the most of a span that is sent at once" source:"D6"`
+	ChunkCharacters int `file:"summarizer.chunk_characters" bases:"auto ladder last-messages last-tokens last-turns ratio" unit:"characters" range:"1000.." about:"the most of a span that is sent at once"`
 	// Trust says how much of what a model writes is taken.
-	Trust policy.Trust `file:"summarizer.trust" about:"how much of what a model writes is taken: the sentences that stand on the messages (checked), or all of it, as the seeds do (model)" source:"F2"`
+	Trust policy.Trust `file:"summarizer.trust" about:"how much of what a model writes is taken: the sentences that stand on the messages (checked), or all of it, as the seeds do (model)"`
 	// Cache keeps answers, so that the same question is asked once (A15).
-	Cache bool `file:"summarizer.cache" about:"ask the same question only once" source:"A15, A19"`
+	Cache bool `file:"summarizer.cache" about:"ask the same question only once"`
 }
 
 // What Summarizer.Temperature may hold beside a temperature.

@@ -72,8 +72,7 @@ func (s *Settings) writeTools(b *bytes.Buffer, indent, key string, f field) {
 	}
 }
 
-// comment says what a field is, in which unit, what it may be, and where that
-// comes from.
+// comment says what a field is, in which unit, and what it may be.
 func (f *field) comment() string {
 	var facts []string
 	if f.unit != "" {
@@ -91,7 +90,7 @@ func (f *field) comment() string {
 	if len(facts) > 0 {
 		text += " (" + strings.Join(facts, "; ") + ")"
 	}
-	return text + ". " + f.source
+	return text + "."
 }
 
 // columns is how wide comments get.
