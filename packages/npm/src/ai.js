@@ -113,7 +113,7 @@ export const codec = {
   },
 
   write(pieces, original) {
-    const content = pieces.flatMap((piece) => piece.parts.map((part, i) => piece.own[i] ?? write(part)))
+    const content = pieces.flatMap((piece) => piece.parts.map((part, i) => piece.own[i] ?? { ...like(original, part), ...write(part) }))
     if (original?.role === 'tool') content.push(...original.content.filter((/** @type {any} */ p) => p.type !== 'tool-result'))
     const role = pieces[0].role
     const [only] = content
@@ -122,6 +122,11 @@ export const codec = {
     return [{ ...original, role, content }]
   },
 }
+
+/** The host's part of the same call, for what it says beside.
+ * @param {any} original @param {Part} part */
+const like = (original, part) => Array.isArray(original?.content) &&
+  original.content.find((/** @type {any} */ p) => part.call_id && p.toolCallId === part.call_id && p.type === write(part).type)
 
 /** @param {any} p @returns {Part} */
 function read(p) {

@@ -70,10 +70,9 @@ export class History {
 
   /** What to send in place of a history. Undefined: the host's own, because something failed, which onError was told.
    * @param {M[]} messages without leading instructions @param {Prompt} around what stands around them
-   * @param {{force?: boolean}} [how] force compacts now
    * @returns {Promise<Prepared<M> | undefined>} */
-  prepare(messages, around, how) {
-    return this.#open(() => this.#prepare(messages, around, how))
+  prepare(messages, around) {
+    return this.#open(() => this.#prepare(messages, around))
   }
 
   /** The text of a tool's answer to a call of recall or read_artifact.
@@ -101,8 +100,8 @@ export class History {
     return done
   }
 
-  /** @param {M[]} messages @param {Prompt} around @param {{force?: boolean}} [how] @returns {Promise<Prepared<M>>} */
-  async #prepare(messages, around, how) {
+  /** @param {M[]} messages @param {Prompt} around @returns {Promise<Prepared<M>>} */
+  async #prepare(messages, around) {
     const groups = messages.map((m) => this.#codec.read(m))
     const ids = chained(groups.flat())
     const all = groups.flat().map((m, i) => ({ id: ids[i], role: m.role, parts: m.parts }))
@@ -111,7 +110,7 @@ export class History {
     for (let tries = 0; ; tries++) {
       const { thread, same } = await this.#place(ids)
       try {
-        const step = { base, messages: all.slice(same), window, output, budget, edits: true, ...how }
+        const step = { base, messages: all.slice(same), window, output, budget, edits: true }
         const prepared = await this.#client.prepare(thread, step, same)
         this.#logs.set(thread, ids)
         this.#thread = thread

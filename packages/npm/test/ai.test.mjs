@@ -4,6 +4,8 @@ import * as ai from 'ai'
 import * as mocks from 'ai/test'
 import { Client } from '@palimpsest-ai/client'
 import { codec, palimpsest } from '@palimpsest-ai/client/ai'
+import { messages } from './ai.draw.mjs'
+import { roundtrips } from './property.mjs'
 import { daemon, elsewhere, part, parts, program, room, watch, window } from './task.mjs'
 
 const { generateText, jsonSchema, stepCountIs, isStepCount = stepCountIs, streamText, wrapLanguageModel } = ai
@@ -188,8 +190,4 @@ test('a daemon is started where none runs, and found again', () => elsewhere(asy
   assert.equal((await new Client({ program }).log('started')).version, 1)
 }))
 
-test('codec', async (t) => {
-  const { roundtrips } = await import('./property.mjs')
-  const { messages } = await import('./ai.draw.mjs')
-  await roundtrips(t, codec, messages)
-})
+test('conversion both ways', () => roundtrips(codec, messages))

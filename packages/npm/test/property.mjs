@@ -8,7 +8,7 @@ const spoken = (reads) => json(reads.map(({ role, parts }) => ({ role, parts }))
 
 /** A host's message that is read and written again from its own parts is itself; written from its neutral form alone,
  * it reads as it did. */
-export async function roundtrips(t, codec, messages) {
+export function roundtrips(codec, messages) {
   for (let seed = 1; seed <= 500; seed++) {
     for (const m of messages(drawer(seed))) {
       const reads = codec.read(m)
