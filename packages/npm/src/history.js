@@ -61,7 +61,6 @@ export class History {
 
   /** @param {Codec<M>} codec @param {Options} options */
   constructor(codec, options) {
-    if (!options?.thread) throw new TypeError('palimpsest: options.thread: name the conversation')
     this.#client = options.client instanceof Client ? options.client : new Client(options.client)
     this.#codec = codec
     this.#options = options
@@ -102,6 +101,7 @@ export class History {
 
   /** @param {M[]} messages @param {Prompt} around @returns {Promise<Prepared<M>>} */
   async #prepare(messages, around) {
+    if (!this.#options.thread) throw new TypeError('palimpsest: options.thread: name the conversation')
     const groups = messages.map((m) => this.#codec.read(m))
     const ids = chained(groups.flat())
     const all = groups.flat().map((m, i) => ({ id: ids[i], role: m.role, parts: m.parts }))
