@@ -1,4 +1,8 @@
 import assert from 'node:assert'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import * as ai from 'ai'
 import * as mocks from 'ai/test'
@@ -188,6 +192,19 @@ test('a daemon is started where none runs, and found again', () => elsewhere(asy
   await p.middleware.transformParams({ params, model: { modelId: 'm' } })
   assert.equal((await client.log('started')).version, 1)
   assert.equal((await new Client({ program }).log('started')).version, 1)
+  execFileSync(program, ['daemon', 'stop'])
+  assert.equal((await client.log('started')).version, 1) // by another one, with the same store
 }))
+
+test('a daemon with another API is not used', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'plk-'))
+  try {
+    const other = join(dir, 'palimpsest')
+    writeFileSync(other, `#!/bin/sh\necho '{"url":"${at.url}","api":2}'\n`, { mode: 0o755 })
+    await assert.rejects(new Client({ program: other }).log('x'), /its API is version 2/)
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
+})
 
 test('conversion both ways', () => roundtrips(codec, messages))
