@@ -119,6 +119,36 @@ test('a history that fits is handed back as it is', async () => {
   assert.equal(out.prompt[1], params.prompt[1])
 })
 
+test('edits are made to the messages of the host', async () => {
+  const result = (id, value) => ({ type: 'tool-result', toolCallId: id, toolName: 't', output: { type: 'text', value }, providerOptions: { x: { of: id } } })
+  const prompt = [
+    { role: 'user', content: [{ type: 'text', text: 'q' }] },
+    { role: 'user', content: [{ type: 'text', text: 'gone' }] },
+    { role: 'assistant', content: [{ type: 'text', text: 'a', providerOptions: { x: {} } }, ...['1', '2'].map((id) => ({ type: 'tool-call', toolCallId: id, toolName: 't', input: {} }))] },
+    { role: 'tool', content: [result('1', 'long'), result('2', 'short')] },
+  ]
+  const say = (text) => ({ role: 'user', parts: [{ type: 'text', text }] })
+  const fetch = async (_, { method, body }) => {
+    if (method === 'GET') return Response.json({ version: 0, items: [] })
+    const { messages } = JSON.parse(body)
+    const id = (i) => messages[i].id
+    const pointer = { ...messages[3].parts[0], content: [{ type: 'text', text: 'pointer' }] }
+    return Response.json({ prompt: { system: [{ text: 'note' }] }, edits: [
+      { message_id: id(0), insert_before: [say('summary')] }, { message_id: id(1), omit: true }, { message_id: id(3), content: [pointer] }, { insert_before: [say('end')] },
+    ] })
+  }
+  const p = palimpsest({ thread: 'edits', client: { url: 'http://daemon', fetch }, onError: thrown })
+  const out = (await p.middleware.transformParams({ params: { prompt }, model: { modelId: 'm' } })).prompt
+  const said = (text) => ({ role: 'user', content: [{ type: 'text', text }] })
+  assert.deepEqual(out, [
+    { role: 'system', content: 'note' }, said('summary'), prompt[0], prompt[2],
+    { role: 'tool', content: [{ ...result('1', 'pointer') }, result('2', 'short')] }, said('end'),
+  ])
+  assert.equal(out[2], prompt[0])
+  assert.equal(out[3], prompt[2])
+  assert.equal(out[4].content[1], prompt[3].content[1])
+})
+
 test('another process goes on, and a history that was changed goes on beside the first', async () => {
   const say = (...texts) => texts.map((t, i) => ({ role: i % 2 ? 'assistant' : 'user', content: [{ type: 'text', text: t }] }))
   const ask = (prompt) => palimpsest({ thread: 'again', client: { url: at.url }, window, onError: thrown }).middleware.transformParams({ params: { prompt }, model: { modelId: 'm' } })
