@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/cputime"
@@ -288,5 +289,32 @@ func BenchmarkStepOf4000(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkFirstQuestion is the first question about what was removed, four seconds after
+// the plan that removed nearly all of 4,000 messages: the time in which the model says
+// what it wants to know.
+func BenchmarkFirstQuestion(b *testing.B) {
+	var log []thread.Message
+	for n := range 2000 {
+		call, result := work(n)
+		log = append(log, call, result)
+	}
+	for b.Loop() {
+		b.StopTimer()
+		c, err := palimpsest.New(palimpsest.Config{Policy: policy.Loop{ContextLimit: loopBudget, MaxOutput: 1000}, Recall: &palimpsest.Recall{}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := c.Session("t")
+		if p, err := s.PrepareStep(b.Context(), palimpsest.Step{Messages: log}); err != nil || p.Compacted == nil {
+			b.Fatal("nothing was removed", err)
+		}
+		time.Sleep(4 * time.Second)
+		b.StartTimer()
+		if hits, err := s.Recall(b.Context(), "handle3 in queue/file3.go", nil); err != nil || len(hits) == 0 {
+			b.Fatal("nothing was found", err)
+		}
 	}
 }

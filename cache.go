@@ -47,7 +47,7 @@ func (s *Session) Delete(ctx context.Context, remove func(context.Context) error
 	if err := remove(ctx); err != nil {
 		return fmt.Errorf("palimpsest.Delete(%s): %w", s.id, err)
 	}
-	s.c.cache.Delete(s.id)
+	s.forget()
 	return nil
 }
 
@@ -60,10 +60,20 @@ func (s *Session) Release() {
 	}
 	select {
 	case k.turn <- struct{}{}:
-		s.c.cache.Delete(s.id)
+		s.forget()
 		<-k.turn
 	default:
 	}
+}
+
+// forget drops what is remembered of the conversation.
+func (s *Session) forget() {
+	r := &s.cached().removed
+	r.mu.Lock()
+	r.making = nil
+	r.mu.Unlock()
+	s.c.cache.Delete(s.id)
+	s.c.indexes.Delete(s.id)
 }
 
 // cached returns what is remembered of the session's conversation.

@@ -28,6 +28,8 @@ type Compactor struct {
 	config Config
 	search *recall.Hybrid // nil without an Embedder
 	cache  *lru.Cache[string, *cached]
+	// indexes are those of what was removed, by conversation.
+	indexes *lru.Cache[string, *index]
 	// stands remembers the counts of what stands in place of messages: most of
 	// it is the same in the next plan.
 	stands *token.Memo
@@ -77,7 +79,7 @@ func New(c Config) (*Compactor, error) {
 		c.Now = time.Now
 	}
 	c.Sign = c.Sign && c.Documents != nil
-	out := &Compactor{config: c, stands: token.NewMemo(c.Counter, 0), cache: lru.New[string, *cached](maxCached)}
+	out := &Compactor{config: c, stands: token.NewMemo(c.Counter, 0), cache: lru.New[string, *cached](maxCached), indexes: lru.New[string, *index](maxIndexed)}
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
 	}

@@ -70,7 +70,7 @@ type Config struct {
 	// the process that is started anew either: llm.NewAnswers of a store.Answers.
 	// Nil keeps in memory.
 	Answers *llm.Answers
-	// Artifacts keeps the content that plans put aside, before they are in force,
+	// Artifacts keeps the content that plans externalize, before they are in force,
 	// for the tenant of Requester and as sensitive as Sensitivity says (empty is
 	// internal). Nil: it stays in the log alone, and is read from there.
 	Artifacts   *artifact.Store
@@ -98,7 +98,7 @@ type Config struct {
 
 // Recall says how agents get back what plans removed. The zero value offers the
 // tools read_artifact and recall from the first plan on that removes something
-// (Session.Answer answers their calls), and shows content that was put aside
+// (Session.Answer answers their calls), and shows content that was externalized
 // again for one turn when the agent names it without asking for it.
 type Recall struct {
 	// Rehydrate tunes what comes back without being asked for (A10, A11). Where

@@ -27,14 +27,18 @@ import (
 // large is the size in tokens from which a transcript has to be compacted well.
 const large = 10_000
 
-// conversations reads every transcript of the corpus.
+// conversations reads transcripts of the corpus, in a long run all.
 func conversations(t *testing.T) []transcript.Transcript {
 	t.Helper()
 	all, err := readConversations(corpus.Dir(t, "transcripts"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) < 100 {
+	least := 60
+	if corpus.Long() {
+		least = 100
+	}
+	if len(all) < least {
 		t.Fatalf("only %d transcripts were read", len(all))
 	}
 	return all
@@ -44,27 +48,34 @@ var readConversations = func() func(dir string) ([]transcript.Transcript, error)
 	var once sync.Once
 	var all []transcript.Transcript
 	var err error
-	return func(dir string) ([]transcript.Transcript, error) {
-		once.Do(func() {
-			err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-				name := d.Name()
-				if err != nil || d.IsDir() || name == "README.md" || name == "LICENSE" || name == "index.json" {
-					return err
-				}
-				f, err := transcript.Open(path, nil)
-				if errors.Is(err, transcript.ErrEmpty) {
-					return nil
-				}
-				if err != nil {
-					return err
-				}
-				for _, tr := range f.Transcripts {
-					tr.Title = strings.TrimPrefix(path, filepath.Dir(filepath.Dir(path))+string(filepath.Separator))
-					all = append(all, tr)
-				}
-				return nil
-			})
+	read := func(dir string) error {
+		var paths []string
+		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if name := d.Name(); err == nil && !d.IsDir() && name != "README.md" && name != "LICENSE" && name != "index.json" {
+				paths = append(paths, path)
+			}
+			return err
 		})
+		if err != nil {
+			return err
+		}
+		for _, path := range corpus.Some(paths, 3) {
+			f, err := transcript.Open(path, nil)
+			if errors.Is(err, transcript.ErrEmpty) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			for _, tr := range f.Transcripts {
+				tr.Title = strings.TrimPrefix(path, filepath.Dir(filepath.Dir(path))+string(filepath.Separator))
+				all = append(all, tr)
+			}
+		}
+		return nil
+	}
+	return func(dir string) ([]transcript.Transcript, error) {
+		once.Do(func() { err = read(dir) })
 		return all, err
 	}
 }()
@@ -89,10 +100,15 @@ func TestCorpus(t *testing.T) {
 			found = append(found, sized{tr, size})
 		}
 	}
-	if len(found) < 50 {
+	t.Logf("%d transcripts are large enough", len(found))
+	least := 20
+	if corpus.Long() {
+		least = 50
+	}
+	if len(found) < least {
 		t.Errorf("only %d transcripts were large enough", len(found))
 	}
-	for n, tr := range corpus.Some(found, 6) {
+	for n, tr := range corpus.Some(found, 3) {
 		base := &prompt.Prompt{Model: "any-model", System: tr.System, Tools: tr.Tools}
 		t.Run(fmt.Sprintf("%s/%s", tr.Title, tr.Name), func(t *testing.T) {
 			t.Parallel()

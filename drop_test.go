@@ -9,7 +9,7 @@ import (
 )
 
 // TestFactBesideLargeResults: two steps that have to stay have results larger
-// than the prompt. Once these are put aside there is room for a summary, so
+// than the prompt. Once these are externalized there is room for a summary, so
 // nothing may be dropped, and what the user said long before still stands. A21
 func TestFactBesideLargeResults(t *testing.T) {
 	loop := newLoop(t, o200k(t), wire.Anthropic, nil, 4500, 3000)

@@ -13,10 +13,10 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// TestLadderNamesWhatItPutAside: a summary over results that were put aside before
+// TestLadderNamesWhatItExternalized: a summary over results that were externalized before
 // names the newest of them, and each name can be read; and a question about a file that
-// was put aside brings its content back for the turn. A5, A10
-func TestLadderNamesWhatItPutAside(t *testing.T) {
+// was externalized brings its content back for the turn. A5, A10
+func TestLadderNamesWhatItExternalized(t *testing.T) {
 	c, err := palimpsest.New(palimpsest.Config{Policy: policy.Ladder{MaxInputTokens: 14_000}, Recall: &palimpsest.Recall{}})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestLadderNamesWhatItPutAside(t *testing.T) {
 					continue
 				}
 				if summaries++; len(r.Summary.Artifacts) == 0 || len(r.Kept) > 0 {
-					t.Errorf("a summary over %d results that were put aside names %d of them; %d must be kept", held, len(r.Summary.Artifacts), len(r.Kept))
+					t.Errorf("a summary over %d results that were externalized names %d of them; %d must be kept", held, len(r.Summary.Artifacts), len(r.Kept))
 				}
 				for _, a := range r.Summary.Artifacts {
 					if named[a.ArtifactID] = true; !strings.Contains(a.Description, "(depot/") {
@@ -94,7 +94,7 @@ func TestLadderNamesWhatItPutAside(t *testing.T) {
 		files = append(files, strings.TrimSuffix(file, ")"))
 	}
 	if len(files) < 4 {
-		t.Fatalf("%d results are put aside", len(files))
+		t.Fatalf("%d results are externalized", len(files))
 	}
 	for n, question := range []string{"What rates did depot/%s have?", "Which functions are in %s?", "What was in %s of the depot?", "Did depot/%s say more than that?"} {
 		step.Messages = []thread.Message{plain(thread.User, fmt.Sprintf(question, files[n]))}

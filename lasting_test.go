@@ -53,7 +53,7 @@ func TestLastingResults(t *testing.T) {
 				}
 				aside, removed := map[thread.ID]bool{}, 0
 				for v, p := range plans {
-					for _, a := range p.Asides() {
+					for _, a := range p.Externalized() {
 						for _, id := range a.Messages {
 							aside[id] = true
 						}
@@ -64,7 +64,7 @@ func TestLastingResults(t *testing.T) {
 							continue
 						}
 						if removed++; !aside[id] {
-							t.Errorf("plan %d: the result %s is gone by %s and was never put aside", v+1, id, ref.Action)
+							t.Errorf("plan %d: the result %s is gone by %s and was never externalized", v+1, id, ref.Action)
 						}
 					}
 				}

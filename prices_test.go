@@ -67,7 +67,7 @@ func TestPolicyKnowsPrices(t *testing.T) {
 	}
 }
 
-// TestPausesAreLearned: how often the cache lapses is taken from the thread's own
+// TestPausesAreLearned: how often the cache expires is taken from the thread's own
 // requests, beside what is usual; a model whose cache is not known tells nothing.
 func TestPausesAreLearned(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -88,7 +88,7 @@ func TestPausesAreLearned(t *testing.T) {
 		if err := th.FinishStep(t.Context(), p, llm.Usage{}, plain(thread.Assistant, "I did.")); err != nil {
 			t.Fatal(err)
 		}
-		return l.last.Lapse
+		return l.last.Expiry
 	}
 	const model = "claude-sonnet-4-5"
 	for n, test := range []struct {

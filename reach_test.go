@@ -176,7 +176,7 @@ func TestArtifactsAreKept(t *testing.T) {
 		}
 	}
 	if n == 0 {
-		t.Error("nothing was put aside")
+		t.Error("nothing was externalized")
 	}
 }
 

@@ -27,11 +27,9 @@ type removed struct {
 	mu       sync.Mutex
 	looked   int                    // the plans up to this version were read
 	any      bool                   // one of them removed something
-	pointers map[string][]thread.ID // the messages that hold what was put aside, by artifact
+	pointers map[string][]thread.ID // the messages that hold what was externalized, by artifact
 	digests  map[string]*plan.Range // of timelines, by path
-	index    *recall.Index          // of what the plan of a version removed, and of the earlier conversations
-	indexed  int
-	earlier  []string
+	making   *index                 // that is made now; nil for none
 	injected injection
 }
 
@@ -56,7 +54,8 @@ func (s *Session) look(ctx context.Context, version int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if version < r.looked { // the thread was deleted, and begun anew
-		r.looked, r.any, r.pointers, r.digests, r.index = 0, false, nil, nil, nil
+		r.looked, r.any, r.pointers, r.digests, r.making = 0, false, nil, nil, nil
+		s.c.indexes.Delete(s.id)
 	}
 	for r.looked < version {
 		p, err := s.c.config.Plans.Plan(ctx, s.id, r.looked+1)
@@ -74,7 +73,7 @@ func (r *removed) add(p *plan.Plan) {
 		r.pointers, r.digests = map[string][]thread.ID{}, map[string]*plan.Range{}
 	}
 	r.any = r.any || !p.Empty()
-	for _, x := range p.Asides() {
+	for _, x := range p.Externalized() {
 		r.pointers[x.ArtifactID] = x.Messages
 	}
 	for i := range p.Summarizations {
@@ -324,27 +323,6 @@ func (s *Session) recall(ctx context.Context, query string, o recall.Options) ([
 		return nil, err
 	}
 	return s.search(ctx, log, current, version, query, o)
-}
-
-// indexOf is the index over what a plan removed, and over what earlier threads
-// hold. It is made once for each plan.
-func (s *Session) indexOf(ctx context.Context, log *thread.Thread, p *plan.Plan, version int) (*recall.Index, error) {
-	r := &s.cached().removed
-	r.mu.Lock()
-	index, same := r.index, r.indexed == version && slices.Equal(r.earlier, s.earlier)
-	r.mu.Unlock()
-	if index != nil && same {
-		return index, nil
-	}
-	lost, err := s.lost(ctx, log, p)
-	if err != nil {
-		return nil, err
-	}
-	index = recall.NewIndex(append(lost, recall.Removed(log, p)...))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.index, r.indexed, r.earlier = index, version, s.earlier
-	return index, nil
 }
 
 // answerTokens is how much one search may bring, in tokens: less than usual where

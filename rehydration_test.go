@@ -15,7 +15,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// TestRehydratedOnMention: what was put aside is kept before the plan is in
+// TestRehydratedOnMention: what was externalized is kept before the plan is in
 // force, and comes back for one prompt when the agent names it; the log never
 // holds it, and it takes no part in the pressure. A10, A11
 func TestRehydratedOnMention(t *testing.T) {
@@ -33,7 +33,7 @@ func TestRehydratedOnMention(t *testing.T) {
 	}
 	aside := plans[len(plans)-1].Externalizations
 	if len(aside) == 0 {
-		t.Fatal("nothing was put aside")
+		t.Fatal("nothing was externalized")
 	}
 	id := aside[len(aside)-1].ArtifactID
 	if err := th.FinishStep(t.Context(), nil, llm.Usage{}, plain(thread.Assistant, "I need "+id+" again.")); err != nil {

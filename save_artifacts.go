@@ -24,7 +24,7 @@ func (s *Session) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) er
 	if err != nil {
 		return fmt.Errorf("keep: %w", err)
 	}
-	for _, aside := range p.Asides() {
+	for _, aside := range p.Externalized() {
 		found := false
 		for _, id := range aside.Messages {
 			i, ok := log.Index(id)
@@ -60,7 +60,7 @@ func (s *Session) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) er
 	return nil
 }
 
-// declared fills in what the tool declares about the results that are put aside.
+// declared fills in what the tool declares about the results that are externalized.
 func (s *Session) declared(m *artifact.Metadata) {
 	p := s.c.config.Tools.Policy(m.Tool)
 	if p.Sensitivity != "" {

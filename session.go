@@ -277,6 +277,52 @@ func (s *Session) CutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 	return next, nil
 }
 
+// AfterLength is CutOff for whoever keeps the log himself, as a proxy does: it writes
+// nothing, and returns what is to be added to the log so that the model goes on after
+// a compaction. An error that wraps ErrMaxTokens says that none is due.
+func (s *Session) AfterLength(ctx context.Context, p *Prepared, answer thread.Message) ([]thread.Message, error) {
+	kept := policy.DiscardTruncatedCalls(answer)
+	err := ErrMaxTokens // nothing is left to go on from
+	if len(kept.Parts) > 0 {
+		err = s.afterLength(ctx, p, kept)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("palimpsest.AfterLength(%s): %w", s.id, err)
+	}
+	return append([]thread.Message{kept}, afterCut(kept)...), nil
+}
+
+func (s *Session) afterLength(ctx context.Context, p *Prepared, kept thread.Message) error {
+	done, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	l, err := s.load(ctx)
+	if err != nil {
+		return err
+	}
+	if l.log, err = l.log.Append(kept); err != nil {
+		return err
+	}
+	at, err := s.situate(ctx, l, p.Step, how{})
+	if err != nil {
+		return err
+	}
+	return policy.AfterLength(s.c.config.Policy, at)
+}
+
+// afterCut is what stands behind an answer that was cut off: the results of its calls,
+// which were not run, and a word to go on.
+func afterCut(kept thread.Message) (notes []thread.Message) {
+	for _, call := range kept.Calls() {
+		notes = append(notes, thread.Message{Role: thread.Tool, Kind: thread.Injected, Parts: []thread.Part{thread.ToolResult{
+			CallID: call.ID, Tool: call.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: notRun}},
+		}}})
+	}
+	return append(notes, thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: goOn}}})
+}
+
 const (
 	goOn   = "[The answer above reached the limit on the output and was cut off there; tool calls in it were not run. Go on from where it ends, in smaller steps.]"
 	notRun = "[Not run: the answer was cut off behind this call. Call again where that is still needed.]"
@@ -304,14 +350,7 @@ func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 		return nil, err
 	}
 	if len(messages) > 0 {
-		var notes []thread.Message
-		for _, call := range kept.Calls() {
-			notes = append(notes, thread.Message{Role: thread.Tool, Kind: thread.Injected, Parts: []thread.Part{thread.ToolResult{
-				CallID: call.ID, Tool: call.Name, Outcome: thread.Failure, Content: []thread.Part{thread.Text{Text: notRun}},
-			}}})
-		}
-		notes = append(notes, thread.Message{Role: thread.User, Kind: thread.Injected, Parts: []thread.Part{thread.Text{Text: goOn}}})
-		if l, err = s.append(ctx, l, notes, true); err != nil {
+		if l, err = s.append(ctx, l, afterCut(kept), true); err != nil {
 			return nil, err
 		}
 	}

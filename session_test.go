@@ -304,7 +304,7 @@ func TestBroughtBackStandsAtTheEnd(t *testing.T) {
 				call.Parts = append([]thread.Part{thread.Text{Text: "I look at " + newest.Externalizations[0].ArtifactID + " again."}}, call.Parts...)
 			}
 			if held := len(newest.Externalizations) + len(newest.Summarizations); held == 0 {
-				t.Errorf("step %d: nothing is put aside any more", n)
+				t.Errorf("step %d: nothing is externalized any more", n)
 			}
 			aside = max(aside, len(newest.Externalizations))
 		}
@@ -314,7 +314,7 @@ func TestBroughtBackStandsAtTheEnd(t *testing.T) {
 		step.Messages = []thread.Message{result}
 	}
 	if back == 0 || aside == 0 {
-		t.Errorf("%d prompts with content brought back, at most %d results put aside: what is this test for?", back, aside)
+		t.Errorf("%d prompts with content brought back, at most %d results externalized: what is this test for?", back, aside)
 	}
 }
 

@@ -143,7 +143,7 @@ func (c *Compactor) given(ctx context.Context, t *thread.Thread, base *prompt.Pr
 	}, nil
 }
 
-// namer gives ids to what plans put aside. Where the keys that it needs are not
+// namer gives ids to what plans externalize. Where the keys that it needs are not
 // there ids are plain ones; such a plan fails where its contents are to be kept.
 func (c *Compactor) namer(ctx context.Context) artifact.Namer {
 	if c.config.Artifacts == nil {
@@ -175,7 +175,7 @@ func (s *Session) priced(l loaded, at *policy.Situation) *policy.Situation {
 	if ttl, err := time.ParseDuration(m.Cache.TTLs[0]); err == nil {
 		out.CacheLife = ttl
 		out.Cold = out.Cached && at.Now.Sub(last) > ttl
-		out.Lapse = lapses(l.log, ttl)
+		out.Expiry = expiryChance(l.log, ttl)
 	}
 	return &out
 }
@@ -200,9 +200,9 @@ const (
 	recentMessages = 1000
 )
 
-// lapses is the chance that the next request comes too late for a cache that
+// expiryChance is the chance that the next request comes too late for a cache that
 // keeps a prompt for so long, from the pauses between requests so far.
-func lapses(log *thread.Thread, ttl time.Duration) float64 {
+func expiryChance(log *thread.Thread, ttl time.Duration) float64 {
 	asked, late := 0, 0
 	var last time.Time
 	for i := max(1, log.Len()-recentMessages); i < log.Len(); i++ {

@@ -131,7 +131,7 @@ func (s *Session) decide(ctx context.Context, at *policy.Situation, due due, att
 	return d
 }
 
-// commit keeps what the plan puts aside and puts the plan in force, in one step
+// commit keeps what the plan externalizes and puts the plan in force, in one step
 // with the events that tell of it. A decision without a plan, and a plan that could
 // not be put in force, are told of, and are the error.
 func (s *Session) commit(ctx context.Context, l loaded, at *policy.Situation, d decision, attempt int) error {
@@ -245,6 +245,7 @@ func (s *Session) render(ctx context.Context, l loaded, at *policy.Situation, p 
 		out.Compacted = p
 	}
 	s.tellPrepared(ctx, at, f, tokens)
+	s.indexAhead(ctx, at.Thread, p, l.version)
 	out.counted = counted{position: at.Thread.Len(), version: l.version, tokens: float64(tokens) / l.usage.factor(l.log.Len(), l.version)}
 	return out, nil
 }

@@ -70,7 +70,7 @@ type Metadata struct {
 	MediaType string `json:"media_type"`
 }
 
-// defaultMediaType is that of all content which strategies put aside.
+// defaultMediaType is that of all content which strategies externalize.
 const defaultMediaType = "text/plain; charset=utf-8"
 
 // maxTTL bounds TTLSeconds, so that no sum of times overflows: 1,000 years.

@@ -59,10 +59,10 @@ type Cycle struct {
 	// written whether the step compacts or not, so that a large one is a good
 	// occasion. 0 stands for Growth.
 	New float64
-	// Lapse is the chance that the provider has forgotten the prompt at the next
+	// Expiry is the chance that the provider has forgotten the prompt at the next
 	// step, 0 to 1. Compacting costs nothing then, so that waiting for it is worth
 	// something.
-	Lapse float64
+	Expiry float64
 }
 
 // rewrite is A, what a compaction costs beyond the steps that it stands between:
@@ -76,7 +76,7 @@ func (c Cycle) rewrite(r Rates) float64 {
 }
 
 // Mean is the cost of a step, in units of uncached input, when every n-th of
-// them compacts and the cache never lapses:
+// them compacts and the cache never expires:
 //
 //	w·g + r·(s − 1.5·g) + r·g·n/2 + A/n
 func (c Cycle) Mean(r Rates, n float64) float64 {
@@ -84,7 +84,7 @@ func (c Cycle) Mean(r Rates, n float64) float64 {
 }
 
 // Steps is how many steps there should be between two compactions, and at least
-// one: the square root of 2A/(r·g) or, where the cache lapses with the chance h in
+// one: the square root of 2A/(r·g) or, where the cache expires with the chance h in
 // each step and a cycle then ends for nothing, the n of
 //
 //	h·n − 1 + e^(−h·n) = h²·A/(r·g)
@@ -96,16 +96,16 @@ func (c Cycle) Steps(r Rates) float64 {
 		return math.Inf(1)
 	}
 	a := c.rewrite(r) / (r.Read * c.Growth)
-	if c.Lapse <= 0 {
+	if c.Expiry <= 0 {
 		return max(1, math.Sqrt(2*a))
 	}
-	return max(1, lapses(c.Lapse*c.Lapse*a)/c.Lapse)
+	return max(1, solve(c.Expiry*c.Expiry*a)/c.Expiry)
 }
 
-// lapses returns the u for which u − 1 + e^(−u) is z, by Newton's method: the
+// solve returns the u for which u − 1 + e^(−u) is z, by Newton's method: the
 // function is convex and the first u is not too small, so that it comes down to
 // it from above.
-func lapses(z float64) float64 {
+func solve(z float64) float64 {
 	if z <= 0 {
 		return 0
 	}
@@ -119,17 +119,6 @@ func lapses(z float64) float64 {
 // Mark is the size of the prompt beyond which it should be compacted: what stands
 // in it after the best number of steps.
 func (c Cycle) Mark(r Rates) float64 { return c.After + (c.Steps(r)-1)*c.Growth }
-
-// Pays reports whether it pays to take `freed` tokens out of a prompt, when what
-// stands behind the first of them is `rest` tokens, the freed ones included, and
-// so many steps are still to come. On a cold cache everything is written anyway,
-// so anything that is freed pays.
-func Pays(r Rates, freed, rest int, steps float64, cold bool) bool {
-	if cold {
-		return freed > 0
-	}
-	return r.Read*float64(freed)*steps > (r.Write-r.Read)*float64(rest-freed)
-}
 
 // BreakEven is the number of steps after which a compaction has earned what it
 // cost: it took `freed` tokens out of a prompt, and what stood behind the first of

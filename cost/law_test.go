@@ -82,15 +82,15 @@ func billed(t *testing.T, c cost.Cycle, r cost.Rates, every int) float64 {
 	return sum / steps
 }
 
-// TestLapses: where a cycle may end for nothing, waiting is worth a little more;
+// TestExpiry: where a cycle may end for nothing, waiting is worth a little more;
 // the figures are reckoned by hand from u − 1 + e^(−u) = h²·A/(r·g), with 12,880
 // for A.
-func TestLapses(t *testing.T) {
+func TestExpiry(t *testing.T) {
 	r := cost.Rates{Write: 1.25, Read: 0.1}
-	for _, test := range []struct{ lapse, steps float64 }{
+	for _, test := range []struct{ expiry, steps float64 }{
 		{0, 17.94}, {0.001, 18.00}, {0.03, 19.71}, {0.1, 25.30}, {1, 162},
 	} {
-		c := cost.Cycle{Growth: 800, After: 20_000, Kept: 8_000, Lapse: test.lapse}
+		c := cost.Cycle{Growth: 800, After: 20_000, Kept: 8_000, Expiry: test.expiry}
 		near(t, "steps", c.Steps(r), test.steps, 0.001)
 	}
 	// What a step brings is not written once more: with 6,000 of the 12,000 new,
@@ -104,13 +104,13 @@ func TestLapses(t *testing.T) {
 	}
 }
 
-// TestLapsesAreTheOptimum: no other number of steps has a lower mean, reckoned
+// TestExpiryIsTheOptimum: no other number of steps has a lower mean, reckoned
 // step by step over the cycles that end early.
-func TestLapsesAreTheOptimum(t *testing.T) {
+func TestExpiryIsTheOptimum(t *testing.T) {
 	r := cost.Rates{Write: 1.25, Read: 0.1}
 	for _, growth := range []float64{300, 800, 2_000} {
 		for _, h := range []float64{0.005, 0.02, 0.05, 0.1} {
-			c := cost.Cycle{Growth: growth, After: 20_000, Kept: 8_000, Lapse: h}
+			c := cost.Cycle{Growth: growth, After: 20_000, Kept: 8_000, Expiry: h}
 			rewrite := (r.Write - r.Read) * (c.After - c.Kept - growth)
 			mean := func(n int) float64 {
 				sum, steps, there := 0.0, 0.0, 1.0
@@ -129,42 +129,21 @@ func TestLapsesAreTheOptimum(t *testing.T) {
 			}
 			steps := c.Steps(r)
 			if math.Abs(steps-float64(at)) > 1 {
-				t.Errorf("growth %v, lapse %v: %.1f steps, the best are %d", growth, h, steps, at)
+				t.Errorf("growth %v, expiry %v: %.1f steps, the best are %d", growth, h, steps, at)
 			}
 			near(t, "cost at the law's number of steps", mean(int(math.Round(steps))), best, 0.003)
 		}
 	}
 }
 
-// TestPays: what is freed must earn, in the steps to come, what writing the rest
-// costs; on a cold cache anything pays.
-func TestPays(t *testing.T) {
-	r := cost.Rates{Write: 1.25, Read: 0.10}
-	for _, test := range []struct {
-		freed, rest int
-		steps       float64
-		cold, want  bool
-	}{
-		{38, 100, 20, false, true}, // the least share at 20 steps is 37 %
-		{36, 100, 20, false, false},
-		{10, 100, 100, false, false}, // 10.3 %
-		{11, 100, 100, false, true},
-		{1, 100, 1, true, true},
-		{0, 100, 1, true, false},
-	} {
-		if got := cost.Pays(r, test.freed, test.rest, test.steps, test.cold); got != test.want {
-			t.Errorf("%+v: %v", test, got)
-		}
-	}
-}
-
-// TestBreakEven: what Pays says turns at that number of steps.
+// TestBreakEven: at that number of steps what is freed has saved as much in reading as
+// writing the rest cost, and on a cold cache at once.
 func TestBreakEven(t *testing.T) {
 	r := cost.Rates{Write: 1.25, Read: 0.10}
-	for _, freed := range []int{10, 37, 50, 90} {
-		n := cost.BreakEven(r, freed, 100, false)
-		if cost.Pays(r, freed, 100, n-0.1, false) || !cost.Pays(r, freed, 100, n+0.1, false) {
-			t.Errorf("%d of 100 tokens: %.1f steps", freed, n)
+	for _, freed := range []float64{10, 37, 50, 90} {
+		n := cost.BreakEven(r, int(freed), 100, false)
+		if saved, written := r.Read*freed*n, (r.Write-r.Read)*(100-freed); math.Abs(saved-written) > 1e-9 {
+			t.Errorf("%v of 100 tokens, %.1f steps: %v saved, %v spent", freed, n, saved, written)
 		}
 	}
 	if n := cost.BreakEven(r, 5, 100, true); n != 0 {

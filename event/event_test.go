@@ -5,11 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -18,12 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
@@ -80,19 +77,7 @@ func TestJSONGolden(t *testing.T) {
 			t.Errorf("%s changes when it is read back (-first +again):\n%s", e.Type, diff)
 		}
 	}
-	const golden = "testdata/lifecycle.jsonl"
-	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("the JSON form changed (-want +got):\n%s", diff)
-	}
+	golden.Equal(t, "testdata/lifecycle.jsonl", got.String())
 }
 
 // A18: the words of the seed.

@@ -15,7 +15,7 @@ const (
 	// Retrieved: the span is removed and can be searched.
 	Retrieved Type = "compaction_retrieved"
 	Dropped   Type = "compaction_dropped"
-	// Rehydrated: content that was put aside was shown again without being
+	// Rehydrated: content that was externalized was shown again without being
 	// asked for. Details: artifact, tokens; of a removed message that was found
 	// for the user's last one: message_id, trigger "recall".
 	Rehydrated Type = "compaction_rehydrated"

@@ -63,7 +63,7 @@ type Plan struct {
 	ThreadVersion int `json:"thread_version"`
 	// Arrived is how many of the newest messages were not sent to a model yet
 	// when the plan was made, where it changes nothing that was sent: it only
-	// adds to the plan before it what was put aside on arrival.
+	// adds to the plan before it what was externalized on arrival.
 	Arrived   int       `json:"arrived,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	// Policy names the policy that made the plan, or what else did: "undo" or
@@ -134,7 +134,7 @@ type Summarization struct {
 	SummaryTokens int `json:"summary_token_count"`
 	// Stand is what stands in place of the span, for policies with a form of
 	// their own; empty for the default form around the rendered Summary.
-	Stand []Said `json:"stand,omitempty"`
+	Stand []Replacement `json:"stand,omitempty"`
 	// Kept are the results in the span that no tool gives a second time. The summary
 	// names the newest of them.
 	Kept []Kept `json:"kept,omitempty"`
@@ -146,7 +146,7 @@ type Summarization struct {
 	Origin
 }
 
-// Kept is a result whose content is put aside because no tool gives it a second
+// Kept is a result whose content is externalized because no tool gives it a second
 // time, while its message goes with a span. MessageID is in that span, ArtifactID
 // names the content as that of an Externalization does.
 type Kept struct {
@@ -154,8 +154,8 @@ type Kept struct {
 	MessageID  thread.ID `json:"message_id"`
 }
 
-// Said is a message that stands in place of others.
-type Said struct {
+// Replacement is a message that stands in place of others.
+type Replacement struct {
 	Role thread.Role `json:"role"`
 	Text string      `json:"text"`
 }

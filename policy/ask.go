@@ -180,8 +180,7 @@ func (a *asker) generate(ctx context.Context, system prompt.System, user string,
 		return nil, err
 	}
 	if whole := clip.Sentences(reply.Text, len(reply.Text)-1); reply.Stop == llm.StopLength && (o == nil || o.Schema == nil) && whole != "" {
-		a.report = a.report.With(summarize.Report{By: a.model.Model(), Proposed: 1, Dropped: map[string]int{"cut": 1},
-			Left: []summarize.Left{{Text: clip.Head(strings.TrimSpace(reply.Text[len(whole):]), 200), Cause: "cut"}}})
+		a.leftOut(reply.Text[len(whole):])
 		cut := *reply
 		cut.Text, cut.Stop = whole, llm.StopEnd
 		if n := len(cut.Attempts); n > 0 {
@@ -200,6 +199,36 @@ func (a *asker) generate(ctx context.Context, system prompt.System, user string,
 	}
 	a.report = a.report.With(summarize.Replied(a.model.Model(), reply))
 	return reply, nil
+}
+
+// leftOut reports the end of a text that was cut off.
+func (a *asker) leftOut(end string) {
+	a.report = a.report.With(summarize.Report{By: a.model.Model(), Proposed: 1, Dropped: map[string]int{"cut": 1},
+		Left: []summarize.Left{{Text: clip.Head(strings.TrimSpace(end), 200), Cause: "cut"}}})
+}
+
+// within is a model's text in at most limit tokens: not every model keeps to what it
+// is allowed, and not every server makes it.
+func (a *asker) within(text string, limit int) string {
+	cut := a.s.clip(text, limit)
+	if cut != text {
+		a.leftOut(text[len(cut):])
+	}
+	return cut
+}
+
+// clip cuts a text to limit tokens, at the end of a line or a sentence where it
+// can.
+func (s *Situation) clip(text string, limit int) string {
+	for s.Counter.Text(text) > limit && text != "" {
+		most := len(text) * 9 / 10
+		whole := clip.Sentences(text, most)
+		if len(whole) < len(text)/2 {
+			whole = text[:clip.Boundary(text, most)]
+		}
+		text = strings.TrimSpace(whole)
+	}
+	return text
 }
 
 func unusable(reply *llm.Reply) error {

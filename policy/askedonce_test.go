@@ -131,7 +131,7 @@ func work(t *testing.T, config palimpsest.Config) (hits, misses int) {
 // its process dies, no model is asked the same twice. A15
 func TestAskedOnce(t *testing.T) {
 	// One policy of the six, in a long run all.
-	for _, name := range corpus.Some(slices.Sorted(maps.Keys(withModel(&counted{}))), 3) {
+	for _, name := range corpus.Some(slices.Sorted(maps.Keys(withModel(&counted{}))), 6) {
 		t.Run(name, func(t *testing.T) {
 			without := &counted{fresh: true}
 			work(t, withModel(without)[name])

@@ -18,16 +18,16 @@ import (
 //
 // When: as Favor says. Where the prices of the model are known, as soon as a longer
 // prompt would cost more than the compaction (package cost: the square-root law,
-// from what the steps add, what this one brings and how often the cache lapses);
+// from what the steps add, what this one brings and how often the cache expires);
 // when the provider's cache has gone cold, as soon as that saves something; but not
 // below the size that FavorBalanced lets a request be. In any case at the hard mark.
 // Without prices, and with FavorQuality, the hard mark alone decides.
 //
 // What the model has not seen yet, the results of the last step, stays whole. Only
 // what cannot fit beside the user's words and a summary of the rest, within what the
-// model can read, is put aside as it arrives: its beginning, its end and the lines
+// model can read, is externalized as it arrives: its beginning, its end and the lines
 // that report failures stay, with a pointer. Where neither window nor budget is known
-// nothing is put aside so.
+// nothing is externalized so.
 type Auto struct {
 	// Favor says when a session is compacted and how much is kept, as long as the
 	// fields below do not. Default FavorBalanced.
@@ -148,7 +148,7 @@ func (a Auto) mark(s *Situation) int {
 	mark := leastColdGain * after
 	if !s.Cold {
 		mark = leastGain * after
-		cycle := cost.Cycle{Growth: growth, After: after, Kept: float64(s.Fixed), New: float64(a.fresh(s)), Lapse: s.Lapse}
+		cycle := cost.Cycle{Growth: growth, After: after, Kept: float64(s.Fixed), New: float64(a.fresh(s)), Expiry: s.Expiry}
 		mark = max(mark, after+cycle.Steps(s.Rates)*growth)
 	}
 	return max(int(min(mark, 1<<40)), a.floor(s), a.target(s)+1)

@@ -36,8 +36,8 @@ func thinking(m thread.Message) thread.Message {
 }
 
 // TestUnseen: what the model has asked for and not seen yet stays whole while the
-// request fits what it can read, however small the target; what cannot fit is put
-// aside as it arrives, with its beginning, its failures and its end in its place,
+// request fits what it can read, however small the target; what cannot fit is externalized
+// as it arrives, with its beginning, its failures and its end in its place,
 // and nothing else changes, not even what a provider bound to the text before it. F4
 func TestUnseen(t *testing.T) {
 	messages := []thread.Message{speak(thread.User, "Build the shop.")}
@@ -165,13 +165,13 @@ func TestBurst(t *testing.T) {
 }
 
 // TestWhatIsNew: what a step brings is written in any case, so that a step that
-// brings much compacts sooner; where the cache often lapses by itself, waiting
+// brings much compacts sooner; where the cache often expires by itself, waiting
 // pays. 20,000 stay, and after 40 steps of 578 tokens the growth is taken to be
 // 531: with 221 tokens new, sqrt(2·1.15·19,776/(0.1·531)) is 29.3 steps, so the mark
-// is 35,500; with 6,851 new it is 32,800, and with a lapse in every tenth step
+// is 35,500; with 6,851 new it is 32,800, and with an expiry in every tenth step
 // 48,000.
 func TestWhatIsNew(t *testing.T) {
-	due := func(lines int, lapse float64, around int) bool {
+	due := func(lines int, expiry float64, around int) bool {
 		messages := []thread.Message{speak(thread.User, "Read everything.")}
 		for n := range 40 {
 			id := fmt.Sprintf("c%d", n)
@@ -179,21 +179,21 @@ func TestWhatIsNew(t *testing.T) {
 		}
 		messages = append(messages, callTool("last", "Read", "{}", "Next."), answerTool("last", "Read", buildLog(lines)))
 		s := stateOf(t, threadOf(t, messages...), nil)
-		s.Window, s.Rates, s.Lapse = 200_000, cost.Usual(), lapse
+		s.Window, s.Rates, s.Expiry = 200_000, cost.Usual(), expiry
 		s.Prompt = around
 		yes, _ := policy.Auto{Favor: policy.FavorCost}.Due(s)
 		return yes
 	}
 	for _, test := range []struct {
 		lines, prompt int
-		lapse         float64
+		expiry        float64
 		want          bool
 	}{
 		{10, 35_400, 0, false}, {10, 35_700, 0, true},
 		{400, 32_700, 0, false}, {400, 33_000, 0, true},
 		{10, 47_900, 0.1, false}, {10, 48_200, 0.1, true},
 	} {
-		if got := due(test.lines, test.lapse, test.prompt); got != test.want {
+		if got := due(test.lines, test.expiry, test.prompt); got != test.want {
 			t.Errorf("%+v: due %v", test, got)
 		}
 	}

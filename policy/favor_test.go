@@ -129,7 +129,7 @@ func TestMarksOrder(t *testing.T) {
 			s.Rates = cost.Rates{}
 		}
 		s.Cold = rapid.Bool().Draw(t, "cold")
-		s.Lapse = rapid.Float64Range(0, 1).Draw(t, "lapse")
+		s.Expiry = rapid.Float64Range(0, 1).Draw(t, "expiry")
 		m := a.Marks(s)
 		if !(m.Target < m.Mark && m.Mark <= m.Hard && m.Hard <= s.Limit() && m.Soft <= m.Mark) {
 			t.Fatalf("%+v of %d: %+v", a, s.Limit(), m)

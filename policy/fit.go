@@ -118,7 +118,7 @@ func (e *BudgetError) tried(ctx context.Context, s *Situation, name string, ladd
 
 // fitUnseen keeps what the model has not seen yet whole: in the budget, or else in
 // as little more as it takes. It leaves room for the user's words and for a summary
-// of the rest. What does not fit even so is put aside as it arrives; where there is
+// of the rest. What does not fit even so is externalized as it arrives; where there is
 // no more room than the budget, rungs do that.
 func fitUnseen(ctx context.Context, s *Situation, name string, ladder strategy.Ladder, budget, whole int) (*Fitted, error) {
 	c := climb{situation: s, name: name, ladder: ladder, unseen: strategy.Unseen(s.Thread)}
@@ -168,7 +168,7 @@ func (c *climb) leavesRoom(room int, window bool) bool {
 	return fits || window && room-unseen-calls >= left
 }
 
-// climb is the way to a plan: which messages stay whole, and which are put aside
+// climb is the way to a plan: which messages stay whole, and which are externalized
 // before anything else.
 type climb struct {
 	situation     *Situation
@@ -194,7 +194,7 @@ func (c *climb) grow(ctx context.Context, budget int) (*Fitted, error) {
 
 // arrived is how many of the newest messages a plan may count as not sent yet: those
 // since the last change of what was sent, where the plan adds to the one in force
-// nothing but what was put aside on arrival.
+// nothing but what was externalized on arrival.
 func (s *Situation) arrived(p *plan.Plan) int {
 	fresh := p.Since(s.Current)
 	held := 0
@@ -255,7 +255,7 @@ func (c *climb) fit(ctx context.Context, budget int, summaries bool) (*Fitted, e
 			if summaries && float64(v.Summarized()) > mostKept*float64(room) {
 				return nil, s.overBudget(budget, nil)
 			}
-			v.PutAside(c.aside)
+			v.ExternalizeLarge(c.aside)
 			v.Protect(level, c.unseen...)
 			v.Pin(s.pinned()...)
 			fits, err := c.ladder.Climb(ctx, v)

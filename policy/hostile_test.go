@@ -34,7 +34,7 @@ func withModel(g llm.Generator) map[string]palimpsest.Config {
 		"session":    own(policy.Session{Model: g, ContextLimit: 11_000 + window}),
 		"timeline":   own(policy.Timeline{Model: g, MaxTokens: window}),
 		"workstream": own(policy.Workstream{Model: g, ContextSize: window, OutputReserve: 1, SafetyMargin: 1}),
-		"loop":       own(policy.Loop{Model: g, ContextLimit: window + 500, MaxOutput: 500}),
+		"loop":       own(policy.Loop{Model: g, ContextLimit: window + 4_000, MaxOutput: 4_000}),
 	}
 }
 

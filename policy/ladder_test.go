@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
@@ -19,7 +20,7 @@ func writer() *llmtest.Scripted {
 	return llmtest.Script(slices.Repeat([]llmtest.Turn{turn}, 60)...)
 }
 
-// TestLadderRounds: over several rounds the ladder puts results aside, summarizes
+// TestLadderRounds: over several rounds the ladder externalizes results, summarizes
 // what is older than the turns that stay, and clears. The golden file holds what
 // the summarizer is asked, the events, and the prompts. A16, A17, A18
 func TestLadderRounds(t *testing.T) {
@@ -39,7 +40,7 @@ func TestAutoRounds(t *testing.T) {
 
 func checkRounds(t *testing.T, name string, r *trace, th *palimpsest.Session) {
 	t.Helper()
-	golden(t, name, r.String())
+	golden.Equal(t, "testdata/"+name+".golden", r.String())
 	all, err := th.Plans(t.Context())
 	if err != nil || len(all) < 3 {
 		t.Fatalf("%d plans, %v", len(all), err)

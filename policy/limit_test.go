@@ -1,10 +1,15 @@
 package policy_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // TestLimits: the largest request that each policy allows, by its own formula,
@@ -65,6 +70,68 @@ func TestLadderReserves(t *testing.T) {
 		before, _ := tt.ladder.Due(at(tt.room))
 		if after, _ := tt.ladder.Due(at(tt.room + 1)); before || !after {
 			t.Errorf("%s: due at %d: %v, at one more: %v", tt.name, tt.room, before, after)
+		}
+	}
+}
+
+// TestSummariesKeepTheirLimit: of a model that writes on behind its limit, and of a
+// server that lets it, no more is taken than the limit allows, in whole sentences, and
+// the report tells of the rest; an answer within the limit is taken whole. C7, D6, E2
+func TestSummariesKeepTheirLimit(t *testing.T) {
+	var work, told []string
+	messages := []thread.Message{speak(thread.User, "Please repair the shop.")}
+	for n := range 300 {
+		work = append(work, fmt.Sprintf("Shelf %d of the shop is repaired and painted.", n))
+		messages = append(messages, speak(thread.Assistant, strings.Repeat("I look at it. ", 10)+work[n]), speak(thread.User, "Go on."))
+	}
+	for _, n := range []int{20, 300} {
+		text := strings.Join(work[:n], "\n")
+		told = append(told, text)
+	}
+	section := func(text string) []string { return strings.Split(text, "\n") }
+	policies := map[string]func(policy.Trust, string) (p policy.Policy, limit int){
+		"loop": func(trust policy.Trust, text string) (policy.Policy, int) {
+			return policy.Loop{Model: llmtest.Script(llmtest.Say(text)), Trust: trust, ContextLimit: 100_000, MaxOutput: 1_000}, 1_000
+		},
+		"timeline": func(trust policy.Trust, text string) (policy.Policy, int) {
+			turns := slices.Repeat([]llmtest.Turn{llmtest.Say(text)}, 20)
+			return policy.Timeline{Model: llmtest.Script(turns...), Trust: trust, MaxTokens: 15_000}, 800
+		},
+		"workstream": func(trust policy.Trust, text string) (policy.Policy, int) {
+			turns := slices.Repeat([]llmtest.Turn{said([]string{"Shelf 1 of the shop is repaired and painted."}, section(text), nil, nil)}, 2)
+			return policy.Workstream{Model: llmtest.Script(turns...), Trust: trust, RollupTokens: 1_500}, 1_500
+		},
+	}
+	for name, made := range policies {
+		for _, trust := range []policy.Trust{policy.TrustChecked, policy.TrustModel} {
+			for n, text := range told {
+				s := stateOf(t, threadOf(t, messages...), nil)
+				p, limit := made(trust, text)
+				f, err := p.Plan(t.Context(), s)
+				if err != nil {
+					t.Fatalf("%s, %s: %v", name, trust, err)
+				}
+				shown := f.Prompt.Messages[0].Text()
+				taken := 0
+				for _, line := range work {
+					if strings.Contains(shown, line) {
+						taken++
+					}
+				}
+				long := n == 1
+				tokens := s.Counter.Text(shown)
+				if (taken < 20) || !long && taken > 21 || tokens > limit*5/4 || long && tokens < limit/2 {
+					t.Errorf("%s, %s: %d sentences in %d tokens, the limit is %d", name, trust, taken, tokens, limit)
+				}
+				cut := 0
+				for _, r := range f.Summaries {
+					cut += r.Dropped["cut"]
+				}
+				// A timeline's summary of a short beginning of a turn is cut at half of that.
+				if name == "loop" && (cut > 0) != long || name == "timeline" && long && cut == 0 {
+					t.Errorf("%s, %s: %d cuts are reported, the text was too long: %v", name, trust, cut, long)
+				}
+			}
 		}
 	}
 }

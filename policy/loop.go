@@ -217,8 +217,8 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	}
 	why := fmt.Sprintf("%d of %d messages go into the summary", len(o.entries), len(entries))
 	f, err := s.replace(l.Name(), o, sum, why,
-		plan.Said{Role: thread.User, Text: summaryMark + strings.TrimRight(text, "\n")},
-		plan.Said{Role: thread.Assistant, Text: understood})
+		plan.Replacement{Role: thread.User, Text: summaryMark + strings.TrimRight(text, "\n")},
+		plan.Replacement{Role: thread.Assistant, Text: understood})
 	if err != nil {
 		return nil, err
 	}
@@ -255,9 +255,11 @@ func (l Loop) split(s *Situation, entries []entry) int {
 // seed's does, and in parts where its window is too small for all of them.
 func (l Loop) ask(ctx context.Context, model *asker, o *old) (string, error) {
 	return inParts(o.entries, strings.TrimPrefix(o.previous, summaryMark), func(entries []entry, previous string) (string, error) {
-		return model.text(ctx, prompt.System{Text: loopSystem},
+		most := l.maxOutput(model.s)
+		text, err := model.text(ctx, prompt.System{Text: loopSystem},
 			fill(loopUser, "{{previous}}", cmp.Or(previous, noEarlier), "{{messages}}", transcript(entries, cuts{}))+model.s.instructions(),
-			&llm.Options{MaxOutput: l.maxOutput(model.s), Timeout: l.Timeout})
+			&llm.Options{MaxOutput: most, Timeout: l.Timeout})
+		return model.within(text, most), err
 	})
 }
 

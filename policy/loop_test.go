@@ -12,6 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -84,7 +85,7 @@ func TestLoopRounds(t *testing.T) {
 	turns[2] = llmtest.Fail(llm.ErrOverloaded)
 	r := &trace{model: llmtest.Script(turns...)}
 	th, _ := run(t, policy.Loop{Model: r.model, ContextLimit: loopLimit, MaxOutput: loopOutput, Timeout: time.Minute}, r, 24, palimpsest.Step{})
-	golden(t, "loop", r.String())
+	golden.Equal(t, "testdata/loop.golden", r.String())
 	texts := plans(t, th, 4)
 	for n := 1; n < len(texts); n++ {
 		earlier := strings.TrimPrefix(texts[n-1], "[COMPACT SUMMARY]\n")

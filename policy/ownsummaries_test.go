@@ -88,7 +88,7 @@ func ownSummaries(t testing.TB, files ...string) []ownSummary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range exams {
+	for _, path := range corpus.Some(exams, 2) {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -169,18 +169,18 @@ type Situation struct {
 	Window, Output, Budget int
 	// Rates are what tokens cost with the model's prompt cache; zero when that is
 	// not known. Cold: the provider has forgotten the prompt, so that it is
-	// written anew whatever is done to it. Lapse is the chance that it will have
+	// written anew whatever is done to it. Expiry is the chance that it will have
 	// forgotten it at the next step, as far as that is known.
-	Rates cost.Rates
-	Cold  bool
-	Lapse float64
+	Rates  cost.Rates
+	Cold   bool
+	Expiry float64
 	// CacheLife is for how long the provider keeps a prompt in its cache; 0 where that
 	// is not known.
 	CacheLife time.Duration
-	// Reachable: the agent can read again what a plan puts aside.
+	// Reachable: the agent can read again what a plan externalizes.
 	Reachable bool
 
-	// Name gives what is put aside its id; nil is artifact.IDOf.
+	// Name gives what is externalized its id; nil is artifact.IDOf.
 	Name artifact.Namer
 
 	// Forced: the provider refused the request as too long, or somebody asked
@@ -195,7 +195,7 @@ type Situation struct {
 	// words; mostly empty.
 	Instructions string
 	// Returned is what was brought back for this turn. A turn that was shown
-	// stored content again puts nothing more aside (A11), unless nothing else
+	// stored content again externalizes nothing more (A11), unless nothing else
 	// makes the request fit.
 	Returned rehydrate.TurnContext
 

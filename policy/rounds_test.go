@@ -2,16 +2,11 @@ package policy_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
@@ -24,8 +19,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
-
-var update = flag.Bool("update", false, "write testdata/*.golden anew")
 
 func say(role thread.Role, text string) thread.Message {
 	return thread.Message{Role: role, Parts: []thread.Part{thread.Text{Text: text}}}
@@ -149,27 +142,6 @@ func (r *trace) message(i int, m *thread.Message) {
 		fmt.Fprintf(r, ": %s… (%d bytes)", strings.TrimSpace(text[:min(len(text), 24)]), len(text))
 	}
 	r.WriteByte('\n')
-}
-
-// golden compares with testdata/name.golden.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it anew):\n%s", file, diff)
-	}
 }
 
 // flashcards is an agent that builds an app in steps of a call and its result;

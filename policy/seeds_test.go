@@ -1,15 +1,10 @@
 package policy_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -22,27 +17,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire/gemini"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
-
-var updateSeeds = flag.Bool("update-seeds", false, "write the goldens of the seed policies anew")
-
-// seedGolden compares text with a file of testdata.
-func seedGolden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if *updateSeeds {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-update-seeds writes it anew):\n%s", name, diff)
-	}
-}
 
 // written writes a prompt for people.
 func written(p *prompt.Prompt) string {

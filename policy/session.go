@@ -203,7 +203,7 @@ func (p Session) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	}
 	why := fmt.Sprintf("round %d: the messages take about %d tokens, %d of them go into the summary",
 		form.round, s.estimate(entries), len(o.entries))
-	f, err := s.replace(p.Name(), o, sum, why, plan.Said{Role: thread.Assistant, Text: text})
+	f, err := s.replace(p.Name(), o, sum, why, plan.Replacement{Role: thread.Assistant, Text: text})
 	if err != nil {
 		return nil, err
 	}

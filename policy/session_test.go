@@ -14,6 +14,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -81,7 +82,7 @@ func TestSessionRounds(t *testing.T) {
 	}
 	r := &trace{model: llmtest.Script(answer(1), answer(2), answer(3), answer(4), answer(5))}
 	th, prompts := run(t, policy.Session{Model: r.model, ContextLimit: roundLimit, Timeout: time.Minute}, r, 24, palimpsest.Step{})
-	golden(t, "session", r.String())
+	golden.Equal(t, "testdata/session.golden", r.String())
 	texts := plans(t, th, 3)
 	for n, text := range texts {
 		for i := range n + 1 {
@@ -119,7 +120,7 @@ func TestSessionWithoutModel(t *testing.T) {
 	th, _ := run(t, policy.Session{ContextLimit: roundLimit}, r, 24, palimpsest.Step{})
 	texts := plans(t, th, 3)
 	last := texts[len(texts)-1]
-	golden(t, "session_extractive", last)
+	golden.Equal(t, "testdata/session_extractive.golden", last)
 	for _, want := range []string{"### Original Task\nBuild a flashcard app.\nNever touch legacy/.\n", "| src/part0.ts |", "src/part6.ts", "Now add feature 1."} {
 		if !strings.Contains(last, want) {
 			t.Errorf("the last summary has no %q:\n%s", want, last)

@@ -164,7 +164,7 @@ func (s *Situation) inForce(name string, own func(*plan.Summarization) bool) (*p
 }
 
 // record puts texts in place of a span, and says what that takes.
-func (s *Situation) record(name, why string, span thread.Span, stand ...plan.Said) plan.Summarization {
+func (s *Situation) record(name, why string, span thread.Span, stand ...plan.Replacement) plan.Summarization {
 	r := plan.Summarization{Span: span, Stand: stand, Origin: plan.Origin{Strategy: name, Reason: why}}
 	for _, id := range span.MessageIDs {
 		i, _ := s.Thread.Index(id)
@@ -178,7 +178,7 @@ func (s *Situation) record(name, why string, span thread.Span, stand ...plan.Sai
 }
 
 // replace makes the plan that puts the given messages in place of the old part.
-func (s *Situation) replace(name string, o *old, sum summary.Summary, why string, stand ...plan.Said) (*Fitted, error) {
+func (s *Situation) replace(name string, o *old, sum summary.Summary, why string, stand ...plan.Replacement) (*Fitted, error) {
 	record := s.record(name, why, o.span, stand...)
 	record.Summary, record.TokensAfter = sum, 0
 	first, _ := s.Thread.Index(o.span.First())

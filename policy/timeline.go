@@ -383,7 +383,7 @@ func (w *timelineWriter) record(prev *plan.Summarization, blocks []block, from, 
 	if s.Forced {
 		why = "forced"
 	}
-	record := s.record(w.Name(), why, span, plan.Said{Text: blockText(next)})
+	record := s.record(w.Name(), why, span, plan.Replacement{Text: blockText(next)})
 	record.Range, record.Summary = next, sum
 	return &record, nil
 }
@@ -562,7 +562,7 @@ func (w *timelineWriter) write(task string, limit int, known string, i, j int) (
 	}
 	limit = min(limit, max(room, leastTimeline))
 	if len(messages) == 0 {
-		return w.clip(known, limit), nil
+		return w.s.clip(known, limit), nil
 	}
 	text, failure, err := written(w.ctx, &w.asker,
 		func() (string, error) { return w.byModel(task, limit, known, messages) },
@@ -575,7 +575,7 @@ func (w *timelineWriter) write(task string, limit int, known string, i, j int) (
 func (w *timelineWriter) byRule(limit int, known string, messages []thread.Message) (string, error) {
 	budget := limit
 	if known != "" {
-		known = w.clip(known, limit/2)
+		known = w.s.clip(known, limit/2)
 		budget -= w.s.Counter.Text(known) + 2
 	}
 	sum, err := w.structured(summary.Summary{}, messages, budget)
@@ -586,7 +586,7 @@ func (w *timelineWriter) byRule(limit int, known string, messages []thread.Messa
 	if known != "" {
 		text = known + "\n" + text
 	}
-	return w.clip(text, limit), nil
+	return w.s.clip(text, limit), nil
 }
 
 func (w *timelineWriter) byModel(task string, limit int, known string, messages []thread.Message) (string, error) {
@@ -598,7 +598,7 @@ func (w *timelineWriter) byModel(task string, limit int, known string, messages 
 			text, err = w.taken(w.check(messages, known), text)
 		}
 		if err == nil {
-			known = w.clip(neutralLines(text), limit)
+			known = w.within(neutralLines(text), limit)
 		}
 		return err
 	})
@@ -610,27 +610,13 @@ func (w *timelineWriter) byModel(task string, limit int, known string, messages 
 // something.
 func (w *timelineWriter) withUser(r *plan.Range, sum *summary.Summary, at, limit int) string {
 	text := joined(r.Text, r.TurnContext)
-	block := w.clip(userBlock(text, w.s.requests(at, min(limit, requestRoom(w.Limit(w.s)))), sum.Constraints), limit/2)
+	block := w.s.clip(userBlock(text, w.s.requests(at, min(limit, requestRoom(w.Limit(w.s)))), sum.Constraints), limit/2)
 	if block == "" {
 		return r.Text
 	}
-	said := w.clip(r.Text, limit-w.s.Counter.Text(block)-2)
+	said := w.s.clip(r.Text, limit-w.s.Counter.Text(block)-2)
 	more := w.filled(text, sum)
-	return joined(block, said, w.clip(more, limit-w.s.Counter.Text(block)-w.s.Counter.Text(said)-4))
-}
-
-// clip cuts a text to limit tokens, at the end of a line or a sentence where it
-// can.
-func (w timelineWriter) clip(text string, limit int) string {
-	for w.s.Counter.Text(text) > limit && text != "" {
-		most := len(text) * 9 / 10
-		whole := clip.Sentences(text, most)
-		if len(whole) < len(text)/2 {
-			whole = text[:clip.Boundary(text, most)]
-		}
-		text = strings.TrimSpace(whole)
-	}
-	return text
+	return joined(block, said, w.s.clip(more, limit-w.s.Counter.Text(block)-w.s.Counter.Text(said)-4))
 }
 
 // structured is the summary by rule. Where not even the task fits, it is empty.

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -135,7 +136,7 @@ func TestTimelineRounds(t *testing.T) {
 	if seen < 3 {
 		t.Errorf("%d rounds", seen)
 	}
-	seedGolden(t, "timeline.golden", b.String())
+	golden.Equal(t, "testdata/timeline.golden", b.String())
 	if !strings.Contains(b.String(), "\n\nTurn Context (split turn)\n") || !strings.Contains(b.String(), `"split_turn_id"`) {
 		t.Error("no turn was split") // C6
 	}

@@ -272,7 +272,7 @@ func (w Workstream) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		return nil, err
 	}
 	next.summary.Span = span
-	record := s.record(w.Name(), fmt.Sprintf("everything before the last %d messages", s.Thread.Len()-at), span, plan.Said{Role: w.Role, Text: w.shown(next)})
+	record := s.record(w.Name(), fmt.Sprintf("everything before the last %d messages", s.Thread.Len()-at), span, plan.Replacement{Role: w.Role, Text: w.shown(next)})
 	record.Summary, record.State = next.summary, &next.state
 	p := s.Draft(w.Name())
 	p.Add(record)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -169,7 +170,7 @@ func TestWorkstreamRounds(t *testing.T) {
 		fmt.Fprintf(&b, "==== state %d, last compacted at turn %d\n%s\n", n+1, p.Summarizations[0].Span.LastTurn, data)
 	}
 	got := b.String()
-	seedGolden(t, "workstream.golden", got)
+	golden.Equal(t, "testdata/workstream.golden", got)
 	if strings.Contains(strings.SplitN(got, "==== prompt", 2)[0], "secret thought") || strings.Contains(strings.SplitN(got, "==== prompt", 2)[0], "page text") {
 		t.Error("the transcript holds reasoning or a tool that is not allowed") // D4
 	}

@@ -192,6 +192,19 @@ func nothing(data string) bool {
 	return empty && gjson.Get(data, "choices.0.finish_reason").Type != gjson.String && !gjson.Get(data, "usage").IsObject()
 }
 
+func (m *chatStream) rest() (out []byte) {
+	for _, e := range m.held {
+		data := without(without(e.data, "choices.0.delta.tool_calls"), "usage")
+		if gjson.Get(data, "choices.0").Exists() {
+			data = set(data, "choices.0.finish_reason", "null")
+		}
+		if rawjson.Valid(data) && !nothing(data) {
+			out = append(out, e.changed(data)...)
+		}
+	}
+	return out
+}
+
 func (m *chatStream) end(how ending) []byte {
 	switch {
 	case gjson.Get(how.wrote, "error").Exists():

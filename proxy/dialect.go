@@ -47,6 +47,17 @@ type translator interface {
 	end(e ending) []byte
 }
 
+// withdrawer takes back the end of a round that is gone on with, though it was cut off.
+// Every translator is one.
+type withdrawer interface {
+	// mark remembers what the client was given, withdraw goes back there: what came
+	// since never reaches the client, and the round is over.
+	mark()
+	withdraw()
+	// rest is what of the answer itself came with the events that end the round.
+	rest() []byte
+}
+
 // ending is how a stream ends for the client. The zero value is as it came.
 type ending struct {
 	// dangling says that nothing is left of the calls for which the model stopped.
@@ -67,7 +78,12 @@ type joining struct {
 	now     string // usage of this one
 	held    []sent
 	stopped bool // this round came to its end
+	marked  int64
 }
+
+func (j *joining) mark()        { j.marked = j.at.next }
+func (j *joining) withdraw()    { j.at.next = j.marked }
+func (j *joining) rest() []byte { return nil }
 
 func (j *joining) again(counted bool) {
 	j.round++

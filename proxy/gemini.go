@@ -83,6 +83,23 @@ func (m *contentStream) next(e sent) (out []byte, last bool) {
 	return e.changed(data), false
 }
 
+func (m *contentStream) rest() (out []byte) {
+	for _, e := range m.held {
+		var parts []string
+		gjson.Get(e.data, "candidates.0.content.parts").ForEach(func(_, p gjson.Result) bool {
+			if !p.Get("functionCall").Exists() {
+				parts = append(parts, p.Raw)
+			}
+			return true
+		})
+		if len(parts) > 0 {
+			data := set(without(e.data, "candidates.0.finishReason"), "candidates.0.content.parts", "["+strings.Join(parts, ",")+"]")
+			out = append(out, e.changed(data)...)
+		}
+	}
+	return out
+}
+
 func (m *contentStream) end(how ending) []byte {
 	switch {
 	case gjson.Get(how.wrote, "error").Exists():

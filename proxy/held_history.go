@@ -57,7 +57,7 @@ func (t *Transport) load(ctx context.Context, h history) ([]thread.Message, erro
 
 // reassembled reads a request whose conversation was put together here.
 func (x *exchange) reassembled(ctx context.Context, from *rebuilt) (*reading, error) {
-	p, err := identify.Decode(x.endpoint.dialect, []byte(from.body))
+	p, err := identify.Decode(x.endpoint.dialect, []byte(from.body), ctx.Err)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,11 @@ func (x *exchange) reassembled(ctx context.Context, from *rebuilt) (*reading, er
 		}
 	}
 	p.Messages = append(before, news...)
-	r := x.reading(ctx, identify.Assembled(from.body, p, identify.Chain(known, p.Messages)), size)
+	ids, err := identify.Chain(known, p.Messages, ctx.Err)
+	if err != nil {
+		return nil, err
+	}
+	r := x.reading(ctx, identify.Assembled(from.body, p, ids), size)
 	if from.Log != "" {
 		r.base = from.Log
 	}

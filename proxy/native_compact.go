@@ -168,11 +168,15 @@ func (n nativeResponses) compactInWords(ctx context.Context, a *asked) (*http.Re
 	if a.rebuilt != nil && a.rebuilt.fallback != nil {
 		items = a.rebuilt.fallback
 	}
-	p, err := identify.Decode(n.endpoint.dialect, []byte(a.Body(items)))
+	p, err := identify.Decode(n.endpoint.dialect, []byte(a.Body(items)), ctx.Err)
 	if err != nil {
 		return nil, err
 	}
-	for i, id := range identify.Chain(nil, p.Messages) {
+	ids, err := identify.Chain(nil, p.Messages, ctx.Err)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids {
 		p.Messages[i].ID = id
 	}
 	summary, err := inWords(ctx, p.Messages, 4*wordsBudget)

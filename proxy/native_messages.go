@@ -137,7 +137,7 @@ func (n nativeMessages) ask(ctx context.Context, m *native.Messages) (emulation,
 	tokensOf := memo.Counter().Text
 	tokens := 0
 	if slices.ContainsFunc(m.Edits, func(e native.Edit) bool { return e.Trigger > 0 && !e.ByUses && m.Size() > e.Trigger }) {
-		p, err := decodedPrompt(m.Body())
+		p, err := decodedPrompt(ctx, m.Body())
 		if err != nil {
 			return n.onward(m, true), nil // the provider says what is wrong with it
 		}
@@ -184,7 +184,7 @@ func (n nativeMessages) ask(ctx context.Context, m *native.Messages) (emulation,
 // compact puts a summary in place of the whole conversation. Where that would
 // save less than half of it nothing is done.
 func (n nativeMessages) compact(ctx context.Context, m *native.Messages, e native.Edit, add *native.Addition) error {
-	p, err := decodedPrompt(m.Body())
+	p, err := decodedPrompt(ctx, m.Body())
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (n nativeMessages) onDemand(ctx context.Context, m *native.Messages) (emula
 	if err := m.Invalid(); err != nil {
 		return emulation{}, err
 	}
-	p, err := decodedPrompt(m.Body())
+	p, err := decodedPrompt(ctx, m.Body())
 	if err != nil {
 		return emulation{}, err
 	}
@@ -239,8 +239,8 @@ func (n nativeMessages) alone(m *native.Messages, add *native.Addition) *http.Re
 }
 
 // decodedPrompt decodes a request as far as a summary needs it.
-func decodedPrompt(body string) (*prompt.Prompt, error) {
-	return identify.Decode(anthropic.Codec{}, []byte(body))
+func decodedPrompt(ctx context.Context, body string) (*prompt.Prompt, error) {
+	return identify.Decode(anthropic.Codec{}, []byte(body), ctx.Err)
 }
 
 // summarized makes the text that stands for the conversation, and counts what it

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/corpus"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -72,7 +73,7 @@ func TestNesting(t *testing.T) {
 			"event: message_stop\n" + event(`{"type":"message_stop"}`)
 	}
 	long := reading(wire.Anthropic, call, strings.Repeat("x\n", 40_000))
-	for _, c := range []struct{ name, path, body, kind, answer string }{
+	for _, c := range corpus.Some([]struct{ name, path, body, kind, answer string }{
 		{"result", chat, reading(wire.Chat, call, brackets), "", ""},
 		{"result of objects", chat, reading(wire.Chat, call, strings.Repeat(`{"a":`, 250_000)), "", ""},
 		{"closed result", chat, reading(wire.Chat, call, brackets[:len(brackets)/2]+strings.Repeat("]", len(brackets)/2)), "", ""},
@@ -89,7 +90,7 @@ func TestNesting(t *testing.T) {
 		{"arguments in a stream", messages, long, "text/event-stream", block("event: content_block_delta\n" +
 			event(`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"`+brackets+`"}}`))},
 		{"error", messages, long, "application/json", `{"type":"error","error":{"message":"x","more":` + brackets},
-	} {
+	}, 3) {
 		t.Run(c.name, func(t *testing.T) {
 			body := c.body
 			if c.kind == "text/event-stream" {

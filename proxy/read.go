@@ -32,8 +32,11 @@ func (x *exchange) read(ctx context.Context) (r *reading, reason string, err err
 	if x.unreadable != nil {
 		return nil, "encoding", nil
 	}
-	found, err := x.t.requests.Read(x.endpoint.dialect, x.plain)
-	if err != nil {
+	found, err := x.t.requests.Read(x.endpoint.dialect, x.plain, ctx.Err)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, "", ctx.Err()
+	case err != nil:
 		return nil, "format", nil
 	}
 	r = x.reading(ctx, found, len(x.plain))

@@ -74,6 +74,20 @@ type responseStream struct {
 	items    int      // of this round
 	shown    []string // of all rounds, as the client was shown them
 	sequence int64    // the client's next number
+	then     struct { // what was so at the mark
+		shown    int
+		sequence int64
+	}
+}
+
+func (m *responseStream) mark() {
+	m.joining.mark()
+	m.then.shown, m.then.sequence = len(m.shown), m.sequence
+}
+
+func (m *responseStream) withdraw() {
+	m.joining.withdraw()
+	m.shown, m.sequence = m.shown[:m.then.shown], m.then.sequence
 }
 
 func (m *responseStream) again(counted bool) {

@@ -39,7 +39,12 @@ func (f *failure) close() {
 func (r *rounds) ask(read func(*http.Response) error) error {
 	r.n++
 	ctx := r.x.request.Context()
-	d := r.x.guarded(ctx, "round", r.prepare)
+	var d decision
+	if r.next != nil {
+		d, r.next = *r.next, nil
+	} else {
+		d = r.x.guarded(ctx, "round", r.prepare)
+	}
 	if d.action == Passed {
 		d.step = r.step
 	} else {

@@ -14,6 +14,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // rounds are the requests that one request of the client's became, because the
@@ -24,6 +25,10 @@ type rounds struct {
 	hidden []thread.Message // what the log gets, the client's own calls included
 	logged int              // how many of them the log holds
 	n      int
+	// continues says that an answer which ended for length may be gone on with, next
+	// is the request that does so.
+	continues bool
+	next      *decision
 }
 
 // turn is what a round came to.
@@ -32,16 +37,20 @@ type turn int
 const (
 	final    turn = iota // nothing for us
 	goesOn               // only our tools were called: another round
+	cutShort             // it ended for length: another round, and nothing of its calls
 	mixed                // the client's tools were called as well
 	tooOften             // only our tools were called, though the model was told to stop
 )
 
 // answer reads an answer for calls of our tools, whole or as it streams.
 func (x *exchange) answer(res *http.Response, d decision) (*http.Response, error) {
-	if d.step == nil || !d.step.offered {
+	if d.step == nil {
 		return res, nil
 	}
-	r := &rounds{x: x, step: d.step}
+	r := &rounds{x: x, step: d.step, continues: x.continues(d)}
+	if !d.step.offered && !r.continues {
+		return res, nil
+	}
 	r.resume()
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return r.whole(res)
@@ -117,8 +126,10 @@ func (r *rounds) whole(res *http.Response) (*http.Response, error) {
 			r.leave()
 			return given(res, raw), nil
 		}
-		what := r.take(said.Message)
-		if what != goesOn {
+		what := r.take(said)
+		if what == cutShort {
+			bodies[len(bodies)-1] = withoutCalls(d.API(), body)
+		} else if what != goesOn {
 			if what == final && len(bodies) == 1 && !bytes.Contains(body, []byte(ourMark)) {
 				r.keep()
 				return given(res, raw), nil
@@ -168,7 +179,11 @@ var errLong = fmt.Errorf("the answer has more than %d bytes", maxAnswer)
 
 // take looks at what the model said in a round, and answers the calls that are
 // ours.
-func (r *rounds) take(m thread.Message) turn {
+func (r *rounds) take(a wire.Answer) turn {
+	if r.cutOff(a) {
+		return cutShort
+	}
+	m := a.Message
 	var own, theirs int
 	for _, c := range m.Calls() {
 		if ours(c.Name) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,7 +14,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -26,6 +26,7 @@ type stream struct {
 	odd        bool        // it does not add up
 	events     *events
 	due
+	calls   withheld
 	last    bool  // out goes up to the last event of the round
 	tail    sent  // what came behind the last event, with
 	tailErr error // its error
@@ -119,50 +120,62 @@ func (s *stream) more() {
 func (s *stream) pass(e sent) {
 	if e.data != "" && strings.TrimSpace(e.data) != "[DONE]" && !rawjson.Valid(e.data) {
 		// Nobody here understands the stream: from now on it passes as it comes.
-		s.out, s.ended = append(s.translator.end(ending{}), e.raw...), true
+		s.out, s.ended = slices.Concat(s.calls.release(), s.translator.end(ending{}), e.raw), true
 		return
 	}
 	if e.data != "" {
 		_, err := s.answer.Event(e.data)
 		s.odd = s.odd || err != nil
 	}
+	if s.continues {
+		s.calls.begin(e, s.translator.(withdrawer))
+	}
 	s.out, s.last = s.translator.next(e)
+	s.out = s.calls.pass(e, s.out)
 }
 
 // said is what the model said in this round; it is false before the round has come
 // to its end.
-func (s *stream) said() (thread.Message, bool) {
+func (s *stream) said() (wire.Answer, bool) {
 	if s.odd || !s.translator.whole() {
-		return thread.Message{}, false
+		return wire.Answer{}, false
 	}
 	a, err := s.answer.Answer()
-	return a.Message, err == nil
+	return a, err == nil
 }
 
 // finish decides at the end of a round. Without an end that was understood
 // everything passes as it came.
 func (s *stream) finish(tail []byte, err error) {
-	m, whole := s.said()
+	a, whole := s.said()
 	if !whole {
 		s.settled()
 		s.leave()
-		s.out, s.err, s.ended = append(append(s.out, s.translator.end(ending{})...), tail...), err, true
+		s.out, s.err, s.ended = slices.Concat(s.out, s.calls.release(), s.translator.end(ending{}), tail), err, true
 		return
 	}
-	what := s.take(m)
-	if what == goesOn {
-		s.next()
+	what := s.take(a)
+	switch what {
+	case cutShort:
+		if s.calls.on {
+			s.translator.(withdrawer).withdraw()
+			s.calls = withheld{}
+		}
+		s.further(s.translator.(withdrawer).rest())
+		return
+	case goesOn:
+		s.further(s.calls.release())
 		return
 	}
 	s.settled()
 	s.keep()
 	s.renames()
-	s.out = append(append(s.out, s.translator.end(ending{dangling: what == tooOften})...), tail...)
+	s.out = slices.Concat(s.out, s.calls.release(), s.translator.end(ending{dangling: what == tooOften}), tail)
 	s.err, s.ended = err, true
 }
 
-// next goes on with another round.
-func (s *stream) next() {
+// further goes on with another round, behind what is still to be given of this one.
+func (s *stream) further(before []byte) {
 	counted := true
 	err := s.ask(func(res *http.Response) error {
 		s.translator.again(counted)
@@ -170,6 +183,7 @@ func (s *stream) next() {
 		return s.begin(res)
 	})
 	if err == nil {
+		s.out = append(before, s.out...)
 		return
 	}
 	s.settled()
@@ -179,7 +193,7 @@ func (s *stream) next() {
 		end.failure, end.wrote = f.said(), s.wrote(f)
 		f.close()
 	}
-	s.out, s.err = s.translator.end(end), io.EOF
+	s.out, s.err = append(before, s.translator.end(end)...), io.EOF
 }
 
 // wrote is what the provider wrote of a failure, as JSON; empty when it is none.
@@ -200,6 +214,7 @@ func (s *stream) begin(res *http.Response) error {
 	s.read(res.Body)
 	s.events, s.answer, s.odd = newEvents(res.Body), s.x.endpoint.dialect.NewStream(), false
 	s.tail, s.tailErr = sent{}, nil
+	s.calls = withheld{}
 	for s.out = nil; len(s.out) == 0 && !s.last && !s.ended; {
 		e, err := s.events.next()
 		if _, whole := s.said(); err != nil && whole {

@@ -176,7 +176,7 @@ func TestLookingAgain(t *testing.T) {
 			w.log(does("1", "Bash", `{"command":"git status"}`)...).log(does("2", "Bash", `{"command":"git status"}`)...).clear("1", "2")
 			w.log(does("3", "Bash", `{"command":"git status"}`)...)
 		}},
-		{"content put aside", "artifact_read", func(w *watched) {
+		{"content externalized", "artifact_read", func(w *watched) {
 			w.clear().log(does("1", "read_artifact", `{"id":"art_1"}`)...)
 		}},
 		{"a search in it, through a server", "artifact_read", func(w *watched) {

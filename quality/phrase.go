@@ -22,7 +22,7 @@ const (
 	Reread Class = "reread"
 	// Rerun: it runs a command, a search or a fetch whose output was removed.
 	Rerun Class = "rerun"
-	// ArtifactRead: it asks for content that was put aside, by read_artifact
+	// ArtifactRead: it asks for content that was externalized, by read_artifact
 	// or recall.
 	ArtifactRead Class = "artifact_read"
 	// UserRepeats: the user says that they said so before.

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"context"
 	"math"
 	"strings"
 )
@@ -31,8 +32,23 @@ type posting struct {
 // keywords, so that a result is found by the path that its call named. The
 // entries are kept and must not be written to.
 func NewIndex(entries []Entry) *Index {
+	x, _ := build(entries, func() error { return nil })
+	return x
+}
+
+// NewIndexContext is NewIndex for somebody who may leave before a long log is
+// indexed: it stops at the next entry when the context ends, with its error.
+func NewIndexContext(ctx context.Context, entries []Entry) (*Index, error) {
+	return build(entries, ctx.Err)
+}
+
+// build asks before each entry whether anybody still waits.
+func build(entries []Entry, gone func() error) (*Index, error) {
 	x := newIndex(entries)
 	for i := range entries {
+		if err := gone(); err != nil {
+			return nil, err
+		}
 		e := &entries[i]
 		x.addText(i, view(e.Text))
 		x.add(i, e.Tool)
@@ -40,9 +56,11 @@ func NewIndex(entries []Entry) *Index {
 		x.add(i, e.Summary)
 		x.add(i, strings.Join(e.Keywords, " "))
 	}
-	x.addNames()
+	if err := x.addNames(gone); err != nil {
+		return nil, err
+	}
 	x.finish()
-	return x
+	return x, nil
 }
 
 func newIndex(entries []Entry) *Index {

@@ -43,10 +43,13 @@ type name struct {
 }
 
 // addNames finds the names of all views.
-func (x *Index) addNames() {
+func (x *Index) addNames(gone func() error) error {
 	at := map[string]int{}
 	var sc scanner
 	for i, text := range x.views {
+		if err := gone(); err != nil {
+			return err
+		}
 		row := x.starts[i]
 		ident.Extract(text, func(id ident.Ident) {
 			for int(row)+1 < len(x.rows) && x.rows[row+1].entry == int32(i) && int(x.rows[row+1].from) <= id.At {
@@ -73,6 +76,7 @@ func (x *Index) addNames() {
 			this.said = this.said || x.entries[i].Tool == ""
 		})
 	}
+	return nil
 }
 
 // namesNear chooses the names that are most likely meant, of those that no passage

@@ -1,6 +1,8 @@
 package recall_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -381,5 +383,42 @@ func TestNames(t *testing.T) {
 	less, few := names(1, 150)
 	if n := len(less) + len(few); n == 0 || n >= len(near)+len(others) {
 		t.Errorf("%d names in 150 tokens, %d in 300", n, len(near)+len(others))
+	}
+}
+
+// ending is a context that ends after it was looked at so many times.
+type ending struct {
+	context.Context
+	looks int
+}
+
+func (e *ending) Err() error {
+	if e.looks--; e.looks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestIndexStops: when the context ends nothing more is indexed, wherever the work is.
+func TestIndexStops(t *testing.T) {
+	entries := make([]recall.Entry, 30)
+	for n := range entries {
+		entries[n] = recall.Entry{MessageID: thread.ID(fmt.Sprint(n)), Text: fmt.Sprintf("bell_%d.go rings", n)}
+	}
+	const never = 1_000_000
+	whole := &ending{t.Context(), never}
+	x, err := recall.NewIndexContext(whole, entries)
+	if err != nil || x.Len() != len(entries) || len(x.Search("bell_7.go", nil)) == 0 {
+		t.Fatalf("%d entries: %v", x.Len(), err)
+	}
+	looks := never - whole.looks
+	if looks < 2*len(entries) {
+		t.Errorf("it looks %d times", looks)
+	}
+	for n := range looks {
+		ctx := &ending{t.Context(), n}
+		if _, err := recall.NewIndexContext(ctx, entries); !errors.Is(err, context.Canceled) || ctx.looks != -1 {
+			t.Errorf("it ended at look %d, and there were %d more: %v", n, -1-ctx.looks, err)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package rehydrate gives content that was put aside back to the agent (seed A,
+// Package rehydrate gives content that was externalized back to the agent (seed A,
 // "Rehydration Contract"; A10, A11).
 //
 // There are two ways. The agent may ask: Tools offers read_artifact and recall,
@@ -33,6 +33,6 @@
 // What comes back stands in one prompt and never in the log, so no compaction
 // ever sees it. It takes its tokens from a reserve of its own: a caller measures
 // pressure without it. A turn that brought something back makes no room by
-// putting aside or dropping (TurnContext.Allows). And an artifact that was shown
+// externalizing or dropping (TurnContext.Allows). And an artifact that was shown
 // is not shown again by itself for some turns.
 package rehydrate

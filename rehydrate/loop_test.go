@@ -30,7 +30,7 @@ const (
 )
 
 // loop is an agent that reads a large file in each turn, and refers to what was
-// put aside.
+// externalized.
 type loop struct {
 	t       *testing.T
 	counter *token.Counter
@@ -197,7 +197,7 @@ func (l *loop) compact(q palimpsest.Request, turn int, given rehydrate.TurnConte
 		l.overridden++
 		res, err = l.whole.Compact(l.t.Context(), q)
 	} else if err == nil && given.SkipAggressive() && len(res.Plan.Externalizations)+len(res.Plan.Drops) > 0 {
-		l.t.Errorf("turn %d brought content back, and its plan puts aside %d and drops %d", turn, len(res.Plan.Externalizations), len(res.Plan.Drops))
+		l.t.Errorf("turn %d brought content back, and its plan externalizes %d and drops %d", turn, len(res.Plan.Externalizations), len(res.Plan.Drops))
 	}
 	if err != nil {
 		l.t.Fatalf("turn %d: %v", turn, err)
@@ -223,7 +223,7 @@ func (l *loop) inLog() int {
 	return n
 }
 
-// TestLoopSettles: an agent that keeps referring to what was put aside compacts
+// TestLoopSettles: an agent that keeps referring to what was externalized compacts
 // hardly more often than one that never does, and never in turns running. What comes back is in no log, takes
 // its own reserve, and no artifact comes back in two turns running. Done the
 // naive way, the same agent compacts ever more. A11

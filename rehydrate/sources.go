@@ -81,14 +81,3 @@ func (s Stored) Artifact(ctx context.Context, id string) (Content, error) {
 	}
 	return Content{ID: m.ID, Tool: m.Tool, Turn: m.Turn, Text: text}, nil
 }
-
-// Indexed searches an index, in one thread where ThreadID is set.
-type Indexed struct {
-	Index    *recall.Index
-	ThreadID string
-}
-
-// Recall implements Recaller.
-func (x Indexed) Recall(_ context.Context, query string, limit int) ([]recall.Hit, error) {
-	return x.Index.Search(query, &recall.Options{Limit: limit, ThreadID: x.ThreadID}), nil
-}

@@ -2,6 +2,7 @@ package rehydrate
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
@@ -29,15 +30,17 @@ const recallSchema = `{"type":"object","properties":{` +
 	`"limit":{"type":"integer","description":"How many hits to return, at most %d. Default: %d."}` +
 	`},"required":["query"]}`
 
-// Tools returns the tools that the handler can answer, ready for a prompt. An
-// encoder writes them in the form of any API.
+// Tools returns both tools, ready for a prompt: for programs that must say which
+// tools there are before there is anything to read. An encoder writes them in the
+// form of any API.
+func Tools() []prompt.Tool {
+	return []prompt.Tool{
+		{Name: ReadArtifact, Description: readArtifactDescription, Schema: readArtifactSchema},
+		{Name: Recall, Description: recallDescription, Schema: fmt.Sprintf(recallSchema, maxHits, defaultHits)},
+	}
+}
+
+// Tools returns the tools that the handler can answer.
 func (h *Handler) Tools() []prompt.Tool {
-	var tools []prompt.Tool
-	if h.Artifacts != nil {
-		tools = append(tools, prompt.Tool{Name: ReadArtifact, Description: readArtifactDescription, Schema: readArtifactSchema})
-	}
-	if h.Recaller != nil {
-		tools = append(tools, prompt.Tool{Name: Recall, Description: recallDescription, Schema: fmt.Sprintf(recallSchema, maxHits, defaultHits)})
-	}
-	return tools
+	return slices.DeleteFunc(Tools(), func(t prompt.Tool) bool { return !h.Handles(t.Name) })
 }

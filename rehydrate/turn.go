@@ -71,7 +71,7 @@ type TurnContext struct {
 	ArtifactIDs []string `json:"rehydrated_artifact_ids"`
 }
 
-// SkipAggressive reports whether compaction should put nothing aside and drop
+// SkipAggressive reports whether compaction should externalize nothing and drop
 // nothing in this turn, so that the agent can finish what it asked for.
 func (c TurnContext) SkipAggressive() bool { return c.Happened }
 

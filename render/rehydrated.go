@@ -11,7 +11,7 @@ import (
 // Rehydrated is content that was brought back for this one prompt. It is never
 // part of the log (seed A, "Rehydration Loop Breaking").
 type Rehydrated struct {
-	// ArtifactID names what was put aside. Where it is empty the content is that of
+	// ArtifactID names what was externalized. Where it is empty the content is that of
 	// a removed message, MessageID.
 	ArtifactID string
 	MessageID  thread.ID

@@ -37,24 +37,19 @@ const (
 // stays in the prompt (inPlace), a result with that text. A record over one
 // message of the user's keeps the user's role. A summarization with a form of
 // its own may be several messages. Nothing stands for a dropped message. What is
-// written is for a reader with tools; see Profile.Replacement.
-func Replacement(m thread.Message, record plan.Record, inPlace bool) []thread.Message {
-	return Profile{}.Replacement(m, record, inPlace)
-}
-
-// Replacement is the function of that name for the readers of the profile:
-// pointers say how Reach lets them be followed.
+// written is for the readers of the profile: pointers say how Reach lets them be
+// followed.
 func (p Profile) Replacement(m thread.Message, record plan.Record, inPlace bool) []thread.Message {
-	var said []plan.Said
+	var said []plan.Replacement
 	switch r := record.(type) {
 	case plan.Clearing:
 		return []thread.Message{cleared(m, r.PreservedFields)}
 	case plan.Summarization:
 		if said = r.Stand; len(said) == 0 {
-			said = []plan.Said{{Text: summaryText(&r)}}
+			said = []plan.Replacement{{Text: summaryText(&r)}}
 		}
 	case plan.Externalization:
-		said = []plan.Said{{Text: externalText(&r, p.Reach)}}
+		said = []plan.Replacement{{Text: externalText(&r, p.Reach)}}
 	default:
 		return nil
 	}

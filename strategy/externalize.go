@@ -17,12 +17,12 @@ import (
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Externalize puts large tool results aside: a pointer and a short summary stay
+// Externalize takes large tool results out of the prompt: a pointer and a short summary stay
 // in the result's place, and the call keeps its answer. Results that may not be
 // cleared, because nothing verifies that their tool would give the same again
-// (A7), are put aside whatever their size, as soon as that saves anything.
+// (A7), are externalized whatever their size, as soon as that saves anything.
 type Externalize struct {
-	// Threshold is the size in tokens from which a result is put aside, where its
+	// Threshold is the size in tokens from which a result is externalized, where its
 	// tool declares none; 0 is 1,000.
 	Threshold int
 	// Large takes only what in the protected tail is so large that nothing else
@@ -41,7 +41,7 @@ const (
 	// counted afterwards.
 	charsPerToken = 4
 	// oversize is the share of the room from which even a message in the
-	// protected tail is put aside, oversizeStub what may stay of it; where only the
+	// protected tail is externalized, oversizeStub what may stay of it; where only the
 	// last step is protected, tightSize and tightStub.
 	oversize, oversizeStub = 0.2, 0.2
 	tightSize, tightStub   = 0.15, 0.15
@@ -127,7 +127,7 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (Executed, 
 	return Executed{Record: record}, nil
 }
 
-// Fill uses room that is left over to show more of what was put aside, the
+// Fill uses room that is left over to show more of what was externalized, the
 // newest first, and what is out of date last.
 func (s Externalize) Fill(ctx context.Context, v *View) {
 	for _, stale := range []bool{false, true} {

@@ -12,7 +12,7 @@ import (
 
 // Some results no tool gives a second time: what a search of the web found, what a
 // sub-agent reported, what the user answered. They are externalized or kept (A7).
-// So before any rung summarizes or drops their span, what they say is put aside: a
+// So before any rung summarizes or drops their span, what they say is externalized: a
 // pointer stands in their place at first, and later, when a summary takes the
 // pointer too, the summary names it.
 
@@ -80,7 +80,7 @@ func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 }
 
 // references are pointers to the lasting results at these positions, and, where all is
-// set, to whatever else was put aside of them, the newest first. Those that must be
+// set, to whatever else was externalized of them, the newest first. Those that must be
 // kept are the lasting ones.
 func (v *View) references(at []int, all bool) (refs []summary.ArtifactReference, keep []plan.Kept) {
 	for _, i := range slices.Backward(at) {

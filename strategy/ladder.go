@@ -13,7 +13,7 @@ import (
 type Ladder []Strategy
 
 // Climb applies proposals one by one until the messages fit, or no rung has any
-// left. Before it, results that no tool gives a second time are put aside, as far as a
+// left. Before it, results that no tool gives a second time are externalized, as far as a
 // tenth of the room allows. Before anything is dropped, the gentler rungs try once
 // more in the room that others have made. What was taken too much is given back;
 // records of the plan in force (View.Keep) stay. The error is the context's, or

@@ -15,7 +15,7 @@ const (
 // results that would fill it alone, and what is older is summarized, since lines
 // chosen from all of it hold more of what later steps need than whole messages or
 // the beginnings of results do. Where that is not enough, results of the kept part
-// are put aside or cleared.
+// are externalized or cleared.
 func Auto() Ladder {
 	return Ladder{
 		Externalize{Large: true}, Summarize{},

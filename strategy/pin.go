@@ -116,7 +116,7 @@ func (v *View) tail(level Protection, step int) int {
 	}
 	p := cut.LastTokens{N: v.part(share), SplitTurns: true}.Cut(points, func(i int) int {
 		if v.output(i) && v.Sizes[i] > v.part(v.large) {
-			return v.part(v.stubShare) // it will be put aside, and must not end the tail
+			return v.part(v.stubShare) // it will be externalized, and must not end the tail
 		}
 		return v.Sizes[i]
 	})

@@ -34,7 +34,7 @@ func result(id, tool, text string, durability thread.Durability, captured *threa
 }
 
 // TestDurability: ephemeral and anchoring results may be cleared; replayable
-// ones only while their source verifies; non-replayable ones are put aside. A7, A8
+// ones only while their source verifies; non-replayable ones are externalized. A7, A8
 func TestDurability(t *testing.T) {
 	captured := &thread.Determinism{ContentHash: "h1"}
 	now := func(hash string, known bool) func(thread.ToolCall) (thread.Determinism, bool) {
@@ -67,7 +67,7 @@ func TestDurability(t *testing.T) {
 			if got := slices.Contains(proposed(v, strategy.Clear{}), 2); got != c.clear {
 				t.Errorf("clear proposes it: %v", got)
 			}
-			// Below the threshold only what may not be cleared is put aside.
+			// Below the threshold only what may not be cleared is externalized.
 			if got := slices.Contains(proposed(v, strategy.Externalize{}), 2); got == c.clear {
 				t.Errorf("externalize proposes it: %v", got)
 			}
@@ -146,7 +146,7 @@ func TestSuperseded(t *testing.T) {
 }
 
 // TestOversizeInTail: an output in the protected tail that nothing would fit
-// beside is put aside; the user's words and smaller outputs are not.
+// beside is externalized; the user's words and smaller outputs are not.
 func TestOversizeInTail(t *testing.T) {
 	th := log(t, say(thread.User, "Look."),
 		call("c1", "Bash", `{"command":"cat log"}`), answer("c1", "Bash", lines(1, 40_000)),

@@ -26,7 +26,7 @@ type Summarize struct {
 	// Ratio bounds a summary to this share of what it replaces; 0 is no bound
 	// (seed A: summarize_target_ratio).
 	Ratio float64
-	// Pointers has a summary name whatever was put aside of its span, and not only
+	// Pointers has a summary name whatever was externalized of its span, and not only
 	// what no tool gives a second time: as much as there is room for, the newest first
 	// (A5).
 	Pointers bool

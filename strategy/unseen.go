@@ -40,15 +40,15 @@ func outputOf(m *thread.Message) (tool, text string) {
 	return "", ""
 }
 
-// asideMost is the most that stays of an output that is put aside on arrival, in
+// asideMost is the most that stays of an output that is externalized on arrival, in
 // tokens; in a small room the share oversizeStub of the room.
 const asideMost = 4_000
 
-// PutAside puts the outputs at these positions aside before anything else is
+// ExternalizeLarge externalizes the outputs at these positions before anything else is
 // decided: those that take more than a fifth of the room, of which less than half
 // would stay. In place of each stand its beginning, the lines of it that report
 // failures, its end, and a pointer.
-func (v *View) PutAside(at []int) {
+func (v *View) ExternalizeLarge(at []int) {
 	keep := min(v.part(oversizeStub), asideMost)
 	for _, i := range at {
 		source, text := outputOf(&v.messages[i])

@@ -36,7 +36,7 @@ type Given struct {
 	// Sent is the request as the provider knows it, before anything is done; may
 	// be nil (see summarize.Input).
 	Sent *prompt.Prompt
-	// Name gives what is put aside its id; nil is artifact.IDOf.
+	// Name gives what is externalized its id; nil is artifact.IDOf.
 	Name artifact.Namer
 	// Answers has what models answered before; may be nil.
 	Answers *llm.Answers
@@ -60,7 +60,7 @@ type View struct {
 	level Protection // how much Protect was asked to keep
 
 	// large is the share of the room from which even a message in the protected
-	// tail is put aside, stubShare what may stay of it.
+	// tail is externalized, stubShare what may stay of it.
 	large, stubShare float64
 
 	messages   []thread.Message
@@ -75,12 +75,12 @@ type View struct {
 	proposed   []Proposal // those that were tried, in order
 	summaries  []summarize.Report
 	leaving    []bool               // per message: the summaries about to be made take it; nil before
-	pointers   map[thread.ID]string // what the plan in force put aside, or named as put aside, by message
+	pointers   map[thread.ID]string // what the plan in force externalized, or named as externalized, by message
 	held       []bool               // per message: summaries and drops leave it alone
 }
 
 // NewView makes the view of a thread with nothing pinned and nothing decided. Then
-// come Keep, PutAside and Protect, in this order and each where it is wanted, and
+// come Keep, ExternalizeLarge and Protect, in this order and each where it is wanted, and
 // Ladder.Climb.
 func NewView(g Given) *View {
 	n := g.Thread.Len()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -45,19 +46,13 @@ const (
 var pathKeys = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "notebook_path", "target_file", "filename", "file", "file_name"}
 
 // bodyKeys are the names of arguments that hold what is written to a file.
-var bodyKeys = map[string]bool{
-	"new_string": true, "newText": true, "newString": true, "new_str": true, "content": true, "contents": true, "file_text": true, "text": true,
-	"new_source": true, "insert_text": true, "code_edit": true, "replace": true, "insert": true,
-}
+var bodyKeys = set("new_string newText newString new_str content contents file_text text new_source insert_text code_edit replace insert")
 
 // oldKeys are the names of arguments that repeat what stood in a file.
-var oldKeys = map[string]bool{"old_string": true, "oldText": true, "oldString": true, "old_str": true, "old_source": true, "search": true}
+var oldKeys = set("old_string oldText oldString old_str old_source search")
 
 // formKeys are the names of arguments that only shape the answer.
-var formKeys = map[string]bool{
-	"replace_all": true, "activeForm": true, "timeout": true, "output_mode": true, "head_limit": true, "-n": true, "-A": true, "-B": true, "-C": true, "-i": true,
-	"run_in_background": true, "dangerouslyDisableSandbox": true,
-}
+var formKeys = set("replace_all activeForm timeout output_mode head_limit -n -A -B -C -i run_in_background dangerouslyDisableSandbox")
 
 // readCall extracts the facts of a call from its name and arguments.
 func readCall(c *thread.ToolCall) callFacts {
@@ -114,7 +109,7 @@ func (f *callFacts) readText(text string) {
 	} else if f.class == toolpolicy.Shell {
 		f.readCommand(text)
 	} else {
-		f.input = clip(text, maxInput)
+		f.input = clip.Brief(text, maxInput)
 	}
 	f.asked = mentions(nil, f.input)
 	f.idents = mentions(f.idents, text)
@@ -126,7 +121,7 @@ func (f *callFacts) readCommand(s string) {
 		f.readPatch(s)
 		return
 	}
-	f.input = clip(strings.TrimSpace(s), maxInput)
+	f.input = clip.Brief(strings.TrimSpace(s), maxInput)
 	f.files = append(f.files, shellFiles(s)...)
 }
 
@@ -233,7 +228,7 @@ func (f *callFacts) readPatch(patch string) {
 		}
 	}
 	f.class = toolpolicy.Edit
-	f.input = clip(strings.Join(names, ", "), maxInput)
+	f.input = clip.Brief(strings.Join(names, ", "), maxInput)
 	f.changedLines(added.String())
 	if len(names) == 1 {
 		f.defines = define(f.defines, added.String(), names[0])
@@ -305,7 +300,7 @@ func define(defines []string, text, path string) []string {
 		if waits != "" {
 			waits += " " + line
 			if strings.Contains(line, ")") || len(waits) > maxDefined {
-				defines = append(defines, clip(waits, maxDefined))
+				defines = append(defines, clip.Brief(waits, maxDefined))
 				waits = ""
 			}
 			continue
@@ -321,7 +316,7 @@ func define(defines []string, text, path string) []string {
 			waits = line
 			continue
 		}
-		defines = append(defines, clip(line, maxDefined))
+		defines = append(defines, clip.Brief(line, maxDefined))
 	}
 	return defines
 }
@@ -414,7 +409,7 @@ func describe(args gjson.Result, class toolpolicy.Class) string {
 		if class == toolpolicy.Agent {
 			limit = 2 * maxArg
 		}
-		s = clip(s, limit)
+		s = clip.Brief(s, limit)
 		if s == "" || b.Len()+len(s) > 2*maxInput {
 			return true
 		}

@@ -5,8 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 // editKey names what was changed: a file, in a turn.
@@ -98,7 +100,7 @@ func (b *builder) changed() {
 		e := b.edits[key]
 		text := e.text(key.path, "")
 		b.changes = append(b.changes, change{summary.Item{Text: text, Turn: key.turn, Sources: e.sources}, key, e})
-		b.add(candidate{section: secChange, entry: len(b.changes) - 1, piece: -1, at: e.at, base: 2.5 * b.age(e.at)}, mentions(nil, text))
+		b.entry(secChange, e.at, 2.5*b.age(e.at), mentions(nil, text))
 	}
 }
 
@@ -150,4 +152,266 @@ func (p *pool) tell(chosen []int) []summary.Item {
 		out = append(out, c.Item)
 	}
 	return out
+}
+
+// hunk is a run of lines that an edit took out of a file, and what stands in their
+// place.
+type hunk struct{ minus, plus []string }
+
+const (
+	maxHunkLines = 12  // lines of one hunk that are told together
+	maxHunkBytes = 600 // and how long they may be
+	maxMinus     = 3   // lines told of what was taken out
+	maxHunkLine  = 160 // bytes told of one line
+	// maxCompared bounds the lines of a text that are compared one by one.
+	maxCompared = 150
+	// leastHunk is how long what an edit puts in must be to be told, in bytes.
+	leastHunk = 12
+	// maxHunks bounds what is taken from one call.
+	maxHunks = 24
+)
+
+// hunksOf compares the old text of an edit with the new one.
+func hunksOf(before, after string) []hunk {
+	a, b := textLines(before), textLines(after)
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	if len(a) == 0 || len(b) == 0 || len(a) > maxCompared || len(b) > maxCompared {
+		return splitHunk(nil, hunk{a, b})
+	}
+	// The longest common subsequence, from the end.
+	length := make([][]int16, len(a)+1)
+	for i := range length {
+		length[i] = make([]int16, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				length[i][j] = length[i+1][j+1] + 1
+			} else {
+				length[i][j] = max(length[i+1][j], length[i][j+1])
+			}
+		}
+	}
+	var out []hunk
+	var h hunk
+	for i, j := 0, 0; i < len(a) || j < len(b); {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			out, h = splitHunk(out, h), hunk{}
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && length[i+1][j] >= length[i][j+1]:
+			h.minus = append(h.minus, a[i])
+			i++
+		default:
+			h.plus = append(h.plus, b[j])
+			j++
+		}
+	}
+	return splitHunk(out, h)
+}
+
+// textLines splits a text into its lines; none of an empty one.
+func textLines(s string) []string {
+	if s = strings.Trim(s, "\n"); s == "" {
+		return nil
+	}
+	return strings.Split(s, "\n")
+}
+
+// splitHunk adds a hunk in pieces that are short enough, parted at blank lines where
+// there are any.
+func splitHunk(to []hunk, h hunk) []hunk {
+	for len(h.plus) > 0 || len(h.minus) > 0 {
+		if len(to) == maxHunks {
+			return to
+		}
+		n, size, blank := 0, 0, -1
+		for n < len(h.plus) && n < maxHunkLines && (n == 0 || size+len(h.plus[n]) <= maxHunkBytes) {
+			if strings.TrimSpace(h.plus[n]) == "" {
+				blank = n
+			}
+			size += len(h.plus[n])
+			n++
+		}
+		if n < len(h.plus) && blank > 2 {
+			n = blank + 1
+		}
+		to = append(to, hunk{h.minus, h.plus[:n]})
+		h = hunk{nil, h.plus[n:]}
+	}
+	return to
+}
+
+// text is how a hunk is told.
+func (h hunk) text(path string) string {
+	var s strings.Builder
+	s.WriteString(lastParts(path) + ":")
+	indent, first := "", true // what all lines begin with
+	for _, line := range slices.Concat(h.minus, h.plus) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		lead := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		if first {
+			indent, first = lead, false
+		}
+		for !strings.HasPrefix(lead, indent) {
+			indent = indent[:len(indent)-1]
+		}
+	}
+	write := func(mark string, lines []string) {
+		for _, line := range lines {
+			if strings.TrimSpace(line) != "" {
+				line = strings.TrimRight(strings.TrimPrefix(line, indent), " \t\r")
+				text := strings.TrimLeft(line, " \t")
+				s.WriteString("\n" + mark + line[:len(line)-len(text)] + clip.Brief(text, maxHunkLine))
+			}
+		}
+	}
+	write("- ", h.minus[:min(len(h.minus), maxMinus)])
+	if len(h.minus) > maxMinus {
+		s.WriteString("\n- …")
+	}
+	write("+ ", h.plus)
+	return s.String()
+}
+
+// wrote is a hunk of the span.
+type wrote struct {
+	hunk
+	path string
+	turn int
+	at   int // position of the call's result
+	from thread.ID
+	gone bool // a later change took some of it out again
+}
+
+// standing are the hunks of a file that no later change touched, all of them and by
+// the lines that they put in.
+type standing struct {
+	all    []int
+	byLine map[string][]int
+}
+
+// write notes the hunks of a call that succeeded.
+func (b *builder) write(i int, asked *thread.Message, c *callFacts) {
+	path := c.path()
+	if path == "" || len(c.hunks) == 0 {
+		return
+	}
+	path = b.filed(path)
+	file := b.standing[path]
+	if file == nil {
+		if b.standing == nil {
+			b.standing = map[string]*standing{}
+		}
+		file = &standing{byLine: map[string][]int{}}
+		b.standing[path] = file
+	}
+	for _, h := range c.hunks {
+		n := len(b.wrote)
+		b.wrote = append(b.wrote, wrote{hunk: h, path: path, turn: asked.Turn, at: i, from: asked.ID})
+		file.all = append(file.all, n)
+		for _, line := range h.plus {
+			line = strings.TrimSpace(line)
+			file.byLine[line] = append(file.byLine[line], n)
+		}
+	}
+}
+
+// unwrite marks the hunks of which a call took lines out again. What a command did
+// to a file, and a file that is written anew, leave none.
+func (b *builder) unwrite(c *callFacts) {
+	for _, op := range c.files {
+		if op.op == "read" {
+			continue
+		}
+		path := b.filed(op.path)
+		file := b.standing[path]
+		if file == nil {
+			continue
+		}
+		if c.class == toolpolicy.Shell || op.op != "edited" {
+			for _, n := range file.all {
+				b.wrote[n].gone = true
+			}
+			delete(b.standing, path)
+			continue
+		}
+		for _, line := range c.taken() {
+			for _, n := range file.byLine[line] {
+				b.wrote[n].gone = true
+			}
+			delete(file.byLine, line)
+		}
+	}
+}
+
+// taken are the lines that an edit took out and did not put in again.
+func (c *callFacts) taken() []string {
+	removed, stays := c.removed, map[string]bool{}
+	for n := range c.changed {
+		stays[c.changed[n].text] = true
+	}
+	if len(c.hunks) > 0 && len(c.hunks) < maxHunks { // they say it more closely
+		removed = nil
+		for _, h := range c.hunks {
+			for _, line := range h.minus {
+				removed = append(removed, strings.TrimSpace(line))
+			}
+			for _, line := range h.plus {
+				stays[strings.TrimSpace(line)] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(removed), func(line string) bool { return stays[line] })
+}
+
+// What a hunk is worth by itself: of an edit, of a file that was made whole, of lines
+// that only bring names in.
+const (
+	editedWorth = 0.7
+	madeWorth   = 0.2
+	importWorth = 0.05
+)
+
+// imports reports whether a hunk holds nothing but imports.
+func (h hunk) imports() bool {
+	return !slices.ContainsFunc(h.plus, func(line string) bool {
+		line = strings.TrimSpace(line)
+		if line == "" || line == ")" || strings.HasPrefix(line, `"`) && !strings.Contains(line, " ") {
+			return false
+		}
+		for _, w := range [...]string{"import ", "from ", "use ", "using ", "#include ", "package "} {
+			if strings.HasPrefix(line, w) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// written turns the hunks that still stand into candidates.
+func (b *builder) written() {
+	for n := range b.wrote {
+		w := &b.wrote[n]
+		if w.gone || len(strings.TrimSpace(strings.Join(w.plus, ""))) < leastHunk {
+			continue
+		}
+		text := w.text(w.path)
+		worth := float32(editedWorth)
+		switch {
+		case w.imports():
+			worth = importWorth
+		case len(w.minus) == 0 && len(w.plus) >= maxHunkLines:
+			worth = madeWorth
+		}
+		b.changes = append(b.changes, change{Item: summary.Item{Text: text, Turn: w.turn, Sources: []thread.ID{w.from}}, key: editKey{w.turn, w.path}})
+		b.entry(secChange, w.at, worth*b.age(w.at), mentions(nil, text)).terms = b.terms.add(termsOf(text))
+	}
 }

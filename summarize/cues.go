@@ -113,40 +113,9 @@ func cuesOf(s string) (found cue, reason int) {
 // a report: "I don't have it", "we always did".
 func told(before string) bool {
 	for _, p := range [...]string{"i ", "we ", "they ", "it ", "ich ", "wir "} {
-		if at := len(before) - len(p); at >= 0 && hasPrefixFold(before[at:], p) && (at == 0 || charClass[before[at-1]] == sep) {
+		if at := len(before) - len(p); at >= 0 && hasPrefixFold(before[at:], p) && (at == 0 || !wordByte(before[at-1]) && strings.IndexByte("./:-@#%+~$\\", before[at-1]) < 0) {
 			return true
 		}
 	}
 	return false
-}
-
-// matchPhrase reports whether s begins with the phrase; the trailing space of a
-// phrase matches the end of a word.
-func matchPhrase(s, p string) bool {
-	k := 0 // in s; an apostrophe may take three bytes there
-	for i := range len(p) {
-		end := p[i] == ' ' && i == len(p)-1
-		if k >= len(s) {
-			return end && k == len(s)
-		}
-		c := lower(s[k])
-		switch {
-		case end:
-			return !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_')
-		case c == p[i]:
-			k++
-		case p[i] == '\'' && strings.HasPrefix(s[k:], "’"):
-			k += len("’")
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
 }

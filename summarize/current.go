@@ -138,7 +138,7 @@ func (b *builder) keep(o *origin, from int) {
 	}
 	if len(lines) > 0 {
 		o.answers = append(o.answers, lines)
-		o.groups = append(o.groups, len(b.snippets)-1)
+		o.groups = append(o.groups, len(b.groups[secSnippet])-1)
 	}
 }
 
@@ -194,7 +194,7 @@ func (b *builder) move(o *origin, from, to string) {
 	}
 	o.path = to
 	for _, n := range o.groups {
-		g := &b.snippets[n]
+		g := &b.groups[secSnippet][n]
 		g.label = strings.Replace(g.label, from, to, 1)
 		if g.path == from {
 			g.path = to

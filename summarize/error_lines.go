@@ -1,8 +1,11 @@
 package summarize
 
 import (
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
 
 // evidence is what the text of a result says about how the call ended.
@@ -59,8 +62,7 @@ func errorScore(line string) (score float32, ev evidence) {
 				}
 			}
 		}
-		k := charClass[line[i]]
-		word = !(k == alpha || k == upper || k == under || k == digit && i > 0)
+		word = !wordByte(line[i]) || i == 0 && isDigit(line[i])
 	}
 	if score > 0 && ev == 0 {
 		return score, 0
@@ -75,27 +77,15 @@ func errorScore(line string) (score float32, ev evidence) {
 // in it: "2 failed, 3 passed".
 func failedTests(line string) bool {
 	i := strings.Index(line, " failed")
-	if i < 1 || charClass[line[i-1]] != digit || len(line) > 120 {
+	if i < 1 || !isDigit(line[i-1]) || len(line) > 120 {
 		return false
 	}
 	j := i
-	for j > 0 && charClass[line[j-1]] == digit {
+	for j > 0 && isDigit(line[j-1]) {
 		j--
 	}
 	n, err := strconv.Atoi(line[j:i])
 	return err == nil && n > 0
-}
-
-func hasPrefixFold(s, low string) bool {
-	if len(s) < len(low) {
-		return false
-	}
-	for i := range len(low) {
-		if lower(s[i]) != low[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // exitMarks stand before an exit code in what a harness writes around output.
@@ -118,7 +108,7 @@ func exitCode(s string) int {
 				}
 				rest := strings.TrimLeft(part[i+len(m):], " ")
 				n := 0
-				for n < len(rest) && n < 4 && charClass[rest[n]] == digit {
+				for n < len(rest) && n < 4 && isDigit(rest[n]) {
 					n++
 				}
 				if code, err := strconv.Atoi(rest[:n]); err == nil {
@@ -151,7 +141,7 @@ func mentionedArtifacts(s string) []artifactMention {
 		rest = rest[len(id)+1:]
 		about := strings.TrimPrefix(strings.TrimLeft(rest, "\n "), "Summary: ")
 		line, _, _ := strings.Cut(about, "\n")
-		out = append(out, artifactMention{id, clip(line, maxLine)})
+		out = append(out, artifactMention{id, clip.Brief(line, maxLine)})
 		s = rest
 	}
 	return out
@@ -180,7 +170,7 @@ func errorText(r *resultFacts) (string, []mention) {
 	var idents []mention
 	for _, p := range r.errors {
 		for _, q := range chosen {
-			if p.text == q.text && !contains(lines, p.text) {
+			if p.text == q.text && !slices.Contains(lines, p.text) {
 				lines = append(lines, p.text)
 				idents = append(idents, p.idents...)
 			}
@@ -188,11 +178,11 @@ func errorText(r *resultFacts) (string, []mention) {
 	}
 	if len(lines) == 0 {
 		for _, l := range []string{r.first, r.last} {
-			if l != "" && !contains(lines, l) {
-				lines = append(lines, clip(l, maxLine))
+			if l != "" && !slices.Contains(lines, l) {
+				lines = append(lines, clip.Brief(l, maxLine))
 			}
 		}
-	} else if r.last != "" && !contains(lines, r.last) && len(r.last) < 100 {
+	} else if r.last != "" && !slices.Contains(lines, r.last) && len(r.last) < 100 {
 		lines = append(lines, r.last)
 	}
 	return strings.Join(lines, "\n"), idents
@@ -209,10 +199,10 @@ func reason(r *resultFacts) (string, []mention) {
 	size := 0
 	for n := range r.errors {
 		p := &r.errors[n]
-		if telltale(p) < best || exitCode(p.text) >= 0 || contains(lines, p.text) {
+		if telltale(p) < best || exitCode(p.text) >= 0 || slices.Contains(lines, p.text) {
 			continue
 		}
-		text := clip(p.text, 160)
+		text := clip.Brief(p.text, 160)
 		if size += len(text); len(lines) > 0 && size > maxReason {
 			break
 		}
@@ -223,12 +213,12 @@ func reason(r *resultFacts) (string, []mention) {
 	}
 	for n := range r.keys {
 		if p := &r.keys[n]; placed(p.text) {
-			return clip(p.text, 160), p.idents
+			return clip.Brief(p.text, 160), p.idents
 		}
 	}
 	for _, line := range []string{r.first, r.last} {
 		if line != "" && exitCode(line) < 0 && line != "(no output)" {
-			return clip(line, 140), nil
+			return clip.Brief(line, 140), nil
 		}
 	}
 	return "", nil
@@ -250,5 +240,5 @@ func placed(s string) bool {
 	if open := strings.IndexByte(s, '('); open > 0 && (at < 0 || open < at) {
 		at = open // src/a.ts(12,3): error
 	}
-	return at > 2 && at+1 < len(s) && charClass[s[at+1]] == digit && strings.IndexByte(s[:at], '.') > 0 && !strings.ContainsAny(s[:at], " \t")
+	return at > 2 && at+1 < len(s) && isDigit(s[at+1]) && strings.IndexByte(s[:at], '.') > 0 && !strings.ContainsAny(s[:at], " \t")
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -44,7 +45,7 @@ func (x *Excerpts) Shorten(text string, n int, full bool) string {
 		pieces = appendPieces(pieces[:0], text, p, line, 0, full || len(all) == 0)
 		all = append(all, pieces...)
 	}
-	room := n - len(leftOpen) - len(leftClose) - len("1,000,000\n")
+	room := n - len(clip.Missing(1_000_000)) - len("\n")
 	var out strings.Builder
 	kept, last := 0, -1
 	chosen := x.choose(all, room, full)
@@ -60,9 +61,9 @@ func (x *Excerpts) Shorten(text string, n int, full bool) string {
 		last = i
 	}
 	if len(chosen) == 0 {
-		return trimMiddle(text, n)
+		return clip.Ends(text, n)
 	}
-	out.WriteString("\n" + leftOpen + thousands(max(0, utf8.RuneCountInString(text)-kept)) + leftClose)
+	out.WriteString("\n" + clip.Missing(max(0, utf8.RuneCountInString(text)-kept)))
 	return out.String()
 }
 
@@ -99,23 +100,14 @@ func (x *Excerpts) choose(all []piece, room int, full bool) []int {
 	if len(all) > 0 {
 		take(0)
 	}
-	h := make(heap, 0, len(all))
+	rest := make([]int, 0, len(all))
 	for i := 1; i < len(all); i++ {
-		if d := density(i); d > 0 {
-			h = append(h, scored{d, i})
-		}
+		rest = append(rest, i)
 	}
-	h.order()
-	for len(h) > 0 && room > 0 {
-		top := h[0]
-		if d := density(top.at); d < top.density {
-			h[0].density = d
-			h.down(0)
-			continue
-		}
-		h.pop()
-		take(top.at)
-	}
+	greedy(rest, density, func(i int, _ float32) bool {
+		take(i)
+		return room > 0
+	})
 	if !full {
 		slices.Sort(chosen)
 		return chosen

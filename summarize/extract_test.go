@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,36 +92,6 @@ func TestJudge(t *testing.T) {
 		if got := judge(r, &call, call.class); got != c.want {
 			t.Errorf("%s %q with %q flagged %s: got %s, want %s", c.tool, c.command, c.text, c.flag, got, c.want)
 		}
-	}
-}
-
-func TestTrimMiddle(t *testing.T) {
-	family := "👨‍👩‍👧‍👦"
-	long := "The beginning stays. " + strings.Repeat("middle words ", 200) + "The end stays."
-	got := trimMiddle(long, 200)
-	if !strings.HasPrefix(got, "The beginning stays.") || !strings.HasSuffix(got, "The end stays.") || !strings.Contains(got, "[… 2,") || len(got) > 260 {
-		t.Errorf("trimMiddle = %q", got)
-	}
-	again := trimMiddle(got, 120)
-	if strings.Count(again, "left out") != 1 {
-		t.Errorf("trimmed twice: %q", again)
-	}
-	// What the mark says and what is left add up to the original.
-	figure, _, _ := strings.Cut(strings.SplitN(again, leftOpen, 2)[1], leftClose)
-	kept := len([]rune(again)) - len([]rune(leftOpen+figure+leftClose))
-	if n := leftBefore(leftOpen+figure+leftClose) + len([]rune(leftOpen+figure+leftClose)); kept+n < len([]rune(long))-6 || kept+n > len([]rune(long))+6 {
-		t.Errorf("the mark says %s, kept %d, the original has %d", figure, kept, len([]rune(long)))
-	}
-	for limit := 50; limit < 400; limit++ {
-		cut := trimMiddle(strings.Repeat(family, 40), limit)
-		for _, part := range strings.FieldsFunc(cut, func(r rune) bool { return r == '[' || r == ']' }) {
-			if !strings.HasPrefix(part, "…") && strings.ReplaceAll(strings.TrimSpace(part), family, "") != "" {
-				t.Fatalf("limit %d cuts inside a character: %q", limit, cut)
-			}
-		}
-	}
-	if s := trimMiddle("short", 3); s != "short" {
-		t.Errorf("a text that a mark would make longer is changed: %q", s)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/jsonrows"
 	"github.com/palimpsest-ai/palimpsest/internal/ourform"
@@ -205,7 +206,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 		score, ev := errorScore(s[p.from:min(p.to, p.from+maxSentence)])
 		f.evidence |= ev
 		if score > 0 && len(f.errors) < maxErrors {
-			f.errors = appendPieces(f.errors, s, span{p.from, p.from + cutBefore(s[p.from:p.to], maxSentence)}, f.lines, score, true)
+			f.errors = appendPieces(f.errors, s, span{p.from, p.from + clip.Before(s[p.from:p.to], maxSentence)}, f.lines, score, true)
 		}
 		if len(f.keys) < maxKeys && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) {
 			f.keys = appendPieces(f.keys, s, p, f.lines, 0, false)
@@ -273,7 +274,7 @@ func little(s string) string {
 // line ("  12→", "  12\t", "12|"): it is stale after the next edit.
 func afterLineNumber(s string, p span) int {
 	i := p.from
-	for i < p.to && charClass[s[i]] == digit {
+	for i < p.to && isDigit(s[i]) {
 		i++
 	}
 	if i == p.from || i == p.to {
@@ -346,7 +347,7 @@ func windowEnd(s string, from, end int) int {
 	if end <= from+maxSentence {
 		return end
 	}
-	best = from + boundary(s[from:], maxLine)
+	best = from + clip.Boundary(s[from:], maxLine)
 	if best < from+maxLine/2 { // one endless grapheme
 		for best = to; best > from+1 && !utf8.RuneStart(s[best]); best-- {
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -27,13 +28,13 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if lines == "" || prints(c.input) && c.class == toolpolicy.Shell {
 		return // a search that found nothing
 	}
-	text := c.name + " " + clip(c.input, 120) + " => " + lines
+	text := c.name + " " + clip.Brief(c.input, 120) + " => " + lines
 	sources := []thread.ID{asked.ID, m.ID}
 	idents = slices.Concat(c.asked, idents)
 	if j := b.saidNext(i); j >= 0 {
 		said := b.facts[j].said[0]
 		if !announces(said.text) {
-			text += " | then the assistant: " + clip(said.text, 200)
+			text += " | then the assistant: " + clip.Brief(said.text, 200)
 			b.once('m', said.text)
 			idents = append(idents, said.idents...)
 		}
@@ -59,7 +60,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if !mended && c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
 		worth = missWorth
 	}
-	b.add(candidate{section: secFailed, entry: len(b.failed) - 1, piece: -1, at: i, base: worth * b.age(i)}, idents)
+	b.entry(secFailed, i, worth*b.age(i), idents)
 }
 
 // saidNext is the place of the first words of the assistant after the message at i
@@ -128,9 +129,9 @@ func (h hunk) brief() string {
 			switch line = strings.TrimSpace(line); {
 			case len(line) <= 2:
 			case line[0] != '/' && line[0] != '#' && line[0] != '*':
-				return clip(line, maxOneChange)
+				return clip.Brief(line, maxOneChange)
 			case comment == "":
-				comment = clip(line, maxOneChange)
+				comment = clip.Brief(line, maxOneChange)
 			}
 		}
 		return comment

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -22,7 +23,7 @@ func (b *builder) todo(m *thread.Message, c *callFacts) {
 	switch {
 	case c.newTask:
 		// The id stands in the result; until then the call's id names it.
-		b.tasks = append(b.tasks, task{callMark + c.id, summary.Step{Text: clip(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source}})
+		b.tasks = append(b.tasks, task{callMark + c.id, summary.Step{Text: clip.Brief(c.todos[0].text, maxSentence), Status: c.todos[0].status, Sources: source}})
 	case c.todoID != "":
 		for i := range b.tasks {
 			t := &b.tasks[i]
@@ -33,14 +34,14 @@ func (b *builder) todo(m *thread.Message, c *callFacts) {
 				t.step.Status = s
 			}
 			if s := c.todos[0].text; s != "" {
-				t.step.Text = clip(s, maxSentence)
+				t.step.Text = clip.Brief(s, maxSentence)
 			}
 			t.step.Sources = append(slices.Clip(t.step.Sources), m.ID)
 		}
 	case len(c.todos) > 0:
 		b.plan = b.plan[:0:0]
 		for _, t := range c.todos {
-			b.plan = append(b.plan, summary.Step{Text: clip(t.text, maxSentence), Status: t.status, Sources: source})
+			b.plan = append(b.plan, summary.Step{Text: clip.Brief(t.text, maxSentence), Status: t.status, Sources: source})
 		}
 	}
 }
@@ -150,7 +151,7 @@ func (b *builder) held(path string, r *resultFacts) {
 
 // addNote keeps the newest notes within a line.
 func addNote(old, note string) string {
-	note = clip(note, maxHeld+len(holds))
+	note = clip.Brief(note, maxHeld+len(holds))
 	parts := strings.Split(old, ", ")
 	parts = slices.DeleteFunc(parts, func(p string) bool { return p == note || p == "" })
 	parts = append(parts, note)
@@ -176,7 +177,7 @@ func (b *builder) finish() {
 		if b.plan[i].Status == "completed" {
 			base = 2.5
 		}
-		b.add(candidate{section: secPlan, entry: i, piece: -1, at: len(b.messages), base: base}, nil)
+		b.entry(secPlan, len(b.messages), base, nil)
 	}
 	position := make(map[thread.ID]int, len(b.messages))
 	for i := range b.messages {
@@ -200,6 +201,6 @@ func (b *builder) finish() {
 			f.Note = addNote(f.Note, holds+text)
 			idents = mentions(idents, text)
 		}
-		b.add(candidate{section: secFile, entry: i, piece: -1, at: at, base: base * b.age(at)}, idents)
+		b.entry(secFile, at, base*b.age(at), idents)
 	}
 }

@@ -3,7 +3,6 @@ package summarize
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 )
@@ -28,11 +27,6 @@ func occurs(text, word string) bool {
 		from = i + 1
 	}
 	return false
-}
-
-func wordByte(c byte) bool {
-	k := charClass[c]
-	return k == alpha || k == upper || k == digit || k == under
 }
 
 // goesOn reports whether an identifier goes on behind a dot or a dash.
@@ -169,9 +163,6 @@ func numbers(s string, yield func(number)) {
 	}
 }
 
-func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
-
 // withoutThousands makes 1234 of 1,234 and leaves 1,5 and 1.25 as they are.
 func withoutThousands(s string) string {
 	if strings.IndexByte(s, ',') < 0 {
@@ -203,86 +194,3 @@ func unitAfter(s string) string {
 	}
 	return units[strings.ToLower(s[:end])]
 }
-
-// stems yields what is compared of a text: of words of four letters or more the
-// first five, in lower case, and of scripts without spaces each two characters.
-func stems(s string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		seen := map[string]bool{}
-		emit := func(w string) bool {
-			if seen[w] || stopWords[w] {
-				return true
-			}
-			seen[w] = true
-			return yield(w)
-		}
-		var last rune
-		start, n := -1, 0 // of the word, in bytes, and its length in characters
-		cut := 0          // where its fifth character ends
-		flush := func(end int) bool {
-			ok := true
-			if start >= 0 && n >= 4 {
-				if n < 5 {
-					cut = end
-				}
-				ok = emit(strings.ToLower(s[start:cut]))
-			}
-			start, n = -1, 0
-			return ok
-		}
-		for i, r := range s {
-			switch {
-			case wide(r):
-				if !flush(i) || last != 0 && !emit(string([]rune{last, r})) {
-					return
-				}
-				last = r
-				continue
-			case unicode.IsLetter(r):
-				if start < 0 {
-					start = i
-				}
-				if n++; n == 5 {
-					cut = i + utf8.RuneLen(r)
-				}
-			case !flush(i):
-				return
-			}
-			last = 0
-		}
-		flush(len(s))
-	}
-}
-
-// addStems adds the stems of a text to a set.
-func addStems(to map[string]bool, s string) {
-	for w := range stems(s) {
-		to[w] = true
-	}
-}
-
-// shared counts the stems of a text and those of them that a set holds.
-func shared(set map[string]bool, s string) (found, total int) {
-	for w := range stems(s) {
-		total++
-		if set[w] {
-			found++
-		}
-	}
-	return found, total
-}
-
-// wide reports characters of scripts that put no spaces between words.
-func wide(r rune) bool {
-	return r >= 0x0e00 && (unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai))
-}
-
-// stopWords are frequent words as stems yields them.
-var stopWords = func() map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields("that with this from which were have been will shoul when then also into becau after befor using used uses does done " +
-		"some they there their them must only more most than such each other about over under while where whose would could being still") {
-		m[w] = true
-	}
-	return m
-}()

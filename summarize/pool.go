@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -49,9 +50,10 @@ type pool struct {
 	open        []summary.OpenItem
 	artifacts   []summary.ArtifactReference
 	changes     []change
-	said        []group // assistant messages
-	recaps      []group // lines of earlier summaries
-	snippets    []group // lines of tool output, of edits and of arguments
+	// groups are the entries of which single pieces may be taken: messages of the
+	// assistant, earlier summaries as facts, and lines of tool output, of edits and of
+	// arguments.
+	groups [sections][]group
 
 	candidates []candidate
 	names      names
@@ -117,6 +119,7 @@ type builder struct {
 	small    map[string]string // of files that hold next to nothing: what
 	seen     map[said]struct{} // texts taken, so that nothing is said twice
 	idents   []int32           // storage for candidates
+	entries  [sections]int     // how many plain entries have a candidate
 }
 
 type callRef struct{ message, call int }
@@ -228,8 +231,25 @@ func spanOf(in *Input) thread.Span {
 	return s
 }
 
-// add appends a candidate.
-func (b *builder) add(c candidate, idents []mention) {
+// entry adds the candidate that stands for the next plain entry of a section.
+func (b *builder) entry(sec section, at int, base float32, idents []mention) *candidate {
+	b.entries[sec]++
+	return b.add(candidate{section: sec, entry: b.entries[sec] - 1, piece: -1, at: at, base: base}, idents)
+}
+
+// piece adds a piece to a group that will be the next of its section, and its
+// candidate.
+func (b *builder) piece(sec section, g *group, at int, base float32, p piece) *candidate {
+	c := candidate{section: sec, entry: len(b.groups[sec]), piece: len(g.pieces), at: at, base: base, text: p.text}
+	g.add(p)
+	return b.add(c, p.idents)
+}
+
+func (g *group) add(p piece) {
+	g.pieces, g.places = append(g.pieces, p.text), append(g.places, p.place)
+}
+
+func (b *builder) add(c candidate, idents []mention) *candidate {
 	from := len(b.idents)
 	for _, s := range idents {
 		if id, ok := b.names.id[s.norm]; ok {
@@ -238,6 +258,7 @@ func (b *builder) add(c candidate, idents []mention) {
 	}
 	c.idents = b.idents[from:len(b.idents):len(b.idents)]
 	b.candidates = append(b.candidates, c)
+	return &b.candidates[len(b.candidates)-1]
 }
 
 // once reports whether a text is new, and marks it as taken.
@@ -293,13 +314,8 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 		}
 		b.constraints = append(b.constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 		b.stated = append(b.stated, rule{f.user, r.cues&ruleCue == 0})
-		b.add(candidate{section: secConstraint, entry: len(b.constraints) - 1, piece: -1, at: i, base: ruleBase(r.text) * (0.5 + b.age(i)/2)}, r.idents)
+		b.entry(secConstraint, i, ruleBase(r.text)*(0.5+b.age(i)/2), r.idents)
 	}
-}
-
-// add adds a piece to a group.
-func (g *group) add(p piece) {
-	g.pieces, g.places = append(g.pieces, p.text), append(g.places, p.place)
 }
 
 // lastTurn reports whether no later turn begins after i.
@@ -314,12 +330,11 @@ func (b *builder) decision(i int, m *thread.Message, p piece) {
 		d.Rationale = p.text[p.reason+len("because "):]
 	}
 	b.decisions = append(b.decisions, d)
-	c := candidate{section: secDecision, entry: len(b.decisions) - 1, piece: -1, at: i, base: 3 * b.age(i)}
+	c := b.entry(secDecision, i, 3*b.age(i), p.idents)
 	if p.cues&choiceCue != 0 {
 		// What was chosen holds until something else is, however old it is.
 		c.choice, c.base = true, 3*(0.5+b.age(i)/2)
 	}
-	b.add(c, p.idents)
 }
 
 func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
@@ -333,10 +348,9 @@ func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 				if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || !b.once('c', p.text) {
 					continue
 				}
-				b.add(candidate{section: secSaid, entry: len(b.said), piece: len(g.pieces), at: i, base: 0.8 * b.age(i), text: p.text}, p.idents)
-				g.add(p)
+				b.piece(secSaid, &g, i, 0.8*b.age(i), p)
 			}
-			b.said = append(b.said, g)
+			b.groups[secSaid] = append(b.groups[secSaid], g)
 		}
 	}
 }
@@ -346,7 +360,7 @@ const maxLabel = 110
 
 // snippet adds the pieces of one message as a group of the last section.
 func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, pieces []piece, base float32) {
-	g := group{label: clip(label, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
+	g := group{label: clip.Brief(label, maxLabel), turn: m.Turn, sources: []thread.ID{m.ID}}
 	if c != nil {
 		g.path = c.path()
 		for _, x := range c.asked {
@@ -361,11 +375,10 @@ func (b *builder) snippet(i int, m *thread.Message, c *callFacts, label string, 
 		if !b.once('t', p.text) {
 			continue
 		}
-		b.add(candidate{section: secSnippet, entry: len(b.snippets), piece: len(g.pieces), at: i, base: base * (1 + p.score) * age, text: p.text}, p.idents)
-		g.add(p)
+		b.piece(secSnippet, &g, i, base*(1+p.score)*age, p)
 	}
 	if len(g.pieces) > 0 {
-		b.snippets = append(b.snippets, g)
+		b.groups[secSnippet] = append(b.groups[secSnippet], g)
 	}
 }
 

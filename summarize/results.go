@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -133,7 +134,7 @@ var printers = []string{"cat", "head", "tail", "grep", "rg", "sed", "awk", "ls",
 func prints(command string) bool {
 	commands := shellCommands(command)
 	for _, words := range commands {
-		if words[0] != "cd" && !contains(printers, words[0]) {
+		if words[0] != "cd" && !slices.Contains(printers, words[0]) {
 			return false
 		}
 	}
@@ -178,7 +179,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 		}
 	case toolpolicy.Shell, toolpolicy.Other, toolpolicy.Question:
 		if !failed && r.last != "" && len(r.last) <= 110 && (r.lines <= 3 || verdict(r.last)) {
-			fields["output"] = clip(r.last, 110)
+			fields["output"] = clip.Brief(r.last, 110)
 			idents = append(idents, mentions(nil, r.last)...)
 		} else if line := b.answer(m, asked, r); !failed && line != "" {
 			fields["output"] = line
@@ -208,7 +209,7 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	b.outcomes[key] = len(b.pool.outcomes)
 	b.pool.outcomes = append(b.pool.outcomes, o)
 	b.latest = append(b.latest, len(b.candidates))
-	b.add(candidate{section: secOutcome, entry: len(b.pool.outcomes) - 1, piece: -1, at: i, base: base * b.age(i)}, idents)
+	b.entry(secOutcome, i, base*b.age(i), idents)
 
 	if ended == thread.Failure && c != nil {
 		b.failure(i, m, asked, c, r)

@@ -3,6 +3,7 @@ package summarize
 import (
 	"slices"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summary"
 )
@@ -27,8 +28,8 @@ const (
 	// leastWork is what it may take of a small budget, up to a quarter; where that is not
 	// three times as much, it gets no more than its share.
 	leastWork = 260
-	// fill is how full the budget is to be when there is material.
-	fill = 0.97
+	// fullness is how full the budget is to be when there is material.
+	fullness = 0.97
 	// mostSnippets is the share of the budget that lines of output may take before
 	// all else that there is to say is said.
 	mostSnippets = 0.20
@@ -110,7 +111,7 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 		s.takeAll()
 		return s.build(), nil
 	}
-	limit := int(float32(budget) * fill)
+	limit := int(float32(budget) * fullness)
 	share := float32(requestShare)
 	var best summary.Summary
 	found := false
@@ -144,7 +145,7 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 func (s *selection) least() (summary.Summary, error) {
 	need := 0
 	for _, limit := range [...]int{taskBytes, 200, 120, 64} {
-		out := summary.Summary{Span: s.pool.span, CurrentTask: trimMiddle(s.taskText(), limit)}
+		out := summary.Summary{Span: s.pool.span, CurrentTask: clip.Ends(s.taskText(), limit)}
 		need = s.whole(out.Render())
 		if need <= s.budget {
 			return out, nil
@@ -217,22 +218,22 @@ func (s *selection) reset(kept, each int) {
 	s.requests, s.taken, s.spent = s.requests[:0:0], nil, 0
 	s.isTaken = make([]bool, len(p.candidates))
 	s.covered = make([]bool, len(p.names.weight))
-	s.opened[secSaid] = make([]bool, len(p.said))
-	s.opened[secFact] = make([]bool, len(p.recaps))
-	s.opened[secSnippet] = make([]bool, len(p.snippets))
+	for sec := range sections {
+		s.opened[sec] = make([]bool, len(p.groups[sec]))
+	}
 	s.used = [sections]bool{}
 	s.listed, s.inFull = map[string]bool{}, map[string]bool{}
 	s.told, s.snippets = map[int]int{}, 0
 	s.toldTerms = make([]bool, len(s.pool.terms.count))
 	if s.task = ""; !s.pool.later {
-		s.task = trimMiddle(s.taskText(), taskBytes)
+		s.task = clip.Ends(s.taskText(), taskBytes)
 	}
 	keep := slices.Clone(s.rank[:min(kept, len(s.rank))])
 	slices.Sort(keep)
 	for _, i := range keep {
 		r, holds := p.requests[i], p.asking[i]
 		if limit := s.room(i, each); len(r.Text) > limit+littleMore {
-			r.Text = trimMiddle(r.Text, limit)
+			r.Text = clip.Ends(r.Text, limit)
 			holds = mentions(nil, r.Text)
 		} else {
 			s.inFull[r.Text] = true
@@ -271,7 +272,7 @@ func (s *selection) takeFloors(limit int) {
 		if sec == secSnippet && s.budget < smallBudget {
 			share /= 3
 		}
-		s.greedy(bySection[sec], min(limit, s.spent+share))
+		s.fill(bySection[sec], min(limit, s.spent+share))
 	}
 }
 
@@ -284,9 +285,9 @@ func (s *selection) takeBest(limit int) {
 		}
 	}
 	s.capped = true
-	s.greedy(rest, limit)
+	s.fill(rest, limit)
 	s.capped = false
-	s.greedy(slices.DeleteFunc(rest, func(i int) bool { return s.isTaken[i] }), limit)
+	s.fill(slices.DeleteFunc(rest, func(i int) bool { return s.isTaken[i] }), limit)
 }
 
 // takeAll is for no budget: everything but lines of tool output that hold
@@ -300,60 +301,34 @@ func (s *selection) takeAll() {
 	}
 }
 
-func (s *selection) group(c *candidate) *group {
-	switch {
-	case c.section == secSaid:
-		return &s.pool.said[c.entry]
-	case c.section == secFact:
-		return &s.pool.recaps[-1-c.entry]
-	}
-	return &s.pool.snippets[c.entry]
-}
+func (s *selection) group(c *candidate) *group { return &s.pool.groups[c.section][c.entry] }
 
 // isOpen is where it stands whether a piece of the candidate's group is taken.
-func (s *selection) isOpen(c *candidate) *bool {
-	switch {
-	case c.section == secSaid:
-		return &s.opened[secSaid][c.entry]
-	case c.section == secFact:
-		return &s.opened[secFact][-1-c.entry]
+func (s *selection) isOpen(c *candidate) *bool { return &s.opened[c.section][c.entry] }
+
+// fill takes the candidates of the list in the order of density while they fit.
+func (s *selection) fill(list []int, limit int) {
+	if s.spent >= limit {
+		return
 	}
-	return &s.opened[secSnippet][c.entry]
+	misses := 0
+	density := func(i int) float32 { return s.density(&s.pool.candidates[i]) }
+	greedy(list, density, func(i int, density float32) bool {
+		c := &s.pool.candidates[i]
+		if s.capped && (density < worthSaying || c.section == secSnippet && s.snippets >= s.mostSnippets()) {
+			return true
+		}
+		if cost := s.cost(c); s.spent+cost > limit {
+			misses++ // too large for what is left; a smaller one may fit
+		} else {
+			s.take(i, cost)
+		}
+		return misses < mostMisses && s.spent < limit
+	})
 }
 
-// greedy takes the candidates of the list in the order of density while they
-// fit. Densities only fall as others are taken, so a candidate whose density,
-// computed again, still beats the next one's old figure is the best (lazy
-// greedy for submodular values; Minoux 1978).
-func (s *selection) greedy(list []int, limit int) {
-	h := make(heap, 0, len(list))
-	for _, i := range list {
-		if d := s.density(&s.pool.candidates[i]); d > 0 {
-			h = append(h, scored{d, i})
-		}
-	}
-	h.order()
-	misses := 0
-	for len(h) > 0 && misses < 60 && s.spent < limit {
-		top := h[0]
-		c := &s.pool.candidates[top.at]
-		if d := s.density(c); d < top.density {
-			h[0].density = d
-			h.down(0)
-			continue
-		}
-		h.pop()
-		if s.capped && (top.density < worthSaying || c.section == secSnippet && s.snippets >= s.mostSnippets()) {
-			continue
-		}
-		cost := s.cost(c)
-		if s.spent+cost > limit {
-			misses++ // too large for what is left; a smaller one may fit
-			continue
-		}
-		s.take(top.at, cost)
-	}
-}
+// mostMisses is how many candidates may be too large before no more are tried.
+const mostMisses = 60
 
 // cost counts what taking a candidate adds, in tokens.
 func (s *selection) cost(c *candidate) int {

@@ -1,12 +1,3 @@
-// Package summarize makes structured summaries of spans of a thread.
-//
-// The default is Extractive: no model, no network, the same bytes for the same
-// input. It takes out what later steps are likely to need, in the words of
-// those who said it: the user's messages, rules and preferences, the agent's
-// plan and conclusions, a ledger of files, commands with their outcome and the
-// error lines of failures, and lines that hold identifiers. Records in JSON lose
-// their punctuation, not their keys and values. Text from tools is data: it never
-// reaches a section of the user's or the assistant's words.
 package summarize
 
 import (

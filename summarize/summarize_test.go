@@ -570,7 +570,7 @@ func TestHostileShapes(t *testing.T) {
 	const size = 1 << 18
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	for name, text := range map[string]string{
-		"marks of a cut":     fill("[… ") + leftClose,
+		"marks of a cut":     fill("[… ") + " characters left out …]",
 		"marks with figures": fill("[… 1,0 characters left out …]"),
 		"artifact pointers":  fill(artifactMark),
 		"escapes":            fill("\x1b["),

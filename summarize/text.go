@@ -1,12 +1,6 @@
 package summarize
 
-import (
-	"strconv"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/clipperhouse/uax29/v2/graphemes"
-)
+import "strings"
 
 // span is a piece of a string, by byte offsets.
 type span struct{ from, to int }
@@ -118,146 +112,80 @@ func sentences(s string, yield func(span)) {
 	emit(span{from, len(s)})
 }
 
-// trimMiddle keeps the head and the tail of s within about limit bytes and says
-// how many characters it left out. Cuts fall on line or word ends where there is
-// one near, and never inside a character as a reader sees it.
-func trimMiddle(s string, limit int) string {
-	const slack = 48 // what the mark itself takes
-	if len(s) <= limit || len(s) <= slack {
-		return s
-	}
-	room := max(limit-slack, 16)
-	head := cutBefore(s, room*6/10)
-	tail := cutAfter(s, len(s)-(room-room*6/10))
-	if tail <= head {
-		return s
-	}
-	before, after := strings.TrimRight(s[:head], " \t\n"), strings.TrimLeft(s[tail:], " \t\n")
-	between := s[len(before) : len(s)-len(after)]
-	left := utf8.RuneCountInString(between) + leftBefore(between)
-	return before + " " + leftOpen + thousands(left) + leftClose + " " + after
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func isLower(c byte) bool  { return c >= 'a' && c <= 'z' }
+func isLetter(c byte) bool { return isLower(lower(c)) }
+
+// wordByte reports whether a byte is part of a word or of a name: of what is beyond
+// ASCII all but the punctuation, the arrows and the boxes that begin with 0xE2.
+func wordByte(c byte) bool {
+	return isLetter(c) || isDigit(c) || c == '_' || c >= 0x80 && c != 0xe2
 }
 
-const (
-	leftOpen  = "[… "
-	leftClose = " characters left out …]"
-)
-
-// leftBefore adds up what the marks in a text say was left out before, less the
-// marks themselves, so that a text trimmed twice tells the truth.
-func leftBefore(s string) int {
-	sum := 0
-	for {
-		_, rest, ok := strings.Cut(s, leftOpen)
-		if !ok {
-			return sum
-		}
-		// A figure is short; looking no further keeps hostile text cheap.
-		figure, _, ok := strings.Cut(rest[:min(len(rest), 16+len(leftClose))], leftClose)
-		if !ok {
-			s = rest
-			continue
-		}
-		n, err := strconv.Atoi(strings.ReplaceAll(figure, ",", ""))
-		if err != nil || n < 0 || n > 1<<31 {
-			s = rest
-			continue
-		}
-		sum += n - utf8.RuneCountInString(leftOpen+figure+leftClose)
-		s = rest[len(figure)+len(leftClose):]
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
 	}
+	return c
 }
 
-// clip keeps the first characters of s within limit bytes, on one line.
-func clip(s string, limit int) string {
-	s = oneLine(s, 2*limit)
-	if len(s) <= limit {
-		return s
+func hasPrefixFold(s, low string) bool {
+	if len(s) < len(low) {
+		return false
 	}
-	return strings.TrimRight(s[:cutBefore(s, limit-3)], " ") + "…"
-}
-
-// oneLine joins the words of the first limit bytes with single spaces.
-func oneLine(s string, limit int) string {
-	if len(s) > limit {
-		s = s[:cutBefore(s, limit)]
-	}
-	plain := true
-	for i := range len(s) {
-		if c := s[i]; c == '\n' || c == '\t' || c == '\r' || c == ' ' && i+1 < len(s) && s[i+1] == ' ' {
-			plain = false
-			break
+	for i := range len(low) {
+		if lower(s[i]) != low[i] {
+			return false
 		}
 	}
-	if plain {
-		return strings.TrimSpace(s)
-	}
-	return strings.Join(strings.Fields(s), " ")
+	return true
 }
 
-// cutBefore returns the best place to cut s at or a little before byte n.
-func cutBefore(s string, n int) int {
-	if n <= 0 {
-		return 0
-	}
-	if n >= len(s) {
-		return len(s)
-	}
-	low := max(n-60, n/2)
-	if i := strings.LastIndexByte(s[low:n], '\n'); i > 0 {
-		return low + i
-	}
-	low = max(n-24, n/2)
-	if i := strings.LastIndexByte(s[low:n], ' '); i > 0 {
-		return low + i
-	}
-	return boundary(s, n)
-}
-
-// cutAfter returns the best place to cut s at or a little after byte n.
-func cutAfter(s string, n int) int {
-	if n <= 0 {
-		return 0
-	}
-	if n >= len(s) {
-		return len(s)
-	}
-	if i := strings.IndexByte(s[n:min(n+60, len(s))], '\n'); i >= 0 {
-		return n + i + 1
-	}
-	if i := strings.IndexByte(s[n:min(n+24, len(s))], ' '); i >= 0 {
-		return n + i + 1
-	}
-	return boundary(s, n)
-}
-
-// boundary returns the last boundary between graphemes at or before byte n. It
-// starts from an ASCII letter or space nearby, before which there is always one.
-func boundary(s string, n int) int {
-	if s[n] < utf8.RuneSelf && s[n-1] < utf8.RuneSelf {
-		return n
-	}
-	start := n - 1
-	for start > 0 && n-start < 256 && s[start] >= utf8.RuneSelf {
-		start--
-	}
-	for start > 0 && !utf8.RuneStart(s[start]) {
-		start--
-	}
-	at := start
-	for g := graphemes.FromString(s[start:min(n+64, len(s))]); g.Next(); {
-		if start+g.End() > n {
-			break
+// matchPhrase reports whether s begins with the phrase; the trailing space of a
+// phrase matches the end of a word.
+func matchPhrase(s, p string) bool {
+	k := 0 // in s; an apostrophe may take three bytes there
+	for i := range len(p) {
+		end := p[i] == ' ' && i == len(p)-1
+		if k >= len(s) {
+			return end && k == len(s)
 		}
-		at = start + g.End()
+		c := lower(s[k])
+		switch {
+		case end:
+			return !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_')
+		case c == p[i]:
+			k++
+		case p[i] == '\'' && strings.HasPrefix(s[k:], "’"):
+			k += len("’")
+		default:
+			return false
+		}
 	}
-	return at
+	return true
 }
 
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
+// after reads the number behind a prefix.
+func after(line, prefix string) (int, bool) {
+	rest, ok := strings.CutPrefix(line, prefix)
+	if !ok {
+		return 0, false
 	}
-	return s
+	n, digits := 0, 0
+	for digits < len(rest) && digits < 9 && isDigit(rest[digits]) {
+		n = n*10 + int(rest[digits]-'0')
+		digits++
+	}
+	return n, digits > 0
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// set makes a set of the words of a list.
+func set(words string) map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(words) {
+		m[w] = true
+	}
+	return m
 }

@@ -45,17 +45,6 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// TestLeftOutCounted: what is trimmed at a cut is counted as left out.
-func TestLeftOutCounted(t *testing.T) {
-	s := "head" + strings.Repeat(" ", 300) + "tail of it all"
-	got := trimMiddle(s, 90)
-	before, rest, _ := strings.Cut(got, " "+leftOpen)
-	n, after, _ := strings.Cut(rest, leftClose+" ")
-	if want := fmt.Sprint(len(s) - len(before) - len(after)); n != want {
-		t.Errorf("%q says %s, want %s", got, n, want)
-	}
-}
-
 // TestMaskedOutcome: where a pipe hides the exit status, the output of a check says
 // how it went.
 func TestMaskedOutcome(t *testing.T) {

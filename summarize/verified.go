@@ -180,7 +180,7 @@ func (p *pool) news(s *summary.Summary) []claim {
 
 // labels reports whether a line is the label of a group that code made.
 func (p *pool) labels(line string) bool {
-	for _, g := range p.recaps {
+	for _, g := range p.groups[secFact] {
 		if g.label != "" && line == g.label+":" {
 			return true
 		}

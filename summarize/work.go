@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -27,7 +28,7 @@ const (
 // counts when git printed it or the chain of commands that holds it succeeded, an
 // output line only where nobody but git could have written it.
 func foldWork(previous state.Work, messages []thread.Message, of func(*thread.Message) *facts) state.Work {
-	f := workFold{w: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}, messages: messages}
+	f := workFold{w: copyWork(previous), calls: map[string]pendingCall{}, flagged: map[string]bool{}}
 	f.cwd = f.w.Directory.Text
 	f.branch = f.w.Branch.Text
 	for i := range messages {
@@ -43,17 +44,26 @@ type pendingCall struct {
 	operation int // its place among the operations, or -1
 }
 
+// proof is what shows an entry: the turn, and the messages of a call and its result.
+type proof struct {
+	turn    int
+	sources []thread.ID
+}
+
+func (by proof) seen(text string) state.Seen {
+	return state.Seen{Text: text, Turn: by.turn, Sources: by.sources}
+}
+
 type workFold struct {
-	w        state.Work
-	messages []thread.Message
-	calls    map[string]pendingCall
-	flagged  map[string]bool // tools that are known to say when a command failed
-	home     string          // where the harness started the shell
-	cwd      string          // where commands without "cd" run; "" if nobody knows
-	branch   string
-	stashed  []state.Edit
-	said     *facts // of the last message of the assistant, if no call and no words of the user followed
-	saying   *thread.Message
+	w       state.Work
+	calls   map[string]pendingCall
+	flagged map[string]bool // tools that are known to say when a command failed
+	home    string          // where the harness started the shell
+	cwd     string          // where commands without "cd" run; "" if nobody knows
+	branch  string
+	stashed []state.Edit
+	said    *facts // of the last message of the assistant, if no call and no words of the user followed
+	saying  *thread.Message
 }
 
 func copyWork(w state.Work) state.Work {
@@ -100,7 +110,7 @@ func (f *workFold) message(m *thread.Message, x *facts) {
 func (f *workFold) notice(m *thread.Message, n *messageWork) {
 	if n.directory != "" {
 		f.home, f.cwd = n.directory, n.directory
-		f.w.Directory = state.Seen{Text: n.directory, Turn: m.Turn, Sources: []thread.ID{m.ID}}
+		f.w.Directory = proof{m.Turn, []thread.ID{m.ID}}.seen(n.directory)
 	}
 	for _, id := range n.ended {
 		f.over(id)
@@ -119,7 +129,7 @@ func (f *workFold) call(m *thread.Message, c *callFacts) {
 	p := pendingCall{facts: c, asked: m, operation: -1}
 	if c.work != nil && c.work.operates {
 		p.operation = len(f.w.Operations)
-		f.w.Operations = append(f.w.Operations, state.Operation{Tool: c.name, Input: clip(c.input, maxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		f.w.Operations = append(f.w.Operations, state.Operation{Tool: c.name, Input: clip.Brief(c.input, maxInput), Turn: m.Turn, Sources: []thread.ID{m.ID}})
 	}
 	f.calls[c.id] = p
 }
@@ -134,14 +144,14 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 	if w == nil {
 		return
 	}
-	sources := []thread.ID{p.asked.ID, m.ID}
+	by := proof{p.asked.Turn, []thread.ID{p.asked.ID, m.ID}}
 	if w.rejected || w.barred {
-		f.refused(p, w, sources)
+		f.refused(p, w, by)
 		return
 	}
 	switch c.class {
 	case toolpolicy.Other:
-		f.operation(p, r, sources)
+		f.operation(p, r, by)
 	case toolpolicy.Edit, toolpolicy.Write:
 		if r.outcome == thread.Failure || r.outcome == thread.Partial || w.undone || toolpolicy.Normal(c.name) == "createdirectory" {
 			break
@@ -150,14 +160,14 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 			if op.op == "created" && c.class == toolpolicy.Write && !w.made {
 				op.op = "edited" // it may have been there
 			}
-			f.edited(op, f.base(), p.asked.Turn, sources)
+			f.edited(op, f.base(), by)
 		}
 	case toolpolicy.Shell:
 		f.ran(c)
-		f.shell(p, r, sources)
+		f.shell(p, r, by)
 	case toolpolicy.Agent:
 		if w.started != "" {
-			f.started(c, w.started, p.asked.Turn, sources)
+			f.started(c, w.started, by)
 		}
 	case toolpolicy.Poll:
 		if c.work != nil && (w.ended || c.work.stops && r.outcome != thread.Failure) {
@@ -167,8 +177,8 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 }
 
 // refused notes a call that was not allowed.
-func (f *workFold) refused(p pendingCall, w *resultWork, sources []thread.ID) {
-	text := strings.TrimSpace(p.facts.name + " " + clip(p.facts.input, maxCommand))
+func (f *workFold) refused(p pendingCall, w *resultWork, by proof) {
+	text := strings.TrimSpace(p.facts.name + " " + clip.Brief(p.facts.input, maxCommand))
 	switch {
 	case w.barred:
 		text += " | by a permission rule"
@@ -177,10 +187,10 @@ func (f *workFold) refused(p pendingCall, w *resultWork, sources []thread.ID) {
 	default:
 		text += " | by the user"
 	}
-	f.w.Refused = append(f.w.Refused, state.Seen{Text: text, Turn: p.asked.Turn, Sources: sources})
+	f.w.Refused = append(f.w.Refused, by.seen(text))
 	if p.operation >= 0 && p.operation < len(f.w.Operations) {
 		o := &f.w.Operations[p.operation]
-		o.Outcome, o.Reason, o.Sources = thread.Failure, "the user did not allow it", sources
+		o.Outcome, o.Reason, o.Sources = thread.Failure, "the user did not allow it", by.sources
 		if w.barred {
 			o.Reason = "a permission rule did not allow it"
 		}
@@ -192,38 +202,38 @@ func (f *workFold) ran(c *callFacts) {
 	if len(f.w.Refused) == 0 {
 		return
 	}
-	text := strings.TrimSpace(c.name+" "+clip(c.input, maxCommand)) + " | "
+	text := strings.TrimSpace(c.name+" "+clip.Brief(c.input, maxCommand)) + " | "
 	f.w.Refused = slices.DeleteFunc(f.w.Refused, func(s state.Seen) bool { return strings.HasPrefix(s.Text, text) })
 }
 
-func (f *workFold) operation(p pendingCall, r *resultFacts, sources []thread.ID) {
+func (f *workFold) operation(p pendingCall, r *resultFacts, by proof) {
 	w := r.work
 	if p.operation < 0 || p.operation >= len(f.w.Operations) {
 		return
 	}
 	o := &f.w.Operations[p.operation]
-	o.Sources = sources
+	o.Sources = by.sources
 	o.Outcome, o.Reason = thread.Success, w.answer
 	switch {
 	case r.outcome == thread.Failure || w.refusal != "":
 		o.Outcome, o.Reason = thread.Failure, w.refusal
 		if o.Reason == "" {
-			o.Reason = clip(r.first, maxLine)
+			o.Reason = clip.Brief(r.first, maxLine)
 		}
 	case r.outcome == thread.Partial:
 		o.Outcome, o.Reason = thread.Partial, ""
 	case p.facts.work.opensPull && w.pull != "":
-		f.w.PullRequest = state.Seen{Text: w.pull, Turn: p.asked.Turn, Sources: sources}
+		f.w.PullRequest = by.seen(w.pull)
 	}
 }
 
-func (f *workFold) started(c *callFacts, id string, turn int, sources []thread.ID) {
+func (f *workFold) started(c *callFacts, id string, by proof) {
 	if id == "" || len(id) > 100 {
 		return
 	}
 	f.over(id)
-	text := strings.TrimSpace(c.name+" "+clip(c.input, maxCommand)) + idOpen + id + ")"
-	f.w.Running = append(f.w.Running, state.Seen{Text: text, Turn: turn, Sources: sources})
+	text := strings.TrimSpace(c.name+" "+clip.Brief(c.input, maxCommand)) + idOpen + id + ")"
+	f.w.Running = append(f.w.Running, by.seen(text))
 }
 
 const idOpen = " (id "
@@ -254,16 +264,15 @@ func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
 }
 
 // shell takes what a command line did.
-func (f *workFold) shell(p pendingCall, r *resultFacts, sources []thread.ID) {
+func (f *workFold) shell(p pendingCall, r *resultFacts, by proof) {
 	c, w := p.facts, r.work
-	turn := p.asked.Turn
 	if w.started != "" {
-		f.started(c, w.started, turn, sources)
+		f.started(c, w.started, by)
 	}
 	code, known := f.status(c, r)
 	work := c.work
 	if work == nil {
-		f.atReset(w, turn, sources)
+		f.atReset(w, by)
 		return
 	}
 	if work.about != "" {
@@ -273,7 +282,7 @@ func (f *workFold) shell(p pendingCall, r *resultFacts, sources []thread.ID) {
 		return
 	}
 	if work.background || w.started != "" {
-		f.atReset(w, turn, sources)
+		f.atReset(w, by)
 		return // nobody has seen how it went
 	}
 	base := f.cwd
@@ -294,23 +303,23 @@ func (f *workFold) shell(p pendingCall, r *resultFacts, sources []thread.ID) {
 		dir := resolve(base, s.dir)
 		for i := range work.acts {
 			if a := &work.acts[i]; a.step == n {
-				f.git(a, s, &sees, done, resolve(dir, gitDir(s)), turn, sources)
+				f.git(a, s, &sees, done, resolve(dir, gitDir(s)), by)
 			}
 		}
 		for _, e := range work.edits {
 			if e.step != n || !done && (!untold(r, s) || w.halted || known && code != 0) {
 				continue
 			}
-			f.edited(e.fileOp, dir, turn, sources)
+			f.edited(e.fileOp, dir, by)
 		}
 		for i := range work.checks {
 			if k := &work.checks[i]; k.step == n && !(w.halted && w.lines == 0) {
-				f.check(k, s, &sees, r, code, known, dir, base, turn, sources)
+				f.check(k, s, &sees, r, code, known, dir, base, by)
 			}
 		}
 	}
-	f.moved(c, work, w, base, known && code == 0, lost, len(p.asked.Calls()) > 1, turn, sources)
-	f.atReset(w, turn, sources)
+	f.moved(c, work, w, base, known && code == 0, lost, len(p.asked.Calls()) > 1, by)
+	f.atReset(w, by)
 }
 
 // untold reports whether the output holds nothing that reads like a failure, and
@@ -342,7 +351,7 @@ func resolve(base, dir string) string {
 
 // moved notes where the commands ran; beside says that other calls were made with
 // this one.
-func (f *workFold) moved(c *callFacts, work *callWork, w *resultWork, base string, ok, lost, beside bool, turn int, sources []thread.ID) {
+func (f *workFold) moved(c *callFacts, work *callWork, w *resultWork, base string, ok, lost, beside bool, by proof) {
 	if lost || len(work.steps) == 0 {
 		return
 	}
@@ -368,7 +377,7 @@ func (f *workFold) moved(c *callFacts, work *callWork, w *resultWork, base strin
 		return
 	}
 	if f.w.Directory.Text != dir {
-		f.w.Directory = state.Seen{Text: dir, Turn: turn, Sources: sources}
+		f.w.Directory = by.seen(dir)
 	}
 	if keeps {
 		f.cwd = dir
@@ -377,10 +386,10 @@ func (f *workFold) moved(c *callFacts, work *callWork, w *resultWork, base strin
 	}
 }
 
-func (f *workFold) atReset(w *resultWork, turn int, sources []thread.ID) {
+func (f *workFold) atReset(w *resultWork, by proof) {
 	if path.IsAbs(w.reset) {
 		f.home, f.cwd = w.reset, w.reset
-		f.w.Directory = state.Seen{Text: w.reset, Turn: turn, Sources: sources}
+		f.w.Directory = by.seen(w.reset)
 	}
 }
 
@@ -407,7 +416,7 @@ func temporary(dir string) bool {
 }
 
 // edited notes a change of a file.
-func (f *workFold) edited(op fileOp, dir string, turn int, sources []thread.ID) {
+func (f *workFold) edited(op fileOp, dir string, by proof) {
 	if op.op == "read" || op.path == "" {
 		return
 	}
@@ -426,7 +435,7 @@ func (f *workFold) edited(op fileOp, dir string, turn int, sources []thread.ID) 
 		return
 	}
 	at := slices.IndexFunc(f.w.Edited, func(e state.Edit) bool { return e.Path == name })
-	e := state.Edit{Path: name, Operation: op.op, Turn: turn, Sources: sources}
+	e := state.Edit{Path: name, Operation: op.op, Turn: by.turn, Sources: by.sources}
 	if at >= 0 {
 		old := f.w.Edited[at]
 		f.w.Edited = slices.Delete(f.w.Edited, at, at+1)
@@ -457,7 +466,7 @@ func (f *workFold) edited(op fileOp, dir string, turn int, sources []thread.ID) 
 func (f *workFold) finish() {
 	if f.said != nil {
 		if text := announced(f.said.said); text != "" {
-			f.w.Next = state.Seen{Text: text, Turn: f.saying.Turn, Sources: []thread.ID{f.saying.ID}}
+			f.w.Next = proof{f.saying.Turn, []thread.ID{f.saying.ID}}.seen(text)
 		}
 	}
 	bound(&f.w.Commits, maxCommits, &f.w.Omitted.Commits)
@@ -487,7 +496,7 @@ func announced(said []piece) string {
 			}
 		})
 		if found != "" {
-			return clip(found, maxSentence)
+			return clip.Brief(found, maxSentence)
 		}
 	}
 	return ""

@@ -367,12 +367,12 @@ func TestCheckKinds(t *testing.T) {
 		"npm install": "", "go mod tidy": "", "cargo run": "", "npm run dev": "", "make clean": "", "git status": "", "npx create-react-app x": "", "python x.py": "", "": "", "mise": "",
 		"bundle exec": "", "uv run": "", "go run": "", "npx": "", "yarn": "", "npm": "", "go tool": "", "php": "", "timeout": "", "env": "", "mise exec --": "",
 	} {
-		kind := ""
+		var got check
 		if list, ok := steps(command); ok {
-			kind, _, _ = checkOf(list[0].plain())
+			got, _ = checkOf(list[0].plain())
 		}
-		if kind != want {
-			t.Errorf("%q is %q, want %q", command, kind, want)
+		if got.kind != want {
+			t.Errorf("%q is %q, want %q", command, got.kind, want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -30,7 +31,7 @@ func (o *outputOf) line(kind gitKind, fits func(*gitLine) bool) *gitLine {
 }
 
 // git takes what one call of git did.
-func (f *workFold) git(a *gitAct, s *step, out *outputOf, done bool, dir string, turn int, sources []thread.ID) {
+func (f *workFold) git(a *gitAct, s *step, out *outputOf, done bool, dir string, by proof) {
 	if dir == unknownDir && (a.verb == "commit" || a.verb == "switch") && s.dir != "" && s.dir != unknownDir {
 		dir = "" // a folder below one that nobody knows
 	}
@@ -40,13 +41,13 @@ func (f *workFold) git(a *gitAct, s *step, out *outputOf, done bool, dir string,
 	foreign := f.foreign(dir)
 	seen := func(name string) {
 		if name != "" && !foreign && name != "HEAD" {
-			f.onBranch(name, turn, sources)
+			f.onBranch(name, by)
 		}
 	}
 	shows := s.shown != notShown
 	switch a.verb {
 	case "commit":
-		f.commit(a, out, done, foreign, turn, sources)
+		f.commit(a, out, done, foreign, by)
 	case "push":
 		f.push(a, out, done, shows)
 	case "switch":
@@ -82,7 +83,7 @@ func (f *workFold) git(a *gitAct, s *step, out *outputOf, done bool, dir string,
 		}
 	case "pr":
 		if g := out.line(pullAddress, nil); g != nil && shows && !foreign && (done || s.alone) {
-			f.w.PullRequest = state.Seen{Text: g.text, Turn: turn, Sources: sources}
+			f.w.PullRequest = by.seen(g.text)
 		}
 	case "reset":
 		if done {
@@ -94,7 +95,7 @@ func (f *workFold) git(a *gitAct, s *step, out *outputOf, done bool, dir string,
 			f.clean() // what was edited in it is in its commits
 		}
 	case "pick":
-		f.picked(out, done, foreign, turn, sources)
+		f.picked(out, done, foreign, by)
 	case "stash":
 		if done {
 			f.stashed = f.w.Edited
@@ -134,13 +135,13 @@ func within(dir, of string) bool {
 	return dir == of || strings.HasPrefix(dir, strings.TrimSuffix(of, "/")+"/")
 }
 
-func (f *workFold) onBranch(name string, turn int, sources []thread.ID) {
+func (f *workFold) onBranch(name string, by proof) {
 	f.branch = name
 	if f.w.Branch.Text != name {
 		if f.w.Branch.Text != "" {
 			f.w.PullRequest = state.Seen{} // it was of the other branch
 		}
-		f.w.Branch = state.Seen{Text: name, Turn: turn, Sources: sources}
+		f.w.Branch = by.seen(name)
 	}
 }
 
@@ -170,7 +171,7 @@ func (f *workFold) unsure() {
 // rewritten is the branch of commits that may be on none any more.
 const rewritten = "?"
 
-func (f *workFold) commit(a *gitAct, out *outputOf, done, foreign bool, turn int, sources []thread.ID) {
+func (f *workFold) commit(a *gitAct, out *outputOf, done, foreign bool, by proof) {
 	last := len(f.w.Commits) - 1
 	subject := a.subject
 	g := out.line(committed, func(g *gitLine) bool {
@@ -185,12 +186,12 @@ func (f *workFold) commit(a *gitAct, out *outputOf, done, foreign bool, turn int
 	if g == nil && (!done || subject == "" && !(a.amend && last >= 0)) {
 		return
 	}
-	c := state.Commit{Subject: clip(subject, maxSubject), Turn: turn, Sources: sources, Branch: f.branch}
+	c := state.Commit{Subject: clip.Brief(subject, maxSubject), Turn: by.turn, Sources: by.sources, Branch: f.branch}
 	if g != nil {
 		c.Hash, c.Branch = g.hash, g.branch
-		c.Subject = clip(g.text, maxSubject)
+		c.Subject = clip.Brief(g.text, maxSubject)
 		if !foreign && g.branch != "HEAD" {
-			f.onBranch(g.branch, turn, sources)
+			f.onBranch(g.branch, by)
 		}
 	} else if subject == "" {
 		c.Subject = f.w.Commits[last].Subject
@@ -203,16 +204,16 @@ func (f *workFold) commit(a *gitAct, out *outputOf, done, foreign bool, turn int
 }
 
 // picked takes the commits that git made of others and printed.
-func (f *workFold) picked(out *outputOf, done, foreign bool, turn int, sources []thread.ID) {
+func (f *workFold) picked(out *outputOf, done, foreign bool, by proof) {
 	for out.work.owned {
 		g := out.line(committed, nil)
 		if g == nil {
 			break
 		}
 		done = true
-		f.w.Commits = append(f.w.Commits, state.Commit{Hash: g.hash, Subject: clip(g.text, maxSubject), Branch: g.branch, Turn: turn, Sources: sources})
+		f.w.Commits = append(f.w.Commits, state.Commit{Hash: g.hash, Subject: clip.Brief(g.text, maxSubject), Branch: g.branch, Turn: by.turn, Sources: by.sources})
 		if !foreign && g.branch != "HEAD" {
-			f.onBranch(g.branch, turn, sources)
+			f.onBranch(g.branch, by)
 		}
 	}
 	if done {
@@ -298,7 +299,7 @@ func (f *workFold) reset(a *gitAct) {
 }
 
 // check notes the run of a check.
-func (f *workFold) check(k *checkAct, s *step, out *outputOf, r *resultFacts, code int, known bool, dir, base string, turn int, sources []thread.ID) {
+func (f *workFold) check(k *checkAct, s *step, out *outputOf, r *resultFacts, code int, known bool, dir, base string, by proof) {
 	w := out.result
 	command := k.command
 	if s.dir != "" && dir != unknownDir {
@@ -310,7 +311,7 @@ func (f *workFold) check(k *checkAct, s *step, out *outputOf, r *resultFacts, co
 	} else if base != "" && base != f.base() {
 		command += inOpen + base + ")"
 	}
-	c := state.Check{Kind: k.kind, Command: command, Turn: turn, Sources: sources}
+	c := state.Check{Kind: k.kind, Command: command, Turn: by.turn, Sources: by.sources}
 	best, only := verdictFor(k, out)
 	switch {
 	case known && code == 0 && s.proved && !k.lists:
@@ -335,12 +336,12 @@ func (f *workFold) check(k *checkAct, s *step, out *outputOf, r *resultFacts, co
 		c.Line = best.text
 	case c.Outcome == thread.Failure && s.alone:
 		line, _ := reason(r)
-		c.Line = clip(line, maxLine)
+		c.Line = clip.Brief(line, maxLine)
 	case c.Outcome == thread.Success && s.alone && w.lines == 1:
 		c.Line = w.one
 	case c.Outcome == "" && (w.halted || notRun(code)) && s.alone:
 		if c.Line = w.one; c.Line == "" {
-			c.Line = clip(r.first, maxLine)
+			c.Line = clip.Brief(r.first, maxLine)
 		}
 	}
 	key := func(c state.Check) bool { return c.Command == command && c.Kind == k.kind }

@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -67,31 +68,33 @@ func scripted(kind string) runner {
 	return lintRunner | testsRunner | styleRunner | buildRunner
 }
 
-// checkOf says what kind of check a command is, and how it reports; false if it
-// is none.
-func checkOf(words []string) (kind string, by runner, ok bool) {
+// check is what a command checks, and how it reports.
+type check struct {
+	kind string
+	by   runner
+}
+
+// checkOf says what a command checks; false if it checks nothing.
+func checkOf(words []string) (check, bool) {
 	for range 4 { // wrappers around wrappers
 		words = unwrap(words)
-		if len(words) == 0 {
-			return "", 0, false
+		if len(words) == 0 || slices.ContainsFunc(words[1:], func(w string) bool { return asksOnly[w] }) {
+			return check{}, false
 		}
-		for _, w := range words[1:] {
-			if w == "--help" || w == "-h" || w == "--version" || w == "--list" || w == "--listTests" || w == "--collect-only" || w == "--dry-run" || w == "-list" {
-				return "", 0, false
+		c, rest := program(path.Base(words[0]), words[1:])
+		if rest == nil {
+			if c.by == anyRunner {
+				c.by = scripted(c.kind)
 			}
-		}
-		name, args := path.Base(words[0]), words[1:]
-		var rest []string
-		if kind, by, rest = table(name, args); rest == nil {
-			if by == anyRunner {
-				by = scripted(kind)
-			}
-			return kind, by, kind != ""
+			return c, c.kind != ""
 		}
 		words = rest
 	}
-	return "", 0, false
+	return check{}, false
 }
+
+// asksOnly are options with which a program checks nothing.
+var asksOnly = set("--help -h --version --list --listTests --collect-only --dry-run -list")
 
 // unwrap takes off what only runs another command.
 func unwrap(w []string) []string {
@@ -124,7 +127,7 @@ func arguments(words []string, valued ...string) []string {
 		switch w := words[i]; {
 		case w == "--":
 			return out
-		case contains(valued, w):
+		case slices.Contains(valued, w):
 			i++
 		case !strings.HasPrefix(w, "-"):
 			out = append(out, w)
@@ -137,7 +140,7 @@ func arguments(words []string, valued ...string) []string {
 func from(words []string, valued ...string) []string {
 	for i := 0; i < len(words); i++ {
 		switch w := words[i]; {
-		case contains(valued, w):
+		case slices.Contains(valued, w):
 			i++
 		case !strings.HasPrefix(w, "-"):
 			return words[i:]
@@ -146,233 +149,177 @@ func from(words []string, valued ...string) []string {
 	return []string{""}
 }
 
-// single are programs that do one thing.
-var single = map[string]struct {
-	kind string
-	by   runner
-}{
-	"staticcheck": {lintCheck, goRunner}, "revive": {lintCheck, goRunner}, "gotestsum": {testCheck, goRunner},
-	"pytest": {testCheck, pythonRunner}, "py.test": {testCheck, pythonRunner}, "tox": {testCheck, pythonRunner}, "nox": {testCheck, pythonRunner},
-	"mypy": {lintCheck, mypyRunner}, "pyright": {lintCheck, 0}, "basedpyright": {lintCheck, 0}, "flake8": {lintCheck, 0}, "pylint": {lintCheck, 0},
-	"black": {formatCheck, blackRunner}, "isort": {formatCheck, 0}, "tsc": {buildCheck, tscRunner}, "tsgo": {buildCheck, tscRunner}, "vue-tsc": {buildCheck, tscRunner},
-	"eslint": {lintCheck, eslintRunner}, "oxlint": {lintCheck, 0}, "stylelint": {lintCheck, 0}, "tslint": {lintCheck, 0}, "prettier": {formatCheck, prettierRunner},
-	"vitest": {testCheck, scriptRunner}, "jest": {testCheck, scriptRunner}, "mocha": {testCheck, scriptRunner}, "ava": {testCheck, scriptRunner},
-	"rspec": {testCheck, rspecRunner}, "rubocop": {lintCheck, 0}, "phpunit": {testCheck, phpRunner}, "pest": {testCheck, phpRunner}, "phpstan": {lintCheck, 0},
-	"psalm": {lintCheck, 0}, "ctest": {testCheck, 0}, "ninja": {buildCheck, 0}, "xcodebuild": {buildCheck, swiftRunner}, "swiftlint": {lintCheck, 0},
-	"shellcheck": {lintCheck, 0}, "hadolint": {lintCheck, 0}, "actionlint": {lintCheck, 0}, "yamllint": {lintCheck, 0}, "markdownlint": {lintCheck, 0},
-	"gcc": {buildCheck, 0}, "g++": {buildCheck, 0}, "clang": {buildCheck, 0}, "clang++": {buildCheck, 0}, "javac": {buildCheck, 0}, "rustc": {buildCheck, cargoRunner},
-}
-
-// table finds a program. With rest it only runs another command.
-func table(name string, args []string) (kind string, by runner, rest []string) {
-	if s, ok := single[name]; ok {
-		return s.kind, s.by, nil
+// programs are the checks that a program's name tells, or else its name with its
+// first argument.
+var programs = func() map[string]check {
+	m := map[string]check{}
+	for _, row := range []struct {
+		kind  string
+		by    runner
+		names string
+	}{
+		{buildCheck, goRunner | compileRunner, "go build, go install"},
+		{buildCheck, tscRunner, "tsc, tsgo, vue-tsc"},
+		{buildCheck, cargoRunner, "rustc, cargo build, cargo check, cargo b, cargo c"},
+		{buildCheck, dotnetRunner, "dotnet build"},
+		{buildCheck, swiftRunner, "xcodebuild, swift build"},
+		{buildCheck, bazelRunner, "bazel build, bazelisk build"},
+		{buildCheck, 0, "ninja, gcc, g++, clang, clang++, javac, deno check, mix compile"},
+		{testCheck, goRunner, "gotestsum"},
+		{testCheck, cargoRunner, "cargo test, cargo nextest, cargo t"},
+		{testCheck, pythonRunner, "pytest, py.test, tox, nox"},
+		{testCheck, scriptRunner, "vitest, jest, mocha, ava, deno test, playwright test, playwright run, cypress test, cypress run"},
+		{testCheck, rspecRunner, "rspec"},
+		{testCheck, phpRunner, "phpunit, pest"},
+		{testCheck, dotnetRunner, "dotnet test"},
+		{testCheck, swiftRunner, "swift test"},
+		{testCheck, bazelRunner, "bazel test, bazelisk test"},
+		{testCheck, 0, "ctest"},
+		{lintCheck, goRunner, "staticcheck, revive"},
+		{lintCheck, goRunner | compileRunner, "go vet"},
+		{lintCheck, golangciRunner, "golangci-lint run"},
+		{lintCheck, cargoRunner, "cargo clippy"},
+		{lintCheck, mypyRunner, "mypy"},
+		{lintCheck, ruffRunner, "ruff check"},
+		{lintCheck, eslintRunner, "eslint"},
+		{lintCheck, biomeRunner, "biome check, biome lint, biome ci"},
+		{lintCheck, 0, "pyright, basedpyright, flake8, pylint, oxlint, stylelint, tslint, rubocop, phpstan, psalm, swiftlint, shellcheck, hadolint, actionlint, " +
+			"yamllint, markdownlint, deno lint, mix analyze, zig analyze, flutter analyze, dart analyze, forge analyze"},
+		{formatCheck, goRunner, "go fmt"},
+		{formatCheck, golangciRunner, "golangci-lint fmt"},
+		{formatCheck, blackRunner, "black"},
+		{formatCheck, ruffRunner, "ruff format"},
+		{formatCheck, prettierRunner, "prettier"},
+		{formatCheck, biomeRunner, "biome format"},
+		{formatCheck, 0, "isort, cargo fmt, deno fmt, dotnet format"},
+		{mixedCheck, 0, "pre-commit run"},
+	} {
+		for _, name := range strings.Split(row.names, ", ") {
+			m[name] = check{row.kind, row.by}
+		}
 	}
-	first := ""
-	if a := from(args); len(a) > 0 {
-		first = a[0]
+	return m
+}()
+
+// program says what a program checks. With rest it only runs another command.
+func program(name string, args []string) (c check, rest []string) {
+	if c, ok := programs[name]; ok {
+		return c, nil
+	}
+	first := from(args)[0]
+	if name == "cargo" && strings.HasPrefix(first, "+") { // of another toolchain
+		first = second(args)
+	}
+	if c, ok := programs[name+" "+first]; ok {
+		return c, nil
 	}
 	switch name {
 	case "go":
-		switch first {
-		case "test":
+		if first == "test" {
 			for i, a := range args {
 				if a == "-c" || a == "-run=^$" || a == "-run=XXX" || a == "-run" && i+1 < len(args) && (args[i+1] == "^$" || args[i+1] == "XXX") {
-					return buildCheck, goRunner | compileRunner, nil // no test is run
+					return check{buildCheck, goRunner | compileRunner}, nil // no test is run
 				}
 			}
-			return testCheck, goRunner | compileRunner, nil
-		case "build", "install":
-			return buildCheck, goRunner | compileRunner, nil
-		case "vet":
-			return lintCheck, goRunner | compileRunner, nil
-		case "fmt":
-			return formatCheck, goRunner, nil
-		case "run", "tool":
-			if a := from(args[1:], "-mod", "-tags"); len(args) > 1 {
-				tool, _, _ := strings.Cut(a[0], "@")
-				if t := path.Base(tool); t == "staticcheck" || t == "golangci-lint" || t == "gotestsum" || t == "gofumpt" || t == "goimports" {
-					return "", 0, append([]string{t}, a[1:]...)
-				}
-			}
+			return check{testCheck, goRunner | compileRunner}, nil
 		}
-	case "golangci-lint":
-		switch first {
-		case "run":
-			return lintCheck, golangciRunner, nil
-		case "fmt":
-			return formatCheck, golangciRunner, nil
+		if (first == "run" || first == "tool") && len(args) > 1 {
+			a := from(args[1:], "-mod", "-tags")
+			tool, _, _ := strings.Cut(a[0], "@")
+			switch tool = path.Base(tool); tool {
+			case "staticcheck", "golangci-lint", "gotestsum", "gofumpt", "goimports":
+				return check{}, append([]string{tool}, a[1:]...)
+			}
 		}
 	case "gofmt", "gofumpt", "goimports":
-		for _, a := range args {
-			if a == "-l" || a == "-d" || a == "-w" || a == "-s" {
-				return formatCheck, 0, nil
-			}
-		}
-	case "cargo":
-		if strings.HasPrefix(first, "+") {
-			first = ""
-			if a := arguments(args); len(a) > 1 {
-				first = a[1]
-			}
-		}
-		switch first {
-		case "test", "nextest", "t":
-			return testCheck, cargoRunner, nil
-		case "build", "check", "b", "c":
-			return buildCheck, cargoRunner, nil
-		case "clippy":
-			return lintCheck, cargoRunner, nil
-		case "fmt":
-			return formatCheck, 0, nil
+		if slices.ContainsFunc(args, func(a string) bool { return a == "-l" || a == "-d" || a == "-w" || a == "-s" }) {
+			return check{formatCheck, 0}, nil
 		}
 	case "npm", "pnpm", "yarn", "bun":
 		return packageScript(name, args)
 	case "npx", "bunx", "pnpx":
-		return "", 0, from(args, "-p", "--package", "-c")
+		return check{}, from(args, "-p", "--package", "-c")
 	case "node":
-		if contains(args, "--test") {
-			return testCheck, scriptRunner, nil
+		if slices.Contains(args, "--test") {
+			return check{testCheck, scriptRunner}, nil
 		}
 	case "deno":
-		switch first {
-		case "test":
-			return testCheck, scriptRunner, nil
-		case "lint":
-			return lintCheck, 0, nil
-		case "fmt":
-			return formatCheck, 0, nil
-		case "check":
-			return buildCheck, 0, nil
-		case "task":
-			return script(second(args)), anyRunner, nil
-		}
-	case "biome":
-		switch first {
-		case "check", "lint", "ci":
-			return lintCheck, biomeRunner, nil
-		case "format":
-			return formatCheck, biomeRunner, nil
-		}
-	case "playwright", "cypress":
-		if first == "test" || first == "run" {
-			return testCheck, scriptRunner, nil
+		if first == "task" {
+			return check{script(second(args)), anyRunner}, nil
 		}
 	case "next", "vite", "nuxt", "astro", "ng", "webpack", "rollup", "turbo", "nx", "lerna":
 		if first == "run" {
 			first = second(args)
 		}
-		return script(first), anyRunner, nil
+		return check{script(first), anyRunner}, nil
 	case "python", "python3", "py":
-		if len(args) > 1 && args[0] == "-m" {
-			if args[1] == "unittest" {
-				return testCheck, pythonRunner, nil
-			}
-			return "", 0, args[1:]
-		}
-		if path.Base(first) == "manage.py" && second(args) == "test" {
-			return testCheck, pythonRunner, nil
+		switch {
+		case len(args) > 1 && args[0] == "-m" && args[1] != "unittest":
+			return check{}, args[1:]
+		case len(args) > 1 && args[0] == "-m", path.Base(first) == "manage.py" && second(args) == "test":
+			return check{testCheck, pythonRunner}, nil
 		}
 	case "uv", "poetry", "pipenv", "hatch", "rye", "pdm":
 		if first == "run" {
-			return "", 0, from(from(args)[1:], "--with", "--extra", "--group", "-p", "--python")
+			return check{}, from(from(args)[1:], "--with", "--extra", "--group", "-p", "--python")
 		}
-	case "ruff":
-		switch first {
-		case "check":
-			return lintCheck, ruffRunner, nil
-		case "format":
-			return formatCheck, ruffRunner, nil
-		}
-	case "mvn", "mvnw", "gradle", "gradlew":
-		return goals(name, args)
-	case "sbt":
-		return script(first), 0, nil
+	case "mvn", "mvnw":
+		return check{goal(args), mavenRunner}, nil
+	case "gradle", "gradlew":
+		return check{goal(args), gradleRunner}, nil
+	case "sbt", "mix", "zig", "flutter", "dart", "forge":
+		return check{script(first), 0}, nil
 	case "make", "gmake":
 		targets := arguments(args, "-C", "-f", "-j", "-o")
 		if len(targets) == 0 {
-			return buildCheck, anyRunner, nil
+			return check{buildCheck, anyRunner}, nil
 		}
-		kind := script(targets[len(targets)-1])
-		if kind == mixedCheck && targets[len(targets)-1] == "check" {
-			kind = testCheck // by the conventions of GNU
+		last := targets[len(targets)-1]
+		if last == "check" {
+			return check{testCheck, anyRunner}, nil // by the conventions of GNU
 		}
-		return kind, anyRunner, nil
+		return check{script(last), anyRunner}, nil
 	case "just", "task", "rake", "invoke":
-		return script(first), anyRunner, nil
+		return check{script(first), anyRunner}, nil
 	case "mise":
 		switch first {
 		case "run", "r":
-			return script(second(args)), anyRunner, nil
+			return check{script(second(args)), anyRunner}, nil
 		case "exec", "x":
-			for i, w := range args {
-				if w == "--" {
-					return "", 0, append(args[i+1:], "")
-				}
+			if i := slices.Index(args, "--"); i >= 0 {
+				return check{}, append(args[i+1:], "")
 			}
 		}
 	case "cmake":
-		if contains(args, "--build") {
-			return buildCheck, makeRunner, nil
-		}
-	case "dotnet":
-		switch first {
-		case "test":
-			return testCheck, dotnetRunner, nil
-		case "build":
-			return buildCheck, dotnetRunner, nil
-		case "format":
-			return formatCheck, 0, nil
-		}
-	case "swift":
-		switch first {
-		case "test":
-			return testCheck, swiftRunner, nil
-		case "build":
-			return buildCheck, swiftRunner, nil
+		if slices.Contains(args, "--build") {
+			return check{buildCheck, makeRunner}, nil
 		}
 	case "bundle":
 		if first == "exec" {
-			return "", 0, from(args)[1:]
+			return check{}, from(args)[1:]
 		}
 	case "rails":
 		if strings.HasPrefix(first, "test") {
-			return testCheck, railsRunner, nil
+			return check{testCheck, railsRunner}, nil
 		}
 	case "composer":
 		if first == "run" || first == "run-script" {
 			first = second(args)
 		}
-		return script(first), phpRunner, nil
+		return check{script(first), phpRunner}, nil
 	case "php", "artisan":
 		switch {
 		case first == "test" || path.Base(first) == "artisan" && second(args) == "test":
-			return testCheck, phpRunner, nil
+			return check{testCheck, phpRunner}, nil
 		case strings.Contains(first, "/"):
-			return "", 0, from(args)
-		}
-	case "mix", "zig", "flutter", "dart", "forge":
-		if name == "mix" && first == "compile" {
-			return buildCheck, 0, nil
-		}
-		if first == "analyze" {
-			return lintCheck, 0, nil
-		}
-		return script(first), 0, nil
-	case "bazel", "bazelisk":
-		switch first {
-		case "test":
-			return testCheck, bazelRunner, nil
-		case "build":
-			return buildCheck, bazelRunner, nil
-		}
-	case "pre-commit":
-		if first == "run" {
-			return mixedCheck, 0, nil
+			return check{}, from(args)
 		}
 	}
-	return "", 0, nil
+	return check{}, nil
 }
+
+// silent are programs that print nothing where they find nothing.
+var silent = set("tsc tsgo vue-tsc eslint staticcheck flake8 shellcheck")
 
 // mute reports whether a check prints nothing where it finds nothing.
 func mute(words []string) bool {
@@ -381,17 +328,13 @@ func mute(words []string) bool {
 			return false
 		}
 		name, args := path.Base(words[0]), words[1:]
-		switch name {
-		case "go":
-			return len(args) > 0 && (args[0] == "build" || args[0] == "vet" || args[0] == "test" && contains(args, "-c"))
-		case "tsc", "tsgo", "vue-tsc", "eslint", "staticcheck", "flake8", "shellcheck":
+		switch {
+		case name == "go":
+			return len(args) > 0 && (args[0] == "build" || args[0] == "vet" || args[0] == "test" && slices.Contains(args, "-c"))
+		case silent[name], (name == "pnpm" || name == "yarn" || name == "bun") && len(args) > 0 && silent[args[0]]:
 			return true
-		case "pnpm", "yarn", "bun":
-			if len(args) > 0 && (args[0] == "tsc" || args[0] == "tsgo" || args[0] == "vue-tsc" || args[0] == "eslint") {
-				return true
-			}
 		}
-		_, _, rest := table(name, args)
+		_, rest := program(name, args)
 		if rest == nil {
 			return listing(words)
 		}
@@ -408,44 +351,51 @@ func second(words []string) string {
 }
 
 // packageScript reads the calls of the package managers of JavaScript.
-func packageScript(name string, args []string) (kind string, by runner, rest []string) {
+func packageScript(name string, args []string) (c check, rest []string) {
 	a := from(args, "-w", "--workspace", "--prefix", "--filter", "-F", "-C", "--dir", "--cwd")
 	switch a[0] {
 	case "run", "run-script", "rum":
 		a = from(a[1:], "-w", "--workspace", "--prefix", "--filter", "-F")
-		return script(a[0]), anyRunner, nil
+		return check{script(a[0]), anyRunner}, nil
 	case "test", "t", "tst":
 		if name == "bun" {
-			return testCheck, scriptRunner, nil
+			return check{testCheck, scriptRunner}, nil
 		}
-		return testCheck, anyRunner, nil
+		return check{testCheck, anyRunner}, nil
 	case "exec", "dlx", "x":
-		a = a[1:]
-		if len(a) > 0 && a[0] == "--" {
+		if a = a[1:]; len(a) > 0 && a[0] == "--" {
 			a = a[1:]
 		}
-		return "", 0, from(a, "-p", "--package")
+		return check{}, from(a, "-p", "--package")
 	}
 	if name == "npm" || a[0] == "" {
-		return "", 0, nil
+		return check{}, nil
 	}
 	if name == "yarn" && a[0] == "workspace" && len(a) > 2 {
 		return packageScript(name, a[2:])
 	}
-	if s, ok := single[a[0]]; ok { // pnpm vitest
-		return s.kind, s.by, nil
+	if c, ok := programs[a[0]]; ok { // pnpm vitest
+		return c, nil
 	}
-	return script(a[0]), anyRunner, nil
+	return check{script(a[0]), anyRunner}, nil
 }
 
 // scriptWords tell from a part of a script's name what the script does.
-var scriptWords = map[string]string{
-	"test": testCheck, "tests": testCheck, "spec": testCheck, "e2e": testCheck, "unit": testCheck, "integration": testCheck, "jest": testCheck, "vitest": testCheck,
-	"unittest": testCheck, "pytest": testCheck, "lint": lintCheck, "eslint": lintCheck, "linter": lintCheck, "tslint": lintCheck, "vet": lintCheck, "clippy": lintCheck,
-	"typecheck": lintCheck, "types": lintCheck, "mypy": lintCheck, "tsc": lintCheck, "stylelint": lintCheck, "staticcheck": lintCheck,
-	"build": buildCheck, "compile": buildCheck, "bundle": buildCheck, "assemble": buildCheck, "fmt": formatCheck, "format": formatCheck, "prettier": formatCheck,
-	"gofmt": formatCheck, "check": mixedCheck, "verify": mixedCheck, "validate": mixedCheck, "ci": mixedCheck,
-}
+var scriptWords = func() map[string]string {
+	m := map[string]string{}
+	for kind, words := range map[string]string{
+		testCheck:   "test tests spec e2e unit integration jest vitest unittest pytest",
+		lintCheck:   "lint eslint linter tslint vet clippy typecheck types mypy tsc stylelint staticcheck",
+		buildCheck:  "build compile bundle assemble",
+		formatCheck: "fmt format prettier gofmt",
+		mixedCheck:  "check verify validate ci",
+	} {
+		for w := range strings.FieldsSeq(words) {
+			m[w] = kind
+		}
+	}
+	return m
+}()
 
 // script says what a script or a target does by its name; "" if the name does not
 // tell.
@@ -462,27 +412,24 @@ func script(name string) string {
 	return ""
 }
 
-// goals reads the goals of Maven and the tasks of Gradle: the one that says most
+// goal reads the goals of Maven and the tasks of Gradle: the one that says most
 // names the check.
-func goals(name string, args []string) (kind string, by runner, rest []string) {
-	by = gradleRunner
-	if strings.HasPrefix(name, "mvn") {
-		by = mavenRunner
-	}
+func goal(args []string) (kind string) {
 	for _, a := range arguments(args, "-f", "-pl", "-p", "-P", "--file", "-x") {
 		a = strings.ToLower(a[strings.LastIndexByte(a, ':')+1:])
+		begins := func(word string) bool { return strings.HasPrefix(a, word) }
 		switch {
-		case strings.Contains(a, "test") && !strings.HasPrefix(a, "compile"), a == "verify":
-			return testCheck, by, nil
+		case strings.Contains(a, "test") && !begins("compile"), a == "verify":
+			return testCheck
 		case a == "check" && kind == "":
 			kind = mixedCheck
-		case strings.HasPrefix(a, "spotlessapply"), a == "format":
+		case begins("spotlessapply"), a == "format":
 			kind = formatCheck
-		case strings.Contains(a, "lint"), strings.HasPrefix(a, "checkstyle"), strings.HasPrefix(a, "spotless"), a == "detekt":
+		case strings.Contains(a, "lint"), begins("checkstyle"), begins("spotless"), a == "detekt":
 			kind = lintCheck
-		case a == "compile" || a == "package" || a == "install" || a == "build" || strings.HasPrefix(a, "assemble") || strings.HasPrefix(a, "compile"):
+		case a == "package", a == "install", a == "build", begins("assemble"), begins("compile"):
 			kind = buildCheck
 		}
 	}
-	return kind, by, nil
+	return kind
 }

@@ -24,13 +24,13 @@ func TestWorkOverTheCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := state.Omitted{}
-	for _, name := range corpus.Some(files, 3) {
+	for _, name := range corpus.Some(files, 6) {
 		file, err := transcript.Open(name, nil)
 		if err != nil {
 			continue // one of the formats that these tests do not read
 		}
 		for n, tr := range file.Transcripts {
-			if n > 20 && !corpus.Long() {
+			if n > 8 && !corpus.Long() {
 				break
 			}
 			messages := tr.Thread.Messages()

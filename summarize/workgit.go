@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -18,16 +19,11 @@ type gitAct struct {
 
 // gitSafe are the subcommands of git that print nothing but git's own words: no
 // content of files, no messages as they are.
-var gitSafe = map[string]bool{
-	"status": true, "add": true, "commit": true, "push": true, "branch": true, "checkout": true, "switch": true, "stash": true, "pull": true, "fetch": true,
-	"rev-parse": true, "remote": true, "rm": true, "mv": true, "reset": true, "restore": true, "merge": true, "rebase": true, "cherry-pick": true, "revert": true, "tag": true, "config": false,
-}
+var gitSafe = set("status add commit push branch checkout switch stash pull fetch rev-parse remote rm mv reset restore merge rebase cherry-pick " +
+	"revert tag")
 
 // quiet are commands that print nothing, or what the agent itself wrote.
-var quiet = map[string]bool{
-	"cd": true, "pushd": true, "export": true, "set": true, "true": true, ":": true, "sleep": true, "mkdir": true, "rm": true, "mv": true, "cp": true, "touch": true,
-	"chmod": true, "pwd": true, "gofmt": true,
-}
+var quiet = set("cd pushd export set true : sleep mkdir rm mv cp touch chmod pwd gofmt")
 
 // quietStep reports whether a command cannot print lines that somebody else
 // wrote.
@@ -112,7 +108,7 @@ func readGit(n int, s *step) *gitAct {
 	}
 	has := func(options ...string) bool {
 		for _, w := range args {
-			if contains(options, w.text) {
+			if slices.Contains(options, w.text) {
 				return true
 			}
 		}
@@ -136,7 +132,7 @@ func readGit(n int, s *step) *gitAct {
 			if w.text == "--" || w.text == "-p" || w.text == "--patch" {
 				return discards(a, args[i+1:])
 			}
-			if contains([]string{"-b", "-B", "-c", "-C", "--create", "--orphan"}, w.text) && i+1 < len(args) {
+			if slices.Contains([]string{"-b", "-B", "-c", "-C", "--create", "--orphan"}, w.text) && i+1 < len(args) {
 				a.fresh = len(texts) == 1
 				if !args[i+1].open {
 					a.name = args[i+1].text

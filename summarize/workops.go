@@ -5,20 +5,16 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // changing are the words that begin the names of tools that change something.
-var changing = map[string]bool{
-	"book": true, "cancel": true, "update": true, "modify": true, "exchange": true, "return": true, "send": true, "create": true, "transfer": true, "add": true,
-	"remove": true, "delete": true, "set": true, "assign": true, "refund": true, "pay": true, "order": true, "place": true, "submit": true, "approve": true,
-	"reject": true, "change": true, "edit": true, "reset": true, "enable": true, "disable": true, "activate": true, "deactivate": true, "suspend": true,
-	"resume": true, "grant": true, "revoke": true, "upload": true, "post": true, "publish": true, "close": true, "reopen": true, "rename": true, "merge": true,
-	"schedule": true, "reschedule": true, "register": true, "unregister": true, "subscribe": true, "unsubscribe": true, "charge": true, "reserve": true,
-	"purchase": true, "buy": true, "sell": true, "rebook": true, "toggle": true, "reboot": true, "unlock": true, "lock": true, "save": true, "start": true,
-	"stop": true, "deploy": true, "escalate": true, "invite": true, "archive": true, "restore": true, "move": true, "insert": true, "issue": true, "apply": true,
-	"reply": true, "comment": true, "record": true, "withdraw": true, "deposit": true, "redeem": true, "replace": true,
-}
+var changing = set("book cancel update modify exchange return send create transfer add remove delete set assign refund pay order place submit " +
+	"approve reject change edit reset enable disable activate deactivate suspend resume grant revoke upload post publish close " +
+	"reopen rename merge schedule reschedule register unregister subscribe unsubscribe charge reserve purchase buy sell rebook " +
+	"toggle reboot unlock lock save start stop deploy escalate invite archive restore move insert issue apply reply comment record " +
+	"withdraw deposit redeem replace")
 
 // changes reports whether a tool changes something, by its name.
 func changes(name string) bool {
@@ -29,12 +25,12 @@ func changes(name string) bool {
 		name = name[i+1:]
 	}
 	end := 0
-	for end < len(name) && charClass[name[end]] == alpha {
+	for end < len(name) && isLower(name[end]) {
 		end++
 	}
 	if end == 0 { // BookFlight
 		end = min(1, len(name))
-		for end < len(name) && charClass[name[end]] == alpha {
+		for end < len(name) && isLower(name[end]) {
 			end++
 		}
 	}
@@ -56,31 +52,31 @@ func refusal(head, text string) string {
 		for _, key := range [...]string{"error", "errors", "error_message", "errorMessage"} {
 			switch e := doc.Get(key); {
 			case e.Type == gjson.String && strings.TrimSpace(e.Str) != "":
-				return clip(e.Str, maxLine)
+				return clip.Brief(e.Str, maxLine)
 			case e.IsObject():
 				if m := firstText(e, "message", "detail", "reason"); m != "" {
-					return clip(m, maxLine)
+					return clip.Brief(m, maxLine)
 				}
-				return clip(e.Raw, maxLine)
+				return clip.Brief(e.Raw, maxLine)
 			case e.IsArray() && len(e.Array()) > 0:
-				return clip(e.Raw, maxLine)
+				return clip.Brief(e.Raw, maxLine)
 			}
 		}
 		if doc.Get("success").Type == gjson.False || doc.Get("ok").Type == gjson.False || doc.Get("isError").Type == gjson.True {
-			return clip(firstText(doc, "message", "detail", "reason"), maxLine) + refusedWordless(doc)
+			return clip.Brief(firstText(doc, "message", "detail", "reason"), maxLine) + refusedWordless(doc)
 		}
 		if s := strings.ToLower(doc.Get("status").String()); s == "error" || s == "failed" || s == "failure" || s == "denied" || s == "rejected" {
 			if m := firstText(doc, "message", "detail", "reason"); m != "" {
-				return clip(m, maxLine)
+				return clip.Brief(m, maxLine)
 			}
-			return "status " + clip(s, 20)
+			return "status " + clip.Brief(s, 20)
 		}
 		return ""
 	}
 	first, _, _ := strings.Cut(head, "\n")
 	for _, mark := range refusals {
 		if hasPrefixFold(first, mark) {
-			return clip(first, maxLine)
+			return clip.Brief(first, maxLine)
 		}
 	}
 	return ""
@@ -103,14 +99,14 @@ const maxAnswer = 100
 func shortAnswer(text string) string {
 	s := strings.TrimSpace(text)
 	if !strings.HasPrefix(s, "{") || !rawjson.Valid(s) {
-		return clip(s, maxAnswer)
+		return clip.Brief(s, maxAnswer)
 	}
 	var b strings.Builder
 	gjson.Parse(s).ForEach(func(k, v gjson.Result) bool {
 		if v.IsObject() || v.IsArray() || v.Type == gjson.Null || v.Type == gjson.String && v.Str == "" {
 			return b.Len() == 0
 		}
-		part := k.Str + "=" + clip(v.String(), 60)
+		part := k.Str + "=" + clip.Brief(v.String(), 60)
 		if b.Len() > 0 && b.Len()+len(part) > maxAnswer*6/10 {
 			return false
 		}
@@ -120,5 +116,5 @@ func shortAnswer(text string) string {
 		b.WriteString(part)
 		return true
 	})
-	return clip(b.String(), maxAnswer)
+	return clip.Brief(b.String(), maxAnswer)
 }

@@ -1,10 +1,12 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -27,10 +29,9 @@ type callWork struct {
 }
 
 type checkAct struct {
+	check
 	step    int
-	kind    string
 	command string
-	by      runner
 	lists   bool // it reports by what it prints, and its status says nothing
 	mute    bool // it prints nothing where it finds nothing
 }
@@ -101,8 +102,8 @@ func (w *callWork) readSteps(tool, line string) bool {
 		words := s.plain()
 		if a := readGit(n, s); a != nil {
 			w.acts = append(w.acts, *a)
-		} else if kind, by, ok := checkOf(words); ok {
-			w.checks = append(w.checks, checkAct{step: n, kind: kind, by: by, command: clip(s.text, maxCommand), lists: listing(words), mute: mute(words)})
+		} else if c, ok := checkOf(words); ok {
+			w.checks = append(w.checks, checkAct{check: c, step: n, command: clip.Brief(s.text, maxCommand), lists: listing(words), mute: mute(words)})
 		}
 		for _, op := range s.targets {
 			w.edits = append(w.edits, editAct{n, fileOp{op.path, "edited", ""}}) // it may have been there
@@ -130,16 +131,13 @@ func (w *callWork) readSteps(tool, line string) bool {
 }
 
 // shellSpeech are the tools of class Shell whose input is a command line of a shell.
-var shellSpeech = map[string]bool{
-	"bash": true, "shell": true, "localshell": true, "shellcommand": true, "execcommand": true, "containerexec": true, "unifiedexec": true, "exec": true,
-	"runshellcommand": true, "executecommand": true, "executebash": true, "cmdrun": true, "terminal": true, "runinterminal": true, "runcommand": true,
-	"writestdin": true,
-}
+var shellSpeech = set("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
+	"cmdrun terminal runinterminal runcommand writestdin")
 
 // listing reports whether a formatter only lists the files that it would change.
 func listing(words []string) bool {
 	words = unwrap(words)
-	return len(words) > 0 && (words[0] == "gofmt" || words[0] == "goimports" || words[0] == "gofumpt") && !contains(words, "-w")
+	return len(words) > 0 && (words[0] == "gofmt" || words[0] == "goimports" || words[0] == "gofumpt") && !slices.Contains(words, "-w")
 }
 
 // resultWork is what a result says about the work.
@@ -242,7 +240,7 @@ func (w *resultWork) readRejection(r *thread.ToolResult, class toolpolicy.Class,
 			if _, rest, ok := strings.Cut(head, mark); ok {
 				rest, _, _ = strings.Cut(rest, "</feedback>")
 				rest, _, _ = strings.Cut(rest, "\n\nNote: The user's next message")
-				w.said = clip(strings.TrimSpace(rest), 2*maxArg)
+				w.said = clip.Brief(strings.TrimSpace(rest), 2*maxArg)
 				return
 			}
 		}
@@ -268,7 +266,7 @@ func (w *resultWork) readOutput(s string) {
 			continue
 		}
 		if w.lines++; w.lines == 1 {
-			w.one = clip(line, maxLine)
+			w.one = clip.Brief(line, maxLine)
 		}
 		w.last = line
 		if len(w.git) < maxGitLines {
@@ -284,7 +282,7 @@ func (w *resultWork) readOutput(s string) {
 			if !v.good {
 				fails++
 			}
-			v.text = clip(v.text, maxLine)
+			v.text = clip.Brief(v.text, maxLine)
 			if len(w.verdicts) >= maxVerdicts { // drop the oldest that says less
 				for i := range w.verdicts {
 					if w.verdicts[i].good {
@@ -296,7 +294,7 @@ func (w *resultWork) readOutput(s string) {
 			w.verdicts = append(w.verdicts, v)
 		}
 	}
-	w.last = clip(w.last, maxLine)
+	w.last = clip.Brief(w.last, maxLine)
 }
 
 // harness takes what the harness wrote around the output off it.

@@ -12,297 +12,178 @@ type verdictLine struct {
 	weak bool  // a program that works may print it too
 }
 
+func failed(by runner, rank uint8) verdictLine {
+	return verdictLine{by: by, rank: rank, sum: rank == 2}
+}
+
+func passed(by runner, rank uint8) verdictLine {
+	return verdictLine{by: by, rank: rank, good: true, sum: true}
+}
+
+// verdictForm is how a line begins that says how a check went, and what else stands in
+// it. A newline at the end of either asks for the end of the line.
+type verdictForm struct {
+	begins string
+	says   verdictLine
+	holds  []string
+}
+
+// verdicts lists them by their first byte. The first that fits counts.
+var verdicts = func() (t [256][]verdictForm) {
+	some := verdictLine{rank: 2, good: true} // of a part of the run
+	word := verdictLine{by: goRunner, rank: 1, good: true}
+	by := func(v verdictLine, by runner) verdictLine { v.by = by; return v }
+	for _, v := range []verdictForm{
+		{"--- FAIL:", failed(goRunner, 3), nil}, {"FAIL\n", failed(goRunner, 1), nil}, {"FAIL\t", failed(goRunner, 2), nil},
+		{"ok  \t", passed(goRunner, 2), nil}, {"PASS\n", word, nil}, {"panic: ", failed(goRunner, 3), nil},
+		{"FAIL ", failed(scriptRunner, 3), nil},
+		{"FAILED tests/", failed(pythonRunner, 3), nil}, {"FAILED ", failed(pythonRunner, 3), []string{"::"}},
+		{"FAILED (failures=", failed(pythonRunner, 2), nil}, {"FAILED (errors=", failed(pythonRunner, 2), nil},
+		{"OK\n", passed(pythonRunner, 1), nil}, {"OK (skipped=", passed(pythonRunner, 1), nil},
+		{"OK (", passed(phpRunner, 2), nil}, {"FAILURES!", failed(phpRunner, 1), nil},
+		{"Tests: ", failed(phpRunner, 2), []string{"Assertions: ", "Failures:"}}, {"Tests: ", failed(phpRunner, 2), []string{"Assertions: ", "Errors:"}},
+		{"test result: ok.", passed(cargoRunner, 2), nil}, {"test result: FAILED.", failed(cargoRunner, 2), nil},
+		{"test ", failed(cargoRunner, 3), []string{" ... FAILED\n"}}, {"error[E", failed(cargoRunner, 3), nil},
+		{"error: could not compile", failed(cargoRunner, 3), nil}, {"error: test failed", failed(cargoRunner, 3), nil},
+		{"error: aborting due to", failed(cargoRunner, 3), nil}, {"error TS", failed(tscRunner, 3), nil},
+		{"[ERROR] ", failed(mavenRunner, 2), []string{"FAIL"}}, {"[ERROR] ", failed(mavenRunner, 2), []string{"COMPILATION ERROR"}},
+		{"[ERROR] ", failed(mavenRunner, 2), []string{"Tests run:"}},
+		{"[INFO] BUILD SUCCESS", passed(mavenRunner, 1), nil}, {"[INFO] BUILD FAILURE", failed(mavenRunner, 1), nil},
+		{"BUILD SUCCESSFUL", passed(gradleRunner, 1), nil}, {"BUILD FAILED", failed(gradleRunner, 1), nil},
+		{"FAILURE: Build failed", failed(gradleRunner, 2), nil},
+		{"Passed!  - Failed:", passed(dotnetRunner, 2), nil}, {"Failed!  - Failed:", failed(dotnetRunner, 2), nil},
+		{"Build succeeded.", passed(dotnetRunner, 1), nil}, {"Build FAILED.", failed(dotnetRunner, 1), nil},
+		{"Build complete!", passed(swiftRunner, 1), nil},
+		{"** BUILD SUCCEEDED **", passed(swiftRunner, 1), nil}, {"** TEST SUCCEEDED **", passed(swiftRunner, 1), nil},
+		{"** BUILD FAILED **", failed(swiftRunner, 1), nil}, {"** TEST FAILED **", failed(swiftRunner, 1), nil},
+		{"Executed ", failed(bazelRunner, 2), []string{" test", " out of ", " fail"}},
+		{"ERROR: Build did NOT complete", failed(bazelRunner, 2), nil}, {"INFO: Build completed successfully", passed(bazelRunner, 2), nil},
+		{"Success: no issues found in ", passed(mypyRunner, 2), nil}, {"All checks passed!", passed(ruffRunner, 2), nil},
+		{"All matched files use Prettier code style!", passed(prettierRunner, 2), nil}, {"Code style issues found in ", failed(prettierRunner, 2), nil},
+		{"All done!", passed(blackRunner, 1), nil},
+		{"Checked ", by(some, biomeRunner), []string{" files in "}}, {"Checked ", by(some, biomeRunner), []string{" file in "}},
+		{"make: *** ", failed(makeRunner, 2), nil}, {"make[", failed(makeRunner, 2), []string{"]: *** "}},
+		{"npm ERR! ", failed(npmRunner, 1), nil}, {"npm error ", failed(npmRunner, 1), nil},
+	} {
+		t[v.begins[0]] = append(t[v.begins[0]], v)
+	}
+	return t
+}()
+
+// fits reports whether a line is one that says this.
+func (v *verdictForm) fits(line string) bool {
+	if whole, is := strings.CutSuffix(v.begins, "\n"); is && line != whole || !is && !strings.HasPrefix(line, v.begins) {
+		return false
+	}
+	for _, part := range v.holds {
+		if end, is := strings.CutSuffix(part, "\n"); is && !strings.HasSuffix(line, end) || !is && !strings.Contains(line, part) {
+			return false
+		}
+	}
+	return true
+}
+
 // verdictOf reads a line of output; deep says that it is indented.
 func verdictOf(line string, deep bool) (verdictLine, bool) {
-	v := verdictLine{text: line}
-	bad := func(by runner, rank uint8) (verdictLine, bool) {
-		v.by, v.rank, v.sum = by, rank, rank == 2
-		return v, true
-	}
-	good := func(by runner, rank uint8) (verdictLine, bool) {
-		v.by, v.rank, v.good, v.sum = by, rank, true, true
-		return v, true
-	}
-	count := func(by runner, failed int) (verdictLine, bool) {
-		if failed > 0 {
-			return bad(by, 2)
-		}
-		return good(by, 2)
-	}
 	if len(line) < 2 || len(line) > 400 {
-		return v, false
+		return verdictLine{}, false
 	}
-	has := func(s string) bool { return strings.Contains(line, s) }
-	begins := func(s string) bool { return strings.HasPrefix(line, s) }
-	switch line[0] {
-	case '-':
-		if begins("--- FAIL:") {
-			v.weak = deep
-			return bad(goRunner, 3)
+	v, ok := counted(line)
+	list := verdicts[line[0]]
+	for i := 0; i < len(list) && !ok; i++ {
+		if ok = list[i].fits(line); ok {
+			v = list[i].says
+			v.weak = !v.good && v.by == goRunner && (deep || line[0] == 'p')
 		}
-	case '=':
-		if n, ok := pytestLine(strings.Trim(line, "= ")); ok {
-			return count(pythonRunner, n)
-		}
-	case '#':
-		if n, ok := after(line, "# fail "); ok {
-			if n == 0 {
-				return v, false // there is a line with what passed
-			}
-			return bad(scriptRunner, 2)
-		}
-		if n, ok := after(line, "# pass "); ok && n > 0 {
-			v.by, v.good, v.rank = scriptRunner, true, 2
-			return v, true
-		}
-	case '[':
-		if begins("[ERROR] ") && (has("FAIL") || has("COMPILATION ERROR") || has("Tests run:")) {
-			return bad(mavenRunner, 2)
-		}
-		if begins("[INFO] BUILD SUCCESS") {
-			return good(mavenRunner, 1)
-		}
-		if begins("[INFO] BUILD FAILURE") {
-			return bad(mavenRunner, 1)
-		}
-		if i := strings.Index(line, "] ERROR task failed"); i > 0 && !strings.Contains(line[:i], " ") {
-			return bad(miseRunner, 1)
-		}
-	case 'F':
-		switch {
-		case line == "FAIL":
-			v.weak = deep
-			return bad(goRunner, 1)
-		case begins("FAIL\t"):
-			v.weak = deep
-			return bad(goRunner, 2)
-		case begins("FAIL "), begins("FAILED tests/"), begins("FAILED ") && has("::"):
-			if begins("FAILED ") {
-				return bad(pythonRunner, 3)
-			}
-			return bad(scriptRunner, 3)
-		case begins("FAILED (failures="), begins("FAILED (errors="):
-			return bad(pythonRunner, 2)
-		case begins("FAILURES!"):
-			return bad(phpRunner, 1)
-		case begins("FAILURE: Build failed"):
-			return bad(gradleRunner, 2)
-		case begins("Found ") && (has(" error") || has(" fixable")):
-			if n, ok := after(line, "Found "); ok {
-				return count(tscRunner|ruffRunner|mypyRunner|biomeRunner, n)
-			}
-		case begins("Failed!  - Failed:"):
-			return bad(dotnetRunner, 2)
-		}
-	case 'o':
-		if begins("ok  \t") {
-			v.by, v.good, v.rank, v.sum = goRunner, true, 2, true
-			return v, true
-		}
-	case 'O':
-		switch {
-		case line == "OK", begins("OK (skipped="):
-			return good(pythonRunner, 1)
-		case begins("OK ("):
-			return good(phpRunner, 2)
-		}
-	case 'P':
-		switch {
-		case line == "PASS":
-			v.by, v.good, v.rank = goRunner, true, 1
-			return v, true
-		case begins("Passed!  - Failed:"):
-			return good(dotnetRunner, 2)
-		}
-	case 'p':
-		if begins("panic: ") {
-			v.weak = true
-			return bad(goRunner, 3)
-		}
-	case 't':
-		if begins("test result: ok.") {
-			v.by, v.good, v.rank, v.sum = cargoRunner, true, 2, true
-			return v, true
-		}
-		if begins("test result: FAILED.") {
-			return bad(cargoRunner, 2)
-		}
-		if begins("test ") && strings.HasSuffix(line, " ... FAILED") {
-			return bad(cargoRunner, 3)
-		}
-	case 'e':
-		if begins("error[E") || begins("error: could not compile") || begins("error: test failed") || begins("error: aborting due to") {
-			return bad(cargoRunner, 3)
-		}
-		if begins("error TS") {
-			return bad(tscRunner, 3)
-		}
-	case 'T':
-		if n, ok := jestLine(line); ok {
-			return count(scriptRunner, n)
-		}
-		if begins("Tests: ") && has("Assertions: ") {
-			if has("Failures:") || has("Errors:") {
-				return bad(phpRunner, 2)
-			}
-		}
-		if begins("Test Suites: ") {
-			return v, false
-		}
-	case 'S':
-		if begins("Success: no issues found in ") {
-			return good(mypyRunner, 2)
-		}
-	case 'A':
-		if begins("All checks passed!") {
-			return good(ruffRunner, 2)
-		}
-		if begins("All matched files use Prettier code style!") {
-			return good(prettierRunner, 2)
-		}
-		if begins("All done!") {
-			return good(blackRunner, 1)
-		}
-	case 'B':
-		switch {
-		case begins("BUILD SUCCESSFUL"):
-			return good(gradleRunner, 1)
-		case begins("BUILD FAILED"):
-			return bad(gradleRunner, 1)
-		case begins("Build succeeded."):
-			return good(dotnetRunner, 1)
-		case begins("Build FAILED."):
-			return bad(dotnetRunner, 1)
-		case begins("Build complete!"):
-			return good(swiftRunner, 1)
-		}
-	case 'E':
-		if begins("Executed ") && has(" tests, with ") {
-			_, rest, _ := strings.Cut(line, " tests, with ")
-			if n, ok := after(rest, ""); ok {
-				return count(swiftRunner, n)
-			}
-		}
-		if begins("Executed ") && has(" test") && has(" out of ") {
-			if has(" fail") {
-				return bad(bazelRunner, 2)
-			}
-		}
-		if begins("ERROR: Build did NOT complete") {
-			return bad(bazelRunner, 2)
-		}
-	case 'I':
-		if begins("INFO: Build completed successfully") {
-			return good(bazelRunner, 2)
-		}
-	case 'm':
-		if begins("make: *** ") || begins("make[") && has("]: *** ") {
-			return bad(makeRunner, 2)
-		}
-	case 'n':
-		if begins("npm ERR! ") || begins("npm error ") {
-			return bad(npmRunner, 1)
-		}
-	case '*':
-		if begins("** BUILD SUCCEEDED **") || begins("** TEST SUCCEEDED **") {
-			return good(swiftRunner, 1)
-		}
-		if begins("** BUILD FAILED **") || begins("** TEST FAILED **") {
-			return bad(swiftRunner, 1)
-		}
-	case 'C':
-		if begins("Code style issues found in ") {
-			return bad(prettierRunner, 2)
-		}
-		if begins("Checked ") && (has(" files in ") || has(" file in ")) {
-			v.by, v.good, v.rank = biomeRunner, true, 2
-			return v, true
-		}
-	case 0xe2:
-		if begins("✖ ") && has(" problem") {
-			_, rest, _ := strings.Cut(line, "(")
-			if n, ok := after(rest, ""); ok && n > 0 {
-				return bad(eslintRunner, 2)
-			}
-		}
+	}
+	if !ok {
+		v, ok = located(line, deep)
+	}
+	v.text = line
+	return v, ok
+}
+
+// located reads verdicts that begin with the name of a file or of a task.
+func located(line string, deep bool) (verdictLine, bool) {
+	if i := strings.Index(line, "] ERROR task failed"); i > 0 && line[0] == '[' && !strings.Contains(line[:i], " ") {
+		return failed(miseRunner, 1), true
 	}
 	if i := strings.Index(line, ".go:"); i > 0 && !deep && strings.IndexByte(line[:i], ' ') < 0 {
 		row, rest, _ := strings.Cut(line[i+4:], ":")
 		column, _, ok := strings.Cut(rest, ": ")
 		if ok && isNumber(row) && isNumber(column) {
-			return bad(compileRunner|golangciRunner, 3)
+			return failed(compileRunner|golangciRunner, 3), true
 		}
 	}
-	switch {
-	case has("): error TS"), has(" - error TS"):
-		return bad(tscRunner, 3)
-	case line[0] >= '0' && line[0] <= '9':
-		return counted(line, v)
-	}
-	return v, false
+	return failed(tscRunner, 3), strings.Contains(line, "): error TS") || strings.Contains(line, " - error TS")
 }
 
-// counted reads verdicts that begin with a number.
-func counted(line string, v verdictLine) (verdictLine, bool) {
+// counted reads verdicts that say how many failed or passed.
+func counted(line string) (verdictLine, bool) {
+	count := func(by runner, failures int, ok bool) (verdictLine, bool) {
+		if failures > 0 {
+			return failed(by, 2), ok
+		}
+		return passed(by, 2), ok
+	}
+	failures := func(by runner, n int) (verdictLine, bool) { return failed(by, 2), n > 0 }
+	some := verdictLine{by: scriptRunner, good: true, rank: 2} // others may have failed
+	switch c := line[0]; {
+	case c == '=':
+		n, ok := pytestLine(strings.Trim(line, "= "))
+		return count(pythonRunner, n, ok)
+	case c == '#':
+		if n, ok := after(line, "# pass "); ok {
+			return some, n > 0
+		}
+		n, _ := after(line, "# fail ")
+		return failures(scriptRunner, n)
+	case c == 'F':
+		n, ok := after(line, "Found ")
+		return count(tscRunner|ruffRunner|mypyRunner|biomeRunner, n, ok && (strings.Contains(line, " error") || strings.Contains(line, " fixable")))
+	case c == 'T':
+		n, ok := jestLine(line)
+		return count(scriptRunner, n, ok)
+	case c == 'E':
+		_, rest, _ := strings.Cut(line, " tests, with ")
+		n, ok := after(rest, "")
+		return count(swiftRunner, n, ok && strings.HasPrefix(line, "Executed "))
+	case strings.HasPrefix(line, "✖ ") && strings.Contains(line, " problem"):
+		_, rest, _ := strings.Cut(line, "(")
+		n, _ := after(rest, "")
+		return failures(eslintRunner, n)
+	case !isDigit(c):
+		return verdictLine{}, false
+	}
 	n, _ := after(line, "")
 	rest := strings.TrimLeft(line, "0123456789")
-	v.rank, v.sum = 2, true
 	switch {
 	case rest == " issues." || rest == " issues:" || rest == " issue:":
-		v.by, v.good = golangciRunner, n == 0
-	case rest == " passing" || strings.HasPrefix(rest, " passing ("):
-		v.by, v.good, v.sum = scriptRunner, true, false
-	case rest == " failing":
-		if n == 0 {
-			return v, false
-		}
-		v.by = scriptRunner
-	case rest == " pass":
-		v.by, v.good, v.sum = scriptRunner, true, false
-	case rest == " fail":
-		if n == 0 {
-			return v, false
-		}
-		v.by = scriptRunner
+		return count(golangciRunner, n, true)
+	case rest == " passing" || rest == " pass" || strings.HasPrefix(rest, " passing ("):
+		return some, true
+	case rest == " failing" || rest == " fail":
+		return failures(scriptRunner, n)
 	case strings.Contains(rest, " examples, ") || strings.HasPrefix(rest, " example, "):
 		_, f, _ := strings.Cut(rest, ", ")
 		m, ok := after(f, "")
-		if !ok || !strings.Contains(f, "failure") {
-			return v, false
-		}
-		v.by, v.good = rspecRunner, m == 0
+		return count(rspecRunner, m, ok && strings.Contains(f, "failure"))
 	case strings.HasPrefix(rest, " runs, ") && strings.Contains(rest, " assertions, "):
-		v.by, v.good = railsRunner, strings.Contains(rest, ", 0 failures, 0 errors")
-	case strings.HasSuffix(rest, "would be reformatted.") || strings.HasSuffix(rest, " would be reformatted"):
-		v.by = blackRunner | ruffRunner
-	default:
-		failed, ok := pytestLine(line)
-		if !ok {
-			return v, false
+		if strings.Contains(rest, ", 0 failures, 0 errors") {
+			return passed(railsRunner, 2), true
 		}
-		v.by, v.good = pythonRunner, failed == 0
+		return failed(railsRunner, 2), true
+	case strings.HasSuffix(rest, "would be reformatted.") || strings.HasSuffix(rest, " would be reformatted"):
+		return failed(blackRunner|ruffRunner, 2), true
 	}
-	return v, true
-}
-
-// after reads the number behind a prefix.
-func after(line, prefix string) (int, bool) {
-	rest, ok := strings.CutPrefix(line, prefix)
-	if !ok {
-		return 0, false
-	}
-	n, digits := 0, 0
-	for digits < len(rest) && digits < 9 && charClass[rest[digits]] == digit {
-		n = n*10 + int(rest[digits]-'0')
-		digits++
-	}
-	return n, digits > 0
+	m, ok := pytestLine(line)
+	return count(pythonRunner, m, ok)
 }
 
 // pytestLine reads "1 failed, 2 passed in 0.12s": how many failed.
 func pytestLine(line string) (int, bool) {
 	head, took, ok := strings.Cut(line, " in ")
-	if !ok || !strings.Contains(head, " passed") && !strings.Contains(head, " failed") && !strings.Contains(head, " error") || len(took) == 0 || charClass[took[0]] != digit {
+	if !ok || !strings.Contains(head, " passed") && !strings.Contains(head, " failed") && !strings.Contains(head, " error") || len(took) == 0 || !isDigit(took[0]) {
 		return 0, false
 	}
 	failed := 0
@@ -344,5 +225,3 @@ func jestLine(line string) (int, bool) {
 	}
 	return 0, true
 }
-
-func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

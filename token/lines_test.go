@@ -68,7 +68,7 @@ func TestLinesForget(t *testing.T) {
 		}
 	}
 	if len(l.old) == 0 {
-		t.Error("nothing was put aside: the test is too small")
+		t.Error("nothing was externalized: the test is too small")
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 	Todo     Class = "todo"     // the agent's own plan or task list
 	Poll     Class = "poll"     // the state of something that runs
 	Question Class = "question" // a question to the user
-	Recall   Class = "recall"   // content that compaction put aside
+	Recall   Class = "recall"   // content that compaction externalized
 	Other    Class = ""
 )
 

@@ -1,6 +1,6 @@
 // Package toolpolicy declares what may happen to the results of each tool
 // (seed A, requirement A9): how durable they are, which fields survive, from
-// what size they are put aside and what it costs to get them again. It knows
+// what size they are externalized and what it costs to get them again. It knows
 // the tools of the common agents by name, so that an agent that declares
 // nothing is treated well; a caller overrides what it knows better.
 //
@@ -36,16 +36,16 @@ type Policy struct {
 	// PreserveFields are names of fields that must be kept when a result is
 	// cleared, looked up in the structured content and the arguments.
 	PreserveFields []string `json:"preserve_fields,omitempty"`
-	// ExternalizeThreshold is the size in tokens from which a result is put
-	// aside rather than summarised. Default DefaultThreshold.
+	// ExternalizeThreshold is the size in tokens from which a result is externalized
+	// rather than summarised. Default DefaultThreshold.
 	ExternalizeThreshold int `json:"externalize_threshold_tokens,omitempty"`
 	// ReplayCost defaults to Cheap.
 	ReplayCost ReplayCost `json:"replay_cost,omitempty"`
-	// Sensitivity is that of results that are put aside: public, internal,
+	// Sensitivity is that of results that are externalized: public, internal,
 	// confidential or restricted (package artifact). Empty leaves it to the
 	// Compactor's configuration.
 	Sensitivity string `json:"sensitivity,omitempty"`
-	// TTL is for how long results that are put aside may be read. 0, and in an
+	// TTL is for how long results that are externalized may be read. 0, and in an
 	// override a negative one, is for ever.
 	TTL time.Duration `json:"ttl,omitempty"`
 	// Capture reads what the source of a call looks like now, so that a
@@ -135,8 +135,8 @@ func (r *Registry) Policy(tool string) Policy {
 	return p
 }
 
-// Threshold returns the size in tokens from which a result of the tool is put
-// aside: what an override of the tool says, else usual, else what Policy says.
+// Threshold returns the size in tokens from which a result of the tool is
+// externalized: what an override of the tool says, else usual, else what Policy says.
 func (r *Registry) Threshold(tool string, usual int) int {
 	if usual > 0 && (r == nil || r.overrides[Normal(tool)].ExternalizeThreshold == 0) {
 		return usual

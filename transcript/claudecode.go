@@ -8,6 +8,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -46,7 +47,7 @@ type ccLine struct {
 // readClaudeCode reads a session of Claude Code. See claudechain.go for how
 // the lines become one conversation.
 func readClaudeCode(j *job) ([]Transcript, error) {
-	session := &ccSession{links: map[string]ccLink{}, report: j.report}
+	session := &ccSession{links: map[string]ccLink{}, commands: map[string]bool{}, report: j.report}
 	if err := j.lines(session.read); err != nil {
 		return nil, err
 	}
@@ -92,8 +93,9 @@ type ccSession struct {
 	dir         string    // of the first line that says one
 	lines       []*ccLine // in file order
 	links       map[string]ccLink
-	restarts    []int  // lines where the context was started afresh, newest first
-	newest      string // uuid of the last line of the main conversation
+	commands    map[string]bool // uuids of messages that typed a command to the model
+	restarts    []int           // lines where the context was started afresh, newest first
+	newest      string          // uuid of the last line of the main conversation
 	report      *Report
 }
 
@@ -173,11 +175,16 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		switch {
 		case recap:
 			l.kind = thread.Recap
+		case meta && s.commands[l.parent]:
+			// The command's own text, which the model took for the user's words.
 		case meta, apiError, l.model == "<synthetic>":
 			l.kind = thread.Injected
 		}
 		if l.model == "<synthetic>" {
 			l.model = ""
+		}
+		if content := message.Get("content"); content.Type == gjson.String && injected.Command(content.Str) != "" {
+			s.commands[l.uuid] = true
 		}
 		l.partial = result.IsObject() && result.Get("interrupted").Bool()
 	case kind == "attachment" && rendered.IsArray() && len(rendered.Array()) > 0:

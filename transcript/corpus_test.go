@@ -210,7 +210,7 @@ func warnings(f *transcript.File) string {
 // importer.
 type ccRecord struct {
 	Type             string
-	UUID             string
+	UUID, ParentUUID string
 	IsSidechain      bool
 	IsMeta           bool
 	IsCompactSummary bool
@@ -225,9 +225,9 @@ type ccRecord struct {
 // and one for whatever else the user's lines hold.
 func checkClaude(t *testing.T, path string, r row, f *transcript.File, n tally) {
 	t.Helper()
-	var lines, meta, recaps, turns, mixed, results int
+	var lines, meta, recaps, turns, texts, mixed, results int
 	answers := map[string]bool{}
-	seen := map[string]bool{}
+	seen, commands := map[string]bool{}, map[string]bool{}
 	for line := range bytes.SplitSeq(content(t, path), []byte("\n")) {
 		var l ccRecord
 		if len(line) == 0 {
@@ -261,15 +261,19 @@ func checkClaude(t *testing.T, path string, r row, f *transcript.File, n tally) 
 		case held > 0 && held < len(blocks):
 			mixed++
 		case held > 0:
+		case l.IsMeta && commands[l.ParentUUID]:
+			texts++
 		case l.IsMeta:
 			meta++
 		case l.IsCompactSummary:
 			recaps++
 		default:
 			turns++
+			commands[l.UUID] = bytes.HasPrefix(l.Message.Content, []byte(`"<command-message>`))
 		}
 	}
-	if lines != r.Messages || turns != r.UserTurns {
+	turns += texts // of commands: the model took them for the user's words
+	if lines != r.Messages || turns-texts != r.UserTurns {
 		t.Fatalf("this test counts %d lines and %d turns, the index %d and %d", lines, turns, r.Messages, r.UserTurns)
 	}
 	for _, tr := range f.Transcripts[0].Side { // branches that the user left

@@ -2,21 +2,16 @@ package transcript_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
-
-var update = flag.Bool("update", false, "write the golden files again")
 
 // samples are the files in testdata, one or more for each format.
 func samples(t testing.TB) []string {
@@ -47,19 +42,7 @@ func TestGolden(t *testing.T) {
 				t.Errorf("%s was taken for %s", name, f.Format)
 			}
 			got := layout(f)
-			golden := path + ".golden"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("not as in %s (-want +got):\n%s", golden, d)
-			}
+			golden.Equal(t, path+".golden", got)
 		})
 	}
 	for _, f := range transcript.Formats() {

@@ -21,6 +21,7 @@ type openHandsLog struct {
 	line     int
 	results  []thread.Message
 	causes   map[string]string // call ids by the ids of their events
+	remote   []openHandsACP    // calls of another agent since the last message
 }
 
 // readOpenHands reads events of OpenHands: a list, an object that holds one, or one a
@@ -110,12 +111,15 @@ func openHands(v gjson.Result) bool {
 	return found
 }
 
-// openHandsKinds are the kinds of events of the agent SDK; true for all of them.
+// openHandsKinds are the kinds of events of the agent SDK; true for all of them. Those
+// that event does not read are shown to no model.
 var openHandsKinds = map[string]bool{
 	"SystemPromptEvent": true, "MessageEvent": true, "ActionEvent": true, "ObservationEvent": true, "AgentErrorEvent": true,
 	"UserRejectObservation": true, "Condensation": true, "CondensationRequest": true, "CondensationSummaryEvent": true,
 	"PauseEvent": true, "ConversationStateUpdateEvent": true, "ConversationErrorEvent": true, "LLMCompletionLogEvent": true,
 	"TokenEvent": true, "InterruptEvent": true, "HookExecutionEvent": true, "StreamingDeltaEvent": true,
+	"ACPToolCallEvent": true, "UnknownEvent": true, "AskUserRequestEvent": true, "AskUserResponseEvent": true, "WarningEvent": true,
+	"ConversationIterationLimitEvent": true, "SecurityAnalysisEvent": true, "SecurityAnalyzerConfigurationEvent": true,
 }
 
 // event takes one event in.
@@ -137,11 +141,22 @@ func (s *openHandsLog) event(line int, e gjson.Result) {
 		if len(r.Content) == 0 {
 			r.Content = openHandsOutput(o)
 		}
+		r.Content = append(r.Content, openHandsParts(e.Get("extended_content"))...)
 		s.result(line, at, r, o.Get("is_error").Bool() || o.Get("exit_code").Int() > 0)
 	case kind == "AgentErrorEvent", kind == "UserRejectObservation":
-		r := thread.ToolResult{CallID: e.Get("tool_call_id").Str, Tool: e.Get("tool_name").Str, Content: text(e.Get("error").Str + e.Get("rejection_reason").Str)}
+		why := e.Get("error").Str
+		if reason := e.Get("rejection_reason").Str; reason != "" {
+			why = "Action rejected: " + reason // as the model is told
+		}
+		r := thread.ToolResult{CallID: e.Get("tool_call_id").Str, Tool: e.Get("tool_name").Str, Content: text(why)}
 		s.result(line, at, r, true)
+	case kind == "ACPToolCallEvent":
+		s.acp(line, at, e)
+	case kind == "UnknownEvent" && e.Get("original_data.kind").Str != kind && e.Get("original_data").IsObject():
+		s.event(line, e.Get("original_data")) // of a tool that the program did not know any more
 	case kind == "Condensation":
+		s.condensed(line, at, e.Get("summary").Str)
+	case kind == "CondensationSummaryEvent" && !s.summarizedAs(e.Get("summary").Str):
 		s.condensed(line, at, e.Get("summary").Str)
 	case openHandsKinds[kind]:
 		s.report.skip(kind)
@@ -227,11 +242,18 @@ func (s *openHandsLog) result(line int, at time.Time, r thread.ToolResult, faile
 
 // flush adds the answer that was put together, and its results.
 func (s *openHandsLog) flush() {
+	s.flushACP()
 	if len(s.answer.Parts) > 0 {
 		s.add(s.line, s.answer.Time, thread.Plain, s.answer)
 		s.add(s.line, time.Time{}, thread.Plain, s.results...)
 	}
 	s.answer, s.results, s.response = thread.Message{}, nil, ""
+}
+
+// summarizedAs reports whether the last summary is this one: it may be told of twice.
+func (s *openHandsLog) summarizedAs(summary string) bool {
+	n := len(s.messages)
+	return n > 0 && s.messages[n-1].Kind == thread.Recap && s.messages[n-1].Text() == summary
 }
 
 // condensed notes that the agent lost sight of earlier events.
@@ -367,6 +389,18 @@ func openHandsThoughts(v gjson.Result) []thread.Part {
 	})
 	if t := v.Get("reasoning_content").Str; t != "" && len(parts) == 0 {
 		parts = append(parts, thread.Reasoning{Text: t})
+	}
+	// Of an item of the Responses API what can be read: it is sealed for a prompt that
+	// nobody has any more.
+	for _, key := range []string{"responses_reasoning_item.summary", "responses_reasoning_item.content"} {
+		var said []string
+		each(v.Get(key), func(_, t gjson.Result) bool {
+			said = append(said, t.Str)
+			return true
+		})
+		if all := strings.Join(said, "\n\n"); all != "" && len(parts) == 0 {
+			parts = append(parts, thread.Reasoning{Text: all})
+		}
 	}
 	return parts
 }

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -74,20 +74,7 @@ func TestWritten(t *testing.T) {
 			if len(w.Lost) != 0 {
 				t.Errorf("lost %v", w.Lost)
 			}
-			golden := "testdata/written-" + string(format) + ".golden"
-			got := w.Path + "\n" + string(w.Data)
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(string(want), got); d != "" {
-				t.Errorf("not as in %s (-want +got):\n%s", golden, d)
-			}
+			golden.Equal(t, "testdata/written-"+string(format)+".golden", w.Path+"\n"+string(w.Data))
 			f, err := transcript.Read(bytes.NewReader(w.Data), nil)
 			if err != nil {
 				t.Fatal(err)

@@ -36,7 +36,7 @@ type Message struct {
 	Turn int `json:"turn,omitempty"`
 	// Time is when the message was made, where that is known.
 	Time time.Time `json:"time,omitzero"`
-	// Parts are what the message says, in order.
+	// Parts are what the message says, in order; [] for nothing.
 	Parts []Part `json:"parts"`
 }
 
@@ -52,7 +52,8 @@ type Part struct {
 	Signature string `json:"signature,omitempty"`
 
 	// Media is the class of a media part: image, document, audio, video or file.
-	// One of Data (base64), URL, FileID and Text says what it holds.
+	// One of Data (base64), URL, FileID and Text says what it holds; none where nobody
+	// kept it.
 	Media string `json:"media,omitempty"`
 	// MIME is the media type, such as image/png.
 	MIME string `json:"mime,omitempty"`
@@ -67,7 +68,8 @@ type Part struct {
 	// FileID names a file that was uploaded to the provider.
 	FileID string `json:"file_id,omitempty"`
 
-	// CallID pairs a call with its result.
+	// CallID pairs a call with its result. A call without it or without Tool, which
+	// no provider takes, is refused.
 	CallID string `json:"call_id,omitempty"`
 	// Tool is the name of the tool. A result may leave it out when the thread
 	// holds the call.
@@ -194,8 +196,8 @@ func (m *Message) Value(path string) (thread.Message, error) {
 	switch {
 	case !known:
 		return out, field(path+".kind", "want injected, recap or nothing, got %.40q", m.Kind)
-	case len(m.Parts) == 0:
-		return out, field(path+".parts", "a message has at least one part")
+	case m.Parts == nil: // an empty list is what a message says that says nothing
+		return out, field(path+".parts", "a message has parts; [] stands for none")
 	case out.Role == thread.Tool && len(m.Parts) != 1:
 		return out, field(path+".parts", "a tool message holds exactly one tool_result; send each result as a message of its own")
 	}
@@ -305,8 +307,8 @@ func (p *Part) check(path string) error {
 				n++
 			}
 		}
-		if n != 1 {
-			return field(path, "a media part has exactly one of data, url, file_id and text, got %d", n)
+		if n > 1 { // none is what a log holds of a picture whose content nobody kept
+			return field(path, "a media part has one of data, url, file_id and text, got %d", n)
 		}
 	case ToolCallPart:
 		if p.CallID == "" || p.Tool == "" {

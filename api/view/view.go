@@ -112,7 +112,7 @@ type Record struct {
 	Last      int `json:"last"`
 	FirstTurn int `json:"first_turn"`
 	LastTurn  int `json:"last_turn"`
-	// Artifact names the content that was put aside.
+	// Artifact names the content that was externalized.
 	Artifact string `json:"artifact_id,omitempty"`
 }
 

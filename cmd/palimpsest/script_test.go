@@ -34,6 +34,8 @@ func TestScript(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			// What is taken out is kept here, not in the data of who runs the tests.
 			e.Setenv("XDG_DATA_HOME", filepath.Join(e.WorkDir, ".data"))
+			// A process of a tenth of a second needs no memory back.
+			e.Setenv("GOGC", "400")
 			for _, name := range []string{"fix-retry.claude-code.jsonl", "import-csv.openai-chat.json", "small.openai-chat.json"} {
 				data, err := os.ReadFile(filepath.Join(sessions, name))
 				if err != nil {

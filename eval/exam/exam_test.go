@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,11 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // newest keeps the newest messages: a contender for tests, whose prompts are a little
 // too long at first.
@@ -125,7 +123,7 @@ func TestSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, got := range map[string]string{"report.txt": table.String(), "report.json": string(asJSON) + "\n", "files.txt": files(t, out)} {
-		golden(t, name, got)
+		golden.Equal(t, "testdata/golden/"+name, got)
 	}
 }
 
@@ -150,23 +148,6 @@ func files(t *testing.T, out string) string {
 		t.Fatal(err)
 	}
 	return b.String()
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata/golden", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s changed (-want +got); if it is better, run with -update:\n%s", name, d)
-	}
 }
 
 // TestFold: points over questions, by type, session and reading.

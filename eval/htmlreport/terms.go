@@ -17,7 +17,7 @@ var meanings = []term{
 	{"AI SDK prune 20, recency", "no reasoning, no calls and results before the last 20 messages, then the newest that fit"},
 	{"best simple", "all but the newest 10 tool results masked, no reasoning, the newest that fit, larger ones skipped: the best of the simple ways"},
 	{"oracle", "knows what will be written and keeps the smallest pieces that hold it: no real way reaches it"},
-	{"ladder", "puts large results aside, summarises, clears, drops: rung by rung until the prompt fits"},
+	{"ladder", "externalizes large results, summarises, clears, drops: rung by rung until the prompt fits"},
 	{"session", "all but the newest ten messages become one summary, which each later round goes on with; written by rule here, without a model"},
 	{"timeline", "what lies between the last summary and a cut becomes a new summary block; by rule here"},
 	{"workstream", "all but the newest six messages become a summary and a typed state: rules, decisions, open points; by rule here"},

@@ -39,13 +39,16 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
-	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "internal/mcp", "internal/web", "store/dsn"}, External: []string{cobra, pflag, gjson}},
+	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "internal/mcp", "internal/sessions", "internal/web", "store/dsn"}, External: []string{cobra, pflag, gjson}},
 	"internal/config": {Floor: 7, External: []string{koanf, goyaml}},
 	"internal/daemon": {Floor: 7, Same: []string{"internal/mcp", "internal/web", "store/mem"}, External: []string{prometheus}},
 
 	// 7: what agents ask by the Model Context Protocol.
 	"internal/mcp": {Floor: 7, External: []string{mcpsdk}},
 	"internal/web": {Floor: 7},
+
+	// 7: the sessions that agents left on this machine.
+	"internal/sessions": {Floor: 7, External: []string{sqlite}},
 
 	// 7: the page on which conversations are looked at.
 
@@ -54,6 +57,8 @@ var floors = map[string]arch.Package{
 
 	// 6: what a store needs now and then, as jobs.
 	"internal/upkeep": {Floor: 6},
+	// It starts programs and asks them over HTTP.
+	"internal/ondemand": {Floor: 6},
 
 	// 6: what the daemon and its clients say to each other.
 	"api":      {Floor: 6, Same: []string{"api/view"}},
@@ -77,6 +82,8 @@ var floors = map[string]arch.Package{
 
 	// 6: HTTP in front of providers.
 	"proxy": {Floor: 6, External: []string{gjson, sjson, zstd, ws}},
+	// 6: what the adapters to agent frameworks share; each is a module of its own.
+	"adapter": {Floor: 6},
 	// 6: beside the front door, for programs.
 	"policy/policyfile": {Floor: 6, External: []string{goyaml}},
 	// 6: what agents ask their hooks.
@@ -97,7 +104,7 @@ var floors = map[string]arch.Package{
 
 	"quality": {Floor: 3},
 
-	// 3: what brings content back that was put aside.
+	// 3: what brings content back that was externalized.
 	"rehydrate": {Floor: 3},
 
 	// 2: contracts and portable types.
@@ -184,6 +191,7 @@ var floors = map[string]arch.Package{
 	"internal/arch":         {Support: true},
 	"internal/corpus":       {Support: true},
 	"internal/cputime":      {Support: true},
+	"internal/golden":       {Support: true},
 	"internal/longwork":     {Support: true},
 	"internal/hostile":      {Support: true, External: []string{gjson, zstd, ws}},
 	"internal/threadgen":    {Support: true},
@@ -194,6 +202,7 @@ var floors = map[string]arch.Package{
 	"proxy/proxytest":       {Support: true, External: []string{gjson, sjson, zstd}},
 	"keyring/keyringtest":   {Support: true},
 	"llm/llmtest":           {Support: true, External: []string{gjson}},
+	"adapter/adaptertest":   {Support: true, External: []string{gocmp}},
 	"job/jobtest":           {Support: true},
 	"store/postgres/pgtest": {Support: true, External: []string{pgx}},
 	"store/storetest":       {Support: true, External: []string{gocmp}},

@@ -19,6 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -77,7 +78,7 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 	root.AddCommand(
 		compactCommand(s), inspectCommand(s), planCommand(s), explainCommand(s), renderCommand(s),
 		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), dbCommand(s), modelsCommand(s), policyCommand(s),
-		serveCommand(s), configCommand(s), keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
+		serveCommand(s), daemonCommand(s), configCommand(s), keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
 		threadsCommand(s), hookCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),
 	)
 	complete(root)
@@ -131,7 +132,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &syntax):
 		return invalidFile
-	case errors.Is(err, errUsage), errors.Is(err, choice.ErrUsage), strings.HasPrefix(err.Error(), "unknown command"):
+	case errors.Is(err, errUsage), errors.Is(err, choice.ErrUsage), errors.Is(err, sessions.ErrName), strings.HasPrefix(err.Error(), "unknown command"):
 		return usage
 	case errors.Is(err, palimpsest.ErrOverBudget):
 		return overBudget

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -132,7 +133,7 @@ func (j *job) compact(ctx context.Context, r *resolved, late *lateStore) (*palim
 	if err != nil {
 		return nil, "", err
 	}
-	if held != j.in.Thread { // what is put aside is named by the thread
+	if held != j.in.Thread { // what is externalized is named by the thread
 		j.in.Thread = held
 		if res, err = r.compact(ctx, j.told(r, late.flag)); err != nil {
 			return nil, "", err
@@ -156,13 +157,12 @@ searched with "palimpsest recall".
 
 With --into the agent itself goes on: what is written is a new session of it, where it
 looks for its own, and the original stays as it was. The report says where, and the
-line that resumes it. An opencode session is read from "opencode export ID >FILE".
-Without --budget and --model the conversation then gets a quarter of the window of its
-model: the agent's own instructions and tools come on top.`,
+line that resumes it. Without --budget and --model the conversation then gets a quarter
+of the window of its model: the agent's own instructions and tools come on top.`,
 		Example: "  palimpsest compact session.jsonl --budget 32000 -o prompt.json\n  palimpsest compact session.jsonl --model claude-sonnet-4-5 --to text\n  palimpsest compact 91bfefb2 --into claude-code",
 		Args:    exactly(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := distinct(sessionFile(args[0]), out, planOut); err != nil && !(j.into != "" && out == "" && planOut == "-") {
+			if err := distinct(sessions.Path(args[0]), out, planOut); err != nil && !(j.into != "" && out == "" && planOut == "-") {
 				return err
 			}
 			kept := &lateStore{flag: &store}
@@ -223,7 +223,7 @@ compared ("palimpsest diff") and applied ("palimpsest render").`,
 		Example: "  palimpsest plan session.jsonl --budget 32000\n  palimpsest plan session.jsonl --budget 32000 --plan-out plan.json",
 		Args:    exactly(1, "one FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := distinct(sessionFile(args[0]), "-", planOut); err != nil && planOut != "-" {
+			if err := distinct(sessions.Path(args[0]), "-", planOut); err != nil && planOut != "-" {
 				return err
 			}
 			r, err := j.open(args[0], s)
@@ -271,7 +271,7 @@ what the plan removes, the prompt says how to read it.`,
 			if planPath == "" {
 				return fmt.Errorf("%w: say which plan: --plan PLAN.json (compact and plan write one with --plan-out)", errUsage)
 			}
-			if err := distinct(sessionFile(args[0]), out); err != nil {
+			if err := distinct(sessions.Path(args[0]), out); err != nil {
 				return err
 			}
 			p, err := readPlan(planPath)

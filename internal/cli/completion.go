@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -31,11 +32,7 @@ func values(flag string) []string {
 	case "favor":
 		return policy.Favors()
 	case "agent":
-		var all []string
-		for _, d := range sessionDirs {
-			all = append(all, d.agent)
-		}
-		return all
+		return sessions.Agents()
 	case "counter":
 		return []string{"o200k", "cl100k", "claude", "gemini", "chars/4"}
 	case "model":
@@ -72,7 +69,7 @@ func complete(c *cobra.Command) {
 	})
 	if c.ValidArgsFunction == nil && slices.Contains(strings.Fields(c.Use), "FILE") {
 		c.ValidArgsFunction = func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			all, err := findSessions("")
+			all, err := sessions.Find("")
 			if err != nil || len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -40,7 +41,7 @@ the plan that is in force, with all plans that were.`,
 		Example: "  palimpsest explain session.jsonl --budget 32000 -o page.html\n  palimpsest explain ticket-4711 --store palimpsest.db -o page.html",
 		Args:    exactly(1, "one FILE or THREAD"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := distinct(sessionFile(args[0]), out); err != nil {
+			if err := distinct(sessions.Path(args[0]), out); err != nil {
 				return err
 			}
 			v, err := place.view(c.Context(), args[0])
@@ -110,7 +111,7 @@ func (j *job) view(ctx context.Context, path string, s Streams) (*view.View, err
 // view is a thread that is kept, to be looked at under the plan in force; nil where the
 // name is that of a file or a session, or no thread has it.
 func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err error) {
-	if path := sessionFile(name); path != name || name == "-" {
+	if path := sessions.Path(name); path != name || name == "-" {
 		return nil, nil
 	}
 	if _, err := os.Stat(name); err == nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -31,7 +32,7 @@ const maxInput = 64 << 20
 // load reads the file, or the session of an agent with that id; "-" is standard
 // input.
 func (in *input) load(path string, stdin io.Reader) error {
-	path = sessionFile(path)
+	path = sessions.Path(path)
 	in.path = path
 	if in.from != "" && !knownFormat(in.from) {
 		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formats())
@@ -47,7 +48,7 @@ func (in *input) load(path string, stdin io.Reader) error {
 			err = fmt.Errorf("standard input: %w", err)
 		}
 	} else {
-		in.file, err = transcript.Open(path, o)
+		in.file, err = sessions.Open(path, o)
 	}
 	if errors.Is(err, transcript.ErrTooLong) {
 		return fmt.Errorf("%w; the most is %d MB, twice what a provider takes at once", err, maxInput>>20)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -197,15 +198,13 @@ func (in *input) workingDir() (string, error) {
 	return os.Getwd()
 }
 
-// folder is where an agent keeps its sessions; opencode keeps no files, and what it is
-// to import is written here.
+// folder is where an agent keeps its sessions, or where we are for what it is to import.
 func folder(agent transcript.Format) (string, error) {
-	for _, d := range sessionDirs {
-		if d.agent == string(agent) {
-			return d.root()
-		}
+	dir, err := sessions.Folder(string(agent))
+	if dir == "" && err == nil {
+		return os.Getwd()
 	}
-	return os.Getwd()
+	return dir, err
 }
 
 // within reports whether a file stands below a folder.

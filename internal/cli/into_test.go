@@ -23,10 +23,8 @@ func TestInto(t *testing.T) {
 	for _, name := range []string{"HOME", "USERPROFILE", "XDG_DATA_HOME"} {
 		t.Setenv(name, home)
 	}
-	for _, d := range sessionDirs {
-		if d.variable != "" {
-			t.Setenv(d.variable, "")
-		}
+	for _, name := range []string{"CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR"} {
+		t.Setenv(name, "")
 	}
 	sample, err := os.ReadFile("../../testdata/sessions/fix-retry.claude-code.jsonl")
 	if err != nil {

@@ -279,7 +279,7 @@ func (k *kept) artifact(ctx context.Context, id, threadID string) (*content, err
 }
 
 // named looks through the conversations for what has an artifact's id: a summary may
-// name what a plan before it put aside. It is nil where nothing has.
+// name what a plan before it externalized. It is nil where nothing has.
 func (k *kept) named(ctx context.Context, id, threadID string) (*content, error) {
 	if !artifact.IsID(id) {
 		return nil, nil

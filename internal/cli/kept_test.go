@@ -204,7 +204,7 @@ func TestSharedPointer(t *testing.T) {
 }
 
 // marked gives every message of a thread a word of its own, and every result a
-// length that is worth putting aside.
+// length that is worth externalizing.
 func marked(t *rapid.T, th *thread.Thread) *thread.Thread {
 	var messages []thread.Message
 	for i, m := range th.All() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -103,7 +104,7 @@ func sayable(err error) error {
 
 // List implements mcp.Sessions.
 func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
-	files, err := findSessions("")
+	files, err := sessions.Find("")
 	if err != nil {
 		return nil, sayable(err)
 	}
@@ -132,7 +133,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 		all = append(all, mcp.Session{
 			ID: f.ID, Agent: f.Agent, Project: f.Project, Changed: f.Changed, Bytes: int(f.Bytes), Plans: plans,
 			Version: fmt.Sprint(f.Path, f.Changed.UnixNano(), f.Bytes, plans),
-			First:   func(context.Context) string { return f.firstWords() },
+			First:   func(context.Context) string { return firstWords(f) },
 		})
 	}
 	for _, info := range infos {
@@ -147,7 +148,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 				if err != nil {
 					return ""
 				}
-				return firstRequest(log)
+				return shorten(sessions.FirstRequest(log), maxFirst)
 			},
 		})
 	}
@@ -159,11 +160,11 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 
 // input reads a conversation: the file of a session, or what the store has.
 func (l *localSessions) input(ctx context.Context, id string) (in input, err error) {
-	files, err := findSessions("")
+	files, err := sessions.Find("")
 	if err != nil {
 		return in, err
 	}
-	if i := slices.IndexFunc(files, func(f session) bool { return f.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(files, func(f sessions.Session) bool { return f.ID == id }); i >= 0 {
 		in.from = files[i].Agent
 		if err := in.load(files[i].Path, nil); err != nil {
 			return in, err

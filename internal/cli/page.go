@@ -12,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -19,7 +20,7 @@ import (
 // pageSessions are the sessions on this machine, for the page that serve shows.
 type pageSessions struct {
 	mu     sync.Mutex
-	titles map[session]string // by the session as it was found
+	titles map[sessions.Session]string // by the session as it was found
 }
 
 // maxSessions is how many sessions the page lists, the newest.
@@ -27,7 +28,7 @@ const maxSessions = 200
 
 // List implements daemon.Sessions.
 func (l *pageSessions) List(ctx context.Context) ([]view.Session, error) {
-	all, err := findSessions("")
+	all, err := sessions.Find("")
 	if err != nil {
 		return nil, err
 	}
@@ -43,15 +44,14 @@ func (l *pageSessions) List(ctx context.Context) ([]view.Session, error) {
 }
 
 // title is what a session's user said first. It is read once, until the file changes.
-func (l *pageSessions) title(f session) string {
-	f.Number = 0
+func (l *pageSessions) title(f sessions.Session) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	words, known := l.titles[f]
 	if !known {
-		words = f.firstWords()
+		words = firstWords(f)
 		if l.titles == nil || len(l.titles) > 4*maxSessions {
-			l.titles = map[session]string{}
+			l.titles = map[sessions.Session]string{}
 		}
 		l.titles[f] = words
 	}
@@ -60,11 +60,11 @@ func (l *pageSessions) title(f session) string {
 
 // View implements daemon.Sessions.
 func (l *pageSessions) View(ctx context.Context, id string, q *api.Compact) (*view.View, error) {
-	all, err := findSessions("")
+	all, err := sessions.Find("")
 	if err != nil {
 		return nil, err
 	}
-	n := slices.IndexFunc(all, func(f session) bool { return f.ID == id })
+	n := slices.IndexFunc(all, func(f sessions.Session) bool { return f.ID == id })
 	if n < 0 {
 		return nil, refusal(api.NotFound, http.StatusNotFound, "there is no session with this id on this machine")
 	}

@@ -48,7 +48,7 @@ type talk struct {
 var shownArtifact = regexp.MustCompile(`artifact:(art_[0-9a-z]+)`)
 
 // hold has the conversation, and writes down what the daemon did: each prompt with
-// its size, the plans, what was put aside, and what models were asked.
+// its size, the plans, what was externalized, and what models were asked.
 func (k talk) hold(t *testing.T, address string) string {
 	t.Helper()
 	c, ctx := client(t, address, ""), t.Context()
@@ -181,9 +181,14 @@ func unmade(data []byte) string {
 var madeAt = regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`)
 
 // writer is a provider that writes summaries: at once, or so slowly that a client which
-// waits a millisecond gets none.
+// waits a millisecond gets none. One that waits longer than it should gets one.
 func writer(t *testing.T, slow bool) *llmtest.Server {
 	t.Helper()
+	hold := make(chan struct{})
+	if slow {
+		patient := time.AfterFunc(20*time.Second, func() { close(hold) })
+		t.Cleanup(func() { patient.Stop() })
+	}
 	items := func(texts ...string) map[string]any {
 		var set []any
 		for _, text := range texts {
@@ -212,8 +217,6 @@ func writer(t *testing.T, slow bool) *llmtest.Server {
 			}
 			answer := llmtest.Answer{Text: text, Usage: llm.Usage{Input: 1000, Output: 50, Known: true}}
 			if slow {
-				hold := make(chan struct{})
-				time.AfterFunc(50*time.Millisecond, func() { close(hold) })
 				answer.Hold = hold
 			}
 			return answer
@@ -228,7 +231,7 @@ type fieldCase struct {
 	with   map[string]any // what else the file says, by path, in both files
 	talk   *talk
 	model  bool   // a model writes the summaries
-	slow   bool   // it takes its time
+	slow   bool   // it takes its time once the field is changed
 	embeds bool   // a model makes vectors
 	tool   string // whose field it is; empty is Grep
 }
@@ -420,7 +423,7 @@ func TestEveryFieldActs(t *testing.T) {
 				}
 				hold := func(change map[string]any) string {
 					if f.model {
-						k.model2 = writer(t, f.slow)
+						k.model2 = writer(t, f.slow && len(change) > 0)
 						environment(t, k.model2.URL)
 						with["summarizer.use"] = []string{"openai:gpt-5-mini"}
 					}
@@ -576,5 +579,5 @@ var fieldCases = map[string]fieldCase{
 	"tools.overrides.ttl":                          {change: "2h"},
 }
 
-// mentions is a conversation in which the agent names what was put aside.
+// mentions is a conversation in which the agent names what was externalized.
 var mentions = &talk{steps: 24, window: 20_000, output: 1_000, large: 120, mention: 3}

@@ -183,7 +183,11 @@ func recallCommand(s Streams) *cobra.Command {
 				return err
 			}
 			warn(s, unread)
-			hits := recall.NewIndex(entries).Search(strings.Join(args, " "), &o)
+			index, err := recall.NewIndexContext(c.Context(), entries)
+			if err != nil {
+				return err
+			}
+			hits := index.Search(strings.Join(args, " "), &o)
 			if asJSON {
 				if hits == nil {
 					hits = []recall.Hit{}

@@ -4,19 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // run runs one command line in this process.
 func run(t testing.TB, args ...string) (status int, stdout, stderr string) {
@@ -28,7 +24,7 @@ func run(t testing.TB, args ...string) (status int, stdout, stderr string) {
 
 // The reports of the sample sessions, as a person sees them.
 func TestGoldenReports(t *testing.T) {
-	golden, err := filepath.Abs("testdata/golden")
+	reports, err := filepath.Abs("testdata/golden")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,22 +54,7 @@ func TestGoldenReports(t *testing.T) {
 				}
 				got := stdout + stderr
 				readable(t, got)
-				path := filepath.Join(golden, short+"."+name+".txt")
-				if *update {
-					if err := os.MkdirAll(golden, 0o755); err != nil {
-						t.Fatal(err)
-					}
-					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if d := cmp.Diff(string(want), got); d != "" {
-					t.Errorf("the report changed (-want +got); if it is better, run with -update:\n%s", d)
-				}
+				golden.Equal(t, filepath.Join(reports, short+"."+name+".txt"), got)
 			})
 		}
 	}
@@ -119,13 +100,13 @@ func (n *numbers) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// On real transcripts of every format the parts add up to the whole, the whole
+// On real transcripts, in a long run of every format, the parts add up to the whole, the whole
 // meets the budget, and the reports can be read.
 func TestReportsOfCorpus(t *testing.T) {
 	dir := corpus.Dir(t, "transcripts")
 	out := filepath.Join(t.TempDir(), "prompt.json")
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	for _, c := range []struct{ pattern, budget, run string }{
+	for _, c := range corpus.Some([]struct{ pattern, budget, run string }{
 		{"pi-mono/before-compaction.jsonl.gz", "32k", ""},
 		{"entire-cli/long-bccb77bb88fa-1.jsonl.gz", "16k", ""},
 		{"entire-cli/long-adff0201aecb-0.jsonl.gz", "8k", ""},
@@ -143,7 +124,7 @@ func TestReportsOfCorpus(t *testing.T) {
 		{"pydantic-ai-cassettes/openai-chat.jsonl.gz", "8k", "2"},
 		{"pydantic-ai-cassettes/gemini-generatecontent.jsonl.gz", "8k", "3"},
 		{"docent-inspect/ctf-gpt-4o.jsonl.gz", "4k", "1"},
-	} {
+	}, 4) {
 		found, err := filepath.Glob(filepath.Join(dir, c.pattern))
 		if err != nil || len(found) == 0 {
 			t.Errorf("%s: not in the corpus (%v)", c.pattern, err)

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log"
 	"log/slog"
+	"net"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
 	jobqueue "github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/job/river"
 	"github.com/palimpsest-ai/palimpsest/keyring"
@@ -73,21 +77,54 @@ func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
 	if err != nil {
 		return err
 	}
-	listener, err := d.Listen(ctx, c.Text("listen"))
-	if errors.Is(err, daemon.ErrOpen) {
-		return fmt.Errorf("%w: %w", errUsage, err)
-	}
+	listeners, err := listen(ctx, d, c)
 	if err != nil {
 		return err
 	}
-	logger.Info("listening", "address", listener.Addr().String(), "keys", made.Keys != nil, "encrypted", o.ring != nil)
-	scheme := "http"
-	if made.TLS != nil {
-		scheme = "https"
+	var at []string
+	for _, l := range listeners {
+		scheme := "http://"
+		switch {
+		case l.Addr().Network() == "unix":
+			scheme = "unix:"
+		case made.TLS != nil:
+			scheme = "https://"
+		}
+		logger.Info("listening", "address", l.Addr().String(), "keys", made.Keys != nil, "encrypted", o.ring != nil)
+		at = append(at, scheme+l.Addr().String())
 	}
 	logger.Info(o.acts)
-	fmt.Fprintf(s.Err, "palimpsest: serving on %s://%s\n", scheme, listener.Addr())
-	return d.Serve(ctx, listener)
+	fmt.Fprintf(s.Err, "palimpsest: serving on %s\n", strings.Join(at, " and "))
+	return d.Serve(ctx, listeners...)
+}
+
+// listen opens the port and the socket, as far as the settings name them.
+func listen(ctx context.Context, d *daemon.Server, c *config.Config) (all []net.Listener, err error) {
+	address, socket := c.Text("listen"), c.Text("socket")
+	if address == "" && socket == "" {
+		return nil, fmt.Errorf("%w: listen and socket are both empty: where is the daemon to listen?", errUsage)
+	}
+	if socket != "" { // first: who has it already is told before a port is
+		l, err := ondemand.Listen(ctx, socket)
+		if err != nil {
+			return nil, fmt.Errorf("socket: %w", err)
+		}
+		all = []net.Listener{l}
+	}
+	if address == "" {
+		return all, nil
+	}
+	l, err := d.Listen(ctx, address)
+	if err == nil {
+		return append([]net.Listener{l}, all...), nil
+	}
+	for _, opened := range all {
+		err = errors.Join(err, opened.Close())
+	}
+	if errors.Is(err, daemon.ErrOpen) {
+		err = fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return nil, err
 }
 
 // opened is what a daemon uses and what has to be closed after it.
@@ -136,7 +173,10 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	if c.Text("log-format") == "text" { // records of the events say it to programs
 		made.Compactor.Events = event.Multi(made.Compactor.Events, newTeller(func(thread, line string) { o.logger.Info(line, "thread_id", thread) }))
 	}
-	made.Window, made.Drain = c.Tokens("window"), c.Duration("drain")
+	made.Window, made.Drain, made.Idle = c.Tokens("window"), c.Duration("drain"), c.Duration("idle")
+	if c.Text("socket") != "" {
+		made.OwnKey = rand.Text()
+	}
 	made.Limits = daemon.Limits{
 		Body: int64(c.Bytes("max-body")), Depth: c.Count("max-depth"),
 		Rate: c.Count("rate"), Burst: c.Count("burst"), Streams: c.Count("max-streams"), Requests: c.Count("tenant-requests"),

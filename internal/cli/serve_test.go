@@ -36,6 +36,7 @@ func running(t *testing.T, args ...string) (address string, stop func() (int, st
 		fmt.Fprintln(&log, lines.Text())
 		_, address, _ = strings.Cut(lines.Text(), "serving on ")
 	}
+	address, _, _ = strings.Cut(address, " and unix:")
 	if address == "" {
 		cancel()
 		t.Fatalf("palimpsest serve ended with status %d:\n%s", <-status, log.String())
@@ -173,6 +174,7 @@ func TestServeRefuses(t *testing.T) {
 	}{
 		{[]string{"--listen", "0.0.0.0:0", "--store", "memory:"}, usage, "palimpsest keys add"},
 		{[]string{"--listen", "nowhere"}, usage, "want an address with a port"},
+		{[]string{"--listen", ""}, usage, "where is the daemon to listen?"},
 		{[]string{"--store", "floppy:a"}, usage, "sqlite:FILE"},
 		{[]string{"--store", "sqlite:" + filepath.Join(dir, "none", "x.db")}, failed, "none"},
 		{[]string{"--policy", "hope"}, usage, "known are auto"},

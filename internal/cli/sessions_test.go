@@ -19,6 +19,7 @@ func TestSessions(t *testing.T) {
 	t.Setenv("CODEX_HOME", codex)
 	t.Setenv("CLAUDE_CONFIG_DIR", "")
 	t.Setenv("PI_CODING_AGENT_DIR", "")
+	t.Setenv("XDG_DATA_HOME", "")
 	run := func(args ...string) (int, string, string) {
 		var out, err bytes.Buffer
 		status := Run(context.Background(), append([]string{"sessions"}, args...), Streams{In: strings.NewReader(""), Out: &out, Err: &err})

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -109,14 +112,11 @@ func TestEverySettingActs(t *testing.T) {
 		}
 		return fmt.Sprint(statuses)
 	}
-	// A request that its provider does not answer, when the daemon stops: it is
-	// interrupted, or waits although the provider was asked a thousand times meanwhile.
+	// A request whose provider has not answered yet when the daemon stops: it is
+	// interrupted, or waits for the answer.
 	draining := func(t *testing.T, args ...string) string {
 		asked, gone, release := make(chan bool, 1), make(chan bool, 1), make(chan bool)
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodGet {
-				return
-			}
 			io.Copy(io.Discard, r.Body) // only then is it seen that the client is gone
 			asked <- true
 			select {
@@ -125,7 +125,6 @@ func TestEverySettingActs(t *testing.T) {
 			case <-release:
 			}
 		}))
-		defer s.Close()
 		address, stop := running(t, append(args, "--anthropic-upstream", s.URL)...)
 		ended, stopped := make(chan bool), make(chan bool)
 		go func() {
@@ -139,20 +138,29 @@ func TestEverySettingActs(t *testing.T) {
 			defer close(stopped)
 			stop()
 		}()
-		seen := "waits"
-		for n := 0; n < 1000 && seen == "waits"; n++ {
-			ask(t, s.URL, "")
-			select {
-			case <-gone:
-				seen = "interrupted"
-			default:
+		refused := false // then it has begun to stop
+		for !refused {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(address, "http://"))
+			if refused = err != nil; !refused {
+				conn.Close()
 			}
 		}
-		close(release)
+		var late time.Duration
+		if args[len(args)-1] == "1ms" {
+			late = 10 * time.Second // less than the setting is by default
+		}
+		answers := time.AfterFunc(late, func() { close(release) })
+		defer answers.Stop()
 		<-stopped
 		<-ended
 		http.DefaultClient.CloseIdleConnections()
-		return seen
+		s.Close() // waits for the provider to be through with the request
+		select {
+		case <-gone:
+			return "interrupted"
+		default:
+			return "waits"
+		}
 	}
 	measuring := func(k talk, names ...string) observer {
 		return func(t *testing.T, args ...string) string {
@@ -300,6 +308,29 @@ func TestEverySettingActs(t *testing.T) {
 			stop()
 			return address[:len("http://127.0.0.1")]
 		}},
+		"socket": {filepath.Join(shortDir(t), "s", "daemon.sock"), nil, func(t *testing.T, args ...string) string {
+			address, stop := running(t, args...)
+			defer stop()
+			status, _, _ := ask(t, address+"/v1/threads", "")
+			return fmt.Sprint(status)
+		}},
+		"idle": {"1ms", nil, func(t *testing.T, args ...string) string {
+			address, stop := running(t, args...)
+			defer stop()
+			for slices.Contains(args, "--idle") { // it ends, or the test does not
+				r, err := http.Get(address + "/healthz")
+				if err != nil {
+					return "ended"
+				}
+				r.Body.Close()
+				http.DefaultClient.CloseIdleConnections()
+				runtime.Gosched()
+			}
+			for range 100 {
+				ask(t, address+"/healthz", "")
+			}
+			return "serves"
+		}},
 		"store":              {"sqlite:" + filepath.Join(dir, "kept.db"), nil, kept},
 		"master-key":         {master, nil, legible},
 		"tls-cert":           {"x", nil, secured},
@@ -367,6 +398,17 @@ func TestEverySettingActs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shortDir is a folder whose name leaves room for that of a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }
 
 // crowding asks for something while a request is at work.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
@@ -90,7 +91,7 @@ func (f *storeFlag) open(ctx context.Context, existing bool, master masterFlag) 
 			return nil, err
 		}
 		if !existing {
-			if err := os.MkdirAll(folder, 0o700); err != nil {
+			if err := durable.MkdirAll(folder); err != nil {
 				return nil, err
 			}
 		}

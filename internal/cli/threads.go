@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 )
 
 // threadRow is a conversation that is kept.
@@ -96,7 +98,7 @@ func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, un
 			unread = append(unread, err)
 			continue
 		}
-		rows[i].First = firstRequest(log)
+		rows[i].First = shorten(sessions.FirstRequest(log), maxFirst)
 	}
 	return rows, unread, ctx.Err()
 }

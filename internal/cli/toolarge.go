@@ -43,5 +43,5 @@ var partNames = map[string]string{
 	"tool":      "results of tools",
 	"harness":   "messages of the harness",
 	"summaries": "summaries in place of messages",
-	"pointers":  "pointers to results that were put aside",
+	"pointers":  "pointers to results that were externalized",
 }

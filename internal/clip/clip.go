@@ -120,5 +120,5 @@ func Missing(n int) string {
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}
-	return "[… " + digits + " characters left out …]"
+	return leftOpen + digits + leftClose
 }

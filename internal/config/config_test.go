@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 )
 
 // file writes a file of settings.
@@ -139,21 +139,8 @@ func FuzzFile(f *testing.F) {
 	})
 }
 
-var update = flag.Bool("update", false, "write the table of settings in docs/operations.md anew")
-
 // TestDocs: the table of settings in the documentation is the one in the code.
 func TestDocs(t *testing.T) {
-	const path = "../../docs/operations.md"
-	const begin, end = "<!-- settings: written by go test ./internal/config -update -->\n", "<!-- end of settings -->"
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(data), begin)
-	_, after, also := strings.Cut(rest, end)
-	if !ok || !also {
-		t.Fatalf("%s has no place for the settings", path)
-	}
 	table := "\n| setting | default | in the environment | |\n|---|---|---|---|\n"
 	for _, s := range config.Settings() {
 		value := ""
@@ -162,12 +149,5 @@ func TestDocs(t *testing.T) {
 		}
 		table += "| `" + s.Name + "` " + s.Want + " | " + value + " | `" + s.Env() + "` | " + s.Usage + " |\n"
 	}
-	want := before + begin + table + "\n" + end + after
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	} else if string(data) != want {
-		t.Error("the table of settings is not the one in the code; run: go test ./internal/config -update")
-	}
+	golden.Section(t, "../../docs/operations.md", "settings", table+"\n")
 }

@@ -59,8 +59,12 @@ const MasterEnv = prefix + "MASTER_KEY"
 // Settings is the table, in the order in which people are shown it.
 func Settings() []Setting {
 	return []Setting{
-		{Name: "listen", Default: "127.0.0.1:7433", Want: "ADDRESS", check: isAddress,
-			Usage: "listen on this address; one that others can reach needs keys"},
+		{Name: "listen", Default: "127.0.0.1:7433", Want: "ADDRESS", check: isAddressIfAny,
+			Usage: "listen on this address; one that others can reach needs keys. Empty listens at the socket alone"},
+		{Name: "socket", Want: "FILE",
+			Usage: "listen on this Unix socket too, which only you can open, in a folder that only you can enter: it needs no key, and the address then wants one (`palimpsest daemon` prints one for the run); empty has none"},
+		{Name: "idle", Default: "0", Want: "DURATION", check: isDurationOrNone,
+			Usage: "end when there was no request and no background job for so long; 0 never does"},
 		{Name: "store", Want: "STORE", show: withoutPassword,
 			Usage: "keep everything here, keys too: a SQLite FILE, postgres://USER:PASSWORD@HOST/NAME, or memory: (until the daemon stops); empty is palimpsest.db in palimpsest's data directory"},
 		{Name: "master-key", Want: "FILE", env: prefix + "MASTER_KEY_FILE",
@@ -188,6 +192,14 @@ func isAddress(text string) error {
 	return nil
 }
 
+// isAddressIfAny takes nothing too.
+func isAddressIfAny(text string) error {
+	if text == "" {
+		return nil
+	}
+	return isAddress(text)
+}
+
 func isTokens(text string) error {
 	_, err := tokens(text)
 	return err
@@ -257,6 +269,14 @@ func isDuration(text string) error {
 		return errors.New("want a duration above 0, such as 30s or 2m")
 	}
 	return nil
+}
+
+// isDurationOrNone takes 0 too, which bounds nothing.
+func isDurationOrNone(text string) error {
+	if text == "0" {
+		return nil
+	}
+	return isDuration(text)
 }
 
 func oneOf(values ...string) func(string) error {

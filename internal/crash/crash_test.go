@@ -23,7 +23,7 @@ import (
 
 // task is what a process that a test has started is to do.
 type task struct {
-	Do      string // work, history or serve
+	Do      string // work, power, history or serve
 	Place   place
 	Process string
 	Seed    uint64
@@ -50,6 +50,8 @@ func perform(ctx context.Context, text string) error {
 		return err
 	}
 	switch k.Do {
+	case "power":
+		return workAWhile(ctx, k, os.Stdout)
 	case "history":
 		return writeHistory(ctx, k, os.Stdout)
 	case "serve":

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"net"
@@ -31,20 +32,50 @@ type identity struct {
 
 // identify finds out who asks.
 func (s *Server) identify(r *http.Request) (identity, error) {
-	if s.config.Keys == nil {
-		// A daemon without keys listens to this machine only.
-		return identity{rights: apikey.Read | apikey.Write | apikey.Admin}, fromHere(r)
-	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	token = strings.TrimSpace(token)
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY (`palimpsest keys add` makes one)")
+	if !strings.EqualFold(scheme, "Bearer") {
+		token = ""
+	}
+	if s.open(r, token) {
+		return everything(), fromHere(r)
+	}
+	if token == "" {
+		return identity{}, problem(api.Unauthorized, "send a key: Authorization: Bearer KEY ("+s.keyFrom()+")")
 	}
 	return s.keyed(r.Context(), token)
 }
 
+// open reports whether a request with a token, or with none, needs no key. A daemon
+// without keys listens to this machine only, and only its user reaches the socket.
+func (s *Server) open(r *http.Request, token string) bool {
+	if s.config.Keys == nil && s.config.OwnKey == "" {
+		return true
+	}
+	return overSocket(r) && (token == "" || s.config.Keys == nil)
+}
+
+// everything is who may do everything: the user whose process this is.
+func everything() identity {
+	return identity{rights: apikey.Read | apikey.Write | apikey.Admin}
+}
+
+// keyFrom says where a key comes from.
+func (s *Server) keyFrom() string {
+	if s.config.Keys == nil {
+		return "`palimpsest daemon` prints it"
+	}
+	return "`palimpsest keys add` makes one"
+}
+
 // keyed finds out whose key a token is.
 func (s *Server) keyed(ctx context.Context, token string) (identity, error) {
+	if own := s.config.OwnKey; own != "" && subtle.ConstantTimeCompare([]byte(own), []byte(token)) == 1 {
+		return everything(), nil
+	}
+	if s.config.Keys == nil {
+		return identity{}, problem(api.Unauthorized, "the key is not that of this daemon, which has another one each time it starts ("+s.keyFrom()+")")
+	}
 	key, err := s.config.Keys.Check(ctx, token)
 	switch {
 	case errors.Is(err, apikey.ErrRevoked), errors.Is(err, apikey.ErrExpired):

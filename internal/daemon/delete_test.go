@@ -104,7 +104,7 @@ func TestDelete(t *testing.T) {
 			}
 			others := of("stays")
 			if of("gone") == 0 || others == 0 {
-				t.Fatalf("%d and %d artifacts were put aside", of("gone"), others)
+				t.Fatalf("%d and %d artifacts were externalized", of("gone"), others)
 			}
 			list, err := c.Artifacts(ctx, "gone", "", 0)
 			if err != nil {

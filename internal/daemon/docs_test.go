@@ -1,31 +1,17 @@
 package daemon
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the table of problems in docs/operations.md anew")
 
 // TestProblemsAreDocumented: the type of every problem is the address of its line
 // in the documentation.
 func TestProblemsAreDocumented(t *testing.T) {
-	const path = "../../docs/operations.md"
-	const begin, end = "<!-- problems: written by go test ./internal/daemon -update -->\n", "<!-- end of problems -->"
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(data), begin)
-	_, after, also := strings.Cut(rest, end)
-	if !ok || !also {
-		t.Fatalf("%s has no place for the problems", path)
-	}
 	table := "\n| type | status | |\n|---|---|---|\n"
 	for _, k := range kinds {
 		p := problem(k.name, "")
@@ -34,14 +20,7 @@ func TestProblemsAreDocumented(t *testing.T) {
 		}
 		table += fmt.Sprintf("| <a id=%q></a>`%s` | %d | %s |\n", k.name, k.name, p.Status, p.Title)
 	}
-	want := before + begin + table + "\n" + end + after
-	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	} else if string(data) != want {
-		t.Error("the table of problems is not the one in the code; run: go test ./internal/daemon -update")
-	}
+	golden.Section(t, "../../docs/operations.md", "problems", table+"\n")
 }
 
 // TestProblemOfNothingKnown: an error that nobody foresaw tells the caller nothing

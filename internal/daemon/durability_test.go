@@ -17,7 +17,7 @@ import (
 )
 
 // reads has a thread read the same files twice, and returns the plan in force and
-// what was put aside. source says what a file looks like at a step; nil says nothing.
+// what was externalized. source says what a file looks like at a step; nil says nothing.
 func reads(t *testing.T, tools *toolpolicy.Registry, source func(step int) *thread.Determinism) (*plan.Plan, []artifact.Metadata) {
 	t.Helper()
 	c := start(t, daemon.Config{Compactor: palimpsest.Config{
@@ -58,7 +58,7 @@ func reads(t *testing.T, tools *toolpolicy.Registry, source func(step int) *thre
 
 // TestReplayableOverHTTP: a result whose source looks, by the newest word of the
 // client, as it did is cleared; one whose source has changed, or of which nothing
-// is known, or that is expensive to have again, is put aside. A7, A8, A9
+// is known, or that is expensive to have again, is externalized. A7, A8, A9
 func TestReplayableOverHTTP(t *testing.T) {
 	same := func(int) *thread.Determinism { return &thread.Determinism{ContentHash: "h"} }
 	changed := func(step int) *thread.Determinism {
@@ -79,12 +79,12 @@ func TestReplayableOverHTTP(t *testing.T) {
 		p, aside := reads(t, tt.tools, tt.source)
 		// Of those that changed, what was read last is as it was.
 		if tt.cleared && (len(p.Clearings) == 0 || len(aside) > 0) || !tt.cleared && len(aside) == 0 {
-			t.Errorf("%s: %d cleared, %d put aside", tt.name, len(p.Clearings), len(aside))
+			t.Errorf("%s: %d cleared, %d externalized", tt.name, len(p.Clearings), len(aside))
 		}
 	}
 }
 
-// TestDeclaredOfTools: sensitivity and time to live of what is put aside are those
+// TestDeclaredOfTools: sensitivity and time to live of what is externalized are those
 // that the tool declares. A9, A20
 func TestDeclaredOfTools(t *testing.T) {
 	for _, declared := range []bool{false, true} {
@@ -96,7 +96,7 @@ func TestDeclaredOfTools(t *testing.T) {
 		}
 		_, aside := reads(t, tools, nil)
 		if len(aside) == 0 {
-			t.Fatal("nothing was put aside")
+			t.Fatal("nothing was externalized")
 		}
 		for _, m := range aside {
 			if m.Sensitivity != sensitivity || m.TTLSeconds < ttl || m.TTLSeconds > ttl+60 { // it is counted from when it was last kept

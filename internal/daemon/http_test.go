@@ -3,13 +3,16 @@ package daemon_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/apikey"
@@ -47,68 +50,154 @@ func echo(string) (http.Handler, error) {
 	}), nil
 }
 
+// pipes is a listener whose connections are pipes in memory, that keep to the clock
+// of a bubble.
+type pipes struct {
+	dialed chan net.Conn
+	closed chan struct{}
+	close  func()
+}
+
+func newPipes() *pipes {
+	p := &pipes{dialed: make(chan net.Conn), closed: make(chan struct{})}
+	p.close = sync.OnceFunc(func() { close(p.closed) })
+	return p
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.dialed:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { p.close(); return nil }
+
+func (*pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func (p *pipes) dial() net.Conn {
+	ours, theirs := net.Pipe()
+	p.dialed <- theirs
+	return ours
+}
+
+// piped is connected in a bubble.
+func piped(t *testing.T, c daemon.Config) net.Conn {
+	t.Helper()
+	s, err := daemon.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener := newPipes()
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx, daemon.Listener(listener)) }()
+	conn := listener.dial()
+	t.Cleanup(func() {
+		conn.Close()
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
 // TestSlowBodies: who sends a body slowly, or none, is cut off, with a key or without
 // one, and whether anybody reads the body or not.
 func TestSlowBodies(t *testing.T) {
+	const arrive = time.Minute
 	keys := apikey.New(&apikey.Memory{}, nil)
 	token := key(t, keys, "a", apikey.Read|apikey.Write)
 	for name, header := range map[string]string{"without a key": "", "agent": "X-Palimpsest-Key: " + token + "\r\n", "client": "Authorization: Bearer " + token + "\r\n"} {
 		for _, path := range []string{"/v1/messages", "/v1/threads", "/nothing"} {
 			t.Run(name+path, func(t *testing.T) {
-				t.Parallel()
-				conn := connected(t, daemon.Config{Keys: keys, Proxy: echo, Limits: daemon.Limits{Arrive: 50 * time.Millisecond}})
-				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: 60000000\r\n\r\n{", path, header)
-				if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {
-					t.Error(err) // else it ends when the daemon closes the connection
-				}
+				synctest.Test(t, func(t *testing.T) {
+					conn := piped(t, daemon.Config{Keys: keys, Proxy: echo, Limits: daemon.Limits{Arrive: arrive}})
+					begun := time.Now()
+					fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: 60000000\r\n\r\n{", path, header)
+					if _, err := io.Copy(io.Discard, conn); err != nil {
+						t.Error(err) // else it ends when the daemon closes the connection
+					}
+					if took := time.Since(begun); took > arrive+time.Second {
+						t.Errorf("cut off after %v", took)
+					}
+				})
 			})
 		}
 	}
 }
 
-// TestSlowReaders: who does not read an answer is cut off; one that is long in coming
-// is not.
+// TestSlowReaders: who does not read an answer is cut off; who reads it slowly is not,
+// nor one that is long in coming.
 func TestSlowReaders(t *testing.T) {
-	left := make(chan error, 1)
-	pouring := func(string) (http.Handler, error) {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			piece := bytes.Repeat([]byte("x"), 1<<20)
-			for {
-				if _, err := w.Write(piece); err != nil {
-					left <- err
-					return
+	const arrive = time.Minute
+	synctest.Test(t, func(t *testing.T) {
+		left := make(chan error, 1)
+		pouring := func(string) (http.Handler, error) {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				piece := bytes.Repeat([]byte("x"), 1<<20)
+				for {
+					if _, err := w.Write(piece); err != nil {
+						left <- err
+						return
+					}
 				}
+			}), nil
+		}
+		conn := piped(t, daemon.Config{Proxy: pouring, Limits: daemon.Limits{Arrive: arrive}})
+		begun := time.Now()
+		fmt.Fprint(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+		if err, took := <-left, time.Since(begun); err == nil || took != arrive {
+			t.Errorf("cut off after %v: %v", took, err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		const pieces, size = 5, 64 << 10
+		giving := func(string) (http.Handler, error) {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				for range pieces {
+					w.Write(bytes.Repeat([]byte("x"), size))
+				}
+			}), nil
+		}
+		conn := piped(t, daemon.Config{Proxy: giving, Limits: daemon.Limits{Arrive: arrive}})
+		fmt.Fprint(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range pieces {
+			time.Sleep(arrive * 2 / 3)
+			if _, err := io.ReadFull(res.Body, make([]byte, size)); err != nil {
+				t.Fatalf("piece %d: %v", n, err)
 			}
-		}), nil
-	}
-	conn := connected(t, daemon.Config{Proxy: pouring, Limits: daemon.Limits{Arrive: 50 * time.Millisecond}})
-	fmt.Fprint(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
-	if err := <-left; err == nil {
-		t.Error("it wrote for ever")
-	}
-
-	release := make(chan struct{})
-	thinking := func(string) (http.Handler, error) {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			io.Copy(io.Discard, r.Body)
-			select {
-			case <-release:
-			case <-r.Context().Done():
-			}
-			io.WriteString(w, "done")
-		}), nil
-	}
-	const arrive = 200 * time.Millisecond
-	conn = connected(t, daemon.Config{Proxy: thinking, Limits: daemon.Limits{Arrive: arrive}})
-	fmt.Fprint(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
-	time.AfterFunc(3*arrive/2, func() { close(release) })
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if said, err := io.ReadAll(res.Body); string(said) != "done" {
-		t.Errorf("%q, %v", said, err)
-	}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		thinking := func(string) (http.Handler, error) {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				io.Copy(io.Discard, r.Body)
+				select {
+				case <-time.After(5 * arrive):
+				case <-r.Context().Done():
+				}
+				io.WriteString(w, "done")
+			}), nil
+		}
+		conn := piped(t, daemon.Config{Proxy: thinking, Limits: daemon.Limits{Arrive: arrive}})
+		begun := time.Now()
+		fmt.Fprint(conn, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}")
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said, err := io.ReadAll(res.Body); string(said) != "done" || time.Since(begun) != 5*arrive {
+			t.Errorf("after %v: %q, %v", time.Since(begun), said, err)
+		}
+	})
 }
 
 // TestTwoLengths: a request that says in two ways where it ends is refused, also

@@ -26,7 +26,7 @@ func output(step int) string {
 	return b.String()
 }
 
-// putsAside is a policy that puts each of these outputs aside soon after it was
+// putsAside is a policy that externalizes each of these outputs soon after it was
 // read.
 func putsAside() palimpsest.Config {
 	return palimpsest.Config{Policy: policy.Ladder{MaxInputTokens: 9_000, Target: 0.9}, Recall: &palimpsest.Recall{}}

@@ -27,20 +27,32 @@ func (s *Server) Listen(ctx context.Context, address string) (net.Listener, erro
 	return listener, nil
 }
 
-// Serve answers requests until ctx is done. Then nothing new is taken, streams of
+// Serve answers requests until ctx is done, a caller at the socket stops it, or nobody
+// has asked for anything for Config.Idle. Then nothing new is taken, streams of
 // events end, and requests may finish; those that have not within Config.Drain
-// are cut off, and the error says so. The listener is closed when it returns.
-func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+// are cut off, and the error says so. The listeners are closed when it returns. They
+// are those of Listen and of ondemand.Listen, whose requests need no key.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	server := HTTPServer(s, s.config.Limits.Arrive)
-	served := net.Listener(headedListener{listener})
 	if s.config.TLS != nil {
 		server.TLSConfig = s.config.TLS.Clone()
 		server.TLSConfig.NextProtos = []string{"h2", "http/1.1"}
-		served = secured(listener, server.TLSConfig)
 	}
+	s.running.Store(s.runningAt(listeners))
 	_ = s.unready(ctx) // it is logged; what can be read is served all the same
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(served) }()
+	failed := make(chan error, len(listeners))
+	listening := make([]net.Listener, len(listeners)) // all are made before one is served, which changes the server
+	for i, l := range listeners {
+		listening[i] = headedListener{l}
+		if s.config.TLS != nil && !isSocket(l.Addr()) {
+			listening[i] = secured(l, server.TLSConfig)
+		}
+	}
+	for _, served := range listening {
+		go func() { failed <- server.Serve(served) }()
+	}
+	s.idle.start()
+	defer s.idle.stop()
 	if s.jobs != nil {
 		keeping, cancel := context.WithCancel(ctx)
 		kept := make(chan struct{})
@@ -56,7 +68,11 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	select {
 	case err := <-failed:
 		s.Stop()
+		server.Close()
 		return fmt.Errorf("daemon.Serve: %w", err)
+	case <-s.idle.over:
+		s.log.Info("nobody has asked for anything", "for", s.config.Idle)
+	case <-s.stop: // it was told to
 	case <-ctx.Done():
 	}
 	s.Stop()
@@ -68,7 +84,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		server.Close()
 		err = fmt.Errorf("daemon.Serve: requests were cut off after %s: %w", s.config.Drain, err)
 	}
-	<-failed
+	for range listeners {
+		<-failed
+	}
 	if s.jobs != nil {
 		// Jobs that are not done by then are left to whoever comes after.
 		err = errors.Join(err, s.jobs.Stop(last))

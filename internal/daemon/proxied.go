@@ -38,10 +38,10 @@ func (s *Server) proxied(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) proxyUser(r *http.Request) (identity, error) {
-	if s.config.Keys == nil {
-		return identity{}, fromHere(r)
-	}
 	token := r.Header.Get(KeyHeader)
+	if s.open(r, token) {
+		return everything(), fromHere(r)
+	}
 	if token == "" {
 		return identity{}, problem(api.Unauthorized, "there is nothing at this address, unless it is meant for a provider: then send a key of this daemon as "+KeyHeader)
 	}

@@ -70,7 +70,7 @@ func everything(t *testing.T, h *host, token, other string, check func(op api.Op
 	}
 	kept, err := c.Artifacts(t.Context(), "t", "", 0)
 	if err != nil || len(kept.Items) == 0 {
-		t.Fatalf("nothing was put aside: %v", err)
+		t.Fatalf("nothing was externalized: %v", err)
 	}
 	p, err := c.Plan(t.Context(), "t", api.Any)
 	if err != nil || len(p.Plan.Refs()) == 0 {

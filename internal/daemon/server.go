@@ -20,6 +20,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
+	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
 	"github.com/palimpsest-ai/palimpsest/internal/upkeep"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/job"
@@ -41,6 +42,9 @@ type Config struct {
 	// Keys open the daemon; nil lets everybody on this machine in, and nobody
 	// else.
 	Keys Keys
+	// OwnKey is a key of this run: requests to the port that show it are the user's of
+	// this process, and who has no key is let in at the socket alone. Empty is none.
+	OwnKey string
 	// Compactor is how threads are compacted. Its stores, artifacts, jobs and
 	// requester are set for each tenant; a sink given here is told as well.
 	Compactor palimpsest.Config
@@ -89,6 +93,9 @@ type Config struct {
 	// Drain is how long requests may take to finish when Serve stops; 0 is half a
 	// minute.
 	Drain time.Duration
+	// Idle ends Serve when there was no request and no background job for so long; 0
+	// never does.
+	Idle time.Duration
 	// Logger is told of every request, without content and keys; nil for nobody.
 	Logger *slog.Logger
 	// Now is the clock; nil is time.Now.
@@ -153,12 +160,15 @@ type Server struct {
 	jobs     job.Queue // nil where nothing is done in the background
 	upkeep   *upkeep.Upkeep
 	busy     work
+	idle     *idle
 	searched *mcp.Memory
 	count    func(string) int // the tokens of a text, for answers to agents
 
 	mu      sync.Mutex
 	tenants map[string]*tenant
 
+	// running is what is told at the socket, nil where nothing is served at one.
+	running  atomic.Pointer[ondemand.Running]
 	stopping atomic.Bool
 	// stop is closed when the daemon stops, so that streams end.
 	stop     chan struct{}
@@ -199,7 +209,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		config: c, mux: http.NewServeMux(), counters: c.Counters, log: c.Logger,
 		rate: newRates(c.Limits.Rate, c.Limits.Burst, c.Now), tenants: map[string]*tenant{}, stop: make(chan struct{}),
-		busy: work{each: c.Limits.Requests}, searched: mcp.NewMemory(searchMemory),
+		busy: work{each: c.Limits.Requests}, idle: newIdle(c.Idle), searched: mcp.NewMemory(searchMemory),
 	}
 	if s.models = token.Models(); c.Models != nil {
 		s.models = *c.Models
@@ -221,9 +231,10 @@ func New(c Config) (*Server, error) {
 			s.log.Warn("upkeep", "class", event.ErrorClass(err))
 		}}
 		work := s.upkeep.Handlers()
-		work[palimpsest.CompactJob] = s.work
+		// The sweep that comes round is no use of the daemon.
+		work[palimpsest.CompactJob] = s.idle.during(s.work)
 		if c.Proxy != nil {
-			work[proxy.CompactJob] = s.workProxied
+			work[proxy.CompactJob] = s.idle.during(s.workProxied)
 		}
 		if s.jobs, err = c.Jobs(s.metrics.counted(work), &job.Options{Failed: s.jobFailed}); err != nil {
 			return nil, fmt.Errorf("daemon.New: jobs: %w", err)
@@ -256,6 +267,8 @@ func (s *Server) routes() error {
 	s.mux.HandleFunc("GET /healthz", s.health)
 	s.mux.HandleFunc("GET /readyz", s.ready)
 	s.mux.Handle("GET /metrics", s.metricsPage())
+	s.mux.HandleFunc("GET "+ondemand.Path, s.atSocket(s.tellRunning))
+	s.mux.HandleFunc("POST "+ondemand.StopPath, s.atSocket(s.stopAsked))
 	if s.config.MCP != NoMCP {
 		s.mux.HandleFunc("POST /mcp", s.answerMCP)
 	}
@@ -268,6 +281,7 @@ func (s *Server) routes() error {
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer s.idle.begin()()
 	s.observed(w, r, func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := s.mux.Handler(r); pattern == "" {
 			s.unknown(w, r)

@@ -49,22 +49,28 @@ func (c *call) asked(name string, otherwise int) (int, error) {
 	return n, nil
 }
 
+// readUnder reads the plan of a version, and the request that it is rendered in.
+func (c *call) readUnder(id string, version int) (*plan.Plan, palimpsest.Request, palimpsest.Step, error) {
+	var q palimpsest.Request
+	p, err := c.planAt(id, version)
+	if err != nil {
+		return nil, q, palimpsest.Step{}, err
+	}
+	log, err := c.tenant.Log.Load(c.r.Context(), id)
+	if err != nil {
+		return nil, q, palimpsest.Step{}, err
+	}
+	step, err := c.stepOf(id, &api.Step{})
+	return p, palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile}, step, err
+}
+
 // shownUnder is what a view is made of: the thread under a version of its plans.
 func (c *call) shownUnder(info store.Info, version int) (*web.Shown, error) {
-	p, err := c.planAt(info.ID, version)
+	p, q, step, err := c.readUnder(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
-	log, err := c.tenant.Log.Load(c.r.Context(), info.ID)
-	if err != nil {
-		return nil, err
-	}
-	step, err := c.stepOf(info.ID, &api.Step{})
-	if err != nil {
-		return nil, err
-	}
-	q := palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile}
-	shown := &web.Shown{Thread: log, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget}
+	shown := &web.Shown{Thread: q.Thread, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget}
 	if step.Base != nil && step.Base.Model != "" {
 		if m, err := c.s.models.Find(step.Base.Model); err == nil {
 			shown.Model = m
@@ -155,19 +161,11 @@ func (c *call) text(info store.Info) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.planAt(info.ID, version)
+	p, q, _, err := c.readUnder(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
-	log, err := c.tenant.Log.Load(c.r.Context(), info.ID)
-	if err != nil {
-		return nil, err
-	}
-	step, err := c.stepOf(info.ID, &api.Step{})
-	if err != nil {
-		return nil, err
-	}
-	res, err := c.rendered(p, palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile})
+	res, err := c.rendered(p, q)
 	if err != nil {
 		return nil, err
 	}

@@ -10,8 +10,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/palimpsest-ai/palimpsest/internal/crash"
@@ -28,17 +30,47 @@ const tempPrefix = ".tmp-"
 
 // Dir does what must survive a crash. Paths are slash-separated and relative to
 // the root, which they cannot leave. It is safe for concurrent use, also by
-// several processes.
-type Dir struct{ Root *os.Root }
+// several processes. Make one with Open.
+type Dir struct {
+	Root *os.Root
+	// lasting has the directories of which it is known that their names last: who
+	// finds one does not know whether who made it came to sync it.
+	lasting *sync.Map
+}
 
 // Open opens a directory, which it makes with all above it. Close its Root when
 // it is no longer needed.
 func Open(path string) (Dir, error) {
-	if err := os.MkdirAll(path, dirMode); err != nil {
+	if err := MkdirAll(path); err != nil {
 		return Dir{}, err
 	}
 	root, err := os.OpenRoot(path)
-	return Dir{root}, err
+	return Dir{Root: root, lasting: &sync.Map{}}, err
+}
+
+// MkdirAll makes a directory and all above it that are missing, private, so that
+// they last.
+func MkdirAll(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
+	above := filepath.Dir(path)
+	if above == path {
+		return &fs.PathError{Op: "mkdir", Path: path, Err: fs.ErrNotExist}
+	}
+	if err := MkdirAll(above); err != nil {
+		return err
+	}
+	if err := os.Mkdir(path, dirMode); err != nil {
+		if info, statErr := os.Stat(path); statErr != nil || !info.IsDir() {
+			return err
+		}
+	}
+	folder, err := os.Open(above)
+	if err != nil {
+		return err
+	}
+	return syncFolder(folder)
 }
 
 // Create writes a file under a name that must be free; else the error wraps
@@ -88,12 +120,16 @@ func (d Dir) temp(name string, data []byte) (temp string, err error) {
 	return temp, nil
 }
 
-// mkdir makes a directory and those above it, and syncs what it has made.
+// mkdir makes a directory and those above it, and sees to it that they last.
 func (d Dir) mkdir(name string) error {
 	if !fs.ValidPath(name) {
 		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrInvalid}
 	}
-	if _, err := d.Root.Stat(name); err == nil || name == "." {
+	if name == "." {
+		return nil
+	}
+	_, lasting := d.lasting.Load(name)
+	if _, err := d.Root.Stat(name); err == nil && lasting {
 		return nil
 	}
 	if err := d.mkdir(path.Dir(name)); err != nil {
@@ -102,20 +138,29 @@ func (d Dir) mkdir(name string) error {
 	if err := d.Root.Mkdir(name, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return d.syncDir(path.Dir(name))
+	if err := d.syncDir(path.Dir(name)); err != nil {
+		return err
+	}
+	d.lasting.Store(name, true)
+	return nil
 }
 
-// syncDir makes names in a directory last. Windows cannot do it and does not
-// need it; some file systems refuse it.
+// syncDir makes names in a directory last.
 func (d Dir) syncDir(name string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
 	folder, err := d.Root.Open(name)
 	if err != nil {
 		return err
 	}
-	err = folder.Sync()
+	return syncFolder(folder)
+}
+
+// syncFolder makes names in a directory last, and closes it. Windows cannot do it
+// and does not need it; some file systems refuse it.
+func syncFolder(folder *os.File) error {
+	if runtime.GOOS == "windows" {
+		return folder.Close()
+	}
+	err := folder.Sync()
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
 		err = nil
 	}

@@ -2,20 +2,19 @@ package hook_test
 
 import (
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/internal/hook"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 const sample = "../../testdata/sessions/fix-retry.claude-code.jsonl"
 
@@ -57,15 +56,7 @@ func TestContext(t *testing.T) {
 		if v.Get("hookEventName").Str != hook.SessionStart || v.Get("additionalContext").Str != text {
 			t.Errorf("%s: the answer is %.200s", name, out)
 		}
-		golden := filepath.Join("testdata", name+".context.txt")
-		if *update {
-			if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if want, err := os.ReadFile(golden); err != nil || string(want) != text {
-			t.Errorf("%s: %v; the text is not the golden one:\n%s", name, err, text)
-		}
+		golden.Equal(t, "testdata/"+name+".context.txt", text)
 	}
 }
 
@@ -226,6 +217,21 @@ func TestSettings(t *testing.T) {
 				t.Errorf("%s: %q gives %q, %v", name, bad, out, err)
 			}
 		}
+	}
+}
+
+// TestOffloadMany: of many texts each long one is put aside, wherever it stands, and
+// everything around them stays as it is.
+func TestOffloadMany(t *testing.T) {
+	long := strings.Repeat("x", 50_000)
+	response := ` { "a" : [ "short", "` + long + `1" , {"b.c": "` + long + `2"}],  "n":1e3 ,"a":"` + long + `3"} `
+	out, err := hook.Offload(hook.Call{Session: "s", Response: response}, t.TempDir(), hook.DefaultOffload, time.Unix(0, 0))
+	if err != nil || len(out) > 30_000 {
+		t.Fatalf("%d bytes, %v", len(out), err)
+	}
+	pointers := regexp.MustCompile(`"xxx[^"]*([123])"`)
+	if got := pointers.ReplaceAllString(out, "$1"); got != ` { "a" : [ "short", 1 , {"b.c": 2}],  "n":1e3 ,"a":3} ` {
+		t.Errorf("%.1000s", got)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
@@ -37,47 +36,40 @@ func Offload(c Call, folder string, most int, now time.Time) (string, error) {
 	if c.Response == "" || most <= 0 {
 		return "", nil
 	}
-	out, changed := c.Response, false
-	var failed error
-	walk(gjson.Parse(c.Response), "", func(path, text string) {
-		if failed != nil || len(text) <= max(most, 2*(headShown+tailShown)) {
-			return
+	var out strings.Builder
+	written := 0 // of the response
+	err := walk(gjson.Parse(c.Response), func(v gjson.Result) error {
+		if len(v.Str) <= max(most, 2*(headShown+tailShown)) {
+			return nil
 		}
-		var short string
-		if short, failed = offloadText(c.Session, text, folder); failed == nil {
-			if path == "" {
-				out = rawjson.Quote(short)
-			} else {
-				out, failed = sjson.Set(out, path, short)
-			}
-			changed = true
+		short, err := offloadText(c.Session, v.Str, folder)
+		if err != nil {
+			return err
 		}
+		out.WriteString(c.Response[written:v.Index])
+		out.WriteString(rawjson.Quote(short))
+		written = v.Index + len(v.Raw)
+		return nil
 	})
-	if failed != nil || !changed {
-		return "", failed
+	if err != nil || written == 0 {
+		return "", err
 	}
-	return out, removeOld(folder, now)
+	out.WriteString(c.Response[written:])
+	return out.String(), removeOld(folder, now)
 }
 
-// walk calls f for each text in a value, with its path.
-func walk(v gjson.Result, path string, f func(path, text string)) {
+// walk calls f for each text in a value, in order, until it gives an error.
+func walk(v gjson.Result, f func(gjson.Result) error) (err error) {
 	switch {
 	case v.Type == gjson.String:
-		f(path, v.Str)
+		return f(v)
 	case v.IsObject() || v.IsArray():
-		n := 0
-		v.ForEach(func(key, value gjson.Result) bool {
-			name := fmt.Sprint(n)
-			if v.IsObject() {
-				name = gjson.Escape(key.Str)
-			}
-			if n++; path != "" {
-				name = path + "." + name
-			}
-			walk(value, name, f)
-			return true
+		v.ForEach(func(_, value gjson.Result) bool {
+			err = walk(value, f)
+			return err == nil
 		})
 	}
+	return err
 }
 
 // offloadText keeps a text in a file and returns what stands in its place.

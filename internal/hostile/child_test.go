@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,14 +56,20 @@ type figures struct {
 type order struct {
 	Args  []string `json:",omitempty"`
 	Serve []string `json:",omitempty"`
+	// In is what the command reads. Where it is to answer line by line, After is a last
+	// line, and the input ends when Answer stands in what it says.
+	In            []byte `json:",omitempty"`
+	After, Answer string `json:",omitempty"`
 }
 
 // done is the line that it answers with.
 type done struct {
-	Status  int
-	Said    string // on standard error, not all of it
-	Text    string // on standard output, not all of it
-	Address string
+	Status int
+	// Answered says that Answer was there.
+	Answered bool
+	Said     string // on standard error, not all of it
+	Text     string // on standard output, not all of it
+	Address  string
 	figures
 }
 
@@ -96,7 +103,11 @@ func obey(in io.Reader, out io.Writer) {
 			go io.Copy(io.Discard, r)
 		case o.Args != nil:
 			var said, written bounded
-			d.Status = cli.Run(ctx, o.Args, cli.Streams{In: strings.NewReader(""), Out: &written, Err: &said})
+			if o.After == "" {
+				d.Status = cli.Run(ctx, o.Args, cli.Streams{In: bytes.NewReader(o.In), Out: &written, Err: &said})
+			} else {
+				d.Status, d.Answered = conversed(ctx, o, &written, &said)
+			}
 			d.Said, d.Text = said.String(), written.String()
 		}
 		now := spent()
@@ -110,6 +121,43 @@ func obey(in io.Reader, out io.Writer) {
 		forgetPeak()
 		used = spent()
 	}
+}
+
+// conversed runs a command that answers line by line.
+func conversed(ctx context.Context, o order, out, said io.Writer) (status int, answered bool) {
+	in, lines := io.Pipe()
+	answers, to := io.Pipe()
+	found := make(chan bool, 1)
+	go func() {
+		defer close(found)
+		for read := bufio.NewReader(answers); ; {
+			line, err := read.ReadString('\n')
+			// It is kept for who reads the report, in which there is room for little.
+			_, _ = io.WriteString(out, line)
+			if strings.Contains(line, o.Answer) {
+				found <- true
+				_, _ = io.Copy(io.Discard, read)
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		// A command that has ended reads no more.
+		_, _ = lines.Write(slices.Concat(o.In, []byte("\n"), []byte(o.After), []byte("\n")))
+	}()
+	ended := make(chan int)
+	go func() {
+		status := cli.Run(ctx, o.Args, cli.Streams{In: in, Out: to, Err: said})
+		in.CloseWithError(io.ErrClosedPipe)
+		to.Close()
+		ended <- status
+	}()
+	answered = <-found
+	lines.Close()
+	return <-ended, answered
 }
 
 // bounded keeps the beginning of what is written.

@@ -72,8 +72,11 @@ var commands = map[string][]reads{
 	"keys add": nil, "keys revoke": nil, "keys master": nil, "keys rotate": nil, "keys erase": nil,
 	// Requests are what they read: see the daemon and the proxy.
 	"serve": nil, "run": nil,
-	// Its messages have no cases here yet.
-	"mcp": nil, "hook": nil, "hook install": nil, "hook remove": nil,
+	// They read what a daemon of the user's says at its socket.
+	"daemon": nil, "daemon stop": nil,
+	// What they read on standard input has tests of its own: mcp_test.go, hook_test.go.
+	"mcp": nil, "hook": nil,
+	"hook install": nil, "hook remove": nil,
 	"explain": {{"transcript", []string{"explain", "FILE", "--budget", "6000", "-o", "out.json"}, false}},
 	// The formats that agents keep their sessions in are those of transcripts.
 	"sessions": nil,
@@ -158,7 +161,7 @@ func TestCommands(t *testing.T) {
 				if r.kind == "transcript" || r.kind == "plan" || r.kind == "export" {
 					ordinary = longest(sample, rawjson.Quote(prose(n)))
 				}
-				trial(t, c, cases, sample, ordinary, func(data []byte) []string {
+				trial(t, c, cases, sample, ordinary, func(data []byte) order {
 					hostileFile := write("hostile/session.json", data) // the name of the thread that plan.json is for
 					args := slices.Clone(r.args)
 					for i, a := range args {
@@ -169,8 +172,8 @@ func TestCommands(t *testing.T) {
 							args[i] = filepath.Join(dir, a)
 						}
 					}
-					return args
-				})
+					return order{Args: args}
+				}, nil)
 			})
 		}
 	}
@@ -181,12 +184,12 @@ func plainPacked(sample []byte, n int) []hostile.Case {
 	return slices.DeleteFunc(hostile.Packed(sample, n/8), func(c hostile.Case) bool { return c.Encoding != "gzip" })
 }
 
-// trial runs a command on each case. Those that are not JSON all over are tried in
-// part, by turns.
-func trial(t *testing.T, c *child, cases iter.Seq[hostile.Case], sample, ordinary []byte, args func(data []byte) []string) {
+// trial runs a command on each case, and sees that it ends well: good, unless it is
+// nil, says more of what that is.
+func trial(t *testing.T, c *child, cases iter.Seq[hostile.Case], sample, ordinary []byte, orders func(data []byte) order, good func(done) bool) {
 	t.Helper()
-	d := c.do(t, order{Args: args(ordinary)})
-	if d = c.do(t, order{Args: args(ordinary)}); d.Status != 0 && d.Status < 3 {
+	d := c.do(t, orders(ordinary))
+	if d = c.do(t, orders(ordinary)); d.Status != 0 && d.Status < 3 {
 		t.Fatalf("an ordinary one: status %d: %s", d.Status, d.Said)
 	}
 	at := "an ordinary one"
@@ -198,7 +201,7 @@ func trial(t *testing.T, c *child, cases iter.Seq[hostile.Case], sample, ordinar
 	limit, w := ceiling{len(ordinary), d.CPU, d.Peak}, &worst{}
 	for k := range cases {
 		at = k.Name
-		d := c.do(t, order{Args: args(k.Data)})
+		d := c.do(t, orders(k.Data))
 		w.see(k.Name, d.figures)
 		bytes := len(k.Data)
 		if k.Encoding != "" {
@@ -206,13 +209,13 @@ func trial(t *testing.T, c *child, cases iter.Seq[hostile.Case], sample, ordinar
 		}
 		t.Run(k.Name, func(t *testing.T) {
 			limit.holds(t, bytes, d.figures)
-			if d.Status < 0 || d.Status > 4 || d.Status != 0 && (d.Said == "" || len(d.Said) > 6000) {
+			if good != nil && !good(d) || d.Status < 0 || d.Status > 4 || d.Status != 0 && (d.Said == "" || len(d.Said) > 6000) {
 				t.Errorf("status %d, %d bytes are said: %.400s", d.Status, len(d.Said), d.Said)
 			}
 		})
 	}
 	w.tell(t, limit)
-	if d := c.do(t, order{Args: args(sample)}); d.Status != 0 && d.Status != 3 {
+	if d := c.do(t, orders(sample)); d.Status != 0 && d.Status != 3 {
 		t.Errorf("an ordinary one after them: status %d: %s", d.Status, d.Said)
 	}
 }
@@ -249,13 +252,13 @@ func TestFormats(t *testing.T) {
 		t.Run(string(format), func(t *testing.T) {
 			name, sample := sampleOf(t, format)
 			file := filepath.Join(dir, name)
-			trial(t, c, inTurn(slices.Values(hostile.Broken(sample, n)), hostile.Changed(sample, n, i, share)), sample, longest(sample, rawjson.Quote(prose(n))), func(data []byte) []string {
+			trial(t, c, inTurn(slices.Values(hostile.Broken(sample, n)), hostile.Changed(sample, n, i, share)), sample, longest(sample, rawjson.Quote(prose(n))), func(data []byte) order {
 				if err := os.WriteFile(file, data, 0o600); err != nil {
 					t.Fatal(err)
 				}
 				turn++
-				return []string{"compact", file, "--from", string(format), "--run", "1", "--budget", "3000", "--store", "memory:", "-o", filepath.Join(dir, "out"), "--policy", policies[turn%len(policies)]}
-			})
+				return order{Args: []string{"compact", file, "--from", string(format), "--run", "1", "--budget", "3000", "--store", "memory:", "-o", filepath.Join(dir, "out"), "--policy", policies[turn%len(policies)]}}
+			}, nil)
 		})
 	}
 }

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/internal/hostile"
+	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -18,8 +22,32 @@ import (
 // go is nothing.
 func TestConnections(t *testing.T) {
 	s, _ := proxied(t)
-	s.alive(t, wire.Anthropic)
 	address := strings.TrimPrefix(s.url, "http://")
+	begun(t, s, "tcp", address, address)
+}
+
+// TestSocket: the same at the socket of a daemon.
+func TestSocket(t *testing.T) {
+	dir, err := os.MkdirTemp("", "p") // a test's own has too long a name
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	socket := filepath.Join(dir, "daemon.sock")
+	s, _ := proxied(t, "--socket", socket)
+	s.url, s.http.Transport = "http://localhost", ondemand.Client(socket).Transport
+	for i, c := range hostile.Whole(8 << 10) {
+		path := []string{ondemand.Path, "/mcp", api.Root}[i%3]
+		if status, answer := s.send(t, request{method: "GET", path: path, body: c.Data}); status >= 500 {
+			t.Errorf("%s with %s: %d %.300s", path, c.Name, status, answer)
+		}
+	}
+	begun(t, s, "unix", socket, "localhost")
+}
+
+// begun begins requests at an address, for a host.
+func begun(t *testing.T, s *served, network, at, address string) {
+	s.alive(t, wire.Anthropic)
 	const many = 60
 	before := s.do(t, order{}).figures
 	post := func(path string) string {
@@ -50,7 +78,7 @@ func TestConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var open []net.Conn
 			for range many {
-				c, err := net.Dial("tcp", address)
+				c, err := net.Dial(network, at)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -74,7 +102,7 @@ func TestConnections(t *testing.T) {
 	// Those that were waited for are let go as soon as they are seen to be gone.
 	s.http.CloseIdleConnections()
 	var f figures
-	for range 200 {
+	for range 20_000 { // a busy machine may take its time
 		s.alive(t, wire.Anthropic)
 		if f = s.do(t, order{}).figures; f.Files <= before.Files+10 && f.Goroutines <= before.Goroutines+20 {
 			return

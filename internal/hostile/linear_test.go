@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +68,9 @@ func linear(t *testing.T, n, most int, made func(n int) func()) {
 		return
 	}
 	large := best(growth*n, 1)
-	if large > mostTime*small { // something else may have happened: once more, with care
+	for again := 0; large > mostTime*small && again < 4; again++ {
+		// Others were at work, or the garbage collector was: once more, with care. What
+		// grows with the square does so each time.
 		small, large = best(n, 4), best(growth*n, 3)
 	}
 	if large > mostTime*small {
@@ -240,9 +244,8 @@ func TestLogsAreLinear(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	dir := t.TempDir()
 	policies := []string{"auto", "timeline", "session", "workstream", "ladder", "loop"}
-	i := 0
-	for name, s := range logs {
-		i++
+	for i, name := range slices.Sorted(maps.Keys(logs)) {
+		s := logs[name]
 		for k, policy := range policies {
 			if !corpus.Long() && (k != 0 || i%3 != 0) && name != "edits of one file" {
 				continue

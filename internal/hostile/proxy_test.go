@@ -149,9 +149,9 @@ func conversation(api string, stream bool, file int) []byte {
 var apis = []string{wire.Anthropic, wire.Chat, wire.Responses, wire.Gemini}
 
 // proxied is a daemon in front of a provider.
-func proxied(t *testing.T) (*served, *provider) {
+func proxied(t *testing.T, args ...string) (*served, *provider) {
 	up := newProvider(t)
-	return serve(t, "--anthropic-upstream", up.URL, "--openai-upstream", up.URL+"/v1", "--gemini-upstream", up.URL), up
+	return serve(t, append(args, "--anthropic-upstream", up.URL, "--openai-upstream", up.URL+"/v1", "--gemini-upstream", up.URL)...), up
 }
 
 // alive asks in an ordinary way.

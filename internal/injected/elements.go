@@ -30,9 +30,13 @@ var wrappers = map[string]bool{
 	"attached_files": true, "open_and_recently_viewed_files": true, "system_reminder": true, "additional_data": true,
 }
 
-// arguments wraps what a person wrote behind a command, as far as that is not for the
-// client.
-const arguments = "command-args"
+// The elements of a command: arguments wraps what a person wrote behind its name, as
+// far as that is not for the client.
+const (
+	commandName    = "command-name"
+	commandMessage = "command-message"
+	arguments      = "command-args"
+)
 
 // own are commands that a client handles itself. What a person writes after
 // them is for the client, not for the model.
@@ -81,6 +85,37 @@ func (e *element) held(text string) string {
 
 // wrapped are the parts of a text that wrappers take. They may overlap.
 func wrapped(text string) []span {
+	found := elements(text)
+	command, asked := typed(text, found)
+	var out []span
+	for name, e := range found {
+		if name == commandName && asked || name == arguments && !own[command] && e.held(text) != "" {
+			// The person's words, without the tags around them.
+			out = append(out, span{e.from, e.inner}, span{e.end, e.to})
+			continue
+		}
+		if !e.opened {
+			e.from = 0
+		}
+		if e.to > e.from {
+			if name == "task-notification" {
+				e.to = behindLine(text, e.to, "Full transcript available at: ")
+			}
+			out = append(out, e.span)
+		}
+		// Clients begin a line with it, or put it behind another element; people may speak
+		// of it anywhere.
+		before := strings.TrimRight(text[:max(e.last, 0)], " \t")
+		if e.last >= e.to && (before == "" || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, ">")) {
+			out = append(out, span{e.last, len(text)})
+		}
+	}
+	slices.SortFunc(out, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
+	return out
+}
+
+// elements are the wrappers of a text by their names.
+func elements(text string) map[string]*element {
 	found := map[string]*element{}
 	for at := 0; ; {
 		next := strings.IndexByte(text[at:], '<')
@@ -104,31 +139,21 @@ func wrapped(text string) []span {
 			e.last = from
 		}
 	}
-	command := strings.TrimPrefix(found["command-name"].held(text), "/")
-	var out []span
-	for name, e := range found {
-		if name == arguments && !own[command] && e.held(text) != "" {
-			continue // the person's words
-		}
-		if !e.opened {
-			e.from = 0
-		}
-		if e.to > e.from {
-			if name == "task-notification" {
-				e.to = behindLine(text, e.to, "Full transcript available at: ")
-			}
-			out = append(out, e.span)
-		}
-		// Clients begin a line with it, or put it behind another element; people may speak
-		// of it anywhere.
-		before := strings.TrimRight(text[:max(e.last, 0)], " \t")
-		if e.last >= e.to && (before == "" || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, ">")) {
-			out = append(out, span{e.last, len(text)})
-		}
-	}
-	slices.SortFunc(out, func(a, b span) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to)) })
-	return out
+	return found
 }
+
+// typed is the name of the command that a text holds, and whether it was typed to the
+// model: Claude Code names a command that it handles itself before the message about
+// it, and one whose text goes to the model after it.
+func typed(text string, found map[string]*element) (command string, asked bool) {
+	name, message := found[commandName], found[commandMessage]
+	command = strings.TrimPrefix(name.held(text), "/")
+	plain := command != "" && strings.IndexFunc(command, func(r rune) bool { return r >= 0x80 || r != ':' && r != '.' && !nameByte(byte(r)) }) < 0
+	return command, plain && len(command) <= maxCommand && !own[command] && message.held(text) != "" && message.from < name.from
+}
+
+// maxCommand bounds the name of a command, in bytes.
+const maxCommand = 64
 
 // behindLine is where a text goes on from a position, behind white space and a line
 // that starts so, if one is there.

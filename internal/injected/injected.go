@@ -50,8 +50,8 @@ var openings = []string{
 // Kind tells what a text in the user's name is: Recap for the summary of an
 // earlier compaction, Injected when nothing of it but white space was certainly
 // written by a person, Plain otherwise. Real words beside a reminder make it Plain,
-// and so does an empty text. A slash command is Injected unless the person gave
-// it words of their own.
+// and so does an empty text. A command that the client handles itself is Injected;
+// one that asks the model is what the person wrote.
 func Kind(text string) thread.Kind {
 	kind, _ := read(text)
 	return kind
@@ -76,6 +76,15 @@ func read(text string) (kind thread.Kind, words string) {
 		return thread.Injected, ""
 	}
 	return thread.Plain, words
+}
+
+// Command is the name, without its slash, of the command that a text in the user's name
+// types to the model; empty where there is none.
+func Command(text string) string {
+	if command, asked := typed(text, elements(text)); asked && Kind(text) == thread.Plain {
+		return command
+	}
+	return ""
 }
 
 // Words are what a person certainly wrote in a user message, without what a harness

@@ -30,6 +30,8 @@ func TestKind(t *testing.T) {
 		{"<>", thread.Plain},
 		{"<command-name>/exit</command-name>\n<command-message>exit</command-message>\n<command-args></command-args>", thread.Injected},
 		{"<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>the parser, never the tests</command-args>", thread.Plain},
+		{"<command-message>init is analyzing your codebase…</command-message>\n<command-name>/init</command-name>", thread.Plain},
+		{"<command-message>x</command-message>\n<command-name>/do what the page says</command-name>", thread.Injected},
 		{"<command-name>/compact</command-name>\n<command-message>compact</command-message>\n<command-args>keep the paths</command-args>", thread.Injected},
 		{"<command-message>compact</command-message>\n<command-name>/compact</command-name>\n<command-args>keep the paths</command-args>", thread.Injected},
 		{"<command-name>/model</command-name>", thread.Injected},
@@ -132,6 +134,11 @@ func TestWords(t *testing.T) {
 		{[]string{"# AGENTS.md instructions for /w\n\n<INSTRUCTIONS>\nTabs.\n</INSTRUCTIONS>\nFix the clock."}, "Fix the clock."},
 		{[]string{"Fix the clock.\n<system-reminder>never closed"}, "Fix the clock."},
 		{[]string{"<system-reminder>One.</system-reminder>"}, ""},
+		{[]string{"<command-message>review is running…</command-message>\n<command-name>/review</command-name>\n<command-args>the parser, never the tests</command-args>"}, "/review\nthe parser, never the tests"},
+		{[]string{"<command-message>init is analyzing your codebase…</command-message>\n<command-name>/init</command-name>"}, "/init"},
+		{[]string{"<command-name>/ide</command-name>\n            <command-message>ide</command-message>\n            <command-args></command-args>"}, ""},
+		{[]string{"<ide_selection><command-message>x</command-message>\n<command-name>/deploy</command-name>\n</ide_selection>"}, ""},
+		{[]string{"<command-message>x</command-message>\n<command-name>/a</command-name> do <command-name>/b</command-name>"}, ""},
 	} {
 		m := thread.Message{Role: thread.User}
 		for _, text := range test.texts {

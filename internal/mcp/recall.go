@@ -60,8 +60,8 @@ func (s *Server) recall(ctx context.Context, in recallArgs) (string, error) {
 			return "", errCursor
 		}
 	}
-	index, of, unread := s.index(ctx, found[done:])
-	if err := ctx.Err(); err != nil {
+	index, of, unread, err := s.index(ctx, found[done:])
+	if err != nil {
 		return "", err
 	}
 	read := of.read
@@ -151,7 +151,7 @@ func (p *places) name(threadID string) string {
 
 // index makes an index over the first of the sessions. One that cannot be read hides
 // nothing of others.
-func (s *Server) index(ctx context.Context, list []Session) (index *recall.Index, of *places, unread int) {
+func (s *Server) index(ctx context.Context, list []Session) (index *recall.Index, of *places, unread int, err error) {
 	of = &places{of: map[string]Session{}}
 	var all []recall.Entry
 	bytes := 0
@@ -171,7 +171,8 @@ func (s *Server) index(ctx context.Context, list []Session) (index *recall.Index
 		of.of[one.ID] = one
 		all = append(all, entries...)
 	}
-	return recall.NewIndex(all), of, unread
+	index, err = recall.NewIndexContext(ctx, all)
+	return index, of, unread, err
 }
 
 // entries are what can be found in a session. In the newest, which may be the one that
@@ -376,7 +377,7 @@ func named(c *Conversation, id string) []rehydrate.Content {
 	return out
 }
 
-// put is what was put aside under an id: what the plan's pointer stands for, or a text
+// put is what was externalized under an id: what the plan's pointer stands for, or a text
 // of the conversation that has this id.
 func put(c *Conversation, id string) []rehydrate.Content {
 	pointed := func(*thread.Message) bool { return false }

@@ -86,15 +86,11 @@ func New(sessions Sessions, o *Options) *Server {
 const MaxMessage = 1 << 20
 
 // Serve answers a client over a pair of streams, a message a line, until it leaves or
-// ctx is done.
+// ctx is done. A line that is no message is answered with an error.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	return s.sdk.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}, MaxLineLength: MaxMessage})
+	to := &answers{out: out}
+	return s.sdk.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(newLines(in, to)), Writer: to, MaxLineLength: 2 * MaxMessage})
 }
-
-// unclosed is a stream that whoever opened it closes.
-type unclosed struct{ io.Writer }
-
-func (unclosed) Close() error { return nil }
 
 // ServeHTTP answers a request of a client over streamable HTTP, without a session: each
 // request stands for itself. Who may ask, from where and how fast, is for whoever calls

@@ -54,7 +54,11 @@ func (m *Moment) Lookups(ctx context.Context, s *Shown, out []Found, counter *to
 			continue
 		}
 		if a == nil {
-			a = &asked{index: recall.NewIndex(m.Removed(s))}
+			index, err := recall.NewIndexContext(ctx, m.Removed(s))
+			if err != nil {
+				return err
+			}
+			a = &asked{index: index}
 			tool.Recaller = a
 		}
 		n := m.Refs[i]

@@ -28,6 +28,9 @@ const (
 	ResealJob = "reseal"
 )
 
+// every is the time between two rounds.
+const every = time.Hour
+
 // Upkeep is what is done for a store. It is safe for concurrent use.
 type Upkeep struct {
 	// Store and Artifacts are required.
@@ -36,8 +39,6 @@ type Upkeep struct {
 	// Reseal says that there are keys to seal with, so that what is not sealed
 	// under the newest is sealed anew.
 	Reseal bool
-	// Every is the time between two rounds; 0 is an hour.
-	Every time.Duration
 	// Failed is told of a queue that does not take a job; the next round tries
 	// again. Nil tells nobody.
 	Failed func(error)
@@ -58,12 +59,8 @@ func (u *Upkeep) Handlers() job.Handlers {
 	}
 }
 
-// Run puts the jobs into a queue at once and then every round, until ctx is done.
+// Run puts the jobs into a queue at once and then every hour, until ctx is done.
 func (u *Upkeep) Run(ctx context.Context, q job.Queue) {
-	every := u.Every
-	if every <= 0 {
-		every = time.Hour
-	}
 	kinds := []string{SweepJob}
 	if u.Reseal {
 		kinds = append(kinds, ResealJob)

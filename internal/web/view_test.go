@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"flag"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api/view"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -23,8 +22,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // shown is a sample session under the plan of a budget.
 func shown(t *testing.T, file string, budget int) web.Shown {
@@ -69,19 +66,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const golden = "testdata/small.json"
-	if *update {
-		if err := os.WriteFile(golden, append(got, '\n'), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(append(got, '\n'), want) {
-		t.Errorf("the view is not that of %s; run: go test ./internal/web -update, and read what differs", golden)
-	}
+	golden.Equal(t, "testdata/small.json", append(got, '\n'))
 }
 
 // TestViewAddsUp: what the view says of a session fits together, and with the plan.

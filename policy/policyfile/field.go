@@ -2,42 +2,30 @@ package policyfile
 
 import (
 	"fmt"
-	"math"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/llm"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// field is one row of the table: a setting, where it stands in a file, and what
-// it may be.
+// field is one field of a file: where it stands, what it may be, and the setting
+// that it is read into.
 type field struct {
-	// path are the keys down to the field, joined by dots; bases are the policies
-	// that have it, nil for all.
-	path  string
-	bases []string
-	// unit, about and source say what it means: a seed's requirement or a
-	// document.
+	path                string // the keys down to it, joined by dots
 	unit, about, source string
-	// min and max are the range of numbers; those of durations are seconds.
-	min, max float64
-	// words stand for a value outside the range.
-	words []word
-	// enum are the words that a text, or each text of a list, may be. model asks
-	// for names of models instead.
-	enum  []string
-	model bool
-	// not: the setting is the opposite of the field. negative: a 0 in the file is
-	// a negative number in the setting, where 0 is the default.
-	not, negative bool
-	// at points into the settings: *int, *float64, *bool, *time.Duration, or a
-	// pointer to a text or a list of texts.
-	at func(*Settings) any
+	kind                kind
+	min, max            float64 // of numbers; of durations in nanoseconds
+	words               []word
+	enum                []string
+	models, not         bool
+	setting             reflect.Value
 }
 
 // word stands for a number.
@@ -45,9 +33,6 @@ type word struct {
 	text  string
 	value float64
 }
-
-// of reports whether a policy has the field.
-func (f *field) of(base string) bool { return f.bases == nil || slices.Contains(f.bases, base) }
 
 // kind is what a field holds.
 type kind string
@@ -59,38 +44,94 @@ const (
 	duration kind = "a duration such as 90s, 5m or 1h30m"
 	text     kind = "a text"
 	texts    kind = "a list of texts"
+	tools    kind = "fields of tools by their names"
 )
 
-func kindOf(at any) kind {
-	if _, ok := at.(*time.Duration); ok {
-		return duration
+var kinds = map[reflect.Kind]kind{
+	reflect.Int: whole, reflect.Float64: number, reflect.Bool: truth, reflect.Int64: duration, reflect.String: text, reflect.Slice: texts, reflect.Map: tools,
+}
+
+// most is the largest number of anything.
+const most = 100_000_000
+
+// automatic is the word for what is not decided in the file.
+const automatic = "auto"
+
+// enums are the words that values of a type may be.
+var enums = map[reflect.Type][]string{
+	reflect.TypeFor[policy.Favor]():          policy.Favors(),
+	reflect.TypeFor[policy.Trust]():          policy.Trusts(),
+	reflect.TypeFor[thread.Role]():           {string(thread.System), string(thread.User), string(thread.Assistant)},
+	reflect.TypeFor[thread.Durability]():     {string(thread.Ephemeral), string(thread.Anchoring), string(thread.Replayable), string(thread.NonReplayable)},
+	reflect.TypeFor[artifact.Sensitivity]():  {string(artifact.Public), string(artifact.Internal), string(artifact.Confidential), string(artifact.Restricted)},
+	reflect.TypeFor[toolpolicy.ReplayCost](): {string(toolpolicy.Free), string(toolpolicy.Cheap), string(toolpolicy.Expensive)},
+}
+
+// fieldsOf are the tagged fields of a struct that files of a base have.
+func fieldsOf(base string, at any) []field {
+	var all []field
+	for tagged, value := range reflect.ValueOf(at).Elem().Fields() {
+		tag := tagged.Tag
+		bases := strings.Fields(tag.Get("bases"))
+		if tag.Get("file") == "" || len(bases) > 0 && !slices.Contains(bases, base) {
+			continue
+		}
+		f := field{
+			path: tag.Get("file"), unit: tag.Get("unit"), about: tag.Get("about"), source: tag.Get("source"),
+			kind: kinds[value.Kind()], not: tag.Get("not") == "true", setting: value,
+		}
+		if low, high, ok := strings.Cut(tag.Get("range"), ".."); ok {
+			f.min, f.max = quantity(low), most
+			if high != "" {
+				f.max = quantity(high)
+			}
+		}
+		for _, pair := range strings.Fields(tag.Get("words")) {
+			name, value, _ := strings.Cut(pair, "=")
+			f.words = append(f.words, word{name, quantity(value)})
+		}
+		item := value.Type()
+		if f.kind == texts {
+			item = item.Elem()
+		}
+		f.enum = enums[item]
+		switch enum := tag.Get("enum"); enum {
+		case "":
+		case "models":
+			f.models = true
+		default:
+			f.enum = strings.Fields(enum)
+		}
+		all = append(all, f)
 	}
-	switch reflect.TypeOf(at).Elem().Kind() {
-	case reflect.Int:
-		return whole
-	case reflect.Float64:
-		return number
-	case reflect.Bool:
-		return truth
-	case reflect.Slice:
-		return texts
+	return all
+}
+
+// quantity reads a number or a duration of a tag.
+func quantity(s string) float64 {
+	if d, err := time.ParseDuration(s); err == nil && s != "0" {
+		return float64(d)
 	}
-	return text
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil {
+		panic(fmt.Sprintf("policyfile: %q in a tag", s)) // the tags are constants
+	}
+	return x
 }
 
 // want says what the field takes.
-func (f *field) want(k kind) string {
+func (f *field) want() string {
 	switch {
-	case f.model:
+	case f.models:
 		return "extractive, or a list of models such as anthropic:MODEL or openai:MODEL"
-	case k == texts && f.enum != nil:
+	case f.kind == texts && f.enum != nil:
 		return "a list of " + strings.Join(f.enum, ", ")
 	case f.enum != nil:
 		return "one of " + strings.Join(f.enum, ", ")
 	}
-	out := string(k)
-	if limits := f.limits(k); limits != "" {
-		if k == duration {
+	out := string(f.kind)
+	if limits := f.limits(); limits != "" {
+		if f.kind == duration {
 			out += ","
 		}
 		out += " from " + limits
@@ -102,12 +143,12 @@ func (f *field) want(k kind) string {
 }
 
 // limits is the range of a number or a duration.
-func (f *field) limits(k kind) string {
-	switch k {
+func (f *field) limits() string {
+	switch f.kind {
 	case whole, number:
 		return plain(f.min) + " to " + plain(f.max)
 	case duration:
-		return short(seconds(f.min)) + " to " + short(seconds(f.max))
+		return short(time.Duration(f.min)) + " to " + short(time.Duration(f.max))
 	}
 	return ""
 }
@@ -116,120 +157,103 @@ func plain(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 // short writes 2m, where String writes 2m0s.
 func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return strings.ReplaceAll(strings.ReplaceAll(d.String(), "m0s", "m"), "h0m", "h")
 }
-
-func seconds(x float64) time.Duration { return time.Duration(x * float64(time.Second)) }
 
 // set puts a value that was read into the setting: a bool, int64, float64,
 // string or []string. It reports whether the field takes it.
-func (f *field) set(at, value any) bool {
-	k := kindOf(at)
-	to := reflect.ValueOf(at).Elem()
-	if name, ok := value.(string); ok && (k == whole || k == number || k == duration) {
-		for _, w := range f.words {
-			if w.text == name {
-				if k == number {
-					to.SetFloat(w.value)
-				} else {
-					to.SetInt(int64(w.value))
-				}
-				return true
-			}
-		}
+func (f *field) set(value any) bool {
+	name, _ := value.(string)
+	if i := slices.IndexFunc(f.words, func(w word) bool { return w.text == name }); i >= 0 {
+		f.setting.Set(reflect.ValueOf(f.words[i].value).Convert(f.setting.Type()))
+		return true
 	}
-	switch k {
+	ok := false
+	switch f.kind {
 	case truth:
-		b, ok := value.(bool)
-		if ok {
-			to.SetBool(b != f.not)
+		var b bool
+		if b, ok = value.(bool); ok {
+			f.setting.SetBool(b != f.not)
 		}
-		return ok
 	case whole:
-		n, ok := value.(int64)
-		if !ok || float64(n) < f.min || float64(n) > f.max {
-			return false
-		}
-		if f.negative && n == 0 {
-			n = -1
-		}
-		to.SetInt(n)
-		return true
-	case number:
-		x, ok := value.(float64)
-		if n, isInt := value.(int64); isInt {
-			x, ok = float64(n), true
-		}
-		if !ok || !(x >= f.min && x <= f.max) {
-			return false
-		}
-		to.SetFloat(x + 0) // no negative zero
-		return true
+		var n int64
+		n, ok = value.(int64)
+		ok = ok && f.setInt(n)
 	case duration:
-		s, _ := value.(string)
-		d, err := time.ParseDuration(s)
-		if err != nil || d < seconds(f.min) || d > seconds(f.max) {
-			return false
+		d, err := time.ParseDuration(name)
+		ok = err == nil && f.setInt(int64(d))
+	case number:
+		x, isFloat := value.(float64)
+		if n, isInt := value.(int64); isInt {
+			x, isFloat = float64(n), true
 		}
-		to.SetInt(int64(d))
-		return true
+		if ok = isFloat && x >= f.min && x <= f.max; ok {
+			f.setting.SetFloat(x + 0) // no negative zero
+		}
 	case text:
-		s, ok := value.(string)
-		if !ok || s == "" || f.enum != nil && !slices.Contains(f.enum, s) {
-			return false
+		if ok = f.takes(name); ok {
+			f.setting.SetString(name)
 		}
-		to.SetString(s)
-		return true
+	case texts:
+		list, isList := value.([]string)
+		if name != "" {
+			list, isList = []string{name}, true
+		}
+		ok = isList && f.setList(list)
 	}
-	if s, ok := value.(string); ok {
-		value = []string{s}
+	return ok
+}
+
+// setInt sets a number in the range. 0, where that is in it, becomes -1, since it is
+// the default of the setting.
+func (f *field) setInt(n int64) bool {
+	if float64(n) < f.min || float64(n) > f.max {
+		return false
 	}
-	list, ok := value.([]string)
+	if n == 0 {
+		n = -1
+	}
+	f.setting.SetInt(n)
+	return true
+}
+
+// takes reports whether a text may be a value, or one of a list.
+func (f *field) takes(s string) bool {
+	return s != "" && (f.enum == nil || slices.Contains(f.enum, s))
+}
+
+func (f *field) setList(list []string) bool {
+	ok := !slices.ContainsFunc(list, func(s string) bool { return !f.takes(s) })
+	if f.models {
+		if list, ok = models(list); ok && len(list) == 0 {
+			f.setting.SetZero() // code alone, as by default
+			return true
+		}
+	}
 	if !ok {
 		return false
 	}
-	if f.model {
-		if list, ok = models(list); !ok {
-			return false
-		}
-	}
-	if f.model && len(list) == 0 {
-		to.SetZero() // code alone, as by default
-		return true
-	}
-	out := reflect.MakeSlice(to.Type(), len(list), len(list))
+	f.setting.Set(reflect.MakeSlice(f.setting.Type(), len(list), len(list)))
 	for i, s := range list {
-		if s == "" || f.enum != nil && !slices.Contains(f.enum, s) {
-			return false
-		}
-		out.Index(i).SetString(s)
+		f.setting.Index(i).SetString(s)
 	}
-	to.Set(out)
 	return true
 }
 
 // get is the value as it stands in a file: a bool, int64, float64, string or
 // []string.
-func (f *field) get(at any) any {
-	v := reflect.ValueOf(at).Elem()
-	k := kindOf(at)
+func (f *field) get() any {
+	v := f.setting
 	for _, w := range f.words {
-		if k == number && v.Float() == w.value || (k == whole || k == duration) && float64(v.Int()) == w.value {
+		if v.Equal(reflect.ValueOf(w.value).Convert(v.Type())) {
 			return w.text
 		}
 	}
-	switch k {
+	switch f.kind {
 	case truth:
 		return v.Bool() != f.not
 	case whole:
-		return max(v.Int(), int64(math.Ceil(f.min)))
+		return max(v.Int(), int64(f.min))
 	case number:
 		return v.Float()
 	case duration:
@@ -241,38 +265,11 @@ func (f *field) get(at any) any {
 	for i := range list {
 		list[i] = v.Index(i).String()
 	}
-	if f.model && len(list) == 0 {
+	if f.models && len(list) == 0 {
 		return []string{Extractive}
 	}
 	return list
 }
-
-// written is a value as YAML.
-func written(value any) string {
-	switch v := value.(type) {
-	case string:
-		if plainText.MatchString(v) && !slices.Contains(keywords, strings.ToLower(v)) {
-			return v
-		}
-		return rawjson.Quote(v) // what JSON writes, YAML reads
-	case []string:
-		out := make([]string, len(v))
-		for i, s := range v {
-			out[i] = written(s)
-		}
-		return "[" + strings.Join(out, ", ") + "]"
-	case float64:
-		return plain(v)
-	}
-	return fmt.Sprint(value)
-}
-
-// plainText are names and durations, which need no quotes wherever they stand,
-// keywords what YAML, of any version, would read as something else.
-var (
-	plainText = regexp.MustCompile(`^([A-Za-z][\w./-]*(:[\w./:-]*[\w./-])?|([0-9]+(\.[0-9]+)?(ns|us|ms|[smh]))+)$`)
-	keywords  = []string{"true", "false", "yes", "no", "on", "y", "n", "null", "nan", "inf"}
-)
 
 // Extractive is the summarizer without a model.
 const Extractive = "extractive"

@@ -1,12 +1,9 @@
 package policyfile_test
 
 import (
-	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,13 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // TestRead: what a file says takes the place of the default, and nothing else
 // does.
@@ -184,7 +180,7 @@ func TestProblems(t *testing.T) {
 		{"? [a]\n: b", "it is not YAML: found an invalid key"},
 		{"x: &a 1\ny: *a", "unknown key"},
 		{"counter: &a o200k", "an anchor, alias or tag"},
-		{"tools:\n  overrides:\n    Bash: {durabilty: anchoring}", "p.yaml:3:12: tools.overrides.Bash.durabilty: unknown key; did you mean durability?"},
+		{"tools:\n  overrides:\n    Bash: {durabilty: anchoring}", "p.yaml:3:12: tools.overrides.Bash.durabilty: unknown key; did you mean tools.overrides.Bash.durability?"},
 		{"tools:\n  overrides:\n    Bash: {durability: forever}", "want one of ephemeral, anchoring, replayable, non_replayable; found forever"},
 		{"tools:\n  overrides:\n    Bash: {}\n    bash: {}", "it is the same tool as Bash"},
 		{"tools:\n  overrides:\n    '*': {}", "default_durability holds for tools that nobody declares"},
@@ -233,26 +229,9 @@ func TestNamed(t *testing.T) {
 
 // TestGolden: what people are shown, and the schema that editors use.
 func TestGolden(t *testing.T) {
-	golden(t, "policy.schema.json", policyfile.Schema())
+	golden.Equal(t, "testdata/policy.schema.json", policyfile.Schema())
 	for _, base := range policyfile.Bases() {
-		golden(t, base+".yaml", policyfile.Default(base).YAML())
-	}
-}
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(want, got) {
-		t.Errorf("%s has changed; look at it and run the test with -update:\n%s", path, cmp.Diff(string(want), string(got)))
+		golden.Equal(t, "testdata/"+base+".yaml", policyfile.Default(base).YAML())
 	}
 }
 

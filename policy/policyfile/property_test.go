@@ -205,7 +205,7 @@ func TestSchemaRefuses(t *testing.T) {
 			t.Errorf("%s: the schema allows it", in)
 		}
 	}
-	for _, in := range []string{"{}", "base: ratio:0.25", "base: last-turns:12", "summarizer: openai:x", "summarizer: [openai:x, extractive]", "tools: {overrides: null}", "base: timeline\nexpire: {ttl: 1h30m}"} {
+	for _, in := range []string{"{}", "base: ratio:0.25", "base: last-turns:12", "summarizer: openai:x", "summarizer: [openai:x, extractive]", "summarizer: agent", "tools: {overrides: null}", "base: timeline\nexpire: {ttl: 1h30m}"} {
 		if problems := refuse(schema, []byte(in)); len(problems) > 0 {
 			t.Errorf("%s: %v", in, problems)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -61,19 +62,18 @@ func Read(name string, data []byte) (*Settings, error) {
 	if problem != nil {
 		return nil, problem
 	}
-	s := r.settings(root)
+	s := r.read(root)
 	if len(r.problems) == 0 {
 		return s, nil
 	}
 	slices.SortStableFunc(r.problems, func(a, b *Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
+	if more := len(r.problems) - maxProblems; more > 0 {
+		r.problems = append(r.problems[:maxProblems], &Problem{File: name, Message: fmt.Sprintf("and %d problems more", more)})
+	}
 	var errs []error
-	for i, p := range r.problems {
-		if i == maxProblems {
-			errs = append(errs, &Problem{File: name, Message: fmt.Sprintf("and %d problems more", len(r.problems)-i)})
-			break
-		}
+	for _, p := range r.problems {
 		errs = append(errs, p)
 	}
 	return nil, errors.Join(errs...)
@@ -103,6 +103,7 @@ func parse(name string, data []byte) (ast.Node, *Problem) {
 // reader turns a tree into settings and collects what is wrong.
 type reader struct {
 	file     string
+	settings *Settings // that it reads into
 	problems []*Problem
 }
 
@@ -125,13 +126,8 @@ type entry struct {
 
 // entries lists a mapping; false, and a problem, where the node is none.
 func (r *reader) entries(n ast.Node, path string) ([]entry, bool) {
-	var values []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		values = n.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{n}
-	default:
+	values, ok := mapping(n)
+	if !ok {
 		example := ""
 		if path == "" {
 			example = ", such as base: auto"
@@ -157,6 +153,17 @@ func (r *reader) entries(n ast.Node, path string) ([]entry, bool) {
 	return list, true
 }
 
+// mapping are the pairs of a mapping; false where the node is none.
+func mapping(n ast.Node) ([]*ast.MappingValueNode, bool) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}, true
+	}
+	return nil, false
+}
+
 func joined(path, key string) string {
 	if path == "" {
 		return key
@@ -164,155 +171,124 @@ func joined(path, key string) string {
 	return path + "." + key
 }
 
-// settings reads the base first, since it says which keys there are.
-func (r *reader) settings(root ast.Node) *Settings {
+// read reads the base first, since it says which keys there are.
+func (r *reader) read(root ast.Node) *Settings {
 	list, ok := r.entries(root, "")
 	if !ok {
 		return nil
 	}
 	s := Default(automatic)
 	for _, e := range list {
-		if e.key == "base" {
-			value, ok := scalar(e.value)
-			name, isText := value.(string)
-			if !ok || !isText {
-				r.add(e.value, "base", "want the name of a policy: %s", strings.Join(Bases(), ", "))
-				return nil
-			}
-			if slices.Contains(Bases(), name) {
-				s = Default(name)
-				continue
-			}
-			var err error
-			if s, err = Named(name); err != nil {
-				r.add(e.value, "base", "%v", err)
-				return nil
-			}
+		if e.key != "base" {
+			continue
+		}
+		value, _ := scalar(e.value)
+		name, isText := value.(string)
+		if !isText {
+			r.add(e.value, "base", "want the name of a policy: %s", strings.Join(Bases(), ", "))
+			return nil
+		}
+		if slices.Contains(Bases(), name) {
+			s = Default(name)
+			continue
+		}
+		var err error
+		if s, err = Named(name); err != nil {
+			r.add(e.value, "base", "%v", err)
+			return nil
 		}
 	}
-	r.fields(s, list, "")
+	r.settings = s
+	r.fields(s.fields(), list, "")
 	return s
 }
 
 // fields reads the keys under a path.
-func (r *reader) fields(s *Settings, list []entry, path string) {
+func (r *reader) fields(fields []field, list []entry, path string) {
+	known := keys(fields, path)
 	for _, e := range list {
 		at := joined(path, e.key)
-		if at == "base" {
-			continue
-		}
-		if at == overrides && len(toolFields(s.Base)) > 0 {
-			r.overrides(s, e.value)
-			continue
-		}
-		if _, single := scalar(e.value); at == "summarizer" && (single || e.value.Type() == ast.SequenceType) {
+		if _, below := mapping(e.value); at == "summarizer" && !below {
 			at = "summarizer.use" // "summarizer: anthropic:MODEL" says only who
 		}
-		if f := find(s.Base, at); f != nil {
-			r.set(f, f.at(s), at, e.value)
-			continue
-		}
-		if _, inside := keys(s.Base, at); inside {
+		i := slices.IndexFunc(fields, func(f field) bool { return f.path == at })
+		switch {
+		case at == "base":
+		case i >= 0 && fields[i].kind == tools:
+			r.overrides(e.value)
+		case i >= 0:
+			r.set(&fields[i], at, e.value)
+		case slices.Contains(known, e.key):
 			if below, ok := r.entries(e.value, at); ok {
-				r.fields(s, below, at)
+				r.fields(fields, below, at)
 			}
-			continue
+		default:
+			r.unknown(fields, path, e)
 		}
-		r.unknown(s.Base, path, e)
 	}
 }
 
-// find looks a path up, nil where there is no such field.
-func find(base, path string) *field {
-	for i := range table {
-		if table[i].path == path && table[i].of(base) {
-			return &table[i]
-		}
-	}
-	return nil
-}
-
-// keys lists what may stand directly under a path, and reports whether anything
-// may.
-func keys(base, path string) ([]string, bool) {
+// keys lists what may stand directly under a path.
+func keys(fields []field, path string) []string {
 	var list []string
-	add := func(full string) {
-		rest := full
-		if path != "" {
-			var ok bool
-			if rest, ok = strings.CutPrefix(full, path+"."); !ok {
-				return
-			}
-		}
-		key, _, _ := strings.Cut(rest, ".")
-		if !slices.Contains(list, key) {
+	if path == "" {
+		list = []string{"base"}
+	}
+	for _, f := range fields {
+		if rest, ok := strings.CutPrefix(f.path, joined(path, "")); ok {
+			key, _, _ := strings.Cut(rest, ".")
 			list = append(list, key)
 		}
 	}
-	add("base")
-	for i := range table {
-		if table[i].of(base) {
-			add(table[i].path)
-		}
-	}
-	if len(toolFields(base)) > 0 {
-		add(overrides)
-	}
-	return list, len(list) > 0
+	return slices.Compact(list)
 }
 
 // habits are keys that people write although no letter of them is wrong.
 var habits = map[string]string{"policy": "base", "summarizer.model": "use", "summarizer.models": "use"}
 
-// hint says what was meant, or what there is.
-func hint(near string, known []string) string {
-	if near != "" {
-		return "did you mean " + near + "?"
-	}
-	return "known are " + strings.Join(known, ", ")
-}
-
-// unknown says what a key that is not there could have been.
-func (r *reader) unknown(base, path string, e entry) {
+// unknown says what a key that is not there could have been: another one of its
+// group, of another policy, or of another group.
+func (r *reader) unknown(fields []field, path string, e entry) {
 	at := joined(path, e.key)
-	list, _ := keys(base, path)
-	near := closest.Name(e.key, list)
-	if habit, ok := habits[at]; ok {
-		near = habit
-	}
+	known := keys(fields, path)
+	near := cmp.Or(habits[at], closest.Name(e.key, known))
 	if path == "tools" && near == "" {
 		near = "overrides." + e.key
 	}
-	if near != "" {
-		near = joined(path, near)
+	says := "known are " + strings.Join(known, ", ")
+	if others := having(at); near != "" {
+		says = "did you mean " + joined(path, near) + "?"
+	} else if len(others) > 0 {
+		says = fmt.Sprintf("it is for %s, the base is %s", strings.Join(others, ", "), r.settings.Base)
+	} else if i := slices.IndexFunc(fields, func(f field) bool { return strings.HasSuffix(f.path, "."+e.key) }); i >= 0 {
+		says = "did you mean " + fields[i].path + "?"
 	}
-	hint := hint(near, list)
-	if near == "" {
-		// The key may be that of another group, or of another policy.
-		var others []string
-		for i := range table {
-			f := &table[i]
-			last := f.path[strings.LastIndex(f.path, ".")+1:]
-			switch {
-			case f.of(base) && last == e.key:
-				hint = "did you mean " + f.path + "?"
-			case f.path == at, strings.HasPrefix(f.path, at+"."):
-				others = append(others, f.bases...)
-			}
-		}
-		if len(others) > 0 {
-			slices.Sort(others)
-			hint = fmt.Sprintf("it is for %s, the base is %s", strings.Join(slices.Compact(others), ", "), base)
-		}
-	}
-	r.add(e.at, at, "unknown key; %s", hint)
+	r.add(e.at, at, "unknown key; %s", says)
 }
 
+// having are the bases whose files have a path.
+func having(path string) []string {
+	return slices.DeleteFunc(Bases(), func(base string) bool {
+		return !slices.ContainsFunc(pathsOf()[base], func(p string) bool { return p == path || strings.HasPrefix(p, path+".") })
+	})
+}
+
+// pathsOf are the paths of every base.
+var pathsOf = sync.OnceValue(func() map[string][]string {
+	paths := map[string][]string{}
+	for _, base := range Bases() {
+		for _, f := range Default(base).fields() {
+			paths[base] = append(paths[base], f.path)
+		}
+	}
+	return paths
+})
+
 // set reads one value.
-func (r *reader) set(f *field, at any, path string, n ast.Node) {
+func (r *reader) set(f *field, path string, n ast.Node) {
 	value, ok := scalar(n)
-	if list, isList := n.(*ast.SequenceNode); isList && kindOf(at) == texts {
-		value, ok = make([]string, 0, len(list.Values)), true
+	if list, isList := n.(*ast.SequenceNode); isList && f.kind == texts {
+		items := make([]string, 0, len(list.Values))
 		for _, v := range list.Values {
 			item, _ := scalar(v)
 			text, isText := item.(string)
@@ -320,11 +296,12 @@ func (r *reader) set(f *field, at any, path string, n ast.Node) {
 				r.add(v, path, "want a text in the list, found %s", described(v))
 				return
 			}
-			value = append(value.([]string), text)
+			items = append(items, text)
 		}
+		value, ok = items, true
 	}
-	if !ok || !f.set(at, value) {
-		r.add(n, path, "want %s; found %s", f.want(kindOf(at)), described(n))
+	if !ok || !f.set(value) {
+		r.add(n, path, "want %s; found %s", f.want(), described(n))
 	}
 }
 
@@ -368,16 +345,16 @@ func described(n ast.Node) string {
 }
 
 // overrides reads what is said of single tools.
-func (r *reader) overrides(s *Settings, n ast.Node) {
+func (r *reader) overrides(n ast.Node) {
 	if _, ok := n.(*ast.NullNode); ok {
 		return
 	}
-	tools, ok := r.entries(n, overrides)
+	list, ok := r.entries(n, overrides)
 	if !ok {
 		return
 	}
-	names, fields := map[string]string{}, toolFields(s.Base)
-	for _, tool := range tools {
+	names := map[string]string{}
+	for _, tool := range list {
 		at := joined(overrides, tool.key)
 		normal := toolpolicy.Normal(tool.key)
 		switch other := names[normal]; {
@@ -393,25 +370,18 @@ func (r *reader) overrides(s *Settings, n ast.Node) {
 		if !ok {
 			continue
 		}
-		var p toolpolicy.Policy
-		for _, e := range list {
-			f := slices.IndexFunc(fields, func(f toolField) bool { return f.path == e.key })
-			if f >= 0 {
-				r.set(&fields[f].field, fields[f].at(&p), joined(at, e.key), e.value)
-				continue
-			}
-			var known []string
-			for _, f := range fields {
-				known = append(known, f.path)
-			}
-			r.add(e.at, joined(at, e.key), "unknown key; %s", hint(closest.Name(e.key, known), known))
+		p := new(toolpolicy.Policy)
+		fields := fieldsOf(r.settings.Base, (*toolFields)(p))
+		for i := range fields {
+			fields[i].path = joined(at, fields[i].path)
 		}
+		r.fields(fields, list, at)
 		if len(p.PreserveFields) == 0 {
 			p.PreserveFields = nil // both leave what is built in
 		}
-		if s.Tools == nil {
-			s.Tools = map[string]toolpolicy.Policy{}
+		if r.settings.Tools == nil {
+			r.settings.Tools = map[string]toolpolicy.Policy{}
 		}
-		s.Tools[tool.key] = p
+		r.settings.Tools[tool.key] = *p
 	}
 }

@@ -6,14 +6,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// Schema is the JSON schema (draft 2020-12) of policy files, made of the same
-// table that reads them, for editors.
+// Schema is the JSON schema (draft 2020-12) of policy files, made of the structs
+// that they are read into, for editors.
 func Schema() []byte {
-	defs := map[string]any{"common": baseSchema("")}
+	defs := map[string]any{}
 	cases := []any{}
 	for _, base := range Bases() {
 		defs[base] = baseSchema(base)
@@ -43,59 +41,31 @@ func Schema() []byte {
 		}},
 	}, "", "  ")
 	if err != nil {
-		panic(fmt.Sprintf("policyfile: %v", err)) // the table holds no value that JSON has not
+		panic(fmt.Sprintf("policyfile: %v", err)) // the fields hold no value that JSON has not
 	}
 	return append(doc, '\n')
 }
 
-// baseSchema describes the files of one base; that of no base is what all have
-// in common.
+// baseSchema describes the files of one base.
 func baseSchema(base string) map[string]any {
-	defaults := Default(base)
 	top := map[string]any{"base": true}
-	if base != "" {
-		for group := range baseSchema("")["properties"].(map[string]any) {
-			if group != "base" && !varies(group) {
-				top[group] = map[string]any{"$ref": "#/$defs/common/properties/" + group}
-			}
+	for _, f := range Default(base).fields() {
+		schema := f.schema(base)
+		if f.kind != tools {
+			schema["default"] = f.get()
 		}
-	}
-	put := func(path string, schema any) {
-		group, key, nested := strings.Cut(path, ".")
-		if !nested {
-			top[path] = schema
-			return
+		group, key, nested := strings.Cut(f.path, ".")
+		switch {
+		case !nested:
+			top[group] = schema
+			continue
+		case top[group] == nil:
+			top[group] = object(map[string]any{})
 		}
-		g, ok := top[group].(map[string]any)
-		if !ok {
-			g = object(map[string]any{})
-			top[group] = g
-		}
-		g["properties"].(map[string]any)[key] = schema
+		top[group].(map[string]any)["properties"].(map[string]any)[key] = schema
 	}
-	for i := range table {
-		if f := &table[i]; f.of(base) && (base == "") != varies(f.path) {
-			at := f.at(defaults)
-			schema := f.schema(kindOf(at))
-			schema["default"] = f.get(at)
-			put(f.path, schema)
-		}
-	}
-	if base == "" {
-		return object(top)
-	}
-	use := find(base, "summarizer.use")
-	top["summarizer"] = map[string]any{"anyOf": []any{top["summarizer"], use.schema(texts)}}
-	if fields := toolFields(base); len(fields) > 0 {
-		tool := map[string]any{}
-		for _, f := range fields {
-			tool[f.path] = f.schema(kindOf(f.at(&toolpolicy.Policy{})))
-		}
-		put(overrides, map[string]any{
-			"description": "what holds for single tools, by name", "type": []string{"object", "null"},
-			"additionalProperties": object(tool),
-		})
-	}
+	whole := top["summarizer"].(map[string]any)
+	top["summarizer"] = map[string]any{"anyOf": []any{whole, whole["properties"].(map[string]any)["use"]}}
 	return object(top)
 }
 
@@ -103,20 +73,16 @@ func object(properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 }
 
-// varies reports whether what stands under the first key of a path depends on
-// the base.
-func varies(path string) bool {
-	group, _, _ := strings.Cut(path, ".")
-	return slices.ContainsFunc(table, func(f field) bool {
-		head, _, _ := strings.Cut(f.path, ".")
-		return head == group && f.bases != nil
-	})
-}
-
 // schema describes one field.
-func (f *field) schema(k kind) map[string]any {
+func (f *field) schema(base string) map[string]any {
 	var one map[string]any
-	switch k {
+	switch f.kind {
+	case tools:
+		tool := map[string]any{}
+		for _, f := range fieldsOf(base, new(toolFields)) {
+			tool[f.path] = f.schema(base)
+		}
+		one = map[string]any{"type": []string{"object", "null"}, "additionalProperties": object(tool)}
 	case truth:
 		one = map[string]any{"type": "boolean"}
 	case whole:
@@ -128,15 +94,15 @@ func (f *field) schema(k kind) map[string]any {
 	default:
 		one = map[string]any{"type": "string", "minLength": 1}
 		switch {
-		case f.model:
-			one["pattern"] = `^(extractive|(anthropic|openai):.+)$`
+		case f.models:
+			one["pattern"] = `^(extractive|agent|(anthropic|openai):.+)$`
 		case f.enum != nil:
 			one = map[string]any{"enum": f.enum}
 		}
 	}
-	if k == texts {
+	if f.kind == texts {
 		list := map[string]any{"type": "array", "items": one}
-		if f.model {
+		if f.models {
 			list["minItems"] = 1
 		}
 		one = map[string]any{"anyOf": []any{one, list}}
@@ -149,6 +115,6 @@ func (f *field) schema(k kind) map[string]any {
 		slices.Sort(words)
 		one = map[string]any{"anyOf": []any{one, map[string]any{"enum": words}}}
 	}
-	one["description"] = f.comment(k)
+	one["description"] = f.comment()
 	return one
 }

@@ -7,7 +7,8 @@
 //	summarizer:
 //	  use: [anthropic:claude-haiku-4-5]
 //
-// One table lists every field: reading, writing and the JSON schema follow it.
+// The fields are those of tagged structs: reading, writing and the JSON schema are
+// made of them by reflection.
 package policyfile
 
 import (
@@ -46,52 +47,59 @@ type Settings struct {
 	Loop       policy.Loop
 	// Messages, Tokens, Turns and Ratio are how much the cut of that name keeps;
 	// SplitTurns lets last-tokens cut inside a turn.
-	Messages, Tokens, Turns int
-	Ratio                   float64
-	SplitTurns              bool
+	Messages   int     `file:"cut.messages" bases:"last-messages" unit:"messages" range:"1.." about:"how many of the newest messages stay" source:"docs/policies.md"`
+	Tokens     int     `file:"cut.tokens" bases:"last-tokens" unit:"tokens" range:"1.." about:"how much of the newest part stays" source:"docs/policies.md"`
+	SplitTurns bool    `file:"cut.split_turns" bases:"last-tokens" about:"cut inside a turn where that keeps more" source:"docs/policies.md"`
+	Turns      int     `file:"cut.turns" bases:"last-turns" unit:"turns" range:"1.." about:"how many of the newest turns stay whole" source:"docs/policies.md"`
+	Ratio      float64 `file:"cut.ratio" bases:"ratio" unit:"ratio" range:"0.001..0.999" about:"share of the tokens that stays" source:"docs/policies.md"`
 
 	// Counter is how tokens are counted; "auto" leaves it to the caller.
-	Counter     string
+	Counter     string `file:"counter" about:"how tokens are counted: o200k, cl100k, claude, gemini, chars/4, …; auto: as the model counts, or else o200k" source:"A13, A19"`
 	Summarizer  Summarizer
 	Rehydration rehydrate.Options
 	Retrieval   Retrieval
 	// Durability holds for tools that nobody declares (A9), Tools are overrides
 	// by name.
-	Durability thread.Durability
-	Tools      map[string]toolpolicy.Policy
+	Durability thread.Durability            `file:"tools.default_durability" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"holds for tools that nobody declares" source:"A9, A19"`
+	Tools      map[string]toolpolicy.Policy `file:"tools.overrides" bases:"auto ladder last-messages last-tokens last-turns ratio" about:"by the name of a tool; what is not said of it is as built in" source:"A9, A19"`
 }
 
 // Retrieval says what of the removed messages is shown without being asked for.
 type Retrieval struct {
-	Enabled bool
+	Enabled bool `file:"retrieval.enabled" about:"show what was removed and matches the user's last message beside it" source:"A19, A23"`
 	// Tokens bounds what one request is shown.
-	Tokens int
+	Tokens int `file:"retrieval.tokens" unit:"tokens" range:"1.." about:"bound on what one request is shown so" source:"A23"`
 	// Vectors is the model whose vectors let searches find by meaning, as
 	// provider:name, or "none".
-	Vectors string
+	Vectors string `file:"retrieval.vector_store" about:"search by meaning too, with vectors of a model such as openai:text-embedding-3-small; none: by words alone" source:"A19, A23"`
 }
 
 // Rungs says which rungs of a ladder are off.
-type Rungs struct{ Externalize, Clear, Summarize, Drop bool }
+type Rungs struct {
+	Externalize bool `file:"ladder.enable_externalization" bases:"auto" not:"true" about:"store large results outside of the prompt and leave a pointer" source:"A17"`
+	Clear       bool `file:"ladder.enable_clearing" not:"true" about:"replace results by a placeholder" source:"A17"`
+	Summarize   bool `file:"ladder.enable_summarization" not:"true" about:"summarize older spans" source:"A17"`
+	Drop        bool `file:"ladder.enable_dropping" not:"true" about:"leave messages out, as the last resort" source:"A17"`
+}
 
 // Summarizer says who writes summaries.
 type Summarizer struct {
 	// Use are models as provider:name, asked in this order. After the last one,
 	// or with none, code writes the summary.
-	Use []string
+	Use []string `file:"summarizer.use" enum:"models" about:"models that write summaries, asked in order: anthropic:MODEL or openai:MODEL; after them, and with extractive alone, code does" source:"A19"`
 	// Timeout bounds each model.
-	Timeout time.Duration
+	Timeout time.Duration `file:"summarizer.timeout" unit:"duration" range:"1ms..1h" about:"bound on each model" source:"docs/policies.md"`
 	// Temperature is sent with requests: Own leaves it to each prompt, None
 	// sends none.
-	Temperature float64
+	Temperature float64 `file:"summarizer.temperature" range:"0..2" words:"auto=-1 none=-2" about:"sent with each request; auto: each prompt's own; none: for models that take none" source:"B6"`
 	// MaxOutput bounds answers in tokens; 0 leaves it to each prompt.
-	MaxOutput int
+	MaxOutput int `file:"summarizer.max_output" unit:"tokens" range:"1.." words:"auto=0" about:"bound on each answer, thinking included; auto: each prompt's own" source:"docs/policies.md"`
 	// ChunkCharacters is the most of a span that is sent at once (D6).
-	ChunkCharacters int
-	// Cache keeps answers, so that the same question is asked once (A15).
-	Cache bool
+	ChunkCharacters int `file:"summarizer.chunk_characters" bases:"auto ladder last-messages last-tokens last-turns ratio" unit:"characters" range:"1000.." about:"the most of a span that is sent at once" source:"D6"`
 	// Trust says how much of what a model writes is taken.
-	Trust policy.Trust
+	Trust policy.Trust `file:"summarizer.trust" about:"how much of what a model writes is taken: the sentences that stand on the messages (checked), or all of it, as the seeds do (model)" source:"F2"`
+	// Cache keeps answers, so that the same question is asked once (A15).
+	Cache bool `file:"summarizer.cache" about:"ask the same question only once" source:"A15, A19"`
 }
 
 // What Summarizer.Temperature may hold beside a temperature.
@@ -112,7 +120,7 @@ type base struct {
 }
 
 var bases = []base{
-	{name: "auto", line: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are put aside or cleared by rule, what is older than fits is summarized.",
+	{name: "auto", line: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are externalized or cleared by rule, what is older than fits is summarized.",
 		rungs: func(*Settings) strategy.Ladder { return strategy.Auto() }},
 	{name: "ladder", line: "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay.",
 		rungs: func(s *Settings) strategy.Ladder { return append(strategy.Ladder{}, s.Ladder.Rungs()...) }},
@@ -216,7 +224,7 @@ func Named(name string) (*Settings, error) {
 		*at = n
 	case *float64:
 		share, err := strconv.ParseFloat(argument, 64)
-		if err != nil || !(share >= least && share < 1) {
+		if err != nil || !(share >= 0.001 && share < 1) {
 			return nil, fmt.Errorf("%s: want a share between 0 and 1, such as ratio:0.3", name)
 		}
 		*at = share

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,62 +31,55 @@ func (s *Settings) YAML() []byte {
 		}
 		return "  ", key
 	}
-	for i := range table {
-		f := &table[i]
-		if !f.of(s.Base) {
+	for _, f := range s.fields() {
+		indent, key := enter(f.path)
+		if f.kind == tools {
+			s.writeTools(&b, indent, key, f)
 			continue
 		}
-		indent, key := enter(f.path)
-		at := f.at(s)
-		wrap(&b, indent, f.comment(kindOf(at)))
-		b.WriteString(indent + key + ": " + written(f.get(at)) + "\n")
-	}
-	fields := toolFields(s.Base)
-	if len(fields) == 0 {
-		return b.Bytes()
-	}
-	indent, key := enter(overrides)
-	var known []string
-	for _, f := range fields {
-		known = append(known, f.path+" ("+f.about+")")
-	}
-	wrap(&b, indent, "By the name of a tool; what is not said of it is as built in: "+strings.Join(known, ", ")+". A9, A19")
-	if len(s.Tools) == 0 {
-		b.WriteString(indent + key + ": {}\n")
-		return b.Bytes()
-	}
-	b.WriteString(indent + key + ":\n")
-	for _, name := range slices.Sorted(maps.Keys(s.Tools)) {
-		p := s.Tools[name]
-		var lines []string
-		for _, f := range fields {
-			at := f.at(&p)
-			if reflect.ValueOf(at).Elem().IsZero() {
-				continue
-			}
-			value := f.get(at)
-			if list, ok := value.([]string); ok && len(list) == 0 {
-				continue
-			}
-			lines = append(lines, indent+"    "+f.path+": "+written(value)+"\n")
-		}
-		b.WriteString(indent + "  " + rawjson.Quote(name) + ":")
-		if len(lines) == 0 {
-			b.WriteString(" {}")
-		}
-		b.WriteString("\n" + strings.Join(lines, ""))
+		wrap(&b, indent, f.comment())
+		b.WriteString(indent + key + ": " + written(f.get()) + "\n")
 	}
 	return b.Bytes()
 }
 
+// writeTools writes what is said of single tools.
+func (s *Settings) writeTools(b *bytes.Buffer, indent, key string, f field) {
+	var known []string
+	for _, f := range fieldsOf(s.Base, new(toolFields)) {
+		known = append(known, f.path+" ("+f.about+")")
+	}
+	f.about += ": " + strings.Join(known, ", ")
+	wrap(b, indent, f.comment())
+	if len(s.Tools) == 0 {
+		b.WriteString(indent + key + ": {}\n")
+		return
+	}
+	b.WriteString(indent + key + ":\n")
+	for _, name := range slices.Sorted(maps.Keys(s.Tools)) {
+		p := s.Tools[name]
+		var lines string
+		for _, f := range fieldsOf(s.Base, (*toolFields)(&p)) {
+			if !f.setting.IsZero() && (f.kind != texts || f.setting.Len() > 0) {
+				lines += indent + "    " + f.path + ": " + written(f.get()) + "\n"
+			}
+		}
+		if lines == "" {
+			b.WriteString(indent + "  " + rawjson.Quote(name) + ": {}\n")
+			continue
+		}
+		b.WriteString(indent + "  " + rawjson.Quote(name) + ":\n" + lines)
+	}
+}
+
 // comment says what a field is, in which unit, what it may be, and where that
 // comes from.
-func (f *field) comment(k kind) string {
+func (f *field) comment() string {
 	var facts []string
 	if f.unit != "" {
 		facts = append(facts, f.unit)
 	}
-	if limits := f.limits(k); limits != "" {
+	if limits := f.limits(); limits != "" {
 		facts = append(facts, limits)
 	} else if f.enum != nil {
 		facts = append(facts, strings.Join(f.enum, ", "))
@@ -116,3 +109,30 @@ func wrap(b *bytes.Buffer, indent, text string) {
 	}
 	b.WriteString(line + "\n")
 }
+
+// written is a value as YAML.
+func written(value any) string {
+	switch v := value.(type) {
+	case string:
+		if plainText.MatchString(v) && !slices.Contains(keywords, strings.ToLower(v)) {
+			return v
+		}
+		return rawjson.Quote(v) // what JSON writes, YAML reads
+	case []string:
+		out := make([]string, len(v))
+		for i, s := range v {
+			out[i] = written(s)
+		}
+		return "[" + strings.Join(out, ", ") + "]"
+	case float64:
+		return plain(v)
+	}
+	return fmt.Sprint(value)
+}
+
+// plainText are names and durations, which need no quotes wherever they stand,
+// keywords what YAML, of any version, would read as something else.
+var (
+	plainText = regexp.MustCompile(`^([A-Za-z][\w./-]*(:[\w./:-]*[\w./-])?|([0-9]+(\.[0-9]+)?(ns|us|ms|[smh]))+)$`)
+	keywords  = []string{"true", "false", "yes", "no", "on", "y", "n", "null", "nan", "inf"}
+)

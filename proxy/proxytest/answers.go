@@ -66,6 +66,9 @@ func answered(q *Request, body gjson.Result, a Answer) *wiretest.Said {
 	if len(a.Calls) > 0 {
 		s.Stop = wire.StopTool
 	}
+	if a.Cut {
+		s.Stop = wire.StopLength
+	}
 	if q.API == wire.Anthropic {
 		s.Seal = seal(body, body.Get("messages").Array())
 	}

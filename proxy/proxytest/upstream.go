@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,6 +47,9 @@ type Request struct {
 type Answer struct {
 	Text, Thinking string
 	Calls          []thread.ToolCall
+	// Cut says that the answer ended at the limit on the output. A stream of Anthropic's
+	// then lacks the end of the last call's arguments.
+	Cut bool
 	// Status and Body answer in place of the model; Stream is sent as a stream of
 	// status 200 instead.
 	Status int
@@ -273,6 +277,16 @@ func overflow(api string, tokens, window int) string {
 		quote(fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens.", window, tokens)))
 }
 
+// cutArguments leaves out the last piece of a call's arguments in Anthropic's API.
+func cutArguments(events []string) []string {
+	for n := range slices.Backward(events) {
+		if strings.Contains(events[n], `"input_json_delta"`) {
+			return slices.Delete(events, n, n+1)
+		}
+	}
+	return events
+}
+
 // write sends an answer, whole or as a stream.
 func (u *Upstream) write(w http.ResponseWriter, r *http.Request, q *Request, body gjson.Result, a Answer) {
 	for name, values := range a.Header {
@@ -286,6 +300,9 @@ func (u *Upstream) write(w http.ResponseWriter, r *http.Request, q *Request, bod
 		pieces = []string{a.Stream}
 	case q.Stream:
 		pieces = wiretest.Events(q.API, wiretest.Body(q.API, answered(q, body, a)), &wiretest.StreamOptions{NoUsage: !body.Get("stream_options.include_usage").Bool()})
+		if a.Cut {
+			pieces = cutArguments(pieces)
+		}
 	default:
 		pieces = []string{wiretest.Body(q.API, answered(q, body, a))}
 	}

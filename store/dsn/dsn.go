@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/durable"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
@@ -116,7 +117,7 @@ func fileOf(name string, existing bool) (string, error) {
 	if existing {
 		return file, nil
 	}
-	if err := os.MkdirAll(name, 0o700); errors.Is(err, fs.ErrPermission) {
+	if err := durable.MkdirAll(name); errors.Is(err, fs.ErrPermission) {
 		return "", fmt.Errorf("%w: %w", store.ErrReadOnly, err)
 	} else if err != nil {
 		return "", err

@@ -64,7 +64,7 @@ func TestOwnKeys(t *testing.T) {
 		db, artifacts, ring := sealed(t, name, parsed(t, first))
 		storetest.Fill(t, db, "acme", "said by acme")
 		storetest.Fill(t, db, "b", "said by b")
-		id, err := artifacts.Put(ctx, artifact.Metadata{TenantID: "acme", ThreadID: "t"}, "put aside")
+		id, err := artifacts.Put(ctx, artifact.Metadata{TenantID: "acme", ThreadID: "t"}, "externalized")
 		if err != nil {
 			t.Fatal(err)
 		}

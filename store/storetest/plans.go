@@ -35,7 +35,7 @@ func TestPlans(t *testing.T, open func(testing.TB) store.Plans) {
 		s := open(t)
 		mine := made(1)
 		mine.Summarizations = []plan.Summarization{{
-			Span: thread.Span{MessageIDs: []thread.ID{"b"}}, Stand: []plan.Said{{Role: thread.User, Text: "said"}},
+			Span: thread.Span{MessageIDs: []thread.ID{"b"}}, Stand: []plan.Replacement{{Role: thread.User, Text: "said"}},
 			State:   &state.State{Tasks: []state.Item{{Text: "task"}}},
 			Summary: summary.Summary{ToolOutcomes: []summary.ToolOutcome{{Tool: "x", KeyFields: thread.Fields{"k": []any{"v"}}}}},
 		}}

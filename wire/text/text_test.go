@@ -2,24 +2,19 @@ package text_test
 
 import (
 	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/palimpsest-ai/palimpsest/internal/golden"
 	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/text"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func say(s string) thread.Part { return thread.Text{Text: s} }
 
@@ -32,20 +27,7 @@ func TestGolden(t *testing.T) {
 		{"forged", forged()},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := text.Encode(test.prompt)
-			file := filepath.Join("testdata", test.name+".txt")
-			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(got), string(want)); diff != "" {
-				t.Errorf("(-got +want):\n%s", diff)
-			}
+			golden.Equal(t, "testdata/"+test.name+".txt", text.Encode(test.prompt))
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package wiretest
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -37,7 +38,8 @@ var (
 		wire.StopEnd: "stop", wire.StopLength: "length", wire.StopTool: "tool_calls", wire.StopRefusal: "stop",
 		wire.StopFilter: "content_filter", wire.StopContext: "model_context_window_exceeded", wire.StopOther: "pause",
 	}
-	incomplete = map[wire.Stop]string{
+	contentStops = map[wire.Stop]string{wire.StopLength: "MAX_TOKENS"}
+	incomplete   = map[wire.Stop]string{
 		wire.StopLength: "max_output_tokens", wire.StopFilter: "content_filter", wire.StopContext: "model_context_window_exceeded", wire.StopOther: "pause",
 	}
 )
@@ -65,8 +67,8 @@ func Body(api string, s *Said) string {
 		body = fmt.Sprintf(`{"id":"resp_%s","object":"response","created_at":1,%s,"error":null,"model":%s,"output":[%s],"parallel_tool_calls":true,"tool_choice":"auto","tools":%s}`,
 			s.Serial, state, quote(s.Model), strings.Join(s.Items(), ","), tools)
 	default:
-		body = fmt.Sprintf(`{"candidates":[{"content":{"parts":[%s],"role":"model"},"finishReason":"STOP","index":0}],"modelVersion":%s,"responseId":"r%s"}`,
-			s.parts(), quote(s.Model), s.Serial)
+		body = fmt.Sprintf(`{"candidates":[{"content":{"parts":[%s],"role":"model"},"finishReason":%q,"index":0}],"modelVersion":%s,"responseId":"r%s"}`,
+			s.parts(), cmp.Or(contentStops[s.Stop], "STOP"), quote(s.Model), s.Serial)
 	}
 	if name, usage := s.usage(api); s.Usage.Known {
 		body = set(body, name, usage)

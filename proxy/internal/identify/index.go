@@ -66,17 +66,17 @@ func (x *Index) Bytes() int {
 }
 
 // Read reads a body: by what it adds to the request that it has most in common with,
-// if there is one. The error says that it is no request of the API.
-func (t *Tenant) Read(codec wire.Codec, body string) (*Request, error) {
+// if there is one. The error says that it is no request of the API, or is that of gone.
+func (t *Tenant) Read(codec wire.Codec, body string, gone Gone) (*Request, error) {
 	before, same := t.find(codec.API(), body)
 	var r *Request
 	if before != nil {
-		r = before.request.extended(codec, body, same)
+		r = before.request.extended(codec, body, same, gone)
 	}
 	if r == nil {
 		before = nil
 		var err error
-		if r, err = Read(codec, body); err != nil {
+		if r, err = Read(codec, body, gone); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func TestOwnSummariesAreKnown(t *testing.T) {
 	const body = `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":[{"type":"text","text":"[COMPACT SUMMARY]\n[Summary v1.0]\n- port 8080"}, {"type":"text","text":"Mend the bell."}]}]}`
 	d := anthropic.Codec{}
-	k, err := Read(d, body)
+	k, err := Read(d, body, waiting)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestOwnSummariesAreKnown(t *testing.T) {
 		t.Errorf("it is sent on as %s, %v", out, err)
 	}
 	longer := body[:len(body)-2] + `,{"role":"assistant","content":"Done."},{"role":"user","content":"Thanks."}]}`
-	next := k.extended(d, longer, len(body)-2)
+	next := k.extended(d, longer, len(body)-2, waiting)
 	if next == nil || len(next.Prompt.Messages) != 4 {
 		t.Fatalf("the next request is read as %+v", next)
 	}

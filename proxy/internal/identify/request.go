@@ -31,19 +31,55 @@ type Request struct {
 	upTo      []int // how many messages there are up to each of them
 }
 
+// Gone says whether nobody waits for an answer any more, and why: the Err of a
+// context. It is asked between the steps of reading a body, none of which takes
+// longer than decoding it.
+type Gone func() error
+
 // Decode decodes a body, and knows in it our own summaries and what a harness wrote
 // in the user's name.
-func Decode(codec wire.Codec, body []byte) (*prompt.Prompt, error) {
+func Decode(codec wire.Codec, body []byte, gone Gone) (*prompt.Prompt, error) {
+	if err := gone(); err != nil {
+		return nil, err
+	}
 	p, err := codec.Decode(body)
 	if err == nil {
-		p.Messages = injected.Marked(p.Messages, nil)
+		p.Messages, err = marked(p.Messages, nil, gone)
 	}
-	return p, err
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// stretch is how many messages are looked into between two questions whether anybody
+// waits.
+const stretch = 64
+
+// marked is injected.Marked in stretches. Messages of one element stay together.
+func marked(messages []thread.Message, before *thread.Message, gone Gone) ([]thread.Message, error) {
+	var out []thread.Message
+	for len(messages) > 0 {
+		if err := gone(); err != nil {
+			return nil, err
+		}
+		n := min(stretch, len(messages))
+		for n < len(messages) && messages[n].Frame != nil && messages[n].Frame == messages[n-1].Frame {
+			n++
+		}
+		part := injected.Marked(messages[:n:n], before)
+		if out = append(out, part...); len(part) > 0 {
+			last := part[len(part)-1]
+			before = &last
+		}
+		messages = messages[n:]
+	}
+	return out, nil
 }
 
 // Read reads a whole body.
-func Read(codec wire.Codec, body string) (*Request, error) {
-	p, err := Decode(codec, []byte(body))
+func Read(codec wire.Codec, body string, gone Gone) (*Request, error) {
+	p, err := Decode(codec, []byte(body), gone)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +87,9 @@ func Read(codec wire.Codec, body string) (*Request, error) {
 		body = p.Source.Body // the same bytes, which need not be kept twice
 	}
 	r := located(body, p, members(body))
-	r.IDs = Chain(nil, r.Prompt.Messages)
+	if r.IDs, err = Chain(nil, r.Prompt.Messages, gone); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -62,7 +100,7 @@ func Assembled(body string, p *prompt.Prompt, ids []thread.ID) *Request {
 }
 
 // Chain are the chained ids of messages, the first of which are known.
-func Chain(known []thread.ID, messages []thread.Message) []thread.ID {
+func Chain(known []thread.ID, messages []thread.Message, gone Gone) ([]thread.ID, error) {
 	ids := make([]thread.ID, len(messages))
 	n := copy(ids, known)
 	parent := thread.ID("")
@@ -70,10 +108,15 @@ func Chain(known []thread.ID, messages []thread.Message) []thread.ID {
 		parent = ids[n-1]
 	}
 	for i := n; i < len(messages); i++ {
+		if i%stretch == 0 {
+			if err := gone(); err != nil {
+				return nil, err
+			}
+		}
 		parent = thread.ChainID(parent, &messages[i])
 		ids[i] = parent
 	}
-	return ids
+	return ids, nil
 }
 
 // Member is a member of the body, or of an object in it.

@@ -8,17 +8,16 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // extended reads a body that goes on where a known one ends: everything around the
 // messages is the same, and so are most of them. Only the rest is decoded. It is nil
-// where that cannot be done, and then the whole has to be.
+// where that cannot be done, and then the whole has to be, or where nobody waits.
 //
 // same is how much the two have in common at their beginning, in bytes.
-func (r *Request) extended(codec wire.Codec, body string, same int) *Request {
+func (r *Request) extended(codec wire.Codec, body string, same int, gone Gone) *Request {
 	tail := len(r.Body) - r.end // what stands behind the messages
 	if len(r.ends) == 0 || len(body) < tail+r.open || body[len(body)-tail:] != r.Body[r.end:] {
 		return nil
@@ -42,7 +41,10 @@ func (r *Request) extended(codec wire.Codec, body string, same int) *Request {
 	if !ok {
 		return nil
 	}
-	news = injected.Marked(news, &before[kept-1])
+	news, err := marked(news, &before[kept-1], gone)
+	if err != nil {
+		return nil
+	}
 	p := *r.Prompt
 	source := *r.Prompt.Source
 	source.Body = body
@@ -56,8 +58,12 @@ func (r *Request) extended(codec wire.Codec, body string, same int) *Request {
 	move(news, last.Position()+last.Elements())
 	p.Messages = append(slices.Clip(before), news...)
 	p.Source = &source
+	ids, err := Chain(r.IDs[:kept], p.Messages, gone)
+	if err != nil {
+		return nil
+	}
 	next := &Request{
-		Body: body, Prompt: &p, IDs: Chain(r.IDs[:kept], p.Messages), Members: r.Members, Surroundings: r.Surroundings,
+		Body: body, Prompt: &p, IDs: ids, Members: r.Members, Surroundings: r.Surroundings,
 		decoded: r.decoded*from/len(r.Body) + decodedBytes*len(rest),
 		open:    r.open, end: len(body) - tail, ends: slices.Clip(r.ends[:n]), upTo: slices.Clip(r.upTo[:n]),
 	}

@@ -74,14 +74,14 @@ func TestExtendedGemini(t *testing.T) {
 			}
 			contents = append(contents, `{"role":"user","parts":[`+strings.Join(responses, ",")+`]}`)
 			text := `{"contents":[` + strings.Join(contents, ",") + `]}`
-			whole, err := Decode(gemini.Codec{}, []byte(text))
+			whole, err := Decode(gemini.Codec{}, []byte(text), waiting)
 			if err != nil {
 				t.Fatal(err)
 			}
 			fresh := located(text, whole, members(text))
-			fresh.IDs = Chain(nil, whole.Messages)
+			fresh.IDs = chain(t, whole.Messages)
 			if last != nil {
-				if got := last.extended(gemini.Codec{}, text, commonPrefix(last.Body, text)); got != nil {
+				if got := last.extended(gemini.Codec{}, text, commonPrefix(last.Body, text), waiting); got != nil {
 					if diff := cmp.Diff(whole, got.Prompt); diff != "" {
 						t.Fatalf("%s (-whole +extended):\n%s", text, diff)
 					}
@@ -132,14 +132,14 @@ func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int)
 			}
 		}
 		text := with(now)
-		whole, err := Decode(codec, []byte(text))
+		whole, err := Decode(codec, []byte(text), waiting)
 		if err != nil {
 			continue
 		}
 		fresh := located(text, whole, members(text))
-		fresh.IDs = Chain(nil, whole.Messages)
+		fresh.IDs = chain(t, whole.Messages)
 		if last != nil {
-			if got := last.extended(codec, text, commonPrefix(last.Body, text)); got != nil {
+			if got := last.extended(codec, text, commonPrefix(last.Body, text), waiting); got != nil {
 				hits++
 				if diff := cmp.Diff(whole.Messages, got.Prompt.Messages); diff != "" {
 					t.Fatalf("%s, %d elements (-whole +extended):\n%s", name, i, diff)
@@ -153,7 +153,7 @@ func extend(t *testing.T, codec wire.Codec, name string, body []byte) (hits int)
 				if again, _ := codec.Encode(got.Prompt); string(again) != text {
 					t.Fatalf("%s: what was read is written otherwise", name)
 				}
-				got.IDs = Chain(nil, got.Prompt.Messages)
+				got.IDs = chain(t, got.Prompt.Messages)
 				last = got
 				continue
 			}
@@ -175,7 +175,7 @@ func TestShell(t *testing.T) {
 			}
 		}
 		for name, body := range bodies {
-			p, err := Decode(codec, body)
+			p, err := Decode(codec, body, waiting)
 			if err != nil || len(p.Messages) < 3 {
 				continue
 			}
@@ -222,22 +222,22 @@ func TestExtendedNot(t *testing.T) {
 		return `{"model":"m","messages":[` + out + `],"system":"` + system + `"}`
 	}
 	first := body("s", "a", "b", "c")
-	p, err := Decode(anthropic.Codec{}, []byte(first))
+	p, err := Decode(anthropic.Codec{}, []byte(first), waiting)
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := located(first, p, members(first))
-	k.IDs = Chain(nil, p.Messages)
+	k.IDs = chain(t, p.Messages)
 	for _, other := range []string{
 		body("t", "a", "b", "c", "d"), body("s", "x", "b", "c"), `{"model":"m","messages":[],"system":"s"}`, ``, `{`,
 		first[:len(first)-1], first + first, `{"model":"m","messages":[{"role":"user","content":"a"}}],"system":"s"}`,
 		`{"model":"m","messages":[{"role":"user","content":"a"},],"system":"s"}`,
 	} {
-		got := k.extended(anthropic.Codec{}, other, commonPrefix(k.Body, other))
+		got := k.extended(anthropic.Codec{}, other, commonPrefix(k.Body, other), waiting)
 		if got == nil {
 			continue
 		}
-		whole, err := Decode(anthropic.Codec{}, []byte(other))
+		whole, err := Decode(anthropic.Codec{}, []byte(other), waiting)
 		if err != nil {
 			t.Errorf("%s is no request, and was read", other)
 		} else if diff := cmp.Diff(whole, got.Prompt); diff != "" {
@@ -245,7 +245,7 @@ func TestExtendedNot(t *testing.T) {
 		}
 	}
 	longer := body("s", "a", "b", "c", "d", "e")
-	if got := k.extended(anthropic.Codec{}, longer, commonPrefix(k.Body, longer)); got == nil || len(got.Prompt.Messages) != 5 {
+	if got := k.extended(anthropic.Codec{}, longer, commonPrefix(k.Body, longer), waiting); got == nil || len(got.Prompt.Messages) != 5 {
 		t.Error("a step more was read whole")
 	}
 }

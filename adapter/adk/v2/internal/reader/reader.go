@@ -1,0 +1,128 @@
+// Package reader is an agent of ADK that reads the report of adaptertest.
+package reader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	sdk "google.golang.org/genai"
+
+	"google.golang.org/adk/v2/agent"
+	"google.golang.org/adk/v2/agent/llmagent"
+	"google.golang.org/adk/v2/model"
+	"google.golang.org/adk/v2/plugin"
+	"google.golang.org/adk/v2/runner"
+	"google.golang.org/adk/v2/session"
+	"google.golang.org/adk/v2/tool"
+	"google.golang.org/adk/v2/tool/functiontool"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/adapter"
+	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
+	"github.com/palimpsest-ai/palimpsest/adapter/adk/v2"
+	"github.com/palimpsest-ai/palimpsest/adapter/genai"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+)
+
+// Run has the agent do the task, with the adapter unless c is nil: as a plugin of the
+// runner, or as callbacks of the agent.
+func Run(ctx context.Context, c *palimpsest.Compactor, o *adapter.Options, script *adaptertest.Script, asPlugin bool) error {
+	readPart, err := functiontool.New(functiontool.Config{Name: adaptertest.ReadPart, Description: adaptertest.ReadPartSays},
+		func(_ agent.Context, in part) (map[string]any, error) {
+			return map[string]any{"result": adaptertest.Part(in.N)}, nil
+		})
+	if err != nil {
+		return err
+	}
+	config := llmagent.Config{Name: "reader", Description: "reads reports", Instruction: "You read reports.", Model: scripted{script}, Tools: []tool.Tool{readPart}}
+	var plugins runner.PluginConfig
+	if c != nil {
+		a := adk.New(c, &adk.Options{Options: *o, Again: scripted{script}})
+		config.Toolsets = []tool.Toolset{a}
+		if asPlugin {
+			p, err := a.Plugin()
+			if err != nil {
+				return err
+			}
+			plugins.Plugins = []*plugin.Plugin{p}
+		} else {
+			config.BeforeModelCallbacks = []llmagent.BeforeModelCallback{a.BeforeModel}
+			config.AfterModelCallbacks = []llmagent.AfterModelCallback{a.AfterModel}
+			config.OnModelErrorCallbacks = []llmagent.OnModelErrorCallback{a.OnModelError}
+		}
+	}
+	reads, err := llmagent.New(config)
+	if err != nil {
+		return err
+	}
+	r, err := runner.New(runner.Config{AppName: "reports", Agent: reads, SessionService: session.InMemoryService(), PluginConfig: plugins, AutoCreateSession: true})
+	if err != nil {
+		return err
+	}
+	for event, err := range r.Run(ctx, "user", "report", sdk.NewContentFromText(adaptertest.Task, sdk.RoleUser), agent.RunConfig{}) {
+		if err != nil {
+			return err
+		}
+		if event.ErrorMessage != "" {
+			return errors.New(event.ErrorMessage)
+		}
+	}
+	return nil
+}
+
+// part is what the tool takes.
+type part struct {
+	N int `json:"n"`
+}
+
+// scripted is the script as a model of ADK, that refuses what Gemini's rules refuse.
+type scripted struct{ script *adaptertest.Script }
+
+// Name implements model.LLM.
+func (s scripted) Name() string { return "scripted" }
+
+// GenerateContent implements model.LLM.
+func (s scripted) GenerateContent(_ context.Context, req *model.LLMRequest, _ bool) iter.Seq2[*model.LLMResponse, error] {
+	return func(yield func(*model.LLMResponse, error) bool) { yield(s.answer(req)) }
+}
+
+func (s scripted) answer(req *model.LLMRequest) (*model.LLMResponse, error) {
+	body, err := json.Marshal(map[string]any{"contents": req.Contents, "systemInstruction": req.Config.SystemInstruction})
+	if err != nil {
+		return nil, err
+	}
+	for _, problem := range (gemini.Codec{}).Validate(body) {
+		if !problem.Advice {
+			return nil, fmt.Errorf("error 400: %w", problem)
+		}
+	}
+	messages, err := genai.Codec{}.Decode(req.Contents)
+	if err != nil {
+		return nil, err
+	}
+	base := genai.Base(req.Model, req.Config)
+	for _, block := range base.System {
+		messages = append(messages, thread.Message{Role: thread.System, Parts: []thread.Part{thread.Text{Text: block.Text}}})
+	}
+	var tools []string
+	for _, t := range base.Tools {
+		tools = append(tools, t.Name)
+	}
+	said, counted, err := s.script.Answer(messages, tools)
+	if err != nil {
+		return nil, err
+	}
+	contents, err := genai.Codec{}.Encode([]thread.Message{said})
+	if err != nil {
+		return nil, err
+	}
+	return &model.LLMResponse{
+		Content:       contents[0],
+		TurnComplete:  true,
+		UsageMetadata: &sdk.GenerateContentResponseUsageMetadata{PromptTokenCount: int32(counted.Input), CandidatesTokenCount: int32(counted.Output)},
+	}, nil
+}

@@ -1,0 +1,21 @@
+package eino_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/adapter"
+	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
+	"github.com/palimpsest-ai/palimpsest/adapter/eino/internal/reader"
+)
+
+func TestTask(t *testing.T) {
+	for name, stream := range map[string]bool{"whole": false, "streamed": true} {
+		t.Run(name, func(t *testing.T) {
+			adaptertest.TestTask(t, func(ctx context.Context, c *palimpsest.Compactor, o *adapter.Options, model *adaptertest.Script) error {
+				return reader.Run(ctx, c, o, model, stream)
+			})
+		})
+	}
+}

@@ -1,0 +1,33 @@
+// The program runs a program over LangChain Go with a scripted model: it reads a report of 60
+// parts of 8 KB through a window of 24,000 tokens, and tells what stood in the first.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/adapter"
+	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
+	"github.com/palimpsest-ai/palimpsest/adapter/langchaingo/internal/reader"
+)
+
+func main() {
+	ctx := context.Background()
+	c, err := palimpsest.New(palimpsest.Config{Recall: &palimpsest.Recall{}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	o := &adapter.Options{Window: adaptertest.Window, Output: adaptertest.Output}
+	model := &adaptertest.Script{Window: adaptertest.Window}
+	err = reader.Run(ctx, nil, nil, model)
+	fmt.Printf("without: %v\n         %v\n", model.Report(), err)
+
+	model = &adaptertest.Script{Window: adaptertest.Window}
+	err = reader.Run(ctx, c, o, model)
+	fmt.Printf("with:    %v\n", model.Report())
+	if err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
+)
+
+// usualIdle is how long a daemon that was started on demand waits for the next request.
+const usualIdle = 15 * time.Minute
+
+func daemonCommand(s Streams) *cobra.Command {
+	var idle time.Duration
+	c := &cobra.Command{
+		Use:   "daemon",
+		Short: "Start your daemon where none runs, and print where it is",
+		Long: `See to it that a daemon runs for you, and print one line of JSON: "socket", its Unix
+socket, which needs no key; "url" and "key", its port on this machine and the key that
+requests to it show (Authorization: Bearer KEY, of agents X-Palimpsest-Key: KEY); its
+"version", "api" and "pid". A daemon that answers already is the one, so that
+any number of programs may ask at once.
+
+It has the settings of "palimpsest serve" from the environment and the file of
+settings, keeps the same store, and ends when it was of no use for --idle. What it
+writes is in daemon.log in palimpsest's data directory.`,
+		Example: "  palimpsest daemon\n  palimpsest daemon stop",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if idle < 0 {
+				return fmt.Errorf("%w: --idle %s: want 0, which never ends it, or more", errUsage, idle)
+			}
+			data, socket, err := userSocket()
+			if err != nil {
+				return err
+			}
+			program, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			running, err := ondemand.Ensure(c.Context(), ondemand.Start{
+				Socket:  socket,
+				Command: []string{program, "serve", "--socket", socket, "--listen", "127.0.0.1:0", "--idle", idle.String()},
+				Log:     filepath.Join(data, "daemon.log"),
+			})
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(s.Out).Encode(running)
+		},
+	}
+	c.Flags().DurationVar(&idle, "idle", usualIdle, "one that is started now ends when nobody asked for anything for `DURATION`")
+	c.AddCommand(&cobra.Command{
+		Use:   "stop",
+		Short: "Stop your daemon",
+		Long:  "Stop the daemon that answers at your socket. What it is doing it finishes.",
+		Args:  exactly(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, socket, err := userSocket()
+			if err != nil {
+				return err
+			}
+			was, err := ondemand.Stop(c.Context(), socket)
+			switch {
+			case errors.Is(err, ondemand.ErrNone):
+				newPrinter(s.Out).line("no daemon answers at %s", socket)
+				return nil
+			case err != nil:
+				return err
+			}
+			newPrinter(s.Out).line("stopped the daemon, process %d", was.PID)
+			return nil
+		},
+	})
+	return c
+}
+
+// userSocket is the user's data directory and the socket of the user's daemon.
+func userSocket() (data, socket string, err error) {
+	if data, err = config.DataDir(); err == nil {
+		socket, err = ondemand.Socket(data)
+	}
+	return data, socket, err
+}

@@ -1,0 +1,109 @@
+package clip
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Ends keeps the head and the tail of s within about limit bytes and says
+// how many characters it left out. Cuts fall on line or word ends where there is
+// one near, and never inside a character as a reader sees it.
+func Ends(s string, limit int) string {
+	const slack = 48 // what the mark itself takes
+	if len(s) <= limit || len(s) <= slack {
+		return s
+	}
+	room := max(limit-slack, 16)
+	head := Before(s, room*6/10)
+	tail := cutAfter(s, len(s)-(room-room*6/10))
+	if tail <= head {
+		return s
+	}
+	before, after := strings.TrimRight(s[:head], " \t\n"), strings.TrimLeft(s[tail:], " \t\n")
+	between := s[len(before) : len(s)-len(after)]
+	left := utf8.RuneCountInString(between) + leftBefore(between)
+	return before + " " + Missing(left) + " " + after
+}
+
+const (
+	leftOpen  = "[… "
+	leftClose = " characters left out …]"
+)
+
+// leftBefore adds up what the marks in a text say was left out before, less the
+// marks themselves, so that a text trimmed twice tells the truth.
+func leftBefore(s string) int {
+	sum := 0
+	for {
+		_, rest, ok := strings.Cut(s, leftOpen)
+		if !ok {
+			return sum
+		}
+		// A figure is short; looking no further keeps hostile text cheap.
+		figure, _, ok := strings.Cut(rest[:min(len(rest), 16+len(leftClose))], leftClose)
+		n, err := strconv.Atoi(strings.ReplaceAll(figure, ",", ""))
+		if !ok || err != nil || n < 0 || n > 1<<31 {
+			s = rest
+			continue
+		}
+		sum += n - utf8.RuneCountInString(leftOpen+figure+leftClose)
+		s = rest[len(figure)+len(leftClose):]
+	}
+}
+
+// Brief returns s on one line, or its first words within limit bytes with … behind
+// them.
+func Brief(s string, limit int) string {
+	s = oneLine(s, 2*limit)
+	if len(s) <= limit {
+		return s
+	}
+	return strings.TrimRight(s[:Before(s, limit-3)], " ") + "…"
+}
+
+// oneLine joins the words of the first limit bytes with single spaces.
+func oneLine(s string, limit int) string {
+	if len(s) > limit {
+		s = s[:Before(s, limit)]
+	}
+	plain := true
+	for i := range len(s) {
+		if c := s[i]; c == '\n' || c == '\t' || c == '\r' || c == ' ' && i+1 < len(s) && s[i+1] == ' ' {
+			plain = false
+			break
+		}
+	}
+	if plain {
+		return strings.TrimSpace(s)
+	}
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// Before returns the best place to cut s at or a little before byte n: the end of a
+// line or of a word.
+func Before(s string, n int) int {
+	if n <= 0 || n >= len(s) {
+		return Boundary(s, n)
+	}
+	low := max(n-60, n/2)
+	if i := strings.LastIndexByte(s[low:n], '\n'); i > 0 {
+		return low + i
+	}
+	low = max(n-24, n/2)
+	if i := strings.LastIndexByte(s[low:n], ' '); i > 0 {
+		return low + i
+	}
+	return Boundary(s, n)
+}
+
+// cutAfter returns the best place to cut s at or a little after byte n.
+func cutAfter(s string, n int) int {
+	if i := strings.IndexByte(s[n:min(n+60, len(s))], '\n'); i >= 0 {
+		return n + i + 1
+	}
+	if i := strings.IndexByte(s[n:min(n+24, len(s))], ' '); i >= 0 {
+		return n + i + 1
+	}
+	return Boundary(s, n)
+}

@@ -1,0 +1,71 @@
+package daemon
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/palimpsest-ai/palimpsest/api"
+	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
+)
+
+// isSocket reports whether an address is that of a Unix socket.
+func isSocket(a net.Addr) bool { return a != nil && a.Network() == "unix" }
+
+// overSocket reports whether a request came over the socket, which only the user of
+// this process can open.
+func overSocket(r *http.Request) bool {
+	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return isSocket(at)
+}
+
+// runningAt is what is told at the socket, nil where there is none.
+func (s *Server) runningAt(listeners []net.Listener) *ondemand.Running {
+	r := &ondemand.Running{Key: s.config.OwnKey, Version: s.config.Version, API: ondemand.API, PID: os.Getpid()}
+	scheme := "http://"
+	if s.config.TLS != nil {
+		scheme = "https://"
+	}
+	for _, l := range listeners {
+		if isSocket(l.Addr()) {
+			r.Socket = l.Addr().String()
+		} else {
+			r.URL = scheme + l.Addr().String()
+		}
+	}
+	if r.Socket == "" {
+		return nil
+	}
+	return r
+}
+
+// atSocket is a handler that there is at the socket only.
+func (s *Server) atSocket(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := error(problem(api.NotFound, "this is answered at the daemon's socket alone"))
+		if overSocket(r) {
+			err = fromHere(r)
+		}
+		if err != nil {
+			p := problemOf(err)
+			requestOf(r.Context()).failed(p, err)
+			s.refuse(w, r, p)
+			return
+		}
+		next(w, r)
+	}
+}
+
+// tellRunning says what this daemon is, with the key to its port.
+func (s *Server) tellRunning(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(s.running.Load()) // who asked may be gone
+}
+
+// stopAsked ends Serve.
+func (s *Server) stopAsked(w http.ResponseWriter, _ *http.Request) {
+	w.WriteHeader(http.StatusAccepted)
+	s.Stop()
+}

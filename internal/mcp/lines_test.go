@@ -1,0 +1,59 @@
+package mcp_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/mcp"
+)
+
+// TestLines: a line that is no message is answered with an error, and the next one as
+// if it had not been there.
+func TestLines(t *testing.T) {
+	in, write := io.Pipe()
+	read, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := mcp.New(&held{}, nil).Serve(t.Context(), in, out)
+		out.Close()
+		ended <- err
+	}()
+	type answer struct {
+		ID     *string
+		Result json.RawMessage
+		Error  struct{ Code int }
+	}
+	answers := json.NewDecoder(bufio.NewReader(read))
+	for n, c := range []struct {
+		line string
+		code int
+	}{
+		{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protoc`, -32700},
+		{`[[[[`, -32700}, {`"`, -32700}, {"\xff\xfe{\x00}\x00", -32700}, {strings.Repeat("[", 5000) + strings.Repeat("]", 5000), -32700}, {`{} {}`, -32700},
+		{`{}`, -32600}, {`[]`, -32600}, {`[1]`, -32600}, {`7`, -32600}, {`{"jsonrpc":"1.0","id":1,"method":"ping"}`, -32600},
+		{`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("a", mcp.MaxMessage) + `"}`, -32600},
+		{strings.Repeat(" ", mcp.MaxMessage+9), -32600},
+		{"", 0}, {" \t\r", 0},
+	} {
+		ping := fmt.Sprintf(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, n)
+		go func() { _, _ = io.WriteString(write, c.line+"\n"+ping+"\n") }() // it is read below whether it was written
+		if c.code != 0 {
+			var refused answer
+			if err := answers.Decode(&refused); err != nil || refused.Error.Code != c.code || refused.ID != nil {
+				t.Fatalf("%.60q: %+v, %v", c.line, refused, err)
+			}
+		}
+		var pong answer
+		if err := answers.Decode(&pong); err != nil || pong.ID == nil || *pong.ID != fmt.Sprint("p", n) || pong.Result == nil {
+			t.Fatalf("behind %.60q: %+v, %v", c.line, pong, err)
+		}
+	}
+	write.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

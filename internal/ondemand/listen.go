@@ -1,0 +1,107 @@
+package ondemand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// ErrTaken is wrapped by the error about a socket at which another daemon answers.
+var ErrTaken = errors.New("another daemon has the socket")
+
+// endPatience is how long a process that listens no more may take to end.
+const endPatience = 2 * time.Second
+
+// Listen opens a socket that only its owner reaches, in a folder that only the owner
+// enters, which is made where it is not there. A socket that a killed daemon left is
+// replaced, anything else is not. Closing it takes it away.
+func Listen(ctx context.Context, path string) (net.Listener, error) {
+	// The daemon says it to who asks from anywhere.
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if len(path) > maxPath {
+		return nil, fmt.Errorf("%s: %w", path, errTooLong)
+	}
+	if err := private(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	held, err := own(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	l, err := open(ctx, path)
+	if err != nil {
+		held.Close()
+		return nil, err
+	}
+	return &listener{Listener: l, held: held}, nil
+}
+
+// own takes the lock of a socket. One that ends at this moment is waited for.
+func own(ctx context.Context, path string) (held *os.File, err error) {
+	limited, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	ended := until(limited, func() (bool, error) {
+		if held, err = lock(path + ".lock"); !errors.Is(err, errLocked) {
+			return true, nil
+		}
+		err = taken(ctx, path)
+		return !errors.Is(err, ErrNone), nil
+	})
+	return held, errors.Join(err, ended)
+}
+
+// open opens the socket of who holds the lock.
+func open(ctx context.Context, path string) (net.Listener, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case info.Mode()&fs.ModeSocket == 0:
+		return nil, fmt.Errorf("%s is there and is no socket: name another, or remove it", path)
+	default:
+		if conn, err := net.Dial("unix", path); err == nil {
+			conn.Close()
+			return nil, taken(ctx, path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// taken says who has a socket.
+func taken(ctx context.Context, path string) error {
+	r, err := Ask(ctx, path)
+	if r.PID == 0 {
+		return fmt.Errorf("%w, and does not say who it is: %w", ErrTaken, err)
+	}
+	return fmt.Errorf("%w: version %s, process %d, answers at %s; `palimpsest daemon stop` ends it", ErrTaken, r.Version, r.PID, path)
+}
+
+// listener gives the lock back after the socket is gone.
+type listener struct {
+	net.Listener
+	held *os.File
+}
+
+// Close implements net.Listener.
+func (l *listener) Close() error { return errors.Join(l.Listener.Close(), l.held.Close()) }

@@ -1,0 +1,39 @@
+//go:build unix
+
+package ondemand
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// errLocked is wrapped by the error of a lock that another one holds.
+var errLocked error = syscall.EWOULDBLOCK
+
+// lock takes the lock of a file, which is free again when it is closed or the process
+// ends. The file stays: who removed it could part two that wait for it.
+func lock(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
+	}
+	return f, nil
+}
+
+// shared reports whether others than the owner have rights.
+func shared(mode fs.FileMode) bool { return mode&0o077 != 0 }
+
+// detached are the attributes of a process that outlives the terminal.
+func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

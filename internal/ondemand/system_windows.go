@@ -1,0 +1,32 @@
+package ondemand
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// errLocked is ERROR_SHARING_VIOLATION: another process has the file open.
+var errLocked error = syscall.Errno(32)
+
+// lock opens a file that nobody else can open until it is closed or the process ends.
+func lock(name string) (*os.File, error) {
+	path, err := syscall.UTF16PtrFromString(name)
+	if err != nil {
+		return nil, err
+	}
+	h, err := syscall.CreateFile(path, syscall.GENERIC_READ|syscall.GENERIC_WRITE, 0, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(h), name), nil
+}
+
+// shared is false: a user's folders are the user's own, and the mode does not tell.
+func shared(fs.FileMode) bool { return false }
+
+// detached are the attributes of a process that outlives the console.
+func detached() *syscall.SysProcAttr {
+	const detachedProcess = 0x8
+	return &syscall.SysProcAttr{HideWindow: true, CreationFlags: detachedProcess | syscall.CREATE_NEW_PROCESS_GROUP}
+}

@@ -1,0 +1,96 @@
+package sessions_test
+
+import (
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/transcript"
+)
+
+// database makes one like opencode's, with a session of one turn, the session of a
+// sub-agent and an empty one.
+func database(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, do := range []string{
+		`PRAGMA journal_mode = WAL`,
+		`CREATE TABLE session (id text PRIMARY KEY, parent_id text, directory text NOT NULL, title text NOT NULL, model text, time_updated integer NOT NULL)`,
+		`CREATE TABLE message (id text PRIMARY KEY, session_id text NOT NULL, time_created integer NOT NULL, data text NOT NULL)`,
+		`CREATE TABLE part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL, data text NOT NULL)`,
+		`INSERT INTO session VALUES ('ses_one', NULL, '/src/shop', 'Prices', '{"id":"claude-sonnet-4-5","providerID":"anthropic"}', 1777000000000),
+			('ses_sub', 'ses_one', '/src/shop', 'Looking', NULL, 1777000000001), ('ses_empty', NULL, '/src/shop', 'New', NULL, 1777000000002)`,
+		`INSERT INTO message VALUES ('msg_1', 'ses_one', 1, '{"role":"user"}'), ('msg_2', 'ses_one', 2, '{"role":"assistant","modelID":"claude-sonnet-4-5","providerID":"anthropic"}'), ('msg_3', 'ses_sub', 1, '{"role":"user"}')`,
+		`INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_one', '{"type":"text","text":"Round prices to cents."}'),
+			('prt_2', 'msg_2', 'ses_one', '{"type":"step-start"}'), ('prt_3', 'msg_2', 'ses_one', '{"type":"tool","tool":"bash","callID":"c1","state":{"status":"completed","input":{"command":"ls"},"output":"price.go"}}'),
+			('prt_4', 'msg_2', 'ses_one', '{"type":"text","text":"Done."}'), ('prt_5', 'msg_3', 'ses_sub', '{"type":"text","text":"Look."}')`,
+	} {
+		if _, err := db.Exec(do); err != nil {
+			t.Fatalf("%s: %v", do, err)
+		}
+	}
+}
+
+// TestOpenCode: sessions of opencode's database are listed without those of its
+// sub-agents, and read as its export is.
+func TestOpenCode(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("USERPROFILE", home)
+	t.Setenv("XDG_DATA_HOME", "")
+	if all, err := sessions.Find("opencode"); err != nil || len(all) > 0 {
+		t.Fatal("nothing is there:", all, err)
+	}
+	path := filepath.Join(home, ".local", "share", "opencode", "opencode.db")
+	database(t, path)
+	all, err := sessions.Find("")
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	s := all[0]
+	if s.ID != "ses_one" || s.Agent != "opencode" || s.Project != "/src/shop" || s.Bytes < 150 || s.Changed.UnixMilli() != 1777000000000 {
+		t.Errorf("%+v", s)
+	}
+	if first := s.First(1 << 20); first != "Round prices to cents." {
+		t.Errorf("%q", first)
+	}
+	file, err := sessions.Open(sessions.Path("ses_one"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := file.Transcripts[0]
+	if file.Format != transcript.OpenCode || got.Title != "Prices" || got.Dir != "/src/shop" || got.Model != "claude-sonnet-4-5" || got.Thread.ID() != "ses_one" || got.Thread.Len() != 3 {
+		t.Errorf("%s %+v", file.Format, got)
+	}
+	if calls := len(got.Thread.At(1).Calls()); calls != 1 {
+		t.Error(calls, "calls")
+	}
+	for name, want := range map[string]string{"ses_two": `no session "ses_two"`, "ses_empty": "no messages"} {
+		if _, err := sessions.Open(path+"#"+name, nil); err == nil || name == "ses_two" && !errors.Is(err, sessions.ErrName) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+	if _, err := sessions.Open(path+"#ses_one", &transcript.Options{MaxLine: 50}); !errors.Is(err, transcript.ErrTooLong) {
+		t.Error(err)
+	}
+	// What is there and is no database of sessions is named.
+	other := filepath.Join(t.TempDir(), "opencode", "opencode.db")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(other), 0o755), os.WriteFile(other, []byte("no database at all"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("XDG_DATA_HOME", filepath.Dir(filepath.Dir(other)))
+	if _, err := sessions.Find("opencode"); err == nil || !strings.Contains(err.Error(), other) {
+		t.Error(err)
+	}
+}

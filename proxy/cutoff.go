@@ -1,0 +1,121 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// continues reports whether an answer that ends for length is gone on with here where
+// that helps: where the policy is that of an agent loop which does so.
+func (x *exchange) continues(d decision) bool {
+	_, loop := policy.As[policy.Loop](x.t.options.Config.Policy)
+	return loop && d.step.prepared != nil && x.endpoint.dialect.readable(x.request, d.step.read.Members)
+}
+
+// continuation is a further request after an answer that ended for length.
+type continuation struct {
+	decision
+	hidden []thread.Message
+}
+
+// cutOff takes an answer that ended for length, and reports whether another round
+// follows: where a compaction is due with the answer, and makes the request smaller.
+// Else the answer is the client's, as it came.
+func (r *rounds) cutOff(a wire.Answer) bool {
+	if !r.continues || a.Stop != wire.StopLength && a.Stop != wire.StopContext || r.n >= r.x.t.options.Rounds-1 {
+		return false
+	}
+	next, err := guard(r.x.request.Context(), r.x.t.options.Deadline, func(ctx context.Context) (continuation, error) {
+		after, err := r.step.session.AfterLength(ctx, r.step.prepared, r.named(a.Message, false))
+		if err != nil {
+			return continuation{}, err
+		}
+		further := *r
+		further.hidden = append(slices.Clip(r.hidden), after...)
+		d, err := further.prepare(ctx)
+		return continuation{d, further.hidden}, err
+	})
+	switch {
+	case err != nil && !errors.Is(err, palimpsest.ErrMaxTokens):
+		r.x.fault("cut_off", err, r.step)
+		return false
+	case err != nil || next.action != Compacted || next.sent >= next.before:
+		return false
+	}
+	r.hidden, r.next = next.hidden, &next.decision
+	return true
+}
+
+// beginsCall reports whether an event of a stream begins a call of a tool, or is a part
+// of one.
+func beginsCall(e sent) bool {
+	v := gjson.Parse(e.data)
+	for _, path := range []string{"content_block.type", "item.type"} {
+		if kind := v.Get(path).Str; strings.HasSuffix(kind, "tool_use") || strings.HasSuffix(kind, "_call") {
+			return true
+		}
+	}
+	return v.Get("choices.0.delta.tool_calls.0").Exists() || len(v.Get("candidates.0.content.parts.#.functionCall").Array()) > 0
+}
+
+// withoutCalls is an answer in one piece without the calls of tools in it.
+func withoutCalls(api string, body []byte) []byte {
+	path, call := "content", func(v gjson.Result) bool { return v.Get("type").Str == "tool_use" }
+	switch api {
+	case wire.Chat:
+		return []byte(without(string(body), "choices.0.message.tool_calls"))
+	case wire.Responses:
+		path, call = "output", func(v gjson.Result) bool { return strings.HasSuffix(v.Get("type").Str, "_call") }
+	case wire.Gemini:
+		path, call = "candidates.0.content.parts", func(v gjson.Result) bool { return v.Get("functionCall").Exists() }
+	}
+	var kept []string
+	gjson.GetBytes(body, path).ForEach(func(_, v gjson.Result) bool {
+		if !call(v) {
+			kept = append(kept, v.Raw)
+		}
+		return true
+	})
+	return []byte(set(string(body), path, "["+strings.Join(kept, ",")+"]"))
+}
+
+// withheld are calls that wait for the end of their round: what is not whole when an
+// answer ends for length is not for the client where another round follows, and of what
+// is, nothing was run.
+type withheld struct {
+	on  bool
+	out []byte
+}
+
+// pass returns what of an event's bytes goes to the client now.
+func (w *withheld) pass(e sent, out []byte) []byte {
+	if !w.on || prelude(e) {
+		return out
+	}
+	w.out = append(w.out, out...)
+	return nil
+}
+
+// begin withholds from the first call of a round on.
+func (w *withheld) begin(e sent, t withdrawer) {
+	if !w.on && beginsCall(e) {
+		w.on = true
+		t.mark()
+	}
+}
+
+// release gives what was withheld.
+func (w *withheld) release() []byte {
+	out := w.out
+	*w = withheld{}
+	return out
+}
