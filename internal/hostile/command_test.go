@@ -75,7 +75,7 @@ var commands = map[string][]reads{
 	// They read what a daemon of the user's says at its socket.
 	"daemon": nil, "daemon stop": nil,
 	// Its messages have no cases here yet.
-	"mcp": nil, "hook": nil, "hook install": nil, "hook remove": nil,
+	"mcp": nil, "hook": nil, "hook install": nil, "hook remove": nil, "plugin install": nil, "plugin remove": nil,
 	"explain": {{"transcript", []string{"explain", "FILE", "--budget", "6000", "-o", "out.json"}, false}},
 	// The formats that agents keep their sessions in are those of transcripts.
 	"sessions": nil,
