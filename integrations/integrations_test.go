@@ -83,7 +83,7 @@ func TestDeclarations(t *testing.T) {
 	if err != nil || strings.Contains(string(out), "error TS") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	for _, want := range []string{"session.start, session.compact, session.append{door=hook-context}, tool.call", "$.http.fetch", "$.process.run", "$.session.id", "$.session.usage", "$.tool.register", "SessionStart compact command"} {
+	for _, want := range []string{"session.start, session.compact, session.append{door=hook-context}, tool.call", "$.http.fetch", "$.process.run", "$.session.id", "$.session.usage", "$.store.get", "$.tool.register", "SessionStart compact command"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("%q is not in what Claude Code finds:\n%s", want, out)
 		}

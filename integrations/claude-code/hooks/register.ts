@@ -18,10 +18,17 @@ type Unit = { message?: Message; rows: SessionMessage[] }
 
 let socket = ''
 // The engine gives messages other handles after a compaction. So a call is known by its
-// own id, and a text by being there: for each conversation, and each text that we left in
-// it, the ids of its messages, in order; of a summary it is ''.
+// own id, and a text by being there: for each text that we left in a conversation the ids
+// of its messages, in order; of a summary it is ''. The plugin's store has it, so that it
+// holds for a session that is resumed.
 type Known = Map<string, string[]>
-const known = new Map<string, Known>()
+const MOST_KNOWN = 20 // conversations
+
+async function remember($: any, at: string, texts: Known) {
+  await $.store.delete(at) // so that it becomes the newest
+  await $.store.set(at, [...texts])
+  for (const old of (await $.store.keys()).slice(0, -MOST_KNOWN)) await $.store.delete(old)
+}
 
 async function daemon($: any): Promise<string> {
   const { exitCode, stdout, stderr } = await $.process.run([PROGRAM, 'daemon'], { timeoutMs: STARTING })
@@ -112,7 +119,11 @@ function edited(all: Unit[], edits: Edit[], texts: Known): SessionMessage[] {
     // An answer that holds reasoning stands whole or not at all.
     const sealed = u.rows.some(m => m.role === 'assistant' && m.text === '' && m.toolUses.length === 0)
     const id = u.message?.id ?? ''
-    if (e?.content && !sealed) put(id, built({ ...u.message!, parts: e.content }))
+    // A result that the engine keeps goes on to name its old place, to which a resumed
+    // session would go back: it is built anew, where it is text.
+    const result = u.message?.role === 'tool' && u.rows[0]!.toolResults![0]!.text !== '' ? u.message.parts : undefined
+    const parts = sealed ? undefined : (e?.content ?? result)
+    if (parts) put(id, built({ ...u.message!, parts }))
     else u.rows.forEach(m => (id ? put(id, m) : out.push(m)))
   }
   insert(byID.get('')?.insert_before)
@@ -137,10 +148,9 @@ export const register: Register = on => {
   })
 
   on('session.compact', async ($, e, next) => {
+    const at = thread(await $.session.id(), e.agentId)
     try {
-      const session = await $.session.id()
-      const at = thread(session, e.agentId)
-      const all = units(e.messages, known.get(at) ?? new Map())
+      const all = units(e.messages, new Map((await $.store.get(at)) as [string, string[]][] | undefined))
       const { context } = await $.session.usage()
       const named = new Set(all.flatMap(u => u.message?.parts ?? []).flatMap(p => (p.type === 'tool_call' ? [p.tool!] : [])))
       const step = { messages: all.flatMap(u => u.message ?? []), base: { tools: [...named].map(name => ({ name })) }, window: context.window, force: true, edits: true }
@@ -152,11 +162,11 @@ export const register: Register = on => {
       if (!made.edits?.length) throw new Error('there is nothing to take out')
       const texts: Known = new Map()
       const messages = edited(all, made.edits, texts)
-      known.set(at, texts)
+      await remember($, at, texts)
       return { messages }
     } catch (err) {
       $.ui.log('palimpsest: ' + (err as Error).message, { to: 'debug' })
-      known.clear() // the engine's own compaction leaves nothing of ours
+      await $.store.delete(at) // the engine's own compaction leaves nothing of ours
       return next(e)
     }
   })
@@ -164,8 +174,9 @@ export const register: Register = on => {
   // The command hook beside this module adds a record to the engine's own compaction. Ours
   // has it, and the hook cannot tell whose it was.
   on('session.append', { door: 'hook-context' }, async ($, e, next) => {
+    const ours = (await $.store.get(thread(await $.session.id(), e.agentId))) !== undefined
     const record = (s: string) => s.includes('From the log of this session, for the time before the compaction.')
-    const content = e.message.content.map(b => (known.size > 0 && b.type === 'text' && record(String(b.text)) ? { ...b, text: 'The messages above say where the work stands.' } : b))
+    const content = e.message.content.map(b => (ours && b.type === 'text' && record(String(b.text)) ? { ...b, text: 'The messages above say where the work stands.' } : b))
     return next({ ...e, message: { ...e.message, content } })
   })
 
