@@ -13,6 +13,7 @@
 #          resume alone: each agent makes a session, which is compacted --into the
 #          agent, and the agent goes on with it; a table of its own, for
 #          claude, codex, pi and opencode
+# CLAUDE   the version of Claude Code (2.1.329)
 # LIMIT    seconds that one run may take (300)
 # WORK     a folder to install into and keep, instead of one that is removed
 set -euo pipefail
@@ -22,13 +23,14 @@ here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 
 # What is installed, on Node 20 or later: the name here, and the packages.
 # NAME-small compacts by itself, at a limit far below the window; NAME-hooks does so
-# with our hooks in its settings, straight at the provider.
+# with our hooks in its settings, straight at the provider, and NAME-plugin with our
+# plugin; NAME-alone is the same agent without it.
 agents=(claude codex opencode opencode-openai gemini pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai
   sdk-anthropic-threads sdk-openai-conversations
-  claude-small codex-small opencode-small gemini-small pi-small claude-hooks codex-hooks gemini-hooks)
+  claude-small codex-small opencode-small gemini-small pi-small claude-hooks codex-hooks gemini-hooks claude-plugin claude-alone)
 packages() {
   case $1 in
-  claude) echo @anthropic-ai/claude-code@2.1.329 ;;
+  claude) echo "@anthropic-ai/claude-code@${CLAUDE:-2.1.329}" ;;
   codex) echo @openai/codex@0.169.0 ;;
   opencode) echo opencode-ai@1.18.33 ;;
   gemini) echo @google/gemini-cli@0.61.0 ;;
@@ -110,12 +112,18 @@ settle() {
   codex-small | codex-hooks) echo 'model_auto_compact_token_limit = 25000' >"$2/.codex/config.toml" ;;
   opencode-small) echo '{"provider":{"anthropic":{"models":{"claude-sonnet-4-5":{"limit":{"context":34000,"output":8000}}}}}}' >"$2/.config/opencode/opencode.json" ;;
   gemini-small | gemini-hooks) echo "{$auth,\"model\":{\"compressionThreshold\":0.025}}" >"$2/.gemini/settings.json" ;;
+  claude-plugin | claude-alone) own=(CLAUDE_CODE_AUTO_COMPACT_WINDOW=100000 CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=45 CLAUDE_CODE_MAX_OUTPUT_TOKENS=8000) ;;
   pi-small) echo '{"compaction":{"enabled":true,"reserveTokens":175000,"keepRecentTokens":8000}}' >"$2/.pi/agent/settings.json" ;;
   esac
   case $1 in
   claude-hooks) HOME=$2 "$work/palimpsest" hook install claude-code >/dev/null ;;
   codex-hooks) HOME=$2 "$work/palimpsest" hook install codex >/dev/null ;;
   gemini-hooks) HOME=$2 "$work/palimpsest" hook install gemini-cli >/dev/null ;;
+  claude-plugin)
+    runtime=$(mktemp -d) # a socket's path is short
+    own+=(XDG_RUNTIME_DIR="$runtime" PALIMPSEST_LOG_LEVEL=info)
+    env -i PATH="$work/claude/node_modules/.bin:$PATH" HOME="$2" "${quiet[@]}" "$work/palimpsest" plugin install claude-code >/dev/null
+    ;;
   esac
 }
 
@@ -164,6 +172,11 @@ one() {
   fi
   (cd "$log/task" && env -i "${vars[@]}" \
     timeout "$limit" "${run[@]}" </dev/null >"$log/out" 2>"$log/err") || status=$?
+  if [[ $name == claude-plugin ]]; then
+    XDG_RUNTIME_DIR=$runtime "$work/palimpsest" daemon stop >/dev/null
+    rm -rf "$runtime"
+    compactions=$(grep -c 'msg="compacted ' "$log/home/.local/share/palimpsest/daemon.log" || true)
+  fi
   kill -TERM "${server[@]}" && wait "${server[@]}" || true
   [[ $way != proxy ]] || compactions=$(grep -o '[0-9]* compactions\?' "$log/err" | tail -n 1 | cut -d' ' -f1 || true)
   told=no
@@ -253,6 +266,6 @@ for name in "$@"; do
   sdk-ai-*) ran=$(version sdk ai) ;;
   *) ran=$(packages "$(folder "$name")" | sed 's/.*@//') ;;
   esac
-  [[ $name != *-hooks ]] || { one "$name" direct "$ran"; continue; }
+  [[ $name != *-hooks && $name != *-plugin && $name != *-alone ]] || { one "$name" direct "$ran"; continue; }
   for way in $ways; do one "$name" $way "$ran"; done
 done
