@@ -10,6 +10,12 @@ import (
 //go:embed all:claude-code
 var files embed.FS
 
+// Opencode is the plugin of opencode: one module. In it the program is called palimpsest,
+// wherever that stands.
+//
+//go:embed opencode/palimpsest.js
+var Opencode string
+
 // ClaudeCode returns the plugin of Claude Code: a folder that is its own marketplace. In
 // it the program is called palimpsest, wherever that stands.
 func ClaudeCode() fs.FS {

@@ -27,7 +27,8 @@ here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 # plugin; NAME-alone is the same agent without it.
 agents=(claude codex opencode opencode-openai gemini pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai
   sdk-anthropic-threads sdk-openai-conversations
-  claude-small codex-small opencode-small gemini-small pi-small claude-hooks codex-hooks gemini-hooks claude-plugin claude-alone)
+  claude-small codex-small opencode-small gemini-small pi-small claude-hooks codex-hooks gemini-hooks claude-plugin claude-alone
+  opencode-plugin opencode-alone)
 packages() {
   case $1 in
   claude) echo "@anthropic-ai/claude-code@${CLAUDE:-2.1.329}" ;;
@@ -88,7 +89,7 @@ command_of() {
   claude*) cmd=("$bin" -p --model claude-sonnet-4-5 --dangerously-skip-permissions "$task") ;;
   codex-hooks) cmd=("$bin" exec -m gpt-5.2 --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --dangerously-bypass-hook-trust "$task") ;;
   codex*) cmd=("$bin" exec -m gpt-5.2 --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$task") ;;
-  opencode | opencode-small) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
+  opencode | opencode-small | opencode-plugin | opencode-alone) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
   opencode-openai) cmd=("$bin" run -m openai/gpt-5.2 "$task") ;;
   gemini*) cmd=("$bin" --yolo -m gemini-2.5-pro -p "$task") ;;
   # pi reads base URLs from its models.json alone: the shell writes it first.
@@ -111,6 +112,7 @@ settle() {
   claude-small | claude-hooks) own=(CLAUDE_CODE_AUTO_COMPACT_WINDOW=100000 CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=30 CLAUDE_CODE_MAX_OUTPUT_TOKENS=8000) ;;
   codex-small | codex-hooks) echo 'model_auto_compact_token_limit = 25000' >"$2/.codex/config.toml" ;;
   opencode-small) echo '{"provider":{"anthropic":{"models":{"claude-sonnet-4-5":{"limit":{"context":34000,"output":8000}}}}}}' >"$2/.config/opencode/opencode.json" ;;
+  opencode-plugin | opencode-alone) echo "{\"provider\":{\"anthropic\":{\"models\":{\"claude-sonnet-4-5\":{\"limit\":{\"context\":$window,\"output\":8000}}}}}}" >"$2/.config/opencode/opencode.json" ;;
   gemini-small | gemini-hooks) echo "{$auth,\"model\":{\"compressionThreshold\":0.025}}" >"$2/.gemini/settings.json" ;;
   claude-plugin | claude-alone) own=(CLAUDE_CODE_AUTO_COMPACT_WINDOW=100000 CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=45 CLAUDE_CODE_MAX_OUTPUT_TOKENS=8000) ;;
   pi-small) echo '{"compaction":{"enabled":true,"reserveTokens":175000,"keepRecentTokens":8000}}' >"$2/.pi/agent/settings.json" ;;
@@ -119,10 +121,12 @@ settle() {
   claude-hooks) HOME=$2 "$work/palimpsest" hook install claude-code >/dev/null ;;
   codex-hooks) HOME=$2 "$work/palimpsest" hook install codex >/dev/null ;;
   gemini-hooks) HOME=$2 "$work/palimpsest" hook install gemini-cli >/dev/null ;;
-  claude-plugin)
+  *-plugin)
+    local agent=${1%-plugin}
+    [[ $agent != claude ]] || agent=claude-code
     runtime=$(mktemp -d) # a socket's path is short
     own+=(XDG_RUNTIME_DIR="$runtime" PALIMPSEST_LOG_LEVEL=info)
-    env -i PATH="$work/claude/node_modules/.bin:$PATH" HOME="$2" "${quiet[@]}" "$work/palimpsest" plugin install claude-code >/dev/null
+    env -i PATH="$work/claude/node_modules/.bin:$PATH" HOME="$2" "${quiet[@]}" "$work/palimpsest" plugin install "$agent" >/dev/null
     ;;
   esac
 }
@@ -146,7 +150,11 @@ one() {
   rm -rf "$log" && mkdir -p "$log/home" "$log/task"
   printf '#!/bin/sh\nexec "%s" part "$1"\n' "$work/upstream" >"$log/task/part"
   chmod +x "$log/task/part"
-  [[ $way == direct ]] || takes=$window
+  case $name:$way in
+  opencode-plugin:* | opencode-alone:*) takes=$window ;; # their own limit is the provider's
+  *:direct) ;;
+  *) takes=$window ;;
+  esac
   [[ $trouble != 1 ]] || flags=(-trouble)
   [[ $(folder "$name") != held ]] || flags+=(-holds)
   # Codex asks the provider for its compaction, which this one cannot make.
@@ -172,7 +180,7 @@ one() {
   fi
   (cd "$log/task" && env -i "${vars[@]}" \
     timeout "$limit" "${run[@]}" </dev/null >"$log/out" 2>"$log/err") || status=$?
-  if [[ $name == claude-plugin ]]; then
+  if [[ $name == *-plugin ]]; then
     XDG_RUNTIME_DIR=$runtime "$work/palimpsest" daemon stop >/dev/null
     rm -rf "$runtime"
     compactions=$(grep -c 'msg="compacted ' "$log/home/.local/share/palimpsest/daemon.log" || true)

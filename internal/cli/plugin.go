@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,47 +20,154 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
-// claudeCode is the agent that there is a plugin for, and marketed the plugin's name with
-// its marketplace.
+// claudeCode is the agent whose own command keeps its plugins, and marketed the plugin's
+// name with its marketplace.
 const (
 	claudeCode = "claude-code"
 	marketed   = "palimpsest@palimpsest"
 )
 
+// pluginFile is a plugin of one file, which an agent loads from where it lies.
+type pluginFile struct {
+	agent    string
+	text     string
+	variable string   // names the folder of the agent's settings, where it is set
+	home     []string // is that folder in the user's home, where nothing else is set
+	path     []string // is the file in it
+}
+
+var pluginFiles = []pluginFile{
+	{"opencode", integrations.Opencode, "OPENCODE_CONFIG_DIR", []string{".config", "opencode"}, []string{"plugins", "palimpsest.js"}},
+}
+
 func pluginCommand(s Streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plugin",
-		Short: "Be the context engine of Claude Code, by its plugins",
-		Long: `Have Claude Code's compactions made by Palimpsest, without a proxy and with any login:
-the newest messages stay as they are, what is older becomes a summary with pointers, and
-the agent can search all of it and read it again. It asks a daemon on this machine,
-which is started when it is needed ("palimpsest daemon"). Whatever fails, Claude Code
-compacts as it does by itself.`,
+		Short: "Be the context engine of an agent, by its plugins",
+		Long: `Have an agent's compactions made by Palimpsest, without a proxy and with any login: the
+newest messages stay as they are, what is older becomes a summary with pointers, and the
+agent can search all of it and read it again. It asks a daemon on this machine, which is
+started when it is needed ("palimpsest daemon"). Whatever fails, the agent compacts as it
+does by itself. There are plugins for ` + strings.Join(pluginAgents(), ", ") + `.`,
 	}
 	c.AddCommand(
 		&cobra.Command{
-			Use: "install AGENT", Short: "Install the plugin in claude-code",
-			Example: "  palimpsest plugin install claude-code",
+			Use: "install AGENT", Short: "Install the plugin in an agent",
+			Example: "  palimpsest plugin install claude-code\n  palimpsest plugin install opencode",
 			Args:    pluginAgent,
-			RunE:    func(c *cobra.Command, _ []string) error { return installPlugin(c.Context(), s) },
+			RunE: func(c *cobra.Command, args []string) error {
+				if f, ok := pluginFileOf(args[0]); ok {
+					return f.install(s)
+				}
+				return installPlugin(c.Context(), s)
+			},
 		},
 		&cobra.Command{
-			Use: "remove AGENT", Short: "Remove the plugin from claude-code",
+			Use: "remove AGENT", Short: "Remove the plugin from an agent",
 			Args: pluginAgent,
-			RunE: func(c *cobra.Command, _ []string) error { return removePlugin(c.Context(), s) },
+			RunE: func(c *cobra.Command, args []string) error {
+				if f, ok := pluginFileOf(args[0]); ok {
+					return f.remove(s)
+				}
+				return removePlugin(c.Context(), s)
+			},
 		},
 	)
 	return c
 }
 
 func pluginAgent(c *cobra.Command, args []string) error {
-	if err := exactly(1, "the AGENT: "+claudeCode)(c, args); err != nil {
+	names := pluginAgents()
+	if err := exactly(1, "the AGENT: "+strings.Join(names, ", "))(c, args); err != nil {
 		return err
 	}
-	if args[0] != claudeCode {
-		return fmt.Errorf("%w: there is a plugin for %s, not for %s", errUsage, claudeCode, printable(args[0]))
+	if !slices.Contains(names, args[0]) {
+		return fmt.Errorf("%w: there are plugins for %s, not for %s", errUsage, strings.Join(names, ", "), printable(args[0]))
 	}
 	return nil
+}
+
+// pluginAgents are the agents that there is a plugin for.
+func pluginAgents() []string {
+	names := []string{claudeCode}
+	for _, f := range pluginFiles {
+		names = append(names, f.agent)
+	}
+	return names
+}
+
+func pluginFileOf(agent string) (pluginFile, bool) {
+	i := slices.IndexFunc(pluginFiles, func(f pluginFile) bool { return f.agent == agent })
+	if i < 0 {
+		return pluginFile{}, false
+	}
+	return pluginFiles[i], true
+}
+
+// place is where the file is for the agent to find it.
+func (f pluginFile) place() (string, error) {
+	folder := os.Getenv(f.variable)
+	if config := os.Getenv("XDG_CONFIG_HOME"); folder == "" && config != "" && f.home[0] == ".config" {
+		folder = filepath.Join(append([]string{config}, f.home[1:]...)...)
+	}
+	if folder == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		folder = filepath.Join(append([]string{home}, f.home...)...)
+	}
+	return filepath.Join(append([]string{folder}, f.path...)...), nil
+}
+
+func (f pluginFile) install(s Streams) error {
+	path, err := f.place()
+	if err != nil {
+		return err
+	}
+	_, program, err := ownProgram()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	if err := write(path, []byte(calls(program).Replace(f.text)), nil); err != nil {
+		return err
+	}
+	newPrinter(s.Out).line("Installed %s; sessions of %s that begin from now on have it", path, f.agent)
+	return nil
+}
+
+func (f pluginFile) remove(s Streams) error {
+	path, err := f.place()
+	if err != nil {
+		return err
+	}
+	p := newPrinter(s.Out)
+	switch err := os.Remove(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		p.line("%s is not installed", path)
+		return nil
+	case err != nil:
+		return err
+	}
+	p.line("Removed %s", path)
+	return nil
+}
+
+// ownProgram is this program as a shell calls it and as it is started otherwise.
+func ownProgram() (shell, program string, err error) {
+	if shell, err = ownCommand(); err != nil || shell == "palimpsest" {
+		return shell, shell, err
+	}
+	program, err = os.Executable()
+	return shell, program, err
+}
+
+// calls puts the program where a plugin's module starts it.
+func calls(program string, more ...string) *strings.Replacer {
+	return strings.NewReplacer(append(more, `const PROGRAM = 'palimpsest'`, `const PROGRAM = `+rawjson.Quote(program))...)
 }
 
 // pluginFolder is where the plugin's files are, which Claude Code reads in place.
@@ -73,15 +181,9 @@ func installPlugin(ctx context.Context, s Streams) error {
 	if err != nil {
 		return err
 	}
-	shell, err := ownCommand()
+	shell, program, err := ownProgram()
 	if err != nil {
 		return err
-	}
-	program := shell
-	if program != "palimpsest" {
-		if program, err = os.Executable(); err != nil {
-			return err
-		}
 	}
 	if err := writePlugin(folder, shell, program); err != nil {
 		return err
@@ -103,10 +205,9 @@ func installPlugin(ctx context.Context, s Streams) error {
 // started otherwise.
 func writePlugin(folder, shell, program string) error {
 	files := integrations.ClaudeCode()
-	calls := strings.NewReplacer(
+	calls := calls(program,
 		`"palimpsest hook `, strings.TrimSuffix(rawjson.Quote(shell+" hook "), `"`),
 		`"command": "palimpsest"`, `"command": `+rawjson.Quote(program),
-		`const PROGRAM = 'palimpsest'`, `const PROGRAM = `+rawjson.Quote(program),
 	)
 	return fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
