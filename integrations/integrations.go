@@ -16,6 +16,11 @@ var files embed.FS
 //go:embed opencode/palimpsest.js
 var Opencode string
 
+// Pi is the extension of pi, likewise.
+//
+//go:embed pi/palimpsest.js
+var Pi string
+
 // ClaudeCode returns the plugin of Claude Code: a folder that is its own marketplace. In
 // it the program is called palimpsest, wherever that stands.
 func ClaudeCode() fs.FS {

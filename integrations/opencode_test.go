@@ -1,19 +1,10 @@
 package integrations_test
 
 import (
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/integrations"
-	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 )
 
 // played is what testdata/opencode.mjs writes.
@@ -33,7 +24,8 @@ type played struct {
 // TestOpencode plays a conversation of 30 steps through a window of 20,000 tokens to the
 // module, beside a real daemon.
 func TestOpencode(t *testing.T) {
-	got := playOpencode(t, started(t), 30)
+	var got played
+	play(t, "testdata/opencode.mjs", integrations.Opencode, started(t), 30, &got)
 	if len(got.Logged) > 0 || len(got.Steps) != 30 {
 		t.Fatalf("%d steps, logged %q", len(got.Steps), got.Logged)
 	}
@@ -77,15 +69,10 @@ func TestOpencode(t *testing.T) {
 // TestOpencodeWithoutDaemon: whatever is wrong with the daemon, opencode's messages and its
 // own compaction are as they were, and one line says why.
 func TestOpencodeWithoutDaemon(t *testing.T) {
-	for name, program := range map[string]string{
-		"missing":     "",
-		"fails":       "echo no >&2; exit 1",
-		"says no":     "echo sorry",
-		"gone":        `echo '{"url":"http://127.0.0.1:1","key":"k"}'`,
-		"not allowed": `echo '{"url":"` + refusing(t) + `","key":"k"}'`,
-	} {
+	for name, program := range absent(t) {
 		t.Run(name, func(t *testing.T) {
-			got := playOpencode(t, program, 3)
+			var got played
+			play(t, "testdata/opencode.mjs", integrations.Opencode, program, 3, &got)
 			for i, s := range got.Steps {
 				if !s.Same || !s.Own || !s.Auto {
 					t.Errorf("step %d: %+v", i+1, s)
@@ -96,61 +83,4 @@ func TestOpencodeWithoutDaemon(t *testing.T) {
 			}
 		})
 	}
-}
-
-// started serves a daemon, and is the script that says where it is.
-func started(t *testing.T) string {
-	t.Helper()
-	s, err := daemon.New(daemon.Config{Compactor: palimpsest.Config{Recall: &palimpsest.Recall{}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(s)
-	t.Cleanup(func() {
-		s.Stop()
-		server.Close()
-	})
-	return `echo '{"url":"` + server.URL + `","key":"k"}'`
-}
-
-// refusing is the address of a daemon that has no room for anything.
-func refusing(t *testing.T) string {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprint(w, `{"type":"unavailable","detail":"the disk is full"}`)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-// playOpencode runs the module beside a program that is called in place of ours: a script
-// of the shell, none where it is empty.
-func playOpencode(t *testing.T, script string, parts int) played {
-	t.Helper()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("node is not installed")
-	}
-	dir := t.TempDir()
-	program := filepath.Join(dir, "program")
-	if script != "" {
-		if err := os.WriteFile(program, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	module := filepath.Join(dir, "palimpsest.mjs")
-	text := strings.Replace(integrations.Opencode, "'palimpsest'", "'"+program+"'", 1)
-	if err := os.WriteFile(module, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.CommandContext(t.Context(), node, "testdata/opencode.mjs", module, fmt.Sprint(parts)).Output()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	var got played
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatal(err)
-	}
-	return got
 }

