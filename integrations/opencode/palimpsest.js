@@ -34,13 +34,14 @@ async function send(path, body) {
 
 // ask asks the daemon; one that has ended since is started again.
 async function ask(path, body) {
-  running ??= await daemon()
-  const answer = await send(path, body).catch(async err => {
-    if (err.name === 'TimeoutError') throw err
-    running = undefined
-    running = await daemon()
-    return send(path, body)
-  })
+  let answer
+  for (let left = 3; !answer; left--) {
+    running ??= await daemon()
+    answer = await send(path, body).catch(err => {
+      if (left === 1 || err.name === 'TimeoutError') throw err
+      running = undefined
+    })
+  }
   const said = await answer.json()
   if (!answer.ok) throw Object.assign(new Error(said.detail ?? `the daemon answers ${answer.status}`), { status: answer.status })
   return said
@@ -222,7 +223,7 @@ async function server({ client }) {
         if (edits?.length) messages.splice(0, messages.length, ...edited(messages, edits))
       } catch (err) {
         compacting(true)
-        await client.app.log({ body: { service: 'palimpsest', level: 'warn', message: err.message } }).catch(() => {})
+        await client.app.log({ body: { service: 'palimpsest', level: 'warn', message: 'palimpsest: ' + err.message } }).catch(() => {})
       }
     },
     tool: Object.fromEntries(tools.map(t => [t.name, answering(t, threads)])),
