@@ -18,8 +18,9 @@ type turned struct {
 			Calls                      []string
 		}
 	}
-	Recalled string
-	Logged   []string
+	Recalled, Later string
+	Compaction      struct{ Summary, FirstKeptEntryID string }
+	Logged          []string
 }
 
 // TestPi plays a conversation of 30 turns through a window of 20,000 tokens to the
@@ -70,10 +71,17 @@ func TestPi(t *testing.T) {
 	if !strings.Contains(got.Recalled, "the code is K7919") {
 		t.Errorf("recall gave %.300s", got.Recalled)
 	}
+	c := got.Compaction
+	if !strings.HasPrefix(c.Summary, "[user] Read all parts. Never change a file.") || !strings.Contains(c.Summary, "K7919") || len(c.Summary) > 40_000 || c.FirstKeptEntryID == "" {
+		t.Errorf("the compaction from %q on is %.500s", c.FirstKeptEntryID, c.Summary)
+	}
+	if !strings.Contains(got.Later, "the code is K7919") {
+		t.Errorf("after it recall gave %.300s", got.Later)
+	}
 }
 
 // TestPiWithoutDaemon: whatever is wrong with the daemon, nothing is edited, and one line
-// a turn says why.
+// each time says why.
 func TestPiWithoutDaemon(t *testing.T) {
 	for name, program := range absent(t) {
 		t.Run(name, func(t *testing.T) {
@@ -84,7 +92,7 @@ func TestPiWithoutDaemon(t *testing.T) {
 					t.Errorf("turn %d: %+v", i+1, turn)
 				}
 			}
-			if len(got.Logged) != 3 || !strings.HasPrefix(got.Recalled, "error: ") {
+			if got.Compaction.Summary != "" || len(got.Logged) != 4 || !strings.HasPrefix(got.Recalled, "error: ") {
 				t.Errorf("logged %q, recall gave %q", got.Logged, got.Recalled)
 			}
 		})

@@ -13,13 +13,13 @@ const AGAIN = 30_000
 const ANSWER = 30_000
 
 let running // where the daemon is
-let tried = -AGAIN
+let begun = -AGAIN
 
 async function daemon() {
-  if (performance.now() - tried < AGAIN) throw new Error('the daemon did not start before')
-  tried = performance.now()
+  if (performance.now() - begun < AGAIN) throw new Error('the daemon did not start before')
+  begun = performance.now()
   const { stdout } = await promisify(execFile)(PROGRAM, ['daemon'], { timeout: STARTING })
-  tried = -AGAIN
+  begun = -AGAIN
   return JSON.parse(stdout)
 }
 
@@ -47,7 +47,6 @@ async function ask(path, body) {
   return said
 }
 
-const idOf = (session, since) => 'pi.' + session + (since ? '.' + since : '')
 const thread = id => '/v1/threads/' + encodeURIComponent(id)
 
 async function prepare(id, step) {
@@ -147,38 +146,79 @@ function drafts(projected, want) {
   })
 }
 
+// summed is a compaction of pi's of what the edits leave: all before the first entry
+// from which on none goes, as one text.
+function summed(entries, edits, tokensBefore) {
+  const byID = new Map(edits.map(e => [e.message_id ?? '', e]))
+  const heard = entries.filter(told)
+  let at = heard.findLastIndex(e => byID.get(e.id)?.omit) + 1
+  while (heard[at]?.message?.role === 'toolResult') at++
+  if (at === 0 || at >= heard.length) throw new Error('there is nothing to take out')
+  const flat = parts => words(parts.flatMap(p => (p.type === 'tool_result' ? (p.content ?? []) : p.type === 'text' ? [p] : [])))
+  const texts = heard.slice(0, at + 1).flatMap((entry, i) => {
+    const e = byID.get(entry.id)
+    const m = told(entry)
+    const before = (e?.insert_before ?? []).map(n => flat(n.parts))
+    return i === at || e?.omit ? before : [...before, `[${m.role}] ${flat(e?.content ?? m.parts)}`]
+  })
+  return { summary: texts.filter(Boolean).join('\n\n'), firstKeptEntryId: heard[at].id, tokensBefore }
+}
+
 const tools = [
   { name: 'recall', description: 'Search what was removed from this conversation to make room.', key: 'query', says: 'Words to search for' },
   { name: 'read_artifact', description: 'Read in full what a placeholder of this conversation points to.', key: 'artifact_id', says: 'The id that the placeholder names' },
 ]
 
-// since is the newest compaction of pi's own that a branch holds. What was before it is
-// no part of the conversation any more, which goes on in a thread of its own.
-const since = entries => entries.findLast(e => e.type === 'compaction')?.id
+// threads are the names of a conversation's threads, the newest first. What was before a
+// compaction of pi's is one text after it: the conversation goes on in a thread of its own.
+function threads(ctx) {
+  const session = 'pi.' + ctx.sessionManager.getSessionId()
+  const compactions = ctx.sessionManager.getBranch().filter(e => e.type === 'compaction')
+  return [session, ...compactions.map(e => session + '.' + e.id)].reverse()
+}
 
 export default function (pi) {
-  pi.on('turn_end', async (event, ctx) => {
-    if (event.outcome !== 'completed') return undefined
+  // asked is what the daemon says to what the model would see next.
+  async function asked(projected, ctx, more) {
+    const offered = new Set(pi.getActiveTools())
+    const base = {
+      model: ctx.model?.id,
+      system: [{ text: ctx.getSystemPrompt() }],
+      tools: pi.getAllTools().filter(t => offered.has(t.name)).map(t => ({ name: t.name, description: t.description, schema: t.parameters })),
+    }
+    const size = { ...(ctx.model?.contextWindow > 0 && { window: ctx.model.contextWindow }), ...(ctx.model?.maxTokens > 0 && { output: ctx.model.maxTokens }) }
+    const messages = projected.flatMap(p => (p.sourceEntry.type === 'compaction' && p.messages.length === 0 ? [] : (told(p.sourceEntry) ?? [])))
+    const { edits } = await prepare(threads(ctx)[0], { ...size, ...more, base, messages, edits: true })
+    return edits ?? []
+  }
+
+  // tried does what pi does without us where it fails.
+  async function tried(ctx, act) {
     try {
-      const projected = event.context.contextEntries
-      const entries = projected.map(p => p.sourceEntry)
-      const offered = new Set(pi.getActiveTools())
-      const base = {
-        model: ctx.model?.id,
-        system: [{ text: ctx.getSystemPrompt() }],
-        tools: pi.getAllTools().filter(t => offered.has(t.name)).map(t => ({ name: t.name, description: t.description, schema: t.parameters })),
-      }
-      const size = { ...(ctx.model?.contextWindow > 0 && { window: ctx.model.contextWindow }), ...(ctx.model?.maxTokens > 0 && { output: ctx.model.maxTokens }) }
-      const step = { ...size, base, messages: projected.flatMap(p => (p.sourceEntry.type === 'compaction' && p.messages.length === 0 ? [] : (told(p.sourceEntry) ?? []))), edits: true }
-      const { edits } = await prepare(idOf(ctx.sessionManager.getSessionId(), since(entries)), step)
-      const made = drafts(projected, wanted(entries, edits ?? []))
-      return made.length > 0 ? { entries: [...event.entries, ...made] } : undefined
+      return await act()
     } catch (err) {
       if (ctx.hasUI) ctx.ui.notify('palimpsest: ' + err.message, 'warning')
       else console.error('palimpsest: ' + err.message)
       return undefined
     }
-  })
+  }
+
+  pi.on('turn_end', (event, ctx) =>
+    tried(ctx, async () => {
+      if (event.outcome !== 'completed') return undefined
+      const projected = event.context.contextEntries
+      const made = drafts(projected, wanted(projected.map(p => p.sourceEntry), await asked(projected, ctx)))
+      return made.length > 0 ? { entries: [...event.entries, ...made] } : undefined
+    }),
+  )
+
+  pi.on('session_before_compact', (event, ctx) =>
+    tried(ctx, async () => {
+      const projected = ctx.sessionManager.buildSessionProjection().entries
+      const edits = await asked(projected, ctx, { force: true })
+      return { compaction: summed(projected.map(p => p.sourceEntry), edits, event.preparation.tokensBefore) }
+    }),
+  )
 
   for (const t of tools) {
     pi.registerTool({
@@ -188,9 +228,11 @@ export default function (pi) {
       parameters: { type: 'object', properties: { [t.key]: { type: 'string', description: t.says } }, required: [t.key] },
       async execute(id, params, _signal, _onUpdate, ctx) {
         const call = { type: 'tool_call', call_id: id, tool: t.name, arguments: JSON.stringify({ [t.key]: params[t.key] }) }
-        const at = idOf(ctx.sessionManager.getSessionId(), since(ctx.sessionManager.getBranch()))
-        const answer = await ask(thread(at) + '/answer', call)
-        return { content: [text(words(answer.parts[0]?.content))], details: {} }
+        const all = await Promise.allSettled(threads(ctx).map(at => ask(thread(at) + '/answer', call)))
+        const answers = all.flatMap(a => (a.status === 'fulfilled' ? [a.value.parts[0]] : []))
+        if (answers.length === 0) throw all[0].reason
+        const found = answers.filter(a => a.outcome !== 'failure')
+        return { content: [text((found.length > 0 ? found : answers.slice(0, 1)).map(a => words(a.content)).join('\n\n'))], details: {} }
       },
     })
   }

@@ -17,7 +17,7 @@ const ctx = {
   ui: { notify: s => void logged.push(s) },
   model: { id: 'm', contextWindow: 20_000, maxTokens: 2000 },
   getSystemPrompt: () => 'You read parts.',
-  sessionManager: { getSessionId: () => '0199', getBranch: () => entries },
+  sessionManager: { getSessionId: () => '0199', getBranch: () => entries, buildSessionProjection: () => ({ entries: entries.map(e => ({ sourceEntry: e, messages: [e.message ?? {}] })) }) },
 }
 const add = message => entries.push({ type: 'message', id: 'e' + entries.length, message })
 entries.push({ type: 'model_change', id: 'model' })
@@ -46,4 +46,8 @@ for (let i = 1; i <= Number(parts); i++) {
   turns.push({ own: JSON.stringify(entries) === before, edits: drafts.filter(d => d.type === 'context_edit').length, others: drafts.length === 0 || drafts[0] === other, seen })
 }
 const recalled = await tools.recall.execute('c', { query: '"the code is K7919"' }, undefined, undefined, ctx).then(r => r.content[0].text, err => 'error: ' + err.message)
-console.log(JSON.stringify({ turns, recalled, logged }))
+const compacted = await handlers.session_before_compact({ preparation: { tokensBefore: 1 }, reason: 'manual' }, ctx)
+// After it the conversation is in another thread; what was before is found all the same.
+if (compacted) entries.push({ type: 'compaction', id: 'c1', ...compacted.compaction })
+const later = await tools.recall.execute('c', { query: '"the code is K7919"' }, undefined, undefined, ctx).then(r => r.content[0].text, err => 'error: ' + err.message)
+console.log(JSON.stringify({ later, ...compacted, last: entries.findLast(e => e.message)?.id, turns, recalled, logged }))
