@@ -84,3 +84,22 @@ func TestOpencodeWithoutDaemon(t *testing.T) {
 		})
 	}
 }
+
+// TestOpencodeLosesDaemon: opencode's own compaction is off only as long as the daemon
+// answers.
+func TestOpencodeLosesDaemon(t *testing.T) {
+	var got played
+	play(t, "testdata/opencode.mjs", integrations.Opencode, serving(t, 12), 14, &got)
+	if first := got.Steps[9]; first.Auto || first.Same {
+		t.Errorf("while it answers: own compaction on: %t, not edited: %t", first.Auto, first.Same)
+	}
+	if last := got.Steps[13]; !last.Auto || !last.Same || len(got.Logged) == 0 {
+		t.Errorf("after that: own compaction on: %t, not edited: %t, logged %q", last.Auto, last.Same, got.Logged)
+	}
+}
+
+// TestOpencodeDeclarations: what the module relies on stands in what opencode ships.
+// PALIMPSEST_OPENCODE names the folder of @opencode-ai/plugin.
+func TestOpencodeDeclarations(t *testing.T) {
+	declared(t, "PALIMPSEST_OPENCODE", "dist/index.d.ts", `"experimental.chat.messages.transform"`, `"experimental.chat.system.transform"`, `"tool.definition"`, "config?: (input: Config)", "toolID: string", "sessionID?: string", "server: Plugin")
+}

@@ -98,3 +98,10 @@ func TestPiWithoutDaemon(t *testing.T) {
 		})
 	}
 }
+
+// TestPiDeclarations: what the extension relies on stands in what pi ships. PALIMPSEST_PI
+// names the folder of @earendil-works/pi-coding-agent.
+func TestPiDeclarations(t *testing.T) {
+	declared(t, "PALIMPSEST_PI", "dist/core/extensions/types.d.ts", `type: "turn_end"`, `type: "session_before_compact"`, `type: "context_edit"`, "contextEntries: ProjectedSessionEntry[]", "preparation: CompactionPreparation", "getActiveTools(): string[]", "getAllTools(): ToolInfo[]", "getSystemPrompt(): string")
+	declared(t, "PALIMPSEST_PI", "dist/core/session-manager.d.ts", "sourceEntry: SessionEntry", `"buildSessionProjection"`, `"getBranch"`, "replacement: {", "firstKeptEntryId: string")
+}

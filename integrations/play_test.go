@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -18,11 +19,24 @@ import (
 // started serves a daemon, and is the script that says where it is.
 func started(t *testing.T) string {
 	t.Helper()
+	return serving(t, -1)
+}
+
+// serving is started for a daemon that has no room any more after so many requests.
+func serving(t *testing.T, most int64) string {
+	t.Helper()
+	var asked atomic.Int64
 	s, err := daemon.New(daemon.Config{Compactor: palimpsest.Config{Recall: &palimpsest.Recall{}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(s)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if most >= 0 && asked.Add(1) > most {
+			noRoom(w, r)
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
 	t.Cleanup(func() {
 		s.Stop()
 		server.Close()
@@ -30,15 +44,10 @@ func started(t *testing.T) string {
 	return `echo '{"url":"` + server.URL + `","key":"k"}'`
 }
 
-// refusing is the address of a daemon that has no room for anything.
-func refusing(t *testing.T) string {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprint(w, `{"type":"unavailable","detail":"the disk is full"}`)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+// noRoom is what a daemon answers that can write nothing.
+func noRoom(w http.ResponseWriter, _ *http.Request) {
+	w.WriteHeader(http.StatusServiceUnavailable)
+	fmt.Fprint(w, `{"type":"unavailable","detail":"the disk is full"}`)
 }
 
 // absent are scripts in place of our program for all that can be wrong with a daemon.
@@ -48,7 +57,7 @@ func absent(t *testing.T) map[string]string {
 		"fails":       "echo no >&2; exit 1",
 		"says no":     "echo sorry",
 		"gone":        `echo '{"url":"http://127.0.0.1:1","key":"k"}'`,
-		"has no room": `echo '{"url":"` + refusing(t) + `","key":"k"}'`,
+		"has no room": serving(t, 0),
 	}
 }
 
@@ -77,5 +86,23 @@ func play(t *testing.T, driver, module, script string, parts int, got any) {
 	}
 	if err := json.Unmarshal(out, got); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// declared looks for texts in a file of a package whose folder a variable names.
+func declared(t *testing.T, variable, file string, texts ...string) {
+	t.Helper()
+	folder := os.Getenv(variable)
+	if folder == "" {
+		t.Skip(variable + " names no package")
+	}
+	data, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range texts {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("%q is not in %s", want, file)
+		}
 	}
 }
