@@ -411,11 +411,11 @@ func TestSlowReader(t *testing.T) {
 }
 
 // TestNoWebSocket: a client that would talk to a model past us is sent back to
-// HTTP, and one that wants a WebSocket for anything else gets through.
+// HTTP, where no API has a WebSocket that is spoken here, and one that wants a WebSocket for anything else gets through.
 func TestNoWebSocket(t *testing.T) {
 	up := proxytest.New(t)
 	url, _ := start(t, up, proxy.Options{})
-	for path, want := range map[string]int{"/v1/responses": http.StatusUpgradeRequired, "/v1/realtime?model=m": http.StatusOK} {
+	for path, want := range map[string]int{"/v1/chat/completions": http.StatusUpgradeRequired, "/v1/realtime?model=m": http.StatusOK} {
 		r, err := http.NewRequest(http.MethodGet, url+path, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Proxy is the http.Handler that agents point their base URL at. Make one with
@@ -51,13 +52,17 @@ func New(o *Options) (*Proxy, error) {
 	return p, nil
 }
 
-// ServeHTTP forwards a request, by way of the Transport. One that would turn a
-// question to a model into a WebSocket, as Codex tries first, is refused with 426,
-// on which clients go on over HTTP: nothing could be done for a conversation there.
+// ServeHTTP forwards a request, by way of the Transport. A WebSocket for responses, as
+// Codex opens, is spoken here; one for a question to another API is refused with 426, on which
+// clients go on over HTTP.
 // What is no path of a provider's is answered here, with 404 or 405; one that is
 // written with empty segments is sent on without them.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Upgrade") != "" && endpointOf(r.URL.Path).task == generate {
+	if e := endpointOf(r.URL.Path); r.Header.Get("Upgrade") != "" && e.task == generate {
+		if e.dialect.API() == wire.Responses && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			p.serveSocket(w, r)
+			return
+		}
 		w.Header().Set(ActionHeader, Passed)
 		w.Header().Set(ReasonHeader, "websocket")
 		w.Header().Set("Content-Type", "application/json")

@@ -30,6 +30,8 @@ const (
 	// Codex and others send zstd bodies, which the standard library cannot read. It
 	// is in the module graph anyway, by goose and client_golang.
 	zstd = "github.com/klauspost/compress"
+	// Codex asks for responses on a WebSocket, by default.
+	ws = "github.com/coder/websocket"
 )
 
 // floors is the architecture: every package of the module, its floor, the arrows
@@ -79,7 +81,7 @@ var floors = map[string]arch.Package{
 	"store/mem": {Floor: 7, Leaf: true},
 
 	// 6: HTTP in front of providers.
-	"proxy": {Floor: 6, External: []string{gjson, sjson, zstd}},
+	"proxy": {Floor: 6, External: []string{gjson, sjson, zstd, ws}},
 	// 6: what the adapters to agent frameworks share; each is a module of its own.
 	"adapter": {Floor: 6},
 	// 6: beside the front door, for programs.
@@ -191,7 +193,7 @@ var floors = map[string]arch.Package{
 	"internal/cputime":      {Support: true},
 	"internal/golden":       {Support: true},
 	"internal/longwork":     {Support: true},
-	"internal/hostile":      {Support: true, External: []string{gjson, zstd}},
+	"internal/hostile":      {Support: true, External: []string{gjson, zstd, ws}},
 	"internal/threadgen":    {Support: true},
 	"internal/plangen":      {Support: true},
 	"internal/property":     {Support: true},

@@ -1,0 +1,295 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
+	"github.com/palimpsest-ai/palimpsest/proxy/native"
+)
+
+// socket is a WebSocket on which a client asks for responses, as Codex does: each text
+// message is a request, and its answer the events of a stream, one message each. A request
+// that names the response before it sends what is new alone, whether the provider keeps
+// responses or not: what stands before is held here, as long as the connection. The provider is
+// asked over HTTP, with the whole.
+// https://platform.openai.com/docs/guides/websocket-mode
+type socket struct {
+	proxy   *Proxy
+	request *http.Request // that became the WebSocket
+	conn    *websocket.Conn
+	// id is the last response, and items the input and output up to its end.
+	id    string
+	items []string
+	held  int // bytes of Memory that the items take
+}
+
+const (
+	// socketLife bounds a connection; clients open another when told, as after the
+	// provider's own hour.
+	socketLife = time.Hour
+	// socketPatience bounds how long a reader takes for one event.
+	socketPatience = 2 * time.Minute
+)
+
+// asking is a message of the client's.
+type asking struct {
+	text string
+	held int // bytes of Memory
+	busy bool
+}
+
+// serveSocket answers a request to become a WebSocket, until the client goes.
+func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
+	conn, err := websocket.Accept(w, r, nil) // pages of another origin are refused
+	if err != nil {
+		return // and answered
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(-1) // read has one
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), socketLife)
+	defer cancel()
+	s := &socket{proxy: p, request: r, conn: conn}
+	defer s.forget()
+	asked := make(chan asking)
+	read := make(chan struct{})
+	defer func() { cancel(); conn.CloseNow(); <-read }()
+	go func() {
+		defer close(read)
+		defer cancel() // who is gone waits for no answer
+		for {
+			a, err := s.read(ctx)
+			if err != nil {
+				return
+			}
+			select {
+			case asked <- a:
+			case <-ctx.Done():
+				s.give(a.held)
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case a := <-asked:
+			err := s.answer(ctx, a)
+			s.give(a.held)
+			if err != nil {
+				return
+			}
+		case <-ctx.Done():
+			conn.Close(websocket.StatusGoingAway, "")
+			return
+		}
+	}
+}
+
+func (s *socket) tenant() string { return s.proxy.transport.options.Config.Requester.TenantID }
+
+func (s *socket) give(bytes int) { s.proxy.transport.options.Memory.Give(s.tenant(), bytes) }
+
+// read reads the next message, for which there has to be room.
+func (s *socket) read(ctx context.Context) (a asking, err error) {
+	kind, r, err := s.conn.Reader(ctx)
+	if err != nil {
+		return a, err
+	}
+	if kind != websocket.MessageText {
+		s.conn.Close(websocket.StatusUnsupportedData, "requests are text")
+		return a, fmt.Errorf("a message of type %s", kind)
+	}
+	text, whole, err := readPieces[string](r, s.proxy.transport.options.MaxBody, func(bytes int) bool {
+		ok := s.proxy.transport.options.Memory.Take(s.tenant(), bytes)
+		if ok {
+			a.held += bytes
+		}
+		return ok
+	})
+	switch {
+	case errors.Is(err, errBusy):
+		a.busy = true
+		_, err = io.Copy(io.Discard, r)
+	case err == nil && !whole:
+		s.conn.Close(websocket.StatusMessageTooBig, "the request is too large")
+		err = io.ErrShortBuffer
+	}
+	if a.text = text; err != nil {
+		s.give(a.held)
+	}
+	return a, err
+}
+
+// answer answers a message. The error is that of the connection to the client.
+func (s *socket) answer(ctx context.Context, a asking) error {
+	if a.busy {
+		return s.refuse(ctx, http.StatusServiceUnavailable, "overloaded_error", "palimpsest: too many large requests are at work: ask again")
+	}
+	var r *native.Responses
+	err := rawjson.Check(a.text)
+	if err == nil {
+		switch kind := gjson.Get(a.text, "type").Str; kind {
+		case "response.create":
+			r, err = native.ParseResponses(a.text)
+		case "response.processed":
+			return nil // it tells what nobody here asks
+		default:
+			err = fmt.Errorf("type %q: it must be response.create", kind)
+		}
+	}
+	if err != nil {
+		return s.refuse(ctx, http.StatusBadRequest, "invalid_request_error", "palimpsest: "+err.Error())
+	}
+	items, gone := r.Items, []string{"type", "generate", "stream"}
+	if s.id != "" && r.Previous == s.id {
+		items, gone = slices.Concat(s.items, r.Items), append(gone, "previous_response_id")
+	}
+	if gjson.Get(a.text, "generate").Type == gjson.False {
+		return s.prepared(ctx, r, items)
+	}
+	return s.ask(ctx, r, items, set(r.Body(items, gone...), "stream", "true"))
+}
+
+// prepared answers a request that asks for no words: it only puts what later ones go on with.
+func (s *socket) prepared(ctx context.Context, r *native.Responses, items []string) error {
+	now := time.Now()
+	made := native.ResponsesAnswer{ID: "resp_" + identify.Digest("socket", s.request.RemoteAddr, now.String()), Created: now.Unix()}
+	stream := newEvents(strings.NewReader(made.Events(r)))
+	for {
+		e, err := stream.next()
+		if e.data != "" {
+			if err := s.write(ctx, e.data); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			s.keep(made.ID, items)
+			return nil
+		}
+	}
+}
+
+// ask asks the provider, by way of the exchange that every request takes.
+func (s *socket) ask(ctx context.Context, r *native.Responses, items []string, body string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	res, err := s.proxy.transport.RoundTrip(s.outgoing(ctx, body))
+	if err != nil {
+		return s.refuse(ctx, http.StatusBadGateway, "api_error", "palimpsest: the provider gave no answer: "+trouble(err))
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		said, _, _ := readBody[string](res.Body, maxRefusal)
+		return s.refused(ctx, res, said)
+	}
+	stream := newEvents(res.Body)
+	for {
+		e, err := stream.next()
+		if rawjson.Valid(e.data) {
+			switch gjson.Get(e.data, "type").Str {
+			case "response.completed", "response.incomplete":
+				answer := gjson.Get(e.data, "response")
+				s.keep(answer.Get("id").Str, slices.Concat(items, elements(answer.Get("output"))))
+			}
+			if err := s.write(ctx, e.data); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err // on a closed connection clients ask again
+		}
+	}
+}
+
+// outgoing is a request of the WebSocket as one over HTTP, with its headers.
+func (s *socket) outgoing(ctx context.Context, body string) *http.Request {
+	out := s.request.Clone(ctx)
+	out.Method, out.RequestURI = http.MethodPost, ""
+	for name := range out.Header {
+		if strings.HasPrefix(name, "Sec-Websocket-") {
+			out.Header.Del(name)
+		}
+	}
+	for _, name := range []string{"Connection", "Upgrade", "Accept-Encoding", "Origin"} {
+		out.Header.Del(name)
+	}
+	if betas := strings.Split(out.Header.Get("Openai-Beta"), ","); strings.Contains(out.Header.Get("Openai-Beta"), "responses_websockets") {
+		betas = slices.DeleteFunc(betas, func(beta string) bool { return strings.Contains(beta, "responses_websockets") })
+		if out.Header.Set("Openai-Beta", strings.Join(betas, ",")); len(betas) == 0 {
+			out.Header.Del("Openai-Beta")
+		}
+	}
+	// What changes from request to request stands in the body, in the place of headers.
+	gjson.Get(body, "client_metadata").ForEach(func(k, v gjson.Result) bool {
+		if strings.HasPrefix(k.Str, "x-codex-") && v.Type == gjson.String && !strings.ContainsAny(v.Str, "\r\n\x00") {
+			out.Header.Set(k.Str, v.Str)
+		}
+		return true
+	})
+	out.Header.Set("Content-Type", jsonKind)
+	out.Header.Set("Accept", "text/event-stream")
+	out.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	rewrite(&httputil.ProxyRequest{In: s.request, Out: out}, s.proxy.upstreams)
+	return outgoing(out, len(body), func() io.Reader { return strings.NewReader(body) })
+}
+
+// keep holds what a next request may go on with, if there is room.
+func (s *socket) keep(id string, items []string) {
+	s.forget()
+	size := 0
+	for _, item := range items {
+		size += len(item)
+	}
+	if id != "" && int64(size) <= s.proxy.transport.options.MaxBody && s.proxy.transport.options.Memory.Take(s.tenant(), size) {
+		s.id, s.items, s.held = id, items, size
+	}
+}
+
+func (s *socket) forget() {
+	s.give(s.held)
+	s.id, s.items, s.held = "", nil, 0
+}
+
+// refused says what the provider answered in place of a stream.
+func (s *socket) refused(ctx context.Context, res *http.Response, said string) error {
+	if why := gjson.Get(said, "error"); rawjson.Valid(said) && why.IsObject() {
+		return s.failed(ctx, res.StatusCode, why.Raw, res.Header)
+	}
+	return s.refuse(ctx, max(res.StatusCode, http.StatusBadRequest), "api_error", "palimpsest: the provider answered with status "+strconv.Itoa(res.StatusCode)+", and no stream")
+}
+
+func (s *socket) refuse(ctx context.Context, status int, code, message string) error {
+	return s.failed(ctx, status, `{"type":`+rawjson.Quote(code)+`,"code":`+rawjson.Quote(code)+`,"message":`+rawjson.Quote(message)+`,"param":null}`, nil)
+}
+
+// failed tells of an error as the API does on a WebSocket.
+func (s *socket) failed(ctx context.Context, status int, why string, h http.Header) error {
+	headers := ""
+	for _, name := range []string{"Retry-After", "X-Request-Id", ActionHeader, ReasonHeader} {
+		if v := h.Get(name); v != "" {
+			headers += `,` + rawjson.Quote(strings.ToLower(name)) + `:` + rawjson.Quote(v)
+		}
+	}
+	return s.write(ctx, `{"type":"error","status":`+strconv.Itoa(status)+`,"error":`+why+`,"headers":{`+strings.TrimPrefix(headers, ",")+`}}`)
+}
+
+func (s *socket) write(ctx context.Context, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, socketPatience)
+	defer cancel()
+	return s.conn.Write(ctx, websocket.MessageText, []byte(text))
+}

@@ -1,0 +1,200 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
+)
+
+// socketed is an agent on a WebSocket, as Codex is: the provider keeps nothing, and what is new
+// goes out alone.
+type socketed struct {
+	*agent
+	conn     *websocket.Conn
+	previous string
+}
+
+func newSocketed(t testing.TB, url string) *socketed {
+	t.Helper()
+	c, res, err := websocket.Dial(context.Background(), strings.Replace(url, "http", "ws", 1)+"/v1/responses",
+		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer k"}, "Openai-Beta": {"responses_websockets=2026-02-06"}, "Session_id": {"one"}}})
+	if err != nil {
+		t.Fatalf("%v %v", err, res)
+	}
+	c.SetReadLimit(-1)
+	t.Cleanup(func() { c.CloseNow() })
+	return &socketed{agent: newAgent(t, wire.Responses, url, true), conn: c}
+}
+
+// send sends a request with further members, and reads events up to one that ends the answer.
+func (c *socketed) send(members ...string) (events []gjson.Result) {
+	c.t.Helper()
+	body := `{"type":"response.create",` + strings.TrimPrefix(string(c.body()), "{")
+	for _, m := range members {
+		name, value, _ := strings.Cut(m, "=")
+		body, _ = sjson.SetRaw(body, name, value)
+	}
+	return c.exchange(body)
+}
+
+func (c *socketed) exchange(body string) (events []gjson.Result) {
+	c.t.Helper()
+	if err := c.conn.Write(context.Background(), websocket.MessageText, []byte(body)); err != nil {
+		c.t.Fatal(err)
+	}
+	for {
+		_, text, err := c.conn.Read(context.Background())
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		e := gjson.ParseBytes(text)
+		switch events = append(events, e); e.Get("type").Str {
+		case "response.completed", "response.failed", "response.incomplete", "error":
+			return events
+		}
+	}
+}
+
+// ask sends what is new, and takes the answer.
+func (c *socketed) ask(members ...string) (calls []thread.ToolCall) {
+	c.t.Helper()
+	if c.previous != "" {
+		members = append(members, "previous_response_id="+fmt.Sprintf("%q", c.previous))
+	}
+	events := c.send(members...)
+	last := events[len(events)-1]
+	if last.Get("type").Str != "response.completed" {
+		c.t.Fatalf("%s", last.Raw)
+	}
+	c.previous, c.history = last.Get("response.id").Str, nil
+	for _, item := range last.Get("response.output").Array() {
+		if item.Get("type").Str == "function_call" {
+			calls = append(calls, thread.ToolCall{ID: item.Get("call_id").Str, Name: item.Get("name").Str, Arguments: item.Get("arguments").Str})
+		}
+	}
+	return calls
+}
+
+// TestSocket: an agent on a WebSocket does a task far over the window, of which each of its
+// messages holds what is new; the provider is asked over HTTP, with the whole.
+func TestSocket(t *testing.T) {
+	up := plainUpstream(t)
+	up.Model = steps(40, false)
+	url, p := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	c := newSocketed(t, url)
+	c.user("Read all parts.")
+	c.ask("generate=false", `client_metadata={"x-codex-turn-metadata":"{}"}`) // as Codex warms its connection
+	if n := len(up.Requests()); n != 0 {
+		t.Fatalf("the provider was asked %d times for nothing", n)
+	}
+	for range 100 {
+		calls := c.ask(`client_metadata={"x-codex-turn-metadata":"{\"request_kind\":\"turn\"}"}`)
+		if len(calls) == 0 {
+			break
+		}
+		c.results(calls, partOf)
+	}
+	refusals(t, up)
+	if totals := p.Totals(); totals.Faults != 0 || totals.Compactions < 1 {
+		t.Errorf("%+v", totals)
+	}
+	for _, q := range up.Requests() {
+		if q.Method != http.MethodPost || q.Header.Get("Upgrade")+q.Header.Get("Sec-Websocket-Key")+q.Header.Get("Openai-Beta") != "" || q.Header.Get("Authorization") != "Bearer k" ||
+			q.Header.Get("X-Codex-Turn-Metadata") != `{"request_kind":"turn"}` || !q.Stream {
+			t.Fatalf("request %d: %v", q.N, q.Header)
+		}
+		if body := string(q.Body); !strings.Contains(body, "Read all parts.") || gjson.Get(body, "previous_response_id").Exists() || gjson.Get(body, "type").Exists() || gjson.Get(body, "generate").Exists() {
+			t.Fatalf("request %d: %.500s", q.N, body)
+		}
+	}
+	if last := up.Requests()[len(up.Requests())-1]; !strings.Contains(string(last.Body), "part_039.go") {
+		t.Errorf("the last request: %.500s", last.Body)
+	}
+}
+
+// TestSocketErrors: what goes wrong is told as the API tells it, and the connection goes on.
+func TestSocketErrors(t *testing.T) {
+	up := plainUpstream(t)
+	up.Model = func(q *proxytest.Request) proxytest.Answer {
+		if q.N == 1 {
+			return proxytest.Answer{Status: 429, Header: http.Header{"Retry-After": {"7"}}, Body: `{"error":{"type":"rate_limit_error","code":"rate_limit_exceeded","message":"slow down"}}`}
+		}
+		return proxytest.Answer{Text: "ok"}
+	}
+	url, _ := start(t, up, proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}})
+	c := newSocketed(t, url)
+	c.user("Hello.")
+	e := c.send()
+	if last := e[len(e)-1]; last.Get("status").Int() != 429 || last.Get("error.code").Str != "rate_limit_exceeded" || last.Get("headers.retry-after").Str != "7" {
+		t.Errorf("%s", last.Raw)
+	}
+	for name, text := range map[string]string{"no JSON": "{", "no object": "[]", "another type": `{"type":"session.update"}`, "no type": `{}`, "two triggers": `{"type":"response.create","input":[{"type":"compaction_trigger"},{"type":"compaction_trigger"}]}`} {
+		if e := c.exchange(text); len(e) != 1 || e[0].Get("status").Int() != 400 || e[0].Get("error.message").Str == "" {
+			t.Errorf("%s: %v", name, e)
+		}
+	}
+	e = c.send(`previous_response_id="resp_of_old"`)
+	if last := e[len(e)-1]; last.Get("error.code").Str != "previous_response_not_found" {
+		t.Errorf("%s", last.Raw)
+	}
+	c.ask()
+	if err := c.conn.Write(t.Context(), websocket.MessageBinary, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusUnsupportedData {
+		t.Errorf("after a binary message: %v", err)
+	}
+}
+
+// TestSocketBounds: a message may be as large as a body, and a page of another origin opens
+// no connection.
+func TestSocketBounds(t *testing.T) {
+	up := plainUpstream(t)
+	url, _ := start(t, up, proxy.Options{MaxBody: 20_000})
+	c := newSocketed(t, url)
+	c.user(strings.Repeat("long ", 10_000))
+	if err := c.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"response.create",`+strings.TrimPrefix(string(c.body()), "{"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.conn.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
+		t.Errorf("%v", err)
+	}
+	_, res, err := websocket.Dial(t.Context(), strings.Replace(url, "http", "ws", 1)+"/v1/responses", &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {"https://evil.example"}}})
+	if err == nil || res == nil || res.StatusCode != http.StatusForbidden {
+		t.Errorf("another origin: %v %v", err, res)
+	}
+	if len(up.Requests()) != 0 {
+		t.Error("the provider was asked")
+	}
+}
+
+// TestSocketGone: for a client that goes away the provider works no longer.
+func TestSocketGone(t *testing.T) {
+	up := plainUpstream(t)
+	hold := make(chan struct{})
+	defer close(hold)
+	up.Model = func(*proxytest.Request) proxytest.Answer { return proxytest.Answer{Text: "a long answer", Hold: hold} }
+	url, _ := start(t, up, proxy.Options{})
+	c := newSocketed(t, url)
+	c.user("Hello.")
+	if err := c.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"response.create",`+strings.TrimPrefix(string(c.body()), "{"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.conn.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.conn.CloseNow()
+	<-up.Gone
+}
