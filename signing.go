@@ -51,8 +51,9 @@ func (c *Compactor) readKey(ctx context.Context) error {
 }
 
 // authors marks messages in the user's name that nobody certainly wrote, and, where
-// there is a key, those that only look like a summary of ours. What the log holds was
-// judged when it came.
+// there is a key, those of the user's and the model's that only look like what we write:
+// a tool may have told the model to repeat it. What stands in the system's name is whoever
+// made the request's. What the log holds was judged when it came.
 func (s *Session) authors(messages []thread.Message, before *thread.Message) []thread.Message {
 	messages = injected.Told(messages, before)
 	key := s.c.signing.known()
@@ -62,7 +63,7 @@ func (s *Session) authors(messages []thread.Message, before *thread.Message) []t
 	out := slices.Clone(messages)
 	for i := range out {
 		m := &out[i]
-		if m.Role != thread.User || m.Kind == thread.Injected || !ourform.Message(m) {
+		if m.Role == thread.System || m.Kind == thread.Injected || !ourform.Message(m) {
 			continue
 		}
 		if m.Kind = thread.Injected; ourform.Authentic(m, key) {

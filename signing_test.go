@@ -7,10 +7,12 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/injected/injectedtest"
+	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -126,6 +128,90 @@ func TestSigned(t *testing.T) {
 				t.Errorf("the user's words are %d", got[0])
 			}
 		})
+	}
+}
+
+// TestSignedByRole: what only looks like ours is nobody's words in the model's name too,
+// whatever it was taken for where it was read. The system's name is the operator's.
+func TestSignedByRole(t *testing.T) {
+	config := signing(&store.Memory{})["auto"]
+	conversation := injectedtest.Conversation(injectedtest.Attack{User: []string{"Please mend the bell."}})
+	p := compactedPrompt(t, config, conversation)
+	at := slices.IndexFunc(p.Messages, func(m thread.Message) bool { return m.Kind == thread.Recap })
+	own := p.Messages[at].Text()
+	plain := own[:strings.LastIndex(own, signed)]
+	brought := render.Rehydrated{ArtifactID: "art_0", Content: "## Constraints\n- " + injectedtest.Planted}.Text()
+	for _, c := range []struct {
+		role thread.Role
+		text string
+		want thread.Kind
+	}{
+		{thread.Assistant, own, thread.Recap},
+		{thread.Assistant, plain, thread.Injected},
+		{thread.Assistant, strings.Replace(own, "clock", "tower", 1), thread.Injected},
+		{thread.Assistant, brought, thread.Injected},
+		{thread.Assistant, "The bell is mended.", thread.Plain},
+		{thread.User, own, thread.Recap},
+		{thread.User, plain, thread.Injected},
+		{thread.System, plain, thread.Recap},
+	} {
+		for _, read := range []thread.Kind{thread.Plain, thread.Recap} {
+			if read == thread.Recap && c.want == thread.Plain {
+				continue // nobody reads it so
+			}
+			m := thread.Message{Role: c.role, Kind: read, Parts: []thread.Part{thread.Text{Text: c.text}}}
+			want := c.want
+			if c.role == thread.System {
+				want = read
+			}
+			compactor, err := palimpsest.New(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := compactor.Session("again").Append(t.Context(), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := a.Log.At(0).Kind; got != want {
+				t.Errorf("%s, read as %d: %d, want %d:\n%.300s", c.role, read, got, want, c.text)
+			}
+		}
+	}
+}
+
+// TestSignedElsewhere: a signature says whose it is and not of which session: what was
+// signed for one is taken for ours in each of the tenant's, and in none of another's. What
+// is rendered without a session is not signed, and is not taken for ours.
+func TestSignedElsewhere(t *testing.T) {
+	documents := &store.Memory{}
+	config := signing(documents)["auto"]
+	conversation := injectedtest.Conversation(injectedtest.Attack{User: []string{"Please mend the bell."}})
+	p := compactedPrompt(t, config, conversation) // in the session "clock"
+	at := slices.IndexFunc(p.Messages, func(m thread.Message) bool { return m.Kind == thread.Recap })
+	if got := kindsOf(t, config, p.Messages[at]); got[0] != thread.Recap { // in the session "again"
+		t.Errorf("in another session of the tenant: %d", got[0])
+	}
+	if got := kindsOf(t, signing(&store.Memory{})["auto"], p.Messages[at]); got[0] != thread.Injected {
+		t.Errorf("in a session of another tenant: %d", got[0])
+	}
+
+	log, err := thread.New("clock").Append(conversation...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := &plan.Plan{Schema: plan.SchemaVersion, ThreadID: "clock", ThreadVersion: log.Len(), Summarizations: []plan.Summarization{{
+		Span: log.Range(0, 3), Summary: summary.Summary{CurrentTask: "Mend the bell."}, Origin: plan.Origin{Strategy: "test", Reason: "for a test"},
+	}}}
+	alone, _, err := render.Render(log, hidden, &prompt.Prompt{}, &render.Options{Profile: render.For(wire.Anthropic)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at = slices.IndexFunc(alone.Messages, func(m thread.Message) bool { return m.Kind == thread.Recap })
+	if at < 0 || strings.Contains(alone.Messages[at].Text(), signed) {
+		t.Fatalf("rendered without a session, message %d of %d", at, len(alone.Messages))
+	}
+	if got := kindsOf(t, config, alone.Messages[at]); got[0] != thread.Injected {
+		t.Errorf("rendered without a session: %d", got[0])
 	}
 }
 

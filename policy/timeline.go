@@ -135,12 +135,17 @@ func (l Timeline) ttl(s *Situation) time.Duration {
 	return max(l.TTL, 0)
 }
 
-// cold reports whether the model last answered longer ago than the TTL.
+// cold reports whether the provider last read the prompt longer ago than the TTL: when
+// what the model answered to last was said. The answer itself comes into the log of a
+// proxy with the request after it.
 func (l Timeline) cold(s *Situation) bool {
+	answered := false
 	for i := s.Thread.Len() - 1; i >= 0 && l.ttl(s) > 0; i-- {
-		if m := uncopied.At(s.Thread, i); m.Role == thread.Assistant {
+		m := uncopied.At(s.Thread, i)
+		if answered && m.Role != thread.Assistant || m.Role == thread.Assistant && i == 0 {
 			return l.old(s, m)
 		}
+		answered = answered || m.Role == thread.Assistant
 	}
 	return false
 }

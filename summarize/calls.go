@@ -203,10 +203,8 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 func (f *callFacts) readPatch(patch string) {
 	var names []string
 	var added strings.Builder
-	for at := 0; at < len(patch); {
-		var p span
-		p, at = nextLine(patch, at)
-		line := patch[p.from:p.to]
+	for line := range strings.Lines(patch) {
+		line = strings.TrimSuffix(line, "\n")
 		for _, h := range [...]struct{ mark, op string }{{"*** Update File: ", "edited"}, {"*** Add File: ", "created"}, {"*** Delete File: ", "deleted"}} {
 			if name, ok := strings.CutPrefix(line, h.mark); ok {
 				name = cleanPath(name)
@@ -267,10 +265,10 @@ func (f *callFacts) changedLines(s string) {
 	if n := len(f.changed); n > 0 {
 		line = f.changed[n-1].line + 2
 	}
-	for at := 0; at < len(s) && len(f.changed) < maxChanged; line++ {
-		var p span
-		p, at = nextLine(s, at)
-		p = trimSpan(s, p)
+	for n, p := range lineSpans(s) {
+		if len(f.changed) >= maxChanged {
+			break
+		}
 		if p.to-p.from < 6 {
 			continue
 		}
@@ -278,7 +276,7 @@ func (f *callFacts) changedLines(s string) {
 		if Defines(s[p.from:p.to]) {
 			score = 1
 		}
-		f.changed = appendPieces(f.changed, s, p, line, score, score > 0)
+		f.changed = appendPieces(f.changed, s, p, line+n, score, score > 0)
 	}
 }
 
@@ -368,10 +366,8 @@ func (f *callFacts) compare(old, body []string) {
 
 // removedLines notes the lines of an old text.
 func (f *callFacts) removedLines(s string) {
-	for at := 0; at < len(s) && len(f.removed) < maxChanged; {
-		var p span
-		p, at = nextLine(s, at)
-		if p = trimSpan(s, p); p.to-p.from >= 4 {
+	for _, p := range lineSpans(s) {
+		if p.to-p.from >= 4 && len(f.removed) < maxChanged {
 			f.removed = append(f.removed, s[p.from:p.to])
 		}
 	}
@@ -502,10 +498,8 @@ func firstText(v gjson.Result, keys ...string) string {
 // checklist reads "[x] done", "[ ] open" and "[-] running" lines.
 func checklist(s string) []todo {
 	var out []todo
-	for at := 0; at < len(s); {
-		var p span
-		p, at = nextLine(s, at)
-		line := strings.TrimLeft(strings.TrimSpace(s[p.from:p.to]), "-* ")
+	for line := range strings.Lines(s) {
+		line = strings.TrimLeft(strings.TrimSpace(line), "-* ")
 		switch {
 		case strings.HasPrefix(line, "[ ]"):
 			out = append(out, todo{strings.TrimSpace(line[3:]), "pending"})

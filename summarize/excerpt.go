@@ -34,11 +34,8 @@ func (x *Excerpts) Shorten(text string, n int, full bool) string {
 	}
 	text = clean(text)
 	var all, pieces []piece
-	for at, line := 0, 0; at < len(text) && len(all) < maxKeys; line++ {
-		var p span
-		p, at = nextLine(text, at)
-		p = trimSpan(text, p)
-		if p.from == p.to {
+	for line, p := range lineSpans(text) {
+		if p.from == p.to || len(all) >= maxKeys {
 			continue
 		}
 		p.from = afterLineNumber(text, p)

@@ -121,17 +121,14 @@ func read(m *thread.Message) *facts {
 // preference, code blocks left out.
 func (f *facts) readRules() {
 	fenced := false
-	for at := 0; at < len(f.user) && len(f.rules) < maxRules; {
-		var p span
-		p, at = nextLine(f.user, at)
-		if strings.HasPrefix(strings.TrimSpace(f.user[p.from:p.to]), "```") {
+	for line := range strings.Lines(f.user) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
 			fenced = !fenced
 			continue
 		}
-		if fenced {
+		if fenced || len(f.rules) >= maxRules {
 			continue
 		}
-		line := f.user[p.from:p.to]
 		sentences(line, func(p span) {
 			if p.to-p.from > maxSentence || p.to-p.from < 8 {
 				return
@@ -158,14 +155,11 @@ func lines(s string) []piece {
 		}
 		out = append(out, p)
 	}
-	for at := 0; at < len(s); {
-		var p span
-		p, at = nextLine(s, at)
-		p = trimSpan(s, p)
-		if p.from == p.to {
+	for _, p := range lineSpans(s) {
+		line := s[p.from:p.to]
+		if line == "" {
 			continue
 		}
-		line := s[p.from:p.to]
 		if strings.HasPrefix(line, "```") {
 			fenced = !fenced
 			continue
@@ -190,11 +184,8 @@ func readResult(r thread.ToolResult) *resultFacts {
 	f.exit = exitCode(s)
 	f.work = readResultWork(&r, s)
 	f.rows = jsonrows.Lines(s, false)
-	for at := 0; at < len(s); {
-		var p span
-		p, at = nextLine(s, at)
-		f.lines++
-		p = trimSpan(s, p)
+	for n, p := range lineSpans(s) {
+		f.lines = n + 1
 		if p.from == p.to {
 			continue
 		}
@@ -255,10 +246,7 @@ func taskStatus(s string) map[string]string {
 // empty where that is more than maxHeld, or holds what separates notes.
 func little(s string) string {
 	var all []string
-	for at := 0; at < len(s); {
-		var p span
-		p, at = nextLine(s, at)
-		p = trimSpan(s, p)
+	for _, p := range lineSpans(s) {
 		p.from = afterLineNumber(s, p)
 		if line := s[p.from:p.to]; line != "" && line[0] != '#' && !strings.HasPrefix(line, "//") {
 			all = append(all, line)

@@ -310,17 +310,9 @@ func shellCommands(s string) [][]string {
 		case '<':
 			endWord()
 			if strings.HasPrefix(s[i:], "<<") && !strings.HasPrefix(s[i:], "<<<") {
-				mark := strings.TrimLeft(s[i+2:], "- ")
-				mark = strings.TrimLeft(mark, `'"`)
-				n := 0
-				for n < len(mark) && wordByte(mark[n]) {
-					n++
-				}
-				heredoc = mark[:n]
-				i = len(s) - len(mark) + n - 1
-				if i+1 < len(s) && (s[i+1] == '\'' || s[i+1] == '"') {
-					i++
-				}
+				mark, n, _ := heredocMark(s[i+2:])
+				heredoc = mark
+				i += 1 + n
 				break
 			}
 			words = append(words, "<")

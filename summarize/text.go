@@ -1,6 +1,9 @@
 package summarize
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
 // span is a piece of a string, by byte offsets.
 type span struct{ from, to int }
@@ -68,6 +71,19 @@ func nextLine(s string, from int) (line span, next int) {
 		return span{from, len(s)}, len(s)
 	}
 	return span{from, from + n}, from + n + 1
+}
+
+// lineSpans yields the lines of s, counted from 0, without the white space around
+// them.
+func lineSpans(s string) iter.Seq2[int, span] {
+	return func(yield func(int, span) bool) {
+		for n, at := 0, 0; at < len(s); n++ {
+			var p span
+			if p, at = nextLine(s, at); !yield(n, trimSpan(s, p)) {
+				return
+			}
+		}
+	}
 }
 
 // trimSpan narrows a span to what is not white space.
@@ -188,4 +204,12 @@ func set(words string) map[string]bool {
 		m[w] = true
 	}
 	return m
+}
+
+// firstWord is the first word of a text; "" where there is none.
+func firstWord(s string) string {
+	for w := range strings.FieldsSeq(s) {
+		return w
+	}
+	return ""
 }

@@ -113,67 +113,55 @@ type claim struct {
 
 // news lists what of an answer code would not say.
 func (p *pool) news(s *summary.Summary) []claim {
-	known := map[string]bool{}
+	type said struct {
+		section section
+		text    string
+	}
+	known := map[said]bool{}
 	for i := range p.candidates {
-		if t := p.candidates[i].text; t != "" {
-			known[t] = true
-		}
+		known[said{secFact, p.candidates[i].text}], known[said{secFailed, p.candidates[i].text}] = true, true
+	}
+	for _, it := range p.failed {
+		known[said{secFailed, it.Text}] = true
+	}
+	for _, d := range p.decisions {
+		known[said{secDecision, d.Decision}] = true
+	}
+	for _, x := range p.plan {
+		known[said{secPlan, x.Text}] = true
+	}
+	for _, o := range p.open {
+		known[said{secOpen, o.Description}] = true
 	}
 	var out []claim
-	add := func(c claim) {
-		c.item.Text = strings.Join(strings.Fields(c.item.Text), " ")
-		c.extra = strings.Join(strings.Fields(c.extra), " ")
-		c.text = c.item.Text
-		if c.extra != "" {
-			c.text += " " + c.extra
+	add := func(sec section, it summary.Item, extra string, high summary.Priority) {
+		if known[said{sec, it.Text}] {
+			return
 		}
-		if c.text != "" {
-			out = append(out, c)
+		it.Text = strings.Join(strings.Fields(it.Text), " ")
+		extra = strings.Join(strings.Fields(extra), " ")
+		if text := strings.TrimRight(it.Text+" "+extra, " "); text != "" {
+			out = append(out, claim{sec, text, it, extra, high})
 		}
 	}
-	lines := func(sec section, items []summary.Item) {
-		for _, it := range items {
-			for line := range strings.SplitSeq(it.Text, "\n") {
-				line = strings.TrimPrefix(line, gap)
-				if !known[line] && !p.labels(line) {
-					add(claim{section: sec, item: summary.Item{Text: line, Sources: it.Sources}})
-				}
+	for _, it := range s.Facts {
+		for line := range strings.SplitSeq(it.Text, "\n") {
+			if line = strings.TrimPrefix(line, gap); !p.labels(line) {
+				add(secFact, summary.Item{Text: line, Sources: it.Sources}, "", "")
 			}
 		}
 	}
-	lines(secFact, s.Facts)
-	for _, it := range p.failed {
-		known[it.Text] = true
-	}
 	for _, it := range s.FailedAttempts {
-		if !known[it.Text] {
-			add(claim{section: secFailed, item: it})
-		}
-	}
-	decided, planned, opened := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, d := range p.decisions {
-		decided[d.Decision] = true
+		add(secFailed, it, "", "")
 	}
 	for _, d := range s.Decisions {
-		if !decided[d.Decision] {
-			add(claim{section: secDecision, item: summary.Item{Text: d.Decision, Sources: d.Sources}, extra: d.Rationale})
-		}
-	}
-	for _, x := range p.plan {
-		planned[x.Text] = true
+		add(secDecision, summary.Item{Text: d.Decision, Sources: d.Sources}, d.Rationale, "")
 	}
 	for _, x := range s.CurrentPlan {
-		if !planned[x.Text] {
-			add(claim{section: secPlan, item: summary.Item{Text: x.Text, Sources: x.Sources}, extra: x.Status})
-		}
-	}
-	for _, o := range p.open {
-		opened[o.Description] = true
+		add(secPlan, summary.Item{Text: x.Text, Sources: x.Sources}, x.Status, "")
 	}
 	for _, o := range s.OpenItems {
-		if !opened[o.Description] {
-			add(claim{section: secOpen, item: summary.Item{Text: o.Description, Sources: o.Sources}, extra: o.Context, high: o.Priority})
-		}
+		add(secOpen, summary.Item{Text: o.Description, Sources: o.Sources}, o.Context, o.Priority)
 	}
 	return out
 }

@@ -609,3 +609,14 @@ func TestJudgeRefusal(t *testing.T) {
 		}
 	}
 }
+
+// TestNoProcess: a harness's notice of a process in the background that names none
+// is read like any other output.
+func TestNoProcess(t *testing.T) {
+	for _, text := range []string{"Command running in background with ID: \nmore", "Command was manually backgrounded as background task \nmore"} {
+		r := thread.ToolResult{CallID: "c", Tool: "Bash", Content: []thread.Part{thread.Text{Text: text}}}
+		if w := readResult(r).work; w.started != "" || !w.halted {
+			t.Errorf("%q: %+v", text, w)
+		}
+	}
+}

@@ -252,15 +252,11 @@ func (w *resultWork) readOutput(s string) {
 	w.code = -1
 	s = w.harness(s)
 	fails := 0
-	for at := 0; at < len(s); {
-		var p span
-		p, at = nextLine(s, at)
-		start := p.from
-		p = trimSpan(s, p)
-		if p.from == p.to {
+	for _, p := range lineSpans(s) {
+		line := s[p.from:p.to]
+		if line == "" {
 			continue
 		}
-		line := s[p.from:p.to]
 		if rest, ok := strings.CutPrefix(line, "Shell cwd was reset to "); ok {
 			w.reset = rest
 			continue
@@ -275,7 +271,7 @@ func (w *resultWork) readOutput(s string) {
 				continue
 			}
 		}
-		if v, ok := verdictOf(line, p.from > start); ok {
+		if v, ok := verdictOf(line, p.from > 0 && s[p.from-1] != '\n'); ok {
 			if len(w.verdicts) >= maxVerdicts && !v.good && fails >= maxVerdicts/2 {
 				continue
 			}
@@ -299,32 +295,30 @@ func (w *resultWork) readOutput(s string) {
 
 // harness takes what the harness wrote around the output off it.
 func (w *resultWork) harness(s string) string {
-	status := func(text string) bool {
-		text = strings.TrimSpace(text)
-		neg := strings.HasPrefix(text, "-")
-		n, ok := after(strings.TrimPrefix(text, "-"), "")
-		if ok {
-			w.code, w.coded = n, true
-			if neg {
-				w.code = 255
-			}
+	status := func(line, mark string) bool {
+		text, ok := strings.CutPrefix(line, mark)
+		text, negative := strings.CutPrefix(strings.TrimSpace(text), "-")
+		n, is := after(text, "")
+		if !ok || !is {
+			return false
 		}
-		return ok
+		if w.code, w.coded = n, true; negative {
+			w.code = 255
+		}
+		return true
 	}
 	trimmed := strings.TrimSpace(s)
 	first, rest, _ := strings.Cut(trimmed, "\n")
 	switch {
-	case strings.HasPrefix(first, "Exit code ") && status(first[len("Exit code "):]): // Claude Code
+	case status(first, "Exit code "), status(first, "<returncode>"): // Claude Code, mini-swe-agent
 		s = rest
-	case strings.HasPrefix(first, "<returncode>") && status(first[len("<returncode>"):]): // mini-swe-agent
-		s = rest
-	case strings.HasPrefix(first, "Exit code: ") && status(first[len("Exit code: "):]), strings.HasPrefix(first, "Chunk ID: "), strings.HasPrefix(first, "Wall time: "): // Codex
+	case status(first, "Exit code: "), strings.HasPrefix(first, "Chunk ID: "), strings.HasPrefix(first, "Wall time: "): // Codex
 		head, body, ok := strings.Cut(s, "Output:\n")
 		if !ok || len(head) > 600 {
 			break
 		}
 		if _, code, ok := strings.Cut(head, "Process exited with code "); ok {
-			status(code)
+			status(code, "")
 		}
 		if _, id, ok := strings.Cut(head, "Process running with session ID "); ok {
 			w.started, _, _ = strings.Cut(id, "\n")
@@ -335,14 +329,14 @@ func (w *resultWork) harness(s string) string {
 		s = body
 	case strings.HasPrefix(first, `{"output":`) && rawjson.Valid(trimmed): // Codex before
 		if code := gjson.Get(trimmed, "metadata.exit_code"); code.Type == gjson.Number {
-			status(code.Raw)
+			status(code.Raw, "")
 			s = gjson.Get(trimmed, "output").Str
 		}
 	case strings.HasPrefix(first, "Command running in background with ID: "), strings.HasPrefix(first, "Command was manually backgrounded"), strings.HasPrefix(first, "Command did not complete within"):
-		if _, id, ok := strings.Cut(first, " with ID: "); ok {
-			w.started = strings.TrimRight(strings.Fields(id + " ")[0], ".,")
-		} else if _, id, ok := strings.Cut(first, "background task "); ok {
-			w.started = strings.TrimRight(strings.Fields(id + " ")[0], ".,")
+		for _, mark := range [...]string{"background task ", " with ID: "} {
+			if _, rest, ok := strings.Cut(first, mark); ok {
+				w.started = strings.TrimRight(firstWord(rest), ".,")
+			}
 		}
 		w.halted = true
 		return ""
@@ -355,11 +349,9 @@ func (w *resultWork) harness(s string) string {
 	trimmed = strings.TrimSpace(s)
 	at := strings.LastIndexByte(trimmed, '\n') + 1
 	switch last := trimmed[at:]; {
-	case strings.HasPrefix(last, "Command exited with code ") && status(last[len("Command exited with code "):]), // pi, VS Code
-		strings.HasPrefix(last, "[The command completed with exit code ") && status(last[len("[The command completed with exit code "):]), // OpenHands
-		strings.HasPrefix(last, "[Command finished with exit code ") && status(last[len("[Command finished with exit code "):]):
-		s = trimmed[:at]
-	case strings.HasPrefix(last, "Exit Code: ") && strings.HasPrefix(first, "Command: ") && status(last[len("Exit Code: "):]): // Gemini CLI
+	case status(last, "Command exited with code "), // pi, VS Code
+		status(last, "[The command completed with exit code "), status(last, "[Command finished with exit code "), // OpenHands
+		strings.HasPrefix(first, "Command: ") && status(last, "Exit Code: "): // Gemini CLI
 		s = trimmed[:at]
 	case strings.HasPrefix(last, "Command timed out after "), strings.HasPrefix(last, "Command aborted"), strings.HasPrefix(last, "[Request interrupted by user"):
 		w.halted = true
@@ -398,7 +390,7 @@ func (w *resultWork) readStarted(head string) {
 		return
 	}
 	if _, id, ok := strings.Cut(head, "agentId: "); ok {
-		w.started = strings.Fields(id + " ")[0]
+		w.started = firstWord(id)
 	}
 }
 

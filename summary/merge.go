@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ func Merge(a, b Summary) Summary {
 	out.Decisions = merge(a.Decisions, b.Decisions,
 		func(d Decision) string { return d.Decision },
 		func(x, y Decision) Decision {
-			y.Rationale = or(y.Rationale, x.Rationale)
+			y.Rationale = cmp.Or(y.Rationale, x.Rationale)
 			y.Turn, y.Time = x.Turn, x.Time // when it was taken, not when it was repeated
 			y.Sources = union(x.Sources, y.Sources)
 			return y
@@ -50,7 +51,7 @@ func Merge(a, b Summary) Summary {
 	out.OpenItems = merge(a.OpenItems, b.OpenItems,
 		func(o OpenItem) string { return o.Description },
 		func(x, y OpenItem) OpenItem {
-			y.Context, y.Priority = or(y.Context, x.Context), or(y.Priority, x.Priority)
+			y.Context, y.Priority = cmp.Or(y.Context, x.Context), cmp.Or(y.Priority, x.Priority)
 			y.Turn = max(x.Turn, y.Turn)
 			y.Sources = union(x.Sources, y.Sources)
 			return y
@@ -60,7 +61,7 @@ func Merge(a, b Summary) Summary {
 		func(x, y File) File {
 			y.Turn = max(x.Turn, y.Turn) // any other rule would depend on what is joined first
 			y.Operations = mergeOperations(x.Operations, y.Operations)
-			y.Note = or(y.Note, x.Note)
+			y.Note = cmp.Or(y.Note, x.Note)
 			y.Sources = union(x.Sources, y.Sources)
 			return y
 		})
@@ -75,7 +76,7 @@ func Merge(a, b Summary) Summary {
 	out.Artifacts = merge(a.Artifacts, b.Artifacts,
 		func(r ArtifactReference) string { return r.ArtifactID },
 		func(x, y ArtifactReference) ArtifactReference {
-			y.Description, y.RehydrateHint = or(y.Description, x.Description), or(y.RehydrateHint, x.RehydrateHint)
+			y.Description, y.RehydrateHint = cmp.Or(y.Description, x.Description), cmp.Or(y.RehydrateHint, x.RehydrateHint)
 			y.Turn = max(x.Turn, y.Turn)
 			y.Sources = union(x.Sources, y.Sources)
 			return y
@@ -194,11 +195,4 @@ func mergeFields(a, b thread.Fields) thread.Fields {
 	out := maps.Clone(a)
 	maps.Copy(out, b)
 	return out
-}
-
-func or[T ~string](a, b T) T {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Agents of earlier versions hold the parts that are deprecated.
+
 package eino
 
 import (
@@ -56,7 +58,7 @@ func parts(m *schema.Message) (out []thread.Part) {
 	if m.Content != "" {
 		out = append(out, thread.Text{Text: m.Content})
 	}
-	for _, p := range m.MultiContent { //nolint:staticcheck // agents of earlier versions hold it
+	for _, p := range m.MultiContent {
 		out = append(out, part(legacy, p, string(p.Type), p.Text, nil))
 	}
 	for _, p := range m.UserInputMultiContent {
@@ -201,7 +203,7 @@ func fill(out *schema.Message, content []thread.Part) error {
 			case l.Output != nil:
 				out.AssistantGenMultiContent = append(out.AssistantGenMultiContent, *l.Output)
 			case l.Legacy != nil:
-				out.MultiContent = append(out.MultiContent, *l.Legacy) //nolint:staticcheck // as it came
+				out.MultiContent = append(out.MultiContent, *l.Legacy)
 			}
 			continue
 		}

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Agents of earlier versions hold the parts that are deprecated.
+
 package eino_test
 
 import (
@@ -32,7 +34,7 @@ func message(t *rapid.T) *schema.Message {
 	switch m.Role = rapid.SampledFrom([]schema.RoleType{schema.System, schema.User, schema.Assistant, schema.Tool}).Draw(t, "role"); m.Role {
 	case schema.User:
 		m.UserInputMultiContent = rapid.SliceOfN(rapid.Custom(inputPart), 0, 3).Draw(t, "input")
-		m.MultiContent = rapid.SliceOfN(rapid.Custom(legacyPart), 0, 2).Draw(t, "legacy") //nolint:staticcheck // agents of earlier versions hold it
+		m.MultiContent = rapid.SliceOfN(rapid.Custom(legacyPart), 0, 2).Draw(t, "legacy")
 	case schema.Assistant:
 		m.ReasoningContent = text.Draw(t, "reasoning")
 		m.AssistantGenMultiContent = rapid.SliceOfN(rapid.Custom(outputPart), 0, 3).Draw(t, "output")
@@ -48,8 +50,8 @@ func message(t *rapid.T) *schema.Message {
 	if len(m.UserInputMultiContent) == 0 {
 		m.UserInputMultiContent = nil
 	}
-	if len(m.MultiContent) == 0 { //nolint:staticcheck // as above
-		m.MultiContent = nil //nolint:staticcheck // as above
+	if len(m.MultiContent) == 0 {
+		m.MultiContent = nil
 	}
 	if len(m.AssistantGenMultiContent) == 0 {
 		m.AssistantGenMultiContent = nil
@@ -95,11 +97,11 @@ func inputPart(t *rapid.T) schema.MessageInputPart {
 	return schema.MessageInputPart{Type: schema.ChatMessagePartTypeText, Text: rapid.String().Draw(t, "text"), Extra: extra(t)}
 }
 
-func legacyPart(t *rapid.T) schema.ChatMessagePart { //nolint:staticcheck // agents of earlier versions hold it
+func legacyPart(t *rapid.T) schema.ChatMessagePart {
 	if rapid.Bool().Draw(t, "picture") {
-		return schema.ChatMessagePart{Type: schema.ChatMessagePartTypeImageURL, ImageURL: &schema.ChatMessageImageURL{URL: rapid.String().Draw(t, "url")}} //nolint:staticcheck // as above
+		return schema.ChatMessagePart{Type: schema.ChatMessagePartTypeImageURL, ImageURL: &schema.ChatMessageImageURL{URL: rapid.String().Draw(t, "url")}}
 	}
-	return schema.ChatMessagePart{Type: schema.ChatMessagePartTypeText, Text: rapid.String().Draw(t, "text")} //nolint:staticcheck // as above
+	return schema.ChatMessagePart{Type: schema.ChatMessagePartTypeText, Text: rapid.String().Draw(t, "text")}
 }
 
 func outputPart(t *rapid.T) schema.MessageOutputPart {

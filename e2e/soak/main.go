@@ -32,10 +32,15 @@ func main() {
 	flag.StringVar(&o.program, "palimpsest", "palimpsest", "the program")
 	flag.StringVar(&o.work, "work", ".", "a folder for the SQLite file and the logs")
 	flag.StringVar(&o.transcripts, "transcripts", "", "a folder of transcripts")
+	beside := flag.Bool("neighbour", false, "measure instead how much a tenant that asks for all it may have slows another")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	do := run
+	if *beside {
+		do = func(ctx context.Context, o options) error { return neighbour(ctx, o, os.Stdout) }
+	}
+	if err := do(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		os.Exit(1)
 	}

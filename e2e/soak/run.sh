@@ -6,6 +6,7 @@
 #
 #   e2e/soak/run.sh                              half an hour, 1,000 sessions
 #   e2e/soak/run.sh -for 10m -sessions 300       as its flags say: -help
+#   e2e/soak/run.sh -neighbour -for 2m           how much one tenant slows another
 #
 # It needs PostgreSQL's programs, as the tests do, and transcripts: those beside the
 # project, or a folder of them (-transcripts).

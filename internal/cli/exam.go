@@ -111,7 +111,7 @@ func (x *examining) run(ctx context.Context, args []string, w *wanted, counterNa
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	o := &exam.Options{Budgets: w.budgets, Readings: x.readings, Seed: x.seed, Counter: counter, Progress: progress(s.Err, "compacting")}
-	asked, err := openRequests(filepath.Join(x.out, "requests"))
+	asked, err := exam.OpenRequests(filepath.Join(x.out, "requests"))
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (x *examining) run(ctx context.Context, args []string, w *wanted, counterNa
 	}
 	k, err := exam.Write(ctx, x.out, sessions, o)
 	if errors.Is(err, exam.ErrWaiting) {
-		return asked.waiting()
+		return asked.Waiting()
 	}
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (x *examining) tell(w io.Writer, k *exam.Key) error {
 const withModel = "+model"
 
 // examinee makes a contender of a policy's name or file, and of one with a model.
-func examinee(name string, counter *token.Counter, asked *requests) (exam.Contender, error) {
+func examinee(name string, counter *token.Counter, asked *exam.Requests) (exam.Contender, error) {
 	if name == exam.OwnSummary {
 		return exam.Contender{Name: name}, nil
 	}
@@ -210,15 +210,15 @@ func examinee(name string, counter *token.Counter, asked *requests) (exam.Conten
 // maker compacts as `compact --to text` does, with the model whose answers lie in
 // files, or with none. System prompt and tools are left out: they are the same for
 // all, and the session did not say them.
-func maker(name string, counter *token.Counter, asked *requests) exam.Make {
+func maker(name string, counter *token.Counter, asked *exam.Requests) exam.Make {
 	return func(ctx context.Context, s *exam.Session, budget int) (*exam.Made, error) {
 		told := &summaries{By: map[string]int{}}
 		o := &choice.Options{Summarizer: policyfile.Extractive}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		var model *fileModel
+		var model *exam.FileModel
 		if asked != nil {
-			model = &fileModel{requests: asked, stop: cancel}
+			model = asked.Model(cancel)
 			o = &choice.Options{Model: model, Used: told.used}
 		}
 		// All of it is new each time: it remembers what was said to it.
@@ -239,8 +239,8 @@ func maker(name string, counter *token.Counter, asked *requests) exam.Make {
 		}
 		q := palimpsest.Request{Thread: s.Transcript.Thread, Base: &prompt.Prompt{Model: s.Transcript.Model}, Budget: budget, Profile: r.profile}
 		res, err := r.shorter(ctx, reachable(r.compactor, q, &storeFlag{}))
-		if model != nil && model.failed() != nil {
-			return nil, model.failed()
+		if model != nil && model.Failed() != nil {
+			return nil, model.Failed()
 		}
 		if err != nil {
 			return nil, plain{err}

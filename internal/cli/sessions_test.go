@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,5 +79,40 @@ func TestSessions(t *testing.T) {
 		if status, _, err := run(c.args...); status != c.status || !strings.Contains(err, c.says) {
 			t.Errorf("%v: status %d, %q", c.args, status, err)
 		}
+	}
+}
+
+// TestSessionsOfDatabase: a session in opencode's database is listed, and stands for a
+// FILE by its id and by its path.
+func TestSessionsOfDatabase(t *testing.T) {
+	data := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", data)
+	file := filepath.Join(data, "opencode", "opencode.db")
+	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`CREATE TABLE session (id, parent_id, directory, title, time_updated);
+		CREATE TABLE message (id, session_id, time_created, data);
+		CREATE TABLE part (id, message_id, session_id, data);
+		INSERT INTO session VALUES ('ses_1234', NULL, '/src/shop', 'Prices', 1777000000000);
+		INSERT INTO message VALUES ('m1', 'ses_1234', 1, '{"role":"user"}'), ('m2', 'ses_1234', 2, '{"role":"assistant"}');
+		INSERT INTO part VALUES ('p1', 'm1', 'ses_1234', '{"type":"text","text":"Round prices to cents."}'), ('p2', 'm2', 'ses_1234', '{"type":"text","text":"Done."}')`); err != nil {
+		t.Fatal(err)
+	}
+	if status, out, errs := run(t, "sessions", "--agent", "opencode"); status != done || !strings.Contains(out, "ses_1234") || !strings.Contains(out, "Round prices to cents.") {
+		t.Errorf("status %d: %s%s", status, out, errs)
+	}
+	for _, name := range []string{"ses_1234", file + "#ses_1234"} {
+		if status, out, errs := run(t, "inspect", name); status != done || !strings.Contains(out, "opencode · 2 messages · 1 turn") {
+			t.Errorf("%s: status %d: %s%s", name, status, out, errs)
+		}
+	}
+	if status, _, errs := run(t, "inspect", file+"#ses_0"); status == done || !strings.Contains(errs, `no session "ses_0"`) {
+		t.Errorf("status %d: %s", status, errs)
 	}
 }

@@ -162,3 +162,25 @@ func (s *summaries) print(p *printer) {
 		p.text("note: %s failed, %s took its place: %s", f.Model, f.Fallback, f.Error)
 	}
 }
+
+// note tells in a line who wrote the summaries, and what became of answers that
+// could not be used.
+func (s *summaries) note() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.By) == 0 {
+		return "no summary was needed"
+	}
+	var by []string
+	for _, name := range slices.Sorted(maps.Keys(s.By)) {
+		by = append(by, fmt.Sprintf("%s (%d)", name, s.By[name]))
+	}
+	note := "summaries by " + strings.Join(by, ", ")
+	if s.Proposed > 0 {
+		note += fmt.Sprintf("; %d of %d items kept", s.Kept, s.Proposed)
+	}
+	for _, f := range s.Failures {
+		note += fmt.Sprintf("; %s failed: %s", f.Model, f.Error)
+	}
+	return note
+}

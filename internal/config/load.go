@@ -149,48 +149,30 @@ func fileLayer(path string, optional bool) (layer, error) {
 }
 
 func (l layer) parse(path string, data []byte) error {
-	file, wrong := yamlfile.Parse(data)
+	root, wrong := yamlfile.Read(data)
 	if wrong != nil {
 		return fmt.Errorf("config: %s: %w", path, wrong)
 	}
-	if len(file.Docs) > 1 {
-		return fmt.Errorf("config: %s: want one document, got %d", path, len(file.Docs))
+	pairs, ok := yamlfile.Pairs(root)
+	if _, null := root.(*ast.NullNode); !ok && root != nil && !null {
+		return fmt.Errorf("config: %s: want settings, one per line, such as: listen: 127.0.0.1:7433", path)
 	}
-	for _, doc := range file.Docs {
-		entries, err := entriesOf(doc.Body)
-		if err != nil {
-			return fmt.Errorf("config: %s: %w", path, err)
+	for _, pair := range pairs {
+		name := pair.Key.GetToken().Value
+		where := fmt.Sprintf("%s:%d", path, pair.Key.GetToken().Position.Line)
+		if !slices.Contains(Names(), name) {
+			return fmt.Errorf("config: %s: unknown setting %.60q; did you mean %s? (`palimpsest config show` lists all)", where, name, closest.Names(name, Names(), 1)[0])
 		}
-		for _, entry := range entries {
-			name := entry.Key.GetToken().Value
-			where := fmt.Sprintf("%s:%d", path, entry.Key.GetToken().Position.Line)
-			if !slices.Contains(Names(), name) {
-				return fmt.Errorf("config: %s: unknown setting %.60q; did you mean %s? (`palimpsest config show` lists all)", where, name, closest.Names(name, Names(), 1)[0])
-			}
-			text, ok := scalar(entry.Value)
-			if !ok {
-				return fmt.Errorf("config: %s: %s: want a single value", where, name)
-			}
-			if _, twice := l.values[name]; twice {
-				return fmt.Errorf("config: %s: %s is set twice", where, name)
-			}
-			l.add(name, text, where)
+		text, ok := scalar(pair.Value)
+		if !ok {
+			return fmt.Errorf("config: %s: %s: want a single value", where, name)
 		}
+		if _, twice := l.values[name]; twice {
+			return fmt.Errorf("config: %s: %s is set twice", where, name)
+		}
+		l.add(name, text, where)
 	}
 	return nil
-}
-
-// entriesOf lists the entries of the mapping that a document is.
-func entriesOf(body ast.Node) ([]*ast.MappingValueNode, error) {
-	switch body := body.(type) {
-	case nil, *ast.NullNode, *ast.CommentGroupNode:
-		return nil, nil // nothing, or nothing but comments
-	case *ast.MappingNode:
-		return body.Values, nil
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{body}, nil
-	}
-	return nil, errors.New("want settings, one per line, such as: listen: 127.0.0.1:7433")
 }
 
 // scalar is the text of a single value.

@@ -189,6 +189,9 @@ func TestTenRoundsOverHTTP(t *testing.T) {
 			if name != "ladder" && name != "auto" { // there no model wrote
 				want = append(want, "I decided to paint shelf 0 in colour 100", "I finished shelf 0 with")
 			}
+			if decisions := strings.Count(body, "I decided to paint shelf"); decisions < 9 {
+				t.Errorf("round 10, turn %d: %d decisions", n, decisions)
+			}
 			for _, s := range want {
 				if !strings.Contains(body, s) {
 					t.Errorf("round 10, turn %d: no %q in\n%s", n, s, body[:min(len(body), 6000)])

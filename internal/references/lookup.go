@@ -135,7 +135,7 @@ func (m *Moment) question(n Need) string {
 		text, _ := values(c.Arguments)
 		b.WriteString(c.Name + " " + text + "\n")
 	}
-	question := b.String() + visible(step) + "\n"
+	question := b.String() + step.Text() + "\n"
 	for i := pos - 1; i >= 0; i-- {
 		if msg := uncopied.At(m.Thread, i); msg.Role == thread.User && msg.Kind == thread.Plain {
 			question += msg.Text()

@@ -125,7 +125,7 @@ func NewSession(tr *transcript.Transcript, family, key string, counter *token.Co
 		}
 		var says []ident.Ident
 		if len(uses) == 0 && len(m.Calls()) == 0 {
-			says = ident.All(visible(m))
+			says = ident.All(m.Text())
 		}
 		for _, x := range append(slices.Clip(uses), says...) {
 			used[x.Norm] = true

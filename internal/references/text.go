@@ -53,9 +53,6 @@ func say(b *strings.Builder, p thread.Part) {
 	}
 }
 
-// visible is what a step says aloud, beside its reasoning and its calls.
-func visible(m *thread.Message) string { return m.Text() }
-
 // values are the values of a call's arguments, one per line, without their keys.
 // Those that a key says are names stand in names.
 func values(arguments string) (text string, names []string) {

@@ -36,8 +36,9 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-// Parse reads a file into its trees, one a document.
-func Parse(data []byte) (file *ast.File, wrong *Error) {
+// Read reads a file of one document into its tree; nil where it holds nothing, or
+// nothing but comments.
+func Read(data []byte) (ast.Node, *Error) {
 	switch {
 	case len(data) > MaxBytes:
 		return nil, &Error{Message: fmt.Sprintf("%d bytes, the most is %d", len(data), MaxBytes)}
@@ -47,6 +48,35 @@ func Parse(data []byte) (file *ast.File, wrong *Error) {
 	if wrong := nested(data); wrong != nil {
 		return nil, wrong
 	}
+	file, wrong := parse(data)
+	if wrong != nil {
+		return nil, wrong
+	}
+	var body ast.Node
+	for _, doc := range file.Docs {
+		switch {
+		case doc.Body == nil || doc.Body.Type() == ast.CommentType:
+		case body != nil:
+			return nil, &Error{Message: "it holds several documents, want one document"}
+		default:
+			body = doc.Body
+		}
+	}
+	return body, nil
+}
+
+// Pairs are the keys and values of a mapping; false where the node is none.
+func Pairs(n ast.Node) ([]*ast.MappingValueNode, bool) {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values, true
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}, true
+	}
+	return nil, false
+}
+
+func parse(data []byte) (file *ast.File, wrong *Error) {
 	defer func() {
 		if e := recover(); e != nil {
 			file, wrong = nil, &Error{Message: "it is not YAML"}

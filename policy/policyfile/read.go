@@ -58,9 +58,12 @@ const maxProblems = 20
 // that is wrong, in the order of the file, and counts those after the first twenty.
 func Read(name string, data []byte) (*Settings, error) {
 	r := &reader{file: name}
-	root, problem := parse(name, data)
-	if problem != nil {
-		return nil, problem
+	root, wrong := yamlfile.Read(data)
+	switch {
+	case wrong != nil:
+		return nil, &Problem{File: name, Line: wrong.Line, Column: wrong.Column, Message: wrong.Message}
+	case root == nil:
+		return nil, &Problem{File: name, Message: "it is empty: say at least base: auto"}
 	}
 	s := r.read(root)
 	if len(r.problems) == 0 {
@@ -77,27 +80,6 @@ func Read(name string, data []byte) (*Settings, error) {
 		errs = append(errs, p)
 	}
 	return nil, errors.Join(errs...)
-}
-
-// parse reads YAML into its tree, nil where there is none.
-func parse(name string, data []byte) (ast.Node, *Problem) {
-	f, wrong := yamlfile.Parse(data)
-	if wrong != nil {
-		return nil, &Problem{File: name, Line: wrong.Line, Column: wrong.Column, Message: wrong.Message}
-	}
-	var bodies []ast.Node
-	for _, doc := range f.Docs {
-		if doc.Body != nil && doc.Body.Type() != ast.CommentType {
-			bodies = append(bodies, doc.Body)
-		}
-	}
-	switch len(bodies) {
-	case 0:
-		return nil, &Problem{File: name, Message: "it is empty: say at least base: auto"}
-	case 1:
-		return bodies[0], nil
-	}
-	return nil, &Problem{File: name, Message: "it holds several documents, want one"}
 }
 
 // reader turns a tree into settings and collects what is wrong.
@@ -126,7 +108,7 @@ type entry struct {
 
 // entries lists a mapping; false, and a problem, where the node is none.
 func (r *reader) entries(n ast.Node, path string) ([]entry, bool) {
-	values, ok := mapping(n)
+	values, ok := yamlfile.Pairs(n)
 	if !ok {
 		example := ""
 		if path == "" {
@@ -151,17 +133,6 @@ func (r *reader) entries(n ast.Node, path string) ([]entry, bool) {
 		list = append(list, entry{key.Value, v.Key, v.Value})
 	}
 	return list, true
-}
-
-// mapping are the pairs of a mapping; false where the node is none.
-func mapping(n ast.Node) ([]*ast.MappingValueNode, bool) {
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		return n.Values, true
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{n}, true
-	}
-	return nil, false
 }
 
 func joined(path, key string) string {
@@ -208,7 +179,7 @@ func (r *reader) fields(fields []field, list []entry, path string) {
 	known := keys(fields, path)
 	for _, e := range list {
 		at := joined(path, e.key)
-		if _, below := mapping(e.value); at == "summarizer" && !below {
+		if _, below := yamlfile.Pairs(e.value); at == "summarizer" && !below {
 			at = "summarizer.use" // "summarizer: anthropic:MODEL" says only who
 		}
 		i := slices.IndexFunc(fields, func(f field) bool { return f.path == at })

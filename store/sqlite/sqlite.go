@@ -178,6 +178,7 @@ func openTo(ctx context.Context, path string, o *Options, step func(string), why
 	}
 	db.DB, err = sqlstore.New(ctx, pools, sqlstore.Dialect{
 		Name: "sqlite", Goose: goose.DialectSQLite3, Migrations: files, Bodies: &db.bodies,
+		OneWriter:  true,
 		Alone:      []string{"BEGIN EXCLUSIVE"},
 		HasTable:   `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1`,
 		Explain:    explain,

@@ -61,6 +61,8 @@ type Dialect struct {
 	Goose goose.Dialect
 	// Migrations are numbered files.
 	Migrations fs.FS
+	// OneWriter says that one connection writes at a time: tenants take turns.
+	OneWriter bool
 	// Alone begins a transaction that no other that begins so runs beside.
 	Alone []string
 	// HasTable is the query of how many tables of the name $1 there are.
@@ -124,6 +126,7 @@ type DB struct {
 	step              func(string)
 	threads           cache
 	quota             quota
+	turns             turns
 	answered          atomic.Int64 // answers written, for when it is looked whether there are too many
 }
 
@@ -275,6 +278,13 @@ func (db *DB) tx(ctx context.Context, name string, f func(*sql.Tx) error) error 
 
 // sealing is DB.tx for what seals so many contents of a tenant at most.
 func (t *tenant) sealing(ctx context.Context, name string, contents int, f func(*sql.Tx, sealer) error) error {
+	if t.db.dialect.OneWriter {
+		end, err := t.db.turns.take(ctx, t.id)
+		if err != nil {
+			return err
+		}
+		defer end()
+	}
 	return t.db.again(func() error {
 		seal, err := t.reserve(ctx, contents)
 		if err != nil {

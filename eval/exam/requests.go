@@ -1,4 +1,4 @@
-package cli
+package exam
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/palimpsest-ai/palimpsest/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -33,9 +32,9 @@ const (
 	requestAnswer = "answer.txt"
 )
 
-// requests are the requests that policies send to a model, in numbered folders. One
+// Requests are the requests that policies send to a model, in numbered folders. One
 // that was answered there is not asked again. Safe for concurrent use.
-type requests struct {
+type Requests struct {
 	dir string
 
 	mu    sync.Mutex
@@ -44,10 +43,10 @@ type requests struct {
 	open  []string // folders that wait for an answer, as far as they were asked for
 }
 
-// openRequests finds the requests of an earlier run; a folder that is not there yet
-// has none.
-func openRequests(dir string) (*requests, error) {
-	r := &requests{dir: dir, known: map[string]string{}}
+// OpenRequests finds the requests of an earlier run; a folder that is not there yet
+// has none. The error wraps ErrInvalid where one of them cannot be read.
+func OpenRequests(dir string) (*Requests, error) {
+	r := &Requests{dir: dir, known: map[string]string{}}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -64,7 +63,7 @@ func openRequests(dir string) (*requests, error) {
 			err = json.Unmarshal(data, &key)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: %s: %w; remove the folder %s, and the request is written anew", errInvalid, path, err, e.Name())
+			return nil, fmt.Errorf("%w: %s: %w; remove the folder %s, and the request is written anew", ErrInvalid, path, err, e.Name())
 		}
 		r.known[key.Hash], r.last = e.Name(), max(r.last, n)
 	}
@@ -73,7 +72,7 @@ func openRequests(dir string) (*requests, error) {
 
 // answer is what was written for a request; false while nothing is, and then the
 // request lies in the folder.
-func (r *requests) answer(p *prompt.Prompt, o *llm.Options) (string, bool, error) {
+func (r *Requests) answer(p *prompt.Prompt, o *llm.Options) (string, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	hash := requestHash(p, o)
@@ -101,7 +100,7 @@ func (r *requests) answer(p *prompt.Prompt, o *llm.Options) (string, bool, error
 }
 
 // put writes a request word for word.
-func (r *requests) put(name, hash string, p *prompt.Prompt, o *llm.Options) error {
+func (r *Requests) put(name, hash string, p *prompt.Prompt, o *llm.Options) error {
 	dir := filepath.Join(r.dir, name)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -145,35 +144,44 @@ func requestHash(p *prompt.Prompt, o *llm.Options) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// waiting says which requests wait, and what to do.
-func (r *requests) waiting() error {
+// Waiting says which requests wait, and what to do. It wraps ErrWaiting.
+func (r *Requests) Waiting() error {
+	open := "1 open request"
+	if n := len(r.open); n != 1 {
+		open = fmt.Sprintf("%d open requests", n)
+	}
 	return fmt.Errorf("%s in %s: %s\nINSTRUCTIONS.txt in each folder says how to write answer.txt there. Then run the same command again;\nit writes the prompts when nothing waits any more, and answers may lead to further requests: %w",
-		plural(len(r.open), "open request"), r.dir, strings.Join(slices.Sorted(slices.Values(r.open)), " "), exam.ErrWaiting)
+		open, r.dir, strings.Join(slices.Sorted(slices.Values(r.open)), " "), ErrWaiting)
 }
 
-// fileModel is the model whose answers lie in files, for one prompt. At the first
+// FileModel is the model whose answers lie in files, for one prompt. At the first
 // request that has none it stops the work: what a policy asks next depends on the
-// answer.
-type fileModel struct {
-	requests *requests
+// answer. It is safe for concurrent use.
+type FileModel struct {
+	requests *Requests
 	stop     context.CancelFunc
 
 	mu  sync.Mutex
 	err error
 }
 
+// Model answers from the files; stop ends the work that waits for one.
+func (r *Requests) Model(stop context.CancelFunc) *FileModel {
+	return &FileModel{requests: r, stop: stop}
+}
+
 // Model implements llm.Generator.
-func (m *fileModel) Model() string { return "files:model" }
+func (m *FileModel) Model() string { return "files:model" }
 
 // Generate implements llm.Generator.
-func (m *fileModel) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
+func (m *FileModel) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*llm.Reply, error) {
 	if o == nil {
 		o = &llm.Options{}
 	}
 	answer, ok, err := m.requests.answer(p, o)
 	if err != nil || !ok {
 		if err == nil {
-			err = exam.ErrWaiting
+			err = ErrWaiting
 		}
 		m.mu.Lock()
 		m.err = errors.Join(m.err, err)
@@ -191,31 +199,9 @@ func (m *fileModel) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Optio
 	return reply, nil
 }
 
-// failed is why the work was stopped; nil when it was not.
-func (m *fileModel) failed() error {
+// Failed is why the work was stopped; nil when it was not.
+func (m *FileModel) Failed() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.err
-}
-
-// note tells in a line who wrote the summaries, and what became of answers that
-// could not be used.
-func (s *summaries) note() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.By) == 0 {
-		return "no summary was needed"
-	}
-	var by []string
-	for _, name := range slices.Sorted(maps.Keys(s.By)) {
-		by = append(by, fmt.Sprintf("%s (%d)", name, s.By[name]))
-	}
-	note := "summaries by " + strings.Join(by, ", ")
-	if s.Proposed > 0 {
-		note += fmt.Sprintf("; %d of %d items kept", s.Kept, s.Proposed)
-	}
-	for _, f := range s.Failures {
-		note += fmt.Sprintf("; %s failed: %s", f.Model, f.Error)
-	}
-	return note
 }

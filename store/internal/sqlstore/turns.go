@@ -1,0 +1,81 @@
+package sqlstore
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// turns part the only connection that writes among tenants: each in its turn has one
+// write, however many of another's wait. The zero value has nobody writing.
+type turns struct {
+	mu      sync.Mutex
+	taken   bool
+	line    []string                   // tenants of which some wait, the next one first
+	waiting map[string][]chan struct{} // of each, in the order in which they came
+}
+
+// take waits for a turn of the tenant, and returns what ends it. The error is that of
+// the context.
+func (t *turns) take(ctx context.Context, tenant string) (end func(), err error) {
+	t.mu.Lock()
+	if !t.taken {
+		t.taken = true
+		t.mu.Unlock()
+		return t.next, nil
+	}
+	if t.waiting == nil {
+		t.waiting = map[string][]chan struct{}{}
+	}
+	if len(t.waiting[tenant]) == 0 {
+		t.line = append(t.line, tenant)
+	}
+	mine := make(chan struct{})
+	t.waiting[tenant] = append(t.waiting[tenant], mine)
+	t.mu.Unlock()
+	select {
+	case <-mine:
+		return t.next, nil
+	case <-ctx.Done():
+	}
+	if !t.leave(tenant, mine) { // it was given in the same moment
+		t.next()
+	}
+	return nil, ctx.Err()
+}
+
+// next gives the turn to the tenant that waits for longest.
+func (t *turns) next() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.line) == 0 {
+		t.taken = false
+		return
+	}
+	tenant := t.line[0]
+	t.line = t.line[1:]
+	all := t.waiting[tenant]
+	close(all[0])
+	if len(all) > 1 {
+		t.waiting[tenant] = all[1:]
+		t.line = append(t.line, tenant)
+	} else {
+		delete(t.waiting, tenant)
+	}
+}
+
+// leave takes one that waits out of the line. It is false where it waits no more.
+func (t *turns) leave(tenant string, mine chan struct{}) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.waiting[tenant]
+	at := slices.Index(all, mine)
+	if at < 0 {
+		return false
+	}
+	if t.waiting[tenant] = slices.Delete(slices.Clone(all), at, at+1); len(all) == 1 {
+		delete(t.waiting, tenant)
+		t.line = slices.DeleteFunc(t.line, func(one string) bool { return one == tenant })
+	}
+	return true
+}
