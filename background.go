@@ -16,7 +16,8 @@ import (
 
 const (
 	// CompactJob is the kind of the jobs that prepare compactions. Their handler is
-	// Compactor.Work.
+	// Compactor.Work; when one is due the policy says (policy.Early, of auto in
+	// policy/auto.go).
 	CompactJob = "compact"
 
 	// DefaultPatience bounds how long a step waits for a compaction that runs. The

@@ -35,6 +35,10 @@ type Step struct {
 	// Edits asks for the answer as changes to the messages of the thread, for hosts
 	// that hold the messages themselves and know them by the ids that they brought.
 	Edits bool `json:"edits,omitempty"`
+	// Force has prepare compact now, for hosts that say themselves when: to what the
+	// policy keeps or, where the conversation takes less, to half of it. Other
+	// operations refuse it.
+	Force bool `json:"force,omitempty"`
 }
 
 // Compact asks for a compaction now. The step must bring no messages.

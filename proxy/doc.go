@@ -27,7 +27,7 @@
 // The files: exchange.go is the way of a request, read.go, place.go and prepare.go
 // its steps before the provider is asked, refusal.go those after it has refused,
 // rounds.go, stream.go and cutoff.go the answer, native*.go what concerns the provider's
-// own compaction, held*.go the histories that the provider holds for a client, socket.go
+// own compaction, held*.go the histories that the provider holds for a client, websocket.go
 // the WebSocket on which Codex asks.
 //
 // # Never harm

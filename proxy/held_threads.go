@@ -18,7 +18,7 @@ type messageThreads struct{ *exchange }
 
 // begin implements emulator.
 func (n messageThreads) begin(ctx context.Context, body string, emulated bool) (emulation, error) {
-	own := nativeMessages{n.exchange}
+	own := nativeMessages(n)
 	m, err := native.ReadMessages(body)
 	if err != nil {
 		return emulation{}, nil // the provider says it better
@@ -54,7 +54,7 @@ func (n messageThreads) begin(ctx context.Context, body string, emulated bool) (
 
 // stripped implements emulator.
 func (n messageThreads) stripped(body string, emulated bool) emulation {
-	return nativeMessages{n.exchange}.stripped(body, emulated)
+	return nativeMessages(n).stripped(body, emulated)
 }
 
 // refused is the answer, of status 400 or 404, with an error code on which clients send their

@@ -27,7 +27,7 @@
 // answer or edit made out of date.
 //
 // 3. Weigh. names.go finds the identifiers, salience.go how likely each is written in
-// a call again, by the learned salience_table.go; worth.go says what a candidate adds
+// a call again, by the learned salience_table.go; ranking.go says what a candidate adds
 // for its length.
 //
 // 4. Choose. selection.go fills the budget: the user's words (requests.go), then each

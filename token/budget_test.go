@@ -48,22 +48,3 @@ func TestMeasuredBudget(t *testing.T) { // A12
 		}
 	}
 }
-
-func TestMarks(t *testing.T) {
-	for _, k := range []struct {
-		name   string
-		model  Model
-		output int
-		want   Marks
-	}{
-		{"not known", Model{}, 1000, Marks{}},
-		{"the model's own answer", Model{Window: 200_000, MaxOutput: 64_000}, 0, Marks{136_000, 102_000, 122_400, 68_000}},
-		{"a smaller answer", Model{Window: 200_000, MaxOutput: 64_000}, 8_000, Marks{180_000, 135_000, 162_000, 90_000}},
-		{"an input limit", Model{Window: 400_000, MaxInput: 272_000, MaxOutput: 128_000}, 32_000, Marks{272_000, 204_000, 244_800, 136_000}},
-		{"a small window", Model{Window: 16_000, MaxOutput: 16_000}, 0, Marks{8_000, 6_000, 7_200, 4_000}},
-	} {
-		if diff := cmp.Diff(k.want, k.model.Marks(k.output)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", k.name, diff)
-		}
-	}
-}

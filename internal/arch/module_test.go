@@ -57,6 +57,8 @@ var floors = map[string]arch.Package{
 
 	// 6: what a store needs now and then, as jobs.
 	"internal/upkeep": {Floor: 6},
+	// Files for other programs.
+	"integrations": {Floor: 6},
 	// It starts programs and asks them over HTTP.
 	"internal/ondemand": {Floor: 6},
 

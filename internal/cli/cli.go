@@ -79,7 +79,7 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 		compactCommand(s), inspectCommand(s), planCommand(s), explainCommand(s), renderCommand(s),
 		diffCommand(s), checkCommand(s), artifactCommand(s), recallCommand(s), dbCommand(s), modelsCommand(s), policyCommand(s),
 		serveCommand(s), daemonCommand(s), configCommand(s), keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
-		threadsCommand(s), hookCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),
+		threadsCommand(s), hookCommand(s), pluginCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),
 	)
 	complete(root)
 	// Not root.Version: its form is a template, and a program that runs templates keeps

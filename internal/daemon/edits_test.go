@@ -170,3 +170,64 @@ func messagesIn(t *testing.T, body []byte) []string {
 	}
 	return all
 }
+
+// TestForced: a host that says itself when has its messages compacted below every mark;
+// afterwards it sends what is left of them, with what came since, and the log has each
+// once.
+func TestForced(t *testing.T) {
+	c := start(t, daemon.Config{}).client(t, "")
+	th, err := c.CreateThread(t.Context(), api.NewThread{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var host []neutral.Message
+	talk := func(from, to int) {
+		for i := from; i < to; i++ {
+			m := said([]string{"user", "assistant"}[i%2], fmt.Sprintf("%d. ", i)+strings.Repeat("The handler reads its queue. ", 60))
+			m.ID = fmt.Sprint("m", i)
+			host = append(host, m)
+		}
+	}
+	talk(0, 20)
+	step := api.Step{Window: 200_000, Edits: true, Messages: host}
+	before, err := c.Prepare(t.Context(), th.ID, api.Any, step)
+	if err != nil || len(before.Edits) > 0 {
+		t.Fatalf("nothing is due: %+v, %v", before, err)
+	}
+	step.Force = true
+	for round := 1; round <= 2; round++ {
+		p, err := c.Prepare(t.Context(), th.ID, api.Any, step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Edits) == 0 || p.Tokens > before.Tokens*2/3 || p.PlanVersion != round {
+			t.Fatalf("round %d: %d tokens of %d, plan %d, %d edits", round, p.Tokens, before.Tokens, p.PlanVersion, len(p.Edits))
+		}
+		left := p.Edited(step.Messages)
+		step.Messages = nil
+		for _, m := range left { // the host knows what was put in
+			if m.ID != "" {
+				step.Messages = append(step.Messages, m)
+			}
+		}
+		host = nil
+		talk(20*round, 20*round+10)
+		step.Messages = append(step.Messages, host...)
+	}
+	step.Force = false
+	p, err := c.Prepare(t.Context(), th.ID, api.Any, step)
+	if err != nil || p.Version != 20+10+10 {
+		t.Errorf("the log has %d messages, %v", p.Version, err)
+	}
+	// What has no older part stays as it is, and nobody else compacts by that word.
+	small, err := c.CreateThread(t.Context(), api.NewThread{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := c.Prepare(t.Context(), small.ID, api.Any, api.Step{Edits: true, Force: true, Window: 200_000, Messages: []neutral.Message{said("user", "Hello.")}}); err != nil || len(p.Edits) > 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := c.Overflowed(t.Context(), th.ID, api.Step{Force: true, Window: 200_000}); !api.IsKind(err, api.BadRequest) {
+		t.Errorf("another operation: %v", err)
+	}
+}

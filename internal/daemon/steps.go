@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/api/neutral"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/quality"
@@ -30,6 +32,9 @@ func (c *call) step(q *api.Step, path string) (palimpsest.Step, error) {
 		if n < 0 {
 			return out, at(path+name, problem(api.BadRequest, path+name+": want a number of tokens, 0 or more"))
 		}
+	}
+	if q.Force && c.op.ID != "prepare" {
+		return out, at(path+"force", problem(api.BadRequest, path+"force: only prepare takes it; compact is what compacts now"))
 	}
 	if q.API != "" && codecs()[q.API] == nil {
 		return out, unknownAPI(q.API)
@@ -96,14 +101,55 @@ func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if q.Edits && c.version == api.Any {
+		if step.Messages, err = c.unknown(info.ID, step.Messages); err != nil {
+			return nil, err
+		}
+	}
 	if step.Messages, err = c.tied(info.ID, step.Messages); err != nil {
 		return nil, err
 	}
 	made, err := c.session(info.ID).PrepareStep(c.r.Context(), step)
+	if err == nil && q.Force && made.PlanVersion == info.Plans { // it was not due
+		made, err = c.forced(info.ID, step, made)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return c.shown(info.ID, q, made)
+}
+
+// unknown are the messages whose ids the log does not have. A host that made earlier
+// edits sends what is left of its history, which stands nowhere in the log as it is.
+func (c *call) unknown(id string, messages []thread.Message) ([]thread.Message, error) {
+	log, err := c.tenant.Log.Load(c.r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(messages, func(m thread.Message) bool {
+		_, known := log.Index(m.ID)
+		return m.ID != "" && known
+	}), nil
+}
+
+// forced compacts a thread for which a step was prepared, and prepares it anew. Where
+// nothing can be taken out it is the step as it was.
+func (c *call) forced(id string, step palimpsest.Step, made *palimpsest.Prepared) (*palimpsest.Prepared, error) {
+	step.Messages = nil // they are in the log
+	session := c.tenant.compactor.Session(id)
+	_, err := session.Compact(c.r.Context(), step, "")
+	if half := made.Tokens / 2; errors.Is(err, policy.ErrNothing) && step.Budget == 0 && half > 0 {
+		smaller := step
+		smaller.Budget = half
+		_, err = session.Compact(c.r.Context(), smaller, "")
+	}
+	switch {
+	case errors.Is(err, policy.ErrNothing), errors.Is(err, palimpsest.ErrOverBudget):
+		return made, nil
+	case err != nil:
+		return nil, err
+	}
+	return session.PrepareStep(c.r.Context(), step)
 }
 
 // shown is the answer with a prompt that the front door handed out. The list of

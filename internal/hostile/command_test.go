@@ -76,7 +76,7 @@ var commands = map[string][]reads{
 	"daemon": nil, "daemon stop": nil,
 	// What they read on standard input has tests of its own: mcp_test.go, hook_test.go.
 	"mcp": nil, "hook": nil,
-	"hook install": nil, "hook remove": nil,
+	"hook install": nil, "hook remove": nil, "plugin install": nil, "plugin remove": nil,
 	"explain": {{"transcript", []string{"explain", "FILE", "--budget", "6000", "-o", "out.json"}, false}},
 	// The formats that agents keep their sessions in are those of transcripts.
 	"sessions": nil,

@@ -24,7 +24,7 @@ import (
 //	the daemon      daemon_test.go      every operation of the API: bodies, addresses, queries, headers
 //	the proxy       proxy_test.go       every API, whole and as a stream: requests, and answers of the upstream
 //	                held_test.go        histories that the provider holds: message threads, conversations
-//	                socket_test.go      messages on a WebSocket for responses
+//	                websocket_test.go   messages on a WebSocket for responses
 //	connections     connection_test.go  slow and half requests to both, at the port and at the socket
 //	MCP             mcp_test.go         messages to `palimpsest mcp` and to /mcp of the daemon: every tool
 //	hooks           hook_test.go        what each agent writes to `palimpsest hook`, at every event

@@ -239,6 +239,9 @@ func TestTools(t *testing.T) {
 			if err != nil || len(resources.Resources) != 2 {
 				t.Fatalf("%v, %v", resources, err)
 			}
+			if resources.CacheScope != "private" { // clients refuse a list that says nothing
+				t.Errorf("resources may be kept by %q", resources.CacheScope)
+			}
 			for i, want := range []string{"choose a queue", "queue tests passed"} {
 				read, err := c.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: resources.Resources[i].URI})
 				if err != nil {

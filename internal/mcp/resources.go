@@ -63,6 +63,7 @@ func (s *Server) listResources(ctx context.Context, q *sdk.ListResourcesRequest)
 		return nil, err
 	}
 	out := &sdk.ListResourcesResult{Resources: []*sdk.Resource{}}
+	out.CacheScope = cacheScope
 	read := 0
 	for i := from; i < len(all); i++ {
 		if all[i].Plans == 0 {

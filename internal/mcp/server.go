@@ -74,13 +74,16 @@ func New(sessions Sessions, o *Options) *Server {
 	}
 	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "palimpsest", Title: "Palimpsest", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: instructions, SchemaCache: s.memory.schemas, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
-		// What one caller may see is not for the next one.
-		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = cacheScope },
 	})
 	s.tools(o.Write)
 	s.resources()
 	return s
 }
+
+// cacheScope says who may keep an answer: what one caller may see is not for the next
+// one. Claude Code 2.1.330 refuses lists that do not say it.
+const cacheScope = "private"
 
 // MaxMessage bounds one message of a client, in bytes.
 const MaxMessage = 1 << 20

@@ -170,7 +170,7 @@ func TestEnsureFails(t *testing.T) {
 	}{
 		"a program that is not there": {[]string{filepath.Join(dir, "none")}, filepath.Join(dir, "log"), "no such file"},
 		"one that ends":               {[]string{"sh", "-c", "echo first; echo 'palimpsest: the store is full' >&2; echo 'see: palimpsest serve --help' >&2; exit 1"}, filepath.Join(dir, "log"), "as it started: the store is full (" + dir},
-		"without a log":               {[]string{"sh", "-c", "exit 1"}, filepath.Join(dir, "none", "\x00", "log"), "its log cannot be written"},
+		"without a log":               {[]string{"sh", "-c", "exit 1"}, filepath.Join(dir, "nowhere", "\x00", "log"), "its log cannot be written"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ondemand.Ensure(t.Context(), ondemand.Start{Socket: filepath.Join(dir, "d.sock"), Command: tt.command, Log: tt.log})

@@ -120,8 +120,15 @@ func (m *model) lookUp(p *prompt.Prompt, n int) proxytest.Answer {
 	offered := func(name string) bool {
 		return slices.ContainsFunc(p.Tools, func(t prompt.Tool) bool { return t.Name == name })
 	}
+	plugin := func(name string) string { // as a plugin's tool is called
+		if own := "mcp__palimpsest__" + name; !offered(name) && offered(own) {
+			return own
+		}
+		return name
+	}
 	try := func(name, key, value string) (proxytest.Answer, bool) {
 		b, _ := json.Marshal(map[string]string{key: value}) // texts always can
+		name = plugin(name)
 		if !offered(name) || slices.Contains(tried, string(b)) {
 			return proxytest.Answer{}, false
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// TestSocket: whatever is said on a WebSocket for responses is answered, or the
+// TestWebSocket: whatever is said on a WebSocket for responses is answered, or the
 // connection closed, and the proxy goes on.
-func TestSocket(t *testing.T) {
+func TestWebSocket(t *testing.T) {
 	s, up := proxied(t)
 	n, share := size()
 	sample := []byte(`{"type":"response.create","generate":true,"previous_response_id":"resp_1","client_metadata":{"x-codex-turn-metadata":"{}"},` + strings.TrimPrefix(string(conversation(wire.Responses, true, 600)), "{"))

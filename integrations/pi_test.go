@@ -1,0 +1,107 @@
+package integrations_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/palimpsest-ai/palimpsest/integrations"
+)
+
+// turned is what testdata/pi.mjs writes.
+type turned struct {
+	Turns []struct {
+		Own, Others bool
+		Edits       int
+		Seen        []struct {
+			Role, First, Text, Answers string
+			Calls                      []string
+		}
+	}
+	Recalled, Later string
+	Compaction      struct{ Summary, FirstKeptEntryID string }
+	Logged          []string
+}
+
+// TestPi plays a conversation of 30 turns through a window of 20,000 tokens to the
+// extension, beside a real daemon. The context edits are applied as pi applies them.
+func TestPi(t *testing.T) {
+	var got turned
+	play(t, "testdata/pi.mjs", integrations.Pi, started(t), 30, &got)
+	if len(got.Logged) > 0 || len(got.Turns) != 30 {
+		t.Fatalf("%d turns, logged %q", len(got.Turns), got.Logged)
+	}
+	quiet := 0
+	for i, turn := range got.Turns {
+		size := 0
+		var calls, answers []string
+		for n, m := range turn.Seen {
+			size += len(m.Text)
+			calls = append(calls, m.Calls...)
+			if m.Answers != "" {
+				answers = append(answers, m.Answers)
+			}
+			if m.Role == "assistant" && m.First != "thinking" {
+				t.Errorf("turn %d, message %d: its reasoning is gone: %+v", i+1, n, m)
+			}
+		}
+		if !slices.Equal(calls, answers) {
+			t.Errorf("turn %d: calls %q have the results %q", i+1, calls, answers)
+		}
+		if !turn.Own || !turn.Others {
+			t.Errorf("turn %d: pi's entries are as they were: %t, what others add stays: %t", i+1, turn.Own, turn.Others)
+		}
+		if size > 20_000*4 || i < 3 && turn.Edits > 0 {
+			t.Errorf("turn %d: %d bytes are left after %d edits", i+1, size, turn.Edits)
+		}
+		if turn.Edits == 0 {
+			quiet++
+		}
+		if first := turn.Seen[0]; first.Role != "user" || !strings.HasPrefix(first.Text, "Read all parts. Never change a file.") {
+			t.Errorf("turn %d: the task is gone: %.300s", i+1, first.Text)
+		}
+	}
+	// What was edited is not edited again.
+	if quiet < 15 || quiet > 28 {
+		t.Errorf("%d turns of 30 were not edited", quiet)
+	}
+	if last := got.Turns[29].Seen; !strings.Contains(last[0].Text, "Context Summary") || last[len(last)-1].Text != "exit 1" {
+		t.Errorf("at last: %.3000v", last)
+	}
+	if !strings.Contains(got.Recalled, "the code is K7919") {
+		t.Errorf("recall gave %.300s", got.Recalled)
+	}
+	c := got.Compaction
+	if !strings.HasPrefix(c.Summary, "[user] Read all parts. Never change a file.") || !strings.Contains(c.Summary, "K7919") || len(c.Summary) > 40_000 || c.FirstKeptEntryID == "" {
+		t.Errorf("the compaction from %q on is %.500s", c.FirstKeptEntryID, c.Summary)
+	}
+	if !strings.Contains(got.Later, "the code is K7919") {
+		t.Errorf("after it recall gave %.300s", got.Later)
+	}
+}
+
+// TestPiWithoutDaemon: whatever is wrong with the daemon, nothing is edited, and one line
+// each time says why.
+func TestPiWithoutDaemon(t *testing.T) {
+	for name, program := range absent(t) {
+		t.Run(name, func(t *testing.T) {
+			var got turned
+			play(t, "testdata/pi.mjs", integrations.Pi, program, 3, &got)
+			for i, turn := range got.Turns {
+				if !turn.Own || turn.Edits > 0 {
+					t.Errorf("turn %d: %+v", i+1, turn)
+				}
+			}
+			if got.Compaction.Summary != "" || len(got.Logged) != 4 || !strings.HasPrefix(got.Recalled, "error: ") {
+				t.Errorf("logged %q, recall gave %q", got.Logged, got.Recalled)
+			}
+		})
+	}
+}
+
+// TestPiDeclarations: what the extension relies on stands in what pi ships. PALIMPSEST_PI
+// names the folder of @earendil-works/pi-coding-agent.
+func TestPiDeclarations(t *testing.T) {
+	declared(t, "PALIMPSEST_PI", "dist/core/extensions/types.d.ts", `type: "turn_end"`, `type: "session_before_compact"`, `type: "context_edit"`, "contextEntries: ProjectedSessionEntry[]", "preparation: CompactionPreparation", "getActiveTools(): string[]", "getAllTools(): ToolInfo[]", "getSystemPrompt(): string")
+	declared(t, "PALIMPSEST_PI", "dist/core/session-manager.d.ts", "sourceEntry: SessionEntry", `"buildSessionProjection"`, `"getBranch"`, "replacement: {", "firstKeptEntryId: string")
+}
