@@ -52,6 +52,8 @@ export type Compact = {
   edits?: boolean
   /** Policy makes the plan in place of the daemon's own, by its name. Favor is what the policy auto favours: quality, balanced or cost. */
   favor?: string
+  /** Force has prepare compact now, for hosts that say themselves when: to what the policy keeps or, where the conversation takes less, to half of it. Other operations refuse it. */
+  force?: boolean
   /** Instructions are what the user wants the summaries to keep in mind. */
   instructions?: string
   /** Messages came since the last step, in neutral form; after those of Body. */
@@ -224,6 +226,8 @@ export type Step = {
   budget?: number
   /** Edits asks for the answer as changes to the messages of the thread, for hosts that hold the messages themselves and know them by the ids that they brought. */
   edits?: boolean
+  /** Force has prepare compact now, for hosts that say themselves when: to what the policy keeps or, where the conversation takes less, to half of it. Other operations refuse it. */
+  force?: boolean
   /** Messages came since the last step, in neutral form; after those of Body. */
   messages?: Array<Message>
   /** Model stands in place of the one in Body or Base. */
