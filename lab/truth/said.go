@@ -30,6 +30,10 @@ func (j *judge) userWords(m *thread.Message) []text {
 	return nil
 }
 
+// commandTags stand around the parts of a command that a user typed, and are nobody's
+// words.
+var commandTags = strings.NewReplacer("<command-name>", "", "</command-name>", "", "<command-args>", "", "</command-args>", "")
+
 // texts are what a message says, tool results and calls left out.
 func (j *judge) texts(m *thread.Message) []text {
 	if t, ok := j.clean[m.ID]; ok && m.ID != "" {
@@ -37,7 +41,7 @@ func (j *judge) texts(m *thread.Message) []text {
 	}
 	var out []text
 	if s := m.Text(); s != "" {
-		out = append(out, newText(s))
+		out = append(out, newText(commandTags.Replace(s)))
 	}
 	for _, p := range m.Parts {
 		switch p := p.(type) {
