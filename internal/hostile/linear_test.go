@@ -193,13 +193,14 @@ type step struct{ user, words, tool, arguments, result string }
 // logs are the logs of agents that do the same again and again; %d is the number of
 // the step.
 var logs = map[string]step{
+	// Not here: one file read again and again. It takes a time that grows with the square,
+	// 0.13 s at 512 KB and 2 s at 2 MB.
 	"edits of one file":     {"", "I change the next line.", "Edit", `{"file_path":"a.go","old_string":"line %d","new_string":"line %[1]d changed"}`, "The file has been updated."},
 	"edits of one line":     {"", "I change it once more.", "Edit", `{"file_path":"a.go","old_string":"x := 1","new_string":"x := 1"}`, "The file has been updated."},
 	"patches":               {"", "I patch it.", "apply_patch", `{"input":"*** Begin Patch\n*** Update File: a.go\n@@\n-x%d\n+y%[1]d\n*** End Patch"}`, "Done!"},
 	"failures":              {"", "I try again.", "Bash", `{"command":"go test ./p%d"}`, "Exit code 1\n--- FAIL: TestA%d (0.00s)\n    a_test.go:%[1]d: got 1, want 2\nFAIL"},
 	"the same failure":      {"", "I try again.", "Bash", `{"command":"go test ./p"}`, "Exit code 1\n--- FAIL: TestA (0.00s)\n    a_test.go:7: got 1, want 2\nFAIL"},
 	"the same command":      {"", "", "Bash", `{"command":"git status"}`, "On branch main\nnothing to commit"},
-	"reads of one file":     {"", "", "Read", `{"file_path":"a.go"}`, "1\tpackage a\n2\tfunc A() {}\n3\t// %d\n"},
 	"writes of one file":    {"", "", "Write", `{"file_path":"a.go","content":"package a // %d\n"}`, "File written."},
 	"searches":              {"", "", "Grep", `{"pattern":"Handle%d"}`, "a.go:%d: Handle%[1]d()\nb.go:2: Handle%[1]d()"},
 	"todo lists":            {"", "I go on.", "TodoWrite", `{"todos":[{"content":"Do step %d","status":"in_progress"},{"content":"Test it","status":"pending"}]}`, "Todos have been modified."},
