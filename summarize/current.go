@@ -1,6 +1,8 @@
 package summarize
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -12,11 +14,14 @@ import (
 // earlier answer that is gone from it would pass for the present and mislead: it is
 // not told at all.
 type origin struct {
-	path    string         // of a file; empty for a call
-	answers [][]string     // lines that still hold, by answer, the oldest first
-	at      map[string]int // of each of them, its candidate
-	groups  []int          // the groups of lines that stem from it
+	path    string             // of a file; empty for a call
+	answers [][]string         // lines that still hold, by answer, the oldest first
+	at      map[string]current // where each of them stands
+	groups  []int              // the groups of lines that stem from it
 }
+
+// current is where a line stands that still holds.
+type current struct{ candidate, answer int }
 
 // originKey names an origin: a file by its path, a call by its tool and input.
 type originKey struct{ tool, input string }
@@ -48,7 +53,7 @@ func (b *builder) expect(f *facts) {
 func (b *builder) origin(key originKey) *origin {
 	o := b.origins[key]
 	if o == nil && b.expected[key] > 1 {
-		o = &origin{at: map[string]int{}}
+		o = &origin{at: map[string]current{}}
 		if key.tool == "" {
 			o.path = key.input
 		}
@@ -65,7 +70,7 @@ func (b *builder) gone(o *origin, line string) {
 	}
 	delete(o.at, line)
 	delete(b.seen, said{'t', line}) // a later answer may bring it again
-	b.candidates[at].dead = true
+	b.candidates[at.candidate].dead = true
 }
 
 // sweep takes out what a new answer of an origin has made out of date. Where the
@@ -84,12 +89,13 @@ func (b *builder) sweep(o *origin, lines []piece, whole, says bool) {
 			where[lines[n].text] = n
 		}
 	}
-	for k, answer := range o.answers {
+	for _, k := range o.touched(where, whole) {
+		answer := o.answers[k]
 		anchor, last := -1, 0 // the line of the answer that is in the new one too, and its place there
 		kept := answer[:0:0]
 		from := 0 // where in kept the lines after the anchor begin
 		for n, line := range answer {
-			if _, holds := o.at[line]; !holds {
+			if at, holds := o.at[line]; !holds || at.answer != k {
 				continue
 			}
 			place, known := where[line]
@@ -122,6 +128,25 @@ func (b *builder) sweep(o *origin, lines []piece, whole, says bool) {
 	}
 }
 
+// touched are the answers, the oldest first, that a new one may take lines from. Where it is a
+// part, those are the ones that hold a line of it: a file that is read again and
+// again has many others.
+func (o *origin) touched(lines map[string]int, whole bool) []int {
+	held := map[int]bool{}
+	if whole {
+		for _, at := range o.at {
+			held[at.answer] = true
+		}
+	} else {
+		for line := range lines {
+			if at, ok := o.at[line]; ok {
+				held[at.answer] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(held))
+}
+
 // nearby is how many lines two lines may have come further apart between two
 // readings, beside twice their distance, that what stood between them counts as
 // read again.
@@ -132,7 +157,7 @@ func (b *builder) keep(o *origin, from int) {
 	var lines []string
 	for at := from; at < len(b.candidates); at++ {
 		if c := &b.candidates[at]; c.section == secSnippet {
-			o.at[c.text] = at
+			o.at[c.text] = current{at, len(o.answers)}
 			lines = append(lines, c.text)
 		}
 	}
