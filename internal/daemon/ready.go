@@ -74,9 +74,10 @@ func unfit(err error) string {
 		says string
 	}{
 		{errStopping, "the daemon is stopping"},
+		// A file that is gone cannot be opened again: that error may be wrapped in this one.
+		{store.ErrGone, "the file of the daemon's store was removed or replaced; it takes no writes until the daemon is started again"},
 		{store.ErrFull, "the daemon's store has no room left, and takes no writes; what is there can be read"},
 		{store.ErrReadOnly, "the daemon may not write to its store; what is there can be read"},
-		{store.ErrGone, "the file of the daemon's store was removed or replaced; it takes no writes until the daemon is started again"},
 		{store.ErrSealed, "the daemon's store is encrypted, and the daemon was started without its master key; it takes no writes"},
 		{keyring.ErrNoMaster, "the daemon's store is encrypted under a master key that the daemon was not given"},
 		{store.ErrUnavailable, "the daemon's store cannot be reached"},
