@@ -67,6 +67,9 @@ func play(t *testing.T, driver, module, script string, parts int, got any) {
 	t.Helper()
 	node, err := exec.LookPath("node")
 	if err != nil {
+		if os.Getenv("PALIMPSEST_REQUIRE_NODE") != "" {
+			t.Fatal(err)
+		}
 		t.Skip("node is not installed")
 	}
 	dir := t.TempDir()
