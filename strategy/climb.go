@@ -63,6 +63,7 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 	if v.Over() > 0 {
 		return false, errors.Join(failed...)
 	}
+	v.tellOnce()
 	v.giveBack(exact)
 	for _, rung := range slices.Backward(rungs) {
 		if f, ok := rung.(filler); ok {

@@ -8,6 +8,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 // Some results no tool gives a second time: what a search of the web found, what a
@@ -40,6 +41,11 @@ func (v *View) lasting(i int) bool {
 // calls may take as pointers of their own.
 const heldShare = 0.1
 
+// callShare is how many times as large as their results calls and results may be that
+// are kept as they are: a sub-agent that was started in the background answers a task of a
+// page with a line.
+const callShare = 3
+
 // holdLasting puts the lasting results before the tail aside, the newest first, and
 // keeps their pointers and calls from summaries and drops of this plan, as far as
 // there is room for that. The others go with their span, named by it.
@@ -54,6 +60,9 @@ func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 		small := v.Sizes[i] <= 2*keep || !may || !v.Shrinkable(i)
 		group := v.linked(i)
 		size := v.sum(v.now, group)
+		if r, _ := v.messages[i].Result(); small && toolpolicy.ClassOf(r.Tool) == toolpolicy.Agent && size > callShare*v.answered(group) {
+			continue // the summary names them
+		}
 		if !small {
 			size += keep - v.Sizes[i]
 		}
@@ -77,6 +86,17 @@ func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// answered is how many tokens of these messages are results.
+func (v *View) answered(group []int) int {
+	size := 0
+	for _, i := range group {
+		if v.messages[i].Role == thread.Tool {
+			size += v.now[i]
+		}
+	}
+	return size
 }
 
 // references are pointers to the lasting results at these positions, and, where all is

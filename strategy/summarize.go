@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -197,6 +198,7 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	}
 	frame, _ := v.cost(record, at[:1])
 	in.Budget = p.Room - frame - v.referenceTokens(refs)
+	in.Continued = v.summarizedFrom(end)
 	// A summary is counted as text of its own; inside the message it can come
 	// out a few tokens larger.
 	for range 3 {
@@ -219,6 +221,29 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 	record.SummaryTokens = v.CountText(record.Summary.Render())
 	done.Record = record
 	return done, nil
+}
+
+// summarizedFrom reports whether a message from this position on is summarized.
+func (v *View) summarizedFrom(i int) bool {
+	return slices.ContainsFunc(v.cover[i:], func(c int) bool { return c >= 0 && summarizes(v.records[c]) })
+}
+
+// tellOnce leaves it to the last summary to say where the work stands: what an earlier one
+// of the same plan said of it would contradict it.
+func (v *View) tellOnce() {
+	for _, record := range v.records[v.inForce:] {
+		r, ok := record.(plan.Summarization)
+		if !ok || r.Summary.Work.IsZero() {
+			continue
+		}
+		at := v.positions(r.Span)
+		if v.summarizedFrom(at[len(at)-1] + 1) {
+			r.Summary.Work = state.Work{}
+			r.TokensAfter, _ = v.cost(r, at)
+			r.SummaryTokens = v.CountText(r.Summary.Render())
+			v.apply(r)
+		}
+	}
 }
 
 // referenceShare: pointers may take this part of a summary (one quarter).

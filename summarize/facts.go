@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -43,6 +44,7 @@ func (p place) follows(q place) bool {
 // message, so it is found once and kept (see memo).
 type facts struct {
 	user  string  // a plain user message, cleaned
+	typed bool    // it is a command and the text that it stands for, which the user did not write
 	rules []piece // sentences of it that set a rule or a preference
 	said  []piece // paragraphs of an assistant message, in order
 	recap []piece // lines of a summary that an earlier compaction left
@@ -96,6 +98,10 @@ func read(m *thread.Message) *facts {
 	case m.Kind == thread.Injected, m.Role == thread.System:
 	case m.Role == thread.User:
 		f.user = strings.TrimSpace(clean(injected.Words(m)))
+		f.typed = slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
+			text, ok := p.(thread.Text)
+			return ok && injected.Command(text.Text) != ""
+		})
 		f.readRules()
 		f.idents = mentions(nil, f.user)
 	case m.Role == thread.Assistant:

@@ -36,6 +36,7 @@ const (
 type pool struct {
 	requests    []summary.Item // in full; trimmed when the budget is known
 	asking      [][]mention    // what each of them holds
+	typed       []bool         // which of them are commands with the text that they stand for
 	task        int            // index of the request that is the current task, or -1
 	oldTask     string         // the task of the previous summary, where the span has none
 	work        state.Work     // where the work stands at the end of the span
@@ -183,7 +184,9 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 		}
 	}
 	b.later = b.overtaken(in)
-	b.foldWork(in, of)
+	if !in.Continued {
+		b.foldWork(in, of)
+	}
 	b.overtake(in.Context, of)
 	b.finish()
 	return b.pool
@@ -301,7 +304,7 @@ func substantial(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >
 func (b *builder) user(i int, m *thread.Message, f *facts) {
 	if b.once('u', f.user) {
 		b.requests = append(b.requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
-		b.asking = append(b.asking, f.idents)
+		b.asking, b.typed = append(b.asking, f.idents), append(b.typed, f.typed)
 		if b.task < 0 || substantial(f.user) || !substantial(b.requests[b.task].Text) {
 			b.task = len(b.requests) - 1
 		}

@@ -13,7 +13,7 @@ func (b *builder) previous(s *summary.Summary) {
 	b.oldTask = s.CurrentTask
 	b.requests = append(b.requests, s.Requests...)
 	for _, it := range s.Requests {
-		b.asking = append(b.asking, mentions(nil, it.Text))
+		b.asking, b.typed = append(b.asking, mentions(nil, it.Text)), append(b.typed, false)
 		b.once('u', it.Text)
 	}
 	for _, it := range s.Constraints {

@@ -41,8 +41,12 @@ func (s *selection) rankRequests() {
 }
 
 // room is how many bytes the i-th user message gets when a usual one gets each:
-// more for the newest, the current task and the first.
+// more for the newest, the current task and the first; of the text that a command
+// stands for no more than its beginning and its end, since the user did not write it.
 func (s *selection) room(i, each int) int {
+	if s.pool.typed[i] && s.budget > 0 {
+		return min(each, commandBytes)
+	}
 	switch i {
 	case len(s.pool.requests) - 1, s.pool.task:
 		return 3 * each

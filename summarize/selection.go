@@ -44,6 +44,9 @@ const (
 	// littleMore is how far a message may be over its length before it is
 	// trimmed, in bytes: the mark of the cut takes nearly as much.
 	littleMore = 100
+	// commandBytes is what stays of a command that the user typed and the text that it
+	// stands for, in bytes.
+	commandBytes = 300
 	// leastRequest is what a user message is trimmed to at the least, in bytes.
 	leastRequest = 140
 	// taskBytes bounds the current task; the whole message stands among the requests.

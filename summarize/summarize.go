@@ -19,6 +19,9 @@ type Input struct {
 	// prompt or is put aside: where the work stands is read off the calls in all of
 	// it. Nil stands for Messages after what Previous knows.
 	Log []thread.Message
+	// Continued says that another summary, of messages that follow, is made beside
+	// this one: where the work stands is left to it.
+	Continued bool
 	// Previous is the summary of an earlier compaction that this one replaces:
 	// its items stay or compete for room like those of the span. May be nil.
 	Previous *summary.Summary

@@ -156,9 +156,18 @@ func (w *workWriter) data(s string) *workWriter {
 func workLines(w state.Work) []string {
 	var out []string
 	line := func(b *workWriter) { out = append(out, b.String()) }
-	omitted := func(n int, what string) {
-		if n > 0 {
-			line((&workWriter{}).raw("and " + strconv.Itoa(n) + " " + what + " before these"))
+	var none []string // of what no entry is left
+	omitted := func(n, listed int, one, many string) {
+		what := strconv.Itoa(n) + " " + many
+		if n == 1 {
+			what = "1 " + one
+		}
+		switch {
+		case n == 0:
+		case listed == 0:
+			none = append(none, what)
+		default:
+			line((&workWriter{}).raw("and " + what + " before these"))
 		}
 	}
 	home, named := below(w)
@@ -168,24 +177,24 @@ func workLines(w state.Work) []string {
 	if !named {
 		line((&workWriter{}).raw("paths are below ").text(home))
 	}
-	omitted(w.Omitted.Commits, "commits")
+	omitted(w.Omitted.Commits, len(w.Commits), "commit", "commits")
 	for _, c := range w.Commits {
 		line(commit(c))
 	}
 	if len(w.Edited) > 0 {
 		line(edited(w, home))
 	} else {
-		omitted(w.Omitted.Edited, "files edited since the last commit")
+		omitted(w.Omitted.Edited, 0, "file edited since the last commit", "files edited since the last commit")
 	}
-	omitted(w.Omitted.Checks, "checks")
+	omitted(w.Omitted.Checks, len(w.Checks), "check", "checks")
 	for _, c := range w.Checks {
 		line(check(c, home))
 	}
-	omitted(w.Omitted.Refused, "calls that were not allowed")
+	omitted(w.Omitted.Refused, len(w.Refused), "call that was not allowed", "calls that were not allowed")
 	for _, s := range w.Refused {
 		line((&workWriter{}).raw("not allowed").turn(s.Turn).raw(": ").text(s.Text))
 	}
-	omitted(w.Omitted.Running, "started in the background and not seen to end")
+	omitted(w.Omitted.Running, len(w.Running), "started in the background and not seen to end", "started in the background and not seen to end")
 	for _, s := range w.Running {
 		line((&workWriter{}).raw("started in the background and not seen to end").turn(s.Turn).raw(": ").text(s.Text))
 	}
@@ -197,6 +206,9 @@ func workLines(w state.Work) []string {
 	}
 	for _, o := range w.Operations {
 		line(operation(o))
+	}
+	if len(none) > 0 {
+		line((&workWriter{}).raw("not listed for want of room: " + strings.Join(none, ", ")))
 	}
 	return out
 }
@@ -280,7 +292,7 @@ func edited(w state.Work, home string) *workWriter {
 	}
 	var folders []string
 	files := map[string][]string{}
-	last := 0
+	first, last := w.Edited[0].Turn, 0
 	for _, e := range slices.Backward(w.Edited) {
 		dir, file := path.Split(relative(e.Path, home))
 		if files[dir] == nil {
@@ -293,7 +305,7 @@ func edited(w state.Work, home string) *workWriter {
 			file += " (deleted)"
 		}
 		files[dir] = append(files[dir], file)
-		last = max(last, e.Turn)
+		first, last = min(first, e.Turn), max(last, e.Turn)
 	}
 	for i, dir := range folders {
 		if i > 0 {
@@ -307,6 +319,9 @@ func edited(w state.Work, home string) *workWriter {
 	}
 	if n := w.Omitted.Edited; n > 0 {
 		b.raw(" and " + strconv.Itoa(n) + " before these")
+	}
+	if first < last {
+		return b.raw(" (the newest in turn " + strconv.Itoa(last) + ")")
 	}
 	return b.turn(last)
 }
