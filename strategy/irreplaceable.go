@@ -44,7 +44,7 @@ const heldShare = 0.1
 // callShare is how many times as large as their results calls and results may be that
 // are kept as they are: a sub-agent that was started in the background answers a task of a
 // page with a line.
-const callShare = 3
+const callShare = 2
 
 // holdLasting puts the lasting results before the tail aside, the newest first, and
 // keeps their pointers and calls from summaries and drops of this plan, as far as

@@ -376,6 +376,10 @@ func (f *workFold) moved(c *callFacts, work *callWork, w *resultWork, base strin
 		}
 		return
 	}
+	if work.deletes(dir, base) {
+		f.cwd = ""
+		return
+	}
 	if f.w.Directory.Text != dir {
 		f.w.Directory = by.seen(dir)
 	}
@@ -384,6 +388,18 @@ func (f *workFold) moved(c *callFacts, work *callWork, w *resultWork, base strin
 	} else if work.workdir == "" && f.home == "" && last.dir == "" && work.pwd {
 		f.cwd = dir
 	}
+}
+
+// deletes reports whether a command line deletes a folder, or one above it.
+func (w *callWork) deletes(dir, base string) bool {
+	return slices.ContainsFunc(w.edits, func(e editAct) bool {
+		return e.op == "deleted" && inside(dir, resolve(resolve(base, w.steps[e.step].dir), e.path))
+	})
+}
+
+// inside reports whether a path is a folder or lies in it.
+func inside(name, folder string) bool {
+	return strings.HasPrefix(name+"/", strings.TrimSuffix(folder, "/")+"/")
 }
 
 func (f *workFold) atReset(w *resultWork, by proof) {
@@ -430,6 +446,9 @@ func (f *workFold) edited(op fileOp, dir string, by proof) {
 		case f.base() != "":
 			name = path.Join(f.base(), name)
 		}
+	}
+	if op.op == "deleted" && inside(f.w.Directory.Text, name) {
+		f.w.Directory = state.Seen{} // nothing can be done there any more
 	}
 	if f.scratch(name) || strings.HasPrefix(name, "/dev/") || strings.Contains(name, "/.claude/plans/") {
 		return

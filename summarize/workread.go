@@ -356,6 +356,9 @@ func (w *resultWork) harness(s string) string {
 	case strings.HasPrefix(last, "Command timed out after "), strings.HasPrefix(last, "Command aborted"), strings.HasPrefix(last, "[Request interrupted by user"):
 		w.halted = true
 	}
+	if said := strings.TrimSpace(s); said == "(no output)" || said == "(Bash completed with no output)" {
+		return "" // pi, Claude Code
+	}
 	return s
 }
 
