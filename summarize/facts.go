@@ -205,7 +205,7 @@ func readResult(r thread.ToolResult) *resultFacts {
 		if score > 0 && len(f.errors) < maxErrors {
 			f.errors = appendPieces(f.errors, s, span{p.from, p.from + clip.Before(s[p.from:p.to], maxSentence)}, f.lines, score, true)
 		}
-		if len(f.keys) < maxKeys && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) {
+		if len(f.keys) < maxKeys && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.from:p.to])) {
 			f.keys = appendPieces(f.keys, s, p, f.lines, 0, false)
 		}
 	}
@@ -284,6 +284,29 @@ func afterLineNumber(s string, p span) int {
 	}
 	return trimSpan(s, span{i, p.to}).from
 }
+
+// bareHit reports whether a line of a search's output holds a place and nothing that is
+// worth a line: what stands around a hit is often a closing brace, or nothing.
+func bareHit(line string) bool {
+	for i := 1; i < len(line); i++ {
+		mark := line[i]
+		if mark != ':' && mark != '-' {
+			continue
+		}
+		end := i + 1
+		for end < len(line) && isDigit(line[end]) {
+			end++
+		}
+		if end > i+1 && end < len(line) && line[end] == mark {
+			rest := strings.TrimSpace(line[end+1:])
+			return len(mentions(nil, rest)) == 0 && (mark == '-' || len(rest) < leastHit)
+		}
+	}
+	return false
+}
+
+// leastHit is how long the text of a hit is at the least that is worth a line for itself, in bytes.
+const leastHit = 12
 
 // appendPieces adds the span as one piece, or as windows around identifiers
 // where it is long. Without identifiers it is left out unless it is wanted anyway.
