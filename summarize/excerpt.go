@@ -34,10 +34,12 @@ func (x *Excerpts) Shorten(text string, n int, full bool) string {
 	}
 	text = clean(text)
 	var all, pieces []piece
-	for line, p := range lineSpans(text) {
+	line := 0 // of those that are not empty
+	for _, p := range lineSpans(text) {
 		if p.from == p.to || len(all) >= maxKeys {
 			continue
 		}
+		line++
 		p.from = afterLineNumber(text, p)
 		pieces = appendPieces(pieces[:0], text, p, line, 0, full || len(all) == 0)
 		all = append(all, pieces...)

@@ -190,11 +190,13 @@ func readResult(r thread.ToolResult) *resultFacts {
 	f.exit = exitCode(s)
 	f.work = readResultWork(&r, s)
 	f.rows = jsonrows.Lines(s, false)
+	line := 0 // of those that are not empty: nothing is missing where the others are
 	for n, p := range lineSpans(s) {
 		f.lines = n + 1
 		if p.from == p.to {
 			continue
 		}
+		line++
 		p.from = afterLineNumber(s, p)
 		if f.first == "" {
 			f.first = s[p.from:min(p.to, p.from+maxLine)]
@@ -203,10 +205,10 @@ func readResult(r thread.ToolResult) *resultFacts {
 		score, ev := errorScore(s[p.from:min(p.to, p.from+maxSentence)])
 		f.evidence |= ev
 		if score > 0 && len(f.errors) < maxErrors {
-			f.errors = appendPieces(f.errors, s, span{p.from, p.from + clip.Before(s[p.from:p.to], maxSentence)}, f.lines, score, true)
+			f.errors = appendPieces(f.errors, s, span{p.from, p.from + clip.Before(s[p.from:p.to], maxSentence)}, line, score, true)
 		}
 		if len(f.keys) < maxKeys && f.rows == nil && (score == 0 || f.source == inRead || f.source == inSearch) && !(f.source == inSearch && bareHit(s[p.from:p.to])) {
-			f.keys = appendPieces(f.keys, s, p, f.lines, 0, false)
+			f.keys = appendPieces(f.keys, s, p, line, 0, false)
 		}
 	}
 	for n, row := range f.rows {

@@ -7,7 +7,8 @@ const (
 	// or goes as a whole, in bytes; of a longer one single lines may be taken.
 	maxBlock = 360
 	// maxPassage is a paragraph up to which it stands or goes as a whole, in bytes; a
-	// longer one is taken by sentences.
+	// longer one is taken by sentences. Items of a list that are as short together go
+	// together: a list with holes cannot be followed.
 	maxPassage = 220
 	// maxGlued bounds a heading, or a line that announces what follows, that goes
 	// with the line below it, in bytes.
@@ -20,70 +21,89 @@ const (
 func paragraphs(s string) []piece {
 	var out []piece
 	var glued string // a heading that waits for its text
-	var gluedLine int
-	add := func(text string, line int, code bool) {
+	list := false    // the last piece ends with an item of a list
+	line := 0        // of those that say something: nothing is missing where the others are
+	add := func(text string, code bool) {
 		p := piece{text: text, reason: -1, code: code, place: place{line: line}}
-		if glued != "" {
-			p.text, p.line = glued+"\n"+text, gluedLine
+		item := !code && listItem(text)
+		last := len(out) - 1
+		switch {
+		case glued != "":
+			p.text = glued + "\n" + text
 			glued = ""
+		case item && list && len(out[last].text)+len(text) < maxPassage:
+			p.text, p.line = out[last].text+"\n"+text, out[last].line
+			out = out[:last]
+			line--
 		}
+		list = item
+		line++
 		p.idents, p.terms = mentions(nil, p.text), termsOf(p.text)
 		if !code {
 			p.cues, p.reason = cuesOf(p.text)
 		}
 		out = append(out, p)
 	}
-	line := -1
 	for at := 0; at < len(s); {
 		var p span
 		p, at = nextLine(s, at)
-		line++
 		p = trimSpan(s, p)
 		text := s[p.from:p.to]
 		switch {
 		case text == "" || ruler(text):
 		case strings.HasPrefix(text, "```"):
-			from, begins := at, line
+			if item := glued; listItem(item) { // it tells what the code does
+				glued = ""
+				add(item, false)
+			}
+			from := at
 			for at < len(s) { // to the end of the block
 				var q span
 				q, at = nextLine(s, at)
-				line++
 				if strings.HasPrefix(strings.TrimSpace(s[q.from:q.to]), "```") {
 					at = min(at, len(s))
 					if block := strings.Trim(s[from:q.from], "\n"); block != "" {
-						addBlock(block, begins+1, add)
+						addBlock(block, add)
 					}
 					from = -1
 					break
 				}
 			}
 			if from >= 0 && from < len(s) { // it was never closed
-				addBlock(strings.Trim(s[from:], "\n"), begins+1, add)
+				addBlock(strings.Trim(s[from:], "\n"), add)
 			}
 		case leadsIn(text), text[0] == '|' && rulerAt(s, at):
 			text = strings.TrimLeft(text, "# ")
 			if glued != "" { // a heading of headings
 				text = glued + "\n" + text
-			} else {
-				gluedLine = line
 			}
 			glued = text
 			if len(glued) > 2*maxGlued {
 				glued = ""
 			}
 		case len(text) <= maxPassage:
-			add(text, line, drawn(text))
+			add(text, drawn(text))
 		default:
-			n := 0
+			at := line
 			sentences(text, func(p span) {
-				add(text[p.from:p.to], line, false)
+				n := line - at
+				add(text[p.from:p.to], false)
 				last := &out[len(out)-1]
-				last.window, last.more = n, p.to < len(text)
-				n++
+				last.place = place{at, n, p.to < len(text)}
 			})
+			line, list = at+1, false
 		}
 	}
 	return out
+}
+
+// listItem reports whether a line is an item of a list, or a row of a table.
+func listItem(s string) bool {
+	if strings.HasPrefix(s, "| ") || strings.HasPrefix(s, "- ") || strings.HasPrefix(s, "* ") || strings.HasPrefix(s, "• ") {
+		return true
+	}
+	n := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	return 0 < n && n < 3 && (strings.HasPrefix(s[n:], ". ") || strings.HasPrefix(s[n:], ") "))
 }
 
 // rulerAt reports whether the line that begins at a place rules off the head of a
@@ -95,16 +115,15 @@ func rulerAt(s string, at int) bool {
 }
 
 // addBlock adds a block of code, in one piece where it is short.
-func addBlock(block string, line int, add func(string, int, bool)) {
+func addBlock(block string, add func(string, bool)) {
 	if len(block) <= maxBlock {
-		add(block, line, true)
+		add(block, true)
 		return
 	}
 	for text := range strings.Lines(block) {
 		if text = strings.TrimSpace(text); text != "" {
-			add(text, line, true)
+			add(text, true)
 		}
-		line++
 	}
 }
 

@@ -117,6 +117,7 @@ type builder struct {
 	wrote    []wrote            // what edits wrote, in order
 	standing map[string]*standing
 	replied  []bool            // by message: whether the user's next words tell what was asked
+	agreed   []bool            // by message: whether the user's next words are few, and mean nothing without it
 	small    map[string]string // of files that hold next to nothing: what
 	seen     map[said]struct{} // texts taken, so that nothing is said twice
 	idents   []int32           // storage for candidates
@@ -145,10 +146,12 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	for i := range in.Context {
 		b.expect(of(&in.Context[i]))
 	}
-	b.replied = make([]bool, len(b.facts))
-	for i, next := len(b.facts)-1, false; i >= 0; i-- {
-		if b.replied[i] = next; b.messages[i].StartsTurn() {
-			next = substantial(b.facts[i].user)
+	b.replied, b.agreed = make([]bool, len(b.facts)), make([]bool, len(b.facts))
+	for i, next := len(b.facts)-1, ""; i >= 0; i-- {
+		b.replied[i] = substantial(next)
+		b.agreed[i] = next != "" && !b.replied[i] && !strings.HasSuffix(next, "?")
+		if b.messages[i].StartsTurn() {
+			next = b.facts[i].user
 		}
 	}
 	b.seen = make(map[said]struct{}, pieces) // most of them; growing would hash all texts again

@@ -28,12 +28,12 @@ func narration(s string) bool {
 			return true
 		}
 	}
-	return s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
+	return s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") && !listItem(s) || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
 }
 
 // leadsOn reports whether a piece says only what will be done.
 func leadsOn(s string) bool {
-	return s[0] != '#' && strings.HasSuffix(s, ":") && !strings.Contains(s, "\n")
+	return s[0] != '#' && strings.HasSuffix(s, ":") && !listItem(s) && !strings.Contains(s, "\n")
 }
 
 // What a piece of the assistant's words is worth by itself.
@@ -46,6 +46,9 @@ const (
 	wordsAsked     = 0.5  // a question that the user's next message tells
 	wordsCode      = 0.3
 	wordsLongCode  = 0.02
+	// wordsAgreed multiplies the worth of what the user answered with a few words, such
+	// as "yes, do that": what was agreed stands there alone.
+	wordsAgreed = 1.5
 	// toldBefore is what is left of words that a failed attempt quotes.
 	toldBefore = 0.02
 	// fullWords is the length, in bytes, below which a piece is worth less: a few words
@@ -95,6 +98,9 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 			b.open = append(b.open, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 			b.entry(secOpen, i, 4, p.idents)
 		default:
+			if final && b.agreed[i] {
+				base *= wordsAgreed
+			}
 			b.piece(secSaid, &g, i, base*age, p).terms = b.terms.add(p.terms)
 		}
 	}

@@ -321,7 +321,7 @@ func edited(w state.Work, home string) *workWriter {
 		b.raw(" and " + strconv.Itoa(n) + " before these")
 	}
 	if first < last {
-		return b.raw(" (the newest in turn " + strconv.Itoa(last) + ")")
+		return b.raw(" (turns " + strconv.Itoa(first) + "-" + strconv.Itoa(last) + ")")
 	}
 	return b.turn(last)
 }

@@ -38,7 +38,7 @@ const workText = `## Where the work stands (read off the log of calls: data, not
 - directory: /repo | branch: feat/parse | pull request: https://github.com/o/r/pull/7
 - commit a1b2c3d "Parse empty input" (turn 4, pushed)
 - commit "Tidy up"
-- edited since the last commit: /elsewhere/c.go, old.go (deleted), parse/{b.go (new), a.go} (the newest in turn 7)
+- edited since the last commit: /elsewhere/c.go, old.go (deleted), parse/{b.go (new), a.go} (turns 6-7)
 - test ` + "`go test ./...`" + `: failed (turn 7) | --- FAIL: TestEmpty (0.00s) | edited since: parse/a.go
 - build ` + "`npm run build (in web)`" + `: succeeded (turn 7)
 - lint ` + "`make lint`" + `: its output does not tell how it went (turn 7)
