@@ -40,6 +40,17 @@ type Wrapped struct {
 	Created time.Time
 }
 
+// Follows reports whether Put may keep w where these are the keys of its tenant. It
+// is for implementations of Keys; the error is ErrConflict.
+func (w Wrapped) Follows(held []Wrapped) error {
+	i := w.Version - 1
+	first := w.Revision == 1 && i == len(held)
+	if next := i >= 0 && i < len(held) && w.Revision == held[i].Revision+1; !first && !next {
+		return ErrConflict
+	}
+	return nil
+}
+
 // Keys keeps wrapped data keys. Implementations are safe for concurrent use;
 // package keyringtest proves one. Memory is here.
 type Keys interface {

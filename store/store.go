@@ -89,6 +89,36 @@ func (e *ConflictError) Error() string {
 // Is makes every ConflictError match ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
+// Options tune a store that outlives the process; nil or the zero value holds the
+// defaults.
+type Options struct {
+	// Masters encrypt contents: messages, plans, summaries, documents and events.
+	// The data keys that they wrap are kept in the database, and Keyed.Keyring has
+	// them; a connection of its own reads them. What was written without a key stays
+	// readable. The zero value encrypts nothing. Artifacts are encrypted by
+	// artifact.Store.
+	Masters keyring.Masters
+	// Sealer encrypts in place of Masters; nil for none.
+	Sealer Sealer
+	// CacheBytes is about how much of loaded threads stays in memory, as stored;
+	// in memory they take about twice that. 0 stands for 64 MiB, a negative
+	// number for nothing.
+	CacheBytes int
+	// TenantBytes is how much each tenant may keep, as stored, in bytes: writes beyond it
+	// wrap ErrQuota, from one write to a minute late where other processes write
+	// too. 0 bounds nothing.
+	TenantBytes int64
+	// Now is the clock that dates rows. Nil is time.Now.
+	Now func() time.Time
+	// Existing refuses to make a file that is not there, so that a mistyped name
+	// makes none; the error then wraps fs.ErrNotExist. It is of files alone.
+	Existing bool
+	// Readable opens a file that cannot be written to, for want of room or of rights,
+	// for reading alone: every write, and Prober.Probe, then gives the error that
+	// opening it would have given.
+	Readable bool
+}
+
 // DB is a store of several tenants. Implementations are safe for concurrent use.
 type DB interface {
 	// Tenant returns what the tenant keeps. It need not exist yet and costs

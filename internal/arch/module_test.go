@@ -15,7 +15,6 @@ const (
 	cobra      = "github.com/spf13/cobra"
 	pflag      = "github.com/spf13/pflag"
 	otel       = "go.opentelemetry.io/otel"
-	goose      = "github.com/pressly/goose/v3"
 	goyaml     = "github.com/goccy/go-yaml"
 	goleak     = "go.uber.org/goleak"
 	gocmp      = "github.com/google/go-cmp"
@@ -28,7 +27,7 @@ const (
 	pgx        = "github.com/jackc/pgx/v5"
 	sqlite     = "modernc.org/sqlite"
 	// Codex and others send zstd bodies, which the standard library cannot read. It
-	// is in the module graph anyway, by goose and client_golang.
+	// is in the module graph anyway, by client_golang.
 	zstd = "github.com/klauspost/compress"
 	// Codex asks for responses on a WebSocket, by default.
 	ws = "github.com/coder/websocket"
@@ -141,9 +140,9 @@ var floors = map[string]arch.Package{
 	"llm/anthropic":           {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
 	"llm/gemini":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
 	"llm/openai":              {Floor: 2, Same: []string{"llm", "llm/internal/exchange"}, External: []string{gjson}, Leaf: true},
-	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "apikey", "artifact", "event", "keyring", "internal/durable", "internal/crash"}, External: []string{goose}},
-	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "keyring", "internal/durable"}, External: []string{goose, sqlite}, Leaf: true},
-	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "keyring"}, External: []string{goose, pgx}, Leaf: true},
+	"store/internal/sqlstore": {Floor: 2, Same: []string{"store", "apikey", "artifact", "event", "keyring", "internal/durable", "internal/crash"}},
+	"store/sqlite":            {Floor: 2, Same: []string{"store", "store/internal/sqlstore", "internal/durable"}, External: []string{sqlite}, Leaf: true},
+	"store/postgres":          {Floor: 2, Same: []string{"store", "store/internal/sqlstore"}, External: []string{pgx}, Leaf: true},
 
 	// 1: pure functions. The renderer takes the names of the APIs from wire and
 	// knows no codec.

@@ -15,10 +15,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
-	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/mem"
 	"github.com/palimpsest-ai/palimpsest/store/postgres"
@@ -32,25 +30,13 @@ const File = "palimpsest.db"
 // the package comment.
 var ErrSyntax = errors.New("want FILE, sqlite:FILE, memory: or postgres://USER:PASSWORD@HOST/NAME")
 
-// Options tune a store; nil or the zero value holds the defaults. They mean what
-// they mean in store/sqlite and store/postgres; memory: has none, and Existing and
-// Readable are of files alone.
-type Options struct {
-	Masters     keyring.Masters
-	CacheBytes  int
-	Now         func() time.Time
-	Existing    bool
-	Readable    bool
-	TenantBytes int64
-}
+// Options tune a store; memory: has none.
+type Options = store.Options
 
 // Open opens the store, and makes the folder of a name that ends in a slash. Its
 // dynamic type is *sqlite.DB, *postgres.DB or *mem.DB. The error wraps ErrSyntax,
 // or is that of the store; it never holds a password.
 func Open(ctx context.Context, name string, o *Options) (store.DB, error) {
-	if o == nil {
-		o = &Options{}
-	}
 	engine, rest, named := strings.Cut(name, ":")
 	if !named {
 		engine = ""
@@ -66,17 +52,17 @@ func Open(ctx context.Context, name string, o *Options) (store.DB, error) {
 		if !strings.HasPrefix(rest, "//") {
 			return nil, fmt.Errorf("dsn.Open: postgres: without //: %w", ErrSyntax)
 		}
-		db, err := postgres.Open(ctx, name, &postgres.Options{Masters: o.Masters, CacheBytes: o.CacheBytes, TenantBytes: o.TenantBytes, Now: o.Now})
+		db, err := postgres.Open(ctx, name, o)
 		if err != nil {
 			return nil, err
 		}
 		return db, nil
 	}
-	file, err := fileOf(name, o.Existing)
+	file, err := fileOf(name, o != nil && o.Existing)
 	if err != nil {
 		return nil, fmt.Errorf("dsn.Open: %w", err)
 	}
-	db, err := sqlite.Open(ctx, file, &sqlite.Options{Masters: o.Masters, CacheBytes: o.CacheBytes, TenantBytes: o.TenantBytes, Now: o.Now, Existing: o.Existing, Readable: o.Readable})
+	db, err := sqlite.Open(ctx, file, o)
 	if err != nil {
 		return nil, err
 	}

@@ -33,12 +33,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 
 	"github.com/palimpsest-ai/palimpsest/internal/durable"
-	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/internal/sqlstore"
 )
@@ -46,33 +44,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Options tune a DB; nil or the zero value holds the defaults.
-type Options struct {
-	// Masters encrypt contents: messages, plans, summaries, documents and events.
-	// The data keys that they wrap are kept in the database, and DB.Keyring has
-	// them. What was written without a key stays readable. The zero value encrypts
-	// nothing. Artifacts are encrypted by artifact.Store.
-	Masters keyring.Masters
-	// Sealer encrypts in place of Masters; nil for none.
-	Sealer store.Sealer
-	// CacheBytes is about how much of loaded threads stays in memory, as stored;
-	// in memory they take about twice that. 0 stands for 64 MiB, a negative
-	// number for nothing.
-	CacheBytes int
-	// TenantBytes is how much each tenant may keep, as stored, in bytes: writes beyond it
-	// wrap store.ErrQuota, from one write to a minute late where other processes write
-	// too. 0 bounds nothing.
-	TenantBytes int64
-	// Now is the clock that dates rows. Nil is time.Now.
-	Now func() time.Time
-	// Existing refuses to make a file that is not there, so that a mistyped name
-	// makes none; the error then wraps fs.ErrNotExist.
-	Existing bool
-	// Readable opens a store that cannot be written to, for want of room or of
-	// rights, for reading alone: every write, and DB.Probe, then gives the error that
-	// Open would have given.
-	Readable bool
-}
+// Options tune a DB.
+type Options = store.Options
 
 // DB is a store in a SQLite file. It is safe for concurrent use.
 type DB struct {
@@ -171,16 +144,15 @@ func openTo(ctx context.Context, path string, o *Options, step func(string), why
 		return nil, err
 	}
 	place := &place{why: why}
-	so := &sqlstore.Options{Masters: o.Masters, Sealer: o.Sealer, CacheBytes: o.CacheBytes, TenantBytes: o.TenantBytes, Now: o.Now, Step: step}
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, err
 	}
 	db.DB, err = sqlstore.New(ctx, pools, sqlstore.Dialect{
-		Name: "sqlite", Goose: goose.DialectSQLite3, Migrations: files, Bodies: &db.bodies,
+		Name: "sqlite", Migrations: files, Bodies: &db.bodies,
+		Versions:   `CREATE TABLE IF NOT EXISTS palimpsest_schema (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))`,
 		OneWriter:  true,
 		Alone:      []string{"BEGIN EXCLUSIVE"},
-		HasTable:   `SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = $1`,
 		Explain:    explain,
 		Tidy:       []string{`VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`},
 		Settle:     []string{`PRAGMA wal_checkpoint(TRUNCATE)`},
@@ -188,7 +160,7 @@ func openTo(ctx context.Context, path string, o *Options, step func(string), why
 		Size:       `SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()`,
 		Refuse:     place.refuse,
 		Integrity:  `PRAGMA integrity_check`,
-	}, so)
+	}, o, step)
 	if err != nil {
 		return nil, errors.Join(err, db.bodies.Root.Close())
 	}

@@ -33,33 +33,30 @@ func checkArtifact(tenant, thread, id string) error {
 	return errors.Join(store.CheckName("tenant", tenant), store.CheckName("thread", thread), store.CheckName("artifact", id))
 }
 
-// Put implements artifact.Backend.
-func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (bool, error) {
-	done, err := b.put(ctx, m, content, may)
-	return done, b.db.fail(err, "PutArtifact", m.ID)
+// held is what a row says of an artifact. What cannot be read is nothing that anybody
+// has seen.
+type held struct {
+	there, readable bool
+	metadata        artifact.Metadata
+	body            string // the file of its content; "" where that is in the row
 }
 
-// held reads what is known of an artifact, and keeps others from changing it. row
-// says that there is one, there that it can be read.
-func (b backend) held(ctx context.Context, tx *sql.Tx, tenant, id string) (m artifact.Metadata, there, row bool, err error) {
+// held reads what is known of an artifact, and keeps others from changing it.
+func (b backend) held(ctx context.Context, tx *sql.Tx, tenant, id string) (h held, err error) {
 	var metadata []byte
-	err = tx.QueryRowContext(ctx, `SELECT metadata FROM artifacts WHERE tenant = $1 AND id = $2`+b.db.dialect.ForUpdate, tenant, id).Scan(&metadata)
-	if errors.Is(err, sql.ErrNoRows) {
-		return m, false, false, nil
+	h.there, err = one(ctx, tx, []any{&metadata, &h.body}, `SELECT metadata, body FROM artifacts WHERE tenant = $1 AND id = $2`+b.db.dialect.ForUpdate, tenant, id)
+	if h.there {
+		var damage error
+		h.metadata, damage = parseMetadata(metadata)
+		h.readable = damage == nil
 	}
-	if err != nil {
-		return m, false, false, err
-	}
-	m, err = parseMetadata(metadata)
-	// What cannot be read is nothing that anybody has seen.
-	return m, err == nil, true, nil
+	return h, err
 }
 
-func (b backend) put(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (done bool, err error) {
-	if err := checkArtifact(m.TenantID, m.ThreadID, m.ID); err != nil {
-		return false, err
-	}
-	if err := ctx.Err(); err != nil {
+// Put implements artifact.Backend.
+func (b backend) Put(ctx context.Context, m artifact.Metadata, content []byte, may func(held artifact.Metadata, there bool) bool) (done bool, err error) {
+	defer b.db.fail(&err, "PutArtifact", m.ID)
+	if err := errors.Join(ctx.Err(), checkArtifact(m.TenantID, m.ThreadID, m.ID)); err != nil {
 		return false, err
 	}
 	of, size := &tenant{db: b.db, id: m.TenantID}, int64(len(content))
@@ -84,50 +81,37 @@ func (b backend) put(ctx context.Context, m artifact.Metadata, content []byte, m
 		b.db.step("artifact: file")
 		content = nil
 	}
-	var before []string
-	err = b.db.tx(ctx, "artifact", func(tx *sql.Tx) error {
+	// Whether the row was written is not always known where this fails. A file that
+	// no row names is removed by Vacuum.
+	err = b.db.removing(ctx, "artifact", func(tx *sql.Tx) ([]string, error) {
+		done = false
+		before, err := b.held(ctx, tx, m.TenantID, m.ID)
+		if err != nil || may != nil && !may(before.metadata, before.readable) {
+			return []string{body}, err
+		}
 		// What another puts first is its, where there was nothing to lock.
 		onConflict := ` ON CONFLICT DO NOTHING`
-		before, done = nil, may == nil
-		row := done
-		if !done {
-			var held artifact.Metadata
-			var there bool
-			if held, there, row, err = b.held(ctx, tx, m.TenantID, m.ID); err != nil || !may(held, there) {
-				return err
-			}
-		}
-		if row {
+		if before.there || may == nil {
 			onConflict = ` ON CONFLICT (tenant, id) DO UPDATE SET thread = excluded.thread, metadata = excluded.metadata, checksum = excluded.checksum, body = excluded.body, content = excluded.content`
 		}
-		if before, err = b.db.bodies(ctx, tx, `tenant = $1 AND id = $2`, m.TenantID, m.ID); err != nil {
-			return err
-		}
-		result, err := tx.ExecContext(ctx, `INSERT INTO artifacts (tenant, id, thread, metadata, checksum, body, content) VALUES ($1, $2, $3, $4, $5, $6, $7)`+onConflict,
+		result, err := tx.ExecContext(ctx, `INSERT INTO artifacts (tenant, id, thread, metadata, checksum, body, content) VALUES (`+marks(1, 7)+`)`+onConflict,
 			m.TenantID, m.ID, m.ThreadID, metadata, int64(sum), body, content)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		rows, err := result.RowsAffected()
-		done = rows > 0
-		return err
+		if rows, err := result.RowsAffected(); err != nil || rows == 0 {
+			return []string{body}, err
+		}
+		done = true
+		return []string{before.body}, nil
 	})
 	if err != nil {
-		// Whether the row was written is not always known. A file that no row
-		// names is removed by Vacuum.
 		return false, err
 	}
 	if done {
 		of.wrote(size)
 	}
-	if !done && body != "" {
-		before = []string{body} // nobody names it
-	}
-	for _, old := range before {
-		b.db.step("artifact: old file")
-		err = errors.Join(err, b.db.removeBody(old))
-	}
-	return done, err
+	return done, nil
 }
 
 func bodyName() string {
@@ -137,23 +121,11 @@ func bodyName() string {
 	return path.Join(name[:2], name)
 }
 
-// bodies lists the files that rows of artifacts name.
-func (db *DB) bodies(ctx context.Context, q querier, where string, args ...any) ([]string, error) {
-	if db.dialect.Bodies == nil {
-		return nil, nil
-	}
-	var names []string
-	err := db.rows(ctx, q, func(scan func(...any) error) error {
-		var name string
-		err := scan(&name)
-		names = append(names, name)
-		return err
-	}, `SELECT body FROM artifacts WHERE body <> '' AND `+where, args...)
-	return names, err
-}
-
 // removeBody removes a file that no row names any more.
 func (db *DB) removeBody(name string) error {
+	if db.dialect.Bodies == nil {
+		return nil
+	}
 	err := db.dialect.Bodies.Root.Remove(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -162,50 +134,46 @@ func (db *DB) removeBody(name string) error {
 }
 
 // Get implements artifact.Backend.
-func (b backend) Get(ctx context.Context, tenant, id string) (artifact.Metadata, []byte, error) {
-	m, content, err := b.get(ctx, tenant, id)
-	if err != nil {
-		return artifact.Metadata{}, nil, b.db.fail(err, "GetArtifact", id)
-	}
-	return m, content, nil
-}
-
-func (b backend) get(ctx context.Context, tenant, id string) (m artifact.Metadata, content []byte, err error) {
+func (b backend) Get(ctx context.Context, tenant, id string) (m artifact.Metadata, content []byte, err error) {
+	defer b.db.fail(&err, "GetArtifact", id)
 	if checkArtifact(tenant, "", id) != nil {
 		return m, nil, artifact.ErrNotFound
 	}
 	for try := 0; ; try++ {
-		var metadata []byte
-		var sum int64
-		var body string
-		err = b.db.read.QueryRowContext(ctx, `SELECT metadata, checksum, body, content FROM artifacts WHERE tenant = $1 AND id = $2`, tenant, id).Scan(&metadata, &sum, &body, &content)
-		if errors.Is(err, sql.ErrNoRows) {
-			return m, nil, artifact.ErrNotFound
+		m, content, err = b.get(ctx, tenant, id)
+		// Another writer may just have put another content in its place.
+		if !errors.Is(err, fs.ErrNotExist) || try == 2 {
+			return m, content, err
 		}
-		if err != nil {
-			return m, nil, err
-		}
-		if m, err = parseMetadata(metadata); err != nil {
-			return m, nil, err
-		}
-		if body != "" {
-			content, err = b.body(body)
-			// Another writer may just have put another content in its place.
-			if errors.Is(err, fs.ErrNotExist) && try < 2 {
-				continue
-			}
-			if err != nil {
-				return m, nil, fmt.Errorf("%w: %w", artifact.ErrCorrupt, err)
-			}
-		}
-		if int64(checksum(content)) != sum {
-			return m, nil, fmt.Errorf("the checksum is another: %w", artifact.ErrCorrupt)
-		}
-		if content == nil {
-			content = []byte{}
-		}
-		return m, content, nil
 	}
+}
+
+func (b backend) get(ctx context.Context, tenant, id string) (m artifact.Metadata, content []byte, err error) {
+	var metadata []byte
+	var sum int64
+	var body string
+	there, err := one(ctx, b.db.read, []any{&metadata, &sum, &body, &content}, `SELECT metadata, checksum, body, content FROM artifacts WHERE tenant = $1 AND id = $2`, tenant, id)
+	if err == nil && !there {
+		err = artifact.ErrNotFound
+	}
+	if err == nil {
+		m, err = parseMetadata(metadata)
+	}
+	if err == nil && body != "" {
+		if content, err = b.body(body); err != nil {
+			err = fmt.Errorf("%w: %w", artifact.ErrCorrupt, err)
+		}
+	}
+	if err == nil && int64(checksum(content)) != sum {
+		err = fmt.Errorf("the checksum is another: %w", artifact.ErrCorrupt)
+	}
+	if err != nil {
+		return artifact.Metadata{}, nil, err
+	}
+	if content == nil {
+		content = []byte{}
+	}
+	return m, content, nil
 }
 
 func (b backend) body(name string) ([]byte, error) {
@@ -227,90 +195,76 @@ func parseMetadata(data []byte) (artifact.Metadata, error) {
 // while a caller looks at them.
 const artifactPage = 500
 
+// listed is a row of a list; one that cannot be read has its id alone, and what is
+// wrong with it.
+type listed struct {
+	id       string
+	metadata artifact.Metadata
+	damage   error
+}
+
 // List implements artifact.Backend.
 func (b backend) List(ctx context.Context, f artifact.Filter) iter.Seq2[artifact.Metadata, error] {
 	return func(yield func(artifact.Metadata, error) bool) {
 		if checkArtifact(f.TenantID, f.ThreadID, f.Prefix) != nil {
 			return // no artifact has such a name
 		}
-		for after, first := "", true; ; first = false {
-			listed, err := b.list(ctx, f, after, first)
+		for after := ""; ; {
+			page, err := b.page(ctx, f, after)
 			if err != nil {
-				yield(artifact.Metadata{}, b.db.fail(err, "ListArtifacts", f.ThreadID))
+				b.db.fail(&err, "ListArtifacts", f.ThreadID)
+				yield(artifact.Metadata{}, err)
 				return
 			}
-			for _, l := range listed {
-				m, err := parseMetadata(l.metadata)
-				if err != nil {
-					m = artifact.Metadata{ID: l.id, TenantID: f.TenantID}
-				}
-				if !yield(m, err) {
+			for _, l := range page {
+				if !yield(l.metadata, l.damage) {
 					return
 				}
+				after = l.id
 			}
-			if len(listed) < artifactPage {
+			if len(page) < artifactPage {
 				return
 			}
-			after = listed[len(listed)-1].id
 		}
 	}
 }
 
-type listing struct {
-	id       string
-	metadata []byte
-}
-
-func (b backend) list(ctx context.Context, f artifact.Filter, after string, first bool) ([]listing, error) {
-	query := `SELECT id, metadata FROM artifacts WHERE tenant = $1 AND id >= $2 AND substr(id, 1, $3) = $2`
-	args := []any{f.TenantID, f.Prefix, utf8.RuneCountInString(f.Prefix), artifactPage}
+// page lists the artifacts that follow an id; "" is before all, and no artifact has
+// it.
+func (b backend) page(ctx context.Context, f artifact.Filter, after string) ([]listed, error) {
+	query := `SELECT id, metadata FROM artifacts WHERE tenant = $1 AND id >= $2 AND substr(id, 1, $3) = $2 AND id > $4`
+	args := []any{f.TenantID, f.Prefix, utf8.RuneCountInString(f.Prefix), after, artifactPage}
 	if f.ThreadID != "" {
 		args = append(args, f.ThreadID)
-		query += ` AND thread = $5`
+		query += ` AND thread = $6`
 	}
-	if !first {
-		args = append(args, after)
-		query += fmt.Sprintf(` AND id > $%d`, len(args))
-	}
-	var out []listing
-	err := b.db.rows(ctx, b.db.read, func(scan func(...any) error) error {
-		var l listing
-		err := scan(&l.id, &l.metadata)
-		out = append(out, l)
-		return err
-	}, query+` ORDER BY id LIMIT $4`, args...)
-	return out, err
+	return list(ctx, b.db.read, func(scan scan) (l listed, err error) {
+		var metadata []byte
+		if err := scan(&l.id, &metadata); err != nil {
+			return l, err
+		}
+		if l.metadata, l.damage = parseMetadata(metadata); l.damage != nil {
+			l.metadata = artifact.Metadata{ID: l.id, TenantID: f.TenantID}
+		}
+		return l, nil
+	}, query+` ORDER BY id LIMIT $5`, args...)
 }
 
 // Delete implements artifact.Backend.
-func (b backend) Delete(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (bool, error) {
-	done, err := b.delete(ctx, tenant, id, may)
-	return done, b.db.fail(err, "DeleteArtifact", id)
-}
-
-func (b backend) delete(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (done bool, err error) {
+func (b backend) Delete(ctx context.Context, tenant, id string, may func(held artifact.Metadata) bool) (done bool, err error) {
+	defer b.db.fail(&err, "DeleteArtifact", id)
 	if checkArtifact(tenant, "", id) != nil {
 		return false, nil // there is none
 	}
-	var bodies []string
-	err = b.db.tx(ctx, "artifact delete", func(tx *sql.Tx) (err error) {
-		bodies, done = nil, false
-		held, there, row, err := b.held(ctx, tx, tenant, id)
+	err = b.db.removing(ctx, "artifact delete", func(tx *sql.Tx) ([]string, error) {
+		done = false
+		before, err := b.held(ctx, tx, tenant, id)
 		// What cannot be read goes where nobody asks.
-		if done = err == nil && row && (may == nil || there && may(held)); !done {
-			return err
+		if err != nil || !before.there || may != nil && !(before.readable && may(before.metadata)) {
+			return nil, err
 		}
-		if bodies, err = b.db.bodies(ctx, tx, `tenant = $1 AND id = $2`, tenant, id); err != nil {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, `DELETE FROM artifacts WHERE tenant = $1 AND id = $2`, tenant, id)
-		return err
+		done = true
+		return []string{before.body}, exec(ctx, tx, []any{tenant, id}, `DELETE FROM artifacts WHERE tenant = $1 AND id = $2`)
 	})
-	for _, body := range bodies {
-		if err == nil {
-			b.db.step("artifact delete: file")
-			err = b.db.removeBody(body)
-		}
-	}
-	return done, err
+	return done && err == nil, err
 }

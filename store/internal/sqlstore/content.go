@@ -36,21 +36,15 @@ func place(table string, keys ...any) []byte {
 	return []byte(b.String())
 }
 
-func (t *tenant) seal(ctx context.Context, at, plain []byte) ([]byte, error) {
-	if t.db.sealer == nil {
-		out := append(make([]byte, 0, 5+len(plain)), inClear)
-		out = binary.BigEndian.AppendUint32(out, checksum(plain))
-		return append(out, plain...), nil
-	}
-	data, _, err := t.db.sealer.Seal(ctx, t.id, at, plain)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
-	}
-	return append([]byte{sealed}, data...), nil
-}
-
-// sealer seals contents inside of a transaction.
+// sealer seals contents.
 type sealer func(at, plain []byte) ([]byte, error)
+
+// unsealed keeps contents as they are, behind a checksum.
+func unsealed(_, plain []byte) ([]byte, error) {
+	out := append(make([]byte, 0, 5+len(plain)), inClear)
+	out = binary.BigEndian.AppendUint32(out, checksum(plain))
+	return append(out, plain...), nil
+}
 
 // reserver is a Sealer that can be asked beforehand; *keyring.Keyring is one.
 type reserver interface {
@@ -59,13 +53,18 @@ type reserver interface {
 
 // reserve returns what seals so many contents of the tenant and waits for nobody.
 func (t *tenant) reserve(ctx context.Context, contents int) (sealer, error) {
-	r, ok := t.db.sealer.(reserver)
-	if !ok {
-		return func(at, plain []byte) ([]byte, error) { return t.seal(ctx, at, plain) }, nil
+	if t.db.sealer == nil {
+		return unsealed, nil
 	}
-	seal, err := r.Reserve(ctx, t.id, contents)
-	if err != nil {
-		return nil, err
+	seal := func(at, plain []byte) ([]byte, error) {
+		data, _, err := t.db.sealer.Seal(ctx, t.id, at, plain)
+		return data, err
+	}
+	if r, ok := t.db.sealer.(reserver); ok {
+		var err error
+		if seal, err = r.Reserve(ctx, t.id, contents); err != nil {
+			return nil, err
+		}
 	}
 	return func(at, plain []byte) ([]byte, error) {
 		data, err := seal(at, plain)
@@ -76,22 +75,22 @@ func (t *tenant) reserve(ctx context.Context, contents int) (sealer, error) {
 	}, nil
 }
 
-func (t *tenant) open(ctx context.Context, at, data []byte) ([]byte, error) {
+// open gives back what a sealer was given.
+func (t *tenant) open(ctx context.Context, at, data []byte) (plain []byte, err error) {
 	switch {
 	case len(data) >= 5 && data[0] == inClear:
-		plain := data[5:]
-		if checksum(plain) != binary.BigEndian.Uint32(data[1:]) {
-			return nil, fmt.Errorf("%s: %w", at, errDamaged)
+		if plain = data[5:]; checksum(plain) != binary.BigEndian.Uint32(data[1:]) {
+			err = errDamaged
 		}
-		return plain, nil
-	case len(data) > 0 && data[0] == sealed && t.db.sealer == nil:
-		return nil, fmt.Errorf("%s: %w", at, store.ErrSealed)
-	case len(data) > 0 && data[0] == sealed:
-		plain, err := t.db.sealer.Open(ctx, t.id, at, data[1:])
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", at, err)
-		}
-		return plain, nil
+	case len(data) == 0 || data[0] != sealed:
+		err = errDamaged
+	case t.db.sealer == nil:
+		err = store.ErrSealed
+	default:
+		plain, err = t.db.sealer.Open(ctx, t.id, at, data[1:])
 	}
-	return nil, fmt.Errorf("%s: %w", at, errDamaged)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	return plain, nil
 }

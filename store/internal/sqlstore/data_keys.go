@@ -33,123 +33,98 @@ type dataKeys struct{ db *DB }
 // Load implements keyring.Keys. It reads over a connection that nothing else uses:
 // contents are opened inside of transactions, and all other connections may be in
 // some that wait for a key.
-func (k dataKeys) Load(ctx context.Context, tenant string) ([]keyring.Wrapped, error) {
-	var keys []keyring.Wrapped
-	err := errors.Join(ctx.Err(), store.CheckName("tenant", tenant))
-	if err == nil {
-		err = k.db.rows(ctx, k.db.keys, func(scan func(...any) error) error {
-			w := keyring.Wrapped{Tenant: tenant}
-			var erased bool
-			var version, revision, used, created sql.NullInt64
-			var master sql.NullString
-			if err := scan(&erased, &version, &revision, &master, &w.Sealed, &used, &created); err != nil {
-				return err
-			}
-			if erased {
-				return keyring.ErrErased
-			}
-			if version.Valid {
-				w.Version, w.Revision, w.Master = int(version.Int64), int(revision.Int64), master.String
-				w.Used, w.Created = uint64(used.Int64), time.Unix(created.Int64, 0).UTC()
-				keys = append(keys, w)
-			}
-			return nil
-		}, `SELECT o.erased, k.version, k.revision, k.master, k.sealed, k.used, k.created
-			FROM key_owners o LEFT JOIN data_keys k ON k.tenant = o.tenant WHERE o.tenant = $1 ORDER BY k.version`, tenant)
+func (k dataKeys) Load(ctx context.Context, tenant string) (keys []keyring.Wrapped, err error) {
+	defer k.db.fail(&err, "LoadKeys", tenant)
+	if err := errors.Join(ctx.Err(), store.CheckName("tenant", tenant)); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, k.db.fail(err, "LoadKeys", tenant)
-	}
-	return keys, nil
+	return k.load(ctx, k.db.keys, tenant)
 }
 
-// change runs f in a transaction that has the row of the tenant, and reports
-// whether its keys were erased.
-func (k dataKeys) change(ctx context.Context, name, tenant string, f func(tx *sql.Tx, erased bool) error) error {
+// load reads both tables at once: keys that are erased just then are not half there.
+func (k dataKeys) load(ctx context.Context, q querier, tenant string) ([]keyring.Wrapped, error) {
+	keys, err := list(ctx, q, func(scan scan) (keyring.Wrapped, error) {
+		var erased bool
+		var version, revision, used, created sql.NullInt64
+		var master sql.NullString
+		w := keyring.Wrapped{Tenant: tenant}
+		err := scan(&erased, &version, &revision, &master, &w.Sealed, &used, &created)
+		if erased {
+			err = keyring.ErrErased
+		}
+		w.Version, w.Revision, w.Master = int(version.Int64), int(revision.Int64), master.String
+		w.Used, w.Created = uint64(used.Int64), time.Unix(created.Int64, 0).UTC()
+		return w, err
+	}, `SELECT o.erased, k.version, k.revision, k.master, k.sealed, k.used, k.created
+		FROM key_owners o LEFT JOIN data_keys k ON k.tenant = o.tenant WHERE o.tenant = $1 ORDER BY k.version`, tenant)
+	if len(keys) == 1 && keys[0].Version == 0 {
+		keys = nil // the tenant has a row, and no keys
+	}
+	return keys, err
+}
+
+// change runs f in a transaction that has the row of the tenant.
+func (k dataKeys) change(ctx context.Context, name, tenant string, f func(tx *sql.Tx) error) error {
 	if err := errors.Join(ctx.Err(), store.CheckName("tenant", tenant)); err != nil {
 		return err
 	}
 	return k.db.tx(ctx, name, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO key_owners (tenant, erased) VALUES ($1, FALSE) ON CONFLICT DO NOTHING`, tenant); err != nil {
-			return err
-		}
-		var erased bool
-		err := tx.QueryRowContext(ctx, `SELECT erased FROM key_owners WHERE tenant = $1`+k.db.dialect.ForUpdate, tenant).Scan(&erased)
+		// An update of nothing locks, as no insert does where the row is.
+		err := exec(ctx, tx, []any{tenant},
+			`INSERT INTO key_owners (tenant, erased) VALUES ($1, FALSE) ON CONFLICT (tenant) DO UPDATE SET erased = key_owners.erased`)
 		if err != nil {
 			return err
 		}
-		return f(tx, erased)
+		return f(tx)
 	})
 }
 
 // Put implements keyring.Keys.
-func (k dataKeys) Put(ctx context.Context, w keyring.Wrapped) error {
-	err := k.change(ctx, "keys", w.Tenant, func(tx *sql.Tx, erased bool) error {
-		if erased {
-			return keyring.ErrErased
+func (k dataKeys) Put(ctx context.Context, w keyring.Wrapped) (err error) {
+	defer k.db.fail(&err, "PutKey", w.Tenant)
+	return k.change(ctx, "keys", w.Tenant, func(tx *sql.Tx) error {
+		held, err := k.load(ctx, tx, w.Tenant)
+		if err == nil {
+			err = w.Follows(held)
 		}
-		var newest, revision int
-		err := tx.QueryRowContext(ctx, `SELECT coalesce(max(version), 0) FROM data_keys WHERE tenant = $1`, w.Tenant).Scan(&newest)
 		if err != nil {
 			return err
 		}
-		err = tx.QueryRowContext(ctx, `SELECT revision FROM data_keys WHERE tenant = $1 AND version = $2`, w.Tenant, w.Version).Scan(&revision)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		if revision != w.Revision-1 || w.Revision == 1 && w.Version != newest+1 {
-			return keyring.ErrConflict
-		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO data_keys (tenant, version, revision, master, sealed, used, created) VALUES ($1, $2, $3, $4, $5, $6, $7)
-			ON CONFLICT (tenant, version) DO UPDATE SET revision = excluded.revision, master = excluded.master, sealed = excluded.sealed, used = excluded.used, created = excluded.created`,
-			w.Tenant, w.Version, w.Revision, w.Master, w.Sealed, int64(w.Used), w.Created.Unix())
-		return err
+		return exec(ctx, tx, []any{w.Tenant, w.Version, w.Revision, w.Master, w.Sealed, int64(w.Used), w.Created.Unix()},
+			`INSERT INTO data_keys (tenant, version, revision, master, sealed, used, created) VALUES (`+marks(1, 7)+`)
+			ON CONFLICT (tenant, version) DO UPDATE SET revision = excluded.revision, master = excluded.master, sealed = excluded.sealed, used = excluded.used, created = excluded.created`)
 	})
-	return k.db.fail(err, "PutKey", w.Tenant)
 }
 
 // Erase implements keyring.Keys.
-func (k dataKeys) Erase(ctx context.Context, tenant string) error {
-	err := k.change(ctx, "keys erase", tenant, func(tx *sql.Tx, _ bool) error {
-		if _, err := tx.ExecContext(ctx, `UPDATE key_owners SET erased = TRUE WHERE tenant = $1`, tenant); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM data_keys WHERE tenant = $1`, tenant)
-		return err
+func (k dataKeys) Erase(ctx context.Context, tenant string) (err error) {
+	defer k.db.fail(&err, "EraseKeys", tenant)
+	err = k.change(ctx, "keys erase", tenant, func(tx *sql.Tx) error {
+		return exec(ctx, tx, []any{tenant}, `UPDATE key_owners SET erased = TRUE WHERE tenant = $1`, `DELETE FROM data_keys WHERE tenant = $1`)
 	})
-	if err == nil {
-		err = k.Settle(ctx)
+	if err != nil {
+		return err
 	}
-	return k.db.fail(err, "EraseKeys", tenant)
+	return k.Settle(ctx)
 }
 
 // Settle implements keyring.Settler.
 func (k dataKeys) Settle(ctx context.Context) error {
-	for _, statement := range k.db.dialect.SettleKeys {
-		if _, err := k.db.write.ExecContext(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
+	return exec(ctx, k.db.write, nil, k.db.dialect.SettleKeys...)
 }
 
 // Tenants implements keyring.Keys.
 func (k dataKeys) Tenants(ctx context.Context) iter.Seq2[string, error] {
-	return names(ctx, k.db, "KeyTenants", `SELECT DISTINCT tenant FROM data_keys ORDER BY tenant`)
+	return k.db.names(ctx, "KeyTenants", `SELECT DISTINCT tenant FROM data_keys ORDER BY tenant`)
 }
 
 // names yields the names that a query selects, which is over when the first comes.
-func names(ctx context.Context, db *DB, op, query string) iter.Seq2[string, error] {
+func (db *DB) names(ctx context.Context, op, query string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		var all []string
-		err := db.rows(ctx, db.read, func(scan func(...any) error) error {
-			var name string
-			err := scan(&name)
-			all = append(all, name)
-			return err
-		}, query)
+		all, err := column[string](ctx, db.read, query)
 		if err != nil {
-			yield("", db.fail(err, op, ""))
+			db.fail(&err, op, "")
+			yield("", err)
 			return
 		}
 		for _, name := range all {

@@ -36,6 +36,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -44,8 +45,6 @@ import (
 	"iter"
 	"sync/atomic"
 	"time"
-
-	"github.com/pressly/goose/v3"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/crash"
@@ -57,16 +56,16 @@ import (
 // Dialect is what one engine does differently.
 type Dialect struct {
 	// Name begins errors, such as "sqlite".
-	Name  string
-	Goose goose.Dialect
-	// Migrations are numbered files.
+	Name string
+	// Migrations are files in their order, and Versions makes the table of those that
+	// were made, where it is not there: the one that goose would make, which did it
+	// once.
 	Migrations fs.FS
+	Versions   string
 	// OneWriter says that one connection writes at a time: tenants take turns.
 	OneWriter bool
 	// Alone begins a transaction that no other that begins so runs beside.
 	Alone []string
-	// HasTable is the query of how many tables of the name $1 there are.
-	HasTable string
 	// ForUpdate ends a query whose rows are locked.
 	ForUpdate string
 	// Explain adds to an error of the engine what it means, as a sentinel of
@@ -95,24 +94,6 @@ type Dialect struct {
 	// Integrity is the query of what the engine finds damaged, a line each, or "ok";
 	// empty where there is none.
 	Integrity string
-}
-
-// Options tune a DB; nil or the zero value holds the defaults.
-type Options struct {
-	// Masters encrypt contents by way of data keys that the database keeps.
-	Masters keyring.Masters
-	// Sealer encrypts contents in their place; nil for none.
-	Sealer store.Sealer
-	// CacheBytes is about how much of loaded threads stays in memory; 0 stands
-	// for 64 MiB, a negative number for nothing.
-	CacheBytes int
-	// TenantBytes is how much a tenant may keep; 0 for any amount.
-	TenantBytes int64
-	// Now is the clock that dates rows. Nil is time.Now.
-	Now func() time.Time
-	// Step is called with the name of each step of a write, for tests that do harm
-	// there. Nil is crash.Point.
-	Step func(name string)
 }
 
 // DB is a store.DB in a SQL database.
@@ -156,29 +137,25 @@ func (p Pools) Close() error {
 
 // New returns the store in a database, whose tables it makes or brings up to
 // date. The error wraps store.ErrNewer when the database was made by a later
-// version.
-func New(ctx context.Context, pools Pools, d Dialect, o *Options) (*DB, error) {
-	db := &DB{write: pools.Write, read: pools.Read, keys: pools.Keys, dialect: d, now: time.Now, step: crash.Point}
-	if db.keys == nil {
-		db.keys = db.read
+// version. step is called with the name of each step of a write, for tests that do
+// harm there; nil is crash.Point.
+func New(ctx context.Context, pools Pools, d Dialect, o *store.Options, step func(name string)) (*DB, error) {
+	if o == nil {
+		o = &store.Options{}
 	}
-	size := 0
-	if o != nil {
-		db.sealer, size = o.Sealer, o.CacheBytes
-		if len(o.Masters.IDs()) > 0 {
-			db.ring = keyring.New(o.Masters, db.DataKeys(), nil)
-			db.sealer, db.masters = db.ring, o.Masters.IDs()
-		}
-		if o.Now != nil {
-			db.now = o.Now
-		}
-		if o.Step != nil {
-			db.step = o.Step
-		}
+	db := &DB{
+		write: pools.Write, read: pools.Read, keys: cmp.Or(pools.Keys, pools.Read), dialect: d,
+		sealer: o.Sealer, now: o.Now, step: step, threads: newCache(o.CacheBytes), quota: newQuota(o.TenantBytes),
 	}
-	db.threads = newCache(size)
-	if o != nil && o.TenantBytes > 0 {
-		db.quota = newQuota(o.TenantBytes)
+	if db.now == nil {
+		db.now = time.Now
+	}
+	if db.step == nil {
+		db.step = crash.Point
+	}
+	if len(o.Masters.IDs()) > 0 {
+		db.ring = keyring.New(o.Masters, db.DataKeys(), nil)
+		db.sealer, db.masters = db.ring, o.Masters.IDs()
 	}
 	if err := db.migrate(ctx); err != nil {
 		return nil, d.Explain(err)
@@ -195,7 +172,7 @@ func (db *DB) Tenant(id string) store.Tenant {
 // Tenants implements store.DB.
 func (db *DB) Tenants(ctx context.Context) iter.Seq2[string, error] {
 	const all = `SELECT tenant FROM threads UNION SELECT tenant FROM documents WHERE length(content) > 0 UNION SELECT tenant FROM artifacts`
-	return names(ctx, db, "Tenants", `SELECT tenant FROM (`+all+`) AS known ORDER BY tenant`)
+	return db.names(ctx, "Tenants", `SELECT tenant FROM (`+all+`) AS known ORDER BY tenant`)
 }
 
 // Artifacts implements store.DB.
@@ -242,28 +219,6 @@ func (t *tenant) living(ctx context.Context) error {
 		err = fmt.Errorf("tenant %q: %w", t.id, store.ErrErased)
 	}
 	return err
-}
-
-// querier is a pool or a transaction.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-}
-
-// rows calls each for every row of a query.
-func (db *DB) rows(ctx context.Context, q querier, each func(scan func(...any) error) error, query string, args ...any) error {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := each(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
 
 // tries bounds how often a transaction is made that the engine gave up for
@@ -343,60 +298,14 @@ func (db *DB) refuse() error {
 }
 
 // fail says what failed. Conflicts and the like come through as they are.
-func (db *DB) fail(err error, op, subject string) error {
-	if err == nil {
-		return nil
+func (db *DB) fail(err *error, op, subject string) {
+	if *err == nil {
+		return
 	}
-	err = db.dialect.Explain(err)
+	*err = db.dialect.Explain(*err)
 	// A connection that was made since meets whatever is in the place now.
-	if gone := db.refuse(); errors.Is(gone, store.ErrGone) && !errors.Is(err, store.ErrGone) {
-		err = fmt.Errorf("%w: %w", gone, err)
+	if gone := db.refuse(); errors.Is(gone, store.ErrGone) && !errors.Is(*err, store.ErrGone) {
+		*err = fmt.Errorf("%w: %w", gone, *err)
 	}
-	return fmt.Errorf("%s.%s(%s): %w", db.dialect.Name, op, subject, err)
-}
-
-// row is what the table of threads holds.
-type row struct {
-	number                  int64
-	messages, plans, events int
-	created, changed        int64
-}
-
-const rowColumns = `number, messages, plans, events, created, changed`
-
-func (r *row) scanned() []any {
-	return []any{&r.number, &r.messages, &r.plans, &r.events, &r.created, &r.changed}
-}
-
-// find reads the row of a thread; it is false when there is none.
-func (t *tenant) find(ctx context.Context, q querier, id, lock string) (row, bool, error) {
-	var r row
-	err := q.QueryRowContext(ctx, `SELECT `+rowColumns+` FROM threads WHERE tenant = $1 AND name = $2`+lock, t.id, id).Scan(r.scanned()...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return row{}, false, nil
-	}
-	return r, err == nil, err
-}
-
-// lock reads the row of a thread and keeps others from writing to the thread.
-// It makes the row when there is none.
-func (t *tenant) lock(ctx context.Context, tx *sql.Tx, id string) (row, error) {
-	for {
-		r, ok, err := t.find(ctx, tx, id, t.db.dialect.ForUpdate)
-		if ok || err != nil {
-			return r, err
-		}
-		now := t.db.now().UnixNano()
-		_, err = tx.ExecContext(ctx, `INSERT INTO threads (tenant, name, messages, plans, events, created, changed) VALUES ($1, $2, 0, 0, 0, $3, $3) ON CONFLICT DO NOTHING`, t.id, id, now)
-		if err != nil {
-			return row{}, err
-		}
-	}
-}
-
-// touch writes the counts of a thread. Its time never goes back.
-func (t *tenant) touch(ctx context.Context, tx *sql.Tx, r row) error {
-	r.changed = max(r.changed, t.db.now().UnixNano())
-	_, err := tx.ExecContext(ctx, `UPDATE threads SET messages = $1, plans = $2, events = $3, changed = $4 WHERE number = $5`, r.messages, r.plans, r.events, r.changed, r.number)
-	return err
+	*err = fmt.Errorf("%s.%s(%s): %w", db.dialect.Name, op, subject, *err)
 }

@@ -12,12 +12,8 @@ import (
 )
 
 // Load implements store.Log.
-func (t *tenant) Load(ctx context.Context, id string) (*thread.Thread, error) {
-	th, err := t.load(ctx, id)
-	return th, t.db.fail(err, "Load", id)
-}
-
-func (t *tenant) load(ctx context.Context, id string) (*thread.Thread, error) {
+func (t *tenant) Load(ctx context.Context, id string) (_ *thread.Thread, err error) {
+	defer t.db.fail(&err, "Load", id)
 	if err := t.usable(ctx, id); err != nil {
 		return nil, err
 	}
@@ -53,16 +49,16 @@ func (t *tenant) grow(ctx context.Context, q querier, k *known, id string, r row
 	}
 	size := 0
 	added := make([]thread.Message, 0, r.messages-from)
-	err := t.db.rows(ctx, q, func(scan func(...any) error) error {
+	_, err := list(ctx, q, func(scan scan) (none struct{}, err error) {
 		var position int
 		var messageID string
 		var data []byte
 		if err := scan(&position, &messageID, &data); err != nil {
-			return err
+			return none, err
 		}
 		size += len(data)
 		if want := from + len(added); position != want {
-			return fmt.Errorf("message %d is missing: %w", want, errDamaged)
+			return none, fmt.Errorf("message %d is missing: %w", want, errDamaged)
 		}
 		m, err := t.message(ctx, id, position, messageID, data, func(back int) *thread.Frame {
 			switch {
@@ -74,7 +70,7 @@ func (t *tenant) grow(ctx context.Context, q querier, k *known, id string, r row
 			return added[len(added)-back].Frame
 		})
 		added = append(added, m)
-		return err
+		return none, err
 	}, `SELECT position, id, content FROM messages WHERE thread = $1 AND position >= $2 AND position < $3 ORDER BY position`, r.number, from, r.messages)
 	if err != nil {
 		return nil, err
@@ -107,19 +103,15 @@ func (t *tenant) message(ctx context.Context, id string, position int, messageID
 }
 
 // Append implements store.Log.
-func (t *tenant) Append(ctx context.Context, id string, version int, messages []thread.Message) (*thread.Thread, error) {
-	th, err := t.append(ctx, id, version, messages)
-	return th, t.db.fail(err, "Append", id)
-}
-
-func (t *tenant) append(ctx context.Context, id string, version int, messages []thread.Message) (*thread.Thread, error) {
+func (t *tenant) Append(ctx context.Context, id string, version int, messages []thread.Message) (_ *thread.Thread, err error) {
 	if len(messages) == 0 {
-		th, err := t.load(ctx, id)
+		th, err := t.Load(ctx, id)
 		if err == nil {
 			_, err = store.Skip(th, version, nil)
 		}
 		return th, err
 	}
+	defer t.db.fail(&err, "Append", id)
 	if err := t.usable(ctx, id); err != nil {
 		return nil, err
 	}
@@ -128,7 +120,7 @@ func (t *tenant) append(ctx context.Context, id string, version int, messages []
 	defer k.mu.Unlock()
 	var next *thread.Thread
 	size := 0
-	err := t.keeping(ctx, "append", len(messages), func(tx *sql.Tx, seal sealer) error {
+	err = t.keeping(ctx, "append", len(messages), func(tx *sql.Tx, seal sealer) error {
 		r, err := t.lock(ctx, tx, id)
 		if err != nil {
 			return err

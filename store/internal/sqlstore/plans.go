@@ -5,8 +5,8 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/permit"
@@ -25,12 +25,8 @@ func (t *tenant) Current(ctx context.Context, id string) (*plan.Plan, int, error
 func (t *tenant) Itself(permit.Key) any { return t }
 
 // CurrentUncopied is what store.CurrentUncopied asks for.
-func (t *tenant) CurrentUncopied(ctx context.Context, id string, _ permit.Key) (*plan.Plan, int, error) {
-	p, version, err := t.current(ctx, id)
-	return p, version, t.db.fail(err, "Current", id)
-}
-
-func (t *tenant) current(ctx context.Context, id string) (*plan.Plan, int, error) {
+func (t *tenant) CurrentUncopied(ctx context.Context, id string, _ permit.Key) (_ *plan.Plan, version int, err error) {
+	defer t.db.fail(&err, "Current", id)
 	if err := t.usable(ctx, id); err != nil {
 		return nil, 0, err
 	}
@@ -54,12 +50,8 @@ func (t *tenant) current(ctx context.Context, id string) (*plan.Plan, int, error
 }
 
 // Plan implements store.Plans.
-func (t *tenant) Plan(ctx context.Context, id string, version int) (*plan.Plan, error) {
-	p, err := t.version(ctx, id, version)
-	return p, t.db.fail(err, "Plan", id)
-}
-
-func (t *tenant) version(ctx context.Context, id string, version int) (*plan.Plan, error) {
+func (t *tenant) Plan(ctx context.Context, id string, version int) (_ *plan.Plan, err error) {
+	defer t.db.fail(&err, "Plan", id)
 	if err := t.usable(ctx, id); err != nil {
 		return nil, err
 	}
@@ -77,9 +69,9 @@ func (t *tenant) version(ctx context.Context, id string, version int) (*plan.Pla
 // plan reads one plan and says how many bytes it took.
 func (t *tenant) plan(ctx context.Context, id string, number int64, version int) (*plan.Plan, int, error) {
 	var data []byte
-	err := t.db.read.QueryRowContext(ctx, `SELECT content FROM plans WHERE thread = $1 AND version = $2`, number, version).Scan(&data)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, 0, fmt.Errorf("plan %d: %w", version, store.ErrNotFound)
+	there, err := one(ctx, t.db.read, []any{&data}, `SELECT content FROM plans WHERE thread = $1 AND version = $2`, number, version)
+	if err == nil && !there {
+		err = fmt.Errorf("plan %d: %w", version, store.ErrNotFound)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -96,20 +88,17 @@ func (t *tenant) plan(ctx context.Context, id string, number int64, version int)
 }
 
 // Commit implements store.Plans.
-func (t *tenant) Commit(ctx context.Context, id string, expected int, c store.Commit) (int, error) {
-	return expected + 1, t.db.fail(t.commit(ctx, id, expected, c), "Commit", id)
-}
-
-func (t *tenant) commit(ctx context.Context, id string, expected int, c store.Commit) error {
+func (t *tenant) Commit(ctx context.Context, id string, expected int, c store.Commit) (version int, err error) {
+	defer t.db.fail(&err, "Commit", id)
 	if err := t.usable(ctx, id); err != nil {
-		return err
+		return 0, err
 	}
 	if err := c.Check(); err != nil {
-		return err
+		return 0, err
 	}
 	plain, err := json.Marshal(c.Plan)
 	if err != nil {
-		return fmt.Errorf("plan: %w", err)
+		return 0, fmt.Errorf("plan: %w", err)
 	}
 	// Everybody locks documents in the same order.
 	documents := slices.Clone(c.Documents)
@@ -143,8 +132,7 @@ func (t *tenant) commit(ctx context.Context, id string, expected int, c store.Co
 		if data, err = seal(place("plans", id, r.plans), plain); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO plans (thread, version, created, content) VALUES ($1, $2, $3, $4)`, r.number, r.plans, t.db.now().UnixNano(), data)
-		if err != nil {
+		if err := exec(ctx, tx, []any{r.number, r.plans, t.db.now().UnixNano(), data}, `INSERT INTO plans (thread, version, created, content) VALUES ($1, $2, $3, $4)`); err != nil {
 			return err
 		}
 		t.db.step("commit: plan")
@@ -158,11 +146,11 @@ func (t *tenant) commit(ctx context.Context, id string, expected int, c store.Co
 		return t.touch(ctx, tx, r)
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	k.plan, k.version = c.Plan.Clone(), expected+1
 	t.db.threads.planned(k, len(data))
-	return nil
+	return k.version, nil
 }
 
 // mark writes the marks of a new plan: those of messages that were covered
@@ -174,39 +162,25 @@ func (t *tenant) mark(ctx context.Context, tx *sql.Tx, r row, th *thread.Thread,
 			covered[i] = true
 		}
 	}
-	var stale []int
-	err := t.db.rows(ctx, tx, func(scan func(...any) error) error {
-		var position int
-		if err := scan(&position); err != nil {
-			return err
-		}
-		if covered[position] {
-			delete(covered, position)
-		} else {
-			stale = append(stale, position)
-		}
-		return nil
-	}, `SELECT position FROM marks WHERE thread = $1 ORDER BY position`, r.number)
+	marked, err := column[int](ctx, tx, `SELECT position FROM marks WHERE thread = $1 ORDER BY position`, r.number)
 	if err != nil {
 		return err
 	}
-	for from := 0; from < len(stale); {
-		to := from + 1
-		for to < len(stale) && stale[to] == stale[to-1]+1 {
+	// What is not covered any more mostly stands together, and goes in one statement.
+	stale := slices.DeleteFunc(slices.Clone(marked), func(position int) bool { return covered[position] })
+	for from, to := 0, 0; from < len(stale); from = to {
+		for to = from + 1; to < len(stale) && stale[to] == stale[to-1]+1; {
 			to++
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM marks WHERE thread = $1 AND position BETWEEN $2 AND $3`, r.number, stale[from], stale[to-1]); err != nil {
+		if err := exec(ctx, tx, []any{r.number, stale[from], stale[to-1]}, `DELETE FROM marks WHERE thread = $1 AND position BETWEEN $2 AND $3`); err != nil {
 			return err
 		}
-		from = to
+	}
+	for _, position := range marked {
+		delete(covered, position)
 	}
 	rows := inserter{q: tx, table: "marks", columns: []string{"thread", "position", "version"}}
-	positions := make([]int, 0, len(covered))
-	for position := range covered {
-		positions = append(positions, position)
-	}
-	slices.Sort(positions)
-	for _, position := range positions {
+	for _, position := range slices.Sorted(maps.Keys(covered)) {
 		if err := rows.add(ctx, r.number, position, r.plans); err != nil {
 			return err
 		}
@@ -215,17 +189,22 @@ func (t *tenant) mark(ctx context.Context, tx *sql.Tx, r row, th *thread.Thread,
 }
 
 // Compacted implements store.Plans.
-func (t *tenant) Compacted(ctx context.Context, id string) (map[thread.ID]int, error) {
-	marks := map[thread.ID]int{}
-	err := t.check(id)
-	if err == nil {
-		err = t.db.rows(ctx, t.db.read, func(scan func(...any) error) error {
-			var messageID string
-			var version int
-			err := scan(&messageID, &version)
-			marks[thread.ID(messageID)] = version
-			return err
-		}, `SELECT m.id, k.version FROM threads t JOIN marks k ON k.thread = t.number JOIN messages m ON m.thread = k.thread AND m.position = k.position WHERE t.tenant = $1 AND t.name = $2`, t.id, id)
+func (t *tenant) Compacted(ctx context.Context, id string) (_ map[thread.ID]int, err error) {
+	defer t.db.fail(&err, "Compacted", id)
+	if err := t.check(id); err != nil {
+		return nil, err
 	}
-	return marks, t.db.fail(err, "Compacted", id)
+	type mark struct {
+		message string
+		version int
+	}
+	all, err := list(ctx, t.db.read, func(scan scan) (m mark, err error) {
+		err = scan(&m.message, &m.version)
+		return m, err
+	}, `SELECT m.id, k.version FROM threads t JOIN marks k ON k.thread = t.number JOIN messages m ON m.thread = k.thread AND m.position = k.position WHERE t.tenant = $1 AND t.name = $2`, t.id, id)
+	marks := make(map[thread.ID]int, len(all))
+	for _, m := range all {
+		marks[thread.ID(m.message)] = m.version
+	}
+	return marks, err
 }

@@ -15,12 +15,12 @@ import (
 const probeBytes = 64 << 10
 
 // Probe implements store.Prober.
-func (db *DB) Probe(ctx context.Context) error {
-	err := db.keyed(ctx)
-	if err == nil {
-		err = db.probe(ctx)
+func (db *DB) Probe(ctx context.Context) (err error) {
+	defer db.fail(&err, "Probe", "")
+	if err := db.keyed(ctx); err != nil {
+		return err
 	}
-	return db.fail(err, "Probe", "")
+	return db.probe(ctx)
 }
 
 // keyed reports keys that are missing: all data keys must be wrapped by one of the
@@ -29,16 +29,13 @@ func (db *DB) keyed(ctx context.Context) error {
 	if db.ring == nil {
 		return db.inTheClear(ctx, db.read)
 	}
-	return db.rows(ctx, db.read, func(scan func(...any) error) error {
-		var id string
-		if err := scan(&id); err != nil {
-			return err
-		}
+	ids, err := column[string](ctx, db.read, `SELECT DISTINCT master FROM data_keys`)
+	for _, id := range ids {
 		if !slices.Contains(db.masters, id) {
 			return fmt.Errorf("data keys are wrapped by %s, and there are %v: %w", id, db.masters, keyring.ErrNoMaster)
 		}
-		return nil
-	}, `SELECT DISTINCT master FROM data_keys`)
+	}
+	return err
 }
 
 // inTheClear refuses to write what nothing encrypts where there are data keys, or
@@ -58,21 +55,16 @@ func (db *DB) inTheClear(ctx context.Context, q querier) error {
 // probe writes as others do, takes it away again, and writes a file where contents
 // are files.
 func (db *DB) probe(ctx context.Context) error {
-	id := rand.Text()
 	content := make([]byte, probeBytes)
 	rand.Read(content) // never fails
 	err := db.tx(ctx, "probe", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO probes (id, content) VALUES ($1, $2)`, id, content)
-		return err
+		return exec(ctx, tx, []any{rand.Text(), content}, `INSERT INTO probes (id, content) VALUES ($1, $2)`)
 	})
 	if err != nil {
 		return err
 	}
 	// All of them: those that a crash has left, too.
-	err = db.tx(ctx, "probe", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM probes`)
-		return err
-	})
+	err = db.tx(ctx, "probe", func(tx *sql.Tx) error { return exec(ctx, tx, nil, `DELETE FROM probes`) })
 	if files := db.dialect.Bodies; err == nil && files != nil {
 		name := bodyName()
 		if err = files.Create(name, content); err == nil {
@@ -87,13 +79,7 @@ func (db *DB) Damage(ctx context.Context) (found []string, err error) {
 	if db.dialect.Integrity == "" {
 		return nil, nil
 	}
-	err = db.rows(ctx, db.read, func(scan func(...any) error) error {
-		var line string
-		err := scan(&line)
-		if err == nil && line != "ok" {
-			found = append(found, line)
-		}
-		return err
-	}, db.dialect.Integrity)
-	return found, db.fail(err, "Damage", "")
+	defer db.fail(&err, "Damage", "")
+	found, err = column[string](ctx, db.read, db.dialect.Integrity)
+	return slices.DeleteFunc(found, func(line string) bool { return line == "ok" }), err
 }

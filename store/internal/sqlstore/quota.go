@@ -3,18 +3,15 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/store"
 )
 
-// quota knows about how much tenants keep, and how much each may. The zero value
-// bounds nothing.
+// quota knows about how much tenants keep, and how much each may; 0 bounds nothing.
 type quota struct {
 	most int64
 	held *lru.Cache[string, kept]
@@ -26,9 +23,7 @@ type kept struct {
 	measured time.Time
 }
 
-func newQuota(most int64) quota {
-	return quota{most: most, held: lru.New[string, kept](10_000)}
-}
+func newQuota(most int64) quota { return quota{most: most, held: lru.New[string, kept](10_000)} }
 
 // How long a measure holds: of who has room left, since other processes write too, and
 // of who has not, since what was deleted makes room.
@@ -112,9 +107,9 @@ func (t *tenant) keeping(ctx context.Context, name string, contents int, f func(
 
 // stored adds up what the tenant keeps: contents, not names and indexes.
 func (t *tenant) stored(ctx context.Context) (all int64, err error) {
-	for _, s := range append(append([]shelf{}, ofThread...), ofTenant...) {
+	for _, s := range shelves {
 		query := `SELECT coalesce(sum(length(content)), 0) FROM ` + s.table + ` WHERE tenant = $1`
-		if s.key[0] == "thread" {
+		if s.ofThread() {
 			query = `SELECT coalesce(sum(length(c.content)), 0) FROM threads t JOIN ` + s.table + ` c ON c.thread = t.number WHERE t.tenant = $1`
 		}
 		var n int64
@@ -123,13 +118,11 @@ func (t *tenant) stored(ctx context.Context) (all int64, err error) {
 		}
 		all += n
 	}
-	return all, t.db.rows(ctx, t.db.read, func(scan func(...any) error) error {
-		var metadata []byte
-		err := scan(&metadata)
-		var m artifact.Metadata
-		if err == nil && json.Unmarshal(metadata, &m) == nil {
+	metadata, err := column[[]byte](ctx, t.db.read, `SELECT metadata FROM artifacts WHERE tenant = $1`, t.id)
+	for _, data := range metadata {
+		if m, damage := parseMetadata(data); damage == nil {
 			all += int64(m.Bytes)
 		}
-		return err
-	}, `SELECT metadata FROM artifacts WHERE tenant = $1`, t.id)
+	}
+	return all, err
 }

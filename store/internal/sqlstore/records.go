@@ -14,34 +14,34 @@ import (
 )
 
 // Record implements store.Events.
-func (t *tenant) Record(ctx context.Context, events ...event.Event) error {
-	byThread := map[string][]event.Event{}
-	for _, e := range events {
-		if err := t.usable(ctx, e.ThreadID); err != nil {
-			return t.db.fail(err, "Record", e.ThreadID)
-		}
-		byThread[e.ThreadID] = append(byThread[e.ThreadID], e)
-	}
+func (t *tenant) Record(ctx context.Context, events ...event.Event) (err error) {
 	if len(events) == 0 {
 		return nil
 	}
-	err := t.keeping(ctx, "record", len(events), func(tx *sql.Tx, seal sealer) error {
+	defer t.db.fail(&err, "Record", events[0].ThreadID)
+	byThread := map[string][]event.Event{}
+	for _, e := range events {
+		if err := t.usable(ctx, e.ThreadID); err != nil {
+			return err
+		}
+		byThread[e.ThreadID] = append(byThread[e.ThreadID], e)
+	}
+	return t.keeping(ctx, "record", len(events), func(tx *sql.Tx, seal sealer) error {
 		// Everybody locks threads in the same order.
 		for _, id := range slices.Sorted(maps.Keys(byThread)) {
 			r, err := t.lock(ctx, tx, id)
+			if err == nil {
+				err = record(ctx, tx, seal, id, &r, byThread[id])
+			}
+			if err == nil {
+				err = t.touch(ctx, tx, r)
+			}
 			if err != nil {
-				return err
-			}
-			if err := record(ctx, tx, seal, id, &r, byThread[id]); err != nil {
-				return err
-			}
-			if err := t.touch(ctx, tx, r); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return t.db.fail(err, "Record", events[0].ThreadID)
 }
 
 // record adds events to a thread that is locked.
@@ -65,78 +65,85 @@ func record(ctx context.Context, tx *sql.Tx, seal sealer, id string, r *row, eve
 }
 
 // Events implements store.Events.
-func (t *tenant) Events(ctx context.Context, id string, after, limit int) ([]event.Event, error) {
+func (t *tenant) Events(ctx context.Context, id string, after, limit int) (_ []event.Event, err error) {
+	defer t.db.fail(&err, "Events", id)
 	if err := t.usable(ctx, id); err != nil {
-		return nil, t.db.fail(err, "Events", id)
+		return nil, err
 	}
-	var page []event.Event
-	err := t.db.rows(ctx, t.db.read, func(scan func(...any) error) error {
+	next := max(after, 0)
+	return list(ctx, t.db.read, func(scan scan) (e event.Event, err error) {
 		var position int
 		var data []byte
 		if err := scan(&position, &data); err != nil {
-			return err
+			return e, err
 		}
-		if want := max(after, 0) + len(page) + 1; position != want {
-			return fmt.Errorf("event %d is missing: %w", want, errDamaged)
+		if next++; position != next {
+			return e, fmt.Errorf("event %d is missing: %w", next, errDamaged)
 		}
 		plain, err := t.open(ctx, place("events", id, position), data)
 		if err != nil {
-			return err
+			return e, err
 		}
-		var e event.Event
 		if err := json.Unmarshal(plain, &e); err != nil {
-			return fmt.Errorf("event %d: %w", position, err)
+			return e, fmt.Errorf("event %d: %w", position, err)
 		}
 		e.ThreadID = id
-		page = append(page, e)
-		return nil
-	}, `SELECT e.position, e.content FROM threads t JOIN events e ON e.thread = t.number WHERE t.tenant = $1 AND t.name = $2 AND e.position > $3 ORDER BY e.position LIMIT $4`, t.id, id, max(after, 0), store.Limit(limit))
-	if err != nil {
-		return nil, t.db.fail(err, "Events", id)
+		return e, nil
+	}, `SELECT e.position, e.content FROM threads t JOIN events e ON e.thread = t.number WHERE t.tenant = $1 AND t.name = $2 AND e.position > $3 ORDER BY e.position LIMIT $4`, t.id, id, next, store.Limit(limit))
+}
+
+// puttable reports a document that cannot be kept, or not any more.
+func (t *tenant) puttable(ctx context.Context, d store.Document) error {
+	return errors.Join(d.Check(), store.CheckName("tenant", t.id), t.living(ctx))
+}
+
+// document reads one of a kind.
+func (t *tenant) document(ctx context.Context, kind string, scan scan) (store.Document, error) {
+	d := store.Document{Kind: kind}
+	var data []byte
+	err := scan(&d.ID, &d.Version, &data)
+	if err == nil {
+		d.Body, err = t.open(ctx, place("documents", kind, d.ID, d.Version), data)
 	}
-	return page, nil
+	return d, err
 }
 
 // Document implements store.Documents.
-func (t *tenant) Document(ctx context.Context, kind, id string) (store.Document, error) {
-	d := store.Document{Kind: kind, ID: id}
-	err := errors.Join(d.Check(), store.CheckName("tenant", t.id), t.living(ctx))
-	if err == nil {
-		var data []byte
-		err = t.db.read.QueryRowContext(ctx, `SELECT version, content FROM documents WHERE tenant = $1 AND kind = $2 AND id = $3`, t.id, kind, id).Scan(&d.Version, &data)
-		switch {
-		case errors.Is(err, sql.ErrNoRows) || err == nil && len(data) == 0:
-			err = store.ErrNotFound
-		case err == nil:
-			d.Body, err = t.open(ctx, place("documents", kind, id, d.Version), data)
-		}
+func (t *tenant) Document(ctx context.Context, kind, id string) (d store.Document, err error) {
+	defer t.db.fail(&err, "Document", kind+"/"+id)
+	if err := t.puttable(ctx, store.Document{Kind: kind, ID: id}); err != nil {
+		return d, err
+	}
+	d, err = t.document(ctx, kind, t.db.read.QueryRowContext(ctx, `SELECT id, version, content FROM documents WHERE tenant = $1 AND kind = $2 AND id = $3 AND length(content) > 0`, t.id, kind, id).Scan)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = store.ErrNotFound
 	}
 	if err != nil {
-		return store.Document{}, t.db.fail(err, "Document", kind+"/"+id)
+		return store.Document{}, err
 	}
 	return d, nil
 }
 
 // Put implements store.Documents.
 func (t *tenant) Put(ctx context.Context, d store.Document) (version int, err error) {
-	err = errors.Join(d.Check(), store.CheckName("tenant", t.id), t.living(ctx))
-	if err == nil {
-		err = t.keeping(ctx, "put", 1, func(tx *sql.Tx, seal sealer) error {
-			version, err = t.put(ctx, tx, seal, d)
-			return err
-		})
+	defer t.db.fail(&err, "Put", d.Kind+"/"+d.ID)
+	if err := t.puttable(ctx, d); err != nil {
+		return 0, err
 	}
-	return version, t.db.fail(err, "Put", d.Kind+"/"+d.ID)
+	err = t.keeping(ctx, "put", 1, func(tx *sql.Tx, seal sealer) error {
+		version, err = t.put(ctx, tx, seal, d)
+		return err
+	})
+	return version, err
 }
 
 func (t *tenant) put(ctx context.Context, tx *sql.Tx, seal sealer, d store.Document) (int, error) {
 	// A row of version 0 is there to be locked; nobody has ever read it.
-	_, err := tx.ExecContext(ctx, `INSERT INTO documents (tenant, kind, id, version, content) VALUES ($1, $2, $3, 0, $4) ON CONFLICT DO NOTHING`, t.id, d.Kind, d.ID, []byte{})
-	if err != nil {
+	if err := exec(ctx, tx, []any{t.id, d.Kind, d.ID, []byte{}}, `INSERT INTO documents (tenant, kind, id, version, content) VALUES ($1, $2, $3, 0, $4) ON CONFLICT DO NOTHING`); err != nil {
 		return 0, err
 	}
 	var version, size int
-	err = tx.QueryRowContext(ctx, `SELECT version, length(content) FROM documents WHERE tenant = $1 AND kind = $2 AND id = $3`+t.db.dialect.ForUpdate, t.id, d.Kind, d.ID).Scan(&version, &size)
+	err := tx.QueryRowContext(ctx, `SELECT version, length(content) FROM documents WHERE tenant = $1 AND kind = $2 AND id = $3`+t.db.dialect.ForUpdate, t.id, d.Kind, d.ID).Scan(&version, &size)
 	if err != nil {
 		return 0, err
 	}
@@ -154,44 +161,23 @@ func (t *tenant) put(ctx context.Context, tx *sql.Tx, seal sealer, d store.Docum
 			return 0, err
 		}
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE documents SET version = $1, content = $2 WHERE tenant = $3 AND kind = $4 AND id = $5`, version, data, t.id, d.Kind, d.ID)
-	return version, err
+	return version, exec(ctx, tx, []any{version, data, t.id, d.Kind, d.ID}, `UPDATE documents SET version = $1, content = $2 WHERE tenant = $3 AND kind = $4 AND id = $5`)
 }
 
 // Documents implements store.Documents.
-func (t *tenant) Documents(ctx context.Context, kind, after string, limit int) ([]store.Document, error) {
-	err := errors.Join(store.Document{Kind: kind, ID: after}.Check(), store.CheckName("tenant", t.id), t.living(ctx))
-	if err != nil {
-		return nil, t.db.fail(err, "Documents", kind)
+func (t *tenant) Documents(ctx context.Context, kind, after string, limit int) (_ []store.Document, err error) {
+	defer t.db.fail(&err, "Documents", kind)
+	if err := t.puttable(ctx, store.Document{Kind: kind, ID: after}); err != nil {
+		return nil, err
 	}
-	var page []store.Document
-	err = t.db.rows(ctx, t.db.read, func(scan func(...any) error) error {
-		d := store.Document{Kind: kind}
-		var data []byte
-		if err := scan(&d.ID, &d.Version, &data); err != nil {
-			return err
-		}
-		plain, err := t.open(ctx, place("documents", kind, d.ID, d.Version), data)
-		d.Body = plain
-		page = append(page, d)
-		return err
-	}, `SELECT id, version, content FROM documents WHERE tenant = $1 AND kind = $2 AND id > $3 AND length(content) > 0 ORDER BY id LIMIT $4`, t.id, kind, after, store.Limit(limit))
-	if err != nil {
-		return nil, t.db.fail(err, "Documents", kind)
-	}
-	return page, nil
+	return list(ctx, t.db.read, func(scan scan) (store.Document, error) { return t.document(ctx, kind, scan) },
+		`SELECT id, version, content FROM documents WHERE tenant = $1 AND kind = $2 AND id > $3 AND length(content) > 0 ORDER BY id LIMIT $4`, t.id, kind, after, store.Limit(limit))
 }
 
 // Kinds implements store.Documents.
-func (t *tenant) Kinds(ctx context.Context) ([]string, error) {
-	var kinds []string
-	err := t.db.rows(ctx, t.db.read, func(scan func(...any) error) error {
-		var kind string
-		err := scan(&kind)
-		kinds = append(kinds, kind)
-		return err
-	}, `SELECT DISTINCT kind FROM documents WHERE tenant = $1 AND length(content) > 0 ORDER BY kind`, t.id)
-	return kinds, t.db.fail(err, "Kinds", t.id)
+func (t *tenant) Kinds(ctx context.Context) (_ []string, err error) {
+	defer t.db.fail(&err, "Kinds", t.id)
+	return column[string](ctx, t.db.read, `SELECT DISTINCT kind FROM documents WHERE tenant = $1 AND length(content) > 0 ORDER BY kind`, t.id)
 }
 
 // answers is a cache: what fails is not there. Its table is called summaries, as
@@ -203,8 +189,8 @@ var _ store.Answers = answers{}
 // Get implements store.Answers.
 func (a answers) Get(ctx context.Context, key string) ([]byte, bool) {
 	var data []byte
-	err := a.t.db.read.QueryRowContext(ctx, `SELECT content FROM summaries WHERE tenant = $1 AND name = $2`, a.t.id, key).Scan(&data)
-	if err != nil {
+	there, err := one(ctx, a.t.db.read, []any{&data}, `SELECT content FROM summaries WHERE tenant = $1 AND name = $2`, a.t.id, key)
+	if err != nil || !there {
 		return nil, false
 	}
 	plain, err := a.t.open(ctx, place("summaries", key), data)
@@ -217,23 +203,21 @@ const evictEvery = 64
 
 // Put implements store.Answers.
 func (a answers) Put(ctx context.Context, key string, value []byte) {
-	if a.t.db.inTheClear(ctx, a.t.db.read) != nil || a.t.room(ctx) != nil {
+	db := a.t.db
+	if db.inTheClear(ctx, db.read) != nil || a.t.room(ctx) != nil {
 		return
 	}
-	data, err := a.t.seal(ctx, place("summaries", key), value)
+	seal, err := a.t.reserve(ctx, 1)
+	if err != nil {
+		return
+	}
+	data, err := seal(place("summaries", key), value)
 	if err != nil {
 		return
 	}
 	// A cache that cannot be written to has nothing: the contract has no error.
-	_, _ = a.t.db.write.ExecContext(ctx, `INSERT INTO summaries (tenant, name, created, content) VALUES ($1, $2, $3, $4) ON CONFLICT (tenant, name) DO UPDATE SET created = excluded.created, content = excluded.content`,
-		a.t.id, key, a.t.db.now().UnixNano(), data)
-	if a.t.db.answered.Add(1)%evictEvery == 0 {
-		_ = a.evict(ctx, store.MaxAnswers)
+	_ = exec(ctx, db.write, []any{a.t.id, key, db.now().UnixNano(), data}, `INSERT INTO summaries (tenant, name, created, content) VALUES ($1, $2, $3, $4) ON CONFLICT (tenant, name) DO UPDATE SET created = excluded.created, content = excluded.content`)
+	if db.answered.Add(1)%evictEvery == 0 { // the oldest go
+		_ = exec(ctx, db.write, []any{a.t.id, store.MaxAnswers}, `DELETE FROM summaries WHERE tenant = $1 AND name NOT IN (SELECT name FROM summaries WHERE tenant = $1 ORDER BY created DESC, name LIMIT $2)`)
 	}
-}
-
-// evict removes the oldest answers of the tenant but for so many.
-func (a answers) evict(ctx context.Context, most int) error {
-	_, err := a.t.db.write.ExecContext(ctx, `DELETE FROM summaries WHERE tenant = $1 AND name NOT IN (SELECT name FROM summaries WHERE tenant = $1 ORDER BY created DESC, name LIMIT $2)`, a.t.id, most)
-	return err
 }

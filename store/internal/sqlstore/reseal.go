@@ -25,42 +25,35 @@ type shelf struct {
 	table string
 	// key names a row; the first of it is the number of a thread, or the tenant.
 	key []string
-	// also is a column that the place of the content holds besides.
+	// also is a column that the place of the content holds besides, or ''.
 	also string
 }
 
-// The shelves of a thread, and those of a tenant.
-var (
-	ofThread = []shelf{
-		{table: "messages", key: []string{"thread", "position"}, also: "id"},
-		{table: "plans", key: []string{"thread", "version"}},
-		{table: "events", key: []string{"thread", "position"}},
-	}
-	ofTenant = []shelf{
-		{table: "documents", key: []string{"tenant", "kind", "id"}, also: "version"},
-		{table: "summaries", key: []string{"tenant", "name"}},
-	}
-)
+var shelves = []shelf{
+	{"messages", []string{"thread", "position"}, "id"},
+	{"plans", []string{"thread", "version"}, "''"},
+	{"events", []string{"thread", "position"}, "''"},
+	{"documents", []string{"tenant", "kind", "id"}, "version"},
+	{"summaries", []string{"tenant", "name"}, "''"},
+}
+
+func (s shelf) ofThread() bool { return s.key[0] == "thread" }
 
 // Reseal implements store.Sealed. It locks one row after the other, never a
 // thread, so nobody waits for the whole of it.
 func (db *DB) Reseal(ctx context.Context, tenantID string) (n int, err error) {
-	t := &tenant{db: db, id: tenantID}
-	r := &resealer{tenant: t}
+	defer db.fail(&err, "Reseal", tenantID)
 	keys, ok := db.sealer.(store.KeySealer)
 	if !ok {
-		return 0, db.fail(errors.New("there are no keys to seal with"), "Reseal", tenantID)
+		return 0, errors.New("there are no keys to seal with")
 	}
-	r.keys = keys
+	r := &resealer{tenant: &tenant{db: db, id: tenantID}, keys: keys}
 	err = r.all(ctx)
 	if r.n > 0 {
 		// What was there before stands in the journal until it is written over.
-		for _, statement := range db.dialect.Settle {
-			_, settled := db.write.ExecContext(ctx, statement)
-			err = errors.Join(err, settled)
-		}
+		err = errors.Join(err, exec(ctx, db.write, nil, db.dialect.Settle...))
 	}
-	return r.n, db.fail(err, "Reseal", tenantID)
+	return r.n, err
 }
 
 // Erased implements store.Sealed.
@@ -87,112 +80,84 @@ func (r *resealer) all(ctx context.Context) error {
 	if err := r.living(ctx); err != nil {
 		return err
 	}
-	for after := ""; ; {
-		page, err := r.threads(ctx, after)
+	for after, more := "", true; more; {
+		page, err := r.Threads(ctx, after, resealPage)
 		if err != nil {
 			return err
 		}
-		for _, each := range page {
-			for _, s := range ofThread {
-				if err := r.shelf(ctx, s, each.number, each.name); err != nil {
-					return err
-				}
+		for _, info := range page {
+			at, there, err := r.find(ctx, r.db.read, info.ID, "")
+			if err == nil && there {
+				err = r.shelves(ctx, true, at.number, info.ID)
 			}
-			after = each.name
+			if err != nil {
+				return err
+			}
+			after = info.ID
 		}
-		if len(page) < resealPage {
-			break
-		}
+		more = len(page) == resealPage
 	}
-	for _, s := range ofTenant {
-		if err := r.shelf(ctx, s, r.id); err != nil {
-			return err
-		}
+	if err := r.shelves(ctx, false, r.id); err != nil {
+		return err
 	}
 	return errors.Join(r.failed...)
 }
 
-type numbered struct {
-	name   string
-	number int64
-}
-
-func (r *resealer) threads(ctx context.Context, after string) (page []numbered, err error) {
-	err = r.db.rows(ctx, r.db.read, func(scan func(...any) error) error {
-		var x numbered
-		err := scan(&x.name, &x.number)
-		page = append(page, x)
-		return err
-	}, `SELECT name, number FROM threads WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3`, r.id, after, resealPage)
-	return page, err
-}
-
-// shelf seals anew what needs it among the rows of a table whose key begins with
-// first. Their places begin with the name of the thread, where they are of one.
-func (r *resealer) shelf(ctx context.Context, s shelf, first any, name ...any) error {
-	for after := []any(nil); ; {
-		page, err := r.page(ctx, s, first, after)
-		if err != nil {
-			return err
+// shelves seals anew what needs it among the rows whose key begins with first, in
+// the tables of threads or the others. Their places begin with the name of the
+// thread, where they are of one.
+func (r *resealer) shelves(ctx context.Context, ofThread bool, first any, name ...any) error {
+	for _, s := range shelves {
+		if s.ofThread() != ofThread {
+			continue
 		}
-		for from := 0; from < len(page); {
-			to, size := from, 0
-			for to < len(page) && (to == from || size+page[to].size <= resealBytes) {
-				size += page[to].size
-				to++
-			}
-			if err := r.batch(ctx, s, page[from:to], name); err != nil {
+		for after := []any(nil); ; {
+			page, err := r.page(ctx, s, first, after)
+			if err != nil {
 				return err
 			}
-			from = to
+			stale := slices.DeleteFunc(slices.Clone(page), func(l looked) bool { return !l.stale })
+			for len(stale) > 0 {
+				done, err := r.batch(ctx, s, stale, name)
+				if err != nil {
+					return err
+				}
+				stale = stale[done:]
+			}
+			if len(page) < resealPage {
+				break
+			}
+			after = page[len(page)-1].key[1:]
 		}
-		if len(page) < resealPage {
-			return ctx.Err()
-		}
-		after = page[len(page)-1].key[1:]
 	}
+	return ctx.Err()
 }
 
 // looked is a row as it was when it was looked at.
 type looked struct {
 	key   []any
-	size  int
 	stale bool
 }
 
-// page lists rows behind a key, those that need nothing with no size.
+// page lists rows behind a key.
 func (r *resealer) page(ctx context.Context, s shelf, first any, after []any) ([]looked, error) {
 	rest := strings.Join(s.key[1:], ", ")
-	query := fmt.Sprintf(`SELECT %s, length(content), substr(content, 1, %d) FROM %s WHERE %s = $1`, rest, headBytes, s.table, s.key[0])
-	args := []any{first}
+	query := fmt.Sprintf(`SELECT %s, substr(content, 1, %d) FROM %s WHERE %s = $1`, rest, headBytes, s.table, s.key[0])
 	if after != nil {
-		marks := make([]string, len(after))
-		for i := range after {
-			marks[i] = fmt.Sprint("$", i+2)
-		}
-		query += fmt.Sprintf(` AND (%s) > (%s)`, rest, strings.Join(marks, ", "))
-		args = append(args, after...)
+		query += fmt.Sprintf(` AND (%s) > (%s)`, rest, marks(2, len(after)))
 	}
-	query += fmt.Sprintf(` ORDER BY %s LIMIT %d`, rest, resealPage)
-	var page []looked
-	err := r.db.rows(ctx, r.db.read, func(scan func(...any) error) error {
-		x := looked{key: make([]any, len(s.key))}
-		x.key[0] = first
+	return list(ctx, r.db.read, func(scan scan) (looked, error) {
+		l := looked{key: make([]any, len(s.key))}
+		l.key[0] = first
 		var head []byte
-		into := make([]any, 0, len(s.key)+1)
-		for i := range x.key[1:] {
-			into = append(into, &x.key[i+1])
+		var into []any
+		for i := range l.key[1:] {
+			into = append(into, &l.key[i+1])
 		}
-		if err := scan(append(into, &x.size, &head)...); err != nil {
-			return err
-		}
-		if x.stale = r.stale(ctx, head); !x.stale {
-			x.size = 0
-		}
-		page = append(page, x)
-		return nil
-	}, query, args...)
-	return page, err
+		err := scan(append(into, &head)...)
+		l.stale = r.stale(ctx, head)
+		return l, err
+	}, fmt.Sprintf(`%s ORDER BY %s LIMIT %d`, query, rest, resealPage), append([]any{first}, after...)...)
 }
 
 // stale reports whether content, or the head of it, is not under the newest key.
@@ -208,70 +173,63 @@ func (r *resealer) stale(ctx context.Context, head []byte) bool {
 	return stale || err != nil
 }
 
-// batch seals rows anew in one transaction.
-func (r *resealer) batch(ctx context.Context, s shelf, rows []looked, name []any) error {
-	var stale []looked
-	for _, x := range rows {
-		if x.stale {
-			stale = append(stale, x)
-		}
-	}
-	if len(stale) == 0 {
-		return nil
-	}
-	where := make([]string, len(s.key))
-	for i, column := range s.key {
-		where[i] = fmt.Sprintf("%s = $%d", column, i+1)
-	}
-	one := strings.Join(where, " AND ")
-	also := s.also
-	if also == "" {
-		also = "''"
-	}
-	n, failed := 0, []error(nil)
-	err := r.sealing(ctx, "reseal", len(stale), func(tx *sql.Tx, seal sealer) error {
-		n, failed = 0, nil
-		for _, x := range stale {
-			var data []byte
-			var besides string
-			err := tx.QueryRowContext(ctx, `SELECT content, `+also+` FROM `+s.table+` WHERE `+one+r.db.dialect.ForUpdate, x.key...).Scan(&data, &besides)
-			if errors.Is(err, sql.ErrNoRows) {
-				continue // deleted meanwhile
-			}
-			if err != nil {
+// batch seals rows anew in one transaction, as many as are not too much for one, and
+// returns how many it came to.
+func (r *resealer) batch(ctx context.Context, s shelf, rows []looked, name []any) (done int, err error) {
+	var n int
+	var failed []error
+	err = r.sealing(ctx, "reseal", len(rows), func(tx *sql.Tx, seal sealer) error {
+		n, done, failed = 0, 0, nil
+		for size := 0; done < len(rows) && size < resealBytes; done++ {
+			bytes, damage, err := r.row(ctx, tx, seal, s, rows[done].key, name)
+			switch {
+			case err != nil:
 				return err
+			case damage != nil:
+				failed = append(failed, damage)
+			case bytes > 0:
+				size += bytes
+				n++
 			}
-			if !r.stale(ctx, data) {
-				continue // by somebody else
-			}
-			keys := slices.Concat(name, x.key[1:])
-			if s.also != "" {
-				keys = append(keys, besides)
-			}
-			at := place(s.table, keys...)
-			plain, err := r.open(ctx, at, data)
-			if err != nil {
-				failed = append(failed, err)
-				continue
-			}
-			fresh, err := seal(at, plain)
-			if err != nil {
-				return err
-			}
-			_, err = tx.ExecContext(ctx, fmt.Sprintf(`UPDATE %s SET content = $%d WHERE %s`, s.table, len(x.key)+1, one), append(x.key[:len(x.key):len(x.key)], fresh)...)
-			if err != nil {
-				return err
-			}
-			n++
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r.n += n
 	if room := maxFailed - len(r.failed); room > 0 {
 		r.failed = append(r.failed, failed[:min(room, len(failed))]...)
 	}
-	return nil
+	return done, nil
+}
+
+// row seals one row anew, and returns the size of its content; 0 where there was
+// nothing to do. Damage is why it does not open.
+func (r *resealer) row(ctx context.Context, tx *sql.Tx, seal sealer, s shelf, key, name []any) (bytes int, damage, err error) {
+	var where []string
+	for i, column := range s.key {
+		where = append(where, fmt.Sprintf("%s = $%d", column, i+1))
+	}
+	which := s.table + ` WHERE ` + strings.Join(where, " AND ")
+	var data []byte
+	var also string
+	there, err := one(ctx, tx, []any{&data, &also}, `SELECT content, `+s.also+` FROM `+which+r.db.dialect.ForUpdate, key...)
+	if err != nil || !there || !r.stale(ctx, data) {
+		return 0, nil, err // deleted meanwhile, or sealed by somebody else
+	}
+	keys := slices.Concat(name, key[1:])
+	if also != "" {
+		keys = append(keys, also)
+	}
+	at := place(s.table, keys...)
+	plain, damage := r.open(ctx, at, data)
+	if damage != nil {
+		return 0, damage, nil
+	}
+	if data, err = seal(at, plain); err != nil {
+		return 0, nil, err
+	}
+	set := fmt.Sprintf(` SET content = $%d `, len(key)+1)
+	return len(data), nil, exec(ctx, tx, append(slices.Clone(key), data), `UPDATE `+strings.Replace(which, " ", set, 1))
 }
