@@ -61,28 +61,36 @@ type client interface {
 // It must not be closed before Stop has returned. The tables are made when they
 // are missing.
 func OnSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options) (*Queue, error) {
+	return onSQLite(ctx, db, h, o, fetchPoll)
+}
+
+func onSQLite(ctx context.Context, db *sql.DB, h job.Handlers, o *job.Options, poll time.Duration) (*Queue, error) {
 	driver := sqliteDriver{riversqlite.New(db)}
 	if err := migrate(ctx, driver, sqliteTries); err != nil {
 		return nil, err
 	}
-	return begin(ctx, driver, h, o)
+	return begin(ctx, driver, h, o, poll)
 }
 
 // OnPostgres makes a queue of tables in a PostgreSQL database and begins to
 // work. The pool must not be closed before Stop has returned. The tables are made
 // when they are missing.
 func OnPostgres(ctx context.Context, pool *pgxpool.Pool, h job.Handlers, o *job.Options) (*Queue, error) {
+	return onPostgres(ctx, pool, h, o, fetchPoll)
+}
+
+func onPostgres(ctx context.Context, pool *pgxpool.Pool, h job.Handlers, o *job.Options, poll time.Duration) (*Queue, error) {
 	driver := riverpgxv5.New(pool)
 	if err := migratePostgres(ctx, pool, driver); err != nil {
 		return nil, err
 	}
-	return begin(ctx, driver, h, o)
+	return begin(ctx, driver, h, o, poll)
 }
 
 // rescue is after how many leases a job is taken up again by another process.
 const rescue = 15
 
-func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handlers, o *job.Options) (*Queue, error) {
+func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handlers, o *job.Options, poll time.Duration) (*Queue, error) {
 	q := &Queue{handlers: h, options: o.Defaults(), database: driver.GetExecutor()}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &worker{queue: q})
@@ -92,8 +100,8 @@ func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handl
 		JobTimeout:           -1, // Do bounds the attempt
 		RescueStuckJobsAfter: rescue * q.options.Lease,
 		FetchCooldown:        fetchPause,
+		FetchPollInterval:    poll,
 		Logger:               slog.New(slog.DiscardHandler),
-		TestOnly:             false,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("river: %w", err)
@@ -106,8 +114,12 @@ func begin[T any](ctx context.Context, driver riverdriver.Driver[T], h job.Handl
 	return q, nil
 }
 
-// fetchPause is the shortest time between two looks for jobs.
-const fetchPause = 20 * time.Millisecond
+// fetchPause is the shortest time between two looks for jobs, and fetchPoll the longest
+// where nobody says that there are some.
+const (
+	fetchPause = 20 * time.Millisecond
+	fetchPoll  = time.Second
+)
 
 // args is a job as River keeps it.
 type args struct {

@@ -14,7 +14,7 @@ import (
 // TestRestart: the server falls and comes back while jobs are put and done. Who
 // tries again what gave an error loses none.
 func TestRestart(t *testing.T) {
-	const jobs = 400
+	const jobs = 200
 	database := pgtest.Database(t)
 	server := pgtest.Current()
 	var mu sync.Mutex

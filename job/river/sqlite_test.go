@@ -30,7 +30,7 @@ func openSQLite(t testing.TB, file string) *sql.DB {
 func TestSQLite(t *testing.T) {
 	t.Parallel()
 	jobtest.TestQueue(t, func(t testing.TB, h job.Handlers, o *job.Options) job.Queue {
-		q, err := river.OnSQLite(t.Context(), openSQLite(t, filepath.Join(t.TempDir(), "jobs.db")), h, o)
+		q, err := river.OnSQLiteLooking(t.Context(), openSQLite(t, filepath.Join(t.TempDir(), "jobs.db")), h, o, often)
 		if err != nil {
 			t.Fatal(err)
 		}
