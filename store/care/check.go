@@ -1,6 +1,7 @@
 package care
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,13 +120,15 @@ func (c *checker) thread(ctx context.Context, tenant string, info store.Info) er
 		c.pointers(ctx, tenant, log, p, func(format string, args ...any) { tell(fmt.Sprint("plan ", v), format, args...) })
 	}
 	c.marks(ctx, s, log, info, tell)
-	for e, err := range events(ctx, s, info) {
+	read := 0
+	for _, err := range events(ctx, s, info) {
 		if err != nil {
-			tell(fmt.Sprint("event ", e.position), "%v", err)
+			tell(fmt.Sprint("event ", read+1), "%v", err)
 			break
 		}
-		c.counts.Events++
+		read++
 	}
+	c.counts.Events += read
 	return ctx.Err()
 }
 
@@ -154,8 +157,7 @@ func (c *checker) pointers(ctx context.Context, tenant string, log *thread.Threa
 		if c.inLog(log, x) {
 			continue
 		}
-		_, _, err := c.contents.Dump(ctx, tenant, x.ArtifactID)
-		if err != nil {
+		if _, _, err := c.contents.Dump(ctx, tenant, x.ArtifactID); err != nil {
 			tell("its pointer %s leads nowhere: %v", x.ArtifactID, err)
 		}
 	}
@@ -196,15 +198,13 @@ func (c *checker) marks(ctx context.Context, s store.Tenant, log *thread.Thread,
 		return // told with the plans, or another plan
 	}
 	covered := 0
-	if p != nil {
-		for id := range p.Actions() {
-			if _, held := log.Index(id); !held {
-				continue
-			}
-			covered++
-			if since := marks[id]; since < 1 || since > version {
-				tell("message "+string(id), "it is marked as compacted since plan %d, and plan %d covers it", since, version)
-			}
+	for id := range cmp.Or(p, &plan.Plan{}).Actions() {
+		if _, held := log.Index(id); !held {
+			continue
+		}
+		covered++
+		if since := marks[id]; since < 1 || since > version {
+			tell("message "+string(id), "it is marked as compacted since plan %d, and plan %d covers it", since, version)
 		}
 	}
 	if len(marks) > covered {

@@ -66,52 +66,84 @@ func Export(ctx context.Context, db store.DB, w io.Writer, o *Options) (Counts, 
 	return e.counts, err
 }
 
+// tally counts records as they come: those of a thread stand together.
+type tally struct {
+	counts         Counts
+	tenants        map[string]bool
+	tenant, thread string // of the last that was of a thread
+}
+
+// add counts a record, and reports whether it is the first of a thread.
+func (t *tally) add(r record) (begins bool) {
+	if t.tenants == nil {
+		t.tenants = map[string]bool{}
+	}
+	t.tenants[r.Tenant] = true
+	t.counts.Tenants = len(t.tenants)
+	switch {
+	case r.Document != nil:
+		t.counts.Documents++
+		return false
+	case r.Artifact != nil:
+		t.counts.Artifacts++
+		t.counts.ArtifactBytes += int64(len(r.Content))
+		return false
+	case r.Message != nil:
+		t.counts.Messages++
+	case r.Plan != nil:
+		t.counts.Plans++
+	case r.Event != nil:
+		t.counts.Events++
+	}
+	if t.counts.Threads > 0 && r.Tenant == t.tenant && r.Thread == t.thread {
+		return false
+	}
+	t.tenant, t.thread = r.Tenant, r.Thread
+	t.counts.Threads++
+	return true
+}
+
 type exporter struct {
 	db       store.DB
 	contents *artifact.Store
 	w        *bufio.Writer
-	counts   Counts
-	begun    bool // whether the tenant has a record
+	tally
 }
 
 func (e *exporter) write(r record) error {
-	var b bytes.Buffer
-	j := json.NewEncoder(&b)
+	j := json.NewEncoder(e.w)
 	j.SetEscapeHTML(false)
-	if err := j.Encode(r); err != nil {
+	return j.Encode(r)
+}
+
+// put writes what the store keeps.
+func (e *exporter) put(r record, err error) error {
+	if err != nil {
 		return err
 	}
-	if !e.begun && r.Export == 0 && r.End == nil {
-		e.begun = true
-		e.counts.Tenants++
-	}
-	_, err := e.w.Write(b.Bytes())
-	return err
+	e.add(r)
+	return e.write(r)
 }
 
 func (e *exporter) export(ctx context.Context) error {
-	if err := e.write(record{Export: exportVersion}); err != nil {
+	err := e.write(record{Export: exportVersion})
+	if err != nil {
 		return err
 	}
-	var err error
 	_, e.counts.Erased, err = walk(ctx, e.db, visitor{
-		tenant: func(string) error {
-			e.begun = false
-			return nil
-		},
-		thread: func(tenant string, info store.Info) error { return e.thread(ctx, tenant, info) },
+		thread: func(tenant string, info store.Info) error { return e.log(ctx, tenant, info) },
 		document: func(tenant string, d store.Document, err error) error {
-			if err != nil {
-				return err
-			}
-			e.counts.Documents++
-			return e.write(record{Tenant: tenant, Document: &document{d.Kind, d.ID, string(d.Body)}})
+			return e.put(record{Tenant: tenant, Document: &document{d.Kind, d.ID, string(d.Body)}}, err)
 		},
 		artifact: func(tenant string, m artifact.Metadata, err error) error {
-			if err != nil {
-				return err
+			var content string
+			if err == nil {
+				m, content, err = e.contents.Dump(ctx, tenant, m.ID)
 			}
-			return e.artifact(ctx, tenant, m.ID)
+			if errors.Is(err, artifact.ErrNotFound) {
+				return nil // deleted meanwhile
+			}
+			return e.put(record{Tenant: tenant, Artifact: &m, Content: []byte(content)}, err)
 		},
 	})
 	if err != nil {
@@ -123,61 +155,35 @@ func (e *exporter) export(ctx context.Context) error {
 	return e.w.Flush()
 }
 
-func (e *exporter) thread(ctx context.Context, tenant string, info store.Info) error {
+func (e *exporter) log(ctx context.Context, tenant string, info store.Info) error {
 	s := e.db.Tenant(tenant)
 	log, err := s.Log.Load(ctx, info.ID)
 	if err != nil {
 		return err
 	}
-	e.counts.Threads++
 	// Plans that came after the log was looked up may need what it has since.
 	for i := range log.Len() {
 		data, err := messagejson.Marshal(uncopied.At(log, i), messagejson.Back(log, i))
-		if err == nil {
-			e.counts.Messages++
-			err = e.write(record{Tenant: tenant, Thread: info.ID, Message: data})
-		}
-		if err != nil {
+		if err := e.put(record{Tenant: tenant, Thread: info.ID, Message: data}, err); err != nil {
 			return err
 		}
 	}
 	for v := 1; v <= info.Plans; v++ {
+		var data []byte
 		p, err := s.Plans.Plan(ctx, info.ID, v)
-		if err != nil {
-			return err
-		}
-		data, err := json.Marshal(p)
 		if err == nil {
-			e.counts.Plans++
-			err = e.write(record{Tenant: tenant, Thread: info.ID, Plan: data})
+			data, err = json.Marshal(p)
 		}
-		if err != nil {
+		if err := e.put(record{Tenant: tenant, Thread: info.ID, Plan: data}, err); err != nil {
 			return err
 		}
 	}
 	for x, err := range events(ctx, s, info) {
-		if err == nil {
-			e.counts.Events++
-			err = e.write(record{Tenant: tenant, Thread: info.ID, Event: &x.Event})
-		}
-		if err != nil {
+		if err := e.put(record{Tenant: tenant, Thread: info.ID, Event: &x}, err); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (e *exporter) artifact(ctx context.Context, tenant, id string) error {
-	m, content, err := e.contents.Dump(ctx, tenant, id)
-	if errors.Is(err, artifact.ErrNotFound) {
-		return nil // deleted meanwhile
-	}
-	if err != nil {
-		return err
-	}
-	e.counts.Artifacts++
-	e.counts.ArtifactBytes += int64(len(content))
-	return e.write(record{Tenant: tenant, Artifact: &m, Content: []byte(content)})
 }
 
 // Import reads what Export wrote into a store. Ids, positions and versions of
@@ -197,17 +203,16 @@ func Import(ctx context.Context, db store.DB, r io.Reader, o *Options) (Counts, 
 type importer struct {
 	db       store.DB
 	contents *artifact.Store
-	counts   Counts
 	line     int
+	tally
 
-	// The thread that is being read.
-	tenant, thread string
-	any            bool // whether there is one
-	frames         []*thread.Frame
-	batch          []thread.Message
-	happened       []event.Event
-	plans, events  int
-	info           store.Info
+	// Of the thread that is being read: what the store has, what was read, and what of
+	// it is not written yet.
+	info          store.Info
+	frames        []*thread.Frame
+	batch         []thread.Message
+	happened      []event.Event
+	plans, events int
 }
 
 // batchSize is how many messages are appended at once, about: those that share
@@ -216,7 +221,6 @@ const batchSize = 500
 
 func (i *importer) read(ctx context.Context, r io.Reader) error {
 	in := json.NewDecoder(bufio.NewReaderSize(r, 1<<16))
-	tenants := map[string]bool{}
 	for {
 		i.line++
 		var x record
@@ -237,13 +241,12 @@ func (i *importer) read(ctx context.Context, r io.Reader) error {
 			if err := i.flush(ctx); err != nil {
 				return err
 			}
-			i.counts.Tenants, i.counts.Erased = len(tenants), x.End.Erased
+			i.counts.Erased = x.End.Erased
 			if got := i.counts; got != *x.End {
 				return fmt.Errorf("%+v was read where %+v was written: %w", got, *x.End, ErrFormat)
 			}
 			return nil
 		}
-		tenants[x.Tenant] = true
 		if err := i.take(ctx, x); err != nil {
 			return err
 		}
@@ -254,42 +257,34 @@ func (i *importer) take(ctx context.Context, x record) error {
 	s := i.db.Tenant(x.Tenant)
 	switch {
 	case x.Document != nil:
+		i.add(x)
 		return i.document(ctx, s, *x.Document)
 	case x.Artifact != nil:
-		i.counts.Artifacts++
-		i.counts.ArtifactBytes += int64(len(x.Content))
+		i.add(x)
 		x.Artifact.TenantID = x.Tenant
 		return i.artifact(ctx, *x.Artifact, x.Content)
+	case x.Message == nil && x.Plan == nil && x.Event == nil:
+		return fmt.Errorf("it holds nothing that is known: %w", ErrFormat)
 	}
-	if !i.any || x.Tenant != i.tenant || x.Thread != i.thread {
-		if err := i.begin(ctx, x.Tenant, x.Thread); err != nil {
+	if x.Tenant != i.tenant || x.Thread != i.thread {
+		if err := i.flush(ctx); err != nil { // of the thread before
 			return err
 		}
+	}
+	if i.add(x) {
+		info, err := s.Catalog.Thread(ctx, x.Thread)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		i.info, i.frames, i.plans, i.events = info, nil, 0, 0
 	}
 	switch {
 	case x.Message != nil:
 		return i.message(ctx, x.Message)
 	case x.Plan != nil:
 		return i.plan(ctx, s, x.Plan)
-	case x.Event != nil:
-		return i.event(ctx, s, *x.Event)
 	}
-	return fmt.Errorf("it holds nothing that is known: %w", ErrFormat)
-}
-
-// begin ends the thread before and looks at what the store has of the next.
-func (i *importer) begin(ctx context.Context, tenant, id string) error {
-	if err := i.flush(ctx); err != nil {
-		return err
-	}
-	info, err := i.db.Tenant(tenant).Catalog.Thread(ctx, id)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	i.tenant, i.thread, i.any, i.info = tenant, id, true, info
-	i.frames, i.plans, i.events = nil, 0, 0
-	i.counts.Threads++
-	return nil
+	return i.event(ctx, s, *x.Event)
 }
 
 func (i *importer) message(ctx context.Context, data []byte) error {
@@ -311,7 +306,6 @@ func (i *importer) message(ctx context.Context, data []byte) error {
 	}
 	i.frames = append(i.frames, m.Frame)
 	i.batch = append(i.batch, m)
-	i.counts.Messages++
 	return nil
 }
 
@@ -341,7 +335,6 @@ func (i *importer) plan(ctx context.Context, s store.Tenant, data []byte) error 
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	i.counts.Plans++
 	i.plans++
 	if i.plans > i.info.Plans {
 		_, err := s.Plans.Commit(ctx, i.thread, i.plans-1, store.Commit{Plan: p})
@@ -355,7 +348,6 @@ func (i *importer) plan(ctx context.Context, s store.Tenant, data []byte) error 
 }
 
 func (i *importer) event(ctx context.Context, s store.Tenant, e event.Event) error {
-	i.counts.Events++
 	i.events++
 	e.ThreadID = i.thread
 	if i.events > i.info.Events {
@@ -376,7 +368,6 @@ func (i *importer) event(ctx context.Context, s store.Tenant, e event.Event) err
 }
 
 func (i *importer) document(ctx context.Context, s store.Tenant, d document) error {
-	i.counts.Documents++
 	held, err := s.Documents.Document(ctx, d.Kind, d.ID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

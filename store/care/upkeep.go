@@ -87,18 +87,14 @@ func pointers(ctx context.Context, plans store.Plans, threadID string) (map[stri
 // were erased: nobody can read it, and nothing can be added to it. One that fails
 // does not stop the others.
 func each(ctx context.Context, db store.DB, do func(tenant string) error) (removed int, err error) {
-	for tenant, failed := range db.Tenants(ctx) {
-		gone := false
-		if failed == nil {
-			gone, failed = erased(ctx, db, tenant)
-		}
+	for t, failed := range tenants(ctx, db) {
 		switch {
 		case failed != nil:
-		case gone:
+		case t.erased:
 			removed++
-			failed = db.(store.Sealed).Erase(ctx, tenant)
+			failed = db.(store.Sealed).Erase(ctx, t.name)
 		default:
-			failed = do(tenant)
+			failed = do(t.name)
 		}
 		err = errors.Join(err, failed)
 		if ctx.Err() != nil {

@@ -43,25 +43,21 @@ type visitor struct {
 // walk goes through all that a store keeps, without loading threads and contents,
 // and passes over tenants whose keys were erased. It returns how many tenants it
 // came to and how many it passed over.
-func walk(ctx context.Context, db store.DB, v visitor) (tenants, passed int, err error) {
-	for tenant, err := range db.Tenants(ctx) {
-		if err != nil {
-			return tenants, passed, err
-		}
-		gone, err := erased(ctx, db, tenant)
-		switch {
-		case err != nil:
-			return tenants, passed, err
-		case gone:
+func walk(ctx context.Context, db store.DB, v visitor) (came, passed int, err error) {
+	for t, err := range tenants(ctx, db) {
+		if err == nil && t.erased {
 			passed++
 			continue
 		}
-		tenants++
-		if err := v.visit(ctx, db, tenant); err != nil {
-			return tenants, passed, err
+		if err == nil {
+			came++
+			err = v.visit(ctx, db, t.name)
+		}
+		if err != nil {
+			return came, passed, err
 		}
 	}
-	return tenants, passed, nil
+	return came, passed, nil
 }
 
 func (v visitor) visit(ctx context.Context, db store.DB, tenant string) error {
@@ -70,7 +66,10 @@ func (v visitor) visit(ctx context.Context, db store.DB, tenant string) error {
 			return err
 		}
 	}
-	for info, err := range threads(ctx, db.Tenant(tenant)) {
+	s := db.Tenant(tenant)
+	for info, err := range pages(func(after store.Info) ([]store.Info, error) {
+		return s.Catalog.Threads(ctx, after.ID, store.MaxLimit)
+	}) {
 		if err == nil {
 			err = v.thread(tenant, info)
 		}
@@ -78,46 +77,66 @@ func (v visitor) visit(ctx context.Context, db store.DB, tenant string) error {
 			return err
 		}
 	}
-	for d, err := range documents(ctx, db.Tenant(tenant)) {
-		if err := v.document(tenant, d, err); err != nil {
-			return err
+	kinds, err := s.Documents.Kinds(ctx)
+	if err != nil {
+		return v.document(tenant, store.Document{}, err)
+	}
+	for _, kind := range kinds {
+		for d, err := range pages(func(after store.Document) ([]store.Document, error) {
+			return s.Documents.Documents(ctx, kind, after.ID, store.DefaultLimit)
+		}) {
+			d.Kind = kind
+			if err := v.document(tenant, d, err); err != nil {
+				return err
+			}
 		}
 	}
 	for m, err := range db.Artifacts().List(ctx, artifact.Filter{TenantID: tenant}) {
-		if err := v.artifact(tenant, m, err); err != nil {
+		if err := errors.Join(v.artifact(tenant, m, err), ctx.Err()); err != nil {
 			return err
-		}
-		if ctx.Err() != nil {
-			break
 		}
 	}
 	return ctx.Err()
 }
 
-// erased reports whether the keys of a tenant were erased. A store says so, where
-// its keys can be erased at all.
-func erased(ctx context.Context, db store.DB, tenant string) (bool, error) {
-	k, ok := db.(store.Sealed)
-	if !ok {
-		return false, nil
-	}
-	return k.Erased(ctx, tenant)
+// owner is a tenant, and whether its keys were erased.
+type owner struct {
+	name   string
+	erased bool
 }
 
-// threads yields all threads of a tenant.
-func threads(ctx context.Context, s store.Tenant) iter.Seq2[store.Info, error] {
-	return func(yield func(store.Info, error) bool) {
-		for after := ""; ; {
-			page, err := s.Catalog.Threads(ctx, after, store.MaxLimit)
-			if err != nil {
-				yield(store.Info{}, err)
+// tenants yields those of a store. One of which it is not known whether its keys were
+// erased comes with the error.
+func tenants(ctx context.Context, db store.DB) iter.Seq2[owner, error] {
+	return func(yield func(owner, error) bool) {
+		for name, err := range db.Tenants(ctx) {
+			t := owner{name: name}
+			if k, ok := db.(store.Sealed); ok && err == nil { // else keys cannot be erased at all
+				t.erased, err = k.Erased(ctx, name)
+			}
+			if !yield(t, err) {
 				return
 			}
-			for _, info := range page {
-				if !yield(info, nil) {
+		}
+	}
+}
+
+// pages yields what next returns behind the last that it returned, until there is no
+// more. An error ends it.
+func pages[T any](next func(after T) ([]T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none, last T
+		for {
+			page, err := next(last)
+			if err != nil {
+				yield(none, err)
+				return
+			}
+			for _, value := range page {
+				if !yield(value, nil) {
 					return
 				}
-				after = info.ID
+				last = value
 			}
 			if len(page) == 0 {
 				return
@@ -126,65 +145,21 @@ func threads(ctx context.Context, s store.Tenant) iter.Seq2[store.Info, error] {
 	}
 }
 
-// documents yields all documents of a tenant. A kind that cannot be read comes
-// as an error, and the next one follows.
-func documents(ctx context.Context, s store.Tenant) iter.Seq2[store.Document, error] {
-	return func(yield func(store.Document, error) bool) {
-		kinds, err := s.Documents.Kinds(ctx)
-		if err != nil {
-			yield(store.Document{}, err)
-			return
-		}
-		for _, kind := range kinds {
-			for after := ""; ; {
-				page, err := s.Documents.Documents(ctx, kind, after, store.DefaultLimit)
-				if err != nil {
-					if !yield(store.Document{Kind: kind}, err) {
-						return
-					}
-					break
-				}
-				for _, d := range page {
-					if !yield(d, nil) {
-						return
-					}
-					after = d.ID
-				}
-				if len(page) == 0 {
-					break
-				}
-			}
-		}
-	}
-}
-
 // events yields all events of a thread, up to those that there were when it was
-// looked up.
-func events(ctx context.Context, s store.Tenant, info store.Info) iter.Seq2[recorded, error] {
-	return func(yield func(recorded, error) bool) {
-		for n := 0; n < info.Events; {
-			page, err := s.Events.Events(ctx, info.ID, n, store.MaxLimit)
-			if err == nil && len(page) == 0 {
-				err = errors.New("it is missing")
-			}
-			if err != nil {
-				yield(recorded{position: n + 1}, err)
-				return
-			}
-			for _, e := range page[:min(len(page), info.Events-n)] {
-				n++
-				if !yield(recorded{position: n, Event: e}, nil) {
-					return
-				}
-			}
+// looked up. An error is about the one that would have been next.
+func events(ctx context.Context, s store.Tenant, info store.Info) iter.Seq2[event.Event, error] {
+	last := 0
+	return pages(func(event.Event) ([]event.Event, error) {
+		if last >= info.Events {
+			return nil, nil
 		}
-	}
-}
-
-// recorded is an event and its position in its thread.
-type recorded struct {
-	position int
-	event.Event
+		page, err := s.Events.Events(ctx, info.ID, last, min(store.MaxLimit, info.Events-last))
+		if err == nil && len(page) == 0 {
+			err = errors.New("it is missing")
+		}
+		last += len(page)
+		return page, err
+	})
 }
 
 // Counts are how much of each kind there is.

@@ -27,6 +27,7 @@ func open(tb testing.TB, address string, o *postgres.Options) *postgres.DB {
 }
 
 func TestDB(t *testing.T) {
+	t.Parallel()
 	storetest.Test(t, func(tb testing.TB) store.DB {
 		return open(tb, pgtest.Database(tb), nil)
 	})
@@ -34,13 +35,15 @@ func TestDB(t *testing.T) {
 
 // TestNothingInMemory: without the cache every answer comes from the database.
 func TestNothingInMemory(t *testing.T) {
-	storetest.Test(t, func(tb testing.TB) store.DB {
-		return open(tb, pgtest.Database(tb), &postgres.Options{CacheBytes: -1})
+	t.Parallel()
+	storetest.TestTenant(t, func(tb testing.TB) store.Tenant {
+		return open(tb, pgtest.Database(tb), &postgres.Options{CacheBytes: -1}).Tenant("acme")
 	})
 }
 
 // TestDurable: A14, A15, A20, B8, B11, D8 and D10 outlive the process.
 func TestDurable(t *testing.T) {
+	t.Parallel()
 	storetest.TestDurable(t, func(tb testing.TB) storetest.Open {
 		address := pgtest.Database(tb)
 		return func(tb testing.TB, sealer store.Sealer) store.DB {

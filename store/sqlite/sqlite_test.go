@@ -28,6 +28,7 @@ func open(tb testing.TB, path string, o *sqlite.Options) *sqlite.DB {
 }
 
 func TestDB(t *testing.T) {
+	t.Parallel()
 	storetest.Test(t, func(tb testing.TB) store.DB {
 		return open(tb, filepath.Join(tb.TempDir(), "a b%20?#.db"), nil)
 	})
@@ -35,13 +36,15 @@ func TestDB(t *testing.T) {
 
 // TestNothingInMemory: without the cache every answer comes from the file.
 func TestNothingInMemory(t *testing.T) {
-	storetest.Test(t, func(tb testing.TB) store.DB {
-		return open(tb, filepath.Join(tb.TempDir(), "p.db"), &sqlite.Options{CacheBytes: -1})
+	t.Parallel()
+	storetest.TestTenant(t, func(tb testing.TB) store.Tenant {
+		return open(tb, filepath.Join(tb.TempDir(), "p.db"), &sqlite.Options{CacheBytes: -1}).Tenant("acme")
 	})
 }
 
 // TestDurable: A14, A15, A20, B8, B11, D8 and D10 outlive the process.
 func TestDurable(t *testing.T) {
+	t.Parallel()
 	storetest.TestDurable(t, func(tb testing.TB) storetest.Open {
 		path := filepath.Join(tb.TempDir(), "p.db")
 		return func(tb testing.TB, sealer store.Sealer) store.DB {

@@ -164,14 +164,6 @@ func (t *canaryTenant) of(id string) *canaryThread {
 	return &canaryThread{}
 }
 
-func texts(th *thread.Thread) []string {
-	var all []string
-	for _, m := range th.All() {
-		all = append(all, m.Text())
-	}
-	return all
-}
-
 func (c *canaries) append(me *canaryTenant, id string) {
 	m := me.of(id)
 	var list []thread.Message

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
+	"slices"
 	"sync"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
-	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -20,18 +19,27 @@ import (
 // opened is closed with Cleanup. A nil sealer is for none.
 type Open func(testing.TB, store.Sealer) store.DB
 
+// of opens a store for one of its tenants.
+func (open Open) of(t *testing.T, sealer store.Sealer, name string) tenant {
+	return tenant{open(t, sealer).Tenant(name), test{t}}
+}
+
 // TestDurable runs the suite of stores that outlive a process and are used by
 // several at once. create makes an empty store.
 func TestDurable(t *testing.T, create func(testing.TB) Open) {
-	t.Run("opened again", func(t *testing.T) { openedAgain(t, create(t), nil) })
-	t.Run("encrypted and opened again", func(t *testing.T) { openedAgain(t, create(t), Sealer{}) })
-	t.Run("without the key", func(t *testing.T) { withoutKey(t, create(t)) })
-	t.Run("sealed anew", func(t *testing.T) { sealedAnew(t, create(t)) })
-	t.Run("records that do not open", func(t *testing.T) { unreadable(t, create(t)) })
-	t.Run("an erased tenant", func(t *testing.T) { erased(t, create(t)) })
-	t.Run("two processes see each other", func(t *testing.T) { twoProcesses(t, create(t)) })
-	t.Run("two processes write at once", func(t *testing.T) { writeAtOnce(t, create(t)) })
-	t.Run("processes that start together", func(t *testing.T) { startTogether(t, create(t)) })
+	for name, proves := range map[string]func(*testing.T, Open){
+		"opened again":                  func(t *testing.T, open Open) { openedAgain(t, open, nil) },
+		"encrypted and opened again":    func(t *testing.T, open Open) { openedAgain(t, open, Sealer{}) },
+		"without the key":               withoutKey,
+		"sealed anew":                   sealedAnew,
+		"records that do not open":      unreadable,
+		"an erased tenant":              erased,
+		"two processes see each other":  twoProcesses,
+		"two processes write at once":   writeAtOnce,
+		"processes that start together": startTogether,
+	} {
+		group(t, name, func(t *testing.T) { proves(t, create(t)) })
+	}
 }
 
 // Sealer is a store.Sealer for tests: it hides texts, binds them to tenant and
@@ -75,40 +83,30 @@ func openedAgain(t *testing.T, open Open, sealer store.Sealer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := open(t, sealer)
-	s := db.Tenant("acme")
+	s := open.of(t, sealer, "acme")
 	want, err := thread.New("t").Append(append(everything(), say(thread.User, text))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := s.Log.Load(ctx, "t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.need(err)
+	got := s.holds("t", texts(want)...)
 	Same(t, got, want) // A1
-	p, version, err := s.Plans.Current(ctx, "t")
-	if err != nil || version != 1 || len(p.Summarizations) != 1 || p.Summarizations[0].Summary.CurrentTask != text {
-		t.Errorf("plan %d %+v, %v", version, p, err)
+	p := s.current("t", 1)
+	if len(p.Summarizations) != 1 || p.Summarizations[0].Summary.CurrentTask != text {
+		t.Errorf("plan %+v", p)
 	}
-	if err := p.Validate(got); err != nil {
-		t.Error(err)
+	s.need(p.Validate(got))
+	if marks, want := s.marks("t"), map[thread.ID]int{want.At(1).ID: 1, want.At(2).ID: 1}; !maps.Equal(marks, want) {
+		t.Errorf("marks %v, want %v", marks, want) // B11
 	}
-	marks, err := s.Plans.Compacted(ctx, "t")
-	if want := map[thread.ID]int{want.At(1).ID: 1, want.At(2).ID: 1}; err != nil || !maps.Equal(marks, want) {
-		t.Errorf("marks %v, %v, want %v", marks, err, want) // B11
+	if e := s.events("t", 1)[0]; e.TokensBefore != 7 || e.Details["round"] != 1.0 {
+		t.Errorf("event %+v", e) // B8
 	}
-	events, err := s.Events.Events(ctx, "t", 0, 0)
-	if err != nil || len(events) != 1 || events[0].TokensBefore != 7 || events[0].Details["round"] != 1.0 {
-		t.Errorf("events %+v, %v", events, err) // B8
-	}
-	d, err := s.Documents.Document(ctx, "memory", "t")
-	if err != nil || string(d.Body) != `"`+text+`"` || d.Version != 1 {
-		t.Errorf("document %+v, %v", d, err)
+	if d := s.document("memory", "t", `"`+text+`"`); d.Version != 1 {
+		t.Errorf("document %+v", d)
 	}
 	if v, ok := s.Answers.Get(ctx, "key"); !ok || string(v) != text {
 		t.Errorf("answer %q, %v", v, ok) // A15
 	}
-	if _, again, err := artifact.NewStore(db.Artifacts(), nil).Get(ctx, artifact.Requester{TenantID: "acme"}, id); err != nil || again != content {
+	contents := artifact.NewStore(open(t, sealer).Artifacts(), nil)
+	if _, again, err := contents.Get(ctx, artifact.Requester{TenantID: "acme"}, id); err != nil || again != content {
 		t.Errorf("artifact of %d bytes, %v", len(again), err) // A20
 	}
 }
@@ -118,22 +116,17 @@ func openedAgain(t *testing.T, open Open, sealer store.Sealer) {
 func withoutKey(t *testing.T, open Open) {
 	ctx := t.Context()
 	Fill(t, open(t, nil), "plain", "in the clear")
-	keyed := open(t, Sealer{})
-	if th, err := keyed.Tenant("plain").Log.Load(ctx, "t"); err != nil || th.Len() == 0 {
+	if th, err := open.of(t, Sealer{}, "plain").Log.Load(ctx, "t"); err != nil || th.Len() == 0 {
 		t.Errorf("what was there before the key: %v", err)
 	}
-	Fill(t, keyed, "acme", "secret")
-	s := open(t, nil).Tenant("acme")
+	Fill(t, open(t, Sealer{}), "acme", "secret")
+	s := open.of(t, nil, "acme")
 	_, loadErr := s.Log.Load(ctx, "t")
 	_, _, planErr := s.Plans.Current(ctx, "t")
 	_, eventErr := s.Events.Events(ctx, "t", 0, 0)
 	_, documentErr := s.Documents.Document(ctx, "memory", "t")
 	_, listErr := s.Documents.Documents(ctx, "memory", "", 0)
-	for _, err := range []error{loadErr, planErr, eventErr, documentErr, listErr} {
-		if !errors.Is(err, store.ErrSealed) {
-			t.Errorf("without the key: %v", err)
-		}
-	}
+	s.is(store.ErrSealed, loadErr, planErr, eventErr, documentErr, listErr)
 	if v, ok := s.Answers.Get(ctx, "key"); ok {
 		t.Errorf("answer %q", v)
 	}
@@ -143,141 +136,93 @@ func withoutKey(t *testing.T, open Open) {
 }
 
 func twoProcesses(t *testing.T, open Open) {
-	ctx := t.Context()
-	a, b := open(t, nil).Tenant("acme"), open(t, nil).Tenant("acme")
-	load := func(s store.Tenant, want ...string) *thread.Thread {
-		t.Helper()
-		th, err := s.Log.Load(ctx, "t")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, m := range th.All() {
-			got = append(got, m.Text())
-		}
-		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("got %q, want %q", got, want)
-		}
-		return th
-	}
-	add := func(s store.Tenant, version int, text string) error {
-		_, err := s.Log.Append(ctx, "t", version, []thread.Message{say(thread.User, text)})
-		return err
-	}
+	a, b := open.of(t, nil, "acme"), open.of(t, nil, "acme")
 	// Each goes on from what it knows, and sees what the other wrote.
-	for n, s := range []store.Tenant{a, b, a, b} {
-		if err := add(s, n, fmt.Sprint(n)); err != nil {
-			t.Fatal(err)
-		}
+	for n, s := range []tenant{a, b, a, b} {
+		s.append("t", n, fmt.Sprint(n))
 	}
-	load(a, "0", "1", "2", "3")
-	th := load(b, "0", "1", "2", "3")
-	var conflict *store.ConflictError
-	if err := add(a, 4, "4"); err != nil {
-		t.Fatal(err)
+	a.holds("t", "0", "1", "2", "3")
+	th := b.holds("t", "0", "1", "2", "3")
+	a.append("t", 4, "4")
+	b.conflict(b.add("t", 4, "other"), "t", 4, 5)
+	b.holds("t", "0", "1", "2", "3", "4")
+	next := func(version int) store.Commit {
+		p := covering(th, 0)
+		p.CompactedTokens = version
+		return store.Commit{Plan: p}
 	}
-	if err := add(b, 4, "other"); !errors.As(err, &conflict) || conflict.Want != 4 || conflict.Have != 5 {
-		t.Errorf("%v", err)
-	}
-	load(b, "0", "1", "2", "3", "4")
-	commit := func(s store.Tenant, version int) error {
-		p := &plan.Plan{Schema: plan.SchemaVersion, ThreadID: "t", ThreadVersion: 4, CompactedTokens: version + 1, Drops: []plan.Removal{{Span: th.Range(0, 1)}}}
-		_, err := s.Plans.Commit(ctx, "t", version, store.Commit{Plan: p})
-		return err
-	}
-	for n, s := range []store.Tenant{a, b, a} {
-		if err := commit(s, n); err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range []store.Tenant{a, b} {
-			if p, version, err := s.Plans.Current(ctx, "t"); err != nil || version != n+1 || p.CompactedTokens != n+1 {
-				t.Fatalf("plan %d %+v, %v", version, p, err)
+	for n, s := range []tenant{a, b, a} {
+		s.commit("t", n, next(n+1))
+		for _, s := range []tenant{a, b} {
+			if p := s.current("t", n+1); p.CompactedTokens != n+1 {
+				t.Errorf("plan %+v", p)
 			}
 		}
 	}
-	if err := commit(b, 1); !errors.As(err, &conflict) || conflict.Want != 1 || conflict.Have != 3 {
-		t.Errorf("%v", err)
-	}
+	_, err := b.Plans.Commit(t.Context(), "t", 1, next(2))
+	b.conflict(err, "t", 1, 3)
 	// What one deletes and begins anew is not mixed with what the other knows.
-	if err := a.Catalog.Delete(ctx, "t"); err != nil {
-		t.Fatal(err)
-	}
-	load(b)
-	for n := range 5 {
-		if err := add(a, n, fmt.Sprint("new ", n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	load(b, "new 0", "new 1", "new 2", "new 3", "new 4")
-	if p, version, err := b.Plans.Current(ctx, "t"); p != nil || version != 0 || err != nil {
-		t.Errorf("plan %d %+v, %v", version, p, err)
-	}
+	a.need(a.Catalog.Delete(t.Context(), "t"))
+	b.holds("t")
+	want := []string{"new 0", "new 1", "new 2", "new 3", "new 4"}
+	a.append("t", 0, want...)
+	b.holds("t", want...)
+	b.current("t", 0)
 }
 
 // writeAtOnce: two processes with several writers each, that try again when they
 // were slower. Nothing is lost, nothing is there twice, and each writer's
 // messages keep their order.
 func writeAtOnce(t *testing.T, open Open) {
-	const writers, each = 4, 10
-	ctx := t.Context()
+	const writers, each = 8, 10 // half of them in each process
 	var wg sync.WaitGroup
-	for process := range 2 {
-		s := open(t, nil).Tenant("acme")
-		for w := range writers {
-			wg.Go(func() {
-				for n := 0; n < each; {
-					th, err := s.Log.Load(ctx, "t")
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					m := say(thread.User, fmt.Sprint(process, " ", w, " ", n))
-					next, err := s.Log.Append(ctx, "t", th.Len(), []thread.Message{m})
-					switch {
-					case errors.Is(err, store.ErrConflict):
-						continue
-					case err != nil:
-						t.Error(err)
-						return
-					case next.At(th.Len()).Text() != m.Text():
-						t.Errorf("%q stands where %q was written", next.At(th.Len()).Text(), m.Text())
-					}
-					n++
+	processes := []tenant{open.of(t, nil, "acme"), open.of(t, nil, "acme")}
+	for w := range writers {
+		s := processes[w%2]
+		wg.Go(func() {
+			for n := 0; n < each; {
+				th, err := s.Log.Load(t.Context(), "t")
+				if err == nil {
+					err = s.add("t", th.Len(), fmt.Sprint(w, " ", n))
 				}
-			})
-		}
+				if err == nil {
+					n++
+				} else if !errors.Is(err, store.ErrConflict) {
+					t.Error(err)
+					return
+				}
+			}
+		})
 	}
 	wg.Wait()
-	th, err := open(t, nil).Tenant("acme").Log.Load(ctx, "t")
-	if err != nil || th.Len() != 2*writers*each {
-		t.Fatalf("%d messages, %v", th.Len(), err)
+	th, err := open.of(t, nil, "acme").Log.Load(t.Context(), "t")
+	if err != nil || th.Len() != writers*each {
+		t.Fatalf("%v, %v", th, err)
 	}
-	last := map[[2]int]int{}
-	for _, m := range th.All() {
-		var process, w, n int
-		if _, err := fmt.Sscan(m.Text(), &process, &w, &n); err != nil {
-			t.Fatal(err)
+	var next [writers]int
+	for _, text := range texts(th) {
+		var w, n int
+		if _, err := fmt.Sscan(text, &w, &n); err != nil || n != next[w] {
+			t.Errorf("writer %d: message %d where %d was due, %v", w, n, next[w], err)
 		}
-		if next := last[[2]int{process, w}]; n != next {
-			t.Errorf("writer %d of process %d: message %d where %d was due", w, process, n, next)
-		}
-		last[[2]int{process, w}] = n + 1
+		next[w]++
 	}
 }
 
 // startTogether: each finds the tables whole, whoever makes them.
 func startTogether(t *testing.T, open Open) {
 	var wg sync.WaitGroup
-	for n := range 6 {
+	ids := []string{"0", "1", "2", "3", "4", "5"}
+	for _, id := range ids {
 		wg.Go(func() {
-			s := open(t, nil).Tenant("acme")
-			if _, err := s.Log.Append(t.Context(), fmt.Sprint(n), 0, []thread.Message{say(thread.User, "one")}); err != nil {
+			if err := open.of(t, nil, "acme").add(id, 0, "one"); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if page, err := open(t, nil).Tenant("acme").Catalog.Threads(t.Context(), "", 0); err != nil || len(page) != 6 {
-		t.Errorf("%d threads, %v", len(page), err)
+	page, err := open.of(t, nil, "acme").Catalog.Threads(t.Context(), "", 0)
+	if !slices.EqualFunc(page, ids, func(info store.Info, id string) bool { return info.ID == id }) {
+		t.Errorf("%+v, %v", page, err)
 	}
 }

@@ -1,157 +1,125 @@
 package storetest
 
 import (
-	"errors"
 	"fmt"
-	"testing"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// TestLog runs the suite of store.Log; open gives an empty store each time.
-func TestLog(t *testing.T, open func(testing.TB) store.Log) {
-	ctx := t.Context()
-	t.Run("an unknown thread is empty", func(t *testing.T) {
-		th, err := open(t).Load(ctx, "nobody")
-		if err != nil || th.Len() != 0 || th.ID() != "nobody" {
-			t.Fatalf("%v, %v", th, err)
+// logs is the suite of store.Log.
+var logs = map[string]func(tenant){
+	"an unknown thread is empty": func(s tenant) { s.holds("nobody") },
+	"append and load": func(s tenant) {
+		s.append("t", 0, "one", "two")
+		s.append("t", 2, "three")
+		want, err := thread.New("t").Append(said("one", "two", "three")...)
+		s.need(err)
+		Same(s.TB, s.holds("t", "one", "two", "three"), want)
+		s.holds("other")
+	},
+	"every kind of message": func(s tenant) {
+		want := everything()
+		half := len(want) / 2
+		for n, part := range [][]thread.Message{want[:half], want[half:]} {
+			_, err := s.Log.Append(s.Context(), "t", n*half, part)
+			s.need(err)
 		}
-	})
-	t.Run("append and load", func(t *testing.T) {
-		s := open(t)
-		if _, err := s.Append(ctx, "t", 0, []thread.Message{say(thread.User, "one"), say(thread.Assistant, "two")}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Append(ctx, "t", 2, []thread.Message{say(thread.User, "three")}); err != nil {
-			t.Fatal(err)
-		}
-		want, err := thread.New("t").Append(say(thread.User, "one"), say(thread.Assistant, "two"), say(thread.User, "three"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := s.Load(ctx, "t")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Len() != want.Len() || got.Last() != want.Last() || got.Turns() != want.Turns() {
-			t.Errorf("%d messages up to %s, want %d up to %s", got.Len(), got.Last(), want.Len(), want.Last())
-		}
-		if other, _ := s.Load(ctx, "other"); other.Len() != 0 {
-			t.Error("threads are not kept apart")
-		}
-	})
-	t.Run("messages that the caller changes are not changed here", func(t *testing.T) { // A1
-		s := open(t)
-		mine := []thread.Message{say(thread.User, "one"), {Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{
+		whole, err := thread.New("t").Append(want...)
+		s.need(err)
+		got, err := s.Log.Load(s.Context(), "t")
+		s.need(err)
+		Same(s.TB, got, whole)
+	},
+	"messages that the caller changes are not changed here": func(s tenant) { // A1
+		mine := append(said("one"), thread.Message{Role: thread.Tool, Parts: []thread.Part{thread.ToolResult{
 			Tool: "x", Content: []thread.Part{thread.Text{Text: "two"}}, KeyFields: thread.Fields{"k": []any{"v"}},
-		}}}}
+		}}})
 		want, err := thread.New("t").Append(mine...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s.need(err)
 		rewrite := func(messages []thread.Message) {
 			r, _ := messages[1].Result()
 			r.Content[0], r.KeyFields["k"] = thread.Text{Text: "z"}, "z"
 			messages[0].Parts[0] = thread.Text{Text: "z"}
 		}
-		got, err := s.Append(ctx, "t", 0, mine)
+		got, err := s.Log.Append(s.Context(), "t", 0, mine)
 		for range 3 {
-			if err != nil {
-				t.Fatal(err)
-			}
+			s.need(err)
 			rewrite(mine)
 			rewrite(got.Messages())
-			Same(t, got, want)
-			got, err = s.Load(ctx, "t")
+			Same(s.TB, got, want)
+			got, err = s.Log.Load(s.Context(), "t")
 		}
-	})
-	t.Run("the same append twice is once", func(t *testing.T) {
-		s := open(t)
-		two := []thread.Message{say(thread.User, "one"), say(thread.Assistant, "two")}
+	},
+	"the same append twice is once": func(s tenant) {
 		for range 2 {
-			th, err := s.Append(ctx, "t", 0, two)
-			if err != nil || th.Len() != 2 {
-				t.Fatalf("%v, %v", th, err)
-			}
+			s.append("t", 0, "one", "two")
+			s.holds("t", "one", "two")
 		}
 		// A repeat that brings more adds only what is new.
-		th, err := s.Append(ctx, "t", 0, append(two, say(thread.User, "three")))
-		if err != nil || th.Len() != 3 {
-			t.Fatalf("%v, %v", th, err)
-		}
-	})
-	t.Run("a conflict names both versions and writes nothing", func(t *testing.T) {
-		s := open(t)
-		if _, err := s.Append(ctx, "t", 0, []thread.Message{say(thread.User, "one")}); err != nil {
-			t.Fatal(err)
-		}
+		s.append("t", 0, "one", "two", "three")
+		s.holds("t", "one", "two", "three")
+	},
+	"a conflict names both versions and writes nothing": func(s tenant) {
+		s.append("t", 0, "one")
 		for _, version := range []int{0, 5} {
-			_, err := s.Append(ctx, "t", version, []thread.Message{say(thread.User, "another")})
-			var conflict *store.ConflictError
-			if !errors.As(err, &conflict) || conflict.Want != version || conflict.Have != 1 || !errors.Is(err, store.ErrConflict) {
-				t.Errorf("version %d: %v", version, err)
-			}
+			s.conflict(s.add("t", version, "another"), "t", version, 1)
 		}
-		if th, _ := s.Load(ctx, "t"); th.Len() != 1 {
-			t.Errorf("%d messages after the conflicts", th.Len())
-		}
-	})
-	t.Run("names that cannot be kept", func(t *testing.T) {
-		s := open(t)
+		s.holds("t", "one")
+	},
+	"names that cannot be kept": func(s tenant) {
 		for _, name := range badNames {
-			if _, err := s.Append(ctx, name, 0, []thread.Message{say(thread.User, "one")}); !errors.Is(err, store.ErrName) {
-				t.Errorf("%.20q: %v", name, err)
-			}
-			if _, err := s.Load(ctx, name); !errors.Is(err, store.ErrName) {
-				t.Errorf("%.20q: %v", name, err)
-			}
+			_, err := s.Log.Load(s.Context(), name)
+			s.is(store.ErrName, s.add(name, 0, "one"), err)
 			if name == "" {
 				continue // a message without an id is given one
 			}
 			m := say(thread.User, "one")
 			m.ID = thread.ID(name)
-			if _, err := s.Append(ctx, "t", 0, []thread.Message{m}); !errors.Is(err, store.ErrName) {
-				t.Errorf("message %.20q: %v", name, err)
-			}
+			_, err = s.Log.Append(s.Context(), "t", 0, []thread.Message{m})
+			s.is(store.ErrName, err)
 		}
-	})
-	t.Run("an id that is there already", func(t *testing.T) {
-		s := open(t)
+	},
+	"an id that is there already": func(s tenant) {
 		m := say(thread.User, "one")
 		m.ID = "mine"
-		if _, err := s.Append(ctx, "t", 0, []thread.Message{m}); err != nil {
-			t.Fatal(err)
+		_, err := s.Log.Append(s.Context(), "t", 0, []thread.Message{m})
+		s.need(err)
+		_, err = s.Log.Append(s.Context(), "t", 1, []thread.Message{m})
+		s.is(thread.ErrDuplicateID, err)
+		s.holds("t", "one")
+	},
+	"what was loaded stays as it is": func(s tenant) {
+		one := s.append("t", 0, "one")
+		s.append("t", 1, "two")
+		if s.holds("t", "one", "two"); !slices.Equal(texts(one), []string{"one"}) {
+			s.Errorf("it holds %q now", texts(one))
 		}
-		if _, err := s.Append(ctx, "t", 1, []thread.Message{m}); !errors.Is(err, thread.ErrDuplicateID) {
-			t.Error(err)
+	},
+	"of many writers at one place one wins": func(s tenant) {
+		s.race(8, 1, func(n int) error { return s.add("t", 0, fmt.Sprint("writer ", n)) })
+		if th, err := s.Log.Load(s.Context(), "t"); err != nil || th.Len() != 1 {
+			s.Errorf("%v, %v", th, err)
 		}
-		if th, err := s.Load(ctx, "t"); err != nil || th.Len() != 1 {
-			t.Errorf("%v, %v", th, err)
+	},
+}
+
+// cachedAnswers is the suite of store.Answers. A15
+var cachedAnswers = map[string]func(tenant){
+	"the newest of each key": func(s tenant) {
+		if got, ok := s.Answers.Get(s.Context(), "key"); ok {
+			s.Fatalf("an empty cache has %q", got)
 		}
-	})
-	t.Run("what was loaded stays as it is", func(t *testing.T) {
-		s := open(t)
-		one, err := s.Append(ctx, "t", 0, []thread.Message{say(thread.User, "one")})
-		if err != nil {
-			t.Fatal(err)
+		for n := range 3 {
+			want := fmt.Sprintf("{\"text\":\"answer %d\"}", n)
+			s.Answers.Put(s.Context(), "key", []byte(want))
+			if got, ok := s.Answers.Get(s.Context(), "key"); !ok || string(got) != want {
+				s.Errorf("got %q %v, want %q", got, ok, want)
+			}
 		}
-		if _, err := s.Append(ctx, "t", 1, []thread.Message{say(thread.User, "two")}); err != nil {
-			t.Fatal(err)
+		if got, ok := s.Answers.Get(s.Context(), "other"); ok {
+			s.Errorf("another key has %q", got)
 		}
-		two, err := s.Load(ctx, "t")
-		if err != nil || one.Len() != 1 || two.Len() != 2 {
-			t.Errorf("%d and %d messages, %v", one.Len(), two.Len(), err)
-		}
-	})
-	t.Run("of many writers at one place one wins", func(t *testing.T) {
-		s := open(t)
-		won := race(8, func(n int) error {
-			_, err := s.Append(ctx, "t", 0, []thread.Message{say(thread.User, fmt.Sprint("writer ", n))})
-			return err
-		})
-		if th, _ := s.Load(ctx, "t"); won != 1 || th.Len() != 1 {
-			t.Errorf("%d writers won, %d messages", won, th.Len())
-		}
-	})
+	},
 }

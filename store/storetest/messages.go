@@ -10,38 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
-
-// TestMessages proves that every kind of message comes back as it was put in,
-// with the bytes it came from and the messages it shares them with. open gives
-// the same store to every call within one test, as a second process would see
-// it, when the implementation can be opened twice.
-func TestMessages(t *testing.T, open func(testing.TB) store.Log) {
-	ctx := t.Context()
-	s := open(t)
-	want := everything()
-	half := len(want) / 2
-	for _, part := range [][]thread.Message{want[:half], want[half:]} {
-		th, err := s.Load(ctx, "t")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Append(ctx, "t", th.Len(), part); err != nil {
-			t.Fatal(err)
-		}
-	}
-	whole, err := thread.New("t").Append(want...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := s.Load(ctx, "t")
-	if err != nil {
-		t.Fatal(err)
-	}
-	Same(t, got, whole)
-}
 
 // Same fails the test when two threads do not hold the same messages.
 func Same(t testing.TB, got, want *thread.Thread) {

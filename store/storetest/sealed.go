@@ -12,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/care"
-	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // newest is a Sealer that opens nothing that is under an older key.
@@ -70,13 +69,12 @@ func sealedAnew(t *testing.T, open Open) {
 	if !ok {
 		t.Fatalf("%T encrypts and is no store.Sealed", db)
 	}
-	s := db.Tenant("acme")
+	s := tenant{db.Tenant("acme"), test{t}}
 	if v, ok := open(t, newest{ring}).Tenant("acme").Answers.Get(ctx, "key"); ok {
 		t.Errorf("before: the answer %q is under the newest key", v)
 	}
-	if _, err := open(t, newest{ring}).Tenant("acme").Log.Load(ctx, "t"); !errors.Is(err, errOlder) {
-		t.Errorf("before: %v", err)
-	}
+	_, err := open(t, newest{ring}).Tenant("acme").Log.Load(ctx, "t")
+	s.is(errOlder, err)
 
 	done, stop := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -87,10 +85,9 @@ func sealedAnew(t *testing.T, open Open) {
 				return
 			default:
 			}
-			_, appendErr := s.Log.Append(ctx, "meanwhile", n, []thread.Message{say(thread.User, fmt.Sprint(n))})
-			_, putErr := s.Documents.Put(ctx, store.Document{Kind: "meanwhile", ID: "x", Version: n, Body: fmt.Append(nil, n)})
+			_, putErr := s.Documents.Put(ctx, store.Document{Kind: "meanwhile", ID: "meanwhile", Version: n, Body: fmt.Append(nil, n)})
 			th, loadErr := open(t, ring).Tenant("").Log.Load(ctx, "long")
-			if err := errors.Join(appendErr, putErr, loadErr); err != nil || th.Len() != 701 {
+			if err := errors.Join(s.add("meanwhile", n, fmt.Sprint(n)), putErr, loadErr); err != nil || th.Len() != 701 {
 				t.Errorf("during Reseal: %d messages, %v", th.Len(), err)
 				return
 			}
@@ -103,12 +100,7 @@ func sealedAnew(t *testing.T, open Open) {
 	}
 	close(stop)
 	<-done
-	if err := s.Catalog.Delete(ctx, "meanwhile"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Documents.Put(ctx, removed(t, s, "meanwhile", "x")); err != nil {
-		t.Fatal(err)
-	}
+	s.need(s.Catalog.Delete(ctx, "meanwhile"))
 	for _, tenant := range tenants {
 		if n, err := r.Reseal(ctx, tenant); n != 0 || err != nil {
 			t.Errorf("tenant %q: %d sealed anew for the second time, %v", tenant, n, err)
@@ -125,26 +117,13 @@ func sealedAnew(t *testing.T, open Open) {
 	}
 }
 
-// removed is a document as it must be put to remove it.
-func removed(t *testing.T, s store.Tenant, kind, id string) store.Document {
-	t.Helper()
-	d, err := s.Documents.Document(t.Context(), kind, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.Body = nil
-	return d
-}
-
 // unreadable: a record that does not open is told, and does not keep the others
 // from being sealed anew.
 func unreadable(t *testing.T, open Open) {
 	ctx := t.Context()
 	lost, ring := NewRing(t), NewRing(t)
 	Fill(t, open(t, lost), "acme", "under keys that are lost")
-	if _, err := open(t, ring).Tenant("acme").Log.Append(ctx, "z", 0, []thread.Message{say(thread.User, "one")}); err != nil {
-		t.Fatal(err)
-	}
+	open.of(t, ring, "acme").append("z", 0, "one")
 	if _, err := ring.Rotate(ctx, "acme"); err != nil {
 		t.Fatal(err)
 	}
@@ -152,9 +131,7 @@ func unreadable(t *testing.T, open Open) {
 	if n != 1 || !errors.Is(err, keyring.ErrOpen) {
 		t.Errorf("%d sealed anew, %v", n, err)
 	}
-	if th, err := open(t, newest{ring}).Tenant("acme").Log.Load(ctx, "z"); err != nil || th.Len() != 1 {
-		t.Errorf("%v, %v", th, err)
-	}
+	open.of(t, newest{ring}, "acme").holds("z", "one")
 }
 
 // erased: when the keys of a tenant are erased, nothing of it can be read or
@@ -164,46 +141,29 @@ func erased(t *testing.T, open Open) {
 	ctx := t.Context()
 	ring := NewRing(t)
 	db := FillAll(t, open(t, ring))
-	for _, tenant := range []string{"", "acme"} {
-		s := db.Tenant(tenant)
-		if _, err := s.Log.Load(ctx, "t"); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := s.Plans.Current(ctx, "t"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := ring.Erase(ctx, "acme"); err != nil {
+	s := tenant{db.Tenant("acme"), test{t}}
+	if _, err := s.Log.Load(ctx, "t"); err != nil {
 		t.Fatal(err)
 	}
-	s := db.Tenant("acme")
+	s.current("t", 1)
+	s.need(ring.Erase(ctx, "acme"))
 	_, loadErr := s.Log.Load(ctx, "t")
-	again := everything()
-	_, repeatErr := s.Log.Append(ctx, "t", 0, again)
-	_, appendErr := s.Log.Append(ctx, "new", 0, []thread.Message{say(thread.User, "one")})
+	_, repeatErr := s.Log.Append(ctx, "t", 0, everything())
 	_, _, currentErr := s.Plans.Current(ctx, "t")
 	_, planErr := s.Plans.Plan(ctx, "t", 1)
 	_, eventErr := s.Events.Events(ctx, "t", 0, 0)
 	_, documentErr := s.Documents.Document(ctx, "memory", "t")
 	_, putErr := s.Documents.Put(ctx, store.Document{Kind: "memory", ID: "new", Body: []byte(`1`)})
-	for n, err := range []error{loadErr, repeatErr, appendErr, currentErr, planErr, eventErr, documentErr, putErr} {
-		if !errors.Is(err, store.ErrErased) {
-			t.Errorf("%d, after the keys were erased: %v", n, err)
-		}
-	}
+	_, resealErr := db.(store.Sealed).Reseal(ctx, "acme")
+	s.is(store.ErrErased, loadErr, repeatErr, s.add("new", 0, "one"), currentErr, planErr, eventErr, documentErr, putErr, resealErr)
 	s.Answers.Put(ctx, "new", []byte("x"))
 	for _, key := range []string{"key", "new"} {
 		if v, ok := s.Answers.Get(ctx, key); ok {
 			t.Errorf("after the keys were erased: %+v", v)
 		}
 	}
-	if _, err := db.(store.Sealed).Reseal(ctx, "acme"); !errors.Is(err, store.ErrErased) {
-		t.Errorf("%v", err)
-	}
 	for range 2 {
-		if err := db.(store.Sealed).Erase(ctx, "acme"); err != nil {
-			t.Fatal(err)
-		}
+		s.need(db.(store.Sealed).Erase(ctx, "acme"))
 	}
 	for _, db := range []store.DB{db, open(t, ring)} {
 		for name, err := range db.Tenants(ctx) {
