@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 )
 
 // Requester is who asks (seed A, SecurityContext). The zero value is the owner
@@ -49,7 +51,7 @@ type limiter struct {
 	now    func() time.Time
 
 	mu      sync.Mutex
-	buckets map[caller]*buckets
+	buckets *lru.Cache[caller, *buckets]
 }
 
 type caller struct{ tenant, id string }
@@ -59,8 +61,13 @@ type buckets struct {
 	at           time.Time
 }
 
-// manyBuckets is when full buckets, which say nothing, are thrown away.
+// manyBuckets is of how many requesters buckets are held: who has not asked for
+// longest begins anew.
 const manyBuckets = 4096
+
+func newLimiter(limits Limits, now func() time.Time) *limiter {
+	return &limiter{limits: limits, now: now, buckets: lru.New[caller, *buckets](manyBuckets)}
+}
 
 // admit takes one read, or says when there will be one.
 func (l *limiter) admit(who Requester) error {
@@ -96,35 +103,14 @@ func missing(n, have float64, perMinute int) time.Duration {
 	return time.Duration((n-have)/float64(perMinute)*float64(time.Minute)) + 1
 }
 
-// of returns a requester's buckets as they are now.
+// of returns a requester's buckets as they are now. A clock that went back adds
+// nothing.
 func (l *limiter) of(who Requester) *buckets {
-	now, key := l.now(), caller{who.TenantID, who.ID}
-	b, ok := l.buckets[key]
-	if !ok {
-		if len(l.buckets) >= manyBuckets {
-			l.prune(now)
-		}
-		b = &buckets{at: now, reads: float64(l.limits.ReadsPerMinute), bytes: float64(l.limits.BytesPerMinute)}
-		l.buckets[key] = b
-	}
-	l.fill(b, now)
-	return b
-}
-
-// fill adds what has come since; a clock that went back adds nothing.
-func (l *limiter) fill(b *buckets, now time.Time) {
+	now, reads, bytes := l.now(), float64(l.limits.ReadsPerMinute), float64(l.limits.BytesPerMinute)
+	b := l.buckets.Of(caller{who.TenantID, who.ID}, 1, func() *buckets { return &buckets{reads, bytes, now} })
 	minutes := max(0, now.Sub(b.at).Minutes())
 	b.at = now
-	reads, bytes := float64(l.limits.ReadsPerMinute), float64(l.limits.BytesPerMinute)
 	b.reads = min(reads, b.reads+minutes*reads)
 	b.bytes = min(bytes, b.bytes+minutes*bytes)
-}
-
-func (l *limiter) prune(now time.Time) {
-	for key, b := range l.buckets {
-		l.fill(b, now)
-		if b.reads >= float64(l.limits.ReadsPerMinute) && b.bytes >= float64(l.limits.BytesPerMinute) {
-			delete(l.buckets, key)
-		}
-	}
+	return b
 }

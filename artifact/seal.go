@@ -115,14 +115,9 @@ func (s *Store) name(ctx context.Context, m Metadata, content string) (string, e
 // other record. The Sealer ties it to the tenant.
 func bound(id string) []byte { return []byte("artifact\x00" + id) }
 
-// write seals content where there is a Sealer, and keeps it.
-func (s *Store) write(ctx context.Context, m Metadata, content string) error {
-	_, err := s.replace(ctx, m, content, func(Metadata, bool) bool { return true })
-	return err
-}
-
-// replace is write if what is held may be replaced.
-func (s *Store) replace(ctx context.Context, m Metadata, content string, may func(held Metadata, there bool) bool) (done bool, err error) {
+// write seals content where there is a Sealer, and keeps it if what is held may be
+// replaced, as Backend.Put does.
+func (s *Store) write(ctx context.Context, m Metadata, content string, may func(held Metadata, there bool) bool) (done bool, err error) {
 	data := []byte(content)
 	m.EncryptionKeyID, m.Digest = "", ""
 	if s.sealer == nil && IDOf(m.ThreadID, content) != m.ID {

@@ -64,7 +64,7 @@ func NewStore(b Backend, o *Options) *Store {
 		s.now = o.Now
 	}
 	s.sealer, s.keyed = o.Sealer, o.KeyedIDs
-	s.limiter = &limiter{limits: o.Limits, now: s.now, buckets: map[caller]*buckets{}}
+	s.limiter = newLimiter(o.Limits, s.now)
 	return s
 }
 
@@ -93,9 +93,8 @@ func (s *Store) Put(ctx context.Context, m Metadata, content string) (id string,
 	if m.ID, err = s.name(ctx, m, content); err != nil {
 		return "", err
 	}
-	defer s.lock(m.TenantID, m.ID)()
 	who := Requester{TenantID: m.TenantID}
-	for range attempts {
+	return m.ID, s.change(who.TenantID, m.ID, func() (bool, error) {
 		next := m
 		seen, _, err := s.read(ctx, who, m.ID)
 		damaged := errors.Is(err, ErrCorrupt)
@@ -103,7 +102,7 @@ func (s *Store) Put(ctx context.Context, m Metadata, content string) (id string,
 		case err == nil:
 			merged, changed := seen.merge(m)
 			if !changed && (s.sealer == nil || seen.EncryptionKeyID != "") {
-				return m.ID, nil
+				return true, nil
 			}
 			next = merged
 		case errors.Is(err, ErrSealed):
@@ -112,19 +111,27 @@ func (s *Store) Put(ctx context.Context, m Metadata, content string) (id string,
 			// What is gone or damaged is written anew.
 			seen = Metadata{}
 		default:
-			return "", err
+			return false, err
 		}
-		done, err := s.replace(ctx, next, content, func(held Metadata, there bool) bool {
+		return s.write(ctx, next, content, func(held Metadata, there bool) bool {
 			if seen.ID != "" {
 				return there && held.same(seen)
 			}
 			return !there || damaged || s.readable(who, held) != nil
 		})
-		if done || err != nil {
-			return m.ID, err
+	})
+}
+
+// change makes a change of an artifact, which reads and then writes, until it is done:
+// another process may be faster.
+func (s *Store) change(tenant, id string, try func() (done bool, err error)) error {
+	defer s.lock(tenant, id)()
+	for range attempts {
+		if done, err := try(); done || err != nil {
+			return err
 		}
 	}
-	return "", fmt.Errorf("others have changed it %d times meanwhile; try again", attempts)
+	return fmt.Errorf("others have changed it %d times meanwhile; try again", attempts)
 }
 
 // attempts bounds how often a change is made anew that another process was

@@ -13,28 +13,40 @@ import (
 // keeps it, also from another process.
 func (s *Store) Sweep(ctx context.Context, who Requester, live func(Metadata) bool) (n int, err error) {
 	defer wrap(&err, "Sweep", who.TenantID)
-	var over []string
-	var failed error
-	for m, err := range s.backend.List(ctx, Filter{TenantID: who.TenantID}) {
-		if err == nil && m.TenantID == who.TenantID && m.expired(s.now()) && (live == nil || !live(m)) {
-			over = append(over, m.ID)
-		}
-		failed = errors.Join(failed, err)
-	}
-	for _, id := range over {
-		deleted, err := s.sweep(ctx, who, id)
-		if deleted {
-			n++
-		}
-		failed = errors.Join(failed, err)
-	}
-	return n, failed
+	return s.each(ctx, who, func(m Metadata, err error) bool {
+		return err == nil && m.expired(s.now()) && (live == nil || !live(m))
+	}, func(id string) (bool, error) {
+		defer s.lock(who.TenantID, id)()
+		// It may have been put again meanwhile.
+		return s.backend.Delete(ctx, who.TenantID, id, func(held Metadata) bool { return held.expired(s.now()) })
+	})
 }
 
-// sweep deletes one artifact unless it was put again meanwhile.
-func (s *Store) sweep(ctx context.Context, who Requester, id string) (bool, error) {
-	defer s.lock(who.TenantID, id)()
-	return s.backend.Delete(ctx, who.TenantID, id, func(held Metadata) bool { return held.expired(s.now()) })
+// each lists all artifacts of the requester's tenant, does something with those that
+// are picked, and returns with how many it was done. What is listed as an error is
+// asked for too, with the id as far as it is known. What fails does not stop the rest.
+func (s *Store) each(ctx context.Context, who Requester, pick func(m Metadata, err error) bool, do func(id string) (bool, error)) (n int, err error) {
+	var ids []string
+	for m, failed := range s.backend.List(ctx, Filter{TenantID: who.TenantID}) {
+		if (failed != nil || m.TenantID == who.TenantID) && pick(m, failed) {
+			ids = append(ids, m.ID)
+		} else {
+			err = errors.Join(err, failed)
+		}
+	}
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			return n, errors.Join(err, ctx.Err())
+		}
+		done, failed := do(id)
+		if done {
+			n++
+		}
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", id, failed))
+		}
+	}
+	return n, err
 }
 
 // Reseal seals anew, under the tenant's newest key, what was sealed under an
@@ -53,45 +65,25 @@ func (s *Store) Reseal(ctx context.Context, who Requester) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var stale []string
-	var failed error
-	for m, err := range s.backend.List(ctx, Filter{TenantID: who.TenantID}) {
-		if err == nil && m.TenantID == who.TenantID && needsSealing(m, current) {
-			stale = append(stale, m.ID)
+	return s.each(ctx, who, func(m Metadata, err error) bool {
+		return err == nil && needsSealing(m, current)
+	}, func(id string) (bool, error) {
+		err := s.change(who.TenantID, id, func() (bool, error) {
+			m, content, err := s.dump(ctx, who.TenantID, id)
+			if err != nil || !needsSealing(m, current) {
+				return true, err
+			}
+			return s.write(ctx, m, content, func(held Metadata, there bool) bool { return there && held.same(m) })
+		})
+		if errors.Is(err, ErrNotFound) { // deleted meanwhile
+			return false, nil
 		}
-		failed = errors.Join(failed, err)
-	}
-	for _, id := range stale {
-		if err := ctx.Err(); err != nil {
-			return n, errors.Join(failed, err)
-		}
-		switch err := s.reseal(ctx, who, id, current); {
-		case err == nil:
-			n++
-		case !errors.Is(err, ErrNotFound):
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", id, err))
-		}
-	}
-	return n, failed
+		return err == nil, err
+	})
 }
 
 func needsSealing(m Metadata, current string) bool {
 	return m.EncryptionKeyID == "" || m.EncryptionKeyID != current
-}
-
-func (s *Store) reseal(ctx context.Context, who Requester, id, current string) error {
-	defer s.lock(who.TenantID, id)()
-	for range attempts {
-		m, content, err := s.dump(ctx, who.TenantID, id)
-		if err != nil || !needsSealing(m, current) {
-			return err
-		}
-		done, err := s.replace(ctx, m, content, func(held Metadata, there bool) bool { return there && held.same(m) })
-		if done || err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("others have changed it %d times meanwhile; try again", attempts)
 }
 
 // Erase removes everything of the requester's tenant and returns how many
@@ -105,24 +97,11 @@ func (s *Store) Erase(ctx context.Context, who Requester) (n int, err error) {
 			return 0, err
 		}
 	}
-	var all []string
-	var failed error
-	for m, err := range s.backend.List(ctx, Filter{TenantID: who.TenantID}) {
-		// A damaged record goes too, where its id is known.
-		if IsID(m.ID) && (err != nil || m.TenantID == who.TenantID) {
-			all = append(all, m.ID)
-		} else {
-			failed = errors.Join(failed, err)
-		}
-	}
-	for _, id := range all {
-		if _, err := s.backend.Delete(ctx, who.TenantID, id, nil); err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		n++
-	}
-	return n, failed
+	// A damaged record goes too, where its id is known.
+	return s.each(ctx, who, func(m Metadata, _ error) bool { return IsID(m.ID) }, func(id string) (bool, error) {
+		_, err := s.backend.Delete(ctx, who.TenantID, id, nil)
+		return err == nil, err
+	})
 }
 
 // Dump returns an artifact for a copy of the store, with its content in the
@@ -173,7 +152,7 @@ func (s *Store) Restore(ctx context.Context, m Metadata, content string) (err er
 	case err == nil:
 		return ErrConflict
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrCorrupt), errors.Is(err, ErrSealed):
-		return s.write(ctx, m, content)
+		_, err = s.write(ctx, m, content, nil)
 	}
 	return err
 }
