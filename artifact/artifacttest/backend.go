@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,16 +20,67 @@ import (
 // TestBackend runs the suite. open returns an empty backend each time it is
 // called; what must be closed it closes itself, with Cleanup.
 func TestBackend(t *testing.T, open func(testing.TB) artifact.Backend) {
-	t.Run("records", func(t *testing.T) { records(t, open(t)) })
-	t.Run("listing", func(t *testing.T) { listing(t, open(t)) })
-	t.Run("tenants", func(t *testing.T) { tenants(t, open(t)) })
-	t.Run("content", func(t *testing.T) { contents(t, open(t)) })
-	t.Run("cancelled", func(t *testing.T) { cancelled(t, open(t)) })
-	t.Run("concurrent", func(t *testing.T) { concurrent(t, open(t)) })
-	t.Run("compared", func(t *testing.T) { compared(t, open(t)) })
-	t.Run("store", func(t *testing.T) { store(t, open(t)) })
-	t.Run("expiry", func(t *testing.T) { expiry(t, open(t)) })
-	t.Run("sealed", func(t *testing.T) { sealed(t, open(t)) })
+	for name, proves := range map[string]func(tested){
+		"records": records, "listing": listing, "tenants": tenants, "content": contents, "cancelled": cancelled,
+		"concurrent": concurrent, "compared": compared, "processes": processes, "store": store, "expiry": expiry, "sealed": sealed,
+	} {
+		t.Run(name, func(t *testing.T) { proves(tested{t, open(t)}) })
+	}
+}
+
+// tested is a backend that is proved. What fails in its methods ends the test, where
+// they do not say otherwise.
+type tested struct {
+	testing.TB
+	artifact.Backend
+}
+
+func (b tested) need(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// is wants each error to be one.
+func (b tested) is(want error, errs ...error) {
+	b.Helper()
+	for n, err := range errs {
+		if !errors.Is(err, want) {
+			b.Errorf("%d: %v, want %v", n, err, want)
+		}
+	}
+}
+
+func (b tested) put(m artifact.Metadata, content string) {
+	b.Helper()
+	_, err := b.Put(b.Context(), m, []byte(content), nil)
+	b.need(err)
+}
+
+// holds wants a record to be there, or, with no content, not to be.
+func (b tested) holds(tenant, id string, content string) artifact.Metadata {
+	b.Helper()
+	m, data, err := b.Get(b.Context(), tenant, id)
+	if err != nil || string(data) != content {
+		b.Errorf("tenant %q, %s: %d bytes, %v, want %d", tenant, id, len(data), err, len(content))
+	}
+	return m
+}
+
+// missing is the error of a record.
+func (b tested) missing(tenant, id string) error {
+	_, _, err := b.Get(b.Context(), tenant, id)
+	return err
+}
+
+func (b tested) list(f artifact.Filter) (found []artifact.Metadata) {
+	b.Helper()
+	for m, err := range b.List(b.Context(), f) {
+		b.need(err)
+		found = append(found, m)
+	}
+	return found
 }
 
 var began = time.Date(2025, 5, 12, 9, 30, 0, 123456789, time.UTC)
@@ -43,81 +95,50 @@ func metadata(tenant, threadID, content string) artifact.Metadata {
 
 // records: what is put comes back whole, is replaced by the same id and gone
 // after Delete.
-func records(t *testing.T, b artifact.Backend) {
-	ctx := t.Context()
+func records(b tested) {
 	m := metadata("", "t", "one")
-	if _, _, err := b.Get(ctx, "", m.ID); !errors.Is(err, artifact.ErrNotFound) {
-		t.Fatalf("an empty backend gave %v", err)
-	}
+	b.is(artifact.ErrNotFound, b.missing("", m.ID))
 	for _, content := range []string{"one", "two"} {
 		m.Turn++
-		if _, err := b.Put(ctx, m, []byte(content), nil); err != nil {
-			t.Fatal(err)
-		}
-		got, data, err := b.Get(ctx, "", m.ID)
-		if err != nil || string(data) != content || !reflect.DeepEqual(got, m) {
-			t.Fatalf("got %+v %q %v, want %+v %q", got, data, err, m, content)
+		b.put(m, content)
+		if got := b.holds("", m.ID, content); !reflect.DeepEqual(got, m) {
+			b.Fatalf("got %+v, want %+v", got, m)
 		}
 	}
 	for range 2 {
-		if _, err := b.Delete(ctx, "", m.ID, nil); err != nil {
-			t.Fatal(err)
-		}
+		_, err := b.Delete(b.Context(), "", m.ID, nil)
+		b.need(err)
 	}
-	if _, _, err := b.Get(ctx, "", m.ID); !errors.Is(err, artifact.ErrNotFound) {
-		t.Fatalf("after Delete: %v", err)
-	}
+	b.is(artifact.ErrNotFound, b.missing("", m.ID))
 }
 
 // listing: ordered by id, by thread and by prefix, metadata whole.
-func listing(t *testing.T, b artifact.Backend) {
-	want := map[string]artifact.Metadata{}
+func listing(b tested) {
+	var want []artifact.Metadata
 	for n := range 30 {
 		content := fmt.Sprint("content ", n)
-		m := metadata("", fmt.Sprint("thread ", n%3), content)
-		want[m.ID] = m
-		if _, err := b.Put(t.Context(), m, []byte(content), nil); err != nil {
-			t.Fatal(err)
-		}
+		want = append(want, metadata("", fmt.Sprint("thread ", n%3), content))
+		b.put(want[n], content)
 	}
-	all := list(t, b, artifact.Filter{})
-	if len(all) != len(want) {
-		t.Fatalf("%d listed, want %d", len(all), len(want))
-	}
-	for i, m := range all {
-		if !reflect.DeepEqual(m, want[m.ID]) {
-			t.Errorf("got %+v, want %+v", m, want[m.ID])
-		}
-		if i > 0 && all[i-1].ID >= m.ID {
-			t.Errorf("%s comes after %s", m.ID, all[i-1].ID)
-		}
+	slices.SortFunc(want, func(a, b artifact.Metadata) int { return strings.Compare(a.ID, b.ID) })
+	prefixes := []string{"art_zz", "../", "x", "art_0/..", want[0].ID + "0"}
+	for _, m := range want {
 		for _, n := range []int{0, 3, 4, 5, 6, 9, len(m.ID)} {
-			prefix := m.ID[:n]
-			found := list(t, b, artifact.Filter{Prefix: prefix})
-			matching := 0
-			for id := range want {
-				if strings.HasPrefix(id, prefix) {
-					matching++
-				}
-			}
-			if len(found) != matching {
-				t.Errorf("prefix %q: %d listed, want %d", prefix, len(found), matching)
-			}
+			prefixes = append(prefixes, m.ID[:n])
 		}
 	}
-	for _, prefix := range []string{"art_zz", "../", "x", "art_0/..", all[0].ID + "0"} {
-		if found := list(t, b, artifact.Filter{Prefix: prefix}); len(found) != 0 {
-			t.Errorf("prefix %q: %d listed", prefix, len(found))
+	for _, prefix := range prefixes {
+		for _, threadID := range []string{"", "thread 1", "thread"} {
+			matching := slices.DeleteFunc(slices.Clone(want), func(m artifact.Metadata) bool {
+				return !strings.HasPrefix(m.ID, prefix) || threadID != "" && m.ThreadID != threadID
+			})
+			if found := b.list(artifact.Filter{Prefix: prefix, ThreadID: threadID}); len(found)+len(matching) > 0 && !reflect.DeepEqual(found, matching) {
+				b.Errorf("prefix %q, thread %q: got %+v, want %+v", prefix, threadID, found, matching)
+			}
 		}
-	}
-	if found := list(t, b, artifact.Filter{ThreadID: "thread 1"}); len(found) != 10 {
-		t.Errorf("%d listed of thread 1", len(found))
-	}
-	if found := list(t, b, artifact.Filter{ThreadID: "thread"}); len(found) != 0 {
-		t.Errorf("%d listed of a thread that is not there", len(found))
 	}
 	seen := 0
-	for range b.List(t.Context(), artifact.Filter{}) {
+	for range b.List(b.Context(), artifact.Filter{}) {
 		if seen++; seen == 2 {
 			break // a listing must stop when its reader does
 		}
@@ -125,203 +146,71 @@ func listing(t *testing.T, b artifact.Backend) {
 }
 
 // tenants: the same id of two tenants is two records. A20
-func tenants(t *testing.T, b artifact.Backend) {
-	ctx := t.Context()
+func tenants(b tested) {
 	names := []string{"", "a", "A", "a/b", "..", "../a", ".", "a%2Fb", strings.Repeat("long", 100), "テナント"}
 	id := artifact.IDOf("t", "x")
-	for turn, tenant := range names {
-		m := metadata(tenant, "t", "x")
-		m.Turn = turn
-		if _, err := b.Put(ctx, m, []byte(tenant), nil); err != nil {
-			t.Fatalf("tenant %q: %v", tenant, err)
+	for _, tenant := range names {
+		b.put(metadata(tenant, "t", "x"), tenant)
+	}
+	for _, tenant := range names {
+		if m := b.holds(tenant, id, tenant); m.TenantID != tenant {
+			b.Errorf("tenant %q got that of %q", tenant, m.TenantID)
+		}
+		if found := b.list(artifact.Filter{TenantID: tenant}); len(found) != 1 || found[0].TenantID != tenant {
+			b.Errorf("tenant %q lists %v", tenant, found)
 		}
 	}
-	for turn, tenant := range names {
-		m, data, err := b.Get(ctx, tenant, id)
-		if err != nil || string(data) != tenant || m.TenantID != tenant || m.Turn != turn {
-			t.Errorf("tenant %q got %q of tenant %q, turn %d, %v", tenant, data, m.TenantID, m.Turn, err)
-		}
-		if found := list(t, b, artifact.Filter{TenantID: tenant}); len(found) != 1 || found[0].TenantID != tenant {
-			t.Errorf("tenant %q lists %v", tenant, found)
-		}
-	}
-	if _, err := b.Delete(ctx, "a", id, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := b.Get(ctx, "", id); err != nil {
-		t.Errorf("deleting of one tenant took another's: %v", err)
-	}
+	_, err := b.Delete(b.Context(), "a", id, nil)
+	b.need(err)
+	b.holds("", id, "") // that of another is still there
 }
 
 // contents: every byte comes back.
-func contents(t *testing.T, b artifact.Backend) {
+func contents(b tested) {
 	all := make([]byte, 256)
 	for i := range all {
 		all[i] = byte(i)
 	}
 	for _, content := range []string{"", "\n", "a\r\nb\x00", string(all), strings.Repeat("líne 漢字\n", 100_000)} {
 		m := metadata("", "t", content)
-		if _, err := b.Put(t.Context(), m, []byte(content), nil); err != nil {
-			t.Fatal(err)
-		}
-		if _, data, err := b.Get(t.Context(), "", m.ID); err != nil || string(data) != content {
-			t.Errorf("%d bytes came back as %d, %v", len(content), len(data), err)
-		}
+		b.put(m, content)
+		b.holds("", m.ID, content)
 	}
 }
 
-func cancelled(t *testing.T, b artifact.Backend) {
-	ctx, cancel := context.WithCancel(t.Context())
+func cancelled(b tested) {
+	ctx, cancel := context.WithCancel(b.Context())
 	cancel()
 	m := metadata("", "t", "x")
-	if _, err := b.Put(ctx, m, []byte("x"), nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("Put: %v", err)
-	}
-	if _, _, err := b.Get(ctx, "", m.ID); !errors.Is(err, context.Canceled) {
-		t.Errorf("Get: %v", err)
-	}
-	if found := list(t, b, artifact.Filter{}); len(found) != 0 {
-		t.Errorf("a cancelled Put kept %v", found)
+	_, put := b.Put(ctx, m, []byte("x"), nil)
+	_, _, get := b.Get(ctx, "", m.ID)
+	b.is(context.Canceled, put, get)
+	if found := b.list(artifact.Filter{}); len(found) != 0 {
+		b.Errorf("a cancelled Put kept %v", found)
 	}
 }
 
 // concurrent: readers see whole records while several writers put the same.
-func concurrent(t *testing.T, b artifact.Backend) {
-	s := artifact.NewStore(b, nil)
-	ctx := t.Context()
+func concurrent(b tested) {
+	s := artifact.NewStore(b.Backend, nil)
 	var wg sync.WaitGroup
 	for worker := range 4 {
 		wg.Go(func() {
 			for n := range 20 {
 				content := strings.Repeat(fmt.Sprint("shared ", n%5, " "), 1000)
-				id, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", MessageIDs: []thread.ID{thread.ID(fmt.Sprint(worker))}}, content)
+				id, err := s.Put(b.Context(), artifact.Metadata{ThreadID: "t", MessageIDs: []thread.ID{thread.ID(fmt.Sprint(worker))}}, content)
 				if err != nil {
-					t.Error(err)
+					b.Error(err)
 					return
 				}
-				if _, got, err := s.Get(ctx, artifact.Requester{}, id); err != nil || got != content {
-					t.Errorf("%s: %d bytes, %v", id, len(got), err)
+				if _, got, err := s.Get(b.Context(), artifact.Requester{}, id); err != nil || got != content {
+					b.Errorf("%s: %d bytes, %v", id, len(got), err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if found := list(t, b, artifact.Filter{}); len(found) != 5 {
-		t.Errorf("%d records of 5 contents", len(found))
+	if found := b.list(artifact.Filter{}); len(found) != 5 {
+		b.Errorf("%d records of 5 contents", len(found))
 	}
 }
-
-// store: the guarantees of artifact.Store over this backend. A20
-func store(t *testing.T, b artifact.Backend) {
-	ctx := t.Context()
-	s := artifact.NewStore(b, &artifact.Options{MaxBytes: 100})
-	first, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", MessageIDs: []thread.ID{"m1"}, TTLSeconds: 3600, Sensitivity: artifact.Restricted}, "same")
-	if err != nil || first != artifact.IDOf("t", "same") {
-		t.Fatal(first, err)
-	}
-	second, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", MessageIDs: []thread.ID{"m2", "m1"}, Sensitivity: artifact.Public}, "same")
-	if err != nil || second != first {
-		t.Fatal(second, err)
-	}
-	m, err := s.Metadata(ctx, artifact.Requester{}, first)
-	if err != nil || !reflect.DeepEqual(m.MessageIDs, []thread.ID{"m1", "m2"}) || m.Sensitivity != artifact.Restricted || m.TTLSeconds != 0 || m.Bytes != 4 {
-		t.Errorf("putting the same twice gave %+v, %v", m, err)
-	}
-	other, err := s.Put(ctx, artifact.Metadata{ThreadID: "t2"}, "same")
-	if err != nil || other == first {
-		t.Errorf("another thread's content has the id %s, %v", other, err)
-	}
-	mine := artifact.Requester{TenantID: "me"}
-	for _, err := range []error{
-		noMetadata(s.Metadata(ctx, mine, first)), noContent(s.Get(ctx, mine, first)),
-		noContent(s.Get(ctx, artifact.Requester{}, "../../etc/passwd")), noContent(s.Get(ctx, artifact.Requester{}, "art_0000000000000000")),
-	} {
-		if !errors.Is(err, artifact.ErrNotFound) {
-			t.Errorf("got %v, want ErrNotFound", err)
-		}
-	}
-	if _, err := s.Put(ctx, artifact.Metadata{ThreadID: "t"}, strings.Repeat("x", 101)); !errors.Is(err, artifact.ErrTooLarge) {
-		t.Errorf("101 bytes of 100: %v", err)
-	}
-	for _, bad := range []artifact.Metadata{{}, {ThreadID: "t", TTLSeconds: -1}, {ThreadID: "t", Sensitivity: "secret"}} {
-		if _, err := s.Put(ctx, bad, "x"); err == nil {
-			t.Errorf("%+v was kept", bad)
-		}
-	}
-	damaged := metadata("", "t", "right")
-	damaged.TTLSeconds, damaged.EncryptionKeyID = 0, ""
-	if _, err := b.Put(ctx, damaged, []byte("wrong"), nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.Get(ctx, artifact.Requester{}, damaged.ID); !errors.Is(err, artifact.ErrCorrupt) {
-		t.Errorf("other content under the id: %v", err)
-	}
-	if _, err := s.Put(ctx, artifact.Metadata{ThreadID: "t"}, "right"); err != nil {
-		t.Error(err)
-	}
-	if _, got, err := s.Get(ctx, artifact.Requester{}, damaged.ID); err != nil || got != "right" {
-		t.Errorf("after putting it anew: %q, %v", got, err)
-	}
-}
-
-// expiry: enforced on read and swept. A20
-func expiry(t *testing.T, b artifact.Backend) {
-	ctx, now := t.Context(), began
-	s := artifact.NewStore(b, &artifact.Options{Now: func() time.Time { return now }})
-	short, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", TTLSeconds: 10}, "short")
-	if err != nil {
-		t.Fatal(err)
-	}
-	forever, err := s.Put(ctx, artifact.Metadata{ThreadID: "t"}, "for ever")
-	if err != nil {
-		t.Fatal(err)
-	}
-	now = now.Add(9 * time.Second)
-	if _, _, err := s.Get(ctx, artifact.Requester{}, short); err != nil {
-		t.Errorf("before its time: %v", err)
-	}
-	if _, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", TTLSeconds: 10}, "short"); err != nil {
-		t.Fatal(err)
-	}
-	now = now.Add(9 * time.Second)
-	if _, _, err := s.Get(ctx, artifact.Requester{}, short); err != nil {
-		t.Errorf("putting again did not lengthen its life: %v", err)
-	}
-	now = now.Add(10 * time.Second)
-	if _, _, err := s.Get(ctx, artifact.Requester{}, short); !errors.Is(err, artifact.ErrExpired) {
-		t.Errorf("after its time: %v", err)
-	}
-	if _, err := s.Metadata(ctx, artifact.Requester{}, short); !errors.Is(err, artifact.ErrExpired) {
-		t.Errorf("metadata after its time: %v", err)
-	}
-	for m, err := range s.List(ctx, artifact.Requester{}, artifact.Filter{}) {
-		if err != nil || m.ID != forever {
-			t.Errorf("listed %s, %v", m.ID, err)
-		}
-	}
-	if n, err := s.Sweep(ctx, artifact.Requester{}, nil); n != 1 || err != nil {
-		t.Errorf("swept %d, %v", n, err)
-	}
-	if _, _, err := s.Get(ctx, artifact.Requester{}, short); !errors.Is(err, artifact.ErrNotFound) {
-		t.Errorf("after the sweep: %v", err)
-	}
-	if _, _, err := s.Get(ctx, artifact.Requester{}, forever); err != nil {
-		t.Error(err)
-	}
-}
-
-func list(t *testing.T, b artifact.Backend, f artifact.Filter) []artifact.Metadata {
-	t.Helper()
-	var found []artifact.Metadata
-	for m, err := range b.List(t.Context(), f) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = append(found, m)
-	}
-	return found
-}
-
-func noMetadata(_ artifact.Metadata, err error) error { return err }
-
-func noContent(_ artifact.Metadata, _ string, err error) error { return err }

@@ -3,10 +3,9 @@ package artifacttest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"strings"
-	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/keyring"
@@ -16,16 +15,10 @@ import (
 // sealed: a Store with keys over this backend. Nothing readable reaches the
 // backend, what was there before stays readable, keys change while others read,
 // and what was erased is gone. A20
-func sealed(t *testing.T, b artifact.Backend) {
-	ctx, who := t.Context(), artifact.Requester{TenantID: "acme"}
-	masters, err := keyring.ParseMasters(keyring.NewMaster())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ring := keyring.New(masters, &keyring.Memory{}, nil)
-	plain := artifact.NewStore(b, nil)
-	s := artifact.NewStore(b, &artifact.Options{Sealer: ring})
-
+func sealed(b tested) {
+	ctx, who, ring := b.Context(), artifact.Requester{TenantID: "acme"}, newRing(b)
+	plain := over{artifact.NewStore(b.Backend, nil), b}
+	s := over{artifact.NewStore(b.Backend, &artifact.Options{Sealer: ring}), b}
 	contents := map[string]string{}
 	for n := range 6 {
 		into := plain
@@ -33,75 +26,63 @@ func sealed(t *testing.T, b artifact.Backend) {
 			into = s
 		}
 		content := strings.Repeat(fmt.Sprint("canary ", n, " "), 100)
-		id, err := into.Put(ctx, artifact.Metadata{ThreadID: "t", TenantID: "acme", MessageIDs: []thread.ID{"m"}}, content)
-		if err != nil {
-			t.Fatal(err)
-		}
-		contents[id] = content
+		contents[into.puts(artifact.Metadata{TenantID: "acme", MessageIDs: []thread.ID{"m"}}, content)] = content
 	}
-	readAll := func(when string) {
-		t.Helper()
+	readAll := func() {
+		b.Helper()
 		for id, content := range contents {
-			m, got, err := s.Get(ctx, who, id)
-			if err != nil || got != content || m.Bytes != len(content) {
-				t.Errorf("%s: %s: %d bytes of %d, %v", when, id, len(got), len(content), err)
+			if m := s.reads(who, id, content); m.Bytes != len(content) {
+				b.Errorf("%+v", m)
 			}
 		}
 	}
-	keysOf := func() map[string]int {
-		keys := map[string]int{}
+	keys := func(want map[string]int) {
+		b.Helper()
+		got := map[string]int{}
 		for id := range contents {
 			m, data, err := b.Get(ctx, "acme", id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			keys[m.EncryptionKeyID]++
+			b.need(err)
+			got[m.EncryptionKeyID]++
 			if hidden := !bytes.Contains(data, []byte("canary")); hidden != (m.EncryptionKeyID != "") {
-				t.Errorf("%s: key %q, hidden: %v", id, m.EncryptionKeyID, hidden)
+				b.Errorf("%s: key %q, hidden: %v", id, m.EncryptionKeyID, hidden)
 			}
 		}
-		return keys
+		if !maps.Equal(got, want) {
+			b.Errorf("keys %v, want %v", got, want)
+		}
 	}
-	readAll("some plain")
-	if keys := keysOf(); keys[""] != 2 || keys["dk-1"] != 4 {
-		t.Errorf("keys %v", keys)
-	}
-	if _, err := ring.Rotate(ctx, "acme"); err != nil {
-		t.Fatal(err)
-	}
-	readAll("after Rotate")
+	readAll()
+	keys(map[string]int{"": 2, "dk-1": 4})
+	_, err := ring.Rotate(ctx, "acme")
+	b.need(err)
+	readAll()
 	reading, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for reading.Err() == nil {
-			readAll("during Reseal")
+			readAll()
 		}
 	}()
 	n, err := s.Reseal(ctx, who)
 	stop()
 	<-done
 	if n != 6 || err != nil {
-		t.Errorf("sealed %d anew, %v", n, err)
+		b.Errorf("sealed %d anew, %v", n, err)
 	}
-	if keys := keysOf(); keys["dk-2"] != 6 {
-		t.Errorf("keys %v", keys)
-	}
+	keys(map[string]int{"dk-2": 6})
 	if n, err := s.Reseal(ctx, who); n != 0 || err != nil {
-		t.Errorf("sealed %d anew for the second time, %v", n, err)
+		b.Errorf("sealed %d anew for the second time, %v", n, err)
 	}
 	for id := range contents {
-		if _, content, err := plain.Get(ctx, who, id); !errors.Is(err, artifact.ErrSealed) || content != "" {
-			t.Errorf("without keys: %q, %v", content, err)
-		}
+		b.is(artifact.ErrSealed, plain.fails(who, id))
 	}
 	if n, err := s.Erase(ctx, who); n != 6 || err != nil {
-		t.Errorf("erased %d, %v", n, err)
+		b.Errorf("erased %d, %v", n, err)
 	}
-	if found := list(t, b, artifact.Filter{TenantID: "acme"}); len(found) != 0 {
-		t.Errorf("left: %v", found)
+	if found := b.list(artifact.Filter{TenantID: "acme"}); len(found) != 0 {
+		b.Errorf("left: %v", found)
 	}
-	if _, err := s.Put(ctx, artifact.Metadata{ThreadID: "t", TenantID: "acme"}, "again"); !errors.Is(err, keyring.ErrErased) {
-		t.Errorf("after Erase: %v", err)
-	}
+	_, err = s.Store.Put(ctx, artifact.Metadata{ThreadID: "t", TenantID: "acme"}, "again")
+	b.is(keyring.ErrErased, err)
 }
