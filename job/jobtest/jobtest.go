@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,159 +24,170 @@ const soon = 5 * time.Millisecond
 
 // TestQueue runs the conformance tests.
 func TestQueue(t *testing.T, open Open) {
-	t.Run("each job is done once, with its arguments", func(t *testing.T) { once(t, open) })
-	t.Run("one job for a key", func(t *testing.T) { unique(t, open) })
-	t.Run("workers", func(t *testing.T) { workers(t, open) })
-	t.Run("attempts", func(t *testing.T) { attempts(t, open) })
-	t.Run("a job that rests is not waited for", func(t *testing.T) { resting(t, open) })
-	t.Run("panic", func(t *testing.T) { panics(t, open) })
-	t.Run("time limit", func(t *testing.T) { timeout(t, open) })
-	t.Run("bad jobs", func(t *testing.T) { bad(t, open) })
-	t.Run("stop waits for what runs", func(t *testing.T) { stop(t, open) })
-	t.Run("stop interrupts in the end", func(t *testing.T) { interrupt(t, open) })
+	for name, proves := range map[string]func(maker){
+		"each job is done once, with its arguments": once,
+		"one job for a key":                         unique,
+		"workers":                                   workers,
+		"attempts":                                  attempts,
+		"a job that rests is not waited for":        resting,
+		"what fails is told":                        failing,
+		"bad jobs":                                  bad,
+		"stop waits for what runs":                  stop,
+		"stop interrupts in the end":                interrupt,
+	} {
+		t.Run(name, func(t *testing.T) { proves(maker{t, open}) })
+	}
 }
 
-func put(t *testing.T, q job.Queue, key string, args string) bool {
-	t.Helper()
-	added, err := q.Put(t.Context(), job.Job{Kind: "work", Key: key, Args: json.RawMessage(args)})
+type maker struct {
+	testing.TB
+	open Open
+}
+
+// queue is one that is proved. It does jobs of the kind "work".
+type queue struct {
+	testing.TB
+	job.Queue
+}
+
+// begins makes a queue, which is stopped when the test ends.
+func (m maker) begins(o *job.Options, work job.Handler) queue {
+	m.Helper()
+	q := queue{m.TB, m.open(m.TB, job.Handlers{"work": work}, o)}
+	m.Cleanup(q.stop)
+	return q
+}
+
+func (q queue) stop() {
+	q.Helper()
+	if err := q.Stop(context.WithoutCancel(q.Context())); err != nil && !errors.Is(err, context.Canceled) {
+		q.Errorf("stop: %v", err)
+	}
+}
+
+func (q queue) put(key, args string) bool {
+	q.Helper()
+	added, err := q.Put(q.Context(), job.Job{Kind: "work", Key: key, Args: json.RawMessage(args)})
 	if err != nil {
-		t.Fatal(err)
+		q.Fatal(err)
 	}
 	return added
 }
 
-func wait(t *testing.T, q job.Queue, key string) {
-	t.Helper()
-	if err := q.Wait(t.Context(), key); err != nil {
-		t.Fatal(err)
+func (q queue) wait(key string) {
+	q.Helper()
+	if err := q.Wait(q.Context(), key); err != nil {
+		q.Fatal(err)
 	}
 }
 
-func stopped(t *testing.T, q job.Queue) {
-	t.Helper()
-	if err := q.Stop(context.WithoutCancel(t.Context())); err != nil {
-		t.Errorf("stop: %v", err)
+func (q queue) busy(key string, want bool) {
+	q.Helper()
+	if got, err := q.Busy(q.Context(), key); err != nil || got != want {
+		q.Errorf("busy(%s) = %v, %v", key, got, err)
 	}
 }
 
-func once(t *testing.T, open Open) {
+func once(m maker) {
 	var mu sync.Mutex
 	done := map[string]int{}
-	q := open(t, job.Handlers{"work": func(_ context.Context, j job.Job) error {
+	q := m.begins(nil, func(_ context.Context, j job.Job) error {
 		mu.Lock()
 		defer mu.Unlock()
-		var n struct{ N int }
-		if err := json.Unmarshal(j.Args, &n); err != nil {
-			return err
-		}
-		done[fmt.Sprint(j.Key, " ", n.N)]++
+		done[j.Key+" "+string(j.Args)]++
 		return nil
-	}}, nil)
-	defer stopped(t, q)
+	})
 	const jobs = 20
 	for n := range jobs {
-		if !put(t, q, fmt.Sprint("k", n), fmt.Sprintf(`{"n": %d}`, n)) {
-			t.Errorf("job %d was not added", n)
+		if !q.put(fmt.Sprint("k", n), fmt.Sprint(n)) {
+			m.Errorf("job %d was not added", n)
 		}
 	}
 	for n := range jobs {
-		wait(t, q, fmt.Sprint("k", n))
+		q.wait(fmt.Sprint("k", n))
 	}
 	mu.Lock()
 	defer mu.Unlock()
 	for n := range jobs {
 		if got := done[fmt.Sprintf("k%d %d", n, n)]; got != 1 {
-			t.Errorf("job %d was done %d times", n, got)
+			m.Errorf("job %d was done %d times", n, got)
 		}
 	}
 }
 
 // unique: D11, a job is not added while one of its key waits or runs, and a
 // finished one does not block the next.
-func unique(t *testing.T, open Open) {
+func unique(m maker) {
 	begun, finish := make(chan string), make(chan struct{})
-	q := open(t, job.Handlers{"work": func(_ context.Context, j job.Job) error {
+	q := m.begins(&job.Options{Workers: 1}, func(_ context.Context, j job.Job) error {
 		begun <- string(j.Args)
 		<-finish
 		return nil
-	}}, &job.Options{Workers: 1})
-	defer stopped(t, q)
-	key := job.CompactKey("chat", "t1")
-	if key != "compact:chat:t1" {
-		t.Errorf("key %q", key)
-	}
-	busy := func(key string, want bool) {
-		t.Helper()
-		if got, err := q.Busy(t.Context(), key); err != nil || got != want {
-			t.Errorf("busy(%s) = %v, %v", key, got, err)
+	})
+	next := func(want string) {
+		m.Helper()
+		if got := <-begun; got != want {
+			m.Errorf("next came the job with %s, want %s", got, want)
 		}
 	}
-	busy(key, false)
-	if !put(t, q, key, `1`) {
-		t.Fatal("the first job was not added")
+	key := job.CompactKey("chat", "t1")
+	if key != "compact:chat:t1" {
+		m.Errorf("key %q", key)
 	}
-	<-begun
-	busy(key, true)
-	if put(t, q, key, `2`) {
-		t.Error("a second job was added while the first runs")
+	q.busy(key, false)
+	if !q.put(key, `1`) {
+		m.Fatal("the first job was not added")
 	}
-	if !put(t, q, "other", `3`) || put(t, q, "other", `4`) {
-		t.Error("a job that waits is not told from one that does not")
+	next(`1`)
+	q.busy(key, true)
+	if q.put(key, `2`) {
+		m.Error("a second job was added while the first runs")
 	}
-	busy("other", true)
-
-	ctx, cancel := context.WithCancel(t.Context())
+	if !q.put("other", `3`) || q.put("other", `4`) {
+		m.Error("a job that waits is not told from one that does not")
+	}
+	q.busy("other", true)
+	ctx, cancel := context.WithCancel(m.Context())
 	cancel()
 	if err := q.Wait(ctx, key); !errors.Is(err, context.Canceled) {
-		t.Errorf("waiting for a job that runs ended with %v", err)
+		m.Errorf("waiting for a job that runs ended with %v", err)
 	}
 	finish <- struct{}{}
-	wait(t, q, key)
-	if got := <-begun; got != `3` {
-		t.Errorf("next came the job with %s", got)
-	}
+	q.wait(key)
+	next(`3`)
 	finish <- struct{}{}
-	wait(t, q, "other")
-	if !put(t, q, key, `5`) {
-		t.Error("the finished job blocks the next")
+	q.wait("other")
+	if !q.put(key, `5`) {
+		m.Error("the finished job blocks the next")
 	}
-	if got := <-begun; got != `5` {
-		t.Errorf("the job came with %s", got)
-	}
+	next(`5`)
 	finish <- struct{}{}
-	wait(t, q, key)
-	busy(key, false)
+	q.wait(key)
+	q.busy(key, false)
 }
 
 // workers: D11, no more jobs run at a time than there are workers, and so many do.
-func workers(t *testing.T, open Open) {
+func workers(m maker) {
 	begun, finish := make(chan struct{}), make(chan struct{})
-	var mu sync.Mutex
-	running, most := 0, 0
-	q := open(t, job.Handlers{"work": func(context.Context, job.Job) error {
-		mu.Lock()
-		running++
-		most = max(most, running)
-		mu.Unlock()
-		defer func() {
-			mu.Lock()
-			defer mu.Unlock()
-			running--
-		}()
+	var running atomic.Int32
+	q := m.begins(nil, func(context.Context, job.Job) error {
+		if n := running.Add(1); n > 2 {
+			m.Errorf("%d jobs at a time, want 2", n)
+		}
+		defer running.Add(-1)
 		begun <- struct{}{}
 		<-finish
 		return nil
-	}}, nil)
-	defer stopped(t, q)
+	})
 	const jobs = 6
 	for n := range jobs {
-		put(t, q, fmt.Sprint(n), ``)
+		q.put(fmt.Sprint(n), ``)
 	}
 	<-begun
 	<-begun         // two at a time, by default
 	for range 300 { // a third would have begun by then
-		if _, err := q.Busy(t.Context(), "0"); err != nil {
-			t.Fatal(err)
+		if _, err := q.Busy(m.Context(), "0"); err != nil {
+			m.Fatal(err)
 		}
 		runtime.Gosched()
 	}
@@ -186,143 +198,128 @@ func workers(t *testing.T, open Open) {
 	finish <- struct{}{}
 	finish <- struct{}{}
 	for n := range jobs {
-		wait(t, q, fmt.Sprint(n))
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	if most != 2 {
-		t.Errorf("%d jobs at a time, want 2", most)
+		q.wait(fmt.Sprint(n))
 	}
 }
 
 // attempts: D11, a job is tried twice by default; what fails in the end is told
 // and stands in nobody's way.
-func attempts(t *testing.T, open Open) {
+func attempts(m maker) {
 	failed := make(chan error, 1)
 	var tries atomic.Int32
-	q := open(t, job.Handlers{"work": func(_ context.Context, j job.Job) error {
+	q := m.begins(&job.Options{Backoff: soon, Failed: func(_ job.Job, err error) { failed <- err }}, func(_ context.Context, j job.Job) error {
 		n := tries.Add(1)
 		if j.Attempt != int(n) || j.Attempts != 2 {
-			t.Errorf("try %d is told to be %d of %d", n, j.Attempt, j.Attempts)
+			m.Errorf("try %d is told to be %d of %d", n, j.Attempt, j.Attempts)
 		}
 		if string(j.Args) == `"later"` && n == 2 {
 			return nil
 		}
 		return errors.New("no luck")
-	}}, &job.Options{Backoff: soon, Failed: func(_ job.Job, err error) { failed <- err }})
-	defer stopped(t, q)
-	put(t, q, "k", `"never"`)
+	})
+	q.put("k", `"never"`)
 	if err := <-failed; err == nil || tries.Load() != 2 {
-		t.Errorf("after %d tries it failed with %v", tries.Load(), err)
+		m.Errorf("after %d tries it failed with %v", tries.Load(), err)
 	}
-	wait(t, q, "k")
+	q.wait("k")
 	tries.Store(0)
-	if !put(t, q, "k", `"later"`) {
-		t.Fatal("the failed job blocks the next")
+	if !q.put("k", `"later"`) {
+		m.Fatal("the failed job blocks the next")
 	}
-	wait(t, q, "k")
+	q.wait("k")
 	if tries.Load() != 2 {
-		t.Errorf("it took %d tries", tries.Load())
+		m.Errorf("it took %d tries", tries.Load())
 	}
-	select {
-	case err := <-failed:
-		t.Errorf("a job that worked in the end failed with %v", err)
-	default:
+	if len(failed) > 0 {
+		m.Errorf("a job that worked in the end failed with %v", <-failed)
 	}
 }
 
 // resting: a job that has failed and is tried again much later keeps its key, and
 // nobody waiting.
-func resting(t *testing.T, open Open) {
-	q := open(t, job.Handlers{"work": func(context.Context, job.Job) error { return errors.New("no luck") }}, &job.Options{Backoff: time.Hour})
-	defer stopped(t, q)
-	put(t, q, "k", ``)
-	wait(t, q, "k")
-	if busy, err := q.Busy(t.Context(), "k"); err != nil || !busy || put(t, q, "k", ``) {
-		t.Errorf("the job that waits for its second attempt is forgotten: %v, %v", busy, err)
+func resting(m maker) {
+	q := m.begins(&job.Options{Backoff: time.Hour}, func(context.Context, job.Job) error { return errors.New("no luck") })
+	q.put("k", ``)
+	q.wait("k")
+	q.busy("k", true)
+	if q.put("k", ``) {
+		m.Error("the job that waits for its second attempt is forgotten")
 	}
-	wait(t, q, "k") // and who comes later does not either
+	q.wait("k") // and who comes later does not either
 }
 
-func panics(t *testing.T, open Open) {
+// failing: a panic is an error, and so is a job that takes too long.
+func failing(m maker) {
 	failed := make(chan error, 1)
-	q := open(t, job.Handlers{"work": func(context.Context, job.Job) error { panic("oh") }},
-		&job.Options{Attempts: 1, Failed: func(_ job.Job, err error) { failed <- err }})
-	defer stopped(t, q)
-	put(t, q, "k", ``)
-	if err := <-failed; err == nil {
-		t.Error("a panic is no error")
-	}
-	wait(t, q, "k")
-}
-
-func timeout(t *testing.T, open Open) {
-	failed := make(chan error, 1)
-	q := open(t, job.Handlers{"work": func(ctx context.Context, _ job.Job) error {
+	o := &job.Options{Attempts: 1, Timeout: soon, Failed: func(_ job.Job, err error) { failed <- err }}
+	q := m.begins(o, func(ctx context.Context, j job.Job) error {
+		if string(j.Args) == `"panic"` {
+			panic("oh")
+		}
 		<-ctx.Done()
 		return ctx.Err()
-	}}, &job.Options{Attempts: 1, Timeout: soon, Failed: func(_ job.Job, err error) { failed <- err }})
-	defer stopped(t, q)
-	put(t, q, "k", ``)
-	if err := <-failed; !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("it failed with %v", err)
+	})
+	q.put("k", `"panic"`)
+	if err := <-failed; err == nil || !strings.Contains(err.Error(), "panic: oh") {
+		m.Errorf("a panic failed with %v", err)
 	}
-	wait(t, q, "k")
+	q.wait("k")
+	q.put("k", `"slow"`)
+	if err := <-failed; !errors.Is(err, context.DeadlineExceeded) {
+		m.Errorf("what takes too long failed with %v", err)
+	}
+	q.wait("k")
 }
 
-func bad(t *testing.T, open Open) {
-	q := open(t, job.Handlers{"work": func(context.Context, job.Job) error { return nil }}, nil)
-	defer stopped(t, q)
+func bad(m maker) {
+	q := m.begins(nil, func(context.Context, job.Job) error { return nil })
 	for name, j := range map[string]job.Job{
 		"no key":       {Kind: "work"},
 		"unknown kind": {Kind: "play", Key: "k"},
 		"no JSON":      {Kind: "work", Key: "k", Args: json.RawMessage(`{`)},
 	} {
-		if added, err := q.Put(t.Context(), j); err == nil || added {
-			t.Errorf("%s: %v, %v", name, added, err)
+		added, err := q.Put(m.Context(), j)
+		if err == nil || added || errors.Is(err, job.ErrUnknownKind) != (name == "unknown kind") {
+			m.Errorf("%s: %v, %v", name, added, err)
 		}
-	}
-	if _, err := q.Put(t.Context(), job.Job{Kind: "play", Key: "k"}); !errors.Is(err, job.ErrUnknownKind) {
-		t.Errorf("unknown kind: %v", err)
 	}
 }
 
-func stop(t *testing.T, open Open) {
+func stop(m maker) {
 	begun, finish := make(chan struct{}), make(chan struct{})
 	var done atomic.Bool
-	q := open(t, job.Handlers{"work": func(ctx context.Context, _ job.Job) error {
+	q := m.begins(nil, func(ctx context.Context, _ job.Job) error {
 		close(begun)
 		<-finish
 		done.Store(ctx.Err() == nil)
 		return nil
-	}}, nil)
-	put(t, q, "k", ``)
+	})
+	q.put("k", ``)
 	<-begun
 	go func() { finish <- struct{}{} }()
-	stopped(t, q)
+	q.stop() // and once more when the test ends
 	if !done.Load() {
-		t.Error("the job that ran was not done")
+		m.Error("the job that ran was not done")
 	}
-	stopped(t, q)
-	if _, err := q.Put(t.Context(), job.Job{Kind: "work", Key: "k2"}); !errors.Is(err, job.ErrStopped) {
-		t.Errorf("put after stop: %v", err)
+	if _, err := q.Put(m.Context(), job.Job{Kind: "work", Key: "k2"}); !errors.Is(err, job.ErrStopped) {
+		m.Errorf("put after stop: %v", err)
 	}
 }
 
-func interrupt(t *testing.T, open Open) {
+func interrupt(m maker) {
 	begun, ended := make(chan struct{}), make(chan struct{})
-	q := open(t, job.Handlers{"work": func(ctx context.Context, _ job.Job) error {
+	q := m.begins(nil, func(ctx context.Context, _ job.Job) error {
 		close(begun)
 		<-ctx.Done()
 		close(ended)
 		return ctx.Err()
-	}}, nil)
-	put(t, q, "k", ``)
+	})
+	q.put("k", ``)
 	<-begun
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(m.Context())
 	cancel()
 	if err := q.Stop(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("stop: %v", err)
+		m.Errorf("stop: %v", err)
 	}
 	<-ended
 }
