@@ -178,11 +178,12 @@ func (r *Keyring) reserve(ctx context.Context, h *holder, n uint64) error {
 		h.mu.Unlock()
 		return r.add(ctx, h, n)
 	}
-	w, left := h.keys[len(h.keys)-1].wrapped, h.keys[len(h.keys)-1].left
+	newest := *h.keys[len(h.keys)-1]
+	w := newest.wrapped
 	block := min(max(h.block, n), r.limit-w.Used)
 	h.block = min(2*h.block, maxBlock)
 	h.mu.Unlock()
-	if left > 0 {
+	if newest.left > 0 {
 		return nil // somebody has reserved meanwhile
 	}
 	w.Revision++

@@ -45,18 +45,18 @@ func (m *Memory) Put(ctx context.Context, w Wrapped) error {
 	if known && keys == nil {
 		return ErrErased
 	}
-	w.Sealed = bytes.Clone(w.Sealed)
-	switch i := w.Version - 1; {
-	case w.Revision == 1 && i == len(keys):
-		if m.tenants == nil {
-			m.tenants = map[string][]Wrapped{}
-		}
-		m.tenants[w.Tenant] = append(keys, w)
-	case i >= 0 && i < len(keys) && w.Revision == keys[i].Revision+1:
-		keys[i] = w
-	default:
-		return ErrConflict
+	if err := w.Follows(keys); err != nil {
+		return err
 	}
+	w.Sealed = bytes.Clone(w.Sealed)
+	if w.Version <= len(keys) {
+		keys[w.Version-1] = w
+		return nil
+	}
+	if m.tenants == nil {
+		m.tenants = map[string][]Wrapped{}
+	}
+	m.tenants[w.Tenant] = append(keys, w)
 	return nil
 }
 
