@@ -218,11 +218,7 @@ type Prober interface {
 // the details of events. Ids, counts and times stay clear. The additional data
 // binds a sealed value to its place; opening it anywhere else fails. Safe for
 // concurrent use.
-type Sealer interface {
-	// Seal returns the sealed text and the id of the key that it used.
-	Seal(ctx context.Context, tenant string, aad, plain []byte) (sealed []byte, keyID string, err error)
-	Open(ctx context.Context, tenant string, aad, sealed []byte) ([]byte, error)
-}
+type Sealer = artifact.Sealer
 
 // SealedHead is how much of a sealed text tells KeySealer.Stale what sealed it,
 // in bytes.

@@ -108,48 +108,32 @@ func unwritable(path string) string {
 // write, to read.
 func openTo(ctx context.Context, path string, o *Options, step func(string), why error) (_ *DB, err error) {
 	writing, reading := writing, reading
-	if why == nil {
-		err = prepare(path, o.Existing)
-	} else {
+	if why != nil {
 		writing = unwritable(path)
 		reading = writing
+	} else if err := prepare(path, o.Existing); err != nil {
+		return nil, err
 	}
+	full, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	write, err := pool(path, writing, 1)
-	if err != nil {
-		return nil, err
-	}
-	read, err := pool(path, reading, max(4, runtime.NumCPU()))
-	if err != nil {
-		return nil, errors.Join(err, write.Close())
-	}
-	pools := sqlstore.Pools{Write: write, Read: read}
+	pools := sqlstore.Pools{Write: pool(full, writing, 1), Read: pool(full, reading, max(4, runtime.NumCPU())), Keys: pool(full, reading, 1)}
+	db := &DB{write: pools.Write}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, pools.Close())
 		}
 	}()
-	if len(o.Masters.IDs()) > 0 {
-		if pools.Keys, err = pool(path, reading, 1); err != nil {
-			return nil, err
-		}
-	}
-	db := &DB{write: write}
-	if err := ready(ctx, write); err != nil {
+	if err := ready(ctx, db.write); err != nil {
 		return nil, err
 	}
 	if db.bodies, err = durable.Open(path + "-artifacts"); err != nil {
 		return nil, err
 	}
 	place := &place{why: why}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
 	db.DB, err = sqlstore.New(ctx, pools, sqlstore.Dialect{
-		Name: "sqlite", Migrations: files, Bodies: &db.bodies,
+		Name: "sqlite", Migrations: migrations, Bodies: &db.bodies,
 		Versions:   `CREATE TABLE IF NOT EXISTS palimpsest_schema (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))`,
 		OneWriter:  true,
 		Alone:      []string{"BEGIN EXCLUSIVE"},
@@ -235,23 +219,20 @@ func prepare(path string, existing bool) error {
 	return f.Close()
 }
 
-func pool(path, params string, conns int) (*sql.DB, error) {
-	full, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
+// pool has connections to a file, none of them made yet.
+func pool(file, params string, conns int) *sql.DB {
+	file = filepath.ToSlash(file)
+	if !strings.HasPrefix(file, "/") {
+		file = "/" + file // a drive letter
 	}
-	full = filepath.ToSlash(full)
-	if !strings.HasPrefix(full, "/") {
-		full = "/" + full // a drive letter
-	}
-	name := url.URL{Scheme: "file", Path: full, RawQuery: fmt.Sprintf("_pragma=busy_timeout(%d)&%s", wait, params)}
+	name := url.URL{Scheme: "file", Path: file, RawQuery: fmt.Sprintf("_pragma=busy_timeout(%d)&%s", wait, params)}
 	db, err := sql.Open("sqlite", name.String())
 	if err != nil {
-		return nil, err
+		panic(err) // there is no driver of this name, and this package imports it
 	}
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
-	return db, nil
+	return db
 }
 
 // ready makes the first connection. SQLite does not wait for others while it

@@ -36,7 +36,6 @@
 package sqlstore
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -57,7 +56,7 @@ import (
 type Dialect struct {
 	// Name begins errors, such as "sqlite".
 	Name string
-	// Migrations are files in their order, and Versions makes the table of those that
+	// Migrations has a folder of the name with files in their order, and Versions makes the table of those that
 	// were made, where it is not there: the one that goose would make, which did it
 	// once.
 	Migrations fs.FS
@@ -119,21 +118,12 @@ var (
 )
 
 // Pools are the connections to one database. Those to write and to read may be
-// the same. That for keys has one connection, which nothing else uses; nil where
-// there are no master keys.
+// the same. That for keys has one connection, which nothing else uses; it may be that
+// to read where there are no master keys.
 type Pools struct{ Write, Read, Keys *sql.DB }
 
 // Close closes all of them.
-func (p Pools) Close() error {
-	err := p.Write.Close()
-	if p.Read != p.Write {
-		err = errors.Join(err, p.Read.Close())
-	}
-	if p.Keys != nil && p.Keys != p.Read {
-		err = errors.Join(err, p.Keys.Close())
-	}
-	return err
-}
+func (p Pools) Close() error { return errors.Join(p.Write.Close(), p.Read.Close(), p.Keys.Close()) }
 
 // New returns the store in a database, whose tables it makes or brings up to
 // date. The error wraps store.ErrNewer when the database was made by a later
@@ -144,7 +134,7 @@ func New(ctx context.Context, pools Pools, d Dialect, o *store.Options, step fun
 		o = &store.Options{}
 	}
 	db := &DB{
-		write: pools.Write, read: pools.Read, keys: cmp.Or(pools.Keys, pools.Read), dialect: d,
+		write: pools.Write, read: pools.Read, keys: pools.Keys, dialect: d,
 		sealer: o.Sealer, now: o.Now, step: step, threads: newCache(o.CacheBytes), quota: newQuota(o.TenantBytes),
 	}
 	if db.now == nil {

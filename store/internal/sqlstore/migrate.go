@@ -12,7 +12,7 @@ import (
 // migrate brings the tables up to date, all migrations that are missing or none.
 // The n-th file makes version n.
 func (db *DB) migrate(ctx context.Context) error {
-	files, err := fs.Glob(db.dialect.Migrations, "*.sql")
+	files, err := fs.Glob(db.dialect.Migrations, "migrations/*.sql")
 	if err != nil {
 		return err
 	}
