@@ -11,6 +11,7 @@ import (
 
 // TestAnswersAreBounded: the oldest answers of a tenant go when there are too many.
 func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
 	db, err := postgres.Open(t.Context(), pgtest.Database(t), nil)
 	if err != nil {
 		t.Fatal(err)

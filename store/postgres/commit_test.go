@@ -119,6 +119,7 @@ func (r *relay) pass(client net.Conn, address string) {
 // a whole or not at all; and making it again does it once, or says that it is
 // done. A14
 func TestLostInMidCommit(t *testing.T) {
+	t.Parallel()
 	for name, how := range map[string]int32{"unheard": unheard, "unanswered": unanswered} {
 		t.Run(name, func(t *testing.T) {
 			ctx, address := t.Context(), pgtest.Database(t)

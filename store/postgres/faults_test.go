@@ -27,6 +27,7 @@ func user(text string) []thread.Message {
 // The error says so, nothing is half there, and the same call again makes it
 // whole.
 func TestLostConnection(t *testing.T) {
+	t.Parallel()
 	ctx, address := t.Context(), pgtest.Database(t)
 	killer, err := pgx.Connect(ctx, address)
 	if err != nil {
@@ -154,9 +155,12 @@ func TestDeadlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	locked := 0
-	release := make(chan error, 1)
+	got, release := make(chan struct{}), make(chan error, 1)
 	// Who looks for deadlocks first is given up: that is the store.
 	db, err := postgres.OpenSteps(ctx, address+"&deadlock_timeout=10ms", nil, func(step string) {
+		if step == "commit: begun" && locked > 0 {
+			<-got // made again once the other goes on: else it might be the faster one again
+		}
 		if step != "commit: locked" {
 			return
 		}
@@ -167,6 +171,7 @@ func TestDeadlock(t *testing.T) {
 		// comes to the document.
 		go func() {
 			_, err := tx.Exec(ctx, `UPDATE threads SET changed = changed WHERE name = 't'`)
+			close(got)
 			release <- errors.Join(err, tx.Commit(ctx))
 		}()
 		for waiting := 0; waiting == 0; {
@@ -194,6 +199,7 @@ func TestDeadlock(t *testing.T) {
 
 // TestNewer: a database of a later version is refused.
 func TestNewer(t *testing.T) {
+	t.Parallel()
 	address := pgtest.Database(t)
 	db := open(t, address, nil)
 	if _, err := db.Pool().Exec(t.Context(), `INSERT INTO palimpsest_schema (version_id, is_applied) VALUES (99, true)`); err != nil {
@@ -206,6 +212,7 @@ func TestNewer(t *testing.T) {
 
 // TestReadOnly: a user or server that may only read is told apart.
 func TestReadOnly(t *testing.T) {
+	t.Parallel()
 	address := pgtest.Database(t)
 	readOnly := address + "&default_transaction_read_only=on"
 	if _, err := postgres.Open(t.Context(), readOnly, nil); !errors.Is(err, store.ErrReadOnly) {
@@ -225,6 +232,7 @@ func TestReadOnly(t *testing.T) {
 
 // TestCanary: with a sealer no column of any table holds what was said. A20
 func TestCanary(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	for _, sealer := range []store.Sealer{nil, storetest.Sealer{}} {
 		db := open(t, pgtest.Database(t), &postgres.Options{Sealer: sealer})

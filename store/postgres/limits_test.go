@@ -15,6 +15,7 @@ import (
 // TestProbe: a probe writes, and finds what may not be written: in the clear beside
 // what is encrypted, under another master key, without the right.
 func TestProbe(t *testing.T) {
+	t.Parallel()
 	ctx, address := t.Context(), pgtest.Database(t)
 	masters := func() keyring.Masters {
 		m, err := keyring.ParseMasters(keyring.NewMaster())
@@ -55,6 +56,7 @@ func TestProbe(t *testing.T) {
 // TestTenantBytes: who keeps as much as he may writes no more, of any kind; another
 // does.
 func TestTenantBytes(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	db := open(t, pgtest.Database(t), &postgres.Options{TenantBytes: 10_000})
 	if _, err := db.Artifacts().Put(ctx, artifact.Metadata{ID: "art_0", TenantID: "a", Bytes: 20_000}, make([]byte, 20_000), nil); err != nil {
