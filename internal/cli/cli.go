@@ -215,13 +215,3 @@ func flagError(_ *cobra.Command, err error) error {
 	}
 	return fmt.Errorf("%w: %w", errUsage, err)
 }
-
-// exactly is cobra.ExactArgs with our own status.
-func exactly(n int, what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != n {
-			return fmt.Errorf("%w: want %s, got %s", errUsage, what, plural(len(args), "argument"))
-		}
-		return nil
-	}
-}

@@ -32,7 +32,7 @@ It has the settings of "palimpsest serve" from the environment and the file of
 settings, keeps the same store, and ends when it was of no use for --idle. What it
 writes is in daemon.log in palimpsest's data directory.`,
 		Example: "  palimpsest daemon\n  palimpsest daemon stop",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if idle < 0 {
 				return fmt.Errorf("%w: --idle %s: want 0, which never ends it, or more", errUsage, idle)
@@ -61,7 +61,7 @@ writes is in daemon.log in palimpsest's data directory.`,
 		Use:   "stop",
 		Short: "Stop your daemon",
 		Long:  "Stop the daemon that answers at your socket. What it is doing it finishes.",
-		Args:  exactly(0, "no arguments"),
+		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, socket, err := userSocket()
 			if err != nil {

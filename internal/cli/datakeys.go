@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,9 +14,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/keyring"
 )
 
-// masterFlag is the --master-key flag: the keys that wrap data keys.
-type masterFlag struct{ file string }
-
 // The variables that hold master keys, or name a file of them.
 const (
 	masterVariable     = "PALIMPSEST_MASTER_KEY"
@@ -25,33 +23,22 @@ const (
 // errNoMaster is the error of what needs a master key.
 var errNoMaster = fmt.Errorf("%w: no master key: give --master-key FILE, or set %s or %s", errUsage, masterFileVariable, masterVariable)
 
-func (f *masterFlag) flags(c *cobra.Command) {
-	c.Flags().StringVar(&f.file, "master-key", "", "a `FILE` of master keys, the newest last (default: $"+masterFileVariable+", or the keys in $"+masterVariable+")")
-}
-
-func (f *masterFlag) masters() (keyring.Masters, error) {
-	file := f.file
-	if file == "" {
-		file = os.Getenv(masterFileVariable)
-	}
-	if file == "" {
-		text := os.Getenv(masterVariable)
-		if text == "" {
-			return keyring.Masters{}, errNoMaster
+// masters are the keys that wrap data keys; the error wraps errNoMaster where there are
+// none.
+func (f *storeFlag) masters() (keyring.Masters, error) {
+	from, text := "$"+masterVariable, []byte(os.Getenv(masterVariable))
+	if file := cmp.Or(f.master, os.Getenv(masterFileVariable)); file != "" {
+		var err error
+		if text, err = readPrivate(file); err != nil {
+			return keyring.Masters{}, err
 		}
-		masters, err := keyring.ParseMasters(text)
-		if err != nil {
-			err = fmt.Errorf("$%s: %w", masterVariable, err)
-		}
-		return masters, err
-	}
-	text, err := readPrivate(file)
-	if err != nil {
-		return keyring.Masters{}, err
+		from = file
+	} else if len(text) == 0 {
+		return keyring.Masters{}, errNoMaster
 	}
 	masters, err := keyring.ParseMasters(string(text))
 	if err != nil {
-		err = fmt.Errorf("%s: %w", file, err)
+		err = fmt.Errorf("%s: %w", from, err)
 	}
 	return masters, err
 }
@@ -73,27 +60,17 @@ func readPrivate(name string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// given reports whether there is any master key.
-func (f *masterFlag) given() bool {
-	return f.file != "" || os.Getenv(masterFileVariable) != "" || os.Getenv(masterVariable) != ""
-}
-
-// withRing opens the data keys of a store that must be there, and calls use with
-// them.
-func (f *keysFlag) withRing(ctx context.Context, use func(*keyring.Keyring) error) error {
-	if !f.master.given() {
-		return errNoMaster
-	}
-	db, err := f.store.open(ctx, true, f.master)
-	if err != nil {
+// withRing calls use with the data keys of a store that must be there.
+func (f *storeFlag) withRing(ctx context.Context, use func(*keyring.Keyring) error) error {
+	if _, err := f.masters(); err != nil {
 		return err
 	}
-	if db.ring == nil {
-		err = fmt.Errorf("%w: nothing is encrypted in memory", errUsage)
-	} else {
-		err = use(db.ring)
-	}
-	return errors.Join(err, db.Close())
+	return f.use(ctx, true, func(db *database) error {
+		if db.ring == nil {
+			return fmt.Errorf("%w: nothing is encrypted in memory", errUsage)
+		}
+		return use(db.ring)
+	})
 }
 
 func keysMasterCommand(s Streams) *cobra.Command {
@@ -105,7 +82,7 @@ daemon reads, or in a secret store, and not beside the data. Without it nothing 
 is encrypted can be read again. To change it, add the new one behind the old one and
 run "palimpsest keys rotate --master"; then the old one can go.`,
 		Example: "  (umask 077; palimpsest keys master > master.key)",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(s.Out, keyring.NewMaster())
 			return err
@@ -114,7 +91,7 @@ run "palimpsest keys rotate --master"; then the old one can go.`,
 }
 
 func keysRotateCommand(s Streams) *cobra.Command {
-	var keys keysFlag
+	var store storeFlag
 	var tenant string
 	var wrapping bool
 	c := &cobra.Command{
@@ -128,13 +105,13 @@ once, and says when it is done.
 With --master, data keys stay and are wrapped by the newest master key instead, the
 last one of those given. When that is done the older master keys can go.`,
 		Example: "  palimpsest keys rotate --tenant acme --master-key master.key\n  palimpsest keys rotate --master --master-key master.key",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			one := c.Flags().Changed("tenant")
 			if one && wrapping {
 				return fmt.Errorf("%w: --master wraps the keys of all tenants; leave --tenant out", errUsage)
 			}
-			return keys.withRing(c.Context(), func(ring *keyring.Keyring) error {
+			return store.withRing(c.Context(), func(ring *keyring.Keyring) error {
 				switch {
 				case wrapping:
 					n, err := ring.RotateMaster(c.Context())
@@ -147,21 +124,26 @@ last one of those given. When that is done the older master keys can go.`,
 			})
 		},
 	}
-	keys.flags(c)
-	keys.master.flags(c)
+	store.keyedFlags(c, keysStore)
 	c.Flags().StringVar(&tenant, "tenant", "", "only the tenant `NAME`")
 	c.Flags().BoolVar(&wrapping, "master", false, "change the master key, not the data keys")
 	return c
 }
 
-// rotate gives one tenant a new key. One that has none is most likely mistyped.
+// dataKey is the tenant's newest data key. One that has none is most likely mistyped.
+func dataKey(ctx context.Context, ring *keyring.Keyring, tenant string) (string, error) {
+	id, err := ring.Current(ctx, tenant)
+	if err == nil && id == "" {
+		err = fmt.Errorf("%s has no data key: nothing was encrypted for it yet", tenantName(tenant))
+	}
+	return id, err
+}
+
+// rotate gives one tenant a new key.
 func rotate(ctx context.Context, s Streams, ring *keyring.Keyring, tenant string) error {
-	old, err := ring.Current(ctx, tenant)
+	old, err := dataKey(ctx, ring, tenant)
 	if err != nil {
 		return err
-	}
-	if old == "" {
-		return fmt.Errorf("%s has no data key: nothing was encrypted for it yet", tenantName(tenant))
 	}
 	id, err := ring.Rotate(ctx, tenant)
 	if err != nil {
@@ -187,7 +169,7 @@ func rotateAll(ctx context.Context, s Streams, ring *keyring.Keyring) error {
 }
 
 func keysEraseCommand(s Streams) *cobra.Command {
-	var keys keysFlag
+	var store storeFlag
 	var tenant, confirm string
 	c := &cobra.Command{
 		Use:   "erase",
@@ -199,18 +181,14 @@ There is no way back. Running daemons forget the keys, and what they have in mem
 within a minute; what is left in the store is removed by them, or by "palimpsest db
 reseal".`,
 		Example: "  palimpsest keys erase --tenant acme --confirm acme --master-key master.key",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !c.Flags().Changed("tenant") || !c.Flags().Changed("confirm") || tenant != confirm {
 				return fmt.Errorf("%w: this cannot be undone: give the name twice, as --tenant NAME --confirm NAME", errUsage)
 			}
-			return keys.withRing(c.Context(), func(ring *keyring.Keyring) error {
-				current, err := ring.Current(c.Context(), tenant)
-				switch {
-				case err != nil:
+			return store.withRing(c.Context(), func(ring *keyring.Keyring) error {
+				if _, err := dataKey(c.Context(), ring, tenant); err != nil {
 					return err
-				case current == "":
-					return fmt.Errorf("%s has no data key: nothing was encrypted for it", tenantName(tenant))
 				}
 				if err := ring.Erase(c.Context(), tenant); err != nil {
 					return err
@@ -220,8 +198,7 @@ reseal".`,
 			})
 		},
 	}
-	keys.flags(c)
-	keys.master.flags(c)
+	store.keyedFlags(c, keysStore)
 	c.Flags().StringVar(&tenant, "tenant", "", "the tenant's `NAME`")
 	c.Flags().StringVar(&confirm, "confirm", "", "the `NAME` once more")
 	return c

@@ -106,12 +106,7 @@ not what is solved.`,
   palimpsest eval ~/.claude/projects --cost
   palimpsest eval ~/.claude/projects --html report.html
   palimpsest eval --exam exams/* -o out --budget own,16k --contender auto --contender own-summary`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("%w: want a DIR or FILE", errUsage)
-			}
-			return nil
-		},
+		Args: some("want a DIR or FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := x.check(c.Flags(), args); err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)

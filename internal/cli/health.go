@@ -20,12 +20,7 @@ func healthCommand(s Streams) *cobra.Command {
 		Long: `Ask a daemon whether it is ready, as a container's health check does where there
 is no shell and no curl. URL is its address (default: http://127.0.0.1:7433).`,
 		Example: "  palimpsest health\n  palimpsest health http://127.0.0.1:8080",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("%w: want one URL at most", errUsage)
-			}
-			return nil
-		},
+		Args:    atMostOne("URL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			address := "http://127.0.0.1:7433"
 			if len(args) == 1 {

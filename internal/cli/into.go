@@ -35,13 +35,7 @@ type resumed struct {
 }
 
 // writers are the values of --into.
-func writers() string {
-	var names []string
-	for _, f := range transcript.Writers() {
-		names = append(names, string(f))
-	}
-	return strings.Join(names, ", ")
-}
+func writers() string { return named(transcript.Writers()) }
 
 // forAgent sets the target up for an agent that goes on: the API whose shape its
 // sessions have, and a budget, where none is given, that leaves most of the window free.
@@ -241,7 +235,7 @@ func writeNew(path string, data []byte) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot write %s: it is there already, and a session is never written over one; name another file", path)
 	}
-	if err := replaceFile(path, data, 0o600); err != nil {
+	if err := replaceFile(path, 0o600, bytesOf(data)); err != nil {
 		return fmt.Errorf("cannot write the session: %w", err)
 	}
 	return nil

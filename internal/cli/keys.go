@@ -12,28 +12,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/apikey"
 )
 
-// keysFlag are the flags of the commands for keys: the store that keeps them, and
-// the master keys.
-type keysFlag struct {
-	store  storeFlag
-	master masterFlag
-}
-
-func (f *keysFlag) flags(c *cobra.Command) {
-	c.Flags().StringVar(&f.store.name, "store", "", "the store of the daemon, which keeps its keys; "+storeUsage)
-}
+// keysStore is what --store means to the commands for keys.
+const keysStore = "the store of the daemon, which keeps its keys"
 
 // apiKeys opens the API keys of a store, and calls use with them.
-func (f *keysFlag) apiKeys(ctx context.Context, existing bool, use func(*apikey.Keys) error) error {
-	db, err := f.store.open(ctx, existing, masterFlag{})
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(apikey.New(db.keys.APIKeys(), nil)), db.Close())
+func (f *storeFlag) apiKeys(ctx context.Context, existing bool, use func(*apikey.Keys) error) error {
+	return f.use(ctx, existing, func(db *database) error { return use(apikey.New(db.keys.APIKeys(), nil)) })
 }
 
 func keysCommand(s Streams) *cobra.Command {
-	c := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "keys",
 		Short: "Make and take back API keys, change the keys that encrypt",
 		Long: `API keys let clients of the daemon in: each opens one tenant's data with some
@@ -44,19 +32,14 @@ store of the daemon.`,
   palimpsest keys revoke KEYID
   (umask 077; palimpsest keys master > master.key)
   palimpsest keys rotate --tenant acme --master-key master.key`,
-		RunE: func(*cobra.Command, []string) error {
-			return fmt.Errorf("%w: want `keys add`, `list`, `revoke`, `master`, `rotate` or `erase`", errUsage)
-		},
-	}
-	c.AddCommand(
+	},
 		keysAddCommand(s), keysListCommand(s), keysRevokeCommand(s),
 		keysMasterCommand(s), keysRotateCommand(s), keysEraseCommand(s),
 	)
-	return c
 }
 
 func keysAddCommand(s Streams) *cobra.Command {
-	var keys keysFlag
+	var store storeFlag
 	var g apikey.Grant
 	var rights string
 	var life time.Duration
@@ -64,7 +47,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 		Use:     "add",
 		Short:   "Make an API key and print it, once",
 		Example: "  palimpsest keys add --tenant acme --rights read,write --name \"build server\"",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var err error
 			if g.Rights, err = apikey.ParseRights(rights); err != nil {
@@ -76,7 +59,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 			if life > 0 {
 				g.Expires = time.Now().Add(life)
 			}
-			return keys.apiKeys(c.Context(), false, func(all *apikey.Keys) error {
+			return store.apiKeys(c.Context(), false, func(all *apikey.Keys) error {
 				first := true
 				for range all.List(c.Context()) {
 					first = false
@@ -88,7 +71,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 				}
 				fmt.Fprintln(s.Out, token)
 				fmt.Fprintf(s.Err, "key %s: %s for %s, kept in %s. It is shown this once; clients send it as \"Authorization: Bearer …\"\n",
-					k.ID, k.Rights, tenantName(k.Tenant), keys.store.shown())
+					k.ID, k.Rights, tenantName(k.Tenant), store.shown())
 				if first {
 					fmt.Fprintln(s.Err, "It is the first: a daemon that runs without keys goes on without until it is started anew")
 				}
@@ -96,7 +79,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 			})
 		},
 	}
-	keys.flags(c)
+	store.storeFlag(c, keysStore)
 	c.Flags().StringVar(&g.Tenant, "tenant", "", "whose data the key opens, a `NAME` (default: that of a machine without tenants)")
 	c.Flags().StringVar(&rights, "rights", "read,write", "what it may do: `RIGHTS` out of read, write, admin")
 	c.Flags().StringVar(&g.Name, "name", "", "what it is used for, a `TEXT` for the list")
@@ -138,18 +121,17 @@ func newKeyRow(k apikey.Key, now time.Time) keyRow {
 }
 
 func keysListCommand(s Streams) *cobra.Command {
-	var keys keysFlag
+	var store storeFlag
 	var tenant string
-	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the API keys, without their secrets",
 		Example: "  palimpsest keys list --tenant acme",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			rows := []keyRow{}
 			var damaged error
-			err := keys.apiKeys(c.Context(), true, func(all *apikey.Keys) error {
+			err := store.apiKeys(c.Context(), true, func(all *apikey.Keys) error {
 				for k, err := range all.List(c.Context()) {
 					switch {
 					case err != nil:
@@ -163,51 +145,44 @@ func keysListCommand(s Streams) *cobra.Command {
 			if errors.Is(err, errNoStore) { // it holds no keys, and listing them makes none
 				err = nil
 			}
-			if err == nil && asJSON {
-				err = writeJSON(s.Out, rows)
-			} else if err == nil {
-				printKeys(s, rows, keys.store.shown())
+			if err == nil {
+				err = tell(s.Out, c, rows, func(p *printer) { printKeys(p, rows, store.shown()) })
 			}
 			return errors.Join(err, damaged)
 		},
 	}
-	keys.flags(c)
+	store.storeFlag(c, keysStore)
 	c.Flags().StringVar(&tenant, "tenant", "", "only those of the tenant `NAME`")
-	c.Flags().BoolVar(&asJSON, "json", false, "write a JSON array")
+	c.Flags().Bool("json", false, "write a JSON array")
 	return c
 }
 
-func printKeys(s Streams, rows []keyRow, path string) {
+func printKeys(p *printer, rows []keyRow, path string) {
 	if len(rows) == 0 {
-		newPrinter(s.Out).line("no API keys (looked in %s): `palimpsest keys add` makes one", path)
+		p.line("no API keys (looked in %s): `palimpsest keys add` makes one", path)
 		return
 	}
-	var cells [][]string
-	for _, r := range rows {
+	p.table([]string{"id", "tenant", "rights", "state", "made", "ends", "name"}, rowsOf(rows, func(r keyRow) []string {
 		ends := "never"
 		if r.Expires != nil {
 			ends = r.Expires.Format(time.DateOnly)
 		}
-		cells = append(cells, []string{r.ID, r.Tenant, r.Rights, r.State, r.Created.Format(time.DateOnly), ends, r.Name})
-	}
-	newPrinter(s.Out).table([]string{"id", "tenant", "rights", "state", "made", "ends", "name"}, cells)
+		return []string{r.ID, r.Tenant, r.Rights, r.State, r.Created.Format(time.DateOnly), ends, r.Name}
+	}))
 }
 
 func keysRevokeCommand(s Streams) *cobra.Command {
-	var keys keysFlag
+	var store storeFlag
 	c := &cobra.Command{
 		Use:     "revoke KEYID…",
 		Short:   "Take API keys back, at once and for good",
 		Example: "  palimpsest keys revoke KEYID",
-		Args:    cobra.ArbitraryArgs,
+		Args:    some("want the ids of the keys; `palimpsest keys list` shows them"),
 		RunE: func(c *cobra.Command, ids []string) error {
-			if len(ids) == 0 {
-				return fmt.Errorf("%w: want the ids of the keys; `palimpsest keys list` shows them", errUsage)
-			}
-			return keys.apiKeys(c.Context(), true, func(all *apikey.Keys) error { return revoke(c.Context(), s, all, ids) })
+			return store.apiKeys(c.Context(), true, func(all *apikey.Keys) error { return revoke(c.Context(), s, all, ids) })
 		},
 	}
-	keys.flags(c)
+	store.storeFlag(c, keysStore)
 	return c
 }
 

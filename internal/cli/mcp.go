@@ -43,7 +43,7 @@ and the conversations of the store ("palimpsest threads"). Nothing is changed, u
 The line that makes an agent start it stands in docs/agents.md. The daemon answers
 the same tools for its threads at /mcp.`,
 		Example: "  claude mcp add palimpsest -- palimpsest mcp\n  codex mcp add palimpsest -- palimpsest mcp",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			counter, err := token.New("o200k", nil)
 			if err != nil {
@@ -78,8 +78,8 @@ func (l *localSessions) open(ctx context.Context) (*kept, error) {
 	}
 	// What is opened here outlives the call.
 	k, err := l.store.kept(context.WithoutCancel(ctx), true)
-	if errors.Is(err, errNoStore) && l.store.name == "" {
-		return nil, nil // nothing was kept on this machine yet
+	if l.store.nothingYet(err) {
+		return nil, nil
 	}
 	l.kept = k
 	return k, err

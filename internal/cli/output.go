@@ -31,7 +31,7 @@ func write(path string, data []byte, stdout io.Writer) error {
 			path = target
 		}
 	}
-	if err := replaceFile(path, data, mode); err != nil {
+	if err := replaceFile(path, mode, bytesOf(data)); err != nil {
 		var named *fs.PathError
 		if errors.As(err, &named) {
 			err = named.Err // the name is that of a passing file
@@ -41,9 +41,9 @@ func write(path string, data []byte, stdout io.Writer) error {
 	return nil
 }
 
-// replaceFile writes a file beside path and gives it the name when it is whole.
+// replaceFile fills a file beside path and gives it the name when it is whole.
 // The mode of a new file is as the user's umask allows.
-func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
+func replaceFile(path string, mode fs.FileMode, fill func(io.Writer) error) (err error) {
 	passing := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.part", filepath.Base(path), os.Getpid()))
 	f, err := os.OpenFile(passing, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -54,13 +54,21 @@ func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
 			err = errors.Join(err, os.Remove(passing))
 		}
 	}()
-	if _, err = f.Write(data); err == nil {
+	if err = fill(f); err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(passing, path)
+}
+
+// bytesOf fills a file with data.
+func bytesOf(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
 }
 
 // distinct refuses outputs that would destroy the input or each other.

@@ -6,16 +6,14 @@ import (
 	"io"
 	"math"
 
+	"github.com/spf13/cobra"
+
 	"github.com/palimpsest-ai/palimpsest/plan"
 )
 
-// emit writes a report, as one JSON object or for people.
-func (r *report) emit(w io.Writer, asJSON bool, most int) error {
-	if asJSON {
-		return writeJSON(w, r)
-	}
-	r.print(newPrinter(w), most)
-	return nil
+// tell writes the report; of the records people are shown at most so many.
+func (r *report) tell(w io.Writer, c *cobra.Command, most int) error {
+	return tell(w, c, r, func(p *printer) { r.print(p, most) })
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -35,19 +33,19 @@ func (r *report) print(p *printer, most int) {
 	p.text("counted with %s%s", counter, r.counting)
 
 	p.heading("tokens")
-	rows := [][]string{{"whole request", number(r.Before), number(r.After), percent(r.After, r.Before)}}
-	if r.System > 0 {
-		rows = append(rows, []string{"  system prompt", number(r.System), number(r.System), ""})
+	var rows [][]string
+	row := func(name string, before, after int, left string) {
+		if before != 0 || after != 0 {
+			rows = append(rows, []string{name, number(before), number(after), left})
+		}
 	}
-	if r.Tools > 0 {
-		rows = append(rows, []string{"  tool definitions", number(r.Tools), number(r.Tools), ""})
-	}
+	row("whole request", r.Before, r.After, percent(r.After, r.Before))
+	row("  system prompt", r.System, r.System, "")
+	row("  tool definitions", r.Tools, r.Tools, "")
 	for _, s := range r.Roles {
-		rows = append(rows, []string{"  " + s.Name, number(s.Before), number(s.After), percent(s.After, s.Before)})
+		row("  "+s.Name, s.Before, s.After, percent(s.After, s.Before))
 	}
-	if framing := r.Framing; framing.Before != 0 || framing.After != 0 {
-		rows = append(rows, []string{"  framing, repairs", number(framing.Before), number(framing.After), ""})
-	}
+	row("  framing, repairs", r.Framing.Before, r.Framing.After, "")
 	p.table([]string{"", ">before", ">after", ">left"}, rows)
 	if r.Budget > 0 {
 		p.line("budget %s, %s of it used", number(r.Budget), percent(r.After, r.Budget))
@@ -59,9 +57,13 @@ func (r *report) print(p *printer, most int) {
 		}
 	}
 	r.Summaries.print(p)
-	r.printTools(p)
+	p.firstRows("results by tool", []string{"tool", ">calls", ">before", ">after"}, rowsOf(r.ByTool, func(t toolShare) []string {
+		return []string{toolName(t.Name), number(t.Calls), number(t.Before), number(t.After)}
+	}), manyTools, "more tool")
 	r.printRecords(p, most)
-	r.printPinned(p)
+	p.section("kept as it is", []string{"role", ">turn", ">tokens", "text"}, rowsOf(r.Pinned, func(pin pinnedRow) []string {
+		return []string{string(pin.Role), fmt.Sprint(pin.Turn), number(pin.Tokens), pin.Text}
+	}))
 	if len(r.Repairs)+len(r.Notes) > 0 || r.Output != "" || r.Plan != "" || r.Store != "" || r.Session != nil {
 		p.line("")
 	}
@@ -106,24 +108,6 @@ const fewLines = 5
 // manyTools bounds the table by tool.
 const manyTools = 12
 
-func (r *report) printTools(p *printer) {
-	if len(r.ByTool) == 0 {
-		return
-	}
-	p.heading("results by tool")
-	var rows [][]string
-	for n, t := range r.ByTool {
-		if n == manyTools {
-			break
-		}
-		rows = append(rows, []string{toolName(t.Name), number(t.Calls), number(t.Before), number(t.After)})
-	}
-	p.table([]string{"tool", ">calls", ">before", ">after"}, rows)
-	if more := len(r.ByTool) - manyTools; more > 0 {
-		p.line("and %s", plural(more, "more tool"))
-	}
-}
-
 // toolName is a tool's name in a table. Results of the old function calls, or
 // without a call, may have none.
 func toolName(name string) string {
@@ -149,31 +133,14 @@ func (r *report) printRecords(p *printer, most int) {
 		}
 	}
 	p.heading(fmt.Sprintf("%s%s", plural(len(r.Records), "record"), summary))
-	var rows [][]string
-	for n, record := range r.Records {
-		if n == most {
-			break
-		}
+	p.table([]string{"action", ">turn", ">before", ">after", "~what", "why"}, rowsOf(r.Records[:min(most, len(r.Records))], func(record recordRow) []string {
 		turns := fmt.Sprint(record.First)
 		if record.Last != record.First {
 			turns = fmt.Sprintf("%d-%d", record.First, record.Last)
 		}
-		rows = append(rows, []string{record.Action.String(), turns, number(record.Before), number(record.After), record.What, record.Reason})
-	}
-	p.table([]string{"action", ">turn", ">before", ">after", "~what", "why"}, rows)
+		return []string{record.Action.String(), turns, number(record.Before), number(record.After), record.What, record.Reason}
+	}))
 	if more := len(r.Records) - most; more > 0 {
 		p.line("and %s (`palimpsest plan` lists all)", plural(more, "more record"))
 	}
-}
-
-func (r *report) printPinned(p *printer) {
-	if len(r.Pinned) == 0 {
-		return
-	}
-	p.heading("kept as it is")
-	var rows [][]string
-	for _, pin := range r.Pinned {
-		rows = append(rows, []string{string(pin.Role), fmt.Sprint(pin.Turn), number(pin.Tokens), pin.Text})
-	}
-	p.table([]string{"role", ">turn", ">tokens", "text"}, rows)
 }

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
-	"strings"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/cost"
@@ -74,10 +72,7 @@ type source struct {
 
 // arguments are what the caller writes to name this conversation again.
 func (s source) arguments() string {
-	words := s.path
-	if strings.ContainsAny(words, " \t'\"\\$&|;<>()*?[]{}~`!#") {
-		words = "'" + strings.ReplaceAll(words, "'", `'\''`) + "'"
-	}
+	words := quotedWord(s.path)
 	if s.several {
 		words += fmt.Sprintf(" --run %d", s.Run)
 	}
@@ -219,61 +214,37 @@ func notes(r *resolved, res *palimpsest.Result) []string {
 // stands in place of removed messages is a group of its own, and so is what the
 // renderer put in to mend the log.
 func shares(t *thread.Thread, res *palimpsest.Result) ([]share, []toolShare) {
-	roles := map[string]*share{}
-	tools := map[string]*toolShare{}
-	role := func(name string) *share {
-		if roles[name] == nil {
-			roles[name] = &share{Name: name}
-		}
-		return roles[name]
-	}
-	tool := func(m *thread.Message) *toolShare {
-		r, ok := m.Result()
-		if !ok {
-			return nil
-		}
-		if tools[r.Tool] == nil {
-			tools[r.Tool] = &toolShare{share: share{Name: r.Tool}}
-		}
-		return tools[r.Tool]
+	roles, tools := rowsBy[string, share]{}, rowsBy[string, toolShare]{}
+	role := func(name string) *share { return roles.at(name, func() share { return share{Name: name} }) }
+	tool := func(name string) *toolShare {
+		return tools.at(name, func() toolShare { return toolShare{share: share{Name: name}} })
 	}
 	for i, m := range uncopied.All(t) {
 		role(brief.Speaker(m)).Before += res.Sizes[i]
-		if s := tool(m); s != nil {
-			s.Before += res.Sizes[i]
-			s.Calls++
+		if r, ok := m.Result(); ok {
+			tool(r.Tool).Before += res.Sizes[i]
+			tool(r.Tool).Calls++
 		}
 	}
 	for n := range res.Prompt.Messages {
-		m := &res.Prompt.Messages[n]
-		if o := res.Manifest.Messages[n]; o.Synthetic && o.Record.Action == plan.Include {
-			continue // a repair: it counts as framing, before and after
-		}
-		if s := tool(m); s != nil {
-			s.After += res.PromptSizes[n]
-			role(brief.Speaker(m)).After += res.PromptSizes[n]
-			continue
-		}
-		switch action := res.Manifest.Messages[n].Record.Action; {
+		m, origin, size := &res.Prompt.Messages[n], res.Manifest.Messages[n], res.PromptSizes[n]
+		action := origin.Record.Action
+		r, isResult := m.Result()
+		switch {
+		case origin.Synthetic && action == plan.Include: // a repair: it counts as framing, before and after
+		case isResult:
+			tool(r.Tool).After += size
+			role(brief.Speaker(m)).After += size
 		case action == plan.Externalize:
-			role("pointers").After += res.PromptSizes[n]
-			continue
+			role("pointers").After += size
 		case action.Removes():
-			role("summaries").After += res.PromptSizes[n]
-			continue
+			role("summaries").After += size
+		default:
+			role(brief.Speaker(m)).After += size
 		}
-		role(brief.Speaker(m)).After += res.PromptSizes[n]
 	}
-	byRole := make([]share, 0, len(roles))
-	for _, name := range slices.Sorted(maps.Keys(roles)) {
-		byRole = append(byRole, *roles[name])
-	}
-	byTool := make([]toolShare, 0, len(tools))
-	for _, name := range slices.Sorted(maps.Keys(tools)) {
-		byTool = append(byTool, *tools[name])
-	}
-	slices.SortStableFunc(byTool, func(a, b toolShare) int { return cmp.Compare(b.Before, a.Before) })
-	return byRole, byTool
+	byTool := largest(append([]toolShare{}, tools.rows(nil)...), math.MaxInt, func(t toolShare) int { return t.Before })
+	return append([]share{}, roles.rows(nil)...), byTool
 }
 
 // what describes a span in a few words.

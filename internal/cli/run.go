@@ -18,6 +18,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
 	jobqueue "github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/llm"
@@ -58,12 +59,7 @@ the same prompt, which its provider's cache may still hold.`,
 		Example: `  palimpsest run -- claude
   palimpsest run --window 120k -- codex exec "fix the failing test"
   palimpsest run --store agents.db -- claude --continue`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("%w: which command? Write it after --", errUsage)
-			}
-			return nil
-		},
+		Args: some("which command? Write it after --"),
 		RunE: func(c *cobra.Command, args []string) error { return r.run(c.Context(), args, s) },
 	}
 	f := c.Flags()
@@ -253,7 +249,7 @@ func (r *agentRun) setUp(upstreams []proxy.Upstream) string {
 	}
 	kept := "memory"
 	if r.store != "memory:" {
-		kept = withoutPassword(r.store)
+		kept = config.WithoutPassword(r.store)
 	}
 	return fmt.Sprintf("%s, kept in %s; requests go to %s", r.rule(), kept, strings.Join(to, ", "))
 }

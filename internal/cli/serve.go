@@ -47,7 +47,7 @@ Every setting is a flag, PALIMPSEST_NAME in the environment, or a key of a YAML
 file; ` + "`palimpsest config show`" + ` tells where each value comes from. Without keys
 the daemon listens to this machine only.`,
 		Example: "  palimpsest serve\n  palimpsest serve --listen 0.0.0.0:7433 --store postgres://palimpsest@localhost/palimpsest --config daemon.yaml",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, err := given.load()
 			if err != nil {
@@ -214,8 +214,8 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 		}
 	}
 	made.Spending = daemon.NewSpending(c.Tokens("tenant-spending"), nil)
-	place := storeFlag{name: c.Text("store"), tenantBytes: int64(c.Bytes("tenant-disk"))}
-	db, err := place.open(ctx, false, masterFlag{file: c.Text("master-key")})
+	place := storeFlag{name: c.Text("store"), master: c.Text("master-key"), tenantBytes: int64(c.Bytes("tenant-disk"))}
+	db, err := place.open(ctx, false)
 	if err != nil {
 		return made, err
 	}

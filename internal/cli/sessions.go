@@ -20,7 +20,6 @@ type listedSession struct {
 }
 
 func sessionsCommand(s Streams) *cobra.Command {
-	var asJSON bool
 	var agent string
 	var most int
 	c := &cobra.Command{
@@ -33,13 +32,8 @@ ID, only its path is written. --json says the projects and the paths as well.`,
 		Example: `  palimpsest sessions
   palimpsest inspect 91bfefb2-9533-4bcc-8bfc-f00dd138f269
   palimpsest inspect "$(palimpsest sessions 1)"`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("%w: want one NUMBER or ID at most", errUsage)
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		Args: atMostOne("NUMBER or ID"),
+		RunE: func(c *cobra.Command, args []string) error {
 			all, err := sessions.Find(agent)
 			if err != nil {
 				return err
@@ -51,37 +45,46 @@ ID, only its path is written. --json says the projects and the paths as well.`,
 				}
 				return err
 			}
-			count := len(all)
-			if most > 0 {
-				count = min(count, most)
+			shown := []listedSession{}
+			for i, f := range firstOf(all, most) {
+				shown = append(shown, listedSession{i + 1, f, firstWords(f)})
 			}
-			shown := make([]listedSession, count)
-			for i, f := range all[:count] {
-				shown[i] = listedSession{i + 1, f, firstWords(f)}
-			}
-			if asJSON {
-				return writeJSON(s.Out, shown)
-			}
-			var rows [][]string
-			for _, f := range shown {
-				rows = append(rows, []string{strconv.Itoa(f.Number), f.ID, f.Agent, age(time.Since(f.Changed)), number(int((f.Bytes + 1023) / 1024)), f.First})
-			}
-			p := newPrinter(s.Out)
-			if len(rows) == 0 {
-				p.line("no sessions were found")
-				return nil
-			}
-			p.table([]string{">no", "id", "agent", ">age", ">KB", "first words"}, rows)
-			if len(all) > len(shown) {
-				p.line("and %s more: --most %d shows all", number(len(all)-len(shown)), len(all))
-			}
-			return nil
+			return tell(s.Out, c, shown, func(p *printer) {
+				if len(shown) == 0 {
+					p.line("no sessions were found")
+					return
+				}
+				p.table([]string{">no", "id", "agent", ">age", ">KB", "first words"}, rowsOf(shown, func(f listedSession) []string {
+					return []string{strconv.Itoa(f.Number), f.ID, f.Agent, age(time.Since(f.Changed)), number(int((f.Bytes + 1023) / 1024)), f.First}
+				}))
+				p.unlisted(len(shown), len(all))
+			})
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "write the list as JSON")
+	c.Flags().Bool("json", false, "write the list as JSON")
 	c.Flags().StringVar(&agent, "agent", "", "only those of one `AGENT`: "+strings.Join(sessions.Agents(), ", "))
-	c.Flags().IntVar(&most, "most", 20, "how many to list, 0 for all")
+	mostFlag(c, &most)
 	return c
+}
+
+// mostFlag bounds a list.
+func mostFlag(c *cobra.Command, most *int) {
+	c.Flags().IntVar(most, "most", 20, "how many to list, 0 for all")
+}
+
+// firstOf are the first of a list, all of them where most is 0 or below.
+func firstOf[T any](all []T, most int) []T {
+	if most <= 0 {
+		return all
+	}
+	return all[:min(most, len(all))]
+}
+
+// unlisted says how many a list does not show.
+func (p *printer) unlisted(shown, all int) {
+	if all > shown {
+		p.line("and %s more: --most %d shows all", number(all-shown), all)
+	}
 }
 
 // firstWords is the beginning of what the user said first in a session.

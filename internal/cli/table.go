@@ -44,6 +44,23 @@ func (p *printer) section(heading string, columns []string, rows [][]string) {
 	p.table(columns, rows)
 }
 
+// firstRows is section, but that it shows so many rows and says how many more there are.
+func (p *printer) firstRows(heading string, columns []string, rows [][]string, most int, noun string) {
+	p.section(heading, columns, rows[:min(most, len(rows))])
+	if more := len(rows) - most; more > 0 {
+		p.line("and %s", plural(more, noun))
+	}
+}
+
+// listed joins what is said of each.
+func listed[T any](all []T, say func(T) string) string {
+	var said []string
+	for _, one := range all {
+		said = append(said, say(one))
+	}
+	return strings.Join(said, ", ")
+}
+
 // table writes rows in columns. A column whose name begins with ">" is aligned
 // to the right. The last column, and one whose name begins with "~", may be cut:
 // they share the room that the others leave. Columns without a single cell are

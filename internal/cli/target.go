@@ -11,6 +11,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -169,14 +170,9 @@ type tokens int
 
 // Set reads 32000, 32_000, 32,000 and 32k (thousands, as model makers count).
 func (n *tokens) Set(text string) error {
-	digits := strings.NewReplacer("_", "", ",", "").Replace(strings.ToLower(text))
-	digits, thousands := strings.CutSuffix(digits, "k")
-	v, err := strconv.Atoi(digits)
-	if err != nil || v < 1 || v > 1<<40 {
+	v, err := config.ParseTokens(text)
+	if err != nil || v < 1 {
 		return errors.New("want a number of tokens above 0, such as 32000 or 32k")
-	}
-	if thousands {
-		v *= 1000
 	}
 	*n = tokens(v)
 	return nil

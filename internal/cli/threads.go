@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +23,6 @@ type threadRow struct {
 
 func threadsCommand(s Streams) *cobra.Command {
 	var store storeFlag
-	var asJSON bool
 	var most int
 	c := &cobra.Command{
 		Use:   "threads",
@@ -32,73 +30,58 @@ func threadsCommand(s Streams) *cobra.Command {
 		Long: `List the conversations that compact, run and serve kept, the one that changed last
 first. The id goes with --thread of "artifact list" and "recall".`,
 		Example: "  palimpsest threads\n  palimpsest threads --store palimpsest.db",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			rows, unread, err := store.threads(c.Context(), most)
 			if err != nil {
 				return err
 			}
 			warn(s, unread)
-			shown := rows
-			if most > 0 && len(shown) > most {
-				shown = shown[:most]
-			}
-			if asJSON {
-				return writeJSON(s.Out, append([]threadRow{}, shown...))
-			}
-			p := newPrinter(s.Out)
-			if len(shown) == 0 {
-				p.line("no conversations are kept in %s", store.shown())
-				return nil
-			}
-			var cells [][]string
-			for _, r := range shown {
-				cells = append(cells, []string{r.ID, number(r.Messages), number(r.Plans), r.Changed.Local().Format("2006-01-02 15:04"), r.First})
-			}
-			p.table([]string{"id", ">messages", ">plans", "changed", "first words"}, cells)
-			if len(rows) > len(shown) {
-				p.line("and %s more: --most %d shows all", number(len(rows)-len(shown)), len(rows))
-			}
-			return nil
+			shown := firstOf(rows, most)
+			return tell(s.Out, c, append([]threadRow{}, shown...), func(p *printer) {
+				if len(shown) == 0 {
+					p.line("no conversations are kept in %s", store.shown())
+					return
+				}
+				p.table([]string{"id", ">messages", ">plans", "changed", "first words"}, rowsOf(shown, func(r threadRow) []string {
+					return []string{r.ID, number(r.Messages), number(r.Plans), r.Changed.Local().Format("2006-01-02 15:04"), r.First}
+				}))
+				p.unlisted(len(shown), len(rows))
+			})
 		},
 	}
 	store.flags(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "write the list as JSON")
-	c.Flags().IntVar(&most, "most", 20, "how many to list, 0 for all")
+	c.Flags().Bool("json", false, "write the list as JSON")
+	mostFlag(c, &most)
 	return c
 }
 
 // threads lists what a store keeps, the newest first. The first words of so many
 // are looked up, 0 for all; those that cannot be read are told.
 func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, unread []error, err error) {
-	k, err := f.kept(ctx, true)
-	if f.name == "" && errors.Is(err, errNoStore) {
-		return nil, nil, nil // nothing was kept on this machine yet
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { err = errors.Join(err, k.db.Close()) }()
-	infos, err := k.infos(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, info := range infos {
-		rows = append(rows, threadRow{ID: info.ID, Messages: info.Messages, Plans: info.Plans, Changed: info.Changed})
-	}
-	slices.SortFunc(rows, func(a, b threadRow) int {
-		return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
-	})
-	for i := range rows {
-		if most > 0 && i == most {
-			break
-		}
-		log, err := k.tenant.Log.Load(ctx, rows[i].ID)
+	err = f.read(ctx, func(k *kept) error {
+		infos, err := k.infos(ctx)
 		if err != nil {
-			unread = append(unread, err)
-			continue
+			return err
 		}
-		rows[i].First = shorten(sessions.FirstRequest(log), maxFirst)
+		for _, info := range infos {
+			rows = append(rows, threadRow{ID: info.ID, Messages: info.Messages, Plans: info.Plans, Changed: info.Changed})
+		}
+		slices.SortFunc(rows, func(a, b threadRow) int {
+			return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
+		})
+		for i := range firstOf(rows, most) {
+			log, err := k.tenant.Log.Load(ctx, rows[i].ID)
+			if err != nil {
+				unread = append(unread, err)
+				continue
+			}
+			rows[i].First = shorten(sessions.FirstRequest(log), maxFirst)
+		}
+		return ctx.Err()
+	})
+	if f.nothingYet(err) {
+		err = nil
 	}
-	return rows, unread, ctx.Err()
+	return rows, unread, err
 }
