@@ -40,15 +40,6 @@ func tell(w io.Writer, c *cobra.Command, found any, words func(*printer)) error 
 	return nil
 }
 
-// rowsOf makes a row of each.
-func rowsOf[T any](all []T, cells func(T) []string) [][]string {
-	var rows [][]string
-	for _, one := range all {
-		rows = append(rows, cells(one))
-	}
-	return rows
-}
-
 // exactly is cobra.ExactArgs with our own status.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {

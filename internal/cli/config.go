@@ -91,7 +91,7 @@ default. Passwords are not shown.`,
 				shown = append(shown, shownSetting{v.Name, v.Shown(), v.From, v.Env(), v.Usage})
 			}
 			return tell(s.Out, c, shown, func(p *printer) {
-				p.table([]string{"setting", "value", "from"}, rowsOf(shown, func(v shownSetting) []string { return []string{v.Name, v.Value, v.From} }))
+				p.table([]string{"setting", "value", "from"}, eachOf(shown, func(v shownSetting) []string { return []string{v.Name, v.Value, v.From} }))
 			})
 		},
 	}

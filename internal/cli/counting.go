@@ -44,15 +44,15 @@ func (t *target) count(in *input, policy string) (*token.Counter, counting, erro
 	if api == "" || api == asText {
 		api = in.api()
 	}
+	name, because := in.Model, "the file names it"
 	switch {
 	case in.Model != "" && api == in.api():
-		return counterOf(set, in.Model, "the file names it")
 	case defaultModels[api] != "":
-		return counterOf(set, defaultModels[api], "it stands in the request")
+		name, because = defaultModels[api], "it stands in the request"
 	case api == wire.Gemini:
-		return counterOf(set, "gemini", "the request is for its API")
+		name, because = "gemini", "the request is for its API"
 	}
-	return counterOf(set, in.Model, "the file names it")
+	return counterOf(set, name, because)
 }
 
 func counterNamed(name, flag string) (*token.Counter, counting, error) {

@@ -46,7 +46,7 @@ func printDiff(p *printer, a, b *plan.Plan, changes []plan.Change) {
 		return
 	}
 	p.heading(plural(len(changes), "message") + " treated differently")
-	p.table([]string{">messages", "first", "second", "from message"}, rowsOf(groupChanges(a, b, changes), func(g *changeGroup) []string {
+	p.table([]string{">messages", "first", "second", "from message"}, eachOf(groupChanges(a, b, changes), func(g *changeGroup) []string {
 		return []string{number(g.messages), g.from.String(), g.to.String(), string(g.first)}
 	}))
 	p.line("--json lists each message")

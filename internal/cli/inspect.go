@@ -170,7 +170,7 @@ func runsOf(in *input, by *target) (rows []runRow, err error) {
 
 func printRuns(p *printer, in *input, rows []runRow) {
 	p.line("%s · %s · %s", in.path, in.file.Format, plural(len(rows), "conversation"))
-	p.table([]string{">run", ">messages", ">turns", ">tokens", "first request"}, rowsOf(rows, func(r runRow) []string {
+	p.table([]string{">run", ">messages", ">turns", ">tokens", "first request"}, eachOf(rows, func(r runRow) []string {
 		return []string{fmt.Sprint(r.Run), number(r.Msgs), number(r.Turns), number(r.Tokens), r.Task}
 	}))
 	p.line("look at one with --run N")
@@ -231,19 +231,19 @@ func (out *inspection) print(p *printer) {
 		p.text("model %s", out.Input.Model)
 	}
 	out.printKinds(p)
-	p.firstRows("tools", []string{"tool", ">calls", ">failed", ">arguments", ">results", "results are"}, rowsOf(out.ByTool, func(t inspectTool) []string {
+	p.firstRows("tools", []string{"tool", ">calls", ">failed", ">arguments", ">results", "results are"}, eachOf(out.ByTool, func(t inspectTool) []string {
 		return []string{toolName(t.Name), number(t.Calls), number(t.Failed), number(t.Arguments), number(t.Results), t.Durable}
 	}), manyTools, "more tool")
-	p.section("largest messages", []string{">tokens", ">turn", "role", "~what", "out of date because"}, rowsOf(out.Largest, func(l largeRow) []string {
+	p.section("largest messages", []string{">tokens", ">turn", "role", "~what", "out of date because"}, eachOf(out.Largest, func(l largeRow) []string {
 		return []string{number(l.Tokens), fmt.Sprint(l.Turn), string(l.Role), l.What, l.Stale}
 	}))
-	p.section("the same call again", []string{">times", ">tokens", "call"}, rowsOf(out.Repeats, func(r repeatRow) []string {
+	p.section("the same call again", []string{">times", ">tokens", "call"}, eachOf(out.Repeats, func(r repeatRow) []string {
 		return []string{number(r.Times), number(r.Tokens), r.Call}
 	}))
-	p.section("files read or changed again", []string{">reads", ">changes", ">tokens", "file"}, rowsOf(out.Files, func(f fileRow) []string {
+	p.section("files read or changed again", []string{">reads", ">changes", ">tokens", "file"}, eachOf(out.Files, func(f fileRow) []string {
 		return []string{number(f.Reads), number(f.Changes), number(f.Tokens), f.Path}
 	}))
-	p.section("largest turns", []string{">turn", ">messages", ">tokens", "begins with"}, rowsOf(out.Busiest, func(t turnRow) []string {
+	p.section("largest turns", []string{">turn", ">messages", ">tokens", "begins with"}, eachOf(out.Busiest, func(t turnRow) []string {
 		return []string{fmt.Sprint(t.Turn), number(t.Steps), number(t.Tokens), t.Text}
 	}))
 	out.printEnd(p)

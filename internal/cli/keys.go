@@ -162,7 +162,7 @@ func printKeys(p *printer, rows []keyRow, path string) {
 		p.line("no API keys (looked in %s): `palimpsest keys add` makes one", path)
 		return
 	}
-	p.table([]string{"id", "tenant", "rights", "state", "made", "ends", "name"}, rowsOf(rows, func(r keyRow) []string {
+	p.table([]string{"id", "tenant", "rights", "state", "made", "ends", "name"}, eachOf(rows, func(r keyRow) []string {
 		ends := "never"
 		if r.Expires != nil {
 			ends = r.Expires.Format(time.DateOnly)

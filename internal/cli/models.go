@@ -21,7 +21,7 @@ func modelsCommand(s Streams) *cobra.Command {
 				return err
 			}
 			return tell(s.Out, c, set.All(), func(p *printer) {
-				p.table([]string{"model", "provider", ">window", ">output", "counted as", ">$/M in / out", "as of"}, rowsOf(set.All(), func(m token.Model) []string {
+				p.table([]string{"model", "provider", ">window", ">output", "counted as", ">$/M in / out", "as of"}, eachOf(set.All(), func(m token.Model) []string {
 					price := ""
 					if p, ok := m.Price(0); ok {
 						price = fmt.Sprintf("%g / %g", p.Input, p.Output)

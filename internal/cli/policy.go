@@ -39,26 +39,13 @@ func policyListCommand(s Streams) *cobra.Command {
 			}
 			return tell(s.Out, c, rows, func(p *printer) {
 				for _, r := range rows {
-					p.line("%-18s %s", r.Name, strings.Join(folded(r.Line, 78), "\n"+strings.Repeat(" ", 19)))
+					p.line("%-18s %s", r.Name, strings.Join(folded(r.Line, 78, ""), "\n"+strings.Repeat(" ", 19)))
 				}
 			})
 		},
 	}
 	c.Flags().Bool("json", false, "write the list as JSON")
 	return c
-}
-
-// folded breaks a text into lines of at most so many bytes, where words allow.
-func folded(text string, columns int) []string {
-	var lines []string
-	for word := range strings.FieldsSeq(text) {
-		if n := len(lines) - 1; n >= 0 && len(lines[n])+1+len(word) <= columns {
-			lines[n] += " " + word
-			continue
-		}
-		lines = append(lines, word)
-	}
-	return lines
 }
 
 func policyShowCommand(s Streams) *cobra.Command {

@@ -57,11 +57,11 @@ func (r *report) print(p *printer, most int) {
 		}
 	}
 	r.Summaries.print(p)
-	p.firstRows("results by tool", []string{"tool", ">calls", ">before", ">after"}, rowsOf(r.ByTool, func(t toolShare) []string {
+	p.firstRows("results by tool", []string{"tool", ">calls", ">before", ">after"}, eachOf(r.ByTool, func(t toolShare) []string {
 		return []string{toolName(t.Name), number(t.Calls), number(t.Before), number(t.After)}
 	}), manyTools, "more tool")
 	r.printRecords(p, most)
-	p.section("kept as it is", []string{"role", ">turn", ">tokens", "text"}, rowsOf(r.Pinned, func(pin pinnedRow) []string {
+	p.section("kept as it is", []string{"role", ">turn", ">tokens", "text"}, eachOf(r.Pinned, func(pin pinnedRow) []string {
 		return []string{string(pin.Role), fmt.Sprint(pin.Turn), number(pin.Tokens), pin.Text}
 	}))
 	if len(r.Repairs)+len(r.Notes) > 0 || r.Output != "" || r.Plan != "" || r.Store != "" || r.Session != nil {
@@ -133,7 +133,7 @@ func (r *report) printRecords(p *printer, most int) {
 		}
 	}
 	p.heading(fmt.Sprintf("%s%s", plural(len(r.Records), "record"), summary))
-	p.table([]string{"action", ">turn", ">before", ">after", "~what", "why"}, rowsOf(r.Records[:min(most, len(r.Records))], func(record recordRow) []string {
+	p.table([]string{"action", ">turn", ">before", ">after", "~what", "why"}, eachOf(r.Records[:min(most, len(r.Records))], func(record recordRow) []string {
 		turns := fmt.Sprint(record.First)
 		if record.Last != record.First {
 			turns = fmt.Sprintf("%d-%d", record.First, record.Last)

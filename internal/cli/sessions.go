@@ -54,7 +54,7 @@ ID, only its path is written. --json says the projects and the paths as well.`,
 					p.line("no sessions were found")
 					return
 				}
-				p.table([]string{">no", "id", "agent", ">age", ">KB", "first words"}, rowsOf(shown, func(f listedSession) []string {
+				p.table([]string{">no", "id", "agent", ">age", ">KB", "first words"}, eachOf(shown, func(f listedSession) []string {
 					return []string{strconv.Itoa(f.Number), f.ID, f.Agent, age(time.Since(f.Changed)), number(int((f.Bytes + 1023) / 1024)), f.First}
 				}))
 				p.unlisted(len(shown), len(all))

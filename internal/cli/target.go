@@ -128,12 +128,17 @@ func (t *target) resolve(in *input) (*resolved, error) {
 	}
 	config := chosen.Config(r.counter)
 	config.Answers = llm.NewAnswers(t.answers)
+	return r, r.compactWith(chosen, config, told)
+}
+
+// compactWith makes the compactor of a policy, whose summaries are told.
+func (r *resolved) compactWith(chosen *choice.Choice, config palimpsest.Config, told *summaries) (err error) {
 	if chosen.Own() {
 		r.own = config.Policy
 		config.Policy = heard{config.Policy, told}
 	}
 	r.compactor, err = palimpsest.New(config)
-	return r, err
+	return err
 }
 
 // tokens is the budget: the flag, or what the model's window leaves for input.

@@ -43,7 +43,7 @@ first. The id goes with --thread of "artifact list" and "recall".`,
 					p.line("no conversations are kept in %s", store.shown())
 					return
 				}
-				p.table([]string{"id", ">messages", ">plans", "changed", "first words"}, rowsOf(shown, func(r threadRow) []string {
+				p.table([]string{"id", ">messages", ">plans", "changed", "first words"}, eachOf(shown, func(r threadRow) []string {
 					return []string{r.ID, number(r.Messages), number(r.Plans), r.Changed.Local().Format("2006-01-02 15:04"), r.First}
 				}))
 				p.unlisted(len(shown), len(rows))

@@ -19,7 +19,6 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -163,26 +162,21 @@ func (a *Agent) Context(ctx context.Context, t *transcript.Transcript) (string, 
 }
 
 // WithContext is the answer that adds a text to the agent's context at an event.
-func WithContext(event, text string) ([]byte, error) {
-	out, err := sjson.Set(`{"hookSpecificOutput":{}}`, "hookSpecificOutput.hookEventName", event)
-	if err == nil {
-		out, err = sjson.Set(out, "hookSpecificOutput.additionalContext", text)
-	}
-	return []byte(out + "\n"), err
+func WithContext(event, text string) []byte {
+	return specific(event, "additionalContext", rawjson.Quote(text))
 }
 
 // WithOutput is the answer by which another output, as JSON, takes the place of a
 // tool's.
-func WithOutput(event, response string) ([]byte, error) {
+func WithOutput(event, response string) []byte {
 	if event == AfterTool { // the model reads the reason as the tool's result
-		out, err := sjson.Set(`{"decision":"deny"}`, "reason", texts(gjson.Parse(response)))
-		return []byte(out + "\n"), err
+		return []byte(`{"decision":"deny","reason":` + rawjson.Quote(texts(gjson.Parse(response))) + "}\n")
 	}
-	out, err := sjson.Set(`{"hookSpecificOutput":{}}`, "hookSpecificOutput.hookEventName", event)
-	if err == nil {
-		out, err = sjson.SetRaw(out, "hookSpecificOutput.updatedToolOutput", response)
-	}
-	return []byte(out + "\n"), err
+	return specific(event, "updatedToolOutput", response)
+}
+
+func specific(event, key, value string) []byte {
+	return []byte(`{"hookSpecificOutput":{"hookEventName":` + rawjson.Quote(event) + `,"` + key + `":` + value + "}}\n")
 }
 
 // texts is what a model reads of a tool's response: of Gemini's, the content that is

@@ -110,13 +110,23 @@ func Find(agent string) ([]Session, error) {
 	return all, nil
 }
 
+// AgentFolder is where an agent keeps what is its own: in the folder that a variable of
+// the environment names, or else in one below the user's, with slashes.
+func AgentFolder(variable, home string) (string, error) {
+	if own := os.Getenv(variable); own != "" {
+		return own, nil
+	}
+	if below, ok := strings.CutPrefix(home, ".config/"); ok && os.Getenv("XDG_CONFIG_HOME") != "" {
+		return filepath.Join(os.Getenv("XDG_CONFIG_HOME"), below), nil
+	}
+	user, err := os.UserHomeDir()
+	return filepath.Join(user, filepath.FromSlash(home)), err
+}
+
 // root is the folder that the agent's sessions stand in.
 func (f folder) root() (string, error) {
-	if own := os.Getenv(f.variable); f.variable != "" && own != "" {
-		return filepath.Join(own, f.sub), nil
-	}
-	home, err := os.UserHomeDir()
-	return filepath.Join(home, filepath.FromSlash(f.home), f.sub), err
+	own, err := AgentFolder(f.variable, f.home)
+	return filepath.Join(own, f.sub), err
 }
 
 func (f folder) find() (found []Session, err error) {
