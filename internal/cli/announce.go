@@ -134,11 +134,6 @@ func draws(s Streams) bool {
 	return ok && also && device(err) && device(out)
 }
 
-func device(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 func (h *held) say(_, line string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -94,7 +95,7 @@ func checkFlags(f *pflag.FlagSet) (exams bool, err error) {
 	f.Visit(func(given *pflag.Flag) {
 		of, some := goesWith[given.Name]
 		if err == nil && some && !slices.ContainsFunc(of, func(of string) bool { return slices.Contains(asked, of) }) {
-			err = fmt.Errorf("--%s does nothing here: it is for %s", given.Name, strings.Join(of, ", "))
+			err = fmt.Errorf("--%s does nothing here: it is for %s", given.Name, series(of, "and"))
 		}
 	})
 	return exams, err
@@ -103,7 +104,7 @@ func checkFlags(f *pflag.FlagSet) (exams bool, err error) {
 func (w *wanted) check(model string) error {
 	recall, costs := w.measures()
 	if !slices.Contains([]eval.Split{eval.All, eval.Dev, eval.Test}, w.split) {
-		return fmt.Errorf("--split %s: want dev, test or all", w.split)
+		return fmt.Errorf("--split %s: want dev, test or all", string(w.split))
 	}
 	if w.html != "" && w.html != "-" {
 		// Not after an hour of measuring.
@@ -278,3 +279,29 @@ func (m *measured) found() any {
 	}
 	return m
 }
+
+// progress draws a bar with the time left, where the stream is a terminal.
+func progress(w io.Writer, what string) eval.Progress {
+	if !terminal(w) {
+		return nil
+	}
+	return bar(w, what, time.Now)
+}
+
+// bar draws over its own line, and wipes it away at the end.
+func bar(w io.Writer, what string, now func() time.Time) eval.Progress {
+	start := now()
+	return func(done, total int) {
+		if done >= total {
+			wipe(w)
+			return
+		}
+		const width = 20 // all of it fits into 60 columns
+		full := width * done / max(1, total)
+		left := now().Sub(start) / time.Duration(max(1, done)) * time.Duration(total-done)
+		fmt.Fprintf(w, "\r%s [%s%s] %d of %d, about %s left\x1b[K", what, strings.Repeat("#", full), strings.Repeat(".", width-full), done, total, left.Round(time.Second))
+	}
+}
+
+// wipe takes a bar away, so that what follows begins a line.
+func wipe(w io.Writer) { fmt.Fprint(w, "\r\x1b[K") }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -134,9 +135,42 @@ func behind(w io.Writer) io.Writer {
 // terminal reports whether w is a terminal, so that colours are welcome.
 func terminal(w io.Writer) bool {
 	f, ok := behind(w).(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
-	}
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && device(f)
+}
+
+func device(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// interruptible makes reads end when the context does: a person who is asked
+// for input on standard input must be able to leave with Ctrl-C.
+type interruptible struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// chunk is what one read gave.
+type chunk struct {
+	data []byte
+	err  error
+}
+
+// Read reads, or returns the context's error. It is for one goroutine.
+func (i *interruptible) Read(p []byte) (int, error) {
+	if err := i.ctx.Err(); err != nil {
+		return 0, err
+	}
+	buf := make([]byte, len(p))
+	read := make(chan chunk, 1) // a read that nobody waits for any more ends with its file
+	go func() {
+		n, err := i.r.Read(buf)
+		read <- chunk{buf[:n], err}
+	}()
+	select {
+	case got := <-read:
+		return copy(p, got.data), got.err
+	case <-i.ctx.Done():
+		return 0, i.ctx.Err()
+	}
 }

@@ -156,21 +156,23 @@ func leftBehind(folder string) error {
 // no model, and some take nothing out. It is an llm.Cache of what models answered.
 type lateStore struct {
 	flag *storeFlag
+	// existing says that the store must be there; where it is not, it may be later.
+	existing bool
 
-	mu     sync.Mutex
-	opened bool
-	kept   *kept
-	err    error
+	mu   sync.Mutex
+	kept *kept
+	err  error
 }
 
+// open opens the store, which outlives ctx.
 func (l *lateStore) open(ctx context.Context) (*kept, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.opened {
-		l.opened = true
-		if l.kept, l.err = l.flag.kept(ctx, false); l.err != nil {
-			l.err = fmt.Errorf("nowhere to keep what is taken out (see --store): %w", l.err)
-		}
+	if l.kept != nil || l.err != nil && !l.existing {
+		return l.kept, l.err
+	}
+	if l.kept, l.err = l.flag.kept(context.WithoutCancel(ctx), l.existing); l.err != nil && !l.existing {
+		l.err = fmt.Errorf("nowhere to keep what is taken out (see --store): %w", l.err)
 	}
 	return l.kept, l.err
 }

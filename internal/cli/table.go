@@ -56,6 +56,15 @@ func (p *printer) firstRows(heading string, columns []string, rows [][]string, m
 // listed joins what is said of each.
 func listed[T any](all []T, say func(T) string) string { return strings.Join(eachOf(all, say), ", ") }
 
+// series joins words, the last one by and or or.
+func series(words []string, by string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " " + by + " " + words[last]
+}
+
 // table writes rows in columns. A column whose name begins with ">" is aligned
 // to the right. The last column, and one whose name begins with "~", may be cut:
 // they share the room that the others leave. Columns without a single cell are
