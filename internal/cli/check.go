@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"compress/gzip"
@@ -114,27 +115,24 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 		}
 		r = f
 	}
-	data, err := limited(r, path)
-	if err != nil || !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
-		return data, err
+	plain := bufio.NewReader(io.LimitReader(r, maxInput+1))
+	r = plain
+	magic, _ := plain.Peek(2)
+	packed := bytes.Equal(magic, []byte{0x1f, 0x8b})
+	if packed {
+		z, err := gzip.NewReader(plain)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
+		}
+		r = z
 	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
-	}
-	body, err := limited(z, path)
-	if err != nil && !errors.Is(err, errInvalid) {
-		err = fmt.Errorf("%w: %w", errInvalid, err) // what is packed is broken, or cut off
-	}
-	return body, err
-}
-
-func limited(r io.Reader, path string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
-	if err != nil {
+	switch {
+	case err != nil && packed: // what is packed is broken, or cut off
+		return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(data) > maxInput {
+	case len(data) > maxInput:
 		return nil, fmt.Errorf("%w: %s is longer than %d MB", errInvalid, path, maxInput>>20)
 	}
 	return data, nil

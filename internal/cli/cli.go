@@ -27,7 +27,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Streams are what a command reads and writes.
+// Streams are what a command reads and writes. Err takes writes of several goroutines at
+// once, as files do.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer

@@ -168,7 +168,6 @@ of the window of its model: the agent's own instructions and tools come on top.`
 			if err != nil {
 				return err
 			}
-			r.profile.Reach = render.Command
 			res, where, err := j.compact(c.Context(), r, kept)
 			if err = errors.Join(err, kept.Close()); err != nil {
 				return err
@@ -224,7 +223,6 @@ compared ("palimpsest diff") and applied ("palimpsest render").`,
 			if err != nil {
 				return err
 			}
-			r.profile.Reach = render.Command // as compact writes it
 			res, err := r.compact(c.Context(), j.told(r, &storeFlag{}))
 			if err != nil {
 				return err
@@ -292,11 +290,11 @@ what the plan removes, the prompt says how to read it.`,
 				}
 			}
 			q := j.request(r)
-			if r.profile.Reach = render.Nowhere; store.holds(c.Context(), p) {
-				r.profile.Reach = render.Command
+			if store.holds(c.Context(), p) {
 				q = j.told(r, &store)
+			} else {
+				q.Profile.Reach = render.Nowhere
 			}
-			q.Profile = r.profile
 			res, err := r.compactor.Render(p, q)
 			if err != nil {
 				return fmt.Errorf("%s: %w", planPath, err)

@@ -15,7 +15,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -81,7 +80,6 @@ func (j *job) view(ctx context.Context, path string, s Streams) (*view.View, err
 	if err != nil {
 		return nil, err
 	}
-	r.profile.Reach = render.Command // as compact writes it
 	res, err := r.compact(ctx, j.told(r, &storeFlag{}))
 	if err != nil {
 		return nil, err

@@ -162,7 +162,7 @@ func changingHooks(s Streams, done string, c *cobra.Command, change func(*hook.A
 // changeSettings changes the settings of an agent, which are replaced whole or not at
 // all, and says by how many bytes they grew; 0 where nothing was changed.
 func changeSettings(agent hook.Agent, change func(*hook.Agent, []byte) ([]byte, error)) (path string, grown int, err error) {
-	folder, err := sessions.AgentFolder(agent.Variable, agent.Home)
+	folder, err := sessions.AgentFolder(agent.Name)
 	if err != nil {
 		return "", 0, err
 	}

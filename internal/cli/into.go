@@ -134,12 +134,9 @@ func madeAnew(m thread.Message) bool {
 		return false
 	}
 	text := strings.TrimSpace(m.Text())
-	for _, begin := range []string{"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions"} {
-		if strings.HasPrefix(text, begin) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions"}, func(begin string) bool {
+		return strings.HasPrefix(text, begin)
+	})
 }
 
 // valid is an error where the provider would refuse the messages.
@@ -176,11 +173,7 @@ func unsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
 		count(uncopied.At(t, at), 1)
 		count(&res.Prompt.Messages[i], -1)
 	}
-	for what, n := range lost {
-		if n <= 0 {
-			delete(lost, what)
-		}
-	}
+	maps.DeleteFunc(lost, func(_ string, n int) bool { return n <= 0 })
 	return lost
 }
 

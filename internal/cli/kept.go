@@ -257,12 +257,12 @@ func (k *kept) find(ctx context.Context, id, threadID string) (*content, error) 
 		c.MessageIDs = append(c.MessageIDs, e.MessageID)
 	}
 	if first.ArtifactID == one.id && len(one.entries) == 1 {
-		log, err := k.tenant.Log.Load(ctx, one.thread)
+		said, err := k.named(ctx, one.id, one.thread)
 		if err != nil {
 			return nil, err
 		}
-		if text, ok := recall.Content(uncopied.At(log, first.Position), func(text string) bool { return artifact.IDOf(one.thread, text) == one.id }); ok {
-			c.Text = text
+		if said != nil {
+			c.Text = said.Text
 		}
 	}
 	return c, nil

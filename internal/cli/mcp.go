@@ -19,7 +19,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -227,7 +226,6 @@ func (l *localSessions) compact(ctx context.Context, id string, budget int, keep
 	if err != nil {
 		return nil, fmt.Errorf("budget: say how many tokens the request may take: %w", err)
 	}
-	r.profile.Reach = render.Command
 	made := &mcp.Compaction{Budget: r.budget, Next: fmt.Sprintf("The prompt under it: palimpsest compact %s --budget %d -o prompt.json", quotedWord(id), r.budget)}
 	if len(j.in.file.Format) == 0 {
 		made.Next = ""

@@ -48,14 +48,12 @@ func plugins() []plugin {
 // pluginFile is a plugin of one file, which an agent loads from where it lies.
 type pluginFile struct {
 	agent, text string
-	// The file is at path in the folder of the agent's settings, which the variable
-	// names, or home below the user's.
-	variable, home, path string
+	path        string // in the agent's own folder
 }
 
 var pluginFiles = []pluginFile{
-	{"opencode", integrations.Opencode, "OPENCODE_CONFIG_DIR", ".config/opencode", "plugins/palimpsest.js"},
-	{"pi", integrations.Pi, "PI_CODING_AGENT_DIR", ".pi/agent", "extensions/palimpsest.js"},
+	{"opencode", integrations.Opencode, "plugins/palimpsest.js"},
+	{"pi", integrations.Pi, "extensions/palimpsest.js"},
 }
 
 func pluginCommand(s Streams) *cobra.Command {
@@ -108,7 +106,7 @@ does by itself. There are plugins for ` + agents + `.`,
 
 // place is where the file is for the agent to find it.
 func (f pluginFile) place() (string, error) {
-	folder, err := sessions.AgentFolder(f.variable, f.home)
+	folder, err := sessions.AgentFolder(f.agent)
 	return filepath.Join(folder, filepath.FromSlash(f.path)), err
 }
 

@@ -91,7 +91,6 @@ func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)
 
 func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error) {
 	quiet()
-	s.Err = shared(s.Err)
 	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor, Agent: true})
 	if err != nil {
 		return err

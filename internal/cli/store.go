@@ -59,16 +59,19 @@ func (f *storeFlag) read(ctx context.Context, do func(*kept) error) error {
 	return f.use(ctx, true, func(db *database) error { return do(f.keptIn(db)) })
 }
 
-// shown is the name of the store for people.
-func (f *storeFlag) shown() string {
+// place is the name of the store.
+func (f *storeFlag) place() (string, error) {
 	if f.name != "" {
-		return config.WithoutPassword(f.name)
+		return f.name, nil
 	}
 	folder, err := config.DataDir()
-	if err != nil {
-		return dsn.File
-	}
-	return filepath.Join(folder, dsn.File)
+	return filepath.Join(folder, dsn.File), err
+}
+
+// shown is the name of the store for people.
+func (f *storeFlag) shown() string {
+	name, _ := f.place() // without a folder it is the file's
+	return config.WithoutPassword(name)
 }
 
 // database is a store with the keys that it is sealed with.
@@ -96,23 +99,15 @@ func (f *storeFlag) open(ctx context.Context, existing bool) (*database, error) 
 	}
 	// What is there can be read where nothing can be written.
 	o := &dsn.Options{Existing: existing, Readable: true, TenantBytes: f.tenantBytes, Masters: masters}
-	name := f.name
-	if name == "" {
-		folder, err := config.DataDir()
-		if err == nil {
-			err = leftBehind(folder)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !existing {
-			if err := durable.MkdirAll(folder); err != nil {
-				return nil, err
-			}
-		}
-		// The file, not the folder: files that earlier revisions kept beside it are no
-		// reason to stop.
-		name = filepath.Join(folder, dsn.File)
+	name, err := f.place()
+	if err == nil && f.name == "" {
+		err = leftBehind(filepath.Dir(name))
+	}
+	if err == nil && f.name == "" && !existing {
+		err = durable.MkdirAll(filepath.Dir(name))
+	}
+	if err != nil {
+		return nil, err
 	}
 	db, err := dsn.Open(ctx, name, o)
 	switch {

@@ -117,15 +117,16 @@ func leftOut[N int | int64](of N, dropped map[string]N) string {
 	if left == 1 {
 		were = "was"
 	}
-	return fmt.Sprintf("%d of %s of the model's summary %s left out: %s", left, plural(int(of), "sentence"), were, mostFirst(dropped))
+	return fmt.Sprintf("%d of %s of the model's summary %s left out: %s", left, plural(int(of), "sentence"), were, mostFirst(dropped, causes))
 }
 
-// mostFirst are names with how often each was met, the most frequent first.
-func mostFirst[N int | int64](count map[string]N) string {
+// mostFirst are names, or the words that say them, with how often each was met, the
+// most frequent first.
+func mostFirst[N int | int64](count map[string]N, words map[string]string) string {
 	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
 		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
 	})
-	return listed(names, func(name string) string { return fmt.Sprintf("%s (%d)", cmp.Or(causes[name], name), count[name]) })
+	return listed(names, func(name string) string { return fmt.Sprintf("%s (%d)", cmp.Or(words[name], name), count[name]) })
 }
 
 // causes are what summarize.Report.Dropped counts.
@@ -144,7 +145,7 @@ func (s *summaries) print(p *printer) {
 		p.text("summaries: none was needed, %s was not asked", strings.Join(s.Use, ", "))
 		return
 	}
-	line := "summaries by " + mostFirst(s.By)
+	line := "summaries by " + mostFirst(s.By, nil)
 	if s.Requests > 0 {
 		line += fmt.Sprintf(" · %s, %s tokens in, %s out", plural(s.Requests, "answer"), number(s.Input), number(s.Output))
 	}
@@ -169,7 +170,7 @@ func (s *summaries) note() string {
 	if len(s.By) == 0 {
 		return "no summary was needed"
 	}
-	note := "summaries by " + mostFirst(s.By)
+	note := "summaries by " + mostFirst(s.By, nil)
 	if s.Proposed > 0 {
 		note += fmt.Sprintf("; %d of %d items kept", s.Kept, s.Proposed)
 	}

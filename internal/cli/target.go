@@ -105,6 +105,7 @@ func (t *target) resolve(in *input) (*resolved, error) {
 		return nil, fmt.Errorf("%w: --models %s has no use without --model NAME", errUsage, t.models)
 	}
 	r.profile = render.For(r.api)
+	r.profile.Reach = render.Command
 	told := &summaries{By: map[string]int{}, Failures: []summaryFailure{}}
 	chosen, err := choice.Open(t.policy, &choice.Options{Summarizer: t.summarizer, Used: told.used})
 	if err != nil {

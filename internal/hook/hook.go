@@ -46,9 +46,8 @@ type Agent struct {
 	Name string
 	// Events are those that are answered, as they are registered.
 	Events []Event
-	// Variable and Home say where the agent's settings are: a folder that the variable
-	// names, or one below the user's home; Settings is the file in it.
-	Variable, Home, Settings string
+	// Settings is the file in the agent's own folder in which hooks are set.
+	Settings string
 	// MostContext is how much text the agent takes from a hook, in bytes.
 	MostContext int
 	// Second is the agent's unit of timeouts: how many make a second.
@@ -64,16 +63,16 @@ type Event struct{ Name, Matcher string }
 // take: 10,000 characters of a hook (Claude Code), 2,500 tokens (Codex).
 var agents = []Agent{
 	{
-		Name: "claude-code", Variable: "CLAUDE_CONFIG_DIR", Home: ".claude", Settings: "settings.json", MostContext: 9_500, Second: 1,
+		Name: "claude-code", Settings: "settings.json", MostContext: 9_500, Second: 1,
 		Events: []Event{{SessionStart, "compact"}, {PreCompact, ""}, {PostToolUse, ""}},
 	},
 	{
-		Name: "codex", Variable: "CODEX_HOME", Home: ".codex", Settings: "hooks.json", MostContext: 7_000, Second: 1,
+		Name: "codex", Settings: "hooks.json", MostContext: 7_000, Second: 1,
 		Events: []Event{{SessionStart, "compact"}},
 		Note:   "Codex runs hooks that you trust: it asks at its next start.",
 	},
 	{
-		Name: "gemini-cli", Home: ".gemini", Settings: "settings.json", Second: 1000,
+		Name: "gemini-cli", Settings: "settings.json", Second: 1000,
 		Events: []Event{{AfterTool, ""}},
 	},
 }
