@@ -20,7 +20,6 @@ const (
 	gocmp      = "github.com/google/go-cmp"
 	rapid      = "pgregory.net/rapid"
 	testscript = "github.com/rogpeppe/go-internal"
-	koanf      = "github.com/knadh/koanf/v2"
 	mcpsdk     = "github.com/modelcontextprotocol/go-sdk"
 	prometheus = "github.com/prometheus/client_golang"
 	river      = "github.com/riverqueue/river"
@@ -39,7 +38,7 @@ var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
 	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "internal/mcp", "internal/sessions", "internal/web", "store/dsn"}, External: []string{cobra, pflag, gjson}},
-	"internal/config": {Floor: 7, External: []string{koanf, goyaml}},
+	"internal/config": {Floor: 7, External: []string{goyaml}},
 	"internal/daemon": {Floor: 7, Same: []string{"internal/mcp", "internal/web", "store/mem"}, External: []string{prometheus}},
 
 	// 7: what agents ask by the Model Context Protocol.

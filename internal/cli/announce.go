@@ -134,11 +134,6 @@ func draws(s Streams) bool {
 	return ok && also && device(err) && device(out)
 }
 
-func device(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 func (h *held) say(_, line string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -147,26 +142,6 @@ func (h *held) say(_, line string) {
 		return
 	}
 	fmt.Fprintln(h.w, "palimpsest: "+line)
-}
-
-// shared is a writer that an agent and we may write to at once, as files are.
-func shared(w io.Writer) io.Writer {
-	if _, ok := w.(*os.File); ok {
-		return w // which the agent gets itself
-	}
-	return &oneByOne{w: w}
-}
-
-// oneByOne lets one write through at a time.
-type oneByOne struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (o *oneByOne) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.w.Write(p)
 }
 
 // release writes what was kept.

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -18,7 +20,6 @@ import (
 
 func checkCommand(s Streams) *cobra.Command {
 	var to string
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "check FILE --to API",
 		Short: "Check a request body against the rules of an API, and say what it would refuse",
@@ -28,13 +29,10 @@ written from the provider's documentation, apart from the code that makes
 requests.`,
 		Example: "  palimpsest check prompt.json --to anthropic\n  palimpsest compact session.jsonl --budget 32000 --to gemini | palimpsest check - --to gemini",
 		Args:    exactly(1, "one FILE"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			codec := codecs[to]
 			if codec == nil {
-				if to == "" {
-					to = "is missing"
-				}
-				return fmt.Errorf("%w: --to %s: say which API reads it: %s", errUsage, to, strings.Join(targets[:len(targets)-1], ", "))
+				return fmt.Errorf("%w: --to %s: say which API reads it: %s", errUsage, cmp.Or(to, "is missing"), strings.Join(targets[:len(targets)-1], ", "))
 			}
 			body, err := readBody(args[0], s.In)
 			if err != nil {
@@ -47,40 +45,33 @@ requests.`,
 			if err := wellFormed(name, body); err != nil {
 				return err
 			}
-			problems := codec.Validate(body)
-			if asJSON {
-				if problems == nil {
-					problems = []wire.Problem{}
-				}
-				if err := writeJSON(s.Out, problems); err != nil {
-					return err
-				}
-			}
+			problems := append([]wire.Problem{}, codec.Validate(body)...)
 			broken := 0
-			for _, p := range problems {
-				kind := "advice"
-				if !p.Advice {
-					kind, broken = "broken", broken+1
+			for _, problem := range problems {
+				if !problem.Advice {
+					broken++
 				}
-				if !asJSON {
-					path := p.Path
-					if path == "" {
-						path = "the body"
+			}
+			err = tell(s.Out, c, problems, func(p *printer) {
+				for _, problem := range problems {
+					kind := "broken"
+					if problem.Advice {
+						kind = "advice"
 					}
-					fmt.Fprintf(s.Out, "%s  %s: %s (%s)\n", kind, printable(path), printable(p.Message), p.Rule)
+					p.line("%s  %s: %s (%s)", kind, printable(cmp.Or(problem.Path, "the body")), printable(problem.Message), problem.Rule)
 				}
+				if broken == 0 {
+					p.line("valid for the %s API", to)
+				}
+			})
+			if err == nil && broken > 0 {
+				err = fmt.Errorf("%w: the %s API would refuse it: %s", errInvalid, to, plural(broken, "broken rule"))
 			}
-			if broken > 0 {
-				return fmt.Errorf("%w: the %s API would refuse it: %s", errInvalid, to, plural(broken, "broken rule"))
-			}
-			if !asJSON {
-				fmt.Fprintf(s.Out, "valid for the %s API\n", to)
-			}
-			return nil
+			return err
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "check against the rules of `API`: anthropic, openai, responses, gemini")
-	c.Flags().BoolVar(&asJSON, "json", false, "write the problems as a JSON array")
+	c.Flags().Bool("json", false, "write the problems as a JSON array")
 	return c
 }
 
@@ -124,27 +115,24 @@ func readBody(path string, stdin io.Reader) ([]byte, error) {
 		}
 		r = f
 	}
-	data, err := limited(r, path)
-	if err != nil || !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
-		return data, err
+	plain := bufio.NewReader(io.LimitReader(r, maxInput+1))
+	r = plain
+	magic, _ := plain.Peek(2)
+	packed := bytes.Equal(magic, []byte{0x1f, 0x8b})
+	if packed {
+		z, err := gzip.NewReader(plain)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
+		}
+		r = z
 	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
-	}
-	body, err := limited(z, path)
-	if err != nil && !errors.Is(err, errInvalid) {
-		err = fmt.Errorf("%w: %w", errInvalid, err) // what is packed is broken, or cut off
-	}
-	return body, err
-}
-
-func limited(r io.Reader, path string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxInput+1))
-	if err != nil {
+	switch {
+	case err != nil && packed: // what is packed is broken, or cut off
+		return nil, fmt.Errorf("%w: %s: %w", errInvalid, path, err)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if len(data) > maxInput {
+	case len(data) > maxInput:
 		return nil, fmt.Errorf("%w: %s is longer than %d MB", errInvalid, path, maxInput>>20)
 	}
 	return data, nil

@@ -27,7 +27,8 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Streams are what a command reads and writes.
+// Streams are what a command reads and writes. Err takes writes of several goroutines at
+// once, as files do.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -216,11 +217,57 @@ func flagError(_ *cobra.Command, err error) error {
 	return fmt.Errorf("%w: %w", errUsage, err)
 }
 
+// parent is a command that only leads to those below it.
+func parent(c *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	c.AddCommand(below...)
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		names := series(eachOf(below, func(b *cobra.Command) string { return "`" + c.Name() + " " + b.Name() + "`" }), "or")
+		if len(args) > 0 {
+			return fmt.Errorf("%w: unknown command %q for %q: want %s", errUsage, args[0], c.CommandPath(), names)
+		}
+		return fmt.Errorf("%w: want %s", errUsage, names)
+	}
+	return c
+}
+
+// tell writes what a command has found: as one JSON value where --json asks for it,
+// else in words.
+func tell(w io.Writer, c *cobra.Command, found any, words func(*printer)) error {
+	if asJSON, _ := c.Flags().GetBool("json"); asJSON {
+		return writeJSON(w, found)
+	}
+	words(newPrinter(w))
+	return nil
+}
+
 // exactly is cobra.ExactArgs with our own status.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != n {
 			return fmt.Errorf("%w: want %s, got %s", errUsage, what, plural(len(args), "argument"))
+		}
+		return nil
+	}
+}
+
+// noArguments is exactly none.
+var noArguments = exactly(0, "no arguments")
+
+// atMostOne takes an argument or none.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return fmt.Errorf("%w: want one %s at most", errUsage, what)
+		}
+		return nil
+	}
+}
+
+// some takes arguments that are more than white space, and else complains.
+func some(complaint string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if strings.TrimSpace(strings.Join(args, "")) == "" {
+			return fmt.Errorf("%w: %s", errUsage, complaint)
 		}
 		return nil
 	}

@@ -30,17 +30,14 @@ const fewRecords = 15
 type job struct {
 	in     input
 	target target
-	asJSON bool
 	// into is the agent that is to go on with what is written; empty for a prompt.
 	into string
 }
 
 func (j *job) flags(c *cobra.Command) {
-	f := c.Flags()
-	f.StringVar(&j.in.from, "from", "", "the input is `FORMAT` (default: detected): "+formats())
-	f.IntVar(&j.in.run, "run", 0, "work on the `N`-th conversation of a file that holds several")
-	f.BoolVar(&j.asJSON, "json", false, "write the report as one JSON object on standard error")
-	j.target.flags(f)
+	j.in.flags(c, "work on")
+	c.Flags().Bool("json", false, "write the report as one JSON object on standard error")
+	j.target.flags(c.Flags())
 }
 
 // open reads the input and looks the target's names up.
@@ -171,35 +168,31 @@ of the window of its model: the agent's own instructions and tools come on top.`
 			if err != nil {
 				return err
 			}
-			r.profile.Reach = render.Command
 			res, where, err := j.compact(c.Context(), r, kept)
 			if err = errors.Join(err, kept.Close()); err != nil {
 				return err
 			}
-			rep := newReport(&j.in, r, res)
-			rep.Store = where
-			if j.into != "" {
-				if err := writePlan(planOut, res.Plan, s); err != nil {
-					return err
-				}
-				if rep.Session, err = j.session(transcript.Format(j.into), r, res, out); err != nil {
-					return err
-				}
-				rep.Plan = planOut
-				return rep.emit(s.Err, j.asJSON, fewRecords)
+			var body []byte
+			if j.into == "" {
+				body, err = r.encode(res.Prompt, &j.in)
 			}
-			body, err := r.encode(res.Prompt, &j.in)
+			if err == nil {
+				err = writePlan(planOut, res.Plan, s)
+			}
 			if err != nil {
 				return err
 			}
-			if err := writePlan(planOut, res.Plan, s); err != nil {
+			rep := newReport(&j.in, r, res)
+			rep.Store, rep.Plan = where, planOut
+			if j.into != "" {
+				rep.Session, err = j.session(transcript.Format(j.into), r, res, out)
+			} else {
+				rep.Output, err = out, write(out, body, s.Out)
+			}
+			if err != nil {
 				return err
 			}
-			if err := write(out, body, s.Out); err != nil {
-				return err
-			}
-			rep.Output, rep.Plan = out, planOut
-			return rep.emit(s.Err, j.asJSON, fewRecords)
+			return rep.tell(s.Err, c, fewRecords)
 		},
 	}
 	j.flags(c)
@@ -230,7 +223,6 @@ compared ("palimpsest diff") and applied ("palimpsest render").`,
 			if err != nil {
 				return err
 			}
-			r.profile.Reach = render.Command // as compact writes it
 			res, err := r.compact(c.Context(), j.told(r, &storeFlag{}))
 			if err != nil {
 				return err
@@ -241,9 +233,9 @@ compared ("palimpsest diff") and applied ("palimpsest render").`,
 			rep := newReport(&j.in, r, res)
 			rep.Plan = planOut
 			if planOut == "-" {
-				return rep.emit(s.Err, j.asJSON, math.MaxInt)
+				return rep.tell(s.Err, c, math.MaxInt)
 			}
-			return rep.emit(s.Out, j.asJSON, math.MaxInt)
+			return rep.tell(s.Out, c, math.MaxInt)
 		},
 	}
 	j.flags(c)
@@ -298,11 +290,11 @@ what the plan removes, the prompt says how to read it.`,
 				}
 			}
 			q := j.request(r)
-			if r.profile.Reach = render.Nowhere; store.holds(c.Context(), p) {
-				r.profile.Reach = render.Command
+			if store.holds(c.Context(), p) {
 				q = j.told(r, &store)
+			} else {
+				q.Profile.Reach = render.Nowhere
 			}
-			q.Profile = r.profile
 			res, err := r.compactor.Render(p, q)
 			if err != nil {
 				return fmt.Errorf("%s: %w", planPath, err)
@@ -322,7 +314,7 @@ what the plan removes, the prompt says how to read it.`,
 				rep.Budget = 0 // the plan was made for one, this prompt is not bound
 			}
 			rep.Output = out
-			return rep.emit(s.Err, j.asJSON, fewRecords)
+			return rep.tell(s.Err, c, fewRecords)
 		},
 	}
 	j.flags(c)

@@ -22,11 +22,7 @@ func values(flag string) []string {
 	case "to":
 		return targets
 	case "from":
-		var all []string
-		for _, f := range transcript.Formats() {
-			all = append(all, string(f))
-		}
-		return all
+		return eachOf(transcript.Formats(), func(f transcript.Format) string { return string(f) })
 	case "policy":
 		return policyfile.Names()
 	case "favor":
@@ -36,11 +32,7 @@ func values(flag string) []string {
 	case "counter":
 		return []string{"o200k", "cl100k", "claude", "gemini", "chars/4"}
 	case "model":
-		var all []string
-		for _, m := range token.Models().All() {
-			all = append(all, m.Name)
-		}
-		return all
+		return eachOf(token.Models().All(), func(m token.Model) string { return m.Name })
 	}
 	for _, s := range config.Settings() {
 		if s.Name == flag {

@@ -53,15 +53,10 @@ func (s *settings) load() (*config.Config, error) {
 }
 
 func configCommand(s Streams) *cobra.Command {
-	c := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "config",
 		Short: "Show the settings of the daemon",
-		RunE: func(*cobra.Command, []string) error {
-			return fmt.Errorf("%w: want `config show`", errUsage)
-		},
-	}
-	c.AddCommand(configShowCommand(s))
-	return c
+	}, configShowCommand(s))
 }
 
 // shownSetting is a setting as config show --json writes it.
@@ -75,7 +70,6 @@ type shownSetting struct {
 
 func configShowCommand(s Streams) *cobra.Command {
 	var given settings
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show",
 		Short: "Show every setting, its value and where it comes from",
@@ -83,8 +77,8 @@ func configShowCommand(s Streams) *cobra.Command {
 before the environment, the environment before the file, the file before the
 default. Passwords are not shown.`,
 		Example: "  palimpsest config show\n  PALIMPSEST_RATE=50 palimpsest config show --config daemon.yaml --json",
-		Args:    exactly(0, "no arguments"),
-		RunE: func(*cobra.Command, []string) error {
+		Args:    noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, err := given.load()
 			if err != nil {
 				return err
@@ -93,19 +87,15 @@ default. Passwords are not shown.`,
 				fmt.Fprintf(s.Err, "palimpsest: warning: %s in the environment is no setting\n", printable(name))
 			}
 			var shown []shownSetting
-			var rows [][]string
 			for _, v := range loaded.All() {
 				shown = append(shown, shownSetting{v.Name, v.Shown(), v.From, v.Env(), v.Usage})
-				rows = append(rows, []string{v.Name, v.Shown(), v.From})
 			}
-			if asJSON {
-				return writeJSON(s.Out, shown)
-			}
-			newPrinter(s.Out).table([]string{"setting", "value", "from"}, rows)
-			return nil
+			return tell(s.Out, c, shown, func(p *printer) {
+				p.table([]string{"setting", "value", "from"}, eachOf(shown, func(v shownSetting) []string { return []string{v.Name, v.Value, v.From} }))
+			})
 		},
 	}
 	given.add(c.Flags())
-	c.Flags().BoolVar(&asJSON, "json", false, "write a JSON array")
+	c.Flags().Bool("json", false, "write a JSON array")
 	return c
 }

@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +35,7 @@ It has the settings of "palimpsest serve" from the environment and the file of
 settings, keeps the same store, and ends when it was of no use for --idle. What it
 writes is in daemon.log in palimpsest's data directory.`,
 		Example: "  palimpsest daemon\n  palimpsest daemon stop",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if idle < 0 {
 				return fmt.Errorf("%w: --idle %s: want 0, which never ends it, or more", errUsage, idle)
@@ -61,7 +64,7 @@ writes is in daemon.log in palimpsest's data directory.`,
 		Use:   "stop",
 		Short: "Stop your daemon",
 		Long:  "Stop the daemon that answers at your socket. What it is doing it finishes.",
-		Args:  exactly(0, "no arguments"),
+		Args:  noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, socket, err := userSocket()
 			if err != nil {
@@ -88,4 +91,45 @@ func userSocket() (data, socket string, err error) {
 		socket, err = ondemand.Socket(data)
 	}
 	return data, socket, err
+}
+
+// healthPatience is how long a daemon may take to say that it is ready.
+const healthPatience = 10 * time.Second
+
+func healthCommand(s Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "health [URL]",
+		Short: "Say whether a daemon is ready: exit status 0, or 1",
+		Long: `Ask a daemon whether it is ready, as a container's health check does where there
+is no shell and no curl. URL is its address (default: http://127.0.0.1:7433).`,
+		Example: "  palimpsest health\n  palimpsest health http://127.0.0.1:8080",
+		Args:    atMostOne("URL"),
+		RunE: func(c *cobra.Command, args []string) error {
+			address := "http://127.0.0.1:7433"
+			if len(args) == 1 {
+				address = args[0]
+			}
+			if !strings.HasPrefix(address, "http://") && !strings.HasPrefix(address, "https://") {
+				return fmt.Errorf("%w: %s: want a URL such as http://127.0.0.1:7433", errUsage, printable(address))
+			}
+			q, err := http.NewRequestWithContext(c.Context(), http.MethodGet, strings.TrimSuffix(address, "/")+"/readyz", nil)
+			if err != nil {
+				return fmt.Errorf("%w: %w", errUsage, err)
+			}
+			client := http.Client{Timeout: healthPatience, Transport: &http.Transport{DisableKeepAlives: true}}
+			answer, err := client.Do(q)
+			if err != nil {
+				return fmt.Errorf("no daemon answers: %w", err)
+			}
+			defer answer.Body.Close()
+			if _, err := io.Copy(io.Discard, io.LimitReader(answer.Body, 1<<16)); err != nil {
+				return err
+			}
+			if answer.StatusCode != http.StatusOK {
+				return fmt.Errorf("the daemon is not ready: %s", answer.Status)
+			}
+			_, err = fmt.Fprintln(s.Out, "ready")
+			return err
+		},
+	}
 }

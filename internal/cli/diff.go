@@ -11,13 +11,12 @@ import (
 )
 
 func diffCommand(s Streams) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:     "diff PLAN PLAN",
 		Short:   "Show which messages two plans treat differently",
 		Example: "  palimpsest diff before.json after.json",
 		Args:    exactly(2, "two plans"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			a, err := readPlan(args[0])
 			if err != nil {
 				return err
@@ -27,17 +26,10 @@ func diffCommand(s Streams) *cobra.Command {
 				return err
 			}
 			changes := plan.Diff(a, b)
-			if asJSON {
-				if changes == nil {
-					changes = []plan.Change{}
-				}
-				return writeJSON(s.Out, changes)
-			}
-			printDiff(newPrinter(s.Out), a, b, changes)
-			return nil
+			return tell(s.Out, c, append([]plan.Change{}, changes...), func(p *printer) { printDiff(p, a, b, changes) })
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "write the changes as a JSON array")
+	c.Flags().Bool("json", false, "write the changes as a JSON array")
 	return c
 }
 
@@ -54,11 +46,9 @@ func printDiff(p *printer, a, b *plan.Plan, changes []plan.Change) {
 		return
 	}
 	p.heading(plural(len(changes), "message") + " treated differently")
-	var rows [][]string
-	for _, g := range groupChanges(a, b, changes) {
-		rows = append(rows, []string{number(g.messages), g.from.String(), g.to.String(), string(g.first)})
-	}
-	p.table([]string{">messages", "first", "second", "from message"}, rows)
+	p.table([]string{">messages", "first", "second", "from message"}, eachOf(groupChanges(a, b, changes), func(g *changeGroup) []string {
+		return []string{number(g.messages), g.from.String(), g.to.String(), string(g.first)}
+	}))
 	p.line("--json lists each message")
 }
 

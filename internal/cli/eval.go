@@ -106,30 +106,24 @@ not what is solved.`,
   palimpsest eval ~/.claude/projects --cost
   palimpsest eval ~/.claude/projects --html report.html
   palimpsest eval --exam exams/* -o out --budget own,16k --contender auto --contender own-summary`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("%w: want a DIR or FILE", errUsage)
-			}
-			return nil
-		},
+		Args: some("want a DIR or FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := x.check(c.Flags(), args); err != nil {
+			exams, err := checkFlags(c.Flags())
+			if exams && err == nil {
+				err = x.check(args)
+			} else if err == nil {
+				w.split = eval.Split(split)
+				w.command = "palimpsest eval " + strings.Join(commandLine(c, args), " ")
+				err = w.check(modelName)
+			}
+			if err != nil {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
-			if x.is() {
+			if exams {
 				if !c.Flags().Changed("counter") {
 					counterName = examCounter
 				}
-				return x.run(c.Context(), args, &w, counterName, s)
-			}
-			switch w.split = eval.Split(split); w.split {
-			case eval.All, eval.Dev, eval.Test:
-			default:
-				return fmt.Errorf("%w: --split %s: want dev, test or all", errUsage, split)
-			}
-			w.command = "palimpsest eval " + strings.Join(commandLine(c, args), " ")
-			if err := w.check(c.Flags().Changed, modelName); err != nil {
-				return fmt.Errorf("%w: %w", errUsage, err)
+				return x.run(c, args, &w, counterName, s)
 			}
 			counter, err := token.New(counterName, nil)
 			if err != nil {
@@ -147,7 +141,7 @@ not what is solved.`,
 				fmt.Fprintf(s.Err, "palimpsest: skipped: %s\n", message(skipped))
 			}
 			found, err := w.measure(c.Context(), set, s.Err)
-			return errors.Join(err, found.write(s, &w))
+			return errors.Join(err, found.write(s, c, &w))
 		},
 	}
 	c.Flags().StringVar(&split, "split", "all", "measure on `dev`, test or all; policies are tuned on dev and judged on test")
@@ -163,7 +157,7 @@ not what is solved.`,
 	c.Flags().StringVar(&w.gaps, "gaps", eval.RecordedGaps, "with --cost: times between requests as `recorded`, fixed (20 s) or lognormal")
 	c.Flags().BoolVar(&w.details, "details", false, "show all that was measured")
 	c.Flags().BoolVar(&w.misses, "misses", false, "show what auto lost, by type, age and origin, with examples")
-	c.Flags().BoolVar(&w.asJSON, "json", false, "write one JSON object")
+	c.Flags().Bool("json", false, "write one JSON object")
 	c.Flags().StringVar(&w.html, "html", "", "write a page with plots and tables to `FILE`: recall and cost, or what was asked for")
 	x.flags(c.Flags())
 	c.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {

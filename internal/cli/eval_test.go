@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/palimpsest-ai/palimpsest/eval"
 )
 
@@ -138,7 +140,7 @@ func TestEvalBrokenOff(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("broken off: %v", err)
 	}
-	if err := m.write(Streams{Out: &out, Err: &errs}, &w); err != nil {
+	if err := m.write(Streams{Out: &out, Err: &errs}, &cobra.Command{}, &w); err != nil {
 		t.Fatal(err)
 	}
 	const want = "Broken off: 1 conversation not measured"

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,7 +33,6 @@ type wanted struct {
 	model        token.Model
 	around       int
 	misses       bool
-	asJSON       bool
 	html         string
 	command      string
 }
@@ -44,25 +44,67 @@ func (w *wanted) measures() (recall, costs bool) {
 	return !named, w.costs || !named && w.html != ""
 }
 
-func (w *wanted) check(given func(flag string) bool, model string) error {
-	recall, costs := w.measures()
-	for _, f := range []struct {
-		name, of string
-		is       bool
-	}{
-		{"budgets", "recall", recall},
-		{"misses", "recall", recall},
-		{"curve", "recall and --cost", recall || costs},
-		{"details", "recall and --cost", recall || costs},
-		{"contender", "recall and --cost", recall || costs},
-		{"model", "--cost", costs},
-		{"around", "--cost", costs},
-		{"gaps", "--cost", costs},
-		{"tight", "--validity", w.valid},
-	} {
-		if given(f.name) && !f.is {
-			return fmt.Errorf("--%s does nothing here: it is for %s", f.name, f.of)
+// The measures and the steps of exams, as flags name them.
+const (
+	ofRecall, ofCost, ofValidity    = "recall", "--cost", "--validity"
+	ofExam, ofExamGrade, ofExamFold = "--exam", "--exam-grade", "--exam-report"
+)
+
+// goesWith says what a flag is for; one that is not here is for everything.
+var goesWith = map[string][]string{
+	"budgets":       {ofRecall, ofExam},
+	"misses":        {ofRecall},
+	"curve":         {ofRecall, ofCost},
+	"details":       {ofRecall, ofCost},
+	"contender":     {ofRecall, ofCost, ofExam},
+	"counter":       {ofRecall, ofCost, ofValidity, ofExam},
+	"html":          {ofRecall, ofCost, ofValidity},
+	"split":         {ofRecall, ofCost, ofValidity},
+	"cost":          {ofRecall, ofCost, ofValidity},
+	"validity":      {ofRecall, ofCost, ofValidity},
+	"model":         {ofCost},
+	"around":        {ofCost},
+	"gaps":          {ofCost},
+	"tight":         {ofValidity},
+	"output":        {ofExam},
+	"readings":      {ofExam},
+	"seed":          {ofExam},
+	"model-written": {ofExam},
+}
+
+// checkFlags reports whether an exam is asked for, and what does not go together.
+func checkFlags(f *pflag.FlagSet) (exams bool, err error) {
+	var asked []string
+	for _, of := range []string{ofExam, ofExamGrade, ofExamFold, ofCost, ofValidity} {
+		if on, _ := f.GetBool(strings.TrimPrefix(of, "--")); on {
+			asked = append(asked, of)
 		}
+	}
+	exams = len(asked) > 0 && strings.HasPrefix(asked[0], ofExam)
+	if exams && len(asked) > 1 && strings.HasPrefix(asked[1], ofExam) {
+		return exams, errors.New("--exam, --exam-grade and --exam-report come one after the other; name one")
+	}
+	if exams {
+		asked = asked[:1]
+	} else if len(asked) == 0 {
+		asked = []string{ofRecall}
+		if f.Lookup("html").Value.String() != "" {
+			asked = append(asked, ofCost)
+		}
+	}
+	f.Visit(func(given *pflag.Flag) {
+		of, some := goesWith[given.Name]
+		if err == nil && some && !slices.ContainsFunc(of, func(of string) bool { return slices.Contains(asked, of) }) {
+			err = fmt.Errorf("--%s does nothing here: it is for %s", given.Name, series(of, "and"))
+		}
+	})
+	return exams, err
+}
+
+func (w *wanted) check(model string) error {
+	recall, costs := w.measures()
+	if !slices.Contains([]eval.Split{eval.All, eval.Dev, eval.Test}, w.split) {
+		return fmt.Errorf("--split %s: want dev, test or all", string(w.split))
 	}
 	if w.html != "" && w.html != "-" {
 		// Not after an hour of measuring.
@@ -183,7 +225,7 @@ func (m measured) broken(stderr io.Writer, some bool, err error) (measured, erro
 }
 
 // write writes what was measured, also when it is not all.
-func (m *measured) write(s Streams, w *wanted) error {
+func (m *measured) write(s Streams, c *cobra.Command, w *wanted) error {
 	if *m == (measured{note: m.note}) {
 		return nil
 	}
@@ -200,42 +242,66 @@ func (m *measured) write(s Streams, w *wanted) error {
 	if m.Recall != nil && !w.misses {
 		m.Recall.Misses = nil
 	}
-	if w.asJSON {
-		return m.json(s.Out)
-	}
-	if m.note != "" {
-		fmt.Fprintln(s.Out, m.note)
-	}
-	if m.Recall != nil {
-		if err := m.Recall.WriteTable(s.Out, w.details); err != nil {
-			return err
-		}
-		if w.misses {
-			if err := m.Recall.WriteMisses(s.Out); err != nil {
-				return err
-			}
-		}
-	}
-	if m.Cost != nil {
-		if err := m.Cost.WriteTable(s.Out, w.details); err != nil {
-			return err
-		}
-	}
-	if m.Validity != nil {
-		return m.Validity.WriteTable(s.Out)
-	}
-	return nil
+	var failed error
+	err := tell(s.Out, c, m.found(), func(p *printer) { failed = m.words(p.w, w) })
+	return errors.Join(err, failed)
 }
 
-// json writes one object: that of the measure, or of several by name.
-func (m *measured) json(w io.Writer) error {
+// words writes tables.
+func (m *measured) words(to io.Writer, w *wanted) (err error) {
+	if m.note != "" {
+		fmt.Fprintln(to, m.note)
+	}
+	if m.Recall != nil {
+		err = m.Recall.WriteTable(to, w.details)
+	}
+	if m.Recall != nil && w.misses && err == nil {
+		err = m.Recall.WriteMisses(to)
+	}
+	if m.Cost != nil && err == nil {
+		err = m.Cost.WriteTable(to, w.details)
+	}
+	if m.Validity != nil && err == nil {
+		err = m.Validity.WriteTable(to)
+	}
+	return err
+}
+
+// found is what --json writes: what a measure has found, or several by name.
+func (m *measured) found() any {
 	switch *m {
 	case measured{Recall: m.Recall, note: m.note}:
-		return writeJSON(w, m.Recall)
+		return m.Recall
 	case measured{Cost: m.Cost, note: m.note}:
-		return writeJSON(w, m.Cost)
+		return m.Cost
 	case measured{Validity: m.Validity, note: m.note}:
-		return writeJSON(w, m.Validity)
+		return m.Validity
 	}
-	return writeJSON(w, m)
+	return m
 }
+
+// progress draws a bar with the time left, where the stream is a terminal.
+func progress(w io.Writer, what string) eval.Progress {
+	if !terminal(w) {
+		return nil
+	}
+	return bar(w, what, time.Now)
+}
+
+// bar draws over its own line, and wipes it away at the end.
+func bar(w io.Writer, what string, now func() time.Time) eval.Progress {
+	start := now()
+	return func(done, total int) {
+		if done >= total {
+			wipe(w)
+			return
+		}
+		const width = 20 // all of it fits into 60 columns
+		full := width * done / max(1, total)
+		left := now().Sub(start) / time.Duration(max(1, done)) * time.Duration(total-done)
+		fmt.Fprintf(w, "\r%s [%s%s] %d of %d, about %s left\x1b[K", what, strings.Repeat("#", full), strings.Repeat(".", width-full), done, total, left.Round(time.Second))
+	}
+}
+
+// wipe takes a bar away, so that what follows begins a line.
+func wipe(w io.Writer) { fmt.Fprint(w, "\r\x1b[K") }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/palimpsest-ai/palimpsest"
@@ -40,71 +40,36 @@ func (x *examining) flags(f *pflag.FlagSet) {
 	f.Uint64Var(&x.seed, "seed", 1, "with --exam: the order of the readers' numbers, by `N`")
 }
 
-// is reports whether an exam was asked for.
-func (x *examining) is() bool { return x.write || x.grade || x.report }
-
 // check reports what does not go together.
-func (x *examining) check(f *pflag.FlagSet, args []string) error {
-	may := []string{"json"}
-	what := ""
+func (x *examining) check(args []string) error {
 	switch {
-	case x.write && !x.grade && !x.report:
-		may = append(may, "exam", "output", "readings", "seed", "model-written", "budgets", "contender", "counter")
-		what = "--exam"
-		if x.out == "" {
-			return errors.New("--exam: say where to write it: -o OUT")
-		}
-		if x.readings < 1 || x.readings > 100 {
-			return fmt.Errorf("--readings %d: want 1 to 100", x.readings)
-		}
-	case x.grade && !x.write && !x.report:
-		may, what = append(may, "exam-grade"), "--exam-grade"
-	case x.report && !x.write && !x.grade:
-		may, what = append(may, "exam-report"), "--exam-report"
-	case x.is():
-		return errors.New("--exam, --exam-grade and --exam-report come one after the other; name one")
-	default:
-		for _, name := range []string{"output", "readings", "seed", "model-written"} {
-			if f.Changed(name) {
-				return fmt.Errorf("--%s does nothing here: it is for --exam", name)
-			}
-		}
-		return nil
+	case x.write && x.out == "":
+		return errors.New("--exam: say where to write it: -o OUT")
+	case x.write && (x.readings < 1 || x.readings > 100):
+		return fmt.Errorf("--readings %d: want 1 to 100", x.readings)
+	case !x.write && len(args) != 1:
+		return errors.New("want the folder OUT of one exam")
 	}
-	if !x.write && len(args) != 1 {
-		return fmt.Errorf("%s: want the folder OUT of one exam", what)
-	}
-	var err error
-	f.Visit(func(given *pflag.Flag) {
-		if err == nil && !slices.Contains(may, given.Name) {
-			err = fmt.Errorf("--%s does nothing here: %s takes --%s", given.Name, what, strings.Join(may, ", --"))
-		}
-	})
-	return err
+	return nil
 }
 
 // run does one step of an exam.
-func (x *examining) run(ctx context.Context, args []string, w *wanted, counterName string, s Streams) error {
+func (x *examining) run(c *cobra.Command, args []string, w *wanted, counterName string, s Streams) error {
 	switch {
 	case x.grade:
 		n, err := exam.Sheets(args[0])
 		if err != nil {
 			return err
 		}
-		if w.asJSON {
-			return writeJSON(s.Out, map[string]int{"sheets": n})
-		}
-		fmt.Fprintf(s.Out, "%s in %s/graders. Give each folder to a grader; then:\n  palimpsest eval --exam-report %s\n", plural(n, "sheet"), args[0], quotedWord(args[0]))
-		return nil
+		return tell(s.Out, c, map[string]int{"sheets": n}, func(p *printer) {
+			p.line("%s in %s/graders. Give each folder to a grader; then:\n  palimpsest eval --exam-report %s", plural(n, "sheet"), args[0], quotedWord(args[0]))
+		})
 	case x.report:
 		r, err := exam.Fold(args[0])
 		if err != nil {
 			return err
 		}
-		if w.asJSON {
-			return writeJSON(s.Out, r)
-		}
-		return r.WriteTable(s.Out)
+		return tell(s.Out, c, r, func(p *printer) { _ = r.WriteTable(p.w) }) // Run tells what was not written
 	}
 	counter, err := token.New(counterName, nil)
 	if err != nil {
@@ -133,17 +98,14 @@ func (x *examining) run(ctx context.Context, args []string, w *wanted, counterNa
 		}
 		sessions = append(sessions, one)
 	}
-	k, err := exam.Write(ctx, x.out, sessions, o)
+	k, err := exam.Write(c.Context(), x.out, sessions, o)
 	if errors.Is(err, exam.ErrWaiting) {
 		return asked.Waiting()
 	}
 	if err != nil {
 		return err
 	}
-	if w.asJSON {
-		return writeJSON(s.Out, k)
-	}
-	return x.tell(s.Out, k)
+	return tell(s.Out, c, k, func(p *printer) { x.tell(p, k) })
 }
 
 // names are the contenders.
@@ -164,27 +126,24 @@ func (x *examining) names(given []string) []string {
 
 // tell says what was written and what comes next. It names no reader's number: who
 // passes this on tells nothing.
-func (x *examining) tell(w io.Writer, k *exam.Key) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s in %s/readers, sizes by %s.\n", plural(len(k.Readers), "prompt"), plural(len(k.Sessions), "session"), x.out, k.Counter)
+func (x *examining) tell(p *printer, k *exam.Key) {
+	p.line("%s of %s in %s/readers, sizes by %s.", plural(len(k.Readers), "prompt"), plural(len(k.Sessions), "session"), x.out, k.Counter)
 	for _, m := range k.Missing {
-		fmt.Fprintf(&b, "not made: %s at %s, %s: %s\n", m.Contender, m.Budget, m.Session, m.Why)
+		p.line("not made: %s at %s, %s: %s", m.Contender, m.Budget, m.Session, m.Why)
 	}
 	over := 0
 	for _, r := range k.Readers {
 		if r.Note != "" && r.Reading == 1 {
-			fmt.Fprintf(&b, "%s at %s, %s: %s\n", r.Contender, r.Budget, r.Session, r.Note)
+			p.line("%s at %s, %s: %s", r.Contender, r.Budget, r.Session, r.Note)
 		}
 		if r.Over && r.Reading == 1 {
 			over++
 		}
 	}
 	if over > 0 {
-		fmt.Fprintf(&b, "over the budget: %s of policies that keep to a size of their own; key.json says which\n", plural(over, "prompt"))
+		p.line("over the budget: %s of policies that keep to a size of their own; key.json says which", plural(over, "prompt"))
 	}
-	fmt.Fprintf(&b, "Give each folder to a reader of its own, who writes answers.json into it. key.json\nand what else lies in %s is not for readers. Then:\n  palimpsest eval --exam-grade %s\n", x.out, quotedWord(x.out))
-	_, err := io.WriteString(w, b.String())
-	return err
+	p.line("Give each folder to a reader of its own, who writes answers.json into it. key.json\nand what else lies in %s is not for readers. Then:\n  palimpsest eval --exam-grade %s", x.out, quotedWord(x.out))
 }
 
 // withModel ends the name of a contender whose summaries a model writes.
@@ -230,11 +189,7 @@ func maker(name string, counter *token.Counter, asked *exam.Requests) exam.Make 
 		config.Now = func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) } // the same input gives the same bytes
 		r := &resolved{profile: render.For(asText), summaries: told}
 		r.profile.Reach = render.Command
-		if chosen.Own() {
-			r.own = config.Policy
-			config.Policy = heard{config.Policy, told}
-		}
-		if r.compactor, err = palimpsest.New(config); err != nil {
+		if err := r.compactWith(chosen, config, told); err != nil {
 			return nil, err
 		}
 		q := palimpsest.Request{Thread: s.Transcript.Thread, Base: &prompt.Prompt{Model: s.Transcript.Model}, Budget: budget, Profile: r.profile}

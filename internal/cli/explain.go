@@ -15,7 +15,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/web"
 	"github.com/palimpsest-ai/palimpsest/plan"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -81,7 +80,6 @@ func (j *job) view(ctx context.Context, path string, s Streams) (*view.View, err
 	if err != nil {
 		return nil, err
 	}
-	r.profile.Reach = render.Command // as compact writes it
 	res, err := r.compact(ctx, j.told(r, &storeFlag{}))
 	if err != nil {
 		return nil, err
@@ -117,18 +115,18 @@ func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err er
 	if _, err := os.Stat(name); err == nil {
 		return nil, nil
 	}
-	k, err := f.kept(ctx, true)
-	if f.name == "" && errors.Is(err, errNoStore) {
+	err = f.read(ctx, func(k *kept) (err error) {
+		v, err = k.view(ctx, name)
+		return err
+	})
+	if f.nothingYet(err) || errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, k.db.Close()) }()
+	return v, err
+}
+
+func (k *kept) view(ctx context.Context, name string) (*view.View, error) {
 	info, err := k.tenant.Catalog.Thread(ctx, name)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -136,13 +134,7 @@ func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err er
 	if err != nil {
 		return nil, err
 	}
-	plans := make([]*plan.Plan, info.Plans)
 	counter, err := token.New("o200k", nil)
-	for n := range plans {
-		if err == nil {
-			plans[n], err = k.tenant.Plans.Plan(ctx, name, n+1)
-		}
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -155,14 +147,18 @@ func (f *storeFlag) view(ctx context.Context, name string) (v *view.View, err er
 		return nil, err
 	}
 	shown.Result.Plan = &plan.Plan{}
-	for n, p := range plans {
+	for version := 1; version <= info.Plans; version++ {
+		p, err := k.tenant.Plans.Plan(ctx, name, version)
+		if err != nil {
+			return nil, err
+		}
 		res, err := c.Render(p, palimpsest.Request{Thread: log})
 		if err != nil {
 			continue // it does not hold for the log as it is now
 		}
 		res.Plan = p
-		shown.Plans = append(shown.Plans, web.Planned{Version: n + 1, Result: res})
-		if n == len(plans)-1 {
+		shown.Plans = append(shown.Plans, web.Planned{Version: version, Result: res})
+		if version == info.Plans {
 			shown.Result = res
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/hook"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/transcript"
 )
 
@@ -92,7 +94,7 @@ func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reade
 		if err != nil || response == "" {
 			return nil, err
 		}
-		return hook.WithOutput(event, response)
+		return hook.WithOutput(event, response), nil
 	}
 	if call.Transcript == "" {
 		return nil, nil // a session that is kept nowhere
@@ -108,87 +110,83 @@ func answerHook(ctx context.Context, agent hook.Agent, event string, in io.Reade
 	case event == hook.PreCompact: // what is added later can be made
 		return []byte(hook.Instructions), nil
 	}
-	return hook.WithContext(event, text)
+	return hook.WithContext(event, text), nil
 }
 
 func hookInstallCommand(s Streams) *cobra.Command {
-	return &cobra.Command{
+	return changingHooks(s, "Added to", &cobra.Command{
 		Use:   "install AGENT",
 		Short: "Add the hooks to the settings of claude-code, codex or gemini-cli",
-		Args:  exactly(1, "the AGENT: "+strings.Join(hook.Names(), ", ")),
-		RunE: func(c *cobra.Command, args []string) error {
-			command, err := ownCommand()
-			if err != nil {
-				return err
-			}
-			return changeSettings(s, args[0], "Added to", func(a *hook.Agent, old []byte) ([]byte, error) { return a.Add(old, command) })
-		},
-	}
+	}, func(a *hook.Agent, old []byte) ([]byte, error) {
+		command, err := ownCommand()
+		if err != nil {
+			return nil, err
+		}
+		return a.Add(old, command)
+	})
 }
 
 func hookRemoveCommand(s Streams) *cobra.Command {
-	return &cobra.Command{
+	return changingHooks(s, "Removed from", &cobra.Command{
 		Use:   "remove AGENT",
 		Short: "Take the hooks out of the settings of claude-code, codex or gemini-cli",
-		Args:  exactly(1, "the AGENT: "+strings.Join(hook.Names(), ", ")),
-		RunE: func(c *cobra.Command, args []string) error {
-			return changeSettings(s, args[0], "Removed from", (*hook.Agent).Remove)
-		},
+	}, (*hook.Agent).Remove)
+}
+
+// changingHooks completes a command that changes the settings of an agent.
+func changingHooks(s Streams, done string, c *cobra.Command, change func(*hook.Agent, []byte) ([]byte, error)) *cobra.Command {
+	c.Args = exactly(1, "the AGENT: "+strings.Join(hook.Names(), ", "))
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		agent, err := hook.Find(args[0])
+		if err != nil {
+			return fmt.Errorf("%w: %w", errUsage, err)
+		}
+		path, grown, err := changeSettings(agent, change)
+		if err != nil {
+			return err
+		}
+		p := newPrinter(s.Out)
+		if grown == 0 {
+			p.line("%s has nothing to change", path)
+			return nil
+		}
+		p.line("%s %s", done, path)
+		if agent.Note != "" && grown > 0 {
+			p.line("%s", agent.Note)
+		}
+		return nil
 	}
+	return c
 }
 
 // changeSettings changes the settings of an agent, which are replaced whole or not at
-// all.
-func changeSettings(s Streams, name, done string, change func(*hook.Agent, []byte) ([]byte, error)) error {
-	agent, err := hook.Find(name)
+// all, and says by how many bytes they grew; 0 where nothing was changed.
+func changeSettings(agent hook.Agent, change func(*hook.Agent, []byte) ([]byte, error)) (path string, grown int, err error) {
+	folder, err := sessions.AgentFolder(agent.Name)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return "", 0, err
 	}
-	path, err := settingsFile(agent)
-	if err != nil {
-		return err
-	}
+	path = filepath.Join(folder, agent.Settings)
 	old, err := os.ReadFile(path)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !missing {
-		return err
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return path, 0, err
 	}
 	settings, err := change(&agent, old)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return path, 0, fmt.Errorf("%s: %w", path, err)
 	}
-	p := newPrinter(s.Out)
 	if string(settings) == string(old) {
-		p.line("%s has nothing to change", path)
-		return nil
+		return path, 0, nil
 	}
+	return path, cmp.Or(len(settings)-len(old), -1), writeBelow(path, settings)
+}
+
+// writeBelow writes a file and makes the folders above it.
+func writeBelow(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	if err := write(path, settings, nil); err != nil {
-		return err
-	}
-	p.line("%s %s", done, path)
-	if agent.Note != "" && len(settings) > len(old) {
-		p.line("%s", agent.Note)
-	}
-	return nil
-}
-
-// settingsFile is where an agent's hooks are set for all its sessions.
-func settingsFile(a hook.Agent) (string, error) {
-	folder := ""
-	if a.Variable != "" {
-		folder = os.Getenv(a.Variable)
-	}
-	if folder == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		folder = filepath.Join(home, a.Home)
-	}
-	return filepath.Join(folder, a.Settings), nil
+	return write(path, data, nil)
 }
 
 // ownCommand is this program as a shell calls it: by its name where that finds it.

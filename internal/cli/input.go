@@ -6,7 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -24,6 +27,12 @@ type input struct {
 	*transcript.Transcript
 }
 
+// flags adds the flags that say what the input is, for a command that does something.
+func (in *input) flags(c *cobra.Command, does string) {
+	c.Flags().StringVar(&in.from, "from", "", "the input is `FORMAT` (default: detected): "+formats())
+	c.Flags().IntVar(&in.run, "run", 0, does+" the `N`-th conversation of a file that holds several")
+}
+
 // maxInput bounds a line of a file, and a document over several lines, in
 // bytes. It is twice the largest request that a provider takes (32 MB), and
 // keeps a file that is one endless line from filling the memory.
@@ -34,7 +43,7 @@ const maxInput = 64 << 20
 func (in *input) load(path string, stdin io.Reader) error {
 	path = sessions.Path(path)
 	in.path = path
-	if in.from != "" && !knownFormat(in.from) {
+	if in.from != "" && !slices.Contains(transcript.Formats(), transcript.Format(in.from)) {
 		return fmt.Errorf("%w: unknown format %q; known are %s", errUsage, in.from, formats())
 	}
 	o := &transcript.Options{Format: transcript.Format(in.from), MaxLine: maxInput}
@@ -133,19 +142,8 @@ func (in *input) name() string {
 	return name
 }
 
-func knownFormat(name string) bool {
-	for _, f := range transcript.Formats() {
-		if string(f) == name {
-			return true
-		}
-	}
-	return false
-}
+func formats() string { return named(transcript.Formats()) }
 
-func formats() string {
-	var names []string
-	for _, f := range transcript.Formats() {
-		names = append(names, string(f))
-	}
-	return strings.Join(names, ", ")
+func named(formats []transcript.Format) string {
+	return listed(formats, func(f transcript.Format) string { return string(f) })
 }

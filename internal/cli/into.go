@@ -35,13 +35,7 @@ type resumed struct {
 }
 
 // writers are the values of --into.
-func writers() string {
-	var names []string
-	for _, f := range transcript.Writers() {
-		names = append(names, string(f))
-	}
-	return strings.Join(names, ", ")
-}
+func writers() string { return named(transcript.Writers()) }
 
 // forAgent sets the target up for an agent that goes on: the API whose shape its
 // sessions have, and a budget, where none is given, that leaves most of the window free.
@@ -140,12 +134,9 @@ func madeAnew(m thread.Message) bool {
 		return false
 	}
 	text := strings.TrimSpace(m.Text())
-	for _, begin := range []string{"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions"} {
-		if strings.HasPrefix(text, begin) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"<system-reminder>", "<environment_context>", "<user_instructions>", "# AGENTS.md instructions"}, func(begin string) bool {
+		return strings.HasPrefix(text, begin)
+	})
 }
 
 // valid is an error where the provider would refuse the messages.
@@ -182,11 +173,7 @@ func unsent(t *thread.Thread, res *palimpsest.Result) map[string]int {
 		count(uncopied.At(t, at), 1)
 		count(&res.Prompt.Messages[i], -1)
 	}
-	for what, n := range lost {
-		if n <= 0 {
-			delete(lost, what)
-		}
-	}
+	maps.DeleteFunc(lost, func(_ string, n int) bool { return n <= 0 })
 	return lost
 }
 
@@ -241,7 +228,7 @@ func writeNew(path string, data []byte) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("cannot write %s: it is there already, and a session is never written over one; name another file", path)
 	}
-	if err := replaceFile(path, data, 0o600); err != nil {
+	if err := replaceFile(path, 0o600, bytesOf(data)); err != nil {
 		return fmt.Errorf("cannot write the session: %w", err)
 	}
 	return nil

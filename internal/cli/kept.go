@@ -31,12 +31,14 @@ type kept struct {
 
 // kept opens the store of a flag, with the master keys of the environment.
 func (f *storeFlag) kept(ctx context.Context, existing bool) (*kept, error) {
-	db, err := f.open(ctx, existing, masterFlag{})
+	db, err := f.open(ctx, existing)
 	if err != nil {
 		return nil, err
 	}
-	return &kept{db, f.tenant, db.Tenant(f.tenant)}, nil
+	return f.keptIn(db), nil
 }
+
+func (f *storeFlag) keptIn(db *database) *kept { return &kept{db, f.tenant, db.Tenant(f.tenant)} }
 
 // under returns a conversation under the name that it is kept by: its own or, where
 // the store has another conversation of that name, one with the message that
@@ -255,12 +257,12 @@ func (k *kept) find(ctx context.Context, id, threadID string) (*content, error) 
 		c.MessageIDs = append(c.MessageIDs, e.MessageID)
 	}
 	if first.ArtifactID == one.id && len(one.entries) == 1 {
-		log, err := k.tenant.Log.Load(ctx, one.thread)
+		said, err := k.named(ctx, one.id, one.thread)
 		if err != nil {
 			return nil, err
 		}
-		if text, ok := recall.Content(uncopied.At(log, first.Position), func(text string) bool { return artifact.IDOf(one.thread, text) == one.id }); ok {
-			c.Text = text
+		if said != nil {
+			c.Text = said.Text
 		}
 	}
 	return c, nil

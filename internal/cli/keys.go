@@ -1,39 +1,32 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"runtime"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/apikey"
+	"github.com/palimpsest-ai/palimpsest/keyring"
 )
 
-// keysFlag are the flags of the commands for keys: the store that keeps them, and
-// the master keys.
-type keysFlag struct {
-	store  storeFlag
-	master masterFlag
-}
-
-func (f *keysFlag) flags(c *cobra.Command) {
-	c.Flags().StringVar(&f.store.name, "store", "", "the store of the daemon, which keeps its keys; "+storeUsage)
-}
+// keysStore is what --store means to the commands for keys.
+const keysStore = "the store of the daemon, which keeps its keys"
 
 // apiKeys opens the API keys of a store, and calls use with them.
-func (f *keysFlag) apiKeys(ctx context.Context, existing bool, use func(*apikey.Keys) error) error {
-	db, err := f.store.open(ctx, existing, masterFlag{})
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(apikey.New(db.keys.APIKeys(), nil)), db.Close())
+func (f *storeFlag) apiKeys(ctx context.Context, existing bool, use func(*apikey.Keys) error) error {
+	return f.use(ctx, existing, func(db *database) error { return use(apikey.New(db.keys.APIKeys(), nil)) })
 }
 
 func keysCommand(s Streams) *cobra.Command {
-	c := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "keys",
 		Short: "Make and take back API keys, change the keys that encrypt",
 		Long: `API keys let clients of the daemon in: each opens one tenant's data with some
@@ -44,19 +37,14 @@ store of the daemon.`,
   palimpsest keys revoke KEYID
   (umask 077; palimpsest keys master > master.key)
   palimpsest keys rotate --tenant acme --master-key master.key`,
-		RunE: func(*cobra.Command, []string) error {
-			return fmt.Errorf("%w: want `keys add`, `list`, `revoke`, `master`, `rotate` or `erase`", errUsage)
-		},
-	}
-	c.AddCommand(
+	},
 		keysAddCommand(s), keysListCommand(s), keysRevokeCommand(s),
 		keysMasterCommand(s), keysRotateCommand(s), keysEraseCommand(s),
 	)
-	return c
 }
 
 func keysAddCommand(s Streams) *cobra.Command {
-	var keys keysFlag
+	var store storeFlag
 	var g apikey.Grant
 	var rights string
 	var life time.Duration
@@ -64,7 +52,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 		Use:     "add",
 		Short:   "Make an API key and print it, once",
 		Example: "  palimpsest keys add --tenant acme --rights read,write --name \"build server\"",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var err error
 			if g.Rights, err = apikey.ParseRights(rights); err != nil {
@@ -76,7 +64,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 			if life > 0 {
 				g.Expires = time.Now().Add(life)
 			}
-			return keys.apiKeys(c.Context(), false, func(all *apikey.Keys) error {
+			return store.apiKeys(c.Context(), false, func(all *apikey.Keys) error {
 				first := true
 				for range all.List(c.Context()) {
 					first = false
@@ -88,7 +76,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 				}
 				fmt.Fprintln(s.Out, token)
 				fmt.Fprintf(s.Err, "key %s: %s for %s, kept in %s. It is shown this once; clients send it as \"Authorization: Bearer …\"\n",
-					k.ID, k.Rights, tenantName(k.Tenant), keys.store.shown())
+					k.ID, k.Rights, tenantName(k.Tenant), store.shown())
 				if first {
 					fmt.Fprintln(s.Err, "It is the first: a daemon that runs without keys goes on without until it is started anew")
 				}
@@ -96,7 +84,7 @@ func keysAddCommand(s Streams) *cobra.Command {
 			})
 		},
 	}
-	keys.flags(c)
+	store.storeFlag(c, keysStore)
 	c.Flags().StringVar(&g.Tenant, "tenant", "", "whose data the key opens, a `NAME` (default: that of a machine without tenants)")
 	c.Flags().StringVar(&rights, "rights", "read,write", "what it may do: `RIGHTS` out of read, write, admin")
 	c.Flags().StringVar(&g.Name, "name", "", "what it is used for, a `TEXT` for the list")
@@ -113,43 +101,39 @@ func tenantName(tenant string) string {
 
 // keyRow is an API key as it is listed: without its hash.
 type keyRow struct {
-	ID      string     `json:"id"`
-	Tenant  string     `json:"tenant"`
-	Rights  string     `json:"rights"`
-	Name    string     `json:"name,omitempty"`
-	State   string     `json:"state"`
-	Created time.Time  `json:"created_at"`
-	Expires *time.Time `json:"expires_at,omitempty"`
-	Revoked *time.Time `json:"revoked_at,omitempty"`
+	ID      string    `json:"id"`
+	Tenant  string    `json:"tenant"`
+	Rights  string    `json:"rights"`
+	Name    string    `json:"name,omitempty"`
+	State   string    `json:"state"`
+	Created time.Time `json:"created_at"`
+	Expires time.Time `json:"expires_at,omitzero"`
+	Revoked time.Time `json:"revoked_at,omitzero"`
 }
 
 func newKeyRow(k apikey.Key, now time.Time) keyRow {
-	row := keyRow{ID: k.ID, Tenant: k.Tenant, Rights: k.Rights.String(), Name: k.Name, State: "active", Created: k.Created}
-	if !k.Expires.IsZero() {
-		row.Expires = &k.Expires
-		if !now.Before(k.Expires) {
-			row.State = "expired"
-		}
+	row := keyRow{ID: k.ID, Tenant: k.Tenant, Rights: k.Rights.String(), Name: k.Name, State: "active", Created: k.Created, Expires: k.Expires, Revoked: k.Revoked}
+	if !k.Expires.IsZero() && !now.Before(k.Expires) {
+		row.State = "expired"
 	}
 	if !k.Revoked.IsZero() {
-		row.Revoked, row.State = &k.Revoked, "revoked"
+		row.State = "revoked"
 	}
 	return row
 }
 
 func keysListCommand(s Streams) *cobra.Command {
-	var keys keysFlag
+	var store storeFlag
 	var tenant string
-	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the API keys, without their secrets",
 		Example: "  palimpsest keys list --tenant acme",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			rows := []keyRow{}
 			var damaged error
-			err := keys.apiKeys(c.Context(), true, func(all *apikey.Keys) error {
+			err := store.apiKeys(c.Context(), true, func(all *apikey.Keys) error {
 				for k, err := range all.List(c.Context()) {
 					switch {
 					case err != nil:
@@ -163,51 +147,44 @@ func keysListCommand(s Streams) *cobra.Command {
 			if errors.Is(err, errNoStore) { // it holds no keys, and listing them makes none
 				err = nil
 			}
-			if err == nil && asJSON {
-				err = writeJSON(s.Out, rows)
-			} else if err == nil {
-				printKeys(s, rows, keys.store.shown())
+			if err == nil {
+				err = tell(s.Out, c, rows, func(p *printer) { printKeys(p, rows, store.shown()) })
 			}
 			return errors.Join(err, damaged)
 		},
 	}
-	keys.flags(c)
+	store.storeFlag(c, keysStore)
 	c.Flags().StringVar(&tenant, "tenant", "", "only those of the tenant `NAME`")
-	c.Flags().BoolVar(&asJSON, "json", false, "write a JSON array")
+	c.Flags().Bool("json", false, "write a JSON array")
 	return c
 }
 
-func printKeys(s Streams, rows []keyRow, path string) {
+func printKeys(p *printer, rows []keyRow, path string) {
 	if len(rows) == 0 {
-		newPrinter(s.Out).line("no API keys (looked in %s): `palimpsest keys add` makes one", path)
+		p.line("no API keys (looked in %s): `palimpsest keys add` makes one", path)
 		return
 	}
-	var cells [][]string
-	for _, r := range rows {
+	p.table([]string{"id", "tenant", "rights", "state", "made", "ends", "name"}, eachOf(rows, func(r keyRow) []string {
 		ends := "never"
-		if r.Expires != nil {
+		if !r.Expires.IsZero() {
 			ends = r.Expires.Format(time.DateOnly)
 		}
-		cells = append(cells, []string{r.ID, r.Tenant, r.Rights, r.State, r.Created.Format(time.DateOnly), ends, r.Name})
-	}
-	newPrinter(s.Out).table([]string{"id", "tenant", "rights", "state", "made", "ends", "name"}, cells)
+		return []string{r.ID, r.Tenant, r.Rights, r.State, r.Created.Format(time.DateOnly), ends, r.Name}
+	}))
 }
 
 func keysRevokeCommand(s Streams) *cobra.Command {
-	var keys keysFlag
+	var store storeFlag
 	c := &cobra.Command{
 		Use:     "revoke KEYID…",
 		Short:   "Take API keys back, at once and for good",
 		Example: "  palimpsest keys revoke KEYID",
-		Args:    cobra.ArbitraryArgs,
+		Args:    some("want the ids of the keys; `palimpsest keys list` shows them"),
 		RunE: func(c *cobra.Command, ids []string) error {
-			if len(ids) == 0 {
-				return fmt.Errorf("%w: want the ids of the keys; `palimpsest keys list` shows them", errUsage)
-			}
-			return keys.apiKeys(c.Context(), true, func(all *apikey.Keys) error { return revoke(c.Context(), s, all, ids) })
+			return store.apiKeys(c.Context(), true, func(all *apikey.Keys) error { return revoke(c.Context(), s, all, ids) })
 		},
 	}
-	keys.flags(c)
+	store.storeFlag(c, keysStore)
 	return c
 }
 
@@ -229,4 +206,194 @@ func revoke(ctx context.Context, s Streams, all *apikey.Keys, ids []string) erro
 		fmt.Fprintf(s.Err, "key %s is revoked\n", printable(id))
 	}
 	return failed
+}
+
+// The variables that hold master keys, or name a file of them.
+const (
+	masterVariable     = "PALIMPSEST_MASTER_KEY"
+	masterFileVariable = "PALIMPSEST_MASTER_KEY_FILE"
+)
+
+// errNoMaster is the error of what needs a master key.
+var errNoMaster = fmt.Errorf("%w: no master key: give --master-key FILE, or set %s or %s", errUsage, masterFileVariable, masterVariable)
+
+// masters are the keys that wrap data keys; the error wraps errNoMaster where there are
+// none.
+func (f *storeFlag) masters() (keyring.Masters, error) {
+	from, text := "$"+masterVariable, []byte(os.Getenv(masterVariable))
+	if file := cmp.Or(f.master, os.Getenv(masterFileVariable)); file != "" {
+		var err error
+		if text, err = readPrivate(file); err != nil {
+			return keyring.Masters{}, err
+		}
+		from = file
+	} else if len(text) == 0 {
+		return keyring.Masters{}, errNoMaster
+	}
+	masters, err := keyring.ParseMasters(string(text))
+	if err != nil {
+		err = fmt.Errorf("%s: %w", from, err)
+	}
+	return masters, err
+}
+
+// readPrivate reads a file that others must not read.
+func readPrivate(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o007 != 0 {
+		return nil, fmt.Errorf("%s: everybody on this machine may use it (mode %04o); make it its owner's alone: chmod 600 %s", name, mode, name)
+	}
+	return io.ReadAll(f)
+}
+
+// withRing calls use with the data keys of a store that must be there.
+func (f *storeFlag) withRing(ctx context.Context, use func(*keyring.Keyring) error) error {
+	if _, err := f.masters(); err != nil {
+		return err
+	}
+	return f.use(ctx, true, func(db *database) error {
+		if db.ring == nil {
+			return fmt.Errorf("%w: nothing is encrypted in memory", errUsage)
+		}
+		return use(db.ring)
+	})
+}
+
+func keysMasterCommand(s Streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "master",
+		Short: "Print a fresh random master key",
+		Long: `Print a fresh random master key. It is not kept: put it in a file that only the
+daemon reads, or in a secret store, and not beside the data. Without it nothing that
+is encrypted can be read again. To change it, add the new one behind the old one and
+run "palimpsest keys rotate --master"; then the old one can go.`,
+		Example: "  (umask 077; palimpsest keys master > master.key)",
+		Args:    noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(s.Out, keyring.NewMaster())
+			return err
+		},
+	}
+}
+
+func keysRotateCommand(s Streams) *cobra.Command {
+	var store storeFlag
+	var tenant string
+	var wrapping bool
+	c := &cobra.Command{
+		Use:   "rotate",
+		Short: "Give tenants new data keys, or wrap data keys with a new master key",
+		Long: `Give tenants new data keys: one tenant with --tenant, else all. What was encrypted
+before still opens; a running daemon uses the new key within a minute, and encrypts
+anew in the background what is under older ones. "palimpsest db reseal" does so at
+once, and says when it is done.
+
+With --master, data keys stay and are wrapped by the newest master key instead, the
+last one of those given. When that is done the older master keys can go.`,
+		Example: "  palimpsest keys rotate --tenant acme --master-key master.key\n  palimpsest keys rotate --master --master-key master.key",
+		Args:    noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			one := c.Flags().Changed("tenant")
+			if one && wrapping {
+				return fmt.Errorf("%w: --master wraps the keys of all tenants; leave --tenant out", errUsage)
+			}
+			return store.withRing(c.Context(), func(ring *keyring.Keyring) error {
+				switch {
+				case wrapping:
+					n, err := ring.RotateMaster(c.Context())
+					fmt.Fprintf(s.Err, "%s wrapped by the new master key\n", plural(n, "data key"))
+					return err
+				case one:
+					return rotate(c.Context(), s, ring, tenant)
+				}
+				return rotateAll(c.Context(), s, ring)
+			})
+		},
+	}
+	store.keyedFlags(c, keysStore)
+	c.Flags().StringVar(&tenant, "tenant", "", "only the tenant `NAME`")
+	c.Flags().BoolVar(&wrapping, "master", false, "change the master key, not the data keys")
+	return c
+}
+
+// dataKey is the tenant's newest data key. One that has none is most likely mistyped.
+func dataKey(ctx context.Context, ring *keyring.Keyring, tenant string) (string, error) {
+	id, err := ring.Current(ctx, tenant)
+	if err == nil && id == "" {
+		err = fmt.Errorf("%s has no data key: nothing was encrypted for it yet", tenantName(tenant))
+	}
+	return id, err
+}
+
+// rotate gives one tenant a new key.
+func rotate(ctx context.Context, s Streams, ring *keyring.Keyring, tenant string) error {
+	old, err := dataKey(ctx, ring, tenant)
+	if err != nil {
+		return err
+	}
+	id, err := ring.Rotate(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Err, "%s: %s instead of %s\n", tenantName(tenant), id, old)
+	return nil
+}
+
+func rotateAll(ctx context.Context, s Streams, ring *keyring.Keyring) error {
+	var failed error
+	none := true
+	for tenant, err := range ring.Tenants(ctx) {
+		if none = false; err == nil {
+			err = rotate(ctx, s, ring, tenant)
+		}
+		failed = errors.Join(failed, err)
+	}
+	if none {
+		return errors.New("there are no data keys: nothing was encrypted yet")
+	}
+	return failed
+}
+
+func keysEraseCommand(s Streams) *cobra.Command {
+	var store storeFlag
+	var tenant, confirm string
+	c := &cobra.Command{
+		Use:   "erase",
+		Short: "Forget a tenant's data keys: all that was encrypted for it is lost",
+		Long: `Forget the data keys of a tenant. Everything that was encrypted for it can never be
+read again, as long as no copy of the keys themselves is left: a backup of the store
+has them, for whoever has the master key. The name cannot be used again.
+There is no way back. Running daemons forget the keys, and what they have in memory,
+within a minute; what is left in the store is removed by them, or by "palimpsest db
+reseal".`,
+		Example: "  palimpsest keys erase --tenant acme --confirm acme --master-key master.key",
+		Args:    noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !c.Flags().Changed("tenant") || !c.Flags().Changed("confirm") || tenant != confirm {
+				return fmt.Errorf("%w: this cannot be undone: give the name twice, as --tenant NAME --confirm NAME", errUsage)
+			}
+			return store.withRing(c.Context(), func(ring *keyring.Keyring) error {
+				if _, err := dataKey(c.Context(), ring, tenant); err != nil {
+					return err
+				}
+				if err := ring.Erase(c.Context(), tenant); err != nil {
+					return err
+				}
+				fmt.Fprintf(s.Err, "%s is erased\n", tenantName(tenant))
+				return nil
+			})
+		},
+	}
+	store.keyedFlags(c, keysStore)
+	c.Flags().StringVar(&tenant, "tenant", "", "the tenant's `NAME`")
+	c.Flags().StringVar(&confirm, "confirm", "", "the `NAME` once more")
+	return c
 }

@@ -9,17 +9,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
-	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -29,7 +28,7 @@ import (
 const searchMemory = 64 << 20
 
 func mcpCommand(s Streams) *cobra.Command {
-	l := localSessions{}
+	var store storeFlag
 	var writes bool
 	c := &cobra.Command{
 		Use:   "mcp",
@@ -43,18 +42,19 @@ and the conversations of the store ("palimpsest threads"). Nothing is changed, u
 The line that makes an agent start it stands in docs/agents.md. The daemon answers
 the same tools for its threads at /mcp.`,
 		Example: "  claude mcp add palimpsest -- palimpsest mcp\n  codex mcp add palimpsest -- palimpsest mcp",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			counter, err := token.New("o200k", nil)
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, l.close()) }()
+			l := localSessions{store: lateStore{flag: &store, existing: true}}
+			defer func() { err = errors.Join(err, l.store.Close()) }()
 			server := mcp.New(&l, &mcp.Options{Version: thisBuild().Version, Write: writes, Count: counter.Text, Memory: mcp.NewMemory(searchMemory)})
 			return server.Serve(c.Context(), s.In, s.Out)
 		},
 	}
-	l.store.flags(c)
+	store.flags(c)
 	c.Flags().BoolVar(&writes, "write", false, "let the tool compact keep its plans, instead of only showing them")
 	return c
 }
@@ -62,36 +62,15 @@ the same tools for its threads at /mcp.`,
 // localSessions are the sessions of this machine and the conversations of a store.
 // Where both have one of an id, they are one: the file is the conversation, and the
 // store has its plans. They implement mcp.Sessions.
-type localSessions struct {
-	store storeFlag
+type localSessions struct{ store lateStore }
 
-	mu   sync.Mutex
-	kept *kept // nil until there is a store
-}
-
-// open opens the store once there is one, and keeps it open.
+// open opens the store; nil until there is one.
 func (l *localSessions) open(ctx context.Context) (*kept, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.kept != nil {
-		return l.kept, nil
+	k, err := l.store.open(ctx)
+	if l.store.flag.nothingYet(err) {
+		return nil, nil
 	}
-	// What is opened here outlives the call.
-	k, err := l.store.kept(context.WithoutCancel(ctx), true)
-	if errors.Is(err, errNoStore) && l.store.name == "" {
-		return nil, nil // nothing was kept on this machine yet
-	}
-	l.kept = k
 	return k, err
-}
-
-func (l *localSessions) close() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.kept == nil {
-		return nil
-	}
-	return l.kept.db.Close()
 }
 
 // sayable is an error as people read it.
@@ -236,7 +215,7 @@ func (l *localSessions) compact(ctx context.Context, id string, budget int, keep
 	if err != nil {
 		return nil, err
 	}
-	late := &lateStore{flag: &l.store}
+	late := &lateStore{flag: l.store.flag}
 	j := job{in: in, target: target{policy: "auto", budget: budget, answers: late}}
 	if budget == 0 {
 		if j.target.model = in.Model; in.Model == "" {
@@ -247,23 +226,19 @@ func (l *localSessions) compact(ctx context.Context, id string, budget int, keep
 	if err != nil {
 		return nil, fmt.Errorf("budget: say how many tokens the request may take: %w", err)
 	}
-	r.profile.Reach = render.Command
 	made := &mcp.Compaction{Budget: r.budget, Next: fmt.Sprintf("The prompt under it: palimpsest compact %s --budget %d -o prompt.json", quotedWord(id), r.budget)}
 	if len(j.in.file.Format) == 0 {
 		made.Next = ""
 	}
-	if !keep {
-		res, err := r.compact(ctx, j.told(r, &l.store))
-		if err != nil {
-			return nil, errors.Join(err, late.Close())
-		}
-		made.Log, made.Plan, made.Before, made.After = j.in.Thread, cmp.Or(res.Plan, &plan.Plan{}), res.Before, res.After
-		return made, late.Close()
+	var res *palimpsest.Result
+	if keep {
+		res, made.Kept, err = j.compact(ctx, r, late)
+	} else {
+		res, err = r.compact(ctx, j.told(r, l.store.flag))
 	}
-	res, where, err := j.compact(ctx, r, late)
 	if err = errors.Join(err, late.Close()); err != nil {
 		return nil, err
 	}
-	made.Log, made.Plan, made.Before, made.After, made.Kept = j.in.Thread, cmp.Or(res.Plan, &plan.Plan{}), res.Before, res.After, where
+	made.Log, made.Plan, made.Before, made.After = j.in.Thread, cmp.Or(res.Plan, &plan.Plan{}), res.Before, res.After
 	return made, nil
 }

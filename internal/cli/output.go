@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,7 @@ func write(path string, data []byte, stdout io.Writer) error {
 			path = target
 		}
 	}
-	if err := replaceFile(path, data, mode); err != nil {
+	if err := replaceFile(path, mode, bytesOf(data)); err != nil {
 		var named *fs.PathError
 		if errors.As(err, &named) {
 			err = named.Err // the name is that of a passing file
@@ -41,9 +42,9 @@ func write(path string, data []byte, stdout io.Writer) error {
 	return nil
 }
 
-// replaceFile writes a file beside path and gives it the name when it is whole.
+// replaceFile fills a file beside path and gives it the name when it is whole.
 // The mode of a new file is as the user's umask allows.
-func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
+func replaceFile(path string, mode fs.FileMode, fill func(io.Writer) error) (err error) {
 	passing := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.part", filepath.Base(path), os.Getpid()))
 	f, err := os.OpenFile(passing, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -54,13 +55,21 @@ func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
 			err = errors.Join(err, os.Remove(passing))
 		}
 	}()
-	if _, err = f.Write(data); err == nil {
+	if err = fill(f); err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(passing, path)
+}
+
+// bytesOf fills a file with data.
+func bytesOf(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
 }
 
 // distinct refuses outputs that would destroy the input or each other.
@@ -126,9 +135,42 @@ func behind(w io.Writer) io.Writer {
 // terminal reports whether w is a terminal, so that colours are welcome.
 func terminal(w io.Writer) bool {
 	f, ok := behind(w).(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
-	}
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && device(f)
+}
+
+func device(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// interruptible makes reads end when the context does: a person who is asked
+// for input on standard input must be able to leave with Ctrl-C.
+type interruptible struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// chunk is what one read gave.
+type chunk struct {
+	data []byte
+	err  error
+}
+
+// Read reads, or returns the context's error. It is for one goroutine.
+func (i *interruptible) Read(p []byte) (int, error) {
+	if err := i.ctx.Err(); err != nil {
+		return 0, err
+	}
+	buf := make([]byte, len(p))
+	read := make(chan chunk, 1) // a read that nobody waits for any more ends with its file
+	go func() {
+		n, err := i.r.Read(buf)
+		read <- chunk{buf[:n], err}
+	}()
+	select {
+	case got := <-read:
+		return copy(p, got.data), got.err
+	case <-i.ctx.Done():
+		return 0, i.ctx.Err()
+	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/hook"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 )
 
 // claudeCode is the agent whose own command keeps its plugins, and marketed the plugin's
@@ -27,21 +28,36 @@ const (
 	marketed   = "palimpsest@palimpsest"
 )
 
+// plugin is what makes Palimpsest the context engine of an agent.
+type plugin struct {
+	agent string
+	// install says what has it now, and what that is for.
+	install func(context.Context) (string, error)
+	// remove says what is gone, and whether it was there.
+	remove func(context.Context) (what string, was bool, err error)
+}
+
+func plugins() []plugin {
+	all := []plugin{{claudeCode, installMarketed, removeMarketed}}
+	for _, f := range pluginFiles {
+		all = append(all, plugin{f.agent, f.install, f.remove})
+	}
+	return all
+}
+
 // pluginFile is a plugin of one file, which an agent loads from where it lies.
 type pluginFile struct {
-	agent    string
-	text     string
-	variable string   // names the folder of the agent's settings, where it is set
-	home     []string // is that folder in the user's home, where nothing else is set
-	path     []string // is the file in it
+	agent, text string
+	path        string // in the agent's own folder
 }
 
 var pluginFiles = []pluginFile{
-	{"opencode", integrations.Opencode, "OPENCODE_CONFIG_DIR", []string{".config", "opencode"}, []string{"plugins", "palimpsest.js"}},
-	{"pi", integrations.Pi, "PI_CODING_AGENT_DIR", []string{".pi", "agent"}, []string{"extensions", "palimpsest.js"}},
+	{"opencode", integrations.Opencode, "plugins/palimpsest.js"},
+	{"pi", integrations.Pi, "extensions/palimpsest.js"},
 }
 
 func pluginCommand(s Streams) *cobra.Command {
+	agents := listed(plugins(), func(p plugin) string { return p.agent })
 	c := &cobra.Command{
 		Use:   "plugin",
 		Short: "Be the context engine of an agent, by its plugins",
@@ -49,112 +65,72 @@ func pluginCommand(s Streams) *cobra.Command {
 newest messages stay as they are, what is older becomes a summary with pointers, and the
 agent can search all of it and read it again. It asks a daemon on this machine, which is
 started when it is needed ("palimpsest daemon"). Whatever fails, the agent compacts as it
-does by itself. There are plugins for ` + strings.Join(pluginAgents(), ", ") + `.`,
+does by itself. There are plugins for ` + agents + `.`,
+	}
+	change := func(c *cobra.Command, do func(context.Context, *plugin) (string, error)) *cobra.Command {
+		c.Args = exactly(1, "the AGENT: "+agents)
+		c.RunE = func(c *cobra.Command, args []string) error {
+			all := plugins()
+			i := slices.IndexFunc(all, func(p plugin) bool { return p.agent == args[0] })
+			if i < 0 {
+				return fmt.Errorf("%w: there are plugins for %s, not for %s", errUsage, agents, printable(args[0]))
+			}
+			said, err := do(c.Context(), &all[i])
+			if err == nil {
+				newPrinter(s.Out).line("%s", said)
+			}
+			return err
+		}
+		return c
 	}
 	c.AddCommand(
-		&cobra.Command{
+		change(&cobra.Command{
 			Use: "install AGENT", Short: "Install the plugin in an agent",
 			Example: "  palimpsest plugin install claude-code\n  palimpsest plugin install opencode",
-			Args:    pluginAgent,
-			RunE: func(c *cobra.Command, args []string) error {
-				if f, ok := pluginFileOf(args[0]); ok {
-					return f.install(s)
-				}
-				return installPlugin(c.Context(), s)
-			},
-		},
-		&cobra.Command{
+		}, func(ctx context.Context, p *plugin) (string, error) {
+			what, err := p.install(ctx)
+			return "Installed " + what + " that begin from now on have it", err
+		}),
+		change(&cobra.Command{
 			Use: "remove AGENT", Short: "Remove the plugin from an agent",
-			Args: pluginAgent,
-			RunE: func(c *cobra.Command, args []string) error {
-				if f, ok := pluginFileOf(args[0]); ok {
-					return f.remove(s)
-				}
-				return removePlugin(c.Context(), s)
-			},
-		},
+		}, func(ctx context.Context, p *plugin) (string, error) {
+			what, was, err := p.remove(ctx)
+			if !was {
+				return what + " is not installed", err
+			}
+			return "Removed " + what, err
+		}),
 	)
 	return c
 }
 
-func pluginAgent(c *cobra.Command, args []string) error {
-	names := pluginAgents()
-	if err := exactly(1, "the AGENT: "+strings.Join(names, ", "))(c, args); err != nil {
-		return err
-	}
-	if !slices.Contains(names, args[0]) {
-		return fmt.Errorf("%w: there are plugins for %s, not for %s", errUsage, strings.Join(names, ", "), printable(args[0]))
-	}
-	return nil
-}
-
-// pluginAgents are the agents that there is a plugin for.
-func pluginAgents() []string {
-	names := []string{claudeCode}
-	for _, f := range pluginFiles {
-		names = append(names, f.agent)
-	}
-	return names
-}
-
-func pluginFileOf(agent string) (pluginFile, bool) {
-	i := slices.IndexFunc(pluginFiles, func(f pluginFile) bool { return f.agent == agent })
-	if i < 0 {
-		return pluginFile{}, false
-	}
-	return pluginFiles[i], true
-}
-
 // place is where the file is for the agent to find it.
 func (f pluginFile) place() (string, error) {
-	folder := os.Getenv(f.variable)
-	if config := os.Getenv("XDG_CONFIG_HOME"); folder == "" && config != "" && f.home[0] == ".config" {
-		folder = filepath.Join(append([]string{config}, f.home[1:]...)...)
-	}
-	if folder == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		folder = filepath.Join(append([]string{home}, f.home...)...)
-	}
-	return filepath.Join(append([]string{folder}, f.path...)...), nil
+	folder, err := sessions.AgentFolder(f.agent)
+	return filepath.Join(folder, filepath.FromSlash(f.path)), err
 }
 
-func (f pluginFile) install(s Streams) error {
+func (f pluginFile) install(context.Context) (string, error) {
 	path, err := f.place()
 	if err != nil {
-		return err
+		return "", err
 	}
 	_, program, err := ownProgram()
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	if err := write(path, []byte(calls(program).Replace(f.text)), nil); err != nil {
-		return err
-	}
-	newPrinter(s.Out).line("Installed %s; sessions of %s that begin from now on have it", path, f.agent)
-	return nil
+	return path + "; sessions of " + f.agent, writeBelow(path, []byte(calls(program).Replace(f.text)))
 }
 
-func (f pluginFile) remove(s Streams) error {
+func (f pluginFile) remove(context.Context) (string, bool, error) {
 	path, err := f.place()
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.Remove(path)
 	}
-	p := newPrinter(s.Out)
-	switch err := os.Remove(path); {
-	case errors.Is(err, fs.ErrNotExist):
-		p.line("%s is not installed", path)
-		return nil
-	case err != nil:
-		return err
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, false, nil
 	}
-	p.line("Removed %s", path)
-	return nil
+	return path, true, err
 }
 
 // ownProgram is this program as a shell calls it and as it is started otherwise.
@@ -177,29 +153,32 @@ func pluginFolder() (string, error) {
 	return filepath.Join(data, "plugins", claudeCode), err
 }
 
-func installPlugin(ctx context.Context, s Streams) error {
+func installMarketed(ctx context.Context) (string, error) {
 	folder, err := pluginFolder()
 	if err != nil {
-		return err
+		return "", err
 	}
 	shell, program, err := ownProgram()
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := writePlugin(folder, shell, program); err != nil {
-		return err
+		return "", err
 	}
 	// The plugin brings the hooks itself.
-	if err := withoutHooks(); err != nil {
-		return err
+	agent, err := hook.Find(claudeCode)
+	if err == nil {
+		_, _, err = changeSettings(agent, (*hook.Agent).Remove)
+	}
+	if err != nil {
+		return "", err
 	}
 	for _, args := range [][]string{{"plugin", "marketplace", "add", folder}, {"plugin", "install", marketed}} {
 		if err := claude(ctx, args...); err != nil {
-			return fmt.Errorf("%w: the plugin is in %s, and `claude --plugin-dir` takes that folder too", err, folder)
+			return "", fmt.Errorf("%w: the plugin is in %s, and `claude --plugin-dir` takes that folder too", err, folder)
 		}
 	}
-	newPrinter(s.Out).line("Installed %s; sessions that begin from now on have it", marketed)
-	return nil
+	return marketed + "; sessions", nil
 }
 
 // writePlugin writes the plugin's files, with the program as a shell calls it and as it is
@@ -226,53 +205,20 @@ func writePlugin(folder, shell, program string) error {
 	})
 }
 
-// withoutHooks takes the hooks that "palimpsest hook install" added out of the settings.
-func withoutHooks() error {
-	agent, err := hook.Find(claudeCode)
-	if err != nil {
-		return err
-	}
-	path, err := settingsFile(agent)
-	if err != nil {
-		return err
-	}
-	old, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	settings, err := agent.Remove(old)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if string(settings) == string(old) {
-		return nil
-	}
-	return write(path, settings, nil)
-}
-
-func removePlugin(ctx context.Context, s Streams) error {
+func removeMarketed(ctx context.Context) (string, bool, error) {
 	folder, err := pluginFolder()
 	if err != nil {
-		return err
+		return marketed, false, err
 	}
-	p := newPrinter(s.Out)
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		p.line("%s is not installed", marketed)
-		return nil
+		return marketed, false, nil
 	}
 	// One of the two may have been removed by hand: what counts is that both are gone.
 	uninstalled := claude(ctx, "plugin", "uninstall", marketed)
 	if err := claude(ctx, "plugin", "marketplace", "remove", "palimpsest"); err != nil {
-		return errors.Join(uninstalled, err)
+		return marketed, true, errors.Join(uninstalled, err)
 	}
-	if err := os.RemoveAll(folder); err != nil {
-		return err
-	}
-	p.line("Removed %s", marketed)
-	return nil
+	return marketed, true, os.RemoveAll(folder)
 }
 
 // claude runs Claude Code's own command, which keeps its settings.

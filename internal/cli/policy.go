@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -13,32 +12,23 @@ import (
 
 // policyCommand shows policies and what a policy file may say.
 func policyCommand(s Streams) *cobra.Command {
-	c := &cobra.Command{
+	return parent(&cobra.Command{
 		Use:   "policy",
 		Short: "List the policies, show one as a file to start from, and describe the format",
 		Long: `A policy says when a conversation is compacted, where it is cut and what becomes
 of the old part. Wherever --policy is taken it may be a name or a YAML file that
 starts from a policy and overrides its fields.`,
 		Example: "  palimpsest policy show ladder > mine.yaml\n  palimpsest compact session.jsonl --budget 32000 --policy mine.yaml",
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("%w: want `policy list`, `policy show` or `policy schema`", errUsage)
-			}
-			return fmt.Errorf("%w: unknown command %q for \"palimpsest policy\": known are list, show, schema", errUsage, args[0])
-		},
-	}
-	c.AddCommand(policyListCommand(s), policyShowCommand(s), policySchemaCommand(s))
-	return c
+	}, policyListCommand(s), policyShowCommand(s), policySchemaCommand(s))
 }
 
 func policyListCommand(s Streams) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the policies: when each compacts, where it cuts, and what becomes of the old part",
 		Example: "  palimpsest policy list",
-		Args:    exactly(0, "no arguments"),
-		RunE: func(*cobra.Command, []string) error {
+		Args:    noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
 			type row struct {
 				Name string `json:"name"`
 				Line string `json:"what"`
@@ -47,32 +37,15 @@ func policyListCommand(s Streams) *cobra.Command {
 			for i, base := range policyfile.Bases() {
 				rows = append(rows, row{policyfile.Names()[i], policyfile.Line(base)})
 			}
-			if asJSON {
-				return writeJSON(s.Out, rows)
-			}
-			for _, r := range rows {
-				if _, err := fmt.Fprintf(s.Out, "%-18s %s\n", r.Name, strings.Join(folded(r.Line, 78), "\n"+strings.Repeat(" ", 19))); err != nil {
-					return err
+			return tell(s.Out, c, rows, func(p *printer) {
+				for _, r := range rows {
+					p.line("%-18s %s", r.Name, strings.Join(folded(r.Line, 78, ""), "\n"+strings.Repeat(" ", 19)))
 				}
-			}
-			return nil
+			})
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "write the list as JSON")
+	c.Flags().Bool("json", false, "write the list as JSON")
 	return c
-}
-
-// folded breaks a text into lines of at most so many bytes, where words allow.
-func folded(text string, columns int) []string {
-	var lines []string
-	for word := range strings.FieldsSeq(text) {
-		if n := len(lines) - 1; n >= 0 && len(lines[n])+1+len(word) <= columns {
-			lines[n] += " " + word
-			continue
-		}
-		lines = append(lines, word)
-	}
-	return lines
 }
 
 func policyShowCommand(s Streams) *cobra.Command {
@@ -107,7 +80,7 @@ func policySchemaCommand(s Streams) *cobra.Command {
 		Use:     "schema",
 		Short:   "Write the JSON schema of policy files, for editors",
 		Example: "  palimpsest policy schema > policy.schema.json",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := s.Out.Write(policyfile.Schema())
 			return err

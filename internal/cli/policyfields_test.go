@@ -302,26 +302,32 @@ func servedWith(t *testing.T, flags map[string]string, change func(*daemon.Confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := opened{logger: slog.New(slog.DiscardHandler)}
-	made, err := o.daemon(t.Context(), loaded)
+	made, err := newServing(loaded, slog.New(slog.DiscardHandler))
 	if err != nil {
-		o.close()
 		t.Fatal(err)
 	}
-	made.Jobs = nil
-	if change != nil {
-		change(&made)
-	}
-	d, err := daemon.New(made)
+	db, err := made.store().open(t.Context(), false)
 	if err != nil {
-		o.close()
+		t.Fatal(err)
+	}
+	if err := made.over(t.Context(), db); err != nil {
+		db.Close()
+		t.Fatal(err)
+	}
+	made.daemon.Jobs = nil
+	if change != nil {
+		change(&made.daemon)
+	}
+	d, err := daemon.New(made.daemon)
+	if err != nil {
+		db.Close()
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(d)
 	return server.URL, func() {
 		d.Stop()
 		server.Close()
-		o.close()
+		db.Close()
 	}
 }
 

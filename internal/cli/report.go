@@ -2,16 +2,20 @@ package cli
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
-	"maps"
+	"io"
+	"math"
 	"slices"
-	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/internal/brief"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
@@ -74,10 +78,7 @@ type source struct {
 
 // arguments are what the caller writes to name this conversation again.
 func (s source) arguments() string {
-	words := s.path
-	if strings.ContainsAny(words, " \t'\"\\$&|;<>()*?[]{}~`!#") {
-		words = "'" + strings.ReplaceAll(words, "'", `'\''`) + "'"
-	}
+	words := quotedWord(s.path)
 	if s.several {
 		words += fmt.Sprintf(" --run %d", s.Run)
 	}
@@ -219,61 +220,37 @@ func notes(r *resolved, res *palimpsest.Result) []string {
 // stands in place of removed messages is a group of its own, and so is what the
 // renderer put in to mend the log.
 func shares(t *thread.Thread, res *palimpsest.Result) ([]share, []toolShare) {
-	roles := map[string]*share{}
-	tools := map[string]*toolShare{}
-	role := func(name string) *share {
-		if roles[name] == nil {
-			roles[name] = &share{Name: name}
-		}
-		return roles[name]
-	}
-	tool := func(m *thread.Message) *toolShare {
-		r, ok := m.Result()
-		if !ok {
-			return nil
-		}
-		if tools[r.Tool] == nil {
-			tools[r.Tool] = &toolShare{share: share{Name: r.Tool}}
-		}
-		return tools[r.Tool]
+	roles, tools := rowsBy[string, share]{}, rowsBy[string, toolShare]{}
+	role := func(name string) *share { return roles.at(name, func() share { return share{Name: name} }) }
+	tool := func(name string) *toolShare {
+		return tools.at(name, func() toolShare { return toolShare{share: share{Name: name}} })
 	}
 	for i, m := range uncopied.All(t) {
 		role(brief.Speaker(m)).Before += res.Sizes[i]
-		if s := tool(m); s != nil {
-			s.Before += res.Sizes[i]
-			s.Calls++
+		if r, ok := m.Result(); ok {
+			tool(r.Tool).Before += res.Sizes[i]
+			tool(r.Tool).Calls++
 		}
 	}
 	for n := range res.Prompt.Messages {
-		m := &res.Prompt.Messages[n]
-		if o := res.Manifest.Messages[n]; o.Synthetic && o.Record.Action == plan.Include {
-			continue // a repair: it counts as framing, before and after
-		}
-		if s := tool(m); s != nil {
-			s.After += res.PromptSizes[n]
-			role(brief.Speaker(m)).After += res.PromptSizes[n]
-			continue
-		}
-		switch action := res.Manifest.Messages[n].Record.Action; {
+		m, origin, size := &res.Prompt.Messages[n], res.Manifest.Messages[n], res.PromptSizes[n]
+		action := origin.Record.Action
+		r, isResult := m.Result()
+		switch {
+		case origin.Synthetic && action == plan.Include: // a repair: it counts as framing, before and after
+		case isResult:
+			tool(r.Tool).After += size
+			role(brief.Speaker(m)).After += size
 		case action == plan.Externalize:
-			role("pointers").After += res.PromptSizes[n]
-			continue
+			role("pointers").After += size
 		case action.Removes():
-			role("summaries").After += res.PromptSizes[n]
-			continue
+			role("summaries").After += size
+		default:
+			role(brief.Speaker(m)).After += size
 		}
-		role(brief.Speaker(m)).After += res.PromptSizes[n]
 	}
-	byRole := make([]share, 0, len(roles))
-	for _, name := range slices.Sorted(maps.Keys(roles)) {
-		byRole = append(byRole, *roles[name])
-	}
-	byTool := make([]toolShare, 0, len(tools))
-	for _, name := range slices.Sorted(maps.Keys(tools)) {
-		byTool = append(byTool, *tools[name])
-	}
-	slices.SortStableFunc(byTool, func(a, b toolShare) int { return cmp.Compare(b.Before, a.Before) })
-	return byRole, byTool
+	byTool := largest(append([]toolShare{}, tools.rows(nil)...), math.MaxInt, func(t toolShare) int { return t.Before })
+	return append([]share{}, roles.rows(nil)...), byTool
 }
 
 // what describes a span in a few words.
@@ -283,4 +260,176 @@ func what(t *thread.Thread, pairs *thread.Pairing, span thread.Span) string {
 	}
 	i, _ := t.Index(span.First())
 	return brief.At(t, pairs, i)
+}
+
+// tell writes the report; of the records people are shown at most so many.
+func (r *report) tell(w io.Writer, c *cobra.Command, most int) error {
+	return tell(w, c, r, func(p *printer) { r.print(p, most) })
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// print writes the report; of the records at most so many, largest first.
+func (r *report) print(p *printer, most int) {
+	r.Input.print(p)
+	counter := r.Counter
+	if !r.Exact {
+		counter += fmt.Sprintf(" (estimate, ± %.0f %%)", 100*r.Band)
+	}
+	p.line("policy %s · for %s", r.Policy, r.To)
+	p.text("counted with %s%s", counter, r.counting)
+
+	p.heading("tokens")
+	var rows [][]string
+	row := func(name string, before, after int, left string) {
+		if before != 0 || after != 0 {
+			rows = append(rows, []string{name, number(before), number(after), left})
+		}
+	}
+	row("whole request", r.Before, r.After, percent(r.After, r.Before))
+	row("  system prompt", r.System, r.System, "")
+	row("  tool definitions", r.Tools, r.Tools, "")
+	for _, s := range r.Roles {
+		row("  "+s.Name, s.Before, s.After, percent(s.After, s.Before))
+	}
+	row("  framing, repairs", r.Framing.Before, r.Framing.After, "")
+	p.table([]string{"", ">before", ">after", ">left"}, rows)
+	if r.Budget > 0 {
+		p.line("budget %s, %s of it used", number(r.Budget), percent(r.After, r.Budget))
+	}
+	if r.Savings != nil {
+		p.line("input price of one request: $%.4f before, $%.4f after (uncached)", r.Savings.Before, r.Savings.After)
+		if r.Savings.Step > 0 {
+			p.line("in the provider's cache: $%.4f less for each further request, which pays for the new prefix after %.0f of them", r.Savings.Step, math.Ceil(r.Savings.Steps))
+		}
+	}
+	r.Summaries.print(p)
+	p.firstRows("results by tool", []string{"tool", ">calls", ">before", ">after"}, eachOf(r.ByTool, func(t toolShare) []string {
+		return []string{toolName(t.Name), number(t.Calls), number(t.Before), number(t.After)}
+	}), manyTools, "more tool")
+	r.printRecords(p, most)
+	p.section("kept as it is", []string{"role", ">turn", ">tokens", "text"}, eachOf(r.Pinned, func(pin pinnedRow) []string {
+		return []string{string(pin.Role), fmt.Sprint(pin.Turn), number(pin.Tokens), pin.Text}
+	}))
+	if len(r.Repairs)+len(r.Notes) > 0 || r.Output != "" || r.Plan != "" || r.Store != "" || r.Session != nil {
+		p.line("")
+	}
+	for n, repair := range r.Repairs {
+		if n == fewLines {
+			p.line("put right: and %s (--json lists all)", plural(len(r.Repairs)-n, "more place"))
+			break
+		}
+		p.text("put right: %s (message %s)", repair.What, repair.ID)
+	}
+	for _, note := range r.Notes {
+		p.text("note: %s", note)
+	}
+	for _, place := range []struct{ what, path string }{{"prompt", r.Output}, {"plan", r.Plan}, {"removed content", r.Store}} {
+		if place.path != "" {
+			p.line("%s: %s", place.what, place.path)
+		}
+	}
+	r.Session.print(p)
+}
+
+func (s source) print(p *printer) {
+	p.text("%s · %s · %s · %s · %s", shorten(s.File, 60), s.Format, plural(s.Messages, "message"), plural(s.Turns, "turn"), plural(s.ToolCalls, "tool call"))
+	if s.Compactions > 0 {
+		p.line("the agent itself compacted %s", plural(s.Compactions, "time"))
+	}
+	if s.Side > 0 {
+		p.line("beside it %s, of sub-agents or of branches that were left: not counted", plural(s.Side, "side chain"))
+	}
+	for n, w := range s.Warnings {
+		if n == fewLines {
+			p.line("warning: and %d more", len(s.Warnings)-n)
+			break
+		}
+		p.text("warning: %s", w)
+	}
+}
+
+// fewLines bounds lists of warnings and repairs.
+const fewLines = 5
+
+// manyTools bounds the table by tool.
+const manyTools = 12
+
+// toolName is a tool's name in a table. Results of the old function calls, or
+// without a call, may have none.
+func toolName(name string) string {
+	if name == "" {
+		return "(no name)"
+	}
+	return shorten(name, 40)
+}
+
+func (r *report) printRecords(p *printer, most int) {
+	if len(r.Records) == 0 {
+		p.line("\nnothing had to be changed")
+		return
+	}
+	count := map[plan.Action]int{}
+	for _, record := range r.Records {
+		count[record.Action]++
+	}
+	summary := ""
+	for _, action := range []plan.Action{plan.Summarize, plan.Externalize, plan.Clear, plan.Drop} {
+		if count[action] > 0 {
+			summary += fmt.Sprintf(" · %s %d", action, count[action])
+		}
+	}
+	p.heading(fmt.Sprintf("%s%s", plural(len(r.Records), "record"), summary))
+	p.table([]string{"action", ">turn", ">before", ">after", "~what", "why"}, eachOf(r.Records[:min(most, len(r.Records))], func(record recordRow) []string {
+		turns := fmt.Sprint(record.First)
+		if record.Last != record.First {
+			turns = fmt.Sprintf("%d-%d", record.First, record.Last)
+		}
+		return []string{record.Action.String(), turns, number(record.Before), number(record.After), record.What, record.Reason}
+	}))
+	if more := len(r.Records) - most; more > 0 {
+		p.line("and %s (`palimpsest plan` lists all)", plural(more, "more record"))
+	}
+}
+
+// planTooLarge says that a plan which was made before does not fit the budget that
+// is asked for now.
+type planTooLarge struct {
+	plan string
+	*palimpsest.BudgetError
+}
+
+func (e *planTooLarge) Unwrap() error { return e.BudgetError }
+
+// tooLarge names the parts that the prompt under a plan is made of, the largest
+// first. They add up to the whole.
+func (r *report) tooLarge(plan string) error {
+	e := &palimpsest.BudgetError{Budget: r.Budget, Need: r.After}
+	add := func(name string, tokens int) {
+		if tokens > 0 {
+			e.Parts = append(e.Parts, policy.Part{Name: name, Tokens: tokens})
+		}
+	}
+	add("system prompt", r.System)
+	add("tool definitions", r.Tools)
+	add("framing of the request", r.Framing.After)
+	for _, s := range r.Roles {
+		add(cmp.Or(partNames[s.Name], "messages of the "+s.Name), s.After)
+	}
+	slices.SortStableFunc(e.Parts, func(a, b policy.Part) int { return cmp.Compare(b.Tokens, a.Tokens) })
+	return &planTooLarge{plan, e}
+}
+
+// partNames say what the groups of a report are.
+var partNames = map[string]string{
+	"assistant": "messages of the assistant",
+	"user":      "messages of the user",
+	"tool":      "results of tools",
+	"harness":   "messages of the harness",
+	"summaries": "summaries in place of messages",
+	"pointers":  "pointers to results that were externalized",
 }

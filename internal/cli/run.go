@@ -2,14 +2,18 @@ package cli
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -18,7 +22,10 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/durable"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	jobqueue "github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -58,12 +65,7 @@ the same prompt, which its provider's cache may still hold.`,
 		Example: `  palimpsest run -- claude
   palimpsest run --window 120k -- codex exec "fix the failing test"
   palimpsest run --store agents.db -- claude --continue`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("%w: which command? Write it after --", errUsage)
-			}
-			return nil
-		},
+		Args: some("which command? Write it after --"),
 		RunE: func(c *cobra.Command, args []string) error { return r.run(c.Context(), args, s) },
 	}
 	f := c.Flags()
@@ -89,7 +91,6 @@ func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)
 
 func (r *agentRun) run(ctx context.Context, args []string, s Streams) (err error) {
 	quiet()
-	s.Err = shared(s.Err)
 	chosen, err := choice.Open(r.policy, &choice.Options{Summarizer: r.summarizer, Favor: r.favor, Agent: true})
 	if err != nil {
 		return err
@@ -253,7 +254,7 @@ func (r *agentRun) setUp(upstreams []proxy.Upstream) string {
 	}
 	kept := "memory"
 	if r.store != "memory:" {
-		kept = withoutPassword(r.store)
+		kept = config.WithoutPassword(r.store)
 	}
 	return fmt.Sprintf("%s, kept in %s; requests go to %s", r.rule(), kept, strings.Join(to, ", "))
 }
@@ -292,4 +293,83 @@ func (r *agentRun) saved(t proxy.Totals, upstreams []proxy.Upstream) string {
 		line += ", " + plural(int(t.Faults), "fault") + " passed over"
 	}
 	return line
+}
+
+// pointed is a command and its environment with every base URL that an agent
+// reads set to the proxy's.
+func pointed(args []string, base string, env []string) ([]string, []string) {
+	set := func(name, value string) {
+		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+		env = append(env, name+"="+value)
+	}
+	env = slices.Clone(env)
+	for _, name := range []string{
+		"ANTHROPIC_BASE_URL", // Claude Code and Anthropic's SDKs
+		"ANTHROPIC_API_BASE", // LiteLLM, and so aider
+		"GOOGLE_GEMINI_BASE_URL", "GEMINI_API_BASE",
+	} {
+		set(name, base)
+	}
+	for _, name := range []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"} { // OpenAI's SDKs, now and before
+		set(name, base+"/v1")
+	}
+	switch name := strings.TrimSuffix(filepath.Base(args[0]), ".exe"); name {
+	case "codex":
+		// Its built-in provider has a setting of its own beside the variable.
+		args = slices.Insert(slices.Clone(args), 1, "-c", "openai_base_url="+rawjson.Quote(base+"/v1"))
+	case "opencode":
+		if !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, opencodeConfig+"=") }) {
+			set(opencodeConfig, `{"provider":{"anthropic":{"options":{"baseURL":`+rawjson.Quote(base+"/v1")+`}},"openai":{"options":{"baseURL":`+rawjson.Quote(base+"/v1")+
+				`}},"google":{"options":{"baseURL":`+rawjson.Quote(base+"/v1beta")+`}}}}`)
+		}
+	}
+	return args, env
+}
+
+// opencodeConfig is the variable that opencode merges into its configuration.
+const opencodeConfig = "OPENCODE_CONFIG_CONTENT"
+
+// secretFile holds the key that signs what emulated compactions give agents, in
+// palimpsest's data directory: a session that is resumed brings it back.
+const secretFile = "native-compaction.key"
+
+// secret reads the key, or makes it where it is needed. It is nil where there is
+// none.
+func secret(needed bool) ([]byte, error) {
+	folder, err := config.DataDir()
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(folder, secretFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if !needed {
+			return nil, nil
+		}
+		if err := makeSecret(folder); err != nil {
+			return nil, err
+		}
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(key) < 16 {
+		return nil, fmt.Errorf("%s holds no key: remove it, and a new one is made", path)
+	}
+	return key, nil
+}
+
+// makeSecret writes a new key, unless somebody was faster.
+func makeSecret(folder string) error {
+	d, err := durable.Open(folder)
+	if err != nil {
+		return err
+	}
+	defer d.Root.Close()
+	if err := d.Create(secretFile, []byte(hex.EncodeToString(proxy.NewSecret())+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -72,7 +73,7 @@ func TestRun(t *testing.T) {
 	t.Setenv("PALIMPSEST_TEST_AGENT", "ask")
 	var out, err bytes.Buffer
 	status := Run(context.Background(), []string{"run", "--window", "20k", "--anthropic-upstream", up.URL, "--", os.Args[0], "-test.run=TestAsAgent"},
-		Streams{In: strings.NewReader("hello"), Out: &out, Err: &err})
+		Streams{In: strings.NewReader("hello"), Out: &out, Err: &oneByOne{w: &err}})
 	if status != 7 || !strings.Contains(out.String(), "said hello, got 200") {
 		t.Errorf("status %d, %q, %q", status, out.String(), err.String())
 	}
@@ -137,7 +138,7 @@ func TestRunAgain(t *testing.T) {
 		}
 		var out, err bytes.Buffer
 		status := Run(context.Background(), append(args, "--", os.Args[0], "-test.run=TestAsAgent"),
-			Streams{In: strings.NewReader("hello"), Out: &out, Err: &err})
+			Streams{In: strings.NewReader("hello"), Out: &out, Err: &oneByOne{w: &err}})
 		if status != 7 || !strings.HasSuffix(err.String(), want) {
 			t.Errorf("run %d: status %d, %q, %q", n, status, out.String(), err.String())
 		}
@@ -166,7 +167,7 @@ func TestRunWrong(t *testing.T) {
 		{[]string{"run", "--", "no-such-command-here"}, 1, "no-such-command-here cannot be started"},
 	} {
 		var out, err bytes.Buffer
-		status := Run(context.Background(), c.args, Streams{In: strings.NewReader(""), Out: &out, Err: &err})
+		status := Run(context.Background(), c.args, Streams{In: strings.NewReader(""), Out: &out, Err: &oneByOne{w: &err}})
 		if status != c.status || !strings.Contains(err.String(), c.say) {
 			t.Errorf("%v: status %d, %q", c.args, status, err.String())
 		}
@@ -218,4 +219,17 @@ func TestPointed(t *testing.T) {
 	if _, own := pointed([]string{"opencode"}, "http://h:1", []string{"OPENCODE_CONFIG_CONTENT={}"}); !slices.Contains(own, "OPENCODE_CONFIG_CONTENT={}") {
 		t.Errorf("a configuration of the user's is gone: %q", own)
 	}
+}
+
+// oneByOne lets one write through at a time: the agent and we write at once, into what
+// is no file here.
+type oneByOne struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (o *oneByOne) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.w.Write(p)
 }

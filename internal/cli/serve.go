@@ -9,8 +9,9 @@ import (
 	"log"
 	"log/slog"
 	"net"
-	"slices"
+	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +24,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
 	jobqueue "github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/job/river"
-	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/quality"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -47,7 +47,7 @@ Every setting is a flag, PALIMPSEST_NAME in the environment, or a key of a YAML
 file; ` + "`palimpsest config show`" + ` tells where each value comes from. Without keys
 the daemon listens to this machine only.`,
 		Example: "  palimpsest serve\n  palimpsest serve --listen 0.0.0.0:7433 --store postgres://palimpsest@localhost/palimpsest --config daemon.yaml",
-		Args:    exactly(0, "no arguments"),
+		Args:    noArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			loaded, err := given.load()
 			if err != nil {
@@ -67,17 +67,25 @@ func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
 	for _, name := range c.Unknown() {
 		logger.Warn("a name in the environment is no setting", "name", name)
 	}
-	o := opened{logger: logger}
-	defer func() { err = errors.Join(err, o.close()) }()
-	made, err := o.daemon(ctx, c)
+	made, err := newServing(c, logger)
 	if err != nil {
 		return err
 	}
-	d, err := daemon.New(made)
+	return made.store().use(ctx, false, func(db *database) error {
+		if err := made.over(ctx, db); err != nil {
+			return err
+		}
+		return made.serve(ctx, s)
+	})
+}
+
+// serve listens where the settings say, until ctx is done.
+func (p *serving) serve(ctx context.Context, s Streams) error {
+	d, err := daemon.New(p.daemon)
 	if err != nil {
 		return err
 	}
-	listeners, err := listen(ctx, d, c)
+	listeners, err := listen(ctx, d, p.settings)
 	if err != nil {
 		return err
 	}
@@ -87,13 +95,13 @@ func serve(ctx context.Context, c *config.Config, s Streams) (err error) {
 		switch {
 		case l.Addr().Network() == "unix":
 			scheme = "unix:"
-		case made.TLS != nil:
+		case p.daemon.TLS != nil:
 			scheme = "https://"
 		}
-		logger.Info("listening", "address", l.Addr().String(), "keys", made.Keys != nil, "encrypted", o.ring != nil)
+		p.daemon.Logger.Info("listening", "address", l.Addr().String(), "keys", p.daemon.Keys != nil, "encrypted", p.daemon.Reseal)
 		at = append(at, scheme+l.Addr().String())
 	}
-	logger.Info(o.acts)
+	p.daemon.Logger.Info(whenActs(p.chosen.Settings, 0))
 	fmt.Fprintf(s.Err, "palimpsest: serving on %s\n", strings.Join(at, " and "))
 	return d.Serve(ctx, listeners...)
 }
@@ -127,51 +135,46 @@ func listen(ctx context.Context, d *daemon.Server, c *config.Config) (all []net.
 	return nil, err
 }
 
-// opened is what a daemon uses and what has to be closed after it.
-type opened struct {
-	logger  *slog.Logger
-	acts    string           // when threads are compacted, in words
-	ring    *keyring.Keyring // nil where nothing is encrypted
-	closers []func() error
+// serving is what serve makes of the settings: the daemon, and a proxy for each tenant
+// over what the daemon itself is made of.
+type serving struct {
+	settings *config.Config
+	chosen   *choice.Choice // the policy
+	daemon   daemon.Config
+	counter  *token.Counter // of the proxies; nil: each model has its own
+	jobs     jobqueue.Queue // nil where nothing is done in the background
+
+	mu      sync.Mutex
+	proxies map[string]*proxy.Proxy // by tenant
 }
 
-// close gives back what was opened, the last first.
-func (o *opened) close() error {
-	var failed error
-	for _, closer := range slices.Backward(o.closers) {
-		failed = errors.Join(failed, closer())
-	}
-	return failed
-}
-
-// daemon opens what the settings name.
-func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Config, err error) {
-	t := target{models: c.Text("models")}
+// newServing makes what needs no store.
+func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 	chosen, err := choice.Open(c.Text("policy"), &choice.Options{Summarizer: c.Text("summarizer"), Favor: c.Text("favor"), Agent: true})
 	if err != nil {
-		return made, fmt.Errorf("policy: %w", err)
+		return nil, fmt.Errorf("policy: %w", err)
 	}
-	named, err := chosen.Counter(c.Text("counter"))
-	if err != nil {
-		return made, err
+	p := &serving{settings: c, chosen: chosen, proxies: map[string]*proxy.Proxy{}}
+	made := &p.daemon
+	if p.counter, err = chosen.Counter(c.Text("counter")); err != nil {
+		return nil, err
 	}
-	counter := named
+	counter := p.counter
 	if counter == nil {
 		if counter, err = token.New("o200k", nil); err != nil {
-			return made, err
+			return nil, err
 		}
 	}
 	made.Compactor = chosen.Config(counter)
 	made.Policies, made.Sessions = policies(counter), &pageSessions{}
-	o.acts = whenActs(chosen.Settings, 0)
-	models, err := t.table()
+	models, err := (&target{models: c.Text("models")}).table()
 	if err != nil {
-		return made, err
+		return nil, err
 	}
 	made.Models = &models
-	made.Logger, made.Compactor.Events = o.logger, slogsink.New(o.logger)
+	made.Logger, made.Compactor.Events = logger, slogsink.New(logger)
 	if c.Text("log-format") == "text" { // records of the events say it to programs
-		made.Compactor.Events = event.Multi(made.Compactor.Events, newTeller(func(thread, line string) { o.logger.Info(line, "thread_id", thread) }))
+		made.Compactor.Events = event.Multi(made.Compactor.Events, newTeller(func(thread, line string) { logger.Info(line, "thread_id", thread) }))
 	}
 	made.Window, made.Drain, made.Idle = c.Tokens("window"), c.Duration("drain"), c.Duration("idle")
 	if c.Text("socket") != "" {
@@ -188,18 +191,18 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	memory.limitGo()
 	if c.Text("recall") == "tools" {
 		if made.Compactor.Recall, err = chosen.Recall(nil); err != nil {
-			return made, fmt.Errorf("policy: retrieval.vector_store: %w", err)
+			return nil, fmt.Errorf("policy: retrieval.vector_store: %w", err)
 		}
 		made.Compactor.Recall.Inject = max(made.Compactor.Recall.Inject, c.Tokens("inject"))
 		if use := c.Text("embedder"); use != "" {
 			if made.Compactor.Recall.Embedder, err = choice.Embedder(use, nil); err != nil {
-				return made, err
+				return nil, err
 			}
 		}
 	}
 	if c.Text("measure") == "on" {
 		if made.Compactor.Measure, err = choice.Measure(models, nil); err != nil {
-			return made, err
+			return nil, err
 		}
 	}
 	if c.Text("quality") == "on" {
@@ -207,44 +210,15 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 	}
 	switch cert, key := c.Text("tls-cert"), c.Text("tls-key"); {
 	case (cert == "") != (key == ""):
-		return made, fmt.Errorf("%w: tls-cert and tls-key go together: a certificate and its key", errUsage)
+		return nil, fmt.Errorf("%w: tls-cert and tls-key go together: a certificate and its key", errUsage)
 	case cert != "":
 		if made.TLS, err = daemon.TLS(cert, key); err != nil {
-			return made, err
+			return nil, err
 		}
 	}
 	made.Spending = daemon.NewSpending(c.Tokens("tenant-spending"), nil)
-	place := storeFlag{name: c.Text("store"), tenantBytes: int64(c.Bytes("tenant-disk"))}
-	db, err := place.open(ctx, false, masterFlag{file: c.Text("master-key")})
-	if err != nil {
-		return made, err
-	}
-	o.ring, made.Store = db.ring, db.DB
-	o.closers = append(o.closers, db.Close)
-	if made.Keys, err = apiKeys(ctx, db); err != nil {
-		return made, err
-	}
 	made.Counters = &event.Counters{}
 	made.Compactor.Patience = c.Duration("patience")
-	all := &proxies{settings: c, daemon: &made, counter: named, memory: made.Memory}
-	if chosen.AsksAgent() {
-		all.agent = choice.Agent
-	}
-	logger := o.logger
-	made.Jobs = func(work jobqueue.Handlers, o *jobqueue.Options) (q jobqueue.Queue, err error) {
-		if p, ok := made.Store.(store.Prober); ok {
-			if err := p.Probe(ctx); err != nil { // Serve tells of it
-				logger.Warn("nothing is done in the background until the daemon is started again", "class", event.ErrorClass(err))
-				return nil, nil
-			}
-		}
-		o.Lease = c.Duration("lease")
-		all.mu.Lock() // a job of an earlier run may begin at once, and waits for its proxy
-		defer all.mu.Unlock()
-		q, err = queue(ctx, made.Store, work, o)
-		all.jobs = q
-		return q, err
-	}
 	switch c.Text("mcp") {
 	case "read":
 		made.MCP = daemon.ReadMCP
@@ -252,16 +226,86 @@ func (o *opened) daemon(ctx context.Context, c *config.Config) (made daemon.Conf
 		made.MCP = daemon.WriteMCP
 	}
 	made.Version = thisBuild().Version
-	made.Artifacts, made.Reseal = db.artifacts(), db.ring != nil
+	return p, nil
+}
+
+// store is where everything is kept.
+func (p *serving) store() *storeFlag {
+	return &storeFlag{name: p.settings.Text("store"), master: p.settings.Text("master-key"), tenantBytes: int64(p.settings.Bytes("tenant-disk"))}
+}
+
+// over adds what stands in a store.
+func (p *serving) over(ctx context.Context, db *database) (err error) {
+	made := &p.daemon
+	made.Store, made.Artifacts, made.Reseal = db.DB, db.artifacts(), db.ring != nil
 	made.Compactor.Sign = db.ring != nil
-	if c.Text("proxy") != "off" {
-		// One is made at once, so that a wrong upstream is told at the start.
-		if _, err := all.make(""); err != nil {
-			return made, fmt.Errorf("%w: %w", errUsage, err)
-		}
-		made.Proxy = all.of
+	if made.Keys, err = apiKeys(ctx, db); err != nil {
+		return err
 	}
-	return made, nil
+	made.Jobs = func(work jobqueue.Handlers, o *jobqueue.Options) (q jobqueue.Queue, err error) {
+		if prober, ok := made.Store.(store.Prober); ok {
+			if err := prober.Probe(ctx); err != nil { // Serve tells of it
+				made.Logger.Warn("nothing is done in the background until the daemon is started again", "class", event.ErrorClass(err))
+				return nil, nil
+			}
+		}
+		o.Lease = p.settings.Duration("lease")
+		p.mu.Lock() // a job of an earlier run may begin at once, and waits for its proxy
+		defer p.mu.Unlock()
+		q, err = queue(ctx, made.Store, work, o)
+		p.jobs = q
+		return q, err
+	}
+	if p.settings.Text("proxy") == "off" {
+		return nil
+	}
+	// One is made at once, so that a wrong upstream is told at the start.
+	if _, err := p.proxy(""); err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	made.Proxy = p.proxyOf
+	return nil
+}
+
+// proxyOf gives the proxy of a tenant.
+func (p *serving) proxyOf(tenant string) (http.Handler, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.proxies[tenant] == nil {
+		made, err := p.proxy(tenant)
+		if err != nil {
+			return nil, err
+		}
+		p.proxies[tenant] = made
+	}
+	return p.proxies[tenant], nil
+}
+
+func (p *serving) proxy(tenant string) (*proxy.Proxy, error) {
+	c := p.daemon.Compactor
+	c.Counter = p.counter
+	if c.Recall != nil {
+		// The agent asks: what came back by itself would stand in one prompt and not
+		// in the next.
+		asked := *c.Recall
+		asked.Rehydrate.Disabled = true
+		c.Recall = &asked
+	}
+	c.Events = event.Multi(p.daemon.Counters, c.Events)
+	c.Requester.TenantID = tenant
+	kept := p.daemon.Store.Tenant(tenant)
+	c.Log, c.Plans, c.Answers = kept.Log, kept.Plans, p.daemon.Spending.Answers(tenant, kept.Answers)
+	c.Jobs, c.Domain = p.jobs, daemon.Domain(tenant)
+	o := &proxy.Options{
+		Anthropic: p.settings.Text("anthropic-upstream"), OpenAI: p.settings.Text("openai-upstream"), Gemini: p.settings.Text("gemini-upstream"),
+		Config: c, Models: p.daemon.Models, Window: p.daemon.Window,
+		Emulate: strings.Split(p.settings.Text("emulate"), ","), Documents: kept.Documents,
+		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body, Memory: p.daemon.Memory,
+	}
+	if p.chosen.AsksAgent() {
+		o.Agent = choice.Agent
+	}
+	return proxy.New(o)
 }
 
 // queue makes the queue of jobs where the threads are kept, so that jobs last as

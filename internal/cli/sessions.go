@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +23,6 @@ type listedSession struct {
 }
 
 func sessionsCommand(s Streams) *cobra.Command {
-	var asJSON bool
 	var agent string
 	var most int
 	c := &cobra.Command{
@@ -33,13 +35,8 @@ ID, only its path is written. --json says the projects and the paths as well.`,
 		Example: `  palimpsest sessions
   palimpsest inspect 91bfefb2-9533-4bcc-8bfc-f00dd138f269
   palimpsest inspect "$(palimpsest sessions 1)"`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("%w: want one NUMBER or ID at most", errUsage)
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		Args: atMostOne("NUMBER or ID"),
+		RunE: func(c *cobra.Command, args []string) error {
 			all, err := sessions.Find(agent)
 			if err != nil {
 				return err
@@ -51,37 +48,46 @@ ID, only its path is written. --json says the projects and the paths as well.`,
 				}
 				return err
 			}
-			count := len(all)
-			if most > 0 {
-				count = min(count, most)
+			shown := []listedSession{}
+			for i, f := range firstOf(all, most) {
+				shown = append(shown, listedSession{i + 1, f, firstWords(f)})
 			}
-			shown := make([]listedSession, count)
-			for i, f := range all[:count] {
-				shown[i] = listedSession{i + 1, f, firstWords(f)}
-			}
-			if asJSON {
-				return writeJSON(s.Out, shown)
-			}
-			var rows [][]string
-			for _, f := range shown {
-				rows = append(rows, []string{strconv.Itoa(f.Number), f.ID, f.Agent, age(time.Since(f.Changed)), number(int((f.Bytes + 1023) / 1024)), f.First})
-			}
-			p := newPrinter(s.Out)
-			if len(rows) == 0 {
-				p.line("no sessions were found")
-				return nil
-			}
-			p.table([]string{">no", "id", "agent", ">age", ">KB", "first words"}, rows)
-			if len(all) > len(shown) {
-				p.line("and %s more: --most %d shows all", number(len(all)-len(shown)), len(all))
-			}
-			return nil
+			return tell(s.Out, c, shown, func(p *printer) {
+				if len(shown) == 0 {
+					p.line("no sessions were found")
+					return
+				}
+				p.table([]string{">no", "id", "agent", ">age", ">KB", "first words"}, eachOf(shown, func(f listedSession) []string {
+					return []string{strconv.Itoa(f.Number), f.ID, f.Agent, age(time.Since(f.Changed)), number(int((f.Bytes + 1023) / 1024)), f.First}
+				}))
+				p.unlisted(len(shown), len(all))
+			})
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "write the list as JSON")
+	c.Flags().Bool("json", false, "write the list as JSON")
 	c.Flags().StringVar(&agent, "agent", "", "only those of one `AGENT`: "+strings.Join(sessions.Agents(), ", "))
-	c.Flags().IntVar(&most, "most", 20, "how many to list, 0 for all")
+	mostFlag(c, &most)
 	return c
+}
+
+// mostFlag bounds a list.
+func mostFlag(c *cobra.Command, most *int) {
+	c.Flags().IntVar(most, "most", 20, "how many to list, 0 for all")
+}
+
+// firstOf are the first of a list, all of them where most is 0 or below.
+func firstOf[T any](all []T, most int) []T {
+	if most <= 0 {
+		return all
+	}
+	return all[:min(most, len(all))]
+}
+
+// unlisted says how many a list does not show.
+func (p *printer) unlisted(shown, all int) {
+	if all > shown {
+		p.line("and %s more: --most %d shows all", number(all-shown), all)
+	}
 }
 
 // firstWords is the beginning of what the user said first in a session.
@@ -103,4 +109,78 @@ func age(d time.Duration) string {
 		return fmt.Sprintf("%d h", d/time.Hour)
 	}
 	return fmt.Sprintf("%d days", d/(24*time.Hour))
+}
+
+// threadRow is a conversation that is kept.
+type threadRow struct {
+	ID       string    `json:"thread_id"`
+	Messages int       `json:"messages"`
+	Plans    int       `json:"plans"`
+	Changed  time.Time `json:"changed"`
+	First    string    `json:"first,omitempty"`
+}
+
+func threadsCommand(s Streams) *cobra.Command {
+	var store storeFlag
+	var most int
+	c := &cobra.Command{
+		Use:   "threads",
+		Short: "List the conversations that are kept, with their plans",
+		Long: `List the conversations that compact, run and serve kept, the one that changed last
+first. The id goes with --thread of "artifact list" and "recall".`,
+		Example: "  palimpsest threads\n  palimpsest threads --store palimpsest.db",
+		Args:    noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
+			rows, unread, err := store.threads(c.Context(), most)
+			if err != nil {
+				return err
+			}
+			warn(s, unread)
+			shown := firstOf(rows, most)
+			return tell(s.Out, c, append([]threadRow{}, shown...), func(p *printer) {
+				if len(shown) == 0 {
+					p.line("no conversations are kept in %s", store.shown())
+					return
+				}
+				p.table([]string{"id", ">messages", ">plans", "changed", "first words"}, eachOf(shown, func(r threadRow) []string {
+					return []string{r.ID, number(r.Messages), number(r.Plans), r.Changed.Local().Format("2006-01-02 15:04"), r.First}
+				}))
+				p.unlisted(len(shown), len(rows))
+			})
+		},
+	}
+	store.flags(c)
+	c.Flags().Bool("json", false, "write the list as JSON")
+	mostFlag(c, &most)
+	return c
+}
+
+// threads lists what a store keeps, the newest first. The first words of so many
+// are looked up, 0 for all; those that cannot be read are told.
+func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, unread []error, err error) {
+	err = f.read(ctx, func(k *kept) error {
+		infos, err := k.infos(ctx)
+		if err != nil {
+			return err
+		}
+		for _, info := range infos {
+			rows = append(rows, threadRow{ID: info.ID, Messages: info.Messages, Plans: info.Plans, Changed: info.Changed})
+		}
+		slices.SortFunc(rows, func(a, b threadRow) int {
+			return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
+		})
+		for i := range firstOf(rows, most) {
+			log, err := k.tenant.Log.Load(ctx, rows[i].ID)
+			if err != nil {
+				unread = append(unread, err)
+				continue
+			}
+			rows[i].First = shorten(sessions.FirstRequest(log), maxFirst)
+		}
+		return ctx.Err()
+	})
+	if f.nothingYet(err) {
+		err = nil
+	}
+	return rows, unread, err
 }

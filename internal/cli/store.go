@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,38 +19,59 @@ import (
 	"github.com/palimpsest-ai/palimpsest/store/dsn"
 )
 
-// storeFlag is the --store flag: where conversations and keys are kept.
+// storeFlag is the --store flag: where conversations and keys are kept, and what goes
+// with it.
 type storeFlag struct {
 	name, tenant string
-	tenantBytes  int64 // what a tenant may keep; 0 for any amount
+	master       string // a file of master keys
+	tenantBytes  int64  // what a tenant may keep; 0 for any amount
 }
 
 const storeUsage = "`STORE` is a SQLite FILE, postgres://USER@HOST/NAME or memory: (default: " + dsn.File + " in palimpsest's data directory)"
 
 // flags adds the flags of commands that keep or read one tenant's conversations.
 func (f *storeFlag) flags(c *cobra.Command) {
-	c.Flags().StringVar(&f.name, "store", "", "where conversations are kept whole when something is taken out of them; "+storeUsage)
+	f.storeFlag(c, "where conversations are kept whole when something is taken out of them")
 	c.Flags().StringVar(&f.tenant, "tenant", "", "whose conversations, in a store of several tenants: `NAME`")
+}
+
+func (f *storeFlag) storeFlag(c *cobra.Command, what string) {
+	c.Flags().StringVar(&f.name, "store", "", what+"; "+storeUsage)
+}
+
+// keyedFlags adds the flags of commands that read what is encrypted.
+func (f *storeFlag) keyedFlags(c *cobra.Command, what string) {
+	f.storeFlag(c, what)
+	c.Flags().StringVar(&f.master, "master-key", "", "a `FILE` of master keys, the newest last (default: $"+masterFileVariable+", or the keys in $"+masterVariable+")")
+}
+
+// use opens the store and calls do with it.
+func (f *storeFlag) use(ctx context.Context, existing bool, do func(*database) error) error {
+	db, err := f.open(ctx, existing)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(db), db.Close())
+}
+
+// read calls do with what is kept for the tenant, in a store that is there.
+func (f *storeFlag) read(ctx context.Context, do func(*kept) error) error {
+	return f.use(ctx, true, func(db *database) error { return do(f.keptIn(db)) })
+}
+
+// place is the name of the store.
+func (f *storeFlag) place() (string, error) {
+	if f.name != "" {
+		return f.name, nil
+	}
+	folder, err := config.DataDir()
+	return filepath.Join(folder, dsn.File), err
 }
 
 // shown is the name of the store for people.
 func (f *storeFlag) shown() string {
-	if f.name != "" {
-		return withoutPassword(f.name)
-	}
-	folder, err := config.DataDir()
-	if err != nil {
-		return dsn.File
-	}
-	return filepath.Join(folder, dsn.File)
-}
-
-// withoutPassword is the name of a store as it may be shown.
-func withoutPassword(name string) string {
-	if u, err := url.Parse(name); err == nil && u.User != nil {
-		return u.Redacted()
-	}
-	return name
+	name, _ := f.place() // without a folder it is the file's
+	return config.WithoutPassword(name)
 }
 
 // database is a store with the keys that it is sealed with.
@@ -72,32 +92,22 @@ func (db *database) artifacts() *artifact.Store {
 
 // open opens the store with the keys that there are. An existing one is never made
 // by a mistyped name.
-func (f *storeFlag) open(ctx context.Context, existing bool, master masterFlag) (*database, error) {
-	// What is there can be read where nothing can be written.
-	o := &dsn.Options{Existing: existing, Readable: true, TenantBytes: f.tenantBytes}
-	if master.given() {
-		var err error
-		if o.Masters, err = master.masters(); err != nil {
-			return nil, err
-		}
+func (f *storeFlag) open(ctx context.Context, existing bool) (*database, error) {
+	masters, err := f.masters()
+	if err != nil && !errors.Is(err, errNoMaster) {
+		return nil, err
 	}
-	name := f.name
-	if name == "" {
-		folder, err := config.DataDir()
-		if err == nil {
-			err = leftBehind(folder)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !existing {
-			if err := durable.MkdirAll(folder); err != nil {
-				return nil, err
-			}
-		}
-		// The file, not the folder: files that earlier revisions kept beside it are no
-		// reason to stop.
-		name = filepath.Join(folder, dsn.File)
+	// What is there can be read where nothing can be written.
+	o := &dsn.Options{Existing: existing, Readable: true, TenantBytes: f.tenantBytes, Masters: masters}
+	name, err := f.place()
+	if err == nil && f.name == "" {
+		err = leftBehind(filepath.Dir(name))
+	}
+	if err == nil && f.name == "" && !existing {
+		err = durable.MkdirAll(filepath.Dir(name))
+	}
+	if err != nil {
+		return nil, err
 	}
 	db, err := dsn.Open(ctx, name, o)
 	switch {
@@ -120,6 +130,9 @@ func (f *storeFlag) open(ctx context.Context, existing bool, master masterFlag) 
 // errNoStore is wrapped by the error of opening a store that must be there.
 var errNoStore = errors.New("nothing was kept there yet")
 
+// nothingYet reports whether an error says that nothing was kept on this machine yet.
+func (f *storeFlag) nothingYet(err error) bool { return f.name == "" && errors.Is(err, errNoStore) }
+
 // leftBehind tells of what earlier revisions kept in the data directory and nothing
 // reads any more.
 func leftBehind(folder string) error {
@@ -138,21 +151,23 @@ func leftBehind(folder string) error {
 // no model, and some take nothing out. It is an llm.Cache of what models answered.
 type lateStore struct {
 	flag *storeFlag
+	// existing says that the store must be there; where it is not, it may be later.
+	existing bool
 
-	mu     sync.Mutex
-	opened bool
-	kept   *kept
-	err    error
+	mu   sync.Mutex
+	kept *kept
+	err  error
 }
 
+// open opens the store, which outlives ctx.
 func (l *lateStore) open(ctx context.Context) (*kept, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.opened {
-		l.opened = true
-		if l.kept, l.err = l.flag.kept(ctx, false); l.err != nil {
-			l.err = fmt.Errorf("nowhere to keep what is taken out (see --store): %w", l.err)
-		}
+	if l.kept != nil || l.err != nil && !l.existing {
+		return l.kept, l.err
+	}
+	if l.kept, l.err = l.flag.kept(context.WithoutCancel(ctx), l.existing); l.err != nil && !l.existing {
+		l.err = fmt.Errorf("nowhere to keep what is taken out (see --store): %w", l.err)
 	}
 	return l.kept, l.err
 }

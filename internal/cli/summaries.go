@@ -107,12 +107,8 @@ const mostLeft = 200
 // most frequent cause first; empty where none was.
 func leftOut[N int | int64](of N, dropped map[string]N) string {
 	var left N
-	names := slices.SortedFunc(maps.Keys(dropped), func(a, b string) int {
-		return cmp.Or(cmp.Compare(dropped[b], dropped[a]), cmp.Compare(a, b))
-	})
-	for i, name := range names {
-		left += dropped[name]
-		names[i] = fmt.Sprintf("%s (%d)", cmp.Or(causes[name], name), dropped[name])
+	for _, n := range dropped {
+		left += n
 	}
 	if left == 0 {
 		return ""
@@ -121,7 +117,16 @@ func leftOut[N int | int64](of N, dropped map[string]N) string {
 	if left == 1 {
 		were = "was"
 	}
-	return fmt.Sprintf("%d of %s of the model's summary %s left out: %s", left, plural(int(of), "sentence"), were, strings.Join(names, ", "))
+	return fmt.Sprintf("%d of %s of the model's summary %s left out: %s", left, plural(int(of), "sentence"), were, mostFirst(dropped, causes))
+}
+
+// mostFirst are names, or the words that say them, with how often each was met, the
+// most frequent first.
+func mostFirst[N int | int64](count map[string]N, words map[string]string) string {
+	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int {
+		return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b))
+	})
+	return listed(names, func(name string) string { return fmt.Sprintf("%s (%d)", cmp.Or(words[name], name), count[name]) })
 }
 
 // causes are what summarize.Report.Dropped counts.
@@ -140,13 +145,7 @@ func (s *summaries) print(p *printer) {
 		p.text("summaries: none was needed, %s was not asked", strings.Join(s.Use, ", "))
 		return
 	}
-	names := slices.SortedFunc(maps.Keys(s.By), func(a, b string) int {
-		return cmp.Or(cmp.Compare(s.By[b], s.By[a]), cmp.Compare(a, b))
-	})
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%s (%d)", name, s.By[name])
-	}
-	line := "summaries by " + strings.Join(names, ", ")
+	line := "summaries by " + mostFirst(s.By, nil)
 	if s.Requests > 0 {
 		line += fmt.Sprintf(" · %s, %s tokens in, %s out", plural(s.Requests, "answer"), number(s.Input), number(s.Output))
 	}
@@ -171,11 +170,7 @@ func (s *summaries) note() string {
 	if len(s.By) == 0 {
 		return "no summary was needed"
 	}
-	var by []string
-	for _, name := range slices.Sorted(maps.Keys(s.By)) {
-		by = append(by, fmt.Sprintf("%s (%d)", name, s.By[name]))
-	}
-	note := "summaries by " + strings.Join(by, ", ")
+	note := "summaries by " + mostFirst(s.By, nil)
 	if s.Proposed > 0 {
 		note += fmt.Sprintf("; %d of %d items kept", s.Kept, s.Proposed)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -44,24 +45,35 @@ func (p *printer) section(heading string, columns []string, rows [][]string) {
 	p.table(columns, rows)
 }
 
+// firstRows is section, but that it shows so many rows and says how many more there are.
+func (p *printer) firstRows(heading string, columns []string, rows [][]string, most int, noun string) {
+	p.section(heading, columns, rows[:min(most, len(rows))])
+	if more := len(rows) - most; more > 0 {
+		p.line("and %s", plural(more, noun))
+	}
+}
+
+// listed joins what is said of each.
+func listed[T any](all []T, say func(T) string) string { return strings.Join(eachOf(all, say), ", ") }
+
+// series joins words, the last one by and or or.
+func series(words []string, by string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " " + by + " " + words[last]
+}
+
 // table writes rows in columns. A column whose name begins with ">" is aligned
 // to the right. The last column, and one whose name begins with "~", may be cut:
 // they share the room that the others leave. Columns without a single cell are
 // left out.
 func (p *printer) table(columns []string, rows [][]string) {
 	columns, rows = filled(columns, rows)
-	cells := make([][]string, 0, len(rows)+1)
-	head := make([]string, len(columns))
-	for c, name := range columns {
-		head[c] = strings.TrimLeft(name, ">~")
-	}
-	cells = append(cells, head)
+	cells := [][]string{eachOf(columns, func(name string) string { return strings.TrimLeft(name, ">~") })}
 	for _, row := range rows {
-		clean := make([]string, len(row))
-		for c, cell := range row {
-			clean[c] = printable(cell)
-		}
-		cells = append(cells, clean)
+		cells = append(cells, eachOf(row, printable))
 	}
 	widths := columnWidths(columns, cells)
 	for n, row := range cells {
@@ -86,28 +98,25 @@ func (p *printer) table(columns []string, rows [][]string) {
 func filled(columns []string, rows [][]string) ([]string, [][]string) {
 	var keep []int
 	for c := range columns {
-		for _, row := range rows {
-			if row[c] != "" {
-				keep = append(keep, c)
-				break
-			}
+		if slices.ContainsFunc(rows, func(row []string) bool { return row[c] != "" }) {
+			keep = append(keep, c)
 		}
-	}
-	pick := func(row []string) []string {
-		out := make([]string, len(keep))
-		for n, c := range keep {
-			out[n] = row[c]
-		}
-		return out
 	}
 	if len(keep) == 0 {
 		return columns, rows
 	}
-	out := make([][]string, len(rows))
-	for n, row := range rows {
-		out[n] = pick(row)
+	pick := func(row []string) []string {
+		return eachOf(keep, func(c int) string { return row[c] })
 	}
-	return pick(columns), out
+	return pick(columns), eachOf(rows, pick)
+}
+
+// eachOf is what becomes of each.
+func eachOf[T, U any](all []T, make func(T) U) (made []U) {
+	for _, one := range all {
+		made = append(made, make(one))
+	}
+	return made
 }
 
 // columnWidths fits a table into the width: the columns that may be cut get
@@ -151,19 +160,27 @@ func (p *printer) quote(text string) {
 // text writes a sentence of any length in lines that fit, the later ones
 // indented.
 func (p *printer) text(format string, args ...any) {
-	line, indent := "", ""
-	for _, word := range strings.Fields(printable(fmt.Sprintf(format, args...))) {
+	for _, line := range folded(printable(fmt.Sprintf(format, args...)), width, "    ") {
+		p.line("%s", line)
+	}
+}
+
+// folded breaks a text into lines of so many columns, where words allow, all but the
+// first with an indent.
+func folded(text string, columns int, indent string) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
 		switch {
 		case line == "":
 			line = word
-		case utf8.RuneCountInString(indent+line)+1+utf8.RuneCountInString(word) > width:
-			p.line("%s", indent+line)
-			line, indent = word, "    "
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > columns:
+			lines = append(lines, line)
+			line = indent + word
 		default:
 			line += " " + word
 		}
 	}
-	p.line("%s", indent+line)
+	return append(lines, line)
 }
 
 // printable puts a text on one line and takes out what would steer a terminal:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
+	"github.com/palimpsest-ai/palimpsest/internal/config"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
@@ -102,6 +105,7 @@ func (t *target) resolve(in *input) (*resolved, error) {
 		return nil, fmt.Errorf("%w: --models %s has no use without --model NAME", errUsage, t.models)
 	}
 	r.profile = render.For(r.api)
+	r.profile.Reach = render.Command
 	told := &summaries{By: map[string]int{}, Failures: []summaryFailure{}}
 	chosen, err := choice.Open(t.policy, &choice.Options{Summarizer: t.summarizer, Used: told.used})
 	if err != nil {
@@ -127,12 +131,17 @@ func (t *target) resolve(in *input) (*resolved, error) {
 	}
 	config := chosen.Config(r.counter)
 	config.Answers = llm.NewAnswers(t.answers)
+	return r, r.compactWith(chosen, config, told)
+}
+
+// compactWith makes the compactor of a policy, whose summaries are told.
+func (r *resolved) compactWith(chosen *choice.Choice, config palimpsest.Config, told *summaries) (err error) {
 	if chosen.Own() {
 		r.own = config.Policy
 		config.Policy = heard{config.Policy, told}
 	}
 	r.compactor, err = palimpsest.New(config)
-	return r, err
+	return err
 }
 
 // tokens is the budget: the flag, or what the model's window leaves for input.
@@ -169,14 +178,9 @@ type tokens int
 
 // Set reads 32000, 32_000, 32,000 and 32k (thousands, as model makers count).
 func (n *tokens) Set(text string) error {
-	digits := strings.NewReplacer("_", "", ",", "").Replace(strings.ToLower(text))
-	digits, thousands := strings.CutSuffix(digits, "k")
-	v, err := strconv.Atoi(digits)
-	if err != nil || v < 1 || v > 1<<40 {
+	v, err := config.ParseTokens(text)
+	if err != nil || v < 1 {
 		return errors.New("want a number of tokens above 0, such as 32000 or 32k")
-	}
-	if thousands {
-		v *= 1000
 	}
 	*n = tokens(v)
 	return nil
@@ -263,4 +267,149 @@ func refused(api string, body []byte) []error {
 		}
 	}
 	return problems
+}
+
+// compact makes the request fit: by a ladder that fills the budget, or once by a
+// policy that keeps to its own rules and formats. Such a policy does not aim at
+// the budget, so what it leaves may still be too much.
+func (r *resolved) compact(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
+	res, err := r.shorter(ctx, q)
+	if err == nil && res.After > q.Budget {
+		return nil, fmt.Errorf("policy %s keeps to its own rules and leaves %s tokens, over the budget of %s: raise it, or use --policy auto: %w",
+			r.own.Name(), number(res.After), number(q.Budget), palimpsest.ErrOverBudget)
+	}
+	return res, err
+}
+
+// shorter is compact, but that what a policy of its own rules leaves may be over the
+// budget.
+func (r *resolved) shorter(ctx context.Context, q palimpsest.Request) (*palimpsest.Result, error) {
+	if r.own == nil {
+		res, err := r.compactor.Compact(ctx, q)
+		if err == nil && r.summaries != nil {
+			r.summaries.report(res.Summaries)
+		}
+		return res, err
+	}
+	whole, err := r.compactor.Render(nil, q)
+	if err != nil || whole.After <= q.Budget {
+		return whole, err
+	}
+	th := r.compactor.Session(q.Thread.ID())
+	if _, err := th.Append(ctx, uncopied.Messages(q.Thread)...); err != nil {
+		return nil, err
+	}
+	p, err := th.Plan(ctx, palimpsest.Step{Base: q.Base, Profile: q.Profile, Budget: q.Budget, Window: r.model.Window, Output: r.model.MaxOutput})
+	if errors.Is(err, policy.ErrNothing) {
+		return nil, fmt.Errorf("policy %s: %w; %w", r.own.Name(), err, palimpsest.ErrOverBudget)
+	}
+	if err != nil {
+		return nil, err
+	}
+	res, err := r.compactor.Render(p, q)
+	if err != nil {
+		return nil, err
+	}
+	res.Plan.CompactedTokens = res.After
+	return res, nil
+}
+
+// heard is a policy whose summaries are told: of a dry run only the plan comes
+// back.
+type heard struct {
+	policy.Policy
+	told *summaries
+}
+
+// Unwrap returns the policy itself (see policy.As).
+func (h heard) Unwrap() policy.Policy { return h.Policy }
+
+// Plan implements policy.Policy.
+func (h heard) Plan(ctx context.Context, s *policy.Situation) (*policy.Fitted, error) {
+	f, err := h.Policy.Plan(ctx, s)
+	if err == nil {
+		h.told.report(f.Summaries)
+	}
+	return f, err
+}
+
+// counterNames are the values of --counter, as help texts show them.
+const counterNames = "o200k, cl100k, claude, gemini, chars/4, …"
+
+// counting says who chose a counter: a model, or what the caller wrote.
+type counting struct {
+	Model string `json:"counted_for,omitempty"`
+	// Because says where the model's name comes from, or the counter's.
+	Because string `json:"counted_because"`
+}
+
+// count finds the counter of a request: what --counter or the policy names, else
+// that of the model to which the request goes. That is --model's, else the one that
+// the file names, else, where the request is written for another API than the
+// file's, the one that stands in it.
+func (t *target) count(in *input, policy string) (*token.Counter, counting, error) {
+	switch {
+	case t.counter != "":
+		return counterNamed(t.counter, "--counter")
+	case policy != "" && policy != "auto":
+		return counterNamed(policy, t.policy+": counter")
+	case t.model != "":
+		m, err := t.find()
+		if err != nil {
+			return nil, counting{}, err
+		}
+		c, err := token.ForModel(m)
+		return c, counting{m.Name, "--model"}, err
+	}
+	set, err := t.table()
+	if err != nil {
+		return nil, counting{}, err
+	}
+	api := t.to
+	if api == "" || api == asText {
+		api = in.api()
+	}
+	name, because := in.Model, "the file names it"
+	switch {
+	case in.Model != "" && api == in.api():
+	case defaultModels[api] != "":
+		name, because = defaultModels[api], "it stands in the request"
+	case api == wire.Gemini:
+		name, because = "gemini", "the request is for its API"
+	}
+	return counterOf(set, name, because)
+}
+
+func counterNamed(name, flag string) (*token.Counter, counting, error) {
+	c, err := token.New(name, nil)
+	if err != nil {
+		return nil, counting{}, fmt.Errorf("%w: %s: %w", errUsage, flag, err)
+	}
+	return c, counting{Because: flag}, nil
+}
+
+// counterOf is the counter of a model. One that is not in the table is counted as
+// its family's newest; of another maker, as OpenAI's.
+func counterOf(set token.ModelSet, model, because string) (*token.Counter, counting, error) {
+	if m, err := set.Find(model); err == nil {
+		c, err := token.ForModel(m)
+		return c, counting{model, because}, err
+	}
+	name := "o200k"
+	switch lower := strings.ToLower(model); {
+	case strings.Contains(lower, "claude"):
+		name = "claude-4.7"
+	case strings.Contains(lower, "gemini"):
+		name = "gemini"
+	}
+	c, err := token.New(name, nil)
+	return c, counting{model, because}, err
+}
+
+// String tells it behind the counter's name.
+func (c counting) String() string {
+	if c.Model == "" {
+		return ""
+	}
+	return fmt.Sprintf(", as %s (%s)", c.Model, c.Because)
 }

@@ -77,20 +77,15 @@ func (b build) String() string {
 }
 
 func versionCommand(s Streams) *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version, the commit it was built from and the version of Go",
-		Args:  exactly(0, "no arguments"),
-		RunE: func(*cobra.Command, []string) error {
+		Args:  noArguments,
+		RunE: func(c *cobra.Command, _ []string) error {
 			b := thisBuild()
-			if asJSON {
-				return writeJSON(s.Out, b)
-			}
-			_, err := fmt.Fprint(s.Out, b)
-			return err
+			return tell(s.Out, c, b, func(p *printer) { fmt.Fprint(p.w, b) })
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "write one JSON object")
+	c.Flags().Bool("json", false, "write one JSON object")
 	return c
 }

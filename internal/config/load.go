@@ -6,12 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/knadh/koanf/v2"
 
 	"github.com/palimpsest-ai/palimpsest/internal/closest"
 	"github.com/palimpsest-ai/palimpsest/internal/yamlfile"
@@ -53,17 +51,11 @@ func (v Value) Shown() string {
 	return v.show(v.Text)
 }
 
-// layer is the values of one source, and where each stands in it.
-type layer struct {
-	values map[string]any
-	from   map[string]string
-}
+// given is a value as a source has it, and where it stands there.
+type given struct{ text, from string }
 
-// ReadBytes and Read implement koanf.Provider.
-func (l layer) ReadBytes() ([]byte, error)    { return nil, errors.New("config: the values are no bytes") }
-func (l layer) Read() (map[string]any, error) { return l.values, nil }
-func (l layer) add(name, text, from string)   { l.values[name], l.from[name] = text, from }
-func newLayer() layer                         { return layer{map[string]any{}, map[string]string{}} }
+// layer is the values of one source, by name.
+type layer map[string]given
 
 // Load reads the sources. The error names the first value that cannot be used and
 // where it stands.
@@ -73,27 +65,18 @@ func Load(s Sources) (*Config, error) {
 		return nil, err
 	}
 	env, unknown := envLayer(s.Environ)
-	defaults, flags := newLayer(), newLayer()
-	for _, setting := range Settings() {
-		defaults.add(setting.Name, setting.Default, "default")
-		if text, ok := s.Flags[setting.Name]; ok {
-			flags.add(setting.Name, text, "--"+setting.Name)
-		}
-	}
-	// The names of settings hold no dot, so that none is taken for a path.
-	k := koanf.New(".")
-	from := map[string]string{}
-	for _, l := range []layer{defaults, file, env, flags} {
-		if err := k.Load(l, nil); err != nil {
-			return nil, fmt.Errorf("config: %w", err)
-		}
-		for name, where := range l.from {
-			from[name] = where
-		}
+	flags := layer{}
+	for name, text := range s.Flags {
+		flags[name] = given{text, "--" + name}
 	}
 	c := &Config{values: map[string]Value{}, unknown: unknown}
 	for _, setting := range Settings() {
-		v := Value{Setting: setting, Text: k.String(setting.Name), From: from[setting.Name]}
+		v := Value{setting, setting.Default, "default"}
+		for _, l := range []layer{file, env, flags} {
+			if g, ok := l[setting.Name]; ok {
+				v.Text, v.From = g.text, g.from
+			}
+		}
 		if err := setting.valid(v.Text); err != nil {
 			return nil, fmt.Errorf("%s (%s): %q: %w", setting.Name, v.From, v.Shown(), err)
 		}
@@ -109,7 +92,7 @@ const ConfigEnv = prefix + "CONFIG"
 var reserved = []string{ConfigEnv, MasterEnv}
 
 func envLayer(environ []string) (layer, []string) {
-	l := newLayer()
+	l := layer{}
 	var unknown []string
 	byEnv := map[string]string{}
 	for _, s := range Settings() {
@@ -122,7 +105,7 @@ func envLayer(environ []string) (layer, []string) {
 		case byEnv[name] == "":
 			unknown = append(unknown, name)
 		default:
-			l.add(byEnv[name], text, name)
+			l[byEnv[name]] = given{text, name}
 		}
 	}
 	slices.Sort(unknown)
@@ -131,7 +114,7 @@ func envLayer(environ []string) (layer, []string) {
 
 // fileLayer reads a file of settings: one YAML mapping from names to values.
 func fileLayer(path string, optional bool) (layer, error) {
-	l := newLayer()
+	l := layer{}
 	if path == "" {
 		return l, nil
 	}
@@ -167,10 +150,10 @@ func (l layer) parse(path string, data []byte) error {
 		if !ok {
 			return fmt.Errorf("config: %s: %s: want a single value", where, name)
 		}
-		if _, twice := l.values[name]; twice {
+		if _, twice := l[name]; twice {
 			return fmt.Errorf("config: %s: %s is set twice", where, name)
 		}
-		l.add(name, text, where)
+		l[name] = given{text, where}
 	}
 	return nil
 }
@@ -217,13 +200,13 @@ func (c *Config) Text(name string) string { return c.value(name).Text }
 
 // Count returns a whole number.
 func (c *Config) Count(name string) int {
-	n, _ := strconv.Atoi(c.value(name).Text)
+	n, _ := count(c.value(name).Text)
 	return n
 }
 
 // Tokens returns a number of tokens.
 func (c *Config) Tokens(name string) int {
-	n, _ := tokens(c.value(name).Text)
+	n, _ := ParseTokens(c.value(name).Text)
 	return n
 }
 
@@ -235,6 +218,6 @@ func (c *Config) Bytes(name string) int {
 
 // Duration returns a span of time.
 func (c *Config) Duration(name string) time.Duration {
-	d, _ := time.ParseDuration(c.value(name).Text)
+	d, _ := duration(c.value(name).Text)
 	return d
 }

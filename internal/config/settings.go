@@ -59,13 +59,13 @@ const MasterEnv = prefix + "MASTER_KEY"
 // Settings is the table, in the order in which people are shown it.
 func Settings() []Setting {
 	return []Setting{
-		{Name: "listen", Default: "127.0.0.1:7433", Want: "ADDRESS", check: isAddressIfAny,
+		{Name: "listen", Default: "127.0.0.1:7433", Want: "ADDRESS", check: or("", isAddress),
 			Usage: "listen on this address; one that others can reach needs keys. Empty listens at the socket alone"},
 		{Name: "socket", Want: "FILE",
 			Usage: "listen on this Unix socket too, which only you can open, in a folder that only you can enter: it needs no key, and the address then wants one (`palimpsest daemon` prints one for the run); empty has none"},
-		{Name: "idle", Default: "0", Want: "DURATION", check: isDurationOrNone,
+		{Name: "idle", Default: "0", Want: "DURATION", check: or("0", reads(duration)),
 			Usage: "end when there was no request and no background job for so long; 0 never does"},
-		{Name: "store", Want: "STORE", show: withoutPassword,
+		{Name: "store", Want: "STORE", show: WithoutPassword,
 			Usage: "keep everything here, keys too: a SQLite FILE, postgres://USER:PASSWORD@HOST/NAME, or memory: (until the daemon stops); empty is palimpsest.db in palimpsest's data directory"},
 		{Name: "master-key", Want: "FILE", env: prefix + "MASTER_KEY_FILE",
 			Usage: "encrypt what is kept, with keys that the master key in this file wraps (or the one in " + MasterEnv + ")"},
@@ -75,7 +75,7 @@ func Settings() []Setting {
 			Usage: "the key of that certificate (PEM)"},
 		{Name: "policy", Default: "auto", Want: "POLICY",
 			Usage: "when and how threads are compacted: a file (see \"palimpsest policy\"), or auto, ladder, session, timeline, workstream, loop"},
-		{Name: "favor", Want: "WHAT", check: isFavor,
+		{Name: "favor", Want: "WHAT", check: or("", oneOf(policy.Favors()...)),
 			Usage: "when the policy auto compacts and how much it keeps: quality (near the window, half of it), balanced (from 64,000 tokens on, half of that) or cost (where it costs least); empty is the policy's own, else balanced"},
 		{Name: "summarizer", Want: "CHAIN",
 			Usage: "who writes summaries, such as anthropic:claude-haiku-4-5,extractive, in place of what the policy says; agent is the own model of an agent behind the proxy, asked with the agent's key"},
@@ -83,7 +83,7 @@ func Settings() []Setting {
 			Usage: "count tokens with this counter: o200k, cl100k, claude, gemini, chars/4, …; auto is the policy's, or else o200k for threads and each model's own for agents behind the proxy"},
 		{Name: "recall", Default: "tools", Want: "HOW", values: []string{"off", "tools"},
 			Usage: "what prompts offer to reach what was removed, where a step brings tools of its own: read_artifact and recall, whose calls …/answer answers (tools), or nothing (off)"},
-		{Name: "inject", Default: "0", Want: "TOKENS", check: isTokens,
+		{Name: "inject", Default: "0", Want: "TOKENS", check: reads(ParseTokens),
 			Usage: "show so many tokens of removed messages that match the user's last one beside it, where recall is tools; 0 shows none"},
 		{Name: "mcp", Default: "read", Want: "HOW", values: []string{"off", "read", "write"},
 			Usage: "what agents may do at /mcp, by the Model Context Protocol and the rights of their key: search and read threads (read), compact them too (write), or nothing (off)"},
@@ -93,51 +93,51 @@ func Settings() []Setting {
 			Usage: "ask the Anthropic and Gemini APIs, with the keys in the environment, how large a large request is where the counter only estimates: on, or off"},
 		{Name: "quality", Default: "on", Want: "HOW", values: []string{"off", "on"},
 			Usage: "watch threads for agents that miss what was removed, and tell of them in events and metrics: on, or off"},
-		{Name: "anthropic-upstream", Want: "URL", show: withoutPassword,
+		{Name: "anthropic-upstream", Want: "URL", show: WithoutPassword,
 			Usage: "send what agents ask the Anthropic API to this base URL, without /v1; empty is the provider's own"},
-		{Name: "openai-upstream", Want: "URL", show: withoutPassword,
+		{Name: "openai-upstream", Want: "URL", show: WithoutPassword,
 			Usage: "send what agents ask the OpenAI APIs to this base URL, with /v1; empty is the provider's own"},
-		{Name: "gemini-upstream", Want: "URL", show: withoutPassword,
+		{Name: "gemini-upstream", Want: "URL", show: WithoutPassword,
 			Usage: "send what agents ask the Gemini API to this base URL, without a version; empty is the provider's own"},
 		{Name: "emulate", Want: "APIS", check: areAPIs,
 			Usage: "do what agents ask of native compaction here, for upstreams of these APIs that cannot: anthropic, openai, or both joined by a comma; empty passes it on"},
 		{Name: "proxy", Default: "tools", Want: "HOW", values: []string{"off", "plain", "tools"},
 			Usage: "pass requests of agents on to their provider, compacted: with the tools read_artifact and recall once something was removed (tools), without them (plain), or not at all (off)"},
-		{Name: "memory", Want: "BYTES", check: isBytesIfAny,
+		{Name: "memory", Want: "BYTES", check: or("", reads(bytes)),
 			Usage: "how much memory the process may have; requests beyond it are answered with 503 and Retry-After. Empty is the limit of its control group, else half of the machine. Go's GOMEMLIMIT follows from it where that is not set, and so does each of the next four"},
-		{Name: "proxy-memory", Want: "BYTES", check: isBytesIfAny,
+		{Name: "proxy-memory", Want: "BYTES", check: or("", reads(bytes)),
 			Usage: "remember so much of the conversations of agents between their steps, of all tenants together; what is forgotten is read from the store again. Empty is an eighth of memory, at most 256MB"},
-		{Name: "proxy-tenant-memory", Want: "BYTES", check: isBytesIfAny,
+		{Name: "proxy-tenant-memory", Want: "BYTES", check: or("", reads(bytes)),
 			Usage: "of that at most so much for each tenant; empty is half of it"},
-		{Name: "proxy-bodies", Want: "BYTES", check: isBytesIfAny,
+		{Name: "proxy-bodies", Want: "BYTES", check: or("", reads(bytes)),
 			Usage: "hold so much of requests at work, of agents and of the API, by the size of their bodies; what comes beyond it is answered with 503 and Retry-After. Empty is an eighth of memory, at most 512MB"},
-		{Name: "tenant-bodies", Want: "BYTES", check: isBytesIfAny,
+		{Name: "tenant-bodies", Want: "BYTES", check: or("", reads(bytes)),
 			Usage: "of that at most so much for each tenant; empty is half of it"},
-		{Name: "tenant-requests", Default: "500", Want: "N", check: isCount,
+		{Name: "tenant-requests", Default: "500", Want: "N", check: reads(count),
 			Usage: "requests that a tenant may have at work at once, those of its agents too; further ones are answered with 429 and Retry-After"},
-		{Name: "tenant-disk", Default: "0", Want: "BYTES", check: isBytesOrNone,
+		{Name: "tenant-disk", Default: "0", Want: "BYTES", check: or("0", reads(bytes)),
 			Usage: "what a tenant may keep, as stored; writes beyond it are refused, and requests of its agents pass as they came. 0 bounds nothing; memory: has no such bound"},
-		{Name: "tenant-spending", Default: "0", Want: "TOKENS", check: isTokens,
+		{Name: "tenant-spending", Default: "0", Want: "TOKENS", check: reads(ParseTokens),
 			Usage: "tokens an hour that models may be asked for a tenant, for summaries and decisions; beyond it they are made without a model. 0 bounds nothing"},
-		{Name: "window", Default: "0", Want: "TOKENS", check: isTokens,
+		{Name: "window", Default: "0", Want: "TOKENS", check: reads(ParseTokens),
 			Usage: "the context window of models that are not in the table; 0 leaves their threads to the policy's own limits"},
 		{Name: "models", Want: "FILE",
 			Usage: "a file of models that adds to or replaces the built-in table"},
-		{Name: "max-body", Default: "64MB", Want: "BYTES", check: isBytes,
+		{Name: "max-body", Default: "64MB", Want: "BYTES", check: reads(bytes),
 			Usage: "the largest request"},
-		{Name: "max-depth", Default: "200", Want: "LEVELS", check: isCount,
+		{Name: "max-depth", Default: "200", Want: "LEVELS", check: reads(count),
 			Usage: "how deep the JSON of a request may nest, at most 1000"},
-		{Name: "rate", Default: "200", Want: "N", check: isCount,
+		{Name: "rate", Default: "200", Want: "N", check: reads(count),
 			Usage: "requests per second of a key, or of an address where there are no keys"},
-		{Name: "burst", Default: "400", Want: "N", check: isCount,
+		{Name: "burst", Default: "400", Want: "N", check: reads(count),
 			Usage: "requests that it may make at once"},
-		{Name: "max-streams", Default: "100", Want: "N", check: isCount,
+		{Name: "max-streams", Default: "100", Want: "N", check: reads(count),
 			Usage: "streams of events that a tenant may hold open"},
-		{Name: "patience", Default: "30s", Want: "DURATION", check: isDuration,
+		{Name: "patience", Default: "30s", Want: "DURATION", check: reads(duration),
 			Usage: "how long a request waits for a compaction of its thread that is being made, under a policy that has requests wait (workstream) or where it cannot be sent without"},
-		{Name: "lease", Default: "2s", Want: "DURATION", check: isDuration,
+		{Name: "lease", Default: "2s", Want: "DURATION", check: reads(duration),
 			Usage: "how long it waits where the process that makes it has not said so, which a process does four times as often; after 15 times that another one takes it up"},
-		{Name: "drain", Default: "30s", Want: "DURATION", check: isDuration,
+		{Name: "drain", Default: "30s", Want: "DURATION", check: reads(duration),
 			Usage: "how long requests may take to finish when the daemon stops"},
 		{Name: "log-level", Default: "info", Want: "LEVEL", values: []string{"debug", "info", "warn", "error"},
 			Usage: "write log records from this level on: debug, info, warn, error"},
@@ -169,44 +169,21 @@ func Names() []string {
 	return names
 }
 
-func isFavor(text string) error {
-	if text == "" {
-		return nil
-	}
-	return oneOf(policy.Favors()...)(text)
-}
-
 func areAPIs(text string) error {
 	_, err := native.APIs(strings.Split(text, ","))
 	return err
 }
 
 func isAddress(text string) error {
-	_, port, ok := strings.Cut(text, ":")
-	if i := strings.LastIndexByte(text, ':'); ok {
-		port = text[i+1:]
-	}
-	if n, err := strconv.Atoi(port); !ok || err != nil || n < 0 || n > 65535 {
+	n, err := strconv.Atoi(text[strings.LastIndexByte(text, ':')+1:])
+	if !strings.Contains(text, ":") || err != nil || n < 0 || n > 65535 {
 		return errors.New("want an address with a port, such as 127.0.0.1:7433")
 	}
 	return nil
 }
 
-// isAddressIfAny takes nothing too.
-func isAddressIfAny(text string) error {
-	if text == "" {
-		return nil
-	}
-	return isAddress(text)
-}
-
-func isTokens(text string) error {
-	_, err := tokens(text)
-	return err
-}
-
-// tokens reads 32000, 32_000, 32,000 and 32k (thousands, as model makers count).
-func tokens(text string) (int, error) {
+// ParseTokens reads 32000, 32_000, 32,000 and 32k (thousands, as model makers count).
+func ParseTokens(text string) (int, error) {
 	digits := strings.NewReplacer("_", "", ",", "").Replace(strings.ToLower(text))
 	digits, thousands := strings.CutSuffix(digits, "k")
 	n, err := strconv.Atoi(digits)
@@ -217,27 +194,6 @@ func tokens(text string) (int, error) {
 		n *= 1000
 	}
 	return n, nil
-}
-
-func isBytes(text string) error {
-	_, err := bytes(text)
-	return err
-}
-
-// isBytesIfAny takes nothing too: the value follows from others then.
-func isBytesIfAny(text string) error {
-	if text == "" {
-		return nil
-	}
-	return isBytes(text)
-}
-
-// isBytesOrNone takes 0 too, which bounds nothing.
-func isBytesOrNone(text string) error {
-	if text == "0" {
-		return nil
-	}
-	return isBytes(text)
 }
 
 // bytes reads 1000, 64KB, 64MB and 1GB, in powers of 1024.
@@ -257,26 +213,39 @@ func bytes(text string) (int, error) {
 	return n * unit, nil
 }
 
-func isCount(text string) error {
-	if n, err := strconv.Atoi(text); err != nil || n < 1 || n > 1<<30 {
-		return errors.New("want a whole number above 0")
+func count(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 1<<30 {
+		return 0, errors.New("want a whole number above 0")
 	}
-	return nil
+	return n, nil
 }
 
-func isDuration(text string) error {
-	if d, err := time.ParseDuration(text); err != nil || d <= 0 {
-		return errors.New("want a duration above 0, such as 30s or 2m")
+func duration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, errors.New("want a duration above 0, such as 30s or 2m")
 	}
-	return nil
+	return d, nil
 }
 
-// isDurationOrNone takes 0 too, which bounds nothing.
-func isDurationOrNone(text string) error {
-	if text == "0" {
-		return nil
+// reads takes every text that can be read so.
+func reads[T any](parse func(string) (T, error)) func(string) error {
+	return func(text string) error {
+		_, err := parse(text)
+		return err
 	}
-	return isDuration(text)
+}
+
+// or takes one more text: "" where a value follows from others, or 0, which bounds
+// nothing.
+func or(more string, check func(string) error) func(string) error {
+	return func(text string) error {
+		if text == more {
+			return nil
+		}
+		return check(text)
+	}
 }
 
 func oneOf(values ...string) func(string) error {
@@ -288,9 +257,9 @@ func oneOf(values ...string) func(string) error {
 	}
 }
 
-// withoutPassword hides the password of a database's address. Where the address
+// WithoutPassword hides the password of a store's or an upstream's address. Where the address
 // cannot be read nobody knows where a password is, and all of it is hidden.
-func withoutPassword(text string) string {
+func WithoutPassword(text string) string {
 	scheme, _, ok := strings.Cut(text, "://")
 	if !ok || filepath.IsAbs(text) {
 		return text

@@ -19,7 +19,6 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -47,9 +46,8 @@ type Agent struct {
 	Name string
 	// Events are those that are answered, as they are registered.
 	Events []Event
-	// Variable and Home say where the agent's settings are: a folder that the variable
-	// names, or one below the user's home; Settings is the file in it.
-	Variable, Home, Settings string
+	// Settings is the file in the agent's own folder in which hooks are set.
+	Settings string
 	// MostContext is how much text the agent takes from a hook, in bytes.
 	MostContext int
 	// Second is the agent's unit of timeouts: how many make a second.
@@ -65,16 +63,16 @@ type Event struct{ Name, Matcher string }
 // take: 10,000 characters of a hook (Claude Code), 2,500 tokens (Codex).
 var agents = []Agent{
 	{
-		Name: "claude-code", Variable: "CLAUDE_CONFIG_DIR", Home: ".claude", Settings: "settings.json", MostContext: 9_500, Second: 1,
+		Name: "claude-code", Settings: "settings.json", MostContext: 9_500, Second: 1,
 		Events: []Event{{SessionStart, "compact"}, {PreCompact, ""}, {PostToolUse, ""}},
 	},
 	{
-		Name: "codex", Variable: "CODEX_HOME", Home: ".codex", Settings: "hooks.json", MostContext: 7_000, Second: 1,
+		Name: "codex", Settings: "hooks.json", MostContext: 7_000, Second: 1,
 		Events: []Event{{SessionStart, "compact"}},
 		Note:   "Codex runs hooks that you trust: it asks at its next start.",
 	},
 	{
-		Name: "gemini-cli", Home: ".gemini", Settings: "settings.json", Second: 1000,
+		Name: "gemini-cli", Settings: "settings.json", Second: 1000,
 		Events: []Event{{AfterTool, ""}},
 	},
 }
@@ -163,26 +161,21 @@ func (a *Agent) Context(ctx context.Context, t *transcript.Transcript) (string, 
 }
 
 // WithContext is the answer that adds a text to the agent's context at an event.
-func WithContext(event, text string) ([]byte, error) {
-	out, err := sjson.Set(`{"hookSpecificOutput":{}}`, "hookSpecificOutput.hookEventName", event)
-	if err == nil {
-		out, err = sjson.Set(out, "hookSpecificOutput.additionalContext", text)
-	}
-	return []byte(out + "\n"), err
+func WithContext(event, text string) []byte {
+	return specific(event, "additionalContext", rawjson.Quote(text))
 }
 
 // WithOutput is the answer by which another output, as JSON, takes the place of a
 // tool's.
-func WithOutput(event, response string) ([]byte, error) {
+func WithOutput(event, response string) []byte {
 	if event == AfterTool { // the model reads the reason as the tool's result
-		out, err := sjson.Set(`{"decision":"deny"}`, "reason", texts(gjson.Parse(response)))
-		return []byte(out + "\n"), err
+		return []byte(`{"decision":"deny","reason":` + rawjson.Quote(texts(gjson.Parse(response))) + "}\n")
 	}
-	out, err := sjson.Set(`{"hookSpecificOutput":{}}`, "hookSpecificOutput.hookEventName", event)
-	if err == nil {
-		out, err = sjson.SetRaw(out, "hookSpecificOutput.updatedToolOutput", response)
-	}
-	return []byte(out + "\n"), err
+	return specific(event, "updatedToolOutput", response)
+}
+
+func specific(event, key, value string) []byte {
+	return []byte(`{"hookSpecificOutput":{"hookEventName":` + rawjson.Quote(event) + `,"` + key + `":` + value + "}}\n")
 }
 
 // texts is what a model reads of a tool's response: of Gemini's, the content that is

@@ -29,23 +29,12 @@ func (a *Agent) Add(settings []byte, command string) ([]byte, error) {
 		out = []byte("{}")
 	}
 	for _, e := range a.Events {
-		group := `{}`
+		matcher := ""
 		if e.Matcher != "" {
-			group, err = sjson.Set(group, "matcher", e.Matcher)
+			matcher = `"matcher":` + rawjson.Quote(e.Matcher) + ","
 		}
-		if err == nil {
-			group, err = sjson.Set(group, "hooks.0.type", "command")
-		}
-		if err == nil {
-			group, err = sjson.Set(group, "hooks.0.command", command+a.call(e.Name))
-		}
-		if err == nil {
-			group, err = sjson.Set(group, "hooks.0.timeout", timeout*a.Second)
-		}
-		if err == nil {
-			out, err = sjson.SetRawBytes(out, "hooks."+e.Name+".-1", []byte(group))
-		}
-		if err != nil {
+		group := fmt.Sprintf(`{%s"hooks":[{"type":"command","command":%s,"timeout":%d}]}`, matcher, rawjson.Quote(command+a.call(e.Name)), timeout*a.Second)
+		if out, err = sjson.SetRawBytes(out, "hooks."+e.Name+".-1", []byte(group)); err != nil {
 			return nil, fmt.Errorf("%w: %s of %s: %w", ErrInput, a.Settings, a.Name, err)
 		}
 	}

@@ -1,12 +1,11 @@
 package mcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 )
@@ -19,12 +18,10 @@ const (
 	mostTokens    = 20_000
 )
 
-// size checks how many tokens an answer may take.
-func size(asked int) (int, error) {
-	switch {
-	case asked == 0:
-		return defaultTokens, nil
-	case asked < leastTokens || asked > mostTokens:
+// tokens is how many tokens an answer may take.
+func (r room) tokens() (int, error) {
+	asked := cmp.Or(r.MaxTokens, defaultTokens)
+	if asked < leastTokens || asked > mostTokens {
 		return 0, fmt.Errorf("max_tokens: want a number from %d to %d, got %d", leastTokens, mostTokens, asked)
 	}
 	return asked, nil
@@ -91,11 +88,6 @@ var errCursor = errors.New("cursor: want one that an earlier answer to the same 
 
 // name is a name that a caller or a file has made up, on one line and in quotes.
 func name(text string) string { return strconv.Quote(clip.Line(text, 80)) }
-
-// plainText is an answer of one text.
-func plainText(text string) *sdk.CallToolResult {
-	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}
-}
 
 // plural is a number of things.
 func plural(n int, thing string) string {

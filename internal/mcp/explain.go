@@ -13,19 +13,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-func (s *Server) explain(ctx context.Context, in explainArgs) (string, error) {
-	tokens, err := size(in.MaxTokens)
+func (s *Server) explain(ctx context.Context, in explainArgs, tokens int) (string, error) {
+	one, err := s.session(ctx, in.Session)
 	if err != nil {
 		return "", err
 	}
-	list, err := s.chosen(ctx, in.Session, "", "")
-	if err != nil {
-		return "", err
-	}
-	if in.Session == "" {
-		return "", fmt.Errorf("session: want the id of one; the tool sessions lists them")
-	}
-	one := list[0]
 	c, err := s.sessions.Open(ctx, one.ID)
 	if err != nil {
 		return "", err
@@ -94,29 +86,22 @@ func brief(m *thread.Message) string {
 	return clip.Line(strings.TrimSpace(m.Text()), 60)
 }
 
-func (s *Server) preview(ctx context.Context, in compactArgs) (string, error) {
-	return s.compact(ctx, keepArgs{compactArgs: in})
+func (s *Server) preview(ctx context.Context, in compactArgs, tokens int) (string, error) {
+	return s.compact(ctx, keepArgs{compactArgs: in}, tokens)
 }
 
 // maxBudget is the largest budget that is no slip, in tokens.
 const maxBudget = 1 << 30
 
-func (s *Server) compact(ctx context.Context, in keepArgs) (string, error) {
-	tokens, err := size(in.MaxTokens)
-	if err != nil {
-		return "", err
-	}
+func (s *Server) compact(ctx context.Context, in keepArgs, tokens int) (string, error) {
 	if in.Budget < 0 || in.Budget > maxBudget {
 		return "", fmt.Errorf("budget: want a number of tokens above 0, such as 32000")
 	}
-	if in.Session == "" {
-		return "", fmt.Errorf("session: want the id of one; the tool sessions lists them")
-	}
-	list, err := s.chosen(ctx, in.Session, "", "")
+	one, err := s.session(ctx, in.Session)
 	if err != nil {
 		return "", err
 	}
-	c, err := s.sessions.Compact(ctx, list[0].ID, in.Budget, in.Keep)
+	c, err := s.sessions.Compact(ctx, one.ID, in.Budget, in.Keep)
 	if err != nil {
 		return "", err
 	}
@@ -125,9 +110,9 @@ func (s *Server) compact(ctx context.Context, in keepArgs) (string, error) {
 		if c.After < c.Before {
 			under = " under the plan in force"
 		}
-		return fmt.Sprintf("%s\nIt fits as it is%s: %d tokens, the budget is %d. There is nothing more to take out.", list[0].row(""), under, c.After, c.Budget), nil
+		return fmt.Sprintf("%s\nIt fits as it is%s: %d tokens, the budget is %d. There is nothing more to take out.", one.row(""), under, c.After, c.Budget), nil
 	}
-	head := list[0].row("") + "\n"
+	head := one.row("") + "\n"
 	if c.Kept != "" {
 		head += "The plan is in force and kept in " + c.Kept + "; the whole conversation stays. "
 	} else {

@@ -31,11 +31,7 @@ const (
 
 // recall answers from the sessions that the cursor has come to. It is "A:B": A
 // sessions are done with, and B hits of the next ones were shown.
-func (s *Server) recall(ctx context.Context, in recallArgs) (string, error) {
-	tokens, err := size(in.MaxTokens)
-	if err != nil {
-		return "", err
-	}
+func (s *Server) recall(ctx context.Context, in recallArgs, tokens int) (string, error) {
 	if in.Query = strings.TrimSpace(in.Query); in.Query == "" || len(in.Query) > maxQuery {
 		return "", fmt.Errorf("query: want words that stand in what you look for, at most %d bytes", maxQuery)
 	}
@@ -179,10 +175,8 @@ func (s *Server) index(ctx context.Context, list []Session) (index *recall.Index
 // asks, the question itself is left out.
 func (s *Server) entries(ctx context.Context, one Session, newest bool) ([]recall.Entry, error) {
 	key := strings.Join([]string{s.scope, one.ID, one.Version, strconv.FormatBool(newest)}, "\x00")
-	if s.memory.entries != nil {
-		if held, ok := s.memory.entries.Get(key); ok {
-			return held, nil
-		}
+	if held, ok := s.memory.entries.Get(key); ok {
+		return held, nil
 	}
 	c, err := s.sessions.Open(ctx, one.ID)
 	if err != nil {
@@ -209,9 +203,7 @@ func (s *Server) entries(ctx context.Context, one Session, newest bool) ([]recal
 		entries[i].ThreadID, entries[i].ArtifactID = one.ID, aside[entries[i].MessageID]
 		bytes += len(entries[i].Text)
 	}
-	if s.memory.entries != nil {
-		s.memory.entries.Put(key, entries, bytes)
-	}
+	s.memory.entries.Put(key, entries, bytes)
 	return entries, nil
 }
 
@@ -247,11 +239,7 @@ func copies(t *thread.Thread) map[thread.ID]bool {
 	return out
 }
 
-func (s *Server) read(ctx context.Context, in readArgs) (string, error) {
-	tokens, err := size(in.MaxTokens)
-	if err != nil {
-		return "", err
-	}
+func (s *Server) read(ctx context.Context, in readArgs, tokens int) (string, error) {
 	content := found{s: s, session: in.Session}
 	arguments := map[string]any{"artifact_id": in.ArtifactID}
 	for key, n := range map[string]int{"offset": in.Offset, "limit": in.Limit, "column": in.Column} {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
-	"github.com/palimpsest-ai/palimpsest/rehydrate"
 )
 
 // The addresses of resources: an artifact by its id, a summary by its session and its
@@ -116,21 +115,20 @@ func (s *Server) text(ctx context.Context, address string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		var c rehydrate.Content
-		c, err = (&found{s: s}).find(ctx, id)
+		c, err := (&found{s: s}).find(ctx, id)
 		return c.Text, err
 	}
 	session, number, _ := strings.Cut(strings.TrimPrefix(address, summaryAddress), "/")
 	session, err := url.PathUnescape(session)
 	n, numeric := strconv.Atoi(number)
-	if err != nil || numeric != nil || session == "" {
+	if err != nil || numeric != nil {
 		return "", artifact.ErrNotFound
 	}
-	list, err := s.chosen(ctx, session, "", "")
+	one, err := s.session(ctx, session)
 	if err != nil {
 		return "", err
 	}
-	c, err := s.sessions.Open(ctx, list[0].ID)
+	c, err := s.sessions.Open(ctx, one.ID)
 	if err != nil {
 		return "", err
 	}

@@ -32,8 +32,8 @@ type Options struct {
 	Scope string
 }
 
-// Memory is what was read of sessions. It is safe for concurrent use; nil and the
-// zero value remember nothing.
+// Memory is what was read of sessions, which NewMemory makes. It is safe for concurrent
+// use.
 type Memory struct {
 	entries *lru.Cache[string, []recall.Entry]
 	schemas *sdk.SchemaCache
@@ -70,7 +70,7 @@ func New(sessions Sessions, o *Options) *Server {
 		s.count = func(text string) int { return (len(text) + 3) / 4 }
 	}
 	if s.memory == nil {
-		s.memory = &Memory{}
+		s.memory = NewMemory(0)
 	}
 	s.sdk = sdk.NewServer(&sdk.Implementation{Name: "palimpsest", Title: "Palimpsest", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: instructions, SchemaCache: s.memory.schemas, Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},

@@ -98,6 +98,18 @@ func find(all []Session, id string) (Session, error) {
 	return Session{}, fmt.Errorf("%s is the beginning of %d ids; write more of it", name(id), len(found))
 }
 
+// session is the one that a call is about.
+func (s *Server) session(ctx context.Context, id string) (Session, error) {
+	if id == "" {
+		return Session{}, errors.New("session: want the id of one; the tool sessions lists them")
+	}
+	list, err := s.chosen(ctx, id, "", "")
+	if err != nil {
+		return Session{}, err
+	}
+	return list[0], nil
+}
+
 // chosen are the sessions that a call is about, the newest first.
 func (s *Server) chosen(ctx context.Context, session, agent, project string) ([]Session, error) {
 	all, err := s.sessions.List(ctx)

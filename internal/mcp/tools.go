@@ -12,10 +12,15 @@ import (
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 )
 
-// bounds are the arguments of every tool whose answer may be long.
+// room is how long an answer may be.
+type room struct {
+	MaxTokens int `json:"max_tokens,omitempty" jsonschema:"How many tokens the answer may take: 200 to 20000. Default: 2000."`
+}
+
+// bounds are the arguments of every tool whose answer may be of several pages.
 type bounds struct {
-	MaxTokens int    `json:"max_tokens,omitempty" jsonschema:"How many tokens the answer may take: 200 to 20000. Default: 2000."`
-	Cursor    string `json:"cursor,omitempty" jsonschema:"Go on where an earlier answer to the same question ended: the cursor that it gave."`
+	room
+	Cursor string `json:"cursor,omitempty" jsonschema:"Go on where an earlier answer to the same question ended: the cursor that it gave."`
 }
 
 type recallArgs struct {
@@ -33,7 +38,7 @@ type readArgs struct {
 	Offset     int    `json:"offset,omitempty" jsonschema:"The line to begin with, counting from 1."`
 	Limit      int    `json:"limit,omitempty" jsonschema:"How many lines to read. Default: as many as fit."`
 	Column     int    `json:"column,omitempty" jsonschema:"The character of the first line to begin with, counting from 1."`
-	MaxTokens  int    `json:"max_tokens,omitempty" jsonschema:"How many tokens the answer may take: 200 to 20000. Default: 2000."`
+	room
 }
 
 type sessionsArgs struct {
@@ -77,23 +82,23 @@ func (s *Server) tools(write bool) {
 		Annotations: &sdk.ToolAnnotations{Title: "Compact a session", DestructiveHint: &no, IdempotentHint: true, OpenWorldHint: &no}}, s.compact)
 }
 
-// add adds a tool that answers with a text. What goes wrong is an answer too, so that
-// the model can do better.
-func add[In any](s *Server, t *sdk.Tool, answer func(context.Context, In) (string, error)) {
+// add adds a tool that answers with a text of so many tokens at most. What goes wrong
+// is an answer too, so that the model can do better.
+func add[In interface{ tokens() (int, error) }](s *Server, t *sdk.Tool, answer func(context.Context, In, int) (string, error)) {
 	sdk.AddTool(s.sdk, t, func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, any, error) {
-		text, err := answer(ctx, in)
+		tokens, err := in.tokens()
 		if err != nil {
 			return nil, nil, err
 		}
-		return plainText(text), nil, nil
+		text, err := answer(ctx, in, tokens)
+		if err != nil {
+			return nil, nil, err
+		}
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}}, nil, nil
 	})
 }
 
-func (s *Server) list(ctx context.Context, in sessionsArgs) (string, error) {
-	tokens, err := size(in.MaxTokens)
-	if err != nil {
-		return "", err
-	}
+func (s *Server) list(ctx context.Context, in sessionsArgs, tokens int) (string, error) {
 	found, err := s.chosen(ctx, "", in.Agent, in.Project)
 	if err != nil {
 		return "", err

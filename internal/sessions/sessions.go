@@ -42,9 +42,6 @@ type Session struct {
 // folder is where an agent keeps its sessions as files.
 type folder struct {
 	agent string
-	// variable names the agent's own directory; home is where it is without that,
-	// under the user's.
-	variable, home string
 	// sub is the folder of sessions in it; the files are those whose name begins
 	// and ends so, at any depth.
 	sub, prefix string
@@ -56,10 +53,10 @@ type folder struct {
 
 // folders are those of the agents whose session files can be read.
 var folders = []folder{
-	{"claude-code", "CLAUDE_CONFIG_DIR", ".claude", "projects", "", []string{".jsonl"}, 1},
-	{"codex", "CODEX_HOME", ".codex", "sessions", "rollout-", []string{".jsonl"}, 0},
-	{"pi", "PI_CODING_AGENT_DIR", ".pi/agent", "sessions", "", []string{".jsonl"}, 1},
-	{"gemini-cli", "", ".gemini", "tmp", "session-", []string{".json", ".jsonl"}, 2},
+	{"claude-code", "projects", "", []string{".jsonl"}, 1},
+	{"codex", "sessions", "rollout-", []string{".jsonl"}, 0},
+	{"pi", "sessions", "", []string{".jsonl"}, 1},
+	{"gemini-cli", "tmp", "session-", []string{".json", ".jsonl"}, 2},
 }
 
 // Agents are those whose sessions are found, by the names of their formats.
@@ -110,13 +107,33 @@ func Find(agent string) ([]Session, error) {
 	return all, nil
 }
 
+// AgentFolder is where an agent keeps what is its own, its settings too.
+func AgentFolder(agent string) (string, error) {
+	at := agentFolders[agent]
+	if own := os.Getenv(at.variable); own != "" {
+		return own, nil
+	}
+	if below, ok := strings.CutPrefix(at.home, ".config/"); ok && os.Getenv("XDG_CONFIG_HOME") != "" {
+		return filepath.Join(os.Getenv("XDG_CONFIG_HOME"), below), nil
+	}
+	user, err := os.UserHomeDir()
+	return filepath.Join(user, filepath.FromSlash(at.home)), err
+}
+
+// agentFolders are the folders that a variable of the environment names, or else those
+// below the user's own.
+var agentFolders = map[string]struct{ variable, home string }{
+	"claude-code": {"CLAUDE_CONFIG_DIR", ".claude"},
+	"codex":       {"CODEX_HOME", ".codex"},
+	"pi":          {"PI_CODING_AGENT_DIR", ".pi/agent"},
+	"gemini-cli":  {"", ".gemini"},
+	openCode:      {"OPENCODE_CONFIG_DIR", ".config/opencode"},
+}
+
 // root is the folder that the agent's sessions stand in.
 func (f folder) root() (string, error) {
-	if own := os.Getenv(f.variable); f.variable != "" && own != "" {
-		return filepath.Join(own, f.sub), nil
-	}
-	home, err := os.UserHomeDir()
-	return filepath.Join(home, filepath.FromSlash(f.home), f.sub), err
+	own, err := AgentFolder(f.agent)
+	return filepath.Join(own, f.sub), err
 }
 
 func (f folder) find() (found []Session, err error) {

@@ -1,14 +1,12 @@
 package web
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"strings"
 
@@ -24,7 +22,7 @@ var files embed.FS
 var scripts = []string{"format.js", "model.js", "picture.js", "lists.js", "panel.js", "overtime.js", "live.js", "app.js"}
 
 func file(name string) string {
-	data, err := fs.ReadFile(files, "page/"+name)
+	data, err := files.ReadFile("page/" + name)
 	if err != nil {
 		panic(err) // unreachable: it is embedded
 	}
@@ -50,7 +48,7 @@ const policyServed = "default-src 'none'; script-src 'self'; style-src 'self'; c
 func Handler() http.Handler {
 	type answer struct{ kind, body string }
 	answers := map[string]answer{
-		"/":          {"text/html; charset=utf-8", servedHTML()},
+		"/":          {"text/html; charset=utf-8", pageWith(`<link rel="stylesheet" href="/page.css">`, `<script src="/page.js"></script>`)},
 		"/page.css":  {"text/css; charset=utf-8", file("page.css")},
 		"/page.js":   {"text/javascript; charset=utf-8", script()},
 		"/page.json": {"application/json", choices()},
@@ -90,11 +88,9 @@ const (
 	dataPlace = "<!-- data -->"
 )
 
-func servedHTML() string {
-	return strings.NewReplacer(
-		headPlace, `<link rel="stylesheet" href="/page.css">`,
-		dataPlace, `<script src="/page.js"></script>`,
-	).Replace(file("page.html"))
+// pageWith is page.html with both filled in. What is put in is not looked through.
+func pageWith(head, data string) string {
+	return strings.NewReplacer(headPlace, head, dataPlace, data).Replace(file("page.html"))
 }
 
 // Write writes the page of one view as a file that needs nothing else.
@@ -105,16 +101,11 @@ func Write(w io.Writer, v *view.View) error {
 	}
 	style, code := file("page.css"), script()
 	policy := fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'", hash(code), hash(style))
-	before, rest, _ := strings.Cut(file("page.html"), headPlace)
-	middle, after, _ := strings.Cut(rest, dataPlace)
-	var b bytes.Buffer
-	for _, piece := range []string{
-		before, `<meta http-equiv="Content-Security-Policy" content="`, policy, `"><style>`, style, `</style>`, middle,
-		`<script type="application/json" id="data">`, string(data), "</script>\n<script>", code, `</script>`, after,
-	} {
-		b.WriteString(piece)
-	}
-	_, err = w.Write(b.Bytes())
+	page := pageWith(
+		`<meta http-equiv="Content-Security-Policy" content="`+policy+`"><style>`+style+`</style>`,
+		`<script type="application/json" id="data">`+string(data)+"</script>\n<script>"+code+`</script>`,
+	)
+	_, err = io.WriteString(w, page)
 	return err
 }
 
