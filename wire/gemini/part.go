@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -41,7 +42,7 @@ func cutPart(part gjson.Result) (f fields) {
 		case name == "thought":
 			f.thought = value.Type == gjson.True
 		case name == "thoughtSignature":
-			f.signature = str(value)
+			f.signature = value.Str
 		case name == "videoMetadata", name == "mediaResolution", name == "partMetadata":
 		case isData(name):
 			if f.kind != "" {
@@ -93,47 +94,26 @@ func decodePart(v gjson.Result, model bool) thread.Part {
 			return decodeResponse(f.data, source)
 		}
 	case "executableCode":
-		opaque.Text = str(field(f.data, "code"))
+		opaque.Text = field(f.data, "code").Str
 	case "codeExecutionResult":
-		opaque.Text = str(field(f.data, "output"))
+		opaque.Text = field(f.data, "output").Str
 	}
 	return opaque
 }
 
 func decodeCall(v gjson.Result, signature string, source thread.Source) thread.ToolCall {
-	call := thread.ToolCall{Arguments: "{}", Signature: signature, Source: source}
-	v.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "id":
-			call.ID = str(value)
-		case "name":
-			call.Name = str(value)
-		case "args":
-			if value.Type != gjson.Null {
-				call.Arguments = value.Raw
-			}
-		}
-		return true
-	})
+	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
+	call := thread.ToolCall{ID: f.Str("id"), Name: f.Str("name"), Arguments: "{}", Signature: signature, Source: source}
+	if args := f.Get("args"); args.Type != gjson.Null {
+		call.Arguments = args.Raw
+	}
 	return call
 }
 
 func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
-	r := thread.ToolResult{Outcome: thread.Success, Source: source}
-	var parts gjson.Result
-	v.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "id":
-			r.CallID = str(value)
-		case "name":
-			r.Tool = str(value)
-		case "response":
-			r.Structured = value.Raw
-		case "parts":
-			parts = value
-		}
-		return true
-	})
+	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
+	parts := f.Get("parts")
+	r := thread.ToolResult{CallID: f.Str("id"), Tool: f.Str("name"), Structured: f.Get("response").Raw, Outcome: thread.Success, Source: source}
 	if r.Structured != "" {
 		text, failed := readResponse(gjson.Parse(r.Structured))
 		if failed {
@@ -197,7 +177,7 @@ func soleText(name string, only gjson.Result) (string, bool) {
 	plain := true
 	only.ForEach(func(_, item gjson.Result) bool {
 		text := field(item, "text")
-		plain = text.Type == gjson.String && str(field(item, "type")) == "text"
+		plain = text.Type == gjson.String && field(item, "type").Str == "text"
 		texts = append(texts, text.Str)
 		return plain
 	})
@@ -206,19 +186,8 @@ func soleText(name string, only gjson.Result) (string, bool) {
 
 // decodeMedia reads inline data or a reference to a file.
 func decodeMedia(v gjson.Result) (m thread.Media, ok bool) {
-	v.ForEach(func(key, value gjson.Result) bool {
-		switch camel(key.Str) {
-		case "mimeType":
-			m.MIME = str(value)
-		case "data":
-			m.Data = str(value)
-		case "fileUri":
-			m.URL = str(value)
-		case "displayName":
-			m.Name = str(value)
-		}
-		return true
-	})
+	f := members(v, make(rawjson.Fields, 0, 4))
+	m = thread.Media{MIME: f.Str("mimeType"), Data: f.Str("data"), URL: f.Str("fileUri"), Name: f.Str("displayName")}
 	m.Type = mediaType(m.MIME)
 	return m, (m.Data == "") != (m.URL == "")
 }

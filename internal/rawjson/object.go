@@ -1,0 +1,87 @@
+package rawjson
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// Object writes a JSON object member by member. The zero value is empty.
+type Object struct{ b []byte }
+
+// Typed begins an object with its type, as most blocks have one.
+func Typed(kind string) *Object { return new(Object).Str("type", kind) }
+
+// Raw adds a member whose value is JSON already; one without a value is left out.
+func (o *Object) Raw(name, value string) *Object {
+	if value != "" {
+		o.key(name)
+		o.b = append(o.b, value...)
+	}
+	return o
+}
+
+// Str adds a member whose value is a text.
+func (o *Object) Str(name, value string) *Object {
+	o.b = slices.Grow(o.b, len(name)+len(value)+len(value)/16+8)
+	o.key(name)
+	o.b = AppendString(o.b, value)
+	return o
+}
+
+func (o *Object) key(name string) {
+	c := byte(',')
+	if len(o.b) == 0 {
+		c = '{'
+	}
+	o.b = append(AppendString(append(o.b, c), name), ':')
+}
+
+// String returns the object.
+func (o *Object) String() string {
+	if len(o.b) == 0 {
+		return "{}"
+	}
+	return string(append(o.b, '}'))
+}
+
+// Array writes values as an array.
+func Array(values []string) string { return "[" + strings.Join(values, ",") + "]" }
+
+// IsObject reports whether a text is one JSON object.
+func IsObject(doc string) bool {
+	return strings.HasPrefix(strings.TrimLeft(doc, " \t\r\n"), "{") && Valid(doc)
+}
+
+// Fields are the members of an object, found in one pass.
+type Fields []Field
+
+// Field is a member of an object.
+type Field struct {
+	Name  string
+	Value gjson.Result
+}
+
+// FieldsOf finds the members of an object. They are appended to into, which saves an
+// allocation where it has room.
+func FieldsOf(object gjson.Result, into Fields) Fields {
+	object.ForEach(func(key, value gjson.Result) bool {
+		into = append(into, Field{key.Str, value})
+		return true
+	})
+	return into
+}
+
+// Get returns the value of a member, the last one where the name stands twice.
+func (f Fields) Get(name string) gjson.Result {
+	for i := len(f) - 1; i >= 0; i-- {
+		if f[i].Name == name {
+			return f[i].Value
+		}
+	}
+	return gjson.Result{}
+}
+
+// Str returns the text of a member, and "" where it is none.
+func (f Fields) Str(name string) string { return f.Get(name).Str }
