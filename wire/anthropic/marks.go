@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -112,7 +111,7 @@ func (e *encoder) marks() []mark {
 				find(i+2, k, b.raw)
 			}
 		case strings.Contains(el.raw, "cache_control"):
-			each(memberOf(el.raw, "content").Raw, func(k int, v gjson.Result) { find(i+2, k, v.Raw) })
+			each(gjson.Get(el.raw, "content").Raw, func(k int, v gjson.Result) { find(i+2, k, v.Raw) })
 		}
 	}
 	return list
@@ -136,13 +135,13 @@ func marksIn(v gjson.Result, levels int) []string {
 	}
 	b := readBlock(v)
 	var list []string
-	if b.content.IsArray() {
-		b.content.ForEach(func(_, inner gjson.Result) bool {
+	if content := b.Get("content"); content.IsArray() {
+		content.ForEach(func(_, inner gjson.Result) bool {
 			list = append(list, marksIn(inner, levels-1)...)
 			return true
 		})
 	}
-	if t := b.cache(); t != "" {
+	if t := ttl(b.Get("cache_control")); t != "" {
 		list = append(list, t)
 	}
 	return list
@@ -183,7 +182,7 @@ func (e *encoder) placeIn(el *element, list, message int) (at place, ok bool) {
 		}
 		return place{}, false
 	}
-	content := memberOf(el.raw, "content")
+	content := gjson.Get(el.raw, "content")
 	if content.Type == gjson.String {
 		return place{list, -1}, !blank(content.Str)
 	}
@@ -203,23 +202,10 @@ func (e *encoder) placeIn(el *element, list, message int) (at place, ok bool) {
 
 func canMark(raw string) bool {
 	if strings.HasPrefix(raw, `"`) {
-		return !blankString(raw)
+		return !blank(gjson.Parse(raw).Str)
 	}
-	kind := memberOf(raw, "type").Str
-	if !markable[kind] || kind != "text" {
-		return markable[kind]
-	}
-	from, to, _ := rawjson.Member(raw, "text")
-	return !blankString(raw[from:to])
-}
-
-// blankString reports whether a JSON string is blank; most are not, and that is
-// seen in their first byte.
-func blankString(raw string) bool {
-	if len(raw) > 1 && raw[0] == '"' && raw[1] > ' ' && raw[1] < utf8.RuneSelf && raw[1] != '\\' && raw[1] != '"' {
-		return false
-	}
-	return blank(gjson.Parse(raw).Str)
+	kind := gjson.Get(raw, "type").Str
+	return markable[kind] && (kind != "text" || !blank(gjson.Get(raw, "text").Str))
 }
 
 // setMarks writes the marks.
@@ -227,7 +213,7 @@ func (e *encoder) setMarks(marks []mark) {
 	for _, m := range marks {
 		value := `{"type":"ephemeral"}`
 		if m.ttl != "" {
-			value = new(object).str("type", "ephemeral").str("ttl", m.ttl).String()
+			value = rawjson.Typed("ephemeral").Str("ttl", m.ttl).String()
 		}
 		switch m.list {
 		case 0:
@@ -245,17 +231,12 @@ func (e *element) mark(block int, value string) {
 		e.blocks[block].raw = withMember(e.blocks[block].raw, "cache_control", value)
 		return
 	}
-	content := memberOf(e.raw, "content")
-	from, old, marked := content.Index, content.Raw, ""
+	content := gjson.Get(e.raw, "content")
+	var blocks []string
+	each(content.Raw, func(_ int, v gjson.Result) { blocks = append(blocks, v.Raw) })
 	if block < 0 {
-		marked = array([]string{withMember(asBlock(old), "cache_control", value)})
-	} else {
-		each(content.Raw, func(i int, v gjson.Result) {
-			if i == block {
-				from, old = content.Index+v.Index, v.Raw
-				marked = withMember(v.Raw, "cache_control", value)
-			}
-		})
+		blocks, block = []string{asBlock(content.Raw)}, 0
 	}
-	e.raw = e.raw[:from] + marked + e.raw[from+len(old):]
+	blocks[block] = withMember(blocks[block], "cache_control", value)
+	e.raw = withMember(e.raw, "content", rawjson.Array(blocks))
 }
