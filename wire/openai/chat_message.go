@@ -156,7 +156,7 @@ func chatCall(v gjson.Result) thread.ToolCall {
 	c := thread.ToolCall{ID: f.Str("id"), Signature: f.Get("extra_content").Get("google.thought_signature").Str, Source: chatSource(v.Raw)}
 	body := f.Get(cmp.Or(kind, "function"))
 	if !body.IsObject() {
-		body = f.Get("function")
+		body = gjson.Result{}
 	}
 	c.Name = body.Get("name").Str
 	switch kind {
