@@ -91,12 +91,18 @@ func (d *Document) SetArray(name string, values []string) {
 
 func (d *Document) set(to exchange) {
 	to.changed = true
-	if i := d.find(to.name); i >= 0 {
-		to.key, to.end, to.value = d.members[i].key, d.members[i].end, d.members[i].value
-		d.members[i] = to
+	i := d.find(to.name)
+	if i < 0 {
+		d.members = append(d.members, to)
 		return
 	}
-	d.members = append(d.members, to)
+	to.key, to.end, to.value = d.members[i].key, d.members[i].end, d.members[i].value
+	d.members[i] = to
+	for k := range d.members[:i] { // those before it that say something else
+		if m := &d.members[k]; m.name == to.name {
+			m.changed, m.text, m.items = true, "", nil
+		}
+	}
 }
 
 // Holds reports whether a value is an array of just these values.
