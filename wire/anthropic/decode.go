@@ -111,13 +111,14 @@ func decodeSystem(v gjson.Result) ([]prompt.System, error) {
 	case !v.IsArray():
 		return nil, fmt.Errorf("anthropic: system: %w: neither text nor an array of blocks", wire.ErrFormat)
 	}
-	var list []prompt.System
-	for i, block := range v.Array() {
-		if !block.IsObject() {
-			return nil, fmt.Errorf("anthropic: system[%d]: %w: not a block", i, wire.ErrFormat)
-		}
-		b := readBlock(block)
-		list = append(list, prompt.System{Text: b.Str("text"), Role: "system", Source: b.from()})
+	blocks, bad := rawjson.Objects(v)
+	if bad >= 0 {
+		return nil, fmt.Errorf("anthropic: system[%d]: %w: not a block", bad, wire.ErrFormat)
+	}
+	list := make([]prompt.System, len(blocks))
+	for i, v := range blocks {
+		b := readBlock(v)
+		list[i] = prompt.System{Text: b.Str("text"), Role: "system", Source: b.from()}
 	}
 	return list, nil
 }
@@ -129,13 +130,14 @@ func decodeTools(v gjson.Result) ([]prompt.Tool, error) {
 	case !v.IsArray():
 		return nil, fmt.Errorf("anthropic: tools: %w: not an array", wire.ErrFormat)
 	}
-	var list []prompt.Tool
-	for i, tool := range v.Array() {
-		if !tool.IsObject() {
-			return nil, fmt.Errorf("anthropic: tools[%d]: %w: not a tool", i, wire.ErrFormat)
-		}
+	tools, bad := rawjson.Objects(v)
+	if bad >= 0 {
+		return nil, fmt.Errorf("anthropic: tools[%d]: %w: not a tool", bad, wire.ErrFormat)
+	}
+	list := make([]prompt.Tool, len(tools))
+	for i, tool := range tools {
 		b := readBlock(tool)
-		list = append(list, prompt.Tool{Name: b.Str("name"), Description: b.Str("description"), Schema: b.Get("input_schema").Raw, Source: b.from()})
+		list[i] = prompt.Tool{Name: b.Str("name"), Description: b.Str("description"), Schema: b.Get("input_schema").Raw, Source: b.from()}
 	}
 	return list, nil
 }
@@ -175,15 +177,12 @@ func (d *decoder) message(to []thread.Message, element gjson.Result, position in
 		return nil, fmt.Errorf(".content: %w: neither text nor an array of blocks", wire.ErrFormat)
 	}
 
+	blocks, bad := rawjson.Objects(content)
+	if bad >= 0 {
+		return nil, fmt.Errorf(".content[%d]: %w: not a block", bad, wire.ErrFormat)
+	}
 	var parts []thread.Part
-	var bad error
-	i := 0
-	content.ForEach(func(_, block gjson.Result) bool {
-		if !block.IsObject() {
-			bad = fmt.Errorf(".content[%d]: %w: not a block", i, wire.ErrFormat)
-			return false
-		}
-		i++
+	for _, block := range blocks {
 		part := d.part(block, thread.Role(role))
 		if result, ok := part.(thread.ToolResult); ok {
 			if len(parts) > 0 {
@@ -191,13 +190,9 @@ func (d *decoder) message(to []thread.Message, element gjson.Result, position in
 				parts = nil
 			}
 			add(thread.Tool, []thread.Part{result})
-			return true
+			continue
 		}
 		parts = append(parts, part)
-		return true
-	})
-	if bad != nil {
-		return nil, bad
 	}
 	if len(parts) > 0 || len(to) == first {
 		add(thread.Role(role), parts)

@@ -82,19 +82,17 @@ func decodeSystem(v gjson.Result) (blocks []prompt.System, err error) {
 	if parts.Exists() && !parts.IsArray() {
 		return nil, refuse("systemInstruction.parts", "want an array")
 	}
-	parts.ForEach(func(_, part gjson.Result) bool {
-		if !part.IsObject() {
-			err = refuse(fmt.Sprintf("systemInstruction.parts[%d]", len(blocks)), "want an object")
-			return false
-		}
-		blocks = append(blocks, prompt.System{
-			Text: field(part, "text").Str, Role: "instructions",
-			Source: thread.Source{API: wire.Gemini, Raw: part.Raw},
-		})
-		return true
-	})
-	return blocks, err
+	list, bad := rawjson.Objects(parts)
+	if bad >= 0 {
+		return nil, refuse(fmt.Sprintf("systemInstruction.parts[%d]", bad), "want an object")
+	}
+	for _, part := range list {
+		blocks = append(blocks, prompt.System{Text: field(part, "text").Str, Role: "instructions", Source: from(part.Raw)})
+	}
+	return blocks, nil
 }
+
+func from(raw string) thread.Source { return thread.Source{API: wire.Gemini, Raw: raw} }
 
 // decodeTools reads the declarations of all functions, and the tools that the
 // provider runs itself, each under its field name.
@@ -105,41 +103,30 @@ func decodeTools(v gjson.Result) (tools []prompt.Tool, err error) {
 	if !v.IsArray() {
 		return nil, refuse("tools", "want an array")
 	}
-	n := -1
-	v.ForEach(func(_, element gjson.Result) bool {
-		n++
-		if !element.IsObject() {
-			err = refuse(fmt.Sprintf("tools[%d]", n), "want an object")
-			return false
-		}
-		element.ForEach(func(key, value gjson.Result) bool {
-			if camel(key.Str) != "functionDeclarations" {
-				tools = append(tools, prompt.Tool{
-					Name:   key.Str,
-					Source: thread.Source{API: wire.Gemini, Raw: "{" + key.Raw + ":" + value.Raw + "}"},
-				})
-				return true
+	elements, bad := rawjson.Objects(v)
+	if bad >= 0 {
+		return nil, refuse(fmt.Sprintf("tools[%d]", bad), "want an object")
+	}
+	for n, element := range elements {
+		for _, f := range rawjson.FieldsOf(element, nil) {
+			if camel(f.Name) != "functionDeclarations" {
+				tools = append(tools, prompt.Tool{Name: f.Name, Source: from(new(rawjson.Object).Raw(f.Name, f.Value.Raw).String())})
+				continue
 			}
-			if !value.IsArray() {
-				err = refuse(fmt.Sprintf("tools[%d].functionDeclarations", n), "want an array")
-				return false
+			if !f.Value.IsArray() {
+				return nil, refuse(fmt.Sprintf("tools[%d].functionDeclarations", n), "want an array")
 			}
-			value.ForEach(func(_, d gjson.Result) bool {
+			f.Value.ForEach(func(_, d gjson.Result) bool {
 				schema := field(d, "parametersJsonSchema")
 				if !schema.Exists() {
 					schema = field(d, "parameters")
 				}
-				tools = append(tools, prompt.Tool{
-					Name: field(d, "name").Str, Description: field(d, "description").Str, Schema: schema.Raw,
-					Source: thread.Source{API: wire.Gemini, Raw: d.Raw},
-				})
+				tools = append(tools, prompt.Tool{Name: field(d, "name").Str, Description: field(d, "description").Str, Schema: schema.Raw, Source: from(d.Raw)})
 				return true
 			})
-			return true
-		})
-		return err == nil
-	})
-	return tools, err
+		}
+	}
+	return tools, nil
 }
 
 // reader cuts contents into messages and finds the calls that responses
@@ -181,16 +168,8 @@ func (r *reader) content(v gjson.Result, position int) error {
 	if !v.IsObject() {
 		return fail("", "want an object with role and parts")
 	}
-	var role, parts gjson.Result
-	v.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "role":
-			role = value
-		case "parts":
-			parts = value
-		}
-		return true
-	})
+	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
+	role, parts := f.Get("role"), f.Get("parts")
 	if role.Exists() && role.Type != gjson.String && role.Type != gjson.Null {
 		return fail(".role", "want a string")
 	}
@@ -198,42 +177,29 @@ func (r *reader) content(v gjson.Result, position int) error {
 		return fail(".parts", "want an array")
 	}
 	first := len(r.messages)
-	var bad error
-	n := 0
+	list, bad := rawjson.Objects(parts)
+	if bad >= 0 {
+		return fail(fmt.Sprintf(".parts[%d]", bad), "want an object")
+	}
 	switch who := role.Str; who {
 	case "model":
 		if !r.model {
 			r.open = r.open[:0]
 		}
 		m := thread.Message{Role: thread.Assistant}
-		parts.ForEach(func(_, part gjson.Result) bool {
-			if !part.IsObject() {
-				bad = fail(fmt.Sprintf(".parts[%d]", n), "want an object")
-				return false
-			}
-			n++
+		for _, part := range list {
 			m.Parts = append(m.Parts, r.modelPart(part))
-			return true
-		})
+		}
 		r.messages = append(r.messages, m)
 	case "user", "function", "":
-		parts.ForEach(func(_, part gjson.Result) bool {
-			if !part.IsObject() {
-				bad = fail(fmt.Sprintf(".parts[%d]", n), "want an object")
-				return false
-			}
-			n++
+		for _, part := range list {
 			r.userPart(part, first)
-			return true
-		})
+		}
 		if len(r.messages) == first { // no parts: the content keeps its place all the same
 			r.messages = append(r.messages, thread.Message{Role: thread.User})
 		}
 	default:
 		return fail(".role", fmt.Sprintf("want user, model or function, have %q", who))
-	}
-	if bad != nil {
-		return bad
 	}
 	r.model = role.Str == "model"
 	frame := thread.NewFrame(wire.Gemini, v.Raw, position, 1, len(r.messages)-first)

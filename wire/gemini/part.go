@@ -7,7 +7,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // fields are the members of a part.
@@ -20,40 +19,33 @@ type fields struct {
 	unknown   string // the first field that is neither data nor known
 }
 
-// isData reports whether a field is one of those of which a part has exactly
-// one ("data" is a union in the API's definition).
-func isData(name string) bool {
-	switch name {
-	case "text", "inlineData", "fileData", "functionCall", "functionResponse",
-		"executableCode", "codeExecutionResult", "toolCall", "toolResponse":
-		return true
+// isData are the fields of which a part has exactly one ("data" is a union in the
+// API's definition), and beside those that may stand beside it.
+var (
+	isData = map[string]bool{
+		"text": true, "inlineData": true, "fileData": true, "functionCall": true, "functionResponse": true,
+		"executableCode": true, "codeExecutionResult": true, "toolCall": true, "toolResponse": true,
 	}
-	return false
-}
+	beside = map[string]bool{"videoMetadata": true, "mediaResolution": true, "partMetadata": true}
+)
 
 // cutPart reads the members of a part. A member that is null counts as absent,
 // as for every parser of protocol messages.
 func cutPart(part gjson.Result) (f fields) {
-	part.ForEach(func(key, value gjson.Result) bool {
-		if value.Type == gjson.Null {
-			return true
-		}
-		switch name := camel(key.Str); {
+	for _, m := range rawjson.FieldsOf(part, make(rawjson.Fields, 0, 4)) {
+		switch name := camel(m.Name); {
+		case m.Value.Type == gjson.Null, beside[name]:
 		case name == "thought":
-			f.thought = value.Type == gjson.True
+			f.thought = m.Value.Type == gjson.True
 		case name == "thoughtSignature":
-			f.signature = value.Str
-		case name == "videoMetadata", name == "mediaResolution", name == "partMetadata":
-		case isData(name):
-			if f.kind != "" {
-				f.several = true
-			}
-			f.kind, f.data = name, value
+			f.signature = m.Value.Str
+		case isData[name]:
+			f.several = f.kind != ""
+			f.kind, f.data = name, m.Value
 		case f.unknown == "":
-			f.unknown = key.Str
+			f.unknown = m.Name
 		}
-		return true
-	})
+	}
 	return f
 }
 
@@ -61,7 +53,7 @@ func cutPart(part gjson.Result) (f fields) {
 // users; on the wrong side they are kept as opaque parts. A call or response
 // without an id has an empty one.
 func decodePart(v gjson.Result, model bool) thread.Part {
-	source := thread.Source{API: wire.Gemini, Raw: v.Raw}
+	source := from(v.Raw)
 	f := cutPart(v)
 	opaque := thread.Opaque{Kind: f.kind, Source: source}
 	if f.several || f.kind == "" {
@@ -126,7 +118,7 @@ func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
 			if field(part, "functionResponse").Exists() {
 				// The API takes media here. A result in a result stays as it is, or
 				// each level would be read once more for the ones around it.
-				r.Content = append(r.Content, thread.Opaque{Kind: "functionResponse", Source: thread.Source{API: wire.Gemini, Raw: part.Raw}})
+				r.Content = append(r.Content, thread.Opaque{Kind: "functionResponse", Source: from(part.Raw)})
 				return true
 			}
 			r.Content = append(r.Content, decodePart(part, false))
@@ -148,17 +140,10 @@ func readResponse(response gjson.Result) (text string, failed bool) {
 	if !response.IsObject() {
 		return response.Raw, false
 	}
-	members := 0
-	var name string
-	var only gjson.Result
-	response.ForEach(func(key, value gjson.Result) bool {
-		members++
-		name, only = key.Str, value
-		failed = failed || name == "error" && value.Type != gjson.Null
-		return true
-	})
-	if members == 1 {
-		if text, ok := soleText(name, only); ok {
+	f := rawjson.FieldsOf(response, make(rawjson.Fields, 0, 4))
+	failed = f.Get("error").Type != gjson.Null
+	if len(f) == 1 {
+		if text, ok := soleText(f[0].Name, f[0].Value); ok {
 			return text, failed
 		}
 	}

@@ -146,13 +146,12 @@ func responsesTools(tools gjson.Result) ([]prompt.Tool, error) {
 	if !tools.IsArray() {
 		return nil, responsesError("tools", "want an array")
 	}
+	entries, bad := rawjson.Objects(tools)
+	if bad >= 0 {
+		return nil, responsesError("tools["+strconv.Itoa(bad)+"]", "want an object")
+	}
 	var list []prompt.Tool
-	var err error
-	tools.ForEach(func(_, tool gjson.Result) bool {
-		if !tool.IsObject() {
-			err = responsesError("tools["+strconv.Itoa(len(list))+"]", "want an object")
-			return false
-		}
+	for _, tool := range entries {
 		f := rawjson.FieldsOf(tool, make(rawjson.Fields, 0, 8))
 		t := prompt.Tool{Description: f.Str("description"), Source: responsesSource(tool.Raw)}
 		// An MCP server has a label, and what OpenAI runs only a type.
@@ -161,9 +160,8 @@ func responsesTools(tools gjson.Result) ([]prompt.Tool, error) {
 			t.Schema = schema.Raw
 		}
 		list = append(list, t)
-		return true
-	})
-	return list, err
+	}
+	return list, nil
 }
 
 func responsesSource(raw string) thread.Source {
