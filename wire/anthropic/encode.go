@@ -216,11 +216,15 @@ func (e *element) String() string {
 	if e.raw != "" {
 		return e.raw
 	}
-	blocks := make([]string, len(e.blocks))
-	for i := range e.blocks {
-		blocks[i] = e.blocks[i].raw
+	return `{"role":"` + e.role + `","content":` + rawjson.Array(rawsOf(e.blocks)) + "}"
+}
+
+func rawsOf(blocks []piece) []string {
+	list := make([]string, len(blocks))
+	for i := range blocks {
+		list[i] = blocks[i].raw
 	}
-	return `{"role":"` + e.role + `","content":` + rawjson.Array(blocks) + "}"
+	return list
 }
 
 func raws(elements []element) []string {
