@@ -115,10 +115,10 @@ func decodeSystem(v gjson.Result) ([]prompt.System, error) {
 	if bad >= 0 {
 		return nil, fmt.Errorf("anthropic: system[%d]: %w: not a block", bad, wire.ErrFormat)
 	}
-	list := make([]prompt.System, len(blocks))
-	for i, v := range blocks {
+	var list []prompt.System
+	for _, v := range blocks {
 		b := readBlock(v)
-		list[i] = prompt.System{Text: b.Str("text"), Role: "system", Source: b.from()}
+		list = append(list, prompt.System{Text: b.Str("text"), Role: "system", Source: b.from()})
 	}
 	return list, nil
 }
@@ -134,10 +134,10 @@ func decodeTools(v gjson.Result) ([]prompt.Tool, error) {
 	if bad >= 0 {
 		return nil, fmt.Errorf("anthropic: tools[%d]: %w: not a tool", bad, wire.ErrFormat)
 	}
-	list := make([]prompt.Tool, len(tools))
-	for i, tool := range tools {
+	var list []prompt.Tool
+	for _, tool := range tools {
 		b := readBlock(tool)
-		list[i] = prompt.Tool{Name: b.Str("name"), Description: b.Str("description"), Schema: b.Get("input_schema").Raw, Source: b.from()}
+		list = append(list, prompt.Tool{Name: b.Str("name"), Description: b.Str("description"), Schema: b.Get("input_schema").Raw, Source: b.from()})
 	}
 	return list, nil
 }

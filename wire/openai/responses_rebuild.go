@@ -51,9 +51,8 @@ func (w *responsesWriter) assistant(m *thread.Message) {
 		}
 		if own && responsesThreadRole(source.Raw) == thread.Assistant {
 			flush()
-			text, n := responsesMessageItem(m.Parts[i:])
-			_, whole := responsesWhole(m.Parts[i:])
-			entries = append(entries, responsesEntry{text: text, source: source.Raw, raw: whole > 0})
+			text, n, whole := responsesKept(m.Parts[i:])
+			entries = append(entries, responsesEntry{text: text, source: source.Raw, raw: whole})
 			i += n - 1
 			continue
 		}
@@ -75,14 +74,14 @@ func (w *responsesWriter) assistant(m *thread.Message) {
 	}
 }
 
-// responsesMessageItem writes the message item that the first of the parts was
-// read from, with those of its content parts that are still there, and says how
-// many parts it took.
-func responsesMessageItem(parts []thread.Part) (string, int) {
+// responsesKept is the item that the first of the parts was read from, with those of
+// its content parts that are still there, and how many parts that takes. It is whole
+// where they are all there.
+func responsesKept(parts []thread.Part) (item string, n int, whole bool) {
 	raw := parts[0].From().Raw
 	content := gjson.Get(raw, "content")
 	if !content.IsArray() {
-		return raw, 1
+		return raw, 1, true
 	}
 	var kept []string
 	total := 0
@@ -94,13 +93,13 @@ func responsesMessageItem(parts []thread.Part) (string, int) {
 		return true
 	})
 	if len(kept) == total {
-		return raw, max(len(kept), 1)
+		return raw, max(total, 1), total > 0
 	}
-	out, err := sjson.SetRaw(raw, "content", "["+strings.Join(kept, ",")+"]")
+	item, err := sjson.SetRaw(raw, "content", rawjson.Array(kept))
 	if err != nil {
-		out = raw // the item was valid JSON, so this does not happen
+		item = raw // the item was valid JSON, so this does not happen
 	}
-	return out, len(kept)
+	return item, len(kept), false
 }
 
 // pair keeps reasoning and what it belongs to together. OpenAI refuses a

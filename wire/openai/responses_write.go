@@ -132,8 +132,8 @@ func (w *responsesWriter) user(m *thread.Message) {
 			if own := responsesRole(source.Raw); own == "system" && m.Role == thread.System {
 				role = own
 			}
-			if whole, n := responsesWhole(m.Parts[i:]); n == len(m.Parts) && responsesThreadRole(whole) == m.Role {
-				w.add(whole)
+			if item, n, whole := responsesKept(m.Parts[i:]); whole && n == len(m.Parts) && responsesThreadRole(item) == m.Role {
+				w.add(item)
 				return
 			}
 		}
@@ -168,26 +168,6 @@ func responsesThreadRole(raw string) thread.Role {
 		return thread.User
 	}
 	return ""
-}
-
-// responsesWhole reports how many of the parts at the start of the list are
-// exactly the content of one message item, and that item; 0 when content parts
-// of it are missing or others stand between them.
-func responsesWhole(parts []thread.Part) (item string, n int) {
-	raw := parts[0].From().Raw
-	content := gjson.Get(raw, "content")
-	if !content.IsArray() {
-		return raw, 1
-	}
-	content.ForEach(func(_, c gjson.Result) bool {
-		if n > 0 && (n >= len(parts) || !responsesOwn(parts[n].From()) || parts[n].From().Raw != c.Raw) {
-			n = -1
-			return false
-		}
-		n++
-		return true
-	})
-	return raw, max(n, 0)
 }
 
 // responsesCallID is the id for a call of another API: its own where OpenAI
