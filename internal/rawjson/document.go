@@ -123,13 +123,8 @@ func Holds(array gjson.Result, values []string) bool {
 func (d *Document) Bytes() []byte {
 	size := len(d.doc)
 	for i := range d.members {
-		m := &d.members[i]
-		size += len(m.text) + 2*len(m.items) + len(m.name) + 8
-		for _, item := range m.items {
-			size += len(item)
-		}
-		if m.changed {
-			size -= m.end - m.key
+		if m := &d.members[i]; m.changed {
+			size += len(m.name) + 4 + len(m.text) + arraySize(m.items) - (m.end - m.key)
 		}
 	}
 	open := strings.IndexByte(d.doc, '{') + 1
@@ -144,7 +139,7 @@ func (d *Document) Bytes() []byte {
 			if written {
 				b = append(b, ',')
 			}
-			b = append(AppendString(b, m.name), ':')
+			b = append(append(b, Quote(m.name)...), ':')
 		case written || !skipped:
 			b = append(b, d.doc[at:m.value.Index]...)
 		default: // all before it are gone
@@ -154,7 +149,10 @@ func (d *Document) Bytes() []byte {
 		case gone:
 			skipped = true
 		case m.items != nil:
-			b = appendArray(b, m.items)
+			for k, item := range m.items {
+				b = append(append(b, "[,"[min(k, 1)]), item...)
+			}
+			b = append(b, ']')
 		case m.changed:
 			b = append(b, m.text...)
 		default:
@@ -166,15 +164,4 @@ func (d *Document) Bytes() []byte {
 		}
 	}
 	return append(b, d.doc[at:]...)
-}
-
-func appendArray(b []byte, items []string) []byte {
-	b = append(b, '[')
-	for i, item := range items {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, item...)
-	}
-	return append(b, ']')
 }

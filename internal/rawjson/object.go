@@ -16,7 +16,7 @@ func Typed(kind string) *Object { return new(Object).Str("type", kind) }
 // Raw adds a member whose value is JSON already; one without a value is left out.
 func (o *Object) Raw(name, value string) *Object {
 	if value != "" {
-		o.key(name)
+		o.key(name, len(value))
 		o.b = append(o.b, value...)
 	}
 	return o
@@ -24,18 +24,19 @@ func (o *Object) Raw(name, value string) *Object {
 
 // Str adds a member whose value is a text.
 func (o *Object) Str(name, value string) *Object {
-	o.b = slices.Grow(o.b, len(name)+len(value)+len(value)/16+8)
-	o.key(name)
-	o.b = AppendString(o.b, value)
+	o.key(name, quotedSize(value))
+	o.b = appendQuoted(o.b, value)
 	return o
 }
 
-func (o *Object) key(name string) {
+// key begins a member, with room for a value of that size and the end.
+func (o *Object) key(name string, size int) {
 	c := byte(',')
 	if len(o.b) == 0 {
 		c = '{'
 	}
-	o.b = append(AppendString(append(o.b, c), name), ':')
+	o.b = slices.Grow(o.b, quotedSize(name)+size+3)
+	o.b = append(appendQuoted(append(o.b, c), name), ':')
 }
 
 // String returns the object.
@@ -47,7 +48,27 @@ func (o *Object) String() string {
 }
 
 // Array writes values as an array.
-func Array(values []string) string { return "[" + strings.Join(values, ",") + "]" }
+func Array(values []string) string {
+	var b strings.Builder
+	b.Grow(arraySize(values))
+	b.WriteByte('[')
+	for i, v := range values {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(v)
+	}
+	b.WriteByte(']')
+	return b.String()
+}
+
+func arraySize(values []string) int {
+	size := 2 + len(values)
+	for _, v := range values {
+		size += len(v)
+	}
+	return size
+}
 
 // IsObject reports whether a text is one JSON object.
 func IsObject(doc string) bool {

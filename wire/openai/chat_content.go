@@ -10,13 +10,26 @@ import (
 // chatPiece is a piece of content: text, or a part that has JSON already.
 type chatPiece struct{ text, raw string }
 
-// chatContentOf writes what a message of the role may hold as content: a string when
-// everything is text, else an array of parts. It is "" when there is nothing.
-func chatContentOf(parts []thread.Part, role thread.Role) (content string, array bool) {
+// chatWritten is what a message holds as content: a text, or an array of parts.
+type chatWritten struct{ text, array string }
+
+func (c chatWritten) empty() bool { return c == chatWritten{} }
+
+// writeTo adds the content to a message.
+func (c chatWritten) writeTo(o *rawjson.Object) *rawjson.Object {
+	if c.array != "" {
+		return o.Raw("content", c.array)
+	}
+	return o.Str("content", c.text)
+}
+
+// chatContentOf is what a message of the role may hold: a text when everything is
+// text, else an array of parts.
+func chatContentOf(parts []thread.Part, role thread.Role) chatWritten {
 	var pieces []chatPiece
+	array := false
 	for _, part := range parts {
-		piece := chatPieceOf(part, role)
-		if piece != (chatPiece{}) {
+		if piece := chatPieceOf(part, role); piece != (chatPiece{}) {
 			pieces = append(pieces, piece)
 			array = array || piece.raw != ""
 		}
@@ -32,13 +45,10 @@ func chatContentOf(parts []thread.Part, role thread.Role) (content string, array
 			list[i] = rawjson.Typed("text").Str("text", piece.text).String()
 		}
 	}
-	switch {
-	case len(list) == 0:
-		return "", false
-	case array:
-		return rawjson.Array(list), true
+	if array {
+		return chatWritten{array: rawjson.Array(list)}
 	}
-	return rawjson.Quote(strings.Join(list, "\n")), false
+	return chatWritten{text: strings.Join(list, "\n")}
 }
 
 func chatPieceOf(part thread.Part, role thread.Role) chatPiece {

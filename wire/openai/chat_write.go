@@ -97,14 +97,11 @@ func (w *chatWriter) message(m *thread.Message) string {
 		}
 		return ""
 	}
-	content, _ := chatContentOf(m.Parts, m.Role)
-	if content == "" && m.Role == thread.User {
-		content = `""` // the provider takes it
-	}
-	if content == "" {
+	content := chatContentOf(m.Parts, m.Role)
+	if content.empty() && m.Role != thread.User { // the provider takes an empty one of the user
 		return ""
 	}
-	return chatMessage(string(m.Role), m.Name).Raw("content", content).String()
+	return content.writeTo(chatMessage(string(m.Role), m.Name)).String()
 }
 
 // chatMessage begins a message. A participant's name stands where the API allows it.
@@ -120,7 +117,7 @@ func chatMessage(role, name string) *rawjson.Object {
 func (w *chatWriter) assistant(m *thread.Message) string {
 	o := chatMessage("assistant", m.Name)
 	var after []rawjson.Field // refusal and the like, which stand behind the content
-	content, _ := chatContentOf(m.Parts, thread.Assistant)
+	content := chatContentOf(m.Parts, thread.Assistant)
 	for _, part := range m.Parts {
 		member, ok := chatMemberOf(part)
 		switch _, thinking := part.(thread.Reasoning); {
@@ -128,19 +125,19 @@ func (w *chatWriter) assistant(m *thread.Message) string {
 		case thinking:
 			o.Raw(member.Name, member.Value.Raw)
 		case member.Name == "content":
-			content = member.Value.Raw
+			content = chatWritten{array: member.Value.Raw}
 		default:
 			after = append(after, member)
 		}
 	}
 	calls, legacy := chatCallsOf(m.Parts)
-	if content == "" {
+	if content.empty() {
 		if len(after) == 0 && len(calls) == 0 && legacy == nil {
 			return ""
 		}
-		content = "null" // something else makes the message valid
+		content.array = "null" // something else makes the message valid
 	}
-	o.Raw("content", content)
+	content.writeTo(o)
 	for _, member := range after {
 		o.Raw(member.Name, member.Value.Raw)
 	}
@@ -234,22 +231,22 @@ func (w *chatWriter) function(c *thread.ToolCall) string {
 }
 
 func (w *chatWriter) result(r thread.ToolResult) string {
-	content, array := chatContentOf(r.Content, thread.Tool)
-	if content == "" {
-		content = rawjson.Quote(r.Structured)
+	content := chatContentOf(r.Content, thread.Tool)
+	if content.empty() {
+		content.text = r.Structured
 	}
 	form := w.calls[r.CallID]
 	if form.legacy != "" {
-		if array { // function messages take nothing but a string
-			content = rawjson.Quote(r.Text())
+		if content.array != "" { // function messages take nothing but a string
+			content = chatWritten{text: r.Text()}
 		}
-		return new(rawjson.Object).Str("role", "function").Str("name", w.toolName(form.legacy)).Raw("content", content).String()
+		return content.writeTo(new(rawjson.Object).Str("role", "function").Str("name", w.toolName(form.legacy))).String()
 	}
 	o := new(rawjson.Object).Str("role", "tool")
 	if !form.noID {
 		o.Str("tool_call_id", w.callID(r.CallID))
 	}
-	return o.Raw("content", content).String()
+	return content.writeTo(o).String()
 }
 
 // chatMaxID is the provider's limit in characters, from its errors ("string too
