@@ -13,6 +13,12 @@ type Object struct{ b []byte }
 // Typed begins an object with its type, as most blocks have one.
 func Typed(kind string) *Object { return new(Object).Str("type", kind) }
 
+// Reset empties the object, to write another one in its memory.
+func (o *Object) Reset() *Object {
+	o.b = o.b[:0]
+	return o
+}
+
 // Raw adds a member whose value is JSON already; one without a value is left out.
 func (o *Object) Raw(name, value string) *Object {
 	if value != "" {
@@ -39,12 +45,13 @@ func (o *Object) key(name string, size int) {
 	o.b = append(appendQuoted(append(o.b, c), name), ':')
 }
 
-// String returns the object.
+// String ends the object and returns it; after that it can only be emptied.
 func (o *Object) String() string {
 	if len(o.b) == 0 {
 		return "{}"
 	}
-	return string(append(o.b, '}'))
+	o.b = append(o.b, '}')
+	return string(o.b)
 }
 
 // Array writes values as an array.

@@ -21,6 +21,8 @@ type chatWriter struct {
 	kept map[string]bool
 	// calls are the forms of calls that are not answered by a plain tool message.
 	calls map[string]chatForm
+	// object is the memory of the message that is being written.
+	object rawjson.Object
 }
 
 // chatForm says how a call is answered.
@@ -101,12 +103,12 @@ func (w *chatWriter) message(m *thread.Message) string {
 	if content.empty() && m.Role != thread.User { // the provider takes an empty one of the user
 		return ""
 	}
-	return content.writeTo(chatMessage(string(m.Role), m.Name)).String()
+	return content.writeTo(w.begin(string(m.Role), m.Name)).String()
 }
 
-// chatMessage begins a message. A participant's name stands where the API allows it.
-func chatMessage(role, name string) *rawjson.Object {
-	o := new(rawjson.Object).Str("role", role)
+// begin begins a message. A participant's name stands where the API allows it.
+func (w *chatWriter) begin(role, name string) *rawjson.Object {
+	o := w.object.Reset().Str("role", role)
 	refused := strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`<|\/>`, r) })
 	if name != "" && len(name) <= maxName && !refused {
 		o.Str("name", name)
@@ -115,7 +117,7 @@ func chatMessage(role, name string) *rawjson.Object {
 }
 
 func (w *chatWriter) assistant(m *thread.Message) string {
-	o := chatMessage("assistant", m.Name)
+	o := w.begin("assistant", m.Name)
 	var after []rawjson.Field // refusal and the like, which stand behind the content
 	content := chatContentOf(m.Parts, thread.Assistant)
 	for _, part := range m.Parts {
@@ -240,9 +242,9 @@ func (w *chatWriter) result(r thread.ToolResult) string {
 		if content.array != "" { // function messages take nothing but a string
 			content = chatWritten{text: r.Text()}
 		}
-		return content.writeTo(new(rawjson.Object).Str("role", "function").Str("name", w.toolName(form.legacy))).String()
+		return content.writeTo(w.begin("function", "").Str("name", w.toolName(form.legacy))).String()
 	}
-	o := new(rawjson.Object).Str("role", "tool")
+	o := w.begin("tool", "")
 	if !form.noID {
 		o.Str("tool_call_id", w.callID(r.CallID))
 	}
