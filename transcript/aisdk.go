@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -35,181 +36,117 @@ func readAISDK(j *job) ([]Transcript, error) {
 			b.aiSDK(v.line, m)
 			return true
 		})
-		t, err := b.done()
-		if err != nil || t.Thread.Len() == 0 && len(t.System) == 0 {
-			return nil, err
-		}
-		return []Transcript{t}, nil
+		return b.transcripts()
 	})
 	if err != nil || alone == nil {
 		return found, err
 	}
-	t, err := alone.done()
-	if err != nil || t.Thread.Len() == 0 {
-		return found, err
-	}
-	return append(found, t), nil
+	last, err := alone.transcripts()
+	return append(found, last...), err
 }
 
 // aiSDK adds a message: an answer of several steps becomes several.
 func (b *builder) aiSDK(line int, m gjson.Result) {
 	at := moment(m.Get("createdAt").String())
-	s := aiStep{b: b, line: line, message: thread.Message{Time: at}}
-	switch role := m.Get("role").Str; role {
-	case "system":
-		if len(b.messages) == 0 {
-			b.system = append(b.system, prompt.System{Text: aiText(m), Role: role})
-			return
-		}
-		s.message.Role = thread.System
-	case "user":
-		s.message.Role = thread.User
-	case "assistant":
-		s.message.Role = thread.Assistant
-	case "tool":
-		s.message.Role = thread.Tool
-	default:
-		b.report.unknown("role " + role)
-		b.report.warn(line, "a message of the unknown role %q was left out", role)
-		return
-	}
 	content := m.Get("parts")
 	if !content.IsArray() {
 		content = m.Get("content")
 	}
-	if content.Type == gjson.String {
-		s.message.Parts = text(content.Str)
-	}
-	each(content, func(_, p gjson.Result) bool {
-		s.part(p)
-		return true
-	})
-	if !m.Get("parts").IsArray() {
-		each(m.Get("toolInvocations"), func(_, p gjson.Result) bool {
-			s.invocation(p, p.Get("toolName").Str)
-			return true
-		})
-	}
-	s.flush()
-}
-
-// aiText joins the texts of a message.
-func aiText(m gjson.Result) string {
-	if c := m.Get("content"); c.Type == gjson.String {
-		return c.Str
-	}
-	var texts []string
-	for _, key := range []string{"content", "parts"} {
-		each(m.Get(key), func(_, p gjson.Result) bool {
-			texts = append(texts, p.Get("text").Str)
-			return true
-		})
-	}
-	return strings.Join(texts, "\n")
-}
-
-// aiStep is one step of an answer: what the model said, and the results of its
-// calls.
-type aiStep struct {
-	b       *builder
-	line    int
-	message thread.Message
-	results []thread.Message
-}
-
-func (s *aiStep) flush() {
-	m := s.message
-	if m.Role != thread.Tool && (len(m.Parts) > 0 || len(s.results) == 0) {
-		s.b.add(s.line, m.Time, thread.Plain, m)
-	}
-	s.b.add(s.line, m.Time, thread.Plain, s.results...)
-	s.message.Parts, s.results = nil, nil
-}
-
-func (s *aiStep) gain(p ...thread.Part) { s.message.Parts = append(s.message.Parts, p...) }
-
-func (s *aiStep) part(p gjson.Result) {
-	kind := p.Get("type").Str
-	// What a model says after the results of its calls is another answer.
-	if len(s.results) > 0 && s.message.Role == thread.Assistant && kind != "tool-result" && kind != "dynamic-tool" && !strings.HasPrefix(kind, "tool-") {
-		s.flush()
-	}
-	mime := p.Get("mediaType").String()
-	if mime == "" {
-		mime = p.Get("mimeType").String()
-	}
-	switch kind {
-	case "text":
-		s.gain(text(p.Get("text").Str)...)
-	case "reasoning":
-		r := thread.Reasoning{Text: p.Get("text").Str, Signature: p.Get("signature").Str}
-		if r.Text == "" {
-			r.Text = p.Get("reasoning").Str
+	switch role := thread.Role(m.Get("role").Str); role {
+	case thread.Assistant, thread.Tool:
+		if content.Type == gjson.String {
+			b.gain(line, at, text(content.Str)...)
 		}
-		for _, key := range []string{"providerOptions", "providerMetadata"} {
-			if sig := p.Get(key + ".anthropic.signature").Str; sig != "" {
-				r.Signature = sig
+		each(content, func(_, p gjson.Result) bool {
+			b.aiPart(line, at, p)
+			return true
+		})
+		if !m.Get("parts").IsArray() {
+			each(m.Get("toolInvocations"), func(_, p gjson.Result) bool {
+				b.aiInvocation(line, at, p, p.Get("toolName").Str)
+				return true
+			})
+		}
+		if len(b.step.parts) == 0 && len(b.step.results) == 0 {
+			b.add(line, at, thread.Plain, thread.Message{Role: role}) // it is counted
+		}
+		b.flush()
+	case thread.System, thread.User:
+		said := thread.Message{Role: role}
+		if content.Type == gjson.String {
+			said.Parts = text(content.Str)
+		}
+		each(content, func(_, p gjson.Result) bool {
+			if !b.aiSilent(p.Get("type").Str) {
+				said.Parts = append(said.Parts, parts(p)...)
 			}
+			return true
+		})
+		if role == thread.System && len(b.messages) == 0 {
+			b.system = append(b.system, prompt.System{Text: said.Text(), Role: string(role)})
+			return
 		}
-		s.gain(r)
-	case "image":
-		if mime == "" {
-			mime = "image"
-		}
-		s.gain(media(mime, p.Get("image").String()))
-	case "file":
-		where := p.Get("url").String()
-		if where == "" {
-			where = p.Get("data").String()
-		}
-		f := media(mime, where)
-		f.Name = p.Get("filename").String()
-		s.gain(f)
-	case "tool-call":
-		input := p.Get("input")
-		if !input.Exists() {
-			input = p.Get("args")
-		}
-		s.gain(s.b.call(p.Get("toolCallId").Str, p.Get("toolName").Str, arguments(input)))
-	case "tool-result":
-		s.result(p)
-	case "tool-invocation":
-		s.invocation(p.Get("toolInvocation"), p.Get("toolInvocation.toolName").Str)
-	case "dynamic-tool":
-		s.invocation(p, p.Get("toolName").Str)
-	case "step-start":
-		s.b.report.skip(kind)
+		b.add(line, at, thread.Plain, said)
 	default:
-		if name, ok := strings.CutPrefix(kind, "tool-"); ok && p.Get("toolCallId").Exists() && p.Get("state").Exists() {
-			s.invocation(p, name)
-			return
-		}
-		if strings.HasPrefix(kind, "data-") || strings.HasPrefix(kind, "source-") {
-			s.b.report.skip(kind)
-			return
-		}
-		s.gain(opaque(p))
+		b.report.unknown("role " + string(role))
+		b.report.warn(line, "a message of the unknown role %q was left out", role)
 	}
 }
 
-// result reads a tool-result part.
-func (s *aiStep) result(p gjson.Result) {
-	r := thread.ToolResult{CallID: s.b.answers(p.Get("toolCallId").Str), Tool: p.Get("toolName").Str, Outcome: thread.Success}
-	if p.Get("isError").Bool() {
-		r.Outcome = thread.Failure
+// aiSilent counts a part that no model is shown.
+func (b *builder) aiSilent(kind string) bool {
+	silent := kind == "step-start" || strings.HasPrefix(kind, "data-") || strings.HasPrefix(kind, "source-")
+	if silent {
+		b.report.skip(kind)
 	}
+	return silent
+}
+
+// aiPart adds a part of an answer.
+func (b *builder) aiPart(line int, at time.Time, p gjson.Result) {
+	kind := p.Get("type").Str
+	name, tool := strings.CutPrefix(kind, "tool-")
+	// What a model says after the results of its calls is another answer.
+	if len(b.step.results) > 0 && len(b.step.parts) > 0 && !tool && kind != "dynamic-tool" {
+		b.flush()
+	}
+	switch {
+	case kind == "tool-call":
+		b.gain(line, at, b.aiCall(p, p.Get("toolName").Str))
+	case kind == "tool-result":
+		b.aiResult(line, at, p)
+	case kind == "tool-invocation":
+		b.aiInvocation(line, at, p.Get("toolInvocation"), p.Get("toolInvocation.toolName").Str)
+	case kind == "dynamic-tool":
+		b.aiInvocation(line, at, p, p.Get("toolName").Str)
+	case tool && p.Get("toolCallId").Exists() && p.Get("state").Exists():
+		b.aiInvocation(line, at, p, name)
+	case !b.aiSilent(kind):
+		b.gain(line, at, parts(p)...)
+	}
+}
+
+func (b *builder) aiCall(p gjson.Result, name string) thread.ToolCall {
+	input := p.Get("input")
+	if !input.Exists() {
+		input = p.Get("args")
+	}
+	return b.call(p.Get("toolCallId").Str, name, arguments(input))
+}
+
+// aiResult reads a tool-result part.
+func (b *builder) aiResult(line int, at time.Time, p gjson.Result) {
+	r := thread.ToolResult{CallID: b.answers(p.Get("toolCallId").Str), Tool: p.Get("toolName").Str}
 	out := p.Get("output")
-	value := out.Get("value")
-	switch out.Get("type").Str {
-	case "error-text", "error-json":
-		r.Outcome = thread.Failure
+	kind, value := out.Get("type").Str, out.Get("value")
+	r.Outcome = outcome(p.Get("isError").Bool() || kind == "error-text" || kind == "error-json" || kind == "execution-denied")
+	switch kind {
+	case "text", "json", "error-text", "error-json":
 	case "execution-denied":
-		r.Outcome = thread.Failure
 		value = out.Get("reason")
-	case "text", "json":
 	case "content":
-		r.Content = aiContent(value)
-		s.results = append(s.results, answer(r))
+		r.Content = parts(value)
+		b.gave(line, at, answer(r))
 		return
 	default:
 		if value = p.Get("result"); !value.Exists() {
@@ -217,40 +154,13 @@ func (s *aiStep) result(p gjson.Result) {
 		}
 	}
 	r.Structured, r.Content = structured(value)
-	s.results = append(s.results, answer(r))
+	b.gave(line, at, answer(r))
 }
 
-// aiContent reads the parts of a result.
-func aiContent(list gjson.Result) []thread.Part {
-	var parts []thread.Part
-	each(list, func(_, p gjson.Result) bool {
-		switch kind := p.Get("type").Str; kind {
-		case "text":
-			parts = append(parts, text(p.Get("text").Str)...)
-		case "media", "image-data", "file-data":
-			parts = append(parts, media(p.Get("mediaType").Str, p.Get("data").Str))
-		case "image-url", "file-url":
-			mime := p.Get("mediaType").Str
-			if mime == "" && kind == "image-url" {
-				mime = "image"
-			}
-			parts = append(parts, media(mime, p.Get("url").Str))
-		default:
-			parts = append(parts, opaque(p))
-		}
-		return true
-	})
-	return parts
-}
-
-// invocation reads a call and its result in one, as applications keep them.
-func (s *aiStep) invocation(p gjson.Result, name string) {
-	input := p.Get("input")
-	if !input.Exists() {
-		input = p.Get("args")
-	}
-	call := s.b.call(p.Get("toolCallId").Str, name, arguments(input))
-	s.gain(call)
+// aiInvocation reads a call and its result in one, as applications keep them.
+func (b *builder) aiInvocation(line int, at time.Time, p gjson.Result, name string) {
+	call := b.aiCall(p, name)
+	b.gain(line, at, call)
 	r := thread.ToolResult{CallID: call.ID, Tool: name, Outcome: thread.Success}
 	switch p.Get("state").Str {
 	case "output-available":
@@ -267,5 +177,5 @@ func (s *aiStep) invocation(p gjson.Result, name string) {
 	default: // the call is still open
 		return
 	}
-	s.results = append(s.results, answer(r))
+	b.gave(line, at, answer(r))
 }

@@ -96,26 +96,26 @@ func (j *job) chatLike(lists func(value) []gjson.Result) ([]Transcript, error) {
 // chatLike adds one message.
 func (b *builder) chatLike(line int, m gjson.Result) {
 	at := moment(m.Get("timestamp").String())
-	parts := chatParts(m.Get("content"))
+	content := parts(m.Get("content"))
 	switch role := m.Get("role").Str; role {
 	case "system", "developer":
 		if len(b.messages) == 0 {
-			for _, p := range parts {
+			for _, p := range content {
 				if t, ok := p.(thread.Text); ok {
 					b.system = append(b.system, prompt.System{Text: t.Text, Role: role})
 				}
 			}
 			return
 		}
-		b.add(line, at, thread.Plain, thread.Message{Role: thread.System, Parts: parts})
+		b.add(line, at, thread.Plain, thread.Message{Role: thread.System, Parts: content})
 	case "user":
 		kind := thread.Plain
 		if b.acts { // what the action gave back
 			kind = thread.Injected
 		}
-		b.add(line, at, kind, thread.Message{Role: thread.User, Parts: parts})
+		b.add(line, at, kind, thread.Message{Role: thread.User, Parts: content})
 	case "assistant":
-		msg := thread.Message{Role: thread.Assistant, Parts: parts}
+		msg := thread.Message{Role: thread.Assistant, Parts: content}
 		each(m.Get("tool_calls"), func(_, c gjson.Result) bool {
 			name, args := c.Get("function"), c.Get("arguments")
 			switch {
@@ -130,15 +130,8 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 		b.acts = m.Get("action").Exists() && len(msg.Calls()) == 0
 		b.add(line, at, thread.Plain, msg)
 	case "tool":
-		r := thread.ToolResult{Outcome: thread.Success, Content: parts}
-		for _, key := range []string{"tool_call_id", "tool_call_ids.0", "id"} {
-			if id := m.Get(key).Str; id != "" {
-				r.CallID = id
-				break
-			}
-		}
-		r.CallID = b.answers(r.CallID)
-		r.Tool = m.Get("function").Str
+		r := thread.ToolResult{Tool: m.Get("function").Str, Outcome: thread.Success, Content: content}
+		r.CallID = b.answers(first(m, "tool_call_id", "tool_call_ids.0", "id"))
 		if e := m.Get("error"); e.Type == gjson.True || e.IsObject() {
 			r.Outcome = thread.Failure
 			if message := e.Get("message").Str; message != "" && len(r.Content) == 0 {
@@ -150,34 +143,6 @@ func (b *builder) chatLike(line int, m gjson.Result) {
 		b.report.unknown("role " + role)
 		b.report.warn(line, "a message of the unknown role %q was left out", role)
 	}
-}
-
-// chatParts reads a content: a text, or a list of parts.
-func chatParts(content gjson.Result) []thread.Part {
-	if content.Type == gjson.String {
-		return text(content.Str)
-	}
-	var parts []thread.Part
-	each(content, func(_, p gjson.Result) bool {
-		switch p.Get("type").Str {
-		case "text":
-			parts = append(parts, text(p.Get("text").Str)...)
-		case "reasoning":
-			parts = append(parts, thread.Reasoning{Text: p.Get("reasoning").Str, Signature: p.Get("signature").Str})
-		case "image":
-			parts = append(parts, media("image", p.Get("image").Str))
-		case "image_url":
-			parts = append(parts, media("image", p.Get("image_url.url").Str))
-		case "audio":
-			parts = append(parts, media("audio/"+p.Get("format").Str, p.Get("audio").Str))
-		case "video":
-			parts = append(parts, media("video/"+p.Get("format").Str, p.Get("video").Str))
-		default:
-			parts = append(parts, opaque(p))
-		}
-		return true
-	})
-	return parts
 }
 
 // readToolBench reads an answer of ToolBench: the last list of messages that

@@ -29,6 +29,46 @@ type builder struct {
 	local       int   // calls that got an id of ours
 	open        []string
 	acts        bool // the last message of the assistant was an action in text
+	step        step
+}
+
+// step is an answer that is put together: what the model said, and the results of
+// its calls, which come behind it.
+type step struct {
+	line    int
+	at      time.Time
+	kind    thread.Kind
+	parts   []thread.Part
+	results []thread.Message
+}
+
+// gain adds to the answer that is put together; the first piece says where and when
+// it began.
+func (b *builder) gain(line int, at time.Time, parts ...thread.Part) {
+	b.begin(line, at)
+	b.step.parts = append(b.step.parts, parts...)
+}
+
+// gave adds a result of the answer that is put together.
+func (b *builder) gave(line int, at time.Time, result thread.Message) {
+	b.begin(line, at)
+	b.step.results = append(b.step.results, result)
+}
+
+func (b *builder) begin(line int, at time.Time) {
+	if len(b.step.parts) == 0 && len(b.step.results) == 0 {
+		b.step.line, b.step.at = line, at
+	}
+}
+
+// flush adds the answer that was put together, and its results.
+func (b *builder) flush() {
+	s := b.step
+	b.step = step{}
+	if len(s.parts) > 0 {
+		b.add(s.line, s.at, s.kind, thread.Message{Role: thread.Assistant, Parts: s.parts})
+	}
+	b.add(s.line, s.at, thread.Plain, s.results...)
 }
 
 func newBuilder(name string, report *Report) *builder {
@@ -58,11 +98,7 @@ func (b *builder) add(line int, at time.Time, kind thread.Kind, messages ...thre
 			m.Time = at
 		}
 		switch m.Role {
-		case thread.User:
-			if kind != thread.Plain {
-				m.Kind = kind
-			}
-		case thread.Assistant:
+		case thread.User, thread.Assistant:
 			if kind != thread.Plain {
 				m.Kind = kind
 			}
@@ -161,6 +197,16 @@ func (b *builder) done() (Transcript, error) {
 		Name: b.name, Title: b.title, Model: b.model, Provider: b.provider, Dir: b.dir, System: b.system, Tools: b.tools,
 		Thread: t, Compactions: b.compactions,
 	}, nil
+}
+
+// transcripts are the transcript, or none where it holds nothing.
+func (b *builder) transcripts() ([]Transcript, error) {
+	b.flush()
+	t, err := b.done()
+	if err != nil || t.Thread.Len() == 0 {
+		return nil, err
+	}
+	return []Transcript{t}, nil
 }
 
 // moment reads a time stamp; the zero time stands for what cannot be read.

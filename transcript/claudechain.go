@@ -3,10 +3,10 @@ package transcript
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
@@ -43,11 +43,8 @@ func (s *ccSession) chains() (main []*ccLine, side []*ccChain) {
 		case l.role == "boundary":
 			continue
 		}
-		var name string
-		switch {
-		case l.side && l.agent != "":
-			name = "agent-" + l.agent
-		default:
+		name := "agent-" + l.agent
+		if !l.side || l.agent == "" {
 			root := s.root(l, on, roots)
 			name = branches[root]
 			if name == "" {
@@ -332,37 +329,22 @@ func inBatches(all []*ccUnit) []*ccUnit {
 func (u *ccUnit) raw() string {
 	first := u.lines[0]
 	if first.role != "assistant" {
-		return `{"role":"user","content":` + orEmpty(first.content) + `}`
+		content := first.content
+		if content == "" || content == "null" {
+			content = "[]"
+		}
+		return `{"role":"user","content":` + content + `}`
 	}
-	var b strings.Builder
-	b.WriteString(`{"role":"assistant","content":[`)
-	n := 0
+	var blocks []string
 	for _, l := range u.lines {
-		blocks := ""
 		switch v := gjson.Parse(l.content); {
-		case v.IsArray():
-			blocks = inside(l.content)
+		case v.IsArray() && inside(l.content) != "":
+			blocks = append(blocks, inside(l.content))
 		case v.Type == gjson.String:
-			blocks = `{"type":"text","text":` + l.content + `}`
+			blocks = append(blocks, rawjson.Typed("text").Raw("text", l.content).String())
 		}
-		if blocks == "" {
-			continue
-		}
-		if n > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(blocks)
-		n++
 	}
-	b.WriteString(`]}`)
-	return b.String()
-}
-
-func orEmpty(content string) string {
-	if content == "" || content == "null" {
-		return "[]"
-	}
-	return content
+	return `{"role":"assistant","content":` + rawjson.Array(blocks) + `}`
 }
 
 // interrupted marks the results that a tool gave before it was stopped.

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -101,83 +103,37 @@ type ccSession struct {
 
 // read takes one line in.
 func (s *ccSession) read(v gjson.Result, number int) {
-	var kind, subtype, sessionID string
-	var message, attachment, rendered, result, compact gjson.Result
-	var meta, recap, apiError, placed bool
-	l := &ccLine{number: number}
-	v.ForEach(func(k, f gjson.Result) bool {
-		switch k.Str {
-		case "type":
-			kind = f.Str
-		case "subtype":
-			subtype = f.Str
-		case "uuid":
-			l.uuid = strings.Clone(f.Str)
-		case "parentUuid":
-			placed = true
-			if f.Str != "" {
-				l.parent = strings.Clone(f.Str)
-			}
-		case "logicalParentUuid":
-			if l.parent == "" {
-				l.parent = strings.Clone(f.Str)
-			}
-		case "isSidechain":
-			l.side = f.Bool()
-		case "isMeta":
-			meta = f.Bool()
-		case "isCompactSummary":
-			recap = f.Bool()
-		case "isApiErrorMessage":
-			apiError = f.Bool()
-		case "agentId":
-			l.agent = strings.Clone(f.String())
-		case "parent_tool_use_id": // of the stream that the client prints
-			if f.Str != "" {
-				l.side, l.agent = true, strings.Clone(f.Str)
-			}
-		case "cwd":
-			if s.dir == "" {
-				s.dir = strings.Clone(f.Str)
-			}
-		case "sessionId", "session_id":
-			sessionID = f.Str
-		case "timestamp":
-			l.time = moment(f.Str)
-		case "message":
-			message = f
-		case "attachment":
-			attachment = f
-		case "rendered":
-			rendered = f
-		case "toolUseResult":
-			result = f
-		case "compactMetadata":
-			compact = f
-		case "summary", "customTitle", "aiTitle":
-			if kind == "summary" || strings.HasSuffix(kind, "-title") {
-				s.title = strings.Clone(f.String())
-			}
-		}
-		return true
-	})
-
+	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 24))
+	own := func(name string) string { return strings.Clone(f.Str(name)) } // the line itself is not kept
+	kind, subtype, message := f.Str("type"), f.Str("subtype"), f.Get("message")
+	l := &ccLine{
+		number: number, uuid: own("uuid"), parent: cmp.Or(own("parentUuid"), own("logicalParentUuid")),
+		side: f.Get("isSidechain").Bool(), agent: strings.Clone(f.Get("agentId").String()), time: moment(f.Str("timestamp")),
+	}
+	if asked := own("parent_tool_use_id"); asked != "" { // of the stream that the client prints
+		l.side, l.agent = true, asked
+	}
+	s.dir = cmp.Or(s.dir, own("cwd"))
+	switch kind {
+	case "summary":
+		s.title = cmp.Or(own("summary"), s.title)
+	case "custom-title", "ai-title":
+		s.title = cmp.Or(own("customTitle"), own("aiTitle"), s.title)
+	}
 	switch {
 	case (kind == "user" || kind == "assistant") && message.IsObject():
-		if s.name == "" {
-			s.name = strings.Clone(sessionID)
-		}
+		s.name = cmp.Or(s.name, own("sessionId"), own("session_id"))
 		l.role = kind
-		if !placed && !l.side {
+		if !f.Get("parentUuid").Exists() && !l.side {
 			l.parent = s.newest
 		}
 		s.message(l, message)
 		switch {
-		case recap:
+		case f.Get("isCompactSummary").Bool():
 			l.kind = thread.Recap
-		case meta && s.commands[l.parent]:
+		case f.Get("isMeta").Bool() && s.commands[l.parent]:
 			// The command's own text, which the model took for the user's words.
-		case meta, apiError, l.model == "<synthetic>":
+		case f.Get("isMeta").Bool(), f.Get("isApiErrorMessage").Bool(), l.model == "<synthetic>":
 			l.kind = thread.Injected
 		}
 		if l.model == "<synthetic>" {
@@ -186,22 +142,23 @@ func (s *ccSession) read(v gjson.Result, number int) {
 		if content := message.Get("content"); content.Type == gjson.String && injected.Command(content.Str) != "" {
 			s.commands[l.uuid] = true
 		}
+		result := f.Get("toolUseResult")
 		l.partial = result.IsObject() && result.Get("interrupted").Bool()
-	case kind == "attachment" && rendered.IsArray() && len(rendered.Array()) > 0:
+	case kind == "attachment" && f.Get("rendered").IsArray() && f.Get("rendered").Get("#").Int() > 0:
 		l.role, l.kind = "attachment", thread.Injected
-		l.content = renderedBlocks(rendered)
+		l.content = renderedBlocks(f.Get("rendered"))
 	case kind == "system" && subtype == "compact_boundary":
 		s.report.skip("system/compact_boundary")
 		l.role = "boundary"
-		l.trigger = strings.Clone(compact.Get("trigger").String())
-		l.tokens = int(compact.Get("preTokens").Int())
+		l.trigger = strings.Clone(f.Get("compactMetadata").Get("trigger").String())
+		l.tokens = int(f.Get("compactMetadata").Get("preTokens").Int())
 	default:
 		name := kind
 		switch {
 		case kind == "system" && subtype != "":
 			name += "/" + subtype
 		case kind == "attachment":
-			name += "/" + attachment.Get("type").String()
+			name += "/" + f.Get("attachment").Get("type").String()
 		}
 		if kind == "attachment" || claudeSilent[kind] {
 			s.report.skip(name)
@@ -275,27 +232,17 @@ func (s *ccSession) keep(l *ccLine) {
 // renderedBlocks turns the texts that the client made of an attachment into
 // the blocks that it sends.
 func renderedBlocks(rendered gjson.Result) string {
-	var b strings.Builder
-	b.WriteByte('[')
+	var blocks []string
 	rendered.ForEach(func(_, r gjson.Result) bool {
-		content := r.Get("content")
-		var inner string
-		switch {
+		switch content := r.Get("content"); {
 		case content.Type == gjson.String:
-			inner = `{"type":"text","text":` + content.Raw + `}`
-		case content.IsArray():
-			inner = inside(content.Raw)
-		}
-		if inner != "" {
-			if b.Len() > 1 {
-				b.WriteByte(',')
-			}
-			b.WriteString(inner)
+			blocks = append(blocks, rawjson.Typed("text").Raw("text", content.Raw).String())
+		case content.IsArray() && inside(content.Raw) != "":
+			blocks = append(blocks, inside(content.Raw))
 		}
 		return true
 	})
-	b.WriteByte(']')
-	return b.String()
+	return rawjson.Array(blocks)
 }
 
 // inside gives the elements of a JSON array as they were written.

@@ -1,13 +1,14 @@
 package transcript
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire/openai"
@@ -64,10 +65,7 @@ func (s *codexSession) read(v gjson.Result, number int) {
 		if s.name == "" {
 			s.name = payload.Get("id").String()
 			s.dir, s.provider = payload.Get("cwd").Str, payload.Get("model_provider").Str
-			s.instructions = payload.Get("base_instructions.text").String()
-			if s.instructions == "" {
-				s.instructions = payload.Get("instructions").String()
-			}
+			s.instructions = first(payload, "base_instructions.text", "instructions")
 		}
 	case "turn_context":
 		s.report.skip(kind)
@@ -141,24 +139,14 @@ func apiItem(raw string) string {
 // without writes an object again without some of its members, all others as
 // they were.
 func without(v gjson.Result, keys []string) string {
-	var b strings.Builder
-	b.WriteByte('{')
+	var o rawjson.Object
 	each(v, func(k, f gjson.Result) bool {
-		for _, key := range keys {
-			if k.Str == key {
-				return true
-			}
+		if !slices.Contains(keys, k.Str) {
+			o.Raw(k.Str, f.Raw)
 		}
-		if b.Len() > 1 {
-			b.WriteByte(',')
-		}
-		b.WriteString(k.Raw)
-		b.WriteByte(':')
-		b.WriteString(f.Raw)
 		return true
 	})
-	b.WriteByte('}')
-	return b.String()
+	return o.String()
 }
 
 // compacted notes a compaction. The summary is in the line itself or the last
@@ -180,8 +168,8 @@ func (s *codexSession) compacted(payload gjson.Result, place codexPlace) {
 	mark := codexMark{at: len(s.items), compaction: Compaction{TokensBefore: s.tokens}}
 	if recap != "" {
 		mark.recap = true
-		text, _ := canonjson.Canonical(canonjson.Spaced(recap))
-		s.add(`{"type":"message","role":"user","content":[{"type":"input_text","text":`+text+`}]}`, place)
+		said := rawjson.Typed("input_text").Str("text", recap).String()
+		s.add(rawjson.Typed("message").Str("role", "user").Raw("content", "["+said+"]").String(), place)
 	} else {
 		s.report.warn(place.line, "the summary of this compaction cannot be read; the history before it was kept")
 	}
@@ -218,11 +206,7 @@ func (s *codexSession) transcript() ([]Transcript, error) {
 	for _, mark := range marks {
 		b.compacted(mark.compaction, false)
 	}
-	t, err := b.done()
-	if err != nil || t.Thread.Len() == 0 {
-		return nil, err
-	}
-	return []Transcript{t}, nil
+	return b.transcripts()
 }
 
 // lineOf gives the line of the item that an error of the codec names, or the

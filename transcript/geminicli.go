@@ -21,11 +21,7 @@ func readGeminiCLI(j *job) ([]Transcript, error) {
 			b.geminiCLI(v.line, m)
 			return true
 		})
-		t, err := b.done()
-		if err != nil || t.Thread.Len() == 0 {
-			return nil, err
-		}
-		return []Transcript{t}, nil
+		return b.transcripts()
 	})
 }
 
@@ -34,29 +30,29 @@ func (b *builder) geminiCLI(line int, m gjson.Result) {
 	at := moment(m.Get("timestamp").Str)
 	switch kind := m.Get("type").Str; kind {
 	case "user":
-		b.add(line, at, thread.Plain, thread.Message{Role: thread.User, Parts: geminiText(m.Get("content"))})
+		b.add(line, at, thread.Plain, thread.Message{Role: thread.User, Parts: parts(m.Get("content"))})
 	case "gemini":
 		if model := m.Get("model").Str; model != "" {
 			b.model = model
 		}
-		msg := thread.Message{Role: thread.Assistant}
 		each(m.Get("thoughts"), func(_, t gjson.Result) bool {
 			thought := strings.TrimSpace(t.Get("subject").Str + "\n" + t.Get("description").Str)
-			msg.Parts = append(msg.Parts, thread.Reasoning{Text: thought})
+			b.gain(line, at, thread.Reasoning{Text: thought})
 			return true
 		})
-		msg.Parts = append(msg.Parts, geminiText(m.Get("content"))...)
-		var results []thread.Message
+		b.gain(line, at, parts(m.Get("content"))...)
 		each(m.Get("toolCalls"), func(_, c gjson.Result) bool {
 			call := b.call(c.Get("id").Str, c.Get("name").Str, arguments(c.Get("args")))
-			msg.Parts = append(msg.Parts, call)
+			b.gain(line, at, call)
 			if r, ok := geminiResult(call, c); ok {
-				results = append(results, r)
+				b.gave(line, at, r)
 			}
 			return true
 		})
-		b.add(line, at, thread.Plain, msg)
-		b.add(line, at, thread.Plain, results...)
+		if len(b.step.parts) == 0 {
+			b.add(line, at, thread.Plain, thread.Message{Role: thread.Assistant}) // it is counted
+		}
+		b.flush()
 	case "info", "error", "warning":
 		b.report.skip(kind)
 	default:
@@ -66,11 +62,8 @@ func (b *builder) geminiCLI(line int, m gjson.Result) {
 
 // geminiResult reads what a call gave back.
 func geminiResult(call thread.ToolCall, c gjson.Result) (thread.Message, bool) {
-	r := thread.ToolResult{CallID: call.ID, Tool: call.Name, Outcome: thread.Success}
-	switch c.Get("status").Str {
-	case "error", "cancelled":
-		r.Outcome = thread.Failure
-	}
+	status := c.Get("status").Str
+	r := thread.ToolResult{CallID: call.ID, Tool: call.Name, Outcome: outcome(status == "error" || status == "cancelled")}
 	result := c.Get("result")
 	switch {
 	case result.IsArray():
@@ -85,7 +78,7 @@ func geminiResult(call thread.ToolCall, c gjson.Result) (thread.Message, bool) {
 				data, content := structured(response)
 				r.Structured, r.Content = data, append(r.Content, content...)
 			default:
-				r.Content = append(r.Content, geminiText(p)...)
+				r.Content = append(r.Content, parts(p)...)
 			}
 			return true
 		})
@@ -95,28 +88,4 @@ func geminiResult(call thread.ToolCall, c gjson.Result) (thread.Message, bool) {
 		return thread.Message{}, false
 	}
 	return answer(r), true
-}
-
-// geminiText reads a text, a part or a list of parts.
-func geminiText(v gjson.Result) []thread.Part {
-	switch {
-	case v.Type == gjson.String:
-		return text(v.Str)
-	case v.IsArray():
-		var parts []thread.Part
-		each(v, func(_, p gjson.Result) bool {
-			parts = append(parts, geminiText(p)...)
-			return true
-		})
-		return parts
-	case v.Get("text").Type == gjson.String:
-		return text(v.Get("text").Str)
-	case v.Get("inlineData").Exists():
-		return []thread.Part{media(v.Get("inlineData.mimeType").Str, v.Get("inlineData.data").Str)}
-	case v.Get("fileData").Exists():
-		return []thread.Part{media(v.Get("fileData.mimeType").Str, v.Get("fileData.fileUri").Str)}
-	case v.IsObject():
-		return []thread.Part{opaque(v)}
-	}
-	return nil
 }

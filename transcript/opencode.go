@@ -6,7 +6,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // readOpenCode reads what `opencode export` writes: one object with the session and its
@@ -24,11 +23,7 @@ func readOpenCode(j *job) ([]Transcript, error) {
 			b.openCode(v.line, m.Get("info"), m.Get("parts"))
 			return true
 		})
-		t, err := b.done()
-		if err != nil || t.Thread.Len() == 0 {
-			return nil, err
-		}
-		return []Transcript{t}, nil
+		return b.transcripts()
 	})
 }
 
@@ -66,9 +61,7 @@ func (b *builder) openCodeUser(line int, at time.Time, parts gjson.Result) {
 		case t == "text":
 			said.Parts = append(said.Parts, text(p.Get("text").Str)...)
 		case t == "file":
-			f := media(p.Get("mime").Str, p.Get("url").Str)
-			f.Name = p.Get("filename").Str
-			said.Parts = append(said.Parts, f)
+			said.Parts = append(said.Parts, file(p))
 		case openCodeSilent[t]:
 			b.report.skip(t)
 		default:
@@ -91,34 +84,23 @@ var openCodeSilent = map[string]bool{
 
 // openCodeAnswer adds an answer with its calls. Each step of it is a message.
 func (b *builder) openCodeAnswer(line int, at time.Time, kind thread.Kind, parts gjson.Result) {
-	m := thread.Message{Role: thread.Assistant}
-	var results []thread.Message
-	flush := func() {
-		if len(m.Parts) > 0 {
-			b.add(line, at, kind, m)
-			b.add(line, at, thread.Plain, results...)
-		}
-		m.Parts, results = nil, nil
-	}
+	b.step.kind = kind
 	each(parts, func(_, p gjson.Result) bool {
 		switch t := p.Get("type").Str; {
 		case t == "text":
-			m.Parts = append(m.Parts, text(p.Get("text").Str)...)
+			b.gain(line, at, text(p.Get("text").Str)...)
 		case t == "reasoning":
-			r := thread.Reasoning{Text: p.Get("text").Str, Signature: p.Get("metadata.anthropic.signature").Str}
-			if r.Signature != "" {
-				r.API = wire.Anthropic
-			}
-			m.Parts = append(m.Parts, r)
+			b.gain(line, at, sealed(p))
 		case t == "tool":
 			state := p.Get("state")
 			call := b.call(p.Get("callID").Str, p.Get("tool").Str, arguments(state.Get("input")))
-			m.Parts = append(m.Parts, call)
+			b.gain(line, at, call)
 			if r, ok := openCodeResult(call, state); ok {
-				results = append(results, r)
+				b.gave(line, at, r)
 			}
 		case t == "step-start":
-			flush()
+			b.flush()
+			b.step.kind = kind
 			b.report.skip(t)
 		case openCodeSilent[t]:
 			b.report.skip(t)
@@ -127,7 +109,7 @@ func (b *builder) openCodeAnswer(line int, at time.Time, kind thread.Kind, parts
 		}
 		return true
 	})
-	flush()
+	b.flush()
 }
 
 // openCodeResult is the result that the state of a call holds; none while it runs.

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -8,7 +9,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // openHandsLog is an OpenHands conversation while it is read. Its log is of events, not of
@@ -16,10 +16,7 @@ import (
 // stand between them.
 type openHandsLog struct {
 	*builder
-	response string // the answer that is put together, as the provider named it
-	answer   thread.Message
-	line     int
-	results  []thread.Message
+	response string            // the answer that is put together, as the provider named it
 	causes   map[string]string // call ids by the ids of their events
 	remote   []openHandsACP    // calls of another agent since the last message
 }
@@ -46,12 +43,12 @@ func readOpenHands(j *job) ([]Transcript, error) {
 			s.event(v.line, e)
 			return true
 		})
-		return s.transcripts()
+		return s.ended()
 	})
 	if err != nil {
 		return nil, err
 	}
-	all, err := lines.transcripts()
+	all, err := lines.ended()
 	return append(all, found...), err
 }
 
@@ -59,13 +56,9 @@ func (j *job) openHands(name string) *openHandsLog {
 	return &openHandsLog{builder: newBuilder(name, j.report), causes: map[string]string{}}
 }
 
-func (s *openHandsLog) transcripts() ([]Transcript, error) {
+func (s *openHandsLog) ended() ([]Transcript, error) {
 	s.flush()
-	t, err := s.done()
-	if err != nil || t.Thread.Len() == 0 {
-		return nil, err
-	}
-	return []Transcript{t}, nil
+	return s.transcripts()
 }
 
 // openHandsEvents is the list of events that a value is or holds.
@@ -133,15 +126,14 @@ func (s *openHandsLog) event(line int, e gjson.Result) {
 	case kind == "ActionEvent":
 		name := e.Get("tool_name").Str
 		call := s.call(e.Get("tool_call_id").Str, name, openHandsArguments(e))
-		thought := openHandsThoughts(e)
-		s.called(line, at, e.Get("llm_response_id").Str, append(thought, openHandsParts(e.Get("thought"))...), call)
+		s.called(line, at, e.Get("llm_response_id").Str, append(openHandsThoughts(e), parts(e.Get("thought"))...), call)
 	case kind == "ObservationEvent":
 		o := e.Get("observation")
-		r := thread.ToolResult{CallID: e.Get("tool_call_id").Str, Tool: e.Get("tool_name").Str, Content: openHandsParts(o.Get("content"))}
+		r := thread.ToolResult{CallID: e.Get("tool_call_id").Str, Tool: e.Get("tool_name").Str, Content: parts(o.Get("content"))}
 		if len(r.Content) == 0 {
 			r.Content = openHandsOutput(o)
 		}
-		r.Content = append(r.Content, openHandsParts(e.Get("extended_content"))...)
+		r.Content = append(r.Content, parts(e.Get("extended_content"))...)
 		s.result(line, at, r, o.Get("is_error").Bool() || o.Get("exit_code").Int() > 0)
 	case kind == "AgentErrorEvent", kind == "UserRejectObservation":
 		why := e.Get("error").Str
@@ -197,57 +189,50 @@ func (s *openHandsLog) offer(tools gjson.Result) {
 func (s *openHandsLog) message(line int, at time.Time, e gjson.Result) {
 	s.flush()
 	m := e.Get("llm_message")
-	parts := openHandsParts(m.Get("content"))
+	said := parts(m.Get("content"))
 	if m.Get("role").Str == "assistant" || m.Get("role").Str == "" && e.Get("source").Str == "agent" {
-		s.add(line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: append(openHandsThoughts(m), parts...)})
+		s.add(line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: append(openHandsThoughts(m), said...)})
 		return
 	}
 	kind := thread.Plain
 	if e.Get("source").Str != "user" {
 		kind = thread.Injected
 	}
-	s.add(line, at, kind, thread.Message{Role: thread.User, Parts: parts})
-	if added := openHandsParts(e.Get("extended_content")); len(added) > 0 {
+	s.add(line, at, kind, thread.Message{Role: thread.User, Parts: said})
+	if added := parts(e.Get("extended_content")); len(added) > 0 {
 		s.add(line, at, thread.Injected, thread.Message{Role: thread.User, Parts: added})
 	}
 }
 
 // called adds a call to the answer that it belongs to, or begins one.
 func (s *openHandsLog) called(line int, at time.Time, response string, thought []thread.Part, call thread.ToolCall) {
-	if response == "" || response != s.response || len(s.answer.Parts) == 0 {
+	if response == "" || response != s.response || len(s.step.parts) == 0 {
 		s.flush()
-		s.response, s.line = response, line
-		s.answer = thread.Message{Role: thread.Assistant, Time: at, Parts: thought}
+		s.response = response
+		s.gain(line, at, thought...)
 	}
-	s.answer.Parts = append(s.answer.Parts, call)
+	s.gain(line, at, call)
 }
 
 // result adds the result of a call behind the answer that asked for it.
 func (s *openHandsLog) result(line int, at time.Time, r thread.ToolResult, failed bool) {
-	r.Outcome = thread.Success
-	if failed {
-		r.Outcome = thread.Failure
-	}
+	r.Outcome = outcome(failed)
 	m := answer(r)
 	m.Time = at
-	for _, c := range s.answer.Calls() {
-		if c.ID == r.CallID {
-			s.results = append(s.results, m)
-			return
-		}
+	asked := thread.Message{Parts: s.step.parts}
+	if slices.ContainsFunc(asked.Calls(), func(c thread.ToolCall) bool { return c.ID == r.CallID }) {
+		s.gave(line, at, m)
+		return
 	}
 	s.flush()
 	s.add(line, at, thread.Plain, m)
 }
 
-// flush adds the answer that was put together, and its results.
+// flush adds the answer that was put together, and what another agent did.
 func (s *openHandsLog) flush() {
 	s.flushACP()
-	if len(s.answer.Parts) > 0 {
-		s.add(s.line, s.answer.Time, thread.Plain, s.answer)
-		s.add(s.line, time.Time{}, thread.Plain, s.results...)
-	}
-	s.answer, s.results, s.response = thread.Message{}, nil, ""
+	s.builder.flush()
+	s.response = ""
 }
 
 // summarizedAs reports whether the last summary is this one: it may be told of twice.
@@ -281,7 +266,7 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 		s.model = model
 	}
 	said := response.Get("choices.0.message")
-	thought := append(openHandsThoughts(said), openHandsParts(said.Get("content"))...)
+	thought := append(openHandsThoughts(said), parts(said.Get("content"))...)
 	if len(thought) == 0 {
 		thought = text(args.Get("thought").Str)
 	}
@@ -296,10 +281,7 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 		if e.Get("source").Str == "agent" {
 			m.Role = thread.Assistant
 		}
-		each(args.Get("image_urls"), func(_, url gjson.Result) bool {
-			m.Parts = append(m.Parts, media("image", url.Str))
-			return true
-		})
+		m.Parts = append(m.Parts, images(args.Get("image_urls"))...)
 		how := thread.Plain
 		if e.Get("source").Str == "environment" {
 			how = thread.Injected
@@ -307,11 +289,8 @@ func (s *openHandsLog) action(line int, at time.Time, e gjson.Result) {
 		s.add(line, at, how, m)
 	case kind == "finish": // nothing answers it
 		s.flush()
-		for _, key := range []string{"final_thought", "outputs.content", "thought"} {
-			if t := args.Get(key).Str; t != "" {
-				thought = append(thought[:0:0], text(t)...)
-				break
-			}
+		if last := first(args, "final_thought", "outputs.content", "thought"); last != "" {
+			thought = text(last)
 		}
 		s.add(line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: thought})
 	case kind == "condensation":
@@ -374,71 +353,37 @@ func openHandsArguments(e gjson.Result) string {
 
 // openHandsThoughts are the blocks of reasoning beside an answer.
 func openHandsThoughts(v gjson.Result) []thread.Part {
-	var parts []thread.Part
+	var thought []thread.Part
 	each(v.Get("thinking_blocks"), func(_, block gjson.Result) bool {
-		if block.Get("type").Str != "thinking" {
-			parts = append(parts, opaque(block))
-			return true
+		if block.Get("type").Str == "thinking" {
+			thought = append(thought, sealed(block))
+		} else {
+			thought = append(thought, opaque(block))
 		}
-		r := thread.Reasoning{Text: block.Get("thinking").Str, Signature: block.Get("signature").Str}
-		if r.Signature != "" {
-			r.API = wire.Anthropic
-		}
-		parts = append(parts, r)
 		return true
 	})
-	if t := v.Get("reasoning_content").Str; t != "" && len(parts) == 0 {
-		parts = append(parts, thread.Reasoning{Text: t})
-	}
 	// Of an item of the Responses API what can be read: it is sealed for a prompt that
 	// nobody has any more.
-	for _, key := range []string{"responses_reasoning_item.summary", "responses_reasoning_item.content"} {
+	for _, key := range []string{"reasoning_content", "responses_reasoning_item.summary", "responses_reasoning_item.content"} {
 		var said []string
-		each(v.Get(key), func(_, t gjson.Result) bool {
+		v.Get(key).ForEach(func(_, t gjson.Result) bool {
 			said = append(said, t.Str)
 			return true
 		})
-		if all := strings.Join(said, "\n\n"); all != "" && len(parts) == 0 {
-			parts = append(parts, thread.Reasoning{Text: all})
+		if all := strings.Join(said, "\n\n"); all != "" && len(thought) == 0 {
+			thought = append(thought, thread.Reasoning{Text: all})
 		}
 	}
-	return parts
-}
-
-// openHandsParts reads a text or a list of texts and images.
-func openHandsParts(content gjson.Result) []thread.Part {
-	if content.Type == gjson.String {
-		return text(content.Str)
-	}
-	var parts []thread.Part
-	each(content, func(_, p gjson.Result) bool {
-		switch {
-		case p.Type == gjson.String:
-			parts = append(parts, text(p.Str)...)
-		case p.Get("image_urls").IsArray():
-			each(p.Get("image_urls"), func(_, url gjson.Result) bool {
-				parts = append(parts, media("image", url.Str))
-				return true
-			})
-		case p.Get("type").Str == "text" || !p.Get("type").Exists() && p.Get("text").Exists():
-			parts = append(parts, text(p.Get("text").Str)...)
-		default:
-			parts = append(parts, opaque(p))
-		}
-		return true
-	})
-	return parts
+	return thought
 }
 
 // openHandsOutput is what an observation says that holds no list of contents.
 func openHandsOutput(o gjson.Result) []thread.Part {
-	for _, key := range []string{"output", "text", "error", "message"} {
-		if v := o.Get(key); v.Type == gjson.String && v.Str != "" {
-			return text(v.Str)
-		}
+	if said := first(o, "output", "text", "error", "message"); said != "" {
+		return text(said)
 	}
 	if !o.IsObject() {
-		return openHandsParts(o)
+		return parts(o)
 	}
 	return nil
 }

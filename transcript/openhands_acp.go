@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -42,10 +43,7 @@ func (s *openHandsLog) acp(line int, at time.Time, e gjson.Result) {
 // result, where there is one yet.
 func (s *openHandsLog) flushACP() {
 	for _, c := range s.remote {
-		name := c.Get("tool_kind").Str
-		if name == "" {
-			name = "tool"
-		}
+		name := cmp.Or(c.Get("tool_kind").Str, "tool")
 		input := "{}"
 		switch raw := c.Get("raw_input"); {
 		case raw.IsObject():
@@ -75,11 +73,11 @@ func (s *openHandsLog) flushACP() {
 // acpContent are the contents of a call: texts and media, alone or wrapped, and
 // changes of files.
 func acpContent(content gjson.Result) []thread.Part {
-	var parts []thread.Part
+	var said []thread.Part
 	each(content, func(_, block gjson.Result) bool {
 		switch inner := block.Get("content"); block.Get("type").Str {
 		case "content":
-			parts = append(parts, openHandsParts(gjson.Parse("["+inner.Raw+"]"))...)
+			said = append(said, parts(inner)...)
 		case "diff":
 			lines := []string{block.Get("path").Str}
 			for _, side := range [][3]string{{"-", "old_text", "oldText"}, {"+", "new_text", "newText"}} {
@@ -87,11 +85,11 @@ func acpContent(content gjson.Result) []thread.Part {
 					lines = append(lines, side[0]+strings.ReplaceAll(strings.TrimSuffix(old, "\n"), "\n", "\n"+side[0]))
 				}
 			}
-			parts = append(parts, text(strings.Join(lines, "\n"))...)
+			said = append(said, text(strings.Join(lines, "\n"))...)
 		default:
-			parts = append(parts, openHandsParts(gjson.Parse("["+block.Raw+"]"))...)
+			said = append(said, parts(block)...)
 		}
 		return true
 	})
-	return parts
+	return said
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/canonjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // each calls f with the members of an object or the elements of an array, and
@@ -33,6 +34,101 @@ func user(s string) thread.Message {
 // answer makes a tool message.
 func answer(r thread.ToolResult) thread.Message {
 	return thread.Message{Role: thread.Tool, Parts: []thread.Part{r}}
+}
+
+// outcome is how a call ended.
+func outcome(failed bool) thread.Outcome {
+	if failed {
+		return thread.Failure
+	}
+	return thread.Success
+}
+
+// first is the first of the members that is a text and not empty.
+func first(v gjson.Result, paths ...string) string {
+	for _, path := range paths {
+		if s := v.Get(path).Str; s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// parts reads a text, a block or a list of them. The formats name their blocks so
+// much alike that one reader serves them; what a block is not read as stays as it is.
+func parts(v gjson.Result) (all []thread.Part) {
+	switch {
+	case v.Type == gjson.String:
+		return text(v.Str)
+	case v.IsArray():
+		v.ForEach(func(_, p gjson.Result) bool {
+			all = append(all, parts(p)...)
+			return true
+		})
+		return all
+	case !v.IsObject():
+		return nil
+	}
+	switch kind := v.Get("type").Str; {
+	case kind == "text", kind == "" && v.Get("text").Type == gjson.String:
+		return text(v.Get("text").Str)
+	case kind == "reasoning" || kind == "think":
+		return []thread.Part{reasoning(v)}
+	case v.Get("image_urls").IsArray():
+		return images(v.Get("image_urls"))
+	case isFile[kind], strings.HasSuffix(kind, "_url"), v.Get("inlineData").Exists(), v.Get("fileData").Exists():
+		return []thread.Part{file(v)}
+	}
+	return []thread.Part{opaque(v)}
+}
+
+// isFile are the types of blocks that hold a file.
+var isFile = map[string]bool{
+	"image": true, "audio": true, "video": true, "file": true, "media": true,
+	"image-data": true, "file-data": true, "image-url": true, "file-url": true,
+}
+
+// file reads a block that holds a file. Where it does not say the type of the file,
+// the block's own tells the class.
+func file(v gjson.Result) thread.Media {
+	kind := v.Get("type").Str
+	mime := first(v, "mediaType", "mimeType", "mime", "inlineData.mimeType", "fileData.mimeType")
+	if class := strings.TrimSuffix(strings.TrimSuffix(kind, "-url"), "_url"); mime == "" && class != "file" {
+		mime = class
+		if format := v.Get("format").Str; format != "" {
+			mime += "/" + format
+		}
+	}
+	m := media(mime, first(v, "url", "data", "image", "audio", "video", kind+".url", "inlineData.data", "fileData.fileUri"))
+	m.Name = v.Get("filename").Str
+	return m
+}
+
+// images reads a list of addresses of images.
+func images(urls gjson.Result) (all []thread.Part) {
+	each(urls, func(_, url gjson.Result) bool {
+		all = append(all, media("image", url.Str))
+		return true
+	})
+	return all
+}
+
+// reasoning reads a block of thinking.
+func reasoning(v gjson.Result) thread.Reasoning {
+	return thread.Reasoning{
+		Text: first(v, "text", "thinking", "think", "reasoning"),
+		Signature: first(v, "providerMetadata.anthropic.signature", "providerOptions.anthropic.signature",
+			"metadata.anthropic.signature", "signature", "encrypted", "thinkingSignature"),
+	}
+}
+
+// sealed reads a block of thinking that Anthropic signed, if it is signed.
+func sealed(v gjson.Result) thread.Reasoning {
+	r := reasoning(v)
+	if r.Signature != "" {
+		r.API = wire.Anthropic
+	}
+	return r
 }
 
 // opaque keeps a block that is not understood, with whatever in it can be read.

@@ -149,20 +149,17 @@ func (j *job) piThread(name, model string, entries []piEntry) (Transcript, error
 // pi adds the message of an entry.
 func (b *builder) pi(e piEntry, at time.Time) {
 	m := e.Get("message")
-	parts := piParts(m.Get("content"), m.Get("api").Str)
+	said := piParts(m.Get("content"), m.Get("api").Str)
 	switch role := m.Get("role").Str; role {
 	case "user":
-		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.User, Parts: parts})
+		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.User, Parts: said})
 	case "assistant":
 		if model := m.Get("model").Str; model != "" {
 			b.model, b.provider = model, m.Get("provider").Str
 		}
-		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: parts})
+		b.add(e.line, at, thread.Plain, thread.Message{Role: thread.Assistant, Parts: said})
 	case "toolResult":
-		r := thread.ToolResult{CallID: m.Get("toolCallId").Str, Tool: m.Get("toolName").Str, Outcome: thread.Success, Content: parts}
-		if m.Get("isError").Bool() {
-			r.Outcome = thread.Failure
-		}
+		r := thread.ToolResult{CallID: m.Get("toolCallId").Str, Tool: m.Get("toolName").Str, Outcome: outcome(m.Get("isError").Bool()), Content: said}
 		b.add(e.line, at, thread.Plain, answer(r))
 	case "bashExecution":
 		if m.Get("excludeFromContext").Bool() {
@@ -171,7 +168,7 @@ func (b *builder) pi(e piEntry, at time.Time) {
 		}
 		b.add(e.line, at, thread.Injected, user(piShell(m)))
 	case "custom", "hookMessage":
-		b.add(e.line, at, thread.Injected, thread.Message{Role: thread.User, Parts: parts})
+		b.add(e.line, at, thread.Injected, thread.Message{Role: thread.User, Parts: said})
 	case "branchSummary", "compactionSummary":
 		b.add(e.line, at, thread.Recap, user(m.Get("summary").Str))
 	default:
@@ -200,35 +197,31 @@ func piShell(m gjson.Result) string {
 // piParts reads the blocks of a message. api is pi's name of the API that the
 // message came from.
 func piParts(content gjson.Result, api string) []thread.Part {
-	if content.Type == gjson.String {
-		return text(content.Str)
+	if !content.IsArray() {
+		return parts(content)
 	}
-	var parts []thread.Part
-	each(content, func(_, block gjson.Result) bool {
+	var all []thread.Part
+	content.ForEach(func(_, block gjson.Result) bool {
 		switch block.Get("type").Str {
-		case "text":
-			parts = append(parts, text(block.Get("text").Str)...)
 		case "thinking":
-			parts = append(parts, piThinking(block, api))
-		case "image":
-			parts = append(parts, media(block.Get("mimeType").Str, block.Get("data").Str))
+			all = append(all, piThinking(block, api))
 		case "toolCall":
-			parts = append(parts, thread.ToolCall{
+			all = append(all, thread.ToolCall{
 				ID: block.Get("id").Str, Name: block.Get("name").Str,
 				Arguments: arguments(block.Get("arguments")), Signature: block.Get("thoughtSignature").Str,
 			})
 		default:
-			parts = append(parts, opaque(block))
+			all = append(all, parts(block)...)
 		}
 		return true
 	})
-	return parts
+	return all
 }
 
 // piThinking reads a block of reasoning. Its seal is worth something to the API
 // that set it: for Anthropic the signature, for the Responses API the item.
 func piThinking(block gjson.Result, api string) thread.Reasoning {
-	r := thread.Reasoning{Text: block.Get("thinking").Str, Signature: block.Get("thinkingSignature").Str}
+	r := reasoning(block)
 	switch {
 	case r.Signature == "":
 	case api == "anthropic-messages":

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -168,7 +169,7 @@ func (j *job) body(api provider, v value, path string, doc gjson.Result) (Transc
 	b := newBuilder(v.name, j.report)
 	b.whole = true
 	b.model, b.system, b.tools = p.Model, p.System, p.Tools
-	b.add(v.line, moment(""), thread.Plain, p.Messages...)
+	b.add(v.line, time.Time{}, thread.Plain, p.Messages...)
 	t, err := b.done()
 	t.Prompt = p
 	return t, err
@@ -183,6 +184,6 @@ func (j *job) messages(api provider, v value, path, array string) (Transcript, e
 	b := newBuilder(v.name, j.report)
 	b.model = v.Get("model").String()
 	b.system = system
-	b.add(v.line, moment(""), thread.Plain, messages...)
+	b.add(v.line, time.Time{}, thread.Plain, messages...)
 	return b.done()
 }

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -97,36 +98,24 @@ func body(v gjson.Result) Format {
 		return format
 	case v.Get("role").Type == gjson.String && (v.Get("content").Exists() || v.Get("tool_calls").Exists() ||
 		v.Get("parts").Exists() || v.Get("function_call").Exists()):
-		return one(v)
+		return cmp.Or(telling(v), OpenAIChat)
 	}
 	return ""
 }
 
 // list recognises an array of messages by the first one that is not written the
 // same way everywhere.
-func list(v gjson.Result) Format {
-	var format Format
-	var roles bool
+func list(v gjson.Result) (format Format) {
+	roles := false
 	v.ForEach(func(_, m gjson.Result) bool {
-		if !m.IsObject() {
-			return false
-		}
 		roles = roles || m.Get("role").Exists()
 		format = telling(m)
-		return format == ""
+		return format == "" && m.IsObject()
 	})
 	if format == "" && roles {
 		return OpenAIChat
 	}
 	return format
-}
-
-// one is list for a single message.
-func one(m gjson.Result) Format {
-	if f := telling(m); f != "" {
-		return f
-	}
-	return OpenAIChat
 }
 
 // telling recognises the format of a message that shows it.
@@ -177,36 +166,30 @@ func telling(m gjson.Result) Format {
 	}
 	var format Format
 	content.ForEach(func(_, part gjson.Result) bool {
-		switch part.Get("type").Str {
-		case "tool_use", "tool_result", "thinking", "redacted_thinking", "document", "server_tool_use":
+		kind := part.Get("type").Str
+		switch format = tellingParts[kind]; {
+		case kind == "reasoning" && part.Get("reasoning").Exists():
+			format = Inspect
+		case kind == "image" && part.Get("source").IsObject():
 			format = Anthropic
-		case "tool-call", "tool-result", "tool-approval-request":
+		case kind == "image" && part.Get("image").Exists():
 			format = AISDK
-		case "reasoning":
-			format = AISDK
-			if part.Get("reasoning").Exists() {
-				format = Inspect
-			}
-		case "input_text", "output_text", "input_image", "input_file":
-			format = Responses
-		case "image_url", "input_audio", "refusal":
+		case kind == "file" && part.Get("file").IsObject():
 			format = OpenAIChat
-		case "image":
-			switch {
-			case part.Get("source").IsObject():
-				format = Anthropic
-			case part.Get("image").Exists():
-				format = AISDK
-			}
-		case "file":
-			format = OpenAIChat
-			if !part.Get("file").IsObject() {
-				format = AISDK
-			}
 		}
 		return format == ""
 	})
 	return format
+}
+
+// tellingParts are the types of parts that only one format has, but for what their
+// members tell.
+var tellingParts = map[string]Format{
+	"tool_use": Anthropic, "tool_result": Anthropic, "thinking": Anthropic, "redacted_thinking": Anthropic,
+	"document": Anthropic, "server_tool_use": Anthropic,
+	"tool-call": AISDK, "tool-result": AISDK, "tool-approval-request": AISDK, "reasoning": AISDK, "file": AISDK,
+	"input_text": Responses, "output_text": Responses, "input_image": Responses, "input_file": Responses,
+	"image_url": OpenAIChat, "input_audio": OpenAIChat, "refusal": OpenAIChat,
 }
 
 // responseItem tells the item types of the Responses API.

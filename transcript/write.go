@@ -182,8 +182,12 @@ func flat(dir string, replaced func(r rune) bool) string {
 // stamp is a time as session files have it.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// maker is the provider of a model, as most clients name it.
-func maker(model string) string {
+// provider is who serves the session's model, as most clients name it.
+func (w *writer) provider() string {
+	model := w.session.Model
+	if w.session.Provider != "" {
+		return w.session.Provider
+	}
 	for prefix, provider := range map[string]string{
 		"claude": "anthropic", "gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "codex": "openai", "gemini": "google",
 	} {

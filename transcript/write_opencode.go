@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"time"
@@ -18,14 +19,8 @@ func (w *writer) openCode(messages []thread.Message) error {
 	begun := w.session.Time.UTC()
 	w.out.ID = w.openCodeID("ses", ^begun.UnixMilli())
 	w.out.Path = w.out.ID + ".json"
-	provider := w.session.Provider
-	if provider == "" {
-		provider = maker(w.session.Model)
-	}
-	title := w.session.Title
-	if title == "" {
-		title = "Compacted session"
-	}
+	provider := w.provider()
+	title := cmp.Or(w.session.Title, "Compacted session")
 	model := map[string]any{"providerID": provider, "modelID": w.session.Model}
 	all := []any{}
 	user := ""
@@ -159,9 +154,5 @@ func openCodeFile(m thread.Media) (map[string]any, bool) {
 	if !ok {
 		return nil, false
 	}
-	name := m.Name
-	if name == "" {
-		name = "image"
-	}
-	return map[string]any{"type": "file", "mime": mime, "filename": name, "url": "data:" + mime + ";base64," + data}, true
+	return map[string]any{"type": "file", "mime": mime, "filename": cmp.Or(m.Name, "image"), "url": "data:" + mime + ";base64," + data}, true
 }

@@ -17,10 +17,7 @@ func (w *writer) pi(messages []thread.Message) error {
 	if err := w.line(map[string]any{"type": "session", "version": 3, "id": w.session.ID, "timestamp": begun, "cwd": w.session.Dir}); err != nil {
 		return err
 	}
-	provider := w.session.Provider
-	if provider == "" {
-		provider = maker(w.session.Model)
-	}
+	provider := w.provider()
 	var parent any
 	entry := func(at, kind string, members map[string]any) error {
 		sum := w.hash(w.lines)

@@ -243,3 +243,11 @@ func digits[T text](doc T, i int) int {
 	}
 	return i
 }
+
+// space returns the position of the first byte from i on that is no white space.
+func space[T text](doc T, i int) int {
+	for i < len(doc) && doc[i] <= ' ' && (doc[i] == ' ' || doc[i] == '\n' || doc[i] == '\t' || doc[i] == '\r') {
+		i++
+	}
+	return i
+}

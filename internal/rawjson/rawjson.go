@@ -1,16 +1,19 @@
-// Package rawjson works on JSON as text, where bytes have to stay as they are:
-// it checks documents that come from outside, and writes strings.
+// Package rawjson works on JSON as text, where bytes have to stay as they are: it
+// checks documents that come from outside, exchanges members in them, and writes
+// strings, objects and arrays.
 package rawjson
 
 import "unicode/utf8"
 
-// Quote writes s as a JSON string; see AppendString.
-func Quote(s string) string { return string(AppendString(make([]byte, 0, len(s)+2), s)) }
+// Quote writes s as a JSON string with nothing escaped that need not be: no HTML
+// escapes, all scripts as they are. A byte that is no UTF-8 becomes U+FFFD, as JSON
+// cannot hold it.
+func Quote(s string) string { return string(appendQuoted(make([]byte, 0, quotedSize(s)), s)) }
 
-// AppendString writes s as a JSON string with nothing escaped that need not be:
-// no HTML escapes, all scripts as they are. A byte that is no UTF-8 becomes
-// U+FFFD, as JSON cannot hold it.
-func AppendString(b []byte, s string) []byte {
+// quotedSize guesses the length of a text as a JSON string.
+func quotedSize(s string) int { return len(s) + len(s)/16 + 2 }
+
+func appendQuoted(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
 	from := 0

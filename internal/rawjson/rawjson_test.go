@@ -2,6 +2,8 @@ package rawjson_test
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
@@ -26,42 +28,63 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-func TestMember(t *testing.T) {
-	for _, c := range []struct{ doc, name, want string }{
-		{`{}`, "a", ""},
-		{` { "a" : 1 } `, "a", "1"},
-		{`{"a":1}`, "a", "1"},
-		{`{"a":null,"b":true}`, "b", "true"},
-		{`{"a":{"b":[1,"]}"]},"b":2}`, "b", "2"},
-		{`{"a":"x\\","b":"y\"}"}`, "b", `"y\"}"`},
-		{`{"a":1,"a":[2]}`, "a", "[2]"},
-		{`{"\u0061":7}`, "a", "7"},
-		{`{"a":"b"}`, "b", ""},
-		{`[1]`, "a", ""},
-		{``, "a", ""},
+// What is set stands in its place or at the end; everything else keeps its bytes.
+func TestDocument(t *testing.T) {
+	const doc = " { \"a\" : 1 ,\n \"list\":[ 1,{ } ] , \"b\":{\"c\": 2}}\n"
+	for _, c := range []struct {
+		name, doc string
+		set       func(d *rawjson.Document)
+		want      string
+	}{
+		{"nothing", doc, func(*rawjson.Document) {}, doc},
+		{"a value", doc, func(d *rawjson.Document) { d.Set("a", "7") }, strings.Replace(doc, "1 ,", "7 ,", 1)},
+		{"a new one", doc, func(d *rawjson.Document) { d.Set("n", "7") }, strings.Replace(doc, "}}", `},"n":7}`, 1)},
+		{"the first goes", doc, func(d *rawjson.Document) { d.Set("a", "") }, strings.Replace(doc, " \"a\" : 1 ,\n ", "", 1)},
+		{"the second goes", doc, func(d *rawjson.Document) { d.Set("list", "") }, strings.Replace(doc, ",\n \"list\":[ 1,{ } ] ", "", 1)},
+		{"the last goes", doc, func(d *rawjson.Document) { d.Set("b", "") }, strings.Replace(doc, ` , "b":{"c": 2}`, "", 1)},
+		{"all go", doc, func(d *rawjson.Document) { d.Set("a", ""); d.Set("b", ""); d.Set("list", "") }, " {}\n"},
+		{"what is not there goes", doc, func(d *rawjson.Document) { d.Set("n", "") }, doc},
+		{"the same list", doc, func(d *rawjson.Document) { d.SetArray("list", []string{"1", "{ }"}) }, doc},
+		{"another list", doc, func(d *rawjson.Document) { d.SetArray("list", []string{"{ }"}) }, strings.Replace(doc, "[ 1,{ } ]", "[{ }]", 1)},
+		{"an empty list", "{}", func(d *rawjson.Document) { d.SetArray("list", nil) }, `{"list":[]}`},
+		{"a name that stands twice", `{"a":1,"b":2,"a":3}`, func(d *rawjson.Document) { d.Set("a", "4") }, `{"b":2,"a":4}`},
 	} {
-		from, to, ok := rawjson.Member(c.doc, c.name)
-		if got := c.doc[from:to]; got != c.want || ok != (c.want != "") {
-			t.Errorf("%s of %s is %q, %t, want %q", c.name, c.doc, got, ok, c.want)
+		d, ok := rawjson.Open(c.doc, nil)
+		if !ok {
+			t.Fatal(c.doc)
+		}
+		if c.set(d); string(d.Bytes()) != c.want {
+			t.Errorf("%s: got %s, want %s", c.name, d.Bytes(), c.want)
 		}
 	}
 }
 
-// FuzzMember: in any valid object it finds what the standard library finds, and
-// anything else does not make it panic.
-func FuzzMember(f *testing.F) {
-	for _, s := range []string{`{"a":1}`, `{"a":{"a":[{}]},"b":"\\\"","a" : -1e5 }`, `{"a":"`, `{"a"`, `{"a":[}`, `{"\u0061":{}}`} {
-		f.Add(s)
+// FuzzDocument: any object comes back as it was, or with the one member that was set
+// as the standard library sees it.
+func FuzzDocument(f *testing.F) {
+	for _, s := range []string{`{"a":1}`, `{"a":{"a":[{}]},"b":"\\\"","a" : -1e5 }`, `{"b":1, "c":{}}`, `[]`, `{"\u0061":{}}`, ` {} `} {
+		f.Add(s, "7")
+		f.Add(s, "")
 	}
-	f.Fuzz(func(t *testing.T, doc string) {
-		from, to, ok := rawjson.Member(doc, "a")
-		var members map[string]json.RawMessage
-		if !rawjson.Valid(doc) || json.Unmarshal([]byte(doc), &members) != nil || members == nil {
+	f.Fuzz(func(t *testing.T, doc, value string) {
+		var want, got map[string]any
+		if !rawjson.Valid(doc) || value != "" && !rawjson.Valid(value) || json.Unmarshal([]byte(doc), &want) != nil || want == nil {
 			return
 		}
-		want, there := members["a"]
-		if ok != there || doc[from:to] != string(want) {
-			t.Errorf("a is %q (%t), want %q (%t)", doc[from:to], ok, want, there)
+		d, ok := rawjson.Open(doc, nil)
+		if !ok || string(d.Bytes()) != doc {
+			t.Fatalf("%s does not come back", doc)
+		}
+		var v any
+		delete(want, "a")
+		if value != "" && json.Unmarshal([]byte(value), &v) == nil {
+			want["a"] = v
+		} else if value != "" {
+			return
+		}
+		d.Set("a", value)
+		if err := json.Unmarshal(d.Bytes(), &got); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v, want %v (%v)", d.Bytes(), got, want, err)
 		}
 	})
 }

@@ -3,6 +3,8 @@ package rawjson
 import (
 	"strconv"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
 // Of a path to what nests too deep an error shows so many steps, of so many bytes.
@@ -14,46 +16,27 @@ const (
 // within says where a document that nests too deep leaves the path that people know,
 // as ", in messages[2].content…"; empty where that cannot be said.
 func within(doc string) string {
-	var b strings.Builder
-	i := space(doc, 0)
-	for range shownSteps {
-		if i >= len(doc) || doc[i] != '{' && doc[i] != '[' {
-			break
-		}
-		object := doc[i] == '{'
-		i = space(doc, i+1)
-		for n := 0; ; n++ {
-			step := "[" + strconv.Itoa(n) + "]"
-			if object {
-				end := stringEnd(doc, i)
-				if i >= len(doc) || doc[i] != '"' || end >= len(doc) {
-					return located(&b)
-				}
-				step = "." + shortened(doc[i+1:end])
-				if i = space(doc, end+1); i >= len(doc) || doc[i] != ':' {
-					return located(&b)
-				}
-				i = space(doc, i+1)
+	path, at, found := "", gjson.Parse(doc), true
+	for n := 0; found && n < shownSteps; n++ {
+		object, i := at.IsObject(), 0
+		found = false
+		at.ForEach(func(key, value gjson.Result) bool {
+			if found = value.Type == gjson.JSON && TooDeep(value.Raw, MaxDepth-shownSteps); !found {
+				i++
+				return true
 			}
-			end := valueEnd(doc, i)
-			if end >= len(doc) || TooDeep(doc[i:end], MaxDepth-shownSteps) {
-				b.WriteString(step)
-				break
+			if at = value; object {
+				path += "." + shortened(key.Str)
+			} else {
+				path += "[" + strconv.Itoa(i) + "]"
 			}
-			if i = space(doc, end); i >= len(doc) || doc[i] != ',' {
-				return located(&b)
-			}
-			i = space(doc, i+1)
-		}
+			return false
+		})
 	}
-	return located(&b)
-}
-
-func located(b *strings.Builder) string {
-	if b.Len() == 0 {
+	if path == "" {
 		return ""
 	}
-	return ", in " + strings.TrimPrefix(b.String(), ".") + "…"
+	return ", in " + strings.TrimPrefix(path, ".") + "…"
 }
 
 // shortened is the name of a member, where it is a plain word: others may be content.

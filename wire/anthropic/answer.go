@@ -226,7 +226,7 @@ func (s *stream) Answer() (wire.Answer, error) {
 		}
 	}
 	var err error
-	if a.Message, err = answered(array(blocks)); err != nil {
+	if a.Message, err = answered(rawjson.Array(blocks)); err != nil {
 		return a, err
 	}
 	for i, args := range broken {
@@ -258,7 +258,7 @@ func (b *growing) block() (raw string, whole bool) {
 	more("thinking", &b.thinking)
 	more("signature", &b.signature)
 	if len(b.citations) > 0 {
-		set("citations", array(b.citations))
+		set("citations", rawjson.Array(b.citations))
 	}
 	b.compaction.ForEach(func(key, v gjson.Result) bool {
 		if b.compaction.IsObject() && key.Str != "type" {
@@ -269,7 +269,7 @@ func (b *growing) block() (raw string, whole bool) {
 	args := strings.TrimSpace(b.args.String())
 	switch {
 	case args == "":
-	case validObject(args):
+	case rawjson.IsObject(args):
 		set("input", args)
 	default:
 		set("input", "{}")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/frames"
 )
 
 // emptyText stands where a message would be left without content, which the
@@ -102,28 +103,13 @@ func (e *encoder) units() []unit {
 	var list []unit
 	for i := 0; i < len(messages); {
 		u := unit{first: i, end: i + 1}
-		if f := messages[i].Frame; f != nil && f.API() == wire.Anthropic && f.Raw() != "" && wholeAt(messages, i) {
-			u.frame, u.end = f, i+f.Messages()
+		if n := frames.Whole(messages[i:], wire.Anthropic); n > 0 {
+			u.frame, u.end = messages[i].Frame, i+n
 		}
 		list = append(list, u)
 		i = u.end
 	}
 	return list
-}
-
-// wholeAt reports whether all messages of a frame follow from position i, in
-// order.
-func wholeAt(messages []thread.Message, i int) bool {
-	f := messages[i].Frame
-	if f.Messages() < 1 || i+f.Messages() > len(messages) {
-		return false
-	}
-	for k := range f.Messages() {
-		if m := &messages[i+k]; m.Frame != f || m.Index != k {
-			return false
-		}
-	}
-	return true
 }
 
 // groups joins the units that the API wants in one message: the results of one

@@ -5,59 +5,29 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// block is one content block, its members looked up once. Where a member
-// stands twice the last one counts, as with the usual JSON readers.
+// block is one content block, or a tool, its members found once.
 type block struct {
-	raw                              string
-	kind                             string
-	text, thinking, signature, data  gjson.Result
-	id, name, input, callID, content gjson.Result
-	isError, source, title, mark     gjson.Result
+	rawjson.Fields
+	raw, kind string
 }
 
 func readBlock(v gjson.Result) block {
-	b := block{raw: v.Raw}
-	v.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "type":
-			b.kind = value.Str
-		case "text":
-			b.text = value
-		case "thinking":
-			b.thinking = value
-		case "signature":
-			b.signature = value
-		case "data":
-			b.data = value
-		case "id":
-			b.id = value
-		case "name":
-			b.name = value
-		case "input":
-			b.input = value
-		case "tool_use_id":
-			b.callID = value
-		case "content":
-			b.content = value
-		case "is_error":
-			b.isError = value
-		case "source":
-			b.source = value
-		case "title":
-			b.title = value
-		case "cache_control":
-			b.mark = value
-		}
-		return true
-	})
-	return b
+	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 8))
+	return block{f, v.Raw, f.Str("type")}
 }
 
-// cache is the time to live of the block's cache mark, or empty.
-func (b *block) cache() string { return ttl(b.mark) }
+// from is where the block comes from.
+func (b *block) from() thread.Source { return source(b.raw, ttl(b.Get("cache_control"))) }
+
+// text returns the text of a member, and whether it is one.
+func (b *block) text(name string) (string, bool) {
+	v := b.Get(name)
+	return v.Str, v.Type == gjson.String
+}
 
 // ttl reads a cache_control member. The provider's default is five minutes.
 func ttl(mark gjson.Result) string {
@@ -74,32 +44,31 @@ func ttl(mark gjson.Result) string {
 // cannot have is opaque: it is kept where it is and means nothing to us.
 func (d *decoder) part(v gjson.Result, role thread.Role) thread.Part {
 	b := readBlock(v)
-	src := source(b.raw, b.cache())
 	switch b.kind {
 	case "text":
-		if text, ok := str(b.text); ok {
-			return thread.Text{Text: text, Source: src}
+		if text, ok := b.text("text"); ok {
+			return thread.Text{Text: text, Source: b.from()}
 		}
 	case "image", "document":
 		if m, ok := b.media(); ok {
 			return m
 		}
 	case "thinking":
-		if text, ok := str(b.thinking); ok && role == thread.Assistant {
-			return thread.Reasoning{Text: text, Signature: b.signature.Str, Source: src}
+		if text, ok := b.text("thinking"); ok && role == thread.Assistant {
+			return thread.Reasoning{Text: text, Signature: b.Str("signature"), Source: b.from()}
 		}
 	case "redacted_thinking":
-		if data, ok := str(b.data); ok && role == thread.Assistant {
-			return thread.Reasoning{Signature: data, Source: src}
+		if data, ok := b.text("data"); ok && role == thread.Assistant {
+			return thread.Reasoning{Signature: data, Source: b.from()}
 		}
 	case "tool_use":
-		id, named := str(b.id)
-		if named && id != "" && b.name.Type == gjson.String && role == thread.Assistant {
-			d.names[id] = b.name.Str
-			return thread.ToolCall{ID: id, Name: b.name.Str, Arguments: b.input.Raw, Source: src}
+		name, named := b.text("name")
+		if id := b.Str("id"); id != "" && named && role == thread.Assistant {
+			d.names[id] = name
+			return thread.ToolCall{ID: id, Name: name, Arguments: b.Get("input").Raw, Source: b.from()}
 		}
 	case "tool_result":
-		if id, ok := str(b.callID); ok && id != "" && role == thread.User {
+		if id := b.Str("tool_use_id"); id != "" && role == thread.User {
 			return d.result(&b, id)
 		}
 	}
@@ -107,61 +76,42 @@ func (d *decoder) part(v gjson.Result, role thread.Role) thread.Part {
 }
 
 func (d *decoder) result(b *block, id string) thread.ToolResult {
-	r := thread.ToolResult{
-		CallID: id, Tool: d.names[id], Outcome: thread.Success,
-		Source: source(b.raw, b.cache()),
-	}
-	if b.isError.Type == gjson.True {
+	r := thread.ToolResult{CallID: id, Tool: d.names[id], Outcome: thread.Success, Source: b.from()}
+	if b.Get("is_error").Type == gjson.True {
 		r.Outcome = thread.Failure
 	}
-	switch {
-	case b.content.Type == gjson.String:
-		r.Content = []thread.Part{thread.Text{Text: b.content.Str, Source: source(b.content.Raw, "")}}
-	case b.content.IsArray():
-		b.content.ForEach(func(_, v gjson.Result) bool {
-			r.Content = append(r.Content, nested(v))
+	switch content := b.Get("content"); {
+	case content.Type == gjson.String:
+		r.Content = []thread.Part{thread.Text{Text: content.Str, Source: source(content.Raw, "")}}
+	case content.IsArray():
+		content.ForEach(func(_, v gjson.Result) bool {
+			r.Content = append(r.Content, d.part(v, thread.Tool))
 			return true
 		})
 	}
 	return r
 }
 
-// nested reads a block inside a tool result.
-func nested(v gjson.Result) thread.Part {
-	b := readBlock(v)
-	switch b.kind {
-	case "text":
-		if text, ok := str(b.text); ok {
-			return thread.Text{Text: text, Source: source(b.raw, b.cache())}
-		}
-	case "image", "document":
-		if m, ok := b.media(); ok {
-			return m
-		}
-	}
-	return b.opaque()
-}
-
 func (b *block) media() (thread.Media, bool) {
-	m := thread.Media{Type: thread.MediaType(b.kind), Name: b.title.Str, Source: source(b.raw, b.cache())}
-	m.MIME = b.source.Get("media_type").Str
+	from := b.Get("source")
+	m := thread.Media{Type: thread.MediaType(b.kind), Name: b.Str("title"), MIME: from.Get("media_type").Str, Source: b.from()}
 	var field gjson.Result
-	switch b.source.Get("type").Str {
+	switch from.Get("type").Str {
 	case "base64":
-		field = b.source.Get("data")
+		field = from.Get("data")
 		m.Data = field.Str
 	case "url":
-		field = b.source.Get("url")
+		field = from.Get("url")
 		m.URL = field.Str
 	case "file":
-		field = b.source.Get("file_id")
+		field = from.Get("file_id")
 		m.FileID = field.Str
 	case "text":
-		field = b.source.Get("data")
+		field = from.Get("data")
 		m.Text = field.Str
 	case "content":
 		var words []string
-		collect(&words, b.source.Get("content"), readLevels)
+		collect(&words, from.Get("content"), readLevels)
 		m.Text = strings.Join(words, "\n")
 		return m, true
 	}
@@ -171,14 +121,14 @@ func (b *block) media() (thread.Media, bool) {
 // opaque keeps a block as it is, with the text that a person could read in it.
 func (b *block) opaque() thread.Opaque {
 	var words []string
-	if b.input.IsObject() {
+	if input := b.Get("input"); input.IsObject() {
 		// A call that the provider runs itself: its name and arguments are what
 		// there is to search for.
-		words = append(words, strings.TrimSpace(b.name.Str+" "+b.input.Raw))
+		words = append(words, strings.TrimSpace(b.Str("name")+" "+input.Raw))
 	} else {
 		collect(&words, gjson.Parse(b.raw), readLevels)
 	}
-	return thread.Opaque{Kind: b.kind, Text: strings.Join(words, "\n"), Source: source(b.raw, b.cache())}
+	return thread.Opaque{Kind: b.kind, Text: strings.Join(words, "\n"), Source: b.from()}
 }
 
 // readable are the members of vendor blocks that hold text for people. Data of

@@ -57,8 +57,8 @@ func (e *encoder) block(part thread.Part, role thread.Role) string {
 		if ours(p.Source) {
 			return p.Raw
 		}
-		return new(object).str("type", "tool_use").str("id", id).str("name", e.tools.of(p.Name)).
-			raw("input", arguments(p.Arguments)).String()
+		return rawjson.Typed("tool_use").Str("id", id).Str("name", e.tools.of(p.Name)).
+			Raw("input", arguments(p.Arguments)).String()
 	case thread.ToolResult:
 		return e.result(p)
 	case thread.Opaque:
@@ -79,7 +79,7 @@ func reasoning(p thread.Reasoning) string {
 	case p.Signature == "":
 		return ""
 	}
-	return new(object).str("type", "thinking").str("thinking", p.Text).str("signature", p.Signature).String()
+	return rawjson.Typed("thinking").Str("thinking", p.Text).Str("signature", p.Signature).String()
 }
 
 func (e *encoder) result(p thread.ToolResult) string {
@@ -87,16 +87,16 @@ func (e *encoder) result(p thread.ToolResult) string {
 	if ours(p.Source) && id == p.CallID {
 		return p.Raw
 	}
-	o := new(object).str("type", "tool_result").str("tool_use_id", id)
+	o := rawjson.Typed("tool_result").Str("tool_use_id", id)
 	failed := p.Outcome == thread.Failure
 	switch content := e.content(p.Content, failed); {
 	case content != "":
-		o.raw("content", content)
+		o.Raw("content", content)
 	case failed:
-		o.str("content", emptyText)
+		o.Str("content", emptyText)
 	}
 	if failed {
-		o.raw("is_error", "true")
+		o.Raw("is_error", "true")
 	}
 	return o.String()
 }
@@ -132,7 +132,7 @@ func (e *encoder) content(parts []thread.Part, failed bool) string {
 			}
 		}
 	}
-	return array(blocks)
+	return rawjson.Array(blocks)
 }
 
 // asText puts words in place of what is no text.
@@ -156,12 +156,12 @@ func arguments(args string) string {
 	switch {
 	case blank(args):
 		return "{}"
-	case validObject(args):
+	case rawjson.IsObject(args):
 		return strings.TrimSpace(args)
 	case rawjson.Check(args) == nil:
-		return new(object).raw("input", strings.TrimSpace(args)).String()
+		return new(rawjson.Object).Raw("input", strings.TrimSpace(args)).String()
 	}
-	return new(object).str("input", args).String()
+	return new(rawjson.Object).Str("input", args).String()
 }
 
 // imageTypes are the image formats of the API.
@@ -176,25 +176,25 @@ func media(p thread.Media, allowed bool) string {
 	switch {
 	case !allowed:
 	case p.Text != "" && !blank(p.Text):
-		kind, src = "document", new(object).str("type", "text").str("media_type", "text/plain").str("data", p.Text).String()
+		kind, src = "document", rawjson.Typed("text").Str("media_type", "text/plain").Str("data", p.Text).String()
 	case p.Data != "" && slices.Contains(imageTypes, p.MIME):
 		kind = "image"
 	case p.Data != "" && p.MIME == "application/pdf":
 		kind = "document"
 	case web && p.Type == thread.Image:
-		kind, src = "image", new(object).str("type", "url").str("url", p.URL).String()
+		kind, src = "image", rawjson.Typed("url").Str("url", p.URL).String()
 	case web && p.Type == thread.Document:
-		kind, src = "document", new(object).str("type", "url").str("url", p.URL).String()
+		kind, src = "document", rawjson.Typed("url").Str("url", p.URL).String()
 	}
 	if kind == "" {
 		return textBlock(missing(p))
 	}
 	if src == "" {
-		src = new(object).str("type", "base64").str("media_type", p.MIME).str("data", p.Data).String()
+		src = new(rawjson.Object).Str("type", "base64").Str("media_type", p.MIME).Str("data", p.Data).String()
 	}
-	o := new(object).str("type", kind).raw("source", src)
+	o := rawjson.Typed(kind).Raw("source", src)
 	if kind == "document" && p.Name != "" {
-		o.str("title", p.Name)
+		o.Str("title", p.Name)
 	}
 	return o.String()
 }

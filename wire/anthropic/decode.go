@@ -35,19 +35,22 @@ func (Codec) API() string { return wire.Anthropic }
 // The error wraps wire.ErrFormat and names the JSON path.
 func (Codec) Decode(body []byte) (*prompt.Prompt, error) {
 	doc := string(body)
-	top, err := readBody(doc)
+	if err := rawjson.Check(doc); err != nil {
+		return nil, fmt.Errorf("anthropic: %w: %w", wire.ErrFormat, err)
+	}
+	top, err := open(doc)
 	if err != nil {
 		return nil, err
 	}
-	p := &prompt.Prompt{Model: top.modelName(), MaxOutput: top.maxTokens()}
-	if p.System, err = decodeSystem(top.system.value); err != nil {
+	p := &prompt.Prompt{Model: top.Get("model").Str, MaxOutput: maxTokens(top)}
+	if p.System, err = decodeSystem(top.Get("system")); err != nil {
 		return nil, err
 	}
-	if p.Tools, err = decodeTools(top.tools.value); err != nil {
+	if p.Tools, err = decodeTools(top.Get("tools")); err != nil {
 		return nil, err
 	}
 	d := decoder{names: map[string]string{}}
-	elements := top.messages.value.Array()
+	elements := top.Get("messages").Array()
 	p.Messages = make([]thread.Message, 0, len(elements)+len(elements)/2)
 	for i, element := range elements {
 		if p.Messages, err = d.message(p.Messages, element, i); err != nil {
@@ -76,74 +79,23 @@ func DecodeMessage(raw string) ([]thread.Message, error) {
 	return messages, nil
 }
 
-// member is a member of the body, with its place in it.
-type member struct {
-	name  string
-	key   int // where the key begins
-	value gjson.Result
-}
-
-func (m member) end() int { return m.value.Index + len(m.value.Raw) }
-
-// body is the top level of a request: the members that the codec may rewrite.
-type body struct {
-	doc                                   string
-	open                                  int // where the object begins
-	model, limit, system, tools, messages member
-	mark                                  string // the time to live of a cache mark on the request itself
-	members                               []member
-}
-
-func readBody(doc string) (*body, error) {
-	if err := rawjson.Check(doc); err != nil {
-		return nil, fmt.Errorf("anthropic: %w: %w", wire.ErrFormat, err)
-	}
-	top := gjson.Parse(doc)
-	if !top.IsObject() {
-		return nil, fmt.Errorf("anthropic: %w: the body is not a JSON object", wire.ErrFormat)
-	}
-	b := &body{doc: doc, open: top.Index}
-	var twice string
-	top.ForEach(func(key, value gjson.Result) bool {
-		m := member{name: key.Str, key: key.Index, value: value}
-		b.members = append(b.members, m)
-		var to *member
-		switch key.Str {
-		case "model":
-			to = &b.model
-		case "max_tokens":
-			to = &b.limit
-		case "system":
-			to = &b.system
-		case "tools":
-			to = &b.tools
-		case "messages":
-			to = &b.messages
-		case "cache_control":
-			b.mark = ttl(value)
-			return true
-		default:
-			return true
-		}
-		if to.value.Exists() {
-			twice = key.Str
-		}
-		*to = m
-		return true
-	})
+// open cuts a body that is known to be JSON into its members.
+func open(doc string) (*rawjson.Document, error) {
+	top, ok := rawjson.Open(doc, nil)
 	switch {
-	case twice != "":
-		return nil, fmt.Errorf("anthropic: %s: %w: the body has it twice", twice, wire.ErrFormat)
-	case !b.messages.value.IsArray():
+	case !ok:
+		return nil, fmt.Errorf("anthropic: %w: the body is not a JSON object", wire.ErrFormat)
+	case !top.Get("messages").IsArray():
 		return nil, fmt.Errorf("anthropic: messages: %w: the array of messages is missing", wire.ErrFormat)
 	}
-	return b, nil
+	if name := top.Twice("model", "max_tokens", "system", "tools", "messages"); name != "" {
+		return nil, fmt.Errorf("anthropic: %s: %w: the body has it twice", name, wire.ErrFormat)
+	}
+	return top, nil
 }
 
-func (b *body) modelName() string { return b.model.value.Str }
-
-func (b *body) maxTokens() int {
-	v := b.limit.value
+func maxTokens(top *rawjson.Document) int {
+	v := top.Get("max_tokens")
 	if v.Type != gjson.Number || v.Num != float64(int(v.Num)) || v.Num < 0 {
 		return 0
 	}
@@ -159,13 +111,14 @@ func decodeSystem(v gjson.Result) ([]prompt.System, error) {
 	case !v.IsArray():
 		return nil, fmt.Errorf("anthropic: system: %w: neither text nor an array of blocks", wire.ErrFormat)
 	}
+	blocks, bad := rawjson.Objects(v)
+	if bad >= 0 {
+		return nil, fmt.Errorf("anthropic: system[%d]: %w: not a block", bad, wire.ErrFormat)
+	}
 	var list []prompt.System
-	for i, block := range v.Array() {
-		if !block.IsObject() {
-			return nil, fmt.Errorf("anthropic: system[%d]: %w: not a block", i, wire.ErrFormat)
-		}
-		f := readBlock(block)
-		list = append(list, prompt.System{Text: f.text.Str, Role: "system", Source: source(block.Raw, f.cache())})
+	for _, v := range blocks {
+		b := readBlock(v)
+		list = append(list, prompt.System{Text: b.Str("text"), Role: "system", Source: b.from()})
 	}
 	return list, nil
 }
@@ -177,28 +130,14 @@ func decodeTools(v gjson.Result) ([]prompt.Tool, error) {
 	case !v.IsArray():
 		return nil, fmt.Errorf("anthropic: tools: %w: not an array", wire.ErrFormat)
 	}
+	tools, bad := rawjson.Objects(v)
+	if bad >= 0 {
+		return nil, fmt.Errorf("anthropic: tools[%d]: %w: not a tool", bad, wire.ErrFormat)
+	}
 	var list []prompt.Tool
-	for i, tool := range v.Array() {
-		if !tool.IsObject() {
-			return nil, fmt.Errorf("anthropic: tools[%d]: %w: not a tool", i, wire.ErrFormat)
-		}
-		var t prompt.Tool
-		var mark string
-		tool.ForEach(func(key, value gjson.Result) bool {
-			switch key.Str {
-			case "name":
-				t.Name = value.Str
-			case "description":
-				t.Description = value.Str
-			case "input_schema":
-				t.Schema = value.Raw
-			case "cache_control":
-				mark = ttl(value)
-			}
-			return true
-		})
-		t.Source = source(tool.Raw, mark)
-		list = append(list, t)
+	for _, tool := range tools {
+		b := readBlock(tool)
+		list = append(list, prompt.Tool{Name: b.Str("name"), Description: b.Str("description"), Schema: b.Get("input_schema").Raw, Source: b.from()})
 	}
 	return list, nil
 }
@@ -212,17 +151,8 @@ func (d *decoder) message(to []thread.Message, element gjson.Result, position in
 	if !element.IsObject() {
 		return nil, fmt.Errorf(": %w: not a message", wire.ErrFormat)
 	}
-	var role string
-	var content gjson.Result
-	element.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "role":
-			role = value.Str
-		case "content":
-			content = value
-		}
-		return true
-	})
+	f := rawjson.FieldsOf(element, make(rawjson.Fields, 0, 8))
+	role, content := f.Str("role"), f.Get("content")
 	switch thread.Role(role) {
 	case thread.User, thread.Assistant, thread.System:
 	default:
@@ -247,15 +177,12 @@ func (d *decoder) message(to []thread.Message, element gjson.Result, position in
 		return nil, fmt.Errorf(".content: %w: neither text nor an array of blocks", wire.ErrFormat)
 	}
 
+	blocks, bad := rawjson.Objects(content)
+	if bad >= 0 {
+		return nil, fmt.Errorf(".content[%d]: %w: not a block", bad, wire.ErrFormat)
+	}
 	var parts []thread.Part
-	var bad error
-	i := 0
-	content.ForEach(func(_, block gjson.Result) bool {
-		if !block.IsObject() {
-			bad = fmt.Errorf(".content[%d]: %w: not a block", i, wire.ErrFormat)
-			return false
-		}
-		i++
+	for _, block := range blocks {
 		part := d.part(block, thread.Role(role))
 		if result, ok := part.(thread.ToolResult); ok {
 			if len(parts) > 0 {
@@ -263,13 +190,9 @@ func (d *decoder) message(to []thread.Message, element gjson.Result, position in
 				parts = nil
 			}
 			add(thread.Tool, []thread.Part{result})
-			return true
+			continue
 		}
 		parts = append(parts, part)
-		return true
-	})
-	if bad != nil {
-		return nil, bad
 	}
 	if len(parts) > 0 || len(to) == first {
 		add(thread.Role(role), parts)

@@ -39,8 +39,8 @@ func TestSplice(t *testing.T) {
 		{"model", func(p *prompt.Prompt) { p.Model = "n" }, `"model":"m"`, `"model":"n"`},
 		{"max output", func(p *prompt.Prompt) { p.MaxOutput = 20 }, `"max_tokens":10`, `"max_tokens":20`},
 		{"max output left to the provider", func(p *prompt.Prompt) { p.MaxOutput = 0 }, "", ""},
-		{"no system", func(p *prompt.Prompt) { p.System = nil }, `"system":"S", `, ``},
-		{"no tools", func(p *prompt.Prompt) { p.Tools = nil }, `"tools" : [ {"name":"t","input_schema":{"type":"object"}} ],` + "\n ", ``},
+		{"no system", func(p *prompt.Prompt) { p.System = nil }, `,"system":"S"`, ``},
+		{"no tools", func(p *prompt.Prompt) { p.Tools = nil }, `, "tools" : [ {"name":"t","input_schema":{"type":"object"}} ]`, ``},
 		{"more system", func(p *prompt.Prompt) { p.System = append(p.System, prompt.System{Text: "T"}) },
 			`"system":"S"`, `"system":[{"type":"text","text":"S"},{"type":"text","text":"T"}]`},
 		{"more tools", func(p *prompt.Prompt) { p.Tools = append(p.Tools, prompt.Tool{Name: "u"}) },
@@ -317,7 +317,7 @@ func TestLongToolNames(t *testing.T) {
 // The API wants schemas of type object.
 func TestForeignSchemas(t *testing.T) {
 	for schema, want := range map[string]string{
-		``: `{"type":"object","properties":{}}`, `{}`: `{"type":"object"}`, ` { } `: `{"type":"object"}`,
+		``: `{"type":"object","properties":{}}`, `{}`: `{"type":"object"}`, ` { } `: `{"type":"object" }`,
 		`{"type":"string","x":1}`: `{"type":"object","x":1}`, `{"x":1}`: `{"x":1,"type":"object"}`,
 		`{"type": "object"}`: `{"type": "object"}`, `[]`: `{"type":"object","properties":{}}`, `{"x"`: `{"type":"object","properties":{}}`,
 	} {

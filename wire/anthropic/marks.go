@@ -1,8 +1,8 @@
 package anthropic
 
 import (
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -54,22 +54,13 @@ func (e *encoder) points(whole string) []mark {
 			break
 		}
 		at, ok := e.place(point)
-		if !ok || holds(there, at) {
+		if !ok || slices.ContainsFunc(there, func(m mark) bool { return m.place == at }) {
 			continue
 		}
 		m := mark{at, fitting(there, at, point.TTL)}
 		there, added = append(there, m), append(added, m)
 	}
 	return added
-}
-
-func holds(marks []mark, at place) bool {
-	for _, m := range marks {
-		if m.place == at {
-			return true
-		}
-	}
-	return false
 }
 
 // fitting returns the time to live for a mark among the others. Longer ones
@@ -92,9 +83,6 @@ func fitting(marks []mark, at place, ttl string) string {
 func (e *encoder) marks() []mark {
 	var list []mark
 	find := func(at, block int, raw string) {
-		if !strings.HasPrefix(raw, "{") {
-			return // a string
-		}
 		for _, t := range marksIn(gjson.Parse(raw), readLevels) {
 			list = append(list, mark{place{at, block}, t})
 		}
@@ -106,26 +94,34 @@ func (e *encoder) marks() []mark {
 	}
 	for i := range e.elements {
 		el := &e.elements[i]
-		switch {
-		case el.raw == "":
-			for k, b := range el.blocks {
-				find(i+2, k, b.raw)
-			}
-		case strings.Contains(el.raw, "cache_control"):
-			each(memberOf(el.raw, "content").Raw, func(k int, v gjson.Result) { find(i+2, k, v.Raw) })
+		if el.raw != "" && !strings.Contains(el.raw, "cache_control") {
+			continue
+		}
+		for k, b := range e.pieces(el) {
+			find(i+2, k, b.raw)
 		}
 	}
 	return list
 }
 
-// each calls f for the items of a JSON array.
-func each(raw string, f func(i int, v gjson.Result)) {
-	i := 0
-	gjson.Parse(raw).ForEach(func(_, v gjson.Result) bool {
-		f(i, v)
-		i++
+// pieces are the blocks of an element, with the messages that they belong to. A frame
+// has one block for each part of its messages; one whose content is a string has none.
+func (e *encoder) pieces(el *element) []piece {
+	content := gjson.Get(el.raw, "content")
+	if el.raw == "" || !content.IsArray() {
+		return el.blocks
+	}
+	var list []piece
+	message, parts := el.first, 0
+	content.ForEach(func(_, v gjson.Result) bool {
+		for message < el.end-1 && parts == len(e.p.Messages[message].Parts) {
+			message, parts = message+1, 0
+		}
+		parts++
+		list = append(list, piece{v.Raw, message})
 		return true
 	})
+	return list
 }
 
 // marksIn lists the marks of a block, those on blocks inside a tool result
@@ -136,13 +132,13 @@ func marksIn(v gjson.Result, levels int) []string {
 	}
 	b := readBlock(v)
 	var list []string
-	if b.content.IsArray() {
-		b.content.ForEach(func(_, inner gjson.Result) bool {
+	if content := b.Get("content"); content.IsArray() {
+		content.ForEach(func(_, inner gjson.Result) bool {
 			list = append(list, marksIn(inner, levels-1)...)
 			return true
 		})
 	}
-	if t := b.cache(); t != "" {
+	if t := ttl(b.Get("cache_control")); t != "" {
 		list = append(list, t)
 	}
 	return list
@@ -174,52 +170,24 @@ func (e *encoder) place(point prompt.CachePoint) (place, bool) {
 	return place{}, false
 }
 
-func (e *encoder) placeIn(el *element, list, message int) (at place, ok bool) {
-	if el.raw == "" {
-		for k := len(el.blocks) - 1; k >= 0; k-- {
-			if el.blocks[k].message == message && canMark(el.blocks[k].raw) {
-				return place{list, k}, true
-			}
-		}
-		return place{}, false
-	}
-	content := memberOf(el.raw, "content")
-	if content.Type == gjson.String {
+func (e *encoder) placeIn(el *element, list, message int) (place, bool) {
+	if content := gjson.Get(el.raw, "content"); content.Type == gjson.String {
 		return place{list, -1}, !blank(content.Str)
 	}
-	// A whole frame has one block for each part of its messages.
-	from := 0
-	for i := el.first; i < message; i++ {
-		from += len(e.p.Messages[i].Parts)
-	}
-	end := from + len(e.p.Messages[message].Parts)
-	each(content.Raw, func(i int, v gjson.Result) {
-		if i >= from && i < end && canMark(v.Raw) {
-			at, ok = place{list, i}, true
+	for k, b := range slices.Backward(e.pieces(el)) {
+		if b.message == message && canMark(b.raw) {
+			return place{list, k}, true
 		}
-	})
-	return at, ok
+	}
+	return place{}, false
 }
 
 func canMark(raw string) bool {
 	if strings.HasPrefix(raw, `"`) {
-		return !blankString(raw)
+		return !blank(gjson.Parse(raw).Str)
 	}
-	kind := memberOf(raw, "type").Str
-	if !markable[kind] || kind != "text" {
-		return markable[kind]
-	}
-	from, to, _ := rawjson.Member(raw, "text")
-	return !blankString(raw[from:to])
-}
-
-// blankString reports whether a JSON string is blank; most are not, and that is
-// seen in their first byte.
-func blankString(raw string) bool {
-	if len(raw) > 1 && raw[0] == '"' && raw[1] > ' ' && raw[1] < utf8.RuneSelf && raw[1] != '\\' && raw[1] != '"' {
-		return false
-	}
-	return blank(gjson.Parse(raw).Str)
+	kind := gjson.Get(raw, "type").Str
+	return markable[kind] && (kind != "text" || !blank(gjson.Get(raw, "text").Str))
 }
 
 // setMarks writes the marks.
@@ -227,7 +195,7 @@ func (e *encoder) setMarks(marks []mark) {
 	for _, m := range marks {
 		value := `{"type":"ephemeral"}`
 		if m.ttl != "" {
-			value = new(object).str("type", "ephemeral").str("ttl", m.ttl).String()
+			value = rawjson.Typed("ephemeral").Str("ttl", m.ttl).String()
 		}
 		switch m.list {
 		case 0:
@@ -235,27 +203,19 @@ func (e *encoder) setMarks(marks []mark) {
 		case 1:
 			e.system[m.block] = withMember(asBlock(e.system[m.block]), "cache_control", value)
 		default:
-			e.elements[m.list-2].mark(m.block, value)
+			e.mark(&e.elements[m.list-2], m.block, value)
 		}
 	}
 }
 
-func (e *element) mark(block int, value string) {
-	if e.raw == "" {
-		e.blocks[block].raw = withMember(e.blocks[block].raw, "cache_control", value)
-		return
-	}
-	content := memberOf(e.raw, "content")
-	from, old, marked := content.Index, content.Raw, ""
+// mark sets the mark of a block; -1 is string content.
+func (e *encoder) mark(el *element, block int, value string) {
+	blocks := e.pieces(el)
 	if block < 0 {
-		marked = array([]string{withMember(asBlock(old), "cache_control", value)})
-	} else {
-		each(content.Raw, func(i int, v gjson.Result) {
-			if i == block {
-				from, old = content.Index+v.Index, v.Raw
-				marked = withMember(v.Raw, "cache_control", value)
-			}
-		})
+		blocks, block = []piece{{raw: asBlock(gjson.Get(el.raw, "content").Raw)}}, 0
 	}
-	e.raw = e.raw[:from] + marked + e.raw[from+len(old):]
+	blocks[block].raw = withMember(blocks[block].raw, "cache_control", value)
+	if el.raw != "" {
+		el.raw = withMember(el.raw, "content", rawjson.Array(rawsOf(blocks)))
+	}
 }

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -59,17 +60,10 @@ func (s *stream) Event(data string) (wire.Progress, error) {
 }
 
 func (s *stream) chunk(v gjson.Result) {
-	later := func(to *string, v gjson.Result) {
-		if v.Type == gjson.String && v.Str != "" {
-			*to = v.Str
-		}
-	}
-	later(&s.id, v.Get("responseId"))
-	later(&s.model, v.Get("modelVersion"))
+	s.id, s.model = cmp.Or(v.Get("responseId").Str, s.id), cmp.Or(v.Get("modelVersion").Str, s.model)
 	s.count(v.Get("usageMetadata"))
 	candidate := v.Get("candidates.0")
-	later(&s.reason, v.Get("promptFeedback.blockReason"))
-	later(&s.reason, candidate.Get("finishReason"))
+	s.reason = cmp.Or(candidate.Get("finishReason").Str, v.Get("promptFeedback.blockReason").Str, s.reason)
 	s.started = s.started || candidate.IsObject() || s.reason != ""
 	candidate.Get("content.parts").ForEach(func(_, part gjson.Result) bool {
 		s.part(part)

@@ -6,6 +6,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
+	"github.com/palimpsest-ai/palimpsest/wire/internal/frames"
 )
 
 // continues stands where a request would begin with the model, or where
@@ -96,7 +97,7 @@ func (w *writer) units(list []thread.Message) []unit {
 	for i := 0; i < len(list); {
 		m := &list[i]
 		u := unit{model: m.Role == thread.Assistant}
-		if n := untouched(list[i:]); n > 0 {
+		if n := frames.Whole(list[i:], wire.Gemini); n > 0 {
 			u.raw = m.Frame.Raw()
 			for k := range n {
 				u.messages = append(u.messages, &list[i+k])
@@ -112,21 +113,6 @@ func (w *writer) units(list []thread.Message) []unit {
 		units = append(units, u)
 	}
 	return units
-}
-
-// untouched returns how many messages at the start of the list are all the
-// messages of one content of this API; 0 when they are not.
-func untouched(list []thread.Message) int {
-	f := list[0].Frame
-	if f == nil || f.API() != wire.Gemini || f.Raw() == "" || f.Messages() < 1 || f.Messages() > len(list) {
-		return 0
-	}
-	for i := range list[:f.Messages()] {
-		if list[i].Frame != f || list[i].Index != i {
-			return 0
-		}
-	}
-	return f.Messages()
 }
 
 // learn notes the names of the calls that the answers after them will name. An

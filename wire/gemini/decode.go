@@ -11,66 +11,42 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// request is a body cut into the members that the codec works on. A member
-// that is not there does not exist as a gjson.Result.
-type request struct {
-	contents, system, tools, config gjson.Result
-}
-
 // refuse makes an error of Decode.
 func refuse(path, problem string) error {
 	return fmt.Errorf("gemini: %s: %s: %w", path, problem, wire.ErrFormat)
 }
 
-// open cuts a body that was parsed. A member that stands twice is refused: it
-// would be unclear which of the two the provider reads.
-func open(root gjson.Result) (r request, err error) {
-	if !root.IsObject() {
-		return r, refuse("body", "want one JSON object; send the body of a generateContent request")
+// open cuts a body that is known to be JSON into its members, by their names in
+// camel case. One of those read here that stands twice is refused: it would be
+// unclear which of the two the provider reads.
+func open(body string) (*rawjson.Document, error) {
+	d, ok := rawjson.Open(body, camel)
+	if !ok {
+		return nil, refuse("body", "want one JSON object; send the body of a generateContent request")
 	}
-	root.ForEach(func(key, value gjson.Result) bool {
-		name := camel(key.Str)
-		var into *gjson.Result
-		switch name {
-		case "contents":
-			into = &r.contents
-		case "systemInstruction":
-			into = &r.system
-		case "tools":
-			into = &r.tools
-		case "generationConfig":
-			into = &r.config
-		default:
-			return true
-		}
-		if into.Exists() {
-			err = refuse(name, "stands twice; send it once")
-			return false
-		}
-		*into = value
-		return true
-	})
-	return r, err
+	if name := d.Twice("contents", "systemInstruction", "tools", "generationConfig"); name != "" {
+		return nil, refuse(name, "stands twice; send it once")
+	}
+	return d, nil
 }
 
 func decode(body string) (*prompt.Prompt, error) {
-	root, ok := parse(body)
-	if !ok {
+	if !rawjson.Valid(body) {
 		return nil, refuse("body", fmt.Sprintf("want one JSON object that nests at most %d deep", rawjson.MaxDepth))
 	}
-	r, err := open(root)
+	d, err := open(body)
 	if err != nil {
 		return nil, err
 	}
-	p := &prompt.Prompt{MaxOutput: int(field(r.config, "maxOutputTokens").Int())}
-	if p.System, err = decodeSystem(r.system); err != nil {
+	p := &prompt.Prompt{MaxOutput: maxOutput(d)}
+	if p.System, err = decodeSystem(d.Get("systemInstruction")); err != nil {
 		return nil, err
 	}
-	if p.Tools, err = decodeTools(r.tools); err != nil {
+	if p.Tools, err = decodeTools(d.Get("tools")); err != nil {
 		return nil, err
 	}
 	elements := 0
-	if p.Messages, elements, err = decodeContents(r.contents); err != nil {
+	if p.Messages, elements, err = decodeContents(d.Get("contents")); err != nil {
 		return nil, err
 	}
 	p.Source = &prompt.Source{
@@ -80,14 +56,17 @@ func decode(body string) (*prompt.Prompt, error) {
 	return p, nil
 }
 
+func maxOutput(d *rawjson.Document) int {
+	return int(field(d.Get("generationConfig"), "maxOutputTokens").Int())
+}
+
 // DecodeContents reads an array of contents by itself, as importers of
 // recorded sessions have it. The error wraps wire.ErrFormat.
 func DecodeContents(array string) ([]thread.Message, error) {
-	root, ok := parse(array)
-	if !ok {
+	if !rawjson.Valid(array) {
 		return nil, refuse("contents", fmt.Sprintf("want one JSON array that nests at most %d deep", rawjson.MaxDepth))
 	}
-	messages, _, err := decodeContents(root)
+	messages, _, err := decodeContents(gjson.Parse(array))
 	return messages, err
 }
 
@@ -103,19 +82,17 @@ func decodeSystem(v gjson.Result) (blocks []prompt.System, err error) {
 	if parts.Exists() && !parts.IsArray() {
 		return nil, refuse("systemInstruction.parts", "want an array")
 	}
-	parts.ForEach(func(_, part gjson.Result) bool {
-		if !part.IsObject() {
-			err = refuse(fmt.Sprintf("systemInstruction.parts[%d]", len(blocks)), "want an object")
-			return false
-		}
-		blocks = append(blocks, prompt.System{
-			Text: str(field(part, "text")), Role: "instructions",
-			Source: thread.Source{API: wire.Gemini, Raw: part.Raw},
-		})
-		return true
-	})
-	return blocks, err
+	list, bad := rawjson.Objects(parts)
+	if bad >= 0 {
+		return nil, refuse(fmt.Sprintf("systemInstruction.parts[%d]", bad), "want an object")
+	}
+	for _, part := range list {
+		blocks = append(blocks, prompt.System{Text: field(part, "text").Str, Role: "instructions", Source: from(part.Raw)})
+	}
+	return blocks, nil
 }
+
+func from(raw string) thread.Source { return thread.Source{API: wire.Gemini, Raw: raw} }
 
 // decodeTools reads the declarations of all functions, and the tools that the
 // provider runs itself, each under its field name.
@@ -126,41 +103,30 @@ func decodeTools(v gjson.Result) (tools []prompt.Tool, err error) {
 	if !v.IsArray() {
 		return nil, refuse("tools", "want an array")
 	}
-	n := -1
-	v.ForEach(func(_, element gjson.Result) bool {
-		n++
-		if !element.IsObject() {
-			err = refuse(fmt.Sprintf("tools[%d]", n), "want an object")
-			return false
-		}
-		element.ForEach(func(key, value gjson.Result) bool {
-			if camel(key.Str) != "functionDeclarations" {
-				tools = append(tools, prompt.Tool{
-					Name:   key.Str,
-					Source: thread.Source{API: wire.Gemini, Raw: "{" + key.Raw + ":" + value.Raw + "}"},
-				})
-				return true
+	elements, bad := rawjson.Objects(v)
+	if bad >= 0 {
+		return nil, refuse(fmt.Sprintf("tools[%d]", bad), "want an object")
+	}
+	for n, element := range elements {
+		for _, f := range rawjson.FieldsOf(element, nil) {
+			if camel(f.Name) != "functionDeclarations" {
+				tools = append(tools, prompt.Tool{Name: f.Name, Source: from(new(rawjson.Object).Raw(f.Name, f.Value.Raw).String())})
+				continue
 			}
-			if !value.IsArray() {
-				err = refuse(fmt.Sprintf("tools[%d].functionDeclarations", n), "want an array")
-				return false
+			if !f.Value.IsArray() {
+				return nil, refuse(fmt.Sprintf("tools[%d].functionDeclarations", n), "want an array")
 			}
-			value.ForEach(func(_, d gjson.Result) bool {
+			f.Value.ForEach(func(_, d gjson.Result) bool {
 				schema := field(d, "parametersJsonSchema")
 				if !schema.Exists() {
 					schema = field(d, "parameters")
 				}
-				tools = append(tools, prompt.Tool{
-					Name: str(field(d, "name")), Description: str(field(d, "description")), Schema: schema.Raw,
-					Source: thread.Source{API: wire.Gemini, Raw: d.Raw},
-				})
+				tools = append(tools, prompt.Tool{Name: field(d, "name").Str, Description: field(d, "description").Str, Schema: schema.Raw, Source: from(d.Raw)})
 				return true
 			})
-			return true
-		})
-		return err == nil
-	})
-	return tools, err
+		}
+	}
+	return tools, nil
 }
 
 // reader cuts contents into messages and finds the calls that responses
@@ -202,16 +168,8 @@ func (r *reader) content(v gjson.Result, position int) error {
 	if !v.IsObject() {
 		return fail("", "want an object with role and parts")
 	}
-	var role, parts gjson.Result
-	v.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "role":
-			role = value
-		case "parts":
-			parts = value
-		}
-		return true
-	})
+	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
+	role, parts := f.Get("role"), f.Get("parts")
 	if role.Exists() && role.Type != gjson.String && role.Type != gjson.Null {
 		return fail(".role", "want a string")
 	}
@@ -219,44 +177,31 @@ func (r *reader) content(v gjson.Result, position int) error {
 		return fail(".parts", "want an array")
 	}
 	first := len(r.messages)
-	var bad error
-	n := 0
-	switch who := str(role); who {
+	list, bad := rawjson.Objects(parts)
+	if bad >= 0 {
+		return fail(fmt.Sprintf(".parts[%d]", bad), "want an object")
+	}
+	switch who := role.Str; who {
 	case "model":
 		if !r.model {
 			r.open = r.open[:0]
 		}
 		m := thread.Message{Role: thread.Assistant}
-		parts.ForEach(func(_, part gjson.Result) bool {
-			if !part.IsObject() {
-				bad = fail(fmt.Sprintf(".parts[%d]", n), "want an object")
-				return false
-			}
-			n++
+		for _, part := range list {
 			m.Parts = append(m.Parts, r.modelPart(part))
-			return true
-		})
+		}
 		r.messages = append(r.messages, m)
 	case "user", "function", "":
-		parts.ForEach(func(_, part gjson.Result) bool {
-			if !part.IsObject() {
-				bad = fail(fmt.Sprintf(".parts[%d]", n), "want an object")
-				return false
-			}
-			n++
+		for _, part := range list {
 			r.userPart(part, first)
-			return true
-		})
+		}
 		if len(r.messages) == first { // no parts: the content keeps its place all the same
 			r.messages = append(r.messages, thread.Message{Role: thread.User})
 		}
 	default:
 		return fail(".role", fmt.Sprintf("want user, model or function, have %q", who))
 	}
-	if bad != nil {
-		return bad
-	}
-	r.model = str(role) == "model"
+	r.model = role.Str == "model"
 	frame := thread.NewFrame(wire.Gemini, v.Raw, position, 1, len(r.messages)-first)
 	for i := range r.messages[first:] {
 		r.messages[first+i].Frame, r.messages[first+i].Index = frame, i

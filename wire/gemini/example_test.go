@@ -23,7 +23,7 @@ func Example() {
 	fmt.Println(string(out))
 	fmt.Println(len((gemini.Codec{}).Validate(out)), "problems")
 	// Output:
-	// {"contents":[{"role": "user", "parts": [{"text": "Hello"}]}],"safetySettings":[],"generationConfig":{"maxOutputTokens":256}}
+	// {"contents": [{"role": "user", "parts": [{"text": "Hello"}]}], "safetySettings": [],"generationConfig":{"maxOutputTokens":256}}
 	// 0 problems
 }
 

@@ -16,12 +16,6 @@ func parse(doc string) (gjson.Result, bool) {
 	return gjson.Parse(strings.TrimSpace(doc)), true
 }
 
-// isObject reports whether the text is one JSON object.
-func isObject(doc string) bool {
-	doc = strings.TrimSpace(doc)
-	return strings.HasPrefix(doc, "{") && rawjson.Valid(doc)
-}
-
 // camel returns a field name in the spelling of the REST reference. Google's
 // JSON parser takes the names of the protocol definition (snake case) as well.
 func camel(name string) string {
@@ -42,25 +36,20 @@ func camel(name string) string {
 	return string(b)
 }
 
-// field returns the member of an object by its camel-case name, in either
-// spelling. Where a name stands twice the last one counts, as for most parsers.
-func field(object gjson.Result, name string) (found gjson.Result) {
-	if !object.IsObject() {
-		return
+// members finds the members of an object, by their names in camel case.
+func members(object gjson.Result, into rawjson.Fields) rawjson.Fields {
+	into = rawjson.FieldsOf(object, into)
+	for i := range into {
+		into[i].Name = camel(into[i].Name)
 	}
-	object.ForEach(func(key, value gjson.Result) bool {
-		if key.Str == name || camel(key.Str) == name {
-			found = value
-		}
-		return true
-	})
-	return found
+	return into
 }
 
-// str returns the text of a JSON string, and "" for anything else.
-func str(v gjson.Result) string {
-	if v.Type != gjson.String {
-		return ""
+// field returns the member of an object by its camel-case name, in either
+// spelling. Where a name stands twice the last one counts, as for most parsers.
+func field(object gjson.Result, name string) gjson.Result {
+	if !object.IsObject() {
+		return gjson.Result{}
 	}
-	return v.Str
+	return members(object, make(rawjson.Fields, 0, 8)).Get(name)
 }

@@ -3,6 +3,7 @@ package gemini
 import (
 	"fmt"
 	"hash/fnv"
+	"strings"
 )
 
 // nameLength is the longest function name that every version of the API takes,
@@ -24,29 +25,20 @@ func nameChar(c byte, first bool) bool {
 
 // plainName reports whether every version of the API accepts a function name:
 // a letter or underscore, then letters, digits, underscores, dots and dashes.
-func plainName(name string) bool {
-	if name == "" || len(name) > nameLength {
-		return false
-	}
-	for i := 0; i < len(name); i++ {
+func plainName(name string) bool { return named(name, nameLength) }
+
+// wideName reports whether the newest version of the API accepts a name.
+func wideName(name string) bool {
+	return !strings.HasPrefix(name, ":") && len(name) <= wideLength && named(strings.ReplaceAll(name, ":", "_"), wideLength)
+}
+
+func named(name string, limit int) bool {
+	for i := range len(name) {
 		if !nameChar(name[i], i == 0) {
 			return false
 		}
 	}
-	return true
-}
-
-// wideName reports whether the newest version of the API accepts a name.
-func wideName(name string) bool {
-	if name == "" || len(name) > wideLength {
-		return false
-	}
-	for i := 0; i < len(name); i++ {
-		if !nameChar(name[i], i == 0) && (i == 0 || name[i] != ':') {
-			return false
-		}
-	}
-	return true
+	return name != "" && len(name) <= limit
 }
 
 // functionName makes a tool's name fit. A name that had to change ends with a
@@ -59,25 +51,14 @@ func functionName(name string) string {
 	h := fnv.New32a()
 	h.Write([]byte(name))
 	tail := fmt.Sprintf("_%08x", h.Sum32())
-	b := make([]byte, 0, nameLength)
-	for i := 0; i < len(name) && len(b) < nameLength-len(tail); i++ {
-		c := name[i]
-		if len(b) == 0 && !nameChar(c, true) {
-			b = append(b, '_')
-			if !nameChar(c, false) {
-				continue
-			}
-		}
+	b := []byte(name)
+	for i, c := range b {
 		if !nameChar(c, false) {
-			c = '_'
+			b[i] = '_'
 		}
-		b = append(b, c)
 	}
-	if len(b) == 0 {
-		b = append(b, '_')
+	if len(b) == 0 || !nameChar(b[0], true) {
+		b = append([]byte{'_'}, b...)
 	}
-	if len(b) > nameLength-len(tail) {
-		b = b[:nameLength-len(tail)]
-	}
-	return string(b) + tail
+	return string(b[:min(len(b), nameLength-len(tail))]) + tail
 }

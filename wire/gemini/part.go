@@ -5,8 +5,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // fields are the members of a part.
@@ -19,40 +19,33 @@ type fields struct {
 	unknown   string // the first field that is neither data nor known
 }
 
-// isData reports whether a field is one of those of which a part has exactly
-// one ("data" is a union in the API's definition).
-func isData(name string) bool {
-	switch name {
-	case "text", "inlineData", "fileData", "functionCall", "functionResponse",
-		"executableCode", "codeExecutionResult", "toolCall", "toolResponse":
-		return true
+// isData are the fields of which a part has exactly one ("data" is a union in the
+// API's definition), and beside those that may stand beside it.
+var (
+	isData = map[string]bool{
+		"text": true, "inlineData": true, "fileData": true, "functionCall": true, "functionResponse": true,
+		"executableCode": true, "codeExecutionResult": true, "toolCall": true, "toolResponse": true,
 	}
-	return false
-}
+	beside = map[string]bool{"videoMetadata": true, "mediaResolution": true, "partMetadata": true}
+)
 
 // cutPart reads the members of a part. A member that is null counts as absent,
 // as for every parser of protocol messages.
 func cutPart(part gjson.Result) (f fields) {
-	part.ForEach(func(key, value gjson.Result) bool {
-		if value.Type == gjson.Null {
-			return true
-		}
-		switch name := camel(key.Str); {
+	for _, m := range rawjson.FieldsOf(part, make(rawjson.Fields, 0, 4)) {
+		switch name := camel(m.Name); {
+		case m.Value.Type == gjson.Null, beside[name]:
 		case name == "thought":
-			f.thought = value.Type == gjson.True
+			f.thought = m.Value.Type == gjson.True
 		case name == "thoughtSignature":
-			f.signature = str(value)
-		case name == "videoMetadata", name == "mediaResolution", name == "partMetadata":
-		case isData(name):
-			if f.kind != "" {
-				f.several = true
-			}
-			f.kind, f.data = name, value
+			f.signature = m.Value.Str
+		case isData[name]:
+			f.several = f.kind != ""
+			f.kind, f.data = name, m.Value
 		case f.unknown == "":
-			f.unknown = key.Str
+			f.unknown = m.Name
 		}
-		return true
-	})
+	}
 	return f
 }
 
@@ -60,7 +53,7 @@ func cutPart(part gjson.Result) (f fields) {
 // users; on the wrong side they are kept as opaque parts. A call or response
 // without an id has an empty one.
 func decodePart(v gjson.Result, model bool) thread.Part {
-	source := thread.Source{API: wire.Gemini, Raw: v.Raw}
+	source := from(v.Raw)
 	f := cutPart(v)
 	opaque := thread.Opaque{Kind: f.kind, Source: source}
 	if f.several || f.kind == "" {
@@ -93,47 +86,26 @@ func decodePart(v gjson.Result, model bool) thread.Part {
 			return decodeResponse(f.data, source)
 		}
 	case "executableCode":
-		opaque.Text = str(field(f.data, "code"))
+		opaque.Text = field(f.data, "code").Str
 	case "codeExecutionResult":
-		opaque.Text = str(field(f.data, "output"))
+		opaque.Text = field(f.data, "output").Str
 	}
 	return opaque
 }
 
 func decodeCall(v gjson.Result, signature string, source thread.Source) thread.ToolCall {
-	call := thread.ToolCall{Arguments: "{}", Signature: signature, Source: source}
-	v.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "id":
-			call.ID = str(value)
-		case "name":
-			call.Name = str(value)
-		case "args":
-			if value.Type != gjson.Null {
-				call.Arguments = value.Raw
-			}
-		}
-		return true
-	})
+	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
+	call := thread.ToolCall{ID: f.Str("id"), Name: f.Str("name"), Arguments: "{}", Signature: signature, Source: source}
+	if args := f.Get("args"); args.Type != gjson.Null {
+		call.Arguments = args.Raw
+	}
 	return call
 }
 
 func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
-	r := thread.ToolResult{Outcome: thread.Success, Source: source}
-	var parts gjson.Result
-	v.ForEach(func(key, value gjson.Result) bool {
-		switch key.Str {
-		case "id":
-			r.CallID = str(value)
-		case "name":
-			r.Tool = str(value)
-		case "response":
-			r.Structured = value.Raw
-		case "parts":
-			parts = value
-		}
-		return true
-	})
+	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
+	parts := f.Get("parts")
+	r := thread.ToolResult{CallID: f.Str("id"), Tool: f.Str("name"), Structured: f.Get("response").Raw, Outcome: thread.Success, Source: source}
 	if r.Structured != "" {
 		text, failed := readResponse(gjson.Parse(r.Structured))
 		if failed {
@@ -146,7 +118,7 @@ func decodeResponse(v gjson.Result, source thread.Source) thread.ToolResult {
 			if field(part, "functionResponse").Exists() {
 				// The API takes media here. A result in a result stays as it is, or
 				// each level would be read once more for the ones around it.
-				r.Content = append(r.Content, thread.Opaque{Kind: "functionResponse", Source: thread.Source{API: wire.Gemini, Raw: part.Raw}})
+				r.Content = append(r.Content, thread.Opaque{Kind: "functionResponse", Source: from(part.Raw)})
 				return true
 			}
 			r.Content = append(r.Content, decodePart(part, false))
@@ -168,17 +140,10 @@ func readResponse(response gjson.Result) (text string, failed bool) {
 	if !response.IsObject() {
 		return response.Raw, false
 	}
-	members := 0
-	var name string
-	var only gjson.Result
-	response.ForEach(func(key, value gjson.Result) bool {
-		members++
-		name, only = key.Str, value
-		failed = failed || name == "error" && value.Type != gjson.Null
-		return true
-	})
-	if members == 1 {
-		if text, ok := soleText(name, only); ok {
+	f := rawjson.FieldsOf(response, make(rawjson.Fields, 0, 4))
+	failed = f.Get("error").Type != gjson.Null
+	if len(f) == 1 {
+		if text, ok := soleText(f[0].Name, f[0].Value); ok {
 			return text, failed
 		}
 	}
@@ -197,7 +162,7 @@ func soleText(name string, only gjson.Result) (string, bool) {
 	plain := true
 	only.ForEach(func(_, item gjson.Result) bool {
 		text := field(item, "text")
-		plain = text.Type == gjson.String && str(field(item, "type")) == "text"
+		plain = text.Type == gjson.String && field(item, "type").Str == "text"
 		texts = append(texts, text.Str)
 		return plain
 	})
@@ -206,19 +171,8 @@ func soleText(name string, only gjson.Result) (string, bool) {
 
 // decodeMedia reads inline data or a reference to a file.
 func decodeMedia(v gjson.Result) (m thread.Media, ok bool) {
-	v.ForEach(func(key, value gjson.Result) bool {
-		switch camel(key.Str) {
-		case "mimeType":
-			m.MIME = str(value)
-		case "data":
-			m.Data = str(value)
-		case "fileUri":
-			m.URL = str(value)
-		case "displayName":
-			m.Name = str(value)
-		}
-		return true
-	})
+	f := members(v, make(rawjson.Fields, 0, 4))
+	m = thread.Media{MIME: f.Str("mimeType"), Data: f.Str("data"), URL: f.Str("fileUri"), Name: f.Str("displayName")}
 	m.Type = mediaType(m.MIME)
 	return m, (m.Data == "") != (m.URL == "")
 }

@@ -90,7 +90,7 @@ func validate(body string) []wire.Problem {
 }
 
 func (c *checker) body(root gjson.Result) {
-	cached := str(field(root, "cachedContent")) != ""
+	cached := field(root, "cachedContent").Str != ""
 	seen := map[string]bool{}
 	root.ForEach(func(key, value gjson.Result) bool {
 		name := camel(key.Str)
@@ -136,7 +136,7 @@ func (c *checker) tools(v gjson.Result) {
 			if !d.IsObject() {
 				return
 			}
-			name := str(field(d, "name"))
+			name := field(d, "name").Str
 			c.name(v.Index, name, path+".name", ruleDeclaration)
 			if at, twice := first[name]; twice {
 				c.Refuse(v.Index, path+".name", ruleDeclaration, "function %q is declared at %s already; declare it once", name, at)

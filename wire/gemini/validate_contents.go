@@ -221,7 +221,7 @@ func readPart(v gjson.Result) (p read) {
 		case !besideData[name] && p.unknown == "":
 			p.unknown = key.Str
 		case name == "thoughtSignature":
-			p.signature = str(value)
+			p.signature = value.Str
 		}
 		return true
 	})
@@ -276,7 +276,7 @@ func (c *checker) text(t *turn, p read, path string) {
 
 // called notes a call or a response.
 func (c *checker) called(t *turn, p read, path string) {
-	n := namedCall{id: str(field(p.data, "id")), name: str(field(p.data, "name")), signature: p.signature, path: path}
+	n := namedCall{id: field(p.data, "id").Str, name: field(p.data, "name").Str, signature: p.signature, path: path}
 	switch p.kind {
 	case "functionCall":
 		c.name(t.at, n.name, path+".functionCall.name", ruleCall)

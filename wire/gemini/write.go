@@ -24,14 +24,10 @@ type writer struct {
 }
 
 func content(role string, parts []string) string {
-	return `{"role":"` + role + `","parts":` + writeArray(parts) + `}`
+	return `{"role":"` + role + `","parts":` + rawjson.Array(parts) + `}`
 }
 
-func textPart(text string) string {
-	b := make([]byte, 0, len(text)+len(text)/16+11)
-	b = append(b, `{"text":`...)
-	return string(append(rawjson.AppendString(b, text), '}'))
-}
+func textPart(text string) string { return new(rawjson.Object).Str("text", text).String() }
 
 // says reports whether a message has anything that can be sent.
 func (w *writer) says(m *thread.Message) bool {
@@ -96,14 +92,11 @@ func (w *writer) call(c thread.ToolCall, signed bool) string {
 	if c.API == wire.Gemini && c.Raw != "" {
 		return c.Raw
 	}
-	b := make([]byte, 0, len(c.Arguments)+128)
-	b = append(b, `{"functionCall":{`...)
+	o := new(rawjson.Object)
 	if c.ID != "" && !thread.IsLocalID(c.ID) {
-		b = append(rawjson.AppendString(append(b, `"id":`...), c.ID), ',')
+		o.Str("id", c.ID)
 	}
-	b = rawjson.AppendString(append(b, `"name":`...), wireName(c))
-	b = append(b, `,"args":`...)
-	b = append(appendArguments(b, c.Arguments), '}')
+	o.Str("name", wireName(c)).Raw("args", arguments(c.Arguments))
 	signature := ""
 	if c.API == "" || c.API == wire.Gemini {
 		signature = c.Signature
@@ -111,28 +104,25 @@ func (w *writer) call(c thread.ToolCall, signed bool) string {
 	if signature == "" && signed {
 		signature = skipSignature
 	}
+	call := new(rawjson.Object).Raw("functionCall", o.String())
 	if signature != "" {
-		b = rawjson.AppendString(append(b, `,"thoughtSignature":`...), signature)
+		call.Str("thoughtSignature", signature)
 	}
-	return string(append(b, '}'))
+	return call.String()
 }
 
-// appendArguments writes the arguments of a call, which must be an object.
-func appendArguments(b []byte, arguments string) []byte {
-	arguments = strings.TrimSpace(arguments)
+// arguments returns the arguments of a call, which must be an object.
+func arguments(text string) string {
+	text = strings.TrimSpace(text)
 	switch {
-	case arguments == "":
-		return append(b, "{}"...)
-	case isObject(arguments):
-		return append(b, arguments...)
+	case text == "":
+		return "{}"
+	case rawjson.IsObject(text):
+		return text
+	case rawjson.Valid(text):
+		return new(rawjson.Object).Raw("input", text).String()
 	}
-	b = append(b, `{"input":`...)
-	if _, ok := parse(arguments); ok {
-		b = append(b, arguments...)
-	} else {
-		b = rawjson.AppendString(b, arguments)
-	}
-	return append(b, '}')
+	return new(rawjson.Object).Str("input", text).String()
 }
 
 // result writes the answer to a call. The structured form goes out where it
@@ -143,32 +133,29 @@ func (w *writer) result(r thread.ToolResult) string {
 	if !ok {
 		name = functionName(r.Tool)
 	}
-	text := r.Text()
-	b := make([]byte, 0, len(text)+len(text)/16+128)
-	b = append(b, `{"functionResponse":{`...)
+	o := new(rawjson.Object)
 	if r.CallID != "" && !thread.IsLocalID(r.CallID) {
-		b = append(rawjson.AppendString(append(b, `"id":`...), r.CallID), ',')
+		o.Str("id", r.CallID)
 	}
-	b = rawjson.AppendString(append(b, `"name":`...), name)
-	b = append(b, `,"response":`...)
-	switch {
+	o.Str("name", name)
+	switch text := r.Text(); {
 	case agrees(r, text):
-		b = append(b, r.Structured...)
+		o.Raw("response", r.Structured)
 	case r.Outcome == thread.Failure:
-		b = append(rawjson.AppendString(append(b, `{"error":`...), text), '}')
+		o.Raw("response", new(rawjson.Object).Str("error", text).String())
 	default:
-		b = append(rawjson.AppendString(append(b, `{"output":`...), text), '}')
+		o.Raw("response", new(rawjson.Object).Str("output", text).String())
 	}
 	if media := nested(r.Content); len(media) > 0 {
-		b = append(append(b, `,"parts":`...), writeArray(media)...)
+		o.Raw("parts", rawjson.Array(media))
 	}
-	return string(append(b, "}}"...))
+	return new(rawjson.Object).Raw("functionResponse", o.String()).String()
 }
 
 // agrees reports whether the structured form of a result can be sent in place
 // of its text: an object that says the same, and fails where the result does.
 func agrees(r thread.ToolResult, text string) bool {
-	if !isObject(r.Structured) {
+	if !rawjson.IsObject(r.Structured) {
 		return false
 	}
 	held, failed := readResponse(gjson.Parse(r.Structured))
@@ -211,16 +198,12 @@ func mediaPart(m thread.Media) string {
 			}
 		}
 	}
-	var b body
+	o := new(rawjson.Object).Str("mimeType", mimeOf(m))
 	switch {
 	case m.Data != "":
-		b.member("mimeType", rawjson.Quote(mimeOf(m)))
-		b.member("data", rawjson.Quote(m.Data))
-		return `{"inlineData":` + string(b.end()) + `}`
+		return new(rawjson.Object).Raw("inlineData", o.Str("data", m.Data).String()).String()
 	case m.URL != "":
-		b.member("mimeType", rawjson.Quote(mimeOf(m)))
-		b.member("fileUri", rawjson.Quote(m.URL))
-		return `{"fileData":` + string(b.end()) + `}`
+		return new(rawjson.Object).Raw("fileData", o.Str("fileUri", m.URL).String()).String()
 	case m.Text != "":
 		return textPart(m.Text)
 	}

@@ -1,10 +1,13 @@
 package openai
 
 import (
+	"cmp"
+	"fmt"
 	"strconv"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -44,27 +47,23 @@ func (Chat) API() string { return wire.Chat }
 // fields read here given twice.
 func (Chat) Decode(body []byte) (*prompt.Prompt, error) {
 	doc := string(body)
-	root, err := chatRoot(doc, '{', "a JSON object")
+	if err := rawjson.Check(doc); err != nil {
+		return nil, chatError("body", "%v", err)
+	}
+	d, err := chatDocument(doc)
 	if err != nil {
 		return nil, err
 	}
-	f, err := chatReadFields(root)
-	if err != nil {
-		return nil, err
-	}
-	if !f.messages.IsArray() {
-		return nil, chatError("messages", "missing or not an array")
-	}
-	messages, system, err := chatReadMessages(f.messages)
+	messages, system, err := chatReadMessages(d.Get("messages"))
 	if err != nil {
 		return nil, err
 	}
 	p := &prompt.Prompt{
-		Model:     f.model.Str,
+		Model:     d.Get("model").Str,
 		System:    system,
-		Tools:     f.readTools(),
+		Tools:     chatReadTools(d),
 		Messages:  messages,
-		MaxOutput: f.maxOutput(),
+		MaxOutput: chatMaxOutput(d),
 	}
 	p.Source = &prompt.Source{
 		API: wire.Chat, Body: doc,
@@ -78,60 +77,34 @@ func (Chat) Decode(body []byte) (*prompt.Prompt, error) {
 // The messages and system blocks are those that Decode would give. The error
 // wraps wire.ErrFormat.
 func DecodeChatMessages(array string) ([]thread.Message, []prompt.System, error) {
-	root, err := chatRoot(array, '[', "a JSON array")
-	if err != nil {
-		return nil, nil, err
+	if err := rawjson.Check(array); err != nil {
+		return nil, nil, chatError("body", "%v", err)
 	}
-	return chatReadMessages(root)
-}
-
-// chatFields are the fields of a body that the codec reads; the rest is kept
-// as it is.
-type chatFields struct {
-	model, messages, tools, functions gjson.Result
-	maxCompletion, maxTokens          gjson.Result
-}
-
-func (f *chatFields) field(name string) *gjson.Result {
-	switch name {
-	case "model":
-		return &f.model
-	case "messages":
-		return &f.messages
-	case "tools":
-		return &f.tools
-	case "functions":
-		return &f.functions
-	case "max_completion_tokens":
-		return &f.maxCompletion
-	case "max_tokens":
-		return &f.maxTokens
+	list := gjson.Parse(array)
+	if !list.IsArray() {
+		return nil, nil, chatError("body", "not a JSON array")
 	}
-	return nil
+	return chatReadMessages(list)
 }
 
-func chatReadFields(root gjson.Result) (f chatFields, err error) {
-	root.ForEach(func(key, value gjson.Result) bool {
-		at := f.field(key.Str)
-		if at == nil {
-			return true
-		}
-		if at.Exists() {
-			err = chatError(key.Str, "given twice; send it once")
-			return false
-		}
-		*at = value
-		return true
-	})
-	return f, err
-}
-
-// maxOutput reads max_completion_tokens, or else the older max_tokens.
-func (f *chatFields) maxOutput() int {
-	if n := chatCount(f.maxCompletion); n > 0 {
-		return n
+// chatDocument cuts a body that is known to be JSON into its members.
+func chatDocument(doc string) (*rawjson.Document, error) {
+	d, ok := rawjson.Open(doc, nil)
+	if !ok {
+		return nil, chatError("body", "not a JSON object")
 	}
-	return chatCount(f.maxTokens)
+	if name := d.Twice("model", "messages", "tools", "functions", "max_completion_tokens", "max_tokens"); name != "" {
+		return nil, chatError(name, "given twice; send it once")
+	}
+	if !d.Get("messages").IsArray() {
+		return nil, chatError("messages", "missing or not an array")
+	}
+	return d, nil
+}
+
+// chatMaxOutput reads max_completion_tokens, or else the older max_tokens.
+func chatMaxOutput(d *rawjson.Document) int {
+	return cmp.Or(chatCount(d.Get("max_completion_tokens")), chatCount(d.Get("max_tokens")))
 }
 
 func chatCount(v gjson.Result) int {
@@ -151,10 +124,12 @@ func chatReadMessages(array gjson.Result) (messages []thread.Message, system []p
 			return false
 		}
 		if leading = leading && e.isSystem(); leading {
-			system = append(system, prompt.System{
-				Text: e.text(), Role: e.role,
-				Source: thread.Source{API: wire.Chat, Raw: v.Raw, Cache: e.cache()},
-			})
+			m := thread.Message{Parts: chatContent(e.Get("content"))}
+			from := chatSource(v.Raw)
+			for _, part := range m.Parts { // the last mark counts
+				from.Cache = cmp.Or(part.From().Cache, from.Cache)
+			}
+			system = append(system, prompt.System{Text: m.Text(), Role: e.role, Source: from})
 			return true
 		}
 		m := d.message(&e)
@@ -166,6 +141,11 @@ func chatReadMessages(array gjson.Result) (messages []thread.Message, system []p
 		return nil, nil, err
 	}
 	return messages, system, nil
+}
+
+// chatError is a format error at a JSON path of the body.
+func chatError(path, format string, args ...any) error {
+	return fmt.Errorf("openai chat: %s: %s: %w", path, fmt.Sprintf(format, args...), wire.ErrFormat)
 }
 
 func chatPath(i int) string { return "messages[" + strconv.Itoa(i) + "]" }

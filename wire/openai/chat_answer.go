@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -40,12 +41,7 @@ func chatAnswered(a *wire.Answer, message string) (err error) {
 }
 
 func chatWithRole(message gjson.Result) string {
-	b := []byte(`{"role":"assistant"`)
-	message.ForEach(func(key, v gjson.Result) bool {
-		if key.Str != "role" {
-			b = append(append(append(append(b, ','), key.Raw...), ':'), v.Raw...)
-		}
-		return true
-	})
-	return string(append(b, '}'))
+	d, _ := rawjson.Open(message.Raw, nil)
+	d.Set("role", `"assistant"`)
+	return string(d.Bytes())
 }

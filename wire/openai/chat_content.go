@@ -5,90 +5,76 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// chatParts is the content of a message about to be written: texts, and parts
-// that have JSON already.
-type chatParts struct {
-	list  []chatPiece
-	array bool // some part is not plain text
-}
-
+// chatPiece is a piece of content: text, or a part that has JSON already.
 type chatPiece struct{ text, raw string }
 
-// chatContentOf collects what a message of the role may hold as content.
-func chatContentOf(parts []thread.Part, role thread.Role) (c chatParts) {
+// chatWritten is what a message holds as content: a text, or an array of parts.
+type chatWritten struct{ text, array string }
+
+func (c chatWritten) empty() bool { return c == chatWritten{} }
+
+// writeTo adds the content to a message.
+func (c chatWritten) writeTo(o *rawjson.Object) *rawjson.Object {
+	if c.array != "" {
+		return o.Raw("content", c.array)
+	}
+	return o.Str("content", c.text)
+}
+
+// chatContentOf is what a message of the role may hold: a text when everything is
+// text, else an array of parts.
+func chatContentOf(parts []thread.Part, role thread.Role) chatWritten {
+	var pieces []chatPiece
+	array := false
 	for _, part := range parts {
-		if src := part.From(); src.API == wire.Chat && src.Raw != "" {
-			_, beside := chatMemberOf(part)
-			_, call := part.(thread.ToolCall)
-			o, opaque := part.(thread.Opaque)
-			if !beside && !call && !(opaque && o.Kind == "tool_calls") {
-				c.list = append(c.list, chatPiece{raw: src.Raw})
-				c.array = true
-			}
-			continue
-		}
-		switch p := part.(type) {
-		case thread.Text:
-			c.text(p.Text)
-		case thread.Media:
-			c.media(p, role)
-		case thread.Opaque:
-			if role == thread.Tool { // a result must say what the tool said
-				c.text(p.Text)
-			}
+		if piece := chatPieceOf(part, role); piece != (chatPiece{}) {
+			pieces = append(pieces, piece)
+			array = array || piece.raw != ""
 		}
 	}
-	return c
+	list := make([]string, len(pieces))
+	for i, piece := range pieces {
+		switch {
+		case !array:
+			list[i] = piece.text
+		case piece.raw != "":
+			list[i] = piece.raw
+		default:
+			list[i] = rawjson.Typed("text").Str("text", piece.text).String()
+		}
+	}
+	if array {
+		return chatWritten{array: rawjson.Array(list)}
+	}
+	return chatWritten{text: strings.Join(list, "\n")}
 }
 
-func (c *chatParts) text(text string) {
-	if text != "" {
-		c.list = append(c.list, chatPiece{text: text})
-	}
-}
-
-func (c *chatParts) media(m thread.Media, role thread.Role) {
-	if role == thread.User && m.Text == "" {
-		if raw, ok := chatAppendMedia(nil, m); ok {
-			c.list = append(c.list, chatPiece{raw: string(raw)})
-			c.array = true
-			return
+func chatPieceOf(part thread.Part, role thread.Role) chatPiece {
+	if src := part.From(); chatOwn(src) {
+		_, beside := chatMemberOf(part)
+		_, call := part.(thread.ToolCall)
+		o, opaque := part.(thread.Opaque)
+		if beside || call || opaque && o.Kind == "tool_calls" {
+			return chatPiece{}
 		}
+		return chatPiece{raw: src.Raw}
 	}
-	c.text(chatMediaText(m))
-}
-
-func (c *chatParts) empty() bool { return len(c.list) == 0 }
-
-// append writes a string when everything is text, else an array of parts.
-func (c *chatParts) append(b []byte) []byte {
-	if !c.array {
-		if len(c.list) == 1 { // nothing to join, nothing to copy
-			return rawjson.AppendString(b, c.list[0].text)
-		}
-		var joined strings.Builder
-		for i, p := range c.list {
-			if i > 0 {
-				joined.WriteByte('\n')
+	switch p := part.(type) {
+	case thread.Text:
+		return chatPiece{text: p.Text}
+	case thread.Media:
+		if role == thread.User && p.Text == "" {
+			if raw := chatMedia(p); raw != "" {
+				return chatPiece{raw: raw}
 			}
-			joined.WriteString(p.text)
 		}
-		return rawjson.AppendString(b, joined.String())
+		return chatPiece{text: chatMediaText(p)}
+	case thread.Opaque:
+		if role == thread.Tool { // a result must say what the tool said
+			return chatPiece{text: p.Text}
+		}
 	}
-	b = append(b, '[')
-	for i, p := range c.list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if p.raw != "" {
-			b = append(b, p.raw...)
-			continue
-		}
-		b = chatAppendField(append(b, `{"type":"text"`...), "text", p.text)
-		b = append(b, '}')
-	}
-	return append(b, ']')
+	return chatPiece{}
 }

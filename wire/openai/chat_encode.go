@@ -3,8 +3,6 @@ package openai
 import (
 	"strconv"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -45,169 +43,54 @@ import (
 // when Source.Body is no chat request.
 func (Chat) Encode(p *prompt.Prompt) ([]byte, error) {
 	w := newChatWriter(p)
-	if p.Source == nil || p.Source.API != wire.Chat {
-		return w.translate(), nil
-	}
-	return w.splice()
-}
-
-// translate writes a body of its own.
-func (w *chatWriter) translate() []byte {
-	p := w.p
-	b := make([]byte, 0, w.size())
-	b = chatAppendField(append(b, '{'), "model", p.Model)
-	b = append(b, `,"messages":`...)
-	b = w.appendMessages(b, "")
-	if len(p.Tools) > 0 {
-		before := len(b)
-		b = append(b, `,"tools":`...)
-		if b = w.appendTools(b, p.Tools, "", false); b[len(b)-2] == '[' {
-			b = b[:before] // an empty list is refused
+	d, _ := rawjson.Open("{}", nil)
+	spliced := p.Source != nil && p.Source.API == wire.Chat
+	if spliced {
+		var err error
+		if d, err = chatDocument(p.Source.Body); err != nil {
+			return nil, err
 		}
 	}
-	if p.MaxOutput > 0 {
-		b = append(b, `,"max_completion_tokens":`...)
-		b = strconv.AppendInt(b, int64(p.MaxOutput), 10)
+	if !spliced || p.Model != d.Get("model").Str {
+		d.Set("model", rawjson.Quote(p.Model))
 	}
-	return append(b, '}')
-}
-
-// splice writes the source body with the differences in place.
-func (w *chatWriter) splice() ([]byte, error) {
-	p, body := w.p, w.p.Source.Body
-	root := gjson.Result{Type: gjson.JSON, Raw: body}
-	f, err := chatReadFields(root)
-	if err != nil {
-		return nil, err
-	}
-	if !f.messages.IsArray() {
-		return nil, chatError("messages", "missing or not an array")
-	}
-	tools, functions := f.splitTools(p.Tools)
-	keepTools := f.sameTools(p.Tools)
-	limit := "max_completion_tokens"
-	if chatCount(f.maxCompletion) == 0 && f.maxTokens.Exists() {
-		limit = "max_tokens"
-	}
-
-	s := chatSplicer{body: body, b: make([]byte, 0, w.size()+len(body)-len(f.messages.Raw))}
-	root.ForEach(func(key, value gjson.Result) bool {
-		s.member(key, value)
-		switch name := key.Str; {
-		case name == "messages":
-			s.b = w.appendMessages(s.b, value.Raw)
-		case name == "model" && p.Model != value.Str:
-			s.b = rawjson.AppendString(s.b, p.Model)
-		case name == limit && p.MaxOutput != f.maxOutput():
-			if p.MaxOutput <= 0 {
-				s.drop()
-				break
-			}
-			s.b = strconv.AppendInt(s.b, int64(p.MaxOutput), 10)
-		case keepTools:
-			s.b = append(s.b, value.Raw...)
-		case name == "tools" && len(tools) > 0:
-			s.b = w.appendTools(s.b, tools, value.Raw, false)
-		case name == "functions" && len(functions) > 0:
-			s.b = w.appendTools(s.b, functions, value.Raw, true)
-		case name == "tools", name == "functions",
-			len(tools) == 0 && (name == "tool_choice" || name == "parallel_tool_calls"),
-			len(functions) == 0 && name == "function_call":
-			s.drop()
-		default:
-			s.b = append(s.b, value.Raw...)
+	d.SetArray("messages", w.messages())
+	w.setTools(d)
+	if p.MaxOutput != chatMaxOutput(d) {
+		name, limit := "max_completion_tokens", ""
+		if chatCount(d.Get(name)) == 0 && d.Get("max_tokens").Exists() {
+			name = "max_tokens"
 		}
-		return true
-	})
-	if !f.model.Exists() && p.Model != "" {
-		s.b = append(s.b, `,"model":`...)
-		s.b = rawjson.AppendString(s.b, p.Model)
+		if p.MaxOutput > 0 {
+			limit = strconv.Itoa(p.MaxOutput)
+		}
+		d.Set(name, limit)
 	}
-	if !f.maxCompletion.Exists() && !f.maxTokens.Exists() && p.MaxOutput > 0 {
-		s.b = append(s.b, `,"max_completion_tokens":`...)
-		s.b = strconv.AppendInt(s.b, int64(p.MaxOutput), 10)
-	}
-	if !f.tools.Exists() && len(tools) > 0 {
-		s.b = append(s.b, `,"tools":`...)
-		s.b = w.appendTools(s.b, tools, "", false)
-	}
-	return append(s.b, body[s.end:]...), nil
+	return d.Bytes(), nil
 }
 
-// chatSplicer copies an object member by member. Everything between members is
-// copied too, except the separator of members that are left out.
-type chatSplicer struct {
-	body   string
-	b      []byte
-	end    int // where the last member ended in body
-	kept   int
-	before int // length of b before the last member
-}
-
-// member writes what stands before the value of the next member.
-func (s *chatSplicer) member(key, value gjson.Result) {
-	s.before = len(s.b)
-	from := s.end
-	if s.kept == 0 && from > 0 {
-		from = key.Index // all members before it were left out, with the brace kept
-	}
-	s.b = append(s.b, s.body[from:value.Index]...)
-	s.end = value.Index + len(value.Raw)
-	s.kept++
-}
-
-// drop takes the last member out again.
-func (s *chatSplicer) drop() {
-	s.b = s.b[:s.before]
-	s.kept--
-	if s.kept == 0 && len(s.b) == 0 {
-		s.b = append(s.b, '{')
-	}
-}
-
-// appendMessages writes system blocks and messages; old is the array as it was.
-func (w *chatWriter) appendMessages(b []byte, old string) []byte {
-	j := chatJoiner{old: chatSplit(old), b: b}
-	j.open()
-	for i := range w.p.System {
-		s := &w.p.System[i]
+// messages are the elements for system blocks and messages.
+func (w *chatWriter) messages() []string {
+	list := make([]string, 0, len(w.p.System)+len(w.p.Messages))
+	for _, s := range w.p.System {
 		switch {
-		case s.API == wire.Chat && s.Raw != "":
-			j.next(j.old.find(i, s.Raw))
-			j.b = append(j.b, s.Raw...)
+		case chatOwn(s.Source):
+			list = append(list, s.Raw)
 		case s.Text != "":
-			j.next(-1)
-			j.b = chatAppendSystem(j.b, s)
+			role := "system"
+			if s.Role == "developer" {
+				role = s.Role
+			}
+			list = append(list, new(rawjson.Object).Str("role", role).Str("content", s.Text).String())
 		}
-	}
-	offset := 0
-	if w.p.Source != nil {
-		offset = w.p.Source.System
 	}
 	for i := range w.p.Messages {
 		m := &w.p.Messages[i]
 		if chatFramed(m) {
-			j.next(j.old.find(offset+m.Frame.Position(), m.Frame.Raw()))
-			j.b = append(j.b, m.Frame.Raw()...)
-			continue
-		}
-		before := j
-		j.next(-1)
-		var ok bool
-		if j.b, ok = w.appendMessage(j.b, m); !ok {
-			j = before
+			list = append(list, m.Frame.Raw())
+		} else if written := w.message(m); written != "" {
+			list = append(list, written)
 		}
 	}
-	j.close()
-	return j.b
-}
-
-func chatAppendSystem(b []byte, s *prompt.System) []byte {
-	role := "system"
-	if s.Role == "developer" {
-		role = s.Role
-	}
-	b = chatAppendField(append(b, '{'), "role", role)
-	b = chatAppendField(b, "content", s.Text)
-	return append(b, '}')
+	return list
 }

@@ -38,10 +38,8 @@ func resultOf(p *prompt.Prompt, i int, text string) thread.ToolResult {
 // its bytes.
 func TestChatEncodeEdits(t *testing.T) {
 	const head = `{ "top_p":1, "model" : "m" , "max_tokens":7,
- "messages" : [ {"role":"system","content":"s"},
-  {"role":"user","content":"u"} , {"role":"assistant","reasoning_content":"r","content":"a","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},
-  {"role":"tool","tool_call_id":"c","content":"t"} ]`
-	const body = head + `, "tools":[ {"type":"function","function":{"name":"f"}}, {"type":"function","function":{"name":"g"}} ] , "tool_choice":"auto","n":1 } `
+ "messages" : [{"role":"system","content":"s"},{"role":"user","content":"u"},{"role":"assistant","reasoning_content":"r","content":"a","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},{"role":"tool","tool_call_id":"c","content":"t"}]`
+	const body = head + `, "tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}] , "tool_choice":"auto","n":1 } `
 	for _, tt := range []struct {
 		name     string
 		change   func(p *prompt.Prompt)
@@ -57,17 +55,17 @@ func TestChatEncodeEdits(t *testing.T) {
 		},
 		{
 			"no system", func(p *prompt.Prompt) { p.System = nil },
-			"{\"role\":\"system\",\"content\":\"s\"},\n  ", "",
+			`{"role":"system","content":"s"},`, ``,
 		},
 		{
 			"user", func(p *prompt.Prompt) { edit(p, 0, thread.Text{Text: "one"}, thread.Text{Text: "two"}) },
-			`{"role":"user","content":"u"} ,`, `{"role":"user","content":"one\ntwo"} ,`,
+			`{"role":"user","content":"u"},`, `{"role":"user","content":"one\ntwo"},`,
 		},
 		{
 			"new message", func(p *prompt.Prompt) {
 				p.Messages = slices.Insert(p.Messages, 1, thread.Message{Role: thread.System, Parts: []thread.Part{thread.Text{Text: "note"}}})
 			},
-			`{"role":"user","content":"u"} ,`, `{"role":"user","content":"u"} , {"role":"system","content":"note"} ,`,
+			`{"role":"user","content":"u"},`, `{"role":"user","content":"u"},{"role":"system","content":"note"},`,
 		},
 		{
 			"text of an assistant message", func(p *prompt.Prompt) {
@@ -91,10 +89,10 @@ func TestChatEncodeEdits(t *testing.T) {
 			"result", func(p *prompt.Prompt) { edit(p, 2, resultOf(p, 2, `"cleared" <&> 日本`+"\n\x01\xff")) },
 			`"content":"t"`, `"content":"\"cleared\" <&> 日本\n\u0001` + "\uFFFD" + `"`,
 		},
-		{"a tool less", func(p *prompt.Prompt) { p.Tools = p.Tools[:1] }, `, {"type":"function","function":{"name":"g"}}`, ``},
+		{"a tool less", func(p *prompt.Prompt) { p.Tools = p.Tools[:1] }, `,{"type":"function","function":{"name":"g"}}`, ``},
 		{
 			"no tools", func(p *prompt.Prompt) { p.Tools = nil },
-			`, "tools":[ {"type":"function","function":{"name":"f"}}, {"type":"function","function":{"name":"g"}} ] , "tool_choice":"auto"`, ``,
+			`, "tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"g"}}] , "tool_choice":"auto"`, ``,
 		},
 		{
 			"another tool", func(p *prompt.Prompt) {
@@ -123,8 +121,8 @@ func TestChatEncodeAdds(t *testing.T) {
 	p.Model, p.MaxOutput = "m", 5
 	p.Tools = []prompt.Tool{{Name: "f"}}
 	p.Messages = []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: "hi"}}}}
-	want := `{"messages":[{"role":"user","content":"hi"}],"model":"m","max_completion_tokens":5,` +
-		`"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]}`
+	want := `{"messages":[{"role":"user","content":"hi"}],"model":"m",` +
+		`"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}],"max_completion_tokens":5}`
 	if diff := cmp.Diff(want, chatEncode(t, p)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -1,12 +1,14 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -21,7 +23,7 @@ func chatReadMedia(kind string, v gjson.Result) (m thread.Media, ok bool) {
 		if v.IsObject() {
 			url, m.Detail = v.Get("url").Str, v.Get("detail").Str
 		}
-		if m.MIME, m.Data, ok = chatDataURL(url); !ok {
+		if m.MIME, m.Data, ok = dataURL(url); !ok {
 			m.URL = url
 		}
 	case "input_audio":
@@ -37,7 +39,7 @@ func chatReadMedia(kind string, v gjson.Result) (m thread.Media, ok bool) {
 		m.Name, m.FileID = v.Get("filename").Str, v.Get("file_id").Str
 		if m.FileID == "" {
 			data := v.Get("file_data").Str
-			if m.MIME, m.Data, ok = chatDataURL(data); !ok {
+			if m.MIME, m.Data, ok = dataURL(data); !ok {
 				m.Data = data
 			}
 		}
@@ -48,8 +50,8 @@ func chatReadMedia(kind string, v gjson.Result) (m thread.Media, ok bool) {
 	return m, m.Data != "" || m.URL != "" || m.FileID != ""
 }
 
-// chatDataURL takes a base64 data URL apart.
-func chatDataURL(url string) (mime, data string, ok bool) {
+// dataURL takes a base64 data URL apart.
+func dataURL(url string) (mime, data string, ok bool) {
 	rest, ok := strings.CutPrefix(url, "data:")
 	if !ok {
 		return "", "", false
@@ -63,37 +65,32 @@ func chatDataURL(url string) (mime, data string, ok bool) {
 	return mime, data, true
 }
 
-// chatAppendMedia writes a media part for a user message, the only place where
-// the API takes media. It is false where the API has no form for it: other
-// providers' file ids, videos, documents by URL, audio other than wav and mp3.
-func chatAppendMedia(b []byte, m thread.Media) ([]byte, bool) {
+// chatMedia writes a media part for a user message, the only place where the API
+// takes media. It is "" where the API has no form for it: other providers' file ids,
+// videos, documents by URL, audio other than wav and mp3.
+func chatMedia(m thread.Media) string {
 	ours := m.API == wire.Chat || m.API == wire.Responses || m.API == ""
+	file := m.Type == thread.Document || m.Type == thread.File
+	kind, o := "file", new(rawjson.Object)
 	switch {
 	case m.Type == thread.Image && (m.URL != "" || m.Data != "" && strings.HasPrefix(m.MIME, "image/")):
-		url := m.URL
-		if url == "" {
-			url = "data:" + m.MIME + ";base64," + m.Data
-		}
-		b = chatAppendField(append(b, `{"type":"image_url","image_url":{`...), "url", url)
+		kind = "image_url"
+		o.Str("url", cmp.Or(m.URL, "data:"+m.MIME+";base64,"+m.Data))
 		if m.Detail == "auto" || m.Detail == "low" || m.Detail == "high" {
-			b = chatAppendField(b, "detail", m.Detail)
+			o.Str("detail", m.Detail)
 		}
 	case m.Type == thread.Audio && m.Data != "" && chatAudioFormat(m.MIME) != "":
-		b = chatAppendField(append(b, `{"type":"input_audio","input_audio":{`...), "data", m.Data)
-		b = chatAppendField(b, "format", chatAudioFormat(m.MIME))
-	case (m.Type == thread.Document || m.Type == thread.File) && m.Data != "" && m.MIME != "":
-		name := m.Name
-		if name == "" {
-			name = "file" // OpenAI refuses file_data without a name
-		}
-		b = chatAppendField(append(b, `{"type":"file","file":{`...), "filename", name)
-		b = chatAppendField(b, "file_data", "data:"+m.MIME+";base64,"+m.Data)
-	case (m.Type == thread.Document || m.Type == thread.File) && m.FileID != "" && ours:
-		b = chatAppendField(append(b, `{"type":"file","file":{`...), "file_id", m.FileID)
+		kind = "input_audio"
+		o.Str("data", m.Data).Str("format", chatAudioFormat(m.MIME))
+	case file && m.Data != "" && m.MIME != "":
+		// OpenAI refuses file_data without a name.
+		o.Str("filename", cmp.Or(m.Name, "file")).Str("file_data", "data:"+m.MIME+";base64,"+m.Data)
+	case file && m.FileID != "" && ours:
+		o.Str("file_id", m.FileID)
 	default:
-		return b, false
+		return ""
 	}
-	return append(b, '}', '}'), true
+	return rawjson.Typed(kind).Raw(kind, o.String()).String()
 }
 
 func chatAudioFormat(mime string) string {

@@ -1,11 +1,13 @@
 package openai
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -13,40 +15,28 @@ import (
 // chatElement is one element of the messages array, its fields found in one
 // pass.
 type chatElement struct {
-	role, name, answers          string
-	content, calls, functionCall gjson.Result
-	reasoning, other             []thread.Part // from fields beside content
+	rawjson.Fields
+	role             string
+	reasoning, other []thread.Part // from fields beside content
 }
 
 func (e *chatElement) read(v gjson.Result, i int) error {
 	if !v.IsObject() {
 		return chatError(chatPath(i), "not an object")
 	}
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "role":
-			e.role = v.Str
-		case "name":
-			e.name = v.Str
-		case "tool_call_id":
-			e.answers = v.Str
-		case "content":
-			e.content = v
-		case "tool_calls":
-			e.calls = v
-		case "function_call":
-			e.functionCall = v
-		case "reasoning_content", "reasoning", "reasoning_details":
-			if v.Type != gjson.Null {
-				e.reasoning = append(e.reasoning, chatReasoning(key, v))
-			}
-		case "refusal", "audio":
-			if v.Type != gjson.Null {
-				e.other = append(e.other, chatMember(key, v))
-			}
+	e.Fields = rawjson.FieldsOf(v, make(rawjson.Fields, 0, 8))
+	e.role = e.Str("role")
+	for _, f := range e.Fields {
+		if f.Value.Type == gjson.Null {
+			continue
 		}
-		return true
-	})
+		switch f.Name {
+		case "reasoning_content", "reasoning", "reasoning_details":
+			e.reasoning = append(e.reasoning, chatReasoning(f))
+		case "refusal", "audio":
+			e.other = append(e.other, chatMember(f))
+		}
+	}
 	switch e.role {
 	case "system", "developer", "user", "assistant", "tool", "function":
 		return nil
@@ -56,42 +46,29 @@ func (e *chatElement) read(v gjson.Result, i int) error {
 
 func (e *chatElement) isSystem() bool { return e.role == "system" || e.role == "developer" }
 
-// text joins the text of the content, for system blocks.
-func (e *chatElement) text() string {
-	m := thread.Message{Parts: chatContent(e.content)}
-	return m.Text()
-}
-
-// cache returns the last cache mark on a part of the content.
-func (e *chatElement) cache() (ttl string) {
-	for _, p := range chatContent(e.content) {
-		if t := p.From().Cache; t != "" {
-			ttl = t
-		}
-	}
-	return ttl
-}
-
 // chatMember makes the opaque part of a message field. Its kind is the field's
 // name and its Raw an object with only that field, so that it can be told from
 // a content part, which has a type.
-func chatMember(key, v gjson.Result) thread.Opaque {
-	text := v.Str
-	if v.IsObject() {
-		text = v.Get("transcript").Str
+func chatMember(f rawjson.Field) thread.Opaque {
+	text := f.Value.Str
+	if f.Value.IsObject() {
+		text = f.Value.Get("transcript").Str
 	}
-	return thread.Opaque{Kind: key.Str, Text: text, Source: chatMemberSource(key, v)}
+	return thread.Opaque{Kind: f.Name, Text: text, Source: chatMemberSource(f)}
 }
 
-func chatMemberSource(key, v gjson.Result) thread.Source {
-	return thread.Source{API: wire.Chat, Raw: `{"` + key.Str + `":` + v.Raw + "}"}
+func chatMemberSource(f rawjson.Field) thread.Source {
+	return chatSource(`{"` + f.Name + `":` + f.Value.Raw + "}")
 }
+
+func chatSource(raw string) thread.Source { return thread.Source{API: wire.Chat, Raw: raw} }
 
 // chatReasoning reads the thinking that compatible servers return and want
 // back: reasoning_content (DeepSeek, Qwen, vLLM), reasoning and
 // reasoning_details (OpenRouter).
-func chatReasoning(key, v gjson.Result) thread.Part {
-	r := thread.Reasoning{Text: v.Str, Source: chatMemberSource(key, v)}
+func chatReasoning(f rawjson.Field) thread.Part {
+	v := f.Value
+	r := thread.Reasoning{Text: v.Str, Source: chatMemberSource(f)}
 	if v.IsArray() {
 		var texts []string
 		v.ForEach(func(_, d gjson.Result) bool {
@@ -121,14 +98,14 @@ type chatReader struct {
 }
 
 func (d *chatReader) message(e *chatElement) thread.Message {
-	m := thread.Message{Name: e.name}
+	m := thread.Message{Name: e.Str("name")}
 	switch e.role {
 	case "user":
 		m.Role = thread.User
-		m.Parts = chatContent(e.content)
+		m.Parts = chatContent(e.Get("content"))
 	case "assistant":
 		m.Role = thread.Assistant
-		m.Parts = slices.Concat(e.reasoning, chatContent(e.content), e.other)
+		m.Parts = slices.Concat(e.reasoning, chatContent(e.Get("content")), e.other)
 		d.calls(&m, e)
 	case "tool", "function":
 		m.Role = thread.Tool
@@ -136,7 +113,7 @@ func (d *chatReader) message(e *chatElement) thread.Message {
 		m.Parts = []thread.Part{d.result(e)}
 	default:
 		m.Role = thread.System
-		m.Parts = chatContent(e.content)
+		m.Parts = chatContent(e.Get("content"))
 	}
 	return m
 }
@@ -152,22 +129,18 @@ func (d *chatReader) calls(m *thread.Message, e *chatElement) {
 		d.names[c.ID] = c.Name
 		m.Parts = append(m.Parts, c)
 	}
-	if e.calls.IsArray() {
-		e.calls.ForEach(func(_, v gjson.Result) bool {
+	if calls := e.Get("tool_calls"); calls.IsArray() {
+		calls.ForEach(func(_, v gjson.Result) bool {
 			if !v.IsObject() {
-				m.Parts = append(m.Parts, thread.Opaque{Kind: "tool_calls", Source: thread.Source{API: wire.Chat, Raw: v.Raw}})
+				m.Parts = append(m.Parts, thread.Opaque{Kind: "tool_calls", Source: chatSource(v.Raw)})
 				return true
 			}
 			add(chatCall(v))
 			return true
 		})
 	}
-	if e.functionCall.IsObject() {
-		add(thread.ToolCall{
-			Type: chatLegacy, Name: e.functionCall.Get("name").Str,
-			Arguments: chatText(e.functionCall.Get("arguments")),
-			Source:    thread.Source{API: wire.Chat, Raw: e.functionCall.Raw},
-		})
+	if call := e.Get("function_call"); call.IsObject() {
+		add(thread.ToolCall{Type: chatLegacy, Name: call.Get("name").Str, Arguments: chatText(call.Get("arguments")), Source: chatSource(call.Raw)})
 	}
 }
 
@@ -178,25 +151,13 @@ const chatLegacy = "function_call"
 // its type and, as arguments, the object named after the type; it stays a call
 // because a tool message answers it.
 func chatCall(v gjson.Result) thread.ToolCall {
-	c := thread.ToolCall{Source: thread.Source{API: wire.Chat, Raw: v.Raw}}
-	var kind string
-	var body gjson.Result
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "id":
-			c.ID = v.Str
-		case "type":
-			kind = v.Str
-		case "index":
-		case "extra_content":
-			c.Signature = v.Get("google.thought_signature").Str
-		default:
-			if v.IsObject() && (!body.Exists() || key.Str == kind || key.Str == "function") {
-				body = v
-			}
-		}
-		return true
-	})
+	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
+	kind := f.Str("type")
+	c := thread.ToolCall{ID: f.Str("id"), Signature: f.Get("extra_content").Get("google.thought_signature").Str, Source: chatSource(v.Raw)}
+	body := f.Get(cmp.Or(kind, "function"))
+	if !body.IsObject() {
+		body = gjson.Result{}
+	}
 	c.Name = body.Get("name").Str
 	switch kind {
 	case "", "function":
@@ -222,15 +183,15 @@ func chatText(v gjson.Result) string {
 
 func (d *chatReader) result(e *chatElement) thread.ToolResult {
 	r := thread.ToolResult{
-		CallID: e.answers, Outcome: thread.Success,
-		Content: chatContent(e.content), Source: thread.Source{API: wire.Chat},
+		CallID: e.Str("tool_call_id"), Outcome: thread.Success,
+		Content: chatContent(e.Get("content")), Source: chatSource(""),
 	}
 	if r.CallID == "" {
 		r.CallID = d.answer(e)
 	}
 	r.Tool = d.names[r.CallID]
 	if r.Tool == "" {
-		r.Tool = e.name
+		r.Tool = e.Str("name")
 	}
 	return r
 }
@@ -248,7 +209,7 @@ func (d *chatReader) answer(e *chatElement) string {
 		return id
 	}
 	for i, c := range slices.Backward(d.local) {
-		if c.Name == e.name {
+		if c.Name == e.Str("name") {
 			d.local = slices.Delete(d.local, i, i+1)
 			return c.ID
 		}
@@ -266,7 +227,7 @@ func chatContent(v gjson.Result) []thread.Part {
 		if v.Str == "" {
 			return nil
 		}
-		return []thread.Part{thread.Text{Text: v.Str, Source: thread.Source{API: wire.Chat}}}
+		return []thread.Part{thread.Text{Text: v.Str, Source: chatSource("")}}
 	case v.IsArray():
 		var parts []thread.Part
 		v.ForEach(func(_, part gjson.Result) bool {
@@ -275,45 +236,39 @@ func chatContent(v gjson.Result) []thread.Part {
 		})
 		return parts
 	}
-	return []thread.Part{thread.Opaque{
-		Kind:   "content",
-		Source: thread.Source{API: wire.Chat, Raw: `{"content":` + v.Raw + "}"},
-	}}
+	return []thread.Part{chatMember(rawjson.Field{Name: "content", Value: v})}
 }
 
 // chatPart reads one part of a content array.
 func chatPart(v gjson.Result) thread.Part {
-	src := thread.Source{API: wire.Chat, Raw: v.Raw}
+	src := chatSource(v.Raw)
 	if !v.IsObject() {
 		return thread.Opaque{Text: v.Str, Source: src}
 	}
-	var kind, text string
-	isText := false
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "type":
-			kind = v.Str
-		case "text":
-			text, isText = v.Str, v.Type == gjson.String
-		case "cache_control":
-			if src.Cache = v.Get("ttl").Str; src.Cache == "" && v.IsObject() {
-				src.Cache = "5m"
-			}
-		}
-		return true
-	})
+	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 4))
+	kind, text := f.Str("type"), f.Str("text")
+	src.Cache = chatCacheMark(f.Get("cache_control"))
 	switch kind {
 	case "text":
-		if isText {
+		if f.Get(kind).Type == gjson.String {
 			return thread.Text{Text: text, Source: src}
 		}
 	case "image_url", "input_audio", "file":
-		if m, ok := chatReadMedia(kind, v.Get(kind)); ok {
+		if m, ok := chatReadMedia(kind, f.Get(kind)); ok {
 			m.Source = src
 			return m
 		}
 	case "refusal":
-		text = v.Get(kind).Str
+		text = f.Str(kind)
 	}
 	return thread.Opaque{Kind: kind, Text: text, Source: src}
+}
+
+// chatCacheMark reads a cache_control member, as Anthropic's models take it through
+// this API. Their default is five minutes.
+func chatCacheMark(mark gjson.Result) string {
+	if !mark.IsObject() {
+		return ""
+	}
+	return cmp.Or(mark.Get("ttl").Str, "5m")
 }

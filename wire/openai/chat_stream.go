@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -32,7 +33,7 @@ type chatGrowing struct {
 	position       int
 	id, kind, name string
 	args           strings.Builder
-	extra          []string // other members, as they came
+	extra          rawjson.Fields // other members, as they came
 }
 
 // Event takes a chunk; see wire.Stream.
@@ -51,7 +52,7 @@ func (s *chatStream) Event(data string) (wire.Progress, error) {
 }
 
 func (s *chatStream) chunk(v gjson.Result) {
-	s.id, s.model = chatLater(s.id, v.Get("id").Str), chatLater(s.model, v.Get("model").Str)
+	s.id, s.model = cmp.Or(v.Get("id").Str, s.id), cmp.Or(v.Get("model").Str, s.model)
 	choice := v.Get("choices.0")
 	for _, of := range []gjson.Result{v, choice} { // Kimi has it in the choice
 		if u := usageOf(of.Get("usage")); u.Known {
@@ -62,18 +63,11 @@ func (s *chatStream) chunk(v gjson.Result) {
 		return
 	}
 	s.started = true
-	s.reason = chatLater(s.reason, choice.Get("finish_reason").Str)
+	s.reason = cmp.Or(choice.Get("finish_reason").Str, s.reason)
 	choice.Get("delta").ForEach(func(key, v gjson.Result) bool {
 		s.member(key.Str, v)
 		return true
 	})
-}
-
-func chatLater(before, now string) string {
-	if now == "" {
-		return before
-	}
-	return now
 }
 
 func (s *chatStream) member(name string, v gjson.Result) {
@@ -128,14 +122,14 @@ func (s *chatStream) callPiece(v gjson.Result) {
 				c.id = v.Str
 			}
 		case "type":
-			c.kind = chatLater(c.kind, v.Str)
+			c.kind = cmp.Or(v.Str, c.kind)
 		case "function":
 			s.grow(c, v, "arguments")
 		case "custom":
 			s.grow(c, v, "input")
 		default:
 			if v.Type != gjson.Null {
-				c.extra = append(c.extra, key.Raw+":"+v.Raw)
+				c.extra = append(c.extra, rawjson.Field{Name: key.Str, Value: v})
 			}
 		}
 		return true
@@ -186,54 +180,51 @@ func (s *chatStream) Answer() (wire.Answer, error) {
 
 // message writes the message as an answer in one piece would hold it.
 func (s *chatStream) message() string {
-	var b strings.Builder
-	b.WriteString(`{"role":"assistant","content":`)
+	content := "null"
 	if s.content.Len() > 0 {
-		b.WriteString(rawjson.Quote(s.content.String()))
-	} else {
-		b.WriteString("null")
+		content = rawjson.Quote(s.content.String())
 	}
+	o := new(rawjson.Object).Str("role", "assistant").Raw("content", content)
 	if s.refusal.Len() > 0 {
-		b.WriteString(`,"refusal":` + rawjson.Quote(s.refusal.String()))
+		o.Str("refusal", s.refusal.String())
 	}
 	if s.thought != "" {
-		b.WriteString(`,"` + s.thought + `":` + rawjson.Quote(s.reasoning.String()))
+		o.Str(s.thought, s.reasoning.String())
 	}
 	if len(s.details) > 0 {
-		b.WriteString(`,"reasoning_details":[` + strings.Join(s.details, ",") + "]")
+		o.Raw("reasoning_details", rawjson.Array(s.details))
 	}
 	var calls []string
 	for _, c := range s.calls {
 		if c.kind == chatLegacy {
-			b.WriteString(`,"function_call":` + c.body("arguments"))
+			o.Raw(chatLegacy, c.body("arguments"))
 			continue
 		}
 		calls = append(calls, c.entry())
 	}
 	if len(calls) > 0 {
-		b.WriteString(`,"tool_calls":[` + strings.Join(calls, ",") + "]")
+		o.Raw("tool_calls", rawjson.Array(calls))
 	}
-	return b.String() + "}"
+	return o.String()
 }
 
 // entry is the call as an entry of tool_calls.
 func (c *chatGrowing) entry() string {
-	var b strings.Builder
-	b.WriteByte('{')
+	o := new(rawjson.Object)
 	if c.id != "" {
-		b.WriteString(`"id":` + rawjson.Quote(c.id) + ",")
+		o.Str("id", c.id)
 	}
 	if c.kind == "custom" {
-		b.WriteString(`"type":"custom","custom":` + c.body("input"))
+		o.Str("type", "custom").Raw("custom", c.body("input"))
 	} else {
-		b.WriteString(`"type":"function","function":` + c.body("arguments"))
+		o.Str("type", "function").Raw("function", c.body("arguments"))
 	}
-	for _, member := range c.extra {
-		b.WriteString("," + member)
+	for _, f := range c.extra {
+		o.Raw(f.Name, f.Value.Raw)
 	}
-	return b.String() + "}"
+	return o.String()
 }
 
 func (c *chatGrowing) body(field string) string {
-	return `{"name":` + rawjson.Quote(c.name) + `,"` + field + `":` + rawjson.Quote(c.args.String()) + "}"
+	return new(rawjson.Object).Str("name", c.name).Str(field, c.args.String()).String()
 }

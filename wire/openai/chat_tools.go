@@ -2,6 +2,7 @@ package openai
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -12,16 +13,14 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// readTools reads the entries of tools, then those of the legacy functions.
-func (f *chatFields) readTools() []prompt.Tool {
-	var tools []prompt.Tool
-	add := func(_, v gjson.Result) bool {
-		tools = append(tools, chatTool(v))
-		return true
-	}
-	for _, list := range []gjson.Result{f.tools, f.functions} {
-		if list.IsArray() {
-			list.ForEach(add)
+// chatReadTools reads the entries of tools, then those of the legacy functions.
+func chatReadTools(d *rawjson.Document) (tools []prompt.Tool) {
+	for _, name := range []string{"tools", "functions"} {
+		if list := d.Get(name); list.IsArray() {
+			list.ForEach(func(_, v gjson.Result) bool {
+				tools = append(tools, chatTool(v))
+				return true
+			})
 		}
 	}
 	return tools
@@ -47,11 +46,7 @@ func chatTool(v gjson.Result) prompt.Tool {
 	if p := body.Get("parameters"); p.IsObject() {
 		t.Schema = p.Raw
 	}
-	if mark := v.Get("cache_control"); mark.IsObject() {
-		if t.Cache = mark.Get("ttl").Str; t.Cache == "" {
-			t.Cache = "5m"
-		}
-	}
+	t.Cache = chatCacheMark(v.Get("cache_control"))
 	return t
 }
 
@@ -63,94 +58,72 @@ const chatNoParameters = `{"type":"object","properties":{}}`
 // named type match.
 var chatGeminiType = regexp.MustCompile(`"type"\s*:\s*"(STRING|NUMBER|INTEGER|BOOLEAN|ARRAY|OBJECT|NULL)"`)
 
-// appendTool writes a tool from its fields. It is false for a tool that
-// another provider runs itself: there is nothing here that could.
-func (w *chatWriter) appendTool(b []byte, t *prompt.Tool, legacy bool) ([]byte, bool) {
-	foreign := t.API != "" && t.API != wire.Chat
+// tool writes a tool from its fields; "" for one that another provider runs itself:
+// there is nothing here that could.
+func (w *chatWriter) tool(t *prompt.Tool, legacy bool) string {
+	if chatOwn(t.Source) {
+		return t.Raw
+	}
 	kind := ""
-	if foreign && t.Schema == "" {
+	if t.API != "" && t.API != wire.Chat && t.Schema == "" {
 		kind = gjson.Get(t.Raw, "type").Str
 		if kind != "" && kind != "function" && kind != "custom" || !gjson.Get(t.Raw, "name").Exists() {
-			return b, false
+			return ""
 		}
 	}
-	open, end := `{"type":"function","function":{`, "}}"
-	switch {
-	case legacy:
-		open, end = "{", "}"
-	case kind == "custom":
-		open = `{"type":"custom","custom":{`
-	}
-	b = chatAppendField(append(b, open...), "name", w.toolName(t.Name))
+	o := new(rawjson.Object).Str("name", w.toolName(t.Name))
 	if t.Description != "" {
-		b = chatAppendField(b, "description", t.Description)
+		o.Str("description", t.Description)
 	}
-	if kind != "custom" {
-		schema := t.Schema
-		if t.API == wire.Gemini {
-			schema = chatGeminiType.ReplaceAllStringFunc(schema, strings.ToLower)
-		}
-		if !rawjson.Valid(schema) || !gjson.Parse(schema).IsObject() {
-			schema = chatNoParameters
-		}
-		b = append(b, `,"parameters":`...)
-		b = append(b, schema...)
+	if kind == "custom" {
+		return rawjson.Typed(kind).Raw(kind, o.String()).String()
 	}
-	return append(b, end...), true
+	schema := t.Schema
+	if t.API == wire.Gemini {
+		schema = chatGeminiType.ReplaceAllStringFunc(schema, strings.ToLower)
+	}
+	if !rawjson.IsObject(schema) {
+		schema = chatNoParameters
+	}
+	o.Raw("parameters", schema)
+	if legacy {
+		return o.String()
+	}
+	return rawjson.Typed("function").Raw("function", o.String()).String()
 }
 
-// appendTools writes an array of tools, keeping the JSON of those that were
-// read from this API and the white space of old, the array as it was.
-func (w *chatWriter) appendTools(b []byte, tools []prompt.Tool, old string, legacy bool) []byte {
-	j := chatJoiner{old: chatSplit(old), b: b}
-	j.open()
-	for i := range tools {
-		t := &tools[i]
-		if t.API == wire.Chat && t.Raw != "" {
-			j.next(j.old.find(i, t.Raw))
-			j.b = append(j.b, t.Raw...)
-			continue
-		}
-		before := j
-		j.next(-1)
-		var ok bool
-		if j.b, ok = w.appendTool(j.b, t, legacy); !ok {
-			j = before
-		}
+// setTools sets tools and legacy functions where they are not those of the body. New
+// ones follow the field that the body uses. Without any, what chooses among them
+// goes too.
+func (w *chatWriter) setTools(d *rawjson.Document) {
+	if slices.EqualFunc(chatReadTools(d), w.p.Tools, func(held, t prompt.Tool) bool { return t.API == wire.Chat && held.Raw == t.Raw }) {
+		return
 	}
-	j.close()
-	return j.b
-}
-
-// splitTools says which tools go to the tools field and which to the legacy
-// functions field of a body. New tools follow the field that the body uses.
-func (f *chatFields) splitTools(all []prompt.Tool) (tools, functions []prompt.Tool) {
-	switch {
-	case !f.functions.Exists():
-		return all, nil
-	case !f.tools.Exists():
-		return nil, all
-	}
-	for _, t := range all {
-		if v := gjson.Parse(t.Raw); t.API == wire.Chat && v.Get("name").Exists() && !v.Get("type").Exists() {
-			functions = append(functions, t)
-		} else {
-			tools = append(tools, t)
+	var tools, functions []string
+	for i := range w.p.Tools {
+		t := &w.p.Tools[i]
+		legacy := d.Get("functions").Exists()
+		if legacy && d.Get("tools").Exists() {
+			v := gjson.Parse(t.Raw)
+			legacy = t.API == wire.Chat && v.Get("name").Exists() && !v.Get("type").Exists()
+		}
+		switch written := w.tool(t, legacy); {
+		case written == "":
+		case legacy:
+			functions = append(functions, written)
+		default:
+			tools = append(tools, written)
 		}
 	}
-	return tools, functions
-}
-
-// chatSameTools reports whether the tools are the entries that the body holds.
-func (f *chatFields) sameTools(tools []prompt.Tool) bool {
-	held := f.readTools()
-	if len(held) != len(tools) {
-		return false
-	}
-	for i := range tools {
-		if tools[i].API != wire.Chat || tools[i].Raw != held[i].Raw {
-			return false
+	set := func(list []string, name string, choices ...string) {
+		if len(list) > 0 {
+			d.SetArray(name, list)
+			return
+		}
+		for _, gone := range append(choices, name) {
+			d.Set(gone, "")
 		}
 	}
-	return true
+	set(tools, "tools", "tool_choice", "parallel_tool_calls")
+	set(functions, "functions", "function_call")
 }

@@ -1,8 +1,7 @@
 package openai
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"strings"
 	"unicode"
 
@@ -22,6 +21,8 @@ type chatWriter struct {
 	kept map[string]bool
 	// calls are the forms of calls that are not answered by a plain tool message.
 	calls map[string]chatForm
+	// object is the memory of the message that is being written.
+	object rawjson.Object
 }
 
 // chatForm says how a call is answered.
@@ -38,7 +39,7 @@ func chatFramed(m *thread.Message) bool {
 func newChatWriter(p *prompt.Prompt) *chatWriter {
 	w := &chatWriter{p: p, kept: map[string]bool{}, calls: map[string]chatForm{}}
 	keep := func(s string, limit int) {
-		if !chatPlain(s, limit) {
+		if !plain(s, limit) {
 			w.kept[s] = true
 		}
 	}
@@ -49,10 +50,10 @@ func newChatWriter(p *prompt.Prompt) *chatWriter {
 		for _, part := range m.Parts {
 			switch c := part.(type) {
 			case thread.ToolCall:
-				raw := c.API == wire.Chat && c.Raw != ""
+				raw := chatOwn(c.Source)
 				if framed || raw {
 					keep(c.ID, chatMaxID)
-					keep(c.Name, chatMaxName)
+					keep(c.Name, maxName)
 				}
 				switch {
 				case chatIsLegacy(c) && !legacy:
@@ -70,8 +71,8 @@ func newChatWriter(p *prompt.Prompt) *chatWriter {
 		}
 	}
 	for i := range p.Tools {
-		if p.Tools[i].API == wire.Chat && p.Tools[i].Raw != "" {
-			keep(p.Tools[i].Name, chatMaxName)
+		if chatOwn(p.Tools[i].Source) {
+			keep(p.Tools[i].Name, maxName)
 		}
 	}
 	return w
@@ -87,145 +88,97 @@ func (w *chatWriter) keepNoID(id, raw string) {
 	}
 }
 
-// size guesses the length of the messages in bytes, so that the body is
-// written into one buffer.
-func (w *chatWriter) size() int {
-	n := 256
-	for i := range w.p.System {
-		n += len(w.p.System[i].Text)*9/8 + 64
-	}
-	for i := range w.p.Messages {
-		m := &w.p.Messages[i]
-		if chatFramed(m) {
-			n += len(m.Frame.Raw()) + 2
-			continue
-		}
-		n += chatPartsSize(m.Parts) + 64
-	}
-	for i := range w.p.Tools {
-		t := &w.p.Tools[i]
-		n += len(t.Schema) + len(t.Description)*9/8 + 128
-	}
-	return n
-}
-
-func chatPartsSize(parts []thread.Part) (n int) {
-	for _, part := range parts {
-		switch p := part.(type) {
-		case thread.Text:
-			n += len(p.Text)*9/8 + 32
-		case thread.Media:
-			n += len(p.Data) + len(p.URL) + len(p.Text) + 128
-		case thread.ToolCall:
-			n += len(p.Arguments)*5/4 + len(p.Name) + 128
-		case thread.ToolResult:
-			n += chatPartsSize(p.Content) + len(p.Structured) + 128
-		default:
-			n += len(part.From().Raw)
-		}
-	}
-	return n
-}
-
-// appendMessage writes one message from its fields. It is false when there is
-// nothing to say.
-func (w *chatWriter) appendMessage(b []byte, m *thread.Message) ([]byte, bool) {
+// message writes one message from its fields; "" when there is nothing to say.
+func (w *chatWriter) message(m *thread.Message) string {
 	switch m.Role {
 	case thread.Assistant:
-		return w.appendAssistant(b, m)
+		return w.assistant(m)
 	case thread.Tool:
-		r, ok := m.Result()
-		if !ok {
-			return b, false
+		if r, ok := m.Result(); ok {
+			return w.result(r)
 		}
-		return w.appendResult(b, r), true
+		return ""
 	}
-	c := chatContentOf(m.Parts, m.Role)
-	if c.empty() && m.Role != thread.User {
-		return b, false
+	content := chatContentOf(m.Parts, m.Role)
+	if content.empty() && m.Role != thread.User { // the provider takes an empty one of the user
+		return ""
 	}
-	b = append(b, `{"role":"`...)
-	b = append(b, m.Role...)
-	b = append(b, '"')
-	b = chatAppendName(b, m.Name)
-	return append(c.append(append(b, `,"content":`...)), '}'), true
+	return content.writeTo(w.begin(string(m.Role), m.Name)).String()
 }
 
-func (w *chatWriter) appendAssistant(b []byte, m *thread.Message) ([]byte, bool) {
-	start := len(b)
-	b = chatAppendName(append(b, `{"role":"assistant"`...), m.Name)
-	said := false // something that makes the message valid without content
-	var after []string
-	hasContent := false
+// begin begins a message. A participant's name stands where the API allows it.
+func (w *chatWriter) begin(role, name string) *rawjson.Object {
+	o := w.object.Reset().Str("role", role)
+	refused := strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`<|\/>`, r) })
+	if name != "" && len(name) <= maxName && !refused {
+		o.Str("name", name)
+	}
+	return o
+}
+
+func (w *chatWriter) assistant(m *thread.Message) string {
+	o := w.begin("assistant", m.Name)
+	var after []rawjson.Field // refusal and the like, which stand behind the content
+	content := chatContentOf(m.Parts, thread.Assistant)
 	for _, part := range m.Parts {
 		member, ok := chatMemberOf(part)
-		if !ok {
-			continue
+		switch _, thinking := part.(thread.Reasoning); {
+		case !ok:
+		case thinking:
+			o.Raw(member.Name, member.Value.Raw)
+		case member.Name == "content":
+			content = chatWritten{array: member.Value.Raw}
+		default:
+			after = append(after, member)
 		}
-		if _, thinking := part.(thread.Reasoning); thinking {
-			b = append(append(b, ','), member...)
-			continue
-		}
-		after = append(after, member)
-		said = true
-		hasContent = hasContent || part.(thread.Opaque).Kind == "content"
 	}
 	calls, legacy := chatCallsOf(m.Parts)
-	said = said || len(calls) > 0 || legacy != nil
-	c := chatContentOf(m.Parts, thread.Assistant)
-	switch {
-	case hasContent:
-	case !c.empty():
-		b = c.append(append(b, `,"content":`...))
-	case said:
-		b = append(b, `,"content":null`...)
-	default:
-		return b[:start], false
+	if content.empty() {
+		if len(after) == 0 && len(calls) == 0 && legacy == nil {
+			return ""
+		}
+		content.array = "null" // something else makes the message valid
 	}
+	content.writeTo(o)
 	for _, member := range after {
-		b = append(append(b, ','), member...)
+		o.Raw(member.Name, member.Value.Raw)
 	}
 	if len(calls) > 0 {
-		b = append(b, `,"tool_calls":[`...)
+		list := make([]string, len(calls))
 		for i := range calls {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = w.appendCall(b, calls[i])
+			list[i] = w.call(calls[i])
 		}
-		b = append(b, ']')
+		o.Raw("tool_calls", rawjson.Array(list))
 	}
 	if legacy != nil {
-		b = append(b, `,"function_call":`...)
-		if legacy.API == wire.Chat && legacy.Raw != "" {
-			b = append(b, legacy.Raw...)
-		} else {
-			b = w.appendFunction(b, legacy)
+		written := legacy.Raw
+		if !chatOwn(legacy.Source) {
+			written = w.function(legacy)
 		}
+		o.Raw("function_call", written)
 	}
-	return append(b, '}'), true
+	return o.String()
 }
 
-// chatMemberOf returns the field beside content that a part was read from, as
-// the text "name":value.
-func chatMemberOf(part thread.Part) (string, bool) {
+// chatOwn reports whether a part has JSON of this API.
+func chatOwn(s thread.Source) bool { return s.API == wire.Chat && s.Raw != "" }
+
+// chatMemberOf returns the field beside content that a part was read from.
+func chatMemberOf(part thread.Part) (member rawjson.Field, ok bool) {
 	src := part.From()
-	if src.API != wire.Chat || len(src.Raw) < 2 {
-		return "", false
+	if !chatOwn(src) {
+		return member, false
 	}
 	switch p := part.(type) {
 	case thread.Reasoning:
-		if !strings.HasPrefix(src.Raw, `{"reasoning`) {
-			return "", false
-		}
+		ok = strings.HasPrefix(src.Raw, `{"reasoning`)
 	case thread.Opaque:
-		if p.Kind == "" || !strings.HasPrefix(src.Raw, `{"`+p.Kind+`":`) || gjson.Get(src.Raw, "type").Exists() {
-			return "", false
-		}
-	default:
-		return "", false
+		ok = p.Kind != "" && strings.HasPrefix(src.Raw, `{"`+p.Kind+`":`) && !gjson.Get(src.Raw, "type").Exists()
 	}
-	return src.Raw[1 : len(src.Raw)-1], true
+	if !ok {
+		return member, false
+	}
+	return rawjson.FieldsOf(gjson.Parse(src.Raw), nil)[0], true
 }
 
 // chatIsLegacy reports whether a call is written as function_call: one that
@@ -249,128 +202,72 @@ func chatCallsOf(parts []thread.Part) (calls []thread.ToolCall, legacy *thread.T
 	return calls, legacy
 }
 
-func (w *chatWriter) appendCall(b []byte, c thread.ToolCall) []byte {
-	if c.API == wire.Chat && c.Raw != "" && c.Type != chatLegacy {
-		return append(b, c.Raw...)
+func (w *chatWriter) call(c thread.ToolCall) string {
+	if chatOwn(c.Source) && c.Type != chatLegacy {
+		return c.Raw
 	}
-	b = append(b, '{')
+	o := new(rawjson.Object)
 	if !w.calls[c.ID].noID {
-		b = append(chatAppendField(b, "id", w.callID(c.ID)), ',')
+		o.Str("id", w.callID(c.ID))
 	}
 	if c.Type == "custom" {
-		b = append(b, `"type":"custom","custom":{`...)
-		b = chatAppendField(b, "name", w.toolName(c.Name))
-		b = chatAppendField(b, "input", c.Arguments)
-		return append(b, '}', '}')
+		custom := new(rawjson.Object).Str("name", w.toolName(c.Name)).Str("input", c.Arguments)
+		return o.Str("type", c.Type).Raw("custom", custom.String()).String()
 	}
-	b = append(b, `"type":"function","function":`...)
-	b = w.appendFunction(b, &c)
+	o.Str("type", "function").Raw("function", w.function(&c))
 	if c.Signature != "" && c.API == wire.Chat {
-		b = chatAppendField(append(b, `,"extra_content":{"google":{`...), "thought_signature", c.Signature)
-		b = append(b, '}', '}')
+		o.Raw("extra_content", `{"google":{"thought_signature":`+rawjson.Quote(c.Signature)+"}}")
 	}
-	return append(b, '}')
+	return o.String()
 }
 
-func (w *chatWriter) appendFunction(b []byte, c *thread.ToolCall) []byte {
-	name := c.Name
-	if name == "" {
-		name = c.Type
-	}
+func (w *chatWriter) function(c *thread.ToolCall) string {
 	args := c.Arguments
 	switch {
 	case strings.TrimSpace(args) == "":
 		args = "{}"
 	case !rawjson.Valid(args):
-		args = string(append(chatAppendField([]byte{'{'}, "input", args), '}'))
+		args = new(rawjson.Object).Str("input", args).String()
 	}
-	b = chatAppendField(append(b, '{'), "name", w.toolName(name))
-	b = chatAppendField(b, "arguments", args)
-	return append(b, '}')
+	return new(rawjson.Object).Str("name", w.toolName(cmp.Or(c.Name, c.Type))).Str("arguments", args).String()
 }
 
-func (w *chatWriter) appendResult(b []byte, r thread.ToolResult) []byte {
-	c := chatContentOf(r.Content, thread.Tool)
-	if c.empty() && r.Structured != "" {
-		c.text(r.Structured)
+func (w *chatWriter) result(r thread.ToolResult) string {
+	content := chatContentOf(r.Content, thread.Tool)
+	if content.empty() {
+		content.text = r.Structured
 	}
 	form := w.calls[r.CallID]
 	if form.legacy != "" {
-		b = chatAppendField(append(b, '{'), "role", "function")
-		b = chatAppendField(b, "name", w.toolName(form.legacy))
-		if c.array { // function messages take nothing but a string
-			return append(chatAppendField(b, "content", r.Text()), '}')
+		if content.array != "" { // function messages take nothing but a string
+			content = chatWritten{text: r.Text()}
 		}
-		return append(c.append(append(b, `,"content":`...)), '}')
+		return content.writeTo(w.begin("function", "").Str("name", w.toolName(form.legacy))).String()
 	}
-	b = chatAppendField(append(b, '{'), "role", "tool")
+	o := w.begin("tool", "")
 	if !form.noID {
-		b = chatAppendField(b, "tool_call_id", w.callID(r.CallID))
+		o.Str("tool_call_id", w.callID(r.CallID))
 	}
-	return append(c.append(append(b, `,"content":`...)), '}')
+	return content.writeTo(o).String()
 }
 
-// chatAppendName writes a participant's name where the API allows it.
-func chatAppendName(b []byte, name string) []byte {
-	for _, r := range name {
-		if unicode.IsSpace(r) || strings.ContainsRune(`<|\/>`, r) {
-			return b
-		}
-	}
-	if name == "" || len(name) > chatMaxName {
-		return b
-	}
-	return chatAppendField(b, "name", name)
-}
-
-// chatMaxID and chatMaxName are the provider's limits in characters, from its
-// errors ("string too long. Expected a string with maximum length 40").
-const (
-	chatMaxID   = 40
-	chatMaxName = 64
-)
-
-// chatPlain reports whether s has 1 to limit characters of [a-zA-Z0-9_-].
-func chatPlain(s string, limit int) bool {
-	for i := 0; i < len(s); i++ {
-		if !chatPlainByte(s[i]) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= limit
-}
-
-func chatPlainByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-'
-}
+// chatMaxID is the provider's limit in characters, from its errors ("string too
+// long. Expected a string with maximum length 40").
+const chatMaxID = 40
 
 // callID returns an id that the API accepts; it depends on id alone, so a call
 // and its result stay a pair.
 func (w *chatWriter) callID(id string) string {
-	if chatPlain(id, chatMaxID) || w.kept[id] {
+	if plain(id, chatMaxID) || w.kept[id] {
 		return id
 	}
-	return "call_" + chatHash(id, 12)
+	return "call_" + hashed(id, 12)
 }
 
-// toolName returns a name that the API accepts. A name that had to change ends
-// in a hash, so that two tools never share one.
+// toolName returns a name that the API accepts.
 func (w *chatWriter) toolName(name string) string {
-	if chatPlain(name, chatMaxName) || w.kept[name] {
+	if w.kept[name] {
 		return name
 	}
-	var b strings.Builder
-	for i := 0; i < len(name) && b.Len() < chatMaxName-9; i++ {
-		if chatPlainByte(name[i]) {
-			b.WriteByte(name[i])
-		} else if i == 0 || chatPlainByte(name[i-1]) {
-			b.WriteByte('_')
-		}
-	}
-	return b.String() + "_" + chatHash(name, 4)
-}
-
-func chatHash(s string, bytes int) string {
-	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:bytes])
+	return fittedName(name)
 }

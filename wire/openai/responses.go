@@ -1,9 +1,9 @@
 package openai
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -61,28 +61,24 @@ func (Responses) Decode(body []byte) (*prompt.Prompt, error) {
 	if err := responsesCheckJSON(text); err != nil {
 		return nil, err
 	}
-	b, err := responsesParse(text)
+	d, err := responsesDocument(text)
 	if err != nil {
 		return nil, err
 	}
-	p := &prompt.Prompt{Source: &prompt.Source{API: wire.Responses, Body: b.text}}
-	if p.Model, err = b.str("model", b.model); err != nil {
+	for _, name := range []string{"model", "instructions"} {
+		if v := d.Get(name); v.Type != gjson.String && v.Type != gjson.Null {
+			return nil, responsesError(name, "want a string")
+		}
+	}
+	p := &prompt.Prompt{Model: d.Get("model").Str, MaxOutput: responsesInt(d.Get("max_output_tokens"))}
+	p.Source = &prompt.Source{API: wire.Responses, Body: text}
+	if instructions := d.Get("instructions"); instructions.Type == gjson.String {
+		p.System = append(p.System, prompt.System{Text: instructions.Str, Role: "instructions", Source: responsesSource(instructions.Raw)})
+	}
+	if p.Tools, err = responsesTools(d.Get("tools")); err != nil {
 		return nil, err
 	}
-	instructions, err := b.str("instructions", b.instructions)
-	if err != nil {
-		return nil, err
-	}
-	if b.instructions.Type == gjson.String {
-		p.System = append(p.System, prompt.System{Text: instructions, Role: "instructions", Source: responsesSource(b.instructions.Raw)})
-	}
-	if b.maxOutput.Type == gjson.Number {
-		p.MaxOutput = int(b.maxOutput.Int())
-	}
-	if p.Tools, err = responsesTools(b.tools); err != nil {
-		return nil, err
-	}
-	if err := b.decodeInput(p); err != nil {
+	if err := responsesDecodeInput(p, d.Get("input")); err != nil {
 		return nil, err
 	}
 	p.Source.System, p.Source.Tools = len(p.System), len(p.Tools)
@@ -108,65 +104,33 @@ func DecodeItems(array string) ([]thread.Message, []prompt.System, error) {
 	return r.messages, r.system, nil
 }
 
-// responsesBody is a request body with the fields that the codec touches. Where
-// a body names a field twice, the last one counts, as for JSON parsers at large.
-type responsesBody struct {
-	text                                         string
-	open                                         int // position just behind the opening brace
-	empty                                        bool
-	model, instructions, input, tools, maxOutput gjson.Result
-}
-
-// responsesParse finds the fields of a body that is known to be JSON.
-func responsesParse(text string) (*responsesBody, error) {
-	root := gjson.Parse(text)
-	if !root.IsObject() {
+// responsesDocument cuts a body that is known to be JSON into its members. Where it
+// names a field twice, the last one counts, as for JSON parsers at large.
+func responsesDocument(text string) (*rawjson.Document, error) {
+	d, ok := rawjson.Open(text, nil)
+	if !ok {
 		return nil, responsesError("$", "want an object")
 	}
-	b := &responsesBody{text: text, open: strings.IndexByte(text, '{') + 1, empty: true}
-	root.ForEach(func(key, value gjson.Result) bool {
-		b.empty = false
-		switch key.Str {
-		case "model":
-			b.model = value
-		case "instructions":
-			b.instructions = value
-		case "input":
-			b.input = value
-		case "tools":
-			b.tools = value
-		case "max_output_tokens":
-			b.maxOutput = value
-		}
-		return true
-	})
-	return b, nil
+	return d, nil
 }
 
-func (b *responsesBody) str(path string, v gjson.Result) (string, error) {
-	if v.Type != gjson.String && v.Type != gjson.Null {
-		return "", responsesError(path, "want a string")
-	}
-	return v.Str, nil
-}
-
-func (b *responsesBody) decodeInput(p *prompt.Prompt) error {
+func responsesDecodeInput(p *prompt.Prompt, input gjson.Result) error {
 	switch {
-	case b.input.Type == gjson.Null: // absent or null
+	case input.Type == gjson.Null: // absent or null
 		return nil
-	case b.input.Type == gjson.String:
+	case input.Type == gjson.String:
 		p.Messages = []thread.Message{{
 			Role:  thread.User,
-			Parts: []thread.Part{thread.Text{Text: b.input.Str, Source: responsesSource(b.input.Raw)}},
-			Frame: thread.NewFrame(wire.Responses, b.input.Raw, 0, 1, 1),
+			Parts: []thread.Part{thread.Text{Text: input.Str, Source: responsesSource(input.Raw)}},
+			Frame: thread.NewFrame(wire.Responses, input.Raw, 0, 1, 1),
 		}}
 		p.Source.Elements = 1
 		return nil
-	case !b.input.IsArray():
+	case !input.IsArray():
 		return responsesError("input", "want a string or an array of items")
 	}
-	r := responsesReader{text: b.text, path: "input"}
-	if err := r.read(b.input); err != nil {
+	r := responsesReader{text: p.Source.Body, path: "input"}
+	if err := r.read(input); err != nil {
 		return err
 	}
 	p.System = append(p.System, r.system...)
@@ -182,42 +146,22 @@ func responsesTools(tools gjson.Result) ([]prompt.Tool, error) {
 	if !tools.IsArray() {
 		return nil, responsesError("tools", "want an array")
 	}
+	entries, bad := rawjson.Objects(tools)
+	if bad >= 0 {
+		return nil, responsesError("tools["+strconv.Itoa(bad)+"]", "want an object")
+	}
 	var list []prompt.Tool
-	var err error
-	tools.ForEach(func(_, tool gjson.Result) bool {
-		if !tool.IsObject() {
-			err = responsesError("tools["+strconv.Itoa(len(list))+"]", "want an object")
-			return false
-		}
-		t := prompt.Tool{Source: responsesSource(tool.Raw)}
-		var kind, label string
-		tool.ForEach(func(key, value gjson.Result) bool {
-			switch key.Str {
-			case "type":
-				kind = value.Str
-			case "server_label":
-				label = value.Str
-			case "name":
-				t.Name = value.Str
-			case "description":
-				t.Description = value.Str
-			case "parameters":
-				if value.IsObject() {
-					t.Schema = value.Raw
-				}
-			}
-			return true
-		})
-		if t.Name == "" {
-			t.Name = kind // web_search, code_interpreter, …
-			if label != "" {
-				t.Name = label // an MCP server
-			}
+	for _, tool := range entries {
+		f := rawjson.FieldsOf(tool, make(rawjson.Fields, 0, 8))
+		t := prompt.Tool{Description: f.Str("description"), Source: responsesSource(tool.Raw)}
+		// An MCP server has a label, and what OpenAI runs only a type.
+		t.Name = cmp.Or(f.Str("name"), f.Str("server_label"), f.Str("type"))
+		if schema := f.Get("parameters"); schema.IsObject() {
+			t.Schema = schema.Raw
 		}
 		list = append(list, t)
-		return true
-	})
-	return list, err
+	}
+	return list, nil
 }
 
 func responsesSource(raw string) thread.Source {

@@ -1,10 +1,12 @@
 package openai
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -35,82 +37,49 @@ func responsesContent(content gjson.Result, raw string) []thread.Part {
 }
 
 func responsesContentPart(part gjson.Result, source thread.Source) thread.Part {
-	var kind, text, refusal, url, fileID, fileData, fileURL, filename, detail string
-	var audio gjson.Result
-	part.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "type":
-			kind = v.Str
-		case "text":
-			text = v.Str
-		case "refusal":
-			refusal = v.Str
-		case "image_url":
-			url = v.Str
-			if v.IsObject() { // as in Chat Completions; seen from gateways
-				url, detail = v.Get("url").Str, v.Get("detail").Str
-			}
-		case "file_id":
-			fileID = v.Str
-		case "file_data":
-			fileData = v.Str
-		case "file_url":
-			fileURL = v.Str
-		case "filename":
-			filename = v.Str
-		case "detail":
-			detail = v.Str
-		case "input_audio":
-			audio = v
-		}
-		return true
-	})
+	f := rawjson.FieldsOf(part, make(rawjson.Fields, 0, 6))
+	kind, text := f.Str("type"), f.Str("text")
 	switch kind {
 	case "input_text", "output_text", "text", "summary_text", "reasoning_text":
 		return thread.Text{Text: text, Source: source}
 	case "refusal":
-		return thread.Text{Text: refusal, Source: source}
+		return thread.Text{Text: f.Str("refusal"), Source: source}
 	case "input_image", "computer_screenshot":
-		m := thread.Media{Type: thread.Image, Detail: detail, FileID: fileID, Source: source}
-		responsesDataURL(&m, url)
+		m := thread.Media{Type: thread.Image, Detail: f.Str("detail"), FileID: f.Str("file_id"), Source: source}
+		url := f.Get("image_url")
+		if url.IsObject() { // as in Chat Completions; seen from gateways
+			m.Detail, url = url.Get("detail").Str, url.Get("url")
+		}
+		m.MIME, m.Data, m.URL = responsesDataURL(url.Str)
 		return m
 	case "input_file":
-		m := thread.Media{Type: thread.File, Name: filename, FileID: fileID, Source: source}
-		if fileData != "" {
-			if m.Data = fileData; strings.HasPrefix(fileData, "data:") {
-				m.Data = ""
-				responsesDataURL(&m, fileData)
-			}
-		} else {
-			m.URL = fileURL
+		m := thread.Media{Type: thread.File, Name: f.Str("filename"), FileID: f.Str("file_id"), URL: f.Str("file_url"), Source: source}
+		if data := f.Str("file_data"); strings.HasPrefix(data, "data:") {
+			m.MIME, m.Data, m.URL = responsesDataURL(data)
+		} else if data != "" {
+			m.Data, m.URL = data, ""
 		}
-		if m.MIME == "application/pdf" || strings.HasSuffix(strings.ToLower(filename), ".pdf") {
+		if m.MIME == "application/pdf" || strings.HasSuffix(strings.ToLower(m.Name), ".pdf") {
 			m.Type = thread.Document
 		}
 		return m
 	case "input_audio":
+		audio := f.Get(kind)
 		m := thread.Media{Type: thread.Audio, Data: audio.Get("data").Str, Source: source}
 		if format := audio.Get("format").Str; format != "" {
 			m.MIME = "audio/" + format
 		}
 		return m
 	}
-	if kind == "" {
-		kind = "unknown"
-	}
-	return thread.Opaque{Kind: kind, Text: text, Source: source}
+	return thread.Opaque{Kind: cmp.Or(kind, "unknown"), Text: text, Source: source}
 }
 
-// responsesDataURL sets MIME and Data from a base64 data URL, or URL from any
-// other.
-func responsesDataURL(m *thread.Media, url string) {
-	if head, ok := strings.CutPrefix(url, "data:"); ok {
-		if mime, data, ok := strings.Cut(head, ";base64,"); ok {
-			m.MIME, m.Data = mime, data
-			return
-		}
+// responsesDataURL takes a base64 data URL apart; any other stays one.
+func responsesDataURL(url string) (mime, data, other string) {
+	if mime, data, ok := dataURL(url); ok {
+		return mime, data, ""
 	}
-	m.URL = url
+	return "", "", url
 }
 
 // responsesPlain joins the texts of a content with newlines.
@@ -121,23 +90,14 @@ func responsesPlain(content gjson.Result) string {
 	if !content.IsArray() {
 		return ""
 	}
-	var one string
-	var more []string
+	var texts []string
 	content.ForEach(func(_, part gjson.Result) bool {
-		text := part.Get("text").Str
-		switch {
-		case text == "":
-		case one == "":
-			one = text
-		default:
-			more = append(more, text)
+		if text := part.Get("text").Str; text != "" {
+			texts = append(texts, text)
 		}
 		return true
 	})
-	if more == nil {
-		return one
-	}
-	return one + "\n" + strings.Join(more, "\n")
+	return strings.Join(texts, "\n")
 }
 
 // responsesShellOutput reads the output of the shell tool: one entry for each

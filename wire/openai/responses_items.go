@@ -1,74 +1,27 @@
 package openai
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// responsesItem is an input item with the fields that the codec reads, taken in
-// one pass over the item.
+// responsesItem is an input item, its members found in one pass.
 type responsesItem struct {
-	raw                             string
-	typ, role, id, callID, name     string
-	namespace, status               string
-	content, output, summary        gjson.Result
-	arguments, input, action        gjson.Result
-	operation, errorField, tools    gjson.Result
-	encrypted, approvalID, approved gjson.Result
+	rawjson.Fields
+	raw, typ string
 }
 
 func responsesReadItem(item gjson.Result) responsesItem {
-	it := responsesItem{raw: item.Raw}
-	item.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
-		case "type":
-			it.typ = v.Str
-		case "role":
-			it.role = v.Str
-		case "id":
-			it.id = v.Str
-		case "call_id":
-			it.callID = v.Str
-		case "name":
-			it.name = v.Str
-		case "namespace":
-			it.namespace = v.Str
-		case "status":
-			it.status = v.Str
-		case "content":
-			it.content = v
-		case "output":
-			it.output = v
-		case "summary":
-			it.summary = v
-		case "arguments":
-			it.arguments = v
-		case "input":
-			it.input = v
-		case "action", "actions":
-			it.action = v
-		case "operation":
-			it.operation = v
-		case "error":
-			it.errorField = v
-		case "tools":
-			it.tools = v
-		case "encrypted_content":
-			it.encrypted = v
-		case "approval_request_id":
-			it.approvalID = v
-		case "approve":
-			it.approved = v
-		}
-		return true
-	})
-	if it.typ == "" && it.role != "" {
+	it := responsesItem{rawjson.FieldsOf(item, make(rawjson.Fields, 0, 10)), item.Raw, ""}
+	if it.typ = it.Str("type"); it.typ == "" && it.Str("role") != "" {
 		it.typ = "message"
 	}
 	return it
@@ -109,19 +62,20 @@ func (r *responsesReader) read(items gjson.Result) error {
 func (r *responsesReader) item(it responsesItem, at int) {
 	switch it.typ {
 	case "message":
-		switch it.role {
+		content := it.Get("content")
+		switch role := it.Str("role"); role {
 		case "system", "developer":
 			if len(r.messages) == 0 && !r.collecting {
-				r.system = append(r.system, prompt.System{Text: responsesPlain(it.content), Role: it.role, Source: responsesSource(it.raw)})
+				r.system = append(r.system, prompt.System{Text: responsesPlain(content), Role: role, Source: responsesSource(it.raw)})
 				return
 			}
-			r.alone(it, thread.System, responsesContent(it.content, it.raw))
+			r.alone(it, thread.System, responsesContent(content, it.raw))
 		case "user":
-			r.alone(it, thread.User, responsesContent(it.content, it.raw))
+			r.alone(it, thread.User, responsesContent(content, it.raw))
 		case "assistant":
-			r.made(it, at, responsesContent(it.content, it.raw)...)
+			r.made(it, at, responsesContent(content, it.raw)...)
 		default:
-			r.made(it, at, responsesOpaque(it, responsesPlain(it.content)))
+			r.made(it, at, responsesOpaque(it, responsesPlain(content)))
 		}
 		return
 	case "compaction_trigger":
@@ -129,7 +83,7 @@ func (r *responsesReader) item(it responsesItem, at int) {
 		r.alone(it, thread.System, []thread.Part{responsesOpaque(it, "")})
 		return
 	}
-	if responsesIsOutput(it) {
+	if responsesIsOutput(it.typ, it.Str("call_id")) {
 		r.alone(it, thread.Tool, []thread.Part{r.result(it)})
 		return
 	}
@@ -176,49 +130,44 @@ func (r *responsesReader) flush() {
 
 // responsesIsOutput reports whether the item answers a call. A tool_search_output
 // without call id was made by OpenAI inside the response.
-func responsesIsOutput(it responsesItem) bool {
-	switch it.typ {
+func responsesIsOutput(typ, callID string) bool {
+	switch typ {
 	case "mcp_approval_response":
 		return true
 	case "tool_search_output":
-		return it.callID != ""
+		return callID != ""
 	}
-	return strings.HasSuffix(it.typ, "_output")
+	return strings.HasSuffix(typ, "_output")
 }
 
 func (r *responsesReader) result(it responsesItem) thread.ToolResult {
-	res := thread.ToolResult{CallID: it.callID, Outcome: thread.Success, Source: responsesSource(it.raw)}
-	switch it.typ {
-	case "local_shell_call_output":
-		if res.CallID == "" {
-			res.CallID = it.id // the published schema names the call so
-		}
-	case "mcp_approval_response":
-		res.CallID = it.approvalID.Str
-		if it.approved.Type == gjson.False {
-			res.Outcome = thread.Failure
-		}
+	res := thread.ToolResult{CallID: it.Str("call_id"), Outcome: thread.Success, Source: responsesSource(it.raw)}
+	output, approved := it.Get("output"), it.Get("approve")
+	failed := it.Str("status") == "incomplete" || it.Str("status") == "failed" || it.Get("error").Type != gjson.Null
+	switch {
+	case it.typ == "mcp_approval_response":
+		res.CallID = it.Str("approval_request_id")
+		failed = failed || approved.Type == gjson.False
+		res.Content = []thread.Part{thread.Text{Text: "approve: " + approved.Raw}}
+	case it.typ == "tool_search_output":
+		tools := it.Get("tools")
+		res.Content = []thread.Part{thread.Opaque{Kind: "tools", Text: responsesToolNames(tools), Source: responsesSource(tools.Raw)}}
+	case it.typ == "shell_call_output" && output.IsArray():
+		res.Content = responsesShellOutput(output)
+	case output.IsObject():
+		part, refused := responsesOutputObject(output)
+		failed = failed || refused
+		res.Content = []thread.Part{part}
+	case output.Type != gjson.Null:
+		res.Content = responsesContent(output, output.Raw)
 	}
-	res.Tool = r.calls[res.CallID]
-	if it.status == "incomplete" || it.status == "failed" || it.errorField.Type != gjson.Null {
+	if it.typ == "local_shell_call_output" {
+		res.CallID = cmp.Or(res.CallID, it.Str("id")) // the published schema names the call so
+	}
+	if failed {
 		res.Outcome = thread.Failure
 	}
-	switch {
-	case it.typ == "shell_call_output" && it.output.IsArray():
-		res.Content = responsesShellOutput(it.output)
-	case it.typ == "tool_search_output":
-		res.Content = []thread.Part{thread.Opaque{Kind: "tools", Text: responsesToolNames(it.tools), Source: responsesSource(it.tools.Raw)}}
-	case it.typ == "mcp_approval_response":
-		res.Content = []thread.Part{thread.Text{Text: "approve: " + it.approved.Raw}}
-	case it.output.IsObject():
-		part, failed := responsesOutputObject(it.output)
-		if failed {
-			res.Outcome = thread.Failure
-		}
-		res.Content = []thread.Part{part}
-	case it.output.Type != gjson.Null:
-		res.Content = responsesContent(it.output, it.output.Raw)
-	}
+	res.Tool = r.calls[res.CallID]
 	return res
 }
 
@@ -227,15 +176,18 @@ func (r *responsesReader) result(it responsesItem) thread.ToolResult {
 func responsesCallArguments(it responsesItem) (gjson.Result, bool) {
 	switch it.typ {
 	case "function_call", "mcp_approval_request":
-		return it.arguments, true
+		return it.Get("arguments"), true
 	case "tool_search_call":
-		return it.arguments, it.callID != ""
+		return it.Get("arguments"), it.Str("call_id") != ""
 	case "custom_tool_call":
-		return it.input, true
+		return it.Get("input"), true
 	case "local_shell_call", "shell_call", "computer_call":
-		return it.action, true
+		if action := it.Get("action"); action.Exists() {
+			return action, true
+		}
+		return it.Get("actions"), true
 	case "apply_patch_call":
-		return it.operation, true
+		return it.Get("operation"), true
 	}
 	return gjson.Result{}, false
 }
@@ -243,32 +195,27 @@ func responsesCallArguments(it responsesItem) (gjson.Result, bool) {
 // responsesModelPart reads an item that the model made and that is no message.
 func responsesModelPart(it responsesItem) thread.Part {
 	if it.typ == "reasoning" {
-		text := responsesPlain(it.summary)
-		if text == "" {
-			text = responsesPlain(it.content)
-		}
-		return thread.Reasoning{Text: text, Signature: it.encrypted.Str, Source: responsesSource(it.raw)}
+		text := cmp.Or(responsesPlain(it.Get("summary")), responsesPlain(it.Get("content")))
+		return thread.Reasoning{Text: text, Signature: it.Str("encrypted_content"), Source: responsesSource(it.raw)}
 	}
 	arguments, isCall := responsesCallArguments(it)
 	if !isCall {
 		return responsesOpaque(it, responsesReadable(it))
 	}
-	call := thread.ToolCall{ID: it.callID, Name: it.name, Type: it.typ, Arguments: arguments.String(), Source: responsesSource(it.raw)}
+	call := thread.ToolCall{ID: it.Str("call_id"), Name: it.Str("name"), Type: it.typ, Arguments: arguments.String(), Source: responsesSource(it.raw)}
 	switch it.typ {
 	case "function_call":
 		call.Type = ""
 	case "custom_tool_call":
 		call.Type = "custom"
 	case "mcp_approval_request":
-		call.ID = it.id
+		call.ID = it.Str("id")
 	default:
 		call.Name = strings.TrimSuffix(it.typ, "_call")
 	}
-	if call.ID == "" {
-		call.ID = it.id // local_shell_call of old clients
-	}
-	if it.namespace != "" {
-		call.Name = it.namespace + responsesNamespaceMark + it.name
+	call.ID = cmp.Or(call.ID, it.Str("id")) // local_shell_call of old clients
+	if space := it.Str("namespace"); space != "" {
+		call.Name = space + responsesNamespaceMark + it.Str("name")
 	}
 	return call
 }
@@ -278,54 +225,37 @@ func responsesModelPart(it responsesItem) thread.Part {
 const responsesNamespaceMark = "."
 
 func responsesOpaque(it responsesItem, text string) thread.Opaque {
-	kind := it.typ
-	if kind == "" {
-		kind = "unknown"
-	}
-	return thread.Opaque{Kind: kind, Text: text, Source: responsesSource(it.raw)}
+	return thread.Opaque{Kind: cmp.Or(it.typ, "unknown"), Text: text, Source: responsesSource(it.raw)}
 }
 
-// responsesReadable returns what a person could read in a built-in call.
+// responsesSays are the paths to what a person could read in a built-in call.
+var responsesSays = map[string][]string{
+	"web_search_call":       {"action.query", "action.queries", "action.url"},
+	"file_search_call":      {"queries", "results.#.text"},
+	"code_interpreter_call": {"code", "outputs.#.logs"},
+	"image_generation_call": {"revised_prompt"},
+	"mcp_call":              {"name", "arguments", "output", "error"},
+	"mcp_list_tools":        {"tools.#.name"},
+	"tool_search_output":    {"tools.#.name"},
+}
+
 func responsesReadable(it responsesItem) string {
-	var lines []string
-	add := func(path string) {
-		v := gjson.Get(it.raw, path)
-		switch {
-		case v.IsArray():
-			v.ForEach(func(_, e gjson.Result) bool {
-				if e.Type == gjson.String && e.Str != "" {
-					lines = append(lines, e.Str)
-				}
-				return true
-			})
-		case v.Type == gjson.String && v.Str != "":
-			lines = append(lines, v.Str)
-		}
+	paths, built := responsesSays[it.typ]
+	switch {
+	case it.typ == "tool_search_call":
+		return it.Get("arguments").String()
+	case !built:
+		return responsesPlain(it.Get("content"))
 	}
-	switch it.typ {
-	case "web_search_call":
-		add("action.query")
-		add("action.queries")
-		add("action.url")
-	case "file_search_call":
-		add("queries")
-		add("results.#.text")
-	case "code_interpreter_call":
-		add("code")
-		add("outputs.#.logs")
-	case "image_generation_call":
-		add("revised_prompt")
-	case "mcp_call":
-		add("name")
-		add("arguments")
-		add("output")
-		add("error")
-	case "mcp_list_tools", "tool_search_output":
-		return responsesToolNames(it.tools)
-	case "tool_search_call":
-		return it.arguments.String()
-	default:
-		return responsesPlain(it.content)
+	var lines []string
+	for _, path := range paths {
+		// A text, or a list of texts: either is gone through.
+		gjson.Get(it.raw, path).ForEach(func(_, v gjson.Result) bool {
+			if v.Str != "" {
+				lines = append(lines, v.Str)
+			}
+			return true
+		})
 	}
 	return strings.Join(lines, "\n")
 }

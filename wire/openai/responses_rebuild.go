@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -25,7 +27,7 @@ func (w *responsesWriter) assistant(m *thread.Message) {
 	var fresh []string // content of a message item made here
 	flush := func() {
 		if len(fresh) > 0 {
-			entries = append(entries, responsesEntry{text: responsesMessage("assistant", fresh)})
+			entries = append(entries, responsesEntry{text: responsesMessage("assistant", rawjson.Array(fresh))})
 			fresh = nil
 		}
 	}
@@ -49,9 +51,8 @@ func (w *responsesWriter) assistant(m *thread.Message) {
 		}
 		if own && responsesThreadRole(source.Raw) == thread.Assistant {
 			flush()
-			text, n := responsesMessageItem(m.Parts[i:])
-			_, whole := responsesWhole(m.Parts[i:])
-			entries = append(entries, responsesEntry{text: text, source: source.Raw, raw: whole > 0})
+			text, n, whole := responsesKept(m.Parts[i:])
+			entries = append(entries, responsesEntry{text: text, source: source.Raw, raw: whole})
 			i += n - 1
 			continue
 		}
@@ -68,19 +69,19 @@ func (w *responsesWriter) assistant(m *thread.Message) {
 	w.pair(entries)
 	for _, e := range entries {
 		if !e.dropped {
-			w.add(e.text, w.next(), 1)
+			w.add(e.text)
 		}
 	}
 }
 
-// responsesMessageItem writes the message item that the first of the parts was
-// read from, with those of its content parts that are still there, and says how
-// many parts it took.
-func responsesMessageItem(parts []thread.Part) (string, int) {
+// responsesKept is the item that the first of the parts was read from, with those of
+// its content parts that are still there, and how many parts that takes. It is whole
+// where they are all there.
+func responsesKept(parts []thread.Part) (item string, n int, whole bool) {
 	raw := parts[0].From().Raw
 	content := gjson.Get(raw, "content")
 	if !content.IsArray() {
-		return raw, 1
+		return raw, 1, true
 	}
 	var kept []string
 	total := 0
@@ -92,13 +93,13 @@ func responsesMessageItem(parts []thread.Part) (string, int) {
 		return true
 	})
 	if len(kept) == total {
-		return raw, max(len(kept), 1)
+		return raw, max(total, 1), total > 0
 	}
-	out, err := sjson.SetRaw(raw, "content", "["+strings.Join(kept, ",")+"]")
+	item, err := sjson.SetRaw(raw, "content", rawjson.Array(kept))
 	if err != nil {
-		out = raw // the item was valid JSON, so this does not happen
+		item = raw // the item was valid JSON, so this does not happen
 	}
-	return out, len(kept)
+	return item, len(kept), false
 }
 
 // pair keeps reasoning and what it belongs to together. OpenAI refuses a
@@ -113,7 +114,7 @@ func (w *responsesWriter) pair(entries []responsesEntry) {
 		}
 		e.dropped = i+1 == len(entries) || !entries[i+1].raw || entries[i+1].dropped
 		if at, ok := w.position(e.text); ok && !e.dropped {
-			e.dropped = at+1 >= len(w.spans) || w.item(at+1) != entries[i+1].text
+			e.dropped = at+1 >= len(w.items) || w.items[at+1] != entries[i+1].text
 		}
 		if !e.dropped {
 			sent[e.text] = true
@@ -148,9 +149,9 @@ func (w *responsesWriter) pair(entries []responsesEntry) {
 // position finds an item of the body by its text.
 func (w *responsesWriter) position(text string) (int, bool) {
 	if w.index == nil {
-		w.index = make(map[string]int, len(w.spans))
-		for i := len(w.spans) - 1; i >= 0; i-- {
-			w.index[w.item(i)] = i
+		w.index = make(map[string]int, len(w.items))
+		for i, item := range slices.Backward(w.items) {
+			w.index[item] = i
 		}
 	}
 	at, ok := w.index[text]
@@ -165,12 +166,12 @@ func (w *responsesWriter) reasoningOf(text string) (string, bool) {
 		return "", false
 	}
 	for at--; at >= 0; at-- {
-		before := w.item(at)
-		it := responsesItem{typ: gjson.Get(before, "type").Str, callID: gjson.Get(before, "call_id").Str}
-		if it.typ == "reasoning" {
+		before := w.items[at]
+		typ := gjson.Get(before, "type").Str
+		if typ == "reasoning" {
 			return before, true
 		}
-		if role := responsesThreadRole(before); role != "" && role != thread.Assistant || responsesIsOutput(it) {
+		if role := responsesThreadRole(before); role != "" && role != thread.Assistant || responsesIsOutput(typ, gjson.Get(before, "call_id").Str) {
 			break
 		}
 	}
@@ -180,8 +181,8 @@ func (w *responsesWriter) reasoningOf(text string) (string, bool) {
 // call writes a call: as it was read, or made from its fields.
 func (w *responsesWriter) call(c thread.ToolCall) responsesEntry {
 	if w.flat[c.ID] {
-		text := "[call " + c.Name + ": " + c.Arguments + "]"
-		return responsesEntry{text: responsesMessage("assistant", []string{responsesText("output_text", text)})}
+		text := responsesText("output_text", "[call "+c.Name+": "+c.Arguments+"]")
+		return responsesEntry{text: responsesMessage("assistant", rawjson.Array([]string{text}))}
 	}
 	if responsesOwn(c.Source) {
 		w.asked(c.ID, c.ID, c.Type)
@@ -189,31 +190,29 @@ func (w *responsesWriter) call(c thread.ToolCall) responsesEntry {
 	}
 	id := w.callID(c.ID)
 	w.asked(c.ID, id, c.Type)
-	quoted := rawjson.Quote(id)
+	of := func(kind string) *rawjson.Object { return rawjson.Typed(kind).Str("call_id", id) }
+	var o *rawjson.Object
 	switch c.Type {
 	case "custom":
-		return responsesEntry{text: `{"type":"custom_tool_call","call_id":` + quoted + `,"name":` + rawjson.Quote(responsesName(c.Name)) +
-			`,"input":` + rawjson.Quote(c.Arguments) + `}`}
+		o = of("custom_tool_call").Str("name", fittedName(c.Name)).Str("input", c.Arguments)
 	case "local_shell_call", "shell_call":
-		return responsesEntry{text: `{"type":"` + c.Type + `","call_id":` + quoted + `,"action":` + responsesObject(c.Arguments) + `,"status":"completed"}`}
+		o = of(c.Type).Raw("action", responsesObject(c.Arguments)).Str("status", "completed")
 	case "apply_patch_call":
-		return responsesEntry{text: `{"type":"apply_patch_call","call_id":` + quoted + `,"operation":` + responsesObject(c.Arguments) + `,"status":"completed"}`}
+		o = of(c.Type).Raw("operation", responsesObject(c.Arguments)).Str("status", "completed")
 	case "computer_call":
-		return responsesEntry{text: `{"type":"computer_call","call_id":` + quoted + `,"action":` + responsesObject(c.Arguments) +
-			`,"pending_safety_checks":[],"status":"completed"}`}
+		o = of(c.Type).Raw("action", responsesObject(c.Arguments)).Raw("pending_safety_checks", "[]").Str("status", "completed")
 	case "tool_search_call":
-		return responsesEntry{text: `{"type":"tool_search_call","call_id":` + quoted + `,"execution":"client","arguments":` +
-			responsesObject(c.Arguments) + `,"status":"completed"}`}
+		o = of(c.Type).Str("execution", "client").Raw("arguments", responsesObject(c.Arguments)).Str("status", "completed")
+	default:
+		o = of("function_call")
+		if space, local, ok := w.namespace(c.Name); ok {
+			o.Str("name", local).Str("namespace", space)
+		} else {
+			o.Str("name", fittedName(c.Name))
+		}
+		o.Str("arguments", cmp.Or(c.Arguments, "{}"))
 	}
-	arguments := c.Arguments
-	if arguments == "" {
-		arguments = "{}"
-	}
-	name := `"name":` + rawjson.Quote(responsesName(c.Name))
-	if space, local, ok := w.namespace(c.Name); ok {
-		name = `"name":` + rawjson.Quote(local) + `,"namespace":` + rawjson.Quote(space)
-	}
-	return responsesEntry{text: `{"type":"function_call","call_id":` + quoted + `,` + name + `,"arguments":` + rawjson.Quote(arguments) + `}`}
+	return responsesEntry{text: o.String()}
 }
 
 // responsesObject returns arguments that must be an object or a list as such.

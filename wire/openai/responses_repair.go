@@ -75,8 +75,8 @@ func (w *responsesWriter) repairedItem(item gjson.Result) string {
 		}
 		w.ids[id] = true
 	}
-	if name := item.Get("name").Str; name != "" && (kind == "function_call" || kind == "custom_tool_call") && responsesName(name) != name {
-		if named, err := sjson.Set(out, "name", responsesName(name)); err == nil {
+	if name := item.Get("name").Str; name != "" && (kind == "function_call" || kind == "custom_tool_call") && fittedName(name) != name {
+		if named, err := sjson.Set(out, "name", fittedName(name)); err == nil {
 			out = named
 		}
 	}

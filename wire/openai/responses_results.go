@@ -1,7 +1,8 @@
 package openai
 
 import (
-	"encoding/base64"
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -16,14 +17,7 @@ import (
 // picture), and requests for approval that were changed (the API wants the
 // server's name). Their call and result are told in words instead.
 func responsesFlat(messages []thread.Message) map[string]bool {
-	var flat map[string]bool
-	add := func(id string) {
-		if flat == nil {
-			flat = map[string]bool{}
-		}
-		flat[id] = true
-	}
-	var computer map[string]bool
+	flat, computer := map[string]bool{}, map[string]bool{}
 	for i := range messages {
 		m := &messages[i]
 		framed := m.Frame != nil && m.Frame.API() == wire.Responses
@@ -32,16 +26,13 @@ func responsesFlat(messages []thread.Message) map[string]bool {
 			case thread.ToolCall:
 				switch {
 				case p.Type == "computer_call":
-					if computer == nil {
-						computer = map[string]bool{}
-					}
 					computer[p.ID] = true
 				case p.Type == "mcp_approval_request" && !framed && !responsesOwn(p.Source):
-					add(p.ID)
+					flat[p.ID] = true
 				}
 			case thread.ToolResult:
 				if computer[p.CallID] && !framed && !responsesOwn(p.Source) && responsesScreenshot(p) == "" {
-					add(p.CallID)
+					flat[p.CallID] = true
 				}
 			}
 		}
@@ -50,22 +41,15 @@ func responsesFlat(messages []thread.Message) map[string]bool {
 }
 
 func (w *responsesWriter) flattened(m *thread.Message) bool {
-	if w.flat == nil {
-		return false
-	}
-	for _, part := range m.Parts {
+	return len(w.flat) > 0 && slices.ContainsFunc(m.Parts, func(part thread.Part) bool {
 		switch p := part.(type) {
 		case thread.ToolCall:
-			if w.flat[p.ID] {
-				return true
-			}
+			return w.flat[p.ID]
 		case thread.ToolResult:
-			if w.flat[p.CallID] {
-				return true
-			}
+			return w.flat[p.CallID]
 		}
-	}
-	return false
+		return false
+	})
 }
 
 // tool writes a tool message.
@@ -75,52 +59,51 @@ func (w *responsesWriter) tool(m *thread.Message) {
 		return
 	}
 	if w.flat[r.CallID] {
-		w.add(responsesMessage("user", []string{responsesText("input_text", "[result of "+r.Tool+"]\n"+r.Text())}), -1, 1)
+		text := responsesText("input_text", "[result of "+r.Tool+"]\n"+r.Text())
+		w.add(responsesMessage("user", rawjson.Array([]string{text})))
 		return
 	}
 	if responsesOwn(r.Source) {
-		w.add(r.Raw, w.next(), 1)
+		w.add(r.Raw)
 		return
 	}
 	answer, asked := w.calls[r.CallID]
 	if !asked { // the call is in the part of the history that OpenAI keeps, or nowhere
 		answer.id = r.CallID
-		if w.body == nil {
+		if !w.spliced {
 			answer.id = w.callID(r.CallID)
 		}
 	}
-	id := rawjson.Quote(answer.id)
+	failed := r.Outcome == thread.Failure
+	either := func(failure, success string) string {
+		if failed {
+			return failure
+		}
+		return success
+	}
+	of := func(kind string) *rawjson.Object { return rawjson.Typed(kind).Str("call_id", answer.id) }
+	var o *rawjson.Object
 	switch answer.typ {
 	case "custom":
-		w.add(`{"type":"custom_tool_call_output","call_id":`+id+`,"output":`+responsesOutput(r)+`}`, -1, 1)
+		o = of("custom_tool_call_output").Raw("output", responsesOutput(r))
 	case "local_shell_call":
-		w.add(`{"type":"local_shell_call_output","call_id":`+id+`,"output":`+rawjson.Quote(r.Text())+`}`, -1, 1)
+		o = of("local_shell_call_output").Str("output", r.Text())
 	case "shell_call":
-		exit := "0"
-		if r.Outcome == thread.Failure {
-			exit = "1"
-		}
-		w.add(`{"type":"shell_call_output","call_id":`+id+`,"output":[{"stdout":`+rawjson.Quote(r.Text())+
-			`,"stderr":"","outcome":{"type":"exit","exit_code":`+exit+`}}]}`, -1, 1)
+		exit := rawjson.Typed("exit").Raw("exit_code", either("1", "0"))
+		output := new(rawjson.Object).Str("stdout", r.Text()).Str("stderr", "").Raw("outcome", exit.String())
+		o = of("shell_call_output").Raw("output", "["+output.String()+"]")
 	case "apply_patch_call":
-		status := "completed"
-		if r.Outcome == thread.Failure {
-			status = "failed"
-		}
-		w.add(`{"type":"apply_patch_call_output","call_id":`+id+`,"status":"`+status+`","output":`+rawjson.Quote(r.Text())+`}`, -1, 1)
+		o = of("apply_patch_call_output").Str("status", either("failed", "completed")).Str("output", r.Text())
 	case "computer_call":
-		w.add(`{"type":"computer_call_output","call_id":`+id+`,"output":{"type":"computer_screenshot",`+responsesScreenshot(r)+`}}`, -1, 1)
+		o = of("computer_call_output").Raw("output", `{"type":"computer_screenshot",`+responsesScreenshot(r)+`}`)
 	case "tool_search_call":
-		w.add(`{"type":"tool_search_output","call_id":`+id+`,"execution":"client","status":"completed","tools":[]}`, -1, 1)
+		o = of("tool_search_output").Str("execution", "client").Str("status", "completed").Raw("tools", "[]")
 	case "mcp_approval_request":
-		approve := "true"
-		if r.Outcome == thread.Failure {
-			approve = "false"
-		}
-		w.add(`{"type":"mcp_approval_response","approval_request_id":`+id+`,"approve":`+approve+`}`, -1, 1)
+		o = rawjson.Typed("mcp_approval_response").Str("approval_request_id", answer.id).Raw("approve", either("false", "true"))
 	default:
-		w.add(`{"type":"function_call_output","call_id":`+id+`,"output":`+responsesOutput(r)+`}`, -1, 1)
+		o = of("function_call_output").Raw("output", responsesOutput(r))
 	}
+	w.add(o.String())
 }
 
 // responsesScreenshot returns the field that names the picture of a result, ""
@@ -153,7 +136,7 @@ func responsesOutput(r thread.ToolResult) string {
 	if !media || len(content) == 0 {
 		return rawjson.Quote(r.Text())
 	}
-	return "[" + strings.Join(content, ",") + "]"
+	return rawjson.Array(content)
 }
 
 func responsesIsContent(kind string) bool {
@@ -167,11 +150,7 @@ func responsesIsContent(kind string) bool {
 // responsesContentText writes one content part for a message of the given role;
 // "" when there is nothing that this API could be told.
 func responsesContentText(part thread.Part, role thread.Role) string {
-	kind := "input_text"
-	if role == thread.Assistant {
-		kind = "output_text"
-	}
-	source := part.From()
+	kind, source := responsesTextKind(role), part.From()
 	if responsesOwn(source) {
 		if raw := responsesOwnContent(source.Raw, role); raw != "" {
 			return raw
@@ -234,16 +213,18 @@ func responsesContentString(quoted string, role thread.Role) string {
 	if quoted == `""` {
 		return ""
 	}
-	kind := "input_text"
-	if role == thread.Assistant {
-		kind = "output_text"
-	}
-	return `{"type":"` + kind + `","text":` + quoted + `}`
+	return rawjson.Typed(responsesTextKind(role)).Raw("text", quoted).String()
 }
 
-func responsesText(kind, text string) string {
-	return `{"type":"` + kind + `","text":` + rawjson.Quote(text) + `}`
+// responsesTextKind is the type of a text in a message of the role.
+func responsesTextKind(role thread.Role) string {
+	if role == thread.Assistant {
+		return "output_text"
+	}
+	return "input_text"
 }
+
+func responsesText(kind, text string) string { return rawjson.Typed(kind).Str("text", text).String() }
 
 // responsesMedia writes an input part; "" for what the API does not take.
 func responsesMedia(m thread.Media) string {
@@ -258,23 +239,17 @@ func responsesMedia(m thread.Media) string {
 		}
 	case thread.Audio:
 		if format, ok := strings.CutPrefix(m.MIME, "audio/"); ok && m.Data != "" && (format == "mp3" || format == "wav") {
-			return `{"type":"input_audio","input_audio":{"data":` + rawjson.Quote(m.Data) + `,"format":"` + format + `"}}`
+			return rawjson.Typed("input_audio").Raw("input_audio", new(rawjson.Object).Str("data", m.Data).Str("format", format).String()).String()
 		}
 	case thread.Document, thread.File:
-		name := ""
-		if m.Name != "" {
-			name = `,"filename":` + rawjson.Quote(m.Name)
-		}
+		o := rawjson.Typed("input_file")
 		switch {
-		case m.Data != "":
-			if name == "" {
-				name = `,"filename":"file"` // required beside file_data
-			}
-			return `{"type":"input_file"` + name + `,"file_data":` + rawjson.Quote(responsesInline(m, "application/octet-stream")) + `}`
+		case m.Data != "": // a name is required beside it
+			return o.Str("filename", cmp.Or(m.Name, "file")).Str("file_data", responsesInline(m, "application/octet-stream")).String()
 		case responsesFetchable(m.URL):
-			return `{"type":"input_file","file_url":` + rawjson.Quote(m.URL) + `}`
+			return o.Str("file_url", m.URL).String()
 		case responsesUploaded(m):
-			return `{"type":"input_file","file_id":` + rawjson.Quote(m.FileID) + `}`
+			return o.Str("file_id", m.FileID).String()
 		}
 	}
 	return ""
@@ -295,11 +270,7 @@ func responsesImage(m thread.Media) string {
 }
 
 func responsesInline(m thread.Media, otherwise string) string {
-	mime := m.MIME
-	if mime == "" {
-		mime = otherwise
-	}
-	return "data:" + mime + ";base64," + m.Data
+	return "data:" + cmp.Or(m.MIME, otherwise) + ";base64," + m.Data
 }
 
 func responsesFetchable(url string) bool {
@@ -318,7 +289,7 @@ func responsesMissing(m thread.Media) string {
 	if m.Name != "" {
 		text += " " + m.Name
 	}
-	if n := base64.StdEncoding.DecodedLen(len(m.Data)); n > 0 {
+	if m.Data != "" {
 		return text + ": not shown]"
 	}
 	return text + ": not available]"

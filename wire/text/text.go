@@ -227,20 +227,11 @@ func appendEscaped(b []byte, text string) []byte {
 // lineBreak finds the end of the first line and the width of its break. All
 // characters count that an editor may show as the end of a line.
 func lineBreak(text string) (at, width int) {
-	for i := 0; i < len(text); {
-		c := text[i]
-		switch {
-		case c == '\n' || c == '\r' || c == '\v' || c == '\f':
-			return i, 1
-		case c < utf8.RuneSelf:
-			i++
-			continue
+	for i, r := range text {
+		switch r {
+		case '\n', '\r', '\v', '\f', '\u0085', '\u2028', '\u2029':
+			return i, utf8.RuneLen(r)
 		}
-		r, n := utf8.DecodeRuneInString(text[i:])
-		if r == '\u0085' || r == '\u2028' || r == '\u2029' {
-			return i, n
-		}
-		i += n
 	}
 	return len(text), 0
 }

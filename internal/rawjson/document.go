@@ -1,0 +1,167 @@
+package rawjson
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// Document is a JSON object in which members are exchanged. Whatever is not
+// exchanged keeps its bytes and its place.
+type Document struct {
+	doc     string
+	members []exchange
+}
+
+// exchange is a member, and what is to stand in its place.
+type exchange struct {
+	name     string
+	key, end int          // where the member begins and ends
+	value    gjson.Result // as it was read; none where the member is new
+	changed  bool
+	text     string
+	items    []string // of an array, in place of the text
+}
+
+// Open finds the members of a document that Check has passed; it is false when that
+// is no object. name gives the names of keys that may be spelled in more than one
+// way; nil for keys as they are.
+func Open(doc string, name func(key string) string) (*Document, bool) {
+	root := gjson.Parse(doc)
+	if !root.IsObject() {
+		return nil, false
+	}
+	if name == nil {
+		name = func(key string) string { return key }
+	}
+	d := &Document{doc: doc}
+	root.ForEach(func(key, value gjson.Result) bool {
+		d.members = append(d.members, exchange{name: name(key.Str), key: key.Index, end: value.Index + len(value.Raw), value: value})
+		return true
+	})
+	return d, true
+}
+
+func (d *Document) find(name string) int {
+	for i := len(d.members) - 1; i >= 0; i-- {
+		if d.members[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Get returns the value of a member as it was read, the last one where the name
+// stands twice. Its Index is its place in the document.
+func (d *Document) Get(name string) gjson.Result {
+	if i := d.find(name); i >= 0 {
+		return d.members[i].value
+	}
+	return gjson.Result{}
+}
+
+// Twice returns the first of the names that stands twice; "" when none does.
+func (d *Document) Twice(names ...string) string {
+	seen := map[string]bool{}
+	for _, m := range d.members {
+		if seen[m.name] && slices.Contains(names, m.name) {
+			return m.name
+		}
+		seen[m.name] = true
+	}
+	return ""
+}
+
+// Set gives a member a value, and adds it at the end where there is none of that
+// name. "" leaves the member out.
+func (d *Document) Set(name, value string) { d.set(exchange{name: name, text: value}) }
+
+// SetArray gives a member an array of values. One that holds just these stays as it
+// is.
+func (d *Document) SetArray(name string, values []string) {
+	switch {
+	case Holds(d.Get(name), values):
+	case len(values) == 0:
+		d.Set(name, "[]")
+	default:
+		d.set(exchange{name: name, items: values})
+	}
+}
+
+func (d *Document) set(to exchange) {
+	to.changed = true
+	i := d.find(to.name)
+	if i < 0 {
+		d.members = append(d.members, to)
+		return
+	}
+	to.key, to.end, to.value = d.members[i].key, d.members[i].end, d.members[i].value
+	d.members[i] = to
+	for k := range d.members[:i] { // those before it that say something else
+		if m := &d.members[k]; m.name == to.name {
+			m.changed, m.text, m.items = true, "", nil
+		}
+	}
+}
+
+// Holds reports whether a value is an array of just these values.
+func Holds(array gjson.Result, values []string) bool {
+	if !array.IsArray() {
+		return false
+	}
+	n, same := 0, true
+	array.ForEach(func(_, value gjson.Result) bool {
+		same = n < len(values) && values[n] == value.Raw
+		n++
+		return same
+	})
+	return same && n == len(values)
+}
+
+// Bytes returns the document with what was set.
+func (d *Document) Bytes() []byte {
+	size := len(d.doc)
+	for i := range d.members {
+		if m := &d.members[i]; m.changed {
+			size += len(m.name) + 4 + len(m.text) + arraySize(m.items) - (m.end - m.key)
+		}
+	}
+	open := strings.IndexByte(d.doc, '{') + 1
+	b := append(make([]byte, 0, size), d.doc[:open]...)
+	at, written, skipped := open, false, false // at is where the last member ended
+	for i := range d.members {
+		m := &d.members[i]
+		gone := m.changed && m.text == "" && m.items == nil
+		switch {
+		case gone:
+		case !m.value.Exists(): // a new one
+			if written {
+				b = append(b, ',')
+			}
+			b = append(append(b, Quote(m.name)...), ':')
+		case written || !skipped:
+			b = append(b, d.doc[at:m.value.Index]...)
+		default: // all before it are gone
+			b = append(b, d.doc[m.key:m.value.Index]...)
+		}
+		switch {
+		case gone:
+			skipped = true
+		case m.items != nil:
+			for k, item := range m.items {
+				b = append(append(b, "[,"[min(k, 1)]), item...)
+			}
+			b = append(b, ']')
+		case m.changed:
+			b = append(b, m.text...)
+		default:
+			b = append(b, m.value.Raw...)
+		}
+		written = written || !gone
+		if m.value.Exists() {
+			at = m.end
+		}
+	}
+	return append(b, d.doc[at:]...)
+}

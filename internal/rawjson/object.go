@@ -1,0 +1,132 @@
+package rawjson
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// Object writes a JSON object member by member. The zero value is empty.
+type Object struct{ b []byte }
+
+// Typed begins an object with its type, as most blocks have one.
+func Typed(kind string) *Object { return new(Object).Str("type", kind) }
+
+// Reset empties the object, to write another one in its memory.
+func (o *Object) Reset() *Object {
+	o.b = o.b[:0]
+	return o
+}
+
+// Raw adds a member whose value is JSON already; one without a value is left out.
+func (o *Object) Raw(name, value string) *Object {
+	if value != "" {
+		o.key(name, len(value))
+		o.b = append(o.b, value...)
+	}
+	return o
+}
+
+// Str adds a member whose value is a text.
+func (o *Object) Str(name, value string) *Object {
+	o.key(name, quotedSize(value))
+	o.b = appendQuoted(o.b, value)
+	return o
+}
+
+// key begins a member, with room for a value of that size and the end.
+func (o *Object) key(name string, size int) {
+	c := byte(',')
+	if len(o.b) == 0 {
+		c = '{'
+	}
+	o.b = slices.Grow(o.b, quotedSize(name)+size+3)
+	o.b = append(appendQuoted(append(o.b, c), name), ':')
+}
+
+// String ends the object and returns it; after that it can only be emptied.
+func (o *Object) String() string {
+	if len(o.b) == 0 {
+		return "{}"
+	}
+	o.b = append(o.b, '}')
+	return string(o.b)
+}
+
+// Array writes values as an array.
+func Array(values []string) string {
+	var b strings.Builder
+	b.Grow(arraySize(values))
+	b.WriteByte('[')
+	for i, v := range values {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(v)
+	}
+	b.WriteByte(']')
+	return b.String()
+}
+
+func arraySize(values []string) int {
+	size := 2 + len(values)
+	for _, v := range values {
+		size += len(v)
+	}
+	return size
+}
+
+// IsObject reports whether a text is one JSON object.
+func IsObject(doc string) bool {
+	return strings.HasPrefix(strings.TrimLeft(doc, " \t\r\n"), "{") && Valid(doc)
+}
+
+// Fields are the members of an object, found in one pass.
+type Fields []Field
+
+// Field is a member of an object.
+type Field struct {
+	Name  string
+	Value gjson.Result
+}
+
+// FieldsOf finds the members of an object. They are appended to into, which saves an
+// allocation where it has room.
+func FieldsOf(object gjson.Result, into Fields) Fields {
+	object.ForEach(func(key, value gjson.Result) bool {
+		into = append(into, Field{key.Str, value})
+		return true
+	})
+	return into
+}
+
+// Get returns the value of a member, the last one where the name stands twice.
+func (f Fields) Get(name string) gjson.Result {
+	for i := len(f) - 1; i >= 0; i-- {
+		if f[i].Name == name {
+			return f[i].Value
+		}
+	}
+	return gjson.Result{}
+}
+
+// Str returns the text of a member, and "" where it is none.
+func (f Fields) Str(name string) string { return f.Get(name).Str }
+
+// Objects returns the items of an array of objects. bad is the position of the first
+// item that is none, and -1 where all are.
+func Objects(array gjson.Result) (items []gjson.Result, bad int) {
+	bad = -1
+	if array.IsArray() {
+		array.ForEach(func(_, item gjson.Result) bool {
+			if !item.IsObject() {
+				bad = len(items)
+				return false
+			}
+			items = append(items, item)
+			return true
+		})
+	}
+	return items, bad
+}
