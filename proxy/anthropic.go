@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
 // messages is the Anthropic Messages API.
@@ -81,8 +82,8 @@ func (messages) translator() translator {
 // messageStream joins streams of the Messages API.
 type messageStream struct{ joining }
 
-func (m *messageStream) next(e sent) (out []byte, last bool) {
-	v := gjson.Parse(e.data)
+func (m *messageStream) next(e sse.Event) (out []byte, last bool) {
+	v := gjson.Parse(e.Data)
 	switch v.Get("type").Str {
 	case "message_start":
 		m.now = v.Get("message.usage").Raw
@@ -107,27 +108,27 @@ func (m *messageStream) next(e sent) (out []byte, last bool) {
 		m.hold(e)
 		return nil, false
 	}
-	return e.raw, false
+	return e.Raw, false
 }
 
 // moved is an event of a block under the index that the client knows.
-func (m *messageStream) moved(e sent, v gjson.Result) []byte {
+func (m *messageStream) moved(e sse.Event, v gjson.Result) []byte {
 	to, shown := m.at.of(v.Get("index").Int())
 	switch {
 	case !shown:
 		return nil
 	case to == v.Get("index").Int():
-		return e.raw
+		return e.Raw
 	}
-	return e.with(set(e.data, "index", strconv.FormatInt(to, 10)))
+	return e.With(set(e.Data, "index", strconv.FormatInt(to, 10)))
 }
 
 func (m *messageStream) end(how ending) []byte {
 	switch {
 	case gjson.Get(how.wrote, "type").Str == "error":
-		return sent{name: "error"}.with(how.wrote)
+		return sse.Event{Name: "error"}.With(how.wrote)
 	case how.failure != "":
-		return sent{name: "error"}.with(`{"type":"error","error":{"type":"api_error","message":` + rawjson.Quote(how.failure) + `}}`)
+		return sse.Event{Name: "error"}.With(`{"type":"error","error":{"type":"api_error","message":` + rawjson.Quote(how.failure) + `}}`)
 	}
 	return m.release(func(data string) string {
 		if gjson.Get(data, "type").Str != "message_delta" {

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
 // chat is OpenAI's Chat Completions API, and that of the many servers that speak
@@ -94,28 +95,28 @@ func (m *chatStream) again(counted bool) {
 	m.joining.again(counted)
 }
 
-func (m *chatStream) next(e sent) (out []byte, last bool) {
-	if strings.TrimSpace(e.data) == "[DONE]" {
+func (m *chatStream) next(e sse.Event) (out []byte, last bool) {
+	if strings.TrimSpace(e.Data) == "[DONE]" {
 		m.hold(e)
 		return nil, true
 	}
-	v := gjson.Parse(e.data)
+	v := gjson.Parse(e.Data)
 	if used := v.Get("usage"); used.IsObject() {
 		m.now = used.Raw
 	}
 	choice := v.Get("choices.0")
-	data, gone := m.delta(m.named(e.data, v.Get("id")), choice.Get("delta"))
+	data, gone := m.delta(m.named(e.Data, v.Get("id")), choice.Get("delta"))
 	if choice.Get("finish_reason").Type == gjson.String {
 		m.stopped = true
 	}
 	if m.stopped {
-		m.hold(sent{e.changed(data), e.name, data})
+		m.hold(sse.Event{Name: e.Name, Data: data, Raw: e.With(data)})
 		return nil, false
 	}
 	if gone {
 		return nil, false
 	}
-	return e.changed(data), false
+	return e.With(data), false
 }
 
 // named gives a chunk of a further round the id of the first: the official SDK
@@ -194,12 +195,12 @@ func nothing(data string) bool {
 
 func (m *chatStream) rest() (out []byte) {
 	for _, e := range m.held {
-		data := without(without(e.data, "choices.0.delta.tool_calls"), "usage")
+		data := without(without(e.Data, "choices.0.delta.tool_calls"), "usage")
 		if gjson.Get(data, "choices.0").Exists() {
 			data = set(data, "choices.0.finish_reason", "null")
 		}
 		if rawjson.Valid(data) && !nothing(data) {
-			out = append(out, e.changed(data)...)
+			out = append(out, e.With(data)...)
 		}
 	}
 	return out
@@ -208,9 +209,9 @@ func (m *chatStream) rest() (out []byte) {
 func (m *chatStream) end(how ending) []byte {
 	switch {
 	case gjson.Get(how.wrote, "error").Exists():
-		return sent{}.with(how.wrote)
+		return sse.Event{}.With(how.wrote)
 	case how.failure != "":
-		return sent{}.with(`{"error":{"message":` + rawjson.Quote(how.failure) + `,"type":"server_error","code":null}}`)
+		return sse.Event{}.With(`{"error":{"message":` + rawjson.Quote(how.failure) + `,"type":"server_error","code":null}}`)
 	}
 	return m.release(func(data string) string {
 		if m.round > 0 && gjson.Get(data, "usage").IsObject() {

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -57,8 +58,8 @@ func (r *rounds) cutOff(a wire.Answer) bool {
 
 // beginsCall reports whether an event of a stream begins a call of a tool, or is a part
 // of one.
-func beginsCall(e sent) bool {
-	v := gjson.Parse(e.data)
+func beginsCall(e sse.Event) bool {
+	v := gjson.Parse(e.Data)
 	for _, path := range []string{"content_block.type", "item.type"} {
 		if kind := v.Get(path).Str; strings.HasSuffix(kind, "tool_use") || strings.HasSuffix(kind, "_call") {
 			return true
@@ -97,7 +98,7 @@ type withheld struct {
 }
 
 // pass returns what of an event's bytes goes to the client now.
-func (w *withheld) pass(e sent, out []byte) []byte {
+func (w *withheld) pass(e sse.Event, out []byte) []byte {
 	if !w.on || prelude(e) {
 		return out
 	}
@@ -106,7 +107,7 @@ func (w *withheld) pass(e sent, out []byte) []byte {
 }
 
 // begin withholds from the first call of a round on.
-func (w *withheld) begin(e sent, t withdrawer) {
+func (w *withheld) begin(e sse.Event, t withdrawer) {
 	if !w.on && beginsCall(e) {
 		w.on = true
 		t.mark()

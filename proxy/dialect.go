@@ -4,7 +4,9 @@ import (
 	"net/http"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -37,7 +39,7 @@ type answers interface {
 type translator interface {
 	// next takes an event; it returns what the client gets for it, and whether
 	// it is the last of its round.
-	next(e sent) (out []byte, last bool)
+	next(e sse.Event) (out []byte, last bool)
 	// whole reports whether the round has come to its end.
 	whole() bool
 	// again begins another round. counted says that the one before came to its
@@ -76,7 +78,7 @@ type joining struct {
 	at      places // of blocks, calls or items
 	used    string // usage of the earlier rounds
 	now     string // usage of this one
-	held    []sent
+	held    []sse.Event
 	stopped bool // this round came to its end
 	marked  int64
 }
@@ -99,23 +101,15 @@ func (j *joining) whole() bool { return j.stopped }
 // usage is that of all rounds so far.
 func (j *joining) usage() string { return j.figures.joined(j.used, j.now) }
 
-func (j *joining) hold(e sent) { j.held = append(j.held, e) }
+func (j *joining) hold(e sse.Event) { j.held = append(j.held, e) }
 
 // release gives what was held back, with what change makes of its data.
 func (j *joining) release(change func(data string) string) (out []byte) {
 	for _, e := range j.held {
-		out = append(out, e.changed(change(e.data))...)
+		out = append(out, e.With(change(e.Data))...)
 	}
 	j.held = nil
 	return out
-}
-
-// changed is the event with other data, or as it came where they are the same.
-func (ev sent) changed(data string) []byte {
-	if data == ev.data {
-		return ev.raw
-	}
-	return ev.with(data)
 }
 
 // places says under which index the client is shown what a round numbers for
@@ -152,3 +146,22 @@ func (p *places) of(index int64) (to int64, shown bool) {
 
 // again begins another round.
 func (p *places) again() { p.at, p.base, p.cut = nil, p.next, 0 }
+
+// set puts a value at a path. The document is JSON that was parsed already, so
+// that the path is all that could be wrong, and it is ours.
+func set(doc, path, raw string) string {
+	out, err := sjson.SetRaw(doc, path, raw)
+	if err != nil {
+		return doc
+	}
+	return out
+}
+
+// without takes a member out of a document; see set.
+func without(doc, path string) string {
+	out, err := sjson.Delete(doc, path)
+	if err != nil {
+		return doc
+	}
+	return out
+}

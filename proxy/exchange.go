@@ -65,9 +65,7 @@ func (x *exchange) run() (*http.Response, error) {
 			if res, err = x.answer(res, d); err != nil {
 				return nil, err
 			}
-			if res, err = x.keep(res, d); err != nil {
-				return nil, err
-			}
+			x.keep(res, d)
 		}
 	}
 	x.mark(res, d)

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
 // contents is Gemini's generateContent.
@@ -56,14 +57,14 @@ func (contents) translator() translator {
 // contentStream joins streams of generateContent responses.
 type contentStream struct{ joining }
 
-func (m *contentStream) next(e sent) (out []byte, last bool) {
-	v := gjson.Parse(e.data)
+func (m *contentStream) next(e sse.Event) (out []byte, last bool) {
+	v := gjson.Parse(e.Data)
 	if used := v.Get("usageMetadata"); used.IsObject() {
 		m.now = over(m.now, used.Raw)
 	}
 	candidate := v.Get("candidates.0")
 	parts := candidate.Get("content.parts")
-	data := e.data
+	data := e.Data
 	if shown := kept(parts); int64(len(shown)) < parts.Get("#").Int() {
 		data = set(data, "candidates.0.content.parts", "["+strings.Join(shown, ",")+"]")
 		if len(shown) == 0 && !candidate.Get("finishReason").Exists() && !m.stopped {
@@ -74,27 +75,27 @@ func (m *contentStream) next(e sent) (out []byte, last bool) {
 		m.stopped = true
 	}
 	if m.stopped {
-		m.hold(sent{e.changed(data), e.name, data})
+		m.hold(sse.Event{Name: e.Name, Data: data, Raw: e.With(data)})
 		return nil, false
 	}
 	if m.round > 0 && m.now != "" {
 		data = set(data, "usageMetadata", m.usage())
 	}
-	return e.changed(data), false
+	return e.With(data), false
 }
 
 func (m *contentStream) rest() (out []byte) {
 	for _, e := range m.held {
 		var parts []string
-		gjson.Get(e.data, "candidates.0.content.parts").ForEach(func(_, p gjson.Result) bool {
+		gjson.Get(e.Data, "candidates.0.content.parts").ForEach(func(_, p gjson.Result) bool {
 			if !p.Get("functionCall").Exists() {
 				parts = append(parts, p.Raw)
 			}
 			return true
 		})
 		if len(parts) > 0 {
-			data := set(without(e.data, "candidates.0.finishReason"), "candidates.0.content.parts", "["+strings.Join(parts, ",")+"]")
-			out = append(out, e.changed(data)...)
+			data := set(without(e.Data, "candidates.0.finishReason"), "candidates.0.content.parts", "["+strings.Join(parts, ",")+"]")
+			out = append(out, e.With(data)...)
 		}
 	}
 	return out
@@ -103,9 +104,9 @@ func (m *contentStream) rest() (out []byte) {
 func (m *contentStream) end(how ending) []byte {
 	switch {
 	case gjson.Get(how.wrote, "error").Exists():
-		return sent{}.with(how.wrote)
+		return sse.Event{}.With(how.wrote)
 	case how.failure != "":
-		return sent{}.with(`{"error":{"code":500,"message":` + rawjson.Quote(how.failure) + `,"status":"INTERNAL"}}`)
+		return sse.Event{}.With(`{"error":{"code":500,"message":` + rawjson.Quote(how.failure) + `,"status":"INTERNAL"}}`)
 	}
 	return m.release(func(data string) string {
 		if m.round > 0 && gjson.Get(data, "usageMetadata").IsObject() {

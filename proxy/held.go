@@ -91,7 +91,7 @@ func (x *exchange) keeps() bool {
 
 // keep shows the client the compaction that it asked for in the answer, and remembers
 // the answer where the provider holds it.
-func (x *exchange) keep(res *http.Response, d decision) (*http.Response, error) {
+func (x *exchange) keep(res *http.Response, d decision) {
 	item := ""
 	if a := x.native.asked; d.action == Compacted && a != nil && a.emulated && d.step != nil {
 		item = nativeResponses{x}.madeItem(d.step)
@@ -111,12 +111,13 @@ func (x *exchange) keep(res *http.Response, d decision) (*http.Response, error) 
 			}
 		}
 	} else if item == "" {
-		return res, nil
+		return
 	}
 	if x.endpoint.dialect.API() == wire.Anthropic {
-		return messageThreads{x}.show(res, whole)
+		messageThreads{x}.show(res, whole)
+		return
 	}
-	return nativeResponses{x}.show(res, item, func(response string) {
+	nativeResponses{x}.show(res, item, func(response string) {
 		switch gjson.Get(response, "status").Str {
 		case "", "completed", "incomplete":
 			whole(answer{gjson.Get(response, "id").Str, elements(gjson.Get(response, "output"))})

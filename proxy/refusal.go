@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/render"
 )
@@ -82,12 +83,12 @@ const maxError = 8 << 10
 
 // earlyEvent looks at the first event that says anything.
 func (x *exchange) earlyEvent(res *http.Response) (why refusal) {
-	stream := newEvents(res.Body)
+	stream := sse.NewReader(res.Body, 0)
 	var seen []byte
 	var failed error
 	for len(seen) < maxRefusal {
-		e, err := stream.next()
-		seen = append(seen, e.raw...)
+		e, err := nextEvent(stream)
+		seen = append(seen, e.Raw...)
 		if err != nil {
 			failed = err
 			break
@@ -95,12 +96,12 @@ func (x *exchange) earlyEvent(res *http.Response) (why refusal) {
 		if prelude(e) {
 			continue
 		}
-		if e.isError() {
-			why = refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, []byte(e.data)), e.data}
+		if isError(e) {
+			why = refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, []byte(e.Data)), e.Data}
 		}
 		break
 	}
-	rest := io.Reader(stream.r)
+	rest := stream.Rest()
 	if failed != nil {
 		rest = failing{failed}
 	}
@@ -112,20 +113,20 @@ func (x *exchange) earlyEvent(res *http.Response) (why refusal) {
 }
 
 // isError reports whether an event says that the answer has failed.
-func (ev sent) isError() bool {
-	if v := gjson.Get(ev.data, "error"); v.Exists() && v.Type != gjson.Null {
+func isError(e sse.Event) bool {
+	if v := gjson.Get(e.Data, "error"); v.Exists() && v.Type != gjson.Null {
 		return true
 	}
-	return ev.name == "error" || gjson.Get(ev.data, "response.error").IsObject()
+	return e.Name == "error" || gjson.Get(e.Data, "response.error").IsObject()
 }
 
 // prelude reports whether an event comes before the model has begun to answer.
-func prelude(e sent) bool {
-	switch gjson.Get(e.data, "type").Str {
+func prelude(e sse.Event) bool {
+	switch gjson.Get(e.Data, "type").Str {
 	case "response.created", "response.in_progress", "response.queued", "ping":
 		return true
 	}
-	return strings.TrimSpace(e.data) == ""
+	return strings.TrimSpace(e.Data) == ""
 }
 
 // harder asks once more with a smaller request. Where none can be made the

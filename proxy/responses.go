@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
 // responses is OpenAI's Responses API.
@@ -95,8 +96,8 @@ func (m *responseStream) again(counted bool) {
 	m.joining.again(counted)
 }
 
-func (m *responseStream) next(e sent) (out []byte, last bool) {
-	v := gjson.Parse(e.data)
+func (m *responseStream) next(e sse.Event) (out []byte, last bool) {
+	v := gjson.Parse(e.Data)
 	kind := v.Get("type").Str
 	if id := v.Get("response.id"); id.Type == gjson.String {
 		m.id, m.last = or(m.id, id.Raw), id.Raw
@@ -120,7 +121,7 @@ func (m *responseStream) next(e sent) (out []byte, last bool) {
 		m.hold(e)
 		return nil, true
 	}
-	data := m.told(e.data)
+	data := m.told(e.Data)
 	if index := v.Get("output_index"); index.Exists() {
 		to, shown := m.at.of(index.Int())
 		switch {
@@ -151,14 +152,14 @@ func (m *responseStream) told(data string) string {
 }
 
 // numbered gives an event the next number of the client's stream.
-func (m *responseStream) numbered(e sent, data string) []byte {
+func (m *responseStream) numbered(e sse.Event, data string) []byte {
 	if n := gjson.Get(data, "sequence_number"); n.Exists() {
 		if n.Int() != m.sequence {
 			data = set(data, "sequence_number", strconv.FormatInt(m.sequence, 10))
 		}
 		m.sequence++
 	}
-	return e.changed(data)
+	return e.With(data)
 }
 
 func (m *responseStream) end(how ending) []byte {
@@ -174,11 +175,11 @@ func (m *responseStream) end(how ending) []byte {
 			}
 		}
 		data := `{"type":"error","sequence_number":0,"code":` + code + `,"message":` + rawjson.Quote(how.failure) + `,"param":null}`
-		return m.numbered(sent{name: "error"}, data)
+		return m.numbered(sse.Event{Name: "error"}, data)
 	}
 	var out []byte
 	for _, e := range m.held {
-		data := m.told(e.data)
+		data := m.told(e.Data)
 		if m.round > 0 || len(m.shown) < m.items {
 			data = set(data, "response.output", "["+strings.Join(m.shown, ",")+"]")
 			if used := m.usage(); used != "" {

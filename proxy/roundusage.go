@@ -73,3 +73,77 @@ func (f figures) joined(used, now string) string {
 	}
 	return out
 }
+
+// add sums up two objects of counts, such as a usage: numbers are added, objects
+// gone through, anything else is that of the later one.
+func add(a, b string) string { return addWithin(a, b, countLevels) }
+
+// countLevels is how deep counts are gone through. Providers nest them twice.
+const countLevels = 8
+
+func addWithin(a, b string, levels int) string {
+	if !gjson.Parse(a).IsObject() {
+		return b
+	}
+	if !gjson.Parse(b).IsObject() {
+		return a
+	}
+	out := []byte("{")
+	member := func(key, raw string) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, key...), ':'), raw...)
+	}
+	seen := map[string]bool{}
+	other := gjson.Parse(b)
+	gjson.Parse(a).ForEach(func(k, v gjson.Result) bool {
+		seen[k.Str] = true
+		w := field(other, k.Str)
+		switch {
+		case !w.Exists() || w.Type == gjson.Null:
+			member(k.Raw, v.Raw)
+		case v.Type == gjson.Number && w.Type == gjson.Number:
+			member(k.Raw, sum(v, w))
+		case levels > 1 && v.IsObject() && w.IsObject():
+			member(k.Raw, addWithin(v.Raw, w.Raw, levels-1))
+		default:
+			member(k.Raw, w.Raw)
+		}
+		return true
+	})
+	other.ForEach(func(k, v gjson.Result) bool {
+		if !seen[k.Str] {
+			member(k.Raw, v.Raw)
+		}
+		return true
+	})
+	return string(append(out, '}'))
+}
+
+// over is the members of b put over those of a: what a stream counts last is the
+// whole.
+func over(a, b string) string {
+	counts := gjson.Parse(b)
+	if !counts.IsObject() {
+		return a
+	}
+	out := or(a, "{}")
+	counts.ForEach(func(k, v gjson.Result) bool {
+		if v.Type != gjson.Null {
+			out = set(out, gjson.Escape(k.Str), v.Raw)
+		}
+		return true
+	})
+	return out
+}
+
+func sum(a, b gjson.Result) string {
+	if strings.ContainsAny(a.Raw+b.Raw, ".eE") {
+		return strconv.FormatFloat(a.Num+b.Num, 'f', -1, 64)
+	}
+	return strconv.FormatInt(a.Int()+b.Int(), 10)
+}
+
+// field is a member of an object by its plain name.
+func field(v gjson.Result, name string) gjson.Result { return v.Get(gjson.Escape(name)) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -14,7 +15,7 @@ func translated(t testing.TB, api endpoint, in []byte) []byte {
 	t.Helper()
 	s := &stream{
 		rounds: &rounds{step: &step{}}, body: io.NopCloser(bytes.NewReader(nil)),
-		events: newEvents(bytes.NewReader(in)), answer: api.dialect.NewStream(), translator: api.dialect.translator(),
+		events: sse.NewReader(bytes.NewReader(in), 0), answer: api.dialect.NewStream(), translator: api.dialect.translator(),
 	}
 	out, err := io.ReadAll(s)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
@@ -166,11 +167,11 @@ func (s *socket) answer(ctx context.Context, a asking) error {
 func (s *socket) prepared(ctx context.Context, r *native.Responses, items []string) error {
 	now := time.Now()
 	made := native.ResponsesAnswer{ID: "resp_" + identify.Digest("socket", s.request.RemoteAddr, now.String()), Created: now.Unix()}
-	stream := newEvents(strings.NewReader(made.Events(r)))
+	stream := sse.NewReader(strings.NewReader(made.Events(r)), 0)
 	for {
-		e, err := stream.next()
-		if e.data != "" {
-			if err := s.write(ctx, e.data); err != nil {
+		e, err := nextEvent(stream)
+		if e.Data != "" {
+			if err := s.write(ctx, e.Data); err != nil {
 				return err
 			}
 		}
@@ -190,20 +191,20 @@ func (s *socket) ask(ctx context.Context, r *native.Responses, items []string, b
 		return s.refuse(ctx, http.StatusBadGateway, "api_error", "palimpsest: the provider gave no answer: "+trouble(err))
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+	if res.StatusCode != http.StatusOK || !streams(res) {
 		said, _, _ := readBody[string](res.Body, maxRefusal)
 		return s.refused(ctx, res, said)
 	}
-	stream := newEvents(res.Body)
+	stream := sse.NewReader(res.Body, 0)
 	for {
-		e, err := stream.next()
-		if rawjson.Valid(e.data) {
-			switch gjson.Get(e.data, "type").Str {
+		e, err := nextEvent(stream)
+		if rawjson.Valid(e.Data) {
+			switch gjson.Get(e.Data, "type").Str {
 			case "response.completed", "response.incomplete":
-				answer := gjson.Get(e.data, "response")
+				answer := gjson.Get(e.Data, "response")
 				s.keep(answer.Get("id").Str, slices.Concat(items, elements(answer.Get("output"))))
 			}
-			if err := s.write(ctx, e.data); err != nil {
+			if err := s.write(ctx, e.Data); err != nil {
 				return err
 			}
 		}

@@ -52,38 +52,38 @@ func failure(provider string, status int, doc string) error {
 func events(provider string, r *Response, each func(data string) (done bool, err error)) error {
 	stream := sse.NewReader(r.Body, 0)
 	for {
-		e, err := stream.Next()
-		switch {
-		case err == io.EOF:
-			return nil
-		case errors.Is(err, sse.ErrTooLarge):
-			return Garbage(r, err.Error(), "")
-		case err != nil:
-			return err
-		}
+		e, end := stream.Next()
 		data := strings.TrimSpace(e.Data)
-		if data == "" {
+		object := rawjson.Valid(data) && strings.HasPrefix(data, "{")
+		switch {
+		case errors.Is(end, sse.ErrTooLarge):
+			return Garbage(r, end.Error(), "")
+		case data == "" && end == nil:
 			continue
-		}
-		if data == "[DONE]" {
+		case data == "" && end == io.EOF:
+			return nil
+		case data == "[DONE]":
 			_, err := each(data)
 			return err
-		}
-		if !rawjson.Valid(data) || !strings.HasPrefix(data, "{") {
-			if e.Cut {
-				if _, err := stream.Next(); err != io.EOF {
-					return err // why it was cut
-				}
-				return io.ErrUnexpectedEOF
-			}
+		case !object && end == io.EOF:
+			return io.ErrUnexpectedEOF
+		case !object && end != nil:
+			return end
+		case !object:
 			return Garbage(r, "an event of the stream is not a JSON object", data)
 		}
 		// An error counts whatever the event is called.
-		if e := failure(provider, r.Status, data); e != nil {
-			return e
+		if err := failure(provider, r.Status, data); err != nil {
+			return err
 		}
 		if done, err := each(data); done || err != nil {
 			return err
+		}
+		if end == io.EOF {
+			return nil
+		}
+		if end != nil {
+			return end
 		}
 	}
 }
