@@ -3,11 +3,9 @@ package proxy
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
@@ -19,27 +17,13 @@ func (messages) readable(*http.Request, map[string]gjson.Result) bool { return t
 // joined shows the blocks of all rounds, but of the thinking only the first
 // round's: it alone is bound to what the client knows.
 func (messages) joined(rounds [][]byte) []byte {
-	var blocks []string
-	used := ""
-	calls := 0
-	for n, body := range rounds {
-		gjson.GetBytes(body, "content").ForEach(func(_, b gjson.Result) bool {
-			if shows(b, n) {
-				blocks = append(blocks, b.Raw)
-				if b.Get("type").Str == "tool_use" {
-					calls++
-				}
-			}
-			return true
-		})
-		used = messagesFigures.joined(used, gjson.GetBytes(body, "usage").Raw)
-	}
-	out := string(rounds[len(rounds)-1])
-	out = set(out, "content", "["+strings.Join(blocks, ",")+"]")
-	if used != "" {
-		out = set(out, "usage", used)
-	}
-	if calls == 0 && gjson.Get(out, "stop_reason").Str == "tool_use" {
+	calls := false
+	out := joined(rounds, "content", "usage", messagesFigures, func(b gjson.Result, n int) bool {
+		shown := shows(b, n)
+		calls = calls || shown && b.Get("type").Str == "tool_use"
+		return shown
+	})
+	if !calls && gjson.Get(out, "stop_reason").Str == "tool_use" {
 		out = set(out, "stop_reason", `"end_turn"`)
 	}
 	return []byte(out)
@@ -47,11 +31,8 @@ func (messages) joined(rounds [][]byte) []byte {
 
 // iterations are the passes of a usage: those that it lists, else itself.
 func iterations(usage string) []string {
-	var list []string
 	v := gjson.Parse(usage)
-	for _, pass := range v.Get("iterations").Array() {
-		list = append(list, pass.Raw)
-	}
+	list := elements(v.Get("iterations"))
 	if list != nil || !v.IsObject() {
 		return list
 	}
@@ -124,11 +105,11 @@ func (m *messageStream) moved(e sse.Event, v gjson.Result) []byte {
 }
 
 func (m *messageStream) end(how ending) []byte {
-	switch {
-	case gjson.Get(how.wrote, "type").Str == "error":
-		return sse.Event{Name: "error"}.With(how.wrote)
-	case how.failure != "":
-		return sse.Event{Name: "error"}.With(`{"type":"error","error":{"type":"api_error","message":` + rawjson.Quote(how.failure) + `}}`)
+	if gjson.Get(how.wrote, "type").Str != "error" {
+		how.wrote = ""
+	}
+	if out := how.failed("error", "error", `{"type":"error","error":{"type":"api_error","message":%s}}`); out != nil {
+		return out
 	}
 	return m.release(func(data string) string {
 		if gjson.Get(data, "type").Str != "message_delta" {

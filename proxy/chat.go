@@ -36,12 +36,7 @@ func (chat) joined(rounds [][]byte) []byte {
 				said[name] = apart(said[name]) + s
 			}
 		}
-		m.Get("tool_calls").ForEach(func(_, c gjson.Result) bool {
-			if !ours(c.Get("function.name").Str) {
-				calls = append(calls, c.Raw)
-			}
-			return true
-		})
+		calls = append(calls, those(m.Get("tool_calls"), func(c gjson.Result) bool { return !ours(c.Get("function.name").Str) })...)
 		used = chatFigures.joined(used, gjson.GetBytes(body, "usage").Raw)
 	}
 	m := gjson.Get(last, "choices.0.message").Raw
@@ -50,10 +45,9 @@ func (chat) joined(rounds [][]byte) []byte {
 			m = set(m, name, rawjson.Quote(said[name]))
 		}
 	}
-	switch {
-	case len(calls) > 0:
-		m = set(m, "tool_calls", "["+strings.Join(calls, ",")+"]")
-	default:
+	if len(calls) > 0 {
+		m = set(m, "tool_calls", array(calls))
+	} else {
 		m = without(m, "tool_calls")
 		if gjson.Get(last, "choices.0.finish_reason").Str == "tool_calls" {
 			last = set(last, "choices.0.finish_reason", `"stop"`)
@@ -173,7 +167,7 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 		return true
 	})
 	if len(shown) > 0 {
-		list := "[" + strings.Join(shown, ",") + "]"
+		list := array(shown)
 		if list == strings.TrimSpace(calls.Raw) {
 			return data, false
 		}
@@ -207,11 +201,8 @@ func (m *chatStream) rest() (out []byte) {
 }
 
 func (m *chatStream) end(how ending) []byte {
-	switch {
-	case gjson.Get(how.wrote, "error").Exists():
-		return sse.Event{}.With(how.wrote)
-	case how.failure != "":
-		return sse.Event{}.With(`{"error":{"message":` + rawjson.Quote(how.failure) + `,"type":"server_error","code":null}}`)
+	if out := how.failed("", "error", `{"error":{"message":%s,"type":"server_error","code":null}}`); out != nil {
+		return out
 	}
 	return m.release(func(data string) string {
 		if m.round > 0 && gjson.Get(data, "usage").IsObject() {

@@ -79,14 +79,8 @@ func withoutCalls(api string, body []byte) []byte {
 	case wire.Gemini:
 		path, call = "candidates.0.content.parts", func(v gjson.Result) bool { return v.Get("functionCall").Exists() }
 	}
-	var kept []string
-	gjson.GetBytes(body, path).ForEach(func(_, v gjson.Result) bool {
-		if !call(v) {
-			kept = append(kept, v.Raw)
-		}
-		return true
-	})
-	return []byte(set(string(body), path, "["+strings.Join(kept, ",")+"]"))
+	kept := those(gjson.GetBytes(body, path), func(v gjson.Result) bool { return !call(v) })
+	return []byte(set(string(body), path, array(kept)))
 }
 
 // withheld are calls that wait for the end of their round: what is not whole when an
@@ -107,7 +101,7 @@ func (w *withheld) pass(e sse.Event, out []byte) []byte {
 }
 
 // begin withholds from the first call of a round on.
-func (w *withheld) begin(e sse.Event, t withdrawer) {
+func (w *withheld) begin(e sse.Event, t translator) {
 	if !w.on && beginsCall(e) {
 		w.on = true
 		t.mark()

@@ -1,11 +1,14 @@
 package proxy
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -35,7 +38,8 @@ type answers interface {
 }
 
 // translator makes one stream of those of several rounds. It holds back the
-// events that end a round until it is known whether another one follows.
+// events that end a round until it is known whether another one follows, and can take
+// back the end of a round that is gone on with, though it was cut off.
 type translator interface {
 	// next takes an event; it returns what the client gets for it, and whether
 	// it is the last of its round.
@@ -47,11 +51,6 @@ type translator interface {
 	again(counted bool)
 	// end returns what was held back, or what stands in its place.
 	end(e ending) []byte
-}
-
-// withdrawer takes back the end of a round that is gone on with, though it was cut off.
-// Every translator is one.
-type withdrawer interface {
 	// mark remembers what the client was given, withdraw goes back there: what came
 	// since never reaches the client, and the round is over.
 	mark()
@@ -112,6 +111,18 @@ func (j *joining) release(change func(data string) string) (out []byte) {
 	return out
 }
 
+// failed is the event that ends a stream with a failure: what the provider wrote of it, where
+// that has a member, else the sentence in the API's form. It is nil where there is none.
+func (how ending) failed(name, member, form string) []byte {
+	switch {
+	case gjson.Get(how.wrote, member).Exists():
+		return sse.Event{Name: name}.With(how.wrote)
+	case how.failure != "":
+		return sse.Event{Name: name}.With(fmt.Sprintf(form, rawjson.Quote(how.failure)))
+	}
+	return nil
+}
+
 // places says under which index the client is shown what a round numbers for
 // itself: as the provider does, without what is ours and behind the earlier
 // rounds.
@@ -146,6 +157,42 @@ func (p *places) of(index int64) (to int64, shown bool) {
 
 // again begins another round.
 func (p *places) again() { p.at, p.base, p.cut = nil, p.next, 0 }
+
+// joined makes one answer of those of several rounds: the elements of a list that are shown,
+// of all of them, and the rest of the last.
+func joined(rounds [][]byte, list, usage string, f figures, shown func(v gjson.Result, round int) bool) string {
+	var all []string
+	used := ""
+	for n, body := range rounds {
+		all = append(all, those(gjson.GetBytes(body, list), func(v gjson.Result) bool { return shown(v, n) })...)
+		used = f.joined(used, gjson.GetBytes(body, usage).Raw)
+	}
+	out := set(string(rounds[len(rounds)-1]), list, array(all))
+	if used != "" {
+		out = set(out, usage, used)
+	}
+	return out
+}
+
+// those are the elements of a list that are kept.
+func those(list gjson.Result, keep func(gjson.Result) bool) (raw []string) {
+	if !list.IsArray() {
+		return nil
+	}
+	list.ForEach(func(_, v gjson.Result) bool {
+		if keep(v) {
+			raw = append(raw, v.Raw)
+		}
+		return true
+	})
+	return raw
+}
+
+func elements(list gjson.Result) []string {
+	return those(list, func(gjson.Result) bool { return true })
+}
+
+func array(elements []string) string { return "[" + strings.Join(elements, ",") + "]" }
 
 // set puts a value at a path. The document is JSON that was parsed already, so
 // that the path is all that could be wrong, and it is ours.

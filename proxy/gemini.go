@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
@@ -22,32 +21,11 @@ func (contents) readable(r *http.Request, body map[string]gjson.Result) bool {
 	return body["generationConfig"].Get("candidateCount").Int() <= 1
 }
 
-// ourPart reports whether a part is a call of one of our tools.
-func ourPart(part gjson.Result) bool { return ours(part.Get("functionCall.name").Str) }
-
-// kept are the parts that the client is shown.
-func kept(parts gjson.Result) (list []string) {
-	parts.ForEach(func(_, p gjson.Result) bool {
-		if !ourPart(p) {
-			list = append(list, p.Raw)
-		}
-		return true
-	})
-	return list
-}
+// shownPart reports whether the client is shown a part: any but a call of one of our tools.
+func shownPart(part gjson.Result) bool { return !ours(part.Get("functionCall.name").Str) }
 
 func (contents) joined(rounds [][]byte) []byte {
-	var parts []string
-	used := ""
-	for _, body := range rounds {
-		parts = append(parts, kept(gjson.GetBytes(body, "candidates.0.content.parts"))...)
-		used = contentsFigures.joined(used, gjson.GetBytes(body, "usageMetadata").Raw)
-	}
-	out := set(string(rounds[len(rounds)-1]), "candidates.0.content.parts", "["+strings.Join(parts, ",")+"]")
-	if used != "" {
-		out = set(out, "usageMetadata", used)
-	}
-	return []byte(out)
+	return []byte(joined(rounds, "candidates.0.content.parts", "usageMetadata", contentsFigures, func(p gjson.Result, _ int) bool { return shownPart(p) }))
 }
 
 func (contents) translator() translator {
@@ -65,8 +43,8 @@ func (m *contentStream) next(e sse.Event) (out []byte, last bool) {
 	candidate := v.Get("candidates.0")
 	parts := candidate.Get("content.parts")
 	data := e.Data
-	if shown := kept(parts); int64(len(shown)) < parts.Get("#").Int() {
-		data = set(data, "candidates.0.content.parts", "["+strings.Join(shown, ",")+"]")
+	if shown := those(parts, shownPart); int64(len(shown)) < parts.Get("#").Int() {
+		data = set(data, "candidates.0.content.parts", array(shown))
 		if len(shown) == 0 && !candidate.Get("finishReason").Exists() && !m.stopped {
 			return nil, false
 		}
@@ -86,15 +64,9 @@ func (m *contentStream) next(e sse.Event) (out []byte, last bool) {
 
 func (m *contentStream) rest() (out []byte) {
 	for _, e := range m.held {
-		var parts []string
-		gjson.Get(e.Data, "candidates.0.content.parts").ForEach(func(_, p gjson.Result) bool {
-			if !p.Get("functionCall").Exists() {
-				parts = append(parts, p.Raw)
-			}
-			return true
-		})
+		parts := those(gjson.Get(e.Data, "candidates.0.content.parts"), func(p gjson.Result) bool { return !p.Get("functionCall").Exists() })
 		if len(parts) > 0 {
-			data := set(without(e.Data, "candidates.0.finishReason"), "candidates.0.content.parts", "["+strings.Join(parts, ",")+"]")
+			data := set(without(e.Data, "candidates.0.finishReason"), "candidates.0.content.parts", array(parts))
 			out = append(out, e.With(data)...)
 		}
 	}
@@ -102,11 +74,8 @@ func (m *contentStream) rest() (out []byte) {
 }
 
 func (m *contentStream) end(how ending) []byte {
-	switch {
-	case gjson.Get(how.wrote, "error").Exists():
-		return sse.Event{}.With(how.wrote)
-	case how.failure != "":
-		return sse.Event{}.With(`{"error":{"code":500,"message":` + rawjson.Quote(how.failure) + `,"status":"INTERNAL"}}`)
+	if out := how.failed("", "error", `{"error":{"code":500,"message":%s,"status":"INTERNAL"}}`); out != nil {
+		return out
 	}
 	return m.release(func(data string) string {
 		if m.round > 0 && gjson.Get(data, "usageMetadata").IsObject() {

@@ -140,15 +140,6 @@ type answer struct {
 	messages []string
 }
 
-func elements(list gjson.Result) []string {
-	var out []string
-	list.ForEach(func(_, v gjson.Result) bool {
-		out = append(out, v.Raw)
-		return true
-	})
-	return out
-}
-
 // forgotten reports whether a provider refuses to go on with a history that is known
 // here: it has forgotten it, or it holds none at all.
 func (x *exchange) forgotten(res *http.Response, d decision, why refusal) bool {

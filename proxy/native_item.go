@@ -3,7 +3,6 @@ package proxy
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -37,12 +36,7 @@ func (n nativeResponses) show(res *http.Response, item string, whole func(respon
 
 // withItem puts an item before the others of a list.
 func withItem(doc, path, item string) string {
-	list := strings.TrimSpace(gjson.Get(doc, path).Raw)
-	inner := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(list, "["), "]"))
-	if inner != "" {
-		item += "," + inner
-	}
-	return set(doc, path, "["+item+"]")
+	return set(doc, path, array(append([]string{item}, elements(gjson.Get(doc, path))...)))
 }
 
 func (s *itemFirst) change(e sse.Event) (out []byte) {

@@ -3,7 +3,6 @@ package proxy
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -27,40 +26,16 @@ func ourItem(item gjson.Result) bool {
 // withoutOurTools leaves our tools out of what a response says of its request.
 func withoutOurTools(response string) string {
 	declared := gjson.Get(response, "tools")
-	var theirs []string
-	cut := false
-	declared.ForEach(func(_, tool gjson.Result) bool {
-		if ours(tool.Get("name").Str) {
-			cut = true
-		} else {
-			theirs = append(theirs, tool.Raw)
-		}
-		return true
-	})
-	if !cut {
+	theirs := those(declared, func(tool gjson.Result) bool { return !ours(tool.Get("name").Str) })
+	if len(theirs) == len(elements(declared)) {
 		return response
 	}
-	return set(response, "tools", "["+strings.Join(theirs, ",")+"]")
+	return set(response, "tools", array(theirs))
 }
 
 // joined is the last response, by whose id the provider holds all of them.
 func (responses) joined(rounds [][]byte) []byte {
-	var items []string
-	used := ""
-	for _, body := range rounds {
-		gjson.GetBytes(body, "output").ForEach(func(_, item gjson.Result) bool {
-			if !ourItem(item) {
-				items = append(items, item.Raw)
-			}
-			return true
-		})
-		used = responsesFigures.joined(used, gjson.GetBytes(body, "usage").Raw)
-	}
-	out := set(string(rounds[len(rounds)-1]), "output", "["+strings.Join(items, ",")+"]")
-	if used != "" {
-		out = set(out, "usage", used)
-	}
-	return []byte(withoutOurTools(out))
+	return []byte(withoutOurTools(joined(rounds, "output", "usage", responsesFigures, func(item gjson.Result, _ int) bool { return !ourItem(item) })))
 }
 
 func (responses) translator() translator {
@@ -181,7 +156,7 @@ func (m *responseStream) end(how ending) []byte {
 	for _, e := range m.held {
 		data := m.told(e.Data)
 		if m.round > 0 || len(m.shown) < m.items {
-			data = set(data, "response.output", "["+strings.Join(m.shown, ",")+"]")
+			data = set(data, "response.output", array(m.shown))
 			if used := m.usage(); used != "" {
 				data = set(data, "response.usage", used)
 			}

@@ -69,7 +69,7 @@ func (f figures) joined(used, now string) string {
 		out = set(out, f.total, strconv.FormatInt(all.Int()+wrote, 10))
 	}
 	if f.rounds {
-		out = set(out, "iterations", "["+strings.Join(slices.Concat(iterations(used), iterations(now)), ",")+"]")
+		out = set(out, "iterations", array(slices.Concat(iterations(used), iterations(now))))
 	}
 	return out
 }
