@@ -207,7 +207,7 @@ func (x *exchange) remember(ctx context.Context, d decision, a answer) error {
 	if err := x.t.responses.save(ctx, x.endpoint.held(a.id), k); err != nil || h.conversation == "" {
 		return err
 	}
-	return x.t.responses.change(ctx, h.conversation, h.advanced(a.id, k.Made))
+	return x.t.responses.become(ctx, h.conversation, h.advanced(a.id, k.Made))
 }
 
 // advanced is a conversation behind one more response: what was put into it meanwhile

@@ -27,22 +27,23 @@ import (
 // Transport is the exchange of a Proxy as an http.RoundTripper, for the
 // http.Client of an SDK in one process. It is safe for concurrent use.
 type Transport struct {
-	options   Options
-	models    token.ModelSet
-	log       store.Log
-	plans     store.Plans
-	documents store.Documents
-	requests  *identify.Tenant
-	waiting   waiting
-	renamed   *lru.Cache[string, string] // the provider's ids of responses, by the client's
+	options  Options
+	models   token.ModelSet
+	log      store.Log
+	plans    store.Plans
+	requests *identify.Tenant
+	waiting  waiting
+	renamed  *lru.Cache[string, string] // the provider's ids of responses, by the client's
 	// lost are conversations of which something could not be kept, so that what the
 	// documents say of them is not true any more.
-	lost      *lru.Cache[string, bool]
-	windows   windows
-	retry     retry.Policy // of further requests for an answer
-	secret    secret
-	responses responseLog
-	lineage   lineage
+	lost    *lru.Cache[string, bool]
+	windows records[knownWindow]
+	// beginnings list conversations by the message that they begin with.
+	beginnings records[[]string]
+	retry      retry.Policy // of further requests for an answer
+	secret     secret
+	responses  responseLog
+	lineage    lineage
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
@@ -121,16 +122,15 @@ func NewTransport(o *Options) (*Transport, error) {
 	if c.Answers == nil {
 		c.Answers = llm.NewAnswers(nil) // one for all counters
 	}
-	t.log, t.plans, t.documents = c.Log, c.Plans, o.Documents
+	t.log, t.plans = c.Log, c.Plans
 	if c.Documents == nil {
 		c.Documents = o.Documents
 	}
-	if t.documents == nil {
-		t.documents = kept
+	documents := o.Documents
+	if documents == nil {
+		documents = kept
 	}
-	t.responses.documents = t.documents
-	t.windows = windows{documents: t.documents, known: lru.New[string, knownWindow](maxWindows)}
-	t.lineage = lineage{documents: t.documents, origins: lru.New[string, []string](maxSessions), sessions: lru.New[string, *session](maxSessions)}
+	t.responses.records, t.beginnings, t.windows, t.lineage = responsesIn(documents), beginningsIn(documents), windowsIn(documents), lineageIn(documents)
 	t.lost = lru.New[string, bool](maxRenamed)
 	t.waiting.logs, t.renamed = lru.New[string, bool](maxSessions), lru.New[string, string](maxRenamed)
 	if _, err := palimpsest.New(t.options.Config); err != nil {
