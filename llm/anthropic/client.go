@@ -95,27 +95,14 @@ func New(c Config) (*Client, error) {
 		key = strings.TrimSpace(os.Getenv("ANTHROPIC_API_KEY"))
 		token = strings.TrimSpace(os.Getenv("ANTHROPIC_AUTH_TOKEN"))
 	}
-	version := cmp.Or(c.Version, DefaultVersion)
-	extra := c.Header.Clone()
 	ask := exchange.Config{
 		Provider: provider,
 		URL:      strings.TrimSuffix(strings.TrimRight(base, "/"), "/v1") + "/v1/messages",
 		HTTP:     c.HTTP,
-		Authorize: func(h http.Header) {
-			h.Set("Anthropic-Version", version)
-			if key != "" {
-				h.Set("X-Api-Key", key)
-			}
-			if token != "" {
-				h.Set("Authorization", "Bearer "+token)
-			}
-			for name, values := range extra {
-				h[name] = values
-			}
-		},
-		Secrets: append(exchange.Secrets(extra), key, token),
-		Retry:   c.Retry,
-		Limit:   c.MaxResponse,
+		Header: exchange.Headers(c.Header,
+			"Anthropic-Version", cmp.Or(c.Version, DefaultVersion), "X-Api-Key", key, "Authorization", exchange.Bearer(token)),
+		Retry: c.Retry,
+		Limit: c.MaxResponse,
 	}
 	x, err := exchange.New(ask)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
@@ -89,7 +89,10 @@ type Client struct {
 	provider string
 	api      api
 	exchange *exchange.Client
-	dialect  dialect
+	fixed    bool // the caller chose how JSON answers are asked for
+
+	mu      sync.Mutex
+	wording wording
 }
 
 var _ llm.Generator = (*Client)(nil)
@@ -108,16 +111,6 @@ var (
 	chat      = api{"/chat/completions", codec.Chat{}, finishChat}
 	responses = api{"/responses", codec.Responses{}, finishResponses}
 )
-
-// dialect is what was found out about a server. Calls that run at the same time
-// may find out the same; nothing else depends on the order.
-type dialect struct {
-	structured atomic.Int32 // the Structured to ask with, never Automatic
-	fixed      bool         // the caller chose it
-	oldLimit   atomic.Bool  // max_tokens in place of max_completion_tokens
-	noUsage    atomic.Bool  // stream_options is not known
-	noHeat     atomic.Bool  // temperature is refused
-}
 
 // New returns a client. The error says which part of the configuration is
 // missing or wrong.
@@ -145,31 +138,19 @@ func newClient(c Config, api api) (*Client, error) {
 	if query != "" {
 		address += "?" + query
 	}
-	extra := c.Header.Clone()
 	x, err := exchange.New(exchange.Config{
 		Provider: provider,
 		URL:      address,
 		HTTP:     c.HTTP,
-		Authorize: func(h http.Header) {
-			if key != "" {
-				h.Set("Authorization", "Bearer "+key)
-			}
-			for name, values := range extra {
-				h[name] = values
-			}
-		},
-		Secrets: append(exchange.Secrets(extra), key),
-		Retry:   c.Retry,
-		Limit:   c.MaxResponse,
+		Header:   exchange.Headers(c.Header, "Authorization", exchange.Bearer(key)),
+		Retry:    c.Retry,
+		Limit:    c.MaxResponse,
 	})
 	if err != nil {
 		return nil, err
 	}
-	client := &Client{model: c.Model, provider: provider, api: api, exchange: x}
-	client.dialect.fixed = c.Structured != Automatic
-	client.dialect.structured.Store(int32(max(c.Structured, JSONSchema)))
-	client.dialect.oldLimit.Store(!newLimit(base))
-	return client, nil
+	known := wording{structured: max(c.Structured, JSONSchema), oldLimit: !newLimit(base)}
+	return &Client{model: c.Model, provider: provider, api: api, exchange: x, fixed: c.Structured != Automatic, wording: known}, nil
 }
 
 // newLimit reports whether the server is one that deprecates max_tokens. Others
@@ -194,17 +175,14 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 	if o == nil {
 		o = &llm.Options{}
 	}
-	if o.Timeout == 0 {
-		o = withTimeout(o)
-	}
-	if o.Timeout > 0 {
+	if timeout := cmp.Or(o.Timeout, llm.DefaultTimeout); timeout > 0 {
 		// All the steps down share the time of one call.
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
+		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
 	for {
-		w := c.wording()
+		w := c.known()
 		body, err := c.question(p, o, w)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.provider, err)
@@ -217,12 +195,6 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 			return nil, err
 		}
 	}
-}
-
-func withTimeout(o *llm.Options) *llm.Options {
-	with := *o
-	with.Timeout = llm.DefaultTimeout
-	return &with
 }
 
 func (c *Client) ask(ctx context.Context, body []byte, o *llm.Options) (*llm.Reply, error) {

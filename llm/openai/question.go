@@ -15,17 +15,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
 
-// wording is how one request is put: the dialect as it was at that moment.
+// wording is how requests are put, as far as it was found out what the server takes.
 type wording struct {
-	structured                Structured
-	oldLimit, noUsage, noHeat bool
+	structured Structured // never Automatic
+	oldLimit   bool       // max_tokens in place of max_completion_tokens
+	noUsage    bool       // stream_options is not known
+	noHeat     bool       // temperature is refused
 }
 
-func (c *Client) wording() wording {
-	return wording{
-		structured: Structured(c.dialect.structured.Load()), oldLimit: c.dialect.oldLimit.Load(),
-		noUsage: c.dialect.noUsage.Load(), noHeat: c.dialect.noHeat.Load(),
-	}
+func (c *Client) known() wording {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wording
 }
 
 func (c *Client) question(p *prompt.Prompt, o *llm.Options, w wording) ([]byte, error) {
@@ -148,18 +149,19 @@ func (c *Client) stepDown(err error, w wording, o *llm.Options) bool {
 	names := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(s string) bool { return strings.Contains(said, s) })
 	}
-	switch {
-	case o.Schema != nil && !c.dialect.fixed && w.structured < Instructed &&
+	// Calls that run at the same time may find out the same.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch now := &c.wording; {
+	case o.Schema != nil && !c.fixed && w.structured < Instructed &&
 		names("response_format", "response format", "text.format", "json_schema", "json schema", "json_object", "json mode", "structured output", "guided"):
-		c.dialect.structured.Store(int32(w.structured + 1))
-	case !w.oldLimit && names("max_completion_tokens"):
-		c.dialect.oldLimit.Store(true)
-	case w.oldLimit && names("max_completion_tokens"):
-		c.dialect.oldLimit.Store(false)
+		now.structured = w.structured + 1
+	case names("max_completion_tokens"):
+		now.oldLimit = !w.oldLimit
 	case o.OnDelta != nil && !w.noUsage && names("stream_options", "include_usage"):
-		c.dialect.noUsage.Store(true)
+		now.noUsage = true
 	case o.Temperature != nil && !w.noHeat && names("temperature"):
-		c.dialect.noHeat.Store(true)
+		now.noHeat = true
 	default:
 		return false
 	}

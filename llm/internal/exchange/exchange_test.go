@@ -26,8 +26,7 @@ func post(t *testing.T, handle http.HandlerFunc, c exchange.Config, read exchang
 	defer s.Close()
 	c.Provider, c.URL = "test", s.URL
 	c.HTTP = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	c.Authorize = func(h http.Header) { h.Set("X-Key", "secret-key") }
-	c.Secrets = []string{"secret-key"}
+	c.Header = http.Header{"X-Key": {"secret-key"}}
 	c.Retry = retry.Policy{Attempts: 1}
 	x, err := exchange.New(c)
 	if err != nil {
