@@ -104,7 +104,7 @@ func (x *exchange) keep(res *http.Response, d decision) {
 				h = &held{}
 			}
 			x.linked(d.step, h.conversation, func(ctx context.Context) error { return x.remember(ctx, d, a) })
-			if h.conversation != "" && d.action != Passed && !d.whole {
+			if h.conversation != "" && d.action != Passed && d.remedy != wholeHistory {
 				x.attempt(context.WithoutCancel(x.request.Context()), "conversation", d.step, func(ctx context.Context) error {
 					return x.handOver(ctx, h.conversation, slices.Concat(h.added[h.put:], a.messages))
 				})
@@ -147,28 +147,22 @@ func (x *exchange) forgotten(res *http.Response, d decision, why refusal) bool {
 	return d.action == Passed && h != nil && h.known && h.rebuilt != nil && res.StatusCode >= 400 && res.StatusCode < 500 && strings.Contains(strings.ToLower(why.said), h.word)
 }
 
-// whole sends the whole conversation in the place of its name.
-func (x *exchange) whole(ctx context.Context, d decision, res *http.Response) (decision, *http.Response, error) {
+// whole is the whole conversation in the place of its name.
+func (x *exchange) whole(ctx context.Context) decision {
 	own, h, r := *x, *x.native.held, *x.native.held.rebuilt
 	r.strict, h.rebuilt, h.part = true, &r, true
 	own.native.held = &h
-	all := own.guarded(ctx, "prepare", own.decide)
-	if all.action == Passed {
-		return d, res, nil
-	}
-	res.Body.Close()
-	all.whole = true
-	again, err := x.send(all)
-	return all, again, err
+	return own.guarded(ctx, "prepare", own.decide)
 }
 
 // unknown is the answer for a client that names a history which nobody here has seen,
-// and that does not fit: it has to send the whole. It is nil for others.
-func (x *exchange) unknown() *http.Response {
+// and that does not fit: it has to send the whole. For others it is what the provider says.
+func (x *exchange) unknown(res *http.Response) *http.Response {
 	if h := x.native.held; h != nil && h.name != "" && !h.known && h.unknown != nil {
+		res.Body.Close()
 		return h.unknown()
 	}
-	return nil
+	return res
 }
 
 // remember keeps what is behind an answer.
@@ -187,7 +181,7 @@ func (x *exchange) remember(ctx context.Context, d decision, a answer) error {
 		}
 		h = x.heldResponse(r)
 	}
-	k := &response{Made: x.start.UnixNano(), Part: h.part || d.whole || d.action != Passed, Output: raws(a.messages)}
+	k := &response{Made: x.start.UnixNano(), Part: h.part || d.remedy == wholeHistory || d.action != Passed, Output: raws(a.messages)}
 	switch {
 	case d.step != nil:
 		at, _, err := x.t.position(ctx, d.step.id, d.step.read)

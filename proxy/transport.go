@@ -153,30 +153,22 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = withoutOurs(r)
 		r.Body = http.NoBody
 	}
-	held, tenant := 0, t.options.Config.Requester.TenantID
-	take := func(bytes int) bool {
-		ok := t.options.Memory.Take(tenant, bytes)
-		if ok {
-			held += bytes
-		}
-		return ok
-	}
-	release := sync.OnceFunc(func() { t.options.Memory.Give(tenant, held) })
+	room := t.room()
 	x := &exchange{t: t, request: r, endpoint: e, start: time.Now()}
-	body, whole, err := readPieces[string](r.Body, t.options.MaxBody, take)
+	body, whole, err := readPieces[string](r.Body, t.options.MaxBody, room.take)
 	if err == nil && whole {
 		x.body = body
-		x.plain, x.unreadable = decodedPieces(r.Header, body, t.options.MaxBody, take)
+		x.plain, x.unreadable = decodedPieces(r.Header, body, t.options.MaxBody, room.take)
 	}
 	if errors.Is(err, errBusy) || errors.Is(x.unreadable, errBusy) {
-		release()
+		room.giveBack()
 		// Who is cut off while he sends reads no answer.
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, t.options.MaxBody))
 		r.Body.Close()
 		return busy(r), nil
 	}
 	if err != nil {
-		release()
+		room.giveBack()
 		return nil, err
 	}
 	var res *http.Response
@@ -189,21 +181,21 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		res, err = t.options.Base.RoundTrip(out)
 	}
 	if err != nil {
-		release()
+		room.giveBack()
 		return nil, err
 	}
-	res.Body = &releasing{res.Body, release}
+	res.Body = &releasing{res.Body, room}
 	return res, nil
 }
 
 // releasing is the body of an answer, which gives back the room of its request.
 type releasing struct {
 	io.ReadCloser
-	release func()
+	room *room
 }
 
 func (b *releasing) Close() error {
-	b.release()
+	b.room.giveBack()
 	return b.ReadCloser.Close()
 }
 
