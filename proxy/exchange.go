@@ -40,9 +40,6 @@ type decision struct {
 	before, sent   int      // tokens; 0 when nobody counted
 }
 
-// pass sends the client's own bytes.
-func pass(reason string) decision { return decision{action: Passed, reason: reason} }
-
 // run answers the request.
 func (x *exchange) run() (*http.Response, error) {
 	ctx := x.request.Context()

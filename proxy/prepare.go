@@ -17,63 +17,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// decide looks at a request and says what goes to the provider.
-func (x *exchange) decide(ctx context.Context) (decision, error) {
-	switch {
-	case x.endpoint.task == count:
-		return x.counted(ctx)
-	case x.endpoint.task == compaction || x.native.settled:
-		return pass("native"), nil
-	case x.small(ctx):
-		return pass("below-mark"), nil
-	}
-	r, reason, err := x.read(ctx)
-	if err != nil {
-		return decision{}, err
-	}
-	if r == nil {
-		return pass(reason), nil
-	}
-	if reason != "" {
-		x.t.lineage.passed(r.client.SessionID(), r.kind, r.size)
-	}
-	d := decision{action: Passed, reason: reason, read: r}
-	switch r.kind {
-	case identify.Step:
-		return x.prepare(ctx, r, false)
-	case identify.OwnCompaction:
-		smaller, err := x.needsRoom(ctx, r)
-		if err != nil || !smaller {
-			return d, err
-		}
-		return x.prepare(ctx, r.toSummarize(), false)
-	}
-	return d, nil
-}
-
 // toSummarize is the request as one that the conversation never sees.
 func (r *reading) toSummarize() *reading {
 	out := *r
 	out.summary = true
 	return &out
-}
-
-// needsRoom reports whether a request in which the client has its own history summed
-// up must be made smaller: its conversation is under a plan, or the history comes near
-// the window (the client keeps all that we have removed, and may not know). Else it
-// passes as it is.
-func (x *exchange) needsRoom(ctx context.Context, r *reading) (bool, error) {
-	about, err := x.about(ctx, r)
-	if err != nil {
-		return false, err
-	}
-	if about.Of != nil {
-		current, _, err := store.CurrentUncopied(ctx, x.t.plans, about.Of.ID(), permit.Key{})
-		if err != nil || !current.Empty() {
-			return true, err
-		}
-	}
-	return r.model.Window > 0 && r.size/leastBytes+output(r.model, r.Prompt) >= limit(r.model), nil
 }
 
 // leastBytes is about how many bytes a token has in dense text, code and JSON.

@@ -47,23 +47,10 @@ func (f figures) joined(used, now string) string {
 	case !last.IsObject():
 		return used
 	}
-	out, wrote := now, int64(0)
-	for _, name := range f.written {
-		before := field(earlier, name)
-		if !before.Exists() || before.Type == gjson.Null {
-			continue
-		}
-		if slices.Contains(f.output, name) {
-			wrote += before.Int()
-		}
-		switch now := field(last, name); {
-		case before.Type == gjson.Number && now.Type == gjson.Number:
-			out = set(out, name, sum(before, now))
-		case before.IsObject() && now.IsObject():
-			out = set(out, name, add(before.Raw, now.Raw))
-		case !now.Exists() || now.Type == gjson.Null:
-			out = set(out, name, before.Raw)
-		}
+	out := added(earlier, last, countLevels, func(name string) bool { return slices.Contains(f.written, name) })
+	wrote := int64(0)
+	for _, name := range f.output {
+		wrote += field(earlier, name).Int()
 	}
 	if all := field(last, f.total); f.total != "" && all.Type == gjson.Number {
 		out = set(out, f.total, strconv.FormatInt(all.Int()+wrote, 10))
@@ -74,51 +61,29 @@ func (f figures) joined(used, now string) string {
 	return out
 }
 
-// add sums up two objects of counts, such as a usage: numbers are added, objects
-// gone through, anything else is that of the later one.
-func add(a, b string) string { return addWithin(a, b, countLevels) }
-
 // countLevels is how deep counts are gone through. Providers nest them twice.
 const countLevels = 8
 
-func addWithin(a, b string, levels int) string {
-	if !gjson.Parse(a).IsObject() {
-		return b
-	}
-	if !gjson.Parse(b).IsObject() {
-		return a
-	}
-	out := []byte("{")
-	member := func(key, raw string) {
-		if len(out) > 1 {
-			out = append(out, ',')
+// added is an object of counts with those of an earlier one that are summed: numbers are added,
+// objects gone through; anything else is that of the later one, where it has it.
+func added(earlier, later gjson.Result, levels int, summed func(name string) bool) string {
+	out := later.Raw
+	earlier.ForEach(func(k, before gjson.Result) bool {
+		if before.Type == gjson.Null || !summed(k.Str) {
+			return true
 		}
-		out = append(append(append(out, key...), ':'), raw...)
-	}
-	seen := map[string]bool{}
-	other := gjson.Parse(b)
-	gjson.Parse(a).ForEach(func(k, v gjson.Result) bool {
-		seen[k.Str] = true
-		w := field(other, k.Str)
-		switch {
-		case !w.Exists() || w.Type == gjson.Null:
-			member(k.Raw, v.Raw)
-		case v.Type == gjson.Number && w.Type == gjson.Number:
-			member(k.Raw, sum(v, w))
-		case levels > 1 && v.IsObject() && w.IsObject():
-			member(k.Raw, addWithin(v.Raw, w.Raw, levels-1))
-		default:
-			member(k.Raw, w.Raw)
+		path := gjson.Escape(k.Str)
+		switch now := later.Get(path); {
+		case !now.Exists() || now.Type == gjson.Null:
+			out = set(out, path, before.Raw)
+		case before.Type == gjson.Number && now.Type == gjson.Number:
+			out = set(out, path, sum(before, now))
+		case levels > 1 && before.IsObject() && now.IsObject():
+			out = set(out, path, added(before, now, levels-1, func(string) bool { return true }))
 		}
 		return true
 	})
-	other.ForEach(func(k, v gjson.Result) bool {
-		if !seen[k.Str] {
-			member(k.Raw, v.Raw)
-		}
-		return true
-	})
-	return string(append(out, '}'))
+	return out
 }
 
 // over is the members of b put over those of a: what a stream counts last is the
