@@ -143,6 +143,6 @@ func (c *Client) ask(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*ll
 		return nil, fmt.Errorf("anthropic: %w", err)
 	}
 	return c.exchange.Ask(ctx, o.Timeout, &exchange.Question{
-		Body: q.body, API: codec.Codec{}, Schema: q.schema, OnDelta: q.deltas(o.OnDelta), Adjust: q.adjust,
+		Body: q.body, API: codec.Codec{}, Schema: q.schema, Adjust: q.adjust,
 	})
 }

@@ -199,7 +199,7 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 
 func (c *Client) ask(ctx context.Context, body []byte, o *llm.Options) (*llm.Reply, error) {
 	return c.exchange.Ask(ctx, -1, &exchange.Question{
-		Body: body, API: c.api.codec, Schema: o.Schema, OnDelta: o.OnDelta, Adjust: adjust,
+		Body: body, API: c.api.codec, Schema: o.Schema, Adjust: adjust,
 	})
 }
 

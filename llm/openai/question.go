@@ -19,7 +19,6 @@ import (
 type wording struct {
 	structured Structured // never Automatic
 	oldLimit   bool       // max_tokens in place of max_completion_tokens
-	noUsage    bool       // stream_options is not known
 	noHeat     bool       // temperature is refused
 }
 
@@ -54,12 +53,8 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options, w wording) ([]byte, 
 	if o.Temperature != nil && !w.noHeat {
 		e.Set("temperature", fmt.Sprint(*o.Temperature))
 	}
-	if o.OnDelta != nil {
-		e.Set("stream", "true")
-	} else {
-		e.Remove("stream")
-		e.Remove("stream_options")
-	}
+	e.Remove("stream")
+	e.Remove("stream_options")
 	c.api.finish(&e, o, ask.MaxOutput, w)
 	return e.Body, e.Err
 }
@@ -70,13 +65,6 @@ func finishChat(e *editor, o *llm.Options, limit int, w wording) {
 		e.format("response_format", "json_schema", o.Schema, w.structured)
 	}
 	e.limit(limit, w.oldLimit)
-	switch {
-	case o.OnDelta == nil:
-	case w.noUsage:
-		e.Remove("stream_options")
-	default:
-		e.Set("stream_options.include_usage", "true")
-	}
 }
 
 // finishResponses sets what only the Responses API has.
@@ -158,8 +146,6 @@ func (c *Client) stepDown(err error, w wording, o *llm.Options) bool {
 		now.structured = w.structured + 1
 	case names("max_completion_tokens"):
 		now.oldLimit = !w.oldLimit
-	case o.OnDelta != nil && !w.noUsage && names("stream_options", "include_usage"):
-		now.noUsage = true
 	case o.Temperature != nil && !w.noHeat && names("temperature"):
 		now.noHeat = true
 	default:

@@ -247,7 +247,11 @@ func (u *Upstream) check(q *Request, body []byte) (status int, said string) {
 		q.Tokens = u.Count(p)
 	}
 	if u.Window > 0 && q.Tokens > u.Window {
-		return http.StatusBadRequest, llmtest.Overflow(q.API, q.Tokens, u.Window).Body
+		api := q.API
+		if api == wire.Responses {
+			api = wire.Chat // whose words name the window
+		}
+		return http.StatusBadRequest, llmtest.Overflow(api, q.Tokens, u.Window).Body
 	}
 	if u.BindThinking && q.API == wire.Anthropic {
 		if at := llmtest.ForeignThinking(v.Raw); at != "" {

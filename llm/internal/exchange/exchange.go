@@ -111,17 +111,14 @@ const shortestSecret = 8
 // Response is an answer with a status below 300.
 type Response struct {
 	// Body is what came, up to the limit.
-	Body io.Reader
-	// Stream says that it is a stream of events.
-	Stream    bool
+	Body      io.Reader
 	Status    int
 	RequestID string
 }
 
-// Read takes an answer in. It reports whether anything of it was handed on to
-// the caller: then the request is not sent again. An error that is not an
-// *llm.APIError is taken for a broken connection.
-type Read func(*Response) (delivered bool, err error)
+// Read takes an answer in. An error that is not an *llm.APIError is taken for a broken
+// connection.
+type Read func(*Response) error
 
 // Post sends a body until read has an answer. The error is an *llm.APIError.
 // timeout bounds all of it; see llm.Options.
@@ -134,13 +131,11 @@ func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, r
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	delivered := false
-	err := c.retry.Do(ctx, func(ctx context.Context) (err error) {
-		delivered, err = c.once(ctx, body, read)
-		return err
+	err := c.retry.Do(ctx, func(ctx context.Context) error {
+		return c.once(ctx, body, read)
 	}, func(err error) retry.Decision {
 		e, ok := errors.AsType[*llm.APIError](err)
-		if !ok || delivered {
+		if !ok {
 			return retry.Decision{}
 		}
 		return retry.Decision{Again: e.Temporary(), After: e.RetryAfter}
@@ -155,37 +150,31 @@ func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, r
 	return err
 }
 
-func (c *Client) once(ctx context.Context, body []byte, read Read) (delivered bool, err error) {
+func (c *Client) once(ctx context.Context, body []byte, read Read) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
-		return false, c.broken(ctx, nil, err)
+		return c.broken(ctx, nil, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	maps.Copy(req.Header, c.header())
 	res, err := c.http.Do(req)
 	if err != nil {
-		return false, c.broken(ctx, nil, err)
+		return c.broken(ctx, nil, err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode >= 300 {
-		return false, c.refused(ctx, res)
+		return c.refused(ctx, res)
 	}
-	media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
-	delivered, err = read(&Response{
-		Body:      http.MaxBytesReader(nil, res.Body, c.limit),
-		Stream:    strings.EqualFold(strings.TrimSpace(media), "text/event-stream"),
-		Status:    res.StatusCode,
-		RequestID: requestID(res.Header),
-	})
+	err = read(&Response{Body: http.MaxBytesReader(nil, res.Body, c.limit), Status: res.StatusCode, RequestID: requestID(res.Header)})
 	if err == nil {
-		return delivered, nil
+		return nil
 	}
 	e, ok := errors.AsType[*llm.APIError](err)
 	if !ok {
-		return delivered, c.broken(ctx, res, err)
+		return c.broken(ctx, res, err)
 	}
 	c.complete(e, res)
-	return delivered, e
+	return e
 }
 
 // refused reads the error that a status stands for.
