@@ -43,7 +43,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 		if err := exchange.CheckSchema(provider, o.Schema); err != nil {
 			return nil, err
 		}
-		if c.structured == ForcedTool && !thinks(p) {
+		if !thinks(p) { // with thinking on the API lets no tool be forced
 			q.forced = freeName(o.Schema.Name, p.Tools)
 			ask.Tools = append(slices.Clone(p.Tools), prompt.Tool{
 				Name: q.forced, Description: o.Schema.Description, Schema: o.Schema.JSON,

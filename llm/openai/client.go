@@ -7,7 +7,7 @@
 //
 // Those servers differ in what they take. The client asks for the best first
 // and steps down when a server refuses a field by name; it remembers that for
-// the following requests (see Structured).
+// the following requests.
 package openai
 
 import (
@@ -49,8 +49,6 @@ type Config struct {
 	Provider string
 	// Header is sent with every request. It may hold secrets and is not shown.
 	Header http.Header `json:"-"`
-	// Structured is how JSON answers are asked for; the zero value finds out.
-	Structured Structured
 	// HTTP sends the requests; nil stands for one with the default transport.
 	// Redirects are never followed.
 	HTTP *http.Client
@@ -65,34 +63,14 @@ func (c Config) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "openai.Config{Model: %q, Provider: %q}", c.Model, c.Provider)
 }
 
-// Structured is how the model is made to answer in JSON.
-type Structured int32
-
-// The ways to a JSON answer.
-const (
-	// Automatic begins with JSONSchema and steps down to JSONObject and then to
-	// Instructed when the server refuses the field.
-	Automatic Structured = iota
-	// JSONSchema is response_format json_schema, strict where the schema is one
-	// that strict mode takes.
-	JSONSchema
-	// JSONObject is response_format json_object; the schema stands in the
-	// system prompt.
-	JSONObject
-	// Instructed only puts the schema in the system prompt.
-	Instructed
-)
-
 // Client asks one model. It is safe for concurrent use.
 type Client struct {
 	model    string
 	provider string
 	api      api
 	exchange *exchange.Client
-	fixed    bool // the caller chose how JSON answers are asked for
-
-	mu      sync.Mutex
-	wording wording
+	mu       sync.Mutex
+	wording  wording
 }
 
 var _ llm.Generator = (*Client)(nil)
@@ -149,8 +127,8 @@ func newClient(c Config, api api) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := wording{structured: max(c.Structured, JSONSchema), oldLimit: !newLimit(base)}
-	return &Client{model: c.Model, provider: provider, api: api, exchange: x, fixed: c.Structured != Automatic, wording: known}, nil
+	known := wording{oldLimit: !newLimit(base)}
+	return &Client{model: c.Model, provider: provider, api: api, exchange: x, wording: known}, nil
 }
 
 // newLimit reports whether the server is one that deprecates max_tokens. Others

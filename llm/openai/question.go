@@ -17,10 +17,20 @@ import (
 
 // wording is how requests are put, as far as it was found out what the server takes.
 type wording struct {
-	structured Structured // never Automatic
-	oldLimit   bool       // max_tokens in place of max_completion_tokens
-	noHeat     bool       // temperature is refused
+	structured structured
+	oldLimit   bool // max_tokens in place of max_completion_tokens
+	noHeat     bool // temperature is refused
 }
+
+// structured is how a JSON answer is asked for: what not every server takes comes first.
+type structured int
+
+const (
+	strictSchema structured = iota // response_format json_schema; not every schema can be strict
+	looseSchema
+	jsonObject // response_format json_object; the schema stands in the system prompt
+	instructed // the schema stands in the system prompt, and nothing else asks for it
+)
 
 func (c *Client) known() wording {
 	c.mu.Lock()
@@ -41,7 +51,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options, w wording) ([]byte, 
 		if err := exchange.CheckSchema(c.provider, o.Schema); err != nil {
 			return nil, err
 		}
-		if w.structured != JSONSchema {
+		if w.structured > looseSchema {
 			ask.System = append(slices.Clone(p.System), prompt.System{Role: "system", Text: instruction(o.Schema)})
 		}
 	}
@@ -92,22 +102,22 @@ type editor struct{ exchange.Editor }
 
 // format asks for a structured answer in the member at path. The schema stands
 // in the member inner, or beside the type when inner is empty.
-func (e *editor) format(path, inner string, s *llm.Schema, how Structured) {
+func (e *editor) format(path, inner string, s *llm.Schema, how structured) {
 	switch how {
-	case JSONSchema:
+	case strictSchema, looseSchema:
 		schema := `"name":` + rawjson.Quote(s.Name)
 		if s.Description != "" {
 			schema += `,"description":` + rawjson.Quote(s.Description)
 		}
 		schema += `,"schema":` + s.JSON
-		if strictSchema(s.JSON) {
+		if how == strictSchema {
 			schema += `,"strict":true`
 		}
 		if inner != "" {
 			schema = `"` + inner + `":{` + schema + "}"
 		}
 		e.Set(path, `{"type":"json_schema",`+schema+"}")
-	case JSONObject:
+	case jsonObject:
 		e.Set(path, `{"type":"json_object"}`)
 	default:
 		e.Remove(path)
@@ -141,7 +151,7 @@ func (c *Client) stepDown(err error, w wording, o *llm.Options) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch now := &c.wording; {
-	case o.Schema != nil && !c.fixed && w.structured < Instructed &&
+	case o.Schema != nil && w.structured < instructed &&
 		names("response_format", "response format", "text.format", "json_schema", "json schema", "json_object", "json mode", "structured output", "guided"):
 		now.structured = w.structured + 1
 	case names("max_completion_tokens"):
