@@ -2,12 +2,9 @@ package proxy
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // resource is an address of a provider's API, and the methods that it takes.
@@ -245,13 +242,11 @@ func Takes(method, path string) bool { return lookUp(path).allows(method) }
 // refuseUnknown answers for an address, or a method, that no provider has.
 func refuseUnknown(w http.ResponseWriter, r *http.Request) {
 	status, kind := http.StatusNotFound, "not_found_error"
-	say := fmt.Sprintf("palimpsest: there is nothing at %s; only the paths of the Anthropic, OpenAI and Gemini APIs are sent on", r.URL.Path)
+	say := fmt.Sprintf("there is nothing at %s; only the paths of the Anthropic, OpenAI and Gemini APIs are sent on", r.URL.Path)
 	if methods := Methods(r.URL.Path); len(methods) > 0 {
 		status, kind = http.StatusMethodNotAllowed, "invalid_request_error"
-		say = fmt.Sprintf("palimpsest: %s takes %s, not %s", r.URL.Path, strings.Join(methods, ", "), r.Method)
+		say = fmt.Sprintf("%s takes %s, not %s", r.URL.Path, strings.Join(methods, ", "), r.Method)
 		w.Header().Set("Allow", strings.Join(methods, ", "))
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	io.WriteString(w, fmt.Sprintf(`{"type":"error","error":{"type":%s,"code":%d,"message":%s}}`, rawjson.Quote(kind), status, rawjson.Quote(say)))
+	refuseHere(w, status, kind, say)
 }

@@ -201,8 +201,7 @@ func (b *releasing) Close() error {
 
 // busy answers a request for which there is no room now.
 func busy(r *http.Request) *http.Response {
-	res := answering(r, http.StatusServiceUnavailable, jsonKind,
-		`{"type":"error","error":{"type":"overloaded_error","code":503,"message":"palimpsest: too many large requests are at work: ask again"}}`)
+	res := answering(r, http.StatusServiceUnavailable, jsonKind, ourError(http.StatusServiceUnavailable, "overloaded_error", "too many large requests are at work: ask again"))
 	res.Header.Set("Retry-After", "1")
 	res.Header.Set(ActionHeader, Passed)
 	res.Header.Set(ReasonHeader, "busy")
