@@ -41,6 +41,7 @@ type answers interface {
 // events that end a round until it is known whether another one follows, and can take
 // back the end of a round that is gone on with, though it was cut off.
 type translator interface {
+	withdrawer
 	// next takes an event; it returns what the client gets for it, and whether
 	// it is the last of its round.
 	next(e sse.Event) (out []byte, last bool)
@@ -51,6 +52,10 @@ type translator interface {
 	again(counted bool)
 	// end returns what was held back, or what stands in its place.
 	end(e ending) []byte
+}
+
+// withdrawer takes back the end of a round.
+type withdrawer interface {
 	// mark remembers what the client was given, withdraw goes back there: what came
 	// since never reaches the client, and the round is over.
 	mark()
