@@ -38,10 +38,8 @@ type answers interface {
 }
 
 // translator makes one stream of those of several rounds. It holds back the
-// events that end a round until it is known whether another one follows, and can take
-// back the end of a round that is gone on with, though it was cut off.
+// events that end a round until it is known whether another one follows.
 type translator interface {
-	withdrawer
 	// next takes an event; it returns what the client gets for it, and whether
 	// it is the last of its round.
 	next(e sse.Event) (out []byte, last bool)
@@ -54,7 +52,7 @@ type translator interface {
 	end(e ending) []byte
 }
 
-// withdrawer takes back the end of a round.
+// withdrawer takes back the end of a round. Every translator is one.
 type withdrawer interface {
 	// mark remembers what the client was given, withdraw goes back there: what came
 	// since never reaches the client, and the round is over.

@@ -101,7 +101,7 @@ func (w *withheld) pass(e sse.Event, out []byte) []byte {
 }
 
 // begin withholds from the first call of a round on.
-func (w *withheld) begin(e sse.Event, t translator) {
+func (w *withheld) begin(e sse.Event, t withdrawer) {
 	if !w.on && beginsCall(e) {
 		w.on = true
 		t.mark()

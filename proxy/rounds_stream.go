@@ -110,7 +110,7 @@ func (s *stream) pass(e sse.Event) {
 		s.odd = s.odd || err != nil
 	}
 	if s.continues {
-		s.calls.begin(e, s.translator)
+		s.calls.begin(e, s.translator.(withdrawer))
 	}
 	s.out, s.last = s.translator.next(e)
 	s.out = s.calls.pass(e, s.out)
@@ -140,10 +140,10 @@ func (s *stream) finish(tail []byte, err error) {
 	switch what {
 	case cutShort:
 		if s.calls.on {
-			s.translator.withdraw()
+			s.translator.(withdrawer).withdraw()
 			s.calls = withheld{}
 		}
-		s.further(s.translator.rest())
+		s.further(s.translator.(withdrawer).rest())
 		return
 	case goesOn:
 		s.further(s.calls.release())
