@@ -44,12 +44,15 @@ func (c *Client) Events(ctx context.Context, threadID, last string) iter.Seq2[Wa
 		events := sse.NewReader(answer.Body, 0)
 		for {
 			e, err := events.Next()
-			if errors.Is(err, io.EOF) || err == nil && e.Cut {
+			if errors.Is(err, io.EOF) {
 				return
 			}
 			if err != nil {
 				yield(Watched{}, fmt.Errorf("api: events of %s: %w", threadID, err))
 				return
+			}
+			if e.Data == "" {
+				continue
 			}
 			w := Watched{ID: e.ID}
 			if err := json.Unmarshal([]byte(e.Data), &w.Event); err != nil {

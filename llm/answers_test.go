@@ -74,7 +74,7 @@ func TestAnswersAskOnce(t *testing.T) {
 		t.Errorf("%d answers are kept", len(cache.held))
 	}
 	// How long it may take, and who listens, is no part of a question.
-	if r, err := llm.NewAnswers(cache).Ask(t.Context(), llmtest.Script(), said("1"), &llm.Options{Timeout: time.Hour, OnDelta: func(llm.Delta) {}}); err != nil || !r.Cached {
+	if r, err := llm.NewAnswers(cache).Ask(t.Context(), llmtest.Script(), said("1"), &llm.Options{Timeout: time.Hour}); err != nil || !r.Cached {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if r, err := llm.NewAnswers(cache).Ask(t.Context(), llmtest.Script(llmtest.Say("new")), said("1"), &llm.Options{Fresh: true}); err != nil || r.Cached || r.Text != "new" {

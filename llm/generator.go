@@ -6,7 +6,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/prompt"
-	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // Generator asks a model. Implementations are safe for concurrent use.
@@ -37,7 +36,7 @@ type TokenCounter interface {
 }
 
 // Options say how to answer. The zero value asks for plain text, with the
-// provider's defaults, not streamed.
+// provider's defaults.
 type Options struct {
 	// Schema asks for a JSON answer of this shape; nil for text.
 	Schema *Schema
@@ -57,10 +56,6 @@ type Options struct {
 	// Again has a model asked that has failed a moment ago, by those who would leave
 	// it alone for a while: whoever asks has waited himself. Generators pass over it.
 	Again bool
-	// OnDelta gets the answer piece by piece, in order, on the goroutine that
-	// called Generate, and must not block for long. nil asks for the answer in
-	// one piece. Once it was called the request is not sent again.
-	OnDelta func(Delta)
 }
 
 // DefaultTimeout is how long a call may take when nobody said otherwise: the
@@ -76,10 +71,6 @@ type Schema struct {
 	// JSON is a JSON schema of type object.
 	JSON string
 }
-
-// Delta is a piece of an answer that is still being written. It is for progress:
-// what counts is the Reply. A structured answer comes as Text.
-type Delta = wire.Delta
 
 // Retry says how often and how long a client asks again after a failure that
 // may pass; see its fields for the defaults.

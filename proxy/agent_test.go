@@ -266,11 +266,14 @@ func (a *agent) assembled(raw []byte) string {
 	var events []gjson.Result
 	for {
 		e, err := r.Next()
-		if err == io.EOF {
+		if err == io.EOF && e.Data == "" {
 			break
 		}
-		if err != nil || e.Cut {
+		if err != nil {
 			a.t.Fatalf("the stream is broken: %v", err)
+		}
+		if e.Data == "" {
+			continue
 		}
 		if e.Data == "[DONE]" {
 			break

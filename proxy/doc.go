@@ -24,11 +24,13 @@
 // the model is offered read_artifact and recall; its calls to them are answered
 // here, in further requests that the client does not see.
 //
-// The files: exchange.go is the way of a request, read.go, place.go and prepare.go
-// its steps before the provider is asked, refusal.go those after it has refused,
-// rounds.go, stream.go and cutoff.go the answer, native*.go what concerns the provider's
-// own compaction, held*.go the histories that the provider holds for a client, websocket.go
-// the WebSocket on which Codex asks.
+// The files: exchange.go is the way of a request, untouched.go says when it goes on as it came,
+// read.go, session_*.go (how its conversation is found) and prepare.go are its steps before the
+// provider is asked, refusal.go those after it has refused. Answers are read in streams.go, and
+// usage.go reads what they count; rounds*.go ask again within one answer, join*.go make one of
+// several, an API in each. native*.go is what concerns the provider's own compaction, held*.go the
+// histories that the provider holds for a client, websocket.go the WebSocket on which Codex asks,
+// records.go what outlives the process.
 //
 // # Never harm
 //

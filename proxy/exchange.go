@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest"
-	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -38,12 +36,9 @@ type decision struct {
 	read           *reading // nil when the request was not looked into
 	step           *step    // nil when its conversation was not looked at
 	body           []byte   // empty for the client's own
-	whole          bool     // the whole conversation in place of its name
+	remedy         remedy   // what it is sent for, after a refusal
 	before, sent   int      // tokens; 0 when nobody counted
 }
-
-// pass sends the client's own bytes.
-func pass(reason string) decision { return decision{action: Passed, reason: reason} }
 
 // run answers the request.
 func (x *exchange) run() (*http.Response, error) {
@@ -52,7 +47,7 @@ func (x *exchange) run() (*http.Response, error) {
 		x.t.requested(x.endpoint)
 	}
 	d := x.guarded(ctx, "prepare", x.decide)
-	d, res, err := x.ask(ctx, d)
+	d, res, _, err := x.ask(ctx, d)
 	if err != nil || res.StatusCode != http.StatusOK {
 		x.unanswered(d)
 	}
@@ -65,39 +60,11 @@ func (x *exchange) run() (*http.Response, error) {
 			if res, err = x.answer(res, d); err != nil {
 				return nil, err
 			}
-			if res, err = x.keep(res, d); err != nil {
-				return nil, err
-			}
+			x.keep(res, d)
 		}
 	}
 	x.mark(res, d)
 	return res, nil
-}
-
-// ask sends what was decided upon, and once more in another way what the provider
-// refuses for a reason that we can do something about. It returns the decision that
-// was answered.
-func (x *exchange) ask(ctx context.Context, d decision) (decision, *http.Response, error) {
-	res, err := x.send(d)
-	if err != nil || x.endpoint.task != generate {
-		return d, res, err
-	}
-	why := x.refusal(res, d)
-	if x.forgotten(res, d, why) {
-		if d, res, err = x.whole(ctx, d, res); err != nil {
-			return d, nil, err
-		}
-		why = x.refusal(res, d)
-	}
-	switch {
-	case why.kind == llm.ErrOverflow:
-		return x.harder(ctx, d, res)
-	case why.kind == llm.ErrInvalid && d.action != Passed:
-		return x.backOff(ctx, d, res)
-	case why.kind == llm.ErrInvalid:
-		return x.unbound(ctx, d, res, why)
-	}
-	return d, res, nil
 }
 
 // unanswered leaves the lookups of an earlier try to the next one.

@@ -91,7 +91,7 @@ func (x *exchange) keeps() bool {
 
 // keep shows the client the compaction that it asked for in the answer, and remembers
 // the answer where the provider holds it.
-func (x *exchange) keep(res *http.Response, d decision) (*http.Response, error) {
+func (x *exchange) keep(res *http.Response, d decision) {
 	item := ""
 	if a := x.native.asked; d.action == Compacted && a != nil && a.emulated && d.step != nil {
 		item = nativeResponses{x}.madeItem(d.step)
@@ -104,19 +104,20 @@ func (x *exchange) keep(res *http.Response, d decision) (*http.Response, error) 
 				h = &held{}
 			}
 			x.linked(d.step, h.conversation, func(ctx context.Context) error { return x.remember(ctx, d, a) })
-			if h.conversation != "" && d.action != Passed && !d.whole {
+			if h.conversation != "" && d.action != Passed && d.remedy != wholeHistory {
 				x.attempt(context.WithoutCancel(x.request.Context()), "conversation", d.step, func(ctx context.Context) error {
 					return x.handOver(ctx, h.conversation, slices.Concat(h.added[h.put:], a.messages))
 				})
 			}
 		}
 	} else if item == "" {
-		return res, nil
+		return
 	}
 	if x.endpoint.dialect.API() == wire.Anthropic {
-		return messageThreads{x}.show(res, whole)
+		messageThreads{x}.show(res, whole)
+		return
 	}
-	return nativeResponses{x}.show(res, item, func(response string) {
+	nativeResponses{x}.show(res, item, func(response string) {
 		switch gjson.Get(response, "status").Str {
 		case "", "completed", "incomplete":
 			whole(answer{gjson.Get(response, "id").Str, elements(gjson.Get(response, "output"))})
@@ -139,15 +140,6 @@ type answer struct {
 	messages []string
 }
 
-func elements(list gjson.Result) []string {
-	var out []string
-	list.ForEach(func(_, v gjson.Result) bool {
-		out = append(out, v.Raw)
-		return true
-	})
-	return out
-}
-
 // forgotten reports whether a provider refuses to go on with a history that is known
 // here: it has forgotten it, or it holds none at all.
 func (x *exchange) forgotten(res *http.Response, d decision, why refusal) bool {
@@ -155,28 +147,22 @@ func (x *exchange) forgotten(res *http.Response, d decision, why refusal) bool {
 	return d.action == Passed && h != nil && h.known && h.rebuilt != nil && res.StatusCode >= 400 && res.StatusCode < 500 && strings.Contains(strings.ToLower(why.said), h.word)
 }
 
-// whole sends the whole conversation in the place of its name.
-func (x *exchange) whole(ctx context.Context, d decision, res *http.Response) (decision, *http.Response, error) {
+// whole is the whole conversation in the place of its name.
+func (x *exchange) whole(ctx context.Context) decision {
 	own, h, r := *x, *x.native.held, *x.native.held.rebuilt
 	r.strict, h.rebuilt, h.part = true, &r, true
 	own.native.held = &h
-	all := own.guarded(ctx, "prepare", own.decide)
-	if all.action == Passed {
-		return d, res, nil
-	}
-	res.Body.Close()
-	all.whole = true
-	again, err := x.send(all)
-	return all, again, err
+	return own.guarded(ctx, "prepare", own.decide)
 }
 
 // unknown is the answer for a client that names a history which nobody here has seen,
-// and that does not fit: it has to send the whole. It is nil for others.
-func (x *exchange) unknown() *http.Response {
+// and that does not fit: it has to send the whole. For others it is what the provider says.
+func (x *exchange) unknown(res *http.Response) *http.Response {
 	if h := x.native.held; h != nil && h.name != "" && !h.known && h.unknown != nil {
+		res.Body.Close()
 		return h.unknown()
 	}
-	return nil
+	return res
 }
 
 // remember keeps what is behind an answer.
@@ -195,7 +181,7 @@ func (x *exchange) remember(ctx context.Context, d decision, a answer) error {
 		}
 		h = x.heldResponse(r)
 	}
-	k := &response{Made: x.start.UnixNano(), Part: h.part || d.whole || d.action != Passed, Output: raws(a.messages)}
+	k := &response{Made: x.start.UnixNano(), Part: h.part || d.remedy == wholeHistory || d.action != Passed, Output: raws(a.messages)}
 	switch {
 	case d.step != nil:
 		at, _, err := x.t.position(ctx, d.step.id, d.step.read)
@@ -215,7 +201,7 @@ func (x *exchange) remember(ctx context.Context, d decision, a answer) error {
 	if err := x.t.responses.save(ctx, x.endpoint.held(a.id), k); err != nil || h.conversation == "" {
 		return err
 	}
-	return x.t.responses.change(ctx, h.conversation, h.advanced(a.id, k.Made))
+	return x.t.responses.become(ctx, h.conversation, h.advanced(a.id, k.Made))
 }
 
 // advanced is a conversation behind one more response: what was put into it meanwhile

@@ -82,7 +82,7 @@ func (t *Transport) conversed(r *http.Request, c conversation) (*http.Response, 
 	}
 	x := &exchange{t: t, request: r, start: time.Now()}
 	x.linked(nil, c.id, func(ctx context.Context) error {
-		return t.responses.change(ctx, c.id, func(now *response) *response {
+		return t.responses.become(ctx, c.id, func(now *response) *response {
 			switch {
 			case !known, c.change == grown && now == nil:
 				return nil

@@ -37,10 +37,6 @@ type response struct {
 	Made int64 `json:"made"`
 }
 
-// responseKind is the kind of the documents that hold them, by the id of the
-// response.
-const responseKind = "proxy-response"
-
 const (
 	// maxResponses and maxResponsesBytes bound how many responses are remembered. An agent names the last
 	// one, hardly ever one before it.
@@ -52,10 +48,10 @@ const (
 	maxHops = 1_000
 )
 
-// responseLog keeps what is behind responses. The zero value with documents is ready to
-// use; it is safe for concurrent use. No lock is held while a store is asked.
+// responseLog keeps what is behind responses. It is safe for concurrent use; no lock is held
+// while a store is asked.
 type responseLog struct {
-	documents store.Documents
+	records[response]
 
 	mu     sync.Mutex
 	listed bool
@@ -70,96 +66,35 @@ type responseName struct {
 	bytes   int
 }
 
-// find returns a response; it is nil where nobody knows the response.
-func (l *responseLog) find(ctx context.Context, id string) (*response, error) {
-	if store.CheckName("response", id) != nil {
-		return nil, nil
-	}
-	d, err := l.documents.Document(ctx, responseKind, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var found response
-	if err := json.Unmarshal(d.Body, &found); err != nil {
-		return nil, err
-	}
-	return &found, nil
+func responsesIn(documents store.Documents) records[response] {
+	return records[response]{documents: documents, kind: "proxy-response", most: maxResponse}
 }
 
-// save keeps a response, and forgets the oldest where there are too many.
+// save keeps a response, which is made once.
 func (l *responseLog) save(ctx context.Context, id string, k *response) error {
-	if id == "" || store.CheckName("response", id) != nil {
-		return nil
-	}
-	body, err := json.Marshal(k)
-	if err != nil || len(body) > maxResponse {
-		return err
-	}
-	before, err := l.list(ctx)
-	if err != nil {
-		return err
-	}
-	old := l.add(before...)
-	version, err := l.documents.Put(ctx, store.Document{Kind: responseKind, ID: id, Body: body})
+	err := l.bounded(ctx, id, func() (record[response], int, error) { return l.put(ctx, id, record[response]{}, k) })
 	if errors.Is(err, store.ErrConflict) {
-		return nil // a response is made once
-	}
-	if err != nil {
-		return err
-	}
-	return l.drop(ctx, append(old, l.add(responseName{id, version, k.Made, len(body)})...))
-}
-
-// change keeps another state of what a name stands for; nil forgets it. make gets the one of
-// now, which is nil where nobody knows the name. Somebody else who writes at the same
-// time is waited for.
-func (l *responseLog) change(ctx context.Context, id string, make func(*response) *response) error {
-	if id == "" || store.CheckName("response", id) != nil {
 		return nil
 	}
-	for n := 1; ; n++ {
-		d, err := l.documents.Document(ctx, responseKind, id)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		var now *response
-		if err == nil {
-			now = &response{}
-			if err := json.Unmarshal(d.Body, now); err != nil {
-				return err
-			}
-		}
-		next := make(now)
-		if now == nil && next == nil {
-			return nil
-		}
-		var body []byte
-		if next != nil {
-			if body, err = json.Marshal(next); err != nil {
-				return err
-			}
-			if len(body) > maxResponse {
-				next, body = nil, nil // it is not known any more
-			}
-		}
-		version, err := l.documents.Put(ctx, store.Document{Kind: responseKind, ID: id, Version: d.Version, Body: body})
-		if errors.Is(err, store.ErrConflict) && n < tries {
-			continue
-		}
-		if err != nil || next == nil {
-			return err
-		}
-		return l.drop(ctx, l.add(responseName{id, version, next.Made, len(body)}))
-	}
+	return err
 }
 
-// drop forgets responses.
-func (l *responseLog) drop(ctx context.Context, old []responseName) error {
-	for _, old := range old {
-		_, err := l.documents.Put(ctx, store.Document{Kind: responseKind, ID: old.id, Version: old.version})
+// become keeps another state of what a name stands for; see records.change.
+func (l *responseLog) become(ctx context.Context, id string, next func(now *response) *response) error {
+	return l.bounded(ctx, id, func() (record[response], int, error) { return l.change(ctx, id, next) })
+}
+
+// bounded writes a response, and forgets the oldest where there are too many.
+func (l *responseLog) bounded(ctx context.Context, id string, write func() (record[response], int, error)) error {
+	if err := l.list(ctx); err != nil {
+		return err
+	}
+	made, size, err := write()
+	if err != nil || size == 0 {
+		return err
+	}
+	for _, old := range l.add(responseName{id, made.version, made.value.Made, size}) {
+		_, _, err := l.put(ctx, old.id, record[response]{version: old.version}, nil)
 		if err != nil && !errors.Is(err, store.ErrConflict) {
 			return err
 		}
@@ -167,14 +102,12 @@ func (l *responseLog) drop(ctx context.Context, old []responseName) error {
 	return nil
 }
 
-// add notes responses, and returns those that are to be forgotten.
-func (l *responseLog) add(names ...responseName) (old []responseName) {
+// add notes a response, and returns those that are to be forgotten.
+func (l *responseLog) add(n responseName) (old []responseName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, n := range names {
-		l.oldest = append(l.oldest, n)
-		l.bytes += n.bytes
-	}
+	l.oldest = append(l.oldest, n)
+	l.bytes += n.bytes
 	for len(l.oldest) > maxResponses || l.bytes > maxResponsesBytes && len(l.oldest) > 1 {
 		old = append(old, l.oldest[0])
 		l.bytes -= l.oldest[0].bytes
@@ -183,30 +116,30 @@ func (l *responseLog) add(names ...responseName) (old []responseName) {
 	return old
 }
 
-// list finds out, once, which responses there are from before, the oldest first.
-func (l *responseLog) list(ctx context.Context) ([]responseName, error) {
+// list finds out, once, which responses there are from before, and notes the oldest first.
+func (l *responseLog) list(ctx context.Context) error {
 	l.mu.Lock()
 	listed := l.listed
 	l.listed = true
 	l.mu.Unlock()
 	if listed {
-		return nil, nil
+		return nil
 	}
 	var all []responseName
-	err := each(ctx, l.documents, responseKind, func(d store.Document) error {
-		var k struct {
-			Made int64 `json:"made"`
-		}
-		if json.Unmarshal(d.Body, &k) == nil {
-			all = append(all, responseName{d.ID, d.Version, k.Made, len(d.Body)})
+	err := l.each(ctx, func(id string, found record[response], size int) error {
+		if found.value != nil {
+			all = append(all, responseName{id, found.version, found.value.Made, size})
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
 	slices.SortFunc(all, func(a, b responseName) int { return cmp.Compare(a.made, b.made) })
-	return all, nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range all {
+		l.bytes += n.bytes
+	}
+	l.oldest = append(all, l.oldest...)
+	return err
 }
 
 // chain is the conversation behind a response.
@@ -224,7 +157,8 @@ func (l *responseLog) follow(ctx context.Context, id string) (*chain, error) {
 	c := &chain{}
 	var back [][]string // the items of the responses, the newest first
 	for range maxHops {
-		k, err := l.find(ctx, id)
+		found, err := l.get(ctx, id)
+		k := found.value
 		if k == nil || err != nil {
 			return nil, err
 		}

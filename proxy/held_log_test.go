@@ -19,24 +19,24 @@ func TestResponsesAreBounded(t *testing.T) {
 			}
 		}
 	}
-	l := &responseLog{documents: memory}
+	l := &responseLog{records: responsesIn(memory)}
 	save(l, 0, maxResponses-10)
-	l = &responseLog{documents: memory} // after a restart
+	l = &responseLog{records: responsesIn(memory)} // after a restart
 	save(l, maxResponses-10, maxResponses+5)
 	for n, want := range map[int]bool{0: false, 4: false, 5: true, maxResponses + 4: true} {
-		k, err := l.find(t.Context(), fmt.Sprintf("resp_%d", n))
-		if err != nil || (k != nil) != want {
+		k, err := l.get(t.Context(), fmt.Sprintf("resp_%d", n))
+		if err != nil || (k.value != nil) != want {
 			t.Errorf("response %d: %v %v, want %v", n, k, err, want)
 		}
 	}
-	if k, err := l.find(t.Context(), "a\x00name"); k != nil || err != nil {
+	if k, err := l.get(t.Context(), "a\x00name"); k.value != nil || err != nil {
 		t.Errorf("%v %v", k, err)
 	}
 }
 
 // TestResponsesInACircle: responses that lead nowhere are as if nobody knew the response.
 func TestResponsesInACircle(t *testing.T) {
-	l := &responseLog{documents: &store.Memory{}}
+	l := &responseLog{records: responsesIn(&store.Memory{})}
 	l.save(t.Context(), "resp_a", &response{Prev: "resp_b"})
 	l.save(t.Context(), "resp_b", &response{Prev: "resp_a"})
 	l.save(t.Context(), "resp_c", &response{Prev: "resp_z"})
@@ -51,13 +51,13 @@ func TestResponsesInACircle(t *testing.T) {
 // leads to it by the response before; those of other logs stay, and so does a
 // circle, which leads nowhere.
 func TestForget(t *testing.T) {
-	l := &responseLog{documents: &store.Memory{}}
+	l := &responseLog{records: responsesIn(&store.Memory{})}
 	gone := history{Log: "gone", At: 2, Last: "m"}
 	saved := map[string]*response{
 		"resp_a": {history: gone}, "resp_b": {Prev: "resp_a"}, "resp_c": {Prev: "resp_b"}, "resp_d": {Prev: "resp_c", history: history{Log: "other", At: 1}},
 		"resp_e": {Prev: "resp_d"}, "resp_f": {Prev: "resp_g"}, "resp_g": {Prev: "resp_f"}, "resp_h": {Prev: "resp_z"}, "resp_i": {},
 	}
-	for n := range 3 * forgetPage { // several pages, and the first and the last hold some
+	for n := range 3 * recordsPage { // several pages, and the first and the last hold some
 		saved[fmt.Sprintf("resp_%03d", n)] = &response{history: history{Log: "other"}}
 		saved[fmt.Sprintf("zesp_%03d", n)] = &response{history: gone}
 	}
@@ -66,7 +66,7 @@ func TestForget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tr := Transport{documents: l.documents}
+	tr := Transport{beginnings: beginningsIn(l.documents)}
 	for _, base := range []string{"other", "gone"} {
 		tr.began(t.Context(), "hello", base)
 	}
@@ -79,8 +79,8 @@ func TestForget(t *testing.T) {
 		}
 		for id := range saved {
 			want := !slices.Contains([]string{"resp_a", "resp_b", "resp_c"}, id) && id[0] != 'z'
-			if k, err := l.find(t.Context(), id); err != nil || (k != nil) != want {
-				t.Errorf("%s is remembered: %v, want %v: %v", id, k != nil, want, err)
+			if k, err := l.get(t.Context(), id); err != nil || (k.value != nil) != want {
+				t.Errorf("%s is remembered: %v, want %v: %v", id, k.value != nil, want, err)
 			}
 		}
 	}

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
+	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
 // messageThreads goes on with the message threads of the Anthropic API: thread says
@@ -73,33 +75,21 @@ func (n messageThreads) notFound() *http.Response {
 }
 
 // show hands an answer on, and tells of it once it is whole, before the client has the end of it.
-func (n messageThreads) show(res *http.Response, whole func(answer)) (*http.Response, error) {
-	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		raw, all := readAnswer(res)
-		if !all {
-			return res, nil
-		}
-		body, err := decoded(res.Header, raw, maxAnswer)
-		if err != nil {
-			return res, nil
-		}
-		if a, err := n.endpoint.dialect.DecodeAnswer(body); err == nil && a.Message.Frame != nil {
+func (n messageThreads) show(res *http.Response, whole func(answer)) {
+	told := func(a wire.Answer, err error) {
+		if err == nil && a.Message.Frame != nil {
 			whole(answer{a.ID, []string{a.Message.Frame.Raw()}})
 		}
-		return res, nil
 	}
-	if !unpacked(res) {
-		return res, nil
-	}
-	uncompressed(res, -1)
 	said, odd := n.endpoint.dialect.NewStream(), false
-	res.Body = &rewritten{body: res.Body, events: newEvents(res.Body), failed: n.streamFault, change: func(e sent) []byte {
-		now, err := said.Event(e.data)
-		odd = odd || err != nil
-		if a, err := said.Answer(); now.Done && !odd && err == nil && a.Message.Frame != nil {
-			whole(answer{a.ID, []string{a.Message.Frame.Raw()}})
+	n.shaped(res, func(body string) string {
+		told(n.endpoint.dialect.DecodeAnswer([]byte(body)))
+		return body
+	}, func(e sse.Event) []byte {
+		now, err := said.Event(e.Data)
+		if odd = odd || err != nil; now.Done && !odd {
+			told(said.Answer())
 		}
-		return e.raw
-	}}
-	return res, nil
+		return e.Raw
+	})
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -73,6 +74,28 @@ func (m *Memory) Give(tenant string, bytes int) {
 		delete(m.held, tenant)
 	}
 }
+
+// room is what one body takes of a Memory. It is safe for concurrent use.
+type room struct {
+	memory *Memory
+	tenant string
+	held   atomic.Int64
+}
+
+func (t *Transport) room() *room {
+	return &room{memory: t.options.Memory, tenant: t.options.Config.Requester.TenantID}
+}
+
+func (r *room) take(bytes int) bool {
+	ok := r.memory.Take(r.tenant, bytes)
+	if ok {
+		r.held.Add(int64(bytes))
+	}
+	return ok
+}
+
+// giveBack gives back all that was taken.
+func (r *room) giveBack() { r.memory.Give(r.tenant, int(r.held.Swap(0))) }
 
 // Bodies is how many bytes of bodies are at work.
 func (m *Memory) Bodies() (all int) {

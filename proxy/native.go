@@ -42,7 +42,7 @@ type emulation struct {
 	settled bool
 	// shape gives the upstream's answer, of status 200, the form that the client waits for; nil
 	// leaves it as it is.
-	shape func(*http.Response) (*http.Response, error)
+	shape func(*http.Response)
 }
 
 // emulatorOf is the emulator of a request that may need one; nil where a look at
@@ -119,7 +119,7 @@ func (x *exchange) emulate() (*http.Response, error) {
 		}
 	}
 	if m.shape != nil && res.StatusCode == http.StatusOK {
-		return m.shape(res)
+		m.shape(res)
 	}
 	return res, nil
 }

@@ -28,39 +28,26 @@ func (n nativeResponses) compactNow(ctx context.Context, a *asked) (*http.Respon
 	if len(r.IDs) == 0 {
 		return refused(n.request, &native.ResponsesRefusal{Param: "input", Message: "there is nothing to compact: the input holds no message"}), nil
 	}
-	compactor, err := n.t.compactor(r.model, n.offers(r))
+	s, _, err := n.exchange.begin(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	at, err := n.place(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	s := compactor.Session(at.Log)
-	made, err := s.PrepareStep(ctx, palimpsest.Step{
-		Base: r.Prompt, Profile: n.profile(r.model), Window: limit(r.model), Output: output(r.model, r.Prompt),
-		Messages: identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:]), Agent: n.asksAgent(r),
-	})
-	if err != nil {
-		return nil, err
-	}
-	if made.Compacted == nil {
-		ask := made.Step
-		ask.Budget = made.Tokens
-		_, err = s.Compact(ctx, ask, "")
+	if s.prepared.Compacted == nil {
+		ask := s.prepared.Step
+		ask.Budget = s.prepared.Tokens
+		_, err = s.session.Compact(ctx, ask, "")
 		if err != nil && !errors.Is(err, policy.ErrNothing) && !errors.Is(err, palimpsest.ErrOverBudget) {
 			return nil, err
 		}
 	}
-	n.t.requests.Found(r.Request, at.Log)
-	item, h, err := n.compaction(ctx, at.Log, r)
+	item, h, err := n.compaction(ctx, s.id, r)
 	if err != nil {
 		return nil, err
 	}
 	if n.endpoint.task == generate && a.Stored {
 		k := &response{Made: n.start.UnixNano(), history: h, System: instructions(r.Prompt), Output: raws([]string{item}), Part: true}
 		if err := n.t.responses.save(ctx, n.responseID(item), k); err != nil {
-			n.fault("link", err, &step{id: at.Log})
+			n.fault("link", err, s)
 		}
 	}
 	return n.compacted(a, r.Prompt.Messages, item), nil

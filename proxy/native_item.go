@@ -3,11 +3,11 @@ package proxy
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
 // itemFirst changes a stream of the Responses API: the compaction that was made for it
@@ -20,60 +20,36 @@ type itemFirst struct {
 }
 
 // show hands an answer on with the compaction in it.
-func (n nativeResponses) show(res *http.Response, item string, whole func(response string)) (*http.Response, error) {
-	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		return n.showWhole(res, item, whole)
-	}
-	if !unpacked(res) {
-		return res, nil
-	}
-	res.ContentLength = -1
-	res.Header.Del("Content-Length")
+func (n nativeResponses) show(res *http.Response, item string, whole func(response string)) {
 	first := &itemFirst{item: item, whole: whole}
-	res.Body = &rewritten{body: res.Body, events: newEvents(res.Body), change: first.change, failed: n.streamFault}
-	return res, nil
-}
-
-func (n nativeResponses) showWhole(res *http.Response, item string, whole func(string)) (*http.Response, error) {
-	raw, all := readAnswer(res)
-	if !all {
-		return res, nil
-	}
-	plain, err := decoded(res.Header, raw, maxAnswer)
-	if err != nil || !rawjson.Valid(plain) {
-		return res, nil
-	}
-	body := string(plain)
-	if item != "" {
-		body = withItem(body, "output", item)
-		uncompressed(res, int64(len(body)))
-		given(res, []byte(body))
-	}
-	whole(body)
-	return res, nil
+	n.shaped(res, func(body string) string {
+		if !rawjson.Valid(body) {
+			return body
+		}
+		if item != "" {
+			body = withItem(body, "output", item)
+		}
+		whole(body)
+		return body
+	}, first.change)
 }
 
 // withItem puts an item before the others of a list.
 func withItem(doc, path, item string) string {
-	list := strings.TrimSpace(gjson.Get(doc, path).Raw)
-	inner := strings.TrimSpace(strings.TrimSuffix(strings.TrimPrefix(list, "["), "]"))
-	if inner != "" {
-		item += "," + inner
-	}
-	return set(doc, path, "["+item+"]")
+	return set(doc, path, array(append([]string{item}, elements(gjson.Get(doc, path))...)))
 }
 
-func (s *itemFirst) change(e sent) (out []byte) {
-	v := gjson.Parse(e.data)
+func (s *itemFirst) change(e sse.Event) (out []byte) {
+	v := gjson.Parse(e.Data)
 	kind := v.Get("type").Str
 	switch {
 	case kind == "" || !v.IsObject():
-		return e.raw
+		return e.Raw
 	case kind == "response.created" || kind == "response.in_progress" || kind == "response.queued":
 	case s.item != "" && s.moved == 0:
 		out = s.begin(v)
 	}
-	data := e.data
+	data := e.Data
 	if s.moved > 0 {
 		if n := v.Get("sequence_number"); n.Exists() {
 			data = set(data, "sequence_number", strconv.FormatInt(n.Int()+s.moved, 10))
@@ -91,10 +67,7 @@ func (s *itemFirst) change(e sent) (out []byte) {
 			s.whole(gjson.Get(data, "response").Raw)
 		}
 	}
-	if data == e.data {
-		return append(out, e.raw...)
-	}
-	return append(out, e.with(data)...)
+	return append(out, e.With(data)...)
 }
 
 // begin are the events of the compaction, before the first thing that the model said.
@@ -102,7 +75,7 @@ func (s *itemFirst) begin(first gjson.Result) (out []byte) {
 	n := first.Get("sequence_number").Int()
 	for _, kind := range []string{"response.output_item.added", "response.output_item.done"} {
 		data := `{"type":"` + kind + `","sequence_number":` + strconv.FormatInt(n+s.moved, 10) + `,"output_index":0,"item":` + s.item + `}`
-		out = append(out, sent{name: kind}.with(data)...)
+		out = append(out, sse.Event{Name: kind}.With(data)...)
 		s.moved++
 	}
 	return out

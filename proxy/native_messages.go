@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
@@ -56,9 +59,7 @@ func (n nativeMessages) plain() emulation {
 	}
 	out := emulation{header: withoutBetas(n.request.Header, betas...)}
 	if n.endpoint.task == generate && compacts(n.request.Header) {
-		out.shape = func(res *http.Response) (*http.Response, error) {
-			return shaped(res, generate, &native.Addition{Iterations: true}, n.streamFault)
-		}
+		out.shape = func(res *http.Response) { n.added(res, &native.Addition{Iterations: true}) }
 	}
 	return out
 }
@@ -175,10 +176,26 @@ func (n nativeMessages) ask(ctx context.Context, m *native.Messages) (emulation,
 	}
 	out := n.onward(m, true)
 	out.settled = m.Edited()
-	out.shape = func(res *http.Response) (*http.Response, error) {
-		return shaped(res, n.endpoint.task, add, n.streamFault)
-	}
+	out.shape = func(res *http.Response) { n.added(res, add) }
 	return out, nil
+}
+
+// added gives an answer what it says of native compaction.
+func (n nativeMessages) added(res *http.Response, add *native.Addition) {
+	whole := add.Whole
+	if n.endpoint.task == count {
+		whole = add.Counted
+	}
+	n.shaped(res, whole, func(e sse.Event) (out []byte) {
+		for _, data := range add.Event(e.Data) {
+			if data == e.Data {
+				out = append(out, e.Raw...)
+			} else {
+				out = append(out, sse.Event{Name: gjson.Get(data, "type").Str}.With(data)...)
+			}
+		}
+		return out
+	})
 }
 
 // compact puts a summary in place of the whole conversation. Where that would

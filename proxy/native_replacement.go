@@ -195,7 +195,7 @@ func (n nativeMessages) recorded(ctx context.Context, body string, before, after
 	for range tries {
 		var at identify.Place
 		if at, err = own.place(ctx, r); err == nil {
-			err = nativeMessages{&own}.added(ctx, r, at)
+			err = nativeMessages{&own}.logged(ctx, r, at)
 		}
 		if err == nil {
 			e.ThreadID = at.Log
@@ -207,8 +207,8 @@ func (n nativeMessages) recorded(ctx context.Context, body string, before, after
 	return e.ThreadID
 }
 
-// added writes to a log what it does not hold of a request.
-func (n nativeMessages) added(ctx context.Context, r *reading, at identify.Place) error {
+// logged writes to a log what it does not hold of a request.
+func (n nativeMessages) logged(ctx context.Context, r *reading, at identify.Place) error {
 	log, err := n.t.log.Load(ctx, at.Log)
 	if news := identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:]); err == nil && len(news) > 0 {
 		_, err = n.t.log.Append(ctx, at.Log, log.Version(), news)

@@ -192,9 +192,9 @@ func (n nativeResponses) expand(ctx context.Context, a *asked, h history) (*rebu
 	r.fallback = slices.Concat(kept, []string{recap(token.Summary)}, after)
 	a.items = slices.Concat(kept, after)
 	if native.Leading(kept) == 0 {
-		if k, err := n.t.responses.find(ctx, itemID(content)); err == nil && k != nil {
-			a.items = slices.Concat(rawItems(k.System), a.items)
-			r.fallback = slices.Concat(rawItems(k.System), r.fallback)
+		if k, err := n.t.responses.get(ctx, itemID(content)); err == nil && k.value != nil {
+			a.items = slices.Concat(rawItems(k.value.System), a.items)
+			r.fallback = slices.Concat(rawItems(k.value.System), r.fallback)
 		}
 	}
 	if _, err := n.t.load(ctx, r.history); token.Thread == "" || errors.Is(err, errMoved) {

@@ -2,20 +2,19 @@ package proxy
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // resource is an address of a provider's API, and the methods that it takes.
 type resource struct {
 	// path is what stands behind the version, segment by segment; "*" is any one
-	// segment, "**" at the end one or more.
-	path    string
-	methods string
+	// segment.
+	path string
+	// methods are those of the address itself, below those of all that stands below it; empty
+	// where there is no such address.
+	methods, below string
 	// vendor has it alone; several have those of shared, and headers decide.
 	vendor vendor
 }
@@ -39,126 +38,98 @@ const (
 // that looks for a page, or a mistyped address, is no provider's business.
 var resources = []resource{
 	// Anthropic
-	{"messages", post, anthropicVendor},
-	{"messages/count_tokens", post, anthropicVendor},
-	{"messages/batches", listed, anthropicVendor},
-	{"messages/batches/*", single, anthropicVendor},
-	{"messages/batches/*/cancel", post, anthropicVendor},
-	{"messages/batches/*/results", get, anthropicVendor},
-	{"complete", post, anthropicVendor},
-	{"experimental/**", post, anthropicVendor},
-	{"organizations/**", changed, shared}, // Anthropic's administration
-	{"environments", listed, anthropicVendor},
-	{"environments/**", changed, anthropicVendor},
-	{"environment_providers/**", changed, anthropicVendor},
-	{"agents", listed, anthropicVendor},
-	{"agents/**", changed, anthropicVendor},
-	{"sessions", listed, anthropicVendor},
-	{"sessions/**", edited, anthropicVendor},
-	{"session_ingress/**", edited, anthropicVendor},
-	{"vaults", listed, anthropicVendor},
-	{"vaults/**", changed, anthropicVendor},
-	{"memory_stores", listed, anthropicVendor},
-	{"memory_stores/**", edited, anthropicVendor},
-	{"mcp_servers", listed, anthropicVendor},
-	{"mcp_servers/**", changed, anthropicVendor},
-	{"oauth/**", listed, anthropicVendor},
-	{"code/**", edited, anthropicVendor},
+	{"messages", post, "", anthropicVendor},
+	{"messages/count_tokens", post, "", anthropicVendor},
+	{"messages/batches", listed, "", anthropicVendor},
+	{"messages/batches/*", single, "", anthropicVendor},
+	{"messages/batches/*/cancel", post, "", anthropicVendor},
+	{"messages/batches/*/results", get, "", anthropicVendor},
+	{"complete", post, "", anthropicVendor},
+	{"experimental", "", post, anthropicVendor},
+	{"organizations", "", changed, shared}, // Anthropic's administration
+	{"environments", listed, changed, anthropicVendor},
+	{"environment_providers", "", changed, anthropicVendor},
+	{"agents", listed, changed, anthropicVendor},
+	{"sessions", listed, edited, anthropicVendor},
+	{"session_ingress", "", edited, anthropicVendor},
+	{"vaults", listed, changed, anthropicVendor},
+	{"memory_stores", listed, edited, anthropicVendor},
+	{"mcp_servers", listed, changed, anthropicVendor},
+	{"oauth", "", listed, anthropicVendor},
+	{"code", "", edited, anthropicVendor},
 
 	// Anthropic and OpenAI, or all three
-	{"models", get, shared},
-	{"models/**", "GET POST DELETE PATCH", shared}, // POST is Gemini's: models/NAME:METHOD
-	{"files", listed, shared},
-	{"files/**", changed, shared},
-	{"files:register", post, geminiVendor},
-	{"skills", listed, shared},
-	{"skills/**", changed, shared},
-	{"batches", listed, shared},
-	{"batches/**", "GET POST PATCH DELETE", shared},
+	{"models", get, "GET POST DELETE PATCH", shared}, // POST is Gemini's: models/NAME:METHOD
+	{"files", listed, changed, shared},
+	{"files:register", post, "", geminiVendor},
+	{"skills", listed, changed, shared},
+	{"batches", listed, "GET POST PATCH DELETE", shared},
 
 	// OpenAI
-	{"chat/completions", listed, openaiVendor},
-	{"chat/completions/**", changed, openaiVendor},
-	{"responses", post, openaiVendor},
-	{"responses/**", changed, openaiVendor},
-	{"conversations", listed, openaiVendor},
-	{"conversations/**", changed, openaiVendor},
-	{"completions", post, openaiVendor},
-	{"edits", post, openaiVendor},
-	{"embeddings", post, openaiVendor},
-	{"rerank", post, openaiVendor},
-	{"moderations", post, openaiVendor},
-	{"uploads", post, openaiVendor},
-	{"uploads/**", listed, openaiVendor},
-	{"audio/**", changed, openaiVendor},
-	{"images/**", post, openaiVendor},
-	{"videos", listed, openaiVendor},
-	{"videos/**", changed, openaiVendor},
-	{"realtime", get, openaiVendor},
-	{"realtime/**", listed, openaiVendor},
-	{"fine_tuning/**", changed, openaiVendor},
-	{"fine-tunes/**", changed, openaiVendor},
-	{"vector_stores", listed, openaiVendor},
-	{"vector_stores/**", changed, openaiVendor},
-	{"assistants", listed, openaiVendor},
-	{"assistants/**", changed, openaiVendor},
-	{"threads", post, openaiVendor},
-	{"threads/**", changed, openaiVendor},
-	{"evals", listed, openaiVendor},
-	{"evals/**", changed, openaiVendor},
-	{"containers", listed, openaiVendor},
-	{"containers/**", changed, openaiVendor},
-	{"chatkit/**", changed, openaiVendor},
-	{"organization/**", changed, openaiVendor},
-	{"projects/**", changed, shared}, // Vertex has its models there
-	{"dashboard/billing/**", get, openaiVendor},
-	{"memories/**", listed, openaiVendor}, // Codex
-	{"alpha/**", listed, openaiVendor},    // Codex
+	{"chat/completions", listed, changed, openaiVendor},
+	{"responses", post, changed, openaiVendor},
+	{"conversations", listed, changed, openaiVendor},
+	{"completions", post, "", openaiVendor},
+	{"edits", post, "", openaiVendor},
+	{"embeddings", post, "", openaiVendor},
+	{"rerank", post, "", openaiVendor},
+	{"moderations", post, "", openaiVendor},
+	{"uploads", post, listed, openaiVendor},
+	{"audio", "", changed, openaiVendor},
+	{"images", "", post, openaiVendor},
+	{"videos", listed, changed, openaiVendor},
+	{"realtime", get, listed, openaiVendor},
+	{"fine_tuning", "", changed, openaiVendor},
+	{"fine-tunes", "", changed, openaiVendor},
+	{"vector_stores", listed, changed, openaiVendor},
+	{"assistants", listed, changed, openaiVendor},
+	{"threads", post, changed, openaiVendor},
+	{"evals", listed, changed, openaiVendor},
+	{"containers", listed, changed, openaiVendor},
+	{"chatkit", "", changed, openaiVendor},
+	{"organization", "", changed, openaiVendor},
+	{"projects", "", changed, shared}, // Vertex has its models there
+	{"dashboard/billing", "", get, openaiVendor},
+	{"memories", "", listed, openaiVendor}, // Codex
+	{"alpha", "", listed, openaiVendor},    // Codex
 
 	// Gemini
-	{"tunedModels", listed, geminiVendor},
-	{"tunedModels/**", edited, geminiVendor},
-	{"cachedContents", listed, geminiVendor},
-	{"cachedContents/**", "GET PATCH DELETE", geminiVendor},
-	{"operations", get, geminiVendor},
-	{"operations/**", changed, geminiVendor},
-	{"interactions", listed, geminiVendor},
-	{"interactions/**", changed, geminiVendor},
-	{"fileSearchStores", listed, geminiVendor},
-	{"fileSearchStores/**", edited, geminiVendor},
-	{"corpora", listed, geminiVendor},
-	{"corpora/**", edited, geminiVendor},
-	{"generatedFiles", get, geminiVendor},
-	{"generatedFiles/**", get, geminiVendor},
-	{"dynamic/**", post, geminiVendor},
-	{"auth_tokens", post, geminiVendor},
+	{"tunedModels", listed, edited, geminiVendor},
+	{"cachedContents", listed, "GET PATCH DELETE", geminiVendor},
+	{"operations", get, changed, geminiVendor},
+	{"interactions", listed, changed, geminiVendor},
+	{"fileSearchStores", listed, edited, geminiVendor},
+	{"corpora", listed, edited, geminiVendor},
+	{"generatedFiles", get, get, geminiVendor},
+	{"dynamic", "", post, geminiVendor},
+	{"auth_tokens", post, "", geminiVendor},
 }
 
 // outside are addresses without a version that agents ask for under a base URL, by
 // how they begin.
 var outside = []resource{
 	// Claude Code: whether somebody is there, its telemetry, its account.
-	{"api/hello", get, anthropicVendor},
-	{"api/event_logging/**", post, anthropicVendor},
-	{"api/claude_code/**", edited, anthropicVendor},
-	{"api/claude_cli/**", edited, anthropicVendor},
-	{"api/claude_cli_feedback", post, anthropicVendor},
-	{"api/claude_code_grove", edited, anthropicVendor},
-	{"api/claude_code_penguin_mode", get, anthropicVendor},
-	{"api/claude_code_shared_session_transcripts", post, anthropicVendor},
-	{"api/oauth/**", edited, anthropicVendor},
-	{"api/organizations/**", edited, anthropicVendor},
-	{"api/web/domain_info", get, anthropicVendor},
+	{"api/hello", get, "", anthropicVendor},
+	{"api/event_logging", "", post, anthropicVendor},
+	{"api/claude_code", "", edited, anthropicVendor},
+	{"api/claude_cli", "", edited, anthropicVendor},
+	{"api/claude_cli_feedback", post, "", anthropicVendor},
+	{"api/claude_code_grove", edited, "", anthropicVendor},
+	{"api/claude_code_penguin_mode", get, "", anthropicVendor},
+	{"api/claude_code_shared_session_transcripts", post, "", anthropicVendor},
+	{"api/oauth", "", edited, anthropicVendor},
+	{"api/organizations", "", edited, anthropicVendor},
+	{"api/web/domain_info", get, "", anthropicVendor},
 	// Codex with an account of ChatGPT.
-	{"api/codex/**", edited, openaiVendor},
-	{"backend-api/**", edited, openaiVendor},
+	{"api/codex", "", edited, openaiVendor},
+	{"backend-api", "", edited, openaiVendor},
 	// Files of Gemini, and its live sessions.
-	{"upload/*/**", "GET POST PUT", geminiVendor},
-	{"resumable/upload/*/**", "GET POST PUT", geminiVendor},
-	{"download/*/**", get, geminiVendor},
-	{"ws/**", get, geminiVendor},
+	{"upload/*", "", "GET POST PUT", geminiVendor},
+	{"resumable/upload/*", "", "GET POST PUT", geminiVendor},
+	{"download/*", "", get, geminiVendor},
+	{"ws", "", get, geminiVendor},
 	// Gemini CLI with an account of Google.
-	{"v1internal/**", listed, geminiVendor},
+	{"v1internal", "", listed, geminiVendor},
 }
 
 // found is what is known of an address.
@@ -190,11 +161,12 @@ func lookUp(path string) found {
 // in adds what one table says.
 func (f *found) in(table []resource, segments []string) {
 	for _, p := range table {
-		if !p.fits(segments) {
+		methods := p.of(segments)
+		if methods == "" {
 			continue
 		}
 		f.vendor = p.vendor
-		for method := range strings.FieldsSeq(p.methods) {
+		for method := range strings.FieldsSeq(methods) {
 			if !slices.Contains(f.methods, method) {
 				f.methods = append(f.methods, method)
 			}
@@ -233,19 +205,19 @@ func afterVersion(segments []string) []string {
 	return segments
 }
 
-// fits reports whether the segments of a path are the place's.
-func (p resource) fits(segments []string) bool {
+// of are the methods of an address, as far as the resource has it.
+func (p resource) of(segments []string) string {
 	n := 0
 	for want := range strings.SplitSeq(p.path, "/") {
-		switch {
-		case want == "**":
-			return n < len(segments)
-		case n == len(segments) || want != "*" && want != segments[n]:
-			return false
+		if n == len(segments) || want != "*" && want != segments[n] {
+			return ""
 		}
 		n++
 	}
-	return n == len(segments)
+	if n == len(segments) {
+		return p.methods
+	}
+	return p.below
 }
 
 // allows reports whether a method is one of those, or goes with them.
@@ -270,13 +242,11 @@ func Takes(method, path string) bool { return lookUp(path).allows(method) }
 // refuseUnknown answers for an address, or a method, that no provider has.
 func refuseUnknown(w http.ResponseWriter, r *http.Request) {
 	status, kind := http.StatusNotFound, "not_found_error"
-	say := fmt.Sprintf("palimpsest: there is nothing at %s; only the paths of the Anthropic, OpenAI and Gemini APIs are sent on", r.URL.Path)
+	say := fmt.Sprintf("there is nothing at %s; only the paths of the Anthropic, OpenAI and Gemini APIs are sent on", r.URL.Path)
 	if methods := Methods(r.URL.Path); len(methods) > 0 {
 		status, kind = http.StatusMethodNotAllowed, "invalid_request_error"
-		say = fmt.Sprintf("palimpsest: %s takes %s, not %s", r.URL.Path, strings.Join(methods, ", "), r.Method)
+		say = fmt.Sprintf("%s takes %s, not %s", r.URL.Path, strings.Join(methods, ", "), r.Method)
 		w.Header().Set("Allow", strings.Join(methods, ", "))
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	io.WriteString(w, fmt.Sprintf(`{"type":"error","error":{"type":%s,"code":%d,"message":%s}}`, rawjson.Quote(kind), status, rawjson.Quote(say)))
+	refuseHere(w, status, kind, say)
 }

@@ -17,63 +17,11 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// decide looks at a request and says what goes to the provider.
-func (x *exchange) decide(ctx context.Context) (decision, error) {
-	switch {
-	case x.endpoint.task == count:
-		return x.counted(ctx)
-	case x.endpoint.task == compaction || x.native.settled:
-		return pass("native"), nil
-	case x.small(ctx):
-		return pass("below-mark"), nil
-	}
-	r, reason, err := x.read(ctx)
-	if err != nil {
-		return decision{}, err
-	}
-	if r == nil {
-		return pass(reason), nil
-	}
-	if reason != "" {
-		x.t.lineage.passed(r.client.SessionID(), r.kind, r.size)
-	}
-	d := decision{action: Passed, reason: reason, read: r}
-	switch r.kind {
-	case identify.Step:
-		return x.prepare(ctx, r, false)
-	case identify.OwnCompaction:
-		smaller, err := x.needsRoom(ctx, r)
-		if err != nil || !smaller {
-			return d, err
-		}
-		return x.prepare(ctx, r.toSummarize(), false)
-	}
-	return d, nil
-}
-
 // toSummarize is the request as one that the conversation never sees.
 func (r *reading) toSummarize() *reading {
 	out := *r
 	out.summary = true
 	return &out
-}
-
-// needsRoom reports whether a request in which the client has its own history summed
-// up must be made smaller: its conversation is under a plan, or the history comes near
-// the window (the client keeps all that we have removed, and may not know). Else it
-// passes as it is.
-func (x *exchange) needsRoom(ctx context.Context, r *reading) (bool, error) {
-	about, err := x.about(ctx, r)
-	if err != nil {
-		return false, err
-	}
-	if about.Of != nil {
-		current, _, err := store.CurrentUncopied(ctx, x.t.plans, about.Of.ID(), permit.Key{})
-		if err != nil || !current.Empty() {
-			return true, err
-		}
-	}
-	return r.model.Window > 0 && r.size/leastBytes+output(r.model, r.Prompt) >= limit(r.model), nil
 }
 
 // leastBytes is about how many bytes a token has in dense text, code and JSON.
@@ -82,37 +30,44 @@ const leastBytes = 3
 // prepare adds what is new to the log and renders. forced says that the provider has
 // refused the request already.
 func (x *exchange) prepare(ctx context.Context, r *reading, forced bool) (decision, error) {
+	s, changed, err := x.begin(ctx, r)
+	if err != nil {
+		return decision{step: s}, err
+	}
+	if forced && s.prepared.Compacted == nil {
+		return x.harder(ctx, s)
+	}
+	return x.finish(ctx, s, s.prepared, changed)
+}
+
+// begin finds the place of a request, and takes the step there. changed says that the log
+// holds what the client does not.
+func (x *exchange) begin(ctx context.Context, r *reading) (s *step, changed bool, err error) {
 	compactor, err := x.t.compactor(r.model, x.offers(r))
 	if err != nil {
-		return decision{}, err
+		return nil, false, err
 	}
-	s := step{read: r, ask: palimpsest.Step{
-		Base: r.Shell(), Profile: x.profile(r.model), Window: limit(r.model), Output: output(r.model, r.Prompt),
+	s = &step{read: r, ask: palimpsest.Step{
+		Base: r.Shell(), Profile: x.profile(r.model), Window: limit(r.model), Output: output(r.model, r.Prompt), Agent: x.asksAgent(r),
 	}}
 	s.ask.Budget = x.native.budget(&s.ask)
-	s.ask.Agent = x.asksAgent(r)
-	changed := false
 	for n := 1; ; n++ {
 		at, err := x.place(ctx, r)
 		if err == nil {
+			changed = at.Changed
 			s.id, s.open, s.earlier = at.Log, at.Open, x.earlier(ctx, r, at)
 			s.ask.Messages = identify.Detached(r.Prompt.Messages[at.Seen:], r.IDs[at.Seen:])
 			s.session = compactor.Session(s.id, s.earlier...)
-			changed = at.Changed
 			s.prepared, err = s.session.PrepareStep(ctx, s.ask)
 		}
 		if err == nil {
-			break
+			x.t.requests.Found(r.Request, s.id)
+			return s, changed, nil
 		}
 		if n == tries || !conflict(err) {
-			return decision{step: &s}, err
+			return s, false, err
 		}
 	}
-	x.t.requests.Found(r.Request, s.id)
-	if forced && s.prepared.Compacted == nil {
-		return x.smaller(ctx, &s)
-	}
-	return x.finish(ctx, &s, s.prepared, changed)
 }
 
 // tries bounds how often a log is looked at again because another request of the same
@@ -178,7 +133,7 @@ func fixed(p *prompt.Prompt) int {
 // long.
 func (x *exchange) overflowed(ctx context.Context, d decision) (decision, error) {
 	if d.step != nil {
-		return x.smaller(ctx, d.step)
+		return x.harder(ctx, d.step)
 	}
 	r := d.read
 	if r == nil {
@@ -202,8 +157,8 @@ func (x *exchange) overflowed(ctx context.Context, d decision) (decision, error)
 	return d, err
 }
 
-// smaller compacts harder than the last time.
-func (x *exchange) smaller(ctx context.Context, s *step) (decision, error) {
+// harder compacts more than the last time.
+func (x *exchange) harder(ctx context.Context, s *step) (decision, error) {
 	made, err := s.session.Overflowed(ctx, s.prepared)
 	if errors.Is(err, palimpsest.ErrNoRoom) {
 		return decision{action: Passed, reason: "no-room", read: s.read, step: s}, nil

@@ -65,9 +65,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set(ActionHeader, Passed)
 		w.Header().Set(ReasonHeader, "websocket")
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusUpgradeRequired)
-		io.WriteString(w, `{"error":{"message":"palimpsest: no WebSocket here, use HTTP","type":"invalid_request_error","param":null,"code":null}}`)
+		refuseHere(w, http.StatusUpgradeRequired, "invalid_request_error", "no WebSocket here, use HTTP")
 		return
 	}
 	if clean := path.Clean("/" + r.URL.Path); r.URL.RawPath == "" && strings.Contains(r.URL.Path, "//") {
@@ -142,10 +140,19 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.As(err, &large) {
 		status = http.StatusRequestEntityTooLarge
 	}
-	w.Header().Set("Content-Type", "application/json")
+	refuseHere(w, status, "api_error", "the provider gave no answer: "+trouble(err))
+}
+
+// refuseHere answers with an error of ours.
+func refuseHere(w http.ResponseWriter, status int, kind, message string) {
+	w.Header().Set("Content-Type", jsonKind)
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"type":"error","error":{"type":"api_error","code":%d,"message":%s}}`,
-		status, rawjson.Quote("palimpsest: the provider gave no answer: "+trouble(err)))
+	io.WriteString(w, ourError(status, kind, message))
+}
+
+// ourError is the body of an error of ours, in the form that all the providers' SDKs read.
+func ourError(status int, kind, message string) string {
+	return fmt.Sprintf(`{"type":"error","error":{"type":%s,"code":%d,"message":%s}}`, rawjson.Quote(kind), status, rawjson.Quote("palimpsest: "+message))
 }
 
 // trouble says what is wrong with a connection, without its address: that may be

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
@@ -54,31 +53,6 @@ func (x *exchange) reading(ctx context.Context, r *identify.Request, size int) *
 	}
 	return out
 }
-
-// small reports whether a request is too small for any policy. Where the window is
-// not known the automatic policy waits for the provider to refuse.
-func (x *exchange) small(ctx context.Context) bool {
-	if x.request.Header.Get("Content-Encoding") != "" || x.request.Header.Get(ThreadHeader) != "" {
-		return false
-	}
-	if a := x.native.asked; a != nil && a.emulated {
-		return false
-	}
-	if h := x.native.held; h != nil && h.rebuilt != nil {
-		return !h.rebuilt.strict && h.rebuilt.Log == "" && len(h.rebuilt.body) < smallAlways
-	}
-	if len(x.body) < smallAlways {
-		return true
-	}
-	switch x.t.options.Config.Policy.(type) {
-	case nil, policy.Auto:
-		return x.model(ctx, x.modelName(nil)).Window == 0
-	}
-	return false
-}
-
-// smallAlways is the size of a body, in bytes, below which no policy is asked.
-const smallAlways = 12 << 10
 
 // modelName is the model that the request asks for, which need not have been looked
 // into.

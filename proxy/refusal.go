@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/render"
 )
@@ -82,12 +83,12 @@ const maxError = 8 << 10
 
 // earlyEvent looks at the first event that says anything.
 func (x *exchange) earlyEvent(res *http.Response) (why refusal) {
-	stream := newEvents(res.Body)
+	stream := sse.NewReader(res.Body, 0)
 	var seen []byte
 	var failed error
 	for len(seen) < maxRefusal {
-		e, err := stream.next()
-		seen = append(seen, e.raw...)
+		e, err := nextEvent(stream)
+		seen = append(seen, e.Raw...)
 		if err != nil {
 			failed = err
 			break
@@ -95,12 +96,12 @@ func (x *exchange) earlyEvent(res *http.Response) (why refusal) {
 		if prelude(e) {
 			continue
 		}
-		if e.isError() {
-			why = refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, []byte(e.data)), e.data}
+		if isError(e) {
+			why = refusal{llm.Classify(x.endpoint.dialect.API(), res.StatusCode, []byte(e.Data)), e.Data}
 		}
 		break
 	}
-	rest := io.Reader(stream.r)
+	rest := stream.Rest()
 	if failed != nil {
 		rest = failing{failed}
 	}
@@ -112,84 +113,83 @@ func (x *exchange) earlyEvent(res *http.Response) (why refusal) {
 }
 
 // isError reports whether an event says that the answer has failed.
-func (ev sent) isError() bool {
-	if v := gjson.Get(ev.data, "error"); v.Exists() && v.Type != gjson.Null {
+func isError(e sse.Event) bool {
+	if v := gjson.Get(e.Data, "error"); v.Exists() && v.Type != gjson.Null {
 		return true
 	}
-	return ev.name == "error" || gjson.Get(ev.data, "response.error").IsObject()
+	return e.Name == "error" || gjson.Get(e.Data, "response.error").IsObject()
 }
 
 // prelude reports whether an event comes before the model has begun to answer.
-func prelude(e sent) bool {
-	switch gjson.Get(e.data, "type").Str {
+func prelude(e sse.Event) bool {
+	switch gjson.Get(e.Data, "type").Str {
 	case "response.created", "response.in_progress", "response.queued", "ping":
 		return true
 	}
-	return strings.TrimSpace(e.data) == ""
+	return strings.TrimSpace(e.Data) == ""
 }
 
-// harder asks once more with a smaller request. Where none can be made the
-// refusal is the answer.
-func (x *exchange) harder(ctx context.Context, d decision, res *http.Response) (decision, *http.Response, error) {
-	smaller := x.guarded(ctx, "overflow", func(ctx context.Context) (decision, error) { return x.overflowed(ctx, d) })
-	if smaller.action == Passed {
-		if smaller.reason != "" {
-			d.reason = smaller.reason
-		}
-		if told := x.unknown(); told != nil {
-			res.Body.Close()
-			res = told
-		}
-		return d, res, nil
-	}
-	res.Body.Close()
-	again, err := x.send(smaller)
-	if err != nil {
-		return smaller, nil, err
-	}
-	switch why := x.refusal(again, smaller); {
-	case why.kind == llm.ErrInvalid:
-		return x.backOff(ctx, smaller, again)
-	case why.kind == "" && again.StatusCode == http.StatusOK:
-		x.t.recovered.Add(1)
-	}
-	return smaller, again, nil
-}
+// remedy is what is done about a refusal. Each is tried once, and none after one that comes
+// behind it.
+type remedy int
 
-// backOff is for a request of ours that the provider finds invalid: the client's
-// own goes out, and its answer counts, whatever it is.
-func (x *exchange) backOff(ctx context.Context, d decision, res *http.Response) (decision, *http.Response, error) {
-	x.fault("invalid", llm.ErrInvalid, d.step)
-	res.Body.Close()
-	d = decision{action: Passed, reason: "refused", read: d.read, step: d.step}
-	again, err := x.send(d)
-	if err != nil {
-		return d, nil, err
+const (
+	noRemedy     remedy = iota
+	wholeHistory        // in the place of its name, which the provider does not know
+	smaller             // of what was too long
+	ownBytes            // the client's, where the provider finds ours invalid; their answer counts, whatever it is
+	noReasoning         // reasoning that was made for a prompt of ours does not hold for the client's
+)
+
+// ask sends what was decided upon, and in another way what the provider refuses for a reason
+// that we can do something about. It returns the decision that was answered, and why that was
+// refused.
+func (x *exchange) ask(ctx context.Context, d decision) (decision, *http.Response, refusal, error) {
+	res, err := x.send(d)
+	for err == nil && x.endpoint.task == generate {
+		why := x.refusal(res, d)
+		if d.remedy == smaller && why.kind == "" && res.StatusCode == http.StatusOK {
+			x.t.recovered.Add(1)
+		}
+		next := x.remedy(ctx, d, res, why)
+		if next.remedy == d.remedy || next.action == Passed && next.remedy != ownBytes {
+			if next.remedy == smaller && d.remedy != smaller {
+				d.reason = or(next.reason, d.reason)
+				res = x.unknown(res)
+			}
+			return d, res, why, nil
+		}
+		res.Body.Close()
+		d = next
+		res, err = x.send(d)
 	}
-	why := x.refusal(again, d)
-	if why.kind != llm.ErrInvalid {
-		return d, again, nil
-	}
-	return x.unbound(ctx, d, again, why)
+	return d, res, refusal{}, err
 }
 
 // aboutReasoning finds out whether a refusal is about reasoning.
 var aboutReasoning = regexp.MustCompile(`(?i)thinking|signature|encrypted|reasoning`)
 
-// unbound is for a request of the client's own that is refused because of the
-// model's reasoning in it: reasoning that was made for a prompt of ours does not
-// hold for the client's. Without any reasoning the request is sent once more.
-func (x *exchange) unbound(ctx context.Context, d decision, res *http.Response, why refusal) (decision, *http.Response, error) {
-	if d.step == nil && d.reason != "fault" && d.reason != "native" || !aboutReasoning.MatchString(why.said) {
-		return d, res, nil
+// remedy is what is sent after a refusal: the same decision where there is nothing to be done, and
+// one that passes where it could not be.
+func (x *exchange) remedy(ctx context.Context, d decision, res *http.Response, why refusal) (next decision) {
+	invalid := why.kind == llm.ErrInvalid
+	switch {
+	case d.remedy < wholeHistory && x.forgotten(res, d, why):
+		next = x.whole(ctx)
+		next.remedy = wholeHistory
+	case d.remedy < smaller && why.kind == llm.ErrOverflow:
+		next = x.guarded(ctx, "overflow", func(ctx context.Context) (decision, error) { return x.overflowed(ctx, d) })
+		next.remedy = smaller
+	case d.remedy < ownBytes && invalid && d.action != Passed:
+		x.fault("invalid", llm.ErrInvalid, d.step)
+		next = decision{action: Passed, reason: "refused", read: d.read, step: d.step, remedy: ownBytes}
+	case d.remedy < noReasoning && invalid && (d.step != nil || d.reason == "fault" || d.reason == "native") && aboutReasoning.MatchString(why.said):
+		next = x.guarded(ctx, "reasoning", func(ctx context.Context) (decision, error) { return x.withoutReasoning(ctx, d.read) })
+		next.remedy = noReasoning
+	default:
+		return d
 	}
-	plain := x.guarded(ctx, "reasoning", func(ctx context.Context) (decision, error) { return x.withoutReasoning(ctx, d.read) })
-	if plain.action == Passed {
-		return d, res, nil
-	}
-	res.Body.Close()
-	again, err := x.send(plain)
-	return plain, again, err
+	return next
 }
 
 func (x *exchange) withoutReasoning(ctx context.Context, r *reading) (decision, error) {

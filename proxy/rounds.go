@@ -8,8 +8,8 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -52,7 +52,7 @@ func (x *exchange) answer(res *http.Response, d decision) (*http.Response, error
 		return res, nil
 	}
 	r.resume()
-	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+	if !streams(res) {
 		return r.whole(res)
 	}
 	if !unpacked(res) {
@@ -63,7 +63,7 @@ func (x *exchange) answer(res *http.Response, d decision) (*http.Response, error
 	own, api := *x, x.endpoint.dialect
 	own.request = x.request.WithContext(ctx)
 	r.x = &own
-	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: newEvents(res.Body), answer: api.NewStream(), translator: api.translator()}
+	res.Body = &stream{rounds: r, body: res.Body, cancel: cancel, events: sse.NewReader(res.Body, 0), answer: api.NewStream(), translator: api.translator()}
 	return res, nil
 }
 

@@ -27,22 +27,23 @@ import (
 // Transport is the exchange of a Proxy as an http.RoundTripper, for the
 // http.Client of an SDK in one process. It is safe for concurrent use.
 type Transport struct {
-	options   Options
-	models    token.ModelSet
-	log       store.Log
-	plans     store.Plans
-	documents store.Documents
-	requests  *identify.Tenant
-	waiting   waiting
-	renamed   *lru.Cache[string, string] // the provider's ids of responses, by the client's
+	options  Options
+	models   token.ModelSet
+	log      store.Log
+	plans    store.Plans
+	requests *identify.Tenant
+	waiting  waiting
+	renamed  *lru.Cache[string, string] // the provider's ids of responses, by the client's
 	// lost are conversations of which something could not be kept, so that what the
 	// documents say of them is not true any more.
-	lost      *lru.Cache[string, bool]
-	windows   windows
-	retry     retry.Policy // of further requests for an answer
-	secret    secret
-	responses responseLog
-	lineage   lineage
+	lost    *lru.Cache[string, bool]
+	windows records[knownWindow]
+	// beginnings list conversations by the message that they begin with.
+	beginnings records[[]string]
+	retry      retry.Policy // of further requests for an answer
+	secret     secret
+	responses  responseLog
+	lineage    lineage
 
 	mu         sync.Mutex
 	compactors map[string]*palimpsest.Compactor // by the name of the counter
@@ -121,16 +122,15 @@ func NewTransport(o *Options) (*Transport, error) {
 	if c.Answers == nil {
 		c.Answers = llm.NewAnswers(nil) // one for all counters
 	}
-	t.log, t.plans, t.documents = c.Log, c.Plans, o.Documents
+	t.log, t.plans = c.Log, c.Plans
 	if c.Documents == nil {
 		c.Documents = o.Documents
 	}
-	if t.documents == nil {
-		t.documents = kept
+	documents := o.Documents
+	if documents == nil {
+		documents = kept
 	}
-	t.responses.documents = t.documents
-	t.windows = windows{documents: t.documents, known: lru.New[string, knownWindow](maxWindows)}
-	t.lineage = lineage{documents: t.documents, origins: lru.New[string, []string](maxSessions), sessions: lru.New[string, *session](maxSessions)}
+	t.responses.records, t.beginnings, t.windows, t.lineage = responsesIn(documents), beginningsIn(documents), windowsIn(documents), lineageIn(documents)
 	t.lost = lru.New[string, bool](maxRenamed)
 	t.waiting.logs, t.renamed = lru.New[string, bool](maxSessions), lru.New[string, string](maxRenamed)
 	if _, err := palimpsest.New(t.options.Config); err != nil {
@@ -153,30 +153,22 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = withoutOurs(r)
 		r.Body = http.NoBody
 	}
-	held, tenant := 0, t.options.Config.Requester.TenantID
-	take := func(bytes int) bool {
-		ok := t.options.Memory.Take(tenant, bytes)
-		if ok {
-			held += bytes
-		}
-		return ok
-	}
-	release := sync.OnceFunc(func() { t.options.Memory.Give(tenant, held) })
+	room := t.room()
 	x := &exchange{t: t, request: r, endpoint: e, start: time.Now()}
-	body, whole, err := readPieces[string](r.Body, t.options.MaxBody, take)
+	body, whole, err := readPieces[string](r.Body, t.options.MaxBody, room.take)
 	if err == nil && whole {
 		x.body = body
-		x.plain, x.unreadable = decodedPieces(r.Header, body, t.options.MaxBody, take)
+		x.plain, x.unreadable = decodedPieces(r.Header, body, t.options.MaxBody, room.take)
 	}
 	if errors.Is(err, errBusy) || errors.Is(x.unreadable, errBusy) {
-		release()
+		room.giveBack()
 		// Who is cut off while he sends reads no answer.
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, t.options.MaxBody))
 		r.Body.Close()
 		return busy(r), nil
 	}
 	if err != nil {
-		release()
+		room.giveBack()
 		return nil, err
 	}
 	var res *http.Response
@@ -189,28 +181,27 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		res, err = t.options.Base.RoundTrip(out)
 	}
 	if err != nil {
-		release()
+		room.giveBack()
 		return nil, err
 	}
-	res.Body = &releasing{res.Body, release}
+	res.Body = &releasing{res.Body, room}
 	return res, nil
 }
 
 // releasing is the body of an answer, which gives back the room of its request.
 type releasing struct {
 	io.ReadCloser
-	release func()
+	room *room
 }
 
 func (b *releasing) Close() error {
-	b.release()
+	b.room.giveBack()
 	return b.ReadCloser.Close()
 }
 
 // busy answers a request for which there is no room now.
 func busy(r *http.Request) *http.Response {
-	res := answering(r, http.StatusServiceUnavailable, jsonKind,
-		`{"type":"error","error":{"type":"overloaded_error","code":503,"message":"palimpsest: too many large requests are at work: ask again"}}`)
+	res := answering(r, http.StatusServiceUnavailable, jsonKind, ourError(http.StatusServiceUnavailable, "overloaded_error", "too many large requests are at work: ask again"))
 	res.Header.Set("Retry-After", "1")
 	res.Header.Set(ActionHeader, Passed)
 	res.Header.Set(ReasonHeader, "busy")

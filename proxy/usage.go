@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -9,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -21,15 +20,22 @@ func (x *exchange) metered(res *http.Response, d decision) {
 	if d.step == nil || res.StatusCode != http.StatusOK || d.instead() || d.action == Passed && !x.near(d) || d.step.read.beyond() {
 		return
 	}
-	stream := strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream")
-	if stream && !unpacked(res) {
+	m := &meter{x: x, step: d.step}
+	if streams(res) {
+		m.stream = x.endpoint.dialect.NewStream()
+		x.eventwise(res, m.event)
 		return
 	}
-	m := &meter{ReadCloser: res.Body, x: x, step: d.step, of: d.step.prepared, header: res.Header.Clone()}
-	if stream {
-		m.stream = x.endpoint.dialect.NewStream()
-	}
-	res.Body = m
+	header := res.Header.Clone()
+	res.Body = &atOnce{ReadCloser: res.Body, look: func(raw []byte) {
+		body, err := decoded(header, raw, maxAnswer)
+		if err != nil {
+			return
+		}
+		if a, err := x.endpoint.dialect.DecodeAnswer(body); err == nil {
+			m.book(a.Usage)
+		}
+	}}
 }
 
 // beyond reports whether the provider puts into the prompt what the request does
@@ -37,88 +43,47 @@ func (x *exchange) metered(res *http.Response, d decision) {
 // prompts.
 func (r *reading) beyond() bool { return r.Names("cachedContent") || r.Names("prompt") }
 
-// meter is the body of an answer. It books the usage before it hands out the
-// bytes that tell of it, so that no further request can be there first.
+// meter books the usage before the client is given the bytes that tell of it, so that no
+// further request can be there first.
 type meter struct {
-	io.ReadCloser
 	x      *exchange
 	step   *step
-	of     *palimpsest.Prepared // what the request was
-	header http.Header
-	stream wire.Stream // nil for an answer in one piece
-
-	buf    []byte // a line that is not whole, or a body to be handed out
-	err    error  // behind a body
-	read   bool   // the body was read
+	stream wire.Stream
 	booked bool
 }
 
-func (m *meter) Read(p []byte) (int, error) {
-	if m.stream != nil {
-		n, err := m.ReadCloser.Read(p)
-		m.look(p[:n])
-		return n, err
-	}
-	if !m.read {
-		m.read = true
-		m.whole()
-	}
-	n := copy(p, m.buf)
-	if m.buf = m.buf[n:]; n > 0 {
-		return n, nil
-	}
-	if m.err != nil {
-		return 0, m.err
-	}
-	return m.ReadCloser.Read(p)
+// atOnce is the body of an answer in one piece, which is looked at as a whole when its
+// reading begins. What is longer than anybody's answer passes.
+type atOnce struct {
+	io.ReadCloser
+	look func(raw []byte)
+	rest io.Reader
 }
 
-// whole reads a body in one piece. What is longer than anybody's answer passes.
-func (m *meter) whole() {
-	raw, all, err := readBody[[]byte](m.ReadCloser, maxAnswer)
-	m.buf, m.err = raw, err
-	if err != nil || !all {
-		return
-	}
-	body, err := decoded(m.header, raw, maxAnswer)
-	if err != nil {
-		return
-	}
-	if a, err := m.x.endpoint.dialect.DecodeAnswer(body); err == nil {
-		m.book(a.Usage)
-	}
-}
-
-// look goes through the lines of a stream.
-func (m *meter) look(p []byte) {
-	for !m.booked {
-		line, rest, whole := bytes.Cut(p, []byte("\n"))
-		if !whole {
-			if m.buf = append(m.buf, p...); len(m.buf) > maxEvent {
-				m.booked, m.buf = true, nil
-			}
-			return
-		}
-		p = rest
-		if len(m.buf) > 0 {
-			line = append(m.buf, line...)
-			m.buf = nil
-		}
-		if data, ok := bytes.CutPrefix(line, []byte("data:")); ok && bytes.Contains(data, []byte(`"usage`)) {
-			m.event(string(bytes.TrimSpace(data)))
+func (b *atOnce) Read(p []byte) (int, error) {
+	if b.rest == nil {
+		raw, all, err := readBody[[]byte](b.ReadCloser, maxAnswer)
+		b.rest = again(raw, err, b.ReadCloser)
+		if err == nil && all {
+			b.look(raw)
 		}
 	}
+	return b.rest.Read(p)
 }
 
 // event takes in an event that may tell of usage. It is booked at the end of the
 // answer, when all is known that could speak against it; Chat tells of it in an
 // event of its own. Where the rest of the answer is left out, not every piece of it
 // fits.
-func (m *meter) event(data string) {
-	now, err := m.stream.Event(data)
+func (m *meter) event(e sse.Event) []byte {
+	if m.booked || !strings.Contains(e.Data, `"usage`) {
+		return e.Raw
+	}
+	now, err := m.stream.Event(e.Data)
 	if err == nil && now.Usage.Known && (now.Stop != "" || m.x.endpoint.dialect.API() == wire.Chat) {
 		m.book(now.Usage)
 	}
+	return e.Raw
 }
 
 // patience bounds how long an answer waits until its usage is booked: somebody
@@ -133,7 +98,7 @@ func (m *meter) book(used wire.Usage) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.x.request.Context()), patience)
 	defer cancel()
-	x, s, of := *m.x, m.step, m.of
+	x, s, of := *m.x, m.step, m.step.prepared
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -16,6 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
 	"github.com/palimpsest-ai/palimpsest/proxy/native"
 )
@@ -33,7 +34,7 @@ type socket struct {
 	// id is the last response, and items the input and output up to its end.
 	id    string
 	items []string
-	held  int // bytes of Memory that the items take
+	room  *room // of the items
 }
 
 const (
@@ -44,10 +45,10 @@ const (
 	socketPatience = 2 * time.Minute
 )
 
-// asking is a message of the client's.
+// asking is a message of the client's; busy says that there was no room for it.
 type asking struct {
 	text string
-	held int // bytes of Memory
+	room *room
 	busy bool
 }
 
@@ -61,7 +62,7 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
 	conn.SetReadLimit(-1) // read has one
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), socketLife)
 	defer cancel()
-	s := &socket{proxy: p, request: r, conn: conn}
+	s := &socket{proxy: p, request: r, conn: conn, room: p.transport.room()}
 	defer s.forget()
 	asked := make(chan asking)
 	read := make(chan struct{})
@@ -77,7 +78,7 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
 			select {
 			case asked <- a:
 			case <-ctx.Done():
-				s.give(a.held)
+				a.room.giveBack()
 				return
 			}
 		}
@@ -86,7 +87,7 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
 		select {
 		case a := <-asked:
 			err := s.answer(ctx, a)
-			s.give(a.held)
+			a.room.giveBack()
 			if err != nil {
 				return
 			}
@@ -96,10 +97,6 @@ func (p *Proxy) serveSocket(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 }
-
-func (s *socket) tenant() string { return s.proxy.transport.options.Config.Requester.TenantID }
-
-func (s *socket) give(bytes int) { s.proxy.transport.options.Memory.Give(s.tenant(), bytes) }
 
 // read reads the next message, for which there has to be room.
 func (s *socket) read(ctx context.Context) (a asking, err error) {
@@ -111,13 +108,8 @@ func (s *socket) read(ctx context.Context) (a asking, err error) {
 		s.conn.Close(websocket.StatusUnsupportedData, "requests are text")
 		return a, fmt.Errorf("a message of type %s", kind)
 	}
-	text, whole, err := readPieces[string](r, s.proxy.transport.options.MaxBody, func(bytes int) bool {
-		ok := s.proxy.transport.options.Memory.Take(s.tenant(), bytes)
-		if ok {
-			a.held += bytes
-		}
-		return ok
-	})
+	a.room = s.proxy.transport.room()
+	text, whole, err := readPieces[string](r, s.proxy.transport.options.MaxBody, a.room.take)
 	switch {
 	case errors.Is(err, errBusy):
 		a.busy = true
@@ -127,7 +119,7 @@ func (s *socket) read(ctx context.Context) (a asking, err error) {
 		err = io.ErrShortBuffer
 	}
 	if a.text = text; err != nil {
-		s.give(a.held)
+		a.room.giveBack()
 	}
 	return a, err
 }
@@ -157,32 +149,16 @@ func (s *socket) answer(ctx context.Context, a asking) error {
 		items, gone = slices.Concat(s.items, r.Items), append(gone, "previous_response_id")
 	}
 	if gjson.Get(a.text, "generate").Type == gjson.False {
-		return s.prepared(ctx, r, items)
+		// It asks for no words, and only puts what later ones go on with.
+		now := time.Now()
+		made := native.ResponsesAnswer{ID: "resp_" + identify.Digest("socket", s.request.RemoteAddr, now.String()), Created: now.Unix()}
+		return s.relay(ctx, strings.NewReader(made.Events(r)), items)
 	}
-	return s.ask(ctx, r, items, set(r.Body(items, gone...), "stream", "true"))
-}
-
-// prepared answers a request that asks for no words: it only puts what later ones go on with.
-func (s *socket) prepared(ctx context.Context, r *native.Responses, items []string) error {
-	now := time.Now()
-	made := native.ResponsesAnswer{ID: "resp_" + identify.Digest("socket", s.request.RemoteAddr, now.String()), Created: now.Unix()}
-	stream := newEvents(strings.NewReader(made.Events(r)))
-	for {
-		e, err := stream.next()
-		if e.data != "" {
-			if err := s.write(ctx, e.data); err != nil {
-				return err
-			}
-		}
-		if err != nil {
-			s.keep(made.ID, items)
-			return nil
-		}
-	}
+	return s.ask(ctx, items, set(r.Body(items, gone...), "stream", "true"))
 }
 
 // ask asks the provider, by way of the exchange that every request takes.
-func (s *socket) ask(ctx context.Context, r *native.Responses, items []string, body string) error {
+func (s *socket) ask(ctx context.Context, items []string, body string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	res, err := s.proxy.transport.RoundTrip(s.outgoing(ctx, body))
@@ -190,20 +166,25 @@ func (s *socket) ask(ctx context.Context, r *native.Responses, items []string, b
 		return s.refuse(ctx, http.StatusBadGateway, "api_error", "palimpsest: the provider gave no answer: "+trouble(err))
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+	if res.StatusCode != http.StatusOK || !streams(res) {
 		said, _, _ := readBody[string](res.Body, maxRefusal)
 		return s.refused(ctx, res, said)
 	}
-	stream := newEvents(res.Body)
+	return s.relay(ctx, res.Body, items)
+}
+
+// relay writes the events of an answer, and holds what they and the items before them come to.
+func (s *socket) relay(ctx context.Context, answer io.Reader, items []string) error {
+	stream := sse.NewReader(answer, 0)
 	for {
-		e, err := stream.next()
-		if rawjson.Valid(e.data) {
-			switch gjson.Get(e.data, "type").Str {
+		e, err := nextEvent(stream)
+		if rawjson.Valid(e.Data) {
+			switch gjson.Get(e.Data, "type").Str {
 			case "response.completed", "response.incomplete":
-				answer := gjson.Get(e.data, "response")
-				s.keep(answer.Get("id").Str, slices.Concat(items, elements(answer.Get("output"))))
+				response := gjson.Get(e.Data, "response")
+				s.keep(response.Get("id").Str, slices.Concat(items, elements(response.Get("output"))))
 			}
-			if err := s.write(ctx, e.data); err != nil {
+			if err := s.write(ctx, e.Data); err != nil {
 				return err
 			}
 		}
@@ -255,14 +236,14 @@ func (s *socket) keep(id string, items []string) {
 	for _, item := range items {
 		size += len(item)
 	}
-	if id != "" && int64(size) <= s.proxy.transport.options.MaxBody && s.proxy.transport.options.Memory.Take(s.tenant(), size) {
-		s.id, s.items, s.held = id, items, size
+	if id != "" && int64(size) <= s.proxy.transport.options.MaxBody && s.room.take(size) {
+		s.id, s.items = id, items
 	}
 }
 
 func (s *socket) forget() {
-	s.give(s.held)
-	s.id, s.items, s.held = "", nil, 0
+	s.room.giveBack()
+	s.id, s.items = "", nil
 }
 
 // refused says what the provider answered in place of a stream.

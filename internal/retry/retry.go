@@ -5,6 +5,7 @@
 package retry
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -47,11 +48,11 @@ type Decision struct {
 // returns the last error of op; it is never nil with a done context and an op
 // that fails.
 func (p Policy) Do(ctx context.Context, op func(ctx context.Context) error, decide func(err error) Decision) error {
-	now := p.clock()
-	start := now()
+	p = p.filled()
+	start := p.Now()
 	for attempt := 1; ; attempt++ {
 		err := op(ctx)
-		if err == nil || ctx.Err() != nil || attempt >= p.attempts() {
+		if err == nil || ctx.Err() != nil || attempt >= p.Attempts {
 			return err
 		}
 		d := decide(err)
@@ -59,14 +60,14 @@ func (p Policy) Do(ctx context.Context, op func(ctx context.Context) error, deci
 			return err
 		}
 		wait := p.wait(attempt, d.After)
-		at := now()
-		if at.Add(wait).Sub(start) > p.total() {
+		at := p.Now()
+		if at.Add(wait).Sub(start) > p.Total {
 			return err
 		}
 		if deadline, ok := ctx.Deadline(); ok && !at.Add(wait).Before(deadline) {
 			return err
 		}
-		if p.sleep(ctx, wait) != nil {
+		if p.Sleep(ctx, wait) != nil {
 			return err
 		}
 	}
@@ -77,37 +78,35 @@ func (p Policy) Do(ctx context.Context, op func(ctx context.Context) error, deci
 // told the same moment.
 func (p Policy) wait(attempt int, after time.Duration) time.Duration {
 	longest := p.Base
-	if longest <= 0 {
-		longest = 500 * time.Millisecond
-	}
-	most := p.Max
-	if most <= 0 {
-		most = 20 * time.Second
-	}
-	for range attempt - 1 {
-		if longest >= most {
-			break
-		}
+	for n := 1; n < attempt && longest < p.Max; n++ {
 		longest *= 2
 	}
-	longest = min(longest, most)
+	longest = min(longest, p.Max)
 	if after > 0 {
-		return after + p.jitter(min(after/10, longest))
+		return after + p.Jitter(min(after/10, longest))
 	}
-	return p.jitter(longest)
+	return p.Jitter(longest)
 }
 
-func (p Policy) jitter(longest time.Duration) time.Duration {
-	if p.Jitter != nil {
-		return p.Jitter(longest)
+// filled has the defaults in place of zero fields.
+func (p Policy) filled() Policy {
+	p.Attempts = cmp.Or(max(p.Attempts, 0), 4)
+	p.Base = cmp.Or(max(p.Base, 0), 500*time.Millisecond)
+	p.Max = cmp.Or(max(p.Max, 0), 20*time.Second)
+	p.Total = cmp.Or(max(p.Total, 0), 2*time.Minute)
+	if p.Sleep == nil {
+		p.Sleep = sleep
 	}
-	return time.Duration(rand.Int64N(int64(longest) + 1))
+	if p.Jitter == nil {
+		p.Jitter = func(longest time.Duration) time.Duration { return time.Duration(rand.Int64N(int64(longest) + 1)) }
+	}
+	if p.Now == nil {
+		p.Now = time.Now
+	}
+	return p
 }
 
-func (p Policy) sleep(ctx context.Context, d time.Duration) error {
-	if p.Sleep != nil {
-		return p.Sleep(ctx, d)
-	}
+func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -116,25 +115,4 @@ func (p Policy) sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-func (p Policy) attempts() int {
-	if p.Attempts <= 0 {
-		return 4
-	}
-	return p.Attempts
-}
-
-func (p Policy) total() time.Duration {
-	if p.Total <= 0 {
-		return 2 * time.Minute
-	}
-	return p.Total
-}
-
-func (p Policy) clock() func() time.Time {
-	if p.Now != nil {
-		return p.Now
-	}
-	return time.Now
 }

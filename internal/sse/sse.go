@@ -1,7 +1,7 @@
 // Package sse reads server-sent events, the form in which model providers
 // stream their answers (https://html.spec.whatwg.org/multipage/server-sent-events.html,
 // section 9.2.6). Reconnection times are not read: whoever can resume decides for
-// himself when.
+// himself when. A line ends with LF, or CR and LF; no provider ends one with CR alone.
 package sse
 
 import (
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // DefaultLimit is the largest event, in bytes, that a reader takes when none is
@@ -27,22 +28,32 @@ type Event struct {
 	// ID is the id field, or empty; of this event alone, not the last of the
 	// stream. Providers send none.
 	ID string
-	// Data is the data lines, joined by newlines.
+	// Data is the data lines, joined by newlines. A comment has none.
 	Data string
-	// Cut marks the last event of a stream that ended inside it, before the
-	// empty line that closes an event. The standard drops it; some servers never
-	// send that line at the end, so the caller decides.
-	Cut bool
+	// Raw is the event as it came.
+	Raw []byte
 }
 
-// Reader reads events from a stream. It is not safe for concurrent use.
+// With is the event with other data, as bytes: those that it came as where the data
+// is the same.
+func (e Event) With(data string) []byte {
+	if data == e.Data && e.Raw != nil {
+		return e.Raw
+	}
+	var b bytes.Buffer
+	if e.Name != "" {
+		b.WriteString("event: " + e.Name + "\n")
+	}
+	b.WriteString("data: " + data + "\n\n")
+	return b.Bytes()
+}
+
+// Reader reads events from a stream, and loses no byte of it. It is not safe for
+// concurrent use.
 type Reader struct {
 	r     *bufio.Reader
 	limit int
-	line  []byte
 	begun bool
-	after bool // the last line ended in CR: an LF that follows belongs to it
-	err   error
 }
 
 // NewReader returns a reader of r that takes events of up to limit bytes;
@@ -51,89 +62,58 @@ func NewReader(r io.Reader, limit int) *Reader {
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
-	return &Reader{r: bufio.NewReaderSize(r, 8<<10), limit: limit}
+	return &Reader{r: bufio.NewReaderSize(r, 16<<10), limit: limit}
 }
 
-// Next returns the next event that carries data. At the end of the stream the
-// error is io.EOF; it is ErrTooLarge for an event over the limit, and else what
-// the stream returned. After an error every further call returns the same one.
+// Rest is what was not read yet.
+func (r *Reader) Rest() io.Reader { return r.r }
+
+// Next returns the next event. With an error it returns what came of one before it:
+// some servers never send the empty line that closes the last event. The error is
+// io.EOF at the end of the stream, else what the stream returned. For an event over
+// the limit it is ErrTooLarge, and Raw is what was read of it; reading can go on
+// behind that.
 func (r *Reader) Next() (Event, error) {
-	if r.err != nil {
-		return Event{}, r.err
-	}
 	var e Event
-	var data []byte
-	has, size := false, 0
+	var data []string
 	for {
-		line, err := r.readLine(r.limit - size)
-		if err != nil {
-			r.err = err
-			// What came before a broken connection is as good as at a clean end.
-			if has && !errors.Is(err, ErrTooLarge) {
-				e.Data, e.Cut = string(data), true
-				return e, nil
-			}
-			return Event{}, err
+		line, err := r.line(&e)
+		if err == nil && len(e.Raw) > r.limit {
+			return Event{Raw: e.Raw}, fmt.Errorf("sse: %w: more than %d bytes", ErrTooLarge, r.limit)
 		}
-		size += len(line)
-		if len(line) == 0 {
-			if has {
-				e.Data = string(data)
-				return e, nil
-			}
-			e, size = Event{}, 0
-			continue
-		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimPrefix(value, []byte(" "))
-		switch string(name) {
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
 		case "event":
-			e.Name = string(value)
+			e.Name = value
 		case "id":
-			e.ID = string(value)
+			e.ID = value
 		case "data":
-			if has {
-				data = append(data, '\n')
-			}
-			data = append(data, value...)
-			has = true
+			data = append(data, value)
+		}
+		if err != nil || line == "" {
+			e.Data = strings.Join(data, "\n")
+			return e, err
 		}
 	}
 }
 
-// readLine returns the next line without its end, which is CR, LF or both. The
-// bytes are good until the next call. A last line without an end is a line.
-func (r *Reader) readLine(limit int) ([]byte, error) {
-	r.line = r.line[:0]
+// line adds the next line to an event, and returns it without its end.
+func (r *Reader) line(e *Event) (string, error) {
+	from := len(e.Raw)
 	for {
-		b, err := r.r.ReadByte()
-		if err != nil {
-			if len(r.line) > 0 {
-				break
-			}
-			return nil, err
-		}
-		if r.after {
-			r.after = false
-			if b == '\n' {
+		piece, err := r.r.ReadSlice('\n')
+		e.Raw = append(e.Raw, piece...)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			if err = nil; len(e.Raw) <= r.limit {
 				continue
 			}
 		}
-		if b == '\n' {
-			break
+		line := strings.TrimRight(string(e.Raw[from:]), "\r\n")
+		if !r.begun {
+			line = strings.TrimPrefix(line, "\ufeff")
 		}
-		if b == '\r' {
-			r.after = true
-			break
-		}
-		if len(r.line) >= limit {
-			return nil, fmt.Errorf("sse: %w: more than %d bytes", ErrTooLarge, r.limit)
-		}
-		r.line = append(r.line, b)
-	}
-	if !r.begun {
 		r.begun = true
-		r.line = bytes.TrimPrefix(r.line, []byte("\xef\xbb\xbf"))
+		return line, err
 	}
-	return r.line, nil
 }

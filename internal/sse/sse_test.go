@@ -22,34 +22,38 @@ var tests = []struct {
 	{"lines", "data: a\ndata:\ndata:  b\n\n", []sse.Event{{Data: "a\n\n b"}}},
 	{"no space", "data:a\n\n", []sse.Event{{Data: "a"}}},
 	{"comments and other fields", ": hello\nid: 1\nretry: 5\ndata: a\nodd\n\n", []sse.Event{{ID: "1", Data: "a"}}},
-	{"comment alone", ": hello\n\n", nil},
-	{"name without data", "event: x\n\ndata: a\n\n", []sse.Event{{Data: "a"}}},
+	{"comment alone", ": hello\n\n", []sse.Event{{}}},
+	{"name without data", "event: x\n\ndata: a\n\n", []sse.Event{{Name: "x"}, {Data: "a"}}},
 	{"empty data", "data\n\n", []sse.Event{{}}},
 	{"CRLF", "event: x\r\ndata: a\r\n\r\ndata: b\r\n\r\n", []sse.Event{{Name: "x", Data: "a"}, {Data: "b"}}},
-	{"CR", "data: a\r\rdata: b\r\r", []sse.Event{{Data: "a"}, {Data: "b"}}},
 	{"byte order mark", "\xef\xbb\xbfdata: a\n\n", []sse.Event{{Data: "a"}}},
-	{"cut in the line", "data: a\n\ndata: b", []sse.Event{{Data: "a"}, {Data: "b", Cut: true}}},
-	{"cut behind the line", "data: b\n", []sse.Event{{Data: "b", Cut: true}}},
-	{"cut before data", "event: b\n", nil},
+	{"cut in the line", "data: a\n\ndata: b", []sse.Event{{Data: "a"}, {Data: "b"}}},
+	{"cut behind the line", "data: b\n", []sse.Event{{Data: "b"}}},
+	{"cut before data", "event: b\n", []sse.Event{{Name: "b"}}},
 	{"nothing", "", nil},
 }
 
-func read(r *sse.Reader) (list []sse.Event, err error) {
+// read returns the events of a stream without their bytes, and these together.
+func read(r *sse.Reader) (list []sse.Event, raw string, err error) {
 	for {
 		e, err := r.Next()
-		if err != nil {
-			return list, err
+		raw += string(e.Raw)
+		if len(e.Raw) > 0 && !errors.Is(err, sse.ErrTooLarge) {
+			e.Raw = nil
+			list = append(list, e)
 		}
-		list = append(list, e)
+		if err != nil {
+			return list, raw, err
+		}
 	}
 }
 
 func TestReader(t *testing.T) {
 	for _, test := range tests {
 		for _, r := range []io.Reader{strings.NewReader(test.stream), iotest.OneByteReader(strings.NewReader(test.stream))} {
-			got, err := read(sse.NewReader(r, 0))
-			if err != io.EOF {
-				t.Errorf("%s: %v", test.name, err)
+			got, raw, err := read(sse.NewReader(r, 0))
+			if err != io.EOF || raw != test.stream {
+				t.Errorf("%s: %v, %q", test.name, err, raw)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.name, diff)
@@ -61,24 +65,24 @@ func TestReader(t *testing.T) {
 func TestReaderLimit(t *testing.T) {
 	for _, stream := range []string{"data: " + strings.Repeat("a", 100), strings.Repeat("data: aaaaaaa\n", 10), strings.Repeat("b: aaaaaaaaaa\n", 10)} {
 		r := sse.NewReader(strings.NewReader("data: ok\n\n"+stream+"\n\n"), 64)
-		got, err := read(r)
+		got, raw, err := read(r)
 		if len(got) != 1 || !errors.Is(err, sse.ErrTooLarge) {
 			t.Errorf("%.20q: %v, %v, want one event and ErrTooLarge", stream, got, err)
 		}
-		if _, again := r.Next(); again != err {
-			t.Errorf("the next error is %v, want the same", again)
+		if rest, err := io.ReadAll(r.Rest()); raw+string(rest) != "data: ok\n\n"+stream+"\n\n" {
+			t.Errorf("%.20q: came back as %q and %q, %v", stream, raw, rest, err)
 		}
 	}
 	// The limit is for one event, not for the stream.
-	if got, err := read(sse.NewReader(strings.NewReader(strings.Repeat("data: a\n\n", 100)), 64)); len(got) != 100 || err != io.EOF {
+	if got, _, err := read(sse.NewReader(strings.NewReader(strings.Repeat("data: a\n\n", 100)), 64)); len(got) != 100 || err != io.EOF {
 		t.Errorf("%d events, %v", len(got), err)
 	}
 }
 
 func TestReaderBroken(t *testing.T) {
 	broken := errors.New("broken")
-	got, err := read(sse.NewReader(io.MultiReader(strings.NewReader("data: a\n\ndata: b"), iotest.ErrReader(broken)), 0))
-	if diff := cmp.Diff([]sse.Event{{Data: "a"}, {Data: "b", Cut: true}}, got); diff != "" || err != broken {
+	got, _, err := read(sse.NewReader(io.MultiReader(strings.NewReader("data: a\n\ndata: b"), iotest.ErrReader(broken)), 0))
+	if diff := cmp.Diff([]sse.Event{{Data: "a"}, {Data: "b"}}, got); diff != "" || err != broken {
 		t.Errorf("%v %s", err, diff)
 	}
 }
@@ -88,21 +92,20 @@ func FuzzReader(f *testing.F) {
 		f.Add(test.stream)
 	}
 	f.Fuzz(func(t *testing.T, stream string) {
-		whole, err := read(sse.NewReader(strings.NewReader(stream), 1<<10))
-		bytewise, err2 := read(sse.NewReader(iotest.OneByteReader(strings.NewReader(stream)), 1<<10))
+		whole, raw, err := read(sse.NewReader(strings.NewReader(stream), 1<<10))
+		bytewise, _, err2 := read(sse.NewReader(iotest.OneByteReader(strings.NewReader(stream)), 1<<10))
 		if diff := cmp.Diff(whole, bytewise); diff != "" || (err == io.EOF) != (err2 == io.EOF) {
 			t.Fatalf("%v, %v: %s", err, err2, diff)
+		}
+		if err == io.EOF && raw != stream {
+			t.Fatalf("%q was read as %q", stream, raw)
 		}
 		// What was read can be written and read again.
 		var b strings.Builder
 		for _, e := range whole {
-			b.WriteString("event: " + e.Name + "\n")
-			for line := range strings.SplitSeq(e.Data, "\n") {
-				b.WriteString("data: " + line + "\n")
-			}
-			b.WriteString("\n")
+			b.Write(e.With(strings.ReplaceAll(e.Data, "\n", "\ndata: ")))
 		}
-		again, _ := read(sse.NewReader(strings.NewReader(b.String()), 0))
+		again, _, _ := read(sse.NewReader(strings.NewReader(b.String()), 0))
 		if len(again) != len(whole) {
 			t.Fatalf("%d events, then %d", len(whole), len(again))
 		}

@@ -45,8 +45,6 @@ type Config struct {
 	// Header is sent with every request, such as anthropic-beta. It may hold
 	// secrets and is not shown.
 	Header http.Header `json:"-"`
-	// Structured is how JSON answers are asked for; the zero value forces a tool.
-	Structured Structured
 	// HTTP sends the requests; nil stands for one with the default transport.
 	// Redirects are never followed.
 	HTTP *http.Client
@@ -61,22 +59,11 @@ func (c Config) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "anthropic.Config{Model: %q}", c.Model)
 }
 
-// Structured is how the model is made to answer in JSON.
-type Structured int
-
-// The ways to a JSON answer. A prompt whose own request has thinking on is
-// always asked with OutputFormat, because the API does not let it force a tool.
-const (
-	ForcedTool   Structured = iota // a tool that must be called: every model can
-	OutputFormat                   // output_config.format: newer models, exact
-)
-
 // Client asks one model. It is safe for concurrent use.
 type Client struct {
-	model      string
-	structured Structured
-	exchange   *exchange.Client
-	counting   *exchange.Client // the endpoint that counts
+	model    string
+	exchange *exchange.Client
+	counting *exchange.Client // the endpoint that counts
 	// noHeat: the model was found to refuse a temperature, as the newest do.
 	noHeat *atomic.Bool
 }
@@ -95,27 +82,14 @@ func New(c Config) (*Client, error) {
 		key = strings.TrimSpace(os.Getenv("ANTHROPIC_API_KEY"))
 		token = strings.TrimSpace(os.Getenv("ANTHROPIC_AUTH_TOKEN"))
 	}
-	version := cmp.Or(c.Version, DefaultVersion)
-	extra := c.Header.Clone()
 	ask := exchange.Config{
 		Provider: provider,
 		URL:      strings.TrimSuffix(strings.TrimRight(base, "/"), "/v1") + "/v1/messages",
 		HTTP:     c.HTTP,
-		Authorize: func(h http.Header) {
-			h.Set("Anthropic-Version", version)
-			if key != "" {
-				h.Set("X-Api-Key", key)
-			}
-			if token != "" {
-				h.Set("Authorization", "Bearer "+token)
-			}
-			for name, values := range extra {
-				h[name] = values
-			}
-		},
-		Secrets: append(exchange.Secrets(extra), key, token),
-		Retry:   c.Retry,
-		Limit:   c.MaxResponse,
+		Header: exchange.Headers(c.Header,
+			"Anthropic-Version", cmp.Or(c.Version, DefaultVersion), "X-Api-Key", key, "Authorization", exchange.Bearer(token)),
+		Retry: c.Retry,
+		Limit: c.MaxResponse,
 	}
 	x, err := exchange.New(ask)
 	if err != nil {
@@ -126,7 +100,7 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("anthropic.New: %w", err)
 	}
-	return &Client{model: c.Model, structured: c.Structured, exchange: x, counting: counting, noHeat: new(atomic.Bool)}, nil
+	return &Client{model: c.Model, exchange: x, counting: counting, noHeat: new(atomic.Bool)}, nil
 }
 
 // Model returns the name of the model.
@@ -156,6 +130,6 @@ func (c *Client) ask(ctx context.Context, p *prompt.Prompt, o *llm.Options) (*ll
 		return nil, fmt.Errorf("anthropic: %w", err)
 	}
 	return c.exchange.Ask(ctx, o.Timeout, &exchange.Question{
-		Body: q.body, API: codec.Codec{}, Schema: q.schema, OnDelta: q.deltas(o.OnDelta), Adjust: q.adjust,
+		Body: q.body, API: codec.Codec{}, Schema: q.schema, Adjust: q.adjust,
 	})
 }

@@ -43,7 +43,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 		if err := exchange.CheckSchema(provider, o.Schema); err != nil {
 			return nil, err
 		}
-		if c.structured == ForcedTool && !thinks(p) {
+		if !thinks(p) { // with thinking on the API lets no tool be forced
 			q.forced = freeName(o.Schema.Name, p.Tools)
 			ask.Tools = append(slices.Clone(p.Tools), prompt.Tool{
 				Name: q.forced, Description: o.Schema.Description, Schema: o.Schema.JSON,
@@ -64,9 +64,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options) (*question, error) {
 	if o.Temperature != nil && !thinks(p) && !c.noHeat.Load() {
 		e.Set("temperature", fmt.Sprint(*o.Temperature))
 	}
-	if o.OnDelta != nil {
-		e.Set("stream", "true")
-	} else if gjson.GetBytes(e.Body, "stream").Exists() {
+	if gjson.GetBytes(e.Body, "stream").Exists() {
 		e.Set("stream", "false")
 	}
 	q.body = e.Body
@@ -92,22 +90,6 @@ func freeName(name string, tools []prompt.Tool) string {
 		name = fmt.Sprintf("%s_%d", base, n)
 	}
 	return name
-}
-
-// deltas hands on the pieces of a stream; the arguments of the forced tool are
-// the text of the answer. It is nil when nobody wants them.
-func (q *question) deltas(to func(llm.Delta)) func(llm.Delta) {
-	if to == nil || q.forced == "" {
-		return to
-	}
-	return func(d llm.Delta) {
-		if d.Tool == q.forced {
-			d = llm.Delta{Text: d.Arguments}
-		}
-		if d != (llm.Delta{}) {
-			to(d)
-		}
-	}
 }
 
 // adjust turns the call of the tool that stands for a structured answer into the

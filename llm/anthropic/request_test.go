@@ -146,20 +146,14 @@ func TestOutputFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range []struct {
-		p *prompt.Prompt
-		c anthropic.Config
-	}{{thinking, anthropic.Config{}}, {hello(), anthropic.Config{Structured: anthropic.OutputFormat}}} {
-		s := llmtest.NewServer(t, llmtest.Answer{Text: object})
-		test.c.BaseURL, test.c.HTTP = s.URL, closing()
-		r, err := newClient(t, test.c).Generate(t.Context(), test.p, &llm.Options{Schema: schema})
-		if err != nil || r.JSON != object || r.Stop != llm.StopEnd {
-			t.Fatalf("%+v, %v", r, err)
-		}
-		body := s.Requests()[0].Body
-		if gjson.Get(body, "output_config.format.schema").Raw != schema.JSON || gjson.Get(body, "tool_choice").Exists() || gjson.Get(body, "stream").Bool() {
-			t.Errorf("%s", body)
-		}
+	s := llmtest.NewServer(t, llmtest.Answer{Text: object})
+	r, err := newClient(t, anthropic.Config{BaseURL: s.URL, HTTP: closing()}).Generate(t.Context(), thinking, &llm.Options{Schema: schema})
+	if err != nil || r.JSON != object || r.Stop != llm.StopEnd {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	body := s.Requests()[0].Body
+	if gjson.Get(body, "output_config.format.schema").Raw != schema.JSON || gjson.Get(body, "tool_choice").Exists() || gjson.Get(body, "stream").Bool() {
+		t.Errorf("%s", body)
 	}
 }
 
@@ -206,12 +200,10 @@ func TestAnswerGoesBack(t *testing.T) {
 }
 
 func TestResponseLimit(t *testing.T) {
-	s := llmtest.NewServer(t, llmtest.Answer{Text: strings.Repeat("a", 5000)}, llmtest.Answer{Text: strings.Repeat("a", 5000)}, llmtest.Answer{Text: "small"})
+	s := llmtest.NewServer(t, llmtest.Answer{Text: strings.Repeat("a", 5000)}, llmtest.Answer{Text: "small"})
 	c := newClient(t, anthropic.Config{BaseURL: s.URL, HTTP: closing(), MaxResponse: 1000})
-	for _, o := range []*llm.Options{nil, {OnDelta: func(llm.Delta) {}}} {
-		if _, err := c.Generate(t.Context(), hello(), o); !errors.Is(err, llm.ErrResponse) || !strings.Contains(err.Error(), "1000 bytes") {
-			t.Errorf("%v", err)
-		}
+	if _, err := c.Generate(t.Context(), hello(), nil); !errors.Is(err, llm.ErrResponse) || !strings.Contains(err.Error(), "1000 bytes") {
+		t.Errorf("%v", err)
 	}
 	if _, err := c.Generate(t.Context(), hello(), nil); err != nil {
 		t.Error(err)

@@ -71,13 +71,8 @@ func New(c Config) (*Counter, error) {
 		Provider: provider,
 		URL:      strings.TrimRight(base, "/") + "/v1beta/models/" + url.PathEscape(model) + ":countTokens",
 		HTTP:     c.HTTP,
-		Authorize: func(h http.Header) {
-			if key != "" {
-				h.Set("X-Goog-Api-Key", key)
-			}
-		},
-		Secrets: []string{key},
-		Retry:   c.Retry,
+		Header:   exchange.Headers(nil, "X-Goog-Api-Key", key),
+		Retry:    c.Retry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("gemini.New: %w", err)

@@ -11,12 +11,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
-// both runs a test with whole and with streamed answers.
-func both(t *testing.T, test func(t *testing.T, o *llm.Options)) {
-	t.Run("whole", func(t *testing.T) { test(t, &llm.Options{}) })
-	t.Run("stream", func(t *testing.T) { test(t, &llm.Options{OnDelta: func(llm.Delta) {}}) })
-}
-
 // failed checks that err is an *llm.APIError of the kind.
 func failed(t *testing.T, err error, kind llm.Kind) *llm.APIError {
 	t.Helper()
@@ -36,16 +30,14 @@ func testRetries(t *testing.T, maker Maker) {
 		{Status: 503}, {Status: 504, Body: message}, {Status: 529, Body: message},
 		{Abort: true, Events: 1}, {Abort: true, Text: "half", Status: 200, Events: 1},
 	} {
-		both(t, func(t *testing.T, o *llm.Options) {
-			b := setUp(t, maker, first, first, Answer{Text: "Yes."})
-			r, err := b.Generate(t.Context(), question(), o)
-			if err != nil || r.Text != "Yes." {
-				t.Fatalf("after %+v: %v", first, err)
-			}
-			if got := b.waits.list; len(got) != 2 || got[0] != 500*time.Millisecond || got[1] != time.Second {
-				t.Errorf("waits = %v, want the doubling 500ms, 1s", got)
-			}
-		})
+		b := setUp(t, maker, first, first, Answer{Text: "Yes."})
+		r, err := b.Generate(t.Context(), question(), nil)
+		if err != nil || r.Text != "Yes." {
+			t.Fatalf("after %+v: %v", first, err)
+		}
+		if got := b.waits.list; len(got) != 2 || got[0] != 500*time.Millisecond || got[1] != time.Second {
+			t.Errorf("waits = %v, want the doubling 500ms, 1s", got)
+		}
 	}
 }
 
@@ -118,66 +110,38 @@ func testExhausted(t *testing.T, maker Maker) {
 	}
 }
 
-// Once a piece was handed on, the request is not sent again.
-func testCutOff(t *testing.T, maker Maker) {
-	for _, abort := range []bool{false, true} {
-		b := setUp(t, maker, Answer{Text: "This answer never comes to its end.", Events: 6, Abort: abort})
-		got := ""
-		_, err := b.Generate(t.Context(), question(), &llm.Options{OnDelta: func(d llm.Delta) { got += d.Text }})
-		e := failed(t, err, llm.ErrConnection)
-		if got == "" || !e.Temporary() || e.RequestID != "req_1" {
-			t.Errorf("abort %v: delivered %q, error %+v", abort, got, e)
-		}
-		// Where nothing was handed on it is.
-		b = setUp(t, maker, Answer{Text: "Nothing of it arrives.", Events: 1, Abort: abort}, Answer{Text: "Yes."})
-		r, err := b.Generate(t.Context(), question(), &llm.Options{OnDelta: func(llm.Delta) {}})
-		if err != nil || r.Text != "Yes." {
-			t.Errorf("abort %v: %+v, %v", abort, r, err)
-		}
-	}
-}
-
 func testGarbage(t *testing.T, maker Maker) {
 	for _, body := range []string{
-		"<html>Sign in to the network</html>", `{"a":`, `[]`, `{}`, `{"content":7,"choices":[]}`, "null", "data: {\"type\":\n\n",
-		"data: oops\n\n", "data: []\n\n", "\x00\xff\xfe",
+		"<html>Sign in to the network</html>", `{"a":`, `[]`, `{}`, `{"content":7,"choices":[]}`, "null", "data: oops\n\n", "\x00\xff\xfe",
 	} {
-		both(t, func(t *testing.T, o *llm.Options) {
-			b := setUp(t, maker, Answer{Body: body})
-			r, err := b.Generate(t.Context(), question(), o)
-			if err == nil {
-				t.Fatalf("%q was read as %+v", body, r)
-			}
-			if e := failed(t, err, llm.ErrResponse); e.RequestID != "req_1" || e.Temporary() {
-				t.Errorf("%q: %+v", body, e)
-			}
-		})
+		b := setUp(t, maker, Answer{Body: body})
+		r, err := b.Generate(t.Context(), question(), nil)
+		if err == nil {
+			t.Fatalf("%q was read as %+v", body, r)
+		}
+		if e := failed(t, err, llm.ErrResponse); e.RequestID != "req_1" || e.Temporary() {
+			t.Errorf("%q: %+v", body, e)
+		}
 	}
 }
 
 func testCancel(t *testing.T, maker Maker) {
-	b := setUp(t, maker, Answer{Text: "This answer hangs in the middle.", Events: 5, Hang: true})
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	_, err := b.Generate(ctx, question(), &llm.Options{OnDelta: func(llm.Delta) { cancel() }})
-	failed(t, err, llm.ErrCanceled)
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%v does not wrap context.Canceled", err)
-	}
-	<-b.server.Gone()
-
-	// Before the first byte, and before the request.
-	held := make(chan struct{}) // never closed
-	b = setUp(t, maker, Answer{Hold: held})
-	ctx, cancel = context.WithCancel(t.Context())
-	go func() {
-		<-b.server.Got()
-		cancel()
-	}()
-	_, err = b.Generate(ctx, question(), nil)
-	failed(t, err, llm.ErrCanceled)
-	if _, err = b.Generate(ctx, question(), nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("with a context that is done: %v", err)
+	// In the middle of the answer, and before its first byte.
+	for _, a := range []Answer{{Text: "This answer hangs in the middle.", Events: 5, Hang: true}, {Hold: make(chan struct{})}} {
+		b := setUp(t, maker, a)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-b.server.Got()
+			cancel()
+		}()
+		_, err := b.Generate(ctx, question(), nil)
+		failed(t, err, llm.ErrCanceled)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%v does not wrap context.Canceled", err)
+		}
+		if _, err = b.Generate(ctx, question(), nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("with a context that is done: %v", err)
+		}
 	}
 }
 

@@ -80,9 +80,6 @@ func (t *Turn) reply(model string, o *llm.Options) *llm.Reply {
 	if o != nil && o.Schema != nil && r.JSON == "" && r.Stop == llm.StopEnd {
 		r.JSON, _ = llm.FindJSON(r.Text)
 	}
-	if o != nil && o.OnDelta != nil && r.Text != "" {
-		o.OnDelta(llm.Delta{Text: r.Text})
-	}
 	return &r
 }
 

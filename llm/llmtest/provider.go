@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -69,8 +70,12 @@ func (s *Server) Refused() []Refusal {
 // Fault is an answer in the shape of the API's errors. Code may be empty.
 func Fault(api string, status int, code, message string) Answer {
 	a := Answer{Status: status}
-	if api == wire.Anthropic {
-		a.Body = fmt.Sprintf(`{"type":"error","error":{"type":%s,"message":%s}}`, quote(anthropicErrors[status]), quote(message))
+	switch api {
+	case wire.Anthropic:
+		a.Body = fmt.Sprintf(`{"type":"error","error":{"type":%s,"message":%s}}`, rawjson.Quote(anthropicErrors[status]), rawjson.Quote(message))
+		return a
+	case wire.Gemini:
+		a.Body = fmt.Sprintf(`{"error":{"code":%d,"message":%s,"status":"INVALID_ARGUMENT"}}`, status, rawjson.Quote(message))
 		return a
 	}
 	kind := "invalid_request_error"
@@ -80,10 +85,10 @@ func Fault(api string, status int, code, message string) Answer {
 	case status == http.StatusTooManyRequests:
 		kind = "requests"
 	}
-	if code = quote(code); code == `""` {
+	if code = rawjson.Quote(code); code == `""` {
 		code = "null"
 	}
-	a.Body = fmt.Sprintf(`{"error":{"message":%s,"type":%s,"param":null,"code":%s}}`, quote(message), quote(kind), code)
+	a.Body = fmt.Sprintf(`{"error":{"message":%s,"type":%s,"param":null,"code":%s}}`, rawjson.Quote(message), rawjson.Quote(kind), code)
 	return a
 }
 
@@ -99,6 +104,8 @@ func Overflow(api string, tokens, window int) Answer {
 	switch api {
 	case wire.Anthropic:
 		return Fault(api, http.StatusBadRequest, "", fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, window))
+	case wire.Gemini:
+		return Fault(api, http.StatusBadRequest, "", fmt.Sprintf("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", tokens, window))
 	case wire.Responses:
 		return Fault(api, http.StatusBadRequest, "context_length_exceeded", "Your input exceeds the context window of this model. Please adjust your input and try again.")
 	}
@@ -151,7 +158,7 @@ func (p *provider) judge(codec wire.Codec, r *Request, body gjson.Result) (Answe
 		return Overflow(r.API, r.Tokens+output, window), true
 	}
 	if r.API == wire.Anthropic {
-		if path := foreignThinking(body); path != "" {
+		if path := ForeignThinking(r.Body); path != "" {
 			return Fault(r.API, http.StatusBadRequest, "", path+": Invalid `signature` in `thinking` block: it is bound to a different conversation"), true
 		}
 	}
@@ -252,10 +259,15 @@ func plainOf(v any) any {
 	return v
 }
 
-// foreignThinking is the path of the first thinking block that was not written
-// for what stands before it; empty when there is none.
-func foreignThinking(body gjson.Result) (wrong string) {
-	read(body, func(path string, block gjson.Result, h hash.Hash) bool {
+// SealThinking is the signature of thinking that answers a request to Anthropic's API.
+func SealThinking(body, thinking string) string {
+	return seal(read(gjson.Parse(body), func(string, gjson.Result, hash.Hash) bool { return true }), thinking)
+}
+
+// ForeignThinking is the path of the first thinking block in a request to Anthropic's API that
+// was not written for what stands before it, as SealThinking tells; empty when there is none.
+func ForeignThinking(body string) (wrong string) {
+	read(gjson.Parse(body), func(path string, block gjson.Result, h hash.Hash) bool {
 		if block.Get("signature").Str != seal(h, block.Get("thinking").Str) {
 			wrong = path
 		}
@@ -277,7 +289,7 @@ func (p *provider) finish(a *Answer, r *Request, body gjson.Result, n int) {
 	switch {
 	case a.Reasoning == "":
 	case r.API == wire.Anthropic:
-		a.seal = seal(read(body, func(string, gjson.Result, hash.Hash) bool { return true }), a.Reasoning)
+		a.seal = SealThinking(r.Body, a.Reasoning)
 	case strings.Contains(body.Get("include").Raw, `"reasoning.encrypted_content"`):
 		h := sha256.New()
 		fmt.Fprint(h, r.Body, n)

@@ -2,12 +2,10 @@ package llmtest
 
 import (
 	"cmp"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
@@ -296,13 +294,6 @@ func signal(c chan struct{}) {
 	default:
 	}
 }
-
-// quote writes a JSON string.
-func quote(s string) string {
-	return fmt.Sprintf(`"%s"`, escape.Replace(s))
-}
-
-var escape = strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", `\n`, "\t", `\t`, "\r", `\r`)
 
 func (a *Answer) stop() llm.Stop {
 	switch {

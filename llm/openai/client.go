@@ -7,7 +7,7 @@
 //
 // Those servers differ in what they take. The client asks for the best first
 // and steps down when a server refuses a field by name; it remembers that for
-// the following requests (see Structured).
+// the following requests.
 package openai
 
 import (
@@ -19,7 +19,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
@@ -49,8 +49,6 @@ type Config struct {
 	Provider string
 	// Header is sent with every request. It may hold secrets and is not shown.
 	Header http.Header `json:"-"`
-	// Structured is how JSON answers are asked for; the zero value finds out.
-	Structured Structured
 	// HTTP sends the requests; nil stands for one with the default transport.
 	// Redirects are never followed.
 	HTTP *http.Client
@@ -65,31 +63,14 @@ func (c Config) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "openai.Config{Model: %q, Provider: %q}", c.Model, c.Provider)
 }
 
-// Structured is how the model is made to answer in JSON.
-type Structured int32
-
-// The ways to a JSON answer.
-const (
-	// Automatic begins with JSONSchema and steps down to JSONObject and then to
-	// Instructed when the server refuses the field.
-	Automatic Structured = iota
-	// JSONSchema is response_format json_schema, strict where the schema is one
-	// that strict mode takes.
-	JSONSchema
-	// JSONObject is response_format json_object; the schema stands in the
-	// system prompt.
-	JSONObject
-	// Instructed only puts the schema in the system prompt.
-	Instructed
-)
-
 // Client asks one model. It is safe for concurrent use.
 type Client struct {
 	model    string
 	provider string
 	api      api
 	exchange *exchange.Client
-	dialect  dialect
+	mu       sync.Mutex
+	wording  wording
 }
 
 var _ llm.Generator = (*Client)(nil)
@@ -108,16 +89,6 @@ var (
 	chat      = api{"/chat/completions", codec.Chat{}, finishChat}
 	responses = api{"/responses", codec.Responses{}, finishResponses}
 )
-
-// dialect is what was found out about a server. Calls that run at the same time
-// may find out the same; nothing else depends on the order.
-type dialect struct {
-	structured atomic.Int32 // the Structured to ask with, never Automatic
-	fixed      bool         // the caller chose it
-	oldLimit   atomic.Bool  // max_tokens in place of max_completion_tokens
-	noUsage    atomic.Bool  // stream_options is not known
-	noHeat     atomic.Bool  // temperature is refused
-}
 
 // New returns a client. The error says which part of the configuration is
 // missing or wrong.
@@ -145,31 +116,19 @@ func newClient(c Config, api api) (*Client, error) {
 	if query != "" {
 		address += "?" + query
 	}
-	extra := c.Header.Clone()
 	x, err := exchange.New(exchange.Config{
 		Provider: provider,
 		URL:      address,
 		HTTP:     c.HTTP,
-		Authorize: func(h http.Header) {
-			if key != "" {
-				h.Set("Authorization", "Bearer "+key)
-			}
-			for name, values := range extra {
-				h[name] = values
-			}
-		},
-		Secrets: append(exchange.Secrets(extra), key),
-		Retry:   c.Retry,
-		Limit:   c.MaxResponse,
+		Header:   exchange.Headers(c.Header, "Authorization", exchange.Bearer(key)),
+		Retry:    c.Retry,
+		Limit:    c.MaxResponse,
 	})
 	if err != nil {
 		return nil, err
 	}
-	client := &Client{model: c.Model, provider: provider, api: api, exchange: x}
-	client.dialect.fixed = c.Structured != Automatic
-	client.dialect.structured.Store(int32(max(c.Structured, JSONSchema)))
-	client.dialect.oldLimit.Store(!newLimit(base))
-	return client, nil
+	known := wording{oldLimit: !newLimit(base)}
+	return &Client{model: c.Model, provider: provider, api: api, exchange: x, wording: known}, nil
 }
 
 // newLimit reports whether the server is one that deprecates max_tokens. Others
@@ -194,17 +153,14 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 	if o == nil {
 		o = &llm.Options{}
 	}
-	if o.Timeout == 0 {
-		o = withTimeout(o)
-	}
-	if o.Timeout > 0 {
+	if timeout := cmp.Or(o.Timeout, llm.DefaultTimeout); timeout > 0 {
 		// All the steps down share the time of one call.
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
+		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
 	for {
-		w := c.wording()
+		w := c.known()
 		body, err := c.question(p, o, w)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.provider, err)
@@ -219,15 +175,9 @@ func (c *Client) Generate(ctx context.Context, p *prompt.Prompt, o *llm.Options)
 	}
 }
 
-func withTimeout(o *llm.Options) *llm.Options {
-	with := *o
-	with.Timeout = llm.DefaultTimeout
-	return &with
-}
-
 func (c *Client) ask(ctx context.Context, body []byte, o *llm.Options) (*llm.Reply, error) {
 	return c.exchange.Ask(ctx, -1, &exchange.Question{
-		Body: body, API: c.api.codec, Schema: o.Schema, OnDelta: o.OnDelta, Adjust: adjust,
+		Body: body, API: c.api.codec, Schema: o.Schema, Adjust: adjust,
 	})
 }
 

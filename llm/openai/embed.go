@@ -43,15 +43,15 @@ func (e *Embedder) Embed(ctx context.Context, texts []string) ([][]float32, erro
 		return nil, fmt.Errorf("openai: %w", err)
 	}
 	vectors := make([][]float32, len(texts))
-	err = e.client.exchange.Post(ctx, llm.DefaultTimeout, body, func(r *exchange.Response) (delivered bool, err error) {
+	err = e.client.exchange.Post(ctx, llm.DefaultTimeout, body, func(r *exchange.Response) error {
 		whole, err := exchange.Whole(e.client.provider, r)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if err := readVectors(whole, vectors); err != nil {
-			return false, exchange.Garbage(r, err.Error(), whole)
+			return exchange.Garbage(r, err.Error(), whole)
 		}
-		return true, nil
+		return nil
 	})
 	if err != nil {
 		return nil, err

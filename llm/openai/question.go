@@ -15,17 +15,27 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 )
 
-// wording is how one request is put: the dialect as it was at that moment.
+// wording is how requests are put, as far as it was found out what the server takes.
 type wording struct {
-	structured                Structured
-	oldLimit, noUsage, noHeat bool
+	structured structured
+	oldLimit   bool // max_tokens in place of max_completion_tokens
+	noHeat     bool // temperature is refused
 }
 
-func (c *Client) wording() wording {
-	return wording{
-		structured: Structured(c.dialect.structured.Load()), oldLimit: c.dialect.oldLimit.Load(),
-		noUsage: c.dialect.noUsage.Load(), noHeat: c.dialect.noHeat.Load(),
-	}
+// structured is how a JSON answer is asked for: what not every server takes comes first.
+type structured int
+
+const (
+	strictSchema structured = iota // response_format json_schema; not every schema can be strict
+	looseSchema
+	jsonObject // response_format json_object; the schema stands in the system prompt
+	instructed // the schema stands in the system prompt, and nothing else asks for it
+)
+
+func (c *Client) known() wording {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wording
 }
 
 func (c *Client) question(p *prompt.Prompt, o *llm.Options, w wording) ([]byte, error) {
@@ -41,7 +51,7 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options, w wording) ([]byte, 
 		if err := exchange.CheckSchema(c.provider, o.Schema); err != nil {
 			return nil, err
 		}
-		if w.structured != JSONSchema {
+		if w.structured > looseSchema {
 			ask.System = append(slices.Clone(p.System), prompt.System{Role: "system", Text: instruction(o.Schema)})
 		}
 	}
@@ -53,12 +63,8 @@ func (c *Client) question(p *prompt.Prompt, o *llm.Options, w wording) ([]byte, 
 	if o.Temperature != nil && !w.noHeat {
 		e.Set("temperature", fmt.Sprint(*o.Temperature))
 	}
-	if o.OnDelta != nil {
-		e.Set("stream", "true")
-	} else {
-		e.Remove("stream")
-		e.Remove("stream_options")
-	}
+	e.Remove("stream")
+	e.Remove("stream_options")
 	c.api.finish(&e, o, ask.MaxOutput, w)
 	return e.Body, e.Err
 }
@@ -69,13 +75,6 @@ func finishChat(e *editor, o *llm.Options, limit int, w wording) {
 		e.format("response_format", "json_schema", o.Schema, w.structured)
 	}
 	e.limit(limit, w.oldLimit)
-	switch {
-	case o.OnDelta == nil:
-	case w.noUsage:
-		e.Remove("stream_options")
-	default:
-		e.Set("stream_options.include_usage", "true")
-	}
 }
 
 // finishResponses sets what only the Responses API has.
@@ -103,22 +102,22 @@ type editor struct{ exchange.Editor }
 
 // format asks for a structured answer in the member at path. The schema stands
 // in the member inner, or beside the type when inner is empty.
-func (e *editor) format(path, inner string, s *llm.Schema, how Structured) {
+func (e *editor) format(path, inner string, s *llm.Schema, how structured) {
 	switch how {
-	case JSONSchema:
+	case strictSchema, looseSchema:
 		schema := `"name":` + rawjson.Quote(s.Name)
 		if s.Description != "" {
 			schema += `,"description":` + rawjson.Quote(s.Description)
 		}
 		schema += `,"schema":` + s.JSON
-		if strictSchema(s.JSON) {
+		if how == strictSchema {
 			schema += `,"strict":true`
 		}
 		if inner != "" {
 			schema = `"` + inner + `":{` + schema + "}"
 		}
 		e.Set(path, `{"type":"json_schema",`+schema+"}")
-	case JSONObject:
+	case jsonObject:
 		e.Set(path, `{"type":"json_object"}`)
 	default:
 		e.Remove(path)
@@ -148,18 +147,17 @@ func (c *Client) stepDown(err error, w wording, o *llm.Options) bool {
 	names := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(s string) bool { return strings.Contains(said, s) })
 	}
-	switch {
-	case o.Schema != nil && !c.dialect.fixed && w.structured < Instructed &&
+	// Calls that run at the same time may find out the same.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch now := &c.wording; {
+	case o.Schema != nil && w.structured < instructed &&
 		names("response_format", "response format", "text.format", "json_schema", "json schema", "json_object", "json mode", "structured output", "guided"):
-		c.dialect.structured.Store(int32(w.structured + 1))
-	case !w.oldLimit && names("max_completion_tokens"):
-		c.dialect.oldLimit.Store(true)
-	case w.oldLimit && names("max_completion_tokens"):
-		c.dialect.oldLimit.Store(false)
-	case o.OnDelta != nil && !w.noUsage && names("stream_options", "include_usage"):
-		c.dialect.noUsage.Store(true)
+		now.structured = w.structured + 1
+	case names("max_completion_tokens"):
+		now.oldLimit = !w.oldLimit
 	case o.Temperature != nil && !w.noHeat && names("temperature"):
-		c.dialect.noHeat.Store(true)
+		now.noHeat = true
 	default:
 		return false
 	}

@@ -110,6 +110,7 @@ func refuse(message string) llmtest.Answer {
 func TestStepDown(t *testing.T) {
 	s := llmtest.NewServer(t,
 		refuse("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
+		refuse("Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
 		refuse("This response_format type is unavailable now"),
 		llmtest.Answer{Text: "Sure:\n```json\n" + object + "\n```"},
 		llmtest.Answer{Text: object},
@@ -121,24 +122,17 @@ func TestStepDown(t *testing.T) {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	}
-	want := []string{"json_schema", "json_object", "", ""}
+	want := []string{"json_schema", "json_schema", "json_object", "", ""}
 	for i, r := range s.Requests() {
 		if got := gjson.Get(r.Body, "response_format.type").Str; got != want[i] {
 			t.Errorf("request %d has format %q, want %q", i+1, got, want[i])
 		}
-		if told := strings.Contains(r.Body, "follows this JSON schema"); told != (i > 0) {
+		if told := strings.Contains(r.Body, "follows this JSON schema"); told != (i > 1) {
 			t.Errorf("request %d: told of the schema in the prompt: %v", i+1, told)
 		}
 	}
-	if f := gjson.Get(s.Requests()[0].Body, "response_format.json_schema"); !f.Get("strict").Bool() || f.Get("schema").Raw != schema.JSON || f.Get("name").Str != "report" {
+	if f := gjson.Get(s.Requests()[0].Body, "response_format.json_schema"); !f.Get("strict").Bool() || gjson.Get(s.Requests()[1].Body, "response_format.json_schema.strict").Exists() || f.Get("schema").Raw != schema.JSON || f.Get("name").Str != "report" {
 		t.Errorf("format %s", f.Raw)
-	}
-
-	// A choice of the caller's is kept.
-	s = llmtest.NewServer(t, refuse("response_format is not supported"))
-	c = newClient(t, openai.Config{BaseURL: s.URL + "/v1", HTTP: closing(), Structured: openai.JSONObject})
-	if _, err := c.Generate(t.Context(), hello(), &llm.Options{Schema: schema}); !errors.Is(err, llm.ErrInvalid) {
-		t.Errorf("%v", err)
 	}
 }
 
@@ -159,19 +153,18 @@ func TestFieldsLearned(t *testing.T) {
 	s := llmtest.NewServer(t,
 		refuse("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."),
 		refuse("Unsupported value: 'temperature' does not support 0 with this model."),
-		refuse("Unknown field: stream_options"),
 		llmtest.Answer{Text: "a"}, llmtest.Answer{Text: "b"},
 	)
 	c := newClient(t, openai.Config{BaseURL: s.URL + "/v1", HTTP: closing()})
 	zero := 0.0
 	for range 2 {
-		if _, err := c.Generate(t.Context(), hello(), &llm.Options{MaxOutput: 9, Temperature: &zero, OnDelta: func(llm.Delta) {}}); err != nil {
+		if _, err := c.Generate(t.Context(), hello(), &llm.Options{MaxOutput: 9, Temperature: &zero}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, r := range s.Requests() {
 		for field, want := range map[string]bool{
-			"max_tokens": i < 1, "max_completion_tokens": i >= 1, "temperature": i < 2, "stream_options.include_usage": i < 3,
+			"max_tokens": i < 1, "max_completion_tokens": i >= 1, "temperature": i < 2,
 		} {
 			if got := gjson.Get(r.Body, field).Exists(); got != want {
 				t.Errorf("request %d has %s: %v", i+1, field, got)

@@ -127,12 +127,11 @@ func (a *Addition) Whole(answer string) string {
 		return answer
 	}
 	if a.Block != "" {
-		rest := strings.TrimSpace(gjson.Get(answer, "content").Raw)
-		rest = strings.TrimSpace(strings.TrimPrefix(rest, "["))
-		if rest != "" && rest != "]" {
-			rest = "," + rest
+		blocks := []string{a.Block}
+		for _, b := range v.Get("content").Array() {
+			blocks = append(blocks, b.Raw)
 		}
-		answer = set(answer, "content", "["+a.Block+or(rest, "]"))
+		answer = set(answer, "content", array(blocks))
 	}
 	if a.Managed {
 		answer = set(answer, "context_management", a.management())

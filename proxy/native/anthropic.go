@@ -73,8 +73,7 @@ type Messages struct {
 	Previous *summary.Summary
 
 	body    string
-	top     map[string]gjson.Result
-	names   []string  // of the members, in order
+	top     object
 	list    []message // once it is needed; see load
 	asked   bool      // what is asked for was read, and does not go on
 	changed bool      // the messages are not the client's own
@@ -91,20 +90,14 @@ type message struct {
 // ReadMessages reads a body. The error says that it is no request of the API, which
 // its provider can say better.
 func ReadMessages(body string) (*Messages, error) {
-	if err := rawjson.Check(body); err != nil {
+	top, err := readObject(body)
+	if err != nil {
 		return nil, err
 	}
-	m := &Messages{body: body, edited: -1, top: map[string]gjson.Result{}}
-	gjson.Parse(body).ForEach(func(k, v gjson.Result) bool {
-		m.top[k.Str] = v
-		m.names = append(m.names, k.Str)
-		return true
-	})
-	if !m.top["messages"].IsArray() {
+	if !top.get("messages").IsArray() {
 		return nil, fmt.Errorf("messages: the array is missing")
 	}
-	m.Model, m.Stream = m.top["model"].Str, m.top["stream"].Type == gjson.True
-	return m, nil
+	return &Messages{body: body, top: top, edited: -1, Model: top.get("model").Str, Stream: top.get("stream").Type == gjson.True}, nil
 }
 
 // load reads the messages. Most requests that name an edit need none of them.
@@ -112,7 +105,7 @@ func (m *Messages) load() {
 	if m.list != nil {
 		return
 	}
-	for _, v := range m.top["messages"].Array() {
+	for _, v := range m.top.get("messages").Array() {
 		m.list = append(m.list, readMessage(v))
 	}
 }
@@ -129,7 +122,7 @@ func readMessage(v gjson.Result) message {
 // *Refusal.
 func (m *Messages) Ask() error {
 	m.asked = true
-	context, summarize := m.top["context_management"], m.top["compaction"]
+	context, summarize := m.top.get("context_management"), m.top.get("compaction")
 	var err error
 	if m.Managed = context.Exists() && context.Type != gjson.Null; m.Managed {
 		if m.Edits, err = readEdits(context, m.Model); err != nil {
@@ -143,9 +136,9 @@ func (m *Messages) Ask() error {
 			return refuse("", "compaction.type: the only type is summarize")
 		case instructions.Exists() && instructions.Type != gjson.Null && instructions.Type != gjson.String:
 			return refuse("", "compaction.instructions: must be a text")
-		case m.top["output_format"].IsObject():
+		case m.top.get("output_format").IsObject():
 			return refuse("", "output_format: cannot be combined with a request for a summary")
-		case m.top["output_config"].Get("task_budget.remaining").Exists():
+		case m.top.get("output_config").Get("task_budget.remaining").Exists():
 			return refuse("", "output_config.task_budget.remaining: cannot be combined with a request for a summary")
 		}
 		m.Instructions = strings.TrimSpace(instructions.Str)
@@ -155,25 +148,13 @@ func (m *Messages) Ask() error {
 	}
 	// The rules are those that every request is held to, and they do not depend on
 	// what the messages say.
-	probe := set(m.around(), "messages", `[{"role":"user","content":"."}]`)
+	probe := m.top.without("system", "tools").with("messages", `[{"role":"user","content":"."}]`).String()
 	for _, p := range (anthropic.Codec{}).Validate([]byte(probe)) {
 		if !p.Advice && (strings.HasPrefix(p.Rule, "context-") || strings.HasPrefix(p.Rule, "compaction-")) {
 			return refuse("", "%s: %s", p.Path, p.Message)
 		}
 	}
 	return nil
-}
-
-// around is the request without its long members, on which no rule of compaction
-// depends.
-func (m *Messages) around() string {
-	var members []string
-	for _, name := range m.names {
-		if name != "messages" && name != "system" && name != "tools" {
-			members = append(members, rawjson.Quote(name)+":"+m.top[name].Raw)
-		}
-	}
-	return "{" + strings.Join(members, ",") + "}"
 }
 
 // Invalid says what the API would refuse the whole request for, beside what
@@ -218,20 +199,20 @@ func (m *Messages) touch(i int) {
 // messages that nobody touched keep their bytes.
 func (m *Messages) Body() string {
 	out := m.body
-	for _, name := range m.names { // each as often as it is there
-		if !m.asked || name != "context_management" && name != "compaction" {
+	for _, x := range m.top { // each as often as it is there
+		if !m.asked || x.name != "context_management" && x.name != "compaction" {
 			continue
 		}
-		if cut, err := sjson.Delete(out, name); err == nil {
+		if cut, err := sjson.Delete(out, x.name); err == nil {
 			out = cut
 		}
 	}
-	if m.Changed() {
+	if m.changed {
 		raw := make([]string, len(m.list))
 		for i := range m.list {
 			raw[i] = m.list[i].raw
 		}
-		out = set(out, "messages", "["+strings.Join(raw, ",")+"]")
+		out = set(out, "messages", array(raw))
 	}
 	return out
 }

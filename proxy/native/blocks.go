@@ -55,7 +55,7 @@ func (c compactionAt) opaque() string {
 // A nil open verifies nothing. The error is a *Refusal, as the provider gives
 // it, or a fault of open's.
 func (m *Messages) Expand(open Opener, emulated bool) error {
-	if !strings.Contains(m.top["messages"].Raw, `"compaction"`) {
+	if !strings.Contains(m.top.get("messages").Raw, `"compaction"`) {
 		return nil
 	}
 	m.load()
@@ -179,7 +179,7 @@ func (x message) with(blocks []gjson.Result) message {
 }
 
 func (x message) holding(blocks []string) message {
-	out := readMessage(gjson.Parse(set(x.raw, "content", "["+strings.Join(blocks, ",")+"]")))
+	out := readMessage(gjson.Parse(set(x.raw, "content", array(blocks))))
 	out.recap = x.recap
 	return out
 }

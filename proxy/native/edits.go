@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
-	"github.com/tidwall/sjson"
 )
 
 // The edits of context_management.
@@ -366,13 +365,4 @@ func thinks(b gjson.Result) bool {
 
 func of(kind string) func(gjson.Result) bool {
 	return func(b gjson.Result) bool { return b.Get("type").Str == kind }
-}
-
-// set puts a value at a path of JSON that was parsed already.
-func set(doc, path, raw string) string {
-	out, err := sjson.SetRaw(doc, path, raw)
-	if err != nil {
-		return doc
-	}
-	return out
 }

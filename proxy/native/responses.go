@@ -3,7 +3,6 @@ package native
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -24,9 +23,6 @@ type Responses struct {
 	Threshold int
 	// Managed: context_management asks for compaction, whatever its threshold.
 	Managed bool
-	// Newest is the position of the last compaction item among Items, -1 when
-	// there is none.
-	Newest int
 	// Previous is previous_response_id. Conversation says that the provider holds
 	// the history in a conversation, and ConversationID which; that is empty where the
 	// body does not say it.
@@ -35,57 +31,27 @@ type Responses struct {
 	ConversationID string
 	// Stored: the provider keeps the response, so that a later request can name it.
 	Stored, Stream bool
-	Model          string
 
-	body    string
-	members []member
-}
-
-// member is a member of the body, where it stands in it.
-type member struct {
-	name       string
-	start, end int // of the value
+	top object
 }
 
 // ParseResponses reads a body. An error of type *ResponsesRefusal is the provider's answer
 // to a request that it finds invalid; any other says that the body is no request.
 func ParseResponses(body string) (*Responses, error) {
-	if err := rawjson.Check(body); err != nil {
+	top, err := readObject(body)
+	if err != nil {
 		return nil, fmt.Errorf("native: the body of a response: %w", err)
 	}
-	root := gjson.Parse(body)
-	if !root.IsObject() {
-		return nil, fmt.Errorf("native: the body of a response: want an object")
+	conversation := top.get("conversation")
+	r := &Responses{
+		top: top, Previous: top.get("previous_response_id").Str,
+		Conversation: conversation.Type != gjson.Null, ConversationID: conversation.Str + conversation.Get("id").Str,
+		Stored: top.get("store").Type != gjson.False, Stream: top.get("stream").Bool(),
 	}
-	r := &Responses{Newest: -1, Stored: true, body: body}
-	var input, management gjson.Result
-	root.ForEach(func(k, v gjson.Result) bool {
-		r.members = append(r.members, member{k.Str, v.Index, v.Index + len(v.Raw)})
-		switch k.Str {
-		case "input":
-			input = v
-		case "context_management":
-			management = v
-		case "previous_response_id":
-			r.Previous = v.Str
-		case "conversation":
-			r.Conversation = v.Type != gjson.Null
-			if r.ConversationID = v.Str; v.IsObject() {
-				r.ConversationID = v.Get("id").Str
-			}
-		case "store":
-			r.Stored = v.Type != gjson.False
-		case "stream":
-			r.Stream = v.Bool()
-		case "model":
-			r.Model = v.Str
-		}
-		return true
-	})
-	if err := r.items(input); err != nil {
+	if err := r.items(top.get("input")); err != nil {
 		return nil, err
 	}
-	return r, r.manage(management)
+	return r, r.manage(top.get("context_management"))
 }
 
 func (r *Responses) items(input gjson.Result) error {
@@ -103,12 +69,9 @@ func (r *Responses) items(input gjson.Result) error {
 			err = invalid(at, "", "compaction_trigger must be the final input item")
 			return false
 		}
-		switch item.Get("type").Str {
-		case "compaction_trigger":
+		if item.Get("type").Str == "compaction_trigger" {
 			r.Trigger = true
 			return true
-		case "compaction", "compaction_summary":
-			r.Newest = len(r.Items)
 		}
 		r.Items = append(r.Items, item.Raw)
 		return true
@@ -164,48 +127,12 @@ func Compaction(item string) (content string, ok bool) {
 // Body is the request with another input, and without the members named.
 // Everything else keeps its bytes.
 func (r *Responses) Body(items []string, without ...string) string {
-	var b strings.Builder
-	b.WriteByte('{')
-	gone := map[string]bool{"input": true}
-	for _, name := range without {
-		gone[name] = true
-	}
-	put := func(name, value string) {
-		if b.Len() > 1 {
-			b.WriteByte(',')
-		}
-		b.WriteString(rawjson.Quote(name))
-		b.WriteByte(':')
-		b.WriteString(value)
-	}
-	written := false
-	input := "[" + strings.Join(items, ",") + "]"
-	for _, m := range r.members {
-		switch {
-		case m.name == "input" && !written:
-			put("input", input)
-			written = true
-		case !gone[m.name]:
-			put(m.name, r.body[m.start:m.end])
-		}
-	}
-	if !written {
-		put("input", input)
-	}
-	b.WriteByte('}')
-	return b.String()
+	return r.top.without(without...).with("input", array(items)).String()
 }
 
 // Member is the value of a member of the body, as the client wrote it; empty
 // when it is not there. Of a name that stands there twice the last one counts.
-func (r *Responses) Member(name string) string {
-	for i := len(r.members) - 1; i >= 0; i-- {
-		if m := r.members[i]; m.name == name {
-			return r.body[m.start:m.end]
-		}
-	}
-	return ""
-}
+func (r *Responses) Member(name string) string { return r.top.get(name).Raw }
 
 // Leading are how many items at the beginning are instructions: system and
 // developer messages.

@@ -6,8 +6,6 @@ import (
 
 	"github.com/tidwall/gjson"
 	"github.com/tidwall/sjson"
-
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // BetaThreads is the beta of message threads, which is named with a request that holds
@@ -18,7 +16,7 @@ const BetaThreads = "message-threads-2026-08-12"
 // it begins the thread; false where the request is of no thread, or of a form that is not
 // known here.
 func (m *Messages) Thread() (previous string, ok bool) {
-	switch t := m.top["thread"]; t.Get("type").Str {
+	switch t := m.top.get("thread"); t.Get("type").Str {
 	case "create":
 		return "", true
 	case "continue":
@@ -33,49 +31,33 @@ var onceInThread = []string{"system", "tools"}
 
 // Around are the members of the body that hold for the whole thread, as an object.
 func (m *Messages) Around() string {
-	var b strings.Builder
+	var out object
 	for _, name := range onceInThread {
-		if v, there := m.top[name]; there {
-			put(&b, name, v.Raw)
+		if v := m.top.get(name); v.Exists() {
+			out = out.with(name, v.Raw)
 		}
 	}
-	return "{" + b.String() + "}"
+	return out.String()
 }
 
 // Whole is the request with other messages, as one that holds its conversation itself:
 // around are the members of the request that began the thread, which count where this
 // one has none.
 func (m *Messages) Whole(around string, messages []string) string {
-	var b strings.Builder
-	for _, name := range m.names {
-		if name != "thread" && name != "messages" {
-			put(&b, name, m.top[name].Raw)
-		}
-	}
+	out := m.top.without("thread", "messages")
 	for _, name := range onceInThread {
-		if v := gjson.Get(around, name); v.Exists() && !m.top[name].Exists() {
-			put(&b, name, v.Raw)
+		if v := gjson.Get(around, name); v.Exists() && !m.top.get(name).Exists() {
+			out = out.with(name, v.Raw)
 		}
 	}
-	put(&b, "messages", "["+strings.Join(messages, ",")+"]")
-	return "{" + b.String() + "}"
-}
-
-// put adds a member to those of an object.
-func put(b *strings.Builder, name, value string) {
-	if b.Len() > 0 {
-		b.WriteByte(',')
-	}
-	b.WriteString(rawjson.Quote(name))
-	b.WriteByte(':')
-	b.WriteString(value)
+	return out.with("messages", array(messages)).String()
 }
 
 // Unmarked are the messages without their cache marks: a request may have few, and a
 // conversation that is put together of many requests would have those of all. marked is
 // the time to live of the last of them, empty for the provider's default; nil where there was none.
 func (m *Messages) Unmarked() (messages []string, marked *string) {
-	for _, v := range m.top["messages"].Array() {
+	for _, v := range m.top.get("messages").Array() {
 		raw := v.Raw
 		if strings.Contains(raw, `"cache_control"`) {
 			var ttl *string

@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -246,10 +247,14 @@ func (u *Upstream) check(q *Request, body []byte) (status int, said string) {
 		q.Tokens = u.Count(p)
 	}
 	if u.Window > 0 && q.Tokens > u.Window {
-		return http.StatusBadRequest, overflow(q.API, q.Tokens, u.Window)
+		api := q.API
+		if api == wire.Responses {
+			api = wire.Chat // whose words name the window
+		}
+		return http.StatusBadRequest, llmtest.Overflow(api, q.Tokens, u.Window).Body
 	}
 	if u.BindThinking && q.API == wire.Anthropic {
-		if at := unbound(v); at != "" {
+		if at := llmtest.ForeignThinking(v.Raw); at != "" {
 			return http.StatusBadRequest, refusal(q.API, at+": `thinking` blocks are bound to a different conversation")
 		}
 	}
@@ -257,24 +262,7 @@ func (u *Upstream) check(q *Request, body []byte) (status int, said string) {
 }
 
 func refusal(api, message string) string {
-	switch api {
-	case wire.Anthropic:
-		return fmt.Sprintf(`{"type":"error","error":{"type":"invalid_request_error","message":%s}}`, quote(message))
-	case wire.Gemini:
-		return fmt.Sprintf(`{"error":{"code":400,"message":%s,"status":"INVALID_ARGUMENT"}}`, quote(message))
-	}
-	return fmt.Sprintf(`{"error":{"message":%s,"type":"invalid_request_error","param":null,"code":null}}`, quote(message))
-}
-
-func overflow(api string, tokens, window int) string {
-	switch api {
-	case wire.Anthropic:
-		return refusal(api, fmt.Sprintf("prompt is too long: %d tokens > %d maximum", tokens, window))
-	case wire.Gemini:
-		return refusal(api, fmt.Sprintf("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", tokens, window))
-	}
-	return fmt.Sprintf(`{"error":{"message":%s,"type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`,
-		quote(fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens.", window, tokens)))
+	return llmtest.Fault(api, http.StatusBadRequest, "", message).Body
 }
 
 // cutArguments leaves out the last piece of a call's arguments in Anthropic's API.

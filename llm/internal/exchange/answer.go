@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -11,15 +10,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
-// Question is a request for an answer. All but Body and API may be nil.
+// Question is a request for an answer. Schema and Adjust may be nil.
 type Question struct {
 	Body []byte
 	// API reads the answer.
 	API wire.Answers
 	// Schema is the shape of a structured answer; nil for text.
 	Schema *llm.Schema
-	// OnDelta gets the pieces of the answer.
-	OnDelta func(llm.Delta)
 	// Adjust changes the answer before the reply is made of it, or says why there
 	// is none.
 	Adjust func(*wire.Answer) error
@@ -27,9 +24,9 @@ type Question struct {
 
 // Ask sends a question until it is answered; see Post.
 func (c *Client) Ask(ctx context.Context, timeout time.Duration, q *Question) (reply *llm.Reply, err error) {
-	err = c.Post(ctx, timeout, q.Body, func(r *Response) (delivered bool, err error) {
-		reply, delivered, err = q.Reply(c.provider, r)
-		return delivered, err
+	err = c.Post(ctx, timeout, q.Body, func(r *Response) (err error) {
+		reply, err = q.Reply(c.provider, r)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -37,89 +34,42 @@ func (c *Client) Ask(ctx context.Context, timeout time.Duration, q *Question) (r
 	return reply, nil
 }
 
-// Reply reads the answer to the question, whole or as a stream. delivered says
-// that OnDelta was called.
-func (q *Question) Reply(provider string, r *Response) (reply *llm.Reply, delivered bool, err error) {
-	var a wire.Answer
-	if r.Stream {
-		a, delivered, err = q.streamed(provider, r)
-	} else {
-		a, err = q.whole(provider, r)
-	}
+// Reply reads the answer to the question.
+func (q *Question) Reply(provider string, r *Response) (*llm.Reply, error) {
+	body, err := Whole(provider, r)
 	if err != nil {
-		return nil, delivered, err
+		return nil, err
+	}
+	a, err := q.API.DecodeAnswer([]byte(body))
+	if err != nil {
+		return nil, Garbage(r, err.Error(), body)
 	}
 	if q.Adjust != nil {
 		if err := q.Adjust(&a); err != nil {
-			return nil, delivered, err
+			return nil, err
 		}
 	}
 	a.Message.Frame = nil // it is tied to no place yet
-	reply = &llm.Reply{Message: a.Message, Text: a.Message.Text(), Stop: a.Stop, Usage: a.Usage, RequestID: r.RequestID, Model: a.Model}
+	reply := &llm.Reply{Message: a.Message, Text: a.Message.Text(), Stop: a.Stop, Usage: a.Usage, RequestID: r.RequestID, Model: a.Model}
 	if err := structured(r, reply, q.Schema); err != nil {
-		return nil, delivered, err
+		return nil, err
 	}
-	if !r.Stream && q.OnDelta != nil {
-		// A stream was asked for and the whole came.
-		if reply.Text != "" {
-			q.OnDelta(llm.Delta{Text: reply.Text})
-		}
-		delivered = true
-	}
-	return reply, delivered, nil
-}
-
-func (q *Question) whole(provider string, r *Response) (a wire.Answer, err error) {
-	body, err := Whole(provider, r)
-	if err != nil {
-		return a, err
-	}
-	if a, err = q.API.DecodeAnswer([]byte(body)); err != nil {
-		return a, Garbage(r, err.Error(), body)
-	}
-	return a, nil
-}
-
-func (q *Question) streamed(provider string, r *Response) (a wire.Answer, delivered bool, err error) {
-	s := q.API.NewStream()
-	err = events(provider, r, func(data string) (bool, error) {
-		now, err := s.Event(data)
-		if err != nil {
-			return false, Garbage(r, err.Error(), data)
-		}
-		if q.OnDelta != nil {
-			for _, d := range now.Deltas {
-				delivered = true
-				q.OnDelta(d)
-			}
-		}
-		return now.Done, nil
-	})
-	if err != nil {
-		return a, delivered, err
-	}
-	if a, err = s.Answer(); err != nil {
-		return a, delivered, Garbage(r, err.Error(), "")
-	}
-	if a.Stop == "" {
-		return a, delivered, io.ErrUnexpectedEOF
-	}
-	return a, delivered, nil
+	return reply, nil
 }
 
 // Count sends a request for a number of tokens, which the answer has as a member
 // of that name.
 func (c *Client) Count(ctx context.Context, body []byte, member string) (n int, err error) {
-	err = c.Post(ctx, 0, body, func(r *Response) (delivered bool, err error) {
+	err = c.Post(ctx, 0, body, func(r *Response) error {
 		whole, err := Whole(c.provider, r)
 		if err != nil {
-			return false, err
+			return err
 		}
 		if v := gjson.Get(whole, member); v.Type == gjson.Number && v.Num > 0 && v.Num < 1<<53 {
 			n = int(v.Num)
-			return true, nil
+			return nil
 		}
-		return false, Garbage(r, "the answer has no "+member, whole)
+		return Garbage(r, "the answer has no "+member, whole)
 	})
 	return n, err
 }

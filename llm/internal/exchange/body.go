@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 )
 
@@ -43,49 +41,6 @@ func failure(provider string, status int, doc string) error {
 		}
 	}
 	return nil
-}
-
-// events reads a stream of events and hands on the data of each, which is one
-// JSON object or the word that ends a stream, until each says it is done. The
-// stream may end before; what that means is the caller's to say. An event that is
-// an error is returned as that.
-func events(provider string, r *Response, each func(data string) (done bool, err error)) error {
-	stream := sse.NewReader(r.Body, 0)
-	for {
-		e, err := stream.Next()
-		switch {
-		case err == io.EOF:
-			return nil
-		case errors.Is(err, sse.ErrTooLarge):
-			return Garbage(r, err.Error(), "")
-		case err != nil:
-			return err
-		}
-		data := strings.TrimSpace(e.Data)
-		if data == "" {
-			continue
-		}
-		if data == "[DONE]" {
-			_, err := each(data)
-			return err
-		}
-		if !rawjson.Valid(data) || !strings.HasPrefix(data, "{") {
-			if e.Cut {
-				if _, err := stream.Next(); err != io.EOF {
-					return err // why it was cut
-				}
-				return io.ErrUnexpectedEOF
-			}
-			return Garbage(r, "an event of the stream is not a JSON object", data)
-		}
-		// An error counts whatever the event is called.
-		if e := failure(provider, r.Status, data); e != nil {
-			return e
-		}
-		if done, err := each(data); done || err != nil {
-			return err
-		}
-	}
 }
 
 // shown is how much of an unreadable answer an error shows, in bytes.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -28,13 +29,13 @@ const errorLimit = 128 << 10
 
 // Client sends requests to one address. It is safe for concurrent use.
 type Client struct {
-	provider  string
-	url       string
-	http      *http.Client
-	authorize func(http.Header)
-	redact    *strings.Replacer
-	retry     retry.Policy
-	limit     int64
+	provider string
+	url      string
+	http     *http.Client
+	header   func() http.Header // as a value it would be shown with a client that is printed
+	redact   *strings.Replacer
+	retry    retry.Policy
+	limit    int64
 }
 
 // Config says where and how to send. All but HTTP, Retry and Limit is required.
@@ -44,13 +45,35 @@ type Config struct {
 	// HTTP sends the requests; nil stands for a client with the default
 	// transport. Redirects are never followed: they would carry keys elsewhere.
 	HTTP *http.Client
-	// Authorize sets the headers of a request.
-	Authorize func(http.Header)
-	// Secrets are taken out of every message.
-	Secrets []string
-	Retry   retry.Policy
-	Limit   int64 // bytes of an answer; 0 stands for DefaultLimit
+	// Header is sent with every request. The values of those that may hold
+	// credentials are taken out of every message.
+	Header http.Header
+	Retry  retry.Policy
+	Limit  int64 // bytes of an answer; 0 stands for DefaultLimit
 }
+
+// Headers are some headers, given as name and value, and the caller's extra ones, which
+// count more. What has no value is left out.
+func Headers(extra http.Header, own ...string) http.Header {
+	h := http.Header{}
+	for i := 0; i < len(own); i += 2 {
+		if own[i+1] != "" {
+			h.Set(own[i], own[i+1])
+		}
+	}
+	maps.Copy(h, extra.Clone())
+	return h
+}
+
+// Bearer is the value of an Authorization header; empty without a token.
+func Bearer(token string) string {
+	if token == "" {
+		return ""
+	}
+	return bearer + token
+}
+
+const bearer = "Bearer "
 
 // New returns a client. The error names what is wrong with the address, without
 // what may be secret in it.
@@ -59,7 +82,7 @@ func New(c Config) (*Client, error) {
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fmt.Errorf("%s: the base URL must be an absolute http or https address", c.Provider)
 	}
-	client := &Client{provider: c.Provider, url: c.URL, authorize: c.Authorize, retry: c.Retry, limit: c.Limit}
+	client := &Client{provider: c.Provider, url: c.URL, header: func() http.Header { return c.Header }, retry: c.Retry, limit: c.Limit}
 	if client.limit <= 0 {
 		client.limit = DefaultLimit
 	}
@@ -72,8 +95,8 @@ func New(c Config) (*Client, error) {
 
 	var pairs []string
 	password, _ := u.User.Password()
-	for _, s := range append(c.Secrets, password) {
-		if len(s) >= shortestSecret {
+	for _, s := range append(secrets(c.Header), password) {
+		if s = strings.TrimPrefix(s, bearer); len(s) >= shortestSecret {
 			pairs = append(pairs, s, "[key]")
 		}
 	}
@@ -88,17 +111,14 @@ const shortestSecret = 8
 // Response is an answer with a status below 300.
 type Response struct {
 	// Body is what came, up to the limit.
-	Body io.Reader
-	// Stream says that it is a stream of events.
-	Stream    bool
+	Body      io.Reader
 	Status    int
 	RequestID string
 }
 
-// Read takes an answer in. It reports whether anything of it was handed on to
-// the caller: then the request is not sent again. An error that is not an
-// *llm.APIError is taken for a broken connection.
-type Read func(*Response) (delivered bool, err error)
+// Read takes an answer in. An error that is not an *llm.APIError is taken for a broken
+// connection.
+type Read func(*Response) error
 
 // Post sends a body until read has an answer. The error is an *llm.APIError.
 // timeout bounds all of it; see llm.Options.
@@ -111,13 +131,11 @@ func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, r
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	delivered := false
-	err := c.retry.Do(ctx, func(ctx context.Context) (err error) {
-		delivered, err = c.once(ctx, body, read)
-		return err
+	err := c.retry.Do(ctx, func(ctx context.Context) error {
+		return c.once(ctx, body, read)
 	}, func(err error) retry.Decision {
 		e, ok := errors.AsType[*llm.APIError](err)
-		if !ok || delivered {
+		if !ok {
 			return retry.Decision{}
 		}
 		return retry.Decision{Again: e.Temporary(), After: e.RetryAfter}
@@ -132,37 +150,31 @@ func (c *Client) Post(ctx context.Context, timeout time.Duration, body []byte, r
 	return err
 }
 
-func (c *Client) once(ctx context.Context, body []byte, read Read) (delivered bool, err error) {
+func (c *Client) once(ctx context.Context, body []byte, read Read) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
-		return false, c.broken(ctx, nil, err)
+		return c.broken(ctx, nil, err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	c.authorize(req.Header)
+	maps.Copy(req.Header, c.header())
 	res, err := c.http.Do(req)
 	if err != nil {
-		return false, c.broken(ctx, nil, err)
+		return c.broken(ctx, nil, err)
 	}
 	defer res.Body.Close()
 	if res.StatusCode >= 300 {
-		return false, c.refused(ctx, res)
+		return c.refused(ctx, res)
 	}
-	media, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
-	delivered, err = read(&Response{
-		Body:      &limited{r: res.Body, left: c.limit, limit: c.limit},
-		Stream:    strings.EqualFold(strings.TrimSpace(media), "text/event-stream"),
-		Status:    res.StatusCode,
-		RequestID: requestID(res.Header),
-	})
+	err = read(&Response{Body: http.MaxBytesReader(nil, res.Body, c.limit), Status: res.StatusCode, RequestID: requestID(res.Header)})
 	if err == nil {
-		return delivered, nil
+		return nil
 	}
 	e, ok := errors.AsType[*llm.APIError](err)
 	if !ok {
-		return delivered, c.broken(ctx, res, err)
+		return c.broken(ctx, res, err)
 	}
 	c.complete(e, res)
-	return delivered, e
+	return e
 }
 
 // refused reads the error that a status stands for.
@@ -204,12 +216,13 @@ func (c *Client) broken(ctx context.Context, res *http.Response, err error) erro
 		e.Status, e.RequestID = res.StatusCode, requestID(res.Header)
 	}
 	var timeout net.Error
+	var large *http.MaxBytesError
 	switch cause := ctx.Err(); {
 	case cause != nil:
 		e.Kind, e.Err = endKind(cause), cause
 		e.Message = cause.Error()
-	case errors.Is(err, errTooLarge):
-		e.Kind, e.Message = llm.ErrResponse, err.Error()
+	case errors.As(err, &large):
+		e.Kind, e.Message = llm.ErrResponse, fmt.Sprintf("the answer is too large: more than %d bytes", large.Limit)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		e.Kind, e.Message = llm.ErrTimeout, bare(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -248,32 +261,4 @@ func endKind(cause error) llm.Kind {
 		return llm.ErrTimeout
 	}
 	return llm.ErrCanceled
-}
-
-// errTooLarge says that an answer is over the limit.
-var errTooLarge = errors.New("the answer is too large")
-
-// limited reads up to a limit and fails beyond it, where io.LimitReader would
-// seem to end.
-type limited struct {
-	r           io.Reader
-	left, limit int64
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		// Only a byte more is too much.
-		var one [1]byte
-		n, err := l.r.Read(one[:])
-		if n > 0 {
-			return 0, fmt.Errorf("%w: more than %d bytes", errTooLarge, l.limit)
-		}
-		return 0, err
-	}
-	if int64(len(p)) > l.left {
-		p = p[:l.left]
-	}
-	n, err := l.r.Read(p)
-	l.left -= int64(n)
-	return n, err
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
-	"github.com/palimpsest-ai/palimpsest/wire/openai"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,8 +25,7 @@ func post(t *testing.T, handle http.HandlerFunc, c exchange.Config, read exchang
 	defer s.Close()
 	c.Provider, c.URL = "test", s.URL
 	c.HTTP = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	c.Authorize = func(h http.Header) { h.Set("X-Key", "secret-key") }
-	c.Secrets = []string{"secret-key"}
+	c.Header = http.Header{"X-Key": {"secret-key"}}
 	c.Retry = retry.Policy{Attempts: 1}
 	x, err := exchange.New(c)
 	if err != nil {
@@ -41,10 +39,10 @@ func TestLimit(t *testing.T) {
 	for size, want := range map[int]bool{10: true, 11: false} {
 		got := ""
 		err := post(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, strings.Repeat("a", size)) },
-			exchange.Config{Limit: 10}, func(r *exchange.Response) (bool, error) {
+			exchange.Config{Limit: 10}, func(r *exchange.Response) error {
 				b, err := io.ReadAll(r.Body)
 				got = string(b)
-				return false, err
+				return err
 			})
 		if (err == nil) != want || want && len(got) != size {
 			t.Errorf("%d bytes: %q, %v", size, got, err)
@@ -66,30 +64,23 @@ func TestPackedAnswers(t *testing.T) {
 	wrong := bytes.Clone(whole)
 	wrong[len(wrong)-8]++
 	deep := pack(`{"a":` + strings.Repeat("[", 6_000_000))
-	event := pack(`data: {"a":` + strings.Repeat("[", 6_000_000) + "\n\n")
 	for _, c := range []struct {
 		name   string
 		packed []byte
-		stream bool
 		want   string
 	}{
-		{"whole", whole, false, ""},
-		{"too much", pack(strings.Repeat(" ", 20<<20)), false, "too large"},
-		{"cut off", whole[:len(whole)-20], false, "before the answer was complete"},
-		{"wrong sum", wrong, false, "checksum"},
-		{"deep", deep, false, "not a JSON object"},
-		{"deep event", event, true, "not a JSON object"},
+		{"whole", whole, ""},
+		{"too much", pack(strings.Repeat(" ", 20<<20)), "too large"},
+		{"cut off", whole[:len(whole)-20], "before the answer was complete"},
+		{"wrong sum", wrong, "checksum"},
+		{"deep", deep, "not a JSON object"},
 	} {
 		err := post(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			w.Write(c.packed)
-		}, exchange.Config{Limit: 10 << 20}, func(r *exchange.Response) (bool, error) {
-			if c.stream {
-				_, delivered, err := (&exchange.Question{API: openai.Chat{}}).Reply("test", r)
-				return delivered, err
-			}
+		}, exchange.Config{Limit: 10 << 20}, func(r *exchange.Response) error {
 			_, err := exchange.Whole("test", r)
-			return false, err
+			return err
 		})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)

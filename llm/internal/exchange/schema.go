@@ -27,8 +27,8 @@ func CheckSchema(provider string, s *llm.Schema) error {
 	return nil
 }
 
-// Secrets returns the values of headers that may hold credentials.
-func Secrets(h http.Header) []string {
+// secrets returns the values of headers that may hold credentials.
+func secrets(h http.Header) []string {
 	var list []string
 	for name, values := range h {
 		name = strings.ToLower(name)

@@ -1,6 +1,7 @@
 package identify
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -23,7 +24,8 @@ func Detached(messages []thread.Message, ids []thread.ID) []thread.Message {
 			}
 			m.Frame, own = to, copied(to.Raw())
 		}
-		m.Role, m.Name, m.Parts, m.ID = role(m.Role), own.string(m.Name), own.parts(m.Parts), ids[i]
+		m.Role, m.Name, m.ID = role(m.Role), own.string(m.Name), ids[i]
+		own.detach(reflect.ValueOf(&m.Parts).Elem())
 		out[i] = m
 	}
 	return out
@@ -37,13 +39,11 @@ func ownSurroundings(p *prompt.Prompt) *prompt.Prompt {
 	out.System, out.Tools = slices.Clone(p.System), slices.Clone(p.Tools)
 	for i := range out.System {
 		s := &out.System[i]
-		own := copied(strings.Clone(s.Raw))
-		s.Text, s.Role, s.Source = own.string(s.Text), own.string(s.Role), own.source(s.Source)
+		copied(strings.Clone(s.Raw)).detach(reflect.ValueOf(s).Elem())
 	}
 	for i := range out.Tools {
 		t := &out.Tools[i]
-		own := copied(strings.Clone(t.Raw))
-		t.Name, t.Description, t.Schema, t.Source = own.string(t.Name), own.string(t.Description), own.string(t.Schema), own.source(t.Source)
+		copied(strings.Clone(t.Raw)).detach(reflect.ValueOf(t).Elem())
 	}
 	return &out
 }
@@ -72,43 +72,34 @@ func (c copied) string(s string) string {
 	return strings.Clone(s)
 }
 
-func (c copied) parts(list []thread.Part) []thread.Part {
-	out := make([]thread.Part, len(list))
-	for i, part := range list {
-		out[i] = c.part(part)
+// detach puts copies in place of the texts in a value that can be set.
+func (c copied) detach(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(c.string(v.String()))
+	case reflect.Struct:
+		if s, ok := v.Addr().Interface().(*thread.Source); ok {
+			s.Raw, s.Cache = c.string(s.Raw), c.string(s.Cache) // the API is a constant
+			return
+		}
+		for i := range v.NumField() {
+			c.detach(v.Field(i))
+		}
+	case reflect.Slice:
+		own := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		reflect.Copy(own, v)
+		for i := range own.Len() {
+			c.detach(own.Index(i))
+		}
+		if !v.IsNil() {
+			v.Set(own)
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			own := reflect.New(v.Elem().Type()).Elem()
+			own.Set(v.Elem())
+			c.detach(own)
+			v.Set(own)
+		}
 	}
-	return out
-}
-
-func (c copied) part(part thread.Part) thread.Part {
-	switch p := part.(type) {
-	case thread.Text:
-		p.Text, p.Source = c.string(p.Text), c.source(p.Source)
-		return p
-	case thread.Reasoning:
-		p.Text, p.Signature, p.Source = c.string(p.Text), c.string(p.Signature), c.source(p.Source)
-		return p
-	case thread.Media:
-		p.Type, p.MIME = thread.MediaType(c.string(string(p.Type))), c.string(p.MIME)
-		p.Name, p.Detail = c.string(p.Name), c.string(p.Detail)
-		p.Data, p.URL, p.FileID, p.Text = c.string(p.Data), c.string(p.URL), c.string(p.FileID), c.string(p.Text)
-		p.Source = c.source(p.Source)
-		return p
-	case thread.ToolCall:
-		p.ID, p.Name, p.Arguments = c.string(p.ID), c.string(p.Name), c.string(p.Arguments)
-		p.Type, p.Signature, p.Source = c.string(p.Type), c.string(p.Signature), c.source(p.Source)
-		return p
-	case thread.ToolResult:
-		p.CallID, p.Tool, p.Content = c.string(p.CallID), c.string(p.Tool), c.parts(p.Content)
-		p.Structured, p.Source = c.string(p.Structured), c.source(p.Source)
-		return p
-	case thread.Opaque:
-		p.Kind, p.Text, p.Source = c.string(p.Kind), c.string(p.Text), c.source(p.Source)
-		return p
-	}
-	return part
-}
-
-func (c copied) source(s thread.Source) thread.Source {
-	return thread.Source{API: s.API, Raw: c.string(s.Raw), Cache: c.string(s.Cache)}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -57,8 +58,8 @@ func (r *rounds) cutOff(a wire.Answer) bool {
 
 // beginsCall reports whether an event of a stream begins a call of a tool, or is a part
 // of one.
-func beginsCall(e sent) bool {
-	v := gjson.Parse(e.data)
+func beginsCall(e sse.Event) bool {
+	v := gjson.Parse(e.Data)
 	for _, path := range []string{"content_block.type", "item.type"} {
 		if kind := v.Get(path).Str; strings.HasSuffix(kind, "tool_use") || strings.HasSuffix(kind, "_call") {
 			return true
@@ -78,14 +79,8 @@ func withoutCalls(api string, body []byte) []byte {
 	case wire.Gemini:
 		path, call = "candidates.0.content.parts", func(v gjson.Result) bool { return v.Get("functionCall").Exists() }
 	}
-	var kept []string
-	gjson.GetBytes(body, path).ForEach(func(_, v gjson.Result) bool {
-		if !call(v) {
-			kept = append(kept, v.Raw)
-		}
-		return true
-	})
-	return []byte(set(string(body), path, "["+strings.Join(kept, ",")+"]"))
+	kept := those(gjson.GetBytes(body, path), func(v gjson.Result) bool { return !call(v) })
+	return []byte(set(string(body), path, array(kept)))
 }
 
 // withheld are calls that wait for the end of their round: what is not whole when an
@@ -97,7 +92,7 @@ type withheld struct {
 }
 
 // pass returns what of an event's bytes goes to the client now.
-func (w *withheld) pass(e sent, out []byte) []byte {
+func (w *withheld) pass(e sse.Event, out []byte) []byte {
 	if !w.on || prelude(e) {
 		return out
 	}
@@ -106,7 +101,7 @@ func (w *withheld) pass(e sent, out []byte) []byte {
 }
 
 // begin withholds from the first call of a round on.
-func (w *withheld) begin(e sent, t withdrawer) {
+func (w *withheld) begin(e sse.Event, t withdrawer) {
 	if !w.on && beginsCall(e) {
 		w.on = true
 		t.mark()

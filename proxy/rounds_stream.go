@@ -13,6 +13,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
@@ -24,38 +25,19 @@ type stream struct {
 	translator translator
 	answer     wire.Stream // of the round that is read now
 	odd        bool        // it does not add up
-	events     *events
+	events     *sse.Reader
 	due
 	calls   withheld
-	last    bool  // out goes up to the last event of the round
-	tail    sent  // what came behind the last event, with
-	tailErr error // its error
-	ended   bool  // the client was told all: the rest passes as it comes
+	last    bool      // out goes up to the last event of the round
+	tail    sse.Event // what came behind the last event, with
+	tailErr error     // its error
+	ended   bool      // the client was told all: the rest passes as it comes
 	cancel  context.CancelFunc
 
 	mu     sync.Mutex
 	body   io.ReadCloser // of the round that is read now
 	open   bool          // that is a further one, and has not come to its end
 	closed bool
-}
-
-// due is what the client is to get next.
-type due struct {
-	out []byte
-	err error // at the end of out
-}
-
-// give is io.Reader's Read; more makes more due.
-func (d *due) give(p []byte, more func()) (int, error) {
-	for len(d.out) == 0 && d.err == nil {
-		more()
-	}
-	if len(d.out) == 0 {
-		return 0, d.err
-	}
-	n := copy(p, d.out)
-	d.out = d.out[n:]
-	return n, nil
 }
 
 // Read gives the client the next bytes.
@@ -102,29 +84,29 @@ func (s *stream) more() {
 	}()
 	if s.last {
 		s.last = false
-		s.finish(s.tail.raw, s.tailErr)
+		s.finish(s.tail.Raw, s.tailErr)
 		return
 	}
-	e, err := s.events.next()
+	e, err := nextEvent(s.events)
 	switch {
 	case s.ended:
-		s.out, s.err = e.raw, err
+		s.out, s.err = e.Raw, err
 	case err != nil:
-		s.finish(e.raw, err)
+		s.finish(e.Raw, err)
 	default:
 		s.pass(e)
 	}
 }
 
 // pass takes an event into the round, and gives the client what it is to get.
-func (s *stream) pass(e sent) {
-	if e.data != "" && strings.TrimSpace(e.data) != "[DONE]" && !rawjson.Valid(e.data) {
+func (s *stream) pass(e sse.Event) {
+	if e.Data != "" && strings.TrimSpace(e.Data) != "[DONE]" && !rawjson.Valid(e.Data) {
 		// Nobody here understands the stream: from now on it passes as it comes.
-		s.out, s.ended = slices.Concat(s.calls.release(), s.translator.end(ending{}), e.raw), true
+		s.out, s.ended = slices.Concat(s.calls.release(), s.translator.end(ending{}), e.Raw), true
 		return
 	}
-	if e.data != "" {
-		_, err := s.answer.Event(e.data)
+	if e.Data != "" {
+		_, err := s.answer.Event(e.Data)
 		s.odd = s.odd || err != nil
 	}
 	if s.continues {
@@ -212,11 +194,11 @@ func (s *stream) begin(res *http.Response) error {
 		return errEncoding
 	}
 	s.read(res.Body)
-	s.events, s.answer, s.odd = newEvents(res.Body), s.x.endpoint.dialect.NewStream(), false
-	s.tail, s.tailErr = sent{}, nil
+	s.events, s.answer, s.odd = sse.NewReader(res.Body, 0), s.x.endpoint.dialect.NewStream(), false
+	s.tail, s.tailErr = sse.Event{}, nil
 	s.calls = withheld{}
 	for s.out = nil; len(s.out) == 0 && !s.last && !s.ended; {
-		e, err := s.events.next()
+		e, err := nextEvent(s.events)
 		if _, whole := s.said(); err != nil && whole {
 			s.last, s.tail, s.tailErr = true, e, err // a stream without an event that ends it
 			break
@@ -224,8 +206,8 @@ func (s *stream) begin(res *http.Response) error {
 		if err != nil {
 			return fmt.Errorf("the answer of the provider broke off: %w", err)
 		}
-		if e.isError() {
-			f := &failure{wrote: []byte(e.data)}
+		if isError(e) {
+			f := &failure{wrote: []byte(e.Data)}
 			if said := llm.Failure(s.x.endpoint.dialect.API(), res.StatusCode, f.wrote); said != nil {
 				f.APIError = *said
 			}

@@ -47,29 +47,68 @@ func (f figures) joined(used, now string) string {
 	case !last.IsObject():
 		return used
 	}
-	out, wrote := now, int64(0)
-	for _, name := range f.written {
-		before := field(earlier, name)
-		if !before.Exists() || before.Type == gjson.Null {
-			continue
-		}
-		if slices.Contains(f.output, name) {
-			wrote += before.Int()
-		}
-		switch now := field(last, name); {
-		case before.Type == gjson.Number && now.Type == gjson.Number:
-			out = set(out, name, sum(before, now))
-		case before.IsObject() && now.IsObject():
-			out = set(out, name, add(before.Raw, now.Raw))
-		case !now.Exists() || now.Type == gjson.Null:
-			out = set(out, name, before.Raw)
-		}
+	out := added(earlier, last, countLevels, func(name string) bool { return slices.Contains(f.written, name) })
+	wrote := int64(0)
+	for _, name := range f.output {
+		wrote += field(earlier, name).Int()
 	}
 	if all := field(last, f.total); f.total != "" && all.Type == gjson.Number {
 		out = set(out, f.total, strconv.FormatInt(all.Int()+wrote, 10))
 	}
 	if f.rounds {
-		out = set(out, "iterations", "["+strings.Join(slices.Concat(iterations(used), iterations(now)), ",")+"]")
+		out = set(out, "iterations", array(slices.Concat(iterations(used), iterations(now))))
 	}
 	return out
 }
+
+// countLevels is how deep counts are gone through. Providers nest them twice.
+const countLevels = 8
+
+// added is an object of counts with those of an earlier one that are summed: numbers are added,
+// objects gone through; anything else is that of the later one, where it has it.
+func added(earlier, later gjson.Result, levels int, summed func(name string) bool) string {
+	out := later.Raw
+	earlier.ForEach(func(k, before gjson.Result) bool {
+		if before.Type == gjson.Null || !summed(k.Str) {
+			return true
+		}
+		path := gjson.Escape(k.Str)
+		switch now := later.Get(path); {
+		case !now.Exists() || now.Type == gjson.Null:
+			out = set(out, path, before.Raw)
+		case before.Type == gjson.Number && now.Type == gjson.Number:
+			out = set(out, path, sum(before, now))
+		case levels > 1 && before.IsObject() && now.IsObject():
+			out = set(out, path, added(before, now, levels-1, func(string) bool { return true }))
+		}
+		return true
+	})
+	return out
+}
+
+// over is the members of b put over those of a: what a stream counts last is the
+// whole.
+func over(a, b string) string {
+	counts := gjson.Parse(b)
+	if !counts.IsObject() {
+		return a
+	}
+	out := or(a, "{}")
+	counts.ForEach(func(k, v gjson.Result) bool {
+		if v.Type != gjson.Null {
+			out = set(out, gjson.Escape(k.Str), v.Raw)
+		}
+		return true
+	})
+	return out
+}
+
+func sum(a, b gjson.Result) string {
+	if strings.ContainsAny(a.Raw+b.Raw, ".eE") {
+		return strconv.FormatFloat(a.Num+b.Num, 'f', -1, 64)
+	}
+	return strconv.FormatInt(a.Int()+b.Int(), 10)
+}
+
+// field is a member of an object by its plain name.
+func field(v gjson.Result, name string) gjson.Result { return v.Get(gjson.Escape(name)) }

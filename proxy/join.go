@@ -1,10 +1,15 @@
 package proxy
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -37,7 +42,7 @@ type answers interface {
 type translator interface {
 	// next takes an event; it returns what the client gets for it, and whether
 	// it is the last of its round.
-	next(e sent) (out []byte, last bool)
+	next(e sse.Event) (out []byte, last bool)
 	// whole reports whether the round has come to its end.
 	whole() bool
 	// again begins another round. counted says that the one before came to its
@@ -47,8 +52,7 @@ type translator interface {
 	end(e ending) []byte
 }
 
-// withdrawer takes back the end of a round that is gone on with, though it was cut off.
-// Every translator is one.
+// withdrawer takes back the end of a round. Every translator is one.
 type withdrawer interface {
 	// mark remembers what the client was given, withdraw goes back there: what came
 	// since never reaches the client, and the round is over.
@@ -76,7 +80,7 @@ type joining struct {
 	at      places // of blocks, calls or items
 	used    string // usage of the earlier rounds
 	now     string // usage of this one
-	held    []sent
+	held    []sse.Event
 	stopped bool // this round came to its end
 	marked  int64
 }
@@ -99,23 +103,27 @@ func (j *joining) whole() bool { return j.stopped }
 // usage is that of all rounds so far.
 func (j *joining) usage() string { return j.figures.joined(j.used, j.now) }
 
-func (j *joining) hold(e sent) { j.held = append(j.held, e) }
+func (j *joining) hold(e sse.Event) { j.held = append(j.held, e) }
 
 // release gives what was held back, with what change makes of its data.
 func (j *joining) release(change func(data string) string) (out []byte) {
 	for _, e := range j.held {
-		out = append(out, e.changed(change(e.data))...)
+		out = append(out, e.With(change(e.Data))...)
 	}
 	j.held = nil
 	return out
 }
 
-// changed is the event with other data, or as it came where they are the same.
-func (ev sent) changed(data string) []byte {
-	if data == ev.data {
-		return ev.raw
+// failed is the event that ends a stream with a failure: what the provider wrote of it, where
+// that has a member, else the sentence in the API's form. It is nil where there is none.
+func (how ending) failed(name, member, form string) []byte {
+	switch {
+	case gjson.Get(how.wrote, member).Exists():
+		return sse.Event{Name: name}.With(how.wrote)
+	case how.failure != "":
+		return sse.Event{Name: name}.With(fmt.Sprintf(form, rawjson.Quote(how.failure)))
 	}
-	return ev.with(data)
+	return nil
 }
 
 // places says under which index the client is shown what a round numbers for
@@ -152,3 +160,58 @@ func (p *places) of(index int64) (to int64, shown bool) {
 
 // again begins another round.
 func (p *places) again() { p.at, p.base, p.cut = nil, p.next, 0 }
+
+// joined makes one answer of those of several rounds: the elements of a list that are shown,
+// of all of them, and the rest of the last.
+func joined(rounds [][]byte, list, usage string, f figures, shown func(v gjson.Result, round int) bool) string {
+	var all []string
+	used := ""
+	for n, body := range rounds {
+		all = append(all, those(gjson.GetBytes(body, list), func(v gjson.Result) bool { return shown(v, n) })...)
+		used = f.joined(used, gjson.GetBytes(body, usage).Raw)
+	}
+	out := set(string(rounds[len(rounds)-1]), list, array(all))
+	if used != "" {
+		out = set(out, usage, used)
+	}
+	return out
+}
+
+// those are the elements of a list that are kept.
+func those(list gjson.Result, keep func(gjson.Result) bool) (raw []string) {
+	if !list.IsArray() {
+		return nil
+	}
+	list.ForEach(func(_, v gjson.Result) bool {
+		if keep(v) {
+			raw = append(raw, v.Raw)
+		}
+		return true
+	})
+	return raw
+}
+
+func elements(list gjson.Result) []string {
+	return those(list, func(gjson.Result) bool { return true })
+}
+
+func array(elements []string) string { return "[" + strings.Join(elements, ",") + "]" }
+
+// set puts a value at a path. The document is JSON that was parsed already, so
+// that the path is all that could be wrong, and it is ours.
+func set(doc, path, raw string) string {
+	out, err := sjson.SetRaw(doc, path, raw)
+	if err != nil {
+		return doc
+	}
+	return out
+}
+
+// without takes a member out of a document; see set.
+func without(doc, path string) string {
+	out, err := sjson.Delete(doc, path)
+	if err != nil {
+		return doc
+	}
+	return out
+}

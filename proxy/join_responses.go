@@ -3,11 +3,11 @@ package proxy
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
 // responses is OpenAI's Responses API.
@@ -26,40 +26,16 @@ func ourItem(item gjson.Result) bool {
 // withoutOurTools leaves our tools out of what a response says of its request.
 func withoutOurTools(response string) string {
 	declared := gjson.Get(response, "tools")
-	var theirs []string
-	cut := false
-	declared.ForEach(func(_, tool gjson.Result) bool {
-		if ours(tool.Get("name").Str) {
-			cut = true
-		} else {
-			theirs = append(theirs, tool.Raw)
-		}
-		return true
-	})
-	if !cut {
+	theirs := those(declared, func(tool gjson.Result) bool { return !ours(tool.Get("name").Str) })
+	if len(theirs) == len(elements(declared)) {
 		return response
 	}
-	return set(response, "tools", "["+strings.Join(theirs, ",")+"]")
+	return set(response, "tools", array(theirs))
 }
 
 // joined is the last response, by whose id the provider holds all of them.
 func (responses) joined(rounds [][]byte) []byte {
-	var items []string
-	used := ""
-	for _, body := range rounds {
-		gjson.GetBytes(body, "output").ForEach(func(_, item gjson.Result) bool {
-			if !ourItem(item) {
-				items = append(items, item.Raw)
-			}
-			return true
-		})
-		used = responsesFigures.joined(used, gjson.GetBytes(body, "usage").Raw)
-	}
-	out := set(string(rounds[len(rounds)-1]), "output", "["+strings.Join(items, ",")+"]")
-	if used != "" {
-		out = set(out, "usage", used)
-	}
-	return []byte(withoutOurTools(out))
+	return []byte(withoutOurTools(joined(rounds, "output", "usage", responsesFigures, func(item gjson.Result, _ int) bool { return !ourItem(item) })))
 }
 
 func (responses) translator() translator {
@@ -95,8 +71,8 @@ func (m *responseStream) again(counted bool) {
 	m.joining.again(counted)
 }
 
-func (m *responseStream) next(e sent) (out []byte, last bool) {
-	v := gjson.Parse(e.data)
+func (m *responseStream) next(e sse.Event) (out []byte, last bool) {
+	v := gjson.Parse(e.Data)
 	kind := v.Get("type").Str
 	if id := v.Get("response.id"); id.Type == gjson.String {
 		m.id, m.last = or(m.id, id.Raw), id.Raw
@@ -120,7 +96,7 @@ func (m *responseStream) next(e sent) (out []byte, last bool) {
 		m.hold(e)
 		return nil, true
 	}
-	data := m.told(e.data)
+	data := m.told(e.Data)
 	if index := v.Get("output_index"); index.Exists() {
 		to, shown := m.at.of(index.Int())
 		switch {
@@ -151,14 +127,14 @@ func (m *responseStream) told(data string) string {
 }
 
 // numbered gives an event the next number of the client's stream.
-func (m *responseStream) numbered(e sent, data string) []byte {
+func (m *responseStream) numbered(e sse.Event, data string) []byte {
 	if n := gjson.Get(data, "sequence_number"); n.Exists() {
 		if n.Int() != m.sequence {
 			data = set(data, "sequence_number", strconv.FormatInt(m.sequence, 10))
 		}
 		m.sequence++
 	}
-	return e.changed(data)
+	return e.With(data)
 }
 
 func (m *responseStream) end(how ending) []byte {
@@ -174,13 +150,13 @@ func (m *responseStream) end(how ending) []byte {
 			}
 		}
 		data := `{"type":"error","sequence_number":0,"code":` + code + `,"message":` + rawjson.Quote(how.failure) + `,"param":null}`
-		return m.numbered(sent{name: "error"}, data)
+		return m.numbered(sse.Event{Name: "error"}, data)
 	}
 	var out []byte
 	for _, e := range m.held {
-		data := m.told(e.data)
+		data := m.told(e.Data)
 		if m.round > 0 || len(m.shown) < m.items {
-			data = set(data, "response.output", "["+strings.Join(m.shown, ",")+"]")
+			data = set(data, "response.output", array(m.shown))
 			if used := m.usage(); used != "" {
 				data = set(data, "response.usage", used)
 			}

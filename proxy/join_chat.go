@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
 // chat is OpenAI's Chat Completions API, and that of the many servers that speak
@@ -35,12 +36,7 @@ func (chat) joined(rounds [][]byte) []byte {
 				said[name] = apart(said[name]) + s
 			}
 		}
-		m.Get("tool_calls").ForEach(func(_, c gjson.Result) bool {
-			if !ours(c.Get("function.name").Str) {
-				calls = append(calls, c.Raw)
-			}
-			return true
-		})
+		calls = append(calls, those(m.Get("tool_calls"), func(c gjson.Result) bool { return !ours(c.Get("function.name").Str) })...)
 		used = chatFigures.joined(used, gjson.GetBytes(body, "usage").Raw)
 	}
 	m := gjson.Get(last, "choices.0.message").Raw
@@ -49,10 +45,9 @@ func (chat) joined(rounds [][]byte) []byte {
 			m = set(m, name, rawjson.Quote(said[name]))
 		}
 	}
-	switch {
-	case len(calls) > 0:
-		m = set(m, "tool_calls", "["+strings.Join(calls, ",")+"]")
-	default:
+	if len(calls) > 0 {
+		m = set(m, "tool_calls", array(calls))
+	} else {
 		m = without(m, "tool_calls")
 		if gjson.Get(last, "choices.0.finish_reason").Str == "tool_calls" {
 			last = set(last, "choices.0.finish_reason", `"stop"`)
@@ -94,28 +89,28 @@ func (m *chatStream) again(counted bool) {
 	m.joining.again(counted)
 }
 
-func (m *chatStream) next(e sent) (out []byte, last bool) {
-	if strings.TrimSpace(e.data) == "[DONE]" {
+func (m *chatStream) next(e sse.Event) (out []byte, last bool) {
+	if strings.TrimSpace(e.Data) == "[DONE]" {
 		m.hold(e)
 		return nil, true
 	}
-	v := gjson.Parse(e.data)
+	v := gjson.Parse(e.Data)
 	if used := v.Get("usage"); used.IsObject() {
 		m.now = used.Raw
 	}
 	choice := v.Get("choices.0")
-	data, gone := m.delta(m.named(e.data, v.Get("id")), choice.Get("delta"))
+	data, gone := m.delta(m.named(e.Data, v.Get("id")), choice.Get("delta"))
 	if choice.Get("finish_reason").Type == gjson.String {
 		m.stopped = true
 	}
 	if m.stopped {
-		m.hold(sent{e.changed(data), e.name, data})
+		m.hold(sse.Event{Name: e.Name, Data: data, Raw: e.With(data)})
 		return nil, false
 	}
 	if gone {
 		return nil, false
 	}
-	return e.changed(data), false
+	return e.With(data), false
 }
 
 // named gives a chunk of a further round the id of the first: the official SDK
@@ -172,7 +167,7 @@ func (m *chatStream) delta(data string, d gjson.Result) (chunk string, gone bool
 		return true
 	})
 	if len(shown) > 0 {
-		list := "[" + strings.Join(shown, ",") + "]"
+		list := array(shown)
 		if list == strings.TrimSpace(calls.Raw) {
 			return data, false
 		}
@@ -194,23 +189,20 @@ func nothing(data string) bool {
 
 func (m *chatStream) rest() (out []byte) {
 	for _, e := range m.held {
-		data := without(without(e.data, "choices.0.delta.tool_calls"), "usage")
+		data := without(without(e.Data, "choices.0.delta.tool_calls"), "usage")
 		if gjson.Get(data, "choices.0").Exists() {
 			data = set(data, "choices.0.finish_reason", "null")
 		}
 		if rawjson.Valid(data) && !nothing(data) {
-			out = append(out, e.changed(data)...)
+			out = append(out, e.With(data)...)
 		}
 	}
 	return out
 }
 
 func (m *chatStream) end(how ending) []byte {
-	switch {
-	case gjson.Get(how.wrote, "error").Exists():
-		return sent{}.with(how.wrote)
-	case how.failure != "":
-		return sent{}.with(`{"error":{"message":` + rawjson.Quote(how.failure) + `,"type":"server_error","code":null}}`)
+	if out := how.failed("", "error", `{"error":{"message":%s,"type":"server_error","code":null}}`); out != nil {
+		return out
 	}
 	return m.release(func(data string) string {
 		if m.round > 0 && gjson.Get(data, "usage").IsObject() {

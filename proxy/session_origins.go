@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -16,8 +15,7 @@ import (
 // its own history can be reached in the log where it stood before. It is safe for
 // concurrent use.
 type lineage struct {
-	documents store.Documents
-	origins   *lru.Cache[string, []string] // by log, what it goes on from, as documents have it
+	origins records[[]string] // by log, what it goes on from, the latest first
 
 	mu       sync.Mutex // of what is in sessions
 	sessions *lru.Cache[string, *session]
@@ -37,9 +35,14 @@ const (
 	// maxEarlier bounds how many logs one log goes on from: the client has
 	// compacted that often, and the search goes through all of them.
 	maxEarlier = 16
-	// originKind is the kind of the documents that hold origins, by log.
-	originKind = "proxy-origin"
 )
+
+func lineageIn(documents store.Documents) lineage {
+	return lineage{
+		origins:  records[[]string]{documents: documents, kind: "proxy-origin", read: lru.New[string, record[[]string]](maxSessions)},
+		sessions: lru.New[string, *session](maxSessions),
+	}
+}
 
 func (l *lineage) session(id string) *session {
 	return l.sessions.Of(id, 1, func() *session { return &session{logs: map[string]string{}} })
@@ -85,7 +88,10 @@ func (l *lineage) step(ctx context.Context, id, kind, log string, size int, show
 	}
 	earlier = append([]string{last}, slices.DeleteFunc(slices.Clone(before), func(e string) bool { return e == log })...)
 	earlier = earlier[:min(len(earlier), maxEarlier)]
-	return earlier, l.save(ctx, log, earlier)
+	if _, _, err = l.origins.put(ctx, log, record[[]string]{}, &earlier); errors.Is(err, store.ErrConflict) {
+		err = nil // another request of the same conversation has written it
+	}
+	return earlier, err
 }
 
 // moved returns the log that a session went on with before, when it goes on with
@@ -105,38 +111,11 @@ func (l *lineage) moved(id, kind, log string, size int, shown bool) string {
 
 // origin is what is known of a log; nil for nothing.
 func (l *lineage) origin(ctx context.Context, log string) ([]string, error) {
-	earlier, ok := l.origins.Get(log)
-	if ok || store.CheckName("log", log) != nil {
-		return earlier, nil
-	}
-	d, err := l.documents.Document(ctx, originKind, log)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-	case err != nil:
+	found, err := l.origins.get(ctx, log)
+	if err != nil || found.value == nil {
 		return nil, err
-	default:
-		if err := json.Unmarshal(d.Body, &earlier); err != nil {
-			return nil, err
-		}
 	}
-	l.origins.Put(log, earlier, 1)
-	return earlier, nil
-}
-
-func (l *lineage) save(ctx context.Context, log string, earlier []string) error {
-	l.origins.Put(log, earlier, 1)
-	if store.CheckName("log", log) != nil {
-		return nil
-	}
-	body, err := json.Marshal(earlier)
-	if err != nil {
-		return err
-	}
-	_, err = l.documents.Put(ctx, store.Document{Kind: originKind, ID: log, Body: body})
-	if errors.Is(err, store.ErrConflict) {
-		return nil // another request of the same conversation has written it
-	}
-	return err
+	return *found.value, nil
 }
 
 // earlier are the logs that a request goes on from, the latest first. Where that

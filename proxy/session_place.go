@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -112,39 +111,39 @@ func (t *Transport) fork(ctx context.Context, id string, parent *thread.Thread, 
 	return err
 }
 
-// beginningKind is the kind of the documents that list the conversations which begin
-// with a message, by what identify.Client.Beginning says; maxBeginnings bounds a list.
-const (
-	beginningKind = "proxy-beginning"
-	maxBeginnings = 8
-)
+// maxBeginnings bounds how many conversations are known that begin with one message.
+const maxBeginnings = 8
+
+// beginningsIn list the conversations which begin with a message, the latest first, by what
+// identify.Client.Beginning says.
+func beginningsIn(documents store.Documents) records[[]string] {
+	return records[[]string]{documents: documents, kind: "proxy-beginning"}
+}
 
 // others are the bases of conversations with a beginning, the latest first. Where they
 // cannot be read there are none: the conversation is a new one then.
-func (t *Transport) others(ctx context.Context, beginning string) (bases []string) {
-	if d, err := t.documents.Document(ctx, beginningKind, beginning); err == nil {
-		_ = json.Unmarshal(d.Body, &bases) // as it was written
+func (t *Transport) others(ctx context.Context, beginning string) []string {
+	found, err := t.beginnings.get(ctx, beginning)
+	if err != nil || found.value == nil {
+		return nil
 	}
-	return bases
+	return *found.value
 }
 
-// began notes that a conversation begins so. Where that fails, or somebody else writes
-// at the same time, a client that changes its system prompt on the way is not known
-// again; nothing else depends on it.
+// began notes that a conversation begins so. Where that fails a client that changes its
+// system prompt on the way is not known again; nothing else depends on it.
 func (t *Transport) began(ctx context.Context, beginning, base string) {
-	d, err := t.documents.Document(ctx, beginningKind, beginning)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return
-	}
-	var bases []string
-	if err == nil && json.Unmarshal(d.Body, &bases) != nil || slices.Contains(bases, base) {
-		return
-	}
-	bases = append([]string{base}, bases...)
-	body, err := json.Marshal(bases[:min(len(bases), maxBeginnings)])
-	if err == nil {
-		_, _ = t.documents.Put(ctx, store.Document{Kind: beginningKind, ID: beginning, Version: d.Version, Body: body})
-	}
+	_, _, _ = t.beginnings.change(ctx, beginning, func(now *[]string) *[]string {
+		bases := []string{base}
+		if now != nil {
+			if slices.Contains(*now, base) {
+				return now
+			}
+			bases = append(bases, *now...)
+		}
+		bases = bases[:min(len(bases), maxBeginnings)]
+		return &bases
+	})
 }
 
 // waiting are the logs that end with lookups whose answer did not reach the client,

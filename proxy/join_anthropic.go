@@ -3,11 +3,10 @@ package proxy
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/sse"
 )
 
 // messages is the Anthropic Messages API.
@@ -18,27 +17,13 @@ func (messages) readable(*http.Request, map[string]gjson.Result) bool { return t
 // joined shows the blocks of all rounds, but of the thinking only the first
 // round's: it alone is bound to what the client knows.
 func (messages) joined(rounds [][]byte) []byte {
-	var blocks []string
-	used := ""
-	calls := 0
-	for n, body := range rounds {
-		gjson.GetBytes(body, "content").ForEach(func(_, b gjson.Result) bool {
-			if shows(b, n) {
-				blocks = append(blocks, b.Raw)
-				if b.Get("type").Str == "tool_use" {
-					calls++
-				}
-			}
-			return true
-		})
-		used = messagesFigures.joined(used, gjson.GetBytes(body, "usage").Raw)
-	}
-	out := string(rounds[len(rounds)-1])
-	out = set(out, "content", "["+strings.Join(blocks, ",")+"]")
-	if used != "" {
-		out = set(out, "usage", used)
-	}
-	if calls == 0 && gjson.Get(out, "stop_reason").Str == "tool_use" {
+	calls := false
+	out := joined(rounds, "content", "usage", messagesFigures, func(b gjson.Result, n int) bool {
+		shown := shows(b, n)
+		calls = calls || shown && b.Get("type").Str == "tool_use"
+		return shown
+	})
+	if !calls && gjson.Get(out, "stop_reason").Str == "tool_use" {
 		out = set(out, "stop_reason", `"end_turn"`)
 	}
 	return []byte(out)
@@ -46,11 +31,8 @@ func (messages) joined(rounds [][]byte) []byte {
 
 // iterations are the passes of a usage: those that it lists, else itself.
 func iterations(usage string) []string {
-	var list []string
 	v := gjson.Parse(usage)
-	for _, pass := range v.Get("iterations").Array() {
-		list = append(list, pass.Raw)
-	}
+	list := elements(v.Get("iterations"))
 	if list != nil || !v.IsObject() {
 		return list
 	}
@@ -81,8 +63,8 @@ func (messages) translator() translator {
 // messageStream joins streams of the Messages API.
 type messageStream struct{ joining }
 
-func (m *messageStream) next(e sent) (out []byte, last bool) {
-	v := gjson.Parse(e.data)
+func (m *messageStream) next(e sse.Event) (out []byte, last bool) {
+	v := gjson.Parse(e.Data)
 	switch v.Get("type").Str {
 	case "message_start":
 		m.now = v.Get("message.usage").Raw
@@ -107,27 +89,27 @@ func (m *messageStream) next(e sent) (out []byte, last bool) {
 		m.hold(e)
 		return nil, false
 	}
-	return e.raw, false
+	return e.Raw, false
 }
 
 // moved is an event of a block under the index that the client knows.
-func (m *messageStream) moved(e sent, v gjson.Result) []byte {
+func (m *messageStream) moved(e sse.Event, v gjson.Result) []byte {
 	to, shown := m.at.of(v.Get("index").Int())
 	switch {
 	case !shown:
 		return nil
 	case to == v.Get("index").Int():
-		return e.raw
+		return e.Raw
 	}
-	return e.with(set(e.data, "index", strconv.FormatInt(to, 10)))
+	return e.With(set(e.Data, "index", strconv.FormatInt(to, 10)))
 }
 
 func (m *messageStream) end(how ending) []byte {
-	switch {
-	case gjson.Get(how.wrote, "type").Str == "error":
-		return sent{name: "error"}.with(how.wrote)
-	case how.failure != "":
-		return sent{name: "error"}.with(`{"type":"error","error":{"type":"api_error","message":` + rawjson.Quote(how.failure) + `}}`)
+	if gjson.Get(how.wrote, "type").Str != "error" {
+		how.wrote = ""
+	}
+	if out := how.failed("error", "error", `{"type":"error","error":{"type":"api_error","message":%s}}`); out != nil {
+		return out
 	}
 	return m.release(func(data string) string {
 		if gjson.Get(data, "type").Str != "message_delta" {

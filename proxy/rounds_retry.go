@@ -69,21 +69,11 @@ func (r *rounds) ask(read func(*http.Response) error) error {
 // try sends the request once; where it is too long or not valid, what becomes of
 // it is what is sent from then on.
 func (r *rounds) try(ctx context.Context, d *decision, read func(*http.Response) error) error {
-	res, err := r.x.send(*d)
+	d.remedy = noRemedy
+	now, res, why, err := r.x.ask(ctx, *d)
+	*d = now
 	if err != nil {
 		return &failure{APIError: llm.APIError{Kind: llm.ErrConnection, Err: err}}
-	}
-	why := r.x.refusal(res, *d)
-	if why.kind == llm.ErrOverflow || why.kind == llm.ErrInvalid {
-		if why.kind == llm.ErrOverflow {
-			*d, res, err = r.x.harder(ctx, *d, res)
-		} else {
-			*d, res, err = r.x.backOff(ctx, *d, res)
-		}
-		if err != nil {
-			return &failure{APIError: llm.APIError{Kind: llm.ErrConnection, Err: err}}
-		}
-		why = r.x.refusal(res, *d)
 	}
 	if why.kind != "" || res.StatusCode != http.StatusOK {
 		return r.refused(res, why)

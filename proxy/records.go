@@ -1,0 +1,127 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// records are what outlives the process beside logs and plans: values by their ids, in
+// documents of one kind. They are safe for concurrent use.
+type records[T any] struct {
+	documents store.Documents
+	kind      string
+	// most bounds a value, in bytes of its document; a larger one is not kept. 0 bounds none.
+	most int
+	// read are those that were used last; nil remembers none.
+	read *lru.Cache[string, record[T]]
+}
+
+// record is a value as its document has it; nil, of version 0, where there is none.
+type record[T any] struct {
+	value   *T
+	version int
+}
+
+// get returns a record. What cannot be the id of a document has none.
+func (r records[T]) get(ctx context.Context, id string) (found record[T], err error) {
+	if store.CheckName(r.kind, id) != nil {
+		return found, nil
+	}
+	if r.read != nil {
+		if known, ok := r.read.Get(id); ok {
+			return known, nil
+		}
+	}
+	d, err := r.documents.Document(ctx, r.kind, id)
+	found.version = d.Version
+	if err == nil {
+		err = json.Unmarshal(d.Body, &found.value)
+	} else if errors.Is(err, store.ErrNotFound) {
+		err = nil
+	}
+	if err == nil && r.read != nil {
+		r.read.Put(id, found, 1)
+	}
+	return found, err
+}
+
+// put puts a value in place of a record, and returns its new one with its size in bytes; nil
+// forgets it. The error is store.ErrConflict where somebody else has written meanwhile.
+func (r records[T]) put(ctx context.Context, id string, before record[T], value *T) (after record[T], size int, err error) {
+	if store.CheckName(r.kind, id) != nil {
+		return after, 0, nil
+	}
+	var body []byte
+	if value != nil {
+		if body, err = json.Marshal(value); err != nil {
+			return after, 0, err
+		}
+	}
+	if r.most > 0 && len(body) > r.most {
+		value, body = nil, nil
+	}
+	if body == nil && before.version == 0 {
+		return after, 0, nil
+	}
+	after = record[T]{value, before.version}
+	if r.read != nil {
+		r.read.Put(id, after, 1) // known here, even where the store fails
+	}
+	after.version, err = r.documents.Put(ctx, store.Document{Kind: r.kind, ID: id, Version: before.version, Body: body})
+	if r.read != nil && errors.Is(err, store.ErrConflict) {
+		r.read.Delete(id)
+	} else if r.read != nil && err == nil {
+		r.read.Put(id, after, 1)
+	}
+	return after, len(body), err
+}
+
+// change puts another value in place of the one of now, which is nil where there is none.
+// Somebody else who writes at the same time is waited for.
+func (r records[T]) change(ctx context.Context, id string, next func(now *T) *T) (after record[T], size int, err error) {
+	for n := 1; ; n++ {
+		before, err := r.get(ctx, id)
+		if err != nil {
+			return before, 0, err
+		}
+		value := next(before.value)
+		if value == before.value {
+			return before, 0, nil
+		}
+		after, size, err = r.put(ctx, id, before, value)
+		if n == tries || !errors.Is(err, store.ErrConflict) {
+			return after, size, err
+		}
+	}
+}
+
+// recordsPage is how many documents are read at a time: each may be half a megabyte.
+const recordsPage = 50
+
+// each calls f for every record, with its size in bytes. The value of one that cannot be read
+// is nil.
+func (r records[T]) each(ctx context.Context, f func(id string, found record[T], size int) error) error {
+	for after := ""; ; {
+		page, err := r.documents.Documents(ctx, r.kind, after, recordsPage)
+		if err != nil {
+			return err
+		}
+		for _, d := range page {
+			found := record[T]{version: d.Version}
+			if json.Unmarshal(d.Body, &found.value) != nil {
+				found.value = nil
+			}
+			if err := f(d.ID, found, len(d.Body)); err != nil {
+				return err
+			}
+			after = d.ID
+		}
+		if len(page) < recordsPage {
+			return nil
+		}
+	}
+}
