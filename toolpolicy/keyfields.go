@@ -1,7 +1,9 @@
 package toolpolicy
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,11 +35,7 @@ var argumentNames = map[string]string{
 // nothing.
 func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 	fields := thread.Fields{}
-	name := call.Name
-	if name == "" {
-		name = result.Tool
-	}
-	class := ClassOf(name)
+	class := ClassOf(cmp.Or(call.Name, result.Tool))
 	for name, value := range object(call.Arguments) {
 		field, ok := argumentNames[name]
 		if !ok || field == "description" && class != Agent {
@@ -136,7 +134,7 @@ func lookup(v any, name string) (any, bool) {
 				return s, true
 			}
 		}
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if value, ok := lookup(v[key], name); ok {
 				return value, true
 			}
@@ -180,15 +178,6 @@ func object(doc string) map[string]any {
 	return m
 }
 
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 func lines(s string) int {
 	s = strings.TrimRight(s, "\n")
 	if s == "" {
@@ -202,7 +191,7 @@ func lines(s string) int {
 func Source(call thread.ToolCall) string {
 	args := object(call.Arguments)
 	for _, kind := range []string{"path", "url"} {
-		for _, name := range sortedKeys(args) {
+		for _, name := range slices.Sorted(maps.Keys(args)) {
 			if text, ok := args[name].(string); ok && text != "" && argumentNames[name] == kind {
 				return kind + " " + text
 			}

@@ -8,6 +8,7 @@
 package toolpolicy
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -111,21 +112,14 @@ func (r *Registry) Policy(tool string) Policy {
 	if !ok {
 		return p
 	}
-	if o.Durability != "" {
-		p.Durability = o.Durability
-	}
+	p.Durability = cmp.Or(o.Durability, p.Durability)
 	if len(o.PreserveFields) > 0 {
 		p.PreserveFields = o.PreserveFields
 	}
 	if o.ExternalizeThreshold > 0 {
 		p.ExternalizeThreshold = o.ExternalizeThreshold
 	}
-	if o.ReplayCost != "" {
-		p.ReplayCost = o.ReplayCost
-	}
-	if o.Sensitivity != "" {
-		p.Sensitivity = o.Sensitivity
-	}
+	p.ReplayCost, p.Sensitivity = cmp.Or(o.ReplayCost, p.ReplayCost), cmp.Or(o.Sensitivity, p.Sensitivity)
 	if o.TTL != 0 {
 		p.TTL = max(o.TTL, 0)
 	}
@@ -157,10 +151,7 @@ func (r *Registry) Durability(result thread.ToolResult) thread.Durability {
 // that KeyFields derives, the preserved fields of the tool's policy, and what
 // the result declares itself, the later winning.
 func (r *Registry) KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
-	tool := result.Tool
-	if tool == "" {
-		tool = call.Name
-	}
+	tool := cmp.Or(result.Tool, call.Name)
 	fields := KeyFields(call, result)
 	declared := preserved(r.Policy(tool).PreserveFields, call, result)
 	if len(declared)+len(result.KeyFields) > 0 {
