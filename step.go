@@ -246,6 +246,6 @@ func (s *Session) render(ctx context.Context, l loaded, at *policy.Situation, p 
 	}
 	s.tellPrepared(ctx, at, f, tokens)
 	s.indexAhead(ctx, at.Thread, p, l.version)
-	out.counted = counted{position: at.Thread.Len(), version: l.version, tokens: float64(tokens) / l.usage.factor(l.log.Len(), l.version)}
+	out.counted = calibration{Position: at.Thread.Len(), Version: l.version, Tokens: float64(tokens) / l.usage.factor(l.log.Len(), l.version)}
 	return out, nil
 }
