@@ -31,17 +31,18 @@ import (
 type Auto struct {
 	// Favor says when a session is compacted and how much is kept, as long as the
 	// fields below do not. Default FavorBalanced.
-	Favor Favor
+	Favor Favor `file:"trigger.favor" bases:"auto" about:"when the thread is compacted and how much is kept: near the window (quality), from 64000 tokens or 45 % of a small window on (balanced), or where it costs least (cost)"`
 	// Hard is the share of what the model can read at which the session is
 	// compacted, Target the largest share that is left afterwards where the newest
 	// results allow it, as ratios. The defaults, 0.9 and 0.5, are where the better agents have settled; with
 	// FavorQuality they are 0.8 and half of Hard. A target that is not below the
 	// hard mark is taken for half of it.
-	Hard, Target float64
+	Hard   float64 `file:"trigger.hard" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the budget at which the thread is compacted; auto: 0.9, or as the favor says"`
+	Target float64 `file:"trigger.target" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the budget that is left afterwards; auto: 0.5, or as the favor says"`
 	// Working is what the messages take after a compaction that prices decided, in
 	// tokens. Default 20,000 and, with FavorBalanced, as much more as it keeps of
 	// the whole request. With FavorQuality it counts only when it is set.
-	Working int
+	Working int `file:"trigger.working" bases:"auto" unit:"tokens" range:"1.." words:"auto=0" about:"what the messages take after a compaction that prices decided; auto: 20000, or what the balanced favor keeps"`
 }
 
 // Favor says what Auto gives way to: when it compacts, and how much it keeps.

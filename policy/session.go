@@ -61,16 +61,18 @@ type Session struct {
 
 	// ContextLimit is the model's context window in tokens. 0 takes the window of
 	// the step, else the row of the model in a table, else 128,000 (B3).
-	ContextLimit int
+	ContextLimit int `file:"trigger.context_limit" unit:"tokens" range:"1.." words:"auto=0" about:"the context window; auto: the model's, or else 128000"`
 	// SystemReserve, OutputReserve and SafetyBuffer are what is not for messages,
 	// in tokens; defaults 2,000, 4,000 and 5,000. ThresholdPercent is the share of
 	// the rest at which the thread is compacted, default 0.80 (B2).
-	SystemReserve, OutputReserve, SafetyBuffer int
-	ThresholdPercent                           float64
+	SystemReserve    int     `file:"trigger.system_reserve" unit:"tokens" range:"1.." about:"kept free for the system prompt"`
+	OutputReserve    int     `file:"trigger.output_reserve" unit:"tokens" range:"1.." about:"kept free for the answer"`
+	SafetyBuffer     int     `file:"trigger.safety_buffer" unit:"tokens" range:"1.." about:"kept free for errors of the estimate"`
+	ThresholdPercent float64 `file:"trigger.threshold_percent" unit:"ratio" range:"0.001..1" about:"share of the rest at which the thread is compacted"`
 	// Keep is how many of the newest messages stay as they are, default 10; more
 	// where fewer would part a result from its call (B4, B5). A provider that
 	// refuses the request as too long halves it each time.
-	Keep int
+	Keep int `file:"cut.keep" unit:"messages" range:"1.." about:"how many of the newest messages stay"`
 }
 
 // Name returns "session".

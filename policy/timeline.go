@@ -47,23 +47,25 @@ type Timeline struct {
 	Trust Trust
 	// MaxTokens bounds the request; by default Situation.Budget, or what Situation.Window
 	// leaves beside the answer. Share of it is the trigger; default 0.9 (C2).
-	MaxTokens int
-	Share     float64
+	MaxTokens int     `file:"trigger.max_tokens" unit:"tokens" range:"1.." words:"auto=0" about:"the largest request; auto: the budget, or what the window leaves beside the answer"`
+	Share     float64 `file:"trigger.share" unit:"ratio" range:"0.001..1" about:"share of max_tokens above which the thread is compacted"`
 	// KeepRecent is the budget of recent tokens. The seed gives no figure; the
 	// default is 20,000 and at most three tenths of the maximum.
-	KeepRecent int
+	KeepRecent int `file:"cut.keep_recent" unit:"tokens" range:"1.." words:"auto=0" about:"how much of the newest part stays; auto: 20000, at most a third of the mark"`
 	// SummaryTokens and PrefixTokens bound the summary of whole turns and that of
 	// the beginning of a split turn; defaults 800 and 400 (C7).
-	SummaryTokens, PrefixTokens int
+	SummaryTokens int `file:"summary.tokens" unit:"tokens" range:"1.." about:"bound on the summary of whole turns"`
+	PrefixTokens  int `file:"summary.prefix_tokens" unit:"tokens" range:"1.." about:"bound on the summary of the beginning of a split turn"`
 	// TTL is the age at which blocks are hidden behind replacement text (C12):
 	// results of tools, long arguments of calls, and what the model said at the end
 	// of a turn, but for its newest words. The user's words and the notes of a harness
 	// stay. 0 is the life of the provider's cache (Situation.CacheLife), less than 0
 	// hides none. Messages without a time have no age.
-	TTL time.Duration
+	TTL time.Duration `file:"expire.ttl" unit:"duration" range:"1s..8760h" words:"auto=0 off=-1" about:"the age at which blocks are hidden; auto: the life of the provider's cache, as far as it is known"`
 	// CacheOffset is how many rounds stand behind the second cache point,
 	// CacheMinRounds the fewest with which there is one; defaults 4 and 5 (C9).
-	CacheOffset, CacheMinRounds int
+	CacheOffset    int `file:"cache_points.offset" unit:"rounds" range:"1.." about:"how many rounds stand behind the second cache point"`
+	CacheMinRounds int `file:"cache_points.min_rounds" unit:"rounds" range:"1.." words:"auto=0" about:"the fewest rounds with a second cache point; auto: offset + 1"`
 }
 
 // Name returns "timeline".
