@@ -296,7 +296,7 @@ func (w Workstream) boundary(s *Situation, from int) int {
 		n = max(1, n/2)
 	}
 	for {
-		at := cut.LastMessages{N: n}.Cut(points, nil).Index
+		at := cut.LastMessages{N: n}.Cut(points, nil)
 		if at > from || !s.Forced || n <= 1 {
 			return max(at, from)
 		}

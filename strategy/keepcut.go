@@ -16,7 +16,7 @@ type exactly struct{ Summarize }
 // protects what the cut keeps, as long as the level protects more than the last
 // step. A kept part that does not fit becomes shorter at the levels behind it.
 func (s exactly) hold(v *View) {
-	at := s.Keep.Cut(cut.Legal(v.Thread, v.Pairs), func(i int) int { return v.now[i] }).Index
+	at := s.Keep.Cut(cut.Legal(v.Thread, v.Pairs), func(i int) int { return v.now[i] })
 	if v.level < LastStep {
 		v.Tail = at
 	} else {

@@ -127,7 +127,7 @@ func (v *View) sum(sizes []int, at []int) int {
 // shorter: what goes is summarized, never just left out.
 func (s Summarize) cut(v *View, points *cut.Points) int {
 	if s.Keep != nil {
-		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] }).Index
+		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] })
 		return min(max(keep, v.fit(points, 2*minSummary, 1)), v.Tail)
 	}
 	share := s.Share
