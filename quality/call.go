@@ -25,9 +25,6 @@ func (l look) overlaps(other look) bool {
 	return l.from < other.to && other.from < l.to
 }
 
-// pathArguments are the names under which tools take one file.
-var pathArguments = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "filename", "file", "target_file", "notebook_path"}
-
 // asides are arguments that change nothing about what is seen.
 var asides = []string{"description", "timeout", "timeout_ms", "yield_time_ms", "run_in_background", "explanation"}
 
@@ -41,7 +38,7 @@ func lookOf(c thread.ToolCall) (look, bool) {
 	}
 	args := arguments(c)
 	if class == toolpolicy.Read {
-		if path := pathOf(args); path != "" {
+		if path := toolpolicy.Path(c); path != "" {
 			l := look{what: hash(class, path), class: Reread}
 			l.from, l.to = lines(args)
 			return l, true
@@ -70,7 +67,7 @@ func changeOf(c thread.ToolCall) (what [sha256.Size]byte, changes bool) {
 	default:
 		return what, false
 	}
-	if path := pathOf(arguments(c)); path != "" {
+	if path := toolpolicy.Path(c); path != "" {
 		what = hash(toolpolicy.Read, path)
 	}
 	return what, true
@@ -86,15 +83,6 @@ func arguments(c thread.ToolCall) map[string]any {
 		return nil
 	}
 	return args
-}
-
-func pathOf(args map[string]any) string {
-	for _, name := range pathArguments {
-		if path, ok := args[name].(string); ok && path != "" {
-			return path
-		}
-	}
-	return ""
 }
 
 // lines finds the range of lines that a read asks for; 0, 0 is all.

@@ -31,6 +31,10 @@ type Summarize struct {
 	// what no tool gives a second time: as much as there is room for, the newest first
 	// (A5).
 	Pointers bool
+
+	// exact: what lies before the cut is summarized, all of it, also where there would
+	// be room for more. Only calls that wait for their results stay wherever they are.
+	exact bool
 }
 
 const (
@@ -80,6 +84,27 @@ func (s Summarize) Analyze(v *View) []Proposal {
 		})
 	}
 	return proposals
+}
+
+// hold lets go of what the level of protection would keep before an exact cut, and
+// protects what the cut keeps, as long as the level protects more than the last
+// step. A kept part that does not fit becomes shorter at the levels behind it.
+func (s Summarize) hold(v *View) {
+	at := s.Keep.Cut(cut.Legal(v.Thread, v.Pairs), func(i int) int { return v.now[i] })
+	if v.level < LastStep {
+		v.Tail = at
+	} else {
+		v.Tail = max(v.Tail, at)
+	}
+	clear(v.Anchored)
+	for i := range v.messages {
+		if i < at && !v.Pairs.Open(i) {
+			v.Pinned[i] = false
+		}
+		if v.Pinned[i] {
+			v.anchor(i)
+		}
+	}
 }
 
 // divide gives each run its part of the room that is left when all of them go:
@@ -225,7 +250,7 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 
 // summarizedFrom reports whether a message from this position on is summarized.
 func (v *View) summarizedFrom(i int) bool {
-	return slices.ContainsFunc(v.cover[i:], func(c int) bool { return c >= 0 && summarizes(v.records[c]) })
+	return slices.ContainsFunc(v.cover[i:], func(c int) bool { return c >= 0 && v.records[c].Action() == plan.Summarize })
 }
 
 // tellOnce leaves it to the last summary to say where the work stands: what an earlier one
@@ -280,10 +305,10 @@ func (v *View) shown(at []int) []thread.Message {
 }
 
 // Fill gives room that was left over to the largest summary, and what it cannot
-// use to messages that the summary covers.
+// use to messages that the summary covers, unless the cut is exact.
 func (s Summarize) Fill(ctx context.Context, v *View) {
 	largest := s.fuller(ctx, v)
-	if slack := -v.Over(); largest != nil && slack > v.Room/emptyShare {
+	if slack := -v.Over(); largest != nil && !s.exact && slack > v.Room/emptyShare {
 		s.shorten(ctx, v, largest.Span, slack)
 	}
 }

@@ -202,13 +202,8 @@ func (v *View) cost(record plan.Record, at []int) (total int, each []int) {
 
 // apply decides a record. Records whose spans lie inside the new one are
 // absorbed: the new one stands for them.
-func (v *View) apply(record plan.Record) { v.decide(record, false) }
-
-// decide is apply; counted says that the record's TokensAfter is what cost gave
-// for it just now.
-func (v *View) decide(record plan.Record, counted bool) {
+func (v *View) apply(record plan.Record) {
 	at := v.positions(record.Covers())
-	counted = counted && len(at) == 1 && v.cover[at[0]] < 0
 	for _, i := range at {
 		if c := v.cover[i]; c >= 0 {
 			v.records[c] = nil
@@ -217,12 +212,7 @@ func (v *View) decide(record plan.Record, counted bool) {
 		v.total -= v.now[i]
 		v.now[i] = 0
 	}
-	var each []int
-	if counted {
-		each = []int{record.Made().TokensAfter}
-	} else {
-		_, each = v.cost(record, at)
-	}
+	_, each := v.cost(record, at)
 	v.records = append(v.records, record)
 	for n, i := range at {
 		v.cover[i] = len(v.records) - 1

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -184,6 +186,19 @@ func lines(s string) int {
 		return 0
 	}
 	return strings.Count(s, "\n") + 1
+}
+
+// pathArguments are the names under which tools take one file.
+var pathArguments = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "filename", "file", "target_file", "notebook_path"}
+
+// Path is the file that a call names among its arguments; empty where it names none.
+func Path(call thread.ToolCall) string {
+	for _, name := range pathArguments {
+		if v := gjson.Get(call.Arguments, name); v.Type == gjson.String && v.Str != "" {
+			return v.Str
+		}
+	}
+	return ""
 }
 
 // Source names what a call reads or writes: the path or address among its
