@@ -80,7 +80,6 @@ func (s *Session) given(ctx context.Context, l loaded, step Step, how how) (poli
 	given.Forced, given.Harder, given.Instructions = how.forced, how.refused, how.instructions
 	given.Attempt, given.Attempts = how.attempt, how.attempts
 	given.Answers = given.Answers.For(step.Agent)
-	given.Reachable = s.c.config.Recall != nil && reach != render.Nowhere
 	return given, nil
 }
 
