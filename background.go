@@ -105,7 +105,7 @@ func (s *Session) ahead(ctx context.Context, at *policy.Situation, step Step) bo
 		_, err = s.c.config.Jobs.Put(ctx, job.Job{Kind: CompactJob, Key: s.key(), Args: args})
 	}
 	if err != nil {
-		s.emit(ctx, event.Event{Type: event.Failed, Policy: s.c.config.Policy.Name(), Err: event.ErrorClass(err)})
+		s.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err)})
 	}
 	return err == nil
 }
@@ -149,7 +149,7 @@ func (s *Session) wait(ctx context.Context, at *policy.Situation, due bool, step
 		}
 	}
 	if err != nil {
-		s.emit(ctx, event.Event{Type: event.Failed, Policy: s.c.config.Policy.Name(), Err: event.ErrorClass(err)})
+		s.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err)})
 	}
 	return out
 }
