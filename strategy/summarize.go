@@ -16,14 +16,11 @@ import (
 // Summarize replaces the old part of the thread by summaries, one for each run
 // of messages between pinned ones.
 type Summarize struct {
-	// Keep says how much of the newest part stays. Nil keeps as much as fits
-	// beside a summary of Share of the room.
+	// Keep says how much of the newest part stays. Nil keeps as much as fits beside
+	// summaries of seven tenths of the room, but not more than three tenths of what
+	// they replace, so that a prompt that must shrink only a little keeps more of its
+	// newest part whole. What the kept part leaves free is theirs too.
 	Keep cut.Policy
-	// Share is the part of the room that summaries are given, as a ratio; default
-	// 0.7, but not more than 0.3 of what they replace, so that a prompt that must
-	// shrink only a little keeps more of its newest part whole. What the kept part
-	// leaves free is theirs too.
-	Share float64
 	// Ratio bounds a summary to this share of what it replaces; 0 is no bound
 	// (seed A: summarize_target_ratio).
 	Ratio float64
@@ -38,10 +35,10 @@ type Summarize struct {
 }
 
 const (
-	// defaultShare and fullRatio were tuned on the dev split (lab/README.md):
+	// summaryShare and fullRatio were tuned on the dev split (lab/README.md):
 	// lines chosen from everything hold more of what comes back than the newest
 	// messages whole.
-	defaultShare = 0.7
+	summaryShare = 0.7
 	fullRatio    = 0.3
 	// minSummary is the least room in tokens that a summary is worth having in.
 	minSummary = 120
@@ -155,11 +152,7 @@ func (s Summarize) cut(v *View, points *cut.Points) int {
 		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] })
 		return min(max(keep, v.fit(points, 2*minSummary, 1)), v.Tail)
 	}
-	share := s.Share
-	if share == 0 {
-		share = defaultShare
-	}
-	return v.fit(points, v.part(share), fullRatio)
+	return v.fit(points, v.part(summaryShare), fullRatio)
 }
 
 // fit returns the first legal cut that leaves summaries so many tokens, or this
