@@ -61,7 +61,7 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 				failed = append(failed, err)
 				continue
 			}
-			v.apply(done.Record)
+			v.decide(done.Record, true)
 		}
 	}
 	if v.Over() > 0 {

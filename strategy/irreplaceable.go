@@ -89,7 +89,7 @@ func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 		}
 		v.proposed = append(v.proposed, p)
 		if done, err := (Externalize{}).Execute(ctx, v, p); err == nil {
-			v.apply(done.Record)
+			v.decide(done.Record, true)
 		}
 	}
 	return ctx.Err()

@@ -202,8 +202,12 @@ func (v *View) cost(record plan.Record, at []int) (total int, each []int) {
 
 // apply decides a record. Records whose spans lie inside the new one are
 // absorbed: the new one stands for them.
-func (v *View) apply(record plan.Record) {
+func (v *View) apply(record plan.Record) { v.decide(record, false) }
+
+// decide is apply; counted says that the record's TokensAfter was counted just now.
+func (v *View) decide(record plan.Record, counted bool) {
 	at := v.positions(record.Covers())
+	counted = counted && len(at) == 1 && v.cover[at[0]] < 0
 	for _, i := range at {
 		if c := v.cover[i]; c >= 0 {
 			v.records[c] = nil
@@ -212,7 +216,10 @@ func (v *View) apply(record plan.Record) {
 		v.total -= v.now[i]
 		v.now[i] = 0
 	}
-	_, each := v.cost(record, at)
+	each := []int{record.Made().TokensAfter}
+	if !counted {
+		_, each = v.cost(record, at)
+	}
 	v.records = append(v.records, record)
 	for n, i := range at {
 		v.cover[i] = len(v.records) - 1
