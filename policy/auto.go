@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
@@ -224,22 +225,28 @@ func (a Auto) target(s *Situation) int {
 // the room is what they may take before they are shortened, so prices must leave
 // three times as much.
 func (s *Situation) words() int {
-	first, last := -1, -1
-	for i, m := range uncopied.All(s.Thread) {
-		if m.StartsTurn() {
-			first = i
-			break
+	words := 0
+	for _, i := range s.firstAndLast((*thread.Message).StartsTurn) {
+		words = max(words, s.Plain[i])
+	}
+	return words
+}
+
+// firstAndLast are the positions of the first and the last message of a kind; one where
+// they are the same, none where there is none.
+func (s *Situation) firstAndLast(is func(*thread.Message) bool) []int {
+	messages := uncopied.Messages(s.Thread)
+	for first := range messages {
+		if !is(&messages[first]) {
+			continue
 		}
-	}
-	for i := s.Thread.Len() - 1; i >= 0 && last < 0; i-- {
-		if uncopied.At(s.Thread, i).StartsTurn() {
-			last = i
+		last := len(messages) - 1
+		for last > first && !is(&messages[last]) {
+			last--
 		}
+		return slices.Compact([]int{first, last})
 	}
-	if first < 0 {
-		return 0
-	}
-	return max(s.Plain[first], s.Plain[last])
+	return nil
 }
 
 const wordsShare = 3

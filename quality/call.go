@@ -3,6 +3,7 @@ package quality
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -150,21 +151,12 @@ func takenAway(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (looks
 		}
 	}
 	for _, l := range gone {
-		if l.class == Rerun && runs[l.what] > 1 || anyOverlaps(visible[l.what], l) {
+		if l.class == Rerun && runs[l.what] > 1 || slices.ContainsFunc(visible[l.what], l.overlaps) {
 			continue
 		}
 		looks = append(looks, l)
 	}
 	return looks, now
-}
-
-func anyOverlaps(looks []look, l look) bool {
-	for _, other := range looks {
-		if other.overlaps(l) {
-			return true
-		}
-	}
-	return false
 }
 
 // answered returns the call that the message at i answers.
