@@ -37,7 +37,7 @@ type compaction struct {
 	Budget  int            `json:"budget,omitempty"`
 	Fixed   int            `json:"fixed"`
 	// Usage corrects the counter as it does for the step.
-	Usage *usage `json:"usage,omitempty"`
+	Usage *calibration `json:"usage,omitempty"`
 }
 
 // JobOf says what a job of CompactJob is for: the domain, by which a worker who serves
@@ -97,15 +97,15 @@ func (s *Session) ahead(ctx context.Context, at *policy.Situation, step Step) bo
 		Domain: s.c.config.Domain, Thread: s.id, Model: at.Base.Model, Profile: s.profile(step),
 		Window: step.Window, Output: step.Output, Budget: step.Budget, Fixed: s.c.stands.Prompt(at.Base),
 	}
-	if u := s.cached().calibration.newest; u.input > 0 {
-		a.Usage = usageOf(u)
+	if u := s.cached().calibration.newest; u.Input > 0 {
+		a.Usage = &u
 	}
 	args, err := json.Marshal(a)
 	if err == nil {
 		_, err = s.c.config.Jobs.Put(ctx, job.Job{Kind: CompactJob, Key: s.key(), Args: args})
 	}
 	if err != nil {
-		s.emit(ctx, event.Event{Type: event.Failed, Policy: s.c.config.Policy.Name(), Err: event.ErrorClass(err)})
+		s.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err)})
 	}
 	return err == nil
 }
@@ -149,7 +149,7 @@ func (s *Session) wait(ctx context.Context, at *policy.Situation, due bool, step
 		}
 	}
 	if err != nil {
-		s.emit(ctx, event.Event{Type: event.Failed, Policy: s.c.config.Policy.Name(), Err: event.ErrorClass(err)})
+		s.emit(ctx, event.Event{Type: event.Failed, Err: event.ErrorClass(err)})
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package palimpsest
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -39,16 +38,13 @@ type cached struct {
 // being taken, and gives up what is remembered of it. The error is that of remove,
 // or of ctx.
 func (s *Session) Delete(ctx context.Context, remove func(context.Context) error) error {
-	done, err := s.begin(ctx)
-	if err != nil {
-		return fmt.Errorf("palimpsest.Delete(%s): %w", s.id, err)
-	}
-	defer done()
-	if err := remove(ctx); err != nil {
-		return fmt.Errorf("palimpsest.Delete(%s): %w", s.id, err)
-	}
-	s.forget()
-	return nil
+	return s.turn(ctx, "Delete", func() error {
+		err := remove(ctx)
+		if err == nil {
+			s.forget()
+		}
+		return err
+	})
 }
 
 // Release gives up what this process remembers of the conversation between steps,
@@ -109,18 +105,6 @@ func (s *Session) beside() *Session {
 	out := *s
 	out.own = &cached{sizes: s.cached().sizes}
 	return &out
-}
-
-// begin waits until no other step of the conversation is being taken. What it
-// returns ends this one.
-func (s *Session) begin(ctx context.Context) (done func(), err error) {
-	turn := s.cached().turn
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // sizes are the counts of a conversation, by the provider that it is sent to.

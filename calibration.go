@@ -13,17 +13,16 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// counted is the size of a prompt by the counter: how many messages the log had,
-// which version of the plan was in force, and the tokens, uncorrected.
-type counted struct {
-	position, version int
-	tokens            float64
-}
-
-// calibration is what a provider counted of such a prompt.
+// calibration is the size of a prompt by the counter, and what a provider counted of
+// it, as jobs and documents keep it.
 type calibration struct {
-	counted
-	input int
+	// Position is how many messages the log had, Version that of the plan in force.
+	Position int `json:"position"`
+	Version  int `json:"version"`
+	// Tokens are the counter's figure, uncorrected, Input is the provider's; 0 where it
+	// told none.
+	Tokens float64 `json:"tokens"`
+	Input  int     `json:"input"`
 }
 
 const (
@@ -43,10 +42,10 @@ const (
 // what made the counter wrong may be gone, and an old figure must not set off
 // another.
 func (c calibration) factor(length, version int) float64 {
-	if c.input == 0 || c.version != version || c.position > length || c.tokens < leastCalibrated {
+	if c.Input == 0 || c.Version != version || c.Position > length || c.Tokens < leastCalibrated {
 		return 1
 	}
-	f := float64(c.input) / c.tokens
+	f := float64(c.Input) / c.Tokens
 	if f < leastFactor || f > mostFactor {
 		return 1
 	}
@@ -54,7 +53,7 @@ func (c calibration) factor(length, version int) float64 {
 }
 
 // own is the factor right behind the prompt that it was taken from.
-func (c calibration) own() float64 { return c.factor(c.position, c.version) }
+func (c calibration) own() float64 { return c.factor(c.Position, c.Version) }
 
 // calibrationKind is the kind of the documents that hold the calibrations of
 // conversations, by id.
@@ -81,12 +80,12 @@ func (s *Session) calibration(ctx context.Context) calibration {
 		return c.newest
 	}
 	c.looked = true
-	var u usage
-	if err != nil || json.Unmarshal(d.Body, &u) != nil {
+	var kept calibration
+	if err != nil || json.Unmarshal(d.Body, &kept) != nil {
 		return c.newest
 	}
-	c.version, c.kept = d.Version, u.calibration()
-	if c.newest.input == 0 {
+	c.version, c.kept = d.Version, kept
+	if c.newest.Input == 0 {
 		c.newest = c.kept
 	}
 	return c.newest
@@ -98,15 +97,15 @@ func (s *Session) calibration(ctx context.Context) calibration {
 // less well until its first step.
 func (s *Session) calibrate(ctx context.Context, now calibration) {
 	last := s.calibration(ctx)
-	if last.version == now.version && last.position > now.position {
+	if last.Version == now.Version && last.Position > now.Position {
 		return
 	}
 	c, documents := &s.cached().calibration, s.c.config.Documents
 	c.newest = now
-	if documents == nil || c.looked && now.version == c.kept.version && now.own() == c.kept.own() {
+	if documents == nil || c.looked && now.Version == c.kept.Version && now.own() == c.kept.own() {
 		return
 	}
-	body, err := json.Marshal(usageOf(now))
+	body, err := json.Marshal(now)
 	if err != nil {
 		return
 	}
@@ -124,20 +123,6 @@ func (s *Session) calibrate(ctx context.Context, now calibration) {
 	}
 }
 
-// usage is a calibration as jobs and documents keep it.
-type usage struct {
-	Position int     `json:"position"`
-	Version  int     `json:"version"`
-	Tokens   float64 `json:"tokens"`
-	Input    int     `json:"input"`
-}
-
-func usageOf(c calibration) *usage { return &usage{c.position, c.version, c.tokens, c.input} }
-
-func (u *usage) calibration() calibration {
-	return calibration{counted{u.Position, u.Version, u.Tokens}, u.Input}
-}
-
 const (
 	// measuredFor bounds how long a provider is asked for a size, and restOfMeasure
 	// is how long it is left alone after a failure.
@@ -150,7 +135,7 @@ const (
 // that the difference may matter. It reports whether there is a new figure.
 func (s *Session) measure(ctx context.Context, l loaded, at *policy.Situation) (calibration, bool) {
 	ask, now, k := s.c.config.Measure, s.c.config.Now, s.cached()
-	known := l.usage.input > 0 && l.usage.version == l.version && l.usage.position <= l.log.Len()
+	known := l.usage.Input > 0 && l.usage.Version == l.version && l.usage.Position <= l.log.Len()
 	if ask == nil || known || s.c.config.Counter.Exact() || at.Prompt < max(leastCalibrated, s.limit(at)/2) || now().Before(k.rested) {
 		return l.usage, false
 	}
@@ -161,7 +146,7 @@ func (s *Session) measure(ctx context.Context, l loaded, at *policy.Situation) (
 		k.rested = now().Add(restOfMeasure)
 		return l.usage, false
 	}
-	found := calibration{counted{position: l.log.Len(), version: l.version, tokens: float64(at.Prompt)}, n}
+	found := calibration{Position: l.log.Len(), Version: l.version, Tokens: float64(at.Prompt), Input: n}
 	k.calibration.newest = found
 	return found, found.factor(l.log.Len(), l.version) != 1
 }

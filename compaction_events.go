@@ -15,20 +15,14 @@ import (
 
 // check tells whether a compaction was found due (A18).
 func (s *Session) check(ctx context.Context, at *policy.Situation, due due) {
-	details := map[string]any{"due": due.yes}
-	if due.why != "" {
-		details["why"] = nameShaped(due.why)
-	}
-	s.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: at.Prompt, BudgetLimit: s.limit(at), Details: details})
+	s.emit(ctx, event.Event{Type: event.CheckStarted, TokensBefore: at.Prompt, BudgetLimit: s.limit(at), Details: due.with("due", due.yes)})
 }
 
 // tellSummaries emits who was asked for summaries on the way to a plan.
 func (s *Session) tellSummaries(ctx context.Context, f *policy.Fitted) {
 	for _, r := range f.Summaries {
 		if r.By != "" {
-			e := r.Event()
-			e.Policy = s.c.config.Policy.Name()
-			s.emit(ctx, e)
+			s.emit(ctx, r.Event())
 		}
 	}
 }
@@ -36,16 +30,15 @@ func (s *Session) tellSummaries(ctx context.Context, f *policy.Fitted) {
 // tellProposals emits what was proposed on the way to a plan; a policy whose
 // records are its proposals has the new ones told.
 func (s *Session) tellProposals(ctx context.Context, at *policy.Situation, f *policy.Fitted) {
-	name := s.c.config.Policy.Name()
 	for _, p := range f.Proposals {
-		s.emit(ctx, event.Event{Type: event.ProposalGenerated, Policy: name, Strategy: p.Strategy, Span: &p.Span, TokensFreed: p.EstimatedTokensFreed})
+		s.emit(ctx, event.Event{Type: event.ProposalGenerated, Strategy: p.Strategy, Span: &p.Span, TokensFreed: p.EstimatedTokensFreed})
 	}
 	if f.Proposals != nil {
 		return
 	}
 	for _, r := range f.Plan.Since(at.Current) {
 		e := event.OfRecord(r)
-		e.Type, e.Policy = event.ProposalGenerated, name
+		e.Type = event.ProposalGenerated
 		s.emit(ctx, e)
 	}
 }

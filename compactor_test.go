@@ -13,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -51,7 +52,7 @@ func TestCompactHolds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ladders := map[string]strategy.Ladder{"auto": strategy.Auto(), "seed": strategy.SeedLadder()}
+	ladders := map[string]strategy.Ladder{"auto": strategy.Auto(), "seed": policy.Ladder{}.Rungs()}
 	property.Check(t, func(rt *rapid.T) {
 		th := threadgen.Thread().Draw(rt, "thread")
 		name := rapid.SampledFrom([]string{"auto", "seed"}).Draw(rt, "ladder")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -191,23 +193,29 @@ func (r *removed) find(id string) (whole string, digest *plan.Range, err error) 
 	if d := r.digests[id]; d != nil {
 		return id, d, nil
 	}
-	if _, ok := r.pointers[id]; ok {
-		return id, nil, nil
-	}
+	whole, err = completed(id, slices.Values(slices.Sorted(maps.Keys(r.pointers))))
+	return whole, nil, err
+}
+
+// completed is the one id among those that are known that begins so; id itself where
+// none does. Several are a *rehydrate.AmbiguousError.
+func completed(id string, known iter.Seq[string]) (string, error) {
 	var candidates []string
-	for known := range r.pointers {
-		if strings.HasPrefix(known, id) {
-			candidates = append(candidates, known)
+	for k := range known {
+		switch {
+		case k == id:
+			return id, nil
+		case strings.HasPrefix(k, id):
+			candidates = append(candidates, k)
 		}
 	}
-	slices.Sort(candidates)
 	switch len(candidates) {
 	case 0:
-		return id, nil, nil
+		return id, nil
 	case 1:
-		return candidates[0], nil, nil
+		return candidates[0], nil
 	}
-	return "", nil, &rehydrate.AmbiguousError{ID: id, Candidates: candidates}
+	return "", &rehydrate.AmbiguousError{ID: id, Candidates: candidates}
 }
 
 // leastID is how many characters of a message's id are enough to ask for it.
@@ -222,22 +230,13 @@ func (f fromLog) message(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var candidates []string
-	for _, m := range uncopied.All(log) {
-		switch {
-		case string(m.ID) == id:
-			return id, nil
-		case strings.HasPrefix(string(m.ID), id):
-			candidates = append(candidates, string(m.ID))
+	return completed(id, func(yield func(string) bool) {
+		for _, m := range uncopied.All(log) {
+			if !yield(string(m.ID)) {
+				return
+			}
 		}
-	}
-	switch len(candidates) {
-	case 0:
-		return id, nil
-	case 1:
-		return candidates[0], nil
-	}
-	return "", &rehydrate.AmbiguousError{ID: id, Candidates: candidates}
+	})
 }
 
 // Metadata implements rehydrate.Source.
@@ -275,12 +274,8 @@ func (f fromLog) Get(ctx context.Context, who artifact.Requester, id string) (ar
 			continue
 		}
 		m := uncopied.At(log, i)
-		meta.MessageIDs, meta.Turn = append(meta.MessageIDs, m.ID), m.Turn
-		if r, ok := m.Result(); ok {
-			meta.Tool = r.Tool
-			s.declared(&meta)
-			meta.TTLSeconds = 0 // the log keeps it
-		}
+		s.describe(&meta, m)
+		meta.TTLSeconds = 0 // the log keeps it
 		if content, ok := recall.Content(m, func(content string) bool { return names(id, s.id, content) }); ok {
 			texts = []string{content}
 			break

@@ -1,6 +1,7 @@
 package palimpsest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -36,13 +37,8 @@ func (s *Session) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) er
 			if !ok {
 				continue
 			}
-			meta := artifact.Metadata{
-				ID: aside.ArtifactID, ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity, MessageIDs: []thread.ID{id}, Turn: m.Turn,
-			}
-			if result, ok := m.Result(); ok {
-				meta.Tool = result.Tool
-				s.declared(&meta)
-			}
+			meta := artifact.Metadata{ID: aside.ArtifactID, ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity}
+			s.describe(&meta, m)
 			if _, err := artifacts.Put(ctx, meta, content); err != nil {
 				return fmt.Errorf("keep message %s: %w", id, err)
 			}
@@ -60,11 +56,15 @@ func (s *Session) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) er
 	return nil
 }
 
-// declared fills in what the tool declares about the results that are externalized.
-func (s *Session) declared(m *artifact.Metadata) {
-	p := s.c.config.Tools.Policy(m.Tool)
-	if p.Sensitivity != "" {
-		m.Sensitivity = artifact.Sensitivity(p.Sensitivity)
+// describe fills in which message the content is of, and what its tool declares about
+// results that are externalized.
+func (s *Session) describe(meta *artifact.Metadata, m *thread.Message) {
+	meta.MessageIDs, meta.Turn = append(meta.MessageIDs, m.ID), m.Turn
+	r, ok := m.Result()
+	if !ok {
+		return
 	}
-	m.TTLSeconds = int((p.TTL + time.Second - 1) / time.Second)
+	p := s.c.config.Tools.Policy(r.Tool)
+	meta.Tool, meta.Sensitivity = r.Tool, cmp.Or(artifact.Sensitivity(p.Sensitivity), meta.Sensitivity)
+	meta.TTLSeconds = int((p.TTL + time.Second - 1) / time.Second)
 }

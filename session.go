@@ -103,8 +103,8 @@ type Prepared struct {
 	// before it stayed.
 	Compacted *plan.Plan
 
-	counted counted // what a usage figure for it is compared with
-	refused int     // how often the provider refused the step
+	counted calibration // without Input: what a usage figure for it is compared with
+	refused int         // how often the provider refused the step
 }
 
 // PrepareStep adds the step's messages to the log and returns the prompt to
@@ -117,24 +117,45 @@ type Prepared struct {
 // under the newest plan. The error is that of the stores, of the context, or a
 // *VersionError where the session was made by Only.
 func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error) {
-	done, err := s.begin(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("palimpsest.PrepareStep(%s): %w", s.id, err)
-	}
-	defer done()
-	l, err := s.load(ctx)
-	if err == nil {
-		l, err = s.append(ctx, l, step.Messages, true)
-	}
 	var p *Prepared
-	if err == nil {
+	err := s.step(ctx, "PrepareStep", func(l loaded) (err error) {
+		if l, err = s.append(ctx, l, step.Messages, true); err != nil {
+			return err
+		}
 		step.Messages = nil
 		p, err = s.prepare(ctx, l, step, how{})
+		return err
+	})
+	return p, err
+}
+
+// turn does something with the conversation, once no other step of it is being taken.
+// An error says by name what was done.
+func (s *Session) turn(ctx context.Context, name string, do func() error) error {
+	turn := s.cached().turn
+	var err error
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+		err = do()
+	case <-ctx.Done():
+		err = ctx.Err()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("palimpsest.PrepareStep(%s): %w", s.id, err)
+		return fmt.Errorf("palimpsest.%s(%s): %w", name, s.id, err)
 	}
-	return p, nil
+	return nil
+}
+
+// step is a turn with what the stores hold of the conversation.
+func (s *Session) step(ctx context.Context, name string, do func(loaded) error) error {
+	return s.turn(ctx, name, func() error {
+		l, err := s.load(ctx)
+		if err == nil {
+			err = do(l)
+		}
+		return err
+	})
 }
 
 // FinishStep adds the model's answer to p to the log. What the provider counted of
@@ -143,37 +164,28 @@ func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error)
 // a provider that told nothing. A nil p, from a caller who has not kept it, only adds
 // the answer.
 func (s *Session) FinishStep(ctx context.Context, p *Prepared, usage llm.Usage, answer ...thread.Message) error {
-	done, err := s.begin(ctx)
-	if err != nil {
-		return fmt.Errorf("palimpsest.FinishStep(%s): %w", s.id, err)
-	}
-	defer done()
-	if _, err := s.finish(ctx, p, usage, answer); err != nil {
-		return fmt.Errorf("palimpsest.FinishStep(%s): %w", s.id, err)
-	}
-	return nil
+	return s.turn(ctx, "FinishStep", func() error { return s.finish(ctx, p, usage, answer) })
 }
 
-func (s *Session) finish(ctx context.Context, p *Prepared, usage llm.Usage, answer []thread.Message) (loaded, error) {
-	if p != nil && usage.Known && !usage.Mixed && usage.Input > 0 && p.counted.tokens > 0 {
-		s.calibrate(ctx, calibration{p.counted, usage.Input})
+func (s *Session) finish(ctx context.Context, p *Prepared, usage llm.Usage, answer []thread.Message) error {
+	if p != nil && usage.Known && !usage.Mixed && usage.Input > 0 && p.counted.Tokens > 0 {
+		now := p.counted
+		now.Input = usage.Input
+		s.calibrate(ctx, now)
 	}
 	if len(answer) == 0 && s.c.config.Jobs == nil {
-		return loaded{}, nil // nothing to be written, and nobody to prepare a plan
+		return nil // nothing to be written, and nobody to prepare a plan
 	}
 	l, err := s.load(ctx)
-	if err != nil {
-		return l, err
+	if err == nil {
+		l, err = s.append(ctx, l, answer, true)
 	}
-	if l, err = s.append(ctx, l, answer, true); err != nil {
-		return l, err
-	}
-	if s.c.config.Jobs != nil && p != nil {
+	if err == nil && s.c.config.Jobs != nil && p != nil {
 		if at, err := s.situate(ctx, l, p.Step, how{}); err == nil {
 			s.ahead(ctx, at, p.Step)
 		}
 	}
-	return l, nil
+	return err
 }
 
 // Appended says where messages stand in the log: N of them from position First on,
@@ -186,19 +198,15 @@ type Appended struct {
 
 // Append adds messages to the log without asking for a prompt.
 func (s *Session) Append(ctx context.Context, messages ...thread.Message) (Appended, error) {
-	done, err := s.begin(ctx)
-	if err != nil {
-		return Appended{}, fmt.Errorf("palimpsest.Append(%s): %w", s.id, err)
-	}
-	defer done()
-	l, err := s.load(ctx)
-	if err == nil {
-		l, err = s.append(ctx, l, messages, answersOnly(messages))
-	}
-	if err != nil {
-		return Appended{}, fmt.Errorf("palimpsest.Append(%s): %w", s.id, err)
-	}
-	return Appended{Log: l.log, First: l.first, N: len(messages)}, nil
+	var out Appended
+	err := s.step(ctx, "Append", func(l loaded) error {
+		l, err := s.append(ctx, l, messages, answersOnly(messages))
+		if err == nil {
+			out = Appended{Log: l.log, First: l.first, N: len(messages)}
+		}
+		return err
+	})
+	return out, err
 }
 
 var (
@@ -221,23 +229,15 @@ func IsOverflow(err error) bool { return llm.IsOverflow(err) }
 // harder still. A process that did not prepare the step itself passes a Prepared
 // of which only Step is set.
 func (s *Session) Overflowed(ctx context.Context, refused *Prepared) (*Prepared, error) {
-	done, err := s.begin(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Overflowed(%s): %w", s.id, err)
-	}
-	defer done()
-	p, err := s.overflowed(ctx, refused)
-	if err != nil {
-		return nil, fmt.Errorf("palimpsest.Overflowed(%s): %w", s.id, err)
-	}
-	return p, nil
+	var p *Prepared
+	err := s.step(ctx, "Overflowed", func(l loaded) (err error) {
+		p, err = s.overflowed(ctx, l, refused)
+		return err
+	})
+	return p, err
 }
 
-func (s *Session) overflowed(ctx context.Context, refused *Prepared) (*Prepared, error) {
-	l, err := s.load(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *Session) overflowed(ctx context.Context, l loaded, refused *Prepared) (*Prepared, error) {
 	times := refused.refused
 	if l.plan != nil && l.plan.ThreadVersion == l.log.Len() {
 		times = max(times, l.plan.Refused) // by another process, or for a client that asks again
@@ -265,16 +265,12 @@ func (s *Session) overflowed(ctx context.Context, refused *Prepared) (*Prepared,
 // short message in that name stands behind the answer, since many models refuse to
 // go on with an answer of their own.
 func (s *Session) CutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
-	done, err := s.begin(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("palimpsest.CutOff(%s): %w", s.id, err)
-	}
-	defer done()
-	next, err := s.cutOff(ctx, p, usage, answer)
-	if err != nil {
-		return nil, fmt.Errorf("palimpsest.CutOff(%s): %w", s.id, err)
-	}
-	return next, nil
+	var next *Prepared
+	err := s.turn(ctx, "CutOff", func() (err error) {
+		next, err = s.cutOff(ctx, p, usage, answer)
+		return err
+	})
+	return next, err
 }
 
 // AfterLength is CutOff for whoever keeps the log himself, as a proxy does: it writes
@@ -282,34 +278,30 @@ func (s *Session) CutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 // a compaction. An error that wraps ErrMaxTokens says that none is due.
 func (s *Session) AfterLength(ctx context.Context, p *Prepared, answer thread.Message) ([]thread.Message, error) {
 	kept := policy.DiscardTruncatedCalls(answer)
-	err := ErrMaxTokens // nothing is left to go on from
-	if len(kept.Parts) > 0 {
-		err = s.afterLength(ctx, p, kept)
-	}
+	err := s.step(ctx, "AfterLength", func(l loaded) (err error) {
+		if len(kept.Parts) == 0 {
+			return ErrMaxTokens // nothing is left to go on from
+		}
+		if l.log, err = l.log.Append(kept); err != nil {
+			return err
+		}
+		_, err = s.afterLength(ctx, l, p)
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("palimpsest.AfterLength(%s): %w", s.id, err)
+		return nil, err
 	}
 	return append([]thread.Message{kept}, afterCut(kept)...), nil
 }
 
-func (s *Session) afterLength(ctx context.Context, p *Prepared, kept thread.Message) error {
-	done, err := s.begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	l, err := s.load(ctx)
-	if err != nil {
-		return err
-	}
-	if l.log, err = l.log.Append(kept); err != nil {
-		return err
-	}
+// afterLength is the situation after an answer that was cut off. Where no compaction
+// is due the error wraps ErrMaxTokens.
+func (s *Session) afterLength(ctx context.Context, l loaded, p *Prepared) (*policy.Situation, error) {
 	at, err := s.situate(ctx, l, p.Step, how{})
-	if err != nil {
-		return err
+	if err == nil {
+		err = policy.AfterLength(s.c.config.Policy, at)
 	}
-	return policy.AfterLength(s.c.config.Policy, at)
+	return at, err
 }
 
 // afterCut is what stands behind an answer that was cut off: the results of its calls,
@@ -334,7 +326,7 @@ func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 	if len(kept.Parts) > 0 {
 		messages = append(messages, kept)
 	}
-	if _, err := s.finish(ctx, p, usage, messages); err != nil {
+	if err := s.finish(ctx, p, usage, messages); err != nil {
 		return nil, err
 	}
 	s = s.Only(Condition{Plans: s.only.Plans}) // the answer was what the condition is about
@@ -342,11 +334,8 @@ func (s *Session) cutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 	if err != nil {
 		return nil, err
 	}
-	at, err := s.situate(ctx, l, p.Step, how{})
+	at, err := s.afterLength(ctx, l, p)
 	if err != nil {
-		return nil, err
-	}
-	if err := policy.AfterLength(s.c.config.Policy, at); err != nil {
 		return nil, err
 	}
 	if len(messages) > 0 {

@@ -20,11 +20,11 @@ import (
 
 // how says what a step asks for beside its prompt.
 type how struct {
-	forced       bool   // compact, whether it is due or not
-	refused      int    // how often the provider has refused the step
-	instructions string // what the user wants summaries to keep in mind
-	fixed        int    // what stands around the messages, in tokens, where a job has only its size
-	usage        *usage // what the provider counted, as a job was told
+	forced       bool         // compact, whether it is due or not
+	refused      int          // how often the provider has refused the step
+	instructions string       // what the user wants summaries to keep in mind
+	fixed        int          // what stands around the messages, in tokens, where a job has only its size
+	usage        *calibration // what the provider counted, as a job was told
 
 	attempt, attempts int // of a job; both 0 in a step
 }
@@ -38,7 +38,7 @@ func (s *Session) situate(ctx context.Context, l loaded, step Step, how how) (*p
 	}
 	usage := l.usage
 	if how.usage != nil {
-		usage = how.usage.calibration()
+		usage = *how.usage
 	}
 	at, err := policy.Situate(corrected(given, usage.factor(l.log.Len(), l.version)))
 	if err != nil && l.plan != nil {
@@ -80,7 +80,6 @@ func (s *Session) given(ctx context.Context, l loaded, step Step, how how) (poli
 	given.Forced, given.Harder, given.Instructions = how.forced, how.refused, how.instructions
 	given.Attempt, given.Attempts = how.attempt, how.attempts
 	given.Answers = given.Answers.For(step.Agent)
-	given.Reachable = s.c.config.Recall != nil && reach != render.Nowhere
 	return given, nil
 }
 

@@ -95,6 +95,15 @@ type due struct {
 	why     string // in words for people
 }
 
+// with are details of an event about it.
+func (d due) with(name string, value any) map[string]any {
+	details := map[string]any{name: value}
+	if d.why != "" {
+		details["why"] = nameShaped(d.why)
+	}
+	return details
+}
+
 func (s *Session) due(at *policy.Situation) due {
 	yes, why := s.c.config.Policy.Due(at)
 	if at.Forced {
@@ -113,13 +122,8 @@ type decision struct {
 
 // decide asks the policy for a plan. Before and after it events tell of it.
 func (s *Session) decide(ctx context.Context, at *policy.Situation, due due, attempt int) decision {
-	name := s.c.config.Policy.Name()
-	details := map[string]any{"trigger": due.trigger}
-	if due.why != "" {
-		details["why"] = nameShaped(due.why)
-	}
 	if attempt == 1 {
-		s.emit(ctx, event.Event{Type: event.PreCompact, Policy: name, TokensBefore: at.Prompt, BudgetLimit: s.limit(at), Details: details})
+		s.emit(ctx, event.Event{Type: event.PreCompact, TokensBefore: at.Prompt, BudgetLimit: s.limit(at), Details: due.with("trigger", due.trigger)})
 	}
 	start := s.c.config.Now()
 	f, err := s.c.config.Policy.Plan(ctx, at)
@@ -135,8 +139,7 @@ func (s *Session) decide(ctx context.Context, at *policy.Situation, due due, att
 // with the events that tell of it. A decision without a plan, and a plan that could
 // not be put in force, are told of, and are the error.
 func (s *Session) commit(ctx context.Context, l loaded, at *policy.Situation, d decision, attempt int) error {
-	name, err := s.c.config.Policy.Name(), d.err
-	var told []event.Event
+	err := d.err
 	if err == nil {
 		err = s.stillHolds(ctx, at, d.fitted.Plan)
 	}
@@ -144,24 +147,13 @@ func (s *Session) commit(ctx context.Context, l loaded, at *policy.Situation, d 
 		err = s.keep(ctx, at.Thread, d.fitted.Plan)
 	}
 	if err == nil {
-		told = s.compacted(l, at, d, attempt)
-		err = s.put(ctx, l.version, store.Commit{Plan: d.fitted.Plan, Events: told})
+		err = s.putInForce(ctx, l, at, d, attempt)
 	}
-	if err == nil {
-		if k := s.cached(); k.monitor != nil {
-			k.told = l.version + 1
-			k.monitor.Compacted(at.Thread, d.fitted.Plan)
-		}
-		for _, e := range told {
-			s.emit(ctx, e)
-		}
-		return nil
+	if err == nil || errors.Is(err, policy.ErrNothing) {
+		return err // that is no failure: the thread goes on as it is
 	}
-	if errors.Is(err, policy.ErrNothing) {
-		return err // no failure: the thread goes on as it is
-	}
-	if errors.Is(err, store.ErrConflict) {
-		s.emit(ctx, event.Event{Type: event.PlanConflict, Policy: name, Details: map[string]any{"version": l.version + 1, "attempt": attempt}})
+	if conflicted(err) {
+		s.emit(ctx, event.Event{Type: event.PlanConflict, Details: map[string]any{"version": l.version + 1, "attempt": attempt}})
 		if attempt < tries && ctx.Err() == nil {
 			return err // it is made again, and ends then
 		}
@@ -171,10 +163,26 @@ func (s *Session) commit(ctx context.Context, l loaded, at *policy.Situation, d 
 		fallback = "earlier_plan"
 	}
 	s.emit(ctx, event.Event{
-		Type: event.Failed, Policy: name, TokensBefore: at.Prompt, BudgetLimit: s.limit(at), Err: event.ErrorClass(err), Duration: d.took,
+		Type: event.Failed, TokensBefore: at.Prompt, BudgetLimit: s.limit(at), Err: event.ErrorClass(err), Duration: d.took,
 		Details: map[string]any{"fallback": fallback},
 	})
 	return err
+}
+
+// putInForce stores the plan with its events, and tells of them.
+func (s *Session) putInForce(ctx context.Context, l loaded, at *policy.Situation, d decision, attempt int) error {
+	told := s.compacted(l, at, d, attempt)
+	if err := s.put(ctx, l.version, store.Commit{Plan: d.fitted.Plan, Events: told}); err != nil {
+		return err
+	}
+	if k := s.cached(); k.monitor != nil {
+		k.told = l.version + 1
+		k.monitor.Compacted(at.Thread, d.fitted.Plan)
+	}
+	for _, e := range told {
+		s.emit(ctx, e)
+	}
+	return nil
 }
 
 // put commits a plan, provided that the condition holds.
@@ -246,6 +254,6 @@ func (s *Session) render(ctx context.Context, l loaded, at *policy.Situation, p 
 	}
 	s.tellPrepared(ctx, at, f, tokens)
 	s.indexAhead(ctx, at.Thread, p, l.version)
-	out.counted = counted{position: at.Thread.Len(), version: l.version, tokens: float64(tokens) / l.usage.factor(l.log.Len(), l.version)}
+	out.counted = calibration{Position: at.Thread.Len(), Version: l.version, Tokens: float64(tokens) / l.usage.factor(l.log.Len(), l.version)}
 	return out, nil
 }

@@ -75,14 +75,6 @@ func (c Cycle) rewrite(r Rates) float64 {
 	return max(0, (r.Write-r.Read)*(c.After-c.Kept-fresh)+c.Made)
 }
 
-// Mean is the cost of a step, in units of uncached input, when every n-th of
-// them compacts and the cache never expires:
-//
-//	w·g + r·(s − 1.5·g) + r·g·n/2 + A/n
-func (c Cycle) Mean(r Rates, n float64) float64 {
-	return r.Write*c.Growth + r.Read*(c.After-1.5*c.Growth) + r.Read*c.Growth*n/2 + c.rewrite(r)/n
-}
-
 // Steps is how many steps there should be between two compactions, and at least
 // one: the square root of 2A/(r·g) or, where the cache expires with the chance h in
 // each step and a cycle then ends for nothing, the n of

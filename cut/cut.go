@@ -9,38 +9,22 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// Point is a place to cut: messages before Index are old, the others are kept.
-type Point struct {
-	Index int
-	// Split reports that the cut lies inside a turn; TurnStart is where that
-	// turn begins. The part of the turn before the cut needs a summary of its
-	// own, or the kept part has lost its question.
-	Split     bool
-	TurnStart int
-}
-
 // Points are the legal cut points of a thread, in one pass. Index i stands for
 // a cut before message i; 0 and Len are always legal, unless a call waits for
 // its result.
 type Points struct {
 	thread *thread.Thread
 	legal  []bool
-	start  []int // per position, where its turn begins
 }
 
 // Legal finds the legal cut points of t.
 func Legal(t *thread.Thread, pairs *thread.Pairing) *Points {
 	messages := uncopied.Messages(t)
 	n := len(messages)
-	p := &Points{thread: t, legal: make([]bool, n+1), start: make([]int, n+1)}
+	p := &Points{thread: t, legal: make([]bool, n+1)}
 	reach := -1 // the furthest result of any call so far
-	turn := 0
 	for i := range messages {
 		m := &messages[i]
-		if m.StartsTurn() {
-			turn = i
-		}
-		p.start[i] = turn
 		// A tail must not begin with a result: even an orphan would be read as
 		// the answer to a call that is not there.
 		p.legal[i] = i > reach && m.Role != thread.Tool
@@ -51,7 +35,6 @@ func Legal(t *thread.Thread, pairs *thread.Pairing) *Points {
 			reach = n
 		}
 	}
-	p.start[n] = n
 	p.legal[n] = reach < n
 	if n > 0 {
 		p.legal[0] = true
@@ -61,12 +44,6 @@ func Legal(t *thread.Thread, pairs *thread.Pairing) *Points {
 
 // Legal reports whether the thread may be cut before message i.
 func (p *Points) Legal(i int) bool { return i >= 0 && i < len(p.legal) && p.legal[i] }
-
-// At returns the point for a cut before message i.
-func (p *Points) At(i int) Point {
-	s := p.start[i]
-	return Point{Index: i, Split: s != i, TurnStart: s}
-}
 
 // before returns the last legal point at or before i; 0 is always one.
 func (p *Points) before(i int) int {
@@ -79,9 +56,10 @@ func (p *Points) before(i int) int {
 // Policy says how much of the newest part is kept. Implementations are the four
 // types of this package; all are plain values.
 type Policy interface {
-	// Cut returns the point. tokens gives the size of a message in tokens; it
-	// is not called by policies that do not count.
-	Cut(p *Points, tokens func(i int) int) Point
+	// Cut returns the position before which messages are old; the others are kept.
+	// tokens gives the size of a message in tokens; it is not called by policies
+	// that do not count.
+	Cut(p *Points, tokens func(i int) int) int
 }
 
 // LastMessages keeps at least N messages: where the cut would be illegal it
@@ -89,8 +67,8 @@ type Policy interface {
 type LastMessages struct{ N int }
 
 // Cut implements Policy.
-func (c LastMessages) Cut(p *Points, _ func(int) int) Point {
-	return p.At(p.before(max(0, p.thread.Len()-max(0, c.N))))
+func (c LastMessages) Cut(p *Points, _ func(int) int) int {
+	return p.before(max(0, p.thread.Len()-max(0, c.N)))
 }
 
 // LastTurns keeps the last N turns whole. A turn begins with what a person
@@ -98,7 +76,7 @@ func (c LastMessages) Cut(p *Points, _ func(int) int) Point {
 type LastTurns struct{ N int }
 
 // Cut implements Policy.
-func (c LastTurns) Cut(p *Points, _ func(int) int) Point {
+func (c LastTurns) Cut(p *Points, _ func(int) int) int {
 	n, left := p.thread.Len(), c.N
 	messages := uncopied.Messages(p.thread)
 	for i := n - 1; i >= 0 && left > 0; i-- {
@@ -109,7 +87,7 @@ func (c LastTurns) Cut(p *Points, _ func(int) int) Point {
 	if left > 0 {
 		n = 0
 	}
-	return p.At(p.before(n))
+	return p.before(n)
 }
 
 // LastTokens keeps at most N tokens, and always at least the last legal piece
@@ -121,10 +99,10 @@ type LastTokens struct {
 }
 
 // Cut implements Policy.
-func (c LastTokens) Cut(p *Points, tokens func(int) int) Point {
-	n := p.thread.Len()
+func (c LastTokens) Cut(p *Points, tokens func(int) int) int {
+	messages := uncopied.Messages(p.thread)
 	best, whole, sum := -1, -1, 0
-	for i := n - 1; i >= 0; i-- {
+	for i := len(messages) - 1; i >= 0; i-- {
 		sum += tokens(i)
 		if sum > c.N && best >= 0 {
 			break
@@ -134,18 +112,15 @@ func (c LastTokens) Cut(p *Points, tokens func(int) int) Point {
 		}
 		if sum <= c.N || best < 0 {
 			best = i
-			if p.start[i] == i {
+			if i == 0 || messages[i].StartsTurn() {
 				whole = i
 			}
 		}
 	}
-	switch {
-	case best < 0:
-		return p.At(0)
-	case whole >= 0 && !c.SplitTurns:
-		return p.At(whole)
+	if whole >= 0 && !c.SplitTurns {
+		return whole
 	}
-	return p.At(best)
+	return max(best, 0)
 }
 
 // Ratio keeps the newest share of the thread's tokens: 0.3 keeps three tenths,
@@ -153,7 +128,7 @@ func (c LastTokens) Cut(p *Points, tokens func(int) int) Point {
 type Ratio struct{ Keep float64 }
 
 // Cut implements Policy.
-func (c Ratio) Cut(p *Points, tokens func(int) int) Point {
+func (c Ratio) Cut(p *Points, tokens func(int) int) int {
 	total := 0
 	for i := range p.thread.Len() {
 		total += tokens(i)

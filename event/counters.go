@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -112,16 +113,16 @@ func (c *Counters) Emit(_ context.Context, e Event) {
 			c.s.TokensFreed += int64(e.TokensFreed)
 			if e.Err != "" {
 				instead, _ := e.Details["fallback"].(string)
-				bump(&c.s.Fallbacks, name(orElse(instead, "unnamed")), 1)
+				bump(&c.s.Fallbacks, name(cmp.Or(instead, "unnamed")), 1)
 			}
 		} else {
-			bump(&c.s.Failures, name(orElse(e.Err, "error")), 1)
+			bump(&c.s.Failures, name(cmp.Or(e.Err, "error")), 1)
 		}
 		if e.Duration > 0 {
 			c.s.Latency.add(e.Duration)
 		}
 	case Externalized, Summarized, Cleared, Retrieved, Dropped:
-		by := name(orElse(e.Strategy, string(e.Type)))
+		by := name(cmp.Or(e.Strategy, string(e.Type)))
 		bump(&c.s.Strategies, by, 1)
 		bump(&c.s.StrategyTokens, by, int64(e.TokensFreed))
 	case Rehydrated:
@@ -165,13 +166,6 @@ func (e Event) Lookups() (hits, misses int64) {
 		return 0, 1
 	}
 	return 0, 0
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // Snapshot returns the sums of now; it shares nothing with the counters.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -24,12 +25,7 @@ func (d Digest) Render() string {
 		}
 		b.WriteByte('\n')
 	}
-	tools := make([]string, 0, len(d.Tools))
-	for tool := range d.Tools {
-		tools = append(tools, tool)
-	}
-	slices.Sort(tools)
-	for _, tool := range tools {
+	for _, tool := range slices.Sorted(maps.Keys(d.Tools)) {
 		heading(fmt.Sprintf("Results of %q", tool), len(d.Tools[tool]))
 		for _, o := range d.Tools[tool] {
 			fmt.Fprintf(&b, "- message %s, %q, %s, %d bytes\n", o.MessageID, o.Path, o.Outcome, o.Bytes)

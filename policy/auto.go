@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
@@ -31,17 +32,18 @@ import (
 type Auto struct {
 	// Favor says when a session is compacted and how much is kept, as long as the
 	// fields below do not. Default FavorBalanced.
-	Favor Favor
+	Favor Favor `file:"trigger.favor" bases:"auto" about:"when the thread is compacted and how much is kept: near the window (quality), from 64000 tokens or 45 % of a small window on (balanced), or where it costs least (cost)"`
 	// Hard is the share of what the model can read at which the session is
 	// compacted, Target the largest share that is left afterwards where the newest
 	// results allow it, as ratios. The defaults, 0.9 and 0.5, are where the better agents have settled; with
 	// FavorQuality they are 0.8 and half of Hard. A target that is not below the
 	// hard mark is taken for half of it.
-	Hard, Target float64
+	Hard   float64 `file:"trigger.hard" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the budget at which the thread is compacted; auto: 0.9, or as the favor says"`
+	Target float64 `file:"trigger.target" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the budget that is left afterwards; auto: 0.5, or as the favor says"`
 	// Working is what the messages take after a compaction that prices decided, in
 	// tokens. Default 20,000 and, with FavorBalanced, as much more as it keeps of
 	// the whole request. With FavorQuality it counts only when it is set.
-	Working int
+	Working int `file:"trigger.working" bases:"auto" unit:"tokens" range:"1.." words:"auto=0" about:"what the messages take after a compaction that prices decided; auto: 20000, or what the balanced favor keeps"`
 }
 
 // Favor says what Auto gives way to: when it compacts, and how much it keeps.
@@ -223,22 +225,28 @@ func (a Auto) target(s *Situation) int {
 // the room is what they may take before they are shortened, so prices must leave
 // three times as much.
 func (s *Situation) words() int {
-	first, last := -1, -1
-	for i, m := range uncopied.All(s.Thread) {
-		if m.StartsTurn() {
-			first = i
-			break
+	words := 0
+	for _, i := range s.firstAndLast((*thread.Message).StartsTurn) {
+		words = max(words, s.Plain[i])
+	}
+	return words
+}
+
+// firstAndLast are the positions of the first and the last message of a kind; one where
+// they are the same, none where there is none.
+func (s *Situation) firstAndLast(is func(*thread.Message) bool) []int {
+	messages := uncopied.Messages(s.Thread)
+	for first := range messages {
+		if !is(&messages[first]) {
+			continue
 		}
-	}
-	for i := s.Thread.Len() - 1; i >= 0 && last < 0; i-- {
-		if uncopied.At(s.Thread, i).StartsTurn() {
-			last = i
+		last := len(messages) - 1
+		for last > first && !is(&messages[last]) {
+			last--
 		}
+		return slices.Compact([]int{first, last})
 	}
-	if first < 0 {
-		return 0
-	}
-	return max(s.Plain[first], s.Plain[last])
+	return nil
 }
 
 const wordsShare = 3

@@ -49,7 +49,7 @@ func TestUnseen(t *testing.T) {
 	th := threadOf(t, messages...)
 	situation := func(window int) *policy.Situation {
 		s := stateOf(t, th, nil)
-		s.Window, s.Reachable, s.Profile = window, true, render.For(wire.Anthropic)
+		s.Window, s.Profile = window, render.For(wire.Anthropic)
 		s.Summarizer, s.Tools = &summarize.Extractive{Counter: s.Counter.Text}, toolpolicy.New(nil)
 		return s
 	}

@@ -20,24 +20,29 @@ import (
 // stays the same for more than a step.
 type Ladder struct {
 	// MaxInputTokens and SoftThreshold give the budget; defaults 100,000 and 0.85.
-	MaxInputTokens int
-	SoftThreshold  float64
+	MaxInputTokens int     `file:"trigger.max_input_tokens" unit:"tokens" range:"1.." about:"the largest request"`
+	SoftThreshold  float64 `file:"trigger.soft_threshold_percent" unit:"ratio" range:"0.001..1" about:"share of max_input_tokens that may be filled"`
 	// SafetyBuffer is kept free for errors of the count, RehydrationReserve for
 	// content that is brought back, in tokens; MaxRehydrated is how many artifacts
 	// may be brought back at a time. Defaults 500, 2,000 and 3; negative is none.
-	SafetyBuffer, RehydrationReserve, MaxRehydrated int
+	SafetyBuffer       int `file:"trigger.safety_buffer_tokens" unit:"tokens" range:"0.." about:"kept free for errors of the count"`
+	RehydrationReserve int `file:"trigger.rehydration_reserve_tokens" unit:"tokens" range:"0.." about:"kept free for content that is brought back"`
+	MaxRehydrated      int `file:"trigger.max_rehydration_artifacts" unit:"artifacts" range:"0.." about:"how many artifacts may be brought back at a time"`
 	// DisableExternalization and its like switch rungs off; all are on by default.
-	DisableExternalization, DisableSummarization, DisableClearing, DisableDropping bool
+	DisableExternalization bool `file:"ladder.enable_externalization" not:"true" about:"store large results outside of the prompt and leave a pointer"`
+	DisableSummarization   bool `file:"ladder.enable_summarization" not:"true" about:"summarize older spans"`
+	DisableClearing        bool `file:"ladder.enable_clearing" not:"true" about:"replace results by a placeholder"`
+	DisableDropping        bool `file:"ladder.enable_dropping" not:"true" about:"leave messages out, as the last resort"`
 	// ExternalizeThreshold is in tokens, default 1,000; SummarizeTargetRatio is
 	// the share of a span that its summary may take, default 0.25;
 	// PreserveRecentTurns is default 3.
-	ExternalizeThreshold int
-	SummarizeTargetRatio float64
-	PreserveRecentTurns  int
+	ExternalizeThreshold int     `file:"ladder.externalize_threshold_tokens" unit:"tokens" range:"1.." about:"from what size a result is externalized"`
+	SummarizeTargetRatio float64 `file:"ladder.summarize_target_ratio" unit:"ratio" range:"0.001..1" about:"share of a span that its summary may take"`
+	PreserveRecentTurns  int     `file:"cut.preserve_recent_turns" unit:"turns" range:"1.." about:"how many of the newest turns are not summarized"`
 	// Target is the share of the room for messages that a compaction goes down to,
 	// as a ratio; 0 is 0.5. At 1, by the letter of the seed, nearly every step
 	// compacts again and changes the prefix.
-	Target float64
+	Target float64 `file:"trigger.target" unit:"ratio" range:"0.001..1" about:"share of what is available for messages that a compaction goes down to"`
 }
 
 // Name returns "ladder".

@@ -43,15 +43,16 @@ type Loop struct {
 	// ContextLimit is the model's context window in tokens. 0 takes 1,000,000 where
 	// LongContext is set and the model can: the Sonnet models, and those of
 	// token.Models with such a window; else the window of the step, else 200,000 (E3).
-	ContextLimit int
-	LongContext  bool
+	ContextLimit int  `file:"trigger.context_limit" unit:"tokens" range:"1.." words:"auto=0" about:"the context window; auto: the model's, or else 200000"`
+	LongContext  bool `file:"trigger.long_context" about:"take 1000000 for models that have such a window, whatever the table of models says"`
 	// MaxOutput is what is kept free for the answer, in tokens; 0 takes what the
 	// step says, else 16,384 (E3).
-	MaxOutput int
+	MaxOutput int `file:"trigger.max_output" unit:"tokens" range:"1.." words:"auto=0" about:"kept free for the answer; auto: the model's limit, or else 16384"`
 	// Utilization is the share beyond which the thread is compacted, default 0.80
 	// (E1). Preserve is the share of the messages that stays, default 0.40 (E5); a
 	// provider that refuses the request as too long halves it each time.
-	Utilization, Preserve float64
+	Utilization float64 `file:"trigger.utilization" unit:"ratio" range:"0.001..1" about:"share of what the window leaves above which the thread is compacted"`
+	Preserve    float64 `file:"cut.preserve" unit:"ratio" range:"0.001..1" about:"share of the messages that stays"`
 }
 
 // Name returns "loop".

@@ -177,8 +177,6 @@ type Situation struct {
 	// CacheLife is for how long the provider keeps a prompt in its cache; 0 where that
 	// is not known.
 	CacheLife time.Duration
-	// Reachable: the agent can read again what a plan externalizes.
-	Reachable bool
 
 	// Name gives what is externalized its id; nil is artifact.IDOf.
 	Name artifact.Namer

@@ -1,24 +1,19 @@
 package policy
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
 	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/internal/ourform"
-	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -61,16 +56,18 @@ type Session struct {
 
 	// ContextLimit is the model's context window in tokens. 0 takes the window of
 	// the step, else the row of the model in a table, else 128,000 (B3).
-	ContextLimit int
+	ContextLimit int `file:"trigger.context_limit" unit:"tokens" range:"1.." words:"auto=0" about:"the context window; auto: the model's, or else 128000"`
 	// SystemReserve, OutputReserve and SafetyBuffer are what is not for messages,
 	// in tokens; defaults 2,000, 4,000 and 5,000. ThresholdPercent is the share of
 	// the rest at which the thread is compacted, default 0.80 (B2).
-	SystemReserve, OutputReserve, SafetyBuffer int
-	ThresholdPercent                           float64
+	SystemReserve    int     `file:"trigger.system_reserve" unit:"tokens" range:"1.." about:"kept free for the system prompt"`
+	OutputReserve    int     `file:"trigger.output_reserve" unit:"tokens" range:"1.." about:"kept free for the answer"`
+	SafetyBuffer     int     `file:"trigger.safety_buffer" unit:"tokens" range:"1.." about:"kept free for errors of the estimate"`
+	ThresholdPercent float64 `file:"trigger.threshold_percent" unit:"ratio" range:"0.001..1" about:"share of the rest at which the thread is compacted"`
 	// Keep is how many of the newest messages stay as they are, default 10; more
 	// where fewer would part a result from its call (B4, B5). A provider that
 	// refuses the request as too long halves it each time.
-	Keep int
+	Keep int `file:"cut.keep" unit:"messages" range:"1.." about:"how many of the newest messages stay"`
 }
 
 // Name returns "session".
@@ -455,160 +452,4 @@ func row(cells ...string) string {
 		b.WriteString(" " + strings.ReplaceAll(cell, "|", `\|`) + " |")
 	}
 	return b.String()
-}
-
-// How much of a message the summarizer of seed B reads, in UTF-16 code units
-// (B7).
-const (
-	// hugeResult bounds the text of a result before anything is done with it: no
-	// more can ever show, and no megabyte is quoted to keep 500 characters.
-	hugeResult   = 10_000
-	resultHead   = 500
-	messageHead  = 2_000
-	truncatedEnd = "\n[...truncated...]"
-	betweenTurns = "\n\n---\n\n"
-)
-
-// cuts say how much of a message a summarizer reads; 0 is all of it.
-type cuts struct{ result, message int }
-
-// sessionCuts are those of seed B.
-var sessionCuts = cuts{resultHead, messageHead}
-
-// transcript is B7, for the seed's summarizer: numbered from 0, roles in capitals,
-// parts on lines of their own, calls and results in brackets. Where results are
-// cut the three points stand behind each, whether it was cut or not, as in the
-// seed. Reasoning and media leave nothing.
-func transcript(entries []entry, cut cuts) string {
-	var b strings.Builder
-	for n := range entries {
-		m := &entries[n].Message
-		if n > 0 {
-			b.WriteString(betweenTurns)
-		}
-		text := content(m, cut.result)
-		if cut.message > 0 {
-			head, whole := headUnits(text, cut.message)
-			if text = head; !whole {
-				text += truncatedEnd
-			}
-		}
-		fmt.Fprintf(&b, "[%d] %s:\n%s", n, strings.ToUpper(string(m.Role)), text)
-	}
-	return b.String()
-}
-
-func content(m *thread.Message, resultCut int) string {
-	var lines []string
-	for _, part := range m.Parts {
-		switch part := part.(type) {
-		case thread.Text:
-			lines = append(lines, part.Text)
-		case thread.Opaque:
-			if part.Text != "" {
-				lines = append(lines, part.Text)
-			}
-		case thread.ToolCall:
-			lines = append(lines, fmt.Sprintf("[Tool: %s(%s)]", part.Name, stringify(part.Arguments)))
-		case thread.ToolResult:
-			lines = append(lines, "[Result: "+resultJSON(part, resultCut)+"]")
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// resultJSON is a result as JSON.stringify writes it, or its beginning.
-func resultJSON(r thread.ToolResult, limit int) string {
-	if limit == 0 {
-		if r.Structured != "" {
-			return stringify(r.Structured)
-		}
-		return rawjson.Quote(r.Text())
-	}
-	value := stringify(r.Structured)
-	if r.Structured == "" {
-		text, _ := headUnits(r.Text(), hugeResult)
-		value = rawjson.Quote(text)
-	}
-	head, _ := headUnits(value, limit)
-	return head + "..."
-}
-
-// Seed B is written in JavaScript: its lengths are those of UTF-16, and values
-// stand in its texts as JSON.stringify writes them.
-
-// units counts the UTF-16 code units of s.
-func units(s string) int {
-	n := 0
-	for i := 0; i < len(s); {
-		if s[i] < utf8.RuneSelf {
-			i++
-			n++
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		i += size
-		n += unitsOf(r)
-	}
-	return n
-}
-
-// unitsOf is 2 for the characters that UTF-16 writes as a pair.
-func unitsOf(r rune) int {
-	if r > 0xffff {
-		return 2
-	}
-	return 1
-}
-
-// quotedUnits is units(rawjson.Quote(s)), without writing it.
-func quotedUnits(s string) int {
-	n := units(s) + len(`""`)
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"', c == '\\', c == '\n', c == '\t', c == '\r', c == '\b', c == '\f':
-			n++
-		case c < ' ':
-			n += len(`u0000`)
-		}
-	}
-	return n
-}
-
-// headUnits returns the first n code units of s and whether that is all of it. A
-// pair is never torn: where the cut falls inside one it is left out.
-func headUnits(s string, n int) (head string, whole bool) {
-	if len(s) <= n {
-		return s, true
-	}
-	for i, r := range s {
-		if n -= unitsOf(r); n < 0 {
-			return s[:i], false
-		}
-	}
-	return s, true
-}
-
-var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
-
-// stringify writes a JSON document as JSON.stringify writes its value: without
-// white space between, and strings without needless escapes. Members keep their
-// order and numbers their digits. What is no JSON, the arguments of a custom
-// tool, is a string.
-func stringify(doc string) string {
-	var compact bytes.Buffer
-	if json.Compact(&compact, []byte(doc)) != nil {
-		return rawjson.Quote(doc)
-	}
-	text := compact.String()
-	if !strings.Contains(text, `\u`) && !strings.Contains(text, `\/`) {
-		return text
-	}
-	return jsonString.ReplaceAllStringFunc(text, func(s string) string {
-		var plain string
-		if json.Unmarshal([]byte(s), &plain) != nil { // a string of a valid document always is one
-			return s
-		}
-		return rawjson.Quote(plain)
-	})
 }

@@ -130,18 +130,9 @@ const userHeading = "The user's words"
 // it stands before the position end, where no message shows it any more. What
 // is longer than most bytes is cut in its middle.
 func (s *Situation) requests(end, most int) []summary.Item {
-	first, last := -1, -1
-	for i, m := range uncopied.All(s.Thread) {
-		if injected.Words(m) != "" {
-			if first < 0 {
-				first = i
-			}
-			last = i
-		}
-	}
 	var out []summary.Item
-	for _, i := range slices.Compact([]int{first, last}) {
-		if i >= 0 && i < end {
+	for _, i := range s.firstAndLast(func(m *thread.Message) bool { return injected.Words(m) != "" }) {
+		if i < end {
 			out = append(out, summary.Item{Text: clip.Middle(injected.Words(uncopied.At(s.Thread, i)), most)})
 		}
 	}

@@ -52,25 +52,28 @@ type Workstream struct {
 	// ContextSize is the model's window in tokens: by default Situation.Window, or
 	// else 200,000. Share, OutputReserve and SafetyMargin make the threshold;
 	// defaults 0.7, 32,000 and 8,000 (D1).
-	ContextSize                 int
-	Share                       float64
-	OutputReserve, SafetyMargin int
+	ContextSize   int     `file:"trigger.context_size" unit:"tokens" range:"1.." words:"auto=0" about:"the context window; auto: the model's, or else 200000"`
+	Share         float64 `file:"trigger.share" unit:"ratio" range:"0.001..1" about:"share of the window at which the thread is compacted"`
+	OutputReserve int     `file:"trigger.output_reserve" unit:"tokens" range:"1.." about:"kept free for the answer"`
+	SafetyMargin  int     `file:"trigger.safety_margin" unit:"tokens" range:"1.." about:"kept free for errors of the estimate"`
 	// Tail is how many of the newest messages stay verbatim; default 6 (D3).
-	Tail int
+	Tail int `file:"cut.tail" unit:"messages" range:"1.." about:"how many of the newest messages stay"`
 	// ToolNames and ToolPrefixes are the tools whose calls and results are part
 	// of the transcript. Nil is the seed's list; empty is none (D4).
-	ToolNames, ToolPrefixes []string
+	ToolNames    []string `file:"transcript.tool_names" about:"tools that are part of what is summarized"`
+	ToolPrefixes []string `file:"transcript.tool_prefixes" about:"as tool_names, by the beginning of the name"`
 	// ChunkChars is the largest transcript of one request, in characters;
 	// default 120,000. RollupTokens is the largest summary, in tokens; default
 	// 80,000 (D6).
-	ChunkChars, RollupTokens int
+	ChunkChars   int `file:"transcript.chunk_chars" unit:"characters" range:"2000.." about:"the largest transcript of one request"`
+	RollupTokens int `file:"summary.rollup_tokens" unit:"tokens" range:"1.." about:"bound on the summary; above it, it is rolled up"`
 	// Limits bound the state; the zero value is the seed's table (D7).
 	Limits state.Limits
 	// Role is who says the summary; default thread.System (D9).
-	Role thread.Role
+	Role thread.Role `file:"summary.role" about:"who says the summary"`
 	// ShowState adds the merged state behind the summary. The seed keeps it as
 	// data only.
-	ShowState bool
+	ShowState bool `file:"summary.show_state" about:"show the state behind the summary"`
 }
 
 // Name returns "workstream".
@@ -293,7 +296,7 @@ func (w Workstream) boundary(s *Situation, from int) int {
 		n = max(1, n/2)
 	}
 	for {
-		at := cut.LastMessages{N: n}.Cut(points, nil).Index
+		at := cut.LastMessages{N: n}.Cut(points, nil)
 		if at > from || !s.Forced || n <= 1 {
 			return max(at, from)
 		}

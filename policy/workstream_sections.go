@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -16,23 +17,23 @@ type workstreamSections struct {
 	OpenThreads      []string `json:"open_threads"`
 }
 
+// workstreamHeadings stand above the sections, in their order.
+var workstreamHeadings = []string{"KEY FACTS", "CONVERSATION FLOW", "OPEN THREADS"}
+
+// lists are the entries of the sections, in their order.
+func (s *workstreamSections) lists() []*[]string {
+	return []*[]string{&s.KeyFacts, &s.ConversationFlow, &s.OpenThreads}
+}
+
 // text writes the sections under the seed's headings, empty ones left out.
 func (s workstreamSections) text() string {
-	var b strings.Builder
-	for _, section := range []struct {
-		heading string
-		entries []string
-	}{{"KEY FACTS", s.KeyFacts}, {"CONVERSATION FLOW", s.ConversationFlow}, {"OPEN THREADS", s.OpenThreads}} {
-		entries := neutralEntries(section.entries)
-		if len(entries) == 0 {
-			continue
+	var blocks []string
+	for n, list := range s.lists() {
+		if entries := neutralEntries(*list); len(entries) > 0 {
+			blocks = append(blocks, workstreamHeadings[n]+":\n"+strings.Join(entries, "\n"))
 		}
-		if b.Len() > 0 {
-			b.WriteString("\n\n")
-		}
-		b.WriteString(section.heading + ":\n" + strings.Join(entries, "\n"))
 	}
-	return b.String()
+	return strings.Join(blocks, "\n\n")
 }
 
 // readSections reads what text wrote; other blocks are passed over.
@@ -41,15 +42,12 @@ func readSections(text string) (s workstreamSections) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		entry, begins := strings.CutPrefix(line, "- ")
+		n := slices.Index(workstreamHeadings, strings.TrimSuffix(line, ":"))
 		switch {
 		case line == "":
 			list = nil
-		case line == "KEY FACTS:":
-			list = &s.KeyFacts
-		case line == "CONVERSATION FLOW:":
-			list = &s.ConversationFlow
-		case line == "OPEN THREADS:":
-			list = &s.OpenThreads
+		case n >= 0 && strings.HasSuffix(line, ":"):
+			list = s.lists()[n]
 		case list == nil:
 		case begins:
 			*list = append(*list, entry)
@@ -136,13 +134,15 @@ func userWithin(text string, items []summary.Item, room int) string {
 // sectionsOf puts a structured summary into the seed's three sections.
 func sectionsOf(s *summary.Summary) workstreamSections {
 	var out workstreamSections
+	fact := func(text string) { out.KeyFacts = append(out.KeyFacts, text) }
+	flow := func(text string) { out.ConversationFlow = append(out.ConversationFlow, text) }
 	facts := func(label string, items []summary.Item) {
 		for _, it := range items {
-			out.KeyFacts = append(out.KeyFacts, label+it.Text)
+			fact(label + it.Text)
 		}
 	}
 	if s.CurrentTask != "" {
-		out.KeyFacts = append(out.KeyFacts, "Task, in the user's words: "+s.CurrentTask)
+		fact("Task, in the user's words: " + s.CurrentTask)
 	}
 	facts("The user's rule: ", s.Constraints)
 	for _, d := range s.Decisions {
@@ -150,14 +150,14 @@ func sectionsOf(s *summary.Summary) workstreamSections {
 		if d.Rationale != "" {
 			text += ", because " + d.Rationale
 		}
-		out.KeyFacts = append(out.KeyFacts, text)
+		fact(text)
 	}
 	facts("", s.Facts)
 	for _, f := range s.Files {
-		out.KeyFacts = append(out.KeyFacts, "File "+f.Path+": "+strings.Join(f.Operations, ", "))
+		fact("File " + f.Path + ": " + strings.Join(f.Operations, ", "))
 	}
 	for _, a := range s.Artifacts {
-		out.KeyFacts = append(out.KeyFacts, "Artifact "+a.ArtifactID+": "+a.Description)
+		fact("Artifact " + a.ArtifactID + ": " + a.Description)
 	}
 	facts("Mentioned: ", s.Identifiers)
 
@@ -165,11 +165,11 @@ func sectionsOf(s *summary.Summary) workstreamSections {
 	asked, said := s.Requests, s.Conclusions
 	for len(asked)+len(said) > 0 {
 		if len(said) == 0 || len(asked) > 0 && asked[0].Turn <= said[0].Turn {
-			out.ConversationFlow = append(out.ConversationFlow, "The user: "+asked[0].Text)
+			flow("The user: " + asked[0].Text)
 			asked = asked[1:]
 			continue
 		}
-		out.ConversationFlow = append(out.ConversationFlow, "The assistant: "+said[0].Text)
+		flow("The assistant: " + said[0].Text)
 		said = said[1:]
 	}
 	for _, o := range s.ToolOutcomes {
@@ -177,10 +177,10 @@ func sectionsOf(s *summary.Summary) workstreamSections {
 		if o.Error != "" {
 			text += ", " + o.Error
 		}
-		out.ConversationFlow = append(out.ConversationFlow, text)
+		flow(text)
 	}
 	for _, it := range s.FailedAttempts {
-		out.ConversationFlow = append(out.ConversationFlow, "Did not work: "+it.Text)
+		flow("Did not work: " + it.Text)
 	}
 	for _, o := range s.OpenItems {
 		out.OpenThreads = append(out.OpenThreads, o.Description)

@@ -71,7 +71,7 @@ func (n nativeMessages) replacement(ctx context.Context, p *prompt.Prompt, previ
 	}
 	room := min(max(total/replacedShare, minReplacement), maxReplacement)
 	keep := cut.LastTokens{N: room / newestShare, SplitTurns: true}
-	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return memo.Message(&messages[i]) }).Index
+	at := keep.Cut(cut.Legal(log, thread.Pair(log)), func(i int) int { return memo.Message(&messages[i]) })
 	for i := at; i < len(messages); i++ {
 		if messages[i].Kind == thread.Recap {
 			at = i + 1 // a summary is no message to be shown word for word

@@ -3,6 +3,7 @@ package quality
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"slices"
 
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
@@ -25,9 +26,6 @@ func (l look) overlaps(other look) bool {
 	return l.from < other.to && other.from < l.to
 }
 
-// pathArguments are the names under which tools take one file.
-var pathArguments = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "filename", "file", "target_file", "notebook_path"}
-
 // asides are arguments that change nothing about what is seen.
 var asides = []string{"description", "timeout", "timeout_ms", "yield_time_ms", "run_in_background", "explanation"}
 
@@ -41,7 +39,7 @@ func lookOf(c thread.ToolCall) (look, bool) {
 	}
 	args := arguments(c)
 	if class == toolpolicy.Read {
-		if path := pathOf(args); path != "" {
+		if path := toolpolicy.Path(c); path != "" {
 			l := look{what: hash(class, path), class: Reread}
 			l.from, l.to = lines(args)
 			return l, true
@@ -70,7 +68,7 @@ func changeOf(c thread.ToolCall) (what [sha256.Size]byte, changes bool) {
 	default:
 		return what, false
 	}
-	if path := pathOf(arguments(c)); path != "" {
+	if path := toolpolicy.Path(c); path != "" {
 		what = hash(toolpolicy.Read, path)
 	}
 	return what, true
@@ -86,15 +84,6 @@ func arguments(c thread.ToolCall) map[string]any {
 		return nil
 	}
 	return args
-}
-
-func pathOf(args map[string]any) string {
-	for _, name := range pathArguments {
-		if path, ok := args[name].(string); ok && path != "" {
-			return path
-		}
-	}
-	return ""
 }
 
 // lines finds the range of lines that a read asks for; 0, 0 is all.
@@ -162,21 +151,12 @@ func takenAway(t *thread.Thread, p *plan.Plan, before map[thread.ID]bool) (looks
 		}
 	}
 	for _, l := range gone {
-		if l.class == Rerun && runs[l.what] > 1 || anyOverlaps(visible[l.what], l) {
+		if l.class == Rerun && runs[l.what] > 1 || slices.ContainsFunc(visible[l.what], l.overlaps) {
 			continue
 		}
 		looks = append(looks, l)
 	}
 	return looks, now
-}
-
-func anyOverlaps(looks []look, l look) bool {
-	for _, other := range looks {
-		if other.overlaps(l) {
-			return true
-		}
-	}
-	return false
 }
 
 // answered returns the call that the message at i answers.

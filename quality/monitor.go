@@ -25,9 +25,6 @@ type Options struct {
 	// Turns is within how many turns of the agent after a compaction an ask
 	// counts for an alert; 0 stands for 10.
 	Turns int
-	// LookAgain is within how many turns of the agent after something was
-	// removed looking at it again is noticed; 0 stands for 10.
-	LookAgain int
 }
 
 // Monitor watches one thread for signs that a compaction removed what the agent
@@ -94,6 +91,9 @@ type Outcome struct {
 const (
 	defaultAsks  = 3
 	defaultTurns = 10
+	// lookAgain is within how many turns of the agent after something was removed
+	// looking at it again is noticed.
+	lookAgain = 10
 	// maxAsks and maxRemoved bound the memory of a monitor.
 	maxAsks    = 100
 	maxRemoved = 4096
@@ -110,9 +110,6 @@ func New(threadID string, o *Options) *Monitor {
 	}
 	if m.opt.Turns <= 0 {
 		m.opt.Turns = defaultTurns
-	}
-	if m.opt.LookAgain <= 0 {
-		m.opt.LookAgain = defaultTurns
 	}
 	return m
 }
@@ -204,7 +201,7 @@ func (m *Monitor) lookedAgain(l look) bool {
 	recent := false
 	m.removed = slices.DeleteFunc(m.removed, func(r removal) bool {
 		same := r.what == l.what && r.overlaps(l)
-		recent = recent || same && m.turn-r.turn <= m.opt.LookAgain
+		recent = recent || same && m.turn-r.turn <= lookAgain
 		return same
 	})
 	return recent && len(m.removed) < n
@@ -251,7 +248,7 @@ func (m *Monitor) Compacted(t *thread.Thread, p *plan.Plan) {
 	}
 	looks, gone := takenAway(t, p, m.gone)
 	m.gone = gone
-	m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return m.turn-r.turn > m.opt.LookAgain })
+	m.removed = slices.DeleteFunc(m.removed, func(r removal) bool { return m.turn-r.turn > lookAgain })
 	for _, l := range looks[:min(len(looks), maxRemoved)] {
 		m.removed = append(m.removed, removal{l, m.turn})
 	}

@@ -2,6 +2,7 @@ package quality
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -133,7 +134,7 @@ func match(text string, phrases []phrase) (Class, bool) {
 		question := strings.HasSuffix(s, "?")
 		for i := range phrases {
 			p := &phrases[i]
-			if p.question && !question || !containsAny(s, p.keys) || !p.re().MatchString(s) || p.not != nil && p.not().MatchString(s) {
+			if p.question && !question || !slices.ContainsFunc(p.keys, func(k string) bool { return strings.Contains(s, k) }) || !p.re().MatchString(s) || p.not != nil && p.not().MatchString(s) {
 				continue
 			}
 			found = p.class
@@ -142,15 +143,6 @@ func match(text string, phrases []phrase) (Class, bool) {
 		return true
 	})
 	return found, found != ""
-}
-
-func containsAny(s string, keys []string) bool {
-	for _, k := range keys {
-		if strings.Contains(s, k) {
-			return true
-		}
-	}
-	return false
 }
 
 // maxSentence bounds, in bytes, what is looked at as one sentence; nobody asks

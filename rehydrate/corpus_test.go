@@ -8,9 +8,9 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/corpus"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
-	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -24,7 +24,7 @@ func TestRealConversations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Ladder: strategy.SeedLadder()})
+	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Ladder: policy.Ladder{}.Rungs()})
 	if err != nil {
 		t.Fatal(err)
 	}

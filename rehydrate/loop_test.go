@@ -11,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/artifact/mem"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
@@ -61,7 +62,7 @@ func newAgentLoop(t *testing.T, naive bool, refer func(int, []string) []string) 
 		t.Fatal(err)
 	}
 	happened := rehydrate.TurnContext{Happened: true}
-	gentle := slices.DeleteFunc(strategy.SeedLadder(), func(s strategy.Strategy) bool { return !happened.Allows(s.Name()) })
+	gentle := slices.DeleteFunc(policy.Ladder{}.Rungs(), func(s strategy.Strategy) bool { return !happened.Allows(s.Name()) })
 	if len(gentle) != 2 {
 		t.Fatalf("%d rungs are gentle; externalize and drop are not", len(gentle))
 	}
@@ -70,7 +71,7 @@ func newAgentLoop(t *testing.T, naive bool, refer func(int, []string) []string) 
 	for _, c := range []struct {
 		to     **palimpsest.Compactor
 		ladder strategy.Ladder
-	}{{&l.whole, strategy.SeedLadder()}, {&l.gentle, gentle}} {
+	}{{&l.whole, policy.Ladder{}.Rungs()}, {&l.gentle, gentle}} {
 		if *c.to, err = palimpsest.New(palimpsest.Config{Counter: counter, Ladder: c.ladder}); err != nil {
 			t.Fatal(err)
 		}

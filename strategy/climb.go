@@ -23,9 +23,12 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 	rungs := slices.Clone(l)
 	slices.SortStableFunc(rungs, func(a, b Strategy) int { return a.Aggressiveness() - b.Aggressiveness() })
 	var failed []error
-	asked, exact := l.held()
-	if exact {
-		asked.hold(v)
+	exact := false
+	for _, rung := range rungs {
+		if s, ok := rung.(Summarize); ok && s.exact {
+			exact = true
+			s.hold(v)
+		}
 	}
 	if v.Over() > 0 && !exact {
 		if err := v.holdLasting(ctx, rungs); err != nil {
@@ -39,7 +42,8 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 		order = slices.Concat(rungs[:drop], rungs[:drop], rungs[drop:])
 	}
 	for _, rung := range order {
-		_, whole := rung.(exactly) // a cut takes all before it, not just enough
+		s, whole := rung.(Summarize)
+		whole = whole && s.exact // a cut takes all before it, not just enough
 		if v.Over() <= 0 {
 			break
 		}
@@ -57,7 +61,7 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 				failed = append(failed, err)
 				continue
 			}
-			v.decide(done.Record, counts(rung))
+			v.decide(done.Record, true)
 		}
 	}
 	if v.Over() > 0 {
@@ -71,15 +75,6 @@ func (l Ladder) Climb(ctx context.Context, v *View) (fits bool, err error) {
 		}
 	}
 	return true, nil
-}
-
-// counts reports whether a rung is one whose records say what cost gave for them.
-func counts(rung Strategy) bool {
-	switch rung.(type) {
-	case Clear, Externalize:
-		return true
-	}
-	return false
 }
 
 // filler is a rung that can use room that is left over when all is done. The
@@ -97,7 +92,7 @@ func (v *View) giveBack(exact bool) {
 		if c < v.inForce || v.records[c].Covers().Len() != 1 || v.records[c].Action() == plan.Drop {
 			continue
 		}
-		if !v.inPlace(i) && v.records[c].Action() != plan.Clear || exact && summarizes(v.records[c]) {
+		if !v.inPlace(i) && v.records[c].Action() != plan.Clear || exact && v.records[c].Action() == plan.Summarize {
 			continue
 		}
 		if v.superseded[i] == "" && v.total-v.now[i]+v.Sizes[i] <= v.Room {

@@ -12,6 +12,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/render"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/strategy/strategytest"
@@ -113,7 +114,7 @@ func answer(id, tool, text string) thread.Message {
 func TestSeedOrder(t *testing.T) {
 	var climbed []string
 	v := view(t, session(t, 12, 2000), 60, strategy.Bare)
-	spied(strategy.SeedLadder(), &climbed).Climb(t.Context(), v)
+	spied(policy.Ladder{}.Rungs(), &climbed).Climb(t.Context(), v)
 	if got := strings.Join(climbed, " "); got != "externalize summarize clear externalize summarize clear drop" {
 		t.Errorf("climbed %s", got)
 	}
@@ -144,7 +145,7 @@ func (own) Execute(context.Context, *strategy.View, strategy.Proposal) (strategy
 func TestOwnRung(t *testing.T) {
 	var climbed []string
 	v := view(t, session(t, 12, 2000), 60, strategy.Bare)
-	spied(append(strategy.SeedLadder(), own{}), &climbed).Climb(t.Context(), v)
+	spied(append(policy.Ladder{}.Rungs(), own{}), &climbed).Climb(t.Context(), v)
 	if got := strings.Join(climbed, " "); got != "externalize own summarize clear externalize own summarize clear drop" {
 		t.Errorf("climbed %s", got)
 	}
@@ -238,7 +239,7 @@ func TestClimbHolds(t *testing.T) {
 		v.Protect(rapid.SampledFrom(strategy.Protections()).Draw(rt, "protection"))
 		ladder := strategy.Auto()
 		if rapid.Bool().Draw(rt, "seed") {
-			ladder = strategy.SeedLadder()
+			ladder = policy.Ladder{}.Rungs()
 		}
 		before := v.Total()
 		fits, _ := ladder.Climb(t.Context(), v)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/strategy"
 	"github.com/palimpsest-ai/palimpsest/strategy/strategytest"
 )
@@ -23,7 +24,7 @@ func TestConformance(t *testing.T) {
 	for name, rung := range rungs {
 		t.Run(name, func(t *testing.T) { strategytest.Run(t, rung) })
 	}
-	for name, ladder := range map[string]strategy.Ladder{"auto": strategy.Auto(), "seed": strategy.SeedLadder()} {
+	for name, ladder := range map[string]strategy.Ladder{"auto": strategy.Auto(), "seed": policy.Ladder{}.Rungs()} {
 		for _, rung := range ladder {
 			t.Run(name+"/"+rung.Name(), func(t *testing.T) { strategytest.Run(t, rung) })
 		}

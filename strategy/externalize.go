@@ -102,16 +102,7 @@ func (v *View) output(i int) bool {
 func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (Executed, error) {
 	at := v.positions(p.Span)
 	i := at[0]
-	text, source := v.messages[i].Text(), "this message"
-	if r, ok := v.messages[i].Result(); ok {
-		text, source = r.Text(), r.Tool
-	}
-	record := plan.Externalization{
-		Span:          p.Span,
-		ArtifactID:    v.Name(v.Thread.ID(), text),
-		RehydrateHint: "read if you need the full output of " + source + v.subject(i),
-		Origin:        v.origin(s.Name(), p.Reason, at),
-	}
+	record, text := v.external(i, s.Name(), p.Reason)
 	size := max(p.Room-stubFrame, minStub) * charsPerToken
 	for range 4 {
 		record.Summary = v.stub(i, text, size, s)
@@ -125,6 +116,19 @@ func (s Externalize) Execute(_ context.Context, v *View, p Proposal) (Executed, 
 		return Executed{}, fmt.Errorf("strategy.Externalize: message %s: the pointer takes %d tokens and the output %d: %w", v.messages[i].ID, record.TokensAfter, record.TokensBefore, ErrNoGain)
 	}
 	return Executed{Record: record}, nil
+}
+
+// external is the pointer to the output at i, with nothing said of it yet, and its
+// text.
+func (v *View) external(i int, strategy, reason string) (plan.Externalization, string) {
+	source, text := outputOf(&v.messages[i])
+	at := []int{i}
+	return plan.Externalization{
+		Span:          v.span(at),
+		ArtifactID:    v.Name(v.Thread.ID(), text),
+		RehydrateHint: "read if you need the full output of " + source + v.subject(i),
+		Origin:        v.origin(strategy, reason, at),
+	}, text
 }
 
 // Fill uses room that is left over to show more of what was externalized, the
@@ -294,11 +298,9 @@ func (v *View) clearable(i int) bool {
 	case thread.Ephemeral, thread.Anchoring:
 		return true
 	case thread.Replayable:
-		if r.Determinism == nil || v.Current == nil || v.Tools.Policy(r.Tool).ReplayCost == toolpolicy.Expensive {
-			return false // or it could be had again, at a price
-		}
-		current, known := v.Current(v.call(i))
-		return known && !r.Determinism.Changed(current)
+		changed, known := v.drifted(i, r)
+		// What is expensive could be had again, but at a price.
+		return known && !changed && v.Tools.Policy(r.Tool).ReplayCost != toolpolicy.Expensive
 	}
 	return false
 }

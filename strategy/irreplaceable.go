@@ -28,13 +28,20 @@ func (v *View) lasting(i int) bool {
 	case thread.NonReplayable:
 		return true
 	case thread.Replayable:
-		if r.Determinism == nil || v.Current == nil {
-			return false
-		}
-		current, known := v.Current(v.call(i))
-		return known && r.Determinism.Changed(current)
+		changed, known := v.drifted(i, r)
+		return known && changed
 	}
 	return false
+}
+
+// drifted reports whether the source of the replayable result at i has changed since
+// (A8), as far as that is known.
+func (v *View) drifted(i int, r thread.ToolResult) (changed, known bool) {
+	if r.Determinism == nil || v.Current == nil {
+		return false, false
+	}
+	now, known := v.Current(v.call(i))
+	return known && r.Determinism.Changed(now), known
 }
 
 // heldShare is the part of the room, as a ratio, that lasting results and their

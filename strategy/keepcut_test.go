@@ -79,7 +79,7 @@ func TestCutHolds(t *testing.T) {
 		v.Room = v.Total() * rapid.IntRange(20, 95).Draw(rt, "percent") / 100
 		v.Protect(rapid.SampledFrom(strategy.Protections()).Draw(rt, "protection"))
 		keep := cut.LastMessages{N: rapid.IntRange(1, 20).Draw(rt, "keep")}
-		at := keep.Cut(cut.Legal(th, v.Pairs), nil).Index
+		at := keep.Cut(cut.Legal(th, v.Pairs), nil)
 		fits, _ := strategy.Cut(keep).Climb(t.Context(), v)
 		if !fits {
 			return

@@ -23,23 +23,11 @@ func Auto() Ladder {
 	}
 }
 
-// SeedLadder is the ladder of seed A in its own order, with the defaults of its
-// configuration table: externalize, summarize, clear, drop; the last three
-// turns are kept and summaries take a quarter of what they replace.
-func SeedLadder() Ladder {
-	return Ladder{
-		Externalize{Threshold: 1000},
-		Summarize{Keep: cut.LastTurns{N: 3}, Ratio: 0.25, Pointers: true},
-		AfterSummaries(Clear{}),
-		Drop{},
-	}
-}
-
 // Cut is the ladder that summarizes everything before a cut, and keeps what is
 // behind it, also where there would be room for more. When the kept part itself does
 // not fit, it keeps less, and clears.
 func Cut(keep cut.Policy) Ladder {
-	return Ladder{exactly{Summarize{Keep: keep}}, AfterSummaries(Clear{Arguments: true}), Drop{}}
+	return Ladder{Summarize{Keep: keep, exact: true}, AfterSummaries(Clear{Arguments: true}), Drop{}}
 }
 
 // AfterSummaries moves a rung behind Summarize, whatever its own aggressiveness.

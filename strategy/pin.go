@@ -112,7 +112,7 @@ func (v *View) tail(level Protection, step int) int {
 	points := cut.Legal(v.Thread, v.Pairs)
 	share := map[Protection]float64{Generous: 0.3, Lean: 0.15}[level]
 	if share == 0 {
-		return cut.LastMessages{N: len(v.messages) - step}.Cut(points, nil).Index
+		return cut.LastMessages{N: len(v.messages) - step}.Cut(points, nil)
 	}
 	p := cut.LastTokens{N: v.part(share), SplitTurns: true}.Cut(points, func(i int) int {
 		if v.output(i) && v.Sizes[i] > v.part(v.large) {
@@ -121,7 +121,7 @@ func (v *View) tail(level Protection, step int) int {
 		return v.Sizes[i]
 	})
 	// The last step can stand before a late result of an earlier call.
-	return cut.LastMessages{N: len(v.messages) - min(p.Index, step)}.Cut(points, nil).Index
+	return cut.LastMessages{N: len(v.messages) - min(p, step)}.Cut(points, nil)
 }
 
 func (v *View) pinPreface(task int) {

@@ -22,7 +22,7 @@ type Strategy interface {
 	Execute(ctx context.Context, v *View, p Proposal) (Executed, error)
 }
 
-// Executed is a record, and the summaries that were asked for on the way to it,
+// Executed is a record with the tokens that it takes, and the summaries that were asked for on the way to it,
 // those of an error too.
 type Executed struct {
 	Record    plan.Record

@@ -16,14 +16,11 @@ import (
 // Summarize replaces the old part of the thread by summaries, one for each run
 // of messages between pinned ones.
 type Summarize struct {
-	// Keep says how much of the newest part stays. Nil keeps as much as fits
-	// beside a summary of Share of the room.
+	// Keep says how much of the newest part stays. Nil keeps as much as fits beside
+	// summaries of seven tenths of the room, but not more than three tenths of what
+	// they replace, so that a prompt that must shrink only a little keeps more of its
+	// newest part whole. What the kept part leaves free is theirs too.
 	Keep cut.Policy
-	// Share is the part of the room that summaries are given, as a ratio; default
-	// 0.7, but not more than 0.3 of what they replace, so that a prompt that must
-	// shrink only a little keeps more of its newest part whole. What the kept part
-	// leaves free is theirs too.
-	Share float64
 	// Ratio bounds a summary to this share of what it replaces; 0 is no bound
 	// (seed A: summarize_target_ratio).
 	Ratio float64
@@ -31,13 +28,17 @@ type Summarize struct {
 	// what no tool gives a second time: as much as there is room for, the newest first
 	// (A5).
 	Pointers bool
+
+	// exact: what lies before the cut is summarized, all of it, also where there would
+	// be room for more. Only calls that wait for their results stay wherever they are.
+	exact bool
 }
 
 const (
-	// defaultShare and fullRatio were tuned on the dev split (lab/README.md):
+	// summaryShare and fullRatio were tuned on the dev split (lab/README.md):
 	// lines chosen from everything hold more of what comes back than the newest
 	// messages whole.
-	defaultShare = 0.7
+	summaryShare = 0.7
 	fullRatio    = 0.3
 	// minSummary is the least room in tokens that a summary is worth having in.
 	minSummary = 120
@@ -80,6 +81,27 @@ func (s Summarize) Analyze(v *View) []Proposal {
 		})
 	}
 	return proposals
+}
+
+// hold lets go of what the level of protection would keep before an exact cut, and
+// protects what the cut keeps, as long as the level protects more than the last
+// step. A kept part that does not fit becomes shorter at the levels behind it.
+func (s Summarize) hold(v *View) {
+	at := s.Keep.Cut(cut.Legal(v.Thread, v.Pairs), func(i int) int { return v.now[i] })
+	if v.level < LastStep {
+		v.Tail = at
+	} else {
+		v.Tail = max(v.Tail, at)
+	}
+	clear(v.Anchored)
+	for i := range v.messages {
+		if i < at && !v.Pairs.Open(i) {
+			v.Pinned[i] = false
+		}
+		if v.Pinned[i] {
+			v.anchor(i)
+		}
+	}
 }
 
 // divide gives each run its part of the room that is left when all of them go:
@@ -127,14 +149,10 @@ func (v *View) sum(sizes []int, at []int) int {
 // shorter: what goes is summarized, never just left out.
 func (s Summarize) cut(v *View, points *cut.Points) int {
 	if s.Keep != nil {
-		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] }).Index
+		keep := s.Keep.Cut(points, func(i int) int { return v.now[i] })
 		return min(max(keep, v.fit(points, 2*minSummary, 1)), v.Tail)
 	}
-	share := s.Share
-	if share == 0 {
-		share = defaultShare
-	}
-	return v.fit(points, v.part(share), fullRatio)
+	return v.fit(points, v.part(summaryShare), fullRatio)
 }
 
 // fit returns the first legal cut that leaves summaries so many tokens, or this
@@ -225,7 +243,7 @@ func (s Summarize) Execute(ctx context.Context, v *View, p Proposal) (done Execu
 
 // summarizedFrom reports whether a message from this position on is summarized.
 func (v *View) summarizedFrom(i int) bool {
-	return slices.ContainsFunc(v.cover[i:], func(c int) bool { return c >= 0 && summarizes(v.records[c]) })
+	return slices.ContainsFunc(v.cover[i:], func(c int) bool { return c >= 0 && v.records[c].Action() == plan.Summarize })
 }
 
 // tellOnce leaves it to the last summary to say where the work stands: what an earlier one
@@ -280,10 +298,10 @@ func (v *View) shown(at []int) []thread.Message {
 }
 
 // Fill gives room that was left over to the largest summary, and what it cannot
-// use to messages that the summary covers.
+// use to messages that the summary covers, unless the cut is exact.
 func (s Summarize) Fill(ctx context.Context, v *View) {
 	largest := s.fuller(ctx, v)
-	if slack := -v.Over(); largest != nil && slack > v.Room/emptyShare {
+	if slack := -v.Over(); largest != nil && !s.exact && slack > v.Room/emptyShare {
 		s.shorten(ctx, v, largest.Span, slack)
 	}
 }

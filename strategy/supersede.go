@@ -25,7 +25,7 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 		for n := len(calls) - 1; n >= 0; n-- {
 			c := calls[n]
 			class := toolpolicy.ClassOf(c.Name)
-			path := pathOf(c)
+			path := toolpolicy.Path(c)
 			exact := c.Name + "\x00" + c.Arguments
 			reason := ""
 			if turn, again := lastCall[exact]; again {
@@ -58,18 +58,6 @@ func Superseded(t *thread.Thread, pairs *thread.Pairing) []string {
 		}
 	}
 	return why
-}
-
-// pathArguments are the names under which agents pass the file of a call.
-var pathArguments = []string{"file_path", "path", "filePath", "absolute_path", "filename", "file"}
-
-func pathOf(c thread.ToolCall) string {
-	for _, name := range pathArguments {
-		if v := gjson.Get(c.Arguments, name); v.Type == gjson.String && v.Str != "" {
-			return v.Str
-		}
-	}
-	return ""
 }
 
 // wholeFile reports whether a read asked for no part of the file.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
-	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -51,16 +50,10 @@ const asideMost = 4_000
 func (v *View) ExternalizeLarge(at []int) {
 	keep := min(v.part(oversizeStub), asideMost)
 	for _, i := range at {
-		source, text := outputOf(&v.messages[i])
 		if v.cover[i] >= 0 || v.Sizes[i] <= max(v.part(oversize), 2*keep) {
 			continue
 		}
-		record := plan.Externalization{
-			Span:          v.span([]int{i}),
-			ArtifactID:    v.Name(v.Thread.ID(), text),
-			RehydrateHint: "read if you need the full output of " + source + v.subject(i),
-			Origin:        v.origin("intake", fmt.Sprintf("%d tokens at once are more than fit", v.Sizes[i]), []int{i}),
-		}
+		record, text := v.external(i, "intake", fmt.Sprintf("%d tokens at once are more than fit", v.Sizes[i]))
 		record.Summary = summary.Summary{Span: record.Span, Facts: []summary.Item{v.fact(i, excerpt(strings.TrimSpace(text), keep*charsPerToken))}}
 		record.TokensAfter, _ = v.cost(record, []int{i})
 		if record.TokensAfter < record.TokensBefore/2 {

@@ -204,8 +204,7 @@ func (v *View) cost(record plan.Record, at []int) (total int, each []int) {
 // absorbed: the new one stands for them.
 func (v *View) apply(record plan.Record) { v.decide(record, false) }
 
-// decide is apply; counted says that the record's TokensAfter is what cost gave
-// for it just now.
+// decide is apply; counted says that the record's TokensAfter was counted just now.
 func (v *View) decide(record plan.Record, counted bool) {
 	at := v.positions(record.Covers())
 	counted = counted && len(at) == 1 && v.cover[at[0]] < 0
@@ -217,10 +216,8 @@ func (v *View) decide(record plan.Record, counted bool) {
 		v.total -= v.now[i]
 		v.now[i] = 0
 	}
-	var each []int
-	if counted {
-		each = []int{record.Made().TokensAfter}
-	} else {
+	each := []int{record.Made().TokensAfter}
+	if !counted {
 		_, each = v.cost(record, at)
 	}
 	v.records = append(v.records, record)

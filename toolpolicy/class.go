@@ -24,192 +24,53 @@ const (
 	Other    Class = ""
 )
 
-// classes maps normalised tool names to what they do. Agents in comments: C
-// Claude Code, X Codex, O opencode, P pi, G Gemini CLI, S SWE-agent, H OpenHands,
-// M the MCP reference servers, K crush, R Roo and Cline, V VS Code Copilot.
-var classes = map[string]Class{
-	"read":              Read, // C O P
-	"readfile":          Read, // G M R V
-	"readtextfile":      Read, // M
-	"readmediafile":     Read, // M
-	"readmanyfiles":     Read, // G
-	"readmultiplefiles": Read, // M
-	"view":              Read, // K
-	"viewfile":          Read,
-	"viewimage":         Read, // X
-	"open":              Read, // S
-	"openfile":          Read, // S
-	"cat":               Read,
-	"getfilecontents":   Read, // GitHub server
-	"notebookread":      Read, // C
-	"goto":              Read, // S
-	"scrolldown":        Read, // S
-	"scrollup":          Read, // S
-
-	"grep":              Search, // C O P K X
-	"grepfiles":         Search, // X
-	"search":            Search,
-	"searchtext":        Search,
-	"searchfiles":       Search, // M R
-	"searchfilecontent": Search, // G
-	"searchdir":         Search, // S
-	"searchfile":        Search, // S
-	"searchcode":        Search,
-	"codebasesearch":    Search, // R
-	"codesearch":        Search, // O
-	"ripgrep":           Search,
-	"rg":                Search,
-	"greps":             Search,
-	"grepsearch":        Search, // V
-	"sourcegraph":       Search, // K
-	"lsp":               Search, // C
-
-	"ls":                      List, // C K P
-	"list":                    List, // O
-	"listdir":                 List, // X V
-	"listdirectory":           List, // G M
-	"listdirectorywithsizes":  List, // M
-	"directorytree":           List, // M
-	"listfiles":               List, // R
-	"listalloweddirectories":  List, // M
-	"listcodedefinitionnames": List, // R
-	"glob":                    List, // C O G K
-	"find":                    List, // P
-	"findfile":                List, // S
-	"filesearch":              List, // V
-	"getfileinfo":             List, // M
-	"toolsearch":              List, // C
-
-	"bash":               Shell, // C O P K S
-	"shell":              Shell, // X
-	"localshell":         Shell, // X
-	"shellcommand":       Shell, // X
-	"execcommand":        Shell, // X
-	"containerexec":      Shell, // X
-	"unifiedexec":        Shell, // X
-	"exec":               Shell, // X
-	"runshellcommand":    Shell, // G
-	"executecommand":     Shell, // R
-	"executebash":        Shell, // H
-	"cmdrun":             Shell, // H
-	"terminal":           Shell, // H
-	"runinterminal":      Shell, // V
-	"runcommand":         Shell,
-	"powershell":         Shell,
-	"runtests":           Shell, // V
-	"executeipython":     Shell, // H
-	"executeipythoncell": Shell, // H
-	"ipython":            Shell, // H
-	"python":             Shell,
-	"codeexecution":      Shell,
-	"writestdin":         Shell, // X
-
-	"edit":                     Edit, // C O P K S G
-	"multiedit":                Edit, // C K
-	"multiedits":               Edit,
-	"replace":                  Edit, // G
-	"editfile":                 Edit, // M V
-	"strreplace":               Edit,
-	"strreplaceeditor":         Edit, // S H
-	"strreplacebasededittool":  Edit, // Anthropic text editor
-	"texteditor":               Edit, // goose
-	"fileeditor":               Edit, // H
-	"fileedit":                 Edit, // H
-	"applypatch":               Edit, // X O
-	"patch":                    Edit, // O
-	"applydiff":                Edit, // R
-	"replaceinfile":            Edit, // R
-	"searchandreplace":         Edit, // R
-	"insertcontent":            Edit, // R
-	"insert":                   Edit, // S
-	"notebookedit":             Edit, // C
-	"replacestringinfile":      Edit, // V
-	"multireplacestringinfile": Edit, // V
-	"inserteditintofile":       Edit, // V
-	"editnotebookfile":         Edit, // V
-	"movefile":                 Edit, // M
-
-	"write":              Write, // C O P K
-	"writefile":          Write, // G M
-	"writetofile":        Write, // R
-	"filewrite":          Write, // H
-	"create":             Write, // S
-	"createfile":         Write, // V
-	"createdirectory":    Write, // M
-	"createorupdatefile": Write, // GitHub server
-	"newfile":            Write,
-
-	"webfetch":          Fetch, // C O G
-	"fetch":             Fetch, // M K
-	"agenticfetch":      Fetch, // K
-	"download":          Fetch, // K
-	"fetchwebpage":      Fetch, // V
-	"browse":            Fetch,
-	"browser":           Fetch, // H
-	"browseraction":     Fetch, // R
-	"browseinteractive": Fetch, // H
-	"openurl":           Fetch,
-
-	"websearch":       Web, // C O X
-	"googlewebsearch": Web, // G
-	"bravewebsearch":  Web, // M
-	"tavilysearch":    Web,
-	"exasearch":       Web,
-
-	"task":                 Agent, // C O
-	"agent":                Agent, // C K
-	"subagent":             Agent,
-	"spawnagent":           Agent, // X
-	"sendinput":            Agent, // X
-	"runsubagent":          Agent, // V
-	"delegate":             Agent, // H
-	"newtask":              Agent, // R
-	"dispatchagent":        Agent,
-	"codebaseinvestigator": Agent, // G
-	"delegatetoagent":      Agent, // G
-	"skill":                Agent, // C O
-
-	"todowrite":      Todo, // C O
-	"todoread":       Todo, // C O
-	"todos":          Todo, // K
-	"todo":           Todo,
-	"writetodos":     Todo, // G
-	"updateplan":     Todo, // X
-	"updatetodolist": Todo, // R
-	"managetodolist": Todo, // V
-	"taskcreate":     Todo, // C
-	"taskupdate":     Todo, // C
-	"tasklist":       Todo, // C
-	"taskget":        Todo, // C
-	"tasktracker":    Todo, // H
-	"exitplanmode":   Todo, // C
-	"enterplanmode":  Todo, // C
-
-	"bashoutput":        Poll, // C
-	"taskoutput":        Poll, // C
-	"taskstop":          Poll, // C
-	"killshell":         Poll, // C
-	"killbash":          Poll, // C
-	"joboutput":         Poll, // K
-	"jobkill":           Poll, // K
-	"wait":              Poll, // X
-	"waitagent":         Poll, // X
-	"closeagent":        Poll, // X
-	"getterminaloutput": Poll, // V
-	"diagnostics":       Poll, // K
-	"lspdiagnostics":    Poll, // K O
-	"geterrors":         Poll, // V
-	"getchangedfiles":   Poll, // V
-
-	"askuserquestion":     Question, // C
-	"question":            Question, // O
-	"askfollowupquestion": Question, // R
-	"requestuserinput":    Question, // X
-	"askuser":             Question, // G
-
-	"readartifact": Recall,
-	"recall":       Recall,
+// named are the normalised names of the tools of each class: those of Claude Code, Codex,
+// opencode, pi, Gemini CLI, SWE-agent, OpenHands, goose, crush, Roo and Cline, VS Code
+// Copilot, of the MCP reference servers and GitHub's, and of Anthropic's text editor.
+var named = map[Class]string{
+	Read: `
+		read readfile readtextfile readmediafile readmanyfiles readmultiplefiles view viewfile viewimage open openfile
+		cat getfilecontents notebookread goto scrolldown scrollup`,
+	Search: `
+		grep grepfiles search searchtext searchfiles searchfilecontent searchdir searchfile searchcode codebasesearch
+		codesearch ripgrep rg greps grepsearch sourcegraph lsp`,
+	List: `
+		ls list listdir listdirectory listdirectorywithsizes directorytree listfiles listalloweddirectories
+		listcodedefinitionnames glob find findfile filesearch getfileinfo toolsearch`,
+	Shell: `
+		bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand
+		executebash cmdrun terminal runinterminal runcommand powershell runtests executeipython executeipythoncell
+		ipython python codeexecution writestdin`,
+	Edit: `
+		edit multiedit multiedits replace editfile strreplace strreplaceeditor strreplacebasededittool texteditor
+		fileeditor fileedit applypatch patch applydiff replaceinfile searchandreplace insertcontent insert
+		notebookedit replacestringinfile multireplacestringinfile inserteditintofile editnotebookfile movefile`,
+	Write: "write writefile writetofile filewrite create createfile createdirectory createorupdatefile newfile",
+	Fetch: "webfetch fetch agenticfetch download fetchwebpage browse browser browseraction browseinteractive openurl",
+	Web:   "websearch googlewebsearch bravewebsearch tavilysearch exasearch",
+	Agent: `
+		task agent subagent spawnagent sendinput runsubagent delegate newtask dispatchagent codebaseinvestigator
+		delegatetoagent skill`,
+	Todo: `
+		todowrite todoread todos todo writetodos updateplan updatetodolist managetodolist taskcreate taskupdate
+		tasklist taskget tasktracker exitplanmode enterplanmode`,
+	Poll: `
+		bashoutput taskoutput taskstop killshell killbash joboutput jobkill wait waitagent closeagent
+		getterminaloutput diagnostics lspdiagnostics geterrors getchangedfiles`,
+	Question: "askuserquestion question askfollowupquestion requestuserinput askuser",
+	Recall:   "readartifact recall",
 }
+
+// classes is the class of each name.
+var classes = func() map[string]Class {
+	all := map[string]Class{}
+	for class, names := range named {
+		for _, name := range strings.Fields(names) {
+			all[name] = class
+		}
+	}
+	return all
+}()
 
 // Normal returns the form of a tool name in which tables are searched: lower
 // case letters and digits only, the prefix of an MCP server cut off

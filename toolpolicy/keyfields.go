@@ -1,9 +1,13 @@
 package toolpolicy
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -33,11 +37,7 @@ var argumentNames = map[string]string{
 // nothing.
 func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 	fields := thread.Fields{}
-	name := call.Name
-	if name == "" {
-		name = result.Tool
-	}
-	class := ClassOf(name)
+	class := ClassOf(cmp.Or(call.Name, result.Tool))
 	for name, value := range object(call.Arguments) {
 		field, ok := argumentNames[name]
 		if !ok || field == "description" && class != Agent {
@@ -136,7 +136,7 @@ func lookup(v any, name string) (any, bool) {
 				return s, true
 			}
 		}
-		for _, key := range sortedKeys(v) {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			if value, ok := lookup(v[key], name); ok {
 				return value, true
 			}
@@ -180,15 +180,6 @@ func object(doc string) map[string]any {
 	return m
 }
 
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 func lines(s string) int {
 	s = strings.TrimRight(s, "\n")
 	if s == "" {
@@ -197,12 +188,25 @@ func lines(s string) int {
 	return strings.Count(s, "\n") + 1
 }
 
+// pathArguments are the names under which tools take one file.
+var pathArguments = []string{"file_path", "path", "filePath", "filepath", "absolute_path", "filename", "file", "target_file", "notebook_path"}
+
+// Path is the file that a call names among its arguments; empty where it names none.
+func Path(call thread.ToolCall) string {
+	for _, name := range pathArguments {
+		if v := gjson.Get(call.Arguments, name); v.Type == gjson.String && v.Str != "" {
+			return v.Str
+		}
+	}
+	return ""
+}
+
 // Source names what a call reads or writes: the path or address among its
 // arguments, whichever tool it is of; else the tool with all its arguments.
 func Source(call thread.ToolCall) string {
 	args := object(call.Arguments)
 	for _, kind := range []string{"path", "url"} {
-		for _, name := range sortedKeys(args) {
+		for _, name := range slices.Sorted(maps.Keys(args)) {
 			if text, ok := args[name].(string); ok && text != "" && argumentNames[name] == kind {
 				return kind + " " + text
 			}

@@ -8,6 +8,7 @@
 package toolpolicy
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -32,22 +33,22 @@ const DefaultThreshold = 1000
 // the registry says.
 type Policy struct {
 	// Durability defaults to thread.Anchoring.
-	Durability thread.Durability `json:"durability,omitempty"`
+	Durability thread.Durability `json:"durability,omitempty" file:"durability" about:"what may happen to results"`
 	// PreserveFields are names of fields that must be kept when a result is
 	// cleared, looked up in the structured content and the arguments.
-	PreserveFields []string `json:"preserve_fields,omitempty"`
+	PreserveFields []string `json:"preserve_fields,omitempty" file:"preserve_fields" about:"fields that stay when a result is cleared"`
 	// ExternalizeThreshold is the size in tokens from which a result is externalized
 	// rather than summarised. Default DefaultThreshold.
-	ExternalizeThreshold int `json:"externalize_threshold_tokens,omitempty"`
+	ExternalizeThreshold int `json:"externalize_threshold_tokens,omitempty" file:"externalize_threshold_tokens" bases:"auto ladder" unit:"tokens" range:"1.." about:"from what size a result is externalized"`
 	// ReplayCost defaults to Cheap.
-	ReplayCost ReplayCost `json:"replay_cost,omitempty"`
+	ReplayCost ReplayCost `json:"replay_cost,omitempty" file:"replay_cost" bases:"auto ladder" about:"what it costs to run the tool again; what is expensive is externalized, never cleared"`
 	// Sensitivity is that of results that are externalized: public, internal,
 	// confidential or restricted (package artifact). Empty leaves it to the
 	// Compactor's configuration.
-	Sensitivity string `json:"sensitivity,omitempty"`
+	Sensitivity string `json:"sensitivity,omitempty" file:"sensitivity" bases:"auto ladder" enum:"public internal confidential restricted" about:"how sensitive externalized results are"`
 	// TTL is for how long results that are externalized may be read. 0, and in an
 	// override a negative one, is for ever.
-	TTL time.Duration `json:"ttl,omitempty"`
+	TTL time.Duration `json:"ttl,omitempty" file:"ttl" bases:"auto ladder" unit:"duration" range:"1s..8760h" words:"forever=-1" about:"for how long externalized results may be read"`
 	// Capture reads what the source of a call looks like now, so that a
 	// replayable result can be checked for drift. It may be nil: then the newest
 	// result that was read from the same source tells, where it says what that
@@ -111,21 +112,14 @@ func (r *Registry) Policy(tool string) Policy {
 	if !ok {
 		return p
 	}
-	if o.Durability != "" {
-		p.Durability = o.Durability
-	}
+	p.Durability = cmp.Or(o.Durability, p.Durability)
 	if len(o.PreserveFields) > 0 {
 		p.PreserveFields = o.PreserveFields
 	}
 	if o.ExternalizeThreshold > 0 {
 		p.ExternalizeThreshold = o.ExternalizeThreshold
 	}
-	if o.ReplayCost != "" {
-		p.ReplayCost = o.ReplayCost
-	}
-	if o.Sensitivity != "" {
-		p.Sensitivity = o.Sensitivity
-	}
+	p.ReplayCost, p.Sensitivity = cmp.Or(o.ReplayCost, p.ReplayCost), cmp.Or(o.Sensitivity, p.Sensitivity)
 	if o.TTL != 0 {
 		p.TTL = max(o.TTL, 0)
 	}
@@ -157,10 +151,7 @@ func (r *Registry) Durability(result thread.ToolResult) thread.Durability {
 // that KeyFields derives, the preserved fields of the tool's policy, and what
 // the result declares itself, the later winning.
 func (r *Registry) KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
-	tool := result.Tool
-	if tool == "" {
-		tool = call.Name
-	}
+	tool := cmp.Or(result.Tool, call.Name)
 	fields := KeyFields(call, result)
 	declared := preserved(r.Policy(tool).PreserveFields, call, result)
 	if len(declared)+len(result.KeyFields) > 0 {

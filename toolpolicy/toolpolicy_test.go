@@ -34,6 +34,13 @@ func TestClassOf(t *testing.T) {
 			t.Errorf("ClassOf(%q) = %q, want %q", name, got, want)
 		}
 	}
+	entries := 0
+	for _, names := range named {
+		entries += len(strings.Fields(names))
+	}
+	if entries != len(classes) || len(classes) < 160 {
+		t.Errorf("%d entries of the table make %d names: one stands there twice", entries, len(classes))
+	}
 	for name := range classes {
 		if Normal(name) != name {
 			t.Errorf("%q in the table is not in normal form and would never be found", name)

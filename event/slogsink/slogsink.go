@@ -15,8 +15,8 @@ import (
 // a check, a proposal or a single record of a plan is for debugging, the rest
 // is information.
 //
-// It is as safe for concurrent use, and as quick, as the logger's handler; put
-// an event.Queue before one that writes over the network.
+// It is as safe for concurrent use, and as quick, as the logger's handler: one
+// that writes over the network should have a buffer before it.
 func New(l *slog.Logger) event.Sink { return sink{l} }
 
 type sink struct{ logger *slog.Logger }

@@ -177,7 +177,7 @@ var floors = map[string]arch.Package{
 	"state":              {Floor: 0, Same: []string{"thread"}},
 	"summary":            {Floor: 0, Same: []string{"thread", "state"}},
 	"plan":               {Floor: 0, Same: []string{"thread", "summary", "state", "internal/uncopied"}},
-	"toolpolicy":         {Floor: 0, Same: []string{"thread", "internal/clip"}},
+	"toolpolicy":         {Floor: 0, Same: []string{"thread", "internal/clip"}, External: []string{gjson}},
 	"internal/canonjson": {Floor: 0},
 	"internal/closest":   {Floor: 0},
 	"internal/clip":      {Floor: 0, External: []string{uax29}},

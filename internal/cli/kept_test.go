@@ -18,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/internal/property"
 	"github.com/palimpsest-ai/palimpsest/internal/threadgen"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -233,7 +234,7 @@ func TestNothingIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	ladders := map[string]strategy.Ladder{
-		"auto": strategy.Auto(), "seed": strategy.SeedLadder(), "aside": {strategy.Externalize{Threshold: 20}, strategy.Drop{}}, "drop": {strategy.Drop{}},
+		"auto": strategy.Auto(), "seed": policy.Ladder{}.Rungs(), "aside": {strategy.Externalize{Threshold: 20}, strategy.Drop{}}, "drop": {strategy.Drop{}},
 		"clear": {strategy.Clear{Arguments: true}, strategy.Drop{}},
 	}
 	hidden := map[plan.Action]int{}

@@ -3,19 +3,12 @@ package policyfile
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
-	"github.com/palimpsest-ai/palimpsest/llm"
-	"github.com/palimpsest-ai/palimpsest/policy"
-	"github.com/palimpsest-ai/palimpsest/state"
-	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
-// The structs below have the fields of the policies, so that a pointer to a policy
-// converts to one of them, and tags that say what of it stands in a file:
+// A field of a file is a tagged field of Settings, of a policy, or of what these hold:
 //
 //	file    the keys down to the field; without it the field is in no file
 //	bases   the policies that have it, where not all of its struct do
@@ -28,71 +21,8 @@ import (
 //	        chain of summarizers
 //	not     true: the setting is the opposite of the field
 
-type autoFields struct {
-	Favor   policy.Favor `file:"trigger.favor" bases:"auto" about:"when the thread is compacted and how much is kept: near the window (quality), from 64000 tokens or 45 % of a small window on (balanced), or where it costs least (cost)"`
-	Hard    float64      `file:"trigger.hard" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the budget at which the thread is compacted; auto: 0.9, or as the favor says"`
-	Target  float64      `file:"trigger.target" unit:"ratio" range:"0.001..1" words:"auto=0" about:"share of the budget that is left afterwards; auto: 0.5, or as the favor says"`
-	Working int          `file:"trigger.working" bases:"auto" unit:"tokens" range:"1.." words:"auto=0" about:"what the messages take after a compaction that prices decided; auto: 20000, or what the balanced favor keeps"`
-}
-
-type ladderFields struct {
-	MaxInputTokens         int     `file:"trigger.max_input_tokens" unit:"tokens" range:"1.." about:"the largest request"`
-	SoftThreshold          float64 `file:"trigger.soft_threshold_percent" unit:"ratio" range:"0.001..1" about:"share of max_input_tokens that may be filled"`
-	SafetyBuffer           int     `file:"trigger.safety_buffer_tokens" unit:"tokens" range:"0.." about:"kept free for errors of the count"`
-	RehydrationReserve     int     `file:"trigger.rehydration_reserve_tokens" unit:"tokens" range:"0.." about:"kept free for content that is brought back"`
-	MaxRehydrated          int     `file:"trigger.max_rehydration_artifacts" unit:"artifacts" range:"0.." about:"how many artifacts may be brought back at a time"`
-	DisableExternalization bool    `file:"ladder.enable_externalization" not:"true" about:"store large results outside of the prompt and leave a pointer"`
-	DisableSummarization   bool    `file:"ladder.enable_summarization" not:"true" about:"summarize older spans"`
-	DisableClearing        bool    `file:"ladder.enable_clearing" not:"true" about:"replace results by a placeholder"`
-	DisableDropping        bool    `file:"ladder.enable_dropping" not:"true" about:"leave messages out, as the last resort"`
-	ExternalizeThreshold   int     `file:"ladder.externalize_threshold_tokens" unit:"tokens" range:"1.." about:"from what size a result is externalized"`
-	SummarizeTargetRatio   float64 `file:"ladder.summarize_target_ratio" unit:"ratio" range:"0.001..1" about:"share of a span that its summary may take"`
-	PreserveRecentTurns    int     `file:"cut.preserve_recent_turns" unit:"turns" range:"1.." about:"how many of the newest turns are not summarized"`
-	Target                 float64 `file:"trigger.target" unit:"ratio" range:"0.001..1" about:"share of what is available for messages that a compaction goes down to"`
-}
-
-type sessionFields struct {
-	Model            llm.Generator
-	Timeout          time.Duration
-	Trust            policy.Trust
-	ContextLimit     int     `file:"trigger.context_limit" unit:"tokens" range:"1.." words:"auto=0" about:"the context window; auto: the model's, or else 128000"`
-	SystemReserve    int     `file:"trigger.system_reserve" unit:"tokens" range:"1.." about:"kept free for the system prompt"`
-	OutputReserve    int     `file:"trigger.output_reserve" unit:"tokens" range:"1.." about:"kept free for the answer"`
-	SafetyBuffer     int     `file:"trigger.safety_buffer" unit:"tokens" range:"1.." about:"kept free for errors of the estimate"`
-	ThresholdPercent float64 `file:"trigger.threshold_percent" unit:"ratio" range:"0.001..1" about:"share of the rest at which the thread is compacted"`
-	Keep             int     `file:"cut.keep" unit:"messages" range:"1.." about:"how many of the newest messages stay"`
-}
-
-type timelineFields struct {
-	Model          llm.Generator
-	Trust          policy.Trust
-	MaxTokens      int           `file:"trigger.max_tokens" unit:"tokens" range:"1.." words:"auto=0" about:"the largest request; auto: the budget, or what the window leaves beside the answer"`
-	Share          float64       `file:"trigger.share" unit:"ratio" range:"0.001..1" about:"share of max_tokens above which the thread is compacted"`
-	KeepRecent     int           `file:"cut.keep_recent" unit:"tokens" range:"1.." words:"auto=0" about:"how much of the newest part stays; auto: 20000, at most a third of the mark"`
-	SummaryTokens  int           `file:"summary.tokens" unit:"tokens" range:"1.." about:"bound on the summary of whole turns"`
-	PrefixTokens   int           `file:"summary.prefix_tokens" unit:"tokens" range:"1.." about:"bound on the summary of the beginning of a split turn"`
-	TTL            time.Duration `file:"expire.ttl" unit:"duration" range:"1s..8760h" words:"auto=0 off=-1" about:"the age at which blocks are hidden; auto: the life of the provider's cache, as far as it is known"`
-	CacheOffset    int           `file:"cache_points.offset" unit:"rounds" range:"1.." about:"how many rounds stand behind the second cache point"`
-	CacheMinRounds int           `file:"cache_points.min_rounds" unit:"rounds" range:"1.." words:"auto=0" about:"the fewest rounds with a second cache point; auto: offset + 1"`
-}
-
-type workstreamFields struct {
-	Model         llm.Generator
-	Trust         policy.Trust
-	ContextSize   int      `file:"trigger.context_size" unit:"tokens" range:"1.." words:"auto=0" about:"the context window; auto: the model's, or else 200000"`
-	Share         float64  `file:"trigger.share" unit:"ratio" range:"0.001..1" about:"share of the window at which the thread is compacted"`
-	OutputReserve int      `file:"trigger.output_reserve" unit:"tokens" range:"1.." about:"kept free for the answer"`
-	SafetyMargin  int      `file:"trigger.safety_margin" unit:"tokens" range:"1.." about:"kept free for errors of the estimate"`
-	Tail          int      `file:"cut.tail" unit:"messages" range:"1.." about:"how many of the newest messages stay"`
-	ToolNames     []string `file:"transcript.tool_names" about:"tools that are part of what is summarized"`
-	ToolPrefixes  []string `file:"transcript.tool_prefixes" about:"as tool_names, by the beginning of the name"`
-	ChunkChars    int      `file:"transcript.chunk_chars" unit:"characters" range:"2000.." about:"the largest transcript of one request"`
-	RollupTokens  int      `file:"summary.rollup_tokens" unit:"tokens" range:"1.." about:"bound on the summary; above it, it is rolled up"`
-	Limits        state.Limits
-	Role          thread.Role `file:"summary.role" about:"who says the summary"`
-	ShowState     bool        `file:"summary.show_state" about:"show the state behind the summary"`
-}
-
+// The structs of packages state and rehydrate have no tags: pointers to them convert to
+// these.
 type stateFields struct {
 	KeyDecisions       int `file:"state.key_decisions" unit:"items" range:"0.." about:"how many decisions are kept"`
 	ActiveConstraints  int `file:"state.active_constraints" unit:"items" range:"0.." about:"how many constraints are kept"`
@@ -101,17 +31,6 @@ type stateFields struct {
 	Risks              int `file:"state.risks" unit:"items" range:"0.." about:"how many risks are kept"`
 	Artifacts          int `file:"state.artifacts" unit:"items" range:"0.." about:"how many artifacts are kept"`
 	AgentContributions int `file:"state.agent_contributions" unit:"items" range:"0.." about:"how many contributions of agents are kept"`
-}
-
-type loopFields struct {
-	Model        llm.Generator
-	Timeout      time.Duration
-	Trust        policy.Trust
-	ContextLimit int     `file:"trigger.context_limit" unit:"tokens" range:"1.." words:"auto=0" about:"the context window; auto: the model's, or else 200000"`
-	LongContext  bool    `file:"trigger.long_context" about:"take 1000000 for models that have such a window, whatever the table of models says"`
-	MaxOutput    int     `file:"trigger.max_output" unit:"tokens" range:"1.." words:"auto=0" about:"kept free for the answer; auto: the model's limit, or else 16384"`
-	Utilization  float64 `file:"trigger.utilization" unit:"ratio" range:"0.001..1" about:"share of what the window leaves above which the thread is compacted"`
-	Preserve     float64 `file:"cut.preserve" unit:"ratio" range:"0.001..1" about:"share of the messages that stays"`
 }
 
 type rehydrationFields struct {
@@ -124,18 +43,6 @@ type rehydrationFields struct {
 	Events        event.Sink
 }
 
-// toolFields are those of one tool. What is not set is as the built-in declarations
-// say.
-type toolFields struct {
-	Durability           thread.Durability     `file:"durability" about:"what may happen to results"`
-	PreserveFields       []string              `file:"preserve_fields" about:"fields that stay when a result is cleared"`
-	ExternalizeThreshold int                   `file:"externalize_threshold_tokens" bases:"auto ladder" unit:"tokens" range:"1.." about:"from what size a result is externalized"`
-	ReplayCost           toolpolicy.ReplayCost `file:"replay_cost" bases:"auto ladder" about:"what it costs to run the tool again; what is expensive is externalized, never cleared"`
-	Sensitivity          string                `file:"sensitivity" bases:"auto ladder" enum:"public internal confidential restricted" about:"how sensitive externalized results are"`
-	TTL                  time.Duration         `file:"ttl" bases:"auto ladder" unit:"duration" range:"1s..8760h" words:"forever=-1" about:"for how long externalized results may be read"`
-	Capture              func(thread.ToolCall) (thread.Determinism, error)
-}
-
 // groups are the first keys of files, in the order in which they are written.
 var groups = []string{"trigger", "cut", "ladder", "summary", "transcript", "state", "expire", "cache_points", "counter", "summarizer", "rehydration", "retrieval", "tools"}
 
@@ -143,19 +50,10 @@ var groups = []string{"trigger", "cut", "ladder", "summary", "transcript", "stat
 // setting.
 func (s *Settings) fields() []field {
 	parts := []any{s, &s.Summarizer, &s.Retrieval}
-	switch s.Base {
-	case "ladder":
-		parts = append(parts, (*ladderFields)(&s.Ladder))
-	case "session":
-		parts = append(parts, (*sessionFields)(&s.Session))
-	case "timeline":
-		parts = append(parts, (*timelineFields)(&s.Timeline))
-	case "workstream":
-		parts = append(parts, (*workstreamFields)(&s.Workstream), (*stateFields)(&s.Workstream.Limits))
-	case "loop":
-		parts = append(parts, (*loopFields)(&s.Loop))
-	default:
-		parts = append(parts, (*autoFields)(&s.Auto), &s.Off)
+	if own := baseOf(s.Base).parts; own != nil {
+		parts = append(parts, own(s)...)
+	} else {
+		parts = append(parts, &s.Auto, &s.Off)
 	}
 	if s.Base == "auto" || s.Base == "ladder" { // they externalize results
 		parts = append(parts, (*rehydrationFields)(&s.Rehydration))

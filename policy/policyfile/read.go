@@ -342,7 +342,7 @@ func (r *reader) overrides(n ast.Node) {
 			continue
 		}
 		p := new(toolpolicy.Policy)
-		fields := fieldsOf(r.settings.Base, (*toolFields)(p))
+		fields := fieldsOf(r.settings.Base, p)
 		for i := range fields {
 			fields[i].path = joined(at, fields[i].path)
 		}

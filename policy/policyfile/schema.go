@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 // Schema is the JSON schema (draft 2020-12) of policy files, made of the structs
@@ -79,7 +81,7 @@ func (f *field) schema(base string) map[string]any {
 	switch f.kind {
 	case tools:
 		tool := map[string]any{}
-		for _, f := range fieldsOf(base, new(toolFields)) {
+		for _, f := range fieldsOf(base, new(toolpolicy.Policy)) {
 			tool[f.path] = f.schema(base)
 		}
 		one = map[string]any{"type": []string{"object", "null"}, "additionalProperties": object(tool)}

@@ -112,36 +112,80 @@ const (
 type base struct {
 	name string
 	line string // what it does: when, where, what, how
+	// parts are the tagged structs whose fields a file of it has; nil are those of auto.
+	parts func(*Settings) []any
 	// argument is what its name takes, "" for nothing, amount where that stands, and
 	// rungs the ladder that fills a budget; nil for a policy that has none.
 	argument string
 	amount   func(*Settings) any
 	rungs    func(*Settings) strategy.Ladder
+	// policy makes the policy; nil for one with the marks of auto around rungs.
+	policy func(*Settings, llm.Generator) policy.Policy
 }
 
 var bases = []base{
-	{name: "auto", line: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are externalized or cleared by rule, what is older than fits is summarized.",
-		rungs: func(*Settings) strategy.Ladder { return strategy.Auto() }},
-	{name: "ladder", line: "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay.",
-		rungs: func(s *Settings) strategy.Ladder { return append(strategy.Ladder{}, s.Ladder.Rungs()...) }},
-	{name: "session", line: "At 80 % of the window by characters: all but the newest 10 messages become one summary with fixed sections."},
-	{name: "timeline", line: "Above 90 % of the window: what lies between the last summary and a cut becomes a new summary block; old results can expire."},
-	{name: "workstream", line: "At 70 % of the window, after a turn: all but the newest 6 messages become a summary in a system message, and a typed state."},
-	{name: "loop", line: "Above 80 % of what the window leaves: the older 60 % of the messages become a summary, or a note when none can be made."},
-	{name: "last-messages", line: "At 90 % of the budget, down to 50 %: everything before the newest N messages is summarized.",
-		argument: "N", amount: func(s *Settings) any { return &s.Messages },
-		rungs: func(s *Settings) strategy.Ladder { return strategy.Cut(cut.LastMessages{N: s.Messages}) }},
-	{name: "last-tokens", line: "At 90 % of the budget, down to 50 %: everything before the newest N tokens is summarized.",
-		argument: "N", amount: func(s *Settings) any { return &s.Tokens },
-		rungs: func(s *Settings) strategy.Ladder {
-			return strategy.Cut(cut.LastTokens{N: s.Tokens, SplitTurns: s.SplitTurns})
-		}},
-	{name: "last-turns", line: "At 90 % of the budget, down to 50 %: everything before the newest N turns is summarized.",
-		argument: "N", amount: func(s *Settings) any { return &s.Turns },
-		rungs: func(s *Settings) strategy.Ladder { return strategy.Cut(cut.LastTurns{N: s.Turns}) }},
-	{name: "ratio", line: "At 90 % of the budget, down to 50 %: of the tokens only the newest SHARE stays as it is.",
-		argument: "SHARE", amount: func(s *Settings) any { return &s.Ratio },
-		rungs: func(s *Settings) strategy.Ladder { return strategy.Cut(cut.Ratio{Keep: s.Ratio}) }},
+	{
+		name: "auto", line: "From 64,000 tokens on where prices say so, else at 90 % of the budget, down to half: results are externalized or cleared by rule, what is older than fits is summarized.",
+		rungs: func(*Settings) strategy.Ladder { return strategy.Auto() },
+	},
+	{
+		name: "ladder", line: "Above 85 % of 100,000 tokens: externalize, summarize, clear, drop, in this order; the last 3 turns stay.",
+		parts:  func(s *Settings) []any { return []any{&s.Ladder} },
+		rungs:  func(s *Settings) strategy.Ladder { return append(strategy.Ladder{}, s.Ladder.Rungs()...) },
+		policy: func(s *Settings, _ llm.Generator) policy.Policy { return s.Ladder },
+	},
+	{
+		name: "session", line: "At 80 % of the window by characters: all but the newest 10 messages become one summary with fixed sections.",
+		parts: func(s *Settings) []any { return []any{&s.Session} },
+		policy: func(s *Settings, model llm.Generator) policy.Policy {
+			p := s.Session
+			p.Model, p.Timeout, p.Trust = model, s.Summarizer.Timeout, s.Summarizer.Trust
+			return p
+		},
+	},
+	{
+		name: "timeline", line: "Above 90 % of the window: what lies between the last summary and a cut becomes a new summary block; old results can expire.",
+		parts: func(s *Settings) []any { return []any{&s.Timeline} },
+		policy: func(s *Settings, model llm.Generator) policy.Policy {
+			p := s.Timeline
+			p.Model, p.Trust = model, s.Summarizer.Trust
+			return p
+		},
+	},
+	{
+		name: "workstream", line: "At 70 % of the window, after a turn: all but the newest 6 messages become a summary in a system message, and a typed state.",
+		parts: func(s *Settings) []any { return []any{&s.Workstream, (*stateFields)(&s.Workstream.Limits)} },
+		policy: func(s *Settings, model llm.Generator) policy.Policy {
+			p := s.Workstream
+			p.Model, p.Trust = model, s.Summarizer.Trust
+			return p
+		},
+	},
+	{
+		name: "loop", line: "Above 80 % of what the window leaves: the older 60 % of the messages become a summary, or a note when none can be made.",
+		parts: func(s *Settings) []any { return []any{&s.Loop} },
+		policy: func(s *Settings, model llm.Generator) policy.Policy {
+			p := s.Loop
+			p.Model, p.Timeout, p.Trust = model, s.Summarizer.Timeout, s.Summarizer.Trust
+			return p
+		},
+	},
+	cutBase("last-messages", "everything before the newest N messages is summarized.", "N", func(s *Settings) any { return &s.Messages },
+		func(s *Settings) cut.Policy { return cut.LastMessages{N: s.Messages} }),
+	cutBase("last-tokens", "everything before the newest N tokens is summarized.", "N", func(s *Settings) any { return &s.Tokens },
+		func(s *Settings) cut.Policy { return cut.LastTokens{N: s.Tokens, SplitTurns: s.SplitTurns} }),
+	cutBase("last-turns", "everything before the newest N turns is summarized.", "N", func(s *Settings) any { return &s.Turns },
+		func(s *Settings) cut.Policy { return cut.LastTurns{N: s.Turns} }),
+	cutBase("ratio", "of the tokens only the newest SHARE stays as it is.", "SHARE", func(s *Settings) any { return &s.Ratio },
+		func(s *Settings) cut.Policy { return cut.Ratio{Keep: s.Ratio} }),
+}
+
+// cutBase is a policy with the marks of auto that summarizes what is before a cut.
+func cutBase(name, line, argument string, amount func(*Settings) any, keep func(*Settings) cut.Policy) base {
+	return base{
+		name: name, line: "At 90 % of the budget, down to 50 %: " + line, argument: argument, amount: amount,
+		rungs: func(s *Settings) strategy.Ladder { return strategy.Cut(keep(s)) },
+	}
 }
 
 // baseOf is the base of a name; the zero value where there is none.
@@ -266,25 +310,8 @@ func (s *Settings) Rungs() strategy.Ladder {
 // Policy returns the policy. A model, which may be nil, writes the summaries of
 // those that ask one themselves; for the others that is the summarizer's part.
 func (s *Settings) Policy(model llm.Generator) policy.Policy {
-	switch s.Base {
-	case "ladder":
-		return s.Ladder
-	case "session":
-		p := s.Session
-		p.Model, p.Timeout, p.Trust = model, s.Summarizer.Timeout, s.Summarizer.Trust
-		return p
-	case "timeline":
-		p := s.Timeline
-		p.Model, p.Trust = model, s.Summarizer.Trust
-		return p
-	case "workstream":
-		p := s.Workstream
-		p.Model, p.Trust = model, s.Summarizer.Trust
-		return p
-	case "loop":
-		p := s.Loop
-		p.Model, p.Timeout, p.Trust = model, s.Summarizer.Timeout, s.Summarizer.Trust
-		return p
+	if own := baseOf(s.Base).policy; own != nil {
+		return own(s, model)
 	}
 	if s.Base == "auto" && s.Off == (Rungs{}) {
 		return s.Auto

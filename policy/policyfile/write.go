@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 // YAML writes the settings as a policy file with every field at its value and a
@@ -46,7 +47,7 @@ func (s *Settings) YAML() []byte {
 // writeTools writes what is said of single tools.
 func (s *Settings) writeTools(b *bytes.Buffer, indent, key string, f field) {
 	var known []string
-	for _, f := range fieldsOf(s.Base, new(toolFields)) {
+	for _, f := range fieldsOf(s.Base, new(toolpolicy.Policy)) {
 		known = append(known, f.path+" ("+f.about+")")
 	}
 	f.about += ": " + strings.Join(known, ", ")
@@ -59,7 +60,7 @@ func (s *Settings) writeTools(b *bytes.Buffer, indent, key string, f field) {
 	for _, name := range slices.Sorted(maps.Keys(s.Tools)) {
 		p := s.Tools[name]
 		var lines string
-		for _, f := range fieldsOf(s.Base, (*toolFields)(&p)) {
+		for _, f := range fieldsOf(s.Base, &p) {
 			if !f.setting.IsZero() && (f.kind != texts || f.setting.Len() > 0) {
 				lines += indent + "    " + f.path + ": " + written(f.get()) + "\n"
 			}

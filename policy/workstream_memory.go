@@ -47,16 +47,6 @@ func (w Workstream) CompactMemory(ctx context.Context, m state.Memory) (state.Me
 // foldMemory makes the oldest entries part of the summary.
 func (w Workstream) foldMemory(ctx context.Context, m state.Memory, oldest []string) (state.Memory, error) {
 	entries := strings.Join(neutralEntries(oldest), "\n")
-	byRule := func() state.Memory {
-		text := strings.TrimSpace(m.Summary + "\n" + entries)
-		if over := len(text) - memoryChars; over > 0 {
-			text = text[clip.Boundary(text, over):]
-			if _, rest, ok := strings.Cut(text, "\n"); ok {
-				text = rest
-			}
-		}
-		return m.Folded(text, len(oldest))
-	}
 	user := fill(strings.TrimSpace(memoryUser), "{{previous}}", inTag(m.Summary), "{{entries}}", inTag(entries))
 	model := &asker{s: &Situation{}, model: w.Model}
 	folded, _, err := written(ctx, model,
@@ -73,7 +63,16 @@ func (w Workstream) foldMemory(ctx context.Context, m state.Memory, oldest []str
 			}
 			return m.Folded(kept.Text, len(oldest)), err
 		},
-		func(bool) (state.Memory, error) { return byRule(), nil },
+		func(bool) (state.Memory, error) {
+			text := strings.TrimSpace(m.Summary + "\n" + entries)
+			if over := len(text) - memoryChars; over > 0 {
+				text = text[clip.Boundary(text, over):]
+				if _, rest, ok := strings.Cut(text, "\n"); ok {
+					text = rest
+				}
+			}
+			return m.Folded(text, len(oldest)), nil
+		},
 		func(error) bool { return true })
 	return folded, err
 }

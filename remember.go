@@ -2,12 +2,12 @@ package palimpsest
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/state"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // Remember adds entries to the memory block of the session (D10), which stands
@@ -21,26 +21,18 @@ import (
 // has written. The block is part of the plan in force, so it costs one change of
 // the prompt's beginning; add entries where one is due anyway.
 func (s *Session) Remember(ctx context.Context, entries ...string) error {
-	err := s.change(ctx, func(current *plan.Plan) (*plan.Plan, error) {
-		next := plan.Plan{Schema: plan.SchemaVersion, ThreadID: s.id, Policy: "memory"}
-		if current != nil {
-			next = *current
-		}
+	return s.edit(ctx, "Remember", func(_ *thread.Thread, next *plan.Plan) (err error) {
 		var memory state.Memory
 		if next.Memory != nil {
 			memory = *next.Memory
 		}
-		memory, err := s.folded(ctx, memory.Add(entries...))
-		if err != nil {
-			return nil, err
+		if next.Empty() && next.Policy == "" {
+			next.Policy = "memory"
 		}
-		next.CreatedAt, next.Memory = s.c.config.Now().UTC(), &memory
-		return &next, nil
+		memory, err = s.folded(ctx, memory.Add(entries...))
+		next.Memory = &memory
+		return err
 	})
-	if err != nil {
-		return fmt.Errorf("palimpsest.Remember(%s): %w", s.id, err)
-	}
-	return nil
 }
 
 // folded is the memory after its own cycle. The error is that of ctx.
