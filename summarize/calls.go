@@ -7,6 +7,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -31,6 +32,7 @@ type callFacts struct {
 	newTask       bool
 	planText      string    // a plan proposed as text
 	work          *callWork // what it does for the state of the work
+	prints        bool      // of a command line: it only shows content
 }
 
 type todo struct{ text, status string }
@@ -57,22 +59,33 @@ var formKeys = set("replace_all activeForm timeout output_mode head_limit -n -A 
 // readCall extracts the facts of a call from its name and arguments.
 func readCall(c *thread.ToolCall) callFacts {
 	f := callFacts{id: c.ID, name: c.Name, class: toolpolicy.ClassOf(c.Name)}
-	args := gjson.Parse(c.Arguments)
-	if !rawjson.Valid(c.Arguments) || !args.IsObject() {
-		args = gjson.Result{}
-		f.readText(c.Arguments)
-		return f
+	args := gjson.Result{}
+	if rawjson.Valid(c.Arguments) {
+		args = gjson.Parse(c.Arguments)
 	}
+	var line []shell.Command
+	if args.IsObject() {
+		line = f.readArguments(args)
+	} else {
+		line = f.readText(c.Arguments)
+	}
+	f.work = readCallWork(&f, args, line)
+	return f
+}
+
+// readArguments reads a document. It returns the commands of a command line that can
+// be told apart.
+func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 	path := ""
 	for _, k := range pathKeys {
 		if v := args.Get(k); v.Type == gjson.String && v.Str != "" {
-			path = cleanPath(v.Str)
+			path = shell.Clean(v.Str)
 			break
 		}
 	}
 	switch f.class {
 	case toolpolicy.Shell:
-		f.readCommand(command(args))
+		line = f.readCommand(command(args))
 	case toolpolicy.Todo:
 		f.readTodo(args)
 	case toolpolicy.Read:
@@ -82,7 +95,7 @@ func readCall(c *thread.ToolCall) callFacts {
 		}
 		args.Get("paths").ForEach(func(_, v gjson.Result) bool {
 			if v.Type == gjson.String {
-				f.files = append(f.files, fileOp{cleanPath(v.Str), "read", ""})
+				f.files = append(f.files, fileOp{shell.Clean(v.Str), "read", ""})
 			}
 			return true
 		})
@@ -94,35 +107,42 @@ func readCall(c *thread.ToolCall) callFacts {
 	}
 	f.asked = mentions(nil, f.input)
 	collect(args, "", func(key, s string) {
-		if oldKeys[key] {
-			return
+		if !oldKeys[key] {
+			f.idents = mentions(f.idents, s)
 		}
-		f.idents = mentions(f.idents, s)
 	})
-	return f
+	return line
 }
 
 // readText is for tools whose argument is free text: patches and commands.
-func (f *callFacts) readText(text string) {
-	if strings.Contains(text, "*** Begin Patch") {
+func (f *callFacts) readText(text string) (line []shell.Command) {
+	switch {
+	case strings.Contains(text, patchMark):
 		f.readPatch(text)
-	} else if f.class == toolpolicy.Shell {
-		f.readCommand(text)
-	} else {
+	case f.class == toolpolicy.Shell:
+		line = f.readCommand(text)
+	default:
 		f.input = clip.Brief(text, maxInput)
 	}
 	f.asked = mentions(nil, f.input)
 	f.idents = mentions(f.idents, text)
+	return line
 }
 
-func (f *callFacts) readCommand(s string) {
-	if strings.Contains(s, "*** Begin Patch") {
-		f.class = toolpolicy.Edit
+const patchMark = "*** Begin Patch"
+
+func (f *callFacts) readCommand(s string) []shell.Command {
+	if strings.Contains(s, patchMark) {
 		f.readPatch(s)
-		return
+		return nil
 	}
 	f.input = clip.Brief(strings.TrimSpace(s), maxInput)
-	f.files = append(f.files, shellFiles(s)...)
+	line, simple := shell.Read(s)
+	f.files, f.prints = shellFiles(line), prints(line)
+	if !simple {
+		return nil
+	}
+	return line
 }
 
 // command returns the command line of a shell call, whatever its shape.
@@ -148,12 +168,12 @@ func command(args gjson.Result) string {
 }
 
 func (f *callFacts) readEdit(args gjson.Result, path string) {
-	if v := args.Get("patch"); v.Type == gjson.String {
-		f.readPatch(v.Str)
+	if patch := args.Get("patch"); patch.Type == gjson.String {
+		f.readPatch(patch.Str)
 		return
 	}
-	if v := args.Get("input"); v.Type == gjson.String && strings.Contains(v.Str, "*** Begin Patch") {
-		f.readPatch(v.Str)
+	if input := args.Get("input").Str; strings.Contains(input, patchMark) {
+		f.readPatch(input)
 		return
 	}
 	op := "edited"
@@ -171,7 +191,7 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 		f.files = append(f.files, fileOp{path, op, ""})
 	}
 	if source, to := args.Get("source").Str, args.Get("destination").Str; source != "" && to != "" {
-		f.files = append(f.files, fileOp{cleanPath(source), "deleted", "moved to " + to}, fileOp{cleanPath(to), "created", "moved from " + source})
+		f.files = append(f.files, fileOp{shell.Clean(source), "deleted", "moved to " + to}, fileOp{shell.Clean(to), "created", "moved from " + source})
 	}
 	var old, body []string
 	collect(args, "", func(key, s string) {
@@ -207,7 +227,7 @@ func (f *callFacts) readPatch(patch string) {
 		line = strings.TrimSuffix(line, "\n")
 		for _, h := range [...]struct{ mark, op string }{{"*** Update File: ", "edited"}, {"*** Add File: ", "created"}, {"*** Delete File: ", "deleted"}} {
 			if name, ok := strings.CutPrefix(line, h.mark); ok {
-				name = cleanPath(name)
+				name = shell.Clean(name)
 				f.files = append(f.files, fileOp{name, h.op, ""})
 				names = append(names, name)
 			}
@@ -215,7 +235,7 @@ func (f *callFacts) readPatch(patch string) {
 		if name, ok := strings.CutPrefix(line, "*** Move to: "); ok && len(f.files) > 0 {
 			last := &f.files[len(f.files)-1]
 			last.op, last.note = "deleted", "moved to "+name
-			f.files = append(f.files, fileOp{cleanPath(name), "created", "moved from " + last.path})
+			f.files = append(f.files, fileOp{shell.Clean(name), "created", "moved from " + last.path})
 		}
 		if strings.HasPrefix(line, "-") && !strings.HasPrefix(line, "---") {
 			f.removedLines(line[1:])

@@ -25,7 +25,7 @@ const (
 // next.
 func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
 	lines, idents := reason(r)
-	if lines == "" || prints(c.input) && c.class == toolpolicy.Shell {
+	if lines == "" || c.prints {
 		return // a search that found nothing
 	}
 	text := c.name + " " + clip.Brief(c.input, 120) + " => " + lines

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -163,7 +164,7 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 			f.edited(op, f.base(), by)
 		}
 	case toolpolicy.Shell:
-		f.ran(c)
+		f.allowed(c)
 		f.shell(p, r, by)
 	case toolpolicy.Agent:
 		if w.started != "" {
@@ -197,8 +198,8 @@ func (f *workFold) refused(p pendingCall, w *resultWork, by proof) {
 	}
 }
 
-// ran takes a call off the refused ones, because it was allowed later.
-func (f *workFold) ran(c *callFacts) {
+// allowed takes a call off the refused ones.
+func (f *workFold) allowed(c *callFacts) {
 	if len(f.w.Refused) == 0 {
 		return
 	}
@@ -263,6 +264,18 @@ func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
 	return 0, c.name == "Bash" || f.flagged[c.name]
 }
 
+// ran is a command line that was run, and what came back.
+type ran struct {
+	*callWork
+	output *resultWork
+	facts  *resultFacts
+	code   int
+	known  bool   // whether code is
+	base   string // the folder that it began in
+	by     proof
+	taken  [maxGitLines]bool // of the output
+}
+
 // shell takes what a command line did.
 func (f *workFold) shell(p pendingCall, r *resultFacts, by proof) {
 	c, w := p.facts, r.work
@@ -271,135 +284,115 @@ func (f *workFold) shell(p pendingCall, r *resultFacts, by proof) {
 	}
 	code, known := f.status(c, r)
 	work := c.work
-	if work == nil {
-		f.atReset(w, by)
-		return
-	}
-	if work.about != "" {
+	switch {
+	case work == nil:
+	case work.about != "":
 		if w.ended {
 			f.over(work.about)
 		}
 		return
-	}
-	if work.background || w.started != "" {
-		f.atReset(w, by)
-		return // nobody has seen how it went
-	}
-	base := f.cwd
-	if work.workdir != "" {
-		base = joinDir(f.home, work.workdir)
-		if !path.IsAbs(base) {
-			base = ""
-		}
-	}
-	lost := strings.Contains(w.one, "cd:") && (!known || code != 0)
-	sees := outputOf{work: work, result: w}
-	for n := range work.steps {
-		if lost {
-			break
-		}
-		s := &work.steps[n]
-		done := s.proved && known && code == 0
-		dir := resolve(base, s.dir)
-		for i := range work.acts {
-			if a := &work.acts[i]; a.step == n {
-				f.git(a, s, &sees, done, resolve(dir, gitDir(s)), by)
+	case !work.background && w.started == "": // else nobody has seen how it went
+		run := &ran{callWork: work, output: w, facts: r, code: code, known: known, base: f.cwd, by: by}
+		if work.workdir != "" {
+			if run.base = resolve(f.home, work.workdir); run.base == shell.Unknown {
+				run.base = ""
 			}
 		}
-		for _, e := range work.edits {
-			if e.step != n || !done && (!untold(r, s) || w.halted || known && code != 0) {
-				continue
-			}
-			f.edited(e.fileOp, dir, by)
-		}
-		for i := range work.checks {
-			if k := &work.checks[i]; k.step == n && !(w.halted && w.lines == 0) {
-				f.check(k, s, &sees, r, code, known, dir, base, by)
-			}
+		lost := strings.Contains(w.one, "cd:") && (!known || code != 0)
+		if !lost && len(work.steps) > 0 {
+			f.steps(run)
+			f.moved(c, run, len(p.asked.Calls()) > 1)
 		}
 	}
-	f.moved(c, work, w, base, known && code == 0, lost, len(p.asked.Calls()) > 1, by)
 	f.atReset(w, by)
+}
+
+// steps takes what each command of a line did.
+func (f *workFold) steps(r *ran) {
+	for n := range r.steps {
+		s := &r.steps[n]
+		done := s.Proved && r.known && r.code == 0
+		dir := resolve(r.base, s.Dir)
+		if s.git != nil {
+			f.git(r, s, done, resolve(dir, s.git.dir))
+		}
+		if done || r.untold(s) {
+			for _, op := range s.edits {
+				f.edited(op, dir, r.by)
+			}
+		}
+		if s.check != nil && !(r.output.halted && r.output.lines == 0) {
+			f.check(r, n, dir)
+		}
+	}
 }
 
 // untold reports whether the output holds nothing that reads like a failure, and
 // would if there were one.
-func untold(r *resultFacts, s *step) bool {
-	return !s.silent && s.sure && r.outcome != thread.Failure && len(r.errors) == 0
-}
-
-// gitDir is the folder that a call of git names.
-func gitDir(s *step) string {
-	_, _, dir := gitWords(s)
-	return dir
+func (r *ran) untold(s *step) bool {
+	return !s.Silent && s.Sure && r.facts.outcome != thread.Failure && len(r.facts.errors) == 0 && !r.output.halted && !(r.known && r.code != 0)
 }
 
 // resolve is a folder seen from another; "" if nobody knows.
 func resolve(base, dir string) string {
 	switch {
-	case dir == unknownDir:
-		return unknownDir
 	case dir == "":
 		return base
 	case path.IsAbs(dir):
 		return path.Clean(dir)
-	case base == "" || base == unknownDir:
-		return unknownDir
+	case dir == shell.Unknown || base == "" || base == shell.Unknown:
+		return shell.Unknown
 	}
 	return path.Join(base, dir)
 }
 
 // moved notes where the commands ran; beside says that other calls were made with
 // this one.
-func (f *workFold) moved(c *callFacts, work *callWork, w *resultWork, base string, ok, lost, beside bool, by proof) {
-	if lost || len(work.steps) == 0 {
-		return
-	}
-	last := &work.steps[len(work.steps)-1]
-	dir := resolve(base, last.dir)
-	if to := last.changesTo(); to != "" {
-		if dir = unknownDir; ok {
-			dir = resolve(resolve(base, last.dir), to)
+func (f *workFold) moved(c *callFacts, r *ran, beside bool) {
+	last := &r.steps[len(r.steps)-1]
+	dir := resolve(r.base, last.Dir)
+	to := last.ChangesTo()
+	if to != "" {
+		if r.known && r.code == 0 {
+			dir = resolve(dir, to)
+		} else {
+			dir = shell.Unknown
 		}
 	}
-	if work.pwd && path.IsAbs(w.last) && !strings.Contains(w.last, " ") && work.owned {
-		dir = w.last
+	if r.pwd && path.IsAbs(r.output.last) && !strings.Contains(r.output.last, " ") && r.owned {
+		dir = r.output.last
 	}
 	keeps := c.name == "Bash" // the shell of Claude Code stays where it is
-	if keeps && beside && (last.dir != "" || last.changesTo() != "") {
+	away := keeps && (last.Dir != "" || to != "")
+	switch {
+	case away && beside:
 		f.cwd = "" // nobody knows which of the calls that were made together was the last
 		return
-	}
-	if dir == unknownDir || dir == "" {
-		if keeps && (last.dir != "" || last.changesTo() != "") {
+	case dir == shell.Unknown || dir == "":
+		if away {
 			f.cwd = ""
 		}
 		return
 	}
-	if work.deletes(dir, base) {
+	if r.deletes(dir) {
 		f.cwd = ""
 		return
 	}
 	if f.w.Directory.Text != dir {
-		f.w.Directory = by.seen(dir)
+		f.w.Directory = r.by.seen(dir)
 	}
-	if keeps {
-		f.cwd = dir
-	} else if work.workdir == "" && f.home == "" && last.dir == "" && work.pwd {
+	if keeps || r.workdir == "" && f.home == "" && last.Dir == "" && r.pwd {
 		f.cwd = dir
 	}
 }
 
 // deletes reports whether a command line deletes a folder, or one above it.
-func (w *callWork) deletes(dir, base string) bool {
-	return slices.ContainsFunc(w.edits, func(e editAct) bool {
-		return e.op == "deleted" && inside(dir, resolve(resolve(base, w.steps[e.step].dir), e.path))
+func (r *ran) deletes(dir string) bool {
+	return slices.ContainsFunc(r.steps, func(s step) bool {
+		return slices.ContainsFunc(s.edits, func(op fileOp) bool {
+			return op.op == "deleted" && within(dir, resolve(resolve(r.base, s.Dir), op.path))
+		})
 	})
-}
-
-// inside reports whether a path is a folder or lies in it.
-func inside(name, folder string) bool {
-	return strings.HasPrefix(name+"/", strings.TrimSuffix(folder, "/")+"/")
 }
 
 func (f *workFold) atReset(w *resultWork, by proof) {
@@ -439,7 +432,7 @@ func (f *workFold) edited(op fileOp, dir string, by proof) {
 	name := op.path
 	if !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
 		switch {
-		case dir == unknownDir:
+		case dir == shell.Unknown:
 			return
 		case dir != "":
 			name = path.Join(dir, name)
@@ -447,7 +440,7 @@ func (f *workFold) edited(op fileOp, dir string, by proof) {
 			name = path.Join(f.base(), name)
 		}
 	}
-	if op.op == "deleted" && inside(f.w.Directory.Text, name) {
+	if op.op == "deleted" && within(f.w.Directory.Text, name) {
 		f.w.Directory = state.Seen{} // nothing can be done there any more
 	}
 	if f.scratch(name) || strings.HasPrefix(name, "/dev/") || strings.Contains(name, "/.claude/plans/") {

@@ -1,13 +1,13 @@
 package summarize
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -15,9 +15,6 @@ import (
 // callWork is what a call says about the work; nil where it says nothing.
 type callWork struct {
 	steps      []step
-	acts       []gitAct
-	checks     []checkAct
-	edits      []editAct
 	owned      bool   // all that its commands print are words of git or of the agent
 	pwd        bool   // the last command prints the folder
 	workdir    string // the folder that the tool was told to run in
@@ -28,54 +25,46 @@ type callWork struct {
 	opensPull  bool   // a tool that opens a pull request
 }
 
-type checkAct struct {
-	check
-	step    int
-	command string
-	lists   bool // it reports by what it prints, and its status says nothing
-	mute    bool // it prints nothing where it finds nothing
-}
-
-type editAct struct {
-	step int
-	fileOp
+// step is one command of a command line.
+type step struct {
+	shell.Command
+	git   *gitAct
+	check *check
+	edits []fileOp
+	quiet bool // it cannot print lines that somebody else wrote
 }
 
 // maxCommand bounds the command of a check, in bytes.
 const maxCommand = 120
 
-// readCallWork reads a call whose other facts are read already.
-func readCallWork(c *callFacts, arguments string) *callWork {
+// stoppers are tools that end what they are asked about.
+var stoppers = set("killshell killbash taskstop jobkill closeagent")
+
+// readCallWork reads a call whose other facts are read already; line are the
+// commands of its command line.
+func readCallWork(c *callFacts, args gjson.Result, line []shell.Command) *callWork {
 	w := &callWork{}
-	args := gjson.Result{}
-	if rawjson.Valid(arguments) {
-		args = gjson.Parse(arguments)
-	}
+	name := toolpolicy.Normal(c.name)
 	some := false
 	switch c.class {
 	case toolpolicy.Shell:
-		line := arguments
-		if args.IsObject() {
-			line = command(args)
-			w.workdir = firstText(args, "workdir", "cwd", "working_directory", "dir_path")
-			w.background = args.Get("run_in_background").Bool() || args.Get("is_background").Bool()
-			if toolpolicy.Normal(c.name) == "writestdin" {
-				w.about = firstText(args, "session_id")
-				return w
-			}
+		if name == "writestdin" && args.IsObject() {
+			w.about = firstText(args, "session_id")
+			return w
 		}
-		some = w.readSteps(c.name, line) || w.workdir != "" || w.background
+		w.workdir = firstText(args, "workdir", "cwd", "working_directory", "dir_path")
+		w.background = args.Get("run_in_background").Bool() || args.Get("is_background").Bool()
+		some = shellSpeech[name] && w.readSteps(line) || w.workdir != "" || w.background
 	case toolpolicy.Agent:
 		w.background = args.Get("run_in_background").Bool()
 		some = true
 	case toolpolicy.Poll:
 		w.about = firstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
-		name := toolpolicy.Normal(c.name)
-		w.stops = name == "killshell" || name == "killbash" || name == "taskstop" || name == "jobkill" || name == "closeagent"
+		w.stops = stoppers[name]
 		some = w.about != ""
 	case toolpolicy.Other:
 		w.operates = changes(c.name)
-		w.opensPull = strings.HasPrefix(toolpolicy.Normal(c.name), "createpullrequest")
+		w.opensPull = strings.HasPrefix(name, "createpullrequest")
 		some = w.operates
 	}
 	if !some {
@@ -85,60 +74,50 @@ func readCallWork(c *callFacts, arguments string) *callWork {
 }
 
 // readSteps reads a command line; false where it says nothing.
-func (w *callWork) readSteps(tool, line string) bool {
-	if strings.Contains(line, "*** Begin Patch") || !shellSpeech[toolpolicy.Normal(tool)] {
-		return false
-	}
-	list, ok := steps(line)
-	if !ok {
+func (w *callWork) readSteps(line []shell.Command) bool {
+	if len(line) == 0 {
 		return false
 	}
 	w.owned = true
-	moved := false
-	for n := range list {
-		s := &list[n]
-		w.owned = w.owned && quietStep(s)
-		moved = moved || s.dir != ""
-		words := s.plain()
-		if a := readGit(n, s); a != nil {
-			w.acts = append(w.acts, *a)
-		} else if c, ok := checkOf(words); ok {
-			w.checks = append(w.checks, checkAct{check: c, step: n, command: clip.Brief(s.text, maxCommand), lists: listing(words), mute: mute(words)})
+	says := false
+	steps := make([]step, len(line))
+	for n := range line {
+		c := &line[n]
+		s := &steps[n]
+		s.Command, s.quiet, s.git = *c, quietly(c), readGit(c)
+		w.owned = w.owned && s.quiet
+		words := c.Plain()
+		if s.git == nil {
+			s.check = checkOf(words)
 		}
-		for _, op := range s.targets {
-			w.edits = append(w.edits, editAct{n, fileOp{op.path, "edited", ""}}) // it may have been there
+		if s.check != nil {
+			s.check.command = clip.Brief(c.Text, maxCommand)
 		}
-		if len(words) > 0 && words[0] != "touch" {
-			for _, op := range appendOps(nil, words, "") {
-				if op.op == "read" || words[0] == "git" && op.op == "edited" {
-					continue
-				}
-				if op.op == "created" && !strings.HasPrefix(op.note, "moved from ") {
-					op.op = "edited"
-				}
-				w.edits = append(w.edits, editAct{n, op})
+		if c.Name() == "touch" {
+			words = nil
+		}
+		for _, op := range appendOps(nil, words, c.Writes, "") {
+			if op.op == "created" && !strings.HasPrefix(op.note, "moved from ") {
+				op.op = "edited" // it may have been there
+			} else if op.op == "read" || c.Name() == "git" && op.op == "edited" {
+				continue
 			}
+			s.edits = append(s.edits, op)
 		}
+		says = says || s.git != nil || s.check != nil || s.edits != nil || c.Dir != ""
 	}
-	last := &list[len(list)-1]
-	w.pwd = len(last.words) == 1 && last.words[0].text == "pwd"
-	moved = moved || last.changesTo() != ""
-	if len(w.acts)+len(w.checks)+len(w.edits) == 0 && !moved && !w.pwd {
+	last := &line[len(line)-1]
+	w.pwd = len(last.Words) == 1 && last.Name() == "pwd"
+	if !says && last.ChangesTo() == "" && !w.pwd {
 		return false
 	}
-	w.steps = list
+	w.steps = steps
 	return true
 }
 
 // shellSpeech are the tools of class Shell whose input is a command line of a shell.
 var shellSpeech = set("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
 	"cmdrun terminal runinterminal runcommand writestdin")
-
-// listing reports whether a formatter only lists the files that it would change.
-func listing(words []string) bool {
-	words = unwrap(words)
-	return len(words) > 0 && (words[0] == "gofmt" || words[0] == "goimports" || words[0] == "gofumpt") && !slices.Contains(words, "-w")
-}
 
 // resultWork is what a result says about the work.
 type resultWork struct {
