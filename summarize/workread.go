@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -193,35 +194,23 @@ var rejections = []string{
 }
 
 func (w *resultWork) readRejection(r *thread.ToolResult, class toolpolicy.Class, head string) {
-	for _, mark := range rejections {
-		if strings.HasPrefix(head, mark) {
-			w.rejected = true
-		}
-	}
-	if w.rejected && r.Outcome != thread.Failure {
+	begins := func(mark string) bool { return strings.HasPrefix(head, mark) }
+	flagged := r.Outcome == thread.Failure
+	w.rejected = slices.ContainsFunc(rejections, begins)
+	if w.rejected && !flagged && class != toolpolicy.Edit && class != toolpolicy.Write && class != toolpolicy.Agent {
 		// A harness that flags failures flags these; where it does not, a file that was
 		// printed may say so.
-		switch class {
-		case toolpolicy.Edit, toolpolicy.Write, toolpolicy.Agent:
-		default:
-			w.rejected, w.halted = len(head) < 40, true
-		}
+		w.rejected, w.halted = len(head) < 40, true
 	}
-	if strings.HasPrefix(head, "[Request interrupted by user") && r.Outcome == thread.Failure {
-		w.rejected = true
-	}
-	if r.Outcome == thread.Failure && (strings.HasPrefix(head, "Permission to use ") && strings.Contains(head, " has been denied") ||
-		strings.HasPrefix(head, "Claude requested permissions to ") && strings.Contains(head, "haven't granted")) {
-		w.barred = true
-	}
-	if w.rejected {
-		for _, mark := range []string{"the user said:\n", "the user said: ", "feedback: ", "<feedback>\n"} {
-			if _, rest, ok := strings.Cut(head, mark); ok {
-				rest, _, _ = strings.Cut(rest, "</feedback>")
-				rest, _, _ = strings.Cut(rest, "\n\nNote: The user's next message")
-				w.said = clip.Brief(strings.TrimSpace(rest), 2*maxArg)
-				return
-			}
+	w.rejected = w.rejected || flagged && begins("[Request interrupted by user")
+	w.barred = flagged && (begins("Permission to use ") && strings.Contains(head, " has been denied") ||
+		begins("Claude requested permissions to ") && strings.Contains(head, "haven't granted"))
+	for _, mark := range [...]string{"the user said:\n", "the user said: ", "feedback: ", "<feedback>\n"} {
+		if _, rest, ok := strings.Cut(head, mark); ok && w.rejected {
+			rest, _, _ = strings.Cut(rest, "</feedback>")
+			rest, _, _ = strings.Cut(rest, "\n\nNote: The user's next message")
+			w.said = clip.Brief(strings.TrimSpace(rest), 2*maxArg)
+			return
 		}
 	}
 }
@@ -250,24 +239,21 @@ func (w *resultWork) readOutput(s string) {
 				continue
 			}
 		}
-		if v, ok := verdictOf(line, p.from > 0 && s[p.from-1] != '\n'); ok {
-			if len(w.verdicts) >= maxVerdicts && !v.good && fails >= maxVerdicts/2 {
-				continue
-			}
-			if !v.good {
-				fails++
-			}
-			v.text = clip.Brief(v.text, maxLine)
-			if len(w.verdicts) >= maxVerdicts { // drop the oldest that says less
-				for i := range w.verdicts {
-					if w.verdicts[i].good {
-						w.verdicts = append(w.verdicts[:i], w.verdicts[i+1:]...)
-						break
-					}
-				}
-			}
-			w.verdicts = append(w.verdicts, v)
+		v, ok := verdictOf(line, p.from > 0 && s[p.from-1] != '\n')
+		full := len(w.verdicts) >= maxVerdicts
+		if !ok || full && !v.good && fails >= maxVerdicts/2 {
+			continue
 		}
+		if !v.good {
+			fails++
+		}
+		if full { // drop the oldest that says less
+			if i := slices.IndexFunc(w.verdicts, func(v verdictLine) bool { return v.good }); i >= 0 {
+				w.verdicts = slices.Delete(w.verdicts, i, i+1)
+			}
+		}
+		v.text = clip.Brief(v.text, maxLine)
+		w.verdicts = append(w.verdicts, v)
 	}
 	w.last = clip.Brief(w.last, maxLine)
 }
@@ -341,6 +327,9 @@ func (w *resultWork) harness(s string) string {
 	return s
 }
 
+// made stand in the first line of what a text editor says that made the edit.
+var made = []string{"successfully", "has been updated", "has been edited", "success.", "wrote "}
+
 // unmade begin, or stand in, the first line of what a text editor says that did not
 // make the edit.
 var unmade = []string{
@@ -350,40 +339,35 @@ var unmade = []string{
 }
 
 func (w *resultWork) readEdited(head string) {
-	first, _, _ := strings.Cut(head, "\n")
-	low := strings.ToLower(first)
-	for _, mark := range [...]string{"successfully", "has been updated", "has been edited", "success.", "wrote "} {
-		if strings.Contains(low, mark) && !strings.Contains(low, "unsuccessfully") && !strings.HasPrefix(low, "error") {
-			w.made = strings.Contains(low, "created successfully at") || strings.HasPrefix(low, "file created") || strings.Contains(low, "created and wrote to new file")
-			w.over = strings.Contains(low, "has been updated") || strings.Contains(low, "overwritten")
-			return
-		}
+	first, _, _ := strings.Cut(strings.ToLower(head), "\n")
+	says := func(mark string) bool { return strings.Contains(first, mark) }
+	if slices.ContainsFunc(made, says) && !says("unsuccessfully") && !strings.HasPrefix(first, "error") {
+		w.made = says("created successfully at") || strings.HasPrefix(first, "file created") || says("created and wrote to new file")
+		w.over = says("has been updated") || says("overwritten")
+		return
 	}
-	for _, mark := range unmade {
-		if strings.Contains(low, mark) {
-			w.undone = true
-			return
-		}
-	}
+	w.undone = slices.ContainsFunc(unmade, says)
 }
 
 func (w *resultWork) readStarted(head string) {
-	if !strings.HasPrefix(head, "Async agent launched successfully") {
-		return
-	}
-	if _, id, ok := strings.Cut(head, "agentId: "); ok {
+	if _, id, ok := strings.Cut(head, "agentId: "); ok && strings.HasPrefix(head, "Async agent launched successfully") {
 		w.started = firstWord(id)
 	}
 }
 
+// ends are how what ran in the background is said to be over.
+var ends = set("completed failed killed stopped error cancelled")
+
 func (w *resultWork) readEnded(head string) {
-	if _, state, ok := strings.Cut(head, "<status>"); ok {
-		state, _, _ = strings.Cut(state, "</status>")
-		switch strings.TrimSpace(state) {
-		case "completed", "failed", "killed", "stopped", "error", "cancelled":
-			w.ended = true
-		}
-	}
+	state, _ := between(head, "<status>", "</status>")
+	w.ended = ends[strings.TrimSpace(state)]
+}
+
+// between is what stands between two marks.
+func between(s, from, to string) (string, bool) {
+	_, rest, ok := strings.Cut(s, from)
+	inside, _, closed := strings.Cut(rest, to)
+	return inside, ok && closed
 }
 
 // messageWork is what a message that a harness wrote says about the work.
@@ -400,58 +384,46 @@ func readMessageWork(m *thread.Message) *messageWork {
 		return nil
 	}
 	var w messageWork
-	some := false
 	for _, p := range m.Parts {
 		t, ok := p.(thread.Text)
 		if !ok {
 			continue
 		}
 		s := strings.TrimSpace(t.Text)
-		if m.Kind == thread.Injected || m.Role == thread.System {
-			if v := w.environment(s, m.Role == thread.System); v {
-				some = true
+		switch {
+		case m.Role == thread.System:
+			w.environment(s)
+		case m.Kind == thread.Injected:
+			dir, ok := between(s, "<cwd>", "</cwd>")
+			if ok && strings.HasPrefix(s, "<environment_context>") && strings.HasPrefix(dir, "/") && !strings.Contains(dir, "\n") {
+				w.directory = dir
 			}
+			w.interrupted = w.interrupted || strings.HasPrefix(s, "[Request interrupted by user")
 		}
-		if m.Kind == thread.Injected && strings.HasPrefix(s, "[Request interrupted by user") {
-			w.interrupted, some = true, true
-		}
-		for rest := s; m.Role == thread.User && len(w.ended) < 16; {
-			var ok bool
-			if _, rest, ok = strings.Cut(rest, "<task-id>"); !ok {
+		for m.Role == thread.User && len(w.ended) < 16 {
+			id, ok := between(s, "<task-id>", "</task-id>")
+			if !ok {
 				break
 			}
-			if id, after, ok := strings.Cut(rest, "</task-id>"); ok && len(id) < 100 {
-				w.ended, rest, some = append(w.ended, id), after, true
+			if len(id) < 100 {
+				w.ended = append(w.ended, id)
 			}
+			_, s, _ = strings.Cut(s, "</task-id>")
 		}
 	}
-	if !some {
+	if w.directory == "" && !w.interrupted && w.ended == nil {
 		return nil
 	}
 	return &w
 }
 
-// environment reads the folder from a block of the harness.
-func (w *messageWork) environment(s string, system bool) bool {
-	if system {
-		_, block, ok := strings.Cut(s, "\n<env>")
-		if block, _, ok2 := strings.Cut(block, "</env>"); ok && ok2 {
-			for line := range strings.Lines(block) {
-				for _, mark := range [...]string{"Working directory: ", "Primary working directory: "} {
-					if dir, ok := strings.CutPrefix(strings.TrimSpace(line), mark); ok && strings.HasPrefix(dir, "/") {
-						w.directory = dir
-					}
-				}
-			}
-		}
-		return w.directory != ""
-	}
-	if strings.HasPrefix(s, "<environment_context>") {
-		if _, dir, ok := strings.Cut(s, "<cwd>"); ok {
-			if dir, _, ok := strings.Cut(dir, "</cwd>"); ok && strings.HasPrefix(dir, "/") && !strings.Contains(dir, "\n") {
-				w.directory = dir
-			}
+// environment reads the folder from a block of a system prompt.
+func (w *messageWork) environment(s string) {
+	block, _ := between(s, "\n<env>", "</env>")
+	for line := range strings.Lines(block) {
+		what, dir, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if (what == "Working directory" || what == "Primary working directory") && strings.HasPrefix(dir, "/") {
+			w.directory = dir
 		}
 	}
-	return w.directory != ""
 }
