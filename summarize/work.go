@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -189,7 +190,7 @@ func (f *workFold) refused(p pendingCall, w *resultWork, by proof) {
 		text += " | by the user"
 	}
 	f.w.Refused = append(f.w.Refused, by.seen(text))
-	if p.operation >= 0 && p.operation < len(f.w.Operations) {
+	if p.operation >= 0 {
 		o := &f.w.Operations[p.operation]
 		o.Outcome, o.Reason, o.Sources = thread.Failure, "the user did not allow it", by.sources
 		if w.barred {
@@ -209,7 +210,7 @@ func (f *workFold) allowed(c *callFacts) {
 
 func (f *workFold) operation(p pendingCall, r *resultFacts, by proof) {
 	w := r.work
-	if p.operation < 0 || p.operation >= len(f.w.Operations) {
+	if p.operation < 0 {
 		return
 	}
 	o := &f.w.Operations[p.operation]
@@ -406,22 +407,13 @@ func (f *workFold) atReset(w *resultWork, by proof) {
 // work is elsewhere.
 func (f *workFold) scratch(dir string) bool { return temporary(dir) && !temporary(f.base()) }
 
-func (f *workFold) base() string {
-	if f.home != "" {
-		return f.home
-	}
-	return f.cwd
-}
+func (f *workFold) base() string { return cmp.Or(f.home, f.cwd) }
 
 // temporary reports whether a folder is one of those that systems keep for files
 // that are soon gone.
 func temporary(dir string) bool {
-	inside, ok := strings.CutPrefix(strings.TrimSuffix(dir, "/")+"/", "/")
-	if !ok {
-		return false
-	}
-	inside = strings.TrimPrefix(inside, "private/")
-	return strings.HasPrefix(inside, "tmp/") || strings.HasPrefix(inside, "var/tmp/") || strings.HasPrefix(inside, "var/folders/")
+	dir, rooted := strings.CutPrefix(strings.TrimPrefix(strings.TrimSuffix(dir, "/")+"/", "/private"), "/")
+	return rooted && (strings.HasPrefix(dir, "tmp/") || strings.HasPrefix(dir, "var/tmp/") || strings.HasPrefix(dir, "var/folders/"))
 }
 
 // edited notes a change of a file.
@@ -446,25 +438,21 @@ func (f *workFold) edited(op fileOp, dir string, by proof) {
 	if f.scratch(name) || strings.HasPrefix(name, "/dev/") || strings.Contains(name, "/.claude/plans/") {
 		return
 	}
-	at := slices.IndexFunc(f.w.Edited, func(e state.Edit) bool { return e.Path == name })
 	e := state.Edit{Path: name, Operation: op.op, Turn: by.turn, Sources: by.sources}
-	if at >= 0 {
-		old := f.w.Edited[at]
-		f.w.Edited = slices.Delete(f.w.Edited, at, at+1)
-		switch {
-		case old.Operation == "created" && e.Operation == "deleted":
+	if at := slices.IndexFunc(f.w.Edited, func(e state.Edit) bool { return e.Path == name }); at >= 0 {
+		switch old := f.w.Edited[at].Operation; {
+		case old == "created" && e.Operation == "deleted":
 			e.Path = "" // made and taken away again
-		case old.Operation == "created":
-			e.Operation = "created"
-		case old.Operation == "edited" && e.Operation == "created":
-			e.Operation = "edited"
+		case old == "created" || old == "edited" && e.Operation == "created":
+			e.Operation = old
 		}
+		f.w.Edited = slices.Delete(f.w.Edited, at, at+1)
 	}
 	if e.Path != "" {
 		f.w.Edited = append(f.w.Edited, e)
-		if len(f.w.Edited) > 2*maxEdited {
-			bound(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
-		}
+	}
+	if len(f.w.Edited) > 2*maxEdited {
+		bound(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
 	}
 	for i := range f.w.Checks {
 		c := &f.w.Checks[i]
@@ -491,47 +479,31 @@ func (f *workFold) finish() {
 // announced is the sentence in which the assistant says what it will do, if its
 // message ends with one.
 func announced(said []piece) string {
-	if len(said) == 0 {
-		return ""
-	}
 	for i := len(said) - 1; i >= max(0, len(said)-2); i-- {
-		if said[i].code {
-			continue
-		}
-		text := said[i].text
-		found := ""
-		sentences(text, func(p span) {
-			if s := text[p.from:p.to]; announces(s) {
-				found = s
-			} else if found != "" {
-				found = ""
-			}
-		})
-		if found != "" {
-			return clip.Brief(found, maxSentence)
+		text, last := said[i].text, ""
+		sentences(text, func(p span) { last = text[p.from:p.to] })
+		if !said[i].code && announces(last) {
+			return clip.Brief(last, maxSentence)
 		}
 	}
 	return ""
 }
 
+// What makes a sentence no announcement, what may begin one, and how it goes on.
+var (
+	conditions = []string{" if you", "would you", "let me know", "unless you", "when you", "once you", "after you", " if that", "should i", "shall i"}
+	openings   = []string{"now, ", "now ", "next, ", "next ", "then ", "first, ", "first ", "okay, ", "ok, ", "great, ", "good, ", "great! ", "good. ", "so "}
+	intentions = []string{"let me ", "i'll ", "i’ll ", "i will ", "i'm going to ", "i am going to ", "let's "}
+)
+
 // announces reports whether a sentence says what the speaker does next.
 func announces(s string) bool {
 	low := strings.ToLower(s)
-	if strings.HasSuffix(low, "?") || len(low) > maxSentence {
+	if strings.HasSuffix(low, "?") || len(low) > maxSentence || slices.ContainsFunc(conditions, func(w string) bool { return strings.Contains(low, w) }) {
 		return false
 	}
-	for _, w := range [...]string{" if you", "would you", "let me know", "unless you", "when you", "once you", "after you", " if that", "should i", "shall i"} {
-		if strings.Contains(low, w) {
-			return false
-		}
-	}
-	for _, w := range [...]string{"now, ", "now ", "next, ", "next ", "then ", "first, ", "first ", "okay, ", "ok, ", "great, ", "good, ", "great! ", "good. ", "so "} {
+	for _, w := range openings {
 		low = strings.TrimPrefix(low, w)
 	}
-	for _, w := range [...]string{"let me ", "i'll ", "i’ll ", "i will ", "i'm going to ", "i am going to ", "let's "} {
-		if strings.HasPrefix(low, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(intentions, func(w string) bool { return strings.HasPrefix(low, w) })
 }
