@@ -119,6 +119,8 @@ func TestWorkCommits(t *testing.T) {
 			l.ok("git commit -F - <<'EOF'\nthe subject\n\nbody\nEOF", "[main 1234567] the subject")
 		}, "1234567 the subject"},
 		{"words in one", func(l *logOf) { l.ok(`git commit -qam "all of it"`, "") }, "all of it"},
+		{"a message like an option", func(l *logOf) { l.ok(`git commit -qm "-q is for quiet"`, "") }, "-q is for quiet"},
+		{"a message like an amendment", func(l *logOf) { l.ok(`git commit -q --message "--amend it"`, "") }, "--amend it"},
 		{"the first message is the subject", func(l *logOf) { l.ok(`git commit -q -m "one" -m "more"`, "") }, "one"},
 		{"nothing to commit", func(l *logOf) { l.bad(`git commit -m "one"`, "On branch main\nnothing to commit, working tree clean") }, ""},
 		{"nothing to commit, piped", func(l *logOf) { l.ok(`git commit -m "one" | tail -1`, "nothing to commit, working tree clean") }, ""},

@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -157,7 +158,7 @@ func readGit(c *shell.Command) *gitAct {
 		}
 	case "rebase", "filter-branch":
 		a.verb = gitRebase
-	case "merge", "cherry-pick", "revert", "am":
+	case "merge", "cherry-pick", "revert", "am": // makes commits of its own
 		a.verb = gitPick
 	case "pull":
 		if has("-r") || strings.Contains(c.Text, "--rebase") {
@@ -238,7 +239,7 @@ func (a *gitAct) discard(args []shell.Word) {
 	}
 }
 
-// readCommit reads the arguments of "git commit". The first message is the subject.
+// readCommit reads the arguments of "git commit". The first message has the subject.
 func (a *gitAct) readCommit(c *shell.Command, args []shell.Word) {
 	told := false
 	take := func(w shell.Word) {
@@ -247,60 +248,59 @@ func (a *gitAct) readCommit(c *shell.Command, args []shell.Word) {
 			a.subject = subjectOf(known(w))
 		}
 	}
-	args = apart(args, "mFCct", "Su")
-	for i := 0; i < len(args); i++ {
-		value := shell.Word{Open: true}
-		if i+1 < len(args) {
-			value = args[i+1]
-		}
-		switch args[i].Text {
-		case "--":
-			return
+	for _, o := range options(args) {
+		switch o.name {
 		case "--amend":
 			a.amend = true
 		case "-m", "--message":
-			take(value)
-			i++
+			take(o.value)
 		case "-F", "--file":
-			if value.Text == "-" && c.Document != "" {
-				value = shell.Word{Text: c.Document, Open: strings.ContainsAny(c.Document, "$`")}
-			} else {
-				value.Open = true
+			if o.value.Text != "-" || c.Document == "" {
+				take(shell.Word{Open: true})
 			}
-			take(value)
-			i++
-		case "--author", "--date", "-C", "-c", "--fixup", "-t", "--trailer":
-			i++
+			take(shell.Word{Text: c.Document, Open: strings.ContainsAny(c.Document, "$`")})
 		}
 	}
 }
 
-// apart parts options that stand in one word, and those from their values: -am,
-// -mtext, --message=text. A letter of valued takes the rest of its word or the next, one
-// of rest only that.
-func apart(args []shell.Word, valued, rest string) []shell.Word {
-	var out []shell.Word
-	for n, w := range args {
-		switch {
-		case w.Text == "--":
-			return append(out, args[n:]...)
-		case strings.HasPrefix(w.Text, "--"):
-			name, value, ok := strings.Cut(w.Text, "=")
-			out = append(out, shell.Word{Text: name})
-			if ok {
-				out = append(out, shell.Word{Text: value, Open: w.Open})
+// option is an option of a command, with its value where it takes one.
+type option struct {
+	name  string
+	value shell.Word
+}
+
+// valued are the options of "git commit" that take a value.
+var valued = set("-m --message -F --file --author --date -C -c --fixup -t --trailer")
+
+// options reads the options of "git commit", up to "--": -am, -mtext, --message=text.
+func options(args []shell.Word) (out []option) {
+	for len(args) > 0 && args[0].Text != "--" {
+		w := args[0]
+		args = args[1:]
+		next := func() shell.Word {
+			value := shell.Word{Open: true}
+			if len(args) > 0 {
+				value, args = args[0], args[1:]
 			}
-		case !strings.HasPrefix(w.Text, "-") || len(w.Text) < 3:
-			out = append(out, w)
-		default:
-			for i := 1; i < len(w.Text); i++ {
-				out = append(out, shell.Word{Text: "-" + w.Text[i:i+1]})
-				if strings.IndexByte(valued+rest, w.Text[i]) >= 0 {
-					if i+1 < len(w.Text) && strings.IndexByte(valued, w.Text[i]) >= 0 {
-						out = append(out, shell.Word{Text: w.Text[i+1:], Open: w.Open})
-					}
-					break
+			return value
+		}
+		name, value, told := strings.Cut(w.Text, "=")
+		switch {
+		case strings.HasPrefix(w.Text, "--") && !told && valued[name]:
+			out = append(out, option{name, next()})
+		case strings.HasPrefix(w.Text, "--"):
+			out = append(out, option{name, shell.Word{Text: value, Open: w.Open}})
+		case strings.HasPrefix(w.Text, "-"):
+			for letters := w.Text[1:]; letters != ""; {
+				o := option{name: "-" + letters[:1]}
+				letters = letters[1:]
+				switch {
+				case valued[o.name] && letters == "":
+					o.value = next()
+				case valued[o.name], o.name == "-S", o.name == "-u":
+					o.value, letters = shell.Word{Text: letters, Open: w.Open}, ""
 				}
+				out = append(out, o)
 			}
 		}
 	}
@@ -347,43 +347,32 @@ func readGitLine(line string) (gitLine, bool) {
 	if len(line) < 4 || len(line) > 1000 {
 		return gitLine{}, false
 	}
+	kind, name := gitKind(0), ""
 	switch c := line[0]; {
 	case c == '[':
 		head, subject, ok := strings.Cut(line[1:], "] ")
-		if !ok {
-			return gitLine{}, false
-		}
-		head = strings.Replace(head, "detached HEAD", "HEAD", 1)
-		branch, hash, _ := strings.Cut(head, " ")
+		branch, hash, _ := strings.Cut(strings.Replace(head, "detached HEAD", "HEAD", 1), " ")
 		hash = strings.TrimPrefix(hash, "(root-commit) ")
-		if !isHash(hash) || !branchName(branch) {
+		if !ok || !isHash(hash) || !branchName(branch) {
 			return gitLine{}, false
 		}
 		return gitLine{committed, branch, hash, subject}, true
-	case c == '!':
-		if strings.Contains(line, "rejected]") || strings.Contains(line, "[remote failure]") {
-			return gitLine{kind: notPushed}, true
-		}
-	case strings.HasPrefix(line, "error: failed to push"), strings.HasPrefix(line, "fatal: "):
+	case c == '!' && (strings.Contains(line, "rejected]") || strings.Contains(line, "[remote failure]")),
+		strings.HasPrefix(line, "error: failed to push"), strings.HasPrefix(line, "fatal: "):
 		return gitLine{kind: notPushed}, true
 	case strings.HasPrefix(line, "On branch "):
-		if name := line[len("On branch "):]; branchName(name) {
-			return gitLine{kind: onBranch, branch: name}, true
-		}
+		kind, name = onBranch, line[len("On branch "):]
 	case strings.HasPrefix(line, "Switched to "), strings.HasPrefix(line, "Already on '"):
-		if _, name, ok := strings.Cut(line, "'"); ok {
-			if name = strings.TrimSuffix(name, "'"); branchName(name) {
-				return gitLine{kind: switched, branch: name}, true
-			}
-		}
-	case strings.HasPrefix(line, "https://"):
-		if pullURL(line) {
-			return gitLine{kind: pullAddress, text: line}, true
-		}
-	case c == '*' && line[1] == ' ' && line[2] != '[':
-		if name, _, _ := strings.Cut(line[2:], " "); branchName(name) && name != "(HEAD" {
-			return gitLine{kind: starred, branch: name}, true
-		}
+		_, name, _ = strings.Cut(line, "'")
+		kind, name = switched, strings.TrimSuffix(name, "'")
+	case c == '*' && line[1] == ' ' && line[2] != '[' && !strings.HasPrefix(line, "* (HEAD"):
+		name, _, _ = strings.Cut(line[2:], " ")
+		kind = starred
+	case pullRequest.MatchString(line):
+		return gitLine{kind: pullAddress, text: line}, true
+	}
+	if kind != 0 && branchName(name) {
+		return gitLine{kind: kind, branch: name}, true
 	}
 	// A line of a push: a sign, "old..new" or "[new branch]", and where it went.
 	if at := strings.Index(line, " -> "); at > 0 {
@@ -401,32 +390,13 @@ func readGitLine(line string) (gitLine, bool) {
 	return gitLine{}, false
 }
 
-func isHash(s string) bool {
-	if len(s) < 4 || len(s) > 64 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
+var (
+	hash        = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
+	pullRequest = regexp.MustCompile(`^https://[^/\s"'<>]*(/[^/\s"'<>]*){2,}/(pulls?|merge_requests|pull-requests)/[0-9]+$`)
+)
+
+func isHash(s string) bool { return hash.MatchString(s) }
 
 func branchName(s string) bool {
 	return s != "" && len(s) <= 200 && !strings.ContainsAny(s, " ~^:?*[\\\t'\"<>|")
-}
-
-// pullURL reports whether a text is the address of a pull or merge request.
-func pullURL(s string) bool {
-	rest, ok := strings.CutPrefix(s, "https://")
-	if !ok || len(s) > 300 || strings.ContainsAny(s, " \t\"'<>") {
-		return false
-	}
-	for _, mark := range [...]string{"/pull/", "/pulls/", "/merge_requests/", "/pull-requests/"} {
-		if host, number, ok := strings.Cut(rest, mark); ok && strings.Count(host, "/") >= 2 && number != "" && strings.Trim(number, "0123456789") == "" {
-			return true
-		}
-	}
-	return false
 }
