@@ -51,14 +51,8 @@ func shellFiles(commands []shell.Command) []fileOp {
 			continue // nobody knows whether it ran
 		}
 		if name == "cd" && len(args) > 0 {
-			to := shell.Path(args[0])
-			switch {
-			case to == "":
+			if dir = shell.Join(dir, shell.Path(args[0])); dir == shell.Unknown {
 				return ops // nobody knows where the rest happens
-			case path.IsAbs(to):
-				dir = to
-			default:
-				dir = path.Join(dir, to)
 			}
 			continue
 		}

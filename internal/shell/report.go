@@ -75,7 +75,7 @@ func (r *reader) judge() {
 			}
 			c.Dir, c.List = dir, list
 			if to := c.ChangesTo(); to != "" {
-				dir = join(dir, to)
+				dir = Join(dir, to)
 			}
 		}
 		from = to
@@ -195,12 +195,16 @@ func (c *Command) ChangesTo() string {
 	return Unknown
 }
 
-// join is where one is after going from one folder to another.
-func join(from, to string) string {
+// maxDir bounds the path of a folder, in bytes.
+const maxDir = 4096
+
+// Join is where one is after going from one folder, "" where the line began, to
+// another, "" for one that nobody knows.
+func Join(from, to string) string {
 	switch {
 	case path.IsAbs(to):
 		return path.Clean(to)
-	case to == Unknown || from == Unknown:
+	case to == "" || to == Unknown || from == Unknown || len(from)+len(to) > maxDir:
 		return Unknown
 	}
 	return path.Join(from, to)
