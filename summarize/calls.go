@@ -1,36 +1,38 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
 
 // callFacts is what a tool call tells by itself.
 type callFacts struct {
-	id, name      string
-	class         toolpolicy.Class
-	input         string    // what was asked for, short, on one line
-	asked         []mention // in input
-	files         []fileOp
-	part          bool      // only a part of the file was read
-	idents        []mention // in all arguments
-	changed       []piece   // lines that an edit or a write puts into a file
-	removed       []string  // lines that an edit takes away, or puts back
-	before, after string    // the line that an edit takes out and the one it puts in, where it is one each
-	hunks         []hunk    // what an edit changes, of one file
-	defines       []string  // what an edit defines: functions, types, tests, headings
-	dropped       []string  // what the text that it takes out defines
-	todos         []todo    // a whole list, or one change of it
-	todoID        string    // the task that a single change is about; "" for a whole list or a new task
-	newTask       bool
-	planText      string    // a plan proposed as text
-	work          *callWork // what it does for the state of the work
+	id, name string
+	class    toolpolicy.Class
+	input    string    // what was asked for, short, on one line
+	asked    []mention // in input
+	files    []fileOp
+	part     bool      // only a part of the file was read
+	idents   []mention // in all arguments
+	changed  []piece   // lines that an edit or a write puts into a file
+	removed  []string  // lines that an edit takes away, or puts back
+	hunks    []hunk    // what an edit changes, of one file
+	defines  []string  // what an edit defines: functions, types, tests, headings
+	dropped  []string  // what the text that it takes out defines
+	todos    []todo    // a whole list, or one change of it
+	todoID   string    // the task that a single change is about; "" for a whole list or a new task
+	newTask  bool
+	planText string    // a plan proposed as text
+	work     *callWork // what it does for the state of the work
+	prints   bool      // of a command line: it only shows content
 }
 
 type todo struct{ text, status string }
@@ -57,22 +59,33 @@ var formKeys = set("replace_all activeForm timeout output_mode head_limit -n -A 
 // readCall extracts the facts of a call from its name and arguments.
 func readCall(c *thread.ToolCall) callFacts {
 	f := callFacts{id: c.ID, name: c.Name, class: toolpolicy.ClassOf(c.Name)}
-	args := gjson.Parse(c.Arguments)
-	if !rawjson.Valid(c.Arguments) || !args.IsObject() {
-		args = gjson.Result{}
-		f.readText(c.Arguments)
-		return f
+	args := gjson.Result{}
+	if rawjson.Valid(c.Arguments) {
+		args = gjson.Parse(c.Arguments)
 	}
+	var line []shell.Command
+	if args.IsObject() {
+		line = f.readArguments(args)
+	} else {
+		line = f.readText(c.Arguments)
+	}
+	f.work = readCallWork(&f, args, line)
+	return f
+}
+
+// readArguments reads a document. It returns the commands of a command line that can
+// be told apart.
+func (f *callFacts) readArguments(args gjson.Result) (line []shell.Command) {
 	path := ""
 	for _, k := range pathKeys {
 		if v := args.Get(k); v.Type == gjson.String && v.Str != "" {
-			path = cleanPath(v.Str)
+			path = shell.Clean(v.Str)
 			break
 		}
 	}
 	switch f.class {
 	case toolpolicy.Shell:
-		f.readCommand(command(args))
+		line = f.readCommand(command(args))
 	case toolpolicy.Todo:
 		f.readTodo(args)
 	case toolpolicy.Read:
@@ -82,7 +95,7 @@ func readCall(c *thread.ToolCall) callFacts {
 		}
 		args.Get("paths").ForEach(func(_, v gjson.Result) bool {
 			if v.Type == gjson.String {
-				f.files = append(f.files, fileOp{cleanPath(v.Str), "read", ""})
+				f.files = append(f.files, fileOp{shell.Clean(v.Str), "read", ""})
 			}
 			return true
 		})
@@ -94,35 +107,42 @@ func readCall(c *thread.ToolCall) callFacts {
 	}
 	f.asked = mentions(nil, f.input)
 	collect(args, "", func(key, s string) {
-		if oldKeys[key] {
-			return
+		if !oldKeys[key] {
+			f.idents = mentions(f.idents, s)
 		}
-		f.idents = mentions(f.idents, s)
 	})
-	return f
+	return line
 }
 
 // readText is for tools whose argument is free text: patches and commands.
-func (f *callFacts) readText(text string) {
-	if strings.Contains(text, "*** Begin Patch") {
+func (f *callFacts) readText(text string) (line []shell.Command) {
+	switch {
+	case strings.Contains(text, patchMark):
 		f.readPatch(text)
-	} else if f.class == toolpolicy.Shell {
-		f.readCommand(text)
-	} else {
+	case f.class == toolpolicy.Shell:
+		line = f.readCommand(text)
+	default:
 		f.input = clip.Brief(text, maxInput)
 	}
 	f.asked = mentions(nil, f.input)
 	f.idents = mentions(f.idents, text)
+	return line
 }
 
-func (f *callFacts) readCommand(s string) {
-	if strings.Contains(s, "*** Begin Patch") {
-		f.class = toolpolicy.Edit
+const patchMark = "*** Begin Patch"
+
+func (f *callFacts) readCommand(s string) []shell.Command {
+	if strings.Contains(s, patchMark) {
 		f.readPatch(s)
-		return
+		return nil
 	}
 	f.input = clip.Brief(strings.TrimSpace(s), maxInput)
-	f.files = append(f.files, shellFiles(s)...)
+	line, simple := shell.Read(s)
+	f.files, f.prints = shellFiles(line), prints(line)
+	if !simple {
+		return nil
+	}
+	return line
 }
 
 // command returns the command line of a shell call, whatever its shape.
@@ -148,12 +168,12 @@ func command(args gjson.Result) string {
 }
 
 func (f *callFacts) readEdit(args gjson.Result, path string) {
-	if v := args.Get("patch"); v.Type == gjson.String {
-		f.readPatch(v.Str)
+	if patch := args.Get("patch"); patch.Type == gjson.String {
+		f.readPatch(patch.Str)
 		return
 	}
-	if v := args.Get("input"); v.Type == gjson.String && strings.Contains(v.Str, "*** Begin Patch") {
-		f.readPatch(v.Str)
+	if input := args.Get("input").Str; strings.Contains(input, patchMark) {
+		f.readPatch(input)
 		return
 	}
 	op := "edited"
@@ -171,68 +191,89 @@ func (f *callFacts) readEdit(args gjson.Result, path string) {
 		f.files = append(f.files, fileOp{path, op, ""})
 	}
 	if source, to := args.Get("source").Str, args.Get("destination").Str; source != "" && to != "" {
-		f.files = append(f.files, fileOp{cleanPath(source), "deleted", "moved to " + to}, fileOp{cleanPath(to), "created", "moved from " + source})
+		f.files = append(f.files, fileOp{shell.Clean(source), "deleted", "moved to " + to}, fileOp{shell.Clean(to), "created", "moved from " + source})
 	}
 	var old, body []string
 	collect(args, "", func(key, s string) {
 		switch {
 		case bodyKeys[key]:
-			f.changedLines(s)
-			f.defines = define(f.defines, s, path)
 			body = append(body, s)
 		case oldKeys[key]:
-			f.removedLines(s)
-			f.dropped = define(f.dropped, s, path)
 			old = append(old, s)
 		}
 	})
-	f.compare(old, body)
-	if path != "" {
-		f.input = path
-		for n, text := range body {
-			if len(old) == len(body) {
-				f.hunks = append(f.hunks, hunksOf(old[n], text)...)
-			} else if len(old) == 0 {
-				f.hunks = append(f.hunks, hunksOf("", text)...)
+	f.input = path
+	f.replaced(path, old, body)
+}
+
+// readPatch reads an apply_patch text: files, and lines that go and come.
+func (f *callFacts) readPatch(patch string) {
+	var names []string
+	var added, removed strings.Builder
+	for line := range strings.Lines(patch) {
+		head, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		name = shell.Clean(name)
+		if op := patchMarks[head]; op != "" {
+			f.files = append(f.files, fileOp{name, op, ""})
+			names = append(names, name)
+		}
+		if head == "*** Move to" && len(f.files) > 0 {
+			last := &f.files[len(f.files)-1]
+			last.op, last.note = "deleted", "moved to "+name
+			f.files = append(f.files, fileOp{name, "created", "moved from " + last.path})
+		}
+		if rest, ok := strings.CutPrefix(line, "-"); ok && !strings.HasPrefix(rest, "--") {
+			removed.WriteString(rest)
+		} else if rest, ok := strings.CutPrefix(line, "+"); ok && !strings.HasPrefix(rest, "++") {
+			added.WriteString(rest)
+		}
+	}
+	path := ""
+	if len(names) == 1 {
+		path = names[0]
+	}
+	f.class = toolpolicy.Edit
+	f.input = clip.Brief(strings.Join(names, ", "), maxInput)
+	f.replaced(path, []string{removed.String()}, []string{added.String()})
+}
+
+// patchMarks begin the lines of a patch that name files, with what becomes of those.
+var patchMarks = map[string]string{"*** Update File": "edited", "*** Add File": "created", "*** Delete File": "deleted"}
+
+// replaced notes that texts of a file were put in the place of others.
+func (f *callFacts) replaced(path string, old, body []string) {
+	for n, text := range body {
+		f.changedLines(text)
+		f.defines = define(f.defines, text, path)
+		if len(old) == len(body) {
+			f.hunks = append(f.hunks, hunksOf(old[n], text)...)
+		} else if len(old) == 0 {
+			f.hunks = append(f.hunks, hunksOf("", text)...)
+		}
+	}
+	for _, text := range old {
+		f.dropped = define(f.dropped, text, path)
+		for _, p := range lineSpans(text) {
+			if p.to-p.from >= 4 && len(f.removed) < maxChanged {
+				f.removed = append(f.removed, text[p.from:p.to])
 			}
 		}
 	}
 }
 
-// readPatch reads an apply_patch text: files and added lines.
-func (f *callFacts) readPatch(patch string) {
-	var names []string
-	var added strings.Builder
-	for line := range strings.Lines(patch) {
-		line = strings.TrimSuffix(line, "\n")
-		for _, h := range [...]struct{ mark, op string }{{"*** Update File: ", "edited"}, {"*** Add File: ", "created"}, {"*** Delete File: ", "deleted"}} {
-			if name, ok := strings.CutPrefix(line, h.mark); ok {
-				name = cleanPath(name)
-				f.files = append(f.files, fileOp{name, h.op, ""})
-				names = append(names, name)
-			}
-		}
-		if name, ok := strings.CutPrefix(line, "*** Move to: "); ok && len(f.files) > 0 {
-			last := &f.files[len(f.files)-1]
-			last.op, last.note = "deleted", "moved to "+name
-			f.files = append(f.files, fileOp{cleanPath(name), "created", "moved from " + last.path})
-		}
-		if strings.HasPrefix(line, "-") && !strings.HasPrefix(line, "---") {
-			f.removedLines(line[1:])
-		}
-		if strings.HasPrefix(line, "+") && !strings.HasPrefix(line, "+++") {
-			added.WriteString(line[1:])
-			added.WriteByte('\n')
-		}
+// oneLine are the line that an edit takes out and the one that it puts in, where it is
+// one each.
+func (f *callFacts) oneLine() (before, after string) {
+	var minus, plus []string
+	for _, h := range f.hunks {
+		minus, plus = append(minus, h.minus...), append(plus, h.plus...)
 	}
-	f.class = toolpolicy.Edit
-	f.input = clip.Brief(strings.Join(names, ", "), maxInput)
-	f.changedLines(added.String())
-	if len(names) == 1 {
-		f.defines = define(f.defines, added.String(), names[0])
-		f.dropped = define(f.dropped, strings.Join(f.removed, "\n"), names[0])
+	blank := func(line string) bool { return strings.TrimSpace(line) == "" }
+	minus, plus = slices.DeleteFunc(minus, blank), slices.DeleteFunc(plus, blank)
+	if len(minus) != 1 || len(plus) != 1 {
+		return "", ""
 	}
-	f.compare([]string{strings.Join(f.removed, "\n")}, []string{added.String()})
+	return strings.TrimSpace(minus[0]), strings.TrimSpace(plus[0])
 }
 
 // definitions begin lines that name what an edit makes; they say most about it.
@@ -307,7 +348,7 @@ func define(defines []string, text, path string) []string {
 		if len(line) < leastDefined || !Defines(line) || heading != prose || prose && !heading {
 			continue
 		}
-		if inside := p.from < p.to && isSpace(text[p.from]); inside && binds(line) {
+		if inside := p.from < p.to && isSpace(text[p.from]); inside && (strings.HasPrefix(line, "var ") || strings.HasPrefix(line, "let ") || strings.HasPrefix(line, "const ")) {
 			continue // a variable of a function
 		}
 		if opens := strings.Count(line, "("); opens > strings.Count(line, ")") && strings.HasSuffix(line, "(") || strings.HasSuffix(line, ",") && opens > 0 {
@@ -317,60 +358,6 @@ func define(defines []string, text, path string) []string {
 		defines = append(defines, clip.Brief(line, maxDefined))
 	}
 	return defines
-}
-
-// binds reports whether a line names a variable.
-func binds(line string) bool {
-	for _, word := range [...]string{"var ", "let ", "const "} {
-		if strings.HasPrefix(line, word) {
-			return true
-		}
-	}
-	return false
-}
-
-// compare finds the line that an edit takes out and the one that it puts in, where
-// it is one each.
-func (f *callFacts) compare(old, body []string) {
-	had := map[string]int{}
-	added, taken := 0, 0
-	each := func(texts []string, do func(line string)) {
-		for _, text := range texts {
-			for line := range strings.Lines(text) {
-				if line = strings.TrimSpace(line); line != "" {
-					do(line)
-				}
-			}
-		}
-	}
-	each(old, func(line string) { had[line]++ })
-	each(body, func(line string) {
-		if had[line] > 0 {
-			had[line]--
-			return
-		}
-		added++
-		f.after = line
-	})
-	each(old, func(line string) {
-		if had[line] > 0 {
-			had[line]--
-			taken++
-			f.before = line
-		}
-	})
-	if added != 1 || taken != 1 {
-		f.before, f.after = "", ""
-	}
-}
-
-// removedLines notes the lines of an old text.
-func (f *callFacts) removedLines(s string) {
-	for _, p := range lineSpans(s) {
-		if p.to-p.from >= 4 && len(f.removed) < maxChanged {
-			f.removed = append(f.removed, s[p.from:p.to])
-		}
-	}
 }
 
 // inPart reports whether only a part of a file was asked for.
@@ -500,14 +487,11 @@ func checklist(s string) []todo {
 	var out []todo
 	for line := range strings.Lines(s) {
 		line = strings.TrimLeft(strings.TrimSpace(line), "-* ")
-		switch {
-		case strings.HasPrefix(line, "[ ]"):
-			out = append(out, todo{strings.TrimSpace(line[3:]), "pending"})
-		case strings.HasPrefix(line, "[x]"), strings.HasPrefix(line, "[X]"):
-			out = append(out, todo{strings.TrimSpace(line[3:]), "completed"})
-		case strings.HasPrefix(line, "[-]"), strings.HasPrefix(line, "[~]"):
-			out = append(out, todo{strings.TrimSpace(line[3:]), "in_progress"})
+		if status := boxes[line[:min(3, len(line))]]; status != "" {
+			out = append(out, todo{strings.TrimSpace(line[3:]), status})
 		}
 	}
 	return out
 }
+
+var boxes = map[string]string{"[ ]": "pending", "[x]": "completed", "[X]": "completed", "[-]": "in_progress", "[~]": "in_progress"}

@@ -72,8 +72,8 @@ func (b *builder) edit(i int, asked *thread.Message, c *callFacts, files []fileO
 				e.dropped = append(e.dropped, text)
 			}
 		}
-		if c.before != "" && len(c.before)+len(c.after) <= 2*maxOneChange {
-			e.from, e.to = c.before, c.after
+		if before, after := c.oneLine(); before != "" && len(before)+len(after) <= 2*maxOneChange {
+			e.from, e.to = before, after
 		}
 	}
 }

@@ -2,7 +2,6 @@ package summarize
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
@@ -76,16 +75,9 @@ func errorScore(line string) (score float32, ev evidence) {
 // failedTests reports whether a line is the tally of a test runner with failures
 // in it: "2 failed, 3 passed".
 func failedTests(line string) bool {
-	i := strings.Index(line, " failed")
-	if i < 1 || !isDigit(line[i-1]) || len(line) > 120 {
-		return false
-	}
-	j := i
-	for j > 0 && isDigit(line[j-1]) {
-		j--
-	}
-	n, err := strconv.Atoi(line[j:i])
-	return err == nil && n > 0
+	head, _, ok := strings.Cut(line, " failed")
+	number := head[len(strings.TrimRight(head, "0123456789")):]
+	return ok && len(line) <= 120 && strings.Trim(number, "0") != ""
 }
 
 // exitMarks stand before an exit code in what a harness writes around output.
@@ -95,9 +87,7 @@ var exitMarks = []string{"exit code ", "exit code: ", "exit_code: ", `exit_code"
 // harness writes it; -1 when there is none.
 func exitCode(s string) int {
 	const edge = 200
-	head := s[:min(edge, len(s))]
-	tail := s[max(0, len(s)-edge):]
-	for _, part := range [2]string{head, tail} {
+	for _, part := range [2]string{s[:min(edge, len(s))], s[max(0, len(s)-edge):]} {
 		for i := 0; i < len(part); i++ {
 			if c := lower(part[i]); c != 'e' && c != 'r' {
 				continue
@@ -106,12 +96,7 @@ func exitCode(s string) int {
 				if !hasPrefixFold(part[i:], m) {
 					continue
 				}
-				rest := strings.TrimLeft(part[i+len(m):], " ")
-				n := 0
-				for n < len(rest) && n < 4 && isDigit(rest[n]) {
-					n++
-				}
-				if code, err := strconv.Atoi(rest[:n]); err == nil {
+				if code, ok := after(strings.TrimLeft(part[i+len(m):], " "), ""); ok {
 					return code
 				}
 			}
@@ -133,16 +118,13 @@ func mentionedArtifacts(s string) []artifactMention {
 		if !ok {
 			break
 		}
-		id, _, ok := strings.Cut(rest[:min(len(rest), 200)], "]")
-		if !ok || strings.ContainsAny(id, " \n\t\"") {
-			s = rest
-			continue
-		}
-		rest = rest[len(id)+1:]
-		about := strings.TrimPrefix(strings.TrimLeft(rest, "\n "), "Summary: ")
-		line, _, _ := strings.Cut(about, "\n")
-		out = append(out, artifactMention{id, clip.Brief(line, maxLine)})
 		s = rest
+		id, _, ok := strings.Cut(rest[:min(len(rest), 200)], "]")
+		if ok && !strings.ContainsAny(id, " \n\t\"") {
+			about := strings.TrimPrefix(strings.TrimLeft(rest[len(id)+1:], "\n "), "Summary: ")
+			line, _, _ := strings.Cut(about, "\n")
+			out = append(out, artifactMention{id, clip.Brief(line, maxLine)})
+		}
 	}
 	return out
 }
@@ -156,24 +138,22 @@ const (
 // errorText joins the lines that matter of a failure, the most telling first
 // chosen, in their order.
 func errorText(r *resultFacts) (string, []mention) {
-	var chosen []piece
-	size := 0
+	chosen := map[string]bool{}
+	size, n := 0, 0
 	for score := float32(3); score >= 1; score-- {
-		for _, p := range r.errors {
-			if p.score == score && size+len(p.text) <= maxErrorText && len(chosen) < 6 {
-				chosen = append(chosen, p)
-				size += len(p.text)
+		for i := range r.errors {
+			if p := &r.errors[i]; p.score == score && size+len(p.text) <= maxErrorText && n < 6 {
+				chosen[p.text] = true
+				size, n = size+len(p.text), n+1
 			}
 		}
 	}
 	var lines []string
 	var idents []mention
-	for _, p := range r.errors {
-		for _, q := range chosen {
-			if p.text == q.text && !slices.Contains(lines, p.text) {
-				lines = append(lines, p.text)
-				idents = append(idents, p.idents...)
-			}
+	for i := range r.errors {
+		if p := &r.errors[i]; chosen[p.text] {
+			delete(chosen, p.text)
+			lines, idents = append(lines, p.text), append(idents, p.idents...)
 		}
 	}
 	if len(lines) == 0 {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -30,7 +31,8 @@ func TestShellFiles(t *testing.T) {
 		"git checkout main":                                                    nil,
 		"":                                                                     nil,
 	} {
-		got := shellFiles(command)
+		line, _ := shell.Read(command)
+		got := shellFiles(line)
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(fileOp{}), cmpopts.IgnoreFields(fileOp{}, "note"), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%q (-want +got)\n%s", command, diff)
 		}

@@ -110,9 +110,7 @@ func read(m *thread.Message) *facts {
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case thread.ToolCall:
-			c := readCall(&p)
-			c.work = readCallWork(&c, p.Arguments)
-			f.calls = append(f.calls, c)
+			f.calls = append(f.calls, readCall(&p))
 		case thread.ToolResult:
 			if ourform.Stub(p.Text()) { // what stood there is not there any more
 				p.Content, p.Structured = nil, ""

@@ -25,7 +25,7 @@ const (
 // next.
 func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resultFacts) {
 	lines, idents := reason(r)
-	if lines == "" || prints(c.input) && c.class == toolpolicy.Shell {
+	if lines == "" || c.prints {
 		return // a search that found nothing
 	}
 	text := c.name + " " + clip.Brief(c.input, 120) + " => " + lines
@@ -42,11 +42,10 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	} else if c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
 		return // the agent passed over it
 	}
-	mended := false
-	for _, e := range b.mending(i, c) {
+	mends := b.mending(i, c)
+	for _, e := range mends {
 		text += " | edited next: " + e.text
 		sources = append(sources, e.from)
-		mended = true
 	}
 	if !b.once('f', text) {
 		return
@@ -57,7 +56,7 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	b.tried[len(b.failed)] = core(c.name, c.input)
 	b.failed = append(b.failed, summary.Item{Text: text, Turn: m.Turn, Sources: sources})
 	worth := float32(attemptWorth)
-	if !mended && c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
+	if len(mends) == 0 && c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
 		worth = missWorth
 	}
 	b.entry(secFailed, i, worth*b.age(i), idents)

@@ -1,6 +1,8 @@
 package summarize
 
 import (
+	"slices"
+
 	"github.com/palimpsest-ai/palimpsest/internal/ident"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -53,21 +55,15 @@ func sourceOfCall(class toolpolicy.Class) source {
 
 // sourceOfResult is where the output of a tool stands.
 func sourceOfResult(tool string) source {
-	switch toolpolicy.ClassOf(tool) {
-	case toolpolicy.Read:
-		return inRead
-	case toolpolicy.Search:
-		return inSearch
-	case toolpolicy.List:
-		return inList
-	case toolpolicy.Shell:
-		return inOutput
-	case toolpolicy.Edit, toolpolicy.Write:
-		return inChange
-	case toolpolicy.Web, toolpolicy.Fetch, toolpolicy.Agent:
-		return inPage
+	if s, ok := resultSources[toolpolicy.ClassOf(tool)]; ok {
+		return s
 	}
 	return inResult
+}
+
+var resultSources = map[toolpolicy.Class]source{
+	toolpolicy.Read: inRead, toolpolicy.Search: inSearch, toolpolicy.List: inList, toolpolicy.Shell: inOutput,
+	toolpolicy.Edit: inChange, toolpolicy.Write: inChange, toolpolicy.Web: inPage, toolpolicy.Fetch: inPage, toolpolicy.Agent: inPage,
 }
 
 // call reports whether it is an argument that the agent wrote.
@@ -115,11 +111,14 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 			}
 		})
 	}
+	recent := func(i int, m *thread.Message) bool {
+		return steps[i] <= hotSteps && m.Role == thread.Assistant || steps[i] <= hotTurns && m.Role == thread.User
+	}
 	lines := make([][]int32, 0, held) // of a message after the other: the identifiers of each line
 	ids := make([]int32, 0, total)
 	ends := make([]int, len(all))
 	for i, f := range all {
-		recent := steps[i] <= hotSteps && in.Messages[i].Role == thread.Assistant || steps[i] <= hotTurns && in.Messages[i].Role == thread.User
+		hot := recent(i, &in.Messages[i])
 		eachLine(f, func(line []mention, from source) {
 			if len(line) == 0 {
 				return
@@ -127,36 +126,30 @@ func (n *names) learn(in *Input, all []*facts, of func(*thread.Message) *facts) 
 			start := len(ids)
 			for _, x := range line {
 				id := n.see(x, i, from)
-				n.stats[id].hot = n.stats[id].hot || recent
+				n.stats[id].hot = n.stats[id].hot || hot
 				ids = append(ids, id)
 			}
 			lines = append(lines, ids[start:len(ids):len(ids)])
 		})
 		ends[i] = len(lines)
 	}
-	for i := range in.Context {
-		m := &in.Context[i]
-		recent := steps[len(all)+i] <= hotSteps && m.Role == thread.Assistant || steps[len(all)+i] <= hotTurns && m.Role == thread.User
-		if !recent {
-			continue
-		}
+	note := func(m *thread.Message, what func(*stat)) {
 		eachLine(of(m), func(line []mention, _ source) {
 			for _, x := range line {
 				if id, ok := n.id[x.norm]; ok {
-					n.stats[id].hot = true
+					what(&n.stats[id])
 				}
 			}
 		})
 	}
+	for i := range in.Context {
+		if m := &in.Context[i]; recent(len(all)+i, m) {
+			note(m, func(st *stat) { st.hot = true })
+		}
+	}
 	shown := in.shown()
 	for i := range shown {
-		eachLine(of(&shown[i]), func(line []mention, _ source) {
-			for _, x := range line {
-				if id, ok := n.id[x.norm]; ok {
-					n.stats[id].inContext = true
-				}
-			}
-		})
+		note(&shown[i], func(st *stat) { st.inContext = true })
 	}
 	from := 0
 	for _, to := range ends {
@@ -212,38 +205,25 @@ func (n *names) see(x mention, i int, from source) int32 {
 	return id
 }
 
-// measure finds how near the identifiers of a message stand to something in use.
+// measure finds how near the identifiers of a message stand to something in use,
+// before them and behind.
 func (n *names) measure(lines [][]int32) {
-	holds := func(line []int32) bool {
-		for _, id := range line {
-			if n.stats[id].hot {
-				return true
+	hot := func(id int32) bool { return n.stats[id].hot }
+	for _, backwards := range [2]bool{false, true} {
+		since := int32(farOff)
+		for i := range lines {
+			line := lines[i]
+			if backwards {
+				line = lines[len(lines)-1-i]
+			}
+			since++
+			if slices.ContainsFunc(line, hot) {
+				since = 0
+			}
+			for _, id := range line {
+				n.stats[id].near = min(n.stats[id].near, since)
 			}
 		}
-		return false
-	}
-	pass := func(at, last int) {
-		for _, id := range lines[at] {
-			if st := &n.stats[id]; st.near > int32(last) {
-				st.near = int32(last)
-			}
-		}
-	}
-	since := farOff
-	for i := range lines {
-		since++
-		if holds(lines[i]) {
-			since = 0
-		}
-		pass(i, since)
-	}
-	since = farOff
-	for i := len(lines) - 1; i >= 0; i-- {
-		since++
-		if holds(lines[i]) {
-			since = 0
-		}
-		pass(i, since)
 	}
 }
 

@@ -113,32 +113,18 @@ func judge(r *resultFacts, c *callFacts, class toolpolicy.Class) thread.Outcome 
 	case class != toolpolicy.Shell && class != toolpolicy.Other:
 		return thread.Success
 	case r.exit > 0:
-		if c != nil && prints(c.input) {
+		if c != nil && c.prints {
 			return thread.Partial // grep that found nothing exits with 1
 		}
 		return thread.Failure
 	case c != nil && r.work != nil && toldToFail(c.work, r.work):
 		return thread.Failure
-	case r.exit == 0 || c == nil || prints(c.input) || class == toolpolicy.Other:
+	case r.exit == 0 || c == nil || c.prints || class == toolpolicy.Other:
 		return thread.Success
 	case r.evidence&sureFailure != 0:
 		return thread.Failure
 	}
 	return thread.Success
-}
-
-// printers are commands whose output is the content of something else.
-var printers = []string{"cat", "head", "tail", "grep", "rg", "sed", "awk", "ls", "find", "git", "less", "diff", "jq", "echo", "curl", "gh", "wc", "tree", "strings"}
-
-// prints reports whether a command line only shows content.
-func prints(command string) bool {
-	commands := shellCommands(command)
-	for _, words := range commands {
-		if words[0] != "cd" && !slices.Contains(printers, words[0]) {
-			return false
-		}
-	}
-	return len(commands) > 0
 }
 
 // outcome adds a call to the list of calls, unless the ledger already says it

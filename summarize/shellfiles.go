@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 )
 
 // fileOp is something that a call did to a file.
@@ -19,19 +19,21 @@ type fileOp struct {
 // deletes, and those that it prints. Where a word may be anything else than a
 // path (a variable, a pattern, an option), it is left out: a wrong ledger is
 // worse than a short one.
-func shellFiles(command string) []fileOp {
+func shellFiles(commands []shell.Command) []fileOp {
 	var ops []fileOp
 	dir := "" // where "cd" went
 	depth := 0
 	loop, values := "", []string(nil)
-	for _, words := range shellCommands(command) {
-		if words[0] == "do" {
+	for i := range commands {
+		words := shell.Unwrap(commands[i].Plain())
+		if len(words) > 0 && words[0] == "do" {
 			words = words[1:]
 		}
-		if len(words) == 0 {
-			continue
+		name, args := "", words
+		if len(words) > 0 {
+			name, args = words[0], words[1:]
 		}
-		switch words[0] {
+		switch name {
 		case "while", "until":
 			return ops // nobody knows how often the rest happens
 		case "if", "case":
@@ -39,8 +41,8 @@ func shellFiles(command string) []fileOp {
 		case "fi", "esac":
 			depth--
 		case "for":
-			if loop = ""; len(words) > 3 && words[2] == "in" {
-				loop, values = "$"+words[1], words[3:]
+			if loop = ""; len(args) > 2 && args[1] == "in" {
+				loop, values = "$"+args[0], args[2:]
 			}
 		case "done":
 			loop = ""
@@ -48,35 +50,30 @@ func shellFiles(command string) []fileOp {
 		if depth > 0 {
 			continue // nobody knows whether it ran
 		}
-		if words[0] == "cd" && len(words) > 1 {
-			to := shellPath(words[1])
-			switch {
-			case to == "":
+		if name == "cd" && len(args) > 0 {
+			if dir = shell.Join(dir, shell.Path(args[0])); dir == shell.Unknown {
 				return ops // nobody knows where the rest happens
-			case path.IsAbs(to) || dir == "":
-				dir = to
-			default:
-				dir = path.Join(dir, to)
 			}
 			continue
 		}
 		at := slices.Index(words, loop)
 		if loop == "" || at < 0 {
-			ops = appendOps(ops, words, dir)
+			ops = appendOps(ops, words, commands[i].Writes, dir)
 			continue
 		}
 		for _, value := range values {
 			words = slices.Clone(words)
 			words[at] = value
-			ops = appendOps(ops, words, dir)
+			ops = appendOps(ops, words, commands[i].Writes, dir)
 		}
 	}
 	return ops
 }
 
-func appendOps(ops []fileOp, words []string, dir string) []fileOp {
+// appendOps adds what one command does to files that are named from a folder.
+func appendOps(ops []fileOp, words []string, writes []shell.Write, dir string) []fileOp {
 	place := func(name string) string {
-		if name = shellPath(name); name == "" || name == "." || name == ".." {
+		if name = shell.Path(name); name == "" || name == "." || name == ".." {
 			return ""
 		}
 		if dir != "" && !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
@@ -84,243 +81,91 @@ func appendOps(ops []fileOp, words []string, dir string) []fileOp {
 		}
 		return name
 	}
-	add := func(op, name, note string) {
-		if name = place(name); name != "" {
-			ops = append(ops, fileOp{name, op, note})
-		}
-	}
-	// move is "mv": a folder as the target takes the names of the files.
-	move := func(a []string, gone bool) {
-		if len(a) < 2 {
-			return
-		}
-		target := a[len(a)-1]
-		for _, name := range a[:len(a)-1] {
-			to := target
-			if len(a) > 2 || strings.HasSuffix(target, "/") || target == "." {
-				to = path.Join(target, path.Base(name))
-			}
-			from := place(name)
-			if to = place(to); from == "" || to == "" {
-				continue
-			}
-			if gone {
-				ops = append(ops, fileOp{from, "deleted", "moved to " + to}, fileOp{to, "created", "moved from " + from})
-			} else {
-				ops = append(ops, fileOp{to, "created", "copied from " + from})
+	add := func(op, note string, names ...string) {
+		for _, name := range names {
+			if name = place(name); name != "" {
+				ops = append(ops, fileOp{name, op, note})
 			}
 		}
 	}
-	args := func(from int) []string {
-		var out []string
-		for _, w := range words[min(from, len(words)):] {
-			if w == ">" || w == ">>" || w == "<" {
-				break
-			}
-			if !strings.HasPrefix(w, "-") {
-				out = append(out, w)
-			}
+	for _, w := range writes {
+		op := "created"
+		if w.Append {
+			op = "edited"
 		}
-		return out
-	}
-	for i, w := range words {
-		if (w == ">" || w == ">>") && i+1 < len(words) {
-			op := "created"
-			if w == ">>" {
-				op = "edited"
-			}
-			add(op, words[i+1], "")
-		}
+		add(op, "", w.To)
 	}
 	if len(words) == 0 {
 		return ops
 	}
-	switch words[0] {
-	case "rm", "unlink", "rmdir":
-		for _, a := range args(1) {
-			add("deleted", a, "")
-		}
-	case "mv":
-		move(args(1), true)
-	case "cp":
-		move(args(1), false)
+	name, args := words[0], words[1:]
+	if name == "git" && len(args) > 1 {
+		name, args = "git "+args[0], args[1:]
+	}
+	option := func(w string) bool { return strings.HasPrefix(w, "-") }
+	files := slices.DeleteFunc(slices.Clone(args), option)
+	switch name {
+	case "rm", "unlink", "rmdir", "git rm":
+		add("deleted", "", files...)
 	case "touch", "tee":
-		for _, a := range args(1) {
-			add("created", a, "")
-		}
+		add("created", "", files...)
 	case "cat", "head", "tail", "nl", "less", "bat":
-		for _, a := range args(1) {
-			if strings.ContainsAny(a, "./") {
-				add("read", a, "")
-			}
+		add("read", "", slices.DeleteFunc(files, plainWord)...)
+	case "git restore":
+		add("edited", "restored by git", slices.DeleteFunc(files, plainWord)...)
+	case "git checkout":
+		if slices.Contains(args, "--") {
+			add("edited", "restored by git", slices.DeleteFunc(files, plainWord)...)
 		}
 	case "sed":
-		a := args(1)
-		inPlace := false
-		for _, w := range words[1:] {
-			inPlace = inPlace || strings.HasPrefix(w, "-i")
-		}
-		if len(a) >= 2 {
-			op := "read"
-			if inPlace {
-				op = "edited"
-			}
-			add(op, a[len(a)-1], a[0])
-		}
-	case "git":
-		if len(words) < 3 {
+		if len(files) < 2 {
 			break
 		}
-		switch words[1] {
-		case "rm":
-			for _, a := range args(2) {
-				add("deleted", a, "")
+		op := "read"
+		if slices.ContainsFunc(args, func(w string) bool { return strings.HasPrefix(w, "-i") }) {
+			op = "edited"
+		}
+		add(op, files[0], files[len(files)-1])
+	case "mv", "git mv", "cp":
+		if len(files) < 2 {
+			break
+		}
+		target := files[len(files)-1]
+		for _, name := range files[:len(files)-1] {
+			to := target
+			if len(files) > 2 || strings.HasSuffix(target, "/") || target == "." { // a folder takes the names of the files
+				to = path.Join(target, path.Base(name))
 			}
-		case "mv":
-			move(args(2), true)
-		case "checkout", "restore":
-			if words[1] == "restore" || slices.Contains(words, "--") {
-				for _, a := range args(2) {
-					if strings.ContainsAny(a, "./") {
-						add("edited", a, "restored by git")
-					}
-				}
+			from := place(name)
+			switch to = place(to); {
+			case from == "" || to == "":
+			case words[0] == "cp":
+				ops = append(ops, fileOp{to, "created", "copied from " + from})
+			default:
+				ops = append(ops, fileOp{from, "deleted", "moved to " + to}, fileOp{to, "created", "moved from " + from})
 			}
 		}
 	}
 	return ops
 }
 
-// shellPath returns the word if it can only be a path, else "".
-func shellPath(w string) string {
-	if w == "" || len(w) > 300 || strings.HasPrefix(w, "/dev/") || strings.ContainsAny(w, "$*?`(){}|&;<>=!\n") || strings.HasPrefix(w, "&") {
-		return ""
-	}
-	return cleanPath(w)
-}
+// plainWord reports whether a word may be something else than a file: a number, a branch.
+func plainWord(w string) bool { return !strings.ContainsAny(w, "./") }
 
-// cleanPath takes "./" from the front, so that one file has one name.
-func cleanPath(p string) string {
-	p = strings.TrimSpace(p)
-	for strings.HasPrefix(p, "./") && len(p) > 2 {
-		p = p[2:]
-	}
-	return p
-}
+// printers are commands whose output is the content of something else.
+var printers = set("cat head tail grep rg sed awk ls find git less diff jq echo curl gh wc tree strings")
 
-// shellCommands splits a command line at ; & | and newlines and each command
-// into words, quotes taken off. The body of a here-document is left out.
-func shellCommands(s string) [][]string {
-	const limit = 4000
-	if len(s) > limit {
-		s = s[:clip.Before(s, limit)]
-	}
-	var all [][]string
-	var words []string
-	var word strings.Builder
-	inWord := false
-	heredoc := ""
-	endWord := func() {
-		if inWord {
-			words = append(words, word.String())
-			word.Reset()
-			inWord = false
+// prints reports whether a command line only shows content.
+func prints(commands []shell.Command) bool {
+	some := false
+	for i := range commands {
+		c := &commands[i]
+		switch words := shell.Unwrap(c.Plain()); {
+		case len(words) > 0 && (words[0] == "cd" || printers[words[0]]):
+			some = true
+		case len(words) > 0 || len(c.Words) > 0 && c.Words[0].Open:
+			return false
 		}
 	}
-	endCommand := func() {
-		endWord()
-		for len(words) > 0 && (words[0] == "sudo" || strings.Contains(words[0], "=") && !strings.HasPrefix(words[0], "-")) {
-			words = words[1:] // variables set for one command
-		}
-		if len(words) > 0 {
-			all = append(all, words)
-			words = nil
-		}
-	}
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; c {
-		case '#':
-			if inWord {
-				word.WriteByte(c)
-				break
-			}
-			// A comment, up to the end of the line.
-			if n := strings.IndexByte(s[i:], '\n'); n >= 0 {
-				i += n - 1
-			} else {
-				i = len(s)
-			}
-		case '\'', '"':
-			inWord = true
-			end := strings.IndexByte(s[i+1:], c)
-			if end < 0 {
-				word.WriteString(s[i+1:])
-				i = len(s)
-				break
-			}
-			word.WriteString(s[i+1 : i+1+end])
-			i += end + 1
-		case '\\':
-			if i+1 < len(s) {
-				i++
-				if s[i] != '\n' {
-					inWord = true
-					word.WriteByte(s[i])
-				}
-			}
-		case ' ', '\t':
-			endWord()
-		case '\n':
-			endCommand()
-			if heredoc != "" {
-				_, rest, ok := strings.Cut(s[i:], "\n"+heredoc+"\n")
-				if !ok {
-					return all
-				}
-				i = len(s) - len(rest) - 1
-				heredoc = ""
-			}
-		case ';', '|', '&':
-			if c == '&' && i > 0 && s[i-1] == '>' {
-				inWord = true
-				word.WriteByte(c) // 2>&1
-				break
-			}
-			endCommand()
-		case '>':
-			w := word.String()
-			if w == "2" || w == "1" || w == "&" {
-				word.Reset()
-				inWord = false
-				if w == "2" { // errors: not the file that is written
-					words = append(words, "2>")
-					if i+1 < len(s) && s[i+1] == '>' {
-						i++
-					}
-					break
-				}
-			}
-			endWord()
-			if i+1 < len(s) && s[i+1] == '>' {
-				i++
-				words = append(words, ">>")
-			} else {
-				words = append(words, ">")
-			}
-		case '<':
-			endWord()
-			if strings.HasPrefix(s[i:], "<<") && !strings.HasPrefix(s[i:], "<<<") {
-				mark, n, _ := heredocMark(s[i+2:])
-				heredoc = mark
-				i += 1 + n
-				break
-			}
-			words = append(words, "<")
-		default:
-			inWord = true
-			word.WriteByte(c)
-		}
-	}
-	endCommand()
-	return all
+	return some
 }

@@ -77,8 +77,8 @@ func TestMute(t *testing.T) {
 		"go vet ./...": true, "npx tsc --noEmit": true, "pnpm exec eslint src": true, "yarn tsc": true, "go test -c ./x": true, "gofmt -l .": true,
 		"go test ./...": false, "npm test": false, "gofmt -w .": false, "prettier --check .": false,
 	} {
-		if got := mute(strings.Fields(command)); got != want {
-			t.Errorf("%s: %t", command, got)
+		if c := checkOf(strings.Fields(command)); c == nil || c.mute != want {
+			t.Errorf("%s: %+v", command, c)
 		}
 	}
 }

@@ -1,11 +1,13 @@
 package summarize
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
@@ -163,7 +165,7 @@ func (f *workFold) result(m *thread.Message, r *resultFacts) {
 			f.edited(op, f.base(), by)
 		}
 	case toolpolicy.Shell:
-		f.ran(c)
+		f.allowed(c)
 		f.shell(p, r, by)
 	case toolpolicy.Agent:
 		if w.started != "" {
@@ -188,7 +190,7 @@ func (f *workFold) refused(p pendingCall, w *resultWork, by proof) {
 		text += " | by the user"
 	}
 	f.w.Refused = append(f.w.Refused, by.seen(text))
-	if p.operation >= 0 && p.operation < len(f.w.Operations) {
+	if p.operation >= 0 {
 		o := &f.w.Operations[p.operation]
 		o.Outcome, o.Reason, o.Sources = thread.Failure, "the user did not allow it", by.sources
 		if w.barred {
@@ -197,8 +199,8 @@ func (f *workFold) refused(p pendingCall, w *resultWork, by proof) {
 	}
 }
 
-// ran takes a call off the refused ones, because it was allowed later.
-func (f *workFold) ran(c *callFacts) {
+// allowed takes a call off the refused ones.
+func (f *workFold) allowed(c *callFacts) {
 	if len(f.w.Refused) == 0 {
 		return
 	}
@@ -208,7 +210,7 @@ func (f *workFold) ran(c *callFacts) {
 
 func (f *workFold) operation(p pendingCall, r *resultFacts, by proof) {
 	w := r.work
-	if p.operation < 0 || p.operation >= len(f.w.Operations) {
+	if p.operation < 0 {
 		return
 	}
 	o := &f.w.Operations[p.operation]
@@ -263,6 +265,18 @@ func (f *workFold) status(c *callFacts, r *resultFacts) (int, bool) {
 	return 0, c.name == "Bash" || f.flagged[c.name]
 }
 
+// ran is a command line that was run, and what came back.
+type ran struct {
+	*callWork
+	output *resultWork
+	facts  *resultFacts
+	code   int
+	known  bool   // whether code is
+	base   string // the folder that it began in
+	by     proof
+	taken  [maxGitLines]bool // of the output
+}
+
 // shell takes what a command line did.
 func (f *workFold) shell(p pendingCall, r *resultFacts, by proof) {
 	c, w := p.facts, r.work
@@ -271,135 +285,115 @@ func (f *workFold) shell(p pendingCall, r *resultFacts, by proof) {
 	}
 	code, known := f.status(c, r)
 	work := c.work
-	if work == nil {
-		f.atReset(w, by)
-		return
-	}
-	if work.about != "" {
+	switch {
+	case work == nil:
+	case work.about != "":
 		if w.ended {
 			f.over(work.about)
 		}
 		return
-	}
-	if work.background || w.started != "" {
-		f.atReset(w, by)
-		return // nobody has seen how it went
-	}
-	base := f.cwd
-	if work.workdir != "" {
-		base = joinDir(f.home, work.workdir)
-		if !path.IsAbs(base) {
-			base = ""
-		}
-	}
-	lost := strings.Contains(w.one, "cd:") && (!known || code != 0)
-	sees := outputOf{work: work, result: w}
-	for n := range work.steps {
-		if lost {
-			break
-		}
-		s := &work.steps[n]
-		done := s.proved && known && code == 0
-		dir := resolve(base, s.dir)
-		for i := range work.acts {
-			if a := &work.acts[i]; a.step == n {
-				f.git(a, s, &sees, done, resolve(dir, gitDir(s)), by)
+	case !work.background && w.started == "": // else nobody has seen how it went
+		run := &ran{callWork: work, output: w, facts: r, code: code, known: known, base: f.cwd, by: by}
+		if work.workdir != "" {
+			if run.base = resolve(f.home, work.workdir); run.base == shell.Unknown {
+				run.base = ""
 			}
 		}
-		for _, e := range work.edits {
-			if e.step != n || !done && (!untold(r, s) || w.halted || known && code != 0) {
-				continue
-			}
-			f.edited(e.fileOp, dir, by)
-		}
-		for i := range work.checks {
-			if k := &work.checks[i]; k.step == n && !(w.halted && w.lines == 0) {
-				f.check(k, s, &sees, r, code, known, dir, base, by)
-			}
+		lost := strings.Contains(w.one, "cd:") && (!known || code != 0)
+		if !lost && len(work.steps) > 0 {
+			f.steps(run)
+			f.moved(c, run, len(p.asked.Calls()) > 1)
 		}
 	}
-	f.moved(c, work, w, base, known && code == 0, lost, len(p.asked.Calls()) > 1, by)
 	f.atReset(w, by)
+}
+
+// steps takes what each command of a line did.
+func (f *workFold) steps(r *ran) {
+	for n := range r.steps {
+		s := &r.steps[n]
+		done := s.Proved && r.known && r.code == 0
+		dir := resolve(r.base, s.Dir)
+		if s.git != nil {
+			f.git(r, s, done, resolve(dir, s.git.dir))
+		}
+		if done || r.untold(s) {
+			for _, op := range s.edits {
+				f.edited(op, dir, r.by)
+			}
+		}
+		if s.check != nil && !(r.output.halted && r.output.lines == 0) {
+			f.check(r, n, dir)
+		}
+	}
 }
 
 // untold reports whether the output holds nothing that reads like a failure, and
 // would if there were one.
-func untold(r *resultFacts, s *step) bool {
-	return !s.silent && s.sure && r.outcome != thread.Failure && len(r.errors) == 0
-}
-
-// gitDir is the folder that a call of git names.
-func gitDir(s *step) string {
-	_, _, dir := gitWords(s)
-	return dir
+func (r *ran) untold(s *step) bool {
+	return !s.Silent && s.Sure && r.facts.outcome != thread.Failure && len(r.facts.errors) == 0 && !r.output.halted && !(r.known && r.code != 0)
 }
 
 // resolve is a folder seen from another; "" if nobody knows.
 func resolve(base, dir string) string {
 	switch {
-	case dir == unknownDir:
-		return unknownDir
 	case dir == "":
 		return base
 	case path.IsAbs(dir):
 		return path.Clean(dir)
-	case base == "" || base == unknownDir:
-		return unknownDir
+	case dir == shell.Unknown || base == "" || base == shell.Unknown:
+		return shell.Unknown
 	}
 	return path.Join(base, dir)
 }
 
 // moved notes where the commands ran; beside says that other calls were made with
 // this one.
-func (f *workFold) moved(c *callFacts, work *callWork, w *resultWork, base string, ok, lost, beside bool, by proof) {
-	if lost || len(work.steps) == 0 {
-		return
-	}
-	last := &work.steps[len(work.steps)-1]
-	dir := resolve(base, last.dir)
-	if to := last.changesTo(); to != "" {
-		if dir = unknownDir; ok {
-			dir = resolve(resolve(base, last.dir), to)
+func (f *workFold) moved(c *callFacts, r *ran, beside bool) {
+	last := &r.steps[len(r.steps)-1]
+	dir := resolve(r.base, last.Dir)
+	to := last.ChangesTo()
+	if to != "" {
+		if r.known && r.code == 0 {
+			dir = resolve(dir, to)
+		} else {
+			dir = shell.Unknown
 		}
 	}
-	if work.pwd && path.IsAbs(w.last) && !strings.Contains(w.last, " ") && work.owned {
-		dir = w.last
+	if r.pwd && path.IsAbs(r.output.last) && !strings.Contains(r.output.last, " ") && r.owned {
+		dir = r.output.last
 	}
 	keeps := c.name == "Bash" // the shell of Claude Code stays where it is
-	if keeps && beside && (last.dir != "" || last.changesTo() != "") {
+	away := keeps && (last.Dir != "" || to != "")
+	switch {
+	case away && beside:
 		f.cwd = "" // nobody knows which of the calls that were made together was the last
 		return
-	}
-	if dir == unknownDir || dir == "" {
-		if keeps && (last.dir != "" || last.changesTo() != "") {
+	case dir == shell.Unknown || dir == "":
+		if away {
 			f.cwd = ""
 		}
 		return
 	}
-	if work.deletes(dir, base) {
+	if r.deletes(dir) {
 		f.cwd = ""
 		return
 	}
 	if f.w.Directory.Text != dir {
-		f.w.Directory = by.seen(dir)
+		f.w.Directory = r.by.seen(dir)
 	}
-	if keeps {
-		f.cwd = dir
-	} else if work.workdir == "" && f.home == "" && last.dir == "" && work.pwd {
+	if keeps || r.workdir == "" && f.home == "" && last.Dir == "" && r.pwd {
 		f.cwd = dir
 	}
 }
 
 // deletes reports whether a command line deletes a folder, or one above it.
-func (w *callWork) deletes(dir, base string) bool {
-	return slices.ContainsFunc(w.edits, func(e editAct) bool {
-		return e.op == "deleted" && inside(dir, resolve(resolve(base, w.steps[e.step].dir), e.path))
+func (r *ran) deletes(dir string) bool {
+	return slices.ContainsFunc(r.steps, func(s step) bool {
+		return slices.ContainsFunc(s.edits, func(op fileOp) bool {
+			return op.op == "deleted" && within(dir, resolve(resolve(r.base, s.Dir), op.path))
+		})
 	})
-}
-
-// inside reports whether a path is a folder or lies in it.
-func inside(name, folder string) bool {
-	return strings.HasPrefix(name+"/", strings.TrimSuffix(folder, "/")+"/")
 }
 
 func (f *workFold) atReset(w *resultWork, by proof) {
@@ -413,22 +407,13 @@ func (f *workFold) atReset(w *resultWork, by proof) {
 // work is elsewhere.
 func (f *workFold) scratch(dir string) bool { return temporary(dir) && !temporary(f.base()) }
 
-func (f *workFold) base() string {
-	if f.home != "" {
-		return f.home
-	}
-	return f.cwd
-}
+func (f *workFold) base() string { return cmp.Or(f.home, f.cwd) }
 
 // temporary reports whether a folder is one of those that systems keep for files
 // that are soon gone.
 func temporary(dir string) bool {
-	inside, ok := strings.CutPrefix(strings.TrimSuffix(dir, "/")+"/", "/")
-	if !ok {
-		return false
-	}
-	inside = strings.TrimPrefix(inside, "private/")
-	return strings.HasPrefix(inside, "tmp/") || strings.HasPrefix(inside, "var/tmp/") || strings.HasPrefix(inside, "var/folders/")
+	dir, rooted := strings.CutPrefix(strings.TrimPrefix(strings.TrimSuffix(dir, "/")+"/", "/private"), "/")
+	return rooted && (strings.HasPrefix(dir, "tmp/") || strings.HasPrefix(dir, "var/tmp/") || strings.HasPrefix(dir, "var/folders/"))
 }
 
 // edited notes a change of a file.
@@ -439,7 +424,7 @@ func (f *workFold) edited(op fileOp, dir string, by proof) {
 	name := op.path
 	if !path.IsAbs(name) && !strings.HasPrefix(name, "~") {
 		switch {
-		case dir == unknownDir:
+		case dir == shell.Unknown:
 			return
 		case dir != "":
 			name = path.Join(dir, name)
@@ -447,31 +432,27 @@ func (f *workFold) edited(op fileOp, dir string, by proof) {
 			name = path.Join(f.base(), name)
 		}
 	}
-	if op.op == "deleted" && inside(f.w.Directory.Text, name) {
+	if op.op == "deleted" && within(f.w.Directory.Text, name) {
 		f.w.Directory = state.Seen{} // nothing can be done there any more
 	}
 	if f.scratch(name) || strings.HasPrefix(name, "/dev/") || strings.Contains(name, "/.claude/plans/") {
 		return
 	}
-	at := slices.IndexFunc(f.w.Edited, func(e state.Edit) bool { return e.Path == name })
 	e := state.Edit{Path: name, Operation: op.op, Turn: by.turn, Sources: by.sources}
-	if at >= 0 {
-		old := f.w.Edited[at]
-		f.w.Edited = slices.Delete(f.w.Edited, at, at+1)
-		switch {
-		case old.Operation == "created" && e.Operation == "deleted":
+	if at := slices.IndexFunc(f.w.Edited, func(e state.Edit) bool { return e.Path == name }); at >= 0 {
+		switch old := f.w.Edited[at].Operation; {
+		case old == "created" && e.Operation == "deleted":
 			e.Path = "" // made and taken away again
-		case old.Operation == "created":
-			e.Operation = "created"
-		case old.Operation == "edited" && e.Operation == "created":
-			e.Operation = "edited"
+		case old == "created" || old == "edited" && e.Operation == "created":
+			e.Operation = old
 		}
+		f.w.Edited = slices.Delete(f.w.Edited, at, at+1)
 	}
 	if e.Path != "" {
 		f.w.Edited = append(f.w.Edited, e)
-		if len(f.w.Edited) > 2*maxEdited {
-			bound(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
-		}
+	}
+	if len(f.w.Edited) > 2*maxEdited {
+		bound(&f.w.Edited, maxEdited, &f.w.Omitted.Edited)
 	}
 	for i := range f.w.Checks {
 		c := &f.w.Checks[i]
@@ -498,47 +479,31 @@ func (f *workFold) finish() {
 // announced is the sentence in which the assistant says what it will do, if its
 // message ends with one.
 func announced(said []piece) string {
-	if len(said) == 0 {
-		return ""
-	}
 	for i := len(said) - 1; i >= max(0, len(said)-2); i-- {
-		if said[i].code {
-			continue
-		}
-		text := said[i].text
-		found := ""
-		sentences(text, func(p span) {
-			if s := text[p.from:p.to]; announces(s) {
-				found = s
-			} else if found != "" {
-				found = ""
-			}
-		})
-		if found != "" {
-			return clip.Brief(found, maxSentence)
+		text, last := said[i].text, ""
+		sentences(text, func(p span) { last = text[p.from:p.to] })
+		if !said[i].code && announces(last) {
+			return clip.Brief(last, maxSentence)
 		}
 	}
 	return ""
 }
 
+// What makes a sentence no announcement, what may begin one, and how it goes on.
+var (
+	conditions = []string{" if you", "would you", "let me know", "unless you", "when you", "once you", "after you", " if that", "should i", "shall i"}
+	openings   = []string{"now, ", "now ", "next, ", "next ", "then ", "first, ", "first ", "okay, ", "ok, ", "great, ", "good, ", "great! ", "good. ", "so "}
+	intentions = []string{"let me ", "i'll ", "i’ll ", "i will ", "i'm going to ", "i am going to ", "let's "}
+)
+
 // announces reports whether a sentence says what the speaker does next.
 func announces(s string) bool {
 	low := strings.ToLower(s)
-	if strings.HasSuffix(low, "?") || len(low) > maxSentence {
+	if strings.HasSuffix(low, "?") || len(low) > maxSentence || slices.ContainsFunc(conditions, func(w string) bool { return strings.Contains(low, w) }) {
 		return false
 	}
-	for _, w := range [...]string{" if you", "would you", "let me know", "unless you", "when you", "once you", "after you", " if that", "should i", "shall i"} {
-		if strings.Contains(low, w) {
-			return false
-		}
-	}
-	for _, w := range [...]string{"now, ", "now ", "next, ", "next ", "then ", "first, ", "first ", "okay, ", "ok, ", "great, ", "good, ", "great! ", "good. ", "so "} {
+	for _, w := range openings {
 		low = strings.TrimPrefix(low, w)
 	}
-	for _, w := range [...]string{"let me ", "i'll ", "i’ll ", "i will ", "i'm going to ", "i am going to ", "let's "} {
-		if strings.HasPrefix(low, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(intentions, func(w string) bool { return strings.HasPrefix(low, w) })
 }

@@ -1,114 +1,108 @@
 package summarize
 
 import (
+	"cmp"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// outputOf is the output of a command line, of which each line is used once.
-type outputOf struct {
-	work   *callWork
-	result *resultWork
-	taken  [maxGitLines]bool
-}
-
-// line takes the first line of a kind that fits.
-func (o *outputOf) line(kind gitKind, fits func(*gitLine) bool) *gitLine {
-	for i := range o.result.git {
-		g := &o.result.git[i]
-		if g.kind == kind && !o.taken[i] && (fits == nil || fits(g)) {
-			o.taken[i] = true
+// line takes the first line of a kind that fits; each line is used once.
+func (r *ran) line(kind gitKind, fits func(*gitLine) bool) *gitLine {
+	for i := range r.output.git {
+		g := &r.output.git[i]
+		if g.kind == kind && !r.taken[i] && (fits == nil || fits(g)) {
+			r.taken[i] = true
 			return g
 		}
 	}
 	return nil
 }
 
-// git takes what one call of git did.
-func (f *workFold) git(a *gitAct, s *step, out *outputOf, done bool, dir string, by proof) {
-	if dir == unknownDir && (a.verb == "commit" || a.verb == "switch") && s.dir != "" && s.dir != unknownDir {
+// git takes what one call of git did; done says that it surely succeeded.
+func (f *workFold) git(r *ran, s *step, done bool, dir string) {
+	a := s.git
+	if dir == shell.Unknown && (a.verb == gitCommit || a.verb == gitSwitch) && s.Dir != "" && s.Dir != shell.Unknown {
 		dir = "" // a folder below one that nobody knows
 	}
-	if dir == unknownDir || f.scratch(dir) {
+	if dir == shell.Unknown || f.scratch(dir) {
 		return
 	}
 	foreign := f.foreign(dir)
 	seen := func(name string) {
 		if name != "" && !foreign && name != "HEAD" {
-			f.onBranch(name, by)
+			f.onBranch(name, r.by)
 		}
 	}
-	shows := s.shown != notShown
+	shows := s.Shown != shell.NotShown
 	switch a.verb {
-	case "commit":
-		f.commit(a, out, done, foreign, by)
-	case "push":
-		f.push(a, out, done, shows)
-	case "switch":
-		g := out.line(switched, func(g *gitLine) bool { return a.name == "" || g.branch == a.name })
+	case gitCommit:
+		f.commit(r, a, done, seen)
+	case gitPush:
+		f.push(r, a, done, shows)
+	case gitSwitch:
+		g := r.line(switched, func(g *gitLine) bool { return a.name == "" || g.branch == a.name })
+		to := ""
 		switch {
-		case g != nil && (out.work.owned || a.name == g.branch):
-			f.leave(a.fresh)
-			seen(g.branch)
-		case done && a.name != "" && !a.silent:
-			f.leave(a.fresh)
-			seen(a.name)
-		case done && a.silent && a.name != "" && !strings.ContainsAny(a.name, "."):
-			// A branch or a file: nobody knows.
+		case g != nil && (r.owned || a.name == g.branch):
+			to = g.branch
+		case done && !a.file:
+			to = a.name
 		}
-	case "detach":
+		if to != "" {
+			f.leave(a.fresh)
+			seen(to)
+		}
+	case gitDetach:
 		if done {
 			f.leave(false)
 			if !foreign {
 				f.branch, f.w.Branch = "", state.Seen{}
 			}
 		}
-	case "status":
-		if g := out.line(onBranch, nil); g != nil && out.work.owned && shows {
+	case gitAsk, gitStar:
+		kind := onBranch
+		if a.verb == gitStar {
+			kind = starred
+		}
+		if g := r.line(kind, nil); g != nil && r.owned && shows {
 			seen(g.branch)
 		}
-	case "show":
-		if w := out.result; out.work.owned && s.alone && w.lines == 1 && branchName(w.one) && done {
+	case gitTell:
+		if w := r.output; r.owned && s.Alone && w.lines == 1 && branchName(w.one) && done {
 			seen(w.one)
 		}
-	case "star":
-		if g := out.line(starred, nil); g != nil && out.work.owned && shows {
-			seen(g.branch)
+	case gitPull:
+		if g := r.line(pullAddress, nil); g != nil && shows && !foreign && (done || s.Alone) {
+			f.w.PullRequest = r.by.seen(g.text)
 		}
-	case "pr":
-		if g := out.line(pullAddress, nil); g != nil && shows && !foreign && (done || s.alone) {
-			f.w.PullRequest = by.seen(g.text)
-		}
-	case "reset":
-		if done {
-			f.reset(a)
-		}
-	case "rebase":
-		if done || out.result.lines > 0 {
+	case gitRebase:
+		if done || r.output.lines > 0 {
 			f.unsure()
 			f.clean() // what was edited in it is in its commits
 		}
-	case "pick":
-		f.picked(out, done, foreign, by)
-	case "stash":
-		if done {
-			f.stashed = f.w.Edited
-			f.clean()
-		}
-	case "pop":
-		if done && f.stashed != nil {
+	case gitPick:
+		f.picked(r, done, seen)
+	}
+	if !done {
+		return
+	}
+	switch a.verb {
+	case gitReset:
+		f.reset(a)
+	case gitStash:
+		f.stashed = f.w.Edited
+		f.clean()
+	case gitPop:
+		if f.stashed != nil {
 			f.w.Edited, f.stashed = append(f.stashed, f.w.Edited...), nil
 		}
-	case "discard":
-		if !done {
-			break
-		}
+	case gitDiscard:
 		if a.refs == nil {
 			f.clean()
 		}
@@ -131,8 +125,9 @@ func (f *workFold) foreign(dir string) bool {
 	return dir != "" && base != "" && !within(dir, base) && !within(base, dir)
 }
 
-func within(dir, of string) bool {
-	return dir == of || strings.HasPrefix(dir, strings.TrimSuffix(of, "/")+"/")
+// within reports whether a path is a folder or lies in it.
+func within(name, folder string) bool {
+	return strings.HasPrefix(name+"/", strings.TrimSuffix(folder, "/")+"/")
 }
 
 func (f *workFold) onBranch(name string, by proof) {
@@ -171,50 +166,49 @@ func (f *workFold) unsure() {
 // rewritten is the branch of commits that may be on none any more.
 const rewritten = "?"
 
-func (f *workFold) commit(a *gitAct, out *outputOf, done, foreign bool, by proof) {
+func (f *workFold) commit(r *ran, a *gitAct, done bool, seen func(branch string)) {
 	last := len(f.w.Commits) - 1
-	subject := a.subject
-	g := out.line(committed, func(g *gitLine) bool {
+	again := a.amend && last >= 0 // the last one
+	g := r.line(committed, func(g *gitLine) bool {
 		switch {
-		case subject != "":
-			return g.text == subject
-		case a.amend && last >= 0 && strings.HasPrefix(g.text, strings.TrimSuffix(f.w.Commits[last].Subject, "…")):
+		case a.subject != "":
+			return g.text == a.subject
+		case again && strings.HasPrefix(g.text, strings.TrimSuffix(f.w.Commits[last].Subject, "…")):
 			return true
 		}
-		return out.work.owned
+		return r.owned
 	})
-	if g == nil && (!done || subject == "" && !(a.amend && last >= 0)) {
+	c := state.Commit{Subject: clip.Brief(a.subject, maxSubject), Turn: r.by.turn, Sources: r.by.sources, Branch: f.branch}
+	switch {
+	case g != nil:
+		c = r.printed(g, seen)
+	case !done || a.subject == "" && !again:
 		return
-	}
-	c := state.Commit{Subject: clip.Brief(subject, maxSubject), Turn: by.turn, Sources: by.sources, Branch: f.branch}
-	if g != nil {
-		c.Hash, c.Branch = g.hash, g.branch
-		c.Subject = clip.Brief(g.text, maxSubject)
-		if !foreign && g.branch != "HEAD" {
-			f.onBranch(g.branch, by)
-		}
-	} else if subject == "" {
+	case a.subject == "":
 		c.Subject = f.w.Commits[last].Subject
 	}
-	if a.amend && last >= 0 && (f.w.Commits[last].Branch == c.Branch || f.w.Commits[last].Branch == "") && (a.subject != "" || f.w.Commits[last].Subject == c.Subject) {
+	if again && (f.w.Commits[last].Branch == c.Branch || f.w.Commits[last].Branch == "") && (a.subject != "" || f.w.Commits[last].Subject == c.Subject) {
 		f.w.Commits = f.w.Commits[:last]
 	}
 	f.w.Commits = append(f.w.Commits, c)
 	f.clean()
 }
 
+// printed is a commit that git printed.
+func (r *ran) printed(g *gitLine, seen func(branch string)) state.Commit {
+	seen(g.branch)
+	return state.Commit{Hash: g.hash, Subject: clip.Brief(g.text, maxSubject), Branch: g.branch, Turn: r.by.turn, Sources: r.by.sources}
+}
+
 // picked takes the commits that git made of others and printed.
-func (f *workFold) picked(out *outputOf, done, foreign bool, by proof) {
-	for out.work.owned {
-		g := out.line(committed, nil)
+func (f *workFold) picked(r *ran, done bool, seen func(branch string)) {
+	for r.owned {
+		g := r.line(committed, nil)
 		if g == nil {
 			break
 		}
 		done = true
-		f.w.Commits = append(f.w.Commits, state.Commit{Hash: g.hash, Subject: clip.Brief(g.text, maxSubject), Branch: g.branch, Turn: by.turn, Sources: by.sources})
-		if !foreign && g.branch != "HEAD" {
-			f.onBranch(g.branch, by)
-		}
+		f.w.Commits = append(f.w.Commits, r.printed(g, seen))
 	}
 	if done {
 		f.clean()
@@ -222,40 +216,30 @@ func (f *workFold) picked(out *outputOf, done, foreign bool, by proof) {
 }
 
 // push marks the commits of a branch that was pushed.
-func (f *workFold) push(a *gitAct, out *outputOf, done, shows bool) {
-	for i := range out.result.git {
-		if out.result.git[i].kind == notPushed {
-			return
-		}
-	}
-	branch := f.branch
-	if len(a.refs) > 1 {
+func (f *workFold) push(r *ran, a *gitAct, done, shows bool) {
+	if len(a.refs) > 1 || slices.ContainsFunc(r.output.git, func(g gitLine) bool { return g.kind == notPushed }) {
 		return
 	}
+	branch := f.branch
 	if len(a.refs) == 1 {
-		from, _, _ := strings.Cut(strings.TrimPrefix(a.refs[0], "+"), ":")
-		switch {
-		case from == "HEAD" || from == "@":
-		case strings.ContainsAny(from, "$`"):
-			branch = ""
+		switch from, _, _ := strings.Cut(strings.TrimPrefix(a.refs[0], "+"), ":"); {
 		case from == "":
 			return
-		default:
+		case strings.ContainsAny(from, "$`"):
+			branch = ""
+		case from != "HEAD" && from != "@":
 			branch = from
 		}
 	}
 	var g *gitLine
 	if shows {
-		g = out.line(pushed, func(g *gitLine) bool { return branch == "" || g.branch == branch || g.branch == "HEAD" })
+		g = r.line(pushed, func(g *gitLine) bool { return branch == "" || g.branch == branch || g.branch == "HEAD" })
 	}
-	switch {
-	case g != nil && (out.work.owned || done):
-		if g.branch != "HEAD" {
-			branch = g.branch
-		}
-	case done:
-	default:
+	if !done && (g == nil || !r.owned) {
 		return
+	}
+	if g != nil && g.branch != "HEAD" {
+		branch = g.branch
 	}
 	for i := range f.w.Commits {
 		c := &f.w.Commits[i]
@@ -270,18 +254,15 @@ func (f *workFold) reset(a *gitAct) {
 	if a.amend {
 		f.clean() // --hard
 	}
-	n := -1
-	switch at := a.name; {
+	at, n := a.name, -1 // how many go
+	tilde, back := strings.CutPrefix(at, "HEAD~")
+	switch {
 	case at == "HEAD" || at == "@":
 		return
-	case strings.HasPrefix(at, "HEAD~"):
+	case back && tilde == "":
 		n = 1
-		if s := at[len("HEAD~"):]; s != "" {
-			var err error
-			if n, err = strconv.Atoi(s); err != nil || n < 0 {
-				n = -1
-			}
-		}
+	case back && isNumber(tilde):
+		n, _ = after(tilde, "")
 	case strings.Trim(at, "^") == "HEAD":
 		n = len(at) - len("HEAD")
 	case isHash(at):
@@ -298,54 +279,56 @@ func (f *workFold) reset(a *gitAct) {
 	f.w.Commits = slices.DeleteFunc(f.w.Commits, func(c state.Commit) bool { return !c.Pushed })
 }
 
-// check notes the run of a check.
-func (f *workFold) check(k *checkAct, s *step, out *outputOf, r *resultFacts, code int, known bool, dir, base string, by proof) {
-	w := out.result
-	command := k.command
-	if s.dir != "" && dir != unknownDir {
-		command += inOpen + dir + ")"
-	} else if dir == unknownDir && s.dir != unknownDir {
-		command += inOpen + s.dir + ")"
-	} else if dir == unknownDir {
-		return // nobody knows what was checked
-	} else if base != "" && base != f.base() {
-		command += inOpen + base + ")"
-	}
-	c := state.Check{Kind: k.kind, Command: command, Turn: by.turn, Sources: by.sources}
-	best, only := verdictFor(k, out)
+// check notes the run of the check that is command n of a line.
+func (f *workFold) check(r *ran, n int, dir string) {
+	s, w, k := &r.steps[n], r.output, r.steps[n].check
 	switch {
-	case known && code == 0 && s.proved && !k.lists:
-		c.Outcome = thread.Success
-	case known && code == 0 && s.proved && k.lists && w.lines == 0:
-		c.Outcome = thread.Success
-	case known && code != 0 && s.blamed && !notRun(code):
-		c.Outcome = thread.Failure
-	case known && code != 0 && s.blamed:
-	case best != nil && only && !best.good && (!best.weak || r.outcome == thread.Failure && s.alone && !w.halted):
-		c.Outcome = thread.Failure
-	case known && code != 0 && !s.into && s.sure && ranAfter(k, out):
-		c.Outcome = thread.Success
-	case known && code != 0 && !s.into:
-	case best != nil && only && best.good && best.sum && whole(s, k, best, w):
-		c.Outcome = thread.Success
-	case k.mute && w.lines == 0 && known && s.into && !s.silent && (s.shown == endShown || s.shown == allShown) && s.sure && len(w.git) == 0:
-		c.Outcome = thread.Success
-	}
-	switch {
-	case best != nil && only && c.Outcome == thread.Failure && !best.good, best != nil && only && c.Outcome == thread.Success && best.good && !several(best, w):
-		c.Line = best.text
-	case c.Outcome == thread.Failure && s.alone:
-		line, _ := reason(r)
-		c.Line = clip.Brief(line, maxLine)
-	case c.Outcome == thread.Success && s.alone && w.lines == 1:
-		c.Line = w.one
-	case c.Outcome == "" && (w.halted || notRun(code)) && s.alone:
-		if c.Line = w.one; c.Line == "" {
-			c.Line = clip.Brief(r.first, maxLine)
+	case dir != shell.Unknown && s.Dir == "":
+		if dir = r.base; dir == f.base() {
+			dir = ""
 		}
+	case dir == shell.Unknown && s.Dir == shell.Unknown:
+		return // nobody knows what was checked
+	case dir == shell.Unknown:
+		dir = s.Dir
 	}
-	key := func(c state.Check) bool { return c.Command == command && c.Kind == k.kind }
-	f.w.Checks = slices.DeleteFunc(f.w.Checks, key)
+	c := state.Check{Kind: k.kind, Command: k.command, Turn: r.by.turn, Sources: r.by.sources}
+	if dir != "" {
+		c.Command += inOpen + dir + ")"
+	}
+	best := r.verdict(n, true)
+	fails := r.known && r.code != 0
+	switch {
+	case r.known && r.code == 0 && s.Proved && (!k.lists || w.lines == 0):
+		c.Outcome = thread.Success
+	case fails && s.Blamed:
+		if !notRun(r.code) {
+			c.Outcome = thread.Failure
+		}
+	case best != nil && !best.good && (!best.weak || r.facts.outcome == thread.Failure && s.Alone && !w.halted):
+		c.Outcome = thread.Failure
+	case fails && !s.Piped:
+		if s.Sure && r.ranAfter(n) {
+			c.Outcome = thread.Success
+		}
+	case best != nil && best.good && best.sum && s.whole(best, w.lines):
+		c.Outcome = thread.Success
+	case k.mute && w.lines == 0 && r.known && s.Piped && !s.Silent && (s.Shown == shell.EndShown || s.Shown == shell.AllShown) && s.Sure:
+		c.Outcome = thread.Success
+	}
+	switch {
+	case best != nil && (c.Outcome == thread.Failure && !best.good || c.Outcome == thread.Success && best.good && !w.several(best)):
+		c.Line = best.text
+	case !s.Alone:
+	case c.Outcome == thread.Failure:
+		line, _ := reason(r.facts)
+		c.Line = clip.Brief(line, maxLine)
+	case c.Outcome == thread.Success && w.lines == 1:
+		c.Line = w.one
+	case c.Outcome == "" && (w.halted || notRun(r.code)):
+		c.Line = cmp.Or(w.one, clip.Brief(r.facts.first, maxLine))
+	}
+	f.w.Checks = slices.DeleteFunc(f.w.Checks, func(old state.Check) bool { return old.Command == c.Command && old.Kind == c.Kind })
 	f.w.Checks = append(f.w.Checks, c)
 	f.w.Checks = f.w.Checks[max(0, len(f.w.Checks)-maxChecks):]
 }
@@ -357,22 +340,16 @@ const inOpen = " (in "
 func notRun(code int) bool { return code == 124 || code == 126 || code == 127 || code > 128 }
 
 // whole reports whether the lines shown hold what would tell of a failure.
-func whole(s *step, k *checkAct, v *verdictLine, w *resultWork) bool {
-	if s.most > 0 && w.lines >= s.most {
+func (s *step) whole(v *verdictLine, lines int) bool {
+	if s.Most > 0 && lines >= s.Most {
 		return false
 	}
-	switch s.shown {
-	case allShown, endShown:
-		return true
-	case failsShown:
-		return k.by&goRunner != 0 && v.by == goRunner
-	}
-	return false
+	return s.Shown <= shell.EndShown || s.Shown == shell.FailsShown && s.check.by&goRunner != 0 && v.by == goRunner
 }
 
 // several reports whether a line is one of several of its kind: then it says
 // little alone.
-func several(v *verdictLine, w *resultWork) bool {
+func (w *resultWork) several(v *verdictLine) bool {
 	n := 0
 	for i := range w.verdicts {
 		if o := &w.verdicts[i]; o.by == v.by && o.good && o.rank == v.rank {
@@ -382,83 +359,64 @@ func several(v *verdictLine, w *resultWork) bool {
 	return n > 1
 }
 
-// ranAfter reports whether a later check of the same chain was surely run, so that
-// all before it succeeded.
-func ranAfter(k *checkAct, out *outputOf) bool {
-	for i := range out.work.checks {
-		o := &out.work.checks[i]
-		if o.step <= k.step || out.work.steps[o.step].list != out.work.steps[k.step].list {
-			continue
-		}
-		if best, only := verdictFor(o, out); best != nil && only && best.by&wrapRunner == 0 {
+// ranAfter reports whether a check behind command n of the same chain was surely run,
+// so that all before it succeeded.
+func (r *ran) ranAfter(n int) bool {
+	for i := n + 1; i < len(r.steps) && r.steps[i].List == r.steps[n].List; i++ {
+		if best := r.verdict(i, true); best != nil && best.by&wrapRunner == 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// verdictFor is the line of the output that says most about a check, and whether
-// it can be of no other command of the line.
-func verdictFor(k *checkAct, out *outputOf) (best *verdictLine, only bool) {
-	if k.by == 0 {
-		return nil, false
+// verdict is the line of the output that says most about the check that is command n;
+// nil where there is none, or, with only, where it may be of another command.
+func (r *ran) verdict(n int, only bool) (best *verdictLine) {
+	k := r.steps[n].check
+	if k == nil {
+		return nil
 	}
-	for i := range out.result.verdicts {
-		v := &out.result.verdicts[i]
-		if v.by&k.by == 0 {
-			continue
-		}
-		if best == nil || better(v, best) {
+	for i := range r.output.verdicts {
+		if v := &r.output.verdicts[i]; v.by&k.by != 0 && (best == nil || better(v, best)) {
 			best = v
 		}
 	}
-	if best == nil {
-		return nil, false
+	for i := range r.steps {
+		s := &r.steps[i]
+		if best == nil || !only || i == n || s.quiet || r.filters(i, n) || s.check != nil && s.check.by&best.by == 0 {
+			continue // its words are its own
+		}
+		return nil
 	}
-	for n := range out.work.steps {
-		s := &out.work.steps[n]
-		if n == k.step || quietStep(s) || filters(out.work, n, k.step) {
-			continue
-		}
-		other := runner(0)
-		for i := range out.work.checks {
-			if o := &out.work.checks[i]; o.step == n {
-				other = o.by
-				if o.by == 0 {
-					other = 1 << 31 // its words are its own
-				}
-			}
-		}
-		if other == 0 || other&best.by != 0 && other != 1<<31 {
-			return best, false
-		}
-	}
-	return best, true
+	return best
 }
 
 // toldToFail reports whether the output says that a check of the command line
 // failed, whatever its exit status says: that may be of the end of a pipe.
-func toldToFail(c *callWork, r *resultWork) bool {
+func toldToFail(c *callWork, output *resultWork) bool {
 	if c == nil {
 		return false
 	}
-	out := outputOf{work: c, result: r}
-	for i := range c.checks {
-		if v, only := verdictFor(&c.checks[i], &out); v != nil && !v.good && !v.weak && (only || len(c.checks) > 1 && c.checksOnly()) {
+	r := ran{callWork: c, output: output}
+	checks, others := 0, false // whether something else prints
+	for n := range c.steps {
+		s := &c.steps[n]
+		if s.check != nil {
+			checks++
+		}
+		shows := s.check != nil || s.quiet
+		for of := 0; of < n && !shows; of++ {
+			shows = c.steps[of].check != nil && c.filters(n, of)
+		}
+		others = others || !shows
+	}
+	for n := range c.steps {
+		if v := r.verdict(n, checks < 2 || others); v != nil && !v.good && !v.weak {
 			return true
 		}
 	}
 	return false
-}
-
-// checksOnly reports whether nothing but checks prints.
-func (w *callWork) checksOnly() bool {
-	for n := range w.steps {
-		if !quietStep(&w.steps[n]) && !slices.ContainsFunc(w.checks, func(k checkAct) bool { return k.step == n || filters(w, n, k.step) }) {
-			return false
-		}
-	}
-	return true
 }
 
 // better reports whether a line says more than one before it: a failure before
@@ -476,14 +434,11 @@ func better(v, than *verdictLine) bool {
 
 // filters reports whether command n is one of a pipe that shows the output of
 // another command.
-func filters(w *callWork, n, of int) bool {
-	if n <= of {
-		return false
-	}
-	for i := of; i < n; i++ {
-		if !w.steps[i].into {
-			return false
+func (w *callWork) filters(n, of int) bool {
+	for of < n && w.steps[of].Piped {
+		if of++; of == n {
+			return true
 		}
 	}
-	return true
+	return false
 }

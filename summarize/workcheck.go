@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 )
 
 // The kinds of checks, as in state.Check.
@@ -54,90 +56,77 @@ const (
 )
 
 // scripted is how a script reports that does a kind of check.
-func scripted(kind string) runner {
-	switch kind {
-	case lintCheck:
-		return lintRunner
-	case testCheck:
-		return testsRunner
-	case formatCheck:
-		return styleRunner
-	case buildCheck:
-		return buildRunner
-	}
-	return lintRunner | testsRunner | styleRunner | buildRunner
+var scripted = map[string]runner{
+	lintCheck: lintRunner, testCheck: testsRunner, formatCheck: styleRunner, buildCheck: buildRunner,
+	mixedCheck: lintRunner | testsRunner | styleRunner | buildRunner,
 }
 
 // check is what a command checks, and how it reports.
 type check struct {
-	kind string
-	by   runner
+	kind    string
+	by      runner
+	command string
+	lists   bool // it reports by what it prints, and its status says nothing
+	mute    bool // it prints nothing where it finds nothing
 }
 
-// checkOf says what a command checks; false if it checks nothing.
-func checkOf(words []string) (check, bool) {
+// checkOf says what a command checks; nil if it checks nothing.
+func checkOf(words []string) *check {
 	for range 4 { // wrappers around wrappers
-		words = unwrap(words)
+		words = shell.Unwrap(words)
 		if len(words) == 0 || slices.ContainsFunc(words[1:], func(w string) bool { return asksOnly[w] }) {
-			return check{}, false
+			return nil
 		}
-		c, rest := program(path.Base(words[0]), words[1:])
-		if rest == nil {
-			if c.by == anyRunner {
-				c.by = scripted(c.kind)
-			}
-			return c, c.kind != ""
+		name, args := path.Base(words[0]), words[1:]
+		if words = runs(name, args); words != nil {
+			continue
 		}
-		words = rest
+		c := program(name, args)
+		if c.kind == "" {
+			return nil
+		}
+		if c.by == anyRunner {
+			c.by = scripted[c.kind]
+		}
+		c.lists = formatters[name] && !slices.Contains(args, "-w")
+		c.mute = c.lists || mute(name, args)
+		return &c
 	}
-	return check{}, false
+	return nil
 }
 
 // asksOnly are options with which a program checks nothing.
 var asksOnly = set("--help -h --version --list --listTests --collect-only --dry-run -list")
 
-// unwrap takes off what only runs another command.
-func unwrap(w []string) []string {
-	for len(w) > 0 {
-		switch name := path.Base(w[0]); name {
-		case "time", "nice", "nohup", "command", "sudo", "exec", "xvfb-run", "env", "timeout", "gtimeout":
-			i := 1
-			for i < len(w) && (strings.HasPrefix(w[i], "-") || strings.Contains(w[i], "=") && name == "env") {
-				i++
-			}
-			if strings.HasSuffix(name, "timeout") {
-				i++
-			}
-			w = w[min(i, len(w)):]
-		default:
-			if i := strings.IndexByte(w[0], '='); i <= 0 || strings.ContainsAny(w[0][:i], "/-. ") {
-				return w
-			}
-			w = w[1:]
-		}
+// formatters list the files that they would change, unless they are told to write.
+var formatters = set("gofmt goimports gofumpt")
+
+// silent are programs that print nothing where they find nothing.
+var silent = set("tsc tsgo vue-tsc eslint staticcheck flake8 shellcheck")
+
+// mute reports whether a check prints nothing where it finds nothing.
+func mute(name string, args []string) bool {
+	if packageManagers[name] && len(args) > 0 {
+		name = args[0] // yarn tsc
 	}
-	return w
+	return silent[name] || name == "go" && (args[0] == "build" || args[0] == "vet" || args[0] == "test" && slices.Contains(args, "-c"))
 }
 
 // arguments returns what of the words is no option. Those in valued take the word
 // behind them.
-func arguments(words []string, valued ...string) []string {
-	var out []string
-	for i := 0; i < len(words); i++ {
-		switch w := words[i]; {
-		case w == "--":
-			return out
-		case slices.Contains(valued, w):
-			i++
-		case !strings.HasPrefix(w, "-"):
-			out = append(out, w)
-		}
+func arguments(words, valued []string) (out []string) {
+	if end := slices.Index(words, "--"); end >= 0 {
+		words = words[:end]
+	}
+	for words = from(words, valued); words[0] != ""; words = from(words[1:], valued) {
+		out = append(out, words[0])
 	}
 	return out
 }
 
-// from returns the words from the first argument on.
-func from(words []string, valued ...string) []string {
+// from returns the words from the first argument on; one empty word where there is
+// none.
+func from(words, valued []string) []string {
 	for i := 0; i < len(words); i++ {
 		switch w := words[i]; {
 		case slices.Contains(valued, w):
@@ -195,189 +184,162 @@ var programs = func() map[string]check {
 		{mixedCheck, 0, "pre-commit run"},
 	} {
 		for _, name := range strings.Split(row.names, ", ") {
-			m[name] = check{row.kind, row.by}
+			m[name] = check{kind: row.kind, by: row.by}
 		}
 	}
 	return m
 }()
 
-// program says what a program checks. With rest it only runs another command.
-func program(name string, args []string) (c check, rest []string) {
-	if c, ok := programs[name]; ok {
-		return c, nil
+// wrapper is a program that runs another one: behind one of its first words, if it has
+// any, and behind options, of which some take a value.
+type wrapper struct{ firsts, valued []string }
+
+var wrappers = func() map[string]wrapper {
+	m := map[string]wrapper{
+		"npm": {[]string{"exec", "x"}, packageOptions}, "pnpm": {[]string{"exec", "dlx", "x"}, packageOptions},
+		"yarn": {[]string{"exec", "dlx"}, packageOptions}, "bun": {[]string{"x"}, packageOptions},
+		"bundle": {[]string{"exec"}, nil}, "mise": {[]string{"exec", "x"}, nil},
 	}
-	first := from(args)[0]
-	if name == "cargo" && strings.HasPrefix(first, "+") { // of another toolchain
-		first = second(args)
+	for name := range set("npx bunx pnpx") {
+		m[name] = wrapper{nil, packageOptions}
 	}
-	if c, ok := programs[name+" "+first]; ok {
-		return c, nil
+	for name := range set("uv poetry pipenv hatch rye pdm") {
+		m[name] = wrapper{[]string{"run"}, []string{"--with", "--extra", "--group", "-p", "--python"}}
 	}
-	switch name {
-	case "go":
-		if first == "test" {
-			for i, a := range args {
-				if a == "-c" || a == "-run=^$" || a == "-run=XXX" || a == "-run" && i+1 < len(args) && (args[i+1] == "^$" || args[i+1] == "XXX") {
-					return check{buildCheck, goRunner | compileRunner}, nil // no test is run
-				}
-			}
-			return check{testCheck, goRunner | compileRunner}, nil
-		}
-		if (first == "run" || first == "tool") && len(args) > 1 {
-			a := from(args[1:], "-mod", "-tags")
+	return m
+}()
+
+// Options of package managers that take a value.
+var (
+	packageOptions   = []string{"-p", "--package", "-c"}
+	workspaceOptions = []string{"-w", "--workspace", "--prefix", "--filter", "-F", "-C", "--dir", "--cwd"}
+)
+
+var pythons = set("python python3 py")
+
+var packageManagers = set("npm pnpm yarn bun")
+
+// runs is the command that a program only runs; nil where it is one itself.
+func runs(name string, args []string) []string {
+	first := from(args, workspaceOptions)
+	w, ok := wrappers[name]
+	switch {
+	case name == "go":
+		if len(args) > 1 && (args[0] == "run" || args[0] == "tool") {
+			a := from(args[1:], []string{"-mod", "-tags"})
 			tool, _, _ := strings.Cut(a[0], "@")
 			switch tool = path.Base(tool); tool {
 			case "staticcheck", "golangci-lint", "gotestsum", "gofumpt", "goimports":
-				return check{}, append([]string{tool}, a[1:]...)
+				return append([]string{tool}, a[1:]...)
 			}
 		}
-	case "gofmt", "gofumpt", "goimports":
-		if slices.ContainsFunc(args, func(a string) bool { return a == "-l" || a == "-d" || a == "-w" || a == "-s" }) {
-			return check{formatCheck, 0}, nil
+	case name == "php" && strings.Contains(first[0], "/") && path.Base(first[0]) != "artisan":
+		return first
+	case name == "yarn" && first[0] == "workspace" && len(first) > 2:
+		return append([]string{"yarn"}, first[2:]...)
+	case pythons[name] && len(args) > 1 && args[0] == "-m" && args[1] != "unittest":
+		return args[1:]
+	case ok && w.firsts == nil:
+		return from(args, w.valued)
+	case slices.Contains(w.firsts, first[0]):
+		if i := slices.Index(first, "--"); i >= 0 && name == "mise" {
+			return first[i+1:]
 		}
-	case "npm", "pnpm", "yarn", "bun":
-		return packageScript(name, args)
-	case "npx", "bunx", "pnpx":
-		return check{}, from(args, "-p", "--package", "-c")
-	case "node":
-		if slices.Contains(args, "--test") {
-			return check{testCheck, scriptRunner}, nil
+		return from(first[1:], w.valued)
+	}
+	return nil
+}
+
+// taskRunners run a script or a target that the user names, and report in its words or
+// in their own.
+var taskRunners = func() map[string]runner {
+	m := map[string]runner{"composer": phpRunner}
+	for name := range set("next vite nuxt astro ng webpack rollup turbo nx lerna deno just task rake invoke mise npm pnpm yarn bun") {
+		m[name] = anyRunner
+	}
+	for name := range set("sbt mix zig flutter dart forge") {
+		m[name] = 0
+	}
+	return m
+}()
+
+// program says what a program checks.
+func program(name string, args []string) check {
+	if c, ok := programs[name]; ok {
+		return c
+	}
+	all := from(args, nil)
+	if packageManagers[name] {
+		all = from(args, workspaceOptions)
+	}
+	if name == "cargo" && strings.HasPrefix(all[0], "+") { // of another toolchain
+		all = from(all[1:], nil)
+	}
+	first, next := all[0], from(all[1:], workspaceOptions)[0]
+	if c, ok := programs[name+" "+first]; ok {
+		return c
+	}
+	by, names := taskRunners[name]
+	switch {
+	case name == "go" && first == "test":
+		for i, a := range args {
+			if a == "-c" || a == "-run=^$" || a == "-run=XXX" || a == "-run" && i+1 < len(args) && (args[i+1] == "^$" || args[i+1] == "XXX") {
+				return check{kind: buildCheck, by: goRunner | compileRunner} // no test is run
+			}
 		}
-	case "deno":
-		if first == "task" {
-			return check{script(second(args)), anyRunner}, nil
-		}
-	case "next", "vite", "nuxt", "astro", "ng", "webpack", "rollup", "turbo", "nx", "lerna":
-		if first == "run" {
-			first = second(args)
-		}
-		return check{script(first), anyRunner}, nil
-	case "python", "python3", "py":
-		switch {
-		case len(args) > 1 && args[0] == "-m" && args[1] != "unittest":
-			return check{}, args[1:]
-		case len(args) > 1 && args[0] == "-m", path.Base(first) == "manage.py" && second(args) == "test":
-			return check{testCheck, pythonRunner}, nil
-		}
-	case "uv", "poetry", "pipenv", "hatch", "rye", "pdm":
-		if first == "run" {
-			return check{}, from(from(args)[1:], "--with", "--extra", "--group", "-p", "--python")
-		}
-	case "mvn", "mvnw":
-		return check{goal(args), mavenRunner}, nil
-	case "gradle", "gradlew":
-		return check{goal(args), gradleRunner}, nil
-	case "sbt", "mix", "zig", "flutter", "dart", "forge":
-		return check{script(first), 0}, nil
-	case "make", "gmake":
-		targets := arguments(args, "-C", "-f", "-j", "-o")
+		return check{kind: testCheck, by: goRunner | compileRunner}
+	case formatters[name] && slices.ContainsFunc(args, func(a string) bool { return a == "-l" || a == "-d" || a == "-w" || a == "-s" }):
+		return check{kind: formatCheck}
+	case name == "node" && slices.Contains(args, "--test"):
+		return check{kind: testCheck, by: scriptRunner}
+	case pythons[name] && (path.Base(first) == "manage.py" && next == "test" || len(args) > 1 && args[0] == "-m"):
+		return check{kind: testCheck, by: pythonRunner}
+	case name == "mvn" || name == "mvnw":
+		return check{kind: goal(args), by: mavenRunner}
+	case name == "gradle" || name == "gradlew":
+		return check{kind: goal(args), by: gradleRunner}
+	case name == "make" || name == "gmake":
+		targets := arguments(args, []string{"-C", "-f", "-j", "-o"})
 		if len(targets) == 0 {
-			return check{buildCheck, anyRunner}, nil
+			return check{kind: buildCheck, by: anyRunner}
 		}
 		last := targets[len(targets)-1]
 		if last == "check" {
-			return check{testCheck, anyRunner}, nil // by the conventions of GNU
+			last = testCheck // by the conventions of GNU
 		}
-		return check{script(last), anyRunner}, nil
-	case "just", "task", "rake", "invoke":
-		return check{script(first), anyRunner}, nil
-	case "mise":
-		switch first {
-		case "run", "r":
-			return check{script(second(args)), anyRunner}, nil
-		case "exec", "x":
-			if i := slices.Index(args, "--"); i >= 0 {
-				return check{}, append(args[i+1:], "")
-			}
-		}
-	case "cmake":
-		if slices.Contains(args, "--build") {
-			return check{buildCheck, makeRunner}, nil
-		}
-	case "bundle":
-		if first == "exec" {
-			return check{}, from(args)[1:]
-		}
-	case "rails":
-		if strings.HasPrefix(first, "test") {
-			return check{testCheck, railsRunner}, nil
-		}
-	case "composer":
-		if first == "run" || first == "run-script" {
-			first = second(args)
-		}
-		return check{script(first), phpRunner}, nil
-	case "php", "artisan":
-		switch {
-		case first == "test" || path.Base(first) == "artisan" && second(args) == "test":
-			return check{testCheck, phpRunner}, nil
-		case strings.Contains(first, "/"):
-			return check{}, from(args)
-		}
+		return check{kind: script(last), by: anyRunner}
+	case name == "cmake" && slices.Contains(args, "--build"):
+		return check{kind: buildCheck, by: makeRunner}
+	case name == "rails" && strings.HasPrefix(first, "test"):
+		return check{kind: testCheck, by: railsRunner}
+	case (name == "php" || name == "artisan") && (first == "test" || path.Base(first) == "artisan" && next == "test"):
+		return check{kind: testCheck, by: phpRunner}
+	case !names:
+		return check{}
+	case first == "run" || first == "task" || first == "r" || first == "run-script" || first == "rum":
+		return check{kind: script(next), by: by}
+	case packageManagers[name]:
+		return packageCommand(name, first)
 	}
-	return check{}, nil
+	return check{kind: script(first), by: by}
 }
 
-// silent are programs that print nothing where they find nothing.
-var silent = set("tsc tsgo vue-tsc eslint staticcheck flake8 shellcheck")
-
-// mute reports whether a check prints nothing where it finds nothing.
-func mute(words []string) bool {
-	for range 4 {
-		if words = unwrap(words); len(words) == 0 {
-			return false
-		}
-		name, args := path.Base(words[0]), words[1:]
-		switch {
-		case name == "go":
-			return len(args) > 0 && (args[0] == "build" || args[0] == "vet" || args[0] == "test" && slices.Contains(args, "-c"))
-		case silent[name], (name == "pnpm" || name == "yarn" || name == "bun") && len(args) > 0 && silent[args[0]]:
-			return true
-		}
-		_, rest := program(name, args)
-		if rest == nil {
-			return listing(words)
-		}
-		words = rest
+// packageCommand reads the commands of the package managers of JavaScript: most of
+// them take the name of a script or of a program for one.
+func packageCommand(name, first string) check {
+	tests := first == "test" || first == "t" || first == "tst"
+	if c, ok := programs[first]; ok && name != "npm" { // pnpm vitest
+		return c
 	}
-	return false
-}
-
-func second(words []string) string {
-	if a := arguments(words); len(a) > 1 {
-		return a[1]
+	switch {
+	case tests && name == "bun":
+		return check{kind: testCheck, by: scriptRunner}
+	case tests:
+		return check{kind: testCheck, by: anyRunner}
+	case name == "npm":
+		return check{}
 	}
-	return ""
-}
-
-// packageScript reads the calls of the package managers of JavaScript.
-func packageScript(name string, args []string) (c check, rest []string) {
-	a := from(args, "-w", "--workspace", "--prefix", "--filter", "-F", "-C", "--dir", "--cwd")
-	switch a[0] {
-	case "run", "run-script", "rum":
-		a = from(a[1:], "-w", "--workspace", "--prefix", "--filter", "-F")
-		return check{script(a[0]), anyRunner}, nil
-	case "test", "t", "tst":
-		if name == "bun" {
-			return check{testCheck, scriptRunner}, nil
-		}
-		return check{testCheck, anyRunner}, nil
-	case "exec", "dlx", "x":
-		if a = a[1:]; len(a) > 0 && a[0] == "--" {
-			a = a[1:]
-		}
-		return check{}, from(a, "-p", "--package")
-	}
-	if name == "npm" || a[0] == "" {
-		return check{}, nil
-	}
-	if name == "yarn" && a[0] == "workspace" && len(a) > 2 {
-		return packageScript(name, a[2:])
-	}
-	if c, ok := programs[a[0]]; ok { // pnpm vitest
-		return c, nil
-	}
-	return check{script(a[0]), anyRunner}, nil
+	return check{kind: script(first), by: anyRunner}
 }
 
 // scriptWords tell from a part of a script's name what the script does.
@@ -415,7 +377,7 @@ func script(name string) string {
 // goal reads the goals of Maven and the tasks of Gradle: the one that says most
 // names the check.
 func goal(args []string) (kind string) {
-	for _, a := range arguments(args, "-f", "-pl", "-p", "-P", "--file", "-x") {
+	for _, a := range arguments(args, []string{"-f", "-pl", "-p", "-P", "--file", "-x"}) {
 		a = strings.ToLower(a[strings.LastIndexByte(a, ':')+1:])
 		begins := func(word string) bool { return strings.HasPrefix(a, word) }
 		switch {

@@ -1,21 +1,45 @@
 package summarize
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 )
 
 // gitAct is what a command asks of git that changes where the work stands.
 type gitAct struct {
-	step    int
-	verb    string // "commit", "push", "switch", "reset", "stash", "pop", "discard", "rebase", "show" (the branch), "status", "pr"
-	subject string // of a commit; "" if it is not known
-	amend   bool
-	silent  bool // it prints nothing where it succeeds
-	name    string
-	fresh   bool     // of "switch": the branch is new
-	refs    []string // what is pushed
+	verb    gitVerb
+	dir     string   // the folder that it is told to run in; "" for none
+	name    string   // the branch or commit that it names
+	subject string   // of a commit; "" if it is not known
+	amend   bool     // of a commit; of a reset, that it takes the files too
+	fresh   bool     // of a switch: the branch is new
+	file    bool     // of a switch: the name may be that of a file
+	refs    []string // what is pushed, or the files that are discarded
 }
+
+// gitVerb is what is asked of git.
+type gitVerb uint8
+
+const (
+	gitCommit gitVerb = iota + 1
+	gitPush
+	gitSwitch
+	gitDetach
+	gitReset
+	gitStash
+	gitPop
+	gitDiscard
+	gitRebase
+	gitPick // makes commits of its own
+	gitTell // the branch alone
+	gitStar // the branch, among others
+	gitAsk  // for the status
+	gitPull // a pull request
+)
 
 // gitSafe are the subcommands of git that print nothing but git's own words: no
 // content of files, no messages as they are.
@@ -25,29 +49,20 @@ var gitSafe = set("status add commit push branch checkout switch stash pull fetc
 // quiet are commands that print nothing, or what the agent itself wrote.
 var quiet = set("cd pushd export set true : sleep mkdir rm mv cp touch chmod pwd gofmt")
 
-// quietStep reports whether a command cannot print lines that somebody else
-// wrote.
-func quietStep(s *step) bool {
-	if len(s.words) == 0 || s.shown == notShown {
+// quietly reports whether a command cannot print lines that somebody else wrote.
+func quietly(c *shell.Command) bool {
+	if len(c.Words) == 0 || c.Shown == shell.NotShown {
 		return true
 	}
-	switch name := s.words[0].text; name {
+	switch name := c.Name(); name {
 	case "echo", "printf":
-		for _, w := range s.words {
-			if w.open {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(c.Words, func(w shell.Word) bool { return w.Open })
 	case "tail", "head", "tee": // of a pipe
-		for _, w := range s.words[1:] {
-			if !strings.HasPrefix(w.text, "-") && strings.Trim(w.text, "0123456789") != "" {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(c.Words[1:], func(w shell.Word) bool {
+			return !strings.HasPrefix(w.Text, "-") && strings.Trim(w.Text, "0123456789") != ""
+		})
 	case "git":
-		sub, _, _ := gitWords(s)
+		sub, _, _ := gitWords(c)
 		return gitSafe[sub]
 	default:
 		return quiet[name]
@@ -56,237 +71,240 @@ func quietStep(s *step) bool {
 
 // gitWords returns the subcommand of a call of git, its arguments, and the folder
 // it is told to run in.
-func gitWords(s *step) (sub string, args []word, dir string) {
-	w := s.words
-	if len(w) == 0 || w[0].text != "git" {
+func gitWords(c *shell.Command) (sub string, args []shell.Word, dir string) {
+	if c.Name() != "git" {
 		return "", nil, ""
 	}
-	for w = w[1:]; len(w) > 0; w = w[1:] {
+	for w := c.Words[1:]; len(w) > 0; w = w[1:] {
+		option := w[0].Text
+		valued := option == "-C" || option == "-c" || option == "--git-dir" || option == "--work-tree"
 		switch {
-		case w[0].text == "-C" && len(w) > 1:
-			if dir = shellPath(w[1].text); dir == "" || w[1].open {
-				dir = unknownDir
-			}
+		case valued && len(w) > 1:
 			w = w[1:]
-		case (w[0].text == "-c" || w[0].text == "--git-dir" || w[0].text == "--work-tree") && len(w) > 1:
-			if w[0].text != "-c" {
-				dir = unknownDir
+			if option == "-C" {
+				dir = shell.Path(w[0].Text)
 			}
-			w = w[1:]
-		case strings.HasPrefix(w[0].text, "-"):
-		default:
-			return w[0].text, w[1:], dir
+			if option != "-c" && dir == "" || strings.HasPrefix(option, "--") {
+				dir = shell.Unknown
+			}
+		case !strings.HasPrefix(option, "-"):
+			return option, w[1:], dir
 		}
 	}
 	return "", nil, dir
 }
 
 // readGit finds what a command asks of git; nil where that changes nothing.
-func readGit(n int, s *step) *gitAct {
-	if len(s.words) > 2 && s.words[0].text == "gh" && s.words[1].text == "pr" || len(s.words) > 2 && s.words[0].text == "glab" && s.words[1].text == "mr" {
-		switch s.words[2].text {
+func readGit(c *shell.Command) *gitAct {
+	if name := c.Name(); len(c.Words) > 2 && (name == "gh" && c.Words[1].Text == "pr" || name == "glab" && c.Words[1].Text == "mr") {
+		switch c.Words[2].Text {
 		case "create", "edit", "ready":
-			return &gitAct{step: n, verb: "pr", name: s.words[2].text}
+			return &gitAct{verb: gitPull}
 		case "checkout":
-			return &gitAct{step: n, verb: "switch"}
-		case "view":
-			for _, w := range s.words[3:] {
-				if !strings.HasPrefix(w.text, "-") {
-					return nil // that of something else, or a value: nobody knows
-				}
-			}
+			return &gitAct{verb: gitSwitch}
 		}
 		return nil
 	}
-	sub, args, _ := gitWords(s)
-	a := &gitAct{step: n, verb: sub}
+	sub, args, dir := gitWords(c)
+	if sub == "" {
+		return nil
+	}
+	a := &gitAct{dir: dir}
 	var texts []string // arguments that are no options
 	for _, w := range args {
-		if !strings.HasPrefix(w.text, "-") {
-			texts = append(texts, w.text)
+		if !strings.HasPrefix(w.Text, "-") {
+			texts = append(texts, w.Text)
 		}
 	}
 	has := func(options ...string) bool {
-		for _, w := range args {
-			if slices.Contains(options, w.text) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(args, func(w shell.Word) bool { return slices.Contains(options, w.Text) })
+	}
+	first := ""
+	if len(texts) > 0 {
+		first = texts[0]
 	}
 	switch sub {
 	case "commit":
-		return readCommit(a, s, args)
+		if has("--dry-run", "--short", "--porcelain", "--interactive") {
+			return nil
+		}
+		a.verb = gitCommit
+		a.readCommit(c, args)
 	case "push":
 		if has("-d", "--delete", "--tags", "-n", "--dry-run", "--mirror", "--prune") {
 			return nil
 		}
+		a.verb = gitPush
 		if len(texts) > 1 {
 			a.refs = texts[1:]
 		}
-		a.silent = has("-q", "--quiet")
-		return a
 	case "checkout", "switch":
-		a.verb = "switch"
-		for i, w := range args {
-			if w.text == "--" || w.text == "-p" || w.text == "--patch" {
-				return discards(a, args[i+1:])
-			}
-			if slices.Contains([]string{"-b", "-B", "-c", "-C", "--create", "--orphan"}, w.text) && i+1 < len(args) {
-				a.fresh = len(texts) == 1
-				if !args[i+1].open {
-					a.name = args[i+1].text
-				}
-				return a
-			}
-		}
-		if len(texts) == 1 && texts[0] == "." {
-			return discards(a, args)
-		}
-		if len(texts) != 1 || has("--detach", "-d") {
-			return &gitAct{step: n, verb: "detach"}
-		}
-		if !args[len(args)-1].open {
-			a.name = texts[0]
-		}
-		a.silent = sub == "checkout" // a name may be that of a file
-		return a
+		a.readSwitch(sub, args, texts, has("--detach", "-d"))
 	case "restore":
-		if has("--staged", "-S") && !has("--worktree", "-W") {
-			return nil
+		if !has("--staged", "-S") || has("--worktree", "-W") {
+			a.discard(args)
 		}
-		return discards(a, args)
 	case "reset":
-		if has("--") || len(texts) > 1 || len(texts) == 1 && (strings.ContainsAny(texts[0], "*") || strings.Contains(texts[0], ".") && !strings.Contains(texts[0], "..")) {
+		if has("--") || len(texts) > 1 || strings.Contains(first, "*") || strings.Contains(first, ".") && !strings.Contains(first, "..") {
 			return nil // of files: the index only
 		}
-		a.name = "HEAD"
-		if len(texts) == 1 {
-			a.name = texts[0]
-		}
-		a.amend = has("--hard") // the files too
-		return a
+		a.verb, a.name, a.amend = gitReset, cmp.Or(first, "HEAD"), has("--hard")
 	case "stash":
-		switch {
-		case len(texts) == 0 || texts[0] == "push" || texts[0] == "save":
-			return a
-		case texts[0] == "pop" || texts[0] == "apply":
-			a.verb = "pop"
-			return a
+		switch first {
+		case "", "push", "save":
+			a.verb = gitStash
+		case "pop", "apply":
+			a.verb = gitPop
 		}
-		return nil
 	case "rebase", "filter-branch":
-		a.verb = "rebase"
-		return a
-	case "merge", "cherry-pick", "revert", "am":
-		a.verb = "pick" // makes commits of its own
-		return a
+		a.verb = gitRebase
+	case "merge", "cherry-pick", "revert", "am": // makes commits of its own
+		a.verb = gitPick
 	case "pull":
-		if has("--rebase", "-r") || strings.Contains(s.text, "--rebase") {
-			a.verb = "rebase"
-			return a
+		if has("-r") || strings.Contains(c.Text, "--rebase") {
+			a.verb = gitRebase
 		}
-		return nil
 	case "status":
-		return a
+		a.verb = gitAsk
 	case "branch":
 		switch {
 		case has("--show-current"):
-			a.verb = "show"
-			return a
-		case len(texts) == 0 && !has("-r", "--remotes", "--format"), len(texts) == 0 && has("-a", "-v", "-vv"):
-			a.verb = "star"
-			return a
+			a.verb = gitTell
+		case len(texts) == 0 && (!has("-r", "--remotes", "--format") || has("-a", "-v", "-vv")):
+			a.verb = gitStar
 		}
-		return nil
 	case "rev-parse":
-		if has("--abbrev-ref") && len(texts) == 1 && texts[0] == "HEAD" {
-			a.verb = "show"
-			return a
+		if has("--abbrev-ref") && len(texts) == 1 && first == "HEAD" {
+			a.verb = gitTell
 		}
 	}
-	return nil
+	if a.verb == 0 {
+		return nil
+	}
+	return a
 }
 
-// discards is a call that takes back changes of files: of those it names, or of
-// all where it names a folder or a pattern.
-func discards(a *gitAct, args []word) *gitAct {
-	a.verb = "discard"
+// readSwitch reads the arguments of "git checkout" and "git switch"; texts are those
+// that are no options.
+func (a *gitAct) readSwitch(sub string, args []shell.Word, texts []string, detach bool) {
+	a.verb = gitSwitch
+	for i, w := range args {
+		switch w.Text {
+		case "--", "-p", "--patch":
+			a.discard(args[i+1:])
+			return
+		case "-b", "-B", "-c", "-C", "--create", "--orphan":
+			if i+1 < len(args) {
+				a.fresh = len(texts) == 1
+				a.name = known(args[i+1])
+				return
+			}
+		}
+	}
+	switch {
+	case len(texts) == 1 && texts[0] == ".":
+		a.discard(args)
+	case len(texts) != 1 || detach:
+		*a = gitAct{verb: gitDetach, dir: a.dir}
+	default:
+		a.file = sub == "checkout"
+		if known(args[len(args)-1]) != "" {
+			a.name = texts[0]
+		}
+	}
+}
+
+// known is the text of a word; "" if nobody knows what it came to.
+func known(w shell.Word) string {
+	if w.Open {
+		return ""
+	}
+	return w.Text
+}
+
+// discard is a call that takes back changes of files: of those it names, or of all
+// where it names a folder or a pattern.
+func (a *gitAct) discard(args []shell.Word) {
+	a.verb = gitDiscard
 	for _, w := range args {
-		if strings.HasPrefix(w.text, "-") {
+		if strings.HasPrefix(w.Text, "-") {
 			continue
 		}
-		name := shellPath(w.text)
-		if name == "" || w.open || name == "." || strings.HasSuffix(name, "/") {
+		name := shell.Path(w.Text)
+		if name == "" || name == "." || strings.HasSuffix(name, "/") {
 			a.refs = nil
-			return a
+			return
 		}
 		a.refs = append(a.refs, name)
 	}
-	return a
 }
 
-// readCommit reads the arguments of "git commit".
-func readCommit(a *gitAct, s *step, args []word) *gitAct {
-	known := false
-	for i := 0; i < len(args); i++ {
-		w := args[i]
-		value := func() word {
-			if i+1 < len(args) {
-				i++
-				return args[i]
-			}
-			return word{open: true}
+// readCommit reads the arguments of "git commit". The first message has the subject.
+func (a *gitAct) readCommit(c *shell.Command, args []shell.Word) {
+	told := false
+	take := func(w shell.Word) {
+		if !told {
+			told = true
+			a.subject = subjectOf(known(w))
 		}
-		take := func(w word) {
-			if !known { // the first is the subject
-				known = true
-				if !w.open {
-					a.subject = subjectOf(w.text)
-				}
-			}
-		}
-		switch {
-		case w.text == "--":
-			return a
-		case w.text == "--dry-run" || w.text == "--short" || w.text == "--porcelain" || w.text == "--interactive":
-			return nil
-		case w.text == "--amend":
+	}
+	for _, o := range options(args) {
+		switch o.name {
+		case "--amend":
 			a.amend = true
-		case w.text == "-q" || w.text == "--quiet":
-			a.silent = true
-		case w.text == "-m" || w.text == "--message":
-			take(value())
-		case strings.HasPrefix(w.text, "--message="):
-			take(word{strings.TrimPrefix(w.text, "--message="), w.open})
-		case w.text == "-F" || w.text == "--file":
-			if file := value(); file.text == "-" && s.body != "" {
-				take(word{s.body, strings.ContainsAny(s.body, "$`")})
-			} else {
-				known = true
+		case "-m", "--message":
+			take(o.value)
+		case "-F", "--file":
+			if o.value.Text != "-" || c.Document == "" {
+				take(shell.Word{Open: true})
 			}
-		case w.text == "--author" || w.text == "--date" || w.text == "-C" || w.text == "-c" || w.text == "--fixup" || w.text == "-t" || w.text == "--trailer":
-			value()
-		case strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && len(w.text) > 2:
-			// Options in one word: -am, -qm, -mtext.
-			for j := 1; j < len(w.text); j++ {
-				switch w.text[j] {
-				case 'q':
-					a.silent = true
-				case 'm':
-					if rest := w.text[j+1:]; rest != "" {
-						take(word{rest, w.open})
-					} else {
-						take(value())
-					}
-					j = len(w.text)
-				case 'F', 'C', 'c', 't', 'S', 'u':
-					j = len(w.text)
+			take(shell.Word{Text: c.Document, Open: strings.ContainsAny(c.Document, "$`")})
+		}
+	}
+}
+
+// option is an option of a command, with its value where it takes one.
+type option struct {
+	name  string
+	value shell.Word
+}
+
+// valued are the options of "git commit" that take a value.
+var valued = set("-m --message -F --file --author --date -C -c --fixup -t --trailer")
+
+// options reads the options of "git commit", up to "--": -am, -mtext, --message=text.
+func options(args []shell.Word) (out []option) {
+	for len(args) > 0 && args[0].Text != "--" {
+		w := args[0]
+		args = args[1:]
+		next := func() shell.Word {
+			value := shell.Word{Open: true}
+			if len(args) > 0 {
+				value, args = args[0], args[1:]
+			}
+			return value
+		}
+		name, value, told := strings.Cut(w.Text, "=")
+		switch {
+		case strings.HasPrefix(w.Text, "--") && !told && valued[name]:
+			out = append(out, option{name, next()})
+		case strings.HasPrefix(w.Text, "--"):
+			out = append(out, option{name, shell.Word{Text: value, Open: w.Open}})
+		case strings.HasPrefix(w.Text, "-"):
+			for letters := w.Text[1:]; letters != ""; {
+				o := option{name: "-" + letters[:1]}
+				letters = letters[1:]
+				switch {
+				case valued[o.name] && letters == "":
+					o.value = next()
+				case valued[o.name], o.name == "-S", o.name == "-u":
+					o.value, letters = shell.Word{Text: letters, Open: w.Open}, ""
 				}
+				out = append(out, o)
 			}
 		}
 	}
-	return a
+	return out
 }
 
 // subjectOf is the subject that git takes from a message: its first paragraph on
@@ -322,7 +340,6 @@ const (
 	switched                       // "Switched to branch 'main'"
 	starred                        // "* main"
 	pullAddress                    // "https://github.com/o/r/pull/12"
-	upToDate
 )
 
 // readGitLine reads one line of output.
@@ -330,45 +347,32 @@ func readGitLine(line string) (gitLine, bool) {
 	if len(line) < 4 || len(line) > 1000 {
 		return gitLine{}, false
 	}
+	kind, name := gitKind(0), ""
 	switch c := line[0]; {
 	case c == '[':
 		head, subject, ok := strings.Cut(line[1:], "] ")
-		if !ok {
-			return gitLine{}, false
-		}
-		head = strings.Replace(head, "detached HEAD", "HEAD", 1)
-		branch, hash, _ := strings.Cut(head, " ")
+		branch, hash, _ := strings.Cut(strings.Replace(head, "detached HEAD", "HEAD", 1), " ")
 		hash = strings.TrimPrefix(hash, "(root-commit) ")
-		if !isHash(hash) || !branchName(branch) {
+		if !ok || !isHash(hash) || !branchName(branch) {
 			return gitLine{}, false
 		}
 		return gitLine{committed, branch, hash, subject}, true
-	case c == '!':
-		if strings.Contains(line, "rejected]") || strings.Contains(line, "[remote failure]") {
-			return gitLine{kind: notPushed}, true
-		}
-	case strings.HasPrefix(line, "error: failed to push"), strings.HasPrefix(line, "fatal: "):
+	case c == '!' && (strings.Contains(line, "rejected]") || strings.Contains(line, "[remote failure]")),
+		strings.HasPrefix(line, "error: failed to push"), strings.HasPrefix(line, "fatal: "):
 		return gitLine{kind: notPushed}, true
-	case line == "Everything up-to-date":
-		return gitLine{kind: upToDate}, true
 	case strings.HasPrefix(line, "On branch "):
-		if name := line[len("On branch "):]; branchName(name) {
-			return gitLine{kind: onBranch, branch: name}, true
-		}
+		kind, name = onBranch, line[len("On branch "):]
 	case strings.HasPrefix(line, "Switched to "), strings.HasPrefix(line, "Already on '"):
-		if _, name, ok := strings.Cut(line, "'"); ok {
-			if name = strings.TrimSuffix(name, "'"); branchName(name) {
-				return gitLine{kind: switched, branch: name}, true
-			}
-		}
-	case strings.HasPrefix(line, "https://"):
-		if pullURL(line) {
-			return gitLine{kind: pullAddress, text: line}, true
-		}
-	case c == '*' && line[1] == ' ' && line[2] != '[':
-		if name, _, _ := strings.Cut(line[2:], " "); branchName(name) && name != "(HEAD" {
-			return gitLine{kind: starred, branch: name}, true
-		}
+		_, name, _ = strings.Cut(line, "'")
+		kind, name = switched, strings.TrimSuffix(name, "'")
+	case c == '*' && line[1] == ' ' && line[2] != '[' && !strings.HasPrefix(line, "* (HEAD"):
+		name, _, _ = strings.Cut(line[2:], " ")
+		kind = starred
+	case pullRequest.MatchString(line):
+		return gitLine{kind: pullAddress, text: line}, true
+	}
+	if kind != 0 && branchName(name) {
+		return gitLine{kind: kind, branch: name}, true
 	}
 	// A line of a push: a sign, "old..new" or "[new branch]", and where it went.
 	if at := strings.Index(line, " -> "); at > 0 {
@@ -386,32 +390,13 @@ func readGitLine(line string) (gitLine, bool) {
 	return gitLine{}, false
 }
 
-func isHash(s string) bool {
-	if len(s) < 4 || len(s) > 64 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
+var (
+	hash        = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
+	pullRequest = regexp.MustCompile(`^https://[^/\s"'<>]*(/[^/\s"'<>]*){2,}/(pulls?|merge_requests|pull-requests)/[0-9]+$`)
+)
+
+func isHash(s string) bool { return hash.MatchString(s) }
 
 func branchName(s string) bool {
 	return s != "" && len(s) <= 200 && !strings.ContainsAny(s, " ~^:?*[\\\t'\"<>|")
-}
-
-// pullURL reports whether a text is the address of a pull or merge request.
-func pullURL(s string) bool {
-	rest, ok := strings.CutPrefix(s, "https://")
-	if !ok || len(s) > 300 || strings.ContainsAny(s, " \t\"'<>") {
-		return false
-	}
-	for _, mark := range [...]string{"/pull/", "/pulls/", "/merge_requests/", "/pull-requests/"} {
-		if host, number, ok := strings.Cut(rest, mark); ok && strings.Count(host, "/") >= 2 && number != "" && strings.Trim(number, "0123456789") == "" {
-			return true
-		}
-	}
-	return false
 }

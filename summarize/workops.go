@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -24,16 +25,8 @@ func changes(name string) bool {
 	if i := strings.LastIndexAny(name, "./:"); i >= 0 && i+1 < len(name) {
 		name = name[i+1:]
 	}
-	end := 0
-	for end < len(name) && isLower(name[end]) {
-		end++
-	}
-	if end == 0 { // BookFlight
-		end = min(1, len(name))
-		for end < len(name) && isLower(name[end]) {
-			end++
-		}
-	}
+	capital := min(1, len(name)) // BookFlight
+	end := capital + strings.IndexFunc(name[capital:]+"_", func(c rune) bool { return c < 'a' || c > 'z' })
 	return changing[strings.ToLower(name[:end])]
 }
 
@@ -48,30 +41,7 @@ var refusals = []string{
 // its answer or in the error of a document; "" if it does not say so.
 func refusal(head, text string) string {
 	if strings.HasPrefix(head, "{") && rawjson.Valid(text) {
-		doc := gjson.Parse(text)
-		for _, key := range [...]string{"error", "errors", "error_message", "errorMessage"} {
-			switch e := doc.Get(key); {
-			case e.Type == gjson.String && strings.TrimSpace(e.Str) != "":
-				return clip.Brief(e.Str, maxLine)
-			case e.IsObject():
-				if m := firstText(e, "message", "detail", "reason"); m != "" {
-					return clip.Brief(m, maxLine)
-				}
-				return clip.Brief(e.Raw, maxLine)
-			case e.IsArray() && len(e.Array()) > 0:
-				return clip.Brief(e.Raw, maxLine)
-			}
-		}
-		if doc.Get("success").Type == gjson.False || doc.Get("ok").Type == gjson.False || doc.Get("isError").Type == gjson.True {
-			return clip.Brief(firstText(doc, "message", "detail", "reason"), maxLine) + refusedWordless(doc)
-		}
-		if s := strings.ToLower(doc.Get("status").String()); s == "error" || s == "failed" || s == "failure" || s == "denied" || s == "rejected" {
-			if m := firstText(doc, "message", "detail", "reason"); m != "" {
-				return clip.Brief(m, maxLine)
-			}
-			return "status " + clip.Brief(s, 20)
-		}
-		return ""
+		return refusedIn(gjson.Parse(text))
 	}
 	first, _, _ := strings.Cut(head, "\n")
 	for _, mark := range refusals {
@@ -82,10 +52,23 @@ func refusal(head, text string) string {
 	return ""
 }
 
-// refusedWordless stands for a reason where there is none.
-func refusedWordless(doc gjson.Result) string {
-	if firstText(doc, "message", "detail", "reason") == "" {
-		return "success false"
+// refusedIn is why a document says that what was asked was not done.
+func refusedIn(doc gjson.Result) string {
+	why := func(v gjson.Result) string { return clip.Brief(firstText(v, "message", "detail", "reason"), maxLine) }
+	for _, key := range [...]string{"error", "errors", "error_message", "errorMessage"} {
+		switch e := doc.Get(key); {
+		case e.Type == gjson.String && strings.TrimSpace(e.Str) != "":
+			return clip.Brief(e.Str, maxLine)
+		case e.IsObject(), e.IsArray() && len(e.Array()) > 0:
+			return cmp.Or(why(e), clip.Brief(e.Raw, maxLine))
+		}
+	}
+	if doc.Get("success").Type == gjson.False || doc.Get("ok").Type == gjson.False || doc.Get("isError").Type == gjson.True {
+		return cmp.Or(why(doc), "success false")
+	}
+	switch s := strings.ToLower(doc.Get("status").String()); s {
+	case "error", "failed", "failure", "denied", "rejected":
+		return cmp.Or(why(doc), "status "+s)
 	}
 	return ""
 }

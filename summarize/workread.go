@@ -8,6 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -15,9 +16,6 @@ import (
 // callWork is what a call says about the work; nil where it says nothing.
 type callWork struct {
 	steps      []step
-	acts       []gitAct
-	checks     []checkAct
-	edits      []editAct
 	owned      bool   // all that its commands print are words of git or of the agent
 	pwd        bool   // the last command prints the folder
 	workdir    string // the folder that the tool was told to run in
@@ -28,54 +26,46 @@ type callWork struct {
 	opensPull  bool   // a tool that opens a pull request
 }
 
-type checkAct struct {
-	check
-	step    int
-	command string
-	lists   bool // it reports by what it prints, and its status says nothing
-	mute    bool // it prints nothing where it finds nothing
-}
-
-type editAct struct {
-	step int
-	fileOp
+// step is one command of a command line.
+type step struct {
+	shell.Command
+	git   *gitAct
+	check *check
+	edits []fileOp
+	quiet bool // it cannot print lines that somebody else wrote
 }
 
 // maxCommand bounds the command of a check, in bytes.
 const maxCommand = 120
 
-// readCallWork reads a call whose other facts are read already.
-func readCallWork(c *callFacts, arguments string) *callWork {
+// stoppers are tools that end what they are asked about.
+var stoppers = set("killshell killbash taskstop jobkill closeagent")
+
+// readCallWork reads a call whose other facts are read already; line are the
+// commands of its command line.
+func readCallWork(c *callFacts, args gjson.Result, line []shell.Command) *callWork {
 	w := &callWork{}
-	args := gjson.Result{}
-	if rawjson.Valid(arguments) {
-		args = gjson.Parse(arguments)
-	}
+	name := toolpolicy.Normal(c.name)
 	some := false
 	switch c.class {
 	case toolpolicy.Shell:
-		line := arguments
-		if args.IsObject() {
-			line = command(args)
-			w.workdir = firstText(args, "workdir", "cwd", "working_directory", "dir_path")
-			w.background = args.Get("run_in_background").Bool() || args.Get("is_background").Bool()
-			if toolpolicy.Normal(c.name) == "writestdin" {
-				w.about = firstText(args, "session_id")
-				return w
-			}
+		if name == "writestdin" && args.IsObject() {
+			w.about = firstText(args, "session_id")
+			return w
 		}
-		some = w.readSteps(c.name, line) || w.workdir != "" || w.background
+		w.workdir = firstText(args, "workdir", "cwd", "working_directory", "dir_path")
+		w.background = args.Get("run_in_background").Bool() || args.Get("is_background").Bool()
+		some = shellSpeech[name] && w.readSteps(line) || w.workdir != "" || w.background
 	case toolpolicy.Agent:
 		w.background = args.Get("run_in_background").Bool()
 		some = true
 	case toolpolicy.Poll:
 		w.about = firstText(args, "bash_id", "shell_id", "task_id", "agent_id", "session_id", "id")
-		name := toolpolicy.Normal(c.name)
-		w.stops = name == "killshell" || name == "killbash" || name == "taskstop" || name == "jobkill" || name == "closeagent"
+		w.stops = stoppers[name]
 		some = w.about != ""
 	case toolpolicy.Other:
 		w.operates = changes(c.name)
-		w.opensPull = strings.HasPrefix(toolpolicy.Normal(c.name), "createpullrequest")
+		w.opensPull = strings.HasPrefix(name, "createpullrequest")
 		some = w.operates
 	}
 	if !some {
@@ -85,60 +75,50 @@ func readCallWork(c *callFacts, arguments string) *callWork {
 }
 
 // readSteps reads a command line; false where it says nothing.
-func (w *callWork) readSteps(tool, line string) bool {
-	if strings.Contains(line, "*** Begin Patch") || !shellSpeech[toolpolicy.Normal(tool)] {
-		return false
-	}
-	list, ok := steps(line)
-	if !ok {
+func (w *callWork) readSteps(line []shell.Command) bool {
+	if len(line) == 0 {
 		return false
 	}
 	w.owned = true
-	moved := false
-	for n := range list {
-		s := &list[n]
-		w.owned = w.owned && quietStep(s)
-		moved = moved || s.dir != ""
-		words := s.plain()
-		if a := readGit(n, s); a != nil {
-			w.acts = append(w.acts, *a)
-		} else if c, ok := checkOf(words); ok {
-			w.checks = append(w.checks, checkAct{check: c, step: n, command: clip.Brief(s.text, maxCommand), lists: listing(words), mute: mute(words)})
+	says := false
+	steps := make([]step, len(line))
+	for n := range line {
+		c := &line[n]
+		s := &steps[n]
+		s.Command, s.quiet, s.git = *c, quietly(c), readGit(c)
+		w.owned = w.owned && s.quiet
+		words := c.Plain()
+		if s.git == nil {
+			s.check = checkOf(words)
 		}
-		for _, op := range s.targets {
-			w.edits = append(w.edits, editAct{n, fileOp{op.path, "edited", ""}}) // it may have been there
+		if s.check != nil {
+			s.check.command = clip.Brief(c.Text, maxCommand)
 		}
-		if len(words) > 0 && words[0] != "touch" {
-			for _, op := range appendOps(nil, words, "") {
-				if op.op == "read" || words[0] == "git" && op.op == "edited" {
-					continue
-				}
-				if op.op == "created" && !strings.HasPrefix(op.note, "moved from ") {
-					op.op = "edited"
-				}
-				w.edits = append(w.edits, editAct{n, op})
+		if c.Name() == "touch" {
+			words = nil
+		}
+		for _, op := range appendOps(nil, words, c.Writes, "") {
+			if op.op == "created" && !strings.HasPrefix(op.note, "moved from ") {
+				op.op = "edited" // it may have been there
+			} else if op.op == "read" || c.Name() == "git" && op.op == "edited" {
+				continue
 			}
+			s.edits = append(s.edits, op)
 		}
+		says = says || s.git != nil || s.check != nil || s.edits != nil || c.Dir != ""
 	}
-	last := &list[len(list)-1]
-	w.pwd = len(last.words) == 1 && last.words[0].text == "pwd"
-	moved = moved || last.changesTo() != ""
-	if len(w.acts)+len(w.checks)+len(w.edits) == 0 && !moved && !w.pwd {
+	last := &line[len(line)-1]
+	w.pwd = len(last.Words) == 1 && last.Name() == "pwd"
+	if !says && last.ChangesTo() == "" && !w.pwd {
 		return false
 	}
-	w.steps = list
+	w.steps = steps
 	return true
 }
 
 // shellSpeech are the tools of class Shell whose input is a command line of a shell.
 var shellSpeech = set("bash shell localshell shellcommand execcommand containerexec unifiedexec exec runshellcommand executecommand executebash " +
 	"cmdrun terminal runinterminal runcommand writestdin")
-
-// listing reports whether a formatter only lists the files that it would change.
-func listing(words []string) bool {
-	words = unwrap(words)
-	return len(words) > 0 && (words[0] == "gofmt" || words[0] == "goimports" || words[0] == "gofumpt") && !slices.Contains(words, "-w")
-}
 
 // resultWork is what a result says about the work.
 type resultWork struct {
@@ -195,7 +175,7 @@ func readResultWork(r *thread.ToolResult, text string) *resultWork {
 		if w.refusal == "" {
 			w.answer = shortAnswer(text)
 		}
-		if url := gjson.Get(head, "html_url"); url.Type == gjson.String && pullURL(url.Str) && rawjson.Valid(text) {
+		if url := gjson.Get(head, "html_url"); url.Type == gjson.String && pullRequest.MatchString(url.Str) && rawjson.Valid(text) {
 			w.pull = url.Str
 		}
 	default:
@@ -214,35 +194,23 @@ var rejections = []string{
 }
 
 func (w *resultWork) readRejection(r *thread.ToolResult, class toolpolicy.Class, head string) {
-	for _, mark := range rejections {
-		if strings.HasPrefix(head, mark) {
-			w.rejected = true
-		}
-	}
-	if w.rejected && r.Outcome != thread.Failure {
+	begins := func(mark string) bool { return strings.HasPrefix(head, mark) }
+	flagged := r.Outcome == thread.Failure
+	w.rejected = slices.ContainsFunc(rejections, begins)
+	if w.rejected && !flagged && class != toolpolicy.Edit && class != toolpolicy.Write && class != toolpolicy.Agent {
 		// A harness that flags failures flags these; where it does not, a file that was
 		// printed may say so.
-		switch class {
-		case toolpolicy.Edit, toolpolicy.Write, toolpolicy.Agent:
-		default:
-			w.rejected, w.halted = len(head) < 40, true
-		}
+		w.rejected, w.halted = len(head) < 40, true
 	}
-	if strings.HasPrefix(head, "[Request interrupted by user") && r.Outcome == thread.Failure {
-		w.rejected = true
-	}
-	if r.Outcome == thread.Failure && (strings.HasPrefix(head, "Permission to use ") && strings.Contains(head, " has been denied") ||
-		strings.HasPrefix(head, "Claude requested permissions to ") && strings.Contains(head, "haven't granted")) {
-		w.barred = true
-	}
-	if w.rejected {
-		for _, mark := range []string{"the user said:\n", "the user said: ", "feedback: ", "<feedback>\n"} {
-			if _, rest, ok := strings.Cut(head, mark); ok {
-				rest, _, _ = strings.Cut(rest, "</feedback>")
-				rest, _, _ = strings.Cut(rest, "\n\nNote: The user's next message")
-				w.said = clip.Brief(strings.TrimSpace(rest), 2*maxArg)
-				return
-			}
+	w.rejected = w.rejected || flagged && begins("[Request interrupted by user")
+	w.barred = flagged && (begins("Permission to use ") && strings.Contains(head, " has been denied") ||
+		begins("Claude requested permissions to ") && strings.Contains(head, "haven't granted"))
+	for _, mark := range [...]string{"the user said:\n", "the user said: ", "feedback: ", "<feedback>\n"} {
+		if _, rest, ok := strings.Cut(head, mark); ok && w.rejected {
+			rest, _, _ = strings.Cut(rest, "</feedback>")
+			rest, _, _ = strings.Cut(rest, "\n\nNote: The user's next message")
+			w.said = clip.Brief(strings.TrimSpace(rest), 2*maxArg)
+			return
 		}
 	}
 }
@@ -271,24 +239,21 @@ func (w *resultWork) readOutput(s string) {
 				continue
 			}
 		}
-		if v, ok := verdictOf(line, p.from > 0 && s[p.from-1] != '\n'); ok {
-			if len(w.verdicts) >= maxVerdicts && !v.good && fails >= maxVerdicts/2 {
-				continue
-			}
-			if !v.good {
-				fails++
-			}
-			v.text = clip.Brief(v.text, maxLine)
-			if len(w.verdicts) >= maxVerdicts { // drop the oldest that says less
-				for i := range w.verdicts {
-					if w.verdicts[i].good {
-						w.verdicts = append(w.verdicts[:i], w.verdicts[i+1:]...)
-						break
-					}
-				}
-			}
-			w.verdicts = append(w.verdicts, v)
+		v, ok := verdictOf(line, p.from > 0 && s[p.from-1] != '\n')
+		full := len(w.verdicts) >= maxVerdicts
+		if !ok || full && !v.good && fails >= maxVerdicts/2 {
+			continue
 		}
+		if !v.good {
+			fails++
+		}
+		if full { // drop the oldest that says less
+			if i := slices.IndexFunc(w.verdicts, func(v verdictLine) bool { return v.good }); i >= 0 {
+				w.verdicts = slices.Delete(w.verdicts, i, i+1)
+			}
+		}
+		v.text = clip.Brief(v.text, maxLine)
+		w.verdicts = append(w.verdicts, v)
 	}
 	w.last = clip.Brief(w.last, maxLine)
 }
@@ -362,6 +327,9 @@ func (w *resultWork) harness(s string) string {
 	return s
 }
 
+// made stand in the first line of what a text editor says that made the edit.
+var made = []string{"successfully", "has been updated", "has been edited", "success.", "wrote "}
+
 // unmade begin, or stand in, the first line of what a text editor says that did not
 // make the edit.
 var unmade = []string{
@@ -371,40 +339,35 @@ var unmade = []string{
 }
 
 func (w *resultWork) readEdited(head string) {
-	first, _, _ := strings.Cut(head, "\n")
-	low := strings.ToLower(first)
-	for _, mark := range [...]string{"successfully", "has been updated", "has been edited", "success.", "wrote "} {
-		if strings.Contains(low, mark) && !strings.Contains(low, "unsuccessfully") && !strings.HasPrefix(low, "error") {
-			w.made = strings.Contains(low, "created successfully at") || strings.HasPrefix(low, "file created") || strings.Contains(low, "created and wrote to new file")
-			w.over = strings.Contains(low, "has been updated") || strings.Contains(low, "overwritten")
-			return
-		}
+	first, _, _ := strings.Cut(strings.ToLower(head), "\n")
+	says := func(mark string) bool { return strings.Contains(first, mark) }
+	if slices.ContainsFunc(made, says) && !says("unsuccessfully") && !strings.HasPrefix(first, "error") {
+		w.made = says("created successfully at") || strings.HasPrefix(first, "file created") || says("created and wrote to new file")
+		w.over = says("has been updated") || says("overwritten")
+		return
 	}
-	for _, mark := range unmade {
-		if strings.Contains(low, mark) {
-			w.undone = true
-			return
-		}
-	}
+	w.undone = slices.ContainsFunc(unmade, says)
 }
 
 func (w *resultWork) readStarted(head string) {
-	if !strings.HasPrefix(head, "Async agent launched successfully") {
-		return
-	}
-	if _, id, ok := strings.Cut(head, "agentId: "); ok {
+	if _, id, ok := strings.Cut(head, "agentId: "); ok && strings.HasPrefix(head, "Async agent launched successfully") {
 		w.started = firstWord(id)
 	}
 }
 
+// ends are how what ran in the background is said to be over.
+var ends = set("completed failed killed stopped error cancelled")
+
 func (w *resultWork) readEnded(head string) {
-	if _, state, ok := strings.Cut(head, "<status>"); ok {
-		state, _, _ = strings.Cut(state, "</status>")
-		switch strings.TrimSpace(state) {
-		case "completed", "failed", "killed", "stopped", "error", "cancelled":
-			w.ended = true
-		}
-	}
+	state, _ := between(head, "<status>", "</status>")
+	w.ended = ends[strings.TrimSpace(state)]
+}
+
+// between is what stands between two marks.
+func between(s, from, to string) (string, bool) {
+	_, rest, ok := strings.Cut(s, from)
+	inside, _, closed := strings.Cut(rest, to)
+	return inside, ok && closed
 }
 
 // messageWork is what a message that a harness wrote says about the work.
@@ -421,58 +384,46 @@ func readMessageWork(m *thread.Message) *messageWork {
 		return nil
 	}
 	var w messageWork
-	some := false
 	for _, p := range m.Parts {
 		t, ok := p.(thread.Text)
 		if !ok {
 			continue
 		}
 		s := strings.TrimSpace(t.Text)
-		if m.Kind == thread.Injected || m.Role == thread.System {
-			if v := w.environment(s, m.Role == thread.System); v {
-				some = true
+		switch {
+		case m.Role == thread.System:
+			w.environment(s)
+		case m.Kind == thread.Injected:
+			dir, ok := between(s, "<cwd>", "</cwd>")
+			if ok && strings.HasPrefix(s, "<environment_context>") && strings.HasPrefix(dir, "/") && !strings.Contains(dir, "\n") {
+				w.directory = dir
 			}
+			w.interrupted = w.interrupted || strings.HasPrefix(s, "[Request interrupted by user")
 		}
-		if m.Kind == thread.Injected && strings.HasPrefix(s, "[Request interrupted by user") {
-			w.interrupted, some = true, true
-		}
-		for rest := s; m.Role == thread.User && len(w.ended) < 16; {
-			var ok bool
-			if _, rest, ok = strings.Cut(rest, "<task-id>"); !ok {
+		for m.Role == thread.User && len(w.ended) < 16 {
+			id, ok := between(s, "<task-id>", "</task-id>")
+			if !ok {
 				break
 			}
-			if id, after, ok := strings.Cut(rest, "</task-id>"); ok && len(id) < 100 {
-				w.ended, rest, some = append(w.ended, id), after, true
+			if len(id) < 100 {
+				w.ended = append(w.ended, id)
 			}
+			_, s, _ = strings.Cut(s, "</task-id>")
 		}
 	}
-	if !some {
+	if w.directory == "" && !w.interrupted && w.ended == nil {
 		return nil
 	}
 	return &w
 }
 
-// environment reads the folder from a block of the harness.
-func (w *messageWork) environment(s string, system bool) bool {
-	if system {
-		_, block, ok := strings.Cut(s, "\n<env>")
-		if block, _, ok2 := strings.Cut(block, "</env>"); ok && ok2 {
-			for line := range strings.Lines(block) {
-				for _, mark := range [...]string{"Working directory: ", "Primary working directory: "} {
-					if dir, ok := strings.CutPrefix(strings.TrimSpace(line), mark); ok && strings.HasPrefix(dir, "/") {
-						w.directory = dir
-					}
-				}
-			}
-		}
-		return w.directory != ""
-	}
-	if strings.HasPrefix(s, "<environment_context>") {
-		if _, dir, ok := strings.Cut(s, "<cwd>"); ok {
-			if dir, _, ok := strings.Cut(dir, "</cwd>"); ok && strings.HasPrefix(dir, "/") && !strings.Contains(dir, "\n") {
-				w.directory = dir
-			}
+// environment reads the folder from a block of a system prompt.
+func (w *messageWork) environment(s string) {
+	block, _ := between(s, "\n<env>", "</env>")
+	for line := range strings.Lines(block) {
+		what, dir, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		if (what == "Working directory" || what == "Primary working directory") && strings.HasPrefix(dir, "/") {
+			w.directory = dir
 		}
 	}
-	return w.directory != ""
 }

@@ -10,6 +10,8 @@ type verdictLine struct {
 	rank uint8 // how much it says: 3 names what failed, 2 counts, 1 is a bare word
 	sum  bool  // it sums up all of a run
 	weak bool  // a program that works may print it too
+	// tally says that the figures of the line tell whether it is good.
+	tally bool
 }
 
 func failed(by runner, rank uint8) verdictLine {
@@ -28,15 +30,21 @@ type verdictForm struct {
 	holds  []string
 }
 
+// digits stands for any digit at the beginning of a line.
+const digits = "0"
+
 // verdicts lists them by their first byte. The first that fits counts.
 var verdicts = func() (t [256][]verdictForm) {
-	some := verdictLine{rank: 2, good: true} // of a part of the run
-	word := verdictLine{by: goRunner, rank: 1, good: true}
-	by := func(v verdictLine, by runner) verdictLine { v.by = by; return v }
+	// tally says by its figures how it went: it counts failures, if there are any.
+	tally := func(by runner) verdictLine { return verdictLine{by: by, rank: 2, sum: true, tally: true} }
+	some := func(by runner, rank uint8) verdictLine { return verdictLine{by: by, rank: rank, good: true} } // of a part of the run
 	for _, v := range []verdictForm{
 		{"--- FAIL:", failed(goRunner, 3), nil}, {"FAIL\n", failed(goRunner, 1), nil}, {"FAIL\t", failed(goRunner, 2), nil},
-		{"ok  \t", passed(goRunner, 2), nil}, {"PASS\n", word, nil}, {"panic: ", failed(goRunner, 3), nil},
-		{"FAIL ", failed(scriptRunner, 3), nil},
+		{"ok  \t", passed(goRunner, 2), nil}, {"PASS\n", some(goRunner, 1), nil}, {"panic: ", failed(goRunner, 3), nil},
+		{"FAIL ", failed(scriptRunner, 3), nil}, {"Tests:", tally(scriptRunner), []string{" total"}}, {"Tests  ", tally(scriptRunner), []string{")\n"}},
+		{"# pass ", some(scriptRunner, 2), nil}, {"# fail 0", verdictLine{good: true}, nil}, {"# fail ", failed(scriptRunner, 2), nil},
+		{digits, some(scriptRunner, 2), []string{" passing\n"}}, {digits, some(scriptRunner, 2), []string{" pass\n"}}, {digits, some(scriptRunner, 2), []string{" passing ("}},
+		{digits, tally(scriptRunner), []string{" failing\n"}}, {digits, tally(scriptRunner), []string{" fail\n"}},
 		{"FAILED tests/", failed(pythonRunner, 3), nil}, {"FAILED ", failed(pythonRunner, 3), []string{"::"}},
 		{"FAILED (failures=", failed(pythonRunner, 2), nil}, {"FAILED (errors=", failed(pythonRunner, 2), nil},
 		{"OK\n", passed(pythonRunner, 1), nil}, {"OK (skipped=", passed(pythonRunner, 1), nil},
@@ -46,6 +54,7 @@ var verdicts = func() (t [256][]verdictForm) {
 		{"test ", failed(cargoRunner, 3), []string{" ... FAILED\n"}}, {"error[E", failed(cargoRunner, 3), nil},
 		{"error: could not compile", failed(cargoRunner, 3), nil}, {"error: test failed", failed(cargoRunner, 3), nil},
 		{"error: aborting due to", failed(cargoRunner, 3), nil}, {"error TS", failed(tscRunner, 3), nil},
+		{"Found ", tally(tscRunner | ruffRunner | mypyRunner | biomeRunner), []string{" error"}}, {"✖ ", tally(eslintRunner), []string{" problem"}},
 		{"[ERROR] ", failed(mavenRunner, 2), []string{"FAIL"}}, {"[ERROR] ", failed(mavenRunner, 2), []string{"COMPILATION ERROR"}},
 		{"[ERROR] ", failed(mavenRunner, 2), []string{"Tests run:"}},
 		{"[INFO] BUILD SUCCESS", passed(mavenRunner, 1), nil}, {"[INFO] BUILD FAILURE", failed(mavenRunner, 1), nil},
@@ -53,26 +62,32 @@ var verdicts = func() (t [256][]verdictForm) {
 		{"FAILURE: Build failed", failed(gradleRunner, 2), nil},
 		{"Passed!  - Failed:", passed(dotnetRunner, 2), nil}, {"Failed!  - Failed:", failed(dotnetRunner, 2), nil},
 		{"Build succeeded.", passed(dotnetRunner, 1), nil}, {"Build FAILED.", failed(dotnetRunner, 1), nil},
-		{"Build complete!", passed(swiftRunner, 1), nil},
+		{"Build complete!", passed(swiftRunner, 1), nil}, {"Executed ", tally(swiftRunner), []string{" tests, with "}},
 		{"** BUILD SUCCEEDED **", passed(swiftRunner, 1), nil}, {"** TEST SUCCEEDED **", passed(swiftRunner, 1), nil},
 		{"** BUILD FAILED **", failed(swiftRunner, 1), nil}, {"** TEST FAILED **", failed(swiftRunner, 1), nil},
+		{digits, tally(golangciRunner), []string{" issues.\n"}}, {digits, tally(golangciRunner), []string{" issues:\n"}}, {digits, tally(golangciRunner), []string{" issue:\n"}},
+		{digits, tally(rspecRunner), []string{" example", ", ", " failure"}}, {digits, tally(railsRunner), []string{" runs, ", " assertions, "}},
 		{"Executed ", failed(bazelRunner, 2), []string{" test", " out of ", " fail"}},
 		{"ERROR: Build did NOT complete", failed(bazelRunner, 2), nil}, {"INFO: Build completed successfully", passed(bazelRunner, 2), nil},
 		{"Success: no issues found in ", passed(mypyRunner, 2), nil}, {"All checks passed!", passed(ruffRunner, 2), nil},
 		{"All matched files use Prettier code style!", passed(prettierRunner, 2), nil}, {"Code style issues found in ", failed(prettierRunner, 2), nil},
 		{"All done!", passed(blackRunner, 1), nil},
-		{"Checked ", by(some, biomeRunner), []string{" files in "}}, {"Checked ", by(some, biomeRunner), []string{" file in "}},
+		{digits, failed(blackRunner|ruffRunner, 2), []string{"would be reformatted.\n"}}, {digits, failed(blackRunner|ruffRunner, 2), []string{" would be reformatted\n"}},
+		{"Checked ", some(biomeRunner, 2), []string{" files in "}}, {"Checked ", some(biomeRunner, 2), []string{" file in "}},
 		{"make: *** ", failed(makeRunner, 2), nil}, {"make[", failed(makeRunner, 2), []string{"]: *** "}},
 		{"npm ERR! ", failed(npmRunner, 1), nil}, {"npm error ", failed(npmRunner, 1), nil},
+		{"[", failed(miseRunner, 1), []string{"] ERROR task failed"}},
 	} {
-		t[v.begins[0]] = append(t[v.begins[0]], v)
+		for c := v.begins[0]; c == v.begins[0] || v.begins == digits && c <= '9'; c++ {
+			t[c] = append(t[c], v)
+		}
 	}
 	return t
 }()
 
 // fits reports whether a line is one that says this.
 func (v *verdictForm) fits(line string) bool {
-	if whole, is := strings.CutSuffix(v.begins, "\n"); is && line != whole || !is && !strings.HasPrefix(line, v.begins) {
+	if whole, is := strings.CutSuffix(v.begins, "\n"); is && line != whole || !is && v.begins != digits && !strings.HasPrefix(line, v.begins) {
 		return false
 	}
 	for _, part := range v.holds {
@@ -88,13 +103,19 @@ func verdictOf(line string, deep bool) (verdictLine, bool) {
 	if len(line) < 2 || len(line) > 400 {
 		return verdictLine{}, false
 	}
-	v, ok := counted(line)
-	list := verdicts[line[0]]
-	for i := 0; i < len(list) && !ok; i++ {
-		if ok = list[i].fits(line); ok {
-			v = list[i].says
-			v.weak = !v.good && v.by == goRunner && (deep || line[0] == 'p')
+	v, ok := timed(line)
+	for _, form := range verdicts[line[0]] {
+		if ok {
+			break
 		}
+		if ok = form.fits(line); !ok {
+			continue
+		}
+		if v = form.says; v.tally {
+			n, counted := failures(line)
+			v.good, ok = n == 0, counted > 0
+		}
+		v.weak = !v.good && v.by == goRunner && (deep || line[0] == 'p')
 	}
 	if !ok {
 		v, ok = located(line, deep)
@@ -103,11 +124,8 @@ func verdictOf(line string, deep bool) (verdictLine, bool) {
 	return v, ok
 }
 
-// located reads verdicts that begin with the name of a file or of a task.
+// located reads verdicts that begin with the name of a file.
 func located(line string, deep bool) (verdictLine, bool) {
-	if i := strings.Index(line, "] ERROR task failed"); i > 0 && line[0] == '[' && !strings.Contains(line[:i], " ") {
-		return failed(miseRunner, 1), true
-	}
 	if i := strings.Index(line, ".go:"); i > 0 && !deep && strings.IndexByte(line[:i], ' ') < 0 {
 		row, rest, _ := strings.Cut(line[i+4:], ":")
 		column, _, ok := strings.Cut(rest, ": ")
@@ -118,110 +136,45 @@ func located(line string, deep bool) (verdictLine, bool) {
 	return failed(tscRunner, 3), strings.Contains(line, "): error TS") || strings.Contains(line, " - error TS")
 }
 
-// counted reads verdicts that say how many failed or passed.
-func counted(line string) (verdictLine, bool) {
-	count := func(by runner, failures int, ok bool) (verdictLine, bool) {
-		if failures > 0 {
-			return failed(by, 2), ok
-		}
-		return passed(by, 2), ok
-	}
-	failures := func(by runner, n int) (verdictLine, bool) { return failed(by, 2), n > 0 }
-	some := verdictLine{by: scriptRunner, good: true, rank: 2} // others may have failed
-	switch c := line[0]; {
-	case c == '=':
-		n, ok := pytestLine(strings.Trim(line, "= "))
-		return count(pythonRunner, n, ok)
-	case c == '#':
-		if n, ok := after(line, "# pass "); ok {
-			return some, n > 0
-		}
-		n, _ := after(line, "# fail ")
-		return failures(scriptRunner, n)
-	case c == 'F':
-		n, ok := after(line, "Found ")
-		return count(tscRunner|ruffRunner|mypyRunner|biomeRunner, n, ok && (strings.Contains(line, " error") || strings.Contains(line, " fixable")))
-	case c == 'T':
-		n, ok := jestLine(line)
-		return count(scriptRunner, n, ok)
-	case c == 'E':
-		_, rest, _ := strings.Cut(line, " tests, with ")
-		n, ok := after(rest, "")
-		return count(swiftRunner, n, ok && strings.HasPrefix(line, "Executed "))
-	case strings.HasPrefix(line, "✖ ") && strings.Contains(line, " problem"):
-		_, rest, _ := strings.Cut(line, "(")
-		n, _ := after(rest, "")
-		return failures(eslintRunner, n)
-	case !isDigit(c):
+// timed reads the tally of pytest: "1 failed, 2 passed in 0.12s", with a frame or
+// without.
+func timed(line string) (verdictLine, bool) {
+	if line[0] != '=' && !isDigit(line[0]) {
 		return verdictLine{}, false
 	}
-	n, _ := after(line, "")
-	rest := strings.TrimLeft(line, "0123456789")
-	switch {
-	case rest == " issues." || rest == " issues:" || rest == " issue:":
-		return count(golangciRunner, n, true)
-	case rest == " passing" || rest == " pass" || strings.HasPrefix(rest, " passing ("):
-		return some, true
-	case rest == " failing" || rest == " fail":
-		return failures(scriptRunner, n)
-	case strings.Contains(rest, " examples, ") || strings.HasPrefix(rest, " example, "):
-		_, f, _ := strings.Cut(rest, ", ")
-		m, ok := after(f, "")
-		return count(rspecRunner, m, ok && strings.Contains(f, "failure"))
-	case strings.HasPrefix(rest, " runs, ") && strings.Contains(rest, " assertions, "):
-		if strings.Contains(rest, ", 0 failures, 0 errors") {
-			return passed(railsRunner, 2), true
-		}
-		return failed(railsRunner, 2), true
-	case strings.HasSuffix(rest, "would be reformatted.") || strings.HasSuffix(rest, " would be reformatted"):
-		return failed(blackRunner|ruffRunner, 2), true
+	head, took, ok := strings.Cut(strings.Trim(line, "= "), " in ")
+	if !ok || took == "" || !isDigit(took[0]) {
+		return verdictLine{}, false
 	}
-	m, ok := pytestLine(line)
-	return count(pythonRunner, m, ok)
+	n, counted := failures(head)
+	if counted != strings.Count(head, ", ")+1 {
+		return verdictLine{}, false
+	}
+	if n > 0 {
+		return failed(pythonRunner, 2), true
+	}
+	return passed(pythonRunner, 2), strings.Contains(head, " passed") || strings.Contains(head, " error")
 }
 
-// pytestLine reads "1 failed, 2 passed in 0.12s": how many failed.
-func pytestLine(line string) (int, bool) {
-	head, took, ok := strings.Cut(line, " in ")
-	if !ok || !strings.Contains(head, " passed") && !strings.Contains(head, " failed") && !strings.Contains(head, " error") || len(took) == 0 || !isDigit(took[0]) {
-		return 0, false
-	}
-	failed := 0
-	for part := range strings.SplitSeq(head, ", ") {
-		n, what, ok := strings.Cut(part, " ")
-		if !ok {
-			return 0, false
-		}
-		count, ok := after(n, "")
-		if !ok {
-			return 0, false
-		}
-		switch what {
-		case "failed", "error", "errors":
-			failed += count
-		case "passed", "skipped", "deselected", "xfailed", "xpassed", "warning", "warnings", "rerun":
-		default:
-			return 0, false
-		}
-	}
-	return failed, true
+// tallied are the words behind the figures of a tally, and which of them are failures.
+var tallied = map[string]bool{
+	"failed": true, "failing": true, "fail": true, "failure": true, "failures": true, "error": true, "errors": true, "issue": true, "issues": true,
+	"passed": false, "passing": false, "skipped": false, "deselected": false, "xfailed": false, "xpassed": false, "warning": false, "warnings": false, "rerun": false,
+	"example": false, "examples": false, "runs": false, "tests": false, "total": false,
 }
 
-// jestLine reads "Tests:  1 failed, 2 passed, 3 total" and "Tests  1 failed | 2
-// passed (3)": how many failed.
-func jestLine(line string) (int, bool) {
-	rest, ok := strings.CutPrefix(line, "Tests:")
-	if !ok {
-		if rest, ok = strings.CutPrefix(line, "Tests  "); !ok {
-			return 0, false
+// failures adds up the failures of a tally, and says how many figures it has.
+func failures(line string) (n, figures int) {
+	number, is := 0, false
+	for word := range strings.FieldsSeq(line) {
+		bad, known := tallied[strings.Trim(word, ".:,()|")]
+		if is && known {
+			figures++
+			if bad {
+				n += number
+			}
 		}
+		number, is = after(strings.TrimLeft(word, "("), "")
 	}
-	rest = strings.TrimSpace(rest)
-	if !strings.Contains(rest, " passed") && !strings.Contains(rest, " failed") || !strings.Contains(rest, " total") && !strings.HasSuffix(rest, ")") {
-		return 0, false
-	}
-	if i := strings.Index(rest, " failed"); i > 0 {
-		return after(rest[strings.LastIndexAny(rest[:i], " |,")+1:], "")
-	}
-	return 0, true
+	return n, figures
 }

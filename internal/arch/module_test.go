@@ -182,6 +182,7 @@ var floors = map[string]arch.Package{
 	"internal/closest":   {Floor: 0},
 	"internal/clip":      {Floor: 0, External: []string{uax29}},
 	"internal/ident":     {Floor: 0},
+	"internal/shell":     {Floor: 0, Same: []string{"internal/clip"}},
 	"internal/jsonrows":  {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson}},
 	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
 	"internal/lru":       {Floor: 0},

@@ -222,16 +222,12 @@ func (f forms) change(it *item, msg *thread.Message, parts []thread.Part) {
 // oracle knows what will be needed: it takes the smallest lines that hold it,
 // the cheapest first, until the budget is used up.
 func (f forms) oracle(m *Moment, budget int) *Shown {
-	type span struct {
-		text string
-		size int
-	}
-	room := budget - m.Rest
-	var spans []span
+	var pieces []string
+	sizes := map[string]int{}
 	for _, n := range m.Refs {
-		var best span
+		best := ""
 		for _, seen := range n.Seen {
-			if seen.Pos >= m.Tail {
+			if seen.Pos >= m.Tail || best != "" {
 				break
 			}
 			text := m.Texts[seen.Pos]
@@ -239,30 +235,24 @@ func (f forms) oracle(m *Moment, budget int) *Shown {
 				if _, strict := n.boundAt(text, at, end); id != n.ID || !strict {
 					return
 				}
-				piece := m.binding(&n, text, at, end)
-				if best.text == "" || len(piece) < len(best.text) {
-					best = span{text: piece}
+				if piece := m.binding(&n, text, at, end); best == "" || len(piece) < len(best) {
+					best = piece
 				}
 			})
-			if best.text != "" {
-				break
-			}
 		}
-		if best.text != "" {
-			best.size = f.counter.Text(best.text + "\n")
-			spans = append(spans, best)
+		if best != "" {
+			best += "\n"
+			pieces, sizes[best] = append(pieces, best), f.counter.Text(best)
 		}
 	}
-	slices.SortStableFunc(spans, func(a, b span) int { return a.size - b.size })
+	slices.SortStableFunc(pieces, func(a, b string) int { return sizes[a] - sizes[b] })
 	var b strings.Builder
-	b.Grow(4096)
 	used := f.counter.Message(&thread.Message{Role: thread.User, Parts: []thread.Part{thread.Text{}}})
-	for _, sp := range spans {
-		if used+sp.size > room {
+	for _, piece := range pieces {
+		if used += sizes[piece]; used > budget-m.Rest {
 			break
 		}
-		used += sp.size
-		b.WriteString(sp.text + "\n")
+		b.WriteString(piece)
 	}
 	s := m.Show(m.Plain()[m.Tail:])
 	if b.Len() > 0 {
@@ -274,19 +264,19 @@ func (f forms) oracle(m *Moment, budget int) *Shown {
 }
 
 // binding is the smallest piece around an identifier that says what it is.
-func (m *Moment) binding(n *Need, text string, at, end int) string {
-	for _, within := range []int{8, 16, 32, 64, 128, bindWithin} {
-		from, to := max(0, at-within), min(len(text), end+within)
+func (m *Moment) binding(n *Need, text string, at, end int) (piece string) {
+	for within := 8; within <= 256; within *= 2 {
+		from, to := max(0, at-min(within, bindWithin)), min(len(text), end+min(within, bindWithin))
 		for from > 0 && word[text[from]] && word[text[from-1]] {
 			from--
 		}
 		for to < len(text) && word[text[to]] && word[text[to-1]] {
 			to++
 		}
-		piece := text[from:to]
+		piece = text[from:to]
 		if _, strict := n.boundAt(piece, at-from, end-from); strict {
-			return piece
+			break
 		}
 	}
-	return text[max(0, at-bindWithin):min(len(text), end+bindWithin)]
+	return piece
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -30,39 +29,28 @@ type lineSight struct {
 // bytes; shorter ones stand in a file several times.
 const shortestLine = 16
 
-// linesOf follows the lines of the files of a thread.
-func linesOf(t *thread.Thread) *fileLines {
+// linesOf follows the lines of files.
+func linesOf(all []answer) *fileLines {
 	l := &fileLines{sights: map[string][]lineSight{}, known: map[string][]string{}}
-	calls := map[string]thread.ToolCall{}
-	for i, m := range uncopied.All(t) {
-		for _, c := range m.Calls() {
-			calls[c.ID] = c
-		}
-		r, ok := m.Result()
-		c, known := calls[r.CallID]
-		if !ok || !known || r.Outcome == thread.Failure {
+	for _, a := range all {
+		if a.file == "" || a.result.Outcome == thread.Failure {
 			continue
 		}
-		args := gjson.Parse(c.Arguments)
-		file := fileOf(args)
-		if file == "" {
-			continue
-		}
-		switch toolpolicy.ClassOf(c.Name) {
+		switch toolpolicy.ClassOf(a.call.Name) {
 		case toolpolicy.Read:
-			l.is(i, file, r.Text())
+			l.is(a, a.result.Text())
 		case toolpolicy.Write:
-			l.gone(i, file, l.known[file], args.Get("content").String())
-			l.is(i, file, args.Get("content").String())
+			l.gone(a, l.known[a.file], a.args.Get("content").String())
+			l.is(a, a.args.Get("content").String())
 		case toolpolicy.Edit:
-			edits := []gjson.Result{args}
-			if list := args.Get("edits"); list.IsArray() {
+			edits := []gjson.Result{a.args}
+			if list := a.args.Get("edits"); list.IsArray() {
 				edits = list.Array()
 			}
 			for _, e := range edits {
 				before, after := firstOf(e, "old_string", "oldText", "old_str"), firstOf(e, "new_string", "newText", "new_str")
-				l.gone(i, file, linesIn(before), after)
-				l.is(i, file, after)
+				l.gone(a, linesIn(before), after)
+				l.is(a, after)
 			}
 		}
 	}
@@ -96,22 +84,22 @@ func linesIn(text string) []string {
 	return all
 }
 
-func (l *fileLines) is(pos int, file, text string) {
+func (l *fileLines) is(a answer, text string) {
 	for _, line := range linesIn(text) {
-		l.sights[line] = append(l.sights[line], lineSight{pos, file, true})
-		l.known[file] = append(l.known[file], line)
+		l.sights[line] = append(l.sights[line], lineSight{a.pos, a.file, true})
+		l.known[a.file] = append(l.known[a.file], line)
 	}
 }
 
 // gone notes lines of a file that are not in a new text.
-func (l *fileLines) gone(pos int, file string, lines []string, text string) {
+func (l *fileLines) gone(a answer, lines []string, text string) {
 	stays := map[string]bool{}
 	for _, line := range linesIn(text) {
 		stays[line] = true
 	}
 	for _, line := range lines {
 		if !stays[line] {
-			l.sights[line] = append(l.sights[line], lineSight{pos, file, false})
+			l.sights[line] = append(l.sights[line], lineSight{a.pos, a.file, false})
 		}
 	}
 }
@@ -149,15 +137,12 @@ func (m *Moment) Outdated(s *Shown) Freshness {
 				continue
 			}
 			there, told := m.lines.holds(line, m.At)
-			switch {
-			case !told:
-				continue
-			case there:
+			counted[line] = true
+			if there {
 				f.Current++
-			default:
+			} else if told {
 				f.Old++
 			}
-			counted[line] = true
 		}
 	}
 	return f

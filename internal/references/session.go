@@ -42,7 +42,6 @@ type Session struct {
 	Find *finder
 
 	trail    *trail
-	readings readings
 	changing []changing
 	lines    *fileLines
 }
@@ -100,10 +99,8 @@ func NewSession(tr *transcript.Transcript, family, key string, counter *token.Co
 	if s.Thread, err = thread.New(tr.Name).Append(kept...); err != nil {
 		return nil, err
 	}
-	s.trail = newTrail(s.Thread)
-	s.readings = newReadings(s.Thread, s.trail)
-	s.changing = changes(s.Thread)
-	s.lines = linesOf(s.Thread)
+	all := answers(s.Thread)
+	s.trail, s.changing, s.lines = newTrail(s.Thread, all), changes(all), linesOf(all)
 	n := s.Thread.Len()
 	s.Sizes, s.Texts, s.calls = make([]int, n), make([]string, n), make([]int, n)
 	used := map[string]bool{}

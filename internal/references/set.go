@@ -133,15 +133,10 @@ func list(paths []string) (files []file, skipped []error, err error) {
 			case d.IsDir():
 				return nil
 			}
-			name := d.Name()
-			plain := strings.TrimSuffix(name, ".gz")
-			if path != root && !slices.Contains(endings, filepath.Ext(plain)) {
-				return nil
+			plain := strings.TrimSuffix(d.Name(), ".gz")
+			if path == root || slices.Contains(endings, filepath.Ext(plain)) && plain != "index.json" {
+				files = append(files, file{path, filepath.Base(filepath.Dir(path))})
 			}
-			if path != root && plain == "index.json" {
-				return nil
-			}
-			files = append(files, file{path, filepath.Base(filepath.Dir(path))})
 			return nil
 		})
 		if err != nil {
@@ -161,27 +156,23 @@ func open(f file, counter *token.Counter) ([]*Session, error) {
 		return nil, err
 	}
 	name, _, _ := strings.Cut(filepath.Base(f.path), ".")
+	work := name
+	if _, rest, ok := strings.Cut(name, "-"); ok {
+		work = rest
+	}
 	var all []*Session
 	for i := range read.Transcripts {
 		tr := &read.Transcripts[i]
-		key := f.family + "/" + part.ReplaceAllString(name, "")
-		if _, work, ok := strings.Cut(name, "-"); ok && len(read.Transcripts) == 1 {
-			key = f.family + "/" + part.ReplaceAllString(work, "")
-		}
+		named, key := name, part.ReplaceAllString(work, "")
 		if len(read.Transcripts) > 1 {
 			// Runs of the same task begin with the same words.
-			key = f.family + "/" + opening(tr)
+			named, key = fmt.Sprintf("%s#%d", name, i+1), opening(tr)
 		}
-		s, err := NewSession(tr, f.family, key, counter)
+		s, err := NewSession(tr, f.family, f.family+"/"+key, counter)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.path, err)
 		}
-		if len(read.Transcripts) > 1 {
-			s.Name = fmt.Sprintf("%s#%d", name, i+1)
-		} else {
-			s.Name = name
-		}
-		if len(s.Steps) > 1 {
+		if s.Name = named; len(s.Steps) > 1 {
 			all = append(all, s)
 		}
 	}
@@ -302,24 +293,21 @@ func Each(ctx context.Context, n int, progress Progress, work func(i int) error)
 	var wg sync.WaitGroup
 	var failed error
 	next, done := 0, 0
+	take := func() (i int, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		next++
+		return next - 1, next <= n && failed == nil && ctx.Err() == nil
+	}
 	for range min(n, runtime.GOMAXPROCS(0)) {
 		wg.Go(func() {
-			for {
-				mu.Lock()
-				i := next
-				next++
-				stop := i >= n || failed != nil || ctx.Err() != nil
-				mu.Unlock()
-				if stop {
-					return
-				}
+			for i, ok := take(); ok; i, ok = take() {
 				err := work(i)
 				mu.Lock()
-				if err != nil && failed == nil {
+				if failed == nil {
 					failed = err
 				}
-				done++
-				if progress != nil {
+				if done++; progress != nil {
 					progress(done, n)
 				}
 				mu.Unlock()

@@ -1,13 +1,13 @@
 package references
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/toolpolicy"
 )
@@ -55,47 +55,48 @@ const (
 
 // changes finds the values of a session that change: keys that stand once in the
 // result of a call, and with another value in a later result of the same call.
-func changes(t *thread.Thread) []changing {
-	type source struct{ name, arguments string }
-	calls := map[string]source{}
-	found := map[source]map[string]int{} // into all
-	var all []changing
-	for i, m := range uncopied.All(t) {
-		for _, c := range m.Calls() {
-			calls[c.ID] = source{c.Name, c.Arguments}
-			if toolpolicy.ClassOf(c.Name) == toolpolicy.Read {
-				// Whatever part of a file is read, it is the same file.
-				if file := fileOf(gjson.Parse(c.Arguments)); file != "" {
-					calls[c.ID] = source{arguments: file}
-				}
-			}
+func changes(all []answer) []changing {
+	type value struct{ source, key string }
+	found := map[value]int{} // into out
+	var out []changing
+	for _, a := range all {
+		source, asked := a.call.Name+"\n"+a.call.Arguments, a.call.Arguments
+		if a.file != "" && toolpolicy.ClassOf(a.call.Name) == toolpolicy.Read {
+			source, asked = a.file, a.file // whatever part of a file is read, it is the same file
 		}
-		r, ok := m.Result()
-		from, known := calls[r.CallID]
-		if !ok || !known || from.arguments == "" {
+		if asked == "" {
 			continue
 		}
-		fields := fieldsOf(r)
-		if entity, ok := entityOf(r); ok {
-			from = source{arguments: entity}
+		if entity, ok := entityOf(a.result); ok {
+			source, asked = entity, entity
 		}
-		if found[from] == nil {
-			found[from] = map[string]int{}
-		}
-		for _, f := range fields {
-			at, ok := found[from][f.key]
+		for _, f := range fieldsOf(a.result) {
+			at, ok := found[value{source, f.key}]
 			if !ok {
-				at = len(all)
-				found[from][f.key] = at
-				all = append(all, changing{key: f.key, about: about(from.arguments)})
+				at = len(out)
+				found[value{source, f.key}] = at
+				out = append(out, changing{key: f.key, about: about(asked)})
 			}
-			all[at].told = append(all[at].told, telling{i, f.value})
+			out[at].told = append(out[at].told, telling{a.pos, f.value})
 		}
 	}
-	return slices.DeleteFunc(all, func(c changing) bool {
-		return !slices.ContainsFunc(c.told, func(t telling) bool { return t.value != c.told[0].value })
-	})
+	return slices.DeleteFunc(out, func(c changing) bool { return !c.differs(c.told[0].value) })
 }
+
+// differs reports whether another value was told than this.
+func (c *changing) differs(value string) bool {
+	return slices.ContainsFunc(c.told, func(t telling) bool { return t.value != value })
+}
+
+// before is the value as it was told before a position.
+func (c changing) before(at int) changing {
+	n, _ := slices.BinarySearchFunc(c.told, at, func(t telling, at int) int { return cmp.Compare(t.pos, at) })
+	c.told = c.told[:n]
+	return c
+}
+
+// now is the value that was told last.
+func (c *changing) now() string { return c.told[len(c.told)-1].value }
 
 // field is a key and its value.
 type field struct{ key, value string }
@@ -216,27 +217,18 @@ func about(arguments string) []string {
 // old and current value both stand, the reader can tell them by their order.
 func (m *Moment) Freshness(s *Shown) Freshness {
 	var f Freshness
-	if len(m.changing) == 0 {
-		return f
-	}
-	texts := make([]string, len(s.Other))
+	var texts []string
 	for i := range s.Other {
-		texts[i], _ = Sayings(&s.Other[i])
+		text, _ := Sayings(&s.Other[i])
+		texts = append(texts, text)
 	}
 	for _, c := range m.changing {
-		told := c.told
-		for len(told) > 0 && told[len(told)-1].pos >= m.At {
-			told = told[:len(told)-1]
-		}
-		if len(told) < 2 {
+		if c = c.before(m.At); len(c.told) == 0 || !c.differs(c.now()) {
 			continue
 		}
-		now := told[len(told)-1].value
-		if !slices.ContainsFunc(told, func(t telling) bool { return t.value != now }) {
-			continue
-		}
+		now := c.now()
 		current, old := false, false
-		for _, t := range told {
+		for _, t := range c.told {
 			if _, kept := slices.BinarySearch(s.Kept, t.pos); kept {
 				current = current || t.value == now
 				old = old || t.value != now
@@ -246,7 +238,7 @@ func (m *Moment) Freshness(s *Shown) Freshness {
 			if current || !slices.ContainsFunc(c.about, func(w string) bool { return strings.Contains(text, w) }) {
 				continue
 			}
-			for _, t := range told {
+			for _, t := range c.told {
 				if tells(text, c.key, t.value) {
 					current = current || t.value == now
 					old = old || t.value != now

@@ -48,13 +48,24 @@ type trail struct {
 	files []string
 	index map[string]int32
 	ops   [][]fileOp
+	when  [][]int // by file: the positions of the calls, in order
 	find  *finder
+	// readings are the files that results show, by their positions.
+	readings map[int]int32
 }
 
-func newTrail(t *thread.Thread) *trail {
-	r := &trail{index: map[string]int32{}, ops: make([][]fileOp, t.Len()), find: newFinder()}
+func newTrail(t *thread.Thread, all []answer) *trail {
+	r := &trail{index: map[string]int32{}, ops: make([][]fileOp, t.Len()), find: newFinder(), readings: map[int]int32{}}
 	for i, m := range uncopied.All(t) {
 		r.ops[i] = r.of(m, true)
+		for _, op := range r.ops[i] {
+			r.when[op.file] = append(r.when[op.file], i)
+		}
+	}
+	for _, a := range all {
+		if f, known := r.index[path.Clean(a.file)]; known && toolpolicy.ClassOf(a.call.Name) == toolpolicy.Read {
+			r.readings[a.pos] = f
+		}
 	}
 	r.name()
 	return r
@@ -96,7 +107,7 @@ func (r *trail) of(m *thread.Message, learn bool) []fileOp {
 				return
 			}
 			f = int32(len(r.files))
-			r.files = append(r.files, name)
+			r.files, r.when = append(r.files, name), append(r.when, nil)
 			r.index[name] = f
 		}
 		ops = append(ops, fileOp{f, class})

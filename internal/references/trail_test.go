@@ -22,7 +22,7 @@ func TestTrail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &Moment{Session: &Session{Thread: th, trail: newTrail(th)}, At: th.Len()}
+	m := &Moment{Session: &Session{Thread: th, trail: newTrail(th, nil)}, At: th.Len()}
 	say := func(text string) *Shown {
 		return &Shown{Other: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: text}}}}}
 	}

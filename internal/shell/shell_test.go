@@ -1,0 +1,118 @@
+package shell
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// told is what was read of a line: the words of each command, what it writes, and the
+// operator behind it.
+func told(commands []Command) string {
+	var b strings.Builder
+	for i := range commands {
+		c := &commands[i]
+		fmt.Fprintf(&b, "%q", c.Plain())
+		for _, w := range c.Writes {
+			fmt.Fprintf(&b, " >%s", w.To)
+		}
+		if c.Document != "" {
+			fmt.Fprintf(&b, " <<%q", c.Document)
+		}
+		b.WriteString(c.after)
+	}
+	return b.String()
+}
+
+func TestRead(t *testing.T) {
+	for _, test := range []struct {
+		line, want string
+		simple     bool
+	}{
+		{"", "", false},
+		{"go test ./... && git push", `["go" "test" "./..."]&&["git" "push"]`, true},
+		{`echo "a \"b\" c" 'd e' f\ g`, `["echo" "a \"b\" c" "d e" "f g"]`, true},
+		{"make 2>&1 | tail -5 > out.txt", `["make"]|["tail" "-5"] >out.txt`, true},
+		{"make &> log; ls 2>/dev/null", `["make"] >log;["ls"]`, true},
+		{"cat <<'EOF' > a.md\nx > y\nEOF\nls", "[\"cat\"] >a.md <<\"x > y\\n\";[\"ls\"]", true},
+		{"git commit -m \"$(cat <<'EOF'\none (1)\nEOF\n)\"", `["git" "commit" "-m" "one (1)\n"]`, true},
+		{"A=1 B=2 go test # why", `["go" "test"]`, true},
+		{"for f in a b; do rm $f; done", `["for" "f" "in" "a" "b"];["do" "rm" "$f"];["done"]`, false},
+		{"(cd a && ls)", `["(cd" "a"]&&["ls)"]`, false},
+		{"echo 'open", `["echo" "open"]`, false},
+		{"echo $(open", `["echo" "$(open"]`, false},
+		{"cat <<EOF\nno end", `["cat"];`, false},
+	} {
+		commands, simple := Read(test.line)
+		if got := told(commands); got != test.want || simple != test.simple {
+			t.Errorf("%q: %s, simple %t; want %s", test.line, got, simple, test.want)
+		}
+	}
+}
+
+// TestReport: what the status and the output of a line tell of each of its commands.
+func TestReport(t *testing.T) {
+	for line, want := range map[string]string{
+		"a && b":               "proved; proved",
+		"a; b":                 "; proved blamed",
+		"cd x && a":            "proved; in x proved blamed alone",
+		"a | tail -3":          "end piped; proved blamed",
+		"a | head":             "10 piped; proved blamed",
+		"a | sort":             "part piped; proved blamed",
+		"a | grep FAIL":        "fails piped; proved blamed",
+		"a > f":                "hidden proved blamed alone",
+		"a || b":               "; ",
+		"a &":                  "hidden alone",
+		"set -e\na\nb":         "proved; proved blamed; proved blamed",
+		"cd $X && a":           "proved; in ? proved blamed alone",
+		"cd /x; cd y; a; echo": "; in /x; in /x/y alone; in /x/y proved",
+	} {
+		commands, _ := Read(line)
+		var all []string
+		for i := range commands {
+			c := &commands[i]
+			var says []string
+			say := func(is bool, what string) {
+				if is {
+					says = append(says, what)
+				}
+			}
+			say(c.Dir != "", "in "+c.Dir)
+			say(c.Shown == EndShown, "end")
+			say(c.Shown == FailsShown, "fails")
+			say(c.Shown == PartShown, "part")
+			say(c.Shown == NotShown, "hidden")
+			say(c.Most > 0, fmt.Sprint(c.Most))
+			say(c.Piped, "piped")
+			say(c.Proved, "proved")
+			say(c.Blamed, "blamed")
+			say(c.Alone, "alone")
+			all = append(all, strings.Join(says, " "))
+		}
+		if got := strings.Join(all, "; "); got != want {
+			t.Errorf("%q: %s; want %s", line, got, want)
+		}
+	}
+}
+
+// FuzzRead: whatever a model writes as a command line, each command is read from it.
+func FuzzRead(f *testing.F) {
+	for _, s := range []string{"a && b || c; d | e & f 2>&1 >x <<EOF\nb\nEOF", `git commit -m "x$(y '"` + "`)`" + `'`, "$((", "cat <<-'E' | tee x\n\tE\n", "cd", ">", "a>", "<(", "<<<", "\\", "a <<", "&>"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		commands, _ := Read(line)
+		for i := range commands {
+			c := &commands[i]
+			if len(c.Words) == 0 && len(c.Writes) == 0 {
+				t.Errorf("%q: a command of nothing", line)
+			}
+			for word := range strings.FieldsSeq(c.Text) {
+				if !strings.Contains(line, word) {
+					t.Errorf("%q: %q is not in it", line, word)
+				}
+			}
+			Unwrap(c.Plain())
+		}
+	})
+}
