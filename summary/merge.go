@@ -143,16 +143,10 @@ func mergeSpans(a, b thread.Span) thread.Span {
 	}
 }
 
-// union lists a and then what b has besides. Sources are mostly one or two
-// ids; spans are long, hence the map.
+// union lists a and then what b has besides.
 func union(a, b []thread.ID) []thread.ID {
 	out := slices.Clone(a)
-	if len(a)+len(b) <= 16 {
-		for _, id := range b {
-			if !slices.Contains(out, id) {
-				out = append(out, id)
-			}
-		}
+	if len(b) == 0 {
 		return out
 	}
 	seen := make(map[thread.ID]bool, len(a)+len(b))
