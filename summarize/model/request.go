@@ -46,7 +46,11 @@ func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	if output <= 0 {
 		output = defaultOutput
 	}
-	o := &llm.Options{Schema: schema(), MaxOutput: output, Timeout: m.Timeout}
+	shape, err := schema()
+	if err != nil {
+		return nil, nil, err
+	}
+	o := &llm.Options{Schema: shape, MaxOutput: output, Timeout: m.Timeout}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
