@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -42,43 +43,35 @@ func (f *Fallback) Summarize(ctx context.Context, in Input) (Result, error) {
 		code = &f.own
 	}
 	var report Report
-	failed := func(step string, err error) {
+	steps := append(slices.Clone(f.Steps), Step{"extractive", code})
+	for i, step := range steps {
+		err := ctx.Err()
+		if errors.Is(err, context.Canceled) {
+			return Result{}, report.failed(err)
+		}
+		if i == len(f.Steps) {
+			ctx, err = context.WithoutCancel(ctx), nil
+		}
+		var out Result
+		if err == nil {
+			out, err = f.try(ctx, step.Summarizer, in, code)
+		}
+		if err == nil {
+			out.Report = report.With(out.Report)
+			out.Report.By = step.Name
+			return out, nil
+		}
 		if before, ok := errors.AsType[*FailedError](err); ok {
 			report, err = report.With(before.Report), before.Err
 		}
-		report.Failures = append(report.Failures, Failure{step, err})
+		report.Failures = append(report.Failures, Failure{step.Name, err})
 	}
-	made := func(out Result, by string) Result {
-		out.Report = report.With(out.Report)
-		out.Report.By = by
-		return out
-	}
-	for _, step := range f.Steps {
-		if err := ctx.Err(); errors.Is(err, context.Canceled) {
-			return Result{}, report.failed(err)
-		} else if err != nil {
-			failed(step.Name, err)
-			continue
-		}
-		out, err := f.try(ctx, step.Summarizer, in, code)
-		if err == nil {
-			return made(out, step.Name), nil
-		}
-		failed(step.Name, err)
-	}
-	if err := ctx.Err(); errors.Is(err, context.Canceled) {
+	out, err := note(in, code)
+	if err != nil {
 		return Result{}, report.failed(err)
 	}
-	late := context.WithoutCancel(ctx)
-	out, err := f.try(late, code, in, code)
-	if err == nil {
-		return made(out, "extractive"), nil
-	}
-	failed("extractive", err)
-	if out.Summary, err = note(in, code); err != nil {
-		return Result{}, report.failed(err)
-	}
-	return made(Result{Summary: out.Summary}, "truncation_note"), nil
+	report.By = "truncation_note"
+	return Result{Summary: out, Report: report}, nil
 }
 
 // try runs one step and holds it to the contract.
