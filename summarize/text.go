@@ -3,6 +3,7 @@ package summarize
 import (
 	"iter"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -109,15 +110,7 @@ func lower(c byte) byte {
 }
 
 func hasPrefixFold(s, low string) bool {
-	if len(s) < len(low) {
-		return false
-	}
-	for i := range len(low) {
-		if lower(s[i]) != low[i] {
-			return false
-		}
-	}
-	return true
+	return len(s) >= len(low) && strings.EqualFold(s[:len(low)], low)
 }
 
 // matchPhrase reports whether s begins with the phrase; the trailing space of a
@@ -150,12 +143,9 @@ func after(line, prefix string) (int, bool) {
 	if !ok {
 		return 0, false
 	}
-	n, digits := 0, 0
-	for digits < len(rest) && digits < 9 && isDigit(rest[digits]) {
-		n = n*10 + int(rest[digits]-'0')
-		digits++
-	}
-	return n, digits > 0
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	n, err := strconv.Atoi(rest[:min(digits, 9)])
+	return n, err == nil
 }
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

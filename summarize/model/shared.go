@@ -83,27 +83,12 @@ func (m *Model) rates(sent *prompt.Prompt, size int) (cost.Rates, bool) {
 
 // marked reports whether a request has a cache mark, the caller's or ours.
 func marked(p *prompt.Prompt) bool {
-	if len(p.CachePoints) > 0 || p.Source != nil && gjson.Get(p.Source.Body, "cache_control").Exists() {
-		return true
-	}
-	for i := range p.System {
-		if p.System[i].Cache != "" {
-			return true
-		}
-	}
-	for i := range p.Tools {
-		if p.Tools[i].Cache != "" {
-			return true
-		}
-	}
-	for i := range p.Messages {
-		for _, part := range p.Messages[i].Parts {
-			if part.From().Cache != "" {
-				return true
-			}
-		}
-	}
-	return false
+	return len(p.CachePoints) > 0 || p.Source != nil && gjson.Get(p.Source.Body, "cache_control").Exists() ||
+		slices.ContainsFunc(p.System, func(s prompt.System) bool { return s.Cache != "" }) ||
+		slices.ContainsFunc(p.Tools, func(t prompt.Tool) bool { return t.Cache != "" }) ||
+		slices.ContainsFunc(p.Messages, func(m thread.Message) bool {
+			return slices.ContainsFunc(m.Parts, func(part thread.Part) bool { return part.From().Cache != "" })
+		})
 }
 
 // sharedQuestion is the message behind the conversation. The mark and the rules
