@@ -164,12 +164,8 @@ func termsOf(text string) map[string]bool {
 // isName reports whether a token looks like the name of something rather than a
 // word: digits, joined parts, or capitals after the first letter.
 func isName(token string) bool {
-	for i, r := range token {
-		if r == '_' || r == '.' || r == '/' || r == '\\' || unicode.IsDigit(r) || i > 0 && unicode.IsUpper(r) {
-			return true
-		}
-	}
-	return false
+	_, first := utf8.DecodeRuneInString(token)
+	return strings.ContainsAny(token, `_./\`) || strings.ContainsFunc(token, unicode.IsDigit) || strings.ContainsFunc(token[first:], unicode.IsUpper)
 }
 
 func words(list string) map[string]bool {

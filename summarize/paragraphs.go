@@ -33,33 +33,18 @@ func paragraphs(s string) []piece {
 		}
 		out = append(out, p)
 	}
-	line := -1
-	for at := 0; at < len(s); {
-		var p span
-		p, at = nextLine(s, at)
-		line++
-		p = trimSpan(s, p)
+	open, begins := -1, 0 // where the text of a block of code begins, and on which line
+	for line, p := range lineSpans(s) {
 		text := s[p.from:p.to]
+		_, at := nextLine(s, p.to)
+		fence := strings.HasPrefix(text, "```")
 		switch {
-		case text == "" || ruler(text):
-		case strings.HasPrefix(text, "```"):
-			from, begins := at, line
-			for at < len(s) { // to the end of the block
-				var q span
-				q, at = nextLine(s, at)
-				line++
-				if strings.HasPrefix(strings.TrimSpace(s[q.from:q.to]), "```") {
-					at = min(at, len(s))
-					if block := strings.Trim(s[from:q.from], "\n"); block != "" {
-						addBlock(block, begins+1, add)
-					}
-					from = -1
-					break
-				}
-			}
-			if from >= 0 && from < len(s) { // it was never closed
-				addBlock(strings.Trim(s[from:], "\n"), begins+1, add)
-			}
+		case fence && open < 0:
+			open, begins = at, line+1
+		case fence:
+			addBlock(strings.TrimRight(s[open:p.from], " \t"), begins, add)
+			open = -1
+		case open >= 0, text == "", ruler(text):
 		case leadsIn(text), text[0] == '|' && rulerAt(s, at):
 			text = strings.TrimLeft(text, "# ")
 			if glued != "" { // a heading of headings
@@ -83,6 +68,9 @@ func paragraphs(s string) []piece {
 			})
 		}
 	}
+	if open >= 0 { // it was never closed
+		addBlock(s[open:], begins, add)
+	}
 	return out
 }
 
@@ -96,6 +84,9 @@ func rulerAt(s string, at int) bool {
 
 // addBlock adds a block of code, in one piece where it is short.
 func addBlock(block string, line int, add func(string, int, bool)) {
+	if block = strings.Trim(block, "\n"); block == "" {
+		return
+	}
 	if len(block) <= maxBlock {
 		add(block, line, true)
 		return

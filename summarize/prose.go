@@ -1,6 +1,8 @@
 package summarize
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -241,17 +243,10 @@ func levelOf(line string) int {
 // unmarked takes the mark of a list or a heading off a line.
 func unmarked(line string) string {
 	s := strings.TrimLeft(line, " \t#>")
-	for _, mark := range [...]string{"- [ ] ", "- [x] ", "- [X] ", "* [ ] ", "- ", "* ", "• "} {
-		if rest, ok := strings.CutPrefix(s, mark); ok {
-			return rest
-		}
-	}
-	digits := strings.TrimLeft(s, "0123456789")
-	if len(digits) < len(s) && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") ")) {
-		return digits[2:]
-	}
-	return s
+	return s[len(listMark.FindString(s)):]
 }
+
+var listMark = regexp.MustCompile(`^(?:[-*] \[ \] |- \[[xX]\] |[-*•] |[0-9]+[.)] )`)
 
 // bare is a line without its form: list mark, table, emphasis.
 func bare(line string) string {
@@ -269,10 +264,7 @@ func ruler(line string) bool { return strings.Trim(line, "|-: \t=*_") == "" }
 // toDo reports whether what stands under a heading may be acted on.
 func toDo(heading string) bool {
 	low := strings.ToLower(heading)
-	for _, w := range [...]string{"pending", "next", "open", "todo", "remain", "plan", "step", "goal", "task", "current work", "current state", "current status", "in progress"} {
-		if strings.Contains(low, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{
+		"pending", "next", "open", "todo", "remain", "plan", "step", "goal", "task", "current work", "current state", "current status", "in progress",
+	}, func(w string) bool { return strings.Contains(low, w) })
 }

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -94,21 +95,11 @@ var speakers = []string{"system:", "human:", "assistant:", "user:", "developer:"
 // forgesMark reports whether what follows an opening bracket makes it a marker.
 func forgesMark(bracket byte, rest string) bool {
 	rest = trimSeen(rest)
-	for _, m := range marks[bracket] {
-		if hasPrefixFold(rest, m) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(marks[bracket], func(m string) bool { return hasPrefixFold(rest, m) })
 }
 
 // forgesLine reports whether a line begins as somebody's words do; first is what its
 // first character looks like.
 func forgesLine(first byte, s string) bool {
-	for _, m := range speakers {
-		if m[0] == first && hasPrefixFold(s, m) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(speakers, func(m string) bool { return m[0] == first && hasPrefixFold(s, m) })
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -49,13 +50,10 @@ func Unsigned(text string) string {
 
 // Authentic reports whether all that a message says is ours and signed with the key.
 func Authentic(m *thread.Message, key string) bool {
-	for _, p := range m.Parts {
+	return len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
 		t, ok := p.(thread.Text)
-		if !ok || !authentic(t.Text, key) {
-			return false
-		}
-	}
-	return len(m.Parts) > 0
+		return !ok || !authentic(t.Text, key)
+	})
 }
 
 func authentic(text, key string) bool {

@@ -5,6 +5,7 @@ import (
 	_ "embed" // the schema
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -149,10 +150,6 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // refuses reports whether a text without JSON begins like a refusal.
 func refuses(text string) bool {
 	low := strings.ToLower(strings.ReplaceAll(text[:min(len(text), 200)], "’", "'"))
-	for _, p := range [...]string{"i can't", "i cannot", "i'm sorry", "i am sorry", "i'm unable", "i am unable", "i won't", "as an ai"} {
-		if strings.Contains(low, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"i can't", "i cannot", "i'm sorry", "i am sorry", "i'm unable", "i am unable", "i won't", "as an ai"},
+		func(p string) bool { return strings.Contains(low, p) })
 }
