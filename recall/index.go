@@ -3,6 +3,7 @@ package recall
 import (
 	"context"
 	"math"
+	"sort"
 	"strings"
 )
 
@@ -112,15 +113,9 @@ func (x *Index) addText(i int, text string) {
 
 // rowAt is the row of a byte of the view of an entry.
 func (x *Index) rowAt(entry, at int) int {
-	end := len(x.rows)
-	if entry+1 < len(x.starts) {
-		end = int(x.starts[entry+1])
-	}
-	n := int(x.starts[entry])
-	for n+1 < end && int(x.rows[n+1].from) <= at {
-		n++
-	}
-	return n
+	rows := x.rows[x.starts[entry]:]
+	behind := func(n int) bool { return int(rows[n].entry) > entry || int(rows[n].from) > at }
+	return int(x.starts[entry]) + max(0, sort.Search(len(rows), behind)-1)
 }
 
 // text is what a passage shows.

@@ -107,12 +107,7 @@ func (a arguments) number(name string, fallback int) (int, string) {
 	return int(min(f, math.MaxInt32)), ""
 }
 
-func (h *Handler) max() int {
-	if h.MaxBytes <= 0 {
-		return defaultMaxBytes
-	}
-	return h.MaxBytes
-}
+func (h *Handler) max() int { return cmp.Or(max(h.MaxBytes, 0), defaultMaxBytes) }
 
 // cleanID takes off what models put around an id.
 func cleanID(id string) string {

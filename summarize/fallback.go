@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,10 +39,7 @@ var _ Summarizer = (*Fallback)(nil)
 // A deadline that passes while a step is waiting is no failure: what comes after
 // takes milliseconds and no network.
 func (f *Fallback) Summarize(ctx context.Context, in Input) (Result, error) {
-	code := f.Extractive
-	if code == nil {
-		code = &f.own
-	}
+	code := cmp.Or(f.Extractive, &f.own)
 	var report Report
 	steps := append(slices.Clone(f.Steps), Step{"extractive", code})
 	for i, step := range steps {
@@ -98,9 +96,6 @@ func (f *Fallback) try(ctx context.Context, s Summarizer, in Input, code *Extrac
 // note is the summary that says that there is none.
 func note(in Input, code *Extractive) (summary.Summary, error) {
 	out := summary.Summary{Span: spanOf(&in)}
-	if in.Previous != nil {
-		out.Span = summary.Merge(summary.Summary{Span: in.Previous.Span}, out).Span
-	}
 	out.Facts = []summary.Item{{Text: fmt.Sprintf("[note by the compaction: %d messages, turns %d to %d, were left out here without a summary]",
 		len(out.Span.MessageIDs), out.Span.FirstTurn, out.Span.LastTurn)}}
 	if need := code.count(out.Render()); in.Budget > 0 && need > in.Budget {

@@ -217,6 +217,7 @@ func (b *builder) overtaken(in *Input) bool {
 		slices.ContainsFunc(in.Shown, func(m thread.Message) bool { return newer(&m) })
 }
 
+// spanOf is what the summary stands for, that of before included.
 func spanOf(in *Input) thread.Span {
 	var s thread.Span
 	for i := range in.Messages {
@@ -224,6 +225,9 @@ func spanOf(in *Input) thread.Span {
 	}
 	if n := len(in.Messages); n > 0 {
 		s.FirstTurn, s.LastTurn = in.Messages[0].Turn, in.Messages[n-1].Turn
+	}
+	if in.Previous != nil {
+		s = summary.Merge(summary.Summary{Span: in.Previous.Span}, summary.Summary{Span: s}).Span
 	}
 	return s
 }

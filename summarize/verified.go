@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -60,10 +61,7 @@ const (
 // Summarize implements Summarizer. Beside those of Inner and of Extractive its
 // error is a *RejectedError.
 func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
-	code := v.Extractive
-	if code == nil {
-		code = &v.own
-	}
+	code := cmp.Or(v.Extractive, &v.own)
 	ask := in
 	ask.Budget = 0
 	answer, err := v.Inner.Summarize(ctx, ask)

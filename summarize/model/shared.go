@@ -3,7 +3,6 @@ package model
 import (
 	_ "embed" // the prompt
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -104,19 +103,18 @@ func sharedQuestion(in *summarize.Input, own *question) string {
 	var b strings.Builder
 	b.WriteString(strings.ReplaceAll(strings.TrimSpace(sharedTemplate), "{{MARK}}", own.mark))
 	b.WriteString(answerWith + rules + "\n\n" + before(own.previous))
+	texts := make([]string, len(in.Messages))
 	for i := range in.Messages {
-		m := &in.Messages[i]
-		text := flat(m)
-		b.WriteString(own.mark + " " + strconv.Itoa(i+1) + " " + speaker(m) + "\n")
-		if shown[m.ID] {
-			line := strings.Join(strings.Fields(text), " ")
-			if at := clip.Boundary(line, beginning); at < len(line) {
-				line = line[:at] + "…"
-			}
-			text = line
+		texts[i] = flat(&in.Messages[i])
+		if !shown[in.Messages[i].ID] {
+			continue
 		}
-		b.WriteString(text + "\n")
+		texts[i] = oneLine(texts[i])
+		if at := clip.Boundary(texts[i], beginning); at < len(texts[i]) {
+			texts[i] = texts[i][:at] + "…"
+		}
 	}
+	numbered(&b, own.mark, in.Messages, texts)
 	b.WriteString(own.mark + " the list ends\n\n" + asked(in.Instructions) + "Answer with the JSON object.")
 	return b.String()
 }
