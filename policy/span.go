@@ -108,7 +108,8 @@ func (s *Situation) before(entries []entry, end int) (*old, error) {
 // extract makes the structured summary of the old part without a model, in at
 // most budget tokens where the task allows it.
 func (s *Situation) extract(ctx context.Context, o *old, budget int) (summary.Summary, error) {
-	in := summarize.Input{Previous: o.known, Context: uncopied.Messages(s.Thread)[o.end:], Budget: budget, Instructions: s.Instructions}
+	all := uncopied.Messages(s.Thread)
+	in := summarize.Input{Log: all[:o.end], Previous: o.known, Context: all[o.end:], Budget: budget, Instructions: s.Instructions}
 	var hidden plan.Actions
 	if s.Current != nil {
 		hidden = s.Current.Actions()

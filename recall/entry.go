@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -94,7 +95,7 @@ func entriesOf(t *thread.Thread, about int, admit func(*thread.Message, *Entry) 
 		if r, ok := m.Result(); ok {
 			e.Tool = r.Tool
 			call = callOf(messages, pairs, i, r.CallID)
-			e.Call = clip.Line(r.Tool+" "+values(call.Arguments, maxValue), maxCall)
+			e.Call = clip.Line(r.Tool+" "+values(call.Arguments, maxCall, maxValue), maxCall)
 		}
 		e.Summary = summarize(m, call)
 		entries = append(entries, e)
@@ -127,53 +128,33 @@ const (
 
 // summarize says in one line what the message is.
 func summarize(m *thread.Message, call thread.ToolCall) string {
-	var head, body string
+	head, body := "", m.Text()
 	if r, ok := m.Result(); ok {
-		head = strings.TrimSpace(r.Tool + " " + argumentsBrief(call.Arguments))
+		head, body = strings.TrimSpace(r.Tool+" "+argumentsBrief(call.Arguments)), r.Text()
 		if r.Outcome == thread.Failure {
 			head += " failed"
 		}
-		body = r.Text()
-	} else {
-		body = m.Text()
-		if calls := m.Calls(); strings.TrimSpace(body) == "" && len(calls) > 0 {
-			var names []string
-			for _, c := range calls {
-				names = append(names, strings.TrimSpace(c.Name+" "+argumentsBrief(c.Arguments)))
-			}
-			head = "calls " + strings.Join(names, ", ")
+	} else if calls := m.Calls(); strings.TrimSpace(body) == "" && len(calls) > 0 {
+		var names []string
+		for _, c := range calls {
+			names = append(names, strings.TrimSpace(c.Name+" "+argumentsBrief(c.Arguments)))
 		}
+		return clip.Line("calls "+strings.Join(names, ", "), maxSummary)
 	}
-	line := firstLine(body)
-	if line == "" {
-		line = firstLine(FullText(m))
+	line := cmp.Or(firstLine(body), firstLine(FullText(m)))
+	if head != "" && line != "" {
+		head += ": "
 	}
-	switch {
-	case head == "":
-		return clip.Line(line, maxSummary)
-	case line == "" || strings.HasPrefix(head, "calls "):
-		return clip.Line(head, maxSummary)
-	}
-	return clip.Line(head+": "+line, maxSummary)
+	return clip.Line(head+line, maxSummary)
 }
 
-// argumentsBrief are the values of a call's arguments, without their names.
+// argumentsBrief are the first values of a call's arguments, without their names.
 func argumentsBrief(arguments string) string {
-	if !rawjson.Valid(arguments) {
-		return clip.Line(arguments, maxArguments)
-	}
-	var values []string
-	gjson.Parse(arguments).ForEach(func(_, v gjson.Result) bool {
-		if text := firstLine(v.String()); text != "" {
-			values = append(values, text)
-		}
-		return len(values) < 3
-	})
-	return clip.Line(strings.Join(values, " "), maxArguments)
+	return clip.Line(values(arguments, 3, maxArguments), maxArguments)
 }
 
-// values are those of a call's arguments, of each the first line.
-func values(arguments string, each int) string {
+// values are the first of a call's arguments, of each the first line.
+func values(arguments string, most, each int) string {
 	if !rawjson.Valid(arguments) {
 		return arguments
 	}
@@ -182,7 +163,7 @@ func values(arguments string, each int) string {
 		if text := firstLine(v.String()); text != "" {
 			values = append(values, clip.Line(text, each))
 		}
-		return true
+		return len(values) < most
 	})
 	return strings.Join(values, " ")
 }

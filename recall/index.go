@@ -3,6 +3,7 @@ package recall
 import (
 	"context"
 	"math"
+	"sort"
 	"strings"
 )
 
@@ -32,21 +33,16 @@ type posting struct {
 // keywords, so that a result is found by the path that its call named. The
 // entries are kept and must not be written to.
 func NewIndex(entries []Entry) *Index {
-	x, _ := build(entries, func() error { return nil })
+	x, _ := NewIndexContext(context.Background(), entries)
 	return x
 }
 
 // NewIndexContext is NewIndex for somebody who may leave before a long log is
 // indexed: it stops at the next entry when the context ends, with its error.
 func NewIndexContext(ctx context.Context, entries []Entry) (*Index, error) {
-	return build(entries, ctx.Err)
-}
-
-// build asks before each entry whether anybody still waits.
-func build(entries []Entry, gone func() error) (*Index, error) {
 	x := newIndex(entries)
 	for i := range entries {
-		if err := gone(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		e := &entries[i]
@@ -56,7 +52,7 @@ func build(entries []Entry, gone func() error) (*Index, error) {
 		x.add(i, e.Summary)
 		x.add(i, strings.Join(e.Keywords, " "))
 	}
-	if err := x.addNames(gone); err != nil {
+	if err := x.addNames(ctx); err != nil {
 		return nil, err
 	}
 	x.finish()
@@ -117,15 +113,9 @@ func (x *Index) addText(i int, text string) {
 
 // rowAt is the row of a byte of the view of an entry.
 func (x *Index) rowAt(entry, at int) int {
-	end := len(x.rows)
-	if entry+1 < len(x.starts) {
-		end = int(x.starts[entry+1])
-	}
-	n := int(x.starts[entry])
-	for n+1 < end && int(x.rows[n+1].from) <= at {
-		n++
-	}
-	return n
+	rows := x.rows[x.starts[entry]:]
+	behind := func(n int) bool { return int(rows[n].entry) > entry || int(rows[n].from) > at }
+	return int(x.starts[entry]) + max(0, sort.Search(len(rows), behind)-1)
 }
 
 // text is what a passage shows.

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -43,11 +44,11 @@ type name struct {
 }
 
 // addNames finds the names of all views.
-func (x *Index) addNames(gone func() error) error {
+func (x *Index) addNames(ctx context.Context) error {
 	at := map[string]int{}
 	var sc scanner
 	for i, text := range x.views {
-		if err := gone(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		row := x.starts[i]

@@ -292,43 +292,20 @@ func (x *Index) holding(phrase string) []int {
 // indexFold returns where s holds phrase, with case folded, or -1. Characters
 // that take another number of bytes in the other case do not match it.
 func indexFold(s, phrase string) int {
-	if phrase == "" || len(phrase) > len(s) {
+	if phrase == "" {
 		return -1
 	}
-	first := phrase[0]
-	if first >= utf8.RuneSelf {
+	if phrase[0] >= utf8.RuneSelf {
 		return strings.Index(s, phrase)
 	}
-	small, capital := first, first
-	switch {
-	case 'a' <= first && first <= 'z':
-		capital -= 'a' - 'A'
-	case 'A' <= first && first <= 'Z':
-		small += 'a' - 'A'
-	}
-	next := func(c byte, from int) int {
-		if at := strings.IndexByte(s[from:], c); at >= 0 {
-			return from + at
-		}
-		return len(s)
-	}
-	a := next(small, 0)
-	z := len(s)
-	if capital != small {
-		z = next(capital, 0)
-	}
-	for {
-		at := min(a, z)
-		if at+len(phrase) > len(s) {
+	first := strings.ToLower(phrase[:1]) + strings.ToUpper(phrase[:1])
+	for at := 0; ; at++ {
+		next := strings.IndexAny(s[at:], first)
+		if at += next; next < 0 || at+len(phrase) > len(s) {
 			return -1
 		}
 		if strings.EqualFold(s[at:at+len(phrase)], phrase) {
 			return at
-		}
-		if a == at {
-			a = next(small, at+1)
-		} else {
-			z = next(capital, at+1)
 		}
 	}
 }

@@ -95,13 +95,9 @@ func (sc *scanner) scan(s string, yield func(token []byte, g grain, start, end i
 }
 
 func trimJoiners(s string, from, to int) (int, int) {
-	for from < to && classOf(s[from]) == joiner {
-		from++
-	}
-	for from < to && classOf(s[to-1]) == joiner {
-		to--
-	}
-	return from, to
+	const joiners = `./\-@`
+	from = to - len(strings.TrimLeft(s[from:to], joiners))
+	return from, from + len(strings.TrimRight(s[from:to], joiners))
 }
 
 // split yields the base name, the words and the pieces of a whole token.

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -47,30 +48,17 @@ func decode(text string, yield func(s string, from int) bool) {
 	whole := escaped(text)
 	for at := 0; at < len(text); {
 		end := len(text)
-		if !whole {
-			if n := strings.IndexByte(text[at:], '\n'); n >= 0 {
-				end = at + n + 1
-			}
+		if n := strings.IndexByte(text[at:], '\n'); n >= 0 && !whole {
+			end = at + n + 1
 		}
-		if line := text[at:end]; !whole && (strings.IndexByte(line, '\\') < 0 || !escaped(line)) {
-			if !yield(line, at) {
-				return
-			}
-			at = end
-			continue
-		}
+		decoding := whole || strings.IndexByte(text[at:end], '\\') >= 0 && escaped(text[at:end])
 		for at < end {
-			n := strings.IndexByte(text[at:end], '\\')
-			if n < 0 {
-				n = end - at
+			s, size := text[at:end], end-at
+			if n := strings.IndexByte(s, '\\'); decoding && n > 0 {
+				s, size = s[:n], n
+			} else if decoding && n == 0 {
+				s, size = unescape(s)
 			}
-			if n > 0 && !yield(text[at:at+n], at) {
-				return
-			}
-			if at += n; at == end {
-				break
-			}
-			s, size := unescape(text[at:end])
 			if !yield(s, at) {
 				return
 			}
@@ -90,47 +78,27 @@ func unescape(text string) (string, int) {
 	if len(text) < 2 {
 		return text, len(text)
 	}
-	switch text[1] {
-	case 'n':
-		return "\n", 2
-	case 't':
-		return "\t", 2
-	case 'r':
-		return "\r", 2
-	case '"', '\\', '/':
-		return text[1:2], 2
-	case 'u':
-		r, ok := hex4(text)
-		if !ok {
-			break
-		}
-		if utf16.IsSurrogate(r) {
-			low, ok := hex4(text[6:])
-			if pair := utf16.DecodeRune(r, low); ok && pair != utf8.RuneError {
-				return string(pair), 12
-			}
-			break
-		}
+	if n := strings.IndexByte(`ntr"\/`, text[1]); n >= 0 {
+		return "\n\t\r\"\\/"[n : n+1], 2
+	}
+	r, ok := hex4(text)
+	if ok && !utf16.IsSurrogate(r) {
 		return string(r), 6
+	}
+	if ok {
+		low, _ := hex4(text[6:])
+		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+			return string(pair), 12
+		}
 	}
 	return text[:1], 1
 }
 
 // hex4 reads an escape of four hexadecimal figures.
 func hex4(text string) (rune, bool) {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+	if len(text) < 6 || text[:2] != `\u` {
 		return 0, false
 	}
-	var r rune
-	for _, c := range []byte(text[2:6]) {
-		switch {
-		case '0' <= c && c <= '9':
-			r = r<<4 | rune(c-'0')
-		case 'a' <= c|0x20 && c|0x20 <= 'f':
-			r = r<<4 | rune(c|0x20-'a'+10)
-		default:
-			return 0, false
-		}
-	}
-	return r, true
+	r, err := strconv.ParseUint(text[2:6], 16, 16)
+	return rune(r), err == nil
 }

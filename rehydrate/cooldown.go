@@ -37,15 +37,7 @@ func (c *cooldowns) of(threadID string) []Shown {
 func (c *cooldowns) set(threadID string, shown []Shown) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.put(threadID, slices.Clone(shown))
-}
-
-func (c *cooldowns) put(threadID string, shown []Shown) {
-	if len(shown) == 0 {
-		c.threads.Delete(threadID)
-		return
-	}
-	c.threads.Put(threadID, shown, 1)
+	c.threads.Put(threadID, slices.Clone(shown), 1)
 }
 
 // cools reports whether an artifact that was shown as s says must wait in a
@@ -77,6 +69,6 @@ func (c *cooldowns) commit(threadID string, turn int, ids []string) []string {
 		next = append(next, Shown{id, turn})
 	}
 	slices.SortStableFunc(next, func(a, b Shown) int { return cmp.Compare(a.Turn, b.Turn) })
-	c.put(threadID, next)
+	c.threads.Put(threadID, next, 1)
 	return allowed
 }

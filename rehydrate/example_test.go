@@ -24,7 +24,7 @@ func Example() {
 	contents, turn, err := r.Rehydrate(ctx, artifact.Requester{}, rehydrate.Turn{
 		ThreadID: "ticket-4711", Number: 9, Agent: "The failure is in " + id + ".",
 	}, p)
-	fmt.Println(len(contents), turn.SkipAggressive(), err)
+	fmt.Println(len(contents), turn.Happened, err)
 
 	// It asks.
 	h := &rehydrate.Handler{Artifacts: rehydrate.Stored{Source: store, ThreadID: "ticket-4711"}}

@@ -189,15 +189,15 @@ func (l *loop) compact(q palimpsest.Request, turn int, given rehydrate.TurnConte
 	l.t.Helper()
 	q.Budget = loopTarget
 	c := l.whole
-	if given.SkipAggressive() {
+	if given.Happened {
 		c = l.gentle
 		l.gently++
 	}
 	res, err := c.Compact(l.t.Context(), q)
-	if errors.Is(err, palimpsest.ErrOverBudget) && given.SkipAggressive() {
+	if errors.Is(err, palimpsest.ErrOverBudget) && given.Happened {
 		l.overridden++
 		res, err = l.whole.Compact(l.t.Context(), q)
-	} else if err == nil && given.SkipAggressive() && len(res.Plan.Externalizations)+len(res.Plan.Drops) > 0 {
+	} else if err == nil && given.Happened && len(res.Plan.Externalizations)+len(res.Plan.Drops) > 0 {
 		l.t.Errorf("turn %d brought content back, and its plan externalizes %d and drops %d", turn, len(res.Plan.Externalizations), len(res.Plan.Drops))
 	}
 	if err != nil {

@@ -1,12 +1,13 @@
 package rehydrate
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 )
 
 // Mentions reports whether text holds the id as a token of its own and not as a
@@ -44,38 +45,21 @@ func inWord(r rune) bool {
 // depth, names of fields left out. What is not JSON, as custom tools take it, is
 // one string.
 func eachString(document string, visit func(string)) {
-	type level struct{ object, name bool }
-	var open []level
-	d := json.NewDecoder(strings.NewReader(document))
-	var found []string
-	for {
-		t, err := d.Token()
-		if errors.Is(err, io.EOF) && len(open) == 0 {
-			break
-		}
-		if err != nil {
-			visit(document)
-			return
-		}
-		if delim, ok := t.(json.Delim); ok && (delim == '}' || delim == ']') {
-			open = open[:len(open)-1]
-			continue
-		}
-		name := false
-		if n := len(open); n > 0 && open[n-1].object {
-			open[n-1].name = !open[n-1].name
-			name = open[n-1].name
-		}
-		switch t := t.(type) {
-		case json.Delim:
-			open = append(open, level{object: t == '{'})
-		case string:
-			if !name {
-				found = append(found, t)
-			}
+	if !rawjson.Valid(document) {
+		visit(document)
+		return
+	}
+	var walk func(gjson.Result)
+	walk = func(v gjson.Result) {
+		switch {
+		case v.Type == gjson.String:
+			visit(v.Str)
+		case v.IsObject() || v.IsArray():
+			v.ForEach(func(_, e gjson.Result) bool {
+				walk(e)
+				return true
+			})
 		}
 	}
-	for _, s := range found {
-		visit(s)
-	}
+	walk(gjson.Parse(document))
 }

@@ -39,8 +39,16 @@ func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
 	}
 	shown := r.cooldowns.of(turn.ThreadID)
 	known := candidates(p)
-	asksItself := explicit(turn.Calls)
 	var needed []Request
+	// What the arguments of read_artifact name comes back by itself as its result.
+	var asksItself, arguments []string
+	for _, c := range turn.Calls {
+		into := &arguments
+		if c.Name == ReadArtifact {
+			into = &asksItself
+		}
+		eachString(c.Arguments, func(s string) { *into = append(*into, s) })
+	}
 	want := func(id string, why Reason) {
 		if slices.ContainsFunc(needed, func(q Request) bool { return q.ArtifactID == id }) ||
 			slices.ContainsFunc(asksItself, func(arg string) bool { return Mentions(arg, id) }) ||
@@ -59,17 +67,12 @@ func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
 			want(id, Mention)
 		}
 	}
-	for _, c := range turn.Calls {
-		if c.Name == ReadArtifact {
-			continue
-		}
-		eachString(c.Arguments, func(s string) {
-			for _, id := range known {
-				if Mentions(s, id) {
-					want(id, Argument)
-				}
+	for _, s := range arguments {
+		for _, id := range known {
+			if Mentions(s, id) {
+				want(id, Argument)
 			}
-		})
+		}
 	}
 	for _, id := range required(turn.Calls, turn.Tools, known) {
 		want(id, Schema)
@@ -86,10 +89,10 @@ func (r *Rehydrator) Needed(turn Turn, p *plan.Plan) []Request {
 
 // candidates are the ids of the plan's artifacts, each once.
 func candidates(p *plan.Plan) []string {
-	ids := make([]string, 0, len(p.Externalizations))
-	seen := make(map[string]bool, len(p.Externalizations))
+	var ids []string
+	seen := map[string]bool{"": true}
 	for _, e := range p.Externalizations {
-		if e.ArtifactID != "" && !seen[e.ArtifactID] {
+		if !seen[e.ArtifactID] {
 			seen[e.ArtifactID] = true
 			ids = append(ids, e.ArtifactID)
 		}
@@ -97,26 +100,15 @@ func candidates(p *plan.Plan) []string {
 	return ids
 }
 
-// explicit are the texts of arguments of read_artifact calls: what they name
-// comes back by itself as their result.
-func explicit(calls []thread.ToolCall) []string {
-	var texts []string
-	for _, c := range calls {
-		if c.Name == ReadArtifact {
-			eachString(c.Arguments, func(s string) { texts = append(texts, s) })
-		}
-	}
-	return texts
-}
-
 func questioned(turn Turn, p *plan.Plan, known []string) []string {
 	var ids []string
+	agent, user := questions(turn.Agent), questions(turn.User)
 	for _, id := range known {
-		if namesInQuestion(turn.User, id) {
+		if slices.ContainsFunc(user, func(q string) bool { return Mentions(q, id) }) {
 			ids = append(ids, id)
 		}
 	}
-	if !mayAsk(turn.Agent) && !mayAsk(turn.User) {
+	if len(agent)+len(user) == 0 { // this spares the look at all summaries
 		return ids
 	}
 	at := make(map[string]int, len(known))
@@ -138,16 +130,11 @@ func questioned(turn Turn, p *plan.Plan, known []string) []string {
 			d.all[term] = name || d.all[term]
 		}
 	}
-	for _, text := range []string{turn.Agent, turn.User} {
-		for _, i := range asked(text, descriptions) {
-			ids = append(ids, known[i])
-		}
+	for _, i := range asked(append(agent, user...), descriptions) {
+		ids = append(ids, known[i])
 	}
 	return ids
 }
-
-// mayAsk spares the look at all summaries where nobody asks anything.
-func mayAsk(text string) bool { return slices.ContainsFunc(sentences(text), isQuestion) }
 
 // minPrefix is how much of an id a call must give, in bytes, for its whole to
 // be found.

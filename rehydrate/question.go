@@ -18,8 +18,7 @@ type description struct {
 	hint, all map[string]bool
 }
 
-// asked finds the artifacts that a text asks about, at most one for each of its
-// questions.
+// asked finds the artifacts that questions are about, at most one for each.
 //
 // A sentence is a question when it ends with a question mark, or begins as one
 // ("where is", "which file"). It matches an artifact when both share at least
@@ -29,21 +28,15 @@ type description struct {
 // when at most one of the plan's artifacts holds it, or one in five. The artifact
 // that shares most is meant; between equal ones nothing is. Code blocks are no
 // questions, and scripts without spaces between words have no terms.
-func asked(text string, descriptions []description) []int {
+func asked(questions []string, descriptions []description) []int {
 	var found []int
-	var frequency map[string]int
-	for _, sentence := range sentences(text) {
-		if !isQuestion(sentence) {
-			continue
+	frequency := map[string]int{}
+	for _, d := range descriptions {
+		for term := range d.all {
+			frequency[term]++
 		}
-		if frequency == nil {
-			frequency = map[string]int{}
-			for _, d := range descriptions {
-				for term := range d.all {
-					frequency[term]++
-				}
-			}
-		}
+	}
+	for _, sentence := range questions {
 		question := termsOf(sentence)
 		best, most, tie := -1, 0, false
 		for i, d := range descriptions {
@@ -81,12 +74,9 @@ func asked(text string, descriptions []description) []int {
 	return found
 }
 
-// namesInQuestion reports whether a question of the text holds the id.
-func namesInQuestion(text, id string) bool {
-	if !strings.Contains(text, id) {
-		return false
-	}
-	return slices.ContainsFunc(sentences(text), func(s string) bool { return isQuestion(s) && Mentions(s, id) })
+// questions are the sentences of a text that ask something.
+func questions(text string) []string {
+	return slices.DeleteFunc(sentences(text), func(s string) bool { return !isQuestion(s) })
 }
 
 // sentences cuts a text at line ends and behind marks that end a sentence and
@@ -174,12 +164,8 @@ func termsOf(text string) map[string]bool {
 // isName reports whether a token looks like the name of something rather than a
 // word: digits, joined parts, or capitals after the first letter.
 func isName(token string) bool {
-	for i, r := range token {
-		if r == '_' || r == '.' || r == '/' || r == '\\' || unicode.IsDigit(r) || i > 0 && unicode.IsUpper(r) {
-			return true
-		}
-	}
-	return false
+	_, first := utf8.DecodeRuneInString(token)
+	return strings.ContainsAny(token, `_./\`) || strings.ContainsFunc(token, unicode.IsDigit) || strings.ContainsFunc(token[first:], unicode.IsUpper)
 }
 
 func words(list string) map[string]bool {

@@ -28,10 +28,11 @@ func (h *Handler) recall(ctx context.Context, args arguments) (string, thread.Fi
 	}
 	hits = hits[:min(len(hits), limit)]
 	if len(hits) == 0 {
+		what := "Nothing that was removed"
 		if h.From != nil {
-			return "Nothing matches. Try other words: names of files or functions, or a part of the text.", thread.Fields{"hits": 0}, ""
+			what = "Nothing"
 		}
-		return "Nothing that was removed matches. Try other words: names of files or functions, or a part of the text.", thread.Fields{"hits": 0}, ""
+		return what + " matches. Try other words: names of files or functions, or a part of the text.", thread.Fields{"hits": 0}, ""
 	}
 	sources := bySource(hits)
 	var b strings.Builder

@@ -1,8 +1,6 @@
 package rehydrate
 
 import (
-	"slices"
-
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
@@ -71,17 +69,10 @@ type TurnContext struct {
 	ArtifactIDs []string `json:"rehydrated_artifact_ids"`
 }
 
-// SkipAggressive reports whether compaction should externalize nothing and drop
-// nothing in this turn, so that the agent can finish what it asked for.
-func (c TurnContext) SkipAggressive() bool { return c.Happened }
-
-// aggressive are the actions that SkipAggressive is about.
-var aggressive = []string{plan.Externalize.String(), plan.Drop.String()}
-
 // Allows reports whether a strategy may be used in this turn, by its name: all
-// but "externalize" and "drop" where SkipAggressive says so. Where nothing else
-// makes the prompt fit, the limit of the model goes first and the caller climbs
-// the whole ladder.
+// but "externalize" and "drop" where anything came back, so that the agent can finish
+// what it asked for. Where nothing else makes the prompt fit, the limit of the model
+// goes first and the caller climbs the whole ladder.
 func (c TurnContext) Allows(strategy string) bool {
-	return !c.SkipAggressive() || !slices.Contains(aggressive, strategy)
+	return !c.Happened || strategy != plan.Externalize.String() && strategy != plan.Drop.String()
 }

@@ -7,7 +7,9 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -138,12 +140,9 @@ func merge(items []Item, c Change, limit int) []Item {
 		if strings.TrimSpace(it.Text) == "" {
 			return
 		}
-		for i, held := range out {
-			if held.key() == it.key() {
-				it = update(held, it)
-				out = append(out[:i], out[i+1:]...)
-				break
-			}
+		if i := slices.IndexFunc(out, func(held Item) bool { return held.key() == it.key() }); i >= 0 {
+			it = update(out[i], it)
+			out = slices.Delete(out, i, i+1)
 		}
 		out = append(out, it)
 	}
@@ -164,12 +163,7 @@ func update(held, it Item) Item {
 	if held.Pinned {
 		it.Text, it.Pinned = held.Text, true
 	}
-	if it.Status == "" {
-		it.Status = held.Status
-	}
-	if it.By == "" {
-		it.By = held.By
-	}
+	it.Status, it.By = cmp.Or(it.Status, held.Status), cmp.Or(it.By, held.By)
 	return it
 }
 
@@ -195,24 +189,17 @@ func clamp(items []Item, limit int) []Item {
 // be taken: what it read may have told it to pin.
 func (d Delta) Unpinned() Delta {
 	for _, each := range lists(&State{}, &d, Limits{}) {
-		set := make([]Item, len(each.change.Set))
-		copy(set, each.change.Set)
-		for i := range set {
-			set[i].Pinned = false
+		each.change.Set = slices.Clone(each.change.Set)
+		for i := range each.change.Set {
+			each.change.Set[i].Pinned = false
 		}
-		each.change.Set = set
 	}
 	return d
 }
 
 // Empty reports whether the state holds nothing.
 func (s State) Empty() bool {
-	for _, each := range lists(&s, &Delta{}, Limits{}) {
-		if len(*each.items) > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(lists(&s, &Delta{}, Limits{}), func(l list) bool { return len(*l.items) > 0 })
 }
 
 // Render writes the state as text: a heading for each list that holds something

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -34,10 +35,7 @@ var _ Summarizer = (*Chunked)(nil)
 // Summarize implements Summarizer. An error of Inner names the piece.
 func (c *Chunked) Summarize(ctx context.Context, in Input) (Result, error) {
 	var report Report
-	limit := c.Limit
-	if limit <= 0 {
-		limit = 80_000
-	}
+	limit := cmp.Or(max(c.Limit, 0), 80_000)
 	if in.Previous != nil && (&Extractive{Counter: c.Counter}).count(in.Previous.Render()) > limit {
 		rolled, err := c.Inner.Summarize(ctx, Input{Previous: in.Previous, Context: in.Context, Shown: in.Shown, Budget: limit, Answers: in.Answers, Instructions: in.Instructions})
 		if err != nil {
@@ -45,11 +43,7 @@ func (c *Chunked) Summarize(ctx context.Context, in Input) (Result, error) {
 		}
 		in.Previous, report = &rolled.Summary, rolled.Report
 	}
-	most := c.Characters
-	if most <= 0 {
-		most = 120_000
-	}
-	ends, err := c.pieces(in.Messages, most)
+	ends, err := c.pieces(in.Messages, cmp.Or(max(c.Characters, 0), 120_000))
 	if err != nil {
 		return Result{}, err
 	}

@@ -51,9 +51,6 @@ func (e *Extractive) Summarize(ctx context.Context, in Input) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if in.Previous != nil {
-		out.Span = summary.Merge(summary.Summary{Span: in.Previous.Span}, summary.Summary{Span: out.Span}).Span
-	}
 	return Result{Summary: out}, nil
 }
 

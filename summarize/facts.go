@@ -152,23 +152,21 @@ func (f *facts) readRules() {
 func lines(s string) []piece {
 	var out []piece
 	fenced := false
-	add := func(t string) {
-		p := piece{text: t, idents: mentions(nil, t), reason: -1, code: fenced || drawn(t) || strings.HasPrefix(t, "|") || strings.HasPrefix(t, "---"), place: place{line: len(out)}}
-		if !p.code {
-			p.cues, p.reason = cuesOf(t)
-		}
-		out = append(out, p)
-	}
-	for _, p := range lineSpans(s) {
-		line := s[p.from:p.to]
-		if line == "" {
-			continue
-		}
+	for _, at := range lineSpans(s) {
+		line := s[at.from:at.to]
 		if strings.HasPrefix(line, "```") {
 			fenced = !fenced
 			continue
 		}
-		add(line)
+		if line == "" {
+			continue
+		}
+		p := piece{text: line, idents: mentions(nil, line), reason: -1, place: place{line: len(out)}}
+		p.code = fenced || drawn(line) || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "---")
+		if !p.code {
+			p.cues, p.reason = cuesOf(line)
+		}
+		out = append(out, p)
 	}
 	return out
 }

@@ -1,9 +1,11 @@
 package summarize
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -37,48 +39,37 @@ var _ Summarizer = (*Fallback)(nil)
 // A deadline that passes while a step is waiting is no failure: what comes after
 // takes milliseconds and no network.
 func (f *Fallback) Summarize(ctx context.Context, in Input) (Result, error) {
-	code := f.Extractive
-	if code == nil {
-		code = &f.own
-	}
+	code := cmp.Or(f.Extractive, &f.own)
 	var report Report
-	failed := func(step string, err error) {
+	steps := append(slices.Clone(f.Steps), Step{"extractive", code})
+	for i, step := range steps {
+		err := ctx.Err()
+		if errors.Is(err, context.Canceled) {
+			return Result{}, report.failed(err)
+		}
+		if i == len(f.Steps) {
+			ctx, err = context.WithoutCancel(ctx), nil
+		}
+		var out Result
+		if err == nil {
+			out, err = f.try(ctx, step.Summarizer, in, code)
+		}
+		if err == nil {
+			out.Report = report.With(out.Report)
+			out.Report.By = step.Name
+			return out, nil
+		}
 		if before, ok := errors.AsType[*FailedError](err); ok {
 			report, err = report.With(before.Report), before.Err
 		}
-		report.Failures = append(report.Failures, Failure{step, err})
+		report.Failures = append(report.Failures, Failure{step.Name, err})
 	}
-	made := func(out Result, by string) Result {
-		out.Report = report.With(out.Report)
-		out.Report.By = by
-		return out
-	}
-	for _, step := range f.Steps {
-		if err := ctx.Err(); errors.Is(err, context.Canceled) {
-			return Result{}, report.failed(err)
-		} else if err != nil {
-			failed(step.Name, err)
-			continue
-		}
-		out, err := f.try(ctx, step.Summarizer, in, code)
-		if err == nil {
-			return made(out, step.Name), nil
-		}
-		failed(step.Name, err)
-	}
-	if err := ctx.Err(); errors.Is(err, context.Canceled) {
+	out, err := note(in, code)
+	if err != nil {
 		return Result{}, report.failed(err)
 	}
-	late := context.WithoutCancel(ctx)
-	out, err := f.try(late, code, in, code)
-	if err == nil {
-		return made(out, "extractive"), nil
-	}
-	failed("extractive", err)
-	if out.Summary, err = note(in, code); err != nil {
-		return Result{}, report.failed(err)
-	}
-	return made(Result{Summary: out.Summary}, "truncation_note"), nil
+	report.By = "truncation_note"
+	return Result{Summary: out, Report: report}, nil
 }
 
 // try runs one step and holds it to the contract.
@@ -105,9 +96,6 @@ func (f *Fallback) try(ctx context.Context, s Summarizer, in Input, code *Extrac
 // note is the summary that says that there is none.
 func note(in Input, code *Extractive) (summary.Summary, error) {
 	out := summary.Summary{Span: spanOf(&in)}
-	if in.Previous != nil {
-		out.Span = summary.Merge(summary.Summary{Span: in.Previous.Span}, out).Span
-	}
 	out.Facts = []summary.Item{{Text: fmt.Sprintf("[note by the compaction: %d messages, turns %d to %d, were left out here without a summary]",
 		len(out.Span.MessageIDs), out.Span.FirstTurn, out.Span.LastTurn)}}
 	if need := code.count(out.Render()); in.Budget > 0 && need > in.Budget {

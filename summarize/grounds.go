@@ -2,6 +2,8 @@ package summarize
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -59,21 +61,16 @@ type earlier struct {
 
 // newGrounds reads the messages of a span and what came before them.
 func newGrounds(messages []thread.Message, before earlier) *grounds {
-	g := &grounds{
-		messages: messages, at: make(map[thread.ID]int, len(messages)), before: map[thread.ID]bool{},
-		numbers: map[string]string{}, words: map[string]bool{}, voice: map[string]bool{},
-	}
+	g := &grounds{messages: messages, at: make(map[thread.ID]int, len(messages)), before: map[thread.ID]bool{}, numbers: map[string]string{}}
 	var all, voice strings.Builder
 	all.WriteString(before.text + "\n" + before.said + "\n")
 	voice.WriteString(before.said + "\n")
 	g.about(before.said)
 	for _, text := range before.user {
-		g.user = append(g.user, folded(text))
-		set := map[string]bool{}
-		addStems(set, text)
-		g.asked = append(g.asked, set)
+		g.user, g.asked = append(g.user, folded(text)), append(g.asked, stemsOf(text))
 	}
-	var heard, last map[string]bool // what the assistant said, and the last that the user did
+	heard := ""                  // what the assistant said last
+	var answered map[string]bool // what the user said last, until the assistant says something
 	hear := func(m *thread.Message) {
 		switch text := m.Text(); {
 		case text == "":
@@ -82,20 +79,13 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 			g.about(text)
 		case m.StartsTurn():
 			text = injected.Words(m)
-			g.user = append(g.user, folded(text))
-			last = map[string]bool{}
-			addStems(last, text)
-			for w := range heard {
-				last[w] = true
-			}
-			g.asked = append(g.asked, last)
+			answered = stemsOf(text, heard)
+			g.user, g.asked = append(g.user, folded(text)), append(g.asked, answered)
 		case m.Role == thread.Assistant:
-			heard = map[string]bool{}
-			addStems(heard, text)
-			if last != nil {
-				addStems(last, text)
-				last = nil
+			if answered != nil {
+				maps.Copy(answered, stemsOf(text))
 			}
+			heard, answered = text, nil
 			g.about(text)
 		}
 	}
@@ -122,8 +112,7 @@ func newGrounds(messages []thread.Message, before earlier) *grounds {
 	g.all, g.spoken = all.String(), voice.String()
 	g.folded = folded(g.all)
 	numbers(g.all, func(n number) { g.numbers[n.value] += n.unit + " " })
-	addStems(g.words, g.all)
-	addStems(g.voice, g.spoken)
+	g.words, g.voice = stemsOf(g.all), stemsOf(g.spoken)
 	return g
 }
 
@@ -137,10 +126,8 @@ func groundsOf(in *Input) *grounds {
 		CurrentTask: p.CurrentTask, Requests: p.Requests, Constraints: p.Constraints, CurrentPlan: p.CurrentPlan,
 		OpenItems: p.OpenItems, Decisions: p.Decisions, Conclusions: p.Conclusions,
 	}.Render(), user: []string{p.CurrentTask}}
-	for _, list := range [...][]summary.Item{p.Requests, p.Constraints} {
-		for _, it := range list {
-			before.user = append(before.user, it.Text)
-		}
+	for _, it := range slices.Concat(p.Requests, p.Constraints) {
+		before.user = append(before.user, it.Text)
 	}
 	g := newGrounds(in.Messages, before)
 	for _, id := range p.Span.MessageIDs {
@@ -153,10 +140,7 @@ func groundsOf(in *Input) *grounds {
 func (g *grounds) about(text string) {
 	sentences(text, func(p span) {
 		if s := text[p.from:p.to]; mentionsUser(s) >= 0 {
-			set := map[string]bool{}
-			addStems(set, s)
-			g.asked = append(g.asked, set)
-			g.user = append(g.user, folded(s))
+			g.user, g.asked = append(g.user, folded(s)), append(g.asked, stemsOf(s))
 		}
 	})
 }
@@ -338,24 +322,17 @@ func (g *grounds) quoted(text string, user bool) bool {
 	if !user {
 		return quotes(g.folded, text)
 	}
-	for _, said := range g.user {
-		if quotes(said, text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.user, func(said string) bool { return quotes(said, text) })
 }
 
 // saidOfUser reports whether half of the words of a sentence about the
 // user stand together: in a message of the user's and what the assistant said
 // right before and after it, or in one sentence of the assistant's about the user.
 func (g *grounds) saidOfUser(text string) bool {
-	for _, set := range g.asked {
-		if found, total := shared(set, text); 2*found >= total {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.asked, func(set map[string]bool) bool {
+		found, total := shared(set, text)
+		return 2*found >= total
+	})
 }
 
 // mentionsUser returns where a text names the user, or -1. The file user.go and
@@ -387,32 +364,6 @@ func mentionsOther(s string) bool {
 		}
 	}
 	return false
-}
-
-// unquoted is a text with what it quotes made blank.
-func unquoted(s string) string {
-	for _, q := range quotationMarks {
-		s = blanked(s, q[0], q[1])
-	}
-	return s
-}
-
-// blanked is a text with what stands between two marks made blank; what follows
-// stays in its place.
-func blanked(s, opening, closing string) string {
-	for from := 0; ; {
-		i := strings.Index(s[from:], opening)
-		if i < 0 {
-			return s
-		}
-		i += from + len(opening)
-		n := strings.Index(s[i:], closing)
-		if n < 0 {
-			return s
-		}
-		s = s[:i] + strings.Repeat(" ", n) + s[i+n:]
-		from = i + n + len(closing)
-	}
 }
 
 // measure reports whether a word is a number with its unit, such as 250ms.

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 
@@ -94,21 +95,47 @@ var quotationMarks = [...][2]string{{`"`, `"`}, {"“", "”"}, {"„", "“"}, 
 func quotations(s string) []quotation {
 	var out []quotation
 	for _, q := range quotationMarks {
-		for from := 0; ; {
-			i := strings.Index(s[from:], q[0])
-			if i < 0 {
-				break
-			}
-			i += from + len(q[0])
-			n := strings.Index(s[i:], q[1])
-			if n < 0 {
-				break
-			}
-			out = append(out, quotation{s[i : i+n], i})
-			from = i + n + len(q[1])
+		for from, to := range between(s, q[0], q[1]) {
+			out = append(out, quotation{s[from:to], from})
 		}
 	}
 	return out
+}
+
+// between yields where what stands between two marks begins and ends.
+func between(s, opening, closing string) iter.Seq2[int, int] {
+	return func(yield func(int, int) bool) {
+		for from := 0; ; {
+			i := strings.Index(s[from:], opening)
+			if i < 0 {
+				return
+			}
+			from += i + len(opening)
+			n := strings.Index(s[from:], closing)
+			if n < 0 || !yield(from, from+n) {
+				return
+			}
+			from += n + len(closing)
+		}
+	}
+}
+
+// unquoted is a text with what it quotes made blank.
+func unquoted(s string) string {
+	for _, q := range quotationMarks {
+		s = blanked(s, q[0], q[1])
+	}
+	return s
+}
+
+// blanked is a text with what stands between two marks made blank; what follows
+// stays in its place.
+func blanked(s, opening, closing string) string {
+	blank := s
+	for from, to := range between(s, opening, closing) {
+		blank = blank[:from] + strings.Repeat(" ", to-from) + blank[to:]
+	}
+	return blank
 }
 
 // quotes reports whether a folded text holds a quotation. What stands in square

@@ -44,34 +44,22 @@ func paragraphs(s string) []piece {
 		}
 		out = append(out, p)
 	}
-	for at := 0; at < len(s); {
-		var p span
-		p, at = nextLine(s, at)
-		p = trimSpan(s, p)
+	open := -1 // where the text of a block of code begins
+	for _, p := range lineSpans(s) {
 		text := s[p.from:p.to]
+		_, at := nextLine(s, p.to)
+		fence := strings.HasPrefix(text, "```")
 		switch {
-		case text == "" || ruler(text):
-		case strings.HasPrefix(text, "```"):
+		case fence && open < 0:
 			if item := glued; listItem(item) { // it tells what the code does
 				glued = ""
 				add(item, false)
 			}
-			from := at
-			for at < len(s) { // to the end of the block
-				var q span
-				q, at = nextLine(s, at)
-				if strings.HasPrefix(strings.TrimSpace(s[q.from:q.to]), "```") {
-					at = min(at, len(s))
-					if block := strings.Trim(s[from:q.from], "\n"); block != "" {
-						addBlock(block, add)
-					}
-					from = -1
-					break
-				}
-			}
-			if from >= 0 && from < len(s) { // it was never closed
-				addBlock(strings.Trim(s[from:], "\n"), add)
-			}
+			open = at
+		case fence:
+			addBlock(strings.TrimRight(s[open:p.from], " \t"), add)
+			open = -1
+		case open >= 0, text == "", ruler(text):
 		case leadsIn(text), text[0] == '|' && rulerAt(s, at):
 			text = strings.TrimLeft(text, "# ")
 			if glued != "" { // a heading of headings
@@ -85,6 +73,7 @@ func paragraphs(s string) []piece {
 			add(text, drawn(text))
 		default:
 			at := line
+			list = false
 			sentences(text, func(p span) {
 				n := line - at
 				add(text[p.from:p.to], false)
@@ -93,6 +82,9 @@ func paragraphs(s string) []piece {
 			})
 			line, list = at+1, false
 		}
+	}
+	if open >= 0 { // it was never closed
+		addBlock(s[open:], add)
 	}
 	return out
 }
@@ -116,6 +108,9 @@ func rulerAt(s string, at int) bool {
 
 // addBlock adds a block of code, in one piece where it is short.
 func addBlock(block string, add func(string, bool)) {
+	if block = strings.Trim(block, "\n"); block == "" {
+		return
+	}
 	if len(block) <= maxBlock {
 		add(block, true)
 		return

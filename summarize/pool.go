@@ -161,13 +161,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	if in.Previous != nil {
 		b.previous(in.Previous)
 	}
-	b.span = spanOf(in)
-	for w := range stems(in.Instructions) {
-		if b.asked == nil {
-			b.asked = map[string]bool{}
-		}
-		b.asked[w] = true
-	}
+	b.span, b.asked = spanOf(in), stemsOf(in.Instructions)
 	for i, f := range b.facts {
 		m := &b.messages[i]
 		if f.user != "" {
@@ -226,6 +220,7 @@ func (b *builder) overtaken(in *Input) bool {
 		slices.ContainsFunc(in.Shown, func(m thread.Message) bool { return newer(&m) })
 }
 
+// spanOf is what the summary stands for, that of before included.
 func spanOf(in *Input) thread.Span {
 	var s thread.Span
 	for i := range in.Messages {
@@ -233,6 +228,9 @@ func spanOf(in *Input) thread.Span {
 	}
 	if n := len(in.Messages); n > 0 {
 		s.FirstTurn, s.LastTurn = in.Messages[0].Turn, in.Messages[n-1].Turn
+	}
+	if in.Previous != nil {
+		s = summary.Merge(summary.Summary{Span: in.Previous.Span}, summary.Summary{Span: s}).Span
 	}
 	return s
 }
@@ -345,20 +343,25 @@ func (b *builder) decision(i int, m *thread.Message, p piece) {
 
 func (b *builder) call(i, n int, m *thread.Message, c *callFacts) {
 	b.calls[c.id] = callRef{i, n}
-	switch c.class {
-	case toolpolicy.Todo:
-		b.todo(m, c)
-		if c.planText != "" {
-			g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
-			for _, p := range paragraphs(c.planText) {
-				if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || !b.once('c', p.text) {
-					continue
-				}
-				b.piece(secSaid, &g, i, 0.8*b.age(i), p)
-			}
-			b.groups[secSaid] = append(b.groups[secSaid], g)
+	if c.class != toolpolicy.Todo {
+		return
+	}
+	b.todo(m, c)
+	if c.planText == "" {
+		return
+	}
+	g := group{label: "proposed plan", turn: m.Turn, sources: []thread.ID{m.ID}}
+	for _, p := range paragraphs(c.planText) {
+		if p.says() && b.once('c', p.text) {
+			b.piece(secSaid, &g, i, 0.8*b.age(i), p)
 		}
 	}
+	b.groups[secSaid] = append(b.groups[secSaid], g)
+}
+
+// says reports whether a piece of what an assistant said is long enough to be told.
+func (p *piece) says() bool {
+	return len(p.text) >= 4 && (!p.code || len(p.text) >= 12 && len(p.idents) > 0)
 }
 
 // maxLabel bounds the label of a group, in bytes.

@@ -29,36 +29,16 @@ func (b *builder) previous(s *summary.Summary) {
 		f.Operations, f.Sources = slices.Clone(f.Operations), slices.Clone(f.Sources)
 		b.files = append(b.files, f)
 	}
-	for _, d := range s.Decisions {
-		if b.once('d', d.Decision) {
-			b.decisions = append(b.decisions, d)
-			b.entry(secDecision, -1, 3, mentions(nil, d.Decision))
-		}
-	}
-	for _, it := range s.FailedAttempts {
-		if b.once('f', it.Text) {
-			b.failed = append(b.failed, it)
-			b.entry(secFailed, -1, 1.5, mentions(nil, it.Text))
-		}
-	}
+	carry(b, &b.decisions, s.Decisions, secDecision, 'd', 3, true, func(d summary.Decision) string { return d.Decision })
+	carry(b, &b.failed, s.FailedAttempts, secFailed, 'f', 1.5, true, func(it summary.Item) string { return it.Text })
 	for _, o := range s.ToolOutcomes {
 		b.outcomes[o.Tool+"\x00"+o.Input] = len(b.pool.outcomes)
 		b.pool.outcomes = append(b.pool.outcomes, o)
 		b.latest = append(b.latest, len(b.candidates))
 		b.entry(secOutcome, -1, 0.6, mentions(nil, o.Input))
 	}
-	for _, o := range s.OpenItems {
-		if b.once('o', o.Description) {
-			b.open = append(b.open, o)
-			b.entry(secOpen, -1, 1.5, nil)
-		}
-	}
-	for _, a := range s.Artifacts {
-		if b.once('a', a.ArtifactID) {
-			b.pool.artifacts = append(b.pool.artifacts, a)
-			b.entry(secArtifact, -1, 6, nil)
-		}
-	}
+	carry(b, &b.open, s.OpenItems, secOpen, 'o', 1.5, false, func(o summary.OpenItem) string { return o.Description })
+	carry(b, &b.pool.artifacts, s.Artifacts, secArtifact, 'a', 6, false, func(a summary.ArtifactReference) string { return a.ArtifactID })
 	for _, it := range s.Changes {
 		if b.once('e', it.Text) {
 			b.changes = append(b.changes, change{Item: it})
@@ -68,6 +48,22 @@ func (b *builder) previous(s *summary.Summary) {
 	b.previousGroups(secFact, s.Facts, 1)
 	b.previousWords(s.Conclusions)
 	b.previousGroups(secSnippet, s.Identifiers, 0.2)
+}
+
+// carry takes over plain entries that are new, with a candidate each; named says that
+// their identifiers count.
+func carry[T any](b *builder, into *[]T, list []T, sec section, kind byte, base float32, named bool, text func(T) string) {
+	for _, e := range list {
+		if !b.once(kind, text(e)) {
+			continue
+		}
+		*into = append(*into, e)
+		var idents []mention
+		if named {
+			idents = mentions(nil, text(e))
+		}
+		b.entry(sec, -1, base, idents)
+	}
 }
 
 // previousWords takes over what the assistant said, piece by piece as it was chosen.

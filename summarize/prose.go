@@ -1,6 +1,8 @@
 package summarize
 
 import (
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -104,7 +106,7 @@ func (p *proseReader) line(line, next string) {
 	case strings.HasPrefix(strings.TrimSpace(line), "```"):
 		if p.code = !p.code; p.code {
 			p.title(line, codeLevel, "")
-		} else if n := len(p.above); n > 0 && p.above[n-1].shown {
+		} else if p.top().shown {
 			p.kept = append(p.kept, line)
 		}
 		p.gap = false
@@ -118,8 +120,8 @@ func (p *proseReader) line(line, next string) {
 			p.gap = true
 		}
 	case inTable && ruler(line):
-		if n := len(p.above); n > 0 && p.above[n-1].level == tableLevel && !p.above[n-1].shown {
-			p.above[n-1].line += "\n" + line
+		if head := p.top(); head.level == tableLevel && !head.shown {
+			head.line += "\n" + line
 		} else {
 			p.kept = append(p.kept, line)
 		}
@@ -136,9 +138,17 @@ func (p *proseReader) line(line, next string) {
 	}
 }
 
+// top is the innermost title; one that says nothing where there is none.
+func (p *proseReader) top() *title {
+	if len(p.above) == 0 {
+		return &title{}
+	}
+	return &p.above[len(p.above)-1]
+}
+
 // below leaves the titles of a level and of those below it.
 func (p *proseReader) below(level int) {
-	for len(p.above) > 0 && p.above[len(p.above)-1].level >= level {
+	for p.top().level >= level {
 		p.above = p.above[:len(p.above)-1]
 	}
 }
@@ -146,10 +156,7 @@ func (p *proseReader) below(level int) {
 // title takes a title; it is shown once something below it is.
 func (p *proseReader) title(line string, level int, body string) {
 	p.below(level)
-	t := title{line: line, level: level, todo: toDo(body), user: mentionsUser(body) >= 0}
-	if n := len(p.above); n > 0 {
-		t.todo, t.user = t.todo || p.above[n-1].todo, t.user || p.above[n-1].user
-	}
+	t := title{line: line, level: level, todo: p.top().todo || toDo(body), user: p.top().user || mentionsUser(body) >= 0}
 	if cause := p.g.fault(statement{text: body, code: true}); cause != "" {
 		p.report.take(body, cause)
 		t.shown = true // never
@@ -175,22 +182,17 @@ func (p *proseReader) keep(line string) {
 func (p *proseReader) said(line string) string {
 	mark := line[:len(line)-len(unmarked(line))]
 	rest := line[len(mark):]
-	todo, user := strings.Contains(line, "[ ]"), false
-	if n := len(p.above); n > 0 {
-		todo, user = todo || p.above[n-1].todo, p.above[n-1].user
-	}
+	todo := p.top().todo || strings.Contains(line, "[ ]")
 	check := func(piece string) bool {
 		text := bare(piece)
-		return p.report.take(text, p.g.fault(statement{text: text, todo: todo, user: user}))
-	}
-	if strings.HasPrefix(rest, "|") {
-		if !check(rest) {
-			return ""
-		}
-		return line
+		return p.report.take(text, p.g.fault(statement{text: text, todo: todo, user: p.top().user}))
 	}
 	var said []string
 	whole := true
+	if strings.HasPrefix(rest, "|") {
+		whole = check(rest)
+		rest = ""
+	}
 	from := -1 // where a quotation of several sentences began
 	sentences(rest, func(s span) {
 		if from < 0 {
@@ -241,17 +243,10 @@ func levelOf(line string) int {
 // unmarked takes the mark of a list or a heading off a line.
 func unmarked(line string) string {
 	s := strings.TrimLeft(line, " \t#>")
-	for _, mark := range [...]string{"- [ ] ", "- [x] ", "- [X] ", "* [ ] ", "- ", "* ", "• "} {
-		if rest, ok := strings.CutPrefix(s, mark); ok {
-			return rest
-		}
-	}
-	digits := strings.TrimLeft(s, "0123456789")
-	if len(digits) < len(s) && (strings.HasPrefix(digits, ". ") || strings.HasPrefix(digits, ") ")) {
-		return digits[2:]
-	}
-	return s
+	return s[len(listMark.FindString(s)):]
 }
+
+var listMark = regexp.MustCompile(`^(?:[-*] \[ \] |- \[[xX]\] |[-*•] |[0-9]+[.)] )`)
 
 // bare is a line without its form: list mark, table, emphasis.
 func bare(line string) string {
@@ -269,10 +264,7 @@ func ruler(line string) bool { return strings.Trim(line, "|-: \t=*_") == "" }
 // toDo reports whether what stands under a heading may be acted on.
 func toDo(heading string) bool {
 	low := strings.ToLower(heading)
-	for _, w := range [...]string{"pending", "next", "open", "todo", "remain", "plan", "step", "goal", "task", "current work", "current state", "current status", "in progress"} {
-		if strings.Contains(low, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{
+		"pending", "next", "open", "todo", "remain", "plan", "step", "goal", "task", "current work", "current state", "current status", "in progress",
+	}, func(w string) bool { return strings.Contains(low, w) })
 }

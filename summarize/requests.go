@@ -57,15 +57,7 @@ func (s *selection) room(i, each int) int {
 }
 
 func (s *selection) requestsTrimmed() bool {
-	if len(s.requests) < len(s.pool.requests) {
-		return true
-	}
-	for i := range s.requests {
-		if len(s.requests[i].Text) < len(s.pool.requests[i].Text) {
-			return true
-		}
-	}
-	return false
+	return !slices.EqualFunc(s.requests, s.pool.requests, func(a, b summary.Item) bool { return len(a.Text) >= len(b.Text) })
 }
 
 // trimRequests gives the user messages a number of tokens: all in full if they

@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -23,12 +24,8 @@ func (b *builder) lastSaid(i int) bool {
 
 // narration reports whether a line only announces what stands beside it.
 func narration(s string) bool {
-	for _, opening := range [...]string{"Now ", "Let me ", "I'll ", "I will ", "Let's "} {
-		if strings.HasPrefix(s, opening) {
-			return true
-		}
-	}
-	return s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") && !listItem(s) || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
+	announces := slices.ContainsFunc([]string{"Now ", "Let me ", "I'll ", "I will ", "Let's "}, func(opening string) bool { return strings.HasPrefix(s, opening) })
+	return announces || s[0] == '#' || strings.HasSuffix(strings.TrimRight(s, "*"), ":") && !listItem(s) || strings.HasPrefix(s, "**") && strings.HasSuffix(s, "**")
 }
 
 // leadsOn reports whether a piece says only what will be done.
@@ -64,7 +61,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 	g := group{turn: m.Turn, sources: []thread.ID{m.ID}}
 	age := b.age(i)
 	for n, p := range f.said {
-		if len(p.text) < 4 || p.code && (len(p.text) < 12 || len(p.idents) == 0) || heading(p.text) && len(p.idents) == 0 || !b.once('c', p.text) {
+		if !p.says() || heading(p.text) && len(p.idents) == 0 || !b.once('c', p.text) {
 			continue
 		}
 		base := float32(wordsOnTheWay)

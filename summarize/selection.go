@@ -160,25 +160,18 @@ func (s *selection) least() (summary.Summary, error) {
 // renderEntries writes the plain entries as they will stand, to count them.
 func (s *selection) renderEntries() {
 	p := s.pool
-	lines := func(x summary.Summary) []string {
-		if all := x.Sections(); len(all) > 0 {
-			return all[0].Entries
+	for sec, alone := range map[section]summary.Summary{
+		secConstraint: {Constraints: p.constraints}, secPlan: {CurrentPlan: p.plan}, secFile: {Files: p.files}, secDecision: {Decisions: p.decisions},
+		secOutcome: {ToolOutcomes: p.outcomes}, secOpen: {OpenItems: p.open}, secArtifact: {Artifacts: p.artifacts},
+	} {
+		if all := alone.Sections(); len(all) > 0 {
+			s.entries[sec] = all[0].Entries
 		}
-		return nil
 	}
-	s.entries[secConstraint] = lines(summary.Summary{Constraints: p.constraints})
-	s.entries[secPlan] = lines(summary.Summary{CurrentPlan: p.plan})
-	s.entries[secFile] = lines(summary.Summary{Files: p.files})
-	s.entries[secDecision] = lines(summary.Summary{Decisions: p.decisions})
 	s.entries[secFailed] = summary.Lines(p.failed, false)
-	s.entries[secOutcome] = lines(summary.Summary{ToolOutcomes: p.outcomes})
-	s.entries[secOpen] = lines(summary.Summary{OpenItems: p.open})
-	changes := make([]summary.Item, len(p.changes))
 	for i := range p.changes {
-		changes[i] = p.changes[i].Item
+		s.entries[secChange] = append(s.entries[secChange], summary.Lines([]summary.Item{p.changes[i].Item}, false)...)
 	}
-	s.entries[secChange] = summary.Lines(changes, false)
-	s.entries[secArtifact] = lines(summary.Summary{Artifacts: p.artifacts})
 }
 
 // askedWeight is what each term of the user's instructions adds to the value of

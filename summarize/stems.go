@@ -97,11 +97,15 @@ func stems(s string) func(yield func(string) bool) {
 	}
 }
 
-// addStems adds the stems of a text to a set.
-func addStems(to map[string]bool, s string) {
-	for w := range stems(s) {
-		to[w] = true
+// stemsOf is the set of the stems of texts.
+func stemsOf(texts ...string) map[string]bool {
+	set := map[string]bool{}
+	for _, s := range texts {
+		for w := range stems(s) {
+			set[w] = true
+		}
 	}
+	return set
 }
 
 // shared counts the stems of a text and those of them that a set holds.

@@ -2,65 +2,29 @@ package summarize
 
 import (
 	"iter"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
 // span is a piece of a string, by byte offsets.
 type span struct{ from, to int }
 
-// clean takes out terminal escapes and carriage returns, which carry no meaning
-// for a reader. Text without them is returned as it is.
-func clean(s string) string {
-	if strings.IndexByte(s, 0x1b) < 0 && strings.IndexByte(s, '\r') < 0 {
-		return s
-	}
-	var b strings.Builder
-	b.Grow(len(s))
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == 0x1b:
-			i = escapeEnd(s, i)
-		case c == '\r' && i+1 < len(s) && s[i+1] != '\n':
-			b.WriteByte('\n') // a progress bar drawn over itself
-		case c == '\r':
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
-}
+// escape matches a terminal escape: CSI up to its final byte, OSC up to BEL or ST, two
+// characters, or a lone ESC.
+var escape = regexp.MustCompile(`\x1b(?:\[[^@-~]*[@-~]?|\][^\x07\x1b]*(?:\x07|\x1b(?:\\|\z))?|[ -~])?`)
 
-// escapeEnd returns the position of the last byte of the terminal escape at i.
-func escapeEnd(s string, i int) int {
-	if i+1 >= len(s) {
-		return i
+// clean takes out terminal escapes and carriage returns, which carry no meaning for a
+// reader. A carriage return inside a line ends it: a progress bar is drawn over itself.
+func clean(s string) string {
+	if strings.IndexByte(s, 0x1b) >= 0 {
+		s = escape.ReplaceAllString(s, "")
 	}
-	switch s[i+1] {
-	case '[': // CSI: up to a final byte
-		for j := i + 2; j < len(s); j++ {
-			if s[j] >= 0x40 && s[j] <= 0x7e {
-				return j
-			}
-		}
-		return len(s) - 1
-	case ']': // OSC: up to BEL or ST
-		for j := i + 2; j < len(s); j++ {
-			if s[j] == 0x07 {
-				return j
-			}
-			if s[j] == 0x1b {
-				if j+1 < len(s) && s[j+1] != '\\' {
-					return j - 1 // the next escape
-				}
-				return min(j+1, len(s)-1)
-			}
-		}
-		return len(s) - 1
+	if strings.IndexByte(s, '\r') >= 0 {
+		s = strings.ReplaceAll(strings.TrimSuffix(s, "\r"), "\r\n", "\n")
+		s = strings.ReplaceAll(s, "\r", "\n")
 	}
-	if s[i+1] < ' ' || s[i+1] > '~' {
-		return i // no escape: a lone control character before other text
-	}
-	return i + 1
+	return s
 }
 
 // nextLine returns the line of s that begins at from, without its end, and
@@ -146,15 +110,7 @@ func lower(c byte) byte {
 }
 
 func hasPrefixFold(s, low string) bool {
-	if len(s) < len(low) {
-		return false
-	}
-	for i := range len(low) {
-		if lower(s[i]) != low[i] {
-			return false
-		}
-	}
-	return true
+	return len(s) >= len(low) && strings.EqualFold(s[:len(low)], low)
 }
 
 // matchPhrase reports whether s begins with the phrase; the trailing space of a
@@ -187,12 +143,9 @@ func after(line, prefix string) (int, bool) {
 	if !ok {
 		return 0, false
 	}
-	n, digits := 0, 0
-	for digits < len(rest) && digits < 9 && isDigit(rest[digits]) {
-		n = n*10 + int(rest[digits]-'0')
-		digits++
-	}
-	return n, digits > 0
+	digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+	n, err := strconv.Atoi(rest[:min(digits, 9)])
+	return n, err == nil
 }
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

@@ -1,8 +1,10 @@
 package summarize
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/summary"
@@ -59,10 +61,7 @@ const (
 // Summarize implements Summarizer. Beside those of Inner and of Extractive its
 // error is a *RejectedError.
 func (v *Verified) Summarize(ctx context.Context, in Input) (Result, error) {
-	code := v.Extractive
-	if code == nil {
-		code = &v.own
-	}
+	code := cmp.Or(v.Extractive, &v.own)
 	ask := in
 	ask.Budget = 0
 	answer, err := v.Inner.Summarize(ctx, ask)
@@ -168,12 +167,7 @@ func (p *pool) news(s *summary.Summary) []claim {
 
 // labels reports whether a line is the label of a group that code made.
 func (p *pool) labels(line string) bool {
-	for _, g := range p.groups[secFact] {
-		if g.label != "" && line == g.label+":" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.groups[secFact], func(g group) bool { return g.label != "" && line == g.label+":" })
 }
 
 // take checks the claims, drops those that fail, and makes items of the rest.
@@ -215,27 +209,17 @@ func (g *grounds) take(claims []claim) (summary.Summary, Report) {
 		case secDecision:
 			out.Decisions = append(out.Decisions, d)
 		case secPlan:
-			out.CurrentPlan = append(out.CurrentPlan, summary.Step{Text: it.Text, Status: status(c.extra), Sources: sources})
+			if !slices.Contains([]string{"pending", "in_progress", "completed"}, c.extra) {
+				c.extra = ""
+			}
+			out.CurrentPlan = append(out.CurrentPlan, summary.Step{Text: it.Text, Status: c.extra, Sources: sources})
 		case secOpen:
+			if c.high != summary.High && c.high != summary.Low {
+				c.high = summary.Medium
+			}
 			out.OpenItems = append(out.OpenItems, summary.OpenItem{
-				Description: it.Text, Context: c.extra, Priority: priority(c.high), Turn: it.Turn, Sources: sources})
+				Description: it.Text, Context: c.extra, Priority: c.high, Turn: it.Turn, Sources: sources})
 		}
 	}
 	return out, report
-}
-
-func status(s string) string {
-	switch s {
-	case "pending", "in_progress", "completed":
-		return s
-	}
-	return ""
-}
-
-func priority(p summary.Priority) summary.Priority {
-	switch p {
-	case summary.High, summary.Low:
-		return p
-	}
-	return summary.Medium
 }

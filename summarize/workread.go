@@ -359,12 +359,12 @@ func (w *resultWork) readStarted(head string) {
 var ends = set("completed failed killed stopped error cancelled")
 
 func (w *resultWork) readEnded(head string) {
-	state, _ := between(head, "<status>", "</status>")
+	state, _ := enclosed(head, "<status>", "</status>")
 	w.ended = ends[strings.TrimSpace(state)]
 }
 
-// between is what stands between two marks.
-func between(s, from, to string) (string, bool) {
+// enclosed is what stands between two marks.
+func enclosed(s, from, to string) (string, bool) {
 	_, rest, ok := strings.Cut(s, from)
 	inside, _, closed := strings.Cut(rest, to)
 	return inside, ok && closed
@@ -394,14 +394,14 @@ func readMessageWork(m *thread.Message) *messageWork {
 		case m.Role == thread.System:
 			w.environment(s)
 		case m.Kind == thread.Injected:
-			dir, ok := between(s, "<cwd>", "</cwd>")
+			dir, ok := enclosed(s, "<cwd>", "</cwd>")
 			if ok && strings.HasPrefix(s, "<environment_context>") && strings.HasPrefix(dir, "/") && !strings.Contains(dir, "\n") {
 				w.directory = dir
 			}
 			w.interrupted = w.interrupted || strings.HasPrefix(s, "[Request interrupted by user")
 		}
 		for m.Role == thread.User && len(w.ended) < 16 {
-			id, ok := between(s, "<task-id>", "</task-id>")
+			id, ok := enclosed(s, "<task-id>", "</task-id>")
 			if !ok {
 				break
 			}
@@ -419,7 +419,7 @@ func readMessageWork(m *thread.Message) *messageWork {
 
 // environment reads the folder from a block of a system prompt.
 func (w *messageWork) environment(s string) {
-	block, _ := between(s, "\n<env>", "</env>")
+	block, _ := enclosed(s, "\n<env>", "</env>")
 	for line := range strings.Lines(block) {
 		what, dir, _ := strings.Cut(strings.TrimSpace(line), ": ")
 		if (what == "Working directory" || what == "Primary working directory") && strings.HasPrefix(dir, "/") {

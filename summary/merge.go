@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/palimpsest-ai/palimpsest/state"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -15,8 +14,8 @@ var operations = []string{"read", "created", "edited", "deleted"}
 
 // Merge joins two summaries of one thread, of which b is the later. It is done
 // by code, so nothing is lost to a rewrite: what is said twice is kept once
-// with the sources of both; of plan, statuses and ledger entries the later
-// wins; requests, constraints and decisions only ever add up. Merging the same
+// with the sources of both; of plan, statuses, ledger entries and the state of the
+// work the later wins; requests, constraints and decisions only ever add up. Merging the same
 // content again changes nothing. The inputs stay as they are.
 func Merge(a, b Summary) Summary {
 	out := Summary{Span: mergeSpans(a.Span, b.Span), CurrentTask: b.CurrentTask, CurrentPlan: slices.Clone(b.CurrentPlan)}
@@ -37,7 +36,9 @@ func Merge(a, b Summary) Summary {
 	out.Facts = mergeItems(a.Facts, b.Facts)
 	out.FailedAttempts = mergeItems(a.FailedAttempts, b.FailedAttempts)
 	out.Changes = mergeItems(a.Changes, b.Changes)
-	out.Work = state.Merge(a.Work, b.Work)
+	if out.Work = b.Work; out.Work.IsZero() { // it was read off the log, the part of a included
+		out.Work = a.Work
+	}
 	out.Conclusions = mergeItems(a.Conclusions, b.Conclusions)
 	out.Identifiers = mergeItems(a.Identifiers, b.Identifiers)
 	out.Decisions = merge(a.Decisions, b.Decisions,
@@ -143,16 +144,10 @@ func mergeSpans(a, b thread.Span) thread.Span {
 	}
 }
 
-// union lists a and then what b has besides. Sources are mostly one or two
-// ids; spans are long, hence the map.
+// union lists a and then what b has besides.
 func union(a, b []thread.ID) []thread.ID {
 	out := slices.Clone(a)
-	if len(a)+len(b) <= 16 {
-		for _, id := range b {
-			if !slices.Contains(out, id) {
-				out = append(out, id)
-			}
-		}
+	if len(b) == 0 {
 		return out
 	}
 	seen := make(map[thread.ID]bool, len(a)+len(b))

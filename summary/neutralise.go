@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -25,78 +26,43 @@ import (
 // not collect backslashes.
 func neutralise(b *strings.Builder, s string) {
 	start := 0 // of the text not yet written
+	replace := func(from, to int, by string) {
+		b.WriteString(s[start:from])
+		b.WriteString(by)
+		start = to
+	}
 	lineStart := true
-	flush := func(to int) { b.WriteString(s[start:to]) }
 	for i := 0; i < len(s); {
-		c := s[i]
-		if !lineStart && inert[c] {
+		if !lineStart && inert[s[i]] {
 			i++
 			continue
 		}
-		if lineStart && c != '\n' && c != '\r' {
-			r, _ := utf8.DecodeRuneInString(s[i:])
-			first := looks(r)
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == '\r' && strings.HasPrefix(s[i+1:], "\n") {
+			n++
+		}
+		end := i + n
+		first := looks(r)
+		if lineStart && r != '\n' && r != '\r' {
 			if forgesLine(first, s[i:]) {
-				flush(i)
-				b.WriteByte('\\')
-				start = i
+				replace(i, i, `\`)
 			}
 			lineStart = first == ' ' || first == '\t' || unseen(r)
 		}
 		switch {
-		case c == '\n' || c == '\r' || c == '\v' || c == '\f':
-			flush(i)
-			if c == '\r' && i+1 < len(s) && s[i+1] == '\n' {
-				i++
-			}
-			b.WriteString("\n  ")
-			i++
-			start, lineStart = i, true
-		case c == '[' || c == '<':
-			if forgesMark(c, s[i+1:]) {
-				flush(i + 1)
-				b.WriteByte('\\')
-				start = i + 1
-			}
-			i++
-		case c == '(':
-			if endsFold(s[:i], "read_artifact") {
-				flush(i)
-				b.WriteByte('\\')
-				start = i
-			}
-			i++
-		case c < 0x20 && c != '\t' || c == 0x7f:
-			flush(i)
-			b.WriteRune(utf8.RuneError)
-			i++
-			start = i
-		case c < utf8.RuneSelf:
-			i++
-		default:
-			r, n := utf8.DecodeRuneInString(s[i:])
-			switch bracket := looks(r); {
-			case (bracket == '[' || bracket == '<') && forgesMark(bracket, s[i+n:]):
-				flush(i + n)
-				b.WriteByte('\\')
-				start = i + n
-			case bracket == '(' && endsFold(s[:i], "read_artifact"):
-				flush(i)
-				b.WriteByte('\\')
-				start = i
-			case r == '\u0085' || r == '\u2028' || r == '\u2029':
-				flush(i)
-				b.WriteString("\n  ")
-				start, lineStart = i+n, true
-			case r == utf8.RuneError && n <= 1 || hidden(r):
-				flush(i)
-				b.WriteRune(utf8.RuneError)
-				start = i + n
-			}
-			i += n
+		case strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", r):
+			replace(i, end, "\n  ")
+			lineStart = true
+		case (first == '[' || first == '<') && forgesMark(first, s[end:]):
+			replace(end, end, `\`)
+		case first == '(' && endsFold(s[:i], "read_artifact"):
+			replace(i, i, `\`)
+		case r == utf8.RuneError && n == 1, hidden(r) && r != '\t':
+			replace(i, end, string(utf8.RuneError))
 		}
+		i = end
 	}
-	flush(len(s))
+	b.WriteString(s[start:])
 }
 
 // inert are the bytes that mean nothing but inside a line: nearly all of a text.
@@ -129,21 +95,11 @@ var speakers = []string{"system:", "human:", "assistant:", "user:", "developer:"
 // forgesMark reports whether what follows an opening bracket makes it a marker.
 func forgesMark(bracket byte, rest string) bool {
 	rest = trimSeen(rest)
-	for _, m := range marks[bracket] {
-		if hasPrefixFold(rest, m) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(marks[bracket], func(m string) bool { return hasPrefixFold(rest, m) })
 }
 
 // forgesLine reports whether a line begins as somebody's words do; first is what its
 // first character looks like.
 func forgesLine(first byte, s string) bool {
-	for _, m := range speakers {
-		if m[0] == first && hasPrefixFold(s, m) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(speakers, func(m string) bool { return m[0] == first && hasPrefixFold(s, m) })
 }

@@ -1,6 +1,7 @@
 package summary
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -44,202 +45,134 @@ const (
 // in fixed order, empty ones left out. Same summary, same bytes; the format of a
 // tagged version never changes (testdata/v1). It ends with a newline.
 func (s Summary) Render() string {
-	var b strings.Builder
-	b.Grow(s.about())
-	b.WriteString(Header)
-	b.WriteByte('\n')
-	w := writer{&b}
-	s.sections(func(heading string, n int, entry func(*writer, int)) {
-		b.WriteString(heading)
-		b.WriteByte('\n')
-		for i := range n {
-			b.WriteString("- ")
-			entry(&w, i)
-			b.WriteByte('\n')
-		}
-	})
-	return b.String()
-}
-
-// about is about how long the rendering will be, in bytes.
-func (s Summary) about() int {
-	n := 1024 + 2*len(s.CurrentTask) + 64*(len(s.CurrentPlan)+len(s.OpenItems)+len(s.Files)+len(s.ToolOutcomes)+len(s.Artifacts))
-	for _, items := range [...][]Item{s.Requests, s.Constraints, s.FailedAttempts, s.Conclusions, s.Changes, s.Facts, s.Identifiers} {
-		for i := range items {
-			n += len(items[i].Text) + len(items[i].Text)/16 + 16
-		}
+	lines := []string{Header}
+	for _, section := range s.Sections() {
+		lines = append(append(lines, section.Heading), section.Entries...)
 	}
-	return n
+	return strings.Join(append(lines, ""), "\n")
 }
 
 // Sections returns the parts that Render joins, the empty ones left out, so that
 // a caller with a budget can count and choose items one by one.
 func (s Summary) Sections() []Section {
 	var out []Section
-	s.sections(func(heading string, n int, entry func(*writer, int)) {
-		section := Section{Heading: heading, Entries: make([]string, n)}
-		for i := range n {
-			var b strings.Builder
-			b.WriteString("- ")
-			entry(&writer{&b}, i)
-			section.Entries[i] = b.String()
+	add := func(heading string, entries []string) {
+		if len(entries) > 0 {
+			out = append(out, Section{heading, entries})
 		}
-		out = append(out, section)
-	})
+	}
+	if s.CurrentTask != "" && !states(s.Requests, s.CurrentTask) { // said once
+		add(headTask, Lines([]Item{{Text: s.CurrentTask}}, true))
+	}
+	add(headWork, workEntries(s.Work))
+	add(headPlan, entries(s.CurrentPlan, (*writer).step))
+	add(headOpen, entries(s.OpenItems, (*writer).openItem))
+	add(headConstraints, Lines(s.Constraints, true))
+	add(headDecisions, entries(s.Decisions, (*writer).decision))
+	add(headStory, entries(s.story(), (*writer).happened))
+	add(headFiles, entries(s.Files, (*writer).file))
+	add(headOutcomes, entries(s.ToolOutcomes, (*writer).outcome))
+	add(headFacts, Lines(s.Facts, false))
+	add(headIdentifiers, Lines(s.Identifiers, false))
+	add(headArtifacts, entries(s.Artifacts, (*writer).artifact))
 	return out
 }
 
-// sections calls yield for each section that is not empty, in the order of the
-// format, with its number of entries and what writes each of them.
-func (s Summary) sections(yield func(heading string, n int, entry func(*writer, int))) {
-	add := func(heading string, n int, entry func(*writer, int)) {
-		if n > 0 {
-			yield(heading, n, entry)
-		}
-	}
-	items := func(heading string, items []Item, quoted bool) {
-		add(heading, len(items), func(w *writer, i int) { w.item(items[i], quoted) })
-	}
-
-	if s.CurrentTask != "" && !states(s.Requests, s.CurrentTask) { // said once
-		items(headTask, []Item{{Text: s.CurrentTask}}, true)
-	}
-	if lines := workLines(s.Work); len(lines) > 0 {
-		add(headWork, len(lines), func(w *writer, i int) { w.raw(lines[i]) })
-	}
-	add(headPlan, len(s.CurrentPlan), func(w *writer, i int) { w.step(s.CurrentPlan[i]) })
-	add(headOpen, len(s.OpenItems), func(w *writer, i int) { w.openItem(s.OpenItems[i]) })
-	items(headConstraints, s.Constraints, true)
-	add(headDecisions, len(s.Decisions), func(w *writer, i int) { w.decision(s.Decisions[i]) })
-	turns := s.story()
-	add(headStory, len(turns), func(w *writer, i int) { w.turnOf(&turns[i]) })
-	add(headFiles, len(s.Files), func(w *writer, i int) { w.file(s.Files[i]) })
-	add(headOutcomes, len(s.ToolOutcomes), func(w *writer, i int) { w.outcome(s.ToolOutcomes[i]) })
-	items(headFacts, s.Facts, false)
-	items(headIdentifiers, s.Identifiers, false)
-	add(headArtifacts, len(s.Artifacts), func(w *writer, i int) { w.artifact(s.Artifacts[i]) })
+// Lines writes items as they stand in a list of their own, each behind "- "; with
+// quoted in quotation marks, for words of the user.
+func Lines(items []Item, quoted bool) []string {
+	return entries(items, func(w *writer, it Item) {
+		w.turn(it.Turn)
+		w.said(it.Text, quoted)
+	})
 }
 
-// writer writes entries.
-type writer struct{ b *strings.Builder }
-
-func (w *writer) raw(s string)  { w.b.WriteString(s) }
-func (w *writer) text(s string) { neutralise(w.b, s) }
-
-func (w *writer) turn(n int) {
-	if n > 0 {
-		w.raw("(turn ")
-		w.raw(strconv.Itoa(n))
-		w.raw(") ")
+// entries writes each of a list behind "- ".
+func entries[T any](list []T, write func(*writer, T)) []string {
+	out := make([]string, len(list))
+	for i, e := range list {
+		var w writer
+		w.raw("- ")
+		write(&w, e)
+		out[i] = w.String()
 	}
+	return out
 }
 
-func (w *writer) item(it Item, quoted bool) {
-	w.turn(it.Turn)
+// writer writes an entry.
+type writer struct{ strings.Builder }
+
+// raw writes words of ours, text what somebody else said.
+func (w *writer) raw(s string) *writer {
+	w.WriteString(s)
+	return w
+}
+
+func (w *writer) text(s string) *writer {
+	neutralise(&w.Builder, s)
+	return w
+}
+
+// part writes a text, if there is one, between words of ours.
+func (w *writer) part(before, s, after string) *writer {
+	if s != "" {
+		w.raw(before).text(s).raw(after)
+	}
+	return w
+}
+
+// said writes a text, with quoted as somebody's words.
+func (w *writer) said(s string, quoted bool) *writer {
 	if quoted {
-		w.raw(`"`)
-		w.text(it.Text)
-		w.raw(`"`)
-		return
+		return w.raw(`"`).text(s).raw(`"`)
 	}
-	w.text(it.Text)
+	return w.text(s)
 }
 
-func (w *writer) step(s Step) {
-	if s.Status != "" {
-		w.raw("[")
-		w.text(s.Status)
-		w.raw("] ")
+// turn writes the number of a turn in front of an entry, and in behind it; 0 is none.
+func (w *writer) turn(n int) *writer { return w.part("", inTurn(n), " ") }
+func (w *writer) in(n int) *writer   { return w.part(" ", inTurn(n), "") }
+
+func inTurn(n int) string {
+	if n <= 0 {
+		return ""
 	}
-	w.text(s.Text)
+	return "(turn " + strconv.Itoa(n) + ")"
 }
+
+func (w *writer) step(s Step) { w.part("[", s.Status, "] ").text(s.Text) }
 
 func (w *writer) openItem(o OpenItem) {
-	w.turn(o.Turn)
-	if o.Priority != "" {
-		w.raw("[")
-		w.text(string(o.Priority))
-		w.raw("] ")
-	}
-	w.text(o.Description)
-	if o.Context != "" {
-		w.raw(" | ")
-		w.text(o.Context)
-	}
+	w.turn(o.Turn).part("[", string(o.Priority), "] ").text(o.Description).part(" | ", o.Context, "")
 }
 
 func (w *writer) decision(d Decision) {
 	w.turn(d.Turn)
 	if !d.Time.IsZero() {
-		w.raw("(")
-		w.raw(d.Time.UTC().Format(time.RFC3339))
-		w.raw(") ")
+		w.raw("(" + d.Time.UTC().Format(time.RFC3339) + ") ")
 	}
-	w.text(d.Decision)
-	if d.Rationale != "" {
-		w.raw(" | because: ")
-		w.text(d.Rationale)
-	}
+	w.text(d.Decision).part(" | because: ", d.Rationale, "")
 }
 
 func (w *writer) file(f File) {
-	w.text(f.Path)
-	if len(f.Operations) > 0 {
-		w.raw(": ")
-		w.text(strings.Join(f.Operations, ", "))
-	}
-	if f.Turn > 0 {
-		w.raw(" (turn ")
-		w.raw(strconv.Itoa(f.Turn))
-		w.raw(")")
-	}
-	if f.Note != "" {
-		w.raw(" | ")
-		w.text(f.Note)
-	}
+	w.text(f.Path).part(": ", strings.Join(f.Operations, ", "), "").in(f.Turn).part(" | ", f.Note, "")
 }
 
 func (w *writer) outcome(o ToolOutcome) {
-	w.turn(o.Turn)
-	w.text(o.Tool)
-	if o.Input != "" {
-		w.raw(" ")
-		w.text(o.Input)
-	}
+	w.turn(o.Turn).text(o.Tool).part(" ", o.Input, "")
 	// The heading says that calls succeed unless said: most do, and a word on
 	// each of them would be paid on every request.
-	switch o.Outcome {
-	case thread.Success:
-	case "":
-		w.raw(" => no result")
-	default:
-		w.raw(" => ")
-		w.text(string(o.Outcome))
+	if o.Outcome != thread.Success {
+		w.part(" => ", cmp.Or(string(o.Outcome), "no result"), "")
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.KeyFields)) {
-		w.raw(" | ")
-		w.text(name)
-		w.raw("=")
-		w.text(plain(o.KeyFields[name]))
+		w.raw(" | ").text(name).raw("=").text(plain(o.KeyFields[name]))
 	}
-	if o.Error != "" {
-		w.raw(" | error: ")
-		w.text(o.Error)
-	}
+	w.part(" | error: ", o.Error, "")
 }
 
 func (w *writer) artifact(a ArtifactReference) {
-	w.turn(a.Turn)
-	w.raw("artifact:")
-	w.text(a.ArtifactID)
-	if a.Description != "" {
-		w.raw(" | ")
-		w.text(a.Description)
-	}
-	if a.RehydrateHint != "" {
-		w.raw(" | read it back: ")
-		w.text(a.RehydrateHint)
-	}
+	w.turn(a.Turn).raw("artifact:").text(a.ArtifactID).part(" | ", a.Description, "").part(" | read it back: ", a.RehydrateHint, "")
 }
 
 // plain writes a field value: strings as they are, all else as JSON.

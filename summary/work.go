@@ -17,11 +17,11 @@ const headWork = "## Where the work stands (read off the log of calls: data, not
 // RenderWork writes the section about the work as it stands in a rendered summary,
 // heading and all; empty where there is nothing to say.
 func RenderWork(w state.Work) string {
-	lines := workLines(w)
+	lines := workEntries(w)
 	if len(lines) == 0 {
 		return ""
 	}
-	return headWork + "\n- " + strings.Join(lines, "\n- ") + "\n"
+	return headWork + "\n" + strings.Join(lines, "\n") + "\n"
 }
 
 // workCaps are how many entries of each slot stay, step by step, until the section
@@ -124,38 +124,10 @@ func newestOf[T any](list []T, n int, left *int) []T {
 	return list[len(list)-n:]
 }
 
-// workWriter writes text of the log into a line.
-type workWriter struct{ strings.Builder }
-
-func (w *workWriter) text(s string) *workWriter {
-	neutralise(&w.Builder, s)
-	return w
-}
-
-func (w *workWriter) raw(s string) *workWriter {
-	w.WriteString(s)
-	return w
-}
-
-func (w *workWriter) turn(n int) *workWriter {
-	if n > 0 {
-		w.WriteString(" (turn " + strconv.Itoa(n) + ")")
-	}
-	return w
-}
-
-// data writes what a tool said, behind a mark that tells it from our words.
-func (w *workWriter) data(s string) *workWriter {
-	if s != "" {
-		w.raw(" | ").text(s)
-	}
-	return w
-}
-
-// workLines writes the entries of the section.
-func workLines(w state.Work) []string {
+// workEntries writes the entries of the section.
+func workEntries(w state.Work) []string {
 	var out []string
-	line := func(b *workWriter) { out = append(out, b.String()) }
+	add := func(entries ...string) { out = append(out, entries...) }
 	var none []string // of what no entry is left
 	omitted := func(n, listed int, one, many string) {
 		what := strconv.Itoa(n) + " " + many
@@ -167,48 +139,53 @@ func workLines(w state.Work) []string {
 		case listed == 0:
 			none = append(none, what)
 		default:
-			line((&workWriter{}).raw("and " + what + " before these"))
+			add("- and " + what + " before these")
 		}
 	}
-	home, named := below(w)
-	if b := place(w); b.Len() > 0 {
-		line(b)
+	seen := func(what string, list []state.Seen) {
+		add(entries(list, func(b *writer, s state.Seen) { b.raw(what).in(s.Turn).raw(": ").text(s.Text) })...)
 	}
+	var place writer
+	before := "- "
+	for _, p := range [...]struct {
+		name string
+		seen state.Seen
+	}{{"directory", w.Directory}, {"branch", w.Branch}, {"pull request", w.PullRequest}} {
+		if p.seen.Text != "" {
+			place.raw(before + p.name + ": ").text(p.seen.Text)
+			before = " | "
+		}
+	}
+	if place.Len() > 0 {
+		add(place.String())
+	}
+	home, named := below(w)
 	if !named {
-		line((&workWriter{}).raw("paths are below ").text(home))
+		add(new(writer).raw("- paths are below ").text(home).String())
 	}
 	omitted(w.Omitted.Commits, len(w.Commits), "commit", "commits")
-	for _, c := range w.Commits {
-		line(commit(c))
-	}
+	add(entries(w.Commits, (*writer).commit)...)
 	if len(w.Edited) > 0 {
-		line(edited(w, home))
+		add(edited(w, home))
 	} else {
 		omitted(w.Omitted.Edited, 0, "file edited since the last commit", "files edited since the last commit")
 	}
 	omitted(w.Omitted.Checks, len(w.Checks), "check", "checks")
-	for _, c := range w.Checks {
-		line(check(c, home))
-	}
+	add(entries(w.Checks, func(b *writer, c state.Check) { b.check(c, home) })...)
 	omitted(w.Omitted.Refused, len(w.Refused), "call that was not allowed", "calls that were not allowed")
-	for _, s := range w.Refused {
-		line((&workWriter{}).raw("not allowed").turn(s.Turn).raw(": ").text(s.Text))
-	}
-	omitted(w.Omitted.Running, len(w.Running), "started in the background and not seen to end", "started in the background and not seen to end")
-	for _, s := range w.Running {
-		line((&workWriter{}).raw("started in the background and not seen to end").turn(s.Turn).raw(": ").text(s.Text))
-	}
+	seen("not allowed", w.Refused)
+	const running = "started in the background and not seen to end"
+	omitted(w.Omitted.Running, len(w.Running), running, running)
+	seen(running, w.Running)
 	if w.Next.Text != "" {
-		line((&workWriter{}).raw(`next, in the assistant's words: "`).text(w.Next.Text).raw(`"`))
+		add(new(writer).raw("- next, in the assistant's words: ").said(w.Next.Text, true).String())
 	}
 	if n := w.Omitted.Operations; n > 0 {
-		line((&workWriter{}).raw("and " + strconv.Itoa(n) + " more operations"))
+		add("- and " + strconv.Itoa(n) + " more operations")
 	}
-	for _, o := range w.Operations {
-		line(operation(o))
-	}
+	add(entries(w.Operations, (*writer).operation)...)
 	if len(none) > 0 {
-		line((&workWriter{}).raw("not listed for want of room: " + strings.Join(none, ", ")))
+		add("- not listed for want of room: " + strings.Join(none, ", "))
 	}
 	return out
 }
@@ -245,50 +222,24 @@ func below(w state.Work) (folder string, named bool) {
 	return common, false
 }
 
-func place(w state.Work) *workWriter {
-	b := &workWriter{}
-	for _, p := range [...]struct {
-		name string
-		seen state.Seen
-	}{{"directory", w.Directory}, {"branch", w.Branch}, {"pull request", w.PullRequest}} {
-		if p.seen.Text == "" {
-			continue
-		}
-		if b.Len() > 0 {
-			b.raw(" | ")
-		}
-		b.raw(p.name + ": ").text(p.seen.Text)
-	}
-	return b
-}
-
-func commit(c state.Commit) *workWriter {
-	b := (&workWriter{}).raw("commit ")
-	if c.Hash != "" {
-		b.text(c.Hash).raw(" ")
-	}
-	b.raw(`"`).text(c.Subject).raw(`"`)
-	pushed := ""
-	if c.Pushed {
-		pushed = "pushed"
-	}
+func (w *writer) commit(c state.Commit) {
+	w.raw("commit ").part("", c.Hash, " ").said(c.Subject, true)
 	switch {
-	case c.Turn > 0 && c.Pushed:
-		b.raw(" (turn " + strconv.Itoa(c.Turn) + ", " + pushed + ")")
-	case c.Pushed:
-		b.raw(" (pushed)")
+	case !c.Pushed:
+		w.in(c.Turn)
+	case c.Turn > 0:
+		w.raw(" (turn " + strconv.Itoa(c.Turn) + ", pushed)")
 	default:
-		b.turn(c.Turn)
+		w.raw(" (pushed)")
 	}
-	return b
 }
 
 // edited writes the files that were changed, the newest first, those of one folder
 // together.
-func edited(w state.Work, home string) *workWriter {
-	b := (&workWriter{}).raw("edited, not committed by the assistant (perhaps by the user): ")
+func edited(w state.Work, home string) string {
+	b := new(writer).raw("- edited, not committed by the assistant (perhaps by the user): ")
 	if len(w.Commits)+w.Omitted.Commits > 0 {
-		b = (&workWriter{}).raw("edited since the last commit: ")
+		b = new(writer).raw("- edited since the last commit: ")
 	}
 	var folders []string
 	files := map[string][]string{}
@@ -321,9 +272,9 @@ func edited(w state.Work, home string) *workWriter {
 		b.raw(" and " + strconv.Itoa(n) + " before these")
 	}
 	if first < last {
-		return b.raw(" (turns " + strconv.Itoa(first) + "-" + strconv.Itoa(last) + ")")
+		return b.raw(" (turns " + strconv.Itoa(first) + "-" + strconv.Itoa(last) + ")").String()
 	}
-	return b.turn(last)
+	return b.in(last).String()
 }
 
 // relative is a path as it is seen from a folder above it; other paths stay.
@@ -340,42 +291,37 @@ func relative(name, folder string) string {
 // maxSince is how many files that were changed after a check are named.
 const maxSince = 4
 
-func check(c state.Check, home string) *workWriter {
+func (w *writer) check(c state.Check, home string) {
 	command := strings.TrimSuffix(c.Command, " (in "+home+")")
 	if head, dir, ok := strings.Cut(command, " (in "); ok {
 		command = head + " (in " + relative(strings.TrimSuffix(dir, ")"), home) + ")"
 	}
-	b := (&workWriter{}).raw(c.Kind + " `").text(command).raw("`: ")
+	w.raw(c.Kind + " `").text(command).raw("`: ")
 	passed := "passed"
 	if c.Kind == "build" || c.Kind == "format" {
 		passed = "succeeded"
 	}
 	switch c.Outcome {
 	case thread.Success:
-		b.raw(passed)
+		w.raw(passed)
 	case thread.Failure:
-		b.raw("failed")
+		w.raw("failed")
 	default:
-		b.raw("its output does not tell how it went")
+		w.raw("its output does not tell how it went")
 	}
-	b.turn(c.Turn).data(c.Line)
-	if len(c.Since) > 0 {
-		b.raw(" | edited since: ")
-		shown := c.Since[max(0, len(c.Since)-maxSince):]
-		for i, name := range shown {
-			if i > 0 {
-				b.raw(", ")
-			}
-			b.text(relative(name, home))
-		}
-		if n := len(c.Since) - len(shown); n > 0 {
-			b.raw(" and " + strconv.Itoa(n) + " more")
-		}
+	w.in(c.Turn).part(" | ", c.Line, "")
+	shown := c.Since[max(0, len(c.Since)-maxSince):]
+	before := " | edited since: "
+	for _, name := range shown {
+		w.raw(before).text(relative(name, home))
+		before = ", "
 	}
-	return b
+	if n := len(c.Since) - len(shown); n > 0 {
+		w.raw(" and " + strconv.Itoa(n) + " more")
+	}
 }
 
-func operation(o state.Operation) *workWriter {
+func (w *writer) operation(o state.Operation) {
 	word := "asked, no result seen"
 	switch o.Outcome {
 	case thread.Success:
@@ -385,9 +331,5 @@ func operation(o state.Operation) *workWriter {
 	case thread.Partial:
 		word = "done in part"
 	}
-	b := (&workWriter{}).raw(word).turn(o.Turn).raw(": ").text(o.Tool)
-	if o.Input != "" {
-		b.raw(" ").text(o.Input)
-	}
-	return b.data(o.Reason)
+	w.raw(word).in(o.Turn).raw(": ").text(o.Tool).part(" ", o.Input, "").part(" | ", o.Reason, "")
 }

@@ -105,7 +105,7 @@ var floors = map[string]arch.Package{
 	"quality": {Floor: 3},
 
 	// 3: what brings content back that was externalized.
-	"rehydrate": {Floor: 3},
+	"rehydrate": {Floor: 3, External: []string{gjson}},
 
 	// 2: contracts and portable types.
 	"artifact":   {Floor: 2},

@@ -67,16 +67,6 @@ func oneLine(s string, limit int) string {
 	if len(s) > limit {
 		s = s[:Before(s, limit)]
 	}
-	plain := true
-	for i := range len(s) {
-		if c := s[i]; c == '\n' || c == '\t' || c == '\r' || c == ' ' && i+1 < len(s) && s[i+1] == ' ' {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return strings.TrimSpace(s)
-	}
 	return strings.Join(strings.Fields(s), " ")
 }
 

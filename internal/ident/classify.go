@@ -2,6 +2,7 @@ package ident
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -119,17 +120,7 @@ func isVersion(c string, f features) bool {
 	if len(parts) < 2 || len(parts) < 3 && len(v) == len(c) {
 		return false
 	}
-	for _, p := range parts {
-		if p == "" || len(p) > 5 {
-			return false
-		}
-		for i := range len(p) {
-			if !digit(p[i]) {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(parts, func(p string) bool { return p == "" || len(p) > 5 || strings.Trim(p, "0123456789") != "" })
 }
 
 // number canonicalises a number. is reports whether the chunk is a number at
@@ -179,11 +170,9 @@ func number(c string, f features) (norm string, is bool) {
 }
 
 func isUnit(u string) bool {
-	switch u {
-	case "%", "ms", "s", "us", "ns", "m", "h", "d", "B", "KB", "kB", "MB", "GB", "KiB", "MiB", "GiB", "K", "k", "M", "G", "kg", "g", "km", "px", "USD", "EUR":
-		return true
-	}
-	return false
+	return slices.Contains([]string{
+		"%", "ms", "s", "us", "ns", "m", "h", "d", "B", "KB", "kB", "MB", "GB", "KiB", "MiB", "GiB", "K", "k", "M", "G", "kg", "g", "km", "px", "USD", "EUR",
+	}, u)
 }
 
 // fileTypes are the endings by which a name without a slash is a file.
@@ -235,13 +224,7 @@ func isHex(c string, f features) bool {
 	if f.dashes > 0 && (len(c) != 36 || f.dashes != 4) {
 		return false
 	}
-	for i := range len(c) {
-		b := c[i] | 0x20
-		if !digit(c[i]) && (b < 'a' || b > 'f') && c[i] != '-' {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(c, "0123456789abcdefABCDEF-") == ""
 }
 
 // isError takes names of errors: ErrNotFound, TimeoutError, ENOENT, E0308.

@@ -185,10 +185,5 @@ func Told(messages []thread.Message, before *thread.Message) []thread.Message {
 }
 
 func begins(text string, any []string) bool {
-	for _, s := range any {
-		if strings.HasPrefix(text, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(any, func(s string) bool { return strings.HasPrefix(text, s) })
 }

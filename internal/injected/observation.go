@@ -68,18 +68,25 @@ func headed(text string) (tool, rest string, ok bool) {
 	return inside[:n], strings.TrimSpace(inside[end+len(resultEnd):]), true
 }
 
+// texts are those of a message that hold more than white space.
+func texts(m *thread.Message) []string {
+	var all []string
+	for _, p := range m.Parts {
+		if t, ok := p.(thread.Text); ok && strings.TrimSpace(t.Text) != "" {
+			all = append(all, strings.TrimSpace(t.Text))
+		}
+	}
+	return all
+}
+
 // observation reports whether a user message is what an action of the assistant's,
 // in the message before it, gave back.
 func observation(m, before *thread.Message) bool {
-	text := ""
-	for _, p := range m.Parts {
-		if t, ok := p.(thread.Text); ok && text == "" {
-			text = strings.TrimSpace(t.Text)
-		}
-	}
-	if text == "" {
+	all := texts(m)
+	if len(all) == 0 {
 		return false
 	}
+	text := all[0]
 	if observed(text) {
 		return true
 	}
@@ -132,25 +139,16 @@ const feedback = "The user has provided feedback on the results. Consider their 
 // answer is what the person said to a tool that asks; empty where nobody did, or
 // something else stands beside it.
 func answer(m *thread.Message) string {
-	said, is := "", false
-	for _, p := range m.Parts {
-		t, ok := p.(thread.Text)
-		if !ok || strings.TrimSpace(t.Text) == "" {
-			continue
-		}
-		text := strings.TrimSpace(t.Text)
-		if !is {
-			tool, rest, ok := headed(text)
-			if !ok || !asking[tool] {
-				return ""
-			}
-			if is = true; rest == "" {
-				continue // it stands in a part of its own
-			}
-			text = rest
-		}
-		said = text
-		break
+	all := texts(m)
+	if len(all) == 0 {
+		return ""
+	}
+	tool, said, ok := headed(all[0])
+	if !ok || !asking[tool] {
+		return ""
+	}
+	if said == "" && len(all) > 1 { // it stands in a part of its own
+		said = all[1]
 	}
 	said = strings.TrimSpace(strings.TrimPrefix(said, feedback))
 	for _, name := range []string{"answer", "feedback", "user_message"} {

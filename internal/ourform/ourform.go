@@ -9,6 +9,7 @@
 package ourform
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,9 +20,6 @@ import (
 // The beginnings of our summaries.
 const (
 	rendered     = "[Summary v"
-	context      = "[Context Summary - Turns "
-	session      = " Session Summary ("
-	timeline     = "[conv.range.summary su:"
 	splitTurn    = "Turn Context (split turn)"
 	workstream   = "Compacted context summary:"
 	loop         = "[COMPACT SUMMARY]"
@@ -32,6 +30,16 @@ const (
 	summarized   = "[Summarized above]"
 	unanswered   = "[No result: the call was interrupted before it gave one.]"
 	goesOn       = "[The conversation continues from here.]"
+)
+
+// What has a figure or a name in it.
+var (
+	contextLine  = regexp.MustCompile(`^\[Context Summary - Turns \d{1,9}-\d{1,9}\]$`)               // above a rendered summary
+	timelineLine = regexp.MustCompile(`^\[conv\.range\.summary su:[^ \t]*\.conv\.range\.summary\]$`) // above one of policy timeline
+	// The heading of policy session, at the level of its template or of its prompt.
+	sessionLine = regexp.MustCompile(`^###? Session Summary \((?:Compaction )?Round (\d{1,9})\)$`)
+	// What stands for a result that was cleared: [tool: outcome], and a line of its key fields.
+	clearedForm = regexp.MustCompile(`^\[[^\[\]"'\n]*: (?:success|failure|partial)\][ \r]*(?:\nKey data: \{[^\n]*\})?$`)
 )
 
 // Summary cuts one of our summaries, or the pointer to stored content, from the
@@ -99,11 +107,11 @@ func length(s string) int {
 		return pointer(s)
 	case strings.HasPrefix(first, rendered) && strings.HasSuffix(first, "]"):
 		return entries(s, after)
-	case isContext(first):
+	case contextLine.MatchString(first):
 		if n := length(s[after:]); n > 0 && strings.HasPrefix(s[after:], rendered) {
 			return after + n
 		}
-	case isTimeline(first):
+	case timelineLine.MatchString(first):
 		return under(s, after)
 	case after == len(s): // the others have something below their first line
 	case first == splitTurn, first == loop:
@@ -113,7 +121,7 @@ func length(s string) int {
 	case strings.HasPrefix(first, externalized):
 		return pointer(s)
 	default:
-		if _, ok := heading(first); ok {
+		if _, ok := Round(first); ok {
 			return sections(s)
 		}
 	}
@@ -159,50 +167,17 @@ func entries(s string, from int) int {
 	return end
 }
 
-// isContext reads the line above a rendered summary: [Context Summary - Turns 1-9].
-func isContext(l string) bool {
-	turns, ok := strings.CutPrefix(l, context)
-	if !ok {
-		return false
-	}
-	turns, ok = strings.CutSuffix(turns, "]")
-	from, to, both := strings.Cut(turns, "-")
-	return ok && both && number(from) && number(to)
-}
-
-func number(s string) bool {
-	_, err := strconv.ParseUint(s, 10, 31)
-	return err == nil
-}
-
-func isTimeline(l string) bool {
-	path, ok := strings.CutPrefix(l, timeline)
-	return ok && strings.HasSuffix(path, ".conv.range.summary]") && !strings.ContainsAny(path, " \t")
-}
-
-// heading reads the heading of policy session, at the level of its template or
-// of its prompt.
-func heading(l string) (n int, ok bool) {
-	name := strings.TrimLeft(l, "#")
-	if level := len(l) - len(name); level < 2 || level > 3 {
-		return 0, false
-	}
-	name, ok = strings.CutPrefix(name, session)
-	digits, found := strings.CutPrefix(strings.TrimPrefix(name, "Compaction "), "Round ")
-	digits, closed := strings.CutSuffix(digits, ")")
-	if !ok || !found || !closed {
-		return 0, false
-	}
-	v, err := strconv.ParseUint(digits, 10, 31)
-	return int(v), err == nil && v > 0
-}
-
 // Round reads which compaction a summary of policy session says that it is, such
 // as 2 of "## Session Summary (Compaction Round 2)". It is false where the text
 // does not begin with that heading.
 func Round(text string) (n int, ok bool) {
 	first, _ := line(strings.TrimSpace(text))
-	return heading(first)
+	found := sessionLine.FindStringSubmatch(first)
+	if found == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(found[1])
+	return n, err == nil && n > 0
 }
 
 // sections is where a summary of policy session ends: with the note that names
@@ -293,25 +268,7 @@ func Stub(text string) bool {
 	if strings.HasPrefix(s, externalized) {
 		return pointer(s) == len(s)
 	}
-	return cleared(s)
-}
-
-// cleared reads [tool: outcome] and the line of its key fields.
-func cleared(s string) bool {
-	first, after := line(s)
-	inner, ok := strings.CutPrefix(first, "[")
-	inner, closed := strings.CutSuffix(inner, "]")
-	at := strings.LastIndex(inner, ": ")
-	if !ok || !closed || at < 0 || strings.ContainsAny(inner[:at], "[]\"'") {
-		return false
-	}
-	switch thread.Outcome(inner[at+2:]) {
-	case thread.Success, thread.Failure, thread.Partial:
-	default:
-		return false
-	}
-	fields, end := line(s[after:])
-	return after == len(s) || after+end == len(s) && strings.HasPrefix(fields, "Key data: {") && strings.HasSuffix(fields, "}")
+	return clearedForm.MatchString(s)
 }
 
 // brought are the first lines of what was brought back for one prompt. It quotes

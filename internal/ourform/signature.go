@@ -4,6 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -13,10 +15,15 @@ import (
 // with a line that nobody else can write.
 
 const (
-	signature    = "[signed by palimpsest: "
-	signatureEnd = "]"
+	signature = "[signed by palimpsest: "
 	// signatureBytes is how much of the MAC stands there: enough that nobody guesses it.
 	signatureBytes = 8
+	signedLine     = `\[signed by palimpsest: ([0-9a-f]{16})\][ \r]*(?:\n|\z)`
+)
+
+var (
+	anySignature    = regexp.MustCompile(`(?m)^` + signedLine)
+	signatureBehind = regexp.MustCompile(`\n` + signedLine)
 )
 
 // Signed is a text with the line behind it that says it is ours, where the text is a
@@ -30,7 +37,7 @@ func Signed(text, key string) string {
 	if _, rest, ok := Summary(s); !ok || rest != "" {
 		return text
 	}
-	return s + "\n" + signature + mac(s, key) + signatureEnd
+	return s + "\n" + signature + mac(s, key) + "]"
 }
 
 // Unsigned is a text without such lines.
@@ -38,24 +45,15 @@ func Unsigned(text string) string {
 	if !strings.Contains(text, "\n"+signature) {
 		return text
 	}
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if _, ok := signedLine(line); !ok {
-			b.WriteString(line)
-		}
-	}
-	return strings.TrimRight(b.String(), "\n")
+	return strings.TrimRight(anySignature.ReplaceAllString(text, ""), "\n")
 }
 
 // Authentic reports whether all that a message says is ours and signed with the key.
 func Authentic(m *thread.Message, key string) bool {
-	for _, p := range m.Parts {
+	return len(m.Parts) > 0 && !slices.ContainsFunc(m.Parts, func(p thread.Part) bool {
 		t, ok := p.(thread.Text)
-		if !ok || !authentic(t.Text, key) {
-			return false
-		}
-	}
-	return len(m.Parts) > 0
+		return !ok || !authentic(t.Text, key)
+	})
 }
 
 func authentic(text, key string) bool {
@@ -76,23 +74,11 @@ func authentic(text, key string) bool {
 // cutSigned cuts a text at its first signature: what is signed, the MAC, and what
 // follows.
 func cutSigned(s string) (head, sum, rest string, ok bool) {
-	for at := 0; ; {
-		i := strings.Index(s[at:], "\n"+signature)
-		if i < 0 {
-			return "", "", "", false
-		}
-		at += i + 1
-		first, next := line(s[at:])
-		if sum, ok := signedLine(first); ok {
-			return s[:at-1], sum, s[at+next:], true
-		}
+	at := signatureBehind.FindStringSubmatchIndex(s)
+	if at == nil {
+		return "", "", "", false
 	}
-}
-
-func signedLine(l string) (sum string, ok bool) {
-	inner, ok := strings.CutPrefix(strings.TrimRight(l, "\r\n "), signature)
-	sum, closed := strings.CutSuffix(inner, signatureEnd)
-	return sum, ok && closed && len(sum) == 2*signatureBytes && strings.Trim(sum, "0123456789abcdef") == ""
+	return s[:at[0]], s[at[2]:at[3]], s[at[1]:], true
 }
 
 func mac(text, key string) string {

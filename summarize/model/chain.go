@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -36,14 +37,8 @@ func New(o *Options, generators ...llm.Generator) *summarize.Fallback {
 	if o == nil {
 		o = &Options{}
 	}
-	code := o.Extractive
-	if code == nil {
-		code = &summarize.Extractive{}
-	}
-	timeout := o.Timeout
-	if timeout == 0 {
-		timeout = defaultTimeout
-	}
+	code := cmp.Or(o.Extractive, &summarize.Extractive{})
+	timeout := cmp.Or(o.Timeout, defaultTimeout)
 	f := &summarize.Fallback{Extractive: code, Timeout: timeout}
 	for _, g := range generators {
 		var s summarize.Summarizer = &Model{

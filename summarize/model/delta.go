@@ -1,6 +1,11 @@
 package model
 
 import (
+	"bytes"
+	_ "embed" // the schema
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,41 +17,18 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// schema is the shape of the answer. Every field is required and nothing else is
+// answerSchema is the shape of the answer. Every field is required and nothing else is
 // allowed, as providers with strict schemas ask for.
-func schema() *llm.Schema {
-	object := func(fields ...string) string {
-		var names, properties []string
-		for _, f := range fields {
-			name, kind, _ := strings.Cut(f, " ")
-			switch {
-			case kind == "":
-				kind = `{"type":"string"}`
-			case kind == "numbers":
-				kind = `{"type":"array","items":{"type":"integer"}}`
-			case strings.HasPrefix(kind, "{"):
-				kind = `{"type":"array","items":` + kind + `}`
-			default:
-				kind = `{"type":"string","enum":["` + strings.ReplaceAll(kind, " ", `","`) + `"]}`
-			}
-			names = append(names, strconv.Quote(name))
-			properties = append(properties, strconv.Quote(name)+":"+kind)
-		}
-		return `{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":[` + strings.Join(names, ",") + `],"additionalProperties":false}`
+//
+//go:embed prompts/answer.json
+var answerSchema []byte
+
+func schema() (*llm.Schema, error) {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, answerSchema); err != nil {
+		return nil, fmt.Errorf("the schema of the answer: %w", err)
 	}
-	text := object("text", "sources numbers")
-	return &llm.Schema{
-		Name:        "summary_delta",
-		Description: "What the transcript adds to the summary.",
-		JSON: object(
-			"facts "+text,
-			"decisions "+object("decision", "rationale", "sources numbers"),
-			"plan "+object("text", "status pending in_progress completed", "sources numbers"),
-			"open_items "+object("description", "context", "priority high medium low", "sources numbers"),
-			"failed_attempts "+text,
-			"tool_outcomes "+text,
-		),
-	}
+	return &llm.Schema{Name: "summary_delta", Description: "What the transcript adds to the summary.", JSON: compact.String()}, nil
 }
 
 // readDelta reads the answer: every list may be missing, an item may be a bare
@@ -168,10 +150,6 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // refuses reports whether a text without JSON begins like a refusal.
 func refuses(text string) bool {
 	low := strings.ToLower(strings.ReplaceAll(text[:min(len(text), 200)], "’", "'"))
-	for _, p := range [...]string{"i can't", "i cannot", "i'm sorry", "i am sorry", "i'm unable", "i am unable", "i won't", "as an ai"} {
-		if strings.Contains(low, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"i can't", "i cannot", "i'm sorry", "i am sorry", "i'm unable", "i am unable", "i won't", "as an ai"},
+		func(p string) bool { return strings.Contains(low, p) })
 }

@@ -39,7 +39,10 @@ func TestReadDelta(t *testing.T) {
 // The schema is one that strict providers take, and an answer of its shape is
 // read in full.
 func TestSchema(t *testing.T) {
-	s := schema()
+	s, err := schema()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"facts", "decisions", "plan", "open_items", "failed_attempts", "tool_outcomes"} {
 		if !strings.Contains(s.JSON, `"`+name+`":{"type":"array"`) {
 			t.Errorf("no %s in %s", name, s.JSON)

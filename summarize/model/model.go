@@ -60,10 +60,7 @@ const (
 // of Extractive, or a *summarize.RejectedError that says what is wrong with the
 // answer.
 func (m *Model) Summarize(ctx context.Context, in summarize.Input) (summarize.Result, error) {
-	code := m.Extractive
-	if code == nil {
-		code = &m.own
-	}
+	code := cmp.Or(m.Extractive, &m.own)
 	if len(in.Messages) == 0 {
 		return code.Summarize(ctx, in) // nothing to ask about
 	}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed" // the prompt
 	"encoding/hex"
@@ -42,18 +43,13 @@ type question struct {
 
 // request makes the question. The same input gives the same bytes.
 func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
-	output := m.MaxOutput
-	if output <= 0 {
-		output = defaultOutput
+	output := cmp.Or(max(m.MaxOutput, 0), defaultOutput)
+	shape, err := schema()
+	if err != nil {
+		return nil, nil, err
 	}
-	o := &llm.Options{Schema: schema(), MaxOutput: output, Timeout: m.Timeout}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	if t := m.Temperature; t >= 0 {
-		if t == 0 {
-			t = defaultTemperature
-		}
+	o := &llm.Options{Schema: shape, MaxOutput: output, Timeout: cmp.Or(m.Timeout, defaultTimeout)}
+	if t := cmp.Or(m.Temperature, defaultTemperature); t >= 0 {
 		o.Temperature = &t
 	}
 	words := float64(output) * wordsPerToken
@@ -73,17 +69,20 @@ func (m *Model) request(in *summarize.Input) (*question, *llm.Options, error) {
 	var b strings.Builder
 	b.WriteString(before(previous))
 	b.WriteString(mark + " transcript begins\n")
-	for i := range in.Messages {
-		b.WriteString(mark + " " + strconv.Itoa(i+1) + " " + speaker(&in.Messages[i]) + "\n")
-		b.WriteString(texts[i])
-		b.WriteString("\n")
-	}
+	numbered(&b, mark, in.Messages, texts)
 	b.WriteString(mark + " transcript ends\n\n" + asked(in.Instructions) + "Answer with the JSON object.")
 	system := strings.NewReplacer("{{MARK}}", mark, "{{WORDS}}", strconv.Itoa(max(60, int(words)/10*10))).Replace(strings.TrimSpace(template))
 	return &question{mark: mark, previous: previous, prompt: &prompt.Prompt{
 		System:   []prompt.System{{Text: system}},
 		Messages: []thread.Message{{Role: thread.User, Parts: []thread.Part{thread.Text{Text: b.String()}}}},
 	}}, o, nil
+}
+
+// numbered writes texts of messages, each below its number.
+func numbered(b *strings.Builder, mark string, messages []thread.Message, texts []string) {
+	for i := range messages {
+		b.WriteString(mark + " " + strconv.Itoa(i+1) + " " + speaker(&messages[i]) + "\n" + texts[i] + "\n")
+	}
 }
 
 // before writes the previous summary in front of a transcript.

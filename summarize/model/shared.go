@@ -3,7 +3,6 @@ package model
 import (
 	_ "embed" // the prompt
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -83,27 +82,12 @@ func (m *Model) rates(sent *prompt.Prompt, size int) (cost.Rates, bool) {
 
 // marked reports whether a request has a cache mark, the caller's or ours.
 func marked(p *prompt.Prompt) bool {
-	if len(p.CachePoints) > 0 || p.Source != nil && gjson.Get(p.Source.Body, "cache_control").Exists() {
-		return true
-	}
-	for i := range p.System {
-		if p.System[i].Cache != "" {
-			return true
-		}
-	}
-	for i := range p.Tools {
-		if p.Tools[i].Cache != "" {
-			return true
-		}
-	}
-	for i := range p.Messages {
-		for _, part := range p.Messages[i].Parts {
-			if part.From().Cache != "" {
-				return true
-			}
-		}
-	}
-	return false
+	return len(p.CachePoints) > 0 || p.Source != nil && gjson.Get(p.Source.Body, "cache_control").Exists() ||
+		slices.ContainsFunc(p.System, func(s prompt.System) bool { return s.Cache != "" }) ||
+		slices.ContainsFunc(p.Tools, func(t prompt.Tool) bool { return t.Cache != "" }) ||
+		slices.ContainsFunc(p.Messages, func(m thread.Message) bool {
+			return slices.ContainsFunc(m.Parts, func(part thread.Part) bool { return part.From().Cache != "" })
+		})
 }
 
 // sharedQuestion is the message behind the conversation. The mark and the rules
@@ -119,19 +103,18 @@ func sharedQuestion(in *summarize.Input, own *question) string {
 	var b strings.Builder
 	b.WriteString(strings.ReplaceAll(strings.TrimSpace(sharedTemplate), "{{MARK}}", own.mark))
 	b.WriteString(answerWith + rules + "\n\n" + before(own.previous))
+	texts := make([]string, len(in.Messages))
 	for i := range in.Messages {
-		m := &in.Messages[i]
-		text := flat(m)
-		b.WriteString(own.mark + " " + strconv.Itoa(i+1) + " " + speaker(m) + "\n")
-		if shown[m.ID] {
-			line := strings.Join(strings.Fields(text), " ")
-			if at := clip.Boundary(line, beginning); at < len(line) {
-				line = line[:at] + "…"
-			}
-			text = line
+		texts[i] = flat(&in.Messages[i])
+		if !shown[in.Messages[i].ID] {
+			continue
 		}
-		b.WriteString(text + "\n")
+		texts[i] = oneLine(texts[i])
+		if at := clip.Boundary(texts[i], beginning); at < len(texts[i]) {
+			texts[i] = texts[i][:at] + "…"
+		}
 	}
+	numbered(&b, own.mark, in.Messages, texts)
 	b.WriteString(own.mark + " the list ends\n\n" + asked(in.Instructions) + "Answer with the JSON object.")
 	return b.String()
 }
