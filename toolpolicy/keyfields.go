@@ -17,16 +17,23 @@ import (
 // far smaller than what it stands for.
 const maxField = 160
 
-// argumentNames maps names of arguments to the field that they become. Several
-// agents call the same thing by different names.
-var argumentNames = map[string]string{
-	"path": "path", "file_path": "path", "filepath": "path", "filename": "path", "file": "path", "absolute_path": "path",
-	"target_file": "path", "notebook_path": "path", "dir_path": "path", "directory": "path",
-	"command": "command", "cmd": "command",
-	"pattern": "pattern", "query": "pattern", "regex": "pattern", "glob": "pattern", "search_term": "pattern",
-	"url": "url", "uri": "url",
-	"offset": "offset", "limit": "limit", "start_line": "start_line", "end_line": "end_line", "view_range": "lines",
-	"subagent_type": "agent", "description": "description",
+// argumentFields are the fields that arguments become, each with the names that agents
+// give it. Of several that a call has the first counts.
+var argumentFields = []struct {
+	field string
+	names []string
+}{
+	{"path", []string{"file_path", "path", "filepath", "filename", "file", "absolute_path", "target_file", "notebook_path", "dir_path", "directory"}},
+	{"command", []string{"command", "cmd"}},
+	{"pattern", []string{"pattern", "regex", "query", "search_term", "glob"}},
+	{"url", []string{"url", "uri"}},
+	{"offset", []string{"offset"}},
+	{"limit", []string{"limit"}},
+	{"start_line", []string{"start_line"}},
+	{"end_line", []string{"end_line"}},
+	{"lines", []string{"view_range"}},
+	{"agent", []string{"subagent_type"}},
+	{"description", []string{"description"}},
 }
 
 // KeyFields derives the fields of a result that are worth keeping when it is
@@ -38,13 +45,16 @@ var argumentNames = map[string]string{
 func KeyFields(call thread.ToolCall, result thread.ToolResult) thread.Fields {
 	fields := thread.Fields{}
 	class := ClassOf(cmp.Or(call.Name, result.Tool))
-	for name, value := range object(call.Arguments) {
-		field, ok := argumentNames[name]
-		if !ok || field == "description" && class != Agent {
+	given := object(call.Arguments)
+	for _, argument := range argumentFields {
+		if argument.field == "description" && class != Agent {
 			continue
 		}
-		if v, ok := short(value); ok {
-			fields[field] = v
+		for _, name := range argument.names {
+			if v, ok := short(given[name]); ok {
+				fields[argument.field] = v
+				break
+			}
 		}
 	}
 	text := result.Text()
@@ -205,10 +215,13 @@ func Path(call thread.ToolCall) string {
 // arguments, whichever tool it is of; else the tool with all its arguments.
 func Source(call thread.ToolCall) string {
 	args := object(call.Arguments)
-	for _, kind := range []string{"path", "url"} {
-		for _, name := range slices.Sorted(maps.Keys(args)) {
-			if text, ok := args[name].(string); ok && text != "" && argumentNames[name] == kind {
-				return kind + " " + text
+	for _, argument := range argumentFields {
+		if argument.field != "path" && argument.field != "url" {
+			continue
+		}
+		for _, name := range argument.names {
+			if text, ok := args[name].(string); ok && text != "" {
+				return argument.field + " " + text
 			}
 		}
 	}

@@ -95,6 +95,8 @@ func TestKeyFields(t *testing.T) {
 			thread.Fields{"command": "go test ./...", "exit_code": 1, "error": "--- FAIL: TestX (0.0s)", "lines": 6}},
 		{"search", thread.ToolCall{Name: "grep", Arguments: `{"pattern":"func Parse","path":"src"}`}, result("grep", "a:1\nb:2\n", thread.Success),
 			thread.Fields{"pattern": "func Parse", "path": "src", "matches": 2}},
+		{"two names of one field", thread.ToolCall{Name: "grep", Arguments: `{"glob":"*.go","pattern":"Parse","query":"q","directory":"d","path":"src"}`}, result("grep", "a:1\nb:2\n", thread.Success),
+			thread.Fields{"pattern": "Parse", "path": "src", "matches": 2}},
 		{"fetch", thread.ToolCall{Name: "web_fetch", Arguments: `{"url":"https://example.org/x"}`}, result("web_fetch", "one line", thread.Success),
 			thread.Fields{"url": "https://example.org/x"}},
 		{"free text argument", thread.ToolCall{Name: "apply_patch", Arguments: "*** Begin Patch"}, result("apply_patch", "Done", thread.Success), thread.Fields{}},
