@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -41,6 +42,11 @@ func serving(t *testing.T, most int64) string {
 		s.Stop()
 		server.Close()
 	})
+	return at(server)
+}
+
+// at is the script that says where a daemon is.
+func at(server *httptest.Server) string {
 	return `echo '{"url":"` + server.URL + `","key":"k"}'`
 }
 
@@ -53,24 +59,47 @@ func noRoom(w http.ResponseWriter, _ *http.Request) {
 // absent are scripts in place of our program for all that can be wrong with a daemon.
 func absent(t *testing.T) map[string]string {
 	return map[string]string{
-		"missing":     "",
-		"fails":       "echo no >&2; exit 1",
-		"says no":     "echo sorry",
-		"gone":        `echo '{"url":"http://127.0.0.1:1","key":"k"}'`,
-		"has no room": serving(t, 0),
+		"missing":        "",
+		"fails":          "echo no >&2; exit 1",
+		"says no":        "echo sorry",
+		"gone":           `echo '{"url":"http://127.0.0.1:1","key":"k"}'`,
+		"has no room":    serving(t, 0),
+		"talks nonsense": answering(t, func(w http.ResponseWriter) { fmt.Fprint(w, "<html>It works!</html>") }),
+		"says nothing":   answering(t, func(w http.ResponseWriter) { fmt.Fprint(w, "null") }),
+		"is older":       answering(t, func(w http.ResponseWriter) { fmt.Fprint(w, `{"version":3,"prompt":{"messages":[{"role":"user"}]}}`) }),
+		"edits nonsense": answering(t, func(w http.ResponseWriter) {
+			fmt.Fprint(w, `{"version":3,"edits":[null,{"message_id":7,"insert_before":"?"}]}`)
+		}),
+		"is killed": answering(t, func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, `{"version":`)
+			panic(http.ErrAbortHandler)
+		}),
 	}
 }
 
-// play runs a module beside a program that is called in place of ours: a script of the
-// shell, none where it is empty. What the driver writes goes to got.
-func play(t *testing.T, driver, module, script string, parts int, got any) {
+// answering is the script for a daemon that answers everything in one way.
+func answering(t *testing.T, answer func(http.ResponseWriter)) string {
 	t.Helper()
-	node, err := exec.LookPath("node")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+	t.Cleanup(server.Close)
+	return at(server)
+}
+
+// play runs a plugin's files beside a program that is called in place of ours: a script of
+// the shell, none where it is empty. What the driver of its name writes goes to got.
+func play(t *testing.T, name string, files map[string]string, entry, script string, parts int, got any) {
+	t.Helper()
+	driver, language := name, "python3"
+	if path.Ext(name) == "" {
+		driver, language = name+".mjs", "node"
+	}
+	runs, err := exec.LookPath(language)
 	if err != nil {
-		if os.Getenv("PALIMPSEST_REQUIRE_NODE") != "" {
+		if os.Getenv("PALIMPSEST_REQUIRE_NODE") != "" && language == "node" {
 			t.Fatal(err)
 		}
-		t.Skip("node is not installed")
+		t.Skip(language + " is not installed")
 	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "program")
@@ -79,11 +108,17 @@ func play(t *testing.T, driver, module, script string, parts int, got any) {
 			t.Fatal(err)
 		}
 	}
-	path := filepath.Join(dir, "palimpsest.mjs")
-	if err := os.WriteFile(path, []byte(strings.Replace(module, "'palimpsest'", "'"+program+"'", 1)), 0o600); err != nil {
-		t.Fatal(err)
+	files[path.Join(path.Dir(entry), "package.json")] = `{"type":"module"}` // as the agents take it
+	for place, text := range files {
+		at := filepath.Join(dir, filepath.FromSlash(place))
+		if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(strings.Replace(text, "PROGRAM = 'palimpsest'", "PROGRAM = '"+program+"'", 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	out, err := exec.CommandContext(t.Context(), node, driver, path, fmt.Sprint(parts)).Output()
+	out, err := exec.CommandContext(t.Context(), runs, filepath.Join("testdata", driver), filepath.Join(dir, filepath.FromSlash(entry)), fmt.Sprint(parts)).Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

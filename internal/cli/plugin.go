@@ -45,15 +45,22 @@ func plugins() []plugin {
 	return all
 }
 
-// pluginFile is a plugin of one file, which an agent loads from where it lies.
+// pluginFile is a plugin of files, which an agent loads from where they lie.
 type pluginFile struct {
-	agent, text string
-	path        string // in the agent's own folder
+	agent   string
+	files   func() map[string]string // by their paths in the agent's own folder
+	path    string                   // what the agent loads, in that folder
+	on, off string                   // what its user runs beside it, where files are not enough
 }
 
 var pluginFiles = []pluginFile{
-	{"opencode", integrations.Opencode, "plugins/palimpsest.js"},
-	{"pi", integrations.Pi, "extensions/palimpsest.js"},
+	{"opencode", integrations.Opencode, "plugins/palimpsest.js", "", ""},
+	{"pi", integrations.Pi, "extensions/palimpsest.js", "", ""},
+	{"openclaw", integrations.OpenClaw, "extensions/palimpsest",
+		"openclaw config set plugins.slots.contextEngine palimpsest && openclaw config set agents.defaults.compaction.provider palimpsest",
+		"openclaw config unset plugins.slots.contextEngine && openclaw config unset agents.defaults.compaction.provider"},
+	{"hermes", integrations.Hermes, "plugins/palimpsest",
+		"hermes plugins enable palimpsest && hermes config set context.engine palimpsest", "hermes config set context.engine compressor"},
 }
 
 func pluginCommand(s Streams) *cobra.Command {
@@ -104,14 +111,14 @@ does by itself. There are plugins for ` + agents + `.`,
 	return c
 }
 
-// place is where the file is for the agent to find it.
-func (f pluginFile) place() (string, error) {
-	folder, err := sessions.AgentFolder(f.agent)
-	return filepath.Join(folder, filepath.FromSlash(f.path)), err
+// place is the agent's own folder, and where in it is what the agent loads.
+func (f pluginFile) place() (folder, path string, err error) {
+	folder, err = sessions.AgentFolder(f.agent)
+	return folder, filepath.Join(folder, filepath.FromSlash(f.path)), err
 }
 
 func (f pluginFile) install(context.Context) (string, error) {
-	path, err := f.place()
+	folder, path, err := f.place()
 	if err != nil {
 		return "", err
 	}
@@ -119,18 +126,39 @@ func (f pluginFile) install(context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return path + "; sessions of " + f.agent, writeBelow(path, []byte(calls(program).Replace(f.text)))
+	for name, text := range f.files() {
+		if err := writeBelow(filepath.Join(folder, filepath.FromSlash(name)), []byte(calls(program).Replace(text))); err != nil {
+			return "", err
+		}
+	}
+	after := "; "
+	if f.on != "" {
+		after = "; after `" + f.on + "` "
+	}
+	return path + after + "sessions of " + f.agent, nil
 }
 
 func (f pluginFile) remove(context.Context) (string, bool, error) {
-	path, err := f.place()
+	_, path, err := f.place()
 	if err == nil {
-		err = os.Remove(path)
+		_, err = os.Stat(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return path, false, nil
 	}
-	return path, true, err
+	// Beside a file of ours is a folder of its name; what programs leave in one goes too.
+	for _, ours := range []string{strings.TrimSuffix(path, ".js"), path} {
+		if err == nil {
+			err = os.RemoveAll(ours)
+		}
+	}
+	if err != nil {
+		return path, true, err
+	}
+	if f.off != "" {
+		path += "; out of the settings it is taken by `" + f.off + "`"
+	}
+	return path, true, nil
 }
 
 // ownProgram is this program as a shell calls it and as it is started otherwise.
@@ -144,7 +172,7 @@ func ownProgram() (shell, program string, err error) {
 
 // calls puts the program where a plugin's module starts it.
 func calls(program string, more ...string) *strings.Replacer {
-	return strings.NewReplacer(append(more, `const PROGRAM = 'palimpsest'`, `const PROGRAM = `+rawjson.Quote(program))...)
+	return strings.NewReplacer(append(more, `PROGRAM = 'palimpsest'`, `PROGRAM = `+rawjson.Quote(program))...)
 }
 
 // pluginFolder is where the plugin's files are, which Claude Code reads in place.

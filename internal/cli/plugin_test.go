@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestPluginFiles: a plugin of one file is put where its agent looks for it, starts this
-// very program, and is taken away again.
+// TestPluginFiles: a plugin of files is put where its agent looks for it, starts this very
+// program, and is taken away again.
 func TestPluginFiles(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -23,32 +23,37 @@ func TestPluginFiles(t *testing.T) {
 		t.Skip("no links here: ", err)
 	}
 	t.Setenv("PATH", home)
-	for agent, place := range map[string]struct{ variable, usual, inFolder string }{
-		"opencode": {"OPENCODE_CONFIG_DIR", ".config/opencode/plugins/palimpsest.js", "plugins/palimpsest.js"},
-		"pi":       {"PI_CODING_AGENT_DIR", ".pi/agent/extensions/palimpsest.js", "extensions/palimpsest.js"},
+	for agent, place := range map[string]struct{ variable, usual, loaded, starts, said string }{
+		"opencode": {"OPENCODE_CONFIG_DIR", ".config/opencode", "plugins/palimpsest.js", "plugins/palimpsest/daemon.js", "sessions of opencode that begin from now on have it\n"},
+		"pi":       {"PI_CODING_AGENT_DIR", ".pi/agent", "extensions/palimpsest.js", "extensions/palimpsest/daemon.js", "sessions of pi that begin from now on have it\n"},
+		"openclaw": {"OPENCLAW_STATE_DIR", ".openclaw", "extensions/palimpsest", "extensions/palimpsest/daemon.js", "after `openclaw config set plugins.slots.contextEngine palimpsest && openclaw config set agents.defaults.compaction.provider palimpsest` sessions of openclaw that begin from now on have it\n"},
+		"hermes":   {"HERMES_HOME", ".hermes", "plugins/palimpsest", "plugins/palimpsest/__init__.py", "after `hermes plugins enable palimpsest && hermes config set context.engine palimpsest` sessions of hermes that begin from now on have it\n"},
 	} {
 		folder := t.TempDir()
-		for _, c := range []struct{ variable, path string }{
-			{"", filepath.Join(home, place.usual)},
-			{folder, filepath.Join(folder, place.inFolder)},
-		} {
-			t.Setenv(place.variable, c.variable)
+		for variable, below := range map[string]string{"": filepath.Join(home, place.usual), folder: folder} {
+			t.Setenv(place.variable, variable)
+			path := filepath.Join(below, place.loaded)
 			for range 2 { // the second puts the new one in place of the old one
-				if status, out, errs := run(t, "plugin", "install", agent); status != done || !strings.Contains(out, c.path) {
+				if status, out, errs := run(t, "plugin", "install", agent); status != done || out != "Installed "+path+"; "+place.said {
 					t.Fatalf("%s: status %d, %s%s", agent, status, out, errs)
 				}
 			}
-			text, err := os.ReadFile(c.path)
-			if err != nil || !strings.Contains(string(text), "const PROGRAM = \"palimpsest\"\n") {
+			text, err := os.ReadFile(filepath.Join(below, place.starts))
+			if err != nil || !strings.Contains(string(text), "PROGRAM = \"palimpsest\"\n") {
 				t.Errorf("%s: %v, it does not start the program: %.600s", agent, err, text)
+			}
+			if err := os.MkdirAll(filepath.Join(below, filepath.Dir(place.starts), "__pycache__"), 0o700); err != nil {
+				t.Fatal(err)
 			}
 			for _, want := range []string{"Removed ", "is not installed"} {
 				if status, out, errs := run(t, "plugin", "remove", agent); status != done || !strings.Contains(out, want) {
 					t.Errorf("%s: status %d, %s%s", agent, status, out, errs)
 				}
 			}
-			if _, err := os.Stat(c.path); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s: %v", agent, err)
+			for _, gone := range []string{path, filepath.Dir(filepath.Join(below, place.starts))} {
+				if _, err := os.Stat(gone); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s: %s is left: %v", agent, gone, err)
+				}
 			}
 		}
 	}
@@ -56,8 +61,12 @@ func TestPluginFiles(t *testing.T) {
 		t.Errorf("status %d, %s", status, errs)
 	}
 	for _, f := range pluginFiles {
-		if text := calls(`/opt/a "b"/palimpsest`).Replace(f.text); !strings.Contains(text, `const PROGRAM = "/opt/a \"b\"/palimpsest"`) {
-			t.Errorf("%s: it does not start a program elsewhere: %.900s", f.agent, text)
+		started := 0
+		for _, text := range f.files() {
+			started += strings.Count(calls(`/opt/a "b"/palimpsest`).Replace(text), `PROGRAM = "/opt/a \"b\"/palimpsest"`)
+		}
+		if started != 1 {
+			t.Errorf("%s: %d of its files start a program elsewhere", f.agent, started)
 		}
 	}
 }

@@ -128,6 +128,8 @@ var agentFolders = map[string]struct{ variable, home string }{
 	"pi":          {"PI_CODING_AGENT_DIR", ".pi/agent"},
 	"gemini-cli":  {"", ".gemini"},
 	openCode:      {"OPENCODE_CONFIG_DIR", ".config/opencode"},
+	"openclaw":    {"OPENCLAW_STATE_DIR", ".openclaw"},
+	"hermes":      {"HERMES_HOME", ".hermes"},
 }
 
 // root is the folder that the agent's sessions stand in.

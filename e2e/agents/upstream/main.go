@@ -45,6 +45,7 @@ func run() error {
 	row := flag.String("row", "", "the first cells of the row of the table")
 	dump := flag.String("dump", "", "keep each refused request, and the last one, in this `directory`")
 	steps := flag.Int("steps", 20, "parts that the task has")
+	turn := flag.Int("turn", 0, "wait for the user after so many parts; 0 is after all")
 	window := flag.Int("window", 0, "refuse requests over so many `tokens`; 0 takes all")
 	trouble := flag.Bool("trouble", false, "fail once each with 429, 500, 529 and a broken connection")
 	plain := flag.Bool("plain", false, "know nothing of compaction by the provider, and refuse what asks for it")
@@ -58,7 +59,7 @@ func run() error {
 	}
 	memo := token.NewMemo(counter, 0)
 	var mu sync.Mutex
-	m := &model{parts: *steps}
+	m := &model{parts: *steps, turn: *turn}
 	if *trouble {
 		m.trouble = map[int]proxytest.Answer{}
 		for i, a := range troubles {

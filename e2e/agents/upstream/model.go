@@ -28,6 +28,7 @@ const asked = 3
 // counts only to cause trouble and to tell how the task went.
 type model struct {
 	parts   int
+	turn    int                      // parts after which it waits for its user; 0 is all
 	trouble map[int]proxytest.Answer // by the number of the step
 
 	mu            sync.Mutex
@@ -83,9 +84,12 @@ func (m *model) answer(q *proxytest.Request) proxytest.Answer {
 // next is the model's answer to what it sees.
 func (m *model) next(p *prompt.Prompt, tool prompt.Tool) proxytest.Answer {
 	text, at := seen(p)
+	if last := p.Messages[len(p.Messages)-1]; m.turn > 0 && at > 0 && at < m.parts && at%m.turn == 0 && last.Role == thread.Tool {
+		return proxytest.Answer{Text: fmt.Sprintf("The parts up to %d are read.", at)}
+	}
 	if at < m.parts {
 		a := proxytest.Answer{Text: fmt.Sprintf("Now part %d.", at+1)}
-		for n := at + 1; n <= min(at+1+btoi(at%7 == 3), m.parts); n++ { // now and then two at once
+		for n := at + 1; n <= min(at+1+btoi(at%7 == 3 && m.turn == 0), m.parts); n++ { // now and then two at once
 			a.Calls = append(a.Calls, call(tool, fmt.Sprintf("./part %d", n)))
 		}
 		return a
@@ -214,7 +218,7 @@ func seen(p *prompt.Prompt) (string, int) {
 
 // shell finds the agent's tool that runs commands.
 func shell(p *prompt.Prompt) (prompt.Tool, bool) {
-	for _, name := range []string{"Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command"} {
+	for _, name := range []string{"Bash", "bash", "exec_command", "shell_command", "shell", "run_shell_command", "exec"} {
 		for _, t := range p.Tools {
 			if t.Name == name {
 				return t, true
