@@ -102,7 +102,9 @@ func read(m *thread.Message) *facts {
 			text, ok := p.(thread.Text)
 			return ok && injected.Command(text.Text) != ""
 		})
-		f.readRules()
+		if !f.typed { // the rules in it are those of whoever wrote the command
+			f.readRules()
+		}
 		f.idents = mentions(nil, f.user)
 	case m.Role == thread.Assistant:
 		f.said = paragraphs(clean(m.Text()))

@@ -306,7 +306,8 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 	if b.once('u', f.user) {
 		b.requests = append(b.requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 		b.asking, b.typed = append(b.asking, f.idents), append(b.typed, f.typed)
-		if b.task < 0 || substantial(f.user) || !substantial(b.requests[b.task].Text) {
+		// What a command stands for says little of what this user is after.
+		if b.task < 0 || substantial(f.user) && !f.typed || b.typed[b.task] || !substantial(b.requests[b.task].Text) {
 			b.task = len(b.requests) - 1
 		}
 	}
