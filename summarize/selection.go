@@ -25,7 +25,7 @@ const (
 	// enoughWork is how many tokens of it tell where any work stands.
 	enoughWork = 500
 	workShare  = 0.15
-	// leastWork is what it may take of a small budget, up to a quarter; where that is not
+	// leastWork is what it may take of a small budget, up to a third; where that is not
 	// three times as much, it gets no more than its share.
 	leastWork = 260
 	// fullness is how full the budget is to be when there is material.
@@ -104,7 +104,7 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 		}
 		tokens := int(share * float32(budget))
 		if budget >= 3*leastWork {
-			tokens = max(tokens, min(leastWork, budget/4))
+			tokens = max(tokens, min(leastWork, budget/3))
 		}
 		s.work = summary.FitWork(p.work, min(tokens, enoughWork), count)
 		s.workTokens = count(summary.RenderWork(s.work))
