@@ -96,7 +96,7 @@ func play(t *testing.T, name string, files map[string]string, entry, script stri
 	}
 	runs, err := exec.LookPath(language)
 	if err != nil {
-		if os.Getenv("PALIMPSEST_REQUIRE_NODE") != "" { // who asks for one has both
+		if os.Getenv("PALIMPSEST_REQUIRE_INTERPRETERS") != "" {
 			t.Fatal(err)
 		}
 		t.Skip(language + " is not installed")
