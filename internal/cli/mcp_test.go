@@ -83,6 +83,6 @@ func TestMCP(t *testing.T) {
 	}
 	// The store comes later, and is found by the server that runs.
 	call(connect("--write"), "compact", map[string]any{"session": id, "budget": 9000, "keep": true}, "in force and kept in ")
-	call(c, "explain", map[string]any{"session": id}, "Plan 1 is in force, made by the policy auto", "its tool gives it only once", "read_artifact art_")
+	call(c, "explain", map[string]any{"session": id}, "Plan 1 is in force, made by the policy auto", "before the cut", "read_artifact art_")
 	call(c, "sessions", nil, "1 session,", "1 plan")
 }

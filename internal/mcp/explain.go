@@ -70,13 +70,21 @@ func records(log *thread.Thread, p *plan.Plan) []string {
 		if i, ok := log.Index(span.First()); ok && span.Len() == 1 {
 			what = "message " + short(span.First()) + " " + name(brief(uncopied.At(log, i)))
 		}
-		if x, ok := record.(plan.Externalization); ok {
-			what += ", read_artifact " + x.ArtifactID
+		switch r := record.(type) {
+		case plan.Externalization:
+			what += ", read_artifact " + r.ArtifactID
+		case plan.Summarization:
+			for _, kept := range r.Kept[:min(len(r.Kept), maxKept)] {
+				what += ", read_artifact " + kept.ArtifactID
+			}
 		}
 		rows = append(rows, strings.Join([]string{ref.String(), turns, what, fmt.Sprintf("%d → %d", made.TokensBefore, made.TokensAfter), clip.Line(made.Reason, 200)}, " · "))
 	}
 	return rows
 }
+
+// maxKept is how many of the results that a summary names are listed beside it.
+const maxKept = 3
 
 // brief is what a message is, in a few words.
 func brief(m *thread.Message) string {
