@@ -48,10 +48,6 @@ func (v *View) drifted(i int, r thread.ToolResult) (changed, known bool) {
 // calls may take as pointers of their own.
 const heldShare = 0.1
 
-// lastingTurns is how many turns before the last one lasting results have places of
-// their own.
-const lastingTurns = 1
-
 // callShare is how many times as large as their results calls and results may be that
 // are kept as they are: a sub-agent that was started in the background answers a task of a
 // page with a line.
@@ -66,9 +62,6 @@ func (v *View) holdLasting(ctx context.Context, rungs []Strategy) error {
 	for i := v.Tail - 1; i >= 0 && v.level < LastStep; i-- {
 		if v.cover[i] >= 0 || !v.lasting(i) {
 			continue
-		}
-		if v.messages[i].Turn < v.messages[v.Tail-1].Turn-lastingTurns {
-			break // behind a summary of later turns it would pass for the newest
 		}
 		keep := min(max(v.Sizes[i]/10, minStub), maxStub) + stubFrame
 		small := v.Sizes[i] <= 2*keep || !may || !v.Shrinkable(i)
