@@ -16,9 +16,10 @@ type block struct {
 }
 
 func readBlock(v gjson.Result) block {
-	f := rawjson.FieldsOf(v, make(rawjson.Fields, 0, 8))
-	return block{f, v.Raw, f.Str("type")}
+	return newBlock(v, rawjson.FieldsOf(v, make(rawjson.Fields, 0, 8)))
 }
+
+func newBlock(v gjson.Result, f rawjson.Fields) block { return block{f, v.Raw, f.Str("type")} }
 
 // from is where the block comes from.
 func (b *block) from() thread.Source { return source(b.raw, ttl(b.Get("cache_control"))) }
@@ -43,7 +44,10 @@ func ttl(mark gjson.Result) string {
 // part reads a block of a message of the given role. A block that its role
 // cannot have is opaque: it is kept where it is and means nothing to us.
 func (d *decoder) part(v gjson.Result, role thread.Role) thread.Part {
-	b := readBlock(v)
+	taken := len(d.room) // by the block that this one is in
+	d.room = rawjson.FieldsOf(v, d.room)
+	defer func() { d.room = d.room[:taken] }()
+	b := newBlock(v, d.room[taken:])
 	switch b.kind {
 	case "text":
 		if text, ok := b.text("text"); ok {

@@ -143,7 +143,10 @@ func decodeTools(v gjson.Result) ([]prompt.Tool, error) {
 }
 
 // decoder cuts messages; it remembers the names of the tools that were called.
-type decoder struct{ names map[string]string }
+type decoder struct {
+	names map[string]string // of tools, by the ids of their calls
+	room  rawjson.Fields    // for the members of the blocks that are being read
+}
 
 // message appends the messages cut from one element. Its errors begin with the
 // path below the element.

@@ -117,12 +117,14 @@ func chatCount(v gjson.Result) int {
 func chatReadMessages(array gjson.Result) (messages []thread.Message, system []prompt.System, err error) {
 	d := chatReader{names: map[string]string{}}
 	i, leading := -1, true
+	var room rawjson.Fields // of all elements in turn
 	array.ForEach(func(_, v gjson.Result) bool {
 		i++
-		var e chatElement
+		e := chatElement{Fields: room[:0]}
 		if err = e.read(v, i); err != nil {
 			return false
 		}
+		room = e.Fields
 		if leading = leading && e.isSystem(); leading {
 			m := thread.Message{Parts: chatContent(e.Get("content"))}
 			from := chatSource(v.Raw)

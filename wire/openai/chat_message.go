@@ -20,11 +20,12 @@ type chatElement struct {
 	reasoning, other []thread.Part // from fields beside content
 }
 
+// read finds the fields of an element, in the room of those that are there.
 func (e *chatElement) read(v gjson.Result, i int) error {
 	if !v.IsObject() {
 		return chatError(chatPath(i), "not an object")
 	}
-	e.Fields = rawjson.FieldsOf(v, make(rawjson.Fields, 0, 8))
+	e.Fields = rawjson.FieldsOf(v, e.Fields)
 	e.role = e.Str("role")
 	for _, f := range e.Fields {
 		if f.Value.Type == gjson.Null {

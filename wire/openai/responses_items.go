@@ -19,8 +19,9 @@ type responsesItem struct {
 	raw, typ string
 }
 
-func responsesReadItem(item gjson.Result) responsesItem {
-	it := responsesItem{rawjson.FieldsOf(item, make(rawjson.Fields, 0, 10)), item.Raw, ""}
+// responsesReadItem finds the members of an item, in the room that is given.
+func responsesReadItem(item gjson.Result, room rawjson.Fields) responsesItem {
+	it := responsesItem{rawjson.FieldsOf(item, room[:0]), item.Raw, ""}
 	if it.typ = it.Str("type"); it.typ == "" && it.Str("role") != "" {
 		it.typ = "message"
 	}
@@ -46,12 +47,15 @@ type responsesReader struct {
 
 func (r *responsesReader) read(items gjson.Result) error {
 	var err error
+	var room rawjson.Fields // of all items in turn
 	items.ForEach(func(_, item gjson.Result) bool {
 		if !item.IsObject() {
 			err = responsesError(r.path+"["+strconv.Itoa(r.count)+"]", "want an item object")
 			return false
 		}
-		r.item(responsesReadItem(item), item.Index)
+		it := responsesReadItem(item, room)
+		r.item(it, item.Index)
+		room = it.Fields
 		r.count++
 		return true
 	})
