@@ -23,6 +23,10 @@ const (
 	// DefaultPatience bounds how long a step waits for a compaction that runs. The
 	// seed that waits has no bound; an agent that waits for ever has failed.
 	DefaultPatience = 30 * time.Second
+
+	// DefaultMemory is what a Compactor remembers at most where Config.Memory is nil,
+	// in bytes.
+	DefaultMemory = 128 << 20
 )
 
 // compaction are the arguments of a job: the step that it is prepared for. What

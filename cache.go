@@ -3,6 +3,7 @@ package palimpsest
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
@@ -14,8 +15,13 @@ import (
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
-// maxCached bounds the conversations that a Compactor remembers between steps.
-const maxCached = 256
+// A conversation takes about 2 KB by itself, its messages about half a kilobyte each
+// and, for each token, four bytes of text, which the log and its rendering both hold.
+const (
+	cachedBytes  = 2 << 10
+	messageBytes = 512
+	tokenBytes   = 8
+)
 
 // cached is what this process remembers of a conversation between steps. Losing
 // it costs work, and the cooldowns and quality figures so far; the truth is in
@@ -23,6 +29,8 @@ const maxCached = 256
 type cached struct {
 	turn  chan struct{} // held by the step that is being taken
 	sizes *sizes
+	// weighed is what Memory counts of it, in bytes, beside cachedBytes.
+	weighed atomic.Int64
 
 	calibration stored    // held with the turn
 	rested      time.Time // until when the provider is not asked for sizes; held with the turn
@@ -38,7 +46,7 @@ type cached struct {
 // being taken, and gives up what is remembered of it. The error is that of remove,
 // or of ctx.
 func (s *Session) Delete(ctx context.Context, remove func(context.Context) error) error {
-	return s.turn(ctx, "Delete", func() error {
+	return s.turn(ctx, "Delete", func(s *Session) error {
 		err := remove(ctx)
 		if err == nil {
 			s.forget()
@@ -50,7 +58,7 @@ func (s *Session) Delete(ctx context.Context, remove func(context.Context) error
 // Release gives up what this process remembers of the conversation between steps,
 // unless a step of it is being taken. The next step reads it from the stores.
 func (s *Session) Release() {
-	k, ok := s.c.cache.Get(s.id)
+	k, ok := s.c.config.Memory.conversations.Get(s.conversation())
 	if !ok {
 		return
 	}
@@ -68,8 +76,8 @@ func (s *Session) forget() {
 	r.mu.Lock()
 	r.making = nil
 	r.mu.Unlock()
-	s.c.cache.Delete(s.id)
-	s.c.indexes.Delete(s.id)
+	s.c.config.Memory.conversations.Delete(s.conversation())
+	s.c.config.Memory.indexes.Delete(s.conversation())
 }
 
 // cached returns what is remembered of the session's conversation.
@@ -77,7 +85,7 @@ func (s *Session) cached() *cached {
 	if s.own != nil {
 		return s.own
 	}
-	return s.c.cache.Of(s.id, 1, func() *cached {
+	return s.c.config.Memory.conversations.Of(s.conversation(), cachedBytes, func() *cached {
 		k := &cached{turn: make(chan struct{}, 1), sizes: &sizes{}}
 		if r := s.c.config.Recall; r != nil {
 			k.rehydrator = s.c.newRehydrator(s.id, r.Rehydrate, &k.brought)
@@ -125,6 +133,18 @@ func (s *sizes) counts(profile render.Profile, counter *token.Counter) *counts {
 	return s.of[profile]
 }
 
+// bytes is about what the conversation takes in memory, for all providers.
+func (s *sizes) bytes() (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.of {
+		k.mu.Lock()
+		n += messageBytes*int64(len(k.plain)) + tokenBytes*k.tokens
+		k.mu.Unlock()
+	}
+	return n
+}
+
 // counts are the sizes of the messages of one log for one provider, and its
 // rendering so far, so that a step costs what the step adds.
 type counts struct {
@@ -138,6 +158,7 @@ type counts struct {
 	thread *thread.Thread // the longest that was counted
 	// changed and plain are the sizes of its messages; they are only added to.
 	changed, plain []int
+	tokens         int64 // of plain, all together
 }
 
 // sizes returns the size of every message of t in tokens, as the profile sends
@@ -156,6 +177,9 @@ func (k *counts) sizes(ctx context.Context, t *thread.Thread) (changed, plain []
 	messages := uncopied.Messages(t)
 	if !t.Extends(k.thread) {
 		same := k.common(messages)
+		for _, size := range k.plain[same:] {
+			k.tokens -= int64(size)
+		}
 		k.changed, k.plain = k.changed[:same:same], k.plain[:same:same]
 	}
 	for i := len(k.plain); i < n; i++ {
@@ -166,7 +190,7 @@ func (k *counts) sizes(ctx context.Context, t *thread.Thread) (changed, plain []
 		whole := k.profile.Translate(messages[i], false)
 		less := k.profile.Translate(messages[i], true)
 		size := k.count(&whole)
-		k.plain = append(k.plain, size)
+		k.plain, k.tokens = append(k.plain, size), k.tokens+int64(size)
 		if len(less.Parts) != len(whole.Parts) {
 			size = k.count(&less)
 		}

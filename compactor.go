@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -27,9 +26,6 @@ import (
 type Compactor struct {
 	config Config
 	search *recall.Hybrid // nil without an Embedder
-	cache  *lru.Cache[string, *cached]
-	// indexes are those of what was removed, by conversation.
-	indexes *lru.Cache[string, *index]
 	// stands remembers the counts of what stands in place of messages: most of
 	// it is the same in the next plan.
 	stands *token.Memo
@@ -66,11 +62,14 @@ func New(c Config) (*Compactor, error) {
 	if c.Tools == nil {
 		c.Tools = toolpolicy.New(nil)
 	}
-	if c.Summarizer == nil {
-		c.Summarizer = &summarize.Extractive{Counter: token.NewLines(c.Counter).Text}
-	}
 	if c.Answers == nil {
 		c.Answers = llm.NewAnswers(nil)
+	}
+	if c.Memory == nil {
+		c.Memory = NewMemory(0)
+	}
+	if c.Summarizer == nil {
+		c.Summarizer = c.Memory.Summarizer(c.Counter)
 	}
 	if c.Patience <= 0 {
 		c.Patience = DefaultPatience
@@ -79,7 +78,7 @@ func New(c Config) (*Compactor, error) {
 		c.Now = time.Now
 	}
 	c.Sign = c.Sign && c.Documents != nil
-	out := &Compactor{config: c, stands: token.NewMemo(c.Counter, 0), cache: lru.New[string, *cached](maxCached), indexes: lru.New[string, *index](maxIndexed)}
+	out := &Compactor{config: c, stands: token.NewMemo(c.Counter, 0)}
 	if c.Recall != nil && c.Recall.Embedder != nil {
 		out.search = &recall.Hybrid{Embedder: c.Recall.Embedder}
 	}
@@ -174,7 +173,10 @@ func (c *Compactor) request(ctx context.Context, q Request) (policy.Situation, e
 		base = *q.Base
 	}
 	base.Messages = nil
-	return c.given(ctx, q.Thread, &base, q.Profile, c.Session(q.Thread.ID()).cached().sizes)
+	s := c.Session(q.Thread.ID())
+	k := s.cached()
+	defer c.config.Memory.grew(s, k)
+	return c.given(ctx, q.Thread, &base, q.Profile, k.sizes)
 }
 
 func result(s *policy.Situation, whole, f *policy.Fitted) *Result {

@@ -70,6 +70,9 @@ type Config struct {
 	// the process that is started anew either: llm.NewAnswers of a store.Answers.
 	// Nil keeps in memory.
 	Answers *llm.Answers
+	// Memory is what is remembered between steps. Nil is one of the Compactor's own,
+	// of DefaultMemory.
+	Memory *Memory
 	// Artifacts keeps the content that plans externalize, before they are in force,
 	// for the tenant of Requester and as sensitive as Sensitivity says (empty is
 	// internal). Nil: it stays in the log alone, and is read from there.

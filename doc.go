@@ -7,7 +7,7 @@
 // a plan is made and how; none needs a model for it.
 //
 // An agent loop goes on with a Session: PrepareStep gives the prompt to send,
-// FinishStep takes the answer, Overflowed and CutOff help when the provider refuses.
+// FinishStep takes the answer, Overflowed and CutOff help after a refusal.
 //
 //	c, err := palimpsest.New(palimpsest.Config{})
 //	s := c.Session("ticket-4711")

@@ -10,10 +10,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// maxIndexed bounds the texts that a Compactor holds ready for searches, in bytes.
-// Beyond it the index that was used least lately is made again with the next question.
-const maxIndexed = 64 << 20
-
 // index is what a search goes over: what the plan of a version removed, and what the
 // earlier conversations hold.
 type index struct {
@@ -64,7 +60,7 @@ func (s *Session) index(ctx context.Context, r *removed, log *thread.Thread, p *
 	if r.making.is(version, s.earlier) {
 		return r.making
 	}
-	if x, _ := s.c.indexes.Get(s.id); x.is(version, s.earlier) {
+	if x, _ := s.c.config.Memory.indexes.Get(s.conversation()); x.is(version, s.earlier) {
 		return x
 	}
 	x := &index{version: version, earlier: s.earlier, made: make(chan struct{})}
@@ -80,7 +76,7 @@ func (s *Session) index(ctx context.Context, r *removed, log *thread.Thread, p *
 		}
 		r.making = nil
 		if x.err == nil {
-			s.c.indexes.Put(s.id, x, bytes)
+			s.c.config.Memory.indexes.Put(s.conversation(), x, bytes)
 		}
 	}()
 	return x

@@ -28,15 +28,15 @@ func TestIndexIsHeld(t *testing.T) {
 				t.Fatal("nothing was removed", err)
 			}
 			synctest.Wait()
-			if held, _ := c.indexes.Held(); held != 0 != (with != nil) {
+			if held, _ := c.config.Memory.indexes.Held(); held != 0 != (with != nil) {
 				t.Errorf("%d indexes are held, recall is %v", held, with)
 			}
-			before, _ := c.indexes.Get("t")
+			before, _ := c.config.Memory.indexes.Get(conversation{c, "t"})
 			if hits, err := s.Recall(t.Context(), "part 3", nil); err != nil || len(hits) == 0 {
 				t.Errorf("%d hits, %v", len(hits), err)
 			}
 			synctest.Wait()
-			if after, _ := c.indexes.Get("t"); with != nil && after != before {
+			if after, _ := c.config.Memory.indexes.Get(conversation{c, "t"}); with != nil && after != before {
 				t.Error("the question made another index")
 			}
 		}

@@ -19,7 +19,7 @@ import (
 // policy.ErrNothing says that there was nothing to compact.
 func (s *Session) Compact(ctx context.Context, step Step, instructions string) (*plan.Plan, error) {
 	var p *plan.Plan
-	err := s.step(ctx, "Compact", func(l loaded) (err error) {
+	err := s.step(ctx, "Compact", func(s *Session, l loaded) (err error) {
 		if l, err = s.append(ctx, l, step.Messages, true); err != nil {
 			return err
 		}
@@ -35,7 +35,7 @@ func (s *Session) Compact(ctx context.Context, step Step, instructions string) (
 // the way is (Config.Answers).
 func (s *Session) Plan(ctx context.Context, step Step) (*plan.Plan, error) {
 	var p *plan.Plan
-	err := s.step(ctx, "Plan", func(l loaded) (err error) {
+	err := s.step(ctx, "Plan", func(s *Session, l loaded) (err error) {
 		if l.log, err = l.log.Append(s.authors(step.Messages, lastOf(l.log))...); err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func without[T any](records []T, ref plan.Ref, action plan.Action) []T {
 // there is none. The plan must hold for the thread. No change is a compaction, so the
 // rounds go on as they were.
 func (s *Session) edit(ctx context.Context, name string, change func(log *thread.Thread, next *plan.Plan) error) error {
-	return s.step(ctx, name, func(l loaded) (err error) {
+	return s.step(ctx, name, func(s *Session, l loaded) (err error) {
 		for range tries {
 			if want := s.only.Plans; want != nil && *want != l.version {
 				return &VersionError{*want, l.version} // before anything is made for nothing

@@ -57,7 +57,7 @@ func (s *Session) look(ctx context.Context, version int) error {
 	defer r.mu.Unlock()
 	if version < r.looked { // the thread was deleted, and begun anew
 		r.looked, r.any, r.pointers, r.digests, r.making = 0, false, nil, nil, nil
-		s.c.indexes.Delete(s.id)
+		s.c.config.Memory.indexes.Delete(s.conversation())
 	}
 	for r.looked < version {
 		p, err := s.c.config.Plans.Plan(ctx, s.id, r.looked+1)

@@ -118,7 +118,7 @@ type Prepared struct {
 // *VersionError where the session was made by Only.
 func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error) {
 	var p *Prepared
-	err := s.step(ctx, "PrepareStep", func(l loaded) (err error) {
+	err := s.step(ctx, "PrepareStep", func(s *Session, l loaded) (err error) {
 		if l, err = s.append(ctx, l, step.Messages, true); err != nil {
 			return err
 		}
@@ -130,14 +130,17 @@ func (s *Session) PrepareStep(ctx context.Context, step Step) (*Prepared, error)
 }
 
 // turn does something with the conversation, once no other step of it is being taken.
+// What is remembered of it stays the same until then, forgotten by Memory or not.
 // An error says by name what was done.
-func (s *Session) turn(ctx context.Context, name string, do func() error) error {
-	turn := s.cached().turn
+func (s *Session) turn(ctx context.Context, name string, do func(*Session) error) error {
+	held := *s
+	held.own = s.cached()
 	var err error
 	select {
-	case turn <- struct{}{}:
-		defer func() { <-turn }()
-		err = do()
+	case held.own.turn <- struct{}{}:
+		defer func() { <-held.own.turn }()
+		err = do(&held)
+		s.c.config.Memory.grew(s, held.own)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -148,11 +151,11 @@ func (s *Session) turn(ctx context.Context, name string, do func() error) error 
 }
 
 // step is a turn with what the stores hold of the conversation.
-func (s *Session) step(ctx context.Context, name string, do func(loaded) error) error {
-	return s.turn(ctx, name, func() error {
+func (s *Session) step(ctx context.Context, name string, do func(*Session, loaded) error) error {
+	return s.turn(ctx, name, func(s *Session) error {
 		l, err := s.load(ctx)
 		if err == nil {
-			err = do(l)
+			err = do(s, l)
 		}
 		return err
 	})
@@ -164,7 +167,7 @@ func (s *Session) step(ctx context.Context, name string, do func(loaded) error) 
 // a provider that told nothing. A nil p, from a caller who has not kept it, only adds
 // the answer.
 func (s *Session) FinishStep(ctx context.Context, p *Prepared, usage llm.Usage, answer ...thread.Message) error {
-	return s.turn(ctx, "FinishStep", func() error { return s.finish(ctx, p, usage, answer) })
+	return s.turn(ctx, "FinishStep", func(s *Session) error { return s.finish(ctx, p, usage, answer) })
 }
 
 func (s *Session) finish(ctx context.Context, p *Prepared, usage llm.Usage, answer []thread.Message) error {
@@ -199,7 +202,7 @@ type Appended struct {
 // Append adds messages to the log without asking for a prompt.
 func (s *Session) Append(ctx context.Context, messages ...thread.Message) (Appended, error) {
 	var out Appended
-	err := s.step(ctx, "Append", func(l loaded) error {
+	err := s.step(ctx, "Append", func(s *Session, l loaded) error {
 		l, err := s.append(ctx, l, messages, answersOnly(messages))
 		if err == nil {
 			out = Appended{Log: l.log, First: l.first, N: len(messages)}
@@ -208,15 +211,6 @@ func (s *Session) Append(ctx context.Context, messages ...thread.Message) (Appen
 	})
 	return out, err
 }
-
-var (
-	// ErrNoRoom is wrapped by the error of Overflowed when compacting harder gave
-	// no smaller request: to send it again would only be refused again.
-	ErrNoRoom = errors.New("the request cannot be made smaller")
-	// ErrMaxTokens is wrapped by the error of CutOff when compacting would not
-	// help: the loop ends, for a reason of its own (E2).
-	ErrMaxTokens = policy.ErrMaxTokens
-)
 
 // IsOverflow reports whether a provider refused a request because it does not
 // fit into the model's context window. It understands the errors of the clients
@@ -230,7 +224,7 @@ func IsOverflow(err error) bool { return llm.IsOverflow(err) }
 // of which only Step is set.
 func (s *Session) Overflowed(ctx context.Context, refused *Prepared) (*Prepared, error) {
 	var p *Prepared
-	err := s.step(ctx, "Overflowed", func(l loaded) (err error) {
+	err := s.step(ctx, "Overflowed", func(s *Session, l loaded) (err error) {
 		p, err = s.overflowed(ctx, l, refused)
 		return err
 	})
@@ -266,7 +260,7 @@ func (s *Session) overflowed(ctx context.Context, l loaded, refused *Prepared) (
 // go on with an answer of their own.
 func (s *Session) CutOff(ctx context.Context, p *Prepared, usage llm.Usage, answer thread.Message) (*Prepared, error) {
 	var next *Prepared
-	err := s.turn(ctx, "CutOff", func() (err error) {
+	err := s.turn(ctx, "CutOff", func(s *Session) (err error) {
 		next, err = s.cutOff(ctx, p, usage, answer)
 		return err
 	})
@@ -278,7 +272,7 @@ func (s *Session) CutOff(ctx context.Context, p *Prepared, usage llm.Usage, answ
 // a compaction. An error that wraps ErrMaxTokens says that none is due.
 func (s *Session) AfterLength(ctx context.Context, p *Prepared, answer thread.Message) ([]thread.Message, error) {
 	kept := policy.DiscardTruncatedCalls(answer)
-	err := s.step(ctx, "AfterLength", func(l loaded) (err error) {
+	err := s.step(ctx, "AfterLength", func(s *Session, l loaded) (err error) {
 		if len(kept.Parts) == 0 {
 			return ErrMaxTokens // nothing is left to go on from
 		}

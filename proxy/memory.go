@@ -4,8 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/proxy/internal/identify"
-	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/token"
 )
 
@@ -20,12 +20,13 @@ import (
 type Memory struct {
 	index *identify.Index
 
-	mu          sync.Mutex
-	room        int            // for bodies of requests, in bytes
-	each        int            // for those of one tenant
-	held        map[string]int // by tenant, where it is not 0
-	counters    map[string]*token.Counter
-	summarizers map[*token.Counter]*summarize.Extractive // each remembers what it found in messages
+	sessions *palimpsest.Memory
+
+	mu       sync.Mutex
+	room     int            // for bodies of requests, in bytes
+	each     int            // for those of one tenant
+	held     map[string]int // by tenant, where it is not 0
+	counters map[string]*token.Counter
 }
 
 // MemoryOptions are the bounds of a Memory, in bytes. Zero fields hold the defaults.
@@ -37,6 +38,9 @@ type MemoryOptions struct {
 	// one tenant (Options.Config.Requester); 512 MB, and as much. A request takes several
 	// times its body while it is looked into.
 	Bodies, TenantBodies int
+	// Sessions is what compactions remember between steps, for proxies whose Config
+	// has none; nil is one of palimpsest.DefaultMemory.
+	Sessions *palimpsest.Memory
 }
 
 // NewMemory returns a Memory with these bounds.
@@ -44,11 +48,14 @@ func NewMemory(o *MemoryOptions) *Memory {
 	if o == nil {
 		o = &MemoryOptions{}
 	}
-	room := or(o.Bodies, 512<<20)
+	room, sessions := or(o.Bodies, 512<<20), o.Sessions
+	if sessions == nil {
+		sessions = palimpsest.NewMemory(0)
+	}
 	return &Memory{
 		index: identify.NewIndex(or(o.All, 256<<20), or(o.Tenant, 128<<20)),
 		room:  room, each: or(o.TenantBodies, room), held: map[string]int{},
-		counters: map[string]*token.Counter{}, summarizers: map[*token.Counter]*summarize.Extractive{},
+		counters: map[string]*token.Counter{}, sessions: sessions,
 	}
 }
 
@@ -107,7 +114,7 @@ func (m *Memory) Bodies() (all int) {
 	return all
 }
 
-// Bytes is about what is remembered.
+// Bytes is about what is remembered of conversations to find them again.
 func (m *Memory) Bytes() int { return m.index.Bytes() }
 
 // counter is the counter of that name.
@@ -122,14 +129,4 @@ func (m *Memory) counter(name string) (*token.Counter, error) {
 		m.counters[name] = c
 	}
 	return c, err
-}
-
-// summarizer is the one without a model that counts so.
-func (m *Memory) summarizer(c *token.Counter) *summarize.Extractive {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.summarizers[c] == nil {
-		m.summarizers[c] = &summarize.Extractive{Counter: token.NewLines(c).Text}
-	}
-	return m.summarizers[c]
 }

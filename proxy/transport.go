@@ -119,6 +119,9 @@ func NewTransport(o *Options) (*Transport, error) {
 	if c.Plans == nil {
 		c.Plans = kept
 	}
+	if c.Memory == nil {
+		c.Memory = t.options.Memory.sessions
+	}
 	if c.Answers == nil {
 		c.Answers = llm.NewAnswers(nil) // one for all counters
 	}
@@ -247,9 +250,6 @@ func (t *Transport) compactor(m token.Model, offers bool) (*palimpsest.Compactor
 			return nil, err
 		}
 		config.Counter = counter
-	}
-	if config.Summarizer == nil {
-		config.Summarizer = t.options.Memory.summarizer(config.Counter)
 	}
 	c, err := palimpsest.New(config)
 	if err == nil {

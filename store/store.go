@@ -89,6 +89,10 @@ func (e *ConflictError) Error() string {
 // Is makes every ConflictError match ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
+// DefaultCacheBytes is how much of loaded threads stays in memory where Options say
+// nothing.
+const DefaultCacheBytes = 64 << 20
+
 // Options tune a store that outlives the process; nil or the zero value holds the
 // defaults.
 type Options struct {
@@ -101,8 +105,8 @@ type Options struct {
 	// Sealer encrypts in place of Masters; nil for none.
 	Sealer Sealer
 	// CacheBytes is about how much of loaded threads stays in memory, as stored;
-	// in memory they take about twice that. 0 stands for 64 MiB, a negative
-	// number for nothing.
+	// in memory they take about twice that. 0 stands for DefaultCacheBytes, a
+	// negative number for nothing.
 	CacheBytes int
 	// TenantBytes is how much each tenant may keep, as stored, in bytes: writes beyond it
 	// wrap ErrQuota, from one write to a minute late where other processes write

@@ -17,10 +17,10 @@ type Excerpts struct{ names names }
 func (e *Extractive) Excerpts(messages []thread.Message) *Excerpts {
 	all := make([]*facts, len(messages))
 	for i := range messages {
-		all[i] = e.memo.facts(&messages[i])
+		all[i] = e.facts(&messages[i])
 	}
 	x := &Excerpts{}
-	x.names.learn(&Input{Messages: messages}, all, e.memo.facts)
+	x.names.learn(&Input{Messages: messages}, all, e.facts)
 	return x
 }
 

@@ -3,7 +3,10 @@ package summarize
 import (
 	"context"
 	"slices"
+	"strings"
+	"sync"
 
+	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/summary"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -19,8 +22,41 @@ type Extractive struct {
 	// Counter counts the tokens of a text the way the budget is meant. It must
 	// be pure and safe for concurrent use. Default: bytes divided by 4, rounded up.
 	Counter func(string) int
+	// Memory keeps what was found in messages; nil is one of its own, of DefaultMemory.
+	Memory *Memory
 
-	memo memo
+	ready sync.Once
+	read  *Memory
+	known *lru.Cache[string, int] // what texts count, in tokens
+}
+
+// maxCounts is how many texts it remembers the tokens of; most are lines.
+const maxCounts = 1 << 15
+
+// facts returns what is found in a message.
+func (e *Extractive) facts(m *thread.Message) *facts {
+	e.init()
+	return e.read.facts(m)
+}
+
+// tokens returns what a text counts, computed once while it is kept.
+func (e *Extractive) tokens(s string) int {
+	e.init()
+	n, ok := e.known.Get(s)
+	if !ok {
+		n = e.count(s)
+		e.known.Put(strings.Clone(s), n, 1) // it is mostly a line of a long text
+	}
+	return n
+}
+
+func (e *Extractive) init() {
+	e.ready.Do(func() {
+		if e.read = e.Memory; e.read == nil {
+			e.read = NewMemory(0)
+		}
+		e.known = lru.New[string, int](maxCounts)
+	})
 }
 
 var _ Summarizer = (*Extractive)(nil)
@@ -44,7 +80,7 @@ func (e *Extractive) Summarize(ctx context.Context, in Input) (Result, error) {
 			return count(s)
 		}
 	}
-	out, err := choose(p, in.Budget, counting(func(s string) int { return e.memo.tokens(e.count, s) }), counting(e.count))
+	out, err := choose(p, in.Budget, counting(e.tokens), counting(e.count))
 	if gone := ctx.Err(); gone != nil {
 		return Result{}, gone
 	}
@@ -61,7 +97,7 @@ func (e *Extractive) reading(ctx context.Context) func(*thread.Message) *facts {
 		if ctx.Err() != nil {
 			return &facts{}
 		}
-		return e.memo.facts(m)
+		return e.facts(m)
 	}
 }
 

@@ -41,7 +41,7 @@ func (p place) follows(q place) bool {
 }
 
 // facts is all that one message tells by itself; it depends on no other
-// message, so it is found once and kept (see memo).
+// message, so it is found once and kept (see Memory).
 type facts struct {
 	user  string  // a plain user message, cleaned
 	typed bool    // it is a command and the text that it stands for, which the user did not write

@@ -2,27 +2,35 @@ package summarize
 
 import (
 	"hash/maphash"
-	"strings"
-	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
-// memo keeps what was found in messages and how many tokens texts have, so that
-// summarising a thread that grew by one step costs that step. What was not asked for
-// longest goes. Safe for concurrent use.
-type memo struct {
-	ready  sync.Once
-	seed   maphash.Seed
-	read   *lru.Cache[factsKey, *facts]
-	counts *lru.Cache[string, int]
+// Memory keeps what was found in messages, so that summarising a thread that grew by
+// one step costs that step. What was not asked for longest goes. Several summarizers
+// may share one. Safe for concurrent use.
+type Memory struct {
+	seed maphash.Seed
+	read *lru.Cache[factsKey, *facts]
 }
 
-const (
-	maxMemoBytes = 64 << 20
-	maxCounts    = 1 << 15
-)
+// DefaultMemory is what a Memory keeps at most where nothing is said, in bytes.
+const DefaultMemory = 64 << 20
+
+// NewMemory returns a Memory of about so many bytes; 0 is DefaultMemory.
+func NewMemory(bytes int) *Memory {
+	if bytes == 0 {
+		bytes = DefaultMemory
+	}
+	return &Memory{seed: maphash.MakeSeed(), read: lru.New[factsKey, *facts](bytes)}
+}
+
+// Bytes is about what is kept.
+func (c *Memory) Bytes() int {
+	_, bytes := c.read.Held()
+	return bytes
+}
 
 // factsKey names a message by id and content: ids that callers bring may be
 // used again in another thread.
@@ -31,16 +39,8 @@ type factsKey struct {
 	hash uint64
 }
 
-func (c *memo) init() {
-	c.ready.Do(func() {
-		c.seed = maphash.MakeSeed()
-		c.read, c.counts = lru.New[factsKey, *facts](maxMemoBytes), lru.New[string, int](maxCounts)
-	})
-}
-
 // facts returns the facts of a message, read now if they are not kept.
-func (c *memo) facts(m *thread.Message) *facts {
-	c.init()
+func (c *Memory) facts(m *thread.Message) *facts {
 	k := factsKey{m.ID, m.Fingerprint(c.seed)}
 	f, ok := c.read.Get(k)
 	if !ok {
@@ -61,17 +61,6 @@ func (f *facts) size() int {
 		for i := range list {
 			n += 64 + len(list[i].text) + 16*cap(list[i].idents)
 		}
-	}
-	return n
-}
-
-// tokens returns count(s), computed once while it is kept.
-func (c *memo) tokens(count func(string) int, s string) int {
-	c.init()
-	n, ok := c.counts.Get(s)
-	if !ok {
-		n = count(s)
-		c.counts.Put(strings.Clone(s), n, 1) // it is mostly a line of a long text
 	}
 	return n
 }

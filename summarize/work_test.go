@@ -574,7 +574,7 @@ func FuzzSteps(f *testing.F) {
 func BenchmarkFoldWork(b *testing.B) {
 	messages := synthetic(b, 2<<20)
 	messages = messages[:min(len(messages), 1000)]
-	var memo memo
+	memo := NewMemory(0)
 	all := make(map[thread.ID]*facts, len(messages))
 	for i := range messages {
 		all[messages[i].ID] = memo.facts(&messages[i])

@@ -34,7 +34,7 @@ func TestWorkOverTheCorpus(t *testing.T) {
 				break
 			}
 			messages := tr.Thread.Messages()
-			var memo memo
+			memo := NewMemory(0)
 			w := foldWork(state.Work{}, messages, memo.facts)
 			said.Commits += len(w.Commits)
 			said.Checks += len(w.Checks)

@@ -10,14 +10,18 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/internal/config"
 	"github.com/palimpsest-ai/palimpsest/proxy"
+	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // memory is how much memory a daemon may have, and what of it for what.
 type memory struct {
-	process int // bytes
-	bounds  proxy.MemoryOptions
+	process  int // bytes
+	bounds   proxy.MemoryOptions
+	sessions int // for what is remembered between steps, in bytes
+	threads  int // for loaded threads, in bytes
 }
 
 // memoryOf is what the settings say; what they leave out follows from the whole.
@@ -27,6 +31,7 @@ func memoryOf(c *config.Config) memory {
 	m.bounds.Tenant = cmp.Or(c.Bytes("proxy-tenant-memory"), m.bounds.All/2)
 	m.bounds.Bodies = cmp.Or(c.Bytes("proxy-bodies"), min(m.process/8, 512<<20))
 	m.bounds.TenantBodies = min(cmp.Or(c.Bytes("tenant-bodies"), m.bounds.Bodies/2), m.bounds.Bodies)
+	m.sessions, m.threads = min(m.process/16, palimpsest.DefaultMemory), min(m.process/32, store.DefaultCacheBytes)
 	return m
 }
 

@@ -46,19 +46,23 @@ func TestMachineMemory(t *testing.T) {
 // TestMemoryOf: what is not set follows from the whole, and never exceeds it.
 func TestMemoryOf(t *testing.T) {
 	for _, tt := range []struct {
-		flags                     map[string]string
-		all, tenant, bodies, each int
+		flags                               map[string]string
+		all, tenant, bodies, each, sessions int
 	}{
-		{map[string]string{"memory": "64GB"}, 256 << 20, 128 << 20, 512 << 20, 256 << 20},
-		{map[string]string{"memory": "512MB"}, 64 << 20, 32 << 20, 64 << 20, 32 << 20},
-		{map[string]string{"memory": "512MB", "proxy-memory": "1MB", "tenant-bodies": "2MB"}, 1 << 20, 512 << 10, 64 << 20, 2 << 20},
-		{map[string]string{"proxy-bodies": "1MB", "tenant-bodies": "2MB", "memory": "64GB"}, 256 << 20, 128 << 20, 1 << 20, 1 << 20},
+		{map[string]string{"memory": "64GB"}, 256 << 20, 128 << 20, 512 << 20, 256 << 20, 128 << 20},
+		{map[string]string{"memory": "512MB"}, 64 << 20, 32 << 20, 64 << 20, 32 << 20, 32 << 20},
+		{map[string]string{"memory": "512MB", "proxy-memory": "1MB", "tenant-bodies": "2MB"}, 1 << 20, 512 << 10, 64 << 20, 2 << 20, 32 << 20},
+		{map[string]string{"proxy-bodies": "1MB", "tenant-bodies": "2MB", "memory": "64GB"}, 256 << 20, 128 << 20, 1 << 20, 1 << 20, 128 << 20},
 	} {
 		c, err := config.Load(config.Sources{Flags: tt.flags})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b := memoryOf(c).bounds; b.All != tt.all || b.Tenant != tt.tenant || b.Bodies != tt.bodies || b.TenantBodies != tt.each {
+		m := memoryOf(c)
+		if m.sessions != tt.sessions || m.threads != tt.sessions/2 {
+			t.Errorf("%v: %d for sessions, %d for threads", tt.flags, m.sessions, m.threads)
+		}
+		if b := m.bounds; b.All != tt.all || b.Tenant != tt.tenant || b.Bodies != tt.bodies || b.TenantBodies != tt.each {
 			t.Errorf("%v: %+v", tt.flags, b)
 		}
 	}

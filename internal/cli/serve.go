@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/apikey"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/event/slogsink"
@@ -188,6 +189,7 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 	made.Limits.Memory, made.Memory = int64(memory.process), proxy.NewMemory(&memory.bounds)
 	// What there could never be room for is not held: agents' requests pass untouched.
 	made.Limits.Body = min(made.Limits.Body, int64(memory.bounds.TenantBodies))
+	made.Compactor.Memory = palimpsest.NewMemory(memory.sessions)
 	memory.limitGo()
 	if c.Text("recall") == "tools" {
 		if made.Compactor.Recall, err = chosen.Recall(nil); err != nil {
@@ -231,7 +233,7 @@ func newServing(c *config.Config, logger *slog.Logger) (*serving, error) {
 
 // store is where everything is kept.
 func (p *serving) store() *storeFlag {
-	return &storeFlag{name: p.settings.Text("store"), master: p.settings.Text("master-key"), tenantBytes: int64(p.settings.Bytes("tenant-disk"))}
+	return &storeFlag{name: p.settings.Text("store"), master: p.settings.Text("master-key"), tenantBytes: int64(p.settings.Bytes("tenant-disk")), cacheBytes: memoryOf(p.settings).threads}
 }
 
 // over adds what stands in a store.

@@ -25,6 +25,7 @@ type storeFlag struct {
 	name, tenant string
 	master       string // a file of master keys
 	tenantBytes  int64  // what a tenant may keep; 0 for any amount
+	cacheBytes   int    // of loaded threads in memory; 0 for what the store takes by itself
 }
 
 const storeUsage = "`STORE` is a SQLite FILE, postgres://USER@HOST/NAME or memory: (default: " + dsn.File + " in palimpsest's data directory)"
@@ -98,7 +99,7 @@ func (f *storeFlag) open(ctx context.Context, existing bool) (*database, error) 
 		return nil, err
 	}
 	// What is there can be read where nothing can be written.
-	o := &dsn.Options{Existing: existing, Readable: true, TenantBytes: f.tenantBytes, Masters: masters}
+	o := &dsn.Options{Existing: existing, Readable: true, TenantBytes: f.tenantBytes, CacheBytes: f.cacheBytes, Masters: masters}
 	name, err := f.place()
 	if err == nil && f.name == "" {
 		err = leftBehind(filepath.Dir(name))

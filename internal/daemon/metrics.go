@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/proxy"
@@ -28,7 +29,7 @@ type metrics struct {
 	refused  *prometheus.CounterVec
 }
 
-func newMetrics(counters *event.Counters, memory *proxy.Memory, spending *Spending) *metrics {
+func newMetrics(counters *event.Counters, memory *proxy.Memory, sessions *palimpsest.Memory, spending *Spending) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -58,6 +59,7 @@ func newMetrics(counters *event.Counters, memory *proxy.Memory, spending *Spendi
 		value      func() float64
 	}{
 		{"palimpsest_proxy_memory_bytes", "About what the proxies remember of conversations between their steps.", func() float64 { return float64(memory.Bytes()) }},
+		{"palimpsest_session_memory_bytes", "About what is remembered of conversations between their steps, and of what is in messages for summaries.", func() float64 { return float64(sessions.Bytes()) }},
 		{"palimpsest_bodies_bytes", "Bodies of requests that are at work.", func() float64 { return float64(memory.Bodies()) }},
 		{"palimpsest_memory_bytes", "Memory that the process has of the system, as the setting memory bounds it.", func() float64 { return float64(inUse()) }},
 	} {

@@ -206,6 +206,9 @@ func New(c Config) (*Server, error) {
 	if c.Ready == nil {
 		c.Ready = probed(c.Store, c.Now)
 	}
+	if c.Compactor.Memory == nil {
+		c.Compactor.Memory = palimpsest.NewMemory(0) // one for all tenants
+	}
 	s := &Server{
 		config: c, mux: http.NewServeMux(), counters: c.Counters, log: c.Logger,
 		rate: newRates(c.Limits.Rate, c.Limits.Burst, c.Now), tenants: map[string]*tenant{}, stop: make(chan struct{}),
@@ -214,7 +217,7 @@ func New(c Config) (*Server, error) {
 	if s.models = token.Models(); c.Models != nil {
 		s.models = *c.Models
 	}
-	s.metrics = newMetrics(s.counters, c.Memory, c.Spending)
+	s.metrics = newMetrics(s.counters, c.Memory, c.Compactor.Memory, c.Spending)
 	// What cannot be used is told now and not at the first request.
 	if _, err := palimpsest.New(c.Compactor); err != nil {
 		return nil, fmt.Errorf("daemon.New: %w", err)

@@ -72,8 +72,9 @@ func metricsOf(t *testing.T, h *host) map[string]int {
 // what happened in a conversation. A metric that is not compared fails. F6, A18, A24
 func TestMetricsAreTrue(t *testing.T) {
 	const tenant, model, limit = "", "a-model", 11_000
-	told := &heard{}
+	told, memory := &heard{}, palimpsest.NewMemory(0)
 	h := start(t, daemon.Config{Compactor: palimpsest.Config{
+		Memory: memory,
 		Policy: policy.Timeline{MaxTokens: limit, KeepRecent: 2_000}, Recall: &palimpsest.Recall{}, Quality: &quality.Options{}, Events: told,
 	}})
 	c, ctx := h.client(t, ""), t.Context()
@@ -223,7 +224,14 @@ func TestMetricsAreTrue(t *testing.T) {
 		t.Errorf("an outcome that is none: %v", err)
 	}
 
-	got := metricsOf(t, h)
+	var got map[string]int
+	for held := -1; held != memory.Bytes(); { // the index for searches is made beside the steps
+		held = memory.Bytes()
+		got, want["session_memory_bytes"] = metricsOf(t, h), held
+	}
+	if got["session_memory_bytes"] == 0 {
+		t.Error("nothing is remembered")
+	}
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		switch {
 		case strings.HasPrefix(name, "http_"), name == "event_streams", name == "memory_bytes", strings.HasPrefix(name, "job_"), // of the daemon, and not of compaction

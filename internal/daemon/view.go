@@ -231,6 +231,10 @@ func (c *call) compactorFor(q *api.Compact) (*palimpsest.Compactor, error) {
 	}
 	config := c.tenant.config
 	config.Policy, config.Ladder, config.Name = chosen.Policy, chosen.Ladder, chosen.Name
+	if config.Summarizer == nil {
+		config.Summarizer = config.Memory.Summarizer(config.Counter)
+	}
+	config.Memory = nil // nobody asks this one again for what it remembers
 	return palimpsest.New(config)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/internal/lru"
 	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -35,7 +36,7 @@ const knownBytes = 512
 
 func newCache(bytes int) cache {
 	if bytes == 0 {
-		bytes = 64 << 20
+		bytes = store.DefaultCacheBytes
 	}
 	return cache{lru.New[name, *known](bytes)}
 }

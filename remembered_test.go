@@ -1,0 +1,88 @@
+package palimpsest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/store"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// TestMemoryIsBounded: forty conversations of about 130 KB share a memory that has room
+// for a few. It stays within its bound, and each prompt is what a compactor that forgets
+// nothing sends.
+func TestMemoryIsBounded(t *testing.T) {
+	const bound = 2 << 20
+	db := [2]*store.Memory{{}, {}}
+	noon := func() time.Time { return time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC) }
+	var compactors [2]*Compactor
+	for i, memory := range []*Memory{NewMemory(bound), nil} {
+		c, err := New(Config{Policy: policy.Loop{ContextLimit: 9_000, MaxOutput: 1_000}, Memory: memory, Now: noon, Log: db[i], Plans: db[i], Documents: db[i]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compactors[i] = c
+	}
+	text := strings.Repeat("of the queue ", 100)
+	for step := range 3 {
+		for n := range 40 {
+			var prompts [2][]byte
+			for i, c := range compactors {
+				var news []thread.Message
+				for k := range 33 {
+					news = append(news, thread.Message{ID: thread.ID(fmt.Sprint(n, "-", step, "-", k)), Role: thread.Role([]string{"user", "assistant"}[k%2]), Parts: []thread.Part{thread.Text{Text: fmt.Sprint("part ", k, text)}}})
+				}
+				p, err := c.Session(fmt.Sprint(n)).PrepareStep(t.Context(), Step{Messages: news})
+				if err != nil {
+					t.Fatal(err)
+				}
+				prompts[i], _ = json.Marshal(p.Prompt.Messages)
+			}
+			if !bytes.Equal(prompts[0], prompts[1]) {
+				t.Fatalf("step %d of conversation %d is another prompt", step, n)
+			}
+		}
+		few, all := compactors[0].config.Memory, compactors[1].config.Memory
+		if few.Bytes() > bound {
+			t.Errorf("%d bytes are remembered", few.Bytes())
+		}
+		if entries, _ := few.conversations.Held(); entries == 0 || entries > 20 {
+			t.Errorf("%d conversations are remembered, with room for a few", entries)
+		}
+		if entries, _ := all.conversations.Held(); entries != 40 {
+			t.Errorf("%d conversations are remembered, with room for all", entries)
+		}
+	}
+}
+
+// TestForgottenInAStep: what is remembered stays with the step that is being taken,
+// though other conversations have taken its place.
+func TestForgottenInAStep(t *testing.T) {
+	c, err := New(Config{Memory: NewMemory(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := c.Session("t")
+	err = s.turn(t.Context(), "Test", func(held *Session) error {
+		before := held.cached()
+		if _, err := c.Session("other").PrepareStep(context.Background(), Step{}); err != nil {
+			return err
+		}
+		if _, ok := c.config.Memory.conversations.Get(s.conversation()); ok {
+			t.Error("the conversation is not forgotten: the test shows nothing")
+		}
+		if held.cached() != before {
+			t.Error("the step goes on with what another one holds")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
