@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
+	"github.com/palimpsest-ai/palimpsest/internal/injected"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -34,6 +35,7 @@ func Protections() []Protection { return []Protection{Generous, Lean, LastStep, 
 const (
 	pinTask    = 0.35
 	pinLast    = 0.5
+	pinCommand = 0.2 // a command that was typed, with the text that it stands for, which is not the user's
 	pinStep    = 0.4
 	pinPreface = 0.15
 )
@@ -92,11 +94,20 @@ func (v *View) Protect(level Protection, whole ...int) {
 			}
 		}
 	}
-	if last >= 0 && float64(v.Sizes[last]) <= float64(room)*pinLast {
-		v.pin(last)
+	v.pinRequest(last, room, pinLast)
+	v.pinRequest(task, room, pinTask)
+}
+
+// pinRequest pins a message of the user's that takes at most so much of the room.
+func (v *View) pinRequest(i, room int, share float64) {
+	if i < 0 {
+		return
 	}
-	if task >= 0 && float64(v.Sizes[task]) <= float64(room)*pinTask {
-		v.pin(task)
+	if injected.Command(v.messages[i].Text()) != "" {
+		share = pinCommand
+	}
+	if float64(v.Sizes[i]) <= float64(room)*share {
+		v.pin(i)
 	}
 }
 

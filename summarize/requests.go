@@ -44,11 +44,15 @@ func (s *selection) rankRequests() {
 // more for the newest, the current task and the first; of the text that a command
 // stands for no more than its beginning and its end, since the user did not write it.
 func (s *selection) room(i, each int) int {
+	newest := len(s.pool.requests) - 1
 	if s.pool.typed[i] && s.budget > 0 {
+		if i == newest { // it is what the assistant works on
+			return min(3*each, 3*commandBytes)
+		}
 		return min(each, commandBytes)
 	}
 	switch i {
-	case len(s.pool.requests) - 1, s.pool.task:
+	case newest, s.pool.task:
 		return 3 * each
 	case 0:
 		return 2 * each

@@ -46,7 +46,7 @@ const (
 	littleMore = 100
 	// commandBytes is what stays of a command that the user typed and the text that it
 	// stands for, in bytes.
-	commandBytes = 300
+	commandBytes = 120
 	// leastRequest is what a user message is trimmed to at the least, in bytes.
 	leastRequest = 140
 	// taskBytes bounds the current task; the whole message stands among the requests.
