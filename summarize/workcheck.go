@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -250,6 +251,9 @@ func runs(name string, args []string) []string {
 	return nil
 }
 
+// noTest is how go test is asked to run none, so that it only builds.
+var noTest = regexp.MustCompile(`(^| )-run[= ](\^\$|XXX)( |$)`)
+
 // taskRunners run a script or a target that the user names, and report in its words or
 // in their own.
 var taskRunners = func() map[string]runner {
@@ -282,12 +286,11 @@ func program(name string, args []string) check {
 	by, names := taskRunners[name]
 	switch {
 	case name == "go" && first == "test":
-		for i, a := range args {
-			if a == "-c" || a == "-run=^$" || a == "-run=XXX" || a == "-run" && i+1 < len(args) && (args[i+1] == "^$" || args[i+1] == "XXX") {
-				return check{kind: buildCheck, by: goRunner | compileRunner} // no test is run
-			}
+		kind := testCheck
+		if slices.Contains(args, "-c") || noTest.MatchString(strings.Join(args, " ")) {
+			kind = buildCheck
 		}
-		return check{kind: testCheck, by: goRunner | compileRunner}
+		return check{kind: kind, by: goRunner | compileRunner}
 	case formatters[name] && slices.ContainsFunc(args, func(a string) bool { return a == "-l" || a == "-d" || a == "-w" || a == "-s" }):
 		return check{kind: formatCheck}
 	case name == "node" && slices.Contains(args, "--test"):
