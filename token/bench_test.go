@@ -23,12 +23,12 @@ func sample() string {
 func BenchmarkOpen(b *testing.B) {
 	b.Run("o200k", func(b *testing.B) {
 		for b.Loop() {
-			newEncoding(o200kVocabulary, splitO200k)
+			newEncoding(o200kVocabulary, o200kTokens, splitO200k)
 		}
 	})
 	b.Run("cl100k", func(b *testing.B) {
 		for b.Loop() {
-			newEncoding(cl100kVocabulary, splitCl100k)
+			newEncoding(cl100kVocabulary, cl100kTokens, splitCl100k)
 		}
 	})
 }

@@ -2,7 +2,9 @@ package token
 
 import (
 	"flag"
+	"math/bits"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/tiktoken-go/tokenizer/codec"
@@ -18,8 +20,8 @@ func TestVocabularies(t *testing.T) {
 		open   func() *encoding
 		tokens int
 	}{
-		{"o200k.vocab", codec.NewO200kBase(), o200k, 200_000},
-		{"cl100k.vocab", codec.NewCl100kBase(), cl100k, 100_256},
+		{"o200k.vocab", codec.NewO200kBase(), o200k, o200kTokens},
+		{"cl100k.vocab", codec.NewCl100kBase(), cl100k, cl100kTokens},
 	} {
 		texts := make([]string, v.tokens)
 		for id := range texts {
@@ -45,30 +47,64 @@ func TestVocabularies(t *testing.T) {
 	}
 }
 
-// inPairs writes each token as two earlier ones.
+// inPairs writes each token as two earlier ones, of all that make it those that take
+// the fewest bits.
 func inPairs(t *testing.T, texts []string) []byte {
 	ids := map[string]int{}
+	ones, isLong := make([]byte, singles), make([]byte, (len(texts)-singles+3)/4)
 	var out []byte
+	free := 0 // bits of the last byte
+	write := func(value, width int) {
+		for ; width > 0; value, width = value>>1, width-1 {
+			if free == 0 {
+				out, free = append(out, 0), 8
+			}
+			out[len(out)-1] |= byte(value&1) << (8 - free)
+			free--
+		}
+	}
+	long := func(part int) bool { return part >= 1<<shortBits }
 	for id, s := range texts {
-		first, second := id, id
-		for n := 1; n < len(s) && first == id; n++ {
-			a, ok := ids[s[:n]]
-			b, too := ids[s[n:]]
-			if ok && too {
-				first, second = a, b
+		if id < singles {
+			if len(s) != 1 {
+				t.Fatalf("token %d is %q, want one byte", id, s)
+			}
+			ones[id] = s[0]
+			ids[s] = id
+			continue
+		}
+		width := bits.Len(uint(id))
+		parts, least := [2]int{id, id}, 0
+		for n := 1; n < len(s); n++ {
+			first, ok := ids[s[:n]]
+			second, too := ids[s[n:]]
+			if !ok || !too {
+				continue
+			}
+			takes := 2 * shortBits
+			for _, part := range [2]int{first, second} {
+				if long(part) {
+					takes += width - shortBits
+				}
+			}
+			if least == 0 || takes < least {
+				parts, least = [2]int{first, second}, takes
 			}
 		}
-		switch {
-		case id < 256 && len(s) == 1:
-			out = append(out, s[0])
-		case id < 256 || first == id && s != "" || second >= 1<<20:
+		if s != "" && least == 0 {
 			t.Fatalf("token %d, %q, cannot be written", id, s)
-		default:
-			out = append(out, byte(first), byte(first>>8), byte(second), byte(second>>8), byte(first>>16|second>>16<<4))
+		}
+		for i, part := range parts {
+			if long(part) {
+				isLong[(id-singles)/4] |= 1 << ((id-singles)%4*2 + i)
+				write(part, width)
+			} else {
+				write(part, shortBits)
+			}
 		}
 		if s != "" {
 			ids[s] = id
 		}
 	}
-	return out
+	return slices.Concat(ones, isLong, out, make([]byte, 8))
 }
