@@ -3,12 +3,12 @@ package policy
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
@@ -258,11 +258,11 @@ func fill(template string, values ...string) string {
 }
 
 // inputTag finds whatever a reader could take for one of the tags of our requests.
-var inputTag = regexp.MustCompile(`(?i)<(\s*/?\s*(?:context-compaction-input|previous-summary|existing-workstream-state|new-messages|new-entries|blocks))`)
+var inputTag = pattern.New(`(?i)<(\s*/?\s*(?:context-compaction-input|previous-summary|existing-workstream-state|new-messages|new-entries|blocks))`)
 
 // inTag writes content so that it opens and closes none of the tags; all else
 // stays as it was said.
-func inTag(content string) string { return inputTag.ReplaceAllString(content, "&lt;$1") }
+func inTag(content string) string { return inputTag().ReplaceAllString(content, "&lt;$1") }
 
 // summarized is the structured summary of messages that the situation's summarizer
 // makes, or else code.

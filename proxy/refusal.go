@@ -5,11 +5,11 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 	"github.com/palimpsest-ai/palimpsest/internal/sse"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/render"
@@ -167,7 +167,7 @@ func (x *exchange) ask(ctx context.Context, d decision) (decision, *http.Respons
 }
 
 // aboutReasoning finds out whether a refusal is about reasoning.
-var aboutReasoning = regexp.MustCompile(`(?i)thinking|signature|encrypted|reasoning`)
+var aboutReasoning = pattern.New(`(?i)thinking|signature|encrypted|reasoning`)
 
 // remedy is what is sent after a refusal: the same decision where there is nothing to be done, and
 // one that passes where it could not be.
@@ -183,7 +183,7 @@ func (x *exchange) remedy(ctx context.Context, d decision, res *http.Response, w
 	case d.remedy < ownBytes && invalid && d.action != Passed:
 		x.fault("invalid", llm.ErrInvalid, d.step)
 		next = decision{action: Passed, reason: "refused", read: d.read, step: d.step, remedy: ownBytes}
-	case d.remedy < noReasoning && invalid && (d.step != nil || d.reason == "fault" || d.reason == "native") && aboutReasoning.MatchString(why.said):
+	case d.remedy < noReasoning && invalid && (d.step != nil || d.reason == "fault" || d.reason == "native") && aboutReasoning().MatchString(why.said):
 		next = x.guarded(ctx, "reasoning", func(ctx context.Context) (decision, error) { return x.withoutReasoning(ctx, d.read) })
 		next.remedy = noReasoning
 	default:

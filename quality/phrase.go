@@ -4,8 +4,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
+
+	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 )
 
 // Class says by what sign an agent showed that it misses something.
@@ -48,16 +49,12 @@ type phrase struct {
 	not func() *regexp.Regexp
 }
 
-func say(class Class, keys, pattern, not string) phrase {
-	p := phrase{class: class, keys: strings.Split(keys, "|"), re: compiled(pattern), question: strings.HasSuffix(pattern, `\?`)}
+func say(class Class, keys, expression, not string) phrase {
+	p := phrase{class: class, keys: strings.Split(keys, "|"), re: pattern.New(expression), question: strings.HasSuffix(expression, `\?`)}
 	if not != "" {
-		p.not = compiled(not)
+		p.not = pattern.New(not)
 	}
 	return p
-}
-
-func compiled(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
 // What a conversation leaves behind, and how it is said to be long ago.

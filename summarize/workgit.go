@@ -2,10 +2,10 @@ package summarize
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 	"github.com/palimpsest-ai/palimpsest/internal/shell"
 )
 
@@ -368,7 +368,7 @@ func readGitLine(line string) (gitLine, bool) {
 	case c == '*' && line[1] == ' ' && line[2] != '[' && !strings.HasPrefix(line, "* (HEAD"):
 		name, _, _ = strings.Cut(line[2:], " ")
 		kind = starred
-	case pullRequest.MatchString(line):
+	case pullRequest().MatchString(line):
 		return gitLine{kind: pullAddress, text: line}, true
 	}
 	if kind != 0 && branchName(name) {
@@ -391,11 +391,11 @@ func readGitLine(line string) (gitLine, bool) {
 }
 
 var (
-	hash        = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
-	pullRequest = regexp.MustCompile(`^https://[^/\s"'<>]*(/[^/\s"'<>]*){2,}/(pulls?|merge_requests|pull-requests)/[0-9]+$`)
+	hash        = pattern.New(`^[0-9a-f]{4,64}$`)
+	pullRequest = pattern.New(`^https://[^/\s"'<>]*(/[^/\s"'<>]*){2,}/(pulls?|merge_requests|pull-requests)/[0-9]+$`)
 )
 
-func isHash(s string) bool { return hash.MatchString(s) }
+func isHash(s string) bool { return hash().MatchString(s) }
 
 func branchName(s string) bool {
 	return s != "" && len(s) <= 200 && !strings.ContainsAny(s, " ~^:?*[\\\t'\"<>|")

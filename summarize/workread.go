@@ -175,7 +175,7 @@ func readResultWork(r *thread.ToolResult, text string) *resultWork {
 		if w.refusal == "" {
 			w.answer = shortAnswer(text)
 		}
-		if url := gjson.Get(head, "html_url"); url.Type == gjson.String && pullRequest.MatchString(url.Str) && rawjson.Valid(text) {
+		if url := gjson.Get(head, "html_url"); url.Type == gjson.String && pullRequest().MatchString(url.Str) && rawjson.Valid(text) {
 			w.pull = url.Str
 		}
 	default:

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/cost"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/policy/policyfile"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -97,12 +97,12 @@ func (t *teller) Emit(_ context.Context, e event.Event) {
 }
 
 // request is what reasons begin with: the line tells it already.
-var request = regexp.MustCompile(`^the request takes [0-9]+ tokens (and )?`)
+var request = pattern.New(`^the request takes [0-9]+ tokens (and )?`)
 
 // compacted is a compaction in words.
 func compacted(e event.Event, why string) string {
 	line := fmt.Sprintf("compacted %s tokens to %s", number(e.TokensBefore), number(e.TokensAfter))
-	if why = request.ReplaceAllString(strings.ReplaceAll(why, "-", " "), ""); why != "" {
+	if why = request().ReplaceAllString(strings.ReplaceAll(why, "-", " "), ""); why != "" {
 		line += " (" + why + ")"
 	}
 	if e.TokensFreed <= 0 {

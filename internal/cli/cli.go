@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/eval/exam"
 	"github.com/palimpsest-ai/palimpsest/internal/choice"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
@@ -160,7 +160,7 @@ func newFailure(err error, status int) failure {
 }
 
 // through finds the names of the functions that an error came through.
-var through = regexp.MustCompile(`\b(palimpsest|care|apikey|artifact|eval|job|keyring|plan|recall|references|rehydrate|render|river|strategy|cut|thread|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
+var through = pattern.New(`\b(palimpsest|care|apikey|artifact|eval|job|keyring|plan|recall|references|rehydrate|render|river|strategy|cut|thread|token|wire|anthropic|openai|gemini|daemon|dsn|sqlite|postgres)\.[A-Z]\w*(\([^()]*\))?: |\btranscript: `)
 
 // maxLines is how many lines of an error are shown.
 const maxLines = 60
@@ -187,7 +187,7 @@ func message(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
 	}
-	text := through.ReplaceAllString(err.Error(), "")
+	text := through().ReplaceAllString(err.Error(), "")
 	for _, status := range []string{errUsage.Error(), errInvalid.Error()} {
 		text = strings.TrimPrefix(text, status+": ")
 		text = strings.ReplaceAll(text, ": "+status+": ", ": ")

@@ -212,7 +212,7 @@ func maker(name string, counter *token.Counter, asked *exam.Requests) exam.Make 
 // the report of an exam tell it to people.
 type plain struct{ error }
 
-func (p plain) Error() string { return through.ReplaceAllString(p.error.Error(), "") }
+func (p plain) Error() string { return through().ReplaceAllString(p.error.Error(), "") }
 
 // Unwrap returns the error as it was.
 func (p plain) Unwrap() error { return p.error }

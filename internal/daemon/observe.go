@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
+	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 )
 
 // request is what is known of a request for the log: never its content, its key,
@@ -54,14 +54,14 @@ func (r *request) failed(p *api.Problem, cause error) {
 }
 
 // knownID is the form of a request id that is taken from the caller.
-var knownID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+var knownID = pattern.New(`^[A-Za-z0-9._-]{1,64}$`)
 
 // observed gives a request its id, catches panics, counts it and writes one
 // record of it.
 func (s *Server) observed(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 	start := s.config.Now()
 	seen := &request{id: r.Header.Get("X-Request-Id")}
-	if !knownID.MatchString(seen.id) {
+	if !knownID().MatchString(seen.id) {
 		seen.id = "req_" + strings.ToLower(rand.Text())
 	}
 	w.Header().Set("X-Request-Id", seen.id)
@@ -134,10 +134,10 @@ func (s *Server) record(ctx context.Context, r *http.Request, route string, w *r
 // quote ids and what callers sent, and need neither to be understood.
 func causeOf(err error) string {
 	const most = 300
-	return clip.Short(quoted.ReplaceAllString(err.Error(), `"…"`), most)
+	return clip.Short(quoted().ReplaceAllString(err.Error(), `"…"`), most)
 }
 
-var quoted = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"?` + "|`[^`]*`?")
+var quoted = pattern.New(`(?s)"(?:[^"\\]|\\.)*"?` + "|`[^`]*`?")
 
 // method keeps what callers make up out of the log.
 func method(m string) string {

@@ -9,11 +9,11 @@
 package ourform
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -34,12 +34,12 @@ const (
 
 // What has a figure or a name in it.
 var (
-	contextLine  = regexp.MustCompile(`^\[Context Summary - Turns \d{1,9}-\d{1,9}\]$`)               // above a rendered summary
-	timelineLine = regexp.MustCompile(`^\[conv\.range\.summary su:[^ \t]*\.conv\.range\.summary\]$`) // above one of policy timeline
+	contextLine  = pattern.New(`^\[Context Summary - Turns \d{1,9}-\d{1,9}\]$`)               // above a rendered summary
+	timelineLine = pattern.New(`^\[conv\.range\.summary su:[^ \t]*\.conv\.range\.summary\]$`) // above one of policy timeline
 	// The heading of policy session, at the level of its template or of its prompt.
-	sessionLine = regexp.MustCompile(`^###? Session Summary \((?:Compaction )?Round (\d{1,9})\)$`)
+	sessionLine = pattern.New(`^###? Session Summary \((?:Compaction )?Round (\d{1,9})\)$`)
 	// What stands for a result that was cleared: [tool: outcome], and a line of its key fields.
-	clearedForm = regexp.MustCompile(`^\[[^\[\]"'\n]*: (?:success|failure|partial)\][ \r]*(?:\nKey data: \{[^\n]*\})?$`)
+	clearedForm = pattern.New(`^\[[^\[\]"'\n]*: (?:success|failure|partial)\][ \r]*(?:\nKey data: \{[^\n]*\})?$`)
 )
 
 // Summary cuts one of our summaries, or the pointer to stored content, from the
@@ -107,11 +107,11 @@ func length(s string) int {
 		return pointer(s)
 	case strings.HasPrefix(first, rendered) && strings.HasSuffix(first, "]"):
 		return entries(s, after)
-	case contextLine.MatchString(first):
+	case contextLine().MatchString(first):
 		if n := length(s[after:]); n > 0 && strings.HasPrefix(s[after:], rendered) {
 			return after + n
 		}
-	case timelineLine.MatchString(first):
+	case timelineLine().MatchString(first):
 		return under(s, after)
 	case after == len(s): // the others have something below their first line
 	case first == splitTurn, first == loop:
@@ -172,7 +172,7 @@ func entries(s string, from int) int {
 // does not begin with that heading.
 func Round(text string) (n int, ok bool) {
 	first, _ := line(strings.TrimSpace(text))
-	found := sessionLine.FindStringSubmatch(first)
+	found := sessionLine().FindStringSubmatch(first)
 	if found == nil {
 		return 0, false
 	}
@@ -268,7 +268,7 @@ func Stub(text string) bool {
 	if strings.HasPrefix(s, externalized) {
 		return pointer(s) == len(s)
 	}
-	return clearedForm.MatchString(s)
+	return clearedForm().MatchString(s)
 }
 
 // brought are the first lines of what was brought back for one prompt. It quotes

@@ -4,10 +4,10 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -22,8 +22,8 @@ const (
 )
 
 var (
-	anySignature    = regexp.MustCompile(`(?m)^` + signedLine)
-	signatureBehind = regexp.MustCompile(`\n` + signedLine)
+	anySignature    = pattern.New(`(?m)^` + signedLine)
+	signatureBehind = pattern.New(`\n` + signedLine)
 )
 
 // Signed is a text with the line behind it that says it is ours, where the text is a
@@ -45,7 +45,7 @@ func Unsigned(text string) string {
 	if !strings.Contains(text, "\n"+signature) {
 		return text
 	}
-	return strings.TrimRight(anySignature.ReplaceAllString(text, ""), "\n")
+	return strings.TrimRight(anySignature().ReplaceAllString(text, ""), "\n")
 }
 
 // Authentic reports whether all that a message says is ours and signed with the key.
@@ -74,7 +74,7 @@ func authentic(text, key string) bool {
 // cutSigned cuts a text at its first signature: what is signed, the MAC, and what
 // follows.
 func cutSigned(s string) (head, sum, rest string, ok bool) {
-	at := signatureBehind.FindStringSubmatchIndex(s)
+	at := signatureBehind().FindStringSubmatchIndex(s)
 	if at == nil {
 		return "", "", "", false
 	}

@@ -12,12 +12,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/transcript"
@@ -172,12 +172,12 @@ func (f folder) find() (found []Session, err error) {
 }
 
 // uuid is the id at the end of a file's name, behind what else stands in it.
-var uuid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+var uuid = pattern.New(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
 // idOf is the id in the name of a session's file.
 func idOf(name, prefix string) string {
 	name = strings.TrimSuffix(name, filepath.Ext(name))
-	if id := uuid.FindString(name); id != "" {
+	if id := uuid().FindString(name); id != "" {
 		return id
 	}
 	return strings.TrimPrefix(name, prefix)

@@ -1,9 +1,9 @@
 package identify
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -48,9 +48,9 @@ func KindOf(r *Request, header func(name string) string) Kind {
 
 // What a request for a summary says: of what, and that no tool is to be used.
 var (
-	summaryWords = regexp.MustCompile(`(?i)\bsummar(y|i[sz]e|i[sz]ing|i[sz]ation)\b|\bhandoff\b|\bcheckpoint\b`)
-	historyWords = regexp.MustCompile(`(?i)\b(conversation|session|history|context)\b`)
-	noToolWords  = regexp.MustCompile(`(?i)\b(do not|don't|never|must not|without|no)\b[^.!?\n]{0,30}\btools?\b|\btext only\b`)
+	summaryWords = pattern.New(`(?i)\bsummar(y|i[sz]e|i[sz]ing|i[sz]ation)\b|\bhandoff\b|\bcheckpoint\b`)
+	historyWords = pattern.New(`(?i)\b(conversation|session|history|context)\b`)
+	noToolWords  = pattern.New(`(?i)\b(do not|don't|never|must not|without|no)\b[^.!?\n]{0,30}\btools?\b|\btext only\b`)
 )
 
 // asksForSummary recognises a client that has its history summarised in the
@@ -66,10 +66,10 @@ func asksForSummary(r *Request) bool {
 		return false
 	}
 	text := last.Text()
-	if !summaryWords.MatchString(text) || !historyWords.MatchString(text) {
+	if !summaryWords().MatchString(text) || !historyWords().MatchString(text) {
 		return false
 	}
-	return noToolWords.MatchString(text) || forbidsTools(r)
+	return noToolWords().MatchString(text) || forbidsTools(r)
 }
 
 // forbidsTools reports whether the request lets no tool be called.

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -58,7 +58,7 @@ func ClientOf(r *Request, header func(name string) string, model, thread string)
 
 // ownName is what the name of a conversation must look like to be the id of the log
 // itself; any other name is hashed.
-var ownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
+var ownName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 
 // Base is the id of the conversation before any fork of it: the caller's own name, or
 // a hash of all that the client says of itself together with model, system, tools and
@@ -66,7 +66,7 @@ var ownName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 // machine.
 func (c Client) Base(r *Request) string {
 	switch {
-	case ownName.MatchString(c.Thread):
+	case ownName().MatchString(c.Thread):
 		return c.Thread
 	case c.Thread != "":
 		return "px-" + Digest("name", c.Thread)
@@ -89,13 +89,13 @@ func (c Client) SessionID() string {
 
 // digits are what changes in a system prompt from request to request: dates, times,
 // counters, builds.
-var digits = regexp.MustCompile(`[0-9]+`)
+var digits = pattern.New(`[0-9]+`)
 
 func steady(system string) string {
 	if strings.HasPrefix(system, "x-anthropic-billing-header:") {
 		return ""
 	}
-	return digits.ReplaceAllString(system, "0")
+	return digits().ReplaceAllString(system, "0")
 }
 
 // surroundings is a digest of system and tools.
