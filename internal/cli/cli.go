@@ -82,7 +82,9 @@ do not fit are named), 4 the input is not valid (line or path named).`,
 		serveCommand(s), daemonCommand(s), configCommand(s), keysCommand(s), evalCommand(s), runCommand(s), sessionsCommand(s),
 		threadsCommand(s), hookCommand(s), pluginCommand(s), mcpCommand(s), healthCommand(s), manCommand(s), versionCommand(s),
 	)
-	complete(root)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		complete(root)
+	}
 	// Not root.Version: its form is a template, and a program that runs templates keeps
 	// every method of every type, a tenth of its size.
 	root.Flags().BoolP("version", "v", false, "version for palimpsest")

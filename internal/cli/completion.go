@@ -43,7 +43,8 @@ func values(flag string) []string {
 }
 
 // complete offers the values of flags to the shell, and the ids of sessions where a
-// command takes a FILE.
+// command takes a FILE. Only the shell asks for them: to have them ready takes as long as
+// a short command.
 func complete(c *cobra.Command) {
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		all := values(f.Name)
