@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -327,9 +328,10 @@ func (m rowsBy[K, R]) rows(wanted func(R) bool) (rows []R) {
 	return rows
 }
 
-// largest sorts rows, the largest first, and keeps so many.
+// largest sorts rows, the largest first, and keeps so many. Package slices would put the
+// code of a sort into the program for each kind of row.
 func largest[R any](rows []R, most int, size func(R) int) []R {
-	slices.SortStableFunc(rows, func(a, b R) int { return cmp.Compare(size(b), size(a)) })
+	sort.SliceStable(rows, func(i, j int) bool { return size(rows[i]) > size(rows[j]) })
 	return rows[:min(most, len(rows))]
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -164,7 +163,7 @@ func newReport(in *input, r *resolved, res *palimpsest.Result) *report {
 			Before: made.TokensBefore, After: made.TokensAfter, What: what(in.Thread, pairs, span),
 		})
 	}
-	slices.SortStableFunc(rep.Records, func(a, b recordRow) int { return b.Before - b.After - (a.Before - a.After) })
+	rep.Records = largest(rep.Records, math.MaxInt, func(r recordRow) int { return r.Before - r.After })
 	for _, i := range res.Pinned {
 		m := uncopied.At(in.Thread, i)
 		rep.Pinned = append(rep.Pinned, pinnedRow{ID: m.ID, Role: m.Role, Turn: m.Turn, Tokens: res.Sizes[i], Text: shorten(brief.Words(m), 200)})
@@ -420,7 +419,7 @@ func (r *report) tooLarge(plan string) error {
 	for _, s := range r.Roles {
 		add(cmp.Or(partNames[s.Name], "messages of the "+s.Name), s.After)
 	}
-	slices.SortStableFunc(e.Parts, func(a, b policy.Part) int { return cmp.Compare(b.Tokens, a.Tokens) })
+	e.Parts = largest(e.Parts, math.MaxInt, func(p policy.Part) int { return p.Tokens })
 	return &planTooLarge{plan, e}
 }
 

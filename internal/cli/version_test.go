@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +21,19 @@ func TestBuild(t *testing.T) {
 	info.Settings = []debug.BuildSetting{{Key: "vcs.revision", Value: "2bc057c"}, {Key: "vcs.time", Value: "2026-11-21T10:00:00Z"}, {Key: "vcs.modified", Value: "true"}}
 	if got := buildOf(info).String(); !strings.HasPrefix(got, "palimpsest v0.3.0\ncommit 2bc057c of 2026-11-21T10:00:00Z, with changes\ngo1.26.1 ") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestStart: a command makes ready what it needs itself, not what the others do. What is
+// left are the flags of all of them.
+func TestStart(t *testing.T) {
+	const most = 2000
+	if got := testing.AllocsPerRun(5, func() {
+		if status := Run(t.Context(), []string{"version"}, Streams{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}); status != done {
+			t.Fatal(status)
+		}
+	}); got > most {
+		t.Errorf("version allocates %.0f times, want at most %d", got, most)
 	}
 }
 

@@ -130,7 +130,7 @@ func (t *threads) List(ctx context.Context) ([]mcp.Session, error) {
 		}
 		after = page[len(page)-1].ID
 	}
-	slices.SortFunc(all, func(a, b mcp.Session) int {
+	slices.SortStableFunc(all, func(a, b mcp.Session) int {
 		return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
 	})
 	return all, nil
