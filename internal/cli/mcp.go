@@ -186,22 +186,15 @@ func (l *localSessions) Open(ctx context.Context, id string) (*mcp.Conversation,
 }
 
 // Artifact implements mcp.Sessions.
-func (l *localSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, string, error) {
+func (l *localSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	k, err := l.open(ctx)
 	if err != nil {
-		return rehydrate.Content{}, "", sayable(err)
+		return rehydrate.Content{}, sayable(err)
 	}
-	var c *content
-	if k != nil {
-		c, err = k.artifact(ctx, id, "")
+	if k == nil {
+		return rehydrate.Content{}, artifact.ErrNotFound
 	}
-	if c == nil && err == nil {
-		err = artifact.ErrNotFound
-	}
-	if err != nil {
-		return rehydrate.Content{}, "", err
-	}
-	return rehydrate.Content{ID: id, Tool: c.Tool, Turn: c.Turn, Text: c.Text}, c.ThreadID, nil
+	return k.artifact(ctx, id, "")
 }
 
 // Compact implements mcp.Sessions.

@@ -148,12 +148,12 @@ func (t *threads) Open(ctx context.Context, id string) (*mcp.Conversation, error
 }
 
 // Artifact implements mcp.Sessions. A read counts for the key, as any does.
-func (t *threads) Artifact(ctx context.Context, id string) (rehydrate.Content, string, error) {
+func (t *threads) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	m, text, err := t.s.config.Artifacts.Get(ctx, t.who, id)
 	if errors.Is(err, artifact.ErrForbidden) {
 		err = rehydrate.ErrForbidden
 	}
-	return rehydrate.Content{ID: id, Tool: m.Tool, Turn: m.Turn, Text: text}, m.ThreadID, err
+	return rehydrate.Of(m, text), err
 }
 
 // Compact implements mcp.Sessions.

@@ -20,9 +20,9 @@ type Sessions interface {
 	List(ctx context.Context) ([]Session, error)
 	// Open reads one that List named.
 	Open(ctx context.Context, id string) (*Conversation, error)
-	// Artifact reads what is kept by itself under an id, and says which thread it is of.
-	// The error is as rehydrate.Artifacts has it.
-	Artifact(ctx context.Context, id string) (c rehydrate.Content, threadID string, err error)
+	// Artifact reads what is kept by itself under an id. The error is as
+	// rehydrate.Artifacts has it.
+	Artifact(ctx context.Context, id string) (rehydrate.Content, error)
 	// Compact makes the plan that brings a conversation to a budget in tokens; 0 is what
 	// its model takes. With keep the plan is kept and in force, else nothing changes.
 	Compact(ctx context.Context, id string, budget int, keep bool) (*Compaction, error)
