@@ -186,6 +186,7 @@ var floors = map[string]arch.Package{
 	"internal/jsonrows":  {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson}},
 	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
 	"internal/lru":       {Floor: 0},
+	"internal/bucket":    {Floor: 0, Same: []string{"internal/lru"}},
 	"internal/permit":    {Floor: 0},
 	"internal/uncopied":  {Floor: 0, Same: []string{"thread", "internal/permit"}},
 
