@@ -8,15 +8,12 @@ import (
 	"strings"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
-
-// MinID is how many characters of an id are enough to ask for it, where they mean
-// one alone.
-const MinID = 6
 
 // Lookup says what ids stand for in one conversation, by its log alone.
 type Lookup struct {
@@ -50,18 +47,12 @@ func (l *Lookup) Find(id string) []Content {
 	if c := l.whole(id); c != nil {
 		return []Content{*c}
 	}
-	if len(id) < MinID {
-		return nil
-	}
 	ids := slices.Sorted(maps.Keys(l.Pointers))
 	for _, m := range uncopied.All(l.Thread) {
 		ids = append(ids, string(m.ID))
 	}
 	var found []Content
-	for _, whole := range ids {
-		if !strings.HasPrefix(whole, id) {
-			continue
-		}
+	for _, whole := range closest.ByID(ids, id, func(id string) string { return id }) {
 		if c := l.whole(whole); c != nil {
 			found = append(found, *c)
 		}

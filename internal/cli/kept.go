@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -220,8 +221,8 @@ func (k *kept) find(ctx context.Context, id, threadID string) (rehydrate.Content
 	}
 	c, err = rehydrate.Pick(id, found)
 	if errors.Is(err, artifact.ErrNotFound) {
-		if len(id) < rehydrate.MinID {
-			err = fmt.Errorf("%w; a part of an id needs at least %d characters", err, rehydrate.MinID)
+		if len(id) < closest.MinID {
+			err = fmt.Errorf("%w; a part of an id needs at least %d characters", err, closest.MinID)
 		}
 		if len(unread) > 0 {
 			err = fmt.Errorf("%w; it may be among what cannot be read: %w", err, errors.Join(unread...))

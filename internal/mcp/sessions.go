@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -74,21 +75,9 @@ type Compaction struct {
 	Kept, Next string
 }
 
-// leastID is how many characters of an id are enough to ask for it, where no other id
-// begins so.
-const leastID = 6
-
 // find returns the session of an id, or of the beginning of one.
 func find(all []Session, id string) (Session, error) {
-	var found []Session
-	for _, s := range all {
-		if s.ID == id {
-			return s, nil
-		}
-		if len(id) >= leastID && strings.HasPrefix(s.ID, id) {
-			found = append(found, s)
-		}
-	}
+	found := closest.ByID(all, id, func(s Session) string { return s.ID })
 	switch len(found) {
 	case 1:
 		return found[0], nil
