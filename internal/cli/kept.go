@@ -107,7 +107,7 @@ func (k *kept) list(ctx context.Context, threadID string) (all []recall.Entry, u
 		all, err = k.removed(ctx, threadID)
 		return all, nil, err
 	}
-	infos, err := k.infos(ctx)
+	infos, err := store.AllThreads(ctx, k.tenant.Catalog)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -125,18 +125,6 @@ func (k *kept) list(ctx context.Context, threadID string) (all []recall.Entry, u
 		return nil, nil, errors.Join(unread...)
 	}
 	return all, unread, nil
-}
-
-// infos lists the threads, by id.
-func (k *kept) infos(ctx context.Context) (all []store.Info, err error) {
-	for after := ""; ; {
-		page, err := k.tenant.Catalog.Threads(ctx, after, store.MaxLimit)
-		if err != nil || len(page) == 0 {
-			return all, err
-		}
-		all = append(all, page...)
-		after = page[len(page)-1].ID
-	}
 }
 
 // removed returns what any of the plans of a thread took out: prompts that were made
@@ -199,7 +187,7 @@ func (k *kept) find(ctx context.Context, id, threadID string) (rehydrate.Content
 	if !errors.Is(err, artifact.ErrNotFound) {
 		return c, err
 	}
-	infos, err := k.infos(ctx)
+	infos, err := store.AllThreads(ctx, k.tenant.Catalog)
 	if err != nil {
 		return c, err
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -93,7 +91,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	}
 	var infos []store.Info
 	if k != nil {
-		if infos, err = k.infos(ctx); err != nil {
+		if infos, err = store.AllThreads(ctx, k.tenant.Catalog); err != nil {
 			return nil, sayable(err)
 		}
 	}
@@ -119,21 +117,17 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 		if seen[info.ID] {
 			continue
 		}
-		all = append(all, mcp.Session{
-			ID: info.ID, Agent: "thread", Changed: info.Changed, Messages: info.Messages, Plans: info.Plans,
-			Version: strconv.Itoa(info.Messages) + "." + strconv.Itoa(info.Plans),
-			First: func(ctx context.Context) string {
-				log, err := k.tenant.Log.Load(ctx, info.ID)
-				if err != nil {
-					return ""
-				}
-				return shorten(sessions.FirstRequest(log), maxFirst)
-			},
-		})
+		kept := mcp.OfThread(info)
+		kept.First = func(ctx context.Context) string {
+			log, err := k.tenant.Log.Load(ctx, info.ID)
+			if err != nil {
+				return ""
+			}
+			return shorten(sessions.FirstRequest(log), maxFirst)
+		}
+		all = append(all, kept)
 	}
-	slices.SortStableFunc(all, func(a, b mcp.Session) int {
-		return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
-	})
+	slices.SortStableFunc(all, mcp.Newer)
 	return all, nil
 }
 

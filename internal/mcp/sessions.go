@@ -1,15 +1,18 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/internal/closest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -44,6 +47,19 @@ type Session struct {
 	Version string
 	// First looks up what the user said first; nil where nobody can.
 	First func(context.Context) string
+}
+
+// OfThread is a thread of a store as a session.
+func OfThread(info store.Info) Session {
+	return Session{
+		ID: info.ID, Agent: "thread", Changed: info.Changed, Messages: info.Messages, Plans: info.Plans,
+		Version: strconv.Itoa(info.Messages) + "." + strconv.Itoa(info.Plans),
+	}
+}
+
+// Newer compares sessions by when they changed, the last first, and then by id.
+func Newer(a, b Session) int {
+	return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
 }
 
 // Conversation is one that was read.
