@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
 	"github.com/palimpsest-ai/palimpsest/internal/permit"
-	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -75,9 +72,7 @@ func (r *removed) add(p *plan.Plan) {
 		r.pointers, r.digests = map[string][]thread.ID{}, map[string]*plan.Range{}
 	}
 	r.any = r.any || !p.Empty()
-	for _, x := range p.Externalized() {
-		r.pointers[x.ArtifactID] = x.Messages
-	}
+	maps.Copy(r.pointers, rehydrate.Pointers(p))
 	for i := range p.Summarizations {
 		if s := p.Summarizations[i].Range; s != nil {
 			r.digests[s.Path] = s
@@ -166,77 +161,49 @@ func (f fromLog) own(ctx context.Context, id string) (rehydrate.Content, error) 
 	if err != nil {
 		return rehydrate.Content{}, err
 	}
-	id, digest, err := s.cached().removed.find(id)
-	if err != nil {
-		return rehydrate.Content{}, err
+	if digest := s.cached().removed.digest(id); digest != nil {
+		return rehydrate.Content{ID: digest.Path, ThreadID: s.id, Text: digest.Digest.Render()}, nil
 	}
-	if digest != nil {
-		return rehydrate.Content{ID: digest.Path, Text: digest.Digest.Render()}, nil
+	stored := func(id string) (rehydrate.Content, error) {
+		return rehydrate.Stored{Source: s.c.config.Artifacts, Requester: s.c.config.Requester, ThreadID: s.id}.Artifact(ctx, id)
 	}
-	if store := s.c.config.Artifacts; store != nil && artifact.IsID(id) {
-		return rehydrate.Stored{Source: store, Requester: s.c.config.Requester, ThreadID: s.id}.Artifact(ctx, id)
+	if s.c.config.Artifacts != nil && artifact.IsID(id) {
+		return stored(id)
 	}
-	if id, err = f.message(ctx, id); err != nil {
-		return rehydrate.Content{}, err
+	c, err := f.find(ctx, s.c.config.Requester, id)
+	if err == nil && s.c.config.Artifacts != nil && artifact.IsID(c.ID) {
+		return stored(c.ID)
 	}
-	m, content, err := f.Get(ctx, s.c.config.Requester, id)
-	if err != nil {
-		return rehydrate.Content{}, err
-	}
-	return rehydrate.Content{ID: id, Tool: m.Tool, Turn: m.Turn, Text: content}, nil
+	return c, err
 }
 
-// find completes an id that is the beginning of one pointer alone.
-func (r *removed) find(id string) (whole string, digest *plan.Range, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if d := r.digests[id]; d != nil {
-		return id, d, nil
-	}
-	whole, err = completed(id, slices.Values(slices.Sorted(maps.Keys(r.pointers))))
-	return whole, nil, err
-}
-
-// completed is the one id among those that are known that begins so; id itself where
-// none does. Several are a *rehydrate.AmbiguousError.
-func completed(id string, known iter.Seq[string]) (string, error) {
-	var candidates []string
-	for k := range known {
-		switch {
-		case k == id:
-			return id, nil
-		case strings.HasPrefix(k, id):
-			candidates = append(candidates, k)
-		}
-	}
-	switch len(candidates) {
-	case 0:
-		return id, nil
-	case 1:
-		return candidates[0], nil
-	}
-	return "", &rehydrate.AmbiguousError{ID: id, Candidates: candidates}
-}
-
-// leastID is how many characters of a message's id are enough to ask for it.
-const leastID = 6
-
-// message completes an id that is the beginning of the id of one message alone.
-func (f fromLog) message(ctx context.Context, id string) (string, error) {
-	if len(id) < leastID {
-		return id, nil
-	}
+// find looks the id up in the log.
+func (f fromLog) find(ctx context.Context, who artifact.Requester, id string) (rehydrate.Content, error) {
 	log, err := f.s.c.config.Log.Load(ctx, f.s.id)
 	if err != nil {
-		return "", err
+		return rehydrate.Content{}, err
 	}
-	return completed(id, func(yield func(string) bool) {
-		for _, m := range uncopied.All(log) {
-			if !yield(string(m.ID)) {
-				return
-			}
+	l := rehydrate.Lookup{Thread: log, Pointers: f.s.cached().removed.known()}
+	if artifacts := f.s.c.config.Artifacts; artifacts != nil {
+		if l.Names, err = artifacts.Names(ctx, who.TenantID); err != nil {
+			return rehydrate.Content{}, err
 		}
-	})
+	}
+	return rehydrate.Pick(id, l.Find(id))
+}
+
+// digest is that of a timeline's path, nil for none.
+func (r *removed) digest(path string) *plan.Range {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.digests[path]
+}
+
+// known are the pointers so far.
+func (r *removed) known() map[string][]thread.ID {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.pointers)
 }
 
 // Metadata implements rehydrate.Source.
@@ -249,45 +216,17 @@ func (f fromLog) Metadata(ctx context.Context, who artifact.Requester, id string
 // message, stands for.
 func (f fromLog) Get(ctx context.Context, who artifact.Requester, id string) (artifact.Metadata, string, error) {
 	s := f.s
-	log, err := s.c.config.Log.Load(ctx, s.id)
+	c, err := f.find(ctx, who, id)
+	if err == nil && c.ID != id {
+		err = artifact.ErrNotFound
+	}
 	if err != nil {
-		return artifact.Metadata{}, "", err
+		return artifact.Metadata{}, "", fmt.Errorf("thread %s: %w", s.id, err)
 	}
-	r := &s.cached().removed
-	r.mu.Lock()
-	ids, ok := r.pointers[id]
-	r.mu.Unlock()
-	if !ok {
-		ids = []thread.ID{thread.ID(id)}
-	}
-	meta := artifact.Metadata{ID: id, ThreadID: s.id, TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity}
-	names := func(id, scope, content string) bool { return id == artifact.IDOf(scope, content) }
-	if s.c.config.Artifacts != nil {
-		if names, err = s.c.config.Artifacts.Names(ctx, who.TenantID); err != nil {
-			return artifact.Metadata{}, "", err
-		}
-	}
-	var texts []string
-	for _, messageID := range ids {
-		i, ok := log.Index(messageID)
-		if !ok {
-			continue
-		}
-		m := uncopied.At(log, i)
-		s.describe(&meta, m)
-		meta.TTLSeconds = 0 // the log keeps it
-		if content, ok := recall.Content(m, func(content string) bool { return names(id, s.id, content) }); ok {
-			texts = []string{content}
-			break
-		}
-		texts = append(texts, recall.FullText(m))
-	}
-	if texts == nil {
-		return artifact.Metadata{}, "", fmt.Errorf("thread %s has no %s: %w", s.id, id, artifact.ErrNotFound)
-	}
-	content := strings.Join(texts, "\n\n")
-	meta.Bytes = len(content)
-	return meta, content, nil
+	meta := artifact.Metadata{ID: id, ThreadID: s.id, TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity, MessageIDs: c.MessageIDs, Turn: c.Turn, Bytes: len(c.Text)}
+	s.describe(&meta, c.Tool)
+	meta.TTLSeconds = 0 // the log keeps it
+	return meta, c.Text, nil
 }
 
 // Recall implements rehydrate.Recaller.

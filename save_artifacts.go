@@ -37,8 +37,12 @@ func (s *Session) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) er
 			if !ok {
 				continue
 			}
-			meta := artifact.Metadata{ID: aside.ArtifactID, ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity}
-			s.describe(&meta, m)
+			meta := artifact.Metadata{
+				ID: aside.ArtifactID, ThreadID: log.ID(), TenantID: who.TenantID, Sensitivity: s.c.config.Sensitivity,
+				MessageIDs: []thread.ID{m.ID}, Turn: m.Turn,
+			}
+			r, _ := m.Result()
+			s.describe(&meta, r.Tool)
 			if _, err := artifacts.Put(ctx, meta, content); err != nil {
 				return fmt.Errorf("keep message %s: %w", id, err)
 			}
@@ -56,15 +60,13 @@ func (s *Session) keep(ctx context.Context, log *thread.Thread, p *plan.Plan) er
 	return nil
 }
 
-// describe fills in which message the content is of, and what its tool declares about
-// results that are externalized.
-func (s *Session) describe(meta *artifact.Metadata, m *thread.Message) {
-	meta.MessageIDs, meta.Turn = append(meta.MessageIDs, m.ID), m.Turn
-	r, ok := m.Result()
-	if !ok {
+// describe fills in what the tool that made the content declares about results that
+// are externalized.
+func (s *Session) describe(meta *artifact.Metadata, tool string) {
+	if meta.Tool = tool; tool == "" {
 		return
 	}
-	p := s.c.config.Tools.Policy(r.Tool)
-	meta.Tool, meta.Sensitivity = r.Tool, cmp.Or(artifact.Sensitivity(p.Sensitivity), meta.Sensitivity)
+	p := s.c.config.Tools.Policy(tool)
+	meta.Sensitivity = cmp.Or(artifact.Sensitivity(p.Sensitivity), meta.Sensitivity)
 	meta.TTLSeconds = int((p.TTL + time.Second - 1) / time.Second)
 }

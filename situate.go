@@ -168,10 +168,7 @@ func (s *Session) priced(l loaded, at *policy.Situation) *policy.Situation {
 		return &out
 	}
 	out.Rates, _ = cost.Of(m, at.Prompt)
-	if len(m.Cache.TTLs) == 0 {
-		return &out
-	}
-	if ttl, err := time.ParseDuration(m.Cache.TTLs[0]); err == nil {
+	if ttl := m.Cache.Life(); ttl > 0 {
 		out.CacheLife = ttl
 		out.Cold = out.Cached && at.Now.Sub(last) > ttl
 		out.Expiry = expiryChance(l.log, ttl)

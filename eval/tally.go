@@ -74,34 +74,22 @@ func (t *tally) one(f references.Found) {
 	count(&t.pointer, f.Bound || f.Pointer)
 }
 
+// numbers are all that adds up; the worst overshoot does not.
+func (t *tally) numbers() []*float64 {
+	return []*float64{&t.needs, &t.direct, &t.bound, &t.strict, &t.lookup, &t.first, &t.tokens, &t.budget, &t.over, &t.failed, &t.prompts, &t.right, &t.told, &t.files,
+		&t.pointer, &t.said, &t.saidBound, &t.ends, &t.endsBound, &t.stale.Current, &t.stale.Old, &t.lines.Current, &t.lines.Old}
+}
+
 func (t *tally) sum(x tally) {
-	t.needs += x.needs
-	t.direct += x.direct
-	t.bound += x.bound
-	t.strict += x.strict
-	t.lookup += x.lookup
-	t.first += x.first
-	t.tokens += x.tokens
-	t.budget += x.budget
-	t.over += x.over
-	t.failed += x.failed
-	t.prompts += x.prompts
-	t.right += x.right
-	t.told += x.told
-	t.files += x.files
-	t.pointer += x.pointer
-	t.said += x.said
-	t.saidBound += x.saidBound
-	t.ends += x.ends
-	t.endsBound += x.endsBound
+	its := x.numbers()
+	for i, mine := range t.numbers() {
+		*mine += *its[i]
+	}
 	t.worst = max(t.worst, x.worst)
-	t.stale.Add(x.stale)
-	t.lines.Add(x.lines)
 }
 
 func (t *tally) scale(by float64) {
-	for _, x := range []*float64{&t.needs, &t.direct, &t.bound, &t.strict, &t.lookup, &t.first, &t.tokens, &t.budget, &t.over, &t.failed, &t.prompts, &t.right, &t.told, &t.files,
-		&t.pointer, &t.said, &t.saidBound, &t.ends, &t.endsBound, &t.stale.Current, &t.stale.Old, &t.lines.Current, &t.lines.Old} {
+	for _, x := range t.numbers() {
 		*x *= by
 	}
 }

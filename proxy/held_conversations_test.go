@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 )
 
 // conversing is an agent whose history stands in a conversation of the provider's.
@@ -51,21 +49,12 @@ func (c *conversing) about(method, path, body string) gjson.Result {
 	return gjson.ParseBytes(s.raw)
 }
 
-func (c *conversing) run() {
-	c.t.Helper()
-	for range 200 {
-		c.previous = "" // the conversation is all that is named
-		s := c.ask()
-		if s.status != 200 {
-			c.t.Fatalf("status %d: %.300s", s.status, s.raw)
-		}
-		if len(s.calls) == 0 {
-			return
-		}
-		c.results(s.calls, partOf)
-	}
-	c.t.Fatal("the task has no end")
+func (c *conversing) ask() said {
+	c.previous = "" // the conversation is all that is named
+	return c.chained.ask()
 }
+
+func (c *conversing) run() { c.toEnd(c.ask) }
 
 // TestConversation: a conversation that the provider holds passes as it is below the mark;
 // above it the whole is put together here, items that the client has put there itself
@@ -122,24 +111,13 @@ func TestConversation(t *testing.T) {
 func TestConversationRestart(t *testing.T) {
 	up := plainUpstream(t)
 	up.Model = steps(40, false)
-	file := "sqlite:" + filepath.Join(t.TempDir(), "kept.db")
-	again := func() string {
-		db, err := dsn.Open(t.Context(), file, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		kept := db.Tenant("")
-		url, _ := start(t, up, proxy.Options{Window: window, Documents: kept.Documents, Config: palimpsest.Config{Counter: counter(), Log: kept.Log, Plans: kept.Plans}})
-		return url
-	}
+	again := restarts(t, up)
 	c := newConversing(t, again(), true)
 	c.user("Read all parts.")
 	for n := range 20 {
 		if n == 5 || n == 15 {
 			c.url = again()
 		}
-		c.previous = ""
 		c.results(c.ask().calls, partOf)
 	}
 	c.url = again()
@@ -166,7 +144,6 @@ func TestConversationUnknown(t *testing.T) {
 			before(c)
 			for n := range 30 {
 				c.user(result(n))
-				c.previous = ""
 				if s := c.ask(); s.status != 200 {
 					t.Fatalf("%d %s", s.status, s.raw)
 				}
@@ -189,17 +166,11 @@ func TestConversationElsewhere(t *testing.T) {
 	c := newConversing(t, url, true)
 	c.user("Read all parts.")
 	for range 2 {
-		c.previous = ""
 		c.results(c.ask().calls, partOf)
 	}
 	up.ForgetResponses()
 	c.run()
-	refused := 0
-	for _, q := range up.Requests() {
-		if q.Refused != "" {
-			refused++
-		}
-	}
+	refused := refusedBy(up)
 	if refused != 1 || c.actions[proxy.Planned]+c.actions[proxy.Compacted] < 10 {
 		t.Errorf("%d refused, actions %v, %+v", refused, c.actions, p.Totals())
 	}
@@ -219,7 +190,6 @@ func TestConversationFaults(t *testing.T) {
 		if documents.at = ""; n == 2 {
 			documents.at = "put"
 		}
-		c.previous = ""
 		c.results(c.ask().calls, partOf)
 	}
 	c.run()

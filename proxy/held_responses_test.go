@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/store"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -63,21 +61,7 @@ func (c *chained) ask() said {
 	return s
 }
 
-// run takes the task of steps to its end.
-func (c *chained) run() {
-	c.t.Helper()
-	for range 200 {
-		s := c.ask()
-		if s.status != 200 {
-			c.t.Fatalf("status %d: %.300s", s.status, s.raw)
-		}
-		if len(s.calls) == 0 {
-			return
-		}
-		c.results(s.calls, partOf)
-	}
-	c.t.Fatal("the task has no end")
-}
+func (c *chained) run() { c.toEnd(c.ask) }
 
 // TestChain: a conversation that the provider holds passes as it is below the
 // mark; above it the whole is put together here, and the task comes to its end
@@ -119,17 +103,7 @@ func TestChain(t *testing.T) {
 func TestChainRestart(t *testing.T) {
 	up := plainUpstream(t)
 	up.Model = steps(40, false)
-	file := "sqlite:" + filepath.Join(t.TempDir(), "kept.db")
-	again := func() string {
-		db, err := dsn.Open(t.Context(), file, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		kept := db.Tenant("")
-		url, _ := start(t, up, proxy.Options{Window: window, Documents: kept.Documents, Config: palimpsest.Config{Counter: counter(), Log: kept.Log, Plans: kept.Plans}})
-		return url
-	}
+	again := restarts(t, up)
 	c := newChained(t, again(), true)
 	c.user("Read all parts.")
 	for range 5 {
@@ -233,12 +207,7 @@ func TestProviderHoldsNothing(t *testing.T) {
 				c.results(c.ask().calls, partOf)
 				up.ForgetResponses()
 				c.run()
-				refused := 0
-				for _, q := range up.Requests() {
-					if q.Refused != "" {
-						refused++
-					}
-				}
+				refused := refusedBy(up)
 				if refused != 1 || p.Totals().Faults != 0 {
 					t.Errorf("%d requests were refused, %+v", refused, p.Totals())
 				}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
-	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/wire"
 )
 
@@ -90,21 +88,7 @@ func (c *threaded) ask() said {
 	return s
 }
 
-// run takes the task of steps to its end.
-func (c *threaded) run() {
-	c.t.Helper()
-	for range 200 {
-		s := c.ask()
-		if s.status != 200 {
-			c.t.Fatalf("status %d: %.300s", s.status, s.raw)
-		}
-		if len(s.calls) == 0 {
-			return
-		}
-		c.results(s.calls, partOf)
-	}
-	c.t.Fatal("the task has no end")
-}
+func (c *threaded) run() { c.toEnd(c.ask) }
 
 // TestThread: a message thread passes as it is below the mark; above it the whole
 // conversation is put together here, the provider gets an ordinary request that fits,
@@ -176,17 +160,7 @@ func TestThreadUsage(t *testing.T) {
 func TestThreadRestart(t *testing.T) {
 	up := plainUpstream(t)
 	up.Model = steps(40, false)
-	file := "sqlite:" + filepath.Join(t.TempDir(), "kept.db")
-	again := func() string {
-		db, err := dsn.Open(t.Context(), file, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { db.Close() })
-		kept := db.Tenant("")
-		url, _ := start(t, up, proxy.Options{Window: window, Documents: kept.Documents, Config: palimpsest.Config{Counter: counter(), Log: kept.Log, Plans: kept.Plans}})
-		return url
-	}
+	again := restarts(t, up)
 	c := newThreaded(t, again(), true)
 	c.user("Read all parts.")
 	for range 5 {
@@ -232,12 +206,7 @@ func TestThreadElsewhere(t *testing.T) {
 				c.results(c.ask().calls, partOf)
 				up.ForgetResponses()
 				c.run()
-				refused := 0
-				for _, q := range up.Requests() {
-					if q.Refused != "" {
-						refused++
-					}
-				}
+				refused := refusedBy(up)
 				if refused != 1 || p.Totals().Faults != 0 || c.replays != 0 {
 					t.Errorf("%d requests were refused, %+v, %d replays", refused, p.Totals(), c.replays)
 				}

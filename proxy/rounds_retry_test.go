@@ -93,6 +93,25 @@ var troubles = map[string]func(q *proxytest.Request) proxytest.Answer{
 	},
 }
 
+// waiting is an agent whose conversation has grown, behind a proxy that waits so.
+func waiting(t *testing.T, up *proxytest.Upstream, api string, stream bool, wait func(context.Context, time.Duration) error) (*agent, *proxy.Proxy) {
+	o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}}
+	o.Waits(wait)
+	url, p := start(t, up, o)
+	a := newAgent(t, api, url, stream)
+	a.grow(0, 24)
+	return a, p
+}
+
+// goesOn asks once more, in the same conversation and under the same plan as s.
+func (a *agent) goesOn(p *proxy.Proxy, s said) {
+	a.t.Helper()
+	a.user("Go on.")
+	if next := a.ask(); next.thread() != s.thread() || next.action() != proxy.Planned || p.Totals().Faults != 0 {
+		a.t.Errorf("the next step is %q, %q after %q: %+v", next.thread(), next.action(), s.thread(), p.Totals())
+	}
+}
+
 // TestRoundsPersist: trouble that passes in a round that the client does not see
 // stays unseen, and costs no lookup.
 func TestRoundsPersist(t *testing.T) {
@@ -115,11 +134,7 @@ func TestRoundsPersist(t *testing.T) {
 						return proxytest.Answer{Text: "Done."}
 					}
 					var c clock
-					o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}}
-					o.Waits(c.wait)
-					url, p := start(t, up, o)
-					a := newAgent(t, api, url, stream)
-					a.grow(0, 24)
+					a, p := waiting(t, up, api, stream, c.wait)
 					s := a.ask()
 					if s.status != 200 || !strings.HasSuffix(s.text, "Done.") || !strings.Contains(s.text, "Look 2.") || len(s.calls) > 0 {
 						t.Fatalf("status %d: %q", s.status, s.text)
@@ -138,11 +153,7 @@ func TestRoundsPersist(t *testing.T) {
 					if s.input >= sum*6/10 {
 						t.Errorf("usage is %d, with the tries that failed %d", s.input, sum)
 					}
-					a.user("Go on.")
-					next := a.ask()
-					if next.thread() != s.thread() || next.action() != proxy.Planned || p.Totals().Faults != 0 {
-						t.Errorf("the next step is %q, %q after %q: %+v", next.thread(), next.action(), s.thread(), p.Totals())
-					}
+					a.goesOn(p, s)
 				})
 			}
 		}
@@ -170,11 +181,7 @@ func TestRoundsGiveUp(t *testing.T) {
 					return proxytest.Answer{Text: "Done."}
 				}
 				var c clock
-				o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}}
-				o.Waits(c.wait)
-				url, p := start(t, up, o)
-				a := newAgent(t, api, url, stream)
-				a.grow(0, 24)
+				a, p := waiting(t, up, api, stream, c.wait)
 				for range 2 { // the second time from where the first had come to
 					res, raw := a.raw(t)
 					if !stream && (res.StatusCode != 503 || string(raw) != errorBody(api, 503, "down for today") || res.Header.Get("Retry-After") != "3") {
@@ -196,15 +203,8 @@ func TestRoundsGiveUp(t *testing.T) {
 				if n := len(up.Requests()) - before; n != 2 || most != 3 {
 					t.Errorf("%d more requests upstream, %d lookups", n, most)
 				}
-				a.user("Go on.")
-				if next := a.ask(); next.thread() != s.thread() || next.action() != proxy.Planned || p.Totals().Faults != 0 {
-					t.Errorf("the next step is %q, %q after %q: %+v", next.thread(), next.action(), s.thread(), p.Totals())
-				}
-				for _, q := range up.Requests() {
-					if q.Refused != "" {
-						t.Errorf("request %d was refused: %.300s", q.N, q.Refused)
-					}
-				}
+				a.goesOn(p, s)
+				refusals(t, up)
 			})
 		}
 	}
@@ -243,11 +243,7 @@ func TestRoundsHopeless(t *testing.T) {
 				return lookup(q)
 			}
 			var c clock
-			o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}}
-			o.Waits(c.wait)
-			url, _ := start(t, up, o)
-			a := newAgent(t, wire.Anthropic, url, false)
-			a.grow(0, 24)
+			a, _ := waiting(t, up, wire.Anthropic, false, c.wait)
 			if res, raw := a.raw(t); res.StatusCode != no.Status || string(raw) != no.Body || len(up.Requests()) != 2 || len(c.all()) != 0 {
 				t.Errorf("status %d, %d requests, waited %v: %s", res.StatusCode, len(up.Requests()), c.all(), raw)
 			}
@@ -267,16 +263,12 @@ func TestRoundsCanceled(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
-		o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}}
-		o.Waits(func(wait context.Context, _ time.Duration) error {
+		a, _ := waiting(t, up, wire.Anthropic, stream, func(wait context.Context, _ time.Duration) error {
 			cancel()
 			<-wait.Done()
 			ended <- wait.Err()
 			return wait.Err()
 		})
-		url, _ := start(t, up, o)
-		a := newAgent(t, wire.Anthropic, url, stream)
-		a.grow(0, 24)
 		res, err := a.client.Do(request(t, a.url+a.path(), a.body()).WithContext(ctx))
 		if err == nil {
 			_, err = io.ReadAll(res.Body)
@@ -311,11 +303,7 @@ func TestRoundsCut(t *testing.T) {
 				}
 				return proxytest.Answer{Text: "Done."}
 			}
-			o := proxy.Options{Window: window, Config: palimpsest.Config{Counter: counter()}}
-			o.Waits(func(context.Context, time.Duration) error { t.Error("a second try"); return nil })
-			url, _ := start(t, up, o)
-			a := newAgent(t, api, url, true)
-			a.grow(0, 24)
+			a, _ := waiting(t, up, api, true, func(context.Context, time.Duration) error { t.Error("a second try"); return nil })
 			res, err := a.client.Do(request(t, a.url+a.path(), a.body()))
 			if err != nil {
 				t.Fatal(err)

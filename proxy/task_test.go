@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
+	"github.com/palimpsest-ai/palimpsest/store/dsn"
 	"github.com/palimpsest-ai/palimpsest/thread"
 	"github.com/palimpsest-ai/palimpsest/token"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -42,6 +44,47 @@ func start(t testing.TB, up *proxytest.Upstream, o proxy.Options) (string, *prox
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	return server.URL, p
+}
+
+// restarts gives the address of a new proxy each time, over one store.
+func restarts(t *testing.T, up *proxytest.Upstream) func() string {
+	file := "sqlite:" + filepath.Join(t.TempDir(), "kept.db")
+	return func() string {
+		db, err := dsn.Open(t.Context(), file, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		kept := db.Tenant("")
+		url, _ := start(t, up, proxy.Options{Window: window, Documents: kept.Documents, Config: palimpsest.Config{Counter: counter(), Log: kept.Log, Plans: kept.Plans}})
+		return url
+	}
+}
+
+// toEnd takes the task of steps to its end.
+func (a *agent) toEnd(ask func() said) {
+	a.t.Helper()
+	for range 200 {
+		s := ask()
+		if s.status != 200 {
+			a.t.Fatalf("status %d: %.300s", s.status, s.raw)
+		}
+		if len(s.calls) == 0 {
+			return
+		}
+		a.results(s.calls, partOf)
+	}
+	a.t.Fatal("the task has no end")
+}
+
+// refusedBy is how many requests the upstream refused.
+func refusedBy(up *proxytest.Upstream) (n int) {
+	for _, q := range up.Requests() {
+		if q.Refused != "" {
+			n++
+		}
+	}
+	return n
 }
 
 const window = 60_000

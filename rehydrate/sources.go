@@ -8,6 +8,7 @@ import (
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // ErrForbidden says that whoever asks may not read the artifact, although it is
@@ -36,10 +37,19 @@ func (e *AmbiguousError) Error() string {
 
 // Content is what is behind an id.
 type Content struct {
-	ID   string
-	Tool string // the tool that made it, or empty
-	Turn int    // 0 when it is not known
-	Text string
+	// ID is the whole id of the artifact or message that was asked for.
+	ID       string `json:"id"`
+	ThreadID string `json:"thread_id"`
+	// MessageIDs are the messages that the text is of, in thread order.
+	MessageIDs []thread.ID `json:"message_ids"`
+	Turn       int         `json:"turn"`           // 0 when it is not known
+	Tool       string      `json:"tool,omitempty"` // the tool that made it, or empty
+	Text       string      `json:"text"`
+}
+
+// Of is the content of an artifact that a store holds.
+func Of(m artifact.Metadata, text string) Content {
+	return Content{ID: m.ID, ThreadID: m.ThreadID, MessageIDs: m.MessageIDs, Turn: m.Turn, Tool: m.Tool, Text: text}
 }
 
 // Artifacts reads content that was asked for by its id. The error wraps
@@ -79,5 +89,5 @@ func (s Stored) Artifact(ctx context.Context, id string) (Content, error) {
 	if err != nil {
 		return Content{}, err
 	}
-	return Content{ID: m.ID, Tool: m.Tool, Turn: m.Turn, Text: text}, nil
+	return Of(m, text), nil
 }

@@ -266,6 +266,17 @@ const (
 	MaxLimit     = 1000
 )
 
+// AllThreads lists the threads of a tenant, by id, page after page.
+func AllThreads(ctx context.Context, c Catalog) (all []Info, err error) {
+	for after := ""; ; after = all[len(all)-1].ID {
+		page, err := c.Threads(ctx, after, MaxLimit)
+		if err != nil || len(page) == 0 {
+			return all, err
+		}
+		all = append(all, page...)
+	}
+}
+
 // Limit returns the size of a page for the limit that was asked for. It is for
 // implementations.
 func Limit(limit int) int {

@@ -10,7 +10,7 @@ import (
 // build makes the summary of what was taken, in the order of the thread.
 func (s *selection) build() summary.Summary {
 	p := s.pool
-	out := summary.Summary{Span: p.span, CurrentTask: s.task, Work: s.work, Requests: slices.Clone(s.requests)}
+	out := summary.Summary{Span: p.Span, CurrentTask: s.task, Work: s.work, Requests: slices.Clone(s.requests)}
 	order := slices.Clone(s.taken)
 	slices.Sort(order)
 	var plain [sections][]int
@@ -28,15 +28,15 @@ func (s *selection) build() summary.Summary {
 		}
 		pieces[k] = append(pieces[k], i)
 	}
-	out.Constraints = pick(p.constraints, plain[secConstraint])
-	out.CurrentPlan = pick(p.plan, plain[secPlan])
-	out.Files = pick(p.files, plain[secFile])
-	out.Decisions = pick(p.decisions, plain[secDecision])
-	out.FailedAttempts = pick(p.failed, plain[secFailed])
-	out.ToolOutcomes = pick(p.outcomes, plain[secOutcome])
-	out.OpenItems = pick(p.open, plain[secOpen])
+	out.Constraints = pick(p.Constraints, plain[secConstraint])
+	out.CurrentPlan = pick(p.CurrentPlan, plain[secPlan])
+	out.Files = pick(p.Files, plain[secFile])
+	out.Decisions = pick(p.Decisions, plain[secDecision])
+	out.FailedAttempts = pick(p.FailedAttempts, plain[secFailed])
+	out.ToolOutcomes = pick(p.ToolOutcomes, plain[secOutcome])
+	out.OpenItems = pick(p.OpenItems, plain[secOpen])
 	out.Changes = p.tell(plain[secChange])
-	out.Artifacts = pick(p.artifacts, plain[secArtifact])
+	out.Artifacts = pick(p.Artifacts, plain[secArtifact])
 	for _, k := range groups {
 		item := s.join(pieces[k])
 		switch k.section {

@@ -53,8 +53,8 @@ func (b *builder) failure(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if b.tried == nil {
 		b.tried = map[int]string{}
 	}
-	b.tried[len(b.failed)] = core(c.name, c.input)
-	b.failed = append(b.failed, summary.Item{Text: text, Turn: m.Turn, Sources: sources})
+	b.tried[len(b.FailedAttempts)] = core(c.name, c.input)
+	b.FailedAttempts = append(b.FailedAttempts, summary.Item{Text: text, Turn: m.Turn, Sources: sources})
 	worth := float32(attemptWorth)
 	if len(mends) == 0 && c.class != toolpolicy.Shell && c.class != toolpolicy.Other {
 		worth = missWorth

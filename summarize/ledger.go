@@ -39,9 +39,9 @@ func (b *builder) todo(m *thread.Message, c *callFacts) {
 			t.step.Sources = append(slices.Clip(t.step.Sources), m.ID)
 		}
 	case len(c.todos) > 0:
-		b.plan = b.plan[:0:0]
+		b.CurrentPlan = b.CurrentPlan[:0:0]
 		for _, t := range c.todos {
-			b.plan = append(b.plan, summary.Step{Text: clip.Brief(t.text, maxSentence), Status: t.status, Sources: source})
+			b.CurrentPlan = append(b.CurrentPlan, summary.Step{Text: clip.Brief(t.text, maxSentence), Status: t.status, Sources: source})
 		}
 	}
 }
@@ -74,7 +74,7 @@ func (b *builder) filed(p string) string {
 		return p
 	case len(p) > len(same): // now the whole path is known
 		at := b.fileAt[same]
-		b.files[at].Path, b.fileAt[p] = p, at
+		b.Files[at].Path, b.fileAt[p] = p, at
 		delete(b.fileAt, same)
 		if text, ok := b.small[same]; ok {
 			b.small[p] = text
@@ -96,11 +96,11 @@ func (b *builder) endsIn(whole, part string) bool {
 func (b *builder) touch(op fileOp, m *thread.Message) string {
 	at, ok := b.fileAt[op.path]
 	if !ok {
-		at = len(b.files)
+		at = len(b.Files)
 		b.fileAt[op.path] = at
-		b.files = append(b.files, summary.File{Path: op.path})
+		b.Files = append(b.Files, summary.File{Path: op.path})
 	}
-	f := &b.files[at]
+	f := &b.Files[at]
 	name := op.op
 	if name == "created" && ok && !slices.Contains(f.Operations, "deleted") {
 		name = "edited" // it was there before: a write over it
@@ -165,16 +165,16 @@ func (b *builder) finish() {
 	b.changed()
 	b.written()
 	if len(b.tasks) > 0 {
-		b.plan = b.plan[:0:0]
+		b.CurrentPlan = b.CurrentPlan[:0:0]
 		for _, t := range b.tasks {
 			if t.step.Status != "deleted" {
-				b.plan = append(b.plan, t.step)
+				b.CurrentPlan = append(b.CurrentPlan, t.step)
 			}
 		}
 	}
-	for i := range b.plan {
+	for i := range b.CurrentPlan {
 		base := float32(5)
-		if b.plan[i].Status == "completed" {
+		if b.CurrentPlan[i].Status == "completed" {
 			base = 2.5
 		}
 		b.entry(secPlan, len(b.messages), base, nil)
@@ -183,8 +183,8 @@ func (b *builder) finish() {
 	for i := range b.messages {
 		position[b.messages[i].ID] = i
 	}
-	for i := range b.files {
-		f := &b.files[i]
+	for i := range b.Files {
+		f := &b.Files[i]
 		at := -1
 		if n := len(f.Sources); n > 0 {
 			if p, ok := position[f.Sources[n-1]]; ok {

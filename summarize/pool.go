@@ -34,23 +34,16 @@ const (
 // pool is all that a summary could say: entries of each section, and candidates
 // that point to them.
 type pool struct {
-	requests    []summary.Item // in full; trimmed when the budget is known
-	asking      [][]mention    // what each of them holds
-	typed       []bool         // which of them are commands with the text that they stand for
-	task        int            // index of the request that is the current task, or -1
-	oldTask     string         // the task of the previous summary, where the span has none
-	work        state.Work     // where the work stands at the end of the span
-	later       bool           // a newer task stands behind the span, in the prompt itself
-	constraints []summary.Item
-	stated      []rule // for each of them
-	plan        []summary.Step
-	files       []summary.File
-	decisions   []summary.Decision
-	failed      []summary.Item
-	outcomes    []summary.ToolOutcome
-	open        []summary.OpenItem
-	artifacts   []summary.ArtifactReference
-	changes     []change
+	// Summary holds all entries of the sections without groups, and the requests in full:
+	// they are trimmed when the budget is known.
+	summary.Summary
+	asking  [][]mention // what each of the requests holds
+	typed   []bool      // which of them are commands with the text that they stand for
+	task    int         // index of the request that is the current task, or -1
+	oldTask string      // the task of the previous summary, where the span has none
+	later   bool        // a newer task stands behind the span, in the prompt itself
+	stated  []rule      // for each of the constraints
+	changes []change
 	// groups are the entries of which single pieces may be taken: messages of the
 	// assistant, earlier summaries as facts, and lines of tool output, of edits and of
 	// arguments.
@@ -58,7 +51,6 @@ type pool struct {
 
 	candidates []candidate
 	names      names
-	span       thread.Span
 
 	asked map[string]bool // stems of what the user asks the summary to keep
 	terms terms
@@ -161,7 +153,7 @@ func newPool(in *Input, of func(*thread.Message) *facts) *pool {
 	if in.Previous != nil {
 		b.previous(in.Previous)
 	}
-	b.span, b.asked = spanOf(in), stemsOf(in.Instructions)
+	b.Span, b.asked = spanOf(in), stemsOf(in.Instructions)
 	for i, f := range b.facts {
 		m := &b.messages[i]
 		if f.user != "" {
@@ -200,9 +192,9 @@ func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 			before = in.Previous.Work
 		}
 	}
-	b.work = foldWork(before, log, of)
+	b.Work = foldWork(before, log, of)
 	if slices.ContainsFunc(in.Context, func(m thread.Message) bool { return m.Role == thread.Assistant }) {
-		b.work.Next = state.Seen{}
+		b.Work.Next = state.Seen{}
 	}
 }
 
@@ -211,7 +203,7 @@ func (b *builder) foldWork(in *Input, of func(*thread.Message) *facts) {
 func (b *builder) overtaken(in *Input) bool {
 	turn := 0
 	if b.task >= 0 {
-		turn = b.requests[b.task].Turn
+		turn = b.Requests[b.task].Turn
 	}
 	newer := func(m *thread.Message) bool {
 		return m.StartsTurn() && (m.Turn == 0 || m.Turn > turn) && substantial(injected.Words(m))
@@ -304,11 +296,11 @@ func substantial(s string) bool { return len(s) >= 40 || strings.Count(s, " ") >
 
 func (b *builder) user(i int, m *thread.Message, f *facts) {
 	if b.once('u', f.user) {
-		b.requests = append(b.requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		b.Requests = append(b.Requests, summary.Item{Text: f.user, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 		b.asking, b.typed = append(b.asking, f.idents), append(b.typed, f.typed)
 		// What a command stands for says little of what this user is after.
-		if b.task < 0 || substantial(f.user) && !f.typed || b.typed[b.task] || !substantial(b.requests[b.task].Text) {
-			b.task = len(b.requests) - 1
+		if b.task < 0 || substantial(f.user) && !f.typed || b.typed[b.task] || !substantial(b.Requests[b.task].Text) {
+			b.task = len(b.Requests) - 1
 		}
 	}
 	for _, r := range f.rules {
@@ -317,7 +309,7 @@ func (b *builder) user(i int, m *thread.Message, f *facts) {
 		if !b.once('r', r.text) {
 			continue
 		}
-		b.constraints = append(b.constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+		b.Constraints = append(b.Constraints, summary.Item{Text: r.text, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 		b.stated = append(b.stated, rule{f.user, r.cues&ruleCue == 0})
 		b.entry(secConstraint, i, ruleBase(r.text)*(0.5+b.age(i)/2), r.idents)
 	}
@@ -334,7 +326,7 @@ func (b *builder) decision(i int, m *thread.Message, p piece) {
 		d.Decision = strings.TrimRight(p.text[:p.reason], " ,")
 		d.Rationale = p.text[p.reason+len("because "):]
 	}
-	b.decisions = append(b.decisions, d)
+	b.Decisions = append(b.Decisions, d)
 	c := b.entry(secDecision, i, 3*b.age(i), p.idents)
 	if p.cues&choiceCue != 0 {
 		// What was chosen holds until something else is, however old it is.

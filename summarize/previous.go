@@ -11,34 +11,34 @@ import (
 // than all of the span.
 func (b *builder) previous(s *summary.Summary) {
 	b.oldTask = s.CurrentTask
-	b.requests = append(b.requests, s.Requests...)
+	b.Requests = append(b.Requests, s.Requests...)
 	for _, it := range s.Requests {
 		b.asking, b.typed = append(b.asking, mentions(nil, it.Text)), append(b.typed, false)
 		b.once('u', it.Text)
 	}
 	for _, it := range s.Constraints {
 		if b.once('r', it.Text) {
-			b.constraints = append(b.constraints, it)
+			b.Constraints = append(b.Constraints, it)
 			b.stated = append(b.stated, rule{message: it.Text})
 			b.entry(secConstraint, -1, ruleBase(it.Text)+2, nil)
 		}
 	}
-	b.plan = slices.Clone(s.CurrentPlan)
+	b.CurrentPlan = slices.Clone(s.CurrentPlan)
 	for _, f := range s.Files {
-		b.fileAt[f.Path] = len(b.files)
+		b.fileAt[f.Path] = len(b.Files)
 		f.Operations, f.Sources = slices.Clone(f.Operations), slices.Clone(f.Sources)
-		b.files = append(b.files, f)
+		b.Files = append(b.Files, f)
 	}
-	carry(b, &b.decisions, s.Decisions, secDecision, 'd', 3, true, func(d summary.Decision) string { return d.Decision })
-	carry(b, &b.failed, s.FailedAttempts, secFailed, 'f', 1.5, true, func(it summary.Item) string { return it.Text })
+	carry(b, &b.Decisions, s.Decisions, secDecision, 'd', 3, true, func(d summary.Decision) string { return d.Decision })
+	carry(b, &b.FailedAttempts, s.FailedAttempts, secFailed, 'f', 1.5, true, func(it summary.Item) string { return it.Text })
 	for _, o := range s.ToolOutcomes {
-		b.outcomes[o.Tool+"\x00"+o.Input] = len(b.pool.outcomes)
-		b.pool.outcomes = append(b.pool.outcomes, o)
+		b.outcomes[o.Tool+"\x00"+o.Input] = len(b.ToolOutcomes)
+		b.ToolOutcomes = append(b.ToolOutcomes, o)
 		b.latest = append(b.latest, len(b.candidates))
 		b.entry(secOutcome, -1, 0.6, mentions(nil, o.Input))
 	}
-	carry(b, &b.open, s.OpenItems, secOpen, 'o', 1.5, false, func(o summary.OpenItem) string { return o.Description })
-	carry(b, &b.pool.artifacts, s.Artifacts, secArtifact, 'a', 6, false, func(a summary.ArtifactReference) string { return a.ArtifactID })
+	carry(b, &b.OpenItems, s.OpenItems, secOpen, 'o', 1.5, false, func(o summary.OpenItem) string { return o.Description })
+	carry(b, &b.Artifacts, s.Artifacts, secArtifact, 'a', 6, false, func(a summary.ArtifactReference) string { return a.ArtifactID })
 	for _, it := range s.Changes {
 		if b.once('e', it.Text) {
 			b.changes = append(b.changes, change{Item: it})

@@ -9,7 +9,7 @@ import (
 
 func (s *selection) taskText() string {
 	if s.pool.task >= 0 {
-		return s.pool.requests[s.pool.task].Text
+		return s.pool.Requests[s.pool.task].Text
 	}
 	return s.pool.oldTask
 }
@@ -18,10 +18,10 @@ func (s *selection) taskText() string {
 // the newest, the task and the first stay longest, "ok" and "thanks" go first.
 func (s *selection) rankRequests() {
 	p := s.pool
-	n := len(p.requests)
+	n := len(p.Requests)
 	worth := make([]float32, n)
 	for i := range n {
-		text := p.requests[i].Text
+		text := p.Requests[i].Text
 		var names float32
 		for _, x := range p.asking[i] {
 			if id, ok := p.names.id[x.norm]; ok {
@@ -44,7 +44,7 @@ func (s *selection) rankRequests() {
 // more for the newest, the current task and the first; of the text that a command
 // stands for no more than its beginning and its end, since the user did not write it.
 func (s *selection) room(i, each int) int {
-	newest := len(s.pool.requests) - 1
+	newest := len(s.pool.Requests) - 1
 	if s.pool.typed[i] && s.budget > 0 {
 		if i == newest { // it is what the assistant works on
 			return min(3*each, 3*commandBytes)
@@ -61,14 +61,14 @@ func (s *selection) room(i, each int) int {
 }
 
 func (s *selection) requestsTrimmed() bool {
-	return !slices.EqualFunc(s.requests, s.pool.requests, func(a, b summary.Item) bool { return len(a.Text) >= len(b.Text) })
+	return !slices.EqualFunc(s.requests, s.pool.Requests, func(a, b summary.Item) bool { return len(a.Text) >= len(b.Text) })
 }
 
 // trimRequests gives the user messages a number of tokens: all in full if they
 // fit, else short ones in full and long ones trimmed to one common length, and
 // only when even that is too much the oldest but the first go.
 func (s *selection) trimRequests(tokens int) {
-	all := s.pool.requests
+	all := s.pool.Requests
 	limit := int(float32(tokens) * bytesPerToken)
 	size := func(each int) int {
 		n := 0

@@ -192,8 +192,8 @@ func (b *builder) outcome(i int, m, asked *thread.Message, c *callFacts, r *resu
 	if len(fields) > 0 {
 		o.KeyFields = fields
 	}
-	b.outcomes[key] = len(b.pool.outcomes)
-	b.pool.outcomes = append(b.pool.outcomes, o)
+	b.outcomes[key] = len(b.ToolOutcomes)
+	b.ToolOutcomes = append(b.ToolOutcomes, o)
 	b.latest = append(b.latest, len(b.candidates))
 	b.entry(secOutcome, i, base*b.age(i), idents)
 
@@ -236,13 +236,13 @@ func (b *builder) settled() {
 		return
 	}
 	newest := map[string]int{}
-	for at := range b.pool.outcomes {
-		o := &b.pool.outcomes[at]
+	for at := range b.ToolOutcomes {
+		o := &b.ToolOutcomes[at]
 		newest[core(o.Tool, o.Input)] = at
 	}
 	for n, key := range b.tried {
-		if at, ok := newest[key]; ok && !strings.Contains(key, "…") && b.pool.outcomes[at].Outcome == thread.Success {
-			b.failed[n].Text += fmt.Sprintf(" | it succeeded later, in turn %d", b.pool.outcomes[at].Turn)
+		if at, ok := newest[key]; ok && !strings.Contains(key, "…") && b.ToolOutcomes[at].Outcome == thread.Success {
+			b.FailedAttempts[n].Text += fmt.Sprintf(" | it succeeded later, in turn %d", b.ToolOutcomes[at].Turn)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func (b *builder) assistant(i int, m *thread.Message, f *facts) {
 		case p.cues&choiceCue != 0 && len(p.text) > 40 && (p.cues&reasonCue != 0 || !narration(p.text)) && !strings.Contains(p.text, "\n"):
 			b.decision(i, m, p)
 		case final && p.cues&openCue != 0 && len(p.text) > 20 && len(p.text) < maxSentence && !leadsIn(p.text) && b.lastTurn(i):
-			b.open = append(b.open, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+			b.OpenItems = append(b.OpenItems, summary.OpenItem{Description: p.text, Priority: summary.Medium, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 			b.entry(secOpen, i, 4, p.idents)
 		default:
 			if final && b.agreed[i] {
@@ -128,7 +128,7 @@ func (b *builder) recap(i int, m *thread.Message, f *facts) {
 	b.groups[secFact] = append(b.groups[secFact], g)
 	for _, a := range f.artifacts {
 		if b.once('a', a.id) {
-			b.pool.artifacts = append(b.pool.artifacts, summary.ArtifactReference{ArtifactID: a.id, Description: a.description, Turn: m.Turn, Sources: []thread.ID{m.ID}})
+			b.Artifacts = append(b.Artifacts, summary.ArtifactReference{ArtifactID: a.id, Description: a.description, Turn: m.Turn, Sources: []thread.ID{m.ID}})
 			b.entry(secArtifact, i, 6, nil)
 		}
 	}

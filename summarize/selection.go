@@ -96,21 +96,21 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 	s.renderEntries()
 	s.weighAsked()
 	s.rankRequests()
-	s.work = p.work
+	s.work = p.Work
 	if budget > 0 {
 		share := float32(workShare)
-		if len(p.work.Operations) > 0 { // they are all that was done
+		if len(p.Work.Operations) > 0 { // they are all that was done
 			share = operationShare
 		}
 		tokens := int(share * float32(budget))
 		if budget >= 3*leastWork {
 			tokens = max(tokens, min(leastWork, budget/3))
 		}
-		s.work = summary.FitWork(p.work, min(tokens, enoughWork), count)
+		s.work = summary.FitWork(p.Work, min(tokens, enoughWork), count)
 		s.workTokens = count(summary.RenderWork(s.work))
 	}
 	if budget <= 0 {
-		s.reset(len(p.requests), 1<<30)
+		s.reset(len(p.Requests), 1<<30)
 		s.takeAll()
 		return s.build(), nil
 	}
@@ -148,7 +148,7 @@ func choose(p *pool, budget int, count, whole func(string) int) (summary.Summary
 func (s *selection) least() (summary.Summary, error) {
 	need := 0
 	for _, limit := range [...]int{taskBytes, 200, 120, 64} {
-		out := summary.Summary{Span: s.pool.span, CurrentTask: clip.Ends(s.taskText(), limit)}
+		out := summary.Summary{Span: s.pool.Span, CurrentTask: clip.Ends(s.taskText(), limit)}
 		need = s.whole(out.Render())
 		if need <= s.budget {
 			return out, nil
@@ -161,14 +161,14 @@ func (s *selection) least() (summary.Summary, error) {
 func (s *selection) renderEntries() {
 	p := s.pool
 	for sec, alone := range map[section]summary.Summary{
-		secConstraint: {Constraints: p.constraints}, secPlan: {CurrentPlan: p.plan}, secFile: {Files: p.files}, secDecision: {Decisions: p.decisions},
-		secOutcome: {ToolOutcomes: p.outcomes}, secOpen: {OpenItems: p.open}, secArtifact: {Artifacts: p.artifacts},
+		secConstraint: {Constraints: p.Constraints}, secPlan: {CurrentPlan: p.CurrentPlan}, secFile: {Files: p.Files}, secDecision: {Decisions: p.Decisions},
+		secOutcome: {ToolOutcomes: p.ToolOutcomes}, secOpen: {OpenItems: p.OpenItems}, secArtifact: {Artifacts: p.Artifacts},
 	} {
 		if all := alone.Sections(); len(all) > 0 {
 			s.entries[sec] = all[0].Entries
 		}
 	}
-	s.entries[secFailed] = summary.Lines(p.failed, false)
+	s.entries[secFailed] = summary.Lines(p.FailedAttempts, false)
 	for i := range p.changes {
 		s.entries[secChange] = append(s.entries[secChange], summary.Lines([]summary.Item{p.changes[i].Item}, false)...)
 	}
@@ -227,7 +227,7 @@ func (s *selection) reset(kept, each int) {
 	keep := slices.Clone(s.rank[:min(kept, len(s.rank))])
 	slices.Sort(keep)
 	for _, i := range keep {
-		r, holds := p.requests[i], p.asking[i]
+		r, holds := p.Requests[i], p.asking[i]
 		if limit := s.room(i, each); len(r.Text) > limit+littleMore {
 			r.Text = clip.Ends(r.Text, limit)
 			holds = mentions(nil, r.Text)
@@ -359,7 +359,7 @@ func (s *selection) take(i, cost int) {
 		s.snippets += cost
 	}
 	if c.section == secFile {
-		s.listed[s.pool.files[c.entry].Path] = true
+		s.listed[s.pool.Files[c.entry].Path] = true
 	}
 	s.spent += cost
 	if c.piece >= 0 {

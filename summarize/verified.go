@@ -120,16 +120,16 @@ func (p *pool) news(s *summary.Summary) []claim {
 	for i := range p.candidates {
 		known[said{secFact, p.candidates[i].text}], known[said{secFailed, p.candidates[i].text}] = true, true
 	}
-	for _, it := range p.failed {
+	for _, it := range p.FailedAttempts {
 		known[said{secFailed, it.Text}] = true
 	}
-	for _, d := range p.decisions {
+	for _, d := range p.Decisions {
 		known[said{secDecision, d.Decision}] = true
 	}
-	for _, x := range p.plan {
+	for _, x := range p.CurrentPlan {
 		known[said{secPlan, x.Text}] = true
 	}
-	for _, o := range p.open {
+	for _, o := range p.OpenItems {
 		known[said{secOpen, o.Description}] = true
 	}
 	var out []claim

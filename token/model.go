@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // ErrUnknownModel is wrapped by errors about a model that is in no table.
@@ -76,6 +77,19 @@ type Cache struct {
 	// blocks before a mark are searched; 0 when there is no limit.
 	Marks    int `json:"marks,omitempty"`
 	Lookback int `json:"lookback,omitempty"`
+}
+
+// Life is how long a prompt stays in the cache that is not asked to keep it longer; 0
+// where that is not known.
+func (c Cache) Life() time.Duration {
+	if len(c.TTLs) == 0 {
+		return 0
+	}
+	life, err := time.ParseDuration(c.TTLs[0])
+	if err != nil {
+		return 0
+	}
+	return life
 }
 
 // Price returns the price that holds for a prompt of the given length in

@@ -82,8 +82,6 @@ type Stream interface {
 
 // Progress is how a stream stands after an event.
 type Progress struct {
-	// Deltas are what the event added.
-	Deltas []Delta
 	// Stop is why the model stopped; empty before it did. What Answer says counts:
 	// it also looks at what was said.
 	Stop Stop
@@ -91,17 +89,6 @@ type Progress struct {
 	Usage Usage
 	// Done says that the answer ends here. Not every stream says so.
 	Done bool
-}
-
-// Delta is a piece of an answer that is still being written.
-type Delta struct {
-	// Text, Reasoning and Arguments are what was added to the text, to the
-	// thinking, or to the arguments of a tool call.
-	Text, Reasoning, Arguments string
-	// Call is the position of the tool call among the calls of the answer,
-	// counted from 0, and Tool its name; both only with a call.
-	Call int
-	Tool string
 }
 
 // ErrAnswer is wrapped by the errors of Answers and Stream: there is no answer of

@@ -187,6 +187,7 @@ var floors = map[string]arch.Package{
 	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
 	"internal/lru":       {Floor: 0},
 	"internal/pattern":   {Floor: 0},
+	"internal/bucket":    {Floor: 0, Same: []string{"internal/lru"}},
 	"internal/permit":    {Floor: 0},
 	"internal/uncopied":  {Floor: 0, Same: []string{"thread", "internal/permit"}},
 

@@ -7,12 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
@@ -108,7 +107,7 @@ func (k *kept) list(ctx context.Context, threadID string) (all []recall.Entry, u
 		all, err = k.removed(ctx, threadID)
 		return all, nil, err
 	}
-	infos, err := k.infos(ctx)
+	infos, err := store.AllThreads(ctx, k.tenant.Catalog)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,18 +125,6 @@ func (k *kept) list(ctx context.Context, threadID string) (all []recall.Entry, u
 		return nil, nil, errors.Join(unread...)
 	}
 	return all, unread, nil
-}
-
-// infos lists the threads, by id.
-func (k *kept) infos(ctx context.Context) (all []store.Info, err error) {
-	for after := ""; ; {
-		page, err := k.tenant.Catalog.Threads(ctx, after, store.MaxLimit)
-		if err != nil || len(page) == 0 {
-			return all, err
-		}
-		all = append(all, page...)
-		after = page[len(page)-1].ID
-	}
 }
 
 // removed returns what any of the plans of a thread took out: prompts that were made
@@ -192,150 +179,70 @@ func takesOutMore(p *plan.Plan, all []recall.Entry, at map[thread.ID]int) bool {
 	return false
 }
 
-// content is what was taken out, in full.
-type content struct {
-	// ID is the whole id of the artifact or message that was asked for.
-	ID       string `json:"id"`
-	ThreadID string `json:"thread_id"`
-	// MessageIDs are the messages that the text is of, in thread order.
-	MessageIDs []thread.ID `json:"message_ids"`
-	Turn       int         `json:"turn"`
-	Tool       string      `json:"tool,omitempty"`
-	Text       string      `json:"text"`
-}
-
-// minID is how many characters of an id are enough to ask for it, where they mean
-// one alone.
-const minID = 6
-
-// find returns what is behind an id: an artifact, or all that a removed message
-// said. The error wraps artifact.ErrNotFound or artifact.ErrExpired, or is a
-// *rehydrate.AmbiguousError.
-func (k *kept) find(ctx context.Context, id, threadID string) (*content, error) {
-	if c, err := k.artifact(ctx, id, threadID); c != nil || err != nil {
+// find returns what is behind an id: an artifact, or all that a message of a
+// conversation says that has plans. The error wraps artifact.ErrNotFound or
+// artifact.ErrExpired, or is a *rehydrate.AmbiguousError.
+func (k *kept) find(ctx context.Context, id, threadID string) (rehydrate.Content, error) {
+	c, err := k.artifact(ctx, id, threadID)
+	if !errors.Is(err, artifact.ErrNotFound) {
 		return c, err
 	}
-	entries, unread, err := k.list(ctx, threadID)
+	infos, err := store.AllThreads(ctx, k.tenant.Catalog)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
-	found := grouped(entries, func(name string) bool { return name == id })
-	if len(found) == 0 && len(id) >= minID {
-		found = grouped(entries, func(name string) bool { return strings.HasPrefix(name, id) })
-	}
-	if len(found) == 0 {
-		if c, err := k.named(ctx, id, threadID); c != nil || err != nil {
-			return c, err
+	var found []rehydrate.Content
+	var unread []error
+	for _, info := range infos {
+		if info.Plans == 0 || threadID != "" && threadID != info.ID {
+			continue
 		}
-		err := fmt.Errorf("%q: %w", id, artifact.ErrNotFound)
-		if len(id) < minID {
-			err = fmt.Errorf("%w; a part of an id needs at least %d characters", err, minID)
+		of, err := k.lookup(ctx, info)
+		switch {
+		case ctx.Err() != nil:
+			return c, ctx.Err()
+		case err != nil:
+			unread = append(unread, err)
+		default:
+			found = append(found, of.Find(id)...)
+		}
+	}
+	c, err = rehydrate.Pick(id, found)
+	if errors.Is(err, artifact.ErrNotFound) {
+		if len(id) < closest.MinID {
+			err = fmt.Errorf("%w; a part of an id needs at least %d characters", err, closest.MinID)
 		}
 		if len(unread) > 0 {
 			err = fmt.Errorf("%w; it may be among what cannot be read: %w", err, errors.Join(unread...))
 		}
-		return nil, err
 	}
-	if len(found) > 1 {
-		several := &rehydrate.AmbiguousError{ID: id}
-		for _, f := range found {
-			name := f.id
-			if slices.ContainsFunc(found, func(other group) bool { return other.id == f.id && other.thread != f.thread }) {
-				name += fmt.Sprintf(" (thread %s)", f.thread)
-			}
-			several.Candidates = append(several.Candidates, name)
-		}
-		return nil, several
-	}
-	one := found[0]
-	if c, err := k.artifact(ctx, one.id, threadID); c != nil || err != nil {
+	if err != nil || c.ID == id {
 		return c, err
 	}
-	first := one.entries[0]
-	c := &content{ID: one.id, ThreadID: one.thread, Turn: first.Turn, Tool: first.Tool, Text: one.text()}
-	for _, e := range one.entries {
-		c.MessageIDs = append(c.MessageIDs, e.MessageID)
-	}
-	if first.ArtifactID == one.id && len(one.entries) == 1 {
-		said, err := k.named(ctx, one.id, one.thread)
-		if err != nil {
-			return nil, err
-		}
-		if said != nil {
-			c.Text = said.Text
-		}
+	if whole, err := k.artifact(ctx, c.ID, threadID); !errors.Is(err, artifact.ErrNotFound) {
+		return whole, err
 	}
 	return c, nil
 }
 
-// artifact reads one that is kept by itself; nil where there is none.
-func (k *kept) artifact(ctx context.Context, id, threadID string) (*content, error) {
-	m, text, err := k.db.artifacts().Get(ctx, artifact.Requester{TenantID: k.tenantID}, id)
-	switch {
-	case errors.Is(err, artifact.ErrNotFound), err == nil && threadID != "" && m.ThreadID != threadID:
-		return nil, nil
-	case err != nil:
-		return nil, err
-	}
-	return &content{ID: id, ThreadID: m.ThreadID, MessageIDs: m.MessageIDs, Turn: m.Turn, Tool: m.Tool, Text: text}, nil
+// artifact reads one that is kept by itself.
+func (k *kept) artifact(ctx context.Context, id, threadID string) (rehydrate.Content, error) {
+	s := rehydrate.Stored{Source: k.db.artifacts(), Requester: artifact.Requester{TenantID: k.tenantID}, ThreadID: threadID}
+	return s.Artifact(ctx, id)
 }
 
-// named looks through the conversations for what has an artifact's id: a summary may
-// name what a plan before it externalized. It is nil where nothing has.
-func (k *kept) named(ctx context.Context, id, threadID string) (*content, error) {
-	if !artifact.IsID(id) {
-		return nil, nil
-	}
-	infos, err := k.infos(ctx)
+// lookup knows the pointers of all plans of a thread: prompts that were made before
+// the newest still show them.
+func (k *kept) lookup(ctx context.Context, info store.Info) (*rehydrate.Lookup, error) {
+	log, err := k.tenant.Log.Load(ctx, info.ID)
 	if err != nil {
 		return nil, err
 	}
-	for _, info := range infos {
-		if threadID != "" && threadID != info.ID {
-			continue
-		}
-		log, err := k.tenant.Log.Load(ctx, info.ID)
-		if err != nil {
-			continue // told with what is listed
-		}
-		for _, m := range uncopied.All(log) {
-			if text, ok := recall.Content(m, func(text string) bool { return artifact.IDOf(info.ID, text) == id }); ok {
-				r, _ := m.Result()
-				return &content{ID: id, ThreadID: info.ID, MessageIDs: []thread.ID{m.ID}, Turn: m.Turn, Tool: r.Tool, Text: text}, nil
-			}
+	plans := make([]*plan.Plan, info.Plans)
+	for i := range plans {
+		if plans[i], err = k.tenant.Plans.Plan(ctx, info.ID, i+1); err != nil {
+			return nil, err
 		}
 	}
-	return nil, nil
-}
-
-// group are the entries of one thread that one id means.
-type group struct {
-	id, thread string
-	entries    []recall.Entry
-}
-
-func (g group) text() string {
-	var texts []string
-	for _, e := range g.entries {
-		texts = append(texts, e.Text)
-	}
-	return strings.Join(texts, "\n")
-}
-
-// grouped groups the entries whose ids are wanted. Where two threads hold the same
-// message, saying the same, it is one.
-func grouped(entries []recall.Entry, wanted func(id string) bool) []group {
-	found := map[[2]string]group{}
-	for _, e := range entries {
-		for _, id := range []string{string(e.MessageID), e.ArtifactID} {
-			if id != "" && wanted(id) {
-				key := [2]string{id, e.ThreadID}
-				found[key] = group{id, e.ThreadID, append(found[key].entries, e)}
-			}
-		}
-	}
-	groups := slices.SortedFunc(maps.Values(found), func(a, b group) int {
-		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.thread, b.thread))
-	})
-	return slices.CompactFunc(groups, func(a, b group) bool { return a.id == b.id && a.text() == b.text() })
+	return &rehydrate.Lookup{Thread: log, Pointers: rehydrate.Pointers(plans...)}, nil
 }

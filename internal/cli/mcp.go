@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -93,7 +91,7 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 	}
 	var infos []store.Info
 	if k != nil {
-		if infos, err = k.infos(ctx); err != nil {
+		if infos, err = store.AllThreads(ctx, k.tenant.Catalog); err != nil {
 			return nil, sayable(err)
 		}
 	}
@@ -119,21 +117,17 @@ func (l *localSessions) List(ctx context.Context) ([]mcp.Session, error) {
 		if seen[info.ID] {
 			continue
 		}
-		all = append(all, mcp.Session{
-			ID: info.ID, Agent: "thread", Changed: info.Changed, Messages: info.Messages, Plans: info.Plans,
-			Version: strconv.Itoa(info.Messages) + "." + strconv.Itoa(info.Plans),
-			First: func(ctx context.Context) string {
-				log, err := k.tenant.Log.Load(ctx, info.ID)
-				if err != nil {
-					return ""
-				}
-				return shorten(sessions.FirstRequest(log), maxFirst)
-			},
-		})
+		kept := mcp.OfThread(info)
+		kept.First = func(ctx context.Context) string {
+			log, err := k.tenant.Log.Load(ctx, info.ID)
+			if err != nil {
+				return ""
+			}
+			return shorten(sessions.FirstRequest(log), maxFirst)
+		}
+		all = append(all, kept)
 	}
-	slices.SortStableFunc(all, func(a, b mcp.Session) int {
-		return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
-	})
+	slices.SortStableFunc(all, mcp.Newer)
 	return all, nil
 }
 
@@ -186,22 +180,15 @@ func (l *localSessions) Open(ctx context.Context, id string) (*mcp.Conversation,
 }
 
 // Artifact implements mcp.Sessions.
-func (l *localSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, string, error) {
+func (l *localSessions) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	k, err := l.open(ctx)
 	if err != nil {
-		return rehydrate.Content{}, "", sayable(err)
+		return rehydrate.Content{}, sayable(err)
 	}
-	var c *content
-	if k != nil {
-		c, err = k.artifact(ctx, id, "")
+	if k == nil {
+		return rehydrate.Content{}, artifact.ErrNotFound
 	}
-	if c == nil && err == nil {
-		err = artifact.ErrNotFound
-	}
-	if err != nil {
-		return rehydrate.Content{}, "", err
-	}
-	return rehydrate.Content{ID: id, Tool: c.Tool, Turn: c.Turn, Text: c.Text}, c.ThreadID, nil
+	return k.artifact(ctx, id, "")
 }
 
 // Compact implements mcp.Sessions.

@@ -8,26 +8,14 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 )
-
-// written is what a log writes.
-type written struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (w *written) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.text.Write(p)
-}
 
 // TestNoise: what a provider sends unasked is in no log.
 func TestNoise(t *testing.T) {
 	alone(t)
-	var standard written
+	var text strings.Builder
+	standard := oneByOne{w: &text}
 	defer log.SetOutput(log.Writer())
 	log.SetOutput(&standard)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,7 +52,7 @@ func TestNoise(t *testing.T) {
 	}
 	standard.mu.Lock()
 	defer standard.mu.Unlock()
-	if standard.text.Len() > 0 {
-		t.Errorf("the standard log has %q", standard.text.String())
+	if text.Len() > 0 {
+		t.Errorf("the standard log has %q", text.String())
 	}
 }

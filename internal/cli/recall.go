@@ -49,7 +49,7 @@ func artifactGetCommand(s Streams) *cobra.Command {
 		Example: "  palimpsest artifact get art_8b69b77d2582a190",
 		Args:    exactly(1, "the ID of an artifact or of a message"),
 		RunE: func(c *cobra.Command, args []string) error {
-			var found *content
+			var found rehydrate.Content
 			err := store.read(c.Context(), func(k *kept) (err error) {
 				found, err = k.find(c.Context(), args[0], threadID)
 				return err

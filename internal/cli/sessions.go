@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/palimpsest-ai/palimpsest/internal/sessions"
+	"github.com/palimpsest-ai/palimpsest/store"
 )
 
 // listedSession is a session as the command lists it.
@@ -159,7 +160,7 @@ first. The id goes with --thread of "artifact list" and "recall".`,
 // are looked up, 0 for all; those that cannot be read are told.
 func (f *storeFlag) threads(ctx context.Context, most int) (rows []threadRow, unread []error, err error) {
 	err = f.read(ctx, func(k *kept) error {
-		infos, err := k.infos(ctx)
+		infos, err := store.AllThreads(ctx, k.tenant.Catalog)
 		if err != nil {
 			return err
 		}

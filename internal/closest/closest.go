@@ -1,4 +1,5 @@
-// Package closest finds what somebody may have meant who wrote a name wrong.
+// Package closest finds what somebody may have meant who wrote a name wrong, or only the
+// beginning of an id.
 package closest
 
 import (
@@ -82,4 +83,23 @@ func distance(a, b string) int {
 		before, last, row = last, row, before
 	}
 	return last[len(b)]
+}
+
+// MinID is how many characters of an id are enough to ask for it, where they mean one
+// alone.
+const MinID = 6
+
+// ByID returns what has the id, the first, else all whose ids begin so, where there is
+// enough of it.
+func ByID[T any](all []T, id string, of func(T) string) []T {
+	var found []T
+	for _, one := range all {
+		switch have := of(one); {
+		case have == id:
+			return []T{one}
+		case len(id) >= MinID && strings.HasPrefix(have, id):
+			found = append(found, one)
+		}
+	}
+	return found
 }

@@ -30,3 +30,15 @@ func TestNames(t *testing.T) {
 		t.Errorf("of nothing: %q", got)
 	}
 }
+
+// TestByID: a whole id goes before ids that begin so, and a beginning must be long enough.
+func TestByID(t *testing.T) {
+	all := []string{"abcdef-1", "abcdef-2", "abcdef", "short"}
+	for id, want := range map[string][]string{
+		"abcdef": {"abcdef"}, "abcdef-": {"abcdef-1", "abcdef-2"}, "abcdef-2": {"abcdef-2"}, "abcde": nil, "short": {"short"}, "": nil, "abcdef-3": nil,
+	} {
+		if got := closest.ByID(all, id, func(s string) string { return s }); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", id, got, want)
+		}
+	}
+}

@@ -2,15 +2,12 @@ package daemon
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/palimpsest-ai/palimpsest"
 	"github.com/palimpsest-ai/palimpsest/api"
@@ -113,26 +110,15 @@ func shownError(err error) error {
 
 // List implements mcp.Sessions.
 func (t *threads) List(ctx context.Context) ([]mcp.Session, error) {
-	var all []mcp.Session
-	for after := ""; ; {
-		page, err := t.tenant.Catalog.Threads(ctx, after, store.MaxLimit)
-		if err != nil {
-			return nil, shownError(err)
-		}
-		if len(page) == 0 {
-			break
-		}
-		for _, info := range page {
-			all = append(all, mcp.Session{
-				ID: info.ID, Agent: "thread", Changed: info.Changed, Messages: info.Messages, Plans: info.Plans,
-				Version: strconv.Itoa(info.Messages) + "." + strconv.Itoa(info.Plans),
-			})
-		}
-		after = page[len(page)-1].ID
+	infos, err := store.AllThreads(ctx, t.tenant.Catalog)
+	if err != nil {
+		return nil, shownError(err)
 	}
-	slices.SortStableFunc(all, func(a, b mcp.Session) int {
-		return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
-	})
+	var all []mcp.Session
+	for _, info := range infos {
+		all = append(all, mcp.OfThread(info))
+	}
+	slices.SortStableFunc(all, mcp.Newer)
 	return all, nil
 }
 
@@ -148,12 +134,12 @@ func (t *threads) Open(ctx context.Context, id string) (*mcp.Conversation, error
 }
 
 // Artifact implements mcp.Sessions. A read counts for the key, as any does.
-func (t *threads) Artifact(ctx context.Context, id string) (rehydrate.Content, string, error) {
+func (t *threads) Artifact(ctx context.Context, id string) (rehydrate.Content, error) {
 	m, text, err := t.s.config.Artifacts.Get(ctx, t.who, id)
 	if errors.Is(err, artifact.ErrForbidden) {
 		err = rehydrate.ErrForbidden
 	}
-	return rehydrate.Content{ID: id, Tool: m.Tool, Turn: m.Turn, Text: text}, m.ThreadID, err
+	return rehydrate.Of(m, text), err
 }
 
 // Compact implements mcp.Sessions.

@@ -19,6 +19,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/event"
+	"github.com/palimpsest-ai/palimpsest/internal/bucket"
 	"github.com/palimpsest-ai/palimpsest/internal/mcp"
 	"github.com/palimpsest-ai/palimpsest/internal/ondemand"
 	"github.com/palimpsest-ai/palimpsest/internal/upkeep"
@@ -155,7 +156,7 @@ type Server struct {
 	mux      *http.ServeMux
 	metrics  *metrics
 	counters *event.Counters
-	rate     *rates
+	rate     *bucket.Buckets[string]
 	log      *slog.Logger
 	jobs     job.Queue // nil where nothing is done in the background
 	upkeep   *upkeep.Upkeep
@@ -211,7 +212,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{
 		config: c, mux: http.NewServeMux(), counters: c.Counters, log: c.Logger,
-		rate: newRates(c.Limits.Rate, c.Limits.Burst, c.Now), tenants: map[string]*tenant{}, stop: make(chan struct{}),
+		rate: bucket.New[string](float64(c.Limits.Burst), time.Second*time.Duration(c.Limits.Burst)/time.Duration(c.Limits.Rate), c.Now), tenants: map[string]*tenant{}, stop: make(chan struct{}),
 		busy: work{each: c.Limits.Requests}, idle: newIdle(c.Idle), searched: mcp.NewMemory(searchMemory),
 	}
 	if s.models = token.Models(); c.Models != nil {

@@ -42,8 +42,8 @@ func (h *held) Open(_ context.Context, id string) (*mcp.Conversation, error) {
 	return nil, errors.New("the file is damaged at line 3")
 }
 
-func (h *held) Artifact(context.Context, string) (rehydrate.Content, string, error) {
-	return rehydrate.Content{}, "", artifact.ErrNotFound
+func (h *held) Artifact(context.Context, string) (rehydrate.Content, error) {
+	return rehydrate.Content{}, artifact.ErrNotFound
 }
 
 func (h *held) Compact(_ context.Context, id string, budget int, keep bool) (*mcp.Compaction, error) {

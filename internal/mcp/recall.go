@@ -13,7 +13,6 @@ import (
 	"github.com/palimpsest-ai/palimpsest/artifact"
 	"github.com/palimpsest-ai/palimpsest/internal/clip"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
-	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/recall"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -305,16 +304,15 @@ func (f *found) find(ctx context.Context, id string) (rehydrate.Content, error) 
 		session = list[0].ID
 	}
 	if artifact.IsID(id) {
-		c, of, err := f.s.sessions.Artifact(ctx, id)
-		if err == nil && (session == "" || session == of) {
+		c, err := f.s.sessions.Artifact(ctx, id)
+		if err == nil && (session == "" || session == c.ThreadID) {
 			return c, nil
 		}
 		if err != nil && !errors.Is(err, artifact.ErrNotFound) {
 			return c, err
 		}
 	}
-	several := &rehydrate.AmbiguousError{ID: id}
-	var one rehydrate.Content
+	var all []rehydrate.Content
 	for i, s := range list {
 		if i == searched || ctx.Err() != nil {
 			break
@@ -327,70 +325,8 @@ func (f *found) find(ctx context.Context, id string) (rehydrate.Content, error) 
 			}
 			continue
 		}
-		for _, m := range named(c, id) {
-			if !slices.Contains(several.Candidates, m.ID) {
-				several.Candidates = append(several.Candidates, m.ID)
-				one = m
-			}
-		}
+		l := rehydrate.Lookup{Thread: c.Log, Pointers: rehydrate.Pointers(c.Plan)}
+		all = append(all, l.Find(id)...)
 	}
-	switch len(several.Candidates) {
-	case 0:
-		return rehydrate.Content{}, fmt.Errorf("%s: %w", name(id), artifact.ErrNotFound)
-	case 1:
-		return one, nil
-	}
-	return rehydrate.Content{}, several
-}
-
-// named are the texts in a conversation that an id may mean.
-func named(c *Conversation, id string) []rehydrate.Content {
-	if artifact.IsID(id) {
-		return put(c, id)
-	}
-	var out []rehydrate.Content
-	for _, m := range uncopied.All(c.Log) {
-		if string(m.ID) != id && (len(id) < leastID || !strings.HasPrefix(string(m.ID), id)) {
-			continue
-		}
-		text := rehydrate.Content{ID: string(m.ID), Turn: m.Turn, Text: recall.FullText(m)}
-		if r, ok := m.Result(); ok {
-			text.Tool = r.Tool
-		}
-		if string(m.ID) == id {
-			return []rehydrate.Content{text}
-		}
-		out = append(out, text)
-	}
-	return out
-}
-
-// put is what was externalized under an id: what the plan's pointer stands for, or a text
-// of the conversation that has this id.
-func put(c *Conversation, id string) []rehydrate.Content {
-	pointed := func(*thread.Message) bool { return false }
-	if c.Plan != nil {
-		if i := slices.IndexFunc(c.Plan.Externalizations, func(x plan.Externalization) bool { return x.ArtifactID == id }); i >= 0 {
-			span := c.Plan.Externalizations[i].Span
-			pointed = func(m *thread.Message) bool { return span.Contains(m.ID) }
-		}
-	}
-	content := rehydrate.Content{ID: id}
-	for _, m := range uncopied.All(c.Log) {
-		text, ok := recall.Content(m, func(text string) bool { return artifact.IDOf(c.Log.ID(), text) == id })
-		if !ok && pointed(m) {
-			text, ok = recall.FullText(m), true
-			text = strings.TrimPrefix(content.Text+"\n"+text, "\n")
-		}
-		if ok {
-			content.Text, content.Turn = text, m.Turn
-			if r, ok := m.Result(); ok {
-				content.Tool = r.Tool
-			}
-		}
-	}
-	if content.Text == "" {
-		return nil
-	}
-	return []rehydrate.Content{content}
+	return rehydrate.Pick(id, all)
 }

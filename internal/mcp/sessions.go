@@ -1,14 +1,18 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/rehydrate"
+	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
@@ -20,9 +24,9 @@ type Sessions interface {
 	List(ctx context.Context) ([]Session, error)
 	// Open reads one that List named.
 	Open(ctx context.Context, id string) (*Conversation, error)
-	// Artifact reads what is kept by itself under an id, and says which thread it is of.
-	// The error is as rehydrate.Artifacts has it.
-	Artifact(ctx context.Context, id string) (c rehydrate.Content, threadID string, err error)
+	// Artifact reads what is kept by itself under an id. The error is as
+	// rehydrate.Artifacts has it.
+	Artifact(ctx context.Context, id string) (rehydrate.Content, error)
 	// Compact makes the plan that brings a conversation to a budget in tokens; 0 is what
 	// its model takes. With keep the plan is kept and in force, else nothing changes.
 	Compact(ctx context.Context, id string, budget int, keep bool) (*Compaction, error)
@@ -43,6 +47,19 @@ type Session struct {
 	Version string
 	// First looks up what the user said first; nil where nobody can.
 	First func(context.Context) string
+}
+
+// OfThread is a thread of a store as a session.
+func OfThread(info store.Info) Session {
+	return Session{
+		ID: info.ID, Agent: "thread", Changed: info.Changed, Messages: info.Messages, Plans: info.Plans,
+		Version: strconv.Itoa(info.Messages) + "." + strconv.Itoa(info.Plans),
+	}
+}
+
+// Newer compares sessions by when they changed, the last first, and then by id.
+func Newer(a, b Session) int {
+	return cmp.Or(b.Changed.Compare(a.Changed), strings.Compare(a.ID, b.ID))
 }
 
 // Conversation is one that was read.
@@ -74,21 +91,9 @@ type Compaction struct {
 	Kept, Next string
 }
 
-// leastID is how many characters of an id are enough to ask for it, where no other id
-// begins so.
-const leastID = 6
-
 // find returns the session of an id, or of the beginning of one.
 func find(all []Session, id string) (Session, error) {
-	var found []Session
-	for _, s := range all {
-		if s.ID == id {
-			return s, nil
-		}
-		if len(id) >= leastID && strings.HasPrefix(s.ID, id) {
-			found = append(found, s)
-		}
-	}
+	found := closest.ByID(all, id, func(s Session) string { return s.ID })
 	switch len(found) {
 	case 1:
 		return found[0], nil

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
 	"github.com/palimpsest-ai/palimpsest/internal/pattern"
 	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -183,29 +184,17 @@ func idOf(name, prefix string) string {
 	return strings.TrimPrefix(name, prefix)
 }
 
-// leastID is how many characters of an id are enough to ask for it, where no other
-// id begins so.
-const leastID = 6
-
 // Pick finds the session of a number in the list, from 1, of an id, or of the
 // beginning of an id. What is too short for a beginning is a number.
 func Pick(all []Session, name string) (Session, error) {
 	n, err := strconv.Atoi(name)
-	switch number := err == nil && len(name) < leastID; {
+	switch number := err == nil && len(name) < closest.MinID; {
 	case number && n >= 1 && n <= len(all):
 		return all[n-1], nil
 	case number && n > len(all):
 		return Session{}, fmt.Errorf("there are %d sessions", len(all))
 	}
-	var found []Session
-	for _, s := range all {
-		if s.ID == name {
-			return s, nil
-		}
-		if len(name) >= leastID && strings.HasPrefix(s.ID, name) {
-			found = append(found, s)
-		}
-	}
+	found := closest.ByID(all, name, func(s Session) string { return s.ID })
 	switch len(found) {
 	case 0:
 		return Session{}, fmt.Errorf("%w: %q is no number and no id of a session; `palimpsest sessions` lists them", ErrName, name)
@@ -218,7 +207,7 @@ func Pick(all []Session, name string) (Session, error) {
 // Path is what Open takes for a name: the name of a file that is there, or else the
 // path of the session with this id. Any other name comes back as it is.
 func Path(name string) string {
-	if _, err := os.Lstat(name); err == nil || len(name) < leastID || strings.ContainsAny(name, `/\`) {
+	if _, err := os.Lstat(name); err == nil || len(name) < closest.MinID || strings.ContainsAny(name, `/\`) {
 		return name
 	}
 	all, err := Find("")

@@ -40,7 +40,7 @@ func overTime(s Shown) (plans []view.Plan, steps []view.Step, cached bool) {
 	var whole, sent bill
 	whole.rates, whole.price = rates(s.Model, s.Result.Before)
 	sent.rates, sent.price = whole.rates, whole.price
-	lifetime := lifetime(s.Model)
+	lifetime := s.Model.Cache.Life()
 	force := 0 // how many plans are in force by now
 	var last time.Time
 	for i := 0; i <= len(messages); i++ { // the last is the request that comes next
@@ -139,16 +139,4 @@ func rates(m token.Model, size int) (cost.Rates, float64) {
 		return cost.Rates{}, 0
 	}
 	return r, p.Input / 1e6
-}
-
-// lifetime is how long the model's cache keeps a prompt; 0 where that is not known.
-func lifetime(m token.Model) time.Duration {
-	if len(m.Cache.TTLs) == 0 {
-		return 0
-	}
-	d, err := time.ParseDuration(m.Cache.TTLs[0])
-	if err != nil {
-		return 0
-	}
-	return d
 }

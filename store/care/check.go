@@ -171,15 +171,8 @@ func (c *checker) inLog(log *thread.Thread, x plan.Externalization) bool {
 		if !ok {
 			continue
 		}
-		m := uncopied.At(log, i)
-		contents := []string{recall.FullText(m), m.Text()}
-		if r, ok := m.Result(); ok {
-			contents = append(contents, r.Text())
-		}
-		for _, content := range contents {
-			if c.names(x.ArtifactID, log.ID(), content) {
-				return true
-			}
+		if _, ok := recall.Content(uncopied.At(log, i), func(content string) bool { return c.names(x.ArtifactID, log.ID(), content) }); ok {
+			return true
 		}
 	}
 	return false

@@ -110,8 +110,6 @@ type stream struct {
 	counts            counts
 	blocks            []*growing // in the order they came
 	index             map[int64]*growing
-	calls             int
-	deltas            []wire.Delta // of the last event
 	started           bool
 }
 
@@ -119,8 +117,6 @@ type stream struct {
 // type adds is not known, and left out.
 type growing struct {
 	start                           string // as content_block_start had it
-	kind, name                      string
-	call                            int
 	text, thinking, signature, args strings.Builder
 	citations                       []string
 	compaction                      gjson.Result // the compaction_delta, which replaces the block's members
@@ -129,7 +125,6 @@ type growing struct {
 // Event takes an event; see wire.Stream.
 func (s *stream) Event(data string) (now wire.Progress, err error) {
 	v := gjson.Parse(data)
-	s.deltas = nil
 	switch v.Get("type").Str {
 	case "message_start":
 		m := v.Get("message")
@@ -142,7 +137,7 @@ func (s *stream) Event(data string) (now wire.Progress, err error) {
 		if b == nil {
 			return now, fmt.Errorf("%w: a piece of the stream belongs to no block", wire.ErrAnswer)
 		}
-		s.grow(b, v.Get("delta"))
+		b.grow(v.Get("delta"))
 	case "message_delta":
 		if reason := v.Get("delta.stop_reason").Str; reason != "" {
 			s.reason = reason
@@ -151,7 +146,7 @@ func (s *stream) Event(data string) (now wire.Progress, err error) {
 	case "message_stop":
 		now.Done = true
 	}
-	now.Deltas, now.Stop, now.Usage = s.deltas, s.stop(), s.counts.usage()
+	now.Stop, now.Usage = s.stop(), s.counts.usage()
 	return now, err
 }
 
@@ -166,47 +161,28 @@ func (s *stream) begin(index int64, start gjson.Result) error {
 	if s.index[index] != nil || !start.IsObject() {
 		return fmt.Errorf("%w: the stream begins a block that is none, or begins it twice", wire.ErrAnswer)
 	}
-	b := &growing{start: start.Raw, kind: start.Get("type").Str, name: start.Get("name").Str, call: s.calls}
+	b := &growing{start: start.Raw}
 	s.blocks = append(s.blocks, b)
 	s.index[index] = b
-	if b.kind == "tool_use" {
-		s.calls++
-	}
-	// A block may begin with more than nothing.
-	s.told(wire.Delta{Text: start.Get("text").Str, Reasoning: start.Get("thinking").Str})
 	return nil
 }
 
-func (s *stream) grow(b *growing, d gjson.Result) {
+func (b *growing) grow(d gjson.Result) {
 	switch d.Get("type").Str {
 	case "text_delta":
-		text := d.Get("text").Str
-		b.text.WriteString(text)
-		s.told(wire.Delta{Text: text})
+		b.text.WriteString(d.Get("text").Str)
 	case "thinking_delta":
-		text := d.Get("thinking").Str
-		b.thinking.WriteString(text)
-		s.told(wire.Delta{Reasoning: text})
+		b.thinking.WriteString(d.Get("thinking").Str)
 	case "signature_delta":
 		b.signature.WriteString(d.Get("signature").Str)
 	case "input_json_delta":
-		text := d.Get("partial_json").Str
-		b.args.WriteString(text)
-		if b.kind == "tool_use" && text != "" {
-			s.told(wire.Delta{Arguments: text, Call: b.call, Tool: b.name})
-		}
+		b.args.WriteString(d.Get("partial_json").Str)
 	case "citations_delta":
 		if c := d.Get("citation"); c.Exists() {
 			b.citations = append(b.citations, c.Raw)
 		}
 	case "compaction_delta":
 		b.compaction = d
-	}
-}
-
-func (s *stream) told(d wire.Delta) {
-	if d != (wire.Delta{}) {
-		s.deltas = append(s.deltas, d)
 	}
 }
 

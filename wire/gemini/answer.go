@@ -46,17 +46,14 @@ type stream struct {
 	id, model, reason string
 	parts             []*growing
 	content           string // as it came whole; empty for a stream
-	calls             int
 	usage             wire.Usage
-	deltas            []wire.Delta // of the last event
 	started           bool
 }
 
 // Event takes a response; see wire.Stream. No event says that it is the last.
 func (s *stream) Event(data string) (wire.Progress, error) {
-	s.deltas = nil
 	s.chunk(gjson.Parse(data))
-	return wire.Progress{Deltas: s.deltas, Stop: s.stop(), Usage: s.usage}, nil
+	return wire.Progress{Stop: s.stop(), Usage: s.usage}, nil
 }
 
 func (s *stream) chunk(v gjson.Result) {
@@ -91,19 +88,9 @@ func (s *stream) count(v gjson.Result) {
 // part adds a part. The pieces of one text are put together, which streams cut
 // where they like; what carries a signature stays a part of its own.
 func (s *stream) part(v gjson.Result) {
-	text := v.Get("text").Str
-	switch call := v.Get("functionCall"); {
-	case call.IsObject():
-		s.deltas = append(s.deltas, wire.Delta{Arguments: call.Get("args").Raw, Call: s.calls, Tool: call.Get("name").Str})
-		s.calls++
-	case text != "" && v.Get("thought").Bool():
-		s.deltas = append(s.deltas, wire.Delta{Reasoning: text})
-	case text != "":
-		s.deltas = append(s.deltas, wire.Delta{Text: text})
-	}
 	if last := len(s.parts) - 1; last >= 0 && plainText(v) {
 		if before := s.parts[last].first; plainText(before) && before.Get("thought").Bool() == v.Get("thought").Bool() {
-			s.parts[last].more.WriteString(text)
+			s.parts[last].more.WriteString(v.Get("text").Str)
 			return
 		}
 	}

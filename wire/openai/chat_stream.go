@@ -24,13 +24,11 @@ type chatStream struct {
 	details                     []string // the pieces of reasoning_details
 	calls                       []*chatGrowing
 	byIndex                     map[int64]*chatGrowing // the last call of each index
-	deltas                      []wire.Delta           // of the last chunk
 	started, done               bool
 }
 
 // chatGrowing is a tool call that is being written.
 type chatGrowing struct {
-	position       int
 	id, kind, name string
 	args           strings.Builder
 	extra          rawjson.Fields // other members, as they came
@@ -38,13 +36,12 @@ type chatGrowing struct {
 
 // Event takes a chunk; see wire.Stream.
 func (s *chatStream) Event(data string) (wire.Progress, error) {
-	s.deltas = nil
 	if strings.TrimSpace(data) == "[DONE]" {
 		s.done = true
 	} else {
 		s.chunk(gjson.Parse(data))
 	}
-	now := wire.Progress{Deltas: s.deltas, Usage: s.usage, Done: s.done}
+	now := wire.Progress{Usage: s.usage, Done: s.done}
 	if s.reason != "" {
 		now.Stop = stopOf(s.reason)
 	}
@@ -74,7 +71,6 @@ func (s *chatStream) member(name string, v gjson.Result) {
 	switch name {
 	case "content":
 		s.content.WriteString(v.Str)
-		s.told(wire.Delta{Text: v.Str})
 	case "refusal":
 		s.refusal.WriteString(v.Str)
 	case "reasoning_content", "reasoning":
@@ -82,7 +78,6 @@ func (s *chatStream) member(name string, v gjson.Result) {
 		if v.Str != "" && (s.thought == "" || s.thought == name) {
 			s.thought = name
 			s.reasoning.WriteString(v.Str)
-			s.told(wire.Delta{Reasoning: v.Str})
 		}
 	case "reasoning_details":
 		v.ForEach(func(_, piece gjson.Result) bool {
@@ -110,7 +105,7 @@ func (s *chatStream) callPiece(v gjson.Result) {
 		c = s.calls[len(s.calls)-1]
 	}
 	if c == nil || id != "" && c.id != "" && id != c.id {
-		c = &chatGrowing{position: len(s.calls)}
+		c = &chatGrowing{}
 		s.calls = append(s.calls, c)
 		s.byIndex[index.Int()] = c
 	}
@@ -124,9 +119,9 @@ func (s *chatStream) callPiece(v gjson.Result) {
 		case "type":
 			c.kind = cmp.Or(v.Str, c.kind)
 		case "function":
-			s.grow(c, v, "arguments")
+			c.grow(v, "arguments")
 		case "custom":
-			s.grow(c, v, "input")
+			c.grow(v, "input")
 		default:
 			if v.Type != gjson.Null {
 				c.extra = append(c.extra, rawjson.Field{Name: key.Str, Value: v})
@@ -140,10 +135,10 @@ func (s *chatStream) legacyPiece(v gjson.Result) {
 	if len(s.calls) == 0 {
 		s.calls = []*chatGrowing{{kind: chatLegacy}}
 	}
-	s.grow(s.calls[0], v, "arguments")
+	s.calls[0].grow(v, "arguments")
 }
 
-func (s *chatStream) grow(c *chatGrowing, v gjson.Result, field string) {
+func (c *chatGrowing) grow(v gjson.Result, field string) {
 	if c.name == "" {
 		c.name = v.Get("name").Str
 	}
@@ -153,15 +148,6 @@ func (s *chatStream) grow(c *chatGrowing, v gjson.Result, field string) {
 		text = args.Raw // a server that forgets to quote them sends them whole
 	}
 	c.args.WriteString(text)
-	if text != "" {
-		s.told(wire.Delta{Arguments: text, Call: c.position, Tool: c.name})
-	}
-}
-
-func (s *chatStream) told(d wire.Delta) {
-	if d != (wire.Delta{}) {
-		s.deltas = append(s.deltas, d)
-	}
 }
 
 // Answer reads what came as an answer in one piece; see wire.Stream. A stream that

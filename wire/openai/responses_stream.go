@@ -12,15 +12,14 @@ import (
 // NewStream returns the reader of a streamed response; see wire.Answers
 // (https://platform.openai.com/docs/api-reference/responses-streaming).
 func (Responses) NewStream() wire.Stream {
-	return &responsesStream{calls: map[int64]wire.Delta{}}
+	return &responsesStream{}
 }
 
 // responsesStream reads the events of a response. The last of them holds the
-// response as a whole, so the others serve those who want the pieces.
+// response as a whole; the others count where it does not come.
 type responsesStream struct {
-	response gjson.Result         // as the last event that had it
-	items    []string             // those that are complete
-	calls    map[int64]wire.Delta // position and name, by the item's index
+	response gjson.Result // as the last event that had it
+	items    []string     // those that are complete
 	now      wire.Progress
 	started  bool
 }
@@ -30,24 +29,9 @@ func (s *responsesStream) Event(data string) (wire.Progress, error) {
 	v := gjson.Parse(data)
 	kind := v.Get("type").Str
 	s.started = s.started || strings.HasPrefix(kind, "response.")
-	s.now.Deltas = nil
 	switch kind {
 	case "response.created", "response.in_progress", "response.queued":
 		s.response = v.Get("response")
-	case "response.output_text.delta":
-		s.told(wire.Delta{Text: v.Get("delta").Str})
-	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		s.told(wire.Delta{Reasoning: v.Get("delta").Str})
-	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
-		d := s.calls[v.Get("output_index").Int()]
-		if d.Arguments = v.Get("delta").Str; d.Arguments != "" {
-			s.told(d)
-		}
-	case "response.output_item.added":
-		switch v.Get("item.type").Str {
-		case "function_call", "custom_tool_call":
-			s.calls[v.Get("output_index").Int()] = wire.Delta{Call: len(s.calls), Tool: v.Get("item.name").Str}
-		}
 	case "response.output_item.done":
 		if item := v.Get("item"); item.IsObject() {
 			s.items = append(s.items, item.Raw)
@@ -59,12 +43,6 @@ func (s *responsesStream) Event(data string) (wire.Progress, error) {
 		}
 	}
 	return s.now, nil
-}
-
-func (s *responsesStream) told(d wire.Delta) {
-	if d != (wire.Delta{}) {
-		s.now.Deltas = append(s.now.Deltas, d)
-	}
 }
 
 // Answer reads the response; see wire.Stream. Before its end it is made of the

@@ -3,9 +3,7 @@ package reader
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 
 	sdk "google.golang.org/genai"
@@ -23,9 +21,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/adapter"
 	"github.com/palimpsest-ai/palimpsest/adapter/adaptertest"
 	"github.com/palimpsest-ai/palimpsest/adapter/adk/v2"
-	"github.com/palimpsest-ai/palimpsest/adapter/genai"
-	"github.com/palimpsest-ai/palimpsest/thread"
-	"github.com/palimpsest-ai/palimpsest/wire/gemini"
+	"github.com/palimpsest-ai/palimpsest/adapter/genai/genaitest"
 )
 
 // Run has the agent do the task, with the adapter unless c is nil: as a plugin of the
@@ -91,38 +87,9 @@ func (s scripted) GenerateContent(_ context.Context, req *model.LLMRequest, _ bo
 }
 
 func (s scripted) answer(req *model.LLMRequest) (*model.LLMResponse, error) {
-	body, err := json.Marshal(map[string]any{"contents": req.Contents, "systemInstruction": req.Config.SystemInstruction})
+	said, usage, err := genaitest.Answer(s.script, req.Model, req.Config, req.Contents)
 	if err != nil {
 		return nil, err
 	}
-	for _, problem := range (gemini.Codec{}).Validate(body) {
-		if !problem.Advice {
-			return nil, fmt.Errorf("error 400: %w", problem)
-		}
-	}
-	messages, err := genai.Codec{}.Decode(req.Contents)
-	if err != nil {
-		return nil, err
-	}
-	base := genai.Base(req.Model, req.Config)
-	for _, block := range base.System {
-		messages = append(messages, thread.Message{Role: thread.System, Parts: []thread.Part{thread.Text{Text: block.Text}}})
-	}
-	var tools []string
-	for _, t := range base.Tools {
-		tools = append(tools, t.Name)
-	}
-	said, counted, err := s.script.Answer(messages, tools)
-	if err != nil {
-		return nil, err
-	}
-	contents, err := genai.Codec{}.Encode([]thread.Message{said})
-	if err != nil {
-		return nil, err
-	}
-	return &model.LLMResponse{
-		Content:       contents[0],
-		TurnComplete:  true,
-		UsageMetadata: &sdk.GenerateContentResponseUsageMetadata{PromptTokenCount: int32(counted.Input), CandidatesTokenCount: int32(counted.Output)},
-	}, nil
+	return &model.LLMResponse{Content: said, TurnComplete: true, UsageMetadata: usage}, nil
 }

@@ -1,0 +1,136 @@
+package rehydrate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/artifact"
+	"github.com/palimpsest-ai/palimpsest/internal/closest"
+	"github.com/palimpsest-ai/palimpsest/internal/uncopied"
+	"github.com/palimpsest-ai/palimpsest/plan"
+	"github.com/palimpsest-ai/palimpsest/recall"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// Lookup says what ids stand for in one conversation, by its log alone.
+type Lookup struct {
+	Thread *thread.Thread
+	// Pointers are the messages that hold what plans externalized, by artifact; see
+	// Pointers.
+	Pointers map[string][]thread.ID
+	// Names reports whether a content has an artifact's id; nil knows the ids of
+	// artifact.IDOf. See artifact.Store.Names.
+	Names func(id, scope, content string) bool
+}
+
+// Pointers are the messages that hold what the plans externalized, by artifact.
+// Plans may be nil.
+func Pointers(plans ...*plan.Plan) map[string][]thread.ID {
+	all := map[string][]thread.ID{}
+	for _, p := range plans {
+		if p == nil {
+			continue
+		}
+		for _, x := range p.Externalized() {
+			all[x.ArtifactID] = x.Messages
+		}
+	}
+	return all
+}
+
+// Find returns what an id means, of a message or an artifact: what has it as a whole,
+// else all whose ids begin so, artifacts first.
+func (l *Lookup) Find(id string) []Content {
+	if c := l.whole(id); c != nil {
+		return []Content{*c}
+	}
+	ids := slices.Sorted(maps.Keys(l.Pointers))
+	for _, m := range uncopied.All(l.Thread) {
+		ids = append(ids, string(m.ID))
+	}
+	var found []Content
+	for _, whole := range closest.ByID(ids, id, func(id string) string { return id }) {
+		if c := l.whole(whole); c != nil {
+			found = append(found, *c)
+		}
+	}
+	return found
+}
+
+// whole is what has an id: the text that the id was made of, else all that the
+// messages say that it stands for. A summary may name what no plan that is known
+// points to, so the texts of the whole conversation are asked then.
+func (l *Lookup) whole(id string) *Content {
+	ids, pointed := l.Pointers[id]
+	if !pointed {
+		ids = []thread.ID{thread.ID(id)}
+	}
+	var messages []*thread.Message
+	for _, id := range ids {
+		if i, ok := l.Thread.Index(id); ok {
+			messages = append(messages, uncopied.At(l.Thread, i))
+		}
+	}
+	among := messages
+	if !pointed && artifact.IsID(id) {
+		for _, m := range uncopied.All(l.Thread) {
+			among = append(among, m)
+		}
+	}
+	named := func(text string) bool { return artifact.IDOf(l.Thread.ID(), text) == id }
+	if l.Names != nil {
+		named = func(text string) bool { return l.Names(id, l.Thread.ID(), text) }
+	}
+	for _, m := range among {
+		if text, ok := recall.Content(m, named); ok {
+			return l.content(id, text, m)
+		}
+	}
+	if len(messages) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, m := range messages {
+		texts = append(texts, recall.FullText(m))
+	}
+	return l.content(id, strings.Join(texts, "\n"), messages...)
+}
+
+func (l *Lookup) content(id, text string, messages ...*thread.Message) *Content {
+	r, _ := messages[0].Result()
+	c := &Content{ID: id, ThreadID: l.Thread.ID(), Tool: r.Tool, Turn: messages[0].Turn, Text: text}
+	for _, m := range messages {
+		c.MessageIDs = append(c.MessageIDs, m.ID)
+	}
+	return c
+}
+
+// Pick returns the one content that an id means of those that were found, in several
+// conversations too: one that has it as a whole goes before those whose ids begin
+// so, and the same text under the same id is one. The error wraps
+// artifact.ErrNotFound, or is an *AmbiguousError.
+func Pick(id string, found []Content) (Content, error) {
+	if whole := slices.DeleteFunc(slices.Clone(found), func(c Content) bool { return c.ID != id }); len(whole) > 0 {
+		found = whole
+	}
+	found = slices.SortedStableFunc(slices.Values(found), func(a, b Content) int { return cmp.Compare(a.ID, b.ID) })
+	found = slices.CompactFunc(found, func(a, b Content) bool { return a.ID == b.ID && a.Text == b.Text })
+	switch len(found) {
+	case 0:
+		return Content{}, fmt.Errorf("%q: %w", id, artifact.ErrNotFound)
+	case 1:
+		return found[0], nil
+	}
+	several := &AmbiguousError{ID: id}
+	for _, c := range found {
+		name := c.ID
+		if slices.ContainsFunc(found, func(other Content) bool { return other.ID == c.ID && other.ThreadID != c.ThreadID }) {
+			name += fmt.Sprintf(" (thread %s)", c.ThreadID)
+		}
+		several.Candidates = append(several.Candidates, name)
+	}
+	return Content{}, several
+}

@@ -1,0 +1,141 @@
+package summarize
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/palimpsest-ai/palimpsest/internal/shell"
+	"github.com/palimpsest-ai/palimpsest/thread"
+)
+
+// ran is a command line that was run, and what came back.
+type ran struct {
+	*callWork
+	output *resultWork
+	facts  *resultFacts
+	code   int
+	known  bool   // whether code is
+	base   string // the folder that it began in
+	by     proof
+	taken  [maxGitLines]bool // of the output
+}
+
+// shell takes what a command line did.
+func (f *workFold) shell(p pendingCall, r *resultFacts, by proof) {
+	c, w := p.facts, r.work
+	if w.started != "" {
+		f.started(c, w.started, by)
+	}
+	code, known := f.status(c, r)
+	work := c.work
+	switch {
+	case work == nil:
+	case work.about != "":
+		if w.ended {
+			f.over(work.about)
+		}
+		return
+	case !work.background && w.started == "": // else nobody has seen how it went
+		run := &ran{callWork: work, output: w, facts: r, code: code, known: known, base: f.cwd, by: by}
+		if work.workdir != "" {
+			if run.base = resolve(f.home, work.workdir); run.base == shell.Unknown {
+				run.base = ""
+			}
+		}
+		lost := strings.Contains(w.one, "cd:") && (!known || code != 0)
+		if !lost && len(work.steps) > 0 {
+			f.steps(run)
+			f.moved(c, run, len(p.asked.Calls()) > 1)
+		}
+	}
+	f.atReset(w, by)
+}
+
+// steps takes what each command of a line did.
+func (f *workFold) steps(r *ran) {
+	for n := range r.steps {
+		s := &r.steps[n]
+		done := s.Proved && r.known && r.code == 0
+		dir := resolve(r.base, s.Dir)
+		if s.git != nil {
+			f.git(r, s, done, resolve(dir, s.git.dir))
+		}
+		if done || r.untold(s) {
+			for _, op := range s.edits {
+				f.edited(op, dir, r.by)
+			}
+		}
+		if s.check != nil && !(r.output.halted && r.output.lines == 0) {
+			f.check(r, n, dir)
+		}
+	}
+}
+
+// untold reports whether the output holds nothing that reads like a failure, and
+// would if there were one.
+func (r *ran) untold(s *step) bool {
+	return !s.Silent && s.Sure && r.facts.outcome != thread.Failure && len(r.facts.errors) == 0 && !r.output.halted && !(r.known && r.code != 0)
+}
+
+// resolve is a folder seen from another; "" if nobody knows.
+func resolve(base, dir string) string {
+	switch {
+	case dir == "":
+		return base
+	case path.IsAbs(dir):
+		return path.Clean(dir)
+	case dir == shell.Unknown || base == "" || base == shell.Unknown:
+		return shell.Unknown
+	}
+	return path.Join(base, dir)
+}
+
+// moved notes where the commands ran; beside says that other calls were made with
+// this one.
+func (f *workFold) moved(c *callFacts, r *ran, beside bool) {
+	last := &r.steps[len(r.steps)-1]
+	dir := resolve(r.base, last.Dir)
+	to := last.ChangesTo()
+	if to != "" {
+		if r.known && r.code == 0 {
+			dir = resolve(dir, to)
+		} else {
+			dir = shell.Unknown
+		}
+	}
+	if r.pwd && path.IsAbs(r.output.last) && !strings.Contains(r.output.last, " ") && r.owned {
+		dir = r.output.last
+	}
+	keeps := c.name == "Bash" // the shell of Claude Code stays where it is
+	away := keeps && (last.Dir != "" || to != "")
+	switch {
+	case away && beside:
+		f.cwd = "" // nobody knows which of the calls that were made together was the last
+		return
+	case dir == shell.Unknown || dir == "":
+		if away {
+			f.cwd = ""
+		}
+		return
+	}
+	if r.deletes(dir) {
+		f.cwd = ""
+		return
+	}
+	if f.w.Directory.Text != dir {
+		f.w.Directory = r.by.seen(dir)
+	}
+	if keeps || r.workdir == "" && f.home == "" && last.Dir == "" && r.pwd {
+		f.cwd = dir
+	}
+}
+
+// deletes reports whether a command line deletes a folder, or one above it.
+func (r *ran) deletes(dir string) bool {
+	return slices.ContainsFunc(r.steps, func(s step) bool {
+		return slices.ContainsFunc(s.edits, func(op fileOp) bool {
+			return op.op == "deleted" && within(dir, resolve(resolve(r.base, s.Dir), op.path))
+		})
+	})
+}
