@@ -83,8 +83,9 @@ func (p Session) Defaults() Session {
 
 const (
 	sessionLimit = 128_000
-	// summaryTokens is what the model's answer may take, and what code keeps to
-	// where the task leaves it the room; the prompt asks for 800 (B6).
+	// summaryTokens is what the model's answer may take, also where the server does
+	// not hold it to that, and what code keeps to where the task leaves it the room;
+	// the prompt asks for 800 (B6).
 	summaryTokens = 1_000
 	// summaryTemperature is low, since a summary reports facts (B6).
 	summaryTemperature = 0.3
@@ -225,7 +226,8 @@ func (p Session) ask(ctx context.Context, model *asker, o *old, form sessionForm
 	return inParts(o.entries, o.previous, func(entries []entry, previous string) (string, error) {
 		user := fill(sessionUser, "{{previous}}", cmp.Or(previous, firstRound), "{{task}}", form.task, "{{messages}}", transcript(entries, sessionCuts),
 			"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim)
-		return model.text(ctx, prompt.System{Text: sessionSystem}, user+model.s.instructions(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
+		text, err := model.text(ctx, prompt.System{Text: sessionSystem}, user+model.s.instructions(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
+		return model.within(text, summaryTokens), err
 	})
 }
 
