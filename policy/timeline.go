@@ -243,7 +243,7 @@ func (l Timeline) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		}
 		return nil, fmt.Errorf("there is no cut point between the last summary and the newest blocks: %w", ErrNothing)
 	}
-	w := &timelineWriter{Timeline: l, ctx: ctx, asker: asker{s: s, model: l.Model, trust: l.Trust}}
+	w := &timelineWriter{Timeline: l, ctx: ctx, pruned: f.Plan, asker: asker{s: s, model: l.Model, trust: l.Trust}}
 	record, err := w.record(prev, blocks, from, at)
 	if err != nil {
 		return nil, err
@@ -330,6 +330,8 @@ type timelineWriter struct {
 	Timeline
 	ctx context.Context
 	asker
+	// pruned is the plan before the compaction, with the blocks in it that were just hidden.
+	pruned *plan.Plan
 	// failure is why the rule took the model's place, the first time.
 	failure error
 }
