@@ -197,7 +197,7 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 			if err != nil {
 				return "", err
 			}
-			return joined(taken, userBlock(taken, s.requests(o.end, requestRoom(l.Limit(s))), sum.Constraints), model.filled(taken, &sum)), nil
+			return joined(taken, userBlock(taken, s.requests(o.end, requestRoom(l.Limit(s)), wordsRoom(l.Limit(s))), sum.Constraints), model.filled(taken, &sum)), nil
 		},
 		func(rejected bool) (string, error) {
 			if extracted == nil && (rejected || l.Model == nil) {
@@ -205,7 +205,7 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 			}
 			instead = "truncation_note"
 			note := truncationNote(s.Thread, o)
-			return joined(note, userBlock(note, s.requests(o.end, requestRoom(l.Limit(s))), nil)), nil
+			return joined(note, userBlock(note, s.requests(o.end, requestRoom(l.Limit(s)), wordsRoom(l.Limit(s))), nil)), nil
 		}, nil)
 	if done := ctx.Err(); done != nil {
 		return nil, done

@@ -43,8 +43,7 @@ import (
 //
 // The seed takes a model's answer as it comes. Here only what stands on the
 // messages stays of it (see Trust); a section of which nothing stays is written by
-// code, and the user's latest request and rules that the answer lost are added word
-// for word.
+// code, and the user's requests and rules that the answer lost are added word for word.
 type Session struct {
 	// Model writes the summaries. Nil: code writes them, in the same sections,
 	// out of what summarize.Extractive finds.
@@ -187,7 +186,7 @@ func (p Session) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if err != nil {
 		return nil, err
 	}
-	form := sessionForm{round: s.round(o.previous) + 1, task: task(s.Thread), chained: o.previous != "", latest: s.requests(o.end, requestRoom(p.Limit(s)))}
+	form := sessionForm{round: s.round(o.previous) + 1, task: task(s.Thread), chained: o.previous != "", latest: s.requests(o.end, requestRoom(p.Limit(s)), 0), asked: s.requests(o.end, requestRoom(p.Limit(s)), wordsRoom(p.Limit(s)))}
 	model := &asker{s: s, model: p.Model, trust: p.Trust}
 	text, failure, err := written(ctx, model,
 		func() (string, error) { return p.ask(ctx, model, o, form) },
@@ -277,8 +276,9 @@ type sessionForm struct {
 	round   int
 	task    string
 	chained bool // it goes on from the summary of an earlier round
-	// latest is what the user asked for last, where that is hidden.
-	latest []summary.Item
+	// latest is what the user asked for first and last, asked all of it, where that is
+	// hidden.
+	latest, asked []summary.Item
 }
 
 // sessionSections are the sections in their order.
@@ -361,7 +361,7 @@ func (f sessionForm) answered(model *asker, g *summarize.Grounds, answer string,
 	}
 	texts[0] = f.task
 	texts[3] = joined(strings.Join(unsaid(strings.Join(texts, "\n"), f.latest), "\n"), texts[3])
-	texts[2] = strings.TrimLeft(texts[2]+"\n"+strings.Join(unsaid(strings.Join(texts, "\n"), sum.Constraints), "\n"), "\n")
+	texts[2] = strings.TrimLeft(texts[2]+"\n"+strings.Join(unsaid(strings.Join(texts, "\n"), slices.Concat(sum.Constraints, f.asked)), "\n"), "\n")
 	return f.write(texts), nil
 }
 

@@ -458,7 +458,8 @@ func (w *timelineWriter) byModel(task string, limit int, known string, messages 
 // something.
 func (w *timelineWriter) withUser(r *plan.Range, sum *summary.Summary, at, limit int) string {
 	text := joined(r.Text, r.TurnContext)
-	block := w.s.clip(userBlock(text, w.s.requests(at, min(limit, requestRoom(w.Limit(w.s)))), sum.Constraints), limit/2)
+	room := limit/2 - w.s.Counter.Text(userBlock(text, nil, sum.Constraints)) - 20
+	block := w.s.clip(userBlock(text, w.s.requests(at, min(limit, requestRoom(w.Limit(w.s))), room), sum.Constraints), limit/2)
 	if block == "" {
 		return r.Text
 	}

@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -16,6 +17,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/policy"
+	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -187,6 +189,51 @@ func TestNewestArrivesOverHTTP(t *testing.T) {
 		}
 		if plans == 0 {
 			t.Errorf("%s: %d plans: the test shows little", name, plans)
+		}
+	}
+}
+
+// bland is a model that says one true sentence, in the form that a policy asks for.
+type bland struct{ policy string }
+
+func (*bland) Model() string { return "bland" }
+
+func (b *bland) Generate(context.Context, *prompt.Prompt, *llm.Options) (*llm.Reply, error) {
+	switch b.policy {
+	case "workstream":
+		const text = `{"summary":{"key_facts":["Shelf 0 is counted."],"conversation_flow":[],"open_threads":[]},"state_delta":{}}`
+		return &llm.Reply{Text: text, JSON: text, Stop: llm.StopEnd}, nil
+	case "auto", "ladder":
+		const text = `{"facts":[{"text":"Shelf 0 is counted.","sources":[1,2,3]}],"decisions":[],"plan":[],"open_items":[],"failed_attempts":[],"tool_outcomes":[]}`
+		return &llm.Reply{Text: text, JSON: text, Stop: llm.StopEnd}, nil
+	}
+	return &llm.Reply{Text: "#### Current State\n- Shelf 0 is counted.", Stop: llm.StopEnd}, nil
+}
+
+// TestAllTheUserSaidOverHTTP: while what the user said takes no more than a third of the
+// room, all of it stands in the prompt, under every policy, whether code wrote the summary
+// or a model that left out everything. F1
+func TestAllTheUserSaidOverHTTP(t *testing.T) {
+	for name := range everyPolicy(nil) {
+		for _, m := range []llm.Generator{nil, &bland{name}} {
+			config, step := everyPolicy(m)[name]()
+			k := talking(t, config, step)
+			var words []string
+			var p *api.Prepared
+			for n := range 24 {
+				words = append(words, fmt.Sprintf("Now look at the door zq%dx of hall %d.", n, n))
+				p = k.ask(said("user", words[n]))
+				k.answer(said("assistant", fmt.Sprintf("Shelf %d is counted. %s", n, strings.Repeat("The hall is bright and the floor is swept. ", 40))))
+			}
+			shown := textsOf(p.Prompt.Messages)
+			for _, w := range words {
+				if !strings.Contains(shown, w) {
+					t.Errorf("%s, a model %v, plan %d: %q is not in the prompt", name, m != nil, p.PlanVersion, w)
+				}
+			}
+			if p.PlanVersion == 0 {
+				t.Errorf("%s: nothing was compacted", name)
+			}
 		}
 	}
 }
