@@ -29,8 +29,8 @@ import (
 // The zero value is the seed's, without a model.
 //
 // The seed puts a model's text, whatever it says, into the user's mouth. Here
-// only what stands on the messages stays of it (see Trust), and what the user asked
-// for first and last and the rules are added word for word; code writes in place of
+// only what stands on the messages stays of it (see Trust), and what the user
+// said and the rules are added word for word; code writes in place of
 // what was left out.
 type Loop struct {
 	// Model writes the summaries. Nil: they are what summarize.Extractive finds.

@@ -34,7 +34,7 @@ import (
 // the second compaction.
 //
 // The seed takes a model's text as it comes. Here only what stands on the
-// messages stays of it (see Trust), and what the user asked for first and last and
+// messages stays of it (see Trust), and what the user said and
 // the rules are added word for word, within the same limit.
 //
 // A model that fails does not matter: the summary is made by rule then, for a
