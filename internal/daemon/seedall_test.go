@@ -55,15 +55,16 @@ func TestTrueAndFalseOverHTTP(t *testing.T) {
 	for _, text := range all {
 		items = append(items, map[string]any{"text": text, "sources": []int{1, 2, 3}})
 	}
+	listed := map[string]any{"facts": items, "decisions": []any{}, "plan": []any{}, "open_items": []any{}, "failed_attempts": []any{}, "tool_outcomes": []any{}}
 	forms := map[string]any{
-		"ladder":     map[string]any{"facts": items, "decisions": []any{}, "plan": []any{}, "open_items": []any{}, "failed_attempts": []any{}, "tool_outcomes": []any{}},
+		"auto": listed, "ladder": listed,
 		"workstream": map[string]any{"summary": map[string]any{"key_facts": all, "conversation_flow": []string{}, "open_threads": []string{}}, "state_delta": map[string]any{}},
 	}
-	for name, form := range everyPolicy(nil) {
+	for name := range everyPolicy(nil) {
 		t.Run(name, func(t *testing.T) {
 			text := "#### Current State\n- " + strings.Join(all, "\n- ")
 			turn := llmtest.Say(text)
-			if object := forms[map[string]string{"auto": "ladder"}[name]+strings.TrimPrefix(name, "auto")]; object != nil {
+			if object := forms[name]; object != nil {
 				data, err := json.Marshal(object)
 				if err != nil {
 					t.Fatal(err)
@@ -72,7 +73,6 @@ func TestTrueAndFalseOverHTTP(t *testing.T) {
 			}
 			m := llmtest.Script(slices.Repeat([]llmtest.Turn{turn}, 12)...)
 			config, step := everyPolicy(m)[name]()
-			_ = form
 			k := talking(t, config, step)
 			k.add(said("user", "Build the till."), said("assistant", strings.Join(facts, " ")), said("user", "Good."))
 			var p *api.Prepared
