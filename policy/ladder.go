@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/palimpsest-ai/palimpsest/cut"
@@ -111,7 +112,18 @@ func (l Ladder) Plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if s.Whole() <= budget {
 		return nil, fmt.Errorf("policy ladder: the request takes %d tokens with nothing hidden, the budget is %d: %w", s.Whole(), budget, ErrNothing)
 	}
-	return Fit(ctx, s, l.Name(), l.Rungs(), target, budget)
+	f, err := Fit(ctx, s, l.Name(), l.Rungs(), target, budget)
+	// With rungs switched off, or beside long words of the user's, what must stay may be
+	// more than the target: the seed asks for the budget alone.
+	for _, more := range []int{(target + budget) / 2, budget} {
+		if !errors.Is(err, ErrOverBudget) {
+			break
+		}
+		if more > target {
+			f, err = Fit(ctx, s, l.Name(), l.Rungs(), more, budget)
+		}
+	}
+	return f, err
 }
 
 // Rungs is the ladder with the policy's settings, gentlest rung first. The order is

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 	"github.com/palimpsest-ai/palimpsest/policy"
 	"github.com/palimpsest-ai/palimpsest/summarize/model"
+	"github.com/palimpsest-ai/palimpsest/thread"
 )
 
 // writer is a scripted summarizer for the flashcards: of what it says the second
@@ -64,5 +66,23 @@ func checkRounds(t *testing.T, name string, r *trace, th *palimpsest.Session) {
 		if q.Options.Schema == nil || q.Options.MaxOutput != 4000 || q.Prompt.Messages[0].Role == "" {
 			t.Errorf("asked with %+v", q.Options)
 		}
+	}
+}
+
+// TestLadderUnderItsMark: where the target cannot be reached, since rungs are switched
+// off or the user's words take more, a ladder goes down as far as it can below its mark:
+// the request does not stay over it. A12, F8
+func TestLadderUnderItsMark(t *testing.T) {
+	l := policy.Ladder{MaxInputTokens: 20_000, DisableDropping: true, DisableSummarization: true}
+	messages := []thread.Message{speak(thread.User, "Look at all of it. "+strings.Repeat("Mind the rules of the house. ", 1_600))}
+	for n := range 8 {
+		id := fmt.Sprint("c", n)
+		messages = append(messages, callTool(id, "Read", fmt.Sprintf(`{"file_path":"part%d.go"}`, n), ""), answerTool(id, "Read", strings.Repeat(fmt.Sprintf("func part%d() error\n", n), 250)))
+	}
+	s := stateOf(t, threadOf(t, append(messages, speak(thread.Assistant, "I have seen it."))...), nil)
+	f, err := l.Plan(t.Context(), s)
+	room := int(20_000*0.85) - s.Fixed - 2_500
+	if err != nil || f.Tokens-s.Fixed > room || f.Tokens-s.Fixed <= room/2 {
+		t.Fatalf("%d tokens of messages were there, there is room for %d: %+v, %v", s.Messages, room, f, err)
 	}
 }

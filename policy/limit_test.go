@@ -76,7 +76,7 @@ func TestLadderReserves(t *testing.T) {
 
 // TestSummariesKeepTheirLimit: of a model that writes on behind its limit, and of a
 // server that lets it, no more is taken than the limit allows, in whole sentences, and
-// the report tells of the rest; an answer within the limit is taken whole. C7, D6, E2
+// the report tells of the rest; an answer within the limit is taken whole. B6, C7, D6, E2
 func TestSummariesKeepTheirLimit(t *testing.T) {
 	var work, told []string
 	messages := []thread.Message{speak(thread.User, "Please repair the shop.")}
@@ -92,6 +92,9 @@ func TestSummariesKeepTheirLimit(t *testing.T) {
 	policies := map[string]func(policy.Trust, string) (p policy.Policy, limit int){
 		"loop": func(trust policy.Trust, text string) (policy.Policy, int) {
 			return policy.Loop{Model: llmtest.Script(llmtest.Say(text)), Trust: trust, ContextLimit: 100_000, MaxOutput: 1_000}, 1_000
+		},
+		"session": func(trust policy.Trust, text string) (policy.Policy, int) {
+			return policy.Session{Model: llmtest.Script(llmtest.Say("#### Completed Work\n" + text)), Trust: trust}, 1_000
 		},
 		"timeline": func(trust policy.Trust, text string) (policy.Policy, int) {
 			turns := slices.Repeat([]llmtest.Turn{llmtest.Say(text)}, 20)
@@ -128,7 +131,7 @@ func TestSummariesKeepTheirLimit(t *testing.T) {
 					cut += r.Dropped["cut"]
 				}
 				// A timeline's summary of a short beginning of a turn is cut at half of that.
-				if name == "loop" && (cut > 0) != long || name == "timeline" && long && cut == 0 {
+				if (name == "loop" || name == "session") && (cut > 0) != long || name == "timeline" && long && cut == 0 {
 					t.Errorf("%s, %s: %d cuts are reported, the text was too long: %v", name, trust, cut, long)
 				}
 			}

@@ -29,8 +29,8 @@ import (
 // The zero value is the seed's, without a model.
 //
 // The seed puts a model's text, whatever it says, into the user's mouth. Here
-// only what stands on the messages stays of it (see Trust), and what the user asked
-// for first and last and the rules are added word for word; code writes in place of
+// only what stands on the messages stays of it (see Trust), and what the user
+// said and the rules are added word for word; code writes in place of
 // what was left out.
 type Loop struct {
 	// Model writes the summaries. Nil: they are what summarize.Extractive finds.
@@ -197,7 +197,7 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 			if err != nil {
 				return "", err
 			}
-			return joined(taken, userBlock(taken, s.requests(o.end, requestRoom(l.Limit(s))), sum.Constraints), model.filled(taken, &sum)), nil
+			return joined(taken, userBlock(taken, s.requests(o.end, requestRoom(l.Limit(s)), wordsRoom(l.Limit(s))), sum.Constraints), model.filled(taken, &sum)), nil
 		},
 		func(rejected bool) (string, error) {
 			if extracted == nil && (rejected || l.Model == nil) {
@@ -205,7 +205,7 @@ func (l Loop) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 			}
 			instead = "truncation_note"
 			note := truncationNote(s.Thread, o)
-			return joined(note, userBlock(note, s.requests(o.end, requestRoom(l.Limit(s))), nil)), nil
+			return joined(note, userBlock(note, s.requests(o.end, requestRoom(l.Limit(s)), wordsRoom(l.Limit(s))), nil)), nil
 		}, nil)
 	if done := ctx.Err(); done != nil {
 		return nil, done

@@ -55,7 +55,7 @@ func TestLoopFigure(t *testing.T) {
 	if diff := cmp.Diff(want, shape(out.Messages)); diff != "" {
 		t.Errorf("after compaction (-want +got):\n%s", diff)
 	}
-	const user = "\n\nThe user's words\n- Help me refactor" // what no model is left to keep. F1
+	const user = "\n\nThe user's words\n- Help me refactor\n- Now fix the bug\n- Also add tests" // what no model is left to keep. F1
 	if got := out.Messages[0].Text(); got != "[COMPACT SUMMARY]\nEarlier, I refactored code, fixed a bug, and added tests..."+user {
 		t.Errorf("summary: %q", got)
 	}

@@ -263,8 +263,20 @@ func (p proposes) Summarize(_ context.Context, in summarize.Input) (summarize.Re
 	return summarize.Result{Summary: out}, nil
 }
 
-// through is what of a text reaches the prompt under each policy.
-func through(t testing.TB, own ownSummary, text string) map[string]string {
+// upTo are the first lines of a text, in at most so many tokens: what a model says that
+// is held to them.
+func upTo(t testing.TB, text string, tokens int) string {
+	t.Helper()
+	counter := stateOf(t, thread.New("t"), nil).Counter
+	for counter.Text(text) > tokens {
+		text = text[:max(0, strings.LastIndexByte(text, '\n'))]
+	}
+	return text
+}
+
+// through is what of a text reaches the prompt under each policy. Session's model is held
+// to 1,000 tokens, and says less: short.
+func through(t testing.TB, own ownSummary, text, short string) map[string]string {
 	t.Helper()
 	th := threadOf(t, append(slices.Clone(own.messages), speak(thread.User, "Go on, please."))...)
 	s := stateOf(t, th, nil)
@@ -278,7 +290,7 @@ func through(t testing.TB, own ownSummary, text string) map[string]string {
 	}
 	out := map[string]string{}
 	for _, p := range []policy.Policy{
-		policy.Session{Model: told{text: text}, Keep: 1},
+		policy.Session{Model: told{text: short}, Keep: 1},
 		policy.Timeline{Model: told{text: text}, SummaryTokens: 20_000, PrefixTokens: 20_000, KeepRecent: 1, MaxTokens: 400_000},
 		policy.Workstream{Model: told{json: string(object)}, Tail: 1, ContextSize: 400_000},
 		policy.Loop{Model: told{text: text}, Preserve: 0.000001},
@@ -358,8 +370,12 @@ func TestOwnSummariesComeThrough(t *testing.T) {
 	for _, own := range all {
 		prose := statements(own.text)
 		facts, open := lists(own.text)
-		for name, text := range through(t, own, own.text) {
+		short := upTo(t, own.text, 1_000)
+		for name, text := range through(t, own, own.text, short) {
 			sentences := prose
+			if name == "session" {
+				sentences = statements(short)
+			}
 			if name == "auto" || name == "workstream" {
 				sentences = append(facts, open...)
 			}
@@ -377,7 +393,8 @@ func TestOwnSummariesComeThrough(t *testing.T) {
 		for _, s := range undecided {
 			more = append(more, "- "+s)
 		}
-		for name, text := range through(t, own, own.text+"\n\n## Notes\n"+strings.Join(more, "\n")) {
+		notes := "\n\n## Notes\n" + strings.Join(more, "\n")
+		for name, text := range through(t, own, own.text+notes, upTo(t, own.text, 500)+notes) {
 			text = evened(text)
 			for kind, s := range false_ {
 				if strings.Contains(text, evened(s)) {

@@ -43,8 +43,7 @@ import (
 //
 // The seed takes a model's answer as it comes. Here only what stands on the
 // messages stays of it (see Trust); a section of which nothing stays is written by
-// code, and the user's latest request and rules that the answer lost are added word
-// for word.
+// code, and the user's requests and rules that the answer lost are added word for word.
 type Session struct {
 	// Model writes the summaries. Nil: code writes them, in the same sections,
 	// out of what summarize.Extractive finds.
@@ -83,8 +82,9 @@ func (p Session) Defaults() Session {
 
 const (
 	sessionLimit = 128_000
-	// summaryTokens is what the model's answer may take, and what code keeps to
-	// where the task leaves it the room; the prompt asks for 800 (B6).
+	// summaryTokens is what the model's answer may take, also where the server does
+	// not hold it to that, and what code keeps to where the task leaves it the room;
+	// the prompt asks for 800 (B6).
 	summaryTokens = 1_000
 	// summaryTemperature is low, since a summary reports facts (B6).
 	summaryTemperature = 0.3
@@ -186,7 +186,7 @@ func (p Session) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 	if err != nil {
 		return nil, err
 	}
-	form := sessionForm{round: s.round(o.previous) + 1, task: task(s.Thread), chained: o.previous != "", latest: s.requests(o.end, requestRoom(p.Limit(s)))}
+	form := sessionForm{round: s.round(o.previous) + 1, task: task(s.Thread), chained: o.previous != "", latest: s.requests(o.end, requestRoom(p.Limit(s)), 0), asked: s.requests(o.end, requestRoom(p.Limit(s)), wordsRoom(p.Limit(s)))}
 	model := &asker{s: s, model: p.Model, trust: p.Trust}
 	text, failure, err := written(ctx, model,
 		func() (string, error) { return p.ask(ctx, model, o, form) },
@@ -225,7 +225,8 @@ func (p Session) ask(ctx context.Context, model *asker, o *old, form sessionForm
 	return inParts(o.entries, o.previous, func(entries []entry, previous string) (string, error) {
 		user := fill(sessionUser, "{{previous}}", cmp.Or(previous, firstRound), "{{task}}", form.task, "{{messages}}", transcript(entries, sessionCuts),
 			"{{round}}", strconv.Itoa(form.round), "{{verbatim}}", verbatim)
-		return model.text(ctx, prompt.System{Text: sessionSystem}, user+model.s.instructions(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
+		text, err := model.text(ctx, prompt.System{Text: sessionSystem}, user+model.s.instructions(), &llm.Options{Temperature: &temperature, MaxOutput: summaryTokens, Timeout: p.Timeout})
+		return model.within(text, summaryTokens), err
 	})
 }
 
@@ -275,8 +276,9 @@ type sessionForm struct {
 	round   int
 	task    string
 	chained bool // it goes on from the summary of an earlier round
-	// latest is what the user asked for last, where that is hidden.
-	latest []summary.Item
+	// latest is what the user asked for first and last, asked all of it, where that is
+	// hidden.
+	latest, asked []summary.Item
 }
 
 // sessionSections are the sections in their order.
@@ -359,7 +361,7 @@ func (f sessionForm) answered(model *asker, g *summarize.Grounds, answer string,
 	}
 	texts[0] = f.task
 	texts[3] = joined(strings.Join(unsaid(strings.Join(texts, "\n"), f.latest), "\n"), texts[3])
-	texts[2] = strings.TrimLeft(texts[2]+"\n"+strings.Join(unsaid(strings.Join(texts, "\n"), sum.Constraints), "\n"), "\n")
+	texts[2] = strings.TrimLeft(texts[2]+"\n"+strings.Join(unsaid(strings.Join(texts, "\n"), slices.Concat(sum.Constraints, f.asked)), "\n"), "\n")
 	return f.write(texts), nil
 }
 

@@ -34,7 +34,7 @@ import (
 // the second compaction.
 //
 // The seed takes a model's text as it comes. Here only what stands on the
-// messages stays of it (see Trust), and what the user asked for first and last and
+// messages stays of it (see Trust), and what the user said and
 // the rules are added word for word, within the same limit.
 //
 // A model that fails does not matter: the summary is made by rule then, for a
@@ -243,7 +243,7 @@ func (l Timeline) plan(ctx context.Context, s *Situation) (*Fitted, error) {
 		}
 		return nil, fmt.Errorf("there is no cut point between the last summary and the newest blocks: %w", ErrNothing)
 	}
-	w := &timelineWriter{Timeline: l, ctx: ctx, asker: asker{s: s, model: l.Model, trust: l.Trust}}
+	w := &timelineWriter{Timeline: l, ctx: ctx, pruned: f.Plan, asker: asker{s: s, model: l.Model, trust: l.Trust}}
 	record, err := w.record(prev, blocks, from, at)
 	if err != nil {
 		return nil, err
@@ -330,6 +330,8 @@ type timelineWriter struct {
 	Timeline
 	ctx context.Context
 	asker
+	// pruned is the plan before the compaction, with the blocks in it that were just hidden.
+	pruned *plan.Plan
 	// failure is why the rule took the model's place, the first time.
 	failure error
 }
@@ -456,7 +458,8 @@ func (w *timelineWriter) byModel(task string, limit int, known string, messages 
 // something.
 func (w *timelineWriter) withUser(r *plan.Range, sum *summary.Summary, at, limit int) string {
 	text := joined(r.Text, r.TurnContext)
-	block := w.s.clip(userBlock(text, w.s.requests(at, min(limit, requestRoom(w.Limit(w.s)))), sum.Constraints), limit/2)
+	room := limit/2 - w.s.Counter.Text(userBlock(text, nil, sum.Constraints)) - 20
+	block := w.s.clip(userBlock(text, w.s.requests(at, min(limit, requestRoom(w.Limit(w.s))), room), sum.Constraints), limit/2)
 	if block == "" {
 		return r.Text
 	}

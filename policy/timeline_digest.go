@@ -53,14 +53,11 @@ func (w timelineWriter) digest(prev *plan.Summarization, sum *summary.Summary, f
 			artifact(plan.DigestArtifact{Path: f.Path, MIME: mimeOf(f.Path), Visibility: "internal"})
 		}
 	}
-	actions := plan.Actions{}
-	if w.s.Current != nil {
-		actions = w.s.Current.Actions()
-	}
+	actions := w.pruned.Actions()
 	for i := from; i < at; i++ {
 		m := uncopied.At(w.s.Thread, i)
 		if ref := actions[m.ID]; ref.Action == plan.Clear {
-			shown := w.s.Profile.Replacement(*m, w.s.Current.Record(ref), true)[0]
+			shown := w.s.Profile.Replacement(*m, w.pruned.Record(ref), true)[0]
 			text := shown.Text()
 			if r, ok := shown.Result(); ok {
 				text = r.Text()

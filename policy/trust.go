@@ -126,18 +126,43 @@ func (a *asker) filled(text string, sum *summary.Summary) string {
 // userHeading stands above what the user said word for word.
 const userHeading = "The user's words"
 
-// requests are what the user asked for first and last, word for word, as far as
-// it stands before the position end, where no message shows it any more. What
-// is longer than most bytes is cut in its middle.
-func (s *Situation) requests(end, most int) []summary.Item {
+// requests are what the user said, word for word and in order, as far as it stands before
+// the position end, where no message shows it any more: the first request and the last,
+// and of the others the newest that all together take at most room, in tokens. What is
+// longer than most bytes, such as pasted material, is cut in its middle first.
+func (s *Situation) requests(end, most, room int) []summary.Item {
+	said := func(i int) summary.Item {
+		return summary.Item{Text: clip.Middle(injected.Words(uncopied.At(s.Thread, i)), most)}
+	}
+	room >>= min(s.Harder, 16)
 	var out []summary.Item
-	for _, i := range s.firstAndLast(func(m *thread.Message) bool { return injected.Words(m) != "" }) {
+	bounds := s.firstAndLast(func(m *thread.Message) bool { return injected.Words(m) != "" })
+	for _, i := range bounds {
 		if i < end {
-			out = append(out, summary.Item{Text: clip.Middle(injected.Words(uncopied.At(s.Thread, i)), most)})
+			out = append(out, said(i))
+			room -= s.Counter.Text(out[len(out)-1].Text)
 		}
 	}
-	return out
+	if len(out) == 0 {
+		return nil
+	}
+	var between []summary.Item
+	for i := min(bounds[len(bounds)-1], end) - 1; i > bounds[0]; i-- {
+		if injected.Words(uncopied.At(s.Thread, i)) == "" {
+			continue
+		}
+		it := said(i)
+		if room -= s.Counter.Text(it.Text); room < 0 {
+			break
+		}
+		between = append(between, it)
+	}
+	slices.Reverse(between)
+	return slices.Insert(out, 1, between...)
 }
+
+// wordsRoom is what the user's words may take of a request of that many tokens.
+func wordsRoom(limit int) int { return limit / wordsShare }
 
 // requestRoom is how much of a request of the user's a summary shows at most, in
 // bytes: a sixteenth of what a request to the model may take.

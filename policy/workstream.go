@@ -28,7 +28,7 @@ import (
 // assistant said is summarized, and of tools only those on the allow-list (D4);
 // every entry is written so that it cannot begin a line, a heading or a role of
 // its own; of a model's answer only what stands on the messages is taken (see
-// Trust); what the user asked for first and last and the rules are added word for
+// Trust); what the user said and the rules are added word for
 // word under THE USER'S WORDS; a model's delta cannot pin anything. Where that is
 // not enough, set Role to thread.User.
 //

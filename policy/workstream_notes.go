@@ -138,17 +138,24 @@ func (w *workstreamStep) withUser(ctx context.Context, next workstreamNotes) (wo
 	}
 	next.summary.CurrentTask, next.summary.Constraints = sum.CurrentTask, sum.Constraints
 	var delta state.Delta
-	items := s.requests(s.Thread.Len()-len(w.tail), requestRoom(w.Limit(s)))
+	words, items := w.words()
 	for _, it := range sum.Constraints {
 		items = append(items, it)
+		words = append(words, it)
 		delta.ActiveConstraints.Set = append(delta.ActiveConstraints.Set, state.Item{Text: it.Text, By: "user", Pinned: true})
 	}
 	next.state = next.state.ApplyWithin(delta, w.Limits)
-	next.text = w.bounded(next.text, items)
+	next.text = w.bounded(next.text, words, items)
 	if more := joined(next.text, w.filled(next.text, &sum.Summary)); tokensOf(utf8.RuneCountInString(more)) <= w.RollupTokens {
 		next.text = more
 	}
 	return next, nil
+}
+
+// words is what the user said before the tail, and of that the first request and the last.
+func (w *workstreamStep) words() (all, requests []summary.Item) {
+	end, most := w.s.Thread.Len()-len(w.tail), requestRoom(w.Limit(w.s))
+	return w.s.requests(end, most, wordsRoom(min(w.Limit(w.s), w.RollupTokens))), w.s.requests(end, most, 0)
 }
 
 // leastQuote is how long a text must be to count as a quotation, in bytes.
@@ -214,9 +221,9 @@ func (w *workstreamStep) byRule(ctx context.Context) (workstreamNotes, error) {
 		return workstreamNotes{}, err
 	}
 	text := cmp.Or(sectionsOf(&sum).text(), "KEY FACTS:\n- Only tool calls came before; nothing was said.")
-	requests := w.s.requests(w.s.Thread.Len()-len(w.tail), requestRoom(w.Limit(w.s)))
+	said, items := w.words()
 	return workstreamNotes{
-		text: w.bounded(text, requests), summary: sum, state: w.prev.state.ApplyWithin(deltaOf(&sum), w.Limits),
+		text: w.bounded(text, said, items), summary: sum, state: w.prev.state.ApplyWithin(deltaOf(&sum), w.Limits),
 	}, nil
 }
 

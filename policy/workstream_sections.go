@@ -84,10 +84,10 @@ func (s workstreamSections) structured() summary.Summary {
 }
 
 // bounded is a text with what the user said above it, in no more than the rollup
-// bound (D6). Where that is too much the user's words take a third of it, and the
+// bound (D6). Where that is too much the most important of it, items, takes a third, and the
 // sections lose their oldest entries.
-func (w Workstream) bounded(text string, items []summary.Item) string {
-	whole := joined(userEntries(text, items), text)
+func (w Workstream) bounded(text string, said, items []summary.Item) string {
+	whole := joined(userEntries(text, said), text)
 	if tokensOf(utf8.RuneCountInString(whole)) <= w.RollupTokens {
 		return whole
 	}

@@ -58,12 +58,20 @@ func reads(t *testing.T, tools *toolpolicy.Registry, source func(step int) *thre
 
 // TestReplayableOverHTTP: a result whose source looks, by the newest word of the
 // client, as it did is cleared; one whose source has changed, or of which nothing
-// is known, or that is expensive to have again, is externalized. A7, A8, A9
+// is known, or that is expensive to have again, is externalized. Hash goes before ETag,
+// ETag before the time, the time before the version. A7, A8, A9
 func TestReplayableOverHTTP(t *testing.T) {
 	same := func(int) *thread.Determinism { return &thread.Determinism{ContentHash: "h"} }
 	changed := func(step int) *thread.Determinism {
 		return &thread.Determinism{ContentHash: fmt.Sprint(step / 10)}
 	}
+	at := func(d func(read int) thread.Determinism) func(int) *thread.Determinism {
+		return func(step int) *thread.Determinism {
+			looks := d(step / 10)
+			return &looks
+		}
+	}
+	word := func(read int) string { return fmt.Sprint("read ", read) }
 	costly := toolpolicy.New(map[string]toolpolicy.Policy{"Read": {ReplayCost: toolpolicy.Expensive}})
 	for _, tt := range []struct {
 		name    string
@@ -75,6 +83,17 @@ func TestReplayableOverHTTP(t *testing.T) {
 		{"changed since", nil, changed, false},
 		{"nothing is known", nil, nil, false},
 		{"the same, but expensive", costly, same, false},
+		{"another ETag, but the same hash", nil, at(func(n int) thread.Determinism { return thread.Determinism{ContentHash: "h", ETag: word(n)} }), true},
+		{"the same ETag, but another hash", nil, at(func(n int) thread.Determinism { return thread.Determinism{ContentHash: word(n), ETag: "e"} }), false},
+		{"the same ETag, and a later time", nil, at(func(n int) thread.Determinism { return thread.Determinism{ETag: "e", MTime: float64(1 + n)} }), true},
+		{"another ETag", nil, at(func(n int) thread.Determinism { return thread.Determinism{ETag: word(n), MTime: 1} }), false},
+		{"the same time", nil, at(func(n int) thread.Determinism { return thread.Determinism{MTime: 7, Version: word(n)} }), true},
+		{"a later time", nil, at(func(n int) thread.Determinism { return thread.Determinism{MTime: float64(1 + n), Version: "v"} }), false},
+		{"the same version", nil, at(func(int) thread.Determinism { return thread.Determinism{Version: "v"} }), true},
+		{"another version", nil, at(func(n int) thread.Determinism { return thread.Determinism{Version: word(n)} }), false},
+		{"nothing to compare", nil, at(func(n int) thread.Determinism {
+			return []thread.Determinism{{ContentHash: "h"}, {ETag: "e"}}[min(n, 1)]
+		}), false},
 	} {
 		p, aside := reads(t, tt.tools, tt.source)
 		// Of those that changed, what was read last is as it was.

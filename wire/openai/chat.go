@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -18,8 +19,9 @@ import (
 // ready to use and safe for concurrent use.
 //
 // How a body maps to a prompt:
-//   - The leading run of system and developer messages is Prompt.System; later
-//     ones are messages of role thread.System. Every other element is one
+//   - The leading run of system and developer messages is Prompt.System, up to a
+//     summary of ours (policy workstream says it in that role); later ones are
+//     messages of role thread.System. Every other element is one
 //     message. Frame.Position() counts from the first element that is not in
 //     Prompt.System, whose length is Source.System.
 //   - A part has Source.Raw where it has JSON of its own: the parts of a content
@@ -126,13 +128,15 @@ func chatReadMessages(array gjson.Result) (messages []thread.Message, system []p
 		}
 		room = e.Fields
 		if leading = leading && e.isSystem(); leading {
-			m := thread.Message{Parts: chatContent(e.Get("content"))}
-			from := chatSource(v.Raw)
-			for _, part := range m.Parts { // the last mark counts
-				from.Cache = cmp.Or(part.From().Cache, from.Cache)
+			m := thread.Message{Role: thread.System, Parts: chatContent(e.Get("content"))}
+			if leading = !ourform.Message(&m); leading {
+				from := chatSource(v.Raw)
+				for _, part := range m.Parts { // the last mark counts
+					from.Cache = cmp.Or(part.From().Cache, from.Cache)
+				}
+				system = append(system, prompt.System{Text: m.Text(), Role: e.role, Source: from})
+				return true
 			}
-			system = append(system, prompt.System{Text: m.Text(), Role: e.role, Source: from})
-			return true
 		}
 		m := d.message(&e)
 		m.Frame = thread.NewFrame(wire.Chat, v.Raw, i-len(system), 1, 1)

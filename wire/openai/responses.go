@@ -23,7 +23,8 @@ import (
 // built-in calls, …) become one assistant message, whose frame is the text from
 // the first of them to the last. Every *_output item is a tool message of its
 // own. System and developer messages at the start of the input, and the field
-// instructions, become prompt.System; later ones are system messages.
+// instructions, become prompt.System, up to a summary of ours (policy workstream says it
+// in that role); later ones are system messages.
 //
 // A part's Source.Raw is the whole item that it was read from. Where a message
 // item has several content parts, the item goes with the first of them, and

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/palimpsest-ai/palimpsest/internal/ourform"
 	"github.com/palimpsest-ai/palimpsest/internal/rawjson"
 	"github.com/palimpsest-ai/palimpsest/prompt"
 	"github.com/palimpsest-ai/palimpsest/thread"
@@ -69,11 +70,12 @@ func (r *responsesReader) item(it responsesItem, at int) {
 		content := it.Get("content")
 		switch role := it.Str("role"); role {
 		case "system", "developer":
-			if len(r.messages) == 0 && !r.collecting {
+			said := thread.Message{Role: thread.System, Parts: responsesContent(content, it.raw)}
+			if len(r.messages) == 0 && !r.collecting && !ourform.Message(&said) {
 				r.system = append(r.system, prompt.System{Text: responsesPlain(content), Role: role, Source: responsesSource(it.raw)})
 				return
 			}
-			r.alone(it, thread.System, responsesContent(content, it.raw))
+			r.alone(it, said.Role, said.Parts)
 		case "user":
 			r.alone(it, thread.User, responsesContent(content, it.raw))
 		case "assistant":
