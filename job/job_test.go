@@ -3,17 +3,17 @@ package job_test
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/palimpsest-ai/palimpsest/internal/leak"
 	"github.com/palimpsest-ai/palimpsest/job"
 	"github.com/palimpsest-ai/palimpsest/job/jobtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
 
 func TestMemory(t *testing.T) {
 	jobtest.TestQueue(t, func(_ testing.TB, h job.Handlers, o *job.Options) job.Queue { return job.NewMemory(h, o) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -154,21 +155,24 @@ func TestLoopFailures(t *testing.T) {
 // TestCanceled: a caller who gives up gets no note in place of a summary.
 func TestCanceled(t *testing.T) {
 	for _, p := range []policy.Policy{policy.Loop{Model: slow{}, Timeout: time.Hour, ContextLimit: loopLimit, MaxOutput: loopOutput}, policy.Session{Model: slow{}, Timeout: time.Hour, ContextLimit: small}} {
-		c, err := palimpsest.New(palimpsest.Config{Policy: p})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		th := c.Session("t")
-		if _, err := th.Append(t.Context(), due().Messages...); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := th.PrepareStep(ctx, palimpsest.Step{}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: %v", p.Name(), err)
-		}
-		cancel()
-		if got, err := th.Plans(t.Context()); err != nil || len(got) != 0 {
-			t.Errorf("%s: %d plans, %v", p.Name(), len(got), err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			c, err := palimpsest.New(palimpsest.Config{Policy: p})
+			if err != nil {
+				t.Fatal(err)
+			}
+			th := c.Session("t")
+			if _, err := th.Append(t.Context(), due().Messages...); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			begun := time.Now()
+			if _, err := th.PrepareStep(ctx, palimpsest.Step{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Minute {
+				t.Errorf("%s: %v after %v", p.Name(), err, time.Since(begun))
+			}
+			if got, err := th.Plans(t.Context()); err != nil || len(got) != 0 {
+				t.Errorf("%s: %d plans, %v", p.Name(), len(got), err)
+			}
+		})
 	}
 }

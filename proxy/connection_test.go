@@ -17,9 +17,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"go.uber.org/goleak"
-
 	"github.com/palimpsest-ai/palimpsest"
+	"github.com/palimpsest-ai/palimpsest/internal/leak"
 	"github.com/palimpsest-ai/palimpsest/proxy"
 	"github.com/palimpsest-ai/palimpsest/proxy/proxytest"
 	"github.com/palimpsest-ai/palimpsest/wire"
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 		serveChild(described)
 		return
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(int) { plainly.CloseIdleConnections(); http.DefaultClient.CloseIdleConnections() }))
+	os.Exit(leak.Main(m, plainly.CloseIdleConnections, http.DefaultClient.CloseIdleConnections))
 }
 
 func post(t testing.TB, url string, body []byte, header http.Header) *http.Response {

@@ -88,7 +88,9 @@ func (x *exchange) emulate() (*http.Response, error) {
 	m, err := guard(ctx, x.t.options.Deadline, func(ctx context.Context) (emulation, error) { return e.begin(ctx, body, emulated) })
 	if err != nil {
 		x.fault("native", err, nil)
-		m, err = guard(ctx, x.t.options.Deadline, func(context.Context) (emulation, error) { return e.stripped(body, emulated), nil })
+		// What goes out without this is refused: it takes its time, however short the deadline is.
+		patience := max(x.t.options.Deadline, defaultDeadline)
+		m, err = guard(ctx, patience, func(context.Context) (emulation, error) { return e.stripped(body, emulated), nil })
 		if err != nil {
 			x.fault("native", err, nil)
 		}

@@ -107,7 +107,8 @@ func (m *meter) book(used wire.Usage) {
 				x.fault("usage", fmt.Errorf("%w: %v", errPanic, p), s)
 			}
 		}()
-		if err := s.session.FinishStep(ctx, of, llm.Usage{Input: used.Input, Known: true}); err != nil {
+		// One that comes too late is of no harm: the next answer tells of its own.
+		if err := s.session.FinishStep(ctx, of, llm.Usage{Input: used.Input, Known: true}); err != nil && ctx.Err() == nil {
 			x.fault("usage", err, s)
 		}
 	}()

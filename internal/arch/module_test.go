@@ -196,6 +196,7 @@ var floors = map[string]arch.Package{
 	"internal/corpus":       {Support: true},
 	"internal/cputime":      {Support: true},
 	"internal/golden":       {Support: true},
+	"internal/leak":         {Support: true},
 	"internal/longwork":     {Support: true},
 	"internal/hostile":      {Support: true, External: []string{gjson, zstd, ws}},
 	"internal/threadgen":    {Support: true},

@@ -11,8 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/palimpsest-ai/palimpsest/internal/leak"
 	"github.com/palimpsest-ai/palimpsest/keyring"
 	"github.com/palimpsest-ai/palimpsest/plan"
 	"github.com/palimpsest-ai/palimpsest/store"
@@ -66,7 +65,7 @@ func writeHistory(ctx context.Context, k task, out io.Writer) error {
 	for range writers {
 		err = errors.Join(err, <-failed)
 	}
-	return errors.Join(err, o.close(), goleak.Find())
+	return errors.Join(err, o.close(), leak.Find())
 }
 
 type writer struct {

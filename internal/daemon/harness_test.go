@@ -13,16 +13,15 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/palimpsest-ai/palimpsest/api"
 	"github.com/palimpsest-ai/palimpsest/internal/daemon"
+	"github.com/palimpsest-ai/palimpsest/internal/leak"
 	"github.com/palimpsest-ai/palimpsest/store/postgres/pgtest"
 )
 
 func TestMain(m *testing.M) {
 	status := pgtest.Main(m)
-	if err := goleak.Find(); err != nil && status == 0 {
+	if err := leak.Find(); err != nil && status == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		status = 1
 	}

@@ -46,7 +46,7 @@ func (s *Server) answerMCP(w http.ResponseWriter, r *http.Request) {
 	}
 	p := problemOf(err)
 	seen.failed(p, err)
-	refuse(w, seen.id, p)
+	s.refuse(w, r, p)
 }
 
 func (s *Server) mayMCP(w http.ResponseWriter, r *http.Request) error {

@@ -55,10 +55,11 @@ func (s *Server) begin(tenant string) (end func(), err error) {
 	return end, nil
 }
 
-// refuse answers with a problem. Who is to ask again reads that only when all of the
-// request was taken: a connection that ends before is an error of the network to him.
+// refuse answers with a problem. Who is to ask again, or sends too much, reads that only
+// when all of the request was taken: a connection that ends before is an error of the
+// network to him.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *api.Problem) {
-	if p.RetryAfter > 0 {
+	if p.RetryAfter > 0 || p.Kind() == api.TooLarge {
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, s.config.Limits.Body))
 	}
 	if p.Kind() == api.OverQuota {

@@ -2,8 +2,8 @@ package daemon_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,7 +43,8 @@ func (f *flaky) Generate(context.Context, *prompt.Prompt, *llm.Options) (*llm.Re
 // two daemons on one PostgreSQL whose summarizer fails every second time, and then the
 // process that compacts one of them is dead. Each message is in the log once and shown
 // or summarized once, each plan goes on from the one before it, each compaction is told
-// once, and nobody waits longer than the failure of a model, or the lease. D8, D11, D12
+// once, and who waits for a job goes on when it has failed, or nobody speaks for it. D8,
+// D11, D12
 func TestWorkstreamOnTwoDaemons(t *testing.T) {
 	const threads, turns, lease = 4, 24, 200 * time.Millisecond
 	address := pgtest.Database(t)
@@ -51,6 +52,7 @@ func TestWorkstreamOnTwoDaemons(t *testing.T) {
 	w := policy.Workstream{Model: model, ContextSize: 4_000, OutputReserve: 300, SafetyMargin: 300}
 	var clients [2]*api.Client
 	var db *postgres.DB
+	var queue job.Queue
 	for n := range clients {
 		opened, err := postgres.Open(t.Context(), address, nil)
 		if err != nil {
@@ -58,24 +60,22 @@ func TestWorkstreamOnTwoDaemons(t *testing.T) {
 		}
 		t.Cleanup(func() { opened.Close() })
 		db = opened
-		var queue job.Queue
-		clients[n] = start(t, daemon.Config{Store: opened, Compactor: palimpsest.Config{Policy: w, Events: told}, Limits: daemon.Limits{Rate: 100_000},
+		// Without end: a step that waits for anything but the job hangs.
+		compactor := palimpsest.Config{Policy: w, Events: told, Patience: time.Hour}
+		clients[n] = start(t, daemon.Config{Store: opened, Compactor: compactor, Limits: daemon.Limits{Rate: 100_000},
 			Jobs: func(work job.Handlers, o *job.Options) (job.Queue, error) {
 				o.Lease, o.Backoff = lease, 10*time.Millisecond
 				q, err := river.OnPostgres(context.WithoutCancel(t.Context()), opened.Pool(), work, o)
+				if err != nil {
+					return nil, err
+				}
+				t.Cleanup(func() { q.Stop(context.Background()) })
 				queue = q
-				return q, err
+				return q, nil
 			}}).client(t, "")
-		t.Cleanup(func() { queue.Stop(context.Background()) })
 	}
-	var mu sync.Mutex
-	var waits []time.Duration
 	step := func(id string, n int, c *api.Client) {
-		begun := time.Now()
 		p, err := c.Prepare(t.Context(), id, api.Any, api.Step{API: wire.Chat, Messages: []neutral.Message{said("user", fmt.Sprintf("Turn %d of %s: why did the build fail?", n, id))}})
-		mu.Lock()
-		waits = append(waits, time.Since(begun))
-		mu.Unlock()
 		if err != nil {
 			t.Error(err)
 			return
@@ -100,33 +100,26 @@ func TestWorkstreamOnTwoDaemons(t *testing.T) {
 		})
 	}
 	all.Wait()
-	slices.Sort(waits)
-	t.Logf("%d steps, half of them under %v, the longest %v; the summarizer was asked %d times", len(waits), waits[len(waits)/2], waits[len(waits)-1], model.asked.Load())
-	if longest := waits[len(waits)-1]; longest > 10*time.Second {
-		t.Errorf("a step waited %v", longest)
-	}
+	t.Logf("the summarizer was asked %d times", model.asked.Load())
 	// Jobs that were put at the end of the last turns come to their end.
 	for k := range threads {
-		for {
-			th, err := clients[0].Thread(t.Context(), fmt.Sprint("thread-", k))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !th.Compacting {
-				break
-			}
+		err := job.ErrAbandoned // by a process that is held up, which is here too
+		for errors.Is(err, job.ErrAbandoned) {
+			err = queue.Wait(t.Context(), job.CompactKey("", fmt.Sprint("thread-", k)))
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
-	// A process took up a job and was killed.
+	// A process took up a job and was killed. Nobody takes it up for an hour.
 	if _, err := db.Pool().Exec(t.Context(), `INSERT INTO river_job (args, kind, max_attempts, attempt, attempted_at, attempted_by, state)
-		VALUES ('{"kind":"compact","key":"compact::thread-0"}', 'palimpsest', 2, 1, now(), '{dead}', 'running')`); err != nil {
+		VALUES ('{"kind":"compact","key":"compact::thread-0"}', 'palimpsest', 2, 1, now() + interval '1 hour', '{dead}', 'running')`); err != nil {
 		t.Fatal(err)
 	}
-	waits = nil
+	begun := time.Now()
 	step("thread-0", turns, clients[0])
-	t.Logf("beside a job whose process was killed: %v, the lease is %v", waits[0], lease)
-	if waits[0] < lease || waits[0] > lease+5*time.Second {
-		t.Errorf("the step waited %v", waits[0])
+	if waited := time.Since(begun); waited < lease {
+		t.Errorf("beside a job whose process was killed the step waited %v, the lease is %v", waited, lease)
 	}
 	plans := 0
 	for k := range threads {

@@ -36,9 +36,9 @@ func size() (n, share int) {
 	case os.Getenv("PALIMPSEST_HOSTILE") == "all":
 		return 1 << 20, 1
 	case corpus.Long():
-		return 128 << 10, 96
+		return 128 << 10, 48
 	}
-	return 32 << 10, 48
+	return 32 << 10, 96
 }
 
 // ceiling is what a case may take, from what an ordinary input of the same size takes

@@ -14,8 +14,9 @@ import (
 // ErrTaken is wrapped by the error about a socket at which another daemon answers.
 var ErrTaken = errors.New("another daemon has the socket")
 
-// endPatience is how long a process that listens no more may take to end.
-const endPatience = 2 * time.Second
+// endPatience is how long a process that listens no more may take to end: one that was
+// killed gives its memory back first.
+const endPatience = 10 * time.Second
 
 // Listen opens a socket that only its owner reaches, in a folder that only the owner
 // enters, which is made where it is not there. A socket that a killed daemon left is

@@ -182,11 +182,14 @@ func (q *Queue) find(ctx context.Context, key string) (*rivertype.JobRow, error)
 const look = 50 * time.Millisecond
 
 // Wait implements job.Queue. Whether the process that does the job is alive is seen
-// from what it says changing, so that the clocks of two machines are not compared.
+// from what it says changing, so that the clocks of two machines are not compared. Of
+// the time between two looks no more counts than a look takes: who was held up himself
+// has not seen that the other is silent.
 func (q *Queue) Wait(ctx context.Context, key string) error {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	var said, changed time.Time
+	var said, last time.Time
+	var silent time.Duration
 	for {
 		r, err := q.find(ctx, key)
 		switch {
@@ -196,14 +199,17 @@ func (q *Queue) Wait(ctx context.Context, key string) error {
 			return err
 		case r.State == rivertype.JobStateRetryable && time.Until(r.ScheduledAt) > job.Soon:
 			return nil
-		case r.State != rivertype.JobStateRunning || r.AttemptedAt == nil || !r.AttemptedAt.Equal(said) || changed.IsZero():
-			changed = time.Now()
+		case r.State != rivertype.JobStateRunning || r.AttemptedAt == nil || !r.AttemptedAt.Equal(said):
+			silent = 0
 			if r.AttemptedAt != nil {
 				said = *r.AttemptedAt
 			}
-		case time.Since(changed) > q.options.Lease:
-			return fmt.Errorf("river.Wait(%s): %w", key, job.ErrAbandoned)
+		default:
+			if silent += min(time.Since(last), 2*look); silent > q.options.Lease {
+				return fmt.Errorf("river.Wait(%s): %w", key, job.ErrAbandoned)
+			}
 		}
+		last = time.Now()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

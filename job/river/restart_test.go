@@ -27,7 +27,7 @@ func TestRestart(t *testing.T) {
 			close(quarter)
 		}
 		return nil
-	}}, &job.Options{Attempts: 10, Backoff: time.Millisecond})
+	}}, &job.Options{Attempts: 10, Backoff: time.Millisecond, Lease: short})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,16 +2,16 @@ package anthropic_test
 
 import (
 	"net/http"
+	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/palimpsest-ai/palimpsest/internal/leak"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/anthropic"
 	"github.com/palimpsest-ai/palimpsest/llm/llmtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
 
 func TestGenerator(t *testing.T) {
 	llmtest.TestGenerator(t, func(tb testing.TB, url string, hc *http.Client, r llm.Retry) llm.Generator {

@@ -44,8 +44,9 @@ func newRelay(t *testing.T, address string) *relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := u.Host
-	u.Host = l.Addr().String()
+	q := u.Query()
+	q.Del("host")
+	u.Host, u.RawQuery = l.Addr().String(), q.Encode()
 	r := &relay{address: u.String()}
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -54,7 +55,7 @@ func newRelay(t *testing.T, address string) *relay {
 			if err != nil {
 				return
 			}
-			all.Go(func() { r.pass(client, server) })
+			all.Go(func() { r.pass(client) })
 		}
 	})
 	t.Cleanup(func() {
@@ -66,9 +67,9 @@ func newRelay(t *testing.T, address string) *relay {
 	return r
 }
 
-func (r *relay) pass(client net.Conn, address string) {
+func (r *relay) pass(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("tcp", address)
+	server, err := net.Dial("unix", pgtest.Current().Socket())
 	if err != nil {
 		return
 	}

@@ -1,17 +1,17 @@
 package sqlite_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/palimpsest-ai/palimpsest/internal/leak"
 	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/store/sqlite"
 	"github.com/palimpsest-ai/palimpsest/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
 
 func open(tb testing.TB, path string, o *sqlite.Options) *sqlite.DB {
 	tb.Helper()

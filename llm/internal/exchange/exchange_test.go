@@ -6,17 +6,17 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/palimpsest-ai/palimpsest/internal/leak"
 	"github.com/palimpsest-ai/palimpsest/internal/retry"
 	"github.com/palimpsest-ai/palimpsest/llm"
 	"github.com/palimpsest-ai/palimpsest/llm/internal/exchange"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(leak.Main(m)) }
 
 // post sends one request to a server that answers with a handler.
 func post(t *testing.T, handle http.HandlerFunc, c exchange.Config, read exchange.Read) error {

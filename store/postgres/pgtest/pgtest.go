@@ -1,8 +1,8 @@
 //go:build unix
 
 // Package pgtest starts a PostgreSQL server for tests: a private one, in a
-// directory of its own, that listens on a socket and a free port of the loopback
-// and is gone when the tests are.
+// directory of its own, that listens on a socket there and is gone when the tests
+// are.
 //
 //	func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 //
@@ -16,14 +16,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -37,7 +36,6 @@ const Require = "PALIMPSEST_REQUIRE_POSTGRES"
 // Server is a running server. Make one with Start.
 type Server struct {
 	dir, bin string
-	port     int
 	account  *syscall.Credential
 	sync     bool
 }
@@ -89,8 +87,12 @@ func Current() *Server { return running.server }
 
 // Address is that of one of the server's databases.
 func (s *Server) Address(database string) string {
-	return fmt.Sprintf("postgres://tester@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
+	return fmt.Sprintf("postgres://tester@/%s?host=%s&sslmode=disable", database, url.QueryEscape(s.dir))
 }
+
+// Socket is the path of the socket that the server listens on. A port of the loopback
+// would be free when it is looked for, and another program's when the server comes.
+func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") }
 
 func (s *Server) exec(tb testing.TB, statement string) {
 	tb.Helper()
@@ -131,25 +133,26 @@ func Start(o *Options) (_ *Server, err error) {
 	if err := s.run("initdb", "--pgdata="+s.data(), "--username=tester", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"); err != nil {
 		return nil, err
 	}
-	if s.port, err = freePort(); err != nil {
-		return nil, err
-	}
 	return s, s.Resume()
 }
 
 // Resume starts a server that was stopped, with the data that it had.
 func (s *Server) Resume() error {
-	options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -c port=%d -c unix_socket_directories=%s -c max_connections=200", s.port, s.dir)
+	options := fmt.Sprintf("-c listen_addresses= -c port=5432 -c unix_socket_directories=%s -c max_connections=200", s.dir)
 	if !s.sync {
 		options += " -c fsync=off -c full_page_writes=off"
 	}
-	return s.run("pg_ctl", "--pgdata="+s.data(), "--log="+filepath.Join(s.dir, "log"), "--options="+options, "--wait", "start")
+	return s.run("pg_ctl", "--pgdata="+s.data(), "--log="+filepath.Join(s.dir, "log"), "--options="+options, "--wait", patience, "start")
 }
 
 // Halt stops the server at once, as a crash does.
 func (s *Server) Halt() error {
-	return s.run("pg_ctl", "--pgdata="+s.data(), "--mode=immediate", "--wait", "stop")
+	return s.run("pg_ctl", "--pgdata="+s.data(), "--mode=immediate", "--wait", patience, "stop")
 }
+
+// patience is how long the server may take to start or stop, in seconds, however busy
+// the machine is.
+const patience = "--timeout=600"
 
 // Stop stops the server and removes all that it had.
 func (s *Server) Stop() error { return errors.Join(s.Halt(), os.RemoveAll(s.dir)) }
@@ -243,14 +246,4 @@ func account() (*syscall.Credential, error) {
 		failed = errors.Join(failed, err)
 	}
 	return nil, fmt.Errorf("no account to run it as: %w", failed)
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	_, port, _ := strings.Cut(l.Addr().String(), ":")
-	return strconv.Atoi(port)
 }
