@@ -48,7 +48,7 @@ for ((i = 0; i < ${#packages[@]}; i += 2)); do
   # The lines of docs/agents.md, and a headless run.
   case $name in
   claude)
-    setup=("$bin" mcp add palimpsest -- palimpsest mcp)
+    setup=("$bin" mcp add --scope user palimpsest -- palimpsest mcp)
     cmd=("$bin" -p --model claude-sonnet-4-5 --dangerously-skip-permissions "$task") ;;
   codex)
     setup=("$bin" mcp add palimpsest -- palimpsest mcp)
@@ -58,7 +58,7 @@ for ((i = 0; i < ${#packages[@]}; i += 2)); do
     vars+=(OPENCODE_CONFIG_CONTENT="{\"provider\":{\"anthropic\":{\"options\":{\"baseURL\":\"$base/v1\"}}}}")
     cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
   gemini)
-    setup=("$bin" mcp add palimpsest palimpsest mcp)
+    setup=("$bin" mcp add --scope user palimpsest palimpsest mcp)
     echo '{"security":{"auth":{"selectedType":"gemini-api-key"}}}' >"$log/home/.gemini/settings.json"
     cmd=("$bin" --yolo -m gemini-2.5-pro -p "$task") ;;
   esac
