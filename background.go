@@ -67,8 +67,8 @@ func (c *Compactor) Work(ctx context.Context, j job.Job) error {
 	s := c.Session(a.Thread).beside()
 	l, err := s.load(ctx)
 	if err == nil {
-		step := Step{Base: &prompt.Prompt{Model: a.Model}, Profile: a.Profile, Window: a.Window, Output: a.Output, Budget: a.Budget}
-		_, err = s.compactNow(ctx, l, step, how{fixed: a.Fixed, usage: a.Usage, attempt: j.Attempt, attempts: j.Attempts}, c.soon)
+		step := Step{Base: &prompt.Prompt{Model: a.Model}, Profile: a.Profile, Window: a.Window, Output: a.Output, Budget: a.Budget, Fixed: a.Fixed}
+		_, err = s.compactNow(ctx, l, step, how{usage: a.Usage, attempt: j.Attempt, attempts: j.Attempts}, c.soon)
 	}
 	if err != nil && !errors.Is(err, policy.ErrNothing) {
 		return fmt.Errorf("palimpsest.Work(%s): %w", j.Key, err)

@@ -32,9 +32,10 @@ type cached struct {
 	// weighed is what Memory counts of it, in bytes, beside cachedBytes.
 	weighed atomic.Int64
 
-	calibration stored    // held with the turn
-	rested      time.Time // until when the provider is not asked for sizes; held with the turn
-	told        int       // the version of the plan that the monitor knows; held with the turn
+	calibration stored             // held with the turn
+	step        document[lastStep] // held with the turn
+	rested      time.Time          // until when the provider is not asked for sizes; held with the turn
+	told        int                // the version of the plan that the monitor knows; held with the turn
 
 	removed    removed
 	rehydrator *rehydrate.Rehydrator // nil: nothing comes back by itself

@@ -2,13 +2,10 @@ package palimpsest
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"math"
 	"time"
 
 	"github.com/palimpsest-ai/palimpsest/policy"
-	"github.com/palimpsest-ai/palimpsest/store"
 	"github.com/palimpsest-ai/palimpsest/summarize"
 	"github.com/palimpsest-ai/palimpsest/thread"
 )
@@ -59,12 +56,10 @@ func (c calibration) own() float64 { return c.factor(c.Position, c.Version) }
 // conversations, by id.
 const calibrationKind = "calibration"
 
-// stored is the newest calibration, and what the documents have of it.
+// stored is the newest calibration, and the document that keeps one.
 type stored struct {
-	newest  calibration
-	looked  bool // the documents were asked
-	version int  // of the document
-	kept    calibration
+	newest calibration
+	document[calibration]
 }
 
 // calibration is the newest that is known, from a process before this one too.
@@ -72,21 +67,11 @@ type stored struct {
 // without a correction. The turn is held.
 func (s *Session) calibration(ctx context.Context) calibration {
 	c, documents := &s.cached().calibration, s.c.config.Documents
-	if documents == nil || c.looked {
+	if documents == nil || c.looked || c.read(ctx, documents, calibrationKind, s.id) != nil {
 		return c.newest
 	}
-	d, err := documents.Document(ctx, calibrationKind, s.id)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return c.newest
-	}
-	c.looked = true
-	var kept calibration
-	if err != nil || json.Unmarshal(d.Body, &kept) != nil {
-		return c.newest
-	}
-	c.version, c.kept = d.Version, kept
 	if c.newest.Input == 0 {
-		c.newest = c.kept
+		c.newest = c.value
 	}
 	return c.newest
 }
@@ -102,25 +87,10 @@ func (s *Session) calibrate(ctx context.Context, now calibration) {
 	}
 	c, documents := &s.cached().calibration, s.c.config.Documents
 	c.newest = now
-	if documents == nil || c.looked && now.Version == c.kept.Version && now.own() == c.kept.own() {
+	if documents == nil || c.looked && now.Version == c.value.Version && now.own() == c.value.own() {
 		return
 	}
-	body, err := json.Marshal(now)
-	if err != nil {
-		return
-	}
-	for range 2 { // another process may have kept its own meanwhile
-		next, err := documents.Put(ctx, store.Document{Kind: calibrationKind, ID: s.id, Version: c.version, Body: body})
-		var conflict *store.ConflictError
-		if errors.As(err, &conflict) {
-			c.version = conflict.Have
-			continue
-		}
-		if err == nil {
-			c.looked, c.version, c.kept = true, next, now
-		}
-		return
-	}
+	c.put(ctx, documents, calibrationKind, s.id, now)
 }
 
 const (

@@ -93,6 +93,9 @@ type Request struct {
 	Base *prompt.Prompt
 	// Budget bounds the whole request (system, tools and messages), in tokens.
 	Budget int
+	// Fixed is what system and tools take, in tokens, where Base does not hold them; 0
+	// where it does.
+	Fixed int
 	// Profile is the provider that will read the prompt.
 	Profile render.Profile
 }
@@ -176,7 +179,11 @@ func (c *Compactor) request(ctx context.Context, q Request) (policy.Situation, e
 	s := c.Session(q.Thread.ID())
 	k := s.cached()
 	defer c.config.Memory.grew(s, k)
-	return c.given(ctx, q.Thread, &base, q.Profile, k.sizes)
+	given, err := c.given(ctx, q.Thread, &base, q.Profile, k.sizes)
+	if q.Fixed > 0 {
+		given.Fixed, given.SentFixed = q.Fixed, q.Fixed
+	}
+	return given, err
 }
 
 func result(s *policy.Situation, whole, f *policy.Fitted) *Result {

@@ -79,6 +79,9 @@ type Step struct {
 	// smaller than that. With neither Window nor Budget only the policy's own
 	// limits hold.
 	Window, Output, Budget int
+	// Fixed is what system and tools take, in tokens, where Base does not hold them; 0
+	// where it does.
+	Fixed int
 	// Agent asks the model that the agent itself talks to, with the agent's own
 	// credentials: summarizers in which an llm.Agent stands ask it. It is kept nowhere;
 	// a job has none. May be nil.

@@ -23,7 +23,6 @@ type how struct {
 	forced       bool         // compact, whether it is due or not
 	refused      int          // how often the provider has refused the step
 	instructions string       // what the user wants summaries to keep in mind
-	fixed        int          // what stands around the messages, in tokens, where a job has only its size
 	usage        *calibration // what the provider counted, as a job was told
 
 	attempt, attempts int // of a job; both 0 in a step
@@ -68,8 +67,8 @@ func (s *Session) given(ctx context.Context, l loaded, step Step, how how) (poli
 		return given, err
 	}
 	given.Sent, given.SentFixed = sent, s.c.stands.Prompt(sent)
-	if how.fixed > 0 {
-		given.Fixed, given.SentFixed = how.fixed, how.fixed
+	if step.Fixed > 0 {
+		given.Fixed, given.SentFixed = step.Fixed, step.Fixed
 	}
 	given.Name = s.c.namer(ctx)
 	if p, ok := policy.As[policy.Caching](s.c.config.Policy); ok {

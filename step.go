@@ -255,5 +255,6 @@ func (s *Session) render(ctx context.Context, l loaded, at *policy.Situation, p 
 	s.tellPrepared(ctx, at, f, tokens)
 	s.indexAhead(ctx, at.Thread, p, l.version)
 	out.counted = calibration{Position: at.Thread.Len(), Version: l.version, Tokens: float64(tokens) / l.usage.factor(l.log.Len(), l.version)}
+	s.keepStep(ctx, step, s.c.stands.Prompt(at.Base))
 	return out, nil
 }

@@ -39,13 +39,14 @@ type Step struct {
 	// policy keeps or, where the conversation takes less, to half of it. Other
 	// operations refuse it.
 	Force bool `json:"force,omitempty"`
+	// Instructions are what the user wants the summaries of a compaction to keep in
+	// mind: of compact, and of prepare with Force. Other operations refuse them.
+	Instructions string `json:"instructions,omitempty"`
 }
 
 // Compact asks for a compaction now. The step must bring no messages.
 type Compact struct {
 	Step
-	// Instructions are what the user wants the summaries to keep in mind.
-	Instructions string `json:"instructions,omitempty"`
 	// Policy makes the plan in place of the daemon's own, by its name. Favor is what
 	// the policy auto favours: quality, balanced or cost.
 	Policy string `json:"policy,omitempty"`

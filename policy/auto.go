@@ -215,6 +215,9 @@ func (a Auto) target(s *Situation) int {
 	if hard := s.share(a.Hard); hard > 0 && target >= hard {
 		target = hard / 2
 	}
+	if s.Harder > 0 {
+		target = min(target, s.Prompt) // the model reads less than it was thought to
+	}
 	for range s.Harder {
 		target = int(float64(target) * harderBy)
 	}

@@ -230,6 +230,27 @@ func withSummarizer(s *policy.Situation) *policy.Situation {
 	return s
 }
 
+// TestRefusedInALargeWindow: a request that the provider refused is made smaller, however
+// large the window of the model was thought to be.
+func TestRefusedInALargeWindow(t *testing.T) {
+	messages := []thread.Message{speak(thread.User, "Read everything.")}
+	for n := range 30 {
+		id := fmt.Sprintf("c%d", n)
+		messages = append(messages, callTool(id, "Read", fmt.Sprintf(`{"file_path":"f%d.go"}`, n), "Next."), answerTool(id, "Read", buildLog(30)))
+	}
+	s := withSummarizer(stateOf(t, threadOf(t, messages...), nil))
+	s.Window, s.Budget, s.Forced = 1_000_000, 0, true
+	for s.Harder = 1; s.Harder < 4; s.Harder++ {
+		f, err := policy.Auto{}.Plan(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Tokens >= s.Prompt*3/4 {
+			t.Errorf("refused %d times: %d tokens of %d are left", s.Harder, f.Tokens, s.Prompt)
+		}
+	}
+}
+
 // TestLargeFixedParts: where system and tools alone are more than the target, the
 // rest is compacted to what fits below the hard mark, and not left as it is.
 func TestLargeFixedParts(t *testing.T) {

@@ -20,6 +20,8 @@ if [[ ${1:-} != --inside ]]; then
     mkdir -p "$dir" && echo '{"private":true}' >"$dir/package.json"
     (cd "$dir" && npm install --cache "$work/cache" --no-audit --no-fund --loglevel=error "${packages[i + 1]}") >"$dir/install.log" 2>&1
   done
+  mkdir -p "$work/inspector" && echo '{"private":true}' >"$work/inspector/package.json"
+  (cd "$work/inspector" && npm install --cache "$work/cache" --no-audit --no-fund --loglevel=error "@modelcontextprotocol/inspector@0.15.0") >"$work/inspector/install.log" 2>&1
   inside=(bash "$here/mcp.sh" --inside "$work")
   if unshare -rn true 2>/dev/null; then
     unshare -rn bash -c 'ip link set lo up && exec "$@"' - "${inside[@]}"
@@ -48,7 +50,7 @@ for ((i = 0; i < ${#packages[@]}; i += 2)); do
   # The lines of docs/agents.md, and a headless run.
   case $name in
   claude)
-    setup=("$bin" mcp add palimpsest -- palimpsest mcp)
+    setup=("$bin" mcp add --scope user palimpsest -- palimpsest mcp)
     cmd=("$bin" -p --model claude-sonnet-4-5 --dangerously-skip-permissions "$task") ;;
   codex)
     setup=("$bin" mcp add palimpsest -- palimpsest mcp)
@@ -58,7 +60,7 @@ for ((i = 0; i < ${#packages[@]}; i += 2)); do
     vars+=(OPENCODE_CONFIG_CONTENT="{\"provider\":{\"anthropic\":{\"options\":{\"baseURL\":\"$base/v1\"}}}}")
     cmd=("$bin" run -m anthropic/claude-sonnet-4-5 "$task") ;;
   gemini)
-    setup=("$bin" mcp add palimpsest palimpsest mcp)
+    setup=("$bin" mcp add --scope user palimpsest palimpsest mcp)
     echo '{"security":{"auth":{"selectedType":"gemini-api-key"}}}' >"$log/home/.gemini/settings.json"
     cmd=("$bin" --yolo -m gemini-2.5-pro -p "$task") ;;
   esac
@@ -67,3 +69,17 @@ for ((i = 0; i < ${#packages[@]}; i += 2)); do
   kill -TERM $server && wait $server || true
   cat "$log/row"
 done
+
+# The reference inspector asks for the tools and calls one, over both transports.
+vars=(PATH="$PATH" HOME="$work/mcp-claude/home")
+env -i "${vars[@]}" "$work/palimpsest" serve --listen 127.0.0.1:0 --store memory: 2>"$work/serve.log" &
+server=$!
+until at=$(grep -o -m1 'http://127\.0\.0\.1:[0-9]*' "$work/serve.log"); do sleep 0.1; done
+for target in "$work/palimpsest mcp" "$at/mcp --transport http"; do
+  # shellcheck disable=SC2086 # words of a command
+  inspect() { env -i "${vars[@]}" timeout 60 "$work/inspector/node_modules/.bin/mcp-inspector" --cli $target "$@"; }
+  tools=$(inspect --method tools/list | grep -c '^      "name"' || true)
+  called=$(inspect --method tools/call --tool-name sessions | grep -c '"isError": true' || true)
+  echo "inspector 0.15.0, ${target##* }: $tools tools, $called errors"
+done
+kill -TERM $server && wait $server || true

@@ -15,11 +15,13 @@
 #          claude, codex, pi and opencode
 # TURN     parts after which OpenClaw's user has to ask for more; 0: one long turn (4)
 # CLAUDE   the version of Claude Code (2.1.329)
+# DAEMON   what is wrong with the daemon of a plugin: killed (again and again), missing,
+#          full (its disk, at 1 MB), or old: the program OLD stands in its place
 # LIMIT    seconds that one run may take (300)
 # WORK     a folder to install into and keep, instead of one that is removed
 set -euo pipefail
 
-steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-300} ways=${WAYS:-direct proxy} turn=${TURN:-4}
+steps=${STEPS:-60} window=${WINDOW:-60000} trouble=${TROUBLE:-1} limit=${LIMIT:-300} ways=${WAYS:-direct proxy} turn=${TURN:-4} wrong=${DAEMON:-}
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 
 # What is installed, on Node 20 or later: the name here, and the packages.
@@ -72,8 +74,8 @@ if [[ ${1:-} != --inside ]]; then
   done
   # Loopback only, where the system lets us: a network of our own without a way out.
   inside=(bash "$here/run.sh" --inside "$work" "${agents[@]}")
-  if unshare -rn true 2>/dev/null; then
-    unshare -rn bash -c 'ip link set lo up && exec "$@"' - "${inside[@]}"
+  if unshare -rnm true 2>/dev/null; then
+    unshare -rnm bash -c 'ip link set lo up && exec "$@"' - "${inside[@]}"
   else
     echo "no network namespace here: the agents could reach more than loopback" >&2
     "${inside[@]}"
@@ -150,7 +152,14 @@ END
     [[ $agent != claude ]] || agent=claude-code
     runtime=$(mktemp -d) # a socket's path is short
     own+=(XDG_RUNTIME_DIR="$runtime" PALIMPSEST_LOG_LEVEL=info)
-    env -i PATH="$work/claude/node_modules/.bin:$PATH" HOME="$2" "${quiet[@]}" "$work/palimpsest" plugin install "$agent" >/dev/null
+    local program=${2%/home}/palimpsest data=$2/.local/share/palimpsest
+    cp "$work/palimpsest" "$program"
+    env -i PATH="$work/claude/node_modules/.bin:$PATH" HOME="$2" "${quiet[@]}" "$program" plugin install "$agent" >/dev/null
+    case $wrong in
+    missing) rm "$program" ;;
+    old) cp "$OLD" "$program" ;;
+    full) mkdir -p "$data" && mount -t tmpfs -o size=1m none "$data" ;;
+    esac
     ;;
   esac
 }
@@ -203,10 +212,14 @@ one() {
     codex*) run=("${cmd[0]}" -c "openai_base_url=\"$base/v1\"" "${cmd[@]:1}") ;;
     esac
   fi
+  if [[ $name == *-plugin && $wrong == killed ]]; then
+    while sleep 1; do pgrep -f "^$log/palimpsest " | xargs -r kill -KILL && echo killed || true; done >"$log/killed" 2>/dev/null &
+    server+=($!)
+  fi
   (cd "$log/task" && env -i "${vars[@]}" \
     timeout "$limit" "${run[@]}" </dev/null >"$log/out" 2>"$log/err") || status=$?
   if [[ $name == *-plugin ]]; then
-    XDG_RUNTIME_DIR=$runtime "$work/palimpsest" daemon stop >/dev/null
+    XDG_RUNTIME_DIR=$runtime "$work/palimpsest" daemon stop >/dev/null || true
     rm -rf "$runtime"
     compactions=$(grep -c 'msg="compacted ' "$log/home/.local/share/palimpsest/daemon.log" || true)
   fi

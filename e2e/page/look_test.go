@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // TestLooks: the page at three widths in both themes, without a scroll bar across. The
@@ -33,6 +35,31 @@ func TestLooks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLooksServed: what a daemon serves on a telephone: the lists, a preview, and the plans
+// with what can be done with them.
+func TestLooksServed(t *testing.T) {
+	d, id := kept(t)
+	p := open(t, d.url+"/", 400, 800, true)
+	whole := func(name string) {
+		t.Helper()
+		p.shoot("served-400-" + name)
+		if eval[bool](p, `document.documentElement.scrollWidth > innerWidth || [...document.querySelectorAll('#home > section, .plans')].some((e) => e.scrollWidth > e.clientWidth + 1)`) {
+			t.Errorf("%s: something is wider than the window", name)
+		}
+	}
+	p.until(`document.querySelectorAll('#threads button').length === 1 && document.querySelectorAll('#sessions button').length === 1`)
+	whole("home")
+	p.do(chromedp.Navigate(d.url + "/#/thread/" + id))
+	p.until(`!document.querySelector('#session').hidden && document.querySelector('.sum')`)
+	p.click("#try-open")
+	p.until(`document.querySelector('#try-policy').options.length > 3`)
+	whole("preview")
+	p.click("#tab-time")
+	p.until(`document.querySelectorAll('#plans [data-compare]').length === 1`)
+	p.do(chromedp.ScrollIntoView("#plans [data-compare]", chromedp.ByQuery))
+	whole("time")
 }
 
 // TestPicture makes the picture of the README, where PALIMPSEST_PICTURE names a file.

@@ -120,9 +120,9 @@ export default {
       // shows it. Where that is nothing, OpenClaw compacts as it does without us.
       async compact(params) {
         try {
-          const { sessionId, tokenBudget } = params
+          const { sessionId, tokenBudget, customInstructions: instructions } = params
           const before = await asked({ sessionId, tokenBudget })
-          const after = await asked({ sessionId, tokenBudget }, { force: true })
+          const after = await asked({ sessionId, tokenBudget }, { force: true, instructions })
           if (JSON.stringify(before) === JSON.stringify(after)) throw new Error('there is nothing to take out')
           return { ok: true, compacted: true, result: { tokensBefore: params.currentTokenCount ?? 0 } }
         } catch (err) {

@@ -115,7 +115,7 @@ export default function (pi) {
   pi.on('session_before_compact', (event, ctx) =>
     tried(ctx, async () => {
       const projected = ctx.sessionManager.buildSessionProjection().entries
-      const edits = await asked(projected, ctx, { force: true })
+      const edits = await asked(projected, ctx, { force: true, instructions: event.customInstructions })
       return { compaction: summed(projected.map(p => p.sourceEntry), edits, event.preparation.tokensBefore) }
     }),
   )

@@ -37,6 +37,7 @@ const (
 var floors = map[string]arch.Package{
 	// 7: programs.
 	"cmd/palimpsest":  {Floor: 7, Same: []string{"internal/cli"}},
+	"packaging/sbom":  {Floor: 7},
 	"internal/cli":    {Floor: 7, Same: []string{"internal/choice", "internal/config", "internal/daemon", "internal/mcp", "internal/sessions", "internal/web", "store/dsn"}, External: []string{cobra, pflag, gjson}},
 	"internal/config": {Floor: 7, External: []string{goyaml}},
 	"internal/daemon": {Floor: 7, Same: []string{"internal/mcp", "internal/web", "store/mem"}, External: []string{prometheus}},

@@ -138,12 +138,23 @@ func (k *kept) view(ctx context.Context, name string) (*view.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := palimpsest.New(palimpsest.Config{Counter: counter})
+	c, err := palimpsest.New(palimpsest.Config{Counter: counter, Documents: k.tenant.Documents})
 	if err != nil {
 		return nil, err
 	}
-	shown := web.Shown{Thread: log, Version: info.Plans, Counter: counter, Texts: maxPageTexts}
-	if shown.Result, err = c.Render(nil, palimpsest.Request{Thread: log}); err != nil {
+	last, err := c.Session(name).LastStep(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shown := web.Shown{
+		Thread: log, Version: info.Plans, Counter: counter, Texts: maxPageTexts,
+		Window: last.Window, Budget: last.Budget, Unkept: last.Fixed,
+	}
+	if last.Base != nil {
+		shown.Model, _ = token.Models().Find(last.Base.Model) // one that is not known has no prices
+	}
+	request := palimpsest.Request{Thread: log, Base: last.Base, Fixed: last.Fixed, Profile: last.Profile}
+	if shown.Result, err = c.Render(nil, request); err != nil {
 		return nil, err
 	}
 	shown.Result.Plan = &plan.Plan{}
@@ -152,7 +163,7 @@ func (k *kept) view(ctx context.Context, name string) (*view.View, error) {
 		if err != nil {
 			return nil, err
 		}
-		res, err := c.Render(p, palimpsest.Request{Thread: log})
+		res, err := c.Render(p, request)
 		if err != nil {
 			continue // it does not hold for the log as it is now
 		}

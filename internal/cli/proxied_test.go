@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/palimpsest-ai/palimpsest/api/view"
 	"github.com/palimpsest-ai/palimpsest/wire/anthropic"
 )
 
@@ -47,6 +49,56 @@ func TestOutcomeOfAgent(t *testing.T) {
 	}
 	if status, _, text := ask(t, thread, `{"task":"meh"}`); status != http.StatusBadRequest {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// TestPageAfterRestart: what the agent last asked for is known to the page of a
+// conversation behind the proxy, and to that of the next process too: the model with its
+// prices, the window, and what system prompt and tools took.
+func TestPageAfterRestart(t *testing.T) {
+	dir := alone(t)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":2}}`)
+	}))
+	defer upstream.Close()
+	args := []string{"--store", "sqlite:" + filepath.Join(dir, "p.db"), "--anthropic-upstream", upstream.URL, "--window", "30000"}
+	looked := func(address, thread string) (v view.View) {
+		answer, err := http.Get(address + "/v1/threads/" + thread + "/view")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		if err := json.NewDecoder(answer.Body).Decode(&v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	address, stop := running(t, args...)
+	ask(t, address+"/v1/messages", longTalk(1))
+	_, header, _ := ask(t, address+"/v1/messages", longTalk(40))
+	thread := header.Get("X-Palimpsest-Thread")
+	was := looked(address, thread)
+	stop()
+	address, stop = running(t, args...)
+	defer stop()
+	is := looked(address, thread)
+	for when, v := range map[string]view.View{"before": was, "after": is} {
+		head := v.Prompt[0]
+		if v.Model != "claude-sonnet-4-5" || v.Window != 30_000 || !v.Cached || v.Steps[len(v.Steps)-1].SentUSD == 0 || head.Role != "system" || head.Tokens < 20 || v.Fixed != head.Tokens {
+			t.Errorf("%s the restart: model %q, window %d, prices %v, %d tokens fixed, first in the prompt %+v", when, v.Model, v.Window, v.Cached, v.Fixed, head)
+		}
+	}
+	if was.Before != is.Before || was.After != is.After || was.PlanVersion != 1 {
+		t.Errorf("%d → %d tokens before the restart, %d → %d after it, plan %d", was.Before, was.After, is.Before, is.After, was.PlanVersion)
+	}
+	answer, err := http.Get(address + "/v1/threads/" + thread + "/text?part=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, _ := io.ReadAll(answer.Body); !strings.Contains(string(text), "Only their size is kept") {
+		t.Errorf("the first part says %q", text)
 	}
 }
 

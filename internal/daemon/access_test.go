@@ -214,7 +214,7 @@ func TestLogsHoldNoContent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Compact(ctx, "t", api.Any, api.Compact{Step: api.Step{Budget: 8000}, Instructions: canary}); err != nil {
+	if _, err := c.Compact(ctx, "t", api.Any, api.Compact{Step: api.Step{Budget: 8000, Instructions: canary}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Recall(ctx, "t", canary, nil); err != nil {

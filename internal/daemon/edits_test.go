@@ -227,6 +227,17 @@ func TestForced(t *testing.T) {
 	if p, err := c.Prepare(t.Context(), small.ID, api.Any, api.Step{Edits: true, Force: true, Window: 200_000, Messages: []neutral.Message{said("user", "Hello.")}}); err != nil || len(p.Edits) > 0 {
 		t.Errorf("%+v, %v", p, err)
 	}
+	step.Force, step.Instructions = true, "keep why the queue is read twice"
+	if _, err = c.Prepare(t.Context(), th.ID, api.Any, step); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := c.Plan(t.Context(), th.ID, 3); err != nil || p.Plan.Instructions != step.Instructions {
+		t.Errorf("the plan does not say what the user asked for: %+v, %v", p, err)
+	}
+	step.Force = false
+	if _, err = c.Prepare(t.Context(), th.ID, api.Any, step); !api.IsKind(err, api.BadRequest) {
+		t.Errorf("instructions for nothing: %v", err)
+	}
 	if _, err := c.Overflowed(t.Context(), th.ID, api.Step{Force: true, Window: 200_000}); !api.IsKind(err, api.BadRequest) {
 		t.Errorf("another operation: %v", err)
 	}

@@ -36,6 +36,9 @@ func (c *call) step(q *api.Step, path string) (palimpsest.Step, error) {
 	if q.Force && c.op.ID != "prepare" {
 		return out, at(path+"force", problem(api.BadRequest, path+"force: only prepare takes it; compact is what compacts now"))
 	}
+	if q.Instructions != "" && !q.Force && c.op.ID != "compact" && c.op.ID != "preview" {
+		return out, at(path+"instructions", problem(api.BadRequest, path+"instructions: only compact takes them, and prepare with force"))
+	}
 	if q.API != "" && codecs()[q.API] == nil {
 		return out, unknownAPI(q.API)
 	}
@@ -109,10 +112,14 @@ func (c *call) prepare(info store.Info, q *api.Step) (any, error) {
 	if step.Messages, err = c.tied(info.ID, step.Messages); err != nil {
 		return nil, err
 	}
-	made, err := c.session(info.ID).PrepareStep(c.r.Context(), step)
-	if err == nil && q.Force && made.PlanVersion == info.Plans { // it was not due
-		made, err = c.forced(info.ID, step, made)
+	session := c.session(info.ID)
+	if q.Force {
+		if session, err = c.forced(session, info.ID, step, q.Instructions); err != nil {
+			return nil, err
+		}
+		step.Messages = nil // they are in the log
 	}
+	made, err := session.PrepareStep(c.r.Context(), step)
 	if err != nil {
 		return nil, err
 	}
@@ -132,24 +139,26 @@ func (c *call) unknown(id string, messages []thread.Message) ([]thread.Message, 
 	}), nil
 }
 
-// forced compacts a thread for which a step was prepared, and prepares it anew. Where
-// nothing can be taken out it is the step as it was.
-func (c *call) forced(id string, step palimpsest.Step, made *palimpsest.Prepared) (*palimpsest.Prepared, error) {
-	step.Messages = nil // they are in the log
-	session := c.tenant.compactor.Session(id)
-	_, err := session.Compact(c.r.Context(), step, "")
-	if half := made.Tokens / 2; errors.Is(err, policy.ErrNothing) && step.Budget == 0 && half > 0 {
-		smaller := step
-		smaller.Budget = half
-		_, err = session.Compact(c.r.Context(), smaller, "")
+// forced adds the step's messages and compacts, to half where that is less than the policy
+// keeps; where nothing can be taken out all stays as it is. It returns the session that the
+// step goes on with: the condition of the request has been kept.
+func (c *call) forced(session *palimpsest.Session, id string, step palimpsest.Step, instructions string) (*palimpsest.Session, error) {
+	ctx, then := c.r.Context(), c.tenant.compactor.Session(id)
+	_, err := session.Compact(ctx, step, instructions)
+	if errors.Is(err, policy.ErrNothing) && step.Budget == 0 {
+		step.Messages = nil
+		made, failed := then.PrepareStep(ctx, step)
+		if failed != nil {
+			return nil, failed
+		}
+		if step.Budget = made.Tokens / 2; step.Budget > 0 {
+			_, err = then.Compact(ctx, step, instructions)
+		}
 	}
-	switch {
-	case errors.Is(err, policy.ErrNothing), errors.Is(err, palimpsest.ErrOverBudget):
-		return made, nil
-	case err != nil:
+	if err != nil && !errors.Is(err, policy.ErrNothing) && !errors.Is(err, palimpsest.ErrOverBudget) {
 		return nil, err
 	}
-	return session.PrepareStep(c.r.Context(), step)
+	return then, nil
 }
 
 // shown is the answer with a prompt that the front door handed out. The list of

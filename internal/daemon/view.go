@@ -61,7 +61,11 @@ func (c *call) readUnder(id string, version int) (*plan.Plan, palimpsest.Request
 		return nil, q, palimpsest.Step{}, err
 	}
 	step, err := c.stepOf(id, &api.Step{})
-	return p, palimpsest.Request{Thread: log, Base: step.Base, Profile: step.Profile}, step, err
+	return p, around(log, step), step, err
+}
+
+func around(log *thread.Thread, step palimpsest.Step) palimpsest.Request {
+	return palimpsest.Request{Thread: log, Base: step.Base, Fixed: step.Fixed, Profile: step.Profile}
 }
 
 // shownUnder is what a view is made of: the thread under a version of its plans.
@@ -70,7 +74,7 @@ func (c *call) shownUnder(info store.Info, version int) (*web.Shown, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := &web.Shown{Thread: q.Thread, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget}
+	shown := &web.Shown{Thread: q.Thread, Version: version, Counter: c.tenant.config.Counter, Window: step.Window, Budget: step.Budget, Unkept: step.Fixed}
 	if step.Base != nil && step.Base.Model != "" {
 		if m, err := c.s.models.Find(step.Base.Model); err == nil {
 			shown.Model = m
@@ -113,25 +117,30 @@ func (c *call) rendered(p *plan.Plan, q palimpsest.Request) (*palimpsest.Result,
 }
 
 // stepOf is the request around a thread's messages: what is asked for, and of the rest
-// what the agent last said, where this process has heard it.
+// what the agent last said. Another process than the one that heard it, and one that
+// heard it as a proxy, knows of system and tools only their size.
 func (c *call) stepOf(id string, q *api.Step) (palimpsest.Step, error) {
 	step, err := c.still(q)
 	if err != nil {
 		return step, err
 	}
-	if last, ok := c.tenant.open.Get(id); ok {
-		if q.Base == nil && len(q.Body) == 0 {
-			step.Base, step.Profile = last.Step.Base, last.Step.Profile
-		}
-		if q.Window == 0 {
-			step.Window = last.Step.Window
-		}
-		if q.Output == 0 {
-			step.Output = last.Step.Output
-		}
-		if q.Budget == 0 {
-			step.Budget = last.Step.Budget
-		}
+	var last palimpsest.Step
+	if prepared, ok := c.tenant.open.Get(id); ok {
+		last = prepared.Step
+	} else if last, err = c.tenant.compactor.Session(id).LastStep(c.r.Context()); err != nil {
+		return step, err
+	}
+	if last.Base != nil && q.Base == nil && len(q.Body) == 0 {
+		step.Base, step.Fixed, step.Profile = last.Base, last.Fixed, last.Profile
+	}
+	if last.Window > 0 && q.Window == 0 {
+		step.Window = last.Window
+	}
+	if last.Output > 0 && q.Output == 0 {
+		step.Output = last.Output
+	}
+	if q.Budget == 0 {
+		step.Budget = last.Budget
 	}
 	return step, nil
 }
@@ -161,7 +170,7 @@ func (c *call) text(info store.Info) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, q, _, err := c.readUnder(info.ID, version)
+	p, q, step, err := c.readUnder(info.ID, version)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +179,7 @@ func (c *call) text(info store.Info) (any, error) {
 		return nil, err
 	}
 	var ok bool
-	if answer.content, ok = web.PartText(res, part); !ok {
+	if answer.content, ok = web.PartText(web.Shown{Result: res, Unkept: step.Fixed}, part); !ok {
 		return nil, at("part", problem(api.NotFound, "part: want the id of a message as message, or a position in the prompt as part"))
 	}
 	return answer, nil
@@ -194,10 +203,10 @@ func (c *call) preview(info store.Info, q *api.Compact) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if shown.Result, err = c.rendered(p, palimpsest.Request{Thread: shown.Thread, Base: step.Base, Profile: step.Profile}); err != nil {
+	if shown.Result, err = c.rendered(p, around(shown.Thread, step)); err != nil {
 		return nil, err
 	}
-	shown.Version, shown.Budget = 0, step.Budget
+	shown.Version, shown.Budget, shown.Unkept = 0, step.Budget, step.Fixed
 	shown.Plans = append(shown.Plans, web.Planned{Result: shown.Result})
 	shown.Texts = maxPreviewTexts // the plan is nowhere, so its texts cannot be asked for
 	return web.View(*shown), nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,6 +125,39 @@ func TestView(t *testing.T) {
 		if answer, body := h.do(t, bad[0], bad[1], bad[2]); answer.StatusCode != http.StatusBadRequest && answer.StatusCode != http.StatusNotFound {
 			t.Errorf("%s %s %s: %d %s", bad[0], bad[1], bad[2], answer.StatusCode, body)
 		}
+	}
+}
+
+// TestViewAfterRestart: another process shows a thread with the same figures, though it
+// has not heard the agent: model, prices, window, and the size of system and tools.
+func TestViewAfterRestart(t *testing.T) {
+	db := mem.New()
+	c := start(t, daemon.Config{Store: db}).client(t, "")
+	looked(t, c)
+	step := api.Step{Window: 64_000, Base: &neutral.Prompt{
+		Model: "claude-sonnet-4-5", System: []neutral.System{{Text: strings.Repeat("Answer in short sentences. ", 50)}},
+	}}
+	if _, err := c.Prepare(t.Context(), "look", api.Any, step); err != nil {
+		t.Fatal(err)
+	}
+	was, err := c.View(t.Context(), "look", api.Any)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := start(t, daemon.Config{Store: db}).client(t, "")
+	is, err := again.View(t.Context(), "look", api.Any)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if is.Model != "claude-sonnet-4-5" || is.Window != 64_000 || is.Fixed < 200 || !is.Cached {
+		t.Errorf("model %q, window %d, %d tokens fixed, prices %v", is.Model, is.Window, is.Fixed, is.Cached)
+	}
+	if is.Before != was.Before || is.After != was.After || is.Fixed != was.Fixed || !slices.Equal(is.Steps, was.Steps) {
+		t.Errorf("%d → %d tokens, %d of them fixed; before the restart %d → %d and %d", is.Before, is.After, is.Fixed, was.Before, was.After, was.Fixed)
+	}
+	plan, err := again.Preview(t.Context(), "look", api.Compact{Step: api.Step{Budget: is.Before / 2}})
+	if err != nil || plan.Fixed != was.Fixed || plan.After > is.Before/2 {
+		t.Errorf("a preview after it has %d of %d tokens fixed, %v", plan.Fixed, plan.After, err)
 	}
 }
 

@@ -38,6 +38,9 @@ type Shown struct {
 	Title, Agent, Command string
 	Budget, Window        int
 	Marks                 []view.Mark
+	// Unkept is what system prompt and tools take, in tokens, where only their size is
+	// known; 0 where Result has them.
+	Unkept int
 	// Texts is how many bytes the texts of the messages may take together; 0 leaves
 	// them out, for a page that asks for each.
 	Texts int
@@ -122,6 +125,9 @@ func parts(s Shown, at map[plan.Ref]int, limit int) []view.Part {
 		}
 		out = append(out, part)
 	}
+	if s.Unkept > 0 {
+		add(view.Part{Role: "system", Tokens: s.Unkept, From: -1, Record: -1}, unkept)
+	}
 	if text := systemText(p.System); text != "" {
 		add(view.Part{Role: "system", Tokens: s.Counter.System(p.System), From: -1, Record: -1}, text)
 	}
@@ -143,9 +149,16 @@ func parts(s Shown, at map[plan.Ref]int, limit int) []view.Part {
 	return out
 }
 
-// PartText is what stands at a position of View.Prompt, whole.
-func PartText(r *palimpsest.Result, position int) (string, bool) {
-	for _, text := range []string{systemText(r.Prompt.System), toolsText(r.Prompt.Tools)} {
+// unkept stands for a system prompt and tools of which only the size is known.
+const unkept = "System prompt and tools. Only their size is kept; what they say is known again with the next request."
+
+// PartText is what stands at a position of the View.Prompt of what is shown, whole.
+func PartText(s Shown, position int) (string, bool) {
+	r, head := s.Result, ""
+	if s.Unkept > 0 {
+		head = unkept
+	}
+	for _, text := range []string{head, systemText(r.Prompt.System), toolsText(r.Prompt.Tools)} {
 		if text == "" {
 			continue
 		}

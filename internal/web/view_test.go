@@ -294,7 +294,7 @@ func TestPartText(t *testing.T) {
 	s := shown(t, "import-csv.openai-chat.json", 12_000)
 	v := web.View(s)
 	for n, p := range v.Prompt {
-		text, ok := web.PartText(s.Result, n)
+		text, ok := web.PartText(s, n)
 		want := p.Text
 		if p.Text == "" && p.From >= 0 {
 			want = web.Text(uncopied.At(s.Thread, p.From))
@@ -303,7 +303,7 @@ func TestPartText(t *testing.T) {
 			t.Errorf("part %d: %q, want %q", n, text, want)
 		}
 	}
-	if _, ok := web.PartText(s.Result, len(v.Prompt)); ok {
+	if _, ok := web.PartText(s, len(v.Prompt)); ok {
 		t.Error("there is a part behind the last")
 	}
 }

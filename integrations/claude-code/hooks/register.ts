@@ -153,7 +153,7 @@ export const register: Register = on => {
       const all = units(e.messages, new Map((await $.store.get(at)) as [string, string[]][] | undefined))
       const { context } = await $.session.usage()
       const named = new Set(all.flatMap(u => u.message?.parts ?? []).flatMap(p => (p.type === 'tool_call' ? [p.tool!] : [])))
-      const step = { messages: all.flatMap(u => u.message ?? []), base: { tools: [...named].map(name => ({ name })) }, window: context.window, force: true, edits: true }
+      const step = { messages: all.flatMap(u => u.message ?? []), base: { tools: [...named].map(name => ({ name })) }, window: context.window, force: true, instructions: e.instructions, edits: true }
       const made: Prepared = await ask($, at + '/prepare', step).catch(async err => {
         if (err.status !== 404) throw err
         await ask($, '/v1/threads', { id: decodeURIComponent(at.slice('/v1/threads/'.length)) })

@@ -81,7 +81,7 @@ const overtime = (() => {
         if (can && p.version !== state.source.current) acts.append(make('button', { onclick: () => live.undo(p.version) }, 'Put in force'));
       }
       table.append(make('tr', { class: p.version === v.plan_version && p.version > 0 ? 'now' : '' },
-        make('td', {}, p.version || 'now'), make('td', {}, ago(p.created_at)), make('td', {}, p.policy || ''), make('td', {}, what),
+        make('td', {}, p.version || 'new'), make('td', {}, ago(p.created_at)), make('td', {}, p.policy || ''), make('td', {}, what),
         make('td', { class: 'n' }, short(p.tokens_before || v.tokens_before) + ' → ' + short(p.tokens_after)),
         make('td', { class: 'n' }, short(p.prefix_tokens)), make('td', {}, acts)));
     });

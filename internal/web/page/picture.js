@@ -176,9 +176,10 @@ const picture = (() => {
     }
   }
 
-  // words name the widest bands of each kind.
+  // words name the widest bands of each kind, with as many lines as fit between the columns.
   function words(c, v, m) {
-    const x0 = left + role + gap + fate + 8, named = new Set();
+    const x0 = left + role + gap + fate + 8, most = width - role - gap - fate - 6 - x0, named = new Set();
+    const line = (text, at) => { if (c.measureText(text).width <= most) c.fillText(text, x0, at); };
     c.textAlign = 'left';
     c.textBaseline = 'middle';
     const blocks = links.filter((k) => k.action !== 'include' && (k.a1 - k.a0) * scale > 26).sort((a, b) => (b.a1 - b.a0) - (a.a1 - a.a0));
@@ -191,9 +192,8 @@ const picture = (() => {
       c.fillText(kinds[k.action].word, x0, at - 7);
       c.globalAlpha = 0.78;
       c.font = '11px system-ui, sans-serif';
-      c.fillText(plural(k.count, 'message') + ', ' + short(k.a1 - k.a0) + ' → ' + short(k.b0 === null ? 0 : k.b1 - k.b0), x0, at + 7);
-      const why = k.record >= 0 ? because(v.records[k.record]).split(';')[0] : '', most = Math.floor((width - x0) / 6.2);
-      if (why && (k.a1 - k.a0) * scale > 60) c.fillText(why.length > most ? why.slice(0, most - 1) + '…' : why, x0, at + 22);
+      line(plural(k.count, 'message') + ', ' + short(k.a1 - k.a0) + ' → ' + short(k.b0 === null ? 0 : k.b1 - k.b0), at + 7);
+      if (k.record >= 0 && (k.a1 - k.a0) * scale > 60) line(because(v.records[k.record]).split(';')[0], at + 22);
       c.globalAlpha = 1;
     }
     const end = y(m.from[v.prompt.length]), room = height - foot - end;

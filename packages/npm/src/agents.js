@@ -72,11 +72,17 @@ export class PalimpsestSession {
    * @param {Model} inner
    * @returns {Model} */
   model(inner) {
-    const asked = (/** @type {any} */ request) => this.#request(request)
+    /** @template T @param {any} request @param {(request: any) => PromiseLike<T>} ask */
+    const asked = (request, ask) => this.#history.asked(request, (less) => this.#request(request, less), ask)
     return {
-      getResponse: async (request) => inner.getResponse(await asked(request)),
+      getResponse: (request) => asked(request, (r) => inner.getResponse(r)),
       async *getStreamedResponse(request) {
-        yield* inner.getStreamedResponse(await asked(request))
+        // A refusal comes before the first event: what has begun is passed on as it is.
+        const stream = await asked(request, async (r) => {
+          const events = inner.getStreamedResponse(r)[Symbol.asyncIterator]()
+          return { events, first: await events.next() }
+        })
+        for (let next = stream.first; !next.done; next = await stream.events.next()) yield next.value
       },
       ...(inner.getRetryAdvice ? { getRetryAdvice: inner.getRetryAdvice.bind(inner) } : {}),
     }
@@ -89,16 +95,17 @@ export class PalimpsestSession {
     return { getModel: async (name) => this.model(await inner.getModel(name)) }
   }
 
-  /** @param {any} request @returns {Promise<any>} */
-  async #request(request) {
+  /** What to send in place of a request; undefined for the request as it is.
+   * @param {any} request @param {boolean} [less] after a refusal @returns {Promise<any>} */
+  async #request(request, less) {
     // A conversation that the provider holds comes here in pieces.
-    if (request.previousResponseId || request.conversationId || typeof request.input === 'string') return request
-    const given = await this.#history.prepare(grouped(request.input), {
+    if (request.previousResponseId || request.conversationId || typeof request.input === 'string') return undefined
+    const given = await this.#history[less ? 'overflowed' : 'prepare'](grouped(request.input), {
       system: request.systemInstructions ? [{ text: request.systemInstructions }] : [],
       tools: (request.tools ?? []).flatMap((/** @type {any} */ t) => (t.type === 'function' ? [{ name: t.name, description: t.description, schema: t.parameters }] : [])),
       max_output: request.modelSettings?.maxTokens,
     })
-    if (!given) return request
+    if (!given) return undefined
     const systemInstructions = [request.systemInstructions, ...given.system].filter(Boolean).join('\n\n') || request.systemInstructions
     return { ...request, input: given.messages.flat(), systemInstructions }
   }

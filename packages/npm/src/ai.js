@@ -20,6 +20,23 @@ import { tools } from './tools.js'
 export function palimpsest(options) {
   /** @type {History<any>} */
   const history = new History(codec, options)
+  /** @param {any} params @param {any} model @param {boolean} [less] @returns {Promise<any>} */
+  async function shown(params, model, less) {
+    const given = await render(history, params.prompt, {
+      model: model?.modelId ?? options.model,
+      tools: params.tools?.flatMap((/** @type {any} */ t) => (t.type === 'function' ? [{ name: t.name, description: t.description, schema: t.inputSchema }] : [])),
+      max_output: params.maxOutputTokens,
+    }, less)
+    return given && { ...params, prompt: [...given.lead, ...given.system.map(systemMessage), ...given.messages] }
+  }
+  /** What requests were before they were made smaller.
+   * @type {WeakMap<any, any>} */
+  const wholes = new WeakMap()
+  /** @param {any} params @param {any} model @param {(params: any) => PromiseLike<any>} ask */
+  const again = (params, model, ask) => {
+    const whole = wholes.get(params)
+    return history.asked(params, async (less) => (less ? shown(whole, model, less) : whole && params), ask)
+  }
   return {
     /** For generateText, streamText and agents.
      * @param {any} step
@@ -44,14 +61,14 @@ export function palimpsest(options) {
       specificationVersion: 'v3',
       /** @param {any} call @returns {Promise<any>} */
       async transformParams({ params, model }) {
-        const given = await render(history, params.prompt, {
-          model: model?.modelId ?? options.model,
-          tools: params.tools?.flatMap((/** @type {any} */ t) => (t.type === 'function' ? [{ name: t.name, description: t.description, schema: t.inputSchema }] : [])),
-          max_output: params.maxOutputTokens,
-        })
-        if (!given) return params
-        return { ...params, prompt: [...given.lead, ...given.system.map(systemMessage), ...given.messages] }
+        const given = await shown(params, model)
+        if (given) wholes.set(given, params)
+        return given ?? params
       },
+      /** @param {any} call @returns {Promise<any>} */
+      wrapGenerate: ({ params, model }) => again(params, model, (p) => model.doGenerate(p)),
+      /** @param {any} call @returns {Promise<any>} */
+      wrapStream: ({ params, model }) => again(params, model, (p) => model.doStream(p)),
     },
 
     /** recall and read_artifact, to stand beside the host's own tools. */
@@ -65,13 +82,13 @@ export function palimpsest(options) {
 }
 
 /** Instructions that lead a history stay with the host, and count as what stands around it.
- * @param {History<any>} history @param {any[]} own @param {import('./api.js').Prompt} around */
-async function render(history, own, around) {
+ * @param {History<any>} history @param {any[]} own @param {import('./api.js').Prompt} around @param {boolean} [less] after a refusal */
+async function render(history, own, around, less) {
   let n = 0
   while (own[n]?.role === 'system') n++
   const lead = own.slice(0, n)
   const system = [...(around.system ?? []), ...lead.flatMap(systemTexts)]
-  const prepared = await history.prepare(own.slice(n), { ...around, system })
+  const prepared = await history[less ? 'overflowed' : 'prepare'](own.slice(n), { ...around, system })
   return prepared && { lead, ...prepared }
 }
 

@@ -54,7 +54,7 @@ export type Compact = {
   favor?: string
   /** Force has prepare compact now, for hosts that say themselves when: to what the policy keeps or, where the conversation takes less, to half of it. Other operations refuse it. */
   force?: boolean
-  /** Instructions are what the user wants the summaries to keep in mind. */
+  /** Instructions are what the user wants the summaries of a compaction to keep in mind: of compact, and of prepare with Force. Other operations refuse them. */
   instructions?: string
   /** Messages came since the last step, in neutral form; after those of Body. */
   messages?: Array<Message>
@@ -228,6 +228,8 @@ export type Step = {
   edits?: boolean
   /** Force has prepare compact now, for hosts that say themselves when: to what the policy keeps or, where the conversation takes less, to half of it. Other operations refuse it. */
   force?: boolean
+  /** Instructions are what the user wants the summaries of a compaction to keep in mind: of compact, and of prepare with Force. Other operations refuse them. */
+  instructions?: string
   /** Messages came since the last step, in neutral form; after those of Body. */
   messages?: Array<Message>
   /** Model stands in place of the one in Body or Base. */

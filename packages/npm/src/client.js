@@ -44,6 +44,20 @@ export class Client {
     return this.#request('POST', `/v1/threads/${encodeURIComponent(thread)}/prepare`, step, version)
   }
 
+  /** After the provider refused what prepare gave as too long: compact harder, and get what to send instead.
+   * @param {string} thread @param {import('./api.js').Step} step as it was given to prepare, without its messages
+   * @returns {Promise<import('./api.js').Prepared>} */
+  overflowed(thread, step) {
+    return this.#request('POST', `/v1/threads/${encodeURIComponent(thread)}/overflowed`, step)
+  }
+
+  /** After the model answered: add its answer, and what the provider counted, which corrects the daemon's counter.
+   * @param {string} thread @param {import('./api.js').Answer} answer @param {number} [version] of the log, that it must be at
+   * @returns {Promise<import('./api.js').Appended>} */
+  finish(thread, answer, version) {
+    return this.#request('POST', `/v1/threads/${encodeURIComponent(thread)}/finish`, answer, version)
+  }
+
   /** Answer a model's call of recall or read_artifact.
    * @param {string} thread @param {import('./api.js').Part} call
    * @returns {Promise<import('./api.js').Message>} */

@@ -71,7 +71,32 @@ export class History {
    * @param {M[]} messages without leading instructions @param {Prompt} around what stands around them
    * @returns {Promise<Prepared<M> | undefined>} */
   prepare(messages, around) {
-    return this.#open(() => this.#prepare(messages, around))
+    return this.#open(() => this.#prepare(messages, around, (thread, step, same) => this.#client.prepare(thread, step, same)))
+  }
+
+  /** What to send once more, where the provider refused the history as too long. Undefined: it cannot be made smaller, or
+   * something failed, which onError was told.
+   * @param {M[]} messages @param {Prompt} around both as they were given to prepare
+   * @returns {Promise<Prepared<M> | undefined>} */
+  overflowed(messages, around) {
+    return this.#open(() => this.#prepare(messages, around, (thread, step) => this.#client.overflowed(thread, { ...step, messages: undefined })))
+  }
+
+  /** Asks a model, and once more with less where its provider refuses the request as too long.
+   * @template R, T
+   * @param {R} request @param {(less?: boolean) => Promise<R | undefined>} shown what the model is to be sent; with less, after
+   *   a refusal @param {(request: R) => PromiseLike<T>} ask
+   * @returns {Promise<T>} */
+  async asked(request, shown, ask) {
+    const first = await shown()
+    if (first === undefined) return ask(request)
+    try {
+      return await ask(first)
+    } catch (err) {
+      const less = isOverflow(err) ? await shown(true) : undefined
+      if (less === undefined) throw err
+      return ask(less)
+    }
   }
 
   /** The text of a tool's answer to a call of recall or read_artifact.
@@ -99,8 +124,10 @@ export class History {
     return done
   }
 
-  /** @param {M[]} messages @param {Prompt} around @returns {Promise<Prepared<M>>} */
-  async #prepare(messages, around) {
+  /** @param {M[]} messages @param {Prompt} around
+   * @param {(thread: string, step: import('./api.js').Step, same: number) => Promise<import('./api.js').Prepared>} ask
+   * @returns {Promise<Prepared<M>>} */
+  async #prepare(messages, around, ask) {
     if (!this.#options.thread) throw new TypeError('palimpsest: options.thread: name the conversation')
     const groups = messages.map((m) => this.#codec.read(m))
     const ids = chained(groups.flat())
@@ -111,7 +138,7 @@ export class History {
       const { thread, same } = await this.#place(ids)
       try {
         const step = { base, messages: all.slice(same), window, output, budget, edits: true }
-        const prepared = await this.#client.prepare(thread, step, same)
+        const prepared = await ask(thread, step, same)
         this.#logs.set(thread, ids)
         this.#thread = thread
         const system = (prepared.prompt?.system ?? []).slice(base.system?.length ?? 0).map((s) => s.text)
@@ -212,6 +239,19 @@ export class History {
     insert(edits.get(''))
     return out
   }
+}
+
+/** How providers say that a request does not fit into the model's window. */
+const overflows = /context_length_exceeded|request_too_large|prompt is too long|maximum context length|exceeds? (?:the |this )?(?:model'?s |available )?(?:maximum )?(?:context|input)|input (?:token count|is too long)|too many (?:input )?tokens/i
+
+/** @param {unknown} err an error of a framework, which has the provider's words in its message, its body or its cause */
+function isOverflow(err) {
+  for (let e = /** @type {any} */ (err), deep = 0; e && deep < 5; e = e.cause ?? e.lastError, deep++) {
+    const status = e.statusCode ?? e.status
+    if (status !== undefined && status !== 400 && status !== 413 && status !== 422) continue
+    if (overflows.test(`${e.code ?? ''} ${e.message ?? ''} ${e.responseBody ?? ''}`)) return true
+  }
+  return false
 }
 
 /** The parts of an edit, those that are as they were with the host's own.

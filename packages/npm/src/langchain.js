@@ -37,23 +37,26 @@ export function palimpsestMiddleware(options) {
   return createMiddleware({
     name: 'Palimpsest',
     tools: tools.map((t) => tool((input, config) => historyOf(config?.configurable).answer(t.name, input), { name: t.name, description: t.description, schema: t.schema })),
-    wrapModelCall: async (request, handler) => handler(await shown(historyOf(request.runtime?.configurable), request)),
+    wrapModelCall: (request, handler) => {
+      const history = historyOf(request.runtime?.configurable)
+      return history.asked(request, (less) => shown(history, request, less), async (r) => handler(r))
+    },
   })
 }
 
 /** @template {{messages: any[], systemMessage: any, tools: any[], model: any}} R
- * @param {History<any>} history @param {R} request @returns {Promise<R>} */
-async function shown(history, request) {
+ * @param {History<any>} history @param {R} request @param {boolean} [less] after a refusal @returns {Promise<R | undefined>} */
+async function shown(history, request, less) {
   let n = 0
   while (request.messages[n] && typeOf(request.messages[n]) === 'system') n++
   const lead = request.messages.slice(0, n)
   const system = [request.systemMessage, ...lead].map((m) => ({ text: textOf(contentOf(m)) })).filter((s) => s.text !== '')
-  const given = await history.prepare(request.messages.slice(n), {
+  const given = await history[less ? 'overflowed' : 'prepare'](request.messages.slice(n), {
     model: typeof request.model === 'string' ? request.model : request.model?.model ?? request.model?.modelName,
     system,
     tools: (request.tools ?? []).flatMap((t) => (typeof t?.name === 'string' && t.name ? [{ name: t.name, description: t.description }] : [])),
   })
-  if (!given) return request
+  if (!given) return undefined
   const systemMessage = given.system.reduce((m, text) => m.concat(new SystemMessage(m.content === '' ? text : `\n\n${text}`)), request.systemMessage ?? new SystemMessage(''))
   return { ...request, messages: [...lead, ...given.messages], ...(given.system.length > 0 ? { systemMessage } : {}) }
 }

@@ -81,6 +81,18 @@ for (const stream of [false, true]) {
   })
 }
 
+for (const stream of [false, true]) {
+  test(`what the model refuses as too long is made smaller and asked once more${stream ? ', streamed' : ''}`, async () => {
+    const look = watch(room)
+    const session = new PalimpsestSession({ thread: `refused-${stream}`, client: { url: at.url }, window: 60_000, output: 1000, onError: assert.fail })
+    const agent = new Agent({ name: 'reader', tools: [mine, ...session.tools], model: session.model(scripted(look)) })
+    const result = await new Runner().run(agent, question, { session, maxTurns: 80, stream })
+    if (stream) await result.completed
+    look.check(result.finalOutput)
+    assert.ok(look.seen.refused > 0)
+  })
+}
+
 test('without a daemon the session is the store that it stands on', async () => {
   const look = watch()
   let failed = 0

@@ -95,6 +95,20 @@ test('without Palimpsest the same task does not fit', async () => {
   assert.ok(look.seen.largest > room)
 })
 
+test('what the model refuses as too long is made smaller and asked once more', async () => {
+  const look = watch(room)
+  const p = palimpsest({ thread: 'refused', client: { url: at.url }, window: 60_000, output: 1000, onError: thrown })
+  const model = wrapLanguageModel({ model: scripted(look), middleware: p.middleware })
+  const { text: answer } = await generateText({ model, messages: question, tools: { ...mine, ...p.tools }, stopWhen: isStepCount(80), maxRetries: 0 })
+  look.check(answer)
+  assert.ok(look.seen.refused > 0)
+  // What is refused for another reason is not asked again.
+  let asked = 0
+  const refusing = new MockModel({ doGenerate: async () => (asked++, thrown(Object.assign(new Error('the key is wrong'), { statusCode: 400 }))) })
+  await assert.rejects(generateText({ model: wrapLanguageModel({ model: refusing, middleware: p.middleware }), messages: question, maxRetries: 0 }), /the key is wrong/)
+  assert.equal(asked, 1)
+})
+
 test('streamText goes the same way', async () => {
   const seen = []
   const model = new MockModel({

@@ -60,6 +60,13 @@ test(`${parts} steps through a small window`, async () => {
   assert.ok(log.plan_version > 0)
 })
 
+test('what the model refuses as too long is made smaller and asked once more', async () => {
+  const look = watch(room)
+  const { messages: state } = await run(look, { thread: 'refused', client: { url: at.url }, window: 60_000, onError: assert.fail })
+  look.check(state.at(-1).content)
+  assert.ok(look.seen.refused > 0)
+})
+
 test('without a daemon the model gets the messages of the state', async () => {
   const look = watch()
   let failed = 0

@@ -50,12 +50,16 @@ export function next(text, asked, looked) {
 /** More characters than have room in the window; a token of these parts has about four. */
 export const room = window * 5
 
-/** Watches what a model is sent. */
-export function watch() {
-  const seen = { requests: 0, largest: 0, asked: 0, looked: 0 }
+/** Watches what a model is sent, which refuses more than so many characters. */
+export function watch(most = Infinity) {
+  const seen = { requests: 0, largest: 0, asked: 0, looked: 0, refused: 0 }
   return {
     seen,
     step(text) {
+      if (text.length > most) {
+        seen.refused++
+        throw Object.assign(new Error(`prompt is too long: ${text.length >> 2} tokens > ${most >> 2} maximum`), { status: 400, statusCode: 400 })
+      }
       seen.requests++
       seen.largest = Math.max(seen.largest, text.length)
       const act = next(text, seen.asked, seen.looked)

@@ -1,0 +1,55 @@
+package palimpsest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// document is what this process knows of a document of a conversation.
+type document[T any] struct {
+	looked  bool // the store was asked
+	version int  // 0: there is none
+	value   T    // as it is kept
+}
+
+// read asks the store once. What is kept and cannot be understood is as if it were
+// not there.
+func (d *document[T]) read(ctx context.Context, documents store.Documents, kind, id string) error {
+	if d.looked {
+		return nil
+	}
+	found, err := documents.Document(ctx, kind, id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	d.looked, d.version = true, found.Version
+	var value T
+	if err == nil && json.Unmarshal(found.Body, &value) == nil {
+		d.value = value
+	}
+	return nil
+}
+
+// put keeps a value in place of what is there, whoever wrote it. Where that fails
+// nothing is known to be kept.
+func (d *document[T]) put(ctx context.Context, documents store.Documents, kind, id string, value T) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return
+	}
+	for range 2 { // another process may have kept its own meanwhile
+		next, err := documents.Put(ctx, store.Document{Kind: kind, ID: id, Version: d.version, Body: body})
+		var conflict *store.ConflictError
+		if errors.As(err, &conflict) {
+			d.version = conflict.Have
+			continue
+		}
+		if err == nil {
+			d.looked, d.version, d.value = true, next, value
+		}
+		return
+	}
+}

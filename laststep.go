@@ -1,0 +1,78 @@
+package palimpsest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/palimpsest-ai/palimpsest/prompt"
+	"github.com/palimpsest-ai/palimpsest/render"
+	"github.com/palimpsest-ai/palimpsest/store"
+)
+
+// lastStep is what documents keep of the request that was prepared last for a
+// conversation: what nobody can tell from the log.
+type lastStep struct {
+	Model  string `json:"model,omitempty"`
+	Window int    `json:"window,omitempty"`
+	Output int    `json:"output,omitempty"`
+	Budget int    `json:"budget,omitempty"`
+	Fixed  int    `json:"fixed,omitempty"`
+
+	Profile render.Profile `json:"profile"`
+}
+
+const (
+	// lastStepKind is the kind of the documents that hold last steps, by conversation.
+	lastStepKind = "step"
+	// fixedStep is the share of the size of system and tools that it has to change by
+	// before it is kept anew: some agents write the time into every request.
+	fixedStep = 1.0 / 16
+)
+
+// LastStep is the step that was prepared last, as far as Config.Documents kept it, in
+// another process too: the limits, the profile, the model as that of Base, and Fixed in
+// place of system and tools. The zero Step stands for a conversation of which nothing is kept.
+func (s *Session) LastStep(ctx context.Context) (Step, error) {
+	if s.c.config.Documents == nil {
+		return Step{}, nil
+	}
+	d, err := s.c.config.Documents.Document(ctx, lastStepKind, s.id)
+	if errors.Is(err, store.ErrNotFound) {
+		return Step{}, nil
+	}
+	var kept lastStep
+	if err == nil {
+		err = json.Unmarshal(d.Body, &kept)
+	}
+	if err != nil {
+		return Step{}, fmt.Errorf("palimpsest.LastStep(%s): %w", s.id, err)
+	}
+	return Step{Base: &prompt.Prompt{Model: kept.Model}, Window: kept.Window, Output: kept.Output, Budget: kept.Budget, Fixed: kept.Fixed, Profile: kept.Profile}, nil
+}
+
+// keepStep keeps what LastStep returns where it differs from what is kept. Where that
+// fails the next step tries again. The turn is held.
+func (s *Session) keepStep(ctx context.Context, step Step, fixed int) {
+	now := lastStep{Window: step.Window, Output: step.Output, Budget: step.Budget, Fixed: fixed, Profile: step.Profile}
+	now.Profile.Key = "" // it is never written
+	if step.Base != nil {
+		now.Model = step.Base.Model
+	}
+	k, documents := &s.cached().step, s.c.config.Documents
+	if documents == nil || k.read(ctx, documents, lastStepKind, s.id) != nil {
+		return
+	}
+	if near(now.Fixed, k.value.Fixed) {
+		now.Fixed = k.value.Fixed
+	}
+	if now != k.value {
+		k.put(ctx, documents, lastStepKind, s.id, now)
+	}
+}
+
+func near(n, kept int) bool {
+	off := float64(n - kept)
+	return max(off, -off) <= fixedStep*float64(kept)
+}
