@@ -71,6 +71,10 @@ func Favors() []string {
 	return []string{string(FavorQuality), string(FavorBalanced), string(FavorCost)}
 }
 
+// leastWindow is less than any model reads, in tokens: a smaller request was not refused
+// for its size.
+const leastWindow = 1_000
+
 const (
 	// balancedMark is the size below which FavorBalanced lets a request be, in
 	// tokens, and balancedShare what it is of a window in which that would be more,
@@ -215,7 +219,7 @@ func (a Auto) target(s *Situation) int {
 	if hard := s.share(a.Hard); hard > 0 && target >= hard {
 		target = hard / 2
 	}
-	if s.Harder > 0 {
+	if s.Harder > 0 && s.Prompt >= leastWindow {
 		target = min(target, s.Prompt) // the model reads less than it was thought to
 	}
 	for range s.Harder {

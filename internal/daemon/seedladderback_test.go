@@ -28,14 +28,13 @@ func TestLadderBringsBackOverHTTP(t *testing.T) {
 	k := talking(t, palimpsest.Config{Policy: l, Recall: &palimpsest.Recall{}}, api.Step{Window: 200_000, Output: 1_000})
 	counter := o200k(t)
 	k.ask(said("user", "Look at every list."))
-	var p *api.Prepared
 	for n, lines := range []int{1_000, 1_000, 1_000, 200, 200, 200, 200, 200} { // some 7,000 and 1,400 tokens
 		id := fmt.Sprint("c", n)
 		k.answer(calling(id, "inspect", fmt.Sprintf(`{"list":%d}`, n)))
-		p = k.ask(resulting(id, "inspect", strings.Repeat(fmt.Sprintf("list %d holds one more box\n", n), lines)))
+		k.ask(resulting(id, "inspect", strings.Repeat(fmt.Sprintf("list %d holds one more box\n", n), lines)))
 	}
 	k.answer(said("assistant", "I have seen all lists."))
-	p = k.ask(said("user", "Well done."))
+	p := k.ask(said("user", "Well done."))
 	if _, err := k.Compact(t.Context(), "t", api.Any, api.Compact{Step: api.Step{Budget: 10_000}}); err != nil {
 		t.Fatal(err)
 	}

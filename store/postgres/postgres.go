@@ -12,6 +12,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"embed"
 	"errors"
 	"fmt"
@@ -177,7 +178,7 @@ func explain(err error) error {
 			return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 		}
 	case errors.As(err, &refused), errors.As(err, &network), pgconn.SafeToRetry(err),
-		errors.Is(err, sql.ErrConnDone), errors.Is(err, net.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		errors.Is(err, sql.ErrConnDone), errors.Is(err, driver.ErrBadConn), errors.Is(err, net.ErrClosed), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	}
 	return err
