@@ -27,10 +27,11 @@ type Options struct {
 	// each model is counted with its own. Its Events are told of faults as well.
 	Config palimpsest.Config
 	// Models is the table of windows; nil is token.Models. Window is the context
-	// window in tokens of every model; 0 leaves it to the table. A model that
-	// neither knows is compacted only when the provider refuses a request.
-	Models *token.ModelSet
-	Window int
+	// window in tokens of every model; 0 leaves it to the table, and DefaultWindow is
+	// that of models which the table does not hold. A model of which nothing is known is
+	// compacted only when the provider refuses a request.
+	Models                *token.ModelSet
+	Window, DefaultWindow int
 
 	// Emulate names the APIs whose upstreams cannot compact by themselves, as
 	// native.APIs reads them: wire.Anthropic and wire.Responses ("openai" too).

@@ -291,7 +291,7 @@ func (t *Transport) finished(id string, o thread.Outcome) (seen quality.Metrics)
 func (t *Transport) model(name string) token.Model {
 	m, err := t.models.Find(name)
 	if err != nil {
-		m = token.Model{Name: name}
+		m = token.Model{Name: name, Window: t.options.DefaultWindow}
 	}
 	if t.options.Window > 0 {
 		m.Window, m.MaxInput = t.options.Window, 0

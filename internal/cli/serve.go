@@ -300,7 +300,7 @@ func (p *serving) proxy(tenant string) (*proxy.Proxy, error) {
 	c.Jobs, c.Domain = p.jobs, daemon.Domain(tenant)
 	o := &proxy.Options{
 		Anthropic: p.settings.Text("anthropic-upstream"), OpenAI: p.settings.Text("openai-upstream"), Gemini: p.settings.Text("gemini-upstream"),
-		Config: c, Models: p.daemon.Models, Window: p.daemon.Window,
+		Config: c, Models: p.daemon.Models, DefaultWindow: p.daemon.Window,
 		Emulate: strings.Split(p.settings.Text("emulate"), ","), Documents: kept.Documents,
 		NoTools: p.settings.Text("proxy") == "plain", MaxBody: p.daemon.Limits.Body, Memory: p.daemon.Memory,
 	}
