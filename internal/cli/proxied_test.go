@@ -62,7 +62,7 @@ func TestPageAfterRestart(t *testing.T) {
 		io.WriteString(w, `{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":2}}`)
 	}))
 	defer upstream.Close()
-	args := []string{"--store", "sqlite:" + filepath.Join(dir, "p.db"), "--anthropic-upstream", upstream.URL, "--window", "30000"}
+	args := []string{"--store", "sqlite:" + filepath.Join(dir, "p.db"), "--anthropic-upstream", upstream.URL}
 	looked := func(address, thread string) (v view.View) {
 		answer, err := http.Get(address + "/v1/threads/" + thread + "/view")
 		if err != nil {
@@ -85,7 +85,7 @@ func TestPageAfterRestart(t *testing.T) {
 	is := looked(address, thread)
 	for when, v := range map[string]view.View{"before": was, "after": is} {
 		head := v.Prompt[0]
-		if v.Model != "claude-sonnet-4-5" || v.Window != 30_000 || !v.Cached || v.Steps[len(v.Steps)-1].SentUSD == 0 || head.Role != "system" || head.Tokens < 20 || v.Fixed != head.Tokens {
+		if v.Model != "claude-sonnet-4-5" || v.Window != 200_000 || !v.Cached || v.Steps[len(v.Steps)-1].SentUSD == 0 || head.Role != "system" || head.Tokens < 20 || v.Fixed != head.Tokens {
 			t.Errorf("%s the restart: model %q, window %d, prices %v, %d tokens fixed, first in the prompt %+v", when, v.Model, v.Window, v.Cached, v.Fixed, head)
 		}
 	}
