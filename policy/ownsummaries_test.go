@@ -268,8 +268,11 @@ func (p proposes) Summarize(_ context.Context, in summarize.Input) (summarize.Re
 func upTo(t testing.TB, text string, tokens int) string {
 	t.Helper()
 	counter := stateOf(t, thread.New("t"), nil).Counter
-	for counter.Text(text) > tokens {
+	for counter.Text(text) > tokens-4 {
 		text = text[:max(0, strings.LastIndexByte(text, '\n'))]
+	}
+	if strings.Count(text, "```")%2 == 1 { // what a test adds is no code
+		text += "\n```"
 	}
 	return text
 }
