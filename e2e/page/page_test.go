@@ -139,9 +139,24 @@ func (p *tab) keys(keys ...string) {
 	}
 }
 
+// click waits until a selector's first element can be seen and reached, and clicks in its
+// middle. The page says where that is: a node that the driver has found may have been
+// drawn anew before it is clicked.
 func (p *tab) click(selector string) {
 	p.t.Helper()
-	p.do(chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+	where := fmt.Sprintf(`(() => {
+		const e = document.querySelector(%q);
+		if (!e) return null;
+		e.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+		const r = e.getBoundingClientRect(), x = r.x + r.width / 2, y = r.y + r.height / 2, top = document.elementFromPoint(x, y);
+		return r.width > 0 && top && (e.contains(top) || top.contains(e)) ? [x, y] : null;
+	})()`, selector)
+	p.until(where)
+	at := eval[[]float64](p, where)
+	if len(at) != 2 {
+		p.t.Fatalf("%s is gone", selector)
+	}
+	p.do(chromedp.MouseClickXY(at[0], at[1]))
 }
 
 // shoot takes a picture; it is kept where PALIMPSEST_SHOTS says.

@@ -64,11 +64,17 @@ const live = (() => {
     return new Promise((resolve) => $('sure').addEventListener('close', () => resolve($('sure').returnValue === 'yes'), { once: true }));
   }
 
+  // load shows the thread or session as it is, or under a plan. An answer that comes
+  // behind what was asked for later shows nothing.
+  let loads = 0, looking = 0; // looking is the load of a plan that is under way
   async function load(plan) {
+    const mine = ++loads;
+    looking = plan === undefined ? 0 : mine;
     if (source.kind === 'thread') {
-      const answer = await ask('GET', at(source.id) + '/view' + (plan === undefined ? '' : '?plan=' + plan), undefined, { raw: true });
-      source.version = 0;
+      const answer = await ask('GET', at(source.id) + '/view' + (plan === undefined ? '' : '?plan=' + plan), undefined, { raw: true }).catch((err) => { looking = 0; throw err; });
       const v = await answer.json();
+      if (mine !== loads) return;
+      looking = 0;
       source.version = v.version;
       source.current = Number((answer.headers.get('ETag') || '').replaceAll('"', '').split('.')[1] || v.plan_version);
       texts.clear();
@@ -76,7 +82,9 @@ const live = (() => {
       look(v);
       $('try-use').hidden = true;
     } else if (source.kind === 'session') {
-      look(await ask('POST', '/v1/sessions/' + encodeURIComponent(source.id) + '/view', source.asked || {}));
+      const v = await ask('POST', '/v1/sessions/' + encodeURIComponent(source.id) + '/view', source.asked || {});
+      if (mine !== loads) return;
+      look(v);
     }
     for (const el of document.querySelectorAll('[data-served]')) el.hidden = source.kind === 'file';
     $('copy-prompt').hidden = source.kind !== 'thread';
@@ -129,9 +137,10 @@ const live = (() => {
     }
   }
   async function refresh(mine) {
-    if (state.preview || document.hidden) return;
+    const elsewhere = () => state.preview || looking || document.hidden;
+    if (elsewhere()) return;
     const t = await ask('GET', at(source.id), undefined, { signal: mine.signal });
-    if (mine.signal.aborted || t.version === source.version && t.plan_version === source.current) return;
+    if (mine.signal.aborted || t.version === source.version && t.plan_version === source.current || elsewhere()) return;
     await load();
   }
 
@@ -156,13 +165,22 @@ const live = (() => {
     if ($('try-favor').value) { q.favor = $('try-favor').value; q.policy = q.policy || 'auto'; }
     return q;
   };
-  let tries = 0;
+  let tries = 0, sliding = 0;
+  // leave ends the preview: one whose answer is still to come shows nothing any more.
+  function leave() {
+    tries++;
+    clearTimeout(sliding);
+    const was = state.preview;
+    state.preview = null;
+    return was;
+  }
   async function preview() {
     const mine = ++tries, q = wanted();
     $('try-note').textContent = '…';
     try {
       const v = source.kind === 'thread' ? await ask('POST', at(source.id) + '/preview', q) : await ask('POST', '/v1/sessions/' + encodeURIComponent(source.id) + '/view', q);
       if (mine !== tries) return;
+      loads++;
       state.preview = 'Preview, not in force';
       texts.clear();
       look(v);
@@ -178,16 +196,14 @@ const live = (() => {
   }
   async function back() {
     $('try').hidden = true;
-    tries++;
     $('try-note').textContent = '';
-    if (state.preview) { state.preview = null; await load().catch(failed); }
+    if (leave()) await load().catch(failed);
     lists.log.el.focus();
   }
   $('try-open').addEventListener('click', openTry);
   $('try-close').addEventListener('click', back);
   $('try').addEventListener('submit', (e) => { e.preventDefault(); preview(); });
   $('try').addEventListener('keydown', (e) => { if (e.key === 'Escape') { e.preventDefault(); e.stopPropagation(); back(); } });
-  let sliding = 0;
   $('try-range').addEventListener('input', () => {
     $('try-budget').value = Math.round((limits[0] + (limits[1] - limits[0]) * $('try-range').value / 100) / 100) * 100;
     clearTimeout(sliding);
@@ -197,7 +213,7 @@ const live = (() => {
   $('try-use').addEventListener('click', async () => {
     const q = wanted();
     if (!await sure('Put this plan in force?', 'The next request of this thread is made under it. Nothing is lost: the log stays, and the plan can be undone.')) return;
-    state.preview = null;
+    leave();
     if (await changed('/compact', q, 'The plan is in force')) { $('try').hidden = true; lists.log.el.focus(); }
   });
   $('copy-prompt').addEventListener('click', async () => {
@@ -228,7 +244,7 @@ const live = (() => {
     if (watching) watching.abort();
     watching = null;
     state.view = null;
-    state.preview = null;
+    leave();
     $('live').hidden = true;
     $('try').hidden = true;
     for (const el of document.querySelectorAll('[data-served]')) el.hidden = true;
@@ -261,7 +277,7 @@ const live = (() => {
     state.kind = '';
     state.record = -1;
     state.chosen = -1;
-    state.preview = null;
+    leave();
     $('found').textContent = '';
     if (kind !== 'thread' && kind !== 'session' || !id) { source = state.source = { kind: 'home', current: 0 }; return goHome(); }
     source = state.source = { kind, id: decodeURIComponent(id), current: 0 };

@@ -86,8 +86,10 @@ const overtime = (() => {
         make('td', { class: 'n' }, short(p.prefix_tokens)), make('td', {}, acts)));
     });
     const none = make('p', { class: 'none' }, 'No plan was made yet: the model gets everything as it was said.');
-    $('plans').replaceChildren(v.plans.length ? table : none);
-    if (v.plans.length && can && state.source.current > 0) $('plans').append(make('div', { class: 'acts' }, make('button', { id: 'undo-all', onclick: () => live.undo(0) }, 'Show everything again')));
+    const parts = [v.plans.length ? table : none], now = $('plans').children;
+    if (v.plans.length && can && state.source.current > 0) parts.push(make('div', { class: 'acts' }, make('button', { id: 'undo-all', onclick: () => live.undo(0) }, 'Show everything again')));
+    // What is the same stays: somebody may be pointing at it.
+    if (parts.length !== now.length || parts.some((part, i) => !part.isEqualNode(now[i]))) $('plans').replaceChildren(...parts);
     draw();
   }
 
