@@ -26,7 +26,7 @@ type Session struct {
 	id      string
 	earlier []string
 	only    Condition
-	own     *cached // a job's; nil for steps, which share theirs
+	own     *cached // what a step that is being taken holds, or a job's; nil: Memory's
 }
 
 // Session returns the conversation of that id; it need not exist yet. It goes on
