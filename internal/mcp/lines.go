@@ -22,10 +22,13 @@ type lines struct {
 	rest []byte // of a line that was let through
 }
 
-// The codes of JSON-RPC for a line that is no JSON, and for JSON that is no message.
+// The answers to a line of which nobody knows which request it was, with the codes of
+// JSON-RPC for what is no JSON and for JSON that is no message. They are written as they
+// are: an agent may send a million of such lines.
 const (
-	parseError     = -32700
-	invalidRequest = -32600
+	tooLong   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the message is longer than 1 MB"}}` + "\n"
+	notJSON   = `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"want a message in JSON, in one line"}}` + "\n"
+	noMessage = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"want a request, a notification or a response of JSON-RPC 2.0"}}` + "\n"
 )
 
 func newLines(in io.Reader, out io.Writer) *lines {
@@ -42,19 +45,19 @@ func (l *lines) Read(p []byte) (int, error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		code, why := 0, ""
+		answer := ""
 		switch {
 		case !whole:
-			code, why = invalidRequest, "the message is longer than 1 MB"
+			answer = tooLong
 		case rawjson.Check(line) != nil:
-			code, why = parseError, "want a message in JSON, in one line"
+			answer = notJSON
 		case !isMessage(line):
-			code, why = invalidRequest, "want a request, a notification or a response of JSON-RPC 2.0"
+			answer = noMessage
 		default:
 			l.rest = line
 			continue
 		}
-		if err := l.refuse(code, why); err != nil {
+		if _, err := io.WriteString(l.out, answer); err != nil {
 			return 0, err
 		}
 	}
@@ -86,12 +89,19 @@ func (l *lines) next() (line []byte, whole bool, err error) {
 	}
 }
 
-// isMessage reports whether a line is a message, or some.
+// isMessage reports whether a line is a message, or some. To decode one takes 32 KB of
+// memory, so what does not name the protocol is not tried, unless it may be escaped.
 func isMessage(line []byte) bool {
-	var batch []json.RawMessage
-	if err := json.Unmarshal(line, &batch); err != nil {
+	if !bytes.Contains(line, []byte("jsonrpc")) && !bytes.Contains(line, []byte(`\`)) {
+		return false
+	}
+	if !bytes.HasPrefix(bytes.TrimLeft(line, " \t\r"), []byte("[")) {
 		_, err := jsonrpc.DecodeMessage(line)
 		return err == nil
+	}
+	var batch []json.RawMessage
+	if json.Unmarshal(line, &batch) != nil {
+		return false
 	}
 	for _, one := range batch {
 		if _, err := jsonrpc.DecodeMessage(one); err != nil {
@@ -99,15 +109,6 @@ func isMessage(line []byte) bool {
 		}
 	}
 	return len(batch) > 0
-}
-
-// refuse answers a line of which nobody knows which request it was.
-func (l *lines) refuse(code int, why string) error {
-	answer, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": why}})
-	if err == nil {
-		_, err = l.out.Write(append(answer, '\n'))
-	}
-	return err
 }
 
 // answers is where several write whole lines; whoever opened it closes it.
