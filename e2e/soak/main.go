@@ -112,10 +112,10 @@ func run(ctx context.Context, o options) (err error) {
 					next++
 					mu.Unlock()
 				}
-				began := time.Now()
+				began, turn := time.Now(), s.done+1
 				tries, err := s.step(within, random)
 				mu.Lock()
-				sum.step(began, time.Since(began), tries, err, within.Err() != nil)
+				sum.step(began, time.Since(began), turn, tries, err, within.Err() != nil)
 				mu.Unlock()
 				line <- s
 				select {

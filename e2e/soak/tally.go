@@ -24,10 +24,17 @@ type tally struct {
 	looks    map[string][]looked
 }
 
-// minute are the times of the steps that began in a minute and needed no second try.
-type minute struct{ took []time.Duration }
+// minute are the times of the steps that began in a minute and needed no second try, and
+// in which turn of their session each of them was: a longer one takes longer.
+type minute struct {
+	took  []time.Duration
+	turns []int
+}
 
-func (s *tally) step(began time.Time, took time.Duration, tries int, err error, over bool) {
+// turnsTogether is how many turns of sessions are told together.
+const turnsTogether = 15
+
+func (s *tally) step(began time.Time, took time.Duration, turn, tries int, err error, over bool) {
 	if over {
 		return
 	}
@@ -44,7 +51,8 @@ func (s *tally) step(began time.Time, took time.Duration, tries int, err error, 
 		s.minutes = append(s.minutes, minute{})
 	}
 	if tries <= 3 { // create, prepare and finish
-		s.minutes[at].took = append(s.minutes[at].took, took)
+		m := &s.minutes[at]
+		m.took, m.turns = append(m.took, took), append(m.turns, turn)
 	} else {
 		s.again += tries - 2
 	}
@@ -91,6 +99,7 @@ func (s *tally) tell(w io.Writer, p *proxying, daemons []*daemon) error {
 			fmt.Fprintf(w, "  %s: at most %d MB, %d files, %d goroutines\n", name, most(func(f looked) int { return f.megabytes }), most(func(f looked) int { return f.files }), most(func(f looked) int { return f.goroutines }))
 		}
 	}
+	s.tellByTurn(w)
 	for n, m := range s.minutes {
 		slices.Sort(m.took)
 		if len(m.took) > 0 {
@@ -107,6 +116,25 @@ func (s *tally) tell(w io.Writer, p *proxying, daemons []*daemon) error {
 		return errors.New(strings.Join(s.problems[:min(len(s.problems), 20)], "\n"))
 	}
 	return nil
+}
+
+// tellByTurn compares steps of sessions of the same length, early and late.
+func (s *tally) tellByTurn(w io.Writer) {
+	for from := 1; from <= longest; from += turnsTogether {
+		for half, minutes := range map[string][]minute{"first": s.minutes[:len(s.minutes)/2], "second": s.minutes[len(s.minutes)/2:]} {
+			var took []time.Duration
+			for _, m := range minutes {
+				for i, turn := range m.turns {
+					if turn >= from && turn < from+turnsTogether {
+						took = append(took, m.took[i])
+					}
+				}
+			}
+			if slices.Sort(took); len(took) > 0 {
+				fmt.Fprintf(w, "turns %2d to %2d, %s half: %5d steps, p50 %v, p99 %v\n", from, from+turnsTogether-1, half, len(took), at(took, 50), at(took, 99))
+			}
+		}
+	}
 }
 
 func at(sorted []time.Duration, percent int) time.Duration {
