@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package pgtest starts a PostgreSQL server for tests: a private one, in a
 // directory of its own, that listens on a socket there and is gone when the tests
 // are.
@@ -24,7 +22,6 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -36,7 +33,7 @@ const Require = "PALIMPSEST_REQUIRE_POSTGRES"
 // Server is a running server. Make one with Start.
 type Server struct {
 	dir, bin string
-	account  *syscall.Credential
+	owner    *owner // nil: who runs the tests
 	sync     bool
 }
 
@@ -123,10 +120,10 @@ func Start(o *Options) (_ *Server, err error) {
 	}()
 	if os.Geteuid() == 0 {
 		// The server refuses to run as root.
-		if s.account, err = account(); err != nil {
+		if s.owner, err = otherOwner(); err != nil {
 			return nil, err
 		}
-		if err := os.Chown(s.dir, int(s.account.Uid), int(s.account.Gid)); err != nil {
+		if err := os.Chown(s.dir, s.owner.uid, s.owner.gid); err != nil {
 			return nil, err
 		}
 	}
@@ -163,8 +160,8 @@ func (s *Server) run(program string, args ...string) error {
 	cmd := exec.Command(filepath.Join(s.bin, program), args...)
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	if s.account != nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.account}
+	if s.owner != nil {
+		s.owner.start(cmd)
 	}
 	// The server inherits what its starter writes to: a pipe would never end.
 	out, err := os.CreateTemp("", "pgtest-out")
@@ -199,10 +196,10 @@ func (s *Server) Folder(tb testing.TB, name string) string {
 // Own gives a folder to the account that the server runs as.
 func (s *Server) Own(tb testing.TB, folder string) {
 	tb.Helper()
-	if s.account == nil {
+	if s.owner == nil {
 		return
 	}
-	if err := os.Chown(folder, int(s.account.Uid), int(s.account.Gid)); err != nil {
+	if err := os.Chown(folder, s.owner.uid, s.owner.gid); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -231,8 +228,11 @@ func binaries() (string, error) {
 	return "", errors.New("initdb and pg_ctl are not installed (Debian: postgresql)")
 }
 
-// account is one that may run a server.
-func account() (*syscall.Credential, error) {
+// owner is the account that a server runs as.
+type owner struct{ uid, gid int }
+
+// otherOwner is an account other than root's.
+func otherOwner() (*owner, error) {
 	var failed error
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)
@@ -240,7 +240,7 @@ func account() (*syscall.Credential, error) {
 			uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
 			gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
 			if err = errors.Join(uidErr, gidErr); err == nil {
-				return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+				return &owner{int(uid), int(gid)}, nil
 			}
 		}
 		failed = errors.Join(failed, err)
