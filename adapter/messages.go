@@ -16,6 +16,9 @@ func (s *Sessions[M]) written(call Call[M], p *palimpsest.Prepared) (Call[M], er
 		return call, nil
 	}
 	w := writer[M]{codec: s.codec, history: call.history}
+	if holder, ok := s.codec.(Holder[M]); ok {
+		w.codec = holder.Holding(call.history)
+	}
 	lead := len(call.history)
 	if len(call.own) > 0 {
 		lead = call.own[0].Frame.Position()

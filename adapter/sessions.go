@@ -37,6 +37,14 @@ type Joiner[M any] interface {
 	Join(a, b M) (joined M, ok bool)
 }
 
+// Holder is for codecs of frameworks whose messages hold values that their bytes do not
+// bring back, such as those of a type of a model's own.
+type Holder[M any] interface {
+	// Holding returns the codec for messages that were read from that history: what it
+	// writes holds the history's own values where they were not changed.
+	Holding(history []M) Codec[M]
+}
+
 // Options tune Sessions. The zero value has no limit but those of the policy.
 type Options struct {
 	// Window is the model's context window and Output what is kept free for its

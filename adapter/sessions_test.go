@@ -351,3 +351,47 @@ func TestTools(t *testing.T) {
 		t.Errorf("%d tools", len(s.Tools()))
 	}
 }
+
+// holding is a codec that marks what it writes for a history.
+type holding struct {
+	codec
+	history []message
+}
+
+func (holding) Holding(history []message) adapter.Codec[message] { return holding{history: history} }
+
+func (h holding) Encode(messages []thread.Message) ([]message, error) {
+	out, err := h.codec.Encode(messages)
+	for i := range out {
+		out[i] += fmt.Sprintf(" (of %d)", len(h.history))
+	}
+	return out, err
+}
+
+// TestHolder: what a plan changed is written by the codec that holds the history, and
+// nothing else is.
+func TestHolder(t *testing.T) {
+	memory := &store.Memory{}
+	c, err := palimpsest.New(palimpsest.Config{Log: memory, Plans: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := adapter.New(c, holding{}, &adapter.Options{Window: 8000, Output: 100})
+	history := long(30)
+	call := s.Prepare(t.Context(), "a", nil, history)
+	if !call.Compacted() {
+		t.Fatal("nothing was compacted")
+	}
+	changed := 0
+	for _, m := range call.Messages {
+		switch {
+		case strings.HasSuffix(m, fmt.Sprintf(" (of %d)", len(history))):
+			changed++
+		case !slices.Contains(history, m):
+			t.Errorf("written without the history: %.200s", m)
+		}
+	}
+	if changed == 0 || changed == len(call.Messages) {
+		t.Errorf("%d of %d messages were written", changed, len(call.Messages))
+	}
+}

@@ -88,7 +88,7 @@ func parts(m *schema.Message) (out []thread.Part) {
 		}
 	}
 	for _, c := range m.ToolCalls {
-		call := thread.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments, Source: source(c)}
+		call := thread.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments, Source: source(API, c)}
 		if c.Type != "function" {
 			call.Type = c.Type
 		}
@@ -131,14 +131,14 @@ func media(list string, p any, class thread.MediaType, c schema.MessagePartCommo
 }
 
 // tagged is the source of a part, with the list that it stood in.
-func tagged(list string, p any) thread.Source { return source(map[string]any{list: p}) }
+func tagged(list string, p any) thread.Source { return source(API, map[string]any{list: p}) }
 
-func source(v any) thread.Source {
+func source(api string, v any) thread.Source {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return thread.Source{} // Decode has told of the message
 	}
-	return thread.Source{API: API, Raw: string(raw)}
+	return thread.Source{API: api, Raw: string(raw)}
 }
 
 // Encode writes messages of a prompt. One that came from a history is read from its

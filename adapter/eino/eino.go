@@ -3,6 +3,9 @@
 //	mw := eino.New(compactor, func(context.Context) string { return "ticket-4711" }, &adapter.Options{Window: 200_000})
 //	agent, err := adk.NewChatModelAgent(ctx, &adk.ChatModelAgentConfig{…, Handlers: []adk.ChatModelAgentMiddleware{mw}})
 //
+// NewAgentic is New for agents of models whose messages are made of blocks
+// (schema.AgenticMessage).
+//
 // The agent's state keeps every message; what the model is sent is made for each call.
 // So it stands before middlewares that summarize, or without them.
 package eino
@@ -28,14 +31,22 @@ import (
 
 // Middleware has a session prepare each model call of an agent, and offers it the tools
 // that reach what was removed. It may be used by several agents at once.
-type Middleware struct {
-	*adk.BaseChatModelAgentMiddleware
+type Middleware = middleware[*schema.Message]
 
-	sessions *adapter.Sessions[*schema.Message]
+// AgenticMiddleware is Middleware for messages that are made of blocks.
+type AgenticMiddleware = middleware[*schema.AgenticMessage]
+
+type middleware[M adk.MessageType] struct {
+	*adk.TypedBaseChatModelAgentMiddleware[M]
+
+	sessions *adapter.Sessions[M]
 	id       func(context.Context) string
 }
 
-var _ adk.ChatModelAgentMiddleware = (*Middleware)(nil)
+var (
+	_ adk.ChatModelAgentMiddleware                              = (*Middleware)(nil)
+	_ adk.TypedChatModelAgentMiddleware[*schema.AgenticMessage] = (*AgenticMiddleware)(nil)
+)
 
 // New returns the middleware of a compactor, which needs Config.Recall for the tools.
 // session names the conversation of a call; while it returns "" nothing is done. Agents
@@ -44,31 +55,41 @@ func New(c *palimpsest.Compactor, session func(context.Context) string, o *adapt
 	return &Middleware{sessions: adapter.New(c, Codec{}, o), id: session}
 }
 
+// NewAgentic is New for agents whose messages are made of blocks. The messages of the two
+// kinds are not the same to a compactor: a conversation has one of them.
+func NewAgentic(c *palimpsest.Compactor, session func(context.Context) string, o *adapter.Options) *AgenticMiddleware {
+	return &AgenticMiddleware{sessions: adapter.New(c, AgenticCodec{}, o), id: session}
+}
+
 // BeforeAgent adds the tools.
-func (w *Middleware) BeforeAgent(ctx context.Context, run *adk.ChatModelAgentContext) (context.Context, *adk.ChatModelAgentContext, error) {
+func (w *middleware[M]) BeforeAgent(ctx context.Context, run *adk.ChatModelAgentContext) (context.Context, *adk.ChatModelAgentContext, error) {
 	if w.id(ctx) == "" {
 		return ctx, run, nil
 	}
 	out := *run
 	out.Tools = append([]tool.BaseTool(nil), run.Tools...)
 	for _, t := range w.sessions.Tools() {
-		out.Tools = append(out.Tools, recallTool{w, t})
+		out.Tools = append(out.Tools, recallTool{t, w.answer})
 	}
 	return ctx, &out, nil
 }
 
 // WrapModel returns the model that is asked with what the session prepares.
-func (w *Middleware) WrapModel(_ context.Context, m model.BaseChatModel, _ *adk.ModelContext) (model.BaseChatModel, error) {
-	return &prepared{w, m}, nil
+func (w *middleware[M]) WrapModel(_ context.Context, m model.BaseModel[M], _ *adk.TypedModelContext[M]) (model.BaseModel[M], error) {
+	return &prepared[M]{w, m}, nil
 }
 
-type prepared struct {
-	w    *Middleware
-	next model.BaseChatModel
+func (w *middleware[M]) answer(ctx context.Context, call thread.ToolCall) string {
+	return w.sessions.Answer(ctx, w.id(ctx), call)
+}
+
+type prepared[M adk.MessageType] struct {
+	w    *middleware[M]
+	next model.BaseModel[M]
 }
 
 // Generate asks once more with a smaller request where the first is refused as too long.
-func (p *prepared) Generate(ctx context.Context, input []*schema.Message, opts ...model.Option) (*schema.Message, error) {
+func (p *prepared[M]) Generate(ctx context.Context, input []M, opts ...model.Option) (M, error) {
 	s := p.w.sessions
 	call := s.Prepare(ctx, p.w.id(ctx), base(opts), input)
 	answer, err := p.next.Generate(ctx, call.Messages, opts...)
@@ -83,7 +104,7 @@ func (p *prepared) Generate(ctx context.Context, input []*schema.Message, opts .
 }
 
 // Stream is Generate in pieces. A refusal that comes as a piece is passed on.
-func (p *prepared) Stream(ctx context.Context, input []*schema.Message, opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
+func (p *prepared[M]) Stream(ctx context.Context, input []M, opts ...model.Option) (*schema.StreamReader[M], error) {
 	s := p.w.sessions
 	call := s.Prepare(ctx, p.w.id(ctx), base(opts), input)
 	stream, err := p.next.Stream(ctx, call.Messages, opts...)
@@ -95,7 +116,7 @@ func (p *prepared) Stream(ctx context.Context, input []*schema.Message, opts ...
 		return nil, err
 	}
 	var once sync.Once
-	return schema.StreamReaderWithConvert(stream, func(m *schema.Message) (*schema.Message, error) {
+	return schema.StreamReaderWithConvert(stream, func(m M) (M, error) {
 		if u := usage(m); u.Known {
 			once.Do(func() { s.Finish(ctx, call, u) })
 		}
@@ -125,11 +146,21 @@ func base(opts []model.Option) *prompt.Prompt {
 	return out
 }
 
-func usage(m *schema.Message) llm.Usage {
-	if m == nil || m.ResponseMeta == nil || m.ResponseMeta.Usage == nil || m.ResponseMeta.Usage.PromptTokens == 0 {
+func usage[M adk.MessageType](m M) llm.Usage {
+	var u *schema.TokenUsage
+	switch m := any(m).(type) {
+	case *schema.Message:
+		if m != nil && m.ResponseMeta != nil {
+			u = m.ResponseMeta.Usage
+		}
+	case *schema.AgenticMessage:
+		if m != nil && m.ResponseMeta != nil {
+			u = m.ResponseMeta.TokenUsage
+		}
+	}
+	if u == nil || u.PromptTokens == 0 {
 		return llm.Usage{}
 	}
-	u := m.ResponseMeta.Usage
 	return llm.Usage{
 		Input: u.PromptTokens, CacheRead: u.PromptTokenDetails.CachedTokens,
 		Output: u.CompletionTokens, Reasoning: u.CompletionTokensDetails.ReasoningTokens, Known: true,
@@ -138,8 +169,8 @@ func usage(m *schema.Message) llm.Usage {
 
 // recallTool is one of the tools that reach what was removed.
 type recallTool struct {
-	w    *Middleware
-	tool prompt.Tool
+	tool   prompt.Tool
+	answer func(context.Context, thread.ToolCall) string
 }
 
 var _ tool.InvokableTool = recallTool{}
@@ -155,6 +186,5 @@ func (t recallTool) Info(context.Context) (*schema.ToolInfo, error) {
 
 // InvokableRun answers a call.
 func (t recallTool) InvokableRun(ctx context.Context, arguments string, _ ...tool.Option) (string, error) {
-	call := thread.ToolCall{ID: compose.GetToolCallID(ctx), Name: t.tool.Name, Arguments: arguments}
-	return t.w.sessions.Answer(ctx, t.w.id(ctx), call), nil
+	return t.answer(ctx, thread.ToolCall{ID: compose.GetToolCallID(ctx), Name: t.tool.Name, Arguments: arguments}), nil
 }

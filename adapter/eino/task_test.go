@@ -17,5 +17,10 @@ func TestTask(t *testing.T) {
 				return reader.Run(ctx, c, o, model, stream)
 			})
 		})
+		t.Run("blocks, "+name, func(t *testing.T) {
+			adaptertest.TestTask(t, func(ctx context.Context, c *palimpsest.Compactor, o *adapter.Options, model *adaptertest.Script) error {
+				return reader.RunAgentic(ctx, c, o, model, stream)
+			})
+		})
 	}
 }

@@ -126,10 +126,5 @@ func (Codec) Join(a, b *genai.Content) (*genai.Content, bool) {
 }
 
 func answers(c *genai.Content) bool {
-	for _, p := range c.Parts {
-		if p != nil && p.FunctionResponse != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Parts, func(p *genai.Part) bool { return p != nil && p.FunctionResponse != nil })
 }

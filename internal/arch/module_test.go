@@ -186,6 +186,7 @@ var floors = map[string]arch.Package{
 	"internal/shell":     {Floor: 0, Same: []string{"internal/clip"}},
 	"internal/jsonrows":  {Floor: 0, Same: []string{"internal/rawjson"}, External: []string{gjson}},
 	"internal/rawjson":   {Floor: 0, External: []string{gjson}},
+	"internal/jsonedit":  {Floor: 0, External: []string{sjson}},
 	"internal/lru":       {Floor: 0},
 	"internal/pattern":   {Floor: 0},
 	"internal/bucket":    {Floor: 0, Same: []string{"internal/lru"}},

@@ -22,19 +22,38 @@ import (
 
 // Run has the agent do the task, with the adapter unless c is nil.
 func Run(ctx context.Context, c *palimpsest.Compactor, o *adapter.Options, script *adaptertest.Script, stream bool) error {
-	config := &adk.ChatModelAgentConfig{
+	var handler adk.ChatModelAgentMiddleware
+	if c != nil {
+		handler = eino.New(c, report, o)
+	}
+	return run(ctx, scripted[*schema.Message]{script, eino.Codec{}, counted, pieces}, handler, stream)
+}
+
+// RunAgentic is Run for a model whose messages are made of blocks.
+func RunAgentic(ctx context.Context, c *palimpsest.Compactor, o *adapter.Options, script *adaptertest.Script, stream bool) error {
+	var handler adk.TypedChatModelAgentMiddleware[*schema.AgenticMessage]
+	if c != nil {
+		handler = eino.NewAgentic(c, report, o)
+	}
+	return run(ctx, scripted[*schema.AgenticMessage]{script, eino.AgenticCodec{}, countedBlocks, piecesOfBlocks}, handler, stream)
+}
+
+func report(context.Context) string { return "report" }
+
+func run[M adk.MessageType](ctx context.Context, m model.BaseModel[M], handler adk.TypedChatModelAgentMiddleware[M], stream bool) error {
+	config := &adk.TypedChatModelAgentConfig[M]{
 		Name: "reader", Description: "reads reports", Instruction: "You read reports.",
-		Model: scripted{script}, MaxIterations: 3 * adaptertest.Parts,
+		Model: m, MaxIterations: 3 * adaptertest.Parts,
 		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: []tool.BaseTool{readPart{}}}},
 	}
-	if c != nil {
-		config.Handlers = []adk.ChatModelAgentMiddleware{eino.New(c, func(context.Context) string { return "report" }, o)}
+	if handler != nil {
+		config.Handlers = []adk.TypedChatModelAgentMiddleware[M]{handler}
 	}
-	agent, err := adk.NewChatModelAgent(ctx, config)
+	agent, err := adk.NewTypedChatModelAgent(ctx, config)
 	if err != nil {
 		return err
 	}
-	events := adk.NewRunner(ctx, adk.RunnerConfig{Agent: agent, EnableStreaming: stream}).Query(ctx, adaptertest.Task)
+	events := adk.NewTypedRunner(adk.TypedRunnerConfig[M]{Agent: agent, EnableStreaming: stream}).Query(ctx, adaptertest.Task)
 	for {
 		event, more := events.Next()
 		if !more {
@@ -53,43 +72,68 @@ func Run(ctx context.Context, c *palimpsest.Compactor, o *adapter.Options, scrip
 }
 
 // scripted is the script as a model of eino.
-type scripted struct{ script *adaptertest.Script }
+type scripted[M adk.MessageType] struct {
+	script  *adaptertest.Script
+	codec   adapter.Codec[M]
+	counted func(M, *schema.TokenUsage)
+	pieces  func(M) []M
+}
 
-// Generate implements model.BaseChatModel.
-func (s scripted) Generate(_ context.Context, input []*schema.Message, opts ...model.Option) (*schema.Message, error) {
-	messages, err := eino.Codec{}.Decode(input)
+// Generate implements model.BaseModel.
+func (s scripted[M]) Generate(_ context.Context, input []M, opts ...model.Option) (M, error) {
+	var none M
+	messages, err := s.codec.Decode(input)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	var tools []string
 	for _, t := range model.GetCommonOptions(nil, opts...).Tools {
 		tools = append(tools, t.Name)
 	}
-	answer, counted, err := s.script.Answer(messages, tools)
+	answer, used, err := s.script.Answer(messages, tools)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-
-	out, err := eino.Codec{}.Encode([]thread.Message{answer})
+	out, err := s.codec.Encode([]thread.Message{answer})
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	out[0].ResponseMeta = &schema.ResponseMeta{Usage: &schema.TokenUsage{PromptTokens: counted.Input, CompletionTokens: counted.Output}}
+	s.counted(out[0], &schema.TokenUsage{PromptTokens: used.Input, CompletionTokens: used.Output})
 	return out[0], nil
 }
 
-// Stream implements model.BaseChatModel.
-func (s scripted) Stream(ctx context.Context, input []*schema.Message, opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
+// Stream implements model.BaseModel.
+func (s scripted[M]) Stream(ctx context.Context, input []M, opts ...model.Option) (*schema.StreamReader[M], error) {
 	m, err := s.Generate(ctx, input, opts...)
 	if err != nil {
 		return nil, err
 	}
+	return schema.StreamReaderFromArray(s.pieces(m)), nil
+}
+
+func counted(m *schema.Message, used *schema.TokenUsage) {
+	m.ResponseMeta = &schema.ResponseMeta{Usage: used}
+}
+
+func countedBlocks(m *schema.AgenticMessage, used *schema.TokenUsage) {
+	m.ResponseMeta = &schema.AgenticResponseMeta{TokenUsage: used}
+}
+
+func pieces(m *schema.Message) []*schema.Message {
 	for i := range m.ToolCalls {
 		m.ToolCalls[i].Index = &i
 	}
 	words := &schema.Message{Role: m.Role, Content: m.Content}
 	m.Content = ""
-	return schema.StreamReaderFromArray([]*schema.Message{words, m}), nil
+	return []*schema.Message{words, m}
+}
+
+func piecesOfBlocks(m *schema.AgenticMessage) (out []*schema.AgenticMessage) {
+	for i, b := range m.ContentBlocks {
+		b.StreamingMeta = &schema.StreamingMeta{Index: i}
+		out = append(out, &schema.AgenticMessage{Role: m.Role, ContentBlocks: []*schema.ContentBlock{b}})
+	}
+	return append(out, &schema.AgenticMessage{Role: m.Role, ResponseMeta: m.ResponseMeta})
 }
 
 // readPart is the tool.
